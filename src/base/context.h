@@ -1,0 +1,51 @@
+/* The context of one call: how to poll, how many threads, how much memory, and what went wrong.
+ *
+ * A context is made by the glue, lives for one .Call and is handed down by pointer. It crosses into the CUDA and MPI
+ * objects, so it holds plain C types only. The memory account is shared by all calls of a process: the tests read it
+ * to prove that nothing leaks, and set `fail_at` to make the k-th allocation fail. */
+#ifndef WEFT_CONTEXT_H
+#define WEFT_CONTEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_memory {
+  int64_t host_live, host_peak;     /* bytes now, and the most so far */
+  int64_t device_live, device_peak;
+  int64_t allocations;              /* host and device allocations asked for since the counter was set */
+  int64_t fail_at;                  /* 0: never; k: the k-th allocation from now fails (a test's tool) */
+} weft_memory;
+
+typedef struct weft_ctx {
+  int (*poll)(void *data, double done, double total); /* nonzero: stop; may be NULL */
+  void *poll_data;
+  int threads;                /* OpenMP threads to use, at least 1 */
+  int device;                 /* CUDA device index */
+  double device_limit;        /* bytes of device memory that may be used; 0: what is free */
+  weft_memory *memory;        /* the process-wide account */
+  char message[1024];         /* for the user, when the status is not WEFT_OK */
+} weft_ctx;
+
+/* Fills the message and returns `st`, so that a caller can write `return weft_fail(...)`. */
+weft_status weft_fail(weft_ctx *ctx, weft_status st, const char *format, ...)
+#ifdef __GNUC__
+  __attribute__((format(printf, 3, 4)))
+#endif
+  ;
+
+/* WEFT_OK, or WEFT_ERR_INTERRUPT when the user wants to stop. Call it outside OpenMP regions only, at least every
+ * 100 ms of work; `done` of `total` moves the progress bar. */
+weft_status weft_poll(weft_ctx *ctx, double done, double total);
+
+/* An out-of-memory error in the house's words. `where` is "host" or "device"; `have` < 0 when unknown. */
+weft_status weft_fail_memory(weft_ctx *ctx, const char *where, double need, double have, const char *what);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
