@@ -28,11 +28,19 @@ typedef struct weft_ctx {
   int device;                 /* CUDA device index */
   double device_limit;        /* bytes of device memory that may be used; 0: what is free */
   weft_memory *memory;        /* the process-wide account */
+  int64_t column;             /* the column an input error speaks of, from 0; -1: none */
   char message[1024];         /* for the user, when the status is not WEFT_OK */
 } weft_ctx;
 
 /* Fills the message and returns `st`, so that a caller can write `return weft_fail(...)`. */
 weft_status weft_fail(weft_ctx *ctx, weft_status st, const char *format, ...)
+#ifdef __GNUC__
+  __attribute__((format(printf, 3, 4)))
+#endif
+  ;
+
+/* An input error of one column: the glue puts the column's name before the message ("has 70000 levels; ..."). */
+weft_status weft_fail_column(weft_ctx *ctx, size_t column, const char *format, ...)
 #ifdef __GNUC__
   __attribute__((format(printf, 3, 4)))
 #endif

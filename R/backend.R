@@ -1,0 +1,106 @@
+#' Choose where the work runs
+#'
+#' Every function of weft takes `backend =`: `"cpu"` and `"cuda"` are taken at their word, and are an error with the reason
+#' when they cannot run; `"auto"` weighs the size of the work and of the transfer, and the result says what it chose and
+#' why. `weft_backend()` reads or sets the default for the session.
+#'
+#' @param backend `"auto"`, `"cpu"` or `"cuda"`; missing to read.
+#' @return The default back end; when it is set, the former one, invisibly.
+#' @seealso [weft_sitrep()], [weft_options]
+#' @export
+#' @examples
+#' weft_backend()
+#' old <- weft_backend("cpu")
+#' weft_backend(old)
+weft_backend <- function(backend) {
+  before <- getOption("weft.backend") %||% env_or("WEFT_BACKEND", "auto")
+  before <- check_choice(before, backends, "weft.backend")
+  if (missing(backend)) return(before)
+  options(weft.backend = check_choice(backend, backends, "backend"))
+  invisible(before)
+}
+
+backends <- c("auto", "cpu", "cuda")
+
+env_or <- function(name, default) {
+  value <- Sys.getenv(name)
+  if (nzchar(value)) value else default
+}
+
+#' Threads that weft uses on the CPU
+#'
+#' The least of the processors this process may use, `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` and the option
+#' `weft.threads`; two under R CMD check; one in a forked child. Results do not depend on it.
+#'
+#' @param threads a number to set for the session, `NULL` for no limit of weft's own; missing to read.
+#' @return The number of threads; when it is set, the former option, invisibly.
+#' @export
+#' @examples
+#' weft_threads()
+weft_threads <- function(threads) {
+  if (missing(threads)) return(threads_for(NULL))
+  if (!is.null(threads)) threads <- check_number(threads, "threads", min = 1, max = 4096, whole = TRUE)
+  invisible(options(weft.threads = threads)[[1L]])
+}
+
+threads_for <- function(threads) {
+  if (!is.null(threads)) threads <- check_number(threads, "threads", min = 1, max = 4096, whole = TRUE)
+  option <- getOption("weft.threads")
+  if (!is.null(option)) option <- check_number(option, "weft.threads", min = 1, max = 4096, whole = TRUE)
+  .Call(C_weft_threads, as.integer(threads %||% 0L), as.integer(option %||% 0L))
+}
+
+# The reason why no CUDA device can be used, or NULL. Opens the CUDA object.
+cuda_missing <- function() .Call(C_weft_cuda_missing, libs_dir())
+
+# Resolves `backend =` to list(name, reason). `cpu_seconds` and `gpu_seconds` are rough estimates of the work, the
+# transfer included; the device is looked for only when it could pay.
+choose_backend <- function(backend, cpu_seconds, gpu_seconds) {
+  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
+  if (backend == "cpu") return(list(name = "cpu", reason = "asked for"))
+  if (backend == "cuda") {
+    why <- cuda_missing()
+    if (is.null(why)) return(list(name = "cuda", reason = "asked for"))
+    weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste0("CUDA: ", why, "."),
+               i = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.")
+  }
+  if (cpu_seconds < 2 * (gpu_seconds + cuda_start_seconds)) {
+    return(list(name = "cpu", reason = sprintf("about %s of work, too little for a device", seconds_text(cpu_seconds))))
+  }
+  why <- cuda_missing()
+  if (!is.null(why)) return(list(name = "cpu", reason = why))
+  list(name = "cuda", reason = sprintf("about %s on the CPU, %s on the device",
+                                       seconds_text(cpu_seconds), seconds_text(gpu_seconds)))
+}
+
+cuda_start_seconds <- 0.3 # opening the object and the device, once a session
+
+seconds_text <- function(s) {
+  if (s < 1) sprintf("%.0f ms", 1000 * s) else if (s < 120) sprintf("%.1f s", s) else sprintf("%.0f min", s / 60)
+}
+
+# What native code is handed: see weft_glue_run() in src/base/glue.c.
+run_control <- function(backend = "cpu", threads = NULL, progress = NULL, columns = NULL, task = "Working") {
+  list(
+    backend = backend, libs = libs_dir(), threads = threads_for(threads),
+    device = as.integer(check_number(getOption("weft.device", 0), "weft.device", min = 0, max = 1023, whole = TRUE)),
+    device_limit = check_number(getOption("weft.device_memory", 0), "weft.device_memory", min = 0),
+    progress = progress_function(progress, task), poll = getOption("weft.poll", 0.1), columns = columns
+  )
+}
+
+#' The CUDA devices of this machine
+#'
+#' @return A data frame with one row a device: `name`, `capability`, `processors`, `total` and `available` memory in
+#'   bytes, `driver` and `runtime` versions, and the capabilities weft was `built_for`. No rows when there is none; the
+#'   attribute `"reason"` then says why.
+#' @export
+#' @examples
+#' weft_devices()
+weft_devices <- function() {
+  why <- cuda_missing()
+  control <- run_control(if (is.null(why)) "cuda" else "cpu")
+  out <- as.data.frame(.Call(C_weft_devices, control), stringsAsFactors = FALSE)
+  attr(out, "reason") <- why
+  out
+}

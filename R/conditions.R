@@ -1,0 +1,93 @@
+# Classed conditions: weft_error_input, weft_error_memory, weft_error_device, weft_error_internal, all of class
+# weft_error. A message says what must be; bullets say what was given (x) and what to do (i).
+
+weft_abort <- function(class, message, x = NULL, i = NULL, call = caller_of_weft(), ...) {
+  text <- c(message, bullet("cross", x), bullet("info", i))
+  stop(structure(
+    class = c(paste0("weft_error_", class), "weft_error", "error", "condition"),
+    list(message = paste(text, collapse = "\n"), call = call, ...)
+  ))
+}
+
+abort_input <- function(message, x = NULL, i = NULL, call = caller_of_weft(), ...) {
+  weft_abort("input", message, x, i, call, ...)
+}
+
+bullet <- function(symbol, text) {
+  if (length(text)) paste(cli::symbol[[symbol]], text)
+}
+
+# The call of the user's that led here: the outermost frame whose function is one of weft's.
+caller_of_weft <- function() {
+  own <- topenv()
+  for (k in seq_len(sys.nframe())) {
+    if (identical(topenv(environment(sys.function(k)) %||% baseenv()), own)) return(sys.call(k))
+  }
+  NULL
+}
+
+# Called from C (base/glue.c) after the native side has freed what it owned.
+raise_native <- function(status, message, column, condition, control) {
+  if (status == "interrupt") {
+    if (inherits(condition, "error")) stop(condition)
+    signalCondition(condition)
+    invokeRestart("abort")
+  }
+  if (!is.na(column)) message <- paste("Column", column_label(column, control$columns), message)
+  hint <- switch(status,
+    memory = "Use fewer columns or rows, or set `options(weft.device_memory =)` lower if other work shares the device.",
+    device = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.",
+    internal = "This is a bug in weft; please report it with the call that led here."
+  )
+  weft_abort(status, message, i = hint)
+}
+
+column_label <- function(j, names) {
+  if (is.null(names)) as.character(j) else sprintf("`%s` (%d)", names[[j]], as.integer(j))
+}
+
+# "`a`, `b` and 3 more"
+label_some <- function(labels, most = 5L) {
+  shown <- paste0("`", utils::head(labels, most), "`", collapse = ", ")
+  more <- length(labels) - most
+  if (more > 0) paste(shown, "and", more, "more") else shown
+}
+
+describe <- function(x) {
+  if (is.null(x)) return("NULL")
+  if (is.data.frame(x)) return(sprintf("a data frame of %d rows and %d columns", nrow(x), ncol(x)))
+  if (is.factor(x)) return(sprintf("a factor of length %d", length(x)))
+  if (is.matrix(x)) return(sprintf("a %s matrix of %d rows and %d columns", typeof(x), nrow(x), ncol(x)))
+  if (isS4(x) || is.list(x) || is.function(x)) return(paste("an object of class", class(x)[1L]))
+  if (length(x) == 1L) return(paste0(typeof(x), " ", encodeString(as.character(x), quote = if (is.character(x)) "\"" else "")))
+  sprintf("a %s vector of length %d", typeof(x), length(x))
+}
+
+`%||%` <- function(a, b) if (is.null(a)) b else a
+
+# ---- checks of single arguments ----
+
+check_choice <- function(x, choices, arg) {
+  if (identical(x, choices)) return(choices[1L])
+  if (is.character(x) && length(x) == 1L && !is.na(x) && x %in% choices) return(x)
+  abort_input(
+    sprintf("`%s` must be one of %s.", arg, paste0("\"", choices, "\"", collapse = ", ")),
+    x = paste0("It is ", describe(x), ".")
+  )
+}
+
+check_flag <- function(x, arg) {
+  if (is.logical(x) && length(x) == 1L && !is.na(x)) return(x)
+  abort_input(sprintf("`%s` must be TRUE or FALSE.", arg), x = paste0("It is ", describe(x), "."))
+}
+
+check_number <- function(x, arg, min = -Inf, max = Inf, whole = FALSE) {
+  ok <- is.numeric(x) && length(x) == 1L && !is.na(x) && x >= min && x <= max && (!whole || x == round(x))
+  if (ok) return(as.double(x))
+  range <- if (is.finite(min) && is.finite(max)) sprintf(" from %g to %g", min, max)
+           else if (is.finite(min)) sprintf(" of at least %g", min)
+           else if (is.finite(max)) sprintf(" of at most %g", max)
+           else ""
+  abort_input(sprintf("`%s` must be one %snumber%s.", arg, if (whole) "whole " else "", range),
+              x = paste0("It is ", describe(x), "."))
+}

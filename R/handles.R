@@ -1,0 +1,146 @@
+#' Keep a matrix on a device
+#'
+#' `weft_upload()` sends a numeric matrix to the device once, so that several calls share the transfer. It is released
+#' by `weft_free()`, or when R collects the handle as garbage.
+#'
+#' @param x a numeric matrix without missing values in what the using function needs.
+#' @param precision `"double"`, or `"single"` to keep it as 32-bit floats.
+#' @param handle what `weft_upload()` returned.
+#' @return `weft_upload()`: an object of class `weft_device_matrix` with `dim` and `dimnames`; `as.matrix()` brings the
+#'   numbers back. `weft_free()`: `NULL`, invisibly.
+#' @export
+#' @examples
+#' if (nrow(weft_devices()) > 0) {
+#'   h <- weft_upload(matrix(rnorm(20), 5))
+#'   print(h)
+#'   weft_free(h)
+#' }
+weft_upload <- function(x, precision = c("double", "single")) {
+  precision <- check_choice(precision, c("double", "single"), "precision")
+  if (!is.matrix(x) || !is.numeric(x)) {
+    abort_input("`x` must be a numeric matrix.", x = paste0("It is ", describe(x), "."))
+  }
+  storage.mode(x) <- "double"
+  choose_backend("cuda")
+  pointer <- .Call(C_weft_upload, x, precision == "single", run_control("cuda", task = "Uploading"))
+  structure(class = "weft_device_matrix",
+            list(pointer = pointer, dim = dim(x), dimnames = dimnames(x), precision = precision))
+}
+
+#' @rdname weft_upload
+#' @export
+weft_free <- function(handle) {
+  if (!inherits(handle, "weft_device_matrix")) {
+    abort_input("`handle` must come from `weft_upload()`.", x = paste0("It is ", describe(handle), "."))
+  }
+  invisible(.Call(C_weft_free, handle$pointer))
+}
+
+#' @export
+dim.weft_device_matrix <- function(x) x$dim
+#' @export
+dimnames.weft_device_matrix <- function(x) x$dimnames
+
+#' @export
+as.matrix.weft_device_matrix <- function(x, ...) {
+  if (!is_resident(x)) {
+    abort_input("`x` must be on the device.", x = "It was freed, or belongs to another R session.",
+                i = "Make it again with `weft_upload()`.")
+  }
+  out <- .Call(C_weft_download, x$pointer, run_control("cuda", task = "Downloading"))
+  dimnames(out) <- dimnames(x)
+  out
+}
+
+is_resident <- function(x) .Call(C_weft_resident, x$pointer)
+
+#' @export
+print.weft_device_matrix <- function(x, ...) {
+  d <- dim(x)
+  size <- prod(d) * if (x$precision == "single") 4 else 8
+  cat(sprintf("<weft_device_matrix> %d x %d, %s precision, %.1f MB, %s\n", d[1L], d[2L], x$precision,
+              size / 1e6, if (is_resident(x)) "on the device" else "freed"))
+  invisible(x)
+}
+
+#' A matrix in a raw file
+#'
+#' Describes a file of 32-bit or 64-bit floats in this machine's byte order, without a header, so that functions can
+#' read it in blocks. Nothing is read but the size.
+#'
+#' @param path the file.
+#' @param ncol number of columns.
+#' @param type `"double"` or `"float"`.
+#' @param layout `"row"`: row after row (points one after another); `"column"`: column after column, as R has it.
+#' @param nrow number of rows; found from the size when missing.
+#' @return An object of class `weft_file` with `dim`; `as.matrix()` reads it whole, `x[i, ]` with consecutive rows (for
+#'   layout `"column"`: `x[, j]` with consecutive columns) reads a block.
+#' @export
+#' @examples
+#' file <- tempfile()
+#' writeBin(as.double(t(matrix(1:6, 3))), file)
+#' x <- weft_file(file, ncol = 2)
+#' dim(x)
+#' x[2:3, ]
+weft_file <- function(path, ncol, type = c("double", "float"), layout = c("row", "column"), nrow = NULL) {
+  type <- check_choice(type, c("double", "float"), "type")
+  layout <- check_choice(layout, c("row", "column"), "layout")
+  ncol <- check_number(ncol, "ncol", min = 1, max = 2^31 - 1, whole = TRUE)
+  if (!is.character(path) || length(path) != 1L || is.na(path) || !file.exists(path)) {
+    abort_input("`path` must name a file that exists.", x = paste0("It is ", describe(path), "."))
+  }
+  numbers <- file.size(path) / if (type == "float") 4 else 8
+  found <- numbers / ncol
+  if (is.null(nrow)) nrow <- found
+  if (nrow != round(nrow) || nrow > found) {
+    abort_input(sprintf("`path` must hold a whole number of rows of %g numbers of type \"%s\".", ncol, type),
+                x = sprintf("It has %.0f bytes: %.10g rows.", file.size(path), found),
+                i = "Check `ncol`, `nrow` and `type`.")
+  }
+  structure(class = "weft_file", list(path = normalizePath(path), dim = c(nrow, ncol), type = type, layout = layout))
+}
+
+#' @export
+dim.weft_file <- function(x) x$dim
+
+#' @export
+as.matrix.weft_file <- function(x, ...) {
+  d <- dim(x)
+  if (x$layout == "row") t(matrix(read_numbers(x, 0, prod(d)), d[2L], d[1L]))
+  else matrix(read_numbers(x, 0, prod(d)), d[1L], d[2L])
+}
+
+#' @export
+`[.weft_file` <- function(x, i, j, ...) {
+  d <- dim(x)
+  by_row <- x$layout == "row"
+  if (by_row && missing(j) && !missing(i)) {
+    i <- check_block(i, d[1L], "i")
+    t(matrix(read_numbers(x, (i[1L] - 1) * d[2L], length(i) * d[2L]), d[2L], length(i)))
+  } else if (!by_row && missing(i) && !missing(j)) {
+    j <- check_block(j, d[2L], "j")
+    matrix(read_numbers(x, (j[1L] - 1) * d[1L], length(j) * d[1L]), d[1L], length(j))
+  } else {
+    abort_input(sprintf("A file with layout \"%s\" is read by consecutive %ss: x[%s].", x$layout,
+                        x$layout, if (by_row) "i, " else ", j"))
+  }
+}
+
+check_block <- function(i, most, arg) {
+  if (!is.numeric(i) || !length(i) || anyNA(i) || i[1L] < 1 || i[length(i)] > most || any(diff(i) != 1)) {
+    abort_input(sprintf("`%s` must be consecutive indices from 1 to %.0f.", arg, most), x = paste0("It is ", describe(i), "."))
+  }
+  i
+}
+
+read_numbers <- function(x, first, count) {
+  .Call(C_weft_file_read, x$path, x$type == "float", first, count,
+        run_control(task = "Reading"))
+}
+
+#' @export
+print.weft_file <- function(x, ...) {
+  cat(sprintf("<weft_file> %.0f x %.0f, type \"%s\", layout \"%s\"\n%s\n", dim(x)[1L], dim(x)[2L],
+              x$type, x$layout, x$path))
+  invisible(x)
+}

@@ -1,0 +1,40 @@
+#' weft: structure in wide data, on the CPU and the GPU
+#'
+#' Start with [mi_rank()]. [weft_sitrep()] says what this machine offers; [weft_options] lists the settings.
+#'
+#' @keywords internal
+#' @useDynLib weft, .registration = TRUE
+#' @importFrom generics tidy glance
+"_PACKAGE"
+
+#' @export
+generics::tidy
+#' @export
+generics::glance
+
+#' Options and environment variables
+#'
+#' An argument of a call comes before an option, an option before an environment variable.
+#'
+#' | option | variable | meaning |
+#' |---|---|---|
+#' | `weft.backend` | `WEFT_BACKEND` | `"auto"` (default), `"cpu"` or `"cuda"`; see [weft_backend()] |
+#' | `weft.threads` | `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` | most threads to use; see [weft_threads()] |
+#' | `weft.device` | `CUDA_VISIBLE_DEVICES` | which device, from 0 (default 0) |
+#' | `weft.device_memory` | | most bytes of device memory to use; work that needs more is done in chunks |
+#' | `weft.progress` | | show progress bars: default only in interactive sessions |
+#' | | `WEFT_SIMD` | cap on the CPU's vector instructions: `"portable"`, `"avx2"`, `"avx512"` |
+#'
+#' @name weft_options
+#' @examples
+#' old <- options(weft.threads = 1)
+#' weft_threads()
+#' options(old)
+NULL
+
+.onUnload <- function(libpath) library.dynam.unload("weft", libpath)
+
+libs_dir <- function() dirname(getLoadedDLLs()[["weft"]][["path"]])
+
+#' @importFrom stats setNames
+NULL

@@ -1,0 +1,76 @@
+/* Back ends: tables of function pointers, one for the CPU inside weft.so and one for CUDA in a shared object of its
+ * own, libs/cuda/weft_cuda.so, which is opened with dlopen when a call first asks for a device. MPI is a third object,
+ * opened the same way. So the package loads without driver, toolkit or MPI, and says what is missing when asked.
+ *
+ *   weft.so ──dlopen──> libs/cuda/weft_cuda.so   weft_cuda_entry() -> weft_backend
+ *           └─dlopen──> libs/mpi/weft_mpi.so     weft_mpi_entry()  -> weft_mpi_table
+ *
+ * WEFT_ABI and the table's size guard against an object left over from another version. */
+#ifndef WEFT_BACKEND_H
+#define WEFT_BACKEND_H
+
+#include "context.h"
+#include "rooms.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_ABI 1
+
+typedef struct weft_device_info {
+  char name[128], architectures[128]; /* architectures: what the object was built for, "75 80 86 89 90" */
+  int major, minor, processors, driver, runtime;
+  double total, available;            /* bytes */
+} weft_device_info;
+
+/* A matrix that stays on a device until its owner releases it: column major, double or float. */
+typedef struct weft_device_matrix {
+  void *data;
+  int64_t n, p;
+  int device, single;
+} weft_device_matrix;
+
+typedef struct weft_device_ops {
+  /* 0 with the reason in why[] when no device can be used. */
+  int (*count)(char *why, size_t len);
+  weft_status (*info)(weft_ctx *ctx, int device, weft_device_info *out);
+  /* x: n × p doubles, column major, ordinary host memory; it is converted and sent through pinned buffers. */
+  weft_status (*upload)(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single, weft_device_matrix *out);
+  weft_status (*download)(weft_ctx *ctx, const weft_device_matrix *m, double *out);
+  void (*release)(weft_ctx *ctx, weft_device_matrix *m);
+} weft_device_ops;
+
+#define WEFT_ROOM_FIELD(room) const struct weft_##room##_ops *room;
+
+typedef struct weft_backend {
+  int abi;
+  size_t size;                    /* sizeof(weft_backend) of the build */
+  const char *name;
+  const weft_device_ops *device;  /* NULL on the CPU */
+  WEFT_ROOMS(WEFT_ROOM_FIELD)
+} weft_backend;
+
+typedef struct weft_mpi_table {
+  int abi;
+  size_t size;
+  /* The MPI library's own description. */
+  int (*describe)(char *out, size_t len);
+} weft_mpi_table;
+
+const weft_backend *weft_cpu_backend(void);
+
+/* NULL with the reason in why[] when the object cannot be opened or no device can be used. `libs` is the package's
+ * libs directory. A forked child gets NULL: CUDA does not survive fork(). */
+const weft_backend *weft_cuda_backend(const char *libs, char *why, size_t len);
+const weft_mpi_table *weft_mpi_open(const char *libs, char *why, size_t len);
+void weft_backends_close(void);
+
+/* Remembers the process that loaded the package; true in a child that fork() made since. */
+void weft_remember_process(void);
+int weft_forked(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,14 @@
+/* The .Call entry points of the base layer: name and number of arguments. */
+#define BASE_ROUTINES(R) \
+  R(C_weft_cuda_missing, 1) \
+  R(C_weft_mpi, 1) \
+  R(C_weft_devices, 1) \
+  R(C_weft_threads, 2) \
+  R(C_weft_openmp, 0) \
+  R(C_weft_host_available, 0) \
+  R(C_weft_memory, 1) \
+  R(C_weft_upload, 3) \
+  R(C_weft_download, 2) \
+  R(C_weft_free, 1) \
+  R(C_weft_resident, 1) \
+  R(C_weft_file_read, 5)

@@ -1,0 +1,25 @@
+/* Views of a data set's columns as R holds them: nothing is copied. */
+#ifndef WEFT_COLUMNS_H
+#define WEFT_COLUMNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_NA_INT INT32_MIN
+
+typedef enum {
+  WEFT_COLUMN_I32,     /* integer, logical and factor codes; WEFT_NA_INT is missing */
+  WEFT_COLUMN_F64,     /* NaN is missing */
+  WEFT_COLUMN_U8,      /* raw bytes; nothing is missing */
+  WEFT_COLUMN_SPARSE,  /* doubles at `rows`, zero elsewhere; NaN is missing */
+  WEFT_COLUMN_PATTERN  /* one at `rows`, zero elsewhere */
+} weft_column_type;
+
+typedef struct weft_column {
+  weft_column_type type;
+  const void *values;
+  const int32_t *rows; /* sparse: the rows of the stored values, from 0 */
+  size_t stored;       /* sparse: how many are stored */
+} weft_column;
+
+#endif

@@ -1,0 +1,285 @@
+/* Device memory, errors, uploads and resident matrices; see device.cuh. */
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cmath>
+#include "device.cuh"
+#include "parallel.h"
+
+#ifndef WEFT_BUILT_FOR
+# define WEFT_BUILT_FOR "unknown"
+#endif
+
+/* ---- errors ---- */
+
+weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, const char *file, int line)
+{
+  (void) cudaGetLastError();
+  const char *name = strrchr(file, '/');
+  if (e == cudaErrorMemoryAllocation)
+    return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", step);
+  if (e == cudaErrorNoKernelImageForDevice)
+    return weft_fail(ctx, WEFT_ERR_DEVICE, "weft was built for compute capabilities %s, not for this device; install it "
+                     "again with WEFT_CUDA_ARCH set.", WEFT_BUILT_FOR);
+  return weft_fail(ctx, WEFT_ERR_DEVICE, "CUDA: %s (%s:%d, %s)", cudaGetErrorString(e), name ? name + 1 : file, line, step);
+}
+
+static int device_count(char *why, size_t len)
+{
+  int n = 0, driver = 0;
+  cudaError_t e = cudaGetDeviceCount(&n);
+  if (e == cudaSuccess && n > 0) return n;
+  (void) cudaGetLastError();
+  (void) cudaDriverGetVersion(&driver);
+  if (driver == 0) /* the runtime would say "driver version is insufficient" */
+    snprintf(why, len, "no NVIDIA driver is installed on this machine");
+  else if (e == cudaErrorNoDevice || e == cudaSuccess)
+    snprintf(why, len, "no CUDA device is visible (CUDA_VISIBLE_DEVICES?)");
+  else
+    snprintf(why, len, "%s (runtime %d, driver for up to %d)", cudaGetErrorString(e), CUDART_VERSION, driver);
+  return 0;
+}
+
+static weft_status device_info(weft_ctx *ctx, int device, weft_device_info *out)
+{
+  weft_status st = WEFT_OK;
+  cudaDeviceProp p;
+  size_t available, total;
+  memset(out, 0, sizeof *out);
+  WEFT_CUDA(cudaGetDeviceProperties(&p, device));
+  WEFT_CUDA(cudaSetDevice(device));
+  WEFT_CUDA(cudaMemGetInfo(&available, &total));
+  WEFT_CUDA(cudaDriverGetVersion(&out->driver));
+  WEFT_CUDA(cudaRuntimeGetVersion(&out->runtime));
+  snprintf(out->name, sizeof out->name, "%s", p.name);
+  snprintf(out->architectures, sizeof out->architectures, "%s", WEFT_BUILT_FOR);
+  out->major = p.major;
+  out->minor = p.minor;
+  out->processors = p.multiProcessorCount;
+  out->total = (double) total;
+  out->available = (double) available;
+done:
+  return st;
+}
+
+/* ---- memory ---- */
+
+struct weft_device_block { weft_device_block *next; void *data; size_t bytes; };
+
+weft_device_arena weft_device_begin(weft_ctx *ctx)
+{
+  weft_device_arena arena = { ctx, NULL, NULL, WEFT_OK };
+  cudaError_t e = cudaSetDevice(ctx->device);
+  if (e == cudaSuccess) e = cudaStreamCreateWithFlags(&arena.stream, cudaStreamNonBlocking);
+  if (e != cudaSuccess) arena.opened = weft_device_error(ctx, e, "opening the device", __FILE__, __LINE__);
+  return arena;
+}
+
+void weft_device_end(weft_device_arena *arena)
+{
+  if (arena->stream) cudaStreamSynchronize(arena->stream);
+  while (arena->blocks) weft_device_drop(arena, arena->blocks->data);
+  if (arena->stream) cudaStreamDestroy(arena->stream);
+  arena->stream = NULL;
+}
+
+double weft_device_available(weft_ctx *ctx)
+{
+  size_t available = 0, total = 0;
+  if (cudaMemGetInfo(&available, &total) != cudaSuccess) { (void) cudaGetLastError(); return 0; }
+  const double reserve = 64e6; /* kernels' local memory and cuBLAS workspaces come on top of what is asked for */
+  double have = available > reserve ? available - reserve : 0;
+  if (ctx->device_limit > 0) {
+    double left = ctx->device_limit - (double) ctx->memory->device_live;
+    have = fmin(have, left > 0 ? left : 0);
+  }
+  return have;
+}
+
+size_t weft_device_chunk(weft_ctx *ctx, size_t items, double bytes_each, double fixed)
+{
+  double have = weft_device_available(ctx), fit = (have - fixed) / bytes_each;
+  if (fit < 1) {
+    weft_fail_memory(ctx, "device", fixed + bytes_each, have, "the smallest chunk");
+    return 0;
+  }
+  return fit < (double) items ? (size_t) fit : items;
+}
+
+void *weft_device_take(weft_device_arena *arena, size_t count, size_t size)
+{
+  weft_ctx *ctx = arena->ctx;
+  if (arena->opened != WEFT_OK) return NULL;
+  double need = (double) count * (double) size, have = weft_device_available(ctx);
+  weft_device_block *b = NULL;
+  if (need <= have && !weft_memory_ask(ctx->memory)) b = (weft_device_block *) malloc(sizeof *b);
+  if (b && cudaMalloc(&b->data, count * size ? count * size : 1) != cudaSuccess) {
+    (void) cudaGetLastError();
+    free(b);
+    b = NULL;
+  }
+  if (!b) {
+    weft_fail_memory(ctx, "device", need, have, "");
+    return NULL;
+  }
+  b->bytes = count * size;
+  b->next = arena->blocks;
+  arena->blocks = b;
+  weft_memory_count_device(ctx->memory, (int64_t) b->bytes);
+  return b->data;
+}
+
+void weft_device_drop(weft_device_arena *arena, void *block)
+{
+  for (weft_device_block **p = &arena->blocks; *p; p = &(*p)->next) {
+    if ((*p)->data != block) continue;
+    weft_device_block *b = *p;
+    *p = b->next;
+    cudaFree(b->data);
+    weft_memory_count_device(arena->ctx->memory, -(int64_t) b->bytes);
+    free(b);
+    return;
+  }
+}
+
+/* ---- upload through pinned buffers ---- */
+
+#define STAGING_BYTES ((size_t) 32 << 20)
+
+static struct { void *buffer[2]; cudaEvent_t sent[2]; } staging;
+
+void weft_device_forget_staging(void)
+{
+  for (int i = 0; i < 2; i++) {
+    if (staging.buffer[i]) cudaFreeHost(staging.buffer[i]);
+    if (staging.sent[i]) cudaEventDestroy(staging.sent[i]);
+    staging.buffer[i] = NULL;
+    staging.sent[i] = NULL;
+  }
+}
+
+static weft_status open_staging(weft_ctx *ctx)
+{
+  weft_status st = WEFT_OK;
+  for (int i = 0; i < 2; i++) {
+    if (!staging.buffer[i]) WEFT_CUDA(cudaMallocHost(&staging.buffer[i], STAGING_BYTES));
+    if (!staging.sent[i]) WEFT_CUDA(cudaEventCreateWithFlags(&staging.sent[i], cudaEventDisableTiming));
+  }
+done:
+  if (st != WEFT_OK) weft_device_forget_staging();
+  return st;
+}
+
+weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill, const void *data)
+{
+  weft_status st = arena->opened;
+  weft_ctx *ctx = arena->ctx;
+  const size_t per_chunk = STAGING_BYTES / size;
+  size_t first = 0;
+  if (st != WEFT_OK) return st;
+  WEFT_TRY(open_staging(ctx));
+  for (int turn = 0; first < count; turn ^= 1) {
+    size_t now = count - first < per_chunk ? count - first : per_chunk;
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
+    WEFT_CUDA(cudaEventSynchronize(staging.sent[turn]));
+    fill(data, first, now, staging.buffer[turn], ctx->threads);
+    WEFT_CUDA(cudaMemcpyAsync((char *) out + first * size, staging.buffer[turn], now * size, cudaMemcpyHostToDevice, arena->stream));
+    WEFT_CUDA(cudaEventRecord(staging.sent[turn], arena->stream));
+    first += now;
+  }
+done:
+  return st;
+}
+
+/* ---- resident matrices ---- */
+
+static void fill_double(const void *data, size_t first, size_t count, void *out, int threads)
+{
+  const double *x = (const double *) data + first;
+  const size_t block = (count + threads - 1) / threads;
+  WEFT_PARALLEL(threads)
+  WEFT_FOR(static)
+  for (int t = 0; t < threads; t++) {
+    size_t a = t * block, b = a + block < count ? a + block : count;
+    if (a < b) memcpy((double *) out + a, x + a, (b - a) * sizeof *x);
+  }
+}
+
+static void fill_float(const void *data, size_t first, size_t count, void *out, int threads)
+{
+  const double *x = (const double *) data + first;
+  float *y = (float *) out;
+  WEFT_PARALLEL(threads)
+  WEFT_FOR(static)
+  for (int64_t i = 0; i < (int64_t) count; i++) y[i] = (float) x[i];
+}
+
+static void release(weft_ctx *ctx, weft_device_matrix *m)
+{
+  if (!m->data) return;
+  int before = 0;
+  cudaGetDevice(&before);
+  cudaSetDevice(m->device);
+  cudaFree(m->data);
+  cudaSetDevice(before);
+  weft_memory_count_device(ctx->memory, -(int64_t) (m->n * m->p * (m->single ? 4 : 8)));
+  m->data = NULL;
+}
+
+static weft_status upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single, weft_device_matrix *out)
+{
+  weft_status st = WEFT_OK;
+  const size_t count = (size_t) n * (size_t) p, size = single ? sizeof(float) : sizeof(double);
+  weft_device_arena mem = weft_device_begin(ctx);
+  weft_device_matrix m = { NULL, n, p, ctx->device, single };
+  char *data;
+  data = (char *) weft_device_take(&mem, count, size);
+  if (!data) { st = mem.opened != WEFT_OK ? mem.opened : WEFT_ERR_MEMORY; goto done; }
+  WEFT_TRY(weft_device_upload(&mem, data, count, size, single ? fill_float : fill_double, x));
+  WEFT_CUDA(cudaStreamSynchronize(mem.stream));
+  /* from the call's arena to the handle: the account goes on counting it */
+  m.data = data;
+  for (weft_device_block **b = &mem.blocks; *b; b = &(*b)->next)
+    if ((*b)->data == data) { weft_device_block *own = *b; *b = own->next; free(own); break; }
+  *out = m;
+done:
+  weft_device_end(&mem);
+  return st;
+}
+
+static weft_status download(weft_ctx *ctx, const weft_device_matrix *m, double *out)
+{
+  weft_status st = WEFT_OK;
+  const size_t count = (size_t) m->n * (size_t) m->p, step = (size_t) 1 << 22;
+  weft_arena mem = weft_arena_begin(ctx);
+  float *part = NULL;
+  WEFT_CUDA(cudaSetDevice(m->device));
+  if (m->single) WEFT_TAKE(part, (&mem), count < step ? count : step);
+  for (size_t first = 0; first < count; first += step) {
+    size_t now = count - first < step ? count - first : step;
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
+    if (m->single) {
+      WEFT_CUDA(cudaMemcpy(part, (const float *) m->data + first, now * sizeof *part, cudaMemcpyDeviceToHost));
+      for (size_t i = 0; i < now; i++) out[first + i] = part[i];
+    } else {
+      WEFT_CUDA(cudaMemcpy(out + first, (const double *) m->data + first, now * sizeof *out, cudaMemcpyDeviceToHost));
+    }
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+const weft_device_ops weft_device_cuda = { device_count, device_info, upload, download, release };
+
+/* ---- the table ---- */
+
+extern "C" {
+#define EXTERN_CUDA(room) extern const struct weft_##room##_ops weft_##room##_cuda;
+WEFT_ROOMS(EXTERN_CUDA)
+
+#define CUDA_FIELD(room) &weft_##room##_cuda,
+static const weft_backend table = { WEFT_ABI, sizeof(weft_backend), "cuda", &weft_device_cuda, WEFT_ROOMS(CUDA_FIELD) };
+
+__attribute__((visibility("default"))) const weft_backend *weft_cuda_entry(void) { return &table; }
+}

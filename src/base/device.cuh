@@ -1,0 +1,63 @@
+/* What CUDA code of every room stands on: an arena of device memory with one exit path, translated errors, the size of
+ * a chunk that fits, and uploads through pinned buffers that overlap conversion with transfer.
+ *
+ *   weft_status f(weft_ctx *ctx, ...) {
+ *     weft_status st = WEFT_OK;
+ *     double *d;                                   (declare before the first step: C++ forbids jumping over them)
+ *     weft_device_arena mem = weft_device_begin(ctx);
+ *     WEFT_DEVICE_TAKE(d, &mem, n);
+ *     kernel<<<...>>>(d, n);
+ *     WEFT_CUDA(cudaGetLastError());
+ *   done:
+ *     weft_device_end(&mem);                       (waits for the stream, then frees)
+ *     return st;
+ *   }
+ *
+ * All work of a call goes through one stream, `mem.stream`. */
+#ifndef WEFT_DEVICE_CUH
+#define WEFT_DEVICE_CUH
+
+#include <cuda_runtime.h>
+#include "arena.h"
+#include "backend.h"
+
+struct weft_device_block;
+struct weft_device_arena {
+  weft_ctx *ctx;
+  weft_device_block *blocks;
+  cudaStream_t stream;
+  weft_status opened; /* why there is no stream, when there is none */
+};
+
+weft_device_arena weft_device_begin(weft_ctx *ctx);
+void weft_device_end(weft_device_arena *arena);
+void *weft_device_take(weft_device_arena *arena, size_t count, size_t size);
+void weft_device_drop(weft_device_arena *arena, void *block);
+
+/* Bytes that this call may still take: what is free less a reserve, or what is left of ctx->device_limit. */
+double weft_device_available(weft_ctx *ctx);
+/* How many items of `bytes_each` fit beside `fixed` bytes: between 1 and `items`, or 0 with the error filled. */
+size_t weft_device_chunk(weft_ctx *ctx, size_t items, double bytes_each, double fixed);
+
+weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, const char *file, int line);
+
+#define WEFT_CUDA(step) do { cudaError_t e_ = (step); \
+    if (e_ != cudaSuccess) { st = weft_device_error(ctx, e_, #step, __FILE__, __LINE__); goto done; } } while (0)
+#define WEFT_DEVICE_TAKE(p, arena, count) \
+  do { if (!((p) = (decltype(p)) weft_device_take((arena), (count), sizeof *(p)))) \
+       { st = (arena)->opened != WEFT_OK ? (arena)->opened : WEFT_ERR_MEMORY; goto done; } } while (0)
+
+/* Writes elements first .. first+count-1 of the host data, in the device's form, to `out`. Called on the host with
+ * `threads` to use; must not fail. */
+typedef void (*weft_fill)(const void *data, size_t first, size_t count, void *out, int threads);
+
+/* Fills device memory `out` (count × size bytes) through two pinned buffers: while one travels, the other is filled.
+ * Polls between chunks. Complete in stream order; `data` may be changed when it returns. */
+weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill, const void *data);
+
+/* The pinned buffers are kept for the process; this gives them back. */
+void weft_device_forget_staging(void);
+
+extern const weft_device_ops weft_device_cuda;
+
+#endif

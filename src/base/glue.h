@@ -1,0 +1,44 @@
+/* What every room's glue stands on. Glue is the only code that knows SEXP. An entry point
+ *   1. allocates the R objects it returns and points a struct of plain C at R's memory,
+ *   2. hands a work function to weft_glue_run(), which makes the context, runs it, collects garbage and tries once more
+ *      when memory was short, and signals a classed R condition after the work function has freed what it owned,
+ *   3. returns.
+ * No R call that can jump stands inside a work function; the poll in the context catches what R signals and keeps it. */
+#ifndef WEFT_GLUE_H
+#define WEFT_GLUE_H
+
+#ifndef R_NO_REMAP
+# define R_NO_REMAP
+#endif
+#ifndef STRICT_R_HEADERS
+# define STRICT_R_HEADERS
+#endif
+#include <R.h>
+#include <Rinternals.h>
+#include "arena.h"
+#include "backend.h"
+#include "columns.h"
+
+typedef weft_status (*weft_work)(weft_ctx *ctx, const weft_backend *backend, void *data);
+
+/* `control` is the list made by R's run_control(): backend, libs, threads, device, device_limit, progress, columns. */
+void weft_glue_run(SEXP control, weft_work work, void *data);
+
+/* An arena that R's garbage collector ends: for results whose size is known only when the work is done. Protect the
+ * returned pointer while blocks are in use; every .Call may end it early with weft_glue_arena_end(). */
+SEXP weft_glue_arena(weft_arena **arena);
+void weft_glue_arena_end(SEXP holder);
+
+/* Element `name` of a list, or R_NilValue. */
+SEXP weft_glue_element(SEXP list, const char *name);
+
+/* Number of columns and rows of a matrix, a list of columns or a sparse matrix, and the views of its columns.
+ * `views` has room for weft_glue_ncol(x) columns. */
+size_t weft_glue_ncol(SEXP x);
+size_t weft_glue_nrow(SEXP x);
+void weft_glue_columns(SEXP x, weft_column *views);
+
+/* The device matrix behind a weft_upload() handle; an R error when it was freed or belongs to another session. */
+weft_device_matrix *weft_glue_device_matrix(SEXP handle);
+
+#endif

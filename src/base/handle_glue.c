@@ -1,0 +1,95 @@
+/* Matrices that stay on a device, behind an external pointer that R's garbage collector or weft_free() releases; and raw
+ * files read in pieces. */
+#include <stdlib.h>
+#include "file.h"
+#include "glue.h"
+
+/* The handle keeps the back end's operations, so that its finaliser needs no control list. */
+typedef struct { weft_device_matrix matrix; weft_ctx ctx; const weft_device_ops *ops; } resident;
+
+static void release(SEXP handle)
+{
+  resident *r = R_ExternalPtrAddr(handle);
+  if (!r) return;
+  if (r->matrix.data && !weft_forked()) /* a forked child does not own its parent's device memory */
+    r->ops->release(&r->ctx, &r->matrix);
+  free(r);
+  R_ClearExternalPtr(handle);
+}
+
+weft_device_matrix *weft_glue_device_matrix(SEXP handle)
+{
+  resident *r = R_ExternalPtrAddr(handle);
+  if (!r) Rf_error("this device matrix was freed, or belongs to another R session; make it again with weft_upload()");
+  return &r->matrix;
+}
+
+typedef struct { const double *x; int64_t n, p; int single; resident *to; } upload_job;
+
+static weft_status upload(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  upload_job *job = data;
+  job->to->ops = backend->device;
+  job->to->ctx.memory = ctx->memory;
+  return backend->device->upload(ctx, job->x, job->n, job->p, job->single, &job->to->matrix);
+}
+
+SEXP C_weft_upload(SEXP x, SEXP single, SEXP control)
+{
+  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
+  R_RegisterCFinalizerEx(handle, release, TRUE);
+  resident *r = calloc(1, sizeof *r);
+  if (!r) Rf_error("out of memory");
+  R_SetExternalPtrAddr(handle, r);
+  upload_job job = { REAL(x), Rf_nrows(x), Rf_ncols(x), Rf_asLogical(single), r };
+  weft_glue_run(control, upload, &job);
+  UNPROTECT(1);
+  return handle;
+}
+
+typedef struct { weft_device_matrix *m; double *out; } download_job;
+
+static weft_status download(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  download_job *job = data;
+  return backend->device->download(ctx, job->m, job->out);
+}
+
+SEXP C_weft_download(SEXP handle, SEXP control)
+{
+  weft_device_matrix *m = weft_glue_device_matrix(handle);
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) m->n, (int) m->p));
+  download_job job = { m, REAL(out) };
+  weft_glue_run(control, download, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+SEXP C_weft_free(SEXP handle)
+{
+  release(handle);
+  return R_NilValue;
+}
+
+SEXP C_weft_resident(SEXP handle) { return Rf_ScalarLogical(R_ExternalPtrAddr(handle) != NULL); }
+
+/* ---- raw files ---- */
+
+typedef struct { const char *path; int single; int64_t first, count; double *out; } read_job;
+
+static weft_status read_file(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  (void) backend;
+  read_job *job = data;
+  return weft_file_read(ctx, job->path, job->single, job->first, job->count, job->out);
+}
+
+SEXP C_weft_file_read(SEXP path, SEXP single, SEXP first, SEXP count, SEXP control)
+{
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) Rf_asReal(count)));
+  read_job job = { Rf_translateChar(STRING_ELT(path, 0)), Rf_asLogical(single), (int64_t) Rf_asReal(first),
+                   (int64_t) Rf_xlength(out), REAL(out) };
+  weft_glue_run(control, read_file, &job);
+  UNPROTECT(1);
+  return out;
+}

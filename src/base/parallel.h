@@ -1,0 +1,32 @@
+/* OpenMP in words that mean nothing without it, so that a serial build has no unknown pragmas.
+ *
+ *   WEFT_PARALLEL(threads)
+ *   WEFT_FOR(static)
+ *   for (...) ...
+ */
+#ifndef WEFT_PARALLEL_H
+#define WEFT_PARALLEL_H
+
+#ifdef _OPENMP
+# include <omp.h>
+# define WEFT_PRAGMA(text) _Pragma(#text)
+# define WEFT_PARALLEL(n) WEFT_PRAGMA(omp parallel num_threads(n))
+# define WEFT_FOR(kind) WEFT_PRAGMA(omp for schedule(kind))
+# define WEFT_THREAD() omp_get_thread_num()
+#else
+# define WEFT_PARALLEL(n)
+# define WEFT_FOR(kind)
+# define WEFT_THREAD() 0
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How many threads a call may use when it asks for `wanted` (0: the default). */
+int weft_threads_for(int wanted, int option);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,14 @@
+# weft's own object goes to libs/, where R CMD check looks at symbols and registration; the CUDA and MPI objects are no
+# R libraries and go to libs/cuda/ and libs/mpi/. weft-build.dcf keeps what configure found, for weft_sitrep().
+libs <- file.path(R_PACKAGE_DIR, paste0("libs", R_ARCH))
+dir.create(libs, recursive = TRUE, showWarnings = FALSE)
+put <- function(file, dir) {
+  if (!file.exists(file)) return(invisible())
+  dir.create(dir, recursive = TRUE, showWarnings = FALSE)
+  if (!file.copy(file, dir, overwrite = TRUE)) stop("cannot copy ", file, " to ", dir)
+}
+put(paste0("weft", SHLIB_EXT), libs)
+put("weft_cuda.so", file.path(libs, "cuda"))
+put("weft_mpi.so", file.path(libs, "mpi"))
+put("weft-build.dcf", libs)
+put("symbols.rds", libs)
