@@ -1,0 +1,121 @@
+# From what users have to what the native code takes. Samples are in rows, features in columns; a SummarizedExperiment
+# has them the other way round and is turned.
+
+# Categorical data: list(data, names, n, p) with `data` an integer, logical, double or raw matrix, a list of such
+# columns, or a sparse matrix of class dgCMatrix or ngCMatrix. Nothing is copied that is already in order.
+categorical_input <- function(x, assay = NULL, arg = "x") {
+  x <- take_assay(x, assay, arg)
+  if (inherits(x, "DelayedArray")) {
+    data <- x # read in blocks of columns by for_blocks()
+  } else if (is.data.frame(x)) {
+    data <- lapply(stats::setNames(seq_along(x), names(x)), function(j) categorical_column(x[[j]], names(x)[j], arg))
+  } else if (inherits(x, "sparseMatrix")) {
+    data <- sparse_columns(x)
+  } else if (is.matrix(x) && (is.numeric(x) || is.logical(x) || is.raw(x))) {
+    data <- x
+  } else if (is.matrix(x) && is.character(x)) {
+    data <- lapply(seq_len(ncol(x)), function(j) unclass(factor(x[, j])))
+  } else if (inherits(x, "Matrix")) {
+    data <- as.matrix(x)
+  } else {
+    abort_input(
+      sprintf("`%s` must be a matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
+      x = paste0("It is ", describe(x), "."),
+      i = if (is.atomic(x) && !is.null(x)) "For one feature, use `data.frame(feature = x)`."
+    )
+  }
+  list(data = data, names = feature_names(x), n = nrow(x), p = ncol(x))
+}
+
+categorical_column <- function(column, name, arg) {
+  if (is.character(column)) return(unclass(factor(column)))
+  plain <- is.null(dim(column)) && (is.factor(column) || is.logical(column) || is.raw(column) ||
+                                      (is.numeric(column) && !is.object(column)))
+  if (plain) return(column)
+  abort_input(
+    sprintf("Every column of `%s` must be a factor, logical, character, integer or whole number.", arg),
+    x = sprintf("Column `%s` is %s.", name, describe(column)),
+    i = "Leave it out, or turn it into a factor."
+  )
+}
+
+sparse_columns <- function(x) {
+  if (!inherits(x, c("dgCMatrix", "ngCMatrix"))) {
+    x <- methods::as(methods::as(x, "generalMatrix"), "CsparseMatrix")
+    if (inherits(x, "lMatrix")) x <- methods::as(x, "dMatrix")
+  }
+  x
+}
+
+take_assay <- function(x, assay, arg) {
+  if (!inherits(x, "SummarizedExperiment")) {
+    if (!is.null(assay)) {
+      abort_input("`assay` must be NULL unless `x` is a SummarizedExperiment.", x = paste0("`", arg, "` is ", describe(x), "."))
+    }
+    return(x)
+  }
+  if (!requireNamespace("SummarizedExperiment", quietly = TRUE)) {
+    abort_input("A SummarizedExperiment needs the package SummarizedExperiment.", i = "Install it from Bioconductor.")
+  }
+  found <- SummarizedExperiment::assayNames(x)
+  assay <- assay %||% 1L
+  known <- if (is.character(assay)) assay %in% found else assay %in% seq_along(SummarizedExperiment::assays(x))
+  if (length(assay) != 1L || !isTRUE(known)) {
+    abort_input("`assay` must name one assay of `x`.", x = paste0("It is ", describe(assay), "."),
+                i = paste0("There ", if (length(found)) paste("are", label_some(found)) else "are no named assays", "."))
+  }
+  t(SummarizedExperiment::assay(x, assay))
+}
+
+feature_names <- function(x) {
+  names <- colnames(x)
+  if (is.null(names)) paste0("V", seq_len(ncol(x))) else enc2utf8(names)
+}
+
+# Calls f(data, columns) for the whole input, or block after block of a DelayedArray's columns; returns the results.
+for_blocks <- function(input, f, block_bytes = 2^28) {
+  if (!inherits(input$data, "DelayedArray")) return(list(f(input$data, seq_len(input$p))))
+  if (!requireNamespace("DelayedArray", quietly = TRUE)) {
+    abort_input("A DelayedMatrix needs the package DelayedArray.", i = "Install it from Bioconductor.")
+  }
+  at_once <- max(1L, as.integer(block_bytes / (8 * max(1, input$n))))
+  starts <- seq.int(1L, max(1L, input$p), by = at_once)
+  lapply(starts, function(first) {
+    columns <- seq.int(first, length.out = min(at_once, input$p - first + 1L))
+    block <- as.matrix(input$data[, columns, drop = FALSE])
+    f(categorical_input(block)$data, columns)
+  })
+}
+
+# A class: list(codes from 0 with NA, levels). `x` is the original input, in which a single name may be looked up.
+class_input <- function(class, x, n, arg = "class") {
+  if (inherits(x, "SummarizedExperiment") && is.character(class) && length(class) == 1L && n != 1L) {
+    known <- names(SummarizedExperiment::colData(x))
+    if (!class %in% known) {
+      abort_input(sprintf("`%s` must name a column of `colData(x)`, or have one value a sample.", arg),
+                  x = sprintf("There is no \"%s\".", class), i = paste0("There are ", label_some(known), "."))
+    }
+    class <- SummarizedExperiment::colData(x)[[class]]
+  }
+  if (is.data.frame(class) && ncol(class) == 1L) class <- class[[1L]]
+  categories <- is.atomic(class) && !is.null(class) && is.null(dim(class)) && !is.raw(class) && !is.complex(class)
+  if (!categories && !is.factor(class)) {
+    abort_input(sprintf("`%s` must be a factor or a vector of categories, one value a row of `x`.", arg),
+                x = paste0("It is ", describe(class), "."))
+  }
+  if (length(class) != n) {
+    abort_input(
+      sprintf("`%s` must have one value a row of `x`: %d.", arg, n), x = sprintf("It has %d.", length(class)),
+      i = if (length(class) == ncol(x)) "`x` has as many columns: are the samples in its columns? Then use `t(x)`."
+    )
+  }
+  if (is.double(class) && !is.object(class) && any(class != round(class) | is.infinite(class), na.rm = TRUE)) {
+    abort_input(sprintf("`%s` must hold categories.", arg), x = "It has numbers with a fraction.",
+                i = "Turn it into a factor, for example with `cut()`.")
+  }
+  class <- droplevels(as.factor(class))
+  if (nlevels(class) > 65535L) {
+    abort_input(sprintf("`%s` must have at most 65535 levels.", arg), x = sprintf("It has %d.", nlevels(class)))
+  }
+  list(codes = as.integer(class) - 1L, levels = levels(class))
+}

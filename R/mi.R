@@ -1,0 +1,175 @@
+#' Rank features by their information about a class
+#'
+#' The mutual information I(C;A) of a class and every feature, with entropies, the G test and false discovery rates.
+#' Counts are exact, scores double; both back ends give the same ranks.
+#'
+#' With counts \eqn{n_{ac}} and margins, \eqn{I = \sum_{ac} \frac{n_{ac}}{n} \log_2 \frac{n\,n_{ac}}{n_a n_c}}. The
+#' statistic is \eqn{G = 2 n \ln 2 \cdot I} (bits), asymptotically \eqn{\chi^2} with (levels - 1)(classes - 1) degrees of
+#' freedom, over the levels that occur; with no degree of freedom p is 1. A constant feature, a class of one level and a
+#' feature without common rows give exact zeros.
+#'
+#' @section Missing values: Every score is over one set of rows. `na = "fail"` (the default) says which columns have
+#'   missing values. `"drop"` leaves out, feature by feature, the rows where it or the class is missing; the entropies of
+#'   that score are over the same rows. `"level"` makes missing one more level of the feature. Rows with a missing class
+#'   are left out under `"drop"` and `"level"`.
+#'
+#' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
+#'   whole-number matrix, a sparse Matrix, a DelayedMatrix, or a SummarizedExperiment (features in its rows). At most
+#'   65,535 levels a feature.
+#' @param class a factor or vector of categories, one value a row; for a SummarizedExperiment also the name of a column of
+#'   its `colData`.
+#' @param na what to do with missing values; see below.
+#' @param unit `"bits"` or `"nats"`.
+#' @param assay for a SummarizedExperiment: the assay's name or number.
+#' @param backend,threads see [weft_backend()] and [weft_threads()].
+#' @param progress show a progress bar; the default is in interactive sessions, after two seconds.
+#' @param verbose say which back end runs and why.
+#' @return A data frame of class `weft_mi`, best feature first (equal scores in column order): `feature`, `mi`,
+#'   `entropy` of the feature, `levels` seen, rows `n`, G `statistic`, `df`, `p_value`, and Benjamini and Hochberg's
+#'   `q_value`. Attributes record the call, unit, back end and time.
+#' @seealso [plot.weft_mi()]
+#' @export
+#' @examples
+#' set.seed(1)
+#' class <- rep(c("case", "control"), each = 100)
+#' x <- data.frame(
+#'   marker = ifelse(runif(200) < 0.8, class == "case", class != "case"),
+#'   noise = sample(c("a", "b", "c"), 200, replace = TRUE)
+#' )
+#' mi_rank(x, class)
+mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
+                    backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+  started <- proc.time()[[3L]]
+  na <- check_choice(na, c("fail", "drop", "level"), "na")
+  unit <- check_choice(unit, c("bits", "nats"), "unit")
+  verbose <- check_flag(verbose, "verbose")
+  input <- categorical_input(x, assay)
+  target <- class_input(class, x, input$n)
+  if (na == "fail" && anyNA(target$codes)) {
+    abort_input("`class` must not have missing values.", x = sprintf("%d of %d are missing.", sum(is.na(target$codes)), input$n),
+                i = "`na = \"drop\"` leaves these rows out.")
+  }
+  threads <- threads_for(threads)
+  work <- input$n * input$p * 4 / 1e10 # seconds, bound by reading the input
+  chosen <- choose_backend(backend, cpu_seconds = work / min(threads, 4), gpu_seconds = work / min(threads, 4) + work / 4)
+  report_backend(chosen, verbose)
+  scores <- for_blocks(input, function(data, columns) {
+    control <- run_control(chosen$name, threads, progress, input$names[columns], "Ranking features")
+    .Call(C_weft_mi_rank, data, target$codes, length(target$levels), na == "level", control)
+  })
+  scores <- do.call(Map, c(list(c), scores))
+  if (na == "fail" && any(scores$missing > 0)) {
+    bad <- input$names[scores$missing > 0]
+    abort_input("`x` must not have missing values.",
+                x = sprintf("Missing in %d of %d columns: %s.", length(bad), input$p, label_some(bad)),
+                i = "`na = \"drop\"` leaves these rows out, feature by feature; `na = \"level\"` makes missing a level.")
+  }
+  best <- order(-scores$mi)
+  scale <- if (unit == "bits") 1 else log(2)
+  result <- rank_table(input$names, scores, best, scale)
+  record(structure(result, class = c("weft_mi", "data.frame")), call = match.call(), chosen, started, unit = unit,
+         class_levels = target$levels, na = na)
+}
+
+rank_table <- function(names, scores, best, scale) {
+  at <- function(field) scores[[field]][best]
+  statistic <- 2 * at("n") * log(2) * at("mi")
+  df <- (pmax(at("levels"), 1) - 1) * (pmax(at("class_levels"), 1) - 1)
+  p_value <- ifelse(df > 0, stats::pchisq(statistic, pmax(df, 1), lower.tail = FALSE), 1)
+  list2DF(list(
+    feature = names[best], mi = at("mi") * scale, entropy = at("entropy") * scale, levels = at("levels"), n = at("n"),
+    statistic = statistic, df = df, p_value = p_value, q_value = stats::p.adjust(p_value, "BH")
+  ))
+}
+
+# What every result records of its run.
+record <- function(result, call, chosen, started, ...) {
+  attributes(result) <- c(attributes(result), list(call = call, backend = chosen$name, reason = chosen$reason,
+                                                   seconds = proc.time()[[3L]] - started, ...))
+  result
+}
+
+report_backend <- function(chosen, verbose) {
+  if (verbose) message("Back end: ", chosen$name, " (", chosen$reason, ")")
+}
+
+run_line <- function(x) {
+  sprintf("%s back end (%s), %s", attr(x, "backend"), attr(x, "reason"), seconds_text(attr(x, "seconds")))
+}
+
+#' Print, summarise and plot feature rankings
+#'
+#' `plot()` draws the information of the best features as bars, significant ones (q at most `alpha`) filled.
+#'
+#' @param x,object what [mi_rank()] returned.
+#' @param n,top how many features to show.
+#' @param alpha the false discovery rate that counts as significant.
+#' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by the others.
+#' @return `x`, invisibly; `summary()`: a list with the number of features, of significant ones and the quartiles of their
+#'   information; `tidy()`: a plain data frame; `glance()`: one row about the run.
+#' @export
+#' @examples
+#' x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
+#' r <- mi_rank(x, mtcars$am)
+#' summary(r)
+#' plot(r)
+print.weft_mi <- function(x, n = 10L, ...) {
+  if (!is_ranking(x)) return(NextMethod())
+  shown <- utils::head(as.data.frame(x), n)
+  cat(sprintf("Mutual information of %d feature%s with a class of %d level%s (%s)\n", nrow(x), if (nrow(x) == 1L) "" else "s",
+              length(attr(x, "class_levels")), if (length(attr(x, "class_levels")) == 1L) "" else "s", attr(x, "unit")))
+  if (nrow(shown)) {
+    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 4) else column)
+    print.data.frame(shown, row.names = FALSE)
+  }
+  if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
+  cat(run_line(x), "\n", sep = "")
+  invisible(x)
+}
+
+# A subset by columns or rows keeps the class; it prints as a data frame when the shape is gone.
+is_ranking <- function(x) all(c("feature", "mi", "q_value") %in% names(x)) && !is.null(attr(x, "unit"))
+
+#' @rdname print.weft_mi
+#' @export
+summary.weft_mi <- function(object, alpha = 0.05, ...) {
+  list(features = nrow(object), significant = sum(object$q_value <= alpha), alpha = alpha,
+       mi = stats::quantile(object$mi, names = TRUE), unit = attr(object, "unit"))
+}
+
+#' @rdname print.weft_mi
+#' @export
+as.data.frame.weft_mi <- function(x, ...) {
+  list2DF(unclass(x)[names(x)])
+}
+
+#' @rdname print.weft_mi
+#' @export
+tidy.weft_mi <- function(x, ...) as.data.frame(x)
+
+#' @rdname print.weft_mi
+#' @export
+glance.weft_mi <- function(x, ...) {
+  data.frame(features = nrow(x), unit = attr(x, "unit"), na = attr(x, "na"), backend = attr(x, "backend"),
+             seconds = attr(x, "seconds"))
+}
+
+#' @rdname print.weft_mi
+#' @export
+plot.weft_mi <- function(x, top = 20L, alpha = 0.05, ...) {
+  top <- check_number(top, "top", min = 1, whole = TRUE)
+  shown <- utils::head(as.data.frame(x), top)
+  if (!nrow(shown)) abort_input("`x` must have at least one feature to plot.")
+  shown <- shown[rev(seq_len(nrow(shown))), ]
+  labels <- ifelse(nchar(shown$feature) > 24L, paste0(substr(shown$feature, 1L, 23L), "\u2026"), shown$feature)
+  old <- graphics::par(mar = c(4, 1 + 0.55 * max(nchar(labels)), 3, 1) + 0.1)
+  on.exit(graphics::par(old))
+  significant <- shown$q_value <= alpha
+  settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = "#2c5f8a",
+                   col = ifelse(significant, "#2c5f8a", "white"), xlab = sprintf("mutual information (%s)", attr(x, "unit")),
+                   main = sprintf("Best %d of %d features", nrow(shown), nrow(x)), xlim = c(0, max(shown$mi, 1e-12) * 1.05))
+  do.call(graphics::barplot, utils::modifyList(settings, list(...)))
+  graphics::legend("bottomright", bty = "n", legend = c(sprintf("q \u2264 %g", alpha), "not significant"),
+                   fill = c("#2c5f8a", "white"), border = "#2c5f8a")
+  invisible(x)
+}

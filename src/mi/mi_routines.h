@@ -1,0 +1,3 @@
+/* The .Call entry points of the mutual-information room: name and number of arguments. */
+#define MI_ROUTINES(R) \
+  R(C_weft_mi_rank, 5)

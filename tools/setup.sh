@@ -1,0 +1,38 @@
+#!/bin/sh
+# Finds what weft needs to be built and tested; installs it with apt on Debian and Ubuntu, else says the commands.
+#   tools/setup.sh          R, a compiler, the packages that weft imports, testthat, withr
+#   tools/setup.sh check    also what `make check` uses
+set -u
+packages="matrix cli generics testthat withr"
+system="r-base-dev"
+if [ "${1-}" = check ]; then
+  packages="$packages knitr rmarkdown lintr roxygen2"
+  system="$system pandoc qpdf valgrind"
+fi
+
+missing=
+command -v R >/dev/null 2>&1 || missing="r-base-dev"
+command -v make >/dev/null 2>&1 && command -v cc >/dev/null 2>&1 || missing="r-base-dev"
+[ "${1-}" = check ] && for tool in pandoc qpdf; do command -v $tool >/dev/null 2>&1 || missing="$missing $tool"; done
+for p in $packages; do
+  name=$p; [ "$p" = matrix ] && name=Matrix
+  [ -n "$missing" ] && [ "${missing#r-base-dev}" != "$missing" ] && ! command -v R >/dev/null 2>&1 && { missing="$missing r-cran-$p"; continue; }
+  Rscript -e "quit(status = !requireNamespace('$name', quietly = TRUE))" >/dev/null 2>&1 || missing="$missing r-cran-$p"
+done
+[ -z "$missing" ] && exit 0
+
+echo "weft: missing here:$(echo " $missing" | tr -s ' ')"
+if ! command -v apt-get >/dev/null 2>&1; then
+  echo "weft: install R (4.1 or later) with a C compiler, then in R:" >&2
+  echo "  install.packages(c(\"Matrix\", \"cli\", \"generics\", \"testthat\", \"withr\", \"knitr\", \"rmarkdown\", \"lintr\"))" >&2
+  exit 1
+fi
+as_root=
+if [ "$(id -u)" != 0 ]; then
+  if ! command -v sudo >/dev/null 2>&1; then
+    echo "weft: run as root: apt-get install --no-install-recommends $missing" >&2
+    exit 1
+  fi
+  as_root=sudo
+fi
+$as_root apt-get update -q && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing
