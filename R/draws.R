@@ -19,10 +19,10 @@ draw_kinds <- c(
 #' @return A double vector: n draws, or 4 n words.
 #' @noRd
 draws <- function(kind, n, a = 0, b = 0, key = 1, stream = 0, first = 0, backend = "cpu",
-                  threads = getOption("weft.threads", 1L)) {
+                  threads = NULL) {
   .Call(
     C_weft_draws, match(kind, draw_kinds) - 1L, as.double(n), as.double(a), as.double(b), as_halves(key),
-    as.double(stream), as_halves(first), backend, as.integer(threads)
+    as.double(stream), as_halves(first), run_control(choose_backend(backend, 0, 0)$name, threads, FALSE)
   )
 }
 

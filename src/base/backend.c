@@ -6,12 +6,13 @@
 # include <unistd.h>
 #endif
 #include "backend.h"
+#include "draws_fill.h"
 
 #define EXTERN_CPU(room) extern const struct weft_##room##_ops weft_##room##_cpu;
 WEFT_ROOMS(EXTERN_CPU)
 
 #define CPU_FIELD(room) &weft_##room##_cpu,
-static const weft_backend cpu = { WEFT_ABI, sizeof(weft_backend), "cpu", NULL, WEFT_ROOMS(CPU_FIELD) };
+static const weft_backend cpu = { WEFT_ABI, sizeof(weft_backend), "cpu", NULL, weft_draws_fill, WEFT_ROOMS(CPU_FIELD) };
 
 const weft_backend *weft_cpu_backend(void) { return &cpu; }
 

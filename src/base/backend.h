@@ -48,6 +48,9 @@ typedef struct weft_backend {
   size_t size;                    /* sizeof(weft_backend) of the build */
   const char *name;
   const weft_device_ops *device;  /* NULL on the CPU */
+  /* draws_fill.h: `n` draws of one kind */
+  weft_status (*draws)(weft_ctx *ctx, int kind, uint64_t key, uint32_t stream, uint64_t first, size_t n, double a,
+                       double b, double *out);
   WEFT_ROOMS(WEFT_ROOM_FIELD)
 } weft_backend;
 

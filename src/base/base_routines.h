@@ -11,4 +11,5 @@
   R(C_weft_download, 2) \
   R(C_weft_free, 1) \
   R(C_weft_resident, 1) \
-  R(C_weft_file_read, 5)
+  R(C_weft_file_read, 5) \
+  R(C_weft_draws, 8)

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <cmath>
 #include "device.cuh"
+#include "draws_fill.h"
 #include "parallel.h"
 
 #ifndef WEFT_BUILT_FOR
@@ -279,7 +280,8 @@ extern "C" {
 WEFT_ROOMS(EXTERN_CUDA)
 
 #define CUDA_FIELD(room) &weft_##room##_cuda,
-static const weft_backend table = { WEFT_ABI, sizeof(weft_backend), "cuda", &weft_device_cuda, WEFT_ROOMS(CUDA_FIELD) };
+static const weft_backend table = { WEFT_ABI, sizeof(weft_backend), "cuda", &weft_device_cuda, weft_draws_fill_cuda,
+                                    WEFT_ROOMS(CUDA_FIELD) };
 
 __attribute__((visibility("default"))) const weft_backend *weft_cuda_entry(void) { return &table; }
 }

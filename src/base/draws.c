@@ -1,6 +1,7 @@
 /* Vectors of draws on the CPU (draws_fill.h): OpenMP over indices, which own their draws, so that neither the number of
  * threads nor the cut into chunks changes a bit. Compiled with -ffp-contract=off (math.h). */
 #include "draws_fill.h"
+#include "parallel.h"
 
 /* The slowest kind takes about 2 us an index: a chunk stays below the 100 ms between two polls. */
 enum { CHUNK = 32768 };
@@ -8,9 +9,8 @@ enum { CHUNK = 32768 };
 static void fill_words(weft_rng rng, uint64_t first, int64_t n, uint32_t sub, int threads, double *out)
 {
   (void) threads;
-#ifdef _OPENMP
-# pragma omp parallel for schedule(static) num_threads(threads)
-#endif
+  WEFT_PARALLEL(threads)
+  WEFT_FOR(static)
   for (int64_t i = 0; i < n; i++) {
     weft_u32x4 w = weft_draw_words(rng, first + (uint64_t) i, sub);
     for (int j = 0; j < 4; j++) out[4 * i + j] = w.v[j];
@@ -20,9 +20,8 @@ static void fill_words(weft_rng rng, uint64_t first, int64_t n, uint32_t sub, in
 static void fill_draws(const weft_draws_law *law, weft_rng rng, uint64_t first, int64_t n, int threads, double *out)
 {
   (void) threads;
-#ifdef _OPENMP
-# pragma omp parallel for schedule(static) num_threads(threads)
-#endif
+  WEFT_PARALLEL(threads)
+  WEFT_FOR(static)
   for (int64_t i = 0; i < n; i++) out[i] = weft_draws_one(law, rng, first + (uint64_t) i);
 }
 

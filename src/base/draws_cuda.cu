@@ -1,21 +1,12 @@
 /* Vectors of draws on the device (draws_fill.h): the functions of draws.h, compiled by nvcc, in a grid-stride loop over
  * 64-bit indices. The result comes to the host in chunks, each a launch well below 100 ms. cuRAND's own Philox words are
  * here as well, as the independent witness of ours (philox.h has the mapping). */
-#include <cuda_runtime.h>
 #include <curand_kernel.h>
+#include "device.cuh"
 #include "draws_fill.h"
 
 static const size_t CHUNK = 1 << 22, MOST_BLOCKS = 4096;
 static const unsigned THREADS = 256;
-
-#define CUDA_TRY(call) \
-  do { \
-    cudaError_t error_ = (call); \
-    if (error_ != cudaSuccess) { \
-      st = weft_fail(ctx, WEFT_ERR_DEVICE, "CUDA: %s (%s)", cudaGetErrorString(error_), #call); \
-      goto done; \
-    } \
-  } while (0)
 
 static __global__ void fill_words(weft_rng rng, uint64_t first, int64_t n, uint32_t sub, double *out)
 {
@@ -47,27 +38,27 @@ weft_status weft_draws_fill_cuda(weft_ctx *ctx, int kind, uint64_t key, uint32_t
   weft_status st = WEFT_OK;
   weft_draws_law law;
   weft_rng rng = {key, stream};
-  double *device = NULL;
+  double *device;
+  weft_device_arena mem = weft_device_begin(ctx);
   size_t width = weft_draws_width(kind), most = n < CHUNK ? n : CHUNK;
   const char *wrong = weft_draws_law_make(kind, a, b, &law);
-  if (wrong) return weft_fail(ctx, WEFT_ERR_INPUT, "%s", wrong);
-  if (n == 0) return WEFT_OK;
-  CUDA_TRY(cudaSetDevice(ctx->device));
-  CUDA_TRY(cudaMalloc((void **) &device, most * width * sizeof *device));
+  if (wrong) { st = weft_fail(ctx, WEFT_ERR_INPUT, "%s", wrong); goto done; }
+  WEFT_DEVICE_TAKE(device, &mem, most * width);
   for (size_t at = 0; at < n; at += CHUNK) {
     size_t count = n - at < CHUNK ? n - at : CHUNK, blocks = (count + THREADS - 1) / THREADS;
     unsigned grid = (unsigned) (blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
     WEFT_TRY(weft_poll(ctx, (double) at, (double) n));
     if (kind == WEFT_DRAW_WORDS)
-      fill_words<<<grid, THREADS>>>(rng, first + at, (int64_t) count, (uint32_t) a, device);
+      fill_words<<<grid, THREADS, 0, mem.stream>>>(rng, first + at, (int64_t) count, (uint32_t) a, device);
     else if (kind == WEFT_DRAW_CURAND_WORDS)
-      fill_curand_words<<<grid, THREADS>>>(rng, first + at, (int64_t) count, (uint32_t) a, device);
+      fill_curand_words<<<grid, THREADS, 0, mem.stream>>>(rng, first + at, (int64_t) count, (uint32_t) a, device);
     else
-      fill_draws<<<grid, THREADS>>>(law, rng, first + at, (int64_t) count, device);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpy(out + at * width, device, count * width * sizeof *out, cudaMemcpyDeviceToHost));
+      fill_draws<<<grid, THREADS, 0, mem.stream>>>(law, rng, first + at, (int64_t) count, device);
+    WEFT_CUDA(cudaGetLastError());
+    WEFT_CUDA(cudaMemcpyAsync(out + at * width, device, count * width * sizeof *out, cudaMemcpyDeviceToHost, mem.stream));
+    WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   }
 done:
-  cudaFree(device);
+  weft_device_end(&mem);
   return st;
 }

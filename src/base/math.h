@@ -48,7 +48,7 @@ static WEFT_HD inline double weft_sqrt(double x) { return WEFT_BY_DEVICE(__dsqrt
 /* x * y + z, rounded twice */
 static WEFT_HD inline double weft_mul_add(double x, double y, double z) { return weft_add(weft_mul(x, y), z); }
 
-static WEFT_HD inline uint64_t weft_bits(double x) { uint64_t b; memcpy(&b, &x, sizeof b); return b; }
+static WEFT_HD inline uint64_t weft_bits_of(double x) { uint64_t b; memcpy(&b, &x, sizeof b); return b; }
 static WEFT_HD inline double weft_from_bits(uint64_t b) { double x; memcpy(&x, &b, sizeof x); return x; }
 
 #define WEFT_INFINITY weft_from_bits(UINT64_C(0x7ff0000000000000))
@@ -62,7 +62,7 @@ static WEFT_HD inline double weft_from_bits(uint64_t b) { double x; memcpy(&x, &
 static WEFT_HD inline int weft_split_exponent(double x, double *f)
 {
   const uint64_t root_half = UINT64_C(0x3fe6a09e00000000), one = UINT64_C(0x3ff0000000000000);
-  uint64_t b = weft_bits(x) + (one - root_half);
+  uint64_t b = weft_bits_of(x) + (one - root_half);
   *f = weft_sub(weft_from_bits((b & UINT64_C(0x000fffffffffffff)) + root_half), 1.0);
   return (int) (b >> 52) - 1023;
 }
@@ -92,6 +92,18 @@ static WEFT_HD inline double weft_log(double x)
   if (x < DBL_MIN) { x = weft_mul(x, 18014398509481984.0); k = -54; }
   k += weft_split_exponent(x, &f);
   return weft_log_parts(k, f, 0.0);
+}
+
+/* Exact at powers of two. */
+static WEFT_HD inline double weft_log2(double x)
+{
+  double f;
+  int k = 0;
+  if (!(x > 0.0)) return x == 0.0 ? -WEFT_INFINITY : WEFT_NAN;
+  if (x > DBL_MAX) return x;
+  if (x < DBL_MIN) { x = weft_mul(x, 18014398509481984.0); k = -54; }
+  k += weft_split_exponent(x, &f);
+  return weft_mul_add(weft_log_parts(0, f, 0.0), 1.4426950408889634, (double) k);
 }
 
 /* log(1 + x). What the sum 1 + x loses is put back as a first-order correction. */
@@ -152,7 +164,7 @@ static WEFT_HD inline void weft_sincos2pi(double u, double *sine, double *cosine
   turns = weft_mul(4.0, u);
   quarter = (int) (turns < 0.0 ? weft_sub(turns, 0.5) : weft_add(turns, 0.5));
   r = weft_sub(u, weft_mul(0.25, (double) quarter));
-  r_hi = weft_from_bits(weft_bits(r) & UINT64_C(0xfffffffff8000000));
+  r_hi = weft_from_bits(weft_bits_of(r) & UINT64_C(0xfffffffff8000000));
   r_lo = weft_sub(r, r_hi);
   z = weft_mul(r, r);
 
