@@ -23,7 +23,7 @@ bench: install
 
 install: setup
 	mkdir -p $(LIB)
-	R CMD INSTALL --no-docs --library="$(LIB)" .
+	R CMD INSTALL --preclean --no-docs --library="$(LIB)" .
 
 setup:
 	sh tools/setup.sh

@@ -35,10 +35,15 @@ void *weft_arena_take0(weft_arena *arena, size_t count, size_t size);
 /* Gives one block back before the arena ends; NULL is ignored. */
 void weft_arena_drop(weft_arena *arena, void *block);
 
-#define WEFT_TAKE(p, arena, count) \
-  do { if (!((p) = weft_arena_take((arena), (count), sizeof *(p)))) { st = WEFT_ERR_MEMORY; goto done; } } while (0)
-#define WEFT_TAKE0(p, arena, count) \
-  do { if (!((p) = weft_arena_take0((arena), (count), sizeof *(p)))) { st = WEFT_ERR_MEMORY; goto done; } } while (0)
+#ifdef __cplusplus
+# define WEFT_AS_TYPE_OF(p) (decltype(p))
+#else
+# define WEFT_AS_TYPE_OF(p)
+#endif
+#define WEFT_TAKE_WITH(take, p, arena, count) do { \
+    if (!((p) = WEFT_AS_TYPE_OF(p) take((arena), (count), sizeof *(p)))) { st = WEFT_ERR_MEMORY; goto done; } } while (0)
+#define WEFT_TAKE(p, arena, count) WEFT_TAKE_WITH(weft_arena_take, p, arena, count)
+#define WEFT_TAKE0(p, arena, count) WEFT_TAKE_WITH(weft_arena_take0, p, arena, count)
 
 /* The account: 0 when the allocation may go on, 1 when the test's `fail_at` has come. Shared by host and device code. */
 int weft_memory_ask(weft_memory *m);

@@ -127,7 +127,7 @@ static void sort_i32(int32_t *x, int32_t *other, size_t n)
   }
 }
 
-/* Value i of a column that is not a pattern, WEFT_NA_INT when missing. */
+/* Value i of a column that is not a pattern, WEFT_NA_I32 when missing. */
 static int32_t value_at(const weft_column *x, size_t i)
 {
   switch (x->type) {
@@ -135,7 +135,7 @@ static int32_t value_at(const weft_column *x, size_t i)
   case WEFT_COLUMN_U8: return ((const uint8_t *) x->values)[i];
   default: {
     double v = ((const double *) x->values)[i];
-    return v == v ? (int32_t) v : WEFT_NA_INT;
+    return v == v ? (int32_t) v : WEFT_NA_I32;
   }
   }
 }
@@ -147,7 +147,7 @@ weft_codes_result weft_encode_wide(const weft_column *x, size_t n, int na_level,
   size_t kept = 0, distinct = 0;
   for (size_t i = 0; i < values; i++) {
     int32_t v = value_at(x, i);
-    if (v != WEFT_NA_INT) work[kept++] = v;
+    if (v != WEFT_NA_I32) work[kept++] = v;
   }
   plan->missing = values - kept;
   if (values < n) work[kept++] = 0;
@@ -167,7 +167,7 @@ weft_codes_result weft_encode_wide(const weft_column *x, size_t n, int na_level,
       size_t mid = (lo + hi) / 2;
       if (work[mid] < v) lo = mid + 1; else hi = mid;
     }
-    out[row] = v != WEFT_NA_INT ? (uint16_t) lo : na_level ? (uint16_t) (plan->levels - 1) : WEFT_NA_U16;
+    out[row] = v != WEFT_NA_I32 ? (uint16_t) lo : na_level ? (uint16_t) (plan->levels - 1) : WEFT_NA_U16;
   }
   return WEFT_CODES_OK;
 }

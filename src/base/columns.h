@@ -5,10 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_NA_INT INT32_MIN
-
 typedef enum {
-  WEFT_COLUMN_I32,     /* integer, logical and factor codes; WEFT_NA_INT is missing */
+  WEFT_COLUMN_I32,     /* integer, logical and factor codes; INT32_MIN is missing */
   WEFT_COLUMN_F64,     /* NaN is missing */
   WEFT_COLUMN_U8,      /* raw bytes; nothing is missing */
   WEFT_COLUMN_SPARSE,  /* doubles at `rows`, zero elsewhere; NaN is missing */

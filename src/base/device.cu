@@ -255,7 +255,7 @@ static weft_status download(weft_ctx *ctx, const weft_device_matrix *m, double *
   weft_arena mem = weft_arena_begin(ctx);
   float *part = NULL;
   WEFT_CUDA(cudaSetDevice(m->device));
-  if (m->single) WEFT_TAKE(part, (&mem), count < step ? count : step);
+  if (m->single) WEFT_TAKE(part, &mem, count < step ? count : step);
   for (size_t first = 0; first < count; first += step) {
     size_t now = count - first < step ? count - first : step;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
