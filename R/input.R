@@ -64,7 +64,14 @@ take_assay <- function(x, assay, arg) {
     abort_input("`assay` must name one assay of `x`.", x = paste0("It is ", describe(assay), "."),
                 i = paste0("There ", if (length(found)) paste("are", label_some(found)) else "are no named assays", "."))
   }
-  t(SummarizedExperiment::assay(x, assay))
+  turn(SummarizedExperiment::assay(x, assay))
+}
+
+# t() of whatever an assay is; the generics live in different packages.
+turn <- function(x) {
+  if (inherits(x, "DelayedArray")) getExportedValue("BiocGenerics", "t")(x)
+  else if (inherits(x, "Matrix")) Matrix::t(x)
+  else t(x)
 }
 
 feature_names <- function(x) {

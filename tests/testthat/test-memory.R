@@ -1,0 +1,87 @@
+# Every native allocation is made to fail in turn: each gives the classed memory error and leaves nothing behind.
+
+live <- function() .Call(weft:::C_weft_memory, NULL)[c("host", "device")]
+
+# Runs `work` once for each of its allocations, with that one failing (and the retry's too, so that the error shows).
+expect_survives_every_failure <- function(work, label) {
+  work()
+  .Call(weft:::C_weft_memory, 0)
+  work()
+  asked <- .Call(weft:::C_weft_memory, 0)[["allocations"]]
+  expect_gt(asked, 0)
+  before <- live()
+  for (k in seq_len(asked)) {
+    .Call(weft:::C_weft_memory, k)
+    # the first try fails and R's garbage is collected; the second one succeeds
+    expect_no_error(work())
+    .Call(weft:::C_weft_memory, -k)
+    err <- tryCatch(work(), error = identity)
+    expect_s3_class(err, "weft_error_memory")
+    expect_match(conditionMessage(err), "needed", label = paste(label, "allocation", k))
+  }
+  .Call(weft:::C_weft_memory, 0)
+  gc()
+  expect_identical(live(), before)
+  expect_no_error(work())
+}
+
+test_that("a failed allocation anywhere is an error, and nothing leaks", {
+  withr::defer(.Call(weft:::C_weft_memory, 0))
+  x <- data.frame(a = rep(1:3, 100), wide = seq_len(300) * 1000000, z = rep(1:2, 150))
+  for (backend in test_backends()) {
+    expect_survives_every_failure(function() mi_rank(x, rep(1:4, 75), backend = backend), paste("mi_rank on", backend))
+    expect_survives_every_failure(function() weft:::draws("normal", 10, backend = backend) + 0, "draws")
+  }
+})
+
+test_that("a block that the machine does not have is refused before it is asked for", {
+  skip_if(.Call(weft:::C_weft_host_available) < 0, "free memory is unknown here")
+  expect_gt(.Call(weft:::C_weft_host_available), 0)
+})
+
+test_that("handles give their memory back", {
+  skip_if_no_cuda()
+  gc()
+  before <- live()
+  m <- matrix(stats::rnorm(60), 6, dimnames = list(letters[1:6], NULL))
+  h <- weft_upload(m)
+  expect_identical(dim(h), c(6L, 10L))
+  expect_identical(as.matrix(h), m)
+  expect_gt(live()[["device"]], before[["device"]])
+  single <- weft_upload(m, precision = "single")
+  expect_equal(as.matrix(single), m, tolerance = 1e-6)
+  weft_free(h)
+  weft_free(h)
+  expect_error(as.matrix(h), class = "weft_error_input", regexp = "freed")
+  expect_output(print(h), "freed")
+  rm(single)
+  gc()
+  expect_identical(live(), before)
+  big <- matrix(stats::runif(5e6), 1000)
+  hb <- weft_upload(big)
+  expect_identical(as.matrix(hb), big)
+  weft_free(hb)
+  withr::local_options(weft.device_memory = 1000)
+  expect_error(weft_upload(m + 0 * matrix(0, 6, 10)[rep(1:6, 1), ] , "double"), NA)
+  expect_error(weft_upload(matrix(0, 100, 100)), class = "weft_error_memory")
+})
+
+test_that("a thousand calls leave memory where it was", {
+  x <- data.frame(a = rep(1:3, 10), b = seq_len(30))
+  for (backend in test_backends()) {
+    mi_rank(x, rep(1:2, 15), backend = backend)
+    gc()
+    before <- live()
+    free <- if (backend == "cuda") weft_devices()$available[1]
+    for (k in 1:1000) mi_rank(x, rep(1:2, 15), backend = backend)
+    gc()
+    expect_identical(live(), before)
+    if (backend == "cuda") expect_equal(weft_devices()$available[1], free, tolerance = 0.001)
+  }
+})
+
+test_that("upload refuses what is no numeric matrix", {
+  expect_error(weft_upload("a"), class = "weft_error_input")
+  expect_error(weft_upload(matrix("a")), class = "weft_error_input")
+  expect_error(weft_free(1), class = "weft_error_input")
+})
