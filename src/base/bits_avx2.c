@@ -213,7 +213,7 @@ TARGET static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base,
 
 /* For each nibble value its number of set bits. */
 TARGET_INLINE __m256i nibble_counts(void) {
-  return _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+  return _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
 }
 
 /* Set bits of each 64-bit lane. */

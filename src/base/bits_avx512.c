@@ -134,7 +134,8 @@ TARGET static void plane_u16(const uint16_t *codes, size_t n, uint16_t level, ui
   for (size_t r = 0; r < n; r += 64) {
     __mmask32 low = (__mmask32)lanes64(n - r), high = (__mmask32)(lanes64(n - r) >> 32);
     uint64_t first = _mm512_mask_cmpeq_epi16_mask(low, _mm512_maskz_loadu_epi16(low, codes + r), wanted);
-    uint64_t second = high ? _mm512_mask_cmpeq_epi16_mask(high, _mm512_maskz_loadu_epi16(high, codes + r + 32), wanted) : 0;
+    uint64_t second = 0;
+    if (high) second = _mm512_mask_cmpeq_epi16_mask(high, _mm512_maskz_loadu_epi16(high, codes + r + 32), wanted);
     words[r / 64] = first | second << 32;
   }
 }

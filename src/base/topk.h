@@ -21,7 +21,7 @@
 
 typedef struct weft_scored {
   double score;
-  uint64_t index; /* below UINT64_MAX */
+  uint64_t index; /* below UINT64_MAX, and no two items share one */
 } weft_scored;
 
 typedef struct weft_topk {
