@@ -56,12 +56,14 @@ label_some <- function(labels, most = 5L) {
 describe <- function(x) {
   if (is.null(x)) return("NULL")
   if (is.data.frame(x)) return(sprintf("a data frame of %d rows and %d columns", nrow(x), ncol(x)))
-  if (is.factor(x)) return(sprintf("a factor of length %d", length(x)))
-  if (is.matrix(x)) return(sprintf("a %s matrix of %d rows and %d columns", typeof(x), nrow(x), ncol(x)))
-  if (isS4(x) || is.list(x) || is.function(x)) return(paste("an object of class", class(x)[1L]))
-  if (length(x) == 1L) return(paste0(typeof(x), " ", encodeString(as.character(x), quote = if (is.character(x)) "\"" else "")))
-  sprintf("a %s vector of length %d", typeof(x), length(x))
+  if (is.object(x) || is.list(x) || is.function(x) || is.language(x)) return(paste("of class", class(x)[1L]))
+  kind <- paste(if (typeof(x) == "integer") "an" else "a", typeof(x))
+  if (is.matrix(x)) return(sprintf("%s matrix of %d rows and %d columns", kind, nrow(x), ncol(x)))
+  if (length(x) != 1L) return(sprintf("%s vector of length %d", kind, length(x)))
+  if (is.character(x) && !is.na(x)) encodeString(x, quote = "\"") else as.character(x %|na|% "NA")
 }
+
+`%|na|%` <- function(a, b) if (is.na(a)) b else a
 
 `%||%` <- function(a, b) if (is.null(a)) b else a
 

@@ -161,7 +161,7 @@ plot.weft_mi <- function(x, top = 20L, alpha = 0.05, ...) {
   shown <- utils::head(as.data.frame(x), top)
   if (!nrow(shown)) abort_input("`x` must have at least one feature to plot.")
   shown <- shown[rev(seq_len(nrow(shown))), ]
-  labels <- ifelse(nchar(shown$feature) > 24L, paste0(substr(shown$feature, 1L, 23L), "\u2026"), shown$feature)
+  labels <- ifelse(nchar(shown$feature) > 24L, paste0(substr(shown$feature, 1L, 21L), "..."), shown$feature)
   old <- graphics::par(mar = c(4, 1 + 0.55 * max(nchar(labels)), 3, 1) + 0.1)
   on.exit(graphics::par(old))
   significant <- shown$q_value <= alpha
@@ -169,7 +169,7 @@ plot.weft_mi <- function(x, top = 20L, alpha = 0.05, ...) {
                    col = ifelse(significant, "#2c5f8a", "white"), xlab = sprintf("mutual information (%s)", attr(x, "unit")),
                    main = sprintf("Best %d of %d features", nrow(shown), nrow(x)), xlim = c(0, max(shown$mi, 1e-12) * 1.05))
   do.call(graphics::barplot, utils::modifyList(settings, list(...)))
-  graphics::legend("bottomright", bty = "n", legend = c(sprintf("q \u2264 %g", alpha), "not significant"),
+  graphics::legend("bottomright", bty = "n", legend = as.expression(list(bquote(q <= .(alpha)), "not significant")),
                    fill = c("#2c5f8a", "white"), border = "#2c5f8a")
   invisible(x)
 }

@@ -5,7 +5,7 @@
   R(C_weft_devices, 1) \
   R(C_weft_threads, 2) \
   R(C_weft_openmp, 0) \
-  R(C_weft_simd, 1) \
+  R(C_weft_simd, 0) \
   R(C_weft_host_available, 0) \
   R(C_weft_memory, 1) \
   R(C_weft_upload, 3) \
@@ -13,4 +13,5 @@
   R(C_weft_free, 1) \
   R(C_weft_resident, 1) \
   R(C_weft_file_read, 5) \
-  R(C_weft_draws, 8)
+  R(C_weft_draws, 8) \
+  R(C_weft_bits_test, 2)

@@ -18,7 +18,7 @@ typedef struct weft_memory {
   int64_t host_live, host_peak;     /* bytes now, and the most so far */
   int64_t device_live, device_peak;
   int64_t allocations;              /* host and device allocations asked for since the counter was set */
-  int64_t fail_at;                  /* 0: never; k: the k-th allocation from now fails (a test's tool) */
+  int64_t fail_at;                  /* a test's tool: the k-th allocation fails; -k: and all later ones; 0: none */
 } weft_memory;
 
 typedef struct weft_ctx {

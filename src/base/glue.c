@@ -269,12 +269,7 @@ SEXP C_weft_openmp(void)
 #endif
 }
 
-/* The name of the vector variant in use, after putting another one in use when `level` is 0, 1 or 2 and the machine has it. */
-SEXP C_weft_simd(SEXP level)
-{
-  if (level != R_NilValue && weft_simd_set((weft_simd) Rf_asInteger(level))) return R_NilValue;
-  return Rf_mkString(weft_simd_name(weft_simd_level()));
-}
+SEXP C_weft_simd(void) { return Rf_mkString(weft_simd_name(weft_simd_level())); }
 
 SEXP C_weft_host_available(void) { return Rf_ScalarReal(weft_host_available()); }
 
