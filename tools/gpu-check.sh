@@ -2,7 +2,7 @@
 # On a machine with a device: the whole suite with WEFT_TEST_CUDA=1, and the table of operations under compute-sanitizer.
 # Expects weft and testthat in R_LIBS. Usage: tools/gpu-check.sh [memcheck racecheck initcheck]
 set -u
-tools=${*-memcheck racecheck initcheck}
+tools=${*:-memcheck racecheck initcheck}
 failed=0
 WEFT_TEST_CUDA=1 Rscript -e 'testthat::test_local(".", load_package = "installed", reporter = "check")' || failed=1
 
