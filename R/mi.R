@@ -115,16 +115,27 @@ run_line <- function(x) {
 #' plot(r)
 print.weft_mi <- function(x, n = 10L, ...) {
   if (!is_ranking(x)) return(NextMethod())
-  shown <- utils::head(as.data.frame(x), n)
+  shown <- shorten_numbers(utils::head(as.data.frame(x), n))
   cat(sprintf("Mutual information of %d feature%s with a class of %d level%s (%s)\n", nrow(x), if (nrow(x) == 1L) "" else "s",
               length(attr(x, "class_levels")), if (length(attr(x, "class_levels")) == 1L) "" else "s", attr(x, "unit")))
-  if (nrow(shown)) {
-    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 4) else column)
-    print.data.frame(shown, row.names = FALSE)
-  }
+  if (nrow(shown)) print.data.frame(shown, row.names = FALSE)
   if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
   cat(run_line(x), "\n", sep = "")
   invisible(x)
+}
+
+shorten_numbers <- function(table) {
+  table[] <- lapply(table, function(column) if (is.double(column)) signif(column, 4) else column)
+  table
+}
+
+#' @exportS3Method knitr::knit_print
+knit_print.weft_mi <- function(x, options = list(), n = 10L, ...) {
+  if (!is_ranking(x)) return(knitr::knit_print(as.data.frame(x), options = options, ...))
+  shown <- shorten_numbers(utils::head(as.data.frame(x), n))
+  shown[c("p_value", "q_value")] <- lapply(shown[c("p_value", "q_value")], format, digits = 3)
+  caption <- sprintf("Best %d of %d features (mutual information in %s)", nrow(shown), nrow(x), attr(x, "unit"))
+  knitr::knit_print(knitr::kable(shown, row.names = FALSE, caption = caption), ...)
 }
 
 # A subset by columns or rows keeps the class; it prints as a data frame when the shape is gone.
