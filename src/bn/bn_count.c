@@ -84,8 +84,8 @@ done:
 
 const int64_t *weft_bn_function(weft_bn_counter *counter, double a, uint32_t most)
 {
-  const uint64_t hash = (weft_bits_of(a) * UINT64_C(0x9e3779b97f4a7c15)) >> 40;
-  weft_bn_ftable *t = &counter->tables[hash & (counter->slots - 1)];
+  const uint64_t bits = weft_bits_of(a), hash = (bits ^ bits >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+  weft_bn_ftable *t = &counter->tables[hash >> 48 & (counter->slots - 1)];
   if (t->a != a) { /* an empty slot has a = 0, which no score asks for */
     t->a = a;
     t->filled = 0;
@@ -181,7 +181,8 @@ void weft_bn_root(const weft_bn_columns *columns, const int32_t *set, weft_bn_ce
   finish_planes(columns, out);
 }
 
-static void refine_planes(const weft_bn_columns *columns, const weft_bn_cells *from, size_t v, weft_bn_cells *out)
+static inline __attribute__((always_inline)) void refine_planes(const weft_bn_columns *columns,
+                                                                const weft_bn_cells *from, size_t v, weft_bn_cells *out)
 {
   const size_t words = columns->words;
   const uint64_t *planes = columns->planes[v];
@@ -207,6 +208,20 @@ static void refine_planes(const weft_bn_columns *columns, const weft_bn_cells *f
   out->has_planes = 1;
   finish_planes(columns, out);
 }
+
+static void refine_planes_portable(const weft_bn_columns *columns, const weft_bn_cells *from, size_t v,
+                                   weft_bn_cells *out)
+{
+  refine_planes(columns, from, v, out);
+}
+
+#if WEFT_SIMD_X86
+__attribute__((target("popcnt")))
+static void refine_planes_popcnt(const weft_bn_columns *columns, const weft_bn_cells *from, size_t v, weft_bn_cells *out)
+{
+  refine_planes(columns, from, v, out);
+}
+#endif
 
 static void refine_rows(weft_bn_counter *counter, const weft_bn_cells *from, size_t v, weft_bn_cells *out)
 {
@@ -247,7 +262,11 @@ void weft_bn_refine(weft_bn_counter *counter, weft_bn_cells *from, size_t v, wef
   out->has_planes = out->has_rows = 0;
   /* one lane more than there are cells is written to */
   if (planes_pay(columns, from, v) && (size_t) from->cells * columns->levels[v] < columns->plane_cells) {
-    refine_planes(columns, from, v, out);
+#if WEFT_SIMD_X86
+    (weft_simd_level() == WEFT_SIMD_PORTABLE ? refine_planes_portable : refine_planes_popcnt)(columns, from, v, out);
+#else
+    refine_planes_portable(columns, from, v, out);
+#endif
   } else {
     if (!from->has_rows) rows_from_planes(columns, from);
     refine_rows(counter, from, v, out);
@@ -260,8 +279,9 @@ void weft_bn_refine(weft_bn_counter *counter, weft_bn_cells *from, size_t v, wef
 typedef int64_t leaf_function(const weft_bn_columns *columns, const weft_bn_cells *from, const uint64_t *planes,
                               uint32_t levels, const int64_t *f, uint32_t *occupied);
 
-static int64_t leaf_portable(const weft_bn_columns *columns, const weft_bn_cells *from, const uint64_t *planes,
-                             uint32_t levels, const int64_t *f, uint32_t *occupied)
+static inline __attribute__((always_inline))
+int64_t leaf_scalar(const weft_bn_columns *columns, const weft_bn_cells *from, const uint64_t *planes, uint32_t levels,
+                    const int64_t *f, uint32_t *occupied)
 {
   const size_t words = columns->words;
   int64_t sum = 0;
@@ -290,7 +310,20 @@ static int64_t leaf_portable(const weft_bn_columns *columns, const weft_bn_cells
   return sum;
 }
 
+static int64_t leaf_portable(const weft_bn_columns *columns, const weft_bn_cells *from, const uint64_t *planes,
+                             uint32_t levels, const int64_t *f, uint32_t *occupied)
+{
+  return leaf_scalar(columns, from, planes, levels, f, occupied);
+}
+
 #if WEFT_SIMD_X86
+__attribute__((target("popcnt")))
+static int64_t leaf_popcnt(const weft_bn_columns *columns, const weft_bn_cells *from, const uint64_t *planes,
+                           uint32_t levels, const int64_t *f, uint32_t *occupied)
+{
+  return leaf_scalar(columns, from, planes, levels, f, occupied);
+}
+
 WEFT_TARGET_AVX512
 static int64_t leaf_avx512(const weft_bn_columns *columns, const weft_bn_cells *from, const uint64_t *planes,
                            uint32_t levels, const int64_t *f, uint32_t *occupied)
@@ -346,6 +379,7 @@ static leaf_function *leaf_variant(void)
 {
 #if WEFT_SIMD_X86
   if (weft_simd_level() == WEFT_SIMD_AVX512) return leaf_avx512;
+  if (weft_simd_level() == WEFT_SIMD_AVX2) return leaf_popcnt;
 #endif
   return leaf_portable;
 }
