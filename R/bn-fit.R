@@ -155,7 +155,7 @@ bn_log_lik <- function(fit, data) {
   for (name in names(fit$nodes)) {
     node <- fit$nodes[[name]]
     total <- total + if (fit$gaussian) stats::dnorm(x[, name], gauss_mean(node, x), node$sd, log = TRUE)
-      else log(node$probability[x[, name] + 1 + dim(node$probability)[1L] * configuration_of(node, x)])
+      else log(as.double(node$probability)[x[, name] + 1 + dim(node$probability)[1L] * configuration_of(node, x)])
   }
   total
 }

@@ -181,6 +181,10 @@ static void swap_temperatures(const chain_job *job, size_t c, uint64_t round)
                         weft_draw_words(rng, round, (uint32_t) t))) continue;
     counted[2 * t]++;
     weft_bn_replica *r = l->at[t];
+    double counts[4]; /* these stay with the temperature */
+    memcpy(counts, r->accepted, sizeof counts);
+    memcpy(r->accepted, l->at[t + 1]->accepted, sizeof counts);
+    memcpy(l->at[t + 1]->accepted, counts, sizeof counts);
     l->at[t] = l->at[t + 1];
     l->at[t + 1] = r;
   }

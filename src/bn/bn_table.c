@@ -226,11 +226,20 @@ static void add_shares(const weft_bn_ready *ready, weft_bn_node *node)
 
 /* ---- pruning ---- */
 
+/* Scores that are equal by arithmetic may differ by the rounding of their joint values. */
+#define TIE_UNITS 8
+
+static int64_t slack_units(const weft_bn_ready *ready)
+{
+  const double nats = ready->problem->slack;
+  if (!(nats > 0)) return -TIE_UNITS;
+  return nats < 1e6 ? (int64_t) rint(nats * ready->unit) : -2 * WEFT_BN_NEVER;
+}
+
 /* Dropped: worse than the best subset by `slack` or more (slack 0: not better). Marks by NEVER, counts what stays. */
 static void prune(const weft_bn_ready *ready, weft_bn_node *node, int64_t *best)
 {
-  const double slack_nats = ready->problem->slack;
-  const int64_t slack = slack_nats < 1e6 ? (int64_t) rint(slack_nats * ready->unit) : -2 * WEFT_BN_NEVER;
+  const int64_t slack = slack_units(ready);
   size_t kept = node->score[0] > WEFT_BN_NEVER, position;
   best[0] = node->score[0];
   for (size_t m = 1; m <= node->most_parents; m++) {
@@ -314,7 +323,7 @@ typedef struct outside_job {
   weft_bn_ready *ready;
   weft_bn_node *nodes;
   weft_bn_bench *bench;
-  int64_t *value;             /* most kept × p a thread-independent block for one node: value[set * p + outsider] */
+  int64_t *value;             /* value[kept set * outsiders + outsider], of one node */
   size_t node, words;
   const size_t *outsider;
   size_t outsiders;
@@ -329,7 +338,7 @@ static void outside_task(void *data, size_t t, int thread)
   size_t member[WEFT_BN_MOST_PARENTS + 2], m = mask_members(node->kept_mask + t * job->words, job->words, member);
   int64_t *out = job->value + t * job->outsiders;
   const double penalty = penalty_of(job->ready->problem, i) * job->ready->unit;
-  if (m >= node->most_parents) {
+  if (m >= (size_t) job->ready->problem->max_parents[i]) {
     for (size_t k = 0; k < job->outsiders; k++) out[k] = WEFT_BN_NEVER;
     return;
   }
@@ -348,8 +357,7 @@ typedef struct grown_set { int64_t score; uint32_t base, outsider; } grown_set;
 static size_t keep_grown(const outside_job *job, grown_set *out)
 {
   const weft_bn_node *node = &job->nodes[job->node];
-  const double unit = job->ready->unit, slack_nats = job->ready->problem->slack;
-  const int64_t slack = slack_nats < 1e6 ? (int64_t) rint(slack_nats * unit) : -2 * WEFT_BN_NEVER;
+  const int64_t slack = slack_units(job->ready);
   size_t found = 0;
   for (size_t k = 0; k < job->outsiders; k++)
     for (size_t t = 0; t < node->kept; t++) {
