@@ -28,7 +28,7 @@ pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x") {
 
 dense_source <- function(x) {
   if (!is.double(x)) storage.mode(x) <- "double"
-  list(kind = "dense", n = nrow(x), p = ncol(x), data = x, row_names = rownames(x), names = colnames(x))
+  list(kind = "dense", n = as.double(nrow(x)), p = as.double(ncol(x)), data = x, row_names = rownames(x), names = colnames(x))
 }
 
 frame_matrix <- function(x, arg) {
@@ -53,7 +53,7 @@ sparse_source <- function(blocks, arg) {
   }
   rows <- as.double(vapply(blocks, nrow, 0L))
   names <- lapply(blocks, rownames)
-  list(kind = "sparse", n = sum(rows), p = columns[1L], data = unname(blocks), starts = cumsum(c(0, rows))[seq_along(rows)],
+  list(kind = "sparse", n = sum(rows), p = as.double(columns[1L]), data = unname(blocks), starts = cumsum(c(0, rows))[seq_along(rows)],
        by_row = TRUE, row_names = if (!any(vapply(names, is.null, NA))) unlist(names), names = colnames(blocks[[1L]]))
 }
 
@@ -62,7 +62,7 @@ resident_source <- function(x, arg) {
     abort_input(sprintf("`%s` must be on the device.", arg), x = "It was freed, or belongs to another R session.",
                 i = "Make it again with `weft_upload()`.")
   }
-  d <- dim(x)
+  d <- as.double(dim(x))
   list(kind = "resident", n = d[1L], p = d[2L], data = x$pointer, row_names = dimnames(x)[[1L]], names = dimnames(x)[[2L]])
 }
 

@@ -118,6 +118,7 @@ typedef struct { weft_pca_data data; const double *weights; weft_pca_moments out
 static weft_status run_moments(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   moments_job *job = data;
+  if (!job->data.resident) backend = weft_cpu_backend(); /* the data are here: sending them would cost more than reading */
   return backend->pca->moments(ctx, &job->data, job->weights, &job->out);
 }
 
