@@ -71,7 +71,6 @@ delayed_source <- function(x, block_size) {
   need_package("DelayedArray", "A DelayedMatrix")
   d <- as.double(dim(x))
   if (8 * prod(d) <= block_size) return(dense_source(as.matrix(x)))
-  read <- function(rows, columns) as.matrix(x[rows, columns, drop = FALSE])
   block_source(d[1L], d[2L], d[1L] >= d[2L], block_size, dimnames(x), function(range, by_row) {
     if (by_row) as.matrix(x[range, , drop = FALSE]) else as.matrix(x[, range, drop = FALSE])
   })
