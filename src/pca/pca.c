@@ -6,6 +6,9 @@
 #include "../base/parallel.h"
 #include "pca_block.h"
 
+/* Residuals that single precision can be held to. */
+#define SINGLE_TOL 1e-6
+
 weft_status weft_pca_to_far(weft_pca_run *run, const double *s_v, size_t b, double *s_out)
 {
   run->passes += 1;
@@ -67,10 +70,9 @@ static void orient(const weft_pca_run *run, const double *factor)
 static weft_status refine(weft_pca_run *run, const weft_pca_job *job)
 {
   weft_pca_job once = *job;
-  once.method = WEFT_PCA_KRYLOV;
+  once.method = WEFT_PCA_GRAM;
   once.start = run->out->v;
   once.most = 1;
-  once.block = job->k;
   run->job = &once;
   run->ops->refine(run->space);
   return weft_pca_block(run);
@@ -82,16 +84,18 @@ weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data
   weft_status st = WEFT_OK;
   const int wide = data->p > data->n;
   const size_t p = data->p, n = data->n;
-  weft_pca_run run = { ctx, ops, NULL, job, n, p, wide ? n : p, wide ? p : n, wide, 0, 0, out };
+  weft_pca_job coarse = *job;
+  weft_pca_run run = { ctx, ops, NULL, &coarse, n, p, wide ? n : p, wide ? p : n, wide, 0, 0, out };
   const int vectors = job->method == WEFT_PCA_GS || job->method == WEFT_PCA_NIPALS;
+  if (form->single && !job->paper) coarse.tol = fmax(job->tol, SINGLE_TOL);
   WEFT_TRY(ops->open(ctx, data, form, &run.space));
   WEFT_TRY(vectors ? weft_pca_vectors(&run) : weft_pca_block(&run));
-  if (form->single && !vectors && job->k <= 64) WEFT_TRY(refine(&run, job));
-  run.job = job;
+  if (form->single && !vectors) WEFT_TRY(refine(&run, &coarse));
+  run.job = &coarse;
   cut_at_rank(&run);
   orient(&run, form->factor);
   for (size_t j = 0; j < job->k; j++)
-    out->converged[j] = out->d[j] == 0 || out->converged[j] || (!vectors && out->residual[j] <= job->tol);
+    out->converged[j] = out->d[j] == 0 || out->converged[j] || (!vectors && out->residual[j] <= coarse.tol);
   out->passes = run.passes;
 done:
   if (run.space) ops->close(run.space);

@@ -329,33 +329,38 @@ done:
   return st;
 }
 
+/* The first columns of the guess, which are loadings, as near vectors. */
+static weft_status place_guess(engine *e, size_t columns)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  double *s_guess = NULL;
+  if (!run->near_is_rows) return run->ops->put(run->space, e->s_p, run->job->start, run->p * columns);
+  WEFT_TRY(run->ops->take(run->space, run->p * columns, &s_guess));
+  WEFT_TRY(run->ops->put(run->space, s_guess, run->job->start, run->p * columns));
+  WEFT_TRY(run->ops->product(run->space, 0, s_guess, columns, e->s_p));
+  run->passes += 1;
+done:
+  if (s_guess) run->ops->drop(run->space, s_guess);
+  return st;
+}
+
 /* The first block: the guess, filled up with random vectors. */
 static weft_status first_block(engine *e, size_t b)
 {
   weft_status st = WEFT_OK;
   weft_pca_run *run = e->run;
   weft_arena mem = weft_arena_begin(run->ctx);
-  size_t given = 0;
-  double *c, *r, *s_guess = NULL;
+  const size_t given = run->job->start ? least(run->job->k, b) : 0;
+  double *c, *r;
   WEFT_TAKE(c, &mem, 1);
   WEFT_TAKE(r, &mem, b * b);
-  if (run->job->start) {
-    given = least(run->job->k, b);
-    if (run->near_is_rows) {
-      WEFT_TRY(run->ops->take(run->space, run->p * given, &s_guess));
-      WEFT_TRY(run->ops->put(run->space, s_guess, run->job->start, run->p * given));
-      WEFT_TRY(run->ops->product(run->space, 0, s_guess, given, e->s_p));
-      run->passes += 1;
-    } else {
-      WEFT_TRY(run->ops->put(run->space, e->s_p, run->job->start, run->p * given));
-    }
-  }
+  if (given) WEFT_TRY(place_guess(e, given));
   if (given < b) WEFT_TRY(weft_pca_random(run, e->s_p + given * run->near, (b - given) * run->near));
   WEFT_TRY(orthonormalise(e, e->s_p, run->near, 0, b, c, r));
   e->scale = 0;
   e->next = b;
 done:
-  if (s_guess) run->ops->drop(run->space, s_guess);
   weft_arena_end(&mem);
   return st;
 }
@@ -421,7 +426,8 @@ done:
   return st;
 }
 
-/* The eigenvectors of the Gram matrix, by Rayleigh-Ritz the triplets of X in their span, and their residuals. */
+/* The eigenvectors of the Gram matrix (or the guess, when there is one), by Rayleigh-Ritz the triplets of X in their span,
+ * and their residuals. */
 static weft_status gram_start(engine *e)
 {
   weft_status st = WEFT_OK;
@@ -431,7 +437,8 @@ static weft_status gram_start(engine *e)
   weft_arena mem = weft_arena_begin(run->ctx);
   WEFT_TAKE(c, &mem, k * PANEL);
   WEFT_TAKE(r, &mem, PANEL * PANEL);
-  WEFT_TRY(run->ops->gram(run->space, run->near_is_rows, k, e->s_p));
+  if (run->job->start) WEFT_TRY(place_guess(e, k));
+  else WEFT_TRY(run->ops->gram(run->space, run->near_is_rows, k, e->s_p));
   run->passes += 1;
   for (size_t j = 0; j < k; j += PANEL) {
     WEFT_TRY(orthonormalise(e, e->s_p, run->near, j, least(PANEL, k - j), c, r));
@@ -592,7 +599,8 @@ weft_status weft_pca_block(weft_pca_run *run)
     WEFT_TRY(open_engine(&e, run, choose_capacity(run, b)));
     if (gram) {
       WEFT_TRY(gram_start(&e));
-      if (e.next && e.next <= PANEL) WEFT_TRY(iterate(&e, b));
+      if (run->job->most == 1) identity(&e);
+      else if (e.next && e.next <= PANEL) WEFT_TRY(iterate(&e, b));
       else if (e.next) whole = 1; /* too much was lost by squaring */
       else identity(&e);
     } else {

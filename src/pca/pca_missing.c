@@ -7,6 +7,7 @@
 #include "../base/arena.h"
 #include "../base/draws.h"
 #include "../base/parallel.h"
+#include "../base/simd.h"
 #include "pca.h"
 
 #define ROWS_AT_ONCE 256
@@ -18,21 +19,69 @@ typedef struct {
   double *over, *under; /* sums of a chunk of rows for each thread: 2 × ROWS_AT_ONCE */
 } observed;
 
+/* Sums over what is observed in x: of x t and of t^2; and, onto over and under, x l and l^2. Comparing x with itself gives a
+ * mask of all ones where it is a number. */
+#define OBSERVED(name, lanes, target) \
+  typedef double name##_vector __attribute__((vector_size(8 * lanes), aligned(8))); \
+  typedef int64_t name##_mask __attribute__((vector_size(8 * lanes), aligned(8))); \
+  target static void name##_sums(size_t n, const double *x, const double *t, double out[2]) \
+  { \
+    name##_vector over = { 0 }, under = { 0 }; \
+    size_t i = 0; \
+    for (; i + lanes <= n; i += lanes) { \
+      const name##_vector a = *(const name##_vector *) (x + i), b = *(const name##_vector *) (t + i); \
+      const name##_mask seen = a == a; \
+      over += (name##_vector) ((name##_mask) a & seen) * b; \
+      under += (name##_vector) ((name##_mask) b & seen) * b; \
+    } \
+    out[0] = out[1] = 0; \
+    for (; i < n; i++) if (x[i] == x[i]) { out[0] += x[i] * t[i]; out[1] += t[i] * t[i]; } \
+    for (int l = 0; l < lanes; l++) { out[0] += over[l]; out[1] += under[l]; } \
+  } \
+  target static void name##_add(size_t n, const double *x, double load, double *over, double *under) \
+  { \
+    const double square = load * load; \
+    const name##_vector squares = square + (name##_vector) { 0 }; \
+    size_t i = 0; \
+    for (; i + lanes <= n; i += lanes) { \
+      const name##_vector a = *(const name##_vector *) (x + i); \
+      const name##_mask seen = a == a; \
+      *(name##_vector *) (over + i) += (name##_vector) ((name##_mask) a & seen) * load; \
+      *(name##_vector *) (under + i) += (name##_vector) ((name##_mask) squares & seen); \
+    } \
+    for (; i < n; i++) if (x[i] == x[i]) { over[i] += x[i] * load; under[i] += square; } \
+  }
+
+OBSERVED(portable, 2, )
+#if WEFT_SIMD_X86
+OBSERVED(wide, 4, __attribute__((target("avx2"))))
+#endif
+
+static void sums(size_t n, const double *x, const double *t, double out[2])
+{
+#if WEFT_SIMD_X86
+  if (weft_simd_level() >= WEFT_SIMD_AVX2) { wide_sums(n, x, t, out); return; }
+#endif
+  portable_sums(n, x, t, out);
+}
+
+static void add(size_t n, const double *x, double load, double *over, double *under)
+{
+#if WEFT_SIMD_X86
+  if (weft_simd_level() >= WEFT_SIMD_AVX2) { wide_add(n, x, load, over, under); return; }
+#endif
+  portable_add(n, x, load, over, under);
+}
+
 /* p_j from t. */
 static void loads_of(const observed *o, const double *t, double *loads)
 {
   WEFT_PARALLEL(o->ctx->threads)
   WEFT_FOR(static)
   for (int64_t j = 0; j < (int64_t) o->p; j++) {
-    const double *x = o->x + (size_t) j * o->n;
-    double over[4] = { 0 }, under[4] = { 0 };
-    for (size_t i = 0; i < o->n; i++) {
-      const int seen = x[i] == x[i];
-      over[i % 4] += seen ? x[i] * t[i] : 0;
-      under[i % 4] += seen ? t[i] * t[i] : 0;
-    }
-    const double all = (under[0] + under[1]) + (under[2] + under[3]);
-    loads[j] = all > 0 ? ((over[0] + over[1]) + (over[2] + over[3])) / all : 0;
+    double both[2];
+    sums(o->n, o->x + (size_t) j * o->n, t, both);
+    loads[j] = both[1] > 0 ? both[0] / both[1] : 0;
   }
 }
 
@@ -47,14 +96,7 @@ static void scores_of(const observed *o, const double *loads, double *t)
     double *over = o->over + WEFT_THREAD() * ROWS_AT_ONCE, *under = o->under + WEFT_THREAD() * ROWS_AT_ONCE;
     memset(over, 0, rows * sizeof *over);
     memset(under, 0, rows * sizeof *under);
-    for (size_t j = 0; j < o->p; j++) {
-      const double *x = o->x + first + j * o->n, l = loads[j], square = l * l;
-      for (size_t i = 0; i < rows; i++) {
-        const int seen = x[i] == x[i];
-        over[i] += seen ? x[i] * l : 0;
-        under[i] += seen ? square : 0;
-      }
-    }
+    for (size_t j = 0; j < o->p; j++) add(rows, o->x + first + j * o->n, loads[j], over, under);
     for (size_t i = 0; i < rows; i++) t[first + i] = under[i] > 0 ? over[i] / under[i] : 0;
   }
 }

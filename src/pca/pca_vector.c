@@ -102,6 +102,7 @@ static weft_status nipals_step(engine *e, size_t found, double out[3])
   WEFT_TRY(ops->gemm(run->space, 0, 0, run->p, 1, 1, -1, e->s_v, run->p, e->s_small, 1, 1, e->s_w, run->p));
   WEFT_TRY(inner(e, e->s_w, e->s_w, run->p, &norm));
   out[2] = out[0] > 0 ? sqrt(norm) / out[0] : 0;
+  WEFT_TRY(ops->put(run->space, e->s_small, &uu, 1));
   WEFT_TRY(ops->gemm(run->space, 0, 0, run->p, 1, 1, 1, e->s_v, run->p, e->s_small, 1, 1, e->s_w, run->p));
   WEFT_TRY(ops->copy(run->space, e->s_v, e->s_w, run->p));
   WEFT_TRY(unit(e, e->s_v, run->p, &norm));
