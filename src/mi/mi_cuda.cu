@@ -3,8 +3,7 @@
 #include <cstring>
 #include "../base/device.cuh"
 #include "../base/parallel.h"
-#include "mi.h"
-#include "mi_score.h"
+#include "mi_pairs.h"
 
 #define THREADS 256
 #define SHARED_CELLS 10240u                       /* 40 KB: three blocks a multiprocessor at least */
