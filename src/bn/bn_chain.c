@@ -118,6 +118,8 @@ static weft_status make_replica(weft_arena *mem, const weft_bn_lists *lists, wef
   WEFT_TAKE(r->before, mem, lists->p * lists->words);
   WEFT_TAKE(r->value, mem, lists->p);
   WEFT_TAKE(r->pick, mem, lists->p);
+  WEFT_TAKE(r->children, mem, lists->p * lists->words);
+  WEFT_TAKE(r->improvable, mem, lists->words);
 done:
   return st;
 }

@@ -1,8 +1,8 @@
 /* Orders of nodes, their moves, and what both kinds of chains share.
  *
  * A replica holds an order as positions and, for every node, the mask of its predecessors. A move changes the
- * predecessors of few nodes, and of these only those need a new score that have the moved node among the parents of any
- * of their sets:
+ * predecessors of the nodes between two positions, and of these only those need a new score that can use what they lose
+ * or gain:
  *
  *   swap x y    .. x [between] y ..   between: lose x, gain y;  x: gains between and y;  y: loses between and x
  *   right x     .. x [between] ..     between: lose x;          x: gains between
@@ -26,6 +26,8 @@ typedef struct weft_bn_replica {
   uint64_t *before;           /* p × words: predecessors */
   int64_t *value;             /* sum: a node's score given its predecessors */
   int32_t *pick;              /* max: index of the best set within the node's sets */
+  uint64_t *children;         /* max, p × words: nodes whose best set has this parent */
+  uint64_t *improvable;       /* max, words: nodes whose best set is not the first of their list */
   int64_t score;
   uint64_t hash;              /* max: of the picks */
   double accepted[4];         /* swap, adjacent, move; all iterations */

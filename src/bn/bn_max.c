@@ -1,6 +1,7 @@
 /* Chains over orders where an order is worth its best graph. A node's sets are sorted, best first: its best set given
  * the predecessors is the first that fits. Where predecessors were only gained the search ends at the present set, where
- * they were only lost it begins there. */
+ * they were only lost it begins there. A node that loses x is looked at only when its best set has x, one that gains y
+ * only when it has a set with y and its best set is not the first of its list. */
 #include "bn_chain.h"
 
 #define MOST_WORDS 64 /* words a mask: 4,096 nodes */
@@ -37,6 +38,25 @@ WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t 
   changes[out->changes++] = (change) { z, pick };
 }
 
+/* Marks z, or its absence, at every parent of its set `pick`. */
+WIDE void mark_children(const weft_bn_lists *lists, weft_bn_replica *r, int32_t z, int32_t pick, int there, size_t words)
+{
+  const uint64_t *set = lists->table->mask + (size_t) (lists->table->start[z] + pick) * words;
+  for (size_t w = 0; w < words; w++)
+    for (uint64_t word = set[w]; word; word &= word - 1) {
+      uint64_t *children = r->children + (64 * w + (size_t) __builtin_ctzll(word)) * words;
+      if (there) set_bit(children, z); else clear_bit(children, z);
+    }
+}
+
+WIDE void take_set(const weft_bn_lists *lists, weft_bn_replica *r, int32_t z, int32_t pick, size_t words)
+{
+  mark_children(lists, r, z, r->pick[z], 0, words);
+  mark_children(lists, r, z, pick, 1, words);
+  r->pick[z] = pick;
+  if (pick) set_bit(r->improvable, z); else clear_bit(r->improvable, z);
+}
+
 static void remember(weft_bn_best *best, const weft_bn_replica *r, size_t p, const proposal *q, const change *changes,
                      int32_t *picks)
 {
@@ -50,14 +70,15 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
 {
   uint64_t mid[words ? words : 1], fresh[words ? words : 1];
   const weft_bn_move m = weft_bn_choose_move(r, lists->p, draw);
-  const uint64_t *by_lost = lists->users + (size_t) (m.lost < 0 ? m.x : m.lost) * words;
-  const uint64_t *by_gained = lists->users + (size_t) (m.gained < 0 ? m.x : m.gained) * words;
+  const uint64_t *losers = m.lost < 0 ? NULL : r->children + (size_t) m.lost * words;
+  const uint64_t *winners = m.gained < 0 ? NULL : lists->users + (size_t) m.gained * words;
   const int right = m.lost == m.x; /* x moves to the right: it only gains */
   proposal q = { r->score, r->hash, 0, 1 };
   r->accepted[3]++;
   between(r, &m, mid, words);
   for (size_t w = 0; w < words; w++)
-    for (uint64_t word = mid[w] & (by_lost[w] | by_gained[w]); word && q.possible; word &= word - 1) {
+    for (uint64_t word = mid[w] & ((losers ? losers[w] : 0) | (winners ? winners[w] & r->improvable[w] : 0));
+         word && q.possible; word &= word - 1) {
       const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
       after_between(r, &m, z, fresh, words);
       propose(lists, r, z, fresh, m.lost >= 0, m.gained >= 0, &q, changes, words);
@@ -74,7 +95,7 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
   r->accepted[m.kind]++;
   r->score = q.score;
   r->hash = q.hash;
-  for (size_t k = 0; k < q.changes; k++) r->pick[changes[k].node] = changes[k].pick;
+  for (size_t k = 0; k < q.changes; k++) take_set(lists, r, changes[k].node, changes[k].pick, words);
   make_move(r, &m, mid, words);
 }
 
@@ -92,7 +113,12 @@ static void start(const weft_bn_lists *lists, weft_bn_replica *r)
 {
   r->score = weft_bn_best_graph(lists, r->before, r->pick);
   r->hash = 0;
-  for (size_t z = 0; z < lists->p; z++) r->hash += weft_bn_pick_hash(z, r->pick[z]);
+  memset(r->children, 0, lists->p * lists->words * sizeof *r->children);
+  memset(r->improvable, 0, lists->words * sizeof *r->improvable);
+  for (size_t z = 0; z < lists->p; z++) {
+    r->hash += weft_bn_pick_hash(z, r->pick[z]);
+    take_set(lists, r, (int32_t) z, r->pick[z], lists->words);
+  }
 }
 
 #define KERNEL(name, words) \

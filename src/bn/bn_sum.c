@@ -12,7 +12,7 @@
 #define BLOCK_SETS 65536
 #define WEIGHT_BITS 46
 /* What lies further below the first block with a set that fits is not added: exp(-40) is less than its rounding. */
-#define DEEP_NATS 40.0
+#define DEEP_NATS 28.0
 
 /* One block: sets first .. first + count - 1 of the padded lists; a multiple of eight. */
 typedef struct block { int64_t reference; size_t first, count, pick; } block;

@@ -10,7 +10,7 @@
 #include "../base/topk.h"
 #include "bn_internal.h"
 
-#define BATCH_BYTES ((double) (64 << 20))
+#define BATCH_SETS ((uint64_t) 2 << 20)
 
 /* ---- making ready ---- */
 
@@ -191,6 +191,7 @@ typedef struct table_job {
   weft_bn_node *nodes;
   const int64_t *joint;       /* NULL: the nodes' scores are there already */
   const uint64_t *joint_offset;
+  int64_t *raw;               /* raw scores of a batch */
   int64_t **best;             /* a thread: best of a set and its subsets */
   weft_scored **list;         /* a node: what is kept */
 } table_job;
@@ -482,14 +483,12 @@ static weft_status score_batch(weft_ctx *ctx, weft_arena *keep, table_job *job, 
   weft_arena mem = weft_arena_begin(ctx);
   weft_bn_ready *ready = job->ready;
   const size_t threads = ready->problem->threads, words = (ready->problem->p + 63) / 64;
-  uint64_t most = 0;
+  uint64_t at = 0;
   for (size_t k = 0; k < count; k++) {
-    WEFT_TAKE(job->nodes[k].score, &mem, sets_of(&job->nodes[k]));
-    if (sets_of(&job->nodes[k]) > most) most = sets_of(&job->nodes[k]);
+    job->nodes[k].score = job->raw + at;
+    at += sets_of(&job->nodes[k]);
   }
   if (!job->joint) WEFT_TRY(weft_bn_count_nodes(ctx, ready, job->nodes, count, from, to));
-  WEFT_TAKE(job->best, &mem, threads);
-  for (size_t t = 0; t < threads; t++) WEFT_TAKE(job->best[t], &mem, most);
   WEFT_TRY(weft_bn_run_tasks(ctx, threads, count, score_task, job, to, to));
   WEFT_TAKE(job->list, &mem, count);
   for (size_t k = 0; k < count; k++) {
@@ -500,6 +499,37 @@ static weft_status score_batch(weft_ctx *ctx, weft_arena *keep, table_job *job, 
   WEFT_TRY(weft_bn_run_tasks(ctx, threads, count, collect_task, job, to, to));
 done:
   weft_arena_end(&mem);
+  return st;
+}
+
+/* One past the last node of the batch that begins with `first`. */
+static size_t batch_end(const weft_bn_node *nodes, size_t p, size_t first)
+{
+  uint64_t sets = sets_of(&nodes[first]);
+  size_t last = first + 1;
+  while (last < p && sets + sets_of(&nodes[last]) <= BATCH_SETS) sets += sets_of(&nodes[last++]);
+  return last;
+}
+
+/* Memory that all batches use in turn. */
+static weft_status make_batch_memory(weft_arena *mem, const weft_bn_ready *ready, const weft_bn_node *nodes, table_job *out)
+{
+  weft_status st = WEFT_OK;
+  const size_t p = ready->problem->p, threads = ready->problem->threads;
+  uint64_t largest = 0, most = 0;
+  for (size_t first = 0, last; first < p; first = last) {
+    uint64_t sets = 0;
+    last = batch_end(nodes, p, first);
+    for (size_t k = first; k < last; k++) {
+      sets += sets_of(&nodes[k]);
+      if (sets_of(&nodes[k]) > most) most = sets_of(&nodes[k]);
+    }
+    if (sets > largest) largest = sets;
+  }
+  WEFT_TAKE(out->raw, mem, largest);
+  WEFT_TAKE(out->best, mem, threads);
+  for (size_t t = 0; t < threads; t++) WEFT_TAKE(out->best[t], mem, most);
+done:
   return st;
 }
 
@@ -547,12 +577,12 @@ weft_status weft_bn_scores(weft_ctx *ctx, const weft_bn_problem *problem, weft_a
     WEFT_TAKE(joint, &mem, offset[ready.most_parents + 2]);
     WEFT_TRY(weft_bn_joint(ctx, &ready, joint, offset));
   }
+  table_job job = { &ready, NULL, joint, offset, NULL, NULL, NULL };
+  WEFT_TRY(make_batch_memory(&mem, &ready, nodes, &job));
   const double from = joint ? 0.7 : 0, to = problem->outside ? 0.8 : 1;
-  for (size_t first = 0, last = 0; first < p; first = last) {
-    double bytes = 0;
-    while (last < p && (last == first || bytes + 8 * (double) sets_of(&nodes[last]) <= BATCH_BYTES))
-      bytes += 8 * (double) sets_of(&nodes[last++]);
-    table_job job = { &ready, nodes + first, joint, offset, NULL, NULL };
+  for (size_t first = 0, last; first < p; first = last) {
+    last = batch_end(nodes, p, first);
+    job.nodes = nodes + first;
     WEFT_TRY(score_batch(ctx, keep, &job, last - first, from + (to - from) * (double) first / (double) p,
                          from + (to - from) * (double) last / (double) p));
   }
