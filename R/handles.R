@@ -20,7 +20,7 @@ weft_upload <- function(x, precision = c("double", "single")) {
   if (!is.matrix(x) || !is.numeric(x)) {
     abort_input("`x` must be a numeric matrix.", x = paste0("It is ", describe(x), "."))
   }
-  storage.mode(x) <- "double"
+  if (!is.double(x)) storage.mode(x) <- "double"
   choose_backend("cuda")
   pointer <- .Call(C_weft_upload, x, precision == "single", run_control("cuda", task = "Uploading"))
   structure(class = "weft_device_matrix",

@@ -1,7 +1,7 @@
 #!/bin/sh
 # On a machine with a device, weft installed in R_LIBS: the device tests of principal components, sanitizers on small sizes,
-# timings. `sanitize_r tool script` runs a script under compute-sanitizer. Writes into $OUT.
-#   sh tools/gpu-pca.sh [test|sanitize|time|figure|sparse ...]     all of them by default
+# timings. Writes into $OUT. To be sourced where a shell function sanitize_r TOOL SCRIPT runs a script under compute-sanitizer.
+#   . tools/gpu-pca.sh [test|sanitize|time|figure|sparse ...]     all of them by default
 set -u
 what=${*:-test sanitize time figure sparse}
 out=${OUT:-.}

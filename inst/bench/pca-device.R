@@ -25,6 +25,10 @@ if (step == "time") {
   few <- median_seconds(function() steps(100), 3)
   many <- median_seconds(function() steps(1100), 3)
   cat(sprintf("GS iteration %.3f ms (floor 0.213: one reading of X)\n", many - few))
+  for (blocks in c(1, 2, 6, 10, 20)) {
+    seconds <- median_seconds(function() suppressWarnings(pca(h, 10, seed = 1, max_iter = blocks)))
+    cat(sprintf("%g blocks: %.1f ms\n", blocks, 1000 * seconds))
+  }
   reference <- pca(h, 10, seed = 2, tol = 1e-13)
   for (tol in c(1e-4, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-12)) {
     fit <- pca(h, 10, seed = 1, tol = tol)

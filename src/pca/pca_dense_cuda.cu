@@ -14,7 +14,7 @@
 
 namespace cg = cooperative_groups;
 
-enum { CLUSTER = 8, ROWS = 8, THREADS = 256, GROUPS = THREADS / 4, STAGES = 3, MOST = 18 /* columns a thread */ };
+enum { CLUSTER = 8, ROWS = 8, THREADS = 512, GROUPS = THREADS / 4, STAGES = 3, MOST = 9 /* columns a thread */ };
 
 static __host__ __device__ inline int columns_each(int64_t p) { return (int) ((p + CLUSTER - 1) / CLUSTER); }
 
@@ -27,8 +27,8 @@ static size_t shared_bytes(int64_t p)
 
 static __device__ void load_tile(const weft_pca_dense &m, int64_t row, int64_t first, int columns, double *tile)
 {
-  for (int c = threadIdx.x; c < columns * 4; c += THREADS)
-    __pipeline_memcpy_async(tile + 2 * c, m.x + (first + c / 4) * m.ld + row + 2 * (c % 4), 16);
+  const double *from = m.x + (first + threadIdx.x / 4) * m.ld + row + 2 * (threadIdx.x % 4);
+  for (int c = threadIdx.x; c < columns * 4; c += THREADS, from += GROUPS * m.ld) __pipeline_memcpy_async(tile + 2 * c, from, 16);
 }
 
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
@@ -60,7 +60,11 @@ fused(weft_pca_dense m, const double *v, double *u, double *partial)
     double2 a = make_double2(0, 0);
     __pipeline_wait_prior(STAGES - 2);
     __syncthreads();
-#pragma unroll 6
+    /* the tile read in the turn before is free now: the panel STAGES - 1 ahead goes there */
+    const int64_t ahead = panel + (STAGES - 1) * clusters;
+    if (ahead < panels) load_tile(m, ahead * ROWS, first, columns, tiles + (size_t) ((turn + STAGES - 1) % STAGES) * each * ROWS);
+    __pipeline_commit();
+#pragma unroll 4
     for (int j = group; j < columns; j += GROUPS) {
       const double2 x = tile[j * 4 + pair];
       a.x += x.x * own_v[j];
@@ -75,10 +79,6 @@ fused(weft_pca_dense m, const double *v, double *u, double *partial)
       warps[t / 32 * ROWS + 2 * pair + 1] = a.y;
     }
     __syncthreads();
-    /* the tile read in the turn before is free now: the panel STAGES - 1 ahead goes there */
-    const int64_t ahead = panel + (STAGES - 1) * clusters;
-    if (ahead < panels) load_tile(m, ahead * ROWS, first, columns, tiles + (size_t) ((turn + STAGES - 1) % STAGES) * each * ROWS);
-    __pipeline_commit();
     if (t < CLUSTER * ROWS) {
       double x = 0;
       for (int w = 0; w < THREADS / 32; w++) x += warps[w * ROWS + t % ROWS];

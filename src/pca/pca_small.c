@@ -75,7 +75,7 @@ static weft_status tridiagonal(weft_ctx *ctx, double *a, size_t m, double *diago
   memset(work, 0, 3 * m * sizeof *work);
   for (size_t j = 0; j < m; j++) {
     const size_t left = m - j - 1;
-    const int threads = left < 256 ? 1 : ctx->threads;
+    const int share = (int) (left / 128), threads = share < 1 ? 1 : share < ctx->threads ? share : ctx->threads;
     double *column = a + j * m, *v = column + j + 1, inner = 0;
     /* last_v and w are indexed by row; `v` of the step before is known from row j on */
     const double s = j ? w[j] : 0, t = j ? last_v[j] : 0;
@@ -100,6 +100,7 @@ weft_status weft_pca_leading(weft_ctx *ctx, double *a, size_t m, size_t k, doubl
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
+  const column_step step = best_column_step();
   double *diagonal, *off, *tau, *work;
   WEFT_TAKE0(diagonal, &mem, m);
   WEFT_TAKE0(off, &mem, m);
@@ -117,10 +118,8 @@ weft_status weft_pca_leading(weft_ctx *ctx, double *a, size_t m, size_t k, doubl
       for (size_t j = m - 1; j-- > 0;) {
         const double *v = a + j * m + j + 1;
         const size_t left = m - j - 1;
-        double inner = 0;
-        for (size_t i = 0; i < left; i++) inner += v[i] * z[j + 1 + i];
-        inner *= tau[j];
-        for (size_t i = 0; i < left; i++) z[j + 1 + i] -= inner * v[i];
+        const double inner = step(left, z + j + 1, v, 0, v, 0, v);
+        step(left, z + j + 1, v, inner * tau[j], v, 0, v);
       }
     }
   }
