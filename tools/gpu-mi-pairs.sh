@@ -1,6 +1,6 @@
 #!/bin/sh
 # On a machine with a device and an installed weft: twin tests, sanitizers on small sizes, timings of pairs and triples.
-# With `quick`, twin tests and timings only.
+# With `quick`, twin tests and timings only. `sanitize_r TOOL SCRIPT` must run an R script under compute-sanitizer.
 set -u
 status=0
 for part in mi-pairs mi-triples; do

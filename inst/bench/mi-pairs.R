@@ -90,6 +90,13 @@ if (!device) {
   x <- binary(1000, 2000, 3L)
   pack <- mi_pack(x, class)
   line("pairs N=2000 n=1000, 3 levels, packed", seconds(mi_pairs(pack, backend = "cuda")))
+  x <- binary(1000, 100000)
+  pack <- mi_pack(x, class)
+  rm(x)
+  invisible(mi_pairs(pack, backend = "cuda"))
+  took <- seconds(mi_pairs(pack, backend = "cuda"), 3)
+  line("pairs N=100000 n=1000, packed", took, rate(choose(1e5, 2), 1000, took), "T pair-samples/s")
+  weft_free(pack)
   # every feature is a window of one long random vector: quick to make, and no two windows agree
   n <- 10000
   class <- sample(0:1, n, TRUE)

@@ -26,6 +26,9 @@
 #define THREADS (CONSUMERS + 32)
 #define GROUP 16                 /* tiles of side a that share side b in the cache */
 #define CHUNKS 4                 /* a tile is screened in so many parts, so that the queue has room for all of a part */
+#define BATCH 4                  /* columns of accumulators screened at once: sixteen pairs a thread */
+#define EMPTY 0.015625f
+#define SLACK 0.017              /* relative; more than EMPTY */
 #define QUEUE (ROWS_A * ROWS_B / CHUNKS)
 
 enum { PAIRS, COUNTS, TRIPLES };
@@ -131,14 +134,15 @@ __device__ static inline int place_tile(const tile_args &t, uint64_t index, uint
 __device__ static inline float low_half(uint32_t packed) { return __uint_as_float((packed & 0xffffu) | 0x4b000000u) - 8388608.0f; }
 __device__ static inline float high_half(uint32_t packed) { return __uint_as_float(packed >> 16 | 0x4b000000u) - 8388608.0f; }
 
-/* Σ D²/m over the four cells; a.x, b.x: deviations of the margins, a.y, b.y: the margins. 1e-3 keeps empty cells finite. */
+/* Σ D²/(m + EMPTY) over the four cells; a.x, b.x: deviations of the margins; a.y, b.y: margins + EMPTY; rows: + 3 EMPTY. What
+ * is added keeps empty cells finite and takes at most EMPTY from a term; it is a multiple of the spacing of all these floats. */
 __device__ static inline float chi(uint32_t packed, const float4 &a, const float4 &b, float share, float rows, float deviation)
 {
   const float k1 = low_half(packed), m11 = k1 + high_half(packed);
   const float d11 = fmaf(-share, m11, k1), d10 = a.x - d11, d01 = b.x - d11, d00 = (deviation - a.x - b.x) + d11;
-  const float m10 = a.y - m11, m01 = b.y - m11, m00 = (rows - a.y - b.y) + m11;
-  const float first = fmaf(d11 * d11, m10, d10 * d10 * m11), second = fmaf(d01 * d01, m00, d00 * d00 * m01);
-  return __fdividef(first, fmaf(m11, m10, 1e-3f)) + __fdividef(second, fmaf(m01, m00, 1e-3f));
+  const float m10 = a.y - m11, m01 = b.y - m11, m00 = (rows - a.y - b.y) + m11, m = m11 + EMPTY;
+  const float first = fmaf(d11 * d11, m10, d10 * d10 * m), second = fmaf(d01 * d01, m00, d00 * d00 * m01);
+  return __fdividef(first, m * m10) + __fdividef(second, m01 * m00);
 }
 
 /* Σ over the cells of a level's table: f(k0) + f(k1) - f(k0 + k1). */
@@ -303,28 +307,41 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
 #pragma unroll
       for (int chunk = 0; chunk < CHUNKS; chunk++) {
 #pragma unroll
-        for (int j = chunk * 32 / CHUNKS; j < (chunk + 1) * 32 / CHUNKS; j++) {
+        for (int j0 = chunk * 32 / CHUNKS; j0 < (chunk + 1) * 32 / CHUNKS; j0 += BATCH) {
+          /* no branch until all of the batch is known, so that loads and sums of its pairs overlap */
+          uint32_t passed = 0;
 #pragma unroll
-          for (int e = 0; e < 2; e++) {
-            const uint32_t col = col0 + 8 * j + e;
-            const float4 b1 = t.of_b[KIND == TRIPLES ? 2 * col : col];
-            float4 b0 = b1;
-            if (KIND == TRIPLES) b0 = t.of_b[2 * col + 1];
+          for (int j = j0; j < j0 + BATCH; j++) {
+            const uint32_t col = col0 + 8 * j;
+            uint2 all[2];
 #pragma unroll
-            for (int h = 0; h < 2; h++) {
-              const uint32_t packed = c[4 * j + 2 * h + e], row = row0 + 8 * h;
-              float bound = chi(packed, of_row[h][0], b1, t.share, t.rows[0], t.deviation[0]), low;
-              if (KIND == TRIPLES) {
-                bound += chi(t.joint[row * t.ld + col] - packed, of_row[h][1], b0, t.share, t.rows[1], t.deviation[1]);
-                low = fmaxf(t.bar_mi, fmaxf(low_gain[h], t.bar_gain + b1.z)); /* the interaction is at most joint - one's own */
-              } else {
-                low = fmaxf(t.bar_mi, low_gain[h] + b1.z);
-              }
-              if (!(bound < low)) {
-                const queued pair = { (uint16_t) (row - ta * ROWS_A), (uint16_t) (col - tb * ROWS_B), packed };
-                queue[atomicAdd(&waiting[turn], 1u)] = pair;
+            for (int h = 0; h < 2 && KIND == TRIPLES; h++) all[h] = __ldg((const uint2 *) (t.joint + (row0 + 8 * h) * t.ld + col));
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+              const float4 b1 = __ldg(&t.of_b[KIND == TRIPLES ? 2 * (col + e) : col + e]);
+              float4 b0 = b1;
+              if (KIND == TRIPLES) b0 = __ldg(&t.of_b[2 * (col + e) + 1]);
+#pragma unroll
+              for (int h = 0; h < 2; h++) {
+                const uint32_t packed = c[4 * j + 2 * h + e];
+                float bound = chi(packed, of_row[h][0], b1, t.share, t.rows[0], t.deviation[0]), low;
+                if (KIND == TRIPLES) {
+                  bound += chi((e ? all[h].y : all[h].x) - packed, of_row[h][1], b0, t.share, t.rows[1], t.deviation[1]);
+                  low = fmaxf(t.bar_mi, fmaxf(low_gain[h], t.bar_gain + b1.z)); /* the interaction is at most joint - one's own */
+                } else {
+                  low = fmaxf(t.bar_mi, low_gain[h] + b1.z);
+                }
+                if (!(bound < low)) passed |= 1u << (4 * (j - j0) + 2 * h + e);
               }
             }
+          }
+          if (!passed) continue;
+#pragma unroll
+          for (int k = 0; k < 4 * BATCH; k++) {
+            if (!(passed >> k & 1)) continue;
+            const queued pair = { (uint16_t) (row0 + k / 2 % 2 * 8 - ta * ROWS_A),
+                                  (uint16_t) (col0 + 8 * (j0 + k / 4) + k % 2 - tb * ROWS_B), c[4 * j0 + k] };
+            queue[atomicAdd(&waiting[turn], 1u)] = pair;
           }
         }
         SYNC_CONSUMERS();
@@ -382,7 +399,7 @@ __global__ static void mask_rows(const uint8_t *tiles, uint32_t steps, size_t pi
 __device__ static inline float4 constant_of(float k0, float k1, float share, float alone)
 {
   const float m = k0 + k1;
-  return make_float4(fmaf(-share, m, k1), m, alone, 0);
+  return make_float4(fmaf(-share, m, k1), m + EMPTY, alone, 0);
 }
 
 __global__ static void pair_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count, size_t room,
@@ -490,12 +507,12 @@ static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uin
     t.class_fixed += weft_mi_fixed_of(b->class_rows[c], r->f.unit);
   }
   if (bar) {
-    /* the bar in units of Σ D²/m, a little lower for what single precision and the 1e-3 lose */
+    /* the bar in units of Σ D²/m, a little lower for what single precision and EMPTY take */
     const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
     const double gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
     const double slack = 1e-3 + 1e-6 * n;
-    t.bar_mi = (float) ((mi - 2e-3 * fabs(mi)) * scale - slack);
-    t.bar_gain = (float) ((gain - 2e-3 * fabs(gain)) * scale - slack);
+    t.bar_mi = (float) ((mi - SLACK * fabs(mi)) * scale - slack);
+    t.bar_gain = (float) ((gain - SLACK * fabs(gain)) * scale - slack);
     t.bar = *bar;
     t.hits = *hits;
   }
@@ -506,7 +523,7 @@ static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uin
 static double scale_of(const mi_binary *b)
 {
   const double n = (double) b->class_rows[0] + b->class_rows[1];
-  return b->r->f.unit / steepest(b->class_rows[1] / n) * (1 - 2e-3);
+  return b->r->f.unit / steepest(b->class_rows[1] / n) * (1 - SLACK);
 }
 
 static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const tile_args *t, cudaStream_t s)
@@ -538,7 +555,7 @@ weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t
   WEFT_CUDA(cudaGetLastError());
   t.of_a = constants;
   t.of_b = of_b;
-  t.rows[0] = (float) t.n;
+  t.rows[0] = (float) t.n + 3 * EMPTY;
   t.first = first;
   t.count = count;
   WEFT_TRY(launch(ctx, tiles<PAIRS>, &t, s));
@@ -576,6 +593,8 @@ weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8
   t.rows[1] = (float) t.n - t.rows[0];
   t.deviation[0] = (float) rows[1] - t.share * t.rows[0];
   t.deviation[1] = (float) (t.class_rows[1] - rows[1]) - t.share * t.rows[1];
+  t.rows[0] += 3 * EMPTY;
+  t.rows[1] += 3 * EMPTY;
   t.of_a = t.of_b = constants;
   t.joint = (uint32_t *) joint;
   t.ld = ld;
