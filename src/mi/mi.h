@@ -28,9 +28,49 @@ typedef struct weft_mi_rank {
   int32_t *levels, *class_levels; /* levels that occur */
   double *missing;                /* attribute values missing, whatever the class */
 } weft_mi_rank;
+/* ---- numeric columns (mi_continuous*): every column with every other ---- */
+
+typedef enum { WEFT_MI_PEARSON, WEFT_MI_SPEARMAN, WEFT_MI_COPULA, WEFT_MI_KENDALL, WEFT_MI_KSG } weft_mi_estimator;
+
+typedef struct weft_mi_numeric {
+  size_t n, p;       /* rows, columns */
+  const double *x;   /* n × p, column major; a pair is scored over the rows where neither is NaN */
+  size_t split;      /* 0: all pairs; else columns before `split` with the columns from it on */
+  weft_mi_estimator estimator;
+  int k;             /* KSG: neighbours */
+} weft_mi_numeric;
+
+/* Bits. All pairs: out is p × p, symmetric, with zeros on the diagonal; else split × (p - split), column major. */
+typedef weft_status weft_mi_numeric_op(weft_ctx *ctx, const weft_mi_numeric *data, double *out);
+
+/* ---- networks (mi_network*): m and out are p × p and symmetric; m's diagonal does not matter, out's is zero ---- */
+
+typedef enum { WEFT_NETWORK_ARACNE, WEFT_NETWORK_CLR, WEFT_NETWORK_MRNET, WEFT_NETWORK_MRNETB } weft_network_method;
+
+typedef struct weft_network_job {
+  size_t p;
+  const double *m;
+  weft_network_method method;
+  double eps, keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle */
+} weft_network_job;
+
+typedef weft_status weft_network_op(weft_ctx *ctx, const weft_network_job *job, double *out);
+
+/* ---- greedy selection (mi_select.c) ---- */
+
+typedef enum {
+  WEFT_SELECT_MIM, WEFT_SELECT_MRMR, WEFT_SELECT_JMI, WEFT_SELECT_DISR, WEFT_SELECT_JMIM, WEFT_SELECT_NJMIM,
+  WEFT_SELECT_CMIM, WEFT_SELECT_CMI, WEFT_SELECT_JIM
+} weft_select_method;
+
+/* The features in order of selection (from 0) and their scores, at most k; returns how many through `found`. */
+weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_method method, size_t k,
+                           int32_t *feature, double *score, size_t *found);
 
 typedef struct weft_mi_ops {
   weft_status (*rank)(weft_ctx *ctx, const weft_mi_data *data, const weft_mi_rank *out);
+  weft_mi_numeric_op *numeric;
+  weft_network_op *network;
 } weft_mi_ops;
 
 extern const weft_mi_ops weft_mi_cpu;

@@ -6,6 +6,8 @@
 #include "../base/arena.h"
 #include "../base/parallel.h"
 #include "mi.h"
+#include "mi_continuous.h"
+#include "mi_network.h"
 #include "mi_score.h"
 
 #define PIECE 16384 /* rows coded at a time; a multiple of 64 */
@@ -236,4 +238,4 @@ done:
   return st;
 }
 
-const weft_mi_ops weft_mi_cpu = { rank };
+const weft_mi_ops weft_mi_cpu = { .rank = rank, .numeric = weft_mi_numeric_cpu, .network = weft_network_cpu };

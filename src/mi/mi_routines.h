@@ -1,3 +1,5 @@
 /* The .Call entry points of the mutual-information room: name and number of arguments. */
 #define MI_ROUTINES(R) \
-  R(C_weft_mi_rank, 5)
+  R(C_weft_mi_rank, 5) \
+  R(C_weft_mi_numeric, 5) \
+  R(C_weft_mi_network, 5)
