@@ -56,6 +56,32 @@ typedef struct weft_network_job {
 
 typedef weft_status weft_network_op(weft_ctx *ctx, const weft_network_job *job, double *out);
 
+/* ---- cutting numeric columns (mi_bins.c) ---- */
+
+typedef enum { WEFT_BINS_FREQUENCY, WEFT_BINS_MDL, WEFT_BINS_CAIM, WEFT_BINS_CACC, WEFT_BINS_AMEVA } weft_bins_method;
+
+typedef struct weft_bins_job {
+  size_t n, p;
+  const double *x;          /* n × p; NaN is missing */
+  weft_bins_method method;
+  size_t bins;              /* by frequency */
+  const uint16_t *classes;  /* the others: class of a row from 0, WEFT_NA_U16 where it does not count */
+  uint32_t class_levels;
+} weft_bins_job;
+
+/* Increasing cut points of column j at cuts + j × most, counts[j] of them: at most bins - 1 by frequency, else n - 1. A
+ * value's bin is 1 + the cuts below it. */
+weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, double *cuts, int32_t *counts);
+/* Codes from 1, INT32_MIN where x is missing. Column j's cuts begin at cuts + starts[j] and end at starts[j + 1]. */
+weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, const double *cuts, const int32_t *starts,
+                        int32_t *codes);
+
+/* ---- genotypes (mi_plink.c) ---- */
+
+/* PLINK's two bits a genotype, one block of (n + 3) / 4 bytes a variant, to counts of the first allele: 2, 1, 0, or
+ * INT32_MIN where missing. */
+weft_status weft_mi_genotypes(weft_ctx *ctx, const uint8_t *packed, size_t n, size_t p, int32_t *out);
+
 /* ---- greedy selection (mi_select.c) ---- */
 
 typedef enum {

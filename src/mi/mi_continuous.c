@@ -16,8 +16,7 @@ static void merge(const double *x, const uint32_t *from, size_t a, size_t middle
     to[out] = a < middle && (b >= end || !(x[from[b]] < x[from[a]])) ? from[a++] : from[b++];
 }
 
-/* Rows of x that are not missing, in increasing order; returns how many. `other`: n words. */
-static uint32_t order_rows(const double *x, size_t n, uint32_t *order, uint32_t *other)
+uint32_t weft_mi_order(const double *x, size_t n, uint32_t *order, uint32_t *other)
 {
   uint32_t m = 0;
   for (size_t i = 0; i < n; i++) if (x[i] == x[i]) order[m++] = (uint32_t) i;
@@ -158,7 +157,7 @@ static void make_column(const weft_mi_ready *r, size_t j, const double *scores, 
   column->incomplete = (uint8_t) has_missing(x, n);
   column->inverse_sd = 0;
   column->constant = 0;
-  if (order) r->complete[j] = order_rows(x, n, order, other);
+  if (order) r->complete[j] = weft_mi_order(x, n, order, other);
   if (column->incomplete) return; /* its pairs are made ready one by one */
   if (e == WEFT_MI_KSG) {
     double *u = r->scaled + j * n, *sorted = r->sorted + j * weft_ksg_stride(n) + WEFT_KSG_PAD;

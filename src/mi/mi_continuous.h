@@ -43,6 +43,9 @@ static inline size_t weft_ksg_stride(size_t n) { return n + 2 * WEFT_KSG_PAD; }
 
 weft_status weft_mi_make_ready(weft_ctx *ctx, weft_arena *mem, const weft_mi_numeric *data, weft_mi_ready *ready);
 
+/* Rows of x that are not missing, in increasing order of x, then of rows; returns how many. `other`: n words. */
+uint32_t weft_mi_order(const double *x, size_t n, uint32_t *order, uint32_t *other);
+
 /* Memory that a thread needs for pairs with missing values and for KSG. */
 typedef struct weft_mi_scratch {
   double *a, *b, *x, *y, *y_sorted, *nearest, *scores;
