@@ -28,6 +28,7 @@ typedef struct weft_mi_rank {
   int32_t *levels, *class_levels; /* levels that occur */
   double *missing;                /* attribute values missing, whatever the class */
 } weft_mi_rank;
+
 /* ---- numeric columns (mi_continuous*): every column with every other ---- */
 
 typedef enum { WEFT_MI_PEARSON, WEFT_MI_SPEARMAN, WEFT_MI_COPULA, WEFT_MI_KENDALL, WEFT_MI_KSG } weft_mi_estimator;
@@ -93,8 +94,21 @@ typedef enum {
 weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_method method, size_t k,
                            int32_t *feature, double *score, size_t *found);
 
+/* Pairs, triples and matrices: mi_pairs.h. */
+struct weft_arena;
+struct weft_mi_pack;
+struct weft_mi_search;
+struct weft_mi_found;
+struct weft_mi_resident;
+
 typedef struct weft_mi_ops {
   weft_status (*rank)(weft_ctx *ctx, const weft_mi_data *data, const weft_mi_rank *out);
+  weft_status (*search)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device,
+                        const struct weft_mi_search *search, struct weft_arena *mem, struct weft_mi_found *out);
+  weft_status (*full)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device, double *mi,
+                      double *interaction);
+  weft_status (*matrix)(weft_ctx *ctx, const struct weft_mi_pack *x, const struct weft_mi_pack *y, int estimator, double *out);
+  void (*release)(weft_ctx *ctx, struct weft_mi_resident *device);
   weft_mi_numeric_op *numeric;
   weft_network_op *network;
 } weft_mi_ops;

@@ -198,4 +198,6 @@ done:
   return st;
 }
 
-extern "C" { extern const weft_mi_ops weft_mi_cuda; const weft_mi_ops weft_mi_cuda = { rank }; }
+extern "C" { extern const weft_mi_ops weft_mi_cuda; const weft_mi_ops weft_mi_cuda = {
+  rank, weft_mi_search_cuda, weft_mi_full_cuda, weft_mi_matrix_cpu, weft_mi_resident_release
+}; }

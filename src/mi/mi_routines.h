@@ -6,4 +6,11 @@
   R(C_weft_mi_select, 7) \
   R(C_weft_mi_cuts, 6) \
   R(C_weft_mi_cut, 4) \
-  R(C_weft_mi_genotypes, 4)
+  R(C_weft_mi_genotypes, 4) \
+  R(C_weft_mi_pack, 5) \
+  R(C_weft_mi_pack_info, 1) \
+  R(C_weft_mi_pack_free, 1) \
+  R(C_weft_mi_pack_alive, 1) \
+  R(C_weft_mi_matrix_counts, 5) \
+  R(C_weft_mi_search, 8) \
+  R(C_weft_mi_full, 2)

@@ -1,0 +1,1 @@
+pack_pointer <- function(pack) pack$pointer
