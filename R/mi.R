@@ -20,6 +20,7 @@
 #'   its `colData`.
 #' @param na what to do with missing values; see below.
 #' @param unit `"bits"` or `"nats"`.
+#' @param bins cut numeric columns into so many bins of equal frequency first; see [discretize()].
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress show a progress bar; the default is in interactive sessions, after two seconds.
@@ -37,13 +38,13 @@
 #'   noise = sample(c("a", "b", "c"), 200, replace = TRUE)
 #' )
 #' mi_rank(x, class)
-mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
+mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", "nats"), bins = NULL, assay = NULL,
                     backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   verbose <- check_flag(verbose, "verbose")
-  input <- categorical_input(x, assay)
+  input <- if (is.null(bins)) categorical_input(x, assay) else categorical_input(bin_input(x, bins, assay, threads))
   target <- class_input(class, x, input$n)
   if (na == "fail" && anyNA(target$codes)) {
     abort_input("`class` must not have missing values.", x = sprintf("%d of %d are missing.", sum(is.na(target$codes)), input$n),

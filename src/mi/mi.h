@@ -31,13 +31,13 @@ typedef struct weft_mi_rank {
 
 /* ---- numeric columns (mi_continuous*): every column with every other ---- */
 
-typedef enum { WEFT_MI_PEARSON, WEFT_MI_SPEARMAN, WEFT_MI_COPULA, WEFT_MI_KENDALL, WEFT_MI_KSG } weft_mi_estimator;
+typedef enum { WEFT_MI_PEARSON, WEFT_MI_SPEARMAN, WEFT_MI_COPULA, WEFT_MI_KENDALL, WEFT_MI_KSG } weft_mi_numeric_kind;
 
 typedef struct weft_mi_numeric {
   size_t n, p;       /* rows, columns */
   const double *x;   /* n × p, column major; a pair is scored over the rows where neither is NaN */
   size_t split;      /* 0: all pairs; else columns before `split` with the columns from it on */
-  weft_mi_estimator estimator;
+  weft_mi_numeric_kind estimator;
   int k;             /* KSG: neighbours */
 } weft_mi_numeric;
 

@@ -139,7 +139,7 @@ static double scale_values(const double *x, size_t m, double *u)
 
 /* ---- columns made ready ---- */
 
-static int by_rank(weft_mi_estimator e) { return e == WEFT_MI_SPEARMAN || e == WEFT_MI_COPULA; }
+static int by_rank(weft_mi_numeric_kind e) { return e == WEFT_MI_SPEARMAN || e == WEFT_MI_COPULA; }
 
 static int has_missing(const double *x, size_t n)
 {
@@ -151,7 +151,7 @@ static void make_column(const weft_mi_ready *r, size_t j, const double *scores, 
 {
   const size_t n = r->data->n;
   const double *x = r->data->x + j * n;
-  const weft_mi_estimator e = r->data->estimator;
+  const weft_mi_numeric_kind e = r->data->estimator;
   weft_mi_column *column = &r->columns[j];
   uint32_t *order = r->order ? r->order + j * n : NULL;
   column->incomplete = (uint8_t) has_missing(x, n);

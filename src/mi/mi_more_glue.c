@@ -18,7 +18,7 @@ SEXP C_weft_mi_numeric(SEXP x, SEXP split, SEXP estimator, SEXP k, SEXP control)
 {
   const int n = Rf_nrows(x), p = Rf_ncols(x), first = Rf_asInteger(split);
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, first ? first : p, first ? p - first : p));
-  numeric_job job = { { (size_t) n, (size_t) p, REAL(x), (size_t) first, (weft_mi_estimator) Rf_asInteger(estimator),
+  numeric_job job = { { (size_t) n, (size_t) p, REAL(x), (size_t) first, (weft_mi_numeric_kind) Rf_asInteger(estimator),
                         Rf_asInteger(k) }, REAL(out) };
   weft_glue_run(control, numeric, &job);
   UNPROTECT(1);
@@ -104,7 +104,7 @@ static weft_status find_cuts(weft_ctx *ctx, const weft_backend *backend, void *d
 SEXP C_weft_mi_cuts(SEXP x, SEXP method, SEXP bins, SEXP class_codes, SEXP class_levels, SEXP control)
 {
   const size_t n = (size_t) Rf_nrows(x), p = (size_t) Rf_ncols(x);
-  const int *codes = INTEGER(class_codes), by_class = Rf_asInteger(method) != WEFT_BINS_FREQUENCY;
+  const int by_class = Rf_asInteger(method) != WEFT_BINS_FREQUENCY, *codes = by_class ? INTEGER(class_codes) : NULL;
   uint16_t *classes = (uint16_t *) R_alloc(by_class ? n : 0, sizeof *classes);
   int32_t *counts = (int32_t *) R_alloc(p, sizeof *counts);
   weft_arena *held;
