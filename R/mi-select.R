@@ -20,7 +20,7 @@
 #' variables are known. The work is done on the CPU.
 #'
 #' @inheritParams mi_rank
-#' @param k how many features, at most as many as there are.
+#' @param k how many features, at most as many as there are; by default ten, or all of fewer.
 #' @param method one of the names above.
 #' @param unit `"bits"` or `"nats"`; ratios and Gini gains have no unit.
 #' @return A data frame of class `weft_selection` with `feature` and `score` in order of selection.
@@ -39,11 +39,9 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
   threads <- threads_for(threads)
   input <- if (is.null(bins)) categorical_input(x, assay) else categorical_input(bin_input(x, bins, assay, threads))
   if (inherits(input$data, "DelayedArray")) input <- categorical_input(as.matrix(input$data))
+  if (missing(k)) k <- min(k, input$p)
   k <- check_number(k, "k", min = 0, whole = TRUE)
-  if (k > input$p) {
-    if (!missing(k)) abort_input("`k` must be at most the number of features.", x = sprintf("It is %g of %d.", k, input$p))
-    k <- input$p
-  }
+  if (k > input$p) abort_input("`k` must be at most the number of features.", x = sprintf("It is %g of %d.", k, input$p))
   target <- class_input(class, x, input$n)
   if (na == "fail") {
     if (anyNA(target$codes)) {

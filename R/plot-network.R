@@ -7,7 +7,8 @@
 #' cover each other, those of the best connected features first. The layout is the same every time.
 #'
 #' @param x what [mi_network()] returned.
-#' @param edges how many of the heaviest edges to draw; by default two and a half times as many as features.
+#' @param edges how many of the heaviest edges to draw; by default two and a half times as many as features, or as many as
+#'   features where there are more than a hundred.
 #' @param labels `TRUE`, `FALSE`, or the names to write.
 #' @param groups a factor or vector, one value a feature, shown by colour; by default the neighbourhoods are not coloured.
 #' @param main the title.
@@ -19,7 +20,7 @@
 plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, main = NULL, ...) {
   all_edges <- as.data.frame(x)
   p <- nrow(x)
-  most <- if (is.null(edges)) max(10, ceiling(2.5 * p)) else check_number(edges, "edges", min = 0, whole = TRUE)
+  most <- if (is.null(edges)) max(10, if (p <= 100) ceiling(2.5 * p) else p, 250 * (p > 100)) else check_number(edges, "edges", min = 0, whole = TRUE)
   w <- as.matrix(x)
   w[w < 0] <- 0
   shown <- min(most, nrow(all_edges))
@@ -98,7 +99,7 @@ draw_labels <- function(place, names, degree, size) {
     !any(box[1L] < others[, 3L] & box[3L] > others[, 1L] & box[2L] < others[, 4L] & box[4L] > others[, 2L])
   }
   edge <- graphics::par("usr")
-  for (i in order(-degree, seq_along(names))) {
+  for (i in utils::head(order(-degree, seq_along(names)), 100L)) {
     if (!nzchar(names[i])) next
     x <- place[i, 1L]
     y <- place[i, 2L]
@@ -110,7 +111,11 @@ draw_labels <- function(place, names, degree, size) {
       box <- tries[t, ]
       if (box[1L] < edge[1L] || box[3L] > edge[2L] || box[2L] < edge[3L] || box[4L] > edge[4L]) next
       if (!free(box, boxes[-i, , drop = FALSE])) next
-      graphics::text((box[1L] + box[3L]) / 2, (box[2L] + box[4L]) / 2, names[i], cex = cex, col = "#222222")
+      middle <- c(box[1L] + box[3L], box[2L] + box[4L]) / 2
+      for (turn in (0:7) * pi / 4) { # a light rim, so that edges behind do not disturb
+        graphics::text(middle[1L] + 0.12 * high * cos(turn), middle[2L] + 0.12 * high * sin(turn), names[i], cex = cex, col = "white")
+      }
+      graphics::text(middle[1L], middle[2L], names[i], cex = cex, col = "#222222")
       boxes <- rbind(boxes, box)
       break
     }

@@ -83,7 +83,7 @@ static inline double weft_dot_tree(double *lanes)
 /* The pairs with a missing value somewhere, on the CPU; the other results stay. */
 weft_status weft_mi_incomplete_pairs(weft_ctx *ctx, const weft_mi_ready *ready, double *out);
 
-weft_mi_numeric_op weft_mi_numeric_cpu;
+weft_mi_numeric_op weft_mi_numeric_cpu, weft_mi_numeric_cuda;
 
 /* Kendall on the CPU (mi_kendall.c). */
 weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *data, double *out);
