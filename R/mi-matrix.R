@@ -21,7 +21,7 @@
 #'   \eqn{I = \psi(k) - 1/k + \psi(n) - \mathrm{mean}(\psi(n_x)+\psi(n_y))}. It finds any dependence. Estimates near
 #'   independence scatter around 0; negative ones are kept. No noise is added: points as far away as the k-th neighbour all
 #'   count as neighbours, and k is their number for that point. Without ties this is the formula as it stands; with ties it
-#'   goes over into the estimate for categories. The diagonal, constants, and pairs with no more than `k` common rows give 0.
+#'   comes near the estimate for categories. The diagonal, constants, and pairs with no more than `k` common rows give 0.
 #'
 #' @section Missing values: `na = "fail"` (the default) says which columns have missing values. `"drop"` leaves out, pair by
 #'   pair, the rows where either is missing; ranks, standard deviations and entropies are over the rows that stay. `"level"`,

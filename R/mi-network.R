@@ -60,7 +60,7 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
     weights <- ifelse(plain > threshold, plain, 0)
     diag(weights) <- 0
   }
-  names <- colnames(plain) %||% rownames(plain) %||% paste0("V", seq_len(p))
+  names <- colnames(plain) %||% rownames(plain) %||% sprintf("V%d", seq_len(p))
   dimnames(weights) <- list(names, names)
   record(structure(weights, class = c("weft_network", "matrix", "array")), match.call(), chosen, started, method = method,
          threshold = threshold, mi = m)
