@@ -156,3 +156,48 @@ done:
   weft_arena_end(&mem);
   return st;
 }
+
+/* ---- every attribute by itself ---- */
+
+weft_status weft_mi_pack_rank(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_rank *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const weft_mi_log *f = &pack->f;
+  const uint32_t mask = 1;
+  workspace w;
+  uint32_t *levels, *rows;
+  WEFT_TRY(weft_mi_coder_init(&w.coder, &mem, pack));
+  WEFT_TAKE(w.codes, &mem, pack->n);
+  WEFT_TAKE(levels, &mem, 65536);
+  WEFT_TAKE(rows, &mem, pack->classes + 1);
+  for (size_t j = 0; j < pack->p; j++) {
+    const size_t place = pack->place[j];
+    const uint16_t *codes = w.codes;
+    int64_t score;
+    if (j % 64 == 0) WEFT_TRY(weft_poll(ctx, (double) j, (double) pack->p));
+    weft_mi_pack_codes(pack, place, w.codes);
+    const size_t n = weft_mi_coded(&w.coder, pack, &codes, &pack->levels[place], 1, &mask, 1, &score);
+    int64_t attribute = weft_mi_fixed(f, n), classes = attribute;
+    memset(levels, 0, 65536 * sizeof *levels);
+    for (size_t r = 0; r < n; r++) levels[codes[w.coder.rows[r]]]++;
+    out->levels[j] = out->class_levels[j] = 0;
+    for (uint32_t k = 0; k < pack->levels[place]; k++) {
+      out->levels[j] += levels[k] > 0;
+      attribute -= weft_mi_fixed(f, levels[k]);
+    }
+    for (uint32_t c = 0; c < pack->classes; c++) {
+      rows[c] = w.coder.class_end[c] - (c ? w.coder.class_end[c - 1] : 0);
+      out->class_levels[j] += rows[c] > 0;
+      classes -= weft_mi_fixed(f, rows[c]);
+    }
+    out->mi[j] = weft_mi_bits(score, f->unit, n);
+    out->entropy[j] = weft_mi_bits(attribute, f->unit, n);
+    out->class_entropy[j] = weft_mi_bits(classes, f->unit, n);
+    out->n[j] = (double) n;
+    out->missing[j] = pack->missing[j];
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

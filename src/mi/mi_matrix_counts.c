@@ -171,7 +171,9 @@ static void matrix_tile(const weft_mi_tiling *tiling, size_t index, int estimato
       if (panel->coded) {
         value = from_codes(&x->f, w->codes + i * x->n, codes_b + j * x->n, y->levels[b0 + j], estimator, w);
       } else {
+        const size_t area = (size_t) t.a.levels * t.b.levels;
         weft_mi_cells(&t, i, j, w->cells);
+        for (size_t k = area; k < area * t.parts; k++) w->cells[k % area] += w->cells[k];
         value = from_table(&x->f, w->cells, t.a.levels, t.b.levels, estimator, w);
       }
       put(out, x->columns, x->column[a0 + i], y->column[b0 + j], symmetric, value);
@@ -199,7 +201,7 @@ weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, const weft_
   WEFT_TAKE(work, &mem, (size_t) threads);
   for (int t = 0; t < threads; t++) {
     WEFT_TAKE(work[t].both, &mem, tiling.both);
-    WEFT_TAKE(work[t].cells, &mem, cells);
+    WEFT_TAKE(work[t].cells, &mem, tiling.cells);
     WEFT_TAKE(work[t].compact, &mem, cells);
     WEFT_TAKE(work[t].margin, &mem, 2 * WEFT_MI_PLANAR_LEVELS);
     WEFT_TAKE(work[t].codes, &mem, (tiling.codes + 1) * x->n);

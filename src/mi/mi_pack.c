@@ -135,7 +135,7 @@ static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_
 {
   const weft_mi_group *g = &pack->groups[pack->group_of[place]];
   if (!g->coded && !g->shape.planes) return;
-  if (plainly_binary(pack, s)) {
+  if (!g->coded && plainly_binary(pack, s)) {
     uint8_t *raw = (uint8_t *) w->raw, *sorted = (uint8_t *) w->dense;
     weft_encode_all(x, pack->n, na_level, &s->plan, raw, sorted);
     for (size_t r = 0; r < pack->n; r++) sorted[r] = raw[pack->order[r]];

@@ -103,6 +103,31 @@ SEXP C_weft_mi_pack_free(SEXP pointer)
 
 SEXP C_weft_mi_pack_alive(SEXP pointer) { return Rf_ScalarLogical(R_ExternalPtrAddr(pointer) != NULL); }
 
+/* ---- ranking ---- */
+
+typedef struct { const weft_mi_pack *pack; weft_mi_rank out; } rank_job;
+
+static weft_status rank(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  rank_job *job = data;
+  (void) backend;
+  return weft_mi_pack_rank(ctx, job->pack, &job->out);
+}
+
+/* As C_weft_mi_rank, from a pack. */
+SEXP C_weft_mi_pack_rank(SEXP pack, SEXP control)
+{
+  const char *fields[] = { "mi", "entropy", "class_entropy", "n", "missing", "levels", "class_levels", "" };
+  const weft_mi_pack *from = &weft_mi_handle_of(pack)->pack;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  for (int k = 0; k < 7; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(k < 5 ? REALSXP : INTSXP, (R_xlen_t) from->p));
+  rank_job job = { from, { REAL(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)), REAL(VECTOR_ELT(out, 2)), REAL(VECTOR_ELT(out, 3)),
+                           INTEGER(VECTOR_ELT(out, 5)), INTEGER(VECTOR_ELT(out, 6)), REAL(VECTOR_ELT(out, 4)) } };
+  weft_glue_run(control, rank, &job);
+  UNPROTECT(1);
+  return out;
+}
+
 /* ---- matrices ---- */
 
 typedef struct { const weft_mi_pack *x, *y; int estimator; double *out; } matrix_job;

@@ -30,7 +30,7 @@ static pair_score score_pair(const shared *s, const weft_mi_counts *t, size_t i,
   const weft_mi_pack *p = s->tiling.x;
   pair_score out;
   weft_mi_cells(t, i, j, w->cells);
-  if (!t->a.missing && !t->b.missing) {
+  if (!t->vary) {
     out.n = p->n;
     out.joint = weft_mi_joint(&p->f, w->cells, 1, p->classes, (size_t) t->a.levels * t->b.levels, p->class_fixed);
     out.gain = out.joint - s->alone[a] - s->alone[b];
@@ -72,7 +72,7 @@ static void search_planes(const shared *s, const weft_mi_tile *tile, workspace *
   weft_mi_counts t;
   weft_mi_tile_count(&s->tiling, tile, w->both, &t);
   const double error = weft_mi_screen_error(&t, p->n);
-  const int known = !t.a.missing && !t.b.missing;
+  const int known = !t.vary;
   for (size_t i = 0; i < tile->ni; i++) {
     const size_t first = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0;
     double bar_mi = s->bar_mi, bar_gain = s->bar_gain, bar = weft_mi_keeper_bar(&w->keeper);
@@ -218,7 +218,6 @@ weft_status weft_mi_full_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_re
   shared s = { NULL, { 0 }, NULL, NULL, 0, 0 };
   (void) device;
   WEFT_TRY(prepare(ctx, &mem, pack, &s, &work));
-  for (size_t j = 0; j < pack->p; j++) mi[j * (pack->columns + 1)] = interaction[j * (pack->columns + 1)] = WEFT_NAN;
   for (size_t first = 0; first < s.tiling.tiles; first += pace.batch, weft_mi_pace_next(&pace)) {
     const int64_t count = (int64_t) (s.tiling.tiles - first < pace.batch ? s.tiling.tiles - first : pace.batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) s.tiling.tiles));

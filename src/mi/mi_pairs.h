@@ -36,10 +36,10 @@ typedef struct weft_mi_tuple { double mi, interaction, n, each[WEFT_MI_ORDER]; }
 /* The best tuples; memory from `mem`. */
 weft_status weft_mi_search_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
                                const weft_mi_search *search, weft_arena *mem, weft_mi_found *out);
-/* All pairs: columns × columns, column major, the diagonal NaN. */
+/* All pairs: columns × columns, column major; the diagonal is left as it is. */
 weft_status weft_mi_full_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi, double *interaction);
-/* Information between attributes of x and of y, packed without a class over the same rows; y NULL: of x, the diagonal
- * with entropies. out: x->p × y->p, column major. */
+/* Information between attributes of x and of y, packed over the same rows with the same classes, or none; y NULL: of x, the
+ * diagonal with entropies. The classes play no part. out: x->columns × y->columns, column major. */
 weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator, double *out);
 
 /* ---- shared by the back ends ---- */
@@ -63,6 +63,23 @@ size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t 
 /* Scores of tuples of `order` columns each. */
 weft_status weft_mi_score_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count, int order,
                                  weft_mi_tuple *out);
+
+/* Every attribute by itself, as mi_rank gives it; n is the rows that count, and 0 levels give 0. */
+weft_status weft_mi_pack_rank(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_rank *out);
+
+/* The best tuples of search->order of the p columns in `chosen` (increasing). An item's index is its lexicographic rank. */
+weft_status weft_mi_search_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *chosen, size_t p,
+                                  const weft_mi_search *search, weft_arena *mem, weft_mi_found *out);
+double weft_mi_choose(double p, int order);
+void weft_mi_unrank(uint64_t rank, size_t p, int order, uint32_t *out);
+
+/* Permutation tests. at_least[k]: permutations in which tuple (attribute) k scores at least what it does; greatest[b]: the
+ * best score of all in permutation b. */
+weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, const weft_mi_search *search,
+                                  const uint32_t *columns, size_t count, size_t permutations, uint64_t key, double *at_least,
+                                  double *greatest);
+weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, size_t permutations,
+                                 uint64_t key, double *observed, double *at_least, double *greatest);
 
 /* Approximate joint information of pair (i, j) for j < count; off by at most weft_mi_screen_error(). out has room for
  * count rounded up to 16. `classes` of the table's parts are added up to one level of the group. */

@@ -37,12 +37,12 @@ INLINE void add_f(const ints *k, floats *sum)
 
 /* Sixteen pairs from j on. The dimensions are constants where that pays. */
 INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, uint32_t pa, uint32_t pb, int missing_a,
-                    int missing_b, float class_sum, float n, size_t i, size_t j, float *out)
+                    int missing_b, int vary, float class_sum, float n, size_t i, size_t j, float *out)
 {
   const uint32_t la = pa + !missing_a, lb = pb + !missing_b;
   ints levels[MOST_CELLS], by_class[WEFT_MI_PLANAR_CLASSES], column_left[WEFT_MI_PLANAR_LEVELS];
   floats joint = { 0 }, of_levels = { 0 };
-  if (missing_a || missing_b)
+  if (vary)
     for (uint32_t c = 0; c < classes; c++) by_class[c] = (ints){ 0 };
   for (uint32_t part = 0; part < parts; part++) {
     const uint32_t c = part % classes;
@@ -55,7 +55,7 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
         corner -= column_left[y];
       }
 #define CELL(x, y) do { add_f(&cell, &joint); levels[(x) * lb + (y)] = c ? levels[(x) * lb + (y)] + cell : cell; \
-                        if (missing_a || missing_b) by_class[c] += cell; } while (0)
+                        if (vary) by_class[c] += cell; } while (0)
     for (uint32_t x = 0; x < pa; x++) {
       ints left = (ints){ 0 };
       if (!missing_b) left += (int32_t) t->margin_a[part * t->part_a + x * t->plane_a + i];
@@ -87,7 +87,7 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
       for (uint32_t k = 0; k < la * lb; k++) add_f(&levels[k], &of_levels);
   }
   floats score;
-  if (missing_a || missing_b) {
+  if (vary) {
     ints rows = (ints){ 0 };
     floats of_classes = { 0 }, of_rows = { 0 }, real;
     for (uint32_t c = 0; c < classes; c++) {
@@ -106,13 +106,13 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
 INLINE void row(const weft_mi_counts *t, uint32_t classes, float class_sum, float n, size_t i, size_t count, float *out)
 {
   const uint32_t pa = t->a.planes, pb = t->b.planes, parts = t->parts;
-  const int known = !t->a.missing && !t->b.missing, flat = known && parts == 2 && classes == 2;
+  const int known = !t->vary, flat = known && parts == 2 && classes == 2;
   for (size_t j = 0; j < count; j += LANES) {
-    if (flat && pa == 1 && pb == 1) sixteen(t, 2, 2, 1, 1, 0, 0, class_sum, n, i, j, out + j);
-    else if (flat && pa == 2 && pb == 2) sixteen(t, 2, 2, 2, 2, 0, 0, class_sum, n, i, j, out + j);
-    else if (known && pa == 1 && pb == 1 && parts == 4 && classes == 2) sixteen(t, 4, 2, 1, 1, 0, 0, class_sum, n, i, j, out + j);
-    else if (known) sixteen(t, parts, classes, pa, pb, 0, 0, class_sum, n, i, j, out + j);
-    else sixteen(t, parts, classes, pa, pb, t->a.missing, t->b.missing, class_sum, n, i, j, out + j);
+    if (flat && pa == 1 && pb == 1) sixteen(t, 2, 2, 1, 1, 0, 0, 0, class_sum, n, i, j, out + j);
+    else if (flat && pa == 2 && pb == 2) sixteen(t, 2, 2, 2, 2, 0, 0, 0, class_sum, n, i, j, out + j);
+    else if (known && pa == 1 && pb == 1 && parts == 4 && classes == 2) sixteen(t, 4, 2, 1, 1, 0, 0, 0, class_sum, n, i, j, out + j);
+    else if (known) sixteen(t, parts, classes, pa, pb, 0, 0, 0, class_sum, n, i, j, out + j);
+    else sixteen(t, parts, classes, pa, pb, t->a.missing, t->b.missing, 1, class_sum, n, i, j, out + j);
   }
 }
 

@@ -46,6 +46,7 @@ typedef struct weft_mi_shape { uint32_t planes, levels; int missing; } weft_mi_s
  * the class levels, or, in a triple, the class levels within each level of the first attribute. */
 typedef struct weft_mi_counts {
   weft_mi_shape a, b;
+  int vary;                          /* the rows that count differ from pair to pair */
   uint32_t parts;
   const uint32_t *both;              /* both[((part * a.planes + pa) * b.planes + pb) * stride + i * ld + j] */
   size_t stride, ld;

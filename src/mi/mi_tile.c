@@ -87,6 +87,7 @@ void weft_mi_tile_count(const weft_mi_tiling *tiling, const weft_mi_tile *tile, 
   const weft_bits_ops *ops = weft_bits();
   t->a = g->shape;
   t->b = h->shape;
+  t->vary = t->a.missing || t->b.missing;
   t->parts = x->classes;
   t->both = both;
   t->ld = WEFT_MI_TILE;
