@@ -217,13 +217,12 @@ bin_input <- function(x, bins, assay = NULL, threads = NULL) {
   x
 }
 
-# The same for a function of `x` and `class`, whose class may be the name of a column of `x`: list(x, class, assay).
+# The same for a function of `x` and `class`, where the class may be the name of a column of `x`: list(x, class).
 with_bins <- function(x, class, bins, assay = NULL, threads = NULL) {
-  if (is.null(bins)) return(list(x = x, class = class, assay = assay))
   if (inherits(x, "weft_mi_pack")) abort_input("`bins` must be NULL for a pack.", i = "Give it to `mi_pack()`, or cut with `discretize()`.")
   if (inherits(x, "SummarizedExperiment")) {
     target <- class_input(class, x, ncol(x))
     class <- factor(target$levels[target$codes + 1L], levels = target$levels)
   }
-  list(x = bin_input(x, bins, assay, threads), class = class, assay = NULL)
+  list(x = bin_input(x, bins, assay, threads), class = class)
 }

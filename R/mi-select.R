@@ -37,10 +37,13 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   threads <- threads_for(threads)
-  cut <- with_bins(x, class, bins, assay, threads)
-  x <- cut$x
-  class <- cut$class
-  input <- categorical_input(x, cut$assay)
+  if (!is.null(bins)) {
+    cut <- with_bins(x, class, bins, assay, threads)
+    x <- cut$x
+    class <- cut$class
+    assay <- NULL
+  }
+  input <- categorical_input(x, assay)
   if (inherits(input$data, "DelayedArray")) input <- categorical_input(as.matrix(input$data))
   if (missing(k)) k <- min(k, input$p)
   k <- check_number(k, "k", min = 0, whole = TRUE)
