@@ -55,7 +55,7 @@ mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "s
   threads <- threads_for(threads)
   run <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
   made <- run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose)
-  out <- made$m * if (unit == "bits") 1 else log(2)
+  out <- if (unit == "bits") made$m else made$m * log(2)
   record(structure(out, class = c("weft_mi_matrix", "matrix", "array")), match.call(), made$chosen, started,
          estimator = estimator, unit = unit, na = na, test = made$test)
 }
@@ -211,7 +211,8 @@ print.weft_mi_matrix <- function(x, n = 6L, ...) {
 #' @rdname print.weft_mi_matrix
 #' @export
 as.matrix.weft_mi_matrix <- function(x, ...) {
-  matrix(as.vector(unclass(x)), nrow(x), ncol(x), dimnames = dimnames(x))
+  attributes(x) <- attributes(x)[c("dim", "dimnames")]
+  x
 }
 
 #' @rdname print.weft_mi_matrix

@@ -162,7 +162,8 @@ print.weft_network <- function(x, n = 6L, ...) {
 #' @rdname print.weft_network
 #' @export
 as.matrix.weft_network <- function(x, ...) {
-  matrix(as.vector(unclass(x)), nrow(x), ncol(x), dimnames = dimnames(x))
+  attributes(x) <- attributes(x)[c("dim", "dimnames")]
+  x
 }
 
 #' @rdname print.weft_network
