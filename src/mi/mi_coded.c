@@ -7,6 +7,7 @@
 #include "../base/parallel.h"
 #include "mi_tile.h"
 
+#define PLANE_CELLS 256               /* larger tables of pairs are counted from codes */
 #define DIRECT ((uint64_t) 1 << 18) /* numbers up to here are used as they are */
 
 weft_status weft_mi_coder_init(weft_mi_coder *w, weft_arena *mem, const weft_mi_pack *pack)
@@ -95,7 +96,49 @@ size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t 
 
 /* ---- scores of given tuples ---- */
 
-typedef struct { weft_mi_coder coder; uint16_t *codes; } workspace;
+typedef struct { weft_mi_coder coder; uint16_t *codes; uint32_t *both, *margin_a, *margin_b, *cells, *work; } workspace;
+
+/* A pair of attributes with planes: a popcount for each pair of planes and class. */
+static void score_planes(const weft_mi_pack *pack, size_t a, size_t b, workspace *w, weft_mi_tuple *out)
+{
+  const weft_mi_group *g = &pack->groups[pack->group_of[a]], *h = &pack->groups[pack->group_of[b]];
+  const uint32_t pa = g->shape.planes, pb = h->shape.planes;
+  const weft_bits_ops *ops = weft_bits();
+  weft_mi_counts t;
+  int64_t scores[3];
+  uint64_t n = 0;
+  memset(&t, 0, sizeof t);
+  t.a = g->shape;
+  t.b = h->shape;
+  t.parts = pack->classes;
+  t.both = w->both;
+  t.stride = t.plane_a = t.plane_b = 1;
+  t.part_a = pa;
+  t.part_b = pb;
+  t.margin_a = w->margin_a;
+  t.margin_b = w->margin_b;
+  t.totals = pack->class_rows;
+  for (uint32_t c = 0; c < pack->classes; c++) {
+    const size_t first = pack->class_word[c], words = pack->class_word[c + 1] - first;
+    for (uint32_t x = 0; x < pa; x++) w->margin_a[c * pa + x] = pack->margins[c * pack->plane_rows + weft_mi_plane_row(g, a, x)];
+    for (uint32_t y = 0; y < pb; y++) w->margin_b[c * pb + y] = pack->margins[c * pack->plane_rows + weft_mi_plane_row(h, b, y)];
+    for (uint32_t x = 0; x < pa; x++)
+      for (uint32_t y = 0; y < pb; y++)
+        w->both[(c * pa + x) * pb + y] =
+          (uint32_t) ops->popcount_and(pack->bits + weft_mi_plane_row(g, a, x) * pack->words + first,
+                                       pack->bits + weft_mi_plane_row(h, b, y) * pack->words + first, words);
+  }
+  weft_mi_cells(&t, 0, 0, w->cells);
+  for (int k = 0; k < 3; k++) {
+    static const int masks[] = { 6, 2, 4 };
+    scores[k] = weft_mi_of_table(&pack->f, w->cells, 1, pack->classes, t.a.levels, t.b.levels, masks[k], w->work, &n);
+  }
+  out->mi = weft_mi_bits(scores[0], pack->f.unit, n);
+  out->interaction = weft_mi_bits(scores[0] - scores[1] - scores[2], pack->f.unit, n);
+  out->n = (double) n;
+  out->each[0] = weft_mi_bits(scores[1], pack->f.unit, n);
+  out->each[1] = weft_mi_bits(scores[2], pack->f.unit, n);
+}
 
 static void score_tuple(const weft_mi_pack *pack, const uint32_t *columns, int order, workspace *w, weft_mi_tuple *out)
 {
@@ -103,6 +146,12 @@ static void score_tuple(const weft_mi_pack *pack, const uint32_t *columns, int o
   uint32_t levels[WEFT_MI_ORDER], masks[2 * WEFT_MI_ORDER + 1];
   int64_t scores[2 * WEFT_MI_ORDER + 1];
   const uint32_t all = (1u << order) - 1;
+  const size_t a = pack->place[columns[0]], b = pack->place[columns[1]];
+  if (order == 2 && !pack->groups[pack->group_of[a]].coded && !pack->groups[pack->group_of[b]].coded &&
+      (size_t) pack->levels[a] * pack->levels[b] * pack->classes <= PLANE_CELLS) {
+    score_planes(pack, a, b, w, out);
+    return;
+  }
   masks[0] = all;
   for (int j = 0; j < order; j++) {
     const size_t place = pack->place[columns[j]];
@@ -138,6 +187,11 @@ weft_status weft_mi_score_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const 
   for (int t = 0; t < threads; t++) {
     WEFT_TRY(weft_mi_coder_init(&work[t].coder, &mem, pack));
     WEFT_TAKE(work[t].codes, &mem, (size_t) order * pack->n);
+    WEFT_TAKE(work[t].both, &mem, PLANE_CELLS);
+    WEFT_TAKE(work[t].margin_a, &mem, PLANE_CELLS);
+    WEFT_TAKE(work[t].margin_b, &mem, PLANE_CELLS);
+    WEFT_TAKE(work[t].cells, &mem, PLANE_CELLS);
+    WEFT_TAKE(work[t].work, &mem, PLANE_CELLS);
   }
   for (size_t first = 0; first < count; first += batch) {
     const int64_t now = (int64_t) (count - first < batch ? count - first : batch);

@@ -160,11 +160,11 @@ static void make_column(const weft_mi_ready *r, size_t j, const double *scores, 
   if (order) r->complete[j] = weft_mi_order(x, n, order, other);
   if (column->incomplete) return; /* its pairs are made ready one by one */
   if (e == WEFT_MI_KSG) {
-    double *u = r->scaled + j * n, *sorted = r->sorted + j * weft_ksg_stride(n) + WEFT_KSG_PAD;
+    double *u = r->scaled + j * n, *sorted = r->sorted + j * n;
     column->inverse_sd = scale_values(x, n, u);
     column->constant = column->inverse_sd == 0;
     for (size_t i = 0; i < n; i++) sorted[i] = u[order[i]];
-    for (int i = 0; i < WEFT_KSG_PAD; i++) { sorted[-1 - i] = -INFINITY; sorted[n + (size_t) i] = INFINITY; }
+    weft_ksg_near(u, order, n, r->data->k, column->inverse_sd, r->near + j * n);
   } else {
     double *z = r->z + j * r->stride;
     if (by_rank(e)) rank_rows(x, order, n, scores, work);
@@ -184,7 +184,8 @@ static weft_status take_columns(weft_arena *mem, weft_mi_ready *r)
   }
   if (r->data->estimator == WEFT_MI_KSG) {
     WEFT_TAKE(r->scaled, mem, n * p);
-    WEFT_TAKE(r->sorted, mem, weft_ksg_stride(n) * p);
+    WEFT_TAKE(r->sorted, mem, n * p);
+    WEFT_TAKE(r->near, mem, n * p);
     WEFT_TAKE(r->psi, mem, n + 1);
     WEFT_TAKE(r->shifted, mem, n + 1);
     r->psi[0] = r->shifted[0] = 0;
@@ -237,14 +238,17 @@ done:
 weft_status weft_mi_scratch_take(weft_arena *mem, size_t n, weft_mi_scratch *s)
 {
   weft_status st = WEFT_OK;
-  const size_t padded = weft_ksg_stride(n);
   memset(s, 0, sizeof *s);
   WEFT_TAKE(s->a, mem, n);
   WEFT_TAKE(s->b, mem, n);
-  WEFT_TAKE(s->x, mem, padded);
-  WEFT_TAKE0(s->y, mem, padded);
-  WEFT_TAKE(s->y_sorted, mem, padded);
+  WEFT_TAKE(s->x, mem, n);
+  WEFT_TAKE(s->y, mem, n);
+  WEFT_TAKE(s->y_sorted, mem, n);
+  WEFT_TAKE(s->near_x, mem, n);
+  WEFT_TAKE(s->near_y, mem, n);
+  WEFT_TAKE(s->distance, mem, n);
   WEFT_TAKE(s->nearest, mem, n);
+  WEFT_TAKE(s->found, mem, n + 1);
   WEFT_TAKE(s->scores, mem, 2 * n + 2);
   WEFT_TAKE(s->order_a, mem, n);
   WEFT_TAKE(s->order_b, mem, n);
@@ -269,17 +273,23 @@ static double dot(const double *a, const double *b, size_t m)
 
 static double ksg_of_common(const weft_mi_ready *r, size_t m, weft_mi_scratch *s)
 {
+  const int k = r->data->k;
   const double scale_a = scale_values(s->a, m, s->a), scale_b = scale_values(s->b, m, s->b);
-  double *x = s->x + WEFT_KSG_PAD, *y = s->y + WEFT_KSG_PAD, *y_sorted = s->y_sorted + WEFT_KSG_PAD;
-  if (!scale_a || !scale_b || (size_t) r->data->k >= m) return 0;
+  if (!scale_a || !scale_b || (size_t) k >= m) return 0;
+  weft_ksg_near(s->a, s->order_a, m, k, scale_a, s->x);
+  weft_ksg_near(s->b, s->order_b, m, k, scale_b, s->y);
   for (size_t t = 0; t < m; t++) {
-    x[t] = s->a[s->order_a[t]];
-    y[t] = s->b[s->order_a[t]];
-    y_sorted[t] = s->b[s->order_b[t]];
+    s->near_x[t] = s->x[s->order_a[t]];
+    s->near_y[t] = s->y[s->order_a[t]];
   }
-  for (int t = 0; t < WEFT_KSG_PAD; t++) { x[-1 - t] = -INFINITY; x[m + (size_t) t] = INFINITY; y[m + (size_t) t] = 0; }
-  weft_ksg_pair pair = { m, r->data->k, x, y, y_sorted, scale_a, scale_b };
-  return weft_ksg_bits_of_pair(&pair, r->psi, r->shifted, s->nearest, s->counts);
+  for (size_t t = 0; t < m; t++) {
+    s->x[t] = s->a[s->order_a[t]];
+    s->y[t] = s->b[s->order_a[t]];
+    s->y_sorted[t] = s->b[s->order_b[t]];
+  }
+  weft_ksg_pair pair = { m, k, s->x, s->y, s->y_sorted, s->near_x, s->near_y, scale_a, scale_b };
+  weft_ksg_work work = { s->distance, s->nearest, s->found };
+  return weft_ksg_bits_of_pair(&pair, r->psi, r->shifted, &work, s->counts);
 }
 
 double weft_mi_incomplete_pair(const weft_mi_ready *r, size_t i, size_t j, weft_mi_scratch *s)

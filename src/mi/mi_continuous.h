@@ -31,15 +31,13 @@ typedef struct weft_mi_ready {
   size_t stride;           /* of z: n rounded up to whole lanes */
   double *z;               /* centred, of length one, padded with zeros: correlations */
   double *scaled;          /* values times a power of two, n a column: KSG */
-  double *sorted;          /* the same in increasing order, WEFT_KSG_PAD infinities on either side: KSG */
+  double *sorted;          /* the same in increasing order: KSG */
+  double *near;            /* weft_ksg_near(): KSG */
   uint32_t *order;         /* rows in increasing order of their values, missing ones left out: all but Pearson, Kendall */
   uint32_t *complete;      /* how many rows are not missing */
   double *psi, *shifted;   /* ψ(c) and ψ(c) - 1/c, c = 0 .. n: KSG */
   int any_incomplete;
 } weft_mi_ready;
-
-#define WEFT_KSG_PAD 16 /* points that a search step may read beyond either end */
-static inline size_t weft_ksg_stride(size_t n) { return n + 2 * WEFT_KSG_PAD; }
 
 weft_status weft_mi_make_ready(weft_ctx *ctx, weft_arena *mem, const weft_mi_numeric *data, weft_mi_ready *ready);
 
@@ -48,8 +46,8 @@ uint32_t weft_mi_order(const double *x, size_t n, uint32_t *order, uint32_t *oth
 
 /* Memory that a thread needs for pairs with missing values and for KSG. */
 typedef struct weft_mi_scratch {
-  double *a, *b, *x, *y, *y_sorted, *nearest, *scores;
-  uint32_t *order_a, *order_b, *place, *counts;
+  double *a, *b, *x, *y, *y_sorted, *near_x, *near_y, *distance, *nearest, *scores;
+  uint32_t *order_a, *order_b, *place, *counts, *found;
   size_t scored; /* rows that `scores` is for */
 } weft_mi_scratch;
 weft_status weft_mi_scratch_take(weft_arena *mem, size_t n, weft_mi_scratch *s);

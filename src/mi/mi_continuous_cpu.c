@@ -70,19 +70,21 @@ static void ksg_tile(const job *w, size_t index, weft_mi_scratch *s)
   const size_t n = r->data->n;
   size_t i0, i1, j0, j1;
   if (!weft_mi_tile(&w->tiles, index, &i0, &i1, &j0, &j1)) return;
-  double *y = s->y + WEFT_KSG_PAD;
-  for (size_t i = i0; i < i1; i++)
+  weft_ksg_work work = { s->distance, s->nearest, s->found };
+  for (size_t i = i0; i < i1; i++) {
+    const uint32_t *order = r->order + i * n;
+    if (!r->columns[i].incomplete) for (size_t t = 0; t < n; t++) s->near_x[t] = r->near[i * n + order[t]];
     for (size_t j = r->data->split || j0 > i ? j0 : i + 1; j < j1; j++) {
       const weft_mi_column *a = &r->columns[i], *b = &r->columns[j];
       if (a->incomplete || b->incomplete) continue;
       if (a->constant || b->constant) { weft_mi_put(r->data, w->out, i, j, 0); continue; }
-      const uint32_t *order = r->order + i * n;
-      const double *u = r->scaled + j * n;
-      for (size_t t = 0; t < n; t++) y[t] = u[order[t]];
-      weft_ksg_pair pair = { n, r->data->k, r->sorted + i * weft_ksg_stride(n) + WEFT_KSG_PAD, y,
-                             r->sorted + j * weft_ksg_stride(n) + WEFT_KSG_PAD, a->inverse_sd, b->inverse_sd };
-      weft_mi_put(r->data, w->out, i, j, weft_ksg_bits_of_pair(&pair, r->psi, r->shifted, s->nearest, s->counts));
+      const double *u = r->scaled + j * n, *near = r->near + j * n;
+      for (size_t t = 0; t < n; t++) { s->y[t] = u[order[t]]; s->near_y[t] = near[order[t]]; }
+      weft_ksg_pair pair = { n, r->data->k, r->sorted + i * n, s->y, r->sorted + j * n, s->near_x, s->near_y,
+                             a->inverse_sd, b->inverse_sd };
+      weft_mi_put(r->data, w->out, i, j, weft_ksg_bits_of_pair(&pair, r->psi, r->shifted, &work, s->counts));
     }
+  }
 }
 
 /* ---- tiles ---- */

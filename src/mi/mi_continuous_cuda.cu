@@ -80,7 +80,6 @@ __device__ static uint32_t within(const double *sorted, uint32_t n, double y, do
 struct ksg_columns {
   const double *sorted, *scaled, *inverse_sd, *psi, *shifted;
   const uint32_t *order;
-  size_t stride; /* of sorted */
   uint32_t n;
   int k;
 };
@@ -142,7 +141,7 @@ __global__ static void __launch_bounds__(THREADS) ksg_pairs(ksg_columns c, const
   uint32_t *counts = (uint32_t *) (ys + c.n);
   for (size_t at = blockIdx.x; at < count; at += gridDim.x) {
     const pair_of p = pairs[at];
-    const double *xs = c.sorted + p.i * c.stride + WEFT_KSG_PAD, *y_sorted = c.sorted + p.j * c.stride + WEFT_KSG_PAD;
+    const double *xs = c.sorted + (size_t) p.i * c.n, *y_sorted = c.sorted + (size_t) p.j * c.n;
     for (uint32_t r = threadIdx.x; r < c.n; r += THREADS) {
       ys[r] = c.scaled[(size_t) p.j * c.n + c.order[(size_t) p.i * c.n + r]];
       counts[r] = counts[c.n + r] = 0;
@@ -327,7 +326,7 @@ static weft_status ksg(weft_ctx *ctx, const weft_mi_ready *r, double *out)
   ksg_columns c;
   WEFT_TAKE(scales, &host, d->p);
   for (size_t k = 0; k < d->p; k++) scales[k] = r->columns[k].inverse_sd;
-  WEFT_TRY(send(&mem, &sorted, (const double *) r->sorted, weft_ksg_stride(d->n) * d->p));
+  WEFT_TRY(send(&mem, &sorted, (const double *) r->sorted, d->n * d->p));
   WEFT_TRY(send(&mem, &scaled, (const double *) r->scaled, d->n * d->p));
   WEFT_TRY(send(&mem, &order, (const uint32_t *) r->order, d->n * d->p));
   WEFT_TRY(send(&mem, &inverse_sd, (const double *) scales, d->p));
@@ -336,7 +335,7 @@ static weft_status ksg(weft_ctx *ctx, const weft_mi_ready *r, double *out)
   WEFT_TRY(take_buffers(&host, &mem, (double) d->n * 2e-9 * sqrt((double) d->n / 100), &b));
   if (!in_shared) WEFT_DEVICE_TAKE(scratch, &mem, grid * bytes);
   else WEFT_CUDA(cudaFuncSetAttribute(ksg_pairs, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) SHARED_BYTES));
-  c = { sorted, scaled, inverse_sd, psi, shifted, order, weft_ksg_stride(d->n), (uint32_t) d->n, d->k };
+  c = { sorted, scaled, inverse_sd, psi, shifted, order, (uint32_t) d->n, d->k };
   while ((count = next_pairs(d, r->columns, b.most, &i, &j, b.host)) > 0) {
     WEFT_TRY(weft_poll(ctx, (double) i, (double) (d->split ? d->split : d->p)));
     WEFT_TRY(weft_device_upload(&mem, b.device, count * sizeof(pair_of), 1, copy_bytes, b.host));

@@ -3,8 +3,7 @@
 #include <cstring>
 #include "../base/device.cuh"
 #include "../base/parallel.h"
-#include "mi.h"
-#include "mi_score.h"
+#include "mi_pairs.h"
 #include "mi_continuous.h"
 #include "mi_network.h"
 

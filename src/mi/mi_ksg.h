@@ -15,17 +15,23 @@
 #include "mi_continuous.h"
 #include "mi_score.h"
 
-/* Points in increasing order of x. `x` and `y` have WEFT_KSG_PAD readable elements on either side, those of x infinite.
- * counts[c] += 1 for every n_x and n_y, counts[n + c] += 1 for every number of neighbours; both zero before. */
+/* Points in increasing order of x. near_x × near_y is a guess, from each column alone, of how far away the k-th neighbour
+ * of a point is: a good one saves time, none changes the result. */
 typedef struct weft_ksg_pair {
   size_t n;
   int k;
-  const double *x, *y, *y_sorted;
+  const double *x, *y, *y_sorted, *near_x, *near_y;
   double scale_x, scale_y; /* 1 / standard deviation */
 } weft_ksg_pair;
 
-/* In bits, from ψ(c) and ψ(c) - 1/c. `nearest` holds k numbers; `counts` (2n) is zero before and after. */
-double weft_ksg_bits_of_pair(const weft_ksg_pair *pair, const double *psi, const double *shifted, double *nearest,
+typedef struct weft_ksg_work { double *distance, *nearest; uint32_t *found; } weft_ksg_work; /* n, k and n + 1 */
+
+/* The guesses of one column, by row. order: rows in increasing order of their values. */
+void weft_ksg_near(const double *values, const uint32_t *order, size_t n, int k, double inverse_sd, double *near);
+
+/* In bits, from ψ(c) and ψ(c) - 1/c. `counts` (2n) is zero before and after. counts[c] becomes how many n_x and n_y are c,
+ * counts[n + c] how many points have c neighbours. */
+double weft_ksg_bits_of_pair(const weft_ksg_pair *pair, const double *psi, const double *shifted, weft_ksg_work *work,
                              uint32_t *counts);
 
 /* Σ counts[c] f[c] in 32 partial sums and a tree, as mi_score.h sums over cells. */

@@ -8,6 +8,7 @@
  * MRNETB (Meyer 2010): for every target, from all others S, the score of i is w_it - (1/|S|) sum of w_ij over j in S
  *   without i; the lowest goes while it is negative; then the lowest is exchanged for the best one outside as long as
  *   that one scores higher in its place. Both are made symmetric by the greater of the two directions. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "../base/parallel.h"
@@ -67,27 +68,60 @@ WEFT_VARIANTS(LOOPS)
 
 /* ---- checks ---- */
 
-weft_status weft_network_check(weft_ctx *ctx, const weft_network_job *job)
+/* The greatest absolute entry of column j above the diagonal, infinite when a value is not finite, and -1 when an entry and
+ * its mirror image differ by more than `slack`. */
+static double look_at_column(const weft_network_job *job, size_t j, double slack)
 {
-  const size_t p = job->p, block = 64;
+  const size_t p = job->p;
   double most = 0;
-  for (size_t j = 0; j < p; j++)
-    for (size_t i = 0; i < p; i++) {
-      const double v = fabs(job->m[i + j * p]);
-      if (i == j) continue;
-      if (!(v <= 1.7976931348623157e308))
-        return weft_fail(ctx, WEFT_ERR_INPUT, "`m` must be finite off its diagonal: entry [%zu, %zu] is %g.", i + 1, j + 1,
-                         job->m[i + j * p]);
-      if (v > most) most = v;
-    }
-  for (size_t jb = 0; jb < p; jb += block)
-    for (size_t ib = 0; ib <= jb; ib += block)
-      for (size_t j = jb; j < p && j < jb + block; j++)
-        for (size_t i = ib; i < j && i < ib + block; i++)
-          if (fabs(job->m[i + j * p] - job->m[j + i * p]) > 1e-8 * most)
-            return weft_fail(ctx, WEFT_ERR_INPUT, "`m` must be symmetric: [%zu, %zu] is %g, [%zu, %zu] is %g.", i + 1, j + 1,
-                             job->m[i + j * p], j + 1, i + 1, job->m[j + i * p]);
+  for (size_t i = 0; i < j; i++) {
+    const double a = fabs(job->m[i + j * p]), b = fabs(job->m[j + i * p]);
+    if (!(a <= DBL_MAX && b <= DBL_MAX)) return INFINITY;
+    if (slack >= 0 && fabs(job->m[i + j * p] - job->m[j + i * p]) > slack) return -1;
+    most = a > most ? a : most;
+  }
+  return most;
+}
+
+/* Says which entry it is. */
+static weft_status fail_column(weft_ctx *ctx, const weft_network_job *job, size_t j, double slack)
+{
+  const size_t p = job->p;
+  for (size_t i = 0; i < j; i++) {
+    const double a = job->m[i + j * p], b = job->m[j + i * p];
+    if (!(fabs(a) <= DBL_MAX && fabs(b) <= DBL_MAX))
+      return weft_fail(ctx, WEFT_ERR_INPUT, "`m` must be finite off its diagonal: entry [%zu, %zu] is %g.", i + 1, j + 1, a);
+    if (slack >= 0 && fabs(a - b) > slack)
+      return weft_fail(ctx, WEFT_ERR_INPUT, "`m` must be symmetric: [%zu, %zu] is %g, [%zu, %zu] is %g.", i + 1, j + 1, a,
+                       j + 1, i + 1, b);
+  }
   return WEFT_OK;
+}
+
+weft_status weft_network_check(weft_ctx *ctx, const weft_network_job *job, double *greatest)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const int64_t p = (int64_t) job->p, batch = 1 + ctx->threads * (int64_t) (1e7 / ((double) p + 1));
+  double *most, slack = -1;
+  WEFT_TAKE(most, &mem, job->p);
+  for (int turn = 0; turn < 2; turn++) { /* first how large, then how symmetric */
+    for (int64_t first = 0; first < p; first += batch) {
+      const int64_t end = p - first < batch ? p : first + batch;
+      WEFT_TRY(weft_poll(ctx, 0, 1));
+      WEFT_PARALLEL(ctx->threads)
+      WEFT_FOR(dynamic)
+      for (int64_t j = first; j < end; j++) most[j] = look_at_column(job, (size_t) j, slack);
+      for (int64_t j = first; j < end; j++) {
+        if (!(most[j] >= 0 && most[j] <= DBL_MAX)) WEFT_TRY(fail_column(ctx, job, (size_t) j, slack));
+        if (!turn && most[j] > *greatest) *greatest = most[j];
+      }
+    }
+    slack = 1e-8 * *greatest;
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
 }
 
 /* ---- the methods: each fills one column of `out`, of entries above the diagonal at least ---- */
@@ -237,19 +271,27 @@ static void sum_column(const network *w, size_t j)
 
 /* ---- all columns ---- */
 
-/* out[i, j] above the diagonal to both sides: the greater of both when `greater`, and zeros on the diagonal. */
-static void mirror(double *out, size_t p, int greater)
+weft_status weft_network_mirror(weft_ctx *ctx, double *out, size_t p, int greater)
 {
-  const size_t block = 64;
-  for (size_t jb = 0; jb < p; jb += block)
-    for (size_t ib = 0; ib <= jb; ib += block)
-      for (size_t j = jb; j < p && j < jb + block; j++)
-        for (size_t i = ib; i < j && i < ib + block; i++) {
-          double *upper = &out[i + j * p], *lower = &out[j + i * p];
-          if (greater && *lower > *upper) *upper = *lower;
-          *lower = *upper;
-        }
+  weft_status st = WEFT_OK;
+  const int64_t block = 64, blocks = ((int64_t) p + block - 1) / block, batch = 1 + ctx->threads * (int64_t) (2e5 / ((double) p + 1));
+  for (int64_t from = 0; from < blocks; from += batch) {
+    const int64_t end = blocks - from < batch ? blocks : from + batch;
+    WEFT_TRY(weft_poll(ctx, 1, 1));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(dynamic)
+    for (int64_t jb = from; jb < end; jb++)
+      for (size_t ib = 0; ib <= (size_t) jb; ib++)
+        for (size_t j = (size_t) (jb * block); j < p && j < (size_t) ((jb + 1) * block); j++)
+          for (size_t i = ib * (size_t) block; i < j && i < (ib + 1) * (size_t) block; i++) {
+            double *upper = &out[i + j * p], *lower = &out[j + i * p];
+            if (greater && *lower > *upper) *upper = *lower;
+            *lower = *upper;
+          }
+  }
   for (size_t j = 0; j < p; j++) out[j + j * p] = 0;
+done:
+  return st;
 }
 
 /* Nanoseconds a column takes, roughly. */
@@ -281,9 +323,9 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
   const size_t p = job->p, batch = (size_t) (1 + ctx->threads * 2e7 / (column_cost(job) + 1));
   const int directed = job->method == WEFT_NETWORK_MRNET || job->method == WEFT_NETWORK_MRNETB;
   network w = { job, WEFT_VARIANT_HERE(goes), WEFT_VARIANT_HERE(find), NULL, out, NULL, NULL };
-  double *zeros;
+  double *zeros, greatest = 0;
   workspace *work;
-  WEFT_TRY(weft_network_check(ctx, job));
+  WEFT_TRY(weft_network_check(ctx, job, &greatest));
   WEFT_TAKE0(zeros, &mem, p);
   w.zeros = zeros;
   WEFT_TAKE(w.first, &mem, p);
@@ -308,7 +350,7 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
       for (int64_t j = (int64_t) first; j < end; j++) one_column(&w, (size_t) j, own);
     }
   }
-  mirror(out, p, directed);
+  WEFT_TRY(weft_network_mirror(ctx, out, p, directed));
 done:
   weft_arena_end(&mem);
   return st;

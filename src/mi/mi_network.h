@@ -11,8 +11,11 @@ extern "C" {
 
 weft_network_op weft_network_cpu, weft_network_cuda;
 
-/* An error unless m is symmetric (to 1e-8 of its greatest entry) and has no NaN or infinity off the diagonal. */
-weft_status weft_network_check(weft_ctx *ctx, const weft_network_job *job);
+/* An error unless m is symmetric (to 1e-8 of its greatest entry) and finite off the diagonal; raises *greatest, which the
+ * caller has set to zero, to the greatest absolute entry there. */
+weft_status weft_network_check(weft_ctx *ctx, const weft_network_job *job, double *greatest);
+/* Copies what is above out's diagonal below it, or the greater of both to both; zeros on the diagonal. */
+weft_status weft_network_mirror(weft_ctx *ctx, double *out, size_t p, int greater);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include "../base/device.cuh"
+#include "../base/parallel.h"
 #include "mi_network.h"
 
 #define SIDE 64
@@ -98,31 +99,26 @@ __global__ static void settle(const double *m, size_t p, size_t first, double ke
   }
 }
 
-static void copy_bytes(const void *data, size_t first, size_t count, void *out, int threads)
+/* Numbers to be sent, copied by all threads. */
+static void copy_numbers(const void *data, size_t first, size_t count, void *out, int threads)
 {
-  (void) threads;
-  memcpy(out, (const char *) data + first, count);
+  const double *from = (const double *) data + first;
+  const size_t part = (count + threads - 1) / threads;
+  WEFT_PARALLEL(threads)
+  WEFT_FOR(static)
+  for (int t = 0; t < threads; t++) {
+    const size_t a = t * part, b = a + part < count ? a + part : count;
+    if (a < b) memcpy((double *) out + a, from + a, (b - a) * sizeof *from);
+  }
 }
 
 /* The power of two that brings the greatest weight into [1/2, 1). */
-static double scale_of(const weft_network_job *job)
+static double scale_of(double greatest)
 {
-  double most = 0;
   int exponent;
-  for (size_t j = 0; j < job->p; j++)
-    for (size_t i = 0; i < j; i++) if (fabs(job->m[i + j * job->p]) > most) most = fabs(job->m[i + j * job->p]);
-  if (most == 0) return 1;
-  frexp(most, &exponent);
+  if (greatest == 0) return 1;
+  frexp(greatest, &exponent);
   return ldexp(1, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent);
-}
-
-static void mirror(double *out, size_t p)
-{
-  const size_t block = 64;
-  for (size_t jb = 0; jb < p; jb += block)
-    for (size_t ib = 0; ib <= jb; ib += block)
-      for (size_t j = jb; j < p && j < jb + block; j++)
-        for (size_t i = ib; i < j && i < ib + block; i++) out[j + i * p] = out[i + j * p];
 }
 
 weft_status weft_network_cuda(weft_ctx *ctx, const weft_network_job *job, double *out)
@@ -130,15 +126,15 @@ weft_status weft_network_cuda(weft_ctx *ctx, const weft_network_job *job, double
   weft_status st = WEFT_OK;
   weft_device_arena mem = weft_device_begin(ctx);
   const size_t p = job->p, tiles = (p + SIDE - 1) / SIDE;
-  double *m, *band, scale;
+  double *m, *band, scale, greatest = 0;
   float *rounded;
   if (job->method != WEFT_NETWORK_ARACNE || p < 3 || p > 65535) { st = weft_network_cpu(ctx, job, out); goto done; }
-  WEFT_TRY(weft_network_check(ctx, job));
-  scale = scale_of(job);
+  WEFT_TRY(weft_network_check(ctx, job, &greatest));
+  scale = scale_of(greatest);
   WEFT_DEVICE_TAKE(m, &mem, p * p);
   WEFT_DEVICE_TAKE(rounded, &mem, p * p);
   WEFT_DEVICE_TAKE(band, &mem, p * SIDE);
-  WEFT_TRY(weft_device_upload(&mem, m, p * p * sizeof *m, 1, copy_bytes, job->m));
+  WEFT_TRY(weft_device_upload(&mem, m, p * p, sizeof *m, copy_numbers, job->m));
   to_float<<<dim3((unsigned) ((p + 255) / 256), (unsigned) p), 256, 0, mem.stream>>>(m, p, scale, rounded);
   WEFT_CUDA(cudaGetLastError());
   for (size_t column = 0; column < tiles; column++) {
@@ -155,8 +151,7 @@ weft_status weft_network_cuda(weft_ctx *ctx, const weft_network_job *job, double
                                   mem.stream));
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   }
-  mirror(out, p);
-  for (size_t j = 0; j < p; j++) out[j + j * p] = 0;
+  WEFT_TRY(weft_network_mirror(ctx, out, p, 0));
 done:
   weft_device_end(&mem);
   return st;

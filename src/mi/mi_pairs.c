@@ -154,8 +154,8 @@ done:
   return st;
 }
 
-static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, weft_arena *mem,
-                                weft_mi_found *out)
+static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, int only_coded,
+                                weft_arena *mem, weft_mi_found *out)
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
@@ -182,7 +182,7 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
       for (int64_t k = 0; k < count; k++) {
         if (!weft_mi_tile_at(&s.tiling, first + (size_t) k, &tile)) continue;
         if (tile.panel->coded) search_codes(&s, &tile, w);
-        else search_planes(&s, &tile, w);
+        else if (!only_coded) search_planes(&s, &tile, w);
       }
     }
     for (int t = 0; t < threads; t++) { /* what one thread has found raises the bar for all */
@@ -206,7 +206,13 @@ weft_status weft_mi_search_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_
                                const weft_mi_search *search, weft_arena *mem, weft_mi_found *out)
 {
   (void) device;
-  return search->order == 3 ? weft_mi_search_triples(ctx, pack, search, mem, out) : search_pairs(ctx, pack, search, mem, out);
+  return search->order == 3 ? weft_mi_search_triples(ctx, pack, search, mem, out) : search_pairs(ctx, pack, search, 0, mem, out);
+}
+
+weft_status weft_mi_search_coded(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, weft_arena *mem,
+                                 weft_mi_found *out)
+{
+  return search_pairs(ctx, pack, search, 1, mem, out);
 }
 
 weft_status weft_mi_full_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi, double *interaction)

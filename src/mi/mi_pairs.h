@@ -38,11 +38,19 @@ weft_status weft_mi_search_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_
                                const weft_mi_search *search, weft_arena *mem, weft_mi_found *out);
 /* All pairs: columns × columns, column major; the diagonal is left as it is. */
 weft_status weft_mi_full_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi, double *interaction);
+weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
+                                const weft_mi_search *search, weft_arena *mem, weft_mi_found *out);
+weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi, double *interaction);
+void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *device);
 /* Information between attributes of x and of y, packed over the same rows with the same classes, or none; y NULL: of x, the
  * diagonal with entropies. The classes play no part. out: x->columns × y->columns, column major. */
 weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator, double *out);
 
 /* ---- shared by the back ends ---- */
+
+/* Only the pairs that are counted from codes. */
+weft_status weft_mi_search_coded(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, weft_arena *mem,
+                                 weft_mi_found *out);
 
 weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, weft_arena *mem,
                                    weft_mi_found *out);
