@@ -76,7 +76,7 @@ turn <- function(x) {
 
 feature_names <- function(x) {
   names <- colnames(x)
-  if (is.null(names)) paste0("V", seq_len(ncol(x))) else enc2utf8(names)
+  if (is.null(names)) sprintf("V%d", seq_len(ncol(x))) else enc2utf8(names)
 }
 
 # Calls f(data, columns) for the whole input, or block after block of a DelayedArray's columns; returns the results.

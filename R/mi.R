@@ -24,6 +24,7 @@
 #'   its `colData`.
 #' @param na what to do with missing values; see below.
 #' @param unit `"bits"` or `"nats"`.
+#' @param bins cut numeric columns into so many bins of equal frequency first; see [discretize()].
 #' @param permutations number of label permutations; 0 for no permutation test.
 #' @param seed a whole number for the permutations, which leaves R's random numbers alone; `NULL` to draw from them.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
@@ -43,14 +44,20 @@
 #'   noise = sample(c("a", "b", "c"), 200, replace = TRUE)
 #' )
 #' mi_rank(x, class)
-mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", "nats"), permutations = 0, seed = NULL,
-                    assay = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", "nats"), bins = NULL, permutations = 0,
+                    seed = NULL, assay = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   verbose <- check_flag(verbose, "verbose")
   scale <- if (unit == "bits") 1 else log(2)
+  if (!is.null(bins)) {
+    cut <- with_bins(x, class, bins, assay, threads)
+    x <- cut$x
+    class <- cut$class
+    assay <- NULL
+  }
   if (permutations > 0 || inherits(x, "weft_mi_pack")) {
     pack <- pack_for(x, class, na, assay, threads, progress)
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))

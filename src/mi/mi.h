@@ -29,6 +29,71 @@ typedef struct weft_mi_rank {
   double *missing;                /* attribute values missing, whatever the class */
 } weft_mi_rank;
 
+/* ---- numeric columns (mi_continuous*): every column with every other ---- */
+
+typedef enum { WEFT_MI_PEARSON, WEFT_MI_SPEARMAN, WEFT_MI_COPULA, WEFT_MI_KENDALL, WEFT_MI_KSG } weft_mi_numeric_kind;
+
+typedef struct weft_mi_numeric {
+  size_t n, p;       /* rows, columns */
+  const double *x;   /* n × p, column major; a pair is scored over the rows where neither is NaN */
+  size_t split;      /* 0: all pairs; else columns before `split` with the columns from it on */
+  weft_mi_numeric_kind estimator;
+  int k;             /* KSG: neighbours */
+} weft_mi_numeric;
+
+/* Bits. All pairs: out is p × p, symmetric, with zeros on the diagonal; else split × (p - split), column major. */
+typedef weft_status weft_mi_numeric_op(weft_ctx *ctx, const weft_mi_numeric *data, double *out);
+
+/* ---- networks (mi_network*): m and out are p × p and symmetric; m's diagonal does not matter, out's is zero ---- */
+
+typedef enum { WEFT_NETWORK_ARACNE, WEFT_NETWORK_CLR, WEFT_NETWORK_MRNET, WEFT_NETWORK_MRNETB } weft_network_method;
+
+typedef struct weft_network_job {
+  size_t p;
+  const double *m;
+  weft_network_method method;
+  double eps, keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle */
+} weft_network_job;
+
+typedef weft_status weft_network_op(weft_ctx *ctx, const weft_network_job *job, double *out);
+
+/* ---- cutting numeric columns (mi_bins.c) ---- */
+
+typedef enum { WEFT_BINS_FREQUENCY, WEFT_BINS_MDL, WEFT_BINS_CAIM, WEFT_BINS_CACC, WEFT_BINS_AMEVA } weft_bins_method;
+
+typedef struct weft_bins_job {
+  size_t n, p;
+  const double *x;          /* n × p; NaN is missing */
+  weft_bins_method method;
+  size_t bins;              /* by frequency */
+  const uint16_t *classes;  /* the others: class of a row from 0, WEFT_NA_U16 where it does not count */
+  uint32_t class_levels;
+} weft_bins_job;
+
+/* Increasing cut points of column j at cuts + j × most, counts[j] of them: at most bins - 1 by frequency, else n - 1. A
+ * value's bin is 1 + the cuts below it. */
+weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, double *cuts, int32_t *counts);
+/* Codes from 1, INT32_MIN where x is missing. Column j's cuts begin at cuts + starts[j] and end at starts[j + 1]. */
+weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, const double *cuts, const int32_t *starts,
+                        int32_t *codes);
+
+/* ---- genotypes (mi_plink.c) ---- */
+
+/* PLINK's two bits a genotype, one block of (n + 3) / 4 bytes a variant, to counts of the first allele: 2, 1, 0, or
+ * INT32_MIN where missing. */
+weft_status weft_mi_genotypes(weft_ctx *ctx, const uint8_t *packed, size_t n, size_t p, int32_t *out);
+
+/* ---- greedy selection (mi_select.c) ---- */
+
+typedef enum {
+  WEFT_SELECT_MIM, WEFT_SELECT_MRMR, WEFT_SELECT_JMI, WEFT_SELECT_DISR, WEFT_SELECT_JMIM, WEFT_SELECT_NJMIM,
+  WEFT_SELECT_CMIM, WEFT_SELECT_CMI, WEFT_SELECT_JIM
+} weft_select_method;
+
+/* The features in order of selection (from 0) and their scores, at most k; returns how many through `found`. */
+weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_method method, size_t k,
+                           int32_t *feature, double *score, size_t *found);
+
 /* Pairs, triples and matrices: mi_pairs.h. */
 struct weft_arena;
 struct weft_mi_pack;
@@ -44,6 +109,8 @@ typedef struct weft_mi_ops {
                       double *interaction);
   weft_status (*matrix)(weft_ctx *ctx, const struct weft_mi_pack *x, const struct weft_mi_pack *y, int estimator, double *out);
   void (*release)(weft_ctx *ctx, struct weft_mi_resident *device);
+  weft_mi_numeric_op *numeric;
+  weft_network_op *network;
 } weft_mi_ops;
 
 extern const weft_mi_ops weft_mi_cpu;

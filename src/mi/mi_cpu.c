@@ -6,6 +6,8 @@
 #include "../base/arena.h"
 #include "../base/parallel.h"
 #include "mi_pairs.h"
+#include "mi_continuous.h"
+#include "mi_network.h"
 
 #define PIECE 16384 /* rows coded at a time; a multiple of 64 */
 #define PIECE_WORDS (PIECE / 64)
@@ -235,4 +237,5 @@ done:
   return st;
 }
 
-const weft_mi_ops weft_mi_cpu = { rank, weft_mi_search_cpu, weft_mi_full_cpu, weft_mi_matrix_cpu, NULL };
+const weft_mi_ops weft_mi_cpu = { rank, weft_mi_search_cpu, weft_mi_full_cpu, weft_mi_matrix_cpu, NULL,
+                                   weft_mi_numeric_cpu, weft_network_cpu };

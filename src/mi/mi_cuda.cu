@@ -4,6 +4,8 @@
 #include "../base/device.cuh"
 #include "../base/parallel.h"
 #include "mi_pairs.h"
+#include "mi_continuous.h"
+#include "mi_network.h"
 
 #define THREADS 256
 #define SHARED_CELLS 10240u                       /* 40 KB: three blocks a multiprocessor at least */
@@ -198,5 +200,6 @@ done:
 }
 
 extern "C" { extern const weft_mi_ops weft_mi_cuda; const weft_mi_ops weft_mi_cuda = {
-  rank, weft_mi_search_cuda, weft_mi_full_cuda, weft_mi_matrix_cpu, weft_mi_resident_release
+  rank, weft_mi_search_cuda, weft_mi_full_cuda, weft_mi_matrix_cpu, weft_mi_resident_release,
+  weft_mi_numeric_cuda, weft_network_cuda
 }; }

@@ -1,0 +1,228 @@
+#' Cut numeric columns into bins
+#'
+#' Turns numeric columns into factors, and keeps the cut points, so that `predict()` puts new data into the same bins.
+#'
+#' | method | bins |
+#' |---|---|
+#' | `"equalfreq"` | cuts at the values of ranks ceiling(b n / bins); equal values stay together, so there may be fewer bins |
+#' | `"equalwidth"` | 1 + floor((x - min) / w), w = (max - min) / bins, the maximum in the last |
+#' | `"sd"` | `under`, `normal` and `over`: below, within and above mean \eqn{\pm} `z` standard deviations |
+#' | `"mdl"` | splits that lower the class entropy by more than they cost to describe (Fayyad and Irani 1993) |
+#' | `"caim"`, `"cacc"`, `"ameva"` | add the cut that raises a criterion of class and bins most, while it rises (Kurgan and Cios 2004; Tsai, Lee and Yang 2008; Gonzalez-Abril and others 2009); the first two go on until there are as many bins as classes |
+#'
+#' Cuts by a class lie half way between neighbouring values; a column that says nothing about the class becomes one level.
+#' Bins are closed on the right, those of equal width on the left. Missing values stay missing. New values outside the range
+#' fall into the outermost bins.
+#'
+#' @inheritParams mi_rank
+#' @param x a data frame or numeric matrix, or a SummarizedExperiment. In a data frame, columns that are not numeric stay as
+#'   they are.
+#' @param method see below.
+#' @param bins how many bins, for `"equalfreq"` and `"equalwidth"`.
+#' @param class for `"mdl"`, `"caim"`, `"cacc"` and `"ameva"`: one category a row.
+#' @param z for `"sd"`: how many standard deviations.
+#' @return A data frame of class `weft_bins` of factors. The attribute `"cuts"` has the cut points by column.
+#' @seealso `bins =` in [mi_rank()], [mi_matrix()] and [mi_select()] cuts by equal frequency in place.
+#' @export
+#' @examples
+#' d <- discretize(iris, "mdl", class = iris$Species)
+#' attr(d, "cuts")$Petal.Width
+#' table(d$Petal.Width, iris$Species)
+#' predict(d, data.frame(Petal.Width = c(0.3, 2.1)))
+discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd"), bins = 5, class = NULL,
+                       z = 1, assay = NULL, threads = NULL) {
+  methods <- c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd")
+  method <- check_choice(method, methods, "method")
+  bins <- check_number(bins, "bins", min = 1, max = 65535, whole = TRUE)
+  z <- check_number(z, "z", min = 0)
+  by_class <- method %in% c("mdl", "caim", "cacc", "ameva")
+  frame <- bins_frame(x, assay)
+  if (by_class && is.null(class)) {
+    abort_input(sprintf("`class` must be given for method \"%s\".", method), i = "\"equalfreq\" and \"equalwidth\" need none.")
+  }
+  target <- if (by_class) class_input(class, x, nrow(frame))
+  numbers <- binned_columns(frame)
+  values <- column_matrix(frame[numbers])
+  if (method %in% c("equalwidth", "sd")) check_finite(values, names(frame)[numbers])
+  rules <- switch(method,
+    equalfreq = lapply(find_cuts(values, bins = bins, threads = threads), function(cuts) list(cuts = cuts)),
+    equalwidth = lapply(seq_len(ncol(values)), function(j) width_rule(values[, j], bins)),
+    sd = lapply(seq_len(ncol(values)), function(j) sd_rule(values[, j], z)),
+    lapply(find_cuts(values, method, target = target, threads = threads), function(cuts) list(cuts = cuts))
+  )
+  names(rules) <- names(frame)[numbers]
+  out <- apply_rules(frame, numbers, rules, threads)
+  structure(out, class = c("weft_bins", "data.frame"), method = method, rules = rules, cuts = lapply(rules, `[[`, "cuts"))
+}
+
+# A data frame from what discretize() and `bins =` take.
+bins_frame <- function(x, assay, arg = "x") {
+  x <- take_assay(x, assay, arg)
+  if (is.data.frame(x)) return(structure(as.list(x), names = names(x), class = "data.frame", row.names = attr(x, "row.names")))
+  if (inherits(x, c("Matrix", "DelayedArray"))) x <- as.matrix(x)
+  if (is.matrix(x) && (is.numeric(x) || is.logical(x))) {
+    colnames(x) <- feature_names(x)
+    return(as.data.frame(x, optional = TRUE))
+  }
+  abort_input(sprintf("`%s` must be a data frame, numeric matrix or SummarizedExperiment.", arg),
+              x = paste0("It is ", describe(x), "."))
+}
+
+binned_columns <- function(frame) {
+  which(vapply(frame, function(column) is.numeric(column) && !is.factor(column) && is.null(dim(column)), NA))
+}
+
+column_matrix <- function(frame) {
+  matrix(as.double(unlist(frame, use.names = FALSE)), nrow(frame), length(frame))
+}
+
+check_finite <- function(values, names) {
+  bad <- colSums(is.infinite(values)) > 0
+  if (any(bad)) {
+    abort_input("`x` must be finite for this method.", x = sprintf("Infinite values in %s.", label_some(names[bad])),
+                i = "\"equalfreq\" takes infinite values.")
+  }
+}
+
+# Cut points of every column of a double matrix.
+find_cuts <- function(values, method = "equalfreq", bins = 0, target = NULL, threads = NULL) {
+  which <- match(method, c("equalfreq", "mdl", "caim", "cacc", "ameva")) - 1L
+  .Call(C_weft_mi_cuts, values, which, as.integer(bins), target$codes, length(target$levels),
+        run_control("cpu", threads, FALSE))
+}
+
+width_rule <- function(x, bins) {
+  x <- x[!is.na(x)]
+  least <- if (length(x)) min(x) else 0
+  width <- if (length(x)) max(x) / bins - least / bins else 0
+  if (!width > 0) return(list(cuts = numeric(), least = least, width = 1, bins = 1))
+  list(cuts = least + seq_len(bins - 1) * width, least = least, width = width, bins = bins)
+}
+
+sd_rule <- function(x, z) {
+  x <- x[!is.na(x)]
+  spread <- if (length(x) > 1L && max(x) > min(x)) stats::sd(x) else 0
+  center <- if (!length(x)) 0 else if (spread > 0) mean(x) else x[1L]
+  list(cuts = center + c(-z, z) * spread, sd = TRUE)
+}
+
+# Bins from 1 of the values of a double matrix, column j by rules[[j]].
+bin_values <- function(values, rules, threads = NULL) {
+  if (length(rules) && !is.null(rules[[1L]]$width)) {
+    codes <- vapply(seq_along(rules), function(j) {
+      rule <- rules[[j]]
+      as.integer(pmin(pmax(1 + floor((values[, j] - rule$least) / rule$width), 1), rule$bins))
+    }, integer(nrow(values)))
+    return(matrix(codes, nrow(values), length(rules)))
+  }
+  if (length(rules) && !is.null(rules[[1L]]$sd)) {
+    codes <- vapply(seq_along(rules), function(j) {
+      cuts <- rules[[j]]$cuts
+      1L + (values[, j] >= cuts[1L]) + (values[, j] > cuts[2L])
+    }, integer(nrow(values)))
+    return(matrix(codes, nrow(values), length(rules)))
+  }
+  cuts <- lapply(rules, `[[`, "cuts")
+  starts <- as.integer(c(0, cumsum(lengths(cuts))))
+  .Call(C_weft_mi_cut, values, as.double(unlist(cuts, use.names = FALSE)), starts, run_control("cpu", threads, FALSE))
+}
+
+apply_rules <- function(frame, numbers, rules, threads = NULL) {
+  codes <- bin_values(column_matrix(frame[numbers]), unname(rules), threads)
+  for (i in seq_along(numbers)) {
+    frame[[numbers[i]]] <- structure(codes[, i], levels = bin_labels(rules[[i]]), class = "factor")
+  }
+  frame
+}
+
+bin_labels <- function(rule) {
+  if (!is.null(rule$sd)) return(c("under", "normal", "over"))
+  cuts <- rule$cuts
+  if (!length(cuts)) return("all")
+  for (digits in 4:17) {
+    text <- formatC(cuts, digits = digits, format = "g", width = 1)
+    if (!anyDuplicated(text)) break
+  }
+  from <- c("-Inf", text)
+  to <- c(text, "Inf")
+  if (is.null(rule$width)) paste0("(", from, ",", to, "]") else paste0("[", from, ",", to, ")")
+}
+
+#' Use and print cut points
+#'
+#' @param object,x what [discretize()] returned.
+#' @param newdata a data frame or matrix with the columns that were cut, in any order; other columns stay as they are.
+#' @param ... ignored.
+#' @return `predict()`: a data frame of factors with the levels of `object`; `print()`: `x`, invisibly.
+#' @export
+#' @examples
+#' d <- discretize(mtcars, bins = 3)
+#' d
+#' predict(d, mtcars[1:3, c("mpg", "wt")])
+predict.weft_bins <- function(object, newdata, ...) {
+  if (missing(newdata)) return(as.data.frame(object))
+  frame <- bins_frame(newdata, NULL, "newdata")
+  rules <- attr(object, "rules")
+  known <- which(names(frame) %in% names(rules))
+  if (!length(known)) {
+    abort_input("`newdata` must have columns that were cut.", x = sprintf("It has %s.", label_some(names(frame))),
+                i = sprintf("Cut were %s.", label_some(names(rules))))
+  }
+  numeric <- vapply(frame[known], is.numeric, NA)
+  if (!all(numeric)) {
+    abort_input("Columns of `newdata` that are to be cut must be numeric.", x = sprintf("Not so: %s.",
+                label_some(names(frame)[known[!numeric]])))
+  }
+  apply_rules(frame, known, rules[match(names(frame)[known], names(rules))])
+}
+
+#' @rdname predict.weft_bins
+#' @export
+print.weft_bins <- function(x, ...) {
+  if (is.null(attr(x, "rules"))) return(NextMethod())
+  rules <- attr(x, "rules")
+  cat(sprintf("%d rows, %d of %d columns cut (%s)\n", nrow(x), length(rules), length(x), attr(x, "method")))
+  for (j in utils::head(seq_along(rules), 10L)) {
+    cuts <- rules[[j]]$cuts
+    shown <- paste(format(signif(utils::head(cuts, 6L), 4)), collapse = " ")
+    cat(sprintf("  %s: %s%s\n", names(rules)[j], if (length(cuts)) shown else "one bin", if (length(cuts) > 6L) " ..." else ""))
+  }
+  if (length(rules) > 10L) cat(sprintf("  ... and %d more\n", length(rules) - 10L))
+  invisible(x)
+}
+
+#' @rdname predict.weft_bins
+#' @export
+as.data.frame.weft_bins <- function(x, ...) {
+  structure(as.list(x)[names(x)], names = names(x), class = "data.frame", row.names = attr(x, "row.names"))
+}
+
+# `bins =`: numeric columns of the input by equal frequency, as whole numbers from 1; other columns as they are.
+bin_input <- function(x, bins, assay = NULL, threads = NULL) {
+  bins <- check_number(bins, "bins", min = 1, max = 65535, whole = TRUE)
+  x <- take_assay(x, assay, "x")
+  if (is.data.frame(x)) {
+    numbers <- binned_columns(x)
+    if (!length(numbers)) return(x)
+    values <- column_matrix(bins_frame(x, NULL)[numbers])
+  } else {
+    if (inherits(x, c("Matrix", "DelayedArray"))) x <- as.matrix(x)
+    if (!is.matrix(x) || !is.numeric(x)) return(x)
+    values <- x
+    if (!is.double(values)) storage.mode(values) <- "double"
+  }
+  codes <- bin_values(values, lapply(find_cuts(values, bins = bins, threads = threads), function(cuts) list(cuts = cuts)), threads)
+  if (!is.data.frame(x)) return(`dimnames<-`(codes, dimnames(x)))
+  x[numbers] <- lapply(seq_along(numbers), function(i) codes[, i])
+  x
+}
+
+# The same for a function of `x` and `class`, where the class may be the name of a column of `x`: list(x, class).
+with_bins <- function(x, class, bins, assay = NULL, threads = NULL) {
+  if (inherits(x, "weft_mi_pack")) abort_input("`bins` must be NULL for a pack.", i = "Give it to `mi_pack()`, or cut with `discretize()`.")
+  if (inherits(x, "SummarizedExperiment")) {
+    target <- class_input(class, x, ncol(x))
+    class <- factor(target$levels[target$codes + 1L], levels = target$levels)
+  }
+  list(x = bin_input(x, bins, assay, threads), class = class)
+}

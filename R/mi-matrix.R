@@ -1,0 +1,253 @@
+#' Mutual information between all pairs of columns
+#'
+#' Every feature with every other, or the features of `x` with those of `y`, for categories or for numbers.
+#'
+#' @section Categories: `"empirical"` is the plug-in estimate \eqn{H(X)+H(Y)-H(XY)} from counts. `"miller-madow"` adds
+#'   (occupied cells - 1) / 2n nats to each entropy; `"shrink"` shrinks the frequencies towards equal ones over the occupied
+#'   cells (James and Stein); `"schurmann-grassberger"` adds 1 / cells to every count. The diagonal holds H(A), and
+#'   constants give 0. Numeric columns need `bins`, or [discretize()].
+#'
+#' @section Correlations: `"pearson"`, `"spearman"`, `"kendall"` (tau-b) and `"copula"` give
+#'   \eqn{-\frac{1}{2}\ln(1-\rho^2)}, for the last with the correlation of the normal scores
+#'   \eqn{\Phi^{-1}(\mathrm{rank}/(n+1))}; tied values share their average rank. This is the information of Gaussian
+#'   columns (the copula's: of columns that some increasing functions make Gaussian), and misses what is not monotone. It is
+#'   infinite for a perfect correlation; as rounding cannot tell one from \eqn{\rho^2 > 1 - 2^{-46}}, that is where it ends:
+#'   at 23 bits (15.94 nats). The diagonal is 0, as a column's information about itself has no finite value here.
+#'   Constants give 0.
+#'
+#' @section Nearest neighbours: `"ksg"` is the second estimator of Kraskov, Stoegbauer and Grassberger (2004) with the
+#'   maximum norm, columns divided by their standard deviations. With the distances along x and y to the farthest of the `k`
+#'   nearest neighbours of a point, and \eqn{n_x}, \eqn{n_y} the other points within these,
+#'   \eqn{I = \psi(k) - 1/k + \psi(n) - \mathrm{mean}(\psi(n_x)+\psi(n_y))}. It finds any dependence. Estimates near
+#'   independence scatter around 0; negative ones are kept. No noise is added: points as far away as the k-th neighbour all
+#'   count as neighbours, and k is their number for that point. Without ties this is the formula as it stands; with ties it
+#'   comes near the estimate for categories. The diagonal, constants, and pairs with no more than `k` common rows give 0.
+#'
+#' @section Missing values: `na = "fail"` (the default) says which columns have missing values. `"drop"` leaves out, pair by
+#'   pair, the rows where either is missing; ranks, standard deviations and entropies are over the rows that stay. `"level"`,
+#'   for categories only, makes missing one more level.
+#'
+#' @inheritParams mi_rank
+#' @param x features in columns. For the estimators of categories as in [mi_rank()]; else numbers (a numeric matrix or data
+#'   frame, sparse Matrix, DelayedMatrix or SummarizedExperiment).
+#' @param y the same with as many rows, or `NULL` for `x` with itself.
+#' @param estimator one of the names above.
+#' @param bins for the estimators of categories: cut numeric columns into so many bins of equal frequency first.
+#' @param k for `"ksg"`: how many neighbours.
+#' @return A matrix of class `weft_mi_matrix` with feature names: symmetric without `y`, else one row a feature of `x` and one
+#'   column a feature of `y`. Attributes record the call, estimator, unit, back end and time; `as.matrix()` drops them.
+#' @seealso [mi_network()]
+#' @export
+#' @examples
+#' m <- mi_matrix(mtcars[c("mpg", "wt", "hp", "qsec")], estimator = "spearman")
+#' m
+#' mi_matrix(mtcars, bins = 3)["mpg", "wt"]
+#' mi_matrix(mtcars["mpg"], mtcars[c("wt", "hp")], estimator = "ksg", k = 5)
+mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "shrink", "schurmann-grassberger", "copula",
+                                                 "pearson", "spearman", "kendall", "ksg"),
+                      bins = NULL, k = 3, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
+                      backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+  started <- proc.time()[[3L]]
+  estimator <- check_choice(estimator, c(count_estimators, "copula", "pearson", "spearman", "kendall", "ksg"), "estimator")
+  na <- check_choice(na, c("fail", "drop", "level"), "na")
+  unit <- check_choice(unit, c("bits", "nats"), "unit")
+  verbose <- check_flag(verbose, "verbose")
+  threads <- threads_for(threads)
+  run <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
+  made <- run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose)
+  out <- if (unit == "bits") made$m else made$m * log(2)
+  record(structure(out, class = c("weft_mi_matrix", "matrix", "array")), match.call(), made$chosen, started,
+         estimator = estimator, unit = unit, na = na, test = made$test)
+}
+
+# ---- categories ----
+
+count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose) {
+  inputs <- lapply(list(x, y), function(part) {
+    if (is.null(part)) return(NULL)
+    if (!is.null(bins)) part <- bin_input(part, bins, assay, threads)
+    input <- categorical_input(part, if (is.null(bins)) assay, arg = "x")
+    if (inherits(input$data, "DelayedArray")) input <- categorical_input(as.matrix(input$data))
+    input
+  })
+  check_rows(inputs[[1L]], inputs[[2L]])
+  facts <- lapply(inputs, column_facts, na, threads)
+  if (na == "fail") {
+    fail_missing(inputs[[1L]]$names, facts[[1L]]$missing, "x")
+    fail_missing(inputs[[2L]]$names, facts[[2L]]$missing, "y")
+  }
+  pairs <- inputs[[1L]]$p * (if (is.null(y)) inputs[[1L]]$p / 2 else inputs[[2L]]$p)
+  cells <- mean(pmin(facts[[1L]]$levels, 50))^2
+  cpu <- pairs * (inputs[[1L]]$n * cells / 64 * 1e-10 + cells * 1e-9) / threads
+  chosen <- choose_backend(backend, cpu_seconds = cpu, gpu_seconds = cpu / 30)
+  report_backend(chosen, verbose)
+  control <- run_control(chosen$name, threads, progress, inputs[[1L]]$names, "Counting pairs")
+  m <- mi_counts_matrix(inputs[[1L]], inputs[[2L]], estimator, na, control)
+  complete <- all(unlist(lapply(facts, `[[`, "missing")) == 0) || na == "level"
+  test <- list(estimator = estimator, levels = facts[[1L]]$levels, n = if (complete) inputs[[1L]]$n else NA)
+  list(m = m, chosen = chosen, test = if (is.null(y)) test)
+}
+
+# Levels, missing values and entropy of every column: its information about a class of one level.
+column_facts <- function(input, na, threads) {
+  if (is.null(input)) return(NULL)
+  .Call(C_weft_mi_rank, input$data, integer(input$n), 1L, na == "level", run_control("cpu", threads, FALSE, input$names))
+}
+
+fail_missing <- function(names, missing, arg, level = TRUE) {
+  if (is.null(missing) || !any(missing > 0)) return(invisible())
+  abort_input(sprintf("`%s` must not have missing values.", arg),
+              x = sprintf("Missing in %d of %d columns: %s.", sum(missing > 0), length(names), label_some(names[missing > 0])),
+              i = paste0("`na = \"drop\"` leaves these rows out, score by score",
+                         if (level) "; `na = \"level\"` makes missing a level", "."))
+}
+
+check_rows <- function(a, b) {
+  if (is.null(b) || a$n == b$n) return(invisible())
+  abort_input("`x` and `y` must have the same rows.", x = sprintf("They have %d and %d.", a$n, b$n))
+}
+
+# ---- numbers ----
+
+numeric_estimators <- c("pearson", "spearman", "copula", "kendall", "ksg") # in the order of weft_mi_numeric_kind
+
+numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose) {
+  if (!is.null(bins)) {
+    abort_input("`bins` must be NULL for the estimators of numbers.", x = sprintf("`estimator` is \"%s\".", estimator))
+  }
+  if (na == "level") {
+    abort_input("`na` must be \"fail\" or \"drop\" for the estimators of numbers.", x = "It is \"level\".")
+  }
+  k <- as.integer(check_number(k, "k", min = 1, max = 2^31 - 1, whole = TRUE))
+  a <- numeric_input(x, assay, "x")
+  b <- if (!is.null(y)) numeric_input(y, assay, "y")
+  check_rows(a, b)
+  n <- a$n
+  missing <- list(count_missing(a, estimator, "x"), count_missing(b, estimator, "y"))
+  if (na == "fail") {
+    fail_missing(a$names, missing[[1L]], "x", level = FALSE)
+    fail_missing(b$names, missing[[2L]], "y", level = FALSE)
+  }
+  if (estimator == "ksg" && n > 0 && k >= n) {
+    abort_input("`k` must be less than the number of rows.", x = sprintf("It is %d, with %d rows.", k, n))
+  }
+  pairs <- a$p * (if (is.null(b)) a$p / 2 else b$p)
+  cost <- switch(estimator, ksg = n * 2e-7, kendall = n^2 * 3e-12, n * 3e-10)
+  gain <- switch(estimator, ksg = 400, kendall = 1, 20) # a device's against one core, measured on an H200
+  chosen <- choose_backend(backend, cpu_seconds = pairs * cost / threads, gpu_seconds = pairs * cost / gain + pairs * 4e-9)
+  report_backend(chosen, verbose)
+  control <- run_control(chosen$name, threads, progress, c(a$names, b$names), "Comparing columns")
+  data <- if (is.null(b)) a$data else cbind(a$data, b$data)
+  m <- .Call(C_weft_mi_numeric, data, if (is.null(b)) 0L else a$p, match(estimator, numeric_estimators) - 1L, k, control)
+  dimnames(m) <- list(a$names, (b %||% a)$names)
+  n <- if (sum(unlist(missing)) == 0) n else if (is.null(b)) crossprod(!is.na(a$data))
+  list(m = m, chosen = chosen, test = if (is.null(b)) list(estimator = estimator, n = n))
+}
+
+# list(data: double matrix, names, n, p).
+numeric_input <- function(x, assay = NULL, arg = "x") {
+  x <- take_assay(x, assay, arg)
+  if (is.data.frame(x)) {
+    plain <- vapply(x, function(column) (is.numeric(column) || is.logical(column)) && !is.factor(column) &&
+                                          is.null(dim(column)), NA)
+    if (!all(plain)) {
+      abort_input(sprintf("Every column of `%s` must be numeric for this estimator.", arg),
+                  x = sprintf("Not so: %s.", label_some(names(x)[!plain])),
+                  i = "`estimator = \"empirical\"` is for categories.")
+    }
+  }
+  if (!is.data.frame(x) && !is.matrix(x) && !inherits(x, c("Matrix", "DelayedArray"))) {
+    abort_input(sprintf("`%s` must be a numeric matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
+                x = paste0("It is ", describe(x), "."))
+  }
+  names <- feature_names(x)
+  data <- if (is.data.frame(x) && !ncol(x)) matrix(0, nrow(x), 0L) else as.matrix(x)
+  if (!is.numeric(data) && !is.logical(data)) {
+    abort_input(sprintf("`%s` must hold numbers for this estimator.", arg), x = paste0("It is ", describe(x), "."))
+  }
+  if (!is.double(data)) storage.mode(data) <- "double"
+  list(data = data, names = names, n = nrow(data), p = ncol(data))
+}
+
+# Missing values by column; infinities are an error where sizes matter, not only order.
+count_missing <- function(input, estimator, arg) {
+  if (is.null(input)) return(NULL)
+  total <- sum(input$data)
+  if (is.finite(total)) return(numeric(input$p))
+  if (estimator %in% c("pearson", "ksg") && any(bad <- colSums(is.infinite(input$data)) > 0)) {
+    abort_input(sprintf("`%s` must be finite for this estimator.", arg),
+                x = sprintf("Infinite values in %s.", label_some(input$names[bad])), i = "Ranks take infinite values: `\"spearman\"`.")
+  }
+  colSums(is.na(input$data))
+}
+
+# ---- results ----
+
+#' Print, summarise and plot matrices of mutual information
+#'
+#' `plot()` draws the matrix as a heat map, rows and columns in the order of a hierarchical clustering.
+#'
+#' @param x,object what [mi_matrix()] returned.
+#' @param n how many rows and columns to show.
+#' @param ... ignored.
+#' @return `x`, invisibly; `summary()`: a list with the number of features and the quartiles of the information of different
+#'   features; `as.matrix()`: a plain matrix.
+#' @export
+#' @examples
+#' m <- mi_matrix(mtcars, estimator = "kendall")
+#' summary(m)
+#' plot(m)
+print.weft_mi_matrix <- function(x, n = 6L, ...) {
+  m <- as.matrix(x)
+  if (is.null(attr(x, "unit"))) return(invisible(print(m)))
+  cat(sprintf("Mutual information of %s features (%s, %s)\n", paste(unique(dim(m)), collapse = " x "), attr(x, "estimator"),
+              attr(x, "unit")))
+  if (length(m)) print(signif(m[seq_len(min(n, nrow(m))), seq_len(min(n, ncol(m))), drop = FALSE], 4))
+  if (any(dim(m) > n)) cat("...\n")
+  cat(run_line(x), "\n", sep = "")
+  invisible(x)
+}
+
+#' @rdname print.weft_mi_matrix
+#' @export
+as.matrix.weft_mi_matrix <- function(x, ...) {
+  attributes(x) <- attributes(x)[c("dim", "dimnames")]
+  x
+}
+
+#' @rdname print.weft_mi_matrix
+#' @export
+summary.weft_mi_matrix <- function(object, ...) {
+  m <- as.matrix(object)
+  if (identical(rownames(m), colnames(m)) && nrow(m) == ncol(m)) m <- m[upper.tri(m)]
+  list(features = dim(object), mi = if (length(m)) stats::quantile(m), unit = attr(object, "unit"))
+}
+
+#' @rdname print.weft_mi_matrix
+#' @export
+plot.weft_mi_matrix <- function(x, ...) {
+  m <- as.matrix(x)
+  if (!length(m)) abort_input("`x` must have at least one feature to plot.")
+  square <- nrow(m) == ncol(m) && identical(rownames(m), colnames(m))
+  if (square) diag(m) <- NA
+  arrange <- function(rows) {
+    rows[is.na(rows)] <- 0
+    if (nrow(rows) > 2L) stats::hclust(stats::dist(rows), "average")$order else seq_len(nrow(rows))
+  }
+  by_row <- arrange(m)
+  by_column <- if (square) by_row else arrange(t(m))
+  labels <- function(names) if (length(names) <= 60L) names else rep("", length(names))
+  text_size <- function(count) max(0.4, min(0.9, 30 / count))
+  space <- function(names) if (length(names) <= 60L) 1 + 0.5 * text_size(length(names)) * min(max(nchar(names)), 24) else 1
+  old <- graphics::par(mar = c(space(colnames(m)), space(rownames(m)), 2.5, 1) + 0.1)
+  on.exit(graphics::par(old))
+  size <- dim(m)
+  graphics::image(seq_len(size[2L]), seq_len(size[1L]), t(m[rev(by_row), by_column, drop = FALSE]), axes = FALSE,
+                  xlab = "", ylab = "", col = grDevices::hcl.colors(64L, "Blues 3", rev = TRUE),
+                  main = sprintf("Mutual information, 0 to %.3g %s", max(m, 0, na.rm = TRUE), attr(x, "unit") %||% "bits"))
+  graphics::axis(1, seq_len(size[2L]), labels(colnames(m)[by_column]), las = 2, tick = FALSE, line = -0.8,
+                 cex.axis = text_size(size[2L]))
+  graphics::axis(2, seq_len(size[1L]), labels(rownames(m)[rev(by_row)]), las = 1, tick = FALSE, line = -0.8,
+                 cex.axis = text_size(size[1L]))
+  invisible(x)
+}

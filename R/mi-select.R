@@ -1,0 +1,107 @@
+#' Select features for a class one after the other
+#'
+#' Greedy selection: the feature that says most about the class comes first, and every next one is the best in the light of
+#' those before it.
+#'
+#' With W the features chosen so far, Y the class and X a candidate:
+#'
+#' | method | score of X |
+#' |---|---|
+#' | `"mim"` | I(X;Y) |
+#' | `"mrmr"` | I(X;Y) - mean over W of I(X;W) |
+#' | `"jmi"`, `"jmim"` | sum, least, over W of I(X,W;Y) |
+#' | `"disr"`, `"njmim"` | sum, least, over W of I(X,W;Y) / H(X,W,Y) |
+#' | `"cmim"` | the least of I(X;Y) and, over W, I(X;Y given W) |
+#' | `"cmi"` | I(X;Y given all of W together) |
+#' | `"jim"` | sum over W of the Gini gain \eqn{\sum p_{xwy}^2/p_{xw} - \sum p_y^2} |
+#'
+#' The first feature is chosen by I(X;Y), by `"jim"` by its Gini gain. Scores within 1e-12 bits are ties, and the first column
+#' wins. `"cmim"` and `"cmi"` stop when the best score is not above 1e-12. Every score is over the rows where all of its
+#' variables are known. The work is done on the CPU.
+#'
+#' @inheritParams mi_rank
+#' @param k how many features, at most as many as there are; by default ten, or all of fewer.
+#' @param method one of the names above.
+#' @param unit `"bits"` or `"nats"`; ratios and Gini gains have no unit.
+#' @return A data frame of class `weft_selection` with `feature` and `score` in order of selection.
+#' @export
+#' @examples
+#' x <- lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor)
+#' mi_select(as.data.frame(x), mtcars$am, k = 3, method = "jmi")
+#' mi_select(iris[1:4], iris$Species, k = 2, method = "mrmr", bins = 5)
+mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim", "njmim", "disr", "cmim", "cmi", "jim"),
+                      bins = NULL, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
+                      threads = NULL, progress = NULL) {
+  started <- proc.time()[[3L]]
+  method <- check_choice(method, c("mrmr", "mim", "jmi", "jmim", "njmim", "disr", "cmim", "cmi", "jim"), "method")
+  na <- check_choice(na, c("fail", "drop", "level"), "na")
+  unit <- check_choice(unit, c("bits", "nats"), "unit")
+  threads <- threads_for(threads)
+  if (!is.null(bins)) {
+    cut <- with_bins(x, class, bins, assay, threads)
+    x <- cut$x
+    class <- cut$class
+    assay <- NULL
+  }
+  input <- categorical_input(x, assay)
+  if (inherits(input$data, "DelayedArray")) input <- categorical_input(as.matrix(input$data))
+  if (missing(k)) k <- min(k, input$p)
+  k <- check_number(k, "k", min = 0, whole = TRUE)
+  if (k > input$p) abort_input("`k` must be at most the number of features.", x = sprintf("It is %g of %d.", k, input$p))
+  target <- class_input(class, x, input$n)
+  if (na == "fail") {
+    if (anyNA(target$codes)) {
+      abort_input("`class` must not have missing values.", x = sprintf("%d of %d are missing.", sum(is.na(target$codes)), input$n),
+                  i = "`na = \"drop\"` leaves these rows out.")
+    }
+    fail_missing(input$names, column_facts(input, na, threads)$missing, "x")
+  }
+  control <- run_control("cpu", threads, progress, input$names, "Selecting features")
+  picked <- .Call(C_weft_mi_select, input$data, target$codes, length(target$levels), na == "level",
+                  match(method, select_methods) - 1L, as.integer(k), control)
+  scale <- rep(if (unit == "nats") log(2) else 1, length(picked$score))
+  if (method == "jim") scale[] <- 1
+  if (method %in% c("disr", "njmim")) scale[-1L] <- 1
+  out <- list2DF(list(feature = input$names[picked$feature], score = picked$score * scale), length(picked$score))
+  chosen <- list(name = "cpu", reason = "selection has no device code")
+  record(structure(out, class = c("weft_selection", "data.frame")), match.call(), chosen, started, method = method, unit = unit,
+         columns = picked$feature, features = input$p)
+}
+
+# In the order of weft_select_method.
+select_methods <- c("mim", "mrmr", "jmi", "disr", "jmim", "njmim", "cmim", "cmi", "jim")
+
+#' Print and plot selections
+#'
+#' @param x what [mi_select()] returned.
+#' @param n how many features to show.
+#' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by `print()`.
+#' @return `x`, invisibly.
+#' @export
+#' @examples
+#' s <- mi_select(iris[1:4], iris$Species, k = 4, bins = 5)
+#' s
+#' plot(s)
+print.weft_selection <- function(x, n = 20L, ...) {
+  if (is.null(attr(x, "method")) || !all(c("feature", "score") %in% names(x))) return(NextMethod())
+  cat(sprintf("%d of %d features selected (%s)\n", nrow(x), attr(x, "features"), attr(x, "method")))
+  shown <- utils::head(list2DF(list(feature = x$feature, score = signif(x$score, 4)), nrow(x)), n)
+  if (nrow(shown)) print.data.frame(shown)
+  if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
+  cat(run_line(x), "\n", sep = "")
+  invisible(x)
+}
+
+#' @rdname print.weft_selection
+#' @export
+plot.weft_selection <- function(x, n = 20L, ...) {
+  shown <- utils::head(list2DF(list(feature = x$feature, score = x$score), nrow(x)), n)
+  if (!nrow(shown)) abort_input("`x` must have at least one feature to plot.")
+  shown <- shown[rev(seq_len(nrow(shown))), ]
+  old <- graphics::par(mar = c(4, 1 + 0.55 * min(max(nchar(shown$feature)), 24), 3, 1) + 0.1)
+  on.exit(graphics::par(old))
+  settings <- list(height = shown$score, names.arg = substr(shown$feature, 1L, 24L), horiz = TRUE, las = 1, col = "#2c5f8a",
+                   border = NA, xlab = "score", main = sprintf("%d features in order of selection (%s)", nrow(shown), attr(x, "method")))
+  do.call(graphics::barplot, utils::modifyList(settings, list(...)))
+  invisible(x)
+}

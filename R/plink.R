@@ -1,0 +1,103 @@
+#' Read genotypes in PLINK's binary format
+#'
+#' Reads a `.bed` file with the `.bim` and `.fam` files beside it. The result can go into every `mi_` function, missing
+#' genotypes by `na = "drop"` or `"level"`.
+#'
+#' @param path the `.bed` file, with or without its ending.
+#' @param variants which variants: numbers or names; all by default.
+#' @param type `"integer"`, or `"raw"` for a quarter of the memory, which cannot hold missing genotypes.
+#' @param threads see [weft_threads()].
+#' @return A matrix with samples in rows and variants in columns, counts 0, 1, 2 of the first allele of the `.bim` file, `NA`
+#'   where missing. Row names are the individual ids, prefixed by the family's where they are not unique. The attributes
+#'   `"variants"` and `"samples"` hold the two tables as data frames.
+#' @export
+#' @examples
+#' stem <- tempfile()
+#' writeBin(as.raw(c(0x6c, 0x1b, 0x01, 0xdc, 0x0f)), paste0(stem, ".bed"))
+#' writeLines(c("1 rs1 0 100 A G", "1 rs2 0 200 C T"), paste0(stem, ".bim"))
+#' writeLines(sprintf("f%d i%d 0 0 0 -9", 1:4, 1:4), paste0(stem, ".fam"))
+#' read_plink(stem)[, ]
+read_plink <- function(path, variants = NULL, type = c("integer", "raw"), threads = NULL) {
+  type <- check_choice(type, c("integer", "raw"), "type")
+  if (!is.character(path) || length(path) != 1L || is.na(path)) {
+    abort_input("`path` must name a .bed file.", x = paste0("It is ", describe(path), "."))
+  }
+  stem <- sub("\\.bed$", "", path)
+  files <- paste0(stem, c(".bed", ".bim", ".fam"))
+  if (!all(file.exists(files))) {
+    abort_input("`path` must name a .bed file with its .bim and .fam beside it.",
+                x = sprintf("There is no %s.", paste(basename(files[!file.exists(files)]), collapse = ", no ")))
+  }
+  bim <- plink_table(files[2L], c("chromosome", "variant", "morgans", "position", "allele1", "allele2"))
+  fam <- plink_table(files[3L], c("family", "individual", "father", "mother", "sex", "phenotype"))
+  wanted <- variant_index(variants, bim$variant)
+  packed <- plink_blocks(files[1L], nrow(fam), nrow(bim), wanted)
+  x <- .Call(C_weft_mi_genotypes, packed, nrow(fam), length(wanted), run_control("cpu", threads, FALSE))
+  if (type == "raw") {
+    if (anyNA(x)) {
+      abort_input("`type` must be \"integer\" where genotypes are missing.", x = sprintf("%d are missing.", sum(is.na(x))))
+    }
+    x <- matrix(as.raw(x), nrow(x), ncol(x))
+  }
+  ids <- if (anyDuplicated(fam$individual)) paste(fam$family, fam$individual, sep = ":") else fam$individual
+  dimnames(x) <- list(ids, bim$variant[wanted])
+  bim <- bim[wanted, ]
+  row.names(bim) <- NULL
+  structure(x, variants = bim, samples = fam)
+}
+
+plink_table <- function(file, columns) {
+  lines <- strsplit(trimws(readLines(file, warn = FALSE)), "[ \t]+")
+  lines <- lines[lengths(lines) > 0L & vapply(lines, function(line) !identical(line, ""), NA)]
+  bad <- which(lengths(lines) != length(columns))
+  if (length(bad)) {
+    abort_input(sprintf("Every line of %s must have %d fields.", basename(file), length(columns)),
+                x = sprintf("Line %d has %d.", bad[1L], length(lines[[bad[1L]]])))
+  }
+  out <- as.data.frame(matrix(as.character(unlist(lines)), ncol = length(columns), byrow = TRUE))
+  names(out) <- columns
+  for (column in intersect(columns, c("morgans", "position", "sex"))) {
+    out[[column]] <- suppressWarnings(as.numeric(out[[column]]))
+  }
+  out
+}
+
+variant_index <- function(variants, names) {
+  if (is.null(variants)) return(seq_along(names))
+  index <- if (is.character(variants)) match(variants, names)
+           else if (is.numeric(variants) && all(variants %in% seq_along(names))) as.integer(variants)
+           else NA_integer_
+  if (anyNA(index)) {
+    abort_input(sprintf("`variants` must be names of variants or numbers from 1 to %d.", length(names)),
+                x = if (is.character(variants)) sprintf("There is no %s.", label_some(variants[is.na(index)]))
+                    else paste0("It is ", describe(variants), "."))
+  }
+  index
+}
+
+# The blocks of the wanted variants, one after another.
+plink_blocks <- function(file, n, p, wanted) {
+  block <- (n + 3) %/% 4
+  size <- file.size(file)
+  con <- file(file, "rb")
+  on.exit(close(con))
+  magic <- readBin(con, "raw", 3L)
+  if (length(magic) < 3L || any(magic[1:2] != as.raw(c(0x6c, 0x1b)))) {
+    abort_input("The .bed file must begin with the bytes 6c 1b.",
+                x = sprintf("It begins with %s.", if (length(magic)) paste(magic, collapse = " ") else "nothing"))
+  }
+  if (magic[3L] != as.raw(1)) {
+    abort_input("The .bed file must hold one variant after another (third byte 01).", x = sprintf("It is %s.", magic[3L]),
+                i = "`plink --make-bed` writes it anew.")
+  }
+  if (size != 3 + block * p) {
+    abort_input(sprintf("The .bed file must have %.0f bytes for %d samples and %d variants.", 3 + block * p, n, p),
+                x = sprintf("It has %.0f.", size),
+                i = if (size < 3 + block * p) "It was cut short, or the .bim and .fam belong to another file.")
+  }
+  if (identical(wanted, seq_len(p))) return(readBin(con, "raw", block * p))
+  unlist(lapply(wanted, function(j) {
+    seek(con, 3 + block * (j - 1))
+    readBin(con, "raw", block)
+  })) %||% raw()
+}

@@ -1,0 +1,23 @@
+/* What the network methods share. */
+#ifndef WEFT_MI_NETWORK_H
+#define WEFT_MI_NETWORK_H
+
+#include "../base/arena.h"
+#include "mi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+weft_network_op weft_network_cpu, weft_network_cuda;
+
+/* An error unless m is symmetric (to 1e-8 of its greatest entry) and finite off the diagonal; raises *greatest, which the
+ * caller has set to zero, to the greatest absolute entry there. */
+weft_status weft_network_check(weft_ctx *ctx, const weft_network_job *job, double *greatest);
+/* Copies what is above out's diagonal below it, or the greater of both to both; zeros on the diagonal. */
+weft_status weft_network_mirror(weft_ctx *ctx, double *out, size_t p, int greater);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,145 @@
+/* Greedy selection of features for a class; see mi.h for the interface.
+ *
+ * After every choice W each candidate X is counted against W and the class Y (CMI: against all chosen together), once:
+ *   MIM    I(X;Y)                              JMI   sum over W of I(X,W;Y)      JMIM   the least of these
+ *   MRMR   I(X;Y) - mean over W of I(X;W)      DISR  sum of I(X,W;Y)/H(X,W,Y)    NJMIM  the least of these
+ *   CMIM   the least of I(X;Y) and I(X;Y|W)    CMI   I(X;Y|all W)                JIM    sum of G(X,W;Y)
+ * with G(A;Y) = sum of p_ay^2 / p_a - sum of p_y^2, the Gini gain. The first is chosen, and scored, by I(X;Y), for JIM by
+ * G(X;Y). Scores within 1e-12 of the best are ties, which the first feature wins; CMIM and CMI stop when the best is not
+ * above 1e-12. Every table is over the rows where all of its variables are known. */
+#include <math.h>
+#include <string.h>
+#include "../base/arena.h"
+#include "../base/parallel.h"
+#include "mi_select.h"
+
+#define TIE 1e-12
+#define PLANE_LEVELS 16u   /* candidates with more levels are counted row by row */
+#define PLANE_GROUPS 64u   /* likewise when W and Y have more combinations */
+#define BATCH_ROWS 3e7     /* rows × candidates a thread counts between two polls, row by row */
+
+typedef struct {
+  const weft_mi_data *data;
+  weft_select_method method;
+  weft_select_features features;
+  const double *f;            /* k log2 k */
+  double *relevance, *score;  /* by feature; a chosen one's score is -Inf */
+  double *sum;                /* what has been added up, or the least so far */
+} selection;
+
+static int by_least(weft_select_method m)
+{
+  return m == WEFT_SELECT_JMIM || m == WEFT_SELECT_NJMIM || m == WEFT_SELECT_CMIM;
+}
+
+/* What one more W says about a candidate. */
+static double contribution(weft_select_method method, const weft_select_sums *s)
+{
+  switch (method) {
+  case WEFT_SELECT_MRMR: return weft_select_information_xw(s);
+  case WEFT_SELECT_JMI: case WEFT_SELECT_JMIM: return weft_select_information(s);
+  case WEFT_SELECT_DISR: case WEFT_SELECT_NJMIM: {
+    const double joint = weft_select_entropy(s, s->xwy);
+    return joint > 0 ? weft_select_information(s) / joint : 0;
+  }
+  case WEFT_SELECT_CMIM: case WEFT_SELECT_CMI: return weft_select_conditional(s);
+  default: return s->gini;
+  }
+}
+
+/* Updates candidate j after W (or all chosen) became `group`; `turn` features are chosen. */
+static void update(selection *s, size_t j, const weft_select_group *group, size_t turn, weft_select_workspace *w)
+{
+  weft_select_sums sums;
+  weft_select_count(&s->features, j, group, s->f, w, &sums);
+  const double now = contribution(s->method, &sums);
+  if (s->method == WEFT_SELECT_CMI) s->score[j] = now;
+  else if (by_least(s->method)) s->score[j] = s->sum[j] = now < s->sum[j] ? now : s->sum[j];
+  else s->sum[j] += now;
+  if (s->method == WEFT_SELECT_MRMR) s->score[j] = s->relevance[j] - s->sum[j] / (double) turn;
+  else if (s->method != WEFT_SELECT_CMI && !by_least(s->method)) s->score[j] = s->sum[j];
+}
+
+static void first_scores(selection *s, size_t j, const weft_select_group *alone, weft_select_workspace *w)
+{
+  weft_select_sums sums;
+  weft_select_count(&s->features, j, alone, s->f, w, &sums);
+  s->relevance[j] = s->score[j] = s->method == WEFT_SELECT_JIM ? sums.gini : weft_select_information(&sums);
+  s->sum[j] = s->method == WEFT_SELECT_CMIM ? s->relevance[j] : by_least(s->method) ? INFINITY : 0;
+}
+
+/* Scores all candidates: turn 0 by themselves, later against `group`. */
+static weft_status score_all(weft_ctx *ctx, selection *s, const weft_select_group *group, size_t turn, size_t k,
+                             weft_select_workspace *work)
+{
+  weft_status st = WEFT_OK;
+  const size_t p = s->data->p;
+  const size_t batch = 1 + (size_t) (ctx->threads * BATCH_ROWS / 4 / ((double) s->data->n + 100));
+  for (size_t first = 0; first < p; first += batch) {
+    const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
+    WEFT_TRY(weft_poll(ctx, (double) turn + (double) first / (double) p, (double) k));
+    WEFT_PARALLEL(ctx->threads)
+    {
+      weft_select_workspace *w = &work[WEFT_THREAD()];
+      WEFT_FOR(dynamic)
+      for (int64_t j = (int64_t) first; j < end; j++) {
+        if (!turn) first_scores(s, (size_t) j, group, w);
+        else if (s->score[j] > -INFINITY) update(s, (size_t) j, group, turn, w);
+      }
+    }
+  }
+done:
+  return st;
+}
+
+/* The first feature whose score is within TIE of the highest; p when none is left. */
+static size_t choose(const selection *s)
+{
+  double highest = -INFINITY;
+  size_t j = 0;
+  for (size_t i = 0; i < s->data->p; i++) if (s->score[i] > highest) highest = s->score[i];
+  if (highest == -INFINITY) return s->data->p;
+  while (s->score[j] < highest - TIE) j++;
+  return j;
+}
+
+weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_method method, size_t k,
+                           int32_t *feature, double *score, size_t *found)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t n = data->n, p = data->p;
+  const int stops = method == WEFT_SELECT_CMIM || method == WEFT_SELECT_CMI;
+  selection s = { data, method, { 0 }, NULL, NULL, NULL, NULL };
+  weft_select_group group;
+  weft_select_workspace *work;
+  double *f;
+  *found = 0;
+  WEFT_TAKE(f, &mem, n + 1);
+  for (size_t c = 0; c <= n; c++) f[c] = c ? (double) c * log2((double) c) : 0;
+  s.f = f;
+  WEFT_TAKE(s.relevance, &mem, p);
+  WEFT_TAKE(s.score, &mem, p);
+  WEFT_TAKE(s.sum, &mem, p);
+  WEFT_TRY(weft_select_encode(ctx, &mem, data, &s.features, PLANE_LEVELS));
+  WEFT_TRY(weft_select_group_take(&mem, &s.features, &group, PLANE_GROUPS));
+  WEFT_TAKE0(work, &mem, (size_t) ctx->threads);
+  for (int t = 0; t < ctx->threads; t++) WEFT_TRY(weft_select_workspace_take(&mem, n, &work[t]));
+  weft_select_group_none(&s.features, &group);
+  WEFT_TRY(score_all(ctx, &s, &group, 0, k, work));
+  for (size_t turn = 0; turn < k; turn++) {
+    const size_t j = choose(&s);
+    if (j == p || (stops && !(s.score[j] > TIE))) break;
+    feature[turn] = (int32_t) j;
+    score[turn] = s.score[j];
+    s.score[j] = -INFINITY;
+    *found = turn + 1;
+    if (turn + 1 == k || method == WEFT_SELECT_MIM) continue;
+    if (method == WEFT_SELECT_CMI) WEFT_TRY(weft_select_group_join(ctx, &s.features, j, &group));
+    else weft_select_group_one(&s.features, j, method != WEFT_SELECT_MRMR, &group);
+    WEFT_TRY(score_all(ctx, &s, &group, turn + 1, k, work));
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

@@ -1,0 +1,40 @@
+# Makes every allocation of a call fail in turn: an error of its class each time, and nothing left behind.
+expect_no_leaks <- function(run) {
+  before <- .Call(weft:::C_weft_memory, 0)
+  on.exit(.Call(weft:::C_weft_memory, 0))
+  run()
+  count <- .Call(weft:::C_weft_memory, NULL)[["allocations"]]
+  testthat::expect_gt(count, 0)
+  for (k in seq_len(count)) {
+    .Call(weft:::C_weft_memory, k) # a failed call is tried once more, and then works: both ways must leave nothing
+    try(run(), silent = TRUE)
+    after <- .Call(weft:::C_weft_memory, 0)
+    testthat::expect_identical(after[["host"]], before[["host"]], info = k)
+  }
+}
+
+test_that("failed allocations leave nothing behind", {
+  set.seed(1)
+  x <- matrix(rnorm(30 * 6), 30)
+  x[2, 2] <- NA
+  for (estimator in c("pearson", "copula", "kendall", "ksg")) {
+    expect_no_leaks(function() mi_matrix(x, estimator = estimator, na = "drop", threads = 2))
+  }
+  m <- as.matrix(mi_matrix(x, estimator = "spearman", na = "drop"))
+  for (method in c("aracne", "mrnetb")) expect_no_leaks(function() mi_network(m, method, threads = 2))
+  y <- rep(1:2, 15)
+  for (method in c("jmi", "cmi")) expect_no_leaks(function() mi_select(round(x[, -2]), y, 3, method, threads = 2))
+  for (method in c("equalfreq", "mdl", "caim")) {
+    expect_no_leaks(function() { discretize(x, method, class = y, threads = 2); gc() })
+  }
+})
+
+test_that("an interrupt stops the work and leaves nothing behind", {
+  x <- matrix(rnorm(400 * 150), 400)
+  before <- .Call(weft:::C_weft_memory, NULL)[["host"]]
+  withr::local_options(weft.poll = 0)
+  expect_error(mi_matrix(x, estimator = "ksg", progress = function(done, total) if (done > 0) stop("enough")), "enough")
+  m <- as.matrix(mi_matrix(x, estimator = "spearman"))
+  expect_error(mi_network(m, "mrnetb", progress = function(done, total) stop("enough")), "enough")
+  expect_identical(.Call(weft:::C_weft_memory, NULL)[["host"]], before)
+})

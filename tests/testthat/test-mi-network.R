@@ -1,0 +1,225 @@
+# Twelve columns of factors and noise, without randomness.
+wave_data <- function(n = 60, p = 12) {
+  i <- seq_len(n)
+  vapply(seq_len(p), function(j) sin(i * (1 + j %% 3)) + 0.6 * cos(i^1.3 * j), numeric(n))
+}
+wave_matrix <- function(...) as.matrix(mi_matrix(wave_data(...), estimator = "spearman"))
+
+# Edge ij goes when some triangle has it weakest and below the second weakest by enough.
+ref_aracne <- function(m, eps = 0, tau = 0) {
+  out <- m
+  p <- nrow(m)
+  for (i in seq_len(p)) for (j in seq_len(p)) for (k in seq_len(p)) {
+    if (i == j || k == i || k == j) next
+    s <- min(m[i, k], m[j, k])
+    if (m[i, j] < s && m[i, j] < (1 - tau) * s - eps) out[i, j] <- 0
+  }
+  diag(out) <- 0
+  out
+}
+
+ref_mrnet <- function(m) {
+  p <- nrow(m)
+  out <- matrix(0, p, p)
+  for (t in seq_len(p)) {
+    left <- setdiff(seq_len(p), t)
+    chosen <- integer()
+    while (length(left)) {
+      score <- vapply(left, function(j) m[j, t] - if (length(chosen)) mean(m[j, chosen]) else 0, 0)
+      if (max(score) <= 0) break
+      best <- left[which.max(score)]
+      out[best, t] <- max(score)
+      chosen <- c(chosen, best)
+      left <- setdiff(left, best)
+    }
+  }
+  pmax(out, t(out))
+}
+
+ref_mrnetb <- function(m) {
+  p <- nrow(m)
+  out <- matrix(0, p, p)
+  for (t in seq_len(p)) {
+    inside <- setdiff(seq_len(p), t)
+    score_of <- function(i, set) m[i, t] - sum(m[i, setdiff(set, i)]) / length(set)
+    worst_of <- function(set) { s <- vapply(set, score_of, 0, set); list(who = set[which.min(s)], score = min(s)) }
+    repeat {
+      worst <- worst_of(inside)
+      if (length(inside) == 1 || worst$score >= 0) break
+      inside <- setdiff(inside, worst$who)
+    }
+    repeat {
+      worst <- worst_of(inside)
+      outside <- setdiff(seq_len(p), c(inside, t))
+      if (!length(outside)) break
+      s <- vapply(outside, function(b) score_of(b, c(setdiff(inside, worst$who), b)), 0)
+      if (max(s) <= worst$score + 1e-12) break
+      inside <- sort(c(setdiff(inside, worst$who), outside[which.max(s)]))
+    }
+    for (i in inside) out[i, t] <- max(0, score_of(i, inside))
+  }
+  pmax(out, t(out))
+}
+
+test_that("ARACNE is the definition, with eps, tau and negative entries", {
+  m <- wave_matrix()
+  expect_equal(plain_matrix(mi_network(m, "aracne")), unname(ref_aracne(m)), tolerance = 1e-14)
+  expect_equal(plain_matrix(mi_network(m, "aracne", eps = 0.01)), unname(ref_aracne(m, eps = 0.01)), tolerance = 1e-14)
+  expect_equal(plain_matrix(mi_network(m, "aracne", tau = 0.15)), unname(ref_aracne(m, tau = 0.15)), tolerance = 1e-14)
+  negative <- m - 0.05
+  expect_equal(plain_matrix(mi_network(negative, "aracne", tau = 0.3)), unname(ref_aracne(negative, tau = 0.3)), tolerance = 1e-14)
+  tied <- round(m, 1)
+  expect_equal(plain_matrix(mi_network(tied, "aracne")), unname(ref_aracne(tied)), tolerance = 1e-14)
+  diag(m) <- 1e9 # does not matter
+  expect_equal(plain_matrix(mi_network(m, "aracne")), unname(ref_aracne(wave_matrix())), tolerance = 1e-14)
+})
+
+test_that("a chain keeps its links and loses the long edges", {
+  set.seed(1)
+  x <- matrix(rnorm(400 * 5), 400)
+  for (j in 2:5) x[, j] <- 0.8 * x[, j - 1] + 0.6 * x[, j]
+  w <- as.matrix(mi_network(x, "aracne", estimator = "pearson"))
+  for (j in 1:4) expect_gt(w[j, j + 1], 0)
+  expect_identical(w[1, 3], 0)
+  expect_identical(w[2, 4], 0)
+})
+
+test_that("CLR is the definition; a constant gene gets 0", {
+  m <- wave_matrix()
+  off <- m
+  diag(off) <- NA
+  z <- pmax((m - rowMeans(off, na.rm = TRUE)) / apply(off, 1, sd, na.rm = TRUE), 0)
+  expected <- sqrt(z^2 + t(z)^2)
+  diag(expected) <- 0
+  expect_equal(plain_matrix(mi_network(m, "clr")), unname(expected), tolerance = 1e-12)
+  m[3, ] <- m[, 3] <- 0
+  w <- mi_network(m, "clr")
+  expect_false(anyNA(w))
+  expect_identical(unname(w[3, ]), numeric(12))
+  expect_identical(plain_matrix(mi_network(matrix(1, 2, 2), "clr")), matrix(0, 2, 2))
+})
+
+test_that("MRNET and MRNETB are the definitions", {
+  for (m in list(wave_matrix(), wave_matrix(40, 30), wave_matrix(30, 7))) {
+    expect_equal(plain_matrix(mi_network(m, "mrnet")), unname(ref_mrnet(m)), tolerance = 1e-12)
+    expect_equal(plain_matrix(mi_network(m, "mrnetb")), unname(ref_mrnetb(m)), tolerance = 1e-12)
+  }
+})
+
+test_that("networks have minet's and parmigene's numbers where they follow the definitions", {
+  m <- wave_matrix()[1:5, 1:5]
+  pick <- function(w) plain_matrix(w)[upper.tri(w)]
+  # minet 3.6.0: aracne(m, 0.001), mrnet(m); parmigene 1.1.1: mrnet(m)
+  aracne <- c(0, 0.0015998865479, 0.0145861647368, 0.6083838539094, 0, 0, 0, 0.6284534242958, 0, 0.0124721259513)
+  mrnet <- c(0, 0.00159595701793, 0.01458616473683, 0.60838385390943, 0.00325179997254, 0, 0, 0.62845342429575, 0,
+             0.01244756603783)
+  expect_equal(pick(mi_network(m, "aracne", eps = 0.001)), aracne, tolerance = 1e-9)
+  expect_equal(pick(mi_network(m, "mrnet")), mrnet, tolerance = 1e-9)
+})
+
+test_that("relevance networks: threshold and false discovery rate", {
+  m <- mi_matrix(wave_data(), estimator = "pearson")
+  w <- mi_network(m, "relnet", threshold = 0.1)
+  expect_identical(plain_matrix(w), unname(ifelse(as.matrix(m) > 0.1 & row(m) != col(m), as.matrix(m), 0)))
+  w <- mi_network(m, "relnet", fdr = 0.1)
+  p <- pchisq(2 * 60 * log(2) * as.matrix(m), 1, lower.tail = FALSE)[upper.tri(m)]
+  expect_identical(as.matrix(w)[upper.tri(w)] > 0, p.adjust(p, "BH") <= 0.1)
+  counts <- mi_matrix(wave_data(), bins = 3)
+  g <- pchisq(2 * 60 * log(2) * as.matrix(counts), 4, lower.tail = FALSE)[upper.tri(counts)]
+  edges <- as.data.frame(mi_network(counts, "relnet", fdr = 0.5))
+  expect_identical(nrow(edges), sum(p.adjust(g, "BH") <= 0.5))
+  expect_true(all(edges$q_value <= 0.5))
+  expect_error(mi_network(as.matrix(m), "relnet"), "threshold", class = "weft_error_input")
+  expect_error(mi_network(wave_data(), "relnet", estimator = "ksg"), "threshold", class = "weft_error_input")
+})
+
+test_that("Kendall's test is that of the normal approximation", {
+  x <- wave_data()
+  edges <- as.data.frame(mi_network(x, "relnet", threshold = -1, estimator = "kendall"))
+  tau <- cor(x, method = "kendall")
+  first <- edges[1, ]
+  i <- as.integer(sub("V", "", first$feature1))
+  j <- as.integer(sub("V", "", first$feature2))
+  z <- tau[i, j] / sqrt(2 * (2 * 60 + 5) / (9 * 60 * 59))
+  expect_equal(first$p_value, 2 * pnorm(-abs(z)), tolerance = 1e-8)
+})
+
+test_that("what is not a matrix of information is an error", {
+  m <- wave_matrix()
+  m[1, 2] <- NA
+  m[2, 1] <- NA
+  expect_error(mi_network(m, "aracne"), class = "weft_error_input")
+  expect_error(mi_network(structure(m, class = "weft_mi_matrix", test = list(estimator = "ksg")), "aracne"), "finite",
+               class = "weft_error_input")
+  expect_error(mi_network(mi_matrix(mtcars[1:2], mtcars[3:4], estimator = "pearson")), "square", class = "weft_error_input")
+  expect_error(mi_network(wave_matrix(), eps = 1, tau = 0.1), class = "weft_error_input")
+  expect_error(mi_network(wave_matrix(), "aracne", tau = 2), class = "weft_error_input")
+})
+
+test_that("empty and tiny networks", {
+  for (method in c("aracne", "clr", "mrnet", "mrnetb")) {
+    for (p in 0:3) {
+      w <- mi_network(matrix(0.5, p, p), method)
+      expect_identical(dim(w), c(p, p))
+      expect_false(anyNA(w))
+      expect_true(all(diag(plain_matrix(w)) == 0))
+    }
+  }
+  w <- mi_network(matrix(0, 4, 4), "mrnet")
+  expect_identical(nrow(as.data.frame(w)), 0L)
+  expect_output(print(w), "0 edges")
+})
+
+test_that("networks do not depend on threads and vectors", {
+  set.seed(2)
+  m <- as.matrix(mi_matrix(matrix(rnorm(50 * 203), 50), estimator = "spearman"))
+  before <- .Call(weft:::C_weft_simd, NULL)
+  for (method in c("aracne", "clr", "mrnet", "mrnetb")) {
+    one <- as.matrix(mi_network(m, method, threads = 1))
+    expect_identical(as.matrix(mi_network(m, method, threads = 3)), one)
+    for (level in 0:2) {
+      if (!is.null(.Call(weft:::C_weft_simd, level))) expect_identical(as.matrix(mi_network(m, method)), one, info = method)
+    }
+    .Call(weft:::C_weft_simd, match(before, c("portable", "avx2", "avx512")) - 1L)
+  }
+})
+
+test_that("networks print, convert and plot", {
+  net <- mi_network(mtcars, "aracne", estimator = "spearman")
+  edges <- as.data.frame(net)
+  expect_identical(names(edges), c("feature1", "feature2", "weight", "mi", "p_value", "q_value"))
+  expect_false(is.unsorted(-edges$weight))
+  expect_identical(generics::tidy(net), edges)
+  expect_identical(generics::glance(net)$edges, nrow(edges) + 0)
+  expect_output(print(net), "Network of 11 features")
+  expect_identical(summary(net)$edges, nrow(edges) + 0)
+  withr::local_pdf(NULL)
+  expect_identical(plot(net), net)
+  plot(net, edges = 3, labels = c("mpg", "wt"), groups = rep(c("a", "b"), length.out = 11))
+  plot(mi_network(matrix(0, 4, 4), "clr"))
+  expect_error(plot(net, groups = 1:2), class = "weft_error_input")
+  skip_if_not_installed("igraph")
+  g <- as_igraph(net)
+  expect_equal(igraph::gorder(g), 11)
+  expect_equal(sort(igraph::E(g)$weight), sort(edges$weight))
+  twice <- mtcars[c(1:3, 1)]
+  names(twice)[4] <- "mpg"
+  expect_error(as_igraph(mi_network(twice, "clr", estimator = "spearman")), "names of their own", class = "weft_error_input")
+})
+
+test_that("both back ends build the same ARACNE network", {
+  skip_if_no_cuda()
+  set.seed(3)
+  for (p in c(3, 63, 65, 200, 333)) {
+    m <- as.matrix(mi_matrix(matrix(rnorm(40 * p), 40), estimator = "spearman"))
+    tied <- round(m, 2)
+    close <- m * (1 + 1e-9 * (row(m) + col(m)))
+    chain <- exp(-abs(row(m) - col(m)) / 3)
+    for (w in list(m, tied, close, chain, m - 0.02, m * 1e200)) {
+      for (run in list(list(), list(eps = 0.01), list(tau = 0.2))) {
+        build <- function(backend) as.matrix(do.call(mi_network, c(list(w, "aracne", backend = backend), run)))
+        expect_identical(build("cuda"), build("cpu"), info = p)
+      }
+    }
+  }
+})
