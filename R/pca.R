@@ -91,7 +91,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   moments <- column_moments(source, weights, control)
   check_finite(moments, source)
   job <- list(method = match(plan$method, c("gs", "nipals", "krylov", "gram")) - 1L, k = as.integer(k), tol = tol,
-              paper = stop == "paper", max_iter = max_iter, block = if (chosen$name == "cuda") as.integer(max(32, 8 * ceiling((k + 6) / 8))) else 0L, key = random_key(seed), start = NULL)
+              paper = stop == "paper", max_iter = max_iter, block = 0L, key = random_key(seed), start = NULL)
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights, single = precision == "single")
   if (sum(moments$missing) > 0) {
     run <- pca_missing(source, moments, method, na, job, settings, control)

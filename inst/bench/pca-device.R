@@ -1,5 +1,6 @@
 # Timings on a device. Rscript pca-device.R time|figure|sparse [folder]
 library(weft)
+library(Matrix)
 args <- commandArgs(TRUE)
 step <- args[1]
 folder <- if (length(args) > 1) args[2] else "."
@@ -73,7 +74,7 @@ if (step == "figure") {
     for (method in c("nipals", "gs", "auto")) {
       stop <- if (method == "auto") "residual" else "paper"
       fit <- suppressWarnings(pca(h, 10, method = method, stop = stop, tol = if (method == "auto") NULL else 1e-7, seed = 1,
-                                  max_iter = if (method == "auto") NULL else if (m > 4000) 400 else 10000))
+                                  max_iter = if (method == "auto") NULL else if (m > 4000) 600 else 10000))
       rows[[length(rows) + 1]] <- data.frame(m = m, method = method, seconds = fit$seconds, iterations = sum(fit$iterations),
                                              residual = max(fit$residual), finished = all(fit$converged))
     }

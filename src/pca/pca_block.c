@@ -523,7 +523,7 @@ static weft_status iterate(engine *e, size_t b)
     since++;
     out_of_room = e->size + e->next > e->capacity;
     if (e->size < k || (since < look && !out_of_room && !last)) continue;
-    keep = out_of_room ? least(k + b, e->size) : k;
+    keep = out_of_room ? least(k + 3 * b, e->size - b) : k; /* with few, what a restart forgets costs passes */
     WEFT_TRY(extract(e, keep, tol));
     for (size_t i = 0; i < k; i++) run->out->iterations[i] = (int32_t) blocks;
     if (last) break;
@@ -563,14 +563,15 @@ done:
   return st;
 }
 
-/* Room for columns: enough that restarts are rare, within a quarter of the memory that is free. */
+/* Room for columns, within a quarter of the memory that is free. More room saves few passes when a restart keeps enough (see
+ * iterate()), and costs more in orthogonalisation and small problems. */
 static size_t choose_capacity(const weft_pca_run *run, size_t b)
 {
   const size_t k = run->job->k;
   const double bytes = 8.0 * ((double) run->near + (double) run->far), have = weft_host_available();
-  size_t wanted = most(3 * k + 4 * b, 40 * b);
+  size_t wanted = k + 12 * b;
   if (have > 0 && 0.25 * have / bytes < (double) wanted) wanted = (size_t) (0.25 * have / bytes);
-  return least(most(wanted, k + b + 2 * PANEL), run->near);
+  return least(most(wanted, k + 2 * b + 2 * PANEL), run->near);
 }
 
 static size_t choose_block(const weft_pca_run *run)

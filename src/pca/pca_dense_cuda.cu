@@ -31,6 +31,41 @@ static __device__ void load_tile(const weft_pca_dense &m, int64_t row, int64_t f
   for (int c = threadIdx.x; c < columns * 4; c += THREADS, from += GROUPS * m.ld) __pipeline_memcpy_async(tile + 2 * c, from, 16);
 }
 
+/* Of a tile and the own part of v: each warp's sums for the 8 rows, to warps[warp][row]. Ends with all threads together. */
+static __device__ void sum_rows(const double2 *tile, const double *own_v, int columns, double *warps)
+{
+  const int t = threadIdx.x, pair = t % 4;
+  double2 a = make_double2(0, 0);
+#pragma unroll 4
+  for (int j = t / 4; j < columns; j += GROUPS) {
+    const double2 x = tile[j * 4 + pair];
+    a.x += x.x * own_v[j];
+    a.y += x.y * own_v[j];
+  }
+  for (int lane = 4; lane < 32; lane *= 2) {
+    a.x += __shfl_xor_sync(0xffffffff, a.x, lane);
+    a.y += __shfl_xor_sync(0xffffffff, a.y, lane);
+  }
+  if (t % 32 < 4) {
+    warps[t / 32 * ROWS + 2 * pair] = a.x;
+    warps[t / 32 * ROWS + 2 * pair + 1] = a.y;
+  }
+  __syncthreads();
+}
+
+/* The block's part of u for the 8 rows, to part[rank][row] of every block of the cluster. */
+static __device__ void send_parts(const cg::cluster_group &cluster, const double *warps, double *part, int rank)
+{
+  const int t = threadIdx.x;
+  double x = 0;
+  if (t >= CLUSTER * ROWS) return;
+  for (int w = 0; w < THREADS / 32; w++) x += warps[w * ROWS + t % ROWS];
+  cluster.map_shared_rank(part, t / ROWS)[rank * ROWS + t % ROWS] = x;
+}
+
+static __device__ void barrier_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+static __device__ void barrier_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
 fused(weft_pca_dense m, const double *v, double *u, double *partial)
 {
@@ -53,38 +88,29 @@ fused(weft_pca_dense m, const double *v, double *u, double *partial)
     __pipeline_commit();
   }
   cluster.sync();
+  /* The exchange of one panel's parts goes on while the next panel's are summed. */
   int turn = 0;
-  for (int64_t panel = mine; panel < panels; panel += clusters, turn++) {
-    const double2 *tile = (const double2 *) (tiles + (size_t) (turn % STAGES) * each * ROWS);
-    double *part = parts + (turn & 1) * CLUSTER * ROWS;
-    double2 a = make_double2(0, 0);
+  if (mine < panels) {
     __pipeline_wait_prior(STAGES - 2);
     __syncthreads();
-    /* the tile read in the turn before is free now: the panel STAGES - 1 ahead goes there */
+    sum_rows((const double2 *) tiles, own_v, columns, warps);
+    send_parts(cluster, warps, parts, rank);
+    barrier_arrive();
+  }
+  for (int64_t panel = mine; panel < panels; panel += clusters, turn++) {
+    const double2 *tile = (const double2 *) (tiles + (size_t) (turn % STAGES) * each * ROWS);
+    const double *part = parts + (turn & 1) * CLUSTER * ROWS;
+    const bool more = panel + clusters < panels;
     const int64_t ahead = panel + (STAGES - 1) * clusters;
+    /* its tile was last read in the turn before, which all threads have left: they met in sum_rows() or before the loop */
     if (ahead < panels) load_tile(m, ahead * ROWS, first, columns, tiles + (size_t) ((turn + STAGES - 1) % STAGES) * each * ROWS);
     __pipeline_commit();
-#pragma unroll 4
-    for (int j = group; j < columns; j += GROUPS) {
-      const double2 x = tile[j * 4 + pair];
-      a.x += x.x * own_v[j];
-      a.y += x.y * own_v[j];
+    if (more) {
+      __pipeline_wait_prior(STAGES - 2);
+      __syncthreads();
+      sum_rows((const double2 *) (tiles + (size_t) ((turn + 1) % STAGES) * each * ROWS), own_v, columns, warps);
     }
-    for (int lane = 4; lane < 32; lane *= 2) {
-      a.x += __shfl_xor_sync(0xffffffff, a.x, lane);
-      a.y += __shfl_xor_sync(0xffffffff, a.y, lane);
-    }
-    if (t % 32 < 4) {
-      warps[t / 32 * ROWS + 2 * pair] = a.x;
-      warps[t / 32 * ROWS + 2 * pair + 1] = a.y;
-    }
-    __syncthreads();
-    if (t < CLUSTER * ROWS) {
-      double x = 0;
-      for (int w = 0; w < THREADS / 32; w++) x += warps[w * ROWS + t % ROWS];
-      cluster.map_shared_rank(part, t / ROWS)[rank * ROWS + t % ROWS] = x;
-    }
-    cluster.sync();
+    barrier_wait();
     double2 now = make_double2(0, 0);
     for (int b = 0; b < CLUSTER; b++) {
       now.x += part[b * ROWS + 2 * pair];
@@ -102,6 +128,11 @@ fused(weft_pca_dense m, const double *v, double *u, double *partial)
       const double2 x = tile[j * 4 + pair];
       sum[i] += x.x * now.x + x.y * now.y;
     }
+    if (more) {
+      send_parts(cluster, warps, parts + ((turn + 1) & 1) * CLUSTER * ROWS, rank);
+      barrier_arrive();
+    }
+    __syncthreads();
   }
 #pragma unroll
   for (int i = 0; i < MOST; i++) {

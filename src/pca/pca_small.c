@@ -75,7 +75,7 @@ static weft_status tridiagonal(weft_ctx *ctx, double *a, size_t m, double *diago
   memset(work, 0, 3 * m * sizeof *work);
   for (size_t j = 0; j < m; j++) {
     const size_t left = m - j - 1;
-    const int share = (int) (left / 128), threads = share < 1 ? 1 : share < ctx->threads ? share : ctx->threads;
+    const int share = (int) (left / 256), threads = share < 1 ? 1 : share < ctx->threads ? share : ctx->threads;
     double *column = a + j * m, *v = column + j + 1, inner = 0;
     /* last_v and w are indexed by row; `v` of the step before is known from row j on */
     const double s = j ? w[j] : 0, t = j ? last_v[j] : 0;
@@ -220,7 +220,7 @@ static weft_status jacobi(weft_ctx *ctx, double *y, double *l, size_t m, double 
   weft_status st = WEFT_OK;
   const pair_steps use = best_pair_steps();
   const size_t seats = m + m % 2, rounds = seats - 1;
-  const int threads = m < 96 ? 1 : ctx->threads;
+  const int threads = m < 400 ? 1 : ctx->threads;
   int turned = 1;
   for (int sweep = 0; sweep < 40 && turned; sweep++) {
     turned = 0;

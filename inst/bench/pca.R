@@ -1,0 +1,82 @@
+# Principal components beside their peers in one run: Rscript pca.R [quick]. Prints seconds (median of `times`), the sine of the
+# largest angle to the exact subspace, and the largest error of singular values over the greatest.
+library(weft)
+quick <- "quick" %in% commandArgs(TRUE)
+has <- function(package) requireNamespace(package, quietly = TRUE)
+
+sine <- function(v, exact) {
+  v <- qr.Q(qr(v))
+  norm(v - exact %*% crossprod(exact, v), "2")
+}
+
+compare <- function(title, x, k, methods, times = 3) {
+  centred <- scale(x, scale = FALSE)
+  exact <- pca(x, k, method = "gram", seed = 99, tol = 1e-13)
+  cat("\n", title, "\n", sep = "")
+  for (name in names(methods)) {
+    seconds <- numeric(times)
+    for (i in seq_len(times)) seconds[i] <- system.time(fit <- methods[[name]](x, centred, k))[["elapsed"]]
+    cat(sprintf("  %-28s %8.3f s   sine %.0e   error %.0e\n", name, stats::median(seconds), sine(fit$v, exact$rotation),
+                max(abs(fit$d - exact$d)) / exact$d[1]))
+  }
+}
+
+ours <- function(...) function(x, centred, k) { f <- pca(x, k, ..., seed = 1); list(d = f$d, v = f$rotation) }
+peers <- c(
+  list(`weft auto` = ours(), `weft auto, tol 1e-9` = ours(tol = 1e-9), `weft krylov` = ours(method = "krylov"),
+       `weft gram` = ours(method = "gram")),
+  if (has("RSpectra")) list(`RSpectra::svds` = function(x, centred, k) RSpectra::svds(centred, k)),
+  if (has("irlba")) list(`irlba (tol 1e-10)` = function(x, centred, k) irlba::irlba(centred, k, tol = 1e-10, maxit = 5000),
+                         `irlba (default)` = function(x, centred, k) irlba::irlba(centred, k)),
+  if (has("rsvd")) list(`rsvd (q = 2)` = function(x, centred, k) rsvd::rsvd(centred, k),
+                        `rsvd (q = 20)` = function(x, centred, k) rsvd::rsvd(centred, k, q = 20)),
+  if (has("BiocSingular")) list(`BiocSingular exact` = function(x, centred, k) {
+    f <- BiocSingular::runPCA(x, rank = k, BSPARAM = BiocSingular::ExactParam())
+    list(d = f$sdev * sqrt(nrow(x) - 1), v = f$rotation)
+  }),
+  list(`prcomp` = function(x, centred, k) {
+    f <- prcomp(x, rank. = k)
+    list(d = f$sdev[seq_len(k)] * sqrt(nrow(x) - 1), v = f$rotation)
+  })
+)
+
+set.seed(1)
+size <- if (quick) c(1000, 500) else c(4000, 2000)
+compare(sprintf("gaussian %d x %d, K = 10", size[1], size[2]), matrix(rnorm(prod(size)), size[1]), 10,
+        if (quick) peers else peers[!names(peers) %in% c("prcomp", "BiocSingular exact")])
+
+cells <- if (quick) c(300, 3000) else c(1000, 20000)
+signal <- matrix(rnorm(cells[1] * 60), cells[1]) %*% (exp(-(1:60) / 15) * matrix(rnorm(60 * cells[2]), 60))
+compare(sprintf("expression %d x %d, K = 50", cells[1], cells[2]), signal + matrix(rnorm(prod(cells)), cells[1]), 50,
+        peers[!names(peers) %in% c("rsvd (q = 20)", if (!quick) "BiocSingular exact")], times = if (quick) 3 else 2)
+
+if (has("HDF5Array")) {
+  x <- matrix(rnorm(1000 * 5000), 1000)
+  h <- HDF5Array::writeHDF5Array(x)
+  memory <- stats::median(replicate(3, pca(x, 20, seed = 1)$seconds))
+  disk <- stats::median(replicate(3, pca(h, 20, seed = 1)$seconds))
+  read <- system.time(as.matrix(h))[["elapsed"]]
+  cat(sprintf("\nHDF5 1000 x 5000, K = 20: %.2f s, in memory %.2f s, reading alone %.2f s\n", disk, memory, read))
+}
+
+x <- matrix(rnorm(1000 * 5), 1000) %*% matrix(rnorm(5 * 500), 5) + 0.3 * matrix(rnorm(1000 * 500), 1000)
+x[sample(length(x), length(x) / 10)] <- NA
+for (method in c("nipals", "gs")) {
+  fit <- pca(x, 5, method = method, seed = 1)
+  cat(sprintf("1000 x 500, 10 %% missing, K = 5, %s: %.3f s, %d iterations\n", method, fit$seconds, sum(fit$iterations)))
+}
+fit <- pca(x, 5, na = "em", seed = 1)
+cat(sprintf("the same by EM: %.3f s, %d iterations\n", fit$seconds, fit$iterations[1]))
+
+cat("\nthe paper's figure 1 on the CPU (N = M / 2, K = 10, epsilon 1e-7; above M = 4,000 seconds an iteration)\n")
+for (m in if (quick) c(500, 1000) else c(500, 1000, 2000, 4000, 8000)) {
+  x <- matrix(runif(m * m / 2), m)
+  for (method in c("nipals", "gs")) {
+    whole <- m <= 1000
+    fit <- suppressWarnings(pca(x, 10, method = method, stop = "paper", seed = 1, max_iter = if (whole) 10000 else 20))
+    cat(sprintf("  M %5d %-6s %8.2f s, %5d iterations, %.2f ms an iteration\n", m, method, fit$seconds, sum(fit$iterations),
+                1000 * fit$seconds / sum(fit$iterations)))
+  }
+  fit <- pca(x, 10, seed = 1)
+  cat(sprintf("  M %5d auto   %8.2f s\n", m, fit$seconds))
+}
