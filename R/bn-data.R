@@ -6,9 +6,11 @@ bn_few_values <- 50L # an integer or character column with more is taken for a m
 
 # list(names, n, p, codes, levels, labels, x, set); `codes` is a matrix of levels from 0, or `x` a double matrix (BGe).
 bn_input <- function(data, score, interventions = NULL, na = "fail") {
+  data <- take_assay(data, NULL, "data")
+  if (inherits(data, c("Matrix", "DelayedArray"))) data <- as.matrix(data)
   if (is.matrix(data)) data <- as.data.frame(data, stringsAsFactors = FALSE)
   if (!is.data.frame(data)) {
-    abort_input("`data` must be a data frame or matrix with one column a node.", x = paste0("It is ", describe(data), "."))
+    abort_input("`data` must be a data frame, matrix or SummarizedExperiment with one node a column (there: a row).", x = paste0("It is ", describe(data), "."))
   }
   names <- names(data)
   if (!ncol(data) || anyDuplicated(names) || anyNA(names) || !all(nzchar(names))) {

@@ -24,8 +24,8 @@
 #' @section Candidates: With `candidates`, the parents of a node come from its list; all sets of at most `max_parents` of
 #'   them are scored. With `plus_one`, every set that is kept is tried again with each single node from outside its list.
 #'
-#' @param data a data frame (or matrix) with one column a node: factors, logicals, or integers and characters of few
-#'   values; numbers for `score = "bge"`.
+#' @param data a data frame or matrix with one column a node (or a SummarizedExperiment, nodes in its rows): factors, logicals,
+#'   or integers and characters of few values; numbers for `score = "bge"`.
 #' @param max_parents most parents of a node: one number, or a named vector (nodes it does not name have 4). At most 30.
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`.
 #' @param ess the equivalent sample size of `"bdeu"` and `"bds"`.
@@ -66,7 +66,8 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   slack <- check_number(slack, "slack", min = 0)
   plus_one <- check_flag(plus_one, "plus_one")
   chosen <- bn_backend(backend)
-  report_backend(chosen, check_flag(verbose, "verbose"))
+  verbose <- check_flag(verbose, "verbose")
+  report_backend(chosen, verbose)
   input <- bn_input(data, score, interventions, na)
   problem <- bn_problem(input, score, ess, prior, gamma)
   problem$max_parents <- bn_limits(max_parents, input$names)
@@ -76,6 +77,8 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   predicted <- bn_predict(problem, keep, threads)
   if (check_flag(dry_run, "dry_run")) return(predicted)
   bn_check_memory(predicted, problem)
+  if (verbose) message(sprintf("%s parent sets, about %s, %s", format(predicted$sets, big.mark = ","), bytes_text(predicted$bytes),
+                               seconds_text(predicted$seconds)))
   control <- run_control("cpu", threads, progress, input$names, "Scoring parent sets")
   table <- .Call(C_weft_bn_scores, problem, control)
   result <- c(table, list(

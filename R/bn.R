@@ -178,7 +178,7 @@ order_weights <- function(fit, threads) {
   logs <- .Call(C_weft_bn_orders, table$parents[, columns, drop = FALSE], p, limit, run_control("cpu", threads, FALSE))
   if (anyNA(logs)) {
     abort_input(sprintf("`correct_bias = TRUE` needs graphs with at most %d sets of nodes that are closed under parents.", limit),
-                x = sprintf("%d of %d drawn graphs have more.", sum(is.na(logs)), length(logs)),
+                x = "A drawn graph has more.",
                 i = "The correction is for small or densely connected networks; `bn_exact(posterior = \"dag\")` is exact for the smallest.")
   }
   weights <- exp(min(logs) - logs)[number]

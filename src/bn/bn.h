@@ -97,8 +97,8 @@ weft_status weft_bn_optimum(weft_ctx *ctx, const weft_bn_table *table, int32_t *
 weft_status weft_bn_edges_orders(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
 weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
 
-/* ln of the number of orders of each of m graphs; parents: p masks of `words` words a graph. NaN where a graph has more
- * than `limit` sets that are closed under parents. */
+/* ln of the number of orders of each of m graphs; parents: p masks of `words` words a graph. NaN from the
+ * first graph on that has more than `limit` sets that are closed under parents. */
 weft_status weft_bn_count_orders(weft_ctx *ctx, const uint64_t *parents, size_t p, size_t m, size_t limit, double *out);
 
 #endif

@@ -241,14 +241,14 @@ static weft_status iterate(weft_ctx *ctx, chain_job *job, size_t threads)
 {
   weft_status st = WEFT_OK;
   const size_t iterations = job->run->iterations;
-  size_t portion = 64;
+  size_t portion = 256;
   while (job->first < iterations && st == WEFT_OK) {
     job->count = portion < iterations - job->first ? portion : iterations - job->first;
     double took = 0;
     st = weft_bn_run_timed(ctx, threads, job->run->ladders, ladder_task, job,
                            (double) job->first / (double) iterations, &took);
     job->first += job->count;
-    if (took < 0.02) portion *= 2;
+    if (took < 0.02) portion *= took < 0.005 ? 4 : 2;
     else if (took > 0.06 && portion > 1) portion /= 2;
   }
   return st;

@@ -53,7 +53,7 @@ weft_status weft_bn_run_tasks(weft_ctx *ctx, size_t threads, size_t tasks, weft_
     st = weft_bn_run_timed(ctx, threads, count, portion_task, &job,
                            from + (to - from) * (double) job.first / (double) tasks, &took);
     job.first += count;
-    if (took < 0.015) portion *= 2;
+    if (took < 0.015) portion *= took < 0.004 ? 4 : 2;
     else if (took > 0.05 && portion > threads) portion /= 2;
   }
   return st;

@@ -263,6 +263,9 @@ weft_status weft_bn_count_orders(weft_ctx *ctx, const uint64_t *parents, size_t 
   for (size_t k = 0; k < m; k++) {
     out[k] = count_orders(parents + k * p * words, p, words, limit, &now, &next, grown);
     WEFT_TRY(weft_poll(ctx, (double) k, (double) m));
+    if (isnan(out[k])) { /* one that cannot be counted is enough to know */
+      for (; k < m; k++) out[k] = NAN;
+    }
   }
 done:
   weft_arena_end(&mem);

@@ -176,7 +176,7 @@ test_that("every allocation may fail and nothing leaks", {
     run()
     gc()
     before <- .Call(weft:::C_weft_memory, 0)
-    for (k in unique(round(seq(1, before[["allocations"]], length.out = 40)))) {
+    for (k in unique(round(seq(1, before[["allocations"]], length.out = 15)))) {
       .Call(weft:::C_weft_memory, k)
       run() # tried once more after garbage collection
     }
