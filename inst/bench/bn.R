@@ -52,7 +52,7 @@ if (!is.null(alarm)) {
   row("  of it the score table", sprintf("%.3f s", seconds(function() bn_scores(alarm, 4))), "paper: 634 s")
   row("  processor time on one thread: whole call, table",
       sprintf("%.3f, %.3f s", cpu_seconds(function() whole(threads = 1)), cpu_seconds(function() bn_scores(alarm, 4, threads = 1))))
-  search <- function(seed) bn_learn(alarm, 4, iterations = 2e5, chains = 8, temperatures = c(1, 4), seed = seed)
+  search <- function(seed) bn_learn(alarm, 4, iterations = 1.5e5, chains = 8, temperatures = c(1, 2), seed = seed)
   took <- numeric()
   found <- vapply(1:20, function(seed) {
     took[seed] <<- system.time(fit <- search(seed))[["elapsed"]]
