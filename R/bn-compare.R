@@ -20,7 +20,8 @@ bn_compare <- function(a, truth, threshold = 0.5) {
   nodes <- rownames(truth)
   if (is.list(a) && !is.object(a)) {
     each <- lapply(a, function(one) bn_compare(one, truth, threshold))
-    roc <- data.frame(entry = names(a) %||% as.character(seq_along(a)), tpr = vapply(each, `[[`, 0, "tpr"), fpr = vapply(each, `[[`, 0, "fpr"))
+    roc <- data.frame(entry = names(a) %||% as.character(seq_along(a)), tpr = vapply(each, `[[`, 0, "tpr"),
+                      fpr = vapply(each, `[[`, 0, "fpr"))
     last <- each[[length(each)]]
     last$roc <- roc
     return(last)
@@ -29,7 +30,8 @@ bn_compare <- function(a, truth, threshold = 0.5) {
   if (!is.null(posterior)) posterior <- align_matrix(posterior, nodes)
   dag <- if (is_posterior(a)) (posterior >= threshold) + 0L else as_dag(a, nodes = nodes, arg = "a")
   result <- c(edge_rates(dag != 0, truth != 0), list(
-    shd = hamming(dag, truth), shd_cpdag = if (!length(find_cycle(dag != 0))) hamming(bn_cpdag(dag), bn_cpdag(truth)) else NA_integer_,
+    shd = hamming(dag, truth),
+    shd_cpdag = if (length(find_cycle(dag != 0))) NA_integer_ else hamming(bn_cpdag(dag), bn_cpdag(truth)),
     roc = if (!is.null(posterior)) posterior_roc(posterior, truth)
   ))
   structure(result, class = "weft_bn_compare")
@@ -137,14 +139,17 @@ percent <- function(x) if (is.na(x)) "none" else sprintf("%.1f%%", 100 * x)
 
 #' @rdname bn_compare
 #' @export
-as.data.frame.weft_bn_compare <- function(x, ...) as.data.frame(unclass(x)[c("tpr", "fpr", "skeleton_tpr", "skeleton_fpr", "shd", "shd_cpdag")])
+as.data.frame.weft_bn_compare <- function(x, ...) {
+  as.data.frame(unclass(x)[c("tpr", "fpr", "skeleton_tpr", "skeleton_fpr", "shd", "shd_cpdag")])
+}
 
 #' @rdname bn_compare
 #' @export
 plot.weft_bn_compare <- function(x, ...) {
   if (is.null(x$roc)) abort_input("`x` must have a ROC to plot.", i = "Compare posteriors, or a list of networks.")
   curve <- "threshold" %in% names(x$roc)
-  graphics::plot(c(0, 1), c(0, 1), type = "n", xlab = "false positive rate", ylab = "true positive rate", main = "Directed edges", asp = 1)
+  graphics::plot(c(0, 1), c(0, 1), type = "n", xlab = "false positive rate", ylab = "true positive rate",
+                 main = "Directed edges", asp = 1)
   graphics::abline(0, 1, col = "grey80")
   if (curve) graphics::lines(x$roc$fpr, x$roc$tpr, col = "#2c5f8a", lwd = 2)
   else {

@@ -49,7 +49,8 @@ as_dag <- function(x, nodes = NULL, arg = "dag") {
   dag <- as_adjacency(x, nodes, arg)
   cycle <- find_cycle(dag != 0)
   if (length(cycle)) {
-    abort_input(sprintf("`%s` must have no cycle.", arg), x = paste0("There is one: ", paste(rownames(dag)[cycle], collapse = " -> "), "."))
+    abort_input(sprintf("`%s` must have no cycle.", arg),
+                x = paste0("There is one: ", paste(rownames(dag)[cycle], collapse = " -> "), "."))
   }
   dag
 }
@@ -60,11 +61,13 @@ as_adjacency <- function(x, nodes, arg) {
   else if (inherits(x, "graphNEL")) x <- methods::as(x, "matrix")
   else if (inherits(x, "bn")) x <- bnlearn_adjacency(x)
   if (!is.matrix(x) || !(is.numeric(x) || is.logical(x)) || nrow(x) != ncol(x) || anyNA(x)) {
-    abort_input(sprintf("`%s` must be a network: a square matrix [from, to], or a network object.", arg), x = paste0("It is ", describe(x), "."))
+    abort_input(sprintf("`%s` must be a network: a square matrix [from, to], or a network object.", arg),
+                x = paste0("It is ", describe(x), "."))
   }
   names <- rownames(x) %||% colnames(x) %||% nodes %||% paste0("V", seq_len(nrow(x)))
   if (length(names) != nrow(x) || (!is.null(nodes) && !setequal(names, nodes))) {
-    abort_input(sprintf("The nodes of `%s` must be the columns of the data.", arg), x = paste0("They are ", label_some(names), "."))
+    abort_input(sprintf("The nodes of `%s` must be the columns of the data.", arg),
+                x = paste0("They are ", label_some(names), "."))
   }
   dimnames(x) <- list(from = names, to = names)
   if (!is.null(nodes)) x <- x[nodes, nodes, drop = FALSE]

@@ -10,13 +10,13 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
   if (inherits(data, c("Matrix", "DelayedArray"))) data <- as.matrix(data)
   if (is.matrix(data)) data <- as.data.frame(data, stringsAsFactors = FALSE)
   if (!is.data.frame(data)) {
-    abort_input("`data` must be a data frame, matrix or SummarizedExperiment with one node a column (there: a row).", x = paste0("It is ", describe(data), "."))
+    abort_input("`data` must be a data frame, matrix or SummarizedExperiment with one node a column (there: a row).",
+                x = paste0("It is ", describe(data), "."))
   }
   names <- names(data)
   if (!ncol(data) || anyDuplicated(names) || anyNA(names) || !all(nzchar(names))) {
     abort_input("`data` must have at least one column, and its columns names of their own.",
-                x = sprintf("It has %d columns%s.", ncol(data),
-                            if (anyDuplicated(names)) paste(", some called", label_some(unique(names[duplicated(names)]))) else ""))
+                x = sprintf("It has %d columns%s.", ncol(data), if (anyDuplicated(names)) ", some of the same name" else ""))
   }
   if (ncol(data) > 4096L) {
     abort_input("`data` must have at most 4096 columns.", x = sprintf("It has %d.", ncol(data)),
@@ -157,13 +157,17 @@ bn_scatter <- function(input) {
 
 check_ess <- function(ess) {
   ess <- check_number(ess, "ess", min = 0)
-  if (ess <= 0 || !is.finite(ess)) abort_input("`ess` must be a positive number.", x = paste0("It is ", describe(ess), "."))
+  if (ess <= 0 || !is.finite(ess)) {
+    abort_input("`ess` must be a positive number.", x = paste0("It is ", describe(ess), "."))
+  }
   ess
 }
 
 check_gamma <- function(gamma) {
   gamma <- check_number(gamma, "gamma", min = 0)
-  if (gamma <= 0 || !is.finite(gamma)) abort_input("`gamma` must be a positive number.", x = paste0("It is ", describe(gamma), "."))
+  if (gamma <= 0 || !is.finite(gamma)) {
+    abort_input("`gamma` must be a positive number.", x = paste0("It is ", describe(gamma), "."))
+  }
   gamma
 }
 

@@ -49,7 +49,8 @@ check_exact_memory <- function(p, posterior) {
   if (p > most || (free >= 0 && need > free)) {
     weft_abort("memory", sprintf("The exact answer needs about %s of memory for %d nodes, %s are free.", bytes_text(need),
                                  as.integer(p), if (free < 0) "unknown amounts" else bytes_text(free)),
-               x = if (p > most) sprintf("At most %d nodes are taken%s.", most, if (posterior == "none") "" else sprintf(" for `posterior = \"%s\"`", posterior)),
+               x = if (p > most) sprintf("At most %d nodes are taken%s.", most,
+                                         if (posterior == "none") "" else sprintf(" for `posterior = \"%s\"`", posterior)),
                i = if (posterior == "none") "Use `bn_learn()`, or fewer nodes." else "Use `bn_learn(target = \"sum\")`, or fewer nodes.")
   }
 }
@@ -59,7 +60,8 @@ check_exact_memory <- function(p, posterior) {
 print.weft_bn_exact <- function(x, ...) {
   cat(sprintf("Best Bayesian network of %d nodes, proven: %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type, x$score))
   if (!is.null(x$edges)) {
-    cat(sprintf("Exact edge posteriors, uniform prior over %ss; %d of at least 0.5\n", if (x$posterior == "dag") "graph" else "order",
+    cat(sprintf("Exact edge posteriors, uniform prior over %ss; %d of at least 0.5\n",
+                if (x$posterior == "dag") "graph" else "order",
                 sum(x$edges >= 0.5)))
   }
   cat(run_line(x), "\n", sep = "")

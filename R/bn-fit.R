@@ -90,8 +90,8 @@ bn_sample <- function(fit, n, do = NULL, seed = NULL) {
       else draw_levels(node, codes, draws("uniform", n, key = key, stream = i))
   }
   if (fit$gaussian) return(as.data.frame(codes))
-  as.data.frame(lapply(stats::setNames(nm = names), function(name) factor(fit$labels[[name]][codes[, name] + 1], fit$labels[[name]])),
-                optional = TRUE)
+  as_factor <- function(name) factor(fit$labels[[name]][codes[, name] + 1], fit$labels[[name]])
+  as.data.frame(lapply(stats::setNames(nm = names), as_factor), optional = TRUE)
 }
 
 set_value <- function(fit, name, value) {
@@ -127,7 +127,9 @@ fit_columns <- function(fit, data, needed, arg) {
   if (is.matrix(data)) data <- as.data.frame(data, stringsAsFactors = FALSE)
   if (!is.data.frame(data)) abort_input(sprintf("`%s` must be a data frame.", arg), x = paste0("It is ", describe(data), "."))
   lacking <- setdiff(needed, names(data))
-  if (length(lacking)) abort_input(sprintf("`%s` must have a column for every node.", arg), x = paste0("It lacks ", label_some(lacking), "."))
+  if (length(lacking)) {
+    abort_input(sprintf("`%s` must have a column for every node.", arg), x = paste0("It lacks ", label_some(lacking), "."))
+  }
   shared <- intersect(names(fit$nodes), names(data))
   columns <- lapply(shared, function(name) {
     values <- if (fit$gaussian) as.double(data[[name]]) else match(as.character(data[[name]]), fit$labels[[name]]) - 1
@@ -141,7 +143,9 @@ fit_columns <- function(fit, data, needed, arg) {
 }
 
 check_fit <- function(fit) {
-  if (!inherits(fit, "weft_bn_fit")) abort_input("`fit` must be what `bn_fit()` returned.", x = paste0("It is ", describe(fit), "."))
+  if (!inherits(fit, "weft_bn_fit")) {
+    abort_input("`fit` must be what `bn_fit()` returned.", x = paste0("It is ", describe(fit), "."))
+  }
   fit
 }
 
@@ -228,7 +232,8 @@ cut_table <- function(table, known) {
   names <- names(dimnames(table))
   index <- lapply(names, function(name) if (name %in% names(known)) known[[name]] + 1 else TRUE)
   kept <- !names %in% names(known)
-  array(do.call(`[`, c(list(table), index, drop = FALSE)), dim(table)[kept] %or% 1L, dimnames = if (any(kept)) dimnames(table)[kept])
+  array(do.call(`[`, c(list(table), index, drop = FALSE)), dim(table)[kept] %or% 1L,
+        dimnames = if (any(kept)) dimnames(table)[kept])
 }
 
 `%or%` <- function(a, b) if (length(a)) a else b

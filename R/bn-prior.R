@@ -30,9 +30,10 @@
 bn_prior <- function(nodes, required = NULL, forbidden = NULL, tiers = NULL, known = NULL, known_probability = 0.75,
                      R = NULL, hard = TRUE, prior_scale = c("log10", "logit")) {
   hard <- check_flag(hard, "hard")
-  nodes <- if (is.data.frame(nodes)) names(nodes)
-           else if (is.numeric(nodes) && length(nodes) == 1L) paste0("V", seq_len(check_number(nodes, "nodes", min = 1, whole = TRUE)))
-           else nodes
+  if (is.data.frame(nodes)) nodes <- names(nodes)
+  if (is.numeric(nodes) && length(nodes) == 1L) {
+    nodes <- paste0("V", seq_len(check_number(nodes, "nodes", min = 1, max = 4096, whole = TRUE)))
+  }
   if (!is.character(nodes) || !length(nodes) || anyNA(nodes) || anyDuplicated(nodes)) {
     abort_input("`nodes` must be different names, a data frame or a number.", x = paste0("It is ", describe(nodes), "."))
   }
@@ -78,7 +79,8 @@ finish_prior <- function(R, hard, prior_scale) {
   forbidden <- hard & R == 0 & off
   cycle <- find_cycle(t(required))
   if (length(cycle)) {
-    abort_input("Required edges must not form a cycle.", x = paste0("There is one: ", paste(nodes[cycle], collapse = " -> "), "."))
+    abort_input("Required edges must not form a cycle.",
+                x = paste0("There is one: ", paste(nodes[cycle], collapse = " -> "), "."))
   }
   nats <- if (is.function(prior_scale)) prior_scale(R) else
     switch(check_choice(prior_scale, c("log10", "logit"), "prior_scale"),
@@ -119,21 +121,24 @@ edge_list <- function(x, nodes, arg) {
   unknown <- setdiff(x, nodes)
   if (length(unknown)) abort_input(sprintf("`%s` must name nodes.", arg), x = paste0("There is no ", label_some(unknown), "."))
   if (any(x[, 1L] == x[, 2L])) {
-    abort_input(sprintf("`%s` must not have edges from a node to itself.", arg), x = paste0("Node ", label_some(x[x[, 1L] == x[, 2L], 1L]), "."))
+    abort_input(sprintf("`%s` must not have edges from a node to itself.", arg),
+                x = paste0("Node ", label_some(x[x[, 1L] == x[, 2L], 1L]), "."))
   }
   if (!is.null(value) && (anyNA(value) || any(value < 0 | value > 1))) {
-    abort_input(sprintf("The numbers of `%s` must be from 0 to 1.", arg), x = sprintf("They are from %g to %g.", min(value), max(value)))
+    abort_input(sprintf("The numbers of `%s` must be from 0 to 1.", arg),
+                x = sprintf("They are from %g to %g.", min(value), max(value)))
   }
   list(from = match(x[, 1L], nodes), to = match(x[, 2L], nodes), value = value)
 }
 
 tier_of <- function(tiers, nodes) {
   if (is.list(tiers)) tiers <- stats::setNames(rep(seq_along(tiers), lengths(tiers)), unlist(tiers))
-  if (!is.numeric(tiers) || is.null(names(tiers)) || anyDuplicated(names(tiers)) || !setequal(names(tiers), nodes)) {
+  named <- names(tiers)
+  if (!is.numeric(tiers) || is.null(named) || anyDuplicated(named) || !setequal(named, nodes)) {
+    wrong <- unique(c(setdiff(nodes, named), setdiff(named, nodes), named[duplicated(named)]))
     abort_input("`tiers` must place every node in one tier.",
-                x = if (is.null(names(tiers))) paste0("It is ", describe(tiers), ".")
-                    else paste0("Missing, unknown or named twice: ",
-                                label_some(unique(c(setdiff(nodes, names(tiers)), setdiff(names(tiers), nodes), names(tiers)[duplicated(names(tiers))]))), "."))
+                x = if (is.null(named)) paste0("It is ", describe(tiers), ".")
+                    else paste0("Missing, unknown or named twice: ", label_some(wrong), "."))
   }
   tiers[nodes]
 }

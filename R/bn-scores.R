@@ -77,7 +77,8 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   predicted <- bn_predict(problem, keep, threads)
   if (check_flag(dry_run, "dry_run")) return(predicted)
   bn_check_memory(predicted, problem)
-  if (verbose) message(sprintf("%s parent sets, about %s, %s", format(predicted$sets, big.mark = ","), bytes_text(predicted$bytes),
+  if (verbose) message(sprintf("%s parent sets, about %s, %s", format(predicted$sets, big.mark = ","),
+                               bytes_text(predicted$bytes),
                                seconds_text(predicted$seconds)))
   control <- run_control("cpu", threads, progress, input$names, "Scoring parent sets")
   table <- .Call(C_weft_bn_scores, problem, control)
@@ -168,15 +169,18 @@ bn_predict <- function(problem, keep, threads) {
 bn_check_memory <- function(predicted, problem) {
   free <- .Call(C_weft_host_available)
   if (free >= 0 && predicted$bytes > free) {
-    weft_abort("memory", sprintf("The score table needs about %s of memory, %s are free.", bytes_text(predicted$bytes), bytes_text(free)),
-               x = sprintf("%s parent sets of %d nodes with at most %d parents.", format(predicted$sets, big.mark = ",", digits = 4),
+    weft_abort("memory", sprintf("The score table needs about %s of memory, %s are free.",
+                                 bytes_text(predicted$bytes), bytes_text(free)),
+               x = sprintf("%s parent sets of %d nodes with at most %d parents.",
+                           format(predicted$sets, big.mark = ",", digits = 4),
                            as.integer(problem$p), max(problem$max_parents)),
                i = "Lower `max_parents`, for some nodes or all, or give `candidates` (for example 20).")
   }
 }
 
 bytes_text <- function(bytes) {
-  if (bytes < 1e6) sprintf("%.0f kB", bytes / 1e3) else if (bytes < 1e9) sprintf("%.0f MB", bytes / 1e6) else sprintf("%.1f GB", bytes / 1e9)
+  if (bytes < 1e6) return(sprintf("%.0f kB", bytes / 1e3))
+  if (bytes < 1e9) sprintf("%.0f MB", bytes / 1e6) else sprintf("%.1f GB", bytes / 1e9)
 }
 
 # `data` may be a table already: then nothing that shapes a table may be given besides.
@@ -188,7 +192,8 @@ bn_table <- function(data, given, ..., keep) {
   }
   enough <- switch(keep, max = TRUE, sum = data$keep != "max", all = data$keep == "all")
   if (!enough) {
-    abort_input(sprintf("This needs a table made with `keep = \"%s\"`.", keep), x = sprintf("It was made with `keep = \"%s\"`.", data$keep),
+    abort_input(sprintf("This needs a table made with `keep = \"%s\"`.", keep),
+                x = sprintf("It was made with `keep = \"%s\"`.", data$keep),
                 i = if (keep == "sum") "`keep = \"all\"` does as well.")
   }
   data
@@ -251,7 +256,8 @@ bn_local_score <- function(data, node, parents = character(), score = c("bdeu", 
   parents <- check_nodes(parents, input$names, "parents")
   if (length(node) != 1L) abort_input("`node` must be one name.", x = paste0("It is ", describe(node), "."))
   if (node %in% parents || anyDuplicated(parents)) {
-    abort_input("`parents` must be different nodes other than `node`.", x = paste0("They are ", label_some(input$names[parents]), "."))
+    abort_input("`parents` must be different nodes other than `node`.",
+                x = paste0("They are ", label_some(input$names[parents]), "."))
   }
   local_score(input, node, parents, score, check_ess(ess), check_gamma(gamma), bn_use_prior(prior, input$names))
 }

@@ -72,7 +72,8 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
 
 # Arguments of a call that shape a score table.
 bn_given <- function(call) {
-  intersect(names(call), c("max_parents", "score", "ess", "gamma", "prior", "candidates", "plus_one", "interventions", "na", "slack"))
+  intersect(names(call), c("max_parents", "score", "ess", "gamma", "prior", "candidates", "plus_one",
+                           "interventions", "na", "slack"))
 }
 
 chain_settings <- function(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed) {
@@ -80,7 +81,8 @@ chain_settings <- function(iterations, chains, temperatures, swap_every, thin, b
   temperatures <- temperatures %||% (if (target == "max") c(1, 2, 4, 8) else c(1, 1.5, 2.5, 4))
   if (!is.numeric(temperatures) || !length(temperatures) || length(temperatures) > 1000L || anyNA(temperatures) ||
         temperatures[1L] != 1 || any(diff(temperatures) < 0) || any(!is.finite(temperatures))) {
-    abort_input("`temperatures` must be finite numbers that start with 1 and do not fall.", x = paste0("They are ", describe(temperatures), "."))
+    abort_input("`temperatures` must be finite numbers that start with 1 and do not fall.",
+                x = paste0("They are ", describe(temperatures), "."))
   }
   thin <- check_number(thin %||% max(1, iterations %/% 1000), "thin", min = 1, max = iterations, whole = TRUE)
   burn_in <- check_number(burn_in %||% (iterations %/% 4), "burn_in", min = 0, max = iterations - 1, whole = TRUE)
@@ -123,7 +125,8 @@ chain_result <- function(table, run, out) {
   colnames(out$trace) <- paste0("chain", seq_len(run$ladders))
   list(
     dag = dags[[1L]]$dag, score = dags[[1L]]$score, dags = dags, edges = NULL, trace = out$trace, table = table, run = run,
-    order = out$order, counts = list(accepted = out$accepted, swapped = out$swapped), best_sets = out$best_sets[, seq_len(found), drop = FALSE],
+    order = out$order, counts = out[c("accepted", "swapped")],
+    best_sets = out$best_sets[, seq_len(found), drop = FALSE],
     sampled = if (run$sum) array(out$sampled, c(p, nrow(out$sample_score), run$ladders)), sample_score = out$sample_score,
     iterations = run$iterations, target = if (run$sum) "sum" else "max"
   )
@@ -304,7 +307,8 @@ print.weft_bn <- function(x, ...) {
               format(d$r_hat, digits = 3), format(d$ess, digits = 3)))
   cat(if (is.null(x$edges)) "No edge posteriors: target \"max\" is a search; `target = \"sum\"` estimates them\n"
       else sprintf("Edge posteriors from %d drawn graphs%s; %d of at least 0.5\n", length(x$sample_score),
-                   if (x$correct_bias) sprintf(", corrected to a uniform prior over graphs (worth %.0f)", d$effective_weights) else "",
+                   if (x$correct_bias) sprintf(", corrected to a uniform prior over graphs (worth %.0f)",
+                                               d$effective_weights) else "",
                    sum(x$edges >= 0.5)))
   cat(run_line(x), "\n", sep = "")
   invisible(x)

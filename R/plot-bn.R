@@ -38,9 +38,11 @@ with_wide_axis <- function(draw) {
   draw
 }
 
+chain_colours <- function(x) grDevices::hcl.colors(max(ncol(x$trace), 3L), "Dark 3")
+
 plot_traces <- function(x) {
   at <- seq_len(nrow(x$trace)) * x$run$thin
-  graphics::matplot(at, x$trace, type = "l", lty = 1, col = grDevices::hcl.colors(max(ncol(x$trace), 3L), "Dark 3"), xlab = "iteration", ylab = "", las = 1,
+  graphics::matplot(at, x$trace, type = "l", lty = 1, col = chain_colours(x), xlab = "iteration", ylab = "", las = 1,
                     main = sprintf("%d chains, R-hat %s", ncol(x$trace), format(x$diagnostics$r_hat, digits = 3)))
   graphics::title(ylab = if (x$target == "max") "score of the order's best graph" else "score of the order", line = 4.8)
 }
@@ -48,8 +50,8 @@ plot_traces <- function(x) {
 plot_scores <- function(x) {
   at <- seq_len(nrow(x$trace)) * x$run$thin
   best <- apply(x$trace, 2L, cummax)
-  graphics::matplot(at, best, type = "s", lty = 1, col = grDevices::hcl.colors(max(ncol(best), 3L), "Dark 3"), xlab = "iteration", ylab = "",
-                    las = 1, main = "Score against iteration")
+  graphics::matplot(at, best, type = "s", lty = 1, col = chain_colours(x), xlab = "iteration", ylab = "", las = 1,
+                    main = "Score against iteration")
   graphics::title(ylab = "best score so far", line = 4.8)
   if (x$target == "max") graphics::abline(h = x$score, lty = 3)
 }

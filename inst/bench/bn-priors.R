@@ -101,6 +101,7 @@ for (iterations in c(10000, 1000)) {
   }
   graphics::legend("right", sprintf("source right %.0f%%", 100 * reliabilities), pch = 19, col = shades, bty = "n", cex = 0.8)
 }
-graphics::plot(noise_points$fpr, noise_points$tpr, type = "b", pch = 19, col = shades[2], xlab = "false positive rate", ylab = "true positive rate", main = "Flipped values")
+graphics::plot(noise_points$fpr, noise_points$tpr, type = "b", pch = 19, col = shades[2],
+               xlab = "false positive rate", ylab = "true positive rate", main = "Flipped values")
 graphics::text(noise_points$fpr, noise_points$tpr, noise_points$noise, pos = 4, cex = 0.7)
 grDevices::dev.off()

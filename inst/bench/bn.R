@@ -8,7 +8,8 @@ library(weft)
 
 out <- Sys.getenv("WEFT_BENCH_OUT", "demo-output")
 dir.create(out, showWarnings = FALSE, recursive = TRUE)
-cpu <- if (file.exists("/proc/cpuinfo")) sub(".*: ", "", grep("model name", readLines("/proc/cpuinfo"), value = TRUE)[1]) else "unknown CPU"
+cpu <- if (file.exists("/proc/cpuinfo")) sub(".*: ", "", grep("model name", readLines("/proc/cpuinfo"),
+                                                              value = TRUE)[1]) else "unknown CPU"
 cat(sprintf("%s, %d threads, %s, weft %s\n", cpu, weft_threads(), format(Sys.Date()), utils::packageVersion("weft")))
 
 seconds <- function(f, times = 5) stats::median(replicate(times, system.time(f())[["elapsed"]]))
@@ -44,19 +45,21 @@ simulate <- function(p, n = 1000, seed = 1) {
 alarm <- read_case("WEFT_BN_ALARM")
 sachs <- read_case("WEFT_BN_SACHS")
 if (!is.null(alarm)) {
-  whole <- function() bn_learn(alarm, 4, iterations = 10000)
+  whole <- function(...) bn_learn(alarm, 4, iterations = 10000, ...)
+  single <- function() whole(chains = 1, temperatures = 1)
   row("ALARM, s = 4, 10,000 steps, whole call", sprintf("%.3f s", seconds(whole)), "paper: 795 s (GPU), 2,248 s (CPU)")
-  row("  the same, one ladder without heated copies", sprintf("%.3f s", seconds(function() bn_learn(alarm, 4, iterations = 10000, chains = 1, temperatures = 1))))
+  row("  the same, one ladder without heated copies", sprintf("%.3f s", seconds(single)))
   row("  of it the score table", sprintf("%.3f s", seconds(function() bn_scores(alarm, 4))), "paper: 634 s")
-  row("  processor time on one thread: whole call, table", sprintf("%.3f, %.3f s", cpu_seconds(function() bn_learn(alarm, 4, iterations = 10000, threads = 1)),
-                                                                   cpu_seconds(function() bn_scores(alarm, 4, threads = 1))))
-  search <- function(seed) bn_learn(alarm, 4, iterations = 2e5, chains = 8, temperatures = c(1, 4), seed = seed)
+  row("  processor time on one thread: whole call, table",
+      sprintf("%.3f, %.3f s", cpu_seconds(function() whole(threads = 1)), cpu_seconds(function() bn_scores(alarm, 4, threads = 1))))
+  search <- function(seed) bn_learn(alarm, 4, iterations = 1.5e5, chains = 8, temperatures = c(1, 2), seed = seed)
   took <- numeric()
   found <- vapply(1:20, function(seed) {
     took[seed] <<- system.time(fit <- search(seed))[["elapsed"]]
     fit$score
   }, 0)
-  row("ALARM, 20 seeds: how many reach -11346.1695", sum(abs(found + 11346.1695) < 1e-3), sprintf("median %.2f s, longest %.2f s", stats::median(took), max(took)))
+  row("ALARM, 20 seeds: how many reach -11346.1695", sum(abs(found + 11346.1695) < 1e-3),
+      sprintf("median %.2f s, longest %.2f s", stats::median(took), max(took)))
   if (requireNamespace("bnlearn", quietly = TRUE)) {
     for (method in c("hc", "tabu")) {
       t <- system.time(net <- getExportedValue("bnlearn", method)(alarm, score = "bde", iss = 1, maxp = 4))[["elapsed"]]
@@ -64,16 +67,20 @@ if (!is.null(alarm)) {
     }
   }
   table <- bn_scores(alarm, 4, keep = "sum", slack = 20)
-  t <- system.time(bn_learn(table, iterations = 20000, target = "sum", chains = 2, temperatures = 1, thin = 20000, burn_in = 0))[["elapsed"]]
-  row(sprintf("sum target, ALARM, %s sets: steps a second", format(length(table$score), big.mark = ",")), sprintf("%.0f", 40000 / t))
-  one <- cpu_seconds(function() bn_learn(table, iterations = 1e5, target = "sum", chains = 1, temperatures = 1, thin = 1e5, burn_in = 0, threads = 1), 3)
+  t <- system.time(bn_learn(table, iterations = 20000, target = "sum", chains = 2, temperatures = 1,
+                            thin = 20000, burn_in = 0))[["elapsed"]]
+  row(sprintf("sum target, ALARM, %s sets: steps a second", format(length(table$score), big.mark = ",")),
+      sprintf("%.0f", 40000 / t))
+  one <- cpu_seconds(function() bn_learn(table, iterations = 1e5, target = "sum", chains = 1,
+                                         temperatures = 1, thin = 1e5, burn_in = 0, threads = 1), 3)
   row("  of processor time", sprintf("%.0f", 1e5 / one))
   for (k in c(20, 24, 27)) {
     used <- system.time(exact <- bn_exact(alarm[seq_len(k)]))
     t <- used[["elapsed"]]
     best <- max(vapply(1:10, function(seed) bn_learn(alarm[seq_len(k)], iterations = 5000, chains = 1, seed = seed)$score, 0))
     row(sprintf("exact optimum of %d ALARM variables", k), sprintf("%.2f s", t),
-        sprintf("processor time %.2f s; %.4f; best of ten searches %.4f; scored anew %.4f", sum(used[1:2]), exact$score, best, bn_score(alarm[seq_len(k)], exact)))
+        sprintf("processor time %.2f s; %.4f; best of ten searches %.4f; scored anew %.4f", sum(used[1:2]),
+                exact$score, best, bn_score(alarm[seq_len(k)], exact)))
   }
 }
 if (!is.null(sachs)) {
@@ -85,29 +92,36 @@ if (!is.null(sachs)) {
 
 nodes <- c(13, 15, 17, 20, 25, 30, 35, 40, 45, 50, 55, 60)
 paper <- c(0.00024, 0.000574, 0.001223, 0.003384, 0.013076, 0.045229, 0.132726, 0.294657, 0.600787, 1.074849, 1.7365, 3.267)
-paper_gpu <- c(0.000461, 0.000511, 0.000645, 0.001053, 0.002059, 0.005027, 0.012319, 0.027673, 0.056061, 0.102469, 0.177313, 0.3427)
+paper_gpu <- c(0.000461, 0.000511, 0.000645, 0.001053, 0.002059, 0.005027, 0.012319, 0.027673, 0.056061,
+               0.102469, 0.177313, 0.3427)
 sizes <- do.call(rbind, lapply(nodes, function(p) {
   data <- simulate(p)
   prepare <- system.time(table <- bn_scores(data, 4))[["elapsed"]]
   steps <- 5e5
-  one <- seconds(function() bn_learn(table, iterations = steps, chains = weft_threads(), temperatures = 1), 3) / (steps * weft_threads())
+  one <- seconds(function() bn_learn(table, iterations = steps, chains = weft_threads(), temperatures = 1),
+                 3) / (steps * weft_threads())
   data.frame(nodes = p, table_seconds = prepare, kept = length(table$score), step_seconds = one)
 }))
 sizes$paper_cpu <- paper
 sizes$paper_gpu <- paper_gpu
 print(format(sizes, digits = 3), row.names = FALSE)
 sixty <- simulate(60)
-row("n = 60: processor time of the table on one thread", sprintf("%.2f s", cpu_seconds(function() bn_scores(sixty, 4, threads = 1), 3)))
+used <- cpu_seconds(function() bn_scores(sixty, 4, threads = 1), 3)
+row("n = 60: processor time of the table on one thread", sprintf("%.2f s", used))
 table <- bn_scores(sixty, 4)
-row("n = 60: steps a second of processor time", sprintf("%.1f M", 2 / cpu_seconds(function() bn_learn(table, iterations = 2e6, chains = 1, temperatures = 1, threads = 1), 3)))
+used <- cpu_seconds(function() bn_learn(table, iterations = 2e6, chains = 1, temperatures = 1, threads = 1), 3)
+row("n = 60: steps a second of processor time", sprintf("%.1f M", 2 / used))
 row("n = 60: steps a second", format(round(1 / sizes$step_seconds[12]), big.mark = ","), "paper: 3 (GPU)")
 
 grDevices::png(file.path(out, "bn-sizes.png"), 1100, 480, res = 110)
 graphics::par(mfrow = c(1, 2), mar = c(4.2, 4.6, 2.4, 0.8))
-graphics::matplot(nodes, cbind(paper, paper_gpu, sizes$step_seconds), log = "y", type = "b", pch = c(1, 2, 19), lty = 1, col = c("grey50", "grey25", "#2c5f8a"),
+graphics::matplot(nodes, cbind(paper, paper_gpu, sizes$step_seconds), log = "y", type = "b",
+                  pch = c(1, 2, 19), lty = 1, col = c("grey50", "grey25", "#2c5f8a"),
                   xlab = "nodes", ylab = "seconds a step", main = "One step, at most 4 parents")
-graphics::legend("right", c("paper, CPU", "paper, GPU", sprintf("weft, %d threads", weft_threads())), pch = c(1, 2, 19), col = c("grey50", "grey25", "#2c5f8a"), bty = "n")
-graphics::plot(nodes, sizes$table_seconds, log = "y", type = "b", pch = 19, col = "#2c5f8a", xlab = "nodes", ylab = "seconds", main = "Score table and pruning")
+graphics::legend("right", c("paper, CPU", "paper, GPU", sprintf("weft, %d threads", weft_threads())),
+                 pch = c(1, 2, 19), col = c("grey50", "grey25", "#2c5f8a"), bty = "n")
+graphics::plot(nodes, sizes$table_seconds, log = "y", type = "b", pch = 19, col = "#2c5f8a", xlab = "nodes",
+               ylab = "seconds", main = "Score table and pruning")
 grDevices::dev.off()
 
 # ---- limited against all parent sets (table V) ----
@@ -118,7 +132,8 @@ limits <- do.call(rbind, lapply(c(11, 17, 20), function(p) {
     prepare <- seconds(function() bn_scores(data, s), 1)
     table <- bn_scores(data, s)
     run <- seconds(function() bn_learn(table, iterations = 10000, chains = 1, temperatures = 1), 3)
-    data.frame(nodes = p, parents = if (s == 4) "at most 4" else "all", table_seconds = prepare, steps_seconds = run, score = bn_learn(table, iterations = 5000, seed = 1)$score)
+    data.frame(nodes = p, parents = if (s == 4) "at most 4" else "all", table_seconds = prepare,
+               steps_seconds = run, score = bn_learn(table, iterations = 5000, seed = 1)$score)
   }))
 }))
 print(format(limits, digits = 3), row.names = FALSE)
@@ -134,6 +149,8 @@ grDevices::dev.off()
 
 wide <- simulate(1000, 500)
 used <- system.time(table <- bn_scores(wide, 4, candidates = 30, plus_one = FALSE))
-row("n = 1,000, 30 candidates each, s = 4: table", sprintf("%.1f s", used[["elapsed"]]), sprintf("processor time %.1f s, %s sets scored, %s kept", sum(used[1:2]), format(table$predicted$sets, big.mark = ","), format(length(table$score), big.mark = ",")))
+count <- function(x) format(x, big.mark = ",")
+row("n = 1,000, 30 candidates each, s = 4: table", sprintf("%.1f s", used[["elapsed"]]),
+    sprintf("processor time %.1f s, %s sets scored, %s kept", sum(used[1:2]), count(table$predicted$sets), count(length(table$score))))
 t <- system.time(fit <- bn_learn(table, iterations = 1e5, chains = 2))[["elapsed"]]
 row("  search over it, 100,000 steps, 2 ladders", sprintf("%.1f s", t), sprintf("%d edges", sum(fit$dag)))

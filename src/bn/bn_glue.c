@@ -166,7 +166,8 @@ done:
 /* run: ladders, iterations, thin, burn_in, swap_every, best, first, key (two halves), beta, sum, order (p × replicas). */
 SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
 {
-  const char *fields[] = { "order", "trace", "accepted", "swapped", "sampled", "sample_score", "best_sets", "best_score", "" };
+  const char *fields[] = { "order", "trace", "accepted", "swapped", "sampled", "sample_score",
+                          "best_sets", "best_score", "" };
   SEXP beta = weft_glue_element(run, "beta");
   const double *key = REAL(weft_glue_element(run, "key"));
   chain_job job = { .view = view_of(table) };
@@ -279,7 +280,8 @@ done:
 /* parents: an integer matrix as in a table, a column a node, p columns a graph. */
 SEXP C_weft_bn_orders(SEXP parents, SEXP p, SEXP limit, SEXP control)
 {
-  orders_job job = { INTEGER(parents), (size_t) Rf_nrows(parents), (size_t) Rf_asInteger(p), 0, (size_t) Rf_asReal(limit), NULL };
+  orders_job job = { INTEGER(parents), (size_t) Rf_nrows(parents), (size_t) Rf_asInteger(p), 0,
+                    (size_t) Rf_asReal(limit), NULL };
   job.m = (size_t) Rf_ncols(parents) / job.p;
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.m));
   job.out = REAL(out);

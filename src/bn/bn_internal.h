@@ -50,6 +50,15 @@ weft_status weft_bn_bench_make(weft_arena *mem, const weft_bn_ready *ready, weft
 void weft_bn_extend(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size_t i, const size_t *parents, size_t m,
                     const size_t *more, size_t count, int64_t *out);
 
+/* What a set adds to its raw score, its penalty in units; NEVER when a required parent is missing. */
+double weft_bn_penalty(const weft_bn_problem *problem, size_t i);
+size_t weft_bn_required(const weft_bn_problem *problem, size_t i);
+int64_t weft_bn_set_share(const weft_bn_ready *ready, size_t i, const size_t *parents, size_t m, size_t required,
+                          double penalty);
+int64_t weft_bn_slack(const weft_bn_ready *ready);
+/* Progress goes from `from` to 1. */
+weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double from);
+
 /* ln p of Gaussian data given the determinants: constant[m] + coefficient * ln|R_SS|. */
 static inline double weft_bn_gauss_coefficient(const weft_bn_ready *ready, size_t group, size_t m)
 {

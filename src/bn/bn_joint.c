@@ -93,7 +93,12 @@ typedef struct joint_job {
   int64_t *joint;
 } joint_job;
 
-typedef struct joint_walk { joint_job *job; weft_bn_counter *counter; weft_bn_cells *cells; size_t chosen[WEFT_BN_MOST_PARENTS + 1]; } joint_walk;
+typedef struct joint_walk {
+  joint_job *job;
+  weft_bn_counter *counter;
+  weft_bn_cells *cells;
+  size_t chosen[WEFT_BN_MOST_PARENTS + 2]; /* descending */
+} joint_walk;
 
 /* The parameter of f for the cells of a set: the share of a cell in the equivalent sample size, or none. */
 static double joint_parameter(const weft_bn_problem *problem, double q)
@@ -198,7 +203,8 @@ weft_status weft_bn_joint(weft_ctx *ctx, weft_bn_ready *ready, int64_t *joint, c
     goto done;
   }
   WEFT_TAKE(job.cells, &mem, threads * (job.size + 1));
-  for (size_t k = 0; k < threads * (job.size + 1); k++) WEFT_TRY(weft_bn_cells_make(&mem, &ready->columns, &job.cells[k]));
+  for (size_t k = 0; k < threads * (job.size + 1); k++)
+    WEFT_TRY(weft_bn_cells_make(&mem, &ready->columns, &job.cells[k]));
   for (size_t t = 0; t < threads; t++) weft_bn_root(&ready->columns, NULL, &job.cells[t * (job.size + 1)]);
   joint[0] = weft_bn_value(&ready->counters[0], &job.cells[0], joint_parameter(problem, 1));
   WEFT_TRY(weft_bn_run_tasks(ctx, threads, p + (job.size > 2 ? p * (p - 1) / 2 : 0), joint_task, &job, 0, 0.7));
@@ -254,7 +260,8 @@ static int64_t family_value(weft_bn_ready *ready, weft_bn_counter *counter, weft
 {
   const weft_bn_cells *parents = &bench->parents[m];
   double a, b;
-  family_parameters(ready->problem, parents->q, (double) parents->cells + parents->ones, ready->columns.levels[i], &a, &b);
+  family_parameters(ready->problem, parents->q, (double) parents->cells + parents->ones,
+                    ready->columns.levels[i], &a, &b);
   return weft_bn_value(counter, &bench->family[m], b) - weft_bn_value(counter, parents, a);
 }
 

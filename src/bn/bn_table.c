@@ -1,5 +1,5 @@
-/* The table of local scores: raw scores of all sets of a node's candidates, penalties and priors, pruning, the sets with
- * one outsider, and the sorted result.
+/* The table of local scores: raw scores of all sets of a node's candidates, penalties and priors, pruning, and the sorted
+ * result.
  *
  * Raw scores come from joint values when all nodes may be parents of all (one count serves every child of a set), and
  * child by child otherwise. Nodes go through in batches that bound the memory of the raw scores. */
@@ -149,7 +149,7 @@ static void fill_from_joint(const weft_bn_ready *ready, weft_bn_node *node, cons
 
 /* ---- penalties, priors, required parents ---- */
 
-static double penalty_of(const weft_bn_problem *problem, size_t i)
+double weft_bn_penalty(const weft_bn_problem *problem, size_t i)
 {
   double rows = (double) problem->n;
   if (problem->score == WEFT_BN_AIC) return problem->levels[i] - 1;
@@ -172,7 +172,7 @@ static int is_required(const weft_bn_problem *problem, size_t i, size_t v)
 
 /* The whole share of one set: -penalty × parent configurations + edges; NEVER when a required parent is missing.
  * `penalty` is in units. */
-static int64_t set_share(const weft_bn_ready *ready, size_t i, const size_t *parents, size_t m, size_t required,
+int64_t weft_bn_set_share(const weft_bn_ready *ready, size_t i, const size_t *parents, size_t m, size_t required,
                          double penalty)
 {
   int64_t edges = 0;
@@ -196,7 +196,7 @@ typedef struct table_job {
   weft_scored **list;         /* a node: what is kept */
 } table_job;
 
-static size_t required_of(const weft_bn_problem *problem, size_t i)
+size_t weft_bn_required(const weft_bn_problem *problem, size_t i)
 {
   size_t count = 0;
   for (size_t v = 0; v < problem->p; v++) count += (size_t) is_required(problem, i, v);
@@ -206,8 +206,8 @@ static size_t required_of(const weft_bn_problem *problem, size_t i)
 static void add_shares(const weft_bn_ready *ready, weft_bn_node *node)
 {
   const weft_bn_problem *problem = ready->problem;
-  const size_t i = node->node, required = required_of(problem, i);
-  const double penalty = penalty_of(problem, i) * ready->unit;
+  const size_t i = node->node, required = weft_bn_required(problem, i);
+  const double penalty = weft_bn_penalty(problem, i) * ready->unit;
   size_t parents[WEFT_BN_MOST_PARENTS + 1];
   if (!required && !(penalty > 0) && !problem->edge_prior) return;
   for (size_t m = 0; m <= node->most_parents; m++) {
@@ -218,7 +218,7 @@ static void add_shares(const weft_bn_ready *ready, weft_bn_node *node)
       for (size_t c = 0; c < w.least; c++) {
         int64_t *score = &node->score[node->offset[m] + w.at + c];
         if (m) parents[0] = node->candidate[c];
-        int64_t share = set_share(ready, i, parents, m, required, penalty);
+        int64_t share = weft_bn_set_share(ready, i, parents, m, required, penalty);
         *score = share == WEFT_BN_NEVER ? WEFT_BN_NEVER : *score + share;
       }
     } while (m && weft_bn_walk_next(&w));
@@ -230,7 +230,7 @@ static void add_shares(const weft_bn_ready *ready, weft_bn_node *node)
 /* Scores that are equal by arithmetic may differ by the rounding of their joint values. */
 #define TIE_UNITS 8
 
-static int64_t slack_units(const weft_bn_ready *ready)
+int64_t weft_bn_slack(const weft_bn_ready *ready)
 {
   const double nats = ready->problem->slack;
   if (!(nats > 0)) return -TIE_UNITS;
@@ -240,7 +240,7 @@ static int64_t slack_units(const weft_bn_ready *ready)
 /* Dropped: worse than the best subset by `slack` or more (slack 0: not better). Marks by NEVER, counts what stays. */
 static void prune(const weft_bn_ready *ready, weft_bn_node *node, int64_t *best)
 {
-  const int64_t slack = slack_units(ready);
+  const int64_t slack = weft_bn_slack(ready);
   size_t kept = node->score[0] > WEFT_BN_NEVER, position;
   best[0] = node->score[0];
   for (size_t m = 1; m <= node->most_parents; m++) {
@@ -302,144 +302,6 @@ static void collect_task(void *data, size_t t, int thread)
       node->kept_mask[k * words + v / 64] |= UINT64_C(1) << (v % 64);
     }
   }
-}
-
-/* ---- one outsider a set ---- */
-
-static size_t mask_members(const uint64_t *mask, size_t words, size_t *member)
-{
-  size_t m = 0;
-  for (size_t w = 0; w < words; w++)
-    for (uint64_t word = mask[w]; word; word &= word - 1) member[m++] = 64 * w + (size_t) __builtin_ctzll(word);
-  return m;
-}
-
-static int mask_within(const uint64_t *a, const uint64_t *b, size_t words)
-{
-  for (size_t w = 0; w < words; w++) if (a[w] & ~b[w]) return 0;
-  return 1;
-}
-
-typedef struct outside_job {
-  weft_bn_ready *ready;
-  weft_bn_node *nodes;
-  weft_bn_bench *bench;
-  int64_t *value;             /* value[kept set * outsiders + outsider], of one node */
-  size_t node, words;
-  const size_t *outsider;
-  size_t outsiders;
-} outside_job;
-
-/* Scores of kept set t with every outsider added. */
-static void outside_task(void *data, size_t t, int thread)
-{
-  outside_job *job = data;
-  const weft_bn_node *node = &job->nodes[job->node];
-  const size_t i = node->node;
-  size_t member[WEFT_BN_MOST_PARENTS + 2], m = mask_members(node->kept_mask + t * job->words, job->words, member);
-  int64_t *out = job->value + t * job->outsiders;
-  const double penalty = penalty_of(job->ready->problem, i) * job->ready->unit;
-  if (m >= (size_t) job->ready->problem->max_parents[i]) {
-    for (size_t k = 0; k < job->outsiders; k++) out[k] = WEFT_BN_NEVER;
-    return;
-  }
-  weft_bn_extend(job->ready, thread, &job->bench[thread], i, member, m, job->outsider, job->outsiders, out);
-  for (size_t k = 0; k < job->outsiders; k++) {
-    member[m] = job->outsider[k];
-    int64_t share = set_share(job->ready, i, member, m + 1, required_of(job->ready->problem, i), penalty);
-    out[k] = share == WEFT_BN_NEVER ? WEFT_BN_NEVER : out[k] + share;
-  }
-}
-
-/* Drops what has a better subset: of the kept sets (the grown set's own base among them, all within the candidates), and
- * of those with the same outsider. Compacts value into (score, set, outsider) of what stays; returns how many. */
-typedef struct grown_set { int64_t score; uint32_t base, outsider; } grown_set;
-
-static size_t keep_grown(const outside_job *job, grown_set *out)
-{
-  const weft_bn_node *node = &job->nodes[job->node];
-  const int64_t slack = slack_units(job->ready);
-  size_t found = 0;
-  for (size_t k = 0; k < job->outsiders; k++)
-    for (size_t t = 0; t < node->kept; t++) {
-      const int64_t score = job->value[t * job->outsiders + k];
-      const uint64_t *base = node->kept_mask + t * job->words;
-      if (score == WEFT_BN_NEVER) continue;
-      int stays = 1;
-      for (size_t o = 0; o < node->kept && stays; o++) {
-        if (!mask_within(node->kept_mask + o * job->words, base, job->words)) continue;
-        const int64_t grown = job->value[o * job->outsiders + k];
-        if (score <= node->kept_score[o] - slack) stays = 0;
-        if (o != t && grown != WEFT_BN_NEVER && score <= grown - slack) stays = 0;
-      }
-      if (stays) out[found++] = (grown_set) { score, (uint32_t) t, (uint32_t) job->outsider[k] };
-    }
-  return found;
-}
-
-/* Adds the grown sets to node k's list and sorts it anew. */
-static weft_status merge_grown(weft_arena *keep, weft_arena *mem, weft_bn_node *node, size_t words, const grown_set *grown,
-                               size_t count)
-{
-  weft_status st = WEFT_OK;
-  const size_t total = node->kept + count;
-  weft_scored *order = NULL;
-  int64_t *score;
-  uint64_t *mask;
-  WEFT_TAKE(order, mem, total);
-  WEFT_TAKE(score, keep, total);
-  WEFT_TAKE(mask, keep, total * words);
-  for (size_t k = 0; k < total; k++)
-    order[k] = (weft_scored) { (double) (k < node->kept ? node->kept_score[k] : grown[k - node->kept].score), k };
-  weft_scored_sort(order, total);
-  for (size_t k = 0; k < total; k++) {
-    const size_t from = order[k].index;
-    const grown_set *g = from < node->kept ? NULL : &grown[from - node->kept];
-    score[k] = (int64_t) order[k].score;
-    memcpy(mask + k * words, node->kept_mask + (g ? g->base : from) * words, words * sizeof *mask);
-    if (g) mask[k * words + g->outsider / 64] |= UINT64_C(1) << (g->outsider % 64);
-  }
-  weft_arena_drop(mem, order);
-  order = NULL;
-  weft_arena_drop(keep, node->kept_score);
-  weft_arena_drop(keep, node->kept_mask);
-  node->kept_score = score;
-  node->kept_mask = mask;
-  node->kept = total;
-done:
-  weft_arena_drop(mem, order);
-  return st;
-}
-
-static weft_status add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double from)
-{
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const weft_bn_problem *problem = ready->problem;
-  const size_t p = problem->p;
-  outside_job job = { ready, nodes, NULL, NULL, 0, (p + 63) / 64, NULL, 0 };
-  size_t *outsider;
-  WEFT_TAKE(outsider, &mem, p);
-  WEFT_TAKE(job.bench, &mem, problem->threads);
-  for (size_t t = 0; t < problem->threads; t++) WEFT_TRY(weft_bn_bench_make(&mem, ready, &job.bench[t]));
-  for (size_t i = 0; i < p; i++) {
-    grown_set *grown;
-    job.node = i;
-    job.outsider = outsider;
-    job.outsiders = 0;
-    for (size_t v = 0; v < p; v++) if (problem->outside[i + p * v]) outsider[job.outsiders++] = v;
-    if (!job.outsiders || !nodes[i].kept) continue;
-    WEFT_TAKE(job.value, &mem, nodes[i].kept * job.outsiders);
-    WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, nodes[i].kept, outside_task, &job,
-                               from + (1 - from) * (double) i / (double) p, from + (1 - from) * (double) (i + 1) / (double) p));
-    WEFT_TAKE(grown, &mem, nodes[i].kept * job.outsiders);
-    WEFT_TRY(merge_grown(keep, &mem, &nodes[i], job.words, grown, keep_grown(&job, grown)));
-    weft_arena_drop(&mem, grown);
-    weft_arena_drop(&mem, job.value);
-  }
-done:
-  weft_arena_end(&mem);
-  return st;
 }
 
 /* ---- the whole ---- */
@@ -586,7 +448,7 @@ weft_status weft_bn_scores(weft_ctx *ctx, const weft_bn_problem *problem, weft_a
     WEFT_TRY(score_batch(ctx, keep, &job, last - first, from + (to - from) * (double) first / (double) p,
                          from + (to - from) * (double) last / (double) p));
   }
-  if (problem->outside) WEFT_TRY(add_outsiders(ctx, keep, &ready, nodes, to));
+  if (problem->outside) WEFT_TRY(weft_bn_add_outsiders(ctx, keep, &ready, nodes, to));
   WEFT_TRY(join_nodes(ctx, keep, &ready, nodes, out));
 done:
   weft_arena_end(&mem);

@@ -24,7 +24,8 @@ reference_score <- function(data, node, parents, score, ess = 1, rows = seq_len(
   counts <- table(configuration, x[[node]])
   totals <- rowSums(counts)
   switch(score,
-    bic = , aic = sum(ifelse(counts > 0, counts * log(counts / totals), 0)) - q * (r - 1) * if (score == "aic") 1 else log(nrow(x)) / 2,
+    bic = , aic = sum(ifelse(counts > 0, counts * log(counts / totals),
+                             0)) - q * (r - 1) * if (score == "aic") 1 else log(nrow(x)) / 2,
     {
       alpha <- switch(score, bdeu = ess / (q * r), k2 = 1, bds = ess / (length(totals) * r))
       sum(slow_rising(alpha, counts)) - sum(slow_rising(r * alpha, totals))
@@ -48,7 +49,8 @@ count_orders_slowly <- function(parents, p) {
   ways <- c(1, rep(0, 2^p - 1))
   for (s in 0:(2^p - 1)) for (i in seq_len(p)) {
     bit <- 2^(i - 1)
-    if (ways[s + 1] && !bitwAnd(s, bit) && bitwAnd(parents[i], s) == parents[i]) ways[s + bit + 1] <- ways[s + bit + 1] + ways[s + 1]
+    if (ways[s + 1] && !bitwAnd(s, bit) && bitwAnd(parents[i],
+                                                   s) == parents[i]) ways[s + bit + 1] <- ways[s + bit + 1] + ways[s + 1]
   }
   ways[2^p]
 }

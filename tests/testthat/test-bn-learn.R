@@ -23,7 +23,8 @@ test_that("update goes on as one longer run would", {
   d <- bn_test_data(300)
   for (target in c("max", "sum")) {
     whole <- bn_learn(d, iterations = 600, thin = 10, burn_in = 50, target = target, seed = 3, chains = 2)
-    parts <- update(bn_learn(d, iterations = 200, thin = 10, burn_in = 50, target = target, seed = 3, chains = 2), iterations = 400)
+    parts <- update(bn_learn(d, iterations = 200, thin = 10, burn_in = 50, target = target, seed = 3,
+                             chains = 2), iterations = 400)
     for (field in c("score", "trace", "edges", "diagnostics", "order")) expect_equal(parts[[field]], whole[[field]])
     expect_equal(vapply(parts$dags, `[[`, 0, "score"), vapply(whole$dags, `[[`, 0, "score"))
   }
@@ -69,7 +70,8 @@ test_that("hard priors hold for every graph found", {
     }
   }
   expect_equal(unname(fit$edges["e", "a"]), 1)
-  expect_error(bn_learn(d, prior = prior, start = c("a", "b", "c", "d", "e")), class = "weft_error_input", regexp = "required parent")
+  expect_error(bn_learn(d, prior = prior, start = c("a", "b", "c", "d", "e")), class = "weft_error_input",
+               regexp = "required parent")
   expect_error(bn_learn(d, 0, prior = prior), class = "weft_error_input", regexp = "max_parents")
 })
 
@@ -94,7 +96,8 @@ test_that("the correction weighs by the exact number of orders", {
   })
   expect_equal(as.vector(weights) / max(weights), slow / max(slow))
   wide <- as.data.frame(matrix(sample(0:1, 30 * 40, TRUE), 40))
-  expect_error(bn_learn(wide, 1, iterations = 20, target = "sum", correct_bias = TRUE), class = "weft_error_input", regexp = "closed under parents")
+  expect_error(bn_learn(wide, 1, iterations = 20, target = "sum", correct_bias = TRUE),
+               class = "weft_error_input", regexp = "closed under parents")
 })
 
 test_that("one node, constant columns and one row work", {

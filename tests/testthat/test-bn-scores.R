@@ -54,7 +54,8 @@ test_that("BGe agrees with the marginal likelihood of a multivariate t", {
   expect_lt(max(abs(table$score - slow)), 1e-8)
   set <- rep(c(NA, "V1"), 10)
   table <- as.data.frame(bn_scores(d, 2, "bge", keep = "all", interventions = set))
-  single <- mapply(function(node, parents) bn_local_score(d, node, split_parents(parents), "bge", interventions = set), table$node, table$parents)
+  single <- mapply(function(node, parents) bn_local_score(d, node, split_parents(parents), "bge",
+                                                          interventions = set), table$node, table$parents)
   expect_lt(max(abs(table$score - single)), 1e-8)
 })
 
@@ -138,7 +139,8 @@ test_that("the same table on any number of threads and with any instruction set"
 })
 
 test_that("more than 64 nodes, many levels, few rows, one row, no row, one node", {
-  d <- withr::with_seed(5, as.data.frame(lapply(1:90, function(j) factor(sample(1:(2 + j %% 9 * 12), 40, TRUE), 1:(2 + j %% 9 * 12)))))
+  d <- withr::with_seed(5, as.data.frame(lapply(1:90, function(j) factor(sample(1:(2 + j %% 9 * 12), 40,
+                                                                                TRUE), 1:(2 + j %% 9 * 12)))))
   names(d) <- sprintf("v%02d", 1:90)
   d$v90 <- d$v01
   table <- bn_scores(d, 2)

@@ -4,11 +4,13 @@ test_that("parameters are posterior means and the likelihood is their product", 
   dag["a", "b"] <- dag["a", "c"] <- dag["b", "c"] <- 1
   fit <- bn_fit(dag, d, ess = 2)
   counts <- table(d$b, d$a)
-  expect_equal(unname(fit$nodes$b$probability), unname(unclass(sweep(counts + 2 / 12, 2, colSums(counts) + 2 / 4, `/`))), ignore_attr = TRUE)
+  expect_equal(unname(fit$nodes$b$probability), unname(unclass(sweep(counts + 2 / 12, 2,
+                                                                     colSums(counts) + 2 / 4, `/`))), ignore_attr = TRUE)
   by_hand <- vapply(seq_len(nrow(d)), function(i) {
     r <- vapply(d[i, ], as.integer, 0L)
     log(fit$nodes$a$probability[r["a"]]) + log(fit$nodes$b$probability[r["b"], r["a"]]) +
-      log(fit$nodes$c$probability[r["c"], r["a"], r["b"]]) + log(fit$nodes$d$probability[r["d"]]) + log(fit$nodes$e$probability[r["e"]])
+      log(fit$nodes$c$probability[r["c"], r["a"],
+                                  r["b"]]) + log(fit$nodes$d$probability[r["d"]]) + log(fit$nodes$e$probability[r["e"]])
   }, 0)
   expect_equal(bn_log_lik(fit, d), unname(by_hand))
   set <- rep(c(NA, "b"), length.out = nrow(d))
@@ -156,7 +158,8 @@ test_that("networks go to other packages and back", {
 
 test_that("priors are built and checked", {
   nodes <- c("x", "y", "z")
-  p <- bn_prior(nodes, required = cbind("x", "y"), tiers = c(x = 1, y = 2, z = 2), known = data.frame(from = "y", to = "z", value = 0.8))
+  p <- bn_prior(nodes, required = cbind("x", "y"), tiers = c(x = 1, y = 2, z = 2),
+                known = data.frame(from = "y", to = "z", value = 0.8))
   expect_true(p$required["y", "x"])
   expect_true(all(p$forbidden["x", c("y", "z")]))
   expect_equal(p$nats["z", "y"], log(10) * 100 * 0.3^3)
