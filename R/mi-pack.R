@@ -41,7 +41,8 @@ mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NU
 }
 
 abort_missing_class <- function(codes) {
-  abort_input("`class` must not have missing values.", x = sprintf("%d of %d are missing.", sum(is.na(codes)), length(codes)),
+  abort_input("`class` must not have missing values.",
+              x = sprintf("%d of %d are missing.", sum(is.na(codes)), length(codes)),
               i = "`na = \"drop\"` leaves these rows out.")
 }
 

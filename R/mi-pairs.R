@@ -117,7 +117,7 @@ choose_tuples <- function(side, p, order) {
 # Rough seconds: a table of a few cells and its words; the device counts some thousand times faster than a core.
 choose_for_tuples <- function(backend, pack, tuples, threads, verbose) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
-  planes <- mean(pmax(info$levels - 1, 1))
+  planes <- mean(pmin(pmax(info$levels - 1, 1), 24))
   if (!is.finite(planes)) planes <- 1
   each <- 5e-9 * planes^2 + pack$dim[1L] * 5e-12 * planes^2
   chosen <- choose_backend(backend, cpu_seconds = tuples * each / threads,
@@ -240,7 +240,8 @@ plot.weft_mi_tuples <- function(x, top = 20L, ...) {
   on.exit(graphics::par(old))
   without <- shown$mi - shown$interaction
   settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = NA, col = "#8fb3d1",
-                   xlab = sprintf("mutual information (%s)", attr(x, "unit")), xlim = c(0, max(shown$mi, without, 1e-12) * 1.05),
+                   xlab = sprintf("mutual information (%s)", attr(x, "unit")),
+                   xlim = c(0, max(shown$mi, without, 1e-12) * 1.05),
                    main = sprintf("Best %d %s", nrow(shown), tuple_word(tuple_order(x))))
   at <- do.call(graphics::barplot, utils::modifyList(settings, list(...)))
   graphics::points(without, at, pch = 19, col = "#1f3b57")

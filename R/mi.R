@@ -61,7 +61,8 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   if (permutations > 0 || inherits(x, "weft_mi_pack")) {
     pack <- pack_for(x, class, na, assay, threads, progress)
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
-    return(rank_pack(pack, permutations, seed, scale, unit, match.call(), backend, threads_for(threads), progress, verbose, started))
+    return(rank_pack(pack, permutations, seed, scale, unit, match.call(), backend, threads_for(threads), progress, verbose,
+                     started))
   }
   input <- categorical_input(x, assay)
   target <- class_input(class, x, input$n)

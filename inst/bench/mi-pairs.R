@@ -57,7 +57,8 @@ if (!device) {
     class <- sample(0:1, n, TRUE)
     pack <- mi_pack(x, class)
     some <- min(p, 600)
-    floor <- system.time(.Call("naive_pairs", x[, seq_len(some)], class, as.integer(case[3])))[["elapsed"]] * choose(p, 2) / choose(some, 2)
+    floor <- system.time(.Call("naive_pairs", x[, seq_len(some)], class, as.integer(case[3])))[["elapsed"]]
+    floor <- floor * choose(p, 2) / choose(some, 2)
     what <- sprintf("pairs N=%d n=%d, %d levels, %d threads", p, n, case[3], case[4])
     took <- seconds(mi_pairs(pack, backend = "cpu", threads = case[4]))
     line(paste(what, "packed"), took, floor / took, "x naive C, 1 thread")
@@ -71,7 +72,8 @@ if (!device) {
   pack <- mi_pack(binary(1000, 300), sample(0:1, 1000, TRUE))
   line("triples N=300 n=1000, 2 threads", seconds(mi_triples(pack, backend = "cpu", threads = 2), 3))
   x <- binary(10000, 1000)
-  line("rank N=1000 n=10000, 1000 permutations, 2 threads", seconds(mi_rank(x, x[, 1], permutations = 1000, seed = 1, backend = "cpu"), 1))
+  line("rank N=1000 n=10000, 1000 permutations, 2 threads",
+       seconds(mi_rank(x, x[, 1], permutations = 1000, seed = 1, backend = "cpu", threads = 2), 1))
 } else {
   rate <- function(tuples, n, took) tuples * n / took / 1e12
   invisible(mi_pairs(binary(100, 300), sample(0:1, 100, TRUE), backend = "cuda")) # opens the device

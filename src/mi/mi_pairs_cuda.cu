@@ -3,13 +3,10 @@
  * classes have a way of their own on Hopper, mi_pairs_wgmma.cu. Attributes that are counted from codes are left to the CPU,
  * and so are triples of other than binary attributes. */
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include "../base/parallel.h"
 #include "mi_pairs_cuda.cuh"
+#include "mi_tables.cuh"
 
-#define SCORE_THREADS 128
-#define COUNT_TILE 64                       /* planes a side of a block */
 #define COUNTS_WORDS ((size_t) 64 << 20)    /* counts of a panel's part: 256 MB */
 #define HITS ((uint64_t) 1 << 20)
 #define FIRST_PAIRS 1e5                     /* pairs before there is a bar */
@@ -17,240 +14,6 @@
 #define MOST_PAIRS 2e10                     /* between two polls */
 #define MOST_CELLS 1e14                     /* pairs × rows */
 #define MOST_SCORED 5e8                     /* pairs, one thread each */
-
-/* ---- counting ---- */
-
-/* One product of bit matrices: na × nb counts. */
-struct product { size_t row_a, row_b; uint32_t first_word, steps; size_t out; };
-
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-__device__ static inline void mma_16x8x256(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
-{
-  asm volatile("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-#endif
-
-/* Blocks of 64 × 64 counts, four warps of 32 × 32. Rows past the end read row 0 and are not written. */
-__global__ static void __launch_bounds__(128) count_planes(const uint32_t *planes, uint32_t words, const product *products,
-    size_t na, size_t nb, size_t ld, uint32_t *out)
-{
-  const product p = products[blockIdx.z];
-  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const size_t i0 = (size_t) blockIdx.y * COUNT_TILE + warp / 2 * 32, j0 = (size_t) blockIdx.x * COUNT_TILE + warp % 2 * 32;
-  if (i0 >= na || j0 >= nb) return;
-  out += p.out;
-#if __CUDA_ARCH__ >= 800
-  int c[2][4][4] = {};
-  const uint32_t *a[4], *b[4];
-  for (int k = 0; k < 4; k++) {
-    const size_t i = i0 + 8 * k + lane / 4, j = j0 + 8 * k + lane / 4;
-    a[k] = planes + (p.row_a + (i < na ? i : 0)) * words + p.first_word + lane % 4;
-    b[k] = planes + (p.row_b + (j < nb ? j : 0)) * words + p.first_word + lane % 4;
-  }
-  for (uint32_t s = 0; s < p.steps; s++) {
-    uint32_t fa[2][4], fb[4][2];
-    for (int m = 0; m < 2; m++)
-      for (int k = 0; k < 4; k++) fa[m][k] = a[2 * m + k % 2][s * STEP_WORDS + k / 2 * 4];
-    for (int n = 0; n < 4; n++)
-      for (int k = 0; k < 2; k++) fb[n][k] = b[n][s * STEP_WORDS + k * 4];
-    for (int m = 0; m < 2; m++)
-      for (int n = 0; n < 4; n++) mma_16x8x256(c[m][n], fa[m], fb[n]);
-  }
-  for (int m = 0; m < 2; m++)
-    for (int n = 0; n < 4; n++)
-      for (int k = 0; k < 4; k++) {
-        const size_t i = i0 + 16 * m + lane / 4 + k / 2 * 8, j = j0 + 8 * n + lane % 4 * 2 + k % 2;
-        if (i < na && j < nb) out[i * ld + j] = (uint32_t) c[m][n][k];
-      }
-#else
-  const size_t j = j0 + lane;
-  if (j >= nb) return;
-  const uint32_t *b = planes + (p.row_b + j) * words + p.first_word;
-  for (size_t i = i0; i < i0 + 32 && i < na; i++) {
-    const uint32_t *a = planes + (p.row_a + i) * words + p.first_word;
-    uint32_t count = 0;
-    for (uint32_t w = 0; w < p.steps * STEP_WORDS; w++) count += __popc(a[w] & b[w]);
-    out[i * ld + j] = count;
-  }
-#endif
-}
-
-/* ---- scoring ---- */
-
-/* A part of a panel: members i0 .. i0+na-1 of one group against j0 .. j0+nb-1 of another. */
-struct part {
-  weft_mi_counts counts;
-  weft_mi_log f;
-  size_t na, nb, place_a, place_b, columns;
-  uint32_t classes;
-  uint64_t n;
-  int64_t class_fixed;
-  int same;
-  const uint32_t *column;
-  const int64_t *alone;
-};
-
-struct pair_score { int64_t joint, gain; uint64_t n; };
-
-/* The sums of mi_table.h, cell by cell: no table is kept. */
-__device__ static pair_score score_pair(const part &p, size_t i, size_t j)
-{
-  const weft_mi_counts &t = p.counts;
-  const uint32_t la = t.a.levels, lb = t.b.levels;
-  int64_t joint = 0, of_a = 0, of_b = 0, of_classes = 0;
-  uint64_t n = 0;
-  for (uint32_t x = 0; x < la; x++)
-    for (uint32_t y = 0; y < lb; y++) {
-      uint64_t level = 0;
-      for (uint32_t c = 0; c < p.classes; c++) {
-        const uint32_t k = weft_mi_cell(&t, c, i, j, x, y);
-        joint += weft_mi_fixed(&p.f, k);
-        level += k;
-      }
-      joint -= weft_mi_fixed(&p.f, level);
-      n += level;
-    }
-  pair_score out;
-  out.n = n;
-  if (!t.vary) {
-    joint -= p.class_fixed;
-    out.joint = joint > 0 ? joint : 0;
-    out.gain = out.joint - p.alone[p.place_a + i] - p.alone[p.place_b + j];
-    return out;
-  }
-  for (uint32_t c = 0; c < p.classes; c++) {
-    uint64_t rows = 0;
-    for (uint32_t x = 0; x < la; x++) {
-      uint64_t k = 0;
-      for (uint32_t y = 0; y < lb; y++) k += weft_mi_cell(&t, c, i, j, x, y);
-      of_a += weft_mi_fixed(&p.f, k);
-      rows += k;
-    }
-    for (uint32_t y = 0; y < lb; y++) {
-      uint64_t k = 0;
-      for (uint32_t x = 0; x < la; x++) k += weft_mi_cell(&t, c, i, j, x, y);
-      of_b += weft_mi_fixed(&p.f, k);
-    }
-    of_classes += weft_mi_fixed(&p.f, rows);
-  }
-  for (uint32_t x = 0; x < la; x++) {
-    uint64_t k = 0;
-    for (uint32_t c = 0; c < p.classes; c++) for (uint32_t y = 0; y < lb; y++) k += weft_mi_cell(&t, c, i, j, x, y);
-    of_a -= weft_mi_fixed(&p.f, k);
-  }
-  for (uint32_t y = 0; y < lb; y++) {
-    uint64_t k = 0;
-    for (uint32_t c = 0; c < p.classes; c++) for (uint32_t x = 0; x < la; x++) k += weft_mi_cell(&t, c, i, j, x, y);
-    of_b -= weft_mi_fixed(&p.f, k);
-  }
-  of_classes -= weft_mi_fixed(&p.f, n);
-  joint -= of_classes;
-  of_a -= of_classes;
-  of_b -= of_classes;
-  out.joint = joint > 0 ? joint : 0;
-  out.gain = out.joint - (of_a > 0 ? of_a : 0) - (of_b > 0 ? of_b : 0);
-  return out;
-}
-
-/* One thread a pair. With `mi`, all scores are written there and to `interaction`: pair (i, j) at i * nb + j. */
-__global__ static void __launch_bounds__(SCORE_THREADS) score_part(part p, mi_bar bar, mi_hits hits, double *mi, double *interaction)
-{
-  const size_t j = (size_t) blockIdx.x * SCORE_THREADS + threadIdx.x, i = blockIdx.y;
-  if (j >= p.nb || (p.same && p.place_b + j <= p.place_a + i)) return;
-  const pair_score s = score_pair(p, i, j);
-  const double joint = weft_mi_bits(s.joint, p.f.unit, s.n), gain = weft_mi_bits(s.gain, p.f.unit, s.n);
-  if (mi) {
-    mi[i * p.nb + j] = joint;
-    interaction[i * p.nb + j] = gain;
-    return;
-  }
-  const uint64_t x = p.column[p.place_a + i], y = p.column[p.place_b + j];
-  mi_offer(bar, hits, joint, gain, (x < y ? x : y) * p.columns + (x < y ? y : x));
-}
-
-/* ---- the pack on the device ---- */
-
-/* Rows of planes with classes padded to whole steps. */
-struct plane_source { const weft_mi_pack *pack; const uint32_t *class_word; uint32_t words; };
-
-static void fill_planes(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  const plane_source *s = (const plane_source *) data;
-  const weft_mi_pack *p = s->pack;
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(static)
-  for (int64_t k = 0; k < (int64_t) count; k++) {
-    uint32_t *to = (uint32_t *) out + (size_t) k * s->words;
-    memset(to, 0, s->words * sizeof *to);
-    for (uint32_t c = 0; c < p->classes; c++)
-      memcpy(to + s->class_word[c], p->bits + (first + (size_t) k) * p->words + p->class_word[c],
-             (p->class_word[c + 1] - p->class_word[c]) * sizeof *p->bits);
-  }
-}
-
-static void fill_copy(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  (void) threads;
-  memcpy(out, (const char *) data + first, count);
-}
-
-extern "C" void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *r)
-{
-  int before = 0;
-  (void) ctx;
-  cudaGetDevice(&before);
-  cudaSetDevice(r->own.device);
-  weft_device_end(&r->mem);
-  cudaSetDevice(before);
-  free(r);
-}
-
-#define SEND(field, source, items) do { WEFT_DEVICE_TAKE(r->field, &r->mem, (items)); \
-    WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, fill_copy, (source))); } while (0)
-
-static weft_status make_resident(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
-{
-  weft_status st = WEFT_OK;
-  weft_arena host = weft_arena_begin(ctx);
-  weft_mi_resident *r = (weft_mi_resident *) calloc(1, sizeof *r);
-  uint32_t *class_word;
-  int64_t *alone;
-  plane_source source;
-  if (!r) { st = weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory."); goto done; }
-  r->own = *ctx;
-  r->own.poll = NULL;
-  r->mem = weft_device_begin(ctx);
-  WEFT_TAKE(class_word, &host, p->classes + 1);
-  WEFT_TAKE(alone, &host, p->p);
-  for (uint32_t c = 0; c < p->classes; c++) {
-    class_word[c] = r->words;
-    r->words += (p->class_rows[c] + STEP_BITS - 1) / STEP_BITS * STEP_WORDS;
-  }
-  class_word[p->classes] = r->words;
-  weft_mi_marginals(p, alone);
-  source.pack = p;
-  source.class_word = class_word;
-  source.words = r->words;
-  WEFT_DEVICE_TAKE(r->planes, &r->mem, p->plane_rows * r->words);
-  if (p->plane_rows && r->words)
-    WEFT_TRY(weft_device_upload(&r->mem, r->planes, p->plane_rows, r->words * sizeof *r->planes, fill_planes, &source));
-  SEND(margins, p->margins, p->plane_rows * p->classes);
-  SEND(column, p->column, p->p);
-  SEND(class_rows, p->class_rows, (size_t) p->classes);
-  SEND(class_word, class_word, (size_t) p->classes + 1);
-  SEND(table, p->f.table, p->f.known);
-  SEND(alone, alone, p->p);
-  r->f = p->f;
-  r->f.table = r->table;
-done:
-  weft_arena_end(&host);
-  if (r && st != WEFT_OK) { weft_device_end(&r->mem); free(r); r = NULL; }
-  if (r) r->mem.ctx = &r->own;
-  *out = r;
-  return st;
-}
 
 /* ---- collecting ---- */
 
@@ -663,7 +426,7 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
     goto done;
   }
   WEFT_TRY(weft_mi_tiling_make(&host, pack, NULL, &tiling));
-  if (!*device) WEFT_TRY(make_resident(ctx, pack, device));
+  if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
   c.search = search;
   c.bar.score = -INFINITY;
   c.bar.index = UINT64_MAX;
@@ -711,7 +474,7 @@ extern "C" weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack
   c.stream = mem.stream;
   WEFT_TRY(weft_mi_tiling_make(&host, pack, NULL, &tiling));
   if (any_coded(&tiling)) { st = weft_mi_full_cpu(ctx, pack, device, mi, interaction); goto done; }
-  if (!*device) WEFT_TRY(make_resident(ctx, pack, device));
+  if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
   for (size_t k = 0; k < tiling.panel_count; k++) {
     const weft_mi_panel *panel = &tiling.panels[k];
     const size_t planes = (size_t) pack->classes * panel->g->shape.planes * panel->h->shape.planes;

@@ -29,6 +29,9 @@ struct weft_mi_resident {
   size_t tiles_first;
 };
 
+/* NULL in *out when it fails. */
+weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **out);
+
 /* Where a score stands against what is kept: behind the bar when lower, or equal with a higher index. */
 struct mi_bar { double score; uint64_t index; double min_mi, min_gain; int by_interaction; };
 

@@ -73,7 +73,8 @@ test_that("searches can be restricted to features and to pairs of two sets", {
   expect_identical(as.data.frame(found), all[among(v[1:5], v[4:12]), ], ignore_attr = "row.names")
   expect_identical(attr(found, "searched"), as.double(nrow(found)))
   expect_identical(as.data.frame(mi_pairs(x, class, with = 7, na = "drop")), all[among(v, v[7]), ], ignore_attr = "row.names")
-  expect_error(mi_pairs(x, class, features = c("V1", "nobody"), na = "drop"), "There is no feature `nobody`", class = "weft_error_input")
+  expect_error(mi_pairs(x, class, features = c("V1", "nobody"), na = "drop"), "There is no feature `nobody`",
+               class = "weft_error_input")
   expect_error(mi_pairs(x, class, features = list(), na = "drop"), class = "weft_error_input")
 })
 
@@ -266,7 +267,8 @@ test_that("CUDA finds the same pairs, in the same order, with the same scores", 
     for (by in c("mi", "interaction")) {
       for (top in c(1, 50, 1e5)) {
         cpu <- as.data.frame(mi_pairs(x, class, top = top, by = by, backend = "cpu"))
-        expect_identical(as.data.frame(mi_pairs(x, class, top = top, by = by, backend = "cuda")), cpu, label = paste(c(shape, by), collapse = " "))
+        cuda <- as.data.frame(mi_pairs(x, class, top = top, by = by, backend = "cuda"))
+        expect_identical(cuda, cpu, label = paste(c(shape, by), collapse = " "))
       }
     }
     expect_identical(mi_pairs(x, class, full = TRUE, backend = "cuda")$mi, mi_pairs(x, class, full = TRUE, backend = "cpu")$mi)

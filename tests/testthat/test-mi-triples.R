@@ -58,7 +58,8 @@ test_that("CUDA finds the same triples, in the same order, with the same scores"
     class <- sample(seq_len(shape[3]), shape[1], TRUE)
     for (by in c("mi", "interaction")) {
       cpu <- as.data.frame(mi_triples(x, class, top = 100, by = by, backend = "cpu"))
-      expect_identical(as.data.frame(mi_triples(x, class, top = 100, by = by, backend = "cuda")), cpu, label = paste(c(shape, by), collapse = " "))
+      cuda <- as.data.frame(mi_triples(x, class, top = 100, by = by, backend = "cuda"))
+      expect_identical(cuda, cpu, label = paste(c(shape, by), collapse = " "))
     }
   }
   x <- mixed_columns(100)
