@@ -244,7 +244,7 @@ plot.weft_mi_tuples <- function(x, top = 20L, ...) {
                    main = sprintf("Best %d %s", nrow(shown), tuple_word(tuple_order(x))))
   at <- do.call(graphics::barplot, utils::modifyList(settings, list(...)))
   graphics::points(without, at, pch = 19, col = "#1f3b57")
-  graphics::legend("bottomright", bg = "white", box.col = NA, legend = c("joint", "without the interaction"), pch = c(15, 19),
-                   col = c("#8fb3d1", "#1f3b57"), pt.cex = c(1.8, 1))
+  graphics::legend("top", inset = c(0, -0.06), xpd = TRUE, horiz = TRUE, bty = "n", pch = c(15, 19), pt.cex = c(1.8, 1),
+                   legend = c("joint", "without the interaction"), col = c("#8fb3d1", "#1f3b57"))
   invisible(x)
 }

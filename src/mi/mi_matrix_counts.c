@@ -140,6 +140,23 @@ static double from_codes(const weft_mi_log *f, const uint16_t *x, const uint16_t
   return fixed > 0 ? weft_mi_bits(fixed, f->unit, ab.n) : 0;
 }
 
+/* Σ f over the levels of every attribute with planes and without missing values: the same in all its pairs. */
+static void sums_of_levels(const weft_mi_pack *pack, int64_t *out)
+{
+  for (size_t place = 0; place < pack->p; place++) {
+    const weft_mi_group *g = &pack->groups[pack->group_of[place]];
+    uint64_t left = pack->n;
+    out[place] = 0;
+    for (uint32_t q = 0; q < g->shape.planes; q++) {
+      uint64_t level = 0;
+      for (uint32_t c = 0; c < pack->classes; c++) level += pack->margins[c * pack->plane_rows + weft_mi_plane_row(g, place, q)];
+      out[place] += weft_mi_fixed(&pack->f, level);
+      left -= level;
+    }
+    out[place] += weft_mi_fixed(&pack->f, left);
+  }
+}
+
 /* ---- tiles ---- */
 
 static void put(double *out, size_t rows, size_t i, size_t j, int symmetric, double value)
@@ -148,8 +165,8 @@ static void put(double *out, size_t rows, size_t i, size_t j, int symmetric, dou
   if (symmetric) out[i * rows + j] = value;
 }
 
-static void matrix_tile(const weft_mi_tiling *tiling, size_t index, int estimator, int symmetric, workspace *w,
-                        double *out)
+static void matrix_tile(const weft_mi_tiling *tiling, const int64_t *of_x, const int64_t *of_y, size_t index, int estimator,
+                        int symmetric, workspace *w, double *out)
 {
   const weft_mi_pack *x = tiling->x, *y = tiling->y;
   weft_mi_tile tile;
@@ -157,6 +174,7 @@ static void matrix_tile(const weft_mi_tiling *tiling, size_t index, int estimato
   if (!weft_mi_tile_at(tiling, index, &tile)) return;
   const weft_mi_panel *panel = tile.panel;
   const size_t a0 = panel->g->first + tile.i0, b0 = panel->h->first + tile.j0;
+  const int64_t whole = weft_mi_fixed(&x->f, x->n);
   uint16_t *codes_b = w->codes + tile.ni * x->n;
   if (panel->coded) {
     for (size_t i = 0; i < tile.ni; i++) weft_mi_pack_codes(x, a0 + i, w->codes + i * x->n);
@@ -174,7 +192,13 @@ static void matrix_tile(const weft_mi_tiling *tiling, size_t index, int estimato
         const size_t area = (size_t) t.a.levels * t.b.levels;
         weft_mi_cells(&t, i, j, w->cells);
         for (size_t k = area; k < area * t.parts; k++) w->cells[k % area] += w->cells[k];
-        value = from_table(&x->f, w->cells, t.a.levels, t.b.levels, estimator, w);
+        if (t.vary || estimator != WEFT_MI_EMPIRICAL) {
+          value = from_table(&x->f, w->cells, t.a.levels, t.b.levels, estimator, w);
+        } else {
+          int64_t fixed = whole - of_x[a0 + i] - of_y[b0 + j];
+          for (size_t k = 0; k < area; k++) fixed += weft_mi_fixed(&x->f, w->cells[k]);
+          value = fixed > 0 ? weft_mi_bits(fixed, x->f.unit, x->n) : 0;
+        }
       }
       put(out, x->columns, x->column[a0 + i], y->column[b0 + j], symmetric, value);
     }
@@ -197,7 +221,15 @@ weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, const weft_
   weft_mi_pace pace = { (size_t) threads, 0 };
   weft_mi_tiling tiling;
   workspace *work;
+  int64_t *of_x, *of_y;
   WEFT_TRY(weft_mi_tiling_make(&mem, x, y, &tiling));
+  WEFT_TAKE(of_x, &mem, x->p);
+  sums_of_levels(x, of_x);
+  of_y = of_x;
+  if (y) {
+    WEFT_TAKE(of_y, &mem, y->p);
+    sums_of_levels(y, of_y);
+  }
   WEFT_TAKE(work, &mem, (size_t) threads);
   for (int t = 0; t < threads; t++) {
     WEFT_TAKE(work[t].both, &mem, tiling.both);
@@ -215,7 +247,7 @@ weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, const weft_
     {
       workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(dynamic)
-      for (int64_t k = 0; k < count; k++) matrix_tile(&tiling, first + (size_t) k, estimator, !y, w, out);
+      for (int64_t k = 0; k < count; k++) matrix_tile(&tiling, of_x, of_y, first + (size_t) k, estimator, !y, w, out);
     }
   }
   if (!y) {

@@ -13,27 +13,30 @@
  *
  * Screen. With cells (k0, k1) of a table, m = k0 + k1 and p the share of class 1, information is Σ m KL(k1/m || p) / n, and
  * KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s / n Σ D²/m, D = k1 - p m. That takes one
- * reciprocal for two cells. What is not below the bar goes to a queue and is scored exactly. */
+ * reciprocal for two cells. What is not below the bar goes to a queue and is scored exactly.
+ *
+ * The counts of a finished tile go to shared memory and are screened there, a thread a column, in a short loop: straight
+ * from the registers it would be a stretch of code that no instruction cache holds. */
 #include <cmath>
 #include "mi_pairs_cuda.cuh"
 
 #define ROWS_A 128
 #define ROWS_B 256
-#define STAGES 8
+#define STAGES 7
 #define BLOCK_BYTES (128 * 32)
 #define STAGE_BYTES (3 * BLOCK_BYTES)
 #define CONSUMERS 256
 #define THREADS (CONSUMERS + 32)
 #define GROUP 16                 /* tiles of side a that share side b in the cache */
-#define CHUNKS 4                 /* a tile is screened in so many parts, so that the queue has room for all of a part */
-#define BATCH 4                  /* columns of accumulators screened at once: sixteen pairs a thread */
+#define COUNTS_ROW (ROWS_B + 8)  /* words a row of counts: eight rows of a warp's stores fall into different banks */
+#define CHUNK 16                 /* rows screened between two looks at the queue */
+#define UNROLL 8
+#define QUEUE (CHUNK * ROWS_B)   /* room for all of a chunk */
 #define EMPTY 0.015625f
 #define SLACK 0.017              /* relative; more than EMPTY */
-#define QUEUE (ROWS_A * ROWS_B / CHUNKS)
+#define SHARED_BYTES (STAGES * STAGE_BYTES + ROWS_A * COUNTS_ROW * 4 + QUEUE * 2)
 
 enum { PAIRS, COUNTS, TRIPLES };
-
-struct queued { uint16_t a, b; uint32_t packed; };
 
 struct tile_args {
   const uint8_t *a, *b;
@@ -225,7 +228,8 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ uint64_t full[STAGES], empty[STAGES];
   __shared__ uint32_t waiting[3]; /* one a chunk in turn: filled, read, and set to zero for the next but one */
-  queued *const queue = (queued *) (stages + STAGES * STAGE_BYTES);
+  uint32_t *const counts = (uint32_t *) (stages + STAGES * STAGE_BYTES);
+  uint16_t *const queue = (uint16_t *) (counts + ROWS_A * COUNTS_ROW); /* row * 256 + column in the tile */
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
   if (thread == 0) {
     for (int s = 0; s < STAGES; s++) {
@@ -287,62 +291,44 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
     }
 
     /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
-    const uint32_t row0 = ta * ROWS_A + group * 64 + warp * 16 + lane / 4, col0 = tb * ROWS_B + lane % 4 * 2;
     if constexpr (KIND == COUNTS) {
+      const uint32_t row0 = ta * ROWS_A + group * 64 + warp * 16 + lane / 4, col0 = tb * ROWS_B + lane % 4 * 2;
 #pragma unroll
       for (int i = 0; i < 128; i++) {
         const uint32_t row = row0 + i / 2 % 2 * 8, col = col0 + i / 4 * 8 + i % 2;
         if (row < t.ld && col < t.ld) t.joint[row * t.ld + col] = c[i];
       }
     } else {
-      float4 of_row[2][2];
-      float low_gain[2];
+      const uint32_t to = (group * 64 + warp * 16 + lane / 4) * COUNTS_ROW + lane % 4 * 2;
 #pragma unroll
-      for (int h = 0; h < 2; h++) {
-        const uint32_t row = row0 + 8 * h;
-        of_row[h][0] = t.of_a[KIND == TRIPLES ? 2 * row : row];
-        if (KIND == TRIPLES) of_row[h][1] = t.of_a[2 * row + 1];
-        low_gain[h] = t.bar_gain + of_row[h][0].z;
-      }
-#pragma unroll
-      for (int chunk = 0; chunk < CHUNKS; chunk++) {
-#pragma unroll
-        for (int j0 = chunk * 32 / CHUNKS; j0 < (chunk + 1) * 32 / CHUNKS; j0 += BATCH) {
-          /* no branch until all of the batch is known, so that loads and sums of its pairs overlap */
+      for (int k = 0; k < 64; k++)
+        *(uint2 *) (counts + to + k % 2 * 8 * COUNTS_ROW + k / 2 * 8) = make_uint2(c[2 * k], c[2 * k + 1]);
+      SYNC_CONSUMERS();
+      const uint32_t col = tb * ROWS_B + thread;
+      const float4 b1 = t.of_b[KIND == TRIPLES ? 2 * col : col], b0 = KIND == TRIPLES ? t.of_b[2 * col + 1] : b1;
+      const float own = t.bar_gain + b1.z;
+#pragma unroll 1
+      for (uint32_t chunk = 0; chunk < ROWS_A; chunk += CHUNK) {
+#pragma unroll 1
+        for (uint32_t r0 = chunk; r0 < chunk + CHUNK; r0 += UNROLL) {
+          /* no branch until all are known, so that their loads and sums overlap */
           uint32_t passed = 0;
 #pragma unroll
-          for (int j = j0; j < j0 + BATCH; j++) {
-            const uint32_t col = col0 + 8 * j;
-            uint2 all[2];
-#pragma unroll
-            for (int h = 0; h < 2 && KIND == TRIPLES; h++) all[h] = __ldg((const uint2 *) (t.joint + (row0 + 8 * h) * t.ld + col));
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-              const float4 b1 = __ldg(&t.of_b[KIND == TRIPLES ? 2 * (col + e) : col + e]);
-              float4 b0 = b1;
-              if (KIND == TRIPLES) b0 = __ldg(&t.of_b[2 * (col + e) + 1]);
-#pragma unroll
-              for (int h = 0; h < 2; h++) {
-                const uint32_t packed = c[4 * j + 2 * h + e];
-                float bound = chi(packed, of_row[h][0], b1, t.share, t.rows[0], t.deviation[0]), low;
-                if (KIND == TRIPLES) {
-                  bound += chi((e ? all[h].y : all[h].x) - packed, of_row[h][1], b0, t.share, t.rows[1], t.deviation[1]);
-                  low = fmaxf(t.bar_mi, fmaxf(low_gain[h], t.bar_gain + b1.z)); /* the interaction is at most joint - one's own */
-                } else {
-                  low = fmaxf(t.bar_mi, low_gain[h] + b1.z);
-                }
-                if (!(bound < low)) passed |= 1u << (4 * (j - j0) + 2 * h + e);
-              }
+          for (uint32_t k = 0; k < UNROLL; k++) {
+            const uint32_t row = ta * ROWS_A + r0 + k, packed = counts[(r0 + k) * COUNTS_ROW + thread];
+            const float4 a1 = __ldg(&t.of_a[KIND == TRIPLES ? 2 * row : row]);
+            float bound = chi(packed, a1, b1, t.share, t.rows[0], t.deviation[0]), low;
+            if (KIND == TRIPLES) {
+              const float4 a0 = __ldg(&t.of_a[2 * row + 1]);
+              bound += chi(__ldg(&t.joint[row * t.ld + col]) - packed, a0, b0, t.share, t.rows[1], t.deviation[1]);
+              low = fmaxf(t.bar_mi, fmaxf(t.bar_gain + a1.z, own)); /* the interaction is at most joint - one's own */
+            } else {
+              low = fmaxf(t.bar_mi, a1.z + own);
             }
+            passed |= (uint32_t) !(bound < low) << k;
           }
-          if (!passed) continue;
-#pragma unroll
-          for (int k = 0; k < 4 * BATCH; k++) {
-            if (!(passed >> k & 1)) continue;
-            const queued pair = { (uint16_t) (row0 + k / 2 % 2 * 8 - ta * ROWS_A),
-                                  (uint16_t) (col0 + 8 * (j0 + k / 4) + k % 2 - tb * ROWS_B), c[4 * j0 + k] };
-            queue[atomicAdd(&waiting[turn], 1u)] = pair;
-          }
+          for (; passed; passed &= passed - 1)
+            queue[atomicAdd(&waiting[turn], 1u)] = (uint16_t) ((r0 + __ffs((int) passed) - 1) * ROWS_B + thread);
         }
         SYNC_CONSUMERS();
         const uint32_t now = waiting[turn];
@@ -350,10 +336,11 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
         if (thread == 0) waiting[turn == 2 ? 0 : turn + 1] = 0;
         if (now) {
           for (uint32_t q = thread; q < now; q += CONSUMERS) {
-            const uint32_t row = ta * ROWS_A + queue[q].a, col = tb * ROWS_B + queue[q].b;
-            if (row < t.low || row >= t.count_a || col >= t.count_b || (t.same && col <= row)) continue;
-            if (KIND == TRIPLES) score_triple(t, row, col, queue[q].packed);
-            else score_pair(t, row, col, queue[q].packed);
+            const uint32_t r = queue[q] / ROWS_B, a = ta * ROWS_A + r, b = tb * ROWS_B + queue[q] % ROWS_B;
+            const uint32_t packed = counts[r * COUNTS_ROW + queue[q] % ROWS_B];
+            if (a < t.low || a >= t.count_a || b >= t.count_b || (t.same && b <= a)) continue;
+            if (KIND == TRIPLES) score_triple(t, a, b, packed);
+            else score_pair(t, a, b, packed);
           }
           SYNC_CONSUMERS();
         }
@@ -530,7 +517,7 @@ static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const 
 {
   weft_status st = WEFT_OK;
   int processors = 0;
-  const int bytes = STAGES * STAGE_BYTES + QUEUE * (int) sizeof(queued);
+  const int bytes = SHARED_BYTES;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   kernel<<<t->count < (uint64_t) processors ? (unsigned) t->count : (unsigned) processors, THREADS, bytes, s>>>(*t);
