@@ -21,6 +21,7 @@
 #' @param bins how many bins, for `"equalfreq"` and `"equalwidth"`.
 #' @param class for `"mdl"`, `"caim"`, `"cacc"` and `"ameva"`: one category a row.
 #' @param z for `"sd"`: how many standard deviations.
+#' @param threads see [weft_threads()].
 #' @return A data frame of class `weft_bins` of factors. The attribute `"cuts"` has the cut points by column.
 #' @seealso `bins =` in [mi_rank()], [mi_matrix()] and [mi_select()] cuts by equal frequency in place.
 #' @export

@@ -73,8 +73,8 @@ network_backend <- function(method, p, backend, threads) {
   if (method == "aracne") {
     return(choose_backend(backend, cpu_seconds = p^2.5 * 1e-9 / threads, gpu_seconds = p^3 / 2 * 3e-13 + p^2 * 4e-9))
   }
-  asked <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
-  list(name = "cpu", reason = if (asked == "cuda") sprintf("\"%s\" has no device code", method) else "bound by memory")
+  if (!is.null(backend)) check_choice(backend, backends, "backend")
+  list(name = "cpu", reason = sprintf("\"%s\" has no device code", method))
 }
 
 # A matrix of information stays; everything else is data.

@@ -23,6 +23,7 @@
 #' @param k how many features, at most as many as there are; by default ten, or all of fewer.
 #' @param method one of the names above.
 #' @param unit `"bits"` or `"nats"`; ratios and Gini gains have no unit.
+#' @param threads see [weft_threads()].
 #' @return A data frame of class `weft_selection` with `feature` and `score` in order of selection.
 #' @export
 #' @examples
