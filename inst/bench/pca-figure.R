@@ -4,7 +4,7 @@ out <- c(commandArgs(TRUE), "pca-figure.png")[1]
 x <- utils::read.csv(Sys.glob(c("inst/bench/pca-figure-h200.csv", system.file("bench", "pca-figure-h200.csv", package = "weft")))[1])
 colors <- c(nipals = "grey60", gs = "black", auto = "#2c5f8a")
 grDevices::png(out, 900, 700, res = 130)
-graphics::plot(NULL, xlim = range(x$m), ylim = range(x$seconds), log = "xy", las = 1, xlab = "rows M (columns M / 2, K = 10)",
+graphics::plot(NULL, xlim = range(x$m), ylim = range(x$seconds) * c(1, 6), log = "xy", las = 1, xlab = "rows M (columns M / 2, K = 10)",
                ylab = "seconds, matrix on the device", main = "NVIDIA H200")
 for (method in names(colors)) {
   one <- x[x$method == method, ]
