@@ -28,7 +28,7 @@ weft_status weft_pca_random(weft_pca_run *run, double *s_out, size_t count)
   const weft_rng rng = { run->job->key, 0x706361 };
   double *x;
   WEFT_TAKE(x, &mem, count);
-  WEFT_PARALLEL(run->ctx->threads)
+  WEFT_PARALLEL(count < 100000 ? 1 : run->ctx->threads)
   WEFT_FOR(static)
   for (int64_t i = 0; i < (int64_t) count; i++) x[i] = 2 * weft_draw_uniform(rng, run->drawn + (uint64_t) i) - 1;
   run->drawn += count;

@@ -15,7 +15,7 @@
 #define HEIGHT 192  /* a multiple of all strip heights */
 #define WIDTH 1024  /* a multiple of all strip widths */
 #define MOST_TILE 192
-#define SERIAL_FLOPS 3e6 /* below it, waking threads costs more than they do, on a busy machine much more */
+#define SERIAL_FLOPS 2e7 /* below it, waking threads costs more than they do, on a busy machine much more */
 
 #if defined(__GNUC__)
 # define LANES 2
