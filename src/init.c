@@ -5,9 +5,10 @@
 #include <R_ext/Visibility.h>
 #include "base/backend.h"
 #include "base/base_routines.h"
+#include "kernel/kernel_routines.h"
 #include "mi/mi_routines.h"
 
-#define ALL_ROUTINES(R) BASE_ROUTINES(R) MI_ROUTINES(R)
+#define ALL_ROUTINES(R) BASE_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R)
 
 /* Prototypes by number of arguments. */
 #define ARGS0 void
