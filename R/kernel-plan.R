@@ -16,12 +16,13 @@ node_cost <- function(kernel, d, m) 4 * d + 1.5 * m * d + 3 * pair_cost(kernel, 
 build_cost <- function(n, d) n * (d + 8) * max(1, log2(n / 32)) * 3
 
 plan_method <- function(problem) {
-  n <- nrow(problem$reference)
-  nq <- nrow(problem$query)
+  n <- as.double(nrow(problem$reference))
+  nq <- as.double(nrow(problem$query))
   d <- ncol(problem$reference)
   m <- ncol(split_weights(problem$weights[seq_len(min(n, 1000)), , drop = FALSE])$weights)
   direct <- nq * n * pair_cost(problem$kernel, d, m)
-  build <- if (is.null(problem$tree) || !is.null(problem$bandwidth$scale)) build_cost(n, d) else 0
+  built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
+  build <- if (built) 0 else build_cost(n, d)
   build <- build + if (problem$self) 0 else build_cost(nq, d)
   seconds <- function(work) seconds_text(work / 1.6e10 / problem$control$threads)
   if (direct < 1e7 || direct < 1.5 * build) {

@@ -75,7 +75,10 @@ tree_points <- function(tree) {
 native_trees <- function(problem, only_query = FALSE) {
   key <- c(0, 0)
   grow <- function(x, type, leaf_size) grow_tree(native_points(x, problem), type, leaf_size, key, problem$control)
-  usable <- !is.null(problem$tree) && is.null(problem$bandwidth$scale)
+  if (!is.null(problem$grown)) {
+    return(list(reference = problem$grown, query = if (problem$self) problem$grown else grow(problem$query, "kd", 32)))
+  }
+  usable <- !is.null(problem$tree$native) && is.null(problem$bandwidth$scale)
   if (only_query && !(problem$self && usable)) return(list(query = grow(problem$query, "kd", 32)))
   if (!is.null(problem$tree) && problem$tree$type == "rp") key <- kernel_key(problem$seed)
   reference <- if (usable) problem$tree$native

@@ -122,7 +122,7 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
                 x = sprintf("It has %d points, `reference` has %d.", tree$n, nrow(reference)))
   }
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
-  self <- self || identical(query, reference)
+  self <- self || (identical(dim(query), dim(reference)) && all(query == reference))
   if (leave_one_out && !self) {
     abort_input("`leave_one_out = TRUE` needs the references to be the queries.", i = "Leave `reference` out.")
   }

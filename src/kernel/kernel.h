@@ -61,7 +61,7 @@ typedef struct weft_tile {
   const double *w;         /* count * m */
   const double *shift;     /* WEFT_TILE: exp(-u) is taken as exp(shift - u) */
   size_t d, m, count;
-  double inv_h2, near;     /* near: half width of the uniform kernel's zone of doubt in s */
+  double inv_h2, near;     /* near: half width of the zone of doubt about s = 1 */
   double *sum;             /* m * WEFT_TILE: added to */
   /* Compact kernels: Σ w over the support (for the uniform one: in the zone of doubt), added to. It bounds the rounding
    * error of 1 - s, which may be all there is of a kernel value near the boundary. */

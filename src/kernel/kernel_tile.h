@@ -101,7 +101,7 @@ TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r,
     const VEC value = NAME(value)(kind, s[i], shift);
 #if TRACK
     const VEC far = V(sub)(one, s[i]);
-    const VEC doubt = V(max)(far, V(sub)(s[i], one));
+    const VEC doubt = V(max)(far, V(sub)(s[i], one)), edge = V(set1)(1 + a->near);
 #endif
     for (size_t c = 0; c < (single ? 1 : a->m); c++) {
       const VEC w = V(set1)(a->w[row * a->m + c]);
@@ -109,7 +109,7 @@ TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r,
       else V(storeu)(a->sum + c * TILE + lane, V(fmadd)(value, w, V(loadu)(a->sum + c * TILE + lane)));
 #if TRACK
       if (kind < WEFT_UNIFORM) continue;
-      const VEC counted = kind == WEFT_UNIFORM ? KEEP_LE(doubt, V(set1)(a->near), w) : KEEP_LT(s[i], one, w);
+      const VEC counted = kind == WEFT_UNIFORM ? KEEP_LE(doubt, V(set1)(a->near), w) : KEEP_LT(s[i], edge, w);
       if (single) inside[v] = V(add)(inside[v], counted);
       else V(storeu)(a->inside + c * TILE + lane, V(add)(V(loadu)(a->inside + c * TILE + lane), counted));
 #endif
@@ -168,7 +168,7 @@ TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind) {
       least = V(max)(least, V(mul)(inner, inner));
       greatest = V(min)(greatest, V(mul)(outer, outer));
     }
-    least = V(mul)(least, scale);
+    least = V(mul)(least, V(set1)(a->inv_h2 * (1 - a->near)));
     greatest = V(max)(V(mul)(greatest, scale), least);
     VEC most, fewest;
     if (kind == WEFT_UNIFORM) {
