@@ -111,3 +111,11 @@ hard_case <- function(seed) {
   list(q = parts[[2]], x = parts[[1]], h = h, what = paste(what, shape, "d", d, "n", n),
        w = matrix(stats::rexp(n), n), signed = matrix(stats::rnorm(2 * n), n))
 }
+
+# k of all pairs by R's own arithmetic.
+kernel_value_matrix <- function(a, b, h, kernel) {
+  r <- sqrt(Reduce(`+`, lapply(seq_len(ncol(a)), function(j) outer(a[, j], b[, j], "-")^2))) / h
+  u <- r * switch(kernel, matern32 = sqrt(3), matern52 = sqrt(5), 1)
+  switch(kernel, gaussian = exp(-r^2 / 2), epanechnikov = pmax(1 - r^2, 0), laplacian = exp(-r), cauchy = 1 / (1 + r^2),
+         matern32 = (1 + u) * exp(-u), matern52 = (1 + u + u^2 / 3) * exp(-u))
+}
