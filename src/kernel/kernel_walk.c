@@ -1,7 +1,9 @@
 /* Kernel sums by two trees, within rel_error * f + abs_error for every query.
  *
- * A group is a node of the query tree with up to 1024 points. Boxes against boxes give it a list of reference nodes, with
- * those out of a compact kernel's reach left out. Each leaf of the group (a tile of 32 queries) starts from this list:
+ * A group is a node of the query tree with up to 1024 points. The reference leaf nearest to each of its leaves, its own when
+ * references are the queries, is summed at once: a first lower bound. Boxes against boxes give the group a list of
+ * reference nodes, without those out of a compact kernel's reach and those that add next to nothing to the lower bound.
+ * Each leaf of the group (a tile of 32 queries) starts from its nearest leaf and this list:
  *
  *   bound every node of the frontier for every query of the leaf (kernel_tile.h)
  *   repeat
@@ -20,6 +22,7 @@
 #define GROUP_PAIRS 1e9
 #define EXACT 3e-13      /* relative tolerance of exact sums, which promise 1e-12 */
 #define SHARE 0.9        /* of the tolerance for bounds; the rest is for rounding */
+#define NEGLIGIBLE 0.05  /* of the tolerance, for all nodes together that are left out for their smallness */
 #define LOG_LEAST 1e-280
 #define BUCKETS 128      /* of errors, by powers of two */
 #define FRONTIER_DOUBLES ((size_t) 1 << 20)
@@ -41,6 +44,10 @@ typedef struct {
   double *block, *estimate, *error, *low; /* capacity * m * WEFT_TILE each */
   double *tolerance, *kept, *settled;     /* m * WEFT_TILE; settled: 3 of them: estimate, error, low of finished nodes */
   double *priority;                       /* capacity */
+  double *least, *dropped;                /* m: least tolerance of the group's queries; error of what its list leaves out */
+  double *least_here, *dropped_here;      /* m: the same of a leaf */
+  size_t nearest;                         /* the reference leaf that is summed already */
+  size_t leaf;                            /* of the query tree */
   int32_t *node, *order, *list, *stack;   /* capacity, capacity, nodes, nodes */
   size_t count, listed;
   weft_kernel_effort effort;
@@ -133,19 +140,49 @@ static void settle(const walk *w, hands *t, size_t slot) {
   }
 }
 
-/* Bounds node v and puts it into the frontier, unless it is out of reach, settled by its bounds, or holds a query that
- * is to be left out (then its children are considered, or its points summed). */
+/* Least and greatest s between two boxes. */
+static void box_range(const walk *w, size_t q, size_t r, double *least, double *greatest) {
+  const size_t d = w->task->reference.d;
+  const double *a = w->query->box + q * 2 * d, *b = w->reference->box + r * 2 * d, scale = 1 / (w->task->h * w->task->h);
+  *least = *greatest = 0;
+  for (size_t j = 0; j < d; j++) {
+    double right = b[j] - a[d + j], left = a[j] - b[d + j], gap = right > left ? right : left;
+    double one = b[d + j] - a[j], other = a[d + j] - b[j], reach = (one > other ? one : other) + 2 * w->slack;
+    gap -= 2 * w->slack;
+    if (gap > 0) *least += gap * gap;
+    *greatest += reach * reach;
+  }
+  *least *= scale * (1 - 1e-12), *greatest *= scale * (1 + 1e-12);
+}
+
+/* True when all of node v's weight at the kernel value `most` is negligible; its error is then added to `dropped`. */
+static int negligible(const walk *w, size_t v, double most, const double *least, double *dropped) {
+  const size_t m = w->task->m, d = w->task->reference.d;
+  const double *moments = w->moments + v * m * (d + 2);
+  for (size_t c = 0; c < m; c++)
+    if (w->column[c] * most > NEGLIGIBLE * least[c]) return 0;
+  for (size_t c = 0; c < m; c++) dropped[c] += moments[c * (d + 2)] * most;
+  return 1;
+}
+
+/* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. Of a node that
+ * holds the leaf summed already its children are considered. */
 static void consider(const walk *w, hands *t, weft_block_query *b, size_t v) {
   const weft_kernel_task *task = w->task;
   const weft_tree *r = w->reference;
   const size_t d = task->reference.d, m = task->m, size = m * WEFT_TILE, first = (size_t) r->first[v];
-  const int holds = task->leave_one_out && first < b->first + b->count && first + (size_t) r->count[v] > b->first;
-  if (holds && r->child[v] >= 0) {
+  const double done = r->first[t->nearest];
+  if (done >= r->first[v] && done < r->first[v] + r->count[v]) {
+    if (r->child[v] < 0) return;
     consider(w, t, b, (size_t) r->child[v]);
     consider(w, t, b, (size_t) r->child[v] + 1);
     return;
   }
-  if (holds || t->count == w->capacity) {
+  double nearest, farthest;
+  box_range(w, t->leaf, v, &nearest, &farthest);
+  if (weft_kernel_compact(task->kind) ? nearest > 1 + 1e-9
+                                      : negligible(w, v, weft_kernel_of(task->kind, nearest, 0), t->least_here, t->dropped_here)) return;
+  if (t->count == w->capacity) {
     sum_exactly(w, t, b, v);
     return;
   }
@@ -205,7 +242,7 @@ static size_t count_kept(const walk *w, hands *t, const weft_block_query *b) {
     for (size_t i = 0; i < size; i++) t->kept[i] += t->low[f * size + i];
   for (size_t i = 0; i < size; i++) {
     t->tolerance[i] = w->rel * t->kept[i] + w->abs;
-    t->kept[i] = t->settled[size + i];
+    t->kept[i] = t->settled[size + i] + t->dropped_here[i / WEFT_TILE];
   }
   for (size_t f = 0; f < t->count; f++) {
     const double *error = t->error + (size_t) t->order[f] * size;
@@ -336,14 +373,42 @@ static void finish(const walk *w, hands *t, weft_block_query *b) {
   }
 }
 
+/* The reference leaf that lies nearest to a leaf of queries, box to box from the root down. */
+static size_t find_nearest(const walk *w, size_t leaf) {
+  const weft_tree *r = w->reference;
+  if (w->query->first == r->first) return leaf;
+  size_t v = 0;
+  while (r->child[v] >= 0) {
+    double left, right, other;
+    v = (size_t) r->child[v];
+    box_range(w, leaf, v, &left, &other);
+    box_range(w, leaf, v + 1, &right, &other);
+    v += right < left;
+  }
+  return v;
+}
+
+/* Sets least[c] to the least tolerance of the block's queries, from what is summed so far. */
+static void least_tolerance(const walk *w, const weft_block_query *b, double *least) {
+  for (size_t c = 0; c < w->task->m; c++) {
+    double low = INFINITY;
+    for (size_t l = 0; l < b->count; l++) low = fmin(low, b->total[c * WEFT_TILE + l]);
+    least[c] = w->column[c] > 0 ? w->rel * low + w->abs : INFINITY;
+  }
+}
+
 static void sum_leaf(const walk *w, hands *t, size_t leaf) {
   const weft_kernel_task *task = w->task;
   weft_block_query b = weft_block_in(t->block, task->reference.d, task->m, task->reference.lo != NULL);
   const size_t first = (size_t) w->query->first[leaf], count = (size_t) w->query->count[leaf];
+  t->leaf = leaf, t->nearest = find_nearest(w, leaf);
   for (size_t from = 0; from < count; from += WEFT_TILE) {
     weft_block_load(&b, &task->query, first + from, count - from < WEFT_TILE ? count - from : WEFT_TILE, task->m);
     memset(t->settled, 0, 3 * task->m * WEFT_TILE * sizeof *t->settled);
+    memcpy(t->dropped_here, t->dropped, task->m * sizeof *t->dropped);
     t->count = 0;
+    sum_exactly(w, t, &b, t->nearest);
+    least_tolerance(w, &b, t->least_here);
     for (size_t k = 0; k < t->listed; k++) consider(w, t, &b, (size_t) t->list[k]);
     while (t->count) {
       order_frontier(t);
@@ -362,21 +427,6 @@ static void sum_leaf(const walk *w, hands *t, size_t leaf) {
 
 /* ---- groups of leaves ---- */
 
-/* Least and greatest s between two boxes. */
-static void box_range(const walk *w, size_t q, size_t r, double *least, double *greatest) {
-  const size_t d = w->task->reference.d;
-  const double *a = w->query->box + q * 2 * d, *b = w->reference->box + r * 2 * d, scale = 1 / (w->task->h * w->task->h);
-  *least = *greatest = 0;
-  for (size_t j = 0; j < d; j++) {
-    double right = b[j] - a[d + j], left = a[j] - b[d + j], gap = right > left ? right : left;
-    double one = b[d + j] - a[j], other = a[d + j] - b[j], reach = (one > other ? one : other) + 2 * w->slack;
-    gap -= 2 * w->slack;
-    if (gap > 0) *least += gap * gap;
-    *greatest += reach * reach;
-  }
-  *least *= scale * (1 - 1e-12), *greatest *= scale * (1 + 1e-12);
-}
-
 /* The list of a group: nodes about as large as the group, smaller ones nowhere, larger ones where their kernel values
  * hardly differ. */
 static void list_nodes(const walk *w, hands *t, size_t group) {
@@ -392,6 +442,7 @@ static void list_nodes(const walk *w, hands *t, size_t group) {
     box_range(w, group, v, &least, &greatest);
     if (weft_kernel_compact(kind) && least > 1 + 1e-9) continue;
     const double most = weft_kernel_of(kind, least, 0), fewest = weft_kernel_of(kind, greatest, 0);
+    if (!weft_kernel_compact(kind) && negligible(w, v, most, t->least, t->dropped)) continue;
     if (r->child[v] < 0 || r->count[v] <= fine || most - fewest <= 0.5 * w->rel * fewest) {
       t->list[t->listed++] = (int32_t) v;
       continue;
@@ -401,22 +452,41 @@ static void list_nodes(const walk *w, hands *t, size_t group) {
   }
 }
 
-/* Every leaf below `group` of the query tree. */
-static void sum_group(const walk *w, hands *t, size_t group) {
+/* The least tolerance of a leaf's queries joins that of the group. */
+static void look_at_leaf(const walk *w, hands *t, size_t leaf) {
+  const weft_kernel_task *task = w->task;
+  weft_block_query b = weft_block_in(t->block, task->reference.d, task->m, task->reference.lo != NULL);
+  const size_t first = (size_t) w->query->first[leaf], count = (size_t) w->query->count[leaf];
+  t->nearest = find_nearest(w, leaf);
+  for (size_t from = 0; from < count; from += WEFT_TILE) {
+    weft_block_load(&b, &task->query, first + from, count - from < WEFT_TILE ? count - from : WEFT_TILE, task->m);
+    sum_exactly(w, t, &b, t->nearest);
+    least_tolerance(w, &b, t->least_here);
+    for (size_t c = 0; c < task->m; c++) t->least[c] = fmin(t->least[c], t->least_here[c]);
+  }
+}
+
+/* Calls work() for every leaf below `group` of the query tree. It is no deeper than 64 levels: each halves the leaves. */
+static void for_leaves(const walk *w, hands *t, size_t group, void (*work)(const walk *, hands *, size_t)) {
   const weft_tree *q = w->query;
-  list_nodes(w, t, group);
-  /* the tree is no deeper than 64 levels: each halves the leaves */
   size_t todo[65], top = 0;
   todo[top++] = group;
   while (top) {
     const size_t v = todo[--top];
     if (q->child[v] < 0) {
-      sum_leaf(w, t, v);
+      work(w, t, v);
       continue;
     }
     todo[top++] = (size_t) q->child[v] + 1;
     todo[top++] = (size_t) q->child[v];
   }
+}
+
+static void sum_group(const walk *w, hands *t, size_t group) {
+  for (size_t c = 0; c < w->task->m; c++) t->least[c] = INFINITY, t->dropped[c] = 0;
+  if (!weft_kernel_compact(w->task->kind)) for_leaves(w, t, group, look_at_leaf);
+  list_nodes(w, t, group);
+  for_leaves(w, t, group, sum_leaf);
 }
 
 /* The uppermost nodes of the query tree with at most `most` points. */
@@ -452,6 +522,8 @@ static weft_status take_hands(weft_arena *mem, const walk *w, hands *t) {
   WEFT_TAKE(t->tolerance, mem, size);
   WEFT_TAKE(t->kept, mem, size);
   WEFT_TAKE(t->settled, mem, 3 * size);
+  WEFT_TAKE(t->least, mem, 4 * w->task->m);
+  t->dropped = t->least + w->task->m, t->least_here = t->dropped + w->task->m, t->dropped_here = t->least_here + w->task->m;
   WEFT_TAKE(t->priority, mem, w->capacity);
   WEFT_TAKE(t->node, mem, w->capacity);
   WEFT_TAKE(t->order, mem, w->capacity);
