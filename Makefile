@@ -9,14 +9,14 @@ demo: install
 	$(RUN) Rscript tools/demo.R
 
 test: install
-	$(RUN) Rscript -e 'testthat::test_local(".", load_package = "installed", reporter = "check")'
+	$(RUN) Rscript tools/test-and-count.R
 
 # R CMD check with and without CUDA, sanitizers, installation trials, lintr.
 check: setup-check
 	sh tools/check.sh
 
 test-cuda: install
-	WEFT_TEST_CUDA=1 $(RUN) Rscript -e 'testthat::test_local(".", load_package = "installed", reporter = "check")'
+	WEFT_TEST_CUDA=1 $(RUN) Rscript tools/test-and-count.R
 
 bench: install
 	for f in inst/bench/*.R; do $(RUN) Rscript $$f || exit 1; done

@@ -5,7 +5,7 @@
 #'
 #' @param x a numeric matrix without missing values in what the using function needs.
 #' @param precision `"double"`, or `"single"` to keep it as 32-bit floats.
-#' @param handle what `weft_upload()` returned.
+#' @param handle what `weft_upload()` or [mi_pack()] returned.
 #' @return `weft_upload()`: an object of class `weft_device_matrix` with `dim` and `dimnames`; `as.matrix()` brings the
 #'   numbers back. `weft_free()`: `NULL`, invisibly.
 #' @export
@@ -20,7 +20,7 @@ weft_upload <- function(x, precision = c("double", "single")) {
   if (!is.matrix(x) || !is.numeric(x)) {
     abort_input("`x` must be a numeric matrix.", x = paste0("It is ", describe(x), "."))
   }
-  storage.mode(x) <- "double"
+  if (!is.double(x)) storage.mode(x) <- "double"
   choose_backend("cuda")
   pointer <- .Call(C_weft_upload, x, precision == "single", run_control("cuda", task = "Uploading"))
   structure(class = "weft_device_matrix",
@@ -30,8 +30,9 @@ weft_upload <- function(x, precision = c("double", "single")) {
 #' @rdname weft_upload
 #' @export
 weft_free <- function(handle) {
+  if (inherits(handle, "weft_mi_pack")) return(invisible(.Call(C_weft_mi_pack_free, handle$pointer)))
   if (!inherits(handle, "weft_device_matrix")) {
-    abort_input("`handle` must come from `weft_upload()`.", x = paste0("It is ", describe(handle), "."))
+    abort_input("`handle` must come from `weft_upload()` or `mi_pack()`.", x = paste0("It is ", describe(handle), "."))
   }
   invisible(.Call(C_weft_free, handle$pointer))
 }

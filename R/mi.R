@@ -13,20 +13,26 @@
 #'   that score are over the same rows. `"level"` makes missing one more level of the feature. Rows with a missing class
 #'   are left out under `"drop"` and `"level"`.
 #'
+#' @section Permutation test: With `permutations = B` the class labels are exchanged B times among the rows.
+#'   `p_permutation` is (1 + number of permutations in which the feature scores at least as much) / (B + 1); `p_fwer`
+#'   compares it with the best feature of each permutation, and so holds the probability of any false finding.
+#'
 #' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
-#'   whole-number matrix, a sparse Matrix, a DelayedMatrix, or a SummarizedExperiment (features in its rows). At most
-#'   65,535 levels a feature.
+#'   whole-number matrix, a sparse Matrix, a DelayedMatrix, or a SummarizedExperiment (features in its rows); or a
+#'   pack made by [mi_pack()] (then without `class`, `na` and `assay`). At most 65,535 levels a feature.
 #' @param class a factor or vector of categories, one value a row; for a SummarizedExperiment also the name of a column of
 #'   its `colData`.
 #' @param na what to do with missing values; see below.
 #' @param unit `"bits"` or `"nats"`.
+#' @param permutations number of label permutations; 0 for no permutation test.
+#' @param seed a whole number for the permutations, which leaves R's random numbers alone; `NULL` to draw from them.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress show a progress bar; the default is in interactive sessions, after two seconds.
 #' @param verbose say which back end runs and why.
 #' @return A data frame of class `weft_mi`, best feature first (equal scores in column order): `feature`, `mi`,
 #'   `entropy` of the feature, `levels` seen, rows `n`, G `statistic`, `df`, `p_value`, and Benjamini and Hochberg's
-#'   `q_value`. Attributes record the call, unit, back end and time.
+#'   `q_value`; with permutations also `p_permutation` and `p_fwer`. Attributes record the call, unit, back end and time.
 #' @seealso [plot.weft_mi()]
 #' @export
 #' @examples
@@ -37,18 +43,22 @@
 #'   noise = sample(c("a", "b", "c"), 200, replace = TRUE)
 #' )
 #' mi_rank(x, class)
-mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
-                    backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", "nats"), permutations = 0, seed = NULL,
+                    assay = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   verbose <- check_flag(verbose, "verbose")
+  scale <- if (unit == "bits") 1 else log(2)
+  if (permutations > 0 || inherits(x, "weft_mi_pack")) {
+    pack <- pack_for(x, class, na, assay, threads, progress)
+    if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
+    return(rank_pack(pack, permutations, seed, scale, unit, match.call(), backend, threads_for(threads), progress, verbose, started))
+  }
   input <- categorical_input(x, assay)
   target <- class_input(class, x, input$n)
-  if (na == "fail" && anyNA(target$codes)) {
-    abort_input("`class` must not have missing values.", x = sprintf("%d of %d are missing.", sum(is.na(target$codes)), input$n),
-                i = "`na = \"drop\"` leaves these rows out.")
-  }
+  if (na == "fail" && anyNA(target$codes)) abort_missing_class(target$codes)
   threads <- threads_for(threads)
   work <- input$n * input$p * 4 / 1e10 # seconds, bound by reading the input
   chosen <- choose_backend(backend, cpu_seconds = work / min(threads, 4), gpu_seconds = work / min(threads, 4) + work / 4)
@@ -58,17 +68,29 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
     .Call(C_weft_mi_rank, data, target$codes, length(target$levels), na == "level", control)
   })
   scores <- do.call(Map, c(list(c), scores))
-  if (na == "fail" && any(scores$missing > 0)) {
-    bad <- input$names[scores$missing > 0]
-    abort_input("`x` must not have missing values.",
-                x = sprintf("Missing in %d of %d columns: %s.", length(bad), input$p, label_some(bad)),
-                i = "`na = \"drop\"` leaves these rows out, feature by feature; `na = \"level\"` makes missing a level.")
-  }
+  if (na == "fail" && any(scores$missing > 0)) abort_missing_features(input, scores$missing)
   best <- order(-scores$mi)
-  scale <- if (unit == "bits") 1 else log(2)
   result <- rank_table(input$names, scores, best, scale)
   record(structure(result, class = c("weft_mi", "data.frame")), call = match.call(), chosen, started, unit = unit,
          class_levels = target$levels, na = na)
+}
+
+# The ranking of a pack, with a permutation test when there are permutations.
+rank_pack <- function(pack, permutations, seed, scale, unit, call, backend, threads, progress, verbose, started) {
+  work <- prod(as.double(pack$dim)) * (1 + permutations) / 2e10
+  chosen <- choose_backend(backend, cpu_seconds = work / threads, gpu_seconds = work / threads)
+  report_backend(chosen, verbose)
+  control <- run_control(chosen$name, threads, progress, pack$names, "Ranking features")
+  scores <- .Call(C_weft_mi_pack_rank, pack_pointer(pack), control)
+  best <- order(-scores$mi)
+  result <- rank_table(pack$names, scores, best, scale)
+  if (permutations > 0) {
+    tested <- .Call(C_weft_mi_permute_rank, pack_pointer(pack), permutations, mi_key(seed), control)
+    result$p_permutation <- ((1 + tested$at_least) / (permutations + 1))[best]
+    result$p_fwer <- fwer(tested$observed, tested$greatest)[best]
+  }
+  record(structure(result, class = c("weft_mi", "data.frame")), call, chosen, started, unit = unit,
+         class_levels = pack$class_levels, na = pack$na)
 }
 
 rank_table <- function(names, scores, best, scale) {
@@ -115,16 +137,27 @@ run_line <- function(x) {
 #' plot(r)
 print.weft_mi <- function(x, n = 10L, ...) {
   if (!is_ranking(x)) return(NextMethod())
-  shown <- utils::head(as.data.frame(x), n)
+  shown <- shorten_numbers(utils::head(as.data.frame(x), n))
   cat(sprintf("Mutual information of %d feature%s with a class of %d level%s (%s)\n", nrow(x), if (nrow(x) == 1L) "" else "s",
               length(attr(x, "class_levels")), if (length(attr(x, "class_levels")) == 1L) "" else "s", attr(x, "unit")))
-  if (nrow(shown)) {
-    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 4) else column)
-    print.data.frame(shown, row.names = FALSE)
-  }
+  if (nrow(shown)) print.data.frame(shown, row.names = FALSE)
   if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
   cat(run_line(x), "\n", sep = "")
   invisible(x)
+}
+
+shorten_numbers <- function(table) {
+  table[] <- lapply(table, function(column) if (is.double(column)) signif(column, 4) else column)
+  table
+}
+
+#' @exportS3Method knitr::knit_print
+knit_print.weft_mi <- function(x, options = list(), n = 10L, ...) {
+  if (!is_ranking(x)) return(knitr::knit_print(as.data.frame(x), options = options, ...))
+  shown <- shorten_numbers(utils::head(as.data.frame(x), n))
+  shown[c("p_value", "q_value")] <- lapply(shown[c("p_value", "q_value")], format, digits = 3)
+  caption <- sprintf("Best %d of %d features (mutual information in %s)", nrow(shown), nrow(x), attr(x, "unit"))
+  knitr::knit_print(knitr::kable(shown, row.names = FALSE, caption = caption), ...)
 }
 
 # A subset by columns or rows keeps the class; it prints as a data frame when the shape is gone.

@@ -15,7 +15,7 @@ weft_sitrep <- function() {
     version = as.character(utils::packageVersion("weft")),
     R = R.version.string, platform = R.version$platform,
     build = read_build(),
-    openmp = openmp, threads = weft_threads(), simd = .Call(C_weft_simd),
+    openmp = openmp, threads = weft_threads(), simd = .Call(C_weft_simd, NULL),
     memory = .Call(C_weft_host_available),
     backend = weft_backend(),
     cuda = is.null(attr(devices, "reason")), cuda_reason = attr(devices, "reason"), devices = devices,

@@ -7,13 +7,13 @@ packages="matrix cli generics testthat withr"
 system="r-base-dev"
 if [ "${1-}" = check ]; then
   packages="$packages knitr rmarkdown lintr roxygen2"
-  system="$system pandoc qpdf valgrind"
+  system="$system pandoc qpdf valgrind devscripts"
 fi
 
 missing=
 command -v R >/dev/null 2>&1 || missing="r-base-dev"
 command -v make >/dev/null 2>&1 && command -v cc >/dev/null 2>&1 || missing="r-base-dev"
-[ "${1-}" = check ] && for tool in pandoc qpdf; do command -v $tool >/dev/null 2>&1 || missing="$missing $tool"; done
+[ "${1-}" = check ] && for tool in pandoc qpdf valgrind checkbashisms; do command -v $tool >/dev/null 2>&1 || missing="$missing $(echo $tool | sed s/checkbashisms/devscripts/)"; done
 for p in $packages; do
   name=$p; [ "$p" = matrix ] && name=Matrix
   [ -n "$missing" ] && [ "${missing#r-base-dev}" != "$missing" ] && ! command -v R >/dev/null 2>&1 && { missing="$missing r-cran-$p"; continue; }

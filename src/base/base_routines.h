@@ -5,7 +5,7 @@
   R(C_weft_devices, 1) \
   R(C_weft_threads, 2) \
   R(C_weft_openmp, 0) \
-  R(C_weft_simd, 0) \
+  R(C_weft_simd, 1) \
   R(C_weft_host_available, 0) \
   R(C_weft_memory, 1) \
   R(C_weft_upload, 3) \

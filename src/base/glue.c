@@ -269,7 +269,13 @@ SEXP C_weft_openmp(void)
 #endif
 }
 
-SEXP C_weft_simd(void) { return Rf_mkString(weft_simd_name(weft_simd_level())); }
+/* The name of the vector variant in use. A level from 0 (portable) puts that one in use first, for tests; NULL when the
+ * machine lacks it. */
+SEXP C_weft_simd(SEXP level)
+{
+  if (level != R_NilValue && weft_simd_set((weft_simd) Rf_asInteger(level))) return R_NilValue;
+  return Rf_mkString(weft_simd_name(weft_simd_level()));
+}
 
 SEXP C_weft_host_available(void) { return Rf_ScalarReal(weft_host_available()); }
 

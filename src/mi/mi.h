@@ -29,8 +29,21 @@ typedef struct weft_mi_rank {
   double *missing;                /* attribute values missing, whatever the class */
 } weft_mi_rank;
 
+/* Pairs, triples and matrices: mi_pairs.h. */
+struct weft_arena;
+struct weft_mi_pack;
+struct weft_mi_search;
+struct weft_mi_found;
+struct weft_mi_resident;
+
 typedef struct weft_mi_ops {
   weft_status (*rank)(weft_ctx *ctx, const weft_mi_data *data, const weft_mi_rank *out);
+  weft_status (*search)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device,
+                        const struct weft_mi_search *search, struct weft_arena *mem, struct weft_mi_found *out);
+  weft_status (*full)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device, double *mi,
+                      double *interaction);
+  weft_status (*matrix)(weft_ctx *ctx, const struct weft_mi_pack *x, const struct weft_mi_pack *y, int estimator, double *out);
+  void (*release)(weft_ctx *ctx, struct weft_mi_resident *device);
 } weft_mi_ops;
 
 extern const weft_mi_ops weft_mi_cpu;

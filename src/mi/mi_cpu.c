@@ -5,8 +5,7 @@
 #include <string.h>
 #include "../base/arena.h"
 #include "../base/parallel.h"
-#include "mi.h"
-#include "mi_score.h"
+#include "mi_pairs.h"
 
 #define PIECE 16384 /* rows coded at a time; a multiple of 64 */
 #define PIECE_WORDS (PIECE / 64)
@@ -236,4 +235,4 @@ done:
   return st;
 }
 
-const weft_mi_ops weft_mi_cpu = { rank };
+const weft_mi_ops weft_mi_cpu = { rank, weft_mi_search_cpu, weft_mi_full_cpu, weft_mi_matrix_cpu, NULL };

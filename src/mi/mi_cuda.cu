@@ -3,8 +3,7 @@
 #include <cstring>
 #include "../base/device.cuh"
 #include "../base/parallel.h"
-#include "mi.h"
-#include "mi_score.h"
+#include "mi_pairs.h"
 
 #define THREADS 256
 #define SHARED_CELLS 10240u                       /* 40 KB: three blocks a multiprocessor at least */
@@ -198,4 +197,6 @@ done:
   return st;
 }
 
-extern "C" { extern const weft_mi_ops weft_mi_cuda; const weft_mi_ops weft_mi_cuda = { rank }; }
+extern "C" { extern const weft_mi_ops weft_mi_cuda; const weft_mi_ops weft_mi_cuda = {
+  rank, weft_mi_search_cuda, weft_mi_full_cuda, weft_mi_matrix_cpu, weft_mi_resident_release
+}; }

@@ -1,3 +1,14 @@
 /* The .Call entry points of the mutual-information room: name and number of arguments. */
 #define MI_ROUTINES(R) \
-  R(C_weft_mi_rank, 5)
+  R(C_weft_mi_rank, 5) \
+  R(C_weft_mi_pack, 5) \
+  R(C_weft_mi_pack_info, 1) \
+  R(C_weft_mi_pack_free, 1) \
+  R(C_weft_mi_pack_alive, 1) \
+  R(C_weft_mi_matrix_counts, 5) \
+  R(C_weft_mi_search, 8) \
+  R(C_weft_mi_full, 2) \
+  R(C_weft_mi_tuples, 8) \
+  R(C_weft_mi_permute_pairs, 7) \
+  R(C_weft_mi_permute_rank, 4) \
+  R(C_weft_mi_pack_rank, 2)

@@ -1,0 +1,176 @@
+# From a data frame to what the Bayesian-network functions count: level codes or numbers, who was set from outside, and
+# the checked settings of a score.
+
+bn_score_types <- c("bdeu", "k2", "bic", "aic", "bds", "bge")
+bn_few_values <- 50L # an integer or character column with more is taken for a measurement or an identifier
+
+# list(names, n, p, codes, levels, labels, x, set); `codes` is a matrix of levels from 0, or `x` a double matrix (BGe).
+bn_input <- function(data, score, interventions = NULL, na = "fail") {
+  if (is.matrix(data)) data <- as.data.frame(data, stringsAsFactors = FALSE)
+  if (!is.data.frame(data)) {
+    abort_input("`data` must be a data frame or matrix with one column a node.", x = paste0("It is ", describe(data), "."))
+  }
+  names <- names(data)
+  if (!ncol(data) || anyDuplicated(names) || anyNA(names) || !all(nzchar(names))) {
+    abort_input("`data` must have at least one column, and its columns names of their own.",
+                x = sprintf("It has %d columns%s.", ncol(data),
+                            if (anyDuplicated(names)) paste(", some called", label_some(unique(names[duplicated(names)]))) else ""))
+  }
+  if (ncol(data) > 4096L) {
+    abort_input("`data` must have at most 4096 columns.", x = sprintf("It has %d.", ncol(data)),
+                i = "Leave out columns that tell little, for example by `mi_rank()`.")
+  }
+  set <- bn_interventions(interventions, names, nrow(data))
+  missing <- vapply(data, anyNA, NA)
+  if (any(missing)) {
+    if (na == "fail") {
+      abort_input("`data` must not have missing values.",
+                  x = sprintf("Missing in %d of %d columns: %s.", sum(missing), ncol(data), label_some(names[missing])),
+                  i = "`na = \"drop\"` leaves these rows out.")
+    }
+    whole <- stats::complete.cases(data)
+    data <- data[whole, , drop = FALSE]
+    if (!is.null(set)) set <- set[whole, , drop = FALSE]
+  }
+  input <- list(names = names, n = nrow(data), p = ncol(data), set = set)
+  c(input, if (score == "bge") bn_numbers(data) else bn_codes(data))
+}
+
+bn_numbers <- function(data) {
+  fine <- vapply(data, function(column) is.numeric(column) && !is.factor(column), NA)
+  if (!all(fine)) {
+    abort_input("With `score = \"bge\"` every column of `data` must be numeric.",
+                x = sprintf("Column `%s` is %s.", names(data)[!fine][1L], describe(data[[which(!fine)[1L]]])),
+                i = "Leave it out, or use `discretize()` on the others and a score of categories.")
+  }
+  x <- as.matrix(data)
+  storage.mode(x) <- "double"
+  bad <- colSums(!is.finite(x)) > 0
+  if (any(bad)) abort_input("`data` must be finite.", x = paste0("Infinite values in ", label_some(names(data)[bad]), "."))
+  list(x = unname(x))
+}
+
+bn_codes <- function(data) {
+  columns <- lapply(seq_along(data), function(j) bn_category(data[[j]], names(data)[j]))
+  list(
+    codes = matrix(as.integer(unlist(lapply(columns, as.integer))) - 1L, nrow(data), length(columns)),
+    levels = vapply(columns, nlevels, 0L), labels = stats::setNames(lapply(columns, levels), names(data))
+  )
+}
+
+bn_category <- function(column, name) {
+  if (is.factor(column)) {
+    if (!nlevels(column)) abort_input(sprintf("Column `%s` must have at least one level.", name), x = "It has none.")
+    if (nlevels(column) > 65535L) {
+      abort_input(sprintf("Column `%s` must have at most 65535 levels.", name), x = sprintf("It has %d.", nlevels(column)))
+    }
+    return(column)
+  }
+  if (is.logical(column)) return(factor(column, levels = c(FALSE, TRUE)))
+  values <- if (is.character(column) || (is.integer(column) && !is.object(column))) sort(unique(column))
+  if (is.null(values) || length(values) > bn_few_values) {
+    abort_input(
+      sprintf("Every column of `data` must be a factor, logical, or an integer or character column of at most %d values.", bn_few_values),
+      x = if (is.null(values)) sprintf("Column `%s` is %s.", name, describe(column))
+          else sprintf("Column `%s` has %d values.", name, length(values)),
+      i = "Turn it into a factor, numbers with `discretize()`; or use `score = \"bge\"` when all columns are numeric."
+    )
+  }
+  factor(column, levels = values)
+}
+
+# An n x p integer matrix, 1 where the row's node was set from outside, or NULL.
+bn_interventions <- function(interventions, names, n) {
+  if (is.null(interventions)) return(NULL)
+  if (!is.list(interventions) && !is.factor(interventions) && !is.character(interventions)) {
+    abort_input("`interventions` must be a list of node names, one entry a row, or a factor naming the node that was set.",
+                x = paste0("It is ", describe(interventions), "."))
+  }
+  if (length(interventions) != n) {
+    abort_input(sprintf("`interventions` must have one entry a row of `data`: %d.", n),
+                x = sprintf("It has %d.", length(interventions)))
+  }
+  entries <- if (is.list(interventions)) lapply(interventions, function(e) e[!is.na(e)])
+             else lapply(as.character(interventions), function(e) e[!is.na(e)])
+  found <- unlist(entries)
+  unknown <- setdiff(found, names)
+  if (length(unknown)) {
+    abort_input("`interventions` must name columns of `data`, NA where nothing was set.",
+                x = paste0("There is no column ", label_some(unknown), "."))
+  }
+  set <- matrix(0L, n, length(names))
+  set[cbind(rep(seq_len(n), lengths(entries)), match(found, names))] <- 1L
+  if (any(set > 0L)) set
+}
+
+# Limits of parents: one number, or a named vector for some or all nodes (the others have the default 4).
+bn_limits <- function(max_parents, names) {
+  p <- length(names)
+  fine <- is.numeric(max_parents) && length(max_parents) && !anyNA(max_parents) && all(max_parents >= 0) &&
+    all(max_parents == round(max_parents))
+  if (fine && length(max_parents) > 1L) fine <- !is.null(names(max_parents)) && all(names(max_parents) %in% names)
+  if (!fine) {
+    abort_input("`max_parents` must be one whole number, or a named vector of them, names among the nodes.",
+                x = paste0("It is ", describe(max_parents), "."))
+  }
+  limits <- if (is.null(names(max_parents))) rep(max_parents, p)
+            else replace(rep(4, p), match(names(max_parents), names), max_parents)
+  as.integer(pmin(limits, max(p - 1L, 0L), 30L))
+}
+
+# What the native side is handed of data and score; matrices over edges are [child, parent].
+bn_problem <- function(input, score, ess, prior, gamma) {
+  p <- input$p
+  prior <- bn_use_prior(prior, input$names)
+  shares <- if (!is.null(prior)) prior$nats
+  if (gamma != 1) shares <- (if (is.null(shares)) matrix(0, p, p) else shares) + log(gamma)
+  problem <- list(
+    n = as.double(input$n), p = as.double(p), score = match(score, bn_score_types) - 1L, ess = ess,
+    codes = input$codes, levels = input$levels, set = input$set, edge_prior = shares, alpha_mu = 1, alpha_w = p + 2,
+    required = if (!is.null(prior) && any(prior$required)) prior$required + 0L,
+    forbidden = if (is.null(prior)) matrix(FALSE, p, p) else prior$forbidden, scatter_rows = double()
+  )
+  if (!is.null(problem$edge_prior)) problem$edge_prior[!is.finite(shares)] <- 0
+  if (score == "bge") problem <- c(problem[names(problem) != "scatter_rows"], bn_scatter(input))
+  problem
+}
+
+# Posterior scatter matrices for BGe, one for each pattern of rows in which a node was not set:
+# T0 + S + n a / (n + a) (nu - mean)(nu - mean)', T0 = t I, t = a (w - p - 1) / (a + 1), with a = 1, w = p + 2, nu = means.
+bn_scatter <- function(input) {
+  p <- input$p
+  pattern <- if (is.null(input$set)) rep("", p) else apply(input$set, 2L, paste, collapse = "")
+  group <- match(pattern, unique(pattern))
+  nu <- if (input$n) colMeans(input$x) else double(p)
+  parts <- lapply(which(!duplicated(pattern)), function(j) {
+    x <- if (is.null(input$set)) input$x else input$x[input$set[, j] == 0L, , drop = FALSE]
+    n <- nrow(x)
+    if (!n) return(list(n = 0, matrix = diag(0.5, p)))
+    mean <- colMeans(x)
+    list(n = n, matrix = diag(0.5, p) + crossprod(sweep(x, 2L, mean)) + n / (n + 1) * tcrossprod(nu - mean))
+  })
+  list(scatter = as.double(unlist(lapply(parts, `[[`, "matrix"))),
+       scatter_rows = as.double(vapply(parts, `[[`, 0, "n")), group = group - 1L)
+}
+
+check_ess <- function(ess) {
+  ess <- check_number(ess, "ess", min = 0)
+  if (ess <= 0 || !is.finite(ess)) abort_input("`ess` must be a positive number.", x = paste0("It is ", describe(ess), "."))
+  ess
+}
+
+check_gamma <- function(gamma) {
+  gamma <- check_number(gamma, "gamma", min = 0)
+  if (gamma <= 0 || !is.finite(gamma)) abort_input("`gamma` must be a positive number.", x = paste0("It is ", describe(gamma), "."))
+  gamma
+}
+
+# The room has no CUDA operations: a named device is an error that says so.
+bn_backend <- function(backend) {
+  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
+  if (backend == "cuda") {
+    weft_abort("device", "Bayesian networks run on the CPU.", x = "`backend = \"cuda\"` was asked for.",
+               i = "Use `backend = \"auto\"` or \"cpu\".")
+  }
+  list(name = "cpu", reason = if (backend == "cpu") "asked for" else "Bayesian networks run on the CPU")
+}

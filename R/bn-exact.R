@@ -1,0 +1,74 @@
+#' The best network, proven, and exact edge posteriors
+#'
+#' The optimum by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006): 8 bytes for each of
+#' the 2^p subsets, so 1 GB for 27 nodes. Memory is predicted, and a call that would need more than is free is refused.
+#'
+#' `posterior = "order"` is the exact posterior under a uniform prior over orders (Koivisto and Sood 2004), up to about 20
+#' nodes; it is what `bn_learn(target = "sum")` estimates. `posterior = "dag"` is the posterior under a uniform prior over
+#' graphs, up to about 13 nodes (4^p steps).
+#'
+#' @inheritParams bn_learn
+#' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned; for posteriors a table made
+#'   with `keep = "all"`.
+#' @param posterior `"none"`, `"dag"` or `"order"`.
+#' @param ... passed on to [bn_scores()].
+#' @return An object of class `weft_bn_exact` and `weft_bn`: `dag`, `score`, `edges` (\[from, to\], NULL without
+#'   `posterior`), `log_total` (logarithm of the sum over graphs of exp(score), times orders for `"order"`).
+#' @export
+#' @examples
+#' d <- data.frame(a = rep(0:1, 20), b = rep(c(0L, 1L, 1L, 1L), 10), c = rep(0:1, each = 20))
+#' bn_exact(d, posterior = "dag")$edges
+bn_exact <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"),
+                     posterior = c("none", "dag", "order"), ..., backend = NULL, threads = NULL, progress = NULL,
+                     verbose = FALSE) {
+  started <- proc.time()[[3L]]
+  posterior <- check_choice(posterior, c("none", "dag", "order"), "posterior")
+  chosen <- bn_backend(backend)
+  report_backend(chosen, check_flag(verbose, "verbose"))
+  p <- if (inherits(data, "weft_bn_scores")) length(data$nodes) else ncol(data)
+  if (length(p)) check_exact_memory(p, posterior)
+  table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
+                    progress = progress, backend = backend, keep = if (posterior == "none") "max" else "all")
+  control <- run_control("cpu", threads, progress, table$nodes, "Exact search")
+  best <- .Call(C_weft_bn_optimum, table, control)
+  result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior, table = table)
+  if (posterior != "none") {
+    exact <- .Call(C_weft_bn_edges, table, posterior == "dag", control)
+    result$edges <- matrix(exact$edges, length(table$nodes), dimnames = dimnames(result$dag))
+    result$log_total <- exact$log_total
+  }
+  record(structure(result, class = c("weft_bn_exact", "weft_bn")), match.call(), chosen, started)
+}
+
+check_exact_memory <- function(p, posterior) {
+  real <- 16 # bytes of a long double
+  need <- switch(posterior, none = 8 * 2^p + p * 8 * 2^min(p - 1, 20), order = (p + 2) * real * 2^p,
+                 dag = p * real * 2^p + 2 * real * 3^p)
+  free <- .Call(C_weft_host_available)
+  most <- switch(posterior, none = 32L, order = 24L, dag = 16L)
+  if (p > most || (free >= 0 && need > free)) {
+    weft_abort("memory", sprintf("The exact answer needs about %s of memory for %d nodes, %s are free.", bytes_text(need),
+                                 as.integer(p), if (free < 0) "unknown amounts" else bytes_text(free)),
+               x = if (p > most) sprintf("At most %d nodes are taken%s.", most, if (posterior == "none") "" else sprintf(" for `posterior = \"%s\"`", posterior)),
+               i = if (posterior == "none") "Use `bn_learn()`, or fewer nodes." else "Use `bn_learn(target = \"sum\")`, or fewer nodes.")
+  }
+}
+
+#' @rdname print.weft_bn
+#' @export
+print.weft_bn_exact <- function(x, ...) {
+  cat(sprintf("Best Bayesian network of %d nodes, proven: %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type, x$score))
+  if (!is.null(x$edges)) {
+    cat(sprintf("Exact edge posteriors, uniform prior over %ss; %d of at least 0.5\n", if (x$posterior == "dag") "graph" else "order",
+                sum(x$edges >= 0.5)))
+  }
+  cat(run_line(x), "\n", sep = "")
+  invisible(x)
+}
+
+#' @rdname print.weft_bn
+#' @export
+glance.weft_bn_exact <- function(x, ...) {
+  data.frame(nodes = nrow(x$dag), edges = sum(x$dag), score = x$score, type = x$table$type, posterior = x$posterior,
+             seconds = attr(x, "seconds"))
+}

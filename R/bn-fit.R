@@ -1,0 +1,275 @@
+#' Parameters of a network, simulation, and prediction
+#'
+#' `bn_fit()` gives each node's conditional distribution. For categories these are posterior means,
+#' \eqn{(N_{kj} + \mathrm{ess}/(q r)) / (N_k + \mathrm{ess}/q)}; for numbers least squares on the parents, with the residual standard
+#' deviation. `bn_sample()` draws rows, `bn_log_lik()` gives the log-likelihood of each row of new data, and `predict()`
+#' the distribution of one node given all other columns of `newdata`; nodes that `newdata` lacks are summed out exactly.
+#'
+#' @inheritParams bn_scores
+#' @param dag a network; see [bn_convert()].
+#' @param data a data frame as for [bn_scores()].
+#' @return `bn_fit()`: an object of class `weft_bn_fit` with the `dag` and `nodes`, a list with for each node its `parents`
+#'   and `probability` (an array, the node's levels first, then its parents') or `intercept`, `slopes` and `sd`.
+#' @export
+#' @examples
+#' set.seed(1)
+#' a <- sample(c("no", "yes"), 200, replace = TRUE)
+#' d <- data.frame(a = factor(a), b = factor(ifelse(runif(200) < 0.8, a, "no")))
+#' fit <- bn_fit(bn_learn(d, iterations = 200), d)
+#' bn_sample(fit, 3)
+#' sum(bn_log_lik(fit, d))
+#' predict(fit, d["a"], "b")[1:3, ]
+bn_fit <- function(dag, data, ess = 1, interventions = NULL, na = c("fail", "drop")) {
+  na <- check_choice(na, c("fail", "drop"), "na")
+  ess <- check_ess(ess)
+  numbers <- is.data.frame(data) && length(data) > 0L && all(vapply(data, is.double, NA)) || (is.matrix(data) && is.double(data))
+  input <- bn_input(data, if (numbers) "bge" else "bdeu", interventions, na)
+  dag <- as_dag(dag, nodes = input$names)
+  nodes <- lapply(seq_len(input$p), function(i) {
+    parents <- which(dag[, i] != 0)
+    rows <- if (is.null(input$set)) seq_len(input$n) else which(input$set[, i] == 0L)
+    if (numbers) fit_gauss(input, i, parents, rows) else fit_counts(input, i, parents, rows, ess)
+  })
+  structure(list(dag = dag, nodes = stats::setNames(nodes, input$names), labels = input$labels, gaussian = numbers, n = input$n,
+                 ess = ess), class = "weft_bn_fit")
+}
+
+fit_counts <- function(input, node, parents, rows, ess) {
+  dims <- input$levels[c(node, parents)]
+  if (prod(dims) > 2^26) {
+    abort_input("A node's table of probabilities must have at most 2^26 cells.",
+                x = sprintf("Node `%s` with its %d parents has %.3g.", input$names[node], length(parents), prod(dims)))
+  }
+  cell <- as.integer(input$codes[rows, c(node, parents), drop = FALSE] %*% cumprod(c(1, dims))[seq_along(dims)])
+  counts <- array(tabulate(cell + 1L, prod(dims)), dims) + ess / prod(dims)
+  totals <- rep(colSums(matrix(counts, dims[1L])), each = dims[1L])
+  list(parents = input$names[parents],
+       probability = array(counts / totals, dims, dimnames = input$labels[c(node, parents)]))
+}
+
+fit_gauss <- function(input, node, parents, rows) {
+  x <- cbind(1, input$x[rows, parents, drop = FALSE])
+  model <- stats::lm.fit(x, input$x[rows, node])
+  slopes <- replace(model$coefficients, is.na(model$coefficients), 0)
+  list(parents = input$names[parents], intercept = slopes[[1L]],
+       slopes = stats::setNames(slopes[-1L], input$names[parents]),
+       sd = sqrt(sum(model$residuals^2) / max(length(rows) - model$rank, 1)))
+}
+
+#' @rdname bn_fit
+#' @param x,fit,object what `bn_fit()` returned.
+#' @param ... ignored.
+#' @export
+print.weft_bn_fit <- function(x, ...) {
+  cat(sprintf("Fitted Bayesian network of %d nodes and %d edges (%s), %d rows\n", nrow(x$dag), sum(x$dag),
+              if (x$gaussian) "Gaussian" else "categories", x$n))
+  invisible(x)
+}
+
+#' @rdname bn_fit
+#' @param n how many rows.
+#' @param do a list or vector, by node: values that are set from outside.
+#' @param seed a whole number; NULL draws the key from R's generator.
+#' @return `bn_sample()`: a data frame.
+#' @export
+bn_sample <- function(fit, n, do = NULL, seed = NULL) {
+  fit <- check_fit(fit)
+  n <- check_number(n, "n", min = 0, max = 2^31 - 1, whole = TRUE)
+  names <- names(fit$nodes)
+  do <- as.list(do)
+  if (length(do) && (is.null(names(do)) || !all(names(do) %in% names))) {
+    abort_input("`do` must have names of nodes.", x = paste0("It has ", label_some(names(do) %||% "no names"), "."))
+  }
+  key <- draw_key(seed)
+  codes <- matrix(0, n, length(names), dimnames = list(NULL, names))
+  for (i in topological_order(fit$dag)) {
+    node <- fit$nodes[[i]]
+    codes[, i] <-
+      if (names[i] %in% names(do)) rep(set_value(fit, names[i], do[[names[i]]]), n)
+      else if (fit$gaussian) gauss_mean(node, codes) + node$sd * draws("normal", n, key = key, stream = i)
+      else draw_levels(node, codes, draws("uniform", n, key = key, stream = i))
+  }
+  if (fit$gaussian) return(as.data.frame(codes))
+  as.data.frame(lapply(stats::setNames(nm = names), function(name) factor(fit$labels[[name]][codes[, name] + 1], fit$labels[[name]])),
+                optional = TRUE)
+}
+
+set_value <- function(fit, name, value) {
+  if (fit$gaussian) return(check_number(value, sprintf("do$%s", name)))
+  at <- match(as.character(value), fit$labels[[name]])
+  if (length(at) != 1L || is.na(at)) {
+    abort_input(sprintf("`do$%s` must be one of the node's levels.", name), x = paste0("It is ", describe(value), "."),
+                i = paste0("They are ", label_some(fit$labels[[name]]), "."))
+  }
+  at - 1
+}
+
+gauss_mean <- function(node, x) node$intercept + drop(x[, node$parents, drop = FALSE] %*% node$slopes)
+
+# Column of a node's table, from 0, for each row of level codes.
+configuration_of <- function(node, codes) {
+  dims <- dim(node$probability)[-1L]
+  drop(codes[, node$parents, drop = FALSE] %*% cumprod(c(1, dims))[seq_along(dims)])
+}
+
+draw_levels <- function(node, codes, u) {
+  r <- dim(node$probability)[1L]
+  reached <- apply(matrix(node$probability, r), 2L, cumsum)
+  reached <- matrix(reached, r)
+  at <- configuration_of(node, codes) + 1
+  level <- numeric(length(u))
+  for (j in seq_len(r - 1L)) level <- level + (u > reached[j, at])
+  level
+}
+
+# Level codes (NA where a value is not a known level) or numbers of the columns of `data` that are nodes.
+fit_columns <- function(fit, data, needed, arg) {
+  if (is.matrix(data)) data <- as.data.frame(data, stringsAsFactors = FALSE)
+  if (!is.data.frame(data)) abort_input(sprintf("`%s` must be a data frame.", arg), x = paste0("It is ", describe(data), "."))
+  lacking <- setdiff(needed, names(data))
+  if (length(lacking)) abort_input(sprintf("`%s` must have a column for every node.", arg), x = paste0("It lacks ", label_some(lacking), "."))
+  shared <- intersect(names(fit$nodes), names(data))
+  columns <- lapply(shared, function(name) {
+    values <- if (fit$gaussian) as.double(data[[name]]) else match(as.character(data[[name]]), fit$labels[[name]]) - 1
+    if (anyNA(values)) {
+      abort_input(sprintf("`%s` must not have missing values or new levels.", arg),
+                  x = sprintf("Column `%s` has %d.", name, sum(is.na(values))))
+    }
+    values
+  })
+  matrix(as.double(unlist(columns)), nrow(data), length(shared), dimnames = list(NULL, shared))
+}
+
+check_fit <- function(fit) {
+  if (!inherits(fit, "weft_bn_fit")) abort_input("`fit` must be what `bn_fit()` returned.", x = paste0("It is ", describe(fit), "."))
+  fit
+}
+
+#' @rdname bn_fit
+#' @return `bn_log_lik()`: one number a row.
+#' @export
+bn_log_lik <- function(fit, data) {
+  fit <- check_fit(fit)
+  x <- fit_columns(fit, data, names(fit$nodes), "data")
+  total <- double(nrow(x))
+  for (name in names(fit$nodes)) {
+    node <- fit$nodes[[name]]
+    total <- total + if (fit$gaussian) stats::dnorm(x[, name], gauss_mean(node, x), node$sd, log = TRUE)
+      else log(as.double(node$probability)[x[, name] + 1 + dim(node$probability)[1L] * configuration_of(node, x)])
+  }
+  total
+}
+
+#' @rdname bn_fit
+#' @param newdata a data frame with some of the nodes.
+#' @param node the node to predict; its own column in `newdata`, if any, is not used.
+#' @param type `"probability"` (a matrix, one row a row of `newdata`) or `"class"`, the likeliest level. For numbers the
+#'   conditional mean either way.
+#' @return `predict()`: see `type`.
+#' @export
+predict.weft_bn_fit <- function(object, newdata, node, type = c("probability", "class"), ...) {
+  type <- check_choice(type, c("probability", "class"), "type")
+  node <- names(object$nodes)[check_nodes(node, names(object$nodes), "node")]
+  if (length(node) != 1L) abort_input("`node` must be one name.", x = paste0("It is ", describe(node), "."))
+  x <- fit_columns(object, newdata[setdiff(colnames(newdata), node)], character(), "newdata")
+  if (object$gaussian) return(predict_gauss(object, x, node))
+  known <- colnames(x)
+  relevant <- relevant_nodes(object$dag, node, known)
+  used <- intersect(known, relevant)
+  pattern <- match_rows(x[, used, drop = FALSE])
+  each <- t(vapply(which(!duplicated(pattern)), function(row) condition_on(object, relevant, node, x[row, used]),
+                   double(length(object$labels[[node]]))))
+  each <- matrix(each, ncol = length(object$labels[[node]]), dimnames = list(NULL, object$labels[[node]]))
+  out <- each[pattern, , drop = FALSE]
+  if (type == "probability") return(out)
+  factor(object$labels[[node]][max.col(out, "first")], object$labels[[node]])
+}
+
+match_rows <- function(x) {
+  if (!ncol(x)) return(rep(1L, nrow(x)))
+  key <- do.call(paste, as.data.frame(x))
+  match(key, unique(key))
+}
+
+# Nodes that matter: the target, the known, and their ancestors.
+relevant_nodes <- function(dag, node, known) {
+  wanted <- rownames(dag) %in% c(node, known)
+  repeat {
+    more <- wanted | rowSums(dag[, wanted, drop = FALSE]) > 0
+    if (all(more == wanted)) return(rownames(dag)[wanted])
+    wanted <- more
+  }
+}
+
+# P(node | known) by variable elimination: tables are cut down to what is known, then each other variable is summed out,
+# the one with the smallest table first.
+condition_on <- function(fit, relevant, node, known) {
+  tables <- lapply(relevant, function(name) cut_table(fit$nodes[[name]]$probability, known))
+  repeat {
+    hidden <- setdiff(unlist(lapply(tables, function(t) names(dimnames(t)))), node)
+    if (!length(hidden)) break
+    sizes <- vapply(hidden, function(h) {
+      joint <- unique(unlist(lapply(tables, function(t) if (h %in% names(dimnames(t))) names(dimnames(t)))))
+      prod(lengths(fit$labels[joint]))
+    }, 0)
+    out <- hidden[which.min(sizes)]
+    if (min(sizes) > 2^24) {
+      abort_input("`newdata` must leave out fewer nodes: summing them out needs too large tables.",
+                  x = sprintf("The smallest table next has %.3g cells.", min(sizes)))
+    }
+    with <- vapply(tables, function(t) out %in% names(dimnames(t)), NA)
+    tables <- c(tables[!with], list(sum_out(Reduce(multiply_tables, tables[with]), out)))
+  }
+  weight <- Reduce(`*`, lapply(tables, as.double))
+  weight / sum(weight)
+}
+
+cut_table <- function(table, known) {
+  names <- names(dimnames(table))
+  index <- lapply(names, function(name) if (name %in% names(known)) known[[name]] + 1 else TRUE)
+  kept <- !names %in% names(known)
+  array(do.call(`[`, c(list(table), index, drop = FALSE)), dim(table)[kept] %or% 1L, dimnames = if (any(kept)) dimnames(table)[kept])
+}
+
+`%or%` <- function(a, b) if (length(a)) a else b
+
+multiply_tables <- function(a, b) {
+  names_a <- names(dimnames(a))
+  names_b <- names(dimnames(b))
+  if (!length(names_a)) return(b * as.double(a))
+  if (!length(names_b)) return(a * as.double(b))
+  both <- union(names_a, names_b)
+  labels <- c(dimnames(a), dimnames(b))[both]
+  spread <- function(table, names) {
+    more <- setdiff(both, names)
+    wide <- array(table, c(dim(table), lengths(labels[more])))
+    aperm(wide, match(both, c(names, more)))
+  }
+  array(spread(a, names_a) * spread(b, names_b), lengths(labels), dimnames = labels)
+}
+
+sum_out <- function(table, name) {
+  kept <- setdiff(names(dimnames(table)), name)
+  if (!length(kept)) return(array(sum(table), 1L))
+  sums <- apply(table, kept, sum)
+  array(sums, dim(table)[match(kept, names(dimnames(table)))], dimnames = dimnames(table)[kept])
+}
+
+# The joint of all nodes is normal: x = intercept + B' x + noise.
+predict_gauss <- function(fit, x, node) {
+  p <- nrow(fit$dag)
+  names <- rownames(fit$dag)
+  slopes <- matrix(0, p, p, dimnames = list(names, names))
+  for (name in names) slopes[fit$nodes[[name]]$parents, name] <- fit$nodes[[name]]$slopes
+  through <- solve(diag(p) - slopes)
+  dimnames(through) <- dimnames(slopes)
+  mean <- drop(vapply(fit$nodes, `[[`, 0, "intercept") %*% through)
+  covariance <- crossprod(through, vapply(fit$nodes, function(f) f$sd^2, 0) * through)
+  known <- colnames(x)
+  if (!length(known)) return(rep(mean[[node]], nrow(x)))
+  parts <- eigen(covariance[known, known, drop = FALSE], symmetric = TRUE)
+  keep <- parts$values > 1e-12 * max(parts$values, 1e-300)
+  vectors <- parts$vectors[, keep, drop = FALSE]
+  weight <- vectors %*% (crossprod(vectors, covariance[known, node]) / parts$values[keep])
+  drop(mean[[node]] + sweep(x, 2L, mean[known]) %*% weight)
+}

@@ -1,0 +1,182 @@
+#' Prior knowledge of a network's edges
+#'
+#' Builds and checks the interface matrix R: a number for each ordered pair of nodes, row the child, column the parent.
+#' 0.5 says nothing, more speaks for the edge, less against it. With `hard = TRUE` an entry of 1 requires the edge and
+#' an entry of 0 forbids it; entries strictly between are soft.
+#'
+#' A soft entry R adds to the score of every parent set that has the edge
+#' \itemize{
+#'   \item `"log10"`: 100 (R - 0.5)^3 powers of ten, up to 12.5 of them either way (the pairwise prior of Wang, Zhang,
+#'     Qian and Yuan);
+#'   \item `"logit"`: ln(R / (1 - R)) nats: the prior odds of the edge, were all edges independent;
+#'   \item a function of R that gives nats.
+#' }
+#'
+#' @param nodes names of the nodes, a data frame whose columns are the nodes, or their number (then `V1`, `V2`, ...).
+#' @param required,forbidden,known edges: a data frame or two-column matrix of names (`from`, `to`), an igraph graph, or
+#'   a matrix \[from, to\] that is not zero where there is an edge. A third column of `known`, or its igraph edge attribute
+#'   `weight`, gives R for each edge.
+#' @param tiers a list of vectors of names, earliest first, or a vector of numbers with the nodes' names: no edge may lead
+#'   from a later tier into an earlier one.
+#' @param known_probability R of known edges that come without a number.
+#' @param R an interface matrix to start from instead of 0.5 everywhere.
+#' @param hard are entries of exactly 1 and 0 required and forbidden edges?
+#' @param prior_scale `"log10"`, `"logit"` or a function of R.
+#' @return An object of class `weft_bn_prior`: `R`, `nats` (both \[child, parent\]), `required` and `forbidden`.
+#' @export
+#' @examples
+#' bn_prior(c("gene", "protein", "disease"), tiers = list("gene", "protein", "disease"),
+#'          known = data.frame(from = "gene", to = "protein", probability = 0.8))
+bn_prior <- function(nodes, required = NULL, forbidden = NULL, tiers = NULL, known = NULL, known_probability = 0.75,
+                     R = NULL, hard = TRUE, prior_scale = c("log10", "logit")) {
+  hard <- check_flag(hard, "hard")
+  nodes <- if (is.data.frame(nodes)) names(nodes)
+           else if (is.numeric(nodes) && length(nodes) == 1L) paste0("V", seq_len(check_number(nodes, "nodes", min = 1, whole = TRUE)))
+           else nodes
+  if (!is.character(nodes) || !length(nodes) || anyNA(nodes) || anyDuplicated(nodes)) {
+    abort_input("`nodes` must be different names, a data frame or a number.", x = paste0("It is ", describe(nodes), "."))
+  }
+  known_probability <- check_number(known_probability, "known_probability", min = 0, max = 1)
+  R <- start_interface(R, nodes)
+  edges <- edge_list(known, nodes, "known")
+  R[cbind(edges$to, edges$from)] <- edges$value %||% rep(known_probability, length(edges$from))
+  if (!is.null(tiers)) R[outer(tier_of(tiers, nodes), tier_of(tiers, nodes), function(child, parent) parent > child)] <- 0
+  bans <- edge_list(forbidden, nodes, "forbidden")
+  R[cbind(bans$to, bans$from)] <- 0
+  needs <- edge_list(required, nodes, "required")
+  clash <- R[cbind(needs$to, needs$from)] == 0
+  if (any(clash)) {
+    abort_input("An edge must not be both required and forbidden.",
+                x = paste0("Both: ", label_some(paste(nodes[needs$from[clash]], "->", nodes[needs$to[clash]])), "."),
+                i = "Tiers forbid edges into earlier tiers.")
+  }
+  R[cbind(needs$to, needs$from)] <- 1
+  diag(R) <- 0.5
+  finish_prior(R, hard, prior_scale)
+}
+
+start_interface <- function(R, nodes) {
+  p <- length(nodes)
+  if (is.null(R)) return(matrix(0.5, p, p, dimnames = list(child = nodes, parent = nodes)))
+  if (!is.matrix(R) || !is.numeric(R) || any(dim(R) != p) || anyNA(R) || any(R < 0 | R > 1)) {
+    abort_input(sprintf("`R` must be a %d x %d matrix of numbers from 0 to 1, rows children, columns parents.", p, p),
+                x = paste0("It is ", describe(R), "."))
+  }
+  if (!is.null(rownames(R)) && !is.null(colnames(R))) {
+    if (!setequal(rownames(R), nodes) || !setequal(colnames(R), nodes)) {
+      abort_input("The names of `R` must be the nodes.", x = paste0("Its rows are ", label_some(rownames(R)), "."))
+    }
+    R <- R[nodes, nodes, drop = FALSE]
+  }
+  matrix(as.double(R), p, p, dimnames = list(child = nodes, parent = nodes))
+}
+
+finish_prior <- function(R, hard, prior_scale) {
+  nodes <- rownames(R)
+  off <- row(R) != col(R)
+  required <- hard & R == 1 & off
+  forbidden <- hard & R == 0 & off
+  cycle <- find_cycle(t(required))
+  if (length(cycle)) {
+    abort_input("Required edges must not form a cycle.", x = paste0("There is one: ", paste(nodes[cycle], collapse = " -> "), "."))
+  }
+  nats <- if (is.function(prior_scale)) prior_scale(R) else
+    switch(check_choice(prior_scale, c("log10", "logit"), "prior_scale"),
+           log10 = log(10) * 100 * (R - 0.5)^3, logit = log(R) - log1p(-R))
+  if (!is.numeric(nats) || length(nats) != length(R)) {
+    abort_input("`prior_scale` must give one number for each entry of R.", x = paste0("It gave ", describe(nats), "."))
+  }
+  nats <- matrix(as.double(nats), nrow(R), dimnames = dimnames(R))
+  nats[required | forbidden | !off] <- 0
+  if (any(!is.finite(nats))) {
+    abort_input("Soft entries of R must have a finite prior.", x = "Some are infinite or missing.",
+                i = "With `prior_scale = \"logit\"` entries of 0 and 1 must be hard.")
+  }
+  structure(list(R = R, nats = nats, required = required, forbidden = forbidden, hard = hard), class = "weft_bn_prior")
+}
+
+# list(from, to, value) as node numbers.
+edge_list <- function(x, nodes, arg) {
+  if (is.null(x)) return(list(from = integer(), to = integer()))
+  value <- NULL
+  if (inherits(x, "igraph")) {
+    if (!requireNamespace("igraph", quietly = TRUE)) abort_input(sprintf("`%s` needs the package igraph.", arg))
+    value <- igraph::edge_attr(x, "weight")
+    x <- igraph::as_edgelist(x)
+  } else if (is.matrix(x) && (is.numeric(x) || is.logical(x)) && nrow(x) == length(nodes) && ncol(x) == length(nodes)) {
+    at <- which(x != 0, arr.ind = TRUE)
+    names <- if (is.null(rownames(x))) nodes else rownames(x)
+    x <- cbind(names[at[, 1L]], names[at[, 2L]])
+  } else if (is.data.frame(x) && ncol(x) >= 2L) {
+    if (all(c("from", "to") %in% names(x))) x <- x[c("from", "to", setdiff(names(x), c("from", "to")))]
+    if (ncol(x) > 2L && is.numeric(x[[3L]])) value <- x[[3L]]
+    x <- cbind(as.character(x[[1L]]), as.character(x[[2L]]))
+  }
+  if (!is.matrix(x) || ncol(x) != 2L) {
+    abort_input(sprintf("`%s` must be edges: a data frame or matrix with columns from and to, an igraph graph, or a matrix of edges.", arg),
+                x = paste0("It is ", describe(x), "."))
+  }
+  unknown <- setdiff(x, nodes)
+  if (length(unknown)) abort_input(sprintf("`%s` must name nodes.", arg), x = paste0("There is no ", label_some(unknown), "."))
+  if (any(x[, 1L] == x[, 2L])) {
+    abort_input(sprintf("`%s` must not have edges from a node to itself.", arg), x = paste0("Node ", label_some(x[x[, 1L] == x[, 2L], 1L]), "."))
+  }
+  if (!is.null(value) && (anyNA(value) || any(value < 0 | value > 1))) {
+    abort_input(sprintf("The numbers of `%s` must be from 0 to 1.", arg), x = sprintf("They are from %g to %g.", min(value), max(value)))
+  }
+  list(from = match(x[, 1L], nodes), to = match(x[, 2L], nodes), value = value)
+}
+
+tier_of <- function(tiers, nodes) {
+  if (is.list(tiers)) tiers <- stats::setNames(rep(seq_along(tiers), lengths(tiers)), unlist(tiers))
+  if (!is.numeric(tiers) || is.null(names(tiers)) || anyDuplicated(names(tiers)) || !setequal(names(tiers), nodes)) {
+    abort_input("`tiers` must place every node in one tier.",
+                x = if (is.null(names(tiers))) paste0("It is ", describe(tiers), ".")
+                    else paste0("Missing, unknown or named twice: ",
+                                label_some(unique(c(setdiff(nodes, names(tiers)), setdiff(names(tiers), nodes), names(tiers)[duplicated(names(tiers))]))), "."))
+  }
+  tiers[nodes]
+}
+
+# Nodes of a cycle of an adjacency [from, to], or nothing.
+find_cycle <- function(adjacency) {
+  left <- rep(TRUE, nrow(adjacency))
+  repeat {
+    ends <- left & colSums(adjacency[left, , drop = FALSE]) == 0
+    if (!any(ends)) break
+    left[ends] <- FALSE
+  }
+  if (!any(left)) return(integer())
+  path <- which(left)[1L]
+  repeat { # backwards: every node that is left has a parent that is left
+    parent <- which(left & adjacency[, path[1L]])[1L]
+    if (parent %in% path) return(c(parent, path[seq_len(match(parent, path))]))
+    path <- c(parent, path)
+  }
+}
+
+# A prior for the nodes at hand: NULL, a weft_bn_prior, or an interface matrix.
+bn_use_prior <- function(prior, nodes) {
+  if (is.null(prior)) return(NULL)
+  if (is.matrix(prior)) prior <- bn_prior(nodes, R = prior)
+  if (!inherits(prior, "weft_bn_prior")) {
+    abort_input("`prior` must be what `bn_prior()` returned, or an interface matrix.", x = paste0("It is ", describe(prior), "."))
+  }
+  if (!setequal(rownames(prior$R), nodes)) {
+    abort_input("`prior` must be for the columns of `data`.", x = paste0("It is for ", label_some(rownames(prior$R)), "."))
+  }
+  lapply(prior[c("nats", "required", "forbidden")], function(m) unname(m[nodes, nodes, drop = FALSE]))
+}
+
+#' @rdname bn_prior
+#' @param x what `bn_prior()` returned.
+#' @param ... ignored.
+#' @export
+print.weft_bn_prior <- function(x, ...) {
+  off <- row(x$R) != col(x$R)
+  soft <- off & !x$required & !x$forbidden & x$nats != 0
+  cat(sprintf("Prior of the edges among %d nodes: %d required, %d forbidden, %d soft\n", nrow(x$R), sum(x$required),
+              sum(x$forbidden), sum(soft)))
+  if (any(soft)) cat(sprintf("Soft priors from %.3g to %.3g nats\n", min(x$nats[soft]), max(x$nats[soft])))
+  invisible(x)
+}

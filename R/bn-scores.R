@@ -1,0 +1,342 @@
+#' Local scores of Bayesian networks
+#'
+#' `bn_scores()` scores every parent set of every node, drops those that cannot matter, and keeps the rest as a table
+#' that takes the place of `data` in [bn_learn()] and [bn_exact()]. `bn_local_score()` and `bn_score()` give single scores.
+#'
+#' All scores are natural logarithms. With counts \eqn{N_{kj}} (parent configuration k of q, state j of r) and
+#' \eqn{\alpha_{kj} = \mathrm{ess} / (q r)},
+#' \deqn{\mathrm{BDeu} = \sum_k \left[\ln\frac{\Gamma(\alpha_k)}{\Gamma(\alpha_k + N_k)} +
+#'   \sum_j \ln\frac{\Gamma(\alpha_{kj} + N_{kj})}{\Gamma(\alpha_{kj})}\right].}
+#' `"k2"` has \eqn{\alpha_{kj} = 1}; `"bds"` spreads `ess` over the parent configurations that occur; `"bic"` and `"aic"` are
+#' the log-likelihood less q (r - 1) times half the logarithm of the number of rows, or one; `"bge"` is the marginal
+#' likelihood of Gaussian data with \eqn{\alpha_\mu = 1}, \eqn{\alpha_w = p + 2} and the column means as prior mean.
+#' `gamma` adds |parents| ln `gamma`, `prior` the prior of each parent.
+#'
+#' Numbers of levels come from the factors, not from the values seen.
+#'
+#' @section Interventions: A row in which a node was set from outside does not count for that node's score, but for all
+#'   others. For BIC the number of rows is of those that count.
+#'
+#' @section What is kept: For `keep = "max"` a set goes when a subset scores as high: it is never part of a best graph.
+#'   `keep = "sum"` drops a set when a subset is better by `slack` nats: given any order, it is then worth at most
+#'   exp(-`slack`) of that subset. `keep = "all"` drops nothing.
+#'
+#' @section Candidates: With `candidates`, the parents of a node come from its list; all sets of at most `max_parents` of
+#'   them are scored. With `plus_one`, every set that is kept is tried again with each single node from outside its list.
+#'
+#' @param data a data frame (or matrix) with one column a node: factors, logicals, or integers and characters of few
+#'   values; numbers for `score = "bge"`.
+#' @param max_parents most parents of a node: one number, or a named vector (nodes it does not name have 4). At most 30.
+#' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`.
+#' @param ess the equivalent sample size of `"bdeu"` and `"bds"`.
+#' @param gamma a factor for every edge.
+#' @param prior what [bn_prior()] returned, or an interface matrix; NULL for none.
+#' @param candidates candidate parents: a number (that many of highest mutual information or correlation with the node), a
+#'   named list of names, or a matrix \[from, to\]; NULL: all nodes.
+#' @param plus_one may a set have one parent that is no candidate?
+#' @param interventions which nodes were set from outside: a list with one entry a row (names, NULL or NA), or a factor
+#'   with the name of the node that was set, NA where none was.
+#' @param keep,slack which sets are kept; see below.
+#' @param na `"fail"`, or `"drop"` to leave out rows with missing values.
+#' @param dry_run only predict memory and time.
+#' @param backend `"auto"` or `"cpu"`: these functions run on the CPU.
+#' @param threads see [weft_threads()].
+#' @param progress,verbose see [mi_rank()].
+#' @return `bn_scores()`: an object of class `weft_bn_scores`; `as.data.frame()` gives `node`, `parents` (joined by ;) and
+#'   `score`. With `dry_run`: a data frame of the number of `sets`, `bytes` and `seconds` expected.
+#' @export
+#' @examples
+#' set.seed(1)
+#' a <- sample(c("no", "yes"), 200, replace = TRUE)
+#' b <- ifelse(runif(200) < 0.8, a, "no")
+#' d <- data.frame(a = factor(a), b = factor(b), c = factor(sample(c("no", "yes"), 200, replace = TRUE)))
+#' scores <- bn_scores(d, max_parents = 2)
+#' as.data.frame(scores)
+#' bn_local_score(d, "b", "a")
+bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1, gamma = 1,
+                      prior = NULL, candidates = NULL, plus_one = TRUE, interventions = NULL,
+                      keep = c("max", "sum", "all"), slack = 20, na = c("fail", "drop"), dry_run = FALSE, backend = NULL,
+                      threads = NULL, progress = NULL, verbose = FALSE) {
+  started <- proc.time()[[3L]]
+  score <- check_choice(score, bn_score_types, "score")
+  keep <- check_choice(keep, c("max", "sum", "all"), "keep")
+  na <- check_choice(na, c("fail", "drop"), "na")
+  ess <- check_ess(ess)
+  gamma <- check_gamma(gamma)
+  slack <- check_number(slack, "slack", min = 0)
+  plus_one <- check_flag(plus_one, "plus_one")
+  chosen <- bn_backend(backend)
+  report_backend(chosen, check_flag(verbose, "verbose"))
+  input <- bn_input(data, score, interventions, na)
+  problem <- bn_problem(input, score, ess, prior, gamma)
+  problem$max_parents <- bn_limits(max_parents, input$names)
+  problem$slack <- switch(keep, max = 0, sum = slack, all = Inf)
+  threads <- threads_for(threads)
+  problem <- c(problem, bn_candidates(candidates, plus_one, input, problem, threads))
+  predicted <- bn_predict(problem, keep, threads)
+  if (check_flag(dry_run, "dry_run")) return(predicted)
+  bn_check_memory(predicted, problem)
+  control <- run_control("cpu", threads, progress, input$names, "Scoring parent sets")
+  table <- .Call(C_weft_bn_scores, problem, control)
+  result <- c(table, list(
+    nodes = input$names, n = input$n, type = score, max_parents = stats::setNames(problem$max_parents, input$names),
+    ess = ess, gamma = gamma, keep = keep, slack = slack, labels = input$labels, predicted = predicted,
+    priors = !is.null(prior), interventions = !is.null(input$set), candidates = !is.null(candidates)
+  ))
+  record(structure(result, class = "weft_bn_scores"), match.call(), chosen, started)
+}
+
+# `allowed` and `outside`, [child, parent]. Required parents are always candidates, forbidden ones never.
+bn_candidates <- function(candidates, plus_one, input, problem, threads) {
+  p <- input$p
+  everyone <- matrix(TRUE, p, p)
+  diag(everyone) <- FALSE
+  everyone[problem$forbidden] <- FALSE
+  allowed <- everyone
+  if (!is.null(candidates)) allowed <- candidate_matrix(candidates, input, problem, threads) & everyone
+  if (!is.null(problem$required)) {
+    allowed <- allowed | problem$required > 0L
+    short <- rowSums(problem$required) > problem$max_parents
+    if (any(short)) {
+      abort_input("A node must not have more required parents than `max_parents`.",
+                  x = paste0("It has: ", label_some(input$names[short]), "."), i = "Raise `max_parents` for it.")
+    }
+  }
+  outside <- everyone & !allowed
+  list(allowed = allowed + 0L, outside = if (!is.null(candidates) && plus_one && any(outside)) outside + 0L)
+}
+
+candidate_matrix <- function(candidates, input, problem, threads) {
+  p <- input$p
+  names <- input$names
+  if (is.list(candidates) && !is.data.frame(candidates)) {
+    if (is.null(names(candidates)) || !all(names(candidates) %in% names) || !all(unlist(candidates) %in% names)) {
+      abort_input("`candidates` as a list must have names of nodes, and hold names of nodes.",
+                  x = paste0("Unknown: ", label_some(setdiff(c(names(candidates), unlist(candidates)), names)), "."))
+    }
+    allowed <- matrix(FALSE, p, p)
+    allowed[cbind(rep(match(names(candidates), names), lengths(candidates)), match(unlist(candidates), names))] <- TRUE
+    return(allowed)
+  }
+  if (is.matrix(candidates)) {
+    edges <- edge_list(candidates, names, "candidates")
+    allowed <- matrix(FALSE, p, p)
+    allowed[cbind(edges$to, edges$from)] <- TRUE
+    return(allowed)
+  }
+  count <- check_number(candidates, "candidates", min = 1, whole = TRUE)
+  strength <- if (is.null(input$codes)) abs(bn_correlation(input$x)) else {
+    problem$allowed <- matrix(0L, p, p)
+    problem$max_parents <- integer(p)
+    .Call(C_weft_bn_screen, problem, run_control("cpu", threads, FALSE, names))
+  }
+  diag(strength) <- -1
+  strength[problem$forbidden] <- -1
+  t(apply(strength, 1L, function(s) seq_along(s) %in% order(-s)[seq_len(min(count, p))]))
+}
+
+# A constant column correlates with nothing.
+bn_correlation <- function(x) {
+  r <- suppressWarnings(stats::cor(x))
+  r[!is.finite(r)] <- 0
+  r
+}
+
+# Sets, bytes and seconds expected. Joint counting needs 8 bytes for every set of max_parents + 1 nodes; each thread 8
+# bytes for every set of the largest node, and the batch at work as much again.
+bn_predict <- function(problem, keep, threads) {
+  p <- problem$p
+  universe <- rowSums(problem$allowed)
+  limit <- pmin(problem$max_parents, universe)
+  count <- function(n, s) sum(choose(n, 0:s))
+  sets <- mapply(count, universe, limit)
+  joint <- count(p, max(problem$max_parents, 0) + 1)
+  by_child <- problem$score %in% c(1L, 4L) || !is.null(problem$set) || length(problem$scatter_rows) > 1L || joint > 2 * sum(sets)
+  kept <- if (keep == "max") 0.01 * sum(sets) else if (keep == "all") sum(sets) else 0.3 * sum(sets)
+  width <- max(limit, 0)
+  bytes <- 8 * (if (by_child) 0 else joint) + 8 * (threads + 1) * max(sets) + 2^27 +
+    kept * (2 * (16 + 8 * ceiling(p / 64)) + 8 + 4 * width)
+  leaf <- if (problem$score == 5L) 2e-7 else 1.5e-7 * max(1, problem$n / 1000) # one count
+  seconds <- ((if (by_child) 2 * sum(sets) else joint) * leaf + sum(sets) * 1e-8) / threads
+  if (!is.null(problem$outside)) seconds <- seconds + 30 * sum(problem$outside) * 2 * leaf / threads
+  data.frame(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = bytes, seconds = seconds)
+}
+
+bn_check_memory <- function(predicted, problem) {
+  free <- .Call(C_weft_host_available)
+  if (free >= 0 && predicted$bytes > free) {
+    weft_abort("memory", sprintf("The score table needs about %s of memory, %s are free.", bytes_text(predicted$bytes), bytes_text(free)),
+               x = sprintf("%s parent sets of %d nodes with at most %d parents.", format(predicted$sets, big.mark = ",", digits = 4),
+                           as.integer(problem$p), max(problem$max_parents)),
+               i = "Lower `max_parents`, for some nodes or all, or give `candidates` (for example 20).")
+  }
+}
+
+bytes_text <- function(bytes) {
+  if (bytes < 1e6) sprintf("%.0f kB", bytes / 1e3) else if (bytes < 1e9) sprintf("%.0f MB", bytes / 1e6) else sprintf("%.1f GB", bytes / 1e9)
+}
+
+# `data` may be a table already: then nothing that shapes a table may be given besides.
+bn_table <- function(data, given, ..., keep) {
+  if (!inherits(data, "weft_bn_scores")) return(bn_scores(data, ..., keep = keep))
+  if (length(given)) {
+    abort_input("With a score table in place of `data`, what shapes the table must not be given again.",
+                x = paste0("Given: ", label_some(given), "."), i = "Give it to `bn_scores()`.")
+  }
+  enough <- switch(keep, max = TRUE, sum = data$keep != "max", all = data$keep == "all")
+  if (!enough) {
+    abort_input(sprintf("This needs a table made with `keep = \"%s\"`.", keep), x = sprintf("It was made with `keep = \"%s\"`.", data$keep),
+                i = if (keep == "sum") "`keep = \"all\"` does as well.")
+  }
+  data
+}
+
+#' @rdname bn_scores
+#' @param x,object what `bn_scores()` returned.
+#' @param ... ignored.
+#' @export
+print.weft_bn_scores <- function(x, ...) {
+  sizes <- diff(x$start)
+  cat(sprintf("Local scores (%s) of %d nodes, %d rows: %s of %s parent sets kept (for %s)\n", x$type, length(x$nodes), x$n,
+              format(sum(sizes), big.mark = ","), format(x$predicted$sets, big.mark = ","),
+              switch(x$keep, max = "best graphs", sum = sprintf("sums, slack %g nats", x$slack), all = "all uses")))
+  cat(sprintf("At most %s parents a node; %d to %d sets a node\n", paste(unique(range(x$max_parents)), collapse = " to "),
+              min(sizes), max(sizes)))
+  cat(run_line(x), "\n", sep = "")
+  invisible(x)
+}
+
+#' @rdname bn_scores
+#' @export
+summary.weft_bn_scores <- function(object, ...) {
+  first <- object$start[-length(object$start)] + 1
+  data.frame(node = object$nodes, sets = diff(object$start), best = object$score[first], parents = set_names(object, first))
+}
+
+#' @rdname bn_scores
+#' @param row.names,optional ignored.
+#' @export
+as.data.frame.weft_bn_scores <- function(x, row.names = NULL, optional = FALSE, ...) {
+  data.frame(node = rep(x$nodes, diff(x$start)), parents = set_names(x, seq_along(x$score)), score = x$score)
+}
+
+# "a;b" for the sets with these numbers.
+set_names <- function(table, sets) {
+  members <- table$parents[, sets, drop = FALSE]
+  if (!nrow(members)) return(rep("", length(sets)))
+  out <- rep("", ncol(members))
+  for (row in seq_len(nrow(members))) {
+    there <- members[row, ] > 0L
+    out[there] <- paste0(out[there], if (row > 1L) ";", table$nodes[members[row, there]])
+  }
+  out
+}
+
+# ---- single scores ----
+
+#' @rdname bn_scores
+#' @param node the name of a node.
+#' @param parents names of its parents.
+#' @return `bn_local_score()` and `bn_score()`: a number.
+#' @export
+bn_local_score <- function(data, node, parents = character(), score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1,
+                           gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
+  score <- check_choice(score, bn_score_types, "score")
+  na <- check_choice(na, c("fail", "drop"), "na")
+  input <- bn_input(data, score, interventions, na)
+  node <- check_nodes(node, input$names, "node")
+  parents <- check_nodes(parents, input$names, "parents")
+  if (length(node) != 1L) abort_input("`node` must be one name.", x = paste0("It is ", describe(node), "."))
+  if (node %in% parents || anyDuplicated(parents)) {
+    abort_input("`parents` must be different nodes other than `node`.", x = paste0("They are ", label_some(input$names[parents]), "."))
+  }
+  local_score(input, node, parents, score, check_ess(ess), check_gamma(gamma), bn_use_prior(prior, input$names))
+}
+
+#' @rdname bn_scores
+#' @param dag a network: an adjacency matrix \[from, to\], or anything that [bn_convert()] takes.
+#' @export
+bn_score <- function(data, dag, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1, gamma = 1, prior = NULL,
+                     interventions = NULL, na = c("fail", "drop")) {
+  score <- check_choice(score, bn_score_types, "score")
+  na <- check_choice(na, c("fail", "drop"), "na")
+  input <- bn_input(data, score, interventions, na)
+  dag <- as_dag(dag, nodes = input$names)
+  ess <- check_ess(ess)
+  gamma <- check_gamma(gamma)
+  prior <- bn_use_prior(prior, input$names)
+  sum(vapply(seq_len(input$p), function(i) local_score(input, i, which(dag[, i] != 0), score, ess, gamma, prior), 0))
+}
+
+check_nodes <- function(x, names, arg) {
+  if (!length(x)) return(integer())
+  at <- if (is.character(x)) match(x, names) else NA
+  if (anyNA(at)) {
+    abort_input(sprintf("`%s` must name columns of `data`.", arg), x = paste0("It is ", describe(x), "."),
+                i = paste0("There are ", label_some(names), "."))
+  }
+  at
+}
+
+# The score of one family, in double: what the table's fixed point is held against.
+local_score <- function(input, node, parents, score, ess, gamma, prior) {
+  shares <- length(parents) * log(gamma)
+  if (!is.null(prior)) {
+    if (any(prior$forbidden[node, parents]) || any(prior$required[node, -parents_or_none(parents, input$p)])) return(-Inf)
+    shares <- shares + sum(prior$nats[node, parents])
+  }
+  rows <- if (is.null(input$set)) seq_len(input$n) else which(input$set[, node] == 0L)
+  shares + if (score == "bge") local_gauss(input, node, parents, rows) else local_counts(input, node, parents, rows, score, ess)
+}
+
+parents_or_none <- function(parents, p) if (length(parents)) parents else p + 1L
+
+local_counts <- function(input, node, parents, rows, score, ess) {
+  r <- input$levels[node]
+  q <- prod(input$levels[parents])
+  configuration <- rep(1L, length(rows))
+  for (j in parents) { # numbers of the configurations that occur
+    code <- configuration * input$levels[j] + input$codes[rows, j]
+    configuration <- match(code, unique(code))
+  }
+  child <- input$codes[rows, node]
+  parent_counts <- tabulate(configuration)
+  family <- (configuration - 1) * r + child
+  counts <- tabulate(match(family, unique(family)))
+  if (score %in% c("bic", "aic")) {
+    penalty <- if (score == "aic") 1 else if (length(rows)) log(length(rows)) / 2 else 0
+    return(sum(counts * log(counts)) - sum(parent_counts * log(parent_counts)) - penalty * q * (r - 1))
+  }
+  alpha <- switch(score, bdeu = ess / (q * r), k2 = 1, bds = ess / (max(length(parent_counts), 1) * r))
+  total <- switch(score, bdeu = ess / q, k2 = r, bds = ess / max(length(parent_counts), 1))
+  sum(log_rising(alpha, counts)) - sum(log_rising(total, parent_counts))
+}
+
+# ln of a (a + 1) ... (a + n - 1). The difference of two lgamma loses digits where a is large: there Stirling's series is
+# taken of the difference itself.
+log_rising <- function(a, n) {
+  if (a < 1e3) return(lgamma(a + n) - lgamma(a))
+  tail <- function(x) 1 / (12 * x) - 1 / (360 * x^3)
+  (a - 0.5) * log1p(n / a) + n * log(a + n) - n + tail(a + n) - tail(a)
+}
+
+local_gauss <- function(input, node, parents, rows) {
+  log_joint <- function(members) {
+    l <- length(members)
+    if (!l) return(0)
+    p <- input$p
+    n <- length(rows)
+    alpha_w <- p + 2
+    nu <- if (input$n) colMeans(input$x[, members, drop = FALSE]) else double(l)
+    scatter <- diag(0.5, l)
+    if (n) {
+      x <- input$x[rows, members, drop = FALSE]
+      scatter <- scatter + crossprod(sweep(x, 2L, colMeans(x))) + n / (n + 1) * tcrossprod(nu - colMeans(x))
+    }
+    half <- (alpha_w - p + l) / 2
+    steps <- (seq_len(l) - 1) / 2
+    l / 2 * log(1 / (n + 1)) - l * n / 2 * log(pi) + half * l * log(0.5) + sum(lgamma(half + n / 2 - steps) - lgamma(half - steps)) -
+      (half + n / 2) * as.numeric(determinant(scatter)$modulus)
+  }
+  log_joint(c(parents, node)) - log_joint(parents)
+}

@@ -1,0 +1,338 @@
+#' Learn a Bayesian network
+#'
+#' Order MCMC: chains over orders of the nodes, with heated copies that swap with their neighbours.
+#'
+#' @section Two targets:
+#' `target = "max"` scores an order by its best graph. It is a search for the best graph; how often a graph is met
+#' says nothing about its probability, and there are no edge posteriors.
+#'
+#' `target = "sum"` scores an order by the sum over all graphs that it allows (Friedman and Koller 2003), draws a graph
+#' given each saved order, and estimates the posterior of every edge from these. Under a uniform prior over orders a graph
+#' counts once for each order that it allows: graphs with few edges are favoured. `correct_bias = TRUE` weights each
+#' drawn graph by one over its number of orders, which makes the prior uniform over graphs. These numbers are counted
+#' exactly, which takes one step for each set of nodes that is closed under parents; where a graph has more than 2^18 of them the
+#' call is an error. The weights can be uneven: the result has their effective number.
+#'
+#' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for each of
+#' `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves: half of them place one node
+#' elsewhere, a quarter swap two nodes, a quarter two neighbours. The best graph of every proposal is recorded, accepted or not.
+#' Results depend on the seed alone, not on the number of threads.
+#'
+#' @inheritParams bn_scores
+#' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (then `max_parents`, `score` and
+#'   so on are its).
+#' @param iterations steps of every chain.
+#' @param chains independent ladders.
+#' @param target `"max"` or `"sum"`; see below.
+#' @param temperatures temperatures of a ladder, the first 1; one for no heating.
+#' @param swap_every steps between swaps of neighbouring temperatures.
+#' @param thin every how many steps the score is saved and, for `"sum"`, a graph drawn; NULL: about 1,000 times.
+#' @param burn_in for `"sum"`: steps before the first graph is drawn; NULL: a quarter.
+#' @param top how many best graphs to keep.
+#' @param start an order (names) or network to start from; NULL: random.
+#' @param correct_bias see below.
+#' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`, `slack`.
+#' @param seed a whole number; NULL draws the key from R's generator.
+#' @return An object of class `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `dags` (list of `dag` and `score`, best
+#'   first, no duplicates), `edges` (posterior \[from, to\]; NULL for `"max"`), `trace` (saved iteration x chain),
+#'   `diagnostics` (split R-hat and effective sample size of the scores, acceptance by kind of move, swaps between temperatures;
+#'   for `"sum"` the greatest difference of an edge's posterior between chains).
+#' @seealso [bn_exact()], [bn_fit()], [bn_compare()], [plot.weft_bn()]
+#' @export
+#' @examples
+#' set.seed(1)
+#' a <- sample(c("no", "yes"), 300, replace = TRUE)
+#' b <- ifelse(runif(300) < 0.8, a, "no")
+#' c <- ifelse(runif(300) < 0.9, b, "yes")
+#' d <- data.frame(a, b, c)
+#' fit <- bn_learn(d, iterations = 1000)
+#' fit
+#' bn_learn(d, iterations = 2000, target = "sum")$edges
+bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), iterations = 20000,
+                     chains = 4, target = c("max", "sum"), temperatures = NULL, swap_every = 10, thin = NULL,
+                     burn_in = NULL, top = 10, start = NULL, correct_bias = FALSE, ..., seed = NULL, backend = NULL,
+                     threads = NULL, progress = NULL, verbose = FALSE) {
+  started <- proc.time()[[3L]]
+  target <- check_choice(target, c("max", "sum"), "target")
+  chosen <- bn_backend(backend)
+  report_backend(chosen, check_flag(verbose, "verbose"))
+  correct_bias <- check_flag(correct_bias, "correct_bias")
+  if (correct_bias && target == "max") {
+    abort_input("`correct_bias` needs `target = \"sum\"`.", x = "The target is \"max\", which has no posterior to correct.")
+  }
+  table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
+                    progress = progress, backend = backend, keep = target)
+  run <- chain_settings(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed)
+  run$order <- start_orders(start, table$nodes, run)
+  out <- .Call(C_weft_bn_chain, table, run, run_control("cpu", threads, progress, table$nodes, "Sampling orders"))
+  fit <- chain_result(table, run, out)
+  fit$correct_bias <- correct_bias
+  record(finish_fit(fit, threads), match.call(), chosen, started)
+}
+
+# Arguments of a call that shape a score table.
+bn_given <- function(call) {
+  intersect(names(call), c("max_parents", "score", "ess", "gamma", "prior", "candidates", "plus_one", "interventions", "na", "slack"))
+}
+
+chain_settings <- function(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed) {
+  iterations <- check_number(iterations, "iterations", min = 1, max = 2^53, whole = TRUE)
+  temperatures <- temperatures %||% (if (target == "max") c(1, 2, 4, 8) else c(1, 1.5, 2.5, 4))
+  if (!is.numeric(temperatures) || !length(temperatures) || length(temperatures) > 1000L || anyNA(temperatures) ||
+        temperatures[1L] != 1 || any(diff(temperatures) < 0) || any(!is.finite(temperatures))) {
+    abort_input("`temperatures` must be finite numbers that start with 1 and do not fall.", x = paste0("They are ", describe(temperatures), "."))
+  }
+  thin <- check_number(thin %||% max(1, iterations %/% 1000), "thin", min = 1, max = iterations, whole = TRUE)
+  burn_in <- check_number(burn_in %||% (iterations %/% 4), "burn_in", min = 0, max = iterations - 1, whole = TRUE)
+  list(
+    ladders = check_number(chains, "chains", min = 1, max = 1e5, whole = TRUE), iterations = iterations, thin = thin,
+    burn_in = burn_in, swap_every = check_number(swap_every, "swap_every", min = 1, max = 2^31, whole = TRUE),
+    best = check_number(top, "top", min = 1, max = 1e5, whole = TRUE), first = 0, key = draw_key(seed),
+    beta = 1 / as.double(temperatures), sum = target == "sum"
+  )
+}
+
+# Two 32-bit halves: from R's generator, or of the seed, which leaves the generator alone.
+draw_key <- function(seed) {
+  if (is.null(seed)) return(floor(stats::runif(2L) * 2^32))
+  as_halves(check_number(seed, "seed", min = 0, max = 2^53, whole = TRUE))
+}
+
+start_orders <- function(start, nodes, run) {
+  replicas <- run$ladders * length(run$beta)
+  if (is.null(start)) return(matrix(-1L, length(nodes), replicas))
+  order <- if (is.character(start) && setequal(start, nodes) && length(start) == length(nodes)) match(start, nodes)
+           else topological_order(as_dag(start, nodes = nodes, arg = "start"))
+  matrix(as.integer(order) - 1L, length(nodes), replicas)
+}
+
+# Sets as numbers within each node's list, p x graphs, to adjacencies.
+sets_to_dag <- function(table, sets) {
+  p <- length(table$nodes)
+  dag <- matrix(0L, p, p, dimnames = list(from = table$nodes, to = table$nodes))
+  parents <- table$parents[, table$start[seq_len(p)] + sets + 1, drop = FALSE]
+  at <- which(parents > 0L, arr.ind = TRUE)
+  dag[cbind(parents[at], at[, 2L])] <- 1L
+  dag
+}
+
+chain_result <- function(table, run, out) {
+  p <- length(table$nodes)
+  found <- sum(!is.na(out$best_score))
+  dags <- lapply(seq_len(found), function(k) list(dag = sets_to_dag(table, out$best_sets[, k]), score = out$best_score[k]))
+  colnames(out$trace) <- paste0("chain", seq_len(run$ladders))
+  list(
+    dag = dags[[1L]]$dag, score = dags[[1L]]$score, dags = dags, edges = NULL, trace = out$trace, table = table, run = run,
+    order = out$order, counts = list(accepted = out$accepted, swapped = out$swapped), best_sets = out$best_sets[, seq_len(found), drop = FALSE],
+    sampled = if (run$sum) array(out$sampled, c(p, nrow(out$sample_score), run$ladders)), sample_score = out$sample_score,
+    iterations = run$iterations, target = if (run$sum) "sum" else "max"
+  )
+}
+
+# Edges, weights and diagnostics from what the chains left.
+finish_fit <- function(fit, threads) {
+  fit$diagnostics <- chain_diagnostics(fit)
+  if (fit$target == "sum") {
+    if (!length(fit$sample_score)) {
+      abort_input("`iterations` must leave at least one saved step after `burn_in`.",
+                  x = sprintf("`iterations` is %g, `burn_in` %g, `thin` %g.", fit$run$iterations, fit$run$burn_in, fit$run$thin))
+    }
+    weights <- matrix(1, dim(fit$sampled)[2L], dim(fit$sampled)[3L])
+    if (fit$correct_bias) weights <- order_weights(fit, threads)
+    by_chain <- lapply(seq_len(ncol(weights)), function(c) edge_means(fit, c, weights[, c]))
+    total <- colSums(weights)
+    fit$edges <- Reduce(`+`, Map(`*`, by_chain, total)) / sum(total)
+    fit$diagnostics$edge_difference <- max(Reduce(pmax, by_chain) - Reduce(pmin, by_chain))
+    fit$diagnostics$effective_weights <- sum(weights)^2 / sum(weights^2)
+  }
+  structure(fit, class = "weft_bn")
+}
+
+edge_means <- function(fit, chain, weights) {
+  table <- fit$table
+  p <- length(table$nodes)
+  out <- matrix(0, p, p, dimnames = list(from = table$nodes, to = table$nodes))
+  sets <- fit$sampled[, , chain, drop = FALSE]
+  for (i in seq_len(p)) {
+    share <- tapply(weights, sets[i, , 1L], sum)
+    parents <- table$parents[, table$start[i] + as.numeric(names(share)) + 1, drop = FALSE]
+    for (row in seq_len(nrow(parents))) {
+      there <- parents[row, ] > 0L
+      sums <- tapply(share[there], parents[row, there], sum)
+      at <- as.integer(names(sums))
+      out[at, i] <- out[at, i] + sums
+    }
+  }
+  out / sum(weights)
+}
+
+# One over the number of orders of each drawn graph, up to a common factor.
+order_weights <- function(fit, threads) {
+  table <- fit$table
+  p <- length(table$nodes)
+  sets <- matrix(fit$sampled, p)
+  different <- !duplicated(t(sets))
+  number <- match(apply(sets, 2L, paste, collapse = " "), apply(sets[, different, drop = FALSE], 2L, paste, collapse = " "))
+  columns <- as.integer(table$start[seq_len(p)] + sets[, different] + 1)
+  limit <- 2^18
+  logs <- .Call(C_weft_bn_orders, table$parents[, columns, drop = FALSE], p, limit, run_control("cpu", threads, FALSE))
+  if (anyNA(logs)) {
+    abort_input(sprintf("`correct_bias = TRUE` needs graphs with at most %d sets of nodes that are closed under parents.", limit),
+                x = sprintf("%d of %d drawn graphs have more.", sum(is.na(logs)), length(logs)),
+                i = "The correction is for small or densely connected networks; `bn_exact(posterior = \"dag\")` is exact for the smallest.")
+  }
+  weights <- exp(min(logs) - logs)[number]
+  matrix(weights, dim(fit$sampled)[2L], dim(fit$sampled)[3L])
+}
+
+# ---- diagnostics ----
+
+chain_diagnostics <- function(fit) {
+  temperatures <- length(fit$run$beta)
+  accepted <- fit$counts$accepted
+  replica <- rep(seq_len(temperatures), fit$run$ladders)
+  # half of the moves are shifts, a quarter each swaps and swaps of neighbours
+  tried <- outer(c(swap = 0.25, adjacent = 0.25, shift = 0.5), rowsum(accepted[4L, ], replica)[, 1L])
+  done <- t(rowsum(t(accepted[1:3, , drop = FALSE]), replica))
+  acceptance <- done / tried
+  dimnames(acceptance) <- list(move = c("swap", "adjacent", "shift"), temperature = format(1 / fit$run$beta))
+  swaps <- array(fit$counts$swapped, c(2L, temperatures - 1L, fit$run$ladders))
+  late <- fit$trace[seq_len(nrow(fit$trace)) > nrow(fit$trace) %/% 4L, , drop = FALSE]
+  list(r_hat = split_r_hat(late), ess = effective_size(late), acceptance = acceptance,
+       swaps = if (temperatures > 1L) apply(swaps, 2L, function(s) sum(s[1L, ]) / sum(s[2L, ])))
+}
+
+# Gelman and Rubin's ratio with every chain split in halves; 1 when nothing varies.
+split_r_hat <- function(trace) {
+  half <- nrow(trace) %/% 2L
+  if (half < 2L) return(NA_real_)
+  parts <- cbind(utils::head(trace, half), utils::tail(trace, half))
+  within <- mean(apply(parts, 2L, stats::var))
+  between <- half * stats::var(colMeans(parts))
+  if (between == 0) return(1)
+  sqrt(((half - 1) / half * within + between / half) / within)
+}
+
+# Autocorrelations over all chains, summed by Geyer's initial monotone sequence.
+effective_size <- function(trace) {
+  n <- nrow(trace)
+  m <- ncol(trace)
+  if (n < 4L) return(NA_real_)
+  variance <- apply(trace, 2L, stats::var)
+  within <- mean(variance)
+  total <- (n - 1) / n * within + if (m > 1L) stats::var(colMeans(trace)) else 0
+  if (total == 0) return(NA_real_)
+  covariance <- rowMeans(apply(trace, 2L, function(x) stats::acf(x, n - 1L, "covariance", plot = FALSE)$acf[, 1L, 1L]))
+  rho <- 1 - (within - covariance * n / (n - 1)) / total
+  rho[1L] <- 1
+  pairs <- rho[seq(1L, n - 1L, 2L)] + rho[seq(2L, n, 2L)]
+  last <- match(TRUE, pairs < 0, nomatch = length(pairs) + 1L) - 1L
+  min(n * m * log10(max(n * m, 10)), n * m / max(2 * sum(cummin(pairs[seq_len(last)])) - 1, 1e-3))
+}
+
+# ---- more iterations ----
+
+#' Go on with a network search
+#'
+#' The chains go on from where they ended with the same key: `update(fit, iterations = b)` after a steps is the same as
+#' a + b steps at once, when a is a multiple of the fit's `thin`.
+#'
+#' @param object what [bn_learn()] returned.
+#' @param iterations how many more steps.
+#' @param threads,progress see [bn_learn()].
+#' @param ... ignored.
+#' @return As [bn_learn()], over all steps so far.
+#' @export
+#' @examples
+#' d <- data.frame(a = c(0L, 1L, 1L, 0L), b = c(0L, 1L, 1L, 1L))
+#' fit <- bn_learn(d, iterations = 100)
+#' update(fit, iterations = 100)$iterations
+update.weft_bn <- function(object, iterations, threads = NULL, progress = NULL, ...) {
+  started <- proc.time()[[3L]]
+  run <- object$run
+  run$first <- object$iterations
+  run$iterations <- check_number(iterations, "iterations", min = run$thin, whole = TRUE)
+  run$burn_in <- min(max(run$burn_in - run$first, 0), run$iterations)
+  run$order <- object$order
+  out <- .Call(C_weft_bn_chain, object$table, run, run_control("cpu", threads, progress, object$table$nodes, "Sampling orders"))
+  fit <- join_fits(object, chain_result(object$table, run, out))
+  record(finish_fit(fit, threads), match.call(), list(name = attr(object, "backend"), reason = attr(object, "reason")), started)
+}
+
+join_fits <- function(old, new) {
+  fit <- unclass(old)
+  attributes(fit) <- list(names = names(fit))
+  sets <- cbind(old$best_sets, new$best_sets)
+  scores <- c(vapply(old$dags, `[[`, 0, "score"), vapply(new$dags, `[[`, 0, "score"))
+  best <- order(-scores)
+  best <- utils::head(best[!duplicated(t(sets[, best, drop = FALSE]))], old$run$best)
+  fit$dags <- c(old$dags, new$dags)[best]
+  fit$best_sets <- sets[, best, drop = FALSE]
+  fit$dag <- fit$dags[[1L]]$dag
+  fit$score <- fit$dags[[1L]]$score
+  fit$trace <- rbind(old$trace, new$trace)
+  fit$order <- new$order
+  fit$counts <- Map(`+`, old$counts, new$counts)
+  fit$iterations <- old$iterations + new$iterations
+  if (fit$target == "sum") {
+    dims <- dim(old$sampled)
+    more <- dim(new$sampled)[2L]
+    fit$sampled <- array(0L, dims + c(0L, more, 0L))
+    fit$sampled[, seq_len(dims[2L]), ] <- old$sampled
+    if (more) fit$sampled[, dims[2L] + seq_len(more), ] <- new$sampled
+    fit$sample_score <- rbind(old$sample_score, new$sample_score)
+  }
+  fit
+}
+
+# ---- methods ----
+
+#' Print and summarise learned networks
+#'
+#' @param x,object what [bn_learn()] or [bn_exact()] returned.
+#' @param ... ignored.
+#' @return `summary()`: the edges of the best network, with their posterior when there is one, as a data frame.
+#' @export
+#' @examples
+#' d <- data.frame(a = c(0L, 1L, 1L, 0L), b = c(0L, 1L, 1L, 1L))
+#' summary(bn_exact(d))
+print.weft_bn <- function(x, ...) {
+  d <- x$diagnostics
+  cat(sprintf("Bayesian network of %d nodes and %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type, x$score))
+  cat(sprintf("Order MCMC (%s): %d ladders of %d temperatures, %s steps each; R-hat of the score %s, %s effective draws\n",
+              x$target, as.integer(x$run$ladders), length(x$run$beta), format(x$iterations, big.mark = ",", scientific = FALSE),
+              format(d$r_hat, digits = 3), format(d$ess, digits = 3)))
+  cat(if (is.null(x$edges)) "No edge posteriors: target \"max\" is a search; `target = \"sum\"` estimates them\n"
+      else sprintf("Edge posteriors from %d drawn graphs%s; %d of at least 0.5\n", length(x$sample_score),
+                   if (x$correct_bias) sprintf(", corrected to a uniform prior over graphs (worth %.0f)", d$effective_weights) else "",
+                   sum(x$edges >= 0.5)))
+  cat(run_line(x), "\n", sep = "")
+  invisible(x)
+}
+
+#' @rdname print.weft_bn
+#' @export
+summary.weft_bn <- function(object, ...) edge_table(object$dag, object$edges)
+
+#' @rdname print.weft_bn
+#' @param row.names,optional ignored.
+#' @export
+as.data.frame.weft_bn <- function(x, row.names = NULL, optional = FALSE, ...) edge_table(x$dag, x$edges)
+
+#' @rdname print.weft_bn
+#' @export
+tidy.weft_bn <- function(x, ...) edge_table(x$dag, x$edges)
+
+#' @rdname print.weft_bn
+#' @export
+glance.weft_bn <- function(x, ...) {
+  data.frame(nodes = nrow(x$dag), edges = sum(x$dag), score = x$score, type = x$table$type, target = x$target,
+             iterations = x$iterations, r_hat = x$diagnostics$r_hat, ess = x$diagnostics$ess, seconds = attr(x, "seconds"))
+}
+
+edge_table <- function(dag, posterior) {
+  at <- which(dag != 0, arr.ind = TRUE)
+  out <- data.frame(from = rownames(dag)[at[, 1L]], to = colnames(dag)[at[, 2L]])
+  if (!is.null(posterior)) out$posterior <- posterior[at]
+  out
+}

@@ -1,0 +1,96 @@
+#' Pack categorical data once for several searches
+#'
+#' Turns features into bit planes sorted by class: what [mi_pairs()], [mi_triples()] and [mi_tuples()] count from, and what
+#' [mi_rank()] takes too. Those functions pack by themselves; with a pack in place of `x` they pay for packing once, and for
+#' sending it to a device once, when they first use it there.
+#'
+#' A binary feature takes one bit a row, one of L levels L - 1 bits (L with missing values); above 24 levels, or with more
+#' than 64 classes, it is kept as 16-bit codes. A pack lives until [weft_free()] or R's garbage collector ends it, and not
+#' beyond the R session.
+#'
+#' @inheritParams mi_rank
+#' @param class a factor or vector of categories, one value a row; `NULL` for a pack that is only measured feature against
+#'   feature.
+#' @return An object of class `weft_mi_pack` with `dim` and `dimnames`.
+#' @seealso [weft_free()]
+#' @export
+#' @examples
+#' x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
+#' pack <- mi_pack(x, mtcars$am)
+#' pack
+#' mi_pairs(pack)
+#' mi_triples(pack)
+#' weft_free(pack)
+mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NULL, threads = NULL, progress = NULL) {
+  na <- check_choice(na, c("fail", "drop", "level"), "na")
+  input <- categorical_input(x, assay)
+  target <- if (is.null(class)) list(codes = NULL, levels = "") else class_input(class, x, input$n)
+  if (na == "fail" && anyNA(target$codes)) abort_missing_class(target$codes)
+  control <- run_control("cpu", threads, progress, input$names, "Packing")
+  pointer <- .Call(C_weft_mi_pack, whole_data(input), target$codes, length(target$levels), na == "level", control)
+  pack <- structure(class = "weft_mi_pack", list(
+    pointer = pointer, dim = c(input$n, input$p), names = input$names,
+    class_levels = if (!is.null(class)) target$levels, na = na
+  ))
+  missing <- .Call(C_weft_mi_pack_info, pointer)$missing
+  if (na == "fail" && any(missing > 0)) {
+    weft_free(pack)
+    abort_missing_features(input, missing)
+  }
+  pack
+}
+
+abort_missing_class <- function(codes) {
+  abort_input("`class` must not have missing values.", x = sprintf("%d of %d are missing.", sum(is.na(codes)), length(codes)),
+              i = "`na = \"drop\"` leaves these rows out.")
+}
+
+abort_missing_features <- function(input, missing) {
+  bad <- input$names[missing > 0]
+  abort_input("`x` must not have missing values.",
+              x = sprintf("Missing in %d of %d columns: %s.", length(bad), input$p, label_some(bad)),
+              i = "`na = \"drop\"` leaves these rows out, score by score; `na = \"level\"` makes missing a level.")
+}
+
+pack_pointer <- function(pack) {
+  if (.Call(C_weft_mi_pack_alive, pack$pointer)) return(pack$pointer)
+  abort_input("`x` must be a pack that is alive.", x = "It was freed, or belongs to another R session.",
+              i = "Make it again with `mi_pack()`.")
+}
+
+# A pack with a class, for functions that take one in place of data: x itself, or a new one for this call.
+pack_for <- function(x, class, na, assay, threads, progress) {
+  if (!inherits(x, "weft_mi_pack")) {
+    if (missing(class) || is.null(class)) {
+      abort_input("`class` must be a factor or a vector of categories, one value a row of `x`.", x = "It is missing.")
+    }
+    return(mi_pack(x, class, na, assay, threads, progress))
+  }
+  if (!missing(class)) {
+    abort_input("`class` must be left out when `x` is a pack.", x = paste0("It is ", describe(class), "."),
+                i = "A pack has its class already; make another one with `mi_pack()`.")
+  }
+  pack_pointer(x)
+  if (is.null(x$class_levels)) {
+    abort_input("`x` must be a pack with a class.", x = "It was made without one.", i = "Give `class` to `mi_pack()`.")
+  }
+  x
+}
+
+#' @export
+dim.weft_mi_pack <- function(x) as.integer(x$dim)
+#' @export
+dimnames.weft_mi_pack <- function(x) list(NULL, x$names)
+
+#' @export
+print.weft_mi_pack <- function(x, ...) {
+  state <- "freed"
+  if (.Call(C_weft_mi_pack_alive, x$pointer)) {
+    info <- .Call(C_weft_mi_pack_info, x$pointer)
+    state <- sprintf("%.1f MB%s", info$bytes / 1e6, if (info$on_device) ", also on the device" else "")
+  }
+  levels <- length(x$class_levels)
+  cat(sprintf("<weft_mi_pack> %d rows, %d features, %s, %s\n", x$dim[1L], x$dim[2L],
+              if (levels) sprintf("class of %d level%s", levels, if (levels == 1L) "" else "s") else "no class", state))
+  invisible(x)
+}

@@ -1,0 +1,250 @@
+#' Search all pairs of features for joint information about a class
+#'
+#' Scores every pair of features by \eqn{I(C; A_m \times A_n)}, the information that both together carry about the class,
+#' and keeps the best. Counts are exact and scores double; both back ends and any number of threads give the same pairs in
+#' the same order.
+#'
+#' The interaction is what a pair says beyond its members, \eqn{I(C; A_m \times A_n) - I(C; A_m) - I(C; A_n)}: positive for
+#' synergy (an exclusive or), negative for redundancy (two copies). Equal scores are ordered by column. `top` and the
+#' thresholds apply together.
+#'
+#' @section Permutation test: With `permutations = B` the class labels are exchanged B times among the rows and all pairs
+#'   are searched again, on the same packed data. `p_value` compares a pair with itself: (1 + number of permutations in
+#'   which it scores at least as much) / (B + 1). `p_fwer` compares it with the best pair of each permutation, and so holds
+#'   the probability of any false finding in the whole search. The score is the one that `by` names.
+#'
+#' @inheritParams mi_rank
+#' @inheritSection mi_rank Missing values
+#' @param x what [mi_rank()] takes, or a pack made by [mi_pack()] (then without `class`, `na` and `assay`).
+#' @param top how many pairs to keep; `Inf` for all that reach the thresholds.
+#' @param min_mi,min_gain keep only pairs with at least this joint information, this interaction; in `unit`.
+#' @param by order by `"mi"` or by `"interaction"`.
+#' @param features names or numbers of features: only pairs among these.
+#' @param with names or numbers of features: only pairs of one of `features` (all when `NULL`) with one of these.
+#' @param full return all pairs as matrices.
+#' @param permutations number of label permutations; 0 for no test.
+#' @param seed a whole number for the permutations, which leaves R's random numbers alone; `NULL` to draw from them.
+#' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1`, `feature2` (in column order), `mi`, the
+#'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of a
+#'   pair are over the same rows. With `full = TRUE` a list of two symmetric matrices, `mi` and `interaction`; a feature with
+#'   itself says what it says alone.
+#' @seealso [mi_triples()], [mi_pack()]
+#' @export
+#' @examples
+#' set.seed(1)
+#' x <- matrix(sample(0:1, 200 * 30, TRUE), 200)
+#' class <- xor(x[, 3], x[, 7]) # neither says anything alone
+#' mi_pairs(x, class, top = 5)
+#' mi_pairs(x, class, top = 2, by = "interaction", permutations = 99, seed = 1)
+#' round(mi_pairs(x[, 1:4], class, full = TRUE)$interaction, 3)
+mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"), features = NULL,
+                     with = NULL, full = FALSE, permutations = 0, na = c("fail", "drop", "level"),
+                     unit = c("bits", "nats"), seed = NULL, assay = NULL, backend = NULL, threads = NULL,
+                     progress = NULL, verbose = FALSE) {
+  started <- proc.time()[[3L]]
+  call <- match.call()
+  keep <- check_search(top, min_mi, min_gain, by, unit)
+  full <- check_flag(full, "full")
+  permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
+  na <- check_choice(na, c("fail", "drop", "level"), "na")
+  threads <- threads_for(threads)
+  pack <- pack_for(x, class, na, assay, threads, progress)
+  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
+  side <- sides(pack$names, features, with)
+  p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
+  chosen <- choose_for_tuples(backend, pack, p * (p - 1) / 2 * (1 + permutations), threads, verbose)
+  control <- run_control(chosen$name, threads, progress, pack$names, "Searching pairs")
+  if (full) {
+    if (!is.null(side) || permutations > 0) {
+      abort_input("`full = TRUE` must stand without `features`, `with` and `permutations`.", i = "Leave out columns of `x`.")
+    }
+    return(record(full_pairs(pack, control, keep$scale), call, chosen, started, unit = keep$unit))
+  }
+  found <- .Call(C_weft_mi_search, pack_pointer(pack), side, 2L, keep$top, keep$by == "interaction", keep$min_mi,
+                 keep$min_gain, control)
+  out <- tuples_table(found, pack$names, keep$scale)
+  if (permutations > 0) {
+    tested <- .Call(C_weft_mi_permute_pairs, pack_pointer(pack), side, found$columns, keep$by == "interaction",
+                    permutations, mi_key(seed), control)
+    out$p_value <- (1 + tested$at_least) / (permutations + 1)
+    out$p_fwer <- fwer(found[[keep$by]], tested$greatest)
+  }
+  record(structure(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit, by = keep$by,
+         class_levels = pack$class_levels, na = pack$na, searched = choose_tuples(side, p, 2))
+}
+
+# The arguments that all searches share; thresholds in bits.
+check_search <- function(top, min_mi, min_gain, by, unit) {
+  by <- check_choice(by, c("mi", "interaction"), "by")
+  unit <- check_choice(unit, c("bits", "nats"), "unit")
+  scale <- if (unit == "bits") 1 else log(2)
+  top <- check_number(top, "top", min = 1)
+  if (is.finite(top)) top <- check_number(top, "top", min = 1, max = 2^31 - 1, whole = TRUE)
+  threshold <- function(value, arg) if (is.null(value)) -Inf else check_number(value, arg) / scale
+  list(top = top, by = by, unit = unit, scale = scale, min_mi = threshold(min_mi, "min_mi"),
+       min_gain = threshold(min_gain, "min_gain"))
+}
+
+# The columns of `names` that an argument chooses.
+chosen_columns <- function(which, names, arg) {
+  at <- if (is.character(which)) match(which, names) else if (is.numeric(which)) match(which, seq_along(names)) else NA
+  if (length(which) && !anyNA(at)) return(unique(at))
+  bad <- if (length(which)) which[is.na(at)] else character()
+  abort_input(sprintf("`%s` must be names or numbers of features.", arg),
+              x = if (length(bad) && is.atomic(which)) sprintf("There is no feature %s.", label_some(as.character(bad)))
+                  else paste0("It is ", describe(which), "."))
+}
+
+# A byte a feature: bit 0, in the first set; bit 1, in the second; NULL: all pairs.
+sides <- function(names, features, with) {
+  if (is.null(features) && is.null(with)) return(NULL)
+  first <- if (is.null(features)) seq_along(names) else chosen_columns(features, names, "features")
+  second <- if (is.null(with)) first else chosen_columns(with, names, "with")
+  side <- integer(length(names))
+  side[first] <- 1L
+  side[second] <- side[second] + 2L
+  as.raw(side)
+}
+
+choose_tuples <- function(side, p, order) {
+  if (is.null(side) || order > 2) return(choose(p, order))
+  first <- sum(side == 1L)
+  second <- sum(side == 2L)
+  both <- sum(side == 3L)
+  first * second + both * (first + second) + choose(both, 2)
+}
+
+# Rough seconds: a table of a few cells and its words; the device counts some thousand times faster than a core.
+choose_for_tuples <- function(backend, pack, tuples, threads, verbose) {
+  info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
+  planes <- mean(pmax(info$levels - 1, 1))
+  if (!is.finite(planes)) planes <- 1
+  each <- 5e-9 * planes^2 + pack$dim[1L] * 5e-12 * planes^2
+  chosen <- choose_backend(backend, cpu_seconds = tuples * each / threads,
+                           gpu_seconds = 0.005 + info$bytes / 5e9 + tuples * each / 2000)
+  report_backend(chosen, verbose)
+  chosen
+}
+
+tuples_table <- function(found, names, scale) {
+  order <- nrow(found$columns)
+  features <- lapply(seq_len(order), function(k) names[found$columns[k, ]])
+  each <- lapply(seq_len(order), function(k) found$each[k, ] * scale)
+  list2DF(c(
+    stats::setNames(features, paste0("feature", seq_len(order))), list(mi = found$mi * scale),
+    stats::setNames(each, paste0("mi", seq_len(order))), list(interaction = found$interaction * scale, n = found$n)
+  ))
+}
+
+full_pairs <- function(pack, control, scale) {
+  p <- pack$dim[2L]
+  need <- 2 * 8 * as.double(p)^2
+  have <- .Call(C_weft_host_available)
+  if (have >= 0 && need > have) {
+    weft_abort("memory", sprintf("`full = TRUE` needs two matrices of %d by %d numbers, %.1f GB.", p, p, need / 1e9),
+               x = sprintf("%.1f GB are free.", have / 1e9), i = "`top =` or `min_mi =` keep only the best pairs.")
+  }
+  out <- .Call(C_weft_mi_full, pack_pointer(pack), control)
+  alone <- .Call(C_weft_mi_pack_rank, pack_pointer(pack), control)$mi
+  diag(out$mi) <- alone
+  diag(out$interaction) <- -alone
+  lapply(out, function(m) {
+    dimnames(m) <- list(pack$names, pack$names)
+    if (scale == 1) m else m * scale
+  })
+}
+
+# The two halves of the 64-bit key of the permutations.
+mi_key <- function(seed) {
+  if (is.null(seed)) return(floor(stats::runif(2) * 2^32))
+  as_halves(check_number(seed, "seed", min = 0, max = 2^53 - 1, whole = TRUE))
+}
+
+# Probability that the best score of a permutation is at least this one's.
+fwer <- function(scores, greatest) {
+  sorted <- sort(greatest)
+  (1 + length(sorted) - findInterval(scores, sorted, left.open = TRUE)) / (length(sorted) + 1)
+}
+
+#' Print, summarise and plot pairs, triples and tuples of features
+#'
+#' `plot()` draws the best tuples' joint information as bars, with a dot where it would be without the interaction: for a
+#' pair the sum of its members, for larger tuples the best of those that lack one member. A dot left of a bar's end is
+#' synergy, right of it redundancy.
+#'
+#' @param x,object what [mi_pairs()], [mi_triples()] or [mi_tuples()] returned.
+#' @param n,top how many to show.
+#' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by the others.
+#' @return `x`, invisibly; `summary()`: a list with the number of tuples kept and searched, and the quartiles of information
+#'   and interaction; `tidy()` and `as.data.frame()`: a plain data frame; `glance()`: one row about the run.
+#' @export
+#' @examples
+#' x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
+#' r <- mi_pairs(x, mtcars$am)
+#' summary(r)
+#' plot(r)
+print.weft_mi_tuples <- function(x, n = 10L, ...) {
+  if (!is_tuples(x)) return(NextMethod())
+  shown <- utils::head(as.data.frame(x), n)
+  order <- tuple_order(x)
+  cat(sprintf("Joint information of %s of features with a class of %d level%s (%s): %s kept of %s\n", tuple_word(order),
+              length(attr(x, "class_levels")), if (length(attr(x, "class_levels")) == 1L) "" else "s", attr(x, "unit"),
+              format(nrow(x), big.mark = ","), format(attr(x, "searched"), big.mark = ",", scientific = FALSE)))
+  if (nrow(shown)) {
+    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 4) else column)
+    print.data.frame(shown, row.names = FALSE)
+  }
+  if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
+  cat(run_line(x), "\n", sep = "")
+  invisible(x)
+}
+
+is_tuples <- function(x) all(c("feature1", "feature2", "mi", "interaction") %in% names(x)) && !is.null(attr(x, "unit"))
+tuple_order <- function(x) sum(grepl("^feature[0-9]+$", names(x)))
+tuple_word <- function(order) if (order == 2L) "pairs" else if (order == 3L) "triples" else sprintf("tuples of %d", order)
+
+#' @rdname print.weft_mi_tuples
+#' @export
+summary.weft_mi_tuples <- function(object, ...) {
+  list(kept = nrow(object), searched = attr(object, "searched"), mi = stats::quantile(object$mi, names = TRUE),
+       interaction = stats::quantile(object$interaction, names = TRUE), unit = attr(object, "unit"))
+}
+
+#' @rdname print.weft_mi_tuples
+#' @export
+as.data.frame.weft_mi_tuples <- function(x, ...) {
+  list2DF(unclass(x)[names(x)])
+}
+
+#' @rdname print.weft_mi_tuples
+#' @export
+tidy.weft_mi_tuples <- function(x, ...) as.data.frame(x)
+
+#' @rdname print.weft_mi_tuples
+#' @export
+glance.weft_mi_tuples <- function(x, ...) {
+  data.frame(kept = nrow(x), searched = attr(x, "searched"), order = tuple_order(x), by = attr(x, "by"),
+             unit = attr(x, "unit"), na = attr(x, "na"), backend = attr(x, "backend"), seconds = attr(x, "seconds"))
+}
+
+#' @rdname print.weft_mi_tuples
+#' @export
+plot.weft_mi_tuples <- function(x, top = 20L, ...) {
+  top <- check_number(top, "top", min = 1, whole = TRUE)
+  shown <- utils::head(as.data.frame(x), top)
+  if (!nrow(shown)) abort_input("`x` must have at least one tuple to plot.")
+  shown <- shown[rev(seq_len(nrow(shown))), ]
+  labels <- do.call(paste, c(shown[paste0("feature", seq_len(tuple_order(x)))], sep = " \u00d7 "))
+  labels <- ifelse(nchar(labels) > 36L, paste0(substr(labels, 1L, 35L), "\u2026"), labels)
+  old <- graphics::par(mar = c(4, 1 + 0.5 * max(nchar(labels)), 3, 1) + 0.1)
+  on.exit(graphics::par(old))
+  without <- shown$mi - shown$interaction
+  settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = NA, col = "#8fb3d1",
+                   xlab = sprintf("mutual information (%s)", attr(x, "unit")), xlim = c(0, max(shown$mi, without, 1e-12) * 1.05),
+                   main = sprintf("Best %d %s", nrow(shown), tuple_word(tuple_order(x))))
+  at <- do.call(graphics::barplot, utils::modifyList(settings, list(...)))
+  graphics::points(without, at, pch = 19, col = "#1f3b57")
+  graphics::legend("bottomright", bg = "white", box.col = NA, legend = c("joint", "without the interaction"), pch = c(15, 19),
+                   col = c("#8fb3d1", "#1f3b57"), pt.cex = c(1.8, 1))
+  invisible(x)
+}

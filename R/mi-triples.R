@@ -1,0 +1,75 @@
+#' Search triples and larger tuples of features for joint information about a class
+#'
+#' `mi_triples()` scores every triple of features by \eqn{I(C; A_i \times A_j \times A_k)} and keeps the best;
+#' `mi_tuples()` does the same for any order over a chosen set of features.
+#'
+#' The interaction of a triple is what it says beyond its best pair, \eqn{I(C; A_i \times A_j \times A_k) - \max I(C; pair)},
+#' and that of a larger tuple what it says beyond the best of the tuples that lack one member; it is never negative.
+#' There are p(p-1)(p-2)/6 triples: a thousand features have 166 million, ten thousand need a device. Tuples are counted one
+#' by one, so choose their features first, for instance those of the best pairs.
+#'
+#' @inheritParams mi_pairs
+#' @inheritSection mi_rank Missing values
+#' @param features names or numbers of features to search among; all when `NULL`.
+#' @param order how many features a tuple has, from 3 to 16.
+#' @return As [mi_pairs()], with `feature3` (and so on) and `mi3`.
+#' @seealso [mi_pairs()]
+#' @export
+#' @examples
+#' set.seed(1)
+#' x <- matrix(sample(0:1, 300 * 12, TRUE), 300)
+#' class <- (x[, 2] + x[, 5] + x[, 9]) %% 2 # no pair says anything
+#' mi_triples(x, class, top = 3)
+#' class <- (x[, 2] + x[, 5] + x[, 9] + x[, 10]) %% 2
+#' mi_tuples(x, class, order = 4, features = c(1:5, 9:12), top = 3)
+mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"), features = NULL,
+                       na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, backend = NULL,
+                       threads = NULL, progress = NULL, verbose = FALSE) {
+  started <- proc.time()[[3L]]
+  call <- match.call()
+  keep <- check_search(top, min_mi, min_gain, by, unit)
+  na <- check_choice(na, c("fail", "drop", "level"), "na")
+  threads <- threads_for(threads)
+  pack <- pack_for(x, class, na, assay, threads, progress)
+  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
+  if (pack$dim[2L] > 2^21) {
+    abort_input("`x` must have at most 2,097,152 features for triples.", x = sprintf("It has %d.", pack$dim[2L]))
+  }
+  side <- sides(pack$names, features, NULL)
+  p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
+  chosen <- choose_for_tuples(backend, pack, choose(p, 3), threads, verbose)
+  control <- run_control(chosen$name, threads, progress, pack$names, "Searching triples")
+  found <- .Call(C_weft_mi_search, pack_pointer(pack), side, 3L, keep$top, keep$by == "interaction", keep$min_mi,
+                 keep$min_gain, control)
+  record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call, chosen,
+         started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na, searched = choose(p, 3))
+}
+
+#' @rdname mi_triples
+#' @export
+mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, min_mi = NULL, min_gain = NULL,
+                      by = c("mi", "interaction"), na = c("fail", "drop", "level"), unit = c("bits", "nats"),
+                      assay = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+  started <- proc.time()[[3L]]
+  call <- match.call()
+  order <- check_number(order, "order", min = 3, max = 16, whole = TRUE)
+  keep <- check_search(top, min_mi, min_gain, by, unit)
+  na <- check_choice(na, c("fail", "drop", "level"), "na")
+  threads <- threads_for(threads)
+  pack <- pack_for(x, class, na, assay, threads, progress)
+  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
+  columns <- if (is.null(features)) seq_len(pack$dim[2L]) else sort(chosen_columns(features, pack$names, "features"))
+  ways <- choose(length(columns), order)
+  if (ways > 1e12) {
+    abort_input("`features` must leave at most 1e12 tuples.",
+                x = sprintf("%d features have %.3g tuples of %d.", length(columns), ways, order),
+                i = "Choose fewer, for instance those of the best pairs.")
+  }
+  chosen <- list(name = "cpu", reason = "tuples are counted on the CPU")
+  report_backend(chosen, check_flag(verbose, "verbose"))
+  found <- .Call(C_weft_mi_tuples, pack_pointer(pack), as.integer(columns), as.integer(order), keep$top,
+                 keep$by == "interaction", keep$min_mi, keep$min_gain,
+                 run_control("cpu", threads, progress, pack$names, "Searching tuples"))
+  record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call, chosen,
+         started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na, searched = ways)
+}

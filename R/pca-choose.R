@@ -1,0 +1,140 @@
+#' How many principal components
+#'
+#' * `"parallel"`: components whose singular value exceeds the `level` quantile of those of data with every column permuted
+#'   (Horn 1965), up to the first that does not;
+#' * `"broken_stick"`: components whose share of variance exceeds that of a stick broken at random, up to the first that does
+#'   not;
+#' * `"gavish_donoho"`: singular values above the optimal hard threshold for unknown white noise (Gavish and Donoho 2014), by
+#'   the median of all of them;
+#' * `"q2"`: the number that predicts left-out cells best: cells are left out in `folds` diagonal patterns and filled by the
+#'   least-squares fit (as `na = "em"`); Q2 = 1 - (squared errors) / (those of the column means). 0 when none beats the means.
+#'
+#' @param x a numeric matrix or data frame without missing values.
+#' @param method see above.
+#' @param center,scale as in [pca()].
+#' @param most largest number considered.
+#' @param times permutations.
+#' @param level quantile of the permutations.
+#' @param folds patterns of cells left out.
+#' @param seed a whole number: the result is then the same in every call, and R's generator is left as it was.
+#' @param ... for `plot()`: passed on to [graphics::plot()].
+#' @return An object of class `weft_pca_k`: a list with `k` (which may be 0), `method`, and `curve`, a data frame with what was
+#'   compared for each number of components. `plot()` draws it.
+#' @seealso [pca()]
+#' @export
+#' @examples
+#' x <- matrix(rnorm(100 * 10), 100) + outer(rnorm(100), rnorm(10, sd = 2))
+#' chosen <- pca_choose_k(x, seed = 1)
+#' chosen$k
+#' plot(chosen)
+pca_choose_k <- function(x, method = c("parallel", "broken_stick", "gavish_donoho", "q2"), center = TRUE, scale = FALSE,
+                         most = NULL, times = 20, level = 0.95, folds = 7, seed = NULL) {
+  method <- check_choice(method, c("parallel", "broken_stick", "gavish_donoho", "q2"), "method")
+  times <- check_number(times, "times", min = 1, max = 1e6, whole = TRUE)
+  level <- check_number(level, "level", min = 0, max = 1)
+  folds <- check_number(folds, "folds", min = 2, max = 1000, whole = TRUE)
+  source <- pca_source(x)
+  if (source$kind != "dense") abort_input("`x` must be a matrix or data frame in memory.", x = paste0("It is ", describe(x), "."))
+  x <- source$data
+  if (!all(is.finite(x))) abort_input("`x` must be finite, without missing values.")
+  room <- max(1, min(nrow(x) - !isFALSE(center), ncol(x)))
+  most <- check_number(most %||% min(room, if (method == "q2") 8 else if (method == "parallel") 50 else room), "most", min = 1,
+                       max = room, whole = TRUE)
+  if (!is.null(seed)) {
+    check_number(seed, "seed", min = 0, max = 2^31 - 1, whole = TRUE)
+    before <- get0(".Random.seed", globalenv(), inherits = FALSE)
+    on.exit(if (is.null(before)) suppressWarnings(rm(".Random.seed", envir = globalenv())) else assign(".Random.seed", before, globalenv()))
+    set.seed(seed)
+  }
+  fit <- function(x, k) suppressWarnings(pca(x, k, center = center, scale = scale, seed = 1, backend = "cpu", progress = FALSE))
+  found <- switch(method,
+    parallel = parallel_analysis(x, most, times, level, fit), broken_stick = broken_stick(x, most, room, fit),
+    gavish_donoho = gavish_donoho(x, room, fit), q2 = cross_validation(x, most, folds, center, scale)
+  )
+  structure(class = "weft_pca_k", c(found, list(method = method)))
+}
+
+leading_run <- function(above) if (all(above)) length(above) else which(!above)[1L] - 1L
+
+parallel_analysis <- function(x, most, times, level, fit) {
+  observed <- fit(x, most)$d
+  null <- replicate(times, fit(apply(x, 2L, sample), most)$d)
+  threshold <- apply(matrix(null, most), 1L, stats::quantile, probs = level, names = FALSE)
+  list(k = leading_run(observed > threshold),
+       curve = data.frame(component = seq_len(most), value = observed, threshold = threshold))
+}
+
+broken_stick <- function(x, most, room, fit) {
+  share <- fit(x, most)$share
+  threshold <- rev(cumsum(1 / rev(seq_len(room))))[seq_len(most)] / room
+  list(k = leading_run(share > threshold), curve = data.frame(component = seq_len(most), value = share, threshold = threshold))
+}
+
+gavish_donoho <- function(x, room, fit) {
+  d <- fit(x, room)$d
+  sides <- sort(c(nrow(x) - 1, ncol(x)))
+  beta <- max(sides[1L], 1) / max(sides[2L], 1)
+  lambda <- sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + sqrt(beta^2 + 14 * beta + 1)))
+  threshold <- lambda / sqrt(marchenko_pastur_median(beta)) * stats::median(d)
+  list(k = sum(d > threshold), curve = data.frame(component = seq_along(d), value = d, threshold = threshold))
+}
+
+# Of the limit law of the eigenvalues of W'W / n, W with independent entries of variance 1 and sides in the ratio beta.
+marchenko_pastur_median <- function(beta) {
+  low <- (1 - sqrt(beta))^2
+  high <- (1 + sqrt(beta))^2
+  # x = low + (high - low) sin^2 a takes the square roots out of the ends
+  density <- function(a) {
+    x <- low + (high - low) * sin(a)^2
+    ifelse(x > 0, (high - low)^2 * (sin(a) * cos(a))^2 / (pi * beta * pmax(x, 1e-300)), 0)
+  }
+  mass <- function(a) stats::integrate(density, 0, a, rel.tol = 1e-10)$value
+  a <- stats::uniroot(function(a) mass(a) - 0.5, c(1e-6, pi / 2), tol = 1e-10)$root
+  low + (high - low) * sin(a)^2
+}
+
+# Squared errors of left-out cells, relative to the fit by column means of what is left.
+cross_validation <- function(x, most, folds, center, scale) {
+  fold <- (row(x) + col(x) * 3) %% folds
+  most <- min(most, ncol(x) - 1L, nrow(x) - 1L)
+  errors <- matrix(0, max(most, 0) + 1L, 1L)
+  for (f in seq_len(folds) - 1) {
+    out <- fold == f
+    left <- replace(x, out, NA)
+    base <- colMeans(left, na.rm = TRUE)
+    if (anyNA(base)) next
+    errors[1L] <- errors[1L] + sum((x[out] - base[col(x)[out]])^2)
+    for (k in seq_len(most)) {
+      fit <- suppressWarnings(pca(left, k, na = "em", center = center, scale = scale, tol = 1e-4, max_iter = 200, seed = 1,
+                                  backend = "cpu", progress = FALSE))
+      errors[k + 1L] <- errors[k + 1L] + sum((x[out] - stats::fitted(fit)[out])^2)
+    }
+  }
+  q2 <- if (errors[1L] > 0) 1 - errors[, 1L] / errors[1L] else numeric(nrow(errors))
+  list(k = which.max(q2) - 1L, curve = data.frame(component = seq_along(q2) - 1L, value = q2, threshold = 0))
+}
+
+#' @rdname pca_choose_k
+#' @export
+print.weft_pca_k <- function(x, ...) {
+  cat(sprintf("%d component%s by method \"%s\"\n", as.integer(x$k), if (x$k == 1) "" else "s", x$method))
+  invisible(x)
+}
+
+#' @rdname pca_choose_k
+#' @export
+plot.weft_pca_k <- function(x, ...) {
+  label <- switch(x$method, parallel = "singular value", broken_stick = "share of variance", gavish_donoho = "singular value",
+                  q2 = expression(Q^2))
+  rule <- switch(x$method, parallel = "of permuted columns", broken_stick = "broken stick", gavish_donoho = "threshold",
+                 q2 = "column means")
+  curve <- x$curve
+  settings <- list(x = curve$component, y = curve$value, type = "o", pch = ifelse(curve$component <= x$k, 16, 1), col = "#2c5f8a",
+                   las = 1, xlab = "component", ylab = label, ylim = range(curve$value, curve$threshold),
+                   main = sprintf("%d component%s", as.integer(x$k), if (x$k == 1) "" else "s"))
+  do.call(graphics::plot, utils::modifyList(settings, list(...)))
+  graphics::lines(curve$component, curve$threshold, col = "#b3541e", lty = 2)
+  graphics::legend(if (x$method == "q2") "bottomright" else "topright", bty = "n", legend = c("data", rule), col = c("#2c5f8a", "#b3541e"),
+                   lty = 1:2, pch = c(16, NA))
+  invisible(x)
+}

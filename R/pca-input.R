@@ -1,0 +1,154 @@
+# From what users have to a source of numbers for src/pca: list(kind, n, p, data, starts, by_row, row_names, names). `kind`:
+#   "dense"     a double matrix
+#   "sparse"    a list of dgCMatrix, blocks of rows
+#   "blocks"    a function(i) that reads block i of rows or columns
+#   "resident"  the pointer of a weft_upload() handle
+
+pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x") {
+  x <- take_assay(x, assay, arg)
+  source <- if (inherits(x, "weft_device_matrix")) resident_source(x, arg)
+  else if (inherits(x, "weft_file")) file_source(x, block_size)
+  else if (inherits(x, "DelayedArray")) delayed_source(x, block_size)
+  else if (is.data.frame(x)) dense_source(frame_matrix(x, arg))
+  else if (is.list(x) && length(x) && all(vapply(x, inherits, NA, "sparseMatrix"))) sparse_source(x, arg)
+  else if (inherits(x, "sparseMatrix")) sparse_source(list(x), arg)
+  else if (inherits(x, "Matrix")) dense_source(as.matrix(x))
+  else if (is.matrix(x) && (is.numeric(x) || is.logical(x))) dense_source(x)
+  else abort_input(
+    sprintf(paste("`%s` must be a numeric matrix or data frame, a sparse Matrix or a list of them (blocks of rows), a",
+                  "SummarizedExperiment, a DelayedMatrix, a weft_file() or a weft_upload() handle."), arg),
+    x = paste0("It is ", describe(x), "."), i = if (is.numeric(x)) "For one feature, use `cbind(feature = x)`."
+  )
+  if (source$n < 1 || source$p < 1) {
+    abort_input(sprintf("`%s` must have at least one row and one column.", arg),
+                x = sprintf("It has %.0f and %.0f.", source$n, source$p))
+  }
+  source
+}
+
+dense_source <- function(x) {
+  if (!is.double(x)) storage.mode(x) <- "double"
+  list(kind = "dense", n = as.double(nrow(x)), p = as.double(ncol(x)), data = x, row_names = rownames(x), names = colnames(x))
+}
+
+frame_matrix <- function(x, arg) {
+  for (j in seq_along(x)) {
+    if (is.numeric(x[[j]]) && !is.object(x[[j]]) && is.null(dim(x[[j]]))) next
+    abort_input(sprintf("Every column of `%s` must be numeric.", arg),
+                x = sprintf("Column `%s` is %s.", names(x)[j], describe(x[[j]])),
+                i = "Leave it out, or turn it into numbers, for example with `model.matrix()`.")
+  }
+  as.matrix(x)
+}
+
+sparse_source <- function(blocks, arg) {
+  blocks <- lapply(blocks, function(x) {
+    if (!inherits(x, "dgCMatrix")) x <- methods::as(methods::as(methods::as(x, "dMatrix"), "generalMatrix"), "CsparseMatrix")
+    x
+  })
+  columns <- vapply(blocks, ncol, 0L)
+  if (any(columns != columns[1L])) {
+    abort_input(sprintf("The blocks of `%s` must have the same columns.", arg),
+                x = sprintf("They have %s.", paste(unique(columns), collapse = ", ")))
+  }
+  rows <- as.double(vapply(blocks, nrow, 0L))
+  names <- lapply(blocks, rownames)
+  list(kind = "sparse", n = sum(rows), p = as.double(columns[1L]), data = unname(blocks), starts = cumsum(c(0, rows))[seq_along(rows)],
+       by_row = TRUE, row_names = if (!any(vapply(names, is.null, NA))) unlist(names), names = colnames(blocks[[1L]]))
+}
+
+resident_source <- function(x, arg) {
+  if (!is_resident(x)) {
+    abort_input(sprintf("`%s` must be on the device.", arg), x = "It was freed, or belongs to another R session.",
+                i = "Make it again with `weft_upload()`.")
+  }
+  d <- as.double(dim(x))
+  list(kind = "resident", n = d[1L], p = d[2L], data = x$pointer, row_names = dimnames(x)[[1L]], names = dimnames(x)[[2L]])
+}
+
+# What fits into `block_size` bytes is read once; else blocks are read again for each pass.
+delayed_source <- function(x, block_size) {
+  need_package("DelayedArray", "A DelayedMatrix")
+  d <- as.double(dim(x))
+  if (8 * prod(d) <= block_size) return(dense_source(as.matrix(x)))
+  block_source(d[1L], d[2L], d[1L] >= d[2L], block_size, dimnames(x), function(range, by_row) {
+    if (by_row) as.matrix(x[range, , drop = FALSE]) else as.matrix(x[, range, drop = FALSE])
+  })
+}
+
+file_source <- function(x, block_size) {
+  d <- as.double(dim(x))
+  if (8 * prod(d) <= block_size) return(dense_source(as.matrix(x)))
+  block_source(d[1L], d[2L], x$layout == "row", block_size, NULL, function(range, by_row) if (by_row) x[range, ] else x[, range])
+}
+
+block_source <- function(n, p, by_row, block_size, names, read) {
+  most <- if (by_row) n else p
+  at_once <- max(1, floor(block_size / 8 / (if (by_row) p else n)))
+  starts <- seq(0, most - 1, by = at_once)
+  list(kind = "blocks", n = n, p = p, starts = starts, by_row = by_row, row_names = names[[1L]], names = names[[2L]],
+       data = function(i) {
+         block <- read(seq(starts[i] + 1, min(starts[i] + at_once, most)), by_row)
+         storage.mode(block) <- "double"
+         block
+       })
+}
+
+need_package <- function(package, what) {
+  if (requireNamespace(package, quietly = TRUE)) return(invisible())
+  abort_input(sprintf("%s needs the package %s.", what, package), i = "Install it from CRAN or Bioconductor.")
+}
+
+column_moments <- function(source, weights, control) .Call(C_weft_pca_moments, source, weights, control)
+
+# ---- centre, scale and weights ----
+
+check_weights <- function(x, count, arg) {
+  if (is.null(x)) return(NULL)
+  if (!is.numeric(x) || length(x) != count || anyNA(x) || any(x < 0 | is.infinite(x)) || !any(x > 0)) {
+    abort_input(sprintf("`%s` must be %.0f finite numbers of at least 0, not all 0.", arg, count),
+                x = paste0("It is ", describe(x), "."))
+  }
+  as.double(x)
+}
+
+check_center <- function(x, p, arg) {
+  if (is.logical(x) && length(x) == 1L && !is.na(x)) return(x)
+  if (is.numeric(x) && length(x) == p && all(is.finite(x)) && (arg != "scale" || all(x > 0))) return(as.double(x))
+  abort_input(sprintf("`%s` must be TRUE, FALSE or %.0f %s numbers, one a column.", arg, p,
+                      if (arg == "scale") "positive" else "finite"), x = paste0("It is ", describe(x), "."))
+}
+
+# The form in which the native code sees X: (x - center) * factor * row. A power of two brings the whole near 1, so that
+# squares neither overflow nor vanish: what comes back is multiplied by 2^exponent. `scale` holds the columns' weights too, so
+# that (x - center) / scale is what loadings belong to.
+pca_form <- function(moments, center, scale, weights, col_weights, n) {
+  total <- if (is.null(weights)) n else sum(weights)
+  about <- if (isTRUE(center)) moments$mean else if (isFALSE(center)) numeric(length(moments$mean)) else center
+  norm <- hypotenuse(moments$norm, sqrt(moments$weight) * (moments$mean - about))
+  if (isTRUE(center)) norm <- moments$norm
+  divide <- if (isFALSE(scale)) rep(1, length(norm)) else if (isTRUE(scale)) norm / sqrt(pmax(1, moments$weight - 1)) else scale
+  if (isTRUE(scale)) divide[divide == 0] <- 1
+  if (!is.null(col_weights)) divide <- divide / sqrt(col_weights)
+  size <- norm / divide
+  largest <- max(size)
+  exponent <- if (largest > 0) floor(log2(largest)) else 0
+  factor <- ifelse(size > 0, 2^-exponent / divide, 0)
+  list(
+    native = list(center = about, factor = factor, row = if (!is.null(weights)) sqrt(weights), single = FALSE),
+    center = if (isFALSE(center)) FALSE else about,
+    scale = if (isFALSE(scale) && is.null(col_weights)) FALSE else divide,
+    exponent = exponent, total = sum((size * 2^-exponent)^2), df = max(1, total - 1)
+  )
+}
+
+hypotenuse <- function(a, b) {
+  most <- pmax(abs(a), abs(b))
+  ifelse(most > 0, most * sqrt((a / most)^2 + (b / most)^2), 0)
+}
+
+random_key <- function(seed) {
+  if (is.null(seed)) return(floor(stats::runif(2) * 2^32))
+  seed <- check_number(seed, "seed", min = 0, max = 2^53, whole = TRUE)
+  c(seed %/% 2^32, seed %% 2^32)
+}

@@ -1,0 +1,185 @@
+#' Print, summarise and use principal components
+#'
+#' `predict()` gives scores of supplementary rows, or with `type = "columns"` where supplementary columns, measured on the
+#' same rows, stand: their loadings (regressions on the scores of unit length) and correlations with the components.
+#' `fitted()` is the approximation by the components, in the units of the data; `residuals()` the data less that.
+#'
+#' `tidy()` returns what broom does for [stats::prcomp()]: `matrix = "u"` the scores, `"v"` the loadings, `"d"` the standard
+#' deviations with their shares of the total variance. `augment()` adds scores to the data.
+#'
+#' @param object,x what [pca()] returned; for `residuals()` `x` is the data (by default those of the call).
+#' @param newdata rows (or columns) to place: a matrix, data frame or sparse Matrix.
+#' @param type `"rows"` or `"columns"`.
+#' @param k components to use.
+#' @param matrix `"u"`, `"v"` or `"d"` (or `"scores"`, `"loadings"`, `"eigenvalues"`).
+#' @param data the data to add scores to.
+#' @param digits significant digits.
+#' @param ... not used.
+#' @return `predict()`: a matrix of scores, or for `type = "columns"` a list of two matrices, `loadings` and `correlation`;
+#'   `fitted()`, `residuals()`: a matrix; `summary()`: an object of class `summary.prcomp` with `importance`; `glance()`: one
+#'   row about the run.
+#' @export
+#' @examples
+#' fit <- pca(USArrests[-(1:5), ], k = 2, scale = TRUE)
+#' predict(fit, USArrests[1:5, ])
+#' predict(fit, cbind(random = rnorm(45)), type = "columns")$correlation
+#' summary(fit)
+print.weft_pca <- function(x, digits = 4L, ...) {
+  k <- length(x$sdev)
+  cat(sprintf("%d principal component%s of %.0f row%s and %d column%s (method \"%s\")\n", k, if (k == 1L) "" else "s", x$n,
+              if (x$n == 1) "" else "s", nrow(x$rotation), if (nrow(x$rotation) == 1L) "" else "s", x$method))
+  shown <- seq_len(min(k, 8L))
+  table <- rbind(`standard deviation` = x$sdev, `share of variance` = x$share, `cumulative share` = cumsum(x$share))
+  colnames(table) <- colnames(x$rotation)
+  print(signif(table[, shown, drop = FALSE], digits))
+  if (k > 8L) cat(sprintf("... and %d more\n", k - 8L))
+  if (!all(x$converged)) cat("Did not converge:", label_some(paste0("PC", which(!x$converged))), "\n")
+  cat(sprintf("%s back end (%s), %s\n", x$backend, x$reason, seconds_text(x$seconds)))
+  invisible(x)
+}
+
+#' @rdname print.weft_pca
+#' @export
+summary.weft_pca <- function(object, ...) {
+  importance <- rbind(`Standard deviation` = object$sdev, `Proportion of Variance` = object$share,
+                      `Cumulative Proportion` = cumsum(object$share))
+  colnames(importance) <- colnames(object$rotation)
+  object$importance <- importance
+  structure(unclass(object), class = "summary.prcomp")
+}
+
+#' @rdname print.weft_pca
+#' @export
+predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) {
+  type <- check_choice(type, c("rows", "columns"), "type")
+  if (missing(newdata)) return(object$x)
+  x <- if (is.data.frame(newdata)) frame_matrix(newdata, "newdata") else newdata
+  if (is.null(dim(x)) && is.numeric(x)) x <- if (type == "rows") t(x) else cbind(x)
+  if (!is.matrix(x) && !inherits(x, c("Matrix", "DelayedArray"))) {
+    abort_input("`newdata` must be a matrix, data frame or Matrix.", x = paste0("It is ", describe(newdata), "."))
+  }
+  if (type == "columns") return(place_columns(object, x))
+  p <- nrow(object$rotation)
+  names <- rownames(object$rotation)
+  if (!is.null(names) && !is.null(colnames(x))) {
+    lost <- setdiff(names, colnames(x))
+    if (length(lost)) abort_input("`newdata` must have the columns of the data.", x = sprintf("It lacks %s.", label_some(lost)))
+    x <- x[, names, drop = FALSE]
+  }
+  if (ncol(x) != p) abort_input(sprintf("`newdata` must have %d columns.", p), x = sprintf("It has %d.", ncol(x)))
+  loads <- object$rotation / scale_of(object, p)
+  scores <- as.matrix(x %*% loads)
+  scores <- scores - rep(colSums(loads * center_of(object, p)), each = nrow(scores))
+  dimnames(scores) <- list(rownames(x), colnames(object$rotation))
+  scores
+}
+
+center_of <- function(fit, p) if (isFALSE(fit$center)) numeric(p) else fit$center
+scale_of <- function(fit, p) if (isFALSE(fit$scale)) rep(1, p) else fit$scale
+
+# A column is treated as those of the data were: centred if they were, weighted alike.
+place_columns <- function(fit, x) {
+  if (nrow(x) != fit$n) abort_input(sprintf("`newdata` must have %.0f rows.", fit$n), x = sprintf("It has %d.", nrow(x)))
+  w <- fit$weights %||% rep(1, fit$n)
+  x <- as.matrix(x)
+  if (!isFALSE(fit$center)) x <- sweep(x, 2L, colSums(x * w) / sum(w))
+  unit <- fit$x / rep(ifelse(fit$d > 0, fit$d, 1), each = nrow(fit$x))
+  loadings <- crossprod(x * w, unit)
+  size <- sqrt(colSums(x^2 * w))
+  list(loadings = loadings / sqrt(max(1, sum(w) - 1)), correlation = loadings / ifelse(size > 0, size, 1))
+}
+
+#' @rdname print.weft_pca
+#' @export
+fitted.weft_pca <- function(object, k = length(object$sdev), ...) {
+  k <- check_number(k, "k", min = 1, max = length(object$sdev), whole = TRUE)
+  p <- nrow(object$rotation)
+  use <- seq_len(k)
+  fit <- tcrossprod(object$x[, use, drop = FALSE], object$rotation[, use, drop = FALSE])
+  scale <- scale_of(object, p)
+  fit <- fit * rep(ifelse(is.finite(scale), scale, 0), each = nrow(fit)) + rep(center_of(object, p), each = nrow(fit))
+  dimnames(fit) <- list(rownames(object$x), rownames(object$rotation))
+  fit
+}
+
+#' @rdname print.weft_pca
+#' @export
+residuals.weft_pca <- function(object, x = NULL, k = length(object$sdev), ...) {
+  x <- x %||% eval(object$call$x, parent.frame())
+  x <- if (is.data.frame(x)) frame_matrix(x, "x") else as.matrix(take_assay(x, object$call$assay, "x"))
+  fit <- stats::fitted(object, k = k)
+  if (!identical(dim(x), dim(fit))) {
+    abort_input("`x` must be the data of `object`.", x = sprintf("It is %s.", describe(x)))
+  }
+  x - fit
+}
+
+#' @rdname print.weft_pca
+#' @export
+tidy.weft_pca <- function(x, matrix = "u", ...) {
+  matrix <- switch(matrix, u = , x = , samples = , scores = "u", v = , rotation = , loadings = , variables = "v",
+                   d = , pcs = , eigenvalues = "d", matrix)
+  matrix <- check_choice(matrix, c("u", "v", "d"), "matrix")
+  if (matrix == "d") {
+    return(data.frame(PC = seq_along(x$sdev), std.dev = x$sdev, percent = x$share, cumulative = cumsum(x$share)))
+  }
+  values <- if (matrix == "u") x$x else x$rotation
+  what <- rownames(values) %||% seq_len(nrow(values))
+  out <- data.frame(rep(what, times = ncol(values)), PC = rep(seq_len(ncol(values)), each = nrow(values)), value = c(values))
+  names(out)[1L] <- if (matrix == "u") "row" else "column"
+  out
+}
+
+#' @rdname print.weft_pca
+#' @export
+glance.weft_pca <- function(x, ...) {
+  data.frame(components = length(x$sdev), share = sum(x$share), rank = x$rank, method = x$method,
+             iterations = max(x$iterations), converged = all(x$converged), residual = max(x$residual), backend = x$backend,
+             seconds = x$seconds)
+}
+
+#' @rdname print.weft_pca
+#' @export
+augment.weft_pca <- function(x, data = NULL, newdata = NULL, ...) {
+  scores <- if (is.null(newdata)) x$x else stats::predict(x, newdata)
+  colnames(scores) <- paste0(".fitted", colnames(scores))
+  base <- newdata %||% data
+  names <- rownames(scores) %||% as.character(seq_len(nrow(scores)))
+  out <- data.frame(.rownames = names, scores, check.names = FALSE, row.names = NULL)
+  if (is.null(base)) out else cbind(out[1L], as.data.frame(base), out[-1L], row.names = NULL)
+}
+
+#' @importFrom generics augment
+#' @export
+generics::augment
+
+#' Principal components of a SingleCellExperiment
+#'
+#' Runs [pca()] on an assay (cells are its columns) and keeps the scores as a reduced dimension, with the loadings and the
+#' percentages of variance as attributes, as other packages expect them.
+#'
+#' @param x a SingleCellExperiment.
+#' @param k number of components.
+#' @param ... passed on to [pca()], for example `assay =`.
+#' @param name of the reduced dimension.
+#' @return `x` with `reducedDim(x, name)`.
+#' @export
+#' @examplesIf requireNamespace("SingleCellExperiment", quietly = TRUE)
+#' counts <- matrix(rpois(200, 5), 20)
+#' sce <- SingleCellExperiment::SingleCellExperiment(list(logcounts = log1p(counts)))
+#' sce <- pca_reduced_dim(sce, k = 2)
+#' SingleCellExperiment::reducedDim(sce, "PCA")
+pca_reduced_dim <- function(x, k = 50, ..., name = "PCA") {
+  if (!inherits(x, "SingleCellExperiment")) {
+    abort_input("`x` must be a SingleCellExperiment.", x = paste0("It is ", describe(x), "."),
+                i = "`pca()` takes a SummarizedExperiment too, and returns its scores in `$x`.")
+  }
+  need_package("SingleCellExperiment", "A SingleCellExperiment")
+  fit <- pca(x, k = k, ...)
+  scores <- fit$x
+  attr(scores, "rotation") <- fit$rotation
+  attr(scores, "varExplained") <- fit$sdev^2
+  attr(scores, "percentVar") <- 100 * fit$share
+  SingleCellExperiment::reducedDim(x, name) <- scores
+  x
+}

@@ -1,0 +1,69 @@
+# Principal components of data with missing values: NIPALS and GS-PCA over what is observed (src/pca/pca_missing.c), and the
+# least-squares fit by EM.
+
+pca_missing <- function(source, moments, method, na, job, settings, control) {
+  if (source$kind != "dense") {
+    abort_input("Missing values need an ordinary matrix or data frame.", x = sprintf("`x` is of kind \"%s\".", source$kind))
+  }
+  if (na == "em") return(pca_em(source, job, settings, control))
+  if (!method %in% c("nipals", "gs")) {
+    bad <- which(moments$missing > 0)
+    abort_input(
+      sprintf("Method \"%s\" does not take missing values.", method),
+      x = sprintf("Missing in %d of %d columns: %s.", length(bad), source$p, label_some((source$names %||% seq_len(source$p))[bad])),
+      i = "`na = \"em\"` gives the least-squares fit; methods \"nipals\" and \"gs\" regress over what is observed."
+    )
+  }
+  if (!is.null(settings$weights)) abort_input("`weights` must be NULL when values are missing.", i = "`na = \"em\"` takes weights.")
+  form <- pca_form(moments, settings$center, settings$scale, NULL, settings$col_weights, source$n)
+  if (job$paper) job$tol <- job$tol * 2^-form$exponent
+  x <- (source$data - rep(form$native$center, each = source$n)) * rep(form$native$factor, each = source$n)
+  run <- .Call(C_weft_pca_missing, x, job, control)
+  flip <- sign_of(run$v)
+  run$v <- run$v * rep(flip, each = nrow(run$v))
+  run$u <- run$u * rep(flip, each = nrow(run$u))
+  c(run, list(form = form, method = method))
+}
+
+sign_of <- function(v) apply(v, 2L, function(l) if (l[which(abs(l) >= max(abs(l)) * (1 - 1e-7))[1L]] < 0) -1 else 1)
+
+# Missing cells start at their column's mean; components, means (and standard deviations) and the cells' fits are found in turn
+# until the cells change by at most tol, relative to the spread of their columns.
+pca_em <- function(source, job, settings, control) {
+  x <- source$data
+  gaps <- which(is.na(x))
+  column <- (gaps - 1) %/% source$n + 1
+  row <- (gaps - 1) %% source$n + 1
+  moments <- column_moments(source, settings$weights, control)
+  x[gaps] <- moments$mean[column]
+  spread <- pmax(moments$norm / sqrt(pmax(1, moments$weight)), .Machine$double.xmin)[column]
+  inner <- job
+  inner$method <- 2L
+  inner$paper <- FALSE
+  inner$tol <- 1e-10
+  converged <- FALSE
+  passes <- 0
+  for (iteration in seq_len(job$max_iter)) {
+    source$data <- x
+    form <- pca_form(column_moments(source, settings$weights, control), settings$center, settings$scale, settings$weights,
+                     settings$col_weights, source$n)
+    run <- pca_native(source, form, inner, FALSE, control)
+    passes <- passes + run$passes
+    inner$start <- run$v
+    fit <- rowSums(run$u[row, , drop = FALSE] * run$v[column, , drop = FALSE] * rep(run$d, each = length(row)))
+    if (!is.null(settings$weights)) fit <- fit / sqrt(settings$weights[row])
+    fit <- ifelse(form$native$factor[column] > 0, fit / form$native$factor[column], 0) + form$native$center[column]
+    change <- max(abs(fit - x[gaps]) / spread)
+    x[gaps] <- fit
+    if (change <= job$tol) {
+      converged <- TRUE
+      break
+    }
+  }
+  run$iterations[] <- iteration
+  run$converged[] <- converged
+  run$residual[] <- change
+  run$passes <- passes
+  run$method <- "em"
+  run
+}

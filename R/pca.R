@@ -1,0 +1,215 @@
+#' Principal components
+#'
+#' The first components of a wide or tall matrix: dense, sparse, on disk, on a device, or with missing values. The result is a
+#' [stats::prcomp()] object with more in it, so whatever takes those takes it: [stats::biplot()], [stats::screeplot()],
+#' factoextra, broom.
+#'
+#' With X the centred, scaled and weighted data and X = U diag(d) V', `rotation` is V, `x` is U diag(d) and `sdev` is
+#' d / sqrt(max(1, n - 1)), all of them k components. The loading of largest size is positive in each component.
+#'
+#' @section Methods: `"krylov"` is block Golub-Kahan-Lanczos with full reorthogonalisation and a Rayleigh-Ritz step, `"gram"`
+#'   takes eigenvectors of the smaller Gram matrix and corrects what squaring lost; both reach machine precision, find values
+#'   of any multiplicity, and any number of components. `"auto"` takes the cheaper one. `"gs"` and `"nipals"` find one
+#'   component after another (GS-PCA keeps them orthogonal, NIPALS does not); they are slower, and kept for comparison and
+#'   for missing values.
+#'
+#' @section When it stops: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tol` times the
+#'   largest d. Values are then right to at least that. `stop = "paper"` (for `"gs"` and `"nipals"`) stops when d changes by at
+#'   most `tol` between iterations, in the units of the data: it depends on their scale and leaves angles of the order of the
+#'   square root of `tol`. Components that did not converge are named in a warning and marked in `converged`. Values below
+#'   max(n, p) times the machine's precision times the largest are set to 0, with a warning; their vectors are orthonormal.
+#'
+#' @section Missing values: `"nipals"` and `"gs"` regress over what is observed. That is not the least-squares fit; `na = "em"`
+#'   is: missing cells are replaced by their fit, means re-estimated, and so on until they stand still.
+#'
+#' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (centred implicitly, never made dense) or a
+#'   list of them (blocks of rows), a SummarizedExperiment (samples in its columns), a DelayedMatrix or [weft_file()] (read in
+#'   blocks), or a [weft_upload()] handle.
+#' @param k number of components; all min(n, p) when missing.
+#' @param method see below.
+#' @param center,scale `TRUE`, `FALSE`, or a number a column. `scale = TRUE` divides by the standard deviation (constant
+#'   columns by 1).
+#' @param weights weights of rows, as if they were repeated so often.
+#' @param col_weights weights of columns; they become part of the result's `scale`.
+#' @param tol accuracy; see below. Default 1e-12, for `"gs"` and `"nipals"` 1e-8, for `stop = "paper"` 1e-7.
+#' @param na `"fail"`, or `"em"` for the least-squares fit of the observed values.
+#' @param stop `"residual"` or `"paper"`; see below.
+#' @param max_iter most iterations: of a component, or of the block.
+#' @param precision `"single"` keeps a dense matrix as 32-bit floats while it iterates, sums in double, and ends with a step in
+#'   double: values are right to about 1e-12, loadings to about 1e-7 over the relative gap between values.
+#' @param block_size bytes of a DelayedMatrix or file to hold at once; what fits is read only once.
+#' @param assay for a SummarizedExperiment: the assay's name or number.
+#' @param seed a whole number for the random start; by default it comes from R's generator.
+#' @param backend,threads see [weft_backend()] and [weft_threads()].
+#' @param progress,verbose see [mi_rank()].
+#' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in [stats::prcomp()], and
+#'   `d`, `share` of the total variance, `total_variance`, `rank`, `residual`, `iterations`, `converged`, `orthogonality` (the
+#'   largest inner product between different loadings, and cosine between scores), `passes` over the data, `method`, `call`,
+#'   `backend`, `reason`, `seconds`.
+#' @seealso [predict.weft_pca()], [plot.weft_pca()], [pca_choose_k()], [pca_reduced_dim()]
+#' @export
+#' @examples
+#' fit <- pca(iris[1:4], k = 2, scale = TRUE)
+#' fit
+#' summary(fit)
+#' head(predict(fit, iris[1:4]))
+#'
+#' gaps <- as.matrix(iris[1:4])
+#' gaps[cbind(1:20, rep(1:4, 5))] <- NA
+#' pca(gaps, k = 2, na = "em")
+pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"), center = TRUE, scale = FALSE,
+                weights = NULL, col_weights = NULL, tol = NULL, na = c("fail", "em"), stop = c("residual", "paper"),
+                max_iter = NULL, precision = c("double", "single"), block_size = 2^28, assay = NULL, seed = NULL,
+                backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+  started <- proc.time()[[3L]]
+  method <- check_choice(method, c("auto", "gs", "nipals", "krylov", "gram"), "method")
+  na <- check_choice(na, c("fail", "em"), "na")
+  stop <- check_choice(stop, c("residual", "paper"), "stop")
+  precision <- check_choice(precision, c("double", "single"), "precision")
+  verbose <- check_flag(verbose, "verbose")
+  by_vectors <- method %in% c("gs", "nipals")
+  if (stop == "paper" && !by_vectors) abort_input("`stop = \"paper\"` needs method \"gs\" or \"nipals\".")
+  tol <- if (is.null(tol)) default_tol(by_vectors, stop, na) else check_number(tol, "tol", min = 0, max = 1e300)
+  max_iter <- check_number(max_iter %||% if (by_vectors || na == "em") 10000 else 1000, "max_iter", min = 1, max = 1e9, whole = TRUE)
+  block_size <- check_number(block_size, "block_size", min = 8)
+  source <- pca_source(x, assay, block_size)
+  least <- min(source$n, source$p)
+  k <- check_number(k %||% least, "k", min = 1, max = least, whole = TRUE)
+  weights <- check_weights(weights, source$n, "weights")
+  col_weights <- check_weights(col_weights, source$p, "col_weights")
+  center <- check_center(center, source$p, "center")
+  scale <- check_center(scale, source$p, "scale")
+  if (precision == "single" && !source$kind %in% c("dense", "resident")) {
+    abort_input("`precision = \"single\"` needs a matrix in memory or on a device.", x = paste0("`x` is ", describe(x), "."))
+  }
+  threads <- threads_for(threads)
+  plan <- pca_plan(source, k, method, threads)
+  chosen <- if (source$kind == "resident") choose_resident(backend)
+            else choose_backend(backend, plan$cpu_seconds, plan$gpu_seconds)
+  report_backend(chosen, verbose)
+  control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components")
+  moments <- column_moments(source, weights, control)
+  check_finite(moments, source)
+  job <- list(method = match(plan$method, c("gs", "nipals", "krylov", "gram")) - 1L, k = as.integer(k), tol = tol,
+              paper = stop == "paper", max_iter = max_iter, block = if (chosen$name == "cuda") as.integer(max(32, 8 * ceiling((k + 6) / 8))) else 0L, key = random_key(seed), start = NULL)
+  settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights, single = precision == "single")
+  if (sum(moments$missing) > 0) {
+    run <- pca_missing(source, moments, method, na, job, settings, control)
+    if (na != "em") chosen <- list(name = "cpu", reason = "missing values")
+  } else {
+    form <- pca_form(moments, center, scale, weights, col_weights, source$n)
+    run <- pca_native(source, form, job, settings$single, control)
+    run$method <- plan$method
+  }
+  result <- pca_result(run, source, k, weights)
+  result$call <- match.call()
+  result$backend <- chosen$name
+  result$reason <- chosen$reason
+  result$seconds <- proc.time()[[3L]] - started
+  warn_about(result, k)
+  result
+}
+
+default_tol <- function(by_vectors, stop, na) {
+  if (stop == "paper") 1e-7 else if (na == "em" || by_vectors) 1e-8 else 1e-12
+}
+
+choose_resident <- function(backend) {
+  if (identical(backend %||% weft_backend(), "cpu")) {
+    abort_input("A weft_upload() handle needs `backend = \"cuda\"`.", i = "`as.matrix()` brings the numbers back.")
+  }
+  list(name = "cuda", reason = "the matrix is on the device")
+}
+
+# The method, and rough seconds on either side: flops over the rates of one core and of a device, transfer included.
+pca_plan <- function(source, k, method, threads) {
+  near <- min(source$n, source$p)
+  cells <- if (source$kind == "sparse") sum(vapply(source$data, function(b) length(b@x), 0)) else source$n * source$p
+  block <- min(64, max(16, k + 6))
+  krylov <- 70 * 2 * cells * block * if (source$kind == "sparse") 4 else 1
+  gram <- cells * near + 10 * near^3
+  can_square <- source$kind == "dense" && near <= 10000
+  if (method == "auto") method <- if (can_square && gram < krylov) "gram" else "krylov"
+  work <- switch(method, gram = gram, krylov = krylov, 4000 * k * cells)
+  list(method = method, cpu_seconds = work / (3e10 * min(threads, 16)), gpu_seconds = work / 1e13 + 8 * cells / 2e10)
+}
+
+check_finite <- function(moments, source) {
+  bad <- which(moments$infinite > 0)
+  if (length(bad)) {
+    abort_input("`x` must not have infinite values.", x = sprintf(
+      "Found in %d of %.0f columns: %s.", length(bad), source$p, label_some((source$names %||% seq_len(source$p))[bad])))
+  }
+  empty <- which(moments$weight == 0 & moments$missing > 0)
+  if (length(empty)) {
+    abort_input("Every column of `x` must have an observed value.", x = sprintf(
+      "%s: all missing.", label_some((source$names %||% seq_len(source$p))[empty])), i = "Leave it out.")
+  }
+}
+
+# The decomposition of a complete source, in the units of the data; `d` is d * 2^-exponent until pca_result().
+pca_native <- function(source, form, job, single, control) {
+  native <- form$native
+  native$single <- single
+  if (job$paper) job$tol <- job$tol * 2^-form$exponent
+  source$row_names <- source$names <- NULL
+  run <- .Call(C_weft_pca, source, native, job, control)
+  c(run, list(form = form))
+}
+
+pca_result <- function(run, source, k, weights) {
+  form <- run$form
+  labels <- paste0("PC", seq_len(k))
+  scores <- run$u * rep(run$d, each = source$n)
+  if (!is.null(weights)) scores <- unweighted_scores(scores, run, source, weights)
+  scores <- scores * 2^form$exponent
+  dimnames(scores) <- list(source$row_names, labels)
+  dimnames(run$v) <- list(source$names, labels)
+  named <- function(x) if (is.logical(x)) x else stats::setNames(x, source$names)
+  structure(class = c("weft_pca", "prcomp"), list(
+    sdev = run$d / sqrt(form$df) * 2^form$exponent, rotation = run$v, center = named(form$center), scale = named(form$scale), x = scores,
+    d = run$d * 2^form$exponent, share = if (form$total > 0) run$d^2 / form$total else numeric(k),
+    total_variance = form$total / form$df * 2^form$exponent * 2^form$exponent, rank = run$rank, residual = run$residual,
+    iterations = run$iterations, converged = run$converged, orthogonality = orthogonality(run),
+    passes = run$passes, method = run$method, n = source$n, weights = weights
+  ))
+}
+
+# Scores of rows as they are, not times the square root of their weight; rows of weight 0 by projection.
+unweighted_scores <- function(scores, run, source, weights) {
+  scores <- scores / sqrt(weights)
+  none <- which(weights == 0)
+  if (!length(none)) return(scores)
+  if (!source$kind %in% c("dense", "sparse")) {
+    abort_input("`weights` of 0 need a matrix in memory.", i = "Leave these rows out and use `predict()` on them.")
+  }
+  x <- if (source$kind == "dense") source$data[none, , drop = FALSE] else as.matrix(do.call(rbind, source$data)[none, , drop = FALSE])
+  native <- run$form$native
+  scores[none, ] <- (sweep(x, 2L, native$center) * rep(native$factor, each = length(none))) %*% run$v
+  scores
+}
+
+orthogonality <- function(run) {
+  off <- function(x) if (ncol(x) < 2L) 0 else { g <- crossprod(x); diag(g) <- 0; max(abs(g)) }
+  c(loadings = off(run$v), scores = off(run$u[, run$d > 0, drop = FALSE]))
+}
+
+warn_about <- function(fit, k) {
+  if (!all(fit$converged)) {
+    late <- which(!fit$converged)
+    weft_warn("convergence", sprintf("%s did not converge to `tol` in %d iterations.",
+                                     label_some(paste0("PC", late)), max(fit$iterations[late])),
+              i = "`converged` and `residual` in the result say how far they are; raise `max_iter` or `tol`.")
+  }
+  if (fit$rank < k) {
+    weft_warn("rank", sprintf("The numerical rank is %.0f, less than `k` = %.0f: the last %.0f standard deviations are 0.",
+                              fit$rank, k, k - fit$rank),
+              i = "Their vectors are orthonormal but otherwise arbitrary.")
+  }
+}
+
+weft_warn <- function(class, message, i = NULL) {
+  text <- paste(c(message, bullet("info", i)), collapse = "\n")
+  warning(structure(class = c(paste0("weft_warning_", class), "weft_warning", "warning", "condition"),
+                    list(message = text, call = caller_of_weft())))
+}

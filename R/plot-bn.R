@@ -1,0 +1,129 @@
+# Plots of networks. The layout is layered: a node lies one layer below its lowest parent; within layers nodes are ordered
+# by the mean place of their neighbours, sweeping down and up (Sugiyama, Tagawa and Toda 1981).
+
+#' Plot learned networks
+#'
+#' @param x what [bn_learn()] or [bn_exact()] returned.
+#' @param which `"network"` (width and shade of an edge are its posterior; edges that are not in the best network but have a
+#'   posterior of at least `threshold` are dashed), `"trace"` (score along each chain), `"score"` (best score so far against
+#'   iteration) or `"posterior"` (sorted edge posteriors).
+#' @param threshold see `which`.
+#' @param cex size of the nodes' names.
+#' @param ... ignored.
+#' @return `x`, invisibly.
+#' @export
+#' @examples
+#' d <- data.frame(a = rep(0:1, 20), b = rep(c(0L, 1L, 1L, 1L), 10), c = rep(0:1, each = 20))
+#' plot(bn_exact(d, posterior = "dag"))
+plot.weft_bn <- function(x, which = c("network", "trace", "score", "posterior"), threshold = 0.5, cex = 0.8, ...) {
+  which <- check_choice(which, c("network", "trace", "score", "posterior"), "which")
+  threshold <- check_number(threshold, "threshold", min = 0, max = 1)
+  if (which %in% c("trace", "score") && is.null(x$trace)) {
+    abort_input(sprintf("`which = \"%s\"` is for what `bn_learn()` returned.", which), x = "An exact answer has no chains.")
+  }
+  if (which == "posterior" && is.null(x$edges)) {
+    abort_input("`which = \"posterior\"` needs edge posteriors.", i = "Use `target = \"sum\"`, or `posterior =` of `bn_exact()`.")
+  }
+  switch(which, network = plot_network(x$dag, x$edges, threshold, cex), trace = with_wide_axis(plot_traces(x)),
+         score = with_wide_axis(plot_scores(x)), posterior = plot_posteriors(x$edges))
+  invisible(x)
+}
+
+bn_blue <- "#2c5f8a"
+
+# Scores have many digits: room for them left of the axis.
+with_wide_axis <- function(draw) {
+  old <- graphics::par(mar = c(4.1, 6.1, 3.1, 1.1), mgp = c(2.6, 0.8, 0))
+  on.exit(graphics::par(old))
+  draw
+}
+
+plot_traces <- function(x) {
+  at <- seq_len(nrow(x$trace)) * x$run$thin
+  graphics::matplot(at, x$trace, type = "l", lty = 1, col = grDevices::hcl.colors(max(ncol(x$trace), 3L), "Dark 3"), xlab = "iteration", ylab = "", las = 1,
+                    main = sprintf("%d chains, R-hat %s", ncol(x$trace), format(x$diagnostics$r_hat, digits = 3)))
+  graphics::title(ylab = if (x$target == "max") "score of the order's best graph" else "score of the order", line = 4.8)
+}
+
+plot_scores <- function(x) {
+  at <- seq_len(nrow(x$trace)) * x$run$thin
+  best <- apply(x$trace, 2L, cummax)
+  graphics::matplot(at, best, type = "s", lty = 1, col = grDevices::hcl.colors(max(ncol(best), 3L), "Dark 3"), xlab = "iteration", ylab = "",
+                    las = 1, main = "Score against iteration")
+  graphics::title(ylab = "best score so far", line = 4.8)
+  if (x$target == "max") graphics::abline(h = x$score, lty = 3)
+}
+
+plot_posteriors <- function(edges) {
+  p <- sort(edges[row(edges) != col(edges)], decreasing = TRUE)
+  graphics::plot(seq_along(p), p, type = "h", col = bn_blue, ylim = c(0, 1), las = 1, xlab = "edge, most certain first",
+                 ylab = "posterior", main = sprintf("%d of %d possible edges at 0.5 or more", sum(p >= 0.5), length(p)))
+}
+
+# list(x, y) of the nodes: y the layer from the top, x from 0 to 1.
+layered_layout <- function(dag) {
+  p <- nrow(dag)
+  layer <- rep(1L, p)
+  for (i in topological_order(dag)) {
+    parents <- which(dag[, i] != 0)
+    if (length(parents)) layer[i] <- max(layer[parents]) + 1L
+  }
+  for (i in rev(topological_order(dag))) { # roots down to their children
+    children <- which(dag[i, ] != 0)
+    if (length(children) && !any(dag[, i] != 0)) layer[i] <- min(layer[children]) - 1L
+  }
+  layer <- layer - min(layer) + 1L
+  linked <- (dag != 0) | t(dag != 0)
+  place <- spread_layers(stats::ave(seq_len(p), layer, FUN = rank), layer)
+  for (sweep in 1:24) {
+    neighbours <- linked & outer(layer, layer, if (sweep %% 2L) `>` else `<`)
+    count <- rowSums(neighbours)
+    wanted <- ifelse(count > 0, drop(neighbours %*% place) / pmax(count, 1), place)
+    place <- spread_layers(wanted, layer)
+  }
+  list(x = place, y = -layer)
+}
+
+# Keeps the order within layers, evenly from 0 to 1.
+spread_layers <- function(wanted, layer) {
+  stats::ave(wanted, layer, FUN = function(w) (rank(w, ties.method = "first") - 0.5) / length(w))
+}
+
+plot_network <- function(dag, edges, threshold, cex) {
+  nodes <- rownames(dag)
+  at <- layered_layout(dag)
+  old <- graphics::par(mar = c(0.5, 0.5, 2, 0.5))
+  on.exit(graphics::par(old))
+  graphics::plot(NA, xlim = c(-0.02, 1.02), ylim = range(at$y) + c(-0.5, 0.5), axes = FALSE, xlab = "", ylab = "",
+                 main = if (is.null(edges)) sprintf("%d nodes, %d edges", length(nodes), sum(dag))
+                        else sprintf("%d nodes, %d edges; width is the posterior", length(nodes), sum(dag)))
+  half_width <- (graphics::strwidth(nodes, cex = cex) + graphics::strwidth("m", cex = cex)) / 2
+  half_height <- graphics::strheight("Mg", cex = cex) * 0.9
+  posterior <- if (is.null(edges)) dag * 0.6 else edges
+  shown <- which(dag != 0 | (!is.null(edges) & posterior >= threshold), arr.ind = TRUE)
+  for (k in seq_len(nrow(shown))) {
+    from <- shown[k, 1L]
+    to <- shown[k, 2L]
+    draw_edge(at, from, to, half_width, half_height, posterior[from, to], dag[from, to] != 0)
+  }
+  graphics::rect(at$x - half_width, at$y - half_height, at$x + half_width, at$y + half_height, col = "white", border = bn_blue)
+  graphics::text(at$x, at$y, nodes, cex = cex)
+}
+
+# From box to box; an edge across several layers, or within one, bends so as not to run through nodes.
+draw_edge <- function(at, from, to, half_width, half_height, posterior, in_best) {
+  x <- at$x[c(from, to)]
+  y <- at$y[c(from, to)]
+  bend <- if (abs(diff(y)) > 1.5 || diff(y) == 0) 0.04 * (if (x[1L] <= mean(at$x)) -1 else 1) else 0
+  t <- seq(0, 1, length.out = 40)
+  px <- x[1L] + diff(x) * t + bend * 4 * t * (1 - t)
+  py <- y[1L] + diff(y) * t + (if (diff(y) == 0) 0.3 else 0) * 4 * t * (1 - t)
+  inside <- function(k) abs(px - at$x[k]) <= half_width[k] & abs(py - at$y[k]) <= half_height * 1.15
+  kept <- which(!inside(from) & !inside(to))
+  if (length(kept) < 2L) return()
+  shade <- grDevices::adjustcolor(bn_blue, 0.25 + 0.75 * posterior)
+  width <- 0.5 + 3 * posterior
+  n <- length(kept)
+  graphics::lines(px[kept], py[kept], col = shade, lwd = width, lty = if (in_best) 1 else 2)
+  graphics::arrows(px[kept[n - 1L]], py[kept[n - 1L]], px[kept[n]], py[kept[n]], length = 0.07, col = shade, lwd = width)
+}

@@ -1,0 +1,127 @@
+# Bayesian networks: whole calls from R, score tables for n = 13 ... 60 nodes beside the times that Wang, Zhang, Qian and
+# Yuan print (their tables III to V), steps a second, exact optima; beside bnlearn where it is installed.
+#
+#   WEFT_BN_ALARM, WEFT_BN_SACHS   files alarm_data.csv.gz and sachs_data.csv.gz of the two public cases; a file
+#                                  *_levels.csv.gz beside each gives the numbers of levels. Without them these parts are skipped.
+#   WEFT_BENCH_OUT                 a folder for the figures; the default is the working directory's demo-output.
+library(weft)
+
+out <- Sys.getenv("WEFT_BENCH_OUT", "demo-output")
+dir.create(out, showWarnings = FALSE, recursive = TRUE)
+cpu <- if (file.exists("/proc/cpuinfo")) sub(".*: ", "", grep("model name", readLines("/proc/cpuinfo"), value = TRUE)[1]) else "unknown CPU"
+cat(sprintf("%s, %d threads, %s, weft %s\n", cpu, weft_threads(), format(Sys.Date()), utils::packageVersion("weft")))
+
+seconds <- function(f, times = 5) stats::median(replicate(times, system.time(f())[["elapsed"]]))
+row <- function(what, value, beside = "") cat(sprintf("%-62s %14s   %s\n", what, value, beside))
+
+read_case <- function(variable) {
+  file <- Sys.getenv(variable)
+  if (!nzchar(file)) return(NULL)
+  data <- utils::read.csv(file)
+  levels <- utils::read.csv(sub("_data", "_levels", file))$levels
+  data[] <- Map(function(x, r) factor(x, 0:(r - 1)), data, levels)
+  data
+}
+
+# A random network of three-level nodes with at most three parents each.
+simulate <- function(p, n = 1000, seed = 1) {
+  set.seed(seed)
+  codes <- matrix(0L, n, p)
+  for (j in seq_len(p)) {
+    parents <- sample.int(j - 1, min(j - 1, sample(0:3, 1)))
+    configuration <- if (length(parents)) codes[, parents, drop = FALSE] %*% 3^(seq_along(parents) - 1) else rep(0, n)
+    weights <- matrix(stats::rgamma(3^(length(parents) + 1), 0.4), ncol = 3)
+    reached <- t(apply(weights / rowSums(weights), 1, cumsum))[configuration + 1, , drop = FALSE]
+    codes[, j] <- rowSums(stats::runif(n) > reached[, 1:2])
+  }
+  as.data.frame(lapply(as.data.frame(codes), factor, levels = 0:2))
+}
+
+# ---- the two public cases ----
+
+alarm <- read_case("WEFT_BN_ALARM")
+sachs <- read_case("WEFT_BN_SACHS")
+if (!is.null(alarm)) {
+  whole <- function() bn_learn(alarm, 4, iterations = 10000)
+  row("ALARM, s = 4, 10,000 steps, whole call", sprintf("%.3f s", seconds(whole)), "paper: 795 s (GPU), 2,248 s (CPU)")
+  row("  the same, one ladder without heated copies", sprintf("%.3f s", seconds(function() bn_learn(alarm, 4, iterations = 10000, chains = 1, temperatures = 1))))
+  row("  of it the score table", sprintf("%.3f s", seconds(function() bn_scores(alarm, 4))), "paper: 634 s")
+  search <- function(seed) bn_learn(alarm, 4, iterations = 2e5, chains = 8, temperatures = c(1, 4), seed = seed)
+  took <- numeric()
+  found <- vapply(1:20, function(seed) {
+    took[seed] <<- system.time(fit <- search(seed))[["elapsed"]]
+    fit$score
+  }, 0)
+  row("ALARM, 20 seeds: how many reach -11346.1695", sum(abs(found + 11346.1695) < 1e-3), sprintf("median %.2f s, longest %.2f s", stats::median(took), max(took)))
+  if (requireNamespace("bnlearn", quietly = TRUE)) {
+    for (method in c("hc", "tabu")) {
+      t <- system.time(net <- getExportedValue("bnlearn", method)(alarm, score = "bde", iss = 1, maxp = 4))[["elapsed"]]
+      row(sprintf("  bnlearn %s", method), sprintf("%.2f s", t), sprintf("best BDeu %.2f", bn_score(alarm, net)))
+    }
+  }
+  table <- bn_scores(alarm, 4, keep = "sum", slack = 20)
+  t <- system.time(bn_learn(table, iterations = 20000, target = "sum", chains = 2, temperatures = 1, thin = 20000, burn_in = 0))[["elapsed"]]
+  row(sprintf("sum target, ALARM, %s sets: steps a second", format(length(table$score), big.mark = ",")), sprintf("%.0f", 40000 / t))
+  for (k in c(20, 24, 27)) {
+    t <- system.time(exact <- bn_exact(alarm[seq_len(k)]))[["elapsed"]]
+    best <- max(vapply(1:10, function(seed) bn_learn(alarm[seq_len(k)], iterations = 5000, chains = 1, seed = seed)$score, 0))
+    row(sprintf("exact optimum of %d ALARM variables", k), sprintf("%.2f s", t),
+        sprintf("%.4f; best of ten searches %.4f; scored anew %.4f", exact$score, best, bn_score(alarm[seq_len(k)], exact)))
+  }
+}
+if (!is.null(sachs)) {
+  row("Sachs optimum", sprintf("%.4f", bn_exact(sachs)$score), "known: -7569.8055")
+  row("Sachs, 10,000 steps", sprintf("%.4f", bn_learn(sachs, iterations = 10000, seed = 1)$score), "paper: 6.28 s (GPU)")
+}
+
+# ---- sizes of the paper's table III ----
+
+nodes <- c(13, 15, 17, 20, 25, 30, 35, 40, 45, 50, 55, 60)
+paper <- c(0.00024, 0.000574, 0.001223, 0.003384, 0.013076, 0.045229, 0.132726, 0.294657, 0.600787, 1.074849, 1.7365, 3.267)
+paper_gpu <- c(0.000461, 0.000511, 0.000645, 0.001053, 0.002059, 0.005027, 0.012319, 0.027673, 0.056061, 0.102469, 0.177313, 0.3427)
+sizes <- do.call(rbind, lapply(nodes, function(p) {
+  data <- simulate(p)
+  prepare <- system.time(table <- bn_scores(data, 4))[["elapsed"]]
+  steps <- 5e5
+  one <- seconds(function() bn_learn(table, iterations = steps, chains = weft_threads(), temperatures = 1), 3) / (steps * weft_threads())
+  data.frame(nodes = p, table_seconds = prepare, kept = length(table$score), step_seconds = one)
+}))
+sizes$paper_cpu <- paper
+sizes$paper_gpu <- paper_gpu
+print(format(sizes, digits = 3), row.names = FALSE)
+row("n = 60: steps a second", format(round(1 / sizes$step_seconds[12]), big.mark = ","), "paper: 3 (GPU)")
+
+grDevices::png(file.path(out, "bn-sizes.png"), 1100, 480, res = 110)
+graphics::par(mfrow = c(1, 2), mar = c(4.2, 4.6, 2.4, 0.8))
+graphics::matplot(nodes, cbind(paper, paper_gpu, sizes$step_seconds), log = "y", type = "b", pch = c(1, 2, 19), lty = 1, col = c("grey50", "grey25", "#2c5f8a"),
+                  xlab = "nodes", ylab = "seconds a step", main = "One step, at most 4 parents")
+graphics::legend("right", c("paper, CPU", "paper, GPU", sprintf("weft, %d threads", weft_threads())), pch = c(1, 2, 19), col = c("grey50", "grey25", "#2c5f8a"), bty = "n")
+graphics::plot(nodes, sizes$table_seconds, log = "y", type = "b", pch = 19, col = "#2c5f8a", xlab = "nodes", ylab = "seconds", main = "Score table and pruning")
+grDevices::dev.off()
+
+# ---- limited against all parent sets (table V) ----
+
+limits <- do.call(rbind, lapply(c(11, 14, 17), function(p) {
+  data <- simulate(p)
+  do.call(rbind, lapply(c(4, p - 1), function(s) {
+    prepare <- seconds(function() bn_scores(data, s), 3)
+    table <- bn_scores(data, s)
+    run <- seconds(function() bn_learn(table, iterations = 10000, chains = 1, temperatures = 1), 3)
+    data.frame(nodes = p, parents = if (s == 4) "at most 4" else "all", table_seconds = prepare, steps_seconds = run, score = bn_learn(table, iterations = 5000, seed = 1)$score)
+  }))
+}))
+print(format(limits, digits = 3), row.names = FALSE)
+grDevices::png(file.path(out, "bn-limits.png"), 700, 480, res = 110)
+graphics::par(mar = c(4.2, 4.6, 2.4, 0.8))
+bars <- matrix(limits$table_seconds + limits$steps_seconds, 2)
+graphics::barplot(bars, beside = TRUE, log = "y", names.arg = unique(limits$nodes), col = c("#2c5f8a", "grey70"), xlab = "nodes",
+                  ylab = "seconds, table and 10,000 steps", legend.text = c("at most 4 parents", "all parent sets"), args.legend = list(x = "topleft", bty = "n"))
+grDevices::dev.off()
+
+# ---- many nodes with candidates ----
+
+wide <- simulate(1000, 500)
+t <- system.time(table <- bn_scores(wide, 4, candidates = 30, plus_one = FALSE))[["elapsed"]]
+row("n = 1,000, 30 candidates each, s = 4: table", sprintf("%.1f s", t), sprintf("%s sets scored, %s kept", format(table$predicted$sets, big.mark = ","), format(length(table$score), big.mark = ",")))
+t <- system.time(fit <- bn_learn(table, iterations = 1e5, chains = 2))[["elapsed"]]
+row("  search over it, 100,000 steps, 2 ladders", sprintf("%.1f s", t), sprintf("%d edges", sum(fit$dag)))

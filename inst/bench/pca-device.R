@@ -1,0 +1,102 @@
+# Timings on a device. Rscript pca-device.R time|figure|sparse [folder]
+library(weft)
+args <- commandArgs(TRUE)
+step <- args[1]
+folder <- if (length(args) > 1) args[2] else "."
+cat(format(Sys.Date()), weft_devices()$name[1], "\n")
+
+sine <- function(fit, reference) {
+  inner <- crossprod(reference$rotation, fit$rotation)
+  sqrt(max(0, norm(fit$rotation - reference$rotation %*% inner, "2")^2))
+}
+median_seconds <- function(code, times = 5) stats::median(vapply(seq_len(times), function(i) code()$seconds, 0))
+
+if (step == "time") {
+  n <- 15000
+  p <- 7500
+  set.seed(1)
+  x <- matrix(rnorm(n * p), n)
+  cold <- system.time(h <- weft_upload(x[, 1:100]))[["elapsed"]]
+  weft_free(h)
+  upload <- system.time(h <- weft_upload(x))[["elapsed"]]
+  cat(sprintf("upload %.1f GB/s (first call %.2f s)\n", 8 * n * p / upload / 1e9, cold))
+  suppressWarnings(pca(h, 10, seed = 1, max_iter = 3))
+  steps <- function(count) suppressWarnings(pca(h, 1, method = "gs", max_iter = count, tol = 0, seed = 1))
+  few <- median_seconds(function() steps(100), 3)
+  many <- median_seconds(function() steps(1100), 3)
+  cat(sprintf("GS iteration %.3f ms (floor 0.213: one reading of X)\n", many - few))
+  for (blocks in c(1, 2, 6, 10, 20)) {
+    seconds <- median_seconds(function() suppressWarnings(pca(h, 10, seed = 1, max_iter = blocks)))
+    cat(sprintf("%g blocks: %.1f ms\n", blocks, 1000 * seconds))
+  }
+  reference <- pca(h, 10, seed = 2, tol = 1e-13)
+  for (tol in c(1e-4, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-12)) {
+    fit <- pca(h, 10, seed = 1, tol = tol)
+    cat(sprintf("krylov tol %.0e: %.1f ms, %g passes, sine %.1e, error of d %.1e\n", tol,
+                1000 * median_seconds(function() pca(h, 10, seed = 1, tol = tol)), fit$passes, sine(fit, reference),
+                max(abs(fit$d - reference$d)) / reference$d[1]))
+  }
+  saveRDS(reference[c("d", "rotation", "x")], file.path(folder, "reference.rds"))
+  gram <- pca(h, 10, method = "gram", seed = 1)
+  cat(sprintf("gram: %.0f ms, sine %.1e\n", 1000 * gram$seconds, sine(gram, reference)))
+  weft_free(h)
+  small <- x[, 1:10]
+  rm(x)
+  python <- "
+import torch, time
+torch.manual_seed(1)
+x = torch.randn(15000, 7500, dtype=torch.float64, device='cuda')
+x -= x.mean(0)
+w, e = torch.linalg.eigh(x.T @ x)
+top = e[:, -10:]
+for niter, q in ((2, 10), (20, 20), (60, 20)):
+    for r in range(4):
+        torch.cuda.synchronize(); t = time.time()
+        u, s, v = torch.svd_lowrank(x, q=q, niter=niter)
+        torch.cuda.synchronize(); t = time.time() - t
+    v = v[:, :10]
+    sine = torch.linalg.matrix_norm(v - top @ (top.T @ v), 2).item()
+    err = ((s[:10] - w[-10:].flip(0).sqrt()).abs().max() / s[0]).item()
+    print('torch.svd_lowrank niter %d q %d: %.1f ms, sine %.1e, error of d %.1e' % (niter, q, 1e3 * t, sine, err))
+"
+  file <- tempfile(fileext = ".py")
+  writeLines(python, file)
+  system2("python3", file)
+}
+
+if (step == "figure") {
+  # the paper's figure 1: M from 500 to 15,000, N = M / 2, K = 10, epsilon 1e-7
+  rows <- list()
+  for (m in c(500, 1000, 2000, 4000, 7500, 11000, 15000)) {
+    set.seed(m)
+    h <- weft_upload(matrix(runif(m * m / 2), m))
+    for (method in c("nipals", "gs", "auto")) {
+      stop <- if (method == "auto") "residual" else "paper"
+      fit <- suppressWarnings(pca(h, 10, method = method, stop = stop, tol = if (method == "auto") NULL else 1e-7, seed = 1,
+                                  max_iter = if (method == "auto") NULL else if (m > 4000) 400 else 10000))
+      rows[[length(rows) + 1]] <- data.frame(m = m, method = method, seconds = fit$seconds, iterations = sum(fit$iterations),
+                                             residual = max(fit$residual), finished = all(fit$converged))
+    }
+    weft_free(h)
+    print(do.call(rbind, utils::tail(rows, 3)), row.names = FALSE)
+    utils::write.csv(do.call(rbind, rows), file.path(folder, "pca-figure.csv"), row.names = FALSE)
+  }
+}
+
+if (step == "sparse") {
+  # 13 blocks of 100,000 cells by 20,000 genes with a tenth stored: 2.6e9 values; the blocks are one object in memory
+  cells <- 100000L
+  genes <- 20000L
+  each <- cells %/% 10L
+  set.seed(1)
+  at <- function(j) as.integer((seq_len(each) - 1) * 10 + floor(runif(each) * 10))
+  block <- methods::new("dgCMatrix", Dim = c(cells, genes), p = as.integer(seq(0, genes) * each), i = rep(at(1), genes),
+                        x = rexp(1e6)[rep_len(seq_len(1e6), each * genes)] * rep(rexp(genes), each = each))
+  block@i <- as.integer(unlist(lapply(seq_len(200), at), use.names = FALSE))[rep_len(seq_len(200 * each), each * genes)]
+  blocks <- rep(list(block), 13)
+  for (tol in c(1e-3, 1e-6)) {
+    fit <- pca(blocks, 50, backend = "cuda", tol = tol, seed = 1)
+    cat(sprintf("sparse 1.3M x 20k, 2.6e9 values, K = 50, tol %.0e: %.1f s in all, %g passes, residual %.1e\n", tol, fit$seconds,
+                fit$passes, max(fit$residual)))
+  }
+}

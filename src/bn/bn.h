@@ -1,0 +1,104 @@
+/* Bayesian networks: the interface of the room. Structs in, structs out; no R types.
+ *
+ * n rows, p nodes. A local score is kept in fixed point: a whole number of units of 2^-bits nats that a double holds
+ * exactly. Sums of such numbers do not depend on their order, so that tables, chains and exact answers are the same with
+ * any number of threads and any instruction set, and graphs that are equivalent under the score tie exactly.
+ *
+ * A joint value h(S) belongs to a set S of nodes; a local score is score(i | P) = h(P + i) - h(P) with (s. bn_count.h)
+ *   BDeu        h(S) = Σ_cells lnΓ(N + ess/q) - lnΓ(ess/q),  q = number of cells of S
+ *   BIC, AIC    h(S) = Σ_cells N ln N                        (less the penalty for q_P (r_i - 1) parameters)
+ *   BGe         h(S) = ln p(data of S)
+ * K2 and BDs need a numerator and a denominator of their own for each child. */
+#ifndef WEFT_BN_H
+#define WEFT_BN_H
+
+#include "../base/arena.h"
+#include "../base/context.h"
+
+typedef enum { WEFT_BN_BDEU, WEFT_BN_K2, WEFT_BN_BIC, WEFT_BN_AIC, WEFT_BN_BDS, WEFT_BN_BGE } weft_bn_score;
+
+/* Less than any score; p of them can be added without overflow. */
+#define WEFT_BN_NEVER (-(INT64_C(1) << 53))
+
+/* Matrices over [child, parent] are p × p, column major: entry child + p * parent. */
+typedef struct weft_bn_problem {
+  size_t n, p;
+  const int32_t *codes;       /* n × p levels from 0; NULL for BGe */
+  const int32_t *levels;      /* p; NULL for BGe */
+  const int32_t *set;         /* n × p, nonzero where a row's node was set from outside; NULL: nowhere */
+  weft_bn_score score;
+  double ess;
+  /* BGe: scatter matrices p × p × groups of the posterior Wishart, the rows behind each, the group of each node */
+  const double *scatter, *scatter_rows;
+  const int32_t *group;
+  size_t groups;
+  double alpha_mu, alpha_w;
+  /* ln gamma plus the prior of each edge in nats, [child, parent]; NULL: none */
+  const double *edge_prior;
+  const int32_t *allowed;     /* [child, parent]: a candidate (the diagonal is 0) */
+  const int32_t *required;    /* [child, parent], NULL: none */
+  const int32_t *outside;     /* [child, parent]: may be the one parent that is no candidate; NULL: no plus one */
+  const int32_t *max_parents; /* p */
+  /* A set is dropped when one of its subsets is better by `slack` nats or more: whatever the order, it is then worth at
+   * most exp(-slack) of that subset. 0 is enough for the best graph, Inf keeps all. */
+  double slack;
+  size_t threads;
+} weft_bn_problem;
+
+/* Parent sets of all nodes: node i has sets start[i] .. start[i + 1] - 1, best first; equal scores: smaller sets first,
+ * then by the last node that differs. */
+typedef struct weft_bn_table {
+  size_t p, words;            /* words of 64 bits a mask */
+  int bits;
+  int64_t *start;             /* p + 1 */
+  int64_t *score;             /* units of 2^-bits nats */
+  uint64_t *mask;             /* words a set */
+} weft_bn_table;
+
+/* The table lives in `keep`. */
+weft_status weft_bn_scores(weft_ctx *ctx, const weft_bn_problem *problem, weft_arena *keep, weft_bn_table *out);
+
+/* Mutual information in nats of every pair of nodes, p × p, over all rows. */
+weft_status weft_bn_screen(weft_ctx *ctx, const weft_bn_problem *problem, double *information);
+
+/* ---- chains over orders ---- */
+
+/* A ladder is one chain with its heated copies; replica t of ladder c has number c * temperatures + t. */
+typedef struct weft_bn_run {
+  size_t ladders, temperatures, iterations, thin, burn_in, swap_every, best; /* best: how many graphs to keep */
+  uint64_t first;             /* iterations done before: the draws go on from there */
+  uint64_t key;
+  const double *beta;         /* temperatures: inverse temperatures, beta[0] is 1 */
+  int sum;                    /* 0: best graph of an order, 1: sum over the graphs of an order */
+} weft_bn_run;
+
+typedef struct weft_bn_chains {
+  int32_t *order;             /* p × replicas: in, the orders to start from (order[0] < 0: draw them); out, the last */
+  double *trace;              /* saved × ladders: score of the coldest order at every thin-th iteration */
+  double *accepted;           /* 4 × replicas: accepted of swap, adjacent, move; then all iterations */
+  double *swapped;            /* (temperatures - 1) × ladders × 2: accepted, tried */
+  int32_t *sampled;           /* sum: p × samples × ladders: index within the node's sets, from 0 */
+  size_t samples;             /* a ladder */
+  double *sample_score;       /* sum: samples × ladders: the graph's own score */
+  /* best graphs, best first: index within the node's sets of each node */
+  int32_t *best_sets;         /* p × best */
+  double *best_score;
+  size_t found;
+} weft_bn_chains;
+
+weft_status weft_bn_chain(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out);
+
+/* ---- exact answers ---- */
+
+/* The best graph, as each node's index within its sets. Tables of all subsets of p nodes: 8 * 2^p bytes. */
+weft_status weft_bn_optimum(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets, int64_t *score);
+/* Posterior probability of every edge [from, to], p × p, uniform over orders or over graphs; *log_total gets the
+ * logarithm of the sum of all graphs' weights (each times its number of orders when over orders). */
+weft_status weft_bn_edges_orders(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
+weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
+
+/* ln of the number of orders of each of m graphs; parents: p masks of `words` words a graph. NaN where a graph has more
+ * than `limit` sets that are closed under parents. */
+weft_status weft_bn_count_orders(weft_ctx *ctx, const uint64_t *parents, size_t p, size_t m, size_t limit, double *out);
+
+#endif

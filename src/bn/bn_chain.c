@@ -1,0 +1,296 @@
+/* Ladders of chains over orders: start, portions of steps in parallel over ladders, swaps of neighbouring temperatures,
+ * traces, drawn graphs, and the best graphs of all. A ladder's result depends on the key and its own number alone. */
+#include <math.h>
+#include "../base/parallel.h"
+#include "bn_chain.h"
+#include "bn_internal.h"
+
+typedef struct ladder {
+  weft_bn_replica *replica;   /* as temperatures stand */
+  weft_bn_replica **at;       /* replica at each temperature */
+  weft_bn_best best;
+  int32_t *picks;
+} ladder;
+
+typedef struct chain_job {
+  const weft_bn_lists *lists;
+  const weft_bn_run *run;
+  weft_bn_chains *out;
+  weft_bn_kernel kernel;
+  ladder *ladders;
+  size_t first, count;        /* this portion's iterations, from 0 */
+} chain_job;
+
+void weft_bn_best_add(weft_bn_best *best, size_t p, int64_t score, uint64_t hash, const int32_t *picks)
+{
+  if (!weft_bn_best_wants(best, score, hash)) return;
+  size_t place = best->found < best->most ? best->found++ : best->most - 1;
+  for (; place > 0 && best->score[place - 1] < score; place--) {
+    best->score[place] = best->score[place - 1];
+    best->hash[place] = best->hash[place - 1];
+    memcpy(best->sets + place * p, best->sets + (place - 1) * p, p * sizeof *picks);
+  }
+  best->score[place] = score;
+  best->hash[place] = hash;
+  memcpy(best->sets + place * p, picks, p * sizeof *picks);
+}
+
+int64_t weft_bn_best_graph(const weft_bn_lists *lists, const uint64_t *before, int32_t *picks)
+{
+  const weft_bn_table *t = lists->table;
+  int64_t score = 0;
+  for (size_t z = 0; z < lists->p; z++) {
+    int64_t k = t->start[z];
+    while (!fits(t->mask + (size_t) k * lists->words, before + z * lists->words, lists->words)) k++;
+    picks[z] = (int32_t) (k - t->start[z]);
+    score += t->score[k];
+  }
+  return score;
+}
+
+static uint64_t hash_of(const int32_t *picks, size_t p)
+{
+  uint64_t hash = 0;
+  for (size_t z = 0; z < p; z++) hash += weft_bn_pick_hash(z, picks[z]);
+  return hash;
+}
+
+static void add_best_graph(const weft_bn_lists *lists, ladder *l, const weft_bn_replica *r)
+{
+  const int64_t score = weft_bn_best_graph(lists, r->before, l->picks);
+  weft_bn_best_add(&l->best, lists->p, score, hash_of(l->picks, lists->p), l->picks);
+}
+
+/* ---- set-up ---- */
+
+static weft_status make_lists(weft_arena *mem, const weft_bn_table *table, int sum, weft_bn_lists *out)
+{
+  weft_status st = WEFT_OK;
+  const size_t p = table->p, words = table->words;
+  *out = (weft_bn_lists) { table, p, words, NULL, ldexp(1.0, table->bits), NULL };
+  WEFT_TAKE0(out->users, mem, p * words);
+  for (size_t z = 0; z < p; z++)
+    for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
+      for (size_t w = 0; w < words; w++)
+        for (uint64_t word = table->mask[(size_t) k * words + w]; word; word &= word - 1)
+          set_bit(out->users + (64 * w + (size_t) __builtin_ctzll(word)) * words, (int32_t) z);
+  if (sum) WEFT_TRY(weft_bn_blocks_make(mem, out));
+done:
+  return st;
+}
+
+/* A random order in which every node comes after the parents that all its sets have. `needs`: p × words. */
+static int draw_order(const weft_bn_lists *lists, const uint64_t *needs, weft_rng rng, weft_bn_replica *r,
+                      uint64_t *placed)
+{
+  const size_t p = lists->p, words = lists->words;
+  memset(placed, 0, words * sizeof *placed);
+  for (size_t k = 0; k < p; k++) {
+    uint64_t ready = 0;
+    for (size_t z = 0; z < p; z++) ready += !has_bit(placed, (int32_t) z) && fits(needs + z * words, placed, words);
+    if (!ready) return 0;
+    uint64_t chosen = weft_draw_below(rng, k, ready);
+    size_t z = 0;
+    while (has_bit(placed, (int32_t) z) || !fits(needs + z * words, placed, words) || chosen--) z++;
+    r->order[k] = (int32_t) z;
+    set_bit(placed, (int32_t) z);
+  }
+  return 1;
+}
+
+static void find_before(const weft_bn_lists *lists, weft_bn_replica *r, uint64_t *placed)
+{
+  memset(placed, 0, lists->words * sizeof *placed);
+  for (size_t k = 0; k < lists->p; k++) {
+    const int32_t z = r->order[k];
+    r->place[z] = (int32_t) k;
+    memcpy(r->before + (size_t) z * lists->words, placed, lists->words * sizeof *placed);
+    set_bit(placed, z);
+  }
+}
+
+static weft_status make_replica(weft_arena *mem, const weft_bn_lists *lists, weft_bn_replica *r)
+{
+  weft_status st = WEFT_OK;
+  memset(r, 0, sizeof *r);
+  WEFT_TAKE(r->order, mem, lists->p);
+  WEFT_TAKE(r->place, mem, lists->p);
+  WEFT_TAKE(r->before, mem, lists->p * lists->words);
+  WEFT_TAKE(r->value, mem, lists->p);
+  WEFT_TAKE(r->pick, mem, lists->p);
+  WEFT_TAKE(r->children, mem, lists->p * lists->words);
+  WEFT_TAKE(r->improvable, mem, lists->words);
+done:
+  return st;
+}
+
+static weft_status make_ladders(weft_ctx *ctx, weft_arena *mem, chain_job *job)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_lists *lists = job->lists;
+  const weft_bn_table *table = lists->table;
+  const size_t p = lists->p, words = lists->words, temperatures = job->run->temperatures;
+  uint64_t *placed, *needs;
+  WEFT_TAKE(placed, mem, words);
+  WEFT_TAKE(needs, mem, p * words);
+  memset(needs, 0xff, p * words * sizeof *needs);
+  for (size_t z = 0; z < p; z++)
+    for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
+      for (size_t w = 0; w < words; w++) needs[z * words + w] &= table->mask[(size_t) k * words + w];
+  for (size_t c = 0; c < job->run->ladders; c++) {
+    ladder *l = &job->ladders[c];
+    memset(&l->best, 0, sizeof l->best);
+    l->best.most = job->run->best;
+    WEFT_TAKE(l->best.score, mem, l->best.most);
+    WEFT_TAKE(l->best.hash, mem, l->best.most);
+    WEFT_TAKE(l->best.sets, mem, l->best.most * p);
+    WEFT_TAKE(l->picks, mem, p);
+    WEFT_TAKE(l->replica, mem, temperatures);
+    WEFT_TAKE(l->at, mem, temperatures);
+    for (size_t t = 0; t < temperatures; t++) {
+      const size_t number = c * temperatures + t;
+      const weft_rng rng = { job->run->key, WEFT_BN_STARTS + (uint32_t) number };
+      weft_bn_replica *r = l->at[t] = &l->replica[t];
+      WEFT_TRY(make_replica(mem, lists, r));
+      memcpy(r->order, job->out->order + number * p, p * sizeof *r->order);
+      if (r->order[0] < 0 && !draw_order(lists, needs, rng, r, placed))
+        WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "No order of the nodes has all required parents before their children."));
+      find_before(lists, r, placed);
+      for (size_t z = 0; z < p; z++)
+        if (!fits(needs + z * words, r->before + z * words, words))
+          WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "An order to start from has a required parent after its child."));
+      job->kernel.start(lists, r);
+      add_best_graph(lists, l, r);
+    }
+  }
+done:
+  return st;
+}
+
+/* ---- iterations ---- */
+
+/* Pairs (0,1), (2,3) ... and (1,2), (3,4) ... in turn. */
+static void swap_temperatures(const chain_job *job, size_t c, uint64_t round)
+{
+  const weft_bn_run *run = job->run;
+  ladder *l = &job->ladders[c];
+  double *counted = job->out->swapped + 2 * c * (run->temperatures - 1);
+  for (size_t t = round & 1; t + 1 < run->temperatures; t += 2) {
+    const weft_rng rng = { run->key, WEFT_BN_SWAPS + (uint32_t) c };
+    const double difference = (double) (l->at[t + 1]->score - l->at[t]->score);
+    counted[2 * t + 1]++;
+    if (!weft_bn_accept((run->beta[t] - run->beta[t + 1]) / job->lists->unit, difference,
+                        weft_draw_words(rng, round, (uint32_t) t))) continue;
+    counted[2 * t]++;
+    weft_bn_replica *r = l->at[t];
+    double counts[4]; /* these stay with the temperature */
+    memcpy(counts, r->accepted, sizeof counts);
+    memcpy(r->accepted, l->at[t + 1]->accepted, sizeof counts);
+    memcpy(l->at[t + 1]->accepted, counts, sizeof counts);
+    l->at[t] = l->at[t + 1];
+    l->at[t + 1] = r;
+  }
+}
+
+/* What is kept of the coldest order after iteration `it` (from 1). */
+static void save(const chain_job *job, size_t c, size_t it)
+{
+  const weft_bn_run *run = job->run;
+  const weft_bn_lists *lists = job->lists;
+  ladder *l = &job->ladders[c];
+  const weft_bn_replica *r = l->at[0];
+  const size_t p = lists->p, saved = run->iterations / run->thin, row = it / run->thin - 1;
+  job->out->trace[c * saved + row] = (double) r->score / lists->unit;
+  if (!run->sum) return;
+  add_best_graph(lists, l, r);
+  const size_t skipped = run->burn_in / run->thin;
+  if (row < skipped) return;
+  const size_t sample = c * job->out->samples + row - skipped;
+  int32_t *picks = job->out->sampled + sample * p;
+  const weft_rng rng = { run->key, WEFT_BN_GRAPHS + (uint32_t) c };
+  const int64_t score = weft_bn_draw_graph(lists, r, rng, (run->first + it) * p, picks);
+  job->out->sample_score[sample] = (double) score / lists->unit;
+  weft_bn_best_add(&l->best, p, score, hash_of(picks, p), picks);
+}
+
+static void ladder_task(void *data, size_t c, int thread)
+{
+  chain_job *job = data;
+  const weft_bn_run *run = job->run;
+  ladder *l = &job->ladders[c];
+  (void) thread;
+  for (size_t it = job->first; it < job->first + job->count; ) {
+    /* up to the next swap, save or end */
+    const uint64_t absolute = run->first + it;
+    size_t count = job->first + job->count - it;
+    if (run->temperatures > 1 && run->swap_every - absolute % run->swap_every < count)
+      count = run->swap_every - (size_t) (absolute % run->swap_every);
+    if (run->thin - it % run->thin < count) count = run->thin - it % run->thin;
+    for (size_t t = 0; t < run->temperatures; t++) {
+      const weft_rng rng = { run->key, WEFT_BN_STEPS + (uint32_t) (c * run->temperatures + t) };
+      if (job->lists->p > 1) job->kernel.steps(job->lists, l->at[t], rng, run->beta[t], absolute, count, &l->best);
+    }
+    it += count;
+    if (it % run->thin == 0) save(job, c, it);
+    if (run->temperatures > 1 && (absolute + count) % run->swap_every == 0)
+      swap_temperatures(job, c, (absolute + count) / run->swap_every);
+  }
+}
+
+static weft_status iterate(weft_ctx *ctx, chain_job *job, size_t threads)
+{
+  weft_status st = WEFT_OK;
+  const size_t iterations = job->run->iterations;
+  size_t portion = 64;
+  while (job->first < iterations && st == WEFT_OK) {
+    job->count = portion < iterations - job->first ? portion : iterations - job->first;
+    double took = 0;
+    st = weft_bn_run_timed(ctx, threads, job->run->ladders, ladder_task, job,
+                           (double) job->first / (double) iterations, &took);
+    job->first += job->count;
+    if (took < 0.02) portion *= 2;
+    else if (took > 0.06 && portion > 1) portion /= 2;
+  }
+  return st;
+}
+
+/* ---- the whole ---- */
+
+static void merge_best(const chain_job *job, weft_bn_best *all)
+{
+  const size_t p = job->lists->p;
+  for (size_t c = 0; c < job->run->ladders; c++) {
+    const weft_bn_best *b = &job->ladders[c].best;
+    for (size_t k = 0; k < b->found; k++) weft_bn_best_add(all, p, b->score[k], b->hash[k], b->sets + k * p);
+  }
+  for (size_t k = 0; k < all->found; k++) job->out->best_score[k] = (double) all->score[k] / job->lists->unit;
+  job->out->found = all->found;
+}
+
+weft_status weft_bn_chain(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_bn_lists lists;
+  weft_bn_best all = { run->best, 0, NULL, NULL, out->best_sets };
+  chain_job job = { &lists, run, out, { 0 }, NULL, 0, 0 };
+  memset(out->swapped, 0, 2 * run->ladders * (run->temperatures - 1) * sizeof *out->swapped);
+  WEFT_TRY(make_lists(&mem, table, run->sum, &lists));
+  job.kernel = run->sum ? weft_bn_sum_kernel(lists.words) : weft_bn_max_kernel(lists.words);
+  WEFT_TAKE(all.score, &mem, run->best);
+  WEFT_TAKE(all.hash, &mem, run->best);
+  WEFT_TAKE(job.ladders, &mem, run->ladders);
+  WEFT_TRY(make_ladders(ctx, &mem, &job));
+  WEFT_TRY(iterate(ctx, &job, (size_t) ctx->threads));
+  merge_best(&job, &all);
+  for (size_t c = 0; c < run->ladders; c++)
+    for (size_t t = 0; t < run->temperatures; t++) {
+      const weft_bn_replica *r = job.ladders[c].at[t];
+      const size_t number = c * run->temperatures + t;
+      memcpy(out->order + number * table->p, r->order, table->p * sizeof *r->order);
+      memcpy(out->accepted + 4 * number, r->accepted, sizeof r->accepted);
+    }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

@@ -1,0 +1,289 @@
+/* .Call entry points of the Bayesian-network room. A table of scores is an R list: start (p + 1), score in nats (whole
+ * multiples of 2^-bits), parents (an integer matrix, a column a set, node numbers from 1 and zeros), bits. The room has
+ * one back end, the CPU. */
+#include <math.h>
+#include <string.h>
+#include "../base/glue.h"
+#include "bn.h"
+
+static const int *integers_or_null(SEXP list, const char *name)
+{
+  SEXP x = weft_glue_element(list, name);
+  return x == R_NilValue ? NULL : INTEGER(x);
+}
+
+static const double *doubles_or_null(SEXP list, const char *name)
+{
+  SEXP x = weft_glue_element(list, name);
+  return x == R_NilValue ? NULL : REAL(x);
+}
+
+static double number(SEXP list, const char *name) { return Rf_asReal(weft_glue_element(list, name)); }
+
+static weft_bn_problem problem_of(SEXP list)
+{
+  weft_bn_problem problem = {
+    .n = (size_t) number(list, "n"), .p = (size_t) number(list, "p"), .codes = integers_or_null(list, "codes"),
+    .levels = integers_or_null(list, "levels"), .set = integers_or_null(list, "set"),
+    .score = (weft_bn_score) Rf_asInteger(weft_glue_element(list, "score")), .ess = number(list, "ess"),
+    .scatter = doubles_or_null(list, "scatter"), .scatter_rows = doubles_or_null(list, "scatter_rows"),
+    .group = integers_or_null(list, "group"), .groups = (size_t) Rf_xlength(weft_glue_element(list, "scatter_rows")),
+    .alpha_mu = number(list, "alpha_mu"), .alpha_w = number(list, "alpha_w"),
+    .edge_prior = doubles_or_null(list, "edge_prior"), .allowed = integers_or_null(list, "allowed"),
+    .required = integers_or_null(list, "required"), .outside = integers_or_null(list, "outside"),
+    .max_parents = integers_or_null(list, "max_parents"), .slack = number(list, "slack")
+  };
+  return problem;
+}
+
+/* ---- score tables ---- */
+
+typedef struct { weft_bn_problem problem; weft_arena *keep; weft_bn_table table; double *information; } scores_job;
+
+static weft_status scores(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  scores_job *job = data;
+  (void) backend;
+  job->problem.threads = (size_t) ctx->threads;
+  return weft_bn_scores(ctx, &job->problem, job->keep, &job->table);
+}
+
+static size_t widest_set(const weft_bn_table *t)
+{
+  size_t most = 0;
+  for (size_t k = 0; k < (size_t) t->start[t->p]; k++) {
+    size_t m = 0;
+    for (size_t w = 0; w < t->words; w++) m += (size_t) __builtin_popcountll(t->mask[k * t->words + w]);
+    if (m > most) most = m;
+  }
+  return most;
+}
+
+SEXP C_weft_bn_scores(SEXP problem, SEXP control)
+{
+  const char *fields[] = { "start", "score", "parents", "bits", "" };
+  scores_job job = { problem_of(problem), NULL, { 0 }, NULL };
+  SEXP holder = PROTECT(weft_glue_arena(&job.keep));
+  weft_glue_run(control, scores, &job);
+  const weft_bn_table *t = &job.table;
+  const size_t total = (size_t) t->start[t->p], width = widest_set(t);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) t->p + 1));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) total));
+  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(INTSXP, (int) width, (int) total));
+  SET_VECTOR_ELT(out, 3, Rf_ScalarInteger(t->bits));
+  for (size_t i = 0; i <= t->p; i++) REAL(VECTOR_ELT(out, 0))[i] = (double) t->start[i];
+  int *parents = INTEGER(VECTOR_ELT(out, 2));
+  memset(parents, 0, width * total * sizeof *parents);
+  for (size_t k = 0; k < total; k++) {
+    size_t m = 0;
+    REAL(VECTOR_ELT(out, 1))[k] = ldexp((double) t->score[k], -t->bits);
+    for (size_t w = 0; w < t->words; w++)
+      for (uint64_t word = t->mask[k * t->words + w]; word; word &= word - 1)
+        parents[k * width + m++] = (int) (64 * w) + __builtin_ctzll(word) + 1;
+  }
+  weft_glue_arena_end(holder);
+  UNPROTECT(2);
+  return out;
+}
+
+static weft_status screen(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  scores_job *job = data;
+  (void) backend;
+  job->problem.threads = (size_t) ctx->threads;
+  return weft_bn_screen(ctx, &job->problem, job->information);
+}
+
+SEXP C_weft_bn_screen(SEXP problem, SEXP control)
+{
+  scores_job job = { problem_of(problem), NULL, { 0 }, NULL };
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.problem.p, (int) job.problem.p));
+  job.information = REAL(out);
+  weft_glue_run(control, screen, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- tables back from R ---- */
+
+typedef struct { const double *start, *score; const int *parents; size_t p, width; int bits; } table_view;
+
+static table_view view_of(SEXP table)
+{
+  SEXP parents = weft_glue_element(table, "parents"), start = weft_glue_element(table, "start");
+  table_view v = { REAL(start), REAL(weft_glue_element(table, "score")), INTEGER(parents),
+                   (size_t) Rf_xlength(start) - 1, (size_t) Rf_nrows(parents),
+                   Rf_asInteger(weft_glue_element(table, "bits")) };
+  return v;
+}
+
+static void fill_masks(const int *members, size_t width, size_t count, size_t words, uint64_t *mask)
+{
+  memset(mask, 0, count * words * sizeof *mask);
+  for (size_t k = 0; k < count; k++)
+    for (size_t m = 0; m < width && members[k * width + m]; m++) {
+      const size_t v = (size_t) members[k * width + m] - 1;
+      mask[k * words + v / 64] |= UINT64_C(1) << (v % 64);
+    }
+}
+
+static weft_status open_table(weft_arena *mem, const table_view *v, weft_bn_table *out)
+{
+  weft_status st = WEFT_OK;
+  const size_t total = (size_t) v->start[v->p];
+  out->p = v->p;
+  out->words = (v->p + 63) / 64;
+  out->bits = v->bits;
+  WEFT_TAKE(out->start, mem, v->p + 1);
+  WEFT_TAKE(out->score, mem, total);
+  WEFT_TAKE(out->mask, mem, total * out->words);
+  for (size_t i = 0; i <= v->p; i++) out->start[i] = (int64_t) v->start[i];
+  for (size_t k = 0; k < total; k++) out->score[k] = (int64_t) ldexp(v->score[k], v->bits);
+  fill_masks(v->parents, v->width, total, out->words, out->mask);
+done:
+  return st;
+}
+
+/* ---- chains ---- */
+
+typedef struct { table_view view; weft_bn_run run; weft_bn_chains out; int32_t *start; } chain_job;
+
+static weft_status chain(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  chain_job *job = data;
+  weft_bn_table table;
+  (void) backend;
+  WEFT_TRY(open_table(&mem, &job->view, &table));
+  WEFT_TRY(weft_bn_chain(ctx, &table, &job->run, &job->out));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* run: ladders, iterations, thin, burn_in, swap_every, best, first, key (two halves), beta, sum, order (p × replicas). */
+SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
+{
+  const char *fields[] = { "order", "trace", "accepted", "swapped", "sampled", "sample_score", "best_sets", "best_score", "" };
+  SEXP beta = weft_glue_element(run, "beta");
+  const double *key = REAL(weft_glue_element(run, "key"));
+  chain_job job = { .view = view_of(table) };
+  job.run = (weft_bn_run) {
+    .ladders = (size_t) number(run, "ladders"), .temperatures = (size_t) Rf_xlength(beta),
+    .iterations = (size_t) number(run, "iterations"), .thin = (size_t) number(run, "thin"),
+    .burn_in = (size_t) number(run, "burn_in"), .swap_every = (size_t) number(run, "swap_every"),
+    .best = (size_t) number(run, "best"), .first = (uint64_t) number(run, "first"),
+    .key = (uint64_t) key[0] << 32 | (uint64_t) key[1], .beta = REAL(beta), .sum = Rf_asLogical(weft_glue_element(run, "sum"))
+  };
+  const size_t p = job.view.p, replicas = job.run.ladders * job.run.temperatures;
+  const size_t saved = job.run.iterations / job.run.thin;
+  const size_t samples = job.run.sum ? saved - job.run.burn_in / job.run.thin : 0;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_duplicate(weft_glue_element(run, "order")));
+  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, (int) saved, (int) job.run.ladders));
+  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(REALSXP, 4, (int) replicas));
+  SET_VECTOR_ELT(out, 3, Rf_allocVector(REALSXP, (R_xlen_t) (2 * job.run.ladders * (job.run.temperatures - 1))));
+  SET_VECTOR_ELT(out, 4, Rf_allocVector(INTSXP, (R_xlen_t) (p * samples * job.run.ladders)));
+  SET_VECTOR_ELT(out, 5, Rf_allocMatrix(REALSXP, (int) samples, (int) job.run.ladders));
+  SET_VECTOR_ELT(out, 6, Rf_allocMatrix(INTSXP, (int) p, (int) job.run.best));
+  SET_VECTOR_ELT(out, 7, Rf_allocVector(REALSXP, (R_xlen_t) job.run.best));
+  job.out = (weft_bn_chains) {
+    INTEGER(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)), REAL(VECTOR_ELT(out, 2)), REAL(VECTOR_ELT(out, 3)),
+    INTEGER(VECTOR_ELT(out, 4)), samples, REAL(VECTOR_ELT(out, 5)), INTEGER(VECTOR_ELT(out, 6)),
+    REAL(VECTOR_ELT(out, 7)), 0
+  };
+  weft_glue_run(control, chain, &job);
+  for (size_t k = job.out.found; k < job.run.best; k++) job.out.best_score[k] = NA_REAL;
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- exact answers ---- */
+
+typedef struct { table_view view; int32_t *sets; int64_t score; double *edges, log_total; int graphs; } exact_job;
+
+static weft_status optimum(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  exact_job *job = data;
+  weft_bn_table table;
+  (void) backend;
+  WEFT_TRY(open_table(&mem, &job->view, &table));
+  WEFT_TRY(weft_bn_optimum(ctx, &table, job->sets, &job->score));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+SEXP C_weft_bn_optimum(SEXP table, SEXP control)
+{
+  const char *fields[] = { "sets", "score", "" };
+  exact_job job = { .view = view_of(table) };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(INTSXP, (R_xlen_t) job.view.p));
+  job.sets = INTEGER(VECTOR_ELT(out, 0));
+  weft_glue_run(control, optimum, &job);
+  SET_VECTOR_ELT(out, 1, Rf_ScalarReal(ldexp((double) job.score, -job.view.bits)));
+  UNPROTECT(1);
+  return out;
+}
+
+static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  exact_job *job = data;
+  weft_bn_table table;
+  (void) backend;
+  WEFT_TRY(open_table(&mem, &job->view, &table));
+  WEFT_TRY((job->graphs ? weft_bn_edges_graphs : weft_bn_edges_orders)(ctx, &table, job->edges, &job->log_total));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+SEXP C_weft_bn_edges(SEXP table, SEXP graphs, SEXP control)
+{
+  const char *fields[] = { "edges", "log_total", "" };
+  exact_job job = { .view = view_of(table), .graphs = Rf_asLogical(graphs) };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) job.view.p, (int) job.view.p));
+  job.edges = REAL(VECTOR_ELT(out, 0));
+  weft_glue_run(control, edges, &job);
+  SET_VECTOR_ELT(out, 1, Rf_ScalarReal(job.log_total));
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { const int *parents; size_t width, p, m, limit; double *out; } orders_job;
+
+static weft_status orders(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  orders_job *job = data;
+  const size_t words = (job->p + 63) / 64;
+  uint64_t *mask;
+  (void) backend;
+  WEFT_TAKE(mask, &mem, job->p * job->m * words);
+  fill_masks(job->parents, job->width, job->p * job->m, words, mask);
+  WEFT_TRY(weft_bn_count_orders(ctx, mask, job->p, job->m, job->limit, job->out));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* parents: an integer matrix as in a table, a column a node, p columns a graph. */
+SEXP C_weft_bn_orders(SEXP parents, SEXP p, SEXP limit, SEXP control)
+{
+  orders_job job = { INTEGER(parents), (size_t) Rf_nrows(parents), (size_t) Rf_asInteger(p), 0, (size_t) Rf_asReal(limit), NULL };
+  job.m = (size_t) Rf_ncols(parents) / job.p;
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.m));
+  job.out = REAL(out);
+  weft_glue_run(control, orders, &job);
+  UNPROTECT(1);
+  return out;
+}

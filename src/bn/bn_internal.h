@@ -1,0 +1,63 @@
+/* What the files of the room share and no one else sees. */
+#ifndef WEFT_BN_INTERNAL_H
+#define WEFT_BN_INTERNAL_H
+
+#include "bn_count.h"
+#include "bn_sets.h"
+
+/* A problem made ready: fixed point, binomials, columns, one counter a thread. */
+typedef struct weft_bn_ready {
+  const weft_bn_problem *problem;
+  int bits;
+  double unit;                /* 2^bits */
+  size_t most_parents;
+  weft_bn_binomials binomials;
+  weft_bn_columns columns;
+  weft_bn_counter *counters;  /* one a thread */
+  double *gauss_constant;     /* groups × (p + 1): the part of ln p(data of S) that depends on |S| alone */
+} weft_bn_ready;
+
+/* The nodes of a batch and the raw scores of all sets of each one's candidates. */
+typedef struct weft_bn_node {
+  size_t node, universe, most_parents;
+  size_t *candidate;          /* ascending */
+  uint64_t offset[WEFT_BN_MOST_PARENTS + 2];
+  int64_t *score;             /* by set number */
+  /* what is kept */
+  size_t kept;
+  int64_t *kept_score;
+  uint64_t *kept_mask;
+} weft_bn_node;
+
+/* Calls task(data, t, thread) for every t < tasks in parallel, in portions of about 30 ms with a poll in between.
+ * Progress goes from `from` to `to` of 1. */
+typedef void weft_bn_task(void *data, size_t t, int thread);
+weft_status weft_bn_run_tasks(weft_ctx *ctx, size_t threads, size_t tasks, weft_bn_task *task, void *data, double from,
+                              double to);
+/* All of them at once, then one poll; *took gets the seconds. For work that is cut by its caller. */
+weft_status weft_bn_run_timed(weft_ctx *ctx, size_t threads, size_t tasks, weft_bn_task *task, void *data, double done,
+                              double *took);
+
+/* h(S) of every set of at most most_parents + 1 of the p nodes, by number. */
+weft_status weft_bn_joint(weft_ctx *ctx, weft_bn_ready *ready, int64_t *joint, const uint64_t *offset);
+/* Scores of all sets of the nodes' own candidates, counted child by child. */
+weft_status weft_bn_count_nodes(weft_ctx *ctx, weft_bn_ready *ready, weft_bn_node *nodes, size_t count, double from,
+                                double to);
+/* Score without penalty and prior of child i with parents: counted from nothing. Work space of its own. */
+typedef struct weft_bn_bench { weft_bn_cells *parents, *family; } weft_bn_bench;
+weft_status weft_bn_bench_make(weft_arena *mem, const weft_bn_ready *ready, weft_bn_bench *out);
+/* Adds each of `more` to the set: out[k] = score(i | parents + more[k]). */
+void weft_bn_extend(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size_t i, const size_t *parents, size_t m,
+                    const size_t *more, size_t count, int64_t *out);
+
+/* ln p of Gaussian data given the determinants: constant[m] + coefficient * ln|R_SS|. */
+static inline double weft_bn_gauss_coefficient(const weft_bn_ready *ready, size_t group, size_t m)
+{
+  const weft_bn_problem *pr = ready->problem;
+  return -0.5 * (pr->scatter_rows[group] + pr->alpha_w - (double) pr->p + (double) m);
+}
+/* Adds row d of the Cholesky factor of the scatter matrix of member[0 .. d]; returns the logarithm of what the members
+ * before leave of its variance. `factor` is row major with stride WEFT_BN_MOST_PARENTS + 2. */
+double weft_bn_gauss_row(const double *scatter, size_t p, const size_t *member, size_t d, double *factor);
+
+#endif

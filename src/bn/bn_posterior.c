@@ -1,0 +1,270 @@
+/* Exact posteriors of edges, and the number of orders of a graph.
+ *
+ * With a_i(S) = Σ of exp(score) over the sets of i within S (each node's best set counts 1):
+ *   over orders (Koivisto and Sood 2004), every order the same prior:
+ *     f(W) = Σ_{s in W} f(W - s) a_s(W - s),  b(W) = Σ_{s not in W} a_s(W) b(W + s)
+ *     P(u -> v) = Σ_W f(W) (a_v(W) - a_v(W - u)) b(W + v) / f(all)
+ *   over graphs, every graph the same prior: a graph is the sequence of its layers, where a layer's nodes have parents
+ *   among the nodes before it, at least one of them in the last layer. So with S the nodes so far and L the last layer
+ *     F(S + N, N) += F(S, L) Π_{j in N} (a_j(S) - a_j(S - L)),
+ *   all terms positive: nothing cancels, unlike inclusion and exclusion over sinks. 4^p steps.
+ * Sums are long double for its range: an order's share may lie thousands of nats below the best. */
+#include <math.h>
+#include <string.h>
+#include "bn_chain.h"
+#include "bn_internal.h"
+
+typedef long double real;
+
+/* a_i(S) for all S, 2^p a node; *offset is what was taken out: Σ of the best scores. */
+static weft_status subset_sums(weft_arena *mem, const weft_bn_table *t, real **out, double *offset)
+{
+  weft_status st = WEFT_OK;
+  const size_t all = (size_t) 1 << t->p;
+  const double unit = ldexp(1.0, t->bits);
+  real *sums;
+  WEFT_TAKE0(sums, mem, t->p * all);
+  *offset = 0;
+  for (size_t i = 0; i < t->p; i++) {
+    real *a = sums + i * all;
+    const int64_t best = t->score[t->start[i]];
+    *offset += (double) best / unit;
+    for (int64_t k = t->start[i]; k < t->start[i + 1]; k++) a[t->mask[k]] = expl((real) (t->score[k] - best) / unit);
+    for (size_t bit = 1; bit < all; bit <<= 1)
+      for (size_t s = 0; s < all; s++) if (s & bit) a[s] += a[s ^ bit];
+  }
+  *out = sums;
+done:
+  return st;
+}
+
+weft_status weft_bn_edges_orders(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t p = table->p, all = (size_t) 1 << p;
+  real *a, *f, *b;
+  double offset;
+  WEFT_TRY(subset_sums(&mem, table, &a, &offset));
+  WEFT_TAKE0(f, &mem, all);
+  WEFT_TAKE0(b, &mem, all);
+  f[0] = b[all - 1] = 1;
+  for (size_t w = 1; w < all; w++)
+    for (size_t left = w; left; left &= left - 1) {
+      const size_t s = (size_t) __builtin_ctzll(left), rest = w & ~((size_t) 1 << s);
+      f[w] += f[rest] * a[s * all + rest];
+    }
+  WEFT_TRY(weft_poll(ctx, 0.1, 1));
+  for (size_t w = all - 1; w-- > 0; )
+    for (size_t s = 0; s < p; s++) if (!(w >> s & 1)) b[w] += a[s * all + w] * b[w | (size_t) 1 << s];
+  for (size_t v = 0; v < p; v++) {
+    const real *av = a + v * all;
+    WEFT_TRY(weft_poll(ctx, 0.2 + 0.8 * (double) v / (double) p, 1));
+    for (size_t u = 0; u < p; u++) {
+      const size_t from = (size_t) 1 << u, to = (size_t) 1 << v;
+      real sum = 0;
+      for (size_t w = 0; w < all && u != v; w++)
+        if ((w & from) && !(w & to)) sum += f[w] * (av[w] - av[w ^ from]) * b[w | to];
+      edges[u + p * v] = (double) (sum / f[all - 1]);
+    }
+  }
+  *log_total = offset + (double) logl(f[all - 1]);
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- over graphs ---- */
+
+typedef struct layers {
+  size_t p, all;
+  const real *a;
+  const size_t *ternary;      /* Σ 3^i over the bits of a mask: the pair (S, L within S) is ternary[S] + ternary[L] */
+  real *forward, *backward;   /* 3^p */
+  real *product;              /* 2^p: over the subsets of the nodes outside S, by their own bits */
+  double *edges;
+} layers;
+
+static size_t state(const layers *l, size_t s, size_t last) { return l->ternary[s] + l->ternary[last]; }
+
+/* Weight of node j in the layer after (S, L): parents within S, one of them in L. The first layer has none. */
+static real layer_weight(const layers *l, size_t j, size_t s, size_t last)
+{
+  const real *a = l->a + j * l->all;
+  return s ? a[s] - a[s & ~last] : a[0];
+}
+
+/* product[N] for all N within the nodes outside S. */
+static void layer_products(const layers *l, size_t s, size_t last)
+{
+  const size_t outside = l->all - 1 - s;
+  l->product[0] = 1;
+  for (size_t n = (0 - outside) & outside; n; n = (n - outside) & outside) {
+    const size_t j = (size_t) __builtin_ctzll(n);
+    l->product[n] = l->product[n & (n - 1)] *
+      ((n & (n - 1)) ? l->product[(size_t) 1 << j] : layer_weight(l, j, s, last));
+  }
+}
+
+static void backward_step(const layers *l, size_t s, size_t last)
+{
+  const size_t outside = l->all - 1 - s;
+  real sum = outside == 0;
+  layer_products(l, s, last);
+  for (size_t n = (0 - outside) & outside; n; n = (n - outside) & outside)
+    sum += l->product[n] * l->backward[state(l, s | n, n)];
+  l->backward[state(l, s, last)] = sum;
+}
+
+/* Sends F(S, L) on and adds the edges into the next layer: of all graphs that pass through (S, L) and have v next,
+ * those with u -> v are the share of v's sets that hold u. */
+static void forward_step(const layers *l, size_t s, size_t last)
+{
+  const size_t outside = l->all - 1 - s;
+  const real f = l->forward[state(l, s, last)];
+  if (!(f > 0)) return;
+  layer_products(l, s, last);
+  for (size_t n = (0 - outside) & outside; n; n = (n - outside) & outside)
+    l->forward[state(l, s | n, n)] += f * l->product[n];
+  for (size_t v = 0; v < l->p && s; v++) {
+    const size_t bit = (size_t) 1 << v, others = outside & ~bit;
+    const real *a = l->a + v * l->all;
+    real rest = 0;
+    if (!(outside & bit)) continue;
+    for (size_t n = 0; ; n = (n - others) & others) {
+      rest += l->product[n] * l->backward[state(l, s | n | bit, n | bit)];
+      if (n == others) break;
+    }
+    for (size_t u = 0; u < l->p; u++) {
+      const size_t from = (size_t) 1 << u, early = s & ~last;
+      if (!(s & from)) continue;
+      const real share = (a[s] - a[s & ~from]) - (early & from ? a[early] - a[early & ~from] : 0);
+      l->edges[u + l->p * v] += (double) (f * rest * share / l->backward[0]);
+    }
+  }
+}
+
+weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t p = table->p, all = (size_t) 1 << p;
+  size_t states = 1, *ternary;
+  double offset;
+  real *a;
+  layers l = { p, all, NULL, NULL, NULL, NULL, NULL, edges };
+  for (size_t i = 0; i < p; i++) states *= 3;
+  WEFT_TRY(subset_sums(&mem, table, &a, &offset));
+  WEFT_TAKE0(ternary, &mem, all);
+  for (size_t s = 1; s < all; s++) {
+    size_t power = 1;
+    for (size_t i = 0; i < p; i++, power *= 3) if (s >> i & 1) ternary[s] += power;
+  }
+  l.a = a;
+  l.ternary = ternary;
+  WEFT_TAKE0(l.forward, &mem, states);
+  WEFT_TAKE0(l.backward, &mem, states);
+  WEFT_TAKE(l.product, &mem, all);
+  memset(edges, 0, p * p * sizeof *edges);
+  for (size_t s = all; s-- > 0; ) {
+    WEFT_TRY(weft_poll(ctx, 0.4 * (double) (all - s) / (double) all, 1));
+    for (size_t last = s; ; last = (last - 1) & s) {
+      if (last || !s) backward_step(&l, s, last);
+      if (!last) break;
+    }
+  }
+  l.forward[0] = 1;
+  for (size_t s = 0; s < all; s++) {
+    WEFT_TRY(weft_poll(ctx, 0.4 + 0.6 * (double) s / (double) all, 1));
+    for (size_t last = s; ; last = (last - 1) & s) {
+      if (last || !s) forward_step(&l, s, last);
+      if (!last) break;
+    }
+  }
+  *log_total = offset + (double) logl(l.backward[0]);
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- how many orders a graph has ---- */
+
+/* Sets that are closed under parents, one size after another, with the number of ways to build each: a hash table a
+ * size. */
+typedef struct closed_sets { size_t slots, found; uint64_t *mask; real *ways; size_t *slot; } closed_sets;
+
+static weft_status make_closed(weft_arena *mem, size_t words, size_t limit, closed_sets *out)
+{
+  weft_status st = WEFT_OK;
+  out->slots = 16;
+  while (out->slots < 2 * limit + 2) out->slots *= 2;
+  out->found = 0;
+  WEFT_TAKE(out->mask, mem, out->slots * words);
+  WEFT_TAKE0(out->ways, mem, out->slots);
+  WEFT_TAKE(out->slot, mem, out->slots);
+done:
+  return st;
+}
+
+static void add_ways(closed_sets *c, const uint64_t *mask, size_t words, real ways)
+{
+  uint64_t hash = 0;
+  for (size_t w = 0; w < words; w++) hash = (hash ^ mask[w]) * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 29;
+  size_t k = (size_t) (hash >> 20) & (c->slots - 1);
+  while (c->ways[k] > 0 && memcmp(c->mask + k * words, mask, words * sizeof *mask)) k = (k + 1) & (c->slots - 1);
+  if (!(c->ways[k] > 0)) {
+    memcpy(c->mask + k * words, mask, words * sizeof *mask);
+    c->slot[c->found++] = k;
+  }
+  c->ways[k] += ways;
+}
+
+static double count_orders(const uint64_t *parents, size_t p, size_t words, size_t limit, closed_sets *now,
+                           closed_sets *next, uint64_t *grown)
+{
+  size_t seen = 0;
+  memset(grown, 0, words * sizeof *grown);
+  now->found = next->found = 0;
+  add_ways(now, grown, words, 1);
+  for (size_t size = 0; size < p; size++) {
+    for (size_t k = 0; k < now->found; k++) {
+      const uint64_t *mask = now->mask + now->slot[k] * words;
+      for (size_t z = 0; z < p; z++) {
+        if (has_bit(mask, (int32_t) z) || !fits(parents + z * words, mask, words)) continue;
+        if (next->found >= limit) { seen = limit + 1; break; }
+        memcpy(grown, mask, words * sizeof *grown);
+        set_bit(grown, (int32_t) z);
+        add_ways(next, grown, words, now->ways[now->slot[k]]);
+      }
+    }
+    for (size_t k = 0; k < now->found; k++) now->ways[now->slot[k]] = 0;
+    now->found = 0;
+    seen += next->found;
+    closed_sets swap = *now;
+    *now = *next;
+    *next = swap;
+    if (seen > limit) break;
+  }
+  const double result = seen > limit ? NAN : (double) logl(now->ways[now->slot[0]]);
+  for (size_t k = 0; k < now->found; k++) now->ways[now->slot[k]] = 0;
+  return result;
+}
+
+weft_status weft_bn_count_orders(weft_ctx *ctx, const uint64_t *parents, size_t p, size_t m, size_t limit, double *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t words = (p + 63) / 64;
+  closed_sets now, next;
+  uint64_t *grown;
+  WEFT_TRY(make_closed(&mem, words, limit, &now));
+  WEFT_TRY(make_closed(&mem, words, limit, &next));
+  WEFT_TAKE(grown, &mem, words);
+  for (size_t k = 0; k < m; k++) {
+    out[k] = count_orders(parents + k * p * words, p, words, limit, &now, &next, grown);
+    WEFT_TRY(weft_poll(ctx, (double) k, (double) m));
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

@@ -1,0 +1,8 @@
+/* The .Call entry points of the Bayesian-network room: name and number of arguments. */
+#define BN_ROUTINES(R) \
+  R(C_weft_bn_scores, 2) \
+  R(C_weft_bn_screen, 2) \
+  R(C_weft_bn_chain, 3) \
+  R(C_weft_bn_optimum, 2) \
+  R(C_weft_bn_edges, 3) \
+  R(C_weft_bn_orders, 4)

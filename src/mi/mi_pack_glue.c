@@ -1,0 +1,156 @@
+/* .Call entry points of packs: making one, what it holds, giving it back, and matrices of all pairs. A pack lives behind an
+ * external pointer with its own arena, and with the copy that a device back end keeps of it. */
+#include <stdlib.h>
+#include <string.h>
+#include "mi.h"
+#include "mi_pack_glue.h"
+
+static void release(SEXP pointer)
+{
+  weft_mi_handle *h = R_ExternalPtrAddr(pointer);
+  if (!h) return;
+  if (h->device && !weft_forked()) h->ops->release(&h->ctx, h->device); /* a forked child does not own device memory */
+  weft_arena_end(&h->mem);
+  free(h);
+  R_ClearExternalPtr(pointer);
+}
+
+weft_mi_handle *weft_mi_handle_of(SEXP pointer)
+{
+  weft_mi_handle *h = TYPEOF(pointer) == EXTPTRSXP ? R_ExternalPtrAddr(pointer) : NULL;
+  if (!h) Rf_error("this pack was freed, or belongs to another R session; make it again with mi_pack()");
+  return h;
+}
+
+weft_mi_resident **weft_mi_handle_device(weft_mi_handle *h, const weft_backend *backend)
+{
+  if (backend->device) h->ops = backend->mi;
+  return &h->device;
+}
+
+typedef struct { weft_mi_handle *handle; const weft_column *columns; size_t p, n; const uint16_t *classes; uint32_t class_levels; int na_level; } build_job;
+
+static weft_status build(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  build_job *job = data;
+  weft_mi_handle *h = job->handle;
+  (void) backend;
+  weft_arena_end(&h->mem); /* of a first try that ran short of memory */
+  h->ctx = *ctx;
+  h->ctx.poll = NULL;
+  h->mem = weft_arena_begin(ctx);
+  weft_status st = weft_mi_pack_build(ctx, &h->mem, job->columns, job->p, job->n, job->classes, job->class_levels, job->na_level, &h->pack);
+  h->mem.ctx = &h->ctx;
+  return st;
+}
+
+/* class_codes: integers from 0 with NA, or NULL: all rows, one class. */
+SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, int na_level, SEXP control)
+{
+  const size_t p = weft_glue_ncol(x), n = class_codes == R_NilValue ? weft_glue_nrow(x) : (size_t) Rf_xlength(class_codes);
+  weft_column *columns = (weft_column *) R_alloc(p, sizeof *columns);
+  uint16_t *classes = (uint16_t *) R_alloc(n, sizeof *classes);
+  SEXP pointer = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
+  R_RegisterCFinalizerEx(pointer, release, TRUE);
+  weft_mi_handle *h = calloc(1, sizeof *h);
+  if (!h) Rf_error("out of memory");
+  R_SetExternalPtrAddr(pointer, h);
+  for (size_t i = 0; i < n; i++) {
+    const int code = class_codes == R_NilValue ? 0 : INTEGER(class_codes)[i];
+    classes[i] = code == NA_INTEGER ? WEFT_NA_U16 : (uint16_t) code;
+  }
+  weft_glue_columns(x, columns);
+  build_job job = { h, columns, p, n, classes, class_levels, na_level };
+  weft_glue_run(control, build, &job);
+  UNPROTECT(1);
+  return pointer;
+}
+
+SEXP C_weft_mi_pack(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level, SEXP control)
+{
+  return weft_mi_make_pack(x, class_codes, (uint32_t) Rf_asInteger(class_levels), Rf_asLogical(na_level), control);
+}
+
+/* What a pack says of itself: rows, attributes, classes, bytes; missing values and levels of every attribute. */
+SEXP C_weft_mi_pack_info(SEXP pointer)
+{
+  const char *fields[] = { "n", "p", "classes", "bytes", "on_device", "missing", "levels", "" };
+  const weft_mi_handle *h = weft_mi_handle_of(pointer);
+  const weft_mi_pack *pack = &h->pack;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  size_t coded = 0;
+  for (size_t g = 0; g < pack->group_count; g++) coded += pack->groups[g].coded ? pack->groups[g].count : 0;
+  SET_VECTOR_ELT(out, 0, Rf_ScalarReal((double) pack->n));
+  SET_VECTOR_ELT(out, 1, Rf_ScalarReal((double) pack->p));
+  SET_VECTOR_ELT(out, 2, Rf_ScalarReal((double) pack->classes));
+  SET_VECTOR_ELT(out, 3, Rf_ScalarReal(8.0 * (double) pack->words * (double) pack->plane_rows + 2.0 * (double) coded * (double) pack->n));
+  SET_VECTOR_ELT(out, 4, Rf_ScalarLogical(h->device != NULL));
+  SET_VECTOR_ELT(out, 5, Rf_allocVector(REALSXP, (R_xlen_t) pack->p));
+  SET_VECTOR_ELT(out, 6, Rf_allocVector(INTSXP, (R_xlen_t) pack->p));
+  for (size_t j = 0; j < pack->p; j++) {
+    REAL(VECTOR_ELT(out, 5))[j] = pack->missing[j];
+    INTEGER(VECTOR_ELT(out, 6))[j] = (int) pack->levels[pack->place[j]];
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+SEXP C_weft_mi_pack_free(SEXP pointer)
+{
+  release(pointer);
+  return R_NilValue;
+}
+
+SEXP C_weft_mi_pack_alive(SEXP pointer) { return Rf_ScalarLogical(R_ExternalPtrAddr(pointer) != NULL); }
+
+/* ---- ranking ---- */
+
+typedef struct { const weft_mi_pack *pack; weft_mi_rank out; } rank_job;
+
+static weft_status rank(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  rank_job *job = data;
+  (void) backend;
+  return weft_mi_pack_rank(ctx, job->pack, &job->out);
+}
+
+/* As C_weft_mi_rank, from a pack. */
+SEXP C_weft_mi_pack_rank(SEXP pack, SEXP control)
+{
+  const char *fields[] = { "mi", "entropy", "class_entropy", "n", "missing", "levels", "class_levels", "" };
+  const weft_mi_pack *from = &weft_mi_handle_of(pack)->pack;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  for (int k = 0; k < 7; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(k < 5 ? REALSXP : INTSXP, (R_xlen_t) from->p));
+  rank_job job = { from, { REAL(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)), REAL(VECTOR_ELT(out, 2)), REAL(VECTOR_ELT(out, 3)),
+                           INTEGER(VECTOR_ELT(out, 5)), INTEGER(VECTOR_ELT(out, 6)), REAL(VECTOR_ELT(out, 4)) } };
+  weft_glue_run(control, rank, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- matrices ---- */
+
+typedef struct { const weft_mi_pack *x, *y; int estimator; double *out; } matrix_job;
+
+static weft_status matrix(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  matrix_job *job = data;
+  return backend->mi->matrix(ctx, job->x, job->y, job->estimator, job->out);
+}
+
+/* Information in bits between the columns of x and of y (NULL: of x). Each a matrix, a list of columns, a sparse matrix or a
+ * pack's pointer. Missing values leave out rows pair by pair, or are a level. The attribute "missing" counts those of x. */
+SEXP C_weft_mi_matrix_counts(SEXP x, SEXP y, SEXP estimator, SEXP na_level, SEXP control)
+{
+  const int level = Rf_asLogical(na_level);
+  SEXP a = PROTECT(TYPEOF(x) == EXTPTRSXP ? x : weft_mi_make_pack(x, R_NilValue, 1, level, control));
+  SEXP b = PROTECT(y == R_NilValue || TYPEOF(y) == EXTPTRSXP ? y : weft_mi_make_pack(y, R_NilValue, 1, level, control));
+  const weft_mi_pack *first = &weft_mi_handle_of(a)->pack, *second = b == R_NilValue ? NULL : &weft_mi_handle_of(b)->pack;
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) first->p, (int) (second ? second->p : first->p)));
+  matrix_job job = { first, second, Rf_asInteger(estimator), REAL(out) };
+  weft_glue_run(control, matrix, &job);
+  if (a != x) release(a);
+  if (b != y) release(b);
+  UNPROTECT(3);
+  return out;
+}

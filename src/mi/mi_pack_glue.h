@@ -1,0 +1,23 @@
+/* What the glue of packs and of the searches share. */
+#ifndef WEFT_MI_PACK_GLUE_H
+#define WEFT_MI_PACK_GLUE_H
+
+#include "../base/glue.h"
+#include "mi_pairs.h"
+
+/* A pack behind an external pointer. */
+typedef struct weft_mi_handle {
+  weft_ctx ctx;              /* for releasing; its poll is NULL */
+  weft_arena mem;
+  weft_mi_pack pack;
+  weft_mi_resident *device;  /* a device's copy */
+  const weft_mi_ops *ops;    /* whose it is */
+} weft_mi_handle;
+
+/* An R error when the pack was freed. */
+weft_mi_handle *weft_mi_handle_of(SEXP pointer);
+/* Where `backend` keeps its copy. */
+weft_mi_resident **weft_mi_handle_device(weft_mi_handle *h, const weft_backend *backend);
+SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, int na_level, SEXP control);
+
+#endif

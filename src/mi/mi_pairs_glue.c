@@ -1,0 +1,252 @@
+/* .Call entry points of searches over pairs, triples and tuples. */
+#include <string.h>
+#include "mi.h"
+#include "mi_pack_glue.h"
+
+/* ---- results ---- */
+
+typedef struct { uint32_t *columns; weft_mi_tuple *scores; size_t count; } results;
+
+/* Column numbers of found items, and their scores. */
+static weft_status score_found(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_found *found, int order, weft_arena *mem,
+                               results *out)
+{
+  weft_status st = WEFT_OK;
+  out->count = found->count;
+  WEFT_TAKE(out->columns, mem, found->count * (size_t) order);
+  WEFT_TAKE(out->scores, mem, found->count);
+  for (size_t k = 0; k < found->count; k++) {
+    uint64_t index = found->items[k].index;
+    for (int j = order; j-- > 0; index /= pack->columns) out->columns[k * (size_t) order + (size_t) j] = (uint32_t) (index % pack->columns);
+  }
+  WEFT_TRY(weft_mi_score_tuples(ctx, pack, out->columns, out->count, order, out->scores));
+done:
+  return st;
+}
+
+/* list(columns: order × count from 1, mi, interaction, n, each: order × count). */
+static SEXP as_list(const results *r, int order)
+{
+  const char *fields[] = { "columns", "mi", "interaction", "n", "each", "" };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(INTSXP, order, (int) r->count));
+  for (int k = 1; k < 4; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(REALSXP, (R_xlen_t) r->count));
+  SET_VECTOR_ELT(out, 4, Rf_allocMatrix(REALSXP, order, (int) r->count));
+  for (size_t k = 0; k < r->count; k++) {
+    REAL(VECTOR_ELT(out, 1))[k] = r->scores[k].mi;
+    REAL(VECTOR_ELT(out, 2))[k] = r->scores[k].interaction;
+    REAL(VECTOR_ELT(out, 3))[k] = r->scores[k].n;
+    for (size_t j = 0; j < (size_t) order; j++) {
+      INTEGER(VECTOR_ELT(out, 0))[k * (size_t) order + j] = (int) r->columns[k * (size_t) order + j] + 1;
+      REAL(VECTOR_ELT(out, 4))[k * (size_t) order + j] = r->scores[k].each[j];
+    }
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- searches ---- */
+
+typedef struct { weft_mi_handle *handle; const uint8_t *side; weft_mi_search search; weft_arena *keep; results out; } search_job;
+
+static weft_status search(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  search_job *job = data;
+  weft_arena mem = weft_arena_begin(ctx);
+  const weft_mi_pack *pack = &job->handle->pack;
+  weft_mi_pack part;
+  weft_mi_resident *part_device = NULL, **device = weft_mi_handle_device(job->handle, backend);
+  weft_mi_found found = { NULL, 0 };
+  if (job->side) {
+    WEFT_TRY(weft_mi_pack_select(ctx, &mem, pack, job->side, &part));
+    pack = &part;
+    device = &part_device;
+  }
+  WEFT_TRY(backend->mi->search(ctx, pack, device, &job->search, &mem, &found));
+  WEFT_TRY(score_found(ctx, &job->handle->pack, &found, job->search.order, job->keep, &job->out));
+done:
+  if (part_device) backend->mi->release(ctx, part_device);
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* side: raw, a byte a column (bit 0: first set, bit 1: second, 0: left out), or NULL. top: Inf for all. */
+SEXP C_weft_mi_search(SEXP pack, SEXP side, SEXP order, SEXP top, SEXP by_interaction, SEXP min_mi, SEXP min_gain, SEXP control)
+{
+  const double most = Rf_asReal(top);
+  search_job job;
+  memset(&job, 0, sizeof job);
+  job.handle = weft_mi_handle_of(pack);
+  job.side = side == R_NilValue ? NULL : RAW(side);
+  job.search.top = most < 1e15 ? (size_t) most : SIZE_MAX;
+  job.search.order = Rf_asInteger(order);
+  job.search.by_interaction = Rf_asLogical(by_interaction);
+  job.search.min_mi = Rf_asReal(min_mi);
+  job.search.min_gain = Rf_asReal(min_gain);
+  SEXP holder = PROTECT(weft_glue_arena(&job.keep));
+  weft_glue_run(control, search, &job);
+  SEXP out = PROTECT(as_list(&job.out, job.search.order));
+  weft_glue_arena_end(holder);
+  UNPROTECT(2);
+  return out;
+}
+
+typedef struct { weft_mi_handle *handle; double *mi, *interaction; } full_job;
+
+static weft_status full(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  full_job *job = data;
+  return backend->mi->full(ctx, &job->handle->pack, weft_mi_handle_device(job->handle, backend), job->mi, job->interaction);
+}
+
+SEXP C_weft_mi_full(SEXP pack, SEXP control)
+{
+  const char *fields[] = { "mi", "interaction", "" };
+  weft_mi_handle *h = weft_mi_handle_of(pack);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  for (int k = 0; k < 2; k++) SET_VECTOR_ELT(out, k, Rf_allocMatrix(REALSXP, (int) h->pack.p, (int) h->pack.p));
+  full_job job = { h, REAL(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)) };
+  weft_glue_run(control, full, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { weft_mi_handle *handle; const uint32_t *chosen; size_t p; weft_mi_search search; weft_arena *keep; results out; } tuples_job;
+
+static weft_status tuples(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  tuples_job *job = data;
+  weft_arena mem = weft_arena_begin(ctx);
+  const weft_mi_pack *pack = &job->handle->pack;
+  const size_t order = (size_t) job->search.order;
+  weft_mi_found found = { NULL, 0 };
+  (void) backend;
+  WEFT_TRY(weft_mi_search_tuples(ctx, pack, job->chosen, job->p, &job->search, &mem, &found));
+  job->out.count = found.count;
+  WEFT_TAKE(job->out.columns, job->keep, found.count * order);
+  WEFT_TAKE(job->out.scores, job->keep, found.count);
+  for (size_t k = 0; k < found.count; k++) {
+    uint32_t *columns = job->out.columns + k * order;
+    weft_mi_unrank(found.items[k].index, job->p, job->search.order, columns);
+    for (size_t j = 0; j < order; j++) columns[j] = job->chosen[columns[j]];
+  }
+  WEFT_TRY(weft_mi_score_tuples(ctx, pack, job->out.columns, found.count, job->search.order, job->out.scores));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* chosen: increasing column numbers from 1. */
+SEXP C_weft_mi_tuples(SEXP pack, SEXP chosen, SEXP order, SEXP top, SEXP by_interaction, SEXP min_mi, SEXP min_gain, SEXP control)
+{
+  const double most = Rf_asReal(top);
+  const size_t p = (size_t) Rf_xlength(chosen);
+  uint32_t *columns = (uint32_t *) R_alloc(p, sizeof *columns);
+  tuples_job job;
+  memset(&job, 0, sizeof job);
+  for (size_t k = 0; k < p; k++) columns[k] = (uint32_t) INTEGER(chosen)[k] - 1;
+  job.handle = weft_mi_handle_of(pack);
+  job.chosen = columns;
+  job.p = p;
+  job.search.top = most < 1e15 ? (size_t) most : SIZE_MAX;
+  job.search.order = Rf_asInteger(order);
+  job.search.by_interaction = Rf_asLogical(by_interaction);
+  job.search.min_mi = Rf_asReal(min_mi);
+  job.search.min_gain = Rf_asReal(min_gain);
+  SEXP holder = PROTECT(weft_glue_arena(&job.keep));
+  weft_glue_run(control, tuples, &job);
+  SEXP out = PROTECT(as_list(&job.out, job.search.order));
+  weft_glue_arena_end(holder);
+  UNPROTECT(2);
+  return out;
+}
+
+/* ---- permutations ---- */
+
+static uint64_t key_of(SEXP halves)
+{
+  return (uint64_t) REAL(halves)[0] << 32 | (uint64_t) REAL(halves)[1];
+}
+
+/* list(at_least, greatest, observed): one a tuple, one a permutation, one a tuple. */
+static SEXP counts_list(size_t tuples, R_xlen_t permutations)
+{
+  const char *fields[] = { "at_least", "greatest", "observed", "" };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) tuples));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, permutations));
+  SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, (R_xlen_t) tuples));
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct {
+  const weft_mi_pack *pack; const uint8_t *side; weft_mi_search search;
+  uint32_t *columns; size_t count, permutations; uint64_t key; double *at_least, *greatest;
+} permute_job;
+
+static weft_status permute_pairs(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  permute_job *job = data;
+  weft_arena mem = weft_arena_begin(ctx);
+  const weft_mi_pack *pack = job->pack;
+  weft_mi_pack part;
+  if (job->side) {
+    WEFT_TRY(weft_mi_pack_select(ctx, &mem, pack, job->side, &part));
+    pack = &part;
+  }
+  WEFT_TRY(weft_mi_permute_pairs(ctx, backend->mi, pack, &job->search, job->columns, job->count, job->permutations, job->key,
+                                 job->at_least, job->greatest));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* columns: 2 × pairs, from 1. key: its 32-bit halves. */
+SEXP C_weft_mi_permute_pairs(SEXP pack, SEXP side, SEXP columns, SEXP by_interaction, SEXP permutations, SEXP key, SEXP control)
+{
+  permute_job job;
+  memset(&job, 0, sizeof job);
+  job.pack = &weft_mi_handle_of(pack)->pack;
+  job.side = side == R_NilValue ? NULL : RAW(side);
+  job.search.order = 2;
+  job.search.by_interaction = Rf_asLogical(by_interaction);
+  job.count = (size_t) Rf_ncols(columns);
+  job.columns = (uint32_t *) R_alloc(2 * job.count, sizeof *job.columns);
+  for (size_t k = 0; k < 2 * job.count; k++) job.columns[k] = (uint32_t) INTEGER(columns)[k] - 1;
+  job.permutations = (size_t) Rf_asReal(permutations);
+  job.key = key_of(key);
+  SEXP out = PROTECT(counts_list(job.count, (R_xlen_t) job.permutations));
+  job.at_least = REAL(VECTOR_ELT(out, 0));
+  job.greatest = REAL(VECTOR_ELT(out, 1));
+  weft_glue_run(control, permute_pairs, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { const weft_mi_pack *pack; size_t permutations; uint64_t key; double *observed, *at_least, *greatest; } rank_job;
+
+static weft_status permute_rank(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  rank_job *job = data;
+  return weft_mi_permute_rank(ctx, backend->mi, job->pack, job->permutations, job->key, job->observed, job->at_least, job->greatest);
+}
+
+SEXP C_weft_mi_permute_rank(SEXP pack, SEXP permutations, SEXP key, SEXP control)
+{
+  rank_job job;
+  memset(&job, 0, sizeof job);
+  job.pack = &weft_mi_handle_of(pack)->pack;
+  job.permutations = (size_t) Rf_asReal(permutations);
+  job.key = key_of(key);
+  SEXP out = PROTECT(counts_list(job.pack->p, (R_xlen_t) job.permutations));
+  job.at_least = REAL(VECTOR_ELT(out, 0));
+  job.greatest = REAL(VECTOR_ELT(out, 1));
+  job.observed = REAL(VECTOR_ELT(out, 2));
+  weft_glue_run(control, permute_rank, &job);
+  UNPROTECT(1);
+  return out;
+}

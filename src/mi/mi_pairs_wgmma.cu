@@ -1,0 +1,609 @@
+/* Binary attributes and two classes on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a).
+ *
+ * A tile is 128 attributes by 256. Two warpgroups own 64 rows each; a producer warp brings the planes by bulk copies through
+ * a ring of stages, one k-step of 256 rows of data a stage, and runs ahead into the next tile while this one is scored:
+ *
+ *   stage   | a: 128 × 32 bytes | b: 256 × 32 bytes |
+ *
+ * Planes lie in global memory in the order of shared memory, blocks of 128 attributes by k-step, so a stage is two straight
+ * copies. In a block, rows go in eights, a row's 32 bytes in two halves:
+ *   offset(row, byte) = (row / 8) * 256 + (byte / 16) * 128 + (row % 8) * 16 + byte % 16
+ *
+ * The accumulators of class 0 are shifted up by 16 bits before class 1 is added: one register holds both counts.
+ *
+ * Screen. With cells (k0, k1) of a table, m = k0 + k1 and p the share of class 1, information is Σ m KL(k1/m || p) / n, and
+ * KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s / n Σ D²/m, D = k1 - p m. That takes one
+ * reciprocal for two cells. What is not below the bar goes to a queue and is scored exactly. */
+#include <cmath>
+#include "mi_pairs_cuda.cuh"
+
+#define ROWS_A 128
+#define ROWS_B 256
+#define STAGES 8
+#define BLOCK_BYTES (128 * 32)
+#define STAGE_BYTES (3 * BLOCK_BYTES)
+#define CONSUMERS 256
+#define THREADS (CONSUMERS + 32)
+#define GROUP 16                 /* tiles of side a that share side b in the cache */
+#define CHUNKS 4                 /* a tile is screened in so many parts, so that the queue has room for all of a part */
+#define BATCH 4                  /* columns of accumulators screened at once: sixteen pairs a thread */
+#define EMPTY 0.015625f
+#define SLACK 0.017              /* relative; more than EMPTY */
+#define QUEUE (ROWS_A * ROWS_B / CHUNKS)
+
+enum { PAIRS, COUNTS, TRIPLES };
+
+struct queued { uint16_t a, b; uint32_t packed; };
+
+struct tile_args {
+  const uint8_t *a, *b;
+  int steps0, steps;              /* k-steps of class 0, of both */
+  uint32_t count_a, count_b;
+  uint32_t tiles_a, tiles_b;
+  int same;
+  uint32_t low;                   /* first attribute that counts: behind the fixed one of a triple */
+  uint64_t first, count;          /* tiles of this launch */
+  /* screen; a float4 an attribute: margin's deviation A, margin, own information scaled, -; triples: two of them, within
+   * the fixed attribute's level 1 and level 0 */
+  const float4 *of_a, *of_b;
+  float share, rows[2], deviation[2]; /* p; rows of the level; k1 - p m of the level */
+  float bar_mi, bar_gain;
+  /* exact scores */
+  const uint32_t *margins;        /* [class][plane row] */
+  size_t plane_rows, row_a, row_b, place_a, place_b, columns;
+  const uint32_t *column;
+  const int64_t *alone;
+  weft_mi_log f;
+  uint64_t n;
+  uint32_t class_rows[2];
+  int64_t class_fixed;
+  mi_bar bar;
+  mi_hits hits;
+  uint32_t *joint;                /* packed counts of pairs */
+  size_t ld;
+  uint32_t fixed;
+};
+
+/* ---- small things ---- */
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+__device__ static inline uint32_t shared_address(const void *p) { return (uint32_t) __cvta_generic_to_shared(p); }
+
+__device__ static inline uint64_t descriptor(const void *shared)
+{
+  return (uint64_t) ((shared_address(shared) & 0x3ffff) >> 4) | (uint64_t) (128 >> 4) << 16 | (uint64_t) (256 >> 4) << 32;
+}
+
+__device__ static inline void barrier_init(uint64_t *bar, uint32_t count)
+{
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(shared_address(bar)), "r"(count) : "memory");
+}
+
+__device__ static inline void barrier_arrive(uint64_t *bar)
+{
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(shared_address(bar)) : "memory");
+}
+
+__device__ static inline void barrier_wait(uint64_t *bar, uint32_t phase)
+{
+  asm volatile("{.reg .pred p;\nagain: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra again;\n}"
+               :: "r"(shared_address(bar)), "r"(phase) : "memory");
+}
+
+__device__ static inline void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *bar)
+{
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(bar)) : "memory");
+}
+
+#define R4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])
+#define R16(i) R4(i), R4(i + 4), R4(i + 8), R4(i + 12)
+
+/* c += popcounts of 64 rows of a and 256 of b over 256 bits. */
+__device__ static inline void mma_64x256x256(uint32_t (&c)[128], uint64_t a, uint64_t b)
+{
+  asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0;\n"
+    "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc "
+    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
+    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"
+    "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,"
+    "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,"
+    "%122,%123,%124,%125,%126,%127}, %128, %129, p;}\n"
+    : R16(0), R16(16), R16(32), R16(48), R16(64), R16(80), R16(96), R16(112) : "l"(a), "l"(b));
+}
+
+/* Keeps the compiler from moving accesses to the accumulators over this point. */
+#define HOLD(c) do { _Pragma("unroll") for (int i_ = 0; i_ < 128; i_++) asm volatile("" : "+r"((c)[i_]) :: "memory"); } while (0)
+
+/* Tile `index` as (row of tiles, column of tiles); 0 when it is below the diagonal. */
+__device__ static inline int place_tile(const tile_args &t, uint64_t index, uint32_t *ta, uint32_t *tb)
+{
+  const uint64_t group = index / ((uint64_t) GROUP * t.tiles_b);
+  const uint32_t within = (uint32_t) (index - group * GROUP * t.tiles_b);
+  *ta = (uint32_t) group * GROUP + within % GROUP;
+  *tb = within / GROUP;
+  if (*ta >= t.tiles_a) return 0;
+  if ((*ta + 1) * ROWS_A <= t.low || (*tb + 1) * ROWS_B <= t.low) return 0;
+  return !t.same || (*tb + 1) * ROWS_B > *ta * ROWS_A + 1;
+}
+
+/* ---- scores ---- */
+
+/* Whole numbers below 2^23 to float: or'ed into the fraction of 2^23. */
+__device__ static inline float low_half(uint32_t packed) { return __uint_as_float((packed & 0xffffu) | 0x4b000000u) - 8388608.0f; }
+__device__ static inline float high_half(uint32_t packed) { return __uint_as_float(packed >> 16 | 0x4b000000u) - 8388608.0f; }
+
+/* Σ D²/(m + EMPTY) over the four cells; a.x, b.x: deviations of the margins; a.y, b.y: margins + EMPTY; rows: + 3 EMPTY. What
+ * is added keeps empty cells finite and takes at most EMPTY from a term; it is a multiple of the spacing of all these floats. */
+__device__ static inline float chi(uint32_t packed, const float4 &a, const float4 &b, float share, float rows, float deviation)
+{
+  const float k1 = low_half(packed), m11 = k1 + high_half(packed);
+  const float d11 = fmaf(-share, m11, k1), d10 = a.x - d11, d01 = b.x - d11, d00 = (deviation - a.x - b.x) + d11;
+  const float m10 = a.y - m11, m01 = b.y - m11, m00 = (rows - a.y - b.y) + m11, m = m11 + EMPTY;
+  const float first = fmaf(d11 * d11, m10, d10 * d10 * m), second = fmaf(d01 * d01, m00, d00 * d00 * m01);
+  return __fdividef(first, m * m10) + __fdividef(second, m01 * m00);
+}
+
+/* Σ over the cells of a level's table: f(k0) + f(k1) - f(k0 + k1). */
+__device__ static inline int64_t fixed_cells(const weft_mi_log &f, const uint32_t (&both)[2], const uint32_t (&a)[2], const uint32_t (&b)[2],
+                                             const uint32_t (&rows)[2])
+{
+  int64_t sum = 0;
+  uint32_t level[4] = { 0, 0, 0, 0 };
+  for (int c = 0; c < 2; c++) {
+    const uint32_t cell[4] = { both[c], a[c] - both[c], b[c] - both[c], rows[c] - a[c] - b[c] + both[c] };
+    for (int k = 0; k < 4; k++) {
+      sum += f.table[cell[k]]; /* it covers all counts: a class has at most 65535 rows */
+      level[k] += cell[k];
+    }
+  }
+  for (int k = 0; k < 4; k++) sum -= f.table[level[k]];
+  return sum;
+}
+
+__device__ static void score_pair(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
+{
+  const uint32_t both[2] = { packed >> 16, packed & 0xffffu };
+  const uint32_t of_a[2] = { t.margins[t.row_a + a], t.margins[t.plane_rows + t.row_a + a] };
+  const uint32_t of_b[2] = { t.margins[t.row_b + b], t.margins[t.plane_rows + t.row_b + b] };
+  int64_t joint = fixed_cells(t.f, both, of_a, of_b, t.class_rows) - t.class_fixed;
+  if (joint < 0) joint = 0;
+  const int64_t gain = joint - t.alone[t.place_a + a] - t.alone[t.place_b + b];
+  const uint64_t x = t.column[t.place_a + a], y = t.column[t.place_b + b];
+  mi_offer(t.bar, t.hits, weft_mi_bits(joint, t.f.unit, t.n), weft_mi_bits(gain, t.f.unit, t.n),
+           (x < y ? x : y) * t.columns + (x < y ? y : x));
+}
+
+/* Information of a pair from its packed counts. */
+__device__ static int64_t pair_information(const tile_args &t, uint32_t a, uint32_t b)
+{
+  const uint32_t packed = a < b ? t.joint[a * t.ld + b] : t.joint[b * t.ld + a];
+  const uint32_t both[2] = { packed >> 16, packed & 0xffffu };
+  const uint32_t of_a[2] = { t.margins[t.row_a + a], t.margins[t.plane_rows + t.row_a + a] };
+  const uint32_t of_b[2] = { t.margins[t.row_a + b], t.margins[t.plane_rows + t.row_a + b] };
+  const int64_t joint = fixed_cells(t.f, both, of_a, of_b, t.class_rows) - t.class_fixed;
+  return joint > 0 ? joint : 0;
+}
+
+__device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
+{
+  const uint32_t pair = t.joint[a * t.ld + b], with_a = t.joint[t.fixed * t.ld + a], with_b = t.joint[t.fixed * t.ld + b];
+  int64_t sum = -t.class_fixed, greatest;
+  for (int level = 0; level < 2; level++) {
+    uint32_t both[2], of_a[2], of_b[2], rows[2];
+    for (int c = 0; c < 2; c++) {
+      const int shift = c ? 0 : 16;
+      both[c] = packed >> shift & 0xffffu;
+      of_a[c] = with_a >> shift & 0xffffu;
+      of_b[c] = with_b >> shift & 0xffffu;
+      rows[c] = t.margins[c * t.plane_rows + t.row_a + t.fixed];
+      if (level) continue;
+      both[c] = (pair >> shift & 0xffffu) - both[c];
+      of_a[c] = t.margins[c * t.plane_rows + t.row_a + a] - of_a[c];
+      of_b[c] = t.margins[c * t.plane_rows + t.row_a + b] - of_b[c];
+      rows[c] = t.class_rows[c] - rows[c];
+    }
+    sum += fixed_cells(t.f, both, of_a, of_b, rows);
+  }
+  if (sum < 0) sum = 0;
+  greatest = pair_information(t, a, b);
+  for (int side = 0; side < 2; side++) {
+    const int64_t other = pair_information(t, t.fixed, side ? b : a);
+    if (other > greatest) greatest = other;
+  }
+  uint64_t x = t.column[t.place_a + t.fixed], y = t.column[t.place_a + a], z = t.column[t.place_a + b];
+  mi_offer(t.bar, t.hits, weft_mi_bits(sum, t.f.unit, t.n), weft_mi_bits(sum - greatest, t.f.unit, t.n), (x * t.columns + y) * t.columns + z);
+}
+
+#define SYNC_CONSUMERS() asm volatile("bar.sync 1, 256;" ::: "memory")
+
+/* ---- the kernel ---- */
+
+template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(const __grid_constant__ tile_args t)
+{
+  extern __shared__ __align__(1024) uint8_t stages[];
+  __shared__ uint64_t full[STAGES], empty[STAGES];
+  __shared__ uint32_t waiting[3]; /* one a chunk in turn: filled, read, and set to zero for the next but one */
+  queued *const queue = (queued *) (stages + STAGES * STAGE_BYTES);
+  const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
+  if (thread == 0) {
+    for (int s = 0; s < STAGES; s++) {
+      barrier_init(&full[s], 1);
+      barrier_init(&empty[s], CONSUMERS);
+    }
+    waiting[0] = waiting[1] = waiting[2] = 0;
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+
+  uint32_t turn = 0, step = 0; /* turn: counter of the queue; step: k-steps since the start: stage and phase of the ring */
+  if (warp_of_block >= CONSUMERS / 32) {
+    if (thread == CONSUMERS) for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
+      uint32_t ta, tb;
+      if (!place_tile(t, t.first + k, &ta, &tb)) continue;
+      const uint8_t *a = t.a + (size_t) ta * t.steps * BLOCK_BYTES, *b = t.b + (size_t) tb * 2 * t.steps * BLOCK_BYTES;
+      for (int s = 0; s < t.steps; s++, step++) {
+        const uint32_t at = step % STAGES;
+        if (step >= STAGES) barrier_wait(&empty[at], (step / STAGES - 1) & 1);
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(shared_address(&full[at])), "r"(STAGE_BYTES) : "memory");
+        uint8_t *to = stages + at * STAGE_BYTES;
+        bulk_copy(to, a + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &full[at]);
+        bulk_copy(to + BLOCK_BYTES, b + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &full[at]);
+        bulk_copy(to + 2 * BLOCK_BYTES, b + (size_t) (t.steps + s) * BLOCK_BYTES, BLOCK_BYTES, &full[at]);
+      }
+    }
+    return;
+  }
+
+  const uint32_t group = warp_of_block / 4, lane = thread % 32, warp = warp_of_block % 4;
+  for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
+    uint32_t ta, tb, c[128];
+    if (!place_tile(t, t.first + k, &ta, &tb)) continue;
+#pragma unroll
+    for (int i = 0; i < 128; i++) c[i] = 0;
+#pragma unroll
+    for (int class_index = 0; class_index < 2; class_index++) {
+      const int steps = class_index ? t.steps - t.steps0 : t.steps0;
+#pragma unroll
+      for (int i = 0; i < 128 && class_index; i++) c[i] <<= 16;
+      for (int s = 0; s < steps; s++, step++) {
+        const uint32_t at = step % STAGES;
+        const uint8_t *from = stages + at * STAGE_BYTES;
+        barrier_wait(&full[at], step / STAGES & 1);
+        HOLD(c);
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        mma_64x256x256(c, descriptor(from + group * 64 * 32), descriptor(from + BLOCK_BYTES));
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        if (s > 0) { /* the step before is done: its stage is free */
+          asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+          HOLD(c);
+          barrier_arrive(&empty[(step - 1) % STAGES]);
+        }
+      }
+      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      HOLD(c);
+      barrier_arrive(&empty[(step - 1) % STAGES]);
+    }
+
+    /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
+    const uint32_t row0 = ta * ROWS_A + group * 64 + warp * 16 + lane / 4, col0 = tb * ROWS_B + lane % 4 * 2;
+    if constexpr (KIND == COUNTS) {
+#pragma unroll
+      for (int i = 0; i < 128; i++) {
+        const uint32_t row = row0 + i / 2 % 2 * 8, col = col0 + i / 4 * 8 + i % 2;
+        if (row < t.ld && col < t.ld) t.joint[row * t.ld + col] = c[i];
+      }
+    } else {
+      float4 of_row[2][2];
+      float low_gain[2];
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        const uint32_t row = row0 + 8 * h;
+        of_row[h][0] = t.of_a[KIND == TRIPLES ? 2 * row : row];
+        if (KIND == TRIPLES) of_row[h][1] = t.of_a[2 * row + 1];
+        low_gain[h] = t.bar_gain + of_row[h][0].z;
+      }
+#pragma unroll
+      for (int chunk = 0; chunk < CHUNKS; chunk++) {
+#pragma unroll
+        for (int j0 = chunk * 32 / CHUNKS; j0 < (chunk + 1) * 32 / CHUNKS; j0 += BATCH) {
+          /* no branch until all of the batch is known, so that loads and sums of its pairs overlap */
+          uint32_t passed = 0;
+#pragma unroll
+          for (int j = j0; j < j0 + BATCH; j++) {
+            const uint32_t col = col0 + 8 * j;
+            uint2 all[2];
+#pragma unroll
+            for (int h = 0; h < 2 && KIND == TRIPLES; h++) all[h] = __ldg((const uint2 *) (t.joint + (row0 + 8 * h) * t.ld + col));
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+              const float4 b1 = __ldg(&t.of_b[KIND == TRIPLES ? 2 * (col + e) : col + e]);
+              float4 b0 = b1;
+              if (KIND == TRIPLES) b0 = __ldg(&t.of_b[2 * (col + e) + 1]);
+#pragma unroll
+              for (int h = 0; h < 2; h++) {
+                const uint32_t packed = c[4 * j + 2 * h + e];
+                float bound = chi(packed, of_row[h][0], b1, t.share, t.rows[0], t.deviation[0]), low;
+                if (KIND == TRIPLES) {
+                  bound += chi((e ? all[h].y : all[h].x) - packed, of_row[h][1], b0, t.share, t.rows[1], t.deviation[1]);
+                  low = fmaxf(t.bar_mi, fmaxf(low_gain[h], t.bar_gain + b1.z)); /* the interaction is at most joint - one's own */
+                } else {
+                  low = fmaxf(t.bar_mi, low_gain[h] + b1.z);
+                }
+                if (!(bound < low)) passed |= 1u << (4 * (j - j0) + 2 * h + e);
+              }
+            }
+          }
+          if (!passed) continue;
+#pragma unroll
+          for (int k = 0; k < 4 * BATCH; k++) {
+            if (!(passed >> k & 1)) continue;
+            const queued pair = { (uint16_t) (row0 + k / 2 % 2 * 8 - ta * ROWS_A),
+                                  (uint16_t) (col0 + 8 * (j0 + k / 4) + k % 2 - tb * ROWS_B), c[4 * j0 + k] };
+            queue[atomicAdd(&waiting[turn], 1u)] = pair;
+          }
+        }
+        SYNC_CONSUMERS();
+        const uint32_t now = waiting[turn];
+        turn = turn == 2 ? 0 : turn + 1;
+        if (thread == 0) waiting[turn == 2 ? 0 : turn + 1] = 0;
+        if (now) {
+          for (uint32_t q = thread; q < now; q += CONSUMERS) {
+            const uint32_t row = ta * ROWS_A + queue[q].a, col = tb * ROWS_B + queue[q].b;
+            if (row < t.low || row >= t.count_a || col >= t.count_b || (t.same && col <= row)) continue;
+            if (KIND == TRIPLES) score_triple(t, row, col, queue[q].packed);
+            else score_pair(t, row, col, queue[q].packed);
+          }
+          SYNC_CONSUMERS();
+        }
+      }
+    }
+  }
+}
+
+#else /* host side, and devices that never run it */
+template <int KIND> __global__ static void tiles(const __grid_constant__ tile_args t) { (void) t; }
+#endif
+
+/* ---- layout and constants ---- */
+
+/* One thread 16 bytes of a row. Rows past the end are zero. */
+__global__ static void arrange_rows(const uint32_t *planes, uint32_t words, size_t first, size_t count, size_t room, uint8_t *out)
+{
+  const uint32_t pieces = words / 4;
+  const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x, row = k / pieces;
+  const uint32_t piece = (uint32_t) (k % pieces), step = piece / 2;
+  if (row >= room) return;
+  uint4 v = { 0, 0, 0, 0 };
+  if (row < count) v = *(const uint4 *) (planes + (first + row) * words + piece * 4);
+  const size_t in_block = row % 128;
+  *(uint4 *) (out + (row / 128 * (words / STEP_WORDS) + step) * BLOCK_BYTES + in_block / 8 * 256 + piece % 2 * 128 + in_block % 8 * 16) = v;
+}
+
+/* Rows of `tiles` ANDed with row `fixed`. */
+__global__ static void mask_rows(const uint8_t *tiles, uint32_t steps, size_t pieces, uint32_t fixed, uint8_t *out)
+{
+  const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
+  if (k >= pieces) return;
+  const uint32_t in_block = (uint32_t) (k % (BLOCK_BYTES / 16)), half = in_block / 8 % 2, step = (uint32_t) (k / (BLOCK_BYTES / 16) % steps);
+  const uint4 mask = *(const uint4 *) (tiles + ((size_t) fixed / 128 * steps + step) * BLOCK_BYTES + fixed % 128 / 8 * 256 + half * 128 + fixed % 8 * 16);
+  uint4 v = ((const uint4 *) tiles)[k];
+  v.x &= mask.x;
+  v.y &= mask.y;
+  v.z &= mask.z;
+  v.w &= mask.w;
+  ((uint4 *) out)[k] = v;
+}
+
+__device__ static inline float4 constant_of(float k0, float k1, float share, float alone)
+{
+  const float m = k0 + k1;
+  return make_float4(fmaf(-share, m, k1), m + EMPTY, alone, 0);
+}
+
+__global__ static void pair_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count, size_t room,
+                                      const int64_t *alone, double scale, float share, float4 *out)
+{
+  const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
+  if (k >= room) return;
+  out[k] = k < count ? constant_of((float) margins[row + k], (float) margins[plane_rows + row + k], share, (float) ((double) alone[k] * scale))
+                     : make_float4(0, 0, 0, 0);
+}
+
+/* Two an attribute: within level 1 and level 0 of the fixed one. .z: the greater of its own and the fixed one's information. */
+__global__ static void triple_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count, size_t room,
+                                        const int64_t *alone, double scale, float share, const uint32_t *joint, uint32_t fixed,
+                                        float4 *out)
+{
+  const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
+  if (k >= room) return;
+  out[2 * k] = out[2 * k + 1] = make_float4(0, 0, 0, 0);
+  if (k >= count || k <= fixed) return;
+  const uint32_t within = joint[k]; /* of the fixed attribute's row */
+  const float own = (float) ((double) (alone[k] > alone[fixed] ? alone[k] : alone[fixed]) * scale);
+  const uint32_t k0 = within >> 16, k1 = within & 0xffffu;
+  out[2 * k] = constant_of((float) k0, (float) k1, share, own);
+  out[2 * k + 1] = constant_of((float) (margins[row + k] - k0), (float) (margins[plane_rows + row + k] - k1), share, own);
+}
+
+/* ---- host ---- */
+
+int weft_mi_wgmma_ready(int device)
+{
+#ifdef WEFT_BUILT_FOR_90A
+  int major = 0, minor = 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && major == 9 && minor == 0;
+#else
+  (void) device;
+  return 0;
+#endif
+}
+
+uint64_t weft_mi_wgmma_tiles(const mi_binary *b)
+{
+  const uint64_t tiles_a = (b->count_a + ROWS_A - 1) / ROWS_A, tiles_b = (b->count_b + ROWS_B - 1) / ROWS_B;
+  return (tiles_a + GROUP - 1) / GROUP * GROUP * tiles_b;
+}
+
+weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  const size_t room = (count + 255) / 256 * 256, pieces = room * (r->words / 4);
+  if (!pieces) goto done;
+  arrange_rows<<<(unsigned) ((pieces + 255) / 256), 256, 0, s>>>(r->planes, r->words, first, count, room, out);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+/* The greatest KL(q || p) / (q - p)² in bits; a little above, for the points between those looked at. */
+static double steepest(double p)
+{
+  double most = 0;
+  for (int k = 0; k <= 20000; k++) {
+    const double q = k / 20000.0, d = (q - p) * (q - p);
+    double kl = 0;
+    if (fabs(q - p) < 1e-4) continue;
+    if (q > 0) kl += q * log2(q / p);
+    if (q < 1) kl += (1 - q) * log2((1 - q) / (1 - p));
+    most = fmax(most, kl / d);
+  }
+  return fmax(most, 0.5 / (log(2.0) * p * (1 - p))) * 1.002;
+}
+
+/* What pairs and triples have in common. */
+static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uint8_t *b_tiles, const mi_bar *bar, const mi_hits *hits)
+{
+  const weft_mi_resident *r = b->r;
+  const double n = (double) b->class_rows[0] + b->class_rows[1], share = b->class_rows[1] / n, scale = n / steepest(share);
+  tile_args t;
+  memset(&t, 0, sizeof t);
+  t.a = a_tiles;
+  t.b = b_tiles;
+  t.steps0 = b->steps[0];
+  t.steps = b->steps[0] + b->steps[1];
+  t.count_a = (uint32_t) b->count_a;
+  t.count_b = (uint32_t) b->count_b;
+  t.tiles_a = (uint32_t) ((b->count_a + ROWS_A - 1) / ROWS_A);
+  t.tiles_b = (uint32_t) ((b->count_b + ROWS_B - 1) / ROWS_B);
+  t.same = b->same;
+  t.share = (float) share;
+  t.margins = r->margins;
+  t.plane_rows = b->plane_rows;
+  t.row_a = b->row_a;
+  t.row_b = b->row_b;
+  t.place_a = b->first_a;
+  t.place_b = b->first_b;
+  t.columns = b->columns;
+  t.column = r->column;
+  t.alone = r->alone;
+  t.f = r->f;
+  t.n = (uint64_t) n;
+  t.class_fixed = -weft_mi_fixed_of(t.n, r->f.unit);
+  for (int c = 0; c < 2; c++) {
+    t.class_rows[c] = b->class_rows[c];
+    t.class_fixed += weft_mi_fixed_of(b->class_rows[c], r->f.unit);
+  }
+  if (bar) {
+    /* the bar in units of Σ D²/m, a little lower for what single precision and EMPTY take */
+    const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
+    const double gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
+    const double slack = 1e-3 + 1e-6 * n;
+    t.bar_mi = (float) ((mi - SLACK * fabs(mi)) * scale - slack);
+    t.bar_gain = (float) ((gain - SLACK * fabs(gain)) * scale - slack);
+    t.bar = *bar;
+    t.hits = *hits;
+  }
+  return t;
+}
+
+/* Fixed-point information to units of Σ D²/m; lower by what the bar's own margin does not cover. */
+static double scale_of(const mi_binary *b)
+{
+  const double n = (double) b->class_rows[0] + b->class_rows[1];
+  return b->r->f.unit / steepest(b->class_rows[1] / n) * (1 - SLACK);
+}
+
+static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const tile_args *t, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  int processors = 0;
+  const int bytes = STAGES * STAGE_BYTES + QUEUE * (int) sizeof(queued);
+  WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
+  WEFT_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  kernel<<<t->count < (uint64_t) processors ? (unsigned) t->count : (unsigned) processors, THREADS, bytes, s>>>(*t);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b, float4 *constants,
+                                const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  tile_args t = make_args(b, tiles_a, tiles_b, bar, hits);
+  const size_t room_a = (b->count_a + 255) / 256 * 256, room_b = (b->count_b + 255) / 256 * 256;
+  float4 *of_b = b->same ? constants : constants + room_a;
+  pair_constants<<<(unsigned) (room_a / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_a, b->count_a, room_a,
+                                                           b->r->alone + b->first_a, scale_of(b), t.share, constants);
+  WEFT_CUDA(cudaGetLastError());
+  if (!b->same)
+    pair_constants<<<(unsigned) (room_b / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_b, b->count_b, room_b,
+                                                             b->r->alone + b->first_b, scale_of(b), t.share, of_b);
+  WEFT_CUDA(cudaGetLastError());
+  t.of_a = constants;
+  t.of_b = of_b;
+  t.rows[0] = (float) t.n + 3 * EMPTY;
+  t.first = first;
+  t.count = count;
+  WEFT_TRY(launch(ctx, tiles<PAIRS>, &t, s));
+done:
+  return st;
+}
+
+weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint32_t *joint, size_t ld, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  tile_args t = make_args(b, tile_rows, tile_rows, NULL, NULL);
+  t.joint = joint;
+  t.ld = ld;
+  t.count = weft_mi_wgmma_tiles(b);
+  WEFT_TRY(launch(ctx, tiles<COUNTS>, &t, s));
+done:
+  return st;
+}
+
+weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint8_t *masked, float4 *constants,
+                                  const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar, const mi_hits *hits, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  tile_args t = make_args(b, masked, tile_rows, bar, hits);
+  const size_t pieces = ld * (size_t) t.steps * 2;
+  uint32_t rows[2];
+  if (i + 2 >= b->count_a) goto done;
+  mask_rows<<<(unsigned) ((pieces + 255) / 256), 256, 0, s>>>(tile_rows, (uint32_t) t.steps, pieces, i, masked);
+  WEFT_CUDA(cudaGetLastError());
+  triple_constants<<<(unsigned) (ld / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_a, b->count_a, ld, b->r->alone + b->first_a,
+                                                         scale_of(b), t.share, joint + (size_t) i * ld, i, constants);
+  WEFT_CUDA(cudaGetLastError());
+  for (int c = 0; c < 2; c++) rows[c] = b->host_margins[c * b->plane_rows + b->row_a + i];
+  t.rows[0] = (float) rows[0] + (float) rows[1];
+  t.rows[1] = (float) t.n - t.rows[0];
+  t.deviation[0] = (float) rows[1] - t.share * t.rows[0];
+  t.deviation[1] = (float) (t.class_rows[1] - rows[1]) - t.share * t.rows[1];
+  t.rows[0] += 3 * EMPTY;
+  t.rows[1] += 3 * EMPTY;
+  t.of_a = t.of_b = constants;
+  t.joint = (uint32_t *) joint;
+  t.ld = ld;
+  t.fixed = i;
+  t.low = i + 1;
+  /* groups of rows of tiles before the fixed attribute have nothing */
+  t.first = (uint64_t) (t.low / ROWS_A / GROUP) * GROUP * t.tiles_b;
+  t.count = weft_mi_wgmma_tiles(b) - t.first;
+  WEFT_TRY(launch(ctx, tiles<TRIPLES>, &t, s));
+done:
+  return st;
+}

@@ -1,0 +1,103 @@
+/* One decomposition from the open space to the signed result: see pca.h. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include "../base/draws.h"
+#include "../base/parallel.h"
+#include "pca_block.h"
+
+/* Residuals that single precision can be held to. */
+#define SINGLE_TOL 1e-6
+
+weft_status weft_pca_to_far(weft_pca_run *run, const double *s_v, size_t b, double *s_out)
+{
+  run->passes += 1;
+  return run->ops->product(run->space, run->near_is_rows, s_v, b, s_out);
+}
+
+weft_status weft_pca_to_near(weft_pca_run *run, const double *s_u, size_t b, double *s_out)
+{
+  run->passes += 1;
+  return run->ops->product(run->space, !run->near_is_rows, s_u, b, s_out);
+}
+
+weft_status weft_pca_random(weft_pca_run *run, double *s_out, size_t count)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(run->ctx);
+  const weft_rng rng = { run->job->key, 0x706361 };
+  double *x;
+  WEFT_TAKE(x, &mem, count);
+  WEFT_PARALLEL(run->ctx->threads)
+  WEFT_FOR(static)
+  for (int64_t i = 0; i < (int64_t) count; i++) x[i] = 2 * weft_draw_uniform(rng, run->drawn + (uint64_t) i) - 1;
+  run->drawn += count;
+  WEFT_TRY(run->ops->put(run->space, s_out, x, count));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* Values below what rounding leaves count as nothing. */
+static void cut_at_rank(const weft_pca_run *run)
+{
+  const double largest = run->out->d[0], floor = (double) (run->near > run->far ? run->near : run->far) * DBL_EPSILON * largest;
+  run->out->rank = 0;
+  for (size_t j = 0; j < run->job->k; j++) {
+    if (run->out->d[j] > floor) run->out->rank++;
+    else run->out->d[j] = 0;
+  }
+}
+
+/* The largest loading of each component becomes positive; among loadings that differ by rounding the first decides, so that
+ * back ends agree. Loadings of columns that are nothing are exactly 0. */
+static void orient(const weft_pca_run *run, const double *factor)
+{
+  const size_t n = run->n, p = run->p;
+  for (size_t j = 0; j < run->job->k; j++) {
+    double *v = run->out->v + j * p, *u = run->out->u + j * n, largest = 0;
+    size_t at = 0;
+    if (run->out->d[j] > 0) for (size_t i = 0; i < p; i++) if (factor[i] == 0) v[i] = 0;
+    for (size_t i = 0; i < p; i++) largest = fmax(largest, fabs(v[i]));
+    while (at < p && fabs(v[at]) < largest * (1 - 1e-7)) at++;
+    if (at == p || v[at] >= 0) continue;
+    for (size_t i = 0; i < p; i++) v[i] = -v[i];
+    for (size_t i = 0; i < n; i++) u[i] = -u[i];
+  }
+}
+
+/* After single precision: one Rayleigh-Ritz step in double on what was found. */
+static weft_status refine(weft_pca_run *run, const weft_pca_job *job)
+{
+  weft_pca_job once = *job;
+  once.method = WEFT_PCA_GRAM;
+  once.start = run->out->v;
+  once.most = 1;
+  run->job = &once;
+  run->ops->refine(run->space);
+  return weft_pca_block(run);
+}
+
+weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
+                     const weft_pca_job *job, weft_pca_result *out)
+{
+  weft_status st = WEFT_OK;
+  const int wide = data->p > data->n;
+  const size_t p = data->p, n = data->n;
+  weft_pca_job coarse = *job;
+  weft_pca_run run = { ctx, ops, NULL, &coarse, n, p, wide ? n : p, wide ? p : n, wide, 0, 0, out };
+  const int vectors = job->method == WEFT_PCA_GS || job->method == WEFT_PCA_NIPALS;
+  if (form->single && !job->paper) coarse.tol = fmax(job->tol, SINGLE_TOL);
+  WEFT_TRY(ops->open(ctx, data, form, &run.space));
+  WEFT_TRY(vectors ? weft_pca_vectors(&run) : weft_pca_block(&run));
+  if (form->single && !vectors) WEFT_TRY(refine(&run, &coarse));
+  run.job = &coarse;
+  cut_at_rank(&run);
+  orient(&run, form->factor);
+  for (size_t j = 0; j < job->k; j++)
+    out->converged[j] = out->d[j] == 0 || out->converged[j] || (!vectors && out->residual[j] <= coarse.tol);
+  out->passes = run.passes;
+done:
+  if (run.space) ops->close(run.space);
+  return st;
+}

@@ -1,0 +1,114 @@
+/* Principal components: the interface of the room. Structs in, structs out; no R and no CUDA types.
+ *
+ * The matrix that is decomposed is X[i, j] = (data[i, j] - center[j]) factor[j] row[i]: never formed, where a back end can
+ * apply it on the fly. X = U diag(d) V'; loadings are V, scores U d.
+ *
+ * The algorithms are written once (pca_block.c, pca_vector.c) in terms of the operations below. A back end says where
+ * vectors live and how products are taken; what decides (tests of convergence, ranks, small decompositions) runs on the
+ * host, so that both back ends take the same course. */
+#ifndef WEFT_PCA_H
+#define WEFT_PCA_H
+
+#include "../base/context.h"
+#include "../base/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Rows row .. row+n-1 and columns column .. column+p-1 of the data: dense, column major with leading dimension n, or
+ * compressed columns with row numbers from 0 at the panel's first row. */
+typedef struct weft_pca_panel {
+  size_t row, column, n, p;
+  const double *dense;
+  const double *values;
+  const int32_t *rows, *starts; /* starts: p + 1 */
+} weft_pca_panel;
+
+/* The data as panels that tile it by rows or by columns. `fetch` gives one, valid until the next is asked for, or for ever
+ * when `stays`. */
+typedef struct weft_pca_data {
+  size_t n, p, panels;
+  weft_status (*fetch)(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out);
+  void *source;
+  int stays, sparse;
+  const weft_device_matrix *resident; /* instead of panels */
+} weft_pca_data;
+
+typedef struct weft_pca_form {
+  const double *center, *factor; /* p each */
+  const double *row;             /* n, or NULL */
+  int single;                    /* keep X as floats, sum in double; weft_pca_ops.refine() ends it */
+} weft_pca_form;
+
+/* Over the observed values of each column, weighted. */
+typedef struct weft_pca_moments {
+  double *mean;     /* the value itself when all are equal */
+  double *norm;     /* square root of the sum of squares about the mean; 0 when all are equal */
+  double *weight;   /* of the observed values */
+  double *missing;  /* how many are NaN */
+  double *infinite; /* how many are infinite */
+} weft_pca_moments;
+
+typedef struct weft_pca_space weft_pca_space;
+
+/* Pointers called `s_` are in the space's memory (host or device), the others on the host. All matrices are column major
+ * and packed (leading dimension = rows) where no leading dimension is given. */
+typedef struct weft_pca_ops {
+  weft_status (*moments)(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out);
+  weft_status (*open)(weft_ctx *ctx, const weft_pca_data *data, const weft_pca_form *form, weft_pca_space **out);
+  void (*close)(weft_pca_space *space);
+  weft_status (*take)(weft_pca_space *space, size_t count, double **s_out);
+  void (*drop)(weft_pca_space *space, double *s_block);
+  weft_status (*put)(weft_pca_space *space, double *s_to, const double *from, size_t count);
+  weft_status (*get)(weft_pca_space *space, double *to, const double *s_from, size_t count);
+  weft_status (*copy)(weft_pca_space *space, double *s_to, const double *s_from, size_t count);
+  /* out = X v (v: p × b), or X' v (v: n × b) */
+  weft_status (*product)(weft_pca_space *space, int transposed, const double *s_v, size_t b, double *s_out);
+  /* c = alpha op(a) op(b) + beta c; op(a) is m × k, op(b) k × n */
+  weft_status (*gemm)(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha, const double *s_a,
+                      size_t lda, const double *s_b, size_t ldb, double beta, double *s_c, size_t ldc);
+  /* The k leading eigenvectors (order × k) of X'X, or of XX' when `rows`. */
+  weft_status (*gram)(weft_pca_space *space, int rows, size_t k, double *s_vectors);
+  /* One step of GS-PCA from the unit vector v, orthogonal to the k columns of `s_found` (p × k):
+   * u = X v, w = X'u freed twice of `s_found`; out = { |u|, |w|, |w / |u| - |u| v| }; v = w / |w|. */
+  weft_status (*step)(weft_pca_space *space, const double *s_found, size_t k, double *s_v, double *s_u, double *s_w,
+                      double out[3]);
+  void (*refine)(weft_pca_space *space);
+} weft_pca_ops;
+
+extern const weft_pca_ops weft_pca_cpu;
+
+typedef enum { WEFT_PCA_GS, WEFT_PCA_NIPALS, WEFT_PCA_KRYLOV, WEFT_PCA_GRAM } weft_pca_method;
+
+typedef struct weft_pca_job {
+  weft_pca_method method;
+  size_t k;
+  double tol;           /* largest |X v - d u|, |X'u - d v|, relative to the largest d; the paper's epsilon when `paper` */
+  int paper;            /* stop by the paper's test: d changed by at most tol */
+  size_t most;          /* iterations (of a component, or of the block) */
+  size_t block;         /* vectors in a block; 0: chosen */
+  uint64_t key;         /* of the random start */
+  const double *start;  /* p × k first guess, or NULL */
+} weft_pca_job;
+
+typedef struct weft_pca_result {
+  double *d;            /* k; exactly 0 beyond the numerical rank */
+  double *u, *v;        /* n × k, p × k */
+  double *residual;     /* k: as `tol` */
+  int32_t *iterations;  /* k */
+  int32_t *converged;   /* k */
+  double rank;          /* numerical rank, as far as k */
+  double passes;        /* times X was read */
+} weft_pca_result;
+
+weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
+                     const weft_pca_job *job, weft_pca_result *out);
+
+/* NIPALS for data with missing values (NaN): `x`, n × p, centred and scaled, is overwritten by what is left of it. */
+weft_status weft_pca_missing(weft_ctx *ctx, double *x, size_t n, size_t p, const weft_pca_job *job, weft_pca_result *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,388 @@
+/* The operations of pca.h on the CPU. Dense panels are centred, scaled and weighted while they are packed for a product
+ * (pca_gemm.h). Sparse panels are multiplied as they are, and the centre comes off afterwards:
+ *   X = R (S - 1 c') F      X v = R (S F v - 1 (c'F v))      X'u = F (S'R u - c (1'R u)) */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/arena.h"
+#include "../base/parallel.h"
+#include "pca.h"
+#include "pca_gemm.h"
+#include "pca_small.h"
+
+struct weft_pca_space {
+  weft_ctx *ctx;
+  weft_arena mem;
+  const weft_pca_data *data;
+  const weft_pca_form *form;
+  float *floats; /* the centred and scaled matrix, in single precision */
+};
+
+/* ---- moments ---- */
+
+/* What a column's values in one panel amount to; `norm` is about their own mean. */
+typedef struct { double weight, mean, norm, least, greatest, missing, infinite; } part;
+
+/* Zeros that a sparse column does not store count `zeros` (their weight). Sums are taken of values divided by a power of
+ * two near the largest, so that nothing overflows or vanishes. */
+static part part_of(const double *x, const int32_t *rows, size_t count, const double *weights, double zeros)
+{
+  part a = { 0, 0, 0, INFINITY, -INFINITY, 0, 0 };
+  double largest = 0, sum = 0, square = 0, unit;
+  int exponent = 0;
+  for (size_t i = 0; i < count; i++) {
+    const double w = weights ? weights[rows ? (size_t) rows[i] : i] : 1;
+    if (isnan(x[i])) { a.missing++; continue; }
+    if (isinf(x[i])) { a.infinite++; continue; }
+    if (w == 0) continue;
+    a.weight += w;
+    if (x[i] < a.least) a.least = x[i];
+    if (x[i] > a.greatest) a.greatest = x[i];
+  }
+  if (zeros > 0) { a.weight += zeros; a.least = fmin(a.least, 0); a.greatest = fmax(a.greatest, 0); }
+  if (a.weight == 0) return a;
+  largest = fmax(fabs(a.least), fabs(a.greatest));
+  if (a.least == a.greatest) { a.mean = a.least; return a; }
+  frexp(largest, &exponent);
+  unit = ldexp(1, exponent < -1000 ? 1000 : -exponent);
+  for (size_t i = 0; i < count; i++) if (isfinite(x[i])) sum += (weights ? weights[rows ? (size_t) rows[i] : i] : 1) * (x[i] * unit);
+  const double mean = sum / a.weight;
+  for (size_t i = 0; i < count; i++) {
+    const double d = x[i] * unit - mean;
+    if (isfinite(x[i])) square += (weights ? weights[rows ? (size_t) rows[i] : i] : 1) * d * d;
+  }
+  square += zeros * mean * mean;
+  a.mean = mean / unit;
+  a.norm = sqrt(square) / unit;
+  return a;
+}
+
+static part merge(part a, part b)
+{
+  part c;
+  if (a.weight == 0 || b.weight == 0) {
+    c = a.weight == 0 ? b : a;
+  } else {
+    const double all = a.weight + b.weight;
+    c.weight = all;
+    c.mean = a.mean * (a.weight / all) + b.mean * (b.weight / all);
+    c.norm = hypot(hypot(a.norm, b.norm), sqrt(a.weight * (b.weight / all)) * (b.mean - a.mean));
+    c.least = fmin(a.least, b.least);
+    c.greatest = fmax(a.greatest, b.greatest);
+    if (c.least == c.greatest) { c.mean = c.least; c.norm = 0; }
+  }
+  c.missing = a.missing + b.missing;
+  c.infinite = a.infinite + b.infinite;
+  return c;
+}
+
+static weft_status moments(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_pca_panel x;
+  part *parts;
+  WEFT_TAKE0(parts, &mem, data->p);
+  for (size_t t = 0; t < data->panels; t++) {
+    double total = 0;
+    WEFT_TRY(data->fetch(ctx, data->source, t, &x));
+    const double *w = weights ? weights + x.row : NULL;
+    for (size_t i = 0; i < x.n; i++) total += w ? w[i] : 1;
+    for (size_t first = 0; first < x.p; first += 4096) { /* between polls */
+      const size_t last = first + 4096 < x.p ? first + 4096 : x.p;
+      WEFT_TRY(weft_poll(ctx, 0, 0));
+      WEFT_PARALLEL(ctx->threads)
+      WEFT_FOR(static)
+      for (int64_t j = (int64_t) first; j < (int64_t) last; j++) {
+        part *p = &parts[x.column + (size_t) j];
+        if (x.dense) {
+          *p = merge(*p, part_of(x.dense + (size_t) j * x.n, NULL, x.n, w, 0));
+        } else {
+          const int32_t *rows = x.rows + x.starts[j];
+          const size_t stored = (size_t) (x.starts[j + 1] - x.starts[j]);
+          double zeros = stored == x.n ? 0 : total;
+          if (stored < x.n) for (size_t i = 0; i < stored; i++) zeros -= w ? w[rows[i]] : 1;
+          *p = merge(*p, part_of(x.values + x.starts[j], rows, stored, w, zeros > 0 ? zeros : 0));
+        }
+      }
+    }
+  }
+  for (size_t j = 0; j < data->p; j++) {
+    out->mean[j] = parts[j].mean;
+    out->norm[j] = parts[j].norm;
+    out->weight[j] = parts[j].weight;
+    out->missing[j] = parts[j].missing;
+    out->infinite[j] = parts[j].infinite;
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- memory ---- */
+
+static weft_status take(weft_pca_space *s, size_t count, double **out)
+{
+  *out = weft_arena_take(&s->mem, count, sizeof **out);
+  return *out ? WEFT_OK : WEFT_ERR_MEMORY;
+}
+
+static void drop(weft_pca_space *s, double *block) { weft_arena_drop(&s->mem, block); }
+
+static weft_status move(weft_pca_space *s, double *to, const double *from, size_t count)
+{
+  (void) s;
+  memmove(to, from, count * sizeof *to);
+  return WEFT_OK;
+}
+
+static void close_space(weft_pca_space *s)
+{
+  weft_arena mem = s->mem; /* the space itself lives in it */
+  weft_arena_end(&mem);
+}
+
+static weft_pca_view panel_view(const weft_pca_space *s, const weft_pca_panel *x, int transposed)
+{
+  weft_pca_view v = { x->dense, x->n, 0, transposed, s->form->center + x->column, s->form->factor + x->column,
+                      s->form->row ? s->form->row + x->row : NULL };
+  if (s->floats) {
+    const weft_pca_view held = { s->floats, x->n, 1, transposed, NULL, NULL, NULL };
+    return held;
+  }
+  return v;
+}
+
+static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const weft_pca_form *form, weft_pca_space **out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_pca_space *s;
+  weft_pca_panel x;
+  WEFT_TAKE0(s, &mem, 1);
+  s->ctx = ctx;
+  s->data = data;
+  s->form = form;
+  if (form->single) {
+    WEFT_TAKE(s->floats, &mem, data->n * data->p);
+    WEFT_TRY(data->fetch(ctx, data->source, 0, &x));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(static)
+    for (int64_t j = 0; j < (int64_t) x.p; j++)
+      for (size_t i = 0; i < x.n; i++) {
+        const double row = form->row ? form->row[i] : 1;
+        s->floats[i + (size_t) j * x.n] = (float) ((x.dense[i + (size_t) j * x.n] - form->center[j]) * form->factor[j] * row);
+      }
+  }
+  s->mem = mem;
+  *out = s;
+  return st;
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static void refine(weft_pca_space *s)
+{
+  weft_arena_drop(&s->mem, s->floats);
+  s->floats = NULL;
+}
+
+/* ---- products ---- */
+
+#define ROWS_AT_ONCE 4096 /* of a sparse panel: what their sums take stays in cache */
+
+static size_t first_at(const int32_t *rows, size_t count, size_t row)
+{
+  size_t low = 0, high = count;
+  while (low < high) {
+    const size_t mid = (low + high) / 2;
+    if ((size_t) rows[mid] < row) low = mid + 1; else high = mid;
+  }
+  return low;
+}
+
+/* out (x->n rows of b) = S v; both have their rows one after another. Threads share ranges of rows. */
+static weft_status sparse_times(weft_ctx *ctx, const weft_pca_panel *x, const double *v, size_t b, double *out)
+{
+  const int64_t ranges = (int64_t) ((x->n + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE);
+  for (int64_t at = 0; at < ranges; at += 2 * ctx->threads) {
+    const int64_t end = at + 2 * ctx->threads < ranges ? at + 2 * ctx->threads : ranges;
+    const weft_status st = weft_poll(ctx, 0, 0);
+    if (st != WEFT_OK) return st;
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(dynamic)
+    for (int64_t r = at; r < end; r++) {
+      const size_t from = (size_t) r * ROWS_AT_ONCE, to = from + ROWS_AT_ONCE < x->n ? from + ROWS_AT_ONCE : x->n;
+      memset(out + from * b, 0, (to - from) * b * sizeof *out);
+      for (size_t j = 0; j < x->p; j++) {
+        const int32_t *rows = x->rows + x->starts[j];
+        const double *values = x->values + x->starts[j];
+        const size_t stored = (size_t) (x->starts[j + 1] - x->starts[j]);
+        for (size_t i = first_at(rows, stored, from); i < stored && (size_t) rows[i] < to; i++)
+          weft_pca_add_scaled(b, out + (size_t) rows[i] * b, values[i], v + j * b);
+      }
+    }
+  }
+  return WEFT_OK;
+}
+
+/* out (x->p rows of b) += S'u. Threads share columns. */
+static weft_status sparse_transposed(weft_ctx *ctx, const weft_pca_panel *x, const double *u, size_t b, double *out)
+{
+  for (size_t first = 0; first < x->p; first += 512) {
+    const size_t last = first + 512 < x->p ? first + 512 : x->p;
+    const weft_status st = weft_poll(ctx, 0, 0);
+    if (st != WEFT_OK) return st;
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(dynamic)
+    for (int64_t j = (int64_t) first; j < (int64_t) last; j++)
+      for (int32_t i = x->starts[j]; i < x->starts[j + 1]; i++)
+        weft_pca_add_scaled(b, out + (size_t) j * b, x->values[i], u + (size_t) x->rows[i] * b);
+  }
+  return WEFT_OK;
+}
+
+/* to[i b + j] = from[i + j rows] times[i] */
+static void by_rows(double *to, const double *from, size_t rows, size_t b, const double *times)
+{
+  for (size_t j = 0; j < b; j++)
+    for (size_t i = 0; i < rows; i++) to[i * b + j] = from[i + j * rows] * (times ? times[i] : 1);
+}
+
+static weft_status sparse_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  weft_arena mem = weft_arena_begin(ctx);
+  const weft_pca_form *form = s->form;
+  const size_t n = s->data->n, p = s->data->p, from = transposed ? n : p, to = transposed ? p : n;
+  double *in, *sums, *shift;
+  weft_pca_panel x;
+  WEFT_TAKE(in, &mem, from * b);
+  WEFT_TAKE0(sums, &mem, to * b);
+  WEFT_TAKE0(shift, &mem, b);
+  by_rows(in, v, from, b, transposed ? form->row : form->factor);
+  for (size_t i = 0; i < from; i++) weft_pca_add_scaled(b, shift, transposed ? 1 : form->center[i], in + i * b);
+  for (size_t t = 0; t < s->data->panels; t++) {
+    WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));
+    WEFT_TRY(transposed ? sparse_transposed(ctx, &x, in + x.row * b, b, sums)
+                        : sparse_times(ctx, &x, in, b, sums + x.row * b));
+  }
+  for (size_t j = 0; j < b; j++)
+    for (size_t i = 0; i < to; i++) {
+      const double centred = sums[i * b + j] - shift[j] * (transposed ? form->center[i] : 1);
+      out[i + j * to] = centred * (transposed ? form->factor[i] : form->row ? form->row[i] : 1);
+    }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static weft_status product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
+{
+  weft_status st = WEFT_OK;
+  const size_t n = s->data->n, p = s->data->p;
+  weft_pca_panel x;
+  if (s->data->sparse) return sparse_product(s, transposed, v, b, out);
+  for (size_t t = 0; t < s->data->panels; t++) {
+    WEFT_TRY(s->data->fetch(s->ctx, s->data->source, t, &x));
+    const weft_pca_view view = panel_view(s, &x, transposed);
+    const weft_pca_view in = transposed ? weft_pca_plain(v + x.row, n, 0) : weft_pca_plain(v + x.column, p, 0);
+    if (transposed) WEFT_TRY(weft_pca_gemm(s->ctx, x.p, b, x.n, 1, &view, &in, x.row ? 1 : 0, out + x.column, p, 0));
+    else WEFT_TRY(weft_pca_gemm(s->ctx, x.n, b, x.p, 1, &view, &in, x.column ? 1 : 0, out + x.row, n, 0));
+  }
+done:
+  return st;
+}
+
+static weft_status gemm(weft_pca_space *s, int ta, int tb, size_t m, size_t n, size_t k, double alpha, const double *a,
+                        size_t lda, const double *b, size_t ldb, double beta, double *c, size_t ldc)
+{
+  const weft_pca_view va = weft_pca_plain(a, lda, ta), vb = weft_pca_plain(b, ldb, tb);
+  return weft_pca_gemm(s->ctx, m, n, k, alpha, &va, &vb, beta, c, ldc, 0);
+}
+
+/* ---- the Gram matrix ---- */
+
+/* From products with unit vectors, 64 at a time: for data whose panels do not add up to it. */
+static weft_status gram_by_products(weft_pca_space *s, int rows, size_t order, double *g)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(s->ctx);
+  const size_t other = rows ? s->data->p : s->data->n;
+  double *unit, *y;
+  WEFT_TAKE(unit, &mem, order * 64);
+  WEFT_TAKE(y, &mem, other * 64);
+  for (size_t j = 0; j < order; j += 64) {
+    const size_t b = order - j < 64 ? order - j : 64;
+    memset(unit, 0, order * b * sizeof *unit);
+    for (size_t i = 0; i < b; i++) unit[j + i + i * order] = 1;
+    WEFT_TRY(product(s, rows, unit, b, y));
+    WEFT_TRY(product(s, !rows, y, b, g + j * order));
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static weft_status gram(weft_pca_space *s, int rows, size_t k, double *vectors)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(s->ctx);
+  const size_t order = rows ? s->data->n : s->data->p;
+  double *g, *values;
+  weft_pca_panel x;
+  WEFT_TAKE(g, &mem, order * order);
+  WEFT_TAKE(values, &mem, k);
+  WEFT_TRY(s->data->fetch(s->ctx, s->data->source, 0, &x));
+  if (s->data->sparse || (rows ? x.n < s->data->n : x.p < s->data->p)) {
+    WEFT_TRY(gram_by_products(s, rows, order, g));
+  } else {
+    for (size_t t = 0; t < s->data->panels; t++) {
+      if (t) WEFT_TRY(s->data->fetch(s->ctx, s->data->source, t, &x));
+      const weft_pca_view left = panel_view(s, &x, !rows), right = panel_view(s, &x, rows);
+      WEFT_TRY(weft_pca_gemm(s->ctx, order, order, rows ? x.p : x.n, 1, &left, &right, t ? 1 : 0, g, order, 1));
+    }
+  }
+  for (size_t j = 0; j < order; j++) for (size_t i = 0; i < j; i++) g[i + j * order] = g[j + i * order];
+  WEFT_TRY(weft_pca_leading(s->ctx, g, order, k, values, vectors));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- a step of GS-PCA ---- */
+
+static double norm_of(const double *x, size_t count)
+{
+  double sum = 0;
+  for (size_t i = 0; i < count; i++) sum += x[i] * x[i];
+  return sqrt(sum);
+}
+
+static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w, double out[3])
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(s->ctx);
+  const size_t p = s->data->p;
+  double *c, sum = 0;
+  WEFT_TAKE(c, &mem, k + 1);
+  WEFT_TRY(product(s, 0, v, 1, u));
+  WEFT_TRY(product(s, 1, u, 1, w));
+  for (int twice = 0; k && twice < 2; twice++) {
+    WEFT_TRY(gemm(s, 1, 0, k, 1, p, 1, found, p, w, p, 0, c, k));
+    WEFT_TRY(gemm(s, 0, 0, p, 1, k, -1, found, p, c, k, 1, w, p));
+  }
+  out[0] = norm_of(u, s->data->n);
+  out[1] = norm_of(w, p);
+  for (size_t i = 0; i < p && out[0] > 0; i++) sum += pow(w[i] / out[0] - out[0] * v[i], 2);
+  out[2] = sqrt(sum);
+  for (size_t i = 0; i < p && out[1] > 0; i++) v[i] = w[i] / out[1];
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, gram, step,
+                                    refine };

@@ -1,0 +1,653 @@
+/* The operations of pca.h on a device. X is centred and scaled where it is put: in place after the upload, in a copy of a
+ * resident matrix. What does not fit is prepared piece by piece, column after column, in each product. Sparse blocks are kept
+ * by columns and by rows, so that both products gather; the centre comes off afterwards (see pca_cpu.c). */
+#include <cublas_v2.h>
+#include <cusolverDn.h>
+#include <cusparse.h>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <vector>
+#include "../base/parallel.h"
+#include "pca_cuda.cuh"
+
+/* A sparse block: columns as they came (the rows of its transpose), and rows. */
+struct sparse_block { int64_t row, n, stored; cusparseSpMatDescr_t by_column, by_row; };
+
+struct weft_pca_space {
+  weft_ctx *ctx;
+  weft_device_arena mem;
+  const weft_pca_data *data;
+  const weft_pca_form *form;
+  double *center, *factor, *row; /* on the device */
+  double *x;                     /* the whole of X, ld rows a column, when it fits */
+  float *single;                 /* instead, while form->single */
+  int64_t ld;
+  double *piece;                 /* room for one piece otherwise */
+  size_t piece_count;
+  double *partial, *numbers;     /* of the fused step */
+  cublasHandle_t blas;
+  cusolverDnHandle_t solver;
+  cusparseHandle_t sparse;
+  std::vector<sparse_block> *blocks;
+  bool refined;
+};
+
+static weft_status library_error(weft_ctx *ctx, const char *library, int code, int line)
+{
+  if (code == CUBLAS_STATUS_ALLOC_FAILED) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", library);
+  return weft_fail(ctx, WEFT_ERR_DEVICE, "%s: error %d (pca_cuda.cu:%d)", library, code, line);
+}
+
+#define LIBRARY(name, step) \
+  do { int e_ = (int) (step); if (e_) { st = library_error(ctx, name, e_, __LINE__); goto done; } } while (0)
+
+/* Made once a device and process: making one costs milliseconds. */
+static cublasHandle_t blas_handle(int device)
+{
+  static cublasHandle_t handles[64];
+  if (device >= 64) return NULL;
+  if (!handles[device] && cublasCreate(&handles[device]) != CUBLAS_STATUS_SUCCESS) handles[device] = NULL;
+  return handles[device];
+}
+
+/* ---- preparing ---- */
+
+/* to[i + j ld] = (from[i + j rows] - center[j]) factor[j] row[i], rows .. ld-1 zero; to may be from when ld is rows. */
+template <typename From, typename To>
+__global__ void prepare(const From *from, int64_t rows, int64_t columns, const double *center, const double *factor,
+                        const double *row, To *to, int64_t ld)
+{
+  for (int64_t j = blockIdx.y; j < columns; j += gridDim.y) {
+    const double c = center ? center[j] : 0, f = factor ? factor[j] : 1;
+    for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < ld; i += (int64_t) gridDim.x * blockDim.x) {
+      double x = 0;
+      if (i < rows) {
+        x = ((double) from[i + j * rows] - c) * f;
+        if (row) x *= row[i];
+      }
+      to[i + j * ld] = (To) x;
+    }
+  }
+}
+
+template <typename From, typename To>
+static cudaError_t prepare_piece(const weft_pca_space *s, const From *from, int64_t row, int64_t column, int64_t rows,
+                                 int64_t columns, To *to, int64_t ld, bool form)
+{
+  const dim3 grid((unsigned) ((ld + 1023) / 1024 < 64 ? (ld + 1023) / 1024 : 64), (unsigned) (columns < 4096 ? columns : 4096));
+  prepare<<<grid, 256, 0, s->mem.stream>>>(from, rows, columns, form ? s->center + column : NULL, form ? s->factor + column : NULL,
+                                           form && s->row ? s->row + row : NULL, to, ld);
+  return cudaGetLastError();
+}
+
+static void fill_doubles(const void *data, size_t first, size_t count, void *out, int threads)
+{
+  const double *x = (const double *) data + first;
+  const size_t share = (count + threads - 1) / threads;
+  WEFT_PARALLEL(threads)
+  WEFT_FOR(static)
+  for (int t = 0; t < threads; t++) {
+    const size_t a = t * share, b = a + share < count ? a + share : count;
+    if (a < b) memcpy((double *) out + a, x + a, (b - a) * sizeof *x);
+  }
+}
+
+/* ---- pieces: everything that a product meets ---- */
+
+struct piece { const double *x; int64_t row, column, rows, columns, ld; };
+typedef weft_status (*piece_work)(weft_pca_space *s, const piece *x, void *data);
+
+/* Columns of `rows` rows that the piece buffer holds. */
+static int64_t columns_at_once(const weft_pca_space *s, int64_t rows) { return (int64_t) (s->piece_count / (size_t) rows); }
+
+template <typename From>
+static weft_status pieces_of_device(weft_pca_space *s, const From *from, bool form, piece_work work, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p, step = columns_at_once(s, n);
+  for (int64_t j = 0; j < p; j += step) {
+    const int64_t now = p - j < step ? p - j : step;
+    const piece x = { s->piece, 0, j, n, now, n };
+    WEFT_TRY(weft_poll(ctx, 0, 0));
+    WEFT_CUDA(prepare_piece(s, from + j * n, 0, j, n, now, s->piece, n, form));
+    WEFT_TRY(work(s, &x, data));
+  }
+done:
+  return st;
+}
+
+static weft_status each_piece(weft_pca_space *s, piece_work work, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const weft_pca_data *d = s->data;
+  weft_pca_panel panel;
+  if (s->x) {
+    const piece x = { s->x, 0, 0, (int64_t) d->n, (int64_t) d->p, s->ld };
+    return work(s, &x, data);
+  }
+  if (s->single && !s->refined) return pieces_of_device(s, s->single, false, work, data);
+  if (d->resident && d->resident->single) return pieces_of_device(s, (const float *) d->resident->data, true, work, data);
+  if (d->resident) return pieces_of_device(s, (const double *) d->resident->data, true, work, data);
+  for (size_t t = 0; t < d->panels; t++) {
+    WEFT_TRY(d->fetch(ctx, d->source, t, &panel));
+    const int64_t rows = (int64_t) panel.n, step = columns_at_once(s, rows);
+    for (int64_t j = 0; j < (int64_t) panel.p; j += step) {
+      const int64_t now = (int64_t) panel.p - j < step ? (int64_t) panel.p - j : step;
+      const piece x = { s->piece, (int64_t) panel.row, (int64_t) panel.column + j, rows, now, rows };
+      WEFT_TRY(weft_device_upload(&s->mem, s->piece, (size_t) (rows * now), sizeof(double), fill_doubles, panel.dense + j * rows));
+      WEFT_CUDA(prepare_piece(s, s->piece, x.row, x.column, rows, now, s->piece, rows, true));
+      WEFT_TRY(work(s, &x, data));
+    }
+  }
+done:
+  return st;
+}
+
+struct kept { double *x; float *single; }; /* one of them */
+
+static weft_status keep_piece(weft_pca_space *s, const piece *x, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const kept *to = (const kept *) data;
+  if (to->x) WEFT_CUDA(cudaMemcpy2DAsync(to->x + x->row + x->column * s->ld, s->ld * sizeof(double), x->x, x->ld * sizeof(double),
+                                         x->rows * sizeof(double), x->columns, cudaMemcpyDeviceToDevice, s->mem.stream));
+  else WEFT_CUDA(prepare_piece(s, x->x, 0, 0, x->rows, x->columns, to->single + x->column * x->ld, x->ld, false));
+done:
+  return st;
+}
+
+/* ---- opening ---- */
+
+static weft_status send(weft_pca_space *s, double **to, const double *from, size_t count)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  double *block;
+  WEFT_DEVICE_TAKE(block, &s->mem, count);
+  *to = block;
+  WEFT_CUDA(cudaMemcpyAsync(block, from, count * sizeof(double), cudaMemcpyHostToDevice, s->mem.stream));
+done:
+  return st;
+}
+
+/* All of X on the device when it fits beside what the iteration takes; else room for a piece. */
+static weft_status place_dense(weft_pca_space *s)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const weft_pca_data *d = s->data;
+  const int64_t n = (int64_t) d->n, p = (int64_t) d->p;
+  const double have = weft_device_available(ctx), whole = 8.0 * (double) ((n + 15) / 16 * 16) * (double) p;
+  const double most = 0.25 * have / 8, tallest = d->resident || d->panels == 1 ? (double) n : most;
+  const bool fits = !s->form->single && whole < 0.6 * have;
+  double *x = NULL;
+  float *held;
+  kept to = { NULL, NULL };
+  s->piece_count = (size_t) fmin(most, fmax(tallest, (double) ((size_t) 1 << 24)));
+  if (s->piece_count < (size_t) n && (d->resident || d->panels == 1)) return weft_fail_memory(ctx, "device", 8.0 * (double) n, have, "one column");
+  if (fits && d->resident) {
+    WEFT_DEVICE_TAKE(x, &s->mem, (size_t) (s->ld * p));
+    if (d->resident->single) WEFT_CUDA(prepare_piece(s, (const float *) d->resident->data, 0, 0, n, p, x, s->ld, true));
+    else WEFT_CUDA(prepare_piece(s, (const double *) d->resident->data, 0, 0, n, p, x, s->ld, true));
+    s->x = x;
+    return WEFT_OK;
+  }
+  WEFT_DEVICE_TAKE(s->piece, &s->mem, s->piece_count);
+  if (fits) {
+    WEFT_DEVICE_TAKE(x, &s->mem, (size_t) (s->ld * p));
+    WEFT_CUDA(cudaMemsetAsync(x, 0, (size_t) (s->ld * p) * sizeof *x, s->mem.stream));
+    to.x = x;
+    WEFT_TRY(each_piece(s, keep_piece, &to));
+    s->x = x;
+    WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+    weft_device_drop(&s->mem, s->piece);
+    s->piece = NULL;
+  } else if (s->form->single && 4.0 * (double) n * (double) p < 0.5 * have) {
+    WEFT_DEVICE_TAKE(held, &s->mem, (size_t) (n * p));
+    to.single = held;
+    WEFT_TRY(each_piece(s, keep_piece, &to));
+    s->single = held;
+  }
+done:
+  return st;
+}
+
+static weft_status place_sparse(weft_pca_space *s)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const weft_pca_data *d = s->data;
+  const int64_t p = (int64_t) d->p;
+  weft_pca_panel panel;
+  LIBRARY("cuSPARSE", cusparseCreate(&s->sparse));
+  LIBRARY("cuSPARSE", cusparseSetStream(s->sparse, s->mem.stream));
+  for (size_t t = 0; t < d->panels; t++) {
+    sparse_block b;
+    int32_t *starts, *rows, *row_starts, *columns;
+    double *values, *row_values;
+    char *buffer;
+    size_t bytes = 0;
+    WEFT_TRY(d->fetch(ctx, d->source, t, &panel));
+    memset(&b, 0, sizeof b);
+    b.row = (int64_t) panel.row;
+    b.n = (int64_t) panel.n;
+    b.stored = panel.starts[p];
+    const size_t stored = (size_t) b.stored;
+    WEFT_DEVICE_TAKE(starts, &s->mem, (size_t) p + 1);
+    WEFT_DEVICE_TAKE(rows, &s->mem, stored);
+    WEFT_DEVICE_TAKE(values, &s->mem, stored);
+    WEFT_DEVICE_TAKE(row_starts, &s->mem, (size_t) b.n + 1);
+    WEFT_DEVICE_TAKE(columns, &s->mem, stored);
+    WEFT_DEVICE_TAKE(row_values, &s->mem, stored);
+    WEFT_TRY(weft_device_upload(&s->mem, values, stored, sizeof(double), fill_doubles, panel.values));
+    WEFT_TRY(weft_device_upload(&s->mem, rows, stored / 2, 8, fill_doubles, panel.rows));
+    if (stored % 2) WEFT_CUDA(cudaMemcpyAsync(rows + stored - 1, panel.rows + stored - 1, 4, cudaMemcpyHostToDevice, s->mem.stream));
+    WEFT_CUDA(cudaMemcpyAsync(starts, panel.starts, ((size_t) p + 1) * 4, cudaMemcpyHostToDevice, s->mem.stream));
+    LIBRARY("cuSPARSE", cusparseCsr2cscEx2_bufferSize(s->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows, row_values,
+                        row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC, CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, &bytes));
+    WEFT_DEVICE_TAKE(buffer, &s->mem, bytes + 1);
+    LIBRARY("cuSPARSE", cusparseCsr2cscEx2(s->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows, row_values, row_starts,
+                        columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC, CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, buffer));
+    WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+    weft_device_drop(&s->mem, buffer);
+    LIBRARY("cuSPARSE", cusparseCreateCsr(&b.by_column, p, b.n, b.stored, starts, rows, values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
+                                          CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+    LIBRARY("cuSPARSE", cusparseCreateCsr(&b.by_row, b.n, p, b.stored, row_starts, columns, row_values, CUSPARSE_INDEX_32I,
+                                          CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+    s->blocks->push_back(b);
+  }
+done:
+  return st;
+}
+
+static void close_space(weft_pca_space *s)
+{
+  if (s->mem.stream) cudaStreamSynchronize(s->mem.stream);
+  if (s->blocks) {
+    for (const sparse_block &b : *s->blocks) { cusparseDestroySpMat(b.by_column); cusparseDestroySpMat(b.by_row); }
+    delete s->blocks;
+  }
+  if (s->sparse) cusparseDestroy(s->sparse);
+  if (s->solver) cusolverDnDestroy(s->solver);
+  weft_device_end(&s->mem);
+  delete s;
+}
+
+static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const weft_pca_form *form, weft_pca_space **out)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_space *s = new (std::nothrow) weft_pca_space();
+  if (!s) return weft_fail_memory(ctx, "host", sizeof *s, -1, "");
+  s->ctx = ctx;
+  s->mem = weft_device_begin(ctx);
+  s->data = data;
+  s->form = form;
+  s->ld = ((int64_t) data->n + 15) / 16 * 16;
+  s->blocks = new (std::nothrow) std::vector<sparse_block>();
+  if (s->mem.opened != WEFT_OK) { st = s->mem.opened; goto done; }
+  s->blas = blas_handle(ctx->device);
+  if (!s->blas) { st = library_error(ctx, "cuBLAS", CUBLAS_STATUS_NOT_INITIALIZED, __LINE__); goto done; }
+  LIBRARY("cuBLAS", cublasSetStream(s->blas, s->mem.stream));
+  WEFT_TRY(send(s, &s->center, form->center, data->p));
+  WEFT_TRY(send(s, &s->factor, form->factor, data->p));
+  if (form->row) WEFT_TRY(send(s, &s->row, form->row, data->n));
+  WEFT_TRY(data->sparse ? place_sparse(s) : place_dense(s));
+  *out = s;
+  return WEFT_OK;
+done:
+  close_space(s);
+  return st;
+}
+
+static weft_status take(weft_pca_space *s, size_t count, double **out)
+{
+  weft_status st = WEFT_OK;
+  double *block;
+  WEFT_DEVICE_TAKE(block, &s->mem, count);
+  *out = block;
+done:
+  return st;
+}
+
+static void drop(weft_pca_space *s, double *block)
+{
+  cudaStreamSynchronize(s->mem.stream);
+  weft_device_drop(&s->mem, block);
+}
+
+static weft_status put(weft_pca_space *s, double *to, const double *from, size_t count)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyHostToDevice, s->mem.stream));
+done:
+  return st;
+}
+
+static weft_status get(weft_pca_space *s, double *to, const double *from, size_t count)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyDeviceToHost, s->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+done:
+  return st;
+}
+
+static weft_status copy(weft_pca_space *s, double *to, const double *from, size_t count)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyDeviceToDevice, s->mem.stream));
+done:
+  return st;
+}
+
+static void refine(weft_pca_space *s) { s->refined = true; }
+
+/* ---- products ---- */
+
+static weft_status gemm(weft_pca_space *s, int ta, int tb, size_t m, size_t n, size_t k, double alpha, const double *a,
+                        size_t lda, const double *b, size_t ldb, double beta, double *c, size_t ldc)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  if (!m || !n) return st;
+  if (n == 1 && !tb && k > 1 && m > 1) {
+    LIBRARY("cuBLAS", cublasDgemv(s->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int) (ta ? k : m), (int) (ta ? m : k), &alpha, a, (int) lda,
+                                  b, 1, &beta, c, 1));
+    return st;
+  }
+  LIBRARY("cuBLAS", cublasDgemm(s->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, (int) m, (int) n, (int) k,
+                                &alpha, a, (int) lda, b, (int) ldb, &beta, c, (int) ldc));
+done:
+  return st;
+}
+
+struct product_job { int transposed; const double *v; size_t b; double *out; };
+
+static weft_status multiply_piece(weft_pca_space *s, const piece *x, void *data)
+{
+  const product_job *job = (const product_job *) data;
+  const size_t n = s->data->n, p = s->data->p, ld = (size_t) x->ld;
+  return job->transposed
+    ? gemm(s, 1, 0, x->columns, job->b, x->rows, 1, x->x, ld, job->v + x->row, n, x->row ? 1 : 0, job->out + x->column, p)
+    : gemm(s, 0, 0, x->rows, job->b, x->columns, 1, x->x, ld, job->v + x->column, p, x->column ? 1 : 0, job->out + x->row, n);
+}
+
+/* to[i b + j] = from[i + j rows] times[i] */
+__global__ void by_rows(double *to, const double *from, int64_t rows, int b, const double *times)
+{
+  const int64_t at = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
+  if (at >= rows * b) return;
+  const int64_t i = at % rows, j = at / rows;
+  to[i * b + j] = from[at] * (times ? times[i] : 1);
+}
+
+/* out[i + j rows] = (sums[i b + j] - shift[j] center[i]) times[i] */
+__global__ void take_centre(double *out, const double *sums, int64_t rows, int b, const double *shift, const double *center,
+                            const double *times)
+{
+  const int64_t at = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
+  if (at >= rows * b) return;
+  const int64_t i = at % rows, j = at / rows;
+  out[at] = (sums[i * b + j] - shift[j] * (center ? center[i] : 1)) * (times ? times[i] : 1);
+}
+
+__global__ void fill_with(double *x, int64_t count, double value)
+{
+  const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
+  if (i < count) x[i] = value;
+}
+
+static unsigned blocks_for(size_t count) { return (unsigned) ((count + 255) / 256); }
+
+/* sums (rows of b) += block × in, both with rows one after another. */
+static weft_status sparse_piece(weft_pca_space *s, const sparse_block *x, int transposed, double *in, double *sums, size_t b)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const int64_t p = (int64_t) s->data->p, from = transposed ? x->n : p, to = transposed ? p : x->n;
+  const double one = 1, keep = transposed ? 1 : 0;
+  cusparseDnMatDescr_t left = NULL, right = NULL;
+  cusparseSpMatDescr_t matrix = transposed ? x->by_column : x->by_row;
+  size_t bytes = 0;
+  char *buffer = NULL;
+  LIBRARY("cuSPARSE", cusparseCreateDnMat(&left, from, (int64_t) b, (int64_t) b, in + (transposed ? x->row * (int64_t) b : 0), CUDA_R_64F,
+                                          CUSPARSE_ORDER_ROW));
+  LIBRARY("cuSPARSE", cusparseCreateDnMat(&right, to, (int64_t) b, (int64_t) b, sums + (transposed ? 0 : x->row * (int64_t) b), CUDA_R_64F,
+                                          CUSPARSE_ORDER_ROW));
+  LIBRARY("cuSPARSE", cusparseSpMM_bufferSize(s->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix,
+                                              left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, &bytes));
+  WEFT_DEVICE_TAKE(buffer, &s->mem, bytes + 1);
+  LIBRARY("cuSPARSE", cusparseSpMM(s->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix, left, &keep,
+                                   right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, buffer));
+done:
+  if (left) cusparseDestroyDnMat(left);
+  if (right) cusparseDestroyDnMat(right);
+  if (buffer) { cudaStreamSynchronize(s->mem.stream); weft_device_drop(&s->mem, (double *) buffer); }
+  return st;
+}
+
+static weft_status sparse_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const size_t n = s->data->n, p = s->data->p, from = transposed ? n : p, to = transposed ? p : n;
+  const double one = 1, none = 0;
+  double *in = NULL, *sums = NULL, *shift = NULL, *ones = NULL;
+  WEFT_DEVICE_TAKE(in, &s->mem, from * b);
+  WEFT_DEVICE_TAKE(sums, &s->mem, to * b);
+  WEFT_DEVICE_TAKE(shift, &s->mem, b);
+  if (transposed) {
+    WEFT_DEVICE_TAKE(ones, &s->mem, n);
+    fill_with<<<blocks_for(n), 256, 0, s->mem.stream>>>(ones, (int64_t) n, 1);
+    WEFT_CUDA(cudaGetLastError());
+  }
+  WEFT_CUDA(cudaMemsetAsync(sums, 0, to * b * sizeof *sums, s->mem.stream));
+  by_rows<<<blocks_for(from * b), 256, 0, s->mem.stream>>>(in, v, (int64_t) from, (int) b, transposed ? s->row : s->factor);
+  WEFT_CUDA(cudaGetLastError());
+  LIBRARY("cuBLAS", cublasDgemv(s->blas, CUBLAS_OP_N, (int) b, (int) from, &one, in, (int) b, transposed ? ones : s->center, 1, &none, shift, 1));
+  for (const sparse_block &x : *s->blocks) {
+    WEFT_TRY(weft_poll(ctx, 0, 0));
+    WEFT_TRY(sparse_piece(s, &x, transposed, in, sums, b));
+  }
+  take_centre<<<blocks_for(to * b), 256, 0, s->mem.stream>>>(out, sums, (int64_t) to, (int) b, shift, transposed ? s->center : NULL,
+                                                             transposed ? s->factor : s->row);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  cudaStreamSynchronize(s->mem.stream);
+  double *blocks[] = { in, sums, shift, ones };
+  for (double *block : blocks) if (block) weft_device_drop(&s->mem, block);
+  return st;
+}
+
+static weft_status product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
+{
+  product_job job = { transposed, v, b, out };
+  return s->data->sparse ? sparse_product(s, transposed, v, b, out) : each_piece(s, multiply_piece, &job);
+}
+
+/* ---- the Gram matrix ---- */
+
+static weft_status gram(weft_pca_space *s, int rows, size_t k, double *vectors)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const size_t n = s->data->n, p = s->data->p, order = rows ? n : p, other = rows ? p : n;
+  double *g = NULL, *values = NULL, *work = NULL, *unit = NULL, *y = NULL;
+  int *info = NULL, found = 0, size = 0, failed = 0;
+  const double one = 1, none = 0, zero = 0;
+  const int m = (int) order, first = (int) (order - k) + 1;
+  WEFT_DEVICE_TAKE(g, &s->mem, order * order);
+  if (s->x) {
+    LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T, m, (int) other, &one, s->x, (int) s->ld,
+                                  &none, g, m));
+  } else { /* by products with unit vectors */
+    WEFT_DEVICE_TAKE(unit, &s->mem, order * 64);
+    WEFT_DEVICE_TAKE(y, &s->mem, other * 64);
+    for (size_t j = 0; j < order; j += 64) {
+      const size_t b = order - j < 64 ? order - j : 64;
+      WEFT_CUDA(cudaMemsetAsync(unit, 0, order * b * sizeof *unit, s->mem.stream));
+      for (size_t i = 0; i < b; i++) {
+        fill_with<<<1, 32, 0, s->mem.stream>>>(unit + j + i + i * order, 1, 1);
+        WEFT_CUDA(cudaGetLastError());
+      }
+      WEFT_TRY(product(s, rows, unit, b, y));
+      WEFT_TRY(product(s, !rows, y, b, g + j * order));
+    }
+  }
+  LIBRARY("cuSOLVER", s->solver ? 0 : cusolverDnCreate(&s->solver));
+  LIBRARY("cuSOLVER", cusolverDnSetStream(s->solver, s->mem.stream));
+  WEFT_DEVICE_TAKE(values, &s->mem, order);
+  WEFT_DEVICE_TAKE(info, &s->mem, 1);
+  LIBRARY("cuSOLVER", cusolverDnDsyevdx_bufferSize(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g, m,
+                                                   zero, zero, first, m, &found, values, &size));
+  WEFT_DEVICE_TAKE(work, &s->mem, (size_t) size);
+  LIBRARY("cuSOLVER", cusolverDnDsyevdx(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g, m, zero, zero,
+                                        first, m, &found, values, work, size, info));
+  WEFT_CUDA(cudaMemcpyAsync(&failed, info, sizeof failed, cudaMemcpyDeviceToHost, s->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+  if (failed || found != (int) k) { st = weft_fail(ctx, WEFT_ERR_INTERNAL, "cuSOLVER's syevdx failed (info %d)", failed); goto done; }
+  for (size_t j = 0; j < k; j++) WEFT_TRY(copy(s, vectors + j * order, g + (k - 1 - j) * order, order));
+  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+done:
+  double *blocks[] = { g, values, work, unit, y, (double *) info };
+  for (double *block : blocks) if (block) weft_device_drop(&s->mem, block);
+  return st;
+}
+
+/* ---- a step of GS-PCA ---- */
+
+static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w, double out[3])
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p;
+  const weft_pca_dense m = { s->x, n, p, s->ld };
+  double *c = NULL;
+  if (!s->numbers) WEFT_DEVICE_TAKE(s->numbers, &s->mem, 3);
+  if (s->x && weft_pca_fused_fits(p)) {
+    if (!s->partial) WEFT_DEVICE_TAKE(s->partial, &s->mem, weft_pca_fused_partial(p));
+    WEFT_CUDA(weft_pca_fused(&m, v, u, w, s->partial, s->mem.stream));
+  } else {
+    WEFT_TRY(product(s, 0, v, 1, u));
+    WEFT_TRY(product(s, 1, u, 1, w));
+  }
+  if (k > 256) { /* the kernel that follows holds at most 256 coefficients */
+    WEFT_DEVICE_TAKE(c, &s->mem, k);
+    for (int twice = 0; twice < 2; twice++) {
+      WEFT_TRY(gemm(s, 1, 0, k, 1, (size_t) p, 1, found, (size_t) p, w, (size_t) p, 0, c, k));
+      WEFT_TRY(gemm(s, 0, 0, (size_t) p, 1, k, -1, found, (size_t) p, c, k, 1, w, (size_t) p));
+    }
+    k = 0;
+  }
+  WEFT_CUDA(weft_pca_after(found, (int) k, v, u, w, n, p, s->numbers, s->mem.stream));
+  WEFT_TRY(get(s, out, s->numbers, 3));
+done:
+  if (c) drop(s, c);
+  return st;
+}
+
+/* ---- moments of a resident matrix: a block a column ---- */
+
+enum { MOMENT_THREADS = 256 };
+
+struct column_sums { double weight, sum, least, greatest, missing, infinite; };
+
+template <typename T>
+static __device__ T reduce(T x, T (*join)(T, T), T *shared)
+{
+  shared[threadIdx.x] = x;
+  __syncthreads();
+  for (int half = MOMENT_THREADS / 2; half; half /= 2) {
+    if ((int) threadIdx.x < half) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + half]);
+    __syncthreads();
+  }
+  x = shared[0];
+  __syncthreads();
+  return x;
+}
+
+static __device__ double plus(double a, double b) { return a + b; }
+static __device__ double lesser(double a, double b) { return fmin(a, b); }
+static __device__ double greater(double a, double b) { return fmax(a, b); }
+
+template <typename From>
+__global__ void column_moments(const From *x, int64_t n, int64_t p, const double *weights, weft_pca_moments out)
+{
+  __shared__ double shared[MOMENT_THREADS];
+  for (int64_t j = blockIdx.x; j < p; j += gridDim.x) {
+    const From *column = x + j * n;
+    double weight = 0, missing = 0, infinite = 0, least = INFINITY, greatest = -INFINITY, sum = 0, square = 0;
+    for (int64_t i = threadIdx.x; i < n; i += MOMENT_THREADS) {
+      const double value = (double) column[i], w = weights ? weights[i] : 1;
+      if (isnan(value)) { missing++; continue; }
+      if (isinf(value)) { infinite++; continue; }
+      if (w == 0) continue;
+      weight += w;
+      least = fmin(least, value);
+      greatest = fmax(greatest, value);
+    }
+    weight = reduce(weight, plus, shared);
+    missing = reduce(missing, plus, shared);
+    infinite = reduce(infinite, plus, shared);
+    least = reduce(least, lesser, shared);
+    greatest = reduce(greatest, greater, shared);
+    int exponent = 0;
+    frexp(fmax(fabs(least), fabs(greatest)), &exponent);
+    const double unit = ldexp(1.0, exponent < -1000 ? 1000 : -exponent);
+    for (int64_t i = threadIdx.x; i < n; i += MOMENT_THREADS) {
+      const double value = (double) column[i], w = weights ? weights[i] : 1;
+      if (isfinite(value) && w > 0) sum += w * (value * unit);
+    }
+    const double mean = weight > 0 ? reduce(sum, plus, shared) / weight : 0;
+    for (int64_t i = threadIdx.x; i < n; i += MOMENT_THREADS) {
+      const double value = (double) column[i], w = weights ? weights[i] : 1, d = value * unit - mean;
+      if (isfinite(value) && w > 0) square += w * d * d;
+    }
+    square = reduce(square, plus, shared);
+    if (threadIdx.x) continue;
+    const bool equal = least == greatest || weight == 0;
+    out.mean[j] = weight == 0 ? 0 : equal ? least : mean / unit;
+    out.norm[j] = equal ? 0 : sqrt(square) / unit;
+    out.weight[j] = weight;
+    out.missing[j] = missing;
+    out.infinite[j] = infinite;
+  }
+}
+
+static weft_status moments(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out)
+{
+  weft_status st = WEFT_OK;
+  const weft_device_matrix *m = data->resident;
+  weft_device_arena mem = weft_device_begin(ctx);
+  const size_t p = data->p;
+  double *d, *d_weights = NULL, *const to[] = { out->mean, out->norm, out->weight, out->missing, out->infinite };
+  WEFT_DEVICE_TAKE(d, &mem, 5 * p);
+  if (weights) {
+    WEFT_DEVICE_TAKE(d_weights, &mem, data->n);
+    WEFT_CUDA(cudaMemcpyAsync(d_weights, weights, data->n * sizeof(double), cudaMemcpyHostToDevice, mem.stream));
+  }
+  {
+    const weft_pca_moments on_device = { d, d + p, d + 2 * p, d + 3 * p, d + 4 * p };
+    const unsigned grid = (unsigned) (p < 65536 ? p : 65536);
+    if (m->single) column_moments<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const float *) m->data, m->n, m->p, d_weights, on_device);
+    else column_moments<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const double *) m->data, m->n, m->p, d_weights, on_device);
+    WEFT_CUDA(cudaGetLastError());
+  }
+  for (int i = 0; i < 5; i++) WEFT_CUDA(cudaMemcpyAsync(to[i], d + i * p, p * sizeof *d, cudaMemcpyDeviceToHost, mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(mem.stream));
+done:
+  weft_device_end(&mem);
+  return st;
+}
+
+extern "C" {
+extern const weft_pca_ops weft_pca_cuda;
+const weft_pca_ops weft_pca_cuda = { moments, open_space, close_space, take, drop, put, get, copy, product, gemm, gram, step, refine };
+}

@@ -1,0 +1,31 @@
+/* Matrix products of the CPU back end: C := alpha op(A) op(B) + beta C, column major.
+ *
+ * A BLAS would do, but not all that is needed here: X is centred, scaled and weighted while it is packed, so that no centred
+ * copy exists and nothing is lost to cancellation; every entry of C is summed in an order that does not depend on the number
+ * of threads, so that results are the same bits; the work stops for the user between panels; and it is fast under any R,
+ * also one with the reference BLAS. */
+#ifndef WEFT_PCA_GEMM_H
+#define WEFT_PCA_GEMM_H
+
+#include "../base/context.h"
+
+/* Entry (i, j) is (x[i + j ld] - center[j]) factor[j] row[i]; NULL leaves a step out. `single`: x holds floats. */
+typedef struct weft_pca_view {
+  const void *x;
+  size_t ld;
+  int single, transposed;
+  const double *center, *factor, *row;
+} weft_pca_view;
+
+static inline weft_pca_view weft_pca_plain(const double *x, size_t ld, int transposed)
+{
+  weft_pca_view v = { x, ld, 0, transposed, NULL, NULL, NULL };
+  return v;
+}
+
+/* op(A) is m × k, op(B) k × n. `lower`: only the entries on and below the diagonal are needed (the others may hold
+ * anything). */
+weft_status weft_pca_gemm(weft_ctx *ctx, size_t m, size_t n, size_t k, double alpha, const weft_pca_view *a,
+                          const weft_pca_view *b, double beta, double *c, size_t ldc, int lower);
+
+#endif

@@ -1,0 +1,239 @@
+/* .Call entry points of the room of principal components. A source is a list made by pca_source() in R/pca-input.R:
+ *   kind  "dense", "sparse", "blocks" or "resident";  n, p
+ *   data  a double matrix; a list of dgCMatrix row blocks; a function(i) that returns block i as a double matrix; a pointer
+ *   starts  the first row (by_row) or column of each block, from 0 */
+#include <string.h>
+#include "../base/glue.h"
+#include "pca.h"
+
+/* ---- sources ---- */
+
+typedef struct {
+  SEXP source, holder; /* holder keeps the block in use alive, and what went wrong in reading it */
+  SEXP data, starts;
+  int by_row;
+  size_t index;
+} r_source;
+
+static weft_status fetch_dense(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
+{
+  const r_source *s = source;
+  (void) ctx;
+  (void) index;
+  memset(out, 0, sizeof *out);
+  out->n = (size_t) Rf_nrows(s->data);
+  out->p = (size_t) Rf_ncols(s->data);
+  out->dense = REAL(s->data);
+  return WEFT_OK;
+}
+
+static weft_status fetch_sparse(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
+{
+  const r_source *s = source;
+  const SEXP x = VECTOR_ELT(s->data, (R_xlen_t) index);
+  const int *dim = INTEGER(R_do_slot(x, Rf_install("Dim")));
+  (void) ctx;
+  memset(out, 0, sizeof *out);
+  out->row = (size_t) REAL(s->starts)[index];
+  out->n = (size_t) dim[0];
+  out->p = (size_t) dim[1];
+  out->values = REAL(R_do_slot(x, Rf_install("x")));
+  out->rows = INTEGER(R_do_slot(x, Rf_install("i")));
+  out->starts = INTEGER(R_do_slot(x, Rf_install("p")));
+  return WEFT_OK;
+}
+
+static SEXP read_block(void *data)
+{
+  r_source *s = data;
+  SEXP index = PROTECT(Rf_ScalarInteger((int) s->index + 1));
+  SEXP call = PROTECT(Rf_lang2(s->data, index));
+  SET_VECTOR_ELT(s->holder, 0, Rf_eval(call, R_GlobalEnv));
+  UNPROTECT(2);
+  return R_NilValue;
+}
+
+static SEXP keep_condition(SEXP condition, void *data)
+{
+  SET_VECTOR_ELT(((r_source *) data)->holder, 1, condition);
+  return R_NilValue;
+}
+
+/* What R signals while it reads is kept: no jump may cross the frames that own memory. */
+static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
+{
+  r_source *s = source;
+  const size_t start = (size_t) REAL(s->starts)[index];
+  SEXP classes = PROTECT(Rf_allocVector(STRSXP, 2)), block, condition;
+  SET_STRING_ELT(classes, 0, Rf_mkChar("error"));
+  SET_STRING_ELT(classes, 1, Rf_mkChar("interrupt"));
+  s->index = index;
+  SET_VECTOR_ELT(s->holder, 0, R_NilValue);
+  R_tryCatch(read_block, s, classes, keep_condition, s, NULL, NULL);
+  UNPROTECT(1);
+  condition = VECTOR_ELT(s->holder, 1);
+  if (condition != R_NilValue) {
+    SET_VECTOR_ELT(s->holder, 1, R_NilValue);
+    if (Rf_inherits(condition, "interrupt")) return weft_fail(ctx, WEFT_ERR_INTERRUPT, "stopped by the user");
+    return weft_fail(ctx, WEFT_ERR_INPUT, "Reading block %d failed: %s", (int) index + 1,
+                     CHAR(Rf_asChar(weft_glue_element(condition, "message"))));
+  }
+  block = VECTOR_ELT(s->holder, 0);
+  memset(out, 0, sizeof *out);
+  out->row = s->by_row ? start : 0;
+  out->column = s->by_row ? 0 : start;
+  out->n = (size_t) Rf_nrows(block);
+  out->p = (size_t) Rf_ncols(block);
+  out->dense = REAL(block);
+  return WEFT_OK;
+}
+
+static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
+{
+  const char *kind = CHAR(Rf_asChar(weft_glue_element(source, "kind")));
+  r_source s = { source, holder, weft_glue_element(source, "data"), weft_glue_element(source, "starts"),
+                 Rf_asLogical(weft_glue_element(source, "by_row")) == 1, 0 };
+  weft_pca_data d = { (size_t) Rf_asReal(weft_glue_element(source, "n")), (size_t) Rf_asReal(weft_glue_element(source, "p")),
+                      1, fetch_dense, to, 1, 0, NULL };
+  *to = s;
+  if (!strcmp(kind, "resident")) {
+    d.resident = weft_glue_device_matrix(s.data);
+    d.panels = 0;
+  } else if (!strcmp(kind, "sparse")) {
+    d.panels = (size_t) Rf_xlength(s.data);
+    d.fetch = fetch_sparse;
+    d.sparse = 1;
+  } else if (!strcmp(kind, "blocks")) {
+    d.panels = (size_t) Rf_xlength(s.starts);
+    d.fetch = fetch_block;
+    d.stays = 0;
+  }
+  return d;
+}
+
+/* ---- moments ---- */
+
+typedef struct { weft_pca_data data; const double *weights; weft_pca_moments out; } moments_job;
+
+static weft_status run_moments(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  moments_job *job = data;
+  if (!job->data.resident) backend = weft_cpu_backend(); /* the data are here: sending them would cost more than reading */
+  return backend->pca->moments(ctx, &job->data, job->weights, &job->out);
+}
+
+/* Lists mean, norm, weight, missing, infinite: one number a column. */
+SEXP C_weft_pca_moments(SEXP source, SEXP weights, SEXP control)
+{
+  const char *fields[] = { "mean", "norm", "weight", "missing", "infinite", "" };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields)), holder = PROTECT(Rf_allocVector(VECSXP, 2));
+  r_source from;
+  moments_job job = { data_of(source, holder, &from), weights == R_NilValue ? NULL : REAL(weights), { 0 } };
+  double *at[5];
+  for (int i = 0; i < 5; i++) {
+    SET_VECTOR_ELT(out, i, Rf_allocVector(REALSXP, (R_xlen_t) job.data.p));
+    at[i] = REAL(VECTOR_ELT(out, i));
+  }
+  const weft_pca_moments m = { at[0], at[1], at[2], at[3], at[4] };
+  job.out = m;
+  weft_glue_run(control, run_moments, &job);
+  UNPROTECT(2);
+  return out;
+}
+
+/* ---- decomposition ---- */
+
+static weft_pca_job job_of(SEXP list)
+{
+  SEXP start = weft_glue_element(list, "start"), key = weft_glue_element(list, "key");
+  weft_pca_job job = {
+    (weft_pca_method) Rf_asInteger(weft_glue_element(list, "method")), (size_t) Rf_asInteger(weft_glue_element(list, "k")),
+    Rf_asReal(weft_glue_element(list, "tol")), Rf_asLogical(weft_glue_element(list, "paper")),
+    (size_t) Rf_asReal(weft_glue_element(list, "max_iter")), (size_t) Rf_asInteger(weft_glue_element(list, "block")),
+    ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1], start == R_NilValue ? NULL : REAL(start)
+  };
+  return job;
+}
+
+static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
+{
+  const char *fields[] = { "d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "" };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) k));
+  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, (int) n, (int) k));
+  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(REALSXP, (int) p, (int) k));
+  SET_VECTOR_ELT(out, 3, Rf_allocVector(REALSXP, (R_xlen_t) k));
+  SET_VECTOR_ELT(out, 4, Rf_allocVector(INTSXP, (R_xlen_t) k));
+  SET_VECTOR_ELT(out, 5, Rf_allocVector(LGLSXP, (R_xlen_t) k));
+  SET_VECTOR_ELT(out, 6, Rf_allocVector(REALSXP, 1));
+  SET_VECTOR_ELT(out, 7, Rf_allocVector(REALSXP, 1));
+  memset(INTEGER(VECTOR_ELT(out, 4)), 0, k * sizeof(int));
+  memset(LOGICAL(VECTOR_ELT(out, 5)), 0, k * sizeof(int));
+  memset(REAL(VECTOR_ELT(out, 3)), 0, k * sizeof(double));
+  weft_pca_result r = { REAL(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)), REAL(VECTOR_ELT(out, 2)), REAL(VECTOR_ELT(out, 3)),
+                        INTEGER(VECTOR_ELT(out, 4)), LOGICAL(VECTOR_ELT(out, 5)), 0, 0 };
+  *to = r;
+  UNPROTECT(1);
+  return out;
+}
+
+static void finish_result(SEXP out, const weft_pca_result *r)
+{
+  REAL(VECTOR_ELT(out, 6))[0] = r->rank;
+  REAL(VECTOR_ELT(out, 7))[0] = r->passes;
+}
+
+typedef struct { weft_pca_data data; weft_pca_form form; weft_pca_job job; weft_pca_result out; } pca_job;
+
+static weft_status run_pca(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  pca_job *job = data;
+  return weft_pca(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out);
+}
+
+/* form: center, factor (p), row (n or NULL), single; job: method (from 0), k, tol, paper, max_iter, block, key, start. */
+SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
+{
+  SEXP holder = PROTECT(Rf_allocVector(VECSXP, 2)), row = weft_glue_element(form, "row"), out;
+  r_source from;
+  pca_job job;
+  job.data = data_of(source, holder, &from);
+  job.job = job_of(job_list);
+  job.form.center = REAL(weft_glue_element(form, "center"));
+  job.form.factor = REAL(weft_glue_element(form, "factor"));
+  job.form.row = row == R_NilValue ? NULL : REAL(row);
+  job.form.single = Rf_asLogical(weft_glue_element(form, "single"));
+  out = PROTECT(new_result(job.data.n, job.data.p, job.job.k, &job.out));
+  weft_glue_run(control, run_pca, &job);
+  finish_result(out, &job.out);
+  UNPROTECT(2);
+  return out;
+}
+
+typedef struct { const double *x; size_t n, p; weft_pca_job job; weft_pca_result out; } missing_job;
+
+static weft_status run_missing(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  missing_job *job = data;
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  double *rest;
+  (void) backend;
+  WEFT_TAKE(rest, &mem, job->n * job->p);
+  memcpy(rest, job->x, job->n * job->p * sizeof *rest);
+  WEFT_TRY(weft_pca_missing(ctx, rest, job->n, job->p, &job->job, &job->out));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* x: a double matrix with NaN, centred and scaled. */
+SEXP C_weft_pca_missing(SEXP x, SEXP job_list, SEXP control)
+{
+  missing_job job = { REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), job_of(job_list), { 0 } };
+  SEXP out = PROTECT(new_result(job.n, job.p, job.job.k, &job.out));
+  weft_glue_run(control, run_missing, &job);
+  finish_result(out, &job.out);
+  UNPROTECT(1);
+  return out;
+}

@@ -1,0 +1,30 @@
+/* Small decompositions on the host. */
+#ifndef WEFT_PCA_SMALL_H
+#define WEFT_PCA_SMALL_H
+
+#include <stddef.h>
+#include "../base/context.h"
+
+/* The k leading eigenpairs, greatest first, of the symmetric order × order matrix `a`, which is destroyed. */
+weft_status weft_pca_leading(weft_ctx *ctx, double *a, size_t order, size_t k, double *values, double *vectors);
+
+/* a = left diag(values) right', all order × order; small values keep the accuracy of the largest. `a` is kept. */
+weft_status weft_pca_svd(weft_ctx *ctx, const double *a, size_t order, double *values, double *left, double *right);
+
+/* The k leading triplets (left, right: order × k), by eigenvectors of a a' and a Rayleigh-Ritz step; by weft_pca_svd() when
+ * that leaves residuals above tol × the largest value. `a` is kept. */
+weft_status weft_pca_svd_leading(weft_ctx *ctx, const double *a, size_t order, size_t k, double tol, double *values,
+                                 double *left, double *right);
+
+/* x += a y. */
+static inline void weft_pca_add_scaled(size_t count, double *restrict x, double a, const double *restrict y)
+{
+  size_t i = 0;
+#if defined(__GNUC__)
+  typedef double four __attribute__((vector_size(32), aligned(8)));
+  for (; i + 4 <= count; i += 4) *(four *) (x + i) += *(const four *) (y + i) * a;
+#endif
+  for (; i < count; i++) x[i] += a * y[i];
+}
+
+#endif

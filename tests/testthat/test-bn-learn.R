@@ -1,0 +1,144 @@
+dags_of <- function(fit) vapply(fit$dags, function(g) paste(g$dag, collapse = ""), "")
+
+test_that("the same seed gives the same result on any number of threads, and leaves R's generator alone", {
+  d <- bn_test_data(300)
+  for (target in c("max", "sum")) {
+    run <- function(...) bn_learn(d, iterations = 600, target = target, chains = 3, ...)
+    set.seed(9)
+    before <- .Random.seed
+    one <- run(seed = 4, threads = 1)
+    expect_identical(.Random.seed, before)
+    two <- run(seed = 4, threads = 2)
+    for (field in c("dag", "score", "dags", "edges", "trace", "diagnostics")) expect_identical(one[[field]], two[[field]])
+    expect_false(identical(run(seed = 5)$trace, one$trace))
+    set.seed(9)
+    a <- run()
+    expect_false(identical(.Random.seed, before))
+    set.seed(9)
+    expect_identical(run()$trace, a$trace)
+  }
+})
+
+test_that("update goes on as one longer run would", {
+  d <- bn_test_data(300)
+  for (target in c("max", "sum")) {
+    whole <- bn_learn(d, iterations = 600, thin = 10, burn_in = 50, target = target, seed = 3, chains = 2)
+    parts <- update(bn_learn(d, iterations = 200, thin = 10, burn_in = 50, target = target, seed = 3, chains = 2), iterations = 400)
+    for (field in c("score", "trace", "edges", "diagnostics", "order")) expect_equal(parts[[field]], whole[[field]])
+    expect_equal(vapply(parts$dags, `[[`, 0, "score"), vapply(whole$dags, `[[`, 0, "score"))
+  }
+})
+
+test_that("the best graphs are different, sorted, acyclic and scored rightly", {
+  d <- bn_test_data(300)
+  fit <- bn_learn(d, iterations = 2000, top = 20, seed = 1)
+  scores <- vapply(fit$dags, `[[`, 0, "score")
+  expect_equal(length(fit$dags), 20L)
+  expect_false(anyDuplicated(dags_of(fit)) > 0)
+  expect_false(is.unsorted(-scores))
+  expect_equal(vapply(fit$dags, function(g) bn_score(d, g$dag), 0), scores, tolerance = 1e-10)
+  # from a full table these are the best of all graphs that are best for some order
+  full <- bn_learn(bn_scores(d, keep = "all"), iterations = 20000, top = 5, seed = 1)
+  expect_equal(full$score, bn_exact(d)$score)
+  expect_equal(scores[1], full$score)
+})
+
+test_that("wider networks take other masks and find what narrow ones find", {
+  d <- bn_test_data(300)
+  few <- bn_learn(d, 3, iterations = 2000, seed = 1)
+  constant <- as.data.frame(matrix(factor("x"), 300, 130), stringsAsFactors = TRUE)
+  names(constant) <- sprintf("k%03d", 1:130)
+  for (more in c(60, 130)) { # 65 and 135 nodes: masks of two and three words
+    wide <- cbind(constant[seq_len(more)], d)
+    fit <- bn_learn(wide, 3, candidates = 4, plus_one = FALSE, iterations = 20000, seed = 2)
+    expect_equal(fit$score, few$score, tolerance = 1e-9)
+    expect_equal(sum(fit$dag), sum(fit$dag[names(d), names(d)]))
+    sum_fit <- bn_learn(wide, 2, candidates = 4, plus_one = FALSE, iterations = 300, target = "sum", seed = 2, chains = 2)
+    expect_true(all(sum_fit$edges >= 0 & sum_fit$edges <= 1 + 1e-12))
+  }
+})
+
+test_that("hard priors hold for every graph found", {
+  d <- bn_test_data(300)
+  prior <- bn_prior(d, required = data.frame(from = c("e", "d"), to = c("a", "b")), tiers = list(c("e", "d"), c("a", "b", "c")))
+  for (target in c("max", "sum")) {
+    fit <- bn_learn(d, prior = prior, iterations = 1000, target = target, seed = 1)
+    for (g in fit$dags) {
+      expect_equal(g$dag["e", "a"] + g$dag["d", "b"], 2)
+      expect_equal(sum(g$dag[c("a", "b", "c"), c("e", "d")]), 0)
+    }
+  }
+  expect_equal(unname(fit$edges["e", "a"]), 1)
+  expect_error(bn_learn(d, prior = prior, start = c("a", "b", "c", "d", "e")), class = "weft_error_input", regexp = "required parent")
+  expect_error(bn_learn(d, 0, prior = prior), class = "weft_error_input", regexp = "max_parents")
+})
+
+test_that("interventions orient what observation leaves open", {
+  withr::local_seed(1)
+  a <- sample(1:2, 400, TRUE)
+  set <- rep(c(NA, "b"), each = 200)
+  b <- ifelse(runif(400) < 0.9, a, 3 - a)
+  b[201:400] <- sample(1:2, 200, TRUE)
+  fit <- bn_exact(data.frame(a = factor(a), b = factor(b)), interventions = set, posterior = "dag")
+  expect_gt(fit$edges["a", "b"], 0.99)
+})
+
+test_that("the correction weighs by the exact number of orders", {
+  d <- bn_test_data(60)
+  fit <- bn_learn(d, iterations = 500, target = "sum", seed = 1, chains = 2, correct_bias = TRUE)
+  p <- 5
+  weights <- weft:::order_weights(fit, 1)
+  slow <- apply(matrix(fit$sampled, p), 2L, function(sets) {
+    dag <- weft:::sets_to_dag(fit$table, sets)
+    1 / count_orders_slowly(colSums(dag * 2^(0:4)), p)
+  })
+  expect_equal(as.vector(weights) / max(weights), slow / max(slow))
+  wide <- as.data.frame(matrix(sample(0:1, 30 * 40, TRUE), 40))
+  expect_error(bn_learn(wide, 1, iterations = 20, target = "sum", correct_bias = TRUE), class = "weft_error_input", regexp = "closed under parents")
+})
+
+test_that("one node, constant columns and one row work", {
+  expect_equal(bn_learn(bn_test_data()["a"], iterations = 10)$score, bn_local_score(bn_test_data(), "a"), tolerance = 1e-9)
+  same <- data.frame(a = factor(rep(1, 20)), b = factor(rep(1, 20)))
+  expect_equal(sum(bn_learn(same, iterations = 10)$dag), 0)
+  expect_equal(sum(bn_learn(bn_test_data()[1, ], iterations = 50)$dag), 0)
+})
+
+test_that("long searches can be interrupted", {
+  d <- bn_test_data(300)
+  stop_now <- function(done, total) stop("enough")
+  withr::local_options(weft.poll = 0.01)
+  started <- proc.time()[[3]]
+  expect_error(bn_learn(d, iterations = 1e9, progress = stop_now), "enough")
+  expect_lt(proc.time()[[3]] - started, 5)
+})
+
+test_that("arguments that break a rule are classed errors", {
+  d <- bn_test_data()
+  bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
+  bad(bn_learn(d, iterations = 0), "iterations")
+  bad(bn_learn(d, temperatures = c(2, 1)), "start with 1")
+  bad(bn_learn(d, chains = 0), "chains")
+  bad(bn_learn(d, correct_bias = TRUE), "target = \"sum\"")
+  bad(bn_learn(d, start = c("a", "b")), "must be a network")
+  bad(bn_learn(d, iterations = 10, thin = 4, burn_in = 9, target = "sum"), "saved step")
+})
+
+test_that("results print, summarise, convert and plot", {
+  d <- bn_test_data(300)
+  fit <- bn_learn(d, iterations = 500, seed = 1)
+  expect_null(fit$edges)
+  expect_output(print(fit), "No edge posteriors")
+  posterior <- bn_learn(d, iterations = 500, target = "sum", seed = 1)
+  expect_output(print(posterior), "Edge posteriors from")
+  expect_output(print(bn_exact(d)), "proven")
+  expect_equal(names(summary(posterior)), c("from", "to", "posterior"))
+  expect_equal(nrow(tidy(fit)), sum(fit$dag))
+  expect_equal(glance(fit)$nodes, 5L)
+  expect_equal(dim(fit$trace), c(500L, 4L))
+  grDevices::pdf(NULL)
+  withr::defer(grDevices::dev.off())
+  for (which in c("network", "trace", "score", "posterior")) expect_silent(plot(posterior, which))
+  expect_error(plot(fit, "posterior"), class = "weft_error_input")
+  expect_error(plot(bn_exact(d), "trace"), class = "weft_error_input")
+})

@@ -1,0 +1,76 @@
+# Missing values: NIPALS and GS against the converged answers of the R package nipals on its own example (genotype by
+# environment yields), and EM against a plain reference.
+
+yields <- cbind(
+  c(NA, NA, 65, 50, 60, 65, 75), c(67, 71, 76, 80, 82, 89, 95), c(90, 93, 95, 102, 97, 106, 117),
+  c(98, 102, 105, 130, 135, 137, 133), c(120, 129, 134, 138, 151, 153, 155)
+)
+
+test_that("nipals and gs agree with the nipals package", {
+  reference <- list(
+    gs = list(d = c(4.87624140746092927, 2.03521691947673933, 1.07864283712731734),
+              first = c(0.313127448323703983, 0.500860119473568677, 0.468738961180911684),
+              second = c(0.797017306962853000, 0.017954302365353249, 0.147024513391473155)),
+    nipals = list(d = c(4.87624140746092927, 2.04424485091241559, 1.07282294134948319),
+                  first = c(0.313127448323703983, 0.500860119473568677, 0.468738961180911684),
+                  second = c(0.805296316743950857, 0.020445687086369152, 0.146686026840919553))
+  )
+  for (method in names(reference)) {
+    fit <- pca(yields, 3, method = method, scale = TRUE, tol = 1e-13, seed = 1)
+    known <- reference[[method]]
+    expect_equal(fit$d, known$d, tolerance = 1e-8)
+    expect_equal(abs(unname(fit$rotation[1:3, 1])), known$first, tolerance = 1e-8)
+    expect_equal(abs(unname(fit$rotation[1:3, 2])), known$second, tolerance = 1e-8)
+    expect_true(all(fit$converged))
+  }
+  expect_lt(max(pca(yields, 3, method = "gs", scale = TRUE, seed = 1)$orthogonality), 1e-13)
+})
+
+plain_em <- function(x, k, times = 3000) {
+  gaps <- is.na(x)
+  x[gaps] <- colMeans(x, na.rm = TRUE)[col(x)[gaps]]
+  for (i in seq_len(times)) {
+    center <- colMeans(x)
+    s <- svd(sweep(x, 2, center), k, k)
+    fit <- sweep(s$u %*% (s$d[seq_len(k)] * t(s$v)), 2, center, "+")
+    change <- max(abs(fit[gaps] - x[gaps]))
+    x[gaps] <- fit[gaps]
+    if (change < 1e-12) break
+  }
+  fit
+}
+
+test_that("EM is the least-squares fit, and recovers what NIPALS does not", {
+  set.seed(21)
+  truth <- matrix(rnorm(80 * 3), 80) %*% matrix(rnorm(3 * 30), 3)
+  x <- truth + 0.1 * matrix(rnorm(80 * 30), 80)
+  gaps <- sample(length(x), 240)
+  x[gaps] <- NA
+  fit <- pca(x, 3, na = "em", tol = 1e-11, seed = 1)
+  expect_equal(unname(fitted(fit)), plain_em(x, 3), tolerance = 1e-8)
+  error <- function(fit) sqrt(mean((fitted(fit) - truth)[gaps]^2))
+  nipals <- pca(x, 3, method = "nipals", seed = 1)
+  expect_lt(error(fit), 0.1)
+  expect_lt(error(fit), error(nipals))
+  expect_identical(fit$method, "em")
+})
+
+test_that("complete data give the same with and without the machinery of gaps", {
+  set.seed(22)
+  x <- matrix(rnorm(40 * 12), 40) %*% diag(0.7^(0:11))
+  gap <- x
+  gap[1, 1] <- NA
+  complete <- pca(x, 3, method = "gs", seed = 1)
+  near <- pca(gap, 3, method = "gs", seed = 1)
+  expect_equal(near$d, complete$d, tolerance = 0.05)
+  expect_identical(pca(x, 3, na = "em", seed = 1)$d, pca(x, 3, seed = 1, tol = 1e-8)$d)
+})
+
+test_that("columns that are all missing, or nearly, are said", {
+  x <- matrix(rnorm(12), 4)
+  x[, 2] <- NA
+  expect_error(pca(x, 1, na = "em"), "`2`", class = "weft_error_input")
+  x[1, 2] <- 3
+  expect_no_error(suppressWarnings(pca(x, 1, na = "em", max_iter = 5)))
+  expect_no_error(suppressWarnings(pca(x, 1, method = "nipals")))
+})

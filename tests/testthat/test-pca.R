@@ -1,0 +1,350 @@
+# Accuracy against LAPACK on hard spectra, shapes and scales; the promises of the result; the back ends against each other.
+
+with_spectrum <- function(n, p, d) {
+  q <- min(n - 1L, p)
+  d <- rep_len(c(d, numeric(q)), q)
+  u <- svd(scale(matrix(stats::rnorm(n * q), n), scale = FALSE))$u[, seq_len(q), drop = FALSE]
+  v <- qr.Q(qr(matrix(stats::rnorm(p * q), p)))
+  u %*% (d * t(v))
+}
+
+hard_matrices <- function() {
+  set.seed(7)
+  plain <- matrix(stats::rnorm(220 * 150), 220)
+  list(
+    plain = plain, wide = t(plain), square = plain[1:150, ], tiny = plain * 1e-200, huge = plain * 1e200,
+    far_from_zero = plain + 1e6,
+    decaying = with_spectrum(220, 150, 10^-(0:149 / 5)),
+    clustered = with_spectrum(220, 150, c(1 + 1e-9 * 0:9, 0.5 + 1e-7 * 0:9, seq(0.3, 0.01, length.out = 130))),
+    multiple = with_spectrum(220, 150, c(rep(3, 5), rep(2, 7), rep(1, 20), seq(0.5, 0.1, length.out = 118))),
+    low_rank = with_spectrum(220, 150, 9:1),
+    constant_column = cbind(plain[, 1:140], 0.1, 7),
+    duplicated = cbind(plain[, 1:70], plain[, 1:70]),
+    one_row = plain[1, , drop = FALSE], one_column = plain[, 1, drop = FALSE], nothing = matrix(0, 6, 4)
+  )
+}
+
+lapack_values <- function(x, k) {
+  unit <- 2^floor(log2(max(abs(x), 1e-300)))
+  x <- scale(x / unit, scale = FALSE)
+  x[, apply(x, 2, function(column) diff(range(column)) < 1e-15)] <- 0
+  svd(x, nu = 0, nv = 0)$d[seq_len(k)] * unit
+}
+
+quiet_pca <- function(...) suppressWarnings(pca(..., seed = 1))
+
+expect_accurate <- function(fit, x, k, label) {
+  expected <- lapack_values(x, k)
+  largest <- max(expected[1], .Machine$double.xmin)
+  expect_lte(max(abs(fit$d - expected)) / largest, 1e-13, label = paste("error of values,", label))
+  expect_lte(max(abs(crossprod(fit$rotation) - diag(k))), 1e-13, label = paste("loadings,", label))
+  expect_lte(max(fit$orthogonality), 1e-13, label = paste("orthogonality,", label))
+  expect_true(all(is.finite(fit$x)), label = label)
+  expect_true(all(fit$converged), label = label)
+  largest_loading <- apply(fit$rotation, 2, function(v) v[which(abs(v) >= max(abs(v)) * (1 - 1e-7))[1]])
+  expect_true(all(largest_loading > 0), label = paste("signs,", label))
+}
+
+test_that("values, loadings and scores are those of LAPACK", {
+  matrices <- hard_matrices()
+  for (name in names(matrices)) {
+    x <- matrices[[name]]
+    for (method in c("auto", "krylov", "gram")) {
+      all <- if (name %in% c("decaying", "square", "duplicated") && method != "auto") 150
+      for (k in unique(pmin(min(dim(x)), c(1, 6, 40, all)))) {
+        expect_accurate(quiet_pca(x, k, method = method), x, k, paste(name, method, k))
+      }
+    }
+  }
+})
+
+test_that("the iteration, not only the whole space, finds clusters and multiplicities", {
+  set.seed(1)
+  x <- with_spectrum(420, 400, c(rep(3, 20), rep(2, 20), seq(1.9, 0.1, length.out = 360)))
+  for (method in c("krylov", "gram")) {
+    fit <- quiet_pca(x, 30, method = method)
+    expect_accurate(fit, x, 30, method)
+    expect_gt(fit$passes, 1)
+  }
+  many <- with_spectrum(700, 600, c(rep(2, 90), seq(1.5, 0.1, length.out = 510)))
+  expect_accurate(quiet_pca(many, 80, method = "krylov"), many, 80, "more copies than a block holds")
+})
+
+test_that("all components give the data back", {
+  set.seed(2)
+  for (x in list(matrix(rnorm(90 * 40), 90), matrix(rnorm(40 * 90), 40), with_spectrum(60, 60, 10^-(0:12)))) {
+    fit <- quiet_pca(x)
+    expect_lte(norm(x - fitted(fit), "F") / norm(x, "F"), 1e-14)
+    expect_lte(norm(residuals(fit, x), "F") / norm(x, "F"), 1e-14)
+  }
+})
+
+test_that("rank deficiency is said and exact", {
+  x <- hard_matrices()$low_rank
+  expect_warning(fit <- pca(x, 12, seed = 1), class = "weft_warning_rank")
+  expect_identical(fit$rank, 9)
+  expect_identical(fit$sdev[10:12], c(0, 0, 0))
+  expect_identical(fit$d[10:12], c(0, 0, 0))
+  constant <- quiet_pca(cbind(matrix(rnorm(40), 20), 0.1), 2, scale = TRUE)
+  expect_identical(unname(constant$rotation[3, ]), c(0, 0))
+  expect_identical(constant$scale[3], 1)
+})
+
+test_that("gs is orthogonal and right to its tolerance; nipals right, its loss reported", {
+  set.seed(3)
+  x <- with_spectrum(80, 50, 0.8^(0:49))
+  expected <- lapack_values(x, 12)
+  for (method in c("gs", "nipals")) {
+    fit <- pca(x, 12, method = method, seed = 1)
+    expect_lte(max(abs(fit$d - expected)) / expected[1], 1e-8)
+    expect_named(fit$orthogonality, c("loadings", "scores"))
+  }
+  fit <- pca(x, 12, method = "gs", seed = 1)
+  expect_lte(max(fit$orthogonality), 1e-13)
+  expect_lte(max(abs(crossprod(fit$rotation) - diag(12))), 1e-13)
+  deficient <- quiet_pca(hard_matrices()$low_rank, 12, method = "gs")
+  expect_identical(deficient$d[10:12], c(0, 0, 0))
+  expect_lte(max(deficient$orthogonality), 1e-13)
+  paper <- pca(x, 3, method = "gs", stop = "paper", tol = 1e-3, seed = 1)
+  expect_lt(sum(paper$iterations), sum(fit$iterations[1:3]))
+  expect_error(pca(x, 3, method = "gram", stop = "paper"), class = "weft_error_input")
+})
+
+test_that("what did not converge is named", {
+  set.seed(4)
+  x <- matrix(rnorm(300 * 250), 300)
+  expect_warning(fit <- pca(x, 3, method = "gs", max_iter = 3, seed = 1), "`PC1`", class = "weft_warning_convergence")
+  expect_false(any(fit$converged))
+  expect_true(all(fit$residual > 1e-8))
+  expect_warning(pca(x, 3, method = "krylov", max_iter = 2, seed = 1), class = "weft_warning_convergence")
+})
+
+test_that("the result is a prcomp", {
+  fit <- pca(USArrests, scale = TRUE)
+  ours <- fit
+  theirs <- prcomp(USArrests, scale. = TRUE)
+  expect_s3_class(fit, c("weft_pca", "prcomp"), exact = TRUE)
+  expect_equal(fit$sdev, theirs$sdev)
+  expect_equal(abs(fit$rotation), abs(theirs$rotation))
+  expect_equal(fit$center, theirs$center)
+  expect_equal(fit$scale, theirs$scale)
+  expect_equal(summary(fit)$importance, summary(theirs)$importance, tolerance = 1e-4)
+  expect_equal(predict(fit, USArrests[3:1, ]), fit$x[3:1, ])
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  expect_no_error({ plot(fit); biplot(fit); screeplot(fit) })
+})
+
+test_that("factoextra and broom take it", {
+  skip_if_not_installed("factoextra")
+  skip_if_not_installed("broom")
+  fit <- pca(USArrests, scale = TRUE)
+  theirs <- prcomp(USArrests, scale. = TRUE)
+  expect_equal(factoextra::get_eigenvalue(fit), factoextra::get_eigenvalue(theirs))
+  expect_s3_class(factoextra::fviz_pca_biplot(fit), "ggplot")
+  expect_equal(as.data.frame(broom::tidy(fit, "d")), as.data.frame(broom::tidy(theirs, "d")), tolerance = 1e-4)
+  expect_equal(as.data.frame(broom::tidy(fit, "u"))$value, c(fit$x))
+  expect_equal(dim(broom::augment(fit, USArrests)), dim(broom::augment(theirs, USArrests)))
+})
+
+test_that("weights of rows repeat them, weights of columns scale them", {
+  set.seed(5)
+  x <- matrix(rnorm(40 * 6), 40)
+  w <- rep(c(0, 1, 2, 3), 10)
+  fit <- pca(x, 3, weights = w, scale = TRUE, seed = 1)
+  repeated <- pca(x[rep(1:40, w), ], 3, scale = TRUE, seed = 1)
+  expect_equal(fit$sdev, repeated$sdev)
+  expect_equal(fit$rotation, repeated$rotation)
+  expect_equal(unname(fit$x), unname(predict(repeated, x)))
+  columns <- pca(x, 3, col_weights = 1:6, seed = 1)
+  expect_equal(columns$sdev, pca(x * rep(sqrt(1:6), each = 40), 3, seed = 1)$sdev)
+  expect_equal(unname(predict(columns, x)), unname(columns$x))
+  none <- quiet_pca(x, 3, col_weights = c(1, 0, 1, 1, 1, 1))
+  expect_equal(none$sdev, pca(x[, -2], 3, seed = 1)$sdev)
+  expect_equal(predict(none, x), none$x)
+  expect_error(pca(x, weights = -w), class = "weft_error_input")
+})
+
+test_that("supplementary columns stand where regressions put them", {
+  fit <- pca(mtcars[1:5], 2, scale = TRUE)
+  placed <- predict(fit, mtcars[c("mpg", "wt")], type = "columns")
+  expect_equal(unname(placed$correlation), unname(cor(mtcars[c("mpg", "wt")], fit$x)))
+  expect_equal(unname(placed$loadings[1, ] / sd(mtcars$mpg)), unname(fit$rotation[1, ] * fit$sdev))
+})
+
+test_that("threads and repeated calls change nothing", {
+  set.seed(6)
+  x <- matrix(rnorm(500 * 300), 500)
+  one <- pca(x, 8, method = "krylov", seed = 3, threads = 1)
+  two <- pca(x, 8, method = "krylov", seed = 3, threads = 2)
+  again <- pca(x, 8, method = "krylov", seed = 3, threads = 2)
+  same <- c("sdev", "rotation", "x")
+  expect_identical(two[same], again[same])
+  expect_equal(one[same], two[same], tolerance = 1e-13)
+  set.seed(8)
+  a <- pca(x, 2)
+  set.seed(8)
+  expect_identical(pca(x, 2)[same], a[same])
+  before <- .Random.seed
+  pca(x, 2, seed = 1)
+  expect_identical(.Random.seed, before)
+})
+
+test_that("the vector variants agree", {
+  set.seed(9)
+  x <- matrix(rnorm(150 * 140), 150)
+  expected <- pca(x, 6, seed = 1)$d
+  old <- .Call(weft:::C_weft_simd, NULL)
+  on.exit(.Call(weft:::C_weft_simd, match(old, c("portable", "avx2", "avx512")) - 1L))
+  for (level in 0:2) {
+    if (is.null(.Call(weft:::C_weft_simd, level))) next
+    expect_equal(pca(x, 6, method = "krylov", seed = 1)$d, expected, tolerance = 1e-13)
+    expect_equal(pca(x, 6, method = "gram", seed = 1)$d, expected, tolerance = 1e-13)
+  }
+})
+
+test_that("single precision is refined in double", {
+  set.seed(10)
+  x <- with_spectrum(300, 260, 0.9^(0:259)) + 1000
+  fit <- pca(x, 5, precision = "single", seed = 1)
+  double <- pca(x, 5, seed = 1)
+  expect_lte(max(abs(fit$d - double$d)) / double$d[1], 1e-11)
+  expect_equal(fit$rotation, double$rotation, tolerance = 1e-4)
+  expect_true(all(fit$converged))
+})
+
+test_that("sparse matrices and their blocks are centred implicitly", {
+  set.seed(11)
+  x <- Matrix::rsparsematrix(300, 200, 0.1)
+  dense <- pca(as.matrix(x), 5, scale = TRUE, seed = 1)
+  for (input in list(x, list(x[1:120, ], x[121:300, ]), methods::as(x, "TsparseMatrix"))) {
+    fit <- pca(input, 5, scale = TRUE, seed = 1)
+    expect_equal(fit$sdev, dense$sdev, tolerance = 1e-12)
+    expect_equal(fit$rotation, dense$rotation, tolerance = 1e-8)
+    expect_equal(unname(fit$x), unname(dense$x), tolerance = 1e-8)
+  }
+  expect_error(pca(list(x, x[, 1:3])), class = "weft_error_input")
+})
+
+test_that("files and delayed matrices are read in blocks", {
+  set.seed(12)
+  x <- matrix(rnorm(120 * 80), 120)
+  file <- withr::local_tempfile()
+  expected <- pca(x, 4, seed = 1)
+  for (layout in c("row", "column")) {
+    writeBin(as.vector(if (layout == "row") t(x) else x), file)
+    fit <- pca(weft_file(file, 80, layout = layout), 4, block_size = 8 * 80 * 30, seed = 1)
+    expect_equal(fit$sdev, expected$sdev, tolerance = 1e-12)
+    expect_equal(unname(fit$x), unname(expected$x), tolerance = 1e-9)
+  }
+  skip_if_not_installed("HDF5Array")
+  h <- HDF5Array::writeHDF5Array(x)
+  for (block_size in c(2^20, 8 * 80 * 25)) {
+    fit <- pca(h, 4, block_size = block_size, seed = 1)
+    expect_equal(fit$sdev, expected$sdev, tolerance = 1e-12)
+    expect_equal(unname(fit$x), unname(expected$x), tolerance = 1e-9)
+  }
+  wide <- pca(t(h), 4, block_size = 8 * 80 * 25, seed = 1)
+  expect_equal(wide$d, pca(t(x), 4, seed = 1)$d, tolerance = 1e-12)
+})
+
+test_that("an error or interrupt while a block is read comes through", {
+  source <- weft:::block_source(10, 4, TRUE, 8 * 4 * 5, NULL, function(range, by_row) stop("the disk is gone"))
+  control <- weft:::run_control(progress = FALSE)
+  expect_error(weft:::column_moments(source, NULL, control), "the disk is gone", class = "weft_error_input")
+})
+
+test_that("single-cell experiments get a reduced dimension", {
+  skip_if_not_installed("SingleCellExperiment")
+  set.seed(13)
+  counts <- matrix(rpois(30 * 50, 4), 30, dimnames = list(paste0("g", 1:30), paste0("c", 1:50)))
+  sce <- SingleCellExperiment::SingleCellExperiment(list(counts = counts))
+  sce <- pca_reduced_dim(sce, k = 3, seed = 1)
+  scores <- SingleCellExperiment::reducedDim(sce, "PCA")
+  expect_equal(dim(scores), c(50L, 3L))
+  expect_equal(unname(scores[, ]), unname(pca(t(counts), 3, seed = 1)$x), ignore_attr = TRUE)
+  expect_length(attr(scores, "percentVar"), 3)
+})
+
+test_that("bad input is explained", {
+  expect_error(pca(iris), "`Species`", class = "weft_error_input")
+  expect_error(pca(matrix(1:6, 2), 3), class = "weft_error_input")
+  expect_error(pca(1:3), class = "weft_error_input")
+  expect_error(pca(matrix("a")), class = "weft_error_input")
+  expect_error(pca(matrix(numeric(), 0, 3)), class = "weft_error_input")
+  expect_error(pca(matrix(c(1, Inf, 3, 4), 2)), class = "weft_error_input")
+  expect_error(pca(matrix(c(1, NA, 3, 4), 2), method = "krylov"), "em", class = "weft_error_input")
+  expect_error(pca(matrix(1:6, 2), scale = 1:2), class = "weft_error_input")
+})
+
+test_that("an allocation that fails leaves nothing behind", {
+  set.seed(14)
+  x <- matrix(rnorm(140 * 131), 140)
+  before <- .Call(weft:::C_weft_memory, NULL)[["host"]]
+  for (method in c("krylov", "gs")) {
+    for (at in c(1, 2, 5, 10, 20, 60)) {
+      .Call(weft:::C_weft_memory, at)
+      fit <- tryCatch(quiet_pca(x, 3, method = method, max_iter = 2), weft_error_memory = function(e) NULL)
+      .Call(weft:::C_weft_memory, 0)
+      expect_identical(.Call(weft:::C_weft_memory, NULL)[["host"]], before)
+    }
+  }
+})
+
+test_that("the device gives what the CPU gives", {
+  skip_if_no_cuda()
+  matrices <- hard_matrices()
+  for (name in names(matrices)) {
+    x <- matrices[[name]]
+    k <- min(dim(x), 8)
+    for (method in c("krylov", "gram")) {
+      cpu <- quiet_pca(x, k, method = method, backend = "cpu")
+      cuda <- quiet_pca(x, k, method = method, backend = "cuda")
+      expect_accurate(cuda, x, k, paste("cuda", name, method))
+      clear <- which(cpu$d > 0 & c(-diff(cpu$d), Inf) > 1e-6 * cpu$d[1] & c(Inf, -diff(cpu$d)) > 1e-6 * cpu$d[1])
+      clear <- setdiff(clear, if (length(cpu$d) == k) k)
+      if (length(clear)) expect_lt(max(abs(cpu$rotation[, clear] - cuda$rotation[, clear])), 1e-6, label = name)
+    }
+  }
+  x <- matrices$decaying
+  for (method in c("gs", "nipals")) {
+    cpu <- pca(x, 5, method = method, backend = "cpu", seed = 1)
+    cuda <- pca(x, 5, method = method, backend = "cuda", seed = 1)
+    expect_equal(cuda$d, cpu$d, tolerance = 1e-10)
+    expect_equal(cuda$rotation, cpu$rotation, tolerance = 1e-5)
+  }
+  w <- rep(0:3, 55)
+  expect_equal(pca(x, 4, weights = w, scale = TRUE, backend = "cuda", seed = 1)$sdev,
+               pca(x, 4, weights = w, scale = TRUE, backend = "cpu", seed = 1)$sdev, tolerance = 1e-12)
+})
+
+test_that("resident, streamed, single and sparse matrices on the device", {
+  skip_if_no_cuda()
+  set.seed(15)
+  x <- matrix(rnorm(700 * 300), 700) + 50
+  expected <- pca(x, 5, backend = "cpu", seed = 1)
+  handle <- weft_upload(x)
+  for (method in c("krylov", "gram", "gs")) {
+    fit <- pca(handle, 5, method = method, scale = FALSE, seed = 1)
+    expect_equal(fit$d, expected$d, tolerance = 1e-10)
+    expect_equal(unname(fit$rotation), unname(expected$rotation), tolerance = 1e-5)
+  }
+  expect_error(pca(handle, 2, backend = "cpu"), class = "weft_error_input")
+  weft_free(handle)
+  expect_error(pca(handle, 2), class = "weft_error_input")
+  float <- weft_upload(x, "single")
+  expect_equal(pca(float, 5, precision = "single", seed = 1)$d, expected$d, tolerance = 1e-6)
+  weft_free(float)
+  expect_equal(pca(x, 5, precision = "single", backend = "cuda", seed = 1)$d, expected$d, tolerance = 1e-10)
+  sparse <- Matrix::rsparsematrix(900, 400, 0.05)
+  on_cpu <- pca(sparse, 5, backend = "cpu", seed = 1)
+  on_device <- pca(list(sparse[1:400, ], sparse[401:900, ]), 5, backend = "cuda", seed = 1)
+  expect_equal(on_device$d, on_cpu$d, tolerance = 1e-12)
+  expect_equal(unname(on_device$x), unname(on_cpu$x), tolerance = 1e-7)
+  big <- matrix(rnorm(4000 * 1000), 4000)
+  whole <- pca(big, 3, backend = "cuda", seed = 1, tol = 1e-6)
+  old <- options(weft.device_memory = 40e6)
+  on.exit(options(old))
+  streamed <- pca(big, 3, backend = "cuda", method = "krylov", seed = 1, tol = 1e-6)
+  expect_equal(streamed$d, whole$d, tolerance = 1e-6)
+})

@@ -1,0 +1,13 @@
+# make demo: ranks 120 SNPs by what they say about a disease, prints the table and draws it.
+library(weft)
+print(weft_sitrep())
+snps <- read.csv(system.file("extdata", "snps.csv.gz", package = "weft"))
+ranking <- mi_rank(snps[-1], snps$disease, na = "drop")
+cat("\n")
+print(ranking)
+dir.create("demo-output", showWarnings = FALSE)
+file <- file.path(normalizePath("demo-output"), "ranking.png")
+grDevices::png(file, width = 900, height = 640, res = 120)
+plot(ranking, main = "120 SNPs, ranked by information about a disease")
+invisible(grDevices::dev.off())
+cat("\nThe picture is in", file, "\n")
