@@ -101,6 +101,18 @@ void weft_tile_portable(const weft_tile *t, int kind);
 void weft_tile_single_avx512(const weft_tile_single *t, int kind);
 void weft_tile_single_avx2(const weft_tile_single *t, int kind);
 void weft_tile_single_portable(const weft_tile_single *t, int kind);
+/* out = (float) (x - middle), element by element. */
+typedef void (*weft_shift)(const double *x, const double *middle, size_t count, float *out);
+void weft_shift_avx512(const double *x, const double *middle, size_t count, float *out);
+void weft_shift_avx2(const double *x, const double *middle, size_t count, float *out);
+void weft_shift_portable(const double *x, const double *middle, size_t count, float *out);
+/* gcc vectorizes loops by itself from -O3 on only. */
+#if defined(__GNUC__) && !defined(__clang__)
+# define VECTORIZE __attribute__((optimize("O3")))
+#else
+# define VECTORIZE
+#endif
+weft_shift weft_shift_variant(void);
 /* The variants for this machine. */
 weft_tile_sum weft_tile_variant(void);
 weft_tile_sum_single weft_tile_single_variant(void);

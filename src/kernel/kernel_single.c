@@ -22,6 +22,7 @@ static const double slopes[WEFT_KERNELS][2] = {
 typedef struct {
   const weft_kernel_task *task;
   weft_tile_sum_single tile;
+  weft_shift shift;
   double *out, *bound;
 } single;
 
@@ -34,7 +35,7 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
   const size_t count = nq - first < WEFT_TILE_SINGLE ? nq - first : WEFT_TILE_SINGLE;
   const double *from = task->query.x, u = 5.9604644775390625e-08;
   float *q = memory, *sum = q + WEFT_TILE_SINGLE * d, *x = sum + WEFT_TILE_SINGLE * m, *weight = x + RUN * d;
-  double *middle = doubles, *total = doubles + d, radius = 0;
+  double *middle = doubles, *total = doubles + RUN * d, radius = 0; /* the middle RUN times */
   for (size_t j = 0; j < d; j++) {
     double low = INFINITY, high = -INFINITY;
     for (size_t l = 0; l < count; l++) {
@@ -46,11 +47,11 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
     for (size_t l = 0; l < WEFT_TILE_SINGLE; l++)
       q[j * WEFT_TILE_SINGLE + l] = (float) (from[(first + (l < count ? l : count - 1)) * d + j] - middle[j]);
   }
+  for (size_t k = d; k < RUN * d; k++) middle[k] = middle[k - d];
   memset(total, 0, m * WEFT_TILE_SINGLE * sizeof *total);
   for (size_t start = 0; start < n; start += RUN) {
     const size_t rows = n - start < RUN ? n - start : RUN;
-    for (size_t k = 0; k < rows; k++)
-      for (size_t j = 0; j < d; j++) x[k * d + j] = (float) (task->reference.x[(start + k) * d + j] - middle[j]);
+    w->shift(task->reference.x + start * d, middle, rows * d, x);
     for (size_t k = 0; k < rows * m; k++) weight[k] = (float) task->weights[start * m + k];
     memset(sum, 0, m * WEFT_TILE_SINGLE * sizeof *sum);
     weft_tile_single t = {q, x, weight, d, m, rows, (float) (1 / (task->h * task->h)), sum};
@@ -68,8 +69,8 @@ weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *tas
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t d = task->reference.d, m = task->m, nq = task->query.n, threads = (size_t) ctx->threads;
-  const size_t blocks = (nq + WEFT_TILE_SINGLE - 1) / WEFT_TILE_SINGLE, doubles_each = d + m * WEFT_TILE_SINGLE;
-  single w = {task, weft_tile_single_variant(), out, bound};
+  const size_t blocks = (nq + WEFT_TILE_SINGLE - 1) / WEFT_TILE_SINGLE, doubles_each = RUN * d + m * WEFT_TILE_SINGLE;
+  single w = {task, weft_tile_single_variant(), weft_shift_variant(), out, bound};
   const double cost = ((double) task->reference.n + 1) * WEFT_TILE_SINGLE * (double) (d + 8) / 16;
   const size_t batch = ((size_t) (BATCH_PAIRS / cost) + 1) * threads;
   float *memory;

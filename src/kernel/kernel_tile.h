@@ -244,6 +244,13 @@ static void NAME(tile)(const ARGS *t, int kind) {
   by_kind[kind](t);
 }
 
+#if !TRACK
+/* out = (float) (x - middle), element by element: what brings a run of references into a block's coordinates. */
+TARGET VECTORIZE static void NAME(shift)(const double *restrict x, const double *restrict middle, size_t count, float *restrict out) {
+  for (size_t i = 0; i < count; i++) out[i] = (float) (x[i] - middle[i]);
+}
+#endif
+
 #if TRACK
 static void NAME(node)(const weft_node_tile *t, int kind) {
   static void (*const by_kind[WEFT_KERNELS])(const weft_node_tile *) = {

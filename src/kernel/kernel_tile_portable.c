@@ -80,6 +80,7 @@ OPERATIONS(float, single, sqrtf)
 
 void weft_tile_portable(const weft_tile *t, int kind) { double_tile_portable(t, kind); }
 void weft_node_portable(const weft_node_tile *t, int kind) { double_node_portable(t, kind); }
+void weft_shift_portable(const double *x, const double *middle, size_t count, float *out) { single_shift_portable(x, middle, count, out); }
 void weft_tile_single_portable(const weft_tile_single *t, int kind) { single_tile_portable(t, kind); }
 
 weft_tile_sum weft_tile_variant(void) {
@@ -104,4 +105,12 @@ weft_tile_sum_single weft_tile_single_variant(void) {
   if (weft_simd_level() == WEFT_SIMD_AVX2 && __builtin_cpu_supports("fma")) return weft_tile_single_avx2;
 #endif
   return weft_tile_single_portable;
+}
+
+weft_shift weft_shift_variant(void) {
+#if WEFT_SIMD_X86
+  if (weft_simd_level() == WEFT_SIMD_AVX512) return weft_shift_avx512;
+  if (weft_simd_level() == WEFT_SIMD_AVX2 && __builtin_cpu_supports("fma")) return weft_shift_avx2;
+#endif
+  return weft_shift_portable;
 }
