@@ -196,9 +196,9 @@ print_bandwidth <- function(x) {
 #' @rdname predict.weft_kde
 #' @export
 summary.weft_kde <- function(object, ...) {
-  f <- predict(object, log = TRUE, leave_one_out = object$n > 1)
+  f <- stats::predict(object, log = TRUE, leave_one_out = object$n > 1)
   list(n = object$n, d = object$d, kernel = object$kernel, bandwidth = object$bandwidth, rule = object$rule,
-       log_likelihood = sum(f), densities = stats::quantile(exp(predict(object, log = TRUE))))
+       log_likelihood = sum(f), densities = stats::quantile(exp(stats::predict(object, log = TRUE))))
 }
 
 #' @rdname predict.weft_kde

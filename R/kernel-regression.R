@@ -45,7 +45,7 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
   object <- regression_model(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed)
   object$rule <- rule
   object$scores <- scores
-  left_out <- predict(object, leave_one_out = TRUE, threads = threads)
+  left_out <- stats::predict(object, leave_one_out = TRUE, threads = threads)
   residual <- ifelse(is.na(left_out), y - object$centre, y - left_out)
   object$residual_square <- residual^2
   object$r_squared <- 1 - sum(w * residual^2) / sum(w * (y - object$centre)^2)
@@ -88,7 +88,7 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
   model <- regression_model(z, y, w, 1, kernel, tree, max(rel_error, 1e-6), threads, seed)
   score <- function(t) {
     model$parts$h <- t
-    fit <- predict(model, leave_one_out = TRUE, threads = threads, progress = progress)
+    fit <- stats::predict(model, leave_one_out = TRUE, threads = threads, progress = progress)
     sum(w * (y - ifelse(is.na(fit), model$centre, fit))^2) / sum(w)
   }
   grid <- exp(seq(log(0.05), log(4), length.out = 16))
@@ -151,11 +151,11 @@ square_ratio <- function(kernel, d) {
 
 #' @rdname predict.weft_kernel_regression
 #' @export
-fitted.weft_kernel_regression <- function(object, ...) predict(object)
+fitted.weft_kernel_regression <- function(object, ...) stats::predict(object)
 
 #' @rdname predict.weft_kernel_regression
 #' @export
-residuals.weft_kernel_regression <- function(object, ...) object$response - predict(object)
+residuals.weft_kernel_regression <- function(object, ...) object$response - stats::predict(object)
 
 #' @rdname predict.weft_kernel_regression
 #' @export

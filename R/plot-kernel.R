@@ -26,7 +26,7 @@ plot.weft_kde <- function(x, style = c("contour", "perspective"), n = if (x$d ==
   names <- x$names %||% if (x$d == 1L) "x" else c("x1", "x2")
   if (x$d == 1L) return(plot_curve(x, axes[[1L]], shown, names, points, ...))
   grid <- list(x = axes[[1L]], y = axes[[2L]])
-  grid$z <- matrix(predict(x, as.matrix(expand.grid(axes))), n)
+  grid$z <- matrix(stats::predict(x, as.matrix(expand.grid(axes))), n)
   if (style == "contour") plot_contours(x, grid, shown, names, points, ...)
   else plot_surface(x, grid, names, theta, phi, ...)
   invisible(grid)
@@ -40,7 +40,7 @@ plot_range <- function(x, j, n) {
 }
 
 plot_curve <- function(x, at, shown, names, points, ...) {
-  f <- predict(x, at)
+  f <- stats::predict(x, at)
   settings <- list(x = at, y = f, type = "l", lwd = 2, col = "#2c5f8a", xlab = names[1L], ylab = "density", ylim = c(0, max(f) * 1.05),
                    main = sprintf("%d points, bandwidth %.4g", x$n, x$bandwidth[1L]))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
@@ -79,7 +79,7 @@ plot.weft_kernel_regression <- function(x, n = 300, level = 0.95, ...) {
   if (x$d != 1L) abort_input("`x` must be a regression on one column to be drawn.", x = sprintf("It has %d.", x$d))
   n <- check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
   at <- seq(min(x$data), max(x$data), length.out = n)
-  band <- predict(x, at, interval = "confidence", level = level)
+  band <- stats::predict(x, at, interval = "confidence", level = level)
   name <- x$names %||% "x"
   settings <- list(x = x$data[, 1L], y = x$response, pch = 16, cex = 0.5, col = grDevices::adjustcolor("black", 0.3), xlab = name, ylab = "y",
                    main = sprintf("Kernel regression, bandwidth %.4g, %g%% bands", x$bandwidth[1L], 100 * level))
