@@ -29,12 +29,6 @@ bn_convert <- function(x, to = c("adjacency", "igraph", "graphNEL", "bnlearn", "
   )
 }
 
-need_package <- function(package, what) {
-  if (!requireNamespace(package, quietly = TRUE)) {
-    abort_input(sprintf("%s needs the package %s.", what, package), i = "It is not installed.")
-  }
-}
-
 traces_to_coda <- function(x) {
   if (!inherits(x, "weft_bn") || is.null(x$trace)) {
     abort_input("`to = \"coda\"` is for what `bn_learn()` returned.", x = paste0("`x` is ", describe(x), "."))

@@ -67,6 +67,11 @@ describe <- function(x) {
 
 `%||%` <- function(a, b) if (is.null(a)) b else a
 
+need_package <- function(package, what) {
+  if (requireNamespace(package, quietly = TRUE)) return(invisible())
+  abort_input(sprintf("%s needs the package %s.", what, package), i = "Install it from CRAN or Bioconductor.")
+}
+
 # ---- checks of single arguments ----
 
 check_choice <- function(x, choices, arg) {

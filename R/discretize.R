@@ -44,7 +44,7 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
   target <- if (by_class) class_input(class, x, nrow(frame))
   numbers <- binned_columns(frame)
   values <- column_matrix(frame[numbers])
-  if (method %in% c("equalwidth", "sd")) check_finite(values, names(frame)[numbers])
+  if (method %in% c("equalwidth", "sd")) check_finite_columns(values, names(frame)[numbers])
   rules <- switch(method,
     equalfreq = lapply(find_cuts(values, bins = bins, threads = threads), function(cuts) list(cuts = cuts)),
     equalwidth = lapply(seq_len(ncol(values)), function(j) width_rule(values[, j], bins)),
@@ -77,7 +77,7 @@ column_matrix <- function(frame) {
   matrix(as.double(unlist(frame, use.names = FALSE)), nrow(frame), length(frame))
 }
 
-check_finite <- function(values, names) {
+check_finite_columns <- function(values, names) {
   bad <- colSums(is.infinite(values)) > 0
   if (any(bad)) {
     abort_input("`x` must be finite for this method.", x = sprintf("Infinite values in %s.", label_some(names[bad])),
@@ -221,6 +221,7 @@ bin_input <- function(x, bins, assay = NULL, threads = NULL) {
 # The same for a function of `x` and `class`, where the class may be the name of a column of `x`: list(x, class).
 with_bins <- function(x, class, bins, assay = NULL, threads = NULL) {
   if (inherits(x, "weft_mi_pack")) abort_input("`bins` must be NULL for a pack.", i = "Give it to `mi_pack()`, or cut with `discretize()`.")
+  if (is.null(class)) return(list(x = bin_input(x, bins, assay, threads)))
   if (inherits(x, "SummarizedExperiment")) {
     target <- class_input(class, x, ncol(x))
     class <- factor(target$levels[target$codes + 1L], levels = target$levels)

@@ -54,9 +54,7 @@ take_assay <- function(x, assay, arg) {
     }
     return(x)
   }
-  if (!requireNamespace("SummarizedExperiment", quietly = TRUE)) {
-    abort_input("A SummarizedExperiment needs the package SummarizedExperiment.", i = "Install it from Bioconductor.")
-  }
+  need_package("SummarizedExperiment", "A SummarizedExperiment")
   found <- SummarizedExperiment::assayNames(x)
   assay <- assay %||% 1L
   known <- if (is.character(assay)) assay %in% found else assay %in% seq_along(SummarizedExperiment::assays(x))
@@ -82,9 +80,7 @@ feature_names <- function(x) {
 # Calls f(data, columns) for the whole input, or block after block of a DelayedArray's columns; returns the results.
 for_blocks <- function(input, f, block_bytes = 2^28) {
   if (!inherits(input$data, "DelayedArray")) return(list(f(input$data, seq_len(input$p))))
-  if (!requireNamespace("DelayedArray", quietly = TRUE)) {
-    abort_input("A DelayedMatrix needs the package DelayedArray.", i = "Install it from Bioconductor.")
-  }
+  need_package("DelayedArray", "A DelayedMatrix")
   at_once <- max(1L, as.integer(block_bytes / (8 * max(1, input$n))))
   starts <- seq.int(1L, max(1L, input$p), by = at_once)
   lapply(starts, function(first) {

@@ -9,6 +9,7 @@
 #' beyond the R session.
 #'
 #' @inheritParams mi_rank
+#' @param threads see [weft_threads()].
 #' @param class a factor or vector of categories, one value a row; `NULL` for a pack that is only measured feature against
 #'   feature.
 #' @return An object of class `weft_mi_pack` with `dim` and `dimnames`.
@@ -21,8 +22,15 @@
 #' mi_pairs(pack)
 #' mi_triples(pack)
 #' weft_free(pack)
-mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NULL, threads = NULL, progress = NULL) {
+mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NULL, bins = NULL, threads = NULL,
+                    progress = NULL) {
   na <- check_choice(na, c("fail", "drop", "level"), "na")
+  if (!is.null(bins)) {
+    cut <- with_bins(x, class, bins, assay, threads)
+    x <- cut$x
+    class <- cut$class
+    assay <- NULL
+  }
   input <- categorical_input(x, assay)
   target <- if (is.null(class)) list(codes = NULL, levels = "") else class_input(class, x, input$n)
   if (na == "fail" && anyNA(target$codes)) abort_missing_class(target$codes)
@@ -60,17 +68,18 @@ pack_pointer <- function(pack) {
 }
 
 # A pack with a class, for functions that take one in place of data: x itself, or a new one for this call.
-pack_for <- function(x, class, na, assay, threads, progress) {
+pack_for <- function(x, class, na, assay, bins, threads, progress) {
   if (!inherits(x, "weft_mi_pack")) {
     if (missing(class) || is.null(class)) {
       abort_input("`class` must be a factor or a vector of categories, one value a row of `x`.", x = "It is missing.")
     }
-    return(mi_pack(x, class, na, assay, threads, progress))
+    return(mi_pack(x, class, na, assay, bins, threads, progress))
   }
   if (!missing(class)) {
     abort_input("`class` must be left out when `x` is a pack.", x = paste0("It is ", describe(class), "."),
                 i = "A pack has its class already; make another one with `mi_pack()`.")
   }
+  if (!is.null(bins)) abort_input("`bins` must be NULL for a pack.", i = "Give it to `mi_pack()`, or cut with `discretize()`.")
   pack_pointer(x)
   if (is.null(x$class_levels)) {
     abort_input("`x` must be a pack with a class.", x = "It was made without one.", i = "Give `class` to `mi_pack()`.")

@@ -39,7 +39,7 @@
 #' round(mi_pairs(x[, 1:4], class, full = TRUE)$interaction, 3)
 mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"), features = NULL,
                      with = NULL, full = FALSE, permutations = 0, na = c("fail", "drop", "level"),
-                     unit = c("bits", "nats"), seed = NULL, assay = NULL, backend = NULL, threads = NULL,
+                     unit = c("bits", "nats"), seed = NULL, assay = NULL, bins = NULL, backend = NULL, threads = NULL,
                      progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   call <- match.call()
@@ -48,7 +48,7 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   threads <- threads_for(threads)
-  pack <- pack_for(x, class, na, assay, threads, progress)
+  pack <- pack_for(x, class, na, assay, bins, threads, progress)
   if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
   side <- sides(pack$names, features, with)
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))

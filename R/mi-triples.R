@@ -23,14 +23,14 @@
 #' class <- (x[, 2] + x[, 5] + x[, 9] + x[, 10]) %% 2
 #' mi_tuples(x, class, order = 4, features = c(1:5, 9:12), top = 3)
 mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"), features = NULL,
-                       na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, backend = NULL,
+                       na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, bins = NULL, backend = NULL,
                        threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   call <- match.call()
   keep <- check_search(top, min_mi, min_gain, by, unit)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   threads <- threads_for(threads)
-  pack <- pack_for(x, class, na, assay, threads, progress)
+  pack <- pack_for(x, class, na, assay, bins, threads, progress)
   if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
   if (pack$dim[2L] > 2^21) {
     abort_input("`x` must have at most 2,097,152 features for triples.", x = sprintf("It has %d.", pack$dim[2L]))
@@ -49,14 +49,14 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
 #' @export
 mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, min_mi = NULL, min_gain = NULL,
                       by = c("mi", "interaction"), na = c("fail", "drop", "level"), unit = c("bits", "nats"),
-                      assay = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                      assay = NULL, bins = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   call <- match.call()
   order <- check_number(order, "order", min = 3, max = 16, whole = TRUE)
   keep <- check_search(top, min_mi, min_gain, by, unit)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   threads <- threads_for(threads)
-  pack <- pack_for(x, class, na, assay, threads, progress)
+  pack <- pack_for(x, class, na, assay, bins, threads, progress)
   if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
   columns <- if (is.null(features)) seq_len(pack$dim[2L]) else sort(chosen_columns(features, pack$names, "features"))
   ways <- choose(length(columns), order)

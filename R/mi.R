@@ -59,7 +59,7 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
     assay <- NULL
   }
   if (permutations > 0 || inherits(x, "weft_mi_pack")) {
-    pack <- pack_for(x, class, na, assay, threads, progress)
+    pack <- pack_for(x, class, na, assay, NULL, threads, progress)
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
     return(rank_pack(pack, permutations, seed, scale, unit, match.call(), backend, threads_for(threads), progress, verbose,
                      started))

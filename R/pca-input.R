@@ -94,11 +94,6 @@ block_source <- function(n, p, by_row, block_size, names, read) {
        })
 }
 
-need_package <- function(package, what) {
-  if (requireNamespace(package, quietly = TRUE)) return(invisible())
-  abort_input(sprintf("%s needs the package %s.", what, package), i = "Install it from CRAN or Bioconductor.")
-}
-
 column_moments <- function(source, weights, control) .Call(C_weft_pca_moments, source, weights, control)
 
 # ---- centre, scale and weights ----

@@ -89,7 +89,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components")
   moments <- column_moments(source, weights, control)
-  check_finite(moments, source)
+  check_moments(moments, source)
   job <- list(method = match(plan$method, c("gs", "nipals", "krylov", "gram")) - 1L, k = as.integer(k), tol = tol,
               paper = stop == "paper", max_iter = max_iter, block = 0L, key = random_key(seed), start = NULL)
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights, single = precision == "single")
@@ -134,7 +134,7 @@ pca_plan <- function(source, k, method, threads) {
   list(method = method, cpu_seconds = work / (3e10 * min(threads, 16)), gpu_seconds = work / 1e13 + 8 * cells / 2e10)
 }
 
-check_finite <- function(moments, source) {
+check_moments <- function(moments, source) {
   bad <- which(moments$infinite > 0)
   if (length(bad)) {
     abort_input("`x` must not have infinite values.", x = sprintf(

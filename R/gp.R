@@ -1,0 +1,140 @@
+#' Gaussian-process regression without a matrix
+#'
+#' Solves \eqn{(K + noise\, I)\, \alpha = y} by preconditioned conjugate gradients whose products are exact kernel sums, so that the
+#' \eqn{n \times n} matrix is never stored.
+#'
+#' The prior has mean zero and covariance `variance` times the kernel; `y` is not centred. The preconditioner is a pivoted
+#' Cholesky factor of low rank plus the noise. Predictive variances take one more solve a query, in blocks.
+#'
+#' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
+#' @param y the responses, one a row.
+#' @param kernel a positive definite kernel: `"gaussian"`, `"laplacian"`, `"matern12"`, `"matern32"`, `"matern52"` or `"cauchy"`.
+#' @param bandwidth as for [kernel_sum()].
+#' @param noise variance of the noise, positive.
+#' @param variance variance of the process.
+#' @param rank of the preconditioner.
+#' @param tolerance of the residual relative to `y`; in the prediction's variances, to the covariances.
+#' @param max_iterations give up after so many.
+#' @param backend,threads,progress see [kernel_sum()].
+#' @return An object of class `weft_gp`: `alpha`, `iterations`, `residual` and what was given. `saveRDS()` keeps it.
+#' @export
+#' @examples
+#' g <- gp_regression(faithful$waiting, faithful$eruptions - mean(faithful$eruptions), bandwidth = 10, noise = 0.1)
+#' g
+#' predict(g, c(50, 80), se = TRUE)
+gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2, variance = 1, rank = 100, tolerance = 1e-6,
+                          max_iterations = 1000, backend = NULL, threads = NULL, progress = NULL) {
+  started <- proc.time()[[3L]]
+  kernel <- check_choice(kernel, definite_kernels, "kernel")
+  check_kernel_backend(backend)
+  x <- kernel_points(x, "x")
+  y <- check_response(y, nrow(x))
+  noise <- check_number(noise, "noise", min = 1e-12)
+  variance <- check_number(variance, "variance", min = 1e-300)
+  rank <- check_number(rank, "rank", min = 0, max = 2000, whole = TRUE)
+  tolerance <- check_number(tolerance, "tolerance", min = 1e-14, max = 1)
+  max_iterations <- check_number(max_iterations, "max_iterations", min = 1, whole = TRUE)
+  if (!nrow(x)) abort_input("`x` must have at least one row.")
+  object <- structure(class = "weft_gp", list(
+    version = tree_version, kernel = kernel, bandwidth = bandwidth, noise = noise, variance = variance, rank = rank, tolerance = tolerance,
+    max_iterations = max_iterations, data = unname(x), names = colnames(x), d = ncol(x), n = nrow(x), y = y, backend = "cpu"
+  ))
+  solved <- gp_solve(object, gp_preconditioner(object, threads), matrix(y), threads, progress)
+  object$alpha <- solved$x[, 1L]
+  object$iterations <- solved$iterations
+  object$residual <- solved$residual
+  object$call <- match.call()
+  object$seconds <- proc.time()[[3L]] - started
+  object
+}
+
+definite_kernels <- c("gaussian", "laplacian", "matern12", "matern32", "matern52", "cauchy")
+
+# A function that applies (L L' + noise I)^-1, by the Woodbury identity.
+gp_preconditioner <- function(object, threads) {
+  r <- min(object$rank, object$n)
+  if (r < 1) return(function(v) v)
+  problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth, threads = threads)
+  z <- t(native_points(object$data, problem)$x)
+  root <- sqrt(object$variance) * pivoted_cholesky(z, object$kernel, problem$bandwidth$h, r, function(residual) FALSE)$root
+  inner <- chol(crossprod(root) + diag(object$noise, ncol(root)))
+  function(v) (v - root %*% backsolve(inner, forwardsolve(t(inner), crossprod(root, v)))) / object$noise
+}
+
+# Conjugate gradients for all columns of b at once.
+gp_solve <- function(object, precondition, b, threads, progress) {
+  x <- matrix(0, nrow(b), ncol(b))
+  r <- b
+  size <- sqrt(colSums(b^2))
+  size[size == 0] <- 1
+  z <- precondition(r)
+  p <- z
+  rz <- colSums(r * z)
+  iterations <- 0
+  while (any(sqrt(colSums(r^2)) > object$tolerance * size) && iterations < object$max_iterations) {
+    q <- gp_product_self(object, p, threads, progress) + object$noise * p
+    step <- rz / colSums(p * q)
+    step[!is.finite(step)] <- 0
+    x <- x + p * rep(step, each = nrow(b))
+    r <- r - q * rep(step, each = nrow(b))
+    z <- precondition(r)
+    new <- colSums(r * z)
+    ratio <- new / rz
+    ratio[!is.finite(ratio)] <- 0
+    p <- z + p * rep(ratio, each = nrow(b))
+    rz <- new
+    iterations <- iterations + 1
+  }
+  residual <- max(sqrt(colSums(r^2)) / size)
+  if (residual > object$tolerance) {
+    warning(sprintf("Conjugate gradients stopped after %d iterations with a residual of %.2g; raise `noise`, `rank` or `max_iterations`.",
+                    iterations, residual), call. = FALSE)
+  }
+  list(x = x, iterations = iterations, residual = residual)
+}
+
+gp_product_self <- function(object, v, threads, progress) {
+  matrix(object$variance * kernel_sum(object$data, weights = v, kernel = object$kernel, bandwidth = object$bandwidth, threads = threads,
+                                      progress = progress), nrow(v))
+}
+
+#' Predictions of a Gaussian process
+#'
+#' @param object,x what [gp_regression()] returned.
+#' @param newdata points in rows; missing: the points of the regression.
+#' @param se also give the standard deviations of the process (without the noise).
+#' @param threads,progress see [kernel_sum()].
+#' @param ... ignored.
+#' @return `predict()`: the mean, or with `se = TRUE` a list `fit`, `se`. `print()`: `x`, invisibly.
+#' @export
+#' @examples
+#' g <- gp_regression(1:10, sin(1:10), bandwidth = 2)
+#' predict(g, c(2.5, 100), se = TRUE)
+predict.weft_gp <- function(object, newdata = NULL, se = FALSE, threads = NULL, progress = NULL, ...) {
+  check_model(object, "gp_regression()")
+  se <- check_flag(se, "se")
+  q <- if (is.null(newdata)) object$data else unname(match_columns(newdata, object))
+  fit <- object$variance * kernel_sum(q, object$data, weights = object$alpha, kernel = object$kernel, bandwidth = object$bandwidth,
+                                      threads = threads, progress = progress)
+  if (!se) return(fit)
+  precondition <- gp_preconditioner(object, threads)
+  problem <- kernel_problem(q, object$data, NULL, object$kernel, object$bandwidth, threads = threads)
+  at <- t(native_points(object$data, problem)$x)
+  to <- t(native_points(q, problem)$x)
+  error <- numeric(nrow(q))
+  for (first in seq(1, max(1, nrow(q)), by = 32)) {
+    if (!nrow(q)) break
+    some <- seq.int(first, min(nrow(q), first + 31))
+    k <- object$variance * kernel_matrix(at, to[some, , drop = FALSE], object$kernel, problem$bandwidth$h)
+    error[some] <- sqrt(pmax(object$variance - colSums(k * gp_solve(object, precondition, k, threads, progress)$x), 0))
+  }
+  list(fit = fit, se = error)
+}
+
+#' @rdname predict.weft_gp
+#' @export
+print.weft_gp <- function(x, ...) {
+  cat(sprintf("Gaussian process on %d points in %d dimension%s, %s kernel, noise %g\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel, x$noise))
+  cat(sprintf("%d iterations to a residual of %.2g, %s\n", x$iterations, x$residual, seconds_text(x$seconds)))
+  invisible(x)
+}

@@ -1,0 +1,208 @@
+#' Kernel density estimates
+#'
+#' A density from points, with batch evaluation by [kernel_sum()] and its guaranteed relative error.
+#'
+#' The density is \eqn{\frac{1}{n\,c \prod_j h_j} \sum_i k(q, x_i)}, where \eqn{c} is the integral of the kernel over all of
+#' space: it integrates to 1. Kernels are those of [kernel_sum()] but for the polynomial one; the Cauchy kernel has a finite
+#' integral in one dimension only.
+#'
+#' @section Bandwidths: A number, a vector with one a dimension, or a covariance matrix is taken as it is. For \eqn{n} points in
+#'   \eqn{d} dimensions with standard deviations \eqn{s_j}:
+#'   * `"scott"`: \eqn{s_j n^{-1/(d+4)}};
+#'   * `"silverman"`: that times \eqn{(4/(d+2))^{1/(d+4)}};
+#'   * `"plugin"`: per dimension, the two-stage direct plug-in of Wand and Jones (1995), with pairwise functionals of the points
+#'     on a fine grid;
+#'   * `"lscv"` and `"lcv"`: the multiple of Scott's that minimises the least-squares criterion or maximises the
+#'     leave-one-out likelihood, over a grid as in [kernel_bandwidth()] and then by golden section; of several optima the one
+#'     with the largest bandwidth, since tied points favour ever smaller ones.
+#'
+#'   Rules are for the Gaussian kernel. For another kernel they are multiplied by the ratio of canonical bandwidths (Marron and
+#'   Nolan 1988), which smooths as much; `"lcv"` uses the kernel itself.
+#'
+#' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
+#' @param bandwidth see below.
+#' @param kernel a kernel of [kernel_sum()].
+#' @param rel_error greatest relative error of densities, by default 1e-4; 0 is exact.
+#' @param tree the type of the tree that is built; see [kernel_tree()].
+#' @param backend,threads,seed,progress see [kernel_sum()].
+#' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and how it was made.
+#'   `saveRDS()` and `readRDS()` keep it, tree included.
+#' @references
+#' Marron and Nolan (1988), Canonical kernels for density estimation, Statistics and Probability Letters 7, 195-199.
+#' Wand and Jones (1995), Kernel Smoothing, Chapman and Hall.
+#' @seealso [predict.weft_kde()], [kernel_bandwidth()]
+#' @export
+#' @examples
+#' d <- kde(faithful, "silverman")
+#' d
+#' predict(d, data.frame(eruptions = c(2, 4), waiting = c(55, 80)))
+#' plot(d)
+#' plot(kde(faithful$waiting, "lscv"))
+kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, tree = c("kd", "ball", "vp", "rp"),
+                backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
+  started <- proc.time()[[3L]]
+  kernel <- check_choice(kernel, kernel_names, "kernel")
+  check_kernel_backend(backend)
+  tree <- check_choice(tree, tree_types, "tree")
+  rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
+  x <- kernel_points(x, "x")
+  if (nrow(x) < 1L) abort_input("`x` must have at least one row.")
+  if (kernel == "cauchy" && ncol(x) > 1L) {
+    abort_input("The Cauchy kernel has no finite integral in more than one dimension.", x = sprintf("`x` has %d columns.", ncol(x)),
+                i = "Take another kernel, for example \"laplacian\".")
+  }
+  rule <- if (is.character(bandwidth)) check_choice(bandwidth, bandwidth_rules, "bandwidth") else "given"
+  if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress)
+  bandwidth <- drop_data_frame(bandwidth)
+  parts <- check_bandwidth(bandwidth, ncol(x), x, x)
+  problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE, seed = seed,
+                  control = run_control("cpu", threads, progress, task = "Building a tree"))
+  structure(class = "weft_kde", list(
+    version = tree_version, kernel = kernel, bandwidth = unname(if (is.matrix(bandwidth)) bandwidth else as.double(bandwidth)),
+    rule = rule, n = nrow(x), d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree,
+    origin = unname(x[1L, ]), native = native_trees(problem)$reference, parts = parts, data = unname(x),
+    log_scale = -log(nrow(x)) - log_integral(kernel, ncol(x)) - log_volume(parts, ncol(x)), call = match.call(),
+    backend = "cpu", seconds = proc.time()[[3L]] - started
+  ))
+}
+
+bandwidth_rules <- c("scott", "silverman", "plugin", "lscv", "lcv")
+
+drop_data_frame <- function(x) if (is.data.frame(x)) as.matrix(x) else x
+
+# log of the integral of k over d-dimensional space at h = 1: the surface of the unit sphere times the radial integral.
+log_integral <- function(kernel, d) {
+  log_surface <- log(2) + d / 2 * log(pi) - lgamma(d / 2)
+  radial <- switch(kernel,
+    gaussian = (d / 2 - 1) * log(2) + lgamma(d / 2),
+    epanechnikov = log(2 / (d * (d + 2))),
+    uniform = -log(d),
+    triangular = -log(d * (d + 1)),
+    biweight = log(8 / (d * (d + 2) * (d + 4))),
+    laplacian = , matern12 = lgamma(d),
+    matern32 = -d / 2 * log(3) + lgamma(d) + log1p(d),
+    matern52 = -d / 2 * log(5) + lgamma(d) + log(1 + d + d * (d + 1) / 3),
+    cauchy = log(pi / 2),
+    cosine = log(stats::integrate(function(r) r^(d - 1) * cos(pi * r / 2), 0, 1, rel.tol = 1e-12)$value)
+  )
+  log_surface + radial
+}
+
+log_volume <- function(parts, d) {
+  if (parts$full) sum(log(diag(parts$scale))) else if (!is.null(parts$scale)) sum(log(parts$scale)) else d * log(parts$h)
+}
+
+# How much wider than the Gaussian's this kernel's bandwidth is for the same smoothing: (R(K) / mu_2(K)^2)^(1 / (d + 4)).
+canonical_ratio <- function(kernel, d) {
+  if (kernel %in% c("gaussian", "cauchy")) return(1)
+  canonical <- function(kernel) {
+    k <- function(r) kernel_value(kernel, r)
+    upper <- if (is_compact(kernel)) 1 else Inf
+    radial <- function(power, f) stats::integrate(function(r) r^(d - 1 + power) * f(r), 0, upper, rel.tol = 1e-9)$value
+    log_mass <- log(radial(0, k))
+    log_surface <- log(2) + d / 2 * log(pi) - lgamma(d / 2)
+    log_r <- log(radial(0, function(r) k(r)^2)) - 2 * log_mass - log_surface
+    log_mu <- log(radial(2, k)) - log_mass - log(d)
+    (log_r - 2 * log_mu) / (d + 4)
+  }
+  exp(canonical(kernel) - canonical("gaussian"))
+}
+
+# k at distance r with h = 1.
+kernel_value <- function(kernel, r) {
+  inside <- function(v) ifelse(r < 1, v, 0)
+  switch(kernel,
+    gaussian = exp(-r^2 / 2), epanechnikov = inside(1 - r^2), uniform = as.numeric(r <= 1), triangular = inside(1 - r),
+    laplacian = , matern12 = exp(-r), biweight = inside((1 - r^2)^2), cosine = inside(cos(pi * r / 2)), cauchy = 1 / (1 + r^2),
+    matern32 = (1 + sqrt(3) * r) * exp(-sqrt(3) * r), matern52 = (1 + sqrt(5) * r + 5 * r^2 / 3) * exp(-sqrt(5) * r)
+  )
+}
+
+#' Densities at new points
+#'
+#' @param object,x what [kde()] returned.
+#' @param newdata points in rows; missing: the points that the density was made from.
+#' @param log give logarithms, finite where the density underflows.
+#' @param leave_one_out leave each point out of its own density; without `newdata` only.
+#' @param rel_error greatest relative error; by default the object's.
+#' @param threads,progress see [kernel_sum()].
+#' @param ... ignored.
+#' @return `predict()`: densities, one a row; `print()`: `x`, invisibly; `summary()`: a list; `glance()`: one row.
+#' @export
+#' @examples
+#' d <- kde(faithful$waiting)
+#' predict(d, c(50, 80))
+#' sum(predict(d, log = TRUE, leave_one_out = TRUE))
+predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL, threads = NULL,
+                             progress = NULL, ...) {
+  check_model(object, "kde()")
+  leave_one_out <- check_flag(leave_one_out, "leave_one_out")
+  if (leave_one_out && !is.null(newdata)) abort_input("`leave_one_out = TRUE` is for the points of the density itself: leave `newdata` out.")
+  result <- model_sums(object, newdata, NULL, log, leave_one_out, rel_error, threads, progress)
+  n <- if (leave_one_out) base::log(object$n) - base::log(max(object$n - 1, 1)) else 0
+  scale <- object$log_scale + n
+  sums <- as.vector(result$sum)
+  if (check_flag(log, "log")) sums + scale else if (abs(scale) < 600) sums * exp(scale) else exp(base::log(sums) + scale)
+}
+
+check_model <- function(object, made_by) {
+  if (!identical(object$version, tree_version)) {
+    abort_input("The model must be of this version's format.", i = sprintf("Make it again with `%s`.", made_by))
+  }
+}
+
+# Sums of a model that keeps its points in a tree: kde and regression.
+model_sums <- function(object, newdata, weights, log = FALSE, leave_one_out = FALSE, rel_error = NULL, threads = NULL,
+                       progress = NULL, abs_error = 0) {
+  query <- if (is.null(newdata)) NULL else match_columns(newdata, object)
+  problem <- kernel_problem(query, object$data, weights, object$kernel, 1, rel_error = rel_error %||% object$rel_error,
+                            abs_error = abs_error, log = log, leave_one_out = leave_one_out, threads = threads, progress = progress)
+  problem$bandwidth <- object$parts
+  problem$tree <- list(type = object$tree_type, leaf_size = 32)
+  problem$grown <- object$native
+  problem$self <- is.null(newdata)
+  kernel_run(problem)
+}
+
+match_columns <- function(newdata, object) {
+  if (is.data.frame(newdata) && !is.null(object$names) && all(object$names %in% names(newdata))) newdata <- newdata[object$names]
+  if (is.numeric(newdata) && is.null(dim(newdata)) && object$d > 1L) newdata <- matrix(newdata, 1L)
+  newdata <- kernel_points(newdata, "newdata")
+  if (ncol(newdata) != object$d) {
+    abort_input(sprintf("`newdata` must have %d columns, as the points had.", object$d), x = sprintf("It has %d.", ncol(newdata)))
+  }
+  newdata
+}
+
+#' @rdname predict.weft_kde
+#' @export
+print.weft_kde <- function(x, ...) {
+  cat(sprintf("Kernel density of %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
+  print_bandwidth(x)
+  cat(sprintf("Relative error at most %g, %s tree, made in %s\n", x$rel_error, x$tree_type, seconds_text(x$seconds)))
+  invisible(x)
+}
+
+print_bandwidth <- function(x) {
+  rule <- if (x$rule == "given") "given" else paste0("by \"", x$rule, "\"")
+  if (is.matrix(x$bandwidth)) {
+    cat(sprintf("Bandwidth matrix (%s):\n", rule))
+    print(signif(x$bandwidth, 4))
+  } else {
+    cat(sprintf("Bandwidth (%s): %s\n", rule, paste(signif(x$bandwidth, 4), collapse = ", ")))
+  }
+}
+
+#' @rdname predict.weft_kde
+#' @export
+summary.weft_kde <- function(object, ...) {
+  f <- stats::predict(object, log = TRUE, leave_one_out = object$n > 1)
+  list(n = object$n, d = object$d, kernel = object$kernel, bandwidth = object$bandwidth, rule = object$rule,
+       log_likelihood = sum(f), densities = stats::quantile(exp(stats::predict(object, log = TRUE))))
+}
+
+#' @rdname predict.weft_kde
+#' @export
+glance.weft_kde <- function(x, ...) {
+  data.frame(n = x$n, d = x$d, kernel = x$kernel, rule = x$rule, rel_error = x$rel_error, backend = x$backend, seconds = x$seconds)
+}

@@ -1,0 +1,168 @@
+#' Score many bandwidths
+#'
+#' The least-squares or likelihood cross-validation score of each bandwidth of a grid, by kernel sums over one tree.
+#'
+#' `"lscv"` is \eqn{\int \hat f^2 - \frac{2}{n} \sum_i \hat f_{-i}(x_i)}, smaller is better, for the Gaussian kernel, whose integral
+#' is again a kernel sum. `"lcv"` is the mean of \eqn{\log \hat f_{-i}(x_i)}, larger is better, for any kernel.
+#' From `queries` points on, the means are over a random sample of so many of them, each against all others.
+#'
+#' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
+#' @param grid multiples of `shape` to score; the default is 24 values about the rule of thumb.
+#' @param criterion `"lscv"` or `"lcv"`.
+#' @param kernel a kernel of [kernel_sum()]; for `"lscv"` the Gaussian one.
+#' @param shape the bandwidths that a value of 1 stands for, one a dimension; 1 makes the grid bandwidths as they are, which is the
+#'   default when `grid` is given. Without a grid it is Scott's rule.
+#' @param rel_error relative error of the sums.
+#' @param queries most points to take the mean over.
+#' @param threads,seed,progress see [kernel_sum()].
+#' @return A data frame `bandwidth`, `score`; attributes `"best"`, the best bandwidth of the grid, and `"shape"`.
+#' @export
+#' @examples
+#' b <- kernel_bandwidth(faithful$waiting, c(1, 2, 4, 8))
+#' b
+#' attr(b, "best")
+kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kernel = "gaussian", shape = NULL, rel_error = 1e-4,
+                             queries = 20000, threads = NULL, seed = NULL, progress = NULL) {
+  criterion <- check_choice(criterion, c("lscv", "lcv"), "criterion")
+  kernel <- check_choice(kernel, kernel_names, "kernel")
+  if (criterion == "lscv" && kernel != "gaussian") {
+    abort_input("Least-squares cross-validation is for the Gaussian kernel.", x = sprintf("`kernel` is \"%s\".", kernel),
+                i = "Use `criterion = \"lcv\"`, or `kde(bandwidth = \"lscv\")`, which rescales.")
+  }
+  x <- kernel_points(x, "x")
+  if (nrow(x) < 2L) abort_input("`x` must have at least two rows to leave one out.")
+  rel_error <- check_number(rel_error, "rel_error", min = 0, max = 0.5)
+  queries <- check_number(queries, "queries", min = 2, whole = TRUE)
+  if (is.null(shape)) shape <- if (is.null(grid)) spread(x) * nrow(x)^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x)) else 1
+  if (is.null(grid)) grid <- exp(seq(log(0.1), log(4), length.out = 24))
+  if (!is.numeric(grid) || !length(grid) || !all(is.finite(grid)) || any(grid <= 0)) {
+    abort_input("`grid` must be positive numbers.", x = paste0("It is ", describe(grid), "."))
+  }
+  score <- bandwidth_scorer(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress)
+  out <- data.frame(bandwidth = as.double(grid), score = vapply(as.double(grid), score, 0))
+  best <- if (criterion == "lscv") which.min(out$score) else which.max(out$score)
+  attr(out, "best") <- if (length(best)) out$bandwidth[best] else NA_real_
+  attr(out, "shape") <- shape
+  out
+}
+
+# A function of t: the score of bandwidth t * shape. Points are rescaled and put into trees once.
+bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress) {
+  n <- nrow(x)
+  d <- ncol(x)
+  parts <- check_bandwidth(shape, d, x, x)
+  log_shape <- log_volume(parts, d)
+  z <- x / rep(if (is.null(parts$scale)) rep(parts$h, d) else parts$scale, each = n)
+  some <- if (n > queries) sort(sample_rows(n, queries, seed)) else seq_len(n)
+  own <- z[some, , drop = FALSE]
+  others <- z[-some, , drop = FALSE]
+  trees <- list(own = kernel_tree(own, threads = threads),
+                others = if (nrow(others)) kernel_tree(others, threads = threads))
+  sums <- function(t, log) {
+    f <- kernel_sum(own, kernel = kernel, bandwidth = t, rel_error = rel_error, tree = trees$own, log = log, leave_one_out = TRUE,
+                    threads = threads, progress = progress)
+    if (!nrow(others)) return(f)
+    g <- kernel_sum(own, others, kernel = kernel, bandwidth = t, rel_error = rel_error, tree = trees$others, log = log,
+                    threads = threads, progress = progress)
+    if (!log) return(f + g)
+    top <- pmax(f, g)
+    ifelse(top == -Inf, -Inf, top + log(exp(f - top) + exp(g - top)))
+  }
+  if (criterion == "lcv") {
+    return(function(t) mean(sums(t, TRUE)) - log(n - 1) - log_integral(kernel, d) - log_shape - d * log(t))
+  }
+  function(t) {
+    density <- function(h) exp(-d / 2 * log(2 * pi) - d * log(h) - log_shape)
+    square <- density(t * sqrt(2)) * (1 + mean(sums(t * sqrt(2), FALSE))) / n
+    square - 2 * density(t) * mean(sums(t, FALSE)) / (n - 1)
+  }
+}
+
+# Rows drawn without R's state being touched when there is a seed.
+sample_rows <- function(n, size, seed) {
+  order(draws("uniform", n, key = kernel_key(seed)))[seq_len(size)]
+}
+
+# Standard deviations; a column without any is an error, since no rule can scale it.
+spread <- function(x) {
+  s <- apply(x, 2L, stats::sd)
+  if (nrow(x) < 2L || any(!(s > 0))) {
+    abort_input("A rule for bandwidths needs columns that vary.",
+                x = if (nrow(x) < 2L) sprintf("`x` has %d row.", nrow(x)) else sprintf("Column %d is constant.", which(!(s > 0))[1L]),
+                i = "Leave it out, or give `bandwidth` as numbers.")
+  }
+  unname(s)
+}
+
+rule_bandwidth <- function(x, rule, kernel, threads, seed, progress) {
+  d <- ncol(x)
+  scott <- spread(x) * nrow(x)^(-1 / (d + 4))
+  if (rule == "scott") return(scott * canonical_ratio(kernel, d))
+  if (rule == "silverman") return(scott * (4 / (d + 2))^(1 / (d + 4)) * canonical_ratio(kernel, d))
+  if (rule == "plugin") return(apply(x, 2L, plugin_bandwidth) * canonical_ratio(kernel, d))
+  ratio <- canonical_ratio(kernel, d)
+  used <- if (rule == "lscv") "gaussian" else kernel
+  shape <- if (rule == "lscv") scott else scott * ratio
+  score <- bandwidth_scorer(x, shape, rule, used, 1e-4, 20000, threads, seed, progress)
+  sign <- if (rule == "lscv") 1 else -1
+  grid <- exp(seq(log(0.05), log(4), length.out = 20))
+  scores <- sign * vapply(grid, score, 0)
+  best <- largest_minimum(ifelse(is.finite(scores), scores, Inf))
+  around <- grid[c(max(best - 1L, 1L), min(best + 1L, length(grid)))]
+  found <- stats::optimize(function(t) { s <- sign * score(t); if (is.finite(s)) s else 1e300 }, around, tol = 1e-3 * around[1L])
+  t <- if (isTRUE(found$objective <= scores[best])) found$minimum else grid[best]
+  t * shape * if (rule == "lscv") ratio else 1
+}
+
+# The largest bandwidth with a local minimum, as Hall and Marron (1991) advise: with tied points both criteria have no bound as
+# the bandwidth goes to zero. The least score where no minimum is inside the grid.
+largest_minimum <- function(scores) {
+  k <- length(scores)
+  inside <- which(scores[-c(1L, k)] <= scores[seq_len(k - 2L)] & scores[-c(1L, k)] < scores[seq.int(3L, k)]) + 1L
+  if (length(inside)) max(inside) else which.min(scores)
+}
+
+# Two-stage direct plug-in in one dimension (Wand and Jones 1995, section 3.6). The functionals
+# psi_r = mean over all pairs of the r-th derivative of a normal density are computed from a linear binning: an error of the
+# order (bin / g)^2, with bins a thousandth of the spread and less.
+plugin_bandwidth <- function(x) {
+  n <- length(x)
+  range <- stats::IQR(x) / 1.349
+  sigma <- if (range > 0) min(stats::sd(x), range) else stats::sd(x)
+  psi <- pairwise_functional(x, sigma)
+  at_zero <- c(`4` = 3, `6` = -15) / sqrt(2 * pi)
+  g6 <- (-2 * at_zero[["6"]] / (105 / (32 * sqrt(pi) * sigma^9) * n))^(1 / 9)
+  g4 <- (-2 * at_zero[["4"]] / (psi(6, g6) * n))^(1 / 7)
+  (1 / (2 * sqrt(pi)) / (psi(4, g4) * n))^(1 / 5)
+}
+
+# A function of (r, g). Points far out, beyond what a grid of 2^15 bins can hold, are paired with each other only within
+# 10 bandwidths, where all of the derivative is.
+pairwise_functional <- function(x, sigma) {
+  n <- length(x)
+  width <- sigma / 1000
+  x <- sort((x - stats::median(x)) / width)
+  cell <- floor(x)
+  share <- x - cell
+  index <- c(cell, cell + 1)
+  mass <- rowsum(c(1 - share, share), index)
+  at <- as.numeric(rownames(mass))
+  mass <- mass[, 1L]
+  hermite <- function(r, u) if (r == 4) u^4 - 6 * u^2 + 3 else u^6 - 15 * u^4 + 45 * u^2 - 15
+  function(r, g) {
+    u_step <- width / g
+    reach <- ceiling(10 / u_step)
+    # thin the grid where the bandwidth is much wider than a bin
+    thin <- max(1, floor(0.01 / u_step))
+    cells <- rowsum(mass, round(at / thin))
+    place <- as.numeric(rownames(cells))
+    cells <- cells[, 1L]
+    lags <- 0:ceiling(reach / thin)
+    pairs <- vapply(lags, function(lag) {
+      hit <- match(place + lag, place)
+      sum(cells * cells[hit], na.rm = TRUE)
+    }, 0)
+    u <- lags * thin * u_step
+    sum(pairs * ifelse(lags == 0, 1, 2) * hermite(r, u) * stats::dnorm(u)) / (n^2 * g^(r + 1))
+  }
+}

@@ -1,0 +1,124 @@
+#' Kernel principal components without a matrix
+#'
+#' The leading eigenvectors of the centred kernel matrix \eqn{H K H}, by a block Krylov iteration whose products are exact kernel sums.
+#'
+#' Scores of the training points have length \eqn{\sqrt{\lambda}}: column j of the scores is \eqn{\sqrt{\lambda_j}\, u_j}. `predict()`
+#' projects new points, \eqn{\sum_i u_{ij} \tilde k(q, x_i) / \sqrt{\lambda_j}} with the centred kernel \eqn{\tilde k}, and gives
+#' the scores themselves at the training points.
+#'
+#' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
+#' @param k how many components.
+#' @param kernel,bandwidth,scale,offset,degree as for [kernel_sum()]; the polynomial kernel is allowed.
+#' @param tolerance of the eigenvectors: residuals relative to the largest eigenvalue.
+#' @param max_iterations give up after so many blocks.
+#' @param backend,threads,seed,progress see [kernel_sum()]; `seed` sets the starting block.
+#' @return An object of class `weft_kernel_pca`: `values` (\eqn{\lambda}), `vectors` (\eqn{u}), `scores`. `saveRDS()` keeps it.
+#' @export
+#' @examples
+#' p <- kernel_pca(iris[1:4], 2, bandwidth = 2)
+#' p
+#' plot(p$scores, col = iris$Species)
+#' predict(p, iris[1:2, 1:4])
+kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, offset = 1, degree = 3, tolerance = 1e-8,
+                       max_iterations = 60, backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
+  started <- proc.time()[[3L]]
+  kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
+  check_kernel_backend(backend)
+  x <- kernel_points(x, "x")
+  n <- nrow(x)
+  if (n < 2L) abort_input("`x` must have at least two rows.")
+  k <- check_number(k, "k", min = 1, max = n - 1, whole = TRUE)
+  tolerance <- check_number(tolerance, "tolerance", min = 1e-13, max = 0.1)
+  object <- structure(class = "weft_kernel_pca", list(
+    version = tree_version, kernel = kernel, bandwidth = bandwidth, polynomial = check_polynomial(c(scale, offset, degree)), data = unname(x),
+    names = colnames(x), n = n, d = ncol(x), backend = "cpu"
+  ))
+  product <- function(v) {
+    out <- kernel_pca_sums(object, NULL, v, threads, progress)
+    out - rep(colMeans(out), each = n)
+  }
+  found <- block_krylov(product, n, k, tolerance, max_iterations, kernel_key(seed))
+  object$values <- found$values
+  object$vectors <- found$vectors
+  object$scores <- found$vectors * rep(sqrt(pmax(found$values, 0)), each = n)
+  colnames(object$scores) <- paste0("KPC", seq_len(k))
+  # the mean over the training points of k(x_l, x_i), projected: what centres new points
+  object$shift <- colSums(found$vectors * as.vector(kernel_pca_sums(object, NULL, matrix(1 / n, n), threads, progress)))
+  object$iterations <- found$iterations
+  object$call <- match.call()
+  object$seconds <- proc.time()[[3L]] - started
+  object
+}
+
+kernel_pca_sums <- function(object, query, weights, threads, progress) {
+  p <- object$polynomial
+  points <- if (is.null(query)) object$data else query
+  out <- kernel_sum(points, if (!is.null(query)) object$data, weights = weights, kernel = object$kernel, bandwidth = object$bandwidth,
+                    scale = p[1L], offset = p[2L], degree = p[3L], threads = threads, progress = progress)
+  matrix(out, nrow(points))
+}
+
+# Rayleigh and Ritz over the span of V, A V, A^2 V ..., each block made orthogonal to all before, twice. `product` applies a
+# symmetric operator whose range is orthogonal to the constants.
+block_krylov <- function(product, n, k, tolerance, max_iterations, key) {
+  width <- min(n - 1, k + 4)
+  centre <- function(v) v - rep(colMeans(v), each = n)
+  block <- qr.Q(qr(centre(matrix(draws("normal", n * width, key = key, stream = 4), n))))
+  basis <- image <- matrix(0, n, 0)
+  for (iteration in seq_len(max_iterations)) {
+    basis <- cbind(basis, block)
+    image <- cbind(image, product(block))
+    small <- crossprod(basis, image)
+    e <- eigen((small + t(small)) / 2, symmetric = TRUE)
+    top <- seq_len(min(k, ncol(basis)))
+    ritz <- e$vectors[, top, drop = FALSE]
+    vectors <- basis %*% ritz
+    residual <- image %*% ritz - vectors * rep(e$values[top], each = n)
+    settled <- length(top) == k && max(sqrt(colSums(residual^2))) <= tolerance * max(abs(e$values[1L]), 1e-300)
+    room <- n - 1 - ncol(basis)
+    if (settled || room < 1) break
+    block <- centre(image[, seq.int(ncol(image) - ncol(block) + 1, ncol(image)), drop = FALSE])
+    for (pass in 1:2) block <- block - basis %*% crossprod(basis, block)
+    decomposed <- qr(block, tol = 1e-10)
+    rank <- min(decomposed$rank, room)
+    if (rank < 1) break
+    block <- qr.Q(decomposed)[, seq_len(rank), drop = FALSE]
+    block <- block - basis %*% crossprod(basis, block)
+    block <- qr.Q(qr(block))
+  }
+  if (ncol(vectors) < k) { # fewer eigenvalues than asked for are not zero
+    vectors <- cbind(vectors, matrix(0, n, k - ncol(vectors)))
+  }
+  list(values = c(e$values[top], numeric(k - length(top))), vectors = vectors, iterations = iteration)
+}
+
+#' Project new points on kernel principal components
+#'
+#' @param object,x what [kernel_pca()] returned.
+#' @param newdata points in rows; missing gives the scores of the training points.
+#' @param threads,progress see [kernel_sum()].
+#' @param ... ignored.
+#' @return `predict()`: a matrix of scores; `print()`: `x`, invisibly.
+#' @export
+#' @examples
+#' p <- kernel_pca(iris[1:4], 2, bandwidth = 2)
+#' all.equal(predict(p, iris[1:4]), p$scores)
+predict.weft_kernel_pca <- function(object, newdata = NULL, threads = NULL, progress = NULL, ...) {
+  check_model(object, "kernel_pca()")
+  if (is.null(newdata)) return(object$scores)
+  q <- unname(match_columns(newdata, object))
+  sums <- kernel_pca_sums(object, q, object$vectors, threads, progress)
+  root <- sqrt(pmax(object$values, 0))
+  scores <- (sums - rep(object$shift, each = nrow(q))) / rep(ifelse(root > 0, root, Inf), each = nrow(q))
+  dimnames(scores) <- list(NULL, colnames(object$scores))
+  scores
+}
+
+#' @rdname predict.weft_kernel_pca
+#' @export
+print.weft_kernel_pca <- function(x, ...) {
+  cat(sprintf("Kernel principal components of %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
+  cat("Eigenvalues:", paste(signif(x$values, 5), collapse = ", "), "\n")
+  cat(sprintf("%d blocks, %s\n", x$iterations, seconds_text(x$seconds)))
+  invisible(x)
+}

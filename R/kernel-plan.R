@@ -1,0 +1,55 @@
+# How `method = "auto"` chooses: what both ways cost in the same unit, a pair of the direct sum in this dimension and kernel.
+# The tree's share is measured on a sample of the queries, not guessed: 4 groups of neighbours are walked, and what they
+# took in pairs and nodes stands for all.
+
+# Work of a pair, in units of one dimension of one pair; measured on AVX-512 (inst/bench/kernel.R), of which only ratios matter.
+pair_cost <- function(kernel, d, m) {
+  evaluation <- c(gaussian = 12, laplacian = 22, matern12 = 22, matern32 = 24, matern52 = 26, cauchy = 8, uniform = 5, epanechnikov = 5,
+                  triangular = 12, biweight = 5, cosine = 12)
+  d + evaluation[[kernel]] + 2 * (m - 1)
+}
+
+# A node for one query: both distances of the box, the moments and three kernel values.
+node_cost <- function(kernel, d, m) 4 * d + 1.5 * m * d + 3 * pair_cost(kernel, 0, m) + 12
+
+# Building, per point: each level reads the points, splits and bounds them.
+build_cost <- function(n, d) n * (d + 8) * max(1, log2(n / 32)) * 3
+
+plan_method <- function(problem) {
+  n <- as.double(nrow(problem$reference))
+  nq <- as.double(nrow(problem$query))
+  d <- ncol(problem$reference)
+  m <- ncol(split_weights(problem$weights[seq_len(min(n, 1000)), , drop = FALSE])$weights)
+  direct <- nq * n * pair_cost(problem$kernel, d, m)
+  built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
+  build <- if (built) 0 else build_cost(n, d)
+  build <- build + if (problem$self) 0 else build_cost(nq, d)
+  seconds <- function(work) seconds_text(work / 1.6e10 / problem$control$threads)
+  if (direct < 1e7 || direct < 1.5 * build) {
+    return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take", seconds(direct))))
+  }
+  trees <- native_trees(problem)
+  walk <- sample_walk(problem, trees)
+  tree <- nq * (walk[1L] * pair_cost(problem$kernel, d, m) + walk[2L] * node_cost(problem$kernel, d, m)) + build
+  list(method = if (tree < direct) "tree" else "direct", trees = trees,
+       reason = sprintf("about %s by trees, %s directly", seconds(tree), seconds(direct)))
+}
+
+# Pairs and bounded nodes a query, from walks with up to 4 groups of 128 neighbours.
+sample_walk <- function(problem, trees, size = 128, groups = 4) {
+  nq <- ncol(trees$query$x)
+  split <- split_weights(problem$weights)
+  weights <- split$weights[, trees$reference$order + 1L, drop = FALSE]
+  starts <- unique(floor(seq(0, max(0, nq - size), length.out = groups + 2L)[seq_len(groups) + 1L]))
+  quiet <- problem$control
+  quiet["progress"] <- list(NULL)
+  problem$leave_one_out <- FALSE
+  taken <- vapply(starts, function(from) {
+    some <- seq.int(from + 1, min(nq, from + size))
+    points <- list(x = trees$query$x[, some, drop = FALSE], lo = trees$query$lo[, some, drop = FALSE])
+    query <- grow_tree(points, "kd", 32, c(0, 0), quiet)
+    .Call(C_weft_kernel_walk, native_task(problem, query, trees$reference, split, weights), query, trees$reference, quiet)$effort[1:2] / length(some)
+  }, numeric(2))
+  # nodes are counted a tile of 32 queries
+  rowMeans(taken) * c(1, 32)
+}

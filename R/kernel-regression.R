@@ -1,0 +1,167 @@
+#' Kernel regression
+#'
+#' The local mean of Nadaraya and Watson, \eqn{\hat m(q) = \sum_i k(q, x_i) y_i / \sum_i k(q, x_i)}, numerator and denominator in
+#' one pass of [kernel_sum()].
+#'
+#' Responses enter relative to their mean \eqn{\bar y}. With `rel_error` \eqn{\varepsilon} the numerator is within
+#' \eqn{\varepsilon \sum k |y_i - \bar y|} and the denominator within \eqn{\varepsilon \sum k}. Where no reference is in reach of a
+#' compact kernel the regression is `NA`.
+#'
+#' `bandwidth = "cv"` takes the multiple of Scott's rule with the least mean square leave-one-out error, where points that no other
+#' reaches are predicted by \eqn{\bar y}.
+#'
+#' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
+#' @param y the responses, one a row.
+#' @param bandwidth `"cv"`, `"scott"`, `"silverman"`, or numbers as for [kernel_sum()].
+#' @param weights `NULL`, or one number a row, not negative.
+#' @param kernel,rel_error,tree,backend,threads,seed,progress see [kde()].
+#' @return An object of class `weft_kernel_regression`, which `saveRDS()` keeps, tree included.
+#' @seealso [predict.weft_kernel_regression()]
+#' @export
+#' @examples
+#' r <- kernel_regression(faithful$waiting, faithful$eruptions)
+#' r
+#' predict(r, c(50, 80), interval = "confidence")
+#' plot(r)
+kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "gaussian", rel_error = 1e-4,
+                              tree = c("kd", "ball", "vp", "rp"), backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
+  started <- proc.time()[[3L]]
+  kernel <- check_choice(kernel, kernel_names, "kernel")
+  check_kernel_backend(backend)
+  tree <- check_choice(tree, tree_types, "tree")
+  rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
+  x <- kernel_points(x, "x")
+  y <- check_response(y, nrow(x))
+  if (!nrow(x)) abort_input("`x` must have at least one row.")
+  w <- check_case_weights(weights, nrow(x))
+  rule <- if (is.character(bandwidth)) check_choice(bandwidth, c("cv", "scott", "silverman"), "bandwidth") else "given"
+  scores <- NULL
+  if (rule == "cv") {
+    found <- regression_cv(x, y, w, kernel, tree, rel_error, threads, seed, progress)
+    bandwidth <- found$bandwidth
+    scores <- found$scores
+  } else if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress)
+  bandwidth <- drop_data_frame(bandwidth)
+  object <- regression_model(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed)
+  object$rule <- rule
+  object$scores <- scores
+  left_out <- stats::predict(object, leave_one_out = TRUE, threads = threads)
+  residual <- ifelse(is.na(left_out), y - object$centre, y - left_out)
+  object$residual_square <- residual^2
+  object$r_squared <- 1 - sum(w * residual^2) / sum(w * (y - object$centre)^2)
+  object$call <- match.call()
+  object$seconds <- proc.time()[[3L]] - started
+  object
+}
+
+check_response <- function(y, n) {
+  if (!is.numeric(y) || length(y) != n || !all(is.finite(y))) {
+    abort_input(sprintf("`y` must be finite numbers, one a row of `x`: %d.", n), x = paste0("It is ", describe(y), "."))
+  }
+  as.double(y)
+}
+
+check_case_weights <- function(weights, n) {
+  if (is.null(weights)) return(rep(1, n))
+  if (!is.numeric(weights) || length(weights) != n || !all(is.finite(weights)) || any(weights < 0) || !any(weights > 0)) {
+    abort_input(sprintf("`weights` must be %d numbers that are not negative and not all zero.", n), x = paste0("It is ", describe(weights), "."))
+  }
+  as.double(weights)
+}
+
+regression_model <- function(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed, grown = NULL, parts = NULL) {
+  parts <- parts %||% check_bandwidth(bandwidth, ncol(x), x, x)
+  problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE, seed = seed,
+                  control = run_control("cpu", threads, task = "Building a tree"))
+  structure(class = "weft_kernel_regression", list(
+    version = tree_version, kernel = kernel, bandwidth = unname(if (is.matrix(bandwidth)) bandwidth else as.double(bandwidth)),
+    n = nrow(x), d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree,
+    native = grown %||% native_trees(problem)$reference, parts = parts, data = unname(x), response = y, weights = w,
+    centre = sum(w * y) / sum(w), backend = "cpu"
+  ))
+}
+
+# Golden section around the best of a grid of multiples of Scott's rule. The tree of the rescaled points is built once.
+regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progress) {
+  shape <- spread(x) * nrow(x)^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x))
+  z <- x / rep(shape, each = nrow(x))
+  model <- regression_model(z, y, w, 1, kernel, tree, max(rel_error, 1e-6), threads, seed)
+  score <- function(t) {
+    model$parts$h <- t
+    fit <- stats::predict(model, leave_one_out = TRUE, threads = threads, progress = progress)
+    sum(w * (y - ifelse(is.na(fit), model$centre, fit))^2) / sum(w)
+  }
+  grid <- exp(seq(log(0.05), log(4), length.out = 16))
+  scores <- vapply(grid, score, 0)
+  best <- which.min(scores)
+  around <- grid[c(max(best - 1L, 1L), min(best + 1L, length(grid)))]
+  found <- stats::optimize(score, around, tol = 1e-3 * around[1L])
+  t <- if (found$objective <= scores[best]) found$minimum else grid[best]
+  list(bandwidth = t * shape, scores = data.frame(multiple = grid, score = scores))
+}
+
+#' Predictions of a kernel regression
+#'
+#' @param object,x what [kernel_regression()] returned.
+#' @param newdata points in rows; missing: the points that the regression was made from.
+#' @param interval `"none"` or `"confidence"`: pointwise bands \eqn{\hat m \pm z\, \hat\sigma(q) \sqrt{\rho / \sum_i k}}, where
+#'   \eqn{\hat\sigma^2} is the local mean of the squared leave-one-out residuals and \eqn{\rho = \int k^2 / \int k}. They do not
+#'   account for the bias.
+#' @param level of the bands.
+#' @param leave_one_out leave each point out of its own prediction; without `newdata` only.
+#' @param rel_error,threads,progress see [kernel_sum()].
+#' @param n how many points to draw the curve with.
+#' @param ... ignored by `predict()` and `print()`, passed on to [graphics::plot.default()] by `plot()`.
+#' @return `predict()`: numbers, `NA` where nothing is in reach; with an interval a matrix `fit`, `lwr`, `upr`. The others: `x`,
+#'   invisibly.
+#' @export
+#' @examples
+#' r <- kernel_regression(faithful$waiting, faithful$eruptions, bandwidth = 4, kernel = "epanechnikov")
+#' predict(r, c(50, 80, 500))
+predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c("none", "confidence"), level = 0.95,
+                                           leave_one_out = FALSE, rel_error = NULL, threads = NULL, progress = NULL, ...) {
+  check_model(object, "kernel_regression()")
+  interval <- check_choice(interval, c("none", "confidence"), "interval")
+  level <- check_number(level, "level", min = 0, max = 1)
+  leave_one_out <- check_flag(leave_one_out, "leave_one_out")
+  if (leave_one_out && !is.null(newdata)) abort_input("`leave_one_out = TRUE` is for the points of the regression itself: leave `newdata` out.")
+  w <- object$weights
+  columns <- cbind(w, w * (object$response - object$centre))
+  if (interval == "confidence") columns <- cbind(columns, w * object$residual_square, w^2)
+  s <- model_sums(object, newdata, columns, FALSE, leave_one_out, rel_error, threads, progress)$sum
+  reached <- s[, 1L] > 0
+  fit <- ifelse(reached, object$centre + s[, 2L] / s[, 1L], NA_real_)
+  if (interval == "none") return(fit)
+  error <- sqrt(pmax(s[, 3L] / s[, 1L], 0) * square_ratio(object$kernel, object$d) * s[, 4L]) / s[, 1L]
+  z <- stats::qnorm((1 + level) / 2)
+  out <- cbind(fit = fit, lwr = fit - z * error, upr = fit + z * error)
+  out[!reached, ] <- NA_real_
+  out
+}
+
+# Integral of k^2 over that of k.
+square_ratio <- function(kernel, d) {
+  if (kernel == "gaussian") return(2^(-d / 2))
+  upper <- if (is_compact(kernel)) 1 else Inf
+  square <- stats::integrate(function(r) r^(d - 1) * kernel_value(kernel, r)^2, 0, upper, rel.tol = 1e-8)$value
+  if (kernel == "cauchy" && d > 1) return(1)
+  plain <- stats::integrate(function(r) r^(d - 1) * kernel_value(kernel, r), 0, upper, rel.tol = 1e-8)$value
+  square / plain
+}
+
+#' @rdname predict.weft_kernel_regression
+#' @export
+fitted.weft_kernel_regression <- function(object, ...) stats::predict(object)
+
+#' @rdname predict.weft_kernel_regression
+#' @export
+residuals.weft_kernel_regression <- function(object, ...) object$response - stats::predict(object)
+
+#' @rdname predict.weft_kernel_regression
+#' @export
+print.weft_kernel_regression <- function(x, ...) {
+  cat(sprintf("Kernel regression on %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
+  print_bandwidth(x)
+  cat(sprintf("Leave-one-out R squared %.3f, made in %s\n", x$r_squared, seconds_text(x$seconds)))
+  invisible(x)
+}

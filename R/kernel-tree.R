@@ -1,0 +1,130 @@
+#' Trees for kernel sums
+#'
+#' A binary tree of points, built once and used by many [kernel_sum()]s: with other weights, kernels and bandwidths.
+#'
+#' The types differ in how a node is split: `"kd"` at the median of its widest coordinate, `"ball"` along the line through two
+#' far points, `"vp"` by the distance from a vantage point, `"rp"` along a random direction. All splits are by rank, so that
+#' leaves are full. Nodes know the box around their points, and but for kd-trees a ball too. kd-trees are built fastest and are
+#' the best in few dimensions.
+#'
+#' A tree is an ordinary R object: `saveRDS()` and `readRDS()` keep it. It carries the version of its format, and a tree of
+#' another version is an error that says to build it again.
+#'
+#' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
+#' @param type `"kd"`, `"ball"`, `"vp"` or `"rp"`.
+#' @param leaf_size most points in a leaf. Multiples of 32 suit the vector code.
+#' @param seed for type `"rp"`; the default draws a key from R's random numbers.
+#' @param threads,progress see [kernel_sum()].
+#' @return An object of class `weft_kernel_tree`.
+#' @export
+#' @examples
+#' set.seed(1)
+#' x <- matrix(rnorm(4000), ncol = 2)
+#' tree <- kernel_tree(x)
+#' tree
+#' plot(tree)
+#' kernel_sum(x[1:3, ], weights = seq_len(2000), bandwidth = 0.2, tree = tree)
+kernel_tree <- function(x, type = c("kd", "ball", "vp", "rp"), leaf_size = 32, seed = NULL, threads = NULL, progress = NULL) {
+  started <- proc.time()[[3L]]
+  type <- check_choice(type, c("kd", "ball", "vp", "rp"), "type")
+  leaf_size <- check_number(leaf_size, "leaf_size", min = 1, max = 2^20, whole = TRUE)
+  x <- kernel_points(x, "x")
+  control <- run_control("cpu", threads, progress, task = "Building a tree")
+  key <- if (type == "rp") kernel_key(seed) else c(0, 0)
+  points <- .Call(C_weft_kernel_points, x, numeric(ncol(x)), NULL, FALSE, control)
+  native <- grow_tree(points, type, leaf_size, key, control)
+  structure(class = "weft_kernel_tree", list(
+    version = tree_version, type = type, n = nrow(x), d = ncol(x), leaf_size = leaf_size, names = colnames(x), native = native,
+    seconds = proc.time()[[3L]] - started
+  ))
+}
+
+tree_version <- 1L
+tree_types <- c("kd", "ball", "vp", "rp")
+
+grow_tree <- function(points, type, leaf_size, key, control) {
+  .Call(C_weft_tree_grow, points, match(type, tree_types) - 1L, as.integer(leaf_size), as.double(key), control)
+}
+
+# Two words for the draws: from the seed, or from R's random numbers.
+kernel_key <- function(seed) {
+  if (is.null(seed)) return(floor(stats::runif(2) * 2^32))
+  seed <- check_number(seed, "seed", min = 0, max = 2^53, whole = TRUE)
+  c(seed %/% 2^32, seed %% 2^32)
+}
+
+check_tree <- function(tree) {
+  if (!inherits(tree, "weft_kernel_tree")) {
+    abort_input("`tree` must come from `kernel_tree()`.", x = paste0("It is ", describe(tree), "."))
+  }
+  if (!identical(tree$version, tree_version)) {
+    abort_input("`tree` must be of this version's format.", x = sprintf("It is of format %s, not %d.", format(tree$version), tree_version),
+                i = "Build it again with `kernel_tree()`.")
+  }
+  tree
+}
+
+# The points in the order of the rows that the tree was made from.
+tree_points <- function(tree) {
+  x <- matrix(0, tree$n, tree$d, dimnames = list(NULL, tree$names))
+  x[tree$native$order + 1L, ] <- t(tree$native$x)
+  x
+}
+
+# The trees of a problem: its own where the bandwidth is one number, else of the rescaled points.
+native_trees <- function(problem, only_query = FALSE) {
+  key <- c(0, 0)
+  grow <- function(x, type, leaf_size) grow_tree(native_points(x, problem), type, leaf_size, key, problem$control)
+  if (!is.null(problem$grown)) {
+    return(list(reference = problem$grown, query = if (problem$self) problem$grown else grow(problem$query, "kd", 32)))
+  }
+  usable <- !is.null(problem$tree$native) && is.null(problem$bandwidth$scale)
+  if (only_query && !(problem$self && usable)) return(list(query = grow(problem$query, "kd", 32)))
+  if (!is.null(problem$tree) && problem$tree$type == "rp") key <- kernel_key(problem$seed)
+  reference <- if (usable) problem$tree$native
+               else grow(problem$reference, problem$tree$type %||% "kd", problem$tree$leaf_size %||% 32)
+  list(reference = reference, query = if (problem$self) reference else grow(problem$query, "kd", 32))
+}
+
+#' Print and plot trees
+#'
+#' `plot()` draws the boxes of a tree of two dimensions level by level over its points.
+#'
+#' @param x what [kernel_tree()] returned.
+#' @param depth deepest level to draw, the root being 0.
+#' @param ... passed on to [graphics::plot.default()] by `plot()`, ignored by `print()`.
+#' @return `x`, invisibly.
+#' @export
+print.weft_kernel_tree <- function(x, ...) {
+  x <- check_tree(x)
+  cat(sprintf("<weft_kernel_tree> %s tree of %d points in %d dimension%s, %d nodes, leaves of at most %d (built in %s)\n", x$type,
+              x$n, x$d, if (x$d == 1L) "" else "s", length(x$native$first), x$leaf_size, seconds_text(x$seconds)))
+  invisible(x)
+}
+
+#' @rdname print.weft_kernel_tree
+#' @export
+plot.weft_kernel_tree <- function(x, depth = 6, ...) {
+  x <- check_tree(x)
+  if (x$d != 2L) abort_input("`x` must be a tree of two dimensions to be drawn.", x = sprintf("It has %d.", x$d))
+  depth <- check_number(depth, "depth", min = 0, max = 40, whole = TRUE)
+  level <- tree_levels(x$native$child)
+  points <- t(x$native$x)
+  names <- x$names %||% c("x1", "x2")
+  settings <- list(x = points[, 1L], y = points[, 2L], pch = 16, cex = 0.3, col = "#9aa5b1", xlab = names[1L], ylab = names[2L],
+                   main = sprintf("%s tree, %d points", x$type, x$n))
+  do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
+  shown <- which(level <= depth)
+  shown <- shown[order(-level[shown])]
+  colours <- grDevices::hcl.colors(depth + 3, "Viridis")
+  box <- x$native$box[, shown, drop = FALSE]
+  graphics::rect(box[1L, ], box[2L, ], box[3L, ], box[4L, ], border = colours[level[shown] + 1L], lwd = 0.6 + 1.6 / (1 + level[shown]))
+  invisible(x)
+}
+
+# Nodes are in breadth-first order, children after their parents.
+tree_levels <- function(child) {
+  level <- integer(length(child))
+  for (v in which(child >= 0L)) level[child[v] + 1:2] <- level[v] + 1L
+  level
+}

@@ -1,0 +1,341 @@
+#' Kernel sums with guaranteed error
+#'
+#' \eqn{f_c(q) = \sum_i w_{ic}\, k(q, x_i)} for every query \eqn{q}, exactly or within an error that holds for every query.
+#'
+#' With \eqn{r} the Euclidean distance and \eqn{h} the bandwidth, none of the kernels is normalised:
+#'
+#' | `kernel` | \eqn{k} | |
+#' |---|---|---|
+#' | `"gaussian"` | \eqn{\exp(-r^2 / 2h^2)} | |
+#' | `"epanechnikov"` | \eqn{1 - r^2/h^2} | 0 from \eqn{r = h} on |
+#' | `"laplacian"`, `"matern12"` | \eqn{\exp(-r/h)} | |
+#' | `"triangular"` | \eqn{1 - r/h} | 0 from \eqn{r = h} on |
+#' | `"uniform"` | 1 | where \eqn{r \le h}: the boundary counts |
+#' | `"biweight"` | \eqn{(1 - r^2/h^2)^2} | 0 from \eqn{r = h} on |
+#' | `"cosine"` | \eqn{\cos(\pi r / 2h)} | 0 from \eqn{r = h} on |
+#' | `"cauchy"` | \eqn{1 / (1 + r^2/h^2)} | |
+#' | `"matern32"` | \eqn{(1 + u) e^{-u}} | \eqn{u = \sqrt 3\, r/h} |
+#' | `"matern52"` | \eqn{(1 + u + u^2/3) e^{-u}} | \eqn{u = \sqrt 5\, r/h} |
+#' | `"polynomial"` | \eqn{(scale\, x \cdot y + offset)^{degree}} | exact products only |
+#'
+#' A bandwidth of one number is \eqn{h}; a vector scales each dimension; a matrix is a covariance: \eqn{r} is then the
+#' Mahalanobis distance and \eqn{h = 1}.
+#'
+#' @section Errors: With `rel_error` \eqn{\varepsilon} and `abs_error` \eqn{\tau} the result is within
+#'   \eqn{\varepsilon f + \tau} of the sum for every query and column (\eqn{\varepsilon \sum |w| k + \tau} with weights of
+#'   both signs). Both zero, the default, is exact: within 1e-12 of \eqn{\sum |w| k}, and exactly 0 beyond the reach of a
+#'   compact kernel; kernel values below 1e-307 count as 0. Relative errors below 1e-12 are treated as exact.
+#'
+#'   `confidence` below 1 lets the bound fail with probability at most `1 - confidence` for a query and column, by the central
+#'   limit theorem: `method = "montecarlo"` then draws references until it holds, which pays for many references and a
+#'   smooth kernel.
+#'
+#'   With `log = TRUE` the result is the logarithm: finite where the sum underflows (for the Gaussian, Laplacian and Matern
+#'   kernels), `-Inf` where the sum is 0; \eqn{\varepsilon} then bounds the ratio.
+#'
+#' @section Methods: `"direct"` computes every pair with vector instructions. `"tree"` walks a tree of the queries and one of
+#'   the references and bounds whole nodes, by the mean square distance from the query: no kernel here but the uniform one is
+#'   anything but convex in the squared distance, so its value at the mean and a chord bracket the node's sum. Nodes
+#'   with the largest error are expanded first. `"auto"` predicts the time of both, the tree's from a walk with a sample of
+#'   the queries, and takes the shorter one; `verbose = TRUE` tells which and why.
+#'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra of the
+#'   Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of references by
+#'   pivoted Cholesky; positive definite kernels; with `rel_error` or `abs_error` > 0) are for smooth kernels in many
+#'   dimensions. They check their bound for every query and compute queries that miss it exactly.
+#'
+#' @section Single precision: `precision = "single"` sums directly in 32-bit floats, about twice as fast, with coordinates
+#'   relative to blocks of queries. The result has an attribute `"error_bound"`, the greatest error of each query.
+#'   It is refused for the uniform kernel, for logarithms, and where the bound would break `rel_error` and `abs_error`,
+#'   or, when both are zero, be above 1% of the summed weights.
+#'
+#' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers in one
+#'   dimension. Columns match those of `reference` by position.
+#' @param reference the points summed over; by default the queries themselves.
+#' @param weights `NULL` for 1, a vector with one number a reference, or a matrix with one column a sum. Any sign.
+#' @param kernel,bandwidth see the table.
+#' @param rel_error,abs_error,confidence see below.
+#' @param method `"auto"`, `"direct"`, `"tree"`, `"montecarlo"`, `"features"` or `"nystrom"`.
+#' @param tree a [kernel_tree()] of the references, to build it only once; it may stand in for `reference`. It is used as
+#'   it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
+#' @param precision `"double"` or `"single"`.
+#' @param log give logarithms.
+#' @param leave_one_out leave reference `i` out of the sum of query `i`; the references must be the queries.
+#' @param scale,offset,degree of the polynomial kernel.
+#' @param backend,threads see [weft_backend()] and [weft_threads()]. Kernel sums run on the CPU so far: `"cuda"` is an error.
+#' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
+#' @param progress,verbose as everywhere; see [mi_rank()].
+#' @return A numeric vector, or a matrix with one column a column of `weights`.
+#' @seealso [kde()], [kernel_regression()], [kernel_tree()]
+#' @export
+#' @examples
+#' set.seed(1)
+#' x <- matrix(rnorm(2000), ncol = 2)
+#' q <- matrix(rnorm(10), ncol = 2)
+#' kernel_sum(q, x, bandwidth = 0.3)
+#' kernel_sum(q, x, weights = cbind(1, x[, 1]), kernel = "epanechnikov", bandwidth = 0.5)
+#' kernel_sum(x, bandwidth = 0.1, rel_error = 0.01, leave_one_out = TRUE)[1:3]
+kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
+                       abs_error = 0, confidence = 1,
+                       method = c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), tree = NULL,
+                       precision = c("double", "single"), log = FALSE, leave_one_out = FALSE, scale = 1, offset = 0,
+                       degree = 3, backend = NULL, threads = NULL, seed = NULL, progress = NULL, verbose = FALSE) {
+  verbose <- check_flag(verbose, "verbose")
+  problem <- kernel_problem(if (missing(query)) NULL else query, reference, weights, kernel, bandwidth, rel_error, abs_error,
+                            confidence, tree, log, leave_one_out, c(scale, offset, degree), backend, threads, seed, progress)
+  precision <- check_choice(precision, c("double", "single"), "precision")
+  method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
+  result <- if (precision == "single") kernel_single(problem, method) else kernel_run(problem, method)
+  if (verbose) message("Method: ", result$method, " (", result$reason, ")")
+  shape_sums(result, problem)
+}
+
+# The names that users know, and the number that kernel.h gives them.
+kernel_kinds <- c(gaussian = 0L, laplacian = 1L, matern12 = 1L, matern32 = 2L, matern52 = 3L, cauchy = 4L, uniform = 5L,
+                  epanechnikov = 6L, triangular = 7L, biweight = 8L, cosine = 9L)
+kernel_names <- c("gaussian", "epanechnikov", "uniform", "triangular", "laplacian", "biweight", "cosine", "cauchy", "matern12",
+                  "matern32", "matern52")
+is_compact <- function(kernel) kernel_kinds[[kernel]] >= 5L
+
+# Everything checked and brought into the form that the native code takes.
+kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_error = 0, abs_error = 0, confidence = 1,
+                           tree = NULL, log = FALSE, leave_one_out = FALSE, polynomial = c(1, 0, 3), backend = NULL,
+                           threads = NULL, seed = NULL, progress = NULL) {
+  kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
+  check_kernel_backend(backend)
+  if (!is.null(tree)) tree <- check_tree(tree)
+  if (inherits(reference, "weft_kernel_tree")) {
+    tree <- check_tree(reference)
+    reference <- NULL
+  }
+  self <- is.null(query) || (is.null(reference) && is.null(tree))
+  if (is.null(query) && is.null(reference) && is.null(tree)) abort_input("`query` must be points.", x = "It is missing.")
+  reference <- if (!is.null(reference)) kernel_points(reference, "reference")
+               else if (!is.null(tree)) tree_points(tree)
+               else kernel_points(query, "query")
+  query <- if (is.null(query)) reference else kernel_points(query, "query")
+  if (ncol(query) != ncol(reference)) {
+    abort_input("`query` and `reference` must have the same columns.",
+                x = sprintf("`query` has %d, `reference` %d.", ncol(query), ncol(reference)))
+  }
+  if (!is.null(tree) && nrow(reference) != tree$n) {
+    abort_input("`tree` must be a tree of `reference`.",
+                x = sprintf("It has %d points, `reference` has %d.", tree$n, nrow(reference)))
+  }
+  leave_one_out <- check_flag(leave_one_out, "leave_one_out")
+  self <- self || (identical(dim(query), dim(reference)) && all(query == reference))
+  if (leave_one_out && !self) {
+    abort_input("`leave_one_out = TRUE` needs the references to be the queries.", i = "Leave `reference` out.")
+  }
+  log <- check_flag(log, "log")
+  w <- kernel_weights(weights, nrow(reference))
+  if (log && (any(w < 0) || kernel == "polynomial")) {
+    abort_input("Logarithms need sums of positive terms.",
+                x = if (kernel == "polynomial") "Polynomial kernels may be negative." else "`weights` has negative numbers.")
+  }
+  list(
+    query = query, reference = reference, self = self, tree = tree, weights = w, vector = is.null(dim(weights)),
+    kernel = kernel, bandwidth = if (kernel != "polynomial") check_bandwidth(bandwidth, ncol(reference), reference, query),
+    rel_error = check_number(rel_error, "rel_error", min = 0), abs_error = check_number(abs_error, "abs_error", min = 0),
+    confidence = check_number(confidence, "confidence", min = 1e-6, max = 1), log = log, leave_one_out = leave_one_out,
+    polynomial = check_polynomial(polynomial), seed = seed,
+    control = run_control("cpu", threads, progress, task = "Summing kernels")
+  )
+}
+
+check_kernel_backend <- function(backend) {
+  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
+  if (backend != "cuda") return(invisible())
+  weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = "Kernel sums run on the CPU so far.",
+             i = "Use `backend = \"cpu\"` or \"auto\".")
+}
+
+check_polynomial <- function(p) {
+  c(check_number(p[1L], "scale"), check_number(p[2L], "offset"), check_number(p[3L], "degree", min = 0, max = 100, whole = TRUE))
+}
+
+# A double matrix with finite coordinates.
+kernel_points <- function(x, arg) {
+  if (inherits(x, "SummarizedExperiment")) x <- as.matrix(take_assay(x, NULL, arg))
+  if (is.data.frame(x)) {
+    numeric <- vapply(x, is.numeric, NA)
+    if (!all(numeric)) {
+      abort_input(sprintf("`%s` must have numeric columns.", arg), x = paste("Not so:", label_some(names(x)[!numeric])))
+    }
+    x <- as.matrix(x)
+  }
+  if (inherits(x, c("Matrix", "DelayedArray"))) x <- as.matrix(x)
+  if (is.numeric(x) && is.null(dim(x))) x <- matrix(x, ncol = 1L)
+  if (!is.matrix(x) || !is.numeric(x)) {
+    abort_input(sprintf("`%s` must be a numeric matrix or data frame, points in rows.", arg), x = paste0("It is ", describe(x), "."))
+  }
+  if (ncol(x) < 1L) abort_input(sprintf("`%s` must have at least one column.", arg))
+  bad <- !is.finite(x)
+  if (any(bad)) {
+    at <- which(bad, arr.ind = TRUE)[1L, ]
+    abort_input(sprintf("`%s` must have finite coordinates.", arg),
+                x = sprintf("%d are missing or infinite, the first in row %d, column %d.", sum(bad), at[1L], at[2L]))
+  }
+  storage.mode(x) <- "double"
+  x
+}
+
+kernel_weights <- function(weights, n) {
+  if (is.null(weights)) return(matrix(1, n, 1L))
+  if (is.data.frame(weights)) weights <- as.matrix(weights)
+  if (!is.numeric(weights) || (is.matrix(weights) && ncol(weights) < 1L)) {
+    abort_input("`weights` must be numbers: a vector, or a matrix with one column a sum.", x = paste0("It is ", describe(weights), "."))
+  }
+  if (NROW(weights) != n) {
+    abort_input(sprintf("`weights` must have one row a reference: %d.", n), x = sprintf("It has %d.", NROW(weights)))
+  }
+  if (!all(is.finite(weights))) abort_input("`weights` must be finite.", x = sprintf("%d are not.", sum(!is.finite(weights))))
+  w <- matrix(as.double(weights), n, NCOL(weights))
+  colnames(w) <- colnames(weights)
+  w
+}
+
+# list(h, scale, full): h one number; scale NULL, divisors, or the lower triangle of a covariance (h is then 1).
+check_bandwidth <- function(bandwidth, d, reference, query) {
+  if (is.data.frame(bandwidth)) bandwidth <- as.matrix(bandwidth)
+  if (!is.numeric(bandwidth) || !length(bandwidth) || !all(is.finite(bandwidth))) {
+    abort_input("`bandwidth` must be finite numbers.", x = paste0("It is ", describe(bandwidth), "."))
+  }
+  if (is.matrix(bandwidth) && !identical(dim(bandwidth), c(1L, 1L))) return(bandwidth_matrix(bandwidth, d))
+  if (is.matrix(bandwidth)) bandwidth <- sqrt(max(bandwidth, 0))
+  if (!length(bandwidth) %in% c(1L, d) || any(bandwidth <= 0)) {
+    abort_input(sprintf("`bandwidth` must be one positive number, %d of them, or a covariance matrix.", d),
+                x = paste0("It is ", describe(bandwidth), "."))
+  }
+  reach <- max(abs(reference), abs(query), 0)
+  if (min(bandwidth) < 1e-100 || max(bandwidth) > 1e100 || reach / min(bandwidth) > 1e100) {
+    abort_input("Bandwidths and coordinates over bandwidths must be from 1e-100 to 1e100.",
+                x = sprintf("The bandwidths are from %g to %g, coordinates up to %g.", min(bandwidth), max(bandwidth), reach))
+  }
+  bandwidth <- as.double(bandwidth)
+  if (all(bandwidth == bandwidth[1L])) return(list(h = bandwidth[1L], scale = NULL, full = FALSE))
+  list(h = 1, scale = bandwidth, full = FALSE)
+}
+
+bandwidth_matrix <- function(bandwidth, d) {
+  symmetric <- nrow(bandwidth) == d && isSymmetric(unname(bandwidth), tol = 1e-10)
+  root <- if (symmetric) tryCatch(chol(bandwidth), error = function(e) NULL)
+  if (is.null(root)) {
+    abort_input(sprintf("A bandwidth matrix must be a positive definite covariance of %d rows.", d),
+                x = paste0("It is ", describe(bandwidth), "."))
+  }
+  list(h = 1, scale = unname(t(root)), full = TRUE)
+}
+
+# Points as native code takes them; with a scale relative to the first reference.
+native_points <- function(x, problem) {
+  b <- problem$bandwidth
+  origin <- if (nrow(problem$reference)) problem$reference[1L, ] else numeric(ncol(x))
+  .Call(C_weft_kernel_points, x, as.double(origin), b$scale, b$full, problem$control)
+}
+
+# Signed columns become two: list(weights = m x n, part = which column, sign).
+split_weights <- function(w) {
+  m <- ncol(w)
+  negative <- vapply(seq_len(m), function(c) any(w[, c] < 0), NA)
+  part <- c(seq_len(m), which(negative))
+  sign <- rep(c(1, -1), c(m, sum(negative)))
+  columns <- t(pmax(w[, part, drop = FALSE] * rep(sign, each = nrow(w)), 0))
+  list(weights = columns, part = part, sign = sign, both = any(negative))
+}
+
+native_task <- function(problem, query, reference, split, weights = split$weights) {
+  list(kind = kernel_kinds[[problem$kernel]], h = problem$bandwidth$h, query = query[c("x", "lo")],
+       reference = reference[c("x", "lo")], weights = weights, leave_one_out = problem$leave_one_out, log = problem$log,
+       rel_error = problem$rel_error, abs_error = problem$abs_error / if (split$both) 2 else 1)
+}
+
+join_parts <- function(sums, split, m) {
+  if (!split$both) return(sums)
+  out <- sums[, seq_len(m), drop = FALSE]
+  for (k in seq_along(split$part)[-seq_len(m)]) out[, split$part[k]] <- out[, split$part[k]] - sums[, k]
+  out
+}
+
+shape_sums <- function(result, problem) {
+  sums <- result$sum
+  colnames(sums) <- colnames(problem$weights)
+  if (problem$vector) sums <- as.vector(sums)
+  if (!is.null(result$bound)) attr(sums, "error_bound") <- result$bound
+  sums
+}
+
+# list(sum, method, reason, effort) of a problem in double precision.
+kernel_run <- function(problem, method = "auto") {
+  exact <- problem$rel_error == 0 && problem$abs_error == 0
+  if (problem$kernel == "polynomial") return(kernel_polynomial(problem, method))
+  if (!nrow(problem$query) || !nrow(problem$reference)) {
+    return(list(sum = matrix(if (problem$log) -Inf else 0, nrow(problem$query), ncol(problem$weights)), method = "direct",
+                reason = "nothing to sum", effort = c(0, 0, 0)))
+  }
+  if (method %in% c("montecarlo", "features", "nystrom")) return(kernel_approximate(problem, method))
+  if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem)
+  plan <- problem$plan %||% list(method = method, reason = "asked for")
+  if (plan$method == "direct") kernel_direct(problem, plan) else kernel_walk(problem, plan)
+}
+
+kernel_direct <- function(problem, plan) {
+  split <- split_weights(problem$weights)
+  reference <- native_points(problem$reference, problem)
+  query <- if (problem$self) reference else native_points(problem$query, problem)
+  out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
+  list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", reason = plan$reason, effort = out$effort)
+}
+
+kernel_walk <- function(problem, plan) {
+  split <- split_weights(problem$weights)
+  trees <- plan$trees %||% native_trees(problem)
+  task <- native_task(problem, trees$query, trees$reference, split, split$weights[, trees$reference$order + 1L, drop = FALSE])
+  out <- .Call(C_weft_kernel_walk, task, trees$query, trees$reference, problem$control)
+  sums <- out$sum
+  sums[trees$query$order + 1L, ] <- out$sum
+  list(sum = join_parts(sums, split, ncol(problem$weights)), method = "tree", reason = plan$reason, effort = out$effort)
+}
+
+kernel_polynomial <- function(problem, method) {
+  if (!method %in% c("auto", "direct")) {
+    abort_input("The polynomial kernel has exact products only.", x = sprintf("`method` is \"%s\".", method))
+  }
+  plain <- list(scale = NULL, full = FALSE)
+  points <- function(x) .Call(C_weft_kernel_points, x, numeric(ncol(x)), plain$scale, plain$full, problem$control)
+  task <- list(kind = 0L, h = 1, query = points(problem$query), reference = points(problem$reference),
+               weights = t(problem$weights), leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0, abs_error = 0)
+  out <- .Call(C_weft_kernel_polynomial, task, problem$polynomial, problem$control)
+  list(sum = out$sum, method = "direct", reason = "polynomial kernels are summed directly", effort = out$effort)
+}
+
+kernel_single <- function(problem, method) {
+  refuse <- function(x, i = "Use `precision = \"double\"`.") abort_input("`precision = \"single\"` cannot keep its bound here.", x = x, i = i)
+  if (!method %in% c("auto", "direct")) refuse(sprintf("`method` is \"%s\"; single precision sums directly.", method))
+  if (problem$kernel %in% c("uniform", "polynomial")) refuse(sprintf("The %s kernel has no bound in single precision.", problem$kernel))
+  if (problem$log || problem$leave_one_out || !is.null(problem$bandwidth$scale)) {
+    refuse("Logarithms, leave-one-out sums and bandwidths of many numbers are summed in double precision.")
+  }
+  reach <- max(abs(problem$reference), abs(problem$query), 0) / problem$bandwidth$h
+  total <- colSums(abs(problem$weights))
+  if (reach > 1e15 || any(abs(problem$weights) > 1e30)) refuse(sprintf("Coordinates reach %g bandwidths.", reach))
+  split <- split_weights(problem$weights)
+  # neighbours in a tree's order share a block, which is what the bound wants
+  order <- native_trees(problem, only_query = TRUE)$query$order + 1L
+  query <- native_points(problem$query[order, , drop = FALSE], problem)
+  reference <- native_points(problem$reference, problem)
+  out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), problem$control)
+  sums <- join_parts(out$sum, split, ncol(problem$weights))
+  sums[order, ] <- sums
+  bound <- numeric(nrow(problem$query))
+  bound[order] <- out$bound
+  error <- outer(bound, total)
+  asked <- problem$rel_error > 0 || problem$abs_error > 0
+  least <- pmax(abs(sums) - error, 0) # of the sum of |w| k
+  if (asked && any(error > problem$rel_error * least + problem$abs_error)) {
+    refuse(sprintf("Its error may be %.2g of the summed weights.", max(bound)))
+  }
+  if (!asked && any(bound > 0.01)) {
+    refuse(sprintf("Its error may be %.2g of the summed weights: queries lie many bandwidths apart.", max(bound)))
+  }
+  list(sum = sums, bound = if (problem$vector) as.vector(error) else error, method = "direct", reason = "single precision")
+}

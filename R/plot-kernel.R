@@ -1,0 +1,95 @@
+#' Plot densities
+#'
+#' One dimension: the curve, with a rug of the points. Two: contours over the points, or a surface in perspective.
+#'
+#' @param x what [kde()] returned, of one or two dimensions.
+#' @param style for two dimensions, `"contour"` or `"perspective"`.
+#' @param n points of the grid along each dimension.
+#' @param points draw the points (at most 2,000 of them).
+#' @param theta,phi angles of the perspective, in degrees.
+#' @param ... passed on to the plotting function.
+#' @return The evaluated grid, invisibly: a list of `x`, `y` and for two dimensions `z`.
+#' @export
+#' @examples
+#' d <- kde(faithful)
+#' plot(d)
+#' plot(d, style = "perspective")
+plot.weft_kde <- function(x, style = c("contour", "perspective"), n = if (x$d == 1L) 400 else 80, points = TRUE, theta = -30, phi = 30, ...) {
+  style <- check_choice(style, c("contour", "perspective"), "style")
+  if (x$d > 2L) {
+    abort_input("`x` must be a density of one or two dimensions to be drawn.", x = sprintf("It has %d.", x$d),
+                i = "Make densities of one or two columns.")
+  }
+  n <- check_number(n, "n", min = 2, max = 2000, whole = TRUE)
+  axes <- lapply(seq_len(x$d), function(j) plot_range(x, j, n))
+  shown <- x$data[unique(round(seq(1, x$n, length.out = min(x$n, 2000)))), , drop = FALSE]
+  names <- x$names %||% if (x$d == 1L) "x" else c("x1", "x2")
+  if (x$d == 1L) return(plot_curve(x, axes[[1L]], shown, names, points, ...))
+  grid <- list(x = axes[[1L]], y = axes[[2L]])
+  grid$z <- matrix(stats::predict(x, as.matrix(expand.grid(axes))), n)
+  if (style == "contour") plot_contours(x, grid, shown, names, points, ...)
+  else plot_surface(x, grid, names, theta, phi, ...)
+  invisible(grid)
+}
+
+plot_range <- function(x, j, n) {
+  h <- if (is.matrix(x$bandwidth)) sqrt(diag(x$bandwidth)) else rep_len(x$bandwidth, x$d)
+  reach <- if (is_compact(x$kernel)) 1.05 else 3
+  r <- range(x$data[, j])
+  seq(r[1L] - reach * h[j], r[2L] + reach * h[j], length.out = n)
+}
+
+plot_curve <- function(x, at, shown, names, points, ...) {
+  f <- stats::predict(x, at)
+  settings <- list(x = at, y = f, type = "l", lwd = 2, col = "#2c5f8a", xlab = names[1L], ylab = "density", ylim = c(0, max(f) * 1.05),
+                   main = sprintf("%d points, bandwidth %.4g", x$n, x$bandwidth[1L]))
+  do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
+  graphics::polygon(c(at, rev(at)), c(f, 0 * f), border = NA, col = grDevices::adjustcolor("#2c5f8a", 0.15))
+  if (points) graphics::rug(shown[, 1L], col = grDevices::adjustcolor("black", 0.3), quiet = TRUE)
+  invisible(list(x = at, y = f))
+}
+
+plot_contours <- function(x, grid, shown, names, points, ...) {
+  settings <- list(x = range(grid$x), y = range(grid$y), type = "n", xlab = names[1L], ylab = names[2L], xaxs = "i", yaxs = "i",
+                   main = sprintf("%d points, %s kernel", x$n, x$kernel))
+  do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
+  levels <- max(grid$z) * c(0.01, seq(0.1, 0.9, by = 0.1))
+  colours <- rev(grDevices::hcl.colors(length(levels), "Blues 3"))
+  graphics::.filled.contour(grid$x, grid$y, grid$z, c(levels, max(grid$z) * 1.001), colours)
+  if (points) graphics::points(shown, pch = 16, cex = 0.35, col = grDevices::adjustcolor("black", 0.35))
+  graphics::contour(grid$x, grid$y, grid$z, levels = levels, add = TRUE, drawlabels = FALSE, col = "#1b3a57", lwd = 0.7)
+  graphics::box()
+}
+
+plot_surface <- function(x, grid, names, theta, phi, ...) {
+  n <- length(grid$x)
+  z <- grid$z
+  facet <- (z[-1L, -1L] + z[-1L, -n] + z[-n, -1L] + z[-n, -n]) / 4
+  colours <- rev(grDevices::hcl.colors(64, "Blues 3"))
+  fill <- colours[pmin(64, 1 + floor(63 * facet / max(facet)))]
+  settings <- list(x = grid$x, y = grid$y, z = z, theta = theta, phi = phi, col = fill, border = NA, shade = 0.3, expand = 0.6,
+                   ticktype = "detailed", xlab = names[1L], ylab = names[2L], zlab = "density", cex.axis = 0.7,
+                   main = sprintf("%d points, %s kernel", x$n, x$kernel))
+  do.call(graphics::persp, utils::modifyList(settings, list(...)))
+}
+
+#' @rdname predict.weft_kernel_regression
+#' @export
+plot.weft_kernel_regression <- function(x, n = 300, level = 0.95, ...) {
+  if (x$d != 1L) abort_input("`x` must be a regression on one column to be drawn.", x = sprintf("It has %d.", x$d))
+  n <- check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
+  at <- seq(min(x$data), max(x$data), length.out = n)
+  band <- stats::predict(x, at, interval = "confidence", level = level)
+  name <- x$names %||% "x"
+  settings <- list(x = x$data[, 1L], y = x$response, pch = 16, cex = 0.5, col = grDevices::adjustcolor("black", 0.3), xlab = name, ylab = "y",
+                   main = sprintf("Kernel regression, bandwidth %.4g, %g%% bands", x$bandwidth[1L], 100 * level))
+  do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
+  known <- !is.na(band[, 1L])
+  run <- cumsum(c(TRUE, diff(known) != 0))
+  for (part in split(which(known), run[known])) {
+    graphics::polygon(c(at[part], rev(at[part])), c(band[part, 2L], rev(band[part, 3L])), border = NA,
+                      col = grDevices::adjustcolor("#2c5f8a", 0.25))
+  }
+  graphics::lines(at, band[, 1L], lwd = 2, col = "#2c5f8a")
+  invisible(x)
+}

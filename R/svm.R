@@ -1,0 +1,144 @@
+#' Batch prediction of support vector machines
+#'
+#' Predictions of models of `kernlab::ksvm()` and `e1071::svm()` by kernel sums over their support vectors: every pair of classes is
+#' one column of signed weights, and all are summed in one pass where the model shares its support vectors.
+#'
+#' Taken are classification (C, nu; one against one) and regression (epsilon, nu) with radial, Laplacian (kernlab), polynomial or
+#' linear kernels. The input is scaled as the model scaled its own.
+#'
+#' @param model what `kernlab::ksvm()` or `e1071::svm()` returned.
+#' @param new the points: a numeric matrix or data frame with the columns of the training data.
+#' @param decision give the decision values, one column a pair of classes, instead of the classes.
+#' @param rel_error relative error of the sums, against the sum of absolute terms.
+#' @param backend,threads,progress see [kernel_sum()].
+#' @return A factor of classes, numbers for regression, or a matrix of decision values.
+#' @export
+#' @examples
+#' if (requireNamespace("e1071", quietly = TRUE)) {
+#'   m <- e1071::svm(Species ~ ., iris)
+#'   table(svm_predict(m, iris[1:4]), iris$Species)
+#' }
+svm_predict <- function(model, new, decision = FALSE, rel_error = 0, backend = NULL, threads = NULL, progress = NULL) {
+  check_kernel_backend(backend)
+  decision <- check_flag(decision, "decision")
+  parts <- if (inherits(model, "ksvm")) ksvm_parts(model)
+           else if (inherits(model, "svm")) e1071_parts(model)
+           else abort_input("`model` must come from `kernlab::ksvm()` or `e1071::svm()`.", x = paste0("It is ", describe(model), "."))
+  if (is.data.frame(new) && !is.null(parts$names) && all(parts$names %in% names(new))) new <- new[parts$names]
+  new <- kernel_points(new, "new")
+  if (ncol(new) != parts$d) abort_input(sprintf("`new` must have %d columns, as the model's data.", parts$d), x = sprintf("It has %d.", ncol(new)))
+  values <- svm_values(parts, new, rel_error, threads, progress)
+  if (parts$regression) return(values[, 1L] * parts$y_scale[2L] + parts$y_scale[1L])
+  if (decision) return(values)
+  vote(values, parts)
+}
+
+# Decision values, one column a problem. Each problem: support vectors, coefficients (columns), intercepts.
+svm_values <- function(parts, new, rel_error, threads, progress) {
+  if (!is.null(parts$x_scale)) {
+    columns <- parts$x_scale$columns
+    new[, columns] <- (new[, columns, drop = FALSE] - rep(parts$x_scale$centre, each = nrow(new))) / rep(parts$x_scale$scale, each = nrow(new))
+  }
+  k <- parts$kernel
+  values <- lapply(parts$problems, function(p) {
+    sums <- kernel_sum(new, p$vectors, weights = p$coefficients, kernel = k$kernel, bandwidth = k$bandwidth, scale = k$scale, offset = k$offset,
+                       degree = k$degree, rel_error = if (k$kernel == "polynomial") 0 else rel_error, threads = threads, progress = progress)
+    matrix(sums, nrow(new)) - rep(p$intercepts, each = nrow(new))
+  })
+  out <- do.call(cbind, values)
+  colnames(out) <- parts$pairs
+  out
+}
+
+# One against one: a positive value is a vote for the first class of the pair (e1071) or the second (kernlab, which swaps
+# `first` and `second`); the first of the classes with most votes wins.
+vote <- function(values, parts) {
+  count <- matrix(0, nrow(values), length(parts$levels))
+  for (j in seq_len(ncol(values))) {
+    first <- values[, j] > 0
+    count[, parts$first[j]] <- count[, parts$first[j]] + first
+    count[, parts$second[j]] <- count[, parts$second[j]] + !first
+  }
+  factor(parts$levels[max.col(count, ties.method = "first")], levels = parts$sorted %||% parts$levels)
+}
+
+svm_kernel <- function(kernel, bandwidth = 1, scale = 1, offset = 0, degree = 1) {
+  list(kernel = kernel, bandwidth = bandwidth, scale = scale, offset = offset, degree = degree)
+}
+
+refuse_svm <- function(what) abort_input("`model` must be one that `svm_predict()` knows.", x = what, i = "Use the package's own `predict()`.")
+
+class_pairs <- function(k) {
+  pairs <- utils::combn(k, 2L)
+  list(first = pairs[1L, ], second = pairs[2L, ])
+}
+
+e1071_parts <- function(model) {
+  if (model$sparse) refuse_svm("It was fitted to a sparse matrix.")
+  regression <- model$type %in% c(3, 4)
+  if (model$type == 2) refuse_svm("One-class models are not taken.")
+  kernel <- switch(model$kernel + 1,
+    svm_kernel("polynomial", degree = 1),
+    svm_kernel("polynomial", scale = model$gamma, offset = model$coef0, degree = model$degree),
+    svm_kernel("gaussian", bandwidth = 1 / sqrt(2 * model$gamma)),
+    refuse_svm("It has a sigmoid kernel.")
+  )
+  scaled <- which(model$scaled)
+  x_scale <- if (any(model$scaled) && !is.null(model$x.scale)) {
+    list(columns = scaled, centre = model$x.scale[["scaled:center"]], scale = model$x.scale[["scaled:scale"]])
+  }
+  base <- list(kernel = kernel, x_scale = x_scale, names = colnames(model$SV), d = ncol(model$SV), regression = regression)
+  y_scale <- if (is.null(model$y.scale)) c(0, 1) else c(model$y.scale[["scaled:center"]], model$y.scale[["scaled:scale"]])
+  if (regression) {
+    return(c(base, list(y_scale = y_scale, problems = list(list(vectors = model$SV, coefficients = model$coefs[, 1L, drop = FALSE],
+                                                                intercepts = model$rho)))))
+  }
+  k <- model$nclasses
+  pairs <- class_pairs(k)
+  owner <- rep(seq_len(k), model$nSV)
+  # libsvm keeps, for a vector of class i, its coefficients against the k - 1 other classes in their order
+  coefficients <- vapply(seq_along(pairs$first), function(p) {
+    i <- pairs$first[p]
+    j <- pairs$second[p]
+    ifelse(owner == i, model$coefs[, max(1, j - 1)], ifelse(owner == j, model$coefs[, i], 0))
+  }, numeric(nrow(model$SV)))
+  levels <- model$levels[model$labels]
+  c(base, list(problems = list(list(vectors = model$SV, coefficients = matrix(coefficients, nrow(model$SV)), intercepts = model$rho)),
+               levels = levels, sorted = model$levels, first = pairs$first, second = pairs$second,
+               pairs = paste0(levels[pairs$first], "/", levels[pairs$second])))
+}
+
+ksvm_parts <- function(model) {
+  slot <- function(name) methods::slot(model, name)
+  type <- slot("type")
+  regression <- type %in% c("eps-svr", "nu-svr", "eps-bsvr")
+  if (!regression && !type %in% c("C-svc", "nu-svc", "C-bsvc")) refuse_svm(sprintf("Its type is \"%s\".", type))
+  f <- slot("kernelf")
+  kpar <- methods::slot(f, "kpar")
+  kernel <- switch(class(f)[1L],
+    rbfkernel = svm_kernel("gaussian", bandwidth = 1 / sqrt(2 * kpar$sigma)),
+    laplacekernel = svm_kernel("laplacian", bandwidth = 1 / kpar$sigma),
+    polykernel = svm_kernel("polynomial", scale = kpar$scale, offset = kpar$offset, degree = kpar$degree),
+    vanillakernel = svm_kernel("polynomial", degree = 1),
+    refuse_svm(sprintf("Its kernel is of class \"%s\".", class(f)[1L]))
+  )
+  scaling <- slot("scaling")
+  x_scale <- if (!is.null(scaling$x.scale)) {
+    list(columns = which(scaling$scaled), centre = scaling$x.scale[["scaled:center"]], scale = scaling$x.scale[["scaled:scale"]])
+  }
+  vectors <- slot("xmatrix")
+  coefficients <- slot("coef")
+  b <- slot("b")
+  many <- is.list(vectors)
+  problem <- function(p) {
+    list(vectors = if (many) vectors[[p]] else vectors, coefficients = matrix(if (is.list(coefficients)) coefficients[[p]] else coefficients), intercepts = b[p])
+  }
+  first <- if (many) vectors[[1L]] else vectors
+  y_scale <- if (is.null(scaling$y.scale)) c(0, 1) else c(scaling$y.scale[["scaled:center"]], scaling$y.scale[["scaled:scale"]])
+  base <- list(kernel = kernel, x_scale = x_scale, names = colnames(first), d = ncol(first), regression = regression, y_scale = y_scale)
+  if (regression) return(c(base, list(problems = list(problem(1L)))))
+  levels <- slot("lev")
+  pairs <- class_pairs(length(levels))
+  c(base, list(problems = lapply(seq_along(pairs$first), problem), levels = levels, first = pairs$second, second = pairs$first,
+               pairs = paste0(levels[pairs$first], "/", levels[pairs$second])))
+}

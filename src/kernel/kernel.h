@@ -1,0 +1,173 @@
+/* Kernel sums f_c(q) = Σ_i w_ic k(|q - x_i| / h): the interface of the room. Structs in, structs out; no R types.
+ *
+ * Kernels are functions of s = r²/h². All but the uniform one are convex in s and none increases with it, which is what
+ * the bounds of kernel_walk.c stand on. Weights are not negative here: the glue of R/kernel.R splits a signed column
+ * into two.
+ *
+ * Points lie one after another (x[i * d + j]). When a bandwidth scales dimensions, coordinates are pairs hi + lo of
+ * doubles, so that scaling loses nothing that a subtraction could bring to light; h is then 1. */
+#ifndef WEFT_KERNEL_H
+#define WEFT_KERNEL_H
+
+#include "../base/arena.h"
+#include "../base/context.h"
+
+#define WEFT_TILE 32        /* queries of a tile in double */
+#define WEFT_TILE_SINGLE 64 /* in single precision */
+
+typedef enum {
+  WEFT_GAUSSIAN,     /* exp(-s / 2) */
+  WEFT_LAPLACIAN,    /* exp(-√s); also Matérn 1/2 */
+  WEFT_MATERN32,     /* (1 + √3s) exp(-√3s) */
+  WEFT_MATERN52,     /* (1 + √5s + 5s/3) exp(-√5s) */
+  WEFT_CAUCHY,       /* 1 / (1 + s) */
+  WEFT_UNIFORM,      /* 1 when s <= 1 */
+  WEFT_EPANECHNIKOV, /* (1 - s)₊ */
+  WEFT_TRIANGULAR,   /* (1 - √s)₊ */
+  WEFT_BIWEIGHT,     /* (1 - s)₊² */
+  WEFT_COSINE,       /* cos(π√s / 2) when s < 1 */
+  WEFT_KERNELS
+} weft_kernel_kind;
+
+static inline int weft_kernel_compact(int kind) { return kind >= WEFT_UNIFORM; }
+static inline int weft_kernel_exponential(int kind) { return kind <= WEFT_MATERN52; }
+
+typedef struct weft_points {
+  size_t n, d;
+  const double *x;  /* n * d */
+  const double *lo; /* n * d, or NULL */
+} weft_points;
+
+/* What to sum. */
+typedef struct weft_kernel_task {
+  int kind;
+  double h;
+  weft_points query, reference;
+  const double *weights;   /* reference.n * m, a point's weights together; none negative */
+  size_t m;
+  int leave_one_out;       /* query i leaves reference i out */
+  int logarithm;           /* out holds logarithms */
+  double rel_error, abs_error;
+} weft_kernel_task;
+
+/* What it took: pairs computed one by one, nodes bounded, queries done again with more digits. */
+typedef struct weft_kernel_effort { double pairs, nodes, repeated; } weft_kernel_effort;
+
+/* ---- tiles: 32 queries against a run of references ---- */
+
+typedef struct weft_tile {
+  const double *q, *q_lo;  /* d * WEFT_TILE, a dimension's queries together */
+  const double *x, *x_lo;  /* count * d */
+  const double *w;         /* count * m */
+  const double *shift;     /* WEFT_TILE: exp(-u) is taken as exp(shift - u) */
+  size_t d, m, count;
+  double inv_h2, near;     /* near: half width of the zone of doubt about s = 1 */
+  double *sum;             /* m * WEFT_TILE: added to */
+  /* Compact kernels: Σ w over the support (for the uniform one: in the zone of doubt), added to. It bounds the rounding
+   * error of 1 - s, which may be all there is of a kernel value near the boundary. */
+  double *inside;
+} weft_tile;
+
+/* 32 queries against a node of a tree. */
+typedef struct weft_node_tile {
+  const double *q, *q_lo;
+  const double *box;       /* 2d: least, greatest */
+  const double *x, *x_lo;  /* the node's first point */
+  const double *centre;    /* d + 1, or NULL: middle relative to x, radius */
+  const double *moments;   /* m * (d + 2): weight, mean square distance from the mean, mean relative to x */
+  size_t d, m;
+  double inv_h2, near, slack; /* slack: of a coordinate, where low parts are left out of the box */
+  double *estimate, *error, *low; /* m * WEFT_TILE: |f - estimate| <= error, f >= low */
+} weft_node_tile;
+
+typedef struct weft_tile_single {
+  const float *q, *x, *w;  /* d * WEFT_TILE_SINGLE, count * d, count * m */
+  size_t d, m, count;
+  float inv_h2;
+  float *sum;              /* m * WEFT_TILE_SINGLE */
+} weft_tile_single;
+
+typedef void (*weft_tile_node)(const weft_node_tile *t, int kind);
+void weft_node_avx512(const weft_node_tile *t, int kind);
+void weft_node_avx2(const weft_node_tile *t, int kind);
+void weft_node_portable(const weft_node_tile *t, int kind);
+weft_tile_node weft_node_variant(void);
+
+typedef void (*weft_tile_sum)(const weft_tile *t, int kind);
+typedef void (*weft_tile_sum_single)(const weft_tile_single *t, int kind);
+void weft_tile_avx512(const weft_tile *t, int kind);
+void weft_tile_avx2(const weft_tile *t, int kind);
+void weft_tile_portable(const weft_tile *t, int kind);
+void weft_tile_single_avx512(const weft_tile_single *t, int kind);
+void weft_tile_single_avx2(const weft_tile_single *t, int kind);
+void weft_tile_single_portable(const weft_tile_single *t, int kind);
+/* out = (float) (x - middle), element by element. */
+typedef void (*weft_shift)(const double *x, const double *middle, size_t count, float *out);
+void weft_shift_avx512(const double *x, const double *middle, size_t count, float *out);
+void weft_shift_avx2(const double *x, const double *middle, size_t count, float *out);
+void weft_shift_portable(const double *x, const double *middle, size_t count, float *out);
+/* gcc vectorizes loops by itself from -O3 on only. */
+#if defined(__GNUC__) && !defined(__clang__)
+# define VECTORIZE __attribute__((optimize("O3")))
+#else
+# define VECTORIZE
+#endif
+weft_shift weft_shift_variant(void);
+/* The variants for this machine. */
+weft_tile_sum weft_tile_variant(void);
+weft_tile_sum_single weft_tile_single_variant(void);
+
+/* Relative rounding error of s in d dimensions. */
+static inline double weft_distance_error(size_t d) { return (0.5 * (double) d + 4) * 2.3e-16; }
+
+/* ---- points ---- */
+
+/* x: n * d from R's columns. scale: NULL, d divisors, or with `full` a d * d lower triangle L by columns, z = L⁻¹(x -
+ * origin). With a scale, `lo` gets what the doubles in `out` lack. */
+weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
+                             const double *scale, int full, double *out, double *lo);
+
+/* ---- direct sums ---- */
+
+weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
+/* In float, coordinates relative to each block of 64 queries; bound[i]: greatest error of query i over Σ|w|. */
+weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, double *out, double *bound);
+/* Σ_i w_ic (scale x·y + offset)^degree, dot products compensated; weights of any sign. */
+weft_status weft_kernel_polynomial(weft_ctx *ctx, const weft_kernel_task *task, double scale, double offset,
+                                   double degree, double *out);
+
+/* ---- trees ---- */
+
+typedef enum { WEFT_TREE_KD, WEFT_TREE_BALL, WEFT_TREE_VP, WEFT_TREE_RP } weft_tree_type;
+
+/* Nodes in breadth-first order; a node's points are a run. The shape depends on n and the leaf size alone: each split
+ * is by rank, at a multiple of the leaf size. */
+typedef struct weft_tree {
+  weft_points points;      /* in the tree's order */
+  const int32_t *order;    /* order[i]: the row, from 0, of the tree's point i */
+  size_t nodes, leaf_size;
+  const double *first, *count; /* of points, per node; doubles, as R keeps them */
+  const int32_t *child;    /* the left child, the right one follows; -1: a leaf */
+  const double *box;       /* nodes * 2d: least, then greatest coordinates */
+  const double *centre;    /* ball, vp, rp: nodes * (d + 1): middle relative to the node's first point, radius; or NULL */
+} weft_tree;
+
+size_t weft_tree_nodes(size_t n, size_t leaf_size);
+
+/* Fills order, points (moved in place), nodes. All arrays are the caller's. */
+typedef struct weft_tree_build {
+  weft_tree_type type;
+  size_t n, d, leaf_size, nodes;
+  uint64_t key;
+  double *x, *lo;          /* moved into the tree's order */
+  int32_t *order;
+  double *first, *count, *box, *centre;
+  int32_t *child;
+} weft_tree_build;
+weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b);
+
+/* task->reference and weights in the reference tree's order; queries are the query tree's points; out in its order. */
+weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
+                             const weft_tree *reference, double *out, weft_kernel_effort *effort);
+
+#endif

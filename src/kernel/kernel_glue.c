@@ -1,0 +1,186 @@
+/* .Call entry points of the kernel room. Points come as d x n matrices, so that a point's coordinates lie together:
+ * a list of `x` and `lo` (NULL without low parts). A task is the list that R's kernel_task() makes. */
+#include "../base/glue.h"
+#include "kernel.h"
+
+static weft_points points_of(SEXP list) {
+  SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo");
+  weft_points p = {(size_t) Rf_ncols(x), (size_t) Rf_nrows(x), REAL(x), lo == R_NilValue ? NULL : REAL(lo)};
+  return p;
+}
+
+static weft_kernel_task task_of(SEXP list) {
+  SEXP weights = weft_glue_element(list, "weights");
+  weft_kernel_task t = {
+    Rf_asInteger(weft_glue_element(list, "kind")), Rf_asReal(weft_glue_element(list, "h")),
+    points_of(weft_glue_element(list, "query")), points_of(weft_glue_element(list, "reference")), REAL(weights),
+    (size_t) Rf_nrows(weights), Rf_asLogical(weft_glue_element(list, "leave_one_out")),
+    Rf_asLogical(weft_glue_element(list, "log")), Rf_asReal(weft_glue_element(list, "rel_error")),
+    Rf_asReal(weft_glue_element(list, "abs_error"))
+  };
+  return t;
+}
+
+static weft_tree tree_of(SEXP list) {
+  SEXP centre = weft_glue_element(list, "centre"), first = weft_glue_element(list, "first");
+  weft_tree t = {
+    points_of(list), INTEGER(weft_glue_element(list, "order")), (size_t) Rf_xlength(first),
+    (size_t) Rf_asInteger(weft_glue_element(list, "leaf_size")), REAL(first), REAL(weft_glue_element(list, "count")),
+    INTEGER(weft_glue_element(list, "child")), REAL(weft_glue_element(list, "box")),
+    centre == R_NilValue ? NULL : REAL(centre)
+  };
+  return t;
+}
+
+/* list(sum = nq x m, effort = pairs, nodes, repeated) */
+static SEXP result_of(const weft_kernel_task *t) {
+  const char *fields[] = {"sum", "effort", ""};
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) t->query.n, (int) t->m));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 3));
+  UNPROTECT(1);
+  return out;
+}
+
+static void store_effort(SEXP out, weft_kernel_effort e) {
+  double *to = REAL(VECTOR_ELT(out, 1));
+  to[0] = e.pairs, to[1] = e.nodes, to[2] = e.repeated;
+}
+
+/* ---- points ---- */
+
+typedef struct { const double *x; size_t n, d; const double *origin, *scale; int full; double *out, *lo; } points_job;
+
+static weft_status fill_points(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  points_job *j = data;
+  (void) backend;
+  return weft_points_fill(ctx, j->x, j->n, j->d, j->origin, j->scale, j->full, j->out, j->lo);
+}
+
+SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP control) {
+  const char *fields[] = {"x", "lo", ""};
+  const int scaled = scale != R_NilValue;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x)));
+  if (scaled) SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x)));
+  points_job job = {REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(origin), scaled ? REAL(scale) : NULL,
+                    Rf_asLogical(full), REAL(VECTOR_ELT(out, 0)), scaled ? REAL(VECTOR_ELT(out, 1)) : NULL};
+  weft_glue_run(control, fill_points, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- direct sums ---- */
+
+typedef struct {
+  weft_kernel_task task;
+  double *out, *bound, scale, offset, degree;
+  weft_tree query, reference;
+  weft_kernel_effort effort;
+} sum_job;
+
+static weft_status direct(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  sum_job *j = data;
+  (void) backend;
+  return weft_kernel_direct(ctx, &j->task, j->out, &j->effort);
+}
+
+SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
+  sum_job job = {.task = task_of(task)};
+  SEXP out = PROTECT(result_of(&job.task));
+  job.out = REAL(VECTOR_ELT(out, 0));
+  weft_glue_run(control, direct, &job);
+  store_effort(out, job.effort);
+  UNPROTECT(1);
+  return out;
+}
+
+static weft_status single(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  sum_job *j = data;
+  (void) backend;
+  return weft_kernel_direct_single(ctx, &j->task, j->out, j->bound);
+}
+
+/* list(sum, bound): greatest error of each query over the sum of |w|. */
+SEXP C_weft_kernel_single(SEXP task, SEXP control) {
+  const char *fields[] = {"sum", "bound", ""};
+  sum_job job = {.task = task_of(task)};
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) job.task.query.n));
+  job.out = REAL(VECTOR_ELT(out, 0)), job.bound = REAL(VECTOR_ELT(out, 1));
+  weft_glue_run(control, single, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+static weft_status polynomial(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  sum_job *j = data;
+  (void) backend;
+  return weft_kernel_polynomial(ctx, &j->task, j->scale, j->offset, j->degree, j->out);
+}
+
+/* parameters: scale, offset, degree */
+SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control) {
+  const double *p = REAL(parameters);
+  sum_job job = {.task = task_of(task), .scale = p[0], .offset = p[1], .degree = p[2]};
+  SEXP out = PROTECT(result_of(&job.task));
+  job.out = REAL(VECTOR_ELT(out, 0));
+  weft_glue_run(control, polynomial, &job);
+  job.effort.pairs = (double) job.task.query.n * (double) job.task.reference.n;
+  store_effort(out, job.effort);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- trees ---- */
+
+static weft_status grow(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  (void) backend;
+  return weft_tree_grow(ctx, data);
+}
+
+/* points: list(x, lo). The result's list is the tree as R keeps it and tree_of() reads it. */
+SEXP C_weft_tree_grow(SEXP points, SEXP type, SEXP leaf_size, SEXP key, SEXP control) {
+  const char *fields[] = {"x", "lo", "order", "first", "count", "child", "box", "centre", "leaf_size", ""};
+  const weft_points p = points_of(points);
+  const size_t leaf = (size_t) Rf_asInteger(leaf_size), nodes = weft_tree_nodes(p.n, leaf);
+  const uint32_t high = (uint32_t) REAL(key)[0], low = (uint32_t) REAL(key)[1];
+  const int with_centre = Rf_asInteger(type) != WEFT_TREE_KD;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_duplicate(weft_glue_element(points, "x")));
+  SET_VECTOR_ELT(out, 1, Rf_duplicate(weft_glue_element(points, "lo")));
+  SET_VECTOR_ELT(out, 2, Rf_allocVector(INTSXP, (R_xlen_t) p.n));
+  SET_VECTOR_ELT(out, 3, Rf_allocVector(REALSXP, (R_xlen_t) nodes));
+  SET_VECTOR_ELT(out, 4, Rf_allocVector(REALSXP, (R_xlen_t) nodes));
+  SET_VECTOR_ELT(out, 5, Rf_allocVector(INTSXP, (R_xlen_t) nodes));
+  SET_VECTOR_ELT(out, 6, Rf_allocMatrix(REALSXP, 2 * (int) p.d, (int) nodes));
+  if (with_centre) SET_VECTOR_ELT(out, 7, Rf_allocMatrix(REALSXP, (int) p.d + 1, (int) nodes));
+  SET_VECTOR_ELT(out, 8, Rf_ScalarInteger((int) leaf));
+  weft_tree_build b = {
+    (weft_tree_type) Rf_asInteger(type), p.n, p.d, leaf, nodes, ((uint64_t) high << 32) | low,
+    REAL(VECTOR_ELT(out, 0)), p.lo ? REAL(VECTOR_ELT(out, 1)) : NULL, INTEGER(VECTOR_ELT(out, 2)),
+    REAL(VECTOR_ELT(out, 3)), REAL(VECTOR_ELT(out, 4)), REAL(VECTOR_ELT(out, 6)),
+    with_centre ? REAL(VECTOR_ELT(out, 7)) : NULL, INTEGER(VECTOR_ELT(out, 5))
+  };
+  weft_glue_run(control, grow, &b);
+  UNPROTECT(1);
+  return out;
+}
+
+static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  sum_job *j = data;
+  (void) backend;
+  return weft_kernel_walk(ctx, &j->task, &j->query, &j->reference, j->out, &j->effort);
+}
+
+/* The trees' points are the task's; sums come in the query tree's order. */
+SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP control) {
+  sum_job job = {.task = task_of(task), .query = tree_of(query), .reference = tree_of(reference)};
+  SEXP out = PROTECT(result_of(&job.task));
+  job.out = REAL(VECTOR_ELT(out, 0));
+  weft_glue_run(control, walk_trees, &job);
+  store_effort(out, job.effort);
+  UNPROTECT(1);
+  return out;
+}

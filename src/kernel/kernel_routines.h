@@ -1,0 +1,8 @@
+/* The .Call entry points of the kernel room: name and number of arguments. */
+#define KERNEL_ROUTINES(R) \
+  R(C_weft_kernel_points, 5) \
+  R(C_weft_kernel_direct, 2) \
+  R(C_weft_kernel_single, 2) \
+  R(C_weft_kernel_polynomial, 3) \
+  R(C_weft_tree_grow, 5) \
+  R(C_weft_kernel_walk, 4)

@@ -1,0 +1,92 @@
+/* Direct sums in single precision. Coordinates are taken relative to the middle of each block of 64 queries, in double,
+ * before they are rounded, so that far clusters and outliers cost only the blocks they are in.
+ *
+ * The bound. With u = 2^-24, a rounded coordinate difference is off by at most u (|x - c| + |q - c| + |x - q|), so a distance
+ * r <= its true value by 2u (r + 2ρ) at most, where ρ is the block's radius; the sum of squares, the scaling and the
+ * kernel's own arithmetic add (d + 12) u r / 2 and 8 u of k. With D1 = max |k'| h and D2 = max r |k'| over r:
+ *   |k error| <= u (4 ρ D1 / h + (2 + (d + 12) / 2) D2 + 8)
+ * and adding 512 terms in a lane before they go on in double, at most 512 u more of Σ|w| k. */
+#include "../base/parallel.h"
+#include "kernel_block.h"
+
+#define RUN 512
+#define BATCH_PAIRS 4e7
+
+/* max |k'| and max r |k'| at h = 1. */
+static const double slopes[WEFT_KERNELS][2] = {
+  [WEFT_GAUSSIAN] = {0.6066, 0.7358}, [WEFT_LAPLACIAN] = {1, 0.3679}, [WEFT_MATERN32] = {0.6373, 0.5414},
+  [WEFT_MATERN52] = {0.5745, 0.6080}, [WEFT_CAUCHY] = {0.6496, 0.5}, [WEFT_EPANECHNIKOV] = {2, 2},
+  [WEFT_TRIANGULAR] = {1, 1}, [WEFT_BIWEIGHT] = {1.5397, 1}, [WEFT_COSINE] = {1.5708, 1.5708}
+};
+
+typedef struct {
+  const weft_kernel_task *task;
+  weft_tile_sum_single tile;
+  weft_shift shift;
+  double *out, *bound;
+} single;
+
+/* Floats that one thread needs. */
+static size_t memory_floats(size_t d, size_t m) { return WEFT_TILE_SINGLE * (d + m) + RUN * (d + m); }
+
+static void sum_block(const single *w, size_t first, float *memory, double *doubles) {
+  const weft_kernel_task *task = w->task;
+  const size_t d = task->reference.d, m = task->m, n = task->reference.n, nq = task->query.n;
+  const size_t count = nq - first < WEFT_TILE_SINGLE ? nq - first : WEFT_TILE_SINGLE;
+  const double *from = task->query.x, u = 5.9604644775390625e-08;
+  float *q = memory, *sum = q + WEFT_TILE_SINGLE * d, *x = sum + WEFT_TILE_SINGLE * m, *weight = x + RUN * d;
+  double *middle = doubles, *total = doubles + RUN * d, radius = 0; /* the middle RUN times */
+  for (size_t j = 0; j < d; j++) {
+    double low = INFINITY, high = -INFINITY;
+    for (size_t l = 0; l < count; l++) {
+      double at = from[(first + l) * d + j];
+      low = at < low ? at : low, high = at > high ? at : high;
+    }
+    middle[j] = low + (high - low) / 2;
+    radius += (high - low) * (high - low) / 4;
+    for (size_t l = 0; l < WEFT_TILE_SINGLE; l++)
+      q[j * WEFT_TILE_SINGLE + l] = (float) (from[(first + (l < count ? l : count - 1)) * d + j] - middle[j]);
+  }
+  for (size_t k = d; k < RUN * d; k++) middle[k] = middle[k - d];
+  memset(total, 0, m * WEFT_TILE_SINGLE * sizeof *total);
+  for (size_t start = 0; start < n; start += RUN) {
+    const size_t rows = n - start < RUN ? n - start : RUN;
+    w->shift(task->reference.x + start * d, middle, rows * d, x);
+    for (size_t k = 0; k < rows * m; k++) weight[k] = (float) task->weights[start * m + k];
+    memset(sum, 0, m * WEFT_TILE_SINGLE * sizeof *sum);
+    weft_tile_single t = {q, x, weight, d, m, rows, (float) (1 / (task->h * task->h)), sum};
+    w->tile(&t, task->kind);
+    for (size_t i = 0; i < m * WEFT_TILE_SINGLE; i++) total[i] += (double) sum[i];
+  }
+  for (size_t l = 0; l < count; l++) {
+    for (size_t c = 0; c < m; c++) w->out[first + l + c * nq] = total[c * WEFT_TILE_SINGLE + l];
+    w->bound[first + l] = u * (4 * sqrt(radius) / task->h * slopes[task->kind][0] +
+                               (2 + ((double) d + 12) / 2) * slopes[task->kind][1] + 8 + RUN);
+  }
+}
+
+weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, double *out, double *bound) {
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t d = task->reference.d, m = task->m, nq = task->query.n, threads = (size_t) ctx->threads;
+  const size_t blocks = (nq + WEFT_TILE_SINGLE - 1) / WEFT_TILE_SINGLE, doubles_each = RUN * d + m * WEFT_TILE_SINGLE;
+  single w = {task, weft_tile_single_variant(), weft_shift_variant(), out, bound};
+  const double cost = ((double) task->reference.n + 1) * WEFT_TILE_SINGLE * (double) (d + 8) / 16;
+  const size_t batch = ((size_t) (BATCH_PAIRS / cost) + 1) * threads;
+  float *memory;
+  double *doubles;
+  WEFT_TAKE(memory, &mem, memory_floats(d, m) * threads);
+  WEFT_TAKE(doubles, &mem, doubles_each * threads);
+  for (size_t start = 0; start < blocks; start += batch) {
+    const size_t end = blocks - start < batch ? blocks : start + batch;
+    WEFT_TRY(weft_poll(ctx, (double) start, (double) blocks));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(dynamic)
+    for (size_t b = start; b < end; b++)
+      sum_block(&w, b * WEFT_TILE_SINGLE, memory + (size_t) WEFT_THREAD() * memory_floats(d, m),
+                doubles + (size_t) WEFT_THREAD() * doubles_each);
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

@@ -1,0 +1,228 @@
+/* Trees over points: one builder for four ways to split.
+ *
+ *   kd    by the widest coordinate                 ball  along the line through two far points
+ *   vp    by the distance from a vantage point     rp    along a random direction
+ *
+ * Each gives every point of a node a key; a quickselect brings the lower keys to the front, moving the points themselves.
+ * The split is by rank, at a multiple of the leaf size, so that all leaves but one are full and the shape is known
+ * beforehand. Levels are built one after another, the nodes of a level in parallel. */
+#include <math.h>
+#include <string.h>
+#include "../base/draws.h"
+#include "../base/parallel.h"
+#include "kernel_scalar.h"
+
+enum { STREAM_RP = 0x6b740001 }; /* random directions */
+#define BATCH_POINTS ((size_t) 1 << 21)
+
+/* Points of the left child. */
+static size_t left_count(size_t n, size_t leaf_size) {
+  size_t leaves = (n + leaf_size - 1) / leaf_size;
+  return leaves / 2 * leaf_size;
+}
+
+size_t weft_tree_nodes(size_t n, size_t leaf_size) {
+  return n ? 2 * ((n + leaf_size - 1) / leaf_size) - 1 : 0;
+}
+
+/* first, count and child of every node. */
+static void lay_out(const weft_tree_build *b) {
+  size_t next = 1;
+  b->first[0] = 0, b->count[0] = (double) b->n;
+  for (size_t v = 0; v < b->nodes; v++) {
+    const size_t count = (size_t) b->count[v];
+    if (count <= b->leaf_size) {
+      b->child[v] = -1;
+      continue;
+    }
+    const size_t left = left_count(count, b->leaf_size);
+    b->child[v] = (int32_t) next;
+    b->first[next] = b->first[v], b->count[next] = (double) left;
+    b->first[next + 1] = b->first[v] + (double) left, b->count[next + 1] = (double) (count - left);
+    next += 2;
+  }
+}
+
+static void bound_box(const weft_tree_build *b, size_t v) {
+  const size_t d = b->d, first = (size_t) b->first[v], last = first + (size_t) b->count[v];
+  double *low = b->box + v * 2 * d, *high = low + d;
+  memcpy(low, b->x + first * d, d * sizeof *low);
+  memcpy(high, low, d * sizeof *high);
+  for (size_t i = first + 1; i < last; i++)
+    for (size_t j = 0; j < d; j++) {
+      const double x = b->x[i * d + j];
+      low[j] = x < low[j] ? x : low[j];
+      high[j] = x > high[j] ? x : high[j];
+    }
+}
+
+/* The mean relative to the first point, and the radius about it, rounded up. */
+static void bound_ball(const weft_tree_build *b, size_t v) {
+  const size_t d = b->d, first = (size_t) b->first[v], count = (size_t) b->count[v];
+  double *middle = b->centre + v * (d + 1), radius = 0;
+  memset(middle, 0, d * sizeof *middle);
+  for (size_t i = first; i < first + count; i++)
+    for (size_t j = 0; j < d; j++) middle[j] += (b->x[i * d + j] - b->x[first * d + j]) / (double) count;
+  for (size_t i = first; i < first + count; i++) {
+    double square = 0;
+    for (size_t j = 0; j < d; j++) {
+      double gap = b->x[i * d + j] - b->x[first * d + j] - middle[j];
+      square += gap * gap;
+    }
+    if (square > radius) radius = square;
+  }
+  middle[d] = sqrt(radius) * (1 + 1e-13);
+}
+
+static size_t farthest(const weft_tree_build *b, size_t v, size_t from) {
+  const size_t d = b->d, first = (size_t) b->first[v], last = first + (size_t) b->count[v];
+  size_t found = first;
+  double most = -1;
+  for (size_t i = first; i < last; i++) {
+    double square = 0;
+    for (size_t j = 0; j < d; j++) {
+      double gap = b->x[i * d + j] - b->x[from * d + j];
+      square += gap * gap;
+    }
+    if (square > most) most = square, found = i;
+  }
+  return found;
+}
+
+static size_t widest(const double *box, size_t d) {
+  size_t best = 0;
+  for (size_t j = 1; j < d; j++)
+    if (box[d + j] - box[j] > box[d + best] - box[best]) best = j;
+  return best;
+}
+
+/* `line`: d doubles of scratch. */
+static void set_keys(const weft_tree_build *b, size_t v, double *key, double *line) {
+  const size_t d = b->d, first = (size_t) b->first[v], last = first + (size_t) b->count[v];
+  if (b->type == WEFT_TREE_KD) {
+    const size_t j = widest(b->box + v * 2 * d, d);
+    for (size_t i = first; i < last; i++) key[i] = b->x[i * d + j];
+    return;
+  }
+  if (b->type == WEFT_TREE_VP) {
+    const double *vantage = b->x + farthest(b, v, first) * d;
+    for (size_t i = first; i < last; i++) {
+      key[i] = 0;
+      for (size_t j = 0; j < d; j++) key[i] += (b->x[i * d + j] - vantage[j]) * (b->x[i * d + j] - vantage[j]);
+    }
+    return;
+  }
+  const weft_rng rng = {b->key, STREAM_RP};
+  const size_t one = b->type == WEFT_TREE_BALL ? farthest(b, v, first) : first;
+  const size_t other = b->type == WEFT_TREE_BALL ? farthest(b, v, one) : first;
+  for (size_t j = 0; j < d; j++)
+    line[j] = b->type == WEFT_TREE_BALL ? b->x[other * d + j] - b->x[one * d + j]
+                                        : weft_draw_normal(rng, (uint64_t) v * d + j);
+  for (size_t i = first; i < last; i++) {
+    key[i] = 0;
+    for (size_t j = 0; j < d; j++) key[i] += (b->x[i * d + j] - b->x[first * d + j]) * line[j];
+  }
+}
+
+static void swap_points(const weft_tree_build *b, double *key, size_t i, size_t k) {
+  const size_t d = b->d;
+  double t = key[i];
+  key[i] = key[k], key[k] = t;
+  int32_t o = b->order[i];
+  b->order[i] = b->order[k], b->order[k] = o;
+  for (size_t j = 0; j < d; j++) {
+    double *p = b->x + i * d + j, *q = b->x + k * d + j;
+    t = *p, *p = *q, *q = t;
+  }
+  for (size_t j = 0; b->lo && j < d; j++) {
+    double *p = b->lo + i * d + j, *q = b->lo + k * d + j;
+    t = *p, *p = *q, *q = t;
+  }
+}
+
+static double middle_of(double a, double b, double c) {
+  return a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
+}
+
+/* The `left` least keys of first .. last - 1 to the front (Hoare's find). Pivots are medians of three places taken by a
+ * linear congruence, which no order of the data foils. */
+static void select_rank(const weft_tree_build *b, double *key, size_t first, size_t last, size_t left) {
+  const size_t goal = first + left;
+  uint64_t place = first * UINT64_C(2654435761) + left;
+  size_t low = first, high = last - 1;
+  while (low < high) {
+    double sample[3];
+    for (int k = 0; k < 3; k++) {
+      place = place * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+      sample[k] = key[low + (size_t) (place >> 33) % (high - low + 1)];
+    }
+    const double pivot = middle_of(sample[0], sample[1], sample[2]);
+    size_t i = low, k = high;
+    for (;;) {
+      while (key[i] < pivot) i++;
+      while (key[k] > pivot) k--;
+      if (i <= k) {
+        if (i < k) swap_points(b, key, i, k);
+        i++;
+        if (k == 0) break;
+        k--;
+      }
+      if (i > k) break;
+    }
+    if (goal <= k) high = k;
+    else if (goal >= i) low = i;
+    else return;
+  }
+}
+
+static void grow_node(const weft_tree_build *b, size_t v, double *key, double *line) {
+  const size_t first = (size_t) b->first[v], count = (size_t) b->count[v];
+  bound_box(b, v);
+  if (b->child[v] < 0) return;
+  set_keys(b, v, key, line);
+  select_rank(b, key, first, first + count, (size_t) b->count[b->child[v]]);
+}
+
+/* Nodes in batches of some 2 million points, in parallel. `key` NULL: balls, which are relative to a node's first point and
+ * so must wait until the points lie still. */
+static weft_status grow_nodes(weft_ctx *ctx, const weft_tree_build *b, size_t first, size_t last, double *key, double *lines,
+                              double done, double total) {
+  weft_status st = WEFT_OK;
+  for (size_t start = first, end; start < last; start = end) {
+    double points = 0;
+    for (end = start; end < last && points < (double) BATCH_POINTS; end++) points += b->count[end];
+    WEFT_TRY(weft_poll(ctx, done, total));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(dynamic)
+    for (size_t v = start; v < end; v++) {
+      if (key) grow_node(b, v, key, lines + (size_t) WEFT_THREAD() * b->d);
+      else bound_ball(b, v);
+    }
+  }
+done:
+  return st;
+}
+
+weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b) {
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  double *key, *lines, done = 0, levels = 1;
+  for (size_t i = 0; i < b->n; i++) b->order[i] = (int32_t) i;
+  if (!b->n) return WEFT_OK;
+  WEFT_TAKE(key, &mem, b->n);
+  WEFT_TAKE(lines, &mem, b->d * (size_t) ctx->threads);
+  lay_out(b);
+  for (size_t v = b->nodes; v > 1; v /= 2) levels += 1;
+  for (size_t level = 0, end = 1; level < b->nodes; done += 1) {
+    /* the nodes level .. end - 1; their children are the next level */
+    size_t next_end = end;
+    for (size_t v = level; v < end; v++)
+      if (b->child[v] >= 0) next_end = (size_t) b->child[v] + 2;
+    WEFT_TRY(grow_nodes(ctx, b, level, end, key, lines, done, levels));
+    level = end, end = next_end;
+  }
+  if (b->centre) WEFT_TRY(grow_nodes(ctx, b, 0, b->nodes, NULL, lines, levels, levels));
+done:
+  weft_arena_end(&mem);
+  return st;
+}

@@ -1,0 +1,178 @@
+test_that("densities integrate to 1 and are the mean of kernels", {
+  withr::local_seed(1)
+  x <- matrix(rnorm(24), ncol = 2)
+  at <- seq(-9, 9, length.out = 361)
+  grid <- as.matrix(expand.grid(at, at))
+  for (kernel in setdiff(all_kernels, "cauchy")) {
+    one <- predict(kde(x[, 1], 1.2, kernel, rel_error = 0), matrix(seq(-40, 40, length.out = 80001)))
+    expect_equal(sum(one) * 0.001, 1, tolerance = 2e-4, label = kernel)
+    two <- predict(kde(x / 3, c(1, 1.5), kernel, rel_error = 0), grid)
+    mass <- if (kernel %in% c("laplacian", "matern12")) 0.01 else 0.004 # tails beyond the grid, edges of the uniform kernel
+    expect_equal(sum(two) * 0.05^2, 1, tolerance = mass, label = kernel)
+  }
+  h <- matrix(c(0.5, 0.2, 0.2, 0.3), 2)
+  d <- kde(x, h, rel_error = 0)
+  q <- grid[seq(1, nrow(grid), by = 997), ]
+  want <- rowMeans(apply(x, 1, function(p) exp(-mahalanobis(q, p, h) / 2))) / (2 * pi * sqrt(det(h)))
+  expect_equal(predict(d, q), want, tolerance = 1e-11)
+  expect_equal(predict(d, q, log = TRUE), log(want), tolerance = 1e-10)
+  expect_true(all(is.finite(predict(d, q + 1e4, log = TRUE))))
+  cauchy <- predict(kde(0, 2, "cauchy"), c(0, 2))
+  expect_equal(cauchy, stats::dcauchy(c(0, 2), scale = 2), tolerance = 1e-4)
+  expect_error(kde(x, 1, "cauchy"), class = "weft_error_input")
+})
+
+test_that("rules for bandwidths are their formulas", {
+  x <- as.matrix(faithful)
+  s <- apply(x, 2, stats::sd)
+  expect_equal(kde(x, "scott")$bandwidth, unname(s * 272^(-1 / 6)))
+  expect_equal(kde(x, "silverman")$bandwidth, unname(s * 272^(-1 / 6)))
+  expect_equal(kde(x[, 1], "silverman")$bandwidth, unname(s[1] * 272^(-0.2) * (4 / 3)^0.2))
+  # canonical bandwidths of Marron and Nolan: 1.7188 for Epanechnikov, 0.7764 for the Gaussian
+  expect_equal(kde(x[, 1], "scott", "epanechnikov")$bandwidth, unname(s[1] * 272^(-0.2) * 1.7188 / 0.7764), tolerance = 1e-4)
+  withr::local_seed(2)
+  y <- c(rnorm(300), rnorm(200, 4, 0.5))
+  criterion <- function(t) stats::optimize(function(h) {
+    d <- outer(y, y, "-")
+    mean(dnorm(d, sd = h * sqrt(2))) - 2 * (sum(dnorm(d, sd = h)) - length(y) * dnorm(0, sd = h)) / (length(y) * (length(y) - 1))
+  }, c(0.05, 1.5), tol = 1e-6)$minimum
+  expect_equal(kde(y, "lscv")$bandwidth, criterion(), tolerance = 0.01)
+  likelihood <- stats::optimize(function(h) {
+    k <- dnorm(outer(y, y, "-"), sd = h)
+    diag(k) <- 0
+    mean(log(rowSums(k) / (length(y) - 1)))
+  }, c(0.05, 1.5), maximum = TRUE, tol = 1e-6)$maximum
+  expect_equal(kde(y, "lcv")$bandwidth, likelihood, tolerance = 0.02)
+  b <- kernel_bandwidth(y, c(0.1, 0.2, 0.4), "lcv")
+  k <- dnorm(outer(y, y, "-"), sd = 0.2)
+  diag(k) <- 0
+  expect_equal(b$score[2], mean(log(rowSums(k) / (length(y) - 1))), tolerance = 1e-4)
+  expect_identical(names(b), c("bandwidth", "score"))
+  sampled <- kernel_bandwidth(y, c(0.1, 0.2, 0.4), "lcv", queries = 250, seed = 1)
+  expect_equal(sampled$score, b$score, tolerance = 0.05)
+  expect_error(kde(rep(1, 5), "scott"), class = "weft_error_input", regexp = "constant")
+  expect_error(kernel_bandwidth(y, 1, "lscv", kernel = "uniform"), class = "weft_error_input")
+  skip_if_not_installed("ks")
+  expect_equal(kde(y, "plugin")$bandwidth, ks::hpi(y), tolerance = 0.01)
+  expect_equal(kde(y, "lscv")$bandwidth, ks::hlscv(y), tolerance = 0.03)
+  withr::local_seed(3)
+  expect_equal(kde(rcauchy(2000), "plugin")$bandwidth, 0.2, tolerance = 0.5)
+})
+
+test_that("densities are saved, printed and drawn", {
+  d <- kde(faithful, "silverman", "epanechnikov")
+  file <- withr::local_tempfile()
+  saveRDS(d, file)
+  expect_identical(predict(readRDS(file)), predict(d))
+  expect_equal(predict(readRDS(file), faithful), predict(d), tolerance = 1e-4)
+  expect_identical(predict(d, rev(faithful)), predict(d, faithful))
+  expect_output(print(d), "272 points in 2 dimensions, epanechnikov")
+  expect_named(summary(d), c("n", "d", "kernel", "bandwidth", "rule", "log_likelihood", "densities"))
+  expect_identical(nrow(glance(d)), 1L)
+  expect_error(predict(d, 1:3), class = "weft_error_input", regexp = "2 columns")
+  old <- d
+  old$version <- 0L
+  expect_error(predict(old), class = "weft_error_input", regexp = "Make it again")
+  grDevices::pdf(NULL)
+  withr::defer(grDevices::dev.off())
+  expect_named(plot(d, n = 20), c("x", "y", "z"))
+  expect_named(plot(d, style = "perspective", n = 20), c("x", "y", "z"))
+  expect_named(plot(kde(faithful$waiting)), c("x", "y"))
+  expect_error(plot(kde(iris[1:4])), class = "weft_error_input", regexp = "one or two")
+})
+
+test_that("regression is the ratio of sums, with bands of the right width", {
+  withr::local_seed(4)
+  x <- matrix(runif(600), ncol = 2)
+  y <- 100 + sin(5 * x[, 1]) + rnorm(300, sd = 0.2)
+  for (kernel in c("gaussian", "epanechnikov", "matern32")) {
+    r <- kernel_regression(x, y, 0.2, kernel = kernel, rel_error = 0)
+    k <- kernel_value_matrix(x, x, 0.2, kernel)
+    expect_equal(predict(r), drop(k %*% y / rowSums(k)), tolerance = 1e-10)
+    diag(k) <- 0
+    expect_equal(predict(r, leave_one_out = TRUE), drop(k %*% y / rowSums(k)), tolerance = 1e-10)
+    expect_equal(residuals(r), y - fitted(r))
+  }
+  expect_identical(predict(kernel_regression(x, y, 0.2, kernel = "uniform"), matrix(9, 1, 2)), NA_real_)
+  best <- kernel_regression(x[, 1], y)
+  expect_gt(best$r_squared, 0.8)
+  expect_lt(abs(best$bandwidth - best$scores$multiple[which.min(best$scores$score)] * sd(x[, 1]) * 300^-0.2), 0.05)
+  # at the centre of a wide plateau the bands cover at their level
+  covered <- replicate(200, {
+    u <- runif(200)
+    v <- rnorm(200)
+    b <- predict(kernel_regression(u, v, 0.15), 0.5, interval = "confidence", level = 0.9)
+    b[, "lwr"] < 0 & b[, "upr"] > 0
+  })
+  expect_gt(mean(covered), 0.82)
+  expect_lt(mean(covered), 0.97)
+  expect_error(kernel_regression(x, y[-1]), class = "weft_error_input")
+  grDevices::pdf(NULL)
+  withr::defer(grDevices::dev.off())
+  expect_silent(plot(best))
+  expect_output(print(best), "cv")
+})
+
+test_that("kernel principal components are those of the dense matrix", {
+  x <- as.matrix(iris[1:4])
+  centre <- diag(150) - 1 / 150
+  for (kernel in c("gaussian", "laplacian", "polynomial")) {
+    k <- if (kernel == "polynomial") (tcrossprod(x) + 1)^2 else kernel_value_matrix(x, x, 2, kernel)
+    e <- eigen(centre %*% k %*% centre, symmetric = TRUE)
+    p <- kernel_pca(x, 3, kernel, 2, degree = 2, seed = 1)
+    expect_equal(p$values, e$values[1:3], tolerance = 1e-8)
+    expect_equal(unname(abs(p$scores)), abs(e$vectors[, 1:3] %*% diag(sqrt(e$values[1:3]))), tolerance = 1e-6)
+    expect_equal(predict(p, x), p$scores, tolerance = 1e-6)
+  }
+  few <- kernel_pca(matrix(c(1, 2, 3)), 2, seed = 1)
+  expect_length(few$values, 2)
+  skip_if_not_installed("kernlab")
+  peer <- kernlab::kpca(x, kernel = "rbfdot", kpar = list(sigma = 1 / 8), features = 3)
+  ours <- kernel_pca(x, 3, bandwidth = 2, seed = 1)
+  expect_equal(unname(abs(ours$scores)), unname(abs(kernlab::rotated(peer))) / sqrt(150), tolerance = 1e-6)
+})
+
+test_that("Gaussian processes agree with a dense solve", {
+  withr::local_seed(5)
+  x <- matrix(runif(400), ncol = 2)
+  y <- sin(6 * x[, 1]) + rnorm(200, sd = 0.1)
+  q <- matrix(runif(20), ncol = 2)
+  for (kernel in c("gaussian", "matern52", "cauchy")) {
+    k <- 2 * kernel_value_matrix(x, x, 0.3, kernel) + diag(0.01, 200)
+    kq <- 2 * kernel_value_matrix(q, x, 0.3, kernel)
+    g <- gp_regression(x, y, kernel, 0.3, noise = 0.01, variance = 2)
+    p <- predict(g, q, se = TRUE)
+    expect_equal(p$fit, drop(kq %*% solve(k, y)), tolerance = 1e-5)
+    expect_equal(p$se^2, 2 - rowSums(t(solve(k, t(kq))) * kq), tolerance = 1e-4)
+  }
+  each <- gp_regression(x, y, bandwidth = c(0.3, 0.6), noise = 0.1, rank = 0)
+  k <- kernel_value_matrix(sweep(x, 2, c(0.3, 0.6), "/"), sweep(x, 2, c(0.3, 0.6), "/"), 1, "gaussian")
+  expect_equal(each$alpha, drop(solve(k + diag(0.1, 200), y)), tolerance = 1e-5)
+  expect_warning(gp_regression(x, y, noise = 1e-8, rank = 0, max_iterations = 2), "stopped after 2")
+  expect_error(gp_regression(x, y, "uniform"), class = "weft_error_input")
+  expect_output(print(g), "iterations")
+})
+
+test_that("predictions of support vector machines are the packages' own", {
+  withr::local_seed(6)
+  two <- droplevels(iris[51:150, ])
+  if (requireNamespace("kernlab", quietly = TRUE)) {
+    for (kernel in c("rbfdot", "laplacedot", "polydot", "vanilladot")) {
+      utils::capture.output(m <- kernlab::ksvm(Species ~ ., iris, kernel = kernel))
+      expect_identical(as.character(svm_predict(m, iris[1:4])), as.character(kernlab::predict(m, iris)), label = kernel)
+      utils::capture.output(m <- kernlab::ksvm(Species ~ ., two, kernel = kernel, type = "nu-svc"))
+      expect_identical(as.character(svm_predict(m, two)), as.character(kernlab::predict(m, two)), label = kernel)
+    }
+    m <- kernlab::ksvm(Sepal.Length ~ Sepal.Width + Petal.Length, iris)
+    expect_equal(svm_predict(m, iris), drop(kernlab::predict(m, iris)), tolerance = 1e-10)
+  }
+  skip_if_not_installed("e1071")
+  for (kernel in c("radial", "polynomial", "linear")) {
+    m <- e1071::svm(Species ~ ., iris, kernel = kernel)
+    expect_identical(svm_predict(m, iris[1:4]), unname(stats::predict(m, iris)), label = kernel)
+    m <- e1071::svm(Sepal.Length ~ Sepal.Width + Petal.Length, iris, kernel = kernel, type = "nu-regression")
+    expect_equal(svm_predict(m, iris), unname(stats::predict(m, iris)), tolerance = 1e-10)
+  }
+  expect_error(svm_predict(stats::lm(dist ~ speed, cars), cars), class = "weft_error_input")
+  expect_error(svm_predict(e1071::svm(Species ~ ., iris, kernel = "sigmoid"), iris[1:4]), class = "weft_error_input", regexp = "sigmoid")
+})

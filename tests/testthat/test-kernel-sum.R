@@ -1,0 +1,185 @@
+# |got - reference| as a fraction of the bound; below 1e-300 nothing is owed.
+excess <- function(got, want, bound) {
+  off <- abs(as.vector(got) - as.vector(want))
+  max(0, ifelse(off <= 1e-300, 0, off / as.vector(bound)))
+}
+
+# Draws a hard case, sums it in every way, and names the seed of what fails.
+check_case <- function(seed) {
+  case <- hard_case(seed)
+  kernel <- sample(all_kernels, 1)
+  epsilon <- sample(c(0.5, 0.1, 0.01, 1e-4, 1e-8), 1)
+  tau <- sample(c(0, 0, 1e-3), 1)
+  info <- sprintf("seed %d: %s, %s, rel_error %g, abs_error %g", seed, kernel, case$what, epsilon, tau)
+  plain <- quad_sum(case$q, case$x, case$w, case$h, kernel)
+  signed <- quad_sum(case$q, case$x, case$signed, case$h, kernel)
+  left <- quad_sum(case$x, case$x, case$w, case$h, kernel, TRUE)
+  tree <- kernel_tree(case$x, sample(c("kd", "ball", "vp", "rp"), 1), leaf_size = sample(c(1, 5, 32, 50), 1), seed = seed)
+  sum_of <- function(w, ...) kernel_sum(case$q, case$x, w, kernel, case$h, tree = tree, ...)
+  own <- function(...) kernel_sum(case$x, weights = case$w, kernel = kernel, bandwidth = case$h, leave_one_out = TRUE, ...)
+  for (method in c("direct", "tree")) {
+    expect_lte(excess(sum_of(case$w, method = method), plain$sum, 1e-12 * plain$absolute), 1, label = paste("exact,", method, info))
+    expect_lte(excess(sum_of(case$signed, method = method), signed$sum, 1e-12 * signed$absolute), 1, label = paste("signed,", method, info))
+    expect_lte(excess(own(method = method), left$sum, 1e-12 * left$absolute), 1, label = paste("left out,", method, info))
+    logs <- sum_of(case$w, method = method, log = TRUE)
+    known <- is.finite(plain$log)
+    expect_lte(max(0, abs(logs - plain$log)[known] / pmax(1, 1e-4 * abs(plain$log[known]))), 1e-10, label = paste("logarithms,", method, info))
+  }
+  expect_lte(excess(sum_of(case$w, method = "tree", rel_error = epsilon, abs_error = tau), plain$sum, epsilon * plain$sum + tau), 1,
+             label = paste("bound,", info))
+  expect_lte(excess(sum_of(case$signed, method = "tree", rel_error = epsilon, abs_error = tau), signed$sum, epsilon * signed$absolute + tau), 1,
+             label = paste("signed bound,", info))
+  expect_lte(excess(own(method = "tree", rel_error = epsilon), left$sum, epsilon * left$sum), 1, label = paste("left out bound,", info))
+  single <- tryCatch(sum_of(case$signed, precision = "single"), weft_error_input = function(e) NULL)
+  if (!is.null(single)) expect_lte(excess(single, signed$sum, attr(single, "error_bound")), 1, label = paste("single,", info))
+}
+
+test_that("sums are exact and bounds hold on hard cases", {
+  for (seed in c(24, 1, 1156, 2001:2016)) check_case(seed)
+})
+
+test_that("sums are exact and bounds hold on new hard cases", {
+  skip_on_cran()
+  for (seed in sample(1e8, 4)) check_case(seed)
+})
+
+test_that("every kernel is its definition", {
+  r <- c(0, 0.3, 0.999, 1, 1.001, 2.5)
+  u3 <- sqrt(3) * r
+  u5 <- sqrt(5) * r
+  want <- list(
+    gaussian = exp(-r^2 / 2), epanechnikov = pmax(1 - r^2, 0), uniform = as.numeric(r <= 1), triangular = pmax(1 - r, 0),
+    laplacian = exp(-r), biweight = pmax(1 - r^2, 0)^2, cosine = ifelse(r < 1, cos(pi * r / 2), 0), cauchy = 1 / (1 + r^2),
+    matern12 = exp(-r), matern32 = (1 + u3) * exp(-u3), matern52 = (1 + u5 + u5^2 / 3) * exp(-u5)
+  )
+  for (kernel in names(want)) {
+    for (h in c(1, 2, 0.25)) {
+      expect_equal(kernel_sum(r * h, 0, kernel = kernel, bandwidth = h, method = "direct"), want[[kernel]], tolerance = 1e-13, label = kernel)
+      expect_equal(kernel_sum(r * h, 0, kernel = kernel, bandwidth = h, method = "tree"), want[[kernel]], tolerance = 1e-13, label = kernel)
+    }
+  }
+  x <- matrix(c(1, 2, 3, 4), 2)
+  expect_equal(kernel_sum(x, weights = c(2, -1), kernel = "polynomial", scale = 0.5, offset = 1, degree = 3),
+               drop((0.5 * tcrossprod(x) + 1)^3 %*% c(2, -1)))
+})
+
+test_that("vector variants and threads agree", {
+  withr::local_seed(1)
+  x <- matrix(rnorm(3000), ncol = 3)
+  w <- matrix(rnorm(2000), ncol = 2)
+  for (kernel in all_kernels) {
+    run <- function(method, threads = 1, ...) kernel_sum(x, weights = w, kernel = kernel, bandwidth = 0.7, method = method, threads = threads, ...)
+    want <- run("direct")
+    expect_identical(run("direct", threads = 2), want)
+    bounded <- run("tree", rel_error = 0.1)
+    expect_identical(run("tree", threads = 2, rel_error = 0.1), bounded)
+    for (level in weft:::simd_levels()) {
+      expect_equal(weft:::with_simd_level(level, run("direct")), want, tolerance = 1e-12, label = paste(kernel, level))
+      expect_equal(weft:::with_simd_level(level, run("tree")), want, tolerance = 1e-12, label = paste(kernel, level))
+      if (kernel != "uniform") {
+        single <- weft:::with_simd_level(level, run("direct", precision = "single"))
+        expect_true(all(abs(single - want) <= attr(single, "error_bound")), label = paste(kernel, level))
+      }
+    }
+  }
+})
+
+test_that("auto gives the same sums and says what it did", {
+  withr::local_seed(2)
+  x <- matrix(runif(40000), ncol = 2)
+  want <- kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.02, method = "direct")
+  expect_message(got <- kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.02, verbose = TRUE), "tree")
+  expect_equal(got, want, tolerance = 1e-12)
+  expect_message(kernel_sum(x[1:10, ], verbose = TRUE), "direct")
+})
+
+test_that("trees are reused, saved and refused by version", {
+  withr::local_seed(3)
+  x <- matrix(rnorm(900), ncol = 3, dimnames = list(NULL, c("a", "b", "c")))
+  want <- kernel_sum(x, bandwidth = 0.5)
+  for (type in c("kd", "ball", "vp", "rp")) {
+    tree <- kernel_tree(x, type)
+    expect_identical(tree, { t <- kernel_tree(x, type, seed = 1); if (type == "rp") tree else { t$seconds <- tree$seconds; t } })
+    file <- withr::local_tempfile()
+    saveRDS(tree, file)
+    back <- readRDS(file)
+    expect_equal(kernel_sum(x, bandwidth = 0.5, tree = back, method = "tree"), want, tolerance = 1e-12)
+    expect_equal(kernel_sum(x, back, bandwidth = 0.5, method = "tree"), want, tolerance = 1e-12)
+    expect_equal(kernel_sum(x, tree = back, bandwidth = c(1, 2, 0.5), method = "tree"), kernel_sum(x, bandwidth = c(1, 2, 0.5)), tolerance = 1e-12)
+    expect_output(print(tree), paste(type, "tree of 300 points in 3 dimensions"))
+  }
+  back$version <- 99L
+  expect_error(kernel_sum(x, tree = back), class = "weft_error_input", regexp = "Build it again")
+  grDevices::pdf(NULL)
+  withr::defer(grDevices::dev.off())
+  expect_silent(plot(kernel_tree(x[, 1:2])))
+  expect_error(plot(tree), class = "weft_error_input", regexp = "two dimensions")
+})
+
+test_that("approximations keep their bound at their rate", {
+  withr::local_seed(4)
+  x <- matrix(rnorm(40000), ncol = 4)
+  q <- x[1:200, ]
+  w <- cbind(runif(1e4), rnorm(1e4))
+  want <- kernel_sum(q, x, w, bandwidth = 2.5)
+  most <- kernel_sum(q, x, abs(w), bandwidth = 2.5)
+  for (method in c("montecarlo", "features", "nystrom")) {
+    got <- kernel_sum(q, x, w, bandwidth = 2.5, rel_error = 0.03, confidence = 0.95, method = method, seed = 5)
+    expect_lte(mean(abs(got - want) > 0.03 * most), if (method == "nystrom") 0 else 0.05)
+    expect_identical(kernel_sum(q, x, w, bandwidth = 2.5, rel_error = 0.03, confidence = 0.95, method = method, seed = 5, threads = 1), got)
+  }
+  expect_error(kernel_sum(q, x, method = "montecarlo", rel_error = 0.1), class = "weft_error_input", regexp = "confidence")
+  expect_error(kernel_sum(q, x, method = "nystrom"), class = "weft_error_input", regexp = "exact")
+  expect_error(kernel_sum(q, x, kernel = "uniform", method = "features", rel_error = 0.1, confidence = 0.9), class = "weft_error_input",
+               regexp = "positive definite")
+})
+
+test_that("edges: no rows, one point, far queries, data frames", {
+  none <- matrix(0, 0, 2)
+  x <- matrix(c(0, 1, 0, 1), 2)
+  expect_identical(kernel_sum(x, none), c(0, 0))
+  expect_identical(kernel_sum(x, none, log = TRUE), c(-Inf, -Inf))
+  expect_identical(kernel_sum(none, x), numeric())
+  expect_identical(dim(kernel_sum(x, x, weights = matrix(1, 2, 3))), c(2L, 3L))
+  expect_identical(kernel_sum(x + 100, x, kernel = "biweight", method = "tree"), c(0, 0))
+  expect_identical(kernel_sum(x + 100, x, kernel = "biweight", method = "direct"), c(0, 0))
+  expect_equal(kernel_sum(as.data.frame(x), x), kernel_sum(x))
+  expect_identical(kernel_sum(1, leave_one_out = TRUE), 0)
+  expect_equal(kernel_sum(x + 1e4, x, log = TRUE, method = "tree"), kernel_sum(x + 1e4, x, log = TRUE, method = "direct"), tolerance = 1e-12)
+  expect_identical(colnames(kernel_sum(x, weights = cbind(a = 1:2, b = 1))), c("a", "b"))
+})
+
+test_that("errors say what must be", {
+  x <- matrix(rnorm(20), 10)
+  input <- function(...) expect_error(kernel_sum(...), class = "weft_error_input")
+  input(x, kernel = "box")
+  input(x, bandwidth = 0)
+  input(x, bandwidth = c(1, 2, 3))
+  input(x, bandwidth = matrix(c(1, 2, 2, 1), 2))
+  input(x, bandwidth = NA_real_)
+  input(replace(x, 3, NA))
+  input(replace(x, 3, Inf))
+  input(x, x[, 1])
+  input(x, x[1:5, ], leave_one_out = TRUE)
+  input(x, weights = 1:3)
+  input(x, weights = -(1:10), log = TRUE)
+  input(x, kernel = "polynomial", log = TRUE)
+  input(x, kernel = "polynomial", method = "tree")
+  input(x, kernel = "uniform", precision = "single")
+  input(x * 1e9, bandwidth = 1e-9, precision = "single")
+  input(x, tree = 1)
+  input("a")
+  input(x, rel_error = -1)
+  input(x, bandwidth = 1e-120)
+  input(data.frame(a = letters[1:3]))
+  expect_error(kernel_sum(x, backend = "cuda"), class = "weft_error_device", regexp = "run on the CPU")
+})
+
+test_that("a seed leaves R's random numbers as they were", {
+  x <- matrix(seq_len(200) / 7, ncol = 2)
+  withr::local_seed(1)
+  before <- .Random.seed
+  kernel_tree(x, "rp", seed = 4)
+  kernel_sum(x, bandwidth = 20, method = "montecarlo", rel_error = 0.5, confidence = 0.9, seed = 4)
+  expect_identical(.Random.seed, before)
+})
