@@ -5,9 +5,10 @@
 #include <R_ext/Visibility.h>
 #include "base/backend.h"
 #include "base/base_routines.h"
+#include "irm/irm_routines.h"
 #include "mi/mi_routines.h"
 
-#define ALL_ROUTINES(R) BASE_ROUTINES(R) MI_ROUTINES(R)
+#define ALL_ROUTINES(R) BASE_ROUTINES(R) MI_ROUTINES(R) IRM_ROUTINES(R)
 
 /* Prototypes by number of arguments. */
 #define ARGS0 void
