@@ -125,7 +125,7 @@ irm_sample <- function(n_row, n_col, k, density = 0.1, contrast = NULL, seed = N
     abort_input("`k` must be whole numbers from 1 to the numbers of rows and columns.", x = sprintf("It is %s.", toString(k)))
   }
   density <- check_number(density, "density", min = 0, max = 1)
-  spread <- if (is.null(contrast)) 1 / max(density, 1 - density) else 1 / check_number(contrast, "contrast", 1e-6, 1) - 1
+  spread <- if (is.null(contrast)) 1 / min(density, 1 - density) else 1 / check_number(contrast, "contrast", 1e-6, 1) - 1
   key <- irm_key(seed)
   clusters <- function(n, k, stream) {
     z <- c(seq_len(k), 1L + as.integer(draws("below", n - k, a = k, key = key, stream = stream)))

@@ -80,8 +80,7 @@ coassignment <- function(samples, names) {
   if (n > coassignment_limit || ncol(samples) == 0L) return(NULL)
   out <- matrix(0, n, n, dimnames = if (!is.null(names)) list(names, names))
   for (s in seq_len(ncol(samples))) {
-    z <- samples[, s]
-    out <- out + (rep(z, n) == rep(z, each = n))
+    for (together in split(seq_len(n), samples[, s])) out[together, together] <- out[together, together] + 1
   }
   out / ncol(samples)
 }

@@ -34,7 +34,7 @@
 #' @param burn_in first sweeps to leave out of all averages; by default half of them.
 #' @param thin every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
 #' @param sampler `"blocked"` or `"collapsed"`.
-#' @param split_merge TRUE, FALSE, or the number of proposals a sweep and mode.
+#' @param split_merge TRUE (10), FALSE, or the number of proposals a sweep and mode; from the 61st sweep on a fifth of it.
 #' @param init list(row, col) of clusters to start all chains from; by default random.
 #' @param self in one-mode graphs, links of nodes to themselves count.
 #' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link; `threshold`

@@ -9,6 +9,8 @@
 
 /* Work of a sweep, in cluster scores, below which chains run side by side without looking up. */
 #define SMALL_SWEEP 1e8
+/* Split-merge proposals are for finding the clusters: after so many sweeps their number is divided. */
+enum { EARLY_SWEEPS = 60, LATER_SHARE = 5 };
 /* Work of a chain between two looks when they do, and what a sweep and a proposal cost at least. */
 #define BATCH 5e6
 #define SWEEP_OVERHEAD 1e4
@@ -98,7 +100,8 @@ static weft_status sweep(weft_ctx *poll, irm_state *s, irm_blocked *b, int threa
     WEFT_TRY(blocked_labels(poll, s, b, threads, done, total));
     WEFT_TRY(count_blocks(poll, s, done, total));
   }
-  for (int k = 0; k < s->model->attempts; k++)
+  const int attempts = s->sweep <= EARLY_SWEEPS ? s->model->attempts : (s->model->attempts + LATER_SHARE - 1) / LATER_SHARE;
+  for (int k = 0; k < attempts; k++)
     for (int mode = 0; mode < s->modes; mode++) {
       WEFT_TRY(irm_split_merge(poll, s, mode));
       WEFT_TRY(look(poll, done, total));

@@ -94,8 +94,9 @@ static void centre(const double *rows, int32_t count, int32_t k, int64_t width, 
 void irm_blocked_parameters(irm_blocked *b, irm_state *s, int threads)
 {
   for (int mode = 0; mode < s->modes; mode++) draw_sticks(b, s, mode);
-  (void) threads;
-  WEFT_PARALLEL(threads)
+  const int shared = (double) s->k[0] * s->k[1] > 1024 ? threads : 1;
+  (void) shared;
+  WEFT_PARALLEL(shared)
   {
     WEFT_FOR(dynamic)
     for (int32_t l = 0; l < s->k[0]; l++)

@@ -4,9 +4,11 @@
  *   w(b | a) = 0.2 / (L - 1) + 0.8 softmax_b(Δ_ab / 2),   Δ_ab = log posterior after the merge - before.
  *
  * A split takes a random cluster c and two of its nodes as anchors, i and j. The other nodes join one of the two one
- * after another, in the order of their numbers (the launch), then two Gibbs scans restricted to the two clusters mix, and
- * a last one makes the proposal, whose probability q is the product of its choices. A merge is judged by the q of the
- * split that would undo it. With L clusters before the split, n nodes in c, and n_a + n_b = n:
+ * after another, in the order of their numbers, by how well the links fit (the launch): the rates of the two growing
+ * clusters are shrunk towards those of c, as if one more node of c's average were in each, and their sizes do not count,
+ * or else the first to grow would take all. Then two Gibbs scans restricted to the two clusters mix, and a last one makes
+ * the proposal, whose probability q is the product of its choices. A merge is judged by the q of the split that would
+ * undo it. With L clusters before the split, n nodes in c, and n_a + n_b = n:
  *
  *   forward   1/2 · 1/L · 1/(n (n - 1)) · 1/E · q
  *   backward  1/2 · 1/(L + 1) · (w(b | a) + w(a | b)) · 1/2 · 1/(n_a n_b)
@@ -112,17 +114,70 @@ static weft_status scan(weft_ctx *poll, irm_state *s, int mode, int64_t count, i
   return WEFT_OK;
 }
 
-/* From all members in a or b to the launch state: anchors i in a and j in b, the others by one scan that builds the two
- * up from nothing and RESTRICTED_SCANS that mix. */
+/* The rates of a and b together with every active cluster, in `rates`: k for each direction. In a one-mode graph the
+ * four (undirected: three) blocks among a and b are one. */
+static void pooled_rates(const irm_state *s, int mode, int32_t a, int32_t b, double *rates)
+{
+  const int other = irm_other(s, mode);
+  for (int d = 0; d < s->directions; d++) {
+    const int near = s->one_mode ? d : mode;
+    const size_t k = (size_t) s->k[s->one_mode ? 0 : 1 - mode];
+    const int64_t *links = s->links[near], *pairs = s->pairs[near];
+    for (int32_t at = 0; at < s->active_count[other]; at++) {
+      const size_t m = (size_t) s->active[other][at];
+      int64_t n = links[a * k + m] + links[b * k + m], p = pairs[a * k + m] + pairs[b * k + m];
+      if (s->one_mode && (m == (size_t) a || m == (size_t) b)) {
+        const int both = s->graph->type == WEFT_IRM_DIRECTED;
+        n = links[a * k + a] + links[b * k + b] + links[a * k + b] + (both ? links[b * k + a] : 0);
+        p = pairs[a * k + a] + pairs[b * k + b] + pairs[a * k + b] + (both ? pairs[b * k + a] : 0);
+      }
+      rates[d * k + m] = p ? ((double) n + 0.5) / ((double) p + 1) : 0.5;
+    }
+    if (s->one_mode) rates[d * k + a] = rates[d * k + b] = s->sizes[0][a] ? rates[d * k + a] : rates[d * k + b];
+  }
+}
+
+/* log odds of the node of the profile for b against a, by its links alone. */
+static double launch_odds(const irm_state *s, int mode, int32_t a, int32_t b, const double *rates)
+{
+  const int other = irm_other(s, mode);
+  double odds = 0;
+  for (int d = 0; d < s->directions; d++) {
+    const int near = s->one_mode ? d : mode;
+    const size_t k = (size_t) s->k[s->one_mode ? 0 : 1 - mode];
+    const int64_t *links = s->links[near], *pairs = s->pairs[near];
+    for (int32_t at = 0; at < s->active_count[other]; at++) {
+      const size_t m = (size_t) s->active[other][at];
+      const double n = (double) s->profile.links[d][m], p = (double) s->profile.pairs[d][m], prior = rates[d * k + m];
+      if (p == 0) continue;
+      const double rate_a = ((double) links[a * k + m] + p * prior) / ((double) pairs[a * k + m] + p);
+      const double rate_b = ((double) links[b * k + m] + p * prior) / ((double) pairs[b * k + m] + p);
+      if (n > 0) odds += n * weft_log(rate_b / rate_a);
+      odds += s->model->poisson ? p * (rate_a - rate_b) : (p - n) * (weft_log1p(-rate_b) - weft_log1p(-rate_a));
+    }
+  }
+  return odds;
+}
+
+/* From all members in a or b to the launch state, anchors i in a and j in b, and RESTRICTED_SCANS that mix. */
 static weft_status launch(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a, int32_t b)
 {
   double unused;
+  pooled_rates(s, mode, a, b, s->rates);
   for (int64_t at = 0; at < count; at++) irm_take_out(s, mode, s->members[at]);
   irm_take_out(s, mode, i);
   irm_put_in(s, mode, i, a);
   irm_take_out(s, mode, j);
   irm_put_in(s, mode, j, b);
-  for (int k = 0; k <= RESTRICTED_SCANS; k++)
+  for (int64_t at = 0; at < count; at++) {
+    const int32_t node = s->members[at];
+    if (node == i || node == j) continue;
+    irm_take_out(s, mode, node);
+    const double odds = launch_odds(s, mode, a, b, s->rates), u = irm_next(s);
+    irm_put_in(s, mode, node, weft_log(u / (1 - u)) < odds ? b : a);
+    if (poll && at % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
+  }
+  for (int k = 0; k < RESTRICTED_SCANS; k++)
     if (scan(poll, s, mode, count, i, j, a, b, NULL, &unused) != WEFT_OK) return WEFT_ERR_INTERRUPT;
   return WEFT_OK;
 }

@@ -43,6 +43,7 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     WEFT_TAKE0(s->profile.pairs[d], arena, (size_t) most);
   }
   WEFT_TAKE(s->scores, arena, 2 * (size_t) most + 2);
+  WEFT_TAKE(s->rates, arena, 2 * (size_t) most);
   WEFT_TAKE(s->members, arena, (size_t) nodes);
   WEFT_TAKE(s->targets, arena, (size_t) nodes);
   const double all = (double) graph->n[0] * (double) (s->one_mode ? graph->n[0] : graph->n[1]) + graph->link_count[0] + 1;

@@ -33,6 +33,7 @@ typedef struct irm_state {
   irm_tables tables;
   irm_profile profile;
   double *scores;                  /* of the clusters of a mode, for one node; also similarities */
+  double *rates;                   /* of a cluster's blocks, k for each direction */
   int32_t *members, *targets;      /* nodes of a cluster, and where a scan is to put them */
   int64_t sweep;
   uint64_t counter;                /* of the draws of sequential code, from 0 in every sweep */
