@@ -36,8 +36,8 @@ predict.weft_irm <- function(object, pairs = NULL, uncertainty = FALSE, samples 
     cbind(mean, within + mean^2)
   }, samples)
   moments <- Reduce(`+`, moments) / length(moments)
-  estimate <- moments[, 1L]
-  if (uncertainty) return(data.frame(estimate = estimate, sd = sqrt(pmax(0, moments[, 2L] - estimate^2))))
+  estimate <- unname(moments[, 1L])
+  if (uncertainty) return(data.frame(estimate = estimate, sd = sqrt(pmax(0, unname(moments[, 2L]) - estimate^2))))
   if (all) matrix(estimate, shape[1L], dimnames = list(graph$row_names, col_names)) else estimate
 }
 
