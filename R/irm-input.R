@@ -1,0 +1,265 @@
+# Graphs in every form that users have, to one: list(type, self, links, missing, weighted, row_names, col_names), where
+# links and missing are lists by row (src/irm/irm_graph.c). Pairs are first c(from, to) with indices from 1.
+
+irm_types <- c("bipartite", "directed", "undirected")
+
+irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self = FALSE, assay = NULL, threshold = NULL,
+                      dim = NULL, progress = FALSE) {
+  if (inherits(A, "weft_irm_graph")) return(A)
+  if (!is.null(type)) type <- check_choice(type, irm_types, "type")
+  self <- check_flag(self, "self")
+  poisson <- family == "poisson"
+  pairs <- irm_pairs(A, type, poisson, assay, threshold, dim)
+  type <- type %||% pairs$type %||% "bipartite"
+  shape <- c(pairs$n_row, pairs$n_col)
+  if (type != "bipartite") {
+    if (shape[1L] != shape[2L]) {
+      abort_input(sprintf("`A` must be square for `type = \"%s\"`: rows and columns are the same nodes.", type),
+                  x = sprintf("It has %d rows and %d columns.", shape[1L], shape[2L]),
+                  i = "`type = \"bipartite\"` groups rows and columns apart.")
+    }
+    if (type == "undirected" && pairs$matrix) pairs <- upper_triangle(pairs, poisson)
+  } else if (self) {
+    abort_input("`self = TRUE` is for one-mode graphs.", x = "`type` is \"bipartite\".")
+  }
+  check_shape(shape)
+  code <- match(type, irm_types) - 1L
+  control <- run_control("cpu", 1L, progress, NULL, "Sorting links")
+  sorted <- function(from, to, weight, without) {
+    .Call(C_weft_irm_edges, as.double(shape), as.integer(from) - 1L, as.integer(to) - 1L, weight, without, code, self, control)
+  }
+  unseen <- missing_pairs(missing, shape, pairs, type)
+  missing <- sorted(c(unseen$from, pairs$na_from), c(unseen$to, pairs$na_to), NULL, NULL)
+  links <- sorted(pairs$from, pairs$to, if (poisson) pairs$weight %||% rep(1L, length(pairs$from)), missing)
+  structure(class = "weft_irm_graph", list(type = code, self = self, links = links, missing = missing, kind = type,
+                                           row_names = pairs$row_names, col_names = pairs$col_names))
+}
+
+check_shape <- function(shape) {
+  if (all(shape >= 1)) return()
+  abort_input("`A` must have at least one row and one column.", x = sprintf("It has %d and %d.", shape[1L], shape[2L]))
+}
+
+irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
+  if (inherits(A, "SummarizedExperiment")) A <- Matrix::t(as_plain_matrix(take_assay(A, assay, "A")))
+  else if (!is.null(assay)) take_assay(A, assay, "A") # says that assay is for a SummarizedExperiment
+  if (inherits(A, "igraph")) return(igraph_pairs(A, poisson))
+  if (is.data.frame(A)) return(edge_pairs(A, type, poisson, dim))
+  if (!is.null(dim)) abort_input("`dim` is for edge lists.", x = paste0("`A` is ", describe(A), "."))
+  if (inherits(A, "Matrix")) return(sparse_pairs(A, poisson, threshold))
+  if (is.matrix(A) && (is.numeric(A) || is.logical(A))) return(dense_pairs(A, poisson, threshold))
+  abort_input("`A` must be a matrix, a sparse Matrix, an edge list in a data frame, an igraph or a SummarizedExperiment.",
+              x = paste0("It is ", describe(A), "."))
+}
+
+as_plain_matrix <- function(x) if (inherits(x, "Matrix") || is.matrix(x)) x else as.matrix(x)
+
+# ---- matrices ----
+
+dense_pairs <- function(A, poisson, threshold) {
+  at <- which(is.na(A) | A != 0, arr.ind = TRUE, useNames = FALSE)
+  matrix_pairs(at[, 1L], at[, 2L], A[at], dim(A), dimnames(A), poisson, threshold)
+}
+
+sparse_pairs <- function(A, poisson, threshold) {
+  if (!inherits(A, "sparseMatrix")) return(dense_pairs(as.matrix(A), poisson, threshold))
+  if (inherits(A, "indMatrix") || inherits(A, "diagonalMatrix")) A <- methods::as(A, "CsparseMatrix")
+  A <- methods::as(methods::as(A, "generalMatrix"), "TsparseMatrix")
+  values <- if (inherits(A, "nMatrix")) rep(1, length(A@i)) else A@x
+  if (!inherits(A, "nMatrix") && anyDuplicated(data.frame(A@i, A@j))) { # a triplet matrix may hold a pair in parts: they add up
+    A <- methods::as(methods::as(A, "CsparseMatrix"), "TsparseMatrix")
+    values <- A@x
+  }
+  matrix_pairs(A@i + 1L, A@j + 1L, values, A@Dim, A@Dimnames, poisson, threshold)
+}
+
+matrix_pairs <- function(from, to, value, shape, names, poisson, threshold) {
+  gone <- is.na(value)
+  if (!is.null(threshold)) {
+    threshold <- check_number(threshold, "threshold")
+    if (threshold < 0) abort_input("`threshold` must not be negative.", x = sprintf("It is %g.", threshold))
+    value <- as.double(value > threshold)
+  }
+  check_values(value[!gone], from[!gone], to[!gone], poisson, threshold)
+  link <- !gone & value != 0
+  list(from = from[link], to = to[link], weight = if (poisson) as.integer(value[link]), na_from = from[gone], na_to = to[gone],
+       n_row = shape[1L], n_col = shape[2L], row_names = names[[1L]], col_names = names[[2L]], matrix = TRUE)
+}
+
+check_values <- function(value, from, to, poisson, threshold) {
+  bad <- if (poisson) value < 0 | value != round(value) | value > .Machine$integer.max else value != 0 & value != 1
+  if (!any(bad)) return()
+  at <- which(bad)[1L]
+  where <- sprintf("Row %d, column %d holds %s; %d value%s like it.", as.integer(from[at]), as.integer(to[at]),
+                   format(value[at]), sum(bad) - 1L, if (sum(bad) == 2L) " is" else "s are")
+  if (poisson) {
+    abort_input("`A` must hold whole numbers from 0 to 2147483647 for `family = \"poisson\"`.", x = where)
+  }
+  abort_input("`A` must hold 0 and 1 only.", x = where,
+              i = "Counts need `family = \"poisson\"`; `threshold =` makes a link of every value above it.")
+}
+
+# A symmetric matrix says every pair twice; one triangle is kept. NA on either side hides the pair.
+upper_triangle <- function(pairs, poisson) {
+  n <- pairs$n_row
+  key <- function(a, b) (as.double(a) - 1) * n + b
+  value <- pairs$weight %||% rep(1L, length(pairs$from))
+  forward <- key(pairs$from, pairs$to)
+  back <- match(key(pairs$to, pairs$from), forward)
+  hidden <- c(key(pairs$na_from, pairs$na_to), key(pairs$na_to, pairs$na_from))
+  odd <- (is.na(back) | value[back] != value) & !(forward %in% hidden)
+  if (any(odd)) {
+    at <- which(odd)[1L]
+    abort_input("`A` must be symmetric for `type = \"undirected\"`.",
+                x = sprintf("A[%d, %d] and A[%d, %d] differ.", as.integer(pairs$from[at]), as.integer(pairs$to[at]),
+                            as.integer(pairs$to[at]), as.integer(pairs$from[at])),
+                i = "`type = \"directed\"` takes it as it is.")
+  }
+  keep <- pairs$from <= pairs$to
+  pairs$from <- pairs$from[keep]
+  pairs$to <- pairs$to[keep]
+  if (poisson) pairs$weight <- pairs$weight[keep]
+  pairs
+}
+
+# ---- edge lists ----
+
+edge_pairs <- function(A, type, poisson, dim) {
+  wanted <- if (poisson) 2:3 else 2L
+  if (!ncol(A) %in% wanted) {
+    abort_input(if (poisson) "An edge list must have two columns, or three with counts." else "An edge list must have two columns.",
+                x = paste0("`A` is ", describe(A), "."), i = "A 0/1 data frame becomes a matrix with `as.matrix()`.")
+  }
+  weight <- NULL
+  if (ncol(A) == 3L) {
+    weight <- A[[3L]]
+    if (!is.numeric(weight) || anyNA(weight)) abort_input("The third column of an edge list must hold counts.", x = paste0("It is ", describe(weight), "."))
+    check_values(weight, seq_along(weight), rep(3L, length(weight)), TRUE, NULL)
+    weight <- as.integer(weight)
+  }
+  one_mode <- !is.null(type) && type != "bipartite"
+  ends <- edge_ends(A[[1L]], A[[2L]], one_mode, dim)
+  list(from = ends$from, to = ends$to, weight = weight, n_row = ends$n_row, n_col = ends$n_col, row_names = ends$row_names,
+       col_names = ends$col_names, matrix = FALSE)
+}
+
+edge_ends <- function(a, b, one_mode, dim) {
+  if (anyNA(a) || anyNA(b)) {
+    abort_input("An edge list must not have missing values.", x = sprintf("Row %d has one.", which(is.na(a) | is.na(b))[1L]),
+                i = "Pairs that were not observed go into `missing =`.")
+  }
+  if (one_mode && is.numeric(a) != is.numeric(b)) {
+    abort_input("Both columns of a one-mode edge list must name nodes in the same way.",
+                x = sprintf("They are %s and %s.", class(a)[1L], class(b)[1L]))
+  }
+  if (one_mode && !is.numeric(a)) {
+    names <- union(levels(as_names(a)), levels(as_names(b)))
+    if (!is.factor(a) && !is.factor(b)) names <- sort(names)
+    a <- factor(a, names)
+    b <- factor(b, names)
+  }
+  first <- edge_side(a, "first", dim[1L])
+  second <- edge_side(b, "second", dim[length(dim)])
+  if (one_mode) first$n <- second$n <- max(first$n, second$n)
+  list(from = first$index, to = second$index, n_row = first$n, n_col = second$n, row_names = first$names, col_names = second$names)
+}
+
+as_names <- function(x) if (is.factor(x)) x else factor(x, sort(unique(as.character(x))))
+
+# One column: indices from 1, how many nodes there are, and their names.
+edge_side <- function(x, which, size) {
+  if (is.character(x) || is.factor(x)) {
+    x <- as_names(x)
+    return(list(index = as.integer(x), n = nlevels(x), names = levels(x)))
+  }
+  if (!is.numeric(x) || is.object(x)) {
+    abort_input(sprintf("The %s column of an edge list must hold indices, names or a factor.", which), x = paste0("It is ", describe(x), "."))
+  }
+  bad <- x != round(x) | x < 1 | x > .Machine$integer.max - 1
+  if (!is.null(size)) {
+    size <- check_number(size, "dim", min = 1, max = .Machine$integer.max - 1, whole = TRUE)
+    bad <- bad | x > size
+  }
+  if (any(bad)) {
+    abort_input(sprintf("The %s column of an edge list must hold indices from 1%s.", which,
+                        if (is.null(size)) "" else sprintf(" to %.0f", size)),
+                x = sprintf("Row %d has %s.", which(bad)[1L], format(x[which(bad)[1L]])))
+  }
+  list(index = as.integer(x), n = size %||% max(0, x), names = NULL)
+}
+
+igraph_pairs <- function(A, poisson) {
+  if (!requireNamespace("igraph", quietly = TRUE)) abort_input("An igraph needs the package igraph.", i = "Install it from CRAN.")
+  ends <- igraph::as_edgelist(A, names = FALSE)
+  names <- igraph::vertex_attr(A, "name")
+  weight <- if (poisson) igraph::edge_attr(A, "weight")
+  if (!is.null(weight)) {
+    check_values(weight, ends[, 1L], ends[, 2L], TRUE, NULL)
+    weight <- as.integer(weight)
+  }
+  side <- igraph::vertex_attr(A, "type")
+  n <- igraph::vcount(A)
+  if (is.null(side)) {
+    kind <- if (igraph::is_directed(A)) "directed" else "undirected"
+    return(list(from = ends[, 1L], to = ends[, 2L], weight = weight, n_row = n, n_col = n, row_names = names,
+                col_names = names, type = kind, matrix = FALSE))
+  }
+  side <- as.logical(side)
+  turned <- side[ends[, 1L]]
+  if (any(turned == side[ends[, 2L]])) {
+    abort_input("A bipartite igraph must link vertices of different `type` only.",
+                x = sprintf("Edge %d links two of the same.", which(turned == side[ends[, 2L]])[1L]),
+                i = "`igraph::delete_vertex_attr(A, \"type\")` makes it a one-mode graph.")
+  }
+  within <- integer(n)
+  within[!side] <- seq_len(sum(!side))
+  within[side] <- seq_len(sum(side))
+  list(from = within[ifelse(turned, ends[, 2L], ends[, 1L])], to = within[ifelse(turned, ends[, 1L], ends[, 2L])],
+       weight = weight, n_row = sum(!side), n_col = sum(side), row_names = names[!side], col_names = names[side],
+       type = "bipartite", matrix = FALSE)
+}
+
+# ---- pairs that were not observed ----
+
+missing_pairs <- function(missing, shape, pairs, type) {
+  if (is.null(missing)) return(list(from = integer(), to = integer()))
+  if (inherits(missing, "sparseMatrix")) {
+    check_missing_shape(missing, shape)
+    at <- methods::as(methods::as(missing, "generalMatrix"), "TsparseMatrix")
+    keep <- if (inherits(at, "nMatrix")) rep(TRUE, length(at@i)) else at@x != 0
+    return(list(from = at@i[keep] + 1L, to = at@j[keep] + 1L))
+  }
+  if (is.matrix(missing) && is.logical(missing)) {
+    check_missing_shape(missing, shape)
+    at <- which(missing, arr.ind = TRUE, useNames = FALSE)
+    return(list(from = at[, 1L], to = at[, 2L]))
+  }
+  named_pairs(missing, shape, pairs$row_names, pairs$col_names, "missing",
+              i = sprintf("A logical matrix of %d rows and %d columns also does.", shape[1L], shape[2L]))
+}
+
+check_missing_shape <- function(missing, shape) {
+  if (identical(as.integer(dim(missing)), as.integer(shape))) return()
+  abort_input("`missing` must have the shape of `A`.", x = sprintf("It has %d rows and %d columns, `A` %d and %d.",
+                                                                   nrow(missing), ncol(missing), shape[1L], shape[2L]))
+}
+
+# Two columns of indices or names to list(from, to).
+named_pairs <- function(x, shape, row_names, col_names, arg, i = NULL) {
+  if (!(is.data.frame(x) || is.matrix(x)) || ncol(x) != 2L) {
+    abort_input(sprintf("`%s` must be two columns: rows and columns of `A`, by index or name.", arg),
+                x = paste0("It is ", describe(x), "."), i = i)
+  }
+  list(from = look_up(x[, 1L, drop = TRUE], row_names, shape[1L], arg, "row"),
+       to = look_up(x[, 2L, drop = TRUE], col_names, shape[2L], arg, "column"))
+}
+
+look_up <- function(x, names, n, arg, what) {
+  if (is.factor(x)) x <- as.character(x)
+  known <- if (is.character(x)) match(x, names) else if (is.numeric(x)) ifelse(x == round(x) & x >= 1 & x <= n, x, NA) else rep(NA, length(x))
+  if (!anyNA(known)) return(as.integer(known))
+  bad <- x[[which(is.na(known))[1L]]]
+  abort_input(sprintf("`%s` must name %ss of `A`%s.", arg, what, if (is.character(x)) "" else sprintf(" by indices from 1 to %d", as.integer(n))),
+              x = sprintf("There is no %s %s.", what, format(bad)),
+              i = if (is.character(x) && is.null(names)) "`A` has no such names; use indices.")
+}

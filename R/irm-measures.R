@@ -1,0 +1,191 @@
+#' Log posterior of a co-clustering
+#'
+#' The logarithm of p(A | clusters), with the link probabilities integrated out, plus that of the Chinese restaurant
+#' process of each partition: the scale on which [irm()] and everything else here compares partitions.
+#'
+#' A block of N links in P observed pairs contributes \eqn{\log B(\beta_1 + N, \beta_2 + P - N) - \log B(\beta_1, \beta_2)};
+#' for counts, with gamma rates, \eqn{\log\Gamma(\beta_1 + N) - \log\Gamma(\beta_1) + \beta_1 \log \beta_2 - (\beta_1 + N)
+#' \log(\beta_2 + P) - \sum \log A_{ij}!}.
+#'
+#' @inheritParams irm
+#' @param row_cluster,col_cluster one cluster a row and a column of `A`: numbers, characters or a factor. A one-mode graph
+#'   has `row_cluster` only.
+#' @param alpha,beta as in [irm()], but fixed.
+#' @return A number.
+#' @export
+#' @examples
+#' A <- rbind(c(1, 1, 0), c(1, 1, 0), c(0, 0, 1))
+#' irm_log_posterior(A, c(1, 1, 2), c(1, 1, 2))
+#' irm_log_posterior(A, c(1, 1, 1), c(1, 1, 1))
+irm_log_posterior <- function(A, row_cluster, col_cluster = NULL, alpha = 1, beta = c(1, 1), missing = NULL, type = NULL,
+                              family = c("bernoulli", "poisson"), self = FALSE, assay = NULL, threshold = NULL, dim = NULL) {
+  family <- check_choice(family, c("bernoulli", "poisson"), "family")
+  graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
+  hyper <- check_hyper(alpha, beta)
+  if (hyper$sample_alpha || hyper$sample_beta) {
+    abort_input("`alpha` and `beta` must be numbers here.", x = "One is \"sample\".")
+  }
+  row <- cluster_codes(row_cluster, graph$links$n_row, "row_cluster")
+  one_mode <- graph$kind != "bipartite"
+  if (one_mode && !is.null(col_cluster) && !identical(cluster_codes(col_cluster, graph$links$n_row, "col_cluster"), row)) {
+    abort_input("A one-mode graph has one partition: leave `col_cluster` out.")
+  }
+  col <- if (one_mode) row else cluster_codes(col_cluster, graph$links$n_col, "col_cluster")
+  .Call(C_weft_irm_log_posterior, graph, row, col, max(row) + 1L, max(col) + 1L, hyper$alpha, hyper$beta,
+        family == "poisson", run_control("cpu", 1L, FALSE))
+}
+
+# Labels from 0 by first appearance.
+cluster_codes <- function(x, n, arg) {
+  if (!is.atomic(x) || length(x) != n || anyNA(x)) {
+    abort_input(sprintf("`%s` must have one cluster for each of %d nodes, none missing.", arg, as.integer(n)),
+                x = paste0("It is ", describe(x), if (is.atomic(x) && anyNA(x)) ", with missing values" else "", "."))
+  }
+  match(x, unique(x)) - 1L
+}
+
+#' Normalised mutual information of two partitions
+#'
+#' \eqn{2 I(a;b) / (H(a) + H(b))}: 1 for the same partition under any names, near 0 for unrelated ones; 1 when both are
+#' constant.
+#'
+#' @param a,b one cluster a node: numbers, characters or factors.
+#' @return A number from 0 to 1.
+#' @export
+#' @examples
+#' irm_nmi(c(1, 1, 2, 2), c("b", "b", "a", "a"))
+#' irm_nmi(c(1, 1, 2, 2), c(1, 2, 1, 2))
+irm_nmi <- function(a, b) {
+  if (!is.atomic(a) || !is.atomic(b) || length(a) != length(b) || length(a) == 0L || anyNA(a) || anyNA(b)) {
+    abort_input("`a` and `b` must be two partitions of the same nodes, without missing values.",
+                x = sprintf("They are %s and %s.", describe(a), describe(b)))
+  }
+  h <- partition_entropies(match(a, unique(a)), match(b, unique(b)))
+  if (h[["a"]] + h[["b"]] == 0) return(1)
+  max(0, min(1, 2 * (h[["a"]] + h[["b"]] - h[["both"]]) / (h[["a"]] + h[["b"]])))
+}
+
+# Entropies in nats; labels are whole numbers from 1.
+partition_entropies <- function(a, b) {
+  entropy <- function(counts) {
+    counts <- counts[counts > 0]
+    log(length(a)) - sum(counts * log(counts)) / length(a)
+  }
+  ka <- max(a)
+  cells <- as.double(ka) * max(b)
+  joint <- if (cells <= 1e7) tabulate(a + ka * (b - 1L), cells) else rle(sort(a + as.double(ka) * (b - 1)))$lengths
+  c(a = entropy(tabulate(a)), b = entropy(tabulate(b)), both = entropy(joint))
+}
+
+#' Area under the ROC curve
+#'
+#' The probability that a random link scores above a random non-link; ties count one half.
+#'
+#' @param score numbers, larger for likelier links.
+#' @param truth TRUE or 1 for links, FALSE or 0 for non-links; both must occur.
+#' @return A number from 0 to 1.
+#' @export
+#' @examples
+#' irm_auc(c(0.9, 0.8, 0.3, 0.1), c(1, 0, 1, 0))
+irm_auc <- function(score, truth) {
+  if (!is.numeric(score) || length(score) != length(truth) || anyNA(score) || anyNA(truth) || !all(truth %in% c(0, 1))) {
+    abort_input("`score` must be numbers and `truth` TRUE or FALSE, one for each, none missing.",
+                x = sprintf("They are %s and %s.", describe(score), describe(truth)))
+  }
+  links <- sum(truth == 1)
+  others <- length(truth) - links
+  if (links == 0 || others == 0) {
+    abort_input("`truth` must have links and non-links.", x = sprintf("It has %d and %d.", as.integer(links), as.integer(others)))
+  }
+  (sum(rank(score)[truth == 1]) - links * (links + 1) / 2) / (as.double(links) * others)
+}
+
+#' A random graph with planted clusters
+#'
+#' Every block draws its link probability from Beta(s d, s (1 - d)) with mean `density` d; every node a cluster at random,
+#' none empty.
+#'
+#' @param n_row,n_col numbers of rows and columns.
+#' @param k number of clusters, one value or c(row, col).
+#' @param density mean share of links.
+#' @param contrast how much blocks differ: the variance of their probabilities over d (1 - d), between 0 and 1. It is
+#'   1 / (s + 1). The default makes them exponential-like at small densities and uniform at one half.
+#' @param seed a whole number; by default the draws come from R's generator.
+#' @return A list: `A`, an ngCMatrix; `row_cluster`, `col_cluster`; `eta`, the probabilities of the blocks.
+#' @export
+#' @examples
+#' planted <- irm_sample(60, 40, k = 3, density = 0.2, seed = 1)
+#' dim(planted$A)
+#' round(planted$eta, 2)
+irm_sample <- function(n_row, n_col, k, density = 0.1, contrast = NULL, seed = NULL) {
+  n_row <- check_number(n_row, "n_row", min = 1, max = .Machine$integer.max - 1, whole = TRUE)
+  n_col <- check_number(n_col, "n_col", min = 1, max = .Machine$integer.max - 1, whole = TRUE)
+  k <- check_pair(k, "k")
+  if (any(k < 1 | k != round(k) | k > c(n_row, n_col))) {
+    abort_input("`k` must be whole numbers from 1 to the numbers of rows and columns.", x = sprintf("It is %s.", toString(k)))
+  }
+  density <- check_number(density, "density", min = 0, max = 1)
+  spread <- if (is.null(contrast)) 1 / min(density, 1 - density) else 1 / check_number(contrast, "contrast", 1e-6, 1) - 1
+  key <- irm_key(seed)
+  clusters <- function(n, k, stream) {
+    z <- c(seq_len(k), 1L + as.integer(draws("below", n - k, a = k, key = key, stream = stream)))
+    z[order(draws("uniform", n, key = key, stream = stream + 1))]
+  }
+  row <- clusters(n_row, k[1L], 10)
+  col <- clusters(n_col, k[2L], 20)
+  flat <- density == 0 || density == 1 || spread == 0
+  eta <- if (flat) rep(density, prod(k)) else
+    draws("beta", prod(k), a = spread * density, b = spread * (1 - density), key = key, stream = 30)
+  eta <- matrix(eta, k[1L], k[2L])
+  A <- sample_links(row, col, eta, key)
+  list(A = A, row_cluster = row, col_cluster = col, eta = eta)
+}
+
+# Every block by gaps between links: geometric steps over its pairs, so that the cost is the number of links.
+sample_links <- function(row, col, eta, key) {
+  rows <- split(seq_along(row), factor(row, seq_len(nrow(eta))))
+  cols <- split(seq_along(col), factor(col, seq_len(ncol(eta))))
+  from <- to <- vector("list", length(eta))
+  for (b in seq_along(eta)) {
+    r <- rows[[(b - 1L) %% nrow(eta) + 1L]]
+    c <- cols[[(b - 1L) %/% nrow(eta) + 1L]]
+    pairs <- as.double(length(r)) * length(c)
+    at <- links_among(pairs, eta[b], key, 100 + b)
+    from[[b]] <- r[at %% length(r) + 1]
+    to[[b]] <- c[at %/% length(r) + 1]
+  }
+  Matrix::sparseMatrix(i = unlist(from), j = unlist(to), dims = c(length(row), length(col)))
+}
+
+links_among <- function(pairs, p, key, stream) {
+  if (p <= 0) return(numeric())
+  if (p >= 1) return(seq_len(pairs) - 1)
+  at <- numeric()
+  last <- -1
+  first <- 0
+  repeat {
+    n <- ceiling(max(0, pairs - last) * p + 4 * sqrt(pairs * p) + 10)
+    steps <- floor(draws("exponential", n, key = key, stream = stream, first = first) / -log1p(-p)) + 1
+    reached <- last + cumsum(steps)
+    at <- c(at, reached[reached < pairs])
+    last <- reached[n]
+    if (last >= pairs) return(at)
+    first <- first + n
+  }
+}
+
+# One value or one a mode.
+check_pair <- function(x, arg, min = -Inf) {
+  if (!is.numeric(x) || !length(x) %in% 1:2 || anyNA(x) || any(x < min) || any(is.infinite(x))) {
+    abort_input(sprintf("`%s` must be one number or c(row, col)%s.", arg, if (is.finite(min)) sprintf(", at least %g", min) else ""),
+                x = paste0("It is ", describe(x), "."))
+  }
+  rep_len(as.double(x), 2L)
+}
+
+# The 64-bit key of a call: c(high, low).
+irm_key <- function(seed) {
+  if (is.null(seed)) return(floor(stats::runif(2) * 2^32))
+  seed <- check_number(seed, "seed", min = 0, max = 2^53, whole = TRUE)
+  c(seed %/% 2^32, seed %% 2^32)
+}

@@ -1,0 +1,140 @@
+#' Predict links, and look at a co-clustering
+#'
+#' `predict()` averages the posterior mean of the link probability (counts: rate) over the sampled partitions of all
+#' chains. `as.data.frame()` and `tidy()` list the nodes with their clusters, or with `what = "blocks"` the blocks.
+#'
+#' @param object,x what [irm()] returned.
+#' @param pairs two columns, rows and columns of `A` by index or name; NULL for all pairs.
+#' @param uncertainty also give the standard deviation over partitions and within blocks.
+#' @param samples most partitions to average over.
+#' @param what `"nodes"` or `"blocks"`.
+#' @param ... not used.
+#' @return `predict()`: a numeric vector; without `pairs` a matrix; with `uncertainty` a data frame of `estimate` and `sd`.
+#'   `fitted()`: the probability at the best partition, a matrix. `coef()`: `eta`. `glance()`: one row.
+#' @export
+#' @examples
+#' planted <- irm_sample(40, 30, k = 2, density = 0.3, seed = 1)
+#' fit <- irm(planted$A, chains = 2, sweeps = 40, seed = 1)
+#' predict(fit, cbind(1:3, 4:6), uncertainty = TRUE)
+#' head(as.data.frame(fit))
+predict.weft_irm <- function(object, pairs = NULL, uncertainty = FALSE, samples = 100L, ...) {
+  uncertainty <- check_flag(uncertainty, "uncertainty")
+  samples <- check_number(samples, "samples", min = 1, whole = TRUE)
+  graph <- object$run$graph
+  shape <- c(graph$links$n_row, graph$links$n_col)
+  all <- is.null(pairs)
+  if (all && prod(shape) > 1e7) {
+    abort_input("`pairs` must be given for a graph of more than 1e7 pairs.", x = sprintf("It has %.3g.", prod(shape)))
+  }
+  col_names <- if (object$type == "bipartite") graph$col_names else graph$row_names
+  at <- if (all) list(from = rep(seq_len(shape[1L]), shape[2L]), to = rep(seq_len(shape[2L]), each = shape[1L]))
+        else named_pairs(pairs, shape, graph$row_names, col_names, "pairs")
+  poisson <- object$family == "poisson"
+  moments <- each_sample(object, at$from, at$to, function(links, pairs, beta) {
+    mean <- if (poisson) (links + beta[1L]) / (pairs + beta[2L]) else (links + beta[1L]) / (pairs + sum(beta))
+    within <- if (poisson) mean / (pairs + beta[2L]) else mean * (1 - mean) / (pairs + sum(beta) + 1)
+    cbind(mean, within + mean^2)
+  }, samples)
+  moments <- Reduce(`+`, moments) / length(moments)
+  estimate <- unname(moments[, 1L])
+  if (uncertainty) return(data.frame(estimate = estimate, sd = sqrt(pmax(0, unname(moments[, 2L]) - estimate^2))))
+  if (all) matrix(estimate, shape[1L], dimnames = list(graph$row_names, col_names)) else estimate
+}
+
+#' @rdname predict.weft_irm
+#' @export
+fitted.weft_irm <- function(object, ...) {
+  if (as.double(length(object$row_cluster)) * length(object$col_cluster) > 1e8) {
+    abort_input("`fitted()` is for graphs of at most 1e8 pairs.", i = "`predict(fit, pairs)` takes the ones you need.")
+  }
+  out <- object$eta[object$row_cluster, object$col_cluster, drop = FALSE]
+  dimnames(out) <- list(names(object$row_cluster), names(object$col_cluster))
+  out
+}
+
+#' @rdname predict.weft_irm
+#' @export
+coef.weft_irm <- function(object, ...) object$eta
+
+#' @rdname predict.weft_irm
+#' @export
+as.data.frame.weft_irm <- function(x, ..., what = c("nodes", "blocks")) {
+  what <- check_choice(what, c("nodes", "blocks"), "what")
+  if (what == "blocks") {
+    return(data.frame(row_cluster = c(row(x$eta)), col_cluster = c(col(x$eta)), eta = c(x$eta), links = c(x$links), pairs = c(x$pairs)))
+  }
+  side <- function(mode, z, consensus) {
+    data.frame(mode = mode, node = names(z) %||% as.character(seq_along(z)), cluster = unname(z), consensus = unname(consensus))
+  }
+  if (x$type != "bipartite") return(side("node", x$row_cluster, x$consensus$row))
+  rbind(side("row", x$row_cluster, x$consensus$row), side("col", x$col_cluster, x$consensus$col))
+}
+
+#' @rdname predict.weft_irm
+#' @export
+tidy.weft_irm <- function(x, ...) as.data.frame(x, ...)
+
+#' @rdname predict.weft_irm
+#' @export
+glance.weft_irm <- function(x, ...) {
+  data.frame(type = x$type, family = x$family, rows = length(x$row_cluster), cols = length(x$col_cluster), links = link_total(x),
+             row_clusters = max(x$row_cluster), col_clusters = max(x$col_cluster), log_posterior = max(x$log_posterior),
+             rhat = x$rhat[["log_posterior"]], auc = x$auc, chains = ncol(x$log_posterior), sweeps = nrow(x$log_posterior),
+             sampler = x$sampler, backend = "cpu", seconds = x$run$seconds)
+}
+
+link_total <- function(x) {
+  weight <- x$run$graph$links$weight
+  if (is.null(weight)) length(x$run$graph$links$to) else sum(as.double(weight))
+}
+
+#' @rdname predict.weft_irm
+#' @export
+print.weft_irm <- function(x, ...) {
+  count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
+  links <- count(link_total(x), if (x$family == "poisson") "event" else "link")
+  if (x$type == "bipartite") {
+    cat(sprintf("Co-clustering of %s and %s, %s\n", count(length(x$row_cluster), "row"), count(length(x$col_cluster), "column"), links))
+    cat(sprintf("Best partition: %s, %s; log posterior %.1f\n", count(max(x$row_cluster), "row cluster"),
+                count(max(x$col_cluster), "column cluster"), max(x$log_posterior)))
+  } else {
+    cat(sprintf("Clustering of %s, %s, %s\n", count(length(x$row_cluster), "node"), x$type, links))
+    cat(sprintf("Best partition: %s; log posterior %.1f\n", count(max(x$row_cluster), "cluster"), max(x$log_posterior)))
+  }
+  consensus <- vapply(x$consensus, max, 0)
+  cat(sprintf("Consensus: %s\n", if (x$type == "bipartite") sprintf("%d and %d clusters", consensus[1L], consensus[2L])
+                                 else count(consensus[[1L]], "cluster")))
+  cat(sprintf("%s of %s, %s sampler, R-hat %.3f\n", count(ncol(x$log_posterior), "chain"), count(nrow(x$log_posterior), "sweep"),
+              x$sampler, x$rhat[["log_posterior"]]))
+  if (ncol(x$log_posterior) > 1L) {
+    cat("NMI between chains:", paste(sprintf("%s %.2f [by chance %.2f]", x$nmi$mode, x$nmi$nmi, x$nmi$chance), collapse = ", "), "\n")
+  }
+  if (!is.null(x$held_out)) cat(sprintf("Held-out pairs: AUC %.4f, log loss %.4f\n", x$auc, x$log_loss))
+  cat(sprintf("cpu back end, %s\n", seconds_text(x$run$seconds)))
+  invisible(x)
+}
+
+#' @rdname predict.weft_irm
+#' @export
+summary.weft_irm <- function(object, ...) {
+  side <- function(z) tabulate(z, max(z))
+  structure(class = "weft_irm_summary", list(
+    sizes = list(row = side(object$row_cluster), col = side(object$col_cluster)), type = object$type,
+    n_clusters = object$n_clusters, density = sum(object$links) / sum(object$pairs), nmi = object$nmi, rhat = object$rhat,
+    auc = object$auc, log_loss = object$log_loss, glance = glance(object)
+  ))
+}
+
+#' @export
+print.weft_irm_summary <- function(x, ...) {
+  cat(sprintf("Log posterior of the best partition: %.2f; density %.4g\n", x$glance$log_posterior, x$density))
+  modes <- if (x$type == "bipartite") c("row", "col") else "row"
+  for (mode in modes) {
+    cat(sprintf("%s clusters, sizes: %s\n", c(row = if (length(modes) == 2L) "Row" else "Node", col = "Column")[[mode]],
+                toString(utils::head(x$sizes[[mode]], 20))))
+    best <- utils::head(sort(x$n_clusters[[mode]], decreasing = TRUE), 5L)
+    cat("  posterior of their number:", paste(sprintf("%s: %.2f", names(best), best), collapse = ", "), "\n")
+  }
+  cat("R-hat:", paste(sprintf("%s %.3f", names(x$rhat), x$rhat), collapse = ", "), "\n")
+  invisible(x)
+}

@@ -1,0 +1,238 @@
+# From a finished run to what users see: partitions, their agreement, and held-out prediction.
+
+coassignment_limit <- 2000L
+
+irm_result <- function(run, call, started) {
+  graph <- run$graph
+  one_mode <- graph$kind != "bipartite"
+  n <- c(graph$links$n_row, graph$links$n_col)
+  names <- list(row = graph$row_names, col = if (one_mode) graph$row_names else graph$col_names)
+  chain <- which.max(run$state$best)
+  best <- chain_labels(run, "best_")
+  row <- by_size(best$row[, chain], names$row)
+  col <- if (one_mode) row else by_size(best$col[, chain], names$col)
+  alpha <- matrix(run$state$alpha, 4L)[3:4, chain]
+  beta <- matrix(run$state$beta, 4L)[3:4, chain]
+  blocks <- irm_blocks(graph, row - 1L, col - 1L)
+  burn_in <- run$burn_in %||% (run$done %/% 2)
+  after <- seq.int(burn_in + 1, length.out = run$done - burn_in)
+  samples <- kept_samples(run, burn_in)
+  modes <- if (one_mode) "row" else c("row", "col")
+  consensus <- lapply(stats::setNames(nm = modes), function(mode) {
+    by_size(consensus_partition(samples[[mode]], best[[mode]]), names[[mode]])
+  })
+  together <- lapply(stats::setNames(nm = modes), function(mode) coassignment(samples[[mode]], names[[mode]]))
+  counts <- lapply(stats::setNames(nm = modes), function(mode) {
+    seen <- table(run$trace[[paste0(mode, "_clusters")]][after, ])
+    stats::setNames(as.vector(seen) / sum(seen), names(seen))
+  })
+  both <- function(x) if (one_mode) list(row = x$row, col = x$row) else x
+  fit <- structure(class = "weft_irm", list(
+    row_cluster = row, col_cluster = col, log_posterior = run$trace$log_posterior,
+    n_clusters = both(counts), consensus = both(consensus), coassignment = both(together),
+    eta = block_mean(blocks, run$family, beta), links = blocks$links, pairs = blocks$pairs,
+    nmi = chain_agreement(best, modes, run$model$key), rhat = chain_rhat(run$trace, after, modes), alpha = alpha[seq_along(modes)],
+    beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, type = graph$kind, family = run$family,
+    sampler = run$sampler, burn_in = burn_in, call = call, run = run
+  ))
+  if (!is.null(run$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)
+  fit$run$seconds <- run$seconds + proc.time()[[3L]] - started
+  fit
+}
+
+# Matrices n x chains, labels from 1.
+chain_labels <- function(run, prefix = "") {
+  lapply(stats::setNames(nm = c("row", "col")), function(mode) {
+    matrix(run$state[[paste0(prefix, mode)]] + 1L, ncol = run$chains)
+  })
+}
+
+# Labels from 1 by size, ties by first appearance.
+by_size <- function(z, names = NULL) {
+  seen <- unique(z)
+  sizes <- tabulate(match(z, seen), length(seen))
+  out <- match(match(z, seen), order(-sizes))
+  names(out) <- names
+  out
+}
+
+irm_blocks <- function(graph, row, col) {
+  .Call(C_weft_irm_blocks, graph, unname(row), unname(col), max(row) + 1L, max(col) + 1L, run_control("cpu", 1L, FALSE))
+}
+
+block_mean <- function(blocks, family, beta) {
+  if (family == "poisson") return((blocks$links + beta[1L]) / (blocks$pairs + beta[2L]))
+  (blocks$links + beta[1L]) / (blocks$pairs + beta[1L] + beta[2L])
+}
+
+# list(row, col): one column a kept sweep after the burn-in, chain after chain; which sweep and chain: attributes.
+kept_samples <- function(run, burn_in) {
+  at <- seq_len(run$done %/% run$thin) * run$thin
+  use <- which(at > burn_in)
+  lapply(list(row = run$trace$row_samples, col = run$trace$col_samples), function(x) {
+    x <- x[, use, , drop = FALSE]
+    structure(matrix(x, dim(x)[1L]), sweep = rep(at[use], run$chains), chain = rep(seq_len(run$chains), each = length(use)))
+  })
+}
+
+coassignment <- function(samples, names) {
+  n <- nrow(samples)
+  if (n > coassignment_limit || ncol(samples) == 0L) return(NULL)
+  out <- matrix(0, n, n, dimnames = if (!is.null(names)) list(names, names))
+  for (s in seq_len(ncol(samples))) {
+    for (together in split(seq_len(n), samples[, s])) out[together, together] <- out[together, together] + 1
+  }
+  out / ncol(samples)
+}
+
+# The candidate of least mean variation of information from the samples. Candidates: the samples, the chains' best, all
+# in one cluster, and cuts of a tree of co-assignments.
+consensus_partition <- function(samples, best) {
+  if (ncol(samples) == 0L) return(best[, 1L])
+  n <- nrow(samples)
+  most <- max(4, min(60, floor(sqrt(2e8 / n))))
+  some <- function(x) x[, unique(round(seq(1, ncol(x), length.out = min(ncol(x), most)))), drop = FALSE]
+  samples <- some(samples) + 1L
+  candidates <- unique(cbind(rep(1L, n), best, samples), MARGIN = 2L)
+  if (n <= 500L && n > 2L) {
+    together <- coassignment(samples, NULL)
+    tree <- stats::hclust(stats::as.dist(1 - together), "average")
+    candidates <- unique(cbind(candidates, stats::cutree(tree, k = seq_len(min(n, max(samples) + 1L)))), MARGIN = 2L)
+  }
+  loss <- apply(candidates, 2L, function(z) {
+    z <- match(z, unique(z))
+    mean(apply(samples, 2L, function(s) {
+      h <- partition_entropies(z, s)
+      2 * h[["both"]] - h[["a"]] - h[["b"]]
+    }))
+  })
+  candidates[, which.min(loss)]
+}
+
+# NMI of all pairs of chains, and the same with one of the two shuffled.
+chain_agreement <- function(best, modes, key) {
+  chains <- ncol(best$row)
+  if (chains < 2L) return(data.frame(mode = modes, nmi = NA_real_, sd = NA_real_, chance = NA_real_))
+  pairs <- utils::combn(chains, 2L)
+  if (ncol(pairs) > 50L) pairs <- pairs[, 1:50]
+  rows <- lapply(modes, function(mode) {
+    z <- best[[mode]]
+    nmi <- apply(pairs, 2L, function(p) irm_nmi(z[, p[1L]], z[, p[2L]]))
+    chance <- vapply(seq_len(ncol(pairs)), function(k) {
+      shuffled <- order(draws("uniform", nrow(z), key = key, stream = 2^31 + 10 + k))
+      irm_nmi(z[, pairs[1L, k]], z[shuffled, pairs[2L, k]])
+    }, 0)
+    data.frame(mode = mode, nmi = mean(nmi), sd = stats::sd(nmi), chance = mean(chance))
+  })
+  do.call(rbind, rows)
+}
+
+# Potential scale reduction of halves of chains (Gelman and others 2013); 1 where nothing varies.
+split_rhat <- function(x) {
+  half <- nrow(x) %/% 2L
+  if (half < 2L) return(NA_real_)
+  x <- cbind(x[seq_len(half), , drop = FALSE], x[nrow(x) - half + seq_len(half), , drop = FALSE])
+  within <- mean(apply(x, 2L, stats::var))
+  between <- stats::var(colMeans(x))
+  if (within == 0) return(if (between == 0) 1 else Inf)
+  sqrt((half - 1) / half + between / within)
+}
+
+chain_rhat <- function(trace, after, modes) {
+  take <- function(x) matrix(as.double(x[after, ]), ncol = ncol(x))
+  out <- c(log_posterior = split_rhat(take(trace$log_posterior)), row_clusters = split_rhat(take(trace$row_clusters)))
+  if ("col" %in% modes) out[["col_clusters"]] <- split_rhat(take(trace$col_clusters))
+  out
+}
+
+# ---- holding out ----
+
+# Indices from 1 of a list by row.
+list_pairs <- function(edges) list(from = rep.int(seq_len(edges$n_row), diff(edges$start)), to = edges$to + 1L)
+
+# A share of the links and as many observed pairs without a link: data frame row, col, count.
+hide_pairs <- function(graph, share, key) {
+  links <- list_pairs(graph$links)
+  n <- length(links$from)
+  if (n == 0) abort_input("`hold_out` needs a graph with links.", x = "It has none.")
+  hidden <- max(1L, round(share * n))
+  at <- order(draws("uniform", n, key = key, stream = 2^31 + 3))[seq_len(hidden)]
+  at <- at[order(links$from[at], links$to[at])]
+  none <- random_non_links(graph, links, hidden, key)
+  data.frame(row = c(links$from[at], none$from), col = c(links$to[at], none$to),
+             count = c(if (is.null(graph$links$weight)) rep(1L, hidden) else graph$links$weight[at], rep(0L, length(none$from))))
+}
+
+random_non_links <- function(graph, links, wanted, key) {
+  shape <- c(graph$links$n_row, graph$links$n_col)
+  unseen <- list_pairs(graph$missing)
+  code <- function(from, to) (as.double(from) - 1) * shape[2L] + to - 1
+  taken <- c(code(links$from, links$to), code(unseen$from, unseen$to))
+  undirected <- graph$kind == "undirected"
+  possible <- if (graph$kind == "bipartite") prod(shape) else shape[1L] * (shape[1L] - !graph$self)
+  if (undirected) possible <- possible / 2 + if (graph$self) shape[1L] / 2 else 0
+  wanted <- min(wanted, possible - length(taken))
+  found <- numeric()
+  first <- 0
+  while (length(found) < wanted) {
+    n <- 2 * (wanted - length(found)) + 100
+    from <- 1 + draws("below", n, a = shape[1L], key = key, stream = 2^31 + 4, first = first)
+    to <- 1 + draws("below", n, a = shape[2L], key = key, stream = 2^31 + 5, first = first)
+    first <- first + n
+    if (undirected) {
+      turned <- pmin(from, to)
+      to <- pmax(from, to)
+      from <- turned
+    }
+    new <- code(from, to)[graph$kind == "bipartite" | graph$self | from != to]
+    found <- utils::head(unique(c(found, new[!new %in% taken])), wanted)
+  }
+  list(from = as.integer(found %/% shape[2L]) + 1L, to = as.integer(found %% shape[2L]) + 1L)
+}
+
+# The graph with more pairs missing.
+without_pairs <- function(graph, held) {
+  sorted <- function(pairs, weight, without) {
+    .Call(C_weft_irm_edges, c(graph$links$n_row, graph$links$n_col), pairs$from - 1L, pairs$to - 1L, weight, without, graph$type,
+          graph$self, run_control("cpu", 1L, FALSE))
+  }
+  unseen <- list_pairs(graph$missing)
+  graph$missing <- sorted(list(from = c(unseen$from, held$row), to = c(unseen$to, held$col)), NULL, NULL)
+  graph$links <- sorted(list_pairs(graph$links), graph$links$weight, graph$missing)
+  graph
+}
+
+held_out_scores <- function(fit) {
+  held <- fit$held_out
+  use <- each_sample(fit, held$row, held$col, function(links, pairs, beta) {
+    if (fit$family == "poisson") {
+      size <- beta[1L] + links
+      cbind(size / (beta[2L] + pairs), stats::dnbinom(held$count, size = size, prob = (beta[2L] + pairs) / (beta[2L] + pairs + 1)))
+    } else {
+      p <- (links + beta[1L]) / (pairs + sum(beta))
+      cbind(p, ifelse(held$count > 0, p, 1 - p))
+    }
+  })
+  mean_of <- Reduce(`+`, use) / length(use)
+  link <- held$count > 0
+  list(auc = if (any(link) && !all(link)) irm_auc(mean_of[, 1L], link) else NA_real_, log_loss = -mean(log(mean_of[, 2L])))
+}
+
+# f(links, pairs, beta) of the blocks that pairs (row, col) fall into, for each of at most `most` samples.
+each_sample <- function(fit, row, col, f, most = 100L) {
+  run <- fit$run
+  samples <- kept_samples(run, fit$burn_in)
+  one_mode <- fit$type != "bipartite"
+  if (ncol(samples$row) == 0L) samples <- list(row = cbind(unname(fit$row_cluster) - 1L), col = cbind(unname(fit$col_cluster) - 1L))
+  use <- unique(round(seq(1, ncol(samples$row), length.out = min(most, ncol(samples$row)))))
+  sweep <- attr(samples$row, "sweep")
+  chain <- attr(samples$row, "chain")
+  lapply(use, function(s) {
+    z <- samples$row[, s]
+    w <- if (one_mode) z else samples$col[, s]
+    blocks <- irm_blocks(run$graph, z, w)
+    at <- cbind(z[row], w[col]) + 1L
+    beta <- if (is.null(sweep)) fit$beta else run$trace$beta[sweep[s], , chain[s]]
+    f(blocks$links[at], blocks$pairs[at], beta)
+  })
+}

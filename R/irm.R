@@ -1,0 +1,270 @@
+#' Co-cluster a graph: the infinite relational model
+#'
+#' Groups the rows and the columns of a 0/1 (or count) matrix at once, so that links within a block of a row cluster and a
+#' column cluster are equally likely. The numbers of clusters are inferred, missing links predicted. One-mode graphs, whose
+#' rows and columns are the same nodes, get one partition.
+#'
+#' Clusters follow a Chinese restaurant process with concentration `alpha`; each block has a link probability from
+#' Beta(`beta`), or a rate from Gamma(shape `beta[1]`, rate `beta[2]`) for counts. `sampler = "blocked"` draws stick-breaking
+#' weights truncated at `max_clusters`, block probabilities, and then all labels of a mode at once (one after another in
+#' one-mode graphs); `"collapsed"` integrates weights and probabilities out and moves node after node. Split-merge
+#' proposals, targeted at clusters that resemble each other, keep both from getting stuck; they leave clusters of more than
+#' 20,000 nodes alone.
+#'
+#' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, and neither does it
+#' matter whether 100 sweeps run at once or as 40 and, with `update()`, 60 more.
+#'
+#' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
+#'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
+#'   characters are sorted. Duplicates count once, or add up as counts. An igraph is bipartite when its vertices have a
+#'   `type`. In one-mode graphs each ordered (directed) or unordered pair counts once, and links of a node to itself are
+#'   ignored unless `self = TRUE`.
+#'
+#' @param A a graph: see below.
+#' @param type `"bipartite"`, `"directed"` or `"undirected"`; by default what an igraph is, else bipartite.
+#' @param family `"bernoulli"` for links, `"poisson"` for counts.
+#' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They win over `A`.
+#' @param hold_out share of links to hide, with as many non-links, to measure prediction by.
+#' @param max_clusters most clusters, one value or c(row, col). The default is twice the square root of the number of nodes,
+#'   from 20 to 512. Chains start from that many random clusters.
+#' @param alpha concentration, one value or c(row, col), or `"sample"`.
+#' @param beta prior weight of links and non-links (counts: shape and rate), or `"sample"`.
+#' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`.
+#' @param chains,sweeps chains, and sweeps of each, `burn_in` included.
+#' @param burn_in first sweeps to leave out of all averages; by default half of them.
+#' @param thin every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
+#' @param sampler `"blocked"` or `"collapsed"`.
+#' @param split_merge TRUE (10), FALSE, or the number of proposals a sweep and mode; from the 61st sweep on a fifth of it.
+#' @param init list(row, col) of clusters to start all chains from; by default random.
+#' @param self in one-mode graphs, links of nodes to themselves count.
+#' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link; `threshold`
+#'   also serves matrices.
+#' @param dim numbers of rows and columns of an edge list of indices, when the last ones may have no link.
+#' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] goes on from there.
+#' @param checkpoint_sweeps see `checkpoint`.
+#' @param seed a whole number; by default the draws come from R's generator.
+#' @param backend `"auto"` or `"cpu"`: this system runs on the CPU so far.
+#' @param threads,progress see [weft_threads()] and [mi_rank()].
+#' @return A list of class `weft_irm`:
+#'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same twice
+#'     for a one-mode graph}
+#'   \item{log_posterior}{sweeps x chains, as [irm_log_posterior()] at that sweep's alpha and beta; its maximum is the
+#'     partition's}
+#'   \item{n_clusters}{lists row and col: the posterior of the number of clusters}
+#'   \item{consensus, coassignment}{lists row and col: the partition nearest to all samples by variation of information,
+#'     and how often two nodes are together (NULL above 2,000 nodes)}
+#'   \item{eta, links, pairs}{by row and column cluster: posterior mean, links and observed pairs}
+#'   \item{nmi}{between the chains' best partitions, and after shuffling one of them: its chance level}
+#'   \item{rhat}{split R-hat of the log posterior and the numbers of clusters}
+#'   \item{auc, log_loss, held_out}{prediction of what `hold_out` hid; the loss is in nats a pair}
+#'   \item{alpha, beta}{of the partition}
+#' @seealso [predict.weft_irm()], [plot.weft_irm()], [irm_log_posterior()], [irm_sample()]
+#' @export
+#' @examples
+#' planted <- irm_sample(60, 40, k = 3, density = 0.3, seed = 1)
+#' fit <- irm(planted$A, chains = 2, sweeps = 40, seed = 1)
+#' fit
+#' irm_nmi(fit$row_cluster, planted$row_cluster)
+#' predict(fit, cbind(1:3, 1:3))
+irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NULL, hold_out = 0, max_clusters = NULL,
+                alpha = 1, beta = c(1, 1), chains = 4, sweeps = 200, burn_in = NULL, sampler = c("blocked", "collapsed"),
+                split_merge = TRUE, init = NULL, backend = NULL, threads = NULL, seed = NULL, self = FALSE,
+                hyper = list(alpha = c(1, 1), beta = c(1, 1)), thin = NULL, assay = NULL, threshold = NULL, dim = NULL,
+                checkpoint = NULL, checkpoint_sweeps = 20, progress = NULL) {
+  started <- proc.time()[[3L]]
+  family <- check_choice(family, c("bernoulli", "poisson"), "family")
+  sampler <- check_choice(sampler, c("blocked", "collapsed"), "sampler")
+  chains <- check_number(chains, "chains", min = 1, max = 1000, whole = TRUE)
+  sweeps <- check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
+  hold_out <- check_number(hold_out, "hold_out", min = 0, max = 0.9)
+  irm_backend(backend)
+  graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
+  key <- irm_key(seed)
+  held <- if (hold_out > 0) hide_pairs(graph, hold_out, key)
+  if (!is.null(held)) graph <- without_pairs(graph, held)
+  one_mode <- graph$kind != "bipartite"
+  nodes <- c(graph$links$n_row, if (one_mode) 0 else graph$links$n_col)
+  prior <- check_hyper(alpha, beta, hyper)
+  model <- c(prior[c("sample_alpha", "sample_beta", "hyper")], list(
+    poisson = family == "poisson", collapsed = sampler == "collapsed",
+    max_clusters = most_clusters(max_clusters, nodes, init), attempts = check_attempts(split_merge), key = key
+  ))
+  run <- list(
+    graph = graph, model = model, family = family, sampler = sampler, held = held, chains = chains, done = 0, target = sweeps,
+    burn_in = if (!is.null(burn_in)) check_number(burn_in, "burn_in", min = 0, max = sweeps - 1, whole = TRUE),
+    thin = if (is.null(thin)) max(5, ceiling(sum(nodes) / 1e5)) else check_number(thin, "thin", min = 1, whole = TRUE),
+    checkpoint = check_path(checkpoint),
+    checkpoint_sweeps = check_number(checkpoint_sweeps, "checkpoint_sweeps", min = 1, whole = TRUE), seconds = 0
+  )
+  run$state <- start_state(graph, init, model, chains, prior, nodes)
+  run_irm(run, match.call(), started, threads, progress)
+}
+
+# ---- arguments ----
+
+irm_backend <- function(backend) {
+  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
+  if (backend == "cuda") {
+    weft_abort("device", "`irm()` runs on the CPU so far.", x = "`backend` is \"cuda\".",
+               i = "`backend = \"cpu\"` or \"auto\" runs it there.")
+  }
+}
+
+check_hyper <- function(alpha, beta, hyper = list()) {
+  positive <- function(x, arg, n, many) {
+    if (is.numeric(x) && length(x) %in% n && all(is.finite(x)) && all(x >= 1e-6 & x <= 1e9)) return(rep_len(as.double(x), 2L))
+    abort_input(sprintf("`%s` must be %s, from 1e-06 to 1e+09.", arg, many), x = paste0("It is ", describe(x), "."))
+  }
+  prior <- function(which) positive(hyper[[which]] %||% c(1, 1), paste0("hyper$", which), 2L, "two numbers, shape and rate")
+  if (!is.list(hyper) || length(setdiff(names(hyper), c("alpha", "beta")))) {
+    abort_input("`hyper` must be a list with `alpha` and `beta`.", x = paste0("It has ", label_some(names(hyper)), "."))
+  }
+  sampled <- c(identical(alpha, "sample"), identical(beta, "sample"))
+  list(alpha = if (sampled[1L]) c(1, 1) else positive(alpha, "alpha", 1:2, "one number, c(row, col) or \"sample\""),
+       beta = if (sampled[2L]) c(1, 1) else positive(beta, "beta", 2L, "two numbers or \"sample\""),
+       sample_alpha = sampled[1L], sample_beta = sampled[2L], hyper = c(prior("alpha"), prior("beta")))
+}
+
+most_clusters <- function(max_clusters, nodes, init) {
+  if (is.null(max_clusters)) {
+    k <- pmin(512, pmax(20, ceiling(2 * sqrt(nodes))))
+    given <- vapply(1:2, function(mode) if (length(init) >= mode) length(unique(init[[mode]])) else 0L, 0L)
+    return(pmax(k, 2 * given) * (nodes > 0))
+  }
+  k <- check_pair(max_clusters, "max_clusters", 1)
+  if (any(k != round(k)) || any(k > 65536)) {
+    abort_input("`max_clusters` must be whole numbers from 1 to 65536.", x = sprintf("It is %s.", toString(k)))
+  }
+  k * (nodes > 0)
+}
+
+# Proposals a sweep and mode.
+check_attempts <- function(split_merge) {
+  if (is.logical(split_merge)) return(if (check_flag(split_merge, "split_merge")) 10 else 0)
+  check_number(split_merge, "split_merge", min = 0, max = 1e6, whole = TRUE)
+}
+
+check_path <- function(path) {
+  if (is.null(path) || (is.character(path) && length(path) == 1L && !is.na(path))) return(path)
+  abort_input("`checkpoint` must be the name of a file.", x = paste0("It is ", describe(path), "."))
+}
+
+# ---- starting ----
+
+start_state <- function(graph, init, model, chains, prior, nodes) {
+  k <- model$max_clusters
+  labels <- lapply(1:2, function(mode) {
+    n <- nodes[mode]
+    if (n == 0) return(integer())
+    if (is.null(init)) return(as.integer(draws("below", n * chains, a = k[mode], key = model$key, stream = 2^31 + mode)))
+    name <- c("row", "col")[mode]
+    if (!is.list(init) || !name %in% names(init)) {
+      abort_input("`init` must be a list with `row` and, for bipartite graphs, `col`.", x = paste0("It is ", describe(init), "."))
+    }
+    z <- cluster_codes(init[[name]], n, paste0("init$", name))
+    if (max(z) >= k[mode]) {
+      abort_input(sprintf("`init$%s` must have at most `max_clusters` clusters: %d.", name, as.integer(k[mode])),
+                  x = sprintf("It has %d.", max(z) + 1L))
+    }
+    rep(z, chains)
+  })
+  list(row = labels[[1L]], col = labels[[2L]], alpha = rep(rep(prior$alpha, 2L), chains), beta = rep(rep(prior$beta, 2L), chains),
+       best = rep(-Inf, chains), best_row = labels[[1L]], best_col = labels[[2L]])
+}
+
+# ---- running ----
+
+# Runs to run$target sweeps, saving on the way, and makes the result.
+run_irm <- function(run, call, started, threads, progress) {
+  while (run$done < run$target) {
+    piece <- run$target - run$done
+    if (!is.null(run$checkpoint)) piece <- min(piece, run$checkpoint_sweeps)
+    control <- run_control("cpu", threads, progress, NULL, "Co-clustering")
+    left <- .Call(C_weft_irm_run, run$graph, run$model, run$state, as.double(c(run$done, piece, run$thin)), control)
+    run$state <- left[names(run$state)]
+    run$trace <- add_trace(run$trace, left, run, piece)
+    run$done <- run$done + piece
+    if (!is.null(run$checkpoint)) save_checkpoint(run, call)
+  }
+  irm_result(run, call, started)
+}
+
+# Traces are arrays with one row a sweep; samples have one column a kept sweep, then a slice a chain.
+add_trace <- function(trace, left, run, piece) {
+  chains <- run$chains
+  n <- c(run$graph$links$n_row, if (run$graph$kind == "bipartite") run$graph$links$n_col else 0)
+  kept <- (run$done + piece) %/% run$thin - run$done %/% run$thin
+  new <- list(
+    log_posterior = matrix(left$log_posterior, piece, chains), row_clusters = matrix(left$row_clusters, piece, chains),
+    col_clusters = matrix(left$col_clusters, piece, chains), alpha = array(left$alpha_trace, c(piece, 2L, chains)),
+    beta = array(left$beta_trace, c(piece, 2L, chains)), row_samples = array(left$row_samples, c(n[1L], kept, chains)),
+    col_samples = array(left$col_samples, c(n[2L], kept, chains))
+  )
+  if (is.null(trace)) return(new)
+  samples <- c("row_samples", "col_samples")
+  for (field in names(new)) trace[[field]] <- bind_along(trace[[field]], new[[field]], if (field %in% samples) 2L else 1L)
+  trace
+}
+
+bind_along <- function(a, b, along) {
+  shape <- dim(a)
+  shape[along] <- shape[along] + dim(b)[along]
+  out <- array(vector(typeof(a), 1L), shape)
+  first <- seq_len(dim(a)[along])
+  second <- seq_len(dim(b)[along]) + length(first)
+  if (length(shape) == 2L) {
+    out[first, ] <- a
+    out[second, ] <- b
+  } else if (along == 1L) {
+    out[first, , ] <- a
+    out[second, , ] <- b
+  } else {
+    out[, first, ] <- a
+    out[, second, ] <- b
+  }
+  out
+}
+
+#' Continue a run
+#'
+#' `update()` adds sweeps to every chain of a fit, as if they had been asked for at once. `irm_resume()` reads what
+#' `irm(checkpoint =)` saved and finishes the run.
+#'
+#' @param object what [irm()] returned.
+#' @param sweeps how many more.
+#' @param threads,progress see [irm()].
+#' @param ... not used.
+#' @return A new fit.
+#' @export
+#' @examples
+#' planted <- irm_sample(30, 30, k = 2, density = 0.3, seed = 1)
+#' fit <- irm(planted$A, chains = 2, sweeps = 20, seed = 1)
+#' more <- update(fit, sweeps = 30)
+#' dim(more$log_posterior)
+update.weft_irm <- function(object, sweeps, threads = NULL, progress = NULL, ...) {
+  run <- object$run
+  run$target <- run$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
+  run_irm(run, object$call, proc.time()[[3L]], threads, progress)
+}
+
+save_checkpoint <- function(run, call) {
+  file <- paste0(run$checkpoint, ".part")
+  saveRDS(list(format = "weft irm 1", run = run, call = call), file, compress = FALSE)
+  if (!file.rename(file, run$checkpoint)) {
+    weft_abort("input", "The checkpoint must be in a folder that can be written to.", x = paste0("It is ", run$checkpoint, "."))
+  }
+}
+
+#' @rdname update.weft_irm
+#' @param file the checkpoint.
+#' @export
+irm_resume <- function(file, threads = NULL, progress = NULL) {
+  if (!is.character(file) || length(file) != 1L || !file.exists(file)) {
+    abort_input("`file` must be a checkpoint of `irm()`.", x = paste0("There is no file ", describe(file), "."))
+  }
+  saved <- tryCatch(readRDS(file), error = function(e) NULL)
+  if (!is.list(saved) || !identical(saved$format, "weft irm 1")) {
+    abort_input("`file` must be a checkpoint of `irm()`.", x = paste0(describe(file), " is something else."))
+  }
+  run_irm(saved$run, saved$call, proc.time()[[3L]], threads, progress)
+}

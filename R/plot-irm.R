@@ -1,0 +1,78 @@
+#' Plot a co-clustering
+#'
+#' `"matrix"` draws the links with rows and columns in the order of their clusters and lines between these; large graphs
+#' are counted into a raster. `"trace"` draws the log posterior of every chain, `"eta"` the link probabilities of the
+#' blocks, `"sizes"` the clusters' sizes.
+#'
+#' @param x what [irm()] returned.
+#' @param what `"matrix"`, `"trace"`, `"eta"` or `"sizes"`.
+#' @param resolution most pixels a side.
+#' @param ... further graphical parameters for the titles.
+#' @return `x`, invisibly; `irm_words()`: a list of names, one element a cluster.
+#' @export
+#' @examples
+#' planted <- irm_sample(80, 60, k = 3, density = 0.3, seed = 1)
+#' fit <- irm(planted$A, chains = 2, sweeps = 40, seed = 1)
+#' plot(fit)
+#' plot(fit, "trace")
+plot.weft_irm <- function(x, what = c("matrix", "trace", "eta", "sizes"), resolution = 1000L, ...) {
+  what <- check_choice(what, c("matrix", "trace", "eta", "sizes"), "what")
+  resolution <- check_number(resolution, "resolution", min = 1, max = 1e4, whole = TRUE)
+  switch(what, matrix = plot_irm_matrix(x, resolution, ...), trace = plot_irm_trace(x, ...), eta = plot_irm_eta(x, ...),
+         sizes = plot_irm_sizes(x, ...))
+  invisible(x)
+}
+
+plot_irm_matrix <- function(x, resolution, ...) {
+  n <- c(length(x$row_cluster), length(x$col_cluster))
+  place <- function(z) order(order(z))
+  pairs <- list_pairs(x$run$graph$links)
+  if (x$type == "undirected") pairs <- list(from = c(pairs$from, pairs$to), to = c(pairs$to, pairs$from))
+  pixels <- pmin(n, resolution)
+  i <- ceiling(place(x$row_cluster)[pairs$from] * pixels[1L] / n[1L])
+  j <- ceiling(place(x$col_cluster)[pairs$to] * pixels[2L] / n[2L])
+  count <- matrix(tabulate(i + pixels[1L] * (j - 1), prod(pixels)), pixels[1L])
+  shade <- if (any(count > 0)) pmin(1, count / stats::quantile(count[count > 0], 0.95)) else count
+  graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i", xlab = "columns by cluster",
+                 ylab = "rows by cluster", main = sprintf("%s links", format(link_total(x), big.mark = ",")), ...)
+  graphics::rasterImage(grDevices::as.raster(matrix(1 - 0.85 * shade, pixels[1L])), 0, n[1L], n[2L], 0, interpolate = FALSE)
+  graphics::abline(h = utils::head(cumsum(tabulate(x$row_cluster)), -1L), v = utils::head(cumsum(tabulate(x$col_cluster)), -1L),
+                   col = "#c0392b", lwd = 0.8)
+  graphics::box()
+}
+
+plot_irm_trace <- function(x, ...) {
+  y <- x$log_posterior
+  graphics::matplot(y, type = "l", lty = 1, xlab = "sweep", ylab = "log posterior", main = "Chains",
+                    ylim = range(utils::tail(y, max(2L, ceiling(0.9 * nrow(y))))), ...)
+  graphics::abline(v = x$burn_in + 0.5, lty = 3)
+}
+
+plot_irm_eta <- function(x, ...) {
+  k <- dim(x$eta)
+  graphics::image(seq_len(k[2L]), seq_len(k[1L]), t(x$eta), col = grDevices::hcl.colors(64L, "Blues", rev = TRUE), ylim = c(k[1L], 0) + 0.5,
+                  xlab = "column cluster", ylab = "row cluster", main = sprintf("eta, %.3g to %.3g", min(x$eta), max(x$eta)), ...)
+  graphics::box()
+}
+
+plot_irm_sizes <- function(x, ...) {
+  both <- if (x$type == "bipartite") list(row = x$row_cluster, column = x$col_cluster) else list(node = x$row_cluster)
+  old <- graphics::par(mfrow = c(1L, length(both)))
+  on.exit(graphics::par(old))
+  for (mode in names(both)) graphics::barplot(tabulate(both[[mode]]), names.arg = seq_len(max(both[[mode]])), border = NA,
+                                              col = "#2c5f8a", xlab = paste(mode, "cluster"), ylab = "nodes", ...)
+}
+
+#' @rdname plot.weft_irm
+#' @param mode `"row"` or `"col"`.
+#' @param top most names a cluster; those with most links come first.
+#' @export
+irm_words <- function(x, mode = c("row", "col"), top = 20L) {
+  mode <- check_choice(mode, c("row", "col"), "mode")
+  z <- if (mode == "row") x$row_cluster else x$col_cluster
+  pairs <- list_pairs(x$run$graph$links)
+  ends <- if (x$type != "bipartite") c(pairs$from, pairs$to) else if (mode == "row") pairs$from else pairs$to
+  degree <- tabulate(ends, length(z))
+  label <- names(z) %||% as.character(seq_along(z))
+  lapply(split(seq_along(z), z), function(i) utils::head(label[i[order(-degree[i])]], top))
+}

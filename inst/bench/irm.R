@@ -1,0 +1,22 @@
+# Seconds a sweep of the blocked sampler on random graphs of 1e5 x 1e5 nodes, and the time to the planted partition of a
+# 1000 x 1000 graph. A sweep is the slope between two runs, so that building the graph does not count.
+library(weft)
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+machine_line()
+sweep_seconds <- function(graph, k, threads) {
+  run <- function(sweeps) system.time(irm(graph, chains = 1, sweeps = sweeps, max_clusters = k, split_merge = FALSE, seed = 1,
+                                          threads = threads))[["elapsed"]]
+  (run(7) - run(2)) / 5
+}
+for (links in c(1e6, 1e7)) {
+  set.seed(1)
+  graph <- data.frame(sample.int(1e5, links, TRUE), sample.int(1e5, links, TRUE))
+  for (k in c(128, 256, 512)) {
+    cat(sprintf("%.0e links, K = %d: %.3f s a sweep on 1 thread, %.3f on 2\n", links, k, sweep_seconds(graph, k, 1),
+                sweep_seconds(graph, k, 2)))
+  }
+}
+planted <- irm_sample(1000, 1000, 10, 0.1, seed = 1)
+target <- irm_log_posterior(planted$A, planted$row_cluster, planted$col_cluster) - 10
+seconds <- system.time(fit <- irm(planted$A, chains = 2, sweeps = 30, seed = 1))[["elapsed"]]
+cat(sprintf("1000 x 1000, K = 10: %.2f s for 2 chains of 30 sweeps; within 10 nats: %s\n", seconds, max(fit$log_posterior) >= target))

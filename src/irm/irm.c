@@ -1,0 +1,204 @@
+/* Running chains: sweeps, traces, samples and the best partition so far.
+ *
+ * A sweep is: the labels of each mode (blocked or collapsed Gibbs); label swaps; split-merge proposals; α and β. Every
+ * draw is a function of (key, chain, purpose, sweep, index), so that neither threads nor how a run is cut into calls
+ * changes a bit. Small graphs run one chain a thread, large ones share the nodes of one chain out. */
+#include <string.h>
+#include "../base/parallel.h"
+#include "irm_blocked.h"
+
+/* Work of a sweep, in cluster scores, below which chains run side by side without looking up. */
+#define SMALL_SWEEP 1e8
+/* Split-merge proposals are for finding the clusters: after so many sweeps their number is divided. */
+enum { EARLY_SWEEPS = 60, LATER_SHARE = 5 };
+/* Work of a chain between two looks when they do, and what a sweep and a proposal cost at least. */
+#define BATCH 5e6
+#define SWEEP_OVERHEAD 1e4
+/* Cluster scores (blocked), block contributions (collapsed) and links (counting) between two polls. */
+#define BLOCKED_SLICE 1e9
+#define COLLAPSED_SLICE 1e7
+#define COUNT_SLICE 3e7
+
+static void count_sizes(irm_state *s, int mode)
+{
+  memset(s->sizes[mode], 0, (size_t) s->k[mode] * sizeof(int64_t));
+  for (int64_t i = 0; i < s->graph->n[mode]; i++) s->sizes[mode][s->z[mode][i]]++;
+}
+
+/* The end of the slice of nodes that starts at `first`: `per_node` + `per_link` x links adds up to at most `budget`. */
+static int64_t slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node, double per_link, double budget)
+{
+  int64_t last = first;
+  double work = 0;
+  while (last < n && (last == first || work < budget)) {
+    work += per_node + per_link * (double) (lists->start[last + 1] - lists->start[last]);
+    last++;
+  }
+  return last;
+}
+
+/* `poll` NULL: inside a parallel region. */
+static weft_status look(weft_ctx *poll, double done, double total)
+{
+  return poll ? weft_poll(poll, done, total) : WEFT_OK;
+}
+
+static weft_status count_blocks(weft_ctx *poll, irm_state *s, double done, double total)
+{
+  weft_status st = WEFT_OK;
+  irm_state_count_begin(s);
+  for (int64_t first = 0, last; first < s->graph->n[0] && st == WEFT_OK; first = last) {
+    last = slice_end(&s->graph->links[0], first, s->graph->n[0], 1, 1, COUNT_SLICE);
+    irm_state_count_slice(s, first, last);
+    st = look(poll, done, total);
+  }
+  irm_state_count_end(s);
+  return st;
+}
+
+static weft_status blocked_labels(weft_ctx *poll, irm_state *s, irm_blocked *b, int threads, double done, double total)
+{
+  weft_status st = WEFT_OK;
+  irm_blocked_parameters(b, s, threads);
+  for (int mode = 0; mode < s->modes; mode++) {
+    const double k = (double) b->width[mode];
+    irm_blocked_mode(b, s, mode);
+    for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
+      last = slice_end(&s->graph->links[mode], first, s->graph->n[mode], 8 * k, k, BLOCKED_SLICE);
+      irm_blocked_nodes(b, s, mode, first, last, threads);
+      WEFT_TRY(look(poll, done, total));
+    }
+    count_sizes(s, mode);
+  }
+  for (int mode = 0; mode < s->modes; mode++) irm_swap_labels(s, mode);
+done:
+  return st;
+}
+
+static weft_status collapsed_labels(weft_ctx *poll, irm_state *s, double done, double total)
+{
+  weft_status st = WEFT_OK;
+  for (int mode = 0; mode < s->modes; mode++)
+    for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
+      const double blocks = (double) s->active_count[mode] * (double) s->active_count[irm_other(s, mode)];
+      last = slice_end(&s->graph->links[mode], first, s->graph->n[mode], blocks + 10, 1, COLLAPSED_SLICE);
+      irm_collapsed_nodes(s, mode, first, last);
+      WEFT_TRY(look(poll, done, total));
+    }
+done:
+  return st;
+}
+
+static weft_status sweep(weft_ctx *poll, irm_state *s, irm_blocked *b, int threads, double done, double total)
+{
+  weft_status st = WEFT_OK;
+  s->counter = 0;
+  if (s->model->collapsed) {
+    WEFT_TRY(count_blocks(poll, s, done, total));
+    WEFT_TRY(collapsed_labels(poll, s, done, total));
+  } else {
+    WEFT_TRY(blocked_labels(poll, s, b, threads, done, total));
+    WEFT_TRY(count_blocks(poll, s, done, total));
+  }
+  const int attempts = s->sweep <= EARLY_SWEEPS ? s->model->attempts : (s->model->attempts + LATER_SHARE - 1) / LATER_SHARE;
+  for (int k = 0; k < attempts; k++)
+    for (int mode = 0; mode < s->modes; mode++) {
+      WEFT_TRY(irm_split_merge(poll, s, mode));
+      WEFT_TRY(look(poll, done, total));
+    }
+  for (int mode = 0; mode < s->modes && s->model->sample_alpha; mode++) irm_sample_alpha(s, mode);
+  if (s->model->sample_beta) irm_sample_beta(s);
+done:
+  return st;
+}
+
+/* ---- what is kept of a sweep ---- */
+
+/* Labels from 0 by first appearance; `names` holds k words. */
+static void relabel(const int32_t *z, int64_t n, int32_t k, int32_t *names, int32_t *out)
+{
+  int32_t next = 0;
+  for (int32_t l = 0; l < k; l++) names[l] = -1;
+  for (int64_t i = 0; i < n; i++) {
+    if (names[z[i]] < 0) names[z[i]] = next++;
+    out[i] = names[z[i]];
+  }
+}
+
+static void record(irm_state *s, const weft_irm_trace *trace, int chain, int64_t row, int64_t rows, int64_t done)
+{
+  weft_irm_chain *c = s->chain;
+  const size_t at = (size_t) chain * (size_t) rows + (size_t) row;
+  const double value = irm_state_log_posterior(s);
+  trace->log_posterior[at] = value;
+  for (int mode = 0; mode < s->modes; mode++) {
+    trace->clusters[mode][at] = s->active_count[mode];
+    trace->alpha[2 * (size_t) chain * (size_t) rows + (size_t) mode * (size_t) rows + (size_t) row] = c->alpha[mode];
+  }
+  for (int which = 0; which < 2; which++)
+    trace->beta[2 * (size_t) chain * (size_t) rows + (size_t) which * (size_t) rows + (size_t) row] = c->beta[which];
+  if (value > c->best) {
+    c->best = value;
+    for (int mode = 0; mode < s->modes; mode++) {
+      memcpy(c->best_z[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
+      c->best_alpha[mode] = c->alpha[mode];
+    }
+    memcpy(c->best_beta, c->beta, sizeof c->beta);
+  }
+  if (s->sweep % trace->thin) return;
+  const int64_t slot = s->sweep / trace->thin - done / trace->thin - 1;
+  for (int mode = 0; mode < s->modes; mode++) {
+    int32_t *to = trace->samples[mode] + ((size_t) chain * (size_t) trace->kept + (size_t) slot) * (size_t) s->graph->n[mode];
+    relabel(s->z[mode], s->graph->n[mode], s->k[mode], s->place[mode], to);
+    for (int32_t a = 0; a < s->k[mode]; a++) s->place[mode][a] = -1;
+    for (int32_t a = 0; a < s->active_count[mode]; a++) s->place[mode][s->active[mode][a]] = a;
+  }
+}
+
+weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
+                         weft_irm_chain *chain, int64_t done, int64_t sweeps, const weft_irm_trace *trace)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  irm_state *states;
+  irm_blocked **blocked;
+  const double k = (double) model->k[0] + model->k[1], nodes = (double) graph->n[0] + (double) graph->n[1];
+  const double work = k * (2.0 * (double) graph->link_count[0] + 10 * nodes)
+                      + (model->collapsed ? 10 * nodes * model->k[0] * (model->k[1] ? model->k[1] : model->k[0]) : 0);
+  const int side_by_side = chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP;
+  const int threads = side_by_side ? 1 : ctx->threads;
+  WEFT_TAKE0(states, &mem, (size_t) chains);
+  WEFT_TAKE0(blocked, &mem, (size_t) chains);
+  for (int c = 0; c < chains; c++) {
+    WEFT_TRY(irm_state_make(ctx, &mem, graph, model, &chain[c], &states[c]));
+    if (!model->collapsed) WEFT_TRY(irm_blocked_make(ctx, &mem, &states[c], threads, &blocked[c]));
+    WEFT_TRY(count_blocks(ctx, &states[c], 0, 1));
+  }
+  const double batch = side_by_side ? BATCH / (work + SWEEP_OVERHEAD * (1 + model->attempts)) : 1;
+  for (int64_t row = 0, next; row < sweeps; row = next) {
+    WEFT_TRY(weft_poll(ctx, (double) row, (double) sweeps));
+    next = row + (batch < 1 ? 1 : (int64_t) batch);
+    if (next > sweeps) next = sweeps;
+    if (side_by_side) {
+      WEFT_PARALLEL(ctx->threads)
+      {
+        WEFT_FOR(dynamic)
+        for (int c = 0; c < chains; c++)
+          for (int64_t r = row; r < next; r++) {
+            states[c].sweep = done + r + 1;
+            sweep(NULL, &states[c], blocked[c], 1, 0, 1);
+            record(&states[c], trace, c, r, sweeps, done);
+          }
+      }
+    } else {
+      for (int c = 0; c < chains; c++) {
+        states[c].sweep = done + row + 1;
+        WEFT_TRY(sweep(ctx, &states[c], blocked[c], threads, (double) row, (double) sweeps));
+        record(&states[c], trace, c, row, sweeps, done);
+      }
+    }
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

@@ -1,0 +1,83 @@
+/* Co-clustering by the infinite relational model: the interface of the room. Structs in, structs out; no R types.
+ *
+ * Rows i and columns j of a 0/1 (or count) matrix A fall into clusters; every pair of a row cluster l and a column
+ * cluster m has a link probability (or rate) η_lm of its own:
+ *
+ *   z ~ Chinese restaurant process(α)     η_lm ~ Beta(β⁺, β⁻)        A_ij ~ Bernoulli(η_{z_i z_j})
+ *                                         η_lm ~ Gamma(β⁺, rate β⁻)  A_ij ~ Poisson(η_{z_i z_j})
+ *
+ * Mode 0 are the rows, mode 1 the columns. A one-mode graph has one partition for both: its state is mode 0 only.
+ * With η integrated out, a block with N links in P observed pairs contributes f(N, P) (irm_score.h), and
+ *
+ *   log posterior = Σ_lm f(N_lm, P_lm) + log CRP(z)   (+ log CRP of the other mode)
+ *
+ * which is the scale of every log posterior that leaves this room, whatever the sampler. */
+#ifndef WEFT_IRM_H
+#define WEFT_IRM_H
+
+#include "../base/context.h"
+
+typedef enum { WEFT_IRM_BIPARTITE, WEFT_IRM_DIRECTED, WEFT_IRM_UNDIRECTED } weft_irm_type;
+
+/* Neighbours of node i: to[start[i]] .. to[start[i + 1] - 1], ascending. weight is NULL when all are 1. */
+typedef struct weft_irm_lists {
+  const int64_t *start;
+  const int32_t *to, *weight;
+} weft_irm_lists;
+
+/* Links and missing pairs in both orders. A bipartite graph: [0] by rows, [1] by columns. A directed one: [0] outgoing,
+ * [1] incoming. An undirected one: [0] both ways, [1] the same. One-mode lists leave the diagonal out; it is in self_*. */
+typedef struct weft_irm_graph {
+  weft_irm_type type;
+  int64_t n[2];
+  weft_irm_lists links[2], missing[2];
+  int64_t link_count[2], missing_count[2]; /* entries of the lists */
+  const int32_t *self_weight;              /* NULL without self links */
+  const uint8_t *self_pair;                /* 1 where the pair (i, i) is observed */
+  double log_factorials;                   /* Σ log A_ij!, for counts */
+} weft_irm_graph;
+
+/* A canonical list as R keeps it: sorted by row, then column, without duplicates; one-mode undirected: i <= j. */
+typedef struct weft_irm_edges {
+  int64_t n[2], count;
+  const double *start;         /* n[0] + 1 */
+  const int32_t *to, *weight;  /* from 0; weight may be NULL */
+} weft_irm_edges;
+
+typedef struct weft_irm_model {
+  int poisson, collapsed;
+  int32_t k[2];             /* most clusters; k[1] is 0 in a one-mode graph */
+  int attempts;             /* split-merge proposals a sweep and mode */
+  int sample_alpha, sample_beta;
+  double alpha_prior[2], beta_prior[2]; /* shape and rate of their gamma priors */
+  uint64_t key;
+} weft_irm_model;
+
+/* One chain: everything that the next sweep depends on, and the best sample so far. */
+typedef struct weft_irm_chain {
+  int32_t *z[2];
+  double alpha[2], beta[2];
+  uint32_t number;
+  double best;
+  int32_t *best_z[2];
+  double best_alpha[2], best_beta[2];
+} weft_irm_chain;
+
+/* Per sweep and chain, sweeps fastest. The labels of every thin-th sweep are kept, counted over the chain's life. */
+typedef struct weft_irm_trace {
+  double *log_posterior;           /* sweeps x chains */
+  int32_t *clusters[2];
+  double *alpha, *beta;            /* sweeps x 2 x chains */
+  int64_t thin, kept;              /* samples a chain */
+  int32_t *samples[2];             /* n x kept x chains, labels from 0 by first appearance */
+} weft_irm_trace;
+
+/* Runs `sweeps` more sweeps of every chain, which have had `done` each. */
+weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
+                         weft_irm_chain *chain, int64_t done, int64_t sweeps, const weft_irm_trace *trace);
+
+/* N and P of the blocks, rows fastest (l + m * k[0]). For undirected graphs both triangles. */
+weft_status weft_irm_blocks(weft_ctx *ctx, const weft_irm_graph *graph, int32_t *const z[2], const int32_t k[2],
+                            double *links, double *pairs);
+
+#endif

@@ -1,0 +1,223 @@
+/* Blocked Gibbs sampling with truncated stick breaking. Given the labels of both modes,
+ *
+ *   v_l ~ Beta(1 + n_l, α + Σ_{l' > l} n_l'),  v_K = 1,  μ_l = v_l Π_{l' < l} (1 - v_l')
+ *   η_lm ~ Beta(N_lm + β⁺, P_lm - N_lm + β⁻)   (counts: Gamma(N_lm + β⁺, rate P_lm + β⁻))
+ *
+ * and given those and the other mode, the labels of a mode are independent (irm_nodes.h); in a one-mode graph they are
+ * not, and are drawn one after another. Everything is kept as logarithms: log η and log(1 - η) come from log gamma draws,
+ * so that small β give no infinities. Labels are not sorted by size, which would be biased; instead neighbouring labels
+ * are proposed to swap, with v integrated out. */
+#include <string.h>
+#include "../base/parallel.h"
+#include "irm_blocked.h"
+
+#define PAD -1e30
+
+static int64_t rounded(int32_t k) { return ((int64_t) k + IRM_LANES - 1) / IRM_LANES * IRM_LANES; }
+
+weft_status irm_blocked_make(weft_ctx *ctx, weft_arena *arena, irm_state *s, int threads, irm_blocked **out)
+{
+  weft_status st = WEFT_OK;
+  irm_blocked *b;
+  (void) ctx;
+  WEFT_TAKE0(b, arena, 1);
+  for (int mode = 0; mode < 2; mode++) b->width[mode] = rounded(s->k[mode]);
+  const size_t widest = (size_t) (b->width[0] > b->width[1] ? b->width[0] : b->width[1]);
+  for (int mode = 0; mode < 2; mode++) {
+    const size_t cells = (size_t) s->k[1 - mode] * (size_t) b->width[mode];
+    WEFT_TAKE0(b->link_rows[mode], arena, cells);
+    WEFT_TAKE0(b->missing_rows[mode], arena, cells);
+    WEFT_TAKE(b->log_stick[mode], arena, (size_t) s->k[mode]);
+    WEFT_TAKE(b->base[mode], arena, (size_t) b->width[mode]);
+    if (s->one_mode) continue;
+    WEFT_TAKE0(b->link_single[mode], arena, cells);
+    WEFT_TAKE0(b->missing_single[mode], arena, cells);
+  }
+  WEFT_TAKE0(b->scratch, arena, (size_t) threads);
+  for (int t = 0; t < threads; t++) {
+    WEFT_TAKE(b->scratch[t].scores, arena, widest);
+    WEFT_TAKE(b->scratch[t].sums, arena, 2 * widest);
+    WEFT_TAKE(b->scratch[t].counts, arena, widest);
+  }
+  *out = b;
+done:
+  return st;
+}
+
+/* ---- μ and η ---- */
+
+static void draw_sticks(irm_blocked *b, irm_state *s, int mode)
+{
+  double above = (double) s->graph->n[mode], rest = 0;
+  for (int32_t l = 0; l < s->k[mode]; l++) {
+    double log_v = 0, log_1mv = 0, n = (double) s->sizes[mode][l];
+    above -= n;
+    if (l < s->k[mode] - 1)
+      weft_draw_log_beta(irm_rng(s, IRM_DRAW_STICK), irm_index(s, ((uint64_t) mode << 32) + (uint64_t) l), 1.0 + n,
+                         s->chain->alpha[mode] + above, &log_v, &log_1mv);
+    b->log_stick[mode][l] = rest + log_v;
+    rest += log_1mv;
+  }
+}
+
+static void draw_eta(irm_blocked *b, const irm_state *s, int32_t l, int32_t m)
+{
+  const size_t at = (size_t) l * (size_t) s->k[1] + (size_t) m;
+  const double *beta = s->chain->beta, links = (double) s->links[0][at], pairs = (double) s->pairs[0][at];
+  const weft_rng rng = irm_rng(s, IRM_DRAW_ETA);
+  double link, none;
+  if (s->model->poisson) {
+    link = weft_draw_log_gamma(rng, irm_index(s, at), beta[0] + links) - weft_log(beta[1] + pairs);
+    none = -weft_exp(link);
+  } else {
+    weft_draw_log_beta(rng, irm_index(s, at), beta[0] + links, beta[1] + pairs - links, &link, &none);
+    link -= none;
+  }
+  const size_t first = (size_t) m * (size_t) b->width[0] + (size_t) l, second = (size_t) l * (size_t) b->width[1] + (size_t) m;
+  b->link_rows[0][first] = b->link_rows[1][second] = link;
+  b->missing_rows[0][first] = b->missing_rows[1][second] = none;
+  if (s->graph->type != WEFT_IRM_UNDIRECTED) return;
+  b->link_rows[0][second] = b->link_rows[1][first] = link;
+  b->missing_rows[0][second] = b->missing_rows[1][first] = none;
+}
+
+static void centre(const double *rows, int32_t count, int32_t k, int64_t width, float *out)
+{
+  for (int32_t m = 0; m < count; m++) {
+    double mean = 0;
+    for (int32_t l = 0; l < k; l++) mean += rows[m * width + l];
+    mean /= k;
+    for (int32_t l = 0; l < k; l++) out[m * width + l] = (float) (rows[m * width + l] - mean);
+  }
+}
+
+void irm_blocked_parameters(irm_blocked *b, irm_state *s, int threads)
+{
+  for (int mode = 0; mode < s->modes; mode++) draw_sticks(b, s, mode);
+  const int shared = (double) s->k[0] * s->k[1] > 1024 ? threads : 1;
+  (void) shared;
+  WEFT_PARALLEL(shared)
+  {
+    WEFT_FOR(dynamic)
+    for (int32_t l = 0; l < s->k[0]; l++)
+      for (int32_t m = s->graph->type == WEFT_IRM_UNDIRECTED ? l : 0; m < s->k[1]; m++) draw_eta(b, s, l, m);
+  }
+  for (int mode = 0; mode < 2 && !s->one_mode; mode++) {
+    centre(b->link_rows[mode], s->k[1 - mode], s->k[mode], b->width[mode], b->link_single[mode]);
+    if (s->graph->missing_count[0])
+      centre(b->missing_rows[mode], s->k[1 - mode], s->k[mode], b->width[mode], b->missing_single[mode]);
+  }
+}
+
+/* ---- labels ---- */
+
+/* log μ_l + Σ_m n_m log(1 - η_lm), for the sizes of the other mode as they are now. */
+void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode)
+{
+  const int other = irm_other(s, mode), k = s->k[mode];
+  const int64_t width = b->width[mode];
+  double *base = b->base[mode];
+  for (int64_t l = 0; l < width; l++) base[l] = l < k ? b->log_stick[mode][l] : PAD;
+  for (int d = 0; d < s->directions; d++)
+    for (int32_t m = 0; m < s->k[1 - mode]; m++) {
+      const double *row = b->missing_rows[s->one_mode ? d : mode] + m * width, n = (double) s->sizes[other][m];
+      for (int32_t l = 0; n > 0 && l < k; l++) base[l] += n * row[l];
+    }
+}
+
+static void add_row(double *to, const double *row, int32_t k, double by)
+{
+  for (int32_t l = 0; l < k; l++) to[l] += by * row[l];
+}
+
+/* Adds by times what one node of cluster m contributes to the base of all others. */
+static void move_base(irm_blocked *b, const irm_state *s, int32_t m, double by)
+{
+  for (int d = 0; d < s->directions; d++) add_row(b->base[0], b->missing_rows[d] + m * b->width[0], s->k[0], by);
+}
+
+/* A one-mode node given all others. */
+static void draw_one(irm_blocked *b, irm_state *s, int64_t i)
+{
+  const weft_irm_graph *g = s->graph;
+  irm_node_scratch *t = &b->scratch[0];
+  const int32_t k = s->k[0];
+  const int64_t width = b->width[0];
+  move_base(b, s, s->z[0][i], -1);
+  s->sizes[0][s->z[0][i]]--;
+  memcpy(t->sums, b->base[0], (size_t) width * sizeof *t->sums);
+  for (int d = 0; d < s->directions; d++) {
+    for (int64_t e = g->links[d].start[i]; e < g->links[d].start[i + 1]; e++)
+      add_row(t->sums, b->link_rows[d] + s->z[0][g->links[d].to[e]] * width, k, g->links[d].weight ? g->links[d].weight[e] : 1);
+    for (int64_t e = g->missing[d].start[i]; e < g->missing[d].start[i + 1]; e++)
+      add_row(t->sums, b->missing_rows[d] + s->z[0][g->missing[d].to[e]] * width, k, -1);
+  }
+  for (int32_t l = 0; g->self_pair && l < k; l++)
+    t->sums[l] += g->self_weight[i] * b->link_rows[0][l * width + l] + g->self_pair[i] * b->missing_rows[0][l * width + l];
+  double most = t->sums[0];
+  for (int32_t l = 1; l < k; l++) if (t->sums[l] > most) most = t->sums[l];
+  for (int64_t l = 0; l < width; l++) t->scores[l] = (float) (t->sums[l] - most);
+  s->z[0][i] = irm_pick(t->scores, width, weft_draw_uniform(irm_rng(s, IRM_DRAW_ROW), irm_index(s, (uint64_t) i)));
+  s->sizes[0][s->z[0][i]]++;
+  move_base(b, s, s->z[0][i], 1);
+}
+
+void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, int64_t last, int threads)
+{
+  enum { CHUNK = 64 };
+  (void) threads;
+  if (s->one_mode) {
+    for (int64_t i = first; i < last; i++) draw_one(b, s, i);
+    return;
+  }
+  const weft_irm_graph *g = s->graph;
+  const irm_node_job job = {
+    &g->links[mode], g->missing_count[mode] ? &g->missing[mode] : NULL, s->z[1 - mode], s->z[mode], s->k[mode], s->k[1 - mode],
+    b->width[mode], b->link_single[mode], b->missing_single[mode], b->link_rows[mode], b->missing_rows[mode], b->base[mode],
+    irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL), irm_index(s, 0)
+  };
+  const irm_nodes_function run = irm_nodes_variant();
+  if (threads == 1) {
+    run(&job, first, last, &b->scratch[0]);
+    return;
+  }
+  WEFT_PARALLEL(threads)
+  {
+    WEFT_FOR(dynamic)
+    for (int64_t chunk = first; chunk < last; chunk += CHUNK)
+      run(&job, chunk, chunk + CHUNK < last ? chunk + CHUNK : last, &b->scratch[WEFT_THREAD()]);
+  }
+}
+
+/* ---- label swaps ---- */
+
+/* log p of clusters l and l + 1 under the sticks, when they have these sizes and `above` nodes are in later ones. */
+static double two_sticks(double alpha, double first, double second, double above, int second_is_last)
+{
+  double sum = irm_log_beta(1.0 + first, alpha + second + above);
+  return second_is_last ? sum : sum + irm_log_beta(1.0 + second, alpha + above);
+}
+
+/* A Metropolis step for each pair of neighbouring labels, from the last to the first. Everything but the sticks is
+ * blind to labels, so their probability with v integrated out decides. */
+void irm_swap_labels(irm_state *s, int mode)
+{
+  const int32_t k = s->k[mode];
+  const double alpha = s->chain->alpha[mode];
+  int32_t *label = s->active[mode]; /* the cluster that stands at a place; the caller counts again afterwards */
+  int64_t above = 0;
+  for (int32_t l = 0; l < k; l++) label[l] = l;
+  for (int32_t l = k - 2; l >= 0; l--) {
+    const double first = (double) s->sizes[mode][label[l]], second = (double) s->sizes[mode][label[l + 1]];
+    const double now = two_sticks(alpha, first, second, (double) above, l == k - 2);
+    const double swapped = two_sticks(alpha, second, first, (double) above, l == k - 2);
+    if (weft_log(irm_next(s)) < swapped - now) {
+      int32_t held = label[l];
+      label[l] = label[l + 1];
+      label[l + 1] = held;
+    }
+    above += s->sizes[mode][label[l + 1]];
+  }
+  for (int32_t l = 0; l < k; l++) s->place[mode][label[l]] = l;
+  for (int64_t i = 0; i < s->graph->n[mode]; i++) s->z[mode][i] = s->place[mode][s->z[mode][i]];
+}

@@ -1,0 +1,177 @@
+/* Edge lists in canonical order, and graphs in both orders.
+ *
+ * Sorting is by counting, least significant key first: a stable pass by column, then one by row, each O(links + nodes).
+ * Turning lists over (columns of rows into rows of columns) is one such pass and leaves the neighbours ascending. */
+#include <string.h>
+#include "../base/math.h"
+#include "irm_graph.h"
+#include "irm_score.h"
+
+/* order[] = the numbers 0 .. count-1 (or those in `before`), stably sorted by key. */
+static void counting_pass(int64_t count, const int32_t *key, int64_t n, const int64_t *before, int64_t *order, int64_t *start)
+{
+  memset(start, 0, (size_t) (n + 1) * sizeof *start);
+  for (int64_t e = 0; e < count; e++) start[key[e] + 1]++;
+  for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
+  for (int64_t e = 0; e < count; e++) {
+    int64_t at = before ? before[e] : e;
+    order[start[key[at]]++] = at;
+  }
+}
+
+/* Is (i, j) in the canonical list? `at` moves forward only, so that a sorted walk is linear. */
+static int listed(const weft_irm_edges *list, int64_t i, int32_t j, int64_t *at)
+{
+  if (!list || list->count == 0) return 0;
+  int64_t end = (int64_t) list->start[i + 1];
+  if (*at < (int64_t) list->start[i]) *at = (int64_t) list->start[i];
+  while (*at < end && list->to[*at] < j) ++*at;
+  return *at < end && list->to[*at] == j;
+}
+
+weft_status weft_irm_edges_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const int64_t n[2],
+                                int64_t count, const int32_t *from, const int32_t *to, const int32_t *weight,
+                                const weft_irm_edges *missing, weft_irm_edges *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const int one_mode = type != WEFT_IRM_BIPARTITE;
+  const int64_t most = n[0] > n[1] ? n[0] : n[1];
+  int32_t *a, *b, *kept_to, *kept_weight = NULL;
+  int64_t *order, *sorted, *start, kept = 0, at = 0;
+  double *offsets;
+  WEFT_TAKE(a, &mem, (size_t) count + 1);
+  WEFT_TAKE(b, &mem, (size_t) count + 1);
+  for (int64_t e = 0; e < count; e++) {
+    int turn = type == WEFT_IRM_UNDIRECTED && from[e] > to[e];
+    a[e] = turn ? to[e] : from[e];
+    b[e] = turn ? from[e] : to[e];
+  }
+  WEFT_TAKE(order, &mem, (size_t) count + 1);
+  WEFT_TAKE(sorted, &mem, (size_t) count + 1);
+  WEFT_TAKE(start, &mem, (size_t) most + 1);
+  counting_pass(count, b, n[1], NULL, order, start);
+  WEFT_TRY(weft_poll(ctx, 0, 1));
+  counting_pass(count, a, n[0], order, sorted, start);
+  WEFT_TRY(weft_poll(ctx, 0, 1));
+  WEFT_TAKE(offsets, arena, (size_t) n[0] + 1);
+  WEFT_TAKE(kept_to, arena, (size_t) count + 1);
+  if (weight) WEFT_TAKE(kept_weight, arena, (size_t) count + 1);
+  int64_t i = 0;
+  offsets[0] = 0;
+  for (int64_t e = 0, next; e < count; e = next) {
+    const int64_t edge = sorted[e];
+    int64_t sum = 0;
+    for (next = e; next < count && a[sorted[next]] == a[edge] && b[sorted[next]] == b[edge]; next++)
+      sum += weight ? weight[sorted[next]] : 1;
+    for (; i < a[edge]; i++) offsets[i + 1] = (double) kept;
+    if (sum == 0 || (one_mode && !self && a[edge] == b[edge]) || listed(missing, a[edge], b[edge], &at)) continue;
+    if (weight && sum > INT32_MAX) {
+      st = weft_fail(ctx, WEFT_ERR_INPUT, "The counts of one pair must add up to at most 2147483647; those of row %lld and "
+                     "column %lld add up to %lld.", (long long) a[edge] + 1, (long long) b[edge] + 1, (long long) sum);
+      goto done;
+    }
+    kept_to[kept] = b[edge];
+    if (weight) kept_weight[kept] = (int32_t) sum;
+    kept++;
+  }
+  for (; i < n[0]; i++) offsets[i + 1] = (double) kept;
+  *out = (weft_irm_edges) { { n[0], n[1] }, kept, offsets, kept_to, kept_weight };
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* The lists by row without the diagonal (when drop_diagonal), by column, or both ways. */
+static weft_status make_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *edges, int forward, int backward,
+                              int drop_diagonal, weft_irm_lists *out, int64_t *entries)
+{
+  weft_status st = WEFT_OK;
+  const int64_t n = forward ? edges->n[0] : edges->n[1];
+  int64_t *start, *next, total = 0;
+  int32_t *to, *weight = NULL;
+  weft_arena mem = weft_arena_begin(ctx);
+  WEFT_TAKE0(start, arena, (size_t) n + 1);
+  WEFT_TAKE(next, &mem, (size_t) n + 1);
+  for (int64_t i = 0; i < edges->n[0]; i++)
+    for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
+      if (drop_diagonal && edges->to[e] == i) continue;
+      if (forward) start[i + 1]++;
+      if (backward) start[edges->to[e] + 1]++;
+    }
+  for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
+  total = start[n];
+  memcpy(next, start, (size_t) (n + 1) * sizeof *next);
+  WEFT_TAKE(to, arena, (size_t) total + 1);
+  if (edges->weight) WEFT_TAKE(weight, arena, (size_t) total + 1);
+  WEFT_TRY(weft_poll(ctx, 0, 1));
+  /* backward entries first: a node's smaller neighbours come from rows above its own */
+  for (int64_t i = 0; i < edges->n[0] && backward; i++)
+    for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
+      if (drop_diagonal && edges->to[e] == i) continue;
+      int64_t at = next[edges->to[e]]++;
+      to[at] = (int32_t) i;
+      if (weight) weight[at] = edges->weight[e];
+    }
+  for (int64_t i = 0; i < edges->n[0] && forward; i++)
+    for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
+      if (drop_diagonal && edges->to[e] == i) continue;
+      int64_t at = next[i]++;
+      to[at] = edges->to[e];
+      if (weight) weight[at] = edges->weight[e];
+    }
+  *out = (weft_irm_lists) { start, to, weight };
+  *entries = total;
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static weft_status make_self(weft_arena *arena, const weft_irm_edges *links, const weft_irm_edges *missing, weft_irm_graph *out)
+{
+  weft_status st = WEFT_OK;
+  int32_t *weight;
+  uint8_t *pair;
+  WEFT_TAKE0(weight, arena, (size_t) links->n[0] + 1);
+  WEFT_TAKE0(pair, arena, (size_t) links->n[0] + 1);
+  for (int64_t i = 0; i < links->n[0]; i++) {
+    pair[i] = 1;
+    for (int64_t e = (int64_t) links->start[i]; e < (int64_t) links->start[i + 1]; e++)
+      if (links->to[e] == i) weight[i] = links->weight ? links->weight[e] : 1;
+    for (int64_t e = (int64_t) missing->start[i]; e < (int64_t) missing->start[i + 1]; e++)
+      if (missing->to[e] == i) pair[i] = 0;
+  }
+  out->self_weight = weight;
+  out->self_pair = pair;
+done:
+  return st;
+}
+
+weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const weft_irm_edges *links,
+                                const weft_irm_edges *missing, weft_irm_graph *out)
+{
+  weft_status st = WEFT_OK;
+  const int one_mode = type != WEFT_IRM_BIPARTITE;
+  memset(out, 0, sizeof *out);
+  out->type = type;
+  out->n[0] = links->n[0];
+  out->n[1] = one_mode ? 0 : links->n[1];
+  for (int side = 0; side < 2; side++) {
+    const weft_irm_edges *edges = side == 0 ? links : missing;
+    weft_irm_lists *lists = side == 0 ? out->links : out->missing;
+    int64_t *entries = side == 0 ? out->link_count : out->missing_count;
+    if (type == WEFT_IRM_UNDIRECTED) {
+      WEFT_TRY(make_lists(ctx, arena, edges, 1, 1, 1, &lists[0], &entries[0]));
+      lists[1] = lists[0];
+      entries[1] = entries[0];
+    } else {
+      WEFT_TRY(make_lists(ctx, arena, edges, 1, 0, one_mode, &lists[0], &entries[0]));
+      WEFT_TRY(make_lists(ctx, arena, edges, 0, 1, one_mode, &lists[1], &entries[1]));
+    }
+  }
+  if (one_mode && self) WEFT_TRY(make_self(arena, links, missing, out));
+  for (int64_t e = 0; links->weight && e < links->count; e++)
+    out->log_factorials += irm_log_gamma(1.0 + links->weight[e]);
+done:
+  return st;
+}

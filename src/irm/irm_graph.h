@@ -1,0 +1,19 @@
+/* From edge lists to the graph that the samplers read; see irm_graph.c. */
+#ifndef WEFT_IRM_GRAPH_H
+#define WEFT_IRM_GRAPH_H
+
+#include "../base/arena.h"
+#include "irm.h"
+
+/* Puts pairs (from, to), counted from 0, into canonical order in `arena`: undirected ones get from <= to, duplicates
+ * count once (weight NULL) or add up, the diagonal of a one-mode graph goes when `self` is 0, and so do links whose pair
+ * is in `missing` (may be NULL). Pairs of weight 0 are left out. */
+weft_status weft_irm_edges_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const int64_t n[2],
+                                int64_t count, const int32_t *from, const int32_t *to, const int32_t *weight,
+                                const weft_irm_edges *missing, weft_irm_edges *out);
+
+/* Both orders of links and missing pairs. */
+weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const weft_irm_edges *links,
+                                const weft_irm_edges *missing, weft_irm_graph *out);
+
+#endif

@@ -1,0 +1,325 @@
+/* Counting blocks, moving single nodes, and log posteriors; see irm_state.h. */
+#include <string.h>
+#include "irm_state.h"
+
+/* log Γ tables end here; larger counts go through Stirling's formula. */
+#define TABLE_SIZE ((int64_t) 1 << 15)
+
+weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, const weft_irm_model *model,
+                           weft_irm_chain *chain, irm_state *s)
+{
+  weft_status st = WEFT_OK;
+  (void) ctx;
+  memset(s, 0, sizeof *s);
+  s->graph = graph;
+  s->model = model;
+  s->chain = chain;
+  s->one_mode = graph->type != WEFT_IRM_BIPARTITE;
+  s->directions = graph->type == WEFT_IRM_DIRECTED ? 2 : 1;
+  s->modes = s->one_mode ? 1 : 2;
+  s->k[0] = model->k[0];
+  s->k[1] = s->one_mode ? model->k[0] : model->k[1];
+  s->z[0] = chain->z[0];
+  s->z[1] = s->one_mode ? chain->z[0] : chain->z[1];
+  const int32_t most = s->k[0] > s->k[1] ? s->k[0] : s->k[1];
+  const size_t blocks = (size_t) s->k[0] * (size_t) s->k[1];
+  const int64_t nodes = graph->n[0] > graph->n[1] ? graph->n[0] : graph->n[1];
+  for (int mode = 0; mode < s->modes; mode++) {
+    WEFT_TAKE(s->sizes[mode], arena, (size_t) s->k[mode]);
+    WEFT_TAKE(s->active[mode], arena, (size_t) s->k[mode]);
+    WEFT_TAKE(s->place[mode], arena, (size_t) s->k[mode]);
+  }
+  for (int turned = 0; turned < 2; turned++) {
+    if (turned && graph->type == WEFT_IRM_UNDIRECTED) {
+      s->links[1] = s->links[0];
+      s->pairs[1] = s->pairs[0];
+      continue;
+    }
+    WEFT_TAKE(s->links[turned], arena, blocks);
+    WEFT_TAKE(s->pairs[turned], arena, blocks);
+  }
+  for (int d = 0; d < s->directions; d++) {
+    WEFT_TAKE0(s->profile.links[d], arena, (size_t) most);
+    WEFT_TAKE0(s->profile.pairs[d], arena, (size_t) most);
+  }
+  WEFT_TAKE(s->scores, arena, 2 * (size_t) most + 2);
+  WEFT_TAKE(s->rates, arena, 2 * (size_t) most);
+  WEFT_TAKE(s->members, arena, (size_t) nodes);
+  WEFT_TAKE(s->targets, arena, (size_t) nodes);
+  const double all = (double) graph->n[0] * (double) (s->one_mode ? graph->n[0] : graph->n[1]) + graph->link_count[0] + 1;
+  s->tables.size = all < TABLE_SIZE ? (int64_t) all : TABLE_SIZE;
+  WEFT_TAKE(s->tables.links, arena, (size_t) s->tables.size);
+  WEFT_TAKE(s->tables.others, arena, (size_t) s->tables.size);
+  WEFT_TAKE(s->tables.pairs, arena, (size_t) s->tables.size);
+  irm_tables_fill(&s->tables, model->poisson, chain->beta);
+done:
+  return st;
+}
+
+/* ---- counting ---- */
+
+void irm_state_count_begin(irm_state *s)
+{
+  const size_t blocks = (size_t) s->k[0] * (size_t) s->k[1];
+  for (int mode = 0; mode < s->modes; mode++) {
+    memset(s->sizes[mode], 0, (size_t) s->k[mode] * sizeof(int64_t));
+    for (int64_t i = 0; i < s->graph->n[mode]; i++) s->sizes[mode][s->z[mode][i]]++;
+    s->active_count[mode] = 0;
+    for (int32_t l = 0; l < s->k[mode]; l++) {
+      s->place[mode][l] = s->sizes[mode][l] ? s->active_count[mode] : -1;
+      if (s->sizes[mode][l]) s->active[mode][s->active_count[mode]++] = l;
+    }
+  }
+  memset(s->links[0], 0, blocks * sizeof(int64_t));
+  const int64_t *rows = s->sizes[0], *columns = s->sizes[s->one_mode ? 0 : 1];
+  for (int32_t l = 0; l < s->k[0]; l++)
+    for (int32_t m = 0; m < s->k[1]; m++) {
+      int64_t pairs = rows[l] * columns[m];
+      if (s->one_mode && l == m) pairs = rows[l] * (rows[l] - 1) / (s->graph->type == WEFT_IRM_UNDIRECTED ? 2 : 1);
+      s->pairs[0][(size_t) l * s->k[1] + m] = pairs;
+    }
+}
+
+/* Adds `by` times the links of nodes first .. last-1 to the blocks; an undirected link is met from both ends, so that
+ * off the diagonal each end adds it to its own row, and on the diagonal only the larger node does. */
+static void add_lists(irm_state *s, const weft_irm_lists *lists, int64_t first, int64_t last, int by, int64_t *blocks)
+{
+  const int32_t *other = s->z[1];
+  const int undirected = s->graph->type == WEFT_IRM_UNDIRECTED;
+  for (int64_t i = first; i < last; i++) {
+    const int32_t l = s->z[0][i];
+    int64_t *row = blocks + (size_t) l * s->k[1];
+    for (int64_t e = lists->start[i]; e < lists->start[i + 1]; e++) {
+      const int32_t j = lists->to[e], m = other[j];
+      if (undirected && m == l && j > i) continue;
+      row[m] += by * (lists->weight ? lists->weight[e] : 1);
+    }
+  }
+}
+
+void irm_state_count_slice(irm_state *s, int64_t first, int64_t last)
+{
+  add_lists(s, &s->graph->links[0], first, last, 1, s->links[0]);
+  if (s->graph->missing_count[0]) add_lists(s, &s->graph->missing[0], first, last, -1, s->pairs[0]);
+  if (!s->graph->self_pair) return;
+  for (int64_t i = first; i < last; i++) {
+    const size_t diagonal = (size_t) s->z[0][i] * (size_t) (s->k[1] + 1);
+    s->links[0][diagonal] += s->graph->self_weight[i];
+    s->pairs[0][diagonal] += s->graph->self_pair[i];
+  }
+}
+
+void irm_state_count_end(irm_state *s)
+{
+  if (s->links[1] == s->links[0]) return;
+  for (int32_t l = 0; l < s->k[0]; l++)
+    for (int32_t m = 0; m < s->k[1]; m++) {
+      s->links[1][(size_t) m * s->k[0] + l] = s->links[0][(size_t) l * s->k[1] + m];
+      s->pairs[1][(size_t) m * s->k[0] + l] = s->pairs[0][(size_t) l * s->k[1] + m];
+    }
+}
+
+void irm_state_count(irm_state *s)
+{
+  irm_state_count_begin(s);
+  irm_state_count_slice(s, 0, s->graph->n[0]);
+  irm_state_count_end(s);
+}
+
+/* ---- single nodes ---- */
+
+static void set_size(irm_state *s, int mode, int32_t l, int by)
+{
+  int64_t now = s->sizes[mode][l] += by;
+  if (by > 0 && now == 1) {
+    s->place[mode][l] = s->active_count[mode];
+    s->active[mode][s->active_count[mode]++] = l;
+  } else if (by < 0 && now == 0) {
+    int32_t hole = s->place[mode][l], last = s->active[mode][--s->active_count[mode]];
+    s->active[mode][hole] = last;
+    s->place[mode][last] = hole;
+    s->place[mode][l] = -1;
+  }
+}
+
+static void fill_profile(irm_state *s, int mode, int64_t i)
+{
+  const weft_irm_graph *g = s->graph;
+  const int other = irm_other(s, mode);
+  const int32_t *z = s->z[other], *active = s->active[other];
+  for (int d = 0; d < s->directions; d++) {
+    const weft_irm_lists *links = &g->links[s->one_mode ? d : mode], *missing = &g->missing[s->one_mode ? d : mode];
+    int64_t *count = s->profile.links[d], *pairs = s->profile.pairs[d];
+    for (int32_t a = 0; a < s->active_count[other]; a++) {
+      count[active[a]] = 0;
+      pairs[active[a]] = s->sizes[other][active[a]];
+    }
+    for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) {
+      const int32_t m = z[links->to[e]];
+      if (m >= 0) count[m] += links->weight ? links->weight[e] : 1;
+    }
+    if (g->missing_count[0] == 0) continue;
+    for (int64_t e = missing->start[i]; e < missing->start[i + 1]; e++)
+      if (z[missing->to[e]] >= 0) pairs[z[missing->to[e]]]--;
+  }
+  s->profile.self_links = g->self_weight ? g->self_weight[i] : 0;
+  s->profile.self_pairs = g->self_pair ? g->self_pair[i] : 0;
+}
+
+/* Adds sign times the profile to cluster l's blocks. */
+static void add_profile(irm_state *s, int mode, int32_t l, int sign)
+{
+  const int other = irm_other(s, mode);
+  const irm_profile *p = &s->profile;
+  for (int d = 0; d < s->directions; d++) {
+    const int near = s->one_mode ? d : mode, far = 1 - near;
+    const size_t width = (size_t) s->k[s->one_mode ? 0 : 1 - mode], height = (size_t) s->k[mode];
+    const int symmetric = s->links[near] == s->links[far];
+    for (int32_t a = 0; a < s->active_count[other]; a++) {
+      const int32_t m = s->active[other][a];
+      const int64_t links = sign * p->links[d][m], pairs = sign * p->pairs[d][m];
+      s->links[near][l * width + m] += links;
+      s->pairs[near][l * width + m] += pairs;
+      if (symmetric && m == l) continue;
+      s->links[far][m * height + l] += links;
+      s->pairs[far][m * height + l] += pairs;
+    }
+  }
+  if (!s->one_mode) return;
+  const size_t diagonal = (size_t) l * (size_t) (s->k[0] + 1);
+  for (int turned = 0; turned < 2; turned++) {
+    if (turned && s->links[1] == s->links[0]) break;
+    s->links[turned][diagonal] += sign * p->self_links;
+    s->pairs[turned][diagonal] += sign * p->self_pairs;
+  }
+}
+
+void irm_take_out(irm_state *s, int mode, int64_t i)
+{
+  const int32_t l = s->z[mode][i];
+  if (l < 0) {
+    fill_profile(s, mode, i);
+    return;
+  }
+  s->z[mode][i] = -1;
+  s->sizes[mode][l]--; /* a cluster that empties stays active until its blocks are cleared */
+  fill_profile(s, mode, i);
+  add_profile(s, mode, l, -1);
+  s->sizes[mode][l]++;
+  set_size(s, mode, l, -1);
+}
+
+void irm_put_in(irm_state *s, int mode, int64_t i, int32_t l)
+{
+  add_profile(s, mode, l, 1);
+  s->z[mode][i] = l;
+  set_size(s, mode, l, 1);
+}
+
+static double block_gain(const irm_state *s, const int64_t *links, const int64_t *pairs, size_t at, int64_t more_links,
+                         int64_t more_pairs)
+{
+  if (more_pairs == 0) return 0;
+  return irm_f_fast(&s->tables, links[at] + more_links, pairs[at] + more_pairs)
+         - (pairs[at] ? irm_f_fast(&s->tables, links[at], pairs[at]) : 0);
+}
+
+double irm_gain(const irm_state *s, int mode, int32_t l)
+{
+  const int other = irm_other(s, mode);
+  const irm_profile *p = &s->profile;
+  double sum = 0;
+  int64_t own_links = p->self_links, own_pairs = p->self_pairs;
+  for (int d = 0; d < s->directions; d++) {
+    const int near = s->one_mode ? d : mode;
+    const size_t row = (size_t) l * (size_t) s->k[s->one_mode ? 0 : 1 - mode];
+    for (int32_t a = 0; a < s->active_count[other]; a++) {
+      const int32_t m = s->active[other][a];
+      if (s->one_mode && m == l) {
+        own_links += p->links[d][m];
+        own_pairs += p->pairs[d][m];
+      } else {
+        sum += block_gain(s, s->links[near], s->pairs[near], row + m, p->links[d][m], p->pairs[d][m]);
+      }
+    }
+  }
+  if (s->one_mode) sum += block_gain(s, s->links[0], s->pairs[0], (size_t) l * (size_t) (s->k[0] + 1), own_links, own_pairs);
+  return sum;
+}
+
+static double f_at(const irm_state *s, int64_t links, int64_t pairs)
+{
+  return pairs ? irm_f_fast(&s->tables, links, pairs) : 0;
+}
+
+double irm_merge_gain(const irm_state *s, int mode, int32_t a, int32_t b)
+{
+  const int other = irm_other(s, mode);
+  double sum = 0;
+  for (int d = 0; d < s->directions; d++) {
+    const int near = s->one_mode ? d : mode;
+    const size_t width = (size_t) s->k[s->one_mode ? 0 : 1 - mode];
+    const int64_t *links_a = s->links[near] + a * width, *links_b = s->links[near] + b * width;
+    const int64_t *pairs_a = s->pairs[near] + a * width, *pairs_b = s->pairs[near] + b * width;
+    for (int32_t at = 0; at < s->active_count[other]; at++) {
+      const int32_t m = s->active[other][at];
+      if (s->one_mode && (m == a || m == b)) continue;
+      sum += f_at(s, links_a[m] + links_b[m], pairs_a[m] + pairs_b[m]) - f_at(s, links_a[m], pairs_a[m])
+             - f_at(s, links_b[m], pairs_b[m]);
+    }
+  }
+  if (!s->one_mode) return sum;
+  const size_t k = (size_t) s->k[0], at[4] = { a * k + a, b * k + b, a * k + b, b * k + a };
+  int64_t links = 0, pairs = 0;
+  for (int c = 0; c < (s->directions == 2 ? 4 : 3); c++) {
+    links += s->links[0][at[c]];
+    pairs += s->pairs[0][at[c]];
+    sum -= f_at(s, s->links[0][at[c]], s->pairs[0][at[c]]);
+  }
+  return sum + f_at(s, links, pairs);
+}
+
+/* The which-th empty cluster, from 0; -1 when there are fewer. */
+int32_t irm_free_cluster(const irm_state *s, int mode, int32_t which)
+{
+  for (int32_t l = 0; l < s->k[mode]; l++)
+    if (s->sizes[mode][l] == 0 && which-- == 0) return l;
+  return -1;
+}
+
+/* ---- the posterior ---- */
+
+double irm_state_log_posterior(const irm_state *s)
+{
+  const weft_irm_graph *graph = s->graph;
+  double sum = -graph->log_factorials;
+  for (int mode = 0; mode < s->modes; mode++) sum += irm_log_crp(s->chain->alpha[mode], s->sizes[mode], s->k[mode]);
+  for (int32_t l = 0; l < s->k[0]; l++) {
+    if (s->sizes[0][l] == 0) continue;
+    for (int32_t m = graph->type == WEFT_IRM_UNDIRECTED ? l : 0; m < s->k[1]; m++) {
+      const size_t at = (size_t) l * (size_t) s->k[1] + (size_t) m;
+      sum += irm_f(s->model->poisson, s->chain->beta, (double) s->links[0][at], (double) s->pairs[0][at]);
+    }
+  }
+  return sum;
+}
+
+weft_status weft_irm_blocks(weft_ctx *ctx, const weft_irm_graph *graph, int32_t *const z[2], const int32_t k[2],
+                            double *links, double *pairs)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  irm_state s;
+  const weft_irm_model model = { .k = { k[0], k[1] } };
+  weft_irm_chain chain = { .z = { z[0], z[1] }, .alpha = { 1, 1 }, .beta = { 1, 1 } };
+  WEFT_TRY(irm_state_make(ctx, &mem, graph, &model, &chain, &s));
+  irm_state_count(&s);
+  for (int32_t l = 0; l < s.k[0]; l++)
+    for (int32_t m = 0; m < s.k[1]; m++) {
+      links[l + (size_t) m * s.k[0]] = (double) s.links[0][(size_t) l * s.k[1] + m];
+      pairs[l + (size_t) m * s.k[0]] = (double) s.pairs[0][(size_t) l * s.k[1] + m];
+    }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

@@ -1,0 +1,109 @@
+/* The state of one chain while it runs: labels, cluster sizes, and links and observed pairs of every block.
+ *
+ *   links[0][l * k[1] + m]   N_lm, contiguous in m: what a node of mode 0 reads
+ *   links[1][m * k[0] + l]   the same turned over: what a node of mode 1 reads
+ *   pairs[0], pairs[1]       P_lm likewise
+ *
+ * A one-mode graph has mode 0 only: links[1] is then the transpose for incoming links, and the very same array as
+ * links[0] when the graph is undirected (both triangles are kept; the diagonal counts every pair once). */
+#ifndef WEFT_IRM_STATE_H
+#define WEFT_IRM_STATE_H
+
+#include "../base/arena.h"
+#include "../base/draws.h"
+#include "irm.h"
+#include "irm_score.h"
+
+/* Links and observed pairs of one node with each cluster of the other side; [1]: a directed graph's incoming ones. */
+typedef struct irm_profile {
+  int64_t *links[2], *pairs[2];
+  int64_t self_links, self_pairs;
+} irm_profile;
+
+typedef struct irm_state {
+  const weft_irm_graph *graph;
+  const weft_irm_model *model;
+  weft_irm_chain *chain;
+  int one_mode, directions, modes; /* directions: 2 for a node of a directed graph */
+  int32_t k[2];                    /* clusters of mode 0 and of what it meets: k[1] == k[0] in a one-mode graph */
+  int32_t *z[2];
+  int64_t *sizes[2];
+  int32_t *active[2], active_count[2], *place[2]; /* occupied clusters; place in active, or -1 */
+  int64_t *links[2], *pairs[2];
+  irm_tables tables;
+  irm_profile profile;
+  double *scores;                  /* of the clusters of a mode, for one node; also similarities */
+  double *rates;                   /* of a cluster's blocks, k for each direction */
+  int32_t *members, *targets;      /* nodes of a cluster, and where a scan is to put them */
+  int64_t sweep;
+  uint64_t counter;                /* of the draws of sequential code, from 0 in every sweep */
+} irm_state;
+
+weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, const weft_irm_model *model,
+                           weft_irm_chain *chain, irm_state *out);
+
+/* Sizes, active clusters (ascending) and blocks from the labels. */
+void irm_state_count(irm_state *s);
+
+/* The same for one slice of mode 0's nodes, for callers that poll in between; irm_state_count_begin() first,
+ * irm_state_count_end() last. */
+void irm_state_count_begin(irm_state *s);
+void irm_state_count_slice(irm_state *s, int64_t first, int64_t last);
+void irm_state_count_end(irm_state *s);
+
+/* Takes node i out of its cluster; the profile is then the node's. Unassigned neighbours (label -1) do not count. */
+void irm_take_out(irm_state *s, int mode, int64_t i);
+/* Puts the node of the profile into cluster l. */
+void irm_put_in(irm_state *s, int mode, int64_t i, int32_t l);
+/* Gain in Σ f of putting the node of the profile into cluster l. */
+double irm_gain(const irm_state *s, int mode, int32_t l);
+/* Gain in Σ f of making one cluster of a and b. */
+double irm_merge_gain(const irm_state *s, int mode, int32_t a, int32_t b);
+int32_t irm_free_cluster(const irm_state *s, int mode, int32_t which);
+
+double irm_state_log_posterior(const irm_state *s);
+
+/* ---- draws: index = sweep, then what the stream's own index is ---- */
+
+enum { IRM_DRAW_STICK, IRM_DRAW_ETA, IRM_DRAW_ROW, IRM_DRAW_COL, IRM_DRAW_SEQUENCE, IRM_DRAW_PURPOSES };
+
+static inline weft_rng irm_rng(const irm_state *s, int purpose)
+{
+  weft_rng rng = { s->model->key, (uint32_t) purpose + s->chain->number * IRM_DRAW_PURPOSES };
+  return rng;
+}
+
+static inline uint64_t irm_index(const irm_state *s, uint64_t within) { return ((uint64_t) s->sweep << 36) + within; }
+
+/* The next uniform of sequential code. */
+static inline double irm_next(irm_state *s)
+{
+  return weft_draw_uniform(irm_rng(s, IRM_DRAW_SEQUENCE), irm_index(s, s->counter++));
+}
+
+static inline int64_t irm_next_below(irm_state *s, int64_t n)
+{
+  return (int64_t) weft_draw_below(irm_rng(s, IRM_DRAW_SEQUENCE), irm_index(s, s->counter++), (uint64_t) n);
+}
+
+static inline int irm_other(const irm_state *s, int mode) { return s->one_mode ? 0 : 1 - mode; }
+
+/* ---- the kinds of moves; each leaves the posterior as it is ---- */
+
+/* irm_blocked.c */
+typedef struct irm_blocked irm_blocked;
+weft_status irm_blocked_make(weft_ctx *ctx, weft_arena *arena, irm_state *s, int threads, irm_blocked **out);
+void irm_blocked_parameters(irm_blocked *b, irm_state *s, int threads);
+void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode);
+void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, int64_t last, int threads);
+void irm_swap_labels(irm_state *s, int mode);
+
+/* irm_moves.c */
+void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last);
+void irm_sample_alpha(irm_state *s, int mode);
+void irm_sample_beta(irm_state *s);
+
+/* irm_split.c; one proposal; poll may be NULL */
+weft_status irm_split_merge(weft_ctx *poll, irm_state *s, int mode);
+
+#endif

@@ -1,0 +1,145 @@
+bits <- function(...) as.matrix(rbind(...))
+tiny <- bits(c(1, 1, 0), c(1, 1, 0), c(0, 0, 1), c(0, 1, 1))
+
+test_that("samplers agree with exact enumeration", {
+  skip_on_cran()
+  holes <- replace(tiny, cbind(c(1, 4), c(2, 1)), NA)
+  run <- function(A, ...) irm(A, chains = 16, sweeps = 1500, thin = 1, burn_in = 0, seed = 11, ...)
+  a <- c(2, 0.5)
+  b <- c(0.3, 1.7)
+  for (split in c(0, 2)) {
+    expect_posterior(run(holes, sampler = "collapsed", alpha = a, beta = b, split_merge = split),
+                     exact_posterior(holes, a, b), label = paste("collapsed", split))
+    expect_posterior(run(holes, max_clusters = 3, alpha = a, beta = b, split_merge = split),
+                     exact_posterior(holes, a, b, k = 3), label = paste("blocked", split))
+  }
+  graph <- bits(c(1, 0, 1, 0), c(1, 0, 0, 1), c(0, 1, 1, 0), c(1, 0, 0, 0))
+  for (self in c(FALSE, TRUE)) {
+    for (type in c("directed", "undirected")) {
+      A <- if (type == "directed") graph else 1 * (graph | t(graph))
+      expect_posterior(run(A, type = type, self = self, sampler = "collapsed", split_merge = 2),
+                       exact_posterior(A, type = type, self = self), label = paste(type, "collapsed"))
+      expect_posterior(run(A, type = type, self = self, max_clusters = 4, split_merge = 2),
+                       exact_posterior(A, type = type, self = self, k = 4), label = paste(type, "blocked"))
+    }
+  }
+  counts <- bits(c(3, 0, 1), c(2, 1, 0), c(0, 0, 5))
+  expect_posterior(run(counts, family = "poisson", max_clusters = 3, beta = b, split_merge = 2),
+                   exact_posterior(counts, beta = b, k = 3, family = "poisson"), label = "counts")
+})
+
+test_that("the log posterior is exact", {
+  withr::local_seed(1)
+  for (type in c("bipartite", "directed", "undirected")) {
+    A <- matrix(rbinom(144, 1, 0.4), 12)
+    if (type == "undirected") A <- 1 * (A | t(A))
+    A[cbind(1:3, 4:6)] <- NA
+    if (type == "undirected") A[cbind(4:6, 1:3)] <- NA
+    z <- sample(3, 12, TRUE)
+    w <- if (type == "bipartite") sample(4, 12, TRUE) else z
+    want <- ref_log_crp(match(z, unique(z)), 0.7) + ref_log_likelihood(A, z, w, c(0.4, 2), type = type) +
+      if (type == "bipartite") ref_log_crp(match(w, unique(w)), 1.3) else 0
+    got <- irm_log_posterior(A, z, if (type == "bipartite") w, alpha = c(0.7, 1.3), beta = c(0.4, 2), type = type)
+    expect_equal(got, want, tolerance = 1e-11)
+  }
+  C <- matrix(rpois(60, 3), 6)
+  expect_equal(irm_log_posterior(C, rep(1:2, 3), rep(1, 10), family = "poisson", beta = c(2, 0.5)),
+               ref_log_crp(rep(1:2, 3), 1) + ref_log_crp(rep(1, 10), 1) +
+                 ref_log_likelihood(C, rep(1:2, 3), rep(1, 10), c(2, 0.5), "poisson"), tolerance = 1e-11)
+})
+
+test_that("every form of a graph is the same graph", {
+  A <- tiny
+  at <- which(A == 1, arr.ind = TRUE)
+  same <- function(x, ...) expect_equal(irm_log_posterior(x, c(1, 1, 2, 2), c(1, 2, 2), ...), irm_log_posterior(A, c(1, 1, 2, 2), c(1, 2, 2)))
+  same(A == 1)
+  same(Matrix::Matrix(A, sparse = TRUE))
+  same(Matrix::sparseMatrix(i = at[, 1], j = at[, 2]))
+  same(data.frame(at))
+  same(data.frame(rbind(at, at)))
+  same(data.frame(letters[at[, 1]], factor(at[, 2])))
+  same(5 * A + 1, threshold = 3)
+  expect_equal(irm_log_posterior(replace(A, 2, NA), c(1, 1, 2, 2), c(1, 2, 2)),
+               irm_log_posterior(A, c(1, 1, 2, 2), c(1, 2, 2), missing = cbind(2, 1)))
+})
+
+test_that("bad graphs are refused with the reason", {
+  bad <- function(...) expect_error(irm(...), class = "weft_error_input")
+  bad(matrix(2, 2, 2))
+  bad("a")
+  bad(data.frame(0, 1))
+  bad(data.frame(3, 1), dim = c(2, 2))
+  bad(data.frame(NA, 1))
+  bad(tiny, type = "directed")
+  bad(bits(c(0, 1), c(0, 0)), type = "undirected")
+  bad(matrix(0, 0, 3))
+  bad(tiny, missing = cbind(9, 1))
+  bad(tiny, alpha = -1)
+  bad(tiny, init = list(row = 1:3))
+  expect_error(irm(tiny, backend = "cuda"), class = "weft_error_device")
+})
+
+test_that("no links, all links, one node and null graphs give one cluster", {
+  for (A in list(matrix(0, 8, 6), matrix(1, 8, 6), matrix(1, 1, 1))) {
+    fit <- irm(A, chains = 2, sweeps = 60, seed = 1)
+    expect_identical(c(max(fit$row_cluster), max(fit$col_cluster), max(fit$consensus$row), max(fit$consensus$col)), rep(1L, 4))
+  }
+})
+
+test_that("Southern Women and planted graphs reach their best", {
+  women <- list(c(1:6, 8, 9), c(1:3, 5:8), 2:9, c(1, 3:8), c(3:5, 7), c(3, 5, 6, 8), 5:8, c(6, 8, 9), c(5, 7:9), c(7:9, 12),
+                c(8:10, 12), c(8:10, 12:14), c(7:10, 12:14), c(6, 7, 9:14), c(7, 8, 10:12), 8:9, c(9, 11), c(9, 11))
+  A <- t(vapply(women, function(e) replace(numeric(14), e, 1), numeric(14)))
+  fit <- irm(A, seed = 1)
+  expect_equal(max(fit$log_posterior), -149.8814, tolerance = 1e-6)
+  expect_equal(irm_log_posterior(A, fit$row_cluster, fit$col_cluster), max(fit$log_posterior), tolerance = 1e-12)
+  planted <- irm_sample(200, 150, 4, 0.2, seed = 3)
+  fit <- irm(planted$A, chains = 2, sweeps = 60, seed = 1, hold_out = 0.05)
+  free <- irm(planted$A, chains = 2, sweeps = 60, seed = 1)
+  expect_gt(max(free$log_posterior), irm_log_posterior(planted$A, planted$row_cluster, planted$col_cluster) - 10)
+  truth <- planted$eta[cbind(planted$row_cluster[fit$held_out$row], planted$col_cluster[fit$held_out$col])]
+  expect_equal(fit$auc, irm_auc(truth, fit$held_out$count > 0), tolerance = 0.02)
+})
+
+test_that("threads and cuts of a run change nothing; a checkpoint resumes", {
+  A <- irm_sample(60, 50, 3, 0.3, seed = 2)$A
+  same <- c("row_cluster", "log_posterior", "consensus", "eta", "rhat", "n_clusters")
+  for (sampler in c("blocked", "collapsed")) {
+    whole <- irm(A, chains = 2, sweeps = 50, seed = 5, sampler = sampler, threads = 1, alpha = "sample", beta = "sample")
+    threads <- irm(A, chains = 2, sweeps = 50, seed = 5, sampler = sampler, threads = 2, alpha = "sample", beta = "sample")
+    parts <- update(irm(A, chains = 2, sweeps = 20, seed = 5, sampler = sampler, alpha = "sample", beta = "sample"), sweeps = 30)
+    expect_identical(threads[same], whole[same])
+    expect_identical(parts[same], whole[same])
+  }
+  file <- withr::local_tempfile()
+  full <- irm(A, chains = 2, sweeps = 30, seed = 5, checkpoint = file, checkpoint_sweeps = 7)
+  saved <- readRDS(file)
+  expect_identical(irm_resume(file)[same], full[same])
+  expect_error(irm_resume("nowhere"), class = "weft_error_input")
+  before <- { set.seed(1); .Random.seed }
+  irm(A, chains = 1, sweeps = 2, seed = 1)
+  expect_identical(.Random.seed, before)
+})
+
+test_that("measures and methods", {
+  expect_equal(irm_nmi(c(1, 1, 2, 2), c("b", "b", "a", "a")), 1)
+  expect_equal(irm_nmi(1:4, rep(1, 4)), 0)
+  expect_equal(irm_nmi(rep(1, 3), rep(2, 3)), 1)
+  expect_equal(irm_auc(c(0.9, 0.5, 0.5, 0.1), c(1, 1, 0, 0)), 0.875)
+  expect_error(irm_auc(1:2, c(1, 1)), class = "weft_error_input")
+  A <- tiny
+  dimnames(A) <- list(letters[1:4], LETTERS[1:3])
+  fit <- irm(A, chains = 2, sweeps = 40, seed = 1)
+  expect_equal(predict(fit, cbind("b", "C")), predict(fit)["b", "C"])
+  expect_true(all(predict(fit, cbind(1:2, 1:2), uncertainty = TRUE)$sd > 0))
+  expect_output(print(fit), "Co-clustering of 4 rows")
+  expect_output(print(summary(fit)), "posterior of their number")
+  expect_identical(nrow(as.data.frame(fit)), 7L)
+  expect_identical(unlist(irm_words(fit), use.names = FALSE)[1] %in% letters, TRUE)
+  grDevices::pdf(NULL)
+  withr::defer(grDevices::dev.off())
+  for (what in c("matrix", "trace", "eta", "sizes")) expect_no_error(plot(fit, what))
+  file <- withr::local_tempfile()
+  write_bag_of_words(A, file, paste0(file, ".v"))
+  expect_equal(as.matrix(read_bag_of_words(file, paste0(file, ".v"))) * 1, `colnames<-`(A, NULL))
+})
