@@ -8,6 +8,10 @@ put <- function(file, dir) {
   if (!file.copy(file, dir, overwrite = TRUE)) stop("cannot copy ", file, " to ", dir)
 }
 put(paste0("weft", SHLIB_EXT), libs)
+# Debugging symbols are four fifths of the object; WEFT_DEBUG=1 keeps them.
+if (nzchar(Sys.which("strip")) && !nzchar(Sys.getenv("WEFT_DEBUG")) && .Platform$OS.type == "unix") {
+  system2("strip", c("-S", shQuote(file.path(libs, paste0("weft", SHLIB_EXT)))), stdout = FALSE, stderr = FALSE)
+}
 put("weft_cuda.so", file.path(libs, "cuda"))
 put("weft_mpi.so", file.path(libs, "mpi"))
 put("weft-build.dcf", libs)
