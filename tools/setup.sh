@@ -6,7 +6,8 @@ set -u
 packages="matrix cli generics testthat withr"
 system="r-base-dev"
 if [ "${1-}" = check ]; then
-  packages="$packages knitr rmarkdown lintr roxygen2"
+  packages="$packages knitr rmarkdown lintr roxygen2 broom coda e1071 factoextra ggplot2 igraph kernlab ks"
+  bioconductor="DelayedArray graph HDF5Array multtest SingleCellExperiment SummarizedExperiment"
   system="$system pandoc qpdf valgrind devscripts"
 fi
 
@@ -18,6 +19,10 @@ for p in $packages; do
   name=$p; [ "$p" = matrix ] && name=Matrix
   [ -n "$missing" ] && [ "${missing#r-base-dev}" != "$missing" ] && ! command -v R >/dev/null 2>&1 && { missing="$missing r-cran-$p"; continue; }
   Rscript -e "quit(status = !requireNamespace('$name', quietly = TRUE))" >/dev/null 2>&1 || missing="$missing r-cran-$p"
+done
+for p in ${bioconductor-}; do
+  command -v R >/dev/null 2>&1 && Rscript -e "quit(status = !requireNamespace('$p', quietly = TRUE))" >/dev/null 2>&1 ||
+    missing="$missing r-bioc-$(echo "$p" | tr 'A-Z' 'a-z')"
 done
 [ -z "$missing" ] && exit 0
 

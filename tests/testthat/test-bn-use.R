@@ -141,11 +141,12 @@ test_that("networks go to other packages and back", {
   }
   if (requireNamespace("graph", quietly = TRUE)) expect_identical(bn_convert(bn_convert(fit, "graphNEL")), fit$dag)
   if (requireNamespace("bnlearn", quietly = TRUE)) {
+    bnlearn_score <- getExportedValue("bnlearn", "score")
     net <- bn_convert(fit, "bnlearn")
     expect_identical(bn_convert(net), fit$dag)
     for (type in c("bde", "k2", "bic", "aic")) {
       ours <- bn_score(d, fit, switch(type, bde = "bdeu", type))
-      theirs <- suppressWarnings(if (type == "bde") bnlearn::score(net, d, type, iss = 1) else bnlearn::score(net, d, type))
+      theirs <- suppressWarnings(if (type == "bde") bnlearn_score(net, d, type, iss = 1) else bnlearn_score(net, d, type))
       expect_equal(ours, theirs, tolerance = 1e-10)
     }
   }
