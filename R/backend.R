@@ -73,6 +73,16 @@ choose_backend <- function(backend, cpu_seconds, gpu_seconds) {
                                        seconds_text(cpu_seconds), seconds_text(gpu_seconds)))
 }
 
+# For work that has no device code: a named device is an error that says so. `what` is like "Kernel sums run".
+cpu_only <- function(backend, what) {
+  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
+  if (backend == "cuda") {
+    weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste(what, "on the CPU so far."),
+               i = "Use `backend = \"cpu\"` or \"auto\".")
+  }
+  list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU so far"))
+}
+
 cuda_start_seconds <- 0.3 # opening the object and the device, once a session
 
 seconds_text <- function(s) {

@@ -170,13 +170,3 @@ check_gamma <- function(gamma) {
   }
   gamma
 }
-
-# The room has no CUDA operations: a named device is an error that says so.
-bn_backend <- function(backend) {
-  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
-  if (backend == "cuda") {
-    weft_abort("device", "Bayesian networks run on the CPU.", x = "`backend = \"cuda\"` was asked for.",
-               i = "Use `backend = \"auto\"` or \"cpu\".")
-  }
-  list(name = "cpu", reason = if (backend == "cpu") "asked for" else "Bayesian networks run on the CPU")
-}

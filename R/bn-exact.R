@@ -23,7 +23,7 @@ bn_exact <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                      verbose = FALSE) {
   started <- proc.time()[[3L]]
   posterior <- check_choice(posterior, c("none", "dag", "order"), "posterior")
-  chosen <- bn_backend(backend)
+  chosen <- cpu_only(backend, "Bayesian networks run")
   report_backend(chosen, check_flag(verbose, "verbose"))
   p <- if (inherits(data, "weft_bn_scores")) length(data$nodes) else ncol(data)
   if (length(p)) check_exact_memory(p, posterior)

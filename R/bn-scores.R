@@ -65,7 +65,7 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   gamma <- check_gamma(gamma)
   slack <- check_number(slack, "slack", min = 0)
   plus_one <- check_flag(plus_one, "plus_one")
-  chosen <- bn_backend(backend)
+  chosen <- cpu_only(backend, "Bayesian networks run")
   verbose <- check_flag(verbose, "verbose")
   report_backend(chosen, verbose)
   input <- bn_input(data, score, interventions, na)

@@ -54,7 +54,7 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                      threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   target <- check_choice(target, c("max", "sum"), "target")
-  chosen <- bn_backend(backend)
+  chosen <- cpu_only(backend, "Bayesian networks run")
   report_backend(chosen, check_flag(verbose, "verbose"))
   correct_bias <- check_flag(correct_bias, "correct_bias")
   if (correct_bias && target == "max") {

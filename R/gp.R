@@ -26,7 +26,7 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
                           max_iterations = 1000, backend = NULL, threads = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   kernel <- check_choice(kernel, definite_kernels, "kernel")
-  check_kernel_backend(backend)
+  cpu_only(backend, "Kernel sums run")
   x <- kernel_points(x, "x")
   y <- check_response(y, nrow(x))
   noise <- check_number(noise, "noise", min = 1e-12)

@@ -77,7 +77,7 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
   chains <- check_number(chains, "chains", min = 1, max = 1000, whole = TRUE)
   sweeps <- check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   hold_out <- check_number(hold_out, "hold_out", min = 0, max = 0.9)
-  irm_backend(backend)
+  cpu_only(backend, "Co-clustering runs")
   graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
   key <- irm_key(seed)
   held <- if (hold_out > 0) hide_pairs(graph, hold_out, key)
@@ -101,14 +101,6 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
 }
 
 # ---- arguments ----
-
-irm_backend <- function(backend) {
-  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
-  if (backend == "cuda") {
-    weft_abort("device", "`irm()` runs on the CPU so far.", x = "`backend` is \"cuda\".",
-               i = "`backend = \"cpu\"` or \"auto\" runs it there.")
-  }
-}
 
 check_hyper <- function(alpha, beta, hyper = list()) {
   positive <- function(x, arg, n, many) {

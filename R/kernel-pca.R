@@ -23,7 +23,7 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
                        max_iterations = 60, backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
-  check_kernel_backend(backend)
+  cpu_only(backend, "Kernel sums run")
   x <- kernel_points(x, "x")
   n <- nrow(x)
   if (n < 2L) abort_input("`x` must have at least two rows.")

@@ -101,7 +101,7 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
                            tree = NULL, log = FALSE, leave_one_out = FALSE, polynomial = c(1, 0, 3), backend = NULL,
                            threads = NULL, seed = NULL, progress = NULL) {
   kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
-  check_kernel_backend(backend)
+  cpu_only(backend, "Kernel sums run")
   if (!is.null(tree)) tree <- check_tree(tree)
   if (inherits(reference, "weft_kernel_tree")) {
     tree <- check_tree(reference)
@@ -140,13 +140,6 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
     polynomial = check_polynomial(polynomial), seed = seed,
     control = run_control("cpu", threads, progress, task = "Summing kernels")
   )
-}
-
-check_kernel_backend <- function(backend) {
-  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
-  if (backend != "cuda") return(invisible())
-  weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = "Kernel sums run on the CPU so far.",
-             i = "Use `backend = \"cpu\"` or \"auto\".")
 }
 
 check_polynomial <- function(p) {

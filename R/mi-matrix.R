@@ -76,10 +76,7 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
     fail_missing(inputs[[1L]]$names, facts[[1L]]$missing, "x")
     fail_missing(inputs[[2L]]$names, facts[[2L]]$missing, "y")
   }
-  pairs <- inputs[[1L]]$p * (if (is.null(y)) inputs[[1L]]$p / 2 else inputs[[2L]]$p)
-  cells <- mean(pmin(facts[[1L]]$levels, 50))^2
-  cpu <- pairs * (inputs[[1L]]$n * cells / 64 * 1e-10 + cells * 1e-9) / threads
-  chosen <- choose_backend(backend, cpu_seconds = cpu, gpu_seconds = cpu / 30)
+  chosen <- cpu_only(backend, "Pairs of categories are counted")
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, inputs[[1L]]$names, "Counting pairs")
   m <- mi_counts_matrix(inputs[[1L]], inputs[[2L]], estimator, na, control)
