@@ -94,6 +94,10 @@ native_trees <- function(problem, only_query = FALSE) {
 #' @param depth deepest level to draw, the root being 0.
 #' @param ... passed on to [graphics::plot.default()] by `plot()`, ignored by `print()`.
 #' @return `x`, invisibly.
+#' @examples
+#' tree <- kernel_tree(as.matrix(faithful))
+#' tree
+#' plot(tree, depth = 4)
 #' @export
 print.weft_kernel_tree <- function(x, ...) {
   x <- check_tree(x)

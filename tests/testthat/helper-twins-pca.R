@@ -1,0 +1,22 @@
+# The principal components' rows of the table in test-twins.R. Both back ends take the same course; sums differ in order.
+twins_pca <- function() {
+  dense <- function(method, ...) {
+    list(tolerance = 1e-9, work = function(backend) {
+      x <- matrix(stats::rnorm(sample(60:150, 1) * 70), ncol = 70) %*% diag(0.9^(1:70))
+      fit <- suppressWarnings(pca(x, 3, method = method, seed = 1, backend = backend, ...))
+      list(fit$sdev, abs(fit$rotation))
+    })
+  }
+  list(
+    "pca, krylov" = dense("krylov"), "pca, gram" = dense("gram"), "pca, gs" = dense("gs", tol = 1e-11),
+    "pca, nipals" = dense("nipals", tol = 1e-11),
+    "pca, sparse blocks" = list(tolerance = 1e-9, work = function(backend) {
+      s <- Matrix::rsparsematrix(150, 90, 0.1)
+      suppressWarnings(pca(list(s[1:70, ], s[71:150, ]), 2, seed = 1, backend = backend))$sdev
+    }),
+    "pca, single precision" = list(tolerance = 1e-5, work = function(backend) {
+      x <- matrix(stats::rnorm(100 * 40), 100) %*% diag(0.9^(1:40))
+      suppressWarnings(pca(x, 2, precision = "single", seed = 1, backend = backend))$sdev
+    })
+  )
+}
