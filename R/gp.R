@@ -19,7 +19,8 @@
 #' @return An object of class `weft_gp`: `alpha`, `iterations`, `residual` and what was given. `saveRDS()` keeps it.
 #' @export
 #' @examples
-#' g <- gp_regression(faithful$waiting, faithful$eruptions - mean(faithful$eruptions), bandwidth = 10, noise = 0.1)
+#' y <- faithful$eruptions - mean(faithful$eruptions)
+#' g <- gp_regression(faithful$waiting, y, bandwidth = 10, noise = 0.1)
 #' g
 #' predict(g, c(50, 80), se = TRUE)
 gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2, variance = 1, rank = 100, tolerance = 1e-6,

@@ -10,7 +10,8 @@
 #'   `write_bag_of_words()`: `file`, invisibly.
 #' @export
 #' @examples
-#' A <- Matrix::sparseMatrix(i = c(1, 2, 2), j = c(1, 1, 3), dims = c(2, 3), dimnames = list(c("gene", "cell"), NULL))
+#' A <- Matrix::sparseMatrix(i = c(1, 2, 2), j = c(1, 1, 3), dims = c(2, 3),
+#'                           dimnames = list(c("gene", "cell"), NULL))
 #' file <- tempfile()
 #' write_bag_of_words(A, file, paste0(file, ".vocab"))
 #' read_bag_of_words(file, paste0(file, ".vocab"))

@@ -486,6 +486,8 @@ extern "C" weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack
     job.full_interaction = interaction;
     WEFT_DEVICE_TAKE(job.mi, &mem, scores);
     WEFT_DEVICE_TAKE(job.interaction, &mem, scores);
+    WEFT_CUDA(cudaMemsetAsync(job.mi, 0, scores * sizeof *job.mi, c.stream)); /* cells below the diagonal travel back unfilled */
+    WEFT_CUDA(cudaMemsetAsync(job.interaction, 0, scores * sizeof *job.interaction, c.stream));
     WEFT_TAKE(job.host_mi, &host, scores);
     WEFT_TAKE(job.host_interaction, &host, scores);
     const uint64_t parts = job.across * ((panel->g->count + job.rows - 1) / job.rows);

@@ -12,7 +12,9 @@
 #define MOST_CELLS (WEFT_MI_PLANAR_LEVELS * WEFT_MI_PLANAR_LEVELS)
 #define INLINE static inline __attribute__((always_inline))
 
-typedef int32_t ints __attribute__((vector_size(4 * LANES)));
+/* Counts are unsigned, because the lanes beyond the last pair add up whatever lies there. */
+typedef uint32_t ints __attribute__((vector_size(4 * LANES)));
+typedef int32_t signed_ints __attribute__((vector_size(4 * LANES)));
 typedef float floats __attribute__((vector_size(4 * LANES)));
 
 INLINE void load(const uint32_t *p, ints *out) { memcpy(out, p, sizeof *out); }
@@ -20,8 +22,8 @@ INLINE void load(const uint32_t *p, ints *out) { memcpy(out, p, sizeof *out); }
 /* *sum += k log2 k */
 INLINE void add_f(const ints *k, floats *sum)
 {
-  floats x = __builtin_convertvector(*k, floats), t, p;
-  ints bits, fraction;
+  floats x = __builtin_convertvector((signed_ints) *k, floats), t, p;
+  signed_ints bits, fraction;
   memcpy(&bits, &x, sizeof bits);
   fraction = (bits & 0x7fffff) | 0x3f800000;
   memcpy(&t, &fraction, sizeof t);
@@ -48,7 +50,7 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
     const uint32_t c = part % classes;
     const uint32_t *both = t->both + (size_t) part * pa * pb * t->stride + i * t->ld + j;
     /* in the last level of both: the rows of the part - margins of a - margins of b + all popcounts */
-    ints corner = (ints){ 0 } + (int32_t) t->totals[part], cell;
+    ints corner = (ints){ 0 } + t->totals[part], cell;
     if (!missing_a)
       for (uint32_t y = 0; y < pb; y++) {
         load(t->margin_b + part * t->part_b + y * t->plane_b + j, &column_left[y]);
@@ -58,7 +60,7 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
                         if (vary) by_class[c] += cell; } while (0)
     for (uint32_t x = 0; x < pa; x++) {
       ints left = (ints){ 0 };
-      if (!missing_b) left += (int32_t) t->margin_a[part * t->part_a + x * t->plane_a + i];
+      if (!missing_b) left += t->margin_a[part * t->part_a + x * t->plane_a + i];
       corner -= left;
       for (uint32_t y = 0; y < pb; y++, both += t->stride) {
         load(both, &cell);
@@ -95,7 +97,7 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
       rows += by_class[c];
     }
     add_f(&rows, &of_rows);
-    real = __builtin_convertvector(rows - (rows == 0), floats); /* a comparison is -1 where it holds */
+    real = __builtin_convertvector((signed_ints) rows - (rows == 0), floats); /* a comparison is -1 where it holds */
     score = ((joint - of_levels) - (of_classes - of_rows)) / real;
   } else {
     score = ((joint - of_levels) - class_sum) / n;
