@@ -12,7 +12,8 @@
 #define HITS ((uint64_t) 1 << 20)
 #define FULL_PAIRS ((size_t) 1 << 20)       /* scores that travel at a time */
 #define FIRST_PAIRS 1e5                     /* pairs before there is a bar */
-#define GROWTH 32                           /* then so many times more */
+#define GROWTH 32                           /* then, or with a bar from single attributes, so many times more */
+#define SLACK_UNITS ((int64_t) 1 << 20)     /* with four a row, more than the rounding of f adds up to */
 #define MOST_PAIRS 2e10                     /* between two polls */
 #define MOST_CELLS 1e14                     /* pairs × rows */
 #define MOST_CODED 1e10                     /* pairs × rows, one block a pair */
@@ -28,6 +29,7 @@ struct collector {
   mi_hits hits;
   weft_scored *buffer;        /* on the host */
   cudaStream_t stream;
+  int started;                /* the bar is from single attributes */
 };
 
 /* Brings the hits of what ran; *overflow when there were more than fit, and then nothing is kept but a higher bar. */
@@ -95,10 +97,11 @@ static uint64_t units_of(const runner *r, uint64_t first, double pairs)
 static weft_status run_all(weft_ctx *ctx, collector *c, const runner *r)
 {
   weft_status st = WEFT_OK;
-  const int barred = c->keeper.bounded && c->bar.score > -INFINITY;
+  const int barred = c->keeper.bounded && c->keeper.best.count >= c->keeper.best.k;
   uint64_t first = 0, halved = 0;
   while (first < r->units) {
-    const double seen = r->until(r->job, first), pairs = barred || !c->keeper.bounded ? r->most : fmax(FIRST_PAIRS, GROWTH * seen);
+    const double seen = r->until(r->job, first), start = c->started ? FIRST_PAIRS * GROWTH : FIRST_PAIRS;
+    const double pairs = barred || !c->keeper.bounded ? r->most : fmax(start, GROWTH * seen);
     uint64_t now = halved ? halved : units_of(r, first, fmin(pairs, r->most));
     int overflow = 0;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) r->units));
@@ -221,7 +224,7 @@ static mi_binary describe_binary(const weft_mi_pack *p, const weft_mi_resident *
   b.row_b = h->plane0;
   b.columns = p->columns;
   b.plane_rows = p->plane_rows;
-  b.host_margins = p->margins;
+  b.steepest = weft_mi_wgmma_steepest(p->class_rows[1] / ((double) p->class_rows[0] + p->class_rows[1]));
   b.same = g == h;
   return b;
 }
@@ -335,6 +338,24 @@ done:
 
 /* ---- entry points ---- */
 
+/* A tuple of complete attributes says at least what each of its members says alone. When the r strongest attributes are in
+ * enough tuples to fill what is kept, nothing behind the r-th of them will be kept. */
+static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *r, const weft_mi_search *search, collector *c)
+{
+  const double p = (double) r->complete;
+  if (!c->keeper.bounded || search->by_interaction || search->min_gain > -INFINITY) return;
+  for (size_t g = 0; g < pack->group_count; g++) if (pack->groups[g].side != 3) return;
+  for (size_t k = 0; k < MI_STRONGEST && k < r->complete; k++) {
+    const double left = p - (double) k - 1;
+    if (weft_mi_choose(p, search->order) - weft_mi_choose(left, search->order) < (double) c->keeper.best.k) continue;
+    const int64_t sure = r->strongest[k] - SLACK_UNITS - 4 * (int64_t) pack->n;
+    if (sure <= 0) return;
+    c->bar.score = weft_mi_bits(sure, r->f.unit, pack->n);
+    c->started = 1;
+    return;
+  }
+}
+
 static int by_codes(const weft_mi_panel *panel) { return panel->g->coded || panel->h->coded; }
 
 static int any_coded(const weft_mi_tiling *tiling)
@@ -373,6 +394,7 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   WEFT_TAKE(c.buffer, &host, c.hits.capacity);
   WEFT_TRY(weft_mi_keeper_begin(ctx, &c.keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
   begun = 1;
+  start_bar(pack, *device, search, &c);
   if (search->order == 3) {
     WEFT_TRY(search_triples(ctx, &mem, pack, *device, &c));
   } else {
