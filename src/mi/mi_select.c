@@ -114,7 +114,7 @@ static weft_status score_promising(weft_ctx *ctx, selection *s, const int32_t *c
   for (size_t at_once = FIRST_PROMISING;; at_once *= 2) {
     size_t open = 0;
     for (size_t j = 0; j < s->data->p; j++)
-      if (s->score[j] > -INFINITY && s->done[j] < turn && s->score[j] >= best - TIE) s->open[open++] = (weft_scored) { s->score[j], j };
+      if (s->score[j] > -INFINITY && s->done[j] < turn && s->sum[j] >= best - TIE) s->open[open++] = (weft_scored) { s->sum[j], j };
     if (!open) break;
     if (open > at_once) {
       weft_scored_select(s->open, open, at_once);
