@@ -23,6 +23,11 @@
 #'   count as neighbours, and k is their number for that point. Without ties this is the formula as it stands; with ties it
 #'   comes near the estimate for categories. The diagonal, constants, and pairs with no more than `k` common rows give 0.
 #'
+#' @section Other packages: infotheo (1.2.0.1) and praznik give the same numbers for `"empirical"`, infotheo for
+#'   `"miller-madow"`, parmigene (1.1.1) for `"ksg"` without its noise. infotheo's `"sg"` divides 1 by the number of cells in
+#'   whole numbers and so adds 0; its `"shrink"` takes the posterior mean in place of the entropy of the shrunk frequencies, and
+#'   is not a number for constants.
+#'
 #' @section Missing values: `na = "fail"` (the default) says which columns have missing values. `"drop"` leaves out, pair by
 #'   pair, the rows where either is missing; ranks, standard deviations and entropies are over the rows that stay. `"level"`,
 #'   for categories only, makes missing one more level.

@@ -19,6 +19,10 @@
 #'   independence, squared. KSG has no such test and needs `threshold`, and so does a plain matrix. Where there is a test,
 #'   `as.data.frame()` gives its p and q values with every method.
 #'
+#' @section Other packages: minet (3.65) gives the same weights for `"aracne"`, `"clr"` and `"mrnet"`, parmigene (1.1.1) for
+#'   `"aracne"` and `"mrnet"`. parmigene's `clr` counts the diagonal into means and deviations and squares z twice; minet's
+#'   `mrnetb` has the target and the diagonal among what it sums.
+#'
 #' @inheritParams mi_rank
 #' @param x what [mi_matrix()] returned or another symmetric matrix of information; or data, handed to [mi_matrix()] together
 #'   with `...`.

@@ -17,6 +17,9 @@
 #'   `p_permutation` is (1 + number of permutations in which the feature scores at least as much) / (B + 1); `p_fwer`
 #'   compares it with the best feature of each permutation, and so holds the probability of any false finding.
 #'
+#' @section Back ends: Ranking is bound by reading the input, so `"auto"` keeps it on the CPU. A pack is ranked on the CPU
+#'   only, and a named `"cuda"` is then an error; permutations run on either.
+#'
 #' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
 #'   whole-number matrix, a sparse Matrix, a DelayedMatrix, or a SummarizedExperiment (features in its rows); or a
 #'   pack made by [mi_pack()] (then without `class`, `na` and `assay`). At most 65,535 levels a feature.

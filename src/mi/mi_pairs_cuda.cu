@@ -12,7 +12,8 @@
 #define HITS ((uint64_t) 1 << 20)
 #define FULL_PAIRS ((size_t) 1 << 20)       /* scores that travel at a time */
 #define FIRST_PAIRS 1e5                     /* pairs before there is a bar */
-#define GROWTH 32                           /* then, or with a bar from single attributes, so many times more */
+#define FIRST_BARRED 3.2e6                  /* with a bar from single attributes: a tile for most multiprocessors */
+#define GROWTH 8                            /* then so many times more */
 #define SLACK_UNITS ((int64_t) 1 << 20)     /* with four a row, more than the rounding of f adds up to */
 #define MOST_PAIRS 2e10                     /* between two polls */
 #define MOST_CELLS 1e14                     /* pairs × rows */
@@ -100,7 +101,7 @@ static weft_status run_all(weft_ctx *ctx, collector *c, const runner *r)
   const int barred = c->keeper.bounded && c->keeper.best.count >= c->keeper.best.k;
   uint64_t first = 0, halved = 0;
   while (first < r->units) {
-    const double seen = r->until(r->job, first), start = c->started ? FIRST_PAIRS * GROWTH : FIRST_PAIRS;
+    const double seen = r->until(r->job, first), start = c->started ? FIRST_BARRED : FIRST_PAIRS;
     const double pairs = barred || !c->keeper.bounded ? r->most : fmax(start, GROWTH * seen);
     uint64_t now = halved ? halved : units_of(r, first, fmin(pairs, r->most));
     int overflow = 0;

@@ -1,6 +1,6 @@
 /* Binary attributes and two classes on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a).
  *
- * A tile is 128 attributes by 256. Four warpgroups own 64 × 128 of it each; a producer warp brings the planes by bulk copies through
+ * A tile is 128 attributes by 256. Two warpgroups own 64 rows each; a producer warp brings the planes by bulk copies through
  * a ring of stages, one k-step of 256 rows of data a stage, and runs ahead into the next tile while this one is scored:
  *
  *   stage   | a: 128 × 32 bytes | b: 256 × 32 bytes |
@@ -29,18 +29,12 @@
 #define STAGES 12
 #define BLOCK_BYTES (128 * 32)
 #define STAGE_BYTES (3 * BLOCK_BYTES)
-#define CONSUMERS 512
-#define SPAN (ROWS_B / 2)        /* columns of a warpgroup */
+#define CONSUMERS 256
 #define THREADS (CONSUMERS + 32)
-/* Registers: as many as THREADS of them leave. */
-#if CUDART_VERSION >= 12040
-# define LIMITS __maxnreg__(120)
-#else
-# define LIMITS __launch_bounds__(THREADS, 1)
-#endif
 #define GROUP 16                 /* tiles of side a that share side b in the cache; a square has GROUP / 2 of side b */
-#define COUNTS_ROW (SPAN + 8)    /* words a row of counts: eight rows of a warp's stores fall into different banks */
+#define COUNTS_ROW (ROWS_B + 8)  /* words a row of counts: eight rows of a warp's stores fall into different banks */
 #define WARP_ROWS 8              /* rows a warp has in shared memory */
+#define UNROLL 4                 /* rows screened at a time, of four columns a lane */
 #define EMPTY 0.0078125f         /* keeps empty cells finite; a multiple of the spacing of floats up to 2^17 */
 #define SLACK 0.017              /* relative; more than (1 + EMPTY)² takes off */
 #define MAGIC 8388608.0f         /* 2^23: a whole number or'ed into its fraction is added to it */
@@ -124,19 +118,21 @@ __device__ static inline void bulk_copy(void *to, const void *from, uint32_t byt
 #define R4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])
 #define R16(i) R4(i), R4(i + 4), R4(i + 8), R4(i + 12)
 
-/* c += popcounts of 64 rows of a and 128 of b over 256 bits. */
-__device__ static inline void mma_64x128x256(uint32_t (&c)[64], uint64_t a, uint64_t b)
+/* c += popcounts of 64 rows of a and 256 of b over 256 bits. */
+__device__ static inline void mma_64x256x256(uint32_t (&c)[128], uint64_t a, uint64_t b)
 {
   asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0;\n"
-    "wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc "
+    "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc "
     "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
-    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-    "}, %64, %65, p;}\n"
-    : R16(0), R16(16), R16(32), R16(48) : "l"(a), "l"(b));
+    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"
+    "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,"
+    "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,"
+    "%122,%123,%124,%125,%126,%127}, %128, %129, p;}\n"
+    : R16(0), R16(16), R16(32), R16(48), R16(64), R16(80), R16(96), R16(112) : "l"(a), "l"(b));
 }
 
 /* Keeps the compiler from moving accesses to the accumulators over this point. */
-#define HOLD(c) do { _Pragma("unroll") for (int i_ = 0; i_ < 64; i_++) asm volatile("" : "+r"((c)[i_]) :: "memory"); } while (0)
+#define HOLD(c) do { _Pragma("unroll") for (int i_ = 0; i_ < 128; i_++) asm volatile("" : "+r"((c)[i_]) :: "memory"); } while (0)
 
 /* Where a walk through the tiles has come. */
 struct walk { uint64_t base; uint32_t group; };
@@ -267,59 +263,63 @@ __device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, 
 
 /* ---- the screen ---- */
 
-/* Eight rows of counts from attribute row0 on against four columns from `column` on. */
+/* Eight rows of counts from attribute row0 on against four columns from `column` on, and four 128 further on. */
 template <int KIND> __device__ static inline void screen_rows(const tile_args &t, const uint32_t *counts, uint32_t row0, uint32_t column)
 {
-  constexpr uint32_t EACH = KIND == TRIPLES ? 2 : 1, UNROLL = 4 / EACH; /* rows at a time */
+  constexpr uint32_t EACH = KIND == TRIPLES ? 2 : 1;
   const uint32_t lane = threadIdx.x % 32;
-  column_side b[4 * EACH];
-#pragma unroll
-  for (uint32_t k = 0; k < 4 * EACH; k++) b[k] = t.of_b[column * EACH + k];
 #pragma unroll 1
-  for (uint32_t r0 = 0; r0 < WARP_ROWS; r0 += UNROLL) {
-    float rejects[4 * UNROLL], least = INFINITY;
+  for (uint32_t side = 0; side < ROWS_B; side += 128) {
+    column_side b[4 * EACH];
 #pragma unroll
-    for (uint32_t r = 0; r < UNROLL; r++) {
-      const uint32_t row = row0 + r0 + r;
-      const uint4 four = *(const uint4 *) (counts + (r0 + r) * COUNTS_ROW + lane * 4);
-      const uint32_t packed[4] = { four.x, four.y, four.z, four.w };
-      const row_side a = t.of_a[row * EACH];
-      if constexpr (KIND == TRIPLES) {
-        const row_side a0 = t.of_a[row * EACH + 1];
-        const uint4 whole = __ldg((const uint4 *) &t.joint[row * t.ld + column]);
-        const uint32_t both[4] = { whole.x, whole.y, whole.z, whole.w };
+    for (uint32_t k = 0; k < 4 * EACH; k++) b[k] = t.of_b[(column + side) * EACH + k];
+#pragma unroll 1
+    for (uint32_t r0 = 0; r0 < WARP_ROWS; r0 += UNROLL) {
+      float rejects[4 * UNROLL], least = INFINITY;
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-          /* the interaction is at most joint information less one's own */
-          const float bar = fmaxf(t.bar_mi, t.bar_gain + fmaxf(a.own, b[2 * k].own)) - a.own_sum;
-          rejects[4 * r + k] = below(terms_of(both[k] - packed[k], a0, b[2 * k + 1]), bar - sum_of(terms_of(packed[k], a, b[2 * k])));
+      for (uint32_t r = 0; r < UNROLL; r++) {
+        const uint32_t row = row0 + r0 + r;
+        const uint4 four = *(const uint4 *) (counts + (r0 + r) * COUNTS_ROW + side + lane * 4);
+        const uint32_t packed[4] = { four.x, four.y, four.z, four.w };
+        const row_side a = t.of_a[row * EACH];
+        if constexpr (KIND == TRIPLES) {
+          const row_side a0 = t.of_a[row * EACH + 1];
+          const uint4 whole = __ldg((const uint4 *) &t.joint[row * t.ld + column + side]);
+          const uint32_t both[4] = { whole.x, whole.y, whole.z, whole.w };
+#pragma unroll
+          for (int k = 0; k < 4; k++) {
+            /* the interaction is at most joint information less one's own */
+            const float bar = fmaxf(t.bar_mi, t.bar_gain + fmaxf(a.own, b[2 * k].own)) - a.own_sum;
+            rejects[4 * r + k] = below(terms_of(both[k] - packed[k], a0, b[2 * k + 1]), bar - sum_of(terms_of(packed[k], a, b[2 * k])));
+          }
+        } else {
+          const float bar = t.bar_mi - a.own_sum, gain = t.bar_gain + a.own;
+#pragma unroll
+          for (int k = 0; k < 4; k++)
+            rejects[4 * r + k] = below(terms_of(packed[k], a, b[k]), KIND == PAIRS ? bar : fmaxf(t.bar_mi, gain + b[k].own) - a.own_sum);
         }
-      } else {
-        const float bar = t.bar_mi - a.own_sum, gain = t.bar_gain + a.own;
 #pragma unroll
-        for (int k = 0; k < 4; k++)
-          rejects[4 * r + k] = below(terms_of(packed[k], a, b[k]), KIND == PAIRS ? bar : fmaxf(t.bar_mi, gain + b[k].own) - a.own_sum);
+        for (int k = 0; k < 4; k++) least = fminf(least, rejects[4 * r + k]);
       }
+      if (least > 0) continue;
+      uint32_t passed = 0;
 #pragma unroll
-      for (int k = 0; k < 4; k++) least = fminf(least, rejects[4 * r + k]);
-    }
-    if (least > 0) continue;
-    uint32_t passed = 0;
-#pragma unroll
-    for (int k = 0; k < 4 * UNROLL; k++) passed |= (uint32_t) !(rejects[k] > 0) << k;
-    for (; passed; passed &= passed - 1) {
-      const uint32_t k = (uint32_t) __ffs((int) passed) - 1, r = r0 + k / 4, one = row0 + r, other = column + k % 4;
-      if (one < t.low || one >= t.count_a || other >= t.count_b || (t.same && other <= one)) continue;
-      const uint32_t packed = counts[r * COUNTS_ROW + lane * 4 + k % 4];
-      if (KIND == TRIPLES) score_triple(t, one, other, packed);
-      else score_pair(t, one, other, packed);
+      for (int k = 0; k < 4 * UNROLL; k++) passed |= (uint32_t) !(rejects[k] > 0) << k;
+      for (; passed; passed &= passed - 1) {
+        const uint32_t k = (uint32_t) __ffs((int) passed) - 1, r = r0 + k / 4, from = side + k % 4;
+        const uint32_t one = row0 + r, other = column + from;
+        if (one < t.low || one >= t.count_a || other >= t.count_b || (t.same && other <= one)) continue;
+        const uint32_t packed = counts[r * COUNTS_ROW + lane * 4 + from];
+        if (KIND == TRIPLES) score_triple(t, one, other, packed);
+        else score_pair(t, one, other, packed);
+      }
     }
   }
 }
 
 /* ---- the kernel ---- */
 
-template <int KIND> __global__ static void LIMITS tiles(const __grid_constant__ tile_args t)
+template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(const __grid_constant__ tile_args t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ uint64_t full[STAGES], empty[STAGES];
@@ -327,7 +327,7 @@ template <int KIND> __global__ static void LIMITS tiles(const __grid_constant__ 
   if (thread == 0) {
     for (int s = 0; s < STAGES; s++) {
       barrier_init(&full[s], 1);
-      barrier_init(&empty[s], CONSUMERS / 32);
+      barrier_init(&empty[s], CONSUMERS);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
@@ -353,42 +353,42 @@ template <int KIND> __global__ static void LIMITS tiles(const __grid_constant__ 
     return;
   }
 
-  const uint32_t side = warp_of_block / 4 % 2, group = warp_of_block / 8, lane = thread % 32, warp = warp_of_block % 4;
+  const uint32_t group = warp_of_block / 4, lane = thread % 32, warp = warp_of_block % 4;
   uint32_t *const counts = (uint32_t *) (stages + STAGES * STAGE_BYTES) + warp_of_block * WARP_ROWS * COUNTS_ROW;
   for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
-    uint32_t ta, tb, c[64];
+    uint32_t ta, tb, c[128];
     if (!place_tile(t, &at_tile, t.first + k, &ta, &tb)) continue;
 #pragma unroll
-    for (int i = 0; i < 64; i++) c[i] = 0;
+    for (int i = 0; i < 128; i++) c[i] = 0;
 #pragma unroll
     for (int class_index = 0; class_index < 2; class_index++) {
       const int steps = class_index ? t.steps - t.steps0 : t.steps0;
 #pragma unroll
-      for (int i = 0; i < 64 && class_index; i++) c[i] <<= 16;
+      for (int i = 0; i < 128 && class_index; i++) c[i] <<= 16;
       for (int s = 0; s < steps; s++, step++) {
         const uint32_t at = step % STAGES;
         const uint8_t *from = stages + at * STAGE_BYTES;
         barrier_wait(&full[at], step / STAGES & 1);
         HOLD(c);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-        mma_64x128x256(c, descriptor(from + group * 64 * 32), descriptor(from + (1 + side) * BLOCK_BYTES));
+        mma_64x256x256(c, descriptor(from + group * 64 * 32), descriptor(from + BLOCK_BYTES));
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         if (s > 0) { /* the step before is done: its stage is free */
           asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
           HOLD(c);
-          if (lane == 0) barrier_arrive(&empty[(step - 1) % STAGES]);
+          barrier_arrive(&empty[(step - 1) % STAGES]);
         }
       }
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
       HOLD(c);
-      if (lane == 0) barrier_arrive(&empty[(step - 1) % STAGES]);
+      barrier_arrive(&empty[(step - 1) % STAGES]);
     }
 
     /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
     if constexpr (KIND == COUNTS) {
-      const uint32_t row0 = ta * ROWS_A + group * 64 + warp * 16 + lane / 4, col0 = tb * ROWS_B + side * SPAN + lane % 4 * 2;
+      const uint32_t row0 = ta * ROWS_A + group * 64 + warp * 16 + lane / 4, col0 = tb * ROWS_B + lane % 4 * 2;
 #pragma unroll
-      for (int i = 0; i < 64; i++) {
+      for (int i = 0; i < 128; i++) {
         const uint32_t row = row0 + i / 2 % 2 * 8, col = col0 + i / 4 * 8 + i % 2;
         if (row < t.ld && col < t.ld) t.joint[row * t.ld + col] = c[i];
       }
@@ -397,10 +397,10 @@ template <int KIND> __global__ static void LIMITS tiles(const __grid_constant__ 
       for (uint32_t half = 0; half < 2; half++) {
         __syncwarp();
 #pragma unroll
-        for (int j = 0; j < SPAN / 8; j++)
+        for (int j = 0; j < 32; j++)
           *(uint2 *) (counts + lane / 4 * COUNTS_ROW + lane % 4 * 2 + j * 8) = make_uint2(c[4 * j + 2 * half], c[4 * j + 2 * half + 1]);
         __syncwarp();
-        screen_rows<KIND>(t, counts, ta * ROWS_A + group * 64 + warp * 16 + half * WARP_ROWS, tb * ROWS_B + side * SPAN + lane * 4);
+        screen_rows<KIND>(t, counts, ta * ROWS_A + group * 64 + warp * 16 + half * WARP_ROWS, tb * ROWS_B + lane * 4);
       }
     }
   }
