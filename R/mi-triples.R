@@ -49,7 +49,8 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
     chosen <- choose_for_tuples(backend, pack, choose(p, 3), threads, verbose)
     if (chosen$name == "cuda" && !has_bit_wgmma()) {
       if (chosen$reason == "asked for") {
-        weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = "Triples need a device of compute capability 9.0 and a build for it.",
+        weft_abort("device", "`backend = \"cuda\"` cannot run here.",
+                   x = "Triples need a device of compute capability 9.0 and a build for it.",
                    i = "Use `backend = \"cpu\"` or \"auto\".")
       }
       chosen <- list(name = "cpu", reason = "triples need a device of compute capability 9.0")

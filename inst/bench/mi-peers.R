@@ -80,7 +80,8 @@ class <- sample(0:1, 10000, TRUE)
 naive <- clock(.Call("naive_counts", x, class), 9)
 few <- as_factors(x[, 1:500])
 praznik <- if (has("praznik")) 10 * clock(from("praznik", "miScores")(few, factor(class), threads = 1), 3)
-row("rank 10,000 x 5,000 binary, 1 thread", "1.5 C", clock(mi_rank(x, class, threads = 1, backend = "cpu"), 9), `naive C` = naive, praznik = praznik)
+row("rank 10,000 x 5,000 binary, 1 thread", "1.5 C", clock(mi_rank(x, class, threads = 1, backend = "cpu"), 9),
+    `naive C` = naive, praznik = praznik)
 row("rank 10,000 x 5,000 binary, 2 threads", "1 C", clock(mi_rank(x, class, threads = 2, backend = "cpu"), 9), `naive C` = naive)
 rm(x, few)
 
@@ -91,7 +92,8 @@ all_pairs <- function(x, class, some, threads) {
   took / 2 * choose(ncol(x), 2) / choose(some, 2)
 }
 class <- sample(0:1, 1000, TRUE)
-for (case in list(list(1000, 2L, 1, "4 ms"), list(1000, 2L, 2, ""), list(10000, 2L, 2, "0.25 s"), list(2000, 3L, 1, "0.1 s"), list(2000, 3L, 2, "0.1 s"))) {
+for (case in list(list(1000, 2L, 1, "4 ms"), list(1000, 2L, 2, ""), list(10000, 2L, 2, "0.25 s"), list(2000, 3L, 1, "0.1 s"),
+                  list(2000, 3L, 2, "0.1 s"))) {
   x <- binary(1000, case[[1]], case[[2]])
   pack <- mi_pack(x, class)
   naive <- system.time(.Call("naive_pairs", x[, 1:300], class, case[[2]]))[["elapsed"]] * choose(case[[1]], 2) / choose(300, 2)
@@ -105,8 +107,8 @@ x <- binary(500, 2000, 5L)
 for (threads in 1:2) {
   praznik <- if (has("praznik")) { f <- as_factors(x); clock(from("praznik", "miMatrix")(f, threads = threads), 1) }
   infotheo <- if (has("infotheo") && threads == 1) 400 * clock(from("infotheo", "mutinformation")(as.data.frame(x[, 1:100])), 1)
-  row(sprintf("matrix 2,000 x 500, 5 levels, %d threads", threads), "0.25 s", clock(mi_matrix(x, backend = "cpu", threads = threads)), praznik = praznik,
-      `infotheo (from 100)` = infotheo)
+  row(sprintf("matrix 2,000 x 500, 5 levels, %d threads", threads), "0.25 s",
+      clock(mi_matrix(x, backend = "cpu", threads = threads)), praznik = praznik, `infotheo (from 100)` = infotheo)
 }
 
 g <- matrix(stats::rnorm(500 * 50), 500)[, sample(50, 2000, TRUE)] + matrix(stats::rnorm(500 * 2000), 500)

@@ -40,7 +40,8 @@ __device__ static double entropy(const part &p, size_t i, size_t j, int of, int 
 }
 
 /* of_a, of_b: Σ f over the levels of complete attributes, by place. */
-__global__ static void __launch_bounds__(SCORE_THREADS) score_information(part p, const int64_t *of_a, const int64_t *of_b, int estimator, double *out)
+__global__ static void __launch_bounds__(SCORE_THREADS) score_information(part p, const int64_t *of_a, const int64_t *of_b,
+                                                                          int estimator, double *out)
 {
   const size_t j = (size_t) blockIdx.x * SCORE_THREADS + threadIdx.x, i = blockIdx.y;
   if (j >= p.nb || (p.same && p.place_b + j <= p.place_a + i)) return;

@@ -126,7 +126,8 @@ __global__ static void __launch_bounds__(THREADS) mrnet(const double *m, size_t 
 }
 
 /* A relevance that is infinite is outside. sums: of all columns. */
-__global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t p, size_t first, const double *sums, double *room, double *out)
+__global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t p, size_t first, const double *sums, double *room,
+                                                         double *out)
 {
   const size_t t = first + blockIdx.x;
   const double *own = m + t * p;

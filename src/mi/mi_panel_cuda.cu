@@ -151,7 +151,8 @@ weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, 
   WEFT_CUDA(cudaMemcpyAsync(panel->products, panel->host_products, products * sizeof *panel->products, cudaMemcpyHostToDevice, s));
   for (size_t first = 0; first < products; first += 32768) {
     const size_t now = products - first < 32768 ? products - first : 32768;
-    const dim3 blocks((unsigned) ((out->nb + COUNT_TILE - 1) / COUNT_TILE), (unsigned) ((out->na + COUNT_TILE - 1) / COUNT_TILE), (unsigned) now);
+    const dim3 blocks((unsigned) ((out->nb + COUNT_TILE - 1) / COUNT_TILE), (unsigned) ((out->na + COUNT_TILE - 1) / COUNT_TILE),
+                      (unsigned) now);
     count_planes<<<blocks, 128, 0, s>>>(panel->rx->planes, panel->ry->planes, panel->rx->words, panel->products + first, out->na, out->nb,
                                         out->counts.ld, panel->counts);
     WEFT_CUDA(cudaGetLastError());
