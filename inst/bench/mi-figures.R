@@ -65,17 +65,19 @@ draw <- function(x, by, title, file) {
   lines_of <- c(naive = "grey60", one_thread = "#c2683c", all_threads = "black", device = "#2c5f8a")
   words <- c(naive = "plain C loop, 1 thread", one_thread = "weft, 1 thread", all_threads = "weft, all threads", device = "weft, device")
   grDevices::png(file, 1300, 560, res = 110)
-  old <- graphics::par(mfrow = c(1, 2), mar = c(4, 4.5, 3, 1))
+  old <- graphics::par(mfrow = c(1, 2), mar = c(4, 6, 3, 1), mgp = c(4.4, 0.8, 0))
   label <- c(n = "samples", p = "attributes")[[by]]
-  graphics::plot(NULL, xlim = range(x[[by]]), ylim = range(x[names(lines_of)]) * c(1, 4), log = "y", las = 1, xlab = label,
+  graphics::plot(NULL, xlim = range(x[[by]]), ylim = range(x[names(lines_of)]) * c(1, 4), log = "y", las = 1, xlab = "",
                  ylab = "seconds, whole call", main = title)
   for (name in names(lines_of)) graphics::lines(x[[by]], x[[name]], col = lines_of[[name]], type = "b", pch = 16)
+  graphics::mtext(label, side = 1, line = 2.5)
   graphics::legend("topleft", bty = "n", lty = 1, pch = 16, col = lines_of, legend = words, ncol = 2, cex = 0.8)
   speed <- x[names(lines_of)[1:3]] / x$device
-  graphics::plot(NULL, xlim = range(x[[by]]), ylim = range(speed, 1) * c(1, 3), log = "y", las = 1, xlab = label,
+  graphics::plot(NULL, xlim = range(x[[by]]), ylim = range(speed, 1) * c(1, 3), log = "y", las = 1, xlab = "",
                  ylab = "device, times as fast as", main = where)
   graphics::abline(h = 1, col = "grey85")
   for (name in names(speed)) graphics::lines(x[[by]], speed[[name]], col = lines_of[[name]], type = "b", pch = 16)
+  graphics::mtext(label, side = 1, line = 2.5)
   graphics::legend("topleft", bty = "n", lty = 1, pch = 16, col = lines_of[1:3], legend = words[1:3], cex = 0.8)
   graphics::par(old)
   grDevices::dev.off()
