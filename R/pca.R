@@ -121,17 +121,24 @@ choose_resident <- function(backend) {
   list(name = "cuda", reason = "the matrix is on the device")
 }
 
-# The method, and rough seconds on either side: flops over the rates of one core and of a device, transfer included.
+# The method, and rough seconds on either side: flops over the rates of a core and of a device, or bytes over its bandwidth.
+# A resident matrix is on the device whatever these say. The filter on the Gram matrix (src/pca/pca_filter.c) is for few
+# components; more take all eigenvectors.
 pca_plan <- function(source, k, method, threads) {
   near <- min(source$n, source$p)
-  cells <- if (source$kind == "sparse") sum(vapply(source$data, function(b) length(b@x), 0)) else source$n * source$p
+  sparse <- source$kind == "sparse"
+  cells <- if (sparse) sum(vapply(source$data, function(b) length(b@x), 0)) else source$n * source$p
   block <- min(64, max(16, k + 6))
-  krylov <- 70 * 2 * cells * block * if (source$kind == "sparse") 4 else 1
-  gram <- cells * near + 10 * near^3
-  can_square <- source$kind == "dense" && near <= 10000
-  if (method == "auto") method <- if (can_square && gram < krylov) "gram" else "krylov"
-  work <- switch(method, gram = gram, krylov = krylov, 4000 * k * cells)
-  list(method = method, cpu_seconds = work / (3e10 * min(threads, 16)), gpu_seconds = work / 1e13 + 8 * cells / 2e10)
+  steps <- if (k <= 52 && near >= 512) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
+  can_square <- source$kind %in% c("dense", "resident") && near <= 10000
+  flops <- c(krylov = 70 * 2 * cells * block * if (sparse) 4 else 1, gram = if (can_square) cells * near + steps else Inf)
+  on_device <- c(krylov = 150 * 8 * cells / 2e12 + 0.05, gram = if (can_square) cells * near / 4e13 + steps / 1e13 else Inf)
+  resident <- source$kind == "resident"
+  if (method == "auto") method <- names(which.min(if (resident) on_device else flops))
+  vectors <- 4000 * k * cells
+  cpu <- if (method %in% names(flops)) flops[[method]] else vectors
+  device <- if (method %in% names(on_device)) on_device[[method]] else vectors / 1e13
+  list(method = method, cpu_seconds = cpu / (3e10 * min(threads, 16)), gpu_seconds = device + 8 * cells / 2e10)
 }
 
 check_moments <- function(moments, source) {

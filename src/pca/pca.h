@@ -68,8 +68,12 @@ typedef struct weft_pca_ops {
   /* c = alpha op(a) op(b) + beta c; op(a) is m × k, op(b) k × n */
   weft_status (*gemm)(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha, const double *s_a,
                       size_t lda, const double *s_b, size_t ldb, double beta, double *s_c, size_t ldc);
-  /* The k leading eigenvectors (order × k) of X'X, or of XX' when `rows`. */
-  weft_status (*gram)(weft_pca_space *space, int rows, size_t k, double *s_vectors);
+  /* g = X'X, or XX' when `rows`, both triangles; and its diagonal. */
+  weft_status (*square)(weft_pca_space *space, int rows, double *s_g, double *s_diagonal);
+  /* g[i, i] = diagonal[i] - by */
+  weft_status (*shift)(weft_pca_space *space, double *s_g, size_t order, const double *s_diagonal, double by);
+  /* The k leading eigenvectors (order × k) of the symmetric g, which is destroyed. */
+  weft_status (*eigen)(weft_pca_space *space, double *s_g, size_t order, size_t k, double *s_vectors);
   /* One step of GS-PCA from the unit vector v, orthogonal to the k columns of `s_found` (p × k):
    * u = X v, w = X'u freed twice of `s_found`; out = { |u|, |w|, |w / |u| - |u| v| }; v = w / |w|. */
   weft_status (*step)(weft_pca_space *space, const double *s_found, size_t k, double *s_v, double *s_u, double *s_w,

@@ -326,15 +326,21 @@ done:
   return st;
 }
 
-static weft_status gram(weft_pca_space *s, int rows, size_t k, double *vectors)
+/* Upper triangle from lower, in squares that stay in cache. */
+static void mirror(double *g, size_t order)
+{
+  const size_t side = 32;
+  for (size_t jj = 0; jj < order; jj += side)
+    for (size_t ii = 0; ii <= jj; ii += side)
+      for (size_t j = jj; j < jj + side && j < order; j++)
+        for (size_t i = ii; i < ii + side && i < j; i++) g[i + j * order] = g[j + i * order];
+}
+
+static weft_status square(weft_pca_space *s, int rows, double *g, double *diagonal)
 {
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(s->ctx);
   const size_t order = rows ? s->data->n : s->data->p;
-  double *g, *values;
   weft_pca_panel x;
-  WEFT_TAKE(g, &mem, order * order);
-  WEFT_TAKE(values, &mem, k);
   WEFT_TRY(s->data->fetch(s->ctx, s->data->source, 0, &x));
   if (s->data->sparse || (rows ? x.n < s->data->n : x.p < s->data->p)) {
     WEFT_TRY(gram_by_products(s, rows, order, g));
@@ -345,7 +351,25 @@ static weft_status gram(weft_pca_space *s, int rows, size_t k, double *vectors)
       WEFT_TRY(weft_pca_gemm(s->ctx, order, order, rows ? x.p : x.n, 1, &left, &right, t ? 1 : 0, g, order, 1));
     }
   }
-  for (size_t j = 0; j < order; j++) for (size_t i = 0; i < j; i++) g[i + j * order] = g[j + i * order];
+  mirror(g, order);
+  for (size_t j = 0; j < order; j++) diagonal[j] = g[j + j * order];
+done:
+  return st;
+}
+
+static weft_status shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by)
+{
+  (void) s;
+  for (size_t j = 0; j < order; j++) g[j + j * order] = diagonal[j] - by;
+  return WEFT_OK;
+}
+
+static weft_status eigen(weft_pca_space *s, double *g, size_t order, size_t k, double *vectors)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(s->ctx);
+  double *values;
+  WEFT_TAKE(values, &mem, k);
   WEFT_TRY(weft_pca_leading(s->ctx, g, order, k, values, vectors));
 done:
   weft_arena_end(&mem);
@@ -384,5 +408,5 @@ done:
   return st;
 }
 
-const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, gram, step,
+const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, square, shift, eigen, step,
                                     refine };

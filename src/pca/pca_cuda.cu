@@ -474,19 +474,69 @@ static weft_status product(weft_pca_space *s, int transposed, const double *v, s
 
 /* ---- the Gram matrix ---- */
 
-static weft_status gram(weft_pca_space *s, int rows, size_t k, double *vectors)
+/* The upper triangle from the lower, 32 × 32 numbers at a time; `diagonal` too. */
+__global__ void mirror(double *g, int64_t order, double *diagonal)
+{
+  __shared__ double tile[32][33];
+  const int64_t ii = (int64_t) blockIdx.x * 32, jj = (int64_t) blockIdx.y * 32;
+  if (ii < jj) return; /* (ii, jj) is read, (jj, ii) written */
+  for (int y = threadIdx.y; y < 32; y += blockDim.y) {
+    const int64_t i = ii + threadIdx.x, j = jj + y;
+    if (i < order && j <= i) tile[y][threadIdx.x] = g[i + j * order];
+    if (i == j && i < order) diagonal[i] = g[i + j * order];
+  }
+  __syncthreads();
+  for (int y = threadIdx.y; y < 32; y += blockDim.y) {
+    const int64_t i = jj + threadIdx.x, j = ii + y;
+    if (i < j && j < order) g[i + j * order] = tile[threadIdx.x][y];
+  }
+}
+
+__global__ void set_diagonal(double *g, int64_t order, const double *diagonal, double by)
+{
+  const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
+  if (i < order) g[i + i * order] = diagonal[i] - by;
+}
+
+static weft_status shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  set_diagonal<<<blocks_for(order), 256, 0, s->mem.stream>>>(g, (int64_t) order, diagonal, by);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+/* The lower triangle in block columns: general products run faster than symmetric ones. */
+static weft_status lower_square(weft_pca_space *s, int rows, int64_t order, int64_t other, double *g)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const int64_t width = order > 4096 ? (order / 10 + 255) / 256 * 256 : order;
+  const double one = 1, none = 0;
+  for (int64_t j = 0; j < order; j += width) {
+    const int64_t wide = order - j < width ? order - j : width, step = rows ? 1 : s->ld;
+    WEFT_TRY(weft_poll(ctx, (double) j, (double) order));
+    if (width == order) LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T, (int) order,
+                                                      (int) other, &one, s->x, (int) s->ld, &none, g, (int) order));
+    else LIBRARY("cuBLAS", cublasDgemm(s->blas, rows ? CUBLAS_OP_N : CUBLAS_OP_T, rows ? CUBLAS_OP_T : CUBLAS_OP_N, (int) (order - j),
+                                       (int) wide, (int) other, &one, s->x + j * step, (int) s->ld, s->x + j * step, (int) s->ld, &none,
+                                       g + j + j * order, (int) order));
+  }
+done:
+  return st;
+}
+
+static weft_status square(weft_pca_space *s, int rows, double *g, double *diagonal)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
   const size_t n = s->data->n, p = s->data->p, order = rows ? n : p, other = rows ? p : n;
-  double *g = NULL, *values = NULL, *work = NULL, *unit = NULL, *y = NULL;
-  int *info = NULL, found = 0, size = 0, failed = 0;
-  const double one = 1, none = 0, zero = 0;
-  const int m = (int) order, first = (int) (order - k) + 1;
-  WEFT_DEVICE_TAKE(g, &s->mem, order * order);
+  double *unit = NULL, *y = NULL;
+  const unsigned squares = (unsigned) ((order + 31) / 32);
   if (s->x) {
-    LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T, m, (int) other, &one, s->x, (int) s->ld,
-                                  &none, g, m));
+    WEFT_TRY(lower_square(s, rows, (int64_t) order, (int64_t) other, g));
   } else { /* by products with unit vectors */
     WEFT_DEVICE_TAKE(unit, &s->mem, order * 64);
     WEFT_DEVICE_TAKE(y, &s->mem, other * 64);
@@ -501,6 +551,22 @@ static weft_status gram(weft_pca_space *s, int rows, size_t k, double *vectors)
       WEFT_TRY(product(s, !rows, y, b, g + j * order));
     }
   }
+  mirror<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(g, (int64_t) order, diagonal);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  if (unit) { drop(s, unit); }
+  if (y) { drop(s, y); }
+  return st;
+}
+
+static weft_status eigen(weft_pca_space *s, double *g, size_t order, size_t k, double *vectors)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  double *values = NULL, *work = NULL;
+  int *info = NULL, found = 0, size = 0, failed = 0;
+  const double zero = 0;
+  const int m = (int) order, first = (int) (order - k) + 1;
   LIBRARY("cuSOLVER", s->solver ? 0 : cusolverDnCreate(&s->solver));
   LIBRARY("cuSOLVER", cusolverDnSetStream(s->solver, s->mem.stream));
   WEFT_DEVICE_TAKE(values, &s->mem, order);
@@ -516,7 +582,7 @@ static weft_status gram(weft_pca_space *s, int rows, size_t k, double *vectors)
   for (size_t j = 0; j < k; j++) WEFT_TRY(copy(s, vectors + j * order, g + (k - 1 - j) * order, order));
   WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
 done:
-  double *blocks[] = { g, values, work, unit, y, (double *) info };
+  double *blocks[] = { values, work, (double *) info };
   for (double *block : blocks) if (block) weft_device_drop(&s->mem, block);
   return st;
 }
@@ -649,5 +715,5 @@ done:
 
 extern "C" {
 extern const weft_pca_ops weft_pca_cuda;
-const weft_pca_ops weft_pca_cuda = { moments, open_space, close_space, take, drop, put, get, copy, product, gemm, gram, step, refine };
+const weft_pca_ops weft_pca_cuda = { moments, open_space, close_space, take, drop, put, get, copy, product, gemm, square, shift, eigen, step, refine };
 }
