@@ -94,7 +94,6 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
               paper = stop == "paper", max_iter = max_iter, block = 0L, key = random_key(seed), start = NULL)
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights, single = precision == "single")
   if (sum(moments$missing) > 0) {
-    if (na != "em") chosen <- cpu_only(backend, "Incomplete data run")
     run <- pca_missing(source, moments, method, na, job, settings, control)
   } else {
     form <- pca_form(moments, center, scale, weights, col_weights, source$n)

@@ -39,6 +39,7 @@ typedef struct weft_pca_form {
   const double *center, *factor; /* p each */
   const double *row;             /* n, or NULL */
   int single;                    /* keep X as floats, sum in double; weft_pca_ops.refine() ends it */
+  int own;                       /* X becomes a matrix of its own, to be deflated: for the operations on what is observed */
 } weft_pca_form;
 
 /* Over the observed values of each column, weighted. */
@@ -79,6 +80,13 @@ typedef struct weft_pca_ops {
   weft_status (*step)(weft_pca_space *space, const double *s_found, size_t k, double *s_v, double *s_u, double *s_w,
                       double out[3]);
   void (*refine)(weft_pca_space *space);
+  /* Over the cells of X that are observed (form->own; vectors on the host):
+   * loads[j] = sum_i x_ij t_i / sum_i t_i^2, then t[i] = sum_j x_ij loads[j] / sum_j loads[j]^2; and each alone. */
+  weft_status (*observed)(weft_pca_space *space, double *t, double *loads);
+  weft_status (*observed_loads)(weft_pca_space *space, const double *t, double *loads);
+  weft_status (*observed_scores)(weft_pca_space *space, const double *loads, double *t);
+  /* X -= t loads' */
+  weft_status (*deflate)(weft_pca_space *space, const double *t, const double *loads);
 } weft_pca_ops;
 
 extern const weft_pca_ops weft_pca_cpu;
@@ -109,8 +117,9 @@ typedef struct weft_pca_result {
 weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
                      const weft_pca_job *job, weft_pca_result *out);
 
-/* NIPALS for data with missing values (NaN): `x`, n × p, centred and scaled, is overwritten by what is left of it. */
-weft_status weft_pca_missing(weft_ctx *ctx, double *x, size_t n, size_t p, const weft_pca_job *job, weft_pca_result *out);
+/* NIPALS and GS-PCA over what is observed (NaN elsewhere) in a dense matrix; form->own is set. */
+weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
+                             const weft_pca_job *job, weft_pca_result *out);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include "../base/parallel.h"
 #include "pca.h"
 #include "pca_gemm.h"
+#include "pca_observed.h"
 #include "pca_small.h"
 
 struct weft_pca_space {
@@ -16,6 +17,7 @@ struct weft_pca_space {
   const weft_pca_data *data;
   const weft_pca_form *form;
   float *floats; /* the centred and scaled matrix, in single precision */
+  double *own;   /* or a copy to deflate */
 };
 
 /* ---- moments ---- */
@@ -163,15 +165,17 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
   s->ctx = ctx;
   s->data = data;
   s->form = form;
-  if (form->single) {
-    WEFT_TAKE(s->floats, &mem, data->n * data->p);
+  if (form->single || form->own) {
+    if (form->single) WEFT_TAKE(s->floats, &mem, data->n * data->p);
+    else WEFT_TAKE(s->own, &mem, data->n * data->p);
     WEFT_TRY(data->fetch(ctx, data->source, 0, &x));
     WEFT_PARALLEL(ctx->threads)
     WEFT_FOR(static)
     for (int64_t j = 0; j < (int64_t) x.p; j++)
       for (size_t i = 0; i < x.n; i++) {
-        const double row = form->row ? form->row[i] : 1;
-        s->floats[i + (size_t) j * x.n] = (float) ((x.dense[i + (size_t) j * x.n] - form->center[j]) * form->factor[j] * row);
+        const size_t at = i + (size_t) j * x.n;
+        const double value = (x.dense[at] - form->center[j]) * form->factor[j] * (form->row ? form->row[i] : 1);
+        if (s->own) s->own[at] = value; else s->floats[at] = (float) value;
       }
   }
   s->mem = mem;
@@ -408,5 +412,27 @@ done:
   return st;
 }
 
-const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, square, shift, eigen, step,
-                                    refine };
+/* ---- what is observed ---- */
+
+static weft_status observed(weft_pca_space *s, double *t, double *loads)
+{
+  return weft_pca_observed(s->ctx, s->own, s->data->n, s->data->p, t, loads);
+}
+
+static weft_status observed_loads(weft_pca_space *s, const double *t, double *loads)
+{
+  return weft_pca_observed_loads(s->ctx, s->own, s->data->n, s->data->p, t, loads);
+}
+
+static weft_status observed_scores(weft_pca_space *s, const double *loads, double *t)
+{
+  return weft_pca_observed_scores(s->ctx, s->own, s->data->n, s->data->p, loads, t);
+}
+
+static weft_status deflate(weft_pca_space *s, const double *t, const double *loads)
+{
+  return weft_pca_deflate(s->ctx, s->own, s->data->n, s->data->p, t, loads);
+}
+
+const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, square, shift,
+                                    eigen, step, refine, observed, observed_loads, observed_scores, deflate };

@@ -185,13 +185,20 @@ static void finish_result(SEXP out, const weft_pca_result *r)
 
 typedef struct { weft_pca_data data; weft_pca_form form; weft_pca_job job; weft_pca_result out; } pca_job;
 
+static weft_status run_missing(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  pca_job *job = data;
+  return weft_pca_missing(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out);
+}
+
 static weft_status run_pca(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   pca_job *job = data;
   return weft_pca(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out);
 }
 
-/* form: center, factor (p), row (n or NULL), single; job: method (from 0), k, tol, paper, max_iter, block, key, start. */
+/* form: center, factor (p), row (n or NULL), single, own (values are missing; dense or resident); job: method (from 0), k, tol,
+ * paper, max_iter, block, key, start. */
 SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
 {
   SEXP holder = PROTECT(Rf_allocVector(VECSXP, 2)), row = weft_glue_element(form, "row"), out;
@@ -202,38 +209,11 @@ SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
   job.form.center = REAL(weft_glue_element(form, "center"));
   job.form.factor = REAL(weft_glue_element(form, "factor"));
   job.form.row = row == R_NilValue ? NULL : REAL(row);
-  job.form.single = Rf_asLogical(weft_glue_element(form, "single"));
+  job.form.single = Rf_asLogical(weft_glue_element(form, "single")) == 1;
+  job.form.own = Rf_asLogical(weft_glue_element(form, "own")) == 1;
   out = PROTECT(new_result(job.data.n, job.data.p, job.job.k, &job.out));
-  weft_glue_run(control, run_pca, &job);
+  weft_glue_run(control, job.form.own ? run_missing : run_pca, &job);
   finish_result(out, &job.out);
   UNPROTECT(2);
-  return out;
-}
-
-typedef struct { const double *x; size_t n, p; weft_pca_job job; weft_pca_result out; } missing_job;
-
-static weft_status run_missing(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  missing_job *job = data;
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  double *rest;
-  (void) backend;
-  WEFT_TAKE(rest, &mem, job->n * job->p);
-  memcpy(rest, job->x, job->n * job->p * sizeof *rest);
-  WEFT_TRY(weft_pca_missing(ctx, rest, job->n, job->p, &job->job, &job->out));
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
-/* x: a double matrix with NaN, centred and scaled. */
-SEXP C_weft_pca_missing(SEXP x, SEXP job_list, SEXP control)
-{
-  missing_job job = { REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), job_of(job_list), { 0 } };
-  SEXP out = PROTECT(new_result(job.n, job.p, job.job.k, &job.out));
-  weft_glue_run(control, run_missing, &job);
-  finish_result(out, &job.out);
-  UNPROTECT(1);
   return out;
 }
