@@ -69,8 +69,8 @@ typedef struct weft_pca_ops {
   /* c = alpha op(a) op(b) + beta c; op(a) is m × k, op(b) k × n */
   weft_status (*gemm)(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha, const double *s_a,
                       size_t lda, const double *s_b, size_t ldb, double beta, double *s_c, size_t ldc);
-  /* g = X'X, or XX' when `rows`, both triangles; and its diagonal. */
-  weft_status (*square)(weft_pca_space *space, int rows, double *s_g, double *s_diagonal);
+  /* g = X'X, or XX' when `rows`, both triangles; and its diagonal. `coarse`: errors of 1e-6 of the largest entry will do. */
+  weft_status (*square)(weft_pca_space *space, int rows, int coarse, double *s_g, double *s_diagonal);
   /* g[i, i] = diagonal[i] - by */
   weft_status (*shift)(weft_pca_space *space, double *s_g, size_t order, const double *s_diagonal, double by);
   /* The k leading eigenvectors (order × k) of the symmetric g, which is destroyed. */

@@ -290,7 +290,7 @@ static weft_status gram_vectors(engine *e)
   if (b) return weft_pca_filter(&e->frame, b, e->s_p);
   WEFT_TRY(ops->take(run->space, near * near, &s_g));
   WEFT_TRY(ops->take(run->space, near, &s_diagonal));
-  WEFT_TRY(ops->square(run->space, run->near_is_rows, s_g, s_diagonal));
+  WEFT_TRY(ops->square(run->space, run->near_is_rows, 0, s_g, s_diagonal));
   WEFT_TRY(ops->eigen(run->space, s_g, near, run->job->k, e->s_p));
 done:
   if (s_g) ops->drop(run->space, s_g);

@@ -340,9 +340,10 @@ static void mirror(double *g, size_t order)
         for (size_t i = ii; i < ii + side && i < j; i++) g[i + j * order] = g[j + i * order];
 }
 
-static weft_status square(weft_pca_space *s, int rows, double *g, double *diagonal)
+static weft_status square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
 {
   weft_status st = WEFT_OK;
+  (void) coarse; /* all of it in double */
   const size_t order = rows ? s->data->n : s->data->p;
   weft_pca_panel x;
   WEFT_TRY(s->data->fetch(s->ctx, s->data->source, 0, &x));

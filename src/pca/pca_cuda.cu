@@ -243,6 +243,7 @@ static void close_space(weft_pca_space *s)
     for (const sparse_block &b : *s->blocks) { cusparseDestroySpMat(b.by_column); cusparseDestroySpMat(b.by_row); }
     delete s->blocks;
   }
+  if (s->numbers) cudaFreeHost(s->numbers);
   if (s->sparse) cusparseDestroy(s->sparse);
   if (s->solver) cusolverDnDestroy(s->solver);
   weft_device_end(&s->mem);
@@ -437,17 +438,52 @@ weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v,
 
 /* ---- a step of GS-PCA ---- */
 
+/* Waits for the numbers of the step without the driver's detour; looks for errors now and then. */
+static weft_status numbers_of_step(weft_pca_space *s, double out[3])
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const volatile double *numbers = s->numbers;
+  for (int spins = 1; numbers[3] != s->turn; spins++) {
+    if (spins % 4096) continue;
+    const cudaError_t e = cudaStreamQuery(s->mem.stream);
+    if (e != cudaErrorNotReady) WEFT_CUDA(e);
+  }
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  for (int i = 0; i < 3; i++) out[i] = numbers[i];
+done:
+  return st;
+}
+
+/* X in panels beside X, when there is room for both. */
+static weft_status open_fused(weft_pca_space *s)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p;
+  const size_t count = weft_pca_tiled_count(n, p);
+  WEFT_CUDA(cudaHostAlloc((void **) &s->numbers, 4 * sizeof *s->numbers, cudaHostAllocDefault));
+  s->numbers[3] = 0;
+  s->plain = !s->x || !weft_pca_fused_fits(p) || 8.0 * (double) count > 0.8 * weft_device_available(ctx);
+  if (s->plain) return st;
+  WEFT_DEVICE_TAKE(s->partial, &s->mem, weft_pca_fused_partial(p));
+  WEFT_DEVICE_TAKE(s->tiled, &s->mem, count);
+  WEFT_CUDA(weft_pca_tile(s->x, n, p, s->ld, s->tiled, s->mem.stream));
+done:
+  return st;
+}
+
 static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w, double out[3])
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
   const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p;
-  const weft_pca_dense m = { s->x, n, p, s->ld };
   double *c = NULL;
-  if (!s->numbers) WEFT_DEVICE_TAKE(s->numbers, &s->mem, 3);
-  if (s->x && weft_pca_fused_fits(p)) {
-    if (!s->partial) WEFT_DEVICE_TAKE(s->partial, &s->mem, weft_pca_fused_partial(p));
-    WEFT_CUDA(weft_pca_fused(&m, v, u, w, s->partial, s->mem.stream));
+  int parts = 0;
+  if (!s->numbers) WEFT_TRY(open_fused(s));
+  if (!s->plain && k <= 256) {
+    const weft_pca_dense m = { s->tiled, n, p };
+    WEFT_CUDA(weft_pca_fused(&m, v, u, s->partial, &parts, s->mem.stream));
   } else {
     WEFT_TRY(weft_pca_product(s, 0, v, 1, u));
     WEFT_TRY(weft_pca_product(s, 1, u, 1, w));
@@ -460,8 +496,9 @@ static weft_status step(weft_pca_space *s, const double *found, size_t k, double
     }
     k = 0;
   }
-  WEFT_CUDA(weft_pca_after(found, (int) k, v, u, w, n, p, s->numbers, s->mem.stream));
-  WEFT_TRY(get(s, out, s->numbers, 3));
+  s->turn++;
+  WEFT_CUDA(weft_pca_after(found, (int) k, s->partial, parts, v, u, w, n, p, s->numbers, s->turn, s->mem.stream));
+  WEFT_TRY(numbers_of_step(s, out));
 done:
   if (c) drop(s, c);
   return st;

@@ -16,6 +16,7 @@
 #define LONGEST 18       /* when that many suffice for the last cycle */
 #define GROWTH 1e10      /* of the first vector in a cycle: others must not drown in it */
 #define CYCLES 60
+#define COARSE_TOL 2e-5  /* from here on G need not be exact */
 #define SLOW 3           /* cycles that may leave more than half of the residual */
 
 typedef struct {
@@ -135,7 +136,7 @@ weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors)
   WEFT_TRY(ops->take(space, near, &f.s_diagonal));
   WEFT_TRY(ops->take(space, near * b, &f.s_v));
   WEFT_TRY(ops->take(space, near * b, &f.s_w));
-  WEFT_TRY(ops->square(space, run->near_is_rows, f.s_g, f.s_diagonal));
+  WEFT_TRY(ops->square(space, run->near_is_rows, run->job->tol >= COARSE_TOL, f.s_g, f.s_diagonal));
   WEFT_TRY(weft_pca_random(run, f.s_v, near * b));
   for (int i = 0; i < CYCLES && slow < SLOW; i++) {
     double over;

@@ -1,4 +1,5 @@
 /* The Gram matrix on a device, and its eigenvectors. */
+#include <cmath>
 #include "pca_cuda.cuh"
 
 __global__ void fill_with(double *x, int64_t count, double value)
@@ -47,35 +48,89 @@ done:
   return st;
 }
 
-/* The lower triangle in block columns: general products run faster than symmetric ones. */
-static weft_status lower_square(weft_pca_space *s, int rows, int64_t order, int64_t other, double *g)
+/* x = high + low: two TF32 numbers hold 22 bits. */
+__global__ void split(const double *x, int64_t count, float *high, float *low)
+{
+  for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < count; i += (int64_t) gridDim.x * blockDim.x) {
+    const float h = __uint_as_float((__float_as_uint((float) x[i]) + 0x1000u) & 0xffffe000u);
+    high[i] = h;
+    low[i] = (float) (x[i] - h);
+  }
+}
+
+/* Lower triangle: g = high + cross + cross' */
+__global__ void join(const float *high, const float *cross, int64_t order, double *g)
+{
+  __shared__ float tile[32][33];
+  const int64_t ii = (int64_t) blockIdx.x * 32, jj = (int64_t) blockIdx.y * 32;
+  if (ii < jj) return;
+  for (int y = threadIdx.y; y < 32; y += blockDim.y) {
+    const int64_t i = jj + threadIdx.x, j = ii + y;
+    if (i < order && j < order) tile[y][threadIdx.x] = cross[i + j * order];
+  }
+  __syncthreads();
+  for (int y = threadIdx.y; y < 32; y += blockDim.y) {
+    const int64_t i = ii + threadIdx.x, j = jj + y;
+    if (i < order && j <= i) g[i + j * order] = (double) high[i + j * order] + cross[i + j * order] + tile[threadIdx.x][y];
+  }
+}
+
+/* The lower triangle to about single precision, on the units for TF32: three times as fast. */
+static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, int64_t other, double *g)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
-  const int64_t width = order > 4096 ? (order / 10 + 255) / 256 * 256 : order;
-  const double one = 1, none = 0;
+  const int64_t count = s->ld * (int64_t) s->data->p, step = rows ? 1 : s->ld, width = (order / 10 + 255) / 256 * 256;
+  const unsigned squares = (unsigned) ((order + 31) / 32);
+  const cublasOperation_t left = rows ? CUBLAS_OP_N : CUBLAS_OP_T, right = rows ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const float one = 1, none = 0;
+  const int m = (int) order, ld = (int) s->ld, depth = (int) other;
+  float *high = NULL, *low = NULL, *main = NULL, *cross = NULL;
+  WEFT_DEVICE_TAKE(high, &s->mem, (size_t) count);
+  WEFT_DEVICE_TAKE(low, &s->mem, (size_t) count);
+  WEFT_DEVICE_TAKE(main, &s->mem, (size_t) (order * order));
+  WEFT_DEVICE_TAKE(cross, &s->mem, (size_t) (order * order));
+  split<<<2048, 256, 0, s->mem.stream>>>(s->x, count, high, low);
+  WEFT_CUDA(cudaGetLastError());
   for (int64_t j = 0; j < order; j += width) {
-    const int64_t wide = order - j < width ? order - j : width, step = rows ? 1 : s->ld;
-    WEFT_TRY(weft_poll(ctx, (double) j, (double) order));
-    if (width == order) LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T, (int) order,
-                                                      (int) other, &one, s->x, (int) s->ld, &none, g, (int) order));
-    else LIBRARY("cuBLAS", cublasDgemm(s->blas, rows ? CUBLAS_OP_N : CUBLAS_OP_T, rows ? CUBLAS_OP_T : CUBLAS_OP_N, (int) (order - j),
-                                       (int) wide, (int) other, &one, s->x + j * step, (int) s->ld, s->x + j * step, (int) s->ld, &none,
-                                       g + j + j * order, (int) order));
+    const int wide = (int) (order - j < width ? order - j : width);
+    LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, (int) (order - j), wide, depth, &one, high + j * step, CUDA_R_32F, ld, high + j * step,
+                                   CUDA_R_32F, ld, &none, main + j + j * order, CUDA_R_32F, m, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT));
   }
+  LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, m, m, depth, &one, high, CUDA_R_32F, ld, low, CUDA_R_32F, ld, &none, cross, CUDA_R_32F, m,
+                                 CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT));
+  join<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(main, cross, order, g);
+  WEFT_CUDA(cudaGetLastError());
 done:
+  cudaStreamSynchronize(s->mem.stream);
+  float *blocks[] = { high, low, main, cross };
+  for (float *block : blocks) if (block) weft_device_drop(&s->mem, block);
   return st;
 }
 
-weft_status weft_pca_square(weft_pca_space *s, int rows, double *g, double *diagonal)
+weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
   const size_t n = s->data->n, p = s->data->p, order = rows ? n : p, other = rows ? p : n;
   double *unit = NULL, *y = NULL;
+  const double one = 1, none = 0;
   const unsigned squares = (unsigned) ((order + 31) / 32);
+  const double at_once = fmax(1024, 4e12 / ((double) order * (double) order)); /* between two polls */
   if (s->x) {
-    WEFT_TRY(lower_square(s, rows, (int64_t) order, (int64_t) other, g));
+    const double room = 8.0 * (double) s->ld * (double) p + 8.0 * (double) order * (double) order;
+    if (coarse && (double) other <= 5 * at_once && room < 0.8 * weft_device_available(ctx)) {
+      WEFT_TRY(coarse_square(s, rows, (int64_t) order, (int64_t) other, g));
+    } else {
+      for (size_t at = 0; at < other;) {
+        const size_t depth = (double) (other - at) < at_once ? other - at : (size_t) at_once;
+        WEFT_TRY(weft_poll(ctx, (double) at, (double) other));
+        LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T, (int) order, (int) depth, &one,
+                                      s->x + at * (rows ? (size_t) s->ld : 1), (int) s->ld, at ? &one : &none, g, (int) order));
+        at += depth;
+        if (at < other) WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+      }
+    }
   } else { /* by products with unit vectors */
     WEFT_DEVICE_TAKE(unit, &s->mem, order * 64);
     WEFT_DEVICE_TAKE(y, &s->mem, other * 64);
