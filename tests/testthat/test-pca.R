@@ -331,9 +331,9 @@ test_that("gs and nipals are right to their tolerance on all hard inputs", {
     x <- matrices[[name]]
     k <- min(dim(x), 4)
     label <- paste(backend, name, method)
-    fit <- quiet_pca(x, k, method = method, tol = 1e-9, backend = backend)
+    fit <- quiet_pca(x, k, method = method, tol = 1e-8, backend = backend)
     expected <- lapack_values(x, k)
-    expect_lte(max(abs(fit$d - expected)) / max(expected[1], .Machine$double.xmin), 2e-9, label = paste("error of values,", label))
+    expect_lte(max(abs(fit$d - expected)) / max(expected[1], .Machine$double.xmin), 1e-8, label = paste("error of values,", label))
     expect_true(all(fit$converged) && all(is.finite(fit$x)) && all(is.finite(fit$orthogonality)), label = label)
     if (method == "gs") {
       expect_lte(max(abs(crossprod(fit$rotation) - diag(k)), fit$orthogonality), 1e-13, label = paste("orthogonality,", label))
@@ -349,7 +349,7 @@ test_that("the device gives what the CPU gives", {
     for (method in c("auto", "krylov", "gram", "gs", "nipals")) {
       blocks <- !method %in% c("gs", "nipals")
       k <- min(dim(x), if (blocks) 8 else 4)
-      tol <- if (blocks) NULL else 1e-9
+      tol <- if (blocks) NULL else 1e-8
       cpu <- quiet_pca(x, k, method = method, tol = tol, backend = "cpu")
       cuda <- quiet_pca(x, k, method = method, tol = tol, backend = "cuda")
       if (blocks) expect_accurate(cuda, x, k, paste("cuda", name, method))
