@@ -122,7 +122,7 @@ choose_resident <- function(backend) {
 
 # The method, and rough seconds on either side: flops over the rates of a core and of a device, or bytes over its bandwidth.
 # A resident matrix is on the device whatever these say. The filter on the Gram matrix (src/pca/pca_filter.c) is for few
-# components; more take all eigenvectors. Products with few vectors run at half the rate of those with many.
+# components; more take all eigenvectors. Products with few vectors run at a third of the rate of those with many.
 pca_plan <- function(source, k, method, threads) {
   near <- min(source$n, source$p)
   sparse <- source$kind == "sparse"
@@ -130,7 +130,7 @@ pca_plan <- function(source, k, method, threads) {
   block <- min(64, max(16, k + 6))
   steps <- if (k <= 52 && near >= 512) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
   can_square <- source$kind %in% c("dense", "resident") && near <= 10000
-  flops <- c(krylov = 70 * 2 * cells * block * if (sparse) 4 else 2, gram = if (can_square) cells * near + steps else Inf)
+  flops <- c(krylov = 70 * 2 * cells * block * if (sparse) 4 else 3, gram = if (can_square) cells * near + steps else Inf)
   on_device <- c(krylov = 150 * 8 * cells / 2e12 + 0.05, gram = if (can_square) cells * near / 4e13 + steps / 1e13 else Inf)
   resident <- source$kind == "resident"
   if (method == "auto") method <- names(which.min(if (resident) on_device else flops))

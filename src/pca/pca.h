@@ -71,6 +71,9 @@ typedef struct weft_pca_ops {
                       size_t lda, const double *s_b, size_t ldb, double beta, double *s_c, size_t ldc);
   /* g = X'X, or XX' when `rows`, both triangles; and its diagonal. `coarse`: errors of 1e-6 of the largest entry will do. */
   weft_status (*square)(weft_pca_space *space, int rows, int coarse, double *s_g, double *s_diagonal);
+  /* out = alpha g v + beta out, b vectors */
+  weft_status (*by_square)(weft_pca_space *space, const double *s_g, size_t order, size_t b, double alpha, const double *s_v, double beta,
+                           double *s_out);
   /* g[i, i] = diagonal[i] - by */
   weft_status (*shift)(weft_pca_space *space, double *s_g, size_t order, const double *s_diagonal, double by);
   /* The k leading eigenvectors (order × k) of the symmetric g, which is destroyed. */

@@ -362,6 +362,12 @@ done:
   return st;
 }
 
+/* As a transposed product, which needs no packing. */
+static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v, double beta, double *out)
+{
+  return gemm(s, 1, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
+}
+
 static weft_status shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by)
 {
   (void) s;
@@ -435,5 +441,5 @@ static weft_status deflate(weft_pca_space *s, const double *t, const double *loa
   return weft_pca_deflate(s->ctx, s->own, s->data->n, s->data->p, t, loads);
 }
 
-const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, square, shift,
-                                    eigen, step, refine, observed, observed_loads, observed_scores, deflate };
+const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, square, by_square,
+                                    shift, eigen, step, refine, observed, observed_loads, observed_scores, deflate };

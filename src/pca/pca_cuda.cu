@@ -436,6 +436,11 @@ weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v,
   return s->data->sparse ? sparse_product(s, transposed, v, b, out) : each_piece(s, multiply_piece, &job);
 }
 
+static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v, double beta, double *out)
+{
+  return gemm(s, 0, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
+}
+
 /* ---- a step of GS-PCA ---- */
 
 /* Waits for the numbers of the step without the driver's detour; looks for errors now and then. */
@@ -507,7 +512,7 @@ done:
 extern "C" {
 extern const weft_pca_ops weft_pca_cuda;
 const weft_pca_ops weft_pca_cuda = {
-  weft_pca_moments_cuda, open_space, close_space, take, drop, put, get, copy, weft_pca_product, gemm, weft_pca_square, weft_pca_shift,
+  weft_pca_moments_cuda, open_space, close_space, take, drop, put, get, copy, weft_pca_product, gemm, weft_pca_square, by_square, weft_pca_shift,
   weft_pca_eigen, step, refine, weft_pca_observed_cuda, weft_pca_observed_loads_cuda, weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
 };
 }

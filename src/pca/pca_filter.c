@@ -54,7 +54,7 @@ static weft_status look(filter *f)
   double *s_small = f->frame->s_small, *s_swap = f->frame->s_swap, *small, *vectors;
   WEFT_TAKE(small, &mem, b * b);
   WEFT_TAKE(vectors, &mem, b * b);
-  WEFT_TRY(ops->gemm(space, 0, 0, near, b, near, 1, f->s_g, near, f->s_v, near, 0, f->s_w, near));
+  WEFT_TRY(ops->by_square(space, f->s_g, near, b, 1, f->s_v, 0, f->s_w));
   WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, f->s_v, near, f->s_w, near, 0, s_small, b));
   WEFT_TRY(ops->get(space, small, s_small, b * b));
   for (size_t j = 0; j < b; j++)
@@ -109,7 +109,7 @@ static weft_status cycle(filter *f, double over)
   WEFT_TRY(ops->shift(run->space, f->s_g, near, f->s_diagonal, h));
   f->shift = h;
   for (int j = 2; j <= degree; j++) {
-    WEFT_TRY(ops->gemm(run->space, 0, 0, near, b, near, 2 / h, f->s_g, near, s_now, near, -1, s_before, near));
+    WEFT_TRY(ops->by_square(run->space, f->s_g, near, b, 2 / h, s_now, -1, s_before));
     s_spare = s_before;
     s_before = s_now;
     s_now = s_spare;
