@@ -21,7 +21,6 @@ pca_missing <- function(source, moments, method, na, job, settings, control) {
   flip <- sign_of(run$v)
   run$v <- run$v * rep(flip, each = nrow(run$v))
   run$u <- run$u * rep(flip, each = nrow(run$u))
-  run$method <- method
   run
 }
 
@@ -41,7 +40,8 @@ pca_em <- function(source, job, settings, control) {
   x[gaps] <- moments$mean[column]
   spread <- pmax(moments$norm / sqrt(pmax(1, moments$weight)), .Machine$double.xmin)[column]
   inner <- job
-  inner$method <- 2L
+  inner$method <- match("krylov", pca_methods) - 1L
+  inner$choose <- FALSE
   inner$paper <- FALSE
   inner$tol <- 1e-10
   converged <- FALSE

@@ -8,8 +8,8 @@
 #' d / sqrt(max(1, n - 1)), all of them k components. The loading of largest size is positive in each component.
 #'
 #' @section Methods: `"krylov"` is block Golub-Kahan-Lanczos with full reorthogonalisation and a Rayleigh-Ritz step, `"gram"`
-#'   takes eigenvectors of the smaller Gram matrix and corrects what squaring lost; both reach machine precision, find values
-#'   of any multiplicity, and any number of components. `"auto"` takes the cheaper one. `"gs"` and `"nipals"` find one
+#'   takes eigenvectors of the smaller Gram matrix (a few of many by Chebyshev-filtered subspace iteration) and corrects what
+#'   squaring lost; both reach machine precision, find values of any multiplicity, and any number of components. `"auto"` takes the cheaper one. `"gs"` and `"nipals"` find one
 #'   component after another (GS-PCA keeps them orthogonal, NIPALS does not); they are slower, and kept for comparison and
 #'   for missing values.
 #'
@@ -20,7 +20,8 @@
 #'   max(n, p) times the machine's precision times the largest are set to 0, with a warning; their vectors are orthonormal.
 #'
 #' @section Missing values: `"nipals"` and `"gs"` regress over what is observed. That is not the least-squares fit; `na = "em"`
-#'   is: missing cells are replaced by their fit, means re-estimated, and so on until they stand still.
+#'   is: missing cells are replaced by their fit, means re-estimated, and so on until they stand still. All of these run on
+#'   either back end; on a device the matrix has to fit.
 #'
 #' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (centred implicitly, never made dense) or a
 #'   list of them (blocks of rows), a SummarizedExperiment (samples in its columns), a DelayedMatrix or [weft_file()] (read in
@@ -90,7 +91,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components")
   moments <- column_moments(source, weights, control)
   check_moments(moments, source)
-  job <- list(method = match(plan$method, c("gs", "nipals", "krylov", "gram")) - 1L, k = as.integer(k), tol = tol,
+  job <- list(method = match(plan$method, pca_methods) - 1L, choose = method == "auto", k = as.integer(k), tol = tol,
               paper = stop == "paper", max_iter = max_iter, block = 0L, key = random_key(seed), start = NULL)
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights, single = precision == "single")
   if (sum(moments$missing) > 0) {
@@ -98,7 +99,6 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   } else {
     form <- pca_form(moments, center, scale, weights, col_weights, source$n)
     run <- pca_native(source, form, job, settings$single, control)
-    run$method <- plan$method
   }
   result <- pca_result(run, source, k, weights)
   result$call <- match.call()
@@ -108,6 +108,8 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   warn_about(result, k)
   result
 }
+
+pca_methods <- c("gs", "nipals", "krylov", "gram") # in the order of weft_pca_method
 
 default_tol <- function(by_vectors, stop, na) {
   if (stop == "paper") 1e-7 else if (na == "em" || by_vectors) 1e-8 else 1e-12
@@ -160,6 +162,7 @@ pca_native <- function(source, form, job, single, control) {
   if (job$paper) job$tol <- job$tol * 2^-form$exponent
   source$row_names <- source$names <- NULL
   run <- .Call(C_weft_pca, source, native, job, control)
+  run$method <- pca_methods[run$method + 1L]
   c(run, list(form = form))
 }
 

@@ -67,16 +67,3 @@ for (method in c("nipals", "gs")) {
 }
 fit <- pca(x, 5, na = "em", seed = 1)
 cat(sprintf("the same by EM: %.3f s, %d iterations\n", fit$seconds, fit$iterations[1]))
-
-cat("\nthe paper's figure 1 on the CPU (N = M / 2, K = 10, epsilon 1e-7; above M = 4,000 seconds an iteration)\n")
-for (m in if (quick) c(500, 1000) else c(500, 1000, 2000, 4000, 8000)) {
-  x <- matrix(runif(m * m / 2), m)
-  for (method in c("nipals", "gs")) {
-    whole <- m <= 1000
-    fit <- suppressWarnings(pca(x, 10, method = method, stop = "paper", seed = 1, max_iter = if (whole) 10000 else 20))
-    cat(sprintf("  M %5d %-6s %8.2f s, %5d iterations, %.2f ms an iteration\n", m, method, fit$seconds, sum(fit$iterations),
-                1000 * fit$seconds / sum(fit$iterations)))
-  }
-  fit <- pca(x, 10, seed = 1)
-  cat(sprintf("  M %5d auto   %8.2f s\n", m, fit$seconds))
-}

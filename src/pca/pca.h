@@ -69,6 +69,8 @@ typedef struct weft_pca_ops {
   /* c = alpha op(a) op(b) + beta c; op(a) is m × k, op(b) k × n */
   weft_status (*gemm)(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha, const double *s_a,
                       size_t lda, const double *s_b, size_t ldb, double beta, double *s_c, size_t ldc);
+  /* Whether a Gram matrix of this order is to be had in one reading of X, and has room. */
+  int (*squares)(const weft_pca_space *space, size_t order);
   /* g = X'X, or XX' when `rows`, both triangles; and its diagonal. `coarse`: errors of 1e-6 of the largest entry will do. */
   weft_status (*square)(weft_pca_space *space, int rows, int coarse, double *s_g, double *s_diagonal);
   /* out = alpha g v + beta out, b vectors */
@@ -79,7 +81,7 @@ typedef struct weft_pca_ops {
   /* The k leading eigenvectors (order × k) of the symmetric g, which is destroyed. */
   weft_status (*eigen)(weft_pca_space *space, double *s_g, size_t order, size_t k, double *s_vectors);
   /* One step of GS-PCA from the unit vector v, orthogonal to the k columns of `s_found` (p × k):
-   * u = X v, w = X'u freed twice of `s_found`; out = { |u|, |w|, |w / |u| - |u| v| }; v = w / |w|. */
+   * u = X v, w = X'u freed of `s_found`, twice where needed; out = { |u|, |w|, |w / |u| - |u| v| }; v = w / |w|. */
   weft_status (*step)(weft_pca_space *space, const double *s_found, size_t k, double *s_v, double *s_u, double *s_w,
                       double out[3]);
   void (*refine)(weft_pca_space *space);
@@ -105,6 +107,7 @@ typedef struct weft_pca_job {
   size_t block;         /* vectors in a block; 0: chosen */
   uint64_t key;         /* of the random start */
   const double *start;  /* p × k first guess, or NULL */
+  int choose;           /* gram only where the Gram matrix is cheap, else krylov */
 } weft_pca_job;
 
 typedef struct weft_pca_result {
@@ -115,6 +118,7 @@ typedef struct weft_pca_result {
   int32_t *converged;   /* k */
   double rank;          /* numerical rank, as far as k */
   double passes;        /* times X was read */
+  int method;           /* that was used */
 } weft_pca_result;
 
 weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,

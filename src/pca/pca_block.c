@@ -464,9 +464,11 @@ weft_status weft_pca_block(weft_pca_run *run)
 {
   weft_status st = WEFT_OK;
   const size_t k = run->job->k, near = run->near, b = choose_block(run);
-  const int gram = run->job->method == WEFT_PCA_GRAM && 3 * k < near && near > 2 * PANEL;
+  const int squares = !run->job->choose || run->ops->squares(run->space, near);
+  const int gram = run->job->method == WEFT_PCA_GRAM && 3 * k < near && near > 2 * PANEL && squares;
   int whole = !gram && (3 * k >= near || near <= 2 * PANEL);
   engine e;
+  if (!squares) run->out->method = WEFT_PCA_KRYLOV;
   for (size_t i = 0; i < k; i++) run->out->iterations[i] = 1;
   if (!whole) {
     WEFT_TRY(open_engine(&e, run, choose_capacity(run, b)));

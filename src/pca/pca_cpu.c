@@ -340,6 +340,12 @@ static void mirror(double *g, size_t order)
         for (size_t i = ii; i < ii + side && i < j; i++) g[i + j * order] = g[j + i * order];
 }
 
+static int squares(const weft_pca_space *s, size_t order)
+{
+  const double have = weft_host_available();
+  return !s->data->sparse && s->data->stays && (have <= 0 || 8.0 * (double) order * (double) order < 0.5 * have);
+}
+
 static weft_status square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
 {
   weft_status st = WEFT_OK;
@@ -406,8 +412,10 @@ static weft_status step(weft_pca_space *s, const double *found, size_t k, double
   WEFT_TRY(product(s, 0, v, 1, u));
   WEFT_TRY(product(s, 1, u, 1, w));
   for (int twice = 0; k && twice < 2; twice++) {
+    const double before = norm_of(w, p);
     WEFT_TRY(gemm(s, 1, 0, k, 1, p, 1, found, p, w, p, 0, c, k));
     WEFT_TRY(gemm(s, 0, 0, p, 1, k, -1, found, p, c, k, 1, w, p));
+    if (pow(norm_of(c, k), 2) < 0.5 * before * before) break; /* twice is needed only when much was taken off */
   }
   out[0] = norm_of(u, s->data->n);
   out[1] = norm_of(w, p);
@@ -441,5 +449,5 @@ static weft_status deflate(weft_pca_space *s, const double *t, const double *loa
   return weft_pca_deflate(s->ctx, s->own, s->data->n, s->data->p, t, loads);
 }
 
-const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, square, by_square,
+const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, squares, square, by_square,
                                     shift, eigen, step, refine, observed, observed_loads, observed_scores, deflate };

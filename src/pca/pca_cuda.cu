@@ -436,6 +436,11 @@ weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v,
   return s->data->sparse ? sparse_product(s, transposed, v, b, out) : each_piece(s, multiply_piece, &job);
 }
 
+static int squares(const weft_pca_space *s, size_t order)
+{
+  return s->x && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(s->ctx);
+}
+
 static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v, double beta, double *out)
 {
   return gemm(s, 0, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
@@ -512,7 +517,7 @@ done:
 extern "C" {
 extern const weft_pca_ops weft_pca_cuda;
 const weft_pca_ops weft_pca_cuda = {
-  weft_pca_moments_cuda, open_space, close_space, take, drop, put, get, copy, weft_pca_product, gemm, weft_pca_square, by_square, weft_pca_shift,
+  weft_pca_moments_cuda, open_space, close_space, take, drop, put, get, copy, weft_pca_product, gemm, squares, weft_pca_square, by_square, weft_pca_shift,
   weft_pca_eigen, step, refine, weft_pca_observed_cuda, weft_pca_observed_loads_cuda, weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
 };
 }

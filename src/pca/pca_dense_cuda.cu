@@ -187,7 +187,7 @@ cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *u, 
 /* One cluster, or one block where there are none; element i of w is always the same thread's. */
 enum { AFTER = 1024, MOST_FOUND = 256 };
 
-struct meeting { double own[MOST_FOUND], all[MOST_FOUND], warps[32][33]; };
+struct meeting { double own[MOST_FOUND + 1], all[MOST_FOUND + 1], warps[32][33]; };
 
 /* all[j] := sum over all threads of what `part(j)` gives, j < k. Ends with all threads together. */
 template <typename F> static __device__ void sum_all(meeting &m, int k, int blocks, F part)
@@ -236,17 +236,22 @@ __global__ void __launch_bounds__(AFTER) after(const double *found, int k, const
     w[i] = x;
   }
   for (int twice = 0; k && twice < 2; twice++) {
-    sum_all(m, k, blocks, [&](int j) {
+    double off = 0;
+    sum_all(m, k + 1, blocks, [&](int j) {
+      const double *x = j < k ? found + j * p : w;
       double s = 0;
-      for (int64_t i = first; i < p; i += step) s += found[i + j * p] * w[i];
+      for (int64_t i = first; i < p; i += step) s += x[i] * w[i];
       return s;
     });
+    for (int j = 0; j < k; j++) off += m.all[j] * m.all[j];
     for (int64_t i = first; i < p; i += step) {
       double s = w[i];
       for (int j = 0; j < k; j++) s -= found[i + j * p] * m.all[j];
       w[i] = s;
     }
+    const bool clean = off < 0.5 * m.all[k]; /* twice is needed only when much was taken off */
     __syncthreads();
+    if (clean) break;
   }
   sum_all(m, 2, blocks, [&](int j) {
     const double *x = j ? w : u;

@@ -150,14 +150,15 @@ static weft_pca_job job_of(SEXP list)
     (weft_pca_method) Rf_asInteger(weft_glue_element(list, "method")), (size_t) Rf_asInteger(weft_glue_element(list, "k")),
     Rf_asReal(weft_glue_element(list, "tol")), Rf_asLogical(weft_glue_element(list, "paper")),
     (size_t) Rf_asReal(weft_glue_element(list, "max_iter")), (size_t) Rf_asInteger(weft_glue_element(list, "block")),
-    ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1], start == R_NilValue ? NULL : REAL(start)
+    ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1], start == R_NilValue ? NULL : REAL(start),
+    Rf_asLogical(weft_glue_element(list, "choose")) == 1
   };
   return job;
 }
 
 static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
 {
-  const char *fields[] = { "d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "" };
+  const char *fields[] = { "d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "method", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) k));
   SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, (int) n, (int) k));
@@ -167,11 +168,12 @@ static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
   SET_VECTOR_ELT(out, 5, Rf_allocVector(LGLSXP, (R_xlen_t) k));
   SET_VECTOR_ELT(out, 6, Rf_allocVector(REALSXP, 1));
   SET_VECTOR_ELT(out, 7, Rf_allocVector(REALSXP, 1));
+  SET_VECTOR_ELT(out, 8, Rf_allocVector(INTSXP, 1));
   memset(INTEGER(VECTOR_ELT(out, 4)), 0, k * sizeof(int));
   memset(LOGICAL(VECTOR_ELT(out, 5)), 0, k * sizeof(int));
   memset(REAL(VECTOR_ELT(out, 3)), 0, k * sizeof(double));
   weft_pca_result r = { REAL(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)), REAL(VECTOR_ELT(out, 2)), REAL(VECTOR_ELT(out, 3)),
-                        INTEGER(VECTOR_ELT(out, 4)), LOGICAL(VECTOR_ELT(out, 5)), 0, 0 };
+                        INTEGER(VECTOR_ELT(out, 4)), LOGICAL(VECTOR_ELT(out, 5)), 0, 0, 0 };
   *to = r;
   UNPROTECT(1);
   return out;
@@ -181,6 +183,7 @@ static void finish_result(SEXP out, const weft_pca_result *r)
 {
   REAL(VECTOR_ELT(out, 6))[0] = r->rank;
   REAL(VECTOR_ELT(out, 7))[0] = r->passes;
+  INTEGER(VECTOR_ELT(out, 8))[0] = r->method;
 }
 
 typedef struct { weft_pca_data data; weft_pca_form form; weft_pca_job job; weft_pca_result out; } pca_job;

@@ -85,11 +85,12 @@ static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, int
   const cublasOperation_t left = rows ? CUBLAS_OP_N : CUBLAS_OP_T, right = rows ? CUBLAS_OP_T : CUBLAS_OP_N;
   const float one = 1, none = 0;
   const int m = (int) order, ld = (int) s->ld, depth = (int) other;
-  float *high = NULL, *low = NULL, *main = NULL, *cross = NULL;
-  WEFT_DEVICE_TAKE(high, &s->mem, (size_t) count);
-  WEFT_DEVICE_TAKE(low, &s->mem, (size_t) count);
-  WEFT_DEVICE_TAKE(main, &s->mem, (size_t) (order * order));
-  WEFT_DEVICE_TAKE(cross, &s->mem, (size_t) (order * order));
+  const int64_t square = (order * order + 15) / 16 * 16;
+  float *high = NULL, *low, *main, *cross;
+  WEFT_DEVICE_TAKE(high, &s->mem, (size_t) (2 * count + 2 * square)); /* one block: taking and giving back cost */
+  low = high + count;
+  main = low + count;
+  cross = main + square;
   split<<<2048, 256, 0, s->mem.stream>>>(s->x, count, high, low);
   WEFT_CUDA(cudaGetLastError());
   for (int64_t j = 0; j < order; j += width) {
@@ -103,8 +104,7 @@ static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, int
   WEFT_CUDA(cudaGetLastError());
 done:
   cudaStreamSynchronize(s->mem.stream);
-  float *blocks[] = { high, low, main, cross };
-  for (float *block : blocks) if (block) weft_device_drop(&s->mem, block);
+  if (high) weft_device_drop(&s->mem, high);
   return st;
 }
 

@@ -66,6 +66,7 @@ weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_
   WEFT_TAKE(before, &mem, n);
   WEFT_TRY(ops->open(ctx, data, form, &space));
   out->rank = 0;
+  out->method = job->method;
   for (size_t k = 0; k < job->k; k++) {
     double *loads = out->v + k * p, change = INFINITY, size = 0, last = 0;
     for (size_t i = 0; i < n; i++) t[i] = 2 * weft_draw_uniform(rng, k * n + i) - 1;
