@@ -27,7 +27,7 @@ test_that("a call stops within a second of an interrupt, whatever the method, on
     sent <- as.numeric(grep("^[0-9.]+$", out, value = TRUE))
     stopped <- as.numeric(sub("stopped at ", "", grep("^stopped", out, value = TRUE)))
     expect_length(stopped, 1)
-    message(sprintf("%s on %s: stopped %.2f s after the interrupt", case, backend, stopped - sent))
+    cat(sprintf("%s on %s: stopped %.2f s after the interrupt\n", case, backend, stopped - sent))
     expect_lt(stopped - sent, 1)
   }
 })
@@ -44,8 +44,8 @@ test_that("100,000 cells by 20,000 genes at 5 %, in bounded memory", {
   peak <- .Call(weft:::C_weft_memory, NULL)[["host_peak"]]
   status <- "/proc/self/status"
   most <- if (file.exists(status)) grep("VmHWM", readLines(status), value = TRUE) else "not known"
-  message(sprintf("100,000 x 20,000, %.0f stored: %.0f s, %g passes, %.2f GB of weft's own at most; the process: %s", length(x@x), fit$seconds,
-                  fit$passes, peak / 1e9, most))
+  cat(sprintf("100,000 x 20,000, %.0f stored: %.0f s, %g passes, %.2f GB of weft's own at most; the process: %s\n", length(x@x), fit$seconds,
+              fit$passes, peak / 1e9, most))
   expect_true(all(fit$converged))
   expect_lt(peak, 3e9)
 })
