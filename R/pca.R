@@ -9,9 +9,9 @@
 #'
 #' @section Methods: `"krylov"` is block Golub-Kahan-Lanczos with full reorthogonalisation and a Rayleigh-Ritz step, `"gram"`
 #'   takes eigenvectors of the smaller Gram matrix (a few of many by Chebyshev-filtered subspace iteration) and corrects what
-#'   squaring lost; both reach machine precision, find values of any multiplicity, and any number of components. `"auto"` takes the cheaper one. `"gs"` and `"nipals"` find one
-#'   component after another (GS-PCA keeps them orthogonal, NIPALS does not); they are slower, and kept for comparison and
-#'   for missing values.
+#'   squaring lost; both reach machine precision, find values of any multiplicity, and any number of components. `"auto"` takes
+#'   the cheaper one. `"gs"` and `"nipals"` find one component after another (GS-PCA keeps them orthogonal, NIPALS does not);
+#'   they are slower, and kept for comparison and for missing values.
 #'
 #' @section When it stops: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tol` times the
 #'   largest d. Values are then right to at least that. `stop = "paper"` (for `"gs"` and `"nipals"`) stops when d changes by at

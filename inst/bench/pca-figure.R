@@ -6,8 +6,9 @@ args <- commandArgs(TRUE)
 
 one_run <- function(x, m, method, backend, whole) {
   paper <- method != "auto"
+  to_the_end <- m <= whole || (method == "gs" && backend == "cuda")
   fit <- suppressWarnings(weft::pca(x, 10, method = method, stop = if (paper) "paper" else "residual", tol = if (paper) 1e-7, seed = 1,
-                                    max_iter = if (!paper) NULL else if (m <= whole || (method == "gs" && backend == "cuda")) 10000 else 20, backend = backend))
+                                    max_iter = if (paper) { if (to_the_end) 10000 else 20 }, backend = backend))
   data.frame(backend = backend, m = m, method = method, seconds = fit$seconds, iterations = sum(fit$iterations),
              ms_each = 1000 * fit$seconds / sum(fit$iterations), residual = max(fit$residual), finished = all(fit$converged),
              date = format(Sys.Date()))

@@ -369,7 +369,8 @@ done:
 }
 
 /* As a transposed product, which needs no packing. */
-static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v, double beta, double *out)
+static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v, double beta,
+                             double *out)
 {
   return gemm(s, 1, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
 }
@@ -449,5 +450,5 @@ static weft_status deflate(weft_pca_space *s, const double *t, const double *loa
   return weft_pca_deflate(s->ctx, s->own, s->data->n, s->data->p, t, loads);
 }
 
-const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, squares, square, by_square,
-                                    shift, eigen, step, refine, observed, observed_loads, observed_scores, deflate };
+const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, squares, square,
+                                    by_square, shift, eigen, step, refine, observed, observed_loads, observed_scores, deflate };

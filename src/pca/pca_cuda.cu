@@ -441,7 +441,8 @@ static int squares(const weft_pca_space *s, size_t order)
   return s->x && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(s->ctx);
 }
 
-static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v, double beta, double *out)
+static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v, double beta,
+                             double *out)
 {
   return gemm(s, 0, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
 }
