@@ -2,6 +2,8 @@
 #   Rscript pca-figure.R run cuda|cpu out.csv [whole]   times nipals, gs and the default; up to M = `whole` (4,000) to the end, gs on a
 #                                                      device always; beyond it 20 iterations a component
 #   Rscript pca-figure.R draw out.png one.csv two.csv  draws what was timed
+# Stored: pca-figure-h200.csv, one NVIDIA H200; pca-figure-cpu.csv, one thread of a Xeon (AVX-512) that was busy with other work,
+# to the end up to M = 500 only.
 args <- commandArgs(TRUE)
 
 one_run <- function(x, m, method, backend, whole) {
@@ -38,8 +40,9 @@ draw <- function(out, files) {
   lines_of <- c(cpu = 2, cuda = 1)
   panel <- function(value, keep, main, ylab) {
     some <- x[keep, ]
-    graphics::plot(NULL, xlim = range(x$m), ylim = range(some[[value]]) * c(1, 30), log = "xy", las = 1, main = main, ylab = ylab,
+    graphics::plot(NULL, xlim = range(x$m), ylim = range(some[[value]]) * c(1, 30), log = "xy", las = 1, main = main, ylab = "",
                    xlab = "rows M (columns M / 2, K = 10)")
+    graphics::mtext(ylab, side = 2, line = 4)
     for (backend in unique(some$backend)) for (method in names(colors)) {
       one <- some[some$backend == backend & some$method == method, ]
       if (!nrow(one)) next
@@ -51,7 +54,7 @@ draw <- function(out, files) {
     graphics::legend("bottomright", bty = "n", cex = 0.8, lty = lines_of, lwd = 2, legend = c("CPU", "device"))
   }
   grDevices::png(out, 1500, 700, res = 130)
-  graphics::par(mfrow = c(1, 2), mar = c(4.5, 4.5, 2.5, 1))
+  graphics::par(mfrow = c(1, 2), mar = c(4.5, 5.5, 2.5, 1))
   panel("seconds", x$method == "auto" | x$finished, "to the end", "seconds (CPU: of one processor)")
   panel("ms_each", x$method != "auto", "an iteration", "ms")
   grDevices::dev.off()
