@@ -75,7 +75,7 @@ __global__ void join(const float *high, const float *cross, int64_t order, doubl
   }
 }
 
-/* The lower triangle to about single precision, on the units for TF32: three times as fast. */
+/* The lower triangle to about single precision, on the units for TF32. */
 static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, int64_t other, double *g)
 {
   weft_status st = WEFT_OK;
