@@ -2,7 +2,7 @@
 # least-squares fit by EM.
 
 pca_missing <- function(source, moments, method, na, job, settings, control) {
-  if (source$kind != "dense") {
+  if (!source$kind %in% c("dense", "resident")) {
     abort_input("Missing values need an ordinary matrix or data frame.", x = sprintf("`x` is of kind \"%s\".", source$kind))
   }
   if (na == "em") return(pca_em(source, job, settings, control))
@@ -16,13 +16,12 @@ pca_missing <- function(source, moments, method, na, job, settings, control) {
   }
   if (!is.null(settings$weights)) abort_input("`weights` must be NULL when values are missing.", i = "`na = \"em\"` takes weights.")
   form <- pca_form(moments, settings$center, settings$scale, NULL, settings$col_weights, source$n)
-  if (job$paper) job$tol <- job$tol * 2^-form$exponent
-  x <- (source$data - rep(form$native$center, each = source$n)) * rep(form$native$factor, each = source$n)
-  run <- .Call(C_weft_pca_missing, x, job, control)
+  form$native$own <- TRUE
+  run <- pca_native(source, form, job, FALSE, control)
   flip <- sign_of(run$v)
   run$v <- run$v * rep(flip, each = nrow(run$v))
   run$u <- run$u * rep(flip, each = nrow(run$u))
-  c(run, list(form = form, method = method))
+  run
 }
 
 sign_of <- function(v) apply(v, 2L, function(l) if (l[which(abs(l) >= max(abs(l)) * (1 - 1e-7))[1L]] < 0) -1 else 1)
@@ -30,6 +29,9 @@ sign_of <- function(v) apply(v, 2L, function(l) if (l[which(abs(l) >= max(abs(l)
 # Missing cells start at their column's mean; components, means (and standard deviations) and the cells' fits are found in turn
 # until the cells change by at most tol, relative to the spread of their columns.
 pca_em <- function(source, job, settings, control) {
+  if (source$kind == "resident") {
+    abort_input("`na = \"em\"` needs a matrix in memory.", x = "`x` is on the device.", i = "`as.matrix()` brings the numbers back.")
+  }
   x <- source$data
   gaps <- which(is.na(x))
   column <- (gaps - 1) %/% source$n + 1
@@ -38,7 +40,8 @@ pca_em <- function(source, job, settings, control) {
   x[gaps] <- moments$mean[column]
   spread <- pmax(moments$norm / sqrt(pmax(1, moments$weight)), .Machine$double.xmin)[column]
   inner <- job
-  inner$method <- 2L
+  inner$method <- match("krylov", pca_methods) - 1L
+  inner$choose <- FALSE
   inner$paper <- FALSE
   inner$tol <- 1e-10
   converged <- FALSE

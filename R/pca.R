@@ -8,10 +8,10 @@
 #' d / sqrt(max(1, n - 1)), all of them k components. The loading of largest size is positive in each component.
 #'
 #' @section Methods: `"krylov"` is block Golub-Kahan-Lanczos with full reorthogonalisation and a Rayleigh-Ritz step, `"gram"`
-#'   takes eigenvectors of the smaller Gram matrix and corrects what squaring lost; both reach machine precision, find values
-#'   of any multiplicity, and any number of components. `"auto"` takes the cheaper one. `"gs"` and `"nipals"` find one
-#'   component after another (GS-PCA keeps them orthogonal, NIPALS does not); they are slower, and kept for comparison and
-#'   for missing values.
+#'   takes eigenvectors of the smaller Gram matrix (a few of many by Chebyshev-filtered subspace iteration) and corrects what
+#'   squaring lost; both reach machine precision, find values of any multiplicity, and any number of components. `"auto"` takes
+#'   the cheaper one. `"gs"` and `"nipals"` find one component after another (GS-PCA keeps them orthogonal, NIPALS does not);
+#'   they are slower, and kept for comparison and for missing values.
 #'
 #' @section When it stops: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tol` times the
 #'   largest d. Values are then right to at least that. `stop = "paper"` (for `"gs"` and `"nipals"`) stops when d changes by at
@@ -20,7 +20,8 @@
 #'   max(n, p) times the machine's precision times the largest are set to 0, with a warning; their vectors are orthonormal.
 #'
 #' @section Missing values: `"nipals"` and `"gs"` regress over what is observed. That is not the least-squares fit; `na = "em"`
-#'   is: missing cells are replaced by their fit, means re-estimated, and so on until they stand still.
+#'   is: missing cells are replaced by their fit, means re-estimated, and so on until they stand still. All of these run on
+#'   either back end; on a device the matrix has to fit.
 #'
 #' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (centred implicitly, never made dense) or a
 #'   list of them (blocks of rows), a SummarizedExperiment (samples in its columns), a DelayedMatrix or [weft_file()] (read in
@@ -90,16 +91,14 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components")
   moments <- column_moments(source, weights, control)
   check_moments(moments, source)
-  job <- list(method = match(plan$method, c("gs", "nipals", "krylov", "gram")) - 1L, k = as.integer(k), tol = tol,
+  job <- list(method = match(plan$method, pca_methods) - 1L, choose = method == "auto", k = as.integer(k), tol = tol,
               paper = stop == "paper", max_iter = max_iter, block = 0L, key = random_key(seed), start = NULL)
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights, single = precision == "single")
   if (sum(moments$missing) > 0) {
-    if (na != "em") chosen <- cpu_only(backend, "Incomplete data run")
     run <- pca_missing(source, moments, method, na, job, settings, control)
   } else {
     form <- pca_form(moments, center, scale, weights, col_weights, source$n)
     run <- pca_native(source, form, job, settings$single, control)
-    run$method <- plan$method
   }
   result <- pca_result(run, source, k, weights)
   result$call <- match.call()
@@ -109,6 +108,8 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   warn_about(result, k)
   result
 }
+
+pca_methods <- c("gs", "nipals", "krylov", "gram") # in the order of weft_pca_method
 
 default_tol <- function(by_vectors, stop, na) {
   if (stop == "paper") 1e-7 else if (na == "em" || by_vectors) 1e-8 else 1e-12
@@ -121,17 +122,24 @@ choose_resident <- function(backend) {
   list(name = "cuda", reason = "the matrix is on the device")
 }
 
-# The method, and rough seconds on either side: flops over the rates of one core and of a device, transfer included.
+# The method, and rough seconds on either side: flops over the rates of a core and of a device, or bytes over its bandwidth.
+# A resident matrix is on the device whatever these say. The filter on the Gram matrix (src/pca/pca_filter.c) is for few
+# components; more take all eigenvectors. Products with few vectors run at a third of the rate of those with many.
 pca_plan <- function(source, k, method, threads) {
   near <- min(source$n, source$p)
-  cells <- if (source$kind == "sparse") sum(vapply(source$data, function(b) length(b@x), 0)) else source$n * source$p
+  sparse <- source$kind == "sparse"
+  cells <- if (sparse) sum(vapply(source$data, function(b) length(b@x), 0)) else source$n * source$p
   block <- min(64, max(16, k + 6))
-  krylov <- 70 * 2 * cells * block * if (source$kind == "sparse") 4 else 1
-  gram <- cells * near + 10 * near^3
-  can_square <- source$kind == "dense" && near <= 10000
-  if (method == "auto") method <- if (can_square && gram < krylov) "gram" else "krylov"
-  work <- switch(method, gram = gram, krylov = krylov, 4000 * k * cells)
-  list(method = method, cpu_seconds = work / (3e10 * min(threads, 16)), gpu_seconds = work / 1e13 + 8 * cells / 2e10)
+  steps <- if (k <= 52 && near >= 512) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
+  can_square <- source$kind %in% c("dense", "resident") && near <= 10000
+  flops <- c(krylov = 70 * 2 * cells * block * if (sparse) 4 else 3, gram = if (can_square) cells * near + steps else Inf)
+  on_device <- c(krylov = 150 * 8 * cells / 2e12 + 0.05, gram = if (can_square) cells * near / 4e13 + steps / 1e13 else Inf)
+  resident <- source$kind == "resident"
+  if (method == "auto") method <- names(which.min(if (resident) on_device else flops))
+  vectors <- 4000 * k * cells
+  cpu <- if (method %in% names(flops)) flops[[method]] else vectors
+  device <- if (method %in% names(on_device)) on_device[[method]] else vectors / 1e13
+  list(method = method, cpu_seconds = cpu / (3e10 * min(threads, 16)), gpu_seconds = device + 8 * cells / 2e10)
 }
 
 check_moments <- function(moments, source) {
@@ -154,6 +162,7 @@ pca_native <- function(source, form, job, single, control) {
   if (job$paper) job$tol <- job$tol * 2^-form$exponent
   source$row_names <- source$names <- NULL
   run <- .Call(C_weft_pca, source, native, job, control)
+  run$method <- pca_methods[run$method + 1L]
   c(run, list(form = form))
 }
 

@@ -32,6 +32,7 @@ END
       sed -i 's/^s <-.*//; s/^suppressWarnings(pca(list.*//' "$out/small.R"
       sanitize_r racecheck "$out/small.R" > "$out/racecheck.log" 2>&1 || status=9
       tail -4 "$out/racecheck.log" ;;
+    figure) timeout 280 Rscript inst/bench/pca-figure.R run cuda "$out/pca-figure.csv" 2>&1 | tee "$out/figure.log" || status=1 ;;
     *) timeout 280 Rscript inst/bench/pca-device.R "$step" "$out" 2>&1 | tee "$out/$step.log" || status=1 ;;
   esac
 done

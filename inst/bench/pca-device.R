@@ -1,4 +1,4 @@
-# Timings on a device. Rscript pca-device.R time|figure|sparse [folder]
+# Timings on a device. Rscript pca-device.R time|sparse [folder]
 library(weft)
 library(Matrix)
 args <- commandArgs(TRUE)
@@ -33,7 +33,7 @@ if (step == "time") {
   reference <- pca(h, 10, seed = 2, tol = 1e-13)
   for (tol in c(1e-4, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-12)) {
     fit <- pca(h, 10, seed = 1, tol = tol)
-    cat(sprintf("krylov tol %.0e: %.1f ms, %g passes, sine %.1e, error of d %.1e\n", tol,
+    cat(sprintf("%s tol %.0e: %.1f ms, %g passes, sine %.1e, error of d %.1e\n", fit$method, tol,
                 1000 * median_seconds(function() pca(h, 10, seed = 1, tol = tol)), fit$passes, sine(fit, reference),
                 max(abs(fit$d - reference$d)) / reference$d[1]))
   }
@@ -63,25 +63,6 @@ for niter, q in ((2, 10), (20, 20), (60, 20)):
   file <- tempfile(fileext = ".py")
   writeLines(python, file)
   system2("python3", file)
-}
-
-if (step == "figure") {
-  # the paper's figure 1: M from 500 to 15,000, N = M / 2, K = 10, epsilon 1e-7
-  rows <- list()
-  for (m in c(500, 1000, 2000, 4000, 7500, 11000, 15000)) {
-    set.seed(m)
-    h <- weft_upload(matrix(runif(m * m / 2), m))
-    for (method in c("nipals", "gs", "auto")) {
-      stop <- if (method == "auto") "residual" else "paper"
-      fit <- suppressWarnings(pca(h, 10, method = method, stop = stop, tol = if (method == "auto") NULL else 1e-7, seed = 1,
-                                  max_iter = if (method == "auto") NULL else if (m > 4000) 600 else 10000))
-      rows[[length(rows) + 1]] <- data.frame(m = m, method = method, seconds = fit$seconds, iterations = sum(fit$iterations),
-                                             residual = max(fit$residual), finished = all(fit$converged))
-    }
-    weft_free(h)
-    print(do.call(rbind, utils::tail(rows, 3)), row.names = FALSE)
-    utils::write.csv(do.call(rbind, rows), file.path(folder, "pca-figure.csv"), row.names = FALSE)
-  }
 }
 
 if (step == "sparse") {

@@ -1,7 +1,11 @@
-# Principal components beside their peers in one run: Rscript pca.R [quick]. Prints seconds (median of `times`), the sine of the
-# largest angle to the exact subspace, and the largest error of singular values over the greatest.
+# Principal components beside their peers in one run: Rscript pca.R [quick|once]. Prints seconds (median), seconds of processors
+# (which other work on the machine disturbs less), the sine of the largest angle to the exact subspace, and the largest error
+# of singular values over the greatest. "once": each a single time.
 library(weft)
 quick <- "quick" %in% commandArgs(TRUE)
+once <- "once" %in% commandArgs(TRUE)
+load_now <- function() if (file.exists("/proc/loadavg")) sub(" [0-9]+/.*", "", readLines("/proc/loadavg")) else "not known"
+cat(format(Sys.time()), "threads", weft_threads(), "load", load_now(), "BLAS", basename(extSoftVersion()[["BLAS"]]), "\n")
 has <- function(package) requireNamespace(package, quietly = TRUE)
 
 sine <- function(v, exact) {
@@ -14,10 +18,14 @@ compare <- function(title, x, k, methods, times = 3) {
   exact <- pca(x, k, method = "gram", seed = 99, tol = 1e-13)
   cat("\n", title, "\n", sep = "")
   for (name in names(methods)) {
-    seconds <- numeric(times)
-    for (i in seq_len(times)) seconds[i] <- system.time(fit <- methods[[name]](x, centred, k))[["elapsed"]]
-    cat(sprintf("  %-28s %8.3f s   sine %.0e   error %.0e\n", name, stats::median(seconds), sine(fit$v, exact$rotation),
-                max(abs(fit$d - exact$d)) / exact$d[1]))
+    seconds <- busy <- numeric(if (once) 1 else times)
+    for (i in seq_along(seconds)) {
+      time <- system.time(fit <- methods[[name]](x, centred, k))
+      seconds[i] <- time[["elapsed"]]
+      busy[i] <- time[["user.self"]] + time[["sys.self"]]
+    }
+    cat(sprintf("  %-28s %8.3f s   busy %8.3f s   sine %.0e   error %.0e\n", name, stats::median(seconds), stats::median(busy),
+                sine(fit$v, exact$rotation), max(abs(fit$d - exact$d)) / exact$d[1]))
   }
 }
 
@@ -63,20 +71,10 @@ x <- matrix(rnorm(1000 * 5), 1000) %*% matrix(rnorm(5 * 500), 5) + 0.3 * matrix(
 x[sample(length(x), length(x) / 10)] <- NA
 for (method in c("nipals", "gs")) {
   fit <- pca(x, 5, method = method, seed = 1)
-  cat(sprintf("1000 x 500, 10 %% missing, K = 5, %s: %.3f s, %d iterations\n", method, fit$seconds, sum(fit$iterations)))
+  busy <- system.time(pca(x, 5, method = method, seed = 1))
+  cat(sprintf("1000 x 500, 10 %% missing, K = 5, %s: %.3f s, busy %.3f s, %d iterations\n", method, fit$seconds,
+              busy[["user.self"]] + busy[["sys.self"]], sum(fit$iterations)))
 }
 fit <- pca(x, 5, na = "em", seed = 1)
 cat(sprintf("the same by EM: %.3f s, %d iterations\n", fit$seconds, fit$iterations[1]))
-
-cat("\nthe paper's figure 1 on the CPU (N = M / 2, K = 10, epsilon 1e-7; above M = 4,000 seconds an iteration)\n")
-for (m in if (quick) c(500, 1000) else c(500, 1000, 2000, 4000, 8000)) {
-  x <- matrix(runif(m * m / 2), m)
-  for (method in c("nipals", "gs")) {
-    whole <- m <= 1000
-    fit <- suppressWarnings(pca(x, 10, method = method, stop = "paper", seed = 1, max_iter = if (whole) 10000 else 20))
-    cat(sprintf("  M %5d %-6s %8.2f s, %5d iterations, %.2f ms an iteration\n", m, method, fit$seconds, sum(fit$iterations),
-                1000 * fit$seconds / sum(fit$iterations)))
-  }
-  fit <- pca(x, 10, seed = 1)
-  cat(sprintf("  M %5d auto   %8.2f s\n", m, fit$seconds))
-}
+cat("load at the end", load_now(), "\n")

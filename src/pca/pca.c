@@ -71,6 +71,7 @@ static weft_status refine(weft_pca_run *run, const weft_pca_job *job)
 {
   weft_pca_job once = *job;
   once.method = WEFT_PCA_GRAM;
+  once.choose = 0;
   once.start = run->out->v;
   once.most = 1;
   run->job = &once;
@@ -88,6 +89,7 @@ weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data
   weft_pca_run run = { ctx, ops, NULL, &coarse, n, p, wide ? n : p, wide ? p : n, wide, 0, 0, out };
   const int vectors = job->method == WEFT_PCA_GS || job->method == WEFT_PCA_NIPALS;
   if (form->single && !job->paper) coarse.tol = fmax(job->tol, SINGLE_TOL);
+  out->method = job->method;
   WEFT_TRY(ops->open(ctx, data, form, &run.space));
   WEFT_TRY(vectors ? weft_pca_vectors(&run) : weft_pca_block(&run));
   if (form->single && !vectors) WEFT_TRY(refine(&run, &coarse));

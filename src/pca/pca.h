@@ -39,6 +39,7 @@ typedef struct weft_pca_form {
   const double *center, *factor; /* p each */
   const double *row;             /* n, or NULL */
   int single;                    /* keep X as floats, sum in double; weft_pca_ops.refine() ends it */
+  int own;                       /* X becomes a matrix of its own, to be deflated: for the operations on what is observed */
 } weft_pca_form;
 
 /* Over the observed values of each column, weighted. */
@@ -68,13 +69,29 @@ typedef struct weft_pca_ops {
   /* c = alpha op(a) op(b) + beta c; op(a) is m × k, op(b) k × n */
   weft_status (*gemm)(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha, const double *s_a,
                       size_t lda, const double *s_b, size_t ldb, double beta, double *s_c, size_t ldc);
-  /* The k leading eigenvectors (order × k) of X'X, or of XX' when `rows`. */
-  weft_status (*gram)(weft_pca_space *space, int rows, size_t k, double *s_vectors);
+  /* Whether a Gram matrix of this order is to be had in one reading of X, and has room. */
+  int (*squares)(const weft_pca_space *space, size_t order);
+  /* g = X'X, or XX' when `rows`, both triangles; and its diagonal. `coarse`: errors of 1e-6 of the largest entry will do. */
+  weft_status (*square)(weft_pca_space *space, int rows, int coarse, double *s_g, double *s_diagonal);
+  /* out = alpha g v + beta out, b vectors */
+  weft_status (*by_square)(weft_pca_space *space, const double *s_g, size_t order, size_t b, double alpha, const double *s_v, double beta,
+                           double *s_out);
+  /* g[i, i] = diagonal[i] - by */
+  weft_status (*shift)(weft_pca_space *space, double *s_g, size_t order, const double *s_diagonal, double by);
+  /* The k leading eigenvectors (order × k) of the symmetric g, which is destroyed. */
+  weft_status (*eigen)(weft_pca_space *space, double *s_g, size_t order, size_t k, double *s_vectors);
   /* One step of GS-PCA from the unit vector v, orthogonal to the k columns of `s_found` (p × k):
-   * u = X v, w = X'u freed twice of `s_found`; out = { |u|, |w|, |w / |u| - |u| v| }; v = w / |w|. */
+   * u = X v, w = X'u freed of `s_found`, twice where needed; out = { |u|, |w|, |w / |u| - |u| v| }; v = w / |w|. */
   weft_status (*step)(weft_pca_space *space, const double *s_found, size_t k, double *s_v, double *s_u, double *s_w,
                       double out[3]);
   void (*refine)(weft_pca_space *space);
+  /* Over the cells of X that are observed (form->own; vectors on the host):
+   * loads[j] = sum_i x_ij t_i / sum_i t_i^2, then t[i] = sum_j x_ij loads[j] / sum_j loads[j]^2; and each alone. */
+  weft_status (*observed)(weft_pca_space *space, double *t, double *loads);
+  weft_status (*observed_loads)(weft_pca_space *space, const double *t, double *loads);
+  weft_status (*observed_scores)(weft_pca_space *space, const double *loads, double *t);
+  /* X -= t loads' */
+  weft_status (*deflate)(weft_pca_space *space, const double *t, const double *loads);
 } weft_pca_ops;
 
 extern const weft_pca_ops weft_pca_cpu;
@@ -90,6 +107,7 @@ typedef struct weft_pca_job {
   size_t block;         /* vectors in a block; 0: chosen */
   uint64_t key;         /* of the random start */
   const double *start;  /* p × k first guess, or NULL */
+  int choose;           /* gram only where the Gram matrix is cheap, else krylov */
 } weft_pca_job;
 
 typedef struct weft_pca_result {
@@ -100,13 +118,15 @@ typedef struct weft_pca_result {
   int32_t *converged;   /* k */
   double rank;          /* numerical rank, as far as k */
   double passes;        /* times X was read */
+  int method;           /* that was used */
 } weft_pca_result;
 
 weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
                      const weft_pca_job *job, weft_pca_result *out);
 
-/* NIPALS for data with missing values (NaN): `x`, n × p, centred and scaled, is overwritten by what is left of it. */
-weft_status weft_pca_missing(weft_ctx *ctx, double *x, size_t n, size_t p, const weft_pca_job *job, weft_pca_result *out);
+/* NIPALS and GS-PCA over what is observed (NaN elsewhere) in a dense matrix; form->own is set. */
+weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
+                             const weft_pca_job *job, weft_pca_result *out);
 
 #ifdef __cplusplus
 }

@@ -17,10 +17,8 @@
 #include "pca_block.h"
 #include "pca_small.h"
 
-#define PANEL 64       /* vectors orthogonalised at once, at most */
-#define ROUNDS 12      /* of orthogonalisation; two are usual */
+#define PANEL WEFT_PCA_PANEL
 #define LOOK_AGAIN 8   /* blocks that a search for missed copies takes */
-#define CLEAN 1e-8     /* what a round may find and still be the last: it leaves the square */
 
 typedef struct {
   weft_pca_run *run;
@@ -32,157 +30,12 @@ typedef struct {
   double *s_p, *s_q, *h;  /* h: leading dimension `capacity` */
   double *r;              /* R: r_rows × last */
   size_t r_rows;
-  double *s_small, *s_swap, *small; /* coefficients and a block of vectors in passing */
-  double *left, *right, *values;    /* of H */
-  double scale;           /* the largest norm seen: what counts as nothing is relative to it */
+  double *left, *right, *values; /* of H */
+  weft_pca_frame frame;
 } engine;
 
-/* ---- orthogonalisation ---- */
-
-/* With g the b × b Gram matrix of a panel: t such that (panel t) has about orthonormal columns, and its inverse. By Cholesky
- * when g is well conditioned, else by eigenvectors with small eigenvalues lifted: the next round does the rest. */
-static int cholesky(const double *g, size_t b, double *t, double *inverse)
-{
-  double scale[PANEL];
-  memset(inverse, 0, b * b * sizeof *inverse);
-  memset(t, 0, b * b * sizeof *t);
-  for (size_t j = 0; j < b; j++) {
-    if (!(g[j + j * b] > 0)) return 0;
-    scale[j] = sqrt(g[j + j * b]);
-  }
-  for (size_t j = 0; j < b; j++) { /* inverse = L' with g = L L', upper triangular */
-    for (size_t i = 0; i <= j; i++) {
-      double s = g[i + j * b] / (scale[i] * scale[j]);
-      for (size_t l = 0; l < i; l++) s -= inverse[l + i * b] * inverse[l + j * b];
-      if (i < j) inverse[i + j * b] = s / inverse[i + i * b];
-      else if (s < 1e-4) return 0;
-      else inverse[j + j * b] = sqrt(s);
-    }
-  }
-  for (size_t j = 0; j < b; j++) { /* t = inverse^-1 */
-    t[j + j * b] = 1 / inverse[j + j * b];
-    for (size_t i = j; i-- > 0;) {
-      double s = 0;
-      for (size_t l = i + 1; l <= j; l++) s += inverse[i + l * b] * t[l + j * b];
-      t[i + j * b] = -s / inverse[i + i * b];
-    }
-  }
-  for (size_t j = 0; j < b; j++)
-    for (size_t i = 0; i < b; i++) { inverse[i + j * b] *= scale[j]; t[i + j * b] /= scale[i]; }
-  return 1;
-}
-
-static weft_status by_eigenvectors(engine *e, const double *g, size_t b, double *t, double *inverse)
-{
-  weft_status st = WEFT_OK;
-  double scale[PANEL], value[PANEL], *vectors, *work;
-  weft_arena mem = weft_arena_begin(e->run->ctx);
-  WEFT_TAKE(vectors, &mem, b * b);
-  WEFT_TAKE(work, &mem, b * b);
-  for (size_t j = 0; j < b; j++) scale[j] = g[j + j * b] > 0 ? sqrt(g[j + j * b]) : 1;
-  for (size_t j = 0; j < b; j++) for (size_t i = 0; i < b; i++) work[i + j * b] = g[i + j * b] / (scale[i] * scale[j]);
-  WEFT_TRY(weft_pca_leading(e->run->ctx, work, b, b, value, vectors));
-  for (size_t j = 0; j < b; j++) {
-    const double lifted = sqrt(fmax(value[j], (double) b * 4 * DBL_EPSILON));
-    for (size_t i = 0; i < b; i++) {
-      t[i + j * b] = vectors[i + j * b] / (scale[i] * lifted);
-      inverse[j + i * b] = vectors[i + j * b] * scale[i] * lifted;
-    }
-  }
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
-static void multiply(const double *a, const double *b, size_t m, size_t n, size_t k, double *c, int add)
-{
-  for (size_t j = 0; j < n; j++) {
-    if (!add) for (size_t i = 0; i < m; i++) c[i + j * m] = 0;
-    for (size_t l = 0; l < k; l++) {
-      const double x = b[l + j * k];
-      if (x != 0) for (size_t i = 0; i < m; i++) c[i + j * m] += a[i + l * m] * x;
-    }
-  }
-}
-
-/* The panel of b columns behind the first `before` of `s_basis` (rows high) is made orthonormal and orthogonal to them:
- * old panel = basis c + new panel r; c: before × b, r: b × b. Directions that vanish give rows of zeros in r and are
- * replaced by random ones. */
-static weft_status orthonormalise(engine *e, double *s_basis, size_t rows, size_t before, size_t b, double *c, double *r)
-{
-  weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
-  const weft_pca_ops *ops = run->ops;
-  weft_pca_space *space = run->space;
-  weft_arena mem = weft_arena_begin(run->ctx);
-  const size_t all = before + b;
-  double *s_panel = s_basis + before * rows, *g, *t, *inverse, *product;
-  int settled = 0;
-  WEFT_TAKE(g, &mem, b * b);
-  WEFT_TAKE(t, &mem, b * b);
-  WEFT_TAKE(inverse, &mem, b * b);
-  WEFT_TAKE(product, &mem, b * b);
-  memset(c, 0, before * b * sizeof *c);
-  memset(r, 0, b * b * sizeof *r);
-  for (size_t j = 0; j < b; j++) r[j + j * b] = 1;
-  for (int round = 0; round < ROUNDS && !settled; round++) {
-    double found = 0, off = 0;
-    int again = 0;
-    WEFT_TRY(ops->gemm(space, 1, 0, all, b, rows, 1, s_basis, rows, s_panel, rows, 0, e->s_small, all));
-    WEFT_TRY(ops->get(space, e->small, e->s_small, all * b));
-    for (size_t j = 0; j < b; j++) {
-      const double *column = e->small + j * all;
-      for (size_t i = 0; i < before; i++) found = fmax(found, fabs(column[i]));
-      for (size_t i = 0; i < b; i++) {
-        g[i + j * b] = column[before + i];
-        off = fmax(off, fabs(g[i + j * b] - (i == j)));
-      }
-    }
-    /* c += found r */
-    for (size_t j = 0; j < b; j++)
-      for (size_t l = 0; l < b; l++) {
-        const double x = r[l + j * b];
-        if (x != 0) for (size_t i = 0; i < before; i++) c[i + j * before] += e->small[i + l * all] * x;
-      }
-    if (before && found > 0) WEFT_TRY(ops->gemm(space, 0, 0, rows, b, before, -1, s_basis, rows, e->s_small, all, 1, s_panel, rows));
-    for (size_t j = 0; j < b; j++) { /* the Gram matrix of what is left */
-      const double *column = e->small + j * all;
-      for (size_t i = 0; i <= j; i++) {
-        double s = 0;
-        for (size_t l = 0; l < before; l++) s += e->small[l + i * all] * column[l];
-        g[i + j * b] -= s;
-        g[j + i * b] = g[i + j * b];
-      }
-      if (g[j + j * b] < 1e-10 * column[before + j]) again = 1; /* cancelled: measure what is left in the next round */
-    }
-    for (size_t j = 0; j < b; j++) {
-      const double norm = sqrt(e->small[before + j + j * all]);
-      double carries = 0;
-      for (size_t l = 0; l < b; l++) carries = fmax(carries, fabs(r[j + l * b]));
-      if (round == 0) e->scale = fmax(e->scale, norm);
-      /* unit vectors stay, whatever they carry: they only need to be orthogonal */
-      if (norm > 0 && (carries == 0 || (round && norm > 0.5) || norm * carries > DBL_EPSILON * e->scale)) continue;
-      WEFT_TRY(weft_pca_random(run, s_panel + j * rows, rows));
-      for (size_t l = 0; l < b; l++) r[j + l * b] = 0;
-      again = 1;
-    }
-    settled = !again && found < CLEAN && off < CLEAN;
-    if (again) continue;
-    if (!cholesky(g, b, t, inverse)) {
-      WEFT_TRY(by_eigenvectors(e, g, b, t, inverse));
-      settled = 0;
-    }
-    multiply(inverse, r, b, b, b, product, 0);
-    memcpy(r, product, b * b * sizeof *r);
-    WEFT_TRY(ops->put(space, e->s_small, t, b * b));
-    WEFT_TRY(ops->gemm(space, 0, 0, rows, b, b, 1, s_panel, rows, e->s_small, b, 0, e->s_swap, rows));
-    WEFT_TRY(ops->copy(space, s_panel, e->s_swap, rows * b));
-  }
-  if (!settled) st = weft_fail(run->ctx, WEFT_ERR_INTERNAL, "a block of vectors could not be made orthonormal");
-done:
-  weft_arena_end(&mem);
-  return st;
-}
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t most(size_t a, size_t b) { return a > b ? a : b; }
 
 /* X P -> Q and H for the b columns of P from `size` on, which become the last block. */
 static weft_status extend(engine *e, size_t b)
@@ -195,7 +48,7 @@ static weft_status extend(engine *e, size_t b)
   WEFT_TAKE(c, &mem, (before + 1) * b);
   WEFT_TAKE(r, &mem, b * b);
   WEFT_TRY(weft_pca_to_far(run, e->s_p + before * run->near, b, e->s_q + before * run->far));
-  WEFT_TRY(orthonormalise(e, e->s_q, run->far, before, b, c, r));
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_q, run->far, before, b, c, r));
   for (size_t j = 0; j < b; j++) {
     memcpy(e->h + (before + j) * e->capacity, c + j * before, before * sizeof *c);
     memcpy(e->h + (before + j) * e->capacity + before, r + j * b, b * sizeof *r);
@@ -224,12 +77,12 @@ static weft_status residual_block(engine *e)
   if (b > room) {
     if (room) {
       WEFT_TRY(weft_pca_random(run, s_n, room * run->near));
-      WEFT_TRY(orthonormalise(e, e->s_p, run->near, e->size, room, c, r));
+      WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, run->near, e->size, room, c, r));
     }
     goto done;
   }
   WEFT_TRY(weft_pca_to_near(run, e->s_q + (e->size - b) * run->far, b, s_n));
-  WEFT_TRY(orthonormalise(e, e->s_p, run->near, e->size, b, c, r));
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, run->near, e->size, b, c, r));
   memcpy(e->r, r, b * b * sizeof *r);
   e->r_rows = b;
 done:
@@ -290,8 +143,8 @@ static weft_status restart(engine *e, size_t keep)
   const size_t near = run->near;
   WEFT_TRY(rotate(e, e->s_p, near, e->right, keep));
   WEFT_TRY(rotate(e, e->s_q, run->far, e->left, keep));
-  WEFT_TRY(run->ops->copy(run->space, e->s_swap, e->s_p + e->size * near, e->next * near));
-  WEFT_TRY(run->ops->copy(run->space, e->s_p + keep * near, e->s_swap, e->next * near));
+  WEFT_TRY(run->ops->copy(run->space, e->frame.s_swap, e->s_p + e->size * near, e->next * near));
+  WEFT_TRY(run->ops->copy(run->space, e->s_p + keep * near, e->frame.s_swap, e->next * near));
   for (size_t j = 0; j < keep; j++)
     for (size_t i = 0; i < keep; i++) e->h[i + j * e->capacity] = i == j ? e->values[i] : 0;
   e->size = keep;
@@ -301,9 +154,6 @@ done:
 
 /* ---- the iteration ---- */
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-static size_t most(size_t a, size_t b) { return a > b ? a : b; }
-
 /* Memory for `capacity` columns and a next block. */
 static weft_status open_engine(engine *e, weft_pca_run *run, size_t capacity)
 {
@@ -312,16 +162,16 @@ static weft_status open_engine(engine *e, weft_pca_run *run, size_t capacity)
   const weft_pca_ops *ops = run->ops;
   const size_t high = most(run->near, run->far);
   memset(e, 0, sizeof *e);
-  e->run = run;
+  e->run = e->frame.run = run;
   e->mem = weft_arena_begin(run->ctx);
   e->capacity = capacity;
   WEFT_TRY(ops->take(run->space, run->near * (capacity + most(widest, run->job->k)), &e->s_p));
   WEFT_TRY(ops->take(run->space, run->far * capacity, &e->s_q));
-  WEFT_TRY(ops->take(run->space, (capacity + widest) * widest, &e->s_small));
-  WEFT_TRY(ops->take(run->space, high * widest, &e->s_swap));
+  WEFT_TRY(ops->take(run->space, (capacity + widest) * widest, &e->frame.s_small));
+  WEFT_TRY(ops->take(run->space, high * widest, &e->frame.s_swap));
   WEFT_TAKE0(e->h, &e->mem, capacity * capacity);
   WEFT_TAKE(e->r, &e->mem, widest * widest);
-  WEFT_TAKE(e->small, &e->mem, (capacity + widest) * widest);
+  WEFT_TAKE(e->frame.small, &e->mem, (capacity + widest) * widest);
   WEFT_TAKE(e->left, &e->mem, capacity * capacity);
   WEFT_TAKE(e->right, &e->mem, capacity * capacity);
   WEFT_TAKE(e->values, &e->mem, capacity);
@@ -357,8 +207,8 @@ static weft_status first_block(engine *e, size_t b)
   WEFT_TAKE(r, &mem, b * b);
   if (given) WEFT_TRY(place_guess(e, given));
   if (given < b) WEFT_TRY(weft_pca_random(run, e->s_p + given * run->near, (b - given) * run->near));
-  WEFT_TRY(orthonormalise(e, e->s_p, run->near, 0, b, c, r));
-  e->scale = 0;
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, run->near, 0, b, c, r));
+  e->frame.scale = 0;
   e->next = b;
 done:
   weft_arena_end(&mem);
@@ -400,29 +250,51 @@ static weft_status true_residuals(engine *e)
   const size_t k = run->job->k, near = run->near;
   weft_arena mem = weft_arena_begin(run->ctx);
   double *s_out = e->s_p + k * near, *c, *r;
-  double *host;
-  WEFT_TAKE(host, &mem, near);
   WEFT_TAKE(c, &mem, k * PANEL);
   WEFT_TAKE(r, &mem, PANEL * PANEL);
   e->next = 0;
   e->r_rows = 0;
   WEFT_TRY(weft_pca_to_near(run, e->s_q, k, s_out));
+  for (size_t first = 0; first < k; first += PANEL) {
+    const size_t b = least(PANEL, k - first);
+    memset(r, 0, b * b * sizeof *r);
+    for (size_t j = 0; j < b; j++) r[j + j * b] = e->values[first + j];
+    WEFT_TRY(ops->put(run->space, e->frame.s_small, r, b * b));
+    WEFT_TRY(ops->gemm(run->space, 0, 0, near, b, b, -1, e->s_p + first * near, near, e->frame.s_small, b, 1, s_out + first * near, near));
+    WEFT_TRY(ops->gemm(run->space, 1, 0, b, b, near, 1, s_out + first * near, near, s_out + first * near, near, 0, e->frame.s_small, b));
+    WEFT_TRY(ops->get(run->space, r, e->frame.s_small, b * b));
+    for (size_t j = 0; j < b; j++)
+      run->out->residual[first + j] = e->values[0] > 0 ? sqrt(fmax(0, r[j + j * b])) / e->values[0] : 0;
+  }
   for (size_t j = 0; j < k; j++) {
-    double sum = 0;
-    WEFT_TRY(ops->put(run->space, e->s_small, &e->values[j], 1));
-    WEFT_TRY(ops->gemm(run->space, 0, 0, near, 1, 1, -1, e->s_p + j * near, near, e->s_small, 1, 1, s_out + j * near, near));
-    WEFT_TRY(ops->get(run->space, host, s_out + j * near, near));
-    for (size_t i = 0; i < near; i++) sum += host[i] * host[i];
-    run->out->residual[j] = e->values[0] > 0 ? sqrt(sum) / e->values[0] : 0;
     if (run->out->residual[j] <= run->job->tol || e->next > PANEL) continue;
     if (e->next < PANEL && e->next < near - k)
       WEFT_TRY(ops->copy(run->space, s_out + e->next * near, s_out + j * near, near));
     e->next++;
   }
   if (e->next > near - k) e->next = PANEL + 1;
-  if (e->next && e->next <= PANEL) WEFT_TRY(orthonormalise(e, e->s_p, near, k, e->next, c, r));
+  if (e->next && e->next <= PANEL) WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, near, k, e->next, c, r));
 done:
   weft_arena_end(&mem);
+  return st;
+}
+
+/* The k leading eigenvectors of the Gram matrix to the front of P. */
+static weft_status gram_vectors(engine *e)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  const weft_pca_ops *ops = run->ops;
+  const size_t b = weft_pca_filter_block(run), near = run->near;
+  double *s_g = NULL, *s_diagonal = NULL;
+  if (b) return weft_pca_filter(&e->frame, b, e->s_p);
+  WEFT_TRY(ops->take(run->space, near * near, &s_g));
+  WEFT_TRY(ops->take(run->space, near, &s_diagonal));
+  WEFT_TRY(ops->square(run->space, run->near_is_rows, 0, s_g, s_diagonal));
+  WEFT_TRY(ops->eigen(run->space, s_g, near, run->job->k, e->s_p));
+done:
+  if (s_g) ops->drop(run->space, s_g);
+  if (s_diagonal) ops->drop(run->space, s_diagonal);
   return st;
 }
 
@@ -438,11 +310,11 @@ static weft_status gram_start(engine *e)
   WEFT_TAKE(c, &mem, k * PANEL);
   WEFT_TAKE(r, &mem, PANEL * PANEL);
   if (run->job->start) WEFT_TRY(place_guess(e, k));
-  else WEFT_TRY(run->ops->gram(run->space, run->near_is_rows, k, e->s_p));
+  else WEFT_TRY(gram_vectors(e));
   run->passes += 1;
   for (size_t j = 0; j < k; j += PANEL) {
-    WEFT_TRY(orthonormalise(e, e->s_p, run->near, j, least(PANEL, k - j), c, r));
-    e->scale = 0;
+    WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, run->near, j, least(PANEL, k - j), c, r));
+    e->frame.scale = 0;
   }
   for (size_t j = 0; j < k; j += PANEL) WEFT_TRY(extend(e, least(PANEL, k - j)));
   WEFT_TRY(extract(e, k, 1e-13));
@@ -462,7 +334,7 @@ static weft_status random_next(engine *e, size_t b)
   WEFT_TAKE(c, &mem, e->size * b);
   WEFT_TAKE(r, &mem, b * b);
   WEFT_TRY(weft_pca_random(run, s_next, b * run->near));
-  WEFT_TRY(orthonormalise(e, e->s_p, run->near, e->size, b, c, r));
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, run->near, e->size, b, c, r));
   e->next = b;
 done:
   weft_arena_end(&mem);
@@ -583,7 +455,7 @@ static size_t choose_block(const weft_pca_run *run)
 static void close_engine(engine *e)
 {
   const weft_pca_ops *ops = e->run->ops;
-  double *blocks[] = { e->s_p, e->s_q, e->s_small, e->s_swap };
+  double *blocks[] = { e->s_p, e->s_q, e->frame.s_small, e->frame.s_swap };
   for (int i = 0; i < 4; i++) if (blocks[i]) ops->drop(e->run->space, blocks[i]);
   weft_arena_end(&e->mem);
 }
@@ -592,9 +464,11 @@ weft_status weft_pca_block(weft_pca_run *run)
 {
   weft_status st = WEFT_OK;
   const size_t k = run->job->k, near = run->near, b = choose_block(run);
-  const int gram = run->job->method == WEFT_PCA_GRAM && 3 * k < near && near > 2 * PANEL;
+  const int squares = !run->job->choose || run->ops->squares(run->space, near);
+  const int gram = run->job->method == WEFT_PCA_GRAM && 3 * k < near && near > 2 * PANEL && squares;
   int whole = !gram && (3 * k >= near || near <= 2 * PANEL);
   engine e;
+  if (!squares) run->out->method = WEFT_PCA_KRYLOV;
   for (size_t i = 0; i < k; i++) run->out->iterations[i] = 1;
   if (!whole) {
     WEFT_TRY(open_engine(&e, run, choose_capacity(run, b)));

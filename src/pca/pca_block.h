@@ -26,6 +26,24 @@ weft_status weft_pca_to_near(weft_pca_run *run, const double *s_u, size_t b, dou
 /* Uniform random numbers in (-1, 1), the next of the run's. */
 weft_status weft_pca_random(weft_pca_run *run, double *s_out, size_t count);
 
+/* What orthonormalise() works with: room for coefficients and for a panel in passing. */
+#define WEFT_PCA_PANEL 64 /* vectors orthogonalised at once, at most */
+typedef struct weft_pca_frame {
+  weft_pca_run *run;
+  double *s_small, *small; /* ((what is before) + PANEL) × PANEL, there and on the host */
+  double *s_swap;          /* rows × PANEL */
+  double scale;            /* the largest norm seen: what counts as nothing is relative to it */
+} weft_pca_frame;
+
+/* The panel of b columns behind the first `before` of `s_basis` (rows high) is made orthonormal and orthogonal to them:
+ * old panel = basis c + new panel r; c: before × b, r: b × b. Directions that vanish give rows of zeros in r and are
+ * replaced by random ones. */
+weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, size_t rows, size_t before, size_t b, double *c, double *r);
+
+/* About the k leading eigenvectors of the smaller Gram matrix, near × k. `b`: weft_pca_filter_block(), 0 where others pay. */
+size_t weft_pca_filter_block(const weft_pca_run *run);
+weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors);
+
 weft_status weft_pca_block(weft_pca_run *run);   /* krylov and gram */
 weft_status weft_pca_vectors(weft_pca_run *run); /* gs and nipals */
 

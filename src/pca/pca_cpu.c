@@ -8,6 +8,7 @@
 #include "../base/parallel.h"
 #include "pca.h"
 #include "pca_gemm.h"
+#include "pca_observed.h"
 #include "pca_small.h"
 
 struct weft_pca_space {
@@ -16,6 +17,7 @@ struct weft_pca_space {
   const weft_pca_data *data;
   const weft_pca_form *form;
   float *floats; /* the centred and scaled matrix, in single precision */
+  double *own;   /* or a copy to deflate */
 };
 
 /* ---- moments ---- */
@@ -163,15 +165,17 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
   s->ctx = ctx;
   s->data = data;
   s->form = form;
-  if (form->single) {
-    WEFT_TAKE(s->floats, &mem, data->n * data->p);
+  if (form->single || form->own) {
+    if (form->single) WEFT_TAKE(s->floats, &mem, data->n * data->p);
+    else WEFT_TAKE(s->own, &mem, data->n * data->p);
     WEFT_TRY(data->fetch(ctx, data->source, 0, &x));
     WEFT_PARALLEL(ctx->threads)
     WEFT_FOR(static)
     for (int64_t j = 0; j < (int64_t) x.p; j++)
       for (size_t i = 0; i < x.n; i++) {
-        const double row = form->row ? form->row[i] : 1;
-        s->floats[i + (size_t) j * x.n] = (float) ((x.dense[i + (size_t) j * x.n] - form->center[j]) * form->factor[j] * row);
+        const size_t at = i + (size_t) j * x.n;
+        const double value = (x.dense[at] - form->center[j]) * form->factor[j] * (form->row ? form->row[i] : 1);
+        if (s->own) s->own[at] = value; else s->floats[at] = (float) value;
       }
   }
   s->mem = mem;
@@ -326,15 +330,28 @@ done:
   return st;
 }
 
-static weft_status gram(weft_pca_space *s, int rows, size_t k, double *vectors)
+/* Upper triangle from lower, in squares that stay in cache. */
+static void mirror(double *g, size_t order)
+{
+  const size_t side = 32;
+  for (size_t jj = 0; jj < order; jj += side)
+    for (size_t ii = 0; ii <= jj; ii += side)
+      for (size_t j = jj; j < jj + side && j < order; j++)
+        for (size_t i = ii; i < ii + side && i < j; i++) g[i + j * order] = g[j + i * order];
+}
+
+static int squares(const weft_pca_space *s, size_t order)
+{
+  const double have = weft_host_available();
+  return !s->data->sparse && s->data->stays && (have <= 0 || 8.0 * (double) order * (double) order < 0.5 * have);
+}
+
+static weft_status square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
 {
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(s->ctx);
+  (void) coarse; /* all of it in double */
   const size_t order = rows ? s->data->n : s->data->p;
-  double *g, *values;
   weft_pca_panel x;
-  WEFT_TAKE(g, &mem, order * order);
-  WEFT_TAKE(values, &mem, k);
   WEFT_TRY(s->data->fetch(s->ctx, s->data->source, 0, &x));
   if (s->data->sparse || (rows ? x.n < s->data->n : x.p < s->data->p)) {
     WEFT_TRY(gram_by_products(s, rows, order, g));
@@ -345,7 +362,32 @@ static weft_status gram(weft_pca_space *s, int rows, size_t k, double *vectors)
       WEFT_TRY(weft_pca_gemm(s->ctx, order, order, rows ? x.p : x.n, 1, &left, &right, t ? 1 : 0, g, order, 1));
     }
   }
-  for (size_t j = 0; j < order; j++) for (size_t i = 0; i < j; i++) g[i + j * order] = g[j + i * order];
+  mirror(g, order);
+  for (size_t j = 0; j < order; j++) diagonal[j] = g[j + j * order];
+done:
+  return st;
+}
+
+/* As a transposed product, which needs no packing. */
+static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v, double beta,
+                             double *out)
+{
+  return gemm(s, 1, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
+}
+
+static weft_status shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by)
+{
+  (void) s;
+  for (size_t j = 0; j < order; j++) g[j + j * order] = diagonal[j] - by;
+  return WEFT_OK;
+}
+
+static weft_status eigen(weft_pca_space *s, double *g, size_t order, size_t k, double *vectors)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(s->ctx);
+  double *values;
+  WEFT_TAKE(values, &mem, k);
   WEFT_TRY(weft_pca_leading(s->ctx, g, order, k, values, vectors));
 done:
   weft_arena_end(&mem);
@@ -371,8 +413,10 @@ static weft_status step(weft_pca_space *s, const double *found, size_t k, double
   WEFT_TRY(product(s, 0, v, 1, u));
   WEFT_TRY(product(s, 1, u, 1, w));
   for (int twice = 0; k && twice < 2; twice++) {
+    const double before = norm_of(w, p);
     WEFT_TRY(gemm(s, 1, 0, k, 1, p, 1, found, p, w, p, 0, c, k));
     WEFT_TRY(gemm(s, 0, 0, p, 1, k, -1, found, p, c, k, 1, w, p));
+    if (pow(norm_of(c, k), 2) < 0.5 * before * before) break; /* twice is needed only when much was taken off */
   }
   out[0] = norm_of(u, s->data->n);
   out[1] = norm_of(w, p);
@@ -384,5 +428,27 @@ done:
   return st;
 }
 
-const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, gram, step,
-                                    refine };
+/* ---- what is observed ---- */
+
+static weft_status observed(weft_pca_space *s, double *t, double *loads)
+{
+  return weft_pca_observed(s->ctx, s->own, s->data->n, s->data->p, t, loads);
+}
+
+static weft_status observed_loads(weft_pca_space *s, const double *t, double *loads)
+{
+  return weft_pca_observed_loads(s->ctx, s->own, s->data->n, s->data->p, t, loads);
+}
+
+static weft_status observed_scores(weft_pca_space *s, const double *loads, double *t)
+{
+  return weft_pca_observed_scores(s->ctx, s->own, s->data->n, s->data->p, loads, t);
+}
+
+static weft_status deflate(weft_pca_space *s, const double *t, const double *loads)
+{
+  return weft_pca_deflate(s->ctx, s->own, s->data->n, s->data->p, t, loads);
+}
+
+const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, squares, square,
+                                    by_square, shift, eigen, step, refine, observed, observed_loads, observed_scores, deflate };

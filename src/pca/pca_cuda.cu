@@ -1,46 +1,18 @@
 /* The operations of pca.h on a device. X is centred and scaled where it is put: in place after the upload, in a copy of a
  * resident matrix. What does not fit is prepared piece by piece, column after column, in each product. Sparse blocks are kept
  * by columns and by rows, so that both products gather; the centre comes off afterwards (see pca_cpu.c). */
-#include <cublas_v2.h>
-#include <cusolverDn.h>
-#include <cusparse.h>
 #include <cmath>
 #include <cstring>
 #include <new>
-#include <vector>
 #include "../base/parallel.h"
 #include "pca_cuda.cuh"
 
-/* A sparse block: columns as they came (the rows of its transpose), and rows. */
-struct sparse_block { int64_t row, n, stored; cusparseSpMatDescr_t by_column, by_row; };
-
-struct weft_pca_space {
-  weft_ctx *ctx;
-  weft_device_arena mem;
-  const weft_pca_data *data;
-  const weft_pca_form *form;
-  double *center, *factor, *row; /* on the device */
-  double *x;                     /* the whole of X, ld rows a column, when it fits */
-  float *single;                 /* instead, while form->single */
-  int64_t ld;
-  double *piece;                 /* room for one piece otherwise */
-  size_t piece_count;
-  double *partial, *numbers;     /* of the fused step */
-  cublasHandle_t blas;
-  cusolverDnHandle_t solver;
-  cusparseHandle_t sparse;
-  std::vector<sparse_block> *blocks;
-  bool refined;
-};
-
-static weft_status library_error(weft_ctx *ctx, const char *library, int code, int line)
+weft_status weft_pca_library_error(weft_ctx *ctx, const char *library, int code, const char *file, int line)
 {
+  const char *name = strrchr(file, '/');
   if (code == CUBLAS_STATUS_ALLOC_FAILED) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", library);
-  return weft_fail(ctx, WEFT_ERR_DEVICE, "%s: error %d (pca_cuda.cu:%d)", library, code, line);
+  return weft_fail(ctx, WEFT_ERR_DEVICE, "%s: error %d (%s:%d)", library, code, name ? name + 1 : file, line);
 }
-
-#define LIBRARY(name, step) \
-  do { int e_ = (int) (step); if (e_) { st = library_error(ctx, name, e_, __LINE__); goto done; } } while (0)
 
 /* Made once a device and process: making one costs milliseconds. */
 static cublasHandle_t blas_handle(int device)
@@ -183,7 +155,7 @@ static weft_status place_dense(weft_pca_space *s)
   const int64_t n = (int64_t) d->n, p = (int64_t) d->p;
   const double have = weft_device_available(ctx), whole = 8.0 * (double) ((n + 15) / 16 * 16) * (double) p;
   const double most = 0.25 * have / 8, tallest = d->resident || d->panels == 1 ? (double) n : most;
-  const bool fits = !s->form->single && whole < 0.6 * have;
+  const bool fits = !s->form->single && (whole < 0.6 * have || s->form->own);
   double *x = NULL;
   float *held;
   kept to = { NULL, NULL };
@@ -271,6 +243,7 @@ static void close_space(weft_pca_space *s)
     for (const sparse_block &b : *s->blocks) { cusparseDestroySpMat(b.by_column); cusparseDestroySpMat(b.by_row); }
     delete s->blocks;
   }
+  if (s->numbers) cudaFreeHost(s->numbers);
   if (s->sparse) cusparseDestroy(s->sparse);
   if (s->solver) cusolverDnDestroy(s->solver);
   weft_device_end(&s->mem);
@@ -290,7 +263,7 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
   s->blocks = new (std::nothrow) std::vector<sparse_block>();
   if (s->mem.opened != WEFT_OK) { st = s->mem.opened; goto done; }
   s->blas = blas_handle(ctx->device);
-  if (!s->blas) { st = library_error(ctx, "cuBLAS", CUBLAS_STATUS_NOT_INITIALIZED, __LINE__); goto done; }
+  if (!s->blas) { st = weft_pca_library_error(ctx, "cuBLAS", CUBLAS_STATUS_NOT_INITIALIZED, __FILE__, __LINE__); goto done; }
   LIBRARY("cuBLAS", cublasSetStream(s->blas, s->mem.stream));
   WEFT_TRY(send(s, &s->center, form->center, data->p));
   WEFT_TRY(send(s, &s->factor, form->factor, data->p));
@@ -398,14 +371,6 @@ __global__ void take_centre(double *out, const double *sums, int64_t rows, int b
   out[at] = (sums[i * b + j] - shift[j] * (center ? center[i] : 1)) * (times ? times[i] : 1);
 }
 
-__global__ void fill_with(double *x, int64_t count, double value)
-{
-  const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
-  if (i < count) x[i] = value;
-}
-
-static unsigned blocks_for(size_t count) { return (unsigned) ((count + 255) / 256); }
-
 /* sums (rows of b) += block × in, both with rows one after another. */
 static weft_status sparse_piece(weft_pca_space *s, const sparse_block *x, int transposed, double *in, double *sums, size_t b)
 {
@@ -445,18 +410,17 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
   WEFT_DEVICE_TAKE(shift, &s->mem, b);
   if (transposed) {
     WEFT_DEVICE_TAKE(ones, &s->mem, n);
-    fill_with<<<blocks_for(n), 256, 0, s->mem.stream>>>(ones, (int64_t) n, 1);
-    WEFT_CUDA(cudaGetLastError());
+    WEFT_CUDA(weft_pca_fill(ones, (int64_t) n, 1, s->mem.stream));
   }
   WEFT_CUDA(cudaMemsetAsync(sums, 0, to * b * sizeof *sums, s->mem.stream));
-  by_rows<<<blocks_for(from * b), 256, 0, s->mem.stream>>>(in, v, (int64_t) from, (int) b, transposed ? s->row : s->factor);
+  by_rows<<<weft_pca_blocks_for(from * b), 256, 0, s->mem.stream>>>(in, v, (int64_t) from, (int) b, transposed ? s->row : s->factor);
   WEFT_CUDA(cudaGetLastError());
   LIBRARY("cuBLAS", cublasDgemv(s->blas, CUBLAS_OP_N, (int) b, (int) from, &one, in, (int) b, transposed ? ones : s->center, 1, &none, shift, 1));
   for (const sparse_block &x : *s->blocks) {
     WEFT_TRY(weft_poll(ctx, 0, 0));
     WEFT_TRY(sparse_piece(s, &x, transposed, in, sums, b));
   }
-  take_centre<<<blocks_for(to * b), 256, 0, s->mem.stream>>>(out, sums, (int64_t) to, (int) b, shift, transposed ? s->center : NULL,
+  take_centre<<<weft_pca_blocks_for(to * b), 256, 0, s->mem.stream>>>(out, sums, (int64_t) to, (int) b, shift, transposed ? s->center : NULL,
                                                              transposed ? s->factor : s->row);
   WEFT_CUDA(cudaGetLastError());
 done:
@@ -466,77 +430,74 @@ done:
   return st;
 }
 
-static weft_status product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
+weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
 {
   product_job job = { transposed, v, b, out };
   return s->data->sparse ? sparse_product(s, transposed, v, b, out) : each_piece(s, multiply_piece, &job);
 }
 
-/* ---- the Gram matrix ---- */
-
-static weft_status gram(weft_pca_space *s, int rows, size_t k, double *vectors)
+static int squares(const weft_pca_space *s, size_t order)
 {
-  weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const size_t n = s->data->n, p = s->data->p, order = rows ? n : p, other = rows ? p : n;
-  double *g = NULL, *values = NULL, *work = NULL, *unit = NULL, *y = NULL;
-  int *info = NULL, found = 0, size = 0, failed = 0;
-  const double one = 1, none = 0, zero = 0;
-  const int m = (int) order, first = (int) (order - k) + 1;
-  WEFT_DEVICE_TAKE(g, &s->mem, order * order);
-  if (s->x) {
-    LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T, m, (int) other, &one, s->x, (int) s->ld,
-                                  &none, g, m));
-  } else { /* by products with unit vectors */
-    WEFT_DEVICE_TAKE(unit, &s->mem, order * 64);
-    WEFT_DEVICE_TAKE(y, &s->mem, other * 64);
-    for (size_t j = 0; j < order; j += 64) {
-      const size_t b = order - j < 64 ? order - j : 64;
-      WEFT_CUDA(cudaMemsetAsync(unit, 0, order * b * sizeof *unit, s->mem.stream));
-      for (size_t i = 0; i < b; i++) {
-        fill_with<<<1, 32, 0, s->mem.stream>>>(unit + j + i + i * order, 1, 1);
-        WEFT_CUDA(cudaGetLastError());
-      }
-      WEFT_TRY(product(s, rows, unit, b, y));
-      WEFT_TRY(product(s, !rows, y, b, g + j * order));
-    }
-  }
-  LIBRARY("cuSOLVER", s->solver ? 0 : cusolverDnCreate(&s->solver));
-  LIBRARY("cuSOLVER", cusolverDnSetStream(s->solver, s->mem.stream));
-  WEFT_DEVICE_TAKE(values, &s->mem, order);
-  WEFT_DEVICE_TAKE(info, &s->mem, 1);
-  LIBRARY("cuSOLVER", cusolverDnDsyevdx_bufferSize(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g, m,
-                                                   zero, zero, first, m, &found, values, &size));
-  WEFT_DEVICE_TAKE(work, &s->mem, (size_t) size);
-  LIBRARY("cuSOLVER", cusolverDnDsyevdx(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g, m, zero, zero,
-                                        first, m, &found, values, work, size, info));
-  WEFT_CUDA(cudaMemcpyAsync(&failed, info, sizeof failed, cudaMemcpyDeviceToHost, s->mem.stream));
-  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
-  if (failed || found != (int) k) { st = weft_fail(ctx, WEFT_ERR_INTERNAL, "cuSOLVER's syevdx failed (info %d)", failed); goto done; }
-  for (size_t j = 0; j < k; j++) WEFT_TRY(copy(s, vectors + j * order, g + (k - 1 - j) * order, order));
-  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
-done:
-  double *blocks[] = { g, values, work, unit, y, (double *) info };
-  for (double *block : blocks) if (block) weft_device_drop(&s->mem, block);
-  return st;
+  return s->x && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(s->ctx);
+}
+
+static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v, double beta,
+                             double *out)
+{
+  return gemm(s, 0, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
 }
 
 /* ---- a step of GS-PCA ---- */
+
+/* Waits for the numbers of the step without the driver's detour; looks for errors now and then. */
+static weft_status numbers_of_step(weft_pca_space *s, double out[3])
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const volatile double *numbers = s->numbers;
+  for (int spins = 1; numbers[3] != s->turn; spins++) {
+    if (spins % 4096) continue;
+    const cudaError_t e = cudaStreamQuery(s->mem.stream);
+    if (e != cudaErrorNotReady) WEFT_CUDA(e);
+  }
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  for (int i = 0; i < 3; i++) out[i] = numbers[i];
+done:
+  return st;
+}
+
+/* X in panels beside X, when there is room for both. */
+static weft_status open_fused(weft_pca_space *s)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p;
+  const size_t count = weft_pca_tiled_count(n, p);
+  WEFT_CUDA(cudaHostAlloc((void **) &s->numbers, 4 * sizeof *s->numbers, cudaHostAllocDefault));
+  s->numbers[3] = 0;
+  s->plain = !s->x || !weft_pca_fused_fits(p) || 8.0 * (double) count > 0.8 * weft_device_available(ctx);
+  if (s->plain) return st;
+  WEFT_DEVICE_TAKE(s->partial, &s->mem, weft_pca_fused_partial(p));
+  WEFT_DEVICE_TAKE(s->tiled, &s->mem, count);
+  WEFT_CUDA(weft_pca_tile(s->x, n, p, s->ld, s->tiled, s->mem.stream));
+done:
+  return st;
+}
 
 static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w, double out[3])
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
   const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p;
-  const weft_pca_dense m = { s->x, n, p, s->ld };
   double *c = NULL;
-  if (!s->numbers) WEFT_DEVICE_TAKE(s->numbers, &s->mem, 3);
-  if (s->x && weft_pca_fused_fits(p)) {
-    if (!s->partial) WEFT_DEVICE_TAKE(s->partial, &s->mem, weft_pca_fused_partial(p));
-    WEFT_CUDA(weft_pca_fused(&m, v, u, w, s->partial, s->mem.stream));
+  int parts = 0;
+  if (!s->numbers) WEFT_TRY(open_fused(s));
+  if (!s->plain && k <= 256) {
+    const weft_pca_dense m = { s->tiled, n, p };
+    WEFT_CUDA(weft_pca_fused(&m, v, u, s->partial, &parts, s->mem.stream));
   } else {
-    WEFT_TRY(product(s, 0, v, 1, u));
-    WEFT_TRY(product(s, 1, u, 1, w));
+    WEFT_TRY(weft_pca_product(s, 0, v, 1, u));
+    WEFT_TRY(weft_pca_product(s, 1, u, 1, w));
   }
   if (k > 256) { /* the kernel that follows holds at most 256 coefficients */
     WEFT_DEVICE_TAKE(c, &s->mem, k);
@@ -546,108 +507,18 @@ static weft_status step(weft_pca_space *s, const double *found, size_t k, double
     }
     k = 0;
   }
-  WEFT_CUDA(weft_pca_after(found, (int) k, v, u, w, n, p, s->numbers, s->mem.stream));
-  WEFT_TRY(get(s, out, s->numbers, 3));
+  s->turn++;
+  WEFT_CUDA(weft_pca_after(found, (int) k, s->partial, parts, v, u, w, n, p, s->numbers, s->turn, s->mem.stream));
+  WEFT_TRY(numbers_of_step(s, out));
 done:
   if (c) drop(s, c);
   return st;
 }
 
-/* ---- moments of a resident matrix: a block a column ---- */
-
-enum { MOMENT_THREADS = 256 };
-
-struct column_sums { double weight, sum, least, greatest, missing, infinite; };
-
-template <typename T>
-static __device__ T reduce(T x, T (*join)(T, T), T *shared)
-{
-  shared[threadIdx.x] = x;
-  __syncthreads();
-  for (int half = MOMENT_THREADS / 2; half; half /= 2) {
-    if ((int) threadIdx.x < half) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + half]);
-    __syncthreads();
-  }
-  x = shared[0];
-  __syncthreads();
-  return x;
-}
-
-static __device__ double plus(double a, double b) { return a + b; }
-static __device__ double lesser(double a, double b) { return fmin(a, b); }
-static __device__ double greater(double a, double b) { return fmax(a, b); }
-
-template <typename From>
-__global__ void column_moments(const From *x, int64_t n, int64_t p, const double *weights, weft_pca_moments out)
-{
-  __shared__ double shared[MOMENT_THREADS];
-  for (int64_t j = blockIdx.x; j < p; j += gridDim.x) {
-    const From *column = x + j * n;
-    double weight = 0, missing = 0, infinite = 0, least = INFINITY, greatest = -INFINITY, sum = 0, square = 0;
-    for (int64_t i = threadIdx.x; i < n; i += MOMENT_THREADS) {
-      const double value = (double) column[i], w = weights ? weights[i] : 1;
-      if (isnan(value)) { missing++; continue; }
-      if (isinf(value)) { infinite++; continue; }
-      if (w == 0) continue;
-      weight += w;
-      least = fmin(least, value);
-      greatest = fmax(greatest, value);
-    }
-    weight = reduce(weight, plus, shared);
-    missing = reduce(missing, plus, shared);
-    infinite = reduce(infinite, plus, shared);
-    least = reduce(least, lesser, shared);
-    greatest = reduce(greatest, greater, shared);
-    int exponent = 0;
-    frexp(fmax(fabs(least), fabs(greatest)), &exponent);
-    const double unit = ldexp(1.0, exponent < -1000 ? 1000 : -exponent);
-    for (int64_t i = threadIdx.x; i < n; i += MOMENT_THREADS) {
-      const double value = (double) column[i], w = weights ? weights[i] : 1;
-      if (isfinite(value) && w > 0) sum += w * (value * unit);
-    }
-    const double mean = weight > 0 ? reduce(sum, plus, shared) / weight : 0;
-    for (int64_t i = threadIdx.x; i < n; i += MOMENT_THREADS) {
-      const double value = (double) column[i], w = weights ? weights[i] : 1, d = value * unit - mean;
-      if (isfinite(value) && w > 0) square += w * d * d;
-    }
-    square = reduce(square, plus, shared);
-    if (threadIdx.x) continue;
-    const bool equal = least == greatest || weight == 0;
-    out.mean[j] = weight == 0 ? 0 : equal ? least : mean / unit;
-    out.norm[j] = equal ? 0 : sqrt(square) / unit;
-    out.weight[j] = weight;
-    out.missing[j] = missing;
-    out.infinite[j] = infinite;
-  }
-}
-
-static weft_status moments(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out)
-{
-  weft_status st = WEFT_OK;
-  const weft_device_matrix *m = data->resident;
-  weft_device_arena mem = weft_device_begin(ctx);
-  const size_t p = data->p;
-  double *d, *d_weights = NULL, *const to[] = { out->mean, out->norm, out->weight, out->missing, out->infinite };
-  WEFT_DEVICE_TAKE(d, &mem, 5 * p);
-  if (weights) {
-    WEFT_DEVICE_TAKE(d_weights, &mem, data->n);
-    WEFT_CUDA(cudaMemcpyAsync(d_weights, weights, data->n * sizeof(double), cudaMemcpyHostToDevice, mem.stream));
-  }
-  {
-    const weft_pca_moments on_device = { d, d + p, d + 2 * p, d + 3 * p, d + 4 * p };
-    const unsigned grid = (unsigned) (p < 65536 ? p : 65536);
-    if (m->single) column_moments<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const float *) m->data, m->n, m->p, d_weights, on_device);
-    else column_moments<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const double *) m->data, m->n, m->p, d_weights, on_device);
-    WEFT_CUDA(cudaGetLastError());
-  }
-  for (int i = 0; i < 5; i++) WEFT_CUDA(cudaMemcpyAsync(to[i], d + i * p, p * sizeof *d, cudaMemcpyDeviceToHost, mem.stream));
-  WEFT_CUDA(cudaStreamSynchronize(mem.stream));
-done:
-  weft_device_end(&mem);
-  return st;
-}
-
 extern "C" {
 extern const weft_pca_ops weft_pca_cuda;
-const weft_pca_ops weft_pca_cuda = { moments, open_space, close_space, take, drop, put, get, copy, product, gemm, gram, step, refine };
+const weft_pca_ops weft_pca_cuda = {
+  weft_pca_moments_cuda, open_space, close_space, take, drop, put, get, copy, weft_pca_product, gemm, squares, weft_pca_square, by_square, weft_pca_shift,
+  weft_pca_eigen, step, refine, weft_pca_observed_cuda, weft_pca_observed_loads_cuda, weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
+};
 }

@@ -2,19 +2,69 @@
 #ifndef WEFT_PCA_CUDA_CUH
 #define WEFT_PCA_CUDA_CUH
 
+#include <cublas_v2.h>
+#include <cusolverDn.h>
+#include <cusparse.h>
+#include <vector>
 #include "../base/device.cuh"
 #include "pca.h"
 
-/* What a step of GS-PCA works on: X with `ld` rows from column to column, rows n .. ld-1 zero, ld a multiple of 16. */
-struct weft_pca_dense { const double *x; int64_t n, p, ld; };
+/* A sparse block: columns as they came (the rows of its transpose), and rows. */
+struct sparse_block { int64_t row, n, stored; cusparseSpMatDescr_t by_column, by_row; };
+
+struct weft_pca_space {
+  weft_ctx *ctx;
+  weft_device_arena mem;
+  const weft_pca_data *data;
+  const weft_pca_form *form;
+  double *center, *factor, *row; /* on the device */
+  double *x;                     /* the whole of X, ld rows a column, when it fits */
+  float *single;                 /* instead, while form->single */
+  int64_t ld;
+  double *piece;                 /* room for one piece otherwise */
+  size_t piece_count;
+  double *tiled, *partial;       /* of the fused step */
+  bool plain;                    /* no room or no way for it */
+  double *numbers, turn;         /* what a step says: pinned, seen by both sides; and its number */
+  double *t, *loads, *sums;      /* of what is observed: n, p, 2 × SLICES × n */
+  cublasHandle_t blas;
+  cusolverDnHandle_t solver;
+  cusparseHandle_t sparse;
+  std::vector<sparse_block> *blocks;
+  bool refined;
+};
+
+weft_status weft_pca_library_error(weft_ctx *ctx, const char *library, int code, const char *file, int line);
+#define LIBRARY(name, step) \
+  do { int e_ = (int) (step); if (e_) { st = weft_pca_library_error(ctx, name, e_, __FILE__, __LINE__); goto done; } } while (0)
+
+static inline unsigned weft_pca_blocks_for(size_t count) { return (unsigned) ((count + 255) / 256); }
+cudaError_t weft_pca_fill(double *x, int64_t count, double value, cudaStream_t stream);
+
+/* Operations of pca.h that have files of their own. */
+weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out);
+weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out);
+weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal);
+weft_status weft_pca_shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by);
+weft_status weft_pca_eigen(weft_pca_space *s, double *g, size_t order, size_t k, double *vectors);
+weft_status weft_pca_observed_cuda(weft_pca_space *s, double *t, double *loads);
+weft_status weft_pca_observed_loads_cuda(weft_pca_space *s, const double *t, double *loads);
+weft_status weft_pca_observed_scores_cuda(weft_pca_space *s, const double *loads, double *t);
+weft_status weft_pca_deflate_cuda(weft_pca_space *s, const double *t, const double *loads);
+
+/* What a step of GS-PCA works on: X in the layout of weft_pca_tile(). */
+struct weft_pca_dense { const double *tiled; int64_t n, p; };
 
 /* True when the fused kernel takes a matrix of this shape on this device. */
 bool weft_pca_fused_fits(int64_t p);
-/* u = X v and w = X'u with one reading of X. `partial`: weft_pca_fused_partial(p) doubles. */
+size_t weft_pca_tiled_count(int64_t n, int64_t p);
+cudaError_t weft_pca_tile(const double *x, int64_t n, int64_t p, int64_t ld, double *to, cudaStream_t stream);
+/* u = X v and `parts` parts of w = X'u with one reading of X. `partial`: weft_pca_fused_partial(p) doubles. */
 size_t weft_pca_fused_partial(int64_t p);
-cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *u, double *w, double *partial, cudaStream_t stream);
-/* w freed twice of the k columns of `found`; out = { |u|, |w|, |w / |u| - |u| v| }; v = w / |w|. k <= 256. */
-cudaError_t weft_pca_after(const double *found, int k, double *v, const double *u, double *w, int64_t n, int64_t p, double *out,
-                           cudaStream_t stream);
+cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *u, double *partial, int *parts, cudaStream_t stream);
+/* w (the sum of the parts, when there are some) freed of the k columns of `found`, twice where needed; v = w / |w|; then, in memory that the
+ * host sees, out = { |u|, |w|, |w / |u| - |u| v|, turn }. k <= 256. */
+cudaError_t weft_pca_after(const double *found, int k, const double *partial, int parts, double *v, const double *u, double *w, int64_t n,
+                           int64_t p, double *out, double turn, cudaStream_t stream);
 
 #endif

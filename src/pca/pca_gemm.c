@@ -21,12 +21,16 @@
 # define LANES 2
 # define VECTORS 2
 # define COLS 4
+# define DOTS_X 2
+# define DOTS_U 4
 # define KERNEL_NAME(x) portable##x
 # define KERNEL_TARGET
 # include "pca_kernel.h"
 # undef LANES
 # undef VECTORS
 # undef COLS
+# undef DOTS_X
+# undef DOTS_U
 # undef KERNEL_NAME
 # undef KERNEL_TARGET
 #endif
@@ -34,23 +38,31 @@
 # define LANES 4
 # define VECTORS 3
 # define COLS 4
+# define DOTS_X 3
+# define DOTS_U 4
 # define KERNEL_NAME(x) avx2##x
 # define KERNEL_TARGET __attribute__((target("avx2,fma")))
 # include "pca_kernel.h"
 # undef LANES
 # undef VECTORS
 # undef COLS
+# undef DOTS_X
+# undef DOTS_U
 # undef KERNEL_NAME
 # undef KERNEL_TARGET
 # define LANES 8
 # define VECTORS 3
 # define COLS 8
+# define DOTS_X 6
+# define DOTS_U 4
 # define KERNEL_NAME(x) avx512##x
 # define KERNEL_TARGET __attribute__((target("avx512f")))
 # include "pca_kernel.h"
 # undef LANES
 # undef VECTORS
 # undef COLS
+# undef DOTS_X
+# undef DOTS_U
 # undef KERNEL_NAME
 # undef KERNEL_TARGET
 #endif
@@ -59,7 +71,8 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t round_up(size_t a, size_t to) { return (a + to - 1) / to * to; }
 
 typedef struct {
-  int rows, cols, dots; /* of a tile; columns x that `dots` takes at once */
+  int rows, cols; /* of a tile */
+  int dots, against; /* columns x and u that `inner` takes at once */
   void (*tile)(size_t depth, const double *a, const double *b, double *tile);
   void (*inner)(size_t depth, const double *const *x, const double *center, const double *const *u, double *out);
 } kernel;
@@ -67,11 +80,11 @@ typedef struct {
 static kernel best_kernel(void)
 {
 #if WEFT_SIMD_X86
-  kernel avx512 = { 24, 8, 3, avx512_tile, avx512_dots }, avx2 = { 12, 4, 3, avx2_tile, avx2_dots };
+  kernel avx512 = { 24, 8, 6, 4, avx512_tile, avx512_dots }, avx2 = { 12, 4, 3, 4, avx2_tile, avx2_dots };
   if (weft_simd_level() == WEFT_SIMD_AVX512) return avx512;
   if (weft_simd_level() == WEFT_SIMD_AVX2 && __builtin_cpu_supports("fma")) return avx2;
 #endif
-  kernel portable = { 4, 4, 2, portable_tile, portable_dots };
+  kernel portable = { 4, 4, 2, 4, portable_tile, portable_dots };
   return portable;
 }
 
@@ -181,8 +194,8 @@ typedef struct { size_t k; double alpha, beta; const weft_pca_view *a, *b; doubl
 /* Columns i .. i+count-1 (at most `use->dots`) of A against all n of B. */
 static void dot_group(const kernel *use, const skinny *s, size_t i, size_t count, size_t n)
 {
-  const double *x[4], *u[8];
-  double center[4], out[32];
+  const double *x[8], *u[8];
+  double center[8], out[32];
   for (size_t kc = 0; kc < s->k; kc += ALONG) {
     const size_t depth = least(ALONG, s->k - kc);
     const double beta = kc ? 1 : s->beta;
@@ -191,9 +204,9 @@ static void dot_group(const kernel *use, const skinny *s, size_t i, size_t count
       x[v] = (const double *) s->a->x + kc + column * s->a->ld;
       center[v] = s->a->center ? s->a->center[column] : 0;
     }
-    for (size_t j = 0; j < n; j += (size_t) use->cols) {
-      const size_t cols = least((size_t) use->cols, n - j);
-      for (int l = 0; l < use->cols; l++)
+    for (size_t j = 0; j < n; j += (size_t) use->against) {
+      const size_t cols = least((size_t) use->against, n - j);
+      for (int l = 0; l < use->against; l++)
         u[l] = (const double *) s->b->x + kc + (j + least((size_t) l, cols - 1)) * s->b->ld;
       use->inner(depth, x, center, u, out);
       for (size_t l = 0; l < cols; l++)

@@ -150,14 +150,15 @@ static weft_pca_job job_of(SEXP list)
     (weft_pca_method) Rf_asInteger(weft_glue_element(list, "method")), (size_t) Rf_asInteger(weft_glue_element(list, "k")),
     Rf_asReal(weft_glue_element(list, "tol")), Rf_asLogical(weft_glue_element(list, "paper")),
     (size_t) Rf_asReal(weft_glue_element(list, "max_iter")), (size_t) Rf_asInteger(weft_glue_element(list, "block")),
-    ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1], start == R_NilValue ? NULL : REAL(start)
+    ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1], start == R_NilValue ? NULL : REAL(start),
+    Rf_asLogical(weft_glue_element(list, "choose")) == 1
   };
   return job;
 }
 
 static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
 {
-  const char *fields[] = { "d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "" };
+  const char *fields[] = { "d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "method", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) k));
   SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, (int) n, (int) k));
@@ -167,11 +168,12 @@ static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
   SET_VECTOR_ELT(out, 5, Rf_allocVector(LGLSXP, (R_xlen_t) k));
   SET_VECTOR_ELT(out, 6, Rf_allocVector(REALSXP, 1));
   SET_VECTOR_ELT(out, 7, Rf_allocVector(REALSXP, 1));
+  SET_VECTOR_ELT(out, 8, Rf_allocVector(INTSXP, 1));
   memset(INTEGER(VECTOR_ELT(out, 4)), 0, k * sizeof(int));
   memset(LOGICAL(VECTOR_ELT(out, 5)), 0, k * sizeof(int));
   memset(REAL(VECTOR_ELT(out, 3)), 0, k * sizeof(double));
   weft_pca_result r = { REAL(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)), REAL(VECTOR_ELT(out, 2)), REAL(VECTOR_ELT(out, 3)),
-                        INTEGER(VECTOR_ELT(out, 4)), LOGICAL(VECTOR_ELT(out, 5)), 0, 0 };
+                        INTEGER(VECTOR_ELT(out, 4)), LOGICAL(VECTOR_ELT(out, 5)), 0, 0, 0 };
   *to = r;
   UNPROTECT(1);
   return out;
@@ -181,9 +183,16 @@ static void finish_result(SEXP out, const weft_pca_result *r)
 {
   REAL(VECTOR_ELT(out, 6))[0] = r->rank;
   REAL(VECTOR_ELT(out, 7))[0] = r->passes;
+  INTEGER(VECTOR_ELT(out, 8))[0] = r->method;
 }
 
 typedef struct { weft_pca_data data; weft_pca_form form; weft_pca_job job; weft_pca_result out; } pca_job;
+
+static weft_status run_missing(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  pca_job *job = data;
+  return weft_pca_missing(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out);
+}
 
 static weft_status run_pca(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -191,7 +200,8 @@ static weft_status run_pca(weft_ctx *ctx, const weft_backend *backend, void *dat
   return weft_pca(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out);
 }
 
-/* form: center, factor (p), row (n or NULL), single; job: method (from 0), k, tol, paper, max_iter, block, key, start. */
+/* form: center, factor (p), row (n or NULL), single, own (values are missing; dense or resident); job: method (from 0), k, tol,
+ * paper, max_iter, block, key, start. */
 SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
 {
   SEXP holder = PROTECT(Rf_allocVector(VECSXP, 2)), row = weft_glue_element(form, "row"), out;
@@ -202,38 +212,11 @@ SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
   job.form.center = REAL(weft_glue_element(form, "center"));
   job.form.factor = REAL(weft_glue_element(form, "factor"));
   job.form.row = row == R_NilValue ? NULL : REAL(row);
-  job.form.single = Rf_asLogical(weft_glue_element(form, "single"));
+  job.form.single = Rf_asLogical(weft_glue_element(form, "single")) == 1;
+  job.form.own = Rf_asLogical(weft_glue_element(form, "own")) == 1;
   out = PROTECT(new_result(job.data.n, job.data.p, job.job.k, &job.out));
-  weft_glue_run(control, run_pca, &job);
+  weft_glue_run(control, job.form.own ? run_missing : run_pca, &job);
   finish_result(out, &job.out);
   UNPROTECT(2);
-  return out;
-}
-
-typedef struct { const double *x; size_t n, p; weft_pca_job job; weft_pca_result out; } missing_job;
-
-static weft_status run_missing(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  missing_job *job = data;
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  double *rest;
-  (void) backend;
-  WEFT_TAKE(rest, &mem, job->n * job->p);
-  memcpy(rest, job->x, job->n * job->p * sizeof *rest);
-  WEFT_TRY(weft_pca_missing(ctx, rest, job->n, job->p, &job->job, &job->out));
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
-/* x: a double matrix with NaN, centred and scaled. */
-SEXP C_weft_pca_missing(SEXP x, SEXP job_list, SEXP control)
-{
-  missing_job job = { REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), job_of(job_list), { 0 } };
-  SEXP out = PROTECT(new_result(job.n, job.p, job.job.k, &job.out));
-  weft_glue_run(control, run_missing, &job);
-  finish_result(out, &job.out);
-  UNPROTECT(1);
   return out;
 }

@@ -1,5 +1,4 @@
 /* The .Call entry points of the room of principal components: name and number of arguments. */
 #define PCA_ROUTINES(R) \
   R(C_weft_pca_moments, 3) \
-  R(C_weft_pca, 4) \
-  R(C_weft_pca_missing, 3)
+  R(C_weft_pca, 4)

@@ -7,9 +7,24 @@ twins_pca <- function() {
       list(fit$sdev, abs(fit$rotation))
     })
   }
+  gaps <- function(method) {
+    list(tolerance = 1e-8, work = function(backend) {
+      x <- matrix(stats::rnorm(120 * 40), 120) %*% diag(0.8^(1:40))
+      x[sample(length(x), 300)] <- NA
+      fit <- suppressWarnings(pca(x, 2, method = method, tol = 1e-11, seed = 1, backend = backend))
+      list(fit$sdev, fit$rotation)
+    })
+  }
   list(
     "pca, krylov" = dense("krylov"), "pca, gram" = dense("gram"), "pca, gs" = dense("gs", tol = 1e-11),
     "pca, nipals" = dense("nipals", tol = 1e-11),
+    "pca, gram, filtered" = list(tolerance = 1e-9, work = function(backend) {
+      x <- matrix(stats::rnorm(600 * 530), 600)
+      exact <- suppressWarnings(pca(x, 3, method = "gram", seed = 1, backend = backend))
+      loose <- suppressWarnings(pca(x, 3, method = "gram", seed = 1, tol = 1e-4, backend = backend))
+      list(exact$sdev, abs(exact$rotation), loose$converged)
+    }),
+    "pca, nipals with gaps" = gaps("nipals"), "pca, gs with gaps" = gaps("gs"),
     "pca, sparse blocks" = list(tolerance = 1e-9, work = function(backend) {
       s <- Matrix::rsparsematrix(150, 90, 0.1)
       suppressWarnings(pca(list(s[1:70, ], s[71:150, ]), 2, seed = 1, backend = backend))$sdev

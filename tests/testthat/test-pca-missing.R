@@ -7,6 +7,7 @@ yields <- cbind(
 )
 
 test_that("nipals and gs agree with the nipals package", {
+  for (backend in test_backends()) {
   reference <- list(
     gs = list(d = c(4.87624140746092927, 2.03521691947673933, 1.07864283712731734),
               first = c(0.313127448323703983, 0.500860119473568677, 0.468738961180911684),
@@ -16,14 +17,15 @@ test_that("nipals and gs agree with the nipals package", {
                   second = c(0.805296316743950857, 0.020445687086369152, 0.146686026840919553))
   )
   for (method in names(reference)) {
-    fit <- pca(yields, 3, method = method, scale = TRUE, tol = 1e-13, seed = 1)
+    fit <- pca(yields, 3, method = method, scale = TRUE, tol = 1e-13, seed = 1, backend = backend)
     known <- reference[[method]]
     expect_equal(fit$d, known$d, tolerance = 1e-8)
     expect_equal(abs(unname(fit$rotation[1:3, 1])), known$first, tolerance = 1e-8)
     expect_equal(abs(unname(fit$rotation[1:3, 2])), known$second, tolerance = 1e-8)
     expect_true(all(fit$converged))
   }
-  expect_lt(max(pca(yields, 3, method = "gs", scale = TRUE, seed = 1)$orthogonality), 1e-13)
+  expect_lt(max(pca(yields, 3, method = "gs", scale = TRUE, seed = 1, backend = backend)$orthogonality), 1e-13)
+  }
 })
 
 plain_em <- function(x, k, times = 3000) {
@@ -73,4 +75,37 @@ test_that("columns that are all missing, or nearly, are said", {
   x[1, 2] <- 3
   expect_no_error(suppressWarnings(pca(x, 1, na = "em", max_iter = 5)))
   expect_no_error(suppressWarnings(pca(x, 1, method = "nipals")))
+})
+
+test_that("missing values on the device, uploaded or resident", {
+  skip_if_no_cuda()
+  set.seed(23)
+  x <- matrix(rnorm(300 * 4), 300) %*% matrix(rnorm(4 * 90), 4) + 0.1 * matrix(rnorm(300 * 90), 300) + 5
+  x[sample(length(x), 2700)] <- NA
+  handle <- weft_upload(x)
+  for (method in c("nipals", "gs")) {
+    cpu <- pca(x, 4, method = method, scale = TRUE, tol = 1e-11, seed = 1, backend = "cpu")
+    for (data in list(x, handle)) {
+      fit <- pca(data, 4, method = method, scale = TRUE, tol = 1e-11, seed = 1, backend = "cuda")
+      expect_equal(fit$d, cpu$d, tolerance = 1e-9)
+      expect_equal(unname(fit$rotation), unname(cpu$rotation), tolerance = 1e-8)
+      expect_equal(unname(fit$x), unname(cpu$x), tolerance = 1e-8)
+      expect_identical(fit$backend, "cuda")
+    }
+    expect_identical(pca(x, 2, method = method, seed = 1, backend = "cuda")$x, pca(x, 2, method = method, seed = 1, backend = "cuda")$x)
+  }
+  weft_free(handle)
+  em <- pca(x, 3, na = "em", tol = 1e-10, seed = 1, backend = "cuda")
+  expect_equal(em$d, pca(x, 3, na = "em", tol = 1e-10, seed = 1, backend = "cpu")$d, tolerance = 1e-8)
+  old <- options(weft.device_memory = 2e5)
+  on.exit(options(old))
+  expect_error(pca(x, 2, method = "nipals", backend = "cuda"), class = "weft_error_memory")
+})
+
+test_that("large enough for several threads, they change nothing", {
+  set.seed(24)
+  x <- matrix(rnorm(2500 * 900), 2500)
+  x[sample(length(x), 1e5)] <- NA
+  one <- suppressWarnings(pca(x, 1, method = "nipals", max_iter = 5, seed = 1, threads = 1))
+  expect_identical(suppressWarnings(pca(x, 1, method = "nipals", max_iter = 5, seed = 1, threads = 2))$x, one$x)
 })

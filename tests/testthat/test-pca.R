@@ -291,31 +291,93 @@ test_that("an allocation that fails leaves nothing behind", {
   }
 })
 
+# Spectra that are known by construction, of an order at which the Gram matrix is filtered and not decomposed.
+filtered_matrices <- function() {
+  set.seed(16)
+  u <- qr.Q(qr(scale(matrix(stats::rnorm(640 * 560), 640), scale = FALSE)))
+  v <- qr.Q(qr(matrix(stats::rnorm(560 * 560), 560)))
+  with <- function(d, swap = FALSE) {
+    d <- c(d, numeric(560))[1:560]
+    list(x = u %*% (d * t(v)), d = d)
+  }
+  flat <- seq(0.5, 0.1, length.out = 500)
+  list(decaying = with(10^-(0:559 / 40)), steep = with(10^-(0:559 / 3)), clustered = with(c(1 + 1e-9 * 9:0, 0.7 + 1e-7 * 9:0, flat)),
+       multiple = with(c(rep(3, 5), rep(2, 7), rep(1, 20), flat)), low_rank = with(5:1), level = with(rep(1, 560)),
+       slow = with(seq(1, 0.9, length.out = 560)))
+}
+
+test_that("filtered Gram matrices give what the spectrum is, at any tolerance", {
+  for (backend in test_backends()) {
+    matrices <- filtered_matrices()
+    for (name in names(matrices)) {
+      m <- matrices[[name]]
+      label <- paste(backend, name)
+      fit <- quiet_pca(m$x, 9, method = "gram", backend = backend)
+      expect_lte(max(abs(fit$d - m$d[1:9])) / m$d[1], 2e-14, label = paste("error of values,", label))
+      expect_lte(max(abs(crossprod(fit$rotation) - diag(9)), fit$orthogonality), 1e-13, label = paste("orthogonality,", label))
+      expect_true(all(fit$converged), label = label)
+      loose <- quiet_pca(m$x, 9, method = "gram", tol = 1e-4, backend = backend)
+      expect_true(all(loose$converged & loose$residual <= 1e-4), label = label)
+      expect_lte(max(abs(loose$d - m$d[1:9])) / m$d[1], 1e-4, label = paste("error of values, loose,", label))
+    }
+    wide <- quiet_pca(t(matrices$decaying$x), 4, method = "gram", center = FALSE, backend = backend)
+    expect_lte(max(abs(wide$d - matrices$decaying$d[1:4])), 2e-14)
+  }
+})
+
+test_that("gs and nipals are right to their tolerance on all hard inputs", {
+  matrices <- hard_matrices()
+  for (backend in test_backends()) for (name in names(matrices)) for (method in c("gs", "nipals")) {
+    x <- matrices[[name]]
+    k <- min(dim(x), 4)
+    label <- paste(backend, name, method)
+    fit <- quiet_pca(x, k, method = method, tol = 1e-8, backend = backend)
+    expected <- lapack_values(x, k)
+    expect_lte(max(abs(fit$d - expected)) / max(expected[1], .Machine$double.xmin), 1e-8, label = paste("error of values,", label))
+    expect_true(all(fit$converged) && all(is.finite(fit$x)) && all(is.finite(fit$orthogonality)), label = label)
+    if (method == "gs") {
+      expect_lte(max(abs(crossprod(fit$rotation) - diag(k)), fit$orthogonality), 1e-13, label = paste("orthogonality,", label))
+    }
+  }
+})
+
 test_that("the device gives what the CPU gives", {
   skip_if_no_cuda()
   matrices <- hard_matrices()
   for (name in names(matrices)) {
     x <- matrices[[name]]
-    k <- min(dim(x), 8)
-    for (method in c("krylov", "gram")) {
-      cpu <- quiet_pca(x, k, method = method, backend = "cpu")
-      cuda <- quiet_pca(x, k, method = method, backend = "cuda")
-      expect_accurate(cuda, x, k, paste("cuda", name, method))
-      clear <- which(cpu$d > 0 & c(-diff(cpu$d), Inf) > 1e-6 * cpu$d[1] & c(Inf, -diff(cpu$d)) > 1e-6 * cpu$d[1])
+    for (method in c("auto", "krylov", "gram", "gs", "nipals")) {
+      blocks <- !method %in% c("gs", "nipals")
+      k <- min(dim(x), if (blocks) 8 else 4)
+      tol <- if (blocks) NULL else 1e-8
+      cpu <- quiet_pca(x, k, method = method, tol = tol, backend = "cpu")
+      cuda <- quiet_pca(x, k, method = method, tol = tol, backend = "cuda")
+      if (blocks) expect_accurate(cuda, x, k, paste("cuda", name, method))
+      largest <- max(cpu$d[1], .Machine$double.xmin)
+      expect_equal(cuda$d / largest, cpu$d / largest, tolerance = 1e-8, label = name)
+      gap <- if (blocks) 1e-6 else 1e-3
+      clear <- which(cpu$d > gap * cpu$d[1] & c(-diff(cpu$d), Inf) > gap * cpu$d[1] & c(Inf, -diff(cpu$d)) > gap * cpu$d[1])
       clear <- setdiff(clear, if (length(cpu$d) == k) k)
-      if (length(clear)) expect_lt(max(abs(cpu$rotation[, clear] - cuda$rotation[, clear])), 1e-6, label = name)
+      if (length(clear)) {
+        apart <- max(abs(cpu$rotation[, clear] - cuda$rotation[, clear]))
+        expect_lt(apart, if (blocks) 1e-6 else 1e-4, label = paste("signs,", name, method))
+      }
+    }
+    if (min(dim(x)) >= 140) for (method in c("krylov", "gram")) { # all components, on the device
+      k <- min(dim(x))
+      expect_accurate(quiet_pca(x, k, method = method, backend = "cuda"), x, k, paste("cuda, all,", name, method))
     }
   }
-  x <- matrices$decaying
-  for (method in c("gs", "nipals")) {
-    cpu <- pca(x, 5, method = method, backend = "cpu", seed = 1)
-    cuda <- pca(x, 5, method = method, backend = "cuda", seed = 1)
-    expect_equal(cuda$d, cpu$d, tolerance = 1e-10)
-    expect_equal(cuda$rotation, cpu$rotation, tolerance = 1e-5)
-  }
+  x <- matrices$plain
   w <- rep(0:3, 55)
   expect_equal(pca(x, 4, weights = w, scale = TRUE, backend = "cuda", seed = 1)$sdev,
                pca(x, 4, weights = w, scale = TRUE, backend = "cpu", seed = 1)$sdev, tolerance = 1e-12)
+  same <- c("d", "rotation", "x")
+  for (method in c("auto", "krylov", "gram", "gs", "nipals")) {
+    expect_identical(quiet_pca(x, 3, method = method, backend = "cuda")[same], quiet_pca(x, 3, method = method, backend = "cuda")[same])
+  }
+  y <- matrix(stats::rnorm(700 * 600), 700)
+  expect_identical(quiet_pca(y, 3, method = "gram", backend = "cuda")[same], quiet_pca(y, 3, method = "gram", backend = "cuda")[same])
 })
 
 test_that("resident, streamed, single and sparse matrices on the device", {

@@ -1,0 +1,183 @@
+/* The Gram matrix on a device, and its eigenvectors. */
+#include <cmath>
+#include "pca_cuda.cuh"
+
+__global__ void fill_with(double *x, int64_t count, double value)
+{
+  const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
+  if (i < count) x[i] = value;
+}
+
+cudaError_t weft_pca_fill(double *x, int64_t count, double value, cudaStream_t stream)
+{
+  fill_with<<<weft_pca_blocks_for((size_t) count), 256, 0, stream>>>(x, count, value);
+  return cudaGetLastError();
+}
+
+/* The upper triangle from the lower, 32 × 32 numbers at a time; `diagonal` too. */
+__global__ void mirror(double *g, int64_t order, double *diagonal)
+{
+  __shared__ double tile[32][33];
+  const int64_t ii = (int64_t) blockIdx.x * 32, jj = (int64_t) blockIdx.y * 32;
+  if (ii < jj) return; /* (ii, jj) is read, (jj, ii) written */
+  for (int y = threadIdx.y; y < 32; y += blockDim.y) {
+    const int64_t i = ii + threadIdx.x, j = jj + y;
+    if (i < order && j <= i) tile[y][threadIdx.x] = g[i + j * order];
+    if (i == j && i < order) diagonal[i] = g[i + j * order];
+  }
+  __syncthreads();
+  for (int y = threadIdx.y; y < 32; y += blockDim.y) {
+    const int64_t i = jj + threadIdx.x, j = ii + y;
+    if (i < j && j < order) g[i + j * order] = tile[threadIdx.x][y];
+  }
+}
+
+__global__ void set_diagonal(double *g, int64_t order, const double *diagonal, double by)
+{
+  const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
+  if (i < order) g[i + i * order] = diagonal[i] - by;
+}
+
+weft_status weft_pca_shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  set_diagonal<<<weft_pca_blocks_for(order), 256, 0, s->mem.stream>>>(g, (int64_t) order, diagonal, by);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+/* x = high + low: two TF32 numbers hold 22 bits. */
+__global__ void split(const double *x, int64_t count, float *high, float *low)
+{
+  for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < count; i += (int64_t) gridDim.x * blockDim.x) {
+    const float h = __uint_as_float((__float_as_uint((float) x[i]) + 0x1000u) & 0xffffe000u);
+    high[i] = h;
+    low[i] = (float) (x[i] - h);
+  }
+}
+
+/* Lower triangle: g = high + cross + cross' */
+__global__ void join(const float *high, const float *cross, int64_t order, double *g)
+{
+  __shared__ float tile[32][33];
+  const int64_t ii = (int64_t) blockIdx.x * 32, jj = (int64_t) blockIdx.y * 32;
+  if (ii < jj) return;
+  for (int y = threadIdx.y; y < 32; y += blockDim.y) {
+    const int64_t i = jj + threadIdx.x, j = ii + y;
+    if (i < order && j < order) tile[y][threadIdx.x] = cross[i + j * order];
+  }
+  __syncthreads();
+  for (int y = threadIdx.y; y < 32; y += blockDim.y) {
+    const int64_t i = ii + threadIdx.x, j = jj + y;
+    if (i < order && j <= i) g[i + j * order] = (double) high[i + j * order] + cross[i + j * order] + tile[threadIdx.x][y];
+  }
+}
+
+/* The lower triangle to about single precision, on the units for TF32. */
+static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, int64_t other, double *g)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const int64_t count = s->ld * (int64_t) s->data->p, step = rows ? 1 : s->ld, width = (order / 10 + 255) / 256 * 256;
+  const unsigned squares = (unsigned) ((order + 31) / 32);
+  const cublasOperation_t left = rows ? CUBLAS_OP_N : CUBLAS_OP_T, right = rows ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const float one = 1, none = 0;
+  const int m = (int) order, ld = (int) s->ld, depth = (int) other;
+  const int64_t square = (order * order + 15) / 16 * 16;
+  float *high = NULL, *low, *main, *cross;
+  WEFT_DEVICE_TAKE(high, &s->mem, (size_t) (2 * count + 2 * square)); /* one block: taking and giving back cost */
+  low = high + count;
+  main = low + count;
+  cross = main + square;
+  split<<<2048, 256, 0, s->mem.stream>>>(s->x, count, high, low);
+  WEFT_CUDA(cudaGetLastError());
+  for (int64_t j = 0; j < order; j += width) {
+    const int wide = (int) (order - j < width ? order - j : width);
+    LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, (int) (order - j), wide, depth, &one, high + j * step, CUDA_R_32F, ld, high + j * step,
+                                   CUDA_R_32F, ld, &none, main + j + j * order, CUDA_R_32F, m, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT));
+  }
+  LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, m, m, depth, &one, high, CUDA_R_32F, ld, low, CUDA_R_32F, ld, &none, cross, CUDA_R_32F, m,
+                                 CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT));
+  join<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(main, cross, order, g);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  cudaStreamSynchronize(s->mem.stream);
+  if (high) weft_device_drop(&s->mem, high);
+  return st;
+}
+
+weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const size_t n = s->data->n, p = s->data->p, order = rows ? n : p, other = rows ? p : n;
+  double *unit = NULL, *y = NULL;
+  const double one = 1, none = 0;
+  const unsigned squares = (unsigned) ((order + 31) / 32);
+  const double at_once = fmax(1024, 4e12 / ((double) order * (double) order)); /* between two polls */
+  if (s->x) {
+    const double room = 8.0 * (double) s->ld * (double) p + 8.0 * (double) order * (double) order;
+    if (coarse && (double) other <= 5 * at_once && room < 0.8 * weft_device_available(ctx)) {
+      WEFT_TRY(coarse_square(s, rows, (int64_t) order, (int64_t) other, g));
+    } else {
+      for (size_t at = 0; at < other;) {
+        const size_t depth = (double) (other - at) < at_once ? other - at : (size_t) at_once;
+        WEFT_TRY(weft_poll(ctx, (double) at, (double) other));
+        LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T, (int) order, (int) depth, &one,
+                                      s->x + at * (rows ? (size_t) s->ld : 1), (int) s->ld, at ? &one : &none, g, (int) order));
+        at += depth;
+        if (at < other) WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+      }
+    }
+  } else { /* by products with unit vectors */
+    WEFT_DEVICE_TAKE(unit, &s->mem, order * 64);
+    WEFT_DEVICE_TAKE(y, &s->mem, other * 64);
+    for (size_t j = 0; j < order; j += 64) {
+      const size_t b = order - j < 64 ? order - j : 64;
+      WEFT_CUDA(cudaMemsetAsync(unit, 0, order * b * sizeof *unit, s->mem.stream));
+      for (size_t i = 0; i < b; i++) {
+        WEFT_CUDA(weft_pca_fill(unit + j + i + i * order, 1, 1, s->mem.stream));
+      }
+      WEFT_TRY(weft_pca_product(s, rows, unit, b, y));
+      WEFT_TRY(weft_pca_product(s, !rows, y, b, g + j * order));
+    }
+  }
+  mirror<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(g, (int64_t) order, diagonal);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  cudaStreamSynchronize(s->mem.stream);
+  if (unit) weft_device_drop(&s->mem, unit);
+  if (y) weft_device_drop(&s->mem, y);
+  return st;
+}
+
+weft_status weft_pca_eigen(weft_pca_space *s, double *g, size_t order, size_t k, double *vectors)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  double *values = NULL, *work = NULL;
+  int *info = NULL, found = 0, size = 0, failed = 0;
+  const double zero = 0;
+  const int m = (int) order, first = (int) (order - k) + 1;
+  LIBRARY("cuSOLVER", s->solver ? 0 : cusolverDnCreate(&s->solver));
+  LIBRARY("cuSOLVER", cusolverDnSetStream(s->solver, s->mem.stream));
+  WEFT_DEVICE_TAKE(values, &s->mem, order);
+  WEFT_DEVICE_TAKE(info, &s->mem, 1);
+  LIBRARY("cuSOLVER", cusolverDnDsyevdx_bufferSize(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g, m,
+                                                   zero, zero, first, m, &found, values, &size));
+  WEFT_DEVICE_TAKE(work, &s->mem, (size_t) size);
+  LIBRARY("cuSOLVER", cusolverDnDsyevdx(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g, m, zero, zero,
+                                        first, m, &found, values, work, size, info));
+  WEFT_CUDA(cudaMemcpyAsync(&failed, info, sizeof failed, cudaMemcpyDeviceToHost, s->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+  if (failed || found != (int) k) { st = weft_fail(ctx, WEFT_ERR_INTERNAL, "cuSOLVER's syevdx failed (info %d)", failed); goto done; }
+  for (size_t j = 0; j < k; j++)
+    WEFT_CUDA(cudaMemcpyAsync(vectors + j * order, g + (k - 1 - j) * order, order * sizeof *g, cudaMemcpyDeviceToDevice, s->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+done:
+  double *blocks[] = { values, work, (double *) info };
+  for (double *block : blocks) if (block) weft_device_drop(&s->mem, block);
+  return st;
+}
