@@ -267,7 +267,7 @@ static void merge_best(const chain_job *job, weft_bn_best *all)
   job->out->found = all->found;
 }
 
-weft_status weft_bn_chain(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out)
+weft_status weft_bn_chain_cpu(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
