@@ -16,7 +16,8 @@
 #' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for each of
 #' `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves: half of them place one node
 #' elsewhere, a quarter swap two nodes, a quarter two neighbours. The best graph of every proposal is recorded, accepted or not.
-#' Results depend on the seed alone, not on the number of threads.
+#' Results depend on the seed alone, not on the number of threads nor on the back end; a device takes thousands of chains
+#' at once.
 #'
 #' @inheritParams bn_scores
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (then `max_parents`, `score` and
@@ -54,8 +55,7 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                      threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   target <- check_choice(target, c("max", "sum"), "target")
-  chosen <- cpu_only(backend, "Bayesian networks run")
-  report_backend(chosen, check_flag(verbose, "verbose"))
+  verbose <- check_flag(verbose, "verbose")
   correct_bias <- check_flag(correct_bias, "correct_bias")
   if (correct_bias && target == "max") {
     abort_input("`correct_bias` needs `target = \"sum\"`.", x = "The target is \"max\", which has no posterior to correct.")
@@ -64,10 +64,23 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                     progress = progress, backend = backend, keep = target)
   run <- chain_settings(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed)
   run$order <- start_orders(start, table$nodes, run)
-  out <- .Call(C_weft_bn_chain, table, run, run_control("cpu", threads, progress, table$nodes, "Sampling orders"))
+  chosen <- bn_chain_backend(backend, table, run, threads)
+  report_backend(chosen, verbose)
+  out <- .Call(C_weft_bn_chain, table, run, run_control(chosen$name, threads, progress, table$nodes, "Sampling orders"))
   fit <- chain_result(table, run, out)
   fit$correct_bias <- correct_bias
   record(finish_fit(fit, threads), match.call(), chosen, started)
+}
+
+# Steps of all chains in seconds, as measured on one core and on an H200, where a chain alone is slow and thousands are
+# not slower than one.
+bn_chain_backend <- function(backend, table, run, threads) {
+  if (length(run$beta) > 32L) return(cpu_only(backend, "Ladders of more than 32 temperatures run"))
+  replicas <- run$ladders * length(run$beta)
+  sets <- length(table$score) / length(table$nodes)
+  step <- if (run$sum) c(1e-8, 2e-8) * sets else c(1e-7, 2e-6)
+  choose_backend(backend, run$iterations * replicas * step[1L] / threads_for(threads),
+                 0.05 + run$iterations * step[2L] * max(1, replicas / 2000))
 }
 
 # Arguments of a call that shape a score table.
@@ -257,7 +270,8 @@ update.weft_bn <- function(object, iterations, threads = NULL, progress = NULL, 
   run$iterations <- check_number(iterations, "iterations", min = run$thin, whole = TRUE)
   run$burn_in <- min(max(run$burn_in - run$first, 0), run$iterations)
   run$order <- object$order
-  out <- .Call(C_weft_bn_chain, object$table, run, run_control("cpu", threads, progress, object$table$nodes, "Sampling orders"))
+  out <- .Call(C_weft_bn_chain, object$table, run,
+               run_control(attr(object, "backend"), threads, progress, object$table$nodes, "Sampling orders"))
   fit <- join_fits(object, chain_result(object$table, run, out))
   record(finish_fit(fit, threads), match.call(), list(name = attr(object, "backend"), reason = attr(object, "reason")), started)
 }

@@ -10,6 +10,16 @@ twins_bn <- function() {
   scores <- function(levels, n, ...) {
     list(tolerance = 0, work = function(backend) fields(bn_scores(some(levels(), sample(n, 1)), ..., backend = backend)))
   }
+  learned <- function(fit) {
+    fit[c("score", "dags", "best_sets", "edges", "trace", "order", "counts", "sampled", "sample_score", "diagnostics")]
+  }
+  chains <- function(target, p, ..., max_parents = 3) {
+    list(tolerance = 0, work = function(backend) {
+      table <- bn_scores(some(sample(2:3, p, TRUE), 200), max_parents, keep = target, slack = 8, backend = "cpu")
+      learned(bn_learn(table, iterations = 150, target = target, swap_every = sample(2:9, 1), thin = sample(1:20, 1), burn_in = 30,
+                       top = sample(1:40, 1), ..., seed = sample(99, 1), backend = backend))
+    })
+  }
   list(
     "bn_scores, mixed levels" = scores(function() sample(2:5, sample(5:14, 1), TRUE), 900),
     "bn_scores, all sets kept" = scores(function() sample(1:3, 7, TRUE), 300, max_parents = 5, keep = "all"),
@@ -27,9 +37,28 @@ twins_bn <- function() {
     "bn_scores, candidates and one outsider" = list(tolerance = 0, work = function(backend) {
       fields(bn_scores(some(rep(2:3, 20), 300), 3, candidates = 5, backend = backend))
     }),
-    "bn_scores, little device memory" = list(tolerance = 0, work = function(backend) {
-      withr::local_options(weft.device_memory = 2e6)
-      fields(bn_scores(some(rep(2:3, 8), 300), 4, backend = backend))
+    "bn_scores, little device memory: nodes in batches, sets child by child" = list(tolerance = 0, work = function(backend) {
+      d <- some(rep(2:3, 10), 100)
+      lapply(c(4e5, 2e5), function(bytes) {
+        withr::local_options(weft.device_memory = bytes)
+        fields(bn_scores(d, 4, backend = backend))
+      })
+    }),
+    "bn_learn, best graphs" = chains("max", 12), "bn_learn, sums" = chains("sum", 8),
+    "bn_learn, masks of two words" = chains("max", 70, max_parents = 1),
+    "bn_learn, masks of three words" = chains("max", 140, max_parents = 1),
+    "bn_learn, sums with masks of two words" = chains("sum", 70, max_parents = 1),
+    "bn_learn, sums with masks of three words" = chains("sum", 140, max_parents = 1),
+    "bn_learn, one temperature, many chains" = chains("max", 10, chains = 100, temperatures = 1),
+    "bn_learn, little device memory" = list(tolerance = 0, work = function(backend) {
+      withr::local_options(weft.device_memory = 3e5)
+      chains("sum", 8, chains = 20)$work(backend)
+    }),
+    "bn_learn, required and forbidden edges, resumed" = list(tolerance = 0, work = function(backend) {
+      d <- some(sample(2:3, 9, TRUE), 300)
+      prior <- bn_prior(names(d), required = cbind("x02", "x01"), forbidden = cbind("x03", "x04"))
+      fit <- bn_learn(d, 3, prior = prior, iterations = 60, thin = 7, swap_every = 3, chains = 2, seed = 2, backend = backend)
+      learned(update(fit, iterations = 77))
     }),
     "bn_exact" = list(tolerance = 0, work = function(backend) {
       exact <- bn_exact(some(sample(2:3, sample(3:16, 1), TRUE), 300), 3, backend = backend)
