@@ -195,6 +195,7 @@ static weft_status make_ladders(weft_ctx *ctx, weft_arena *mem, chain_job *job)
   WEFT_TAKE(placed, mem, lists->words);
   for (size_t c = 0; c < job->run->ladders; c++) {
     ladder *l = &job->ladders[c];
+    WEFT_TRY(weft_poll(ctx, 0, 1));
     WEFT_TRY(weft_bn_best_make(mem, p, job->run->best, &l->best));
     WEFT_TAKE(l->picks, mem, p);
     WEFT_TAKE(l->replica, mem, temperatures);
@@ -286,13 +287,19 @@ static void ladder_task(void *data, size_t c, int thread)
 static weft_status iterate(weft_ctx *ctx, chain_job *job, size_t threads)
 {
   weft_status st = WEFT_OK;
-  const size_t iterations = job->run->iterations;
-  size_t portion = 256;
+  const size_t iterations = job->run->iterations, ladders = job->run->ladders;
+  size_t portion = 16;
   while (job->first < iterations && st == WEFT_OK) {
-    job->count = portion < iterations - job->first ? portion : iterations - job->first;
+    const double from = (double) job->first / (double) iterations;
     double took = 0;
-    st = weft_bn_run_timed(ctx, threads, job->run->ladders, ladder_task, job,
-                           (double) job->first / (double) iterations, &took);
+    job->count = portion < iterations - job->first ? portion : iterations - job->first;
+    if (ladders > 64 * threads) { /* too many to go between two polls */
+      st = weft_bn_run_tasks(ctx, threads, ladders, ladder_task, job, from, from + (double) job->count / (double) iterations);
+      job->first += job->count;
+      portion = 256;
+      continue;
+    }
+    st = weft_bn_run_timed(ctx, threads, ladders, ladder_task, job, from, &took);
     job->first += job->count;
     if (took < 0.02) portion *= took < 0.005 ? 4 : 2;
     else if (took > 0.06 && portion > 1) portion /= 2;
