@@ -1,5 +1,5 @@
 # Bayesian networks: whole calls from R, score tables for n = 13 ... 60 nodes beside the times that Wang, Zhang, Qian and
-# Yuan print (their tables III to V), steps a second, exact optima; beside bnlearn where it is installed.
+# Yuan print (their tables III to V), steps a second, exact optima; beside bnlearn and BiDAG where they are installed.
 #
 #   WEFT_BN_ALARM, WEFT_BN_SACHS   files alarm_data.csv.gz and sachs_data.csv.gz of the two public cases; a file
 #                                  *_levels.csv.gz beside each gives the numbers of levels. Without them these parts are skipped.
@@ -10,7 +10,9 @@ out <- Sys.getenv("WEFT_BENCH_OUT", "demo-output")
 dir.create(out, showWarnings = FALSE, recursive = TRUE)
 cpu <- if (file.exists("/proc/cpuinfo")) sub(".*: ", "", grep("model name", readLines("/proc/cpuinfo"),
                                                               value = TRUE)[1]) else "unknown CPU"
-cat(sprintf("%s, %d threads, %s, weft %s\n", cpu, weft_threads(), format(Sys.Date()), utils::packageVersion("weft")))
+load <- function() if (file.exists("/proc/loadavg")) strsplit(readLines("/proc/loadavg"), " ")[[1]][1] else "unknown"
+cat(sprintf("%s, %d threads, %s, weft %s; load %s (times mean little where it is above the threads asked for)\n", cpu, weft_threads(),
+            format(Sys.Date()), utils::packageVersion("weft"), load()))
 
 seconds <- function(f, times = 5) stats::median(replicate(times, system.time(f())[["elapsed"]]))
 # Processor time on one thread: what stays comparable when others use the machine.
@@ -53,18 +55,33 @@ if (!is.null(alarm)) {
   row("  processor time on one thread: whole call, table",
       sprintf("%.3f, %.3f s", cpu_seconds(function() whole(threads = 1)), cpu_seconds(function() bn_scores(alarm, 4, threads = 1))))
   search <- function(seed) bn_learn(alarm, 4, iterations = 1.5e5, chains = 8, temperatures = c(1, 2), seed = seed)
-  took <- numeric()
+  took <- processor <- numeric()
   found <- vapply(1:20, function(seed) {
-    took[seed] <<- system.time(fit <- search(seed))[["elapsed"]]
+    used <- system.time(fit <- search(seed))
+    took[seed] <<- used[["elapsed"]]
+    processor[seed] <<- sum(used[1:2])
     fit$score
   }, 0)
   row("ALARM, 20 seeds: how many reach -11346.1695", sum(abs(found + 11346.1695) < 1e-3),
-      sprintf("median %.2f s, longest %.2f s", stats::median(took), max(took)))
+      sprintf("median %.2f s, longest %.2f s; processor time, both threads, median %.2f s", stats::median(took), max(took),
+              stats::median(processor)))
   if (requireNamespace("bnlearn", quietly = TRUE)) {
     for (method in c("hc", "tabu")) {
       t <- system.time(net <- getExportedValue("bnlearn", method)(alarm, score = "bde", iss = 1, maxp = 4))[["elapsed"]]
       row(sprintf("  bnlearn %s", method), sprintf("%.2f s", t), sprintf("best BDeu %.2f", bn_score(alarm, net)))
     }
+  }
+  if (requireNamespace("BiDAG", quietly = TRUE)) { # BDeu with the same equivalent sample size
+    bidag <- asNamespace("BiDAG")
+    codes <- as.data.frame(lapply(alarm, function(x) as.integer(x) - 1L))
+    t0 <- system.time(parameters <- bidag$scoreparameters("bdecat", codes, bdecatpar = list(chi = 1, edgepf = 1)))
+    t <- system.time(fit <- suppressWarnings(bidag$iterativeMCMC(parameters, verbose = FALSE)))
+    dag <- as.matrix(fit$DAG)
+    row("  BiDAG iterativeMCMC", sprintf("%.2f s", t[["elapsed"]]),
+        sprintf("processor time %.2f s, best BDeu %.2f", sum(t[1:2]), bn_score(alarm, (dag != 0) + 0)))
+    t <- system.time(fit <- suppressWarnings(bidag$orderMCMC(parameters, MAP = TRUE, chainout = FALSE)))
+    row("  BiDAG orderMCMC", sprintf("%.2f s", t[["elapsed"]]),
+        sprintf("processor time %.2f s, best BDeu %.2f", sum(t[1:2]), bn_score(alarm, (as.matrix(fit$DAG) != 0) + 0)))
   }
   table <- bn_scores(alarm, 4, keep = "sum", slack = 20)
   t <- system.time(bn_learn(table, iterations = 20000, target = "sum", chains = 2, temperatures = 1,
