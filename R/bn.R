@@ -75,7 +75,7 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
 # Steps of all chains in seconds, as measured on one core and on an H200, where a chain alone is slow and thousands are
 # not slower than one.
 bn_chain_backend <- function(backend, table, run, threads) {
-  if (length(run$beta) > 32L) return(cpu_only(backend, "Ladders of more than 32 temperatures run"))
+  if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
   replicas <- run$ladders * length(run$beta)
   sets <- length(table$score) / length(table$nodes)
   step <- if (run$sum) c(1e-8, 2e-8) * sets else c(1e-7, 2e-6)
