@@ -155,31 +155,12 @@ finish_fit <- function(fit, threads) {
     }
     weights <- matrix(1, dim(fit$sampled)[2L], dim(fit$sampled)[3L])
     if (fit$correct_bias) weights <- order_weights(fit, threads)
-    by_chain <- lapply(seq_len(ncol(weights)), function(c) edge_means(fit, c, weights[, c]))
-    total <- colSums(weights)
-    fit$edges <- Reduce(`+`, Map(`*`, by_chain, total)) / sum(total)
-    fit$diagnostics$edge_difference <- max(Reduce(pmax, by_chain) - Reduce(pmin, by_chain))
+    means <- .Call(C_weft_bn_edge_means, fit$table, fit$sampled, weights, run_control("cpu", threads, FALSE))
+    fit$edges <- matrix(means$edges, nrow(fit$dag), dimnames = dimnames(fit$dag))
+    fit$diagnostics$edge_difference <- means$difference
     fit$diagnostics$effective_weights <- sum(weights)^2 / sum(weights^2)
   }
   structure(fit, class = "weft_bn")
-}
-
-edge_means <- function(fit, chain, weights) {
-  table <- fit$table
-  p <- length(table$nodes)
-  out <- matrix(0, p, p, dimnames = list(from = table$nodes, to = table$nodes))
-  sets <- fit$sampled[, , chain, drop = FALSE]
-  for (i in seq_len(p)) {
-    share <- tapply(weights, sets[i, , 1L], sum)
-    parents <- table$parents[, table$start[i] + as.numeric(names(share)) + 1, drop = FALSE]
-    for (row in seq_len(nrow(parents))) {
-      there <- parents[row, ] > 0L
-      sums <- tapply(share[there], parents[row, there], sum)
-      at <- as.integer(names(sums))
-      out[at, i] <- out[at, i] + sums
-    }
-  }
-  out / sum(weights)
 }
 
 # One over the number of orders of each drawn graph, up to a common factor.
@@ -238,12 +219,24 @@ effective_size <- function(trace) {
   within <- mean(variance)
   total <- (n - 1) / n * within + if (m > 1L) stats::var(colMeans(trace)) else 0
   if (total == 0) return(NA_real_)
-  covariance <- rowMeans(apply(trace, 2L, function(x) stats::acf(x, n - 1L, "covariance", plot = FALSE)$acf[, 1L, 1L]))
+  covariance <- mean_autocovariance(trace)
   rho <- 1 - (within - covariance * n / (n - 1)) / total
   rho[1L] <- 1
   pairs <- rho[seq(1L, n - 1L, 2L)] + rho[seq(2L, n, 2L)]
   last <- match(TRUE, pairs < 0, nomatch = length(pairs) + 1L) - 1L
   min(n * m * log10(max(n * m, 10)), n * m / max(2 * sum(cummin(pairs[seq_len(last)])) - 1, 1e-3))
+}
+
+# Of all columns, by the Fourier transform of their mean spectrum; columns in portions that bound the memory.
+mean_autocovariance <- function(trace) {
+  n <- nrow(trace)
+  padded <- stats::nextn(2L * n, 2L)
+  portions <- split(seq_len(ncol(trace)), (seq_len(ncol(trace)) - 1L) %/% 256L)
+  power <- Reduce(`+`, lapply(portions, function(columns) {
+    x <- trace[, columns, drop = FALSE]
+    rowSums(Mod(stats::mvfft(rbind(sweep(x, 2L, colMeans(x)), matrix(0, padded - n, ncol(x)))))^2)
+  }))
+  Re(stats::fft(power, inverse = TRUE))[seq_len(n)] / (as.double(padded) * n * ncol(trace))
 }
 
 # ---- more iterations ----

@@ -101,6 +101,11 @@ typedef weft_status weft_bn_optimum_op(weft_ctx *ctx, const weft_bn_table *table
 weft_status weft_bn_edges_orders(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
 weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
 
+/* Weighted means of edges [from, to] over the graphs that chains drew (weft_bn_chains.sampled), and the greatest difference
+ * between the means of two ladders. */
+weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, const double *weight, size_t samples,
+                               size_t ladders, double *edges, double *difference);
+
 /* ln of the number of orders of each of m graphs; parents: p masks of `words` words a graph. NaN from the
  * first graph on that has more than `limit` sets that are closed under parents. */
 weft_status weft_bn_count_orders(weft_ctx *ctx, const uint64_t *parents, size_t p, size_t m, size_t limit, double *out);

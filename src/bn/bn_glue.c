@@ -255,6 +255,36 @@ SEXP C_weft_bn_edges(SEXP table, SEXP graphs, SEXP control)
   return out;
 }
 
+typedef struct { table_view view; const int *sampled; const double *weight; size_t samples, ladders; double *edges, difference; } means_job;
+
+static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  means_job *job = data;
+  weft_bn_table table;
+  (void) backend;
+  WEFT_TRY(open_table(&mem, &job->view, &table));
+  WEFT_TRY(weft_bn_edge_means(ctx, &table, job->sampled, job->weight, job->samples, job->ladders, job->edges, &job->difference));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* sampled: p × samples × ladders; weights: samples × ladders. */
+SEXP C_weft_bn_edge_means(SEXP table, SEXP sampled, SEXP weights, SEXP control)
+{
+  const char *fields[] = { "edges", "difference", "" };
+  means_job job = { view_of(table), INTEGER(sampled), REAL(weights), (size_t) Rf_nrows(weights), (size_t) Rf_ncols(weights), NULL, 0 };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) (job.view.p * job.view.p)));
+  job.edges = REAL(VECTOR_ELT(out, 0));
+  weft_glue_run(control, edge_means, &job);
+  SET_VECTOR_ELT(out, 1, Rf_ScalarReal(job.difference));
+  UNPROTECT(1);
+  return out;
+}
+
 typedef struct { const int *parents; size_t width, p, m, limit; double *out; } orders_job;
 
 static weft_status orders(weft_ctx *ctx, const weft_backend *backend, void *data)

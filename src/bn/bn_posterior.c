@@ -1,4 +1,4 @@
-/* Exact posteriors of edges, and the number of orders of a graph.
+/* Posteriors of edges, exact and from drawn graphs, and the number of orders of a graph.
  *
  * With a_i(S) = Σ of exp(score) over the sets of i within S (each node's best set counts 1):
  *   over orders (Koivisto and Sood 2004), every order the same prior:
@@ -187,6 +187,56 @@ weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, doub
     }
   }
   *log_total = offset + (double) logl(l.backward[0]);
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- edges of drawn graphs ---- */
+
+static void add_graph(const weft_bn_table *t, const int32_t *picks, double weight, double *edges)
+{
+  for (size_t i = 0; i < t->p; i++) {
+    const uint64_t *set = t->mask + (size_t) (t->start[i] + picks[i]) * t->words;
+    for (size_t w = 0; w < t->words; w++)
+      for (uint64_t word = set[w]; word; word &= word - 1) edges[64 * w + (size_t) __builtin_ctzll(word) + t->p * i] += weight;
+  }
+}
+
+weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, const double *weight, size_t samples,
+                               size_t ladders, double *edges, double *difference)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t p = table->p, cells = p * p;
+  double *own, *least, *most, total = 0;
+  WEFT_TAKE(own, &mem, cells);
+  WEFT_TAKE(least, &mem, cells);
+  WEFT_TAKE(most, &mem, cells);
+  memset(edges, 0, cells * sizeof *edges);
+  for (size_t c = 0; c < ladders; c++) {
+    double sum = 0;
+    memset(own, 0, cells * sizeof *own);
+    WEFT_TRY(weft_poll(ctx, (double) c, (double) ladders));
+    for (size_t k = 0; k < samples; k++) {
+      const size_t at = c * samples + k;
+      if (k % 4096 == 4095) WEFT_TRY(weft_poll(ctx, (double) c, (double) ladders));
+      sum += weight[at];
+      add_graph(table, sampled + at * p, weight[at], own);
+    }
+    total += sum;
+    for (size_t k = 0; k < cells; k++) {
+      const double mean = own[k] / sum;
+      edges[k] += own[k];
+      least[k] = c && least[k] < mean ? least[k] : mean;
+      most[k] = c && most[k] > mean ? most[k] : mean;
+    }
+  }
+  *difference = 0;
+  for (size_t k = 0; k < cells; k++) {
+    edges[k] /= total;
+    if (most[k] - least[k] > *difference) *difference = most[k] - least[k];
+  }
 done:
   weft_arena_end(&mem);
   return st;
