@@ -6,10 +6,12 @@
  *   before  p × words of 64 bits   predecessors of a node
  *   value   p of 64 bits           sum: its score;   fresh: the proposed ones
  *   pick    p of 32 bits           max: its best set; fresh: the proposed ones
- *   order   p of 32 bits
+ *   order   p of 32 bits           node at a position
+ *   place   p of 32 bits           position of a node, in place of `before` where masks would be wider than two words (max)
  *
- * Max: lanes take a node each. A node between the two positions goes on with its best set or looks for another one, in the
- * list of its sets, best first. Sum: the warp takes a node after the other and the lanes share out its sets; weights are whole
+ * Max: a node between the two positions goes on with its best set or looks for another one, in the list of its sets, best
+ * first. Up to 128 nodes: lanes hold two or four nodes each in registers, with the masks of their predecessors and best sets.
+ * More nodes: lanes take the positions between, and a set fits when its members' positions come before. Sum: the warp takes a node after the other and the lanes share out its sets; weights are whole
  * numbers, whose sum has no order. Swaps of temperatures exchange places in an index. Ladders go through in groups that fit
  * the device, in launches of about 30 ms. */
 #include <chrono>
@@ -20,12 +22,12 @@
 #include "bn_move.h"
 
 #define FULL 0xffffffffu
-#define MOST_TEMPERATURES 32
+#define MOST_TEMPERATURES 16
 #define MOST_SHARED ((size_t) 64 << 10)
 #define LAUNCH_SECONDS 0.03
 
 /* Where a replica's parts begin, in bytes. */
-struct layout { uint32_t value, pick, fresh, order, mid, step; };
+struct layout { uint32_t value, pick, fresh, order, place, mid, step; };
 
 /* Graphs that a temperature of a ladder found; `sets` is p × most. */
 struct found_lists { uint32_t *count; int64_t *score; uint64_t *hash, *stamp; int32_t *sets; };
@@ -34,10 +36,11 @@ struct chain_job {
   /* lists */
   const int64_t *start, *score;
   const uint64_t *mask, *users;
+  const uint16_t *member;       /* wide: `width` a set, 0xffff after the last */
   const uint64_t *begin, *weight, *block_mask;
   const weft_bn_block *block;
   double unit;
-  uint32_t p, words;
+  uint32_t p, words, width;
   /* run */
   uint64_t key, first;          /* iterations done before this run */
   uint32_t temperatures, ladder0, thin, swap_every, most, sum;
@@ -47,7 +50,7 @@ struct chain_job {
   layout at;
   unsigned char *state;
   int in_shared;
-  int64_t *now;                 /* score and hash of a replica */
+  int64_t *now;                 /* score of a replica */
   uint32_t *slot;               /* replica at a temperature */
   uint64_t *accepted;           /* 4 a temperature of a ladder */
   uint64_t *swapped;            /* 2 a pair of neighbours */
@@ -60,7 +63,7 @@ struct chain_job {
 struct replica {
   uint64_t *before, *mid;
   int64_t *value, *fresh_value;
-  int32_t *pick, *fresh_pick, *order;
+  int32_t *pick, *fresh_pick, *order, *place;
 };
 
 __device__ static replica view(const chain_job &job, unsigned char *state)
@@ -72,6 +75,7 @@ __device__ static replica view(const chain_job &job, unsigned char *state)
   r.fresh_value = (int64_t *) (state + job.at.fresh);
   r.fresh_pick = (int32_t *) (state + job.at.fresh);
   r.order = (int32_t *) (state + job.at.order);
+  r.place = (int32_t *) (state + job.at.place);
   r.mid = (uint64_t *) (state + job.at.mid);
   return r;
 }
@@ -123,29 +127,8 @@ __device__ static uint64_t after(const replica &r, const weft_bn_move &m, int wh
   return old | r.mid[w] | (m.kind == WEFT_BN_SHIFT ? 0 : word_bit(m.y, w));
 }
 
-template <int W>
-__device__ static bool fits_after(const chain_job &job, const replica &r, const weft_bn_move &m, int what, int32_t z, const uint64_t *set,
-                                  const uint64_t *fresh)
+__device__ static void move_order(const replica &r, const weft_bn_move &m, uint32_t lane)
 {
-  if constexpr (W > 0) {
-#pragma unroll
-    for (int w = 0; w < W; w++) if (set[w] & ~fresh[w]) return false;
-  } else {
-    for (uint32_t w = 0; w < job.words; w++) if (set[w] & ~after(r, m, what, z, w, job.words)) return false;
-  }
-  return true;
-}
-
-/* Makes the move: predecessors and the order. */
-template <int W>
-__device__ static void make_move(const chain_job &job, const replica &r, const weft_bn_move &m, uint32_t lane)
-{
-  const uint32_t words = words_of<W>(job);
-  for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) {
-    const int what = role(r, m, z);
-    if (what == NOT_MOVED) continue;
-    for (uint32_t w = 0; w < words; w++) r.before[(uint64_t) z * words + w] = after(r, m, what, z, w, words);
-  }
   if (m.kind != WEFT_BN_SHIFT) {
     if (!lane) { r.order[m.from] = m.y; r.order[m.to] = m.x; }
   } else {
@@ -160,6 +143,19 @@ __device__ static void make_move(const chain_job &job, const replica &r, const w
     if (!lane) r.order[m.to] = m.x;
   }
   __syncwarp();
+}
+
+/* Makes the move: predecessors and the order. */
+template <int W>
+__device__ static void make_move(const chain_job &job, const replica &r, const weft_bn_move &m, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) {
+    const int what = role(r, m, z);
+    if (what == NOT_MOVED) continue;
+    for (uint32_t w = 0; w < words; w++) r.before[(uint64_t) z * words + w] = after(r, m, what, z, w, words);
+  }
+  move_order(r, m, lane);
 }
 
 /* ---- graphs found ---- */
@@ -194,11 +190,17 @@ __device__ static void keep_graph(const chain_job &job, uint64_t list, int64_t s
   __syncwarp();
 }
 
-/* The best graph of an order, to fresh_pick or pick; its score and hash. */
-__device__ static void best_graph(const chain_job &job, const replica &r, int32_t *picks, int64_t *score, uint64_t *hash, uint32_t lane)
+__device__ static uint64_t hash_of(const int32_t *picks, uint32_t p, uint32_t lane)
+{
+  uint64_t hash = 0;
+  for (uint32_t z = lane; z < p; z += 32) hash += weft_bn_pick_hash(z, picks[z]);
+  return (uint64_t) total((int64_t) hash);
+}
+
+/* The best graph of an order, to `picks`; its score. */
+__device__ static int64_t best_graph(const chain_job &job, const replica &r, int32_t *picks, uint32_t lane)
 {
   int64_t sum = 0;
-  uint64_t own = 0;
   for (uint32_t z = lane; z < job.p; z += 32) {
     const uint64_t *before = r.before + (uint64_t) z * job.words, first = job.start[z], last = job.start[z + 1];
     uint64_t k = first;
@@ -209,83 +211,237 @@ __device__ static void best_graph(const chain_job &job, const replica &r, int32_
     }
     picks[z] = (int32_t) (k - first);
     sum += job.score[k];
-    own += weft_bn_pick_hash(z, picks[z]);
   }
-  *score = total(sum);
-  *hash = (uint64_t) total((int64_t) own);
+  sum = total(sum);
+  __syncwarp();
+  return sum;
+}
+
+/* What a temperature carries along; of `bar` on, a score may join the best graphs. */
+struct walker { int64_t score; uint32_t *accepted; int64_t bar; uint64_t list; };
+
+/* The proposed graph is in r.fresh_pick. */
+__device__ static void try_graph(const chain_job &job, const replica &r, int64_t score, uint64_t stamp, walker &s, uint32_t lane)
+{
+  __syncwarp();
+  keep_graph(job, s.list, score, hash_of(r.fresh_pick, job.p, lane), stamp, r.fresh_pick, lane);
+  if (job.found.count[s.list] == job.most) s.bar = job.found.score[s.list * job.most + job.most - 1];
+}
+
+/* ---- max, at most 128 nodes ---- */
+
+/* What a lane holds of its nodes lane + 32 k. */
+template <int W> struct nodes {
+  uint64_t before[2 * W][W], set[2 * W][W];
+  int32_t pick[2 * W];
+  uint32_t first[2 * W], count[2 * W];
+};
+
+template <int W>
+__device__ static void take_set(const chain_job &job, nodes<W> &own, int k, int32_t pick)
+{
+  own.pick[k] = pick;
+#pragma unroll
+  for (int w = 0; w < W; w++) own.set[k][w] = job.mask[(uint64_t) (own.first[k] + pick) * W + w];
+}
+
+template <int W>
+__device__ static void load_nodes(const chain_job &job, const replica &r, nodes<W> &own, uint32_t lane)
+{
+#pragma unroll
+  for (int k = 0; k < 2 * W; k++) {
+    const uint32_t z = lane + 32 * k;
+    if (z >= job.p) continue;
+    own.first[k] = (uint32_t) job.start[z];
+    own.count[k] = (uint32_t) (job.start[z + 1] - job.start[z]);
+#pragma unroll
+    for (int w = 0; w < W; w++) own.before[k][w] = r.before[z * W + w];
+    take_set<W>(job, own, k, r.pick[z]);
+  }
+}
+
+template <int W>
+__device__ static void store_nodes(const chain_job &job, const replica &r, const nodes<W> &own, uint32_t lane)
+{
+#pragma unroll
+  for (int k = 0; k < 2 * W; k++) {
+    const uint32_t z = lane + 32 * k;
+    if (z >= job.p) continue;
+#pragma unroll
+    for (int w = 0; w < W; w++) r.before[z * W + w] = own.before[k][w];
+    r.pick[z] = own.pick[k];
+  }
   __syncwarp();
 }
 
-/* ---- max ---- */
-
-/* State of the steps that stays in registers. */
-struct walker { int64_t score; uint64_t hash; uint32_t accepted[3]; int64_t bar; uint64_t list; };
+/* Word w of node v's predecessors, from the lane that holds it. */
+template <int W>
+__device__ static uint64_t before_of(const nodes<W> &own, int32_t v, int w)
+{
+  uint64_t word = 0;
+#pragma unroll
+  for (int k = 0; k < 2 * W; k++) if (k == v >> 5) word = own.before[k][w];
+  return __shfl_sync(FULL, word, v & 31);
+}
 
 template <int W>
-__device__ static void step_max(const chain_job &job, const replica &r, const weft_u32x4 &draw, double scale, uint64_t stamp, walker &s,
-                                uint32_t lane)
+__device__ static bool within(const uint64_t *set, const uint64_t *before)
 {
-  const uint32_t words = words_of<W>(job);
-  const weft_bn_move m = weft_bn_choose_move(r.order, job.p, draw);
-  const bool right = m.lost == m.x; /* x moves to the right: it only gains */
-  int64_t difference = 0;
-  uint64_t hash = 0;
-  bool impossible = false, changed = false;
-  between<W>(job, r, m, lane);
-  for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) {
-    const int what = role(r, m, z);
-    const int32_t now = r.pick[z];
-    int32_t pick = now;
-    if (what != NOT_MOVED) {
-      const bool lost = what == BETWEEN ? m.lost >= 0 : what == IS_X ? !right : true;
-      const bool gained = what == BETWEEN ? m.gained >= 0 : what == IS_X ? right : false;
-      const uint64_t *sets = job.mask + (uint64_t) job.start[z] * words;
-      uint64_t fresh[W ? W : 1];
-      if constexpr (W > 0) {
 #pragma unroll
-        for (int w = 0; w < W; w++) fresh[w] = after(r, m, what, z, w, W);
-      }
-      int32_t from = 0, until = 0;
-      if (lost && !fits_after<W>(job, r, m, what, z, sets + (uint64_t) now * words, fresh)) {
-        from = gained ? 0 : now + 1;
-        until = (int32_t) (job.start[z + 1] - job.start[z]);
-        pick = until;
-      } else if (gained) {
-        until = now;
-      }
-      for (int32_t k = from; k < until; k++)
-        if (fits_after<W>(job, r, m, what, z, sets + (uint64_t) k * words, fresh)) { pick = k; break; }
-      if (pick != now) {
-        if (job.start[z] + pick == job.start[z + 1]) impossible = true;
-        else {
-          changed = true;
-          difference += job.score[job.start[z] + pick] - job.score[job.start[z] + now];
-          hash += weft_bn_pick_hash((size_t) z, pick) - weft_bn_pick_hash((size_t) z, now);
-        }
-      }
+  for (int w = 0; w < W; w++) if (set[w] & ~before[w]) return false;
+  return true;
+}
+
+template <int W>
+__device__ static void step_max(const chain_job &job, const replica &r, nodes<W> &own, const weft_u32x4 &draw, double scale, uint64_t stamp,
+                                walker &s, uint32_t lane)
+{
+  const weft_bn_move m = weft_bn_choose_move(r.order, job.p, draw);
+  const bool left = m.kind == WEFT_BN_SHIFT && m.from > m.to, right = m.lost == m.x; /* to the right x only gains */
+  uint64_t mid[W], fresh[2 * W][W];
+  int32_t picks[2 * W];
+  int64_t difference = 0;
+  bool impossible = false, changed = false;
+#pragma unroll
+  for (int w = 0; w < W; w++) {
+    const uint64_t bx = before_of<W>(own, m.x, w), by = before_of<W>(own, m.y, w);
+    mid[w] = left ? bx & ~by : by & ~bx & ~word_bit(m.x, w);
+    if (!left && m.kind == WEFT_BN_SHIFT) mid[w] |= word_bit(m.y, w);
+  }
+#pragma unroll
+  for (int k = 0; k < 2 * W; k++) {
+    const int32_t z = (int32_t) lane + 32 * k;
+    const bool is_x = z == m.x, is_y = z == m.y && m.kind != WEFT_BN_SHIFT, between = mid[k / 2] >> (lane + 32 * (k % 2)) & 1;
+    picks[k] = own.pick[k];
+#pragma unroll
+    for (int w = 0; w < W; w++) {
+      uint64_t now = own.before[k][w];
+      if (between) now = (now & ~word_bit(m.lost, w)) | word_bit(m.gained, w);
+      else if (is_x) now = left ? now & ~mid[w] : now | mid[w] | (m.kind == WEFT_BN_SHIFT ? 0 : word_bit(m.y, w));
+      else if (is_y) now = now & ~mid[w] & ~word_bit(m.x, w);
+      fresh[k][w] = now;
     }
+    if (!(between || is_x || is_y) || z >= (int32_t) job.p) continue;
+    const bool gained = between ? m.gained >= 0 : is_x && right;
+    int32_t from = 0, until = 0;
+    if (!within<W>(own.set[k], fresh[k])) { /* only what is lost can be missing */
+      from = gained ? 0 : own.pick[k] + 1;
+      until = (int32_t) own.count[k];
+      picks[k] = until;
+    } else if (gained && own.pick[k] && (is_x || bit_of(job.users + (uint64_t) m.gained * W, z))) {
+      until = own.pick[k];
+    }
+    for (int32_t at = from; at < until; at++)
+      if (within<W>(job.mask + (uint64_t) (own.first[k] + at) * W, fresh[k])) { picks[k] = at; break; }
+    if (picks[k] == own.pick[k]) continue;
+    if (picks[k] == (int32_t) own.count[k]) { impossible = true; continue; }
+    changed = true;
+    difference += job.score[own.first[k] + picks[k]] - job.score[own.first[k] + own.pick[k]];
+  }
+  if (__any_sync(FULL, impossible)) return;
+  const uint32_t changing = __ballot_sync(FULL, changed);
+  if (changing) {
+    int64_t all = 0;
+    for (uint32_t rest = changing; rest; rest &= rest - 1) all += __shfl_sync(FULL, difference, __ffs((int) rest) - 1);
+    difference = all;
+    if (s.score + difference >= s.bar) {
+#pragma unroll
+      for (int k = 0; k < 2 * W; k++) if (lane + 32 * k < job.p) r.fresh_pick[lane + 32 * k] = picks[k];
+      try_graph(job, r, s.score + difference, stamp, s, lane);
+    }
+  }
+  if (!weft_bn_accept(scale, (double) difference, draw)) return;
+  if (!lane) s.accepted[m.kind]++;
+  s.score += difference;
+#pragma unroll
+  for (int k = 0; k < 2 * W; k++) {
+#pragma unroll
+    for (int w = 0; w < W; w++) own.before[k][w] = fresh[k][w];
+    if (lane + 32 * k < job.p && picks[k] != own.pick[k]) take_set<W>(job, own, k, picks[k]);
+  }
+  move_order(r, m, lane);
+}
+
+/* ---- max, more nodes ---- */
+
+/* Position after the move. */
+__device__ static int32_t moved(const weft_bn_move &m, int32_t at)
+{
+  if (at == m.from) return m.to;
+  if (m.kind != WEFT_BN_SHIFT) return at == m.to ? m.from : at;
+  if (m.from < m.to) return at - (at > m.from && at <= m.to);
+  return at + (at >= m.to && at < m.from);
+}
+
+/* Whether all members of set `k` come before `at` after the move. */
+__device__ static bool comes_after(const chain_job &job, const replica &r, const weft_bn_move &m, uint64_t k, int32_t at)
+{
+  const uint16_t *member = job.member + k * job.width;
+  for (uint32_t j = 0; j < job.width && member[j] != 0xffff; j++) if (moved(m, r.place[member[j]]) >= at) return false;
+  return true;
+}
+
+__device__ static int64_t start_wide(const chain_job &job, const replica &r, uint32_t lane)
+{
+  const weft_bn_move none = { WEFT_BN_SWAP, 0, 0, 0, 0, -1, -1 };
+  int64_t score = 0;
+  for (uint32_t k = lane; k < job.p; k += 32) r.place[r.order[k]] = (int32_t) k;
+  __syncwarp();
+  for (uint32_t z = lane; z < job.p; z += 32) {
+    uint64_t k = job.start[z];
+    while (k + 1 < (uint64_t) job.start[z + 1] && !comes_after(job, r, none, k, r.place[z])) k++;
+    r.pick[z] = (int32_t) (k - job.start[z]);
+    score += job.score[k];
+  }
+  score = total(score);
+  __syncwarp();
+  return score;
+}
+
+__device__ static void step_wide(const chain_job &job, const replica &r, const weft_u32x4 &draw, double scale, uint64_t stamp, walker &s,
+                                 uint32_t lane)
+{
+  const weft_bn_move m = weft_bn_choose_move(r.order, job.p, draw);
+  const int32_t low = m.from < m.to ? m.from : m.to, high = m.from < m.to ? m.to : m.from;
+  const bool right = m.lost == m.x;
+  int64_t difference = 0;
+  bool impossible = false, changed = false;
+  for (int32_t at = low + (int32_t) lane; at <= high; at += 32) {
+    const int32_t z = r.order[at], there = moved(m, at), now = r.pick[z], count = (int32_t) (job.start[z + 1] - job.start[z]);
+    const uint64_t first = job.start[z];
+    const bool is_x = at == m.from, is_y = at == m.to && m.kind != WEFT_BN_SHIFT;
+    const bool gained = is_x ? right : !is_y && m.gained >= 0, lost = is_x ? !right : is_y || m.lost >= 0;
+    int32_t pick = now, from = 0, until = 0;
+    if (lost && !comes_after(job, r, m, first + now, there)) {
+      from = gained ? 0 : now + 1;
+      pick = until = count;
+    } else if (gained && now && (is_x || bit_of(job.users + (uint64_t) m.gained * job.words, z))) {
+      until = now;
+    }
+    for (int32_t k = from; k < until; k++) if (comes_after(job, r, m, first + k, there)) { pick = k; break; }
     r.fresh_pick[z] = pick;
+    if (pick == now) continue;
+    if (pick == count) { impossible = true; continue; }
+    changed = true;
+    difference += job.score[first + pick] - job.score[first + now];
   }
   if (__any_sync(FULL, impossible)) { __syncwarp(); return; }
-  const bool any = __any_sync(FULL, changed);
-  if (any) {
+  if (__any_sync(FULL, changed)) {
     difference = total(difference);
-    hash = (uint64_t) total((int64_t) hash);
     if (s.score + difference >= s.bar) {
-      __syncwarp();
-      keep_graph(job, s.list, s.score + difference, s.hash + hash, stamp, r.fresh_pick, lane);
-      if (job.found.count[s.list] == job.most) s.bar = job.found.score[s.list * job.most + job.most - 1];
+      for (uint32_t z = lane; z < job.p; z += 32) if (r.place[z] < low || r.place[z] > high) r.fresh_pick[z] = r.pick[z];
+      try_graph(job, r, s.score + difference, stamp, s, lane);
     }
   }
-  if (!weft_bn_accept(scale, (double) difference, draw)) { __syncwarp(); return; }
-  s.accepted[m.kind]++;
-  if (any) {
-    s.score += difference;
-    s.hash += hash;
-    for (uint32_t z = lane; z < job.p; z += 32) r.pick[z] = r.fresh_pick[z];
-  }
   __syncwarp();
-  make_move<W>(job, r, m, lane);
+  if (!weft_bn_accept(scale, (double) difference, draw)) return;
+  if (!lane) s.accepted[m.kind]++;
+  s.score += difference;
+  for (int32_t at = low + (int32_t) lane; at <= high; at += 32) r.pick[r.order[at]] = r.fresh_pick[r.order[at]];
+  __syncwarp();
+  move_order(r, m, lane);
+  for (int32_t at = low + (int32_t) lane; at <= high; at += 32) r.place[r.order[at]] = at;
+  __syncwarp();
 }
 
 /* ---- sum ---- */
@@ -359,7 +515,7 @@ __device__ static void step_sum(const chain_job &job, const replica &r, const we
     for (uint64_t word = r.mid[w] & (by_lost[w] | by_gained[w]); word; word &= word - 1)
       if (!propose<W>(job, r, m, BETWEEN, (int32_t) (64 * w) + __ffsll((long long) word) - 1, &difference, lane)) return;
   if (!weft_bn_accept(scale, (double) difference, draw)) return;
-  s.accepted[m.kind]++;
+  if (!lane) s.accepted[m.kind]++;
   s.score += difference;
   __syncwarp();
   for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) {
@@ -399,13 +555,6 @@ __device__ static int64_t draw_graph(const chain_job &job, const replica &r, wef
   return total(score);
 }
 
-__device__ static uint64_t hash_of(const int32_t *picks, uint32_t p, uint32_t lane)
-{
-  uint64_t hash = 0;
-  for (uint32_t z = lane; z < p; z += 32) hash += weft_bn_pick_hash(z, picks[z]);
-  return (uint64_t) total((int64_t) hash);
-}
-
 /* ---- kernels ---- */
 
 /* Scores of the orders to start from; `order` is in the state. */
@@ -416,21 +565,24 @@ __global__ static void start_chains(chain_job job)
   const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32;
   const uint64_t number = (uint64_t) blockIdx.x * job.temperatures + t;
   const replica r = view(job, job.state + number * job.at.step);
-  uint64_t *placed = shared + t * job.words;
   int64_t score;
-  uint64_t hash;
-  for (uint32_t w = lane; w < job.words; w += 32) placed[w] = 0;
-  __syncwarp();
-  for (uint32_t k = 0; k < job.p; k++) {
-    const int32_t z = r.order[k];
-    for (uint32_t w = lane; w < job.words; w += 32) r.before[(uint64_t) z * job.words + w] = placed[w];
-    __syncwarp();
-    if (!lane) placed[z >> 6] |= (uint64_t) 1 << (z & 63);
-    __syncwarp();
-  }
   int32_t *picks = job.sum ? r.fresh_pick : r.pick;
-  best_graph(job, r, picks, &score, &hash, lane);
-  keep_graph(job, number, score, hash, weft_bn_stamp(0, t), picks, lane);
+  if (W == 0 && !job.sum) {
+    score = start_wide(job, r, lane);
+  } else {
+    uint64_t *placed = shared + t * job.words;
+    for (uint32_t w = lane; w < job.words; w += 32) placed[w] = 0;
+    __syncwarp();
+    for (uint32_t k = 0; k < job.p; k++) {
+      const int32_t z = r.order[k];
+      for (uint32_t w = lane; w < job.words; w += 32) r.before[(uint64_t) z * job.words + w] = placed[w];
+      __syncwarp();
+      if (!lane) placed[z >> 6] |= (uint64_t) 1 << (z & 63);
+      __syncwarp();
+    }
+    score = best_graph(job, r, picks, lane);
+  }
+  keep_graph(job, number, score, hash_of(picks, job.p, lane), weft_bn_stamp(0, t), picks, lane);
   if (job.sum) {
     score = 0;
     for (uint32_t z = 0; z < job.p; z++) {
@@ -440,7 +592,7 @@ __global__ static void start_chains(chain_job job)
       if (!lane) r.value[z] = value;
     }
   }
-  if (!lane) { job.now[2 * number] = score; job.now[2 * number + 1] = (int64_t) hash; job.slot[number] = t; }
+  if (!lane) { job.now[number] = score; job.slot[number] = t; }
 }
 
 __device__ static void copy_state(unsigned char *to, const unsigned char *from, uint32_t bytes, uint32_t lane)
@@ -450,21 +602,25 @@ __device__ static void copy_state(unsigned char *to, const unsigned char *from, 
 }
 
 /* Iterations from .. from + count - 1 of this run (from 0) of every ladder. */
-template <int W, bool SUM>
-__global__ static void run_chains(chain_job job, uint64_t from, uint64_t count)
+template <int W, bool SUM, int B>
+__global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(chain_job job, uint64_t from, uint64_t count)
 {
   extern __shared__ uint64_t shared[];
   __shared__ uint32_t slot[MOST_TEMPERATURES];
   __shared__ int64_t score_at[MOST_TEMPERATURES];
+  __shared__ uint32_t accepted[MOST_TEMPERATURES][3];
   const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, c = blockIdx.x, ladder = job.ladder0 + c;
   const uint64_t first_replica = (uint64_t) c * job.temperatures, list = first_replica + t;
   unsigned char *own = job.in_shared ? (unsigned char *) shared : job.state + first_replica * job.at.step;
-  walker s = { 0, 0, { 0, 0, 0 }, INT64_MIN, list };
+  walker s = { 0, accepted[t], INT64_MIN, list };
+  nodes<W ? W : 1> held;
   if (job.in_shared) copy_state(own + (uint64_t) t * job.at.step, job.state + list * job.at.step, job.at.step, lane);
+  if (lane < 3) accepted[t][lane] = 0;
   if (!lane) slot[t] = job.slot[list];
   __syncthreads();
-  s.score = job.now[2 * (first_replica + slot[t])];
-  s.hash = (uint64_t) job.now[2 * (first_replica + slot[t]) + 1];
+  s.score = job.now[first_replica + slot[t]];
+  replica r = view(job, own + (uint64_t) slot[t] * job.at.step);
+  if (W && !SUM) load_nodes<W ? W : 1>(job, r, held, lane);
   if (job.found.count[list] == job.most) s.bar = job.found.score[list * job.most + job.most - 1];
   const weft_rng rng = { job.key, WEFT_BN_STEPS + (ladder * job.temperatures + t) };
   const double scale = job.scale[t];
@@ -475,14 +631,14 @@ __global__ static void run_chains(chain_job job, uint64_t from, uint64_t count)
     uint64_t now = from + count - it;
     if (job.temperatures > 1 && job.swap_every - absolute % job.swap_every < now) now = job.swap_every - absolute % job.swap_every;
     if (job.thin - it % job.thin < now) now = job.thin - it % job.thin;
-    replica r = view(job, own + (uint64_t) slot[t] * job.at.step);
     for (uint64_t k = 0; k < now && job.p > 1; k++) {
       const uint64_t index = absolute + k;
       if (index / 32 != drawn) { drawn = index / 32; block = weft_draw_words(rng, 32 * drawn + lane, 0); }
       weft_u32x4 draw;
       for (int v = 0; v < 4; v++) draw.v[v] = __shfl_sync(FULL, block.v[v], (int) (index % 32));
-      if (SUM) step_sum<W>(job, r, draw, scale, s, lane);
-      else step_max<W>(job, r, draw, scale, weft_bn_stamp(it + k + 1, t), s, lane);
+      if constexpr (SUM) step_sum<W>(job, r, draw, scale, s, lane);
+      else if constexpr (W > 0) step_max<W>(job, r, held, draw, scale, weft_bn_stamp(it + k + 1, t), s, lane);
+      else step_wide(job, r, draw, scale, weft_bn_stamp(it + k + 1, t), s, lane);
       __syncwarp();
     }
     it += now;
@@ -490,10 +646,8 @@ __global__ static void run_chains(chain_job job, uint64_t from, uint64_t count)
       const uint64_t row = it / job.thin - 1;
       if (!lane) job.trace[(uint64_t) c * job.saved + row] = weft_div((double) s.score, job.unit);
       if (SUM) {
-        int64_t score;
-        uint64_t hash;
-        best_graph(job, r, r.pick, &score, &hash, lane);
-        keep_graph(job, list, score, hash, weft_bn_stamp(it, 0), r.pick, lane);
+        int64_t score = best_graph(job, r, r.pick, lane);
+        keep_graph(job, list, score, hash_of(r.pick, job.p, lane), weft_bn_stamp(it, 0), r.pick, lane);
         if (row >= job.skipped) {
           const uint64_t sample = (uint64_t) c * job.samples + row - job.skipped;
           const weft_rng graphs = { job.key, WEFT_BN_GRAPHS + ladder };
@@ -506,7 +660,7 @@ __global__ static void run_chains(chain_job job, uint64_t from, uint64_t count)
     }
     if (job.temperatures > 1 && (absolute + now) % job.swap_every == 0) {
       const uint64_t round = (absolute + now) / job.swap_every;
-      if (!lane) { score_at[t] = s.score; job.now[2 * (first_replica + slot[t])] = s.score; job.now[2 * (first_replica + slot[t]) + 1] = (int64_t) s.hash; }
+      if (!lane) score_at[t] = s.score;
       __syncthreads();
       const uint32_t lower = ((t ^ (uint32_t) round) & 1) ? t - 1 : t; /* the pair that this temperature is in */
       int taken = 0;
@@ -519,20 +673,23 @@ __global__ static void run_chains(chain_job job, uint64_t from, uint64_t count)
           counted[0] += taken;
           if (taken) { const uint32_t other = slot[t]; slot[t] = slot[t + 1]; slot[t + 1] = other; }
         }
+        if (taken && W && !SUM) store_nodes<W ? W : 1>(job, r, held, lane);
       }
       __syncthreads();
       if (taken) {
-        s.score = job.now[2 * (first_replica + slot[t])];
-        s.hash = (uint64_t) job.now[2 * (first_replica + slot[t]) + 1];
+        s.score = score_at[t == lower ? t + 1 : t - 1];
+        r = view(job, own + (uint64_t) slot[t] * job.at.step);
+        if (W && !SUM) load_nodes<W ? W : 1>(job, r, held, lane);
       }
+      __syncthreads(); /* the scores are read */
     }
   }
+  if (W && !SUM) store_nodes<W ? W : 1>(job, r, held, lane);
   __syncthreads();
   if (!lane) {
-    job.now[2 * (first_replica + slot[t])] = s.score;
-    job.now[2 * (first_replica + slot[t]) + 1] = (int64_t) s.hash;
+    job.now[first_replica + slot[t]] = s.score;
     job.slot[list] = slot[t];
-    for (int k = 0; k < 3; k++) job.accepted[4 * list + k] += s.accepted[k];
+    for (int k = 0; k < 3; k++) job.accepted[4 * list + k] += accepted[t][k];
     job.accepted[4 * list + 3] += count;
   }
   if (job.in_shared) copy_state(job.state + list * job.at.step, own + (uint64_t) t * job.at.step, job.at.step, lane);
@@ -543,6 +700,35 @@ __global__ static void run_chains(chain_job job, uint64_t from, uint64_t count)
 #define SEND(to, from, count) do { auto *to_ = (to); size_t count_ = (count); WEFT_DEVICE_TAKE(to_, mem, count_); \
     if (count_) WEFT_CUDA(cudaMemcpyAsync((void *) to_, (from), count_ * sizeof *to_, cudaMemcpyHostToDevice, mem->stream)); (to) = to_; } while (0)
 
+/* The sets as lists of members, for wide networks. */
+static weft_status send_members(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *t, chain_job *job)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  const size_t total = (size_t) t->start[t->p];
+  size_t width = 1;
+  uint16_t *member;
+  for (size_t k = 0; k < total; k++) {
+    size_t m = 0;
+    for (size_t w = 0; w < t->words; w++) m += (size_t) __builtin_popcountll(t->mask[k * t->words + w]);
+    if (m > width) width = m;
+  }
+  WEFT_TAKE(member, &host, total * width);
+  for (size_t k = 0; k < total; k++) {
+    size_t m = 0;
+    for (size_t w = 0; w < t->words; w++)
+      for (uint64_t word = t->mask[k * t->words + w]; word; word &= word - 1)
+        member[k * width + m++] = (uint16_t) (64 * w + (size_t) __builtin_ctzll(word));
+    for (; m < width; m++) member[k * width + m] = 0xffff;
+  }
+  SEND(job->member, member, total * width);
+  WEFT_CUDA(cudaStreamSynchronize(mem->stream));
+  job->width = (uint32_t) width;
+done:
+  weft_arena_end(&host);
+  return st;
+}
+
 static weft_status send_lists(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_lists *lists, const weft_bn_run *run, chain_job *job)
 {
   weft_status st = WEFT_OK;
@@ -552,6 +738,7 @@ static weft_status send_lists(weft_ctx *ctx, weft_device_arena *mem, const weft_
   SEND(job->score, t->score, total);
   SEND(job->mask, t->mask, total * words);
   SEND(job->users, lists->users, p * words);
+  if (!run->sum && words > 2) WEFT_TRY(send_members(ctx, mem, t, job));
   if (run->sum) {
     const weft_bn_blocks *b = lists->blocks;
     SEND(job->begin, b->begin, p + 1);
@@ -571,7 +758,8 @@ done:
 static layout make_layout(size_t p, size_t words, int sum)
 {
   layout at;
-  size_t bytes = 8 * p * words;
+  const int wide = !sum && words > 2;
+  size_t bytes = wide ? 0 : 8 * p * words;
   const size_t numbers = (4 * p + 7) / 8 * 8;
   at.value = (uint32_t) bytes;
   bytes += sum ? 8 * p : 0;
@@ -581,6 +769,8 @@ static layout make_layout(size_t p, size_t words, int sum)
   bytes += sum ? 8 * p : numbers;
   at.order = (uint32_t) bytes;
   bytes += numbers;
+  at.place = (uint32_t) bytes;
+  bytes += wide ? numbers : 0;
   at.mid = (uint32_t) bytes;
   bytes += 16 * words;
   at.step = (uint32_t) bytes;
@@ -594,8 +784,8 @@ typedef void start_kernel(chain_job);
 static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_job *job, size_t ladders, size_t iterations, double from, double to)
 {
   weft_status st = WEFT_OK;
-  run_kernel *kernel = job->sum ? (job->words == 1 ? run_chains<1, true> : job->words == 2 ? run_chains<2, true> : run_chains<0, true>)
-                                : (job->words == 1 ? run_chains<1, false> : job->words == 2 ? run_chains<2, false> : run_chains<0, false>);
+  run_kernel *kernel = job->sum ? (job->words == 1 ? run_chains<1, true, 1> : job->words == 2 ? run_chains<2, true, 1> : run_chains<0, true, 1>)
+                                : (job->words == 1 ? run_chains<1, false, 2> : job->words == 2 ? run_chains<2, false, 1> : run_chains<0, false, 2>);
   const size_t shared = job->in_shared ? (size_t) job->at.step * job->temperatures : 0;
   size_t done_its = 0, portion = 16;
   WEFT_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared));
@@ -676,7 +866,7 @@ done:
 
 static double ladder_bytes(const chain_job *job, const weft_bn_run *run, const weft_bn_chains *out)
 {
-  const double p = job->p, replica = (double) job->at.step + 16 + 8 + 4 * 8 + 16 + (double) run->best * (24 + 4 * p);
+  const double p = job->p, replica = (double) job->at.step + 8 + 4 + 4 * 8 + 16 + 4 + (double) run->best * (24 + 4 * p);
   return (double) run->temperatures * replica + 8.0 * (double) job->saved + (run->sum ? (double) out->samples * (8 + 4 * p) : 0);
 }
 
@@ -696,7 +886,7 @@ static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *ru
   for (size_t r = 0; r < replicas; r++)
     memcpy(state + r * job.at.step + job.at.order, out->order + (first * run->temperatures + r) * p, p * sizeof *out->order);
   SEND(job.state, state, replicas * job.at.step);
-  WEFT_DEVICE_TAKE(job.now, mem, 2 * replicas);
+  WEFT_DEVICE_TAKE(job.now, mem, replicas);
   WEFT_DEVICE_TAKE(job.slot, mem, replicas);
   WEFT_DEVICE_TAKE(job.accepted, mem, 4 * replicas);
   WEFT_DEVICE_TAKE(job.swapped, mem, 2 * replicas);

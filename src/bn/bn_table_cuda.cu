@@ -30,7 +30,7 @@
 #define WARPS 4
 #define TILES 8                 /* of eight columns */
 #define COLUMNS (8 * TILES)
-#define STEP_WORDS 8            /* 256 rows: one step of the matrix units */
+#define STEP_WORDS 16           /* 512 rows: two steps of the matrix units */
 #define LISTED_FROM 96u         /* cells of a prefix; from here on empty ones are left out */
 #define MOST_CELLS 32768u       /* of a prefix, with the child */
 #define MOST_LISTED 8192u       /* those that hold a row */
@@ -137,6 +137,16 @@ __device__ static uint32_t list_cells(const count_job &job, const workspace *min
   return found;
 }
 
+/* Four words at once: which of a plane's words a lane holds does not matter, as long as it holds the same of all planes. */
+__device__ static void meet(uint4 &a, const uint32_t *words)
+{
+  const uint4 b = *(const uint4 *) words;
+  a.x &= b.x;
+  a.y &= b.y;
+  a.z &= b.z;
+  a.w &= b.w;
+}
+
 /* Sums f over the cells of a tile's rows and 64 columns; M members, or as many as `members` says when M is 0. */
 template <int M>
 __device__ static void sum_tile(const count_job &job, const workspace *mine, int members, const uint32_t column[TILES],
@@ -146,32 +156,26 @@ __device__ static void sum_tile(const count_job &job, const workspace *mine, int
   int32_t c[TILES][4] = {};
   uint32_t low[M ? M : 1], high[M ? M : 1];
 #pragma unroll
-  for (int k = 0; k < M; k++) { low[k] = mine->offset[k][row] + t; high[k] = mine->offset[k][row + 8] + t; }
+  for (int k = 0; k < M; k++) { low[k] = mine->offset[k][row] + 4 * t; high[k] = mine->offset[k][row + 8] + 4 * t; }
   for (uint32_t w = 0; w < job.words; w += STEP_WORDS) {
-    uint32_t a[4] = { FULL, FULL, FULL, FULL };
+    uint4 l = make_uint4(FULL, FULL, FULL, FULL), h = l;
     if (M) {
 #pragma unroll
-      for (int k = 0; k < M; k++) {
-        const uint32_t *l = job.planes + low[k] + w, *h = job.planes + high[k] + w;
-        a[0] &= l[0];
-        a[1] &= h[0];
-        a[2] &= l[4];
-        a[3] &= h[4];
-      }
+      for (int k = 0; k < M; k++) { meet(l, job.planes + low[k] + w); meet(h, job.planes + high[k] + w); }
     } else {
       for (int k = 0; k < members; k++) {
-        const uint32_t *l = job.planes + mine->offset[k][row] + t + w, *h = job.planes + mine->offset[k][row + 8] + t + w;
-        a[0] &= l[0];
-        a[1] &= h[0];
-        a[2] &= l[4];
-        a[3] &= h[4];
+        meet(l, job.planes + mine->offset[k][row] + 4 * t + w);
+        meet(h, job.planes + mine->offset[k][row + 8] + 4 * t + w);
       }
     }
+    const uint32_t first[4] = { l.x, h.x, l.y, h.y }, second[4] = { l.z, h.z, l.w, h.w };
 #pragma unroll
     for (int j = 0; j < TILES; j++)
       if (j < tiles) {
-        const uint32_t b[2] = { job.planes[column[j] + w], job.planes[column[j] + w + 4] };
-        count_bits(c[j], a, b);
+        const uint4 b = *(const uint4 *) (job.planes + column[j] + w);
+        const uint32_t b_first[2] = { b.x, b.y }, b_second[2] = { b.z, b.w };
+        count_bits(c[j], first, b_first);
+        count_bits(c[j], second, b_second);
       }
   }
 #pragma unroll
@@ -204,7 +208,7 @@ __device__ static void score_leaves(const count_job &job, const universe &u, wor
 #pragma unroll
     for (int j = 0; j < TILES; j++) {
       const uint32_t at = 8 * j + lane / 4;
-      column[j] = (at < left ? job.column_plane[u.column + first + at] : (uint32_t) PLANE_NONE) * job.words + t;
+      column[j] = (at < left ? job.column_plane[u.column + first + at] : (uint32_t) PLANE_NONE) * job.words + 4 * t;
 #pragma unroll
       for (int e = 0; e < 2; e++) {
         const uint32_t own = 8 * j + 2 * t + e;
@@ -531,7 +535,7 @@ static weft_status send_columns(weft_ctx *ctx, resident *r)
 {
   weft_status st = WEFT_OK;
   const weft_bn_problem *problem = r->ready->problem;
-  const size_t n = problem->n, p = problem->p, words = (n + 255) / 256 * STEP_WORDS;
+  const size_t n = problem->n, p = problem->p, words = (n + 511) / 512 * STEP_WORDS;
   size_t planes = PLANES_BEFORE;
   uint32_t *base, *plane;
   WEFT_TAKE(base, r->host, p);
