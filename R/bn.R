@@ -78,7 +78,9 @@ bn_chain_backend <- function(backend, table, run, threads) {
   if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
   replicas <- run$ladders * length(run$beta)
   sets <- length(table$score) / length(table$nodes)
-  step <- if (run$sum) c(1e-8, 2e-8) * sets else c(1e-7, 2e-6)
+  step <- if (run$sum) c(1e-8, 2e-8) * sets
+          else if (length(table$nodes) <= 128L) c(1e-7, 2e-6)
+          else c(1e-7, 1e-4) # wider masks: positions instead of masks, slow on a device
   choose_backend(backend, run$iterations * replicas * step[1L] / threads_for(threads),
                  0.05 + run$iterations * step[2L] * max(1, replicas / 2000))
 }
