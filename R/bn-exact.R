@@ -1,7 +1,8 @@
 #' The best network, proven, and exact edge posteriors
 #'
 #' The optimum by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006): 8 bytes for each of
-#' the 2^p subsets, so 1 GB for 27 nodes. Memory is predicted, and a call that would need more than is free is refused.
+#' the 2^p subsets, so 1 GB for 27 nodes and 34 GB for 32, the most; with `backend = "cuda"` in the device's memory. Memory is
+#' predicted, and a call that would need more than is free is refused. Posteriors run on the CPU.
 #'
 #' `posterior = "order"` is the exact posterior under a uniform prior over orders (Koivisto and Sood 2004), up to about 20
 #' nodes; it is what `bn_learn(target = "sum")` estimates. `posterior = "dag"` is the posterior under a uniform prior over
@@ -23,26 +24,39 @@ bn_exact <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                      verbose = FALSE) {
   started <- proc.time()[[3L]]
   posterior <- check_choice(posterior, c("none", "dag", "order"), "posterior")
-  chosen <- cpu_only(backend, "Bayesian networks run")
-  report_backend(chosen, check_flag(verbose, "verbose"))
   p <- if (inherits(data, "weft_bn_scores")) length(data$nodes) else ncol(data)
-  if (length(p)) check_exact_memory(p, posterior)
+  chosen <- bn_exact_backend(backend, p)
+  report_backend(chosen, check_flag(verbose, "verbose"))
+  if (length(p)) check_exact_memory(p, posterior, chosen$name)
   table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
                     progress = progress, backend = backend, keep = if (posterior == "none") "max" else "all")
-  control <- run_control("cpu", threads, progress, table$nodes, "Exact search")
+  control <- run_control(chosen$name, threads, progress, table$nodes, "Exact search")
   best <- .Call(C_weft_bn_optimum, table, control)
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior, table = table)
   if (posterior != "none") {
-    exact <- .Call(C_weft_bn_edges, table, posterior == "dag", control)
+    exact <- .Call(C_weft_bn_edges, table, posterior == "dag", replace(control, "backend", "cpu"))
     result$edges <- matrix(exact$edges, length(table$nodes), dimnames = dimnames(result$dag))
     result$log_total <- exact$log_total
   }
   record(structure(result, class = c("weft_bn_exact", "weft_bn")), match.call(), chosen, started)
 }
 
-check_exact_memory <- function(p, posterior) {
+# Steps on the CPU and on an H200, as measured; the device holds 8 bytes for each subset. Posteriors run on the CPU.
+bn_exact_backend <- function(backend, p) {
+  p <- if (length(p)) p else 1
+  chosen <- choose_backend(backend, p * 2^p * 2e-9, 0.02 + p * 2^p * 1e-11)
+  wanted <- if (is.null(backend)) weft_backend() else backend
+  free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1] else Inf
+  if (8 * 2^p > 0.9 * free) {
+    return(list(name = "cpu", reason = "more subsets than the device holds"))
+  }
+  chosen
+}
+
+check_exact_memory <- function(p, posterior, backend) {
   real <- 16 # bytes of a long double
-  need <- switch(posterior, none = 8 * 2^p + p * 8 * 2^min(p - 1, 20), order = (p + 2) * real * 2^p,
+  subsets <- if (backend == "cuda") 4 * 2^(p - 10) else 8 * 2^p # the device holds them itself
+  need <- switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = (p + 2) * real * 2^p,
                  dag = p * real * 2^p + 2 * real * 3^p)
   free <- .Call(C_weft_host_available)
   most <- switch(posterior, none = 32L, order = 24L, dag = 16L)

@@ -39,7 +39,8 @@
 #' @param keep,slack which sets are kept; see below.
 #' @param na `"fail"`, or `"drop"` to leave out rows with missing values.
 #' @param dry_run only predict memory and time.
-#' @param backend `"auto"` or `"cpu"`: these functions run on the CPU.
+#' @param backend `"auto"`, `"cpu"` or `"cuda"`, see [weft_backend()]; both give the same table. Scores "bds" and "bge", and
+#'   sets with more than 2^18 combinations of levels, are counted on the CPU.
 #' @param threads see [weft_threads()].
 #' @param progress,verbose see [mi_rank()].
 #' @return `bn_scores()`: an object of class `weft_bn_scores`; `as.data.frame()` gives `node`, `parents` (joined by ;) and
@@ -66,9 +67,7 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   gamma <- check_gamma(gamma)
   slack <- check_number(slack, "slack", min = 0)
   plus_one <- check_flag(plus_one, "plus_one")
-  chosen <- cpu_only(backend, "Bayesian networks run")
   verbose <- check_flag(verbose, "verbose")
-  report_backend(chosen, verbose)
   input <- bn_input(data, score, interventions, na)
   problem <- bn_problem(input, score, ess, prior, gamma)
   problem$max_parents <- bn_limits(max_parents, input$names)
@@ -76,16 +75,20 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   threads <- threads_for(threads)
   problem <- c(problem, bn_candidates(candidates, plus_one, input, problem, threads))
   predicted <- bn_predict(problem, keep, threads)
-  if (check_flag(dry_run, "dry_run")) return(predicted)
+  chosen <- bn_scores_backend(backend, problem, predicted)
+  report_backend(chosen, verbose)
+  if (chosen$name == "cuda") predicted$bytes <- predicted$bytes - predicted$work_bytes
+  if (check_flag(dry_run, "dry_run")) return(predicted[bn_predicted])
   bn_check_memory(predicted, problem)
   if (verbose) message(sprintf("%s parent sets, about %s, %s", format(predicted$sets, big.mark = ","),
                                bytes_text(predicted$bytes),
                                seconds_text(predicted$seconds)))
-  control <- run_control("cpu", threads, progress, input$names, "Scoring parent sets")
+  control <- run_control(chosen$name, threads, progress, input$names, "Scoring parent sets")
   table <- .Call(C_weft_bn_scores, problem, control)
   result <- c(table, list(
     nodes = input$names, n = input$n, type = score, max_parents = stats::setNames(problem$max_parents, input$names),
-    ess = ess, gamma = gamma, keep = keep, slack = slack, labels = input$labels, predicted = predicted,
+    ess = ess, gamma = gamma, keep = keep, slack = slack, labels = input$labels,
+    predicted = predicted[bn_predicted],
     priors = !is.null(prior), interventions = !is.null(input$set), candidates = !is.null(candidates)
   ))
   record(structure(result, class = "weft_bn_scores"), match.call(), chosen, started)
@@ -147,6 +150,8 @@ bn_correlation <- function(x) {
   r
 }
 
+bn_predicted <- c("sets", "joint_sets", "bytes", "seconds")
+
 # Sets, bytes and seconds expected. Joint counting needs 8 bytes for every set of max_parents + 1 nodes; each thread 8
 # bytes for every set of the largest node, and the batch at work as much again.
 bn_predict <- function(problem, keep, threads) {
@@ -159,12 +164,27 @@ bn_predict <- function(problem, keep, threads) {
   by_child <- problem$score %in% c(1L, 4L) || !is.null(problem$set) || length(problem$scatter_rows) > 1L || joint > 2 * sum(sets)
   kept <- if (keep == "max") 0.01 * sum(sets) else if (keep == "all") sum(sets) else 0.3 * sum(sets)
   width <- max(limit, 0)
-  bytes <- 8 * (if (by_child) 0 else joint) + 8 * (threads + 1) * max(sets) + 2^27 +
-    kept * (2 * (16 + 8 * ceiling(p / 64)) + 8 + 4 * width)
+  work <- 8 * (if (by_child) 0 else joint) + 8 * (threads + 1) * max(sets)
+  bytes <- work + 2^27 + kept * (2 * (16 + 8 * ceiling(p / 64)) + 8 + 4 * width)
   leaf <- if (problem$score == 5L) 2e-7 else 1.5e-7 * max(1, problem$n / 1000) # one count
   seconds <- ((if (by_child) 2 * sum(sets) else joint) * leaf + sum(sets) * 1e-8) / threads
+  table_seconds <- seconds
   if (!is.null(problem$outside)) seconds <- seconds + 30 * sum(problem$outside) * 2 * leaf / threads
-  data.frame(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = bytes, seconds = seconds)
+  data.frame(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = bytes, seconds = seconds,
+             table_seconds = table_seconds, work_bytes = work)
+}
+
+# The device counts what has few cells; see the limits in src/bn/bn_table_cuda.cu.
+bn_scores_backend <- function(backend, problem, predicted) {
+  cells <- function(members) prod(utils::head(sort(as.double(problem$levels), decreasing = TRUE), members))
+  most <- max(problem$max_parents)
+  if (problem$score %in% c(4L, 5L)) return(cpu_only(backend, "Scores \"bds\" and \"bge\" are counted"))
+  if (most > 29 || cells(most) > 2^15 || min(cells(most), problem$n) > 2^13 || cells(most + 1) > 2^18) {
+    return(cpu_only(backend, "Parent sets with this many combinations of levels are counted"))
+  }
+  # measured on an H200; outsiders are tried on the CPU
+  outside <- if (is.null(problem$outside)) 0 else predicted$seconds - predicted$table_seconds
+  choose_backend(backend, predicted$seconds, 0.02 + predicted$sets * max(1, problem$n / 1000) / 2e9 + outside)
 }
 
 bn_check_memory <- function(predicted, problem) {

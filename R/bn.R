@@ -16,7 +16,8 @@
 #' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for each of
 #' `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves: half of them place one node
 #' elsewhere, a quarter swap two nodes, a quarter two neighbours. The best graph of every proposal is recorded, accepted or not.
-#' Results depend on the seed alone, not on the number of threads.
+#' Results depend on the seed alone, not on the number of threads nor on the back end; a device takes thousands of chains
+#' at once.
 #'
 #' @inheritParams bn_scores
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (then `max_parents`, `score` and
@@ -54,8 +55,7 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                      threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   target <- check_choice(target, c("max", "sum"), "target")
-  chosen <- cpu_only(backend, "Bayesian networks run")
-  report_backend(chosen, check_flag(verbose, "verbose"))
+  verbose <- check_flag(verbose, "verbose")
   correct_bias <- check_flag(correct_bias, "correct_bias")
   if (correct_bias && target == "max") {
     abort_input("`correct_bias` needs `target = \"sum\"`.", x = "The target is \"max\", which has no posterior to correct.")
@@ -64,10 +64,25 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                     progress = progress, backend = backend, keep = target)
   run <- chain_settings(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed)
   run$order <- start_orders(start, table$nodes, run)
-  out <- .Call(C_weft_bn_chain, table, run, run_control("cpu", threads, progress, table$nodes, "Sampling orders"))
+  chosen <- bn_chain_backend(backend, table, run, threads)
+  report_backend(chosen, verbose)
+  out <- .Call(C_weft_bn_chain, table, run, run_control(chosen$name, threads, progress, table$nodes, "Sampling orders"))
   fit <- chain_result(table, run, out)
   fit$correct_bias <- correct_bias
   record(finish_fit(fit, threads), match.call(), chosen, started)
+}
+
+# Steps of all chains in seconds, as measured on one core and on an H200, where a chain alone is slow and thousands are
+# not slower than one.
+bn_chain_backend <- function(backend, table, run, threads) {
+  if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
+  replicas <- run$ladders * length(run$beta)
+  sets <- length(table$score) / length(table$nodes)
+  step <- if (run$sum) c(1e-8, 2e-8) * sets
+          else if (length(table$nodes) <= 128L) c(1e-7, 2e-6)
+          else c(1e-7, 1e-4) # wider masks: positions instead of masks, slow on a device
+  choose_backend(backend, run$iterations * replicas * step[1L] / threads_for(threads),
+                 0.05 + run$iterations * step[2L] * max(1, replicas / 2000))
 }
 
 # Arguments of a call that shape a score table.
@@ -142,31 +157,12 @@ finish_fit <- function(fit, threads) {
     }
     weights <- matrix(1, dim(fit$sampled)[2L], dim(fit$sampled)[3L])
     if (fit$correct_bias) weights <- order_weights(fit, threads)
-    by_chain <- lapply(seq_len(ncol(weights)), function(c) edge_means(fit, c, weights[, c]))
-    total <- colSums(weights)
-    fit$edges <- Reduce(`+`, Map(`*`, by_chain, total)) / sum(total)
-    fit$diagnostics$edge_difference <- max(Reduce(pmax, by_chain) - Reduce(pmin, by_chain))
+    means <- .Call(C_weft_bn_edge_means, fit$table, fit$sampled, weights, run_control("cpu", threads, FALSE))
+    fit$edges <- matrix(means$edges, nrow(fit$dag), dimnames = dimnames(fit$dag))
+    fit$diagnostics$edge_difference <- means$difference
     fit$diagnostics$effective_weights <- sum(weights)^2 / sum(weights^2)
   }
   structure(fit, class = "weft_bn")
-}
-
-edge_means <- function(fit, chain, weights) {
-  table <- fit$table
-  p <- length(table$nodes)
-  out <- matrix(0, p, p, dimnames = list(from = table$nodes, to = table$nodes))
-  sets <- fit$sampled[, , chain, drop = FALSE]
-  for (i in seq_len(p)) {
-    share <- tapply(weights, sets[i, , 1L], sum)
-    parents <- table$parents[, table$start[i] + as.numeric(names(share)) + 1, drop = FALSE]
-    for (row in seq_len(nrow(parents))) {
-      there <- parents[row, ] > 0L
-      sums <- tapply(share[there], parents[row, there], sum)
-      at <- as.integer(names(sums))
-      out[at, i] <- out[at, i] + sums
-    }
-  }
-  out / sum(weights)
 }
 
 # One over the number of orders of each drawn graph, up to a common factor.
@@ -225,12 +221,24 @@ effective_size <- function(trace) {
   within <- mean(variance)
   total <- (n - 1) / n * within + if (m > 1L) stats::var(colMeans(trace)) else 0
   if (total == 0) return(NA_real_)
-  covariance <- rowMeans(apply(trace, 2L, function(x) stats::acf(x, n - 1L, "covariance", plot = FALSE)$acf[, 1L, 1L]))
+  covariance <- mean_autocovariance(trace)
   rho <- 1 - (within - covariance * n / (n - 1)) / total
   rho[1L] <- 1
   pairs <- rho[seq(1L, n - 1L, 2L)] + rho[seq(2L, n, 2L)]
   last <- match(TRUE, pairs < 0, nomatch = length(pairs) + 1L) - 1L
   min(n * m * log10(max(n * m, 10)), n * m / max(2 * sum(cummin(pairs[seq_len(last)])) - 1, 1e-3))
+}
+
+# Of all columns, by the Fourier transform of their mean spectrum; columns in portions that bound the memory.
+mean_autocovariance <- function(trace) {
+  n <- nrow(trace)
+  padded <- stats::nextn(2L * n, 2L)
+  portions <- split(seq_len(ncol(trace)), (seq_len(ncol(trace)) - 1L) %/% 256L)
+  power <- Reduce(`+`, lapply(portions, function(columns) {
+    x <- trace[, columns, drop = FALSE]
+    rowSums(Mod(stats::mvfft(rbind(sweep(x, 2L, colMeans(x)), matrix(0, padded - n, ncol(x)))))^2)
+  }))
+  Re(stats::fft(power, inverse = TRUE))[seq_len(n)] / (as.double(padded) * n * ncol(trace))
 }
 
 # ---- more iterations ----
@@ -257,7 +265,8 @@ update.weft_bn <- function(object, iterations, threads = NULL, progress = NULL, 
   run$iterations <- check_number(iterations, "iterations", min = run$thin, whole = TRUE)
   run$burn_in <- min(max(run$burn_in - run$first, 0), run$iterations)
   run$order <- object$order
-  out <- .Call(C_weft_bn_chain, object$table, run, run_control("cpu", threads, progress, object$table$nodes, "Sampling orders"))
+  out <- .Call(C_weft_bn_chain, object$table, run,
+               run_control(attr(object, "backend"), threads, progress, object$table$nodes, "Sampling orders"))
   fit <- join_fits(object, chain_result(object$table, run, out))
   record(finish_fit(fit, threads), match.call(), list(name = attr(object, "backend"), reason = attr(object, "reason")), started)
 }

@@ -1,5 +1,5 @@
 # Bayesian networks: whole calls from R, score tables for n = 13 ... 60 nodes beside the times that Wang, Zhang, Qian and
-# Yuan print (their tables III to V), steps a second, exact optima; beside bnlearn where it is installed.
+# Yuan print (their tables III to V), steps a second, exact optima; beside bnlearn and BiDAG where they are installed.
 #
 #   WEFT_BN_ALARM, WEFT_BN_SACHS   files alarm_data.csv.gz and sachs_data.csv.gz of the two public cases; a file
 #                                  *_levels.csv.gz beside each gives the numbers of levels. Without them these parts are skipped.
@@ -10,12 +10,19 @@ out <- Sys.getenv("WEFT_BENCH_OUT", "demo-output")
 dir.create(out, showWarnings = FALSE, recursive = TRUE)
 cpu <- if (file.exists("/proc/cpuinfo")) sub(".*: ", "", grep("model name", readLines("/proc/cpuinfo"),
                                                               value = TRUE)[1]) else "unknown CPU"
-cat(sprintf("%s, %d threads, %s, weft %s\n", cpu, weft_threads(), format(Sys.Date()), utils::packageVersion("weft")))
+load <- function() if (file.exists("/proc/loadavg")) strsplit(readLines("/proc/loadavg"), " ")[[1]][1] else "unknown"
+cat(sprintf("%s, %d threads, %s, weft %s; load %s (times mean little where it is above the threads asked for)\n", cpu, weft_threads(),
+            format(Sys.Date()), utils::packageVersion("weft"), load()))
 
 seconds <- function(f, times = 5) stats::median(replicate(times, system.time(f())[["elapsed"]]))
 # Processor time on one thread: what stays comparable when others use the machine.
 cpu_seconds <- function(f, times = 5) stats::median(replicate(times, sum(system.time(f())[1:2])))
 row <- function(what, value, beside = "") cat(sprintf("%-62s %14s   %s\n", what, value, beside))
+
+picture <- function(name, width) {
+  if (capabilities("png")) grDevices::png(file.path(out, paste0(name, ".png")), width, 480, res = 110)
+  else grDevices::pdf(file.path(out, paste0(name, ".pdf")), width / 110, 480 / 110)
+}
 
 read_case <- function(variable) {
   file <- Sys.getenv(variable)
@@ -53,35 +60,24 @@ if (!is.null(alarm)) {
   row("  processor time on one thread: whole call, table",
       sprintf("%.3f, %.3f s", cpu_seconds(function() whole(threads = 1)), cpu_seconds(function() bn_scores(alarm, 4, threads = 1))))
   search <- function(seed) bn_learn(alarm, 4, iterations = 1.5e5, chains = 8, temperatures = c(1, 2), seed = seed)
-  took <- numeric()
+  took <- processor <- numeric()
   found <- vapply(1:20, function(seed) {
-    took[seed] <<- system.time(fit <- search(seed))[["elapsed"]]
+    used <- system.time(fit <- search(seed))
+    took[seed] <<- used[["elapsed"]]
+    processor[seed] <<- sum(used[1:2])
     fit$score
   }, 0)
   row("ALARM, 20 seeds: how many reach -11346.1695", sum(abs(found + 11346.1695) < 1e-3),
-      sprintf("median %.2f s, longest %.2f s", stats::median(took), max(took)))
-  if (requireNamespace("bnlearn", quietly = TRUE)) {
-    for (method in c("hc", "tabu")) {
-      t <- system.time(net <- getExportedValue("bnlearn", method)(alarm, score = "bde", iss = 1, maxp = 4))[["elapsed"]]
-      row(sprintf("  bnlearn %s", method), sprintf("%.2f s", t), sprintf("best BDeu %.2f", bn_score(alarm, net)))
-    }
-  }
+      sprintf("median %.2f s, longest %.2f s; processor time, both threads, median %.2f s", stats::median(took), max(took),
+              stats::median(processor)))
   table <- bn_scores(alarm, 4, keep = "sum", slack = 20)
   t <- system.time(bn_learn(table, iterations = 20000, target = "sum", chains = 2, temperatures = 1,
                             thin = 20000, burn_in = 0))[["elapsed"]]
   row(sprintf("sum target, ALARM, %s sets: steps a second", format(length(table$score), big.mark = ",")),
       sprintf("%.0f", 40000 / t))
-  one <- cpu_seconds(function() bn_learn(table, iterations = 1e5, target = "sum", chains = 1,
-                                         temperatures = 1, thin = 1e5, burn_in = 0, threads = 1), 3)
-  row("  of processor time", sprintf("%.0f", 1e5 / one))
-  for (k in c(20, 24, 27)) {
-    used <- system.time(exact <- bn_exact(alarm[seq_len(k)]))
-    t <- used[["elapsed"]]
-    best <- max(vapply(1:10, function(seed) bn_learn(alarm[seq_len(k)], iterations = 5000, chains = 1, seed = seed)$score, 0))
-    row(sprintf("exact optimum of %d ALARM variables", k), sprintf("%.2f s", t),
-        sprintf("processor time %.2f s; %.4f; best of ten searches %.4f; scored anew %.4f", sum(used[1:2]),
-                exact$score, best, bn_score(alarm[seq_len(k)], exact)))
-  }
+  one <- cpu_seconds(function() bn_learn(table, iterations = 2e4, target = "sum", chains = 1,
+                                         temperatures = 1, thin = 2e4, burn_in = 0, threads = 1), 3)
+  row("  of processor time", sprintf("%.0f", 2e4 / one))
 }
 if (!is.null(sachs)) {
   row("Sachs optimum", sprintf("%.4f", bn_exact(sachs)$score), "known: -7569.8055")
@@ -113,7 +109,7 @@ used <- cpu_seconds(function() bn_learn(table, iterations = 2e6, chains = 1, tem
 row("n = 60: steps a second of processor time", sprintf("%.1f M", 2 / used))
 row("n = 60: steps a second", format(round(1 / sizes$step_seconds[12]), big.mark = ","), "paper: 3 (GPU)")
 
-grDevices::png(file.path(out, "bn-sizes.png"), 1100, 480, res = 110)
+picture("bn-sizes", 1100)
 graphics::par(mfrow = c(1, 2), mar = c(4.2, 4.6, 2.4, 0.8))
 graphics::matplot(nodes, cbind(paper, paper_gpu, sizes$step_seconds), log = "y", type = "b",
                   pch = c(1, 2, 19), lty = 1, col = c("grey50", "grey25", "#2c5f8a"),
@@ -137,7 +133,7 @@ limits <- do.call(rbind, lapply(c(11, 17, 20), function(p) {
   }))
 }))
 print(format(limits, digits = 3), row.names = FALSE)
-grDevices::png(file.path(out, "bn-limits.png"), 700, 480, res = 110)
+picture("bn-limits", 700)
 graphics::par(mar = c(4.2, 4.6, 2.4, 0.8))
 bars <- matrix(limits$table_seconds + limits$steps_seconds, 2)
 graphics::barplot(bars, beside = TRUE, log = "y", names.arg = unique(limits$nodes), col = c("#2c5f8a", "grey70"), xlab = "nodes",
@@ -154,3 +150,34 @@ row("n = 1,000, 30 candidates each, s = 4: table", sprintf("%.1f s", used[["elap
     sprintf("processor time %.1f s, %s sets scored, %s kept", sum(used[1:2]), count(table$predicted$sets), count(length(table$score))))
 t <- system.time(fit <- bn_learn(table, iterations = 1e5, chains = 2))[["elapsed"]]
 row("  search over it, 100,000 steps, 2 ladders", sprintf("%.1f s", t), sprintf("%d edges", sum(fit$dag)))
+
+# ---- exact optima, and peers ----
+
+if (!is.null(alarm)) {
+  for (k in c(20, 24, 27)) {
+    used <- system.time(exact <- bn_exact(alarm[seq_len(k)]))
+    t <- used[["elapsed"]]
+    best <- max(vapply(1:10, function(seed) bn_learn(alarm[seq_len(k)], iterations = 5000, chains = 1, seed = seed)$score, 0))
+    row(sprintf("exact optimum of %d ALARM variables", k), sprintf("%.2f s", t),
+        sprintf("processor time %.2f s; %.4f; best of ten searches %.4f; scored anew %.4f", sum(used[1:2]),
+                exact$score, best, bn_score(alarm[seq_len(k)], exact)))
+  }
+  if (requireNamespace("bnlearn", quietly = TRUE)) {
+    for (method in c("hc", "tabu")) {
+      t <- system.time(net <- getExportedValue("bnlearn", method)(alarm, score = "bde", iss = 1, maxp = 4))[["elapsed"]]
+      row(sprintf("  bnlearn %s", method), sprintf("%.2f s", t), sprintf("best BDeu %.2f", bn_score(alarm, net)))
+    }
+  }
+  if (requireNamespace("BiDAG", quietly = TRUE)) { # BDeu with the same equivalent sample size
+    bidag <- asNamespace("BiDAG")
+    codes <- as.data.frame(lapply(alarm, function(x) as.integer(x) - 1L))
+    t0 <- system.time(parameters <- bidag$scoreparameters("bdecat", codes, bdecatpar = list(chi = 1, edgepf = 1)))
+    t <- system.time(fit <- suppressWarnings(bidag$iterativeMCMC(parameters, verbose = FALSE)))
+    dag <- as.matrix(fit$DAG)
+    row("  BiDAG iterativeMCMC", sprintf("%.2f s", t[["elapsed"]]),
+        sprintf("processor time %.2f s, best BDeu %.2f", sum(t[1:2]), bn_score(alarm, (dag != 0) + 0)))
+    t <- system.time(fit <- suppressWarnings(bidag$orderMCMC(parameters, MAP = TRUE, chainout = FALSE)))
+    row("  BiDAG orderMCMC", sprintf("%.2f s", t[["elapsed"]]),
+        sprintf("processor time %.2f s, best BDeu %.2f", sum(t[1:2]), bn_score(alarm, (as.matrix(fit$DAG) != 0) + 0)))
+  }
+}

@@ -15,6 +15,10 @@
 #include "../base/arena.h"
 #include "../base/context.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum { WEFT_BN_BDEU, WEFT_BN_K2, WEFT_BN_BIC, WEFT_BN_AIC, WEFT_BN_BDS, WEFT_BN_BGE } weft_bn_score;
 
 /* Less than any score; p of them can be added without overflow. */
@@ -56,7 +60,7 @@ typedef struct weft_bn_table {
 } weft_bn_table;
 
 /* The table lives in `keep`. */
-weft_status weft_bn_scores(weft_ctx *ctx, const weft_bn_problem *problem, weft_arena *keep, weft_bn_table *out);
+typedef weft_status weft_bn_scores_op(weft_ctx *ctx, const weft_bn_problem *problem, weft_arena *keep, weft_bn_table *out);
 
 /* Mutual information in nats of every pair of nodes, p × p, over all rows. */
 weft_status weft_bn_screen(weft_ctx *ctx, const weft_bn_problem *problem, double *information);
@@ -86,19 +90,41 @@ typedef struct weft_bn_chains {
   size_t found;
 } weft_bn_chains;
 
-weft_status weft_bn_chain(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out);
+typedef weft_status weft_bn_chain_op(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out);
 
 /* ---- exact answers ---- */
 
 /* The best graph, as each node's index within its sets. Tables of all subsets of p nodes: 8 * 2^p bytes. */
-weft_status weft_bn_optimum(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets, int64_t *score);
+typedef weft_status weft_bn_optimum_op(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets, int64_t *score);
 /* Posterior probability of every edge [from, to], p × p, uniform over orders or over graphs; *log_total gets the
  * logarithm of the sum of all graphs' weights (each times its number of orders when over orders). */
 weft_status weft_bn_edges_orders(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
 weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
 
+/* Weighted means of edges [from, to] over the graphs that chains drew (weft_bn_chains.sampled), and the greatest difference
+ * between the means of two ladders. */
+weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, const double *weight, size_t samples,
+                               size_t ladders, double *edges, double *difference);
+
 /* ln of the number of orders of each of m graphs; parents: p masks of `words` words a graph. NaN from the
  * first graph on that has more than `limit` sets that are closed under parents. */
 weft_status weft_bn_count_orders(weft_ctx *ctx, const uint64_t *parents, size_t p, size_t m, size_t limit, double *out);
 
+/* ---- both back ends: the same tables, chains and optima, bit for bit ---- */
+
+typedef struct weft_bn_ops {
+  weft_bn_scores_op *scores;
+  weft_bn_chain_op *chain;
+  weft_bn_optimum_op *optimum;
+} weft_bn_ops;
+
+extern const weft_bn_ops weft_bn_cpu;
+
+weft_bn_scores_op weft_bn_scores_cpu;
+weft_bn_chain_op weft_bn_chain_cpu;
+weft_bn_optimum_op weft_bn_optimum_cpu;
+
+#ifdef __cplusplus
+}
+#endif
 #endif

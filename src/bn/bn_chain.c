@@ -21,17 +21,41 @@ typedef struct chain_job {
   size_t first, count;        /* this portion's iterations, from 0 */
 } chain_job;
 
-void weft_bn_best_add(weft_bn_best *best, size_t p, int64_t score, uint64_t hash, const int32_t *picks)
+weft_status weft_bn_best_make(weft_arena *mem, size_t p, size_t most, weft_bn_best *out)
 {
-  if (!weft_bn_best_wants(best, score, hash)) return;
-  size_t place = best->found < best->most ? best->found++ : best->most - 1;
-  for (; place > 0 && best->score[place - 1] < score; place--) {
-    best->score[place] = best->score[place - 1];
-    best->hash[place] = best->hash[place - 1];
-    memcpy(best->sets + place * p, best->sets + (place - 1) * p, p * sizeof *picks);
-  }
+  weft_status st = WEFT_OK;
+  *out = (weft_bn_best) { .most = most };
+  WEFT_TAKE(out->score, mem, most);
+  WEFT_TAKE(out->hash, mem, most);
+  WEFT_TAKE(out->stamp, mem, most);
+  WEFT_TAKE(out->sets, mem, most * p);
+done:
+  return st;
+}
+
+static int comes_before(const weft_bn_best *best, size_t k, int64_t score, uint64_t stamp)
+{
+  return best->score[k] > score || (best->score[k] == score && best->stamp[k] < stamp);
+}
+
+static void move_entry(weft_bn_best *best, size_t p, size_t from, size_t to)
+{
+  best->score[to] = best->score[from];
+  best->hash[to] = best->hash[from];
+  best->stamp[to] = best->stamp[from];
+  memcpy(best->sets + to * p, best->sets + from * p, p * sizeof *best->sets);
+}
+
+void weft_bn_best_add(weft_bn_best *best, size_t p, int64_t score, uint64_t hash, uint64_t stamp, const int32_t *picks)
+{
+  if (!weft_bn_best_wants(best, score, hash, stamp)) return;
+  size_t place = 0;
+  while (place < best->found && best->hash[place] != hash) place++; /* found later before: it moves up */
+  if (place == best->found) place = best->found < best->most ? best->found++ : best->most - 1;
+  for (; place > 0 && !comes_before(best, place - 1, score, stamp); place--) move_entry(best, p, place - 1, place);
   best->score[place] = score;
   best->hash[place] = hash;
+  best->stamp[place] = stamp;
   memcpy(best->sets + place * p, picks, p * sizeof *picks);
 }
 
@@ -55,15 +79,15 @@ static uint64_t hash_of(const int32_t *picks, size_t p)
   return hash;
 }
 
-static void add_best_graph(const weft_bn_lists *lists, ladder *l, const weft_bn_replica *r)
+static void add_best_graph(const weft_bn_lists *lists, ladder *l, const weft_bn_replica *r, uint64_t stamp)
 {
   const int64_t score = weft_bn_best_graph(lists, r->before, l->picks);
-  weft_bn_best_add(&l->best, lists->p, score, hash_of(l->picks, lists->p), l->picks);
+  weft_bn_best_add(&l->best, lists->p, score, hash_of(l->picks, lists->p), stamp, l->picks);
 }
 
 /* ---- set-up ---- */
 
-static weft_status make_lists(weft_arena *mem, const weft_bn_table *table, int sum, weft_bn_lists *out)
+weft_status weft_bn_lists_make(weft_arena *mem, const weft_bn_table *table, int sum, weft_bn_lists *out)
 {
   weft_status st = WEFT_OK;
   const size_t p = table->p, words = table->words;
@@ -80,8 +104,7 @@ done:
 }
 
 /* A random order in which every node comes after the parents that all its sets have. `needs`: p × words. */
-static int draw_order(const weft_bn_lists *lists, const uint64_t *needs, weft_rng rng, weft_bn_replica *r,
-                      uint64_t *placed)
+static int draw_order(const weft_bn_lists *lists, const uint64_t *needs, weft_rng rng, int32_t *order, uint64_t *placed)
 {
   const size_t p = lists->p, words = lists->words;
   memset(placed, 0, words * sizeof *placed);
@@ -92,10 +115,48 @@ static int draw_order(const weft_bn_lists *lists, const uint64_t *needs, weft_rn
     uint64_t chosen = weft_draw_below(rng, k, ready);
     size_t z = 0;
     while (has_bit(placed, (int32_t) z) || !fits(needs + z * words, placed, words) || chosen--) z++;
-    r->order[k] = (int32_t) z;
+    order[k] = (int32_t) z;
     set_bit(placed, (int32_t) z);
   }
   return 1;
+}
+
+/* Whether every node comes after what it needs. */
+static int order_works(const weft_bn_lists *lists, const uint64_t *needs, const int32_t *order, uint64_t *placed)
+{
+  memset(placed, 0, lists->words * sizeof *placed);
+  for (size_t k = 0; k < lists->p; k++) {
+    if (!fits(needs + (size_t) order[k] * lists->words, placed, lists->words)) return 0;
+    set_bit(placed, order[k]);
+  }
+  return 1;
+}
+
+weft_status weft_bn_start_orders(weft_ctx *ctx, const weft_bn_lists *lists, const weft_bn_run *run, int32_t *order)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const weft_bn_table *table = lists->table;
+  const size_t p = lists->p, words = lists->words, replicas = run->ladders * run->temperatures;
+  uint64_t *placed, *needs;
+  WEFT_TAKE(placed, &mem, words);
+  WEFT_TAKE(needs, &mem, p * words);
+  memset(needs, 0xff, p * words * sizeof *needs);
+  for (size_t z = 0; z < p; z++)
+    for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
+      for (size_t w = 0; w < words; w++) needs[z * words + w] &= table->mask[(size_t) k * words + w];
+  for (size_t r = 0; r < replicas; r++) {
+    const weft_rng rng = { run->key, WEFT_BN_STARTS + (uint32_t) r };
+    int32_t *own = order + r * p;
+    if (r % 64 == 0) WEFT_TRY(weft_poll(ctx, 0, 1));
+    if (own[0] < 0 && !draw_order(lists, needs, rng, own, placed))
+      WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "No order of the nodes has all required parents before their children."));
+    if (!order_works(lists, needs, own, placed))
+      WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "An order to start from has a required parent after its child."));
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
 }
 
 static void find_before(const weft_bn_lists *lists, weft_bn_replica *r, uint64_t *placed)
@@ -128,39 +189,24 @@ static weft_status make_ladders(weft_ctx *ctx, weft_arena *mem, chain_job *job)
 {
   weft_status st = WEFT_OK;
   const weft_bn_lists *lists = job->lists;
-  const weft_bn_table *table = lists->table;
-  const size_t p = lists->p, words = lists->words, temperatures = job->run->temperatures;
-  uint64_t *placed, *needs;
-  WEFT_TAKE(placed, mem, words);
-  WEFT_TAKE(needs, mem, p * words);
-  memset(needs, 0xff, p * words * sizeof *needs);
-  for (size_t z = 0; z < p; z++)
-    for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
-      for (size_t w = 0; w < words; w++) needs[z * words + w] &= table->mask[(size_t) k * words + w];
+  const size_t p = lists->p, temperatures = job->run->temperatures;
+  uint64_t *placed;
+  WEFT_TRY(weft_bn_start_orders(ctx, lists, job->run, job->out->order));
+  WEFT_TAKE(placed, mem, lists->words);
   for (size_t c = 0; c < job->run->ladders; c++) {
     ladder *l = &job->ladders[c];
-    memset(&l->best, 0, sizeof l->best);
-    l->best.most = job->run->best;
-    WEFT_TAKE(l->best.score, mem, l->best.most);
-    WEFT_TAKE(l->best.hash, mem, l->best.most);
-    WEFT_TAKE(l->best.sets, mem, l->best.most * p);
+    WEFT_TRY(weft_poll(ctx, 0, 1));
+    WEFT_TRY(weft_bn_best_make(mem, p, job->run->best, &l->best));
     WEFT_TAKE(l->picks, mem, p);
     WEFT_TAKE(l->replica, mem, temperatures);
     WEFT_TAKE(l->at, mem, temperatures);
     for (size_t t = 0; t < temperatures; t++) {
-      const size_t number = c * temperatures + t;
-      const weft_rng rng = { job->run->key, WEFT_BN_STARTS + (uint32_t) number };
       weft_bn_replica *r = l->at[t] = &l->replica[t];
       WEFT_TRY(make_replica(mem, lists, r));
-      memcpy(r->order, job->out->order + number * p, p * sizeof *r->order);
-      if (r->order[0] < 0 && !draw_order(lists, needs, rng, r, placed))
-        WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "No order of the nodes has all required parents before their children."));
+      memcpy(r->order, job->out->order + (c * temperatures + t) * p, p * sizeof *r->order);
       find_before(lists, r, placed);
-      for (size_t z = 0; z < p; z++)
-        if (!fits(needs + z * words, r->before + z * words, words))
-          WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "An order to start from has a required parent after its child."));
       job->kernel.start(lists, r);
-      add_best_graph(lists, l, r);
+      add_best_graph(lists, l, r, weft_bn_stamp(0, t));
     }
   }
 done:
@@ -202,7 +248,7 @@ static void save(const chain_job *job, size_t c, size_t it)
   const size_t p = lists->p, saved = run->iterations / run->thin, row = it / run->thin - 1;
   job->out->trace[c * saved + row] = (double) r->score / lists->unit;
   if (!run->sum) return;
-  add_best_graph(lists, l, r);
+  add_best_graph(lists, l, r, weft_bn_stamp(it, 0));
   const size_t skipped = run->burn_in / run->thin;
   if (row < skipped) return;
   const size_t sample = c * job->out->samples + row - skipped;
@@ -210,7 +256,7 @@ static void save(const chain_job *job, size_t c, size_t it)
   const weft_rng rng = { run->key, WEFT_BN_GRAPHS + (uint32_t) c };
   const int64_t score = weft_bn_draw_graph(lists, r, rng, (run->first + it) * p, picks);
   job->out->sample_score[sample] = (double) score / lists->unit;
-  weft_bn_best_add(&l->best, p, score, hash_of(picks, p), picks);
+  weft_bn_best_add(&l->best, p, score, hash_of(picks, p), weft_bn_stamp(it, 1), picks);
 }
 
 static void ladder_task(void *data, size_t c, int thread)
@@ -228,7 +274,8 @@ static void ladder_task(void *data, size_t c, int thread)
     if (run->thin - it % run->thin < count) count = run->thin - it % run->thin;
     for (size_t t = 0; t < run->temperatures; t++) {
       const weft_rng rng = { run->key, WEFT_BN_STEPS + (uint32_t) (c * run->temperatures + t) };
-      if (job->lists->p > 1) job->kernel.steps(job->lists, l->at[t], rng, run->beta[t], absolute, count, &l->best);
+      if (job->lists->p > 1) job->kernel.steps(job->lists, l->at[t], rng, run->beta[t], absolute, count, &l->best,
+                                                   weft_bn_stamp(it + 1, t));
     }
     it += count;
     if (it % run->thin == 0) save(job, c, it);
@@ -240,13 +287,19 @@ static void ladder_task(void *data, size_t c, int thread)
 static weft_status iterate(weft_ctx *ctx, chain_job *job, size_t threads)
 {
   weft_status st = WEFT_OK;
-  const size_t iterations = job->run->iterations;
-  size_t portion = 256;
+  const size_t iterations = job->run->iterations, ladders = job->run->ladders;
+  size_t portion = 16;
   while (job->first < iterations && st == WEFT_OK) {
-    job->count = portion < iterations - job->first ? portion : iterations - job->first;
+    const double from = (double) job->first / (double) iterations;
     double took = 0;
-    st = weft_bn_run_timed(ctx, threads, job->run->ladders, ladder_task, job,
-                           (double) job->first / (double) iterations, &took);
+    job->count = portion < iterations - job->first ? portion : iterations - job->first;
+    if (ladders > 64 * threads) { /* too many to go between two polls */
+      st = weft_bn_run_tasks(ctx, threads, ladders, ladder_task, job, from, from + (double) job->count / (double) iterations);
+      job->first += job->count;
+      portion = 256;
+      continue;
+    }
+    st = weft_bn_run_timed(ctx, threads, ladders, ladder_task, job, from, &took);
     job->first += job->count;
     if (took < 0.02) portion *= took < 0.005 ? 4 : 2;
     else if (took > 0.06 && portion > 1) portion /= 2;
@@ -261,24 +314,25 @@ static void merge_best(const chain_job *job, weft_bn_best *all)
   const size_t p = job->lists->p;
   for (size_t c = 0; c < job->run->ladders; c++) {
     const weft_bn_best *b = &job->ladders[c].best;
-    for (size_t k = 0; k < b->found; k++) weft_bn_best_add(all, p, b->score[k], b->hash[k], b->sets + k * p);
+    for (size_t k = 0; k < b->found; k++) weft_bn_best_add(all, p, b->score[k], b->hash[k], (uint64_t) c << 32 | k, b->sets + k * p);
   }
   for (size_t k = 0; k < all->found; k++) job->out->best_score[k] = (double) all->score[k] / job->lists->unit;
   job->out->found = all->found;
 }
 
-weft_status weft_bn_chain(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out)
+weft_status weft_bn_chain_cpu(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_bn_lists lists;
-  weft_bn_best all = { run->best, 0, NULL, NULL, out->best_sets };
+  weft_bn_best all = { .most = run->best, .sets = out->best_sets };
   chain_job job = { &lists, run, out, { 0 }, NULL, 0, 0 };
   memset(out->swapped, 0, 2 * run->ladders * (run->temperatures - 1) * sizeof *out->swapped);
-  WEFT_TRY(make_lists(&mem, table, run->sum, &lists));
+  WEFT_TRY(weft_bn_lists_make(&mem, table, run->sum, &lists));
   job.kernel = run->sum ? weft_bn_sum_kernel(lists.words) : weft_bn_max_kernel(lists.words);
   WEFT_TAKE(all.score, &mem, run->best);
   WEFT_TAKE(all.hash, &mem, run->best);
+  WEFT_TAKE(all.stamp, &mem, run->best);
   WEFT_TAKE(job.ladders, &mem, run->ladders);
   WEFT_TRY(make_ladders(ctx, &mem, &job));
   WEFT_TRY(iterate(ctx, &job, (size_t) ctx->threads));

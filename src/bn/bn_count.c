@@ -10,8 +10,6 @@
 #endif
 
 #define LANES 8
-/* Values are summed with this many bits more than they are kept with. */
-#define GUARD_BITS 8
 /* What the planes of one set of cells may take: they must stay in the second-level cache. */
 #define PLANE_BYTES ((size_t) 192 << 10)
 #define TABLE_BYTES ((size_t) 24 << 20)
@@ -56,7 +54,7 @@ weft_status weft_bn_counter_make(weft_arena *mem, const weft_bn_columns *columns
   uint32_t most = 1;
   for (size_t j = 0; j < columns->p; j++) if (columns->levels[j] > most) most = columns->levels[j];
   out->columns = columns;
-  out->unit = ldexp(1.0, bits + GUARD_BITS);
+  out->unit = ldexp(1.0, bits + WEFT_BN_GUARD_BITS);
   out->slots = 1024;
   while (out->slots > 8 && out->slots * (columns->n + 1) * 8 > TABLE_BYTES) out->slots /= 2;
   WEFT_TAKE0(out->tables, mem, out->slots);
@@ -106,8 +104,6 @@ const int64_t *weft_bn_function(weft_bn_counter *counter, double a, uint32_t mos
   return t->value;
 }
 
-static int64_t rounded(int64_t value) { return (value + (1 << (GUARD_BITS - 1))) >> GUARD_BITS; }
-
 static uint32_t largest(const weft_bn_cells *cells)
 {
   uint32_t most = 1;
@@ -120,7 +116,7 @@ int64_t weft_bn_value(weft_bn_counter *counter, const weft_bn_cells *cells, doub
   const int64_t *f = weft_bn_function(counter, a, cells->most);
   int64_t sum = (int64_t) cells->ones * f[1];
   for (uint32_t k = 0; k < cells->cells; k++) sum += f[cells->count[k]];
-  return rounded(sum);
+  return weft_bn_rounded(sum);
 }
 
 /* ---- cells ---- */
@@ -416,5 +412,5 @@ int64_t weft_bn_leaf(weft_bn_counter *counter, weft_bn_cells *from, size_t v, do
     if (!from->has_rows) rows_from_planes(columns, from);
     sum += leaf_rows(counter, from, v, f, occupied);
   }
-  return rounded(sum);
+  return weft_bn_rounded(sum);
 }

@@ -11,7 +11,16 @@
 #ifndef WEFT_BN_COUNT_H
 #define WEFT_BN_COUNT_H
 
+#include "../base/math.h"
 #include "bn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Values of f are summed with this many bits more than scores are kept with. */
+#define WEFT_BN_GUARD_BITS 8
+static WEFT_HD inline int64_t weft_bn_rounded(int64_t value) { return (value + (1 << (WEFT_BN_GUARD_BITS - 1))) >> WEFT_BN_GUARD_BITS; }
 
 /* The columns of a problem, coded. Nodes with more than WEFT_BN_PLANE_LEVELS levels have no planes. */
 #define WEFT_BN_PLANE_LEVELS 16
@@ -64,4 +73,7 @@ int64_t weft_bn_value(weft_bn_counter *counter, const weft_bn_cells *cells, doub
 /* *occupied gets the number of cells that hold a row. */
 int64_t weft_bn_leaf(weft_bn_counter *counter, weft_bn_cells *from, size_t v, double a, uint32_t *occupied);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

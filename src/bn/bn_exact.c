@@ -121,7 +121,7 @@ static void trace_back(const optimum_job *job, int32_t *best_sets)
   }
 }
 
-weft_status weft_bn_optimum(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets, int64_t *score)
+weft_status weft_bn_optimum_cpu(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets, int64_t *score)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);

@@ -1,6 +1,5 @@
 /* .Call entry points of the Bayesian-network room. A table of scores is an R list: start (p + 1), score in nats (whole
- * multiples of 2^-bits), parents (an integer matrix, a column a set, node numbers from 1 and zeros), bits. The room has
- * one back end, the CPU. */
+ * multiples of 2^-bits), parents (an integer matrix, a column a set, node numbers from 1 and zeros), bits. */
 #include <math.h>
 #include <string.h>
 #include "../base/glue.h"
@@ -43,9 +42,8 @@ typedef struct { weft_bn_problem problem; weft_arena *keep; weft_bn_table table;
 static weft_status scores(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   scores_job *job = data;
-  (void) backend;
   job->problem.threads = (size_t) ctx->threads;
-  return weft_bn_scores(ctx, &job->problem, job->keep, &job->table);
+  return backend->bn->scores(ctx, &job->problem, job->keep, &job->table);
 }
 
 static size_t widest_set(const weft_bn_table *t)
@@ -155,9 +153,8 @@ static weft_status chain(weft_ctx *ctx, const weft_backend *backend, void *data)
   weft_arena mem = weft_arena_begin(ctx);
   chain_job *job = data;
   weft_bn_table table;
-  (void) backend;
   WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(weft_bn_chain(ctx, &table, &job->run, &job->out));
+  WEFT_TRY(backend->bn->chain(ctx, &table, &job->run, &job->out));
 done:
   weft_arena_end(&mem);
   return st;
@@ -211,9 +208,8 @@ static weft_status optimum(weft_ctx *ctx, const weft_backend *backend, void *dat
   weft_arena mem = weft_arena_begin(ctx);
   exact_job *job = data;
   weft_bn_table table;
-  (void) backend;
   WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(weft_bn_optimum(ctx, &table, job->sets, &job->score));
+  WEFT_TRY(backend->bn->optimum(ctx, &table, job->sets, &job->score));
 done:
   weft_arena_end(&mem);
   return st;
@@ -255,6 +251,36 @@ SEXP C_weft_bn_edges(SEXP table, SEXP graphs, SEXP control)
   job.edges = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, edges, &job);
   SET_VECTOR_ELT(out, 1, Rf_ScalarReal(job.log_total));
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { table_view view; const int *sampled; const double *weight; size_t samples, ladders; double *edges, difference; } means_job;
+
+static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  means_job *job = data;
+  weft_bn_table table;
+  (void) backend;
+  WEFT_TRY(open_table(&mem, &job->view, &table));
+  WEFT_TRY(weft_bn_edge_means(ctx, &table, job->sampled, job->weight, job->samples, job->ladders, job->edges, &job->difference));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* sampled: p × samples × ladders; weights: samples × ladders. */
+SEXP C_weft_bn_edge_means(SEXP table, SEXP sampled, SEXP weights, SEXP control)
+{
+  const char *fields[] = { "edges", "difference", "" };
+  means_job job = { view_of(table), INTEGER(sampled), REAL(weights), (size_t) Rf_nrows(weights), (size_t) Rf_ncols(weights), NULL, 0 };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) (job.view.p * job.view.p)));
+  job.edges = REAL(VECTOR_ELT(out, 0));
+  weft_glue_run(control, edge_means, &job);
+  SET_VECTOR_ELT(out, 1, Rf_ScalarReal(job.difference));
   UNPROTECT(1);
   return out;
 }

@@ -2,8 +2,13 @@
 #ifndef WEFT_BN_INTERNAL_H
 #define WEFT_BN_INTERNAL_H
 
+#include "../base/topk.h"
 #include "bn_count.h"
 #include "bn_sets.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* A problem made ready: fixed point, binomials, columns, one counter a thread. */
 typedef struct weft_bn_ready {
@@ -50,6 +55,19 @@ weft_status weft_bn_bench_make(weft_arena *mem, const weft_bn_ready *ready, weft
 void weft_bn_extend(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size_t i, const size_t *parents, size_t m,
                     const size_t *more, size_t count, int64_t *out);
 
+/* Scores and prunes the sets of all nodes: kept, kept_score and kept_mask of each are filled, in `keep`. */
+typedef weft_status weft_bn_prune(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double to);
+weft_bn_prune weft_bn_prune_cpu;
+/* The whole table with one way or the other of pruning. */
+weft_status weft_bn_table_make(weft_ctx *ctx, const weft_bn_problem *problem, weft_bn_prune *prune, weft_arena *keep,
+                               weft_bn_table *out);
+/* Sorts what is kept of each node, best first, and turns set numbers into masks; list[k] has nodes[k].kept entries. */
+weft_status weft_bn_collect(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, size_t count,
+                            weft_scored **list, double done);
+/* Whether one count of each set serves all its children. */
+int weft_bn_joint_pays(const weft_bn_ready *ready, const weft_bn_node *nodes, const uint64_t *offset);
+static inline uint64_t weft_bn_sets_of(const weft_bn_node *node) { return node->offset[node->most_parents + 1]; }
+
 /* What a set adds to its raw score, its penalty in units; NEVER when a required parent is missing. */
 double weft_bn_penalty(const weft_bn_problem *problem, size_t i);
 size_t weft_bn_required(const weft_bn_problem *problem, size_t i);
@@ -69,4 +87,7 @@ static inline double weft_bn_gauss_coefficient(const weft_bn_ready *ready, size_
  * before leave of its variance. `factor` is row major with stride WEFT_BN_MOST_PARENTS + 2. */
 double weft_bn_gauss_row(const double *scatter, size_t p, const size_t *member, size_t d, double *factor);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

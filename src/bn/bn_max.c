@@ -58,18 +58,18 @@ WIDE void take_set(const weft_bn_lists *lists, weft_bn_replica *r, int32_t z, in
 }
 
 static void remember(weft_bn_best *best, const weft_bn_replica *r, size_t p, const proposal *q, const change *changes,
-                     int32_t *picks)
+                     uint64_t stamp, int32_t *picks)
 {
   memcpy(picks, r->pick, p * sizeof *picks);
   for (size_t k = 0; k < q->changes; k++) picks[changes[k].node] = changes[k].pick;
-  weft_bn_best_add(best, p, q->score, q->hash, picks);
+  weft_bn_best_add(best, p, q->score, q->hash, stamp, picks);
 }
 
 WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, double scale, weft_bn_best *best,
-               change *changes, int32_t *picks, size_t words)
+               uint64_t stamp, change *changes, int32_t *picks, size_t words)
 {
   uint64_t mid[words ? words : 1], fresh[words ? words : 1];
-  const weft_bn_move m = weft_bn_choose_move(r, lists->p, draw);
+  const weft_bn_move m = weft_bn_choose_move(r->order, lists->p, draw);
   const uint64_t *losers = m.lost < 0 ? NULL : r->children + (size_t) m.lost * words;
   const uint64_t *winners = m.gained < 0 ? NULL : lists->users + (size_t) m.gained * words;
   const int right = m.lost == m.x; /* x moves to the right: it only gains */
@@ -90,7 +90,8 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
     propose(lists, r, m.y, fresh, 1, 0, &q, changes, words);
   }
   if (!q.possible) return;
-  if (q.changes && weft_bn_best_wants(best, q.score, q.hash)) remember(best, r, lists->p, &q, changes, picks);
+  if (q.changes && weft_bn_best_wants(best, q.score, q.hash, stamp))
+    remember(best, r, lists->p, &q, changes, stamp, picks);
   if (!weft_bn_accept(scale, (double) (q.score - r->score), draw)) return;
   r->accepted[m.kind]++;
   r->score = q.score;
@@ -100,13 +101,13 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
 }
 
 WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
-                weft_bn_best *best, size_t words)
+                weft_bn_best *best, uint64_t stamp, size_t words)
 {
   change changes[64 * MOST_WORDS];
   int32_t picks[64 * MOST_WORDS];
   const double scale = beta / lists->unit;
   for (size_t k = 0; k < count; k++)
-    step(lists, r, weft_draw_words(rng, first + k, 0), scale, best, changes, picks, words);
+    step(lists, r, weft_draw_words(rng, first + k, 0), scale, best, stamp + weft_bn_stamp(k, 0), changes, picks, words);
 }
 
 static void start(const weft_bn_lists *lists, weft_bn_replica *r)
@@ -123,8 +124,8 @@ static void start(const weft_bn_lists *lists, weft_bn_replica *r)
 
 #define KERNEL(name, words) \
   static void name(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, \
-                   size_t count, weft_bn_best *best) \
-  { steps(lists, r, rng, beta, first, count, best, words); }
+                   size_t count, weft_bn_best *best, uint64_t stamp) \
+  { steps(lists, r, rng, beta, first, count, best, stamp, words); }
 KERNEL(steps_1, 1)
 KERNEL(steps_2, 2)
 KERNEL(steps_any, lists->words)

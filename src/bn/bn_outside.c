@@ -24,6 +24,7 @@ typedef struct outside_job {
   weft_bn_node *nodes;
   weft_bn_bench *bench;
   int64_t *value;             /* value[kept set * outsiders + outsider], of one node */
+  int64_t *own;               /* a thread: the values of one outsider */
   size_t node, words;
   const size_t *outsider;
   size_t outsiders;
@@ -50,28 +51,35 @@ static void outside_task(void *data, size_t t, int thread)
   }
 }
 
-/* Drops what has a better subset: of the kept sets (the grown set's own base among them, all within the candidates), and
- * of those with the same outsider. Compacts value into (score, set, outsider) of what stays; returns how many. */
 typedef struct grown_set { int64_t score; uint32_t base, outsider; } grown_set;
 
-static size_t keep_grown(const outside_job *job, grown_set *out)
+/* Marks by NEVER what has a better subset: of the kept sets (the grown set's own base among them, all within the
+ * candidates), and of those with outsider k. */
+static void compare_task(void *data, size_t k, int thread)
 {
+  outside_job *job = data;
   const weft_bn_node *node = &job->nodes[job->node];
   const int64_t slack = weft_bn_slack(job->ready);
+  int64_t *own = job->own + (size_t) thread * node->kept;
+  for (size_t t = 0; t < node->kept; t++) own[t] = job->value[t * job->outsiders + k];
+  for (size_t t = 0; t < node->kept; t++) {
+    const uint64_t *base = node->kept_mask + t * job->words;
+    int stays = own[t] != WEFT_BN_NEVER;
+    for (size_t o = 0; o < node->kept && stays; o++) {
+      if (own[t] > node->kept_score[o] - slack && (o == t || own[o] == WEFT_BN_NEVER || own[t] > own[o] - slack)) continue;
+      if (mask_within(node->kept_mask + o * job->words, base, job->words)) stays = 0;
+    }
+    if (!stays) job->value[t * job->outsiders + k] = WEFT_BN_NEVER;
+  }
+}
+
+static size_t list_grown(const outside_job *job, grown_set *out)
+{
   size_t found = 0;
   for (size_t k = 0; k < job->outsiders; k++)
-    for (size_t t = 0; t < node->kept; t++) {
+    for (size_t t = 0; t < job->nodes[job->node].kept; t++) {
       const int64_t score = job->value[t * job->outsiders + k];
-      const uint64_t *base = node->kept_mask + t * job->words;
-      if (score == WEFT_BN_NEVER) continue;
-      int stays = 1;
-      for (size_t o = 0; o < node->kept && stays; o++) {
-        if (!mask_within(node->kept_mask + o * job->words, base, job->words)) continue;
-        const int64_t grown = job->value[o * job->outsiders + k];
-        if (score <= node->kept_score[o] - slack) stays = 0;
-        if (o != t && grown != WEFT_BN_NEVER && score <= grown - slack) stays = 0;
-      }
-      if (stays) out[found++] = (grown_set) { score, (uint32_t) t, (uint32_t) job->outsider[k] };
+      if (score != WEFT_BN_NEVER) out[found++] = (grown_set) { score, (uint32_t) t, (uint32_t) job->outsider[k] };
     }
   return found;
 }
@@ -117,7 +125,7 @@ weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready
   weft_arena mem = weft_arena_begin(ctx);
   const weft_bn_problem *problem = ready->problem;
   const size_t p = problem->p;
-  outside_job job = { ready, nodes, NULL, NULL, 0, (p + 63) / 64, NULL, 0 };
+  outside_job job = { ready, nodes, NULL, NULL, NULL, 0, (p + 63) / 64, NULL, 0 };
   size_t *outsider;
   WEFT_TAKE(outsider, &mem, p);
   WEFT_TAKE(job.bench, &mem, problem->threads);
@@ -130,11 +138,14 @@ weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready
     for (size_t v = 0; v < p; v++) if (problem->outside[i + p * v]) outsider[job.outsiders++] = v;
     if (!job.outsiders || !nodes[i].kept) continue;
     WEFT_TAKE(job.value, &mem, nodes[i].kept * job.outsiders);
-    WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, nodes[i].kept, outside_task, &job,
-                               from + (1 - from) * (double) i / (double) p, from + (1 - from) * (double) (i + 1) / (double) p));
+    WEFT_TAKE(job.own, &mem, problem->threads * nodes[i].kept);
+    const double now = from + (1 - from) * (double) i / (double) p, next = from + (1 - from) * (double) (i + 1) / (double) p;
+    WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, nodes[i].kept, outside_task, &job, now, next));
+    WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, job.outsiders, compare_task, &job, next, next));
     WEFT_TAKE(grown, &mem, nodes[i].kept * job.outsiders);
-    WEFT_TRY(merge_grown(keep, &mem, &nodes[i], job.words, grown, keep_grown(&job, grown)));
+    WEFT_TRY(merge_grown(keep, &mem, &nodes[i], job.words, grown, list_grown(&job, grown)));
     weft_arena_drop(&mem, grown);
+    weft_arena_drop(&mem, job.own);
     weft_arena_drop(&mem, job.value);
   }
 done:

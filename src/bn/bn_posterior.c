@@ -1,4 +1,4 @@
-/* Exact posteriors of edges, and the number of orders of a graph.
+/* Posteriors of edges, exact and from drawn graphs, and the number of orders of a graph.
  *
  * With a_i(S) = Σ of exp(score) over the sets of i within S (each node's best set counts 1):
  *   over orders (Koivisto and Sood 2004), every order the same prior:
@@ -30,8 +30,10 @@ static weft_status subset_sums(weft_arena *mem, const weft_bn_table *t, real **o
     const int64_t best = t->score[t->start[i]];
     *offset += (double) best / unit;
     for (int64_t k = t->start[i]; k < t->start[i + 1]; k++) a[t->mask[k]] = expl((real) (t->score[k] - best) / unit);
-    for (size_t bit = 1; bit < all; bit <<= 1)
+    for (size_t bit = 1; bit < all; bit <<= 1) {
+      WEFT_TRY(weft_poll(mem->ctx, 0, 1));
       for (size_t s = 0; s < all; s++) if (s & bit) a[s] += a[s ^ bit];
+    }
   }
   *out = sums;
 done:
@@ -49,18 +51,21 @@ weft_status weft_bn_edges_orders(weft_ctx *ctx, const weft_bn_table *table, doub
   WEFT_TAKE0(f, &mem, all);
   WEFT_TAKE0(b, &mem, all);
   f[0] = b[all - 1] = 1;
-  for (size_t w = 1; w < all; w++)
+  for (size_t w = 1; w < all; w++) {
+    if (!(w & 0xffff)) WEFT_TRY(weft_poll(ctx, 0.1 * (double) w / (double) all, 1));
     for (size_t left = w; left; left &= left - 1) {
       const size_t s = (size_t) __builtin_ctzll(left), rest = w & ~((size_t) 1 << s);
       f[w] += f[rest] * a[s * all + rest];
     }
-  WEFT_TRY(weft_poll(ctx, 0.1, 1));
-  for (size_t w = all - 1; w-- > 0; )
+  }
+  for (size_t w = all - 1; w-- > 0; ) {
+    if (!(w & 0xffff)) WEFT_TRY(weft_poll(ctx, 0.2 - 0.1 * (double) w / (double) all, 1));
     for (size_t s = 0; s < p; s++) if (!(w >> s & 1)) b[w] += a[s * all + w] * b[w | (size_t) 1 << s];
+  }
   for (size_t v = 0; v < p; v++) {
     const real *av = a + v * all;
-    WEFT_TRY(weft_poll(ctx, 0.2 + 0.8 * (double) v / (double) p, 1));
     for (size_t u = 0; u < p; u++) {
+      WEFT_TRY(weft_poll(ctx, 0.2 + 0.8 * (double) v / (double) p, 1));
       const size_t from = (size_t) 1 << u, to = (size_t) 1 << v;
       real sum = 0;
       for (size_t w = 0; w < all && u != v; w++)
@@ -187,6 +192,56 @@ done:
   return st;
 }
 
+/* ---- edges of drawn graphs ---- */
+
+static void add_graph(const weft_bn_table *t, const int32_t *picks, double weight, double *edges)
+{
+  for (size_t i = 0; i < t->p; i++) {
+    const uint64_t *set = t->mask + (size_t) (t->start[i] + picks[i]) * t->words;
+    for (size_t w = 0; w < t->words; w++)
+      for (uint64_t word = set[w]; word; word &= word - 1) edges[64 * w + (size_t) __builtin_ctzll(word) + t->p * i] += weight;
+  }
+}
+
+weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, const double *weight, size_t samples,
+                               size_t ladders, double *edges, double *difference)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t p = table->p, cells = p * p;
+  double *own, *least, *most, total = 0;
+  WEFT_TAKE(own, &mem, cells);
+  WEFT_TAKE(least, &mem, cells);
+  WEFT_TAKE(most, &mem, cells);
+  memset(edges, 0, cells * sizeof *edges);
+  for (size_t c = 0; c < ladders; c++) {
+    double sum = 0;
+    memset(own, 0, cells * sizeof *own);
+    WEFT_TRY(weft_poll(ctx, (double) c, (double) ladders));
+    for (size_t k = 0; k < samples; k++) {
+      const size_t at = c * samples + k;
+      if (k % 4096 == 4095) WEFT_TRY(weft_poll(ctx, (double) c, (double) ladders));
+      sum += weight[at];
+      add_graph(table, sampled + at * p, weight[at], own);
+    }
+    total += sum;
+    for (size_t k = 0; k < cells; k++) {
+      const double mean = own[k] / sum;
+      edges[k] += own[k];
+      least[k] = c && least[k] < mean ? least[k] : mean;
+      most[k] = c && most[k] > mean ? most[k] : mean;
+    }
+  }
+  *difference = 0;
+  for (size_t k = 0; k < cells; k++) {
+    edges[k] /= total;
+    if (most[k] - least[k] > *difference) *difference = most[k] - least[k];
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 /* ---- how many orders a graph has ---- */
 
 /* Sets that are closed under parents, one size after another, with the number of ways to build each: a hash table a
@@ -219,14 +274,16 @@ static void add_ways(closed_sets *c, const uint64_t *mask, size_t words, real wa
   c->ways[k] += ways;
 }
 
-static double count_orders(const uint64_t *parents, size_t p, size_t words, size_t limit, closed_sets *now,
-                           closed_sets *next, uint64_t *grown)
+static weft_status count_orders(weft_ctx *ctx, const uint64_t *parents, size_t p, size_t words, size_t limit, closed_sets *now,
+                                closed_sets *next, uint64_t *grown, double *out)
 {
+  weft_status st = WEFT_OK;
   size_t seen = 0;
   memset(grown, 0, words * sizeof *grown);
   now->found = next->found = 0;
   add_ways(now, grown, words, 1);
   for (size_t size = 0; size < p; size++) {
+    WEFT_TRY(weft_poll(ctx, 0, 1));
     for (size_t k = 0; k < now->found; k++) {
       const uint64_t *mask = now->mask + now->slot[k] * words;
       for (size_t z = 0; z < p; z++) {
@@ -245,9 +302,10 @@ static double count_orders(const uint64_t *parents, size_t p, size_t words, size
     *next = swap;
     if (seen > limit) break;
   }
-  const double result = seen > limit ? NAN : (double) logl(now->ways[now->slot[0]]);
+  *out = seen > limit ? NAN : (double) logl(now->ways[now->slot[0]]);
   for (size_t k = 0; k < now->found; k++) now->ways[now->slot[k]] = 0;
-  return result;
+done:
+  return st;
 }
 
 weft_status weft_bn_count_orders(weft_ctx *ctx, const uint64_t *parents, size_t p, size_t m, size_t limit, double *out)
@@ -261,7 +319,7 @@ weft_status weft_bn_count_orders(weft_ctx *ctx, const uint64_t *parents, size_t 
   WEFT_TRY(make_closed(&mem, words, limit, &next));
   WEFT_TAKE(grown, &mem, words);
   for (size_t k = 0; k < m; k++) {
-    out[k] = count_orders(parents + k * p * words, p, words, limit, &now, &next, grown);
+    WEFT_TRY(count_orders(ctx, parents + k * p * words, p, words, limit, &now, &next, grown, &out[k]));
     WEFT_TRY(weft_poll(ctx, (double) k, (double) m));
     if (isnan(out[k])) { /* one that cannot be counted is enough to know */
       for (; k < m; k++) out[k] = NAN;

@@ -10,18 +10,11 @@
 
 #define BLOCK_NATS 6.0
 #define BLOCK_SETS 65536
-#define WEIGHT_BITS 46
+#define WEIGHT_BITS WEFT_BN_WEIGHT_BITS
 /* What lies further below the first block with a set that fits is not added: exp(-40) is less than its rounding. */
-#define DEEP_NATS 28.0
+#define DEEP_NATS WEFT_BN_DEEP_NATS
 
-/* One block: sets first .. first + count - 1 of the padded lists; a multiple of eight. */
-typedef struct block { int64_t reference; size_t first, count, pick; } block;
-typedef struct weft_bn_blocks {
-  size_t *begin;              /* p + 1: blocks of a node */
-  block *block;
-  uint64_t *mask;             /* words a set, padded with masks that never fit */
-  uint64_t *weight;
-} weft_bn_blocks;
+typedef weft_bn_block block;
 
 /* How many blocks the sets of a node make; fills them when `out` is not NULL. */
 static size_t cut_blocks(const weft_bn_lists *lists, size_t z, size_t *padded, block *out)
@@ -52,6 +45,8 @@ weft_status weft_bn_blocks_make(weft_arena *mem, weft_bn_lists *lists)
     blocks += cut_blocks(lists, z, &padded, NULL);
   }
   b->begin[lists->p] = blocks;
+  b->count = blocks;
+  b->padded = padded;
   WEFT_TAKE(b->block, mem, blocks);
   WEFT_TAKE(b->mask, mem, padded * lists->words);
   WEFT_TAKE0(b->weight, mem, padded);
@@ -158,7 +153,7 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
                size_t words)
 {
   uint64_t mid[words ? words : 1], fresh[words ? words : 1];
-  const weft_bn_move m = weft_bn_choose_move(r, lists->p, draw);
+  const weft_bn_move m = weft_bn_choose_move(r->order, lists->p, draw);
   const uint64_t *by_lost = lists->users + (size_t) (m.lost < 0 ? m.x : m.lost) * words;
   const uint64_t *by_gained = lists->users + (size_t) (m.gained < 0 ? m.x : m.gained) * words;
   int64_t score = r->score;
@@ -203,8 +198,8 @@ static void start(const weft_bn_lists *lists, weft_bn_replica *r)
 
 #define KERNEL(name, words) \
   static void name(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, \
-                   size_t count, weft_bn_best *best) \
-  { (void) best; steps(lists, r, rng, beta, first, count, words); }
+                   size_t count, weft_bn_best *best, uint64_t stamp) \
+  { (void) best; (void) stamp; steps(lists, r, rng, beta, first, count, words); }
 KERNEL(steps_1, 1)
 KERNEL(steps_2, 2)
 KERNEL(steps_any, lists->words)

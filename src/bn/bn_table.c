@@ -282,16 +282,25 @@ static void score_task(void *data, size_t t, int thread)
   prune(job->ready, node, job->best[thread]);
 }
 
+static void list_task(void *data, size_t t, int thread)
+{
+  table_job *job = data;
+  const weft_bn_node *node = &job->nodes[t];
+  size_t found = 0;
+  (void) thread;
+  for (uint64_t k = 0; k < weft_bn_sets_of(node); k++)
+    if (node->score[k] > WEFT_BN_NEVER) job->list[t][found++] = (weft_scored) { (double) node->score[k], k };
+}
+
 static void collect_task(void *data, size_t t, int thread)
 {
   table_job *job = data;
   const weft_bn_ready *ready = job->ready;
   weft_bn_node *node = &job->nodes[t];
   const size_t words = (ready->problem->p + 63) / 64;
-  size_t found = 0, member[WEFT_BN_MOST_PARENTS + 1];
+  const size_t found = node->kept;
+  size_t member[WEFT_BN_MOST_PARENTS + 1];
   (void) thread;
-  for (uint64_t k = 0; k < node->offset[node->most_parents + 1]; k++)
-    if (node->score[k] > WEFT_BN_NEVER) job->list[t][found++] = (weft_scored) { (double) node->score[k], k };
   weft_scored_sort(job->list[t], found);
   memset(node->kept_mask, 0, found * words * sizeof *node->kept_mask);
   for (size_t k = 0; k < found; k++) {
@@ -302,6 +311,21 @@ static void collect_task(void *data, size_t t, int thread)
       node->kept_mask[k * words + v / 64] |= UINT64_C(1) << (v % 64);
     }
   }
+}
+
+weft_status weft_bn_collect(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, size_t count,
+                            weft_scored **list, double done)
+{
+  weft_status st = WEFT_OK;
+  const size_t words = (ready->problem->p + 63) / 64;
+  table_job job = { ready, nodes, NULL, NULL, NULL, NULL, list };
+  for (size_t k = 0; k < count; k++) {
+    WEFT_TAKE(nodes[k].kept_score, keep, nodes[k].kept);
+    WEFT_TAKE(nodes[k].kept_mask, keep, nodes[k].kept * words);
+  }
+  WEFT_TRY(weft_bn_run_tasks(ctx, ready->problem->threads, count, collect_task, &job, done, done));
+done:
+  return st;
 }
 
 /* ---- the whole ---- */
@@ -326,16 +350,14 @@ done:
   return st;
 }
 
-static uint64_t sets_of(const weft_bn_node *node) { return node->offset[node->most_parents + 1]; }
-
 /* Joint counting costs one leaf a set of s + 1 nodes, counting by child about two a parent set. */
-static int joint_pays(const weft_bn_ready *ready, const weft_bn_node *nodes, const uint64_t *offset)
+int weft_bn_joint_pays(const weft_bn_ready *ready, const weft_bn_node *nodes, const uint64_t *offset)
 {
   const weft_bn_problem *problem = ready->problem;
   double by_child = 0;
   if (problem->score == WEFT_BN_K2 || problem->score == WEFT_BN_BDS) return 0;
   if (problem->score == WEFT_BN_BGE ? problem->groups > 1 : problem->set != NULL) return 0;
-  for (size_t i = 0; i < problem->p; i++) by_child += 2 * (double) sets_of(&nodes[i]);
+  for (size_t i = 0; i < problem->p; i++) by_child += 2 * (double) weft_bn_sets_of(&nodes[i]);
   return (double) offset[ready->most_parents + 2] <= by_child;
 }
 
@@ -344,21 +366,18 @@ static weft_status score_batch(weft_ctx *ctx, weft_arena *keep, table_job *job, 
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_bn_ready *ready = job->ready;
-  const size_t threads = ready->problem->threads, words = (ready->problem->p + 63) / 64;
+  const size_t threads = ready->problem->threads;
   uint64_t at = 0;
   for (size_t k = 0; k < count; k++) {
     job->nodes[k].score = job->raw + at;
-    at += sets_of(&job->nodes[k]);
+    at += weft_bn_sets_of(&job->nodes[k]);
   }
   if (!job->joint) WEFT_TRY(weft_bn_count_nodes(ctx, ready, job->nodes, count, from, to));
   WEFT_TRY(weft_bn_run_tasks(ctx, threads, count, score_task, job, to, to));
   WEFT_TAKE(job->list, &mem, count);
-  for (size_t k = 0; k < count; k++) {
-    WEFT_TAKE(job->list[k], &mem, job->nodes[k].kept);
-    WEFT_TAKE(job->nodes[k].kept_score, keep, job->nodes[k].kept);
-    WEFT_TAKE(job->nodes[k].kept_mask, keep, job->nodes[k].kept * words);
-  }
-  WEFT_TRY(weft_bn_run_tasks(ctx, threads, count, collect_task, job, to, to));
+  for (size_t k = 0; k < count; k++) WEFT_TAKE(job->list[k], &mem, job->nodes[k].kept);
+  WEFT_TRY(weft_bn_run_tasks(ctx, threads, count, list_task, job, to, to));
+  WEFT_TRY(weft_bn_collect(ctx, keep, ready, job->nodes, count, job->list, to));
 done:
   weft_arena_end(&mem);
   return st;
@@ -367,9 +386,9 @@ done:
 /* One past the last node of the batch that begins with `first`. */
 static size_t batch_end(const weft_bn_node *nodes, size_t p, size_t first)
 {
-  uint64_t sets = sets_of(&nodes[first]);
+  uint64_t sets = weft_bn_sets_of(&nodes[first]);
   size_t last = first + 1;
-  while (last < p && sets + sets_of(&nodes[last]) <= BATCH_SETS) sets += sets_of(&nodes[last++]);
+  while (last < p && sets + weft_bn_sets_of(&nodes[last]) <= BATCH_SETS) sets += weft_bn_sets_of(&nodes[last++]);
   return last;
 }
 
@@ -383,8 +402,8 @@ static weft_status make_batch_memory(weft_arena *mem, const weft_bn_ready *ready
     uint64_t sets = 0;
     last = batch_end(nodes, p, first);
     for (size_t k = first; k < last; k++) {
-      sets += sets_of(&nodes[k]);
-      if (sets_of(&nodes[k]) > most) most = sets_of(&nodes[k]);
+      sets += weft_bn_sets_of(&nodes[k]);
+      if (weft_bn_sets_of(&nodes[k]) > most) most = weft_bn_sets_of(&nodes[k]);
     }
     if (sets > largest) largest = sets;
   }
@@ -422,38 +441,57 @@ done:
   return st;
 }
 
-weft_status weft_bn_scores(weft_ctx *ctx, const weft_bn_problem *problem, weft_arena *keep, weft_bn_table *out)
+weft_status weft_bn_prune_cpu(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double to)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const size_t p = problem->p;
+  const size_t p = ready->problem->p;
   uint64_t offset[WEFT_BN_MOST_PARENTS + 3];
   int64_t *joint = NULL;
-  weft_bn_node *nodes;
-  weft_bn_ready ready;
-  WEFT_TRY(make_ready(ctx, &mem, problem, &ready));
-  WEFT_TAKE(nodes, &mem, p);
-  WEFT_TRY(make_nodes(&mem, &ready, nodes));
-  weft_bn_offsets(&ready.binomials, p, ready.most_parents + 1, offset);
-  if (joint_pays(&ready, nodes, offset)) {
-    WEFT_TAKE(joint, &mem, offset[ready.most_parents + 2]);
-    WEFT_TRY(weft_bn_joint(ctx, &ready, joint, offset));
+  weft_bn_offsets(&ready->binomials, p, ready->most_parents + 1, offset);
+  if (weft_bn_joint_pays(ready, nodes, offset)) {
+    WEFT_TAKE(joint, &mem, offset[ready->most_parents + 2]);
+    WEFT_TRY(weft_bn_joint(ctx, ready, joint, offset));
   }
-  table_job job = { &ready, NULL, joint, offset, NULL, NULL, NULL };
-  WEFT_TRY(make_batch_memory(&mem, &ready, nodes, &job));
-  const double from = joint ? 0.7 : 0, to = problem->outside ? 0.8 : 1;
+  table_job job = { ready, NULL, joint, offset, NULL, NULL, NULL };
+  WEFT_TRY(make_batch_memory(&mem, ready, nodes, &job));
+  const double from = joint ? 0.7 : 0;
   for (size_t first = 0, last; first < p; first = last) {
     last = batch_end(nodes, p, first);
     job.nodes = nodes + first;
     WEFT_TRY(score_batch(ctx, keep, &job, last - first, from + (to - from) * (double) first / (double) p,
                          from + (to - from) * (double) last / (double) p));
   }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+weft_status weft_bn_table_make(weft_ctx *ctx, const weft_bn_problem *problem, weft_bn_prune *prune, weft_arena *keep,
+                               weft_bn_table *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const double to = problem->outside ? 0.8 : 1;
+  weft_bn_node *nodes;
+  weft_bn_ready ready;
+  WEFT_TRY(make_ready(ctx, &mem, problem, &ready));
+  WEFT_TAKE(nodes, &mem, problem->p);
+  WEFT_TRY(make_nodes(&mem, &ready, nodes));
+  WEFT_TRY(prune(ctx, keep, &ready, nodes, to));
   if (problem->outside) WEFT_TRY(weft_bn_add_outsiders(ctx, keep, &ready, nodes, to));
   WEFT_TRY(join_nodes(ctx, keep, &ready, nodes, out));
 done:
   weft_arena_end(&mem);
   return st;
 }
+
+weft_status weft_bn_scores_cpu(weft_ctx *ctx, const weft_bn_problem *problem, weft_arena *keep, weft_bn_table *out)
+{
+  return weft_bn_table_make(ctx, problem, weft_bn_prune_cpu, keep, out);
+}
+
+const weft_bn_ops weft_bn_cpu = { weft_bn_scores_cpu, weft_bn_chain_cpu, weft_bn_optimum_cpu };
 
 /* ---- screening ---- */
 

@@ -107,6 +107,16 @@ test_that("one node, constant columns and one row work", {
   expect_equal(sum(bn_learn(bn_test_data()[1, ], iterations = 50)$dag), 0)
 })
 
+test_that("exact answers and the counting of orders can be interrupted", {
+  stop_now <- function(done, total) stop("enough")
+  withr::local_options(weft.poll = 0.01)
+  d <- withr::with_seed(1, as.data.frame(matrix(sample(0:1, 60 * 17, TRUE), 60)))
+  table <- bn_scores(d, 1, keep = "all")
+  for (posterior in c("none", "order")) expect_error(bn_exact(table, posterior = posterior, progress = stop_now), "enough")
+  expect_error(bn_exact(bn_scores(d[1:12], 1, keep = "all"), posterior = "dag", progress = stop_now), "enough")
+  expect_error(bn_learn(d[1:4], iterations = 1e6, chains = 500, progress = stop_now), "enough") # more ladders than go at once
+})
+
 test_that("long searches can be interrupted", {
   d <- bn_test_data(300)
   stop_now <- function(done, total) stop("enough")

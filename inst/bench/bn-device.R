@@ -1,0 +1,118 @@
+# Bayesian networks on a device: whole calls from R beside what the device could do at best. Floors are counted operations
+# and bytes over rates measured on an H200: 5,145 T bit operations a second of the 1-bit matrix units (mma.sync), 4,311 GB/s
+# of device memory; a gather of f is a load of 8 bytes by each lane, at best one instruction a cycle and multiprocessor.
+#
+#   WEFT_BN_ALARM   file alarm_data.csv.gz of the public case, alarm_levels.csv.gz beside it; without it these rows are left out.
+library(weft)
+
+device <- weft_devices()
+stopifnot(nrow(device) > 0)
+cat(sprintf("%s, %d CPU threads, %s, weft %s\n", device$name[1], weft_threads(), format(Sys.Date()), utils::packageVersion("weft")))
+seconds <- function(f, times = 3) { f(); stats::median(replicate(times, system.time(f())[["elapsed"]])) }
+row <- function(what, value, beside = "") cat(sprintf("%-62s %12s   %s\n", what, value, beside))
+
+# A random network of three-level nodes with at most three parents each.
+simulate <- function(p, n = 1000, seed = 1) {
+  set.seed(seed)
+  codes <- matrix(0L, n, p)
+  for (j in seq_len(p)) {
+    parents <- sample.int(j - 1, min(j - 1, sample(0:3, 1)))
+    configuration <- if (length(parents)) codes[, parents, drop = FALSE] %*% 3^(seq_along(parents) - 1) else rep(0, n)
+    weights <- matrix(stats::rgamma(3^(length(parents) + 1), 0.4), ncol = 3)
+    reached <- t(apply(weights / rowSums(weights), 1, cumsum))[configuration + 1, , drop = FALSE]
+    codes[, j] <- rowSums(stats::runif(n) > reached[, 1:2])
+  }
+  as.data.frame(lapply(as.data.frame(codes), factor, levels = 0:2))
+}
+
+clock_rate <- 1.755e9
+bits_rate <- 5.145e15
+gather_rate <- 32 * device$processors[1] * clock_rate
+
+# ---- score tables ----
+
+for (p in c(60, 125)) {
+  data <- simulate(p)
+  t <- seconds(function() bn_scores(data, 4, backend = "cuda"))
+  table <- bn_scores(data, 4, backend = "cuda")
+  cells <- sum(choose(p, 0:5) * 3^(0:5)) # of all sets, each counted once
+  row(sprintf("n = %d, s = 4, table", p), sprintf("%.3f s", t),
+      sprintf("%.3g parent sets, %.3g counted, %d kept; floor %.4f s counting, %.4f s f", table$predicted$sets, sum(choose(p, 0:5)),
+              length(table$score), cells * 1024 / bits_rate, cells / gather_rate))
+  if (p == 60) {
+    cpu <- system.time(there <- bn_scores(data, 4, backend = "cpu"))[["elapsed"]]
+    row("  the same on the CPU", sprintf("%.3f s", cpu),
+        if (identical(there[c("start", "score", "parents")], table[c("start", "score", "parents")])) "same table" else "OTHER TABLE")
+  }
+}
+wide <- simulate(1000, 500)
+candidates <- matrix(0, 1000, 1000, dimnames = list(names(wide), names(wide)))
+for (i in 1:1000) candidates[sample(setdiff(1:1000, i), 30), i] <- 1
+t <- seconds(function() bn_scores(wide, 4, candidates = candidates, plus_one = FALSE, backend = "cuda"))
+cells <- 1000 * sum(choose(30, 0:4) * 3^(0:4)) * 4 # parents, and with the child
+row("n = 1,000, 30 given candidates each, s = 4, table", sprintf("%.3f s", t),
+    sprintf("floor %.4f s counting, %.4f s f", cells * 512 / bits_rate, cells / gather_rate))
+t <- system.time(table <- bn_scores(wide, 4, candidates = 30, plus_one = FALSE, backend = "cuda"))[["elapsed"]]
+row("  candidates screened (on the CPU), table", sprintf("%.3f s", t), sprintf("%d kept", length(table$score)))
+t <- system.time(with_outsiders <- bn_scores(wide, 4, candidates = 30, backend = "cuda"))[["elapsed"]]
+row("  and one outsider a set (tried on the CPU)", sprintf("%.3f s", t), sprintf("%d kept", length(with_outsiders$score)))
+
+# ---- chains ----
+
+steps <- function(what, table, target, chains, iterations, temperatures, beside = "") {
+  run <- function(its) bn_learn(table, iterations = its, chains = chains, temperatures = temperatures, target = target, thin = its,
+                                burn_in = 0, seed = 1, backend = "cuda")
+  run(10)
+  t <- system.time(run(iterations))[["elapsed"]] - system.time(run(10))[["elapsed"]] # without starting and fetching
+  row(what, sprintf("%.3g /s", iterations * chains * length(temperatures) / t), sprintf("%.2f s %s", t, beside))
+}
+table <- bn_scores(simulate(60), 4, backend = "cuda")
+for (chains in c(1, 512, 4096, 16384)) {
+  steps(sprintf("steps/s, max, n = 60, %d chains", chains), table, "max", chains, if (chains > 5000) 2e4 else 4e4, 1)
+}
+steps("steps/s, max, n = 60, 1,024 ladders of 4", table, "max", 1024, 4e4, c(1, 2, 4, 8))
+steps("steps/s, max, n = 125, 4,096 chains", bn_scores(simulate(125), 3, backend = "cuda"), "max", 4096, 2e4, 1)
+
+for (ladders in c(4, 64, 1024)) {
+  its <- if (ladders < 1000) 20000 else 2000
+  t <- system.time(fit <- bn_learn(with_outsiders, iterations = its, chains = ladders, thin = its / 10, seed = 1,
+                                   backend = "cuda"))[["elapsed"]]
+  row(sprintf("n = 1,000, %s steps of %d ladders of 4, whole call", format(its, big.mark = ","), ladders), sprintf("%.2f s", t),
+      sprintf("%.3g steps/s, %d edges, %.2f", its * 4 * ladders / t, sum(fit$dag), fit$score))
+}
+t <- system.time(fit <- bn_learn(with_outsiders, iterations = 20000, chains = 4, thin = 2000, seed = 1,
+                                 backend = "cpu"))[["elapsed"]]
+row("  4 ladders on the CPU", sprintf("%.2f s", t), sprintf("%.3g steps/s, %d edges, %.2f", 32e4 / t, sum(fit$dag), fit$score))
+
+file <- Sys.getenv("WEFT_BN_ALARM")
+if (nzchar(file)) {
+  alarm <- utils::read.csv(file)
+  levels <- utils::read.csv(sub("_data", "_levels", file))$levels
+  alarm[] <- Map(function(x, r) factor(x, 0:(r - 1)), alarm, levels)
+  row("ALARM, s = 4, table", sprintf("%.4f s", seconds(function() bn_scores(alarm, 4, backend = "cuda"))))
+  t <- seconds(function() bn_learn(alarm, 4, iterations = 10000, backend = "cuda"))
+  row("ALARM, s = 4, 10,000 steps, whole call", sprintf("%.3f s", t))
+  took <- numeric()
+  best <- vapply(1:20, function(seed) {
+    took[seed] <<- system.time(fit <- bn_learn(alarm, 4, iterations = 20000, chains = 512, temperatures = c(1, 2, 4), thin = 2000,
+                                               seed = seed, backend = "cuda"))[["elapsed"]]
+    fit$score
+  }, 0)
+  row("ALARM, 20,000 steps of 512 ladders of 3: seeds at -11346.1695", sprintf("%d of 20", sum(abs(best + 11346.1695) < 1e-3)),
+      sprintf("median %.2f s, longest %.2f s, worst score %.3f", stats::median(took), max(took), min(best)))
+  table <- bn_scores(alarm, 4, keep = "sum", slack = 20, backend = "cuda")
+  for (chains in c(64, 4096)) {
+    steps(sprintf("steps/s, sum, ALARM, %s sets, %d chains", format(length(table$score), big.mark = ","), chains),
+          table, "sum", chains, 400, 1)
+  }
+}
+
+# ---- exact optimum ----
+
+for (p in c(20, 27, 30, 32)) {
+  table <- bn_scores(simulate(p), 4, backend = "cuda")
+  t <- seconds(function() bn_exact(table, backend = "cuda"), 1)
+  # every subset once to and from memory, and the smaller subsets that lie outside a block of 1,024
+  bytes <- 8 * 2^p * (1 + max(0, p - 10) / 2)
+  row(sprintf("exact optimum, n = %d", p), sprintf("%.3f s", t), sprintf("floor %.4f s of memory traffic", bytes / 4.311e12))
+}

@@ -1,0 +1,12 @@
+/* What the device files of the room share. */
+#ifndef WEFT_BN_CUDA_CUH
+#define WEFT_BN_CUDA_CUH
+
+#include "bn.h"
+
+extern "C" {
+weft_bn_chain_op weft_bn_chain_cuda;
+weft_bn_optimum_op weft_bn_optimum_cuda;
+}
+
+#endif

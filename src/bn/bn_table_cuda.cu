@@ -1,0 +1,1012 @@
+/* Score tables on the device.
+ *
+ * Counting: a set is a prefix of all its members but the least, and a leaf, the least one. A warp takes a prefix: its
+ * cells (combinations of levels that may hold a row) are the rows of a bit matrix, made in registers by AND of the
+ * members' planes, the levels of all leaves its columns, and 1-bit matrix units count 16 × 64 of them at a time:
+ *
+ *                     leaf 0      leaf 1      leaf 2
+ *                   l0  l1  l2  l0  l1  l2  l0  l1  l2          c = popcount(cell AND level)
+ *     cell 0         c   c   c   c   c   c   c   c   c          h(prefix + leaf) = Σ over its columns of f(c)
+ *     cell 1         c   c   c   c   c   c   c   c   c
+ *
+ * f is the same table of fixed-point values as on the CPU, made on the host, so that sums have the same bits. No count
+ * leaves the registers.
+ * Pruning: sets of one size after another; a thread a set takes its raw score from the joint values, or from the count of
+ * the node's own sets, adds its share and holds it against the best of its subsets. What stays goes to the host, which
+ * sorts it. Nodes go through in batches that fit the device; joint values that do not fit are not kept: sets are then
+ * counted node by node.
+ *
+ * Gaussian data and BDs, whose f depends on the counts, are left to the CPU; so are prefixes of very many cells. */
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include "../base/device.cuh"
+#include "../base/math.h"
+#include "bn_cuda.cuh"
+#include "bn_internal.h"
+
+#define FULL 0xffffffffu
+#define WARPS 4
+#define TILES 8                 /* of eight columns */
+#define COLUMNS (8 * TILES)
+#define STEP_WORDS 16           /* 512 rows: two steps of the matrix units */
+#define LISTED_FROM 96u         /* cells of a prefix; from here on empty ones are left out */
+#define MOST_CELLS 32768u       /* of a prefix, with the child */
+#define MOST_LISTED 8192u       /* those that hold a row */
+#define MOST_Q (1u << 18)       /* of a set */
+#define MOST_MEMBERS 32
+#define BATCH_SETS ((double) (1 << 28))
+#define LAUNCH_SECONDS 0.03
+
+/* One plane of ones for all rows and one of zeros come before those of the nodes. */
+enum { PLANE_ALL, PLANE_NONE, PLANES_BEFORE };
+
+/* The sets that one node (or, for joint values, none) is scored with. */
+struct universe {
+  uint32_t size, cand, column;  /* candidates, where they begin, where their columns begin */
+  uint32_t child, root, limit;  /* the node; the plane of the rows that count; most members */
+  uint32_t parents_kind, family_kind; /* rows of count_job.table */
+  uint64_t score, best;         /* where its scores begin */
+  uint64_t offset[MOST_MEMBERS];
+};
+
+struct count_job {
+  const uint32_t *planes;       /* words each */
+  const uint16_t *codes;        /* n × p */
+  const uint32_t *levels, *base; /* of a node: levels, first plane */
+  const universe *universes;
+  const uint32_t *cand, *column_start, *column_plane, *column_leaf; /* a candidate, its first column; a column */
+  const uint64_t *choose;
+  const uint64_t *first_item;   /* a universe: of the size at hand */
+  const int64_t *f;             /* n + 1 values a table */
+  const uint32_t *table;        /* which of them: [kind * q_stride + cells of the set, or of the parents] */
+  int64_t *out;
+  uint32_t n, p, words, universe_count, most, q_stride, cell_words, cell_list;
+  int members;                  /* of the prefix */
+};
+
+__device__ __forceinline__ void count_bits(int32_t c[4], const uint32_t a[4], const uint32_t b[2])
+{
+#if __CUDA_ARCH__ >= 800
+  asm volatile("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  const uint32_t lane = threadIdx.x % 32, row = lane & ~3u, column = 8 * (lane & 3u);
+  for (uint32_t k = 0; k < 4; k++)
+    for (int half = 0; half < 2; half++) {
+      const uint32_t low = __shfl_sync(FULL, a[2 * half], row + k), high = __shfl_sync(FULL, a[2 * half + 1], row + k);
+      const uint32_t left = __shfl_sync(FULL, b[half], column + k), right = __shfl_sync(FULL, b[half], column + 4 + k);
+      c[0] += __popc(low & left);
+      c[1] += __popc(low & right);
+      c[2] += __popc(high & left);
+      c[3] += __popc(high & right);
+    }
+#endif
+}
+
+/* ---- counting ---- */
+
+/* A warp's shared memory. */
+struct workspace {
+  int64_t sum[COLUMNS];
+  uint32_t offset[MOST_MEMBERS][16];   /* words to the plane of a tile's row in each member */
+  uint32_t node[MOST_MEMBERS], base[MOST_MEMBERS], levels[MOST_MEMBERS];
+};
+
+__device__ static uint64_t choose_of(const count_job &job, uint32_t v, uint32_t k) { return job.choose[(uint64_t) k * (job.most + 1) + v]; }
+
+/* The largest v < upper with C(v, k) <= number, by the whole warp. */
+__device__ static uint32_t last_member(const count_job &job, uint32_t upper, uint32_t k, uint64_t number, uint32_t lane)
+{
+  for (uint32_t first = (upper - 1) / 32 * 32; ; first -= 32) {
+    const uint32_t v = first + lane;
+    const uint32_t found = __ballot_sync(FULL, v < upper && choose_of(job, v, k) <= number);
+    if (found) return first + 31 - __clz(found);
+    if (!first) return 0;
+  }
+}
+
+/* Cells of the first `count` members that hold a row; how many, or q when all are taken. */
+__device__ static uint32_t list_cells(const count_job &job, const workspace *mine, uint32_t count, uint32_t q, uint32_t *bits,
+                                      uint16_t *list, uint32_t lane)
+{
+  if (q < LISTED_FROM) return q;
+  uint32_t found = 0;
+  for (uint32_t w = lane; w < (q + 31) / 32; w += 32) bits[w] = 0;
+  __syncwarp();
+  for (uint32_t i = lane; i < job.n; i += 32) {
+    uint32_t cell = 0;
+    for (uint32_t k = count; k-- > 0; ) cell = cell * mine->levels[k] + job.codes[(uint64_t) mine->node[k] * job.n + i];
+    atomicOr(&bits[cell / 32], 1u << cell % 32);
+  }
+  __syncwarp();
+  for (uint32_t first = 0; first < (q + 31) / 32; first += 32) {
+    const uint32_t w = first + lane;
+    uint32_t word = w < (q + 31) / 32 ? bits[w] : 0, before = __popc(word);
+    for (int d = 1; d < 32; d *= 2) {
+      const uint32_t other = __shfl_up_sync(FULL, before, d);
+      if (lane >= d) before += other;
+    }
+    const uint32_t total = __shfl_sync(FULL, before, 31);
+    uint32_t at = found + before - __popc(word);
+    for (; word; word &= word - 1) list[at++] = (uint16_t) (32 * w + __ffs(word) - 1);
+    found += total;
+  }
+  __syncwarp();
+  return found;
+}
+
+/* Four words at once: which of a plane's words a lane holds does not matter, as long as it holds the same of all planes. */
+__device__ static void meet(uint4 &a, const uint32_t *words)
+{
+  const uint4 b = *(const uint4 *) words;
+  a.x &= b.x;
+  a.y &= b.y;
+  a.z &= b.z;
+  a.w &= b.w;
+}
+
+/* Sums f over the cells of a tile's rows and 64 columns; M members, or as many as `members` says when M is 0. */
+template <int M>
+__device__ static void sum_tile(const count_job &job, const workspace *mine, int members, const uint32_t column[TILES],
+                                const uint32_t table[TILES][2], int tiles, int64_t sum[TILES][2], uint32_t lane)
+{
+  const uint32_t row = lane / 4, t = lane % 4;
+  int32_t c[TILES][4] = {};
+  uint32_t low[M ? M : 1], high[M ? M : 1];
+#pragma unroll
+  for (int k = 0; k < M; k++) { low[k] = mine->offset[k][row] + 4 * t; high[k] = mine->offset[k][row + 8] + 4 * t; }
+  for (uint32_t w = 0; w < job.words; w += STEP_WORDS) {
+    uint4 l = make_uint4(FULL, FULL, FULL, FULL), h = l;
+    if (M) {
+#pragma unroll
+      for (int k = 0; k < M; k++) { meet(l, job.planes + low[k] + w); meet(h, job.planes + high[k] + w); }
+    } else {
+      for (int k = 0; k < members; k++) {
+        meet(l, job.planes + mine->offset[k][row] + 4 * t + w);
+        meet(h, job.planes + mine->offset[k][row + 8] + 4 * t + w);
+      }
+    }
+    const uint32_t first[4] = { l.x, h.x, l.y, h.y }, second[4] = { l.z, h.z, l.w, h.w };
+#pragma unroll
+    for (int j = 0; j < TILES; j++)
+      if (j < tiles) {
+        const uint4 b = *(const uint4 *) (job.planes + column[j] + w);
+        const uint32_t b_first[2] = { b.x, b.y }, b_second[2] = { b.z, b.w };
+        count_bits(c[j], first, b_first);
+        count_bits(c[j], second, b_second);
+      }
+  }
+#pragma unroll
+  for (int j = 0; j < TILES; j++)
+    if (j < tiles)
+#pragma unroll
+      for (int e = 0; e < 2; e++) sum[j][e] += job.f[table[j][e] + (uint32_t) c[j][e]] + job.f[table[j][e] + (uint32_t) c[j][2 + e]];
+}
+
+enum { STORE, STORE_NEGATIVE, ADD };
+
+/* Rounded sums over the members' cells with every leaf, to out[leaf]. The first `count` members of the workspace
+ * have levels; after them may come one plane that all rows are met with. `parents`: cells of the prefix; `kind`: which
+ * row of job.table. */
+template <int M>
+__device__ static void score_leaves(const count_job &job, const universe &u, workspace *mine, uint32_t *bits, uint16_t *list,
+                                    uint32_t count, int members, uint32_t parents, uint32_t kind, uint32_t leaves, int how,
+                                    int64_t *out, uint32_t lane)
+{
+  const uint32_t *start = job.column_start + u.cand, columns = start[leaves], t = lane % 4;
+  uint32_t q = 1;
+  for (uint32_t k = 0; k < count; k++) q *= mine->levels[k];
+  const uint32_t cells = list_cells(job, mine, count, q, bits, list, lane);
+  int64_t carry = 0;
+  for (uint32_t first = 0; first < columns; first += COLUMNS) {
+    const uint32_t left = columns - first;
+    const int tiles = left >= COLUMNS ? TILES : (int) ((left + 7) / 8);
+    uint32_t column[TILES], table[TILES][2];
+    int64_t sum[TILES][2] = {};
+#pragma unroll
+    for (int j = 0; j < TILES; j++) {
+      const uint32_t at = 8 * j + lane / 4;
+      column[j] = (at < left ? job.column_plane[u.column + first + at] : (uint32_t) PLANE_NONE) * job.words + 4 * t;
+#pragma unroll
+      for (int e = 0; e < 2; e++) {
+        const uint32_t own = 8 * j + 2 * t + e;
+        uint32_t levels = 1;
+        if (own < left) levels = job.levels[job.cand[u.cand + job.column_leaf[u.column + first + own]]];
+        table[j][e] = job.table[(uint64_t) kind * job.q_stride + parents * levels] * (job.n + 1);
+      }
+    }
+    for (uint32_t cell = 0; cell < cells; cell += 16) {
+      __syncwarp();
+      if (lane < 16) {
+        const uint32_t at = cell + lane;
+        uint32_t rest = at >= cells ? 0 : q < LISTED_FROM ? at : list[at];
+        for (uint32_t k = 0; k < (uint32_t) members; k++) {
+          uint32_t plane = mine->base[k];
+          if (k < count) { plane += rest % mine->levels[k]; rest /= mine->levels[k]; }
+          mine->offset[k][lane] = (at < cells ? plane : (uint32_t) PLANE_NONE) * job.words;
+        }
+      }
+      __syncwarp();
+      sum_tile<M>(job, mine, members, column, table, tiles, sum, lane);
+    }
+#pragma unroll
+    for (int j = 0; j < TILES; j++)
+#pragma unroll
+      for (int e = 0; e < 2; e++) {
+        for (int d = 4; d < 32; d *= 2) sum[j][e] += __shfl_xor_sync(FULL, sum[j][e], d);
+        if (lane < 4) mine->sum[8 * j + 2 * t + e] = sum[j][e];
+      }
+    __syncwarp();
+    /* the leaves of these columns; the last may go on in the next */
+    const uint32_t end = first + (left < COLUMNS ? left : COLUMNS);
+    const uint32_t leaf_first = job.column_leaf[u.column + first], leaf_last = job.column_leaf[u.column + end - 1];
+    int64_t open = 0;
+    for (uint32_t leaf = leaf_first + lane; leaf <= leaf_last; leaf += 32) {
+      uint32_t from = start[leaf], until = start[leaf + 1];
+      int64_t total = leaf == leaf_first ? carry : 0;
+      for (uint32_t k = from > first ? from : first; k < until && k < end; k++) total += mine->sum[k - first];
+      if (until > end) { open = total; continue; }
+      total = weft_bn_rounded(total);
+      out[leaf] = how == STORE ? total : how == ADD ? out[leaf] + total : -total;
+    }
+    carry = __shfl_sync(FULL, open, (leaf_last - leaf_first) % 32);
+    __syncwarp();
+  }
+}
+
+/* Items first .. first + count - 1, a warp each: prefixes of job.members candidates with all leaves below the least of
+ * them. FAMILY: the value of a parent set of a child, else a joint value. */
+template <int M, bool FAMILY>
+__global__ static void __launch_bounds__(32 * WARPS) count_sets(count_job job, uint64_t first, uint64_t count)
+{
+  extern __shared__ uint64_t shared[];
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  workspace *mine = (workspace *) shared + warp;
+  uint32_t *bits = (uint32_t *) ((workspace *) shared + WARPS) + warp * job.cell_words;
+  uint16_t *list = (uint16_t *) ((uint32_t *) ((workspace *) shared + WARPS) + WARPS * job.cell_words) + warp * job.cell_list;
+  uint64_t number = first + (uint64_t) blockIdx.x * WARPS + warp;
+  if (number >= first + count) return;
+  uint32_t lo = 0, hi = job.universe_count - 1; /* the last universe that begins at or before the item */
+  while (lo < hi) {
+    const uint32_t mid = (lo + hi + 1) / 2;
+    if (job.first_item[mid] <= number) lo = mid; else hi = mid - 1;
+  }
+  const universe &u = job.universes[lo];
+  number -= job.first_item[lo];
+  const int members = job.members;
+  uint32_t upper = u.size, parents = 1;
+  uint64_t at = u.offset[members + 1];
+  for (uint32_t k = members; k > 0; k--) {
+    const uint32_t c = last_member(job, upper, k, number, lane), node = job.cand[u.cand + c];
+    number -= choose_of(job, c, k);
+    at += choose_of(job, c, k + 1);
+    upper = c;
+    parents *= job.levels[node];
+    if (!lane) { mine->node[k - 1] = node; mine->base[k - 1] = job.base[node]; mine->levels[k - 1] = job.levels[node]; }
+  }
+  if (!upper) return; /* no leaf below */
+  int64_t *out = job.out + u.score + at;
+  __syncwarp();
+  if (!FAMILY) {
+    if (M || members) {
+      score_leaves<M>(job, u, mine, bits, list, members, members, parents, 0, upper, STORE, out, lane);
+    } else {
+      if (!lane) mine->base[0] = u.root;
+      __syncwarp();
+      score_leaves<1>(job, u, mine, bits, list, 0, 1, parents, 0, upper, STORE, out, lane);
+    }
+    return;
+  }
+  if (!lane) { mine->base[members] = u.root; mine->levels[members] = 1; }
+  __syncwarp();
+  score_leaves<M ? M + 1 : 0>(job, u, mine, bits, list, members, members + 1, parents, u.parents_kind, upper,
+                               STORE_NEGATIVE, out, lane);
+  if (!lane) {
+    mine->node[members] = u.child;
+    mine->base[members] = job.base[u.child];
+    mine->levels[members] = job.levels[u.child];
+    mine->base[members + 1] = u.root;
+  }
+  __syncwarp();
+  score_leaves<M ? M + 2 : 0>(job, u, mine, bits, list, members + 1, members + 2, parents, u.family_kind, upper, ADD,
+                               out, lane);
+}
+
+/* ---- pruning ---- */
+
+struct prune_job {
+  const universe *universes;
+  const uint32_t *cand, *levels;
+  const uint64_t *choose;
+  const uint64_t *joint_offset;
+  const int64_t *joint;         /* NULL: raw scores are in `score` */
+  const int64_t *edge;          /* [child + p * parent]; NULL: none */
+  const uint8_t *required;      /* the same shape; NULL: none */
+  const uint32_t *required_count;
+  const double *penalty;        /* units a parent configuration */
+  int64_t *score, *best;
+  unsigned long long *kept;
+  int64_t slack;
+  uint32_t p, most;
+  int penalised;
+};
+
+__device__ static uint64_t choose_of(const prune_job &job, uint32_t v, uint32_t k) { return job.choose[(uint64_t) k * (job.most + 1) + v]; }
+
+/* What weft_bn_set_share() adds on the CPU. */
+__device__ static int64_t share_of(const prune_job &job, const universe &u, const uint32_t *node, int m)
+{
+  const double penalty = job.penalty[u.child];
+  int64_t edges = 0;
+  uint32_t missing = job.required_count ? job.required_count[u.child] : 0;
+  double q = 1;
+  for (int j = 0; j < m; j++) {
+    const uint64_t at = u.child + (uint64_t) job.p * node[j];
+    if (job.edge) edges += job.edge[at];
+    if (job.required) missing -= job.required[at];
+    if (penalty > 0) q = weft_mul(q, (double) job.levels[node[j]]);
+  }
+  if (missing || weft_mul(q, penalty) > (double) -WEFT_BN_NEVER / 8) return WEFT_BN_NEVER;
+  return edges - (int64_t) rint(weft_mul(q, penalty));
+}
+
+/* h(S + child) - h(S) from the joint values; `node` ascends. */
+__device__ static int64_t raw_of(const prune_job &job, const universe &u, const uint32_t *node, int m)
+{
+  uint64_t parents = job.joint_offset[m], family = job.joint_offset[m + 1];
+  int place = 0;
+  for (int j = 0; j < m; j++) {
+    parents += choose_of(job, node[j], j + 1);
+    if (node[j] < u.child) { family += choose_of(job, node[j], j + 1); place = j + 1; }
+    else family += choose_of(job, node[j], j + 2);
+  }
+  return job.joint[family + choose_of(job, u.child, place + 1)] - job.joint[parents];
+}
+
+/* All sets of m members of every universe of the batch. M: m, or 0 for any. */
+/* Scores set x of m members; 1 when it stays. */
+template <int M>
+__device__ static int prune_set(const prune_job &job, const universe &u, int m, uint64_t x)
+{
+  uint32_t c[M ? M : MOST_MEMBERS], node[M ? M : MOST_MEMBERS], upper = u.size;
+  uint64_t number = x;
+#pragma unroll
+  for (int k = m; k > 0; k--) { /* the largest c with C(c, k) <= number */
+    uint32_t lo = k - 1, hi = upper - 1;
+    while (lo < hi) {
+      const uint32_t mid = (lo + hi + 1) / 2;
+      if (choose_of(job, mid, k) <= number) lo = mid; else hi = mid - 1;
+    }
+    c[k - 1] = lo;
+    node[k - 1] = job.cand[u.cand + lo];
+    number -= choose_of(job, lo, k);
+    upper = lo;
+  }
+  int64_t *score = job.score + u.score + u.offset[m] + x;
+  const int64_t share = share_of(job, u, node, m), raw = job.joint ? raw_of(job, u, node, m) : *score;
+  const int64_t mine = share == WEFT_BN_NEVER ? WEFT_BN_NEVER : raw + share;
+  int64_t below = INT64_MIN;
+  uint64_t high = 0, low = 0; /* numbers of the members above, one place down, and of those below */
+#pragma unroll
+  for (int j = 1; j < m; j++) high += choose_of(job, c[j], j);
+#pragma unroll
+  for (int j = 0; j < m; j++) {
+    const int64_t other = job.best[u.best + u.offset[m - 1] + low + high];
+    below = other > below ? other : below;
+    low += choose_of(job, c[j], j + 1);
+    if (j + 1 < m) high -= choose_of(job, c[j + 1], j + 1);
+  }
+  const int stays = mine > WEFT_BN_NEVER && (!m || mine > below - job.slack);
+  *score = stays ? mine : WEFT_BN_NEVER;
+  if ((uint32_t) m < u.limit) job.best[u.best + u.offset[m] + x] = mine > below ? mine : below;
+  return stays;
+}
+
+/* All sets of m members of every universe of the batch. M: m, or 0 for any. */
+template <int M>
+__global__ static void prune_sets(prune_job job, int any)
+{
+  const universe &u = job.universes[blockIdx.y];
+  const int m = M ? M : any;
+  if ((uint32_t) m > u.limit) return;
+  const uint64_t count = choose_of(job, u.size, m), step = (uint64_t) gridDim.x * blockDim.x;
+  for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < count; first += step) { /* all lanes come to the vote */
+    const uint64_t x = first + threadIdx.x;
+    const unsigned staying = __ballot_sync(FULL, x < count && prune_set<M>(job, u, m, x));
+    if (staying && threadIdx.x % 32 == 0) atomicAdd(job.kept + blockIdx.y, (unsigned long long) __popc(staying));
+  }
+}
+
+/* The kept sets of universes first .., in no order; `cursor` begins where each one's list does. */
+__global__ static void list_sets(const universe *universes, const int64_t *score, unsigned long long *cursor, weft_scored *list)
+{
+  const universe &u = universes[blockIdx.y];
+  const uint64_t count = u.offset[u.limit + 1], step = (uint64_t) gridDim.x * blockDim.x;
+  for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < count; first += step) {
+    const uint64_t x = first + threadIdx.x;
+    const int64_t mine = x < count ? score[u.score + x] : WEFT_BN_NEVER;
+    const int stays = mine > WEFT_BN_NEVER;
+    const unsigned staying = __ballot_sync(FULL, stays), lane = threadIdx.x % 32;
+    unsigned long long at = 0;
+    if (!staying) continue;
+    if (!lane) at = atomicAdd(cursor + blockIdx.y, (unsigned long long) __popc(staying));
+    at = __shfl_sync(FULL, at, 0) + __popc(staying & ((1u << lane) - 1));
+    if (stays) { list[at].score = (double) mine; list[at].index = x; }
+  }
+}
+
+/* ---- tables of f ---- */
+
+/* Distinct parameters a of f and which of them a number of parent cells takes. */
+struct functions {
+  double *a;
+  uint32_t count, room;
+  uint32_t *table;              /* kinds × q_stride */
+  uint32_t q_stride, kinds;
+};
+
+static uint32_t find_function(functions *f, double a)
+{
+  for (uint32_t k = f->count; k-- > 0; ) if (f->a[k] == a) return k;
+  if (f->count == f->room) return UINT32_MAX;
+  f->a[f->count] = a;
+  return f->count++;
+}
+
+struct fill_task_data { const functions *f; int64_t *value; size_t n; double unit; };
+
+static void fill_task(void *data, size_t t, int thread)
+{
+  const fill_task_data *d = (const fill_task_data *) data;
+  weft_bn_ftable one;
+  weft_bn_counter counter;
+  (void) thread;
+  memset(&one, 0, sizeof one);
+  memset(&counter, 0, sizeof counter);
+  one.value = d->value + t * (d->n + 1);
+  counter.tables = &one;
+  counter.slots = 1;
+  counter.unit = d->unit;
+  weft_bn_function(&counter, d->f->a[t], (uint32_t) d->n);
+}
+
+/* ---- the whole ---- */
+
+struct resident {
+  weft_device_arena mem;
+  weft_arena *host;
+  weft_bn_ready *ready;
+  weft_bn_node *nodes;
+  count_job count;
+  prune_job prune;
+  uint32_t *classes;            /* a node: class of its number of levels */
+  uint32_t *root;               /* a node: plane of the rows that count */
+  uint32_t class_count;
+  size_t shared;                /* bytes a block */
+  int family;                   /* sets are counted child by child */
+};
+
+/* Cells of the `count` widest among the members of a set and, for families, its child. */
+static double widest(const weft_bn_ready *ready, size_t count)
+{
+  const weft_bn_problem *problem = ready->problem;
+  double q = 1, before = INFINITY;
+  size_t taken = 0;
+  while (taken < count) { /* levels from the largest down, with their multiplicity */
+    double largest = 0;
+    size_t times = 0;
+    for (size_t j = 0; j < problem->p; j++) {
+      const double r = problem->levels[j];
+      if (r < before && r > largest) { largest = r; times = 0; }
+      times += r == largest && r < before;
+    }
+    if (largest <= 1) break;
+    for (; times > 0 && taken < count; times--, taken++) q *= largest;
+    before = largest;
+  }
+  return q;
+}
+
+static int fits_device(const weft_bn_ready *ready)
+{
+  const weft_bn_problem *problem = ready->problem;
+  const size_t s = ready->most_parents;
+  if (problem->score == WEFT_BN_BGE || problem->score == WEFT_BN_BDS) return 0;
+  if (!problem->n || !s || s + 3 > MOST_MEMBERS || problem->n > UINT32_MAX / 2) return 0;
+  return widest(ready, s) <= MOST_CELLS && fmin(widest(ready, s), (double) problem->n) <= MOST_LISTED && widest(ready, s + 1) <= MOST_Q;
+}
+
+static weft_status copy_up(resident *r, void *to, const void *from, size_t bytes)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = r->mem.ctx;
+  WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, r->mem.stream));
+done:
+  return st;
+}
+
+#define SEND(to, from, count) do { decltype(+(from)) from_ = (from); std::remove_const<std::remove_pointer<decltype(from_)>::type>::type *to_; \
+    WEFT_DEVICE_TAKE(to_, &r->mem, (count)); WEFT_TRY(copy_up(r, to_, from_, (count) * sizeof *to_)); (to) = to_; } while (0)
+
+/* Planes of all nodes, codes, levels. */
+static weft_status send_columns(weft_ctx *ctx, resident *r)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = r->ready->problem;
+  const size_t n = problem->n, p = problem->p, words = (n + 511) / 512 * STEP_WORDS;
+  size_t planes = PLANES_BEFORE;
+  uint32_t *base, *plane;
+  WEFT_TAKE(base, r->host, p);
+  WEFT_TAKE(r->root, r->host, p);
+  for (size_t j = 0; j < p; j++) { base[j] = (uint32_t) planes; planes += (size_t) problem->levels[j]; }
+  for (size_t j = 0; j < p; j++) {
+    r->root[j] = PLANE_ALL;
+    if (!problem->set) continue;
+    int any = 0;
+    for (size_t i = 0; i < n && !any; i++) any = problem->set[j * n + i] != 0;
+    if (any) r->root[j] = (uint32_t) planes++;
+  }
+  if (planes * words > UINT32_MAX) {
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "More bits of data than the device code takes; use `backend = \"cpu\"`.");
+    goto done;
+  }
+  WEFT_TAKE0(plane, r->host, planes * words);
+  for (size_t i = 0; i < n; i++) plane[i / 32] |= 1u << i % 32;
+  for (size_t j = 0; j < p; j++) {
+    const uint16_t *codes = r->ready->columns.codes + j * n;
+    for (size_t i = 0; i < n; i++) plane[(base[j] + codes[i]) * words + i / 32] |= 1u << i % 32;
+    if (r->root[j] == PLANE_ALL) continue;
+    for (size_t i = 0; i < n; i++) if (!problem->set[j * n + i]) plane[r->root[j] * words + i / 32] |= 1u << i % 32;
+  }
+  SEND(r->count.planes, plane, planes * words);
+  SEND(r->count.codes, r->ready->columns.codes, n * p);
+  SEND(r->count.levels, r->ready->columns.levels, p);
+  SEND(r->count.base, base, p);
+  SEND(r->count.choose, r->ready->binomials.choose, (r->ready->most_parents + 3) * (p + 1));
+  r->prune.levels = r->count.levels;
+  r->prune.choose = r->count.choose;
+  r->count.n = (uint32_t) n;
+  r->count.p = r->prune.p = (uint32_t) p;
+  r->count.words = (uint32_t) words;
+  r->count.most = r->prune.most = (uint32_t) r->ready->binomials.most;
+done:
+  return st;
+}
+
+/* Which f a set takes, for all products of levels that s nodes can have, and the values of all f. Rows of the table, child
+ * by child: BDeu: 0 for the parents, 1 + class of the child for the family; K2 the other way round; else 0 for both. */
+static weft_status send_functions(weft_ctx *ctx, resident *r)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = r->ready->problem;
+  const size_t p = problem->p, n = problem->n, s = r->ready->most_parents + (r->family ? 0 : 1);
+  const int bayesian = problem->score == WEFT_BN_BDEU || problem->score == WEFT_BN_K2;
+  functions f;
+  uint8_t *reached;
+  uint32_t *class_levels;
+  memset(&f, 0, sizeof f);
+  WEFT_TAKE(r->classes, r->host, p);
+  WEFT_TAKE(class_levels, r->host, p);
+  for (size_t j = 0; j < p; j++) {
+    uint32_t k = 0;
+    while (k < r->class_count && class_levels[k] != (uint32_t) problem->levels[j]) k++;
+    if (k == r->class_count) class_levels[r->class_count++] = (uint32_t) problem->levels[j];
+    r->classes[j] = k;
+  }
+  f.q_stride = (uint32_t) widest(r->ready, s < 1 ? 1 : s) + 1;
+  f.kinds = r->family && bayesian ? 1 + r->class_count : 1;
+  f.room = 1u << 16;
+  WEFT_TAKE(f.a, r->host, f.room);
+  WEFT_TAKE0(f.table, r->host, (size_t) f.kinds * f.q_stride);
+  WEFT_TAKE0(reached, r->host, f.q_stride);
+  reached[1] = 1;
+  for (size_t step = 0; step < s; step++)
+    for (uint32_t q = f.q_stride; q-- > 1; )
+      for (uint32_t k = 0; k < r->class_count && reached[q]; k++)
+        if ((uint64_t) q * class_levels[k] < f.q_stride) reached[q * class_levels[k]] = 1;
+  for (uint32_t q = 1; q < f.q_stride; q++) {
+    if (!reached[q]) continue;
+    for (uint32_t kind = 0; kind < f.kinds; kind++) {
+      double a = -1;
+      if (problem->score == WEFT_BN_BDEU) { a = problem->ess / q; if (kind) a = a / (double) class_levels[kind - 1]; }
+      if (problem->score == WEFT_BN_K2) a = kind ? class_levels[kind - 1] : 1;
+      const uint32_t found = find_function(&f, a);
+      if (found == UINT32_MAX) { st = weft_fail(ctx, WEFT_ERR_MEMORY, "Too many different numbers of levels for the device."); goto done; }
+      f.table[(size_t) kind * f.q_stride + q] = found;
+    }
+  }
+  {
+    int64_t *value;
+    WEFT_TAKE(value, r->host, (size_t) f.count * (n + 1));
+    fill_task_data data = { &f, value, n, ldexp(1.0, r->ready->bits + WEFT_BN_GUARD_BITS) };
+    WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, f.count, fill_task, &data, 0, 0));
+    SEND(r->count.f, value, (size_t) f.count * (n + 1));
+    SEND(r->count.table, f.table, (size_t) f.kinds * f.q_stride);
+    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+    weft_arena_drop(r->host, value);
+  }
+  r->count.q_stride = f.q_stride;
+done:
+  return st;
+}
+
+/* ---- batches of nodes ---- */
+
+struct batch {
+  weft_arena host;
+  universe *universes;
+  uint64_t *first_item;
+  uint32_t *cand, *column_start, *column_plane, *column_leaf;
+  uint64_t scores, bests;
+  size_t count;
+  /* on the device */
+  universe *d_universes;
+  uint64_t *d_first;
+  uint32_t *d_cand, *d_start, *d_plane, *d_leaf;
+};
+
+/* `nodes`: count of them; NULL: one universe of all nodes, for joint values. */
+static weft_status make_batch(weft_ctx *ctx, resident *r, const weft_bn_node *nodes, size_t count, batch *b)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = r->ready->problem;
+  const int bdeu = problem->score == WEFT_BN_BDEU, bayesian = bdeu || problem->score == WEFT_BN_K2;
+  size_t members = 0, columns = 0, at = 0, column = 0;
+  uint32_t *base;
+  memset(b, 0, sizeof *b);
+  b->host = weft_arena_begin(ctx);
+  b->count = nodes ? count : 1;
+  for (size_t k = 0; k < b->count; k++) {
+    const size_t size = nodes ? nodes[k].universe : problem->p;
+    members += size + 1;
+    for (size_t j = 0; j < size; j++) columns += (size_t) problem->levels[nodes ? nodes[k].candidate[j] : j];
+  }
+  WEFT_TAKE0(b->universes, &b->host, b->count);
+  WEFT_TAKE(b->first_item, &b->host, b->count + 1);
+  WEFT_TAKE0(b->cand, &b->host, members);
+  WEFT_TAKE0(b->column_start, &b->host, members);
+  WEFT_TAKE(b->column_plane, &b->host, columns);
+  WEFT_TAKE(b->column_leaf, &b->host, columns);
+  WEFT_TAKE(base, &b->host, problem->p + 1);
+  base[0] = PLANES_BEFORE;
+  for (size_t j = 0; j < problem->p; j++) base[j + 1] = base[j] + (uint32_t) problem->levels[j];
+  for (size_t k = 0; k < b->count; k++) {
+    universe *u = &b->universes[k];
+    const size_t child = nodes ? nodes[k].node : 0;
+    u->size = (uint32_t) (nodes ? nodes[k].universe : problem->p);
+    u->limit = (uint32_t) (nodes ? nodes[k].most_parents : r->ready->most_parents + 1);
+    u->cand = (uint32_t) at;
+    u->column = (uint32_t) column;
+    u->child = (uint32_t) child;
+    u->root = nodes ? r->root[child] : (uint32_t) PLANE_ALL;
+    if (r->family && bayesian) {
+      u->parents_kind = bdeu ? 0 : 1 + r->classes[child];
+      u->family_kind = bdeu ? 1 + r->classes[child] : 0;
+    }
+    u->score = b->scores;
+    u->best = b->bests;
+    weft_bn_offsets(&r->ready->binomials, u->size, u->limit, u->offset);
+    b->scores += u->offset[u->limit + 1];
+    b->bests += u->offset[u->limit];
+    for (size_t j = 0; j < u->size; j++) {
+      const size_t v = nodes ? nodes[k].candidate[j] : j;
+      b->cand[at] = (uint32_t) v;
+      b->column_start[at++] = (uint32_t) (column - u->column);
+      for (uint32_t l = base[v]; l < base[v + 1]; l++, column++) {
+        b->column_plane[column] = l;
+        b->column_leaf[column] = (uint32_t) j;
+      }
+    }
+    b->column_start[at++] = (uint32_t) (column - u->column);
+  }
+  SEND(b->d_universes, b->universes, b->count);
+  SEND(b->d_cand, b->cand, members);
+  SEND(b->d_start, b->column_start, members);
+  SEND(b->d_plane, b->column_plane, columns);
+  SEND(b->d_leaf, b->column_leaf, columns);
+  WEFT_DEVICE_TAKE(b->d_first, &r->mem, b->count + 1);
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+done:
+  return st;
+}
+
+static void drop_batch(resident *r, batch *b)
+{
+  void *blocks[] = { b->d_universes, b->d_cand, b->d_start, b->d_plane, b->d_leaf, b->d_first };
+  cudaStreamSynchronize(r->mem.stream);
+  for (void *block : blocks) if (block) weft_device_drop(&r->mem, block);
+  weft_arena_end(&b->host);
+}
+
+typedef void count_kernel(count_job, uint64_t, uint64_t);
+
+static count_kernel *count_kernel_for(int members, int family)
+{
+  static count_kernel *const joint[] = { count_sets<0, false>, count_sets<1, false>, count_sets<2, false>, count_sets<3, false>, count_sets<4, false> };
+  static count_kernel *const by_child[] = { count_sets<0, true>, count_sets<1, true>, count_sets<2, true>, count_sets<3, true>, count_sets<4, true> };
+  return (family ? by_child : joint)[members <= 4 ? members : 0];
+}
+
+/* All sets of `size` members of the batch's universes, in launches of about LAUNCH_SECONDS. */
+static weft_status count_size(weft_ctx *ctx, resident *r, batch *b, size_t size, int64_t *out, double from, double to)
+{
+  weft_status st = WEFT_OK;
+  count_job job = r->count;
+  count_kernel *kernel = count_kernel_for((int) size - 1, r->family);
+  uint64_t first = 0, total = 0, portion = 8192;
+  for (size_t k = 0; k < b->count; k++) {
+    b->first_item[k] = total;
+    if (size <= b->universes[k].limit) total += weft_bn_choose(&r->ready->binomials, b->universes[k].size, size - 1);
+  }
+  b->first_item[b->count] = total;
+  WEFT_TRY(copy_up(r, b->d_first, b->first_item, (b->count + 1) * sizeof *b->first_item));
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+  job.universes = b->d_universes;
+  job.universe_count = (uint32_t) b->count;
+  job.cand = b->d_cand;
+  job.column_start = b->d_start;
+  job.column_plane = b->d_plane;
+  job.column_leaf = b->d_leaf;
+  job.first_item = b->d_first;
+  job.out = out;
+  job.members = (int) size - 1;
+  WEFT_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) r->shared));
+  while (first < total) {
+    const uint64_t now = portion < total - first ? portion : total - first;
+    const auto started = std::chrono::steady_clock::now();
+    kernel<<<(unsigned) ((now + WARPS - 1) / WARPS), 32 * WARPS, r->shared, r->mem.stream>>>(job, first, now);
+    WEFT_CUDA(cudaGetLastError());
+    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    first += now;
+    if (took < LAUNCH_SECONDS / 2) portion *= took < LAUNCH_SECONDS / 8 ? 4 : 2;
+    else if (took > 2 * LAUNCH_SECONDS && portion > 64) portion /= 2;
+    if (portion > (uint64_t) 1 << 30) portion = (uint64_t) 1 << 30;
+    WEFT_TRY(weft_poll(ctx, from + (to - from) * (double) first / (double) total, 1));
+  }
+done:
+  return st;
+}
+
+/* Values that need no device: of the empty set, and of every child without parents. */
+static int64_t empty_value(resident *r, const universe *u)
+{
+  const weft_bn_problem *problem = r->ready->problem;
+  weft_bn_counter *counter = &r->ready->counters[0];
+  const size_t n = problem->n;
+  const int32_t *set = problem->set ? problem->set + (size_t) u->child * n : NULL;
+  const uint16_t *codes = r->ready->columns.codes + (size_t) u->child * n;
+  const double levels = problem->levels[u->child];
+  uint32_t rows = 0;
+  int64_t family = 0;
+  for (size_t i = 0; i < n; i++) if (!set || !set[i]) { counter->seen[codes[i]]++; rows++; }
+  const int64_t *f = weft_bn_function(counter, problem->score == WEFT_BN_BDEU ? problem->ess / levels : problem->score == WEFT_BN_K2 ? 1 : -1, rows);
+  for (uint32_t l = 0; l < (uint32_t) problem->levels[u->child]; l++) { family += f[counter->seen[l]]; counter->seen[l] = 0; }
+  f = weft_bn_function(counter, problem->score == WEFT_BN_BDEU ? problem->ess : problem->score == WEFT_BN_K2 ? levels : -1, rows);
+  return weft_bn_rounded(family) - weft_bn_rounded(f[rows]);
+}
+
+typedef void prune_kernel(prune_job, int);
+
+static weft_status prune_batch(weft_ctx *ctx, resident *r, const batch *b, const prune_job *job)
+{
+  weft_status st = WEFT_OK;
+  static prune_kernel *const kernels[] = { prune_sets<0>, prune_sets<1>, prune_sets<2>, prune_sets<3>, prune_sets<4>, prune_sets<5>, prune_sets<6> };
+  for (size_t m = 0; m <= r->ready->most_parents; m++) {
+    uint64_t most = 0;
+    for (size_t k = 0; k < b->count; k++) {
+      const uint64_t sets = m <= b->universes[k].limit ? weft_bn_choose(&r->ready->binomials, b->universes[k].size, m) : 0;
+      if (sets > most) most = sets;
+    }
+    if (!most) continue;
+    const dim3 grid((unsigned) fmin(ceil((double) most / 256), 1 << 20), (unsigned) b->count);
+    kernels[m <= 6 ? m : 0]<<<grid, 256, 0, r->mem.stream>>>(*job, (int) m);
+    WEFT_CUDA(cudaGetLastError());
+    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+    WEFT_TRY(weft_poll(ctx, 0, 1));
+  }
+done:
+  return st;
+}
+
+/* Brings what is kept of the batch's nodes to the host, as many nodes at a time as there is room for. */
+static weft_status fetch_batch(weft_ctx *ctx, resident *r, const batch *b, weft_arena *keep, weft_bn_node *nodes,
+                               const int64_t *score, const unsigned long long *kept, double done)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  weft_scored *d_list = NULL, **list;
+  unsigned long long *d_cursor = NULL, *cursor;
+  uint64_t most = 0, total = 0;
+  size_t room;
+  for (size_t k = 0; k < b->count; k++) {
+    total += kept[k];
+    if (kept[k] > most) most = kept[k];
+    nodes[k].score = NULL;
+    nodes[k].kept = (size_t) kept[k];
+  }
+  WEFT_TAKE(list, &host, b->count);
+  WEFT_TAKE(cursor, &host, b->count);
+  WEFT_DEVICE_TAKE(d_cursor, &r->mem, b->count);
+  room = weft_device_chunk(ctx, (size_t) total + 1, sizeof *d_list, 0);
+  if (room < most) { st = weft_fail_memory(ctx, "device", (double) most * sizeof *d_list, weft_device_available(ctx), "the sets kept of one node"); goto done; }
+  WEFT_DEVICE_TAKE(d_list, &r->mem, room);
+  for (size_t first = 0, last; first < b->count; first = last) {
+    uint64_t at = 0, sets = 0;
+    for (last = first; last < b->count && at + kept[last] <= room; last++) {
+      const universe *u = &b->universes[last];
+      cursor[last] = at;
+      at += kept[last];
+      if (u->offset[u->limit + 1] > sets) sets = u->offset[u->limit + 1];
+    }
+    const dim3 grid((unsigned) fmin(ceil((double) sets / 256), 1 << 20), (unsigned) (last - first));
+    WEFT_TRY(copy_up(r, d_cursor, cursor + first, (last - first) * sizeof *cursor));
+    list_sets<<<grid, 256, 0, r->mem.stream>>>(b->d_universes + first, score, d_cursor, d_list);
+    WEFT_CUDA(cudaGetLastError());
+    for (size_t k = first; k < last; k++) {
+      weft_scored *one;
+      WEFT_TAKE(one, &host, kept[k]);
+      list[k] = one;
+      if (kept[k]) WEFT_CUDA(cudaMemcpyAsync(one, d_list + cursor[k], kept[k] * sizeof *d_list, cudaMemcpyDeviceToHost, r->mem.stream));
+    }
+    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+    WEFT_TRY(weft_bn_collect(ctx, keep, r->ready, nodes + first, last - first, list + first, done));
+    for (size_t k = first; k < last; k++) weft_arena_drop(&host, list[k]);
+  }
+done:
+  if (d_list) weft_device_drop(&r->mem, d_list);
+  if (d_cursor) weft_device_drop(&r->mem, d_cursor);
+  weft_arena_end(&host);
+  return st;
+}
+
+static weft_status run_batch(weft_ctx *ctx, resident *r, weft_arena *keep, weft_bn_node *nodes, size_t count, double from, double to)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  batch b;
+  prune_job job = r->prune;
+  unsigned long long *kept;
+  WEFT_TRY(make_batch(ctx, r, nodes, count, &b));
+  WEFT_TAKE0(kept, &host, count);
+  WEFT_DEVICE_TAKE(job.score, &r->mem, b.scores);
+  WEFT_DEVICE_TAKE(job.best, &r->mem, b.bests);
+  WEFT_DEVICE_TAKE(job.kept, &r->mem, count);
+  WEFT_CUDA(cudaMemsetAsync(job.kept, 0, count * sizeof *job.kept, r->mem.stream));
+  job.universes = b.d_universes;
+  job.cand = b.d_cand;
+  if (r->family) {
+    int64_t *empty;
+    WEFT_TAKE(empty, &host, count);
+    for (size_t k = 0; k < count; k++) {
+      empty[k] = empty_value(r, &b.universes[k]);
+      WEFT_TRY(copy_up(r, job.score + b.universes[k].score, empty + k, sizeof *empty));
+    }
+    for (size_t m = 1; m <= r->ready->most_parents; m++)
+      WEFT_TRY(count_size(ctx, r, &b, m, job.score, from + (to - from) * (double) (m - 1) / (double) r->ready->most_parents,
+                          from + (to - from) * (double) m / (double) r->ready->most_parents));
+  }
+  WEFT_TRY(prune_batch(ctx, r, &b, &job));
+  WEFT_CUDA(cudaMemcpyAsync(kept, job.kept, count * sizeof *kept, cudaMemcpyDeviceToHost, r->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+  weft_device_drop(&r->mem, job.best);
+  WEFT_TRY(fetch_batch(ctx, r, &b, keep, nodes, job.score, kept, to));
+  weft_device_drop(&r->mem, job.score);
+  weft_device_drop(&r->mem, job.kept);
+done:
+  drop_batch(r, &b);
+  weft_arena_end(&host);
+  return st;
+}
+
+/* Shares of edges, required parents, penalties. */
+static weft_status send_shares(weft_ctx *ctx, resident *r)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = r->ready->problem;
+  const size_t p = problem->p;
+  double *penalty;
+  WEFT_TAKE(penalty, r->host, p);
+  for (size_t i = 0; i < p; i++) penalty[i] = weft_bn_penalty(problem, i) * r->ready->unit;
+  SEND(r->prune.penalty, penalty, p);
+  if (problem->edge_prior) {
+    int64_t *edge;
+    WEFT_TAKE(edge, r->host, p * p);
+    for (size_t k = 0; k < p * p; k++) edge[k] = (int64_t) rint(problem->edge_prior[k] * r->ready->unit);
+    SEND(r->prune.edge, edge, p * p);
+  }
+  if (problem->required) {
+    uint8_t *required;
+    uint32_t *count;
+    WEFT_TAKE(required, r->host, p * p);
+    WEFT_TAKE(count, r->host, p);
+    for (size_t k = 0; k < p * p; k++) required[k] = problem->required[k] != 0;
+    for (size_t i = 0; i < p; i++) count[i] = (uint32_t) weft_bn_required(problem, i);
+    SEND(r->prune.required, required, p * p);
+    SEND(r->prune.required_count, count, p);
+  }
+  r->prune.slack = weft_bn_slack(r->ready);
+done:
+  return st;
+}
+
+/* h of all sets of at most s + 1 nodes. */
+static weft_status make_joint(weft_ctx *ctx, resident *r, const uint64_t *offset)
+{
+  weft_status st = WEFT_OK;
+  const size_t sizes = r->ready->most_parents + 1, n = r->ready->problem->n;
+  batch b;
+  int64_t *joint, empty;
+  WEFT_TRY(make_batch(ctx, r, NULL, 0, &b));
+  WEFT_DEVICE_TAKE(joint, &r->mem, offset[sizes + 1]);
+  empty = weft_bn_rounded(weft_bn_function(&r->ready->counters[0], r->ready->problem->score == WEFT_BN_BDEU ? r->ready->problem->ess : -1,
+                                           (uint32_t) n)[n]);
+  WEFT_TRY(copy_up(r, joint, &empty, sizeof empty));
+  for (size_t size = 1; size <= sizes; size++)
+    WEFT_TRY(count_size(ctx, r, &b, size, joint, 0.6 * (double) (size - 1) / (double) sizes, 0.6 * (double) size / (double) sizes));
+  r->prune.joint = joint;
+  SEND(r->prune.joint_offset, offset, sizes + 2);
+done:
+  drop_batch(r, &b);
+  return st;
+}
+
+static double node_bytes(const weft_bn_node *node)
+{
+  return 8.0 * ((double) weft_bn_sets_of(node) + (double) node->offset[node->most_parents]);
+}
+
+static weft_status prune_cuda(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double to)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  const size_t p = ready->problem->p;
+  uint64_t offset[WEFT_BN_MOST_PARENTS + 3];
+  double largest = 0, room, cells;
+  resident r_, *r = &r_;
+  if (!fits_device(ready)) { st = weft_bn_prune_cpu(ctx, keep, ready, nodes, to); weft_arena_end(&host); return st; }
+  memset(&r_, 0, sizeof r_);
+  r->mem = weft_device_begin(ctx);
+  r->host = &host;
+  r->ready = ready;
+  r->nodes = nodes;
+  WEFT_TRY(send_columns(ctx, r));
+  for (size_t k = 0; k < p; k++) largest = fmax(largest, node_bytes(&nodes[k]));
+  weft_bn_offsets(&ready->binomials, p, ready->most_parents + 1, offset);
+  r->family = !weft_bn_joint_pays(ready, nodes, offset) ||
+              8 * (double) offset[ready->most_parents + 2] + 2 * largest > 0.9 * weft_device_available(ctx);
+  cells = widest(ready, ready->most_parents);
+  r->count.cell_words = ((uint32_t) cells + 63) / 64 * 2;
+  r->count.cell_list = ((uint32_t) fmin(cells, (double) ready->problem->n) + 3) / 4 * 4;
+  r->shared = WARPS * (sizeof(workspace) + r->count.cell_words * sizeof(uint32_t) + r->count.cell_list * sizeof(uint16_t));
+  WEFT_TRY(send_functions(ctx, r));
+  WEFT_TRY(send_shares(ctx, r));
+  if (!r->family) WEFT_TRY(make_joint(ctx, r, offset));
+  room = 0.6 * weft_device_available(ctx); /* the rest is for the lists of what is kept */
+  for (size_t first = 0, last; first < p; first = last) {
+    const double from = r->family ? 0 : 0.6;
+    double bytes = 0;
+    for (last = first; last < p; last++) {
+      bytes += node_bytes(&nodes[last]);
+      if (last > first && (bytes > room || bytes > 8 * BATCH_SETS)) break;
+    }
+    WEFT_TRY(run_batch(ctx, r, keep, nodes + first, last - first, from + (to - from) * (double) first / (double) p,
+                       from + (to - from) * (double) last / (double) p));
+  }
+done:
+  weft_device_end(&r->mem);
+  weft_arena_end(&host);
+  return st;
+}
+
+static weft_status scores_cuda(weft_ctx *ctx, const weft_bn_problem *problem, weft_arena *keep, weft_bn_table *out)
+{
+  return weft_bn_table_make(ctx, problem, prune_cuda, keep, out);
+}
+
+extern "C" {
+extern const weft_bn_ops weft_bn_cuda;
+const weft_bn_ops weft_bn_cuda = { scores_cuda, weft_bn_chain_cuda, weft_bn_optimum_cuda };
+}

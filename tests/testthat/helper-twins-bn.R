@@ -1,0 +1,72 @@
+# The Bayesian-network room's rows of the table in test-twins.R: tables, chains and optima are the same bits.
+twins_bn <- function() {
+  some <- function(levels, n) {
+    hidden <- stats::rnorm(n)
+    list2DF(stats::setNames(lapply(levels, function(l) {
+      factor(pmin(l, 1 + floor(l * stats::pnorm(hidden * sample(c(-1, 0, 1), 1) + stats::rnorm(n)))), seq_len(l))
+    }), sprintf("x%02d", seq_along(levels))))
+  }
+  fields <- function(table) unclass(table)[c("start", "score", "parents", "bits")]
+  scores <- function(levels, n, ...) {
+    list(tolerance = 0, work = function(backend) fields(bn_scores(some(levels(), sample(n, 1)), ..., backend = backend)))
+  }
+  learned <- function(fit) {
+    fit[c("score", "dags", "best_sets", "edges", "trace", "order", "counts", "sampled", "sample_score", "diagnostics")]
+  }
+  chains <- function(target, p, ..., max_parents = 3) {
+    list(tolerance = 0, work = function(backend) {
+      table <- bn_scores(some(sample(2:3, p, TRUE), 200), max_parents, keep = target, slack = 8, backend = "cpu")
+      learned(bn_learn(table, iterations = 150, target = target, swap_every = sample(2:9, 1), thin = sample(1:20, 1), burn_in = 30,
+                       top = sample(1:40, 1), ..., seed = sample(99, 1), backend = backend))
+    })
+  }
+  list(
+    "bn_scores, mixed levels" = scores(function() sample(2:5, sample(5:14, 1), TRUE), 900),
+    "bn_scores, all sets kept" = scores(function() sample(1:3, 7, TRUE), 300, max_parents = 5, keep = "all"),
+    "bn_scores, 100 levels" = scores(function() c(100, 2, 3, 40, 2, 2), 500, max_parents = 2, score = "bic"),
+    "bn_scores, K2, limits of each node" = scores(function() rep(3, 8), 400, max_parents = c(x01 = 0, x02 = 2), score = "k2"),
+    "bn_scores, sums, prior and gamma" = list(tolerance = 0, work = function(backend) {
+      d <- some(sample(2:4, 9, TRUE), 500)
+      prior <- bn_prior(names(d), required = cbind("x02", "x01"), forbidden = cbind("x03", "x04"), known = cbind("x05", "x06"))
+      fields(bn_scores(d, 3, "aic", prior = prior, gamma = 0.5, keep = "sum", slack = 5, backend = backend))
+    }),
+    "bn_scores, interventions" = list(tolerance = 0, work = function(backend) {
+      d <- some(sample(2:4, 7, TRUE), 400)
+      fields(bn_scores(d, 3, interventions = sample(c(NA, "x01", "x05"), 400, TRUE), backend = backend))
+    }),
+    "bn_scores, candidates and one outsider" = list(tolerance = 0, work = function(backend) {
+      fields(bn_scores(some(rep(2:3, 20), 300), 3, candidates = 5, backend = backend))
+    }),
+    "bn_scores, little device memory: nodes in batches, sets child by child" = list(tolerance = 0, work = function(backend) {
+      d <- some(rep(2:3, 10), 100)
+      lapply(c(4e5, 2e5), function(bytes) {
+        withr::local_options(weft.device_memory = bytes)
+        fields(bn_scores(d, 4, backend = backend))
+      })
+    }),
+    "bn_learn, best graphs" = chains("max", 12), "bn_learn, sums" = chains("sum", 8),
+    "bn_learn, masks of two words" = chains("max", 70, max_parents = 1),
+    "bn_learn, masks of three words" = chains("max", 140, max_parents = 1),
+    "bn_learn, sums with masks of two words" = chains("sum", 70, max_parents = 1),
+    "bn_learn, sums with masks of three words" = chains("sum", 140, max_parents = 1),
+    "bn_learn, one temperature, many chains" = chains("max", 10, chains = 100, temperatures = 1),
+    "bn_learn, little device memory" = list(tolerance = 0, work = function(backend) {
+      withr::local_options(weft.device_memory = 3e5)
+      chains("sum", 8, chains = 20)$work(backend)
+    }),
+    "bn_learn, required and forbidden edges, resumed" = list(tolerance = 0, work = function(backend) {
+      d <- some(sample(2:3, 9, TRUE), 300)
+      prior <- bn_prior(names(d), required = cbind("x02", "x01"), forbidden = cbind("x03", "x04"))
+      fit <- bn_learn(d, 3, prior = prior, iterations = 60, thin = 7, swap_every = 3, chains = 2, seed = 2, backend = backend)
+      learned(update(fit, iterations = 77))
+    }),
+    "bn_exact" = list(tolerance = 0, work = function(backend) {
+      exact <- bn_exact(some(sample(2:3, sample(3:16, 1), TRUE), 300), 3, backend = backend)
+      list(exact$dag, exact$score)
+    }),
+    "bn_exact, every node with many possible parents" = list(tolerance = 0, work = function(backend) {
+      exact <- bn_exact(bn_scores(some(rep(2, 14), 60), 2, keep = "all", backend = "cpu"), backend = backend)
+      list(exact$dag, exact$score)
+    })
+  )
+}

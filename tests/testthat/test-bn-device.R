@@ -1,0 +1,65 @@
+# What the table of twins (test-twins.R) does not say of the device: choice, interrupts, memory.
+
+test_that("small work stays on the CPU, and what the device does not count says so", {
+  d <- bn_test_data()
+  expect_match(attr(bn_scores(d), "reason"), "too little for a device")
+  expect_match(attr(bn_exact(d), "reason"), "too little for a device")
+  expect_match(attr(bn_learn(d, iterations = 10), "reason"), "too little for a device")
+  wide <- cbind(d, w = factor(sample(1:150, 7 * 150, TRUE)[1:150], 1:150), v = factor(sample(1:60, 150, TRUE), 1:60))
+  expect_match(attr(bn_scores(wide, 4), "reason"), "combinations of levels")
+  for (call in list(function() bn_scores(wide, 4, backend = "cuda"), function() bn_scores(d, score = "bds", backend = "cuda"),
+                    function() bn_learn(d, iterations = 10, temperatures = 1:17, backend = "cuda"))) {
+    expect_error(call(), class = "weft_error_device")
+  }
+})
+
+test_that("work on the device can be interrupted, and leaves nothing there", {
+  skip_if_no_cuda()
+  withr::local_options(weft.poll = 0.01)
+  stop_now <- function(done, total) stop("enough")
+  d <- withr::with_seed(1, as.data.frame(matrix(sample(0:1, 300 * 28, TRUE), 300)))
+  table <- bn_scores(d, 2)
+  big <- withr::with_seed(1, as.data.frame(matrix(sample(0:2, 1000 * 110, TRUE), 1000)))
+  before <- .Call(weft:::C_weft_memory, NULL)[["device"]]
+  for (call in list(function() bn_learn(table, iterations = 1e9, chains = 500, progress = stop_now, backend = "cuda"),
+                    function() bn_exact(table, progress = stop_now, backend = "cuda"),
+                    function() bn_scores(big, 4, progress = stop_now, backend = "cuda"))) {
+    started <- proc.time()[[3]]
+    expect_error(call(), "enough")
+    expect_lt(proc.time()[[3]] - started, 3)
+    expect_equal(.Call(weft:::C_weft_memory, NULL)[["device"]], before)
+  }
+})
+
+test_that("every allocation may fail on the device, and nothing leaks", {
+  skip_if_no_cuda()
+  d <- bn_test_data()
+  table <- bn_scores(d, 3, keep = "sum")
+  withr::defer(.Call(weft:::C_weft_memory, 0))
+  for (run in list(function() bn_scores(d, 3, backend = "cuda"), function() bn_scores(d, 3, "k2", candidates = 2, backend = "cuda"),
+                   function() bn_learn(table, iterations = 20, target = "sum", chains = 3, seed = 1, backend = "cuda"),
+                   function() bn_exact(d, backend = "cuda"))) {
+    gc()
+    .Call(weft:::C_weft_memory, 0)
+    run()
+    gc()
+    before <- .Call(weft:::C_weft_memory, 0)
+    for (k in unique(round(seq(1, before[["allocations"]], length.out = 12)))) {
+      .Call(weft:::C_weft_memory, k)
+      run() # tried once more after garbage collection
+    }
+    gc()
+    expect_equal(.Call(weft:::C_weft_memory, 0)[c("host", "device")], before[c("host", "device")])
+  }
+})
+
+test_that("what does not fit the device is refused with its size", {
+  skip_if_no_cuda()
+  d <- bn_test_data(400)
+  table <- bn_scores(d)
+  withr::local_options(weft.device_memory = 2000)
+  for (call in list(function() bn_scores(d, backend = "cuda"), function() bn_learn(table, iterations = 10, backend = "cuda"),
+                    function() bn_exact(table, backend = "cuda"))) {
+    expect_error(call(), class = "weft_error_memory", regexp = "device")
+  }
+})
