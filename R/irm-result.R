@@ -33,7 +33,7 @@ irm_result <- function(run, call, started) {
     eta = block_mean(blocks, run$family, beta), links = blocks$links, pairs = blocks$pairs,
     nmi = chain_agreement(best, modes, run$model$key), rhat = chain_rhat(run$trace, after, modes), alpha = alpha[seq_along(modes)],
     beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, type = graph$kind, family = run$family,
-    sampler = run$sampler, burn_in = burn_in, call = call, run = run
+    sampler = run$sampler, burn_in = burn_in, backend = run$backend, reason = run$reason, call = call, run = run
   ))
   if (!is.null(run$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)
   fit$run$seconds <- run$seconds + proc.time()[[3L]] - started

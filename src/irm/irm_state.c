@@ -1,5 +1,6 @@
 /* Counting blocks, moving single nodes, and log posteriors; see irm_state.h. */
 #include <string.h>
+#include "../base/parallel.h"
 #include "irm_state.h"
 
 /* log Γ tables end here; larger counts go through Stirling's formula. */
@@ -14,6 +15,7 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
   s->graph = graph;
   s->model = model;
   s->chain = chain;
+  s->threads = 1;
   s->one_mode = graph->type != WEFT_IRM_BIPARTITE;
   s->directions = graph->type == WEFT_IRM_DIRECTED ? 2 : 1;
   s->modes = s->one_mode ? 1 : 2;
@@ -28,6 +30,7 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     WEFT_TAKE(s->sizes[mode], arena, (size_t) s->k[mode]);
     WEFT_TAKE(s->active[mode], arena, (size_t) s->k[mode]);
     WEFT_TAKE(s->place[mode], arena, (size_t) s->k[mode]);
+    WEFT_TAKE(s->log_stick[mode], arena, (size_t) s->k[mode]);
   }
   for (int turned = 0; turned < 2; turned++) {
     if (turned && graph->type == WEFT_IRM_UNDIRECTED) {
@@ -43,6 +46,7 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     WEFT_TAKE0(s->profile.pairs[d], arena, (size_t) most);
   }
   WEFT_TAKE(s->scores, arena, 2 * (size_t) most + 2);
+  WEFT_TAKE(s->block_sums, arena, (size_t) s->k[0]);
   WEFT_TAKE(s->rates, arena, 2 * (size_t) most);
   WEFT_TAKE(s->members, arena, (size_t) nodes);
   WEFT_TAKE(s->targets, arena, (size_t) nodes);
@@ -58,17 +62,22 @@ done:
 
 /* ---- counting ---- */
 
+void irm_state_count_active(irm_state *s, int mode)
+{
+  s->active_count[mode] = 0;
+  for (int32_t l = 0; l < s->k[mode]; l++) {
+    s->place[mode][l] = s->sizes[mode][l] ? s->active_count[mode] : -1;
+    if (s->sizes[mode][l]) s->active[mode][s->active_count[mode]++] = l;
+  }
+}
+
 void irm_state_count_begin(irm_state *s)
 {
   const size_t blocks = (size_t) s->k[0] * (size_t) s->k[1];
   for (int mode = 0; mode < s->modes; mode++) {
     memset(s->sizes[mode], 0, (size_t) s->k[mode] * sizeof(int64_t));
     for (int64_t i = 0; i < s->graph->n[mode]; i++) s->sizes[mode][s->z[mode][i]]++;
-    s->active_count[mode] = 0;
-    for (int32_t l = 0; l < s->k[mode]; l++) {
-      s->place[mode][l] = s->sizes[mode][l] ? s->active_count[mode] : -1;
-      if (s->sizes[mode][l]) s->active[mode][s->active_count[mode]++] = l;
-    }
+    irm_state_count_active(s, mode);
   }
   memset(s->links[0], 0, blocks * sizeof(int64_t));
   const int64_t *rows = s->sizes[0], *columns = s->sizes[s->one_mode ? 0 : 1];
@@ -289,18 +298,26 @@ int32_t irm_free_cluster(const irm_state *s, int mode, int32_t which)
 
 /* ---- the posterior ---- */
 
-double irm_state_log_posterior(const irm_state *s)
+void irm_state_block_sums(irm_state *s)
 {
-  const weft_irm_graph *graph = s->graph;
-  double sum = -graph->log_factorials;
-  for (int mode = 0; mode < s->modes; mode++) sum += irm_log_crp(s->chain->alpha[mode], s->sizes[mode], s->k[mode]);
-  for (int32_t l = 0; l < s->k[0]; l++) {
-    if (s->sizes[0][l] == 0) continue;
-    for (int32_t m = graph->type == WEFT_IRM_UNDIRECTED ? l : 0; m < s->k[1]; m++) {
-      const size_t at = (size_t) l * (size_t) s->k[1] + (size_t) m;
-      sum += irm_f(s->model->poisson, s->chain->beta, (double) s->links[0][at], (double) s->pairs[0][at]);
+  const int threads = (double) s->k[0] * s->k[1] > 4096 ? s->threads : 1;
+  (void) threads;
+  WEFT_PARALLEL(threads)
+  {
+    WEFT_FOR(dynamic)
+    for (int32_t l = 0; l < s->k[0]; l++) {
+      const size_t row = (size_t) l * (size_t) s->k[1];
+      s->block_sums[l] = s->sizes[0][l] == 0 ? 0 : irm_f_row(s->model->poisson, s->chain->beta, s->links[0] + row, s->pairs[0] + row,
+                                                             s->graph->type == WEFT_IRM_UNDIRECTED ? l : 0, s->k[1]);
     }
   }
+}
+
+double irm_state_log_posterior(const irm_state *s)
+{
+  double sum = -s->graph->log_factorials;
+  for (int mode = 0; mode < s->modes; mode++) sum += irm_log_crp(s->chain->alpha[mode], s->sizes[mode], s->k[mode]);
+  for (int32_t l = 0; l < s->k[0]; l++) sum += s->block_sums[l];
   return sum;
 }
 
