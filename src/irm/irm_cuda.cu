@@ -290,7 +290,7 @@ static weft_status take_tables(irm_engine *e, int mode)
   TAKE_AT(e->names[mode], (size_t) t->k);
   if (!e->light_ok[mode]) return st;
   WEFT_DEVICE_TAKE(t->planes, &e->mem, (size_t) PLANES * ((size_t) t->k_other + 3) / 4 * 4 * (size_t) t->width + 16);
-  if (e->wgmma && irm_wgmma_fits(t->k_other)) WEFT_DEVICE_TAKE(t->tiles, &e->mem, irm_wgmma_bytes(t->k, t->k_other));
+  if (e->wgmma && irm_wgmma_fits(t->k, t->k_other)) WEFT_DEVICE_TAKE(t->tiles, &e->mem, irm_wgmma_bytes(t->k, t->k_other));
 done:
   return st;
 }

@@ -36,7 +36,7 @@ struct irm_light_job {
 
 /* irm_wgmma.cu: light nodes on Hopper's 8-bit tensor cores. Built: compiled for 9.0a. */
 int irm_wgmma_built(void);
-int irm_wgmma_fits(int32_t k_other);
+int irm_wgmma_fits(int32_t k, int32_t k_other);
 size_t irm_wgmma_bytes(int32_t k, int32_t k_other);
 weft_status irm_wgmma_arrange(weft_ctx *ctx, const irm_device_tables &t, cudaStream_t stream);
 weft_status irm_wgmma_draw(weft_ctx *ctx, const irm_light_job &job, cudaStream_t stream);
