@@ -57,7 +57,7 @@ by_size <- function(z, names = NULL) {
 }
 
 irm_blocks <- function(graph, row, col) {
-  .Call(C_weft_irm_blocks, graph, unname(row), unname(col), max(row) + 1L, max(col) + 1L, run_control("cpu", 1L, FALSE))
+  .Call(C_weft_irm_blocks, graph, unname(row), unname(col), max(row) + 1L, max(col) + 1L, run_control("cpu", NULL, FALSE))
 }
 
 block_mean <- function(blocks, family, beta) {

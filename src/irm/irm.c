@@ -150,6 +150,19 @@ done:
   return st;
 }
 
+/* The blocks of the labels that a run starts from. */
+static weft_status first_count(weft_ctx *ctx, const irm_run *run, irm_state *s)
+{
+  weft_status st = WEFT_OK;
+  if (run->ops == &weft_irm_cpu) return irm_count_blocks(ctx, s, 0, 1);
+  irm_state_count_begin(s);
+  WEFT_TRY(run->ops->put(ctx, run->engine, s));
+  WEFT_TRY(run->ops->count(ctx, run->engine, s, 0, 0, 1));
+  s->on_device = 1;
+done:
+  return st;
+}
+
 weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
                          weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace)
 {
@@ -166,13 +179,12 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   WEFT_TAKE0(states, &mem, (size_t) chains);
   WEFT_TAKE(pointers, &mem, (size_t) chains);
   for (int c = 0; c < chains; c++) {
-    WEFT_TRY(irm_state_make(ctx, &mem, graph, model, &chain[c], &states[c]));
+    WEFT_TRY(irm_state_make(ctx, &mem, graph, model, &chain[c], threads, &states[c]));
     states[c].index = c;
-    states[c].threads = threads;
     pointers[c] = &states[c];
-    WEFT_TRY(irm_count_blocks(ctx, &states[c], 0, 1));
   }
   if (!model->collapsed) WEFT_TRY(ops->open(ctx, pointers, chains, threads, &run.engine));
+  for (int c = 0; c < chains; c++) WEFT_TRY(first_count(ctx, &run, &states[c]));
   const double batch = side_by_side ? BATCH / (work + SWEEP_OVERHEAD * (1 + model->attempts)) : 1;
   for (int64_t row = 0, next; row < sweeps; row = next) {
     WEFT_TRY(weft_poll(ctx, (double) row, (double) sweeps));

@@ -5,13 +5,12 @@
  *
  *   light   at most 255 links: counts as bytes in shared memory, a product in 8-bit integers with the tables' three
  *           planes of bytes, and the draw, in one kernel (irm_light_cuda.cu; on Hopper irm_wgmma.cu)
- *   heavy   the others: counts in double, a product by cuBLAS, which is exact on whole numbers, and a kernel that draws.
- *           So do nodes with missing pairs, and all nodes when a table is too wide for 32 bits.
+ *   heavy   the others: counts in double, a product, which is exact on whole numbers, and a kernel that draws. So do
+ *           nodes with missing pairs, and all nodes when a table is too wide for 32 bits.
  *
  *   shard's memory   | start: count + 1 | to | weight | missing: start | to | order | pieces |
  *
  * All sums are of whole numbers, so that neither order nor kernel changes a label. */
-#include <cublas_v2.h>
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -63,27 +62,10 @@ struct irm_engine {
   uint16_t *names[2];
   uint16_t *labels_host;
   int64_t *numbers_host;
-  cublasHandle_t blas;
   cudaEvent_t events[WEFT_IRM_STAGES + 1];
   double seconds[WEFT_IRM_STAGES];
   int timed;
 };
-
-static weft_status blas_error(weft_ctx *ctx, int code, int line)
-{
-  if (code == CUBLAS_STATUS_ALLOC_FAILED) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (cuBLAS).");
-  return weft_fail(ctx, WEFT_ERR_DEVICE, "cuBLAS: error %d (irm_cuda.cu:%d)", code, line);
-}
-
-#define BLAS(step) do { int e_ = (int) (step); if (e_) { st = blas_error(ctx, e_, __LINE__); goto done; } } while (0)
-
-static cublasHandle_t blas_handle(int device)
-{
-  static cublasHandle_t handles[64];
-  if (device >= 64) return NULL;
-  if (!handles[device] && cublasCreate(&handles[device]) != CUBLAS_STATUS_SUCCESS) handles[device] = NULL;
-  return handles[device];
-}
 
 /* ---- shards ---- */
 
@@ -317,7 +299,7 @@ static weft_status take_memory(weft_ctx *ctx, irm_engine *e, int chains)
   WEFT_DEVICE_TAKE(e->sums, &e->mem, (size_t) e->k[0]);
   WEFT_DEVICE_TAKE(e->narrow, &e->mem, 2);
   for (int mode = 0; mode < 2; mode++) WEFT_TRY(take_tables(e, mode));
-  WEFT_TAKE(e->labels_host, &e->host, (size_t) std::max(g->n[0], g->n[1]));
+  WEFT_TAKE(e->labels_host, &e->host, (size_t) std::max(std::max(g->n[0], g->n[1]), (int64_t) std::max(e->k[0], e->k[1])));
   WEFT_TAKE(e->numbers_host, &e->host, cells);
 
   /* a quarter of what is left for heavy nodes, a third of the rest for a shard */
@@ -380,9 +362,6 @@ static weft_status open_engine(weft_ctx *ctx, struct irm_state *const *states, i
   for (int k = 0; k <= WEFT_IRM_STAGES; k++) WEFT_CUDA(cudaEventCreate(&e->events[k]));
   WEFT_CUDA(cudaFuncSetAttribute(irm_draw_light, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  (int) std::min(irm_light_shared(LIGHT_CLUSTERS, LIGHT_CLUSTERS), properties.sharedMemPerBlockOptin)));
-  e->blas = blas_handle(ctx->device);
-  if (!e->blas) { st = weft_fail(ctx, WEFT_ERR_DEVICE, "cuBLAS cannot be started."); goto done; }
-  BLAS(cublasSetStream(e->blas, e->mem.stream));
   WEFT_TRY(take_memory(ctx, e, chains));
   WEFT_CUDA(cudaStreamSynchronize(e->mem.stream));
   *out = e;
@@ -417,13 +396,14 @@ done:
   return st;
 }
 
+static dim3 grid(const irm_device_tables *t, int64_t nodes) { return dim3((unsigned) t->width / 64, (unsigned) ((nodes + 63) / 64)); }
+
 static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const irm_shard &shard, const shard_view &v, int64_t first,
                               int64_t last)
 {
   weft_status st = WEFT_OK;
   cudaStream_t q = e->mem.stream;
   const irm_device_tables *t = &e->t[shard.mode];
-  const double one = 1, minus = -1, zero = 0;
   const uint16_t *other = e->chains[s->index].z[1 - shard.mode];
   const size_t shared = t->k_other <= 8192 ? (size_t) t->k_other * 4 : 0;
   const irm_piece *host_pieces = e->pieces[shard.mode] + shard.piece_at;
@@ -443,13 +423,11 @@ static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const 
     } else {
       irm_count_nodes<<<(unsigned) ((now + 7) / 8), 256, 0, q>>>(batch, v.start, v.to, v.weight);
     }
-    BLAS(cublasDgemm(e->blas, CUBLAS_OP_N, CUBLAS_OP_N, t->width, (int) now, t->k_other, &one, t->link, t->width, e->counts, t->k_other,
-                     &zero, e->scores, t->width));
+    irm_multiply<<<grid(t, now), 256, 0, q>>>(batch, t->link, t->width, 1, e->scores);
     if (v.missing_start) {
       WEFT_CUDA(cudaMemsetAsync(e->counts, 0, (size_t) now * (size_t) t->k_other * sizeof(double), q));
       irm_count_nodes<<<(unsigned) ((now + 7) / 8), 256, 0, q>>>(batch, v.missing_start, v.missing_to, NULL);
-      BLAS(cublasDgemm(e->blas, CUBLAS_OP_N, CUBLAS_OP_N, t->width, (int) now, t->k_other, &minus, t->missing, t->width, e->counts,
-                       t->k_other, &one, e->scores, t->width));
+      irm_multiply<<<grid(t, now), 256, 0, q>>>(batch, t->missing, t->width, -1, e->scores);
     }
     irm_draw_heavy<<<(unsigned) ((now + 7) / 8), 256, 0, q>>>(batch, *t, e->scores, irm_rng(s, shard.mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
                                                               irm_index(s, (uint64_t) shard.first),

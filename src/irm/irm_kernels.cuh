@@ -228,6 +228,43 @@ __global__ static void __launch_bounds__(256) irm_count_nodes(irm_batch b, const
     atomicAdd(&counts[b.other[to[e]]], weight ? (double) weight[e] : 1.0);
 }
 
+/* scores[slot][l] = Σ_m counts[slot][m] rows[m][l] (sign 1), or what is there less that (-1). Tiles of 64 nodes by 64
+ * clusters, 4 by 4 a thread. Whole numbers: fused steps round nothing. */
+__global__ static void __launch_bounds__(256) irm_multiply(irm_batch b, const double *rows, int32_t width, int sign, double *scores)
+{
+  enum { DEPTH = 16 };
+  __shared__ double counts[DEPTH][64 + 2], table[DEPTH][64];
+  const int32_t l0 = (int32_t) blockIdx.x * 64, slot0 = (int32_t) blockIdx.y * 64, tx = (int32_t) threadIdx.x % 16, ty = (int32_t) threadIdx.x / 16;
+  double sum[4][4];
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 4; j++) {
+      const int32_t slot = slot0 + ty + 16 * i;
+      sum[i][j] = sign < 0 && slot < b.count ? scores[(size_t) slot * width + l0 + tx + 16 * j] : 0;
+    }
+  for (int32_t m0 = 0; m0 < b.k_other; m0 += DEPTH) {
+    for (int32_t x = (int32_t) threadIdx.x; x < 64 * DEPTH; x += 256) {
+      const int32_t slot = slot0 + x / DEPTH, m = m0 + x % DEPTH;
+      counts[x % DEPTH][x / DEPTH] = slot < b.count && m < b.k_other ? sign * b.counts[(size_t) slot * b.k_other + m] : 0;
+      const int32_t n = m0 + x / 64;
+      table[x / 64][x % 64] = n < b.k_other ? rows[(size_t) n * width + l0 + x % 64] : 0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int d = 0; d < DEPTH; d++) {
+      double c[4], w[4];
+      for (int i = 0; i < 4; i++) c[i] = counts[d][ty + 16 * i];
+      for (int j = 0; j < 4; j++) w[j] = table[d][tx + 16 * j];
+      for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++) sum[i][j] = __fma_rn(c[i], w[j], sum[i][j]);
+    }
+    __syncthreads();
+  }
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 4; j++) {
+      const int32_t slot = slot0 + ty + 16 * i;
+      if (slot < b.count) scores[(size_t) slot * width + l0 + tx + 16 * j] = sum[i][j];
+    }
+}
+
 /* A warp a node: base + score, and the draw. */
 __global__ static void __launch_bounds__(256) irm_draw_heavy(irm_batch b, irm_device_tables t, const double *scores, weft_rng rng, uint64_t index,
                                                              uint16_t *labels)

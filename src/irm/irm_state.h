@@ -34,6 +34,7 @@ typedef struct irm_state {
   int64_t *sizes[2];
   int32_t *active[2], active_count[2], *place[2]; /* occupied clusters; place in active, or -1 */
   int64_t *links[2], *pairs[2];
+  int64_t *tallies;                /* blocks of each thread, when counting is shared out; or NULL */
   irm_tables tables;
   int on_device;                   /* labels and blocks are newer there */
   int best_on_device;
@@ -49,16 +50,12 @@ typedef struct irm_state {
 } irm_state;
 
 weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, const weft_irm_model *model,
-                           weft_irm_chain *chain, irm_state *out);
+                           weft_irm_chain *chain, int threads, irm_state *out);
 
-/* Sizes, active clusters (ascending) and blocks from the labels. */
-void irm_state_count(irm_state *s);
-
-/* Sizes and active clusters from sizes alone. */
+/* Active clusters, ascending, from the sizes. */
 void irm_state_count_active(irm_state *s, int mode);
 
-/* The same for one slice of mode 0's nodes, for callers that poll in between; irm_state_count_begin() first,
- * irm_state_count_end() last. */
+/* Sizes, active clusters and pairs from the labels; then the links of slices of mode 0's nodes, and what follows from them. */
 void irm_state_count_begin(irm_state *s);
 void irm_state_count_slice(irm_state *s, int64_t first, int64_t last);
 void irm_state_count_end(irm_state *s);
