@@ -11,6 +11,8 @@
 #define SMALL_SWEEP 1e8
 /* Split-merge proposals are for finding the clusters: after so many sweeps their number is divided. */
 enum { EARLY_SWEEPS = 60, LATER_SHARE = 5 };
+/* Early on there are none in a mode that lost more than this share of its clusters in the sweep: it is still settling. */
+#define SETTLING 0.04
 /* Work of a chain between two looks when they do, and what a sweep and a proposal cost at least. */
 #define BATCH 5e6
 #define SWEEP_OVERHEAD 1e4
@@ -68,6 +70,7 @@ done:
 static weft_status sweep(weft_ctx *poll, const irm_run *run, irm_state *s, double done, double total)
 {
   weft_status st = WEFT_OK;
+  const int32_t before[2] = { s->active_count[0], s->modes == 2 ? s->active_count[1] : 0 };
   s->counter = 0;
   if (s->model->collapsed) {
     WEFT_TRY(irm_count_blocks(poll, s, done, total));
@@ -77,11 +80,14 @@ static weft_status sweep(weft_ctx *poll, const irm_run *run, irm_state *s, doubl
   }
   const int attempts = s->sweep <= EARLY_SWEEPS ? s->model->attempts : (s->model->attempts + LATER_SHARE - 1) / LATER_SHARE;
   if (attempts || s->model->sample_beta) WEFT_TRY(fetch(poll, run, s));
-  for (int k = 0; k < attempts; k++)
-    for (int mode = 0; mode < s->modes; mode++) {
+  for (int mode = 0; mode < s->modes && attempts; mode++) {
+    if (s->sweep <= EARLY_SWEEPS && s->active_count[mode] < (1 - SETTLING) * before[mode]) continue;
+    WEFT_TRY(irm_split_begin(poll, s, mode));
+    for (int k = 0; k < attempts; k++) {
       WEFT_TRY(irm_split_merge(poll, s, mode));
       WEFT_TRY(look(poll, done, total));
     }
+  }
   for (int mode = 0; mode < s->modes && s->model->sample_alpha; mode++) irm_sample_alpha(s, mode);
   if (s->model->sample_beta) irm_sample_beta(s);
 done:

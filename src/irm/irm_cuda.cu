@@ -12,6 +12,7 @@
  *
  * All sums are of whole numbers, so that neither order nor kernel changes a label. */
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <vector>

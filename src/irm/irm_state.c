@@ -51,6 +51,10 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     WEFT_TAKE0(s->profile.pairs[d], arena, (size_t) most);
   }
   WEFT_TAKE(s->scores, arena, 2 * (size_t) most + 2);
+  if (model->attempts && !s->one_mode) {
+    WEFT_TAKE(s->squares, arena, blocks);
+    WEFT_TAKE(s->spreads, arena, (size_t) most);
+  }
   WEFT_TAKE(s->block_sums, arena, (size_t) s->k[0]);
   WEFT_TAKE(s->rates, arena, 2 * (size_t) most);
   WEFT_TAKE(s->members, arena, (size_t) nodes);

@@ -41,6 +41,8 @@ typedef struct irm_state {
   int index, threads;              /* of the chain in this run; for work that is shared out */
   irm_profile profile;
   double *scores;                  /* of the clusters of a mode, for one node; also similarities */
+  int64_t *squares;                /* Σ_i n_im² of each cluster and one of the other mode; see irm_split.c */
+  double *spreads;
   double *log_stick[2];            /* log μ of the sweep */
   double *block_sums;              /* of the rows of blocks, in the log posterior */
   double *rates;                   /* of a cluster's blocks, k for each direction */
@@ -116,7 +118,8 @@ void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last);
 void irm_sample_alpha(irm_state *s, int mode);
 void irm_sample_beta(irm_state *s);
 
-/* irm_split.c; one proposal; poll may be NULL */
+/* irm_split.c; poll may be NULL. Before the proposals in a mode, while the other mode stays as it is; one proposal. */
+weft_status irm_split_begin(weft_ctx *poll, irm_state *s, int mode);
 weft_status irm_split_merge(weft_ctx *poll, irm_state *s, int mode);
 
 /* irm_cpu.c; poll may be NULL. Counts in slices and polls in between. */
