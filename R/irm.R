@@ -48,9 +48,10 @@
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
 #' @return A list of class `weft_irm`:
 #'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same twice
-#'     for a one-mode graph}
+#'     for a one-mode graph. A mode whose clusters are worth less than log(20), 3 nats, over having one only gets one:
+#'     in graphs without structure some partition always happens to be a little better}
 #'   \item{log_posterior}{sweeps x chains, as [irm_log_posterior()] at that sweep's alpha and beta; its maximum is the
-#'     partition's}
+#'     partition's, but for that rule}
 #'   \item{n_clusters}{lists row and col: the posterior of the number of clusters}
 #'   \item{consensus, coassignment}{lists row and col: the partition nearest to all samples by variation of information,
 #'     and how often two nodes are together (NULL above 2,000 nodes)}
