@@ -75,7 +75,7 @@ figure <- function() {
     max(1e-5, (sweeps(graph, k, 1 + n, backend)$seconds - first) / n)
   }
   rows <- list()
-  for (case in list(c(1e5, 128), c(1e6, 128), c(1e7, 128), c(3e7, 128), c(1e6, 32), c(1e6, 64), c(1e6, 256), c(1e6, 512), c(1e6, 1024))) {
+  for (case in list(c(1e5, 128), c(1e6, 128), c(3e6, 128), c(1e7, 128), c(1e6, 32), c(1e6, 64), c(1e6, 256), c(1e6, 512), c(1e6, 1024))) {
     set.seed(1)
     graph <- weft:::irm_graph(data.frame(sample.int(1e5, case[1], TRUE), sample.int(1e5, case[1], TRUE)))
     cpu <- per_sweep(graph, case[2], "cpu", 2)

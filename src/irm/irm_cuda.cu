@@ -430,9 +430,10 @@ static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const 
       irm_count_nodes<<<(unsigned) ((now + 7) / 8), 256, 0, q>>>(batch, v.missing_start, v.missing_to, NULL);
       irm_multiply<<<grid(t, now), 256, 0, q>>>(batch, t->missing, t->width, -1, e->scores);
     }
-    irm_draw_heavy<<<(unsigned) ((now + 7) / 8), 256, 0, q>>>(batch, *t, e->scores, irm_rng(s, shard.mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
-                                                              irm_index(s, (uint64_t) shard.first),
-                                                              e->chains[s->index].z[shard.mode] + shard.first);
+    irm_draw_heavy<<<(unsigned) ((now + HEAVY_WARPS - 1) / HEAVY_WARPS), 32 * HEAVY_WARPS,
+                     HEAVY_WARPS * (size_t) (t->width / IRM_CHUNK) * sizeof(irm_chunk), q>>>(
+      batch, *t, e->scores, irm_rng(s, shard.mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL), irm_index(s, (uint64_t) shard.first),
+      e->chains[s->index].z[shard.mode] + shard.first);
     WEFT_CUDA(cudaGetLastError());
   }
 done:

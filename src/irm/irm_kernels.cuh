@@ -265,32 +265,37 @@ __global__ static void __launch_bounds__(256) irm_multiply(irm_batch b, const do
     }
 }
 
-/* A warp a node: base + score, and the draw. */
-__global__ static void __launch_bounds__(256) irm_draw_heavy(irm_batch b, irm_device_tables t, const double *scores, weft_rng rng, uint64_t index,
-                                                             uint16_t *labels)
+#define HEAVY_WARPS 4
+
+/* A warp a node: base + score, and the draw. Shared memory: a chunk's finding for every warp and chunk. */
+__global__ static void __launch_bounds__(32 * HEAVY_WARPS) irm_draw_heavy(irm_batch b, irm_device_tables t, const double *scores, weft_rng rng,
+                                                                          uint64_t index, uint16_t *labels)
 {
-  const uint32_t lane = threadIdx.x % 32;
-  const int32_t slot = (int32_t) (blockIdx.x * 8 + threadIdx.x / 32), chunks = t.width / IRM_CHUNK;
+  extern __shared__ irm_chunk findings[];
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int32_t slot = (int32_t) (blockIdx.x * HEAVY_WARPS + warp), chunks = t.width / IRM_CHUNK;
   if (slot >= b.count) return;
+  irm_chunk *found = findings + warp * chunks;
   const double *own = scores + (size_t) slot * (size_t) t.width;
   const int32_t node = b.order[slot];
   const weft_u32x4 words = weft_draw_words(rng, index + (uint64_t) node, 0);
-  const double within = weft_u01(words.v[2], words.v[3]);
   double most = -WEFT_INFINITY;
-  for (int32_t l = (int32_t) lane; l < t.k; l += 32) most = fmax(most, t.base[l] + own[l]);
+  for (int32_t l = (int32_t) lane; l < t.width; l += 32) most = fmax(most, t.base[l] + own[l]);
   for (int half = 16; half; half /= 2) most = fmax(most, __shfl_xor_sync(FULL, most, half));
-  auto chunk = [&](int c) {
+  for (int32_t c = 0; c < chunks; c++) {
     int32_t s[4];
     for (int j = 0; j < 4; j++) {
       const int32_t l = c * IRM_CHUNK + (int32_t) lane + 32 * j;
-      const double d = most - (t.base[l] + own[l]);
-      s[j] = -(int32_t) (d < IRM_FARTHEST ? d : IRM_FARTHEST);
+      const double distance = most - (t.base[l] + own[l]);
+      s[j] = distance < IRM_FARTHEST ? -(int32_t) distance : -2147483647;
     }
-    return irm_pick_chunk(s, within);
-  };
-  const int c = irm_pick_among(chunks, weft_u01(words.v[0], words.v[1]), chunk);
-  const int32_t label = chunk(c).label;
-  if (lane == 0) labels[node] = (uint16_t) (c * IRM_CHUNK + label);
+    const irm_chunk best = irm_pick_chunk(s, weft_u01(words.v[2], words.v[3]));
+    if (lane == 0) found[c] = best;
+  }
+  __syncwarp();
+  if (lane) return;
+  const int c = irm_pick_among(chunks, weft_u01(words.v[0], words.v[1]), [&](int x) { return found[x]; });
+  labels[node] = (uint16_t) (c * IRM_CHUNK + found[c].label);
 }
 
 /* ---- sizes and blocks ---- */
