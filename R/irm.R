@@ -93,7 +93,8 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
   ))
   chosen <- choose_irm(backend, graph, model, chains * sweeps, threads)
   run <- list(
-    graph = graph, model = model, backend = chosen$name, reason = chosen$reason, family = family, sampler = sampler, held = held, chains = chains, done = 0, target = sweeps,
+    graph = graph, model = model, backend = chosen$name, reason = chosen$reason, family = family, sampler = sampler, held = held,
+    chains = chains, done = 0, target = sweeps,
     burn_in = if (!is.null(burn_in)) check_number(burn_in, "burn_in", min = 0, max = sweeps - 1, whole = TRUE),
     thin = if (is.null(thin)) max(5, ceiling(sum(nodes) / 1e5)) else check_number(thin, "thin", min = 1, whole = TRUE),
     checkpoint = check_path(checkpoint),

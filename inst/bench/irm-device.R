@@ -26,14 +26,19 @@ big_graph <- function(rows, cols, k, links, seed = 1) {
   list(graph = graph, row = made[[3]], col = made[[4]])
 }
 
+start_at <- function(labels) {
+  list(row = labels[[1]], col = labels[[2]], alpha = rep(1, 4), beta = rep(1, 4), best = -Inf, best_row = labels[[1]], best_col = labels[[2]])
+}
+
 # Sweeps of one chain without irm()'s summary of the result: the trace and the seconds of each stage.
 sweeps <- function(graph, k, n, backend, start = NULL) {
   model <- list(poisson = FALSE, collapsed = FALSE, max_clusters = c(k, k), attempts = 0, sample_alpha = FALSE, sample_beta = FALSE,
                 hyper = c(1, 1, 1, 1), key = c(0, 1))
   state <- start
   if (is.null(state)) {
-    labels <- lapply(c(graph$links$n_row, graph$links$n_col), function(nodes) as.integer(weft:::draws("below", nodes, a = k, key = c(0, 1), stream = nodes)))
-    state <- list(row = labels[[1]], col = labels[[2]], alpha = rep(1, 4), beta = rep(1, 4), best = -Inf, best_row = labels[[1]], best_col = labels[[2]])
+    state <- start_at(lapply(c(graph$links$n_row, graph$links$n_col), function(nodes) {
+      as.integer(weft:::draws("below", nodes, a = k, key = c(0, 1), stream = nodes))
+    }))
   }
   control <- weft:::run_control(backend, NULL, FALSE)
   seconds <- system.time(out <- .Call(weft:::C_weft_irm_run, graph, model, state, c(0, n, 1e9), control))[["elapsed"]]
@@ -58,12 +63,9 @@ pubmed <- function() {
   floors <- 1e3 * c(parameters = 0, rows = gather + 141043 * k * k / 28e12, columns = max(gather, 8.2e6 * k * k * 3 / 967e12),
                     blocks = gather, other = 0)
   for (s in seq_along(stage_names)) cat(sprintf("  %-10s %7.2f ms, floor %.2f\n", stage_names[s], 1000 * run$stages[s], floors[s]))
-  cat(sprintf("  log posterior %.6g -> %.6g; NMI of rows with the planted clusters %.3f, of columns %.3f; %d row clusters\n", run$trace[1],
-              run$trace[101], irm_nmi(run$state$row, big$row), irm_nmi(run$state$col, big$col), run$clusters[101]))
-  known <- c(big$row, big$col)
-  labels <- list(big$row - 1L, big$col - 1L)
-  at <- list(row = labels[[1]], col = labels[[2]], alpha = rep(1, 4), beta = rep(1, 4), best = -Inf, best_row = labels[[1]], best_col = labels[[2]])
-  planted <- sweeps(big$graph, 500, 101, "cuda", at)
+  cat(sprintf("  log posterior %.6g -> %.6g; NMI with the planted clusters %.3f of rows, %.3f of columns; %d row clusters\n",
+              run$trace[1], run$trace[101], irm_nmi(run$state$row, big$row), irm_nmi(run$state$col, big$col), run$clusters[101]))
+  planted <- sweeps(big$graph, 500, 101, "cuda", start_at(list(big$row - 1L, big$col - 1L)))
   cat(sprintf("from the planted clusters: %.2f ms a sweep by the device's clock (%s); log posterior %.6g\n", 1000 * sum(planted$stages),
               paste(sprintf("%s %.2f", stage_names, 1000 * planted$stages), collapse = ", "), planted$trace[101]))
 }
@@ -81,8 +83,10 @@ figure <- function() {
     cpu <- per_sweep(graph, case[2], "cpu", 2)
     one <- local({ options(weft.threads = 1); on.exit(options(weft.threads = NULL)); per_sweep(graph, case[2], "cpu", 1) })
     gpu <- per_sweep(graph, case[2], "cuda", 20)
-    rows[[length(rows) + 1]] <- data.frame(links = case[1], clusters = case[2], cpu_one_thread = one, cpu = cpu, cuda = gpu, threads = weft_threads())
-    cat(sprintf("%.0e links, K = %d: %.4f s on 1 thread, %.4f on %d, %.5f on the device\n", case[1], case[2], one, cpu, weft_threads(), gpu))
+    rows[[length(rows) + 1]] <- data.frame(links = case[1], clusters = case[2], cpu_one_thread = one, cpu = cpu, cuda = gpu,
+                                           threads = weft_threads())
+    cat(sprintf("%.0e links, K = %d: %.4f s on 1 thread, %.4f on %d, %.5f on the device\n", case[1], case[2], one, cpu,
+                weft_threads(), gpu))
   }
   utils::write.csv(do.call(rbind, rows), file.path(folder, "irm-figure.csv"), row.names = FALSE)
 }

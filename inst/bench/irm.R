@@ -26,7 +26,8 @@ cat(sprintf("1000 x 1000, K = 10: %.2f s for 2 chains of 30 sweeps; within 10 na
 
 # graph-tool minimises a description length of its own; its partition is judged by irm_log_posterior() all the same.
 peer <- Find(file.exists, c("inst/bench/irm-peers.py", system.file("bench", "irm-peers.py", package = "weft")))
-python <- Find(function(p) system2(p, c("-c", shQuote("import graph_tool")), stdout = FALSE, stderr = FALSE) == 0, c("/usr/bin/python3", "python3"))
+has_graph_tool <- function(p) system2(p, c("-c", shQuote("import graph_tool")), stdout = FALSE, stderr = FALSE) == 0
+python <- Find(has_graph_tool, c("/usr/bin/python3", "python3"))
 if (is.null(python)) {
   cat("graph-tool is not installed here\n")
 } else {
