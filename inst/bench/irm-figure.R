@@ -1,8 +1,9 @@
 # The speed-up of the device over the CPU against links and against clusters, from what irm-device.R figure wrote.
-# Rscript irm-figure.R irm-figure.csv out.png
-files <- commandArgs(TRUE)
-seen <- utils::read.csv(files[1])
-grDevices::png(files[2], 1000, 450, res = 110)
+# irm-figure-h200.csv: one NVIDIA H200 and 16 cores, 2026-11-21. Rscript irm-figure.R [out.png] [irm-figure.csv]
+given <- commandArgs(TRUE)
+stored <- Sys.glob(c("inst/bench/irm-figure-h200.csv", system.file("bench", "irm-figure-h200.csv", package = "weft")))
+seen <- utils::read.csv(c(given[-1], stored)[1])
+grDevices::png(c(given, "irm-figure.png")[1], 1000, 450, res = 110)
 graphics::par(mfrow = c(1, 2), mar = c(4, 4, 2, 1))
 panel <- function(rows, by, label, title) {
   rows <- rows[order(rows[[by]]), ]

@@ -81,6 +81,15 @@ test_that("a device with little memory gets the graph in shards, or says what it
   expect_identical(.Call(weft:::C_weft_memory, NULL)[["device"]], 0)
 })
 
+test_that("tensor cores and the kernel for other devices draw the same labels", {
+  skip_if_no_cuda()
+  A <- irm_sample(400, 500, 5, 0.1, seed = 4)$A
+  run <- function() irm(A, chains = 1, sweeps = 5, seed = 1, max_clusters = c(300, 140), split_merge = FALSE, backend = "cuda")[drawn]
+  best <- run()
+  withr::local_envvar(WEFT_IRM_NO_WGMMA = "1")
+  expect_identical(run(), best)
+})
+
 test_that("samplers on a device agree with exact enumeration", {
   skip_if_no_cuda()
   A <- rbind(c(1, 1, 0), c(1, NA, 0), c(0, 0, 1), c(0, 1, 1))
