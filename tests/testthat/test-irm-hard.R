@@ -23,7 +23,7 @@ test_that("a failed allocation anywhere is an error, and nothing leaks", {
       expect_gt(asked, 0)
       gc()
       before <- live()
-      for (k in unique(round(seq(1, asked, length.out = min(asked, if (name == "blocked") 8 else 3))))) {
+      for (k in unique(round(seq(1, asked, length.out = min(asked, if (name == "blocked") 5 else 2))))) {
         .Call(weft:::C_weft_memory, k)
         expect_no_error(work())
         .Call(weft:::C_weft_memory, -k)
