@@ -32,7 +32,7 @@ irm_log_posterior <- function(A, row_cluster, col_cluster = NULL, alpha = 1, bet
   }
   col <- if (one_mode) row else cluster_codes(col_cluster, graph$links$n_col, "col_cluster")
   .Call(C_weft_irm_log_posterior, graph, row, col, max(row) + 1L, max(col) + 1L, hyper$alpha, hyper$beta,
-        family == "poisson", run_control("cpu", 1L, FALSE))
+        family == "poisson", run_control("cpu", NULL, FALSE))
 }
 
 # Labels from 0 by first appearance.

@@ -80,7 +80,7 @@ glance.weft_irm <- function(x, ...) {
   data.frame(type = x$type, family = x$family, rows = length(x$row_cluster), cols = length(x$col_cluster), links = link_total(x),
              row_clusters = max(x$row_cluster), col_clusters = max(x$col_cluster), log_posterior = max(x$log_posterior),
              rhat = x$rhat[["log_posterior"]], auc = x$auc, chains = ncol(x$log_posterior), sweeps = nrow(x$log_posterior),
-             sampler = x$sampler, backend = "cpu", seconds = x$run$seconds)
+             sampler = x$sampler, backend = x$backend, seconds = x$run$seconds)
 }
 
 link_total <- function(x) {
@@ -110,7 +110,7 @@ print.weft_irm <- function(x, ...) {
     cat("NMI between chains:", paste(sprintf("%s %.2f [by chance %.2f]", x$nmi$mode, x$nmi$nmi, x$nmi$chance), collapse = ", "), "\n")
   }
   if (!is.null(x$held_out)) cat(sprintf("Held-out pairs: AUC %.4f, log loss %.4f\n", x$auc, x$log_loss))
-  cat(sprintf("cpu back end, %s\n", seconds_text(x$run$seconds)))
+  cat(sprintf("%s back end (%s), %s\n", x$backend, x$reason, seconds_text(x$run$seconds)))
   invisible(x)
 }
 

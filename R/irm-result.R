@@ -14,11 +14,18 @@ irm_result <- function(run, call, started) {
   alpha <- matrix(run$state$alpha, 4L)[3:4, chain]
   beta <- matrix(run$state$beta, 4L)[3:4, chain]
   blocks <- irm_blocks(graph, row - 1L, col - 1L)
+  flat <- worth_nothing(blocks, graph$kind, run$family, row, col, alpha, beta)
+  if (any(flat)) {
+    if (flat[["row"]]) row[] <- 1L
+    if (flat[["col"]]) col[] <- 1L
+    blocks <- irm_blocks(graph, row - 1L, col - 1L)
+  }
   burn_in <- run$burn_in %||% (run$done %/% 2)
   after <- seq.int(burn_in + 1, length.out = run$done - burn_in)
   samples <- kept_samples(run, burn_in)
   modes <- if (one_mode) "row" else c("row", "col")
   consensus <- lapply(stats::setNames(nm = modes), function(mode) {
+    if (flat[[mode]]) return(by_size(rep(1L, nrow(best[[mode]])), names[[mode]]))
     by_size(consensus_partition(samples[[mode]], best[[mode]]), names[[mode]])
   })
   together <- lapply(stats::setNames(nm = modes), function(mode) coassignment(samples[[mode]], names[[mode]]))
@@ -33,11 +40,41 @@ irm_result <- function(run, call, started) {
     eta = block_mean(blocks, run$family, beta), links = blocks$links, pairs = blocks$pairs,
     nmi = chain_agreement(best, modes, run$model$key), rhat = chain_rhat(run$trace, after, modes), alpha = alpha[seq_along(modes)],
     beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, type = graph$kind, family = run$family,
-    sampler = run$sampler, burn_in = burn_in, call = call, run = run
+    sampler = run$sampler, burn_in = burn_in, backend = run$backend, reason = run$reason, call = call, run = run
   ))
   if (!is.null(run$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)
   fit$run$seconds <- run$seconds + proc.time()[[3L]] - started
   fit
+}
+
+# Whether the clusters of a mode, or of both, are worth less than log(20) nats over having one only: then so little speaks
+# for them that they are not reported. In graphs without structure some partition always happens to be a little better.
+worth_nothing <- function(blocks, kind, family, row, col, alpha, beta) {
+  f <- function(links, pairs) {
+    if (family == "poisson") {
+      return(sum(lgamma(beta[1L] + links) - lgamma(beta[1L]) + beta[1L] * log(beta[2L]) - (beta[1L] + links) * log(beta[2L] + pairs)))
+    }
+    sum(lbeta(beta[1L] + links, beta[2L] + pairs - links) - lbeta(beta[1L], beta[2L]))
+  }
+  crp <- function(z, alpha, flat) {
+    sizes <- if (flat) length(z) else tabulate(z)
+    length(sizes) * log(alpha) + sum(lgamma(sizes))
+  }
+  if (kind != "bipartite") {
+    once <- if (kind == "undirected") upper.tri(blocks$links, diag = TRUE) else TRUE
+    now <- f(blocks$links[once], blocks$pairs[once]) + crp(row, alpha[1L], FALSE)
+    one <- f(sum(blocks$links[once]), sum(blocks$pairs[once])) + crp(row, alpha[1L], TRUE)
+    return(c(row = one > now - log(20), col = one > now - log(20)))
+  }
+  value <- function(flat_row, flat_col) {
+    by <- list(if (flat_row) rep(1, max(row)) else seq_len(max(row)), if (flat_col) rep(1, max(col)) else seq_len(max(col)))
+    merged <- function(x) t(rowsum(t(rowsum(x, by[[1L]])), by[[2L]]))
+    f(merged(blocks$links), merged(blocks$pairs)) + crp(row, alpha[1L], flat_row) + crp(col, alpha[2L], flat_col)
+  }
+  now <- value(FALSE, FALSE)
+  if (value(TRUE, TRUE) > now - log(20)) return(c(row = TRUE, col = TRUE))
+  alone <- c(row = value(TRUE, FALSE), col = value(FALSE, TRUE))
+  alone > now - log(20) & alone == max(alone)
 }
 
 # Matrices n x chains, labels from 1.
@@ -57,7 +94,7 @@ by_size <- function(z, names = NULL) {
 }
 
 irm_blocks <- function(graph, row, col) {
-  .Call(C_weft_irm_blocks, graph, unname(row), unname(col), max(row) + 1L, max(col) + 1L, run_control("cpu", 1L, FALSE))
+  .Call(C_weft_irm_blocks, graph, unname(row), unname(col), max(row) + 1L, max(col) + 1L, run_control("cpu", NULL, FALSE))
 }
 
 block_mean <- function(blocks, family, beta) {
@@ -93,11 +130,11 @@ consensus_partition <- function(samples, best) {
   most <- max(4, min(60, floor(sqrt(2e8 / n))))
   some <- function(x) x[, unique(round(seq(1, ncol(x), length.out = min(ncol(x), most)))), drop = FALSE]
   samples <- some(samples) + 1L
-  candidates <- unique(cbind(rep(1L, n), best, samples), MARGIN = 2L)
+  candidates <- distinct_columns(cbind(rep(1L, n), best, samples))
   if (n <= 500L && n > 2L) {
     together <- coassignment(samples, NULL)
     tree <- stats::hclust(stats::as.dist(1 - together), "average")
-    candidates <- unique(cbind(candidates, stats::cutree(tree, k = seq_len(min(n, max(samples) + 1L)))), MARGIN = 2L)
+    candidates <- distinct_columns(cbind(candidates, stats::cutree(tree, k = seq_len(min(n, max(samples) + 1L)))))
   }
   loss <- apply(candidates, 2L, function(z) {
     z <- match(z, unique(z))
@@ -107,6 +144,11 @@ consensus_partition <- function(samples, best) {
     }))
   })
   candidates[, which.min(loss)]
+}
+
+distinct_columns <- function(x) {
+  columns <- lapply(seq_len(ncol(x)), function(j) x[, j])
+  x[, !duplicated(columns), drop = FALSE]
 }
 
 # NMI of all pairs of chains, and the same with one of the two shuffled.

@@ -43,13 +43,15 @@
 #' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] goes on from there.
 #' @param checkpoint_sweeps see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
-#' @param backend `"auto"` or `"cpu"`: this system runs on the CPU so far.
+#' @param backend see [weft_backend()]. A device serves the blocked sampler on bipartite graphs, where it draws the same
+#'   labels as the CPU; split-merge proposals and all else run on the CPU.
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
 #' @return A list of class `weft_irm`:
 #'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same twice
-#'     for a one-mode graph}
+#'     for a one-mode graph. A mode whose clusters are worth less than log(20), 3 nats, over having one only gets one:
+#'     in graphs without structure some partition always happens to be a little better}
 #'   \item{log_posterior}{sweeps x chains, as [irm_log_posterior()] at that sweep's alpha and beta; its maximum is the
-#'     partition's}
+#'     partition's, but for that rule}
 #'   \item{n_clusters}{lists row and col: the posterior of the number of clusters}
 #'   \item{consensus, coassignment}{lists row and col: the partition nearest to all samples by variation of information,
 #'     and how often two nodes are together (NULL above 2,000 nodes)}
@@ -58,6 +60,7 @@
 #'   \item{rhat}{split R-hat of the log posterior and the numbers of clusters}
 #'   \item{auc, log_loss, held_out}{prediction of what `hold_out` hid; the loss is in nats a pair}
 #'   \item{alpha, beta}{of the partition}
+#'   \item{backend, reason}{where the sweeps ran, and why there}
 #' @seealso [predict.weft_irm()], [plot.weft_irm()], [irm_log_posterior()], [irm_sample()]
 #' @export
 #' @examples
@@ -77,7 +80,6 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
   chains <- check_number(chains, "chains", min = 1, max = 1000, whole = TRUE)
   sweeps <- check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   hold_out <- check_number(hold_out, "hold_out", min = 0, max = 0.9)
-  cpu_only(backend, "Co-clustering runs")
   graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
   key <- irm_key(seed)
   held <- if (hold_out > 0) hide_pairs(graph, hold_out, key)
@@ -89,8 +91,10 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
     poisson = family == "poisson", collapsed = sampler == "collapsed",
     max_clusters = most_clusters(max_clusters, nodes, init), attempts = check_attempts(split_merge), key = key
   ))
+  chosen <- choose_irm(backend, graph, model, chains * sweeps, threads)
   run <- list(
-    graph = graph, model = model, family = family, sampler = sampler, held = held, chains = chains, done = 0, target = sweeps,
+    graph = graph, model = model, backend = chosen$name, reason = chosen$reason, family = family, sampler = sampler, held = held,
+    chains = chains, done = 0, target = sweeps,
     burn_in = if (!is.null(burn_in)) check_number(burn_in, "burn_in", min = 0, max = sweeps - 1, whole = TRUE),
     thin = if (is.null(thin)) max(5, ceiling(sum(nodes) / 1e5)) else check_number(thin, "thin", min = 1, whole = TRUE),
     checkpoint = check_path(checkpoint),
@@ -141,6 +145,16 @@ check_path <- function(path) {
   abort_input("`checkpoint` must be the name of a file.", x = paste0("It is ", describe(path), "."))
 }
 
+# `sweeps`: of all chains.
+choose_irm <- function(backend, graph, model, sweeps, threads) {
+  if (graph$kind != "bipartite") return(cpu_only(backend, "One-mode graphs are clustered"))
+  if (model$collapsed) return(cpu_only(backend, "The collapsed sampler runs"))
+  k <- model$max_clusters
+  nodes <- graph$links$n_row * k[1L] + graph$links$n_col * k[2L]
+  cpu <- sweeps * (length(graph$links$to) * sum(k) * 1e-10 + nodes * 1e-9) / min(threads_for(threads), 16)
+  choose_backend(backend, cpu_seconds = cpu, gpu_seconds = cpu / 20 + sweeps * 5e-4 + length(graph$links$to) * 2e-9)
+}
+
 # ---- starting ----
 
 start_state <- function(graph, init, model, chains, prior, nodes) {
@@ -171,10 +185,11 @@ run_irm <- function(run, call, started, threads, progress) {
   while (run$done < run$target) {
     piece <- run$target - run$done
     if (!is.null(run$checkpoint)) piece <- min(piece, run$checkpoint_sweeps)
-    control <- run_control("cpu", threads, progress, NULL, "Co-clustering")
+    control <- run_control(run$backend, threads, progress, NULL, "Co-clustering")
     left <- .Call(C_weft_irm_run, run$graph, run$model, run$state, as.double(c(run$done, piece, run$thin)), control)
     run$state <- left[names(run$state)]
     run$trace <- add_trace(run$trace, left, run, piece)
+    run$stages <- (run$stages %||% 0) + left$stages
     run$done <- run$done + piece
     if (!is.null(run$checkpoint)) save_checkpoint(run, call)
   }
@@ -234,9 +249,16 @@ bind_along <- function(a, b, along) {
 #' more <- update(fit, sweeps = 30)
 #' dim(more$log_posterior)
 update.weft_irm <- function(object, sweeps, threads = NULL, progress = NULL, ...) {
-  run <- object$run
+  run <- where_it_runs(object$run)
   run$target <- run$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   run_irm(run, object$call, proc.time()[[3L]], threads, progress)
+}
+
+# A run that began on a device goes on on the CPU, to the same bits, where there is none.
+where_it_runs <- function(run) {
+  why <- if (run$backend == "cuda") cuda_missing()
+  if (!is.null(why)) run[c("backend", "reason")] <- list("cpu", why)
+  run
 }
 
 save_checkpoint <- function(run, call) {
@@ -258,5 +280,5 @@ irm_resume <- function(file, threads = NULL, progress = NULL) {
   if (!is.list(saved) || !identical(saved$format, "weft irm 1")) {
     abort_input("`file` must be a checkpoint of `irm()`.", x = paste0(describe(file), " is something else."))
   }
-  run_irm(saved$run, saved$call, proc.time()[[3L]], threads, progress)
+  run_irm(where_it_runs(saved$run), saved$call, proc.time()[[3L]], threads, progress)
 }

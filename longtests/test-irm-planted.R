@@ -2,7 +2,7 @@
 test_that("large planted partitions are found", {
   for (seed in 1:5) {
     planted <- irm_sample(10000, 10000, 50, 0.01, seed = seed)
-    fit <- irm(planted$A, chains = 1, sweeps = 80, seed = seed)
+    fit <- irm(planted$A, chains = 1, sweeps = 60, seed = seed)
     expect_gt(max(fit$log_posterior), irm_log_posterior(planted$A, planted$row_cluster, planted$col_cluster) - 10)
   }
 })

@@ -5,74 +5,24 @@
  * changes a bit. Small graphs run one chain a thread, large ones share the nodes of one chain out. */
 #include <string.h>
 #include "../base/parallel.h"
-#include "irm_blocked.h"
+#include "irm_state.h"
 
 /* Work of a sweep, in cluster scores, below which chains run side by side without looking up. */
 #define SMALL_SWEEP 1e8
 /* Split-merge proposals are for finding the clusters: after so many sweeps their number is divided. */
 enum { EARLY_SWEEPS = 60, LATER_SHARE = 5 };
+/* Early on there are none in a mode that lost more than this share of its clusters in the sweep: it is still settling. */
+#define SETTLING 0.04
 /* Work of a chain between two looks when they do, and what a sweep and a proposal cost at least. */
 #define BATCH 5e6
 #define SWEEP_OVERHEAD 1e4
-/* Cluster scores (blocked), block contributions (collapsed) and links (counting) between two polls. */
-#define BLOCKED_SLICE 1e9
+/* Block contributions between two polls. */
 #define COLLAPSED_SLICE 1e7
-#define COUNT_SLICE 3e7
-
-static void count_sizes(irm_state *s, int mode)
-{
-  memset(s->sizes[mode], 0, (size_t) s->k[mode] * sizeof(int64_t));
-  for (int64_t i = 0; i < s->graph->n[mode]; i++) s->sizes[mode][s->z[mode][i]]++;
-}
-
-/* The end of the slice of nodes that starts at `first`: `per_node` + `per_link` x links adds up to at most `budget`. */
-static int64_t slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node, double per_link, double budget)
-{
-  int64_t last = first;
-  double work = 0;
-  while (last < n && (last == first || work < budget)) {
-    work += per_node + per_link * (double) (lists->start[last + 1] - lists->start[last]);
-    last++;
-  }
-  return last;
-}
 
 /* `poll` NULL: inside a parallel region. */
 static weft_status look(weft_ctx *poll, double done, double total)
 {
   return poll ? weft_poll(poll, done, total) : WEFT_OK;
-}
-
-static weft_status count_blocks(weft_ctx *poll, irm_state *s, double done, double total)
-{
-  weft_status st = WEFT_OK;
-  irm_state_count_begin(s);
-  for (int64_t first = 0, last; first < s->graph->n[0] && st == WEFT_OK; first = last) {
-    last = slice_end(&s->graph->links[0], first, s->graph->n[0], 1, 1, COUNT_SLICE);
-    irm_state_count_slice(s, first, last);
-    st = look(poll, done, total);
-  }
-  irm_state_count_end(s);
-  return st;
-}
-
-static weft_status blocked_labels(weft_ctx *poll, irm_state *s, irm_blocked *b, int threads, double done, double total)
-{
-  weft_status st = WEFT_OK;
-  irm_blocked_parameters(b, s, threads);
-  for (int mode = 0; mode < s->modes; mode++) {
-    const double k = (double) b->width[mode];
-    irm_blocked_mode(b, s, mode);
-    for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
-      last = slice_end(&s->graph->links[mode], first, s->graph->n[mode], 8 * k, k, BLOCKED_SLICE);
-      irm_blocked_nodes(b, s, mode, first, last, threads);
-      WEFT_TRY(look(poll, done, total));
-    }
-    count_sizes(s, mode);
-  }
-  for (int mode = 0; mode < s->modes; mode++) irm_swap_labels(s, mode);
-done:
-  return st;
 }
 
 static weft_status collapsed_labels(weft_ctx *poll, irm_state *s, double done, double total)
@@ -81,7 +31,7 @@ static weft_status collapsed_labels(weft_ctx *poll, irm_state *s, double done, d
   for (int mode = 0; mode < s->modes; mode++)
     for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
       const double blocks = (double) s->active_count[mode] * (double) s->active_count[irm_other(s, mode)];
-      last = slice_end(&s->graph->links[mode], first, s->graph->n[mode], blocks + 10, 1, COLLAPSED_SLICE);
+      last = irm_slice_end(&s->graph->links[mode], first, s->graph->n[mode], blocks + 10, 1, COLLAPSED_SLICE);
       irm_collapsed_nodes(s, mode, first, last);
       WEFT_TRY(look(poll, done, total));
     }
@@ -89,23 +39,55 @@ done:
   return st;
 }
 
-static weft_status sweep(weft_ctx *poll, irm_state *s, irm_blocked *b, int threads, double done, double total)
+/* What the chains of a run share. */
+typedef struct irm_run { const weft_irm_ops *ops; struct irm_engine *engine; } irm_run;
+
+/* To the host, for what works there. */
+static weft_status fetch(weft_ctx *poll, const irm_run *run, irm_state *s)
 {
   weft_status st = WEFT_OK;
+  if (s->on_device) WEFT_TRY(run->ops->fetch(poll, run->engine, s, 1));
+  s->on_device = 0;
+done:
+  return st;
+}
+
+static weft_status blocked_labels(weft_ctx *poll, const irm_run *run, irm_state *s, double done, double total)
+{
+  weft_status st = WEFT_OK;
+  const int device = run->ops != &weft_irm_cpu;
+  if (device && !s->on_device) WEFT_TRY(run->ops->put(poll, run->engine, s));
+  s->on_device = device;
+  for (int mode = 0; mode < s->modes; mode++) irm_draw_sticks(s, mode);
+  WEFT_TRY(run->ops->labels(poll, run->engine, s, done, total));
+  for (int mode = 0; mode < s->modes; mode++) irm_swap_labels(s, mode);
+  WEFT_TRY(run->ops->count(poll, run->engine, s, 1, done, total));
+  for (int mode = 0; mode < s->modes; mode++) irm_state_count_active(s, mode);
+done:
+  return st;
+}
+
+static weft_status sweep(weft_ctx *poll, const irm_run *run, irm_state *s, double done, double total)
+{
+  weft_status st = WEFT_OK;
+  const int32_t before[2] = { s->active_count[0], s->modes == 2 ? s->active_count[1] : 0 };
   s->counter = 0;
   if (s->model->collapsed) {
-    WEFT_TRY(count_blocks(poll, s, done, total));
+    WEFT_TRY(irm_count_blocks(poll, s, done, total));
     WEFT_TRY(collapsed_labels(poll, s, done, total));
   } else {
-    WEFT_TRY(blocked_labels(poll, s, b, threads, done, total));
-    WEFT_TRY(count_blocks(poll, s, done, total));
+    WEFT_TRY(blocked_labels(poll, run, s, done, total));
   }
   const int attempts = s->sweep <= EARLY_SWEEPS ? s->model->attempts : (s->model->attempts + LATER_SHARE - 1) / LATER_SHARE;
-  for (int k = 0; k < attempts; k++)
-    for (int mode = 0; mode < s->modes; mode++) {
+  if (attempts || s->model->sample_beta) WEFT_TRY(fetch(poll, run, s));
+  for (int mode = 0; mode < s->modes && attempts; mode++) {
+    if (s->sweep <= EARLY_SWEEPS && s->active_count[mode] < (1 - SETTLING) * before[mode]) continue;
+    WEFT_TRY(irm_split_begin(poll, s, mode));
+    for (int k = 0; k < attempts; k++) {
       WEFT_TRY(irm_split_merge(poll, s, mode));
       WEFT_TRY(look(poll, done, total));
     }
+  }
   for (int mode = 0; mode < s->modes && s->model->sample_alpha; mode++) irm_sample_alpha(s, mode);
   if (s->model->sample_beta) irm_sample_beta(s);
 done:
@@ -125,11 +107,16 @@ static void relabel(const int32_t *z, int64_t n, int32_t k, int32_t *names, int3
   }
 }
 
-static void record(irm_state *s, const weft_irm_trace *trace, int chain, int64_t row, int64_t rows, int64_t done)
+static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, const weft_irm_trace *trace, int chain, int64_t row,
+                          int64_t rows, int64_t done)
 {
+  weft_status st = WEFT_OK;
   weft_irm_chain *c = s->chain;
   const size_t at = (size_t) chain * (size_t) rows + (size_t) row;
-  const double value = irm_state_log_posterior(s);
+  double value;
+  if (s->on_device) WEFT_TRY(run->ops->block_sums(poll, run->engine, s, s->block_sums));
+  else irm_state_block_sums(s);
+  value = irm_state_log_posterior(s);
   trace->log_posterior[at] = value;
   for (int mode = 0; mode < s->modes; mode++) {
     trace->clusters[mode][at] = s->active_count[mode];
@@ -139,41 +126,71 @@ static void record(irm_state *s, const weft_irm_trace *trace, int chain, int64_t
     trace->beta[2 * (size_t) chain * (size_t) rows + (size_t) which * (size_t) rows + (size_t) row] = c->beta[which];
   if (value > c->best) {
     c->best = value;
+    s->best_on_device = s->on_device;
+    if (s->on_device) WEFT_TRY(run->ops->keep(poll, run->engine, s));
     for (int mode = 0; mode < s->modes; mode++) {
-      memcpy(c->best_z[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
+      if (!s->on_device) memcpy(c->best_z[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
       c->best_alpha[mode] = c->alpha[mode];
     }
     memcpy(c->best_beta, c->beta, sizeof c->beta);
   }
-  if (s->sweep % trace->thin) return;
+  if (s->sweep % trace->thin) goto done;
+  if (s->on_device) WEFT_TRY(run->ops->fetch(poll, run->engine, s, 0));
   const int64_t slot = s->sweep / trace->thin - done / trace->thin - 1;
   for (int mode = 0; mode < s->modes; mode++) {
     int32_t *to = trace->samples[mode] + ((size_t) chain * (size_t) trace->kept + (size_t) slot) * (size_t) s->graph->n[mode];
     relabel(s->z[mode], s->graph->n[mode], s->k[mode], s->place[mode], to);
-    for (int32_t a = 0; a < s->k[mode]; a++) s->place[mode][a] = -1;
-    for (int32_t a = 0; a < s->active_count[mode]; a++) s->place[mode][s->active[mode][a]] = a;
+    irm_state_count_active(s, mode);
   }
+done:
+  return st;
 }
 
-weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
-                         weft_irm_chain *chain, int64_t done, int64_t sweeps, const weft_irm_trace *trace)
+/* Labels back to the chain when the device has them. */
+static weft_status finish(weft_ctx *ctx, const irm_run *run, irm_state *s)
+{
+  weft_status st = WEFT_OK;
+  if (s->on_device) WEFT_TRY(run->ops->fetch(ctx, run->engine, s, 0));
+  if (s->best_on_device) WEFT_TRY(run->ops->fetch_best(ctx, run->engine, s));
+done:
+  return st;
+}
+
+/* The blocks of the labels that a run starts from. */
+static weft_status first_count(weft_ctx *ctx, const irm_run *run, irm_state *s)
+{
+  weft_status st = WEFT_OK;
+  if (run->ops == &weft_irm_cpu) return irm_count_blocks(ctx, s, 0, 1);
+  irm_state_count_begin(s);
+  WEFT_TRY(run->ops->put(ctx, run->engine, s));
+  WEFT_TRY(run->ops->count(ctx, run->engine, s, 0, 0, 1));
+  s->on_device = 1;
+done:
+  return st;
+}
+
+weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
+                         weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  irm_state *states;
-  irm_blocked **blocked;
+  irm_state *states, **pointers;
+  irm_run run = { ops, NULL };
   const double k = (double) model->k[0] + model->k[1], nodes = (double) graph->n[0] + (double) graph->n[1];
   const double work = k * (2.0 * (double) graph->link_count[0] + 10 * nodes)
                       + (model->collapsed ? 10 * nodes * model->k[0] * (model->k[1] ? model->k[1] : model->k[0]) : 0);
-  const int side_by_side = chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP;
+  const int side_by_side = ops == &weft_irm_cpu && chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP;
   const int threads = side_by_side ? 1 : ctx->threads;
+  memset(trace->stages, 0, sizeof trace->stages);
   WEFT_TAKE0(states, &mem, (size_t) chains);
-  WEFT_TAKE0(blocked, &mem, (size_t) chains);
+  WEFT_TAKE(pointers, &mem, (size_t) chains);
   for (int c = 0; c < chains; c++) {
-    WEFT_TRY(irm_state_make(ctx, &mem, graph, model, &chain[c], &states[c]));
-    if (!model->collapsed) WEFT_TRY(irm_blocked_make(ctx, &mem, &states[c], threads, &blocked[c]));
-    WEFT_TRY(count_blocks(ctx, &states[c], 0, 1));
+    WEFT_TRY(irm_state_make(ctx, &mem, graph, model, &chain[c], threads, &states[c]));
+    states[c].index = c;
+    pointers[c] = &states[c];
   }
+  if (!model->collapsed) WEFT_TRY(ops->open(ctx, pointers, chains, threads, &run.engine));
+  for (int c = 0; c < chains; c++) WEFT_TRY(first_count(ctx, &run, &states[c]));
   const double batch = side_by_side ? BATCH / (work + SWEEP_OVERHEAD * (1 + model->attempts)) : 1;
   for (int64_t row = 0, next; row < sweeps; row = next) {
     WEFT_TRY(weft_poll(ctx, (double) row, (double) sweeps));
@@ -186,19 +203,22 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_graph *graph, const weft_
         for (int c = 0; c < chains; c++)
           for (int64_t r = row; r < next; r++) {
             states[c].sweep = done + r + 1;
-            sweep(NULL, &states[c], blocked[c], 1, 0, 1);
-            record(&states[c], trace, c, r, sweeps, done);
+            sweep(NULL, &run, &states[c], 0, 1);
+            record(NULL, &run, &states[c], trace, c, r, sweeps, done);
           }
       }
     } else {
       for (int c = 0; c < chains; c++) {
         states[c].sweep = done + row + 1;
-        WEFT_TRY(sweep(ctx, &states[c], blocked[c], threads, (double) row, (double) sweeps));
-        record(&states[c], trace, c, row, sweeps, done);
+        WEFT_TRY(sweep(ctx, &run, &states[c], (double) row, (double) sweeps));
+        WEFT_TRY(record(ctx, &run, &states[c], trace, c, row, sweeps, done));
       }
     }
   }
+  for (int c = 0; c < chains; c++) WEFT_TRY(finish(ctx, &run, &states[c]));
+  if (run.engine) ops->stages(run.engine, trace->stages);
 done:
+  if (run.engine) ops->close(run.engine);
   weft_arena_end(&mem);
   return st;
 }

@@ -17,6 +17,10 @@
 
 #include "../base/context.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum { WEFT_IRM_BIPARTITE, WEFT_IRM_DIRECTED, WEFT_IRM_UNDIRECTED } weft_irm_type;
 
 /* Neighbours of node i: to[start[i]] .. to[start[i + 1] - 1], ascending. weight is NULL when all are 1. */
@@ -63,6 +67,10 @@ typedef struct weft_irm_chain {
   double best_alpha[2], best_beta[2];
 } weft_irm_chain;
 
+/* The stages of a device's sweep, for whoever asks where the time goes. */
+enum { WEFT_IRM_STAGE_PARAMETERS, WEFT_IRM_STAGE_ROWS, WEFT_IRM_STAGE_COLUMNS, WEFT_IRM_STAGE_BLOCKS, WEFT_IRM_STAGE_OTHER,
+       WEFT_IRM_STAGES };
+
 /* Per sweep and chain, sweeps fastest. The labels of every thin-th sweep are kept, counted over the chain's life. */
 typedef struct weft_irm_trace {
   double *log_posterior;           /* sweeps x chains */
@@ -70,14 +78,44 @@ typedef struct weft_irm_trace {
   double *alpha, *beta;            /* sweeps x 2 x chains */
   int64_t thin, kept;              /* samples a chain */
   int32_t *samples[2];             /* n x kept x chains, labels from 0 by first appearance */
+  double stages[WEFT_IRM_STAGES];  /* seconds */
 } weft_irm_trace;
 
-/* Runs `sweeps` more sweeps of every chain, which have had `done` each. */
-weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
-                         weft_irm_chain *chain, int64_t done, int64_t sweeps, const weft_irm_trace *trace);
+/* The blocked sampler's sweep on bipartite graphs, chain after chain. On a device, labels and blocks stay there between
+ * sweeps: `fetch` and `put` bring them to the state and back. Both back ends draw the same labels. */
+struct irm_state;
+struct irm_engine;
+typedef struct weft_irm_ops {
+  weft_status (*open)(weft_ctx *ctx, struct irm_state *const *states, int chains, int threads, struct irm_engine **out);
+  void (*close)(struct irm_engine *engine);
+  /* New labels of both modes from the blocks and the drawn log μ; sizes go to the state. poll may be NULL on the CPU. */
+  weft_status (*labels)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, double done, double total);
+  /* Gives every label l of a mode the name place[mode][l] (when `rename`), then counts the blocks. Sizes go to the state too. */
+  weft_status (*count)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, int rename, double done, double total);
+  /* rows[l]: what the blocks of row cluster l contribute to the log posterior, k[0] of them. */
+  weft_status (*block_sums)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, double *rows);
+  /* Labels, and blocks when asked for, to the state; and both from it. */
+  weft_status (*fetch)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, int blocks);
+  weft_status (*put)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s);
+  /* The labels are the best so far; the best ones to the chain. */
+  weft_status (*keep)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s);
+  weft_status (*fetch_best)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s);
+  /* Seconds a stage since open; zeros on the CPU. */
+  void (*stages)(struct irm_engine *engine, double seconds[WEFT_IRM_STAGES]);
+} weft_irm_ops;
+
+extern const weft_irm_ops weft_irm_cpu;
+
+/* Runs `sweeps` more sweeps of every chain, which have had `done` each. `ops` other than the CPU's serve the blocked
+ * sampler on bipartite graphs alone. */
+weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
+                         weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace);
 
 /* N and P of the blocks, rows fastest (l + m * k[0]). For undirected graphs both triangles. */
 weft_status weft_irm_blocks(weft_ctx *ctx, const weft_irm_graph *graph, int32_t *const z[2], const int32_t k[2],
                             double *links, double *pairs);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

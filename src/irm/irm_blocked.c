@@ -11,7 +11,7 @@
 #include "../base/parallel.h"
 #include "irm_blocked.h"
 
-#define PAD -1e30
+#define PAD -1e18
 
 static int64_t rounded(int32_t k) { return ((int64_t) k + IRM_LANES - 1) / IRM_LANES * IRM_LANES; }
 
@@ -26,17 +26,18 @@ weft_status irm_blocked_make(weft_ctx *ctx, weft_arena *arena, irm_state *s, int
   for (int mode = 0; mode < 2; mode++) {
     const size_t cells = (size_t) s->k[1 - mode] * (size_t) b->width[mode];
     WEFT_TAKE0(b->link_rows[mode], arena, cells);
-    WEFT_TAKE0(b->missing_rows[mode], arena, cells);
-    WEFT_TAKE(b->log_stick[mode], arena, (size_t) s->k[mode]);
+    WEFT_TAKE0(b->none_rows[mode], arena, cells);
+    if (s->graph->missing_count[0]) WEFT_TAKE0(b->missing_rows[mode], arena, cells);
     WEFT_TAKE(b->base[mode], arena, (size_t) b->width[mode]);
     if (s->one_mode) continue;
-    WEFT_TAKE0(b->link_single[mode], arena, cells);
-    WEFT_TAKE0(b->missing_single[mode], arena, cells);
+    WEFT_TAKE(b->base_narrow[mode], arena, (size_t) b->width[mode]);
+    WEFT_TAKE0(b->link_narrow[mode], arena, cells);
+    if (s->graph->missing_count[0]) WEFT_TAKE0(b->missing_narrow[mode], arena, cells);
   }
   WEFT_TAKE0(b->scratch, arena, (size_t) threads);
   for (int t = 0; t < threads; t++) {
     WEFT_TAKE(b->scratch[t].scores, arena, widest);
-    WEFT_TAKE(b->scratch[t].sums, arena, 2 * widest);
+    WEFT_TAKE(b->scratch[t].sums, arena, widest);
     WEFT_TAKE(b->scratch[t].counts, arena, widest);
   }
   *out = b;
@@ -46,7 +47,7 @@ done:
 
 /* ---- μ and η ---- */
 
-static void draw_sticks(irm_blocked *b, irm_state *s, int mode)
+void irm_draw_sticks(irm_state *s, int mode)
 {
   double above = (double) s->graph->n[mode], rest = 0;
   for (int32_t l = 0; l < s->k[mode]; l++) {
@@ -55,7 +56,7 @@ static void draw_sticks(irm_blocked *b, irm_state *s, int mode)
     if (l < s->k[mode] - 1)
       weft_draw_log_beta(irm_rng(s, IRM_DRAW_STICK), irm_index(s, ((uint64_t) mode << 32) + (uint64_t) l), 1.0 + n,
                          s->chain->alpha[mode] + above, &log_v, &log_1mv);
-    b->log_stick[mode][l] = rest + log_v;
+    s->log_stick[mode][l] = rest + log_v;
     rest += log_1mv;
   }
 }
@@ -63,37 +64,40 @@ static void draw_sticks(irm_blocked *b, irm_state *s, int mode)
 static void draw_eta(irm_blocked *b, const irm_state *s, int32_t l, int32_t m)
 {
   const size_t at = (size_t) l * (size_t) s->k[1] + (size_t) m;
-  const double *beta = s->chain->beta, links = (double) s->links[0][at], pairs = (double) s->pairs[0][at];
-  const weft_rng rng = irm_rng(s, IRM_DRAW_ETA);
-  double link, none;
-  if (s->model->poisson) {
-    link = weft_draw_log_gamma(rng, irm_index(s, at), beta[0] + links) - weft_log(beta[1] + pairs);
-    none = -weft_exp(link);
-  } else {
-    weft_draw_log_beta(rng, irm_index(s, at), beta[0] + links, beta[1] + pairs - links, &link, &none);
-    link -= none;
-  }
+  const double units = irm_draw_log_odds(irm_rng(s, IRM_DRAW_ETA), irm_index(s, at), s->model->poisson, s->chain->beta,
+                                         (double) s->links[0][at], (double) s->pairs[0][at]);
+  const double none = irm_none(s->model->poisson, units);
   const size_t first = (size_t) m * (size_t) b->width[0] + (size_t) l, second = (size_t) l * (size_t) b->width[1] + (size_t) m;
-  b->link_rows[0][first] = b->link_rows[1][second] = link;
-  b->missing_rows[0][first] = b->missing_rows[1][second] = none;
-  if (s->graph->type != WEFT_IRM_UNDIRECTED) return;
-  b->link_rows[0][second] = b->link_rows[1][first] = link;
-  b->missing_rows[0][second] = b->missing_rows[1][first] = none;
+  for (int turned = 0; turned < 2; turned++) {
+    if (turned && s->graph->type != WEFT_IRM_UNDIRECTED) break;
+    const size_t to[2] = { turned ? second : first, turned ? first : second };
+    for (int mode = 0; mode < 2; mode++) {
+      b->link_rows[mode][to[mode]] = units;
+      b->none_rows[mode][to[mode]] = none;
+      if (b->missing_rows[mode]) b->missing_rows[mode][to[mode]] = irm_units(none);
+    }
+  }
 }
 
-static void centre(const double *rows, int32_t count, int32_t k, int64_t width, float *out)
+/* Rows less the middle of their values; 0 when some value is too far from it for 32 bits. */
+static int narrow_rows(const double *rows, int32_t count, int32_t k, int64_t width, int32_t *out)
 {
   for (int32_t m = 0; m < count; m++) {
-    double mean = 0;
-    for (int32_t l = 0; l < k; l++) mean += rows[m * width + l];
-    mean /= k;
-    for (int32_t l = 0; l < k; l++) out[m * width + l] = (float) (rows[m * width + l] - mean);
+    double low = rows[m * width], high = low;
+    for (int32_t l = 1; l < k; l++) {
+      const double x = rows[m * width + l];
+      if (x < low) low = x;
+      if (x > high) high = x;
+    }
+    const double middle = irm_middle(low, high);
+    if (high - middle > IRM_NARROW || middle - low > IRM_NARROW) return 0;
+    for (int32_t l = 0; l < k; l++) out[m * width + l] = (int32_t) (rows[m * width + l] - middle);
   }
+  return 1;
 }
 
 void irm_blocked_parameters(irm_blocked *b, irm_state *s, int threads)
 {
-  for (int mode = 0; mode < s->modes; mode++) draw_sticks(b, s, mode);
   const int shared = (double) s->k[0] * s->k[1] > 1024 ? threads : 1;
   (void) shared;
   WEFT_PARALLEL(shared)
@@ -103,9 +107,9 @@ void irm_blocked_parameters(irm_blocked *b, irm_state *s, int threads)
       for (int32_t m = s->graph->type == WEFT_IRM_UNDIRECTED ? l : 0; m < s->k[1]; m++) draw_eta(b, s, l, m);
   }
   for (int mode = 0; mode < 2 && !s->one_mode; mode++) {
-    centre(b->link_rows[mode], s->k[1 - mode], s->k[mode], b->width[mode], b->link_single[mode]);
-    if (s->graph->missing_count[0])
-      centre(b->missing_rows[mode], s->k[1 - mode], s->k[mode], b->width[mode], b->missing_single[mode]);
+    const int32_t count = s->k[1 - mode], k = s->k[mode];
+    b->narrow[mode] = narrow_rows(b->link_rows[mode], count, k, b->width[mode], b->link_narrow[mode])
+                      && (!b->missing_rows[mode] || narrow_rows(b->missing_rows[mode], count, k, b->width[mode], b->missing_narrow[mode]));
   }
 }
 
@@ -117,12 +121,19 @@ void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode)
   const int other = irm_other(s, mode), k = s->k[mode];
   const int64_t width = b->width[mode];
   double *base = b->base[mode];
-  for (int64_t l = 0; l < width; l++) base[l] = l < k ? b->log_stick[mode][l] : PAD;
+  for (int64_t l = 0; l < width; l++) base[l] = l < k ? s->log_stick[mode][l] : PAD;
   for (int d = 0; d < s->directions; d++)
     for (int32_t m = 0; m < s->k[1 - mode]; m++) {
-      const double *row = b->missing_rows[s->one_mode ? d : mode] + m * width, n = (double) s->sizes[other][m];
+      const double *row = b->none_rows[s->one_mode ? d : mode] + m * width, n = (double) s->sizes[other][m];
       for (int32_t l = 0; n > 0 && l < k; l++) base[l] += n * row[l];
     }
+  if (s->one_mode) return;
+  double most = base[0];
+  for (int32_t l = 1; l < k; l++) if (base[l] > most) most = base[l];
+  for (int64_t l = 0; l < width; l++) {
+    base[l] = l < k ? irm_units(base[l] - most) : PAD;
+    b->base_narrow[mode][l] = base[l] < IRM_FLOOR ? IRM_FLOOR : (int32_t) base[l];
+  }
 }
 
 static void add_row(double *to, const double *row, int32_t k, double by)
@@ -133,7 +144,7 @@ static void add_row(double *to, const double *row, int32_t k, double by)
 /* Adds by times what one node of cluster m contributes to the base of all others. */
 static void move_base(irm_blocked *b, const irm_state *s, int32_t m, double by)
 {
-  for (int d = 0; d < s->directions; d++) add_row(b->base[0], b->missing_rows[d] + m * b->width[0], s->k[0], by);
+  for (int d = 0; d < s->directions; d++) add_row(b->base[0], b->none_rows[d] + m * b->width[0], s->k[0], by);
 }
 
 /* A one-mode node given all others. */
@@ -145,7 +156,7 @@ static void draw_one(irm_blocked *b, irm_state *s, int64_t i)
   const int64_t width = b->width[0];
   move_base(b, s, s->z[0][i], -1);
   s->sizes[0][s->z[0][i]]--;
-  memcpy(t->sums, b->base[0], (size_t) width * sizeof *t->sums);
+  for (int64_t l = 0; l < width; l++) t->sums[l] = l < k ? b->base[0][l] * IRM_UNITS : PAD;
   for (int d = 0; d < s->directions; d++) {
     for (int64_t e = g->links[d].start[i]; e < g->links[d].start[i + 1]; e++)
       add_row(t->sums, b->link_rows[d] + s->z[0][g->links[d].to[e]] * width, k, g->links[d].weight ? g->links[d].weight[e] : 1);
@@ -153,11 +164,8 @@ static void draw_one(irm_blocked *b, irm_state *s, int64_t i)
       add_row(t->sums, b->missing_rows[d] + s->z[0][g->missing[d].to[e]] * width, k, -1);
   }
   for (int32_t l = 0; g->self_pair && l < k; l++)
-    t->sums[l] += g->self_weight[i] * b->link_rows[0][l * width + l] + g->self_pair[i] * b->missing_rows[0][l * width + l];
-  double most = t->sums[0];
-  for (int32_t l = 1; l < k; l++) if (t->sums[l] > most) most = t->sums[l];
-  for (int64_t l = 0; l < width; l++) t->scores[l] = (float) (t->sums[l] - most);
-  s->z[0][i] = irm_pick(t->scores, width, weft_draw_uniform(irm_rng(s, IRM_DRAW_ROW), irm_index(s, (uint64_t) i)));
+    t->sums[l] += g->self_weight[i] * b->link_rows[0][l * width + l] + g->self_pair[i] * b->none_rows[0][l * width + l] * IRM_UNITS;
+  s->z[0][i] = irm_pick(t->sums, t->scores, width, weft_draw_words(irm_rng(s, IRM_DRAW_ROW), irm_index(s, (uint64_t) i), 0));
   s->sizes[0][s->z[0][i]]++;
   move_base(b, s, s->z[0][i], 1);
 }
@@ -173,7 +181,8 @@ void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, in
   const weft_irm_graph *g = s->graph;
   const irm_node_job job = {
     &g->links[mode], g->missing_count[mode] ? &g->missing[mode] : NULL, s->z[1 - mode], s->z[mode], s->k[mode], s->k[1 - mode],
-    b->width[mode], b->link_single[mode], b->missing_single[mode], b->link_rows[mode], b->missing_rows[mode], b->base[mode],
+    b->width[mode], b->narrow[mode], b->link_narrow[mode], b->missing_narrow[mode], b->base_narrow[mode],
+    b->link_rows[mode], b->missing_rows[mode], b->base[mode],
     irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL), irm_index(s, 0)
   };
   const irm_nodes_function run = irm_nodes_variant();
@@ -199,7 +208,7 @@ static double two_sticks(double alpha, double first, double second, double above
 }
 
 /* A Metropolis step for each pair of neighbouring labels, from the last to the first. Everything but the sticks is
- * blind to labels, so their probability with v integrated out decides. */
+ * blind to labels, so their probability with v integrated out decides. Leaves the new labels in s->place. */
 void irm_swap_labels(irm_state *s, int mode)
 {
   const int32_t k = s->k[mode];
@@ -219,5 +228,4 @@ void irm_swap_labels(irm_state *s, int mode)
     above += s->sizes[mode][label[l + 1]];
   }
   for (int32_t l = 0; l < k; l++) s->place[mode][label[l]] = l;
-  for (int64_t i = 0; i < s->graph->n[mode]; i++) s->z[mode][i] = s->place[mode][s->z[mode][i]];
 }

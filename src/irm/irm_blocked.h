@@ -5,13 +5,16 @@
 #include "irm_nodes.h"
 #include "irm_state.h"
 
+/* Tables [0]: m * width[0] + l, [1]: l * width[1] + m. */
 struct irm_blocked {
   int64_t width[2];          /* clusters of each mode, rounded up to IRM_LANES */
-  double *log_stick[2];      /* log μ */
-  double *link_rows[2];      /* [0]: m * width[0] + l, [1]: l * width[1] + m; log odds of η_lm (counts: log η_lm) */
-  double *missing_rows[2];   /* log(1 - η_lm) (counts: -η_lm) */
-  float *link_single[2], *missing_single[2]; /* the same, every row centred; bipartite graphs only */
-  double *base[2];
+  double *link_rows[2];      /* log odds of η_lm (counts: log η_lm), in units */
+  double *none_rows[2];      /* log(1 - η_lm) (counts: -η_lm), in nats */
+  double *missing_rows[2];   /* the same in units, when pairs are missing */
+  int32_t *link_narrow[2], *missing_narrow[2]; /* less the middle of each row; bipartite graphs only */
+  int narrow[2];             /* these hold */
+  double *base[2];           /* nats; bipartite graphs: units, the greatest 0 */
+  int32_t *base_narrow[2];
   irm_node_scratch *scratch; /* one a thread */
 };
 

@@ -105,7 +105,6 @@ static weft_status run(weft_ctx *ctx, const weft_backend *backend, void *data)
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_irm_graph graph;
-  (void) backend;
   WEFT_TRY(open_graph(ctx, &mem, &job->source, &graph));
   for (int c = 0; c < job->chains; c++) {
     weft_irm_chain *to = &job->chain[c];
@@ -121,7 +120,7 @@ static weft_status run(weft_ctx *ctx, const weft_backend *backend, void *data)
       to->best_beta[mode] = job->beta_from[4 * c + 2 + mode];
     }
   }
-  WEFT_TRY(weft_irm_run(ctx, &graph, &job->model, job->chains, job->chain, job->done, job->sweeps, &job->trace));
+  WEFT_TRY(weft_irm_run(ctx, backend->irm, &graph, &job->model, job->chains, job->chain, job->done, job->sweeps, &job->trace));
 done:
   weft_arena_end(&mem);
   return st;
@@ -142,14 +141,14 @@ static weft_irm_model model_of(SEXP list)
 }
 
 enum { STATE_ROW, STATE_COL, STATE_ALPHA, STATE_BETA, STATE_BEST, STATE_BEST_ROW, STATE_BEST_COL, TRACE_LOG_POSTERIOR,
-       TRACE_ROWS, TRACE_COLS, TRACE_ALPHA, TRACE_BETA, SAMPLE_ROW, SAMPLE_COL };
+       TRACE_ROWS, TRACE_COLS, TRACE_ALPHA, TRACE_BETA, SAMPLE_ROW, SAMPLE_COL, STAGES };
 
 /* state: row, col (n x chains, from 0), alpha, beta (4 x chains: now and at the best), best, best_row, best_col.
  * plan: c(done, sweeps, thin). Returns the new state and what the sweeps left. */
 SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 {
   const char *fields[] = { "row", "col", "alpha", "beta", "best", "best_row", "best_col", "log_posterior", "row_clusters",
-                           "col_clusters", "alpha_trace", "beta_trace", "row_samples", "col_samples", "" };
+                           "col_clusters", "alpha_trace", "beta_trace", "row_samples", "col_samples", "stages", "" };
   SEXP best = weft_glue_element(state, "best");
   run_job job = { .source = source_of(graph), .model = model_of(model), .chains = (int) Rf_xlength(best) };
   const int chains = job.chains, one_mode = job.source.type != WEFT_IRM_BIPARTITE;
@@ -160,11 +159,11 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   job.trace.kept = (job.done + job.sweeps) / job.trace.thin - job.done / job.trace.thin;
   const R_xlen_t steps = (R_xlen_t) job.sweeps * chains, kept = (R_xlen_t) job.trace.kept * chains;
   const R_xlen_t lengths[] = { n[0] * chains, n[1] * chains, 4 * chains, 4 * chains, chains, n[0] * chains, n[1] * chains, steps,
-                               steps, steps, 2 * steps, 2 * steps, n[0] * kept, n[1] * kept };
+                               steps, steps, 2 * steps, 2 * steps, n[0] * kept, n[1] * kept, WEFT_IRM_STAGES };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   for (int f = 0; fields[f][0]; f++) {
     const int real = f == STATE_ALPHA || f == STATE_BETA || f == STATE_BEST || f == TRACE_LOG_POSTERIOR || f == TRACE_ALPHA
-                     || f == TRACE_BETA;
+                     || f == TRACE_BETA || f == STAGES;
     SET_VECTOR_ELT(out, f, Rf_allocVector(real ? REALSXP : INTSXP, lengths[f]));
     SEXP v = VECTOR_ELT(out, f);
     if (real) for (R_xlen_t i = 0; i < lengths[f]; i++) REAL(v)[i] = 0;
@@ -194,6 +193,7 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   job.trace.samples[0] = INTEGER(VECTOR_ELT(out, SAMPLE_ROW));
   job.trace.samples[1] = INTEGER(VECTOR_ELT(out, SAMPLE_COL));
   weft_glue_run(control, run, &job);
+  memcpy(REAL(VECTOR_ELT(out, STAGES)), job.trace.stages, sizeof job.trace.stages);
   for (int c = 0; c < chains; c++) {
     const weft_irm_chain *from = &job.chain[c];
     REAL(VECTOR_ELT(out, STATE_BEST))[c] = from->best;

@@ -4,6 +4,7 @@
  * Turning lists over (columns of rows into rows of columns) is one such pass and leaves the neighbours ascending. */
 #include <string.h>
 #include "../base/math.h"
+#include "../base/parallel.h"
 #include "irm_graph.h"
 #include "irm_score.h"
 
@@ -82,12 +83,92 @@ done:
   return st;
 }
 
-/* The lists by row without the diagonal (when drop_diagonal), by column, or both ways. */
-static weft_status make_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *edges, int forward, int backward,
-                              int drop_diagonal, weft_irm_lists *out, int64_t *entries)
+/* Columns between two polls, and of a thread's piece of work: their offsets stay in its cache. */
+#define TURN_COLUMNS 65536
+
+/* The first entry of row i at or after column j. */
+static int64_t first_from(const weft_irm_edges *edges, int64_t i, int64_t j)
+{
+  int64_t low = (int64_t) edges->start[i], high = (int64_t) edges->start[i + 1];
+  while (low < high) {
+    const int64_t mid = low + (high - low) / 2;
+    if (edges->to[mid] < j) low = mid + 1; else high = mid;
+  }
+  return low;
+}
+
+/* Counts (to NULL) or places the entries of columns first .. last-1; next[j]: where the column's next one goes. */
+static void turn_columns(const weft_irm_edges *edges, int64_t first, int64_t last, int drop_diagonal, int64_t *next, int32_t *to,
+                         int32_t *weight)
+{
+  for (int64_t i = 0; i < edges->n[0]; i++) {
+    const int64_t end = (int64_t) edges->start[i + 1];
+    for (int64_t e = first == 0 ? (int64_t) edges->start[i] : first_from(edges, i, first); e < end && edges->to[e] < last; e++) {
+      if (drop_diagonal && edges->to[e] == i) continue;
+      const int64_t at = next[edges->to[e]]++;
+      if (to) to[at] = (int32_t) i;
+      if (weight) weight[at] = edges->weight[e];
+    }
+  }
+}
+
+/* The lists by column, ascending: pieces of columns at a time, each thread its own. */
+static weft_status turn_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *edges, int drop_diagonal, weft_irm_lists *out,
+                              int64_t *entries)
 {
   weft_status st = WEFT_OK;
-  const int64_t n = forward ? edges->n[0] : edges->n[1];
+  const int64_t n = edges->n[1], pieces = (n + TURN_COLUMNS - 1) / TURN_COLUMNS;
+  const int threads = edges->count > 100000 ? ctx->threads : 1;
+  int64_t *start, *next;
+  int32_t *to = NULL, *weight = NULL;
+  weft_arena mem = weft_arena_begin(ctx);
+  (void) threads;
+  WEFT_TAKE0(start, arena, (size_t) n + 1);
+  WEFT_TAKE0(next, &mem, (size_t) n + 1);
+  for (int placing = 0; placing < 2; placing++) {
+    if (placing) {
+      for (int64_t j = 0; j < n; j++) start[j + 1] = start[j] + next[j];
+      memcpy(next, start, (size_t) (n + 1) * sizeof *next);
+      WEFT_TAKE(to, arena, (size_t) start[n] + 1);
+      if (edges->weight) WEFT_TAKE(weight, arena, (size_t) start[n] + 1);
+    }
+    for (int64_t round = 0; round < pieces; round += threads) {
+      const int64_t last = round + threads < pieces ? round + threads : pieces;
+      WEFT_PARALLEL(threads)
+      {
+        WEFT_FOR(dynamic)
+        for (int64_t p = round; p < last; p++)
+          turn_columns(edges, p * TURN_COLUMNS, p + 1 < pieces ? (p + 1) * TURN_COLUMNS : n, drop_diagonal, next, to, weight);
+      }
+      WEFT_TRY(weft_poll(ctx, (double) last, (double) pieces));
+    }
+  }
+  *out = (weft_irm_lists) { start, to, weight };
+  *entries = start[n];
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* The lists by row, of R's own entries. */
+static weft_status share_lists(weft_arena *arena, const weft_irm_edges *edges, weft_irm_lists *out, int64_t *entries)
+{
+  weft_status st = WEFT_OK;
+  int64_t *start;
+  WEFT_TAKE(start, arena, (size_t) edges->n[0] + 1);
+  for (int64_t i = 0; i <= edges->n[0]; i++) start[i] = (int64_t) edges->start[i];
+  *out = (weft_irm_lists) { start, edges->to, edges->weight };
+  *entries = edges->count;
+done:
+  return st;
+}
+
+/* The lists by row without the diagonal, or both ways. */
+static weft_status make_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *edges, int backward,
+                              weft_irm_lists *out, int64_t *entries)
+{
+  weft_status st = WEFT_OK;
+  const int64_t n = edges->n[0];
   int64_t *start, *next, total = 0;
   int32_t *to, *weight = NULL;
   weft_arena mem = weft_arena_begin(ctx);
@@ -95,8 +176,8 @@ static weft_status make_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_e
   WEFT_TAKE(next, &mem, (size_t) n + 1);
   for (int64_t i = 0; i < edges->n[0]; i++)
     for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
-      if (drop_diagonal && edges->to[e] == i) continue;
-      if (forward) start[i + 1]++;
+      if (edges->to[e] == i) continue;
+      start[i + 1]++;
       if (backward) start[edges->to[e] + 1]++;
     }
   for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
@@ -108,14 +189,14 @@ static weft_status make_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_e
   /* backward entries first: a node's smaller neighbours come from rows above its own */
   for (int64_t i = 0; i < edges->n[0] && backward; i++)
     for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
-      if (drop_diagonal && edges->to[e] == i) continue;
+      if (edges->to[e] == i) continue;
       int64_t at = next[edges->to[e]]++;
       to[at] = (int32_t) i;
       if (weight) weight[at] = edges->weight[e];
     }
-  for (int64_t i = 0; i < edges->n[0] && forward; i++)
+  for (int64_t i = 0; i < edges->n[0]; i++)
     for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
-      if (drop_diagonal && edges->to[e] == i) continue;
+      if (edges->to[e] == i) continue;
       int64_t at = next[i]++;
       to[at] = edges->to[e];
       if (weight) weight[at] = edges->weight[e];
@@ -161,12 +242,13 @@ weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
     weft_irm_lists *lists = side == 0 ? out->links : out->missing;
     int64_t *entries = side == 0 ? out->link_count : out->missing_count;
     if (type == WEFT_IRM_UNDIRECTED) {
-      WEFT_TRY(make_lists(ctx, arena, edges, 1, 1, 1, &lists[0], &entries[0]));
+      WEFT_TRY(make_lists(ctx, arena, edges, 1, &lists[0], &entries[0]));
       lists[1] = lists[0];
       entries[1] = entries[0];
     } else {
-      WEFT_TRY(make_lists(ctx, arena, edges, 1, 0, one_mode, &lists[0], &entries[0]));
-      WEFT_TRY(make_lists(ctx, arena, edges, 0, 1, one_mode, &lists[1], &entries[1]));
+      if (one_mode) WEFT_TRY(make_lists(ctx, arena, edges, 0, &lists[0], &entries[0]));
+      else WEFT_TRY(share_lists(arena, edges, &lists[0], &entries[0]));
+      WEFT_TRY(turn_lists(ctx, arena, edges, one_mode, &lists[1], &entries[1]));
     }
   }
   if (one_mode && self) WEFT_TRY(make_self(arena, links, missing, out));

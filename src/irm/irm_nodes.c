@@ -1,4 +1,4 @@
-/* See irm_nodes.h. The body is written once in vectors of 16 floats, which the compiler makes of one AVX-512 register,
+/* See irm_nodes.h. The body is written once in vectors of 16 lanes, which the compiler makes of one AVX-512 register,
  * two of AVX2 or four of the baseline; each variant is that body with another target. */
 #include <string.h>
 #include "irm_nodes.h"
@@ -6,85 +6,99 @@
 
 typedef float v16 __attribute__((vector_size(64), may_alias));
 typedef int32_t i16 __attribute__((vector_size(64), may_alias));
+typedef uint32_t u16 __attribute__((vector_size(64), may_alias));
 typedef double v8 __attribute__((vector_size(64), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
+enum { CHUNKS = 65536 / IRM_CHUNK };
 
-/* ---- softmax and the draw ---- */
+/* ---- the draw ---- */
 
-/* exp(x) for x <= 0, 0 below -87; relative error below 3e-7. */
-INLINE void exp_lanes(v16 *x)
+/* irm_weight() of 16 lanes, from distances to weights. */
+INLINE void weight_lanes(u16 *x)
 {
-  const float shift = 12582912.0f; /* 1.5 * 2^23 */
-  i16 above = *x > -87.0f;
-  v16 y = (v16) (((i16) *x & above));
-  v16 shifted = y * 1.44269504f + shift, k = shifted - shift;
-  v16 r = (y - k * 0.693359375f) + k * 2.12194440e-4f;
-  v16 p = ((((r * 1.9875691500e-4f + 1.3981999507e-3f) * r + 8.3334519073e-3f) * r + 4.1665795894e-2f) * r
-           + 1.6666665459e-1f) * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
-  i16 exponent = ((i16) shifted - 0x4B400000) << 23; /* the bits of `shift` taken off leave k */
-  *x = (v16) (((i16) p + exponent) & above);
+  u16 halvings = *x >> 15, fraction = (*x & 32767) << 8 | IRM_WEIGHT_ONE;
+  v16 y = (v16) fraction, p = IRM_WEIGHT_POLYNOMIAL(y);
+  u16 far = (u16) (halvings > 31);
+  halvings = (halvings & ~far) | (far & 31);
+  *x = ((u16) p - IRM_WEIGHT_THREE) << 6 >> halvings;
 }
 
-INLINE float sum_lanes(const v16 *x)
+INLINE int32_t greatest(const i16 *s, int64_t blocks)
 {
-  float a[8], lanes[16];
-  memcpy(lanes, x, sizeof lanes);
-  for (int i = 0; i < 8; i++) a[i] = lanes[i] + lanes[i + 8];
-  for (int i = 0; i < 4; i++) a[i] += a[i + 4];
-  return (a[0] + a[2]) + (a[1] + a[3]);
-}
-
-INLINE int32_t pick(float *scores, int64_t width, double u)
-{
-  v16 *s = (v16 *) scores, best = s[0];
-  for (int64_t b = 1; b < width / IRM_LANES; b++) {
+  i16 best = s[0];
+  for (int64_t b = 1; b < blocks; b++) {
     i16 larger = s[b] > best;
-    best = (v16) (((i16) s[b] & larger) | ((i16) best & ~larger));
+    best = (s[b] & larger) | (best & ~larger);
   }
-  float most = best[0];
+  int32_t most = best[0];
   for (int i = 1; i < IRM_LANES; i++) if (best[i] > most) most = best[i];
-  double total = 0;
-  for (int64_t b = 0; b < width / IRM_LANES; b++) {
-    v16 e = s[b] - most;
-    exp_lanes(&e);
-    s[b] = e;
-    total += sum_lanes(&e);
+  return most;
+}
+
+/* The label that `words` pick from `scores`, which become weights. */
+INLINE int32_t pick(int32_t *scores, int64_t width, weft_u32x4 words)
+{
+  enum { LANE_BLOCKS = IRM_CHUNK / IRM_LANES };
+  i16 *s = (i16 *) scores;
+  const int64_t blocks = width / IRM_LANES, chunks = (blocks + LANE_BLOCKS - 1) / LANE_BLOCKS;
+  uint64_t total[CHUNKS];
+  int32_t most[CHUNKS], chosen = 0;
+  for (int64_t c = 0; c < chunks; c++) {
+    const int64_t first = c * LANE_BLOCKS, last = first + LANE_BLOCKS < blocks ? first + LANE_BLOCKS : blocks;
+    u16 sum = { 0 };
+    most[c] = greatest(s + first, last - first);
+    for (int64_t b = first; b < last; b++) {
+      u16 w = (uint32_t) most[c] - (u16) s[b];
+      weight_lanes(&w);
+      s[b] = (i16) w;
+      sum += w;
+    }
+    total[c] = 0;
+    for (int i = 0; i < IRM_LANES; i++) total[c] += sum[i];
   }
-  double target = u * total, reached = 0;
-  for (int64_t b = 0; b < width / IRM_LANES; b++) {
-    double block = sum_lanes(&s[b]);
-    if (target >= reached + block && b + 1 < width / IRM_LANES) {
-      reached += block;
+  if (chunks > 1) {
+    double share[CHUNKS], all = 0, reached = 0;
+    int32_t top = most[0];
+    for (int64_t c = 1; c < chunks; c++) if (most[c] > top) top = most[c];
+    for (int64_t c = 0; c < chunks; c++) all += share[c] = (double) total[c] * irm_weight((uint32_t) top - (uint32_t) most[c]);
+    const double target = weft_u01(words.v[0], words.v[1]) * all;
+    for (int64_t c = 0; c < chunks && target >= reached; c++) {
+      reached += share[c];
+      if (share[c] > 0) chosen = (int32_t) c;
+    }
+  }
+  uint64_t target = (uint64_t) (weft_u01(words.v[2], words.v[3]) * (double) total[chosen]);
+  const int64_t first = (int64_t) chosen * IRM_CHUNK, last = first + IRM_CHUNK < width ? first + IRM_CHUNK : width;
+  const uint32_t *weights = (const uint32_t *) scores;
+  for (int64_t column = first; column < first + 8; column++) {
+    uint64_t sum = 0;
+    for (int64_t l = column; l < last; l += 8) sum += weights[l];
+    if (target >= sum) {
+      target -= sum;
       continue;
     }
-    int32_t last = -1;
-    for (int i = 0; i < IRM_LANES; i++) {
-      if (scores[b * IRM_LANES + i] <= 0) continue;
-      last = (int32_t) (b * IRM_LANES + i);
-      reached += scores[last];
-      if (target < reached) return last;
+    for (int64_t l = column;; l += 8) {
+      if (target < weights[l]) return (int32_t) l;
+      target -= weights[l];
     }
-    if (last >= 0) return last;
   }
-  for (int32_t l = (int32_t) width - 1; l > 0; l--) if (scores[l] > 0) return l; /* rounding left u beyond the sum */
-  return 0;
+  return (int32_t) first; /* not reached: target < total */
 }
 
 /* ---- scores ---- */
 
-/* The sum of `count` rows, `vectors` registers at a time. */
+/* Adds the rows that s->rows points to. Blocks of up to 128 clusters stay in registers over all rows. */
 #define ADD_ROWS(vectors) do { \
-    v16 sum[vectors]; \
-    for (int v = 0; v < (vectors); v++) sum[v] = ((const v16 *) (s->scores + at))[v]; \
+    i16 sum[vectors]; \
+    for (int v = 0; v < (vectors); v++) sum[v] = ((const i16 *) (s->scores + at))[v]; \
     if (weighted) \
       for (int64_t e = 0; e < count; e++) \
-        for (int v = 0; v < (vectors); v++) sum[v] += s->weights[e] * ((const v16 *) (s->rows[e] + at))[v]; \
+        for (int v = 0; v < (vectors); v++) sum[v] += s->weights[e] * ((const i16 *) (s->rows[e] + at))[v]; \
     else \
       for (int64_t e = 0; e < count; e++) \
-        for (int v = 0; v < (vectors); v++) sum[v] += ((const v16 *) (s->rows[e] + at))[v]; \
-    for (int v = 0; v < (vectors); v++) ((v16 *) (s->scores + at))[v] = sum[v]; \
+        for (int v = 0; v < (vectors); v++) sum[v] += ((const i16 *) (s->rows[e] + at))[v]; \
+    for (int v = 0; v < (vectors); v++) ((i16 *) (s->scores + at))[v] = sum[v]; \
     at += (vectors) * IRM_LANES; \
   } while (0)
 
@@ -101,16 +115,17 @@ INLINE void light_node(const irm_node_job *job, int64_t i, irm_node_scratch *s)
 {
   const weft_irm_lists *a = job->links;
   int64_t count = 0;
+  memcpy(s->scores, job->base_narrow, (size_t) job->width * sizeof *s->scores);
   for (int64_t e = a->start[i]; e < a->start[i + 1]; e++, count++) {
-    s->rows[count] = job->link_rows + job->other[a->to[e]] * job->width;
-    if (a->weight) s->weights[count] = (float) a->weight[e];
+    s->rows[count] = job->link_narrow + job->other[a->to[e]] * job->width;
+    if (a->weight) s->weights[count] = a->weight[e];
   }
   if (a->weight) add_rows(s, count, job->width, 1);
   else add_rows(s, count, job->width, 0);
   if (!job->missing) return;
   count = 0;
   for (int64_t e = job->missing->start[i]; e < job->missing->start[i + 1]; e++, count++) {
-    s->rows[count] = job->missing_rows + job->other[job->missing->to[e]] * job->width;
+    s->rows[count] = job->missing_narrow + job->other[job->missing->to[e]] * job->width;
     s->weights[count] = -1;
   }
   if (count) add_rows(s, count, job->width, 1);
@@ -131,36 +146,42 @@ INLINE void add_counted(const weft_irm_lists *lists, int64_t i, const irm_node_j
   }
 }
 
+/* Scores as distances from the greatest sum, from 0 down. */
+INLINE void distances(const double *sums, int32_t *scores, int64_t width)
+{
+  double most = sums[0];
+  for (int64_t l = 1; l < width; l++) if (sums[l] > most) most = sums[l];
+  for (int64_t l = 0; l < width; l++) {
+    const double d = most - sums[l];
+    scores[l] = -(int32_t) (d < IRM_FARTHEST ? d : IRM_FARTHEST);
+  }
+}
+
 INLINE void heavy_node(const irm_node_job *job, int64_t i, irm_node_scratch *s)
 {
   memcpy(s->sums, job->base, (size_t) job->width * sizeof *s->sums);
-  add_counted(job->links, i, job, job->link_exact, 1, s);
-  if (job->missing) add_counted(job->missing, i, job, job->missing_exact, -1, s);
-  double most = s->sums[0];
-  for (int64_t l = 1; l < job->k; l++) if (s->sums[l] > most) most = s->sums[l];
-  for (int64_t l = 0; l < job->width; l++) s->scores[l] = (float) (s->sums[l] - most);
+  add_counted(job->links, i, job, job->link_rows, 1, s);
+  if (job->missing) add_counted(job->missing, i, job, job->missing_rows, -1, s);
+  distances(s->sums, s->scores, job->width);
+}
+
+INLINE int is_light(const irm_node_job *job, int64_t i)
+{
+  const weft_irm_lists *a = job->links;
+  int64_t total = a->start[i + 1] - a->start[i];
+  if (!job->narrow || total > IRM_LIGHT) return 0;
+  if (job->missing) total += job->missing->start[i + 1] - job->missing->start[i];
+  for (int64_t e = a->start[i]; a->weight && e < a->start[i + 1]; e++) total += a->weight[e] - 1;
+  return total <= IRM_LIGHT;
 }
 
 INLINE void nodes(const irm_node_job *job, int64_t first, int64_t last, irm_node_scratch *s)
 {
-  double most = job->base[0];
-  for (int64_t l = 1; l < job->k; l++) if (job->base[l] > most) most = job->base[l];
-  for (int64_t l = 0; l < job->width; l++) s->sums[l] = job->base[l] - most;
-  /* the second half of sums is the heavy nodes' own; see the allocation */
-  double *base = s->sums;
-  s->sums = base + job->width;
   for (int64_t i = first; i < last; i++) {
-    const int64_t links = job->links->start[i + 1] - job->links->start[i];
-    const int64_t missing = job->missing ? job->missing->start[i + 1] - job->missing->start[i] : 0;
-    if (links <= IRM_LIGHT && missing <= IRM_LIGHT) {
-      for (int64_t l = 0; l < job->width; l++) s->scores[l] = (float) base[l];
-      light_node(job, i, s);
-    } else {
-      heavy_node(job, i, s);
-    }
-    job->labels[i] = pick(s->scores, job->width, weft_draw_uniform(job->rng, job->index + (uint64_t) i));
+    if (is_light(job, i)) light_node(job, i, s);
+    else heavy_node(job, i, s);
+    job->labels[i] = pick(s->scores, job->width, weft_draw_words(job->rng, job->index + (uint64_t) i, 0));
   }
-  s->sums = base;
 }
 
 /* ---- variants ---- */
@@ -170,7 +191,11 @@ static void nodes_portable(const irm_node_job *job, int64_t first, int64_t last,
   nodes(job, first, last, s);
 }
 
-int32_t irm_pick(float *scores, int64_t width, double u) { return pick(scores, width, u); }
+int32_t irm_pick(const double *sums, int32_t *scores, int64_t width, weft_u32x4 words)
+{
+  distances(sums, scores, width);
+  return pick(scores, width, words);
+}
 
 #if WEFT_SIMD_X86
 WEFT_TARGET_AVX2 static void nodes_avx2(const irm_node_job *job, int64_t first, int64_t last, irm_node_scratch *s)

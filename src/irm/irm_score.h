@@ -3,6 +3,7 @@
  *   links and non-links   f(N, P) = log B(β⁺ + N, β⁻ + P - N) - log B(β⁺, β⁻)
  *   counts                f(N, P) = log Γ(β⁺ + N) - log Γ(β⁺) + β⁺ log β⁻ - (β⁺ + N) log(β⁻ + P)
  *
+ * CUDA files that include this are compiled without contraction.
  * irm_f() is accurate to a few ulp of its result; irm_f_fast() takes log Γ at small arguments from tables, for the
  * differences that the samplers need. */
 #ifndef WEFT_IRM_SCORE_H
@@ -13,7 +14,7 @@
 #define IRM_LOG_ROOT_2PI 0.91893853320467274
 
 /* log Γ(x) - Stirling's formula, x >= 10: the asymptotic series. */
-static inline double irm_stirling_rest(double x)
+static WEFT_HD inline double irm_stirling_rest(double x)
 {
   double y = 1.0 / (x * x);
   return (1.0 / 12 + y * (-1.0 / 360 + y * (1.0 / 1260 + y * (-1.0 / 1680 + y * (1.0 / 1188 +
@@ -21,7 +22,7 @@ static inline double irm_stirling_rest(double x)
 }
 
 /* x > 0 */
-static inline double irm_log_gamma(double x)
+static WEFT_HD inline double irm_log_gamma(double x)
 {
   double below = 1.0;
   if (x >= 1e300) return x * (weft_log(x) - 1.0);
@@ -31,7 +32,7 @@ static inline double irm_log_gamma(double x)
 }
 
 /* Without the cancellation of three large log Γ. */
-static inline double irm_log_beta(double a, double b)
+static WEFT_HD inline double irm_log_beta(double a, double b)
 {
   double p = a < b ? a : b, q = a < b ? b : a, share = p / (p + q);
   if (q < 12.0) return irm_log_gamma(p) + irm_log_gamma(q) - irm_log_gamma(p + q);
@@ -41,12 +42,21 @@ static inline double irm_log_beta(double a, double b)
          + q * weft_log1p(-share);
 }
 
-static inline double irm_f(int poisson, const double beta[2], double links, double pairs)
+static WEFT_HD inline double irm_f(int poisson, const double beta[2], double links, double pairs)
 {
   if (pairs == 0) return 0;
   if (!poisson) return irm_log_beta(beta[0] + links, beta[1] + pairs - links) - irm_log_beta(beta[0], beta[1]);
   return irm_log_gamma(beta[0] + links) - irm_log_gamma(beta[0]) - beta[0] * weft_log1p(pairs / beta[1])
          - links * weft_log(beta[1] + pairs);
+}
+
+/* Σ f over the blocks first .. k-1 of a row cluster, in this order. */
+static WEFT_HD inline double irm_f_row(int poisson, const double beta[2], const int64_t *links, const int64_t *pairs, int32_t first,
+                                       int32_t k)
+{
+  double sum = 0;
+  for (int32_t m = first; m < k; m++) sum += irm_f(poisson, beta, (double) links[m], (double) pairs[m]);
+  return sum;
 }
 
 /* log CRP of a partition with these cluster sizes. */

@@ -3,25 +3,33 @@
  *
  *   w(b | a) = 0.2 / (L - 1) + 0.8 softmax_b(Δ_ab / 2),   Δ_ab = log posterior after the merge - before.
  *
- * A split takes a random cluster c and two of its nodes as anchors, i and j. The other nodes join one of the two one
+ * A split takes a cluster c and two of its nodes as anchors, i and j. In a bipartite graph c is drawn by how much more its
+ * nodes differ than chance has it: with n_im the links of node i with cluster m of the other mode, of size n_m,
+ *
+ *   v(c) = 0.3 / L + 0.7 T_c / ΣT,   T = max(0, (X - E X) / sd X),   X = Σ_im (n_im - mean_m)² / var_m
+ *
+ * where mean and variance are those of homogeneous nodes; in a one-mode graph v = 1/L. The other nodes join one of the two one
  * after another, in the order of their numbers, by how well the links fit (the launch): the rates of the two growing
  * clusters are shrunk towards those of c, as if one more node of c's average were in each, and their sizes do not count,
  * or else the first to grow would take all. Then two Gibbs scans restricted to the two clusters mix, and a last one makes
  * the proposal, whose probability q is the product of its choices. A merge is judged by the q of the split that would
  * undo it. With L clusters before the split, n nodes in c, and n_a + n_b = n:
  *
- *   forward   1/2 · 1/L · 1/(n (n - 1)) · 1/E · q
+ *   forward   1/2 · v(c) · 1/(n (n - 1)) · 1/E · q
  *   backward  1/2 · 1/(L + 1) · (w(b | a) + w(a | b)) · 1/2 · 1/(n_a n_b)
  *
  * The last 1/2 is which of the two labels stays. Under sticks labels count and the new one is one of E empty ones at
  * random; in the Chinese restaurant process they do not, and 1/E falls away. Only clusters of up to IRM_SPLIT_NODES
  * nodes are split, or made by a merge, which keeps a proposal's cost bounded and is symmetric. */
+#include <math.h>
+#include <string.h>
 #include "irm_state.h"
 
 #define IRM_SPLIT_NODES 20000
 #define FLAT_SHARE 0.2
+#define FLAT_SPLITS 0.3
 #define SIMILARITY_SCALE 0.5
-enum { RESTRICTED_SCANS = 2, POLL_NODES = 512 };
+enum { RESTRICTED_SCANS = 2, POLL_NODES = 512, POLL_LINKS = 10000000 };
 
 /* ---- the prior ---- */
 
@@ -45,6 +53,123 @@ static double prior_apart(const irm_state *s, int mode, int32_t a, int32_t b, in
     together += n_together;
   }
   return sum;
+}
+
+/* ---- which cluster to split ---- */
+
+/* T of a cluster of this many nodes, with its links and Σ_i n_im² by cluster of the other mode. */
+static double spread_of(const irm_state *s, int mode, int64_t nodes, const int64_t *links, const int64_t *links_too, const int64_t *squares,
+                        const int64_t *squares_too)
+{
+  const int other = 1 - mode;
+  double excess = 0, variance = 0;
+  if (nodes < 2 || nodes > IRM_SPLIT_NODES) return 0;
+  for (int32_t at = 0; at < s->active_count[other]; at++) {
+    const int32_t m = s->active[other][at];
+    const double n = (double) (links[m] + (links_too ? links_too[m] : 0)), mean = n / (double) nodes;
+    const double q = (double) (squares[m] + (squares_too ? squares_too[m] : 0)), rate = mean / (double) s->sizes[other][m];
+    const double var = s->model->poisson ? mean : mean * (1 - rate);
+    if (!(var > 0)) continue;
+    excess += (q - n * mean) / var - (double) (nodes - 1);
+    variance += (double) (nodes - 1) * (2 + 1 / mean);
+  }
+  return excess > 0 ? excess / sqrt(variance) : 0;
+}
+
+static double spread_now(const irm_state *s, int mode, int32_t c)
+{
+  const size_t row = (size_t) c * (size_t) s->k[1 - mode];
+  return spread_of(s, mode, s->sizes[mode][c], s->links[mode] + row, NULL, s->squares + row, NULL);
+}
+
+/* Adds the node's n_im² to its cluster's. */
+static void add_squares(irm_state *s, int mode, int64_t i, int64_t *squares)
+{
+  const weft_irm_lists *links = &s->graph->links[mode];
+  int64_t *count = s->profile.links[0];
+  /* (x + w)² - x² = w (2 x + w), link by link */
+  for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) count[s->z[1 - mode][links->to[e]]] = 0;
+  for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) {
+    const int32_t m = s->z[1 - mode][links->to[e]];
+    const int64_t w = links->weight ? links->weight[e] : 1;
+    squares[m] += w * (2 * count[m] + w);
+    count[m] += w;
+  }
+}
+
+weft_status irm_split_begin(weft_ctx *poll, irm_state *s, int mode)
+{
+  const int32_t width = s->one_mode ? 0 : s->k[1 - mode];
+  if (s->one_mode) return WEFT_OK;
+  memset(s->squares, 0, (size_t) s->k[mode] * (size_t) width * sizeof *s->squares);
+  for (int64_t i = 0, work = 0; i < s->graph->n[mode]; i++) {
+    add_squares(s, mode, i, s->squares + (size_t) s->z[mode][i] * (size_t) width);
+    work += s->graph->links[mode].start[i + 1] - s->graph->links[mode].start[i] + 10;
+    if (work < POLL_LINKS) continue;
+    work = 0;
+    if (poll && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
+  }
+  for (int32_t c = 0; c < s->k[mode]; c++) s->spreads[c] = s->sizes[mode][c] ? spread_now(s, mode, c) : 0;
+  return WEFT_OK;
+}
+
+/* After a move of the nodes of a and b; one of them may be empty now. */
+static void renew_spreads(irm_state *s, int mode, int32_t a, int32_t b, int64_t count)
+{
+  const size_t width = (size_t) s->k[1 - mode];
+  if (s->one_mode) return;
+  memset(s->squares + a * width, 0, width * sizeof *s->squares);
+  memset(s->squares + b * width, 0, width * sizeof *s->squares);
+  for (int64_t at = 0; at < count; at++) {
+    const int32_t i = s->members[at];
+    add_squares(s, mode, i, s->squares + (size_t) s->z[mode][i] * width);
+  }
+  s->spreads[a] = s->sizes[mode][a] ? spread_now(s, mode, a) : 0;
+  s->spreads[b] = s->sizes[mode][b] ? spread_now(s, mode, b) : 0;
+}
+
+/* v, given a cluster's T, the sum of all and their number. */
+static double split_share(double spread, double all, double clusters)
+{
+  return all > 0 ? FLAT_SPLITS / clusters + (1 - FLAT_SPLITS) * spread / all : 1 / clusters;
+}
+
+/* The sum of T over the active clusters but a and b. */
+static double spreads_but(const irm_state *s, int mode, int32_t a, int32_t b)
+{
+  double all = 0;
+  for (int32_t at = 0; at < s->active_count[mode]; at++) {
+    const int32_t c = s->active[mode][at];
+    if (c != a && c != b) all += s->spreads[c];
+  }
+  return all;
+}
+
+/* A cluster to split, and log v. */
+static int32_t choose_split(irm_state *s, int mode, double *log_share)
+{
+  const int32_t clusters = s->active_count[mode], *active = s->active[mode];
+  if (s->one_mode) {
+    *log_share = -weft_log((double) clusters);
+    return active[irm_next_below(s, clusters)];
+  }
+  const double all = spreads_but(s, mode, -1, -1);
+  double u = irm_next(s);
+  int32_t at = 0;
+  while (at < clusters - 1 && (u -= split_share(s->spreads[active[at]], all, clusters)) >= 0) at++;
+  *log_share = weft_log(split_share(s->spreads[active[at]], all, clusters));
+  return active[at];
+}
+
+/* log v of the cluster that a and b would make. */
+static double log_share_of_both(const irm_state *s, int mode, int32_t a, int32_t b)
+{
+  const int32_t clusters = s->active_count[mode] - 1;
+  if (s->one_mode) return -weft_log((double) clusters);
+  const size_t width = (size_t) s->k[1 - mode];
+  const double both = spread_of(s, mode, s->sizes[mode][a] + s->sizes[mode][b], s->links[mode] + a * width, s->links[mode] + b * width,
+                                s->squares + a * width, s->squares + b * width);
+  return weft_log(split_share(both, spreads_but(s, mode, a, b) + both, clusters));
 }
 
 /* ---- similarity ---- */
@@ -185,10 +310,10 @@ static weft_status launch(weft_ctx *poll, irm_state *s, int mode, int64_t count,
 /* ---- the two proposals ---- */
 
 /* log backward - log forward of a split, without q: sizes apart, L clusters together, `empty` of them free then. */
-static double log_ways(const irm_state *s, double size_a, double size_b, double clusters, double empty, double log_w)
+static double log_ways(const irm_state *s, double size_a, double size_b, double clusters, double empty, double log_v, double log_w)
 {
   const double n = size_a + size_b;
-  double ways = weft_log(clusters) - weft_log(clusters + 1) + log_w - weft_log(2.0) - weft_log(size_a) - weft_log(size_b)
+  double ways = -log_v - weft_log(clusters + 1) + log_w - weft_log(2.0) - weft_log(size_a) - weft_log(size_b)
                 + weft_log(n) + weft_log(n - 1);
   if (!s->model->collapsed) ways += weft_log(empty);
   return ways;
@@ -197,7 +322,8 @@ static double log_ways(const irm_state *s, double size_a, double size_b, double 
 static weft_status propose_split(weft_ctx *poll, irm_state *s, int mode)
 {
   const int32_t clusters = s->active_count[mode], empty = s->k[mode] - clusters;
-  const int32_t a = s->active[mode][irm_next_below(s, clusters)];
+  double log_v;
+  const int32_t a = choose_split(s, mode, &log_v);
   const int64_t n = s->sizes[mode][a];
   if (empty == 0 || n < 2 || n > IRM_SPLIT_NODES) return WEFT_OK;
   const int32_t b = irm_free_cluster(s, mode, s->model->collapsed ? 0 : (int32_t) irm_next_below(s, empty));
@@ -210,8 +336,11 @@ static weft_status propose_split(weft_ctx *poll, irm_state *s, int mode)
   if (st != WEFT_OK) return st;
   const int64_t size_a = s->sizes[mode][a], size_b = s->sizes[mode][b];
   const double ratio = prior_apart(s, mode, a, b, size_a, size_b) - irm_merge_gain(s, mode, a, b) - log_q +
-                       log_ways(s, (double) size_a, (double) size_b, clusters, empty, log_pair(s, mode, a, b));
-  if (weft_log(irm_next(s)) < ratio) return WEFT_OK;
+                       log_ways(s, (double) size_a, (double) size_b, clusters, empty, log_v, log_pair(s, mode, a, b));
+  if (weft_log(irm_next(s)) < ratio) {
+    renew_spreads(s, mode, a, b, count);
+    return WEFT_OK;
+  }
   for (int64_t at = 0; at < count; at++) {
     if (s->z[mode][s->members[at]] == a) continue;
     irm_take_out(s, mode, s->members[at]);
@@ -242,8 +371,10 @@ static weft_status propose_merge(weft_ctx *poll, irm_state *s, int mode, int32_t
   const int64_t size_a = s->sizes[mode][a], size_b = s->sizes[mode][b];
   if (size_a + size_b > IRM_SPLIT_NODES) return WEFT_OK;
   const double ways = log_ways(s, (double) size_a, (double) size_b, clusters - 1, s->k[mode] - clusters + 1,
-                               log_pair(s, mode, a, b));
+                               log_share_of_both(s, mode, a, b), log_pair(s, mode, a, b));
   const double ratio = irm_merge_gain(s, mode, a, b) - prior_apart(s, mode, a, b, size_a, size_b) - ways;
+  const double log_u = weft_log(irm_next(s));
+  if (log_u >= ratio) return WEFT_OK; /* q is at most 1: most merges need no launch */
   const int64_t count = list_members(s, mode, a, b);
   int64_t which_a = irm_next_below(s, size_a), which_b = irm_next_below(s, size_b);
   int32_t i = -1, j = -1;
@@ -256,12 +387,13 @@ static weft_status propose_merge(weft_ctx *poll, irm_state *s, int mode, int32_t
   weft_status st = launch(poll, s, mode, count, i, j, a, b);
   if (st == WEFT_OK) st = scan(poll, s, mode, count, i, j, a, b, target, &log_q);
   if (st != WEFT_OK) return st;
-  if (weft_log(irm_next(s)) >= ratio + log_q) return WEFT_OK; /* the forced scan has put everything back */
+  if (log_u >= ratio + log_q) return WEFT_OK; /* the forced scan has put everything back */
   for (int64_t m = 0; m < count; m++) {
     if (target[m] == a) continue;
     irm_take_out(s, mode, s->members[m]);
     irm_put_in(s, mode, s->members[m], a);
   }
+  renew_spreads(s, mode, a, b, count);
   return WEFT_OK;
 }
 

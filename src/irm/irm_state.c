@@ -1,12 +1,16 @@
 /* Counting blocks, moving single nodes, and log posteriors; see irm_state.h. */
 #include <string.h>
+#include "../base/parallel.h"
 #include "irm_state.h"
 
+/* Counting is shared out for more links than these, with a set of blocks a thread, in all below SHARED_BLOCKS. */
+#define SHARED_LINKS 300000
+#define SHARED_BLOCKS 1e8
 /* log Γ tables end here; larger counts go through Stirling's formula. */
-#define TABLE_SIZE ((int64_t) 1 << 15)
+#define TABLE_SIZE ((int64_t) 1 << 18)
 
 weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, const weft_irm_model *model,
-                           weft_irm_chain *chain, irm_state *s)
+                           weft_irm_chain *chain, int threads, irm_state *s)
 {
   weft_status st = WEFT_OK;
   (void) ctx;
@@ -14,6 +18,7 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
   s->graph = graph;
   s->model = model;
   s->chain = chain;
+  s->threads = threads;
   s->one_mode = graph->type != WEFT_IRM_BIPARTITE;
   s->directions = graph->type == WEFT_IRM_DIRECTED ? 2 : 1;
   s->modes = s->one_mode ? 1 : 2;
@@ -28,6 +33,7 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     WEFT_TAKE(s->sizes[mode], arena, (size_t) s->k[mode]);
     WEFT_TAKE(s->active[mode], arena, (size_t) s->k[mode]);
     WEFT_TAKE(s->place[mode], arena, (size_t) s->k[mode]);
+    WEFT_TAKE(s->log_stick[mode], arena, (size_t) s->k[mode]);
   }
   for (int turned = 0; turned < 2; turned++) {
     if (turned && graph->type == WEFT_IRM_UNDIRECTED) {
@@ -38,11 +44,18 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     WEFT_TAKE(s->links[turned], arena, blocks);
     WEFT_TAKE(s->pairs[turned], arena, blocks);
   }
+  if (threads > 1 && graph->link_count[0] > SHARED_LINKS && (double) blocks * threads < SHARED_BLOCKS)
+    WEFT_TAKE(s->tallies, arena, blocks * (size_t) threads);
   for (int d = 0; d < s->directions; d++) {
     WEFT_TAKE0(s->profile.links[d], arena, (size_t) most);
     WEFT_TAKE0(s->profile.pairs[d], arena, (size_t) most);
   }
   WEFT_TAKE(s->scores, arena, 2 * (size_t) most + 2);
+  if (model->attempts && !s->one_mode) {
+    WEFT_TAKE(s->squares, arena, blocks);
+    WEFT_TAKE(s->spreads, arena, (size_t) most);
+  }
+  WEFT_TAKE(s->block_sums, arena, (size_t) s->k[0]);
   WEFT_TAKE(s->rates, arena, 2 * (size_t) most);
   WEFT_TAKE(s->members, arena, (size_t) nodes);
   WEFT_TAKE(s->targets, arena, (size_t) nodes);
@@ -58,17 +71,22 @@ done:
 
 /* ---- counting ---- */
 
+void irm_state_count_active(irm_state *s, int mode)
+{
+  s->active_count[mode] = 0;
+  for (int32_t l = 0; l < s->k[mode]; l++) {
+    s->place[mode][l] = s->sizes[mode][l] ? s->active_count[mode] : -1;
+    if (s->sizes[mode][l]) s->active[mode][s->active_count[mode]++] = l;
+  }
+}
+
 void irm_state_count_begin(irm_state *s)
 {
   const size_t blocks = (size_t) s->k[0] * (size_t) s->k[1];
   for (int mode = 0; mode < s->modes; mode++) {
     memset(s->sizes[mode], 0, (size_t) s->k[mode] * sizeof(int64_t));
     for (int64_t i = 0; i < s->graph->n[mode]; i++) s->sizes[mode][s->z[mode][i]]++;
-    s->active_count[mode] = 0;
-    for (int32_t l = 0; l < s->k[mode]; l++) {
-      s->place[mode][l] = s->sizes[mode][l] ? s->active_count[mode] : -1;
-      if (s->sizes[mode][l]) s->active[mode][s->active_count[mode]++] = l;
-    }
+    irm_state_count_active(s, mode);
   }
   memset(s->links[0], 0, blocks * sizeof(int64_t));
   const int64_t *rows = s->sizes[0], *columns = s->sizes[s->one_mode ? 0 : 1];
@@ -97,9 +115,26 @@ static void add_lists(irm_state *s, const weft_irm_lists *lists, int64_t first, 
   }
 }
 
+/* The same by all threads. */
+static void share_out(irm_state *s, const weft_irm_lists *lists, int64_t first, int64_t last)
+{
+  enum { CHUNK = 256 };
+  const size_t blocks = (size_t) s->k[0] * (size_t) s->k[1];
+  memset(s->tallies, 0, blocks * (size_t) s->threads * sizeof(int64_t));
+  WEFT_PARALLEL(s->threads)
+  {
+    WEFT_FOR(dynamic)
+    for (int64_t chunk = first; chunk < last; chunk += CHUNK)
+      add_lists(s, lists, chunk, chunk + CHUNK < last ? chunk + CHUNK : last, 1, s->tallies + (size_t) WEFT_THREAD() * blocks);
+  }
+  for (int t = 0; t < s->threads; t++)
+    for (size_t b = 0; b < blocks; b++) s->links[0][b] += s->tallies[(size_t) t * blocks + b];
+}
+
 void irm_state_count_slice(irm_state *s, int64_t first, int64_t last)
 {
-  add_lists(s, &s->graph->links[0], first, last, 1, s->links[0]);
+  if (s->tallies) share_out(s, &s->graph->links[0], first, last);
+  else add_lists(s, &s->graph->links[0], first, last, 1, s->links[0]);
   if (s->graph->missing_count[0]) add_lists(s, &s->graph->missing[0], first, last, -1, s->pairs[0]);
   if (!s->graph->self_pair) return;
   for (int64_t i = first; i < last; i++) {
@@ -117,13 +152,6 @@ void irm_state_count_end(irm_state *s)
       s->links[1][(size_t) m * s->k[0] + l] = s->links[0][(size_t) l * s->k[1] + m];
       s->pairs[1][(size_t) m * s->k[0] + l] = s->pairs[0][(size_t) l * s->k[1] + m];
     }
-}
-
-void irm_state_count(irm_state *s)
-{
-  irm_state_count_begin(s);
-  irm_state_count_slice(s, 0, s->graph->n[0]);
-  irm_state_count_end(s);
 }
 
 /* ---- single nodes ---- */
@@ -289,18 +317,26 @@ int32_t irm_free_cluster(const irm_state *s, int mode, int32_t which)
 
 /* ---- the posterior ---- */
 
-double irm_state_log_posterior(const irm_state *s)
+void irm_state_block_sums(irm_state *s)
 {
-  const weft_irm_graph *graph = s->graph;
-  double sum = -graph->log_factorials;
-  for (int mode = 0; mode < s->modes; mode++) sum += irm_log_crp(s->chain->alpha[mode], s->sizes[mode], s->k[mode]);
-  for (int32_t l = 0; l < s->k[0]; l++) {
-    if (s->sizes[0][l] == 0) continue;
-    for (int32_t m = graph->type == WEFT_IRM_UNDIRECTED ? l : 0; m < s->k[1]; m++) {
-      const size_t at = (size_t) l * (size_t) s->k[1] + (size_t) m;
-      sum += irm_f(s->model->poisson, s->chain->beta, (double) s->links[0][at], (double) s->pairs[0][at]);
+  const int threads = (double) s->k[0] * s->k[1] > 4096 ? s->threads : 1;
+  (void) threads;
+  WEFT_PARALLEL(threads)
+  {
+    WEFT_FOR(dynamic)
+    for (int32_t l = 0; l < s->k[0]; l++) {
+      const size_t row = (size_t) l * (size_t) s->k[1];
+      s->block_sums[l] = s->sizes[0][l] == 0 ? 0 : irm_f_row(s->model->poisson, s->chain->beta, s->links[0] + row, s->pairs[0] + row,
+                                                             s->graph->type == WEFT_IRM_UNDIRECTED ? l : 0, s->k[1]);
     }
   }
+}
+
+double irm_state_log_posterior(const irm_state *s)
+{
+  double sum = -s->graph->log_factorials;
+  for (int mode = 0; mode < s->modes; mode++) sum += irm_log_crp(s->chain->alpha[mode], s->sizes[mode], s->k[mode]);
+  for (int32_t l = 0; l < s->k[0]; l++) sum += s->block_sums[l];
   return sum;
 }
 
@@ -312,8 +348,8 @@ weft_status weft_irm_blocks(weft_ctx *ctx, const weft_irm_graph *graph, int32_t 
   irm_state s;
   const weft_irm_model model = { .k = { k[0], k[1] } };
   weft_irm_chain chain = { .z = { z[0], z[1] }, .alpha = { 1, 1 }, .beta = { 1, 1 } };
-  WEFT_TRY(irm_state_make(ctx, &mem, graph, &model, &chain, &s));
-  irm_state_count(&s);
+  WEFT_TRY(irm_state_make(ctx, &mem, graph, &model, &chain, ctx->threads, &s));
+  WEFT_TRY(irm_count_blocks(ctx, &s, 0, 1));
   for (int32_t l = 0; l < s.k[0]; l++)
     for (int32_t m = 0; m < s.k[1]; m++) {
       links[l + (size_t) m * s.k[0]] = (double) s.links[0][(size_t) l * s.k[1] + m];

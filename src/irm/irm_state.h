@@ -14,6 +14,10 @@
 #include "irm.h"
 #include "irm_score.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Links and observed pairs of one node with each cluster of the other side; [1]: a directed graph's incoming ones. */
 typedef struct irm_profile {
   int64_t *links[2], *pairs[2];
@@ -30,9 +34,17 @@ typedef struct irm_state {
   int64_t *sizes[2];
   int32_t *active[2], active_count[2], *place[2]; /* occupied clusters; place in active, or -1 */
   int64_t *links[2], *pairs[2];
+  int64_t *tallies;                /* blocks of each thread, when counting is shared out; or NULL */
   irm_tables tables;
+  int on_device;                   /* labels and blocks are newer there */
+  int best_on_device;
+  int index, threads;              /* of the chain in this run; for work that is shared out */
   irm_profile profile;
   double *scores;                  /* of the clusters of a mode, for one node; also similarities */
+  int64_t *squares;                /* Σ_i n_im² of each cluster and one of the other mode; see irm_split.c */
+  double *spreads;
+  double *log_stick[2];            /* log μ of the sweep */
+  double *block_sums;              /* of the rows of blocks, in the log posterior */
   double *rates;                   /* of a cluster's blocks, k for each direction */
   int32_t *members, *targets;      /* nodes of a cluster, and where a scan is to put them */
   int64_t sweep;
@@ -40,13 +52,12 @@ typedef struct irm_state {
 } irm_state;
 
 weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, const weft_irm_model *model,
-                           weft_irm_chain *chain, irm_state *out);
+                           weft_irm_chain *chain, int threads, irm_state *out);
 
-/* Sizes, active clusters (ascending) and blocks from the labels. */
-void irm_state_count(irm_state *s);
+/* Active clusters, ascending, from the sizes. */
+void irm_state_count_active(irm_state *s, int mode);
 
-/* The same for one slice of mode 0's nodes, for callers that poll in between; irm_state_count_begin() first,
- * irm_state_count_end() last. */
+/* Sizes, active clusters and pairs from the labels; then the links of slices of mode 0's nodes, and what follows from them. */
 void irm_state_count_begin(irm_state *s);
 void irm_state_count_slice(irm_state *s, int64_t first, int64_t last);
 void irm_state_count_end(irm_state *s);
@@ -61,7 +72,9 @@ double irm_gain(const irm_state *s, int mode, int32_t l);
 double irm_merge_gain(const irm_state *s, int mode, int32_t a, int32_t b);
 int32_t irm_free_cluster(const irm_state *s, int mode, int32_t which);
 
+/* From the sums of the rows of blocks; and these. */
 double irm_state_log_posterior(const irm_state *s);
+void irm_state_block_sums(irm_state *s);
 
 /* ---- draws: index = sweep, then what the stream's own index is ---- */
 
@@ -96,6 +109,8 @@ weft_status irm_blocked_make(weft_ctx *ctx, weft_arena *arena, irm_state *s, int
 void irm_blocked_parameters(irm_blocked *b, irm_state *s, int threads);
 void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode);
 void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, int64_t last, int threads);
+/* Draws log μ. */
+void irm_draw_sticks(irm_state *s, int mode);
 void irm_swap_labels(irm_state *s, int mode);
 
 /* irm_moves.c */
@@ -103,7 +118,16 @@ void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last);
 void irm_sample_alpha(irm_state *s, int mode);
 void irm_sample_beta(irm_state *s);
 
-/* irm_split.c; one proposal; poll may be NULL */
+/* irm_split.c; poll may be NULL. Before the proposals in a mode, while the other mode stays as it is; one proposal. */
+weft_status irm_split_begin(weft_ctx *poll, irm_state *s, int mode);
 weft_status irm_split_merge(weft_ctx *poll, irm_state *s, int mode);
 
+/* irm_cpu.c; poll may be NULL. Counts in slices and polls in between. */
+weft_status irm_count_blocks(weft_ctx *poll, irm_state *s, double done, double total);
+/* The end of the slice of nodes that starts at `first`: `per_node` + `per_link` x links adds up to at most `budget`. */
+int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node, double per_link, double budget);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -76,7 +76,7 @@ test_that("bad graphs are refused with the reason", {
   bad(tiny, missing = cbind(9, 1))
   bad(tiny, alpha = -1)
   bad(tiny, init = list(row = 1:3))
-  expect_error(irm(tiny, backend = "cuda"), class = "weft_error_device")
+  expect_error(irm(tiny, sampler = "collapsed", backend = "cuda"), class = "weft_error_device")
 })
 
 test_that("no links, all links, one node and null graphs give one cluster", {

@@ -1,0 +1,125 @@
+/* The blocked sweep on the CPU: the operations of irm.h. */
+#include <string.h>
+#include "irm_blocked.h"
+
+/* Cluster scores and links between two polls. */
+#define BLOCKED_SLICE 1e9
+#define COUNT_SLICE 3e7
+
+/* One set of tables a chain, since chains may run side by side. */
+struct irm_engine { weft_arena mem; irm_blocked **blocked; };
+
+static weft_status look(weft_ctx *poll, double done, double total)
+{
+  return poll ? weft_poll(poll, done, total) : WEFT_OK;
+}
+
+int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node, double per_link, double budget)
+{
+  int64_t last = first;
+  double work = 0;
+  while (last < n && (last == first || work < budget)) {
+    work += per_node + per_link * (double) (lists->start[last + 1] - lists->start[last]);
+    last++;
+  }
+  return last;
+}
+
+weft_status irm_count_blocks(weft_ctx *poll, irm_state *s, double done, double total)
+{
+  weft_status st = WEFT_OK;
+  irm_state_count_begin(s);
+  for (int64_t first = 0, last; first < s->graph->n[0] && st == WEFT_OK; first = last) {
+    last = irm_slice_end(&s->graph->links[0], first, s->graph->n[0], 1, 1, COUNT_SLICE);
+    irm_state_count_slice(s, first, last);
+    st = look(poll, done, total);
+  }
+  irm_state_count_end(s);
+  return st;
+}
+
+static weft_status open_engine(weft_ctx *ctx, irm_state *const *states, int chains, int threads, struct irm_engine **out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  struct irm_engine *e;
+  WEFT_TAKE0(e, &mem, 1);
+  WEFT_TAKE0(e->blocked, &mem, (size_t) chains);
+  for (int c = 0; c < chains; c++) WEFT_TRY(irm_blocked_make(ctx, &mem, states[c], threads, &e->blocked[c]));
+  e->mem = mem;
+  *out = e;
+  return st;
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static void close_engine(struct irm_engine *e)
+{
+  weft_arena mem = e->mem;
+  weft_arena_end(&mem);
+}
+
+static void count_sizes(irm_state *s, int mode)
+{
+  memset(s->sizes[mode], 0, (size_t) s->k[mode] * sizeof(int64_t));
+  for (int64_t i = 0; i < s->graph->n[mode]; i++) s->sizes[mode][s->z[mode][i]]++;
+}
+
+static weft_status labels(weft_ctx *poll, struct irm_engine *e, irm_state *s, double done, double total)
+{
+  weft_status st = WEFT_OK;
+  irm_blocked *b = e->blocked[s->index];
+  irm_blocked_parameters(b, s, s->threads);
+  for (int mode = 0; mode < s->modes; mode++) {
+    const double k = (double) b->width[mode];
+    irm_blocked_mode(b, s, mode);
+    for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
+      last = irm_slice_end(&s->graph->links[mode], first, s->graph->n[mode], 8 * k, k, BLOCKED_SLICE);
+      irm_blocked_nodes(b, s, mode, first, last, s->threads);
+      WEFT_TRY(look(poll, done, total));
+    }
+    count_sizes(s, mode);
+  }
+done:
+  return st;
+}
+
+static weft_status count(weft_ctx *poll, struct irm_engine *e, irm_state *s, int rename, double done, double total)
+{
+  (void) e;
+  for (int mode = 0; mode < s->modes && rename; mode++)
+    for (int64_t i = 0; i < s->graph->n[mode]; i++) s->z[mode][i] = s->place[mode][s->z[mode][i]];
+  return irm_count_blocks(poll, s, done, total);
+}
+
+static weft_status block_sums(weft_ctx *poll, struct irm_engine *e, irm_state *s, double *rows)
+{
+  (void) poll;
+  (void) e;
+  (void) rows; /* they are the state's */
+  irm_state_block_sums(s);
+  return WEFT_OK;
+}
+
+static weft_status fetch(weft_ctx *poll, struct irm_engine *e, irm_state *s, int blocks)
+{
+  (void) poll;
+  (void) e;
+  (void) s;
+  (void) blocks;
+  return WEFT_OK;
+}
+
+static weft_status nothing(weft_ctx *poll, struct irm_engine *e, irm_state *s)
+{
+  return fetch(poll, e, s, 0);
+}
+
+static void stages(struct irm_engine *e, double seconds[WEFT_IRM_STAGES])
+{
+  (void) e;
+  for (int k = 0; k < WEFT_IRM_STAGES; k++) seconds[k] = 0;
+}
+
+const weft_irm_ops weft_irm_cpu = { open_engine, close_engine, labels, count, block_sums, fetch, nothing, nothing, nothing, stages };

@@ -1,0 +1,184 @@
+# Hard conditions: failing allocations, stops in the middle, other instruction sets, little device memory, bad graphs, and
+# inputs of other packages.
+small_graph <- function() irm_sample(60, 50, 3, 0.3, seed = 2)$A
+drawn <- c("row_cluster", "col_cluster", "log_posterior", "eta", "n_clusters")
+
+test_that("a failed allocation anywhere is an error, and nothing leaks", {
+  withr::defer(.Call(weft:::C_weft_memory, 0))
+  A <- small_graph()
+  live <- function() .Call(weft:::C_weft_memory, NULL)[c("host", "device")]
+  works <- list(
+    graph = function(backend) weft:::irm_graph(A),
+    blocked = function(backend) irm(A, chains = 2, sweeps = 2, seed = 1, max_clusters = 5, hold_out = 0.1, backend = backend, threads = 1),
+    collapsed = function(backend) irm(A, chains = 1, sweeps = 2, seed = 1, max_clusters = 5, sampler = "collapsed"),
+    posterior = function(backend) irm_log_posterior(A, rep(1:2, 30), rep(1, 50))
+  )
+  for (backend in test_backends()) {
+    for (name in if (backend == "cpu") names(works) else "blocked") {
+      work <- function() works[[name]](backend)
+      work()
+      .Call(weft:::C_weft_memory, 0)
+      work()
+      asked <- .Call(weft:::C_weft_memory, 0)[["allocations"]]
+      expect_gt(asked, 0)
+      gc()
+      before <- live()
+      for (k in unique(round(seq(1, asked, length.out = min(asked, if (name == "blocked") 5 else 2))))) {
+        .Call(weft:::C_weft_memory, k)
+        expect_no_error(work())
+        .Call(weft:::C_weft_memory, -k)
+        expect_error(work(), class = "weft_error_memory", label = paste(name, backend, "allocation", k))
+      }
+      .Call(weft:::C_weft_memory, 0)
+      gc()
+      expect_identical(live(), before)
+    }
+  }
+})
+
+test_that("runs stop when the poll says so, within a second", {
+  withr::local_seed(1)
+  graph <- weft:::irm_graph(data.frame(sample.int(3e4, 4e5, TRUE), sample.int(3e4, 4e5, TRUE)))
+  stop_in <- function(...) {
+    started <- NULL
+    progress <- function(done, total) {
+      if (is.null(started)) started <<- proc.time()[[3]]
+      stop(structure(class = c("stopped", "error", "condition"), list(message = "stop", call = NULL)))
+    }
+    withr::local_options(weft.poll = 0)
+    expect_error(irm(graph, chains = 1, sweeps = 1000, seed = 1, progress = progress, ...), class = "stopped")
+    expect_lt(proc.time()[[3]] - started, 1)
+  }
+  for (backend in test_backends()) stop_in(max_clusters = 64, split_merge = FALSE, backend = backend)
+  stop_in(max_clusters = 8, sampler = "collapsed")
+  stop_in(max_clusters = 8, init = list(row = rep(1:4, length.out = 3e4), col = rep(1:4, length.out = 3e4)))
+  memory <- .Call(weft:::C_weft_memory, NULL)
+  expect_identical(memory[["host"]], 0)
+  expect_identical(memory[["device"]], 0)
+})
+
+test_that("every instruction set draws the same labels", {
+  best <- .Call(weft:::C_weft_simd, NULL)
+  withr::defer(.Call(weft:::C_weft_simd, match(best, c("portable", "avx2", "avx512")) - 1L))
+  A <- irm_sample(40, 900, 3, 0.4, seed = 3)$A # rows of more than 255 links beside columns of few
+  run <- function() irm(A, chains = 1, sweeps = 6, seed = 1, max_clusters = c(20, 150), hold_out = 0.02)[c(drawn, "auc", "log_loss")]
+  seen <- lapply(0:2, function(level) if (!is.null(.Call(weft:::C_weft_simd, level))) run())
+  for (other in seen[-1]) if (!is.null(other)) expect_identical(other, seen[[1]])
+})
+
+test_that("a device with little memory gets the graph in shards, or says what it needs", {
+  skip_if_no_cuda()
+  withr::local_seed(1)
+  A <- data.frame(sample.int(3000, 60000, TRUE), sample.int(2000, 60000, TRUE))
+  run <- function(backend) irm(A, chains = 2, sweeps = 4, seed = 1, max_clusters = 20, split_merge = FALSE, backend = backend)[drawn]
+  whole <- run("cpu")
+  for (limit in c(2e6, 1e6, 7e5)) {
+    withr::local_options(weft.device_memory = limit)
+    expect_identical(run("cuda"), whole)
+  }
+  withr::local_options(weft.device_memory = 1e5)
+  expect_error(run("cuda"), class = "weft_error_memory")
+  expect_identical(.Call(weft:::C_weft_memory, NULL)[["device"]], 0)
+})
+
+test_that("tensor cores and the kernel for other devices draw the same labels", {
+  skip_if_no_cuda()
+  A <- irm_sample(400, 500, 5, 0.1, seed = 4)$A
+  run <- function() irm(A, chains = 1, sweeps = 5, seed = 1, max_clusters = c(300, 140), split_merge = FALSE, backend = "cuda")[drawn]
+  best <- run()
+  withr::local_envvar(WEFT_IRM_NO_WGMMA = "1")
+  expect_identical(run(), best)
+})
+
+test_that("samplers on a device agree with exact enumeration", {
+  skip_if_no_cuda()
+  A <- rbind(c(1, 1, 0), c(1, NA, 0), c(0, 0, 1), c(0, 1, 1))
+  a <- c(2, 0.5)
+  b <- c(0.3, 1.7)
+  fit <- irm(A, chains = 16, sweeps = 600, thin = 1, burn_in = 0, seed = 11, max_clusters = 3, alpha = a, beta = b, split_merge = 1,
+             backend = "cuda")
+  expect_posterior(fit, exact_posterior(A, a, b, k = 3), label = "on the device")
+  expect_identical(fit$backend, "cuda")
+})
+
+test_that("what has no device code says so", {
+  skip_if_no_cuda()
+  A <- small_graph()
+  expect_error(irm(A, sampler = "collapsed", backend = "cuda"), class = "weft_error_device")
+  expect_error(irm(matrix(0, 3, 3), type = "directed", backend = "cuda"), class = "weft_error_device")
+})
+
+test_that("bad graphs are refused in clear words", {
+  refused <- function(...) expect_snapshot_error(irm(...), class = "weft_error_input")
+  refused(matrix(c(0, 1, 2, 0), 2))
+  refused(matrix(c(0, 1, -2, 0), 2), family = "poisson")
+  refused(data.frame(c(1, 7), c(1, 1)), dim = c(5, 5))
+  refused(data.frame(c(1, 0), c(1, 1)))
+  refused(data.frame(c(1, NA), c(1, 1)))
+  refused(data.frame(c(1, 1.5), c(1, 1)))
+  refused(matrix(0, 2, 3), type = "undirected")
+  refused(matrix(c(0, 0, 1, 0), 2), type = "undirected")
+  refused(matrix(0, 0, 3))
+  refused("a graph")
+  refused(matrix(0, 2, 2), missing = cbind(3, 1))
+  refused(matrix(0, 2, 2), hold_out = 0.5)
+  refused(matrix(0, 2, 2), init = list(row = 1:3, col = 1:2))
+  refused(matrix(0, 2, 2), max_clusters = 0)
+})
+
+test_that("duplicates, empty rows and counts are taken as documented", {
+  once <- irm(data.frame(c(1, 2, 4), c(1, 1, 2)), dim = c(5, 3), chains = 1, sweeps = 3, seed = 1)
+  twice <- irm(data.frame(c(1, 2, 4, 4), c(1, 1, 2, 2)), dim = c(5, 3), chains = 1, sweeps = 3, seed = 1)
+  expect_identical(twice[drawn], once[drawn])
+  expect_length(once$row_cluster, 5)
+  added <- weft:::irm_graph(data.frame(c(1, 1), c(2, 2), c(3, 4)), family = "poisson")
+  expect_identical(added$links$weight, 7L)
+})
+
+test_that("a SummarizedExperiment and igraphs are graphs", {
+  skip_if_not_installed("SummarizedExperiment")
+  counts <- matrix(c(5, 0, 0, 9, 2, 0, 7, 0), 4, dimnames = list(paste0("gene", 1:4), c("s1", "s2")))
+  se <- SummarizedExperiment::SummarizedExperiment(list(counts = counts))
+  graph <- weft:::irm_graph(se, assay = "counts", threshold = 1)
+  expect_identical(graph[c("row_names", "col_names")], list(row_names = rownames(counts), col_names = colnames(counts)))
+  z <- c(1, 2, 2, 1)
+  expect_equal(irm_log_posterior(se, z, c(1, 2), assay = "counts", threshold = 1), irm_log_posterior(1 * (counts > 1), z, c(1, 2)))
+  skip_if_not_installed("igraph")
+  pairs <- rbind(c("a", "x"), c("b", "x"), c("b", "y"))
+  g <- igraph::graph_from_edgelist(pairs, directed = FALSE)
+  igraph::V(g)$type <- igraph::V(g)$name %in% c("x", "y")
+  expect_equal(irm_log_posterior(g, c(1, 2), c(1, 2)), irm_log_posterior(rbind(c(1, 0), c(1, 1)), c(1, 2), c(1, 2)))
+  one <- igraph::make_ring(5)
+  expect_identical(weft:::irm_graph(one)$kind, "undirected")
+  ring <- as.matrix(igraph::as_adjacency_matrix(one))
+  expect_equal(irm_log_posterior(one, c(1, 1, 2, 2, 2)), irm_log_posterior(ring, c(1, 1, 2, 2, 2), type = "undirected"))
+})
+
+test_that("karate reaches its best known posterior", {
+  skip_if_not_installed("igraph")
+  skip_on_cran()
+  fit <- irm(as.matrix(igraph::as_adjacency_matrix(igraph::make_graph("Zachary"))), seed = 1, sweeps = 100)
+  expect_equal(max(fit$log_posterior), -393.5753, tolerance = 1e-6)
+})
+
+test_that("graphs without structure have one cluster", {
+  for (seed in 1:3) {
+    withr::local_seed(seed)
+    fit <- irm(matrix(stats::rbinom(900, 1, 0.5), 30), seed = seed, sweeps = 40)
+    expect_identical(c(max(fit$row_cluster), max(fit$col_cluster), max(fit$consensus$row), max(fit$consensus$col)), rep(1L, 4))
+  }
+  withr::local_seed(1)
+  A <- matrix(stats::rbinom(900, 1, 0.5), 30)
+  for (type in c("directed", "undirected")) {
+    if (type == "undirected") A <- 1 * (A & t(A))
+    expect_identical(max(irm(A, type = type, seed = 1, sweeps = 40)$row_cluster), 1L)
+  }
+})
+
+test_that("masked links are predicted as by the true model, and chains agree beyond chance", {
+  planted <- irm_sample(300, 300, 4, 0.2, seed = 5)
+  fit <- irm(planted$A, chains = 2, sweeps = 60, seed = 1, hold_out = 0.1)
+  truth <- planted$eta[cbind(planted$row_cluster[fit$held_out$row], planted$col_cluster[fit$held_out$col])]
+  expect_equal(fit$auc, irm_auc(truth, fit$held_out$count > 0), tolerance = 0.005)
+  expect_true(all(fit$nmi$nmi > 0.9 & fit$nmi$chance < 0.1))
+})
