@@ -42,7 +42,7 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
                 backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   kernel <- check_choice(kernel, kernel_names, "kernel")
-  cpu_only(backend, "Kernel sums run")
+  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
   x <- kernel_points(x, "x")

@@ -77,15 +77,15 @@
 kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
                        abs_error = 0, confidence = 1,
                        method = c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), tree = NULL,
-                       precision = c("double", "single"), log = FALSE, leave_one_out = FALSE, scale = 1, offset = 0,
+                       precision = c("double", "single", "tensor"), log = FALSE, leave_one_out = FALSE, scale = 1, offset = 0,
                        degree = 3, backend = NULL, threads = NULL, seed = NULL, progress = NULL, verbose = FALSE) {
   verbose <- check_flag(verbose, "verbose")
   problem <- kernel_problem(if (missing(query)) NULL else query, reference, weights, kernel, bandwidth, rel_error, abs_error,
                             confidence, tree, log, leave_one_out, c(scale, offset, degree), backend, threads, seed, progress)
-  precision <- check_choice(precision, c("double", "single"), "precision")
+  precision <- check_choice(precision, c("double", "single", "tensor"), "precision")
   method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
-  result <- if (precision == "single") kernel_single(problem, method) else kernel_run(problem, method)
-  if (verbose) message("Method: ", result$method, " (", result$reason, ")")
+  result <- if (precision != "double") kernel_single(problem, method, precision) else kernel_run(problem, method)
+  if (verbose) message("Method: ", result$method, " on ", result$backend %||% "cpu", " (", result$reason, ")")
   shape_sums(result, problem)
 }
 
@@ -101,7 +101,7 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
                            tree = NULL, log = FALSE, leave_one_out = FALSE, polynomial = c(1, 0, 3), backend = NULL,
                            threads = NULL, seed = NULL, progress = NULL) {
   kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
-  cpu_only(backend, "Kernel sums run")
+  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   if (!is.null(tree)) tree <- check_tree(tree)
   if (inherits(reference, "weft_kernel_tree")) {
     tree <- check_tree(reference)
@@ -137,8 +137,8 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
     kernel = kernel, bandwidth = if (kernel != "polynomial") check_bandwidth(bandwidth, ncol(reference), reference, query),
     rel_error = check_number(rel_error, "rel_error", min = 0), abs_error = check_number(abs_error, "abs_error", min = 0),
     confidence = check_number(confidence, "confidence", min = 1e-6, max = 1), log = log, leave_one_out = leave_one_out,
-    polynomial = check_polynomial(polynomial), seed = seed,
-    control = run_control("cpu", threads, progress, task = "Summing kernels")
+    polynomial = check_polynomial(polynomial), seed = seed, backend = backend,
+    control = run_control("cpu", threads, progress, task = "Summing kernels") # the back end is entered when it is chosen
   )
 }
 
@@ -254,20 +254,28 @@ shape_sums <- function(result, problem) {
   colnames(sums) <- colnames(problem$weights)
   if (problem$vector) sums <- as.vector(sums)
   if (!is.null(result$bound)) attr(sums, "error_bound") <- result$bound
+  if (identical(result$backend, "cuda")) attr(sums, "backend") <- "cuda"
   sums
 }
 
 # list(sum, method, reason, effort) of a problem in double precision.
 kernel_run <- function(problem, method = "auto") {
   exact <- problem$rel_error == 0 && problem$abs_error == 0
-  if (problem$kernel == "polynomial") return(kernel_polynomial(problem, method))
+  if (problem$kernel == "polynomial") {
+    cpu_only(problem$backend, "Polynomial kernels are summed")
+    return(kernel_polynomial(problem, method))
+  }
   if (!nrow(problem$query) || !nrow(problem$reference)) {
     return(list(sum = matrix(if (problem$log) -Inf else 0, nrow(problem$query), ncol(problem$weights)), method = "direct",
                 reason = "nothing to sum", effort = c(0, 0, 0)))
   }
-  if (method %in% c("montecarlo", "features", "nystrom")) return(kernel_approximate(problem, method))
+  if (method %in% c("montecarlo", "features", "nystrom")) {
+    cpu_only(problem$backend, "Approximations by samples, features and reduced sets run")
+    return(kernel_approximate(problem, method))
+  }
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
+  if (plan$method != "direct") cpu_only(problem$backend, "Trees are walked")
   if (plan$method == "direct") kernel_direct(problem, plan) else kernel_walk(problem, plan)
 }
 
@@ -275,8 +283,11 @@ kernel_direct <- function(problem, plan) {
   split <- split_weights(problem$weights)
   reference <- native_points(problem$reference, problem)
   query <- if (problem$self) reference else native_points(problem$query, problem)
+  chosen <- plan$chosen %||% direct_backend(problem)
+  problem$control$backend <- chosen$name
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
-  list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", reason = plan$reason, effort = out$effort)
+  list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", backend = chosen$name,
+       reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
 }
 
 kernel_walk <- function(problem, plan) {
@@ -301,22 +312,25 @@ kernel_polynomial <- function(problem, method) {
   list(sum = out$sum, method = "direct", reason = "polynomial kernels are summed directly", effort = out$effort)
 }
 
-kernel_single <- function(problem, method) {
-  refuse <- function(x, i = "Use `precision = \"double\"`.") abort_input("`precision = \"single\"` cannot keep its bound here.", x = x, i = i)
+kernel_single <- function(problem, method, precision) {
+  refuse <- function(x, i = "Use `precision = \"double\"`.") abort_input("Less than double precision cannot keep its bound here.", x = x, i = i)
   if (!method %in% c("auto", "direct")) refuse(sprintf("`method` is \"%s\"; single precision sums directly.", method))
   if (problem$kernel %in% c("uniform", "polynomial")) refuse(sprintf("The %s kernel has no bound in single precision.", problem$kernel))
-  if (problem$log || problem$leave_one_out || !is.null(problem$bandwidth$scale)) {
-    refuse("Logarithms, leave-one-out sums and bandwidths of many numbers are summed in double precision.")
+  if (problem$log || !is.null(problem$bandwidth$scale)) {
+    refuse("Logarithms and bandwidths of many numbers are summed in double precision.")
   }
   reach <- max(abs(problem$reference), abs(problem$query), 0) / problem$bandwidth$h
   total <- colSums(abs(problem$weights))
   if (reach > 1e15 || any(abs(problem$weights) > 1e30)) refuse(sprintf("Coordinates reach %g bandwidths.", reach))
   split <- split_weights(problem$weights)
+  chosen <- direct_backend(problem, precision)
   # neighbours in a tree's order share a block, which is what the bound wants
   order <- native_trees(problem, only_query = TRUE)$query$order + 1L
   query <- native_points(problem$query[order, , drop = FALSE], problem)
   reference <- native_points(problem$reference, problem)
-  out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), problem$control)
+  own <- if (problem$leave_one_out) order - 1L
+  problem$control$backend <- chosen$name
+  out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, precision == "tensor", problem$control)
   sums <- join_parts(out$sum, split, ncol(problem$weights))
   sums[order, ] <- sums
   bound <- numeric(nrow(problem$query))
@@ -330,5 +344,6 @@ kernel_single <- function(problem, method) {
   if (!asked && any(bound > 0.01)) {
     refuse(sprintf("Its error may be %.2g of the summed weights: queries lie many bandwidths apart.", max(bound)))
   }
-  list(sum = sums, bound = if (problem$vector) as.vector(error) else error, method = "direct", reason = "single precision")
+  list(sum = sums, bound = if (problem$vector) as.vector(error) else error, method = "direct", backend = chosen$name,
+       reason = sprintf("%s precision; %s", precision, chosen$reason))
 }

@@ -12,6 +12,10 @@
 #include "../base/arena.h"
 #include "../base/context.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define WEFT_TILE 32        /* queries of a tile in double */
 #define WEFT_TILE_SINGLE 64 /* in single precision */
 
@@ -29,8 +33,15 @@ typedef enum {
   WEFT_KERNELS
 } weft_kernel_kind;
 
-static inline int weft_kernel_compact(int kind) { return kind >= WEFT_UNIFORM; }
-static inline int weft_kernel_exponential(int kind) { return kind <= WEFT_MATERN52; }
+#ifndef WEFT_HD
+# ifdef __CUDACC__
+#  define WEFT_HD __host__ __device__
+# else
+#  define WEFT_HD
+# endif
+#endif
+static WEFT_HD inline int weft_kernel_compact(int kind) { return kind >= WEFT_UNIFORM; }
+static WEFT_HD inline int weft_kernel_exponential(int kind) { return kind <= WEFT_MATERN52; }
 
 typedef struct weft_points {
   size_t n, d;
@@ -118,7 +129,7 @@ weft_tile_sum weft_tile_variant(void);
 weft_tile_sum_single weft_tile_single_variant(void);
 
 /* Relative rounding error of s in d dimensions. */
-static inline double weft_distance_error(size_t d) { return (0.5 * (double) d + 4) * 2.3e-16; }
+static WEFT_HD inline double weft_distance_error(size_t d) { return (0.5 * (double) d + 4) * 2.3e-16; }
 
 /* ---- points ---- */
 
@@ -130,8 +141,10 @@ weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, siz
 /* ---- direct sums ---- */
 
 weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
-/* In float, coordinates relative to each block of 64 queries; bound[i]: greatest error of query i over Σ|w|. */
-weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, double *out, double *bound);
+/* In float, coordinates relative to each block of queries, which should come in an order in which neighbours lie together;
+ * bound[i]: greatest error of query i over Σ|w|. own: NULL, or query i leaves reference own[i] out. */
+weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out,
+                                      double *bound);
 /* Σ_i w_ic (scale x·y + offset)^degree, dot products compensated; weights of any sign. */
 weft_status weft_kernel_polynomial(weft_ctx *ctx, const weft_kernel_task *task, double scale, double offset,
                                    double degree, double *out);
@@ -170,4 +183,18 @@ weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b);
 weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
                              const weft_tree *reference, double *out, weft_kernel_effort *effort);
 
+/* ---- what both back ends do ---- */
+
+typedef struct weft_kernel_ops {
+  /* As weft_kernel_direct(). */
+  weft_status (*direct)(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
+  /* As weft_kernel_direct_single(); `tensor`: products in pairs of 16-bit floats on tensor cores, where there are any. */
+  weft_status (*single)(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out, double *bound);
+} weft_kernel_ops;
+
+extern const weft_kernel_ops weft_kernel_cpu;
+
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -75,14 +75,15 @@ SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP contr
 typedef struct {
   weft_kernel_task task;
   double *out, *bound, scale, offset, degree;
+  const int32_t *own;
+  int tensor;
   weft_tree query, reference;
   weft_kernel_effort effort;
 } sum_job;
 
 static weft_status direct(weft_ctx *ctx, const weft_backend *backend, void *data) {
   sum_job *j = data;
-  (void) backend;
-  return weft_kernel_direct(ctx, &j->task, j->out, &j->effort);
+  return backend->kernel->direct(ctx, &j->task, j->out, &j->effort);
 }
 
 SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
@@ -97,14 +98,13 @@ SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
 
 static weft_status single(weft_ctx *ctx, const weft_backend *backend, void *data) {
   sum_job *j = data;
-  (void) backend;
-  return weft_kernel_direct_single(ctx, &j->task, j->out, j->bound);
+  return backend->kernel->single(ctx, &j->task, j->own, j->tensor, j->out, j->bound);
 }
 
-/* list(sum, bound): greatest error of each query over the sum of |w|. */
-SEXP C_weft_kernel_single(SEXP task, SEXP control) {
+/* list(sum, bound): greatest error of each query over the sum of |w|. own: NULL, or what each query leaves out. */
+SEXP C_weft_kernel_single(SEXP task, SEXP own, SEXP tensor, SEXP control) {
   const char *fields[] = {"sum", "bound", ""};
-  sum_job job = {.task = task_of(task)};
+  sum_job job = {.task = task_of(task), .own = own == R_NilValue ? NULL : INTEGER(own), .tensor = Rf_asLogical(tensor)};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m));
   SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) job.task.query.n));

@@ -1,0 +1,16 @@
+/* Between kernel_single_cuda.cu and kernel_tensor_cuda.cu. */
+#ifndef WEFT_KERNEL_SINGLE_CUDA_CUH
+#define WEFT_KERNEL_SINGLE_CUDA_CUH
+
+#include "kernel_cuda_host.cuh"
+
+#define TENSOR_DIMS 64
+/* What products in pairs of 16-bit floats add to (2d + 9); derived in kernel_tensor_cuda.cu. */
+#define TENSOR_ERROR(d) (32 + 4 * (d))
+
+/* Queries that share a middle, and so a block. */
+int weft_kernel_tensor_tile(int d);
+/* One column of weights. */
+weft_status weft_kernel_launch_tensor(const tile_launch<float> &l);
+
+#endif
