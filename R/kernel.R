@@ -275,7 +275,7 @@ kernel_run <- function(problem, method = "auto") {
   }
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
-  if (plan$method != "direct") cpu_only(problem$backend, "Trees are walked")
+  if (plan$method == "tree" && problem$backend == "cuda") return(kernel_grid(problem, plan))
   if (plan$method == "direct") kernel_direct(problem, plan) else kernel_walk(problem, plan)
 }
 
@@ -288,6 +288,20 @@ kernel_direct <- function(problem, plan) {
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
   list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", backend = chosen$name,
        reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
+}
+
+# Compact kernels over a grid on the device, exactly; where none suits, directly.
+kernel_grid <- function(problem, plan) {
+  if (!is_compact(problem$kernel) || problem$log) cpu_only("cuda", "Trees for kernels without an end, and for logarithms, are walked")
+  chosen <- choose_backend("cuda")
+  split <- split_weights(problem$weights)
+  reference <- native_points(problem$reference, problem)
+  query <- if (problem$self) reference else native_points(problem$query, problem)
+  problem$control$backend <- chosen$name
+  out <- .Call(C_weft_kernel_grid, native_task(problem, query, reference, split), problem$control)
+  if (is.null(out)) return(kernel_direct(problem, list(reason = "no grid suits these points")))
+  list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "tree", backend = chosen$name,
+       reason = paste0(plan$reason, "; a grid on the device"), effort = out$effort)
 }
 
 kernel_walk <- function(problem, plan) {

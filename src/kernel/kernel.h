@@ -185,11 +185,29 @@ weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const 
 
 /* ---- what both back ends do ---- */
 
+/* Sums over n points uniform in the unit cube, made from a key: coordinate j of point i is word j % 4 of Philox block
+ * (key, i, WEFT_STREAM_CUBE, j / 4). Query c of `samples` is point c * (n / samples). A compact kernel. */
+#define WEFT_STREAM_CUBE 0x6b740002u
+typedef struct weft_kernel_cube_job {
+  size_t n, d, samples, bandwidths; /* samples: at most 64 */
+  uint64_t key;
+  int kind;
+  const double *h;
+  double *seconds; /* making, cells, sorting, moving, directory, then the sums of each bandwidth */
+  /* bandwidths * (2 samples + 4): sums of the samples, the same directly, mean of all sums, tests of cells, of (query, cell), of pairs */
+  double *out;
+} weft_kernel_cube_job;
+static WEFT_HD inline float weft_kernel_cube_at(uint32_t word) { return (float) (word >> 8) * 5.9604644775390625e-08f; }
+weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job);
+
 typedef struct weft_kernel_ops {
   /* As weft_kernel_direct(). */
   weft_status (*direct)(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
   /* As weft_kernel_direct_single(); `tensor`: products in pairs of 16-bit floats on tensor cores, where there are any. */
   weft_status (*single)(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out, double *bound);
+  /* Exact sums of a compact kernel over a grid, where one suits; *done = 0: nothing was done. */
+  weft_status (*grid)(weft_ctx *ctx, const weft_kernel_task *task, int *done, double *out, weft_kernel_effort *effort);
+  weft_status (*cube)(weft_ctx *ctx, const weft_kernel_cube_job *job);
 } weft_kernel_ops;
 
 extern const weft_kernel_ops weft_kernel_cpu;

@@ -318,5 +318,5 @@ done:
 
 extern "C" {
 extern const weft_kernel_ops weft_kernel_cuda;
-const weft_kernel_ops weft_kernel_cuda = { direct_cuda, weft_kernel_single_cuda };
+const weft_kernel_ops weft_kernel_cuda = { direct_cuda, weft_kernel_single_cuda, weft_kernel_grid_cuda, weft_kernel_cube_cuda };
 }

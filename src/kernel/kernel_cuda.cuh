@@ -102,6 +102,11 @@ template <int KIND> __device__ static inline double value_double(double s) {
   }
 }
 
+/* References in shared memory at a time: two tiles where all dimensions fit. */
+template <typename Real> __host__ __device__ static inline int tile_rows(int d) {
+  return d <= DIM_STEP / 2 ? 2 * tile_shape<Real>::T : tile_shape<Real>::T;
+}
+
 template <typename Real> struct alignas(16) pack16 { Real v[16 / sizeof(Real)]; };
 
 __device__ static inline float from_pair(float hi, float lo, float centre) { return (hi - centre) + lo; }
@@ -111,11 +116,11 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T, P = 2 * V;
   const bool single = sizeof(Real) == 4, compact = KIND >= WEFT_UNIFORM;
   extern __shared__ __align__(16) unsigned char shared_bytes[];
-  const int dims = a.d < DIM_STEP ? a.d : DIM_STEP;
-  Real *q = (Real *) shared_bytes, *x = q + (size_t) dims * T, *q_lo = x + (size_t) dims * T;
-  Real *x_lo = q_lo + (PAIRS ? (size_t) dims * T : 0), *w = x_lo + (PAIRS ? (size_t) dims * T : 0);
-  Real *q_term = w + COLS * T, *x_term = q_term + T;
-  double *total = (double *) (x_term + T); /* (i * COLS + c) * TILE_THREADS + thread */
+  const int dims = a.d < DIM_STEP ? a.d : DIM_STEP, XT = tile_rows<Real>(a.d);
+  Real *q = (Real *) shared_bytes, *x = q + (size_t) dims * T, *q_lo = x + (size_t) dims * XT;
+  Real *x_lo = q_lo + (PAIRS ? (size_t) dims * T : 0), *w = x_lo + (PAIRS ? (size_t) dims * XT : 0);
+  Real *q_term = w + COLS * XT, *x_term = q_term + T;
+  double *total = (double *) (x_term + XT); /* (i * COLS + c) * TILE_THREADS + thread */
   const int thread = threadIdx.x, lane = thread & 31, warp = thread >> 5;
   const int tq = (warp >> 1) * 4 + (lane >> 3), tx = (warp & 1) * 8 + (lane & 7);
   const int64_t block = a.first_block + blockIdx.y, first_query = block * T; /* of this launch's queries */
@@ -129,7 +134,7 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
     total[i * TILE_THREADS + thread] = 0;
   }
   int terms = 0;
-  for (int64_t at = from; at < end; at += T) {
+  for (int64_t at = from; at < end; at += XT) {
     Real acc[P][P];
     for (int j0 = 0; j0 < a.d; j0 += DIM_STEP) {
       const int width = a.d - j0 < DIM_STEP ? a.d - j0 : DIM_STEP;
@@ -143,8 +148,8 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
           else if (PAIRS) q_lo[k] = a.query.lo[place];
           q[k] = EXPAND ? 2 * v : v;
         }
-      for (int k = thread; k < width * T; k += TILE_THREADS) {
-        const int j = k / T, l = k % T;
+      for (int k = thread; k < width * XT; k += TILE_THREADS) {
+        const int j = k / XT, l = k & (XT - 1);
         const int64_t i = at + l < end ? at + l : end - 1, place = (j0 + j) * a.reference.stride + i;
         Real v = a.reference.x[place];
         if (single) v = from_pair((float) v, (float) a.reference.lo[place], centre[j0 + j]);
@@ -152,16 +157,16 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
         x[k] = v;
       }
       if (j0 == 0)
-        for (int k = thread; k < COLS * T; k += TILE_THREADS) {
-          const int c = k / T;
-          const int64_t i = at + k % T;
+        for (int k = thread; k < COLS * XT; k += TILE_THREADS) {
+          const int c = k / XT;
+          const int64_t i = at + (k & (XT - 1));
           w[k] = i < end && c < a.cols ? a.weights[c * a.reference.stride + i] : (Real) 0;
         }
       if (EXPAND) {
         __syncthreads();
-        if (thread < T) {
+        if (thread < XT) {
           Real s = 0;
-          for (int j = 0; j < width; j++) s += x[j * T + thread] * x[j * T + thread];
+          for (int j = 0; j < width; j++) s += x[j * XT + thread] * x[j * XT + thread];
           x_term[thread] = -s;
         }
         if ((at == from || a.d > DIM_STEP) && thread < T) {
@@ -171,89 +176,92 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
         }
       }
       __syncthreads();
-      pack16<Real> qv[2], xv[2];
-      if (EXPAND) {
-        qv[0] = *(const pack16<Real> *) (q_term + tq * V), qv[1] = *(const pack16<Real> *) (q_term + T / 2 + tq * V);
-        xv[0] = *(const pack16<Real> *) (x_term + tx * V);
-        xv[1] = *(const pack16<Real> *) (x_term + T / 2 + tx * V);
-      }
-#pragma unroll
-      for (int i = 0; i < P; i++)
-#pragma unroll
-        for (int k = 0; k < P; k++) {
-          const Real start = EXPAND ? qv[i / V].v[i % V] + xv[k / V].v[k % V] : (Real) 0;
-          if (j0 == 0) acc[i][k] = start;
-          else if (EXPAND) acc[i][k] += start;
-        }
-#pragma unroll 2
-      for (int j = 0; j < width; j++) {
-        const Real *qj = q + j * T + tq * V, *xj = x + j * T + tx * V;
-        qv[0] = *(const pack16<Real> *) qj, qv[1] = *(const pack16<Real> *) (qj + T / 2);
-        xv[0] = *(const pack16<Real> *) xj, xv[1] = *(const pack16<Real> *) (xj + T / 2);
-        pack16<Real> ql[2], xl[2];
-        if (PAIRS) {
-          const Real *qlj = q_lo + j * T + tq * V, *xlj = x_lo + j * T + tx * V;
-          ql[0] = *(const pack16<Real> *) qlj, ql[1] = *(const pack16<Real> *) (qlj + T / 2);
-          xl[0] = *(const pack16<Real> *) xlj, xl[1] = *(const pack16<Real> *) (xlj + T / 2);
+      for (int part = 0; part < XT; part += T) {
+        pack16<Real> qv[2], xv[2];
+        if (EXPAND) {
+          qv[0] = *(const pack16<Real> *) (q_term + tq * V), qv[1] = *(const pack16<Real> *) (q_term + T / 2 + tq * V);
+          xv[0] = *(const pack16<Real> *) (x_term + part + tx * V);
+          xv[1] = *(const pack16<Real> *) (x_term + part + T / 2 + tx * V);
         }
 #pragma unroll
         for (int i = 0; i < P; i++)
 #pragma unroll
           for (int k = 0; k < P; k++) {
-            const Real b = qv[i / V].v[i % V], y = xv[k / V].v[k % V];
-            if (EXPAND) acc[i][k] += b * y;
-            else {
-              Real gap = b - y;
-              if (PAIRS) gap += ql[i / V].v[i % V] - xl[k / V].v[k % V];
-              acc[i][k] += gap * gap;
+            const Real start = EXPAND ? qv[i / V].v[i % V] + xv[k / V].v[k % V] : (Real) 0;
+            if (j0 == 0) acc[i][k] = start;
+            else if (EXPAND) acc[i][k] += start;
+          }
+#pragma unroll 2
+        for (int j = 0; j < width; j++) {
+          const Real *qj = q + j * T + tq * V, *xj = x + j * XT + part + tx * V;
+          qv[0] = *(const pack16<Real> *) qj, qv[1] = *(const pack16<Real> *) (qj + T / 2);
+          xv[0] = *(const pack16<Real> *) xj, xv[1] = *(const pack16<Real> *) (xj + T / 2);
+          pack16<Real> ql[2], xl[2];
+          if (PAIRS) {
+            const Real *qlj = q_lo + j * T + tq * V, *xlj = x_lo + j * XT + part + tx * V;
+            ql[0] = *(const pack16<Real> *) qlj, ql[1] = *(const pack16<Real> *) (qlj + T / 2);
+            xl[0] = *(const pack16<Real> *) xlj, xl[1] = *(const pack16<Real> *) (xlj + T / 2);
+          }
+#pragma unroll
+          for (int i = 0; i < P; i++)
+#pragma unroll
+            for (int k = 0; k < P; k++) {
+              const Real b = qv[i / V].v[i % V], y = xv[k / V].v[k % V];
+              if (EXPAND) acc[i][k] += b * y;
+              else {
+                Real gap = b - y;
+                if (PAIRS) gap += ql[i / V].v[i % V] - xl[k / V].v[k % V];
+                acc[i][k] += gap * gap;
+              }
+            }
+        }
+        if (j0 + width < a.d) continue; /* one tile, then */
+        if (!single)
+#pragma unroll
+          for (int i = 0; i < P; i++)
+#pragma unroll
+            for (int k = 0; k < P; k++) acc[i][k] *= a.inv_h2;
+        const bool own_tile = !single && a.omit != INT64_MIN && at + part + a.omit < first_query + T && at + part + a.omit + T > first_query;
+        if (own_tile)
+#pragma unroll
+          for (int i = 0; i < P; i++)
+#pragma unroll
+            for (int k = 0; k < P; k++)
+              if (first_query + i / V * (T / 2) + tq * V + i % V == at + part + a.omit + k / V * (T / 2) + tx * V + k % V) acc[i][k] = (Real) FAR;
+        if (!single && compact)
+#pragma unroll
+          for (int c = 0; c < COLS; c++) {
+            const pack16<Real> *wv = (const pack16<Real> *) (w + c * XT + part + tx * V);
+#pragma unroll
+            for (int k = 0; k < P; k++) {
+              const Real weight = wv[k / V * (T / 2 / V)].v[k % V];
+#pragma unroll
+              for (int i = 0; i < P; i++) {
+                const double s = (double) acc[i][k];
+                inside[i * COLS + c] += (KIND == WEFT_UNIFORM ? fabs(s - 1) <= a.near : s < 1 + a.near) ? weight : (Real) 0;
+              }
             }
           }
-      }
-    }
-    if (!single)
 #pragma unroll
-      for (int i = 0; i < P; i++)
+        for (int i = 0; i < P; i++)
 #pragma unroll
-        for (int k = 0; k < P; k++) acc[i][k] *= a.inv_h2;
-    const bool own_tile = !single && a.omit != INT64_MIN && at + a.omit < first_query + T && at + a.omit + T > first_query;
-    if (own_tile)
+          for (int k = 0; k < P; k++)
+            if (single) acc[i][k] = (Real) value_single<KIND>((float) acc[i][k]);
+            else acc[i][k] = own_tile && acc[i][k] == (Real) FAR ? (Real) 0 : (Real) value_double<KIND>((double) acc[i][k]);
 #pragma unroll
-      for (int i = 0; i < P; i++)
+        for (int c = 0; c < COLS; c++) {
+          const pack16<Real> *wv = (const pack16<Real> *) (w + c * XT + part + tx * V);
 #pragma unroll
-        for (int k = 0; k < P; k++)
-          if (first_query + i / V * (T / 2) + tq * V + i % V == at + a.omit + k / V * (T / 2) + tx * V + k % V) acc[i][k] = (Real) FAR;
-    if (!single && compact)
+          for (int k = 0; k < P; k++) {
+            const Real weight = wv[k / V * (T / 2 / V)].v[k % V];
 #pragma unroll
-      for (int c = 0; c < COLS; c++) {
-        const pack16<Real> *wv = (const pack16<Real> *) (w + c * T + tx * V);
-#pragma unroll
-        for (int k = 0; k < P; k++) {
-          const Real weight = wv[k / V * (T / 2 / V)].v[k % V];
-#pragma unroll
-          for (int i = 0; i < P; i++) {
-            const double s = (double) acc[i][k];
-            inside[i * COLS + c] += (KIND == WEFT_UNIFORM ? fabs(s - 1) <= a.near : s < 1 + a.near) ? weight : (Real) 0;
+            for (int i = 0; i < P; i++) sum[i * COLS + c] += acc[i][k] * weight;
           }
         }
       }
-#pragma unroll
-    for (int i = 0; i < P; i++)
-#pragma unroll
-      for (int k = 0; k < P; k++)
-        if (single) acc[i][k] = (Real) value_single<KIND>((float) acc[i][k]);
-        else acc[i][k] = own_tile && acc[i][k] == (Real) FAR ? (Real) 0 : (Real) value_double<KIND>((double) acc[i][k]);
-#pragma unroll
-    for (int c = 0; c < COLS; c++) {
-      const pack16<Real> *wv = (const pack16<Real> *) (w + c * T + tx * V);
-#pragma unroll
-      for (int k = 0; k < P; k++) {
-        const Real weight = wv[k / V * (T / 2 / V)].v[k % V];
-#pragma unroll
-        for (int i = 0; i < P; i++) sum[i * COLS + c] += acc[i][k] * weight;
-      }
     }
-    terms += T / 16;
-    if (terms < RUN_TERMS && at + T < end) continue;
+    terms += XT / 16;
+    if (terms < RUN_TERMS && at + XT < end) continue;
     terms = 0;
 #pragma unroll
     for (int i = 0; i < P * COLS; i++) {
@@ -287,7 +295,8 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
 /* Bytes of shared memory of an instance. */
 template <typename Real> static inline size_t tile_bytes(int d, int cols, bool pairs) {
   const size_t T = tile_shape<Real>::T, P = 2 * tile_shape<Real>::V, dims = d < DIM_STEP ? d : DIM_STEP;
-  return sizeof(Real) * (2 * T * dims * (pairs ? 2 : 1) + (cols + 2) * T) + sizeof(double) * P * cols * TILE_THREADS;
+  const size_t XT = tile_rows<Real>(d);
+  return sizeof(Real) * ((T + XT) * dims * (pairs ? 2 : 1) + cols * XT + T + XT) + sizeof(double) * P * cols * TILE_THREADS;
 }
 
 #endif

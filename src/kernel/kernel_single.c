@@ -97,5 +97,3 @@ done:
   weft_arena_end(&mem);
   return st;
 }
-
-const weft_kernel_ops weft_kernel_cpu = {weft_kernel_direct, weft_kernel_direct_single};

@@ -8,8 +8,8 @@
  *   query       2h 2h'        2h 2h'        2l 2l'        1 1
  *   reference   h h'          l l'          h h'          -|x|² in two 16-bit floats
  *
- * Kernels without a compact or Gaussian tail add -|x|² in float instead, since 16 bits end at 65504. References more than 30000
- * bandwidths (in scaled coordinates) away, or where |x|² > 60000 in the other case, count as 0.
+ * 16-bit floats end at 65504: references where |x|² > 60000 count as 0, which is right for compact kernels and the Gaussian as
+ * long as the bound says anything; other kernels are summed in float.
  *
  * What this adds to the bound of kernel_single_cuda.cu, in units of u = 2^-24 and of A² + 1, A = |q| + |x|: 6 for the pairs and the
  * product left out, √d / 2 for their absolute part, 4 for the norm, and 17 a step of 16 for sums that may be truncated: with
@@ -43,13 +43,14 @@ __device__ static inline void load_two_matrices(unsigned b[2], const void *row) 
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(b[0]), "=r"(b[1]) : "r"(at));
 }
 
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 template <int KIND, int KS, int MT>
 __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const tile_args<float> a) {
   const int WORDS = 8 * KS, STRIDE = WORDS + 4, PAIRS = (WORDS - 1) / 3;
-  const bool compact = KIND >= WEFT_UNIFORM, fold = compact || KIND == WEFT_GAUSSIAN;
+  const bool compact = KIND >= WEFT_UNIFORM;
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   unsigned *rows = (unsigned *) shared_bytes;                /* TENSOR_ROWS * STRIDE */
-  float *w = (float *) (rows + TENSOR_ROWS * STRIDE), *norm = w + TENSOR_ROWS, *centre = norm + TENSOR_ROWS;
+  float *w = (float *) (rows + TENSOR_ROWS * STRIDE), *centre = w + TENSOR_ROWS;
   const int thread = threadIdx.x, lane = thread & 31, warp = thread >> 5, g = lane >> 2, t = lane & 3;
   const int64_t block = a.first_block + blockIdx.y, first = block * (128 * MT) + warp * 16 * MT;
   const int64_t from = (int64_t) blockIdx.x * a.chunk;
@@ -92,7 +93,7 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
     {
       const int64_t asked = at + thread, i = asked < end ? asked : end - 1;
       unsigned words[WORDS];
-      float square = 0, most = 0;
+      float square = 0;
 #pragma unroll
       for (int k = 0; k < WORDS; k++) words[k] = 0;
 #pragma unroll
@@ -105,15 +106,12 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
               const int64_t place = (2 * p + e) * a.reference.stride + i;
               z[e] = from_pair(a.reference.x[place], a.reference.lo[place], centre[2 * p + e]);
               square = fmaf(z[e], z[e], square);
-              most = fmaxf(most, fabsf(z[e]));
             }
           words[3 * p] = words[3 * p + 2] = half_pair(z[0], z[1]);
           words[3 * p + 1] = half_pair(rest_of(z[0]), rest_of(z[1]));
         }
-      const bool far = most > 30000 || (fold && square > 60000);
-      if (far) square = 0;
-      if (fold) words[WORDS - 1] = half_pair(-square, rest_of(-square));
-      norm[thread] = -square;
+      const bool far = !(square <= 60000);
+      words[WORDS - 1] = half_pair(-square, rest_of(-square));
       w[thread] = asked < end && !far ? a.weights[i] : 0;
 #pragma unroll
       for (int k = 0; k < WORDS; k += 4)
@@ -128,15 +126,12 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
       for (int k = 0; k + 1 < KS; k += 2) load_matrices(right[k], row + 8 * k + 4 * (lane >> 3));
       if (KS & 1) load_two_matrices(right[KS - 1], row + 8 * (KS - 1) + 4 * ((lane >> 3) & 1));
       const float2 weight = *(const float2 *) (w + n + 2 * t);
-      float2 added = make_float2(0, 0);
-      if (!fold) added = *(const float2 *) (norm + n + 2 * t);
 #pragma unroll
       for (int mt = 0; mt < MT; mt++) {
         float s[4];
         multiply(s, left[mt][0], right[0][0], right[0][1], start[mt]);
 #pragma unroll
         for (int k = 1; k < KS; k++) multiply(s, left[mt][k], right[k][0], right[k][1], s);
-        if (!fold) s[0] += added.x, s[1] += added.y, s[2] += added.x, s[3] += added.y;
         sum[mt][0] = fmaf(value_single<KIND>(s[0]), weight.x, sum[mt][0]);
         sum[mt][0] = fmaf(value_single<KIND>(s[1]), weight.y, sum[mt][0]);
         sum[mt][1] = fmaf(value_single<KIND>(s[2]), weight.x, sum[mt][1]);
@@ -166,8 +161,12 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
     }
 }
 
+#else
+template <int KIND, int KS, int MT> __global__ void sum_tensor(const tile_args<float>) {}
+#endif
+
 template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<float> &l) {
-  const size_t bytes = (size_t) TENSOR_ROWS * (8 * KS + 4) * 4 + 2 * TENSOR_ROWS * 4 + l.args.d * 4;
+  const size_t bytes = (size_t) TENSOR_ROWS * (8 * KS + 4) * 4 + TENSOR_ROWS * 4 + l.args.d * 4;
   cudaError_t e = bytes > 48 * 1024 ? cudaFuncSetAttribute(sum_tensor<KIND, KS, MT>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes)
                                     : cudaSuccess;
   if (e != cudaSuccess) return e;
@@ -175,21 +174,23 @@ template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<
   return cudaGetLastError();
 }
 
-/* Steps of 16 that d dimensions take, of those there are instances of. */
-static int steps_of(int d) { return d <= 4 ? 1 : d <= 10 ? 2 : d <= 20 ? 4 : d <= 36 ? 7 : 13; }
-
-int weft_kernel_tensor_tile(int d) {
-  const int steps = steps_of(d);
-  return 128 * (steps <= 4 ? 4 : steps == 7 ? 2 : 1);
+bool weft_kernel_tensor_can(int device, int kind, int64_t d) {
+  int major = 0;
+  if (kind != WEFT_GAUSSIAN && kind != WEFT_EPANECHNIKOV && kind != WEFT_BIWEIGHT && kind != WEFT_COSINE) return false;
+  return d <= TENSOR_DIMS && cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 8;
 }
+
+/* Steps of 16 that d dimensions take, of those there are instances of. */
+static int steps_of(int d) { return d <= 4 ? 1 : d <= 10 ? 2 : d <= 20 ? 4 : 7; }
+
+int weft_kernel_tensor_tile(int d) { return 128 * (steps_of(d) == 7 ? 3 : 4); }
 
 template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l) {
   switch (steps_of(l.args.d)) {
   case 1: return launch<KIND, 1, 4>(l);
   case 2: return launch<KIND, 2, 4>(l);
   case 4: return launch<KIND, 4, 4>(l);
-  case 7: return launch<KIND, 7, 2>(l);
-  default: return launch<KIND, 13, 1>(l);
+  default: return launch<KIND, 7, 3>(l);
   }
 }
 
@@ -198,9 +199,6 @@ weft_status weft_kernel_launch_tensor(const tile_launch<float> &l) {
   weft_ctx *ctx = l.ctx;
   switch (l.kind) {
   case WEFT_GAUSSIAN: WEFT_CUDA(launch_kind<WEFT_GAUSSIAN>(l)); break;
-  case WEFT_MATERN32: WEFT_CUDA(launch_kind<WEFT_MATERN32>(l)); break;
-  case WEFT_MATERN52: WEFT_CUDA(launch_kind<WEFT_MATERN52>(l)); break;
-  case WEFT_CAUCHY: WEFT_CUDA(launch_kind<WEFT_CAUCHY>(l)); break;
   case WEFT_EPANECHNIKOV: WEFT_CUDA(launch_kind<WEFT_EPANECHNIKOV>(l)); break;
   case WEFT_BIWEIGHT: WEFT_CUDA(launch_kind<WEFT_BIWEIGHT>(l)); break;
   case WEFT_COSINE: WEFT_CUDA(launch_kind<WEFT_COSINE>(l)); break;
