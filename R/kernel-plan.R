@@ -27,24 +27,67 @@ direct_backend <- function(problem, precision = "double") {
   choose_backend(problem$backend, cpu, pairs / rate + (n * (d + m) + nq * (d + 2 * m)) * 8 / 5e9 + 0.01)
 }
 
+# For the rest of the calling function, kernel sums run on `backend`; a device that is not there is an error at once.
+use_backend <- function(backend, frame = parent.frame()) {
+  if (is.null(backend)) backend <- weft_backend()
+  else {
+    backend <- check_choice(backend, backends, "backend")
+    old <- options(weft.backend = backend)
+    do.call(on.exit, list(bquote(options(.(old))), add = TRUE), envir = frame)
+  }
+  if (backend == "cuda") choose_backend(backend)
+  backend
+}
+
+# What a device would do and how long it would take: over a grid when few of a sample of pairs are near each other.
+device_plan <- function(problem) {
+  n <- as.double(nrow(problem$reference))
+  nq <- as.double(nrow(problem$query))
+  d <- ncol(problem$reference)
+  m <- ncol(problem$weights)
+  seconds <- n * nq / (1.2e13 / (2 * d + 14 + 2 * m)) + (n * (d + m) + nq * (d + 2 * m)) * 8 / 5e9 + 0.01
+  direct <- list(method = "direct", seconds = seconds)
+  if (problem$log || n < 2e4) return(direct)
+  weights <- abs(problem$weights)
+  reach <- grid_reach(problem, colSums(weights), problem$abs_error)
+  if (is.null(reach)) return(direct)
+  z <- function(x, size) {
+    x <- x[unique(round(seq(1, nrow(x), length.out = min(nrow(x), size)))), , drop = FALSE]
+    t(native_points(x, problem)$x)
+  }
+  q <- z(problem$query, 200)
+  x <- z(problem$reference, 2000)
+  square <- 0
+  for (j in seq_len(d)) square <- square + outer(q[, j], x[, j], "-")^2
+  near <- mean(square < (2 * reach)^2) + 1e-4
+  if (near > 0.2) direct else list(method = "tree", seconds = seconds * near * 2 + n * d * 1e-9 + 0.02)
+}
+
 plan_method <- function(problem) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
   d <- ncol(problem$reference)
+  if (problem$backend == "cuda") return(list(method = device_plan(problem)$method, reason = "as few pairs as a sample shows to be near"))
   m <- ncol(split_weights(problem$weights[seq_len(min(n, 1000)), , drop = FALSE])$weights)
   direct <- nq * n * pair_cost(problem$kernel, d, m)
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
   build <- if (built) 0 else build_cost(n, d)
   build <- build + if (problem$self) 0 else build_cost(nq, d)
-  seconds <- function(work) seconds_text(work / 1.6e10 / problem$control$threads)
-  if (problem$backend == "cuda") return(list(method = "direct", reason = "pairs are summed on the device"))
+  took <- function(work) work / 1.6e10 / problem$control$threads
+  seconds <- function(work) seconds_text(took(work))
   if (direct < 1e7 || direct < 1.5 * build) {
     return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take", seconds(direct))))
   }
   trees <- native_trees(problem)
   walk <- sample_walk(problem, trees)
   tree <- nq * (walk[1L] * pair_cost(problem$kernel, d, m) + walk[2L] * node_cost(problem$kernel, d, m)) + build
-  list(method = if (tree < direct) "tree" else "direct", trees = trees,
+  least <- took(min(tree, direct))
+  if (problem$backend == "auto" && least > 2 * cuda_start_seconds) { # else no device could pay
+    device <- device_plan(problem)
+    chosen <- choose_backend("auto", least, device$seconds)
+    if (chosen$name == "cuda") return(list(method = device$method, chosen = chosen, reason = "the device is faster than both ways on the CPU"))
+  }
+  list(method = if (tree < direct) "tree" else "direct", trees = trees, chosen = list(name = "cpu", reason = "on the CPU"),
        reason = sprintf("about %s by trees, %s directly", seconds(tree), seconds(direct)))
 }
 

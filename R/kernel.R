@@ -275,7 +275,7 @@ kernel_run <- function(problem, method = "auto") {
   }
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
-  if (plan$method == "tree" && problem$backend == "cuda") return(kernel_grid(problem, plan))
+  if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
   if (plan$method == "direct") kernel_direct(problem, plan) else kernel_walk(problem, plan)
 }
 
@@ -290,18 +290,52 @@ kernel_direct <- function(problem, plan) {
        reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
 }
 
-# Compact kernels over a grid on the device, exactly; where none suits, directly.
+# Over a grid on the device: all pairs within reach, exactly. A kernel without an end is cut off where what lies beyond adds less
+# than the tolerance; queries whose sum turns out too small for that are summed directly. So the bound holds for each.
 kernel_grid <- function(problem, plan) {
-  if (!is_compact(problem$kernel) || problem$log) cpu_only("cuda", "Trees for kernels without an end, and for logarithms, are walked")
   chosen <- choose_backend("cuda")
+  problem$control$backend <- chosen$name
+  direct <- function(p, why) kernel_direct(p, list(reason = why, chosen = chosen))
+  if (problem$log) return(direct(problem, "logarithms are summed directly on the device"))
   split <- split_weights(problem$weights)
+  tau <- problem$abs_error / if (split$both) 2 else 1
+  reach <- grid_reach(problem, rowSums(split$weights), tau)
+  if (is.null(reach)) return(direct(problem, "the kernel reaches everywhere"))
   reference <- native_points(problem$reference, problem)
   query <- if (problem$self) reference else native_points(problem$query, problem)
-  problem$control$backend <- chosen$name
-  out <- .Call(C_weft_kernel_grid, native_task(problem, query, reference, split), problem$control)
-  if (is.null(out)) return(kernel_direct(problem, list(reason = "no grid suits these points")))
+  out <- .Call(C_weft_kernel_grid, native_task(problem, query, reference, split), reach, problem$control)
+  if (is.null(out)) return(direct(problem, "no grid suits these points"))
+  if (!is_compact(problem$kernel)) {
+    beyond <- rowSums(split$weights) * kernel_value(problem$kernel, reach / problem$bandwidth$h)
+    missed <- which(rowSums(rep(beyond, each = nrow(out$sum)) > problem$rel_error * out$sum + tau) > 0)
+    if (length(missed) && problem$leave_one_out) return(direct(problem, "sums too small for a grid"))
+    if (length(missed)) {
+      some <- problem
+      some$query <- problem$query[missed, , drop = FALSE]
+      some$self <- FALSE
+      some$weights <- t(split$weights)
+      out$sum[missed, ] <- direct(some, "")$sum
+    }
+    plan$reason <- sprintf("%s; cut off at %.3g bandwidths, %d queries summed directly", plan$reason, reach / problem$bandwidth$h, length(missed))
+  }
   list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "tree", backend = chosen$name,
        reason = paste0(plan$reason, "; a grid on the device"), effort = out$effort)
+}
+
+# How far pairs count; NULL where that is no less than all. Without a tolerance of its own, a query is taken to have a sum of at
+# least its own weight when it is a reference, else a thousandth of what a mean pair within one bandwidth would give.
+grid_reach <- function(problem, totals, tau) {
+  h <- problem$bandwidth$h
+  if (is_compact(problem$kernel)) return(h)
+  if (problem$rel_error == 0 && tau == 0) return(NULL)
+  own <- if (problem$self && !problem$leave_one_out) min(apply(abs(problem$weights), 2L, min)) else 1e-3 * max(totals) / nrow(problem$reference)
+  target <- (problem$rel_error * own + tau) / max(totals)
+  if (!(target > 0)) return(NULL)
+  far <- switch(problem$kernel, gaussian = sqrt(2 * log(1 / min(target, 0.5))), cauchy = sqrt(1 / target), 2 * log(1 / min(target, 0.5)) + 6)
+  if (kernel_value(problem$kernel, far) > target) return(NULL)
+  near <- stats::uniroot(function(r) log(kernel_value(problem$kernel, r) / target), c(0, far), tol = 1e-6)$root * (1 + 1e-5)
+  range <- apply(problem$reference, 2L, function(v) diff(range(v)))
+  if (is.null(problem$bandwidth$scale) && near * h > 0.5 * max(range)) NULL else near * h
 }
 
 kernel_walk <- function(problem, plan) {

@@ -205,8 +205,8 @@ typedef struct weft_kernel_ops {
   weft_status (*direct)(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
   /* As weft_kernel_direct_single(); `tensor`: products in pairs of 16-bit floats on tensor cores, where there are any. */
   weft_status (*single)(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out, double *bound);
-  /* Exact sums of a compact kernel over a grid, where one suits; *done = 0: nothing was done. */
-  weft_status (*grid)(weft_ctx *ctx, const weft_kernel_task *task, int *done, double *out, weft_kernel_effort *effort);
+  /* Sums over all pairs no farther apart than `reach`, over a grid, where one suits; *done = 0: nothing was done. */
+  weft_status (*grid)(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out, weft_kernel_effort *effort);
   weft_status (*cube)(weft_ctx *ctx, const weft_kernel_cube_job *job);
 } weft_kernel_ops;
 

@@ -102,9 +102,9 @@ template <int KIND> __device__ static inline double value_double(double s) {
   }
 }
 
-/* References in shared memory at a time: two tiles where all dimensions fit. */
+/* References in shared memory at a time: several tiles where all dimensions fit, so that warps drift apart between barriers. */
 template <typename Real> __host__ __device__ static inline int tile_rows(int d) {
-  return d <= DIM_STEP / 2 ? 2 * tile_shape<Real>::T : tile_shape<Real>::T;
+  return tile_shape<Real>::T * (d <= DIM_STEP / 4 ? 4 : d <= DIM_STEP / 2 ? 2 : 1);
 }
 
 template <typename Real> struct alignas(16) pack16 { Real v[16 / sizeof(Real)]; };
@@ -164,10 +164,10 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
         }
       if (EXPAND) {
         __syncthreads();
-        if (thread < XT) {
+        for (int k = thread; k < XT; k += TILE_THREADS) {
           Real s = 0;
-          for (int j = 0; j < width; j++) s += x[j * XT + thread] * x[j * XT + thread];
-          x_term[thread] = -s;
+          for (int j = 0; j < width; j++) s += x[j * XT + k] * x[j * XT + k];
+          x_term[k] = -s;
         }
         if ((at == from || a.d > DIM_STEP) && thread < T) {
           Real s = 0;
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
             if (j0 == 0) acc[i][k] = start;
             else if (EXPAND) acc[i][k] += start;
           }
-#pragma unroll 2
+#pragma unroll 1
         for (int j = 0; j < width; j++) {
           const Real *qj = q + j * T + tq * V, *xj = x + j * XT + part + tx * V;
           qv[0] = *(const pack16<Real> *) qj, qv[1] = *(const pack16<Real> *) (qj + T / 2);
@@ -243,19 +243,18 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
             }
           }
 #pragma unroll
-        for (int i = 0; i < P; i++)
+        for (int k = 0; k < P; k++) {
+          Real weight[COLS];
 #pragma unroll
-          for (int k = 0; k < P; k++)
-            if (single) acc[i][k] = (Real) value_single<KIND>((float) acc[i][k]);
-            else acc[i][k] = own_tile && acc[i][k] == (Real) FAR ? (Real) 0 : (Real) value_double<KIND>((double) acc[i][k]);
+          for (int c = 0; c < COLS; c++)
+            weight[c] = ((const pack16<Real> *) (w + c * XT + part + tx * V))[k / V * (T / 2 / V)].v[k % V];
 #pragma unroll
-        for (int c = 0; c < COLS; c++) {
-          const pack16<Real> *wv = (const pack16<Real> *) (w + c * XT + part + tx * V);
+          for (int i = 0; i < P; i++) {
+            Real value;
+            if (single) value = (Real) value_single<KIND>((float) acc[i][k]);
+            else value = own_tile && acc[i][k] == (Real) FAR ? (Real) 0 : (Real) value_double<KIND>((double) acc[i][k]);
 #pragma unroll
-          for (int k = 0; k < P; k++) {
-            const Real weight = wv[k / V * (T / 2 / V)].v[k % V];
-#pragma unroll
-            for (int i = 0; i < P; i++) sum[i * COLS + c] += acc[i][k] * weight;
+            for (int c = 0; c < COLS; c++) sum[i * COLS + c] += value * weight[c];
           }
         }
       }

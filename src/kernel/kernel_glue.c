@@ -133,16 +133,16 @@ SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control) {
   return out;
 }
 
-typedef struct { sum_job sum; int done; } grid_job;
+typedef struct { sum_job sum; double reach; int done; } grid_job;
 
 static weft_status over_grid(weft_ctx *ctx, const weft_backend *backend, void *data) {
   grid_job *j = data;
-  return backend->kernel->grid(ctx, &j->sum.task, &j->done, j->sum.out, &j->sum.effort);
+  return backend->kernel->grid(ctx, &j->sum.task, j->reach, &j->done, j->sum.out, &j->sum.effort);
 }
 
 /* NULL where no grid suits. */
-SEXP C_weft_kernel_grid(SEXP task, SEXP control) {
-  grid_job job = {.sum = {.task = task_of(task)}, .done = 0};
+SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control) {
+  grid_job job = {.sum = {.task = task_of(task)}, .reach = Rf_asReal(reach), .done = 0};
   SEXP out = PROTECT(result_of(&job.sum.task));
   job.sum.out = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, over_grid, &job);

@@ -117,7 +117,7 @@ __global__ void find_local(const grid_plan g, const Real *rows, int64_t n, int32
       uint32_t word = 0;
       for (int j = 4 * w; j < 4 * w + 4 && j < g.dims; j++)
         word |= (uint32_t) (lattice_of(g, j, (double) rows[i * g.d + g.axis[j]]) % g.k[j]) << 8 * (j & 3);
-      local[w * n + i] = (int32_t) word;
+      local[i * g.words + w] = (int32_t) word;
     }
 }
 
@@ -240,6 +240,7 @@ __device__ static double pair_value(const grid_args<double> &a, int64_t q, int64
 __device__ static double pair_value(const grid_args<float> &a, int64_t q, int64_t x) {
   const float *from = a.query.rows + q * a.g.d, *to = a.reference.rows + x * a.g.d;
   double s = 0;
+#pragma unroll 5
   for (int j = 0; j < a.g.d; j++) {
     const double gap = (double) from[j] - (double) to[j];
     s += gap * gap;
@@ -250,7 +251,7 @@ __device__ static double pair_value(const grid_args<float> &a, int64_t q, int64_
 /* The points of a cell, one a lane, against the queries of its mask; adds to the lanes' totals. */
 template <typename Real, int D>
 __device__ __forceinline__ double meet(const grid_args<Real> &a, grid_warp<D> &m, int entry, uint32_t start, bool here, const int *local,
-                                       int64_t first, double total) {
+                                       int64_t first, double total, unsigned &pairs) {
   const int W = (D + 3) / 4, lane = threadIdx.x & 31;
   int x[W], norm = 0;
 #pragma unroll
@@ -260,7 +261,6 @@ __device__ __forceinline__ double meet(const grid_args<Real> &a, grid_warp<D> &m
   }
   const int begin = here ? -(norm >> 1) : INT_MIN / 2;
   uint32_t mask = m.mask[entry];
-  if (lane == 0) m.tests += __popc(mask);
   while (mask) {
     const int b = __ffs((int) mask) - 1;
     mask &= mask - 1;
@@ -276,8 +276,7 @@ __device__ __forceinline__ double meet(const grid_args<Real> &a, grid_warp<D> &m
       value = pair_value(a, from, to);
       if (a.weights) value *= a.weights[to];
     }
-    const unsigned hits = __ballot_sync(~0u, hit);
-    if (lane == 0) m.pairs += __popc(hits);
+    pairs += hit;
 #pragma unroll
     for (int half = 16; half; half >>= 1) value += __shfl_xor_sync(~0u, value, half);
     if (lane == b) total += value;
@@ -285,10 +284,16 @@ __device__ __forceinline__ double meet(const grid_args<Real> &a, grid_warp<D> &m
   return total;
 }
 
+__device__ static unsigned sum_lanes(unsigned v) {
+  for (int half = 16; half; half >>= 1) v += __shfl_xor_sync(~0u, v, half);
+  return v;
+}
+
 /* Empties the queue. */
 template <typename Real, int D>
 __device__ __noinline__ double work_off(const grid_args<Real> &a, grid_warp<D> &m, int n, int64_t first, double total) {
   const int W = (D + 3) / 4, lane = threadIdx.x & 31;
+  unsigned tests = 0, pairs = 0; /* of this lane */
   __syncwarp();
   for (int base = 0; base < n; base += 32) {
     uint32_t start = 0, count = 0;
@@ -296,6 +301,7 @@ __device__ __noinline__ double work_off(const grid_args<Real> &a, grid_warp<D> &
       const uint32_t c = m.cell[base + lane];
       start = a.reference.start[c];
       count = a.reference.start[c + 1] - start;
+      tests += __popc(m.mask[base + lane]) * ((count + 31) / 32);
     }
     const int some = n - base < 32 ? n - base : 32;
     for (int e = 0; e < some; e += AHEAD) {
@@ -309,7 +315,7 @@ __device__ __noinline__ double work_off(const grid_args<Real> &a, grid_warp<D> &
         if (e + u >= some) counts[u] = 0;
 #pragma unroll
         for (int w = 0; w < W; w++)
-          local[u][w] = lane < counts[u] ? a.reference.local[w * a.reference.n + starts[u] + lane] : 0;
+          local[u][w] = lane < counts[u] ? a.reference.local[((int64_t) starts[u] + lane) * W + w] : 0;
       }
 #pragma unroll
       for (int u = 0; u < AHEAD; u++)
@@ -317,10 +323,14 @@ __device__ __noinline__ double work_off(const grid_args<Real> &a, grid_warp<D> &
           const bool here = done + lane < counts[u];
           if (done)
 #pragma unroll
-            for (int w = 0; w < W; w++) local[u][w] = here ? a.reference.local[w * a.reference.n + starts[u] + done + lane] : 0;
-          total = meet(a, m, base + e + u, starts[u] + done, here, local[u], first, total);
+            for (int w = 0; w < W; w++) local[u][w] = here ? a.reference.local[((int64_t) starts[u] + done + lane) * W + w] : 0;
+          total = meet(a, m, base + e + u, starts[u] + done, here, local[u], first, total, pairs);
         }
     }
+  }
+  if (a.counts) {
+    tests = sum_lanes(tests), pairs = sum_lanes(pairs);
+    if (lane == 0) m.tests += tests, m.pairs += pairs;
   }
   __syncwarp();
   return total;
@@ -330,35 +340,53 @@ template <typename Real, int D> struct grid_walker {
   static const int W = (D + 3) / 4;
   const grid_args<Real> &a;
   grid_warp<D> &m;
-  int lane, queued, at[D];
+  int lane, queued;
   int64_t first;
   double total;
   unsigned cells_seen;
 
   __device__ grid_walker(const grid_args<Real> &a_, grid_warp<D> &m_) : a(a_), m(m_) {}
 
+  /* Dimension J: all slabs at once, then on within those that some query reaches. */
   template <int J> __device__ __forceinline__ void visit(float s, uint32_t cell, uint32_t o0, uint32_t o1, uint32_t o2) {
-    if constexpr (J == D) {
-      const uint32_t mask = __ballot_sync(~0u, s <= a.g.within);
-      if (lane == 0) {
-        m.cell[queued] = cell, m.mask[queued] = mask;
-        m.offset[0][queued] = o0;
-        if (W > 1) m.offset[1 < W ? 1 : 0][queued] = o1;
-        if (W > 2) m.offset[2 < W ? 2 : 0][queued] = o2;
-      }
-      if (++queued == QUEUE) {
+    uint32_t reached[SLOTS];
+#pragma unroll
+    for (int o = 0; o < SLOTS; o++) reached[o] = 0;
+    reached[1] = __ballot_sync(~0u, s + m.table[J][1][lane] <= a.g.within);
+    reached[2] = __ballot_sync(~0u, s + m.table[J][2][lane] <= a.g.within);
+    reached[3] = __ballot_sync(~0u, s + m.table[J][3][lane] <= a.g.within);
+    if (a.g.reach[J] > 1) {
+      reached[0] = __ballot_sync(~0u, s + m.table[J][0][lane] <= a.g.within);
+      reached[4] = __ballot_sync(~0u, s + m.table[J][4][lane] <= a.g.within);
+    }
+    uint32_t alive = 0, mine = 0;
+#pragma unroll
+    for (int o = 0; o < SLOTS; o++) {
+      alive |= reached[o] ? 1u << o : 0;
+      if (J == D - 1) mine = lane == o ? reached[o] : mine;
+    }
+    cells_seen += __popc(alive);
+    if constexpr (J == D - 1) {
+      if (queued + SLOTS > QUEUE) {
         total = work_off(a, m, queued, first, total);
         queued = 0;
       }
-    } else {
-      const int least = at[J] < a.g.reach[J] ? -at[J] : -a.g.reach[J];
-      const int room = a.g.cells[J] - 1 - at[J], most = room < a.g.reach[J] ? room : a.g.reach[J];
-      for (int o = least; o <= most; o++) {
-        const float t = s + m.table[J][o + GRID_REACH][lane];
-        cells_seen++;
-        if (!__any_sync(~0u, t <= a.g.within)) continue;
+      if (mine) { /* lane o queues the cell of slab o */
+        const int o = lane - GRID_REACH, at = queued + __popc(alive & ((1u << lane) - 1));
         const uint32_t byte = (uint32_t) ((o * a.g.k[J]) & 0xff) << 8 * (J & 3);
-        visit<J + 1>(t, cell + (uint32_t) o * a.g.stride[J], J < 4 ? o0 | byte : o0, J >= 4 && J < 8 ? o1 | byte : o1, J >= 8 ? o2 | byte : o2);
+        m.cell[at] = cell + (uint32_t) o * a.g.stride[J], m.mask[at] = mine;
+        m.offset[0][at] = J < 4 ? o0 | byte : o0;
+        if (W > 1) m.offset[W > 1 ? 1 : 0][at] = J >= 4 && J < 8 ? o1 | byte : o1;
+        if (W > 2) m.offset[W > 2 ? 2 : 0][at] = J >= 8 ? o2 | byte : o2;
+      }
+      queued += __popc(alive);
+    } else {
+      while (alive) {
+        const int slot = __ffs((int) alive) - 1, o = slot - GRID_REACH;
+        alive &= alive - 1;
+        const uint32_t byte = (uint32_t) ((o * a.g.k[J]) & 0xff) << 8 * (J & 3);
+        visit<J + 1>(s + m.table[J][slot][lane], cell + (uint32_t) o * a.g.stride[J], J < 4 ? o0 | byte : o0,
+                     J >= 4 && J < 8 ? o1 | byte : o1, J >= 8 ? o2 | byte : o2);
       }
     }
   }
@@ -377,19 +405,20 @@ template <typename Real, int D> struct grid_walker {
     __syncwarp();
 #pragma unroll
     for (int j = 0; j < D; j++) {
-      at[j] = (int) (rest / a.g.stride[j]);
+      const int at = (int) (rest / a.g.stride[j]);
       rest %= a.g.stride[j];
       const float k = (float) a.g.k[j];
-      const float x = (float) (((double) a.query.rows[i * a.g.d + a.g.axis[j]] - a.g.low[j]) * a.g.inv_unit - (double) a.g.k[j] * at[j]);
+      const float x = (float) (((double) a.query.rows[i * a.g.d + a.g.axis[j]] - a.g.low[j]) * a.g.inv_unit - (double) a.g.k[j] * at);
 #pragma unroll
       for (int o = -GRID_REACH; o <= GRID_REACH; o++) {
         const float gap = o < 0 ? x + (float) (-o - 1) * k : o > 0 ? (k - x) + (float) (o - 1) * k : 0;
-        m.table[j][o + GRID_REACH][lane] = gap > 0 ? gap * gap : 0;
+        const bool there = abs(o) <= a.g.reach[j] && at + o >= 0 && at + o < a.g.cells[j];
+        m.table[j][o + GRID_REACH][lane] = !there ? INFINITY : gap > 0 ? gap * gap : 0;
       }
     }
 #pragma unroll
     for (int w = 0; w < W; w++) {
-      words[w] = a.query.local[w * a.query.n + i];
+      words[w] = a.query.local[i * W + w];
       norm = __dp4a(words[w], words[w], norm);
     }
     m.q[lane] = make_uint4((uint32_t) words[0], (uint32_t) words[1], (uint32_t) words[2], (uint32_t) ((norm - a.g.near) >> 1));
@@ -405,7 +434,7 @@ template <typename Real, int D> struct grid_walker {
   }
 };
 
-template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS) walk_grid(const __grid_constant__ grid_args<Real> a) {
+template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, 3) walk_grid(const __grid_constant__ grid_args<Real> a) {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   grid_warp<D> *mine = (grid_warp<D> *) shared_bytes + (threadIdx.x >> 5);
   const int64_t r = (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);

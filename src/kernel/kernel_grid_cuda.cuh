@@ -6,7 +6,7 @@
 
 #define GRID_DIMS 12   /* most dimensions that are cut */
 #define GRID_REACH 2   /* cells away that a kernel may reach */
-#define GRID_CELL 24   /* points a cell should have */
+#define GRID_CELL 31   /* points a cell should have */
 
 /* Coordinates are counted in a lattice unit; a cell is k of them wide in each dimension. */
 struct grid_plan {
@@ -24,7 +24,7 @@ template <typename Real> struct grid_points {
   Real *rows, *lo;              /* n * d, a point's coordinates together; lo may be NULL */
   double *weights;              /* m columns of n, or NULL for 1 */
   uint32_t *order;              /* the row that point i was */
-  int32_t *local;               /* words * n: bytes, each a coordinate within its cell in units */
+  int32_t *local;               /* n * words: bytes, each a coordinate within its cell in units */
   uint32_t *start;              /* cells + 1 */
 };
 

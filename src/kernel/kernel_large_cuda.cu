@@ -41,7 +41,7 @@ static void find_box(const weft_points *p, double *low, double *high) {
     }
 }
 
-weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, int *done_here, double *out, weft_kernel_effort *effort) {
+weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here, double *out, weft_kernel_effort *effort) {
   weft_status st = WEFT_OK;
   const size_t n = task->reference.n, nq = task->query.n, d = task->reference.d, m = task->m;
   const bool self = task->query.x == task->reference.x;
@@ -51,11 +51,11 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, i
   weft_arena host = weft_arena_begin(ctx);
   weft_device_arena mem = weft_device_begin(ctx);
   *done_here = 0;
-  if (!n || !nq || n > INT32_MAX || nq > INT32_MAX || !weft_kernel_compact(task->kind) || task->logarithm) goto done;
+  if (!n || !nq || n > INT32_MAX || nq > INT32_MAX || task->logarithm) goto done;
   WEFT_TAKE(low, &host, d);
   WEFT_TAKE(high, &host, d);
   find_box(&task->reference, low, high);
-  if (!weft_grid_plan(&plan, n, d, low, high, task->h)) goto done;
+  if (!weft_grid_plan(&plan, n, d, low, high, reach)) goto done;
   memset(&query, 0, sizeof query), memset(&reference, 0, sizeof reference);
   WEFT_TRY(send(ctx, &mem, &task->reference, &rows, &lo));
   WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) n, rows, lo, &reference, NULL));
@@ -186,6 +186,7 @@ weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
     at[2 * job->samples] = 0;
     for (int b = 0; b < 1024; b++) at[2 * job->samples] += host[b] / (double) n;
+    WEFT_CUDA(cudaMemsetAsync(partial, 0, blocks * CHECK_MOST * sizeof *partial, mem.stream));
     take_sums<<<1, 64, 0, mem.stream>>>(sums, step, (int) job->samples, few);
     check_sums<<<blocks, 256, job->samples * d * sizeof(float), mem.stream>>>(points.rows, n, d, q, (int) job->samples, job->kind,
                                                                               1 / (h * h), partial);

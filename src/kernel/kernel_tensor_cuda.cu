@@ -13,11 +13,11 @@
  *
  * What this adds to the bound of kernel_single_cuda.cu, in units of u = 2^-24 and of A² + 1, A = |q| + |x|: 6 for the pairs and the
  * product left out, √d / 2 for their absolute part, 4 for the norm, and 17 a step of 16 for sums that may be truncated: with
- * (3d + 2) / 16 + 1 steps at most 4d + 32. A warp has 16 MT queries; eight warps share 256 references at a time. */
+ * (3d + 2) / 16 + 1 steps at most 4d + 32. A warp has 16 MT queries; eight warps share 512 references at a time. */
 #include <cuda_fp16.h>
 #include "kernel_single_cuda.cuh"
 
-#define TENSOR_ROWS 256 /* references in shared memory */
+#define TENSOR_ROWS 512 /* references in shared memory */
 
 __device__ static inline unsigned half_pair(float a, float b) {
   const __half2 h = __floats2half2_rn(a, b);
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
   unsigned left[MT][KS][4];
   float start[MT][4], sum[MT][2];
   double total[MT][2];
-  for (int j = thread; j < a.d; j += 256) centre[j] = a.centre[block * a.d + j];
+  for (int j = thread; j < 2 * PAIRS + 4; j += 256) centre[j] = j < a.d ? a.centre[block * a.d + j] : 0; /* read to the end of a pair */
   __syncthreads();
 #pragma unroll
   for (int mt = 0; mt < MT; mt++)
@@ -90,8 +90,8 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
   int run = 0;
   for (int64_t at = from; at < end; at += TENSOR_ROWS) {
     __syncthreads();
-    {
-      const int64_t asked = at + thread, i = asked < end ? asked : end - 1;
+    for (int r = thread; r < TENSOR_ROWS; r += 256) {
+      const int64_t asked = at + r, i = asked < end ? asked : end - 1;
       unsigned words[WORDS];
       float square = 0;
 #pragma unroll
@@ -112,10 +112,10 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
         }
       const bool far = !(square <= 60000);
       words[WORDS - 1] = half_pair(-square, rest_of(-square));
-      w[thread] = asked < end && !far ? a.weights[i] : 0;
+      w[r] = asked < end && !far ? a.weights[i] : 0;
 #pragma unroll
       for (int k = 0; k < WORDS; k += 4)
-        *(uint4 *) (rows + thread * STRIDE + k) = far ? make_uint4(0, 0, 0, 0) : make_uint4(words[k], words[k + 1], words[k + 2], words[k + 3]);
+        *(uint4 *) (rows + r * STRIDE + k) = far ? make_uint4(0, 0, 0, 0) : make_uint4(words[k], words[k + 1], words[k + 2], words[k + 3]);
     }
     __syncthreads();
 #pragma unroll 2
@@ -166,7 +166,7 @@ template <int KIND, int KS, int MT> __global__ void sum_tensor(const tile_args<f
 #endif
 
 template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<float> &l) {
-  const size_t bytes = (size_t) TENSOR_ROWS * (8 * KS + 4) * 4 + TENSOR_ROWS * 4 + l.args.d * 4;
+  const size_t bytes = (size_t) TENSOR_ROWS * (8 * KS + 4) * 4 + TENSOR_ROWS * 4 + (2 * (8 * KS - 1) / 3 + 8) * 4;
   cudaError_t e = bytes > 48 * 1024 ? cudaFuncSetAttribute(sum_tensor<KIND, KS, MT>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes)
                                     : cudaSuccess;
   if (e != cudaSuccess) return e;
