@@ -129,7 +129,8 @@ kernel_value <- function(kernel, r) {
 #' @param backend where to sum; by default what [kde()] was given.
 #' @param threads,progress see [kernel_sum()].
 #' @param ... ignored.
-#' @return `predict()`: densities, one a row, with an attribute `"backend"` when they come from a device; `print()`: `x`, invisibly; `summary()`: a list; `glance()`: one row.
+#' @return `predict()`: densities, one a row, with an attribute `"backend"` when they come from a device; `print()`: `x`,
+#'   invisibly; `summary()`: a list; `glance()`: one row.
 #' @export
 #' @examples
 #' d <- kde(faithful$waiting)

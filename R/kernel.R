@@ -43,10 +43,19 @@
 #'   pivoted Cholesky; positive definite kernels; with `rel_error` or `abs_error` > 0) are for smooth kernels in many
 #'   dimensions. They check their bound for every query and compute queries that miss it exactly.
 #'
-#' @section Single precision: `precision = "single"` sums directly in 32-bit floats, about twice as fast, with coordinates
-#'   relative to blocks of queries. The result has an attribute `"error_bound"`, the greatest error of each query.
-#'   It is refused for the uniform kernel, for logarithms, and where the bound would break `rel_error` and `abs_error`,
+#' @section Less than double precision: `precision = "single"` sums directly in 32-bit floats, with coordinates
+#'   relative to blocks of queries. `"tensor"` takes products on a device's tensor cores, each coordinate a pair of 16-bit
+#'   floats: for the Gaussian, Epanechnikov, biweight and cosine kernels, up to 36 dimensions and one column of weights; otherwise,
+#'   and on the CPU, it is `"single"`. The result has an attribute `"error_bound"`, the greatest error of each query.
+#'   Both are refused for the uniform kernel, for logarithms, and where the bound would break `rel_error` and `abs_error`,
 #'   or, when both are zero, be above 1% of the summed weights.
+#'
+#' @section Devices: On a CUDA device `method = "direct"` sums every pair, in double to the same promise as on the CPU, with
+#'   several columns of weights, leave-one-out sums, logarithms and bandwidths of any form. `"tree"` sorts the points into a grid of
+#'   cells and sums the pairs within reach, exactly: for a compact kernel that is all; another kernel is cut off where what lies
+#'   beyond adds less than the tolerance, and queries with sums too small for that are summed directly. `"auto"` takes the grid
+#'   when a sample shows few pairs to be near each other. Polynomial kernels and sampled, spectral and reduced sums run on the CPU.
+#'   A result that comes from a device has an attribute `"backend"`.
 #'
 #' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers in one
 #'   dimension. Columns match those of `reference` by position.
@@ -57,11 +66,11 @@
 #' @param method `"auto"`, `"direct"`, `"tree"`, `"montecarlo"`, `"features"` or `"nystrom"`.
 #' @param tree a [kernel_tree()] of the references, to build it only once; it may stand in for `reference`. It is used as
 #'   it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
-#' @param precision `"double"` or `"single"`.
+#' @param precision `"double"`, `"single"` or `"tensor"`.
 #' @param log give logarithms.
 #' @param leave_one_out leave reference `i` out of the sum of query `i`; the references must be the queries.
 #' @param scale,offset,degree of the polynomial kernel.
-#' @param backend,threads see [weft_backend()] and [weft_threads()]. Kernel sums run on the CPU so far: `"cuda"` is an error.
+#' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @return A numeric vector, or a matrix with one column a column of `weights`.
