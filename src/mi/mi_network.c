@@ -46,7 +46,7 @@ INLINE best add_and_find(const double *restrict relevance, const double *restric
   for (size_t first = 0; first < p; first += STRIP) {
     const size_t end = p - first < STRIP ? p : first + STRIP;
     double top = -INFINITY;
-    WEFT_SIMD_REDUCE(max:top)
+    WEFT_SIMD_GREATEST(top)
     for (size_t j = first; j < end; j++) {
       const double s = sum[j] + add[j], score = (relevance[j] * size - s) * sign;
       sum[j] = s;

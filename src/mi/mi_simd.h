@@ -13,6 +13,12 @@
 # define WEFT_SIMD_PRAGMA(text)
 # define WEFT_SIMD_REDUCE(...)
 #endif
+/* The greatest of doubles: clang keeps such a loop scalar, and warns when it is asked not to. */
+#ifdef __clang__
+# define WEFT_SIMD_GREATEST(variable)
+#else
+# define WEFT_SIMD_GREATEST(variable) WEFT_SIMD_REDUCE(max:variable)
+#endif
 
 #if WEFT_SIMD_X86
 # define WEFT_VARIANTS(make) make(portable, ) make(avx2, WEFT_TARGET_AVX2) make(avx512, WEFT_TARGET_AVX512)
