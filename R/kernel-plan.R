@@ -67,7 +67,10 @@ plan_method <- function(problem) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
   d <- ncol(problem$reference)
-  if (problem$backend == "cuda") return(list(method = device_plan(problem)$method, reason = "as few pairs as a sample shows to be near"))
+  if (problem$backend == "cuda") {
+    method <- device_plan(problem)$method
+    return(list(method = method, reason = sprintf("a sample shows %s pairs to be near each other", if (method == "tree") "few" else "many")))
+  }
   m <- ncol(split_weights(problem$weights[seq_len(min(n, 1000)), , drop = FALSE])$weights)
   direct <- nq * n * pair_cost(problem$kernel, d, m)
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
