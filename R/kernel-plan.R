@@ -15,7 +15,7 @@ node_cost <- function(kernel, d, m) 4 * d + 1.5 * m * d + 3 * pair_cost(kernel, 
 # Building, per point: each level reads the points, splits and bounds them.
 build_cost <- function(n, d) n * (d + 8) * max(1, log2(n / 32)) * 3
 
-# Where a direct sum runs. Pairs a second on one H200: double 1.2e13 / (2d + 14), single 1.8e13 / (d + 3); tensor cores 4e12.
+# Where a direct sum runs. Pairs a second as measured on one H200 (inst/bench/kernel-device.R), about the slower of the kernels.
 direct_backend <- function(problem, precision = "double") {
   d <- ncol(problem$reference)
   n <- as.double(nrow(problem$reference))
@@ -23,7 +23,7 @@ direct_backend <- function(problem, precision = "double") {
   m <- ncol(problem$weights)
   pairs <- n * nq
   cpu <- pairs * pair_cost(problem$kernel, d, m) / (if (precision == "double") 1.6e10 else 3.5e10) / problem$control$threads
-  rate <- switch(precision, double = 1.2e13 / (2 * d + 14 + 2 * m), single = 1.8e13 / (d + 3 + m), tensor = 4e12)
+  rate <- switch(precision, double = 8e12 / (2 * d + 14 + 2 * m), single = 1.3e13 / (d + 3 + m), tensor = 2.4e12)
   choose_backend(problem$backend, cpu, pairs / rate + (n * (d + m) + nq * (d + 2 * m)) * 8 / 5e9 + 0.01)
 }
 
@@ -45,7 +45,7 @@ device_plan <- function(problem) {
   nq <- as.double(nrow(problem$query))
   d <- ncol(problem$reference)
   m <- ncol(problem$weights)
-  seconds <- n * nq / (1.2e13 / (2 * d + 14 + 2 * m)) + (n * (d + m) + nq * (d + 2 * m)) * 8 / 5e9 + 0.01
+  seconds <- n * nq / (8e12 / (2 * d + 14 + 2 * m)) + (n * (d + m) + nq * (d + 2 * m)) * 8 / 5e9 + 0.01
   direct <- list(method = "direct", seconds = seconds)
   if (problem$log || n < 2e4) return(direct)
   weights <- abs(problem$weights)
