@@ -27,7 +27,7 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
                           max_iterations = 1000, backend = NULL, threads = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   kernel <- check_choice(kernel, definite_kernels, "kernel")
-  cpu_only(backend, "Kernel sums run")
+  backend <- use_backend(backend)
   x <- kernel_points(x, "x")
   y <- check_response(y, nrow(x))
   noise <- check_number(noise, "noise", min = 1e-12)
@@ -38,7 +38,7 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
   if (!nrow(x)) abort_input("`x` must have at least one row.")
   object <- structure(class = "weft_gp", list(
     version = tree_version, kernel = kernel, bandwidth = bandwidth, noise = noise, variance = variance, rank = rank, tolerance = tolerance,
-    max_iterations = max_iterations, data = unname(x), names = colnames(x), d = ncol(x), n = nrow(x), y = y, backend = "cpu"
+    max_iterations = max_iterations, data = unname(x), names = colnames(x), d = ncol(x), n = nrow(x), y = y, backend = backend
   ))
   solved <- gp_solve(object, gp_preconditioner(object, threads), matrix(y), threads, progress)
   object$alpha <- solved$x[, 1L]

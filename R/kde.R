@@ -26,6 +26,7 @@
 #' @param tree the type of the tree that is built; see [kernel_tree()].
 #' @param backend,threads,seed,progress see [kernel_sum()].
 #' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and how it was made.
+#'   `backend` is where predictions will be summed: what was asked for, `"auto"` choosing for each.
 #'   `saveRDS()` and `readRDS()` keep it, tree included.
 #' @references
 #' Marron and Nolan (1988), Canonical kernels for density estimation, Statistics and Probability Letters 7, 195-199.
@@ -42,7 +43,7 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
                 backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   kernel <- check_choice(kernel, kernel_names, "kernel")
-  cpu_only(backend, "Kernel sums run")
+  backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
   x <- kernel_points(x, "x")
@@ -62,7 +63,7 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
     rule = rule, n = nrow(x), d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree,
     origin = unname(x[1L, ]), native = native_trees(problem)$reference, parts = parts, data = unname(x),
     log_scale = -log(nrow(x)) - log_integral(kernel, ncol(x)) - log_volume(parts, ncol(x)), call = match.call(),
-    backend = "cpu", seconds = proc.time()[[3L]] - started
+    backend = backend, seconds = proc.time()[[3L]] - started
   ))
 }
 
@@ -125,24 +126,27 @@ kernel_value <- function(kernel, r) {
 #' @param log give logarithms, finite where the density underflows.
 #' @param leave_one_out leave each point out of its own density; without `newdata` only.
 #' @param rel_error greatest relative error; by default the object's.
+#' @param backend where to sum; by default what [kde()] was given.
 #' @param threads,progress see [kernel_sum()].
 #' @param ... ignored.
-#' @return `predict()`: densities, one a row; `print()`: `x`, invisibly; `summary()`: a list; `glance()`: one row.
+#' @return `predict()`: densities, one a row, with an attribute `"backend"` when they come from a device; `print()`: `x`,
+#'   invisibly; `summary()`: a list; `glance()`: one row.
 #' @export
 #' @examples
 #' d <- kde(faithful$waiting)
 #' predict(d, c(50, 80))
 #' sum(predict(d, log = TRUE, leave_one_out = TRUE))
-predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL, threads = NULL,
-                             progress = NULL, ...) {
+predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL, backend = NULL,
+                             threads = NULL, progress = NULL, ...) {
   check_model(object, "kde()")
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   if (leave_one_out && !is.null(newdata)) abort_input("`leave_one_out = TRUE` is for the points of the density itself: leave `newdata` out.")
-  result <- model_sums(object, newdata, NULL, log, leave_one_out, rel_error, threads, progress)
+  result <- model_sums(object, newdata, NULL, log, leave_one_out, rel_error, threads, progress, backend = backend)
   n <- if (leave_one_out) base::log(object$n) - base::log(max(object$n - 1, 1)) else 0
   scale <- object$log_scale + n
   sums <- as.vector(result$sum)
-  if (check_flag(log, "log")) sums + scale else if (abs(scale) < 600) sums * exp(scale) else exp(base::log(sums) + scale)
+  f <- if (check_flag(log, "log")) sums + scale else if (abs(scale) < 600) sums * exp(scale) else exp(base::log(sums) + scale)
+  if (identical(result$backend, "cuda")) structure(f, backend = "cuda") else f
 }
 
 check_model <- function(object, made_by) {
@@ -153,10 +157,11 @@ check_model <- function(object, made_by) {
 
 # Sums of a model that keeps its points in a tree: kde and regression.
 model_sums <- function(object, newdata, weights, log = FALSE, leave_one_out = FALSE, rel_error = NULL, threads = NULL,
-                       progress = NULL, abs_error = 0) {
+                       progress = NULL, abs_error = 0, backend = NULL) {
   query <- if (is.null(newdata)) NULL else match_columns(newdata, object)
   problem <- kernel_problem(query, object$data, weights, object$kernel, 1, rel_error = rel_error %||% object$rel_error,
-                            abs_error = abs_error, log = log, leave_one_out = leave_one_out, threads = threads, progress = progress)
+                            abs_error = abs_error, log = log, leave_one_out = leave_one_out, backend = backend %||% object$backend,
+                            threads = threads, progress = progress)
   problem$bandwidth <- object$parts
   problem$tree <- list(type = object$tree_type, leaf_size = 32)
   problem$grown <- object$native

@@ -23,7 +23,7 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
                        max_iterations = 60, backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
-  cpu_only(backend, "Kernel sums run")
+  backend <- use_backend(backend)
   x <- kernel_points(x, "x")
   n <- nrow(x)
   if (n < 2L) abort_input("`x` must have at least two rows.")
@@ -31,7 +31,7 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
   tolerance <- check_number(tolerance, "tolerance", min = 1e-13, max = 0.1)
   object <- structure(class = "weft_kernel_pca", list(
     version = tree_version, kernel = kernel, bandwidth = bandwidth, polynomial = check_polynomial(c(scale, offset, degree)), data = unname(x),
-    names = colnames(x), n = n, d = ncol(x), backend = "cpu"
+    names = colnames(x), n = n, d = ncol(x), backend = backend
   ))
   product <- function(v) {
     out <- kernel_pca_sums(object, NULL, v, threads, progress)

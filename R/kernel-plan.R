@@ -15,23 +15,82 @@ node_cost <- function(kernel, d, m) 4 * d + 1.5 * m * d + 3 * pair_cost(kernel, 
 # Building, per point: each level reads the points, splits and bounds them.
 build_cost <- function(n, d) n * (d + 8) * max(1, log2(n / 32)) * 3
 
+# Where a direct sum runs. Pairs a second as measured on one H200 (inst/bench/kernel-device.R), about the slower of the kernels.
+direct_backend <- function(problem, precision = "double") {
+  d <- ncol(problem$reference)
+  n <- as.double(nrow(problem$reference))
+  nq <- as.double(nrow(problem$query))
+  m <- ncol(problem$weights)
+  pairs <- n * nq
+  cpu <- pairs * pair_cost(problem$kernel, d, m) / (if (precision == "double") 1.6e10 else 3.5e10) / problem$control$threads
+  rate <- switch(precision, double = 8e12 / (2 * d + 14 + 2 * m), single = 1.3e13 / (d + 3 + m), tensor = 2.4e12)
+  choose_backend(problem$backend, cpu, pairs / rate + (n * (d + m) + nq * (d + 2 * m)) * 8 / 5e9 + 0.01)
+}
+
+# For the rest of the calling function, kernel sums run on `backend`; a device that is not there is an error at once.
+use_backend <- function(backend, frame = parent.frame()) {
+  if (is.null(backend)) backend <- weft_backend()
+  else {
+    backend <- check_choice(backend, backends, "backend")
+    old <- options(weft.backend = backend)
+    do.call(on.exit, list(bquote(options(.(old))), add = TRUE), envir = frame)
+  }
+  if (backend == "cuda") choose_backend(backend)
+  backend
+}
+
+# What a device would do and how long it would take: over a grid when few of a sample of pairs are near each other.
+device_plan <- function(problem) {
+  n <- as.double(nrow(problem$reference))
+  nq <- as.double(nrow(problem$query))
+  d <- ncol(problem$reference)
+  m <- ncol(problem$weights)
+  seconds <- n * nq / (8e12 / (2 * d + 14 + 2 * m)) + (n * (d + m) + nq * (d + 2 * m)) * 8 / 5e9 + 0.01
+  direct <- list(method = "direct", seconds = seconds)
+  if (problem$log || n < 2e4) return(direct)
+  weights <- abs(problem$weights)
+  reach <- grid_reach(problem, colSums(weights), problem$abs_error)
+  if (is.null(reach)) return(direct)
+  z <- function(x, size) {
+    x <- x[unique(round(seq(1, nrow(x), length.out = min(nrow(x), size)))), , drop = FALSE]
+    t(native_points(x, problem)$x)
+  }
+  q <- z(problem$query, 200)
+  x <- z(problem$reference, 2000)
+  square <- 0
+  for (j in seq_len(d)) square <- square + outer(q[, j], x[, j], "-")^2
+  near <- mean(square < (2 * reach)^2) + 1e-4
+  if (near > 0.2) direct else list(method = "tree", seconds = seconds * near * 2 + n * d * 1e-9 + 0.02)
+}
+
 plan_method <- function(problem) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
   d <- ncol(problem$reference)
+  if (problem$backend == "cuda") {
+    method <- device_plan(problem)$method
+    return(list(method = method, reason = sprintf("a sample shows %s pairs to be near each other", if (method == "tree") "few" else "many")))
+  }
   m <- ncol(split_weights(problem$weights[seq_len(min(n, 1000)), , drop = FALSE])$weights)
   direct <- nq * n * pair_cost(problem$kernel, d, m)
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
   build <- if (built) 0 else build_cost(n, d)
   build <- build + if (problem$self) 0 else build_cost(nq, d)
-  seconds <- function(work) seconds_text(work / 1.6e10 / problem$control$threads)
+  took <- function(work) work / 1.6e10 / problem$control$threads
+  seconds <- function(work) seconds_text(took(work))
   if (direct < 1e7 || direct < 1.5 * build) {
     return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take", seconds(direct))))
   }
   trees <- native_trees(problem)
   walk <- sample_walk(problem, trees)
   tree <- nq * (walk[1L] * pair_cost(problem$kernel, d, m) + walk[2L] * node_cost(problem$kernel, d, m)) + build
-  list(method = if (tree < direct) "tree" else "direct", trees = trees,
+  least <- took(min(tree, direct))
+  if (problem$backend == "auto" && least > 2 * cuda_start_seconds) { # else no device could pay
+    device <- device_plan(problem)
+    chosen <- choose_backend("auto", least, device$seconds)
+    if (chosen$name == "cuda") return(list(method = device$method, chosen = chosen, reason = "the device is faster than both ways on the CPU"))
+  }
+  list(method = if (tree < direct) "tree" else "direct", trees = trees, chosen = list(name = "cpu", reason = "on the CPU"),
        reason = sprintf("about %s by trees, %s directly", seconds(tree), seconds(direct)))
 }
 

@@ -27,7 +27,7 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
                               tree = c("kd", "ball", "vp", "rp"), backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   kernel <- check_choice(kernel, kernel_names, "kernel")
-  cpu_only(backend, "Kernel sums run")
+  backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
   x <- kernel_points(x, "x")
@@ -77,7 +77,7 @@ regression_model <- function(x, y, w, bandwidth, kernel, tree, rel_error, thread
     version = tree_version, kernel = kernel, bandwidth = unname(if (is.matrix(bandwidth)) bandwidth else as.double(bandwidth)),
     n = nrow(x), d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree,
     native = grown %||% native_trees(problem)$reference, parts = parts, data = unname(x), response = y, weights = w,
-    centre = sum(w * y) / sum(w), backend = "cpu"
+    centre = sum(w * y) / sum(w), backend = weft_backend()
   ))
 }
 
@@ -109,6 +109,7 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 #'   account for the bias.
 #' @param level of the bands.
 #' @param leave_one_out leave each point out of its own prediction; without `newdata` only.
+#' @param backend where to sum; by default what [kernel_regression()] was given.
 #' @param rel_error,threads,progress see [kernel_sum()].
 #' @param n how many points to draw the curve with.
 #' @param ... ignored by `predict()` and `print()`, passed on to [graphics::plot.default()] by `plot()`.
@@ -119,7 +120,8 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 #' r <- kernel_regression(faithful$waiting, faithful$eruptions, bandwidth = 4, kernel = "epanechnikov")
 #' predict(r, c(50, 80, 500))
 predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c("none", "confidence"), level = 0.95,
-                                           leave_one_out = FALSE, rel_error = NULL, threads = NULL, progress = NULL, ...) {
+                                           leave_one_out = FALSE, rel_error = NULL, backend = NULL, threads = NULL, progress = NULL,
+                                           ...) {
   check_model(object, "kernel_regression()")
   interval <- check_choice(interval, c("none", "confidence"), "interval")
   level <- check_number(level, "level", min = 0, max = 1)
@@ -128,7 +130,7 @@ predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c(
   w <- object$weights
   columns <- cbind(w, w * (object$response - object$centre))
   if (interval == "confidence") columns <- cbind(columns, w * object$residual_square, w^2)
-  s <- model_sums(object, newdata, columns, FALSE, leave_one_out, rel_error, threads, progress)$sum
+  s <- model_sums(object, newdata, columns, FALSE, leave_one_out, rel_error, threads, progress, backend = backend)$sum
   reached <- s[, 1L] > 0
   fit <- ifelse(reached, object$centre + s[, 2L] / s[, 1L], NA_real_)
   if (interval == "none") return(fit)

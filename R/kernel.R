@@ -43,10 +43,19 @@
 #'   pivoted Cholesky; positive definite kernels; with `rel_error` or `abs_error` > 0) are for smooth kernels in many
 #'   dimensions. They check their bound for every query and compute queries that miss it exactly.
 #'
-#' @section Single precision: `precision = "single"` sums directly in 32-bit floats, about twice as fast, with coordinates
-#'   relative to blocks of queries. The result has an attribute `"error_bound"`, the greatest error of each query.
-#'   It is refused for the uniform kernel, for logarithms, and where the bound would break `rel_error` and `abs_error`,
+#' @section Less than double precision: `precision = "single"` sums directly in 32-bit floats, with coordinates
+#'   relative to blocks of queries. `"tensor"` takes products on a device's tensor cores, each coordinate a pair of 16-bit
+#'   floats: for the Gaussian, Epanechnikov, biweight and cosine kernels, up to 36 dimensions and one column of weights; otherwise,
+#'   and on the CPU, it is `"single"`. The result has an attribute `"error_bound"`, the greatest error of each query.
+#'   Both are refused for the uniform kernel, for logarithms, and where the bound would break `rel_error` and `abs_error`,
 #'   or, when both are zero, be above 1% of the summed weights.
+#'
+#' @section Devices: On a CUDA device `method = "direct"` sums every pair, in double to the same promise as on the CPU, with
+#'   several columns of weights, leave-one-out sums, logarithms and bandwidths of any form. `"tree"` sorts the points into a grid of
+#'   cells and sums the pairs within reach, exactly: for a compact kernel that is all; another kernel is cut off where what lies
+#'   beyond adds less than the tolerance, and queries with sums too small for that are summed directly. `"auto"` takes the grid
+#'   when a sample shows few pairs to be near each other. Polynomial kernels and sampled, spectral and reduced sums run on the CPU.
+#'   A result that comes from a device has an attribute `"backend"`.
 #'
 #' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers in one
 #'   dimension. Columns match those of `reference` by position.
@@ -57,11 +66,11 @@
 #' @param method `"auto"`, `"direct"`, `"tree"`, `"montecarlo"`, `"features"` or `"nystrom"`.
 #' @param tree a [kernel_tree()] of the references, to build it only once; it may stand in for `reference`. It is used as
 #'   it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
-#' @param precision `"double"` or `"single"`.
+#' @param precision `"double"`, `"single"` or `"tensor"`.
 #' @param log give logarithms.
 #' @param leave_one_out leave reference `i` out of the sum of query `i`; the references must be the queries.
 #' @param scale,offset,degree of the polynomial kernel.
-#' @param backend,threads see [weft_backend()] and [weft_threads()]. Kernel sums run on the CPU so far: `"cuda"` is an error.
+#' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @return A numeric vector, or a matrix with one column a column of `weights`.
@@ -77,15 +86,15 @@
 kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
                        abs_error = 0, confidence = 1,
                        method = c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), tree = NULL,
-                       precision = c("double", "single"), log = FALSE, leave_one_out = FALSE, scale = 1, offset = 0,
+                       precision = c("double", "single", "tensor"), log = FALSE, leave_one_out = FALSE, scale = 1, offset = 0,
                        degree = 3, backend = NULL, threads = NULL, seed = NULL, progress = NULL, verbose = FALSE) {
   verbose <- check_flag(verbose, "verbose")
   problem <- kernel_problem(if (missing(query)) NULL else query, reference, weights, kernel, bandwidth, rel_error, abs_error,
                             confidence, tree, log, leave_one_out, c(scale, offset, degree), backend, threads, seed, progress)
-  precision <- check_choice(precision, c("double", "single"), "precision")
+  precision <- check_choice(precision, c("double", "single", "tensor"), "precision")
   method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
-  result <- if (precision == "single") kernel_single(problem, method) else kernel_run(problem, method)
-  if (verbose) message("Method: ", result$method, " (", result$reason, ")")
+  result <- if (precision != "double") kernel_single(problem, method, precision) else kernel_run(problem, method)
+  if (verbose) message("Method: ", result$method, " on ", result$backend %||% "cpu", " (", result$reason, ")")
   shape_sums(result, problem)
 }
 
@@ -101,7 +110,7 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
                            tree = NULL, log = FALSE, leave_one_out = FALSE, polynomial = c(1, 0, 3), backend = NULL,
                            threads = NULL, seed = NULL, progress = NULL) {
   kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
-  cpu_only(backend, "Kernel sums run")
+  backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   if (!is.null(tree)) tree <- check_tree(tree)
   if (inherits(reference, "weft_kernel_tree")) {
     tree <- check_tree(reference)
@@ -137,8 +146,8 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
     kernel = kernel, bandwidth = if (kernel != "polynomial") check_bandwidth(bandwidth, ncol(reference), reference, query),
     rel_error = check_number(rel_error, "rel_error", min = 0), abs_error = check_number(abs_error, "abs_error", min = 0),
     confidence = check_number(confidence, "confidence", min = 1e-6, max = 1), log = log, leave_one_out = leave_one_out,
-    polynomial = check_polynomial(polynomial), seed = seed,
-    control = run_control("cpu", threads, progress, task = "Summing kernels")
+    polynomial = check_polynomial(polynomial), seed = seed, backend = backend,
+    control = run_control("cpu", threads, progress, task = "Summing kernels") # the back end is entered when it is chosen
   )
 }
 
@@ -254,20 +263,28 @@ shape_sums <- function(result, problem) {
   colnames(sums) <- colnames(problem$weights)
   if (problem$vector) sums <- as.vector(sums)
   if (!is.null(result$bound)) attr(sums, "error_bound") <- result$bound
+  if (identical(result$backend, "cuda")) attr(sums, "backend") <- "cuda"
   sums
 }
 
 # list(sum, method, reason, effort) of a problem in double precision.
 kernel_run <- function(problem, method = "auto") {
   exact <- problem$rel_error == 0 && problem$abs_error == 0
-  if (problem$kernel == "polynomial") return(kernel_polynomial(problem, method))
+  if (problem$kernel == "polynomial") {
+    cpu_only(problem$backend, "Polynomial kernels are summed")
+    return(kernel_polynomial(problem, method))
+  }
   if (!nrow(problem$query) || !nrow(problem$reference)) {
     return(list(sum = matrix(if (problem$log) -Inf else 0, nrow(problem$query), ncol(problem$weights)), method = "direct",
                 reason = "nothing to sum", effort = c(0, 0, 0)))
   }
-  if (method %in% c("montecarlo", "features", "nystrom")) return(kernel_approximate(problem, method))
+  if (method %in% c("montecarlo", "features", "nystrom")) {
+    cpu_only(problem$backend, "Approximations by samples, features and reduced sets run")
+    return(kernel_approximate(problem, method))
+  }
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
+  if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
   if (plan$method == "direct") kernel_direct(problem, plan) else kernel_walk(problem, plan)
 }
 
@@ -275,8 +292,59 @@ kernel_direct <- function(problem, plan) {
   split <- split_weights(problem$weights)
   reference <- native_points(problem$reference, problem)
   query <- if (problem$self) reference else native_points(problem$query, problem)
+  chosen <- plan$chosen %||% direct_backend(problem)
+  problem$control$backend <- chosen$name
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
-  list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", reason = plan$reason, effort = out$effort)
+  list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", backend = chosen$name,
+       reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
+}
+
+# Over a grid on the device: all pairs within reach, exactly. A kernel without an end is cut off where what lies beyond adds less
+# than the tolerance; queries whose sum turns out too small for that are summed directly. So the bound holds for each.
+kernel_grid <- function(problem, plan) {
+  chosen <- choose_backend("cuda")
+  problem$control$backend <- chosen$name
+  direct <- function(p, why) kernel_direct(p, list(reason = why, chosen = chosen))
+  if (problem$log) return(direct(problem, "logarithms are summed directly on the device"))
+  split <- split_weights(problem$weights)
+  tau <- problem$abs_error / if (split$both) 2 else 1
+  reach <- grid_reach(problem, rowSums(split$weights), tau)
+  if (is.null(reach)) return(direct(problem, "the kernel reaches everywhere"))
+  reference <- native_points(problem$reference, problem)
+  query <- if (problem$self) reference else native_points(problem$query, problem)
+  out <- .Call(C_weft_kernel_grid, native_task(problem, query, reference, split), reach, problem$control)
+  if (is.null(out)) return(direct(problem, "no grid suits these points"))
+  if (!is_compact(problem$kernel)) {
+    beyond <- rowSums(split$weights) * kernel_value(problem$kernel, reach / problem$bandwidth$h)
+    missed <- which(rowSums(rep(beyond, each = nrow(out$sum)) > problem$rel_error * out$sum + tau) > 0)
+    if (length(missed) && problem$leave_one_out) return(direct(problem, "sums too small for a grid"))
+    if (length(missed)) {
+      some <- problem
+      some$query <- problem$query[missed, , drop = FALSE]
+      some$self <- FALSE
+      some$weights <- t(split$weights)
+      out$sum[missed, ] <- direct(some, "")$sum
+    }
+    plan$reason <- sprintf("%s; cut off at %.3g bandwidths, %d queries summed directly", plan$reason, reach / problem$bandwidth$h, length(missed))
+  }
+  list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "tree", backend = chosen$name,
+       reason = paste0(plan$reason, "; a grid on the device"), effort = out$effort)
+}
+
+# How far pairs count; NULL where that is no less than all. Without a tolerance of its own, a query is taken to have a sum of at
+# least its own weight when it is a reference, else a thousandth of what a mean pair within one bandwidth would give.
+grid_reach <- function(problem, totals, tau) {
+  h <- problem$bandwidth$h
+  if (is_compact(problem$kernel)) return(h)
+  if (problem$rel_error == 0 && tau == 0) return(NULL)
+  own <- if (problem$self && !problem$leave_one_out) min(apply(abs(problem$weights), 2L, min)) else 1e-3 * max(totals) / nrow(problem$reference)
+  target <- (problem$rel_error * own + tau) / max(totals)
+  if (!(target > 0)) return(NULL)
+  far <- switch(problem$kernel, gaussian = sqrt(2 * log(1 / min(target, 0.5))), cauchy = sqrt(1 / target), 2 * log(1 / min(target, 0.5)) + 6)
+  if (kernel_value(problem$kernel, far) > target) return(NULL)
+  near <- stats::uniroot(function(r) log(kernel_value(problem$kernel, r) / target), c(0, far), tol = 1e-6)$root * (1 + 1e-5)
+  range <- apply(problem$reference, 2L, function(v) diff(range(v)))
+  if (is.null(problem$bandwidth$scale) && near * h > 0.5 * max(range)) NULL else near * h
 }
 
 kernel_walk <- function(problem, plan) {
@@ -301,22 +369,25 @@ kernel_polynomial <- function(problem, method) {
   list(sum = out$sum, method = "direct", reason = "polynomial kernels are summed directly", effort = out$effort)
 }
 
-kernel_single <- function(problem, method) {
-  refuse <- function(x, i = "Use `precision = \"double\"`.") abort_input("`precision = \"single\"` cannot keep its bound here.", x = x, i = i)
+kernel_single <- function(problem, method, precision) {
+  refuse <- function(x, i = "Use `precision = \"double\"`.") abort_input("Less than double precision cannot keep its bound here.", x = x, i = i)
   if (!method %in% c("auto", "direct")) refuse(sprintf("`method` is \"%s\"; single precision sums directly.", method))
   if (problem$kernel %in% c("uniform", "polynomial")) refuse(sprintf("The %s kernel has no bound in single precision.", problem$kernel))
-  if (problem$log || problem$leave_one_out || !is.null(problem$bandwidth$scale)) {
-    refuse("Logarithms, leave-one-out sums and bandwidths of many numbers are summed in double precision.")
+  if (problem$log || !is.null(problem$bandwidth$scale)) {
+    refuse("Logarithms and bandwidths of many numbers are summed in double precision.")
   }
   reach <- max(abs(problem$reference), abs(problem$query), 0) / problem$bandwidth$h
   total <- colSums(abs(problem$weights))
   if (reach > 1e15 || any(abs(problem$weights) > 1e30)) refuse(sprintf("Coordinates reach %g bandwidths.", reach))
   split <- split_weights(problem$weights)
+  chosen <- direct_backend(problem, precision)
   # neighbours in a tree's order share a block, which is what the bound wants
   order <- native_trees(problem, only_query = TRUE)$query$order + 1L
   query <- native_points(problem$query[order, , drop = FALSE], problem)
   reference <- native_points(problem$reference, problem)
-  out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), problem$control)
+  own <- if (problem$leave_one_out) order - 1L
+  problem$control$backend <- chosen$name
+  out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, precision == "tensor", problem$control)
   sums <- join_parts(out$sum, split, ncol(problem$weights))
   sums[order, ] <- sums
   bound <- numeric(nrow(problem$query))
@@ -330,5 +401,6 @@ kernel_single <- function(problem, method) {
   if (!asked && any(bound > 0.01)) {
     refuse(sprintf("Its error may be %.2g of the summed weights: queries lie many bandwidths apart.", max(bound)))
   }
-  list(sum = sums, bound = if (problem$vector) as.vector(error) else error, method = "direct", reason = "single precision")
+  list(sum = sums, bound = if (problem$vector) as.vector(error) else error, method = "direct", backend = chosen$name,
+       reason = sprintf("%s precision; %s", precision, chosen$reason))
 }

@@ -12,6 +12,10 @@
 #include "../base/arena.h"
 #include "../base/context.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define WEFT_TILE 32        /* queries of a tile in double */
 #define WEFT_TILE_SINGLE 64 /* in single precision */
 
@@ -29,8 +33,15 @@ typedef enum {
   WEFT_KERNELS
 } weft_kernel_kind;
 
-static inline int weft_kernel_compact(int kind) { return kind >= WEFT_UNIFORM; }
-static inline int weft_kernel_exponential(int kind) { return kind <= WEFT_MATERN52; }
+#ifndef WEFT_HD
+# ifdef __CUDACC__
+#  define WEFT_HD __host__ __device__
+# else
+#  define WEFT_HD
+# endif
+#endif
+static WEFT_HD inline int weft_kernel_compact(int kind) { return kind >= WEFT_UNIFORM; }
+static WEFT_HD inline int weft_kernel_exponential(int kind) { return kind <= WEFT_MATERN52; }
 
 typedef struct weft_points {
   size_t n, d;
@@ -118,7 +129,7 @@ weft_tile_sum weft_tile_variant(void);
 weft_tile_sum_single weft_tile_single_variant(void);
 
 /* Relative rounding error of s in d dimensions. */
-static inline double weft_distance_error(size_t d) { return (0.5 * (double) d + 4) * 2.3e-16; }
+static WEFT_HD inline double weft_distance_error(size_t d) { return (0.5 * (double) d + 4) * 2.3e-16; }
 
 /* ---- points ---- */
 
@@ -130,8 +141,10 @@ weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, siz
 /* ---- direct sums ---- */
 
 weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
-/* In float, coordinates relative to each block of 64 queries; bound[i]: greatest error of query i over Σ|w|. */
-weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, double *out, double *bound);
+/* In float, coordinates relative to each block of queries, which should come in an order in which neighbours lie together;
+ * bound[i]: greatest error of query i over Σ|w|. own: NULL, or query i leaves reference own[i] out. */
+weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out,
+                                      double *bound);
 /* Σ_i w_ic (scale x·y + offset)^degree, dot products compensated; weights of any sign. */
 weft_status weft_kernel_polynomial(weft_ctx *ctx, const weft_kernel_task *task, double scale, double offset,
                                    double degree, double *out);
@@ -170,4 +183,36 @@ weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b);
 weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
                              const weft_tree *reference, double *out, weft_kernel_effort *effort);
 
+/* ---- what both back ends do ---- */
+
+/* Sums over n points uniform in the unit cube, made from a key: coordinate j of point i is word j % 4 of Philox block
+ * (key, i, WEFT_STREAM_CUBE, j / 4). Query c of `samples` is point c * (n / samples). A compact kernel. */
+#define WEFT_STREAM_CUBE 0x6b740002u
+typedef struct weft_kernel_cube_job {
+  size_t n, d, samples, bandwidths; /* samples: at most 64 */
+  uint64_t key;
+  int kind;
+  const double *h;
+  double *seconds; /* making, cells, sorting, moving, directory, then the sums of each bandwidth */
+  /* bandwidths * (2 samples + 4): sums of the samples, the same directly, mean of all sums, tests of cells, of (query, cell), of pairs */
+  double *out;
+} weft_kernel_cube_job;
+static WEFT_HD inline float weft_kernel_cube_at(uint32_t word) { return (float) (word >> 8) * 5.9604644775390625e-08f; }
+weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job);
+
+typedef struct weft_kernel_ops {
+  /* As weft_kernel_direct(). */
+  weft_status (*direct)(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
+  /* As weft_kernel_direct_single(); `tensor`: products in pairs of 16-bit floats on tensor cores, where there are any. */
+  weft_status (*single)(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out, double *bound);
+  /* Sums over all pairs no farther apart than `reach`, over a grid, where one suits; *done = 0: nothing was done. */
+  weft_status (*grid)(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out, weft_kernel_effort *effort);
+  weft_status (*cube)(weft_ctx *ctx, const weft_kernel_cube_job *job);
+} weft_kernel_ops;
+
+extern const weft_kernel_ops weft_kernel_cpu;
+
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -75,14 +75,15 @@ SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP contr
 typedef struct {
   weft_kernel_task task;
   double *out, *bound, scale, offset, degree;
+  const int32_t *own;
+  int tensor;
   weft_tree query, reference;
   weft_kernel_effort effort;
 } sum_job;
 
 static weft_status direct(weft_ctx *ctx, const weft_backend *backend, void *data) {
   sum_job *j = data;
-  (void) backend;
-  return weft_kernel_direct(ctx, &j->task, j->out, &j->effort);
+  return backend->kernel->direct(ctx, &j->task, j->out, &j->effort);
 }
 
 SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
@@ -97,14 +98,13 @@ SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
 
 static weft_status single(weft_ctx *ctx, const weft_backend *backend, void *data) {
   sum_job *j = data;
-  (void) backend;
-  return weft_kernel_direct_single(ctx, &j->task, j->out, j->bound);
+  return backend->kernel->single(ctx, &j->task, j->own, j->tensor, j->out, j->bound);
 }
 
-/* list(sum, bound): greatest error of each query over the sum of |w|. */
-SEXP C_weft_kernel_single(SEXP task, SEXP control) {
+/* list(sum, bound): greatest error of each query over the sum of |w|. own: NULL, or what each query leaves out. */
+SEXP C_weft_kernel_single(SEXP task, SEXP own, SEXP tensor, SEXP control) {
   const char *fields[] = {"sum", "bound", ""};
-  sum_job job = {.task = task_of(task)};
+  sum_job job = {.task = task_of(task), .own = own == R_NilValue ? NULL : INTEGER(own), .tensor = Rf_asLogical(tensor)};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m));
   SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) job.task.query.n));
@@ -129,6 +129,41 @@ SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control) {
   weft_glue_run(control, polynomial, &job);
   job.effort.pairs = (double) job.task.query.n * (double) job.task.reference.n;
   store_effort(out, job.effort);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { sum_job sum; double reach; int done; } grid_job;
+
+static weft_status over_grid(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  grid_job *j = data;
+  return backend->kernel->grid(ctx, &j->sum.task, j->reach, &j->done, j->sum.out, &j->sum.effort);
+}
+
+/* NULL where no grid suits. */
+SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control) {
+  grid_job job = {.sum = {.task = task_of(task)}, .reach = Rf_asReal(reach), .done = 0};
+  SEXP out = PROTECT(result_of(&job.sum.task));
+  job.sum.out = REAL(VECTOR_ELT(out, 0));
+  weft_glue_run(control, over_grid, &job);
+  store_effort(out, job.sum.effort);
+  UNPROTECT(1);
+  return job.done ? out : R_NilValue;
+}
+
+static weft_status cube(weft_ctx *ctx, const weft_backend *backend, void *data) { return backend->kernel->cube(ctx, data); }
+
+/* size: n, d, samples; key: two words. list(out, seconds) as in kernel.h. */
+SEXP C_weft_kernel_cube(SEXP size, SEXP key, SEXP kind, SEXP h, SEXP control) {
+  const char *fields[] = {"out", "seconds", ""};
+  const double *s = REAL(size);
+  weft_kernel_cube_job job = {(size_t) s[0], (size_t) s[1], (size_t) s[2], (size_t) Rf_xlength(h),
+                              ((uint64_t) (uint32_t) REAL(key)[0] << 32) | (uint32_t) REAL(key)[1], Rf_asInteger(kind), REAL(h), NULL, NULL};
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, 2 * (int) job.samples + 4, (int) job.bandwidths));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 5 + (R_xlen_t) job.bandwidths));
+  job.out = REAL(VECTOR_ELT(out, 0)), job.seconds = REAL(VECTOR_ELT(out, 1));
+  weft_glue_run(control, cube, &job);
   UNPROTECT(1);
   return out;
 }

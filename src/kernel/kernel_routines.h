@@ -2,7 +2,9 @@
 #define KERNEL_ROUTINES(R) \
   R(C_weft_kernel_points, 5) \
   R(C_weft_kernel_direct, 2) \
-  R(C_weft_kernel_single, 2) \
+  R(C_weft_kernel_single, 4) \
+  R(C_weft_kernel_grid, 3) \
+  R(C_weft_kernel_cube, 5) \
   R(C_weft_kernel_polynomial, 3) \
   R(C_weft_tree_grow, 5) \
   R(C_weft_kernel_walk, 4)

@@ -8,32 +8,33 @@
 #include <math.h>
 #include "kernel.h"
 
+
 typedef struct weft_dd { double hi, lo; } weft_dd;
 
-static inline weft_dd weft_two_sum(double a, double b) {
+static WEFT_HD inline weft_dd weft_two_sum(double a, double b) {
   double s = a + b, t = s - a;
   weft_dd r = {s, (a - (s - t)) + (b - t)};
   return r;
 }
 
-static inline weft_dd weft_dd_add(weft_dd a, weft_dd b) {
+static WEFT_HD inline weft_dd weft_dd_add(weft_dd a, weft_dd b) {
   weft_dd s = weft_two_sum(a.hi, b.hi), t = weft_two_sum(a.lo, b.lo);
   s = weft_two_sum(s.hi, s.lo + t.hi);
   return weft_two_sum(s.hi, s.lo + t.lo);
 }
 
-static inline weft_dd weft_dd_mul(weft_dd a, weft_dd b) {
+static WEFT_HD inline weft_dd weft_dd_mul(weft_dd a, weft_dd b) {
   double p = a.hi * b.hi, e = fma(a.hi, b.hi, -p);
   e += a.hi * b.lo + a.lo * b.hi;
   return weft_two_sum(p, e);
 }
 
-static inline weft_dd weft_dd_div(weft_dd a, double b) {
+static WEFT_HD inline weft_dd weft_dd_div(weft_dd a, double b) {
   double q = a.hi / b, rest = fma(-q, b, a.hi) + a.lo;
   return weft_two_sum(q, rest / b);
 }
 
-static inline double weft_square_distance(const weft_points *a, size_t i, const weft_points *b, size_t k) {
+static WEFT_HD inline double weft_square_distance(const weft_points *a, size_t i, const weft_points *b, size_t k) {
   const size_t d = a->d;
   double sum = 0;
   for (size_t j = 0; j < d; j++) {
@@ -45,7 +46,7 @@ static inline double weft_square_distance(const weft_points *a, size_t i, const 
 }
 
 /* 1 - r²/h², correctly signed. */
-static inline double weft_inside_exactly(const weft_points *a, size_t i, const weft_points *b, size_t k, double h) {
+static WEFT_HD inline double weft_inside_exactly(const weft_points *a, size_t i, const weft_points *b, size_t k, double h) {
   const size_t d = a->d;
   weft_dd sum = {0, 0};
   for (size_t j = 0; j < d; j++) {
@@ -58,7 +59,7 @@ static inline double weft_inside_exactly(const weft_points *a, size_t i, const w
 }
 
 /* k as a function of s; exp(-u) is taken as exp(shift - u). */
-static inline double weft_kernel_of(int kind, double s, double shift) {
+static WEFT_HD inline double weft_kernel_of(int kind, double s, double shift) {
   const double t = s < 1 ? 1 - s : 0;
   double u;
   switch (kind) {
@@ -76,7 +77,7 @@ static inline double weft_kernel_of(int kind, double s, double shift) {
 }
 
 /* What exp(-u) has in its exponent. */
-static inline double weft_kernel_exponent(int kind, double s) {
+static WEFT_HD inline double weft_kernel_exponent(int kind, double s) {
   switch (kind) {
   case WEFT_GAUSSIAN: return s / 2;
   case WEFT_LAPLACIAN: return sqrt(s);
@@ -86,7 +87,7 @@ static inline double weft_kernel_exponent(int kind, double s) {
 }
 
 /* k of one pair, good to 1e-13 of itself. */
-static inline double weft_kernel_pair(int kind, const weft_points *a, size_t i, const weft_points *b, size_t k, double h,
+static WEFT_HD inline double weft_kernel_pair(int kind, const weft_points *a, size_t i, const weft_points *b, size_t k, double h,
                                       double shift) {
   double s = weft_square_distance(a, i, b, k) / (h * h);
   if (!weft_kernel_compact(kind) || s > 1.0625) return weft_kernel_of(kind, s, shift);
@@ -103,7 +104,7 @@ static inline double weft_kernel_pair(int kind, const weft_points *a, size_t i, 
 }
 
 /* Compensated addition to total + rest. */
-static inline void weft_add_to(double *total, double *rest, double v) {
+static WEFT_HD inline void weft_add_to(double *total, double *rest, double v) {
   weft_dd s = weft_two_sum(*total, v);
   *total = s.hi;
   *rest += s.lo;

@@ -23,6 +23,7 @@ typedef struct {
   const weft_kernel_task *task;
   weft_tile_sum_single tile;
   weft_shift shift;
+  const int32_t *own;
   double *out, *bound;
 } single;
 
@@ -59,18 +60,24 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
     for (size_t i = 0; i < m * WEFT_TILE_SINGLE; i++) total[i] += (double) sum[i];
   }
   for (size_t l = 0; l < count; l++) {
-    for (size_t c = 0; c < m; c++) w->out[first + l + c * nq] = total[c * WEFT_TILE_SINGLE + l];
+    for (size_t c = 0; c < m; c++) {
+      double sum = total[c * WEFT_TILE_SINGLE + l];
+      if (w->own) sum -= task->weights[(size_t) w->own[first + l] * m + c]; /* its own term, k(0) = 1 */
+      w->out[first + l + c * nq] = sum > 0 ? sum : 0;
+    }
     w->bound[first + l] = u * (4 * sqrt(radius) / task->h * slopes[task->kind][0] +
                                (2 + ((double) d + 12) / 2) * slopes[task->kind][1] + 8 + RUN);
   }
 }
 
-weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, double *out, double *bound) {
+weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out,
+                                      double *bound) {
   weft_status st = WEFT_OK;
+  (void) tensor;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t d = task->reference.d, m = task->m, nq = task->query.n, threads = (size_t) ctx->threads;
   const size_t blocks = (nq + WEFT_TILE_SINGLE - 1) / WEFT_TILE_SINGLE, doubles_each = RUN * d + m * WEFT_TILE_SINGLE;
-  single w = {task, weft_tile_single_variant(), weft_shift_variant(), out, bound};
+  single w = {task, weft_tile_single_variant(), weft_shift_variant(), own, out, bound};
   const double cost = ((double) task->reference.n + 1) * WEFT_TILE_SINGLE * (double) (d + 8) / 16;
   const size_t batch = ((size_t) (BATCH_PAIRS / cost) + 1) * threads;
   float *memory;

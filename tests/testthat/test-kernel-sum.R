@@ -172,7 +172,15 @@ test_that("errors say what must be", {
   input(x, rel_error = -1)
   input(x, bandwidth = 1e-120)
   input(data.frame(a = letters[1:3]))
-  expect_error(kernel_sum(x, backend = "cuda"), class = "weft_error_device", regexp = "run on the CPU")
+  expect_error(kernel_sum(x, kernel = "polynomial", backend = "cuda"), class = "weft_error_device", regexp = "on the CPU so far")
+  if (!is.null(weft:::cuda_missing())) {
+    for (method in c("auto", "direct", "tree")) {
+      expect_error(kernel_sum(x, kernel = "epanechnikov", method = method, backend = "cuda"), class = "weft_error_device", regexp = "CUDA")
+    }
+    expect_error(kde(x, backend = "cuda"), class = "weft_error_device")
+    expect_error(kernel_regression(x, 1:10, backend = "cuda"), class = "weft_error_device")
+    expect_error(gp_regression(x, 1:10, backend = "cuda"), class = "weft_error_device")
+  }
 })
 
 test_that("a seed leaves R's random numbers as they were", {

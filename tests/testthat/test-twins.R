@@ -27,6 +27,6 @@ test_that("every operation gives on the device what it gives on the CPU", {
 test_that("the table has every room's operations, and they run on the CPU", {
   operations <- twin_operations()
   expect_true(all(c("mi_rank, mixed levels", "mi_pairs, binary", "mi_network, aracne", "draws, normal", "pca, krylov",
-                    "irm, light nodes") %in% names(operations)))
+                    "irm, light nodes", "kernel sums, gaussian") %in% names(operations)))
   for (name in names(operations)) expect_no_error(operations[[name]]$work("cpu"))
 })

@@ -1,0 +1,78 @@
+# Kernel sums on a CUDA device. Arguments:
+#   rates      pairs a second of the direct sums, by kernel, precision and dimension
+#   figure     device against CPU by dimension and size, kd against ball trees by size: two plots and a CSV into WEFT_BENCH_PLOTS
+#   cube N     sums over N points uniform in the 10-dimensional unit cube, made on the device: times of building and summing,
+#              checked on 64 points by direct sums (1025507328 needs 90 GB of device memory)
+library(weft)
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+machine_line()
+if (is.null(weft:::cuda_missing())) print(weft_devices()[c("name", "capability", "processors")])
+given <- c(commandArgs(TRUE), "rates")
+seconds <- function(work) system.time(work())[["elapsed"]]
+
+# Below R: the points are there already, in the form that native code takes.
+sum_points <- function(x, q, kernel, precision, backend = "cuda", h = 0.5) {
+  task <- list(kind = weft:::kernel_kinds[[kernel]], h = h, query = list(x = q, lo = NULL), reference = list(x = x, lo = NULL),
+               weights = matrix(1, 1L, ncol(x)), leave_one_out = FALSE, log = FALSE, rel_error = 0, abs_error = 0)
+  control <- weft:::run_control(backend)
+  if (precision == "double") .Call(weft:::C_weft_kernel_direct, task, control)
+  else .Call(weft:::C_weft_kernel_single, task, NULL, precision == "tensor", control)
+}
+rate <- function(kernel, precision, d, n, nq, backend = "cuda") {
+  x <- matrix(runif(n * d), d)
+  q <- x[, seq_len(nq), drop = FALSE]
+  n * as.numeric(nq) / min(replicate(2, seconds(function() sum_points(x, q, kernel, precision, backend))))
+}
+
+if (given[1] == "rates") {
+  grid <- expand.grid(kernel = c("epanechnikov", "gaussian"), precision = c("double", "single", "tensor"), d = c(2, 4, 10, 20, 32, 64),
+                      stringsAsFactors = FALSE)
+  grid <- grid[!(grid$precision == "tensor" & grid$d > 36), ]
+  grid$pairs_a_second <- mapply(function(k, p, d) rate(k, p, d, 5e5, if (p == "double") 1e5 else 5e5), grid$kernel, grid$precision, grid$d)
+  print(format(grid, digits = 3), row.names = FALSE)
+}
+
+if (given[1] == "cube") {
+  n <- as.numeric(given[2])
+  for (h in list(c(0.02, 0.1), 0.15)) {
+    r <- .Call(weft:::C_weft_kernel_cube, c(n, 10, 64), c(0, 7), 6L, h, weft:::run_control("cuda"))
+    cat(sprintf("%.0f points: made in %.3f s; cells %.3f, sorting %.3f, moving %.3f, directory %.3f: built in %.3f s\n", n, r$seconds[1],
+                r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5])))
+    for (k in seq_along(h)) {
+      o <- r$out[, k]
+      cat(sprintf("  Epanechnikov h = %.2f: %.2f s, mean sum %.6f, 64 sums off by at most %.2g\n", h[k], r$seconds[5 + k], o[129],
+                  max(abs(o[1:64] - o[65:128]))))
+    }
+  }
+}
+
+if (given[1] == "figure") {
+  folder <- Sys.getenv("WEFT_BENCH_PLOTS", ".")
+  device <- is.null(weft:::cuda_missing())
+  runs <- expand.grid(d = c(2, 4, 8, 16, 32, 64), n = c(1e4, 3e4, 1e5), backend = c("cpu", if (device) "cuda"), stringsAsFactors = FALSE)
+  runs$rate <- mapply(function(d, n, b) rate("gaussian", "single", d, n, if (b == "cpu") 1e4 else n, b), runs$d, runs$n, runs$backend)
+  utils::write.csv(runs, file.path(folder, "kernel-direct.csv"), row.names = FALSE)
+  grDevices::png(file.path(folder, "kernel-direct.png"), 1000, 700, res = 120)
+  graphics::plot(NULL, xlim = range(runs$d), ylim = range(runs$rate), log = "xy", xlab = "dimensions", ylab = "pairs a second",
+                 main = "Direct Gaussian sums in single precision")
+  colours <- c(cpu = "#31688e", cuda = "#35b779")
+  for (b in unique(runs$backend)) for (k in seq_along(unique(runs$n))) {
+    one <- runs[runs$backend == b & runs$n == unique(runs$n)[k], ]
+    graphics::lines(one$d, one$rate, type = "b", pch = 14 + k, col = colours[[b]])
+  }
+  graphics::legend("bottomleft", c(unique(runs$backend), paste(format(unique(runs$n), big.mark = " "), "points")), bty = "n",
+                   col = c(colours[unique(runs$backend)], rep("black", 3)), pch = c(rep(NA, length(unique(runs$backend))), 15:17), lty = 1)
+  invisible(grDevices::dev.off())
+
+  sizes <- c(3e4, 1e5, 3e5, 1e6)
+  built <- sapply(c(kd = "kd", ball = "ball", vp = "vp", rp = "rp"), function(type) sapply(sizes, function(n) {
+    x <- matrix(runif(n * 4), ncol = 4)
+    min(replicate(2, kernel_tree(x, type)$seconds))
+  }))
+  utils::write.csv(data.frame(n = sizes, built), file.path(folder, "kernel-trees.csv"), row.names = FALSE)
+  grDevices::png(file.path(folder, "kernel-trees.png"), 1000, 700, res = 120)
+  graphics::matplot(sizes, built, type = "b", log = "xy", pch = 15:18, lty = 1, xlab = "points in 4 dimensions", ylab = "seconds to build",
+                    main = "kd against metric trees")
+  graphics::legend("topleft", colnames(built), col = 1:4, lty = 1, pch = 15:18, bty = "n")
+  invisible(grDevices::dev.off())
+}

@@ -1,0 +1,40 @@
+/* Sums over points made from a key: the CPU's twin of kernel_large_cuda.cu, pair by pair, for small numbers of points. */
+#include <string.h>
+#include "../base/philox.h"
+#include "kernel.h"
+
+weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job) {
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t n = job->n, d = job->d, step = n / job->samples, size = 2 * job->samples + 4;
+  double *x, *ones, *sums;
+  WEFT_TAKE(x, &mem, n * d);
+  WEFT_TAKE(ones, &mem, n);
+  WEFT_TAKE(sums, &mem, n);
+  for (size_t i = 0; i < n; i++) {
+    ones[i] = 1;
+    for (size_t j = 0; j < d; j++) x[i * d + j] = (double) weft_kernel_cube_at(weft_philox(job->key, i, WEFT_STREAM_CUBE, (uint32_t) (j / 4)).v[j & 3]);
+  }
+  memset(job->seconds, 0, (5 + job->bandwidths) * sizeof *job->seconds);
+  for (size_t k = 0; k < job->bandwidths; k++) {
+    weft_kernel_effort effort = {0, 0, 0};
+    const weft_kernel_task task = {job->kind, job->h[k], {n, d, x, NULL}, {n, d, x, NULL}, ones, 1, 0, 0, 0, 0};
+    double *at = job->out + k * size, total = 0;
+    WEFT_TRY(weft_kernel_direct(ctx, &task, sums, &effort));
+    for (size_t i = 0; i < n; i++) total += sums[i] / (double) n;
+    for (size_t c = 0; c < job->samples; c++) at[c] = at[job->samples + c] = sums[c * step];
+    at[2 * job->samples] = total;
+    at[2 * job->samples + 1] = at[2 * job->samples + 2] = 0, at[2 * job->samples + 3] = effort.pairs;
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out, weft_kernel_effort *effort) {
+  (void) ctx, (void) task, (void) reach, (void) out, (void) effort;
+  *done = 0;
+  return WEFT_OK;
+}
+
+const weft_kernel_ops weft_kernel_cpu = {weft_kernel_direct, weft_kernel_direct_single, no_grid, weft_kernel_cube};

@@ -1,0 +1,301 @@
+/* Tiles of kernel sums on the device, one template for float and double.
+ *
+ * A block of 256 threads sums a chunk of references for a tile of queries. Coordinates lie in shared memory, a dimension's
+ * together; each thread has 2V queries by 2V references (V: numbers in 16 bytes, 4 floats or 2 doubles), so that 4 loads feed
+ * 64 (16) products:
+ *
+ *             references, T at a time
+ *           tx = 0 1 2 ... 15 | 0 1 2 ... 15       thread (tq, tx): queries    V tq .. and T/2 + V tq ..
+ *    tq 0   +------------------------------+                       references V tx .. and T/2 + V tx ..
+ *       1   |  V x V of a thread           |
+ *      ..   |                              |       T = 32 V
+ *
+ * A pair costs d multiply-adds by |q|² + |x|² - 2 q·x (EXPAND; in float, about the middle of the block's queries), or 2d
+ * instructions by differences. Sums of RUN terms in a lane go on in double, partial sums of chunks are added in their order. */
+#ifndef WEFT_KERNEL_CUDA_CUH
+#define WEFT_KERNEL_CUDA_CUH
+
+#include "../base/device.cuh"
+#include "kernel_scalar.h"
+
+#define TILE_THREADS 256
+#define DIM_STEP 64      /* dimensions in shared memory at a time */
+#define FAR 1e30         /* s of a pair that is left out: its kernel value is set to 0 */
+#define RUN_TERMS 128    /* of a lane, before they go on in double */
+
+template <typename Real> struct tile_shape;
+template <> struct tile_shape<float> { static const int V = 4, T = 128; };
+template <> struct tile_shape<double> { static const int V = 2, T = 64; };
+
+/* Coordinates are dimension-major: x[j * stride + i]. In float they are pairs hi + lo of z = x * scale. */
+template <typename Real> struct tile_points {
+  const Real *x, *lo;
+  int64_t n, stride;
+};
+
+template <typename Real> struct tile_args {
+  tile_points<Real> query, reference;
+  const Real *weights;   /* dimension-major as well: w[c * stride + i] */
+  const float *centre;   /* EXPAND or float: d a block of queries */
+  int d, cols;           /* cols: of this launch, at most COLS */
+  int64_t rows_end, chunk; /* references to sum: 0 .. rows_end - 1, `chunk` of them a block */
+  int first_block;       /* of queries; blockIdx.y counts from here, blockIdx.x counts chunks */
+  int64_t omit;          /* query i leaves reference i - omit out; INT64_MIN: none does */
+  Real near;
+  double *partial;       /* (chunk * cols + c) * out_stride + q */
+  double *inside;        /* the same; NULL in float */
+  int64_t out_stride;    /* of partial and inside */
+  Real inv_h2;           /* in double; floats come scaled */
+};
+
+__device__ static inline float fast_exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ static inline float fast_sqrt(float x) { float y; asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ static inline float fast_inverse(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+
+/* Coordinates in float are scaled by this over h, so that the exponents need no product. */
+static inline double tile_scale(int kind) {
+  return kind == WEFT_GAUSSIAN ? 0.84932180028801907 /* sqrt(log2(e) / 2) */
+       : kind == WEFT_MATERN32 ? 1.7320508075688772 : kind == WEFT_MATERN52 ? 2.2360679774997898 : 1;
+}
+
+/* Kernels that are functions of s with a bounded slope may have s from the expansion. */
+static inline bool tile_expands(int kind) { return kind != WEFT_LAPLACIAN && kind != WEFT_TRIANGULAR && kind != WEFT_UNIFORM; }
+
+/* k from t = B - s' (B = 1 for compact kernels, else 0; s' = s * tile_scale²), or from s itself without EXPAND. */
+template <int KIND> __device__ static inline float value_single(float t) {
+  const float log2e = 1.4426950408889634f;
+  if (KIND == WEFT_GAUSSIAN) return fast_exp2(t);
+  if (KIND == WEFT_LAPLACIAN) return fast_exp2(-log2e * fast_sqrt(t));
+  if (KIND == WEFT_MATERN32) { float u = fast_sqrt(fmaxf(-t, 0.0f)); return (1.0f + u) * fast_exp2(-log2e * u); }
+  if (KIND == WEFT_MATERN52) {
+    float s = fmaxf(-t, 0.0f), u = fast_sqrt(s);
+    return fmaf(s, 1.0f / 3, 1.0f + u) * fast_exp2(-log2e * u);
+  }
+  if (KIND == WEFT_CAUCHY) return fast_inverse(1.0f - t);
+  if (KIND == WEFT_TRIANGULAR) return fmaxf(1.0f - fast_sqrt(t), 0.0f);
+  if (KIND == WEFT_EPANECHNIKOV) return fmaxf(t, 0.0f);
+  float m = fmaxf(t, 0.0f);
+  if (KIND == WEFT_BIWEIGHT) return m * m;
+  /* cos(π√s / 2) / (1 - s), as in kernel_tile.h */
+  float s = fminf(fmaxf(1.0f - t, 0.0f), 1.0f), p = -4.4616354394834169e-7f;
+  p = fmaf(p, s, 2.4716479526910785e-5f);
+  p = fmaf(p, s, -0.00089451224663f);
+  p = fmaf(p, s, 0.0199689552488f);
+  p = fmaf(p, s, -0.23370054992f);
+  p = fmaf(p, s, 1.0f);
+  return m * p;
+}
+
+template <int KIND> __device__ static inline double value_double(double s) {
+  double t = fmax(1 - s, 0.0), u;
+  switch (KIND) {
+  case WEFT_GAUSSIAN: return exp(-0.5 * s);
+  case WEFT_LAPLACIAN: return exp(-sqrt(s));
+  case WEFT_MATERN32: u = sqrt(3 * s); return (1 + u) * exp(-u);
+  case WEFT_MATERN52: u = sqrt(5 * s); return (1 + u + s * (5.0 / 3)) * exp(-u);
+  case WEFT_CAUCHY: return 1 / (1 + s);
+  case WEFT_UNIFORM: return s <= 1;
+  case WEFT_EPANECHNIKOV: return t;
+  case WEFT_BIWEIGHT: return t * t;
+  case WEFT_TRIANGULAR: return t / (1 + sqrt(s));
+  default: return sinpi(0.5 * t / (1 + sqrt(s)));
+  }
+}
+
+/* References in shared memory at a time: several tiles where all dimensions fit, so that warps drift apart between barriers. */
+template <typename Real> __host__ __device__ static inline int tile_rows(int d) {
+  return tile_shape<Real>::T * (d <= DIM_STEP / 4 ? 4 : d <= DIM_STEP / 2 ? 2 : 1);
+}
+
+template <typename Real> struct alignas(16) pack16 { Real v[16 / sizeof(Real)]; };
+
+__device__ static inline float from_pair(float hi, float lo, float centre) { return (hi - centre) + lo; }
+
+template <typename Real, int KIND, bool EXPAND, bool PAIRS, int COLS>
+__global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ? 2 : 1) sum_tiles(const tile_args<Real> a) {
+  const int V = tile_shape<Real>::V, T = tile_shape<Real>::T, P = 2 * V;
+  const bool single = sizeof(Real) == 4, compact = KIND >= WEFT_UNIFORM;
+  extern __shared__ __align__(16) unsigned char shared_bytes[];
+  const int dims = a.d < DIM_STEP ? a.d : DIM_STEP, XT = tile_rows<Real>(a.d);
+  Real *q = (Real *) shared_bytes, *x = q + (size_t) dims * T, *q_lo = x + (size_t) dims * XT;
+  Real *x_lo = q_lo + (PAIRS ? (size_t) dims * T : 0), *w = x_lo + (PAIRS ? (size_t) dims * XT : 0);
+  Real *q_term = w + COLS * XT, *x_term = q_term + T;
+  double *total = (double *) (x_term + XT); /* (i * COLS + c) * TILE_THREADS + thread */
+  const int thread = threadIdx.x, lane = thread & 31, warp = thread >> 5;
+  const int tq = (warp >> 1) * 4 + (lane >> 3), tx = (warp & 1) * 8 + (lane & 7);
+  const int64_t block = a.first_block + blockIdx.y, first_query = block * T; /* of this launch's queries */
+  const int64_t from = (int64_t) blockIdx.x * a.chunk;
+  const int64_t end = from + a.chunk < a.rows_end ? from + a.chunk : a.rows_end;
+  const float *centre = single ? a.centre + block * a.d : NULL;
+  Real sum[P * COLS], inside[P * COLS];
+#pragma unroll
+  for (int i = 0; i < P * COLS; i++) {
+    sum[i] = inside[i] = 0;
+    total[i * TILE_THREADS + thread] = 0;
+  }
+  int terms = 0;
+  for (int64_t at = from; at < end; at += XT) {
+    Real acc[P][P];
+    for (int j0 = 0; j0 < a.d; j0 += DIM_STEP) {
+      const int width = a.d - j0 < DIM_STEP ? a.d - j0 : DIM_STEP;
+      __syncthreads();
+      if (at == from || a.d > DIM_STEP)
+        for (int k = thread; k < width * T; k += TILE_THREADS) {
+          const int j = k / T, l = k % T;
+          const int64_t i = first_query + l < a.query.n ? first_query + l : a.query.n - 1, place = (j0 + j) * a.query.stride + i;
+          Real v = a.query.x[place];
+          if (single) v = from_pair((float) v, (float) a.query.lo[place], centre[j0 + j]);
+          else if (PAIRS) q_lo[k] = a.query.lo[place];
+          q[k] = EXPAND ? 2 * v : v;
+        }
+      for (int k = thread; k < width * XT; k += TILE_THREADS) {
+        const int j = k / XT, l = k & (XT - 1);
+        const int64_t i = at + l < end ? at + l : end - 1, place = (j0 + j) * a.reference.stride + i;
+        Real v = a.reference.x[place];
+        if (single) v = from_pair((float) v, (float) a.reference.lo[place], centre[j0 + j]);
+        else if (PAIRS) x_lo[k] = a.reference.lo[place];
+        x[k] = v;
+      }
+      if (j0 == 0)
+        for (int k = thread; k < COLS * XT; k += TILE_THREADS) {
+          const int c = k / XT;
+          const int64_t i = at + (k & (XT - 1));
+          w[k] = i < end && c < a.cols ? a.weights[c * a.reference.stride + i] : (Real) 0;
+        }
+      if (EXPAND) {
+        __syncthreads();
+        for (int k = thread; k < XT; k += TILE_THREADS) {
+          Real s = 0;
+          for (int j = 0; j < width; j++) s += x[j * XT + k] * x[j * XT + k];
+          x_term[k] = -s;
+        }
+        if ((at == from || a.d > DIM_STEP) && thread < T) {
+          Real s = 0;
+          for (int j = 0; j < width; j++) s += q[j * T + thread] * q[j * T + thread];
+          q_term[thread] = (compact && j0 == 0 ? 1 : 0) - s * (Real) 0.25;
+        }
+      }
+      __syncthreads();
+      for (int part = 0; part < XT; part += T) {
+        pack16<Real> qv[2], xv[2];
+        if (EXPAND) {
+          qv[0] = *(const pack16<Real> *) (q_term + tq * V), qv[1] = *(const pack16<Real> *) (q_term + T / 2 + tq * V);
+          xv[0] = *(const pack16<Real> *) (x_term + part + tx * V);
+          xv[1] = *(const pack16<Real> *) (x_term + part + T / 2 + tx * V);
+        }
+#pragma unroll
+        for (int i = 0; i < P; i++)
+#pragma unroll
+          for (int k = 0; k < P; k++) {
+            const Real start = EXPAND ? qv[i / V].v[i % V] + xv[k / V].v[k % V] : (Real) 0;
+            if (j0 == 0) acc[i][k] = start;
+            else if (EXPAND) acc[i][k] += start;
+          }
+#pragma unroll 1
+        for (int j = 0; j < width; j++) {
+          const Real *qj = q + j * T + tq * V, *xj = x + j * XT + part + tx * V;
+          qv[0] = *(const pack16<Real> *) qj, qv[1] = *(const pack16<Real> *) (qj + T / 2);
+          xv[0] = *(const pack16<Real> *) xj, xv[1] = *(const pack16<Real> *) (xj + T / 2);
+          pack16<Real> ql[2], xl[2];
+          if (PAIRS) {
+            const Real *qlj = q_lo + j * T + tq * V, *xlj = x_lo + j * XT + part + tx * V;
+            ql[0] = *(const pack16<Real> *) qlj, ql[1] = *(const pack16<Real> *) (qlj + T / 2);
+            xl[0] = *(const pack16<Real> *) xlj, xl[1] = *(const pack16<Real> *) (xlj + T / 2);
+          }
+#pragma unroll
+          for (int i = 0; i < P; i++)
+#pragma unroll
+            for (int k = 0; k < P; k++) {
+              const Real b = qv[i / V].v[i % V], y = xv[k / V].v[k % V];
+              if (EXPAND) acc[i][k] += b * y;
+              else {
+                Real gap = b - y;
+                if (PAIRS) gap += ql[i / V].v[i % V] - xl[k / V].v[k % V];
+                acc[i][k] += gap * gap;
+              }
+            }
+        }
+        if (j0 + width < a.d) continue; /* one tile, then */
+        if (!single)
+#pragma unroll
+          for (int i = 0; i < P; i++)
+#pragma unroll
+            for (int k = 0; k < P; k++) acc[i][k] *= a.inv_h2;
+        const bool own_tile = !single && a.omit != INT64_MIN && at + part + a.omit < first_query + T && at + part + a.omit + T > first_query;
+        if (own_tile)
+#pragma unroll
+          for (int i = 0; i < P; i++)
+#pragma unroll
+            for (int k = 0; k < P; k++)
+              if (first_query + i / V * (T / 2) + tq * V + i % V == at + part + a.omit + k / V * (T / 2) + tx * V + k % V) acc[i][k] = (Real) FAR;
+        if (!single && compact)
+#pragma unroll
+          for (int c = 0; c < COLS; c++) {
+            const pack16<Real> *wv = (const pack16<Real> *) (w + c * XT + part + tx * V);
+#pragma unroll
+            for (int k = 0; k < P; k++) {
+              const Real weight = wv[k / V * (T / 2 / V)].v[k % V];
+#pragma unroll
+              for (int i = 0; i < P; i++) {
+                const double s = (double) acc[i][k];
+                inside[i * COLS + c] += (KIND == WEFT_UNIFORM ? fabs(s - 1) <= a.near : s < 1 + a.near) ? weight : (Real) 0;
+              }
+            }
+          }
+#pragma unroll
+        for (int k = 0; k < P; k++) {
+          Real weight[COLS];
+#pragma unroll
+          for (int c = 0; c < COLS; c++)
+            weight[c] = ((const pack16<Real> *) (w + c * XT + part + tx * V))[k / V * (T / 2 / V)].v[k % V];
+#pragma unroll
+          for (int i = 0; i < P; i++) {
+            Real value;
+            if (single) value = (Real) value_single<KIND>((float) acc[i][k]);
+            else value = own_tile && acc[i][k] == (Real) FAR ? (Real) 0 : (Real) value_double<KIND>((double) acc[i][k]);
+#pragma unroll
+            for (int c = 0; c < COLS; c++) sum[i * COLS + c] += value * weight[c];
+          }
+        }
+      }
+    }
+    terms += XT / 16;
+    if (terms < RUN_TERMS && at + XT < end) continue;
+    terms = 0;
+#pragma unroll
+    for (int i = 0; i < P * COLS; i++) {
+      total[i * TILE_THREADS + thread] += (double) sum[i];
+      sum[i] = 0;
+    }
+  }
+  __syncthreads();
+  /* the 16 lanes of a query are tx = 0 .. 15 */
+  for (int pass = 0; pass < (compact && !single ? 2 : 1); pass++) {
+    if (pass) {
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < P * COLS; i++) total[i * TILE_THREADS + thread] = (double) inside[i];
+      __syncthreads();
+    }
+    double *out = pass ? a.inside : a.partial;
+    for (int k = thread; k < T * a.cols; k += TILE_THREADS) {
+      const int l = k % T, c = k / T, half = l / (T / 2), in_half = l % (T / 2);
+      const int i = half * V + in_half % V, owner = in_half / V; /* tq */
+      double s = 0;
+      for (int other = 0; other < 16; other++) {
+        const int of = ((owner >> 2) * 2 + (other >> 3)) * 32 + (owner & 3) * 8 + (other & 7);
+        s += total[(i * COLS + c) * TILE_THREADS + of];
+      }
+      if (first_query + l < a.query.n) out[((int64_t) blockIdx.x * a.cols + c) * a.out_stride + first_query + l] = s;
+    }
+  }
+}
+
+/* Bytes of shared memory of an instance. */
+template <typename Real> static inline size_t tile_bytes(int d, int cols, bool pairs) {
+  const size_t T = tile_shape<Real>::T, P = 2 * tile_shape<Real>::V, dims = d < DIM_STEP ? d : DIM_STEP;
+  const size_t XT = tile_rows<Real>(d);
+  return sizeof(Real) * ((T + XT) * dims * (pairs ? 2 : 1) + cols * XT + T + XT) + sizeof(double) * P * cols * TILE_THREADS;
+}
+
+#endif

@@ -1,0 +1,45 @@
+# The kernel sums' rows of the table in test-twins.R. Double sums differ by the order of their additions; single ones lie
+# within their bound of the double ones on either back end.
+twins_kernel <- function() {
+  kernels <- c("gaussian", "epanechnikov", "uniform", "triangular", "laplacian", "biweight", "cosine", "cauchy", "matern32", "matern52")
+  points <- function(n, d) matrix(stats::rnorm(n * d), n)
+  direct <- lapply(kernels, function(kernel) {
+    list(tolerance = 1e-11, work = function(backend) {
+      d <- sample(c(1, 3, 10, 33, 64, 70), 1)
+      x <- points(sample(100:400, 1), d)
+      w <- cbind(stats::runif(nrow(x)), stats::rnorm(nrow(x)), 1)
+      h <- 0.7 * sqrt(d)
+      sum <- function(...) as.vector(kernel_sum(..., kernel = kernel, method = "direct", backend = backend))
+      list(sum(points(60, d), x, w, bandwidth = h), sum(x, weights = w[, 1], bandwidth = h, leave_one_out = TRUE),
+           sum(points(9, d), x, w[, 1], bandwidth = h * stats::runif(d, 0.5, 2)),
+           sum(points(40, d), x, w[, 1], bandwidth = h, log = TRUE))
+    })
+  })
+  single <- function(precision) list(tolerance = 1e-4, work = function(backend) {
+    lapply(setdiff(kernels, "uniform"), function(kernel) {
+      d <- sample(c(2, 4, 10, 17, 36), 1)
+      x <- points(300, d)
+      f <- kernel_sum(x, weights = stats::runif(300), kernel = kernel, bandwidth = sqrt(d), precision = precision, backend = backend)
+      as.vector(f)
+    })
+  })
+  grid <- lapply(setdiff(kernels, c("laplacian", "cauchy", "matern32", "matern52")), function(kernel) {
+    list(tolerance = if (kernel == "gaussian") 1e-3 else 1e-11, work = function(backend) {
+      d <- sample(c(1, 2, 3, 6, 10, 13), 1)
+      x <- matrix(stats::runif(3000 * d), 3000)
+      w <- cbind(stats::runif(3000), 1)
+      h <- 0.15 * sqrt(d)
+      error <- if (kernel == "gaussian") 1e-3 else 0 # the device sums compact kernels exactly, whatever is asked
+      sum <- function(...) as.vector(kernel_sum(..., kernel = kernel, bandwidth = h, rel_error = error, method = "tree", backend = backend))
+      list(sum(matrix(stats::runif(70 * d), 70) * 1.2, x, w), sum(x, weights = w, leave_one_out = TRUE))
+    })
+  })
+  cube <- list(tolerance = 1e-12, work = function(backend) {
+    key <- floor(stats::runif(2) * 2^32)
+    .Call(weft:::C_weft_kernel_cube, c(700, 10, 8), key, 6L, c(0.3, 0.6), weft:::run_control(backend))$out[1:17, ]
+  })
+  c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
+    list("kernel sums, single" = single("single"), "kernel sums, tensor" = single("tensor")),
+    stats::setNames(grid, paste0("kernel sums, grid, ", setdiff(kernels, c("laplacian", "cauchy", "matern32", "matern52")))),
+    list("kernel sums, cube" = cube))
+}
