@@ -40,7 +40,7 @@ print.weft_gene_network <- function(x, top = 5L, ...) {
 step_text <- function(step, x, top) {
   r <- x[[step]]
   tryCatch(switch(step,
-    components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)), percent(sum(r$share)), r$leading,
+    components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)), share_text(sum(r$share)), r$leading,
                          class_on_components(x)),
     ranking = sprintf("%d genes at q <= 0.05. Best: %s", sum(r$q_value <= 0.05), paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
                                                                                       collapse = ", ")),
@@ -88,13 +88,13 @@ class_on_components <- function(x) {
   class <- x$quality$class
   if (is.null(class)) return("")
   between <- apply(x$components$x, 2L, function(v) sum((stats::ave(v, class) - mean(v))^2) / sum((v - mean(v))^2))
-  sprintf("; the classes differ most on PC%d (%s of its variance)", which.max(between), percent(max(between)))
+  sprintf("; the classes differ most on PC%d (%s of its variance)", which.max(between), share_text(max(between)))
 }
 
 class_in_clusters <- function(x) {
   class <- x$quality$class
   if (is.null(class)) return("")
-  sprintf("; samples' clusters and classes share %s of their information", percent(irm_nmi(x$clusters$row_cluster, as.integer(class))))
+  sprintf("; samples' clusters and classes share %s of their information", share_text(irm_nmi(x$clusters$row_cluster, as.integer(class))))
 }
 
 #' @rdname print.weft_gene_network

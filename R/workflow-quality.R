@@ -235,19 +235,19 @@ leave_out <- function(q, genes = character(), samples = character(), reason) {
   q
 }
 
-percent <- function(share) sprintf("%s %%", format(signif(100 * share, 2), trim = TRUE, scientific = FALSE))
+share_text <- function(share) sprintf("%s %%", format(signif(100 * share, 2), trim = TRUE, scientific = FALSE))
 
 drop_missing <- function(q, max_missing, max_missing_samples) {
   genes <- colnames(q$x)[colMeans(is.na(q$x)) > max_missing]
   if (length(genes)) {
     q <- leave_out(q, genes, reason = "missing values")
-    q <- note(q, "missing values", sprintf("Genes with more than %s missing were left out: %s.", percent(max_missing), label_some(genes)),
+    q <- note(q, "missing values", sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing), label_some(genes)),
               length(genes))
   }
   samples <- rownames(q$x)[rowMeans(is.na(q$x)) > max_missing_samples]
   if (length(samples)) {
     q <- leave_out(q, samples = samples, reason = "missing values")
-    q <- note(q, "missing values", sprintf("Samples with more than %s missing were left out: %s.", percent(max_missing_samples),
+    q <- note(q, "missing values", sprintf("Samples with more than %s missing were left out: %s.", share_text(max_missing_samples),
                                            label_some(samples)), 0L, length(samples))
   }
   q
@@ -269,7 +269,7 @@ drop_uninformative <- function(q, max_same) {
     if (any(same > max_same)) {
       genes <- colnames(q$x)[same > max_same]
       q <- leave_out(q, genes, reason = "low information")
-      q <- note(q, "low information", sprintf("Genes with one value in more than %s of the samples were left out: %s.", percent(max_same),
+      q <- note(q, "low information", sprintf("Genes with one value in more than %s of the samples were left out: %s.", share_text(max_same),
                                               label_some(genes)), length(genes))
     }
   }
@@ -379,7 +379,7 @@ fill_gaps <- function(q, impute, threads) {
     }
     how <- if (q$kind == "levels") "the gene's most frequent value" else "the gene's median"
   }
-  note(q, "missing values", sprintf("%s missing cells (%s) were filled by %s.", format(q$imputed, big.mark = ","), percent(mean(gaps)), how),
+  note(q, "missing values", sprintf("%s missing cells (%s) were filled by %s.", format(q$imputed, big.mark = ","), share_text(mean(gaps)), how),
        sum(colSums(gaps) > 0), sum(rowSums(gaps) > 0))
 }
 
@@ -389,7 +389,7 @@ drop_least_spread <- function(q, least_spread) {
   genes <- colnames(q$x)[order(mad)][seq_len(floor(least_spread * ncol(q$x)))]
   if (!length(genes)) return(q)
   q <- leave_out(q, genes, reason = "small spread")
-  note(q, "small spread", sprintf("The %s of genes with the smallest median absolute deviation were left out.", percent(least_spread)), length(genes))
+  note(q, "small spread", sprintf("The %s of genes with the smallest median absolute deviation were left out.", share_text(least_spread)), length(genes))
 }
 
 # ---- the result ----

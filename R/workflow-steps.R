@@ -20,8 +20,11 @@
 #'   under precision-recall was 0.72 with 200 samples, that of five bins 0.66, that of nearest neighbours 0.61. It is the default up to 1,000
 #'   genes; ARACNE, which takes less time, above. Genotypes and other levels are counted (`"empirical"`).
 #'
-#' @section Significance: The test is that of [mi_network()]. The threshold of Benjamini and Hochberg is over all pairs of
-#'   genes.
+#' @section Which edges: First, edges must be significant: the test is that of [mi_network()], with Benjamini and Hochberg's
+#'   threshold over all pairs of genes. With hundreds of samples nearly every pair passes, as everything hangs together a little.
+#'   `edges = "auto"` therefore keeps as many of the heaviest edges as ARACNE finds, which drops what a third gene explains. On the
+#'   simulated networks eight in ten of these were true with 200 samples or more, and half with 50. `Inf` keeps all that are significant;
+#'   with `fdr = 1` besides, the whole ranking.
 #'
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category a sample, when `x` is data.
@@ -32,7 +35,8 @@
 #' @param top how many pairs to keep.
 #' @param permutations number of permutations; see above.
 #' @param method,estimator see [mi_network()] and [mi_matrix()]; `"auto"`: see below.
-#' @param fdr false discovery rate of edges.
+#' @param fdr false discovery rate of edges; 1 for no test.
+#' @param edges `"auto"`, or the number of heaviest edges to keep; see below.
 #' @param genes for the network: names of genes, or how many to take: those of most information about the class, or of largest spread
 #'   without one. `NULL`: as many as `memory` allows. For clusters: how many of largest spread.
 #' @param memory most bytes that matrices of all pairs of genes may take; by default 60 % of what is free.
@@ -96,10 +100,11 @@ gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NU
 #' @rdname gene_steps
 #' @export
 gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet"), estimator = "auto", k = 3,
-                            fdr = 0.01, genes = NULL, memory = NULL, backend = NULL, threads = NULL, progress = NULL) {
+                            fdr = 0.01, edges = "auto", genes = NULL, memory = NULL, backend = NULL, threads = NULL, progress = NULL) {
   q <- checked_data(x, class)
   method <- check_choice(method, c("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet"), "method")
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)
+  if (!identical(edges, "auto")) edges <- check_number(edges, "edges", min = 1)
   started <- proc.time()[[3L]]
   chosen <- network_genes(q, genes, memory)
   data <- q$x[, chosen, drop = FALSE]
@@ -111,8 +116,12 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   net <- mi_network(m, method, fdr = fdr, threshold = if (method == "relnet" && estimator == "ksg") 0,
                     backend = if (identical(backend, "cuda") && method != "aracne") "auto" else backend, threads = threads,
                     progress = progress)
+  if (identical(edges, "auto")) {
+    edges <- if (method %in% c("aracne", "relnet")) Inf
+             else count_edges(cut_network(mi_network(m, "aracne", threads = threads, progress = progress), fdr))
+  }
   rm(m)
-  net <- cut_network(net, fdr)
+  net <- heaviest_edges(cut_network(net, fdr), edges)
   attr(net, "seconds") <- proc.time()[[3L]] - started
   net
 }
@@ -152,7 +161,7 @@ memory_limit <- function(memory) {
 # cells need no copies of themselves.
 cut_network <- function(net, fdr) {
   m <- attr(net, "mi")
-  cut <- significant_information(m, fdr)
+  cut <- if (fdr < 1) significant_information(m, fdr) else NA_real_
   attr(net, "fdr") <- fdr
   attr(net, "cut") <- cut
   if (is.na(cut)) return(net)
@@ -165,6 +174,20 @@ cut_network <- function(net, fdr) {
     block[unclass(m)[, j, drop = FALSE] <= cut] <- 0
     w[, j] <- block
   }
+  attributes(w) <- keep
+  w
+}
+
+# Ties at the last weight stay.
+heaviest_edges <- function(net, count) {
+  if (is.infinite(count)) return(net)
+  w <- unclass(net)
+  weights <- unlist(lapply(column_blocks(ncol(w)), function(j) w[, j][row(w[, j, drop = FALSE]) < rep(j, each = nrow(w)) & w[, j] > 0]),
+                    use.names = FALSE)
+  if (length(weights) <= count) return(net)
+  bar <- if (count < 1) Inf else -sort(-weights, partial = count)[count]
+  keep <- attributes(net)
+  for (j in column_blocks(ncol(w))) w[, j][w[, j] < bar] <- 0
   attributes(w) <- keep
   w
 }

@@ -147,7 +147,7 @@ step_note <- function(step, result, fit) {
   tryCatch(switch(step,
     quality = sprintf("%s and %s kept", count(nrow(result$x), "sample"), count(ncol(result$x), "gene")),
     components = sprintf("%s, %s leading, PC1 %s of the variance", count(length(result$sdev), "component"), result$leading %||% "?",
-                         percent(result$share[1L])),
+                         share_text(result$share[1L])),
     ranking = sprintf("%s at q <= 0.05", count(sum(result$q_value <= 0.05), "gene")),
     pairs = sprintf("%s searched, best interaction %.3f %s", count(attr(result, "searched"), "pair"), result$interaction[1L], attr(result, "unit")),
     network = sprintf("%s, %s (%s)", count(nrow(result), "gene"), count(count_edges(result), "edge"), attr(result, "method")),
