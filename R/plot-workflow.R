@@ -26,7 +26,7 @@ plot.weft_gene_network <- function(x, which = c("overview", "samples", "variance
   step <- switch(which, samples = , variance = "components", which)
   if (is.null(x[[step]])) abort_input(sprintf("There is no \"%s\" to plot.", which), x = sprintf("The step `%s` was left out.", step))
   switch(which, samples = plot_samples(x), variance = plot(x$components, ...), ranking = plot(x$ranking, ...), pairs = plot(x$pairs, ...),
-         network = plot(x$network, groups = network_groups(x), ...), clusters = plot_clusters(x, ...), bayes = plot(x$bayes, ...),
+         network = plot_workflow_network(x, ...), clusters = plot_clusters(x, ...), bayes = plot(x$bayes, ...),
          outliers = plot_outliers(x))
   invisible(x)
 }
@@ -41,6 +41,12 @@ plot_overview <- function(x) {
   for (part in parts) {
     if (part == "ranking") plot(x$ranking, top = 15L) else plot(x, part)
   }
+}
+
+# Of a large network the heaviest edges: more cannot be read, and would take long to lay out.
+plot_workflow_network <- function(x, edges = if (ncol(x$network) > 100L) 200, ...) {
+  if (!inherits(x$network, "weft_network")) return(plot(x$network, ...))
+  plot(x$network, edges = edges, groups = network_groups(x), ...)
 }
 
 class_palette <- function(count) if (count <= 4L) c("#2c5f8a", "#b3541e", "#4c8c4a", "#8a4f9e")[seq_len(count)] else group_palette(count)

@@ -10,7 +10,7 @@
 #'   ([pca_choose_k()]: parallel analysis up to half a million values, else the threshold of Gavish and Donoho).
 #' * `gene_ranking()`: what every gene says about the class ([mi_rank()]).
 #' * `gene_pairs()`: pairs that say together what neither says alone ([mi_pairs()] by interaction), with a permutation test
-#'   of the whole search: 99 permutations up to a million pairs, 19 up to ten millions, none above.
+#'   of the whole search: 99 permutations up to 200,000 pairs, 19 up to a million, none above unless asked for.
 #' * `gene_mi_network()`: the network of mutual information ([mi_matrix()], [mi_network()]), cut to the edges whose information is
 #'   significant at a false discovery rate.
 #' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by whether a gene is above its median in a sample.
@@ -40,6 +40,8 @@
 #' @param genes for the network: names of genes, or how many to take: those of most information about the class, or of largest spread
 #'   without one. `NULL`: as many as `memory` allows. For clusters: how many of largest spread.
 #' @param memory most bytes that matrices of all pairs of genes may take; by default 60 % of what is free.
+#' @param max_clusters most clusters of samples, and of genes: in real expression the model goes on to split groups long after they can be
+#'   read; see [irm()].
 #' @param chains,sweeps see [irm()].
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
@@ -91,11 +93,13 @@ gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NU
   q <- checked_data(x, class)
   needs_class(q, "`gene_pairs()`")
   pairs <- choose(ncol(q$x), 2)
-  permutations <- permutations %||% if (pairs <= 1e6) 99 else if (pairs <= 1e7) 19 else 0
+  permutations <- permutations %||% usual_permutations(pairs)
   bins <- bins %||% if (nrow(q$x) < 100L) 2 else 3
   mi_pairs(q$x, q$class, top = top, by = "interaction", bins = if (q$kind == "expression") bins, permutations = permutations,
            seed = seed, backend = backend, threads = threads, progress = progress)
 }
+
+usual_permutations <- function(pairs) if (pairs <= 2e5) 99 else if (pairs <= 1e6) 19 else 0
 
 #' @rdname gene_steps
 #' @export
@@ -237,7 +241,7 @@ significant_information <- function(m, fdr) {
 
 #' @rdname gene_steps
 #' @export
-gene_clusters <- function(x, genes = 300, chains = 4, sweeps = 100, seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+gene_clusters <- function(x, genes = 300, max_clusters = c(8, 12), chains = 4, sweeps = 100, seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
   q <- checked_data(x)
   genes <- check_number(genes, "genes", min = 3, whole = TRUE)
   without <- q
@@ -246,5 +250,5 @@ gene_clusters <- function(x, genes = 300, chains = 4, sweeps = 100, seed = NULL,
   data <- q$x[, use, drop = FALSE]
   above <- data > rep(column_medians(data), each = nrow(data))
   storage.mode(above) <- "integer"
-  irm(above, chains = chains, sweeps = sweeps, seed = seed, backend = backend, threads = threads, progress = progress)
+  irm(above, max_clusters = max_clusters, chains = chains, sweeps = sweeps, seed = seed, backend = backend, threads = threads, progress = progress)
 }

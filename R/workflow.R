@@ -178,11 +178,11 @@ workflow_estimate <- function(q, run) {
   genes <- given("network", "genes", p)
   net <- if (is.numeric(genes)) min(p, genes, floor(sqrt(memory_limit(run$memory) / 24))) else length(genes)
   method <- given("network", "method", if (net <= 1000) "mrnet" else "aracne")
-  build <- switch(method, mrnet = , mrnetb = net^3 * 2e-9, aracne = net^2.5 * 1e-9 / threads, net^2 * 1e-7)
+  build <- switch(method, mrnet = , mrnetb = net^3 * 2e-9, aracne = net^2.5 * 1e-8 / threads, net^2 * 1e-7)
   estimator <- given("network", "estimator", "spearman")
   each <- switch(estimator, ksg = n * 2e-7, kendall = n^2 * 3e-12, n * 3e-10)
   pairs <- choose(p, 2)
-  permutations <- given("pairs", "permutations", NULL) %||% if (pairs <= 1e6) 99 else if (pairs <= 1e7) 19 else 0
+  permutations <- given("pairs", "permutations", NULL) %||% usual_permutations(pairs)
   nodes <- if (is.numeric(g <- given("bayes", "genes", 20))) min(g, p) else length(g)
   clustered <- min(p, given("clusters", "genes", 300))
   chains <- given("clusters", "chains", 4) * given("clusters", "sweeps", 100)
@@ -191,7 +191,7 @@ workflow_estimate <- function(q, run) {
     seconds = c(
       (n * p * min(n, p) * 3e-10 + if (n * p <= 5e5) 10 * n * p * min(n, p) * 4e-10 else 0) / threads + 0.05,
       n * p * 2e-8 + 0.02,
-      pairs * (1 + permutations) * (2e-8 + n * 2e-11) / threads + n * p * 2e-8,
+      pairs * (1 + permutations) * (6e-8 + n * 1e-10) / threads + n * p * 2e-8 + 0.01 * permutations,
       net^2 / 2 * each / threads + build + net^2 * 4e-8,
       chains * (n + clustered) * 4e-5 / threads + n * clustered * chains * 2e-9,
       given("bayes", "iterations", 20000) * given("bayes", "chains", 4) * 4 * nodes * 2e-7 / threads + 0.5,
