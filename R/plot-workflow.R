@@ -112,8 +112,8 @@ plot_clusters <- function(x, ...) {
   cols <- order(fit$col_cluster)
   picture <- matrix(0, n[1L], n[2L])
   picture[cbind(match(pairs$from, rows), match(pairs$to, cols))] <- 1
-  graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i", xlab = "genes by cluster", ylab = "samples by cluster",
-                 main = sprintf("%d x %d clusters; dark: above the gene's median", max(fit$row_cluster), max(fit$col_cluster)), las = 1)
+  graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i", xlab = "genes by cluster (dark: above the gene's median)", ylab = "samples by cluster",
+                 main = sprintf("%d x %d clusters", max(fit$row_cluster), max(fit$col_cluster)), las = 1)
   graphics::rasterImage(grDevices::as.raster(ifelse(picture > 0, "#2c5f8a", "#eef2f6")), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)), col = "white", lwd = 1.5)
   graphics::box()
