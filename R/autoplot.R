@@ -58,11 +58,12 @@ autoplot.weft_selection <- function(object, top = 20, ...) {
   bars(shown, shown$feature, shown$score, sprintf("Features in order of selection (%s)", attr(object, "method")), "score")
 }
 
-tiles <- function(m, row_order, col_order, title, xlab = NULL, ylab = NULL, limits = NULL) {
+tiles <- function(m, row_order, col_order, title, xlab = NULL, ylab = NULL, limits = NULL, names = FALSE) {
+  marks <- function(labels, order) if (names) list(breaks = seq_along(order), labels = labels[order]) else list()
   data <- data.frame(row = rep(seq_len(nrow(m)), ncol(m)), column = rep(seq_len(ncol(m)), each = nrow(m)), value = c(m[row_order, col_order]))
   ggplot2::ggplot(data, ggplot2::aes(x = column, y = row, fill = value)) + ggplot2::geom_raster() +
-    ggplot2::scale_fill_gradient(low = "#f4f7fa", high = weft_colours[["dark"]], na.value = "grey90", limits = limits) + ggplot2::scale_y_reverse(expand = c(0, 0)) +
-    ggplot2::scale_x_continuous(expand = c(0, 0)) + ggplot2::labs(x = xlab, y = ylab, title = title, fill = NULL) + ggplot2::theme_minimal()
+    ggplot2::scale_fill_gradient(low = "#f4f7fa", high = weft_colours[["dark"]], na.value = "grey90", limits = limits) + do.call(ggplot2::scale_y_reverse, c(list(expand = c(0, 0)), marks(rownames(m), row_order))) +
+    do.call(ggplot2::scale_x_continuous, c(list(expand = c(0, 0)), marks(colnames(m), col_order))) + ggplot2::labs(x = xlab, y = ylab, title = title, fill = NULL) + ggplot2::theme_minimal()
 }
 
 #' @rdname autoplot
@@ -78,11 +79,9 @@ autoplot.weft_mi_matrix <- function(object, ...) {
   }
   by_row <- arrange(m)
   by_column <- if (square) by_row else arrange(t(m))
-  picture <- tiles(m, by_row, by_column, sprintf("Mutual information (%s)", attr(object, "unit") %||% "bits"))
-  if (max(dim(m)) > 60L) return(picture)
-  picture + ggplot2::scale_y_reverse(breaks = seq_len(nrow(m)), labels = rownames(m)[by_row], expand = c(0, 0)) +
-    ggplot2::scale_x_continuous(breaks = seq_len(ncol(m)), labels = colnames(m)[by_column], expand = c(0, 0)) +
-    ggplot2::theme(axis.text.x = ggplot2::element_text(angle = 90, hjust = 1, vjust = 0.5))
+  named <- max(dim(m)) <= 60L
+  picture <- tiles(m, by_row, by_column, sprintf("Mutual information (%s)", attr(object, "unit") %||% "bits"), names = named)
+  if (named) picture + ggplot2::theme(axis.text.x = ggplot2::element_text(angle = 90, hjust = 1, vjust = 0.5)) else picture
 }
 
 #' @rdname autoplot

@@ -19,7 +19,7 @@ test_that("examples are the same for the same seed and leave R's generator alone
   expect_identical(dim(weft_example("snps", n = 50, p = 30)$x), c(50L, 30L))
   words <- weft_example("words")
   expect_s4_class(words$x, "dgCMatrix")
-  expect_gt(mean(words$x[words$row_cluster == "music", words$col_cluster == "music"]), 0.25)
+  expect_gt(mean(as.matrix(words$x[words$row_cluster == "music", words$col_cluster == "music"])), 0.25)
   expect_output(print(words), "words")
   expect_error(weft_example("golub", n = 10), "simulated", class = "weft_error_input")
   expect_true(all(c("name", "available") %in% names(weft_example())))
@@ -188,4 +188,24 @@ test_that("genotypes go through the whole workflow", {
   fit <- gene_network(x, e$class, seed = 1, clusters = list(chains = 1, sweeps = 20), bayes = list(genes = 5, iterations = 500))
   expect_identical(fit$bayes$table$type, "bdeu")
   expect_true(all(fit$quality$x == round(fit$quality$x)))
+})
+
+test_that("Bayesian networks take genes, scores and the network as prior", {
+  q <- gene_quality(small$x, small$class)
+  net <- gene_mi_network(q)
+  genes <- colnames(q$x)[1:7]
+  a <- gene_bayes(q, genes = genes, network = net, candidates = 3, iterations = 500, seed = 1)
+  expect_identical(rownames(a$dag), genes)
+  expect_identical(a$table$type, "bge")
+  expect_equal(a$data[[1]], stats::qnorm(rank(q$x[, 1]) / 81))
+  b <- gene_bayes(q, genes = genes, score = "bdeu", target = "max", iterations = 500, seed = 1)
+  expect_null(b$edges)
+  expect_identical(vapply(b$data, nlevels, 0L), stats::setNames(rep(3L, 7), genes))
+  p <- gene_bayes(q, genes = genes, network = net, prior = 1, iterations = 500, seed = 1)
+  strongest <- which(as.matrix(net)[genes, genes] == max(as.matrix(net)[genes, genes]), arr.ind = TRUE)[1, ]
+  expect_gte(max(p$edges[strongest[1], strongest[2]] + p$edges[strongest[2], strongest[1]]),
+             a$edges[strongest[1], strongest[2]] + a$edges[strongest[2], strongest[1]] - 0.02)
+  expect_error(gene_bayes(q, genes = 5, prior = 1), "needs `network`", class = "weft_error_input")
+  expect_error(gene_bayes(q, genes = c("TF01", "none")), "`genes` must", class = "weft_error_input")
+  expect_error(gene_bayes(q, genes = 5, network = as.matrix(net)), "gene_mi_network", class = "weft_error_input")
 })
