@@ -24,7 +24,8 @@ ordered_names <- function(names) factor(names, levels = rev(unique(names)))
 bars <- function(data, label, value, title, xlab, fill = NULL) {
   shown <- data.frame(label = ordered_names(label), value = value)
   shown$fill <- fill %||% TRUE
-  ggplot2::ggplot(shown, ggplot2::aes(x = value, y = label, fill = fill)) + ggplot2::geom_col(color = weft_colours[["blue"]], show.legend = FALSE) +
+  ggplot2::ggplot(shown, ggplot2::aes(x = value, y = label, fill = fill)) +
+    ggplot2::geom_col(color = weft_colours[["blue"]], show.legend = FALSE) +
     ggplot2::scale_fill_manual(values = c(`TRUE` = weft_colours[["blue"]], `FALSE` = "white")) +
     ggplot2::labs(x = xlab, y = NULL, title = title) + ggplot2::theme_minimal()
 }
@@ -46,7 +47,8 @@ autoplot.weft_mi_tuples <- function(object, top = 20, ...) {
   label <- do.call(paste, c(shown[grepl("^feature[0-9]+$", names(shown))], sep = " \u00d7 "))
   bars(shown, label, shown$mi, sprintf("Best %d %s; points: without the interaction", nrow(shown), tuple_word(tuple_order(object))),
        sprintf("mutual information (%s)", attr(object, "unit"))) +
-    ggplot2::geom_point(ggplot2::aes(x = value), data = data.frame(label = ordered_names(label), value = shown$mi - shown$interaction, fill = TRUE),
+    ggplot2::geom_point(ggplot2::aes(x = value), data = data.frame(label = ordered_names(label), value = shown$mi - shown$interaction,
+                                                                   fill = TRUE),
                         color = weft_colours[["orange"]], show.legend = FALSE)
 }
 
@@ -60,10 +62,13 @@ autoplot.weft_selection <- function(object, top = 20, ...) {
 
 tiles <- function(m, row_order, col_order, title, xlab = NULL, ylab = NULL, limits = NULL, names = FALSE) {
   marks <- function(labels, order) if (names) list(breaks = seq_along(order), labels = labels[order]) else list()
-  data <- data.frame(row = rep(seq_len(nrow(m)), ncol(m)), column = rep(seq_len(ncol(m)), each = nrow(m)), value = c(m[row_order, col_order]))
+  data <- data.frame(row = rep(seq_len(nrow(m)), ncol(m)), column = rep(seq_len(ncol(m)), each = nrow(m)),
+                     value = c(m[row_order, col_order]))
   ggplot2::ggplot(data, ggplot2::aes(x = column, y = row, fill = value)) + ggplot2::geom_raster() +
-    ggplot2::scale_fill_gradient(low = "#f4f7fa", high = weft_colours[["dark"]], na.value = "grey90", limits = limits) + do.call(ggplot2::scale_y_reverse, c(list(expand = c(0, 0)), marks(rownames(m), row_order))) +
-    do.call(ggplot2::scale_x_continuous, c(list(expand = c(0, 0)), marks(colnames(m), col_order))) + ggplot2::labs(x = xlab, y = ylab, title = title, fill = NULL) + ggplot2::theme_minimal()
+    ggplot2::scale_fill_gradient(low = "#f4f7fa", high = weft_colours[["dark"]], na.value = "grey90", limits = limits) +
+      do.call(ggplot2::scale_y_reverse, c(list(expand = c(0, 0)), marks(rownames(m), row_order))) +
+    do.call(ggplot2::scale_x_continuous, c(list(expand = c(0, 0)), marks(colnames(m), col_order))) +
+      ggplot2::labs(x = xlab, y = ylab, title = title, fill = NULL) + ggplot2::theme_minimal()
 }
 
 #' @rdname autoplot
@@ -116,7 +121,8 @@ autoplot.weft_bn <- function(object, ...) {
   edges <- as.data.frame(object)
   a <- match(edges$from, nodes$name)
   b <- match(edges$to, nodes$name)
-  lines <- data.frame(x = nodes$x[a], y = nodes$y[a], xend = nodes$x[b], yend = nodes$y[b], posterior = edges$posterior %||% rep(1, nrow(edges)))
+  lines <- data.frame(x = nodes$x[a], y = nodes$y[a], xend = nodes$x[b], yend = nodes$y[b],
+                      posterior = edges$posterior %||% rep(1, nrow(edges)))
   lines$yend <- lines$yend - sign(lines$yend - lines$y) * 0.12
   ggplot2::ggplot(nodes, ggplot2::aes(x = x, y = y)) +
     ggplot2::geom_segment(ggplot2::aes(xend = xend, yend = yend, alpha = posterior), data = lines, color = weft_colours[["blue"]],
@@ -131,7 +137,8 @@ autoplot.weft_bn <- function(object, ...) {
 autoplot.weft_bn_compare <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
   if (is.null(object$roc)) abort_input("`object` must have a ROC to plot.", i = "Compare posteriors, or a list of networks.")
-  base <- ggplot2::ggplot(object$roc, ggplot2::aes(x = fpr, y = tpr)) + ggplot2::geom_abline(color = "grey80") + ggplot2::coord_equal(xlim = 0:1, ylim = 0:1) +
+  base <- ggplot2::ggplot(object$roc, ggplot2::aes(x = fpr, y = tpr)) + ggplot2::geom_abline(color = "grey80") +
+    ggplot2::coord_equal(xlim = 0:1, ylim = 0:1) +
     ggplot2::labs(x = "false positive rate", y = "true positive rate", title = "Directed edges") + ggplot2::theme_minimal()
   if ("threshold" %in% names(object$roc)) base + ggplot2::geom_line(color = weft_colours[["blue"]])
   else base + ggplot2::geom_point(color = weft_colours[["blue"]]) + ggplot2::geom_text(ggplot2::aes(label = entry), hjust = -0.2, size = 3)
@@ -147,7 +154,8 @@ autoplot.weft_irm <- function(object, ...) {
   m <- matrix(0, n[1L], n[2L])
   m[cbind(pairs$from, pairs$to)] <- 1
   if (object$type == "undirected") m[cbind(pairs$to, pairs$from)] <- 1
-  tiles(m, order(object$row_cluster), order(object$col_cluster), sprintf("%d x %d clusters", max(object$row_cluster), max(object$col_cluster)),
+  tiles(m, order(object$row_cluster), order(object$col_cluster), sprintf("%d x %d clusters", max(object$row_cluster),
+                                                                         max(object$col_cluster)),
         "columns by cluster", "rows by cluster", c(0, 1)) + ggplot2::guides(fill = "none") +
     ggplot2::geom_hline(yintercept = cumsum(tabulate(object$row_cluster)) + 0.5, color = weft_colours[["orange"]], linewidth = 0.3) +
     ggplot2::geom_vline(xintercept = cumsum(tabulate(object$col_cluster)) + 0.5, color = weft_colours[["orange"]], linewidth = 0.3)
@@ -170,7 +178,8 @@ autoplot.weft_kde <- function(object, n = if (object$d == 1L) 400 else 80, ...) 
   grid <- expand.grid(x = axes[[1L]], y = axes[[2L]])
   grid$density <- stats::predict(object, as.matrix(grid))
   ggplot2::ggplot(grid, ggplot2::aes(x = x, y = y)) + ggplot2::geom_point(data = points, color = "grey70", size = 0.6) +
-    ggplot2::geom_contour(ggplot2::aes(z = density), color = weft_colours[["blue"]]) + ggplot2::labs(x = names[1L], y = names[2L]) + ggplot2::theme_minimal()
+    ggplot2::geom_contour(ggplot2::aes(z = density), color = weft_colours[["blue"]]) + ggplot2::labs(x = names[1L], y = names[2L]) +
+      ggplot2::theme_minimal()
 }
 
 #' @rdname autoplot
@@ -201,7 +210,8 @@ autoplot.weft_kernel_pca <- function(object, ...) {
 autoplot.weft_pca_k <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
   ggplot2::ggplot(object$curve, ggplot2::aes(x = component, y = value)) + ggplot2::geom_line(color = weft_colours[["blue"]]) +
-    ggplot2::geom_point(color = weft_colours[["blue"]]) + ggplot2::geom_line(ggplot2::aes(y = threshold), color = weft_colours[["orange"]], linetype = 2) +
+    ggplot2::geom_point(color = weft_colours[["blue"]]) + ggplot2::geom_line(ggplot2::aes(y = threshold),
+                                                                             color = weft_colours[["orange"]], linetype = 2) +
     ggplot2::labs(title = sprintf("%d components by \"%s\"", as.integer(object$k), object$method)) + ggplot2::theme_minimal()
 }
 
@@ -212,7 +222,8 @@ autoplot.weft_outliers <- function(object, ...) {
   shown <- as.data.frame(object)
   shown$place <- rank(shown$sample)
   ggplot2::ggplot(shown, ggplot2::aes(x = place, y = pmin(score, 40), color = outlier)) + ggplot2::geom_point() +
-    ggplot2::geom_text(ggplot2::aes(label = sample), data = shown[shown$outlier, , drop = FALSE], vjust = -0.7, size = 3, show.legend = FALSE) +
+    ggplot2::geom_text(ggplot2::aes(label = sample), data = shown[shown$outlier, , drop = FALSE], vjust = -0.7, size = 3,
+                       show.legend = FALSE) +
     ggplot2::scale_color_manual(values = c(`TRUE` = weft_colours[["orange"]], `FALSE` = weft_colours[["blue"]]), guide = "none") +
     ggplot2::labs(x = "sample", y = "outlier score") + ggplot2::theme_minimal()
 }
@@ -227,5 +238,6 @@ autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "
   if (which == "samples") ggplot2::autoplot(part, color = object$quality$class, ...) else ggplot2::autoplot(part, ...)
 }
 
-utils::globalVariables(c("value", "label", "fill", "column", "x", "y", "xend", "yend", "weight", "edges", "name", "posterior", "fpr", "tpr", "entry", "density",
+utils::globalVariables(c("value", "label", "fill", "column", "x", "y", "xend", "yend", "weight", "edges", "name", "posterior", "fpr",
+                         "tpr", "entry", "density",
                          "lower", "upper", "component", "threshold", "place", "score", "outlier"))

@@ -29,7 +29,8 @@
 #'   missing cells, number of outlying samples.
 #' @param spoilt for `"expression"`: add the constant and the mostly missing genes?
 #' @return A list of class `weft_example`: `x` (samples in rows) and, where there are any, `class`, `batch`, `truth`,
-#'   `drivers`, `outliers`, `epistatic`, `marginal`, `row_cluster`, `col_cluster`, `gene_names` (descriptions), `labels` (their first words, made different); and `source`, a sentence.
+#'   `drivers`, `outliers`, `epistatic`, `marginal`, `row_cluster`, `col_cluster`, `gene_names` (descriptions), `labels`
+#'   (their first words, made different); and `source`, a sentence.
 #' @seealso [gene_network()]
 #' @export
 #' @examples
@@ -204,7 +205,8 @@ example_golub <- function() {
   x <- t(loaded$golub)
   dimnames(x) <- list(sprintf("patient%02d", seq_len(nrow(x))), make.unique(loaded$golub.gnames[, 3L]))
   short <- make.unique(sub("[ ,(;].*", "", loaded$golub.gnames[, 2L]))
-  list(x = x, class = factor(loaded$golub.cl, 0:1, c("ALL", "AML")), labels = stats::setNames(short, colnames(x)), gene_names = stats::setNames(loaded$golub.gnames[, 2L], colnames(x)),
+  list(x = x, class = factor(loaded$golub.cl, 0:1, c("ALL", "AML")), labels = stats::setNames(short, colnames(x)),
+       gene_names = stats::setNames(loaded$golub.gnames[, 2L], colnames(x)),
        source = "Golub and others (1999), Science 286, 531-537; the training set as in the Bioconductor package multtest.")
 }
 

@@ -5,7 +5,8 @@
 #' `network_tables()` gives nodes and edges as two data frames, in the form that tidygraph's `tbl_graph()` takes;
 #' `network_convert()` an object of another package; `write_network()` a file for Cytoscape, Gephi or a text editor.
 #'
-#' GraphML has all columns of nodes and edges as attributes. SIF has one line an edge, `gene1 interaction gene2`, tabs between them; the interaction is
+#' GraphML has all columns of nodes and edges as attributes. SIF has one line an edge, `gene1 interaction gene2`, tabs
+#' between them; the interaction is
 #' `mi` for networks of mutual information and `drives` for directed ones; genes without edges have lines of their own.
 #'
 #' @param x what [gene_network()], [mi_network()], [gene_mi_network()], [bn_learn()] or [bn_exact()] returned.
@@ -43,7 +44,8 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
   } else {
     abort_input("`x` must be a network of weft.", x = paste0("It is ", describe(x), "."))
   }
-  if (anyDuplicated(names)) abort_input("Features must have names of their own.", x = sprintf("Twice: %s.", label_some(unique(names[duplicated(names)]))))
+  if (anyDuplicated(names)) abort_input("Features must have names of their own.",
+                                        x = sprintf("Twice: %s.", label_some(unique(names[duplicated(names)]))))
   if (!isolated) names <- names[names %in% c(edges$from, edges$to)]
   nodes <- data.frame(name = names)
   if (!is.null(known)) nodes <- cbind(nodes, known[match(names, known$gene), !names(known) %in% c("gene", "kept", "reason"), drop = FALSE])
@@ -57,7 +59,8 @@ network_convert <- function(x, to = c("igraph", "graphNEL", "tidygraph", "bnlear
   to <- check_choice(to, c("igraph", "graphNEL", "tidygraph", "bnlearn"), "to")
   tables <- network_tables(x, which, isolated)
   if (to == "bnlearn") {
-    if (!tables$directed) abort_input("`to = \"bnlearn\"` is for Bayesian networks.", i = "`which = \"bayes\"` takes that of `gene_network()`.")
+    if (!tables$directed) abort_input("`to = \"bnlearn\"` is for Bayesian networks.",
+                                      i = "`which = \"bayes\"` takes that of `gene_network()`.")
     return(bn_convert(if (inherits(x, "weft_gene_network")) x$bayes else x, "bnlearn"))
   }
   need_package(switch(to, igraph = "igraph", graphNEL = "graph", tidygraph = "tidygraph"), sprintf("`to = \"%s\"`", to))
@@ -94,7 +97,8 @@ as_igraph.weft_bn <- function(x, isolated = TRUE, ...) network_convert(x, "igrap
 #' @rdname network_tables
 #' @export
 write_network <- function(x, file, format = NULL, which = c("network", "bayes"), isolated = TRUE) {
-  if (!is.character(file) || length(file) != 1L || is.na(file)) abort_input("`file` must be one path.", x = paste0("It is ", describe(file), "."))
+  if (!is.character(file) || length(file) != 1L || is.na(file)) abort_input("`file` must be one path.",
+                                                                            x = paste0("It is ", describe(file), "."))
   format <- check_choice(format %||% tolower(sub(".*\\.", "", basename(file))), c("graphml", "sif", "csv"), "format")
   tables <- network_tables(x, which, isolated)
   lines <- switch(format, graphml = graphml_lines(tables), sif = sif_lines(tables))
@@ -112,7 +116,8 @@ graphml_lines <- function(tables) {
   keys <- function(d, domain) {
     if (!length(d)) return(character())
     sprintf("  <key id=\"%s_%s\" for=\"%s\" attr.name=\"%s\" attr.type=\"%s\"/>", domain, xml_text(names(d)), domain, xml_text(names(d)),
-            vapply(d, function(v) if (is.logical(v)) "boolean" else if (is.integer(v)) "int" else if (is.double(v)) "double" else "string", ""))
+            vapply(d, function(v) switch(typeof(v), logical = "boolean", integer = if (is.factor(v)) "string" else "int", double = "double",
+                                         "string"), ""))
   }
   data <- function(d, domain) {
     cells <- lapply(names(d), function(column) {
@@ -125,10 +130,12 @@ graphml_lines <- function(tables) {
   nodes <- tables$nodes[setdiff(names(tables$nodes), "id")]
   values <- tables$edges[setdiff(names(tables$edges), c("from", "to"))]
   id <- function(name) sprintf("n%d", match(name, nodes$name))
-  c("<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">", keys(nodes, "node"), keys(values, "edge"),
+  c("<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">", keys(nodes, "node"),
+    keys(values, "edge"),
     sprintf("  <graph id=\"weft\" edgedefault=\"%s\">", if (tables$directed) "directed" else "undirected"),
     sprintf("    <node id=\"%s\">%s</node>", id(nodes$name), data(nodes, "node")),
-    if (nrow(values) || nrow(tables$edges)) sprintf("    <edge source=\"%s\" target=\"%s\">%s</edge>", id(tables$edges$from), id(tables$edges$to), data(values, "edge")),
+    if (nrow(values) || nrow(tables$edges)) sprintf("    <edge source=\"%s\" target=\"%s\">%s</edge>", id(tables$edges$from),
+                                                    id(tables$edges$to), data(values, "edge")),
     "  </graph>", "</graphml>")
 }
 

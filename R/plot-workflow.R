@@ -18,7 +18,8 @@
 #' plot(fit, "samples")
 plot.weft_gene_network <- function(x, which = c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes",
                                                 "outliers"), ...) {
-  which <- check_choice(which, c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), "which")
+  which <- check_choice(which, c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes", "outliers"),
+                        "which")
   if (which == "overview") {
     plot_overview(x)
     return(invisible(x))
@@ -70,9 +71,11 @@ plot_samples <- function(x) {
   if (length(odd)) {
     graphics::points(scores[odd, 1L], scores[odd, second], pch = 1, cex = 2.2, lwd = 1.5)
     left <- scores[odd, 1L] > mean(graphics::par("usr")[1:2])
-    graphics::text(scores[odd, 1L], scores[odd, second], rownames(scores)[odd], pos = ifelse(left, 2, 4), cex = 0.75, xpd = NA, offset = 0.7)
+    graphics::text(scores[odd, 1L], scores[odd, second], rownames(scores)[odd], pos = ifelse(left, 2, 4), cex = 0.75, xpd = NA,
+                   offset = 0.7)
   }
-  if (!is.null(class)) graphics::legend("topleft", levels(class), pch = 21, pt.bg = class_palette(nlevels(class)), col = "white", pt.cex = 1.3, bg = "#ffffffcc",
+  if (!is.null(class)) graphics::legend("topleft", levels(class), pch = 21, pt.bg = class_palette(nlevels(class)), col = "white",
+                                        pt.cex = 1.3, bg = "#ffffffcc",
                                         box.col = NA, text.width = NULL, cex = 0.9)
 }
 
@@ -112,7 +115,8 @@ plot_clusters <- function(x, ...) {
   cols <- order(fit$col_cluster)
   picture <- matrix(0, n[1L], n[2L])
   picture[cbind(match(pairs$from, rows), match(pairs$to, cols))] <- 1
-  graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i", xlab = "genes by cluster (dark: above the gene's median)", ylab = "samples by cluster",
+  graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i",
+                 xlab = "genes by cluster (dark: above the gene's median)", ylab = "samples by cluster",
                  main = sprintf("%d x %d clusters", max(fit$row_cluster), max(fit$col_cluster)), las = 1)
   graphics::rasterImage(grDevices::as.raster(ifelse(picture > 0, "#2c5f8a", "#eef2f6")), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)), col = "white", lwd = 1.5)
@@ -122,7 +126,8 @@ plot_clusters <- function(x, ...) {
     usr <- graphics::par("usr")
     width <- 0.02 * n[2L]
     graphics::rect(usr[2L] + width * 0.4, seq_len(n[1L]) - 1, usr[2L] + width * 1.4, seq_len(n[1L]), col = colour, border = NA, xpd = NA)
-    graphics::legend("topright", inset = c(0, -0.075), levels(class), fill = class_palette(nlevels(class)), border = NA, bty = "n", horiz = TRUE, xpd = NA, cex = 0.8)
+    graphics::legend("topright", inset = c(0, -0.075), levels(class), fill = class_palette(nlevels(class)), border = NA, bty = "n",
+                     horiz = TRUE, xpd = NA, cex = 0.8)
   }
 }
 
@@ -133,8 +138,10 @@ plot_outliers <- function(x) {
   on.exit(graphics::par(old))
   top <- max(o$score[is.finite(o$score)], 3)
   score <- pmin(o$score, top)
-  graphics::plot(seq_along(score), score, pch = 16, col = ifelse(o$outlier, "#b3541e", "#2c5f8a"), xlab = "sample", ylab = "outlier score", las = 1,
-                 ylim = c(0, top * 1.08), main = sprintf("%d sample%s apart", sum(o$outlier), if (sum(o$outlier) == 1L) " stands" else "s stand"))
+  graphics::plot(seq_along(score), score, pch = 16, col = ifelse(o$outlier, "#b3541e", "#2c5f8a"), xlab = "sample",
+                 ylab = "outlier score", las = 1,
+                 ylim = c(0, top * 1.08), main = sprintf("%d sample%s apart", sum(o$outlier),
+                                                         if (sum(o$outlier) == 1L) " stands" else "s stand"))
   odd <- which(o$outlier)
   if (length(odd)) graphics::text(odd, score[odd], o$sample[odd], pos = ifelse(odd > length(score) / 2, 2, 4), cex = 0.75)
 }

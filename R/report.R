@@ -6,7 +6,8 @@
 #' manuscript, and the session, machine and back ends. It opens without a network.
 #'
 #' The page is made from the R Markdown template `gene_network` of this package, which can be copied and changed: in RStudio under New
-#' file, R Markdown, From template; else `rmarkdown::draft("my-report.Rmd", "gene_network", package = "weft")`, and give that file as `template`.
+#' file, R Markdown, From template; else `rmarkdown::draft("my-report.Rmd", "gene_network", package = "weft")`, and give
+#' that file as `template`.
 #'
 #' @param fit what [gene_network()] returned.
 #' @param file where to write the page: a path that ends in `.html`.
@@ -26,7 +27,8 @@
 #'   weft_report(fit, tempfile(fileext = ".html"), open = FALSE)
 #' }
 #' }
-weft_report <- function(fit, file = "gene-network.html", title = "Gene network report", template = NULL, top = 20, open = interactive(), quiet = TRUE) {
+weft_report <- function(fit, file = "gene-network.html", title = "Gene network report", template = NULL, top = 20, open = interactive(),
+                        quiet = TRUE) {
   if (!inherits(fit, "weft_gene_network")) {
     abort_input("`fit` must be what `gene_network()` returned.", x = paste0("It is ", describe(fit), "."))
   }
@@ -48,9 +50,11 @@ weft_report <- function(fit, file = "gene-network.html", title = "Gene network r
   on.exit(unlink(work, recursive = TRUE))
   copy <- file.path(work, "report.Rmd")
   file.copy(template, copy)
-  rmarkdown::render(copy, output_file = "report.html", params = list(fit = fit, title = title, top = top), envir = new.env(parent = globalenv()),
+  rmarkdown::render(copy, output_file = "report.html", params = list(fit = fit, title = title, top = top),
+                    envir = new.env(parent = globalenv()),
                     quiet = check_flag(quiet, "quiet"))
-  if (!file.copy(file.path(work, "report.html"), file, overwrite = TRUE)) abort_input("`file` must be writable.", x = sprintf("\"%s\" is not.", file))
+  if (!file.copy(file.path(work, "report.html"), file, overwrite = TRUE)) abort_input("`file` must be writable.",
+                                                                                      x = sprintf("\"%s\" is not.", file))
   file <- normalizePath(file)
   if (check_flag(open, "open")) utils::browseURL(paste0("file://", file))
   invisible(file)
@@ -59,31 +63,44 @@ weft_report <- function(fit, file = "gene-network.html", title = "Gene network r
 # The methods of an analysis in sentences, for a manuscript.
 methods_text <- function(fit) {
   q <- fit$quality
-  text <- sprintf("Expression of %s genes in %d samples was analysed with weft %s (%s).", format(q$input[2L], big.mark = ","), q$input[1L], fit$version,
-                  R.version.string)
-  text <- c(text, if (!is.null(q$log)) q$log$what, sprintf("%s genes and %d samples were kept.", format(ncol(q$x), big.mark = ","), nrow(q$x)))
-  add <- function(step, make) {
-    if (is.null(fit[[step]])) return()
-    sentence <- tryCatch(make(fit[[step]]), error = function(e) sprintf("The step \"%s\" was done by a function of the user's.", step))
-    text <<- c(text, sentence)
-  }
-  add("components", function(r) sprintf("Principal components of the scaled genes were found by the method \"%s\"; %d stand out by %s.", r$method, r$leading,
-                                        switch(r$choice$method %||% "", parallel = "parallel analysis (Horn 1965)",
-                                               gavish_donoho = "the threshold of Gavish and Donoho (2014)", "choice")))
-  add("ranking", function(r) sprintf(paste("Genes were cut into bins of equal frequency and ranked by their mutual information with the class; p-values are of the G test,",
-                                           "adjusted by Benjamini and Hochberg's method.")))
-  add("pairs", function(r) sprintf("All %s pairs of genes were searched for interaction, the information of a pair beyond that of its members%s.",
-                                   format(attr(r, "searched"), big.mark = ",", scientific = FALSE),
-                                   if (is.null(r$p_fwer)) "" else "; p-values are of label permutations with the best pair of each, and hold for the whole search"))
-  add("network", function(r) sprintf("The network is of mutual information (%s) by %s%s.", attr(attr(r, "mi"), "estimator"), network_reference(attr(r, "method")),
-                                     if (is.na(attr(r, "cut") %||% NA)) "" else sprintf(", cut to edges significant at a false discovery rate of %g, and to as many of the heaviest as were asked for or as ARACNE finds", attr(r, "fdr"))))
-  add("clusters", function(r) sprintf("Samples and genes were grouped at once by the infinite relational model (Kemp and others 2006) of which genes are above their median (%d chains of %d sweeps).",
-                                      ncol(r$log_posterior), nrow(r$log_posterior)))
-  add("bayes", function(r) sprintf("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with the %s score, at most %d parents, %d chains of %s steps.",
-                                   nrow(r$dag), toupper(r$table$type), max(r$table$max_parents), as.integer(r$run$ladders), format(r$iterations, big.mark = ",", scientific = FALSE)))
-  add("outliers", function(r) sprintf("Samples that stand apart were found by their kernel density among %d components and their distance from these, at a false discovery rate of %g.",
-                                      attr(r, "components"), attr(r, "fdr")))
-  c(text, sprintf("The random seed was %.0f.", fit$seed))
+  steps <- workflow_steps[-1L][vapply(workflow_steps[-1L], function(step) !is.null(fit[[step]]), NA)]
+  sentences <- vapply(steps, function(step) {
+    tryCatch(methods_sentence(step, fit[[step]]),
+             error = function(e) sprintf("The step \"%s\" was done by a function of the user's.", step))
+  }, "")
+  c(sprintf("Expression of %s genes in %d samples was analysed with weft %s (%s).", format(q$input[2L], big.mark = ","), q$input[1L],
+            fit$version, R.version.string),
+    q$log$what, sprintf("%s genes and %d samples were kept.", format(ncol(q$x), big.mark = ","), nrow(q$x)),
+    sentences, sprintf("The random seed was %.0f.", fit$seed))
+}
+
+methods_sentence <- function(step, r) {
+  whole <- function(x) format(x, big.mark = ",", scientific = FALSE)
+  switch(step,
+    components = sprintf("Principal components of the scaled genes were found by the method \"%s\"; %d stand out by %s.",
+                         r$method, r$leading,
+                         switch(r$choice$method %||% "", parallel = "parallel analysis (Horn 1965)",
+                                gavish_donoho = "the threshold of Gavish and Donoho (2014)", "choice")),
+    ranking = paste("Genes were cut into bins of equal frequency and ranked by their mutual information with the class; p-values are of",
+                    "the G test, adjusted by the method of Benjamini and Hochberg."),
+    pairs = paste0(sprintf("All %s pairs of genes were searched for interaction, the information of a pair beyond that of its members",
+                           whole(attr(r, "searched"))),
+                   if (!is.null(r$p_fwer)) "; p-values are of label permutations with the best pair of each and hold for the whole search",
+                   "."),
+    network = paste0(sprintf("The network is of mutual information (%s) by %s", attr(attr(r, "mi"), "estimator"),
+                             network_reference(attr(r, "method"))),
+                     if (!is.na(attr(r, "cut") %||% NA)) {
+                       sprintf(paste(", cut to edges that are significant at a false discovery rate of %g, and of these to as many of the",
+                                     "heaviest as were asked for or as ARACNE finds"), attr(r, "fdr"))
+                     }, "."),
+    clusters = sprintf(paste("Samples and genes were grouped at once by the infinite relational model (Kemp and others 2006) of which genes",
+                             "are above their median (%d chains of %d sweeps)."), ncol(r$log_posterior), nrow(r$log_posterior)),
+    bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with the %s score, at most",
+                          "%d parents, %d chains of %s steps."), nrow(r$dag), toupper(r$table$type), max(r$table$max_parents),
+                    as.integer(r$run$ladders), whole(r$iterations)),
+    outliers = sprintf(paste("Samples that stand apart were found by their kernel density among %d components and their distance from",
+                             "these, at a false discovery rate of %g."), attr(r, "components"), attr(r, "fdr"))
+  )
 }
 
 network_reference <- function(method) {

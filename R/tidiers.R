@@ -10,8 +10,10 @@
 #' @param x what a function of weft returned.
 #' @param data the data, for `augment()`; for a density or a regression by default the points that it was made from.
 #' @param ... ignored.
-#' @return A data frame. `tidy()`: of a matrix of information one row a pair; of a selection, `feature` and `score` with their `step`; of cut points
-#'   one row a cut; of [pca_choose_k()] the curve; of [bn_compare()] the rates; of [bn_scores()] one row a parent set; of outliers the table; of a density, regression, kernel
+#' @return A data frame. `tidy()`: of a matrix of information one row a pair; of a selection, `feature` and `score` with
+#'   their `step`; of cut points
+#'   one row a cut; of [pca_choose_k()] the curve; of [bn_compare()] the rates; of [bn_scores()] one row a parent set;
+#'   of outliers the table; of a density, regression, kernel
 #'   components or Gaussian process one row a point, dimension or component.
 #' @name tidiers
 #' @examples
@@ -46,7 +48,8 @@ tidy.weft_selection <- function(x, ...) data.frame(step = seq_len(nrow(x)), feat
 #' @rdname tidiers
 #' @export
 glance.weft_selection <- function(x, ...) {
-  data.frame(selected = nrow(x), features = attr(x, "features"), method = attr(x, "method"), unit = attr(x, "unit"), seconds = attr(x, "seconds"))
+  data.frame(selected = nrow(x), features = attr(x, "features"), method = attr(x, "method"), unit = attr(x, "unit"),
+             seconds = attr(x, "seconds"))
 }
 
 #' @rdname tidiers

@@ -5,17 +5,20 @@
 #' Which gene drives which, as far as data can say: [bn_learn()] on a few genes, whose candidate parents are the genes with which they
 #' share most information, with the network of mutual information as prior knowledge if asked for.
 #'
-#' `score = "auto"` is `"bge"`, the score of linear Gaussian networks, on normal scores of the genes (ranks turned into quantiles of the normal law) for
+#' `score = "auto"` is `"bge"`, the score of linear Gaussian networks, on normal scores of the genes (ranks turned into
+#' quantiles of the normal law) for
 #' expression, and `"bdeu"` for levels. On simulated networks that came closer to the truth than three bins and BDeu
 #' (`inst/bench/workflow-truth.R`). `"bdeu"` and the other scores of categories cut expression into three bins.
 #'
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category a sample, when `x` is data.
-#' @param genes names of genes, or how many: those of most information about the class, or with most edges in `network` without one, or of largest spread.
+#' @param genes names of genes, or how many: those of most information about the class, or with most edges in `network`
+#'   without one, or of largest spread.
 #' @param network what [gene_mi_network()] returned: its information gives the candidates; `NULL`: it is found for the genes.
 #' @param ranking what [gene_ranking()] returned, if there is one.
 #' @param candidates how many candidate parents a gene; other genes can be added one at a time.
-#' @param prior weight from 0 to 1 of `network` as prior knowledge: the strongest edge has the odds that the probability 0.5 + `prior` / 2 means (at most 0.99), one that
+#' @param prior weight from 0 to 1 of `network` as prior knowledge: the strongest edge has the odds that the probability
+#'   0.5 + `prior` / 2 means (at most 0.99), one that
 #'   is not there 0.5; 0 for none.
 #' @param score,max_parents,iterations,chains,target see [bn_learn()].
 #' @param ... further arguments of [bn_learn()].

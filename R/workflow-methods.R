@@ -26,7 +26,8 @@ print.weft_gene_network <- function(x, top = 5L, ...) {
     text <- strwrap(paste0(...), width = 96)
     cat(sprintf("%-11s %s\n", c(name, rep("", length(text) - 1L)), text), sep = "")
   }
-  if (is.null(q$log)) line("quality", "Nothing had to be done.") else for (i in seq_len(nrow(q$log))) line(if (i == 1L) "quality" else "", q$log$what[i])
+  done <- q$log$what %||% "Nothing had to be done."
+  for (i in seq_along(done)) line(if (i == 1L) "quality" else "", done[i])
   for (step in workflow_steps[-1L]) if (!is.null(x[[step]])) line(step, step_text(step, x, top))
   left_out <- setdiff(workflow_steps, x$steps$step)
   if (length(left_out)) line("left out", paste(left_out, collapse = ", "))
@@ -40,17 +41,23 @@ print.weft_gene_network <- function(x, top = 5L, ...) {
 step_text <- function(step, x, top) {
   r <- x[[step]]
   tryCatch(switch(step,
-    components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)), share_text(sum(r$share)), r$leading,
+    components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)), share_text(sum(r$share)),
+                         r$leading,
                          class_on_components(x)),
-    ranking = sprintf("%d genes at q <= 0.05. Best: %s", sum(r$q_value <= 0.05), paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
+    ranking = sprintf("%d genes at q <= 0.05. Best: %s", sum(r$q_value <= 0.05),
+                      paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
                                                                                       collapse = ", ")),
     pairs = pair_text(r, min(top, 3L)),
-    network = sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","), format(ncol(r), big.mark = ","),
+    network = sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","),
+                      format(ncol(r), big.mark = ","),
                       attr(r, "method"), attr(attr(r, "mi"), "estimator"),
-                      if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) "" else sprintf(", false discovery rate %g", attr(r, "fdr")), hub_text(r, top)),
-    clusters = sprintf("%d clusters of samples, %d of %d genes%s", max(r$row_cluster), max(r$col_cluster), length(r$col_cluster), class_in_clusters(x)),
+                      if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) "" else sprintf(", false discovery rate %g",
+                                                                                            attr(r, "fdr")), hub_text(r, top)),
+    clusters = sprintf("%d clusters of samples, %d of %d genes%s", max(r$row_cluster), max(r$col_cluster), length(r$col_cluster),
+                       class_in_clusters(x)),
     bayes = sprintf("%d edges among %d genes. Surest: %s", sum(r$dag), nrow(r$dag), arrow_text(r, top)),
-    outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier), label_some(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
+    outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier),
+                                           label_some(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
   ), error = function(e) paste("a result of class", class(r)[1L]))
 }
 
@@ -59,7 +66,8 @@ pair_text <- function(r, top) {
   shown <- utils::head(as.data.frame(r), top)
   sure <- if (!is.null(shown$p_fwer)) sprintf(", p %s over the whole search", format(shown$p_fwer, digits = 2)) else ""
   sprintf("%s pairs. Most synergy: %s", format(attr(r, "searched"), big.mark = ",", scientific = FALSE),
-          paste0(shown$feature1, " x ", shown$feature2, sprintf(" (+%.2f %s%s)", shown$interaction, attr(r, "unit"), sure), collapse = ", "))
+          paste0(shown$feature1, " x ", shown$feature2, sprintf(" (+%.2f %s%s)", shown$interaction, attr(r, "unit"), sure),
+                 collapse = ", "))
 }
 
 hub_text <- function(net, top) {

@@ -6,7 +6,8 @@
 #' where no other samples are. Its `distance` from the plane of these components: large when its genes do what no other sample's do.
 #'
 #' Scores are divided by robust standard deviations (1.4826 times the median absolute deviation) and the bandwidth is Silverman's for those.
-#' Either look is turned into a surprise, minus the logarithm of the density and the logarithm of the distance, and standardised: by median and median absolute deviation
+#' Either look is turned into a surprise, minus the logarithm of the density and the logarithm of the distance, and
+#' standardised: by median and median absolute deviation
 #' for the distance; for the density, whose upper half falls off about like an exponential, `z` is such that
 #' its tail beyond the median falls by half from quartile to quartile. The p-value of a sample is twice the smaller one of the two;
 #' outliers have a false discovery rate (Benjamini and Hochberg) of at most `fdr`.
@@ -16,8 +17,10 @@
 #' @param fdr the false discovery rate.
 #' @param data the matrix that `x` was made from, for the distance; without it there is none.
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
-#' @return A data frame of class `weft_outliers`, strangest sample first: `sample`, `log_density`, `distance`, `score` (the larger one of two
-#'   standardised surprises, in standard deviations of a normal law), `p_value`, `q_value`, `outlier`. The attribute `"kde"` has the density.
+#' @return A data frame of class `weft_outliers`, strangest sample first: `sample`, `log_density`, `distance`, `score`
+#'   (the larger one of two
+#'   standardised surprises, in standard deviations of a normal law), `p_value`, `q_value`, `outlier`. The attribute
+#'   `"kde"` has the density.
 #' @seealso [gene_network()]
 #' @export
 #' @examples

@@ -116,7 +116,8 @@ abort_character <- function(x) {
   abort_input("`x` must hold numbers.",
               x = sprintf("It is a character matrix; row %d, column `%s` holds \"%s\", one of %d cells that are no numbers.",
                           at[1L], names[at[2L]], x[odd[1L]], length(odd)),
-              i = if (length(text)) sprintf("Text is in %s: take names out (`rownames(x) <- x[, %d]; x <- x[, -%d]`), then `storage.mode(x) <- \"double\"`.",
+              i = if (length(text)) sprintf(paste("Text is in %s: take names out (`rownames(x) <- x[, %d]; x <- x[, -%d]`),",
+                                                  "then `storage.mode(x) <- \"double\"`."),
                                             label_some(names[text]), text[1L], text[1L]))
 }
 
@@ -207,7 +208,8 @@ name_genes <- function(q) {
   names[empty] <- "gene"
   twice <- duplicated(names)
   colnames(q$x) <- make.unique(enc2utf8(names))
-  if (any(twice | empty)) q <- note(q, "names", sprintf("%d genes had a name that another has, or none; numbers were added.", sum(twice | empty)), sum(twice | empty))
+  if (any(twice | empty)) q <- note(q, "names", sprintf("%d genes had a name that another has, or none; numbers were added.",
+                                                        sum(twice | empty)), sum(twice | empty))
   q
 }
 
@@ -241,7 +243,8 @@ drop_missing <- function(q, max_missing, max_missing_samples) {
   genes <- colnames(q$x)[colMeans(is.na(q$x)) > max_missing]
   if (length(genes)) {
     q <- leave_out(q, genes, reason = "missing values")
-    q <- note(q, "missing values", sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing), label_some(genes)),
+    q <- note(q, "missing values", sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing),
+                                           label_some(genes)),
               length(genes))
   }
   samples <- rownames(q$x)[rowMeans(is.na(q$x)) > max_missing_samples]
@@ -269,7 +272,8 @@ drop_uninformative <- function(q, max_same) {
     if (any(same > max_same)) {
       genes <- colnames(q$x)[same > max_same]
       q <- leave_out(q, genes, reason = "low information")
-      q <- note(q, "low information", sprintf("Genes with one value in more than %s of the samples were left out: %s.", share_text(max_same),
+      q <- note(q, "low information", sprintf("Genes with one value in more than %s of the samples were left out: %s.",
+                                              share_text(max_same),
                                               label_some(genes)), length(genes))
     }
   }
@@ -301,7 +305,8 @@ to_log_scale <- function(q, transform) {
   if (!asked) transform <- if (q$kind == "levels") "none" else guess_scale(q$x)
   if (transform == "none") return(q)
   if (any(q$x < 0, na.rm = TRUE)) {
-    abort_input(sprintf("`transform = \"%s\"` needs values that are not negative.", transform), x = sprintf("The least is %g.", min(q$x, na.rm = TRUE)))
+    abort_input(sprintf("`transform = \"%s\"` needs values that are not negative.", transform),
+                x = sprintf("The least is %g.", min(q$x, na.rm = TRUE)))
   }
   if (transform == "counts") {
     size <- rowSums(q$x, na.rm = TRUE)
@@ -310,8 +315,10 @@ to_log_scale <- function(q, transform) {
     what <- sprintf("Raw counts became log2 counts per million (plus half a count); library sizes were %s to %s.",
                     format(min(size), big.mark = ",", scientific = FALSE), format(max(size), big.mark = ",", scientific = FALSE))
     if (!asked) {
-      weft_warn("counts", "`x` looks like raw counts: whole numbers from 0 to the hundreds and more. It was taken to log2 counts per million.",
-                i = "`transform = \"counts\"` says so without this warning, `\"none\"` leaves values as they are; for differences in composition normalise before, for example with edgeR or DESeq2.")
+      weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 to the hundreds and more.",
+                                "It was taken to log2 counts per million."),
+                i = paste("`transform = \"counts\"` says so without this warning, `\"none\"` leaves values as they are;",
+                          "for differences in composition normalise before, for example with edgeR or DESeq2."))
     }
   } else {
     q$x <- log2(1 + q$x)
@@ -379,7 +386,8 @@ fill_gaps <- function(q, impute, threads) {
     }
     how <- if (q$kind == "levels") "the gene's most frequent value" else "the gene's median"
   }
-  note(q, "missing values", sprintf("%s missing cells (%s) were filled by %s.", format(q$imputed, big.mark = ","), share_text(mean(gaps)), how),
+  note(q, "missing values", sprintf("%s missing cells (%s) were filled by %s.", format(q$imputed, big.mark = ","), share_text(mean(gaps)),
+                                    how),
        sum(colSums(gaps) > 0), sum(rowSums(gaps) > 0))
 }
 
@@ -389,7 +397,8 @@ drop_least_spread <- function(q, least_spread) {
   genes <- colnames(q$x)[order(mad)][seq_len(floor(least_spread * ncol(q$x)))]
   if (!length(genes)) return(q)
   q <- leave_out(q, genes, reason = "small spread")
-  note(q, "small spread", sprintf("The %s of genes with the smallest median absolute deviation were left out.", share_text(least_spread)), length(genes))
+  note(q, "small spread", sprintf("The %s of genes with the smallest median absolute deviation were left out.", share_text(least_spread)),
+       length(genes))
 }
 
 # ---- the result ----
@@ -398,7 +407,8 @@ drop_least_spread <- function(q, least_spread) {
 #' @param ... ignored.
 #' @export
 print.weft_quality <- function(x, ...) {
-  cat(sprintf("%d samples and %s genes, of %d and %s\n", nrow(x$x), format(ncol(x$x), big.mark = ","), x$input[1L], format(x$input[2L], big.mark = ",")))
+  cat(sprintf("%d samples and %s genes, of %d and %s\n", nrow(x$x), format(ncol(x$x), big.mark = ","), x$input[1L],
+              format(x$input[2L], big.mark = ",")))
   if (!is.null(x$class)) cat("Class:", paste(sprintf("%s %d", levels(x$class), tabulate(x$class)), collapse = ", "), "\n")
   if (is.null(x$log)) cat("Nothing had to be done.\n")
   for (line in x$log$what) cat(strwrap(line, width = 100, prefix = "  ", initial = "* "), sep = "\n")

@@ -17,7 +17,8 @@
 #'
 #' @section Which network: On simulated networks of 100 to 300 genes with 50 to 2,000 samples, MRNET on Spearman's
 #'   correlation ranked true edges best of nine estimators and five methods (`inst/bench/network-estimators.R`): its area
-#'   under precision-recall was 0.72 with 200 samples, that of five bins 0.66, that of nearest neighbours 0.61. It is the default up to 1,000
+#'   under precision-recall was 0.72 with 200 samples, that of five bins 0.66, that of nearest neighbours 0.61. It is
+#'   the default up to 1,000
 #'   genes; ARACNE, which takes less time, above. Genotypes and other levels are counted (`"empirical"`).
 #'
 #' @section Which edges: First, edges must be significant: the test is that of [mi_network()], with Benjamini and Hochberg's
@@ -241,7 +242,8 @@ significant_information <- function(m, fdr) {
 
 #' @rdname gene_steps
 #' @export
-gene_clusters <- function(x, genes = 300, max_clusters = c(8, 12), chains = 4, sweeps = 100, seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+gene_clusters <- function(x, genes = 300, max_clusters = c(8, 12), chains = 4, sweeps = 100, seed = NULL, backend = NULL, threads = NULL,
+                          progress = NULL) {
   q <- checked_data(x)
   genes <- check_number(genes, "genes", min = 3, whole = TRUE)
   without <- q
@@ -250,5 +252,6 @@ gene_clusters <- function(x, genes = 300, max_clusters = c(8, 12), chains = 4, s
   data <- q$x[, use, drop = FALSE]
   above <- data > rep(column_medians(data), each = nrow(data))
   storage.mode(above) <- "integer"
-  irm(above, max_clusters = max_clusters, chains = chains, sweeps = sweeps, seed = seed, backend = backend, threads = threads, progress = progress)
+  irm(above, max_clusters = max_clusters, chains = chains, sweeps = sweeps, seed = seed, backend = backend, threads = threads,
+      progress = progress)
 }

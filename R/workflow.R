@@ -86,7 +86,8 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
 check_step <- function(setting, step) {
   named <- is.list(setting) && (!length(setting) || (!is.null(names(setting)) && all(nzchar(names(setting)))))
   if (is.function(setting) || (isFALSE(setting) && step != "quality") || (named && !is.object(setting))) return()
-  abort_input(sprintf("`%s` must be a list of arguments by name, a function%s.", step, if (step == "quality") "" else ", or FALSE to leave the step out"),
+  abort_input(sprintf("`%s` must be a list of arguments by name, a function%s.", step,
+                      if (step == "quality") "" else ", or FALSE to leave the step out"),
               x = paste0("It is ", describe(setting), "."), i = sprintf("For example `%s = list(%s)`.", step, switch(step,
                 quality = "max_missing = 0.1", components = "k = 5", ranking = "bins = 5", pairs = "top = 100",
                 network = "method = \"clr\"", clusters = "genes = 200", bayes = "genes = 15", outliers = "fdr = 0.01")))
@@ -149,7 +150,8 @@ step_note <- function(step, result, fit) {
     components = sprintf("%s, %s leading, PC1 %s of the variance", count(length(result$sdev), "component"), result$leading %||% "?",
                          share_text(result$share[1L])),
     ranking = sprintf("%s at q <= 0.05", count(sum(result$q_value <= 0.05), "gene")),
-    pairs = sprintf("%s searched, best interaction %.3f %s", count(attr(result, "searched"), "pair"), result$interaction[1L], attr(result, "unit")),
+    pairs = sprintf("%s searched, best interaction %.3f %s", count(attr(result, "searched"), "pair"), result$interaction[1L],
+                    attr(result, "unit")),
     network = sprintf("%s, %s (%s)", count(nrow(result), "gene"), count(count_edges(result), "edge"), attr(result, "method")),
     clusters = sprintf("%s, %s", count(max(result$row_cluster), "sample cluster"), count(max(result$col_cluster), "gene cluster")),
     bayes = sprintf("%s, %s", count(nrow(result$dag), "gene"), count(sum(result$dag), "edge")),

@@ -74,7 +74,8 @@ for (shape in list(c(100, 50), c(100, 100), c(100, 200), c(200, 200), c(300, 500
   }
   now <- all[all$genes == shape[1L] & all$samples == shape[2L], ]
   key <- interaction(now$package, now$estimator, now$method, drop = TRUE, sep = " | ")
-  table <- data.frame(what = levels(key), mean = tapply(now$area, key, mean), error = tapply(now$area, key, function(a) stats::sd(a) / sqrt(length(a))))
+  table <- data.frame(what = levels(key), mean = tapply(now$area, key, mean),
+                      error = tapply(now$area, key, function(a) stats::sd(a) / sqrt(length(a))))
   cat(sprintf("\n%d genes, %d samples, %d sets: area under precision-recall, best first\n", shape[1L], shape[2L], max(now$set)))
   print(head(transform(table[order(-table$mean), ], mean = round(mean, 4), error = round(error, 4)), 20), row.names = FALSE)
   if (!is.na(out)) utils::write.csv(all, out, row.names = FALSE)

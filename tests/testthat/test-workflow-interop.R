@@ -108,9 +108,11 @@ test_that("every result tidies, glances and draws itself", {
   withr::local_pdf(NULL)
   set.seed(1)
   results <- list(
-    mi_matrix(mtcars, estimator = "spearman"), mi_rank(mtcars[c("cyl", "gear")], mtcars$am), mi_pairs(mtcars[c("cyl", "gear", "carb")], mtcars$am),
+    mi_matrix(mtcars, estimator = "spearman"), mi_rank(mtcars[c("cyl", "gear")],
+                                                       mtcars$am), mi_pairs(mtcars[c("cyl", "gear", "carb")], mtcars$am),
     mi_select(mtcars[c("cyl", "gear", "carb")], mtcars$am, k = 2), fit$network, fit$bayes, fit$clusters, fit$components, fit$outliers, fit,
-    kde(faithful), kde(faithful$waiting), kernel_regression(faithful$waiting, faithful$eruptions, 5), kernel_pca(faithful, 2, bandwidth = 2, seed = 1),
+    kde(faithful), kde(faithful$waiting), kernel_regression(faithful$waiting, faithful$eruptions,
+                                                            5), kernel_pca(faithful, 2, bandwidth = 2, seed = 1),
     pca_choose_k(matrix(stats::rnorm(400), 40), seed = 1)
   )
   for (r in results) {
@@ -140,7 +142,8 @@ test_that("the report is one file without links out", {
   expect_identical(weft_report(fit, file, open = FALSE), normalizePath(file))
   page <- paste(readLines(file, warn = FALSE), collapse = "\n")
   expect_false(grepl("(src|href)=\"https?://", page))
-  for (heading in c("What was done to the data", "Components", "Samples that stand apart", "Network of mutual information", "Bayesian network", "Methods")) {
+  for (heading in c("What was done to the data", "Components", "Samples that stand apart", "Network of mutual information",
+                    "Bayesian network", "Methods")) {
     expect_match(page, heading, fixed = TRUE)
   }
   expect_gte(lengths(regmatches(page, gregexpr("data:image/png;base64", page))), 8)

@@ -28,7 +28,8 @@ test_that("examples are the same for the same seed and leave R's generator alone
 test_that("signal and noise of a gene are equal, so that half of its variance hangs on its parents", {
   e <- weft_example("expression", n = 4000, p = 20, batch = 0, missing = 0, outliers = 0, spoilt = FALSE)
   child <- which(colSums(e$truth) > 0)
-  shares <- vapply(child, function(j) summary(stats::lm(e$x[, j] ~ tanh(1.3 * (e$x[, e$truth[, j] == 1, drop = FALSE] - 8) / 1.2)))$r.squared, 0)
+  shares <- vapply(child, function(j) summary(stats::lm(e$x[, j] ~ tanh(1.3 * (e$x[, e$truth[, j] == 1,
+                                                                                   drop = FALSE] - 8) / 1.2)))$r.squared, 0)
   expect_true(all(abs(shares[!names(shares) %in% e$drivers] - 0.5) < 0.06))
 })
 
@@ -69,7 +70,8 @@ test_that("the call does what its steps do", {
 
 test_that("what was planted is found", {
   expect_true(all(small$outliers %in% utils::head(fit$outliers$sample, 5)))
-  expect_gte(length(intersect(utils::head(fit$ranking$feature, 10), c(small$drivers, names(which(colSums(small$truth[small$drivers, ]) > 0))))), 6)
+  expect_gte(length(intersect(utils::head(fit$ranking$feature, 10), c(small$drivers,
+                                                                      names(which(colSums(small$truth[small$drivers, ]) > 0))))), 6)
   edges <- as.data.frame(fit, "edges")
   truth <- small$truth + t(small$truth)
   expect_gt(mean(truth[cbind(edges$feature1, edges$feature2)]), 0.4) # 40 genes have 5 % of pairs linked
@@ -88,7 +90,8 @@ test_that("significant_information() is Benjamini and Hochberg's threshold", {
     passes <- stats::p.adjust(p[upper.tri(p)], "BH") <= 0.05
     expect_identical(as.matrix(m)[upper.tri(m)] > weft:::significant_information(m, 0.05), passes)
   }
-  expect_true(is.infinite(weft:::significant_information(mi_matrix(matrix(draws <- weft:::draws("normal", 900), 30), estimator = "spearman"), 1e-9)))
+  expect_true(is.infinite(weft:::significant_information(mi_matrix(matrix(draws <- weft:::draws("normal", 900), 30),
+                                                                   estimator = "spearman"), 1e-9)))
   expect_true(is.na(weft:::significant_information(mi_matrix(x, estimator = "ksg"), 0.05)))
 })
 
@@ -132,7 +135,8 @@ test_that("time and memory are estimated, and memory is kept to", {
 })
 
 test_that("progress tells the steps and their times", {
-  said <- testthat::capture_messages(gene_network(small$x, small$class, bayes = FALSE, clusters = FALSE, pairs = FALSE, progress = TRUE, seed = 1))
+  said <- testthat::capture_messages(gene_network(small$x, small$class, bayes = FALSE, clusters = FALSE, pairs = FALSE, progress = TRUE,
+                                                  seed = 1))
   expect_match(said[1], "quality .*80 samples and 40 genes kept")
   expect_match(said[2], "^About .* of work, at most .* of memory")
   expect_match(said[length(said)], "outliers")
