@@ -5,10 +5,11 @@
 #' Which gene drives which, as far as data can say: [bn_learn()] on a few genes, whose candidate parents are the genes with which they
 #' share most information, with the network of mutual information as prior knowledge if asked for.
 #'
-#' `score = "auto"` is `"bge"`, the score of linear Gaussian networks, on normal scores of the genes (ranks turned into
-#' quantiles of the normal law) for
-#' expression, and `"bdeu"` for levels. On simulated networks that came closer to the truth than three bins and BDeu
-#' (`inst/bench/workflow-truth.R`). `"bdeu"` and the other scores of categories cut expression into three bins.
+#' `score = "auto"` is `"bdeu"`, on three bins of equal frequency for expression. On simulated networks with saturating effects
+#' (20 genes of 100, 200 samples, 20 sets) its best graphs were nearer to the truth than those of the linear Gaussian
+#' score `"bge"`: a mean distance
+#' of equivalence classes of 20.8 against 26.2, and 30.5 for greedy search with the Gaussian BIC (`inst/bench/workflow-truth.R`). `"bge"`
+#' takes normal scores (ranks turned into quantiles of the normal law); it finds more true edges, and more false ones.
 #'
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category a sample, when `x` is data.
@@ -37,7 +38,7 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
   score <- check_choice(score, c("auto", "bge", "bdeu", "k2", "bic", "aic", "bds"), "score")
   target <- check_choice(target, c("sum", "max"), "target")
   prior <- check_number(prior, "prior", min = 0, max = 1)
-  if (score == "auto") score <- if (q$kind == "levels") "bdeu" else "bge"
+  if (score == "auto") score <- "bdeu"
   if (!is.null(network) && !inherits(network, "weft_network")) {
     abort_input("`network` must be what `gene_mi_network()` returned.", x = paste0("It is ", describe(network), "."))
   }
