@@ -95,6 +95,7 @@ network_groups <- function(x) {
   if (is.null(z)) return(NULL)
   of <- z[match(colnames(x$network), names(z))]
   if (all(is.na(of))) return(NULL)
+  if (mean(is.na(of)) > 0.5) return(NULL)
   large <- as.integer(names(sort(table(of), decreasing = TRUE)))[1:7]
   large <- large[!is.na(large)]
   if (length(large) < 2L) return(NULL)

@@ -208,8 +208,10 @@ name_genes <- function(q) {
   names[empty] <- "gene"
   twice <- duplicated(names)
   colnames(q$x) <- make.unique(enc2utf8(names))
-  if (any(twice | empty)) q <- note(q, "names", sprintf("%d genes had a name that another has, or none; numbers were added.",
-                                                        sum(twice | empty)), sum(twice | empty))
+  if (any(twice | empty)) {
+    q <- note(q, "names", sprintf("Genes with a name that another has, or none, got numbers added: %s.", label_some(unique(names[twice | empty]))),
+              sum(twice | empty))
+  }
   q
 }
 

@@ -198,14 +198,14 @@ test_that("Bayesian networks take genes, scores and the network as prior", {
   q <- gene_quality(small$x, small$class)
   net <- gene_mi_network(q)
   genes <- colnames(q$x)[1:7]
-  a <- gene_bayes(q, genes = genes, network = net, candidates = 3, iterations = 500, seed = 1)
+  a <- gene_bayes(q, genes = genes, network = net, candidates = 3, score = "bge", iterations = 500, seed = 1)
   expect_identical(rownames(a$dag), genes)
   expect_identical(a$table$type, "bge")
   expect_equal(a$data[[1]], stats::qnorm(rank(q$x[, 1]) / 81))
   b <- gene_bayes(q, genes = genes, score = "bdeu", target = "max", iterations = 500, seed = 1)
   expect_null(b$edges)
   expect_identical(vapply(b$data, nlevels, 0L), stats::setNames(rep(3L, 7), genes))
-  p <- gene_bayes(q, genes = genes, network = net, prior = 1, iterations = 500, seed = 1)
+  p <- gene_bayes(q, genes = genes, network = net, prior = 1, score = "bge", iterations = 500, seed = 1)
   strongest <- which(as.matrix(net)[genes, genes] == max(as.matrix(net)[genes, genes]), arr.ind = TRUE)[1, ]
   expect_gte(max(p$edges[strongest[1], strongest[2]] + p$edges[strongest[2], strongest[1]]),
              a$edges[strongest[1], strongest[2]] + a$edges[strongest[2], strongest[1]] - 0.02)
