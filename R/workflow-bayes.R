@@ -5,11 +5,17 @@
 #' Which gene drives which, as far as data can say: [bn_learn()] on a few genes, whose candidate parents are the genes with which they
 #' share most information, with the network of mutual information as prior knowledge if asked for.
 #'
-#' `score = "auto"` is `"bdeu"`, on three bins of equal frequency for expression. On simulated networks with saturating effects
-#' (20 genes of 100, 200 samples, 20 sets) its best graphs were nearer to the truth than those of the linear Gaussian
-#' score `"bge"`: a mean distance
-#' of equivalence classes of 20.8 against 26.2, and 30.5 for greedy search with the Gaussian BIC (`inst/bench/workflow-truth.R`). `"bge"`
-#' takes normal scores (ranks turned into quantiles of the normal law); it finds more true edges, and more false ones.
+#' `score = "auto"` is `"bic"`, on three bins of equal frequency for expression. On simulated networks with saturating effects
+#' (20 genes of 100 or 200, with 200 or 500 samples, 20 sets each) its best graphs were nearer to the truth than those of the linear
+#' Gaussian score `"bge"`: a mean distance of equivalence classes of 21.1 and 15.6, against 26.2 and more; greedy search
+#' (bnlearn's `hc()`) came to 30.5
+#' and 30.0 with its default for numbers, and to 20.8 and 15.4, within the standard error, on the same bins
+#' (`inst/bench/workflow-truth.R`). `"bge"` takes normal scores (ranks turned into quantiles of the normal law).
+#'
+#' With `target = "sum"` the result has a network `average` besides the best one: the edges whose two directions
+#' together have a posterior of at
+#' least one half, in the likelier direction. On eight sets of each kind it was nearer to the truth than the best graph
+#' (18.3 against 19.1, and 14.8 against 16.1).
 #'
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category a sample, when `x` is data.
@@ -24,7 +30,8 @@
 #' @param score,max_parents,iterations,chains,target see [bn_learn()].
 #' @param ... further arguments of [bn_learn()].
 #' @param seed,backend,threads,progress see [bn_learn()].
-#' @return As [bn_learn()], with `genes` and `data`, the data frame that it was learned from.
+#' @return As [bn_learn()], with `genes`, `data` (the data frame that it was learned from) and, for `"sum"`, `average`
+#'   (an adjacency \[from, to\]).
 #' @seealso [gene_network()]
 #' @export
 #' @examples
@@ -38,7 +45,7 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
   score <- check_choice(score, c("auto", "bge", "bdeu", "k2", "bic", "aic", "bds"), "score")
   target <- check_choice(target, c("sum", "max"), "target")
   prior <- check_number(prior, "prior", min = 0, max = 1)
-  if (score == "auto") score <- "bdeu"
+  if (score == "auto") score <- "bic"
   if (!is.null(network) && !inherits(network, "weft_network")) {
     abort_input("`network` must be what `gene_mi_network()` returned.", x = paste0("It is ", describe(network), "."))
   }
@@ -50,7 +57,20 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
                   candidates = screen, prior = knowledge, ..., seed = seed, backend = backend, threads = threads, progress = progress)
   fit$genes <- chosen
   fit$data <- data
+  if (!is.null(fit$edges)) fit$average <- average_network(fit$edges)
   fit
+}
+
+# Edges of posterior one half and more, directions together, from the surest on; one that would close a cycle is left out.
+average_network <- function(edges) {
+  either <- edges + t(edges)
+  dag <- matrix(0L, nrow(edges), ncol(edges), dimnames = dimnames(edges))
+  at <- which(either >= 0.5 & (edges > t(edges) | (edges == t(edges) & upper.tri(edges))), arr.ind = TRUE)
+  for (k in order(-either[at])) {
+    dag[at[k, 1L], at[k, 2L]] <- 1L
+    if (length(find_cycle(dag != 0))) dag[at[k, 1L], at[k, 2L]] <- 0L
+  }
+  dag
 }
 
 bayes_genes <- function(q, genes, network, ranking) {

@@ -209,7 +209,8 @@ name_genes <- function(q) {
   twice <- duplicated(names)
   colnames(q$x) <- make.unique(enc2utf8(names))
   if (any(twice | empty)) {
-    q <- note(q, "names", sprintf("Genes with a name that another has, or none, got numbers added: %s.", label_some(unique(names[twice | empty]))),
+    q <- note(q, "names", sprintf("Genes with a name that another has, or none, got numbers added: %s.",
+                                  label_some(unique(names[twice | empty]))),
               sum(twice | empty))
   }
   q

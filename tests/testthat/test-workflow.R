@@ -190,7 +190,7 @@ test_that("genotypes go through the whole workflow", {
   x <- e$x
   x[cbind(1:5, 1:5)] <- NA
   fit <- gene_network(x, e$class, seed = 1, clusters = list(chains = 1, sweeps = 20), bayes = list(genes = 5, iterations = 500))
-  expect_identical(fit$bayes$table$type, "bdeu")
+  expect_identical(fit$bayes$table$type, "bic")
   expect_true(all(fit$quality$x == round(fit$quality$x)))
 })
 
@@ -201,7 +201,11 @@ test_that("Bayesian networks take genes, scores and the network as prior", {
   a <- gene_bayes(q, genes = genes, network = net, candidates = 3, score = "bge", iterations = 500, seed = 1)
   expect_identical(rownames(a$dag), genes)
   expect_identical(a$table$type, "bge")
-  expect_equal(a$data[[1]], stats::qnorm(rank(q$x[, 1]) / 81))
+  expect_equal(a$data[[1]], stats::qnorm(rank(q$x[, 1]) / 81), ignore_attr = TRUE)
+  expect_identical(a$average, weft:::average_network(a$edges))
+  expect_length(weft:::find_cycle(a$average != 0), 0)
+  ring <- rbind(c(0, 0.9, 0.1), c(0, 0, 0.8), c(0.6, 0, 0))
+  expect_identical(weft:::average_network(ring), rbind(c(0L, 1L, 0L), c(0L, 0L, 1L), c(0L, 0L, 0L)))
   b <- gene_bayes(q, genes = genes, score = "bdeu", target = "max", iterations = 500, seed = 1)
   expect_null(b$edges)
   expect_identical(vapply(b$data, nlevels, 0L), stats::setNames(rep(3L, 7), genes))
