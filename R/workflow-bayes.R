@@ -7,7 +7,7 @@
 #'
 #' `score = "auto"` is `"bic"`, on three bins of equal frequency for expression. On simulated networks with saturating effects
 #' (20 genes of 100 or 200, with 200 or 500 samples, 20 sets each) its best graphs were nearer to the truth than those of the linear
-#' Gaussian score `"bge"`: a mean distance of equivalence classes of 21.1 and 15.6, against 26.2 and more; greedy search
+#' Gaussian score `"bge"`: a mean distance of equivalence classes of 21.1 and 15.6, against 26.2 and 25.5; greedy search
 #' (bnlearn's `hc()`) came to 30.5
 #' and 30.0 with its default for numbers, and to 20.8 and 15.4, within the standard error, on the same bins
 #' (`inst/bench/workflow-truth.R`). `"bge"` takes normal scores (ranks turned into quantiles of the normal law).
