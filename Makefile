@@ -3,9 +3,9 @@
 LIB = .lib
 RUN = R_LIBS="$(CURDIR)/$(LIB)$${R_LIBS:+:$$R_LIBS}"
 
-.PHONY: demo test check test-cuda bench install setup setup-check document clean
+.PHONY: demo test check test-cuda bench install setup setup-demo setup-check document clean
 
-demo: install
+demo: setup-demo install
 	$(RUN) Rscript tools/demo.R
 
 test: install
@@ -27,6 +27,10 @@ install: setup
 
 setup:
 	sh tools/setup.sh
+
+# knitr, rmarkdown and pandoc for the report, multtest for the data
+setup-demo:
+	sh tools/setup.sh demo
 
 setup-check:
 	sh tools/setup.sh check

@@ -1,13 +1,17 @@
-# make demo: ranks 120 SNPs by what they say about a disease, prints the table and draws it.
-library(weft)
+# make demo: the workflow on real data (Golub's leukaemias, from the Bioconductor package multtest) or, without that package,
+# on the simulated example; writes the report and says where it is.
+suppressMessages(library(weft))
+started <- proc.time()[[3L]]
 print(weft_sitrep())
-snps <- read.csv(system.file("extdata", "snps.csv.gz", package = "weft"))
-ranking <- mi_rank(snps[-1], snps$disease, na = "drop")
+real <- requireNamespace("multtest", quietly = TRUE)
+example <- weft_example(if (real) "golub" else "expression")
+cat("\n", example$source, "\n\n", sep = "")
+x <- example$x
+if (real) colnames(x) <- example$labels
+fit <- gene_network(x, example$class, batch = example$batch, seed = 1, progress = TRUE)
 cat("\n")
-print(ranking)
+print(fit)
 dir.create("demo-output", showWarnings = FALSE)
-file <- file.path(normalizePath("demo-output"), "ranking.png")
-grDevices::png(file, width = 900, height = 640, res = 120)
-plot(ranking, main = "120 SNPs, ranked by information about a disease")
-invisible(grDevices::dev.off())
-cat("\nThe picture is in", file, "\n")
+file <- weft_report(fit, file.path("demo-output", "gene-network.html"), open = FALSE,
+                    title = if (real) "Two kinds of leukaemia (Golub and others 1999)" else "A simulated regulatory network")
+cat(sprintf("\n%.0f s. The report is in %s\n", proc.time()[[3L]] - started, file))

@@ -1,10 +1,16 @@
 #!/bin/sh
 # Finds what weft needs to be built and tested; installs it with apt on Debian and Ubuntu, else says the commands.
 #   tools/setup.sh          R, a compiler, the packages that weft imports, testthat, withr
+#   tools/setup.sh demo     also what `make demo` uses: a report and real data
 #   tools/setup.sh check    also what `make check` uses
 set -u
 packages="matrix cli generics testthat withr"
 system="r-base-dev"
+if [ "${1-}" = demo ]; then
+  packages="$packages knitr rmarkdown"
+  bioconductor="multtest"
+  system="$system pandoc"
+fi
 if [ "${1-}" = check ]; then
   packages="$packages knitr rmarkdown lintr roxygen2 broom coda e1071 factoextra ggplot2 igraph kernlab ks"
   bioconductor="DelayedArray graph HDF5Array multtest SingleCellExperiment SummarizedExperiment"
@@ -15,6 +21,7 @@ missing=
 command -v R >/dev/null 2>&1 || missing="r-base-dev"
 command -v make >/dev/null 2>&1 && command -v cc >/dev/null 2>&1 || missing="r-base-dev"
 [ "${1-}" = check ] && for tool in pandoc qpdf valgrind checkbashisms; do command -v $tool >/dev/null 2>&1 || missing="$missing $(echo $tool | sed s/checkbashisms/devscripts/)"; done
+[ "${1-}" = demo ] && { command -v pandoc >/dev/null 2>&1 || missing="$missing pandoc"; }
 for p in $packages; do
   name=$p; [ "$p" = matrix ] && name=Matrix
   [ -n "$missing" ] && [ "${missing#r-base-dev}" != "$missing" ] && ! command -v R >/dev/null 2>&1 && { missing="$missing r-cran-$p"; continue; }

@@ -1,0 +1,243 @@
+# Figures by ggplot2, one for every result that has a plot(). ggplot2 is only suggested: methods are registered when it is loaded.
+
+#' Figures by ggplot2
+#'
+#' `ggplot2::autoplot()` of what weft's functions return: a ggplot to be changed further. It shows what `plot()` shows, in its main form.
+#'
+#' @param object what a function of weft returned.
+#' @param top how many features, pairs, edges or components to show.
+#' @param n points of a grid along each dimension.
+#' @param which for [gene_network()]: `"samples"`, `"ranking"`, `"pairs"`, `"network"`, `"clusters"`, `"bayes"` or `"outliers"`.
+#' @param ... passed on by the method for [gene_network()], ignored by the others.
+#' @return A ggplot.
+#' @name autoplot
+#' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
+#' library(ggplot2)
+#' autoplot(mi_matrix(mtcars, estimator = "spearman"))
+#' autoplot(kde(faithful$waiting))
+NULL
+
+weft_colours <- c(blue = "#2c5f8a", pale = "#8fb3d1", orange = "#b3541e", dark = "#1f3b57")
+
+ordered_names <- function(names) factor(names, levels = rev(unique(names)))
+
+bars <- function(data, label, value, title, xlab, fill = NULL) {
+  shown <- data.frame(label = ordered_names(label), value = value)
+  shown$fill <- fill %||% TRUE
+  ggplot2::ggplot(shown, ggplot2::aes(x = value, y = label, fill = fill)) +
+    ggplot2::geom_col(color = weft_colours[["blue"]], show.legend = FALSE) +
+    ggplot2::scale_fill_manual(values = c(`TRUE` = weft_colours[["blue"]], `FALSE` = "white")) +
+    ggplot2::labs(x = xlab, y = NULL, title = title) + ggplot2::theme_minimal()
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_mi <- function(object, top = 20, ...) {
+  need_package("ggplot2", "autoplot()")
+  shown <- utils::head(as.data.frame(object), top)
+  bars(shown, shown$feature, shown$mi, sprintf("Best %d of %d features (filled: q <= 0.05)", nrow(shown), nrow(object)),
+       sprintf("mutual information (%s)", attr(object, "unit")), shown$q_value <= 0.05)
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_mi_tuples <- function(object, top = 20, ...) {
+  need_package("ggplot2", "autoplot()")
+  shown <- utils::head(as.data.frame(object), top)
+  label <- do.call(paste, c(shown[grepl("^feature[0-9]+$", names(shown))], sep = " \u00d7 "))
+  bars(shown, label, shown$mi, sprintf("Best %d %s; points: without the interaction", nrow(shown), tuple_word(tuple_order(object))),
+       sprintf("mutual information (%s)", attr(object, "unit"))) +
+    ggplot2::geom_point(ggplot2::aes(x = value), data = data.frame(label = ordered_names(label), value = shown$mi - shown$interaction,
+                                                                   fill = TRUE),
+                        color = weft_colours[["orange"]], show.legend = FALSE)
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_selection <- function(object, top = 20, ...) {
+  need_package("ggplot2", "autoplot()")
+  shown <- utils::head(tidy(object), top)
+  bars(shown, shown$feature, shown$score, sprintf("Features in order of selection (%s)", attr(object, "method")), "score")
+}
+
+tiles <- function(m, row_order, col_order, title, xlab = NULL, ylab = NULL, limits = NULL, names = FALSE) {
+  marks <- function(labels, order) if (names) list(breaks = seq_along(order), labels = labels[order]) else list()
+  data <- data.frame(row = rep(seq_len(nrow(m)), ncol(m)), column = rep(seq_len(ncol(m)), each = nrow(m)),
+                     value = c(m[row_order, col_order]))
+  ggplot2::ggplot(data, ggplot2::aes(x = column, y = row, fill = value)) + ggplot2::geom_raster() +
+    ggplot2::scale_fill_gradient(low = "#f4f7fa", high = weft_colours[["dark"]], na.value = "grey90", limits = limits) +
+      do.call(ggplot2::scale_y_reverse, c(list(expand = c(0, 0)), marks(rownames(m), row_order))) +
+    do.call(ggplot2::scale_x_continuous, c(list(expand = c(0, 0)), marks(colnames(m), col_order))) +
+      ggplot2::labs(x = xlab, y = ylab, title = title, fill = NULL) + ggplot2::theme_minimal()
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_mi_matrix <- function(object, ...) {
+  need_package("ggplot2", "autoplot()")
+  m <- as.matrix(object)
+  square <- nrow(m) == ncol(m) && identical(rownames(m), colnames(m))
+  if (square) diag(m) <- NA
+  arrange <- function(rows) {
+    rows[is.na(rows)] <- 0
+    if (nrow(rows) > 2L) stats::hclust(stats::dist(rows), "average")$order else seq_len(nrow(rows))
+  }
+  by_row <- arrange(m)
+  by_column <- if (square) by_row else arrange(t(m))
+  named <- max(dim(m)) <= 60L
+  picture <- tiles(m, by_row, by_column, sprintf("Mutual information (%s)", attr(object, "unit") %||% "bits"), names = named)
+  if (named) picture + ggplot2::theme(axis.text.x = ggplot2::element_text(angle = 90, hjust = 1, vjust = 0.5)) else picture
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_network <- function(object, top = NULL, ...) {
+  need_package("ggplot2", "autoplot()")
+  edges <- as.data.frame(object)
+  edges <- utils::head(edges, top %||% max(10, ceiling(2.5 * nrow(object))))
+  if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
+  names <- unique(c(edges$feature1, edges$feature2))
+  w <- matrix(0, length(names), length(names), dimnames = list(names, names))
+  w[cbind(edges$feature1, edges$feature2)] <- w[cbind(edges$feature2, edges$feature1)] <- edges$weight
+  place <- network_layout(w)
+  nodes <- data.frame(name = names, x = place[, 1L], y = place[, 2L], edges = rowSums(w > 0))
+  a <- match(edges$feature1, names)
+  b <- match(edges$feature2, names)
+  lines <- data.frame(x = nodes$x[a], y = nodes$y[a], xend = nodes$x[b], yend = nodes$y[b], weight = edges$weight)
+  ggplot2::ggplot(nodes, ggplot2::aes(x = x, y = y)) +
+    ggplot2::geom_segment(ggplot2::aes(xend = xend, yend = yend, alpha = weight), data = lines, color = "grey40") +
+    ggplot2::geom_point(ggplot2::aes(size = edges), color = weft_colours[["blue"]]) +
+    ggplot2::geom_text(ggplot2::aes(label = name), vjust = -0.9, size = 3, check_overlap = TRUE) +
+    ggplot2::scale_size_area(max_size = 6) + ggplot2::coord_equal() + ggplot2::theme_void() +
+    ggplot2::labs(title = sprintf("Network (%s): heaviest %d edges", attr(object, "method"), nrow(edges)))
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_bn <- function(object, ...) {
+  need_package("ggplot2", "autoplot()")
+  at <- layered_layout(object$dag)
+  nodes <- data.frame(name = rownames(object$dag), x = at$x, y = at$y)
+  edges <- as.data.frame(object)
+  a <- match(edges$from, nodes$name)
+  b <- match(edges$to, nodes$name)
+  lines <- data.frame(x = nodes$x[a], y = nodes$y[a], xend = nodes$x[b], yend = nodes$y[b],
+                      posterior = edges$posterior %||% rep(1, nrow(edges)))
+  lines$yend <- lines$yend - sign(lines$yend - lines$y) * 0.12
+  ggplot2::ggplot(nodes, ggplot2::aes(x = x, y = y)) +
+    ggplot2::geom_segment(ggplot2::aes(xend = xend, yend = yend, alpha = posterior), data = lines, color = weft_colours[["blue"]],
+                          arrow = ggplot2::arrow(length = ggplot2::unit(2, "mm"), type = "closed")) +
+    ggplot2::geom_label(ggplot2::aes(label = name), size = 3) + ggplot2::scale_alpha(range = c(0.3, 1), limits = c(0, 1)) +
+    ggplot2::scale_x_continuous(expand = c(0.08, 0)) + ggplot2::theme_void() +
+    ggplot2::labs(title = sprintf("Bayesian network: %d nodes, %d edges", nrow(nodes), nrow(edges)))
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_bn_compare <- function(object, ...) {
+  need_package("ggplot2", "autoplot()")
+  if (is.null(object$roc)) abort_input("`object` must have a ROC to plot.", i = "Compare posteriors, or a list of networks.")
+  base <- ggplot2::ggplot(object$roc, ggplot2::aes(x = fpr, y = tpr)) + ggplot2::geom_abline(color = "grey80") +
+    ggplot2::coord_equal(xlim = 0:1, ylim = 0:1) +
+    ggplot2::labs(x = "false positive rate", y = "true positive rate", title = "Directed edges") + ggplot2::theme_minimal()
+  if ("threshold" %in% names(object$roc)) base + ggplot2::geom_line(color = weft_colours[["blue"]])
+  else base + ggplot2::geom_point(color = weft_colours[["blue"]]) + ggplot2::geom_text(ggplot2::aes(label = entry), hjust = -0.2, size = 3)
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_irm <- function(object, ...) {
+  need_package("ggplot2", "autoplot()")
+  n <- c(length(object$row_cluster), length(object$col_cluster))
+  if (prod(n) > 4e6) abort_input("`autoplot()` draws graphs of at most 4 million cells.", i = "`plot()` counts larger ones into a raster.")
+  pairs <- list_pairs(object$run$graph$links)
+  m <- matrix(0, n[1L], n[2L])
+  m[cbind(pairs$from, pairs$to)] <- 1
+  if (object$type == "undirected") m[cbind(pairs$to, pairs$from)] <- 1
+  tiles(m, order(object$row_cluster), order(object$col_cluster), sprintf("%d x %d clusters", max(object$row_cluster),
+                                                                         max(object$col_cluster)),
+        "columns by cluster", "rows by cluster", c(0, 1)) + ggplot2::guides(fill = "none") +
+    ggplot2::geom_hline(yintercept = cumsum(tabulate(object$row_cluster)) + 0.5, color = weft_colours[["orange"]], linewidth = 0.3) +
+    ggplot2::geom_vline(xintercept = cumsum(tabulate(object$col_cluster)) + 0.5, color = weft_colours[["orange"]], linewidth = 0.3)
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_kde <- function(object, n = if (object$d == 1L) 400 else 80, ...) {
+  need_package("ggplot2", "autoplot()")
+  if (object$d > 2L) abort_input("`object` must be a density of one or two dimensions to be drawn.", x = sprintf("It has %d.", object$d))
+  axes <- lapply(seq_len(object$d), function(j) plot_range(object, j, n))
+  names <- names(point_frame(object))
+  points <- stats::setNames(point_frame(object), c("x", "y")[seq_len(object$d)])
+  if (object$d == 1L) {
+    curve <- data.frame(x = axes[[1L]], density = stats::predict(object, axes[[1L]]))
+    return(ggplot2::ggplot(curve, ggplot2::aes(x = x, y = density)) + ggplot2::geom_line(color = weft_colours[["blue"]]) +
+             ggplot2::geom_rug(ggplot2::aes(x = x), data = points, inherit.aes = FALSE, alpha = 0.3) +
+             ggplot2::labs(x = names, y = "density") + ggplot2::theme_minimal())
+  }
+  grid <- expand.grid(x = axes[[1L]], y = axes[[2L]])
+  grid$density <- stats::predict(object, as.matrix(grid))
+  ggplot2::ggplot(grid, ggplot2::aes(x = x, y = y)) + ggplot2::geom_point(data = points, color = "grey70", size = 0.6) +
+    ggplot2::geom_contour(ggplot2::aes(z = density), color = weft_colours[["blue"]]) + ggplot2::labs(x = names[1L], y = names[2L]) +
+      ggplot2::theme_minimal()
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_kernel_regression <- function(object, n = 200, ...) {
+  need_package("ggplot2", "autoplot()")
+  if (object$d > 1L) abort_input("`object` must be a regression on one variable to be drawn.", x = sprintf("It has %d.", object$d))
+  points <- data.frame(x = object$data[, 1L], y = stats::fitted(object) + stats::residuals(object))
+  at <- seq(min(points$x), max(points$x), length.out = n)
+  band <- as.data.frame(stats::predict(object, at, interval = "confidence"))
+  curve <- data.frame(x = at, y = band[[1L]], lower = band[[2L]], upper = band[[3L]])
+  ggplot2::ggplot(curve, ggplot2::aes(x = x, y = y)) + ggplot2::geom_point(data = points, color = "grey60", size = 0.8) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = lower, ymax = upper), fill = weft_colours[["pale"]], alpha = 0.5) +
+    ggplot2::geom_line(color = weft_colours[["blue"]]) + ggplot2::labs(x = object$names %||% "x", y = "y") + ggplot2::theme_minimal()
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_kernel_pca <- function(object, ...) {
+  need_package("ggplot2", "autoplot()")
+  scores <- data.frame(x = object$scores[, 1L], y = object$scores[, min(2L, ncol(object$scores))])
+  ggplot2::ggplot(scores, ggplot2::aes(x = x, y = y)) + ggplot2::geom_point(color = weft_colours[["blue"]], alpha = 0.7) +
+    ggplot2::labs(x = "first component", y = "second component") + ggplot2::theme_minimal()
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_pca_k <- function(object, ...) {
+  need_package("ggplot2", "autoplot()")
+  ggplot2::ggplot(object$curve, ggplot2::aes(x = component, y = value)) + ggplot2::geom_line(color = weft_colours[["blue"]]) +
+    ggplot2::geom_point(color = weft_colours[["blue"]]) + ggplot2::geom_line(ggplot2::aes(y = threshold),
+                                                                             color = weft_colours[["orange"]], linetype = 2) +
+    ggplot2::labs(title = sprintf("%d components by \"%s\"", as.integer(object$k), object$method)) + ggplot2::theme_minimal()
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_outliers <- function(object, ...) {
+  need_package("ggplot2", "autoplot()")
+  shown <- as.data.frame(object)
+  shown$place <- rank(shown$sample)
+  ggplot2::ggplot(shown, ggplot2::aes(x = place, y = pmin(score, 40), color = outlier)) + ggplot2::geom_point() +
+    ggplot2::geom_text(ggplot2::aes(label = sample), data = shown[shown$outlier, , drop = FALSE], vjust = -0.7, size = 3,
+                       show.legend = FALSE) +
+    ggplot2::scale_color_manual(values = c(`TRUE` = weft_colours[["orange"]], `FALSE` = weft_colours[["blue"]]), guide = "none") +
+    ggplot2::labs(x = "sample", y = "outlier score") + ggplot2::theme_minimal()
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), ...) {
+  need_package("ggplot2", "autoplot()")
+  which <- check_choice(which, c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), "which")
+  part <- object[[if (which == "samples") "components" else which]]
+  if (is.null(part)) abort_input(sprintf("There is no \"%s\" to plot.", which), x = "The step was left out.")
+  if (which == "samples") ggplot2::autoplot(part, color = object$quality$class, ...) else ggplot2::autoplot(part, ...)
+}
+
+utils::globalVariables(c("value", "label", "fill", "column", "x", "y", "xend", "yend", "weight", "edges", "name", "posterior", "fpr",
+                         "tpr", "entry", "density",
+                         "lower", "upper", "component", "threshold", "place", "score", "outlier"))

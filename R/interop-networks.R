@@ -1,0 +1,147 @@
+# Networks for other programs: files of Cytoscape and others, and the objects of other packages.
+
+#' Networks for other programs and packages
+#'
+#' `network_tables()` gives nodes and edges as two data frames, in the form that tidygraph's `tbl_graph()` takes;
+#' `network_convert()` an object of another package; `write_network()` a file for Cytoscape, Gephi or a text editor.
+#'
+#' GraphML has all columns of nodes and edges as attributes. SIF has one line an edge, `gene1 interaction gene2`, tabs
+#' between them; the interaction is
+#' `mi` for networks of mutual information and `drives` for directed ones; genes without edges have lines of their own.
+#'
+#' @param x what [gene_network()], [mi_network()], [gene_mi_network()], [bn_learn()] or [bn_exact()] returned.
+#' @param which for a result of [gene_network()]: `"network"` (mutual information) or `"bayes"` (directed).
+#' @param isolated keep genes without edges.
+#' @param to `"igraph"`, `"graphNEL"` (package graph), `"tidygraph"`, or for directed networks `"bnlearn"`.
+#' @param file where to write.
+#' @param format `"graphml"`, `"sif"` or `"csv"` (the table of edges); by default what the name of the file ends with.
+#' @return `network_tables()`: a list of `nodes` (with `name` first; from [gene_network()] with all that is known of the genes), `edges`
+#'   (`from` and `to` by name, and their numbers), and `directed`; `network_convert()`: the object; `write_network()`: the path, invisibly.
+#' @seealso [as_igraph()], [bn_convert()]
+#' @export
+#' @examples
+#' net <- mi_network(mtcars, "aracne", estimator = "spearman")
+#' network_tables(net)$edges[1:3, ]
+#' file <- tempfile(fileext = ".graphml")
+#' write_network(net, file)
+#' readLines(file, 5)
+network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
+  isolated <- check_flag(isolated, "isolated")
+  known <- NULL
+  if (inherits(x, "weft_gene_network")) {
+    which <- check_choice(which, c("network", "bayes"), "which")
+    if (is.null(x[[which]])) abort_input("There is no such network.", x = sprintf("The step `%s` was left out.", which))
+    known <- as.data.frame(x, "genes")
+    x <- x[[which]]
+  }
+  if (inherits(x, "weft_bn")) {
+    edges <- as.data.frame(x)
+    names <- rownames(x$dag)
+  } else if (inherits(x, "weft_network")) {
+    edges <- as.data.frame(x)
+    names(edges)[1:2] <- c("from", "to")
+    names <- colnames(x)
+  } else {
+    abort_input("`x` must be a network of weft.", x = paste0("It is ", describe(x), "."))
+  }
+  if (anyDuplicated(names)) abort_input("Features must have names of their own.",
+                                        x = sprintf("Twice: %s.", label_some(unique(names[duplicated(names)]))))
+  if (!isolated) names <- names[names %in% c(edges$from, edges$to)]
+  nodes <- data.frame(name = names)
+  if (!is.null(known)) nodes <- cbind(nodes, known[match(names, known$gene), !names(known) %in% c("gene", "kept", "reason"), drop = FALSE])
+  rownames(nodes) <- NULL
+  list(nodes = nodes, edges = edges, directed = inherits(x, "weft_bn"))
+}
+
+#' @rdname network_tables
+#' @export
+network_convert <- function(x, to = c("igraph", "graphNEL", "tidygraph", "bnlearn"), which = c("network", "bayes"), isolated = TRUE) {
+  to <- check_choice(to, c("igraph", "graphNEL", "tidygraph", "bnlearn"), "to")
+  tables <- network_tables(x, which, isolated)
+  if (to == "bnlearn") {
+    if (!tables$directed) abort_input("`to = \"bnlearn\"` is for Bayesian networks.",
+                                      i = "`which = \"bayes\"` takes that of `gene_network()`.")
+    return(bn_convert(if (inherits(x, "weft_gene_network")) x$bayes else x, "bnlearn"))
+  }
+  need_package(switch(to, igraph = "igraph", graphNEL = "graph", tidygraph = "tidygraph"), sprintf("`to = \"%s\"`", to))
+  if (to == "graphNEL") return(to_graph_nel(tables))
+  if (to == "tidygraph") { # not declared: it is not needed for more than this line
+    edges <- tables$edges
+    edges[c("from", "to")] <- lapply(edges[c("from", "to")], match, tables$nodes$name)
+    return(getExportedValue("tidygraph", "tbl_graph")(nodes = tables$nodes, edges = edges, directed = tables$directed))
+  }
+  igraph::graph_from_data_frame(tables$edges, directed = tables$directed, vertices = tables$nodes)
+}
+
+to_graph_nel <- function(tables) {
+  out <- methods::new(methods::getClass("graphNEL", where = asNamespace("graph")), nodes = tables$nodes$name,
+                      edgemode = if (tables$directed) "directed" else "undirected")
+  if (!nrow(tables$edges)) return(out)
+  weight <- tables$edges$weight %||% tables$edges$posterior %||% rep(1, nrow(tables$edges))
+  graph::addEdge(tables$edges$from, tables$edges$to, out, weight)
+}
+
+#' @rdname as_igraph
+#' @param which see [network_convert()].
+#' @export
+as_igraph.weft_gene_network <- function(x, which = c("network", "bayes"), isolated = TRUE, ...) {
+  network_convert(x, "igraph", which, isolated)
+}
+
+#' @rdname as_igraph
+#' @export
+as_igraph.weft_bn <- function(x, isolated = TRUE, ...) network_convert(x, "igraph", isolated = isolated)
+
+# ---- files ----
+
+#' @rdname network_tables
+#' @export
+write_network <- function(x, file, format = NULL, which = c("network", "bayes"), isolated = TRUE) {
+  if (!is.character(file) || length(file) != 1L || is.na(file)) abort_input("`file` must be one path.",
+                                                                            x = paste0("It is ", describe(file), "."))
+  format <- check_choice(format %||% tolower(sub(".*\\.", "", basename(file))), c("graphml", "sif", "csv"), "format")
+  tables <- network_tables(x, which, isolated)
+  lines <- switch(format, graphml = graphml_lines(tables), sif = sif_lines(tables))
+  if (format == "csv") utils::write.csv(tables$edges, file, row.names = FALSE) else writeLines(enc2utf8(lines), file, useBytes = TRUE)
+  invisible(file)
+}
+
+sif_lines <- function(tables) {
+  e <- tables$edges
+  alone <- setdiff(tables$nodes$name, c(e$from, e$to))
+  c(if (nrow(e)) paste(e$from, if (tables$directed) "drives" else "mi", e$to, sep = "\t"), alone)
+}
+
+graphml_lines <- function(tables) {
+  keys <- function(d, domain) {
+    if (!length(d)) return(character())
+    sprintf("  <key id=\"%s_%s\" for=\"%s\" attr.name=\"%s\" attr.type=\"%s\"/>", domain, xml_text(names(d)), domain, xml_text(names(d)),
+            vapply(d, function(v) switch(typeof(v), logical = "boolean", integer = if (is.factor(v)) "string" else "int", double = "double",
+                                         "string"), ""))
+  }
+  data <- function(d, domain) {
+    cells <- lapply(names(d), function(column) {
+      v <- d[[column]]
+      text <- if (is.logical(v)) tolower(as.character(v)) else if (is.double(v)) format_exact(v) else xml_text(as.character(v))
+      ifelse(is.na(v), "", sprintf("<data key=\"%s_%s\">%s</data>", domain, xml_text(column), text))
+    })
+    if (length(cells)) do.call(paste0, cells) else rep("", nrow(d))
+  }
+  nodes <- tables$nodes[setdiff(names(tables$nodes), "id")]
+  values <- tables$edges[setdiff(names(tables$edges), c("from", "to"))]
+  id <- function(name) sprintf("n%d", match(name, nodes$name))
+  c("<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">", keys(nodes, "node"),
+    keys(values, "edge"),
+    sprintf("  <graph id=\"weft\" edgedefault=\"%s\">", if (tables$directed) "directed" else "undirected"),
+    sprintf("    <node id=\"%s\">%s</node>", id(nodes$name), data(nodes, "node")),
+    if (nrow(values) || nrow(tables$edges)) sprintf("    <edge source=\"%s\" target=\"%s\">%s</edge>", id(tables$edges$from),
+                                                    id(tables$edges$to), data(values, "edge")),
+    "  </graph>", "</graphml>")
+}
+
+xml_text <- function(x) {
+  x <- gsub("[\001-\010\013\014\016-\037]", "", x) # not allowed in XML
+  gsub("\"", "&quot;", gsub(">", "&gt;", gsub("<", "&lt;", gsub("&", "&amp;", x, fixed = TRUE), fixed = TRUE), fixed = TRUE), fixed = TRUE)
+}
+
+format_exact <- function(v) vapply(v, function(one) format(one, digits = 15L), "")

@@ -1,0 +1,61 @@
+# Results back into the containers that data came in.
+
+#' Keep results where the data are
+#'
+#' Puts the workflow's numbers into a SummarizedExperiment or SingleCellExperiment: of genes into its `rowData`, of samples
+#' into its `colData`, scores of components into `reducedDims` (SingleCellExperiment only), the call and table of steps into `metadata`.
+#' Genes and samples that were left out have `NA`.
+#'
+#' @param x the SummarizedExperiment or SingleCellExperiment that `fit` was made from, or one with the same rows and columns.
+#' @param fit what [gene_network()] returned.
+#' @param prefix what the names of new columns begin with.
+#' @param name the name of the reduced dimension.
+#' @return `x` with more in it.
+#' @seealso [gene_network()], [pca_reduced_dim()]
+#' @export
+#' @examples
+#' if (requireNamespace("SummarizedExperiment", quietly = TRUE)) {
+#'   e <- weft_example("expression", n = 40, p = 20, spoilt = FALSE)
+#'   se <- SummarizedExperiment::SummarizedExperiment(list(logcounts = t(e$x)),
+#'                                                    colData = data.frame(group = e$class))
+#'   fit <- gene_network(se, "group", seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE)
+#'   SummarizedExperiment::rowData(add_results(se, fit))
+#' }
+add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {
+  if (!inherits(x, "SummarizedExperiment")) {
+    abort_input("`x` must be a SummarizedExperiment or SingleCellExperiment.", x = paste0("It is ", describe(x), "."),
+                i = "`as.data.frame(fit, \"genes\")` and `as.data.frame(fit, \"samples\")` are the same as data frames.")
+  }
+  if (!inherits(fit, "weft_gene_network")) abort_input("`fit` must be what `gene_network()` returned.",
+                                                       x = paste0("It is ", describe(fit), "."))
+  need_package("SummarizedExperiment", "`add_results()`")
+  if (!identical(as.integer(dim(x)), as.integer(rev(fit$quality$input)))) {
+    abort_input("`x` must have the genes and samples that `fit` was made from.",
+                x = sprintf("It has %d and %d, not %d and %d.", nrow(x), ncol(x), fit$quality$input[2L], fit$quality$input[1L]))
+  }
+  genes <- as.data.frame(fit, "genes")
+  if (!is.null(rownames(x)) && !identical(make.unique(rownames(x)), genes$gene)) {
+    abort_input("`x` must have the genes that `fit` was made from, in the same order.",
+                x = sprintf("Its first is `%s`, the fit's `%s`.", rownames(x)[1L], genes$gene[1L]))
+  }
+  put <- function(old, new) {
+    for (column in setdiff(names(new), c("gene", "sample", "class", "batch"))) old[[paste0(prefix, column)]] <- new[[column]]
+    old
+  }
+  samples <- as.data.frame(fit, "samples")
+  scores <- fit$components$x
+  SummarizedExperiment::rowData(x) <- put(SummarizedExperiment::rowData(x), genes)
+  SummarizedExperiment::colData(x) <- put(SummarizedExperiment::colData(x), samples[setdiff(names(samples), colnames(scores))])
+  if (!is.null(scores) && inherits(x, "SingleCellExperiment")) {
+    need_package("SingleCellExperiment", "`add_results()`")
+    whole <- matrix(NA_real_, ncol(x), ncol(scores), dimnames = list(colnames(x), colnames(scores)))
+    whole[match(rownames(scores), samples$sample), ] <- scores
+    reduced <- SingleCellExperiment::reducedDims(x)
+    reduced[[name]] <- whole
+    SingleCellExperiment::reducedDims(x) <- reduced
+  }
+  about <- list(call = fit$call, steps = fit$steps, log = fit$quality$log, seed = fit$seed, version = fit$version)
+  metadata <- getExportedValue("S4Vectors", "metadata")(x)
+  metadata[[sub("_$", "", prefix)]] <- about
+  getExportedValue("S4Vectors", "metadata<-")(x, value = metadata)
+}

@@ -1,0 +1,148 @@
+# Pictures of the workflow's result: one a step, and a page of them.
+
+#' Plot the result of the workflow
+#'
+#' `"overview"` is a page of the others: samples on the first two components, the best genes, the network, the Bayesian
+#' network, the co-clustering, and the samples' outlier scores, as far as their steps were not left out.
+#'
+#' @param x what [gene_network()] returned.
+#' @param which `"overview"`, or one of the parts: `"samples"`, `"variance"`, `"ranking"`, `"pairs"`, `"network"`, `"clusters"`, `"bayes"`,
+#'   `"outliers"`.
+#' @param ... passed on to the part's own `plot()`; ignored by `"overview"`, `"samples"` and `"outliers"`.
+#' @return `x`, invisibly.
+#' @export
+#' @examples
+#' e <- weft_example("expression", n = 60, p = 30)
+#' fit <- gene_network(e$x, e$class, seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE)
+#' plot(fit)
+#' plot(fit, "samples")
+plot.weft_gene_network <- function(x, which = c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes",
+                                                "outliers"), ...) {
+  which <- check_choice(which, c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes", "outliers"),
+                        "which")
+  if (which == "overview") {
+    plot_overview(x)
+    return(invisible(x))
+  }
+  step <- switch(which, samples = , variance = "components", which)
+  if (is.null(x[[step]])) abort_input(sprintf("There is no \"%s\" to plot.", which), x = sprintf("The step `%s` was left out.", step))
+  switch(which, samples = plot_samples(x), variance = plot(x$components, ...), ranking = plot(x$ranking, ...), pairs = plot(x$pairs, ...),
+         network = plot_workflow_network(x, ...), clusters = plot_clusters(x, ...), bayes = plot(x$bayes, ...),
+         outliers = plot_outliers(x))
+  invisible(x)
+}
+
+plot_overview <- function(x) {
+  parts <- intersect(c("samples", "ranking", "network", "bayes", "clusters", "outliers"),
+                     c(workflow_steps[vapply(workflow_steps, function(s) !is.null(x[[s]]), NA)], if (!is.null(x$components)) "samples"))
+  if (!length(parts)) abort_input("There is nothing to plot.", x = "All steps were left out.")
+  shape <- if (length(parts) == 1L) c(1L, 1L) else if (length(parts) <= 2L) c(1L, 2L) else c(ceiling(length(parts) / 2), 2L)
+  old <- graphics::par(mfrow = shape, cex = 0.75)
+  on.exit(graphics::par(old))
+  for (part in parts) {
+    if (part == "ranking") plot(x$ranking, top = 15L) else plot(x, part)
+  }
+}
+
+# Of a large network the heaviest edges: more cannot be read, and would take long to lay out.
+plot_workflow_network <- function(x, edges = if (ncol(x$network) > 100L) 200, ...) {
+  if (!inherits(x$network, "weft_network")) return(plot(x$network, ...))
+  plot(x$network, edges = edges, groups = network_groups(x), ...)
+}
+
+class_palette <- function(count) if (count <= 4L) c("#2c5f8a", "#b3541e", "#4c8c4a", "#8a4f9e")[seq_len(count)] else group_palette(count)
+
+plot_samples <- function(x) {
+  fit <- x$components
+  scores <- fit$x
+  second <- min(2L, ncol(scores))
+  class <- x$quality$class
+  colour <- if (is.null(class)) "#2c5f8a" else class_palette(nlevels(class))[as.integer(class)]
+  label <- sprintf("PC%d (%s of the variance)", c(1L, second), vapply(fit$share[c(1L, second)], percent, ""))
+  old <- graphics::par(mar = c(4, 4, 2.5, 1) + 0.1)
+  on.exit(graphics::par(old))
+  graphics::plot(scores[, 1L], scores[, second], type = "n", xlab = label[1L], ylab = label[2L], las = 1, main = "Samples")
+  density <- if (!is.null(x$outliers)) sample_contours(scores[, c(1L, second), drop = FALSE])
+  if (!is.null(density)) {
+    graphics::contour(density$x, density$y, density$z, nlevels = 6, drawlabels = FALSE, col = "grey80", add = TRUE)
+  }
+  graphics::points(scores[, 1L], scores[, second], pch = 21, bg = colour, col = "white", lwd = 0.5, cex = 1.2)
+  odd <- if (!is.null(x$outliers)) match(x$outliers$sample[x$outliers$outlier], rownames(scores))
+  if (length(odd)) {
+    graphics::points(scores[odd, 1L], scores[odd, second], pch = 1, cex = 2.2, lwd = 1.5)
+    left <- scores[odd, 1L] > mean(graphics::par("usr")[1:2])
+    graphics::text(scores[odd, 1L], scores[odd, second], rownames(scores)[odd], pos = ifelse(left, 2, 4), cex = 0.75, xpd = NA,
+                   offset = 0.7)
+  }
+  if (!is.null(class)) graphics::legend("topleft", levels(class), pch = 21, pt.bg = class_palette(nlevels(class)), col = "white",
+                                        pt.cex = 1.3, bg = "#ffffffcc",
+                                        box.col = NA, text.width = NULL, cex = 0.9)
+}
+
+# The density of the two scores on a grid, for its contours.
+sample_contours <- function(scores, cells = 60L) {
+  if (ncol(scores) < 2L || any(apply(scores, 2L, robust_sd) <= 0)) return(NULL)
+  spread <- apply(scores, 2L, robust_sd)
+  usr <- graphics::par("usr")
+  at <- list(seq(usr[1L], usr[2L], length.out = cells), seq(usr[3L], usr[4L], length.out = cells))
+  d <- kde(scores, spread * nrow(scores)^(-1 / 6), progress = FALSE)
+  list(x = at[[1L]], y = at[[2L]], z = matrix(stats::predict(d, as.matrix(expand.grid(at)), progress = FALSE), cells))
+}
+
+# Colours of genes in the network: their cluster, when clusters are few enough to be told apart.
+network_groups <- function(x) {
+  z <- x$clusters$col_cluster
+  if (is.null(z)) return(NULL)
+  of <- z[match(colnames(x$network), names(z))]
+  if (all(is.na(of))) return(NULL)
+  if (mean(is.na(of)) > 0.5) return(NULL)
+  large <- as.integer(names(sort(table(of), decreasing = TRUE)))[1:7]
+  large <- large[!is.na(large)]
+  if (length(large) < 2L) return(NULL)
+  factor(ifelse(of %in% large, paste("cluster", of), "other"), c(paste("cluster", sort(large)), "other"))
+}
+
+# The co-clustered matrix with the samples' classes in a strip beside it.
+plot_clusters <- function(x, ...) {
+  fit <- x$clusters
+  class <- x$quality$class
+  if (!inherits(fit, "weft_irm")) return(plot(fit, ...))
+  old <- graphics::par(mar = c(4, 4, 2.5, if (is.null(class)) 1 else 2) + 0.1)
+  on.exit(graphics::par(old))
+  n <- c(length(fit$row_cluster), length(fit$col_cluster))
+  above <- fit$run$graph$links
+  pairs <- list_pairs(above)
+  rows <- order(fit$row_cluster, if (is.null(class)) seq_len(n[1L]) else as.integer(class))
+  cols <- order(fit$col_cluster)
+  picture <- matrix(0, n[1L], n[2L])
+  picture[cbind(match(pairs$from, rows), match(pairs$to, cols))] <- 1
+  graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i",
+                 xlab = "genes by cluster (dark: above the gene's median)", ylab = "samples by cluster",
+                 main = sprintf("%d x %d clusters", max(fit$row_cluster), max(fit$col_cluster)), las = 1)
+  graphics::rasterImage(grDevices::as.raster(ifelse(picture > 0, "#2c5f8a", "#eef2f6")), 0, n[1L], n[2L], 0, interpolate = FALSE)
+  graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)), col = "white", lwd = 1.5)
+  graphics::box()
+  if (!is.null(class)) {
+    colour <- class_palette(nlevels(class))[as.integer(class)][rows]
+    usr <- graphics::par("usr")
+    width <- 0.02 * n[2L]
+    graphics::rect(usr[2L] + width * 0.4, seq_len(n[1L]) - 1, usr[2L] + width * 1.4, seq_len(n[1L]), col = colour, border = NA, xpd = NA)
+    graphics::legend("topright", inset = c(0, -0.075), levels(class), fill = class_palette(nlevels(class)), border = NA, bty = "n",
+                     horiz = TRUE, xpd = NA, cex = 0.8)
+  }
+}
+
+plot_outliers <- function(x) {
+  o <- as.data.frame(x$outliers)
+  o <- o[match(x$quality$samples$sample[x$quality$samples$kept], o$sample), ]
+  old <- graphics::par(mar = c(4, 4, 2.5, 1) + 0.1)
+  on.exit(graphics::par(old))
+  top <- max(o$score[is.finite(o$score)], 3)
+  score <- pmin(o$score, top)
+  graphics::plot(seq_along(score), score, pch = 16, col = ifelse(o$outlier, "#b3541e", "#2c5f8a"), xlab = "sample",
+                 ylab = "outlier score", las = 1,
+                 ylim = c(0, top * 1.08), main = sprintf("%d sample%s apart", sum(o$outlier),
+                                                         if (sum(o$outlier) == 1L) " stands" else "s stand"))
+  odd <- which(o$outlier)
+  if (length(odd)) graphics::text(odd, score[odd], o$sample[odd], pos = ifelse(odd > length(score) / 2, 2, 4), cex = 0.75)
+}

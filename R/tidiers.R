@@ -1,0 +1,166 @@
+# tidy(), glance() and augment() of what has none in its system's own file: one row a thing found, one row a fit, the data
+# with what was found beside them.
+
+#' Results as data frames
+#'
+#' `tidy()` gives one row a thing found, `glance()` one row about the fit, `augment()` the data with what was found added. These are
+#' the methods of results whose own help page has none; rankings, pairs, networks, Bayesian networks, components, co-clusterings
+#' and [gene_network()] describe theirs.
+#'
+#' @param x what a function of weft returned.
+#' @param data the data, for `augment()`; for a density or a regression by default the points that it was made from.
+#' @param ... ignored.
+#' @return A data frame. `tidy()`: of a matrix of information one row a pair; of a selection, `feature` and `score` with
+#'   their `step`; of cut points
+#'   one row a cut; of [pca_choose_k()] the curve; of [bn_compare()] the rates; of [bn_scores()] one row a parent set;
+#'   of outliers the table; of a density, regression, kernel
+#'   components or Gaussian process one row a point, dimension or component.
+#' @name tidiers
+#' @examples
+#' head(tidy(mi_matrix(mtcars, estimator = "spearman")), 3)
+#' glance(kernel_regression(faithful$waiting, faithful$eruptions, 5))
+#' head(augment(kde(faithful$waiting)), 3)
+NULL
+
+#' @rdname tidiers
+#' @export
+tidy.weft_mi_matrix <- function(x, ...) {
+  m <- as.matrix(x)
+  square <- nrow(m) == ncol(m) && identical(rownames(m), colnames(m))
+  at <- which(if (square) upper.tri(m) else matrix(TRUE, nrow(m), ncol(m)), arr.ind = TRUE)
+  out <- data.frame(feature1 = rownames(m)[at[, 1L]], feature2 = colnames(m)[at[, 2L]], mi = m[at])
+  out <- out[order(-out$mi), ]
+  rownames(out) <- NULL
+  out
+}
+
+#' @rdname tidiers
+#' @export
+glance.weft_mi_matrix <- function(x, ...) {
+  data.frame(rows = nrow(x), columns = ncol(x), estimator = attr(x, "estimator"), unit = attr(x, "unit"), na = attr(x, "na"),
+             backend = attr(x, "backend"), seconds = attr(x, "seconds"))
+}
+
+#' @rdname tidiers
+#' @export
+tidy.weft_selection <- function(x, ...) data.frame(step = seq_len(nrow(x)), feature = x$feature, score = x$score)
+
+#' @rdname tidiers
+#' @export
+glance.weft_selection <- function(x, ...) {
+  data.frame(selected = nrow(x), features = attr(x, "features"), method = attr(x, "method"), unit = attr(x, "unit"),
+             seconds = attr(x, "seconds"))
+}
+
+#' @rdname tidiers
+#' @export
+tidy.weft_bins <- function(x, ...) {
+  cuts <- lapply(attr(x, "rules"), `[[`, "cuts")
+  data.frame(feature = rep(names(cuts), lengths(cuts)), cut = unlist(cuts, use.names = FALSE))
+}
+
+#' @rdname tidiers
+#' @export
+tidy.weft_pca_k <- function(x, ...) x$curve
+
+#' @rdname tidiers
+#' @export
+glance.weft_pca_k <- function(x, ...) data.frame(k = x$k, method = x$method)
+
+#' @rdname tidiers
+#' @export
+tidy.weft_bn_compare <- function(x, ...) as.data.frame(x)
+
+#' @rdname tidiers
+#' @export
+tidy.weft_bn_scores <- function(x, ...) as.data.frame(x)
+
+#' @rdname tidiers
+#' @export
+glance.weft_bn_scores <- function(x, ...) {
+  data.frame(nodes = length(x$nodes), n = x$n, score = x$type, sets = length(x$score), seconds = attr(x, "seconds"))
+}
+
+#' @rdname tidiers
+#' @export
+tidy.weft_outliers <- function(x, ...) as.data.frame(x)
+
+#' @rdname tidiers
+#' @export
+glance.weft_outliers <- function(x, ...) {
+  data.frame(samples = nrow(x), outliers = sum(x$outlier), components = attr(x, "components"), fdr = attr(x, "fdr"))
+}
+
+#' @rdname tidiers
+#' @export
+augment.weft_irm <- function(x, data = NULL, ...) as.data.frame(x)
+
+point_frame <- function(x) {
+  points <- as.data.frame(x$data)
+  names(points) <- x$names %||% if (ncol(points) == 1L) "x" else sprintf("x%d", seq_along(points))
+  points
+}
+
+#' @rdname tidiers
+#' @export
+tidy.weft_kde <- function(x, ...) {
+  h <- if (is.matrix(x$bandwidth)) sqrt(diag(x$bandwidth)) else rep_len(x$bandwidth, x$d)
+  data.frame(dimension = names(point_frame(x)), bandwidth = h)
+}
+
+#' @rdname tidiers
+#' @export
+augment.weft_kde <- function(x, data = NULL, ...) {
+  cbind(if (is.null(data)) point_frame(x) else as.data.frame(data), .density = stats::predict(x, data))
+}
+
+#' @rdname tidiers
+#' @export
+tidy.weft_kernel_regression <- function(x, ...) augment(x)
+
+#' @rdname tidiers
+#' @export
+glance.weft_kernel_regression <- function(x, ...) {
+  data.frame(n = x$n, d = x$d, kernel = x$kernel, rule = x$rule, r_squared = x$r_squared, seconds = x$seconds)
+}
+
+#' @rdname tidiers
+#' @export
+augment.weft_kernel_regression <- function(x, data = NULL, ...) {
+  if (!is.null(data)) return(cbind(as.data.frame(data), .fitted = stats::predict(x, data)))
+  cbind(point_frame(x), .fitted = stats::fitted(x), .resid = stats::residuals(x))
+}
+
+#' @rdname tidiers
+#' @export
+tidy.weft_kernel_pca <- function(x, ...) data.frame(component = seq_along(x$values), value = x$values)
+
+#' @rdname tidiers
+#' @export
+glance.weft_kernel_pca <- function(x, ...) {
+  data.frame(n = nrow(x$scores), components = ncol(x$scores), kernel = x$kernel, iterations = x$iterations, seconds = x$seconds)
+}
+
+#' @rdname tidiers
+#' @export
+augment.weft_kernel_pca <- function(x, data = NULL, ...) {
+  if (is.null(data)) as.data.frame(x$scores) else cbind(as.data.frame(data), as.data.frame(stats::predict(x, data)))
+}
+
+#' @rdname tidiers
+#' @export
+tidy.weft_gp <- function(x, ...) augment(x)
+
+#' @rdname tidiers
+#' @export
+glance.weft_gp <- function(x, ...) {
+  data.frame(n = x$n, d = x$d, kernel = x$kernel, noise = x$noise, variance = x$variance, iterations = x$iterations, seconds = x$seconds)
+}
+
+#' @rdname tidiers
+#' @export
+augment.weft_gp <- function(x, data = NULL, ...) {
+  if (!is.null(data)) return(cbind(as.data.frame(data), .fitted = stats::predict(x, data)))
+  fitted <- stats::predict(x, x$data)
+  cbind(point_frame(x), .fitted = fitted, .resid = x$y - fitted)
+}

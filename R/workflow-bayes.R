@@ -1,0 +1,118 @@
+# The Bayesian network of the workflow: on a few genes, with the candidates that mutual information suggests.
+
+#' A Bayesian network of the selected genes
+#'
+#' Which gene drives which, as far as data can say: [bn_learn()] on a few genes, whose candidate parents are the genes with which they
+#' share most information, with the network of mutual information as prior knowledge if asked for.
+#'
+#' `score = "auto"` is `"bic"`, on three bins of equal frequency for expression. On simulated networks with saturating effects
+#' (20 genes of 100 or 200, with 200 or 500 samples, 20 sets each) its best graphs were nearer to the truth than those of the linear
+#' Gaussian score `"bge"`: a mean distance of equivalence classes of 21.1 and 15.6, against 26.2 and 25.5; greedy search
+#' (bnlearn's `hc()`) came to 30.5
+#' and 30.0 with its default for numbers, and to 20.8 and 15.4, within the standard error, on the same bins
+#' (`inst/bench/workflow-truth.R`). `"bge"` takes normal scores (ranks turned into quantiles of the normal law).
+#'
+#' With `target = "sum"` the result has a network `average` besides the best one: the edges whose two directions
+#' together have a posterior of at
+#' least one half, in the likelier direction. On eight sets of each kind it was nearer to the truth than the best graph
+#' (18.3 against 19.1, and 14.8 against 16.1).
+#'
+#' @param x what [gene_quality()] returned, or data for it.
+#' @param class one category a sample, when `x` is data.
+#' @param genes names of genes, or how many: those of most information about the class, or with most edges in `network`
+#'   without one, or of largest spread.
+#' @param network what [gene_mi_network()] returned: its information gives the candidates; `NULL`: it is found for the genes.
+#' @param ranking what [gene_ranking()] returned, if there is one.
+#' @param candidates how many candidate parents a gene; other genes can be added one at a time.
+#' @param prior weight from 0 to 1 of `network` as prior knowledge: the strongest edge has the odds that the probability
+#'   0.5 + `prior` / 2 means (at most 0.99), one that
+#'   is not there 0.5; 0 for none.
+#' @param score,max_parents,iterations,chains,target see [bn_learn()].
+#' @param ... further arguments of [bn_learn()].
+#' @param seed,backend,threads,progress see [bn_learn()].
+#' @return As [bn_learn()], with `genes`, `data` (the data frame that it was learned from) and, for `"sum"`, `average`
+#'   (an adjacency \[from, to\]).
+#' @seealso [gene_network()]
+#' @export
+#' @examples
+#' e <- weft_example("expression", n = 100, p = 30)
+#' q <- gene_quality(e$x, e$class, e$batch)
+#' gene_bayes(q, genes = 8, iterations = 2000)
+gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NULL, candidates = 8, prior = 0,
+                       score = c("auto", "bge", "bdeu", "k2", "bic", "aic", "bds"), max_parents = 3, iterations = 20000, chains = 4,
+                       target = c("sum", "max"), ..., seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+  q <- checked_data(x, class)
+  score <- check_choice(score, c("auto", "bge", "bdeu", "k2", "bic", "aic", "bds"), "score")
+  target <- check_choice(target, c("sum", "max"), "target")
+  prior <- check_number(prior, "prior", min = 0, max = 1)
+  if (score == "auto") score <- "bic"
+  if (!is.null(network) && !inherits(network, "weft_network")) {
+    abort_input("`network` must be what `gene_mi_network()` returned.", x = paste0("It is ", describe(network), "."))
+  }
+  chosen <- bayes_genes(q, genes, network, ranking)
+  data <- bayes_data(q$x[, chosen, drop = FALSE], q$kind, score)
+  screen <- bayes_candidates(q, chosen, network, check_number(candidates, "candidates", min = 1, whole = TRUE), threads)
+  knowledge <- if (prior > 0) bayes_prior(chosen, network, prior)
+  fit <- bn_learn(data, max_parents = max_parents, score = score, iterations = iterations, chains = chains, target = target,
+                  candidates = screen, prior = knowledge, ..., seed = seed, backend = backend, threads = threads, progress = progress)
+  fit$genes <- chosen
+  fit$data <- data
+  if (!is.null(fit$edges)) fit$average <- average_network(fit$edges)
+  fit
+}
+
+# Edges of posterior one half and more, directions together, from the surest on; one that would close a cycle is left out.
+average_network <- function(edges) {
+  either <- edges + t(edges)
+  dag <- matrix(0L, nrow(edges), ncol(edges), dimnames = dimnames(edges))
+  at <- which(either >= 0.5 & (edges > t(edges) | (edges == t(edges) & upper.tri(edges))), arr.ind = TRUE)
+  for (k in order(-either[at])) {
+    dag[at[k, 1L], at[k, 2L]] <- 1L
+    if (length(find_cycle(dag != 0))) dag[at[k, 1L], at[k, 2L]] <- 0L
+  }
+  dag
+}
+
+bayes_genes <- function(q, genes, network, ranking) {
+  if (is.character(genes)) return(colnames(q$x)[chosen_columns(genes, colnames(q$x), "genes")])
+  count <- min(check_number(genes, "genes", min = 2, max = 4096, whole = TRUE), ncol(q$x))
+  if (is.null(q$class) && !is.null(network)) {
+    w <- as.matrix(network)
+    return(colnames(w)[sort(order(-rowSums(w > 0), -rowSums(w), seq_len(ncol(w)))[seq_len(min(count, ncol(w)))])])
+  }
+  colnames(q$x)[sort(leading_genes(q, count, ranking))]
+}
+
+bayes_data <- function(x, kind, score) {
+  if (kind == "levels") return(as.data.frame(lapply(as.data.frame(x, optional = TRUE), factor), optional = TRUE))
+  if (score == "bge") {
+    n <- nrow(x)
+    return(as.data.frame(apply(x, 2L, function(v) stats::qnorm(rank(v) / (n + 1))), optional = TRUE))
+  }
+  as.data.frame(discretize(x, "equalfreq", bins = 3))
+}
+
+# A matrix [from, to] of the genes that share most information with each.
+bayes_candidates <- function(q, chosen, network, count, threads) {
+  p <- length(chosen)
+  if (count >= p - 1L) return(NULL)
+  m <- attr(network, "mi")
+  m <- if (!is.null(m) && all(chosen %in% colnames(m))) unclass(m)[match(chosen, colnames(m)), match(chosen, colnames(m))]
+       else as.matrix(mi_matrix(q$x[, chosen, drop = FALSE], estimator = if (q$kind == "levels") "empirical" else "spearman",
+                                threads = threads, progress = FALSE))
+  diag(m) <- -Inf
+  allowed <- matrix(0, p, p, dimnames = list(from = chosen, to = chosen))
+  for (j in seq_len(p)) allowed[order(-m[, j])[seq_len(count)], j] <- 1
+  allowed
+}
+
+bayes_prior <- function(chosen, network, weight) {
+  if (is.null(network)) abort_input("`prior` above 0 needs `network`.")
+  w <- as.matrix(network)
+  at <- match(chosen, colnames(w))
+  w <- w[at, at, drop = FALSE]
+  w[is.na(w)] <- 0
+  R <- 0.5 + weight / 2 * (if (max(w) > 0) w / max(w) else w)
+  dimnames(R) <- list(child = chosen, parent = chosen)
+  bn_prior(chosen, R = pmin(R, 0.99), hard = FALSE, prior_scale = "logit")
+}

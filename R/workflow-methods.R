@@ -1,0 +1,197 @@
+# How the result of the workflow prints, and what it becomes.
+
+#' Print, summarise and take apart the result of the workflow
+#'
+#' @param x,object what [gene_network()] returned.
+#' @param what a table: `"genes"` (one row a gene of the input: filtering, information, rank, number of edges, cluster, whether it is in the
+#'   Bayesian network), `"samples"` (filtering, class, scores, cluster, outlier score), `"edges"` of the network, `"directed"` edges
+#'   of the Bayesian network, `"pairs"`, or the `"log"` of what was done to the data.
+#' @param top how many genes, edges and so on to show.
+#' @param data not used; there for the generic.
+#' @param ... ignored.
+#' @return `print()`: `x`, invisibly; `summary()`: a list of the best of each step; `as.data.frame()` and `tidy()`: the table asked
+#'   for; `augment()`: the table of samples; `glance()`: one row about the analysis.
+#' @export
+#' @examples
+#' e <- weft_example("expression", n = 60, p = 30)
+#' fit <- gene_network(e$x, e$class, seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE)
+#' summary(fit)$genes
+#' head(as.data.frame(fit, "genes"), 3)
+#' glance(fit)
+print.weft_gene_network <- function(x, top = 5L, ...) {
+  q <- x$quality
+  class <- if (is.null(q$class)) "no class" else paste(sprintf("%s %d", levels(q$class), tabulate(q$class)), collapse = ", ")
+  cat(sprintf("Gene network of %s genes in %d samples (%s)\n\n", format(ncol(q$x), big.mark = ","), nrow(q$x), class))
+  line <- function(name, ...) {
+    text <- strwrap(paste0(...), width = 96)
+    cat(sprintf("%-11s %s\n", c(name, rep("", length(text) - 1L)), text), sep = "")
+  }
+  done <- q$log$what %||% "Nothing had to be done."
+  for (i in seq_along(done)) line(if (i == 1L) "quality" else "", done[i])
+  for (step in workflow_steps[-1L]) if (!is.null(x[[step]])) line(step, step_text(step, x, top))
+  left_out <- setdiff(workflow_steps, x$steps$step)
+  if (length(left_out)) line("left out", paste(left_out, collapse = ", "))
+  device <- x$steps$step[x$steps$backend == "cuda"]
+  cat(sprintf("\n%s in all%s; seed %.0f; weft %s\n", seconds_text(sum(x$steps$seconds)),
+              if (length(device)) paste(", on the device:", paste(device, collapse = ", ")) else ", on the CPU", x$seed, x$version))
+  cat("plot(fit) draws it, weft_report(fit, \"report.html\") writes it up, as.data.frame(fit, \"genes\") has the numbers\n")
+  invisible(x)
+}
+
+step_text <- function(step, x, top) {
+  r <- x[[step]]
+  tryCatch(switch(step,
+    components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)), share_text(sum(r$share)),
+                         r$leading,
+                         class_on_components(x)),
+    ranking = sprintf("%d genes at q <= 0.05. Best: %s", sum(r$q_value <= 0.05),
+                      paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
+                                                                                      collapse = ", ")),
+    pairs = pair_text(r, min(top, 3L)),
+    network = sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","),
+                      format(ncol(r), big.mark = ","),
+                      attr(r, "method"), attr(attr(r, "mi"), "estimator"),
+                      if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) "" else sprintf(", false discovery rate %g",
+                                                                                            attr(r, "fdr")), hub_text(r, top)),
+    clusters = sprintf("%d clusters of samples, %d of %d genes%s", max(r$row_cluster), max(r$col_cluster), length(r$col_cluster),
+                       class_in_clusters(x)),
+    bayes = sprintf("%d edges among %d genes. Surest: %s", sum(r$dag), nrow(r$dag), arrow_text(r, top)),
+    outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier),
+                                           label_some(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
+  ), error = function(e) paste("a result of class", class(r)[1L]))
+}
+
+pair_text <- function(r, top) {
+  if (!nrow(r)) return("no pairs")
+  shown <- utils::head(as.data.frame(r), top)
+  sure <- if (!is.null(shown$p_fwer)) sprintf(", p %s over the whole search", format(shown$p_fwer, digits = 2)) else ""
+  sprintf("%s pairs. Most synergy: %s", format(attr(r, "searched"), big.mark = ",", scientific = FALSE),
+          paste0(shown$feature1, " x ", shown$feature2, sprintf(" (+%.2f %s%s)", shown$interaction, attr(r, "unit"), sure),
+                 collapse = ", "))
+}
+
+hub_text <- function(net, top) {
+  degree <- network_degree(net)
+  best <- utils::head(order(-degree), top)
+  paste(sprintf("%s (%d)", colnames(net)[best], as.integer(degree[best])), collapse = ", ")
+}
+
+network_degree <- function(net) {
+  w <- unclass(net)
+  out <- numeric(ncol(w))
+  for (j in column_blocks(ncol(w))) out[j] <- colSums(w[, j, drop = FALSE] > 0)
+  stats::setNames(out, colnames(net))
+}
+
+arrow_text <- function(r, top) {
+  edges <- as.data.frame(r)
+  if (!nrow(edges)) return("none")
+  if (!is.null(edges$posterior)) edges <- edges[order(-edges$posterior), ]
+  edges <- utils::head(edges, top)
+  paste0(edges$from, " -> ", edges$to, if (!is.null(edges$posterior)) sprintf(" (%.2f)", edges$posterior), collapse = ", ")
+}
+
+# The component on which classes differ most, by the share of its variance between them.
+class_on_components <- function(x) {
+  class <- x$quality$class
+  if (is.null(class)) return("")
+  between <- apply(x$components$x, 2L, function(v) sum((stats::ave(v, class) - mean(v))^2) / sum((v - mean(v))^2))
+  sprintf("; the classes differ most on PC%d (%s of its variance)", which.max(between), share_text(max(between)))
+}
+
+class_in_clusters <- function(x) {
+  class <- x$quality$class
+  if (is.null(class)) return("")
+  sprintf("; samples' clusters and classes share %s of their information", share_text(irm_nmi(x$clusters$row_cluster, as.integer(class))))
+}
+
+#' @rdname print.weft_gene_network
+#' @export
+summary.weft_gene_network <- function(object, top = 10L, ...) {
+  shown <- function(r, f) if (!is.null(r)) f(r)
+  list(
+    samples = nrow(object$quality$x), genes_used = ncol(object$quality$x), log = object$quality$log,
+    variance = shown(object$components, function(r) stats::setNames(r$share, colnames(r$rotation))),
+    genes = shown(object$ranking, function(r) utils::head(as.data.frame(r), top)),
+    pairs = shown(object$pairs, function(r) utils::head(as.data.frame(r), top)),
+    hubs = shown(object$network, function(r) utils::head(sort(network_degree(r), decreasing = TRUE), top)),
+    clusters = shown(object$clusters, function(r) list(samples = table(r$row_cluster), genes = table(r$col_cluster))),
+    directed = shown(object$bayes, function(r) utils::head(as.data.frame(object, "directed"), top)),
+    outliers = shown(object$outliers, function(r) r$sample[r$outlier]), steps = object$steps
+  )
+}
+
+#' @rdname print.weft_gene_network
+#' @param row.names,optional ignored.
+#' @export
+as.data.frame.weft_gene_network <- function(x, what = c("genes", "samples", "edges", "directed", "pairs", "log"), row.names = NULL,
+                                            optional = FALSE, ...) {
+  what <- check_choice(what, c("genes", "samples", "edges", "directed", "pairs", "log"), "what")
+  step <- switch(what, edges = "network", directed = "bayes", pairs = "pairs", "quality")
+  if (is.null(x[[step]])) {
+    if (what == "log") return(data.frame(step = character(), genes = integer(), samples = integer(), what = character()))
+    abort_input(sprintf("There are no %s.", what), x = sprintf("The step `%s` was left out.", step))
+  }
+  switch(what,
+    genes = gene_table(x), samples = sample_table(x), edges = as.data.frame(x$network), pairs = as.data.frame(x$pairs),
+    directed = {
+      edges <- as.data.frame(x$bayes)
+      if (is.null(edges$posterior)) edges else edges[order(-edges$posterior), ]
+    },
+    log = x$quality$log %||% as.data.frame(x[0L], what)
+  )
+}
+
+gene_table <- function(x) {
+  out <- x$quality$genes
+  at <- function(names, values) values[match(out$gene, names)]
+  if (!is.null(x$ranking)) {
+    out$rank <- at(x$ranking$feature, seq_len(nrow(x$ranking)))
+    out$mi <- at(x$ranking$feature, x$ranking$mi)
+    out$q_value <- at(x$ranking$feature, x$ranking$q_value)
+  }
+  if (!is.null(x$network)) out$edges <- at(colnames(x$network), as.integer(network_degree(x$network)))
+  if (!is.null(x$components)) out$PC1 <- at(rownames(x$components$rotation), x$components$rotation[, 1L])
+  if (!is.null(x$clusters)) out$cluster <- at(names(x$clusters$col_cluster), unname(x$clusters$col_cluster))
+  if (!is.null(x$bayes)) out$in_bayes <- out$gene %in% rownames(x$bayes$dag)
+  out
+}
+
+sample_table <- function(x) {
+  out <- x$quality$samples
+  at <- function(names, values) unname(values[match(out$sample, names)])
+  if (!is.null(x$quality$class)) out$class <- at(names(x$quality$class), x$quality$class)
+  if (!is.null(x$quality$batch)) out$batch <- at(names(x$quality$batch), x$quality$batch)
+  if (!is.null(x$components)) {
+    scores <- x$components$x
+    for (k in seq_len(min(x$components$leading %||% 2L, ncol(scores)))) out[[colnames(scores)[k]]] <- at(rownames(scores), scores[, k])
+  }
+  if (!is.null(x$clusters)) out$cluster <- at(names(x$clusters$row_cluster), x$clusters$row_cluster)
+  if (!is.null(x$outliers)) {
+    for (column in c("log_density", "distance", "score", "q_value", "outlier")) out[[column]] <- at(x$outliers$sample, x$outliers[[column]])
+  }
+  out
+}
+
+#' @rdname print.weft_gene_network
+#' @export
+tidy.weft_gene_network <- function(x, what = "genes", ...) as.data.frame(x, what)
+
+#' @rdname print.weft_gene_network
+#' @export
+augment.weft_gene_network <- function(x, data = NULL, ...) sample_table(x)
+
+#' @rdname print.weft_gene_network
+#' @export
+glance.weft_gene_network <- function(x, ...) {
+  value <- function(r, f, none) if (is.null(r)) none else f(r)
+  data.frame(
+    samples = nrow(x$quality$x), genes = ncol(x$quality$x), classes = value(x$quality$class, nlevels, 0L),
+    imputed = x$quality$imputed, leading = value(x$components, function(r) r$leading %||% NA_integer_, NA_integer_),
+    significant = value(x$ranking, function(r) sum(r$q_value <= 0.05), NA_integer_), edges = value(x$network, count_edges, NA_real_),
+    gene_clusters = value(x$clusters, function(r) max(r$col_cluster), NA_integer_),
+    sample_clusters = value(x$clusters, function(r) max(r$row_cluster), NA_integer_),
+    directed = value(x$bayes, function(r) sum(r$dag), NA_real_), outliers = value(x$outliers, function(r) sum(r$outlier), NA_integer_),
+    seed = x$seed, seconds = sum(x$steps$seconds)
+  )
+}

@@ -1,0 +1,93 @@
+# Samples that lie where no others are: their density among the leading components, and their distance from these.
+
+#' Samples that stand apart
+#'
+#' Two looks at every sample. Its `density`, leaving itself out, among the scores of the leading components ([kde()]): low
+#' where no other samples are. Its `distance` from the plane of these components: large when its genes do what no other sample's do.
+#'
+#' Scores are divided by robust standard deviations (1.4826 times the median absolute deviation) and the bandwidth is Silverman's for those.
+#' Either look is turned into a surprise, minus the logarithm of the density and the logarithm of the distance, and
+#' standardised: by median and median absolute deviation
+#' for the distance; for the density, whose upper half falls off about like an exponential, `z` is such that
+#' its tail beyond the median falls by half from quartile to quartile. The p-value of a sample is twice the smaller one of the two;
+#' outliers have a false discovery rate (Benjamini and Hochberg) of at most `fdr`.
+#'
+#' @param x what [gene_components()] or [pca()] returned; or data, as for those.
+#' @param k how many components; by default the leading ones, at most five.
+#' @param fdr the false discovery rate.
+#' @param data the matrix that `x` was made from, for the distance; without it there is none.
+#' @param threads,progress see [weft_threads()] and [mi_rank()].
+#' @return A data frame of class `weft_outliers`, strangest sample first: `sample`, `log_density`, `distance`, `score`
+#'   (the larger one of two
+#'   standardised surprises, in standard deviations of a normal law), `p_value`, `q_value`, `outlier`. The attribute
+#'   `"kde"` has the density.
+#' @seealso [gene_network()]
+#' @export
+#' @examples
+#' e <- weft_example("expression", n = 80, p = 30, seed = 2)
+#' q <- gene_quality(e$x, e$class, e$batch)
+#' gene_outliers(gene_components(q), data = q)
+#' e$outliers
+gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, progress = NULL) {
+  fdr <- check_number(fdr, "fdr", min = 0, max = 1)
+  if (!inherits(x, "weft_pca")) {
+    data <- checked_data(x)
+    x <- gene_components(data, threads = threads, progress = progress)
+  }
+  k <- check_number(k %||% min(x$leading %||% 2L, 5L), "k", min = 1, max = ncol(x$x), whole = TRUE)
+  scores <- x$x[, seq_len(k), drop = FALSE]
+  spread <- apply(scores, 2L, robust_sd)
+  scores <- scores / rep(ifelse(spread > 0, spread, 1), each = nrow(scores))
+  n <- nrow(scores)
+  density <- kde(scores, rep((4 / ((k + 2) * n))^(1 / (k + 4)), k), threads = threads, progress = progress)
+  log_density <- stats::predict(density, log = TRUE, leave_one_out = TRUE, threads = threads)
+  p_density <- exponential_tail(-log_density)
+  distance <- rep(NA_real_, n)
+  p_distance <- rep(1, n)
+  if (!is.null(data)) {
+    distance <- distance_from(x, if (inherits(data, "weft_quality")) data$x else data)
+    from <- log(pmax(distance, 1e-300))
+    scale <- robust_sd(from)
+    if (scale > 0) p_distance <- stats::pnorm((from - stats::median(from)) / scale, lower.tail = FALSE)
+  }
+  p <- pmin(1, 2 * pmin(p_density, p_distance))
+  q <- stats::p.adjust(p, "BH")
+  out <- data.frame(sample = rownames(x$x) %||% as.character(seq_len(n)), log_density = log_density, distance = distance,
+                    score = stats::qnorm(pmax(p, 1e-300) / 2, lower.tail = FALSE), p_value = p, q_value = q, outlier = q <= fdr)
+  out <- out[order(p, log_density), ]
+  rownames(out) <- NULL
+  structure(out, class = c("weft_outliers", "data.frame"), kde = density, components = as.integer(k), fdr = fdr, scale = spread)
+}
+
+robust_sd <- function(x) stats::mad(x)
+
+# The tail of a surprise beyond its median: halves from there to the upper quartile, and on at that rate.
+exponential_tail <- function(s) {
+  s <- pmin(s, 1e6)
+  quarter <- stats::quantile(s, c(0.5, 0.75), names = FALSE)
+  rate <- log(2) / max(quarter[2L] - quarter[1L], 1e-12)
+  ifelse(s > quarter[1L], 0.5 * exp(-rate * (s - quarter[1L])), 0.5 + 0.5 * (rank(-s) - 1) / length(s))
+}
+
+distance_from <- function(fit, x) {
+  k <- fit$leading %||% min(2L, ncol(fit$x))
+  z <- (x - rep(center_of(fit, ncol(x)), each = nrow(x))) / rep(scale_of(fit, ncol(x)), each = nrow(x))
+  sqrt(pmax(0, rowSums(z^2) - rowSums(fit$x[, seq_len(k), drop = FALSE]^2)) / ncol(x))
+}
+
+#' @rdname gene_outliers
+#' @param n how many samples to show.
+#' @param ... ignored.
+#' @export
+print.weft_outliers <- function(x, n = 6L, ...) {
+  if (is.null(attr(x, "components")) || !all(c("sample", "outlier") %in% names(x))) return(NextMethod())
+  found <- sum(x$outlier)
+  cat(sprintf("%d sample%s of %d stand%s apart among %d components (false discovery rate %g)\n", found, if (found == 1L) "" else "s",
+              nrow(x), if (found == 1L) "s" else "", attr(x, "components"), attr(x, "fdr")))
+  print.data.frame(shorten_numbers(utils::head(as.data.frame(x), n)), row.names = FALSE)
+  invisible(x)
+}
+
+#' @rdname gene_outliers
+#' @export
+as.data.frame.weft_outliers <- function(x, ...) list2DF(unclass(x)[names(x)])

@@ -1,0 +1,434 @@
+# The first step of the workflow: from what users have to a complete numeric matrix of samples by genes, with a record of
+# everything that was done to it.
+
+#' Check, filter and complete expression data
+#'
+#' Leaves out what carries no information, brings values to a scale on which genes can be compared, fills gaps, and writes
+#' down all of it. The first step of [gene_network()]; its result takes the place of `x` in the others.
+#'
+#' @section What is done, in this order:
+#' 1. Genes without names get some, equal names are made different.
+#' 2. Genes with more than `max_missing` of their values missing are left out, then samples with more than
+#'    `max_missing_samples`.
+#' 3. Genes that are constant, or have the same value in more than `max_same` of the samples, are left out. Genotypes
+#'    and other whole numbers of at most five values are only left out when constant.
+#' 4. `transform = "auto"` takes raw counts to log2 counts per million (plus half a count), and positive values with a long tail to
+#'    log2(1 + x), with a warning either way; what is on a log scale stays. `"counts"`, `"log2"` and `"none"` say it outright.
+#' 5. With `batch`, every gene's differences between batches are taken out (least squares, with the class in the model).
+#' 6. Missing values are filled: `"components"` by the least-squares fit of up to three components ([pca()] with `na = "em"`),
+#'    `"median"` by the gene's median (genotypes: the most frequent value). `"auto"` takes the former up to two million values.
+#' 7. With `least_spread`, that share of the genes with the smallest median absolute deviation is left out.
+#'
+#' @param x expression with samples in rows and genes in columns: a numeric matrix, data frame, sparse Matrix or
+#'   DelayedMatrix; or a SummarizedExperiment or SingleCellExperiment, which has them the other way round.
+#' @param class one category a sample, or the name of a column of `colData(x)`; `NULL` when there is none.
+#' @param batch the same for batches.
+#' @param assay for a SummarizedExperiment: the assay's name or number.
+#' @param transform,impute see below.
+#' @param max_missing,max_missing_samples greatest share of missing values of a gene, of a sample.
+#' @param max_same greatest share of samples with one value.
+#' @param least_spread share of genes to leave out for their small spread.
+#' @param threads see [weft_threads()].
+#' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `kind` (`"expression"` or `"levels"`), `log`
+#'   (one row a decision: `step`, `genes` and `samples` it concerned, `what`), `genes` and `samples` (one row each of the
+#'   input: `kept`, `reason`, `missing` and, for genes, `median` and `mad`), `imputed` (number of cells). `as.matrix()` gives `x`.
+#' @seealso [gene_network()]
+#' @export
+#' @examples
+#' e <- weft_example("expression", n = 60, p = 40)
+#' q <- gene_quality(e$x, e$class, e$batch)
+#' q
+#' q$log
+gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform = c("auto", "none", "log2", "counts"),
+                         impute = c("auto", "components", "median"), max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
+                         least_spread = 0, threads = NULL) {
+  transform <- check_choice(transform, c("auto", "none", "log2", "counts"), "transform")
+  impute <- check_choice(impute, c("auto", "components", "median"), "impute")
+  max_missing <- check_number(max_missing, "max_missing", min = 0, max = 1)
+  max_missing_samples <- check_number(max_missing_samples, "max_missing_samples", min = 0, max = 1)
+  max_same <- check_number(max_same, "max_same", min = 0, max = 1)
+  least_spread <- check_number(least_spread, "least_spread", min = 0, max = 0.99)
+  data <- expression_matrix(x, assay)
+  check_orientation(data, class, x)
+  check_samples(nrow(data))
+  q <- list(x = data, class = sample_factor(class, x, data, "class"), batch = sample_factor(batch, x, data, "batch"),
+            log = NULL, input = dim(data))
+  check_class(q$class)
+  q <- name_genes(q)
+  q$genes <- data.frame(gene = colnames(q$x), kept = TRUE, reason = "", missing = colMeans(is.na(q$x)), row.names = NULL)
+  q$samples <- data.frame(sample = rownames(q$x), kept = TRUE, reason = "", missing = rowMeans(is.na(q$x)), row.names = NULL)
+  q <- drop_missing(q, max_missing, max_missing_samples)
+  q <- drop_uninformative(q, max_same)
+  q <- note_duplicates(q)
+  q <- to_log_scale(q, transform)
+  q <- take_out_batch(q)
+  q <- fill_gaps(q, impute, threads)
+  q <- drop_least_spread(q, least_spread)
+  at <- match(colnames(q$x), q$genes$gene)
+  q$genes$median <- q$genes$mad <- NA_real_
+  q$genes$median[at] <- column_medians(q$x)
+  q$genes$mad[at] <- column_medians(abs(q$x - rep(q$genes$median[at], each = nrow(q$x))))
+  rownames(q$log) <- NULL
+  structure(q[c("x", "class", "batch", "kind", "log", "genes", "samples", "imputed", "input")], class = "weft_quality")
+}
+
+column_medians <- function(x) if (ncol(x)) apply(x, 2L, stats::median) else numeric()
+
+# ---- input ----
+
+expression_matrix <- function(x, assay) {
+  x <- take_assay(x, assay, "x")
+  if (is.data.frame(x)) {
+    number <- vapply(x, function(column) is.numeric(column) && !is.factor(column) || is.logical(column), NA)
+    if (!all(number)) abort_text_columns(x, number)
+    if (inherits(x, "data.table")) x <- as.data.frame(x)
+    x <- as.matrix(x)
+  }
+  if (inherits(x, c("Matrix", "DelayedArray"))) x <- as.matrix(x)
+  if (is.character(x) && is.matrix(x)) abort_character(x)
+  if (!is.matrix(x) || !(is.numeric(x) || is.logical(x))) {
+    abort_input("`x` must be a numeric matrix or data frame with samples in rows, or a SummarizedExperiment.",
+                x = paste0("It is ", describe(x), "."))
+  }
+  storage.mode(x) <- "double"
+  bad <- which(colSums(is.infinite(x)) > 0)
+  if (length(bad)) {
+    abort_input("`x` must not have infinite values.", x = sprintf("Found in %d of %d genes: %s.", length(bad), ncol(x),
+                label_some((colnames(x) %||% as.character(seq_len(ncol(x))))[bad])),
+                i = "They come from the logarithm of 0: take `log2(x + 1)`, or make them NA.")
+  }
+  if (ncol(x) < 3L) abort_input("`x` must have at least 3 genes.", x = sprintf("It has %d columns.", ncol(x)))
+  rownames(x) <- if (is.null(rownames(x))) sprintf("sample%d", seq_len(nrow(x))) else make.unique(rownames(x))
+  x
+}
+
+abort_character <- function(x) {
+  number <- suppressWarnings(as.numeric(x))
+  odd <- which(is.na(number) & !is.na(x) & !x %in% c("NA", ""))
+  if (!length(odd)) {
+    abort_input("`x` must hold numbers.", x = "It is a character matrix: numbers stored as text.",
+                i = "`storage.mode(x) <- \"double\"` turns it into numbers. `as.matrix()` makes text of a data frame with one text column.")
+  }
+  at <- arrayInd(odd[1L], dim(x))
+  share <- tabulate(arrayInd(odd, dim(x))[, 2L], ncol(x)) / nrow(x)
+  names <- colnames(x) %||% as.character(seq_len(ncol(x)))
+  text <- which(share > 0.5)
+  abort_input("`x` must hold numbers.",
+              x = sprintf("It is a character matrix; row %d, column `%s` holds \"%s\", one of %d cells that are no numbers.",
+                          at[1L], names[at[2L]], x[odd[1L]], length(odd)),
+              i = if (length(text)) sprintf(paste("Text is in %s: take names out (`rownames(x) <- x[, %d]; x <- x[, -%d]`),",
+                                                  "then `storage.mode(x) <- \"double\"`."),
+                                            label_some(names[text]), text[1L], text[1L]))
+}
+
+abort_text_columns <- function(x, number) {
+  text <- which(!number)
+  first <- names(x)[text[1L]]
+  abort_input("Every column of `x` must be a gene, with numbers.",
+              x = sprintf("Not so: %s (%s).", label_some(names(x)[text]), describe(x[[text[1L]]])),
+              i = if (length(text) > ncol(x) / 2) "Were numbers read as text? `type.convert(x, as.is = TRUE)` turns them back."
+                  else sprintf("Sample names belong into the row names, groups into `class`: `x$%s <- NULL` takes the column out.", first))
+}
+
+# Samples in rows against columns: a class of the other length settles it; without one a very tall matrix is suspicious.
+check_orientation <- function(data, class, x) {
+  given <- length(if (is.data.frame(class)) class[[1L]] else class)
+  in_coldata <- inherits(x, "SummarizedExperiment") && is.character(class) && given == 1L
+  if (!is.null(class) && !in_coldata && given != nrow(data)) {
+    abort_input(
+      sprintf("`class` must have one value a sample, which is a row of `x`: %d.", nrow(data)), x = sprintf("It has %d.", given),
+      i = if (given == ncol(data)) "`x` has as many columns: samples are in its columns. `gene_network(t(x), class)` turns it."
+    )
+  }
+  if (is.null(class) && !inherits(x, "SummarizedExperiment") && nrow(data) > 500 && nrow(data) > 4 * ncol(data)) {
+    weft_warn("orientation", sprintf("`x` has %s rows, taken for samples, and %d columns, taken for genes.",
+                                     format(nrow(data), big.mark = ","), ncol(data)),
+              i = "If genes are in its rows, as in most expression tables, use `t(x)`.")
+  }
+}
+
+check_samples <- function(n) {
+  if (n < 8) {
+    abort_input("`x` must have at least 8 samples.", x = sprintf("It has %d rows, which are the samples.", n),
+                i = paste("With fewer, no dependence between genes can be told from chance.",
+                          "Are the samples in the columns? Then use `t(x)`."))
+  }
+  if (n < 20) {
+    weft_warn("few_samples", sprintf("%d samples are few: only strong dependences stand out, and networks are rough.", n),
+              i = "Networks of genes need some 50 samples; rankings and components make sense with fewer.")
+  }
+}
+
+sample_factor <- function(value, x, data, arg) {
+  if (is.null(value)) return(NULL)
+  target <- class_input(value, x, nrow(data), arg)
+  if (anyNA(target$codes)) {
+    lost <- which(is.na(target$codes))
+    name <- if (is.character(value) && length(value) == 1L) sprintf("x$%s", value) else arg
+    abort_input(
+      sprintf("`%s` must be known for every sample.", arg),
+      x = sprintf("It is missing for %d of %d: %s.", length(lost), nrow(data), label_some(rownames(data)[lost])),
+      i = if (inherits(x, "SummarizedExperiment")) sprintf("Leave these samples out: `x[, !is.na(%s)]`.", name)
+          else sprintf("Leave these samples out: `keep <- !is.na(%s); gene_network(x[keep, ], %s[keep])`.", arg, arg)
+    )
+  }
+  stats::setNames(factor(target$levels[target$codes + 1L], levels = target$levels), rownames(data))
+}
+
+check_class <- function(class) {
+  if (is.null(class)) return()
+  if (nlevels(class) < 2L) {
+    abort_input("`class` must have at least two levels.", x = sprintf("All samples are \"%s\".", levels(class)),
+                i = "Leave `class` out for an analysis without one.")
+  }
+  if (nlevels(class) > length(class) / 2) {
+    abort_input("`class` must be groups of samples.", x = sprintf("It has %d levels for %d samples.", nlevels(class), length(class)),
+                i = "Is it an identifier? Numbers are cut into groups by `cut()`.")
+  }
+  small <- names(which(table(class) < 3L))
+  if (length(small)) {
+    weft_warn("small_class", sprintf("Fewer than 3 samples of class %s: what sets it apart cannot be learned.", label_some(small)))
+  }
+}
+
+# ---- the parts ----
+
+note <- function(q, step, what, genes = 0L, samples = 0L) {
+  q$log <- rbind(q$log, data.frame(step = step, genes = as.integer(genes), samples = as.integer(samples), what = what))
+  q
+}
+
+name_genes <- function(q) {
+  names <- colnames(q$x)
+  if (is.null(names)) {
+    colnames(q$x) <- sprintf("V%d", seq_len(ncol(q$x)))
+    return(note(q, "names", "Genes had no names and are called V1, V2, ...", ncol(q$x)))
+  }
+  empty <- is.na(names) | !nzchar(names)
+  names[empty] <- "gene"
+  twice <- duplicated(names)
+  colnames(q$x) <- make.unique(enc2utf8(names))
+  if (any(twice | empty)) {
+    q <- note(q, "names", sprintf("Genes with a name that another has, or none, got numbers added: %s.",
+                                  label_some(unique(names[twice | empty]))),
+              sum(twice | empty))
+  }
+  q
+}
+
+leave_out <- function(q, genes = character(), samples = character(), reason) {
+  if (length(genes)) {
+    at <- match(genes, q$genes$gene)
+    q$genes$kept[at] <- FALSE
+    q$genes$reason[at] <- reason
+    q$x <- q$x[, !colnames(q$x) %in% genes, drop = FALSE]
+  }
+  if (length(samples)) {
+    at <- match(samples, q$samples$sample)
+    q$samples$kept[at] <- FALSE
+    q$samples$reason[at] <- reason
+    stay <- !rownames(q$x) %in% samples
+    q$x <- q$x[stay, , drop = FALSE]
+    if (!is.null(q$class)) q$class <- droplevels(q$class[stay])
+    if (!is.null(q$batch)) q$batch <- droplevels(q$batch[stay])
+  }
+  if (ncol(q$x) < 3L || nrow(q$x) < 8L) {
+    abort_input("At least 3 genes and 8 samples must remain after filtering.",
+                x = sprintf("%d genes and %d samples remain; last left out: %s.", ncol(q$x), nrow(q$x), reason),
+                i = "`max_missing`, `max_missing_samples` and `max_same` set what is left out.")
+  }
+  q
+}
+
+share_text <- function(share) sprintf("%s %%", format(signif(100 * share, 2), trim = TRUE, scientific = FALSE))
+
+drop_missing <- function(q, max_missing, max_missing_samples) {
+  genes <- colnames(q$x)[colMeans(is.na(q$x)) > max_missing]
+  if (length(genes)) {
+    q <- leave_out(q, genes, reason = "missing values")
+    q <- note(q, "missing values", sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing),
+                                           label_some(genes)),
+              length(genes))
+  }
+  samples <- rownames(q$x)[rowMeans(is.na(q$x)) > max_missing_samples]
+  if (length(samples)) {
+    q <- leave_out(q, samples = samples, reason = "missing values")
+    q <- note(q, "missing values", sprintf("Samples with more than %s missing were left out: %s.", share_text(max_missing_samples),
+                                           label_some(samples)), 0L, length(samples))
+  }
+  q
+}
+
+drop_uninformative <- function(q, max_same) {
+  x <- q$x
+  least <- column_range(x, min)
+  constant <- least == column_range(x, max)
+  constant[is.na(constant)] <- TRUE
+  if (any(constant)) {
+    genes <- colnames(x)[constant]
+    q <- leave_out(q, genes, reason = "constant")
+    q <- note(q, "constant", sprintf("Constant genes were left out: %s.", label_some(genes)), length(genes))
+  }
+  q$kind <- if (all(apply(q$x, 2L, few_levels))) "levels" else "expression"
+  if (q$kind == "expression" && max_same < 1) {
+    same <- apply(q$x, 2L, commonest_share)
+    if (any(same > max_same)) {
+      genes <- colnames(q$x)[same > max_same]
+      q <- leave_out(q, genes, reason = "low information")
+      q <- note(q, "low information", sprintf("Genes with one value in more than %s of the samples were left out: %s.",
+                                              share_text(max_same),
+                                              label_some(genes)), length(genes))
+    }
+  }
+  q
+}
+
+column_range <- function(x, f) suppressWarnings(apply(x, 2L, f, na.rm = TRUE))
+
+few_levels <- function(v) {
+  v <- unique(v[!is.na(v)])
+  length(v) <= 5L && all(v == round(v)) && all(abs(v) < 100)
+}
+
+commonest_share <- function(v) {
+  v <- sort(v[!is.na(v)])
+  max(rle(v)$lengths) / length(v)
+}
+
+note_duplicates <- function(q) {
+  few <- q$x[, unique(round(seq(1, ncol(q$x), length.out = min(ncol(q$x), 200L)))), drop = FALSE]
+  twice <- rownames(q$x)[duplicated(few)]
+  if (q$kind == "levels" || !length(twice)) return(q)
+  note(q, "duplicates", sprintf("Samples equal to another one were found and kept: %s.", label_some(twice)), 0L, length(twice))
+}
+
+# Counts: whole numbers from 0, in the hundreds. Intensities: positive, with a tail that a log scale would not have.
+to_log_scale <- function(q, transform) {
+  asked <- transform != "auto"
+  if (!asked) transform <- if (q$kind == "levels") "none" else guess_scale(q$x)
+  if (transform == "none") return(q)
+  if (any(q$x < 0, na.rm = TRUE)) {
+    abort_input(sprintf("`transform = \"%s\"` needs values that are not negative.", transform),
+                x = sprintf("The least is %g.", min(q$x, na.rm = TRUE)))
+  }
+  if (transform == "counts") {
+    size <- rowSums(q$x, na.rm = TRUE)
+    if (any(size <= 0)) abort_input("Every sample must have counts.", x = sprintf("None: %s.", label_some(rownames(q$x)[size <= 0])))
+    q$x <- log2((q$x + 0.5) / (size + 1) * 1e6)
+    what <- sprintf("Raw counts became log2 counts per million (plus half a count); library sizes were %s to %s.",
+                    format(min(size), big.mark = ",", scientific = FALSE), format(max(size), big.mark = ",", scientific = FALSE))
+    if (!asked) {
+      weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 to the hundreds and more.",
+                                "It was taken to log2 counts per million."),
+                i = paste("`transform = \"counts\"` says so without this warning, `\"none\"` leaves values as they are;",
+                          "for differences in composition normalise before, for example with edgeR or DESeq2."))
+    }
+  } else {
+    q$x <- log2(1 + q$x)
+    what <- "Values became log2(1 + x)."
+    if (!asked) {
+      weft_warn("scale", "`x` has positive values with a long tail, as intensities before taking logarithms. It became log2(1 + x).",
+                i = "`transform = \"log2\"` says so without this warning, `\"none\"` leaves values as they are.")
+    }
+  }
+  note(q, "scale", paste0(what, if (!asked) " Recognised by their values."), ncol(q$x), nrow(q$x))
+}
+
+guess_scale <- function(x) {
+  v <- x[!is.na(x)]
+  if (length(v) > 1e6) v <- v[seq(1, length(v), length.out = 1e6)]
+  if (min(v) < 0) return("none")
+  top <- stats::quantile(v, 0.99, names = FALSE)
+  if (all(v == round(v)) && max(v) > 50) return("counts")
+  if (top > 100 && mean(v) > 1.5 * stats::median(v)) "log2" else "none"
+}
+
+# Least squares of every gene on class and batch; the batch's part is taken out. Genes with gaps one pattern at a time.
+take_out_batch <- function(q) {
+  if (is.null(q$batch)) return(q)
+  if (q$kind == "levels") return(note(q, "batch", "Values are levels, not measurements: batches were left as they are."))
+  if (nlevels(q$batch) < 2L) return(note(q, "batch", "There is one batch only."))
+  design <- stats::model.matrix(~batch, data.frame(batch = q$batch), contrasts.arg = list(batch = "contr.sum"))
+  size <- ncol(design) - 1L
+  if (!is.null(q$class)) design <- cbind(design, stats::model.matrix(~class, data.frame(class = q$class))[, -1L, drop = FALSE])
+  if (qr(design)$rank < ncol(design)) {
+    abort_input("Batches and classes must not be the same thing.", x = "Every batch has samples of one class only, or the other way round.",
+                i = "Their differences cannot be told apart: leave `batch` out and keep that in mind.")
+  }
+  part <- design[, 1L + seq_len(size), drop = FALSE]
+  gaps <- colSums(is.na(q$x)) > 0
+  if (any(!gaps)) {
+    beta <- qr.coef(qr(design), q$x[, !gaps, drop = FALSE])
+    q$x[, !gaps] <- q$x[, !gaps] - part %*% beta[1L + seq_len(size), , drop = FALSE]
+  }
+  for (j in which(gaps)) {
+    seen <- !is.na(q$x[, j])
+    beta <- qr.coef(qr(design[seen, , drop = FALSE]), q$x[seen, j])[1L + seq_len(size)]
+    q$x[, j] <- q$x[, j] - drop(part %*% ifelse(is.na(beta), 0, beta))
+  }
+  note(q, "batch", sprintf("Differences of gene means between %d batches were taken out%s.", nlevels(q$batch),
+                           if (is.null(q$class)) "" else ", those between classes kept"), ncol(q$x), nrow(q$x))
+}
+
+fill_gaps <- function(q, impute, threads) {
+  gaps <- is.na(q$x)
+  q$imputed <- sum(gaps)
+  if (!q$imputed) return(q)
+  if (impute == "auto") impute <- if (q$kind == "expression" && length(q$x) <= 2e6) "components" else "median"
+  if (q$kind == "levels") impute <- "median"
+  if (impute == "components") {
+    k <- max(1, min(3, nrow(q$x) %/% 10, ncol(q$x) - 1L))
+    fit <- suppressWarnings(pca(q$x, k, scale = TRUE, na = "em", tol = 1e-4, max_iter = 200, seed = 1, backend = "auto", threads = threads,
+                                progress = FALSE), classes = "weft_warning")
+    q$x[gaps] <- stats::fitted(fit)[gaps]
+    how <- sprintf("the fit of %d component%s", as.integer(k), if (k == 1) "" else "s")
+  } else {
+    for (j in which(colSums(gaps) > 0)) {
+      seen <- q$x[!gaps[, j], j]
+      q$x[gaps[, j], j] <- if (q$kind == "levels") as.numeric(names(which.max(table(seen)))) else stats::median(seen)
+    }
+    how <- if (q$kind == "levels") "the gene's most frequent value" else "the gene's median"
+  }
+  note(q, "missing values", sprintf("%s missing cells (%s) were filled by %s.", format(q$imputed, big.mark = ","), share_text(mean(gaps)),
+                                    how),
+       sum(colSums(gaps) > 0), sum(rowSums(gaps) > 0))
+}
+
+drop_least_spread <- function(q, least_spread) {
+  if (least_spread == 0) return(q)
+  mad <- column_medians(abs(q$x - rep(column_medians(q$x), each = nrow(q$x))))
+  genes <- colnames(q$x)[order(mad)][seq_len(floor(least_spread * ncol(q$x)))]
+  if (!length(genes)) return(q)
+  q <- leave_out(q, genes, reason = "small spread")
+  note(q, "small spread", sprintf("The %s of genes with the smallest median absolute deviation were left out.", share_text(least_spread)),
+       length(genes))
+}
+
+# ---- the result ----
+
+#' @rdname gene_quality
+#' @param ... ignored.
+#' @export
+print.weft_quality <- function(x, ...) {
+  cat(sprintf("%d samples and %s genes, of %d and %s\n", nrow(x$x), format(ncol(x$x), big.mark = ","), x$input[1L],
+              format(x$input[2L], big.mark = ",")))
+  if (!is.null(x$class)) cat("Class:", paste(sprintf("%s %d", levels(x$class), tabulate(x$class)), collapse = ", "), "\n")
+  if (is.null(x$log)) cat("Nothing had to be done.\n")
+  for (line in x$log$what) cat(strwrap(line, width = 100, prefix = "  ", initial = "* "), sep = "\n")
+  invisible(x)
+}
+
+#' @rdname gene_quality
+#' @export
+as.matrix.weft_quality <- function(x, ...) x$x
+
+# What the other steps take: a weft_quality, or data that is made into one with the defaults.
+checked_data <- function(x, class = NULL) {
+  if (!inherits(x, "weft_quality")) return(gene_quality(x, class))
+  if (!is.null(class)) abort_input("`class` must be left out with a result of `gene_quality()`.", i = "It has the class in it.")
+  x
+}
+
+needs_class <- function(q, what) {
+  if (is.null(q$class)) abort_input(sprintf("%s needs `class`: one category a sample.", what))
+}

@@ -1,0 +1,206 @@
+# The whole workflow in one call: checks, components, ranking, pairs, network, clusters, Bayesian network, outliers. Each step is a
+# function of its own (workflow-*.R); here they are called in turn, timed, and kept together.
+
+workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clusters", "bayes", "outliers")
+
+#' From an expression matrix to networks and a report
+#'
+#' One call for what an expression data set has to say: which genes tell about a class, alone and in pairs; which hang
+#' together; which may drive which; how samples and genes group; which samples stand apart. The result prints a page,
+#' plots, converts, and becomes a report by [weft_report()].
+#'
+#' @section Steps: Each step is a function that can be called by itself, and an argument here:
+#'
+#' | argument | function | needs a class |
+#' |---|---|---|
+#' | `quality` | [gene_quality()] | |
+#' | `components` | [gene_components()] | |
+#' | `ranking` | [gene_ranking()] | yes |
+#' | `pairs` | [gene_pairs()] | yes |
+#' | `network` | [gene_mi_network()] | |
+#' | `clusters` | [gene_clusters()] | |
+#' | `bayes` | [gene_bayes()] | |
+#' | `outliers` | [gene_outliers()] | |
+#'
+#' A list has arguments for that function, such as `network = list(method = "clr")`. `FALSE` leaves the step out (but for
+#' `quality`). A function replaces it: it is called with the result of `quality` and must return what the step's own function does.
+#' Steps that need a class are left out without one.
+#'
+#' @section Time and memory: Before the work starts it says about how long it will take, step by step, when `progress` is on;
+#'   `dry_run = TRUE` returns that as a data frame. Estimates are rough: within a factor of three on machines like ours.
+#'   Matrices of all pairs of genes take most memory; where they would need more than `memory`, the network is of as many genes
+#'   as fit, those that say most about the class or vary most, and the log says so.
+#'
+#' @section Devices: With `backend = "cuda"` every step that has device code uses it, the others run on the CPU; the table
+#'   of steps in the result says which ran where.
+#'
+#' @inheritParams gene_quality
+#' @param x expression with samples in rows and genes in columns: a matrix, data frame, sparse Matrix or DelayedMatrix; or
+#'   a SummarizedExperiment or SingleCellExperiment. Genotypes work as well.
+#' @param quality,components,ranking,pairs,network,clusters,bayes,outliers a list of arguments of the step, a function in its
+#'   place, or `FALSE`; see below.
+#' @param memory most bytes for matrices of all pairs of genes; by default 60 % of what is free.
+#' @param dry_run only estimate time and memory.
+#' @param seed a whole number, from which every step gets its own; by default one is drawn from R's generator, and kept in
+#'   the result.
+#' @param backend,threads see [weft_backend()] and [weft_threads()].
+#' @param progress say what is done, with the time of each step; the default is in interactive sessions.
+#' @return An object of class `weft_gene_network`: a list with the result of each step under its name (`NULL` where it was
+#'   left out), `steps` (a data frame: `step`, `seconds`, `backend`, `note`), `estimate`, `seed`, `sitrep`, `version`, `date` and
+#'   `call`.
+#' @seealso [weft_report()], [plot.weft_gene_network()], [add_results()], [write_network()]
+#' @export
+#' @examples
+#' e <- weft_example("expression", n = 80, p = 40)
+#' fit <- gene_network(e$x, e$class, batch = e$batch, seed = 1, clusters = list(chains = 2, sweeps = 30),
+#'                     bayes = list(genes = 8, iterations = 2000), pairs = FALSE)
+#' fit
+#' head(as.data.frame(fit, what = "edges"))
+gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = list(), components = list(), ranking = list(),
+                         pairs = list(), network = list(), clusters = list(), bayes = list(), outliers = list(), memory = NULL,
+                         dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+  call <- match.call()
+  settings <- list(quality = quality, components = components, ranking = ranking, pairs = pairs, network = network,
+                   clusters = clusters, bayes = bayes, outliers = outliers)
+  for (step in workflow_steps) check_step(settings[[step]], step)
+  say <- workflow_progress(progress)
+  if (identical(backend %||% weft_backend(), "cuda")) choose_backend("cuda", 0, 0) # an error here rather than half way
+  seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31) else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
+  run <- list(settings = settings, seed = seed, backend = backend, threads = threads_for(threads), memory = memory, say = say,
+              bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
+  fit <- list(steps = NULL)
+  fit <- run_step(fit, run, "quality", function(args) do.call(gene_quality, c(list(x, class, batch, assay), args)))
+  if (is.null(fit$quality$class)) run$settings[c("ranking", "pairs")] <- FALSE
+  fit$estimate <- workflow_estimate(fit$quality, run)
+  if (check_flag(dry_run, "dry_run")) return(fit$estimate)
+  say(sprintf("About %s of work, at most %s of memory", seconds_text(sum(fit$estimate$seconds)), bytes_text(max(fit$estimate$bytes))))
+  fit <- run_steps(fit, run)
+  fit$seed <- seed
+  fit$sitrep <- weft_sitrep()
+  fit$version <- as.character(utils::packageVersion("weft"))
+  fit$date <- Sys.time()
+  fit$call <- call
+  structure(fit, class = "weft_gene_network")
+}
+
+check_step <- function(setting, step) {
+  named <- is.list(setting) && (!length(setting) || (!is.null(names(setting)) && all(nzchar(names(setting)))))
+  if (is.function(setting) || (isFALSE(setting) && step != "quality") || (named && !is.object(setting))) return()
+  abort_input(sprintf("`%s` must be a list of arguments by name, a function%s.", step,
+                      if (step == "quality") "" else ", or FALSE to leave the step out"),
+              x = paste0("It is ", describe(setting), "."), i = sprintf("For example `%s = list(%s)`.", step, switch(step,
+                quality = "max_missing = 0.1", components = "k = 5", ranking = "bins = 5", pairs = "top = 100",
+                network = "method = \"clr\"", clusters = "genes = 200", bayes = "genes = 15", outliers = "fdr = 0.01")))
+}
+
+workflow_progress <- function(progress) {
+  show <- progress %||% getOption("weft.progress") %||% interactive()
+  if (!is.function(show) && !check_flag(show, "progress")) return(function(...) invisible())
+  function(...) message(...)
+}
+
+run_steps <- function(fit, run) {
+  q <- fit$quality
+  own <- function(step, f, ..., device = TRUE) {
+    backend <- if (identical(run$backend, "cuda") && !device) "auto" else run$backend
+    run_step(fit, run, step, function(args) {
+      if (is.function(run$settings[[step]])) return(run$settings[[step]](q))
+      given <- list(..., seed = run$seed + match(step, workflow_steps), backend = backend, threads = run$threads, progress = run$bar)
+      given <- given[names(given) %in% names(formals(f)) | names(given) == ""]
+      do.call(f, c(list(q), utils::modifyList(given, args)))
+    })
+  }
+  fit <- own("components", gene_components)
+  fit <- own("ranking", gene_ranking)
+  fit <- own("pairs", gene_pairs)
+  fit <- own("network", gene_mi_network, memory = run$memory)
+  fit <- own("clusters", gene_clusters, device = FALSE)
+  fit <- own("bayes", gene_bayes, network = fit$network, ranking = fit$ranking, device = FALSE)
+  run_step(fit, run, "outliers", function(args) {
+    if (is.function(run$settings$outliers)) return(run$settings$outliers(q))
+    if (is.null(fit$components)) abort_input("`outliers` needs the step `components`.", i = "Leave both out: `outliers = FALSE`.")
+    do.call(gene_outliers, utils::modifyList(list(fit$components, data = q, threads = run$threads, progress = run$bar), args))
+  })
+}
+
+# Runs one step, keeps its result and a row about it. Results stay NULL where a step is left out.
+run_step <- function(fit, run, step, f) {
+  setting <- run$settings[[step]]
+  if (isFALSE(setting)) {
+    fit[step] <- list(NULL)
+    return(fit)
+  }
+  if (step == "quality" && is.function(setting)) f <- function(args) abort_input("`quality` must be a list of arguments.")
+  started <- proc.time()[[3L]]
+  result <- f(if (is.list(setting)) setting else list())
+  fit[[step]] <- result
+  seconds <- proc.time()[[3L]] - started
+  where <- attr(result, "backend") %||% (if (is.list(result)) result$backend) %||% "cpu"
+  row <- data.frame(step = step, seconds = seconds, backend = where, note = step_note(step, result, fit))
+  fit$steps <- rbind(fit$steps, row)
+  run$say(sprintf("%s %-10s %8s  %s", cli::symbol$tick, step, seconds_text(seconds), row$note))
+  fit
+}
+
+# One line about a step's result; a replaced step may return something else.
+step_note <- function(step, result, fit) {
+  count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
+  tryCatch(switch(step,
+    quality = sprintf("%s and %s kept", count(nrow(result$x), "sample"), count(ncol(result$x), "gene")),
+    components = sprintf("%s, %s leading, PC1 %s of the variance", count(length(result$sdev), "component"), result$leading %||% "?",
+                         share_text(result$share[1L])),
+    ranking = sprintf("%s at q <= 0.05", count(sum(result$q_value <= 0.05), "gene")),
+    pairs = sprintf("%s searched, best interaction %.3f %s", count(attr(result, "searched"), "pair"), result$interaction[1L],
+                    attr(result, "unit")),
+    network = sprintf("%s, %s (%s)", count(nrow(result), "gene"), count(count_edges(result), "edge"), attr(result, "method")),
+    clusters = sprintf("%s, %s", count(max(result$row_cluster), "sample cluster"), count(max(result$col_cluster), "gene cluster")),
+    bayes = sprintf("%s, %s", count(nrow(result$dag), "gene"), count(sum(result$dag), "edge")),
+    outliers = count(sum(result$outlier), "outlier")
+  ), error = function(e) "")
+}
+
+count_edges <- function(net) {
+  w <- unclass(net)
+  total <- 0
+  for (j in column_blocks(ncol(w))) total <- total + sum(w[, j] > 0)
+  total / 2
+}
+
+# ---- time and memory before the work ----
+
+# Rough seconds on this many threads, from timings on one 2-core machine; bytes beyond the data.
+workflow_estimate <- function(q, run) {
+  n <- nrow(q$x)
+  p <- ncol(q$x)
+  threads <- run$threads
+  given <- function(step, name, usual) {
+    setting <- run$settings[[step]]
+    if (is.list(setting)) setting[[name]] %||% usual else usual
+  }
+  genes <- given("network", "genes", p)
+  net <- if (is.numeric(genes)) min(p, genes, floor(sqrt(memory_limit(run$memory) / 24))) else length(genes)
+  method <- given("network", "method", if (net <= 1000) "mrnet" else "aracne")
+  build <- switch(method, mrnet = , mrnetb = net^3 * 2e-9, aracne = net^2.5 * 1e-8 / threads, net^2 * 1e-7)
+  estimator <- given("network", "estimator", "spearman")
+  each <- switch(estimator, ksg = n * 2e-7, kendall = n^2 * 3e-12, n * 3e-10)
+  pairs <- choose(p, 2)
+  permutations <- given("pairs", "permutations", NULL) %||% usual_permutations(pairs)
+  nodes <- if (is.numeric(g <- given("bayes", "genes", 20))) min(g, p) else length(g)
+  clustered <- min(p, given("clusters", "genes", 300))
+  chains <- given("clusters", "chains", 4) * given("clusters", "sweeps", 100)
+  table <- data.frame(
+    step = workflow_steps[-1L],
+    seconds = c(
+      (n * p * min(n, p) * 3e-10 + if (n * p <= 5e5) 10 * n * p * min(n, p) * 4e-10 else 0) / threads + 0.05,
+      n * p * 2e-8 + 0.02,
+      pairs * (1 + permutations) * (6e-8 + n * 1e-10) / threads + n * p * 2e-8 + 0.01 * permutations,
+      net^2 / 2 * each / threads + build + net^2 * 4e-8,
+      chains * (n + clustered) * 4e-5 / threads + n * clustered * chains * 2e-9,
+      given("bayes", "iterations", 20000) * given("bayes", "chains", 4) * 4 * nodes * 2e-7 / threads + 0.5,
+      n^2 * 2e-8 + 0.02
+    ),
+    bytes = c(16 * n * p, 8 * n * p, n * p, 24 * net^2, 16 * n * clustered, 2^27, 8 * n * 5)
+  )
+  left_out <- vapply(run$settings[table$step], isFALSE, NA)
+  table[!left_out, , drop = FALSE]
+}

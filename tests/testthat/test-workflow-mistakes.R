@@ -1,0 +1,48 @@
+# What new users do: each mistake gets a message that says what is wrong and what to do.
+
+e <- weft_example("expression", n = 30, p = 40, missing = 0, spoilt = FALSE)
+told <- function(expr) {
+  text <- tryCatch(expr, weft_error = conditionMessage, weft_warning = conditionMessage)
+  cat(gsub("\u2716|\u2139", "", cli::ansi_strip(text)), sep = "\n")
+}
+
+test_that("1. samples in columns", {
+  expect_snapshot(told(gene_network(t(e$x), e$class)))
+  expect_snapshot(told(gene_network(matrix(0, 6000, 30))))
+})
+
+test_that("2. a character matrix", {
+  text <- e$x
+  storage.mode(text) <- "character"
+  expect_snapshot(told(gene_network(text, e$class)))
+  with_names <- as.matrix(data.frame(id = rownames(e$x), e$x[, 1:5]))
+  expect_snapshot(told(gene_network(with_names, e$class)))
+  expect_snapshot(told(gene_network(data.frame(id = rownames(e$x), e$x[, 1:5]), e$class)))
+})
+
+test_that("3. raw counts", {
+  counts <- matrix(as.integer(2^e$x), nrow(e$x), dimnames = dimnames(e$x))
+  expect_snapshot(told(gene_quality(counts, e$class)))
+})
+
+test_that("4. a class with missing values", {
+  class <- e$class
+  class[c(2, 5)] <- NA
+  expect_snapshot(told(gene_network(e$x, class)))
+})
+
+test_that("5. too few samples", {
+  expect_snapshot(told(gene_network(e$x[1:5, ], e$class[1:5])))
+  expect_snapshot(told(gene_quality(e$x[1:12, ], e$class[1:12])))
+})
+
+test_that("and some more", {
+  expect_snapshot(told(gene_network(e$x, rownames(e$x))))
+  expect_snapshot(told(gene_network(e$x, rep("tumour", 30))))
+  expect_snapshot(told(gene_network(e$x, e$class, batch = e$class)))
+  infinite <- e$x
+  infinite[3, 4] <- -Inf
+  expect_snapshot(told(gene_network(infinite, e$class)))
+  expect_snapshot(told(gene_network("expression.csv")))
+  expect_snapshot(told(weft_report(e)))
+})

@@ -1,0 +1,219 @@
+# The workflow on simulated data with known truth, step by step and in one call.
+
+small <- weft_example("expression", n = 80, p = 40, seed = 3)
+quick <- function(...) {
+  gene_network(small$x, small$class, batch = small$batch, seed = 5, clusters = list(chains = 2, sweeps = 30),
+               bayes = list(genes = 8, iterations = 2000), pairs = list(permutations = 9), ..., progress = FALSE)
+}
+fit <- quick()
+
+test_that("examples are the same for the same seed and leave R's generator alone", {
+  set.seed(1)
+  before <- .Random.seed
+  a <- weft_example("expression", n = 30, p = 20, seed = 9)
+  expect_identical(.Random.seed, before)
+  expect_identical(weft_example("expression", n = 30, p = 20, seed = 9), a)
+  expect_false(identical(weft_example("expression", n = 30, p = 20, seed = 10)$x, a$x))
+  expect_true(all(a$truth[lower.tri(a$truth, TRUE)] == 0)) # parents come first
+  expect_true(all(colSums(a$truth)[-(1:3)] >= 1), all(colSums(a$truth) <= 3))
+  expect_identical(dim(weft_example("snps", n = 50, p = 30)$x), c(50L, 30L))
+  words <- weft_example("words")
+  expect_s4_class(words$x, "dgCMatrix")
+  expect_gt(mean(as.matrix(words$x[words$row_cluster == "music", words$col_cluster == "music"])), 0.25)
+  expect_output(print(words), "words")
+  expect_error(weft_example("golub", n = 10), "simulated", class = "weft_error_input")
+  expect_true(all(c("name", "available") %in% names(weft_example())))
+})
+
+test_that("signal and noise of a gene are equal, so that half of its variance hangs on its parents", {
+  e <- weft_example("expression", n = 4000, p = 20, batch = 0, missing = 0, outliers = 0, spoilt = FALSE)
+  child <- which(colSums(e$truth) > 0)
+  shares <- vapply(child, function(j) summary(stats::lm(e$x[, j] ~ tanh(1.3 * (e$x[, e$truth[, j] == 1,
+                                                                                   drop = FALSE] - 8) / 1.2)))$r.squared, 0)
+  expect_true(all(abs(shares[!names(shares) %in% e$drivers] - 0.5) < 0.06))
+})
+
+test_that("quality leaves out, fills and writes down", {
+  q <- fit$quality
+  expect_identical(sort(q$genes$gene[!q$genes$kept]), c("CONSTANT1", "CONSTANT2", "GAPS1", "GAPS2"))
+  expect_identical(q$genes$reason[q$genes$gene == "GAPS1"], "missing values")
+  expect_false(anyNA(q$x))
+  expect_identical(q$imputed, sum(is.na(small$x[, colnames(q$x)])))
+  expect_true(all(c("constant", "missing values", "batch") %in% q$log$step))
+  first <- q$batch == "first"
+  design <- stats::model.matrix(~ class + batch, data.frame(class = q$class, batch = q$batch))
+  beta <- qr.coef(qr(design), gene_quality(small$x[, colnames(q$x)], small$class, small$batch, impute = "median")$x)
+  whole <- colSums(is.na(small$x[, colnames(q$x)])) == 0
+  expect_lt(max(abs(beta["batchsecond", whole])), 1e-10)
+  expect_output(print(q), "Constant genes")
+})
+
+test_that("filled cells come nearer to the truth than medians", {
+  e <- weft_example("expression", n = 100, p = 60, missing = 0, outliers = 0, batch = 0, spoilt = FALSE)
+  x <- e$x
+  gaps <- (row(x) * 7 + col(x) * 13) %% 50 == 0
+  x[gaps] <- NA
+  error <- function(impute) sqrt(mean((gene_quality(x, impute = impute)$x - e$x)[gaps]^2))
+  expect_lt(error("components"), 0.95 * error("median"))
+})
+
+test_that("the call does what its steps do", {
+  q <- gene_quality(small$x, small$class, small$batch)
+  expect_equal(fit$quality$x, q$x)
+  expect_equal(as.data.frame(fit$ranking), as.data.frame(gene_ranking(q)))
+  expect_equal(as.matrix(fit$network), as.matrix(gene_mi_network(q)))
+  expect_equal(fit$clusters$row_cluster, gene_clusters(q, chains = 2, sweeps = 30, seed = 5 + 6)$row_cluster)
+  again <- quick()
+  expect_identical(again$bayes$edges, fit$bayes$edges)
+  expect_identical(again$pairs$p_fwer, fit$pairs$p_fwer)
+})
+
+test_that("what was planted is found", {
+  expect_true(all(small$outliers %in% utils::head(fit$outliers$sample, 5)))
+  expect_gte(length(intersect(utils::head(fit$ranking$feature, 10), c(small$drivers,
+                                                                      names(which(colSums(small$truth[small$drivers, ]) > 0))))), 6)
+  edges <- as.data.frame(fit, "edges")
+  truth <- small$truth + t(small$truth)
+  expect_gt(mean(truth[cbind(edges$feature1, edges$feature2)]), 0.4) # 40 genes have 5 % of pairs linked
+  snps <- weft_example("snps")
+  pairs <- gene_pairs(snps$x, snps$class, permutations = 19, seed = 1)
+  expect_identical(c(pairs$feature1[1], pairs$feature2[1]), snps$epistatic)
+  expect_equal(pairs$p_fwer[1], 0.05)
+})
+
+test_that("significant_information() is Benjamini and Hochberg's threshold", {
+  x <- small$x[, 1:30]
+  x[is.na(x)] <- 8
+  for (estimator in c("spearman", "kendall", "pearson")) {
+    m <- mi_matrix(x, estimator = estimator)
+    p <- weft:::pair_p_values(m)
+    passes <- stats::p.adjust(p[upper.tri(p)], "BH") <= 0.05
+    expect_identical(as.matrix(m)[upper.tri(m)] > weft:::significant_information(m, 0.05), passes)
+  }
+  expect_true(is.infinite(weft:::significant_information(mi_matrix(matrix(draws <- weft:::draws("normal", 900), 30),
+                                                                   estimator = "spearman"), 1e-9)))
+  expect_true(is.na(weft:::significant_information(mi_matrix(x, estimator = "ksg"), 0.05)))
+})
+
+test_that("heaviest_edges() keeps so many, and ties", {
+  w <- mi_network(mtcars, "mrnet", estimator = "spearman")
+  kept <- weft:::heaviest_edges(w, 7)
+  expect_identical(weft:::count_edges(kept), 7)
+  expect_identical(as.data.frame(kept), utils::head(as.data.frame(w), 7), ignore_attr = TRUE)
+  expect_identical(weft:::heaviest_edges(w, Inf), w)
+})
+
+test_that("steps can be left out, given arguments and replaced", {
+  q <- gene_quality(small$x, small$class)
+  part <- gene_network(small$x, small$class, components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE, pairs = FALSE,
+                       network = list(method = "clr", edges = 12), ranking = function(q) gene_ranking(q, bins = 5), seed = 1)
+  expect_null(part$components)
+  expect_true("components" %in% names(part))
+  expect_equal(weft:::count_edges(part$network), 12)
+  expect_equal(part$ranking$mi, gene_ranking(q, bins = 5)$mi)
+  expect_output(print(part), "left out +components, pairs, clusters, bayes, outliers")
+  none <- gene_network(small$x, components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE, network = FALSE)
+  expect_null(none$ranking)
+  expect_error(plot(none), "nothing to plot", class = "weft_error_input")
+  expect_error(as.data.frame(none, "edges"), "left out", class = "weft_error_input")
+  expect_error(gene_network(small$x, network = "clr"), "list of arguments", class = "weft_error_input")
+  expect_error(gene_network(small$x, quality = FALSE), "`quality` must", class = "weft_error_input")
+  expect_error(gene_network(small$x, components = FALSE), "needs the step `components`", class = "weft_error_input")
+})
+
+test_that("time and memory are estimated, and memory is kept to", {
+  estimate <- gene_network(small$x, small$class, dry_run = TRUE)
+  expect_identical(estimate$step, weft:::workflow_steps[-1])
+  expect_true(all(estimate$seconds > 0 & estimate$bytes > 0))
+  q <- gene_quality(small$x, small$class)
+  net <- gene_mi_network(q, memory = 1e6)
+  expect_identical(ncol(net), 40L)
+  withr::local_options(weft.progress = FALSE)
+  wide <- matrix(weft:::draws("normal", 20 * 400), 20)
+  expect_identical(ncol(gene_mi_network(wide, memory = 1e6)), as.integer(floor(sqrt(1e6 / 24))))
+  expect_error(gene_mi_network(wide, genes = 300, memory = 1e6), "may be used", class = "weft_error_memory")
+})
+
+test_that("progress tells the steps and their times", {
+  said <- testthat::capture_messages(gene_network(small$x, small$class, bayes = FALSE, clusters = FALSE, pairs = FALSE, progress = TRUE,
+                                                  seed = 1))
+  expect_match(said[1], "quality .*80 samples and 40 genes kept")
+  expect_match(said[2], "^About .* of work, at most .* of memory")
+  expect_match(said[length(said)], "outliers")
+})
+
+test_that("a page is printed, tables have a row a gene and sample", {
+  text <- utils::capture.output(print(fit))
+  expect_lt(length(text), 40)
+  expect_true(all(nchar(text) <= 115))
+  genes <- as.data.frame(fit, "genes")
+  expect_identical(genes$gene, colnames(small$x))
+  expect_identical(genes$rank[match(fit$ranking$feature[1], genes$gene)], 1L)
+  expect_true(all(is.na(genes$mi[!genes$kept])))
+  samples <- augment(fit)
+  expect_identical(samples$sample, rownames(small$x))
+  expect_equal(samples$PC1, unname(fit$components$x[, 1]))
+  expect_identical(samples$outlier, samples$sample %in% fit$outliers$sample[fit$outliers$outlier])
+  expect_identical(nrow(glance(fit)), 1L)
+  expect_identical(as.data.frame(fit, "log")$step, fit$quality$log$step)
+  expect_identical(tidy(fit), genes)
+  expect_type(summary(fit), "list")
+})
+
+test_that("outliers: few in clean data, none in equal data", {
+  flagged <- vapply(1:10, function(seed) {
+    x <- matrix(weft:::draws("normal", 100 * 30, key = seed), 100)
+    sum(gene_outliers(gene_components(x, leading = 2), data = x)$outlier)
+  }, 0)
+  expect_lte(mean(flagged), 1)
+})
+
+test_that("plots draw without error", {
+  withr::local_pdf(NULL)
+  for (which in c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes", "outliers")) {
+    expect_invisible(plot(fit, which))
+  }
+  expect_error(plot(fit, "all"), class = "weft_error_input")
+})
+
+test_that("counts, intensities and genotypes are told apart", {
+  counts <- matrix(stats::rpois(40 * 30, rep(stats::rexp(30, 1 / 300), each = 40)), 40)
+  expect_warning(q <- gene_quality(counts), "raw counts", class = "weft_warning_counts")
+  expect_equal(q$x[, 1], log2((counts[, 1] + 0.5) / (rowSums(counts) + 1) * 1e6), ignore_attr = TRUE)
+  expect_silent(gene_quality(counts, transform = "counts"))
+  expect_warning(gene_quality(exp(matrix(stats::rnorm(1200, 5, 2), 40))), "long tail", class = "weft_warning_scale")
+  expect_identical(gene_quality(weft_example("snps", n = 60, p = 30)$x)$kind, "levels")
+})
+
+test_that("genotypes go through the whole workflow", {
+  e <- weft_example("snps", n = 200, p = 30)
+  x <- e$x
+  x[cbind(1:5, 1:5)] <- NA
+  fit <- gene_network(x, e$class, seed = 1, clusters = list(chains = 1, sweeps = 20), bayes = list(genes = 5, iterations = 500))
+  expect_identical(fit$bayes$table$type, "bic")
+  expect_true(all(fit$quality$x == round(fit$quality$x)))
+})
+
+test_that("Bayesian networks take genes, scores and the network as prior", {
+  q <- gene_quality(small$x, small$class)
+  net <- gene_mi_network(q)
+  genes <- colnames(q$x)[1:7]
+  a <- gene_bayes(q, genes = genes, network = net, candidates = 3, score = "bge", iterations = 500, seed = 1)
+  expect_identical(rownames(a$dag), genes)
+  expect_identical(a$table$type, "bge")
+  expect_equal(a$data[[1]], stats::qnorm(rank(q$x[, 1]) / 81), ignore_attr = TRUE)
+  expect_identical(a$average, weft:::average_network(a$edges))
+  expect_length(weft:::find_cycle(a$average != 0), 0)
+  ring <- rbind(c(0, 0.9, 0.1), c(0, 0, 0.8), c(0.6, 0, 0))
+  expect_identical(weft:::average_network(ring), rbind(c(0L, 1L, 0L), c(0L, 0L, 1L), c(0L, 0L, 0L)))
+  b <- gene_bayes(q, genes = genes, score = "bdeu", target = "max", iterations = 500, seed = 1)
+  expect_null(b$edges)
+  expect_identical(vapply(b$data, nlevels, 0L), stats::setNames(rep(3L, 7), genes))
+  p <- gene_bayes(q, genes = genes, network = net, prior = 1, score = "bge", iterations = 500, seed = 1)
+  strongest <- which(as.matrix(net)[genes, genes] == max(as.matrix(net)[genes, genes]), arr.ind = TRUE)[1, ]
+  expect_gte(max(p$edges[strongest[1], strongest[2]] + p$edges[strongest[2], strongest[1]]),
+             a$edges[strongest[1], strongest[2]] + a$edges[strongest[2], strongest[1]] - 0.02)
+  expect_error(gene_bayes(q, genes = 5, prior = 1), "needs `network`", class = "weft_error_input")
+  expect_error(gene_bayes(q, genes = c("TF01", "none")), "`genes` must", class = "weft_error_input")
+  expect_error(gene_bayes(q, genes = 5, network = as.matrix(net)), "gene_mi_network", class = "weft_error_input")
+})
