@@ -1,0 +1,45 @@
+# Runs `code` on `size` ranks; the output of all, and how long it took. A job that does not end is killed and fails.
+run_ranks <- function(size, code) {
+  skip_on_cran()
+  skip_on_os("windows")
+  mpirun <- Sys.which("mpirun")
+  skip_if(!nzchar(mpirun) || !attr(.Call(weft:::C_weft_mpi, weft:::libs_dir()), "available"), "no MPI")
+  script <- withr::local_tempfile(fileext = ".R", lines = c("suppressMessages(library(weft))", code))
+  oversubscribe <- if (any(grepl("Open MPI", system2(mpirun, "--version", stdout = TRUE)))) "--oversubscribe"
+  withr::local_envvar(OMPI_ALLOW_RUN_AS_ROOT = 1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1, OMP_NUM_THREADS = 1,
+                      R_LIBS = paste(c(dirname(find.package("weft")), .libPaths()), collapse = ":"))
+  # in a sanitizer's run, its library is preloaded into R, not into mpirun
+  args <- c("-s", "KILL", "90", mpirun, oversubscribe, "-n", size, file.path(R.home("bin"), "Rscript"), "--vanilla", script)
+  suppressWarnings(system2("timeout", args, stdout = TRUE, stderr = TRUE))
+}
+
+test_that("a process that nobody launched is one rank of one", {
+  withr::local_envvar(setNames(rep(NA, length(weft:::launcher_variables)), weft:::launcher_variables))
+  ranks <- weft_ranks()
+  expect_identical(c(attr(ranks, "rank"), attr(ranks, "size"), ranks$rank), c(0L, 1L, 0L))
+  expect_output(print(ranks), "1 rank on 1 host; this is rank 0")
+  expect_identical(weft:::ranks_gather("x"), list("x"))
+})
+
+test_that("every rank gets what every rank has, empty and uneven parts too", {
+  out <- run_ranks(3, '
+    me <- attr(weft_ranks(), "rank")
+    parts <- weft:::ranks_gather(rep(me, me * 1e6))
+    same <- identical(parts, list(integer(), rep(1L, 1e6), rep(2L, 2e6)))
+    twice <- weft:::ranks_gather(data.frame(me, text = letters[me + 1]))
+    cat(sprintf("rank %d: %s %s\\n", me, same, paste(vapply(twice, `[[`, "", "text"), collapse = "")))')
+  expect_setequal(grep("^rank", out, value = TRUE), sprintf("rank %d: TRUE abc", 0:2))
+})
+
+test_that("an error on one rank ends the job and names the rank", {
+  out <- run_ranks(3, c(
+    'me <- attr(weft_ranks(), "rank")', 'if (me == 1) stop("its file is missing")', "weft:::ranks_gather(me)", 'cat("went on\\n")'))
+  expect_match(out, "its file is missing", all = FALSE)
+  expect_match(out, "weft: rank 1 on .* stopped", all = FALSE)
+  expect_false("went on" %in% out)
+})
+
+test_that("a rank that leaves early does not keep the others waiting", {
+  out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "if (me == 0) quit(status = 3)", "weft:::ranks_gather(me)"))
+  expect_match(out, "rank 0 has ended its script, and this rank waits for it", all = FALSE)
+})
