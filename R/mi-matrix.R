@@ -71,12 +71,21 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
     input
   })
   check_rows(inputs[[1L]], inputs[[2L]])
-  facts <- lapply(inputs, column_facts, na, threads)
+  facts <- lapply(Filter(Negate(is.null), inputs), column_facts, na, threads)
   if (na == "fail") {
     fail_missing(inputs[[1L]]$names, facts[[1L]]$missing, "x")
-    fail_missing(inputs[[2L]]$names, facts[[2L]]$missing, "y")
+    if (!is.null(y)) fail_missing(inputs[[2L]]$names, facts[[2L]]$missing, "y")
   }
-  chosen <- cpu_only(backend, "Pairs of categories are counted")
+  p <- vapply(inputs, function(input) if (is.null(input)) 0 else as.double(input$p), 0)
+  pairs <- if (is.null(y)) p[1L]^2 / 2 else p[1L] * p[2L]
+  levels <- vapply(facts, function(fact) if (length(fact$levels)) mean(fact$levels) else 1, 0)
+  planes <- pmin(pmax(levels - 1, 1), 24)
+  cells <- planes[1L] * planes[length(planes)]
+  each <- cells * (2e-9 + inputs[[1L]]$n * 5e-12)
+  chosen <- choose_backend(backend, cpu_seconds = pairs * each / threads,
+                           gpu_seconds = 0.005 + sum(p * planes) * inputs[[1L]]$n / 4e10 + pairs * (each / 500 + 3e-9))
+  most <- vapply(facts, function(fact) max(fact$levels, 0), 0)
+  chosen <- note_large(chosen, prod(rep_len(most[most > 0], 2)))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, inputs[[1L]]$names, "Counting pairs")
   m <- mi_counts_matrix(inputs[[1L]], inputs[[2L]], estimator, na, control)
@@ -84,6 +93,16 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
   test <- list(estimator = estimator, levels = facts[[1L]]$levels, n = if (complete) inputs[[1L]]$n else NA)
   list(m = m, chosen = chosen, test = if (is.null(y)) test)
 }
+
+# A device counts tables in its shared memory (mi_codes.cuh); larger ones are counted on the CPU, and the result says so.
+note_large <- function(chosen, cells) {
+  if (chosen$name == "cuda" && is.finite(cells) && cells > largest_device_table) {
+    chosen$reason <- paste0(chosen$reason, "; the largest tables on the CPU")
+  }
+  chosen
+}
+
+largest_device_table <- 5e4
 
 # Levels, missing values and entropy of every column: its information about a class of one level.
 column_facts <- function(input, na, threads) {

@@ -122,6 +122,8 @@ choose_for_tuples <- function(backend, pack, tuples, threads, verbose) {
   each <- 5e-9 * planes^2 + pack$dim[1L] * 5e-12 * planes^2
   chosen <- choose_backend(backend, cpu_seconds = tuples * each / threads,
                            gpu_seconds = 0.005 + info$bytes / 5e9 + tuples * each / 2000)
+  most <- utils::head(sort(info$levels, decreasing = TRUE), 2L)
+  chosen <- note_large(chosen, if (max(most, 0) > 24 || info$classes > 64) prod(most) * info$classes else 0)
   report_backend(chosen, verbose)
   chosen
 }

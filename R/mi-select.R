@@ -17,13 +17,16 @@
 #'
 #' The first feature is chosen by I(X;Y), by `"jim"` by its Gini gain. Scores within 1e-12 bits are ties, and the first column
 #' wins. `"cmim"` and `"cmi"` stop when the best score is not above 1e-12. Every score is over the rows where all of its
-#' variables are known. The work is done on the CPU.
+#' variables are known.
+#'
+#' Selection runs on the CPU: each step counts every feature once with one other, a few bytes for every table, and sending
+#' the features to a device takes longer than counting them. A named `backend = "cuda"` is an error that says so; the
+#' redundancies of all pairs, where these are wanted, are [mi_matrix()]'s, on either back end.
 #'
 #' @inheritParams mi_rank
 #' @param k how many features, at most as many as there are; by default ten, or all of fewer.
 #' @param method one of the names above.
 #' @param unit `"bits"` or `"nats"`; ratios and Gini gains have no unit.
-#' @param threads see [weft_threads()].
 #' @return A data frame of class `weft_selection` with `feature` and `score` in order of selection.
 #' @export
 #' @examples
@@ -32,8 +35,9 @@
 #' mi_select(iris[1:4], iris$Species, k = 2, method = "mrmr", bins = 5)
 mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim", "njmim", "disr", "cmim", "cmi", "jim"),
                       bins = NULL, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
-                      threads = NULL, progress = NULL) {
+                      backend = NULL, threads = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
+  chosen <- cpu_only(backend, "Features are selected")
   method <- check_choice(method, c("mrmr", "mim", "jmi", "jmim", "njmim", "disr", "cmim", "cmi", "jim"), "method")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
@@ -64,7 +68,6 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
   if (method == "jim") scale[] <- 1
   if (method %in% c("disr", "njmim")) scale[-1L] <- 1
   out <- list2DF(list(feature = input$names[picked$feature], score = picked$score * scale), length(picked$score))
-  chosen <- list(name = "cpu", reason = "selection has no device code")
   record(structure(out, class = c("weft_selection", "data.frame")), match.call(), chosen, started, method = method, unit = unit,
          columns = picked$feature, features = input$p)
 }

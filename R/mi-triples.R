@@ -5,6 +5,10 @@
 #'
 #' The interaction of a triple is what it says beyond its best pair, \eqn{I(C; A_i \times A_j \times A_k) - \max I(C; pair)},
 #' and that of a larger tuple what it says beyond the best of the tuples that lack one member; it is never negative.
+#' A device of compute capability 9.0 searches triples of binary features without missing values, for a class of two levels
+#' (of at most 65,535 rows each) and a `top` of at most 524,288; `"auto"` leaves others to the CPU, and a named `"cuda"` is an
+#' error that says why. Tuples are counted on the CPU.
+#'
 #' There are p(p-1)(p-2)/6 triples: a thousand features have 166 million, ten thousand need a device. Tuples are counted one
 #' by one, so choose their features first, for instance those of the best pairs.
 #'
@@ -37,7 +41,20 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
   }
   side <- sides(pack$names, features, NULL)
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
-  chosen <- choose_for_tuples(backend, pack, choose(p, 3), threads, verbose)
+  not_there <- triples_need(pack, side, keep$top)
+  if (!is.null(not_there)) {
+    chosen <- cpu_only(backend, paste("Triples", not_there, "are searched"))
+    report_backend(chosen, verbose)
+  } else {
+    chosen <- choose_for_tuples(backend, pack, choose(p, 3), threads, verbose)
+    if (chosen$name == "cuda" && !has_bit_wgmma()) {
+      if (chosen$reason == "asked for") {
+        weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = "Triples need a device of compute capability 9.0 and a build for it.",
+                   i = "Use `backend = \"cpu\"` or \"auto\".")
+      }
+      chosen <- list(name = "cpu", reason = "triples need a device of compute capability 9.0")
+    }
+  }
   control <- run_control(chosen$name, threads, progress, pack$names, "Searching triples")
   found <- .Call(C_weft_mi_search, pack_pointer(pack), side, 3L, keep$top, keep$by == "interaction", keep$min_mi,
                  keep$min_gain, control)
@@ -45,13 +62,35 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
          started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na, searched = choose(p, 3))
 }
 
+# Why the device's search does not take these triples, as words for the message, or NULL.
+triples_need <- function(pack, side, top) {
+  info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
+  of <- if (is.null(side)) rep(TRUE, pack$dim[2L]) else side != 0
+  if (sum(of) < 3L) return("of fewer than three features")
+  if (any(info$levels[of] != 2L)) return("of features that are not all binary")
+  if (pack$na != "level" && any(info$missing[of] > 0)) return("with missing values")
+  if (length(info$class_rows) != 2L || any(info$class_rows < 1 | info$class_rows > 65535)) {
+    return("for a class that is not of two levels with at most 65,535 rows each")
+  }
+  if (top > 2^19) return("without a small `top`")
+  NULL
+}
+
+# 1-bit products of whole warpgroups: compute capability 9.0 itself, no other.
+has_bit_wgmma <- function() {
+  devices <- weft_devices()
+  at <- getOption("weft.device", 0) + 1
+  at <= nrow(devices) && identical(devices$capability[at], "9.0") && grepl("90", devices$built_for[at])
+}
+
 #' @rdname mi_triples
 #' @export
 mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, min_mi = NULL, min_gain = NULL,
                       by = c("mi", "interaction"), na = c("fail", "drop", "level"), unit = c("bits", "nats"),
-                      assay = NULL, bins = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                      assay = NULL, bins = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   call <- match.call()
+  chosen <- cpu_only(backend, "Tuples are counted")
   order <- check_number(order, "order", min = 3, max = 16, whole = TRUE)
   keep <- check_search(top, min_mi, min_gain, by, unit)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
@@ -65,7 +104,6 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, min_mi =
                 x = sprintf("%d features have %.3g tuples of %d.", length(columns), ways, order),
                 i = "Choose fewer, for instance those of the best pairs.")
   }
-  chosen <- list(name = "cpu", reason = "tuples are counted on the CPU")
   report_backend(chosen, check_flag(verbose, "verbose"))
   found <- .Call(C_weft_mi_tuples, pack_pointer(pack), as.integer(columns), as.integer(order), keep$top,
                  keep$by == "interaction", keep$min_mi, keep$min_gain,

@@ -86,7 +86,8 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
 # The ranking of a pack, with a permutation test when there are permutations.
 rank_pack <- function(pack, permutations, seed, scale, unit, call, backend, threads, progress, verbose, started) {
   work <- prod(as.double(pack$dim)) * (1 + permutations) / 2e10
-  chosen <- choose_backend(backend, cpu_seconds = work / threads, gpu_seconds = work / threads)
+  chosen <- if (permutations == 0) cpu_only(backend, "A pack is ranked")
+            else choose_backend(backend, cpu_seconds = work / threads, gpu_seconds = 0.01 + permutations * prod(as.double(pack$dim)) / 4e13)
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, pack$names, "Ranking features")
   scores <- .Call(C_weft_mi_pack_rank, pack_pointer(pack), control)

@@ -2,6 +2,7 @@
 #   Rscript inst/bench/mi-pairs.R         on the CPU: against a naive C loop over rows, compiled here
 #   Rscript inst/bench/mi-pairs.R cuda    on a device: pair-samples a second
 library(weft)
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 device <- identical(commandArgs(TRUE)[1], "cuda")
 
 machine <- function() {
@@ -25,31 +26,7 @@ cat(machine(), "\n")
 set.seed(1)
 
 if (!device) {
-  # One pair after another, one row after another, tables of counts and logarithms from a table.
-  naive <- "
-  #include <R.h>
-  #include <Rinternals.h>
-  #include <math.h>
-  SEXP naive_pairs(SEXP x, SEXP cl, SEXP levels) {
-    int n = Rf_nrows(x), p = Rf_ncols(x), l = Rf_asInteger(levels), *v = INTEGER(x), *c = INTEGER(cl), cells = l * l * 2;
-    double *f = (double *) R_alloc(n + 1, sizeof(double)), best = -1;
-    for (int k = 0; k <= n; k++) f[k] = k ? k * log2(k) : 0;
-    for (int i = 0; i < p; i++) for (int j = i + 1; j < p; j++) {
-      int t[512] = { 0 };
-      for (int r = 0; r < n; r++) t[(v[(size_t) i * n + r] * l + v[(size_t) j * n + r]) * 2 + c[r]]++;
-      double s = 0;
-      for (int k = 0; k < cells; k += 2) s += f[t[k]] + f[t[k + 1]] - f[t[k] + t[k + 1]];
-      if (s > best) best = s;
-    }
-    return Rf_ScalarReal(best);
-  }"
-  dir <- tempfile()
-  dir.create(dir)
-  writeLines(naive, file.path(dir, "naive.c"))
-  old <- setwd(dir)
-  system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "naive.c"), stdout = FALSE, stderr = FALSE)
-  dyn.load(paste0("naive", .Platform$dynlib.ext))
-  setwd(old)
+  load_naive()
   for (case in list(c(1000, 1000, 2, 1), c(1000, 1000, 2, 2), c(10000, 1000, 2, 2), c(2000, 1000, 3, 1), c(2000, 1000, 3, 2))) {
     p <- case[1]
     n <- case[2]

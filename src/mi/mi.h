@@ -107,7 +107,8 @@ typedef struct weft_mi_ops {
                         const struct weft_mi_search *search, struct weft_arena *mem, struct weft_mi_found *out);
   weft_status (*full)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device, double *mi,
                       double *interaction);
-  weft_status (*matrix)(weft_ctx *ctx, const struct weft_mi_pack *x, const struct weft_mi_pack *y, int estimator, double *out);
+  weft_status (*matrix)(weft_ctx *ctx, const struct weft_mi_pack *x, struct weft_mi_resident **device, const struct weft_mi_pack *y,
+                        int estimator, double *out);
   void (*release)(weft_ctx *ctx, struct weft_mi_resident *device);
   weft_mi_numeric_op *numeric;
   weft_network_op *network;

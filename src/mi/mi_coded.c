@@ -213,43 +213,55 @@ done:
 
 /* ---- every attribute by itself ---- */
 
+typedef struct { workspace counts; uint32_t *levels; } rank_workspace;
+
+static void rank_one(const weft_mi_pack *pack, size_t j, rank_workspace *w, const weft_mi_rank *out)
+{
+  const weft_mi_log *f = &pack->f;
+  const size_t place = pack->place[j];
+  const uint16_t *codes = w->counts.codes;
+  const uint32_t mask = 1, levels = pack->levels[place];
+  int64_t score;
+  weft_mi_pack_codes(pack, place, w->counts.codes);
+  const size_t n = weft_mi_coded(&w->counts.coder, pack, &codes, &levels, 1, &mask, 1, &score);
+  int64_t attribute = weft_mi_fixed(f, n), classes = attribute;
+  memset(w->levels, 0, levels * sizeof *w->levels);
+  for (size_t r = 0; r < n; r++) w->levels[codes[w->counts.coder.rows[r]]]++;
+  out->levels[j] = out->class_levels[j] = 0;
+  for (uint32_t k = 0; k < levels; k++) {
+    out->levels[j] += w->levels[k] > 0;
+    attribute -= weft_mi_fixed(f, w->levels[k]);
+  }
+  for (uint32_t c = 0; c < pack->classes; c++) {
+    const uint32_t rows = w->counts.coder.class_end[c] - (c ? w->counts.coder.class_end[c - 1] : 0);
+    out->class_levels[j] += rows > 0;
+    classes -= weft_mi_fixed(f, rows);
+  }
+  out->mi[j] = weft_mi_bits(score, f->unit, n);
+  out->entropy[j] = weft_mi_bits(attribute, f->unit, n);
+  out->class_entropy[j] = weft_mi_bits(classes, f->unit, n);
+  out->n[j] = (double) n;
+  out->missing[j] = pack->missing[j];
+}
+
 weft_status weft_mi_pack_rank(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_rank *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const weft_mi_log *f = &pack->f;
-  const uint32_t mask = 1;
-  workspace w;
-  uint32_t *levels, *rows;
-  WEFT_TRY(weft_mi_coder_init(&w.coder, &mem, pack));
-  WEFT_TAKE(w.codes, &mem, pack->n);
-  WEFT_TAKE(levels, &mem, 65536);
-  WEFT_TAKE(rows, &mem, pack->classes + 1);
-  for (size_t j = 0; j < pack->p; j++) {
-    const size_t place = pack->place[j];
-    const uint16_t *codes = w.codes;
-    int64_t score;
-    if (j % 64 == 0) WEFT_TRY(weft_poll(ctx, (double) j, (double) pack->p));
-    weft_mi_pack_codes(pack, place, w.codes);
-    const size_t n = weft_mi_coded(&w.coder, pack, &codes, &pack->levels[place], 1, &mask, 1, &score);
-    int64_t attribute = weft_mi_fixed(f, n), classes = attribute;
-    memset(levels, 0, 65536 * sizeof *levels);
-    for (size_t r = 0; r < n; r++) levels[codes[w.coder.rows[r]]]++;
-    out->levels[j] = out->class_levels[j] = 0;
-    for (uint32_t k = 0; k < pack->levels[place]; k++) {
-      out->levels[j] += levels[k] > 0;
-      attribute -= weft_mi_fixed(f, levels[k]);
-    }
-    for (uint32_t c = 0; c < pack->classes; c++) {
-      rows[c] = w.coder.class_end[c] - (c ? w.coder.class_end[c - 1] : 0);
-      out->class_levels[j] += rows[c] > 0;
-      classes -= weft_mi_fixed(f, rows[c]);
-    }
-    out->mi[j] = weft_mi_bits(score, f->unit, n);
-    out->entropy[j] = weft_mi_bits(attribute, f->unit, n);
-    out->class_entropy[j] = weft_mi_bits(classes, f->unit, n);
-    out->n[j] = (double) n;
-    out->missing[j] = pack->missing[j];
+  const size_t batch = 1 + (size_t) (1e7 / ((double) pack->n + 100)) * (size_t) ctx->threads;
+  rank_workspace *work;
+  WEFT_TAKE(work, &mem, (size_t) ctx->threads);
+  for (int t = 0; t < ctx->threads; t++) {
+    WEFT_TRY(weft_mi_coder_init(&work[t].counts.coder, &mem, pack));
+    WEFT_TAKE(work[t].counts.codes, &mem, pack->n);
+    WEFT_TAKE(work[t].levels, &mem, 65536);
+  }
+  for (size_t first = 0; first < pack->p; first += batch) {
+    const int64_t end = (int64_t) (pack->p - first < batch ? pack->p : first + batch);
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) pack->p));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(dynamic)
+    for (int64_t j = (int64_t) first; j < end; j++) rank_one(pack, (size_t) j, &work[WEFT_THREAD()], out);
   }
 done:
   weft_arena_end(&mem);

@@ -1,34 +1,12 @@
-/* Information between all pairs of categorical attributes, by I = H(X) + H(Y) - H(XY), over the rows where both are known.
- *
- *   empirical               plug-in frequencies; in fixed point (mi_table.h)
- *   Miller-Madow            plug-in + (occupied cells - 1) / 2n nats
- *   shrink                  plug-in of λ/m + (1 - λ) n_k/n over the m occupied cells,
- *                           λ = (1 - Σ (n_k/n)²) / ((n - 1) Σ (1/m - n_k/n)²), at most 1 (Hausser and Strimmer 2009)
- *   Schürmann-Grassberger   Dirichlet posterior mean with β = 1/m a cell: Σ q_k (ψ(N + 1) - ψ(N q_k + 1)),
- *                           N = n + mβ = n + 1, q_k = (n_k + β)/N (Schürmann and Grassberger 1996)
- *
- * A constant attribute gives exactly 0 with everything. */
-#include <math.h>
+/* Information between all pairs of categorical attributes, by I = H(X) + H(Y) - H(XY), over the rows where both are known,
+ * with the entropies of mi_estimate.h. A constant attribute gives exactly 0 with everything. */
 #include <string.h>
 #include "../base/parallel.h"
+#include "mi_estimate.h"
 #include "mi_tile.h"
-
-#define LN2 0.69314718055994530942
 
 /* Counts that occur, one after another. */
 typedef struct { const uint32_t *counts; size_t cells; uint64_t n; } histogram;
-
-/* ψ(x) for x >= 1: upward recurrence to 10, then the asymptotic series. */
-static double digamma_of(double x)
-{
-  double below = 0;
-  for (; x < 10; x += 1) below += 1 / x;
-  const double y = 1 / (x * x);
-  return log(x) - 0.5 / x - below
-         - y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
-}
-
-static double xlogx(double p) { return p > 0 ? p * log(p) : 0; }
 
 /* n times the plug-in entropy, in fixed point. */
 static int64_t fixed_entropy(const weft_mi_log *f, const histogram *h)
@@ -41,31 +19,12 @@ static int64_t fixed_entropy(const weft_mi_log *f, const histogram *h)
 /* Entropy in nats. */
 static double entropy(const weft_mi_log *f, const histogram *h, int estimator)
 {
-  const double n = (double) h->n, m = (double) h->cells;
-  double sum = 0, squares = 0, away = 0;
-  if (h->cells < 2) return 0;
-  switch (estimator) {
-  case WEFT_MI_EMPIRICAL: return weft_mi_bits(fixed_entropy(f, h), f->unit, h->n) * LN2;
-  case WEFT_MI_MILLER_MADOW: return weft_mi_bits(fixed_entropy(f, h), f->unit, h->n) * LN2 + (m - 1) / (2 * n);
-  case WEFT_MI_SHRINK:
-    for (size_t k = 0; k < h->cells; k++) {
-      const double p = h->counts[k] / n;
-      squares += p * p;
-      away += (1 / m - p) * (1 / m - p);
-    }
-    double lambda = away > 0 && n > 1 ? (1 - squares) / ((n - 1) * away) : 1;
-    if (lambda > 1) lambda = 1;
-    for (size_t k = 0; k < h->cells; k++) sum -= xlogx(lambda / m + (1 - lambda) * h->counts[k] / n);
-    return sum;
-  default: {
-    const double top = digamma_of(n + 2);
-    for (size_t k = 0; k < h->cells; k++) {
-      const double mass = h->counts[k] + 1 / m;
-      sum += mass * (top - digamma_of(mass + 1));
-    }
-    return sum / (n + 1);
+  weft_mi_estimate e = { 0 };
+  for (int turn = 0; turn < weft_mi_turns(estimator); turn++) {
+    for (size_t k = 0; k < h->cells; k++) weft_mi_estimate_add(&e, f, estimator, turn, h->counts[k]);
+    weft_mi_estimate_turn(&e, estimator, turn);
   }
-  }
+  return weft_mi_estimate_nats(&e, f, estimator);
 }
 
 /* ---- one pair ---- */
@@ -101,7 +60,7 @@ static double from_table(const weft_mi_log *f, const uint32_t *cells, uint32_t l
   for (uint32_t y = 0; y < lb; y++) if (w->margin[la + y]) w->margin[la + b.cells++] = w->margin[la + y];
   a.n = b.n = ab.n;
   if (a.cells < 2 || b.cells < 2) return 0;
-  return (entropy(f, &a, estimator) + entropy(f, &b, estimator) - entropy(f, &ab, estimator)) / LN2;
+  return (entropy(f, &a, estimator) + entropy(f, &b, estimator) - entropy(f, &ab, estimator)) / WEFT_MI_LN2;
 }
 
 /* Counts of the dense numbers in w->coder.ids, in order of number; returns how many occur. */
@@ -135,13 +94,12 @@ static double from_codes(const weft_mi_log *f, const uint16_t *x, const uint16_t
   int64_t fixed = exact ? fixed_entropy(f, &a) + fixed_entropy(f, &b) : 0;
   double nats = exact ? 0 : entropy(f, &a, estimator) + entropy(f, &b, estimator);
   const histogram ab = tally(w, x, y, ly, w->coder.ids); /* in place of a */
-  if (!exact) return (nats - entropy(f, &ab, estimator)) / LN2;
+  if (!exact) return (nats - entropy(f, &ab, estimator)) / WEFT_MI_LN2;
   fixed -= fixed_entropy(f, &ab);
   return fixed > 0 ? weft_mi_bits(fixed, f->unit, ab.n) : 0;
 }
 
-/* Σ f over the levels of every attribute with planes and without missing values: the same in all its pairs. */
-static void sums_of_levels(const weft_mi_pack *pack, int64_t *out)
+void weft_mi_sums_of_levels(const weft_mi_pack *pack, int64_t *out)
 {
   for (size_t place = 0; place < pack->p; place++) {
     const weft_mi_group *g = &pack->groups[pack->group_of[place]];
@@ -166,13 +124,14 @@ static void put(double *out, size_t rows, size_t i, size_t j, int symmetric, dou
 }
 
 static void matrix_tile(const weft_mi_tiling *tiling, const int64_t *of_x, const int64_t *of_y, size_t index, int estimator,
-                        int symmetric, workspace *w, double *out)
+                        int symmetric, uint64_t words, workspace *w, double *out)
 {
   const weft_mi_pack *x = tiling->x, *y = tiling->y;
   weft_mi_tile tile;
   weft_mi_counts t;
   if (!weft_mi_tile_at(tiling, index, &tile)) return;
   const weft_mi_panel *panel = tile.panel;
+  if (words && !panel->coded) return;
   const size_t a0 = panel->g->first + tile.i0, b0 = panel->h->first + tile.j0;
   const int64_t whole = weft_mi_fixed(&x->f, x->n);
   uint16_t *codes_b = w->codes + tile.ni * x->n;
@@ -185,6 +144,7 @@ static void matrix_tile(const weft_mi_tiling *tiling, const int64_t *of_x, const
   for (size_t i = 0; i < tile.ni; i++)
     for (size_t j = 0; j < tile.nj; j++) {
       if (symmetric && panel->same && b0 + j <= a0 + i) continue; /* the diagonal: entropies, later */
+      if (words && !weft_mi_large(x, a0 + i, y, b0 + j, 1, words)) continue;
       double value;
       if (panel->coded) {
         value = from_codes(&x->f, w->codes + i * x->n, codes_b + j * x->n, y->levels[b0 + j], estimator, w);
@@ -209,10 +169,11 @@ static double own_entropy(const weft_mi_pack *x, size_t place, int estimator, wo
 {
   weft_mi_pack_codes(x, place, w->codes);
   const histogram h = tally(w, w->codes, w->codes, 0, w->coder.ids);
-  return entropy(&x->f, &h, estimator) / LN2;
+  return entropy(&x->f, &h, estimator) / WEFT_MI_LN2;
 }
 
-weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator, double *out)
+/* words: 0, or only what weft_mi_large() says of them. */
+static weft_status fill_matrix(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator, uint64_t words, double *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -224,11 +185,11 @@ weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, const weft_
   int64_t *of_x, *of_y;
   WEFT_TRY(weft_mi_tiling_make(&mem, x, y, &tiling));
   WEFT_TAKE(of_x, &mem, x->p);
-  sums_of_levels(x, of_x);
+  weft_mi_sums_of_levels(x, of_x);
   of_y = of_x;
   if (y) {
     WEFT_TAKE(of_y, &mem, y->p);
-    sums_of_levels(y, of_y);
+    weft_mi_sums_of_levels(y, of_y);
   }
   WEFT_TAKE(work, &mem, (size_t) threads);
   for (int t = 0; t < threads; t++) {
@@ -247,19 +208,50 @@ weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, const weft_
     {
       workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(dynamic)
-      for (int64_t k = 0; k < count; k++) matrix_tile(&tiling, of_x, of_y, first + (size_t) k, estimator, !y, w, out);
-    }
-  }
-  if (!y) {
-    WEFT_PARALLEL(threads)
-    {
-      workspace *w = &work[WEFT_THREAD()];
-      WEFT_FOR(dynamic)
-      for (int64_t place = 0; place < (int64_t) x->p; place++)
-        out[x->column[place] * (x->columns + 1)] = own_entropy(x, (size_t) place, estimator, w);
+      for (int64_t k = 0; k < count; k++) matrix_tile(&tiling, of_x, of_y, first + (size_t) k, estimator, !y, words, w, out);
     }
   }
 done:
   weft_arena_end(&mem);
   return st;
+}
+
+weft_status weft_mi_own_entropies(weft_ctx *ctx, const weft_mi_pack *x, int estimator, double *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const int64_t batch = 1 + (int64_t) (1e7 / ((double) x->n + 100)) * ctx->threads;
+  workspace *work;
+  WEFT_TAKE(work, &mem, (size_t) ctx->threads);
+  for (int t = 0; t < ctx->threads; t++) {
+    WEFT_TAKE(work[t].codes, &mem, x->n);
+    WEFT_TRY(weft_mi_coder_init(&work[t].coder, &mem, x));
+  }
+  for (int64_t first = 0; first < (int64_t) x->p; first += batch) {
+    const int64_t end = (int64_t) x->p - first < batch ? (int64_t) x->p : first + batch;
+    WEFT_TRY(weft_poll(ctx, 1, 1));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(dynamic)
+    for (int64_t place = first; place < end; place++)
+      out[x->column[place] * (x->columns + 1)] = own_entropy(x, (size_t) place, estimator, &work[WEFT_THREAD()]);
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_resident **device, const weft_mi_pack *y, int estimator,
+                               double *out)
+{
+  weft_status st = WEFT_OK;
+  (void) device;
+  WEFT_TRY(fill_matrix(ctx, x, y, estimator, 0, out));
+  if (!y) WEFT_TRY(weft_mi_own_entropies(ctx, x, estimator, out));
+done:
+  return st;
+}
+
+weft_status weft_mi_matrix_large(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator, uint64_t words, double *out)
+{
+  return fill_matrix(ctx, x, y, estimator, words, out);
 }

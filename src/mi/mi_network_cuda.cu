@@ -1,4 +1,4 @@
-/* ARACNE on the device; the other methods are bound by memory and stay on the CPU.
+/* Networks on the device: ARACNE here, the other methods in mi_network_steps_cuda.cu.
  *
  * Edge ij goes when f(t_ij) > w_ij with t_ij = max over k of min(w_ik, w_jk) and f(s) = min(s, keep s) - eps, which rises
  * with s. t is a product of matrices with min for times and max for plus, done in 64 x 64 tiles on w rounded to float.
@@ -9,16 +9,16 @@
 #include <cstring>
 #include "../base/device.cuh"
 #include "../base/parallel.h"
-#include "mi_network.h"
+#include "mi_network_cuda.cuh"
 
 #define SIDE 64
 #define DEPTH 32
 #define FULL 0xffffffffu
 #define UNDECIDED 0x7ff8dec1ded00000ull /* a NaN that no weight is */
 
-__global__ static void to_float(const double *m, size_t p, double scale, float *out)
+__global__ static void to_float(const double *m, size_t p, size_t first, double scale, float *out)
 {
-  const size_t i = blockIdx.x * (size_t) blockDim.x + threadIdx.x, j = blockIdx.y;
+  const size_t i = blockIdx.x * (size_t) blockDim.x + threadIdx.x, j = first + blockIdx.y;
   if (i < p) out[i + j * p] = i == j ? -INFINITY : (float) (m[i + j * p] * scale);
 }
 
@@ -128,15 +128,19 @@ weft_status weft_network_cuda(weft_ctx *ctx, const weft_network_job *job, double
   const size_t p = job->p, tiles = (p + SIDE - 1) / SIDE;
   double *m, *band, scale, greatest = 0;
   float *rounded;
-  if (job->method != WEFT_NETWORK_ARACNE || p < 3 || p > 65535) { st = weft_network_cpu(ctx, job, out); goto done; }
+  if (!p) goto done;
   WEFT_TRY(weft_network_check(ctx, job, &greatest));
-  scale = scale_of(greatest);
   WEFT_DEVICE_TAKE(m, &mem, p * p);
+  WEFT_TRY(weft_device_upload(&mem, m, p * p, sizeof *m, copy_numbers, job->m));
+  if (job->method != WEFT_NETWORK_ARACNE) { st = weft_network_steps(ctx, &mem, job, m, out); goto done; }
+  scale = scale_of(greatest);
   WEFT_DEVICE_TAKE(rounded, &mem, p * p);
   WEFT_DEVICE_TAKE(band, &mem, p * SIDE);
-  WEFT_TRY(weft_device_upload(&mem, m, p * p, sizeof *m, copy_numbers, job->m));
-  to_float<<<dim3((unsigned) ((p + 255) / 256), (unsigned) p), 256, 0, mem.stream>>>(m, p, scale, rounded);
-  WEFT_CUDA(cudaGetLastError());
+  for (size_t first = 0; first < p; first += 32768) {
+    const size_t count = p - first < 32768 ? p - first : 32768;
+    to_float<<<dim3((unsigned) ((p + 255) / 256), (unsigned) count), 256, 0, mem.stream>>>(m, p, first, scale, rounded);
+    WEFT_CUDA(cudaGetLastError());
+  }
   for (size_t column = 0; column < tiles; column++) {
     const size_t first = column * SIDE, count = p - first < SIDE ? p - first : SIDE;
     WEFT_TRY(weft_poll(ctx, (double) column * (double) column, (double) tiles * (double) tiles));

@@ -1,6 +1,8 @@
 /* A pack on the device: planes with classes padded to whole steps of the tensor cores, margins, and the table of f. */
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include "../base/parallel.h"
 #include "mi_pairs_cuda.cuh"
 
@@ -62,6 +64,9 @@ weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_
   }
   class_word[p->classes] = r->words;
   weft_mi_marginals(p, alone);
+  for (size_t g = 0; g < p->group_count; g++)
+    if (!p->groups[g].coded && !p->groups[g].shape.missing) r->complete += p->groups[g].count;
+  std::partial_sort_copy(alone, alone + p->p, r->strongest, r->strongest + MI_STRONGEST, std::greater<int64_t>());
   source.pack = p;
   source.class_word = class_word;
   source.words = r->words;

@@ -74,7 +74,7 @@ SEXP C_weft_mi_pack(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level, 
 /* What a pack says of itself: rows, attributes, classes, bytes; missing values and levels of every attribute. */
 SEXP C_weft_mi_pack_info(SEXP pointer)
 {
-  const char *fields[] = { "n", "p", "classes", "bytes", "on_device", "missing", "levels", "" };
+  const char *fields[] = { "n", "p", "classes", "bytes", "on_device", "missing", "levels", "class_rows", "" };
   const weft_mi_handle *h = weft_mi_handle_of(pointer);
   const weft_mi_pack *pack = &h->pack;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
@@ -87,6 +87,8 @@ SEXP C_weft_mi_pack_info(SEXP pointer)
   SET_VECTOR_ELT(out, 4, Rf_ScalarLogical(h->device != NULL));
   SET_VECTOR_ELT(out, 5, Rf_allocVector(REALSXP, (R_xlen_t) pack->p));
   SET_VECTOR_ELT(out, 6, Rf_allocVector(INTSXP, (R_xlen_t) pack->p));
+  SET_VECTOR_ELT(out, 7, Rf_allocVector(REALSXP, (R_xlen_t) pack->classes));
+  for (size_t c = 0; c < pack->classes; c++) REAL(VECTOR_ELT(out, 7))[c] = (double) pack->class_rows[c];
   for (size_t j = 0; j < pack->p; j++) {
     REAL(VECTOR_ELT(out, 5))[j] = pack->missing[j];
     INTEGER(VECTOR_ELT(out, 6))[j] = (int) pack->levels[pack->place[j]];
@@ -130,12 +132,12 @@ SEXP C_weft_mi_pack_rank(SEXP pack, SEXP control)
 
 /* ---- matrices ---- */
 
-typedef struct { const weft_mi_pack *x, *y; int estimator; double *out; } matrix_job;
+typedef struct { weft_mi_handle *x; const weft_mi_pack *y; int estimator; double *out; } matrix_job;
 
 static weft_status matrix(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   matrix_job *job = data;
-  return backend->mi->matrix(ctx, job->x, job->y, job->estimator, job->out);
+  return backend->mi->matrix(ctx, &job->x->pack, weft_mi_handle_device(job->x, backend), job->y, job->estimator, job->out);
 }
 
 /* Information in bits between the columns of x and of y (NULL: of x). Each a matrix, a list of columns, a sparse matrix or a
@@ -147,7 +149,7 @@ SEXP C_weft_mi_matrix_counts(SEXP x, SEXP y, SEXP estimator, SEXP na_level, SEXP
   SEXP b = PROTECT(y == R_NilValue || TYPEOF(y) == EXTPTRSXP ? y : weft_mi_make_pack(y, R_NilValue, 1, level, control));
   const weft_mi_pack *first = &weft_mi_handle_of(a)->pack, *second = b == R_NilValue ? NULL : &weft_mi_handle_of(b)->pack;
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) first->p, (int) (second ? second->p : first->p)));
-  matrix_job job = { first, second, Rf_asInteger(estimator), REAL(out) };
+  matrix_job job = { weft_mi_handle_of(a), second, Rf_asInteger(estimator), REAL(out) };
   weft_glue_run(control, matrix, &job);
   if (a != x) release(a);
   if (b != y) release(b);

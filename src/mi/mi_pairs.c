@@ -12,7 +12,13 @@ typedef struct {
   const int64_t *alone;        /* fixed-point information of a place by itself */
   const float *alone_bits;
   double bar_mi, bar_gain;     /* in bits; may only rise */
+  uint64_t words;              /* 0, or only what weft_mi_large() says of them */
 } shared;
+
+static int left_out(const shared *s, size_t a, size_t b)
+{
+  return s->words && !weft_mi_large(s->tiling.x, a, s->tiling.x, b, s->tiling.x->classes, s->words);
+}
 
 typedef struct {
   uint32_t *both, *cells, *work;
@@ -105,6 +111,7 @@ static void search_codes(const shared *s, const weft_mi_tile *tile, workspace *w
   load_codes(&s->tiling, tile, w->codes);
   for (size_t i = 0; i < tile->ni; i++)
     for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj; j++) {
+      if (left_out(s, a0 + i, b0 + j)) continue;
       pair_score score = score_coded(s, i, j, tile->ni, a0 + i, b0 + j, w);
       keep(s, &score, a0 + i, b0 + j, w);
     }
@@ -119,6 +126,7 @@ static void full_tile(const shared *s, const weft_mi_tile *tile, workspace *w, d
   else weft_mi_tile_count(&s->tiling, tile, w->both, &t);
   for (size_t i = 0; i < tile->ni; i++)
     for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj; j++) {
+      if (left_out(s, a0 + i, b0 + j)) continue;
       const pair_score score = tile->panel->coded ? score_coded(s, i, j, tile->ni, a0 + i, b0 + j, w)
                                                   : score_pair(s, &t, i, j, a0 + i, b0 + j, w);
       const size_t x = p->column[a0 + i], y = p->column[b0 + j];
@@ -154,7 +162,7 @@ done:
   return st;
 }
 
-static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, int only_coded,
+static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, uint64_t words,
                                 weft_arena *mem, weft_mi_found *out)
 {
   weft_status st = WEFT_OK;
@@ -165,7 +173,7 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
   weft_mi_pace pace = { 4 * (size_t) threads, 0 };
   weft_mi_keeper *keepers;
   workspace *work;
-  shared s = { search, { 0 }, NULL, NULL, search->min_mi, search->min_gain };
+  shared s = { search, { 0 }, NULL, NULL, search->min_mi, search->min_gain, words };
   WEFT_TRY(prepare(ctx, &own, pack, &s, &work));
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
@@ -182,7 +190,7 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
       for (int64_t k = 0; k < count; k++) {
         if (!weft_mi_tile_at(&s.tiling, first + (size_t) k, &tile)) continue;
         if (tile.panel->coded) search_codes(&s, &tile, w);
-        else if (!only_coded) search_planes(&s, &tile, w);
+        else if (!words) search_planes(&s, &tile, w);
       }
     }
     for (int t = 0; t < threads; t++) { /* what one thread has found raises the bar for all */
@@ -209,20 +217,19 @@ weft_status weft_mi_search_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_
   return search->order == 3 ? weft_mi_search_triples(ctx, pack, search, mem, out) : search_pairs(ctx, pack, search, 0, mem, out);
 }
 
-weft_status weft_mi_search_coded(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, weft_arena *mem,
+weft_status weft_mi_search_large(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, uint64_t words, weft_arena *mem,
                                  weft_mi_found *out)
 {
-  return search_pairs(ctx, pack, search, 1, mem, out);
+  return search_pairs(ctx, pack, search, words, mem, out);
 }
 
-weft_status weft_mi_full_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi, double *interaction)
+static weft_status fill_full(weft_ctx *ctx, const weft_mi_pack *pack, uint64_t words, double *mi, double *interaction)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_mi_pace pace = { 4 * (size_t) ctx->threads, 0 };
   workspace *work;
-  shared s = { NULL, { 0 }, NULL, NULL, 0, 0 };
-  (void) device;
+  shared s = { NULL, { 0 }, NULL, NULL, 0, 0, words };
   WEFT_TRY(prepare(ctx, &mem, pack, &s, &work));
   for (size_t first = 0; first < s.tiling.tiles; first += pace.batch, weft_mi_pace_next(&pace)) {
     const int64_t count = (int64_t) (s.tiling.tiles - first < pace.batch ? s.tiling.tiles - first : pace.batch);
@@ -233,10 +240,22 @@ weft_status weft_mi_full_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_re
       weft_mi_tile tile;
       WEFT_FOR(dynamic)
       for (int64_t k = 0; k < count; k++)
-        if (weft_mi_tile_at(&s.tiling, first + (size_t) k, &tile)) full_tile(&s, &tile, &work[WEFT_THREAD()], mi, interaction);
+        if (weft_mi_tile_at(&s.tiling, first + (size_t) k, &tile) && (tile.panel->coded || !words))
+          full_tile(&s, &tile, &work[WEFT_THREAD()], mi, interaction);
     }
   }
 done:
   weft_arena_end(&mem);
   return st;
+}
+
+weft_status weft_mi_full_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi, double *interaction)
+{
+  (void) device;
+  return fill_full(ctx, pack, 0, mi, interaction);
+}
+
+weft_status weft_mi_full_large(weft_ctx *ctx, const weft_mi_pack *pack, uint64_t words, double *mi, double *interaction)
+{
+  return fill_full(ctx, pack, words, mi, interaction);
 }

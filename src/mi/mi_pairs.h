@@ -44,13 +44,29 @@ weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_r
 void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *device);
 /* Information between attributes of x and of y, packed over the same rows with the same classes, or none; y NULL: of x, the
  * diagonal with entropies. The classes play no part. out: x->columns × y->columns, column major. */
-weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator, double *out);
+weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_resident **device, const weft_mi_pack *y, int estimator,
+                               double *out);
+weft_status weft_mi_matrix_cuda(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_resident **device, const weft_mi_pack *y, int estimator,
+                                double *out);
 
 /* ---- shared by the back ends ---- */
 
-/* Only the pairs that are counted from codes. */
-weft_status weft_mi_search_coded(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, weft_arena *mem,
+/* What a device leaves to the CPU: pairs of which one has codes, and whose table by class, with both margins, has more than
+ * `words` entries. */
+static inline int weft_mi_large(const weft_mi_pack *x, size_t a, const weft_mi_pack *y, size_t b, uint32_t classes, uint64_t words)
+{
+  const uint64_t la = x->levels[a], lb = y->levels[b];
+  return (x->groups[x->group_of[a]].coded || y->groups[y->group_of[b]].coded) && (la * lb + la + lb) * classes > words;
+}
+weft_status weft_mi_search_large(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, uint64_t words, weft_arena *mem,
                                  weft_mi_found *out);
+weft_status weft_mi_full_large(weft_ctx *ctx, const weft_mi_pack *pack, uint64_t words, double *mi, double *interaction);
+weft_status weft_mi_matrix_large(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator, uint64_t words, double *out);
+
+/* Σ f over the levels of every attribute with planes and without missing values, by place: the same in all its pairs. */
+void weft_mi_sums_of_levels(const weft_mi_pack *pack, int64_t *out);
+/* The diagonal of a matrix: entropies in bits. */
+weft_status weft_mi_own_entropies(weft_ctx *ctx, const weft_mi_pack *x, int estimator, double *out);
 
 weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, weft_arena *mem,
                                    weft_mi_found *out);

@@ -1,18 +1,22 @@
 /* Pairs and triples on the device. Any shape of attributes: counts of a panel's tiles by 1-bit tensor cores (mma.sync on
  * compute capability 8.0 and later, POPC before), then one thread a pair scores its table. Binary attributes with two
- * classes have a way of their own on Hopper, mi_pairs_wgmma.cu. Attributes that are counted from codes are left to the CPU,
- * and so are triples of other than binary attributes. */
+ * classes have a way of their own on Hopper, mi_pairs_wgmma.cu. Attributes with codes are counted one block a pair,
+ * mi_codes_cuda.cu. */
 #include <cmath>
 #include <cstring>
+#include "../base/parallel.h"
 #include "mi_pairs_cuda.cuh"
+#include "mi_codes.cuh"
 #include "mi_tables.cuh"
 
-#define COUNTS_WORDS ((size_t) 64 << 20)    /* counts of a panel's part: 256 MB */
 #define HITS ((uint64_t) 1 << 20)
+#define FULL_PAIRS ((size_t) 1 << 20)       /* scores that travel at a time */
 #define FIRST_PAIRS 1e5                     /* pairs before there is a bar */
-#define GROWTH 32                           /* then so many times more */
+#define GROWTH 32                           /* then, or with a bar from single attributes, so many times more */
+#define SLACK_UNITS ((int64_t) 1 << 20)     /* with four a row, more than the rounding of f adds up to */
 #define MOST_PAIRS 2e10                     /* between two polls */
 #define MOST_CELLS 1e14                     /* pairs × rows */
+#define MOST_CODED 1e10                     /* pairs × rows, one block a pair */
 #define MOST_SCORED 5e8                     /* pairs, one thread each */
 
 /* ---- collecting ---- */
@@ -25,6 +29,7 @@ struct collector {
   mi_hits hits;
   weft_scored *buffer;        /* on the host */
   cudaStream_t stream;
+  int started;                /* the bar is from single attributes */
 };
 
 /* Brings the hits of what ran; *overflow when there were more than fit, and then nothing is kept but a higher bar. */
@@ -92,10 +97,11 @@ static uint64_t units_of(const runner *r, uint64_t first, double pairs)
 static weft_status run_all(weft_ctx *ctx, collector *c, const runner *r)
 {
   weft_status st = WEFT_OK;
-  const int barred = c->keeper.bounded && c->bar.score > -INFINITY;
+  const int barred = c->keeper.bounded && c->keeper.best.count >= c->keeper.best.k;
   uint64_t first = 0, halved = 0;
   while (first < r->units) {
-    const double seen = r->until(r->job, first), pairs = barred || !c->keeper.bounded ? r->most : fmax(FIRST_PAIRS, GROWTH * seen);
+    const double seen = r->until(r->job, first), start = c->started ? FIRST_PAIRS * GROWTH : FIRST_PAIRS;
+    const double pairs = barred || !c->keeper.bounded ? r->most : fmax(start, GROWTH * seen);
     uint64_t now = halved ? halved : units_of(r, first, fmin(pairs, r->most));
     int overflow = 0;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) r->units));
@@ -111,122 +117,16 @@ done:
 
 /* ---- panels of any shape ---- */
 
-struct panel_job {
-  const weft_mi_pack *pack;
-  const weft_mi_resident *r;
-  const weft_mi_panel *panel;
-  size_t rows, columns, across;  /* attributes of a part each way; parts a row */
-  uint32_t *counts;
-  product *products, *host_products;
-  double *mi, *interaction, *host_mi, *host_interaction; /* a part's scores, when all are wanted */
-  double *full_mi, *full_interaction;
-};
-
-static weft_status plan_panel(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *pack,
-                              const weft_mi_resident *r, const weft_mi_panel *panel, size_t words, panel_job *job)
-{
-  weft_status st = WEFT_OK;
-  const size_t planes = (size_t) pack->classes * panel->g->shape.planes * panel->h->shape.planes;
-  const size_t room = words / (planes ? planes : 1);
-  memset(job, 0, sizeof *job);
-  job->pack = pack;
-  job->r = r;
-  job->panel = panel;
-  job->columns = room / COUNT_TILE < panel->h->count ? room / COUNT_TILE : panel->h->count;
-  if (!job->columns) job->columns = 1;
-  if (job->columns > 8192) job->columns = 8192;
-  job->rows = room / job->columns < panel->g->count ? room / job->columns : panel->g->count;
-  if (!job->rows) job->rows = 1;
-  if (job->rows > 8192) job->rows = 8192;
-  job->across = (panel->h->count + job->columns - 1) / job->columns;
-  WEFT_DEVICE_TAKE(job->counts, mem, planes * job->rows * job->columns);
-  WEFT_DEVICE_TAKE(job->products, mem, planes);
-  WEFT_TAKE(job->host_products, host, planes + 1);
-done:
-  return st;
-}
-
-static void drop_panel(weft_device_arena *mem, weft_arena *host, panel_job *job)
-{
-  weft_device_drop(mem, job->counts);
-  weft_device_drop(mem, job->products);
-  weft_arena_drop(host, job->host_products);
-}
-
 /* Counts and scores one part. */
-static weft_status run_part(weft_ctx *ctx, panel_job *job, collector *c, uint64_t index)
+static weft_status run_part(weft_ctx *ctx, mi_panel *panel, collector *c, uint64_t index)
 {
   weft_status st = WEFT_OK;
-  const weft_mi_pack *pack = job->pack;
-  const weft_mi_resident *r = job->r;
-  const weft_mi_group *g = job->panel->g, *h = job->panel->h;
-  const size_t i0 = (size_t) (index / job->across) * job->rows, j0 = (size_t) (index % job->across) * job->columns;
-  const uint32_t pa = g->shape.planes, pb = h->shape.planes;
   part p;
-  size_t products = 0;
-  memset(&p, 0, sizeof p);
-  p.na = g->count - i0 < job->rows ? g->count - i0 : job->rows;
-  p.nb = h->count - j0 < job->columns ? h->count - j0 : job->columns;
-  if (job->panel->same && j0 + p.nb <= i0 + 1) goto done;
-  p.counts.a = g->shape;
-  p.counts.b = h->shape;
-  p.counts.vary = g->shape.missing || h->shape.missing;
-  p.counts.parts = pack->classes;
-  p.counts.both = job->counts;
-  p.counts.ld = p.nb;
-  p.counts.stride = p.na * p.nb;
-  p.counts.margin_a = r->margins + g->plane0 + i0;
-  p.counts.margin_b = r->margins + h->plane0 + j0;
-  p.counts.part_a = p.counts.part_b = pack->plane_rows;
-  p.counts.plane_a = g->count;
-  p.counts.plane_b = h->count;
-  p.counts.totals = r->class_rows;
-  p.f = r->f;
-  p.place_a = g->first + i0;
-  p.place_b = h->first + j0;
-  p.columns = pack->columns;
-  p.classes = pack->classes;
-  p.n = pack->n;
-  p.class_fixed = pack->class_fixed;
-  p.same = job->panel->same;
-  p.column = r->column;
-  p.alone = r->alone;
-  for (uint32_t cl = 0, word = 0; cl < pack->classes; cl++) {
-    const uint32_t steps = (pack->class_rows[cl] + STEP_BITS - 1) / STEP_BITS;
-    for (uint32_t x = 0; x < pa; x++)
-      for (uint32_t y = 0; y < pb; y++) {
-        product *q = &job->host_products[products];
-        q->row_a = g->plane0 + x * g->count + i0;
-        q->row_b = h->plane0 + y * h->count + j0;
-        q->first_word = word;
-        q->steps = steps;
-        q->out = products++ * p.counts.stride;
-      }
-    word += steps * STEP_WORDS;
-  }
-  if (products) {
-    WEFT_CUDA(cudaMemcpyAsync(job->products, job->host_products, products * sizeof *job->products, cudaMemcpyHostToDevice, c->stream));
-    for (size_t first = 0; first < products; first += 32768) {
-      const size_t now = products - first < 32768 ? products - first : 32768;
-      const dim3 blocks((unsigned) ((p.nb + COUNT_TILE - 1) / COUNT_TILE), (unsigned) ((p.na + COUNT_TILE - 1) / COUNT_TILE), (unsigned) now);
-      count_planes<<<blocks, 128, 0, c->stream>>>(r->planes, r->words, job->products + first, p.na, p.nb, p.counts.ld, job->counts);
-      WEFT_CUDA(cudaGetLastError());
-    }
-  }
+  WEFT_TRY(weft_mi_panel_count(ctx, panel, index, c->stream, &p));
+  if (!p.na) goto done;
   score_part<<<dim3((unsigned) ((p.nb + SCORE_THREADS - 1) / SCORE_THREADS), (unsigned) p.na), SCORE_THREADS, 0, c->stream>>>(
-    p, c->bar, c->hits, job->mi, job->interaction);
+    p, c->bar, c->hits, NULL, NULL);
   WEFT_CUDA(cudaGetLastError());
-  if (job->mi) {
-    WEFT_CUDA(cudaMemcpyAsync(job->host_mi, job->mi, p.na * p.nb * sizeof *job->mi, cudaMemcpyDeviceToHost, c->stream));
-    WEFT_CUDA(cudaMemcpyAsync(job->host_interaction, job->interaction, p.na * p.nb * sizeof *job->mi, cudaMemcpyDeviceToHost, c->stream));
-    WEFT_CUDA(cudaStreamSynchronize(c->stream));
-    for (size_t i = 0; i < p.na; i++)
-      for (size_t j = p.same && p.place_a + i >= p.place_b ? p.place_a + i + 1 - p.place_b : 0; j < p.nb; j++) {
-        const size_t x = pack->column[p.place_a + i], y = pack->column[p.place_b + j];
-        job->full_mi[x * pack->columns + y] = job->full_mi[y * pack->columns + x] = job->host_mi[i * p.nb + j];
-        job->full_interaction[x * pack->columns + y] = job->full_interaction[y * pack->columns + x] = job->host_interaction[i * p.nb + j];
-      }
-  }
 done:
   return st;
 }
@@ -234,15 +134,15 @@ done:
 static weft_status run_parts(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
 {
   weft_status st = WEFT_OK;
-  for (uint64_t k = first; k < first + count; k++) WEFT_TRY(run_part(ctx, (panel_job *) data, c, k));
+  for (uint64_t k = first; k < first + count; k++) WEFT_TRY(run_part(ctx, (mi_panel *) data, c, k));
 done:
   return st;
 }
 
 static double parts_until(const void *data, uint64_t units)
 {
-  const panel_job *job = (const panel_job *) data;
-  return (double) units * (double) job->rows * (double) job->columns;
+  const mi_panel *panel = (const mi_panel *) data;
+  return (double) units * (double) panel->rows * (double) panel->columns;
 }
 
 /* A part must not have more pairs than the buffer has room: the parts are small at first. */
@@ -250,22 +150,56 @@ static weft_status search_panel(weft_ctx *ctx, weft_device_arena *mem, weft_aren
                                 const weft_mi_resident *r, const weft_mi_panel *panel, collector *c)
 {
   weft_status st = WEFT_OK;
-  panel_job job;
-  const size_t planes = (size_t) pack->classes * panel->g->shape.planes * panel->h->shape.planes;
-  size_t words = (planes ? planes : 1) * (size_t) (c->hits.capacity / 2);
-  if (words > COUNTS_WORDS) words = COUNTS_WORDS;
-  st = plan_panel(ctx, mem, host, pack, r, panel, words, &job);
+  mi_panel job;
+  st = weft_mi_panel_plan(mem, host, pack, r, pack, r, panel, (size_t) (c->hits.capacity / 2), &job);
   if (st == WEFT_OK) {
-    const runner r_parts = { &job, job.across * ((panel->g->count + job.rows - 1) / job.rows), MOST_SCORED, run_parts, parts_until };
+    const runner r_parts = { &job, job.parts, MOST_SCORED, run_parts, parts_until };
     st = run_all(ctx, c, &r_parts);
   }
-  drop_panel(mem, host, &job);
+  weft_mi_panel_drop(mem, host, &job);
+  return st;
+}
+
+/* ---- attributes with codes ---- */
+
+struct codes_job { weft_device_arena *mem; mi_codes codes; };
+
+static weft_status run_codes(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
+{
+  weft_status st = WEFT_OK;
+  codes_job *job = (codes_job *) data;
+  codes_out to;
+  memset(&to, 0, sizeof to);
+  to.bar = c->bar;
+  to.hits = c->hits;
+  for (uint64_t k = first; k < first + count; k++) WEFT_TRY(weft_mi_codes_tile(ctx, job->mem, &job->codes, k, &to));
+done:
+  return st;
+}
+
+static double codes_until(const void *data, uint64_t units)
+{
+  const codes_job *job = (const codes_job *) data;
+  return (double) units * (double) job->codes.side * (double) job->codes.side;
+}
+
+static weft_status search_codes(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *pack,
+                                const weft_mi_resident *r, const weft_mi_panel *panel, collector *c)
+{
+  weft_status st = WEFT_OK;
+  codes_job job = { mem };
+  st = weft_mi_codes_plan(ctx, mem, host, pack, r, pack, panel, 1, &job.codes);
+  if (st == WEFT_OK) {
+    const runner r_tiles = { &job, job.codes.tiles, MOST_CODED / ((double) pack->n + 1), run_codes, codes_until };
+    st = run_all(ctx, c, &r_tiles);
+  }
+  weft_mi_codes_drop(mem, host, &job.codes);
   return st;
 }
 
 /* ---- binary attributes on Hopper ---- */
 
-struct binary_job { mi_binary b; const uint8_t *tiles_a, *tiles_b; uint8_t *own_a, *own_b; float4 *constants; };
+struct binary_job { mi_binary b; const uint8_t *tiles_a, *tiles_b; uint8_t *own_a, *own_b, *constants; };
 
 static int fits_wgmma(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g)
 {
@@ -290,7 +224,7 @@ static mi_binary describe_binary(const weft_mi_pack *p, const weft_mi_resident *
   b.row_b = h->plane0;
   b.columns = p->columns;
   b.plane_rows = p->plane_rows;
-  b.host_margins = p->margins;
+  b.steepest = weft_mi_wgmma_steepest(p->class_rows[1] / ((double) p->class_rows[0] + p->class_rows[1]));
   b.same = g == h;
   return b;
 }
@@ -344,7 +278,7 @@ static weft_status search_binary(weft_ctx *ctx, weft_device_arena *mem, const we
     job.tiles_a = job.own_a;
     job.tiles_b = job.own_b;
   }
-  WEFT_DEVICE_TAKE(job.constants, mem, job.b.count_a + job.b.count_b + 512);
+  WEFT_DEVICE_TAKE(job.constants, mem, weft_mi_wgmma_room(&job.b, 2));
   {
     const runner r_tiles = { &job, weft_mi_wgmma_tiles(&job.b), fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n), run_binary, binary_until };
     st = run_all(ctx, c, &r_tiles);
@@ -358,7 +292,7 @@ done:
 
 /* ---- triples ---- */
 
-struct triple_job { mi_binary b; const uint8_t *tiles; uint8_t *masked; float4 *constants; uint32_t *joint; size_t ld; };
+struct triple_job { mi_binary b; const uint8_t *tiles; uint8_t *masked, *constants; uint32_t *joint; size_t ld; };
 
 static weft_status run_triples(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
 {
@@ -391,7 +325,7 @@ static weft_status search_triples(weft_ctx *ctx, weft_device_arena *mem, const w
   WEFT_TRY(arrange(ctx, mem, r, job.b.row_a, job.b.count_a, &tiles));
   job.tiles = tiles;
   WEFT_DEVICE_TAKE(job.masked, mem, bytes);
-  WEFT_DEVICE_TAKE(job.constants, mem, 4 * job.ld);
+  WEFT_DEVICE_TAKE(job.constants, mem, weft_mi_wgmma_room(&job.b, 3));
   WEFT_DEVICE_TAKE(job.joint, mem, job.ld * job.ld);
   WEFT_TRY(weft_mi_wgmma_counts(ctx, &job.b, job.tiles, job.joint, job.ld, mem->stream));
   {
@@ -404,9 +338,29 @@ done:
 
 /* ---- entry points ---- */
 
+/* A tuple of complete attributes says at least what each of its members says alone. When the r strongest attributes are in
+ * enough tuples to fill what is kept, nothing behind the r-th of them will be kept. */
+static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *r, const weft_mi_search *search, collector *c)
+{
+  const double p = (double) r->complete;
+  if (!c->keeper.bounded || search->by_interaction || search->min_gain > -INFINITY) return;
+  for (size_t g = 0; g < pack->group_count; g++) if (pack->groups[g].side != 3) return;
+  for (size_t k = 0; k < MI_STRONGEST && k < r->complete; k++) {
+    const double left = p - (double) k - 1;
+    if (weft_mi_choose(p, search->order) - weft_mi_choose(left, search->order) < (double) c->keeper.best.k) continue;
+    const int64_t sure = r->strongest[k] - SLACK_UNITS - 4 * (int64_t) pack->n;
+    if (sure <= 0) return;
+    c->bar.score = weft_mi_bits(sure, r->f.unit, pack->n);
+    c->started = 1;
+    return;
+  }
+}
+
+static int by_codes(const weft_mi_panel *panel) { return panel->g->coded || panel->h->coded; }
+
 static int any_coded(const weft_mi_tiling *tiling)
 {
-  for (size_t k = 0; k < tiling->panel_count; k++) if (tiling->panels[k].coded) return 1;
+  for (size_t k = 0; k < tiling->panel_count; k++) if (by_codes(&tiling->panels[k])) return 1;
   return 0;
 }
 
@@ -422,7 +376,7 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   int begun = 0;
   memset(&c, 0, sizeof c);
   if (search->order == 3 && (search->top > HITS / 2 || pack->group_count != 1 || pack->p < 3 || !fits_wgmma(ctx, pack, &pack->groups[0]))) {
-    st = weft_mi_search_cpu(ctx, pack, device, search, out_mem, out);
+    st = weft_fail(ctx, WEFT_ERR_DEVICE, "These triples are not for this device: see ?mi_triples."); /* R has looked before */
     goto done;
   }
   WEFT_TRY(weft_mi_tiling_make(&host, pack, NULL, &tiling));
@@ -440,18 +394,19 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   WEFT_TAKE(c.buffer, &host, c.hits.capacity);
   WEFT_TRY(weft_mi_keeper_begin(ctx, &c.keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
   begun = 1;
+  start_bar(pack, *device, search, &c);
   if (search->order == 3) {
     WEFT_TRY(search_triples(ctx, &mem, pack, *device, &c));
   } else {
     for (size_t k = 0; k < tiling.panel_count; k++) {
       const weft_mi_panel *panel = &tiling.panels[k];
-      if (panel->coded) continue;
-      if (fits_wgmma(ctx, pack, panel->g) && fits_wgmma(ctx, pack, panel->h)) WEFT_TRY(search_binary(ctx, &mem, pack, *device, panel, &c));
+      if (by_codes(panel)) WEFT_TRY(search_codes(ctx, &mem, &host, pack, *device, panel, &c));
+      else if (fits_wgmma(ctx, pack, panel->g) && fits_wgmma(ctx, pack, panel->h)) WEFT_TRY(search_binary(ctx, &mem, pack, *device, panel, &c));
       else WEFT_TRY(search_panel(ctx, &mem, &host, pack, *device, panel, &c));
     }
     if (any_coded(&tiling)) {
       weft_mi_found more = { NULL, 0 };
-      WEFT_TRY(weft_mi_search_coded(ctx, pack, search, &host, &more));
+      WEFT_TRY(weft_mi_search_large(ctx, pack, search, weft_mi_codes_limit(ctx), &host, &more));
       for (size_t k = 0; k < more.count; k++) weft_mi_keep(&c.keeper, more.items[k].score, more.items[k].index);
     }
   }
@@ -463,45 +418,86 @@ done:
   return st;
 }
 
+/* Puts a part's scores, row after row in `mi` and `interaction`, into whole matrices. */
+static void spread(weft_ctx *ctx, const weft_mi_pack *pack, const double *mi, const double *interaction, size_t place_a, size_t na,
+                   size_t place_b, size_t nb, int same, double *full_mi, double *full_interaction)
+{
+  WEFT_PARALLEL(ctx->threads)
+  WEFT_FOR(static)
+  for (int64_t a = 0; a < (int64_t) na; a++) {
+    const size_t i = (size_t) a, x = pack->column[place_a + i];
+    for (size_t j = same && place_a + i >= place_b ? place_a + i + 1 - place_b : 0; j < nb; j++) {
+      const size_t y = pack->column[place_b + j];
+      full_mi[x * pack->columns + y] = full_mi[y * pack->columns + x] = mi[i * nb + j];
+      full_interaction[x * pack->columns + y] = full_interaction[y * pack->columns + x] = interaction[i * nb + j];
+    }
+  }
+}
+
 extern "C" weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi, double *interaction)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   weft_device_arena mem = weft_device_begin(ctx);
-  collector c;
+  double *d_mi, *d_interaction, *host_mi, *host_interaction;
   weft_mi_tiling tiling;
-  memset(&c, 0, sizeof c);
-  c.stream = mem.stream;
+  if (!pack->p) goto done;
   WEFT_TRY(weft_mi_tiling_make(&host, pack, NULL, &tiling));
-  if (any_coded(&tiling)) { st = weft_mi_full_cpu(ctx, pack, device, mi, interaction); goto done; }
   if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
+  WEFT_DEVICE_TAKE(d_mi, &mem, FULL_PAIRS);
+  WEFT_DEVICE_TAKE(d_interaction, &mem, FULL_PAIRS);
+  WEFT_CUDA(cudaMemsetAsync(d_mi, 0, FULL_PAIRS * sizeof *d_mi, mem.stream)); /* what is skipped travels back too */
+  WEFT_CUDA(cudaMemsetAsync(d_interaction, 0, FULL_PAIRS * sizeof *d_mi, mem.stream));
+  WEFT_TAKE(host_mi, &host, FULL_PAIRS);
+  WEFT_TAKE(host_interaction, &host, FULL_PAIRS);
   for (size_t k = 0; k < tiling.panel_count; k++) {
     const weft_mi_panel *panel = &tiling.panels[k];
-    const size_t planes = (size_t) pack->classes * panel->g->shape.planes * panel->h->shape.planes;
-    panel_job job;
-    size_t scores;
-    WEFT_TRY(plan_panel(ctx, &mem, &host, pack, *device, panel, (planes ? planes : 1) << 20, &job));
-    scores = job.rows * job.columns;
-    job.full_mi = mi;
-    job.full_interaction = interaction;
-    WEFT_DEVICE_TAKE(job.mi, &mem, scores);
-    WEFT_DEVICE_TAKE(job.interaction, &mem, scores);
-    WEFT_CUDA(cudaMemsetAsync(job.mi, 0, scores * sizeof *job.mi, c.stream)); /* cells below the diagonal travel back unfilled */
-    WEFT_CUDA(cudaMemsetAsync(job.interaction, 0, scores * sizeof *job.interaction, c.stream));
-    WEFT_TAKE(job.host_mi, &host, scores);
-    WEFT_TAKE(job.host_interaction, &host, scores);
-    const uint64_t parts = job.across * ((panel->g->count + job.rows - 1) / job.rows);
-    for (uint64_t part = 0; part < parts; part++) {
-      WEFT_TRY(weft_poll(ctx, (double) k + (double) part / (double) parts, (double) tiling.panel_count));
-      WEFT_TRY(run_part(ctx, &job, &c, part));
+    const int coded = by_codes(panel);
+    mi_panel planes;
+    mi_codes codes;
+    memset(&planes, 0, sizeof planes);
+    memset(&codes, 0, sizeof codes);
+    if (coded) WEFT_TRY(weft_mi_codes_plan(ctx, &mem, &host, pack, *device, pack, panel, 1, &codes));
+    else WEFT_TRY(weft_mi_panel_plan(&mem, &host, pack, *device, pack, *device, panel, FULL_PAIRS, &planes));
+    const uint64_t parts = coded ? codes.tiles : planes.parts;
+    for (uint64_t index = 0; index < parts; index++) {
+      size_t place_a, na, place_b, nb;
+      WEFT_TRY(weft_poll(ctx, (double) k + (double) index / (double) parts, (double) tiling.panel_count));
+      if (coded) {
+        codes_out to;
+        memset(&to, 0, sizeof to);
+        to.mi = d_mi;
+        to.interaction = d_interaction;
+        WEFT_TRY(weft_mi_codes_tile(ctx, &mem, &codes, index, &to));
+        place_a = panel->g->first + codes.i0;
+        place_b = panel->h->first + codes.j0;
+        na = codes.ni;
+        nb = codes.nj;
+      } else {
+        part p;
+        mi_bar none;
+        mi_hits nowhere;
+        memset(&none, 0, sizeof none);
+        memset(&nowhere, 0, sizeof nowhere);
+        WEFT_TRY(weft_mi_panel_count(ctx, &planes, index, mem.stream, &p));
+        place_a = p.place_a;
+        place_b = p.place_b;
+        na = p.na;
+        nb = p.nb;
+        if (na) score_part<<<dim3((unsigned) ((nb + SCORE_THREADS - 1) / SCORE_THREADS), (unsigned) na), SCORE_THREADS, 0, mem.stream>>>(
+          p, none, nowhere, d_mi, d_interaction);
+        WEFT_CUDA(cudaGetLastError());
+      }
+      if (!na) continue;
+      WEFT_CUDA(cudaMemcpyAsync(host_mi, d_mi, na * nb * sizeof *d_mi, cudaMemcpyDeviceToHost, mem.stream));
+      WEFT_CUDA(cudaMemcpyAsync(host_interaction, d_interaction, na * nb * sizeof *d_mi, cudaMemcpyDeviceToHost, mem.stream));
+      WEFT_CUDA(cudaStreamSynchronize(mem.stream));
+      spread(ctx, pack, host_mi, host_interaction, place_a, na, place_b, nb, panel->same, mi, interaction);
     }
-    WEFT_CUDA(cudaStreamSynchronize(c.stream));
-    weft_device_drop(&mem, job.mi);
-    weft_device_drop(&mem, job.interaction);
-    weft_arena_drop(&host, job.host_mi);
-    weft_arena_drop(&host, job.host_interaction);
-    drop_panel(&mem, &host, &job);
+    if (coded) weft_mi_codes_drop(&mem, &host, &codes);
+    else weft_mi_panel_drop(&mem, &host, &planes);
   }
+  if (any_coded(&tiling)) WEFT_TRY(weft_mi_full_large(ctx, pack, weft_mi_codes_limit(ctx), mi, interaction));
 done:
   weft_device_end(&mem);
   weft_arena_end(&host);

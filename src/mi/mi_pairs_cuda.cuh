@@ -15,6 +15,8 @@ extern "C" {
 #define STEP_BITS 256
 #define STEP_WORDS 8
 
+#define MI_STRONGEST 64
+
 struct weft_mi_resident {
   weft_ctx own;               /* outlives the call that made it */
   weft_device_arena mem;
@@ -22,6 +24,8 @@ struct weft_mi_resident {
   uint32_t *margins;          /* as the pack's */
   uint32_t *column, *class_rows;
   int64_t *table, *alone;
+  int64_t strongest[MI_STRONGEST]; /* the greatest of `alone`, best first */
+  size_t complete;            /* attributes without missing values and codes: those that `alone` is about */
   uint32_t *class_word;       /* classes + 1 */
   uint32_t words;
   weft_mi_log f;              /* with the table on the device */
@@ -57,23 +61,27 @@ struct mi_binary {
   size_t count_a, count_b;
   size_t row_a, row_b;        /* first row of planes */
   size_t columns, plane_rows;
-  const uint32_t *host_margins;
+  double steepest;            /* weft_mi_wgmma_steepest() of the share of class 1 */
   int same;
 };
 
 /* 1 when this device and this build have 1-bit wgmma. */
 int weft_mi_wgmma_ready(int device);
+/* The greatest KL(q || p) / (q - p)² over q, in bits. */
+double weft_mi_wgmma_steepest(double p);
 /* Tiles of a search over pairs. */
 uint64_t weft_mi_wgmma_tiles(const mi_binary *b);
 /* Puts rows first .. first+count-1 of the planes in wgmma's order. `out`: room for count rounded up to 256 rows. */
 weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out, cudaStream_t s);
-/* Scores tiles first .. first+count-1. `a`, `b`: arranged planes; `constants`: room for 4 floats an attribute of each side. */
-weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b, float4 *constants,
+/* Bytes of `constants` for searches of this order. */
+size_t weft_mi_wgmma_room(const mi_binary *b, int order);
+/* Scores tiles first .. first+count-1. tiles_a, tiles_b: arranged planes. */
+weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b, void *constants,
                                 const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count, cudaStream_t s);
 /* Counts of all pairs of one group, class 0 in the high and class 1 in the low half: joint[a * ld + b], b > a. */
 weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint32_t *joint, size_t ld, cudaStream_t s);
 /* Scores the triples of attribute i and all pairs behind it. `masked`: room like `tiles`. */
-weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint8_t *masked, float4 *constants,
+weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint8_t *masked, void *constants,
                                   const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar, const mi_hits *hits, cudaStream_t s);
 
 #endif

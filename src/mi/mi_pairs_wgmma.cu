@@ -1,6 +1,6 @@
 /* Binary attributes and two classes on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a).
  *
- * A tile is 128 attributes by 256. Two warpgroups own 64 rows each; a producer warp brings the planes by bulk copies through
+ * A tile is 128 attributes by 256. Four warpgroups own 64 × 128 of it each; a producer warp brings the planes by bulk copies through
  * a ring of stages, one k-step of 256 rows of data a stage, and runs ahead into the next tile while this one is scored:
  *
  *   stage   | a: 128 × 32 bytes | b: 256 × 32 bytes |
@@ -11,32 +11,48 @@
  *
  * The accumulators of class 0 are shifted up by 16 bits before class 1 is added: one register holds both counts.
  *
- * Screen. With cells (k0, k1) of a table, m = k0 + k1 and p the share of class 1, information is Σ m KL(k1/m || p) / n, and
- * KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s / n Σ D²/m, D = k1 - p m. That takes one
- * reciprocal for two cells. What is not below the bar goes to a queue and is scored exactly.
+ * Screen. With k1 of the m rows of a cell in class 1 and p the share of class 1, information is Σ m KL(k1/m || p) / n, and
+ * KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s / n Σ D²/m, D = k1 - p m. That sum splits:
+ * into what attribute a has by itself, and for each level of a, with M rows and share q of class 1 in it,
+ *   u² M / (m (M - m)),   u = k1 - q m,   m and k1 those of the cell with b.
+ * So a pair is rejected when, with the first part taken off the bar, u² M / (m (M - m)) + v² R / (m' (R - m')) < T for the two
+ * levels of a (M and R rows): without a division, and with nothing to look up but constants of a and of b. What is not
+ * rejected is scored exactly by the thread that found it.
  *
- * The counts of a finished tile go to shared memory and are screened there, a thread a column, in a short loop: straight
- * from the registers it would be a stretch of code that no instruction cache holds. */
+ * A warp screens its own 16 rows of a tile, eight at a time: through shared memory of its own, so that a lane has four
+ * neighbouring columns and the code is a short loop. No warp waits for another. */
 #include <cmath>
 #include "mi_pairs_cuda.cuh"
 
 #define ROWS_A 128
 #define ROWS_B 256
-#define STAGES 7
+#define STAGES 12
 #define BLOCK_BYTES (128 * 32)
 #define STAGE_BYTES (3 * BLOCK_BYTES)
-#define CONSUMERS 256
+#define CONSUMERS 512
+#define SPAN (ROWS_B / 2)        /* columns of a warpgroup */
 #define THREADS (CONSUMERS + 32)
-#define GROUP 16                 /* tiles of side a that share side b in the cache */
-#define COUNTS_ROW (ROWS_B + 8)  /* words a row of counts: eight rows of a warp's stores fall into different banks */
-#define CHUNK 16                 /* rows screened between two looks at the queue */
-#define UNROLL 8
-#define QUEUE (CHUNK * ROWS_B)   /* room for all of a chunk */
-#define EMPTY 0.015625f
-#define SLACK 0.017              /* relative; more than EMPTY */
-#define SHARED_BYTES (STAGES * STAGE_BYTES + ROWS_A * COUNTS_ROW * 4 + QUEUE * 2)
+/* Registers: as many as THREADS of them leave. */
+#if CUDART_VERSION >= 12040
+# define LIMITS __maxnreg__(120)
+#else
+# define LIMITS __launch_bounds__(THREADS, 1)
+#endif
+#define GROUP 16                 /* tiles of side a that share side b in the cache; a square has GROUP / 2 of side b */
+#define COUNTS_ROW (SPAN + 8)    /* words a row of counts: eight rows of a warp's stores fall into different banks */
+#define WARP_ROWS 8              /* rows a warp has in shared memory */
+#define EMPTY 0.0078125f         /* keeps empty cells finite; a multiple of the spacing of floats up to 2^17 */
+#define SLACK 0.017              /* relative; more than (1 + EMPTY)² takes off */
+#define MAGIC 8388608.0f         /* 2^23: a whole number or'ed into its fraction is added to it */
+#define SHARED_BYTES (STAGES * STAGE_BYTES + CONSUMERS / 32 * WARP_ROWS * COUNTS_ROW * 4)
 
-enum { PAIRS, COUNTS, TRIPLES };
+enum { PAIRS, GAINS, COUNTS, TRIPLES }; /* GAINS: pairs with a bar for the interaction too */
+
+/* Shares of class 1 within a's levels 1 and 0, and the rows of these (+ EMPTY); what a has by itself in the screen's sum (of
+ * triples, with both levels of the fixed attribute, in the first); its own information, in the same units. */
+struct __align__(16) row_side { float share1, share0, rows1, rows0, own_sum, own; float2 fill; };
+/* Rows of b's level 1, those in class 1 + MAGIC, its own information. */
+struct __align__(16) column_side { float rows, in_class, own, fill; };
 
 struct tile_args {
   const uint8_t *a, *b;
@@ -46,10 +62,8 @@ struct tile_args {
   int same;
   uint32_t low;                   /* first attribute that counts: behind the fixed one of a triple */
   uint64_t first, count;          /* tiles of this launch */
-  /* screen; a float4 an attribute: margin's deviation A, margin, own information scaled, -; triples: two of them, within
-   * the fixed attribute's level 1 and level 0 */
-  const float4 *of_a, *of_b;
-  float share, rows[2], deviation[2]; /* p; rows of the level; k1 - p m of the level */
+  const struct row_side *of_a;    /* constants of the screen; triples: two an attribute, in level 1 and 0 of the fixed one */
+  const struct column_side *of_b;
   float bar_mi, bar_gain;
   /* exact scores */
   const uint32_t *margins;        /* [class][plane row] */
@@ -66,6 +80,13 @@ struct tile_args {
   size_t ld;
   uint32_t fixed;
 };
+
+/* Tiles go in groups of rows, in a group column after column, from the diagonal on: the first column of a group. */
+__host__ __device__ static inline uint32_t first_column(int same, uint32_t group, uint32_t low)
+{
+  const uint32_t diagonal = same ? group * (GROUP / 2) : 0, behind = low / ROWS_B;
+  return diagonal > behind ? diagonal : behind;
+}
 
 /* ---- small things ---- */
 
@@ -103,49 +124,74 @@ __device__ static inline void bulk_copy(void *to, const void *from, uint32_t byt
 #define R4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])
 #define R16(i) R4(i), R4(i + 4), R4(i + 8), R4(i + 12)
 
-/* c += popcounts of 64 rows of a and 256 of b over 256 bits. */
-__device__ static inline void mma_64x256x256(uint32_t (&c)[128], uint64_t a, uint64_t b)
+/* c += popcounts of 64 rows of a and 128 of b over 256 bits. */
+__device__ static inline void mma_64x128x256(uint32_t (&c)[64], uint64_t a, uint64_t b)
 {
   asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0;\n"
-    "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc "
+    "wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc "
     "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
-    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"
-    "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,"
-    "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,"
-    "%122,%123,%124,%125,%126,%127}, %128, %129, p;}\n"
-    : R16(0), R16(16), R16(32), R16(48), R16(64), R16(80), R16(96), R16(112) : "l"(a), "l"(b));
+    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+    "}, %64, %65, p;}\n"
+    : R16(0), R16(16), R16(32), R16(48) : "l"(a), "l"(b));
 }
 
 /* Keeps the compiler from moving accesses to the accumulators over this point. */
-#define HOLD(c) do { _Pragma("unroll") for (int i_ = 0; i_ < 128; i_++) asm volatile("" : "+r"((c)[i_]) :: "memory"); } while (0)
+#define HOLD(c) do { _Pragma("unroll") for (int i_ = 0; i_ < 64; i_++) asm volatile("" : "+r"((c)[i_]) :: "memory"); } while (0)
 
-/* Tile `index` as (row of tiles, column of tiles); 0 when it is below the diagonal. */
-__device__ static inline int place_tile(const tile_args &t, uint64_t index, uint32_t *ta, uint32_t *tb)
+/* Where a walk through the tiles has come. */
+struct walk { uint64_t base; uint32_t group; };
+
+/* Tile `index`, not below the last one's, as (row of tiles, column of tiles); 0 when there is nothing in it. */
+__device__ static inline int place_tile(const tile_args &t, walk *w, uint64_t index, uint32_t *ta, uint32_t *tb)
 {
-  const uint64_t group = index / ((uint64_t) GROUP * t.tiles_b);
-  const uint32_t within = (uint32_t) (index - group * GROUP * t.tiles_b);
-  *ta = (uint32_t) group * GROUP + within % GROUP;
-  *tb = within / GROUP;
-  if (*ta >= t.tiles_a) return 0;
-  if ((*ta + 1) * ROWS_A <= t.low || (*tb + 1) * ROWS_B <= t.low) return 0;
+  uint32_t from = first_column(t.same, w->group, t.low);
+  for (;;) {
+    const uint64_t size = from < t.tiles_b ? (uint64_t) (t.tiles_b - from) * GROUP : 0;
+    if (index < w->base + size) break;
+    w->base += size;
+    from = first_column(t.same, ++w->group, t.low);
+  }
+  const uint32_t within = (uint32_t) (index - w->base);
+  *ta = w->group * GROUP + within % GROUP;
+  *tb = from + within / GROUP;
+  if (*ta >= t.tiles_a || (*ta + 1) * ROWS_A <= t.low) return 0;
   return !t.same || (*tb + 1) * ROWS_B > *ta * ROWS_A + 1;
 }
 
 /* ---- scores ---- */
 
-/* Whole numbers below 2^23 to float: or'ed into the fraction of 2^23. */
-__device__ static inline float low_half(uint32_t packed) { return __uint_as_float((packed & 0xffffu) | 0x4b000000u) - 8388608.0f; }
-__device__ static inline float high_half(uint32_t packed) { return __uint_as_float(packed >> 16 | 0x4b000000u) - 8388608.0f; }
-
-/* Σ D²/(m + EMPTY) over the four cells; a.x, b.x: deviations of the margins; a.y, b.y: margins + EMPTY; rows: + 3 EMPTY. What
- * is added keeps empty cells finite and takes at most EMPTY from a term; it is a multiple of the spacing of all these floats. */
-__device__ static inline float chi(uint32_t packed, const float4 &a, const float4 &b, float share, float rows, float deviation)
+/* Counts of a cell as floats: k1 + MAGIC, and k0 + k1. */
+__device__ static inline void unpack(uint32_t packed, float *in_class, float *rows)
 {
-  const float k1 = low_half(packed), m11 = k1 + high_half(packed);
-  const float d11 = fmaf(-share, m11, k1), d10 = a.x - d11, d01 = b.x - d11, d00 = (deviation - a.x - b.x) + d11;
-  const float m10 = a.y - m11, m01 = b.y - m11, m00 = (rows - a.y - b.y) + m11, m = m11 + EMPTY;
-  const float first = fmaf(d11 * d11, m10, d10 * d10 * m), second = fmaf(d01 * d01, m00, d00 * d00 * m01);
-  return __fdividef(first, m * m10) + __fdividef(second, m01 * m00);
+  *in_class = __uint_as_float(__byte_perm(packed, 0x4b000000u, 0x7610));
+  *rows = __uint_as_float(__byte_perm(packed, 0x4b000000u, 0x7632)) + (*in_class - 2 * MAGIC);
+}
+
+/* The two levels' terms, as fractions: u² M / p and v² R / q. */
+struct terms { float first, p, second, q; };
+
+__device__ static inline terms terms_of(uint32_t packed, const row_side &a, const column_side &b)
+{
+  float k1, m;
+  terms out;
+  unpack(packed, &k1, &m);
+  const float left = b.rows - m, u = fmaf(-a.share1, m, k1 - MAGIC), v = fmaf(-a.share0, left, b.in_class - k1);
+  out.p = (m + EMPTY) * (a.rows1 - m);
+  out.q = (b.rows + EMPTY - m) * (a.rows0 - left);
+  out.first = u * u * a.rows1;
+  out.second = v * v * a.rows0;
+  return out;
+}
+
+/* Positive when the sum of both terms is less than `bar`. */
+__device__ static inline float below(const terms &t, float bar)
+{
+  return fmaf(t.p, fmaf(bar, t.q, -t.second), -t.first * t.q);
+}
+
+__device__ static inline float sum_of(const terms &t)
+{
+  return __fdividef(fmaf(t.first, t.q, t.second * t.p), t.p * t.q);
 }
 
 /* Σ over the cells of a level's table: f(k0) + f(k1) - f(k0 + k1). */
@@ -219,33 +265,80 @@ __device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, 
   mi_offer(t.bar, t.hits, weft_mi_bits(sum, t.f.unit, t.n), weft_mi_bits(sum - greatest, t.f.unit, t.n), (x * t.columns + y) * t.columns + z);
 }
 
-#define SYNC_CONSUMERS() asm volatile("bar.sync 1, 256;" ::: "memory")
+/* ---- the screen ---- */
+
+/* Eight rows of counts from attribute row0 on against four columns from `column` on. */
+template <int KIND> __device__ static inline void screen_rows(const tile_args &t, const uint32_t *counts, uint32_t row0, uint32_t column)
+{
+  constexpr uint32_t EACH = KIND == TRIPLES ? 2 : 1, UNROLL = 4 / EACH; /* rows at a time */
+  const uint32_t lane = threadIdx.x % 32;
+  column_side b[4 * EACH];
+#pragma unroll
+  for (uint32_t k = 0; k < 4 * EACH; k++) b[k] = t.of_b[column * EACH + k];
+#pragma unroll 1
+  for (uint32_t r0 = 0; r0 < WARP_ROWS; r0 += UNROLL) {
+    float rejects[4 * UNROLL], least = INFINITY;
+#pragma unroll
+    for (uint32_t r = 0; r < UNROLL; r++) {
+      const uint32_t row = row0 + r0 + r;
+      const uint4 four = *(const uint4 *) (counts + (r0 + r) * COUNTS_ROW + lane * 4);
+      const uint32_t packed[4] = { four.x, four.y, four.z, four.w };
+      const row_side a = t.of_a[row * EACH];
+      if constexpr (KIND == TRIPLES) {
+        const row_side a0 = t.of_a[row * EACH + 1];
+        const uint4 whole = __ldg((const uint4 *) &t.joint[row * t.ld + column]);
+        const uint32_t both[4] = { whole.x, whole.y, whole.z, whole.w };
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+          /* the interaction is at most joint information less one's own */
+          const float bar = fmaxf(t.bar_mi, t.bar_gain + fmaxf(a.own, b[2 * k].own)) - a.own_sum;
+          rejects[4 * r + k] = below(terms_of(both[k] - packed[k], a0, b[2 * k + 1]), bar - sum_of(terms_of(packed[k], a, b[2 * k])));
+        }
+      } else {
+        const float bar = t.bar_mi - a.own_sum, gain = t.bar_gain + a.own;
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+          rejects[4 * r + k] = below(terms_of(packed[k], a, b[k]), KIND == PAIRS ? bar : fmaxf(t.bar_mi, gain + b[k].own) - a.own_sum);
+      }
+#pragma unroll
+      for (int k = 0; k < 4; k++) least = fminf(least, rejects[4 * r + k]);
+    }
+    if (least > 0) continue;
+    uint32_t passed = 0;
+#pragma unroll
+    for (int k = 0; k < 4 * UNROLL; k++) passed |= (uint32_t) !(rejects[k] > 0) << k;
+    for (; passed; passed &= passed - 1) {
+      const uint32_t k = (uint32_t) __ffs((int) passed) - 1, r = r0 + k / 4, one = row0 + r, other = column + k % 4;
+      if (one < t.low || one >= t.count_a || other >= t.count_b || (t.same && other <= one)) continue;
+      const uint32_t packed = counts[r * COUNTS_ROW + lane * 4 + k % 4];
+      if (KIND == TRIPLES) score_triple(t, one, other, packed);
+      else score_pair(t, one, other, packed);
+    }
+  }
+}
 
 /* ---- the kernel ---- */
 
-template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(const __grid_constant__ tile_args t)
+template <int KIND> __global__ static void LIMITS tiles(const __grid_constant__ tile_args t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ uint64_t full[STAGES], empty[STAGES];
-  __shared__ uint32_t waiting[3]; /* one a chunk in turn: filled, read, and set to zero for the next but one */
-  uint32_t *const counts = (uint32_t *) (stages + STAGES * STAGE_BYTES);
-  uint16_t *const queue = (uint16_t *) (counts + ROWS_A * COUNTS_ROW); /* row * 256 + column in the tile */
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
   if (thread == 0) {
     for (int s = 0; s < STAGES; s++) {
       barrier_init(&full[s], 1);
-      barrier_init(&empty[s], CONSUMERS);
+      barrier_init(&empty[s], CONSUMERS / 32);
     }
-    waiting[0] = waiting[1] = waiting[2] = 0;
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
 
-  uint32_t turn = 0, step = 0; /* turn: counter of the queue; step: k-steps since the start: stage and phase of the ring */
+  uint32_t step = 0; /* k-steps since the start: stage and phase of the ring */
+  walk at_tile = { 0, t.low / ROWS_A / GROUP };
   if (warp_of_block >= CONSUMERS / 32) {
     if (thread == CONSUMERS) for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
       uint32_t ta, tb;
-      if (!place_tile(t, t.first + k, &ta, &tb)) continue;
+      if (!place_tile(t, &at_tile, t.first + k, &ta, &tb)) continue;
       const uint8_t *a = t.a + (size_t) ta * t.steps * BLOCK_BYTES, *b = t.b + (size_t) tb * 2 * t.steps * BLOCK_BYTES;
       for (int s = 0; s < t.steps; s++, step++) {
         const uint32_t at = step % STAGES;
@@ -260,90 +353,54 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
     return;
   }
 
-  const uint32_t group = warp_of_block / 4, lane = thread % 32, warp = warp_of_block % 4;
+  const uint32_t side = warp_of_block / 4 % 2, group = warp_of_block / 8, lane = thread % 32, warp = warp_of_block % 4;
+  uint32_t *const counts = (uint32_t *) (stages + STAGES * STAGE_BYTES) + warp_of_block * WARP_ROWS * COUNTS_ROW;
   for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
-    uint32_t ta, tb, c[128];
-    if (!place_tile(t, t.first + k, &ta, &tb)) continue;
+    uint32_t ta, tb, c[64];
+    if (!place_tile(t, &at_tile, t.first + k, &ta, &tb)) continue;
 #pragma unroll
-    for (int i = 0; i < 128; i++) c[i] = 0;
+    for (int i = 0; i < 64; i++) c[i] = 0;
 #pragma unroll
     for (int class_index = 0; class_index < 2; class_index++) {
       const int steps = class_index ? t.steps - t.steps0 : t.steps0;
 #pragma unroll
-      for (int i = 0; i < 128 && class_index; i++) c[i] <<= 16;
+      for (int i = 0; i < 64 && class_index; i++) c[i] <<= 16;
       for (int s = 0; s < steps; s++, step++) {
         const uint32_t at = step % STAGES;
         const uint8_t *from = stages + at * STAGE_BYTES;
         barrier_wait(&full[at], step / STAGES & 1);
         HOLD(c);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-        mma_64x256x256(c, descriptor(from + group * 64 * 32), descriptor(from + BLOCK_BYTES));
+        mma_64x128x256(c, descriptor(from + group * 64 * 32), descriptor(from + (1 + side) * BLOCK_BYTES));
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         if (s > 0) { /* the step before is done: its stage is free */
           asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
           HOLD(c);
-          barrier_arrive(&empty[(step - 1) % STAGES]);
+          if (lane == 0) barrier_arrive(&empty[(step - 1) % STAGES]);
         }
       }
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
       HOLD(c);
-      barrier_arrive(&empty[(step - 1) % STAGES]);
+      if (lane == 0) barrier_arrive(&empty[(step - 1) % STAGES]);
     }
 
     /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
     if constexpr (KIND == COUNTS) {
-      const uint32_t row0 = ta * ROWS_A + group * 64 + warp * 16 + lane / 4, col0 = tb * ROWS_B + lane % 4 * 2;
+      const uint32_t row0 = ta * ROWS_A + group * 64 + warp * 16 + lane / 4, col0 = tb * ROWS_B + side * SPAN + lane % 4 * 2;
 #pragma unroll
-      for (int i = 0; i < 128; i++) {
+      for (int i = 0; i < 64; i++) {
         const uint32_t row = row0 + i / 2 % 2 * 8, col = col0 + i / 4 * 8 + i % 2;
         if (row < t.ld && col < t.ld) t.joint[row * t.ld + col] = c[i];
       }
     } else {
-      const uint32_t to = (group * 64 + warp * 16 + lane / 4) * COUNTS_ROW + lane % 4 * 2;
 #pragma unroll
-      for (int k = 0; k < 64; k++)
-        *(uint2 *) (counts + to + k % 2 * 8 * COUNTS_ROW + k / 2 * 8) = make_uint2(c[2 * k], c[2 * k + 1]);
-      SYNC_CONSUMERS();
-      const uint32_t col = tb * ROWS_B + thread;
-      const float4 b1 = t.of_b[KIND == TRIPLES ? 2 * col : col], b0 = KIND == TRIPLES ? t.of_b[2 * col + 1] : b1;
-      const float own = t.bar_gain + b1.z;
-#pragma unroll 1
-      for (uint32_t chunk = 0; chunk < ROWS_A; chunk += CHUNK) {
-#pragma unroll 1
-        for (uint32_t r0 = chunk; r0 < chunk + CHUNK; r0 += UNROLL) {
-          /* no branch until all are known, so that their loads and sums overlap */
-          uint32_t passed = 0;
+      for (uint32_t half = 0; half < 2; half++) {
+        __syncwarp();
 #pragma unroll
-          for (uint32_t k = 0; k < UNROLL; k++) {
-            const uint32_t row = ta * ROWS_A + r0 + k, packed = counts[(r0 + k) * COUNTS_ROW + thread];
-            const float4 a1 = __ldg(&t.of_a[KIND == TRIPLES ? 2 * row : row]);
-            float bound = chi(packed, a1, b1, t.share, t.rows[0], t.deviation[0]), low;
-            if (KIND == TRIPLES) {
-              const float4 a0 = __ldg(&t.of_a[2 * row + 1]);
-              bound += chi(__ldg(&t.joint[row * t.ld + col]) - packed, a0, b0, t.share, t.rows[1], t.deviation[1]);
-              low = fmaxf(t.bar_mi, fmaxf(t.bar_gain + a1.z, own)); /* the interaction is at most joint - one's own */
-            } else {
-              low = fmaxf(t.bar_mi, a1.z + own);
-            }
-            passed |= (uint32_t) !(bound < low) << k;
-          }
-          for (; passed; passed &= passed - 1)
-            queue[atomicAdd(&waiting[turn], 1u)] = (uint16_t) ((r0 + __ffs((int) passed) - 1) * ROWS_B + thread);
-        }
-        SYNC_CONSUMERS();
-        const uint32_t now = waiting[turn];
-        turn = turn == 2 ? 0 : turn + 1;
-        if (thread == 0) waiting[turn == 2 ? 0 : turn + 1] = 0;
-        if (now) {
-          for (uint32_t q = thread; q < now; q += CONSUMERS) {
-            const uint32_t r = queue[q] / ROWS_B, a = ta * ROWS_A + r, b = tb * ROWS_B + queue[q] % ROWS_B;
-            const uint32_t packed = counts[r * COUNTS_ROW + queue[q] % ROWS_B];
-            if (a < t.low || a >= t.count_a || b >= t.count_b || (t.same && b <= a)) continue;
-            if (KIND == TRIPLES) score_triple(t, a, b, packed);
-            else score_pair(t, a, b, packed);
-          }
-          SYNC_CONSUMERS();
-        }
+        for (int j = 0; j < SPAN / 8; j++)
+          *(uint2 *) (counts + lane / 4 * COUNTS_ROW + lane % 4 * 2 + j * 8) = make_uint2(c[4 * j + 2 * half], c[4 * j + 2 * half + 1]);
+        __syncwarp();
+        screen_rows<KIND>(t, counts, ta * ROWS_A + group * 64 + warp * 16 + half * WARP_ROWS, tb * ROWS_B + side * SPAN + lane * 4);
       }
     }
   }
@@ -383,35 +440,65 @@ __global__ static void mask_rows(const uint8_t *tiles, uint32_t steps, size_t pi
   ((uint4 *) out)[k] = v;
 }
 
-__device__ static inline float4 constant_of(float k0, float k1, float share, float alone)
+/* Constants of attribute a among `rows` rows with `in_class` in class 1, of which rows1 and in_class1 have a's level 1. */
+__device__ static row_side row_constants(double rows, double in_class, double rows1, double in_class1, double share, double own)
 {
-  const float m = k0 + k1;
-  return make_float4(fmaf(-share, m, k1), m + EMPTY, alone, 0);
+  const double rows0 = rows - rows1, in_class0 = in_class - in_class1, d1 = in_class1 - share * rows1, d0 = in_class0 - share * rows0;
+  row_side out;
+  out.share1 = (float) (rows1 > 0 ? in_class1 / rows1 : 0);
+  out.share0 = (float) (rows0 > 0 ? in_class0 / rows0 : 0);
+  out.rows1 = (float) rows1 + EMPTY;
+  out.rows0 = (float) rows0 + EMPTY;
+  out.own_sum = (float) ((rows1 > 0 ? d1 * d1 / rows1 : 0) + (rows0 > 0 ? d0 * d0 / rows0 : 0));
+  out.own = (float) own;
+  out.fill = make_float2(0, 0);
+  return out;
 }
 
-__global__ static void pair_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count, size_t room,
-                                      const int64_t *alone, double scale, float share, float4 *out)
+/* A row that nothing is wanted from: its bar is out of reach. */
+__device__ static row_side row_of_none(void)
+{
+  row_side out = { 0, 0, 1e6f, 1e6f, -1e30f, 0, { 0, 0 } };
+  return out;
+}
+
+__device__ static column_side column_constants(double rows, double in_class, double own)
+{
+  column_side out = { (float) rows, (float) in_class + MAGIC, (float) own, 0 };
+  return out;
+}
+
+/* `a` or `b` may be NULL. */
+__global__ static void pair_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count, size_t room, const int64_t *alone,
+                                      double scale, double share, double rows, double in_class, row_side *a, column_side *b)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= room) return;
-  out[k] = k < count ? constant_of((float) margins[row + k], (float) margins[plane_rows + row + k], share, (float) ((double) alone[k] * scale))
-                     : make_float4(0, 0, 0, 0);
+  const double k1 = k < count ? margins[plane_rows + row + k] : 0, m = k < count ? margins[row + k] + k1 : 0;
+  const double own = k < count ? (double) alone[k] * scale : 0;
+  if (a) a[k] = k < count ? row_constants(rows, in_class, m, k1, share, own) : row_of_none();
+  if (b) b[k] = column_constants(m, k1, own);
 }
 
-/* Two an attribute: within level 1 and level 0 of the fixed one. .z: the greater of its own and the fixed one's information. */
+/* Two an attribute: within level 1 and level 0 of the fixed one. own: the greater of its own and the fixed one's information. */
 __global__ static void triple_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count, size_t room,
-                                        const int64_t *alone, double scale, float share, const uint32_t *joint, uint32_t fixed,
-                                        float4 *out)
+                                        const int64_t *alone, double scale, double share, double rows, double in_class,
+                                        const uint32_t *joint, uint32_t fixed, row_side *a, column_side *b)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= room) return;
-  out[2 * k] = out[2 * k + 1] = make_float4(0, 0, 0, 0);
+  a[2 * k] = a[2 * k + 1] = row_of_none();
+  b[2 * k] = b[2 * k + 1] = column_constants(0, 0, 0);
   if (k >= count || k <= fixed) return;
-  const uint32_t within = joint[k]; /* of the fixed attribute's row */
-  const float own = (float) ((double) (alone[k] > alone[fixed] ? alone[k] : alone[fixed]) * scale);
-  const uint32_t k0 = within >> 16, k1 = within & 0xffffu;
-  out[2 * k] = constant_of((float) k0, (float) k1, share, own);
-  out[2 * k + 1] = constant_of((float) (margins[row + k] - k0), (float) (margins[plane_rows + row + k] - k1), share, own);
+  const double own = (double) (alone[k] > alone[fixed] ? alone[k] : alone[fixed]) * scale;
+  const double k1 = joint[k] & 0xffffu, m = (joint[k] >> 16) + k1; /* joint: the fixed attribute's row */
+  const double whole1 = margins[plane_rows + row + k], whole = margins[row + k] + whole1;
+  const double fixed1 = margins[plane_rows + row + fixed], of_fixed = margins[row + fixed] + fixed1;
+  a[2 * k] = row_constants(of_fixed, fixed1, m, k1, share, own);
+  a[2 * k + 1] = row_constants(rows - of_fixed, in_class - fixed1, whole - m, whole1 - k1, share, own);
+  a[2 * k].own_sum += a[2 * k + 1].own_sum;
+  b[2 * k] = column_constants(m, k1, own);
+  b[2 * k + 1] = column_constants(whole - m, whole1 - k1, own);
 }
 
 /* ---- host ---- */
@@ -428,10 +515,21 @@ int weft_mi_wgmma_ready(int device)
 #endif
 }
 
+/* Tiles of attributes from `low` on. */
+static uint64_t tiles_from(const mi_binary *b, uint32_t low)
+{
+  const uint32_t tiles_a = (uint32_t) ((b->count_a + ROWS_A - 1) / ROWS_A), tiles_b = (uint32_t) ((b->count_b + ROWS_B - 1) / ROWS_B);
+  uint64_t tiles = 0;
+  for (uint32_t group = low / ROWS_A / GROUP; group * GROUP < tiles_a; group++) {
+    const uint32_t from = first_column(b->same, group, low);
+    if (from < tiles_b) tiles += (uint64_t) (tiles_b - from) * GROUP;
+  }
+  return tiles;
+}
+
 uint64_t weft_mi_wgmma_tiles(const mi_binary *b)
 {
-  const uint64_t tiles_a = (b->count_a + ROWS_A - 1) / ROWS_A, tiles_b = (b->count_b + ROWS_B - 1) / ROWS_B;
-  return (tiles_a + GROUP - 1) / GROUP * GROUP * tiles_b;
+  return tiles_from(b, 0);
 }
 
 weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out, cudaStream_t s)
@@ -445,8 +543,8 @@ done:
   return st;
 }
 
-/* The greatest KL(q || p) / (q - p)² in bits; a little above, for the points between those looked at. */
-static double steepest(double p)
+/* A little above the greatest, for the points between those looked at. */
+double weft_mi_wgmma_steepest(double p)
 {
   double most = 0;
   for (int k = 0; k <= 20000; k++) {
@@ -464,7 +562,7 @@ static double steepest(double p)
 static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uint8_t *b_tiles, const mi_bar *bar, const mi_hits *hits)
 {
   const weft_mi_resident *r = b->r;
-  const double n = (double) b->class_rows[0] + b->class_rows[1], share = b->class_rows[1] / n, scale = n / steepest(share);
+  const double n = (double) b->class_rows[0] + b->class_rows[1], scale = n / b->steepest;
   tile_args t;
   memset(&t, 0, sizeof t);
   t.a = a_tiles;
@@ -476,7 +574,6 @@ static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uin
   t.tiles_a = (uint32_t) ((b->count_a + ROWS_A - 1) / ROWS_A);
   t.tiles_b = (uint32_t) ((b->count_b + ROWS_B - 1) / ROWS_B);
   t.same = b->same;
-  t.share = (float) share;
   t.margins = r->margins;
   t.plane_rows = b->plane_rows;
   t.row_a = b->row_a;
@@ -509,8 +606,7 @@ static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uin
 /* Fixed-point information to units of Σ D²/m; lower by what the bar's own margin does not cover. */
 static double scale_of(const mi_binary *b)
 {
-  const double n = (double) b->class_rows[0] + b->class_rows[1];
-  return b->r->f.unit / steepest(b->class_rows[1] / n) * (1 - SLACK);
+  return b->r->f.unit / b->steepest * (1 - SLACK);
 }
 
 static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const tile_args *t, cudaStream_t s)
@@ -526,26 +622,35 @@ done:
   return st;
 }
 
-weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b, float4 *constants,
+static size_t room_of(size_t count) { return (count + 255) / 256 * 256; }
+
+size_t weft_mi_wgmma_room(const mi_binary *b, int order)
+{
+  const size_t each = order == 3 ? 2 : 1;
+  return each * (room_of(b->count_a) * sizeof(row_side) + room_of(b->count_b) * sizeof(column_side));
+}
+
+weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b, void *constants,
                                 const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count, cudaStream_t s)
 {
   weft_status st = WEFT_OK;
   tile_args t = make_args(b, tiles_a, tiles_b, bar, hits);
-  const size_t room_a = (b->count_a + 255) / 256 * 256, room_b = (b->count_b + 255) / 256 * 256;
-  float4 *of_b = b->same ? constants : constants + room_a;
+  const size_t room_a = room_of(b->count_a), room_b = room_of(b->count_b);
+  const double rows = (double) t.n, in_class = b->class_rows[1];
+  row_side *of_a = (row_side *) constants;
+  column_side *of_b = (column_side *) (of_a + room_a);
   pair_constants<<<(unsigned) (room_a / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_a, b->count_a, room_a,
-                                                           b->r->alone + b->first_a, scale_of(b), t.share, constants);
+    b->r->alone + b->first_a, scale_of(b), in_class / rows, rows, in_class, of_a, b->same ? of_b : NULL);
   WEFT_CUDA(cudaGetLastError());
   if (!b->same)
     pair_constants<<<(unsigned) (room_b / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_b, b->count_b, room_b,
-                                                             b->r->alone + b->first_b, scale_of(b), t.share, of_b);
+      b->r->alone + b->first_b, scale_of(b), in_class / rows, rows, in_class, NULL, of_b);
   WEFT_CUDA(cudaGetLastError());
-  t.of_a = constants;
+  t.of_a = of_a;
   t.of_b = of_b;
-  t.rows[0] = (float) t.n + 3 * EMPTY;
   t.first = first;
   t.count = count;
-  WEFT_TRY(launch(ctx, tiles<PAIRS>, &t, s));
+  WEFT_TRY(launch(ctx, t.bar_gain > -INFINITY ? tiles<GAINS> : tiles<PAIRS>, &t, s));
 done:
   return st;
 }
@@ -562,34 +667,28 @@ done:
   return st;
 }
 
-weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint8_t *masked, float4 *constants,
+weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint8_t *masked, void *constants,
                                   const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar, const mi_hits *hits, cudaStream_t s)
 {
   weft_status st = WEFT_OK;
   tile_args t = make_args(b, masked, tile_rows, bar, hits);
   const size_t pieces = ld * (size_t) t.steps * 2;
-  uint32_t rows[2];
+  const double rows = (double) t.n, in_class = b->class_rows[1];
+  row_side *of_a = (row_side *) constants;
+  column_side *of_b = (column_side *) (of_a + 2 * ld);
   if (i + 2 >= b->count_a) goto done;
   mask_rows<<<(unsigned) ((pieces + 255) / 256), 256, 0, s>>>(tile_rows, (uint32_t) t.steps, pieces, i, masked);
   WEFT_CUDA(cudaGetLastError());
   triple_constants<<<(unsigned) (ld / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_a, b->count_a, ld, b->r->alone + b->first_a,
-                                                         scale_of(b), t.share, joint + (size_t) i * ld, i, constants);
+    scale_of(b), in_class / rows, rows, in_class, joint + (size_t) i * ld, i, of_a, of_b);
   WEFT_CUDA(cudaGetLastError());
-  for (int c = 0; c < 2; c++) rows[c] = b->host_margins[c * b->plane_rows + b->row_a + i];
-  t.rows[0] = (float) rows[0] + (float) rows[1];
-  t.rows[1] = (float) t.n - t.rows[0];
-  t.deviation[0] = (float) rows[1] - t.share * t.rows[0];
-  t.deviation[1] = (float) (t.class_rows[1] - rows[1]) - t.share * t.rows[1];
-  t.rows[0] += 3 * EMPTY;
-  t.rows[1] += 3 * EMPTY;
-  t.of_a = t.of_b = constants;
+  t.of_a = of_a;
+  t.of_b = of_b;
   t.joint = (uint32_t *) joint;
   t.ld = ld;
   t.fixed = i;
   t.low = i + 1;
-  /* groups of rows of tiles before the fixed attribute have nothing */
-  t.first = (uint64_t) (t.low / ROWS_A / GROUP) * GROUP * t.tiles_b;
-  t.count = weft_mi_wgmma_tiles(b) - t.first;
+  t.count = tiles_from(b, t.low);
   WEFT_TRY(launch(ctx, tiles<TRIPLES>, &t, s));
 done:
   return st;

@@ -79,6 +79,7 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
   uint32_t *perm;
   int32_t *values;
   double *scores;
+  weft_mi_resident *device = NULL;
   WEFT_TAKE(perm, &mem, pack->n);
   WEFT_TAKE(classes, &mem, rows);
   WEFT_TAKE0(values, &mem, rows * LABELS_AT_ONCE);
@@ -100,7 +101,7 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
         values[k * rows + pack->order[r]] = classes[pack->order[first + k ? perm[r] : r]];
     }
     st = weft_mi_pack_build(ctx, &step, columns, sets, rows, classes, pack->classes, 0, &labels);
-    if (st == WEFT_OK) st = ops->matrix(ctx, pack, &labels, WEFT_MI_EMPIRICAL, scores);
+    if (st == WEFT_OK) st = ops->matrix(ctx, pack, &device, &labels, WEFT_MI_EMPIRICAL, scores);
     weft_arena_end(&step);
     if (st != WEFT_OK) goto done;
     for (size_t k = 0; k < sets; k++) {
@@ -116,6 +117,7 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
     WEFT_TRY(weft_poll(ctx, (double) first, (double) permutations));
   }
 done:
+  if (device) ops->release(ctx, device);
   weft_arena_end(&mem);
   return st;
 }

@@ -6,16 +6,21 @@
  *   CMIM   the least of I(X;Y) and I(X;Y|W)    CMI   I(X;Y|all W)                JIM    sum of G(X,W;Y)
  * with G(A;Y) = sum of p_ay^2 / p_a - sum of p_y^2, the Gini gain. The first is chosen, and scored, by I(X;Y), for JIM by
  * G(X;Y). Scores within 1e-12 of the best are ties, which the first feature wins; CMIM and CMI stop when the best is not
- * above 1e-12. Every table is over the rows where all of its variables are known. */
+ * above 1e-12. Every table is over the rows where all of its variables are known.
+ *
+ * The scores of JMIM, NJMIM and CMIM are the least of what every W says, so one that is not up to date is too high if
+ * anything. Only candidates that may still be the best are brought up to date, the most promising first (Fleuret 2004). */
 #include <math.h>
 #include <string.h>
 #include "../base/arena.h"
 #include "../base/parallel.h"
+#include "../base/topk.h"
 #include "mi_select.h"
 
 #define TIE 1e-12
 #define PLANE_LEVELS 16u   /* candidates with more levels are counted row by row */
 #define PLANE_GROUPS 64u   /* likewise when W and Y have more combinations */
+#define FIRST_PROMISING 64 /* candidates brought up to date at first, then twice as many */
 #define BATCH_ROWS 3e7     /* rows × candidates a thread counts between two polls, row by row */
 
 typedef struct {
@@ -25,6 +30,8 @@ typedef struct {
   const double *f;            /* k log2 k */
   double *relevance, *score;  /* by feature; a chosen one's score is -Inf */
   double *sum;                /* what has been added up, or the least so far */
+  size_t *done;               /* by_least(): how many W a candidate's score knows */
+  weft_scored *open;
 } selection;
 
 static int by_least(weft_select_method m)
@@ -68,13 +75,18 @@ static void first_scores(selection *s, size_t j, const weft_select_group *alone,
   s->sum[j] = s->method == WEFT_SELECT_CMIM ? s->relevance[j] : by_least(s->method) ? INFINITY : 0;
 }
 
+/* Candidates between two polls. */
+static size_t batch_of(const weft_ctx *ctx, const selection *s)
+{
+  return 1 + (size_t) (ctx->threads * BATCH_ROWS / 4 / ((double) s->data->n + 100));
+}
+
 /* Scores all candidates: turn 0 by themselves, later against `group`. */
 static weft_status score_all(weft_ctx *ctx, selection *s, const weft_select_group *group, size_t turn, size_t k,
                              weft_select_workspace *work)
 {
   weft_status st = WEFT_OK;
-  const size_t p = s->data->p;
-  const size_t batch = 1 + (size_t) (ctx->threads * BATCH_ROWS / 4 / ((double) s->data->n + 100));
+  const size_t p = s->data->p, batch = batch_of(ctx, s);
   for (size_t first = 0; first < p; first += batch) {
     const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) turn + (double) first / (double) p, (double) k));
@@ -87,6 +99,49 @@ static weft_status score_all(weft_ctx *ctx, selection *s, const weft_select_grou
         else if (s->score[j] > -INFINITY) update(s, (size_t) j, group, turn, w);
       }
     }
+  }
+done:
+  return st;
+}
+
+/* Brings those up to date that may be the best of turn `turn`, after `chosen`. */
+static weft_status score_promising(weft_ctx *ctx, selection *s, const int32_t *chosen, weft_select_group *group, size_t turn, size_t k,
+                                   weft_select_workspace *work)
+{
+  weft_status st = WEFT_OK;
+  const size_t batch = batch_of(ctx, s);
+  double best = -INFINITY;
+  for (size_t at_once = FIRST_PROMISING;; at_once *= 2) {
+    size_t open = 0;
+    for (size_t j = 0; j < s->data->p; j++)
+      if (s->score[j] > -INFINITY && s->done[j] < turn && s->score[j] >= best - TIE) s->open[open++] = (weft_scored) { s->score[j], j };
+    if (!open) break;
+    if (open > at_once) {
+      weft_scored_select(s->open, open, at_once);
+      open = at_once;
+    }
+    for (size_t w = 0; w < turn; w++) {
+      int behind = 0;
+      for (size_t i = 0; i < open && !behind; i++) behind = s->done[s->open[i].index] == w;
+      if (!behind) continue;
+      weft_select_group_one(&s->features, (size_t) chosen[w], 1, group);
+      for (size_t first = 0; first < open; first += batch) {
+        const int64_t end = (int64_t) (open - first < batch ? open : first + batch);
+        WEFT_TRY(weft_poll(ctx, (double) turn, (double) k));
+        WEFT_PARALLEL(ctx->threads)
+        {
+          weft_select_workspace *own = &work[WEFT_THREAD()];
+          WEFT_FOR(dynamic)
+          for (int64_t i = (int64_t) first; i < end; i++) {
+            const size_t j = s->open[i].index;
+            if (s->done[j] != w) continue;
+            update(s, j, group, turn, own);
+            s->done[j]++;
+          }
+        }
+      }
+    }
+    for (size_t i = 0; i < open; i++) if (s->score[s->open[i].index] > best) best = s->score[s->open[i].index];
   }
 done:
   return st;
@@ -110,7 +165,7 @@ weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_
   weft_arena mem = weft_arena_begin(ctx);
   const size_t n = data->n, p = data->p;
   const int stops = method == WEFT_SELECT_CMIM || method == WEFT_SELECT_CMI;
-  selection s = { data, method, { 0 }, NULL, NULL, NULL, NULL };
+  selection s = { data, method, { 0 }, NULL, NULL, NULL, NULL, NULL, NULL };
   weft_select_group group;
   weft_select_workspace *work;
   double *f;
@@ -121,6 +176,8 @@ weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_
   WEFT_TAKE(s.relevance, &mem, p);
   WEFT_TAKE(s.score, &mem, p);
   WEFT_TAKE(s.sum, &mem, p);
+  WEFT_TAKE0(s.done, &mem, p);
+  WEFT_TAKE(s.open, &mem, p);
   WEFT_TRY(weft_select_encode(ctx, &mem, data, &s.features, PLANE_LEVELS));
   WEFT_TRY(weft_select_group_take(&mem, &s.features, &group, PLANE_GROUPS));
   WEFT_TAKE0(work, &mem, (size_t) ctx->threads);
@@ -135,6 +192,7 @@ weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_
     s.score[j] = -INFINITY;
     *found = turn + 1;
     if (turn + 1 == k || method == WEFT_SELECT_MIM) continue;
+    if (by_least(method)) { WEFT_TRY(score_promising(ctx, &s, feature, &group, turn + 1, k, work)); continue; }
     if (method == WEFT_SELECT_CMI) WEFT_TRY(weft_select_group_join(ctx, &s.features, j, &group));
     else weft_select_group_one(&s.features, j, method != WEFT_SELECT_MRMR, &group);
     WEFT_TRY(score_all(ctx, &s, &group, turn + 1, k, work));

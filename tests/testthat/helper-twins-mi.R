@@ -38,6 +38,31 @@ twins_mi <- function() {
       n <- sample(900, 1)
       mi_pairs(some(rep(2:3, 20), n), sample(2, n, TRUE), full = TRUE, backend = backend)$mi
     }),
+    "mi_pairs, full, many levels, missing left out" = list(tolerance = 0, work = function(backend) {
+      n <- sample(900, 1)
+      mi_pairs(some(c(2, 3, 2, 30, 300, 700, 25), n, 0.1), sample(c(1:3, NA), n, TRUE), full = TRUE, na = "drop", backend = backend)
+    }),
+    "mi_pairs, many classes" = list(tolerance = 0, work = function(backend) {
+      n <- sample(900, 1)
+      tidy(mi_pairs(some(c(rep(2, 20), 5, 40), n), sample(90, n, TRUE), by = "interaction", top = 60, backend = backend))
+    }),
+    "mi_matrix of categories" = list(tolerance = 0, work = function(backend) {
+      n <- sample(1500, 1)
+      x <- some(sample(c(1:6, 20, 30), sample(70, 1), TRUE), n)
+      as.matrix(mi_matrix(x, backend = backend))
+    }),
+    "mi_matrix of categories, missing left out, two sets" = list(tolerance = 0, work = function(backend) {
+      n <- sample(1500, 1)
+      as.matrix(mi_matrix(some(c(2, 2, 3, 5, 24, 25, 300), n, 0.1), some(c(2, 7, 1, 900), n, 0.1), na = "drop", backend = backend))
+    }),
+    "mi_matrix of categories, other estimators" = list(tolerance = 1e-12, work = function(backend) {
+      x <- some(sample(c(1:6, 30), sample(40, 1), TRUE), sample(500, 1), 0.05)
+      lapply(c("miller-madow", "shrink", "schurmann-grassberger"), function(estimator)
+        as.matrix(mi_matrix(x, estimator = estimator, na = "level", backend = backend)))
+    }),
+    "mi_rank, permutations" = list(tolerance = 0, work = function(backend) {
+      tidy(mi_rank(some(c(rep(2, 40), 5, 30), 150), sample(3, 150, TRUE), permutations = 30, seed = 1, backend = backend))
+    }),
     "mi_pairs, permutations" = list(tolerance = 0, work = function(backend) {
       tidy(mi_pairs(some(rep(2, 40), 150), sample(2, 150, TRUE), top = 20, permutations = 9, seed = 1, backend = backend))
     }),
@@ -54,6 +79,11 @@ twins_mi <- function() {
     "mi_network, aracne" = list(tolerance = 0, work = function(backend) {
       m <- as.matrix(mi_matrix(matrix(stats::rnorm(40 * sample(3:150, 1)), 40), estimator = "pearson", backend = "cpu"))
       as.matrix(mi_network(m, "aracne", eps = 0.01, backend = backend))
+    }),
+    "mi_network, clr, mrnet, mrnetb" = list(tolerance = 0, work = function(backend) {
+      p <- sample(3:150, 1)
+      m <- as.matrix(mi_matrix(cbind(matrix(stats::rnorm(40 * p), 40), 1), estimator = "pearson", backend = "cpu"))
+      lapply(c("clr", "mrnet", "mrnetb"), function(method) as.matrix(mi_network(m, method, backend = backend)))
     })
   )
 }

@@ -192,7 +192,3 @@ test_that("both back ends give the same bits", {
     }
   }
 })
-
-test_that("categories on a device are an error that says so", {
-  expect_error(mi_matrix(data.frame(a = 1:4, b = c(1, 1, 2, 2)), backend = "cuda"), "on the CPU so far", class = "weft_error_device")
-})

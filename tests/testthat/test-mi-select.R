@@ -54,6 +54,18 @@ test_that("all methods are the definitions", {
   }
 })
 
+test_that("leaving candidates behind that cannot be the best changes nothing", {
+  d <- small_data(60, 130) # more than are brought up to date at first
+  for (method in c("cmim", "jmim", "njmim")) {
+    expected <- ref_select(d$x, d$y, 4, method)
+    for (threads in 1:2) {
+      got <- mi_select(d$x, d$y, 4, method, threads = threads)
+      expect_identical(got$feature, expected$feature, info = method)
+      expect_equal(got$score, expected$score, tolerance = 1e-10, info = method)
+    }
+  }
+})
+
 test_that("tables, planes and hashing count alike", {
   d <- small_data(500, 6)
   wide <- d$x
