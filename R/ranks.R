@@ -1,8 +1,9 @@
 #' The ranks of a distributed job
 #'
-#' Several R processes, started together by `mpirun` or `srun`, work on one problem when a function of weft is called
-#' with `distributed = TRUE`. Every rank runs the same script. `weft_ranks()` tells how many there are, where they run and
-#' which device each has; a process that was started alone is one rank of one, and needs no MPI.
+#' Several R processes, started together by `mpirun` or `srun`, work on one problem when a function that takes
+#' `distributed`, such as [mi_pairs()], is called with `distributed = TRUE`. Every rank runs the same script.
+#' `weft_ranks()` tells how many there are, where they run and which device each has; a process that was started alone is
+#' one rank of one, and needs no MPI.
 #'
 #' Start a script with
 #'
@@ -12,22 +13,21 @@
 #' ```
 #'
 #' weft starts MPI when it is first needed, unless Rmpi or pbdMPI has, and talks over a communicator of its own. Ranks of
-#' one host share its devices in turn. An R error, an interrupt or a crash on one rank ends the whole job with a message
+#' one host take its devices in turn, unless the option `weft.device` chooses one. An R error, an interrupt or a crash on one rank ends the whole job with a message
 #' that names the rank: the others would wait for it for ever.
 #'
 #' All ranks must call `weft_ranks()`, like every distributed function.
 #'
 #' @return A data frame of class `weft_ranks` with one row a rank: `rank` from 0, `host`, `pid`, `threads`, `device` (`NA`
 #'   without one). Attributes `"rank"` and `"size"` are this process's number and the number of ranks.
-#' @seealso [weft_sitrep()] says whether weft was installed with MPI.
+#' @seealso [mi_pairs()]; [weft_sitrep()] says whether weft was installed with MPI.
 #' @export
 #' @examples
 #' weft_ranks()
 weft_ranks <- function() {
   me <- ranks_start()
-  devices <- weft_devices()
   here <- data.frame(rank = me$rank, host = Sys.info()[["nodename"]], pid = Sys.getpid(), threads = weft_threads(),
-                     device = if (nrow(devices)) me$on_host %% nrow(devices) else NA_integer_)
+                     device = if (is.null(cuda_missing())) getOption("weft.device", 0) else NA_real_)
   structure(do.call(rbind, ranks_gather(here)), class = c("weft_ranks", "data.frame"), rank = me$rank, size = me$size)
 }
 
@@ -57,6 +57,8 @@ ranks_start <- function() {
     at <- .Call(C_weft_ranks_start, run_control())
     reg.finalizer(ranks, function(e) .Call(C_weft_ranks_stop), onexit = TRUE)
     if (at[2L] > 1L && !interactive()) end_job_on_error(at[1L])
+    devices <- nrow(weft_devices())
+    if (devices && is.null(getOption("weft.device"))) options(weft.device = at[3L] %% devices)
   }
   ranks$me <- list(rank = at[1L], size = at[2L], on_host = at[3L])
 }

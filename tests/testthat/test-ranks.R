@@ -43,3 +43,35 @@ test_that("a rank that leaves early does not keep the others waiting", {
   out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "if (me == 0) quit(status = 3)", "weft:::ranks_gather(me)"))
   expect_match(out, "rank 0 has ended its script, and this rank waits for it", all = FALSE)
 })
+
+test_that("strips of all ranks hold every pair once", {
+  set.seed(7)
+  p <- 23
+  for (side in list(NULL, as.raw(sample(0:3, p, TRUE)), as.raw(rep(c(1, 2), length.out = p)), as.raw(rep(3, p)), as.raw(rep(1, p)))) {
+    pairs_of <- function(side) {
+      bits <- as.integer(side)
+      ways <- subset(expand.grid(a = which(bits %% 2L == 1L), b = which(bits >= 2L)), a != b)
+      unique(paste(pmin(ways$a, ways$b), pmax(ways$a, ways$b)))
+    }
+    whole <- if (is.null(side)) pairs_of(rep(3, p)) else pairs_of(side)
+    for (size in c(1L, 2L, 5L, 40L)) {
+      parts <- lapply(seq_len(size) - 1L, function(rank) weft:::rank_sides(side, p, list(rank = rank, size = size)))
+      expect_identical(sort(unlist(lapply(unlist(parts, recursive = FALSE), pairs_of))), sort(whole))
+    }
+  }
+})
+
+test_that("a search for pairs over ranks gives what one rank gives", {
+  out <- run_ranks(3, '
+    set.seed(1)
+    x <- matrix(sample(0:2, 60 * 17, TRUE), 60); class <- sample(0:1, 60, TRUE)
+    searches <- list(list(top = 20), list(by = "interaction", permutations = 19, seed = 4), list(features = 3:9, with = 6:15, top = 11),
+                     list(features = 2), list(min_mi = 9))
+    me <- attr(weft_ranks(), "rank")
+    for (search in searches) {
+      one <- do.call(mi_pairs, c(list(x, class), search))
+      all <- do.call(mi_pairs, c(list(x, class, distributed = TRUE), search))
+      cat("rank", me, identical(as.data.frame(one), as.data.frame(all)), "\\n")
+    }')
+  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 15L, info = paste(out, collapse = "\n"))
+})
