@@ -74,10 +74,14 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
     key <- mi_key(seed)
     if (!is.null(ranks)) key <- ranks_gather(key, control)[[1L]]
     tested <- lapply(parts, function(part) {
-      .Call(C_weft_mi_permute_pairs, pack_pointer(pack), part, found$columns, keep$by == "interaction", permutations, key, control)
+      inside <- if (is.null(part)) seq_len(ncol(found$columns)) else which(colSums(matrix(part[found$columns] == 0, 2L)) == 0)
+      c(list(inside = inside), .Call(C_weft_mi_permute_pairs, pack_pointer(pack), part, found$columns[, inside, drop = FALSE],
+                                     keep$by == "interaction", permutations, key, control))
     })
     if (!is.null(ranks)) tested <- unlist(ranks_gather(tested, control), recursive = FALSE)
-    out$p_value <- (1 + tested[[1L]]$at_least) / (permutations + 1)
+    at_least <- numeric(nrow(out))
+    for (part in tested) at_least[part$inside] <- part$at_least
+    out$p_value <- (1 + at_least) / (permutations + 1)
     out$p_fwer <- fwer(found[[keep$by]], do.call(pmax, lapply(tested, `[[`, "greatest")))
   }
   record(structure(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit, by = keep$by,
