@@ -54,7 +54,7 @@ static void close_object(shared_object *o)
 
 /* Opens libs/<folder>/weft_<folder>.so and keeps the table that its entry point returns. Every table starts with its
  * version and size. */
-static const void *open_object(shared_object *o, const char *libs, const char *folder, size_t table_size,
+static const void *open_object(shared_object *o, const char *libs, const char *folder, int scope, size_t table_size,
                                char *why, size_t len)
 {
   typedef struct { int abi; size_t size; } table_head;
@@ -67,7 +67,7 @@ static const void *open_object(shared_object *o, const char *libs, const char *f
     snprintf(why, len, "weft was installed without it (no %s)", path);
     return NULL;
   }
-  o->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  o->handle = dlopen(path, RTLD_NOW | scope);
   if (!o->handle) {
     snprintf(why, len, "it cannot be opened: %s", dlerror());
     return NULL;
@@ -89,19 +89,21 @@ const weft_backend *weft_cuda_backend(const char *libs, char *why, size_t len)
                        "use a PSOCK cluster, or call weft in the parent");
     return NULL;
   }
-  const weft_backend *b = open_object(&cuda_object, libs, "cuda", sizeof(weft_backend), why, len);
+  const weft_backend *b = open_object(&cuda_object, libs, "cuda", RTLD_LOCAL, sizeof(weft_backend), why, len);
   return b && b->device->count(why, len) > 0 ? b : NULL;
 }
 
 const weft_mpi_table *weft_mpi_open(const char *libs, char *why, size_t len)
 {
-  return open_object(&mpi_object, libs, "mpi", sizeof(weft_mpi_table), why, len);
+  /* MPI's plug-ins look for its symbols among the global ones */
+  return open_object(&mpi_object, libs, "mpi", RTLD_GLOBAL, sizeof(weft_mpi_table), why, len);
 }
 
 void weft_backends_close(void)
 {
   close_object(&cuda_object);
-  close_object(&mpi_object);
+  /* an MPI that has started cannot be unloaded safely */
+  if (mpi_object.table) ((const weft_mpi_table *) mpi_object.table)->stop();
 }
 
 #endif

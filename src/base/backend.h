@@ -54,11 +54,22 @@ typedef struct weft_backend {
   WEFT_ROOMS(WEFT_ROOM_FIELD)
 } weft_backend;
 
+/* This process among those that mpirun started: its number from 0, how many there are, its number on its host. */
+typedef struct weft_rank { int rank, size, on_host; } weft_rank;
+
 typedef struct weft_mpi_table {
   int abi;
   size_t size;
   /* The MPI library's own description. */
   int (*describe)(char *out, size_t len);
+  /* Starts MPI unless somebody has; may be called again. */
+  weft_status (*start)(weft_ctx *ctx, weft_rank *out);
+  /* Ends MPI if weft started it. Every rank must come here. */
+  void (*stop)(void);
+  /* Ends all ranks now. */
+  void (*end_all)(int code);
+  /* Rank r's sizes[r] bytes arrive at all[r] on every rank; `sizes` is the same everywhere. */
+  weft_status (*all_gather)(weft_ctx *ctx, const void *mine, const uint64_t *sizes, unsigned char **all);
 } weft_mpi_table;
 
 const weft_backend *weft_cpu_backend(void);

@@ -2,6 +2,10 @@
 #define BASE_ROUTINES(R) \
   R(C_weft_cuda_missing, 1) \
   R(C_weft_mpi, 1) \
+  R(C_weft_ranks_start, 1) \
+  R(C_weft_ranks_stop, 0) \
+  R(C_weft_ranks_end, 0) \
+  R(C_weft_ranks_gather, 2) \
   R(C_weft_devices, 1) \
   R(C_weft_threads, 2) \
   R(C_weft_openmp, 0) \

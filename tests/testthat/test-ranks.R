@@ -1,0 +1,77 @@
+# Runs `code` on `size` ranks; the output of all, and how long it took. A job that does not end is killed and fails.
+run_ranks <- function(size, code) {
+  skip_on_cran()
+  skip_on_os("windows")
+  mpirun <- Sys.which("mpirun")
+  skip_if(!nzchar(mpirun) || !attr(.Call(weft:::C_weft_mpi, weft:::libs_dir()), "available"), "no MPI")
+  script <- withr::local_tempfile(fileext = ".R", lines = c("suppressMessages(library(weft))", code))
+  oversubscribe <- if (any(grepl("Open MPI", system2(mpirun, "--version", stdout = TRUE)))) "--oversubscribe"
+  withr::local_envvar(OMPI_ALLOW_RUN_AS_ROOT = 1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1, OMP_NUM_THREADS = 1,
+                      R_LIBS = paste(c(dirname(find.package("weft")), .libPaths()), collapse = ":"))
+  # in a sanitizer's run, its library is preloaded into R, not into mpirun
+  args <- c("-s", "KILL", "90", mpirun, oversubscribe, "-n", size, file.path(R.home("bin"), "Rscript"), "--vanilla", script)
+  suppressWarnings(system2("timeout", args, stdout = TRUE, stderr = TRUE))
+}
+
+test_that("a process that nobody launched is one rank of one", {
+  withr::local_envvar(setNames(rep(NA, length(weft:::launcher_variables)), weft:::launcher_variables))
+  ranks <- weft_ranks()
+  expect_identical(c(attr(ranks, "rank"), attr(ranks, "size"), ranks$rank), c(0L, 1L, 0L))
+  expect_output(print(ranks), "1 rank on 1 host; this is rank 0")
+  expect_identical(weft:::ranks_gather("x"), list("x"))
+})
+
+test_that("every rank gets what every rank has, empty and uneven parts too", {
+  out <- run_ranks(3, '
+    me <- attr(weft_ranks(), "rank")
+    parts <- weft:::ranks_gather(rep(me, me * 1e6))
+    same <- identical(parts, list(integer(), rep(1L, 1e6), rep(2L, 2e6)))
+    twice <- weft:::ranks_gather(data.frame(me, text = letters[me + 1]))
+    cat(sprintf("rank %d: %s %s\\n", me, same, paste(vapply(twice, `[[`, "", "text"), collapse = "")))')
+  expect_setequal(grep("^rank", out, value = TRUE), sprintf("rank %d: TRUE abc", 0:2))
+})
+
+test_that("an error on one rank ends the job and names the rank", {
+  out <- run_ranks(3, c(
+    'me <- attr(weft_ranks(), "rank")', 'if (me == 1) stop("its file is missing")', "weft:::ranks_gather(me)", 'cat("went on\\n")'))
+  expect_match(out, "its file is missing", all = FALSE)
+  expect_match(out, "weft: rank 1 on .* stopped", all = FALSE)
+  expect_false("went on" %in% out)
+})
+
+test_that("a rank that leaves early does not keep the others waiting", {
+  out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "if (me == 0) quit(status = 3)", "weft:::ranks_gather(me)"))
+  expect_match(out, "rank 0 has ended its script, and this rank waits for it", all = FALSE)
+})
+
+test_that("strips of all ranks hold every pair once", {
+  set.seed(7)
+  p <- 23
+  for (side in list(NULL, as.raw(sample(0:3, p, TRUE)), as.raw(rep(c(1, 2), length.out = p)), as.raw(rep(3, p)), as.raw(rep(1, p)))) {
+    pairs_of <- function(side) {
+      bits <- as.integer(side)
+      ways <- subset(expand.grid(a = which(bits %% 2L == 1L), b = which(bits >= 2L)), a != b)
+      unique(paste(pmin(ways$a, ways$b), pmax(ways$a, ways$b)))
+    }
+    whole <- if (is.null(side)) pairs_of(rep(3, p)) else pairs_of(side)
+    for (size in c(1L, 2L, 5L, 40L)) {
+      parts <- lapply(seq_len(size) - 1L, function(rank) weft:::rank_sides(side, p, list(rank = rank, size = size)))
+      expect_identical(sort(unlist(lapply(unlist(parts, recursive = FALSE), pairs_of))), sort(whole))
+    }
+  }
+})
+
+test_that("a search for pairs over ranks gives what one rank gives", {
+  out <- run_ranks(3, '
+    set.seed(1)
+    x <- matrix(sample(0:2, 60 * 17, TRUE), 60); class <- sample(0:1, 60, TRUE)
+    searches <- list(list(top = 20), list(by = "interaction", permutations = 19, seed = 4), list(features = 3:9, with = 6:15, top = 11),
+                     list(features = 2), list(min_mi = 9))
+    me <- attr(weft_ranks(), "rank")
+    for (search in searches) {
+      one <- do.call(mi_pairs, c(list(x, class), search))
+      all <- do.call(mi_pairs, c(list(x, class, distributed = TRUE), search))
+      cat("rank", me, identical(as.data.frame(one), as.data.frame(all)), "\\n")
+    }')
+  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 15L, info = paste(out, collapse = "\n"))
+})
