@@ -173,10 +173,11 @@ cut_network <- function(net, fdr) {
   p <- ncol(net)
   keep <- attributes(net)
   w <- unclass(net)
+  m <- unclass(m) # once: every unclass() copies
   rm(net)
   for (j in column_blocks(p)) {
     block <- w[, j, drop = FALSE]
-    block[unclass(m)[, j, drop = FALSE] <= cut] <- 0
+    block[m[, j, drop = FALSE] <= cut] <- 0
     w[, j] <- block
   }
   attributes(w) <- keep
