@@ -184,7 +184,7 @@ autoplot.weft_kde <- function(object, n = if (object$d == 1L) 400 else 80, ...) 
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
-autoplot.weft_kernel_regression <- function(object, n = 200, ...) {
+autoplot.weft_kernel_regression <- function(object, n = 200, ...) { # nolint: object_length_linter.
   need_package("ggplot2", "autoplot()")
   if (object$d > 1L) abort_input("`object` must be a regression on one variable to be drawn.", x = sprintf("It has %d.", object$d))
   points <- data.frame(x = object$data[, 1L], y = stats::fitted(object) + stats::residuals(object))

@@ -1,3 +1,4 @@
+# nolint start: line_length_linter. Rows of tables in the help page stand on one line each.
 #' Cut numeric columns into bins
 #'
 #' Turns numeric columns into factors, and keeps the cut points, so that `predict()` puts new data into the same bins.
@@ -30,6 +31,7 @@
 #' attr(d, "cuts")$Petal.Width
 #' table(d$Petal.Width, iris$Species)
 #' predict(d, data.frame(Petal.Width = c(0.3, 2.1)))
+# nolint end
 discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd"), bins = 5, class = NULL,
                        z = 1, assay = NULL, threads = NULL) {
   methods <- c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd")

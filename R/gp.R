@@ -135,7 +135,8 @@ predict.weft_gp <- function(object, newdata = NULL, se = FALSE, threads = NULL, 
 #' @rdname predict.weft_gp
 #' @export
 print.weft_gp <- function(x, ...) {
-  cat(sprintf("Gaussian process on %d points in %d dimension%s, %s kernel, noise %g\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel, x$noise))
+  cat(sprintf("Gaussian process on %d points in %d dimension%s, %s kernel, noise %g\n", x$n, x$d,
+              if (x$d == 1L) "" else "s", x$kernel, x$noise))
   cat(sprintf("%d iterations to a residual of %.2g, %s\n", x$iterations, x$residual, seconds_text(x$seconds)))
   invisible(x)
 }

@@ -29,7 +29,8 @@ read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
     text <- c(rest, bytes)
     cut <- if (length(bytes)) max(0L, which(text == as.raw(10L))) else length(text)
     found <- .Call(C_weft_irm_numbers, text[seq_len(cut)])
-    if (!is.null(attr(found, "bad"))) abort_input("`file` must hold whole numbers only.", x = paste0(describe(file), " holds something else."))
+    if (!is.null(attr(found, "bad"))) abort_input("`file` must hold whole numbers only.",
+                                                  x = paste0(describe(file), " holds something else."))
     numbers[[length(numbers) + 1L]] <- found
     rest <- text[-seq_len(cut)]
     if (cut == 0L) rest <- text

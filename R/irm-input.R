@@ -133,7 +133,8 @@ edge_pairs <- function(A, type, poisson, dim) {
   weight <- NULL
   if (ncol(A) == 3L) {
     weight <- A[[3L]]
-    if (!is.numeric(weight) || anyNA(weight)) abort_input("The third column of an edge list must hold counts.", x = paste0("It is ", describe(weight), "."))
+    if (!is.numeric(weight) || anyNA(weight)) abort_input("The third column of an edge list must hold counts.",
+                                                          x = paste0("It is ", describe(weight), "."))
     check_values(weight, seq_along(weight), rep(3L, length(weight)), TRUE, NULL)
     weight <- as.integer(weight)
   }
@@ -173,7 +174,8 @@ edge_side <- function(x, which, size) {
     return(list(index = as.integer(x), n = nlevels(x), names = levels(x)))
   }
   if (!is.numeric(x) || is.object(x)) {
-    abort_input(sprintf("The %s column of an edge list must hold indices, names or a factor.", which), x = paste0("It is ", describe(x), "."))
+    abort_input(sprintf("The %s column of an edge list must hold indices, names or a factor.", which),
+                x = paste0("It is ", describe(x), "."))
   }
   bad <- x != round(x) | x < 1 | x > .Machine$integer.max - 1
   if (!is.null(size)) {
@@ -256,10 +258,12 @@ named_pairs <- function(x, shape, row_names, col_names, arg, i = NULL) {
 
 look_up <- function(x, names, n, arg, what) {
   if (is.factor(x)) x <- as.character(x)
-  known <- if (is.character(x)) match(x, names) else if (is.numeric(x)) ifelse(x == round(x) & x >= 1 & x <= n, x, NA) else rep(NA, length(x))
+  known <- if (is.character(x)) match(x, names) else rep(NA_real_, length(x))
+  if (is.numeric(x)) known <- ifelse(x == round(x) & x >= 1 & x <= n, x, NA)
   if (!anyNA(known)) return(as.integer(known))
   bad <- x[[which(is.na(known))[1L]]]
-  abort_input(sprintf("`%s` must name %ss of `A`%s.", arg, what, if (is.character(x)) "" else sprintf(" by indices from 1 to %d", as.integer(n))),
+  abort_input(sprintf("`%s` must name %ss of `A`%s.", arg, what,
+                      if (is.character(x)) "" else sprintf(" by indices from 1 to %d", as.integer(n))),
               x = sprintf("There is no %s %s.", what, format(bad)),
               i = if (is.character(x) && is.null(names)) "`A` has no such names; use indices.")
 }

@@ -140,7 +140,9 @@ predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out 
                              threads = NULL, progress = NULL, ...) {
   check_model(object, "kde()")
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
-  if (leave_one_out && !is.null(newdata)) abort_input("`leave_one_out = TRUE` is for the points of the density itself: leave `newdata` out.")
+  if (leave_one_out && !is.null(newdata)) {
+    abort_input("`leave_one_out = TRUE` is for the points of the density itself: leave `newdata` out.")
+  }
   result <- model_sums(object, newdata, NULL, log, leave_one_out, rel_error, threads, progress, backend = backend)
   n <- if (leave_one_out) base::log(object$n) - base::log(max(object$n - 1, 1)) else 0
   scale <- object$log_scale + n

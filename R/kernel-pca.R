@@ -30,7 +30,8 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
   k <- check_number(k, "k", min = 1, max = n - 1, whole = TRUE)
   tolerance <- check_number(tolerance, "tolerance", min = 1e-13, max = 0.1)
   object <- structure(class = "weft_kernel_pca", list(
-    version = tree_version, kernel = kernel, bandwidth = bandwidth, polynomial = check_polynomial(c(scale, offset, degree)), data = unname(x),
+    version = tree_version, kernel = kernel, bandwidth = bandwidth,
+    polynomial = check_polynomial(c(scale, offset, degree)), data = unname(x),
     names = colnames(x), n = n, d = ncol(x), backend = backend
   ))
   product <- function(v) {

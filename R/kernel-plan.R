@@ -69,7 +69,8 @@ plan_method <- function(problem) {
   d <- ncol(problem$reference)
   if (problem$backend == "cuda") {
     method <- device_plan(problem)$method
-    return(list(method = method, reason = sprintf("a sample shows %s pairs to be near each other", if (method == "tree") "few" else "many")))
+    return(list(method = method, reason = sprintf("a sample shows %s pairs to be near each other",
+                                                  if (method == "tree") "few" else "many")))
   }
   m <- ncol(split_weights(problem$weights[seq_len(min(n, 1000)), , drop = FALSE])$weights)
   direct <- nq * n * pair_cost(problem$kernel, d, m)
@@ -88,7 +89,8 @@ plan_method <- function(problem) {
   if (problem$backend == "auto" && least > 2 * cuda_start_seconds) { # else no device could pay
     device <- device_plan(problem)
     chosen <- choose_backend("auto", least, device$seconds)
-    if (chosen$name == "cuda") return(list(method = device$method, chosen = chosen, reason = "the device is faster than both ways on the CPU"))
+    if (chosen$name == "cuda") return(list(method = device$method, chosen = chosen,
+                                           reason = "the device is faster than both ways on the CPU"))
   }
   list(method = if (tree < direct) "tree" else "direct", trees = trees, chosen = list(name = "cpu", reason = "on the CPU"),
        reason = sprintf("about %s by trees, %s directly", seconds(tree), seconds(direct)))
@@ -107,7 +109,8 @@ sample_walk <- function(problem, trees, size = 128, groups = 4) {
     some <- seq.int(from + 1, min(nq, from + size))
     points <- list(x = trees$query$x[, some, drop = FALSE], lo = trees$query$lo[, some, drop = FALSE])
     query <- grow_tree(points, "kd", 32, c(0, 0), quiet)
-    .Call(C_weft_kernel_walk, native_task(problem, query, trees$reference, split, weights), query, trees$reference, quiet)$effort[1:2] / length(some)
+    .Call(C_weft_kernel_walk, native_task(problem, query, trees$reference, split, weights), query, trees$reference,
+          quiet)$effort[1:2] / length(some)
   }, numeric(2))
   # nodes are counted a tile of 32 queries
   rowMeans(taken) * c(1, 32)

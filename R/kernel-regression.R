@@ -64,7 +64,8 @@ check_response <- function(y, n) {
 check_case_weights <- function(weights, n) {
   if (is.null(weights)) return(rep(1, n))
   if (!is.numeric(weights) || length(weights) != n || !all(is.finite(weights)) || any(weights < 0) || !any(weights > 0)) {
-    abort_input(sprintf("`weights` must be %d numbers that are not negative and not all zero.", n), x = paste0("It is ", describe(weights), "."))
+    abort_input(sprintf("`weights` must be %d numbers that are not negative and not all zero.", n),
+                x = paste0("It is ", describe(weights), "."))
   }
   as.double(weights)
 }
@@ -126,7 +127,9 @@ predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c(
   interval <- check_choice(interval, c("none", "confidence"), "interval")
   level <- check_number(level, "level", min = 0, max = 1)
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
-  if (leave_one_out && !is.null(newdata)) abort_input("`leave_one_out = TRUE` is for the points of the regression itself: leave `newdata` out.")
+  if (leave_one_out && !is.null(newdata)) {
+    abort_input("`leave_one_out = TRUE` is for the points of the regression itself: leave `newdata` out.")
+  }
   w <- object$weights
   columns <- cbind(w, w * (object$response - object$centre))
   if (interval == "confidence") columns <- cbind(columns, w * object$residual_square, w^2)

@@ -325,7 +325,8 @@ kernel_grid <- function(problem, plan) {
       some$weights <- t(split$weights)
       out$sum[missed, ] <- direct(some, "")$sum
     }
-    plan$reason <- sprintf("%s; cut off at %.3g bandwidths, %d queries summed directly", plan$reason, reach / problem$bandwidth$h, length(missed))
+    plan$reason <- sprintf("%s; cut off at %.3g bandwidths, %d queries summed directly", plan$reason,
+                           reach / problem$bandwidth$h, length(missed))
   }
   list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "tree", backend = chosen$name,
        reason = paste0(plan$reason, "; a grid on the device"), effort = out$effort)
@@ -337,10 +338,12 @@ grid_reach <- function(problem, totals, tau) {
   h <- problem$bandwidth$h
   if (is_compact(problem$kernel)) return(h)
   if (problem$rel_error == 0 && tau == 0) return(NULL)
-  own <- if (problem$self && !problem$leave_one_out) min(apply(abs(problem$weights), 2L, min)) else 1e-3 * max(totals) / nrow(problem$reference)
+  counts_itself <- problem$self && !problem$leave_one_out
+  own <- if (counts_itself) min(apply(abs(problem$weights), 2L, min)) else 1e-3 * max(totals) / nrow(problem$reference)
   target <- (problem$rel_error * own + tau) / max(totals)
   if (!(target > 0)) return(NULL)
-  far <- switch(problem$kernel, gaussian = sqrt(2 * log(1 / min(target, 0.5))), cauchy = sqrt(1 / target), 2 * log(1 / min(target, 0.5)) + 6)
+  far <- switch(problem$kernel, gaussian = sqrt(2 * log(1 / min(target, 0.5))), cauchy = sqrt(1 / target),
+                2 * log(1 / min(target, 0.5)) + 6)
   if (kernel_value(problem$kernel, far) > target) return(NULL)
   near <- stats::uniroot(function(r) log(kernel_value(problem$kernel, r) / target), c(0, far), tol = 1e-6)$root * (1 + 1e-5)
   range <- apply(problem$reference, 2L, function(v) diff(range(v)))
@@ -370,7 +373,9 @@ kernel_polynomial <- function(problem, method) {
 }
 
 kernel_single <- function(problem, method, precision) {
-  refuse <- function(x, i = "Use `precision = \"double\"`.") abort_input("Less than double precision cannot keep its bound here.", x = x, i = i)
+  refuse <- function(x, i = "Use `precision = \"double\"`.") {
+    abort_input("Less than double precision cannot keep its bound here.", x = x, i = i)
+  }
   if (!method %in% c("auto", "direct")) refuse(sprintf("`method` is \"%s\"; single precision sums directly.", method))
   if (problem$kernel %in% c("uniform", "polynomial")) refuse(sprintf("The %s kernel has no bound in single precision.", problem$kernel))
   if (problem$log || !is.null(problem$bandwidth$scale)) {

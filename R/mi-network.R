@@ -1,3 +1,4 @@
+# nolint start: line_length_linter. Rows of tables in the help page stand on one line each.
 #' Networks from mutual information
 #'
 #' Keeps of all pairs of features those that speak for a link of their own, and gives them weights.
@@ -41,6 +42,7 @@
 #' net <- mi_network(mtcars, "aracne", estimator = "spearman")
 #' net
 #' head(as.data.frame(net))
+# nolint end
 mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet"), eps = 0, tau = NULL, threshold = NULL,
                        fdr = 0.05, ..., backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]

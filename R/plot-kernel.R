@@ -14,7 +14,8 @@
 #' d <- kde(faithful)
 #' plot(d)
 #' plot(d, style = "perspective")
-plot.weft_kde <- function(x, style = c("contour", "perspective"), n = if (x$d == 1L) 400 else 80, points = TRUE, theta = -30, phi = 30, ...) {
+plot.weft_kde <- function(x, style = c("contour", "perspective"), n = if (x$d == 1L) 400 else 80, points = TRUE,
+                          theta = -30, phi = 30, ...) {
   style <- check_choice(style, c("contour", "perspective"), "style")
   if (x$d > 2L) {
     abort_input("`x` must be a density of one or two dimensions to be drawn.", x = sprintf("It has %d.", x$d),
@@ -81,7 +82,8 @@ plot.weft_kernel_regression <- function(x, n = 300, level = 0.95, ...) {
   at <- seq(min(x$data), max(x$data), length.out = n)
   band <- stats::predict(x, at, interval = "confidence", level = level)
   name <- x$names %||% "x"
-  settings <- list(x = x$data[, 1L], y = x$response, pch = 16, cex = 0.5, col = grDevices::adjustcolor("black", 0.3), xlab = name, ylab = "y",
+  settings <- list(x = x$data[, 1L], y = x$response, pch = 16, cex = 0.5, col = grDevices::adjustcolor("black", 0.3),
+                   xlab = name, ylab = "y",
                    main = sprintf("Kernel regression, bandwidth %.4g, %g%% bands", x$bandwidth[1L], 100 * level))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   known <- !is.na(band[, 1L])

@@ -20,7 +20,8 @@
 plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, main = NULL, ...) {
   all_edges <- as.data.frame(x)
   p <- nrow(x)
-  most <- if (is.null(edges)) max(10, if (p <= 100) ceiling(2.5 * p) else p, 250 * (p > 100)) else check_number(edges, "edges", min = 0, whole = TRUE)
+  most <- max(10, if (p <= 100) ceiling(2.5 * p) else p, 250 * (p > 100))
+  if (!is.null(edges)) most <- check_number(edges, "edges", min = 0, whole = TRUE)
   w <- as.matrix(x)
   w[w < 0] <- 0
   shown <- min(most, nrow(all_edges))

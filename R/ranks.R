@@ -13,8 +13,8 @@
 #' ```
 #'
 #' weft starts MPI when it is first needed, unless Rmpi or pbdMPI has, and talks over a communicator of its own. Ranks of
-#' one host take its devices in turn, unless the option `weft.device` chooses one. An R error, an interrupt or a crash on one rank ends the whole job with a message
-#' that names the rank: the others would wait for it for ever.
+#' one host take its devices in turn, unless the option `weft.device` chooses one. An R error, an interrupt or a crash on
+#' one rank ends the whole job with a message that names the rank: the others would wait for it for ever.
 #'
 #' All ranks must call `weft_ranks()`, like every distributed function.
 #'
@@ -52,7 +52,8 @@ ranks_start <- function() {
     mpi <- .Call(C_weft_mpi, libs_dir())
     if (!attr(mpi, "available")) {
       weft_abort("device", "A distributed job needs weft's MPI engine.", x = paste0("MPI: ", mpi, "."),
-                 i = "Install Open MPI or MPICH (libopenmpi-dev), then weft again; `WEFT_MPI=yes` makes its installation say what is wrong.")
+                 i = paste("Install Open MPI or MPICH (libopenmpi-dev), then weft again;",
+                           "`WEFT_MPI=yes` makes its installation say what is wrong."))
     }
     at <- .Call(C_weft_ranks_start, run_control())
     reg.finalizer(ranks, function(e) .Call(C_weft_ranks_stop), onexit = TRUE)

@@ -26,7 +26,8 @@ svm_predict <- function(model, new, decision = FALSE, rel_error = 0, backend = N
            else abort_input("`model` must come from `kernlab::ksvm()` or `e1071::svm()`.", x = paste0("It is ", describe(model), "."))
   if (is.data.frame(new) && !is.null(parts$names) && all(parts$names %in% names(new))) new <- new[parts$names]
   new <- kernel_points(new, "new")
-  if (ncol(new) != parts$d) abort_input(sprintf("`new` must have %d columns, as the model's data.", parts$d), x = sprintf("It has %d.", ncol(new)))
+  if (ncol(new) != parts$d) abort_input(sprintf("`new` must have %d columns, as the model's data.", parts$d),
+                                        x = sprintf("It has %d.", ncol(new)))
   values <- svm_values(parts, new, rel_error, threads, progress)
   if (parts$regression) return(values[, 1L] * parts$y_scale[2L] + parts$y_scale[1L])
   if (decision) return(values)
@@ -37,12 +38,14 @@ svm_predict <- function(model, new, decision = FALSE, rel_error = 0, backend = N
 svm_values <- function(parts, new, rel_error, threads, progress) {
   if (!is.null(parts$x_scale)) {
     columns <- parts$x_scale$columns
-    new[, columns] <- (new[, columns, drop = FALSE] - rep(parts$x_scale$centre, each = nrow(new))) / rep(parts$x_scale$scale, each = nrow(new))
+    centred <- new[, columns, drop = FALSE] - rep(parts$x_scale$centre, each = nrow(new))
+    new[, columns] <- centred / rep(parts$x_scale$scale, each = nrow(new))
   }
   k <- parts$kernel
   values <- lapply(parts$problems, function(p) {
-    sums <- kernel_sum(new, p$vectors, weights = p$coefficients, kernel = k$kernel, bandwidth = k$bandwidth, scale = k$scale, offset = k$offset,
-                       degree = k$degree, rel_error = if (k$kernel == "polynomial") 0 else rel_error, threads = threads, progress = progress)
+    sums <- kernel_sum(new, p$vectors, weights = p$coefficients, kernel = k$kernel, bandwidth = k$bandwidth,
+                       scale = k$scale, offset = k$offset, degree = k$degree,
+                       rel_error = if (k$kernel == "polynomial") 0 else rel_error, threads = threads, progress = progress)
     matrix(sums, nrow(new)) - rep(p$intercepts, each = nrow(new))
   })
   out <- do.call(cbind, values)
@@ -66,7 +69,8 @@ svm_kernel <- function(kernel, bandwidth = 1, scale = 1, offset = 0, degree = 1)
   list(kernel = kernel, bandwidth = bandwidth, scale = scale, offset = offset, degree = degree)
 }
 
-refuse_svm <- function(what) abort_input("`model` must be one that `svm_predict()` knows.", x = what, i = "Use the package's own `predict()`.")
+refuse_svm <- function(what) abort_input("`model` must be one that `svm_predict()` knows.", x = what,
+                                         i = "Use the package's own `predict()`.")
 
 class_pairs <- function(k) {
   pairs <- utils::combn(k, 2L)
@@ -131,7 +135,8 @@ ksvm_parts <- function(model) {
   b <- slot("b")
   many <- is.list(vectors)
   problem <- function(p) {
-    list(vectors = if (many) vectors[[p]] else vectors, coefficients = matrix(if (is.list(coefficients)) coefficients[[p]] else coefficients), intercepts = b[p])
+    list(vectors = if (many) vectors[[p]] else vectors,
+         coefficients = matrix(if (is.list(coefficients)) coefficients[[p]] else coefficients), intercepts = b[p])
   }
   first <- if (many) vectors[[1L]] else vectors
   y_scale <- if (is.null(scaling$y.scale)) c(0, 1) else c(scaling$y.scale[["scaled:center"]], scaling$y.scale[["scaled:scale"]])

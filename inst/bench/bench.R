@@ -16,7 +16,8 @@ load_naive <- function() {
 }
 
 machine_line <- function() {
-  cpu <- if (file.exists("/proc/cpuinfo")) sub(".*: ", "", grep("model name", readLines("/proc/cpuinfo"), value = TRUE)[1]) else "unknown CPU"
+  cpu <- "unknown CPU"
+  if (file.exists("/proc/cpuinfo")) cpu <- sub(".*: ", "", grep("model name", readLines("/proc/cpuinfo"), value = TRUE)[1])
   gpu <- weft_devices()$name
   cat(sprintf("%s, %d cores%s, %s, weft %s\n", cpu, parallel::detectCores(), if (length(gpu)) paste(",", gpu[1]) else "",
               format(Sys.Date()), utils::packageVersion("weft")))

@@ -27,7 +27,8 @@ big_graph <- function(rows, cols, k, links, seed = 1) {
 }
 
 start_at <- function(labels) {
-  list(row = labels[[1]], col = labels[[2]], alpha = rep(1, 4), beta = rep(1, 4), best = -Inf, best_row = labels[[1]], best_col = labels[[2]])
+  list(row = labels[[1]], col = labels[[2]], alpha = rep(1, 4), beta = rep(1, 4), best = -Inf, best_row = labels[[1]],
+       best_col = labels[[2]])
 }
 
 # Sweeps of one chain without irm()'s summary of the result: the trace and the seconds of each stage.

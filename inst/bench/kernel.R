@@ -15,9 +15,11 @@ clustered <- function(n, d) {
 cat("\nDirect sums, d = 10, 1 thread, 1e9 pairs a second\n")
 x <- matrix(runif(1e5), ncol = 10)
 rate <- function(kernel, precision) {
-  nrow(x)^2 / stats::median(replicate(3, seconds(function() kernel_sum(x, kernel = kernel, method = "direct", precision = precision, threads = 1)))) / 1e9
+  run <- function() kernel_sum(x, kernel = kernel, method = "direct", precision = precision, threads = 1)
+  nrow(x)^2 / stats::median(replicate(3, seconds(run))) / 1e9
 }
-print(round(sapply(c(double = "double", single = "single"), function(p) sapply(c(epanechnikov = "epanechnikov", gaussian = "gaussian"), rate, p)), 2))
+print(round(sapply(c(double = "double", single = "single"),
+                   function(p) sapply(c(epanechnikov = "epanechnikov", gaussian = "gaussian"), rate, p)), 2))
 
 python <- Sys.getenv("WEFT_PYTHON")
 peer_script <- Find(file.exists, c("inst/bench/kernel-peers.py", system.file("bench", "kernel-peers.py", package = "weft")))
@@ -25,10 +27,12 @@ run_peer <- function(x, q, kernel, h, error, peer) {
   dir <- tempfile("peer")
   dir.create(dir)
   on.exit(unlink(dir, recursive = TRUE))
-  save <- function(m, name) utils::write.table(format(m, digits = 17), file.path(dir, name), sep = ",", row.names = FALSE, col.names = FALSE, quote = FALSE)
+  save <- function(m, name) utils::write.table(format(m, digits = 17), file.path(dir, name), sep = ",", row.names = FALSE,
+                                               col.names = FALSE, quote = FALSE)
   save(x, "x.csv")
   save(q, "q.csv")
-  out <- suppressWarnings(system2(python, c(shQuote(peer_script), dir, kernel, format(h, digits = 17), error, peer), stdout = TRUE, stderr = FALSE))
+  out <- suppressWarnings(system2(python, c(shQuote(peer_script), dir, kernel, format(h, digits = 17), error, peer),
+                                  stdout = TRUE, stderr = FALSE))
   if (!file.exists(file.path(dir, "f.csv"))) return(list(seconds = NA, f = rep(NA, nrow(q))))
   list(seconds = as.numeric(utils::tail(out, 1)), f = scan(file.path(dir, "f.csv"), quiet = TRUE))
 }
@@ -37,7 +41,8 @@ cat("\nSums with relative error 0.1, tree included; `broken`: queries outside th
 compare <- function(label, x, q, kernel, h) {
   want <- kernel_sum(q, x, kernel = kernel, bandwidth = h)
   ours <- list(seconds = seconds(function() f <<- kernel_sum(q, x, kernel = kernel, bandwidth = h, rel_error = 0.1, threads = 2)))
-  row <- function(who, s, f) data.frame(work = label, who = who, seconds = round(s, 3), broken = sum(!(abs(f - want) <= 0.1 * want + 1e-300)), of = length(want))
+  row <- function(who, s, f) data.frame(work = label, who = who, seconds = round(s, 3),
+                                        broken = sum(!(abs(f - want) <= 0.1 * want + 1e-300)), of = length(want))
   rows <- row("weft, 2 threads", ours$seconds, f)
   for (peer in if (nzchar(python)) c("sklearn", "mlpack")) {
     p <- run_peer(x, q, kernel, h, 0.1, peer)
@@ -57,11 +62,13 @@ print(rbind(
 ), row.names = FALSE)
 
 cat("\nThe choice of \"auto\": its time over the better of direct and tree\n")
-grid <- expand.grid(d = c(2, 4, 10), h = c(0.02, 0.2), rel_error = c(0, 0.1), kernel = c("gaussian", "epanechnikov"), stringsAsFactors = FALSE)
+grid <- expand.grid(d = c(2, 4, 10), h = c(0.02, 0.2), rel_error = c(0, 0.1), kernel = c("gaussian", "epanechnikov"),
+                    stringsAsFactors = FALSE)
 n <- 15000 * size^0.5
 choice <- apply(grid, 1, function(g) {
   x <- clustered(n, as.numeric(g[["d"]]))
-  run <- function(method) function() kernel_sum(x, kernel = g[["kernel"]], bandwidth = as.numeric(g[["h"]]), rel_error = as.numeric(g[["rel_error"]]), method = method)
+  run <- function(method) function() kernel_sum(x, kernel = g[["kernel"]], bandwidth = as.numeric(g[["h"]]),
+                                                rel_error = as.numeric(g[["rel_error"]]), method = method)
   time_in_turn(direct = run("direct"), tree = run("tree"), auto = run("auto"), times = 3)
 })
 grid <- cbind(grid, t(round(choice, 3)), ratio = round(choice["auto", ] / pmin(choice["direct", ], choice["tree", ]), 2))
@@ -77,7 +84,8 @@ rownames(built) <- format(sizes, scientific = TRUE, digits = 2)
 print(round(built, 4))
 if (interactive() || nzchar(Sys.getenv("WEFT_BENCH_PLOTS"))) {
   grDevices::png(file.path(Sys.getenv("WEFT_BENCH_PLOTS", "."), "kernel-trees.png"), 900, 700, res = 120)
-  graphics::matplot(sizes, built, type = "b", log = "xy", pch = 16, lty = 1, xlab = "points (4-D)", ylab = "seconds to build", main = "Tree types")
+  graphics::matplot(sizes, built, type = "b", log = "xy", pch = 16, lty = 1, xlab = "points (4-D)",
+                    ylab = "seconds to build", main = "Tree types")
   graphics::legend("topleft", colnames(built), col = 1:4, lty = 1, pch = 16, bty = "n")
   invisible(grDevices::dev.off())
 }

@@ -31,7 +31,8 @@ if (cuda) {
     device <- seconds(mi_matrix(x, estimator = estimator, backend = "cuda"))
     host <- if (estimator == "ksg") seconds(mi_matrix(x[, 1:500], estimator = "ksg", backend = "cpu"), 1L) * 16
             else seconds(mi_matrix(x, estimator = estimator, backend = "cpu"), 1L)
-    note(paste(estimator, "2,000 x 500"), device, host, sprintf("weft, %d threads%s", threads, if (estimator == "ksg") " (from 500 genes)" else ""))
+    note(paste(estimator, "2,000 x 500"), device, host,
+         sprintf("weft, %d threads%s", threads, if (estimator == "ksg") " (from 500 genes)" else ""))
   }
   for (p in c(2000, 10000, 20000)) {
     m <- mi_matrix(genes(p, 200), estimator = "spearman", backend = "cuda")

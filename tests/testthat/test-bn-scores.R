@@ -30,7 +30,7 @@ test_that("BGe agrees with the marginal likelihood of a multivariate t", {
     y <- x[, members, drop = FALSE]
     mean <- colMeans(x)[members]
     kappa <- 1
-    nu <- 3 + 2 - 3 + l # alpha_w - p + l
+    nu <- 3 + 2 - 3 + l # of alpha, p and l
     scatter <- diag(0.5, l)
     total <- 0
     for (i in seq_len(nrow(y))) {

@@ -51,7 +51,8 @@ test_that("the log posterior is exact", {
 test_that("every form of a graph is the same graph", {
   A <- tiny
   at <- which(A == 1, arr.ind = TRUE)
-  same <- function(x, ...) expect_equal(irm_log_posterior(x, c(1, 1, 2, 2), c(1, 2, 2), ...), irm_log_posterior(A, c(1, 1, 2, 2), c(1, 2, 2)))
+  same <- function(x, ...) expect_equal(irm_log_posterior(x, c(1, 1, 2, 2), c(1, 2, 2), ...),
+                                        irm_log_posterior(A, c(1, 1, 2, 2), c(1, 2, 2)))
   same(A == 1)
   same(Matrix::Matrix(A, sparse = TRUE))
   same(Matrix::sparseMatrix(i = at[, 1], j = at[, 2]))

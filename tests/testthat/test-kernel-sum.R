@@ -23,11 +23,13 @@ check_case <- function(seed) {
     expect_lte(excess(own(method = method), left$sum, 1e-12 * left$absolute), 1, label = paste("left out,", method, info))
     logs <- sum_of(case$w, method = method, log = TRUE)
     known <- is.finite(plain$log)
-    expect_lte(max(0, abs(logs - plain$log)[known] / pmax(1, 1e-4 * abs(plain$log[known]))), 1e-10, label = paste("logarithms,", method, info))
+    expect_lte(max(0, abs(logs - plain$log)[known] / pmax(1, 1e-4 * abs(plain$log[known]))), 1e-10,
+               label = paste("logarithms,", method, info))
   }
   expect_lte(excess(sum_of(case$w, method = "tree", rel_error = epsilon, abs_error = tau), plain$sum, epsilon * plain$sum + tau), 1,
              label = paste("bound,", info))
-  expect_lte(excess(sum_of(case$signed, method = "tree", rel_error = epsilon, abs_error = tau), signed$sum, epsilon * signed$absolute + tau), 1,
+  expect_lte(excess(sum_of(case$signed, method = "tree", rel_error = epsilon, abs_error = tau), signed$sum,
+                    epsilon * signed$absolute + tau), 1,
              label = paste("signed bound,", info))
   expect_lte(excess(own(method = "tree", rel_error = epsilon), left$sum, epsilon * left$sum), 1, label = paste("left out bound,", info))
   single <- tryCatch(sum_of(case$signed, precision = "single"), weft_error_input = function(e) NULL)
@@ -54,7 +56,8 @@ test_that("every kernel is its definition", {
   )
   for (kernel in names(want)) {
     for (h in c(1, 2, 0.25)) {
-      expect_equal(kernel_sum(r * h, 0, kernel = kernel, bandwidth = h, method = "direct"), want[[kernel]], tolerance = 1e-13, label = kernel)
+      expect_equal(kernel_sum(r * h, 0, kernel = kernel, bandwidth = h, method = "direct"), want[[kernel]],
+                   tolerance = 1e-13, label = kernel)
       expect_equal(kernel_sum(r * h, 0, kernel = kernel, bandwidth = h, method = "tree"), want[[kernel]], tolerance = 1e-13, label = kernel)
     }
   }
@@ -68,7 +71,8 @@ test_that("vector variants and threads agree", {
   x <- matrix(rnorm(3000), ncol = 3)
   w <- matrix(rnorm(2000), ncol = 2)
   for (kernel in all_kernels) {
-    run <- function(method, threads = 1, ...) kernel_sum(x, weights = w, kernel = kernel, bandwidth = 0.7, method = method, threads = threads, ...)
+    run <- function(method, threads = 1, ...) kernel_sum(x, weights = w, kernel = kernel, bandwidth = 0.7, method = method,
+                                                         threads = threads, ...)
     want <- run("direct")
     expect_identical(run("direct", threads = 2), want)
     bounded <- run("tree", rel_error = 0.1)
@@ -105,7 +109,8 @@ test_that("trees are reused, saved and refused by version", {
     back <- readRDS(file)
     expect_equal(kernel_sum(x, bandwidth = 0.5, tree = back, method = "tree"), want, tolerance = 1e-12)
     expect_equal(kernel_sum(x, back, bandwidth = 0.5, method = "tree"), want, tolerance = 1e-12)
-    expect_equal(kernel_sum(x, tree = back, bandwidth = c(1, 2, 0.5), method = "tree"), kernel_sum(x, bandwidth = c(1, 2, 0.5)), tolerance = 1e-12)
+    expect_equal(kernel_sum(x, tree = back, bandwidth = c(1, 2, 0.5), method = "tree"),
+                 kernel_sum(x, bandwidth = c(1, 2, 0.5)), tolerance = 1e-12)
     expect_output(print(tree), paste(type, "tree of 300 points in 3 dimensions"))
   }
   back$version <- 99L
@@ -145,7 +150,8 @@ test_that("edges: no rows, one point, far queries, data frames", {
   expect_identical(kernel_sum(x + 100, x, kernel = "biweight", method = "direct"), c(0, 0))
   expect_equal(kernel_sum(as.data.frame(x), x), kernel_sum(x))
   expect_identical(kernel_sum(1, leave_one_out = TRUE), 0)
-  expect_equal(kernel_sum(x + 1e4, x, log = TRUE, method = "tree"), kernel_sum(x + 1e4, x, log = TRUE, method = "direct"), tolerance = 1e-12)
+  expect_equal(kernel_sum(x + 1e4, x, log = TRUE, method = "tree"), kernel_sum(x + 1e4, x, log = TRUE, method = "direct"),
+               tolerance = 1e-12)
   expect_identical(colnames(kernel_sum(x, weights = cbind(a = 1:2, b = 1))), c("a", "b"))
 })
 

@@ -25,7 +25,7 @@ test_that("SummarizedExperiment and SingleCellExperiment come in, and results go
   se <- methods::as(sce, "SummarizedExperiment")
   expect_true("weft_mi" %in% names(SummarizedExperiment::rowData(add_results(se, again))))
   expect_error(add_results(sce[1:5, ], again), "genes and samples", class = "weft_error_input")
-  expect_error(add_results(sce[nrow(sce):1, ], again), "same order", class = "weft_error_input")
+  expect_error(add_results(sce[rev(seq_len(nrow(sce))), ], again), "same order", class = "weft_error_input")
   expect_error(add_results(e$x, again), "SummarizedExperiment", class = "weft_error_input")
 })
 
