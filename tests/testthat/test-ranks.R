@@ -71,7 +71,7 @@ test_that("a search for pairs over ranks gives what one rank gives", {
     for (search in searches) {
       one <- do.call(mi_pairs, c(list(x, class), search))
       all <- do.call(mi_pairs, c(list(x, class, distributed = TRUE), search))
-      cat("rank", me, identical(as.data.frame(one), as.data.frame(all)), "\\n")
+      cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
     }')
   expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 15L, info = paste(out, collapse = "\n"))
 })
