@@ -31,7 +31,7 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
   if (inherits(x, "weft_gene_network")) {
     which <- check_choice(which, c("network", "bayes"), "which")
     if (is.null(x[[which]])) abort_input("There is no such network.", x = sprintf("The step `%s` was left out.", which))
-    known <- as.data.frame(x, "genes")
+    known <- as.data.frame(x, what = "genes")
     x <- x[[which]]
   }
   if (inherits(x, "weft_bn")) {
@@ -119,7 +119,7 @@ graphml_lines <- function(tables) {
             vapply(d, function(v) switch(typeof(v), logical = "boolean", integer = if (is.factor(v)) "string" else "int", double = "double",
                                          "string"), ""))
   }
-  data <- function(d, domain) {
+  cells_of <- function(d, domain) {
     cells <- lapply(names(d), function(column) {
       v <- d[[column]]
       text <- if (is.logical(v)) tolower(as.character(v)) else if (is.double(v)) format_exact(v) else xml_text(as.character(v))
@@ -133,9 +133,9 @@ graphml_lines <- function(tables) {
   c("<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">", keys(nodes, "node"),
     keys(values, "edge"),
     sprintf("  <graph id=\"weft\" edgedefault=\"%s\">", if (tables$directed) "directed" else "undirected"),
-    sprintf("    <node id=\"%s\">%s</node>", id(nodes$name), data(nodes, "node")),
+    sprintf("    <node id=\"%s\">%s</node>", id(nodes$name), cells_of(nodes, "node")),
     if (nrow(values) || nrow(tables$edges)) sprintf("    <edge source=\"%s\" target=\"%s\">%s</edge>", id(tables$edges$from),
-                                                    id(tables$edges$to), data(values, "edge")),
+                                                    id(tables$edges$to), cells_of(values, "edge")),
     "  </graph>", "</graphml>")
 }
 

@@ -33,7 +33,7 @@ add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {
     abort_input("`x` must have the genes and samples that `fit` was made from.",
                 x = sprintf("It has %d and %d, not %d and %d.", nrow(x), ncol(x), fit$quality$input[2L], fit$quality$input[1L]))
   }
-  genes <- as.data.frame(fit, "genes")
+  genes <- as.data.frame(fit, what = "genes")
   if (!is.null(rownames(x)) && !identical(make.unique(rownames(x)), genes$gene)) {
     abort_input("`x` must have the genes that `fit` was made from, in the same order.",
                 x = sprintf("Its first is `%s`, the fit's `%s`.", rownames(x)[1L], genes$gene[1L]))
@@ -42,7 +42,7 @@ add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {
     for (column in setdiff(names(new), c("gene", "sample", "class", "batch"))) old[[paste0(prefix, column)]] <- new[[column]]
     old
   }
-  samples <- as.data.frame(fit, "samples")
+  samples <- as.data.frame(fit, what = "samples")
   scores <- fit$components$x
   SummarizedExperiment::rowData(x) <- put(SummarizedExperiment::rowData(x), genes)
   SummarizedExperiment::colData(x) <- put(SummarizedExperiment::colData(x), samples[setdiff(names(samples), colnames(scores))])

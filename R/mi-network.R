@@ -32,6 +32,7 @@
 #' @param threshold for `"relnet"`: edges have more information than this, in units of `m`.
 #' @param fdr for `"relnet"` without a threshold.
 #' @param ... for data: arguments of [mi_matrix()], such as `estimator`, `bins` and `na`.
+#' @param threads see [weft_threads()].
 #' @param backend where the matrix, when it is made here, and the method run; see [weft_backend()]. The cut of `"relnet"` is
 #'   always on the CPU, and says so.
 #' @return A symmetric matrix of weights of class `weft_network`, with a zero diagonal. Attributes record the call, method,

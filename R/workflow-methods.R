@@ -16,7 +16,7 @@
 #' e <- weft_example("expression", n = 60, p = 30)
 #' fit <- gene_network(e$x, e$class, seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE)
 #' summary(fit)$genes
-#' head(as.data.frame(fit, "genes"), 3)
+#' head(as.data.frame(fit, what = "genes"), 3)
 #' glance(fit)
 print.weft_gene_network <- function(x, top = 5L, ...) {
   q <- x$quality
@@ -116,7 +116,7 @@ summary.weft_gene_network <- function(object, top = 10L, ...) {
     pairs = shown(object$pairs, function(r) utils::head(as.data.frame(r), top)),
     hubs = shown(object$network, function(r) utils::head(sort(network_degree(r), decreasing = TRUE), top)),
     clusters = shown(object$clusters, function(r) list(samples = table(r$row_cluster), genes = table(r$col_cluster))),
-    directed = shown(object$bayes, function(r) utils::head(as.data.frame(object, "directed"), top)),
+    directed = shown(object$bayes, function(r) utils::head(as.data.frame(object, what = "directed"), top)),
     outliers = shown(object$outliers, function(r) r$sample[r$outlier]), steps = object$steps
   )
 }
@@ -124,8 +124,8 @@ summary.weft_gene_network <- function(object, top = 10L, ...) {
 #' @rdname print.weft_gene_network
 #' @param row.names,optional ignored.
 #' @export
-as.data.frame.weft_gene_network <- function(x, what = c("genes", "samples", "edges", "directed", "pairs", "log"), row.names = NULL,
-                                            optional = FALSE, ...) {
+as.data.frame.weft_gene_network <- function(x, row.names = NULL, optional = FALSE, ..., # nolint: object_length_linter.
+                                            what = c("genes", "samples", "edges", "directed", "pairs", "log")) {
   what <- check_choice(what, c("genes", "samples", "edges", "directed", "pairs", "log"), "what")
   step <- switch(what, edges = "network", directed = "bayes", pairs = "pairs", "quality")
   if (is.null(x[[step]])) {
@@ -138,7 +138,7 @@ as.data.frame.weft_gene_network <- function(x, what = c("genes", "samples", "edg
       edges <- as.data.frame(x$bayes)
       if (is.null(edges$posterior)) edges else edges[order(-edges$posterior), ]
     },
-    log = x$quality$log %||% as.data.frame(x[0L], what)
+    log = x$quality$log %||% as.data.frame(x[0L], what = what)
   )
 }
 
@@ -175,7 +175,7 @@ sample_table <- function(x) {
 
 #' @rdname print.weft_gene_network
 #' @export
-tidy.weft_gene_network <- function(x, what = "genes", ...) as.data.frame(x, what)
+tidy.weft_gene_network <- function(x, what = "genes", ...) as.data.frame(x, what = what)
 
 #' @rdname print.weft_gene_network
 #' @export

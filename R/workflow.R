@@ -52,7 +52,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 80, p = 40)
-#' fit <- gene_network(e$x, e$class, batch = e$batch, seed = 1, clusters = list(chains = 2, sweeps = 30),
+#' fit <- gene_network(e$x, e$class, batch = e$batch, seed = 1,
+#'                     clusters = list(chains = 2, sweeps = 30),
 #'                     bayes = list(genes = 8, iterations = 2000), pairs = FALSE)
 #' fit
 #' head(as.data.frame(fit, what = "edges"))

