@@ -54,7 +54,7 @@ test_that("graphNEL has the same edges and weights", {
 })
 
 test_that("tidygraph takes the tables", {
-  skip_if_not(nzchar(system.file(package = "tidygraph")), "tidygraph is installed")
+  skip_if_not(nzchar(system.file(package = "tidygraph")), "tidygraph cannot be loaded")
   g <- network_convert(fit, "tidygraph")
   expect_s3_class(g, "tbl_graph")
   expect_equal(igraph::ecount(g), nrow(as.data.frame(fit, what = "edges")))
