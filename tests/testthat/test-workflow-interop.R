@@ -35,8 +35,8 @@ test_that("igraph has the same edges and knows the genes", {
   edges <- as.data.frame(fit, what = "edges")
   expect_equal(igraph::ecount(g), nrow(edges))
   expect_equal(igraph::E(g)$weight, edges$weight)
-  expect_equal(igraph::V(g)$rank, as.data.frame(fit,
-                                                what = "genes")$rank[match(igraph::V(g)$name, as.data.frame(fit, what = "genes")$gene)])
+  genes <- as.data.frame(fit, what = "genes")
+  expect_equal(igraph::V(g)$rank, genes$rank[match(igraph::V(g)$name, genes$gene)])
   d <- as_igraph(fit, "bayes")
   expect_true(igraph::is_directed(d))
   expect_identical(bn_convert(d)[rownames(fit$bayes$dag), rownames(fit$bayes$dag)], fit$bayes$dag, ignore_attr = TRUE)
