@@ -57,6 +57,15 @@
 #'   when a sample shows few pairs to be near each other. Polynomial kernels and sampled, spectral and reduced sums run on the CPU.
 #'   A result that comes from a device has an attribute `"backend"`.
 #'
+#' @section Ranks: With `distributed = TRUE` every rank of a job, see [weft_ranks()], calls with its own part of the references,
+#'   weights and queries, and gets the sums of its own queries over the references of all. Parts may be empty or of any size. The sums
+#'   are those of one rank: exact ones to 1e-12, others within the same bounds, with `leave_one_out` the query's own reference left out.
+#'   Points are first brought together by place: ranks are halved again and again, each half taking its side of a coordinate, so that
+#'   every rank has about as many points. Then each rank sends the others those of its references that their queries need: none out of
+#'   a compact kernel's reach or too far away to matter, and one point for many whose kernel values hardly differ. A rank that is done
+#'   takes over queries of slower ones: of a rank with more than 1 / `getOption("weft.balance")` times its work, by default twice. All
+#'   arguments but the data must be the same everywhere. `verbose = TRUE` prints what each rank did and sent.
+#'
 #' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers in one
 #'   dimension. Columns match those of `reference` by position.
 #' @param reference the points summed over; by default the queries themselves.
@@ -73,6 +82,7 @@
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
 #' @param progress,verbose as everywhere; see [mi_rank()].
+#' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
 #' @return A numeric vector, or a matrix with one column a column of `weights`.
 #' @seealso [kde()], [kernel_regression()], [kernel_tree()]
 #' @export
@@ -87,14 +97,20 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
                        abs_error = 0, confidence = 1,
                        method = c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), tree = NULL,
                        precision = c("double", "single", "tensor"), log = FALSE, leave_one_out = FALSE, scale = 1, offset = 0,
-                       degree = 3, backend = NULL, threads = NULL, seed = NULL, progress = NULL, verbose = FALSE) {
+                       degree = 3, backend = NULL, threads = NULL, seed = NULL, progress = NULL, verbose = FALSE,
+                       distributed = FALSE) {
   verbose <- check_flag(verbose, "verbose")
+  distributed <- check_flag(distributed, "distributed")
   problem <- kernel_problem(if (missing(query)) NULL else query, reference, weights, kernel, bandwidth, rel_error, abs_error,
                             confidence, tree, log, leave_one_out, c(scale, offset, degree), backend, threads, seed, progress)
   precision <- check_choice(precision, c("double", "single", "tensor"), "precision")
   method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
-  result <- if (precision != "double") kernel_single(problem, method, precision) else kernel_run(problem, method)
+  if (distributed && precision != "double") abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
+  result <- if (distributed) kernel_over_ranks(problem, method)
+            else if (precision != "double") kernel_single(problem, method, precision)
+            else kernel_run(problem, method)
   if (verbose) message("Method: ", result$method, " on ", result$backend %||% "cpu", " (", result$reason, ")")
+  if (verbose && distributed) show_counters(result)
   shape_sums(result, problem)
 }
 
@@ -231,7 +247,7 @@ bandwidth_matrix <- function(bandwidth, d) {
 # Points as native code takes them; with a scale relative to the first reference.
 native_points <- function(x, problem) {
   b <- problem$bandwidth
-  origin <- if (nrow(problem$reference)) problem$reference[1L, ] else numeric(ncol(x))
+  origin <- problem$origin %||% if (nrow(problem$reference)) problem$reference[1L, ] else numeric(ncol(x))
   .Call(C_weft_kernel_points, x, as.double(origin), b$scale, b$full, problem$control)
 }
 

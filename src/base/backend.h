@@ -70,6 +70,7 @@ typedef struct weft_mpi_table {
   void (*end_all)(int code);
   /* Rank r's sizes[r] bytes arrive at all[r] on every rank; `sizes` is the same everywhere. */
   weft_status (*all_gather)(weft_ctx *ctx, const void *mine, const uint64_t *sizes, unsigned char **all);
+  const struct weft_mpi_messages *messages; /* messages.h */
 } weft_mpi_table;
 
 const weft_backend *weft_cpu_backend(void);
@@ -79,6 +80,8 @@ const weft_backend *weft_cpu_backend(void);
 const weft_backend *weft_cuda_backend(const char *libs, char *why, size_t len);
 const weft_mpi_table *weft_mpi_open(const char *libs, char *why, size_t len);
 void weft_backends_close(void);
+/* The table of the MPI that weft has started, or NULL. */
+const weft_mpi_table *weft_ranks_table(void);
 
 /* Remembers the process that loaded the package; true in a child that fork() made since. */
 void weft_remember_process(void);

@@ -6,6 +6,12 @@
   R(C_weft_ranks_stop, 0) \
   R(C_weft_ranks_end, 0) \
   R(C_weft_ranks_gather, 2) \
+  R(C_weft_ranks_regroup, 2) \
+  R(C_weft_ranks_reduce, 3) \
+  R(C_weft_ranks_exchange, 2) \
+  R(C_weft_ranks_post, 4) \
+  R(C_weft_ranks_receive, 1) \
+  R(C_weft_ranks_total, 2) \
   R(C_weft_devices, 1) \
   R(C_weft_threads, 2) \
   R(C_weft_openmp, 0) \

@@ -5,6 +5,8 @@
 static const weft_mpi_table *mpi; /* set when MPI has started */
 static weft_rank here = { 0, 1, 0 };
 
+const weft_mpi_table *weft_ranks_table(void) { return mpi; }
+
 static weft_status start(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   (void) backend;

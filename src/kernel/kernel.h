@@ -59,7 +59,12 @@ typedef struct weft_kernel_task {
   int leave_one_out;       /* query i leaves reference i out */
   int logarithm;           /* out holds logarithms */
   double rel_error, abs_error;
+  const int32_t *own;      /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */
 } weft_kernel_task;
+
+static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, size_t k) {
+  return t->leave_one_out && (t->own ? (int64_t) t->own[i] == (int64_t) k : k == i);
+}
 
 /* What it took: pairs computed one by one, nodes bounded, queries done again with more digits. */
 typedef struct weft_kernel_effort { double pairs, nodes, repeated; } weft_kernel_effort;
@@ -163,6 +168,7 @@ typedef struct weft_tree {
   const int32_t *child;    /* the left child, the right one follows; -1: a leaf */
   const double *box;       /* nodes * 2d: least, then greatest coordinates */
   const double *centre;    /* ball, vp, rp: nodes * (d + 1): middle relative to the node's first point, radius; or NULL */
+  const double *moments;   /* NULL, or weft_kernel_moments() of the weights, where many walks share them */
 } weft_tree;
 
 size_t weft_tree_nodes(size_t n, size_t leaf_size);
@@ -182,6 +188,8 @@ weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b);
 /* task->reference and weights in the reference tree's order; queries are the query tree's points; out in its order. */
 weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
                              const weft_tree *reference, double *out, weft_kernel_effort *effort);
+/* nodes * m * (d + 2): see weft_node_tile. */
+weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *reference, double *moments);
 
 /* ---- what both back ends do ---- */
 

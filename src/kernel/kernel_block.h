@@ -64,16 +64,36 @@ static inline void weft_block_add_run(weft_block_query *b, const weft_kernel_tas
 static inline void weft_block_add_pairs(weft_block_query *b, const weft_kernel_task *task, size_t first, size_t count) {
   for (size_t l = 0; l < b->count; l++)
     for (size_t k = first; k < first + count; k++) {
-      if (task->leave_one_out && k == b->first + l) continue;
+      if (weft_left_out(task, b->first + l, k)) continue;
       double value = weft_kernel_pair(task->kind, &task->query, b->first + l, &task->reference, k, task->h, b->shift[l]);
       for (size_t c = 0; c < task->m; c++)
         weft_add_to(&b->total[c * WEFT_TILE + l], &b->rest[c * WEFT_TILE + l], task->weights[k * task->m + c] * value);
     }
 }
 
+/* Pair by pair only in the runs of 32 references that some query leaves out. */
+static inline void weft_block_add_but_own(weft_block_query *b, const weft_kernel_task *task, weft_tile_sum tile, size_t first,
+                                          size_t count) {
+  size_t plain = first;
+  for (size_t from = first, rows; from < first + count; from += rows) {
+    int own = 0;
+    rows = first + count - from < WEFT_TILE ? first + count - from : WEFT_TILE;
+    for (size_t l = 0; l < b->count; l++) own |= task->own[b->first + l] >= (int64_t) from && task->own[b->first + l] < (int64_t) (from + rows);
+    if (!own) continue;
+    weft_block_add_run(b, task, tile, plain, from - plain);
+    weft_block_add_pairs(b, task, from, rows);
+    plain = from + rows;
+  }
+  weft_block_add_run(b, task, tile, plain, first + count - plain);
+}
+
 static inline void weft_block_add(weft_block_query *b, const weft_kernel_task *task, weft_tile_sum tile, size_t first,
                                   size_t count) {
   size_t last = first + count, own = b->first, own_last = b->first + b->count;
+  if (task->leave_one_out && task->own) {
+    weft_block_add_but_own(b, task, tile, first, count);
+    return;
+  }
   if (!task->leave_one_out || own >= last || own_last <= first) {
     weft_block_add_run(b, task, tile, first, count);
     return;

@@ -72,7 +72,7 @@ static void sum_one(const weft_kernel_task *task, size_t i, double *out) {
   if (task->logarithm && weft_kernel_exponential(task->kind)) {
     double least = INFINITY;
     for (size_t k = 0; k < n; k++) {
-      if (task->leave_one_out && k == i) continue;
+      if (weft_left_out(task, i, k)) continue;
       double s = weft_square_distance(&task->query, i, &task->reference, k);
       if (s < least) least = s;
     }
@@ -82,7 +82,7 @@ static void sum_one(const weft_kernel_task *task, size_t i, double *out) {
     const size_t width = m - c < 64 ? m - c : 64;
     memset(sums, 0, sizeof sums);
     for (size_t k = 0; k < n; k++) {
-      if (task->leave_one_out && k == i) continue;
+      if (weft_left_out(task, i, k)) continue;
       double value = weft_kernel_pair(task->kind, &task->query, i, &task->reference, k, task->h, shift);
       if (value == 0) continue;
       for (size_t j = 0; j < width; j++) weft_add_to(&sums[j], &sums[64 + j], task->weights[k * m + c + j] * value);
@@ -161,7 +161,7 @@ weft_status weft_kernel_polynomial(weft_ctx *ctx, const weft_kernel_task *task, 
         double total = 0, rest = 0;
         for (size_t k = 0; k < n; k++) {
           weft_dd dot = {0, 0};
-          if (task->leave_one_out && k == i) continue;
+          if (weft_left_out(task, i, k)) continue;
           for (size_t j = 0; j < d; j++) {
             double a = task->query.x[i * d + j], b = task->reference.x[k * d + j], p = a * b;
             weft_dd term = {p, fma(a, b, -p)};

@@ -1,7 +1,6 @@
 /* .Call entry points of the kernel room. Points come as d x n matrices, so that a point's coordinates lie together:
  * a list of `x` and `lo` (NULL without low parts). A task is the list that R's kernel_task() makes. */
-#include "../base/glue.h"
-#include "kernel.h"
+#include "kernel_glue.h"
 
 static weft_points points_of(SEXP list) {
   SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo");
@@ -16,18 +15,21 @@ static weft_kernel_task task_of(SEXP list) {
     points_of(weft_glue_element(list, "query")), points_of(weft_glue_element(list, "reference")), REAL(weights),
     (size_t) Rf_nrows(weights), Rf_asLogical(weft_glue_element(list, "leave_one_out")),
     Rf_asLogical(weft_glue_element(list, "log")), Rf_asReal(weft_glue_element(list, "rel_error")),
-    Rf_asReal(weft_glue_element(list, "abs_error"))
+    Rf_asReal(weft_glue_element(list, "abs_error")), NULL
   };
+  SEXP own = weft_glue_element(list, "own");
+  if (own != R_NilValue) t.own = INTEGER(own);
   return t;
 }
 
 static weft_tree tree_of(SEXP list) {
-  SEXP centre = weft_glue_element(list, "centre"), first = weft_glue_element(list, "first");
+  SEXP centre = weft_glue_element(list, "centre"), first = weft_glue_element(list, "first"),
+       moments = weft_glue_element(list, "moments");
   weft_tree t = {
     points_of(list), INTEGER(weft_glue_element(list, "order")), (size_t) Rf_xlength(first),
     (size_t) Rf_asInteger(weft_glue_element(list, "leaf_size")), REAL(first), REAL(weft_glue_element(list, "count")),
     INTEGER(weft_glue_element(list, "child")), REAL(weft_glue_element(list, "box")),
-    centre == R_NilValue ? NULL : REAL(centre)
+    centre == R_NilValue ? NULL : REAL(centre), moments == R_NilValue ? NULL : REAL(moments)
   };
   return t;
 }
@@ -219,3 +221,8 @@ SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP control) {
   UNPROTECT(1);
   return out;
 }
+
+/* ---- for the entry points of ranks ---- */
+
+weft_kernel_task weft_kernel_task_of(SEXP list) { return task_of(list); }
+weft_tree weft_kernel_tree_of(SEXP list) { return tree_of(list); }

@@ -101,7 +101,7 @@ static void join_moments(const weft_kernel_task *task, size_t left_first, size_t
   }
 }
 
-static weft_status find_moments(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *t, double *moments) {
+weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *t, double *moments) {
   weft_status st = WEFT_OK;
   const size_t size = task->m * (task->reference.d + 2), at_once = 16384;
   for (size_t start = 0; start < t->nodes; start += at_once) {
@@ -165,6 +165,15 @@ static int negligible(const walk *w, size_t v, double most, const double *least,
   return 1;
 }
 
+/* True when node v holds a reference that a query of the block leaves out, apart from its own place in the tree. */
+static int holds_own(const walk *w, const weft_block_query *b, size_t v) {
+  const double first = w->reference->first[v], last = first + w->reference->count[v];
+  int held = 0;
+  if (!w->task->leave_one_out || !w->task->own) return 0;
+  for (size_t l = 0; l < b->count; l++) held |= w->task->own[b->first + l] >= first && w->task->own[b->first + l] < last;
+  return held;
+}
+
 /* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. Of a node that
  * holds the leaf summed already its children are considered. */
 static void consider(const walk *w, hands *t, weft_block_query *b, size_t v) {
@@ -182,7 +191,12 @@ static void consider(const walk *w, hands *t, weft_block_query *b, size_t v) {
   box_range(w, t->leaf, v, &nearest, &farthest);
   if (weft_kernel_compact(task->kind) ? nearest > 1 + 1e-9
                                       : negligible(w, v, weft_kernel_of(task->kind, nearest, 0), t->least_here, t->dropped_here)) return;
-  if (t->count == w->capacity) {
+  if (holds_own(w, b, v) && r->child[v] >= 0) {
+    consider(w, t, b, (size_t) r->child[v]);
+    consider(w, t, b, (size_t) r->child[v] + 1);
+    return;
+  }
+  if (t->count == w->capacity || holds_own(w, b, v)) {
     sum_exactly(w, t, b, v);
     return;
   }
@@ -312,7 +326,7 @@ static double nearest_exponent(const walk *w, hands *t, size_t i, size_t c, doub
       continue;
     }
     for (size_t k = (size_t) r->first[v]; k < (size_t) (r->first[v] + r->count[v]); k++) {
-      if ((task->leave_one_out && k == i) || !(task->weights[k * task->m + c] > 0)) continue;
+      if (weft_left_out(task, i, k) || !(task->weights[k * task->m + c] > 0)) continue;
       double s = weft_square_distance(&task->query, i, &task->reference, k);
       if (s < least) least = s, *weight = task->weights[k * task->m + c];
     }
@@ -342,7 +356,7 @@ static double sum_pairs(const walk *w, hands *t, size_t i, size_t c, double shif
       continue;
     }
     for (size_t k = (size_t) r->first[v]; k < (size_t) (r->first[v] + r->count[v]); k++) {
-      if (task->leave_one_out && k == i) continue;
+      if (weft_left_out(task, i, k)) continue;
       double value = weft_kernel_pair(task->kind, &task->query, i, &task->reference, k, task->h, shift);
       weft_add_to(&total, &rest, value * task->weights[k * task->m + c]);
     }
@@ -563,7 +577,7 @@ weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const 
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t m = task->m, n = task->reference.n, d = task->reference.d;
-  double *moments, *column, most = greatest_coordinate(query), other = greatest_coordinate(reference);
+  double *column, most = greatest_coordinate(query), other = greatest_coordinate(reference);
   int32_t *groups;
   hands *t;
   walk w = {task, query, reference, NULL, NULL, weft_tile_variant(), weft_node_variant(), EXACT, SHARE * task->abs_error,
@@ -575,12 +589,17 @@ weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const 
   if (w.capacity > reference->nodes + 1) w.capacity = reference->nodes + 1;
   double group = GROUP_PAIRS / (double) (n + 1);
   group = group > GROUP ? GROUP : group < WEFT_TILE ? WEFT_TILE : group;
-  WEFT_TAKE(moments, &mem, reference->nodes * m * (d + 2));
+  const double *moments = reference->moments;
+  if (!moments) {
+    double *found;
+    WEFT_TAKE(found, &mem, reference->nodes * m * (d + 2));
+    WEFT_TRY(weft_kernel_moments(ctx, task, reference, found));
+    moments = found;
+  }
   WEFT_TAKE(column, &mem, m);
   WEFT_TAKE(groups, &mem, query->nodes);
   WEFT_TAKE(t, &mem, (size_t) ctx->threads);
   for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &t[k]));
-  WEFT_TRY(find_moments(ctx, task, reference, moments));
   for (size_t c = 0; c < m; c++) column[c] = moments[c * (d + 2)];
   w.moments = moments, w.column = column;
   WEFT_TRY(walk_groups(ctx, &w, t, groups, find_groups(query, group, groups)));

@@ -1,15 +1,13 @@
 /* The MPI object's table; see base/backend.h. Opened by base/backend.c when a distributed call, or weft_sitrep(), first
  * asks for it. Ranks talk over a communicator of weft's own, so that Rmpi or pbdMPI beside it are not disturbed. */
-#include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "../base/arena.h"
-#include "../base/backend.h"
+#include "mpi_internal.h"
 
 enum { LEAVES = 1 }; /* the tag of a farewell */
 enum { GRACE = 5 };  /* seconds for a collective to end after a rank has left it */
-static MPI_Comm world = MPI_COMM_NULL;
+MPI_Comm weft_world = MPI_COMM_NULL;
 static int started_here; /* weft called MPI_Init, so weft calls MPI_Finalize */
 
 /* The library's name and version, its first line. Allowed before MPI_Init. */
@@ -22,7 +20,7 @@ static int describe(char *out, size_t len)
   return snprintf(out, len, "%s", text);
 }
 
-static weft_status check(weft_ctx *ctx, const char *what, int code)
+weft_status weft_mpi_check(weft_ctx *ctx, const char *what, int code)
 {
   char text[MPI_MAX_ERROR_STRING] = "";
   int n;
@@ -40,17 +38,17 @@ static weft_status start(weft_ctx *ctx, weft_rank *out)
   MPI_Finalized(&off);
   if (off) return weft_fail(ctx, WEFT_ERR_DEVICE, "MPI was ended in this process (MPI_Finalize) and cannot start again");
   if (!on) {
-    WEFT_TRY(check(ctx, "MPI_Init_thread", MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level)));
+    WEFT_TRY(weft_mpi_check(ctx, "MPI_Init_thread", MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level)));
     started_here = 1;
   }
-  if (world == MPI_COMM_NULL) {
-    WEFT_TRY(check(ctx, "MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &world)));
-    MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+  if (weft_world == MPI_COMM_NULL) {
+    WEFT_TRY(weft_mpi_check(ctx, "MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &weft_world)));
+    MPI_Comm_set_errhandler(weft_world, MPI_ERRORS_RETURN);
   }
-  MPI_Comm_rank(world, &out->rank);
-  MPI_Comm_size(world, &out->size);
-  WEFT_TRY(check(ctx, "MPI_Comm_split_type",
-                 MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, out->rank, MPI_INFO_NULL, &host)));
+  MPI_Comm_rank(weft_world, &out->rank);
+  MPI_Comm_size(weft_world, &out->size);
+  WEFT_TRY(weft_mpi_check(ctx, "MPI_Comm_split_type",
+                 MPI_Comm_split_type(weft_world, MPI_COMM_TYPE_SHARED, out->rank, MPI_INFO_NULL, &host)));
   MPI_Comm_rank(host, &out->on_host);
   MPI_Comm_free(&host);
 done:
@@ -62,36 +60,46 @@ done:
 static void stop(void)
 {
   int off, rank, size;
-  if (world == MPI_COMM_NULL || MPI_Finalized(&off) != MPI_SUCCESS || off) return;
-  MPI_Comm_rank(world, &rank);
-  MPI_Comm_size(world, &size);
-  for (int r = 0; r < size; r++) if (r != rank) MPI_Send(NULL, 0, MPI_BYTE, r, LEAVES, world);
-  for (int r = 0; r < size; r++) if (r != rank) MPI_Recv(NULL, 0, MPI_BYTE, r, LEAVES, world, MPI_STATUS_IGNORE);
-  MPI_Comm_free(&world);
+  if (weft_world == MPI_COMM_NULL || MPI_Finalized(&off) != MPI_SUCCESS || off) return;
+  MPI_Comm_rank(weft_world, &rank);
+  MPI_Comm_size(weft_world, &size);
+  for (int r = 0; r < size; r++) if (r != rank) MPI_Send(NULL, 0, MPI_BYTE, r, LEAVES, weft_world);
+  for (int r = 0; r < size; r++) if (r != rank) MPI_Recv(NULL, 0, MPI_BYTE, r, LEAVES, weft_world, MPI_STATUS_IGNORE);
+  weft_mpi_messages_end();
+  MPI_Comm_free(&weft_world);
   if (started_here) MPI_Finalize();
 }
 
 static void end_all(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
 
+/* An error some seconds after a rank has left; *left_at starts as 0. */
+weft_status weft_mpi_watch(weft_ctx *ctx, time_t *left_at)
+{
+  weft_status st = WEFT_OK;
+  MPI_Status from;
+  int left;
+  WEFT_TRY(weft_mpi_check(ctx, "MPI_Iprobe", MPI_Iprobe(MPI_ANY_SOURCE, LEAVES, weft_world, &left, &from)));
+  if (!left) return st;
+  if (!*left_at) *left_at = time(NULL);
+  if (time(NULL) > *left_at + GRACE)
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_DEVICE, "rank %d has ended its script, and this rank waits for it", from.MPI_SOURCE));
+done:
+  return st;
+}
+
 /* Lets the processor go between looks, so that ranks which share a core do not starve each other. When the poll says
- * stop, or a rank has left, the request stays open: the caller's error ends the job on every rank. */
-static weft_status await(weft_ctx *ctx, MPI_Request *request)
+ * stop, or a rank has left, the requests stay open: the caller's error ends the job on every rank. */
+weft_status weft_mpi_await(weft_ctx *ctx, MPI_Request *requests, int n)
 {
   struct timespec pause = { 0, 20000 };
   weft_status st = WEFT_OK;
-  MPI_Status from;
   time_t left_at = 0;
-  for (int look = 0, arrived = 0, left = 0;; look++) {
-    WEFT_TRY(check(ctx, "MPI_Test", MPI_Test(request, &arrived, MPI_STATUS_IGNORE)));
+  for (int look = 0, arrived = 0;; look++) {
+    WEFT_TRY(weft_mpi_check(ctx, "MPI_Testall", MPI_Testall(n, requests, &arrived, MPI_STATUSES_IGNORE)));
     if (arrived) break;
     if (look < 200) continue;
     WEFT_TRY(weft_poll(ctx, 0, 0));
-    if (!left) {
-      WEFT_TRY(check(ctx, "MPI_Iprobe", MPI_Iprobe(MPI_ANY_SOURCE, LEAVES, world, &left, &from)));
-      left_at = time(NULL);
-    } else if (time(NULL) > left_at + GRACE) {
-      WEFT_TRY(weft_fail(ctx, WEFT_ERR_DEVICE, "rank %d has ended its script, and this rank waits for it", from.MPI_SOURCE));
-    }
+    WEFT_TRY(weft_mpi_watch(ctx, &left_at));
     nanosleep(&pause, NULL);
     if (pause.tv_nsec < 1000000) pause.tv_nsec += pause.tv_nsec / 8;
   }
@@ -108,8 +116,8 @@ static weft_status all_gather(weft_ctx *ctx, const void *mine, const uint64_t *s
   unsigned char *round;
   int size, rank, *counts, *starts;
   uint64_t most = 0;
-  MPI_Comm_size(world, &size);
-  MPI_Comm_rank(world, &rank);
+  MPI_Comm_size(weft_world, &size);
+  MPI_Comm_rank(weft_world, &rank);
   for (int r = 0; r < size; r++)
     if (sizes[r] > most) most = sizes[r];
   const uint64_t piece = most < ROUND / (uint64_t) size ? most + 1 : ROUND / (uint64_t) size;
@@ -124,10 +132,10 @@ static weft_status all_gather(weft_ctx *ctx, const void *mine, const uint64_t *s
       starts[r] = at;
       at += counts[r];
     }
-    WEFT_TRY(check(ctx, "MPI_Iallgatherv",
+    WEFT_TRY(weft_mpi_check(ctx, "MPI_Iallgatherv",
                    MPI_Iallgatherv((const unsigned char *) mine + (counts[rank] ? from : 0), counts[rank], MPI_BYTE, round,
-                                   counts, starts, MPI_BYTE, world, &request)));
-    WEFT_TRY(await(ctx, &request));
+                                   counts, starts, MPI_BYTE, weft_world, &request)));
+    WEFT_TRY(weft_mpi_await(ctx, &request, 1));
     for (int r = 0; r < size; r++)
       if (counts[r]) memcpy(all[r] + from, round + starts[r], (size_t) counts[r]);
   }
@@ -136,6 +144,6 @@ done:
   return st;
 }
 
-static const weft_mpi_table table = { WEFT_ABI, sizeof(weft_mpi_table), describe, start, stop, end_all, all_gather };
+static const weft_mpi_table table = { WEFT_ABI, sizeof(weft_mpi_table), describe, start, stop, end_all, all_gather, &weft_mpi_message_table };
 
 __attribute__((visibility("default"))) const weft_mpi_table *weft_mpi_entry(void) { return &table; }

@@ -1,0 +1,100 @@
+/* .Call entry points of kernel sums over ranks; R/kernel-ranks.R says how they come together. */
+#include "kernel_glue.h"
+#include "kernel_ranks.h"
+
+typedef struct { int rank, size; const double *key; size_t n; double share; int *left; } split_job;
+
+static weft_status split(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  split_job *j = data;
+  (void) backend;
+  return weft_ranks_split(ctx, weft_ranks_table()->messages, j->rank, j->size, j->key, j->n, j->share, j->left);
+}
+
+/* group: rank and size in it. Which of this rank's points go left. */
+SEXP C_weft_ranks_split(SEXP control, SEXP group, SEXP key, SEXP share) {
+  SEXP out = PROTECT(Rf_allocVector(LGLSXP, Rf_xlength(key)));
+  if (!weft_ranks_table()) Rf_error("internal error: ranks were not started");
+  split_job job = {INTEGER(group)[0], INTEGER(group)[1], REAL(key), (size_t) Rf_xlength(key), Rf_asReal(share), LOGICAL(out)};
+  weft_glue_run(control, split, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { weft_reach reach; weft_tree tree; const double *boxes, *allowed; size_t count; double *least; int together, *state; } reach_job;
+
+/* reach: list(tree, weights, kind, h, far) */
+static reach_job reach_of(SEXP list, SEXP boxes) {
+  SEXP weights = weft_glue_element(list, "weights");
+  reach_job j = {.tree = weft_kernel_tree_of(weft_glue_element(list, "tree")), .boxes = REAL(boxes), .count = (size_t) Rf_ncols(boxes)};
+  j.reach = (weft_reach) {NULL, REAL(weights), (size_t) Rf_nrows(weights), Rf_asInteger(weft_glue_element(list, "kind")),
+                          Rf_asReal(weft_glue_element(list, "h")), Rf_asReal(weft_glue_element(list, "far"))};
+  return j;
+}
+
+static weft_status lower(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  reach_job *j = data;
+  (void) backend;
+  j->reach.tree = &j->tree;
+  return weft_ranks_lower(ctx, &j->reach, j->boxes, j->count, j->least);
+}
+
+/* m x boxes */
+SEXP C_weft_ranks_lower(SEXP control, SEXP reach, SEXP boxes) {
+  reach_job job = reach_of(reach, boxes);
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.reach.m, (int) job.count));
+  job.least = REAL(out);
+  weft_glue_run(control, lower, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+static weft_status needed(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  reach_job *j = data;
+  (void) backend;
+  j->reach.tree = &j->tree;
+  return weft_ranks_needed(ctx, &j->reach, j->boxes, j->allowed, j->count, j->together, j->state);
+}
+
+/* One state a node: 0 nothing, 1 its points, 2 one point for all. */
+SEXP C_weft_ranks_needed(SEXP control, SEXP reach, SEXP boxes, SEXP allowed, SEXP together) {
+  reach_job job = reach_of(reach, boxes);
+  SEXP out = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t) job.tree.nodes));
+  job.allowed = REAL(allowed), job.together = Rf_asLogical(together), job.state = INTEGER(out);
+  if (job.count > WEFT_RANK_BOXES) Rf_error("internal error: too many boxes");
+  weft_glue_run(control, needed, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { weft_kernel_task task; weft_tree query, reference; double *out; } walk_job;
+
+static weft_status nearest(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  walk_job *j = data;
+  (void) backend;
+  return weft_ranks_nearest(ctx, &j->task, &j->query, &j->reference, j->out);
+}
+
+/* queries x m, in the query tree's order */
+SEXP C_weft_ranks_nearest(SEXP control, SEXP task, SEXP query, SEXP reference) {
+  walk_job job = {weft_kernel_task_of(task), weft_kernel_tree_of(query), weft_kernel_tree_of(reference), NULL};
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m));
+  job.out = REAL(out);
+  weft_glue_run(control, nearest, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+static weft_status moments(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  walk_job *j = data;
+  (void) backend;
+  return weft_kernel_moments(ctx, &j->task, &j->reference, j->out);
+}
+
+SEXP C_weft_kernel_moments(SEXP control, SEXP task, SEXP reference) {
+  walk_job job = {.task = weft_kernel_task_of(task), .reference = weft_kernel_tree_of(reference)};
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) (job.task.m * (job.task.reference.d + 2)), (int) job.reference.nodes));
+  job.out = REAL(out);
+  weft_glue_run(control, moments, &job);
+  UNPROTECT(1);
+  return out;
+}
