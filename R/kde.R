@@ -25,6 +25,8 @@
 #' @param rel_error greatest relative error of densities, by default 1e-4; 0 is exact.
 #' @param tree the type of the tree that is built; see [kernel_tree()].
 #' @param backend,threads,seed,progress see [kernel_sum()].
+#' @param distributed the ranks of a job each give their own part of `x`; see [weft_ranks()]. The density is of all points. All ranks then
+#'   call `predict()` together, each with its own `newdata`; without it, each gets the densities at its own part. Not for `"plugin"`.
 #' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and how it was made.
 #'   `backend` is where predictions will be summed: what was asked for, `"auto"` choosing for each.
 #'   `saveRDS()` and `readRDS()` keep it, tree included.
@@ -40,29 +42,31 @@
 #' plot(d)
 #' plot(kde(faithful$waiting, "lscv"))
 kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, tree = c("kd", "ball", "vp", "rp"),
-                backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
+                backend = NULL, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE) {
   started <- proc.time()[[3L]]
+  distributed <- check_flag(distributed, "distributed")
   kernel <- check_choice(kernel, kernel_names, "kernel")
   backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
   x <- kernel_points(x, "x")
-  if (nrow(x) < 1L) abort_input("`x` must have at least one row.")
+  n <- rows_of_all(x, distributed)
+  if (n < 1) abort_input("`x` must have at least one row.")
   if (kernel == "cauchy" && ncol(x) > 1L) {
     abort_input("The Cauchy kernel has no finite integral in more than one dimension.", x = sprintf("`x` has %d columns.", ncol(x)),
                 i = "Take another kernel, for example \"laplacian\".")
   }
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, bandwidth_rules, "bandwidth") else "given"
-  if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress)
+  if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress, distributed)
   bandwidth <- drop_data_frame(bandwidth)
   parts <- check_bandwidth(bandwidth, ncol(x), x, x)
   problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE, seed = seed,
                   control = run_control("cpu", threads, progress, task = "Building a tree"))
   structure(class = "weft_kde", list(
     version = tree_version, kernel = kernel, bandwidth = unname(if (is.matrix(bandwidth)) bandwidth else as.double(bandwidth)),
-    rule = rule, n = nrow(x), d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree,
-    origin = unname(x[1L, ]), native = native_trees(problem)$reference, parts = parts, data = unname(x),
-    log_scale = -log(nrow(x)) - log_integral(kernel, ncol(x)) - log_volume(parts, ncol(x)), call = match.call(),
+    rule = rule, n = n, d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree, distributed = distributed,
+    native = if (!distributed) native_trees(problem)$reference, parts = parts, data = unname(x),
+    log_scale = -log(n) - log_integral(kernel, ncol(x)) - log_volume(parts, ncol(x)), call = match.call(),
     backend = backend, seconds = proc.time()[[3L]] - started
   ))
 }
@@ -168,7 +172,7 @@ model_sums <- function(object, newdata, weights, log = FALSE, leave_one_out = FA
   problem$tree <- list(type = object$tree_type, leaf_size = 32)
   problem$grown <- object$native
   problem$self <- is.null(newdata)
-  kernel_run(problem)
+  if (isTRUE(object$distributed)) kernel_over_ranks(problem) else kernel_run(problem)
 }
 
 match_columns <- function(newdata, object) {
@@ -205,7 +209,7 @@ print_bandwidth <- function(x) {
 summary.weft_kde <- function(object, ...) {
   f <- stats::predict(object, log = TRUE, leave_one_out = object$n > 1)
   list(n = object$n, d = object$d, kernel = object$kernel, bandwidth = object$bandwidth, rule = object$rule,
-       log_likelihood = sum(f), densities = stats::quantile(exp(stats::predict(object, log = TRUE))))
+       log_likelihood = if (isTRUE(object$distributed)) ranks_sum(sum(f)) else sum(f), densities = stats::quantile(exp(stats::predict(object, log = TRUE))))
 }
 
 #' @rdname predict.weft_kde

@@ -15,6 +15,7 @@
 #' @param rel_error relative error of the sums.
 #' @param queries most points to take the mean over.
 #' @param threads,seed,progress see [kernel_sum()].
+#' @param distributed score over the ranks of a job, each with its own part of `x`, and all points as queries; see [weft_ranks()].
 #' @return A data frame `bandwidth`, `score`; attributes `"best"`, the best bandwidth of the grid, and `"shape"`.
 #' @export
 #' @examples
@@ -22,7 +23,8 @@
 #' b
 #' attr(b, "best")
 kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kernel = "gaussian", shape = NULL, rel_error = 1e-4,
-                             queries = 20000, threads = NULL, seed = NULL, progress = NULL) {
+                             queries = 20000, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE) {
+  distributed <- check_flag(distributed, "distributed")
   criterion <- check_choice(criterion, c("lscv", "lcv"), "criterion")
   kernel <- check_choice(kernel, kernel_names, "kernel")
   if (criterion == "lscv" && kernel != "gaussian") {
@@ -30,15 +32,16 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
                 i = "Use `criterion = \"lcv\"`, or `kde(bandwidth = \"lscv\")`, which rescales.")
   }
   x <- kernel_points(x, "x")
-  if (nrow(x) < 2L) abort_input("`x` must have at least two rows to leave one out.")
+  n <- rows_of_all(x, distributed)
+  if (n < 2) abort_input("`x` must have at least two rows to leave one out.")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 0.5)
   queries <- check_number(queries, "queries", min = 2, whole = TRUE)
-  if (is.null(shape)) shape <- if (is.null(grid)) spread(x) * nrow(x)^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x)) else 1
+  if (is.null(shape)) shape <- if (is.null(grid)) spread(x, distributed) * n^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x)) else 1
   if (is.null(grid)) grid <- exp(seq(log(0.1), log(4), length.out = 24))
   if (!is.numeric(grid) || !length(grid) || !all(is.finite(grid)) || any(grid <= 0)) {
     abort_input("`grid` must be positive numbers.", x = paste0("It is ", describe(grid), "."))
   }
-  score <- bandwidth_scorer(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress)
+  score <- bandwidth_scorer(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress, distributed)
   out <- data.frame(bandwidth = as.double(grid), score = vapply(as.double(grid), score, 0))
   best <- if (criterion == "lscv") which.min(out$score) else which.max(out$score)
   attr(out, "best") <- if (length(best)) out$bandwidth[best] else NA_real_
@@ -47,12 +50,19 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
 }
 
 # A function of t: the score of bandwidth t * shape. Points are rescaled and put into trees once.
-bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress) {
-  n <- nrow(x)
+bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress, distributed = FALSE) {
+  n <- rows_of_all(x, distributed)
   d <- ncol(x)
   parts <- check_bandwidth(shape, d, x, x)
   log_shape <- log_volume(parts, d)
-  z <- x / rep(if (is.null(parts$scale)) rep(parts$h, d) else parts$scale, each = n)
+  z <- x / rep(if (is.null(parts$scale)) rep(parts$h, d) else parts$scale, each = nrow(x))
+  if (distributed) {
+    means <- function(t, log) {
+      ranks_sum(sum(kernel_sum(z, kernel = kernel, bandwidth = t, rel_error = rel_error, log = log, leave_one_out = TRUE,
+                               threads = threads, distributed = TRUE))) / n
+    }
+    return(score_of_means(means, n, d, criterion, kernel, log_shape))
+  }
   some <- if (n > queries) sort(sample_rows(n, queries, seed)) else seq_len(n)
   own <- z[some, , drop = FALSE]
   others <- z[-some, , drop = FALSE]
@@ -68,13 +78,16 @@ bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, th
     top <- pmax(f, g)
     ifelse(top == -Inf, -Inf, top + log(exp(f - top) + exp(g - top)))
   }
-  if (criterion == "lcv") {
-    return(function(t) mean(sums(t, TRUE)) - log(n - 1) - log_integral(kernel, d) - log_shape - d * log(t))
-  }
+  score_of_means(function(t, log) mean(sums(t, log)), n, d, criterion, kernel, log_shape)
+}
+
+# means(t, log): the mean of the leave-one-out sums, or of their logarithms, at bandwidth t.
+score_of_means <- function(means, n, d, criterion, kernel, log_shape) {
+  if (criterion == "lcv") return(function(t) means(t, TRUE) - log(n - 1) - log_integral(kernel, d) - log_shape - d * log(t))
   function(t) {
     density <- function(h) exp(-d / 2 * log(2 * pi) - d * log(h) - log_shape)
-    square <- density(t * sqrt(2)) * (1 + mean(sums(t * sqrt(2), FALSE))) / n
-    square - 2 * density(t) * mean(sums(t, FALSE)) / (n - 1)
+    square <- density(t * sqrt(2)) * (1 + means(t * sqrt(2), FALSE)) / n
+    square - 2 * density(t) * means(t, FALSE) / (n - 1)
   }
 }
 
@@ -84,26 +97,30 @@ sample_rows <- function(n, size, seed) {
 }
 
 # Standard deviations; a column without any is an error, since no rule can scale it.
-spread <- function(x) {
-  s <- apply(x, 2L, stats::sd)
-  if (nrow(x) < 2L || any(!(s > 0))) {
+spread <- function(x, distributed = FALSE) {
+  n <- rows_of_all(x, distributed)
+  s <- if (distributed) sd_of_all(x, n) else apply(x, 2L, stats::sd)
+  if (n < 2 || any(!(s > 0))) {
     abort_input("A rule for bandwidths needs columns that vary.",
-                x = if (nrow(x) < 2L) sprintf("`x` has %d row.", nrow(x)) else sprintf("Column %d is constant.", which(!(s > 0))[1L]),
+                x = if (n < 2) sprintf("`x` has %d row.", n) else sprintf("Column %d is constant.", which(!(s > 0))[1L]),
                 i = "Leave it out, or give `bandwidth` as numbers.")
   }
   unname(s)
 }
 
-rule_bandwidth <- function(x, rule, kernel, threads, seed, progress) {
+rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed = FALSE) {
   d <- ncol(x)
-  scott <- spread(x) * nrow(x)^(-1 / (d + 4))
+  if (distributed && rule == "plugin") {
+    abort_input("The plug-in rule needs all points in one place.", i = "Over ranks, use \"scott\", \"silverman\", \"lscv\" or \"lcv\".")
+  }
+  scott <- spread(x, distributed) * rows_of_all(x, distributed)^(-1 / (d + 4))
   if (rule == "scott") return(scott * canonical_ratio(kernel, d))
   if (rule == "silverman") return(scott * (4 / (d + 2))^(1 / (d + 4)) * canonical_ratio(kernel, d))
   if (rule == "plugin") return(apply(x, 2L, plugin_bandwidth) * canonical_ratio(kernel, d))
   ratio <- canonical_ratio(kernel, d)
   used <- if (rule == "lscv") "gaussian" else kernel
   shape <- if (rule == "lscv") scott else scott * ratio
-  score <- bandwidth_scorer(x, shape, rule, used, 1e-4, 20000, threads, seed, progress)
+  score <- bandwidth_scorer(x, shape, rule, used, 1e-4, 20000, threads, seed, progress, distributed)
   sign <- if (rule == "lscv") 1 else -1
   grid <- exp(seq(log(0.05), log(4), length.out = 20))
   scores <- sign * vapply(grid, score, 0)

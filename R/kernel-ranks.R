@@ -511,3 +511,21 @@ send_home <- function(problem, region, sums, me, count) {
   out[came[1L, ], ] <- t(came[-1L, , drop = FALSE])
   out
 }
+
+# ---- numbers of all parts, for bandwidths and models ----
+
+# Sums over the ranks, the same bits on all of them.
+ranks_sum <- function(x) Reduce(`+`, ranks_gather(x))
+
+rows_of_all <- function(x, distributed) if (distributed) ranks_sum(as.double(nrow(x))) else nrow(x)
+
+sd_of_all <- function(x, n) {
+  mean <- ranks_sum(colSums(x)) / n
+  sqrt(ranks_sum(colSums((x - rep(mean, each = nrow(x)))^2)) / (n - 1))
+}
+
+mean_of_all <- function(y, w, distributed) {
+  sums <- c(sum(w * y), sum(w))
+  if (distributed) sums <- ranks_sum(sums)
+  sums[1L] / sums[2L]
+}

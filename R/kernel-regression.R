@@ -15,6 +15,7 @@
 #' @param bandwidth `"cv"`, `"scott"`, `"silverman"`, or numbers as for [kernel_sum()].
 #' @param weights `NULL`, or one number a row, not negative.
 #' @param kernel,rel_error,tree,backend,threads,seed,progress see [kde()].
+#' @param distributed the ranks of a job each give their own part of `x`, `y` and `weights`; see [weft_ranks()] and [kde()].
 #' @return An object of class `weft_kernel_regression`, which `saveRDS()` keeps, tree included.
 #' @seealso [predict.weft_kernel_regression()]
 #' @export
@@ -24,31 +25,35 @@
 #' predict(r, c(50, 80), interval = "confidence")
 #' plot(r)
 kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "gaussian", rel_error = 1e-4,
-                              tree = c("kd", "ball", "vp", "rp"), backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
+                              tree = c("kd", "ball", "vp", "rp"), backend = NULL, threads = NULL, seed = NULL, progress = NULL,
+                              distributed = FALSE) {
   started <- proc.time()[[3L]]
+  distributed <- check_flag(distributed, "distributed")
   kernel <- check_choice(kernel, kernel_names, "kernel")
   backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
   x <- kernel_points(x, "x")
   y <- check_response(y, nrow(x))
-  if (!nrow(x)) abort_input("`x` must have at least one row.")
-  w <- check_case_weights(weights, nrow(x))
+  if (!rows_of_all(x, distributed)) abort_input("`x` must have at least one row.")
+  w <- check_case_weights(weights, nrow(x), distributed)
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, c("cv", "scott", "silverman"), "bandwidth") else "given"
   scores <- NULL
   if (rule == "cv") {
-    found <- regression_cv(x, y, w, kernel, tree, rel_error, threads, seed, progress)
+    found <- regression_cv(x, y, w, kernel, tree, rel_error, threads, seed, progress, distributed)
     bandwidth <- found$bandwidth
     scores <- found$scores
-  } else if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress)
+  } else if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress, distributed)
   bandwidth <- drop_data_frame(bandwidth)
-  object <- regression_model(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed)
+  object <- regression_model(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed, distributed)
   object$rule <- rule
   object$scores <- scores
   left_out <- stats::predict(object, leave_one_out = TRUE, threads = threads)
   residual <- ifelse(is.na(left_out), y - object$centre, y - left_out)
   object$residual_square <- residual^2
-  object$r_squared <- 1 - sum(w * residual^2) / sum(w * (y - object$centre)^2)
+  squares <- c(sum(w * residual^2), sum(w * (y - object$centre)^2))
+  if (distributed) squares <- ranks_sum(squares)
+  object$r_squared <- 1 - squares[1L] / squares[2L]
   object$call <- match.call()
   object$seconds <- proc.time()[[3L]] - started
   object
@@ -61,36 +66,39 @@ check_response <- function(y, n) {
   as.double(y)
 }
 
-check_case_weights <- function(weights, n) {
-  if (is.null(weights)) return(rep(1, n))
-  if (!is.numeric(weights) || length(weights) != n || !all(is.finite(weights)) || any(weights < 0) || !any(weights > 0)) {
+check_case_weights <- function(weights, n, distributed = FALSE) {
+  if (is.null(weights)) weights <- rep(1, n)
+  valid <- is.numeric(weights) && length(weights) == n && all(is.finite(weights)) && !any(weights < 0)
+  if (!valid || (if (distributed) ranks_sum(sum(weights)) else sum(weights > 0)) == 0) {
     abort_input(sprintf("`weights` must be %d numbers that are not negative and not all zero.", n),
                 x = paste0("It is ", describe(weights), "."))
   }
   as.double(weights)
 }
 
-regression_model <- function(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed, grown = NULL, parts = NULL) {
-  parts <- parts %||% check_bandwidth(bandwidth, ncol(x), x, x)
+regression_model <- function(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed, distributed = FALSE) {
+  parts <- check_bandwidth(bandwidth, ncol(x), x, x)
   problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE, seed = seed,
                   control = run_control("cpu", threads, task = "Building a tree"))
   structure(class = "weft_kernel_regression", list(
     version = tree_version, kernel = kernel, bandwidth = unname(if (is.matrix(bandwidth)) bandwidth else as.double(bandwidth)),
-    n = nrow(x), d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree,
-    native = grown %||% native_trees(problem)$reference, parts = parts, data = unname(x), response = y, weights = w,
-    centre = sum(w * y) / sum(w), backend = weft_backend()
+    n = rows_of_all(x, distributed), d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree, distributed = distributed,
+    native = if (!distributed) native_trees(problem)$reference, parts = parts, data = unname(x), response = y, weights = w,
+    centre = mean_of_all(y, w, distributed), backend = weft_backend()
   ))
 }
 
 # Golden section around the best of a grid of multiples of Scott's rule. The tree of the rescaled points is built once.
-regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progress) {
-  shape <- spread(x) * nrow(x)^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x))
+regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progress, distributed = FALSE) {
+  shape <- spread(x, distributed) * rows_of_all(x, distributed)^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x))
   z <- x / rep(shape, each = nrow(x))
-  model <- regression_model(z, y, w, 1, kernel, tree, max(rel_error, 1e-6), threads, seed)
+  model <- regression_model(z, y, w, 1, kernel, tree, max(rel_error, 1e-6), threads, seed, distributed)
   score <- function(t) {
     model$parts$h <- t
     fit <- stats::predict(model, leave_one_out = TRUE, threads = threads, progress = progress)
-    sum(w * (y - ifelse(is.na(fit), model$centre, fit))^2) / sum(w)
+    score <- c(sum(w * (y - ifelse(is.na(fit), model$centre, fit))^2), sum(w))
+    if (distributed) score <- ranks_sum(score)
+    score[1L] / score[2L]
   }
   grid <- exp(seq(log(0.05), log(4), length.out = 16))
   scores <- vapply(grid, score, 0)
