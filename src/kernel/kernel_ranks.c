@@ -149,14 +149,13 @@ static void decide(const needs *n, size_t v, uint64_t open, int wanted) {
   double weight = 0;
   for (size_t c = 0; c < r->m; c++) weight += n->sums[v * r->m + c];
   if (weight == 0) return;
-  for (size_t b = 0; open >> b; b++) {
+  for (size_t b = 0; b < WEFT_RANK_BOXES; b++) {
     double few, most;
     if (!(open >> b & 1)) continue;
     value_range(r, n->boxes + b * 2 * t->points.d, v, &few, &most);
     if (most <= n->allowed[b]) continue;
     if (n->together && most - few <= n->allowed[b]) wanted = 1;
     else left |= UINT64_C(1) << b;
-    if (b == 63) break;
   }
   if (!left) n->state[v] = wanted ? 2 : 0;
   else if (t->child[v] < 0) n->state[v] = 1;

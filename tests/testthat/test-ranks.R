@@ -75,3 +75,90 @@ test_that("a search for pairs over ranks gives what one rank gives", {
     }')
   expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 15L, info = paste(out, collapse = "\n"))
 })
+
+test_that("sums over ranks are one rank's, in uneven and empty parts", {
+  out <- run_ranks(3, '
+    at <- weft_ranks(); me <- attr(at, "rank")
+    set.seed(2)
+    x <- rbind(matrix(rnorm(6000), 3000), matrix(rnorm(400, 40), 200), matrix(1, 150, 2)); n <- nrow(x)
+    q <- rbind(x[sample(n, 300), ], matrix(rnorm(60, 5, 20), 30)); w <- cbind(rexp(n), rnorm(n))
+    parts <- list(seq_len(n) %% 3 == me, if (me == 1) rep(TRUE, n) else rep(FALSE, n), if (me == 0) seq_len(n) <= 10 else
+                    if (me == 1) seq_len(n) > 10 else rep(FALSE, n))
+    asks <- list(seq_len(330) %% 3 == me, if (me == 2) rep(TRUE, 330) else rep(FALSE, 330), seq_len(330) %% 3 == me)
+    off <- function(got, want, bound) max(0, ifelse(abs(got - want) <= 1e-300, 0, abs(got - want) / bound))
+    for (kernel in c("gaussian", "epanechnikov", "uniform", "laplacian", "cauchy")) for (method in c("tree", "direct")) for (p in 1:3) {
+      mine <- parts[[p]]; ask <- asks[[p]]
+      all <- function(query, ref, weights, ...) kernel_sum(query, ref, weights, kernel, 0.4, method = method, distributed = TRUE, ...)
+      one <- function(...) kernel_sum(..., kernel = kernel, bandwidth = 0.4)
+      want <- one(q, x, w)[ask, ]; most <- one(q, x, abs(w))[ask, ]
+      left <- one(x, weights = w[, 1], leave_one_out = TRUE)[mine]
+      ok <- c(off(all(q[ask, ], x[mine, ], w[mine, ]), want, 1e-12 * most),
+              off(all(q[ask, ], x[mine, ], w[mine, ], rel_error = 0.1, abs_error = 1e-3), want, 0.1 * most + 1e-3),
+              off(all(x[mine, ], NULL, w[mine, 1], leave_one_out = TRUE), left, 1e-12 * left),
+              off(all(x[mine, ], NULL, w[mine, 1], leave_one_out = TRUE, rel_error = 0.1), left, 0.1 * left),
+              off(all(q[ask, ], x[mine, ], w[mine, 1], log = TRUE), log(want[, 1]), 1e-10))
+      if (any(is.na(ok) | ok > 1)) cat(sprintf("rank %d %s %s parts %d: %s\\n", me, kernel, method, p, paste(signif(ok, 3), collapse = " ")))
+    }
+    mine <- parts[[3]]
+    matrix_of <- diag(2) + 0.3
+    for (h in list(c(0.3, 0.8), matrix_of)) {
+      got <- kernel_sum(x[mine, ], bandwidth = h, distributed = TRUE)
+      if (off(got, kernel_sum(x, bandwidth = h)[mine], 1e-11 * got) > 1) cat("bandwidth\\n")
+    }
+    got <- kernel_sum(x[mine, ], kernel = "polynomial", distributed = TRUE)
+    if (off(got, kernel_sum(x, kernel = "polynomial")[mine], 1e-11 * abs(got)) > 1) cat("polynomial\\n")
+    none <- kernel_sum(x[mine, ], x[0, ], distributed = TRUE)
+    if (!identical(none, numeric(sum(mine)))) cat("nothing\\n")
+    cat(sprintf("rank %d done\\n", me))')
+  expect_setequal(out, sprintf("rank %d done", 0:2))
+})
+
+test_that("densities, regressions and bandwidths over ranks are one rank's", {
+  out <- run_ranks(2, '
+    me <- attr(weft_ranks(), "rank")
+    set.seed(3); n <- 400; x <- cbind(rnorm(n), rexp(n)); y <- sin(x[, 1]) + rnorm(n) / 5; new <- x[1:50, ] + 0.01
+    mine <- if (me == 0) seq_len(n) > 100 else seq_len(n) <= 100
+    same <- function(a, b, tolerance) if (!isTRUE(all.equal(a, b, tolerance = tolerance))) cat("differs:", all.equal(a, b), "\\n")
+    one <- kde(x, "silverman"); all <- kde(x[mine, ], "silverman", distributed = TRUE)
+    same(all$bandwidth, one$bandwidth, 1e-12)
+    same(predict(all, new, rel_error = 0), predict(one, new, rel_error = 0), 1e-11)
+    same(predict(all, leave_one_out = TRUE, rel_error = 0), predict(one, leave_one_out = TRUE, rel_error = 0)[mine], 1e-11)
+    same(summary(all)$log_likelihood, summary(one)$log_likelihood, 1e-4)
+    grid <- c(0.2, 0.5, 1)
+    for (by in c("lscv", "lcv")) same(kernel_bandwidth(x[mine, ], grid, by, distributed = TRUE)$score, kernel_bandwidth(x, grid, by)$score, 1e-3)
+    one <- kernel_regression(x, y, "scott"); all <- kernel_regression(x[mine, ], y[mine], "scott", distributed = TRUE)
+    same(predict(all, new, rel_error = 0), predict(one, new, rel_error = 0), 1e-10)
+    same(all$r_squared, one$r_squared, 1e-4)
+    plugin <- tryCatch(kde(x[mine, ], "plugin", distributed = TRUE), weft_error_input = function(e) NULL)
+    cat(sprintf("rank %d done %s\\n", me, is.null(plugin)))')
+  expect_setequal(out, sprintf("rank %d done TRUE", 0:1))
+})
+
+test_that("ranks that ask for different sums are told so", {
+  out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "kernel_sum(matrix(1:4, 2), bandwidth = 1 + me, distributed = TRUE)"))
+  expect_match(out, "Rank 1 differs from rank 0 in: bandwidth", all = FALSE)
+})
+
+# One rank is stopped most of the time, as on a crowded machine.
+test_that("queries of a slow rank migrate, and a rank that dies ends the job", {
+  slow <- 'me <- attr(weft_ranks(), "rank")
+    set.seed(me); x <- matrix(rnorm(8000 * 3), 8000)
+    stop_and_go <- "(while kill -STOP %1$d; do sleep 0.2; kill -CONT %1$d; sleep 0.03; done) >/dev/null 2>&1 &"
+    if (me == 0) system(sprintf(stop_and_go, Sys.getpid()))
+    f <- kernel_sum(x, kernel = "cauchy", method = "direct", distributed = TRUE, verbose = TRUE, leave_one_out = TRUE)
+    all <- do.call(rbind, weft:::ranks_gather(x))
+    some <- c(1, 4000, 8000)
+    cat(sprintf("rank %d %s\\n", me, isTRUE(all.equal(f[some], kernel_sum(x[some, ], all, kernel = "cauchy") - 1, tolerance = 1e-12))))'
+  out <- run_ranks(2, slow)
+  expect_setequal(grep("^rank [01] ", out, value = TRUE), c("rank 0 TRUE", "rank 1 TRUE"))
+  counters <- utils::read.table(text = grep("^ *(rank references|[01] )", out, value = TRUE), header = TRUE)
+  expect_gt(counters$given[1L], 0)
+  expect_identical(counters$helped[2L], counters$given[1L])
+  started <- proc.time()[[3L]]
+  out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "x <- matrix(rnorm(3e5), ncol = 3)",
+                        'if (me == 1) system(sprintf("(sleep 1; kill -KILL %d) >/dev/null 2>&1 &", Sys.getpid()))',
+                        'f <- kernel_sum(x, kernel = "cauchy", method = "direct", distributed = TRUE)', 'cat("went on\\n")'))
+  expect_lt(proc.time()[[3L]] - started, 20)
+  expect_match(out, "rank 1 .*(signal 9|killed)|KILLED BY SIGNAL: 9", ignore.case = TRUE, all = FALSE)
+  expect_false("went on" %in% out)
+})
