@@ -202,9 +202,9 @@ exchange_references <- function(problem, region, me, count) {
   count$send("reach", rep(length(allowed$box), me$size - 1L))
   parts <- lapply(seq_len(me$size), function(r) {
     if (r == me$rank + 1L || !ncol(told[[r]]$boxes)) return(NULL)
-    state <- .Call(C_weft_ranks_needed, control, reach, told[[r]]$boxes, allowed_by_all[[r]], TRUE)
-    count$together <- count$together + sum(state == 2L)
-    as.vector(needed_points(reach$tree, state, region$references, d)$columns)
+    needed <- .Call(C_weft_ranks_needed, control, reach, told[[r]]$boxes, allowed_by_all[[r]], TRUE)
+    count$together <- count$together + sum(needed$one)
+    as.vector(needed_points(reach$tree, needed, region$references, d)$columns)
   })
   came <- send(parts)
   count$received <- length(unlist(came)) / (d + m)
@@ -265,11 +265,11 @@ own_places <- function(own, tree) {
   out
 }
 
-# list(columns, index): the columns of `cloud` that the states of a tree's nodes ask for; index: of those that stand for themselves.
-needed_points <- function(tree, state, cloud, d) {
+# list(columns, index): the columns of `cloud` that are needed; index: of those that stand for themselves.
+needed_points <- function(tree, needed, cloud, d) {
   under <- function(nodes) tree$order[sequence(tree$count[nodes], tree$first[nodes] + 1)] + 1L
-  points <- under(which(state == 1L))
-  nodes <- which(state == 2L)
+  points <- tree$order[needed$keep] + 1L
+  nodes <- which(needed$one)
   columns <- cloud[, points, drop = FALSE]
   if (length(nodes)) {
     some <- cloud[, tree$order[tree$first[nodes] + tree$count[nodes] %/% 2 + 1] + 1L, drop = FALSE]
@@ -483,8 +483,8 @@ pack_task <- function(problem, local, region, rows, id, count) {
       as.vector(t(apply(x, 1L, range)))
     }, numeric(2L * d))
     allowed <- vapply(seq_along(at)[-1L], function(k) min(count$allowed[rows[seq.int(at[k - 1L] + 1, at[k])]]), 0)
-    state <- .Call(C_weft_ranks_needed, problem$control, reach, boxes, allowed, !problem$leave_one_out)
-    needed <- needed_points(reach$tree, state, cloud, d)
+    needed <- .Call(C_weft_ranks_needed, problem$control, reach, boxes, allowed, !problem$leave_one_out)
+    needed <- needed_points(reach$tree, needed, cloud, d)
   }
   if (problem$leave_one_out) own <- match(own, needed$index, nomatch = 0L)
   c(id, length(rows), ncol(needed$columns), local$method == "tree",

@@ -4,8 +4,8 @@
  * counts summed over the group (a radix selection of doubles mapped to integers in the same order).
  *
  * Node v of the references is not needed by box b of queries when its largest kernel value there is at most allowed_b, and
- * one of its points may stand for all of them when its kernel values there differ by at most allowed_b. Every reference is
- * under one such node at most, so a query's errors add up to no more than allowed_b times all weight. */
+ * one of its points may stand for all of them when its kernel values there differ by at most allowed_b; of a leaf, each point is
+ * looked at. Every reference is under one such node at most, so a query's errors add up to no more than allowed_b times all weight. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "kernel_block.h"
@@ -60,19 +60,24 @@ done:
 
 /* ---- kernel values between boxes ---- */
 
-/* Least and greatest kernel value between a box and node v; what rounding may hide is counted in. */
-static void value_range(const weft_reach *r, const double *box, size_t v, double *least, double *greatest) {
+/* Least and greatest kernel value between two boxes; what rounding may hide is counted in. */
+static void values_between(const weft_reach *r, const double *box, const double *low, const double *high, double *least, double *greatest) {
   const size_t d = r->tree->points.d;
-  const double *node = r->tree->box + v * 2 * d, scale = 1 / (r->h * r->h), slack = r->tree->points.lo ? 4e-16 * r->far : 0;
+  const double scale = 1 / (r->h * r->h), slack = r->tree->points.lo ? 4e-16 * r->far : 0;
   double near = 0, far = 0;
   for (size_t j = 0; j < d; j++) {
-    double right = node[j] - box[d + j], left = box[j] - node[d + j], gap = (right > left ? right : left) - 2 * slack;
-    double one = node[d + j] - box[j], other = box[d + j] - node[j], reach = (one > other ? one : other) + 2 * slack;
+    double right = low[j] - box[d + j], left = box[j] - high[j], gap = (right > left ? right : left) - 2 * slack;
+    double one = high[j] - box[j], other = box[d + j] - low[j], reach = (one > other ? one : other) + 2 * slack;
     if (gap > 0) near += gap * gap;
     far += reach * reach;
   }
   *greatest = weft_kernel_of(r->kind, near * scale * (1 - 1e-9), 0);
   *least = weft_kernel_of(r->kind, far * scale * (1 + 1e-9), 0);
+}
+
+static void value_range(const weft_reach *r, const double *box, size_t v, double *least, double *greatest) {
+  const double *node = r->tree->box + v * 2 * r->tree->points.d;
+  values_between(r, box, node, node + r->tree->points.d, least, greatest);
 }
 
 /* Sums of weights under every node: nodes * m. */
@@ -137,9 +142,24 @@ done:
 typedef struct {
   const weft_reach *reach;
   const double *sums, *boxes, *allowed;
-  int together;
-  int *state;
+  int together, *one, *keep;
 } needs;
+
+/* The points of a leaf that some open box needs. */
+static void decide_points(const needs *n, size_t v, uint64_t open, int wanted) {
+  const weft_tree *t = n->reach->tree;
+  const size_t d = t->points.d;
+  for (size_t i = (size_t) t->first[v]; i < (size_t) (t->first[v] + t->count[v]); i++) {
+    const double *x = t->points.x + i * d;
+    double few, most;
+    n->keep[i] = wanted;
+    for (size_t b = 0; b < WEFT_RANK_BOXES && !n->keep[i]; b++) {
+      if (!(open >> b & 1)) continue;
+      values_between(n->reach, n->boxes + b * 2 * d, x, x, &few, &most);
+      n->keep[i] = most > n->allowed[b];
+    }
+  }
+}
 
 /* open: boxes for which node v is not decided above; wanted: some box is content with one point for all of v. */
 static void decide(const needs *n, size_t v, uint64_t open, int wanted) {
@@ -157,8 +177,8 @@ static void decide(const needs *n, size_t v, uint64_t open, int wanted) {
     if (n->together && most - few <= n->allowed[b]) wanted = 1;
     else left |= UINT64_C(1) << b;
   }
-  if (!left) n->state[v] = wanted ? 2 : 0;
-  else if (t->child[v] < 0) n->state[v] = 1;
+  if (!left) n->one[v] = wanted;
+  else if (t->child[v] < 0) decide_points(n, v, left, wanted);
   else {
     decide(n, (size_t) t->child[v], left, wanted);
     decide(n, (size_t) t->child[v] + 1, left, wanted);
@@ -166,16 +186,17 @@ static void decide(const needs *n, size_t v, uint64_t open, int wanted) {
 }
 
 weft_status weft_ranks_needed(weft_ctx *ctx, const weft_reach *reach, const double *boxes, const double *allowed, size_t count,
-                              int together, int *state) {
+                              int together, int *one, int *keep) {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   double *sums;
-  memset(state, 0, reach->tree->nodes * sizeof *state);
+  memset(one, 0, reach->tree->nodes * sizeof *one);
+  memset(keep, 0, reach->tree->points.n * sizeof *keep);
   if (!reach->tree->nodes || !count) return st;
   WEFT_TAKE(sums, &mem, reach->tree->nodes * reach->m);
   WEFT_TRY(weft_poll(ctx, 0, 1));
   sum_weights(reach, sums);
-  decide(&(needs) {reach, sums, boxes, allowed, together, state}, 0, count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0), 0);
+  decide(&(needs) {reach, sums, boxes, allowed, together, one, keep}, 0, count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0), 0);
 done:
   weft_arena_end(&mem);
   return st;

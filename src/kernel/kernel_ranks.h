@@ -25,10 +25,10 @@ typedef struct weft_reach {
 weft_status weft_ranks_lower(weft_ctx *ctx, const weft_reach *reach, const double *boxes, size_t count, double *least);
 
 /* What the queries in some boxes (at most WEFT_RANK_BOXES) need, when a box may have errors of `allowed` of the weight it does
- * without: state[v] = 0: nothing of node v, or decided at a node above it or below it, 1: its points, 2: one of its points with
- * the weight of all (`together` only). allowed < 0: all that adds anything, however little. */
+ * without: keep[i] = 1: the tree's point i; one[v] = 1: one point of node v with the weight of all (`together` only).
+ * allowed < 0: all that adds anything, however little. */
 weft_status weft_ranks_needed(weft_ctx *ctx, const weft_reach *reach, const double *boxes, const double *allowed, size_t count,
-                              int together, int *state);
+                              int together, int *one, int *keep);
 
 /* out[i + c * n]: what the nearest leaf of references adds for query i of the query tree, a lower bound of its sum. */
 weft_status weft_ranks_nearest(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference,

@@ -20,7 +20,7 @@ SEXP C_weft_ranks_split(SEXP control, SEXP group, SEXP key, SEXP share) {
   return out;
 }
 
-typedef struct { weft_reach reach; weft_tree tree; const double *boxes, *allowed; size_t count; double *least; int together, *state; } reach_job;
+typedef struct { weft_reach reach; weft_tree tree; const double *boxes, *allowed; size_t count; double *least; int together, *one, *keep; } reach_job;
 
 /* reach: list(tree, weights, kind, h, far) */
 static reach_job reach_of(SEXP list, SEXP boxes) {
@@ -52,14 +52,18 @@ static weft_status needed(weft_ctx *ctx, const weft_backend *backend, void *data
   reach_job *j = data;
   (void) backend;
   j->reach.tree = &j->tree;
-  return weft_ranks_needed(ctx, &j->reach, j->boxes, j->allowed, j->count, j->together, j->state);
+  return weft_ranks_needed(ctx, &j->reach, j->boxes, j->allowed, j->count, j->together, j->one, j->keep);
 }
 
-/* One state a node: 0 nothing, 1 its points, 2 one point for all. */
+/* list(one, keep): nodes of which one point is needed for all, points that are needed; both in the tree's order. */
 SEXP C_weft_ranks_needed(SEXP control, SEXP reach, SEXP boxes, SEXP allowed, SEXP together) {
   reach_job job = reach_of(reach, boxes);
-  SEXP out = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t) job.tree.nodes));
-  job.allowed = REAL(allowed), job.together = Rf_asLogical(together), job.state = INTEGER(out);
+  const char *fields[] = {"one", "keep", ""};
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(LGLSXP, (R_xlen_t) job.tree.nodes));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(LGLSXP, (R_xlen_t) job.tree.points.n));
+  job.allowed = REAL(allowed), job.together = Rf_asLogical(together);
+  job.one = LOGICAL(VECTOR_ELT(out, 0)), job.keep = LOGICAL(VECTOR_ELT(out, 1));
   if (job.count > WEFT_RANK_BOXES) Rf_error("internal error: too many boxes");
   weft_glue_run(control, needed, &job);
   UNPROTECT(1);
