@@ -1,4 +1,5 @@
 test_that("a failed allocation anywhere in a kernel sum is an error, and nothing leaks", {
+  skip_on_cran() # long: memory is collected after each
   withr::defer(.Call(weft:::C_weft_memory, 0))
   x <- matrix(sin(seq_len(300)), ncol = 2)
   live <- function() .Call(weft:::C_weft_memory, NULL)[["host"]]
