@@ -21,8 +21,7 @@ OUR_KERNELS=$(cat src/*/*.cu src/*/*.cuh | tr '\n' ' ' | grep -oE '__global__[^{
 export OUR_KERNELS
 
 one() { # one racecheck pca
-  log="$LOGS/$1-$(echo "$2" | tr -c 'a-z
-' '_').log"
+  log="$LOGS/$1-$(echo "$2" | tr -c 'a-z\n' '_').log"
   only=; [ "$1" = racecheck ] && only=$OUR_KERNELS
   WEFT_OPERATIONS="^($2)" OMP_NUM_THREADS=2 LD_LIBRARY_PATH=$R_HOME/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
     compute-sanitizer --tool "$1" $only --error-exitcode 9 "$R_HOME/bin/exec/R" --no-save --no-restore --no-echo \
