@@ -93,7 +93,7 @@ agree_on_problem <- function(problem, method, me) {
   d <- ncol(problem$reference)
   mine <- list(same = c(list(columns = d, sums = ncol(problem$weights), method = method), problem[alike]),
                n = nrow(problem$reference), nq = nrow(problem$query), total = colSums(abs(problem$weights)),
-               first = if (nrow(problem$reference)) problem$reference[1L, ], balance = getOption("weft.balance", 0.5))
+               first = if (nrow(problem$reference)) problem$reference[1L, ], balance = check_number(getOption("weft.balance", 0.5), "weft.balance", min = 0, max = 1))
   all <- ranks_gather(mine, problem$control)
   for (r in seq_along(all)) {
     differs <- !mapply(identical, all[[r]]$same, all[[1L]]$same)

@@ -1,7 +1,7 @@
 #' The ranks of a distributed job
 #'
 #' Several R processes, started together by `mpirun` or `srun`, work on one problem when a function that takes
-#' `distributed`, such as [mi_pairs()], is called with `distributed = TRUE`. Every rank runs the same script.
+#' `distributed`, such as [mi_pairs()] or [kernel_sum()], is called with `distributed = TRUE`. Every rank runs the same script.
 #' `weft_ranks()` tells how many there are, where they run and which device each has; a process that was started alone is
 #' one rank of one, and needs no MPI.
 #'
@@ -20,7 +20,7 @@
 #'
 #' @return A data frame of class `weft_ranks` with one row a rank: `rank` from 0, `host`, `pid`, `threads`, `device` (`NA`
 #'   without one). Attributes `"rank"` and `"size"` are this process's number and the number of ranks.
-#' @seealso [mi_pairs()]; [weft_sitrep()] says whether weft was installed with MPI.
+#' @seealso [mi_pairs()], [kernel_sum()], [kde()]; [weft_sitrep()] says whether weft was installed with MPI.
 #' @export
 #' @examples
 #' weft_ranks()
