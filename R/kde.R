@@ -209,7 +209,8 @@ print_bandwidth <- function(x) {
 summary.weft_kde <- function(object, ...) {
   f <- stats::predict(object, log = TRUE, leave_one_out = object$n > 1)
   list(n = object$n, d = object$d, kernel = object$kernel, bandwidth = object$bandwidth, rule = object$rule,
-       log_likelihood = if (isTRUE(object$distributed)) ranks_sum(sum(f)) else sum(f), densities = stats::quantile(exp(stats::predict(object, log = TRUE))))
+       log_likelihood = if (isTRUE(object$distributed)) ranks_sum(sum(f)) else sum(f),
+       densities = stats::quantile(exp(stats::predict(object, log = TRUE))))
 }
 
 #' @rdname predict.weft_kde

@@ -16,7 +16,8 @@
 kernel_over_ranks <- function(problem, method = "auto") {
   me <- ranks_start()
   if (!method %in% c("auto", "direct", "tree") || problem$confidence < 1) {
-    abort_input("Sums over ranks are exact or bounded for certain.", x = sprintf("`method` is \"%s\", `confidence` %g.", method, problem$confidence),
+    abort_input("Sums over ranks are exact or bounded for certain.",
+                x = sprintf("`method` is \"%s\", `confidence` %g.", method, problem$confidence),
                 i = "Use \"auto\", \"direct\" or \"tree\" and no `confidence`.")
   }
   if (me$size == 1L) return(kernel_run(problem, method))
@@ -93,7 +94,8 @@ agree_on_problem <- function(problem, method, me) {
   d <- ncol(problem$reference)
   mine <- list(same = c(list(columns = d, sums = ncol(problem$weights), method = method), problem[alike]),
                n = nrow(problem$reference), nq = nrow(problem$query), total = colSums(abs(problem$weights)),
-               first = if (nrow(problem$reference)) problem$reference[1L, ], balance = check_number(getOption("weft.balance", 0.5), "weft.balance", min = 0, max = 1))
+               first = if (nrow(problem$reference)) problem$reference[1L, ],
+               balance = check_number(getOption("weft.balance", 0.5), "weft.balance", min = 0, max = 1))
   all <- ranks_gather(mine, problem$control)
   for (r in seq_along(all)) {
     differs <- !mapply(identical, all[[r]]$same, all[[1L]]$same)
@@ -127,7 +129,10 @@ agree_on_problem <- function(problem, method, me) {
 gather_region <- function(problem, me, count) {
   d <- problem$d
   m <- problem$m
-  column <- function(x, w, role) rbind(t(unname(x)), t(unname(w)), rep(role, nrow(x)), rep(me$rank, nrow(x)), seq_len(nrow(x)), deparse.level = 0)
+  column <- function(x, w, role) {
+    n <- nrow(x)
+    rbind(t(unname(x)), t(unname(w)), rep(role, n), rep(me$rank, n), seq_len(n), deparse.level = 0)
+  }
   none <- matrix(0, nrow(problem$query), m)
   cloud <- if (problem$self) column(problem$reference, problem$weights, 3)
            else cbind(column(problem$reference, problem$weights, 1), column(problem$query, none, 2))
@@ -293,7 +298,8 @@ local_sums <- function(problem, query, references, own, method) {
   p$self <- FALSE
   p["grown"] <- list(NULL)
   p["tree"] <- list(if (!is.null(problem$tree)) problem$tree[c("type", "leaf_size")])
-  work <- list(method = "direct", reason = "nothing to sum", backend = "cpu", problem = p, query = query, references = references, own = own)
+  work <- list(method = "direct", reason = "nothing to sum", backend = "cpu", problem = p, query = query, references = references,
+               own = own)
   if (!nrow(query) || !ncol(references)) {
     work$run <- function(rows) list(sum = matrix(if (p$log) -Inf else 0, length(rows), p$m), effort = c(0, 0, 0))
     return(work)

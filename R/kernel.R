@@ -105,7 +105,9 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
                             confidence, tree, log, leave_one_out, c(scale, offset, degree), backend, threads, seed, progress)
   precision <- check_choice(precision, c("double", "single", "tensor"), "precision")
   method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
-  if (distributed && precision != "double") abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
+  if (distributed && precision != "double") {
+    abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
+  }
   result <- if (distributed) kernel_over_ranks(problem, method)
             else if (precision != "double") kernel_single(problem, method, precision)
             else kernel_run(problem, method)

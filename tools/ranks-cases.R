@@ -55,8 +55,8 @@ for (seed in seeds) {
     together(kernel_sum(q, x, w[own, , drop = FALSE], kernel, case$h, method = method, distributed = TRUE, ...), which(asks), nq)
   }
   self <- function(...) {
-    together(kernel_sum(x, weights = case$w[own, , drop = FALSE], kernel = kernel, bandwidth = case$h, method = method, leave_one_out = TRUE,
-                        distributed = TRUE, ...), which(own), n)
+    together(kernel_sum(x, weights = case$w[own, , drop = FALSE], kernel = kernel, bandwidth = case$h, method = method,
+                        leave_one_out = TRUE, distributed = TRUE, ...), which(own), n)
   }
   compare(sum_of(case$w), known$plain$sum, 1e-12 * known$plain$absolute, info("exact"))
   compare(sum_of(case$signed), known$signed$sum, 1e-12 * known$signed$absolute, info("signed"))

@@ -38,5 +38,6 @@ if (me == 0) {
   out <- cbind(data.frame(points = args[1], d = d, n = n, scaling = args[4], h = h, ranks = size, load = load), all, times)
   file <- args[6]
   utils::write.table(out, file, sep = ",", row.names = FALSE, col.names = !file.exists(file), append = file.exists(file), quote = FALSE)
-  print(out[c("n", "h", "ranks", "rank", "received", "pairs", "bytes_tree", "bytes_reach", "given", "seconds", "busy", "method")], row.names = FALSE)
+  print(out[c("n", "h", "ranks", "rank", "received", "pairs", "bytes_tree", "bytes_reach", "given", "seconds", "busy", "method")],
+        row.names = FALSE)
 }

@@ -100,7 +100,7 @@ test_that("sums over ranks are one rank's, in uneven and empty parts", {
               off(all(x[mine, ], NULL, w[mine, 1], leave_one_out = TRUE), left, 1e-12 * left),
               off(all(x[mine, ], NULL, w[mine, 1], leave_one_out = TRUE, rel_error = 0.1), left, 0.1 * left),
               off(exp(pmax(all(q[ask, ], x[mine, ], w[mine, 1], log = TRUE), -1e300) - logs), 1, 1e-10))
-      if (any(is.na(ok) | ok > 1)) cat(sprintf("rank %d %s %s parts %d: %s\\n", me, kernel, method, p, paste(signif(ok, 3), collapse = " ")))
+      if (any(is.na(ok) | ok > 1)) cat(sprintf("rank %d %s %s parts %d: %s\\n", me, kernel, method, p, toString(signif(ok, 3))))
     }
     mine <- parts[[3]]
     matrix_of <- diag(2) + 0.3
@@ -128,7 +128,8 @@ test_that("densities, regressions and bandwidths over ranks are one rank's", {
     same(predict(all, leave_one_out = TRUE, rel_error = 0), predict(one, leave_one_out = TRUE, rel_error = 0)[mine], 1e-11)
     same(summary(all)$log_likelihood, summary(one)$log_likelihood, 1e-4)
     grid <- c(0.2, 0.5, 1)
-    for (by in c("lscv", "lcv")) same(kernel_bandwidth(x[mine, ], grid, by, distributed = TRUE)$score, kernel_bandwidth(x, grid, by)$score, 1e-3)
+    for (by in c("lscv", "lcv")) same(
+      kernel_bandwidth(x[mine, ], grid, by, distributed = TRUE)$score, kernel_bandwidth(x, grid, by)$score, 1e-3)
     one <- kernel_regression(x, y, "scott"); all <- kernel_regression(x[mine, ], y[mine], "scott", distributed = TRUE)
     same(predict(all, new, rel_error = 0), predict(one, new, rel_error = 0), 1e-10)
     same(all$r_squared, one$r_squared, 1e-4)
