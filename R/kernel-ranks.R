@@ -29,7 +29,7 @@ kernel_over_ranks <- function(problem, method = "auto") {
   received <- exchange_references(problem, region, me, count)
   count$lap("reach")
   merged <- cbind(region$references, received)
-  local <- local_sums(problem, t(region$queries[seq_len(problem$d), , drop = FALSE]), merged, region$own, method)
+  local <- local_sums(problem, t(region$queries[seq_len(problem$d), , drop = FALSE]), merged, region$own, method, region$tree)
   count$lap("plan")
   sums <- balanced_sums(problem, local, region, me, count)
   count$lap("sums")
@@ -151,7 +151,10 @@ gather_region <- function(problem, me, count) {
   order <- tree$order + 1L
   own <- if (problem$leave_one_out) ifelse(role == 3, cumsum(is_reference), 0)[is_query][order]
   tree$order <- seq_along(order) - 1L
-  list(references = references, queries = queries[, order, drop = FALSE], own = own, tree = tree)
+  self <- all(role == 3)
+  if (self) references <- references[, order, drop = FALSE] # one tree serves both
+  if (self && problem$leave_one_out) own <- seq_along(order)
+  list(references = references, queries = queries[, order, drop = FALSE], own = own, tree = tree, self = self)
 }
 
 grow_region <- function(problem, columns) grow_tree(native_points(t(columns), problem), "kd", 32, c(0, 0), problem$control)
@@ -198,7 +201,7 @@ exchange_references <- function(problem, region, me, count) {
     return(matrix(unlist(came), d + m))
   }
   boxes <- query_boxes(region$tree)
-  reach <- reach_of_rank(problem, region$references)
+  reach <- reach_of_rank(problem, region$references, if (region$self) region$tree)
   told <- ranks_gather(list(boxes = boxes$box, far = max(abs(reach$tree$box), abs(boxes$box), 0)), control)
   count$send("reach", rep(length(boxes$box), me$size - 1L))
   reach$far <- max(vapply(told, `[[`, 0, "far"))
@@ -288,7 +291,8 @@ needed_points <- function(tree, needed, cloud, d) {
 # ---- sums of some queries over references that are all here ----
 
 # A list with run(rows): the sums of these queries, and which way it goes. references: columns of coordinates and weights.
-local_sums <- function(problem, query, references, own, method) {
+# query_tree: NULL, or a tree of the queries, for the sample from which "auto" chooses.
+local_sums <- function(problem, query, references, own, method, query_tree = NULL) {
   d <- problem$d
   here <- seq_len(d)
   p <- problem
@@ -305,6 +309,11 @@ local_sums <- function(problem, query, references, own, method) {
     return(work)
   }
   if (p$kernel == "polynomial") return(polynomial_sums(work))
+  grow <- function() {
+    grow_tree(native_points(p$reference, p), p$tree$type %||% "kd", p$tree$leaf_size %||% 32,
+              if (identical(p$tree$type, "rp")) kernel_key(p$seed) else c(0, 0), p$control)
+  }
+  p$trees <- function() list(reference = grow(), query = query_tree)
   plan <- if (p$backend == "cuda") list(method = "direct", reason = "a device sums directly over ranks")
           else if (method == "auto") plan_method(p)
           else list(method = method, reason = "asked for")
@@ -324,8 +333,7 @@ local_sums <- function(problem, query, references, own, method) {
     }
     return(work)
   }
-  tree <- plan$trees$reference %||% grow_tree(native_points(p$reference, p), p$tree$type %||% "kd", p$tree$leaf_size %||% 32,
-                                              if (identical(p$tree$type, "rp")) kernel_key(p$seed) else c(0, 0), p$control)
+  tree <- plan$trees$reference %||% grow()
   weights <- split$weights[, tree$order + 1L, drop = FALSE]
   tree$moments <- .Call(C_weft_kernel_moments, p$control, native_task(p, tree, tree, split, weights), tree)
   places <- if (p$leave_one_out) own_places(own, tree)

@@ -73,6 +73,7 @@ tree_points <- function(tree) {
 
 # The trees of a problem: its own where the bandwidth is one number, else of the rescaled points.
 native_trees <- function(problem, only_query = FALSE) {
+  if (is.function(problem$trees)) return(problem$trees())
   key <- c(0, 0)
   grow <- function(x, type, leaf_size) grow_tree(native_points(x, problem), type, leaf_size, key, problem$control)
   if (!is.null(problem$grown)) {
