@@ -20,6 +20,7 @@
 #define GROUP_PAIRS 1e9
 #define SERIES_GROUP 256 /* small beside the bandwidth, where series are to be short: 2 to 5 times as fast in two dimensions */
 #define FEW_DIGITS 0.03  /* greater relative errors are kept by bounds anyway */
+#define SAMPLED_NODES 128 /* lists are of so many nodes at first, where samples may stand for them */
 #define SHARE 0.9        /* of the tolerance for bounds; the rest is for rounding */
 #define FRONTIER_DOUBLES ((size_t) 1 << 20)
 #define BETWEEN_POLLS 0.03 /* seconds */
@@ -33,7 +34,8 @@ enum { IDLE, LOOK, LIST, SUM };
 static void visit_nodes(const weft_walk *w, weft_hands *t, int raise) {
   const weft_tree *r = w->reference;
   const int kind = w->task->kind, compact = weft_kernel_compact(kind);
-  const double fine = w->query->count[t->group] / 2;
+  const double half = w->query->count[t->group] / 2, part = (double) w->task->reference.n / SAMPLED_NODES;
+  const double fine = !raise && !compact && w->task->confidence < 1 && part > half ? part : half;
   const size_t m = w->task->m, size = m * (w->task->reference.d + 2);
   size_t top = 0;
   t->listed = 0;

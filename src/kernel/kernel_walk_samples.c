@@ -3,9 +3,10 @@
  * of the batches is taken once the interval of Student's t about it is within what the tolerance leaves, for every query and column.
  *
  * Looks are taken at 32, 64, ... batches, with the probability of a failure shared among the looks of a tile. References are drawn
- * in proportion to their weights, and only where the kernel varies by a bounded ratio within each node, so that no batch can
- * miss what carries the sum and the theorem is near its limit. Draws are functions of
- * (key, query, batch, node), so threads do not change them. */
+ * in proportion to their weights. What no batch happened to show cannot hide either: the bounds of the nodes give the range R
+ * of a batch, and as many batches are taken as make 3 R / batches, which is what events too rare to be seen may add to the mean
+ * (the rule of three), a quarter of what the tolerance leaves. Draws are functions of (key, query, batch, node), so threads do
+ * not change them. */
 #include "../base/draws.h"
 #include "kernel_walk.h"
 
@@ -14,8 +15,8 @@
 #define LOOKS 8
 #define ATTEMPTS 3   /* of a tile */
 #define CERTAIN 0.5  /* of the tolerance, for nodes that are kept with their bounds */
-#define RATIO 0.5    /* greatest error of a node over its estimate */
-#define WORTH 3.0    /* pairs that samples must save, for each that they take */
+#define RARE 12.0    /* batches for each time that the range of one is what the tolerance leaves */
+#define WORTH 4.0    /* pairs that samples must save, for each that they take */
 
 /* The upper q quantile of Student's t: Hill's expansion of the normal one (Algorithm 396, 1970), good to 1e-3 from 30 degrees on,
  * after Acklam's tail for the normal; 2% are added. */
@@ -70,6 +71,19 @@ static void add_batch(const weft_walk *w, weft_hands *t, const weft_block_query 
   t->effort.samples += (double) count * (double) b->count;
 }
 
+/* How many batches the range of one needs. */
+static double batches_for_range(const weft_walk *w, const weft_hands *t, size_t kept) {
+  const size_t size = w->task->m * WEFT_TILE;
+  double most = FIRST_LOOK;
+  for (size_t i = 0; i < size; i++) {
+    const double left = t->tolerance[i] - t->certain[i];
+    double range = 0;
+    for (size_t f = kept; f < t->count; f++) range += 2 * t->error[(size_t) t->order[f] * size + i];
+    if (range > 0) most = fmax(most, left > 0 ? RARE * range / left : INFINITY);
+  }
+  return most;
+}
+
 /* How many batches the intervals of all queries and columns need, judged by those done. */
 static double batches_needed(const weft_walk *w, const weft_hands *t, double done) {
   const size_t size = w->task->m * WEFT_TILE;
@@ -78,7 +92,7 @@ static double batches_needed(const weft_walk *w, const weft_hands *t, double don
   for (size_t i = 0; i < size; i++) {
     const double mean = sum[i] / done, spread = z * sqrt(fmax(square[i] / done - mean * mean, 0) / (done - 1));
     const double left = t->tolerance[i] - t->certain[i];
-    if (spread > 0) most = fmax(most, left > 0 ? done * (spread / left) * (spread / left) : INFINITY);
+    if (spread > 0) most = fmax(most, left > 0 ? done * (spread / left) * (spread / left) / 0.5625 : INFINITY); /* three quarters of it */
   }
   return most;
 }
@@ -92,12 +106,11 @@ int weft_walk_sample(const weft_walk *w, weft_hands *t, const weft_block_query *
     const size_t slot = (size_t) t->order[f];
     pairs += w->reference->count[t->node[slot]];
     if (!drawable(w, (size_t) t->node[slot])) return 0;
-    for (size_t i = 0; i < size; i++)
-      if (t->error[slot * size + i] > RATIO * t->estimate[slot * size + i]) return 0;
   }
-  if (WORTH * FIRST_LOOK * (double) (t->count - kept) > pairs) return 0;
-  t->attempts++;
   memcpy(t->certain, t->kept, size * sizeof *t->kept);
+  const double least = batches_for_range(w, t, kept);
+  if (!(WORTH * least * (double) (t->count - kept) <= pairs)) return 0;
+  t->attempts++;
   memset(t->batches, 0, 2 * size * sizeof *t->batches);
   for (int look = 0; look < LOOKS; look++) {
     const uint32_t goal = (uint32_t) FIRST_LOOK << look;
@@ -105,7 +118,7 @@ int weft_walk_sample(const weft_walk *w, weft_hands *t, const weft_block_query *
       add_batch(w, t, b, kept, done + t->attempts * 65536u, total);
       for (size_t i = 0; i < size; i++) t->batches[i] += total[i], t->batches[size + i] += total[i] * total[i];
     }
-    const double needed = batches_needed(w, t, done);
+    const double needed = fmax(least, batches_needed(w, t, done));
     if (needed <= done) {
       for (size_t i = 0; i < size; i++) t->settled[i] += t->batches[i] / done;
       weft_walk_part(w, t, kept);

@@ -38,7 +38,7 @@ struct weft_series {
 };
 
 /* Greatest order by dimension: what translations of a few tens of thousands of products allow. */
-static const size_t order_limit[MOST_DIMENSIONS + 1] = {0, 24, 20, 12, 9, 7, 6};
+static const size_t order_limit[MOST_DIMENSIONS + 1] = {0, 24, 20, 15, 10, 7, 6};
 
 size_t weft_series_terms(const weft_series *s) { return s->terms; }
 size_t weft_series_scratch(const weft_series *s) { return 2 * s->terms + s->d * (MOST_ORDER + 2) + 4 * s->d; }
