@@ -18,6 +18,7 @@
 #include <vector>
 #include "irm_cuda.cuh"
 #include "irm_kernels.cuh"
+#include "irm_serial.cuh"
 #include "../base/parallel.h"
 
 #define SHARD_LINKS ((int64_t) 1 << 26)
@@ -45,6 +46,7 @@ struct shard_view {
 struct chain_memory { uint16_t *z[2], *best[2]; u64 *links, *sizes[2]; long long *pairs; };
 
 struct irm_engine {
+  irm_serial *serial;                /* or NULL: what goes node after node, for which nothing below is set up */
   weft_device_arena mem;
   weft_arena host;
   const weft_irm_graph *graph;
@@ -247,15 +249,6 @@ static void close_engine(irm_engine *e)
   weft_arena_end(&host);
 }
 
-/* WEFT_DEVICE_TAKE for an element of an array. */
-template <typename T> static T *take_into(weft_device_arena *mem, T *&p, size_t count)
-{
-  return p = (T *) weft_device_take(mem, count, sizeof *p);
-}
-
-#define TAKE_AT(p, count) \
-  do { if (!take_into(&e->mem, p, count)) { st = e->mem.opened != WEFT_OK ? e->mem.opened : WEFT_ERR_MEMORY; goto done; } } while (0)
-
 static weft_status take_tables(irm_engine *e, int mode)
 {
   weft_status st = WEFT_OK;
@@ -269,8 +262,8 @@ static weft_status take_tables(irm_engine *e, int mode)
   WEFT_DEVICE_TAKE(t->base, &e->mem, (size_t) t->width);
   WEFT_DEVICE_TAKE(t->base_narrow, &e->mem, (size_t) t->width);
   WEFT_DEVICE_TAKE(t->nats, &e->mem, (size_t) t->width);
-  TAKE_AT(e->log_stick[mode], (size_t) t->k);
-  TAKE_AT(e->names[mode], (size_t) t->k);
+  TAKE_AT(e->log_stick[mode], &e->mem, (size_t) t->k);
+  TAKE_AT(e->names[mode], &e->mem, (size_t) t->k);
   if (!e->light_ok[mode]) return st;
   WEFT_DEVICE_TAKE(t->planes, &e->mem, (size_t) PLANES * ((size_t) t->k_other + 3) / 4 * 4 * (size_t) t->width + 16);
   if (e->wgmma && irm_wgmma_fits(t->k, t->k_other)) WEFT_DEVICE_TAKE(t->tiles, &e->mem, irm_wgmma_bytes(t->k, t->k_other));
@@ -288,9 +281,9 @@ static weft_status take_memory(weft_ctx *ctx, irm_engine *e, int chains)
   for (int c = 0; c < chains; c++) {
     chain_memory *m = &e->chains[c];
     for (int mode = 0; mode < 2; mode++) {
-      TAKE_AT(m->z[mode], (size_t) g->n[mode]);
-      TAKE_AT(m->best[mode], (size_t) g->n[mode]);
-      TAKE_AT(m->sizes[mode], (size_t) e->k[mode]);
+      TAKE_AT(m->z[mode], &e->mem, (size_t) g->n[mode]);
+      TAKE_AT(m->best[mode], &e->mem, (size_t) g->n[mode]);
+      TAKE_AT(m->sizes[mode], &e->mem, (size_t) e->k[mode]);
     }
     WEFT_DEVICE_TAKE(m->links, &e->mem, cells);
     WEFT_DEVICE_TAKE(m->pairs, &e->mem, cells);
@@ -351,8 +344,10 @@ static weft_status open_engine(weft_ctx *ctx, struct irm_state *const *states, i
   if (!e->shards) { st = weft_fail_memory(ctx, "host", 64, -1, ""); goto done; }
   if (e->mem.opened != WEFT_OK) { st = e->mem.opened; goto done; }
   if (states[0]->one_mode || states[0]->model->collapsed) {
-    st = weft_fail(ctx, WEFT_ERR_INTERNAL, "only the blocked sampler on bipartite graphs runs on the device");
-    goto done;
+    WEFT_TRY(irm_serial_open(ctx, &e->mem, &e->host, states[0], &e->serial));
+    WEFT_CUDA(cudaStreamSynchronize(e->mem.stream));
+    *out = e;
+    return st;
   }
   for (int mode = 0; mode < 2; mode++) e->k[mode] = states[0]->k[mode];
   for (int mode = 0; mode < 2; mode++) e->light_ok[mode] = e->k[0] <= LIGHT_CLUSTERS && e->k[1] <= LIGHT_CLUSTERS;
@@ -483,6 +478,7 @@ done:
 static weft_status labels(weft_ctx *ctx, irm_engine *e, irm_state *s, double done_work, double total)
 {
   weft_status st = WEFT_OK;
+  if (e->serial) return irm_serial_labels(ctx, e->serial, s, done_work, total);
   chain_memory *c = &e->chains[s->index];
   MARK(0);
   WEFT_TRY(draw_tables(ctx, e, s));

@@ -125,7 +125,16 @@ weft_status irm_split_merge(weft_ctx *poll, irm_state *s, int mode);
 /* irm_cpu.c; poll may be NULL. Counts in slices and polls in between. */
 weft_status irm_count_blocks(weft_ctx *poll, irm_state *s, double done, double total);
 /* The end of the slice of nodes that starts at `first`: `per_node` + `per_link` x links adds up to at most `budget`. */
-int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node, double per_link, double budget);
+static inline int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node, double per_link, double budget)
+{
+  int64_t last = first;
+  double work = 0;
+  while (last < n && (last == first || work < budget)) {
+    work += per_node + per_link * (double) (lists->start[last + 1] - lists->start[last]);
+    last++;
+  }
+  return last;
+}
 
 #ifdef __cplusplus
 }
