@@ -59,10 +59,12 @@ mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "s
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
   run <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
-  made <- run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose)
-  out <- if (unit == "bits") made$m else made$m * log(2)
-  record(structure(out, class = c("weft_mi_matrix", "matrix", "array")), match.call(), made$chosen, started,
-         estimator = estimator, unit = unit, na = na, test = made$test)
+  out <- run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose)
+  about <- run_record(match.call(), attr(out, "chosen"), started, estimator = estimator, unit = unit, na = na, test = attr(out, "test"))
+  if (unit == "nats") out <- out * log(2)
+  # at once: each change of attributes may copy the matrix, which may be most of the memory
+  attributes(out) <- c(attributes(out)[c("dim", "dimnames")], list(class = c("weft_mi_matrix", "matrix", "array")), about)
+  out
 }
 
 # ---- categories ----
@@ -96,7 +98,8 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
   m <- mi_counts_matrix(inputs[[1L]], inputs[[2L]], estimator, na, control)
   complete <- all(unlist(lapply(facts, `[[`, "missing")) == 0) || na == "level"
   test <- list(estimator = estimator, levels = facts[[1L]]$levels, n = if (complete) inputs[[1L]]$n else NA)
-  list(m = m, chosen = chosen, test = if (is.null(y)) test)
+  attributes(m) <- c(attributes(m), list(chosen = chosen, test = if (is.null(y)) test))
+  m
 }
 
 # A device counts tables in its shared memory (mi_codes.cuh); larger ones are counted on the CPU, and the result says so.
@@ -162,7 +165,8 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads
   m <- .Call(C_weft_mi_numeric, data, if (is.null(b)) 0L else a$p, match(estimator, numeric_estimators) - 1L, k, control)
   dimnames(m) <- list(a$names, (b %||% a)$names)
   n <- if (sum(unlist(missing)) == 0) n else if (is.null(b)) crossprod(!is.na(a$data))
-  list(m = m, chosen = chosen, test = if (is.null(b)) list(estimator = estimator, n = n))
+  attributes(m) <- c(attributes(m), list(chosen = chosen, test = if (is.null(b)) list(estimator = estimator, n = n)))
+  m
 }
 
 # list(data: double matrix, names, n, p).

@@ -118,9 +118,12 @@ rank_table <- function(names, scores, best, scale) {
 
 # What every result records of its run.
 record <- function(result, call, chosen, started, ...) {
-  attributes(result) <- c(attributes(result), list(call = call, backend = chosen$name, reason = chosen$reason,
-                                                   seconds = proc.time()[[3L]] - started, ...))
+  attributes(result) <- c(attributes(result), run_record(call, chosen, started, ...))
   result
+}
+
+run_record <- function(call, chosen, started, ...) {
+  list(call = call, backend = chosen$name, reason = chosen$reason, seconds = proc.time()[[3L]] - started, ...)
 }
 
 report_backend <- function(chosen, verbose) {
