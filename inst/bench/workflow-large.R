@@ -54,13 +54,13 @@ for (method in c("aracne", "clr")) {
   rm(w)
   invisible(gc())
 }
-step("threshold of a false discovery rate", weft:::significant_information(m, 0.01))
+invisible(step("threshold of a false discovery rate", weft:::significant_information(m, 0.01)))
 rm(m)
 cat(sprintf("\nPeak memory of all: %.2f GiB\n", peak_gb()))
 
 # ---- peers ----
 
-sizes <- c(500L, 1000L, 2000L)
+sizes <- list(minet = c(500L, 1000L, 2000L), parmigene = c(100L, 200L, 400L))
 peers <- list()
 if (has("minet")) peers$minet <- list(
   `matrix (Spearman)` = function(d, m) minet::build.mim(d, "spearman"), ARACNE = function(d, m) minet::aracne(m),
@@ -71,7 +71,8 @@ if (has("parmigene")) peers$parmigene <- list(
   CLR = function(d, m) parmigene::clr(m)
 )
 for (package in names(peers)) {
-  seconds <- vapply(sizes, function(p) {
+  at <- sizes[[package]]
+  seconds <- vapply(at, function(p) {
     d <- expression(p)
     m <- NULL
     vapply(peers[[package]], function(f) {
@@ -81,9 +82,9 @@ for (package in names(peers)) {
     }, 0)
   }, numeric(3L))
   power <- log(seconds[, 3L] / seconds[, 2L]) / log(2)
-  whole <- seconds[, 3L] * (genes / sizes[3L])^power
+  whole <- seconds[, 3L] * (genes / at[3L])^power
   cat(sprintf("\n%s %s: seconds at %s genes, power of the last two, and from it at %d\n", package, utils::packageVersion(package),
-              paste(sizes, collapse = ", "), genes))
+              paste(at, collapse = ", "), genes))
   print(signif(cbind(seconds, power, whole), 3))
   cat(sprintf("matrix and ARACNE at %d genes: some %.0f s\n", genes, sum(whole[1:2])))
 }
