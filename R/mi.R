@@ -215,9 +215,11 @@ plot.weft_mi <- function(x, top = 20L, alpha = 0.05, ...) {
   significant <- shown$q_value <= alpha
   settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = "#2c5f8a",
                    col = ifelse(significant, "#2c5f8a", "white"), xlab = sprintf("mutual information (%s)", attr(x, "unit")),
-                   main = sprintf("Best %d of %d features", nrow(shown), nrow(x)), xlim = c(0, max(shown$mi, 1e-12) * 1.05))
+                   main = sprintf("Best %d of %d features%s", nrow(shown), nrow(x),
+                                  if (all(significant)) sprintf(" (all q <= %g)", alpha) else ""),
+                   xlim = c(0, max(shown$mi, 1e-12) * 1.05))
   do.call(graphics::barplot, utils::modifyList(settings, list(...)))
-  graphics::legend("bottomright", bty = "n", legend = as.expression(list(bquote(q <= .(alpha)), "not significant")),
-                   fill = c("#2c5f8a", "white"), border = "#2c5f8a")
+  if (!all(significant)) graphics::legend("bottomright", bty = "n", legend = as.expression(list(bquote(q <= .(alpha)), "not significant")),
+                                           fill = c("#2c5f8a", "white"), border = "#2c5f8a")
   invisible(x)
 }
