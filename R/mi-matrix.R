@@ -248,11 +248,9 @@ summary.weft_mi_matrix <- function(object, ...) {
   list(features = dim(object), mi = if (length(m)) stats::quantile(m), unit = attr(object, "unit"))
 }
 
-#' @rdname print.weft_mi_matrix
-#' @export
-plot.weft_mi_matrix <- function(x, ...) {
+# Rows and columns in the order of a hierarchical clustering; NA where a feature meets itself.
+clustered_matrix <- function(x) {
   m <- as.matrix(x)
-  if (!length(m)) abort_input("`x` must have at least one feature to plot.")
   square <- nrow(m) == ncol(m) && identical(rownames(m), colnames(m))
   if (square) diag(m) <- NA
   arrange <- function(rows) {
@@ -260,19 +258,26 @@ plot.weft_mi_matrix <- function(x, ...) {
     if (nrow(rows) > 2L) stats::hclust(stats::dist(rows), "average")$order else seq_len(nrow(rows))
   }
   by_row <- arrange(m)
-  by_column <- if (square) by_row else arrange(t(m))
+  m[by_row, if (square) by_row else arrange(t(m)), drop = FALSE]
+}
+
+#' @rdname print.weft_mi_matrix
+#' @export
+plot.weft_mi_matrix <- function(x, ...) {
+  if (!length(x)) abort_input("`x` must have at least one feature to plot.")
+  m <- clustered_matrix(x)
   labels <- function(names) if (length(names) <= 60L) names else rep("", length(names))
   text_size <- function(count) max(0.4, min(0.9, 30 / count))
   space <- function(names) if (length(names) <= 60L) 1 + 0.5 * text_size(length(names)) * min(max(nchar(names)), 24) else 1
   old <- graphics::par(mar = c(space(colnames(m)), space(rownames(m)), 2.5, 1) + 0.1)
   on.exit(graphics::par(old))
   size <- dim(m)
-  graphics::image(seq_len(size[2L]), seq_len(size[1L]), t(m[rev(by_row), by_column, drop = FALSE]), axes = FALSE,
+  graphics::image(seq_len(size[2L]), seq_len(size[1L]), t(m[rev(seq_len(size[1L])), , drop = FALSE]), axes = FALSE,
                   xlab = "", ylab = "", col = grDevices::hcl.colors(64L, "Blues 3", rev = TRUE),
                   main = sprintf("Mutual information, 0 to %.3g %s", max(m, 0, na.rm = TRUE), attr(x, "unit") %||% "bits"))
-  graphics::axis(1, seq_len(size[2L]), labels(colnames(m)[by_column]), las = 2, tick = FALSE, line = -0.8,
+  graphics::axis(1, seq_len(size[2L]), labels(colnames(m)), las = 2, tick = FALSE, line = -0.8,
                  cex.axis = text_size(size[2L]))
-  graphics::axis(2, seq_len(size[1L]), labels(rownames(m)[rev(by_row)]), las = 1, tick = FALSE, line = -0.8,
+  graphics::axis(2, seq_len(size[1L]), labels(rev(rownames(m))), las = 1, tick = FALSE, line = -0.8,
                  cex.axis = text_size(size[1L]))
   invisible(x)
 }
