@@ -342,7 +342,8 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
     block <- grow_tree(native_points(query[rows, , drop = FALSE], p), "kd", 32, c(0, 0), p$control)
     task <- native_task(p, block, tree, split, weights)
     if (p$leave_one_out) task$own <- places[rows][block$order + 1L]
-    out <- .Call(C_weft_kernel_walk, task, block, tree, p$control)
+    # bounds alone: a series of all references for each block of queries would not pay
+    out <- .Call(C_weft_kernel_walk, task, block, tree, c(0, 1, 0, 0), p$control)
     sums <- out$sum
     sums[block$order + 1L, ] <- out$sum
     list(sum = join_parts(sums, split, p$m), effort = out$effort)
@@ -425,7 +426,7 @@ balanced_sums <- function(problem, local, region, me, count) {
   timed <- function(work, rows) {
     started <- proc.time()[[3L]]
     out <- work$run(rows)
-    count$effort <- count$effort + out$effort
+    count$effort <- count$effort + out$effort[1:3]
     list(sum = out$sum, rate = max(proc.time()[[3L]] - started, 1e-4) / length(rows))
   }
   help_guest <- function() {

@@ -7,9 +7,10 @@
   R(C_weft_kernel_cube, 5) \
   R(C_weft_kernel_polynomial, 3) \
   R(C_weft_tree_grow, 5) \
-  R(C_weft_kernel_walk, 4) \
+  R(C_weft_kernel_walk, 5) \
   R(C_weft_kernel_moments, 3) \
   R(C_weft_ranks_split, 4) \
   R(C_weft_ranks_lower, 3) \
   R(C_weft_ranks_needed, 5) \
-  R(C_weft_ranks_nearest, 4)
+  R(C_weft_ranks_nearest, 4) \
+  R(C_weft_kernel_pairs, 6)
