@@ -94,8 +94,9 @@ weft_status weft_mpi_await(weft_ctx *ctx, MPI_Request *requests, int n)
   struct timespec pause = { 0, 20000 };
   weft_status st = WEFT_OK;
   time_t left_at = 0;
-  for (int look = 0, arrived = 0;; look++) {
-    WEFT_TRY(weft_mpi_check(ctx, "MPI_Testall", MPI_Testall(n, requests, &arrived, MPI_STATUSES_IGNORE)));
+  for (int look = 0, next = 0, arrived;; look++) {
+    for (arrived = 1; next < n && arrived; next += arrived)
+      WEFT_TRY(weft_mpi_check(ctx, "MPI_Test", MPI_Test(&requests[next], &arrived, MPI_STATUS_IGNORE)));
     if (arrived) break;
     if (look < 200) continue;
     WEFT_TRY(weft_poll(ctx, 0, 0));
