@@ -22,7 +22,7 @@ generics::glance
 #' | `weft.threads` | `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` | most threads to use; see [weft_threads()] |
 #' | `weft.device` | `CUDA_VISIBLE_DEVICES` | which device, from 0 (default 0) |
 #' | `weft.device_memory` | | most bytes of device memory to use; work that needs more is done in chunks |
-#' | `weft.balance` | | over ranks, a rank hands queries to one with less than this share of its work (default 0.5; 0: never); see [kernel_sum()] |
+#' | `weft.balance` | | over ranks, queries go to a rank with less than this share of the work (default 0.5; 0: never) |
 #' | `weft.progress` | | show progress bars: default only in interactive sessions |
 #' | | `WEFT_SIMD` | cap on the CPU's vector instructions: `"portable"`, `"avx2"`, `"avx512"` |
 #'
