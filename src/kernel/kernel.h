@@ -63,11 +63,12 @@ typedef struct weft_kernel_task {
   int series;              /* nodes may join series, where the kernel has one */
   double confidence;       /* below 1: samples may stand for nodes, within the errors with this probability for a query and column */
   uint64_t key;            /* of their draws */
+  size_t trial;            /* 0: all; else so many groups of queries alone are summed, to see what all would take */
 } weft_kernel_task;
 
 /* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a group's series,
- * sampled pairs. */
-typedef struct weft_kernel_effort { double pairs, nodes, repeated, series, samples; } weft_kernel_effort;
+ * sampled pairs; processor seconds before the first group of queries and after, queries summed. */
+typedef struct weft_kernel_effort { double pairs, nodes, repeated, series, samples, prepared, walked, queries; } weft_kernel_effort;
 
 /* ---- tiles: 32 queries against a run of references ---- */
 
