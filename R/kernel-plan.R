@@ -1,6 +1,6 @@
-# How `method = "auto"` chooses: where either takes long enough to matter, both ways are tried on a part of the work, on one thread and
-# by processor time, which other work on the machine hardly changes: the walk with 4 groups of queries, the direct sum with a few blocks. What their seconds say of all stands
-# against each other. Shorter work goes by the costs below, of which only ratios matter.
+# How `method = "auto"` chooses. Where it matters, both ways are tried on a part of the work, on one thread and by processor time, which
+# other work on the machine hardly changes: the walk with one to 4 groups of queries, the direct sum, once a session, with 10^7 pairs
+# of the kind. What these seconds say of all stands against each other. Shorter work goes by the costs below.
 
 # Work of a pair, in units of one dimension of one pair; measured on AVX-512 (inst/bench/kernel.R), of which only ratios matter.
 pair_cost <- function(kernel, d, m) {
@@ -74,7 +74,7 @@ plan_method <- function(problem) {
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
   build <- (if (built) 0 else build_cost(n, d)) + if (problem$self) 0 else build_cost(nq, d)
   took <- function(work) work / 1.6e10 / problem$control$threads
-  if (work < 1e8 || work < 1.5 * build) {
+  if (work < 2e8 || work < 1.5 * build) {
     return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
   trees <- native_trees(problem)
@@ -90,11 +90,12 @@ plan_method <- function(problem) {
        reason = sprintf("about %s by trees, %s directly", seconds_text(tree), seconds_text(direct)))
 }
 
-# Seconds of the whole walk, by one of 4 groups of queries.
+# Seconds of the whole walk, by one of up to 4 groups of queries, some twentieth of them.
 walk_seconds <- function(problem, trees) {
   threads <- problem$control$threads
   problem$control <- trial_control(problem$control)
-  effort <- walk_trees(problem, trees, split_weights(problem$weights), trial = 4)$effort
+  effort <- walk_trees(problem, trees, split_weights(problem$weights),
+                       trial = min(4, max(1, ncol(trees$query$x) %/% 20000)))$effort
   (effort[6L] + effort[7L] * ncol(trees$query$x) / effort[8L]) / threads
 }
 
@@ -104,23 +105,27 @@ trial_control <- function(control) {
   control
 }
 
-# Seconds of the whole direct sum, by one of some 10^7 pairs.
+# Seconds of the whole direct sum, by one of some 10^7 pairs; a session measures each kind of pair once.
 direct_seconds <- function(problem, trees) {
-  threads <- problem$control$threads
-  problem$control <- trial_control(problem$control)
-  problem$leave_one_out <- FALSE
-  first <- function(points, count) {
-    some <- seq_len(min(count, ncol(points$x)))
-    list(x = points$x[, some, drop = FALSE], lo = points$lo[, some, drop = FALSE])
-  }
+  d <- nrow(trees$query$x)
   split <- split_weights(problem$weights)
-  reference <- first(trees$reference, 16384)
-  rows <- trees$reference$order[seq_len(ncol(reference$x))] + 1L
-  query <- first(trees$query, ceiling(2.5e7 / ncol(reference$x)))
-  task <- native_task(problem, query, reference, split, split$weights[, rows, drop = FALSE])
-  task$log <- FALSE
-  started <- proc.time()
-  .Call(C_weft_kernel_direct, task, problem$control)
-  took <- max(1e-3, sum((proc.time() - started)[1:2])) / threads
-  took * ncol(trees$query$x) / ncol(query$x) * ncol(trees$reference$x) / ncol(reference$x)
+  kind <- paste(problem$kernel, d, nrow(split$weights), is.null(trees$reference$lo))
+  if (is.null(pair_seconds[[kind]])) {
+    first <- function(points, count) {
+      some <- seq_len(min(count, ncol(points$x)))
+      list(x = points$x[, some, drop = FALSE], lo = points$lo[, some, drop = FALSE])
+    }
+    reference <- first(trees$reference, 8192)
+    query <- first(trees$query, ceiling(1e7 / ncol(reference$x)))
+    rows <- trees$reference$order[seq_len(ncol(reference$x))] + 1L
+    task <- native_task(problem, query, reference, split, split$weights[, rows, drop = FALSE])
+    task[c("log", "leave_one_out")] <- FALSE
+    control <- trial_control(problem$control)
+    started <- proc.time()
+    .Call(C_weft_kernel_direct, task, control)
+    pair_seconds[[kind]] <- max(1e-3, sum((proc.time() - started)[1:2])) / (as.double(ncol(query$x)) * ncol(reference$x))
+  }
+  pair_seconds[[kind]] * ncol(trees$query$x) * ncol(trees$reference$x) / problem$control$threads
 }
+
+pair_seconds <- new.env(parent = emptyenv())

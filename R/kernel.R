@@ -96,7 +96,8 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
                        abs_error = 0, confidence = 1,
                        method = c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), tree = NULL,
                        nodes = c("auto", "bounds", "series", "samples"), precision = c("double", "single", "tensor"), log = FALSE,
-                       leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, threads = NULL, seed = NULL, progress = NULL, verbose = FALSE) {
+                       leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, threads = NULL, seed = NULL,
+                       progress = NULL, verbose = FALSE) {
   verbose <- check_flag(verbose, "verbose")
   problem <- kernel_problem(if (missing(query)) NULL else query, reference, weights, kernel, bandwidth, rel_error, abs_error,
                             confidence, tree, log, leave_one_out, c(scale, offset, degree), backend, threads, seed, progress)

@@ -21,8 +21,8 @@ seconds <- t(mapply(function(n, d, h, rel_error, kernel) {
                                                      backend = "cpu", threads = 1))
   t <- replicate(2, vapply(c(direct = "direct", tree = "tree", auto = "auto"), run, 0))
   t <- apply(t, 1, min)
-  cat(sprintf("%6.0f %2d %5.2f %6g %-12s direct %.3f tree %.3f auto %.3f ratio %.2f\n", n, d, h, rel_error, kernel, t[["direct"]], t[["tree"]],
-              t[["auto"]], t[["auto"]] / min(t[["direct"]], t[["tree"]])))
+  cat(sprintf("%6.0f %2d %5.2f %6g %-12s direct %.3f tree %.3f auto %.3f ratio %.2f\n", n, d, h, rel_error, kernel, t[["direct"]],
+              t[["tree"]], t[["auto"]], t[["auto"]] / min(t[["direct"]], t[["tree"]])))
   t
 }, grid$n, grid$d, grid$h, grid$rel_error, grid$kernel))
 grid <- cbind(grid, round(seconds, 3), ratio = round(seconds[, "auto"] / pmin(seconds[, "direct"], seconds[, "tree"]), 2))

@@ -1,5 +1,6 @@
 # Kernel sums: pairs a second, sums beside sklearn and mlpack in the same run with the bounds each breaks, and the time to build each
-# type of tree; the choice of "auto" has kernel-auto.R. Peers need a Python with scikit-learn and mlpack: name it in WEFT_PYTHON. A number as argument scales the sizes (default 1; 10 gives those of the peers' published figures).
+# type of tree; the choice of "auto" has kernel-auto.R. Peers need a Python with scikit-learn and mlpack: name it in WEFT_PYTHON. A
+# number as argument scales the sizes (default 1; 10 gives those of the peers' published figures).
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 machine_line()

@@ -24,7 +24,8 @@ test_that("series keep their bound on hard cases, and are used", {
     want <- kernel_sum(case$q, case$x, case$w, bandwidth = case$h, method = "direct", backend = "cpu")
     for (epsilon in c(1e-2, 1e-7)) {
       got <- kernel_sum(case$q, case$x, case$w, bandwidth = case$h, rel_error = epsilon, method = "tree", backend = "cpu", nodes = "series")
-      expect_lte(max(0, abs(got - want) / ifelse(want > 1e-300, epsilon * want + 1e-12 * want, Inf)), 1, label = paste("series,", case$what, epsilon))
+      expect_lte(max(0, abs(got - want) / ifelse(want > 1e-300, (epsilon + 1e-12) * want, Inf)), 1,
+                 label = paste("series,", case$what, epsilon))
     }
     p <- weft:::kernel_problem(case$q, case$x, case$w, "gaussian", case$h, 1e-3)
     used <- used + (weft:::kernel_run(p, "tree")$effort[4] > 0)
@@ -43,7 +44,8 @@ test_that("samples keep their bound at its rate, whatever the weights, and do no
   x <- matrix(rnorm(3e5), ncol = 6)
   tree <- kernel_tree(x)
   q <- x[1:128, ]
-  cases <- list(list("gaussian", rep(1, 5e4)), list("gaussian", abs(rcauchy(5e4))), list("laplacian", rnorm(5e4)), list("cauchy", runif(5e4)))
+  cases <- list(list("gaussian", rep(1, 5e4)), list("gaussian", abs(rcauchy(5e4))), list("laplacian", rnorm(5e4)),
+                list("cauchy", runif(5e4)))
   for (case in cases) {
     run <- function(...) kernel_sum(q, tree, case[[2]], case[[1]], 4, rel_error = 0.1, confidence = 0.9, method = "tree",
                                     nodes = "samples", backend = "cpu", seed = 5, ...)
