@@ -1,5 +1,5 @@
 # How `method = "auto"` chooses. Where it matters, both ways are tried on a part of the work, on one thread and by processor time, which
-# other work on the machine hardly changes: the walk with one to 4 groups of queries, the direct sum, once a session, with 10^7 pairs
+# other work on the machine hardly changes: the walk with 2 to 4 groups of queries, the direct sum, once a session, with 10^7 pairs
 # of the kind. What these seconds say of all stands against each other. Shorter work goes by the costs below.
 
 # Work of a pair, in units of one dimension of one pair; measured on AVX-512 (inst/bench/kernel.R), of which only ratios matter.
@@ -86,16 +86,17 @@ plan_method <- function(problem) {
     if (chosen$name == "cuda") return(list(method = device$method, chosen = chosen,
                                            reason = "the device is faster than both ways on the CPU"))
   }
-  list(method = if (tree < direct) "tree" else "direct", trees = trees, chosen = list(name = "cpu", reason = "on the CPU"),
+  # groups differ more than pairs do: near a tie the direct sum is the safer one
+  list(method = if (1.15 * tree < direct) "tree" else "direct", trees = trees, chosen = list(name = "cpu", reason = "on the CPU"),
        reason = sprintf("about %s by trees, %s directly", seconds_text(tree), seconds_text(direct)))
 }
 
-# Seconds of the whole walk, by one of up to 4 groups of queries, some twentieth of them.
+# Seconds of the whole walk, by one of 2 to 4 groups of queries.
 walk_seconds <- function(problem, trees) {
   threads <- problem$control$threads
   problem$control <- trial_control(problem$control)
   effort <- walk_trees(problem, trees, split_weights(problem$weights),
-                       trial = min(4, max(1, ncol(trees$query$x) %/% 20000)))$effort
+                       trial = min(4, max(2, ncol(trees$query$x) %/% 20000)))$effort
   (effort[6L] + effort[7L] * ncol(trees$query$x) / effort[8L]) / threads
 }
 
