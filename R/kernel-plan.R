@@ -1,6 +1,6 @@
-# How `method = "auto"` chooses: what both ways cost in the same unit, a pair of the direct sum in this dimension and kernel.
-# The tree's share is measured on a sample of the queries, not guessed: 4 groups of neighbours are walked, and what they
-# took in pairs and nodes stands for all.
+# How `method = "auto"` chooses. Where it matters, both ways are tried on a part of the work, on one thread and by processor time, which
+# other work on the machine hardly changes: the walk with 2 to 4 groups of queries, the direct sum, once a session, with 10^7 pairs
+# of the kind. What these seconds say of all stands against each other. Shorter work goes by the costs below.
 
 # Work of a pair, in units of one dimension of one pair; measured on AVX-512 (inst/bench/kernel.R), of which only ratios matter.
 pair_cost <- function(kernel, d, m) {
@@ -8,9 +8,6 @@ pair_cost <- function(kernel, d, m) {
                   triangular = 12, biweight = 5, cosine = 12)
   d + evaluation[[kernel]] + 2 * (m - 1)
 }
-
-# A node for one query: both distances of the box, the moments and three kernel values.
-node_cost <- function(kernel, d, m) 4 * d + 1.5 * m * d + 3 * pair_cost(kernel, 0, m) + 12
 
 # Building, per point: each level reads the points, splits and bounds them.
 build_cost <- function(n, d) n * (d + 8) * max(1, log2(n / 32)) * 3
@@ -73,42 +70,63 @@ plan_method <- function(problem) {
                                                   if (method == "tree") "few" else "many")))
   }
   m <- ncol(split_weights(problem$weights[seq_len(min(n, 1000)), , drop = FALSE])$weights)
-  direct <- nq * n * pair_cost(problem$kernel, d, m)
+  work <- nq * n * pair_cost(problem$kernel, d, m)
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
-  build <- if (built) 0 else build_cost(n, d)
-  build <- build + if (problem$self) 0 else build_cost(nq, d)
+  build <- (if (built) 0 else build_cost(n, d)) + if (problem$self) 0 else build_cost(nq, d)
   took <- function(work) work / 1.6e10 / problem$control$threads
-  seconds <- function(work) seconds_text(took(work))
-  if (direct < 1e7 || direct < 1.5 * build) {
-    return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take", seconds(direct))))
+  if (work < 2e8 || work < 1.5 * build) {
+    return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
   trees <- native_trees(problem)
-  walk <- sample_walk(problem, trees)
-  tree <- nq * (walk[1L] * pair_cost(problem$kernel, d, m) + walk[2L] * node_cost(problem$kernel, d, m)) + build
-  least <- took(min(tree, direct))
-  if (problem$backend == "auto" && least > 2 * cuda_start_seconds) { # else no device could pay
+  tree <- walk_seconds(problem, trees)
+  direct <- direct_seconds(problem, trees)
+  if (problem$backend == "auto" && min(tree, direct) > 2 * cuda_start_seconds) { # else no device could pay
     device <- device_plan(problem)
-    chosen <- choose_backend("auto", least, device$seconds)
+    chosen <- choose_backend("auto", min(tree, direct), device$seconds)
     if (chosen$name == "cuda") return(list(method = device$method, chosen = chosen,
                                            reason = "the device is faster than both ways on the CPU"))
   }
-  list(method = if (tree < direct) "tree" else "direct", trees = trees, chosen = list(name = "cpu", reason = "on the CPU"),
-       reason = sprintf("about %s by trees, %s directly", seconds(tree), seconds(direct)))
+  # groups differ more than pairs do: near a tie the direct sum is the safer one
+  list(method = if (1.15 * tree < direct) "tree" else "direct", trees = trees, chosen = list(name = "cpu", reason = "on the CPU"),
+       reason = sprintf("about %s by trees, %s directly", seconds_text(tree), seconds_text(direct)))
 }
 
-# Pairs and bounded nodes a query, from walks with up to 4 groups of 128 neighbours.
-sample_walk <- function(problem, trees, size = 128, groups = 4) {
-  nq <- ncol(trees$query$x)
-  split <- split_weights(problem$weights)
-  starts <- unique(floor(seq(0, max(0, nq - size), length.out = groups + 2L)[seq_len(groups) + 1L]))
-  problem$control["progress"] <- list(NULL)
-  problem$leave_one_out <- FALSE
-  taken <- vapply(starts, function(from) {
-    some <- seq.int(from + 1, min(nq, from + size))
-    points <- list(x = trees$query$x[, some, drop = FALSE], lo = trees$query$lo[, some, drop = FALSE])
-    query <- grow_tree(points, "kd", 32, c(0, 0), problem$control)
-    walk_trees(problem, list(query = query, reference = trees$reference), split)$effort[1:2] / length(some)
-  }, numeric(2))
-  # nodes are counted a tile of 32 queries
-  rowMeans(taken) * c(1, 32)
+# Seconds of the whole walk, by one of 2 to 4 groups of queries.
+walk_seconds <- function(problem, trees) {
+  threads <- problem$control$threads
+  problem$control <- trial_control(problem$control)
+  effort <- walk_trees(problem, trees, split_weights(problem$weights),
+                       trial = min(4, max(2, ncol(trees$query$x) %/% 20000)))$effort
+  (effort[6L] + effort[7L] * ncol(trees$query$x) / effort[8L]) / threads
 }
+
+trial_control <- function(control) {
+  control["progress"] <- list(NULL)
+  control$threads <- 1L
+  control
+}
+
+# Seconds of the whole direct sum, by one of some 10^7 pairs; a session measures each kind of pair once.
+direct_seconds <- function(problem, trees) {
+  d <- nrow(trees$query$x)
+  split <- split_weights(problem$weights)
+  kind <- paste(problem$kernel, d, nrow(split$weights), is.null(trees$reference$lo))
+  if (is.null(pair_seconds[[kind]])) {
+    first <- function(points, count) {
+      some <- seq_len(min(count, ncol(points$x)))
+      list(x = points$x[, some, drop = FALSE], lo = points$lo[, some, drop = FALSE])
+    }
+    reference <- first(trees$reference, 8192)
+    query <- first(trees$query, ceiling(1e7 / ncol(reference$x)))
+    rows <- trees$reference$order[seq_len(ncol(reference$x))] + 1L
+    task <- native_task(problem, query, reference, split, split$weights[, rows, drop = FALSE])
+    task[c("log", "leave_one_out")] <- FALSE
+    control <- trial_control(problem$control)
+    started <- proc.time()
+    .Call(C_weft_kernel_direct, task, control)
+    pair_seconds[[kind]] <- max(1e-3, sum((proc.time() - started)[1:2])) / (as.double(ncol(query$x)) * ncol(reference$x))
+  }
+  pair_seconds[[kind]] * ncol(trees$query$x) * ncol(trees$reference$x) / problem$control$threads
+}
+
+pair_seconds <- new.env(parent = emptyenv())

@@ -113,7 +113,7 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
   distributed <- check_flag(distributed, "distributed")
   problem <- kernel_problem(if (missing(query)) NULL else query, reference, weights, kernel, bandwidth, rel_error, abs_error,
                             confidence, tree, log, leave_one_out, c(scale, offset, degree), backend, threads, seed, progress)
-  problem$nodes <- check_nodes(nodes, problem)
+  problem$nodes <- check_node_estimates(nodes, problem)
   precision <- check_choice(precision, c("double", "single", "tensor"), "precision")
   method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
   if (distributed && precision != "double") {
@@ -383,14 +383,14 @@ grid_reach <- function(problem, totals, tau) {
   if (is_compact(problem$kernel)) return(h)
   if (problem$rel_error == 0 && tau == 0) return(NULL)
   counts_itself <- problem$self && !problem$leave_one_out
-  own <- if (counts_itself) min(apply(abs(problem$weights), 2L, min)) else 1e-3 * max(totals) / nrow(problem$reference)
+  own <- if (counts_itself) min(abs(problem$weights)) else 1e-3 * max(totals) / nrow(problem$reference)
   target <- (problem$rel_error * own + tau) / max(totals)
   if (!(target > 0)) return(NULL)
   far <- switch(problem$kernel, gaussian = sqrt(2 * log(1 / min(target, 0.5))), cauchy = sqrt(1 / target),
                 2 * log(1 / min(target, 0.5)) + 6)
   if (kernel_value(problem$kernel, far) > target) return(NULL)
   near <- stats::uniroot(function(r) log(kernel_value(problem$kernel, r) / target), c(0, far), tol = 1e-6)$root * (1 + 1e-5)
-  range <- apply(problem$reference, 2L, function(v) diff(range(v)))
+  range <- vapply(seq_len(ncol(problem$reference)), function(j) diff(range(problem$reference[, j])), 0) # apply() would copy all
   if (is.null(problem$bandwidth$scale) && near * h > 0.5 * max(range)) NULL else near * h
 }
 
@@ -408,11 +408,11 @@ kernel_walk <- function(problem, plan) {
 }
 
 # Walks for one bandwidth or many, narrowest first; sums in the query tree's order.
-walk_trees <- function(problem, trees, split, h = problem$bandwidth$h) {
+walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0) {
   task <- native_task(problem, trees$query, trees$reference, split, split$weights[, trees$reference$order + 1L, drop = FALSE], as.double(h))
   nodes <- problem$nodes %||% "auto"
   samples <- nodes %in% c("auto", "samples") && problem$confidence < 1
-  options <- c(nodes %in% c("auto", "series"), if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0))
+  options <- c(nodes %in% c("auto", "series"), if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0), trial)
   .Call(C_weft_kernel_walk, task, trees$query, trees$reference, as.double(options), problem$control)
 }
 

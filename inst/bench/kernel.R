@@ -1,6 +1,6 @@
-# Kernel sums: pairs a second, sums beside sklearn and mlpack in the same run with the bounds each breaks, the choice of "auto"
-# beside the better of both ways, and the time to build each type of tree. Peers need a Python with scikit-learn and mlpack: name
-# it in WEFT_PYTHON. A number as argument scales the sizes (default 1; 10 gives those of the peers' published figures).
+# Kernel sums: pairs a second, sums beside sklearn and mlpack in the same run with the bounds each breaks, and the time to build each
+# type of tree; the choice of "auto" has kernel-auto.R. Peers need a Python with scikit-learn and mlpack: name it in WEFT_PYTHON. A
+# number as argument scales the sizes (default 1; 10 gives those of the peers' published figures).
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 machine_line()
@@ -60,19 +60,6 @@ print(rbind(
   compare("two far clusters, Gaussian .5", two, two, "gaussian", 0.5),
   compare("queries far out, Gaussian .3", far[2001:4000, ], far[2001:4000, ] * 5, "gaussian", 0.3)
 ), row.names = FALSE)
-
-cat("\nThe choice of \"auto\": its time over the better of direct and tree\n")
-grid <- expand.grid(d = c(2, 4, 10), h = c(0.02, 0.2), rel_error = c(0, 0.1), kernel = c("gaussian", "epanechnikov"),
-                    stringsAsFactors = FALSE)
-n <- 15000 * size^0.5
-choice <- apply(grid, 1, function(g) {
-  x <- clustered(n, as.numeric(g[["d"]]))
-  run <- function(method) function() kernel_sum(x, kernel = g[["kernel"]], bandwidth = as.numeric(g[["h"]]),
-                                                rel_error = as.numeric(g[["rel_error"]]), method = method)
-  time_in_turn(direct = run("direct"), tree = run("tree"), auto = run("auto"), times = 3)
-})
-grid <- cbind(grid, t(round(choice, 3)), ratio = round(choice["auto", ] / pmin(choice["direct", ], choice["tree", ]), 2))
-print(grid, row.names = FALSE)
 
 cat("\nBuilding trees, 2 threads, seconds\n")
 sizes <- c(1e4, 3e4, 1e5, 3e5) * size^0.5

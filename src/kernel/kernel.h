@@ -64,6 +64,7 @@ typedef struct weft_kernel_task {
   double confidence;       /* below 1: samples may stand for nodes, within the errors with this probability for a query and column */
   uint64_t key;            /* of their draws */
   const int32_t *own;      /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */
+  size_t trial;            /* 0: all; else so many groups of queries alone are summed, to see what all would take */
 } weft_kernel_task;
 
 static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, size_t k) {
@@ -71,8 +72,8 @@ static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, siz
 }
 
 /* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a group's series,
- * sampled pairs. */
-typedef struct weft_kernel_effort { double pairs, nodes, repeated, series, samples; } weft_kernel_effort;
+ * sampled pairs; processor seconds before the first group of queries and after, queries summed. */
+typedef struct weft_kernel_effort { double pairs, nodes, repeated, series, samples, prepared, walked, queries; } weft_kernel_effort;
 
 /* ---- tiles: 32 queries against a run of references ---- */
 

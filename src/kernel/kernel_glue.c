@@ -15,7 +15,7 @@ static weft_kernel_task task_of(SEXP list) {
     points_of(weft_glue_element(list, "query")), points_of(weft_glue_element(list, "reference")), REAL(weights),
     (size_t) Rf_nrows(weights), Rf_asLogical(weft_glue_element(list, "leave_one_out")),
     Rf_asLogical(weft_glue_element(list, "log")), Rf_asReal(weft_glue_element(list, "rel_error")),
-    Rf_asReal(weft_glue_element(list, "abs_error")), 0, 1, 0, NULL
+    Rf_asReal(weft_glue_element(list, "abs_error")), 0, 1, 0, NULL, 0
   };
   SEXP own = weft_glue_element(list, "own");
   if (own != R_NilValue) t.own = INTEGER(own);
@@ -34,19 +34,20 @@ static weft_tree tree_of(SEXP list) {
   return t;
 }
 
-/* list(sum = nq x m for each bandwidth, effort = pairs, nodes, repeated, series, samples) */
+/* list(sum = nq x m for each bandwidth, effort = pairs, nodes, repeated, series, samples, processor seconds before
+ * and in the walk, queries) */
 static SEXP result_of(const weft_kernel_task *t, size_t bandwidths) {
   const char *fields[] = {"sum", "effort", ""};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) t->query.n, (int) (t->m * bandwidths)));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 5));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 8));
   UNPROTECT(1);
   return out;
 }
 
 static void store_effort(SEXP out, weft_kernel_effort e) {
   double *to = REAL(VECTOR_ELT(out, 1));
-  to[0] = e.pairs, to[1] = e.nodes, to[2] = e.repeated, to[3] = e.series, to[4] = e.samples;
+  to[0] = e.pairs, to[1] = e.nodes, to[2] = e.repeated, to[3] = e.series, to[4] = e.samples, to[5] = e.prepared, to[6] = e.walked, to[7] = e.queries;
 }
 
 /* ---- points ---- */
@@ -214,7 +215,8 @@ static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *
 }
 
 /* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's order, one
- * bandwidth's after another's. options: series or not, confidence, two words of a key. */
+ * bandwidth's after another's. options: series or not, confidence, two words of a key, groups of a
+ * trial or 0. */
 SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP options, SEXP control) {
   SEXP h = weft_glue_element(task, "h");
   const double *o = REAL(options);
@@ -222,6 +224,7 @@ SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP options, SEX
                   .bandwidths = (size_t) Rf_xlength(h)};
   job.sum.task.series = o[0] != 0, job.sum.task.confidence = o[1];
   job.sum.task.key = ((uint64_t) (uint32_t) o[2] << 32) | (uint32_t) o[3];
+  job.sum.task.trial = (size_t) o[4];
   SEXP out = PROTECT(result_of(&job.sum.task, job.bandwidths));
   job.sum.out = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, walk_trees, &job);

@@ -103,7 +103,8 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   const int64_t nq = task->query.n, n = task->reference.n, d = task->reference.d, m = task->m;
   const int kind = task->kind;
   const bool on_tensor = tensor && m == 1 && weft_kernel_tensor_can(kind, d);
-  const int T = on_tensor ? weft_kernel_tensor_tile((int) d) : tile_shape<float>::T;
+  const bool by_rows = !on_tensor && weft_kernel_rows_can(kind, nq, d, m);
+  const int T = on_tensor ? weft_kernel_tensor_tile((int) d) : by_rows ? weft_kernel_rows_tile() : tile_shape<float>::T;
   const int64_t blocks = (nq + T - 1) / T, stride = nq < QUERY_SLAB ? nq : QUERY_SLAB;
   const double factor = tile_scale(kind) / task->h;
   double *raw, *total, *rest, *partial, *d_out, *d_bound, *d_own = NULL, *own_weights, constant, per_rho, per_rho2;
@@ -164,7 +165,7 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
             { { q + first, q_lo + first, count, nq }, { x, x_lo, rows, slab }, w + c * slab, middle + first / T * d, (int) d, cols, rows,
               chunk, (int) block, INT64_MIN, 0, partial, NULL, stride, 1 } };
           WEFT_TRY(weft_poll(ctx, (double) at * (double) nq + (double) rows * (double) (first + block * T), (double) n * (double) nq));
-          WEFT_TRY(on_tensor ? weft_kernel_launch_tensor(l) : launch_single(l));
+          WEFT_TRY(on_tensor ? weft_kernel_launch_tensor(l) : by_rows ? weft_kernel_launch_rows(l) : launch_single(l));
           WEFT_CUDA(cudaStreamSynchronize(mem.stream));
         }
         launch_add_chunks(mem.stream, partial, NULL, (int) ((rows + chunk - 1) / chunk), cols, stride, first, count, nq, total + c * nq,

@@ -15,4 +15,9 @@ int weft_kernel_tensor_tile(int d);
 /* One column of weights. */
 weft_status weft_kernel_launch_tensor(const tile_launch<float> &l);
 
+/* kernel_rows_cuda.cu: the same in float, coordinates in registers. */
+bool weft_kernel_rows_can(int kind, int64_t nq, int64_t d, int64_t m);
+int weft_kernel_rows_tile(void);
+weft_status weft_kernel_launch_rows(const tile_launch<float> &l);
+
 #endif

@@ -169,6 +169,13 @@ static size_t find_groups(const weft_tree *q, double most, int32_t *groups) {
   return found;
 }
 
+/* `some` of them, evenly spaced, to the front. */
+static size_t pick_groups(int32_t *groups, size_t count, size_t some) {
+  if (count <= some) return count;
+  for (size_t k = 0; k < some; k++) groups[k] = groups[(2 * k + 1) * count / (2 * some)];
+  return some;
+}
+
 static double greatest_coordinate(const weft_tree *t) {
   double most = 0;
   for (size_t j = 0; t->nodes && j < 2 * t->points.d; j++) most = fabs(t->box[j]) > most ? fabs(t->box[j]) : most;
@@ -234,6 +241,8 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t m = task->m, d = task->reference.d;
+  const clock_t started = clock();
+  clock_t begun;
   double *column, *running, group = GROUP_PAIRS / (double) (task->reference.n + 1);
   int32_t *groups;
   weft_hands *t;
@@ -259,7 +268,10 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
   }
   if (w.series && w.rel < FEW_DIGITS) group = fmin(group, SERIES_GROUP);
   for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &t[k]));
-  const size_t count = find_groups(query, group, groups);
+  size_t count = find_groups(query, group, groups);
+  if (task->trial) count = pick_groups(groups, count, task->trial);
+  for (size_t g = 0; g < count; g++) effort->queries += query->count[groups[g]];
+  begun = clock();
   for (size_t b = 0; b < bandwidths; b++) {
     weft_kernel_task one = *task;
     one.h = h[b];
@@ -267,6 +279,8 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
     w.narrower = b ? w.out - m * task->query.n : NULL;
     WEFT_TRY(walk_groups(ctx, &w, t, groups, count, (double) b, (double) bandwidths));
   }
+  effort->prepared += (double) (begun - started) / CLOCKS_PER_SEC;
+  effort->walked += (double) (clock() - begun) / CLOCKS_PER_SEC;
   for (int k = 0; k < ctx->threads; k++) {
     effort->pairs += t[k].effort.pairs;
     effort->nodes += t[k].effort.nodes;

@@ -23,6 +23,15 @@ twins_kernel <- function() {
       as.vector(f)
     })
   })
+  # enough queries, and few enough dimensions, for coordinates in registers
+  rows <- list(tolerance = 1e-4, work = function(backend) {
+    d <- sample(c(1, 4, 9, 10, 16), 1)
+    x <- matrix(stats::runif(300 * d), 300)
+    q <- matrix(stats::runif(4100 * d), 4100)
+    lapply(c("gaussian", "epanechnikov", "cauchy"), function(kernel) {
+      as.vector(kernel_sum(q, x, stats::runif(300), kernel, sqrt(d), precision = "single", backend = backend))
+    })
+  })
   grid <- lapply(setdiff(kernels, c("laplacian", "cauchy", "matern32", "matern52")), function(kernel) {
     list(tolerance = if (kernel == "gaussian") 1e-3 else 1e-11, work = function(backend) {
       d <- sample(c(1, 2, 3, 6, 10, 13), 1)
@@ -39,7 +48,7 @@ twins_kernel <- function() {
     .Call(weft:::C_weft_kernel_cube, c(700, 10, 8), key, 6L, c(0.3, 0.6), weft:::run_control(backend))$out[1:17, ]
   })
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
-    list("kernel sums, single" = single("single"), "kernel sums, tensor" = single("tensor")),
+    list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows, "kernel sums, tensor" = single("tensor")),
     stats::setNames(grid, paste0("kernel sums, grid, ", setdiff(kernels, c("laplacian", "cauchy", "matern32", "matern52")))),
     list("kernel sums, cube" = cube))
 }
