@@ -8,8 +8,9 @@
  *   one-mode    clusters, and links where there are fewer clusters than threads: whole numbers, in any order
  *
  * State, blocks and labels are sent for a sweep and brought back after it, since counting and split-merge are the host's.
- * A single node's choice takes a few microseconds, whatever its size: less than a CPU's thread needs from about 50 x 50
- * clusters on in the collapsed sampler, more in small graphs. */
+ * A node takes 4 microseconds at least. On one H200 a sweep of 2,000 x 2,000 nodes by the collapsed sampler took 25, 58 and
+ * 283 ms at 10, 50 and 150 clusters of each mode, against 5, 50 and 403 ms on one thread of its host; one of a directed graph
+ * of 5,000 nodes and 100,000 links 20, 31 and 51 ms at 20, 128 and 512 clusters, against 4, 24 and 147. */
 #include <algorithm>
 #include <cstring>
 #include "irm_serial.cuh"
