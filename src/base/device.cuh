@@ -39,6 +39,10 @@ double weft_device_available(weft_ctx *ctx);
 /* How many items of `bytes_each` fit beside `fixed` bytes: between 1 and `items`, or 0 with the error filled. */
 size_t weft_device_chunk(weft_ctx *ctx, size_t items, double bytes_each, double fixed);
 
+/* Whether the kernel's code, as the driver took it for this device, was compiled for compute capability `version` / 10 or later:
+ * a newer device runs code of an older one, in which newer instructions are left out. */
+bool weft_device_compiled_for(const void *kernel, int version);
+
 weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, const char *file, int line);
 
 #define WEFT_CUDA(step) do { cudaError_t e_ = (step); \
@@ -54,6 +58,10 @@ typedef void (*weft_fill)(const void *data, size_t first, size_t count, void *ou
 /* Fills device memory `out` (count × size bytes) through two pinned buffers: while one travels, the other is filled.
  * Polls between chunks. Complete in stream order; `data` may be changed when it returns. */
 weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill, const void *data);
+
+/* Writes `bytes` of device memory to host memory that the host may not have touched yet: through the pinned buffers, from which
+ * all threads copy. Waits for what the stream was given before; polls between chunks. */
+weft_status weft_device_download(weft_device_arena *arena, void *out, const void *from, size_t bytes);
 
 /* The pinned buffers are kept for the process; this gives them back. */
 void weft_device_forget_staging(void);
