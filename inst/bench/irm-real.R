@@ -29,6 +29,8 @@ for (name in names(graphs)) {
   })
   best <- max(unlist(long))
   seconds <- system.time(found <- vapply(1:10, function(seed) max(fit(graphs[[name]], seed = seed)$log_posterior), 0))[["elapsed"]]
-  cat(sprintf("%s: best known %.4f (by %d of 32 long blocked chains, %d of 32 collapsed); defaults reach it with %d of 10 seeds, worst %.4f, %.2f s each\n",
-              name, best, sum(long[[1]] > best - 1e-6), sum(long[[2]] > best - 1e-6), sum(found > best - 1e-6), min(found), seconds / 10))
+  at_best <- function(x) sum(x > best - 1e-6)
+  cat(sprintf("%s: best known %.4f (by %d of 32 long blocked chains, %d of 32 collapsed)\n", name, best, at_best(long[[1]]),
+              at_best(long[[2]])))
+  cat(sprintf("  defaults reach it with %d of 10 seeds, worst %.4f, %.2f s each\n", at_best(found), min(found), seconds / 10))
 }

@@ -31,10 +31,11 @@ planted <- function(n, k, density, seeds, chains, sweeps) {
     first <- which(apply(fit$log_posterior, 1, max) >= target)[1]
     seconds <- c(seconds, time[[3]])
     hit <- c(hit, !is.na(first))
-    cat(sprintf("%d x %d, K = %d, seed %d: %.2f s, %.2f s of processors; within 10 nats at sweep %d of %d; best %+.1f nats from the planted one\n",
+    cat(sprintf("%d x %d, K = %d, seed %d: %.2f s, %.2f s of processors; within 10 nats at sweep %d of %d; best %+.1f nats from planted\n",
                 n, n, k, seed, time[[3]], time[[1]] + time[[2]], first, sweeps, max(fit$log_posterior) - target - 10))
   }
-  cat(sprintf("%d of %d seeds on the %s; slowest %.2f s, median %.2f\n", sum(hit), length(hit), backend, max(seconds), stats::median(seconds)))
+  cat(sprintf("%d of %d seeds on the %s; slowest %.2f s, median %.2f\n", sum(hit), length(hit), backend, max(seconds),
+              stats::median(seconds)))
 }
 if (file.exists("/proc/loadavg")) cat("load", readLines("/proc/loadavg"), "\n")
 if (backend == "cuda") invisible(irm(diag(10), chains = 1, sweeps = 1, backend = "cuda"))

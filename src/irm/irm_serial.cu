@@ -454,8 +454,8 @@ done:
 }
 
 /* Runs `draw(first, last)` over slices of a mode's nodes, and polls in between. */
-template <typename Draw> static weft_status in_slices(weft_ctx *ctx, irm_serial *r, const irm_state *s, int mode, double done_work, double total,
-                                                      Draw draw)
+template <typename Draw> static weft_status in_slices(weft_ctx *ctx, irm_serial *r, const irm_state *s, int mode, double done_work,
+                                                      double total, Draw draw)
 {
   weft_status st = WEFT_OK;
   const double cells = (double) s->active_count[mode] * s->active_count[irm_other(s, mode)] * s->directions;
@@ -488,8 +488,8 @@ static weft_status labels_one_mode(weft_ctx *ctx, irm_serial *r, irm_state *s, d
   SEND(r->blocks_links[0], s->links[0], cells);
   SEND(r->blocks_pairs[0], s->pairs[0], cells);
   draw_parameters<<<(unsigned) ((cells + 127) / 128), 128, 0, r->mem->stream>>>(
-    irm_rng(s, IRM_DRAW_ETA), irm_index(s, 0), s->model->poisson, s->chain->beta[0], s->chain->beta[1], r->blocks_links[0], r->blocks_pairs[0],
-    k, r->width, s->directions == 2, r->link[0], r->link[1], r->none[0], r->none[1]);
+    irm_rng(s, IRM_DRAW_ETA), irm_index(s, 0), s->model->poisson, s->chain->beta[0], s->chain->beta[1], r->blocks_links[0],
+    r->blocks_pairs[0], k, r->width, s->directions == 2, r->link[0], r->link[1], r->none[0], r->none[1]);
   make_base<<<(unsigned) ((k + 63) / 64), 64, 0, r->mem->stream>>>(k, r->width, s->directions, r->none[0], r->none[1], r->sizes[0],
                                                                   r->log_stick, r->base);
   WEFT_CUDA(cudaGetLastError());
