@@ -258,38 +258,34 @@ static weft_status scan(weft_ctx *poll, irm_state *s, int mode, int64_t count, i
 
 /* The rates of a and b together with every active cluster, in `rates`: k for each direction. The four (undirected: three)
  * blocks among a and b are one. */
-static void pooled_rates(const irm_state *s, int mode, int32_t a, int32_t b, double *rates)
+static void pooled_rates(const irm_state *s, int32_t a, int32_t b, double *rates)
 {
-  const int other = irm_other(s, mode);
+  const size_t k = (size_t) s->k[0];
   for (int d = 0; d < s->directions; d++) {
-    const int near = s->one_mode ? d : mode;
-    const size_t k = (size_t) s->k[s->one_mode ? 0 : 1 - mode];
-    const int64_t *links = s->links[near], *pairs = s->pairs[near];
-    for (int32_t at = 0; at < s->active_count[other]; at++) {
-      const size_t m = (size_t) s->active[other][at];
+    const int64_t *links = s->links[d], *pairs = s->pairs[d];
+    for (int32_t at = 0; at < s->active_count[0]; at++) {
+      const size_t m = (size_t) s->active[0][at];
       int64_t n = links[a * k + m] + links[b * k + m], p = pairs[a * k + m] + pairs[b * k + m];
-      if (s->one_mode && (m == (size_t) a || m == (size_t) b)) {
+      if (m == (size_t) a || m == (size_t) b) {
         const int both = s->graph->type == WEFT_IRM_DIRECTED;
         n = links[a * k + a] + links[b * k + b] + links[a * k + b] + (both ? links[b * k + a] : 0);
         p = pairs[a * k + a] + pairs[b * k + b] + pairs[a * k + b] + (both ? pairs[b * k + a] : 0);
       }
       rates[d * k + m] = p ? ((double) n + 0.5) / ((double) p + 1) : 0.5;
     }
-    if (s->one_mode) rates[d * k + a] = rates[d * k + b] = s->sizes[0][a] ? rates[d * k + a] : rates[d * k + b];
+    rates[d * k + a] = rates[d * k + b] = s->sizes[0][a] ? rates[d * k + a] : rates[d * k + b];
   }
 }
 
 /* log odds of the node of the profile for b against a, by its links alone. */
-static double launch_odds(const irm_state *s, int mode, int32_t a, int32_t b, const double *rates)
+static double launch_odds(const irm_state *s, int32_t a, int32_t b, const double *rates)
 {
-  const int other = irm_other(s, mode);
+  const size_t k = (size_t) s->k[0];
   double odds = 0;
   for (int d = 0; d < s->directions; d++) {
-    const int near = s->one_mode ? d : mode;
-    const size_t k = (size_t) s->k[s->one_mode ? 0 : 1 - mode];
-    const int64_t *links = s->links[near], *pairs = s->pairs[near];
-    for (int32_t at = 0; at < s->active_count[other]; at++) {
-      const size_t m = (size_t) s->active[other][at];
+    const int64_t *links = s->links[d], *pairs = s->pairs[d];
+    for (int32_t at = 0; at < s->active_count[0]; at++) {
+      const size_t m = (size_t) s->active[0][at];
       const double n = (double) s->profile.links[d][m], p = (double) s->profile.pairs[d][m], prior = rates[d * k + m];
       if (p == 0) continue;
       const double rate_a = ((double) links[a * k + m] + p * prior) / ((double) pairs[a * k + m] + p);
@@ -305,7 +301,7 @@ static double launch_odds(const irm_state *s, int mode, int32_t a, int32_t b, co
 static weft_status launch(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a, int32_t b)
 {
   double unused;
-  pooled_rates(s, mode, a, b, s->rates);
+  pooled_rates(s, a, b, s->rates);
   for (int64_t at = 0; at < count; at++) irm_take_out(s, mode, s->members[at]);
   irm_take_out(s, mode, i);
   irm_put_in(s, mode, i, a);
@@ -315,7 +311,7 @@ static weft_status launch(weft_ctx *poll, irm_state *s, int mode, int64_t count,
     const int32_t node = s->members[at];
     if (node == i || node == j) continue;
     irm_take_out(s, mode, node);
-    const double odds = launch_odds(s, mode, a, b, s->rates), u = irm_next(s);
+    const double odds = launch_odds(s, a, b, s->rates), u = irm_next(s);
     irm_put_in(s, mode, node, weft_log(u / (1 - u)) < odds ? b : a);
     if (poll && at % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
   }
