@@ -1,7 +1,7 @@
 # One peer's partition of an edge list (row, column; from 0): prints seconds; writes the labels, a line each, rows then columns.
 # python3 irm-peers.py PEER links.csv rows columns clusters.csv K     columns 0: an undirected graph of `rows` nodes
 #   graph-tool   stochastic block model without degree correction, by minimum description length (Peixoto)
-#   irmlearn     infinite relational model by collapsed Gibbs sampling (one-mode graphs only)
+#   irmlearn     infinite relational model by collapsed Gibbs sampling, 50 sweeps; bipartite graphs only
 #   spectral     scikit-learn's spectral co-clustering, which is told K
 import csv, sys, time
 
@@ -29,7 +29,12 @@ else:
         if not columns:
             A[b, a] = 1
     started = time.time()
-    if peer == "spectral":
+    if peer == "irmlearn":
+        from irmlearn import IRM
+        model = IRM(alpha=1, a=1, b=1, max_iter=50, verbose=False)
+        model.fit(A)
+        labels = list(model.sample_labels_) + list(model.feature_labels_)
+    else:
         from sklearn.cluster import SpectralCoclustering
         model = SpectralCoclustering(n_clusters=k, random_state=1)
         model.fit(A)
