@@ -1,6 +1,7 @@
 # irm() beside other programs on small graphs: seconds, clusters, NMI with the planted clusters and the log posterior of the
 # partition found, by irm_log_posterior(), which irm() and irmlearn look for; graph-tool minimises a description length of its
-# own, and spectral co-clustering is told the number of clusters. NA: not done in 100 s. A peer that this machine's Pythons do not have is left out.
+# own, and spectral co-clustering is told the number of clusters. NA: not done in 100 s. A peer that this machine's Pythons do
+# not have is left out.
 # Rscript irm-peers.R [large] [python ...]     large: a graph of 1000 x 1000 nodes too, without irmlearn; by default the Pythons
 # are /usr/bin/python3 (Debian: python3-graph-tool) and python3
 library(weft)
