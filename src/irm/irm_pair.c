@@ -155,7 +155,8 @@ weft_status irm_pair_launch(weft_ctx *poll, irm_state *s)
   const pair_side *a = &p->sides[0], *b = &p->sides[1];
   const size_t width = (size_t) s->k[1 - p->mode];
   for (int32_t at = 0; at < p->clusters; at++) {
-    const size_t m = (size_t) s->active[1 - p->mode][at], first = (size_t) p->label[0] * width + m, second = (size_t) p->label[1] * width + m;
+    const size_t m = (size_t) s->active[1 - p->mode][at];
+    const size_t first = (size_t) p->label[0] * width + m, second = (size_t) p->label[1] * width + m;
     const int64_t pairs = s->pairs[p->mode][first] + s->pairs[p->mode][second];
     p->rates[at] = pairs ? ((double) (s->links[p->mode][first] + s->links[p->mode][second]) + 0.5) / ((double) pairs + 1) : 0.5;
   }
@@ -232,7 +233,8 @@ weft_status irm_pair_scan(weft_ctx *poll, irm_state *s, const int32_t *target, d
     memcpy(p->kept_now, c->now, bytes);
     memcpy(p->kept_more, c->more, bytes);
     move(s, p, from, x, -1);
-    const double odds = gain_of(s, p, 1, x) - gain_of(s, p, 0, x) + weft_log((double) p->sides[1].nodes) - weft_log((double) p->sides[0].nodes);
+    const double odds = gain_of(s, p, 1, x) - gain_of(s, p, 0, x)
+                        + weft_log((double) p->sides[1].nodes) - weft_log((double) p->sides[0].nodes);
     const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)), log_a = log_b - odds;
     const int side = target ? target[x] == p->label[1] : weft_log(irm_next(s)) < log_b;
     *log_q += side ? log_b : log_a;

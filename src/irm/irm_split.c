@@ -23,6 +23,7 @@
  * nodes are split, or made by a merge, which keeps a proposal's cost bounded and is symmetric. */
 #include <math.h>
 #include <string.h>
+#include "../base/parallel.h"
 #include "irm_pair.h"
 
 #define FLAT_SHARE 0.2
@@ -82,10 +83,9 @@ static double spread_now(const irm_state *s, int mode, int32_t c)
 }
 
 /* Adds the node's n_im² to its cluster's. */
-static void add_squares(irm_state *s, int mode, int64_t i, int64_t *squares)
+static void add_squares(const irm_state *s, int mode, int64_t i, int64_t *count, int64_t *squares)
 {
   const weft_irm_lists *links = &s->graph->links[mode];
-  int64_t *count = s->profile.links[0];
   /* (x + w)² - x² = w (2 x + w), link by link */
   for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) count[s->z[1 - mode][links->to[e]]] = 0;
   for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) {
@@ -96,16 +96,37 @@ static void add_squares(irm_state *s, int mode, int64_t i, int64_t *squares)
   }
 }
 
+/* Those of nodes first .. last-1, by all threads where counting is shared out. */
+static void add_slice(irm_state *s, int mode, int64_t first, int64_t last)
+{
+  enum { CHUNK = 256 };
+  const size_t width = (size_t) s->k[1 - mode], blocks = width * (size_t) s->k[mode];
+  const int32_t *z = s->z[mode];
+  if (!s->tallies) {
+    for (int64_t i = first; i < last; i++) add_squares(s, mode, i, s->profile.links[0], s->squares + (size_t) z[i] * width);
+    return;
+  }
+  memset(s->tallies, 0, blocks * (size_t) s->threads * sizeof *s->tallies);
+  WEFT_PARALLEL(s->threads)
+  {
+    WEFT_FOR(dynamic)
+    for (int64_t chunk = first; chunk < last; chunk += CHUNK) {
+      const size_t t = (size_t) WEFT_THREAD();
+      for (int64_t i = chunk; i < last && i < chunk + CHUNK; i++)
+        add_squares(s, mode, i, s->counts + t * width, s->tallies + t * blocks + (size_t) z[i] * width);
+    }
+  }
+  for (int t = 0; t < s->threads; t++)
+    for (size_t c = 0; c < blocks; c++) s->squares[c] += s->tallies[(size_t) t * blocks + c];
+}
+
 weft_status irm_split_begin(weft_ctx *poll, irm_state *s, int mode)
 {
-  const int32_t width = s->one_mode ? 0 : s->k[1 - mode];
   if (s->one_mode) return WEFT_OK;
-  memset(s->squares, 0, (size_t) s->k[mode] * (size_t) width * sizeof *s->squares);
-  for (int64_t i = 0, work = 0; i < s->graph->n[mode]; i++) {
-    add_squares(s, mode, i, s->squares + (size_t) s->z[mode][i] * (size_t) width);
-    work += s->graph->links[mode].start[i + 1] - s->graph->links[mode].start[i] + 10;
-    if (work < POLL_LINKS) continue;
-    work = 0;
+  memset(s->squares, 0, (size_t) s->k[mode] * (size_t) s->k[1 - mode] * sizeof *s->squares);
+  for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
+    last = irm_slice_end(&s->graph->links[mode], first, s->graph->n[mode], 10, 1, POLL_LINKS);
+    add_slice(s, mode, first, last);
     if (poll && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
   }
   for (int32_t c = 0; c < s->k[mode]; c++) s->spreads[c] = s->sizes[mode][c] ? spread_now(s, mode, c) : 0;
@@ -121,7 +142,7 @@ static void renew_spreads(irm_state *s, int mode, int32_t a, int32_t b, int64_t 
   memset(s->squares + b * width, 0, width * sizeof *s->squares);
   for (int64_t at = 0; at < count; at++) {
     const int32_t i = s->members[at];
-    add_squares(s, mode, i, s->squares + (size_t) s->z[mode][i] * width);
+    add_squares(s, mode, i, s->profile.links[0], s->squares + (size_t) s->z[mode][i] * width);
   }
   s->spreads[a] = s->sizes[mode][a] ? spread_now(s, mode, a) : 0;
   s->spreads[b] = s->sizes[mode][b] ? spread_now(s, mode, b) : 0;
@@ -191,13 +212,10 @@ static void similarities(irm_state *s, int mode, int32_t a, double *scores)
     if (active[at] != a) scores[at] = FLAT_SHARE / (count - 1) + (1 - FLAT_SHARE) * scores[at] / total;
 }
 
-/* log of w(b | a) + w(a | b) */
-static double log_pair(irm_state *s, int mode, int32_t a, int32_t b)
+static double similarity(irm_state *s, int mode, int32_t a, int32_t b)
 {
   similarities(s, mode, a, s->scores);
-  const double first = s->scores[s->place[mode][b]];
-  similarities(s, mode, b, s->scores);
-  return weft_log(first + s->scores[s->place[mode][a]]);
+  return s->scores[s->place[mode][b]];
 }
 
 /* ---- restricted scans: in one-mode graphs through the state, in bipartite ones by irm_pair.c ---- */
@@ -240,38 +258,34 @@ static weft_status scan(weft_ctx *poll, irm_state *s, int mode, int64_t count, i
 
 /* The rates of a and b together with every active cluster, in `rates`: k for each direction. The four (undirected: three)
  * blocks among a and b are one. */
-static void pooled_rates(const irm_state *s, int mode, int32_t a, int32_t b, double *rates)
+static void pooled_rates(const irm_state *s, int32_t a, int32_t b, double *rates)
 {
-  const int other = irm_other(s, mode);
+  const size_t k = (size_t) s->k[0];
   for (int d = 0; d < s->directions; d++) {
-    const int near = s->one_mode ? d : mode;
-    const size_t k = (size_t) s->k[s->one_mode ? 0 : 1 - mode];
-    const int64_t *links = s->links[near], *pairs = s->pairs[near];
-    for (int32_t at = 0; at < s->active_count[other]; at++) {
-      const size_t m = (size_t) s->active[other][at];
+    const int64_t *links = s->links[d], *pairs = s->pairs[d];
+    for (int32_t at = 0; at < s->active_count[0]; at++) {
+      const size_t m = (size_t) s->active[0][at];
       int64_t n = links[a * k + m] + links[b * k + m], p = pairs[a * k + m] + pairs[b * k + m];
-      if (s->one_mode && (m == (size_t) a || m == (size_t) b)) {
+      if (m == (size_t) a || m == (size_t) b) {
         const int both = s->graph->type == WEFT_IRM_DIRECTED;
         n = links[a * k + a] + links[b * k + b] + links[a * k + b] + (both ? links[b * k + a] : 0);
         p = pairs[a * k + a] + pairs[b * k + b] + pairs[a * k + b] + (both ? pairs[b * k + a] : 0);
       }
       rates[d * k + m] = p ? ((double) n + 0.5) / ((double) p + 1) : 0.5;
     }
-    if (s->one_mode) rates[d * k + a] = rates[d * k + b] = s->sizes[0][a] ? rates[d * k + a] : rates[d * k + b];
+    rates[d * k + a] = rates[d * k + b] = s->sizes[0][a] ? rates[d * k + a] : rates[d * k + b];
   }
 }
 
 /* log odds of the node of the profile for b against a, by its links alone. */
-static double launch_odds(const irm_state *s, int mode, int32_t a, int32_t b, const double *rates)
+static double launch_odds(const irm_state *s, int32_t a, int32_t b, const double *rates)
 {
-  const int other = irm_other(s, mode);
+  const size_t k = (size_t) s->k[0];
   double odds = 0;
   for (int d = 0; d < s->directions; d++) {
-    const int near = s->one_mode ? d : mode;
-    const size_t k = (size_t) s->k[s->one_mode ? 0 : 1 - mode];
-    const int64_t *links = s->links[near], *pairs = s->pairs[near];
-    for (int32_t at = 0; at < s->active_count[other]; at++) {
-      const size_t m = (size_t) s->active[other][at];
+    const int64_t *links = s->links[d], *pairs = s->pairs[d];
+    for (int32_t at = 0; at < s->active_count[0]; at++) {
+      const size_t m = (size_t) s->active[0][at];
       const double n = (double) s->profile.links[d][m], p = (double) s->profile.pairs[d][m], prior = rates[d * k + m];
       if (p == 0) continue;
       const double rate_a = ((double) links[a * k + m] + p * prior) / ((double) pairs[a * k + m] + p);
@@ -287,7 +301,7 @@ static double launch_odds(const irm_state *s, int mode, int32_t a, int32_t b, co
 static weft_status launch(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a, int32_t b)
 {
   double unused;
-  pooled_rates(s, mode, a, b, s->rates);
+  pooled_rates(s, a, b, s->rates);
   for (int64_t at = 0; at < count; at++) irm_take_out(s, mode, s->members[at]);
   irm_take_out(s, mode, i);
   irm_put_in(s, mode, i, a);
@@ -297,7 +311,7 @@ static weft_status launch(weft_ctx *poll, irm_state *s, int mode, int64_t count,
     const int32_t node = s->members[at];
     if (node == i || node == j) continue;
     irm_take_out(s, mode, node);
-    const double odds = launch_odds(s, mode, a, b, s->rates), u = irm_next(s);
+    const double odds = launch_odds(s, a, b, s->rates), u = irm_next(s);
     irm_put_in(s, mode, node, weft_log(u / (1 - u)) < odds ? b : a);
     if (poll && at % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
   }
@@ -336,11 +350,11 @@ static void join(irm_state *s, int mode, int64_t count, int32_t a)
 
 /* ---- the two proposals ---- */
 
-/* log backward - log forward of a split, without q: sizes apart, L clusters together, `empty` of them free then. */
-static double log_ways(const irm_state *s, double size_a, double size_b, double clusters, double empty, double log_v, double log_w)
+/* log backward - log forward of a split, without q: sizes apart, L clusters together, `empty` of them free then; w of both. */
+static double log_ways(const irm_state *s, double size_a, double size_b, double clusters, double empty, double log_v, double w)
 {
   const double n = size_a + size_b;
-  double ways = -log_v - weft_log(clusters + 1) + log_w - weft_log(2.0) - weft_log(size_a) - weft_log(size_b)
+  double ways = -log_v - weft_log(clusters + 1) + weft_log(w) - weft_log(2.0) - weft_log(size_a) - weft_log(size_b)
                 + weft_log(n) + weft_log(n - 1);
   if (!s->model->collapsed) ways += weft_log(empty);
   return ways;
@@ -361,9 +375,10 @@ static weft_status propose_split(weft_ctx *poll, irm_state *s, int mode)
   const weft_status st = propose(poll, s, mode, count, i, j, a, b, NULL, &log_q);
   if (st != WEFT_OK) return st;
   const int64_t size_a = s->sizes[mode][a], size_b = s->sizes[mode][b];
-  const double ratio = prior_apart(s, mode, a, b, size_a, size_b) - irm_merge_gain(s, mode, a, b) - log_q +
-                       log_ways(s, (double) size_a, (double) size_b, clusters, empty, log_v, log_pair(s, mode, a, b));
-  if (weft_log(irm_next(s)) < ratio) {
+  const double log_u = weft_log(irm_next(s)), most = prior_apart(s, mode, a, b, size_a, size_b) - irm_merge_gain(s, mode, a, b) - log_q +
+                       log_ways(s, (double) size_a, (double) size_b, clusters, empty, log_v, 2);
+  /* w of both is at most 2: most splits need no similarities */
+  if (log_u < most && log_u < most + weft_log((similarity(s, mode, a, b) + similarity(s, mode, b, a)) / 2)) {
     renew_spreads(s, mode, a, b, count);
     return WEFT_OK;
   }
@@ -385,6 +400,8 @@ static weft_status propose_merge(weft_ctx *poll, irm_state *s, int mode, int32_t
     if ((u -= s->scores[at]) < 0) break;
   }
   b = active[chosen];
+  const double w = s->scores[chosen];
+  const int32_t from = a;
   if (irm_next(s) < 0.5) { /* which label stays: a's */
     int32_t held = a;
     a = b;
@@ -392,11 +409,14 @@ static weft_status propose_merge(weft_ctx *poll, irm_state *s, int mode, int32_t
   }
   const int64_t size_a = s->sizes[mode][a], size_b = s->sizes[mode][b];
   if (size_a + size_b > IRM_SPLIT_NODES) return WEFT_OK;
+  const double least = w + FLAT_SHARE / (clusters - 1); /* of w of both */
   const double ways = log_ways(s, (double) size_a, (double) size_b, clusters - 1, s->k[mode] - clusters + 1,
-                               log_share_of_both(s, mode, a, b), log_pair(s, mode, a, b));
-  const double ratio = irm_merge_gain(s, mode, a, b) - prior_apart(s, mode, a, b, size_a, size_b) - ways;
+                               log_share_of_both(s, mode, a, b), least);
+  double ratio = irm_merge_gain(s, mode, a, b) - prior_apart(s, mode, a, b, size_a, size_b) - ways;
   const double log_u = weft_log(irm_next(s));
-  if (log_u >= ratio) return WEFT_OK; /* q is at most 1: most merges need no launch */
+  if (log_u >= ratio) return WEFT_OK; /* q is at most 1: most merges need no more similarities, and no launch */
+  ratio -= weft_log((w + similarity(s, mode, a == from ? b : a, from)) / least);
+  if (log_u >= ratio) return WEFT_OK;
   const int64_t count = list_members(s, mode, a, b);
   int64_t which_a = irm_next_below(s, size_a), which_b = irm_next_below(s, size_b);
   int32_t i = -1, j = -1;

@@ -46,6 +46,7 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
   }
   if (threads > 1 && graph->link_count[0] > SHARED_LINKS && (double) blocks * threads < SHARED_BLOCKS)
     WEFT_TAKE(s->tallies, arena, blocks * (size_t) threads);
+  if (s->tallies) WEFT_TAKE(s->counts, arena, (size_t) most * (size_t) threads);
   for (int d = 0; d < s->directions; d++) {
     WEFT_TAKE0(s->profile.links[d], arena, (size_t) most);
     WEFT_TAKE0(s->profile.pairs[d], arena, (size_t) most);

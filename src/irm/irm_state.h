@@ -36,7 +36,7 @@ typedef struct irm_state {
   int64_t *sizes[2];
   int32_t *active[2], active_count[2], *place[2]; /* occupied clusters; place in active, or -1 */
   int64_t *links[2], *pairs[2];
-  int64_t *tallies;                /* blocks of each thread, when counting is shared out; or NULL */
+  int64_t *tallies, *counts;       /* blocks, and clusters of a mode, of each thread, when counting is shared out; or NULL */
   irm_tables tables;
   int on_device;                   /* labels and blocks are newer there */
   int best_on_device;

@@ -37,7 +37,8 @@ test_that("samplers on the device agree with exact enumeration", {
   expect_posterior(run(graph, type = "directed", self = TRUE, sampler = "collapsed"),
                    exact_posterior(graph, type = "directed", self = TRUE), label = "directed, collapsed")
   A <- 1 * (graph | t(graph))
-  expect_posterior(run(A, type = "undirected", max_clusters = 4), exact_posterior(A, type = "undirected", k = 4), label = "undirected, blocked")
+  expect_posterior(run(A, type = "undirected", max_clusters = 4), exact_posterior(A, type = "undirected", k = 4),
+                   label = "undirected, blocked")
 })
 
 test_that("the log posterior is exact", {
