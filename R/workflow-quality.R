@@ -139,8 +139,9 @@ abort_text_columns <- function(x, number, classified) {
   genes_in_rows <- length(text) == 1L && classified == sum(number) && classified != nrow(x)
   abort_input("Every column of `x` must be a gene, with numbers.",
               x = sprintf("Not so: %s (%s).", label_some(names(x)[text]), describe(x[[text[1L]]])),
-              i = if (genes_in_rows) sprintf(paste("`class` has as many values as there are other columns: genes are in the rows.",
-                                                   "`rownames(x) <- x$%s; x$%s <- NULL; gene_network(t(x), class)` turns it."), first, first)
+              i = if (genes_in_rows) sprintf(paste(
+                    "`class` has as many values as there are other columns: genes are in the rows.",
+                    "`rownames(x) <- x$%s; x$%s <- NULL; gene_network(t(x), class)` turns it."), first, first)
                   else if (length(text) > ncol(x) / 2) "Were numbers read as text? `type.convert(x, as.is = TRUE)` turns them back."
                   else sprintf("Sample names belong into the row names, groups into `class`: `x$%s <- NULL` takes the column out.", first))
 }
