@@ -48,7 +48,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
   max_missing_samples <- check_number(max_missing_samples, "max_missing_samples", min = 0, max = 1)
   max_same <- check_number(max_same, "max_same", min = 0, max = 1)
   least_spread <- check_number(least_spread, "least_spread", min = 0, max = 0.99)
-  data <- expression_matrix(x, assay)
+  data <- expression_matrix(x, assay, length(if (is.data.frame(class)) class[[1L]] else class))
   check_orientation(data, class, x)
   check_samples(nrow(data))
   q <- list(x = data, class = sample_factor(class, x, data, "class"), batch = sample_factor(batch, x, data, "batch"),
@@ -83,11 +83,12 @@ each_column <- function(x, f, like) vapply(seq_len(ncol(x)), function(j) f(x[, j
 
 # ---- input ----
 
-expression_matrix <- function(x, assay) {
+# classified: how many values the class has, which tells samples from genes when x cannot be read.
+expression_matrix <- function(x, assay, classified = 0L) {
   x <- take_assay(x, assay, "x")
   if (is.data.frame(x)) {
     number <- vapply(x, function(column) is.numeric(column) && !is.factor(column) || is.logical(column), NA)
-    if (!all(number)) abort_text_columns(x, number)
+    if (!all(number)) abort_text_columns(x, number, classified)
     if (inherits(x, "data.table")) x <- as.data.frame(x)
     x <- as.matrix(x)
   }
@@ -120,20 +121,28 @@ abort_character <- function(x) {
   share <- tabulate(arrayInd(odd, dim(x))[, 2L], ncol(x)) / nrow(x)
   names <- colnames(x) %||% as.character(seq_len(ncol(x)))
   text <- which(share > 0.5)
+  text_row <- which(tabulate(arrayInd(odd, dim(x))[, 1L], nrow(x)) > 0.5 * ncol(x))
   abort_input("`x` must hold numbers.",
               x = sprintf("It is a character matrix; row %d, column `%s` holds \"%s\", one of %d cells that are no numbers.",
                           at[1L], names[at[2L]], x[odd[1L]], length(odd)),
               i = if (length(text)) sprintf(paste("Text is in %s: take names out (`rownames(x) <- x[, %d]; x <- x[, -%d]`),",
                                                   "then `storage.mode(x) <- \"double\"`."),
-                                            label_some(names[text]), text[1L], text[1L]))
+                                            label_some(names[text]), text[1L], text[1L])
+                  else if (length(text_row)) sprintf(paste("Row %d is text: take names out (`colnames(x) <- x[%d, ]; x <- x[-%d, ]`),",
+                                                           "then `storage.mode(x) <- \"double\"`."),
+                                                     text_row[1L], text_row[1L], text_row[1L]))
 }
 
-abort_text_columns <- function(x, number) {
+abort_text_columns <- function(x, number, classified) {
   text <- which(!number)
   first <- names(x)[text[1L]]
+  genes_in_rows <- length(text) == 1L && classified == sum(number) && classified != nrow(x)
   abort_input("Every column of `x` must be a gene, with numbers.",
               x = sprintf("Not so: %s (%s).", label_some(names(x)[text]), describe(x[[text[1L]]])),
-              i = if (length(text) > ncol(x) / 2) "Were numbers read as text? `type.convert(x, as.is = TRUE)` turns them back."
+              i = if (genes_in_rows) sprintf(paste(
+                    "`class` has as many values as there are other columns: genes are in the rows.",
+                    "`rownames(x) <- x$%s; x$%s <- NULL; gene_network(t(x), class)` turns it."), first, first)
+                  else if (length(text) > ncol(x) / 2) "Were numbers read as text? `type.convert(x, as.is = TRUE)` turns them back."
                   else sprintf("Sample names belong into the row names, groups into `class`: `x$%s <- NULL` takes the column out.", first))
 }
 
@@ -145,6 +154,7 @@ check_orientation <- function(data, class, x) {
     abort_input(
       sprintf("`class` must have one value a sample, which is a row of `x`: %d.", nrow(data)), x = sprintf("It has %d.", given),
       i = if (given == ncol(data)) "`x` has as many columns: samples are in its columns. `gene_network(t(x), class)` turns it."
+          else if (given == 1L && is.character(class)) "A column's name is for a SummarizedExperiment; else give the column: `pheno$group`."
     )
   }
   if (is.null(class) && !inherits(x, "SummarizedExperiment") && nrow(data) > 500 && nrow(data) > 4 * ncol(data)) {
@@ -168,18 +178,39 @@ check_samples <- function(n) {
 
 sample_factor <- function(value, x, data, arg) {
   if (is.null(value)) return(NULL)
+  if (is.data.frame(value) && ncol(value) > 1L) {
+    groups <- which(vapply(value, function(column) anyDuplicated(column) > 0, NA))
+    abort_input(sprintf("`%s` must be one column.", arg), x = paste0("It is ", describe(value), "."),
+                i = if (length(groups)) sprintf("For example `%s$%s`.", arg, names(value)[groups[1L]]))
+  }
+  check_order(value, x, arg)
   target <- class_input(value, x, nrow(data), arg)
-  if (anyNA(target$codes)) {
-    lost <- which(is.na(target$codes))
+  unknown <- is.na(target$codes) | target$levels[target$codes + 1L] %in% "" # an empty cell of a table is no group
+  if (any(unknown)) {
+    lost <- which(unknown)
     name <- if (is.character(value) && length(value) == 1L) sprintf("x$%s", value) else arg
     abort_input(
       sprintf("`%s` must be known for every sample.", arg),
       x = sprintf("It is missing for %d of %d: %s.", length(lost), nrow(data), label_some(rownames(data)[lost])),
-      i = if (inherits(x, "SummarizedExperiment")) sprintf("Leave these samples out: `x[, !is.na(%s)]`.", name)
+      i = if (!anyNA(target$codes)) sprintf("Empty text is no group. `%s[%s == \"\"] <- NA`, and leave these samples out.", arg, arg)
+          else if (inherits(x, "SummarizedExperiment")) sprintf("Leave these samples out: `x[, !is.na(%s)]`.", name)
           else sprintf("Leave these samples out: `keep <- !is.na(%s); gene_network(x[keep, ], %s[keep])`.", arg, arg)
     )
   }
   stats::setNames(factor(target$levels[target$codes + 1L], levels = target$levels), rownames(data))
+}
+
+# Names tell when samples stand in another order than in x.
+check_order <- function(value, x, arg) {
+  named <- names(value)
+  samples <- if (!inherits(x, "SummarizedExperiment")) rownames(x)
+  if (is.null(named) || is.null(samples) || is.data.frame(value) || length(named) != length(samples) || anyDuplicated(named)) return()
+  if (setequal(named, samples) && !identical(named, samples)) {
+    at <- which(named != samples)[1L]
+    abort_input(sprintf("`%s` must be in the order of the rows of `x`.", arg),
+                x = sprintf("Its value %d is of `%s`, row %d is `%s`.", at, named[at], at, samples[at]),
+                i = sprintf("`%s[rownames(x)]` puts it in order.", arg))
+  }
 }
 
 check_class <- function(class) {

@@ -138,7 +138,7 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   net
 }
 
-# Three matrices of p x p doubles live at once: information, weights, and one at work.
+# Information and weights are two matrices of p x p doubles; a third is left for what else a method, and R, may need.
 network_genes <- function(q, genes, memory) {
   p <- ncol(q$x)
   if (is.character(genes)) return(chosen_columns(genes, colnames(q$x), "genes"))

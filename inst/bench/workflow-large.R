@@ -34,7 +34,7 @@ machine_line()
 cat(sprintf("%d genes, %d samples, backend \"%s\", %d threads, load %s\n\n", genes, samples, backend, weft_threads(),
             if (file.exists("/proc/loadavg")) sub(" .*", "", readLines("/proc/loadavg")) else "?"))
 x <- expression(genes)
-if (backend == "cuda") step("(device started)", mi_matrix(x[, 1:64], estimator = "spearman", backend = backend), FALSE)
+if (backend == "cuda") invisible(step("(device started)", mi_matrix(x[, 1:64], estimator = "spearman", backend = backend), FALSE))
 q <- step("checks", gene_quality(x))
 rm(x)
 invisible(step("components", gene_components(q, seed = 1, backend = backend)))
@@ -50,7 +50,7 @@ cat("\nThe network's parts\n")
 m <- step("matrix of information (Spearman)", mi_matrix(q$x, estimator = "spearman", backend = backend))
 for (method in c("aracne", "clr")) {
   w <- step(toupper(method), mi_network(m, method, backend = backend))
-  step("  its edges in a table", invisible(as.data.frame(w)))
+  if (method == "aracne") invisible(step("  its edges in a table", as.data.frame(w)))
   rm(w)
   invisible(gc())
 }

@@ -11,6 +11,12 @@ test_that("1. samples in columns", {
   expect_snapshot(told(gene_network(matrix(0, 6000, 30))))
 })
 
+test_that("1. and 2. a table as it was read: genes in rows, their names in a column", {
+  table <- data.frame(gene = colnames(e$x), t(e$x))
+  expect_snapshot(told(gene_network(table, e$class)))
+  expect_snapshot(told(gene_network(t(as.matrix(table)), e$class)))
+})
+
 test_that("2. a character matrix", {
   text <- e$x
   storage.mode(text) <- "character"
@@ -29,6 +35,15 @@ test_that("4. a class with missing values", {
   class <- e$class
   class[c(2, 5)] <- NA
   expect_snapshot(told(gene_network(e$x, class)))
+})
+
+test_that("a class that is empty, in another order, a table or a name", {
+  class <- as.character(e$class)
+  class[3] <- ""
+  expect_snapshot(told(gene_network(e$x, class)))
+  expect_snapshot(told(gene_network(e$x, stats::setNames(rev(e$class), rev(rownames(e$x))))))
+  expect_snapshot(told(gene_network(e$x, data.frame(id = rownames(e$x), group = e$class))))
+  expect_snapshot(told(gene_network(e$x, "group")))
 })
 
 test_that("5. too few samples", {
