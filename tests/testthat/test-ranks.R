@@ -44,23 +44,6 @@ test_that("a rank that leaves early does not keep the others waiting", {
   expect_match(out, "rank 0 has ended its script, and this rank waits for it", all = FALSE)
 })
 
-test_that("strips of all ranks hold every pair once", {
-  set.seed(7)
-  p <- 23
-  for (side in list(NULL, as.raw(sample(0:3, p, TRUE)), as.raw(rep(c(1, 2), length.out = p)), as.raw(rep(3, p)), as.raw(rep(1, p)))) {
-    pairs_of <- function(side) {
-      bits <- as.integer(side)
-      ways <- subset(expand.grid(a = which(bits %% 2L == 1L), b = which(bits >= 2L)), a != b)
-      unique(paste(pmin(ways$a, ways$b), pmax(ways$a, ways$b)))
-    }
-    whole <- if (is.null(side)) pairs_of(rep(3, p)) else pairs_of(side)
-    for (size in c(1L, 2L, 5L, 40L)) {
-      parts <- lapply(seq_len(size) - 1L, function(rank) weft:::rank_sides(side, p, list(rank = rank, size = size)))
-      expect_identical(sort(unlist(lapply(unlist(parts, recursive = FALSE), pairs_of))), sort(whole))
-    }
-  }
-})
-
 test_that("a search for pairs over ranks gives what one rank gives", {
   out <- run_ranks(3, '
     set.seed(1)
@@ -74,4 +57,36 @@ test_that("a search for pairs over ranks gives what one rank gives", {
       cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
     }')
   expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 15L, info = paste(out, collapse = "\n"))
+})
+
+test_that("a search for triples over ranks gives what one rank gives", {
+  out <- run_ranks(3, '
+    set.seed(2)
+    x <- matrix(sample(0:1, 50 * 19, TRUE), 50); x[, 4] <- sample(0:2, 50, TRUE); class <- sample(0:1, 50, TRUE)
+    me <- attr(weft_ranks(), "rank")
+    for (search in list(list(top = 30), list(by = "interaction", top = 5), list(features = 1:9, min_mi = 0.2, top = Inf), list(min_mi = 9))) {
+      one <- do.call(mi_triples, c(list(x, class), search))
+      all <- do.call(mi_triples, c(list(x, class, distributed = TRUE), search))
+      cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
+    }')
+  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 12L, info = paste(out, collapse = "\n"))
+})
+
+test_that("chains over ranks are those of one rank, also where a rank has none", {
+  out <- run_ranks(3, '
+    set.seed(3)
+    d <- as.data.frame(matrix(sample(0:1, 80 * 6, TRUE), 80)); d[[2]] <- (d[[1]] + d[[3]]) %% 2L
+    me <- attr(weft_ranks(), "rank")
+    plain <- function(fit) { attr(fit$table, "seconds") <- NULL; fit <- unclass(fit); attributes(fit) <- list(names = names(fit)); fit }
+    for (search in list(list(seed = 5, iterations = 200), list(seed = 5, iterations = 150, target = "sum", chains = 7, top = 3),
+                        list(seed = 1, iterations = 90, chains = 2, temperatures = 1))) {
+      one <- do.call(bn_learn, c(list(d), search))
+      all <- do.call(bn_learn, c(list(d, distributed = TRUE), search))
+      more <- identical(plain(update(one, 50)), plain(update(all, 50)))
+      cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && more))
+    }
+    set.seed(me) # the first rank\'s key is everybody\'s
+    scores <- unlist(weft:::ranks_gather(bn_learn(d, iterations = 30, distributed = TRUE)$trace[30, ]))
+    cat(sprintf("rank %d %s\\n", me, all(scores == scores[1:4])))')
+  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 12L, info = paste(out, collapse = "\n"))
 })
