@@ -90,3 +90,47 @@ test_that("chains over ranks are those of one rank, also where a rank has none",
     cat(sprintf("rank %d %s\\n", me, all(scores == scores[1:4])))')
   expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 12L, info = paste(out, collapse = "\n"))
 })
+
+test_that("components of rows shared among ranks are those of the whole matrix", {
+  out <- run_ranks(3, '
+    me <- attr(weft_ranks(), "rank")
+    mine <- function(n) split(seq_len(n), findInterval(seq_len(n), c(1, ceiling(n / 2), n - 2)))[[me + 1]] # half, the others, three
+    made <- function(n, p, rank = 6) { # values fall by a factor of 1.5
+      set.seed(n + p)
+      u <- qr.Q(qr(matrix(rnorm(n * min(n, p, 40)), n))); v <- qr.Q(qr(matrix(rnorm(p * ncol(u)), p)))
+      x <- u %*% (1.5^-seq_len(ncol(u)) * t(v)) + 2
+      dimnames(x) <- list(paste0("r", 1:n), paste0("c", 1:p)); x
+    }
+    close <- function(a, b) all(abs(a - b) <= 1e-12 * max(abs(b)))
+    same <- function(a, b) {
+      close(a$d, b$d) && close(a$rotation, b$rotation) && close(a$x, b$x) && close(a$center, b$center) && close(a$sdev, b$sdev) &&
+        close(a$total_variance, b$total_variance) && a$rank == b$rank && identical(dimnames(a$x), dimnames(b$x)) && a$n == b$n
+    }
+    tall <- made(400, 150); wide <- made(60, 300); square <- made(640, 560); few <- made(90, 7)
+    few[, 3] <- 5; few[, 5] <- few[, 5] * 1e8
+    holes <- Matrix::Matrix(ifelse(abs(tall - 2) > 0.02, tall, 0), sparse = TRUE)
+    weights <- rep(c(0.5, 2, 1), length.out = 90)
+    tests <- list(list(tall, k = 4), list(tall, k = 4, method = "gram"), list(tall, k = 3, method = "krylov"), list(wide, k = 5),
+                  list(wide, k = 5, method = "gram"), list(square, k = 3, method = "gram"), list(few, scale = TRUE, k = 4), list(few, k = 3, weights = weights),
+                  list(holes, k = 3), list(tall, k = 3, precision = "single", tol = 1e-6))
+    for (test in tests) {
+      part <- mine(nrow(test[[1]]))
+      shared <- test
+      shared[[1]] <- test[[1]][part, , drop = FALSE]
+      if (!is.null(test$weights)) shared$weights <- test$weights[part]
+      one <- do.call(pca, c(test, seed = 1))
+      all <- do.call(pca, c(shared, seed = 1, distributed = TRUE))
+      cat(sprintf("rank %d %s %s %.1e %.1e %.1e\\n", me, if (isTRUE(test$precision == "single")) max(abs(one$d - all$d)) < 1e-9 else same(all, one),
+                  all$method, max(abs(all$d - one$d)) / one$d[1], max(abs(all$rotation - one$rotation)), max(abs(all$x - one$x)) / one$d[1]))
+    }')
+  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 30L, info = paste(out, collapse = "\n"))
+})
+
+test_that("ranks with different columns, and what is not shared, are errors", {
+  for (code in c("pca(matrix(rnorm(20), 5 - me), distributed = TRUE)", 'pca(diag(5), method = "gs", distributed = TRUE)',
+                 "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), distributed = TRUE)", "pca(diag(4), weights = if (me) 1:4, distributed = TRUE)")) {
+    out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', code))
+    expect_match(out, "same columns|needs method|must be complete|on all ranks or on none", all = FALSE)
+    expect_match(out, "weft: rank . on .* stopped", all = FALSE)
+  }
+})
