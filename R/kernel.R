@@ -294,6 +294,7 @@ kernel_direct <- function(problem, plan) {
   query <- if (problem$self) reference else native_points(problem$query, problem)
   chosen <- plan$chosen %||% direct_backend(problem)
   problem$control$backend <- chosen$name
+  problem$control$devices <- devices_for(NULL, chosen$name)
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
   list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", backend = chosen$name,
        reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
@@ -392,6 +393,7 @@ kernel_single <- function(problem, method, precision) {
   reference <- native_points(problem$reference, problem)
   own <- if (problem$leave_one_out) order - 1L
   problem$control$backend <- chosen$name
+  problem$control$devices <- devices_for(NULL, chosen$name)
   out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, precision == "tensor", problem$control)
   sums <- join_parts(out$sum, split, ncol(problem$weights))
   sums[order, ] <- sums

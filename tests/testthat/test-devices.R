@@ -66,6 +66,21 @@ test_that("chains do not depend on the number of parts", {
   }
 })
 
+test_that("direct sums do not depend on the number of parts", {
+  x <- withr::with_seed(4, matrix(stats::rnorm(3 * 9000), 9000))
+  y <- x[1:40, ] + 0.1
+  for (scale in list(0.7, c(0.5, 1, 2))) {
+    p <- weft:::kernel_problem(x, y, cbind(1:40, 1), "gaussian", scale, 0, 0, 1, NULL, FALSE, FALSE, c(1, 0, 3), NULL, 2, NULL, NULL)
+    task <- weft:::native_task(p, weft:::native_points(p$query, p), weft:::native_points(p$reference, p), weft:::split_weights(p$weights))
+    one <- .Call(weft:::C_weft_kernel_direct, task, dealt_control(1))
+    single <- if (length(scale) == 1) .Call(weft:::C_weft_kernel_single, task, NULL, FALSE, dealt_control(1))
+    for (parts in c(2, 3, 5)) {
+      expect_identical(.Call(weft:::C_weft_kernel_direct, task, dealt_control(parts)), one)
+      if (length(scale) == 1) expect_identical(.Call(weft:::C_weft_kernel_single, task, NULL, FALSE, dealt_control(parts)), single)
+    }
+  }
+})
+
 test_that("an interrupt, an error and a lack of memory in a part end all parts and leave nothing", {
   withr::local_options(weft.poll = 0)
   withr::defer(.Call(weft:::C_weft_memory, 0))
@@ -149,5 +164,19 @@ test_that("chains give the same on one device and on several", {
     }
     one <- learn(0)
     for (devices in device_lists()) expect_identical(learn(devices), one)
+  }
+})
+
+test_that("direct sums are those of one device to rounding", {
+  skip_if_no_cuda()
+  x <- withr::with_seed(5, matrix(stats::rnorm(4 * 30000), 30000))
+  sums <- function(devices, ...) {
+    withr::local_options(weft.devices = devices)
+    kernel_sum(x, x[1:5000, ], bandwidth = 0.4, method = "direct", backend = "cuda", ...)
+  }
+  for (devices in device_lists()) {
+    expect_equal(sums(devices), sums(0), tolerance = 1e-13)
+    expect_equal(sums(devices, precision = "single"), sums(0, precision = "single"), tolerance = 1e-5)
+    expect_equal(sums(devices, kernel = "epanechnikov"), sums(0, kernel = "epanechnikov"), tolerance = 1e-13)
   }
 })
