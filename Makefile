@@ -12,14 +12,14 @@ demo: setup-demo $(INSTALLED)
 	$(RUN) Rscript tools/demo.R
 
 test: $(INSTALLED)
-	$(RUN) Rscript tools/test-and-count.R
+	$(RUN) sh tools/test.sh
 
 # R CMD check with and without CUDA, sanitizers, installation trials, lintr.
 check: setup-check
 	sh tools/check.sh
 
 test-cuda: $(INSTALLED)
-	WEFT_TEST_CUDA=1 $(RUN) Rscript tools/test-and-count.R
+	WEFT_TEST_CUDA=1 $(RUN) sh tools/test.sh
 
 bench: $(INSTALLED)
 	for f in inst/bench/*.R; do $(RUN) Rscript $$f || exit 1; done

@@ -20,9 +20,8 @@ install_into() { # install_into LIBRARY [R CMD INSTALL options]: its log beside 
   R CMD INSTALL --no-docs "$@" --library="$lib" "$tarball" >"$lib.log" 2>&1
 }
 suite() { # suite LIBRARY: the counts line of the tests
-  cp -r "$here/tests" "$w/suite-tests" 2>/dev/null
-  R_LIBS="$1${R_LIBS:+:$R_LIBS}" Rscript -e "testthat::test_dir('$w/suite-tests/testthat', package = 'weft', load_package = 'installed',
-    reporter = 'check', stop_on_failure = FALSE)" 2>&1 | grep -E '^\[ FAIL' | tail -1
+  R_LIBS="$1${R_LIBS:+:$R_LIBS}" sh "$here/tools/test.sh" >"$1-suite.log" 2>&1
+  tail -n 1 "$1-suite.log"
 }
 cat > small.R <<'END'
 library(weft)

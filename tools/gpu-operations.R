@@ -1,8 +1,11 @@
-# Every operation of the table of twins once on the device, for compute-sanitizer, and the handles.
+# Every operation of the table of twins once on the device, for compute-sanitizer, and the handles; or, by the pattern
+# WEFT_OPERATIONS, some of them.
 library(weft)
 for (file in Sys.glob("tests/testthat/helper-twins-*.R")) source(file)
 operations <- unlist(lapply(ls(pattern = "^twins_"), function(maker) get(maker)()), recursive = FALSE)
-for (name in names(operations)) {
+names <- grep(Sys.getenv("WEFT_OPERATIONS"), names(operations), value = TRUE)
+stopifnot(length(names) > 0)
+for (name in names) {
   set.seed(sum(utf8ToInt(name)))
   invisible(operations[[name]]$work("cuda"))
   cat(name, "\n")

@@ -41,6 +41,14 @@ static int device_count(char *why, size_t len)
   return 0;
 }
 
+bool weft_device_compiled_for(const void *kernel, int version)
+{
+  cudaFuncAttributes a;
+  if (cudaFuncGetAttributes(&a, kernel) == cudaSuccess) return a.ptxVersion >= version;
+  (void) cudaGetLastError();
+  return false;
+}
+
 static weft_status device_info(weft_ctx *ctx, int device, weft_device_info *out)
 {
   weft_status st = WEFT_OK;

@@ -102,7 +102,7 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   weft_status st = WEFT_OK;
   const int64_t nq = task->query.n, n = task->reference.n, d = task->reference.d, m = task->m;
   const int kind = task->kind;
-  const bool on_tensor = tensor && m == 1 && weft_kernel_tensor_can(ctx->device, kind, d);
+  const bool on_tensor = tensor && m == 1 && weft_kernel_tensor_can(kind, d);
   const int T = on_tensor ? weft_kernel_tensor_tile((int) d) : tile_shape<float>::T;
   const int64_t blocks = (nq + T - 1) / T, stride = nq < QUERY_SLAB ? nq : QUERY_SLAB;
   const double factor = tile_scale(kind) / task->h;

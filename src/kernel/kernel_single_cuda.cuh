@@ -9,7 +9,7 @@
 #define TENSOR_ERROR(d) (32 + 4 * (d))
 
 /* Whether this kernel, in so many dimensions, has a kernel for the device's tensor cores. */
-bool weft_kernel_tensor_can(int device, int kind, int64_t d);
+bool weft_kernel_tensor_can(int kind, int64_t d);
 /* Queries that share a middle, and so a block. */
 int weft_kernel_tensor_tile(int d);
 /* One column of weights. */

@@ -174,10 +174,9 @@ template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<
   return cudaGetLastError();
 }
 
-bool weft_kernel_tensor_can(int device, int kind, int64_t d) {
-  int major = 0;
+bool weft_kernel_tensor_can(int kind, int64_t d) {
   if (kind != WEFT_GAUSSIAN && kind != WEFT_EPANECHNIKOV && kind != WEFT_BIWEIGHT && kind != WEFT_COSINE) return false;
-  return d <= TENSOR_DIMS && cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 8;
+  return d <= TENSOR_DIMS && weft_device_compiled_for((const void *) sum_tensor<WEFT_GAUSSIAN, 1, 4>, 80);
 }
 
 /* Steps of 16 that d dimensions take, of those there are instances of. */

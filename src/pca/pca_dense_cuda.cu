@@ -135,11 +135,11 @@ cudaError_t weft_pca_tile(const double *x, int64_t n, int64_t p, int64_t ld, dou
   return cudaGetLastError();
 }
 
-/* As many clusters as run at once; 0 when the device has none (before compute capability 9.0). */
-static int ask_clusters(int device)
+/* As many clusters as run at once; 0 where there are none (before compute capability 9.0). */
+static int ask_clusters()
 {
-  int major = 0, found = 0;
-  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess || major < 9) return 0;
+  int found = 0;
+  if (!weft_device_compiled_for((const void *) fused, 90)) return 0;
   if (cudaFuncSetAttribute(fused, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared_bytes()) != cudaSuccess) {
     (void) cudaGetLastError();
     return 0;
@@ -164,7 +164,7 @@ static int clusters_at_once(void)
   static int known[64]; /* one more than there are, once asked */
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess || device >= 64) return 0;
-  if (!known[device]) known[device] = ask_clusters(device) + 1;
+  if (!known[device]) known[device] = ask_clusters() + 1;
   return known[device] - 1;
 }
 

@@ -1,0 +1,555 @@
+/* Steps of a chain by one warp. The draws, the order of every floating sum and the ties are those of the CPU (bn_move.h), so
+ * that the same key gives the same orders, scores and graphs.
+ *
+ * A replica's state lies in shared memory where it fits, else in device memory:
+ *
+ *   before  p × words of 64 bits   predecessors of a node
+ *   value   p of 64 bits           sum: its score;   fresh: the proposed ones
+ *   pick    p of 32 bits           max: its best set; fresh: the proposed ones
+ *   order   p of 32 bits           node at a position
+ *   place   p of 32 bits           position of a node, in place of `before` where masks would be wider than two words (max)
+ *
+ * Max: a node between the two positions goes on with its best set or looks for another one, in the list of its sets, best
+ * first. Up to 128 nodes: lanes hold two or four nodes each in registers, with the masks of their predecessors and best sets.
+ * More nodes: lanes take the positions between, and a set fits when its members' positions come before. Sum: the warp takes
+ * a node after the other and the lanes share out its sets; weights are whole numbers, whose sum has no order. */
+#ifndef WEFT_BN_CHAIN_STEPS_CUH
+#define WEFT_BN_CHAIN_STEPS_CUH
+
+#include "../base/device.cuh"
+#include "bn_move.h"
+
+#define FULL 0xffffffffu
+#define MOST_TEMPERATURES 16
+#define MOST_SHARED ((size_t) 64 << 10)
+
+/* Where a replica's parts begin, in bytes. */
+struct layout { uint32_t value, pick, fresh, order, place, mid, step; };
+
+/* Graphs that a temperature of a ladder found; `sets` is p × most. */
+struct found_lists { uint32_t *count; int64_t *score; uint64_t *hash, *stamp; int32_t *sets; };
+
+struct chain_job {
+  /* lists */
+  const int64_t *start, *score;
+  const uint64_t *mask, *users;
+  const uint16_t *member;       /* wide: `width` a set, 0xffff after the last */
+  const uint64_t *begin, *weight, *block_mask;
+  const weft_bn_block *block;
+  double unit;
+  uint32_t p, words, width;
+  /* run */
+  uint64_t key, first;          /* iterations done before this run */
+  uint32_t temperatures, ladder0, thin, swap_every, most, sum;
+  uint64_t saved, skipped, samples;
+  const double *scale, *swap_scale; /* a temperature */
+  /* state, a replica */
+  layout at;
+  unsigned char *state;
+  int in_shared;
+  int64_t *now;                 /* score of a replica */
+  uint32_t *slot;               /* replica at a temperature */
+  uint64_t *accepted;           /* 4 a temperature of a ladder */
+  uint64_t *swapped;            /* 2 a pair of neighbours */
+  found_lists found;
+  double *trace, *sample_score;
+  int32_t *sampled;
+};
+
+/* One replica as a warp sees it. */
+struct replica {
+  uint64_t *before, *mid;
+  int64_t *value, *fresh_value;
+  int32_t *pick, *fresh_pick, *order, *place;
+};
+
+__device__ static replica view(const chain_job &job, unsigned char *state)
+{
+  replica r;
+  r.before = (uint64_t *) state;
+  r.value = (int64_t *) (state + job.at.value);
+  r.pick = (int32_t *) (state + job.at.pick);
+  r.fresh_value = (int64_t *) (state + job.at.fresh);
+  r.fresh_pick = (int32_t *) (state + job.at.fresh);
+  r.order = (int32_t *) (state + job.at.order);
+  r.place = (int32_t *) (state + job.at.place);
+  r.mid = (uint64_t *) (state + job.at.mid);
+  return r;
+}
+
+__device__ static bool bit_of(const uint64_t *mask, int32_t v) { return mask[v >> 6] >> (v & 63) & 1; }
+__device__ static uint64_t word_bit(int32_t v, uint32_t w) { return v >= 0 && (uint32_t) v >> 6 == w ? (uint64_t) 1 << (v & 63) : 0; }
+
+__device__ static int64_t total(int64_t x)
+{
+  for (int d = 16; d; d /= 2) x += __shfl_xor_sync(FULL, x, d);
+  return x;
+}
+
+/* W: words a mask, or 0 for any number. */
+template <int W> __device__ __forceinline__ uint32_t words_of(const chain_job &job) { return W ? W : job.words; }
+
+/* The nodes whose predecessors change, but for x and, in a swap, y. */
+template <int W>
+__device__ static void between(const chain_job &job, const replica &r, const weft_bn_move &m, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  const uint64_t *bx = r.before + (uint64_t) m.x * words, *by = r.before + (uint64_t) m.y * words;
+  const bool left = m.kind == WEFT_BN_SHIFT && m.from > m.to;
+  for (uint32_t w = lane; w < words; w += 32) {
+    uint64_t mid = left ? bx[w] & ~by[w] : by[w] & ~bx[w];
+    if (!left) mid &= ~word_bit(m.x, w);
+    if (!left && m.kind == WEFT_BN_SHIFT) mid |= word_bit(m.y, w);
+    r.mid[w] = mid;
+  }
+  __syncwarp();
+}
+
+enum { NOT_MOVED, BETWEEN, IS_X, IS_Y };
+
+__device__ static int role(const replica &r, const weft_bn_move &m, int32_t z)
+{
+  if (z == m.x) return IS_X;
+  if (z == m.y && m.kind != WEFT_BN_SHIFT) return IS_Y;
+  return bit_of(r.mid, z) ? BETWEEN : NOT_MOVED;
+}
+
+/* Word w of z's predecessors after the move. */
+__device__ static uint64_t after(const replica &r, const weft_bn_move &m, int what, int32_t z, uint32_t w, uint32_t words)
+{
+  const uint64_t old = r.before[(uint64_t) z * words + w];
+  if (what == BETWEEN) return (old & ~word_bit(m.lost, w)) | word_bit(m.gained, w);
+  if (what == IS_Y) return old & ~r.mid[w] & ~word_bit(m.x, w);
+  if (m.kind == WEFT_BN_SHIFT && m.from > m.to) return old & ~r.mid[w];
+  return old | r.mid[w] | (m.kind == WEFT_BN_SHIFT ? 0 : word_bit(m.y, w));
+}
+
+__device__ static void move_order(const replica &r, const weft_bn_move &m, uint32_t lane)
+{
+  if (m.kind != WEFT_BN_SHIFT) {
+    if (!lane) { r.order[m.from] = m.y; r.order[m.to] = m.x; }
+  } else {
+    const int step = m.from < m.to ? 1 : -1, count = (m.to - m.from) * step;
+    for (int k = 0; k < count; k += 32) { /* position from + k gets what is one further */
+      const int here = m.from + (k + (int) lane) * step;
+      const int32_t node = k + (int) lane < count ? r.order[here + step] : 0;
+      __syncwarp();
+      if (k + (int) lane < count) r.order[here] = node;
+      __syncwarp();
+    }
+    if (!lane) r.order[m.to] = m.x;
+  }
+  __syncwarp();
+}
+
+/* Makes the move: predecessors and the order. */
+template <int W>
+__device__ static void make_move(const chain_job &job, const replica &r, const weft_bn_move &m, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) {
+    const int what = role(r, m, z);
+    if (what == NOT_MOVED) continue;
+    for (uint32_t w = 0; w < words; w++) r.before[(uint64_t) z * words + w] = after(r, m, what, z, w, words);
+  }
+  move_order(r, m, lane);
+}
+
+/* ---- graphs found ---- */
+
+/* `picks`: the graph. Called by the whole warp. */
+__device__ static void keep_graph(const chain_job &job, uint64_t list, int64_t score, uint64_t hash, uint64_t stamp, const int32_t *picks,
+                                  uint32_t lane)
+{
+  int64_t *scores = job.found.score + list * job.most;
+  uint64_t *hashes = job.found.hash + list * job.most, *stamps = job.found.stamp + list * job.most;
+  int32_t *sets = job.found.sets + list * job.most * job.p;
+  uint32_t count = job.found.count[list], place = 0;
+  if (count == job.most && (score < scores[count - 1] || (score == scores[count - 1] && stamp >= stamps[count - 1]))) return;
+  bool there = false;
+  for (uint32_t k = lane; k < count; k += 32) if (hashes[k] == hash) there = true;
+  if (__any_sync(FULL, there)) return; /* stamps of one temperature only rise: it was found before */
+  while (place < count && (scores[place] > score || (scores[place] == score && stamps[place] < stamp))) place++;
+  const uint32_t last = count < job.most ? count : count - 1; /* where the one that goes or the new end is */
+  for (uint32_t k = last; k > place; k--) {
+    for (uint32_t z = lane; z < job.p; z += 32) sets[(uint64_t) k * job.p + z] = sets[(uint64_t) (k - 1) * job.p + z];
+    __syncwarp();
+    if (!lane) { scores[k] = scores[k - 1]; hashes[k] = hashes[k - 1]; stamps[k] = stamps[k - 1]; }
+    __syncwarp();
+  }
+  for (uint32_t z = lane; z < job.p; z += 32) sets[(uint64_t) place * job.p + z] = picks[z];
+  if (!lane) {
+    scores[place] = score;
+    hashes[place] = hash;
+    stamps[place] = stamp;
+    job.found.count[list] = count < job.most ? count + 1 : count;
+  }
+  __syncwarp();
+}
+
+__device__ static uint64_t hash_of(const int32_t *picks, uint32_t p, uint32_t lane)
+{
+  uint64_t hash = 0;
+  for (uint32_t z = lane; z < p; z += 32) hash += weft_bn_pick_hash(z, picks[z]);
+  return (uint64_t) total((int64_t) hash);
+}
+
+/* The best graph of an order, to `picks`; its score. */
+__device__ static int64_t best_graph(const chain_job &job, const replica &r, int32_t *picks, uint32_t lane)
+{
+  int64_t sum = 0;
+  for (uint32_t z = lane; z < job.p; z += 32) {
+    const uint64_t *before = r.before + (uint64_t) z * job.words, first = job.start[z], last = job.start[z + 1];
+    uint64_t k = first;
+    for (; k + 1 < last; k++) {
+      bool fits = true;
+      for (uint32_t w = 0; w < job.words && fits; w++) fits = !(job.mask[k * job.words + w] & ~before[w]);
+      if (fits) break;
+    }
+    picks[z] = (int32_t) (k - first);
+    sum += job.score[k];
+  }
+  sum = total(sum);
+  __syncwarp();
+  return sum;
+}
+
+/* What a temperature carries along; of `bar` on, a score may join the best graphs. */
+struct walker { int64_t score; uint32_t *accepted; int64_t bar; uint64_t list; };
+
+/* The proposed graph is in r.fresh_pick. */
+__device__ static void try_graph(const chain_job &job, const replica &r, int64_t score, uint64_t stamp, walker &s, uint32_t lane)
+{
+  __syncwarp();
+  keep_graph(job, s.list, score, hash_of(r.fresh_pick, job.p, lane), stamp, r.fresh_pick, lane);
+  if (job.found.count[s.list] == job.most) s.bar = job.found.score[s.list * job.most + job.most - 1];
+}
+
+/* ---- max, at most 128 nodes ---- */
+
+/* What a lane holds of its nodes lane + 32 k. */
+template <int W> struct nodes {
+  uint64_t before[2 * W][W], set[2 * W][W];
+  int32_t pick[2 * W];
+  uint32_t first[2 * W], count[2 * W];
+};
+
+template <int W>
+__device__ static void take_set(const chain_job &job, nodes<W> &own, int k, int32_t pick)
+{
+  own.pick[k] = pick;
+#pragma unroll
+  for (int w = 0; w < W; w++) own.set[k][w] = job.mask[(uint64_t) (own.first[k] + pick) * W + w];
+}
+
+template <int W>
+__device__ static void load_nodes(const chain_job &job, const replica &r, nodes<W> &own, uint32_t lane)
+{
+#pragma unroll
+  for (int k = 0; k < 2 * W; k++) {
+    const uint32_t z = lane + 32 * k;
+    if (z >= job.p) continue;
+    own.first[k] = (uint32_t) job.start[z];
+    own.count[k] = (uint32_t) (job.start[z + 1] - job.start[z]);
+#pragma unroll
+    for (int w = 0; w < W; w++) own.before[k][w] = r.before[z * W + w];
+    take_set<W>(job, own, k, r.pick[z]);
+  }
+}
+
+template <int W>
+__device__ static void store_nodes(const chain_job &job, const replica &r, const nodes<W> &own, uint32_t lane)
+{
+#pragma unroll
+  for (int k = 0; k < 2 * W; k++) {
+    const uint32_t z = lane + 32 * k;
+    if (z >= job.p) continue;
+#pragma unroll
+    for (int w = 0; w < W; w++) r.before[z * W + w] = own.before[k][w];
+    r.pick[z] = own.pick[k];
+  }
+  __syncwarp();
+}
+
+/* Word w of node v's predecessors, from the lane that holds it. */
+template <int W>
+__device__ static uint64_t before_of(const nodes<W> &own, int32_t v, int w)
+{
+  uint64_t word = 0;
+#pragma unroll
+  for (int k = 0; k < 2 * W; k++) if (k == v >> 5) word = own.before[k][w];
+  return __shfl_sync(FULL, word, v & 31);
+}
+
+template <int W>
+__device__ static bool within(const uint64_t *set, const uint64_t *before)
+{
+#pragma unroll
+  for (int w = 0; w < W; w++) if (set[w] & ~before[w]) return false;
+  return true;
+}
+
+template <int W>
+__device__ static void step_max(const chain_job &job, const replica &r, nodes<W> &own, const weft_u32x4 &draw, double scale, uint64_t stamp,
+                                walker &s, uint32_t lane)
+{
+  const weft_bn_move m = weft_bn_choose_move(r.order, job.p, draw);
+  const bool left = m.kind == WEFT_BN_SHIFT && m.from > m.to, right = m.lost == m.x; /* to the right x only gains */
+  uint64_t mid[W], fresh[2 * W][W];
+  int32_t picks[2 * W];
+  int64_t difference = 0;
+  bool impossible = false, changed = false;
+#pragma unroll
+  for (int w = 0; w < W; w++) {
+    const uint64_t bx = before_of<W>(own, m.x, w), by = before_of<W>(own, m.y, w);
+    mid[w] = left ? bx & ~by : by & ~bx & ~word_bit(m.x, w);
+    if (!left && m.kind == WEFT_BN_SHIFT) mid[w] |= word_bit(m.y, w);
+  }
+#pragma unroll
+  for (int k = 0; k < 2 * W; k++) {
+    const int32_t z = (int32_t) lane + 32 * k;
+    const bool is_x = z == m.x, is_y = z == m.y && m.kind != WEFT_BN_SHIFT, between = mid[k / 2] >> (lane + 32 * (k % 2)) & 1;
+    picks[k] = own.pick[k];
+#pragma unroll
+    for (int w = 0; w < W; w++) {
+      uint64_t now = own.before[k][w];
+      if (between) now = (now & ~word_bit(m.lost, w)) | word_bit(m.gained, w);
+      else if (is_x) now = left ? now & ~mid[w] : now | mid[w] | (m.kind == WEFT_BN_SHIFT ? 0 : word_bit(m.y, w));
+      else if (is_y) now = now & ~mid[w] & ~word_bit(m.x, w);
+      fresh[k][w] = now;
+    }
+    if (!(between || is_x || is_y) || z >= (int32_t) job.p) continue;
+    const bool gained = between ? m.gained >= 0 : is_x && right;
+    int32_t from = 0, until = 0;
+    if (!within<W>(own.set[k], fresh[k])) { /* only what is lost can be missing */
+      from = gained ? 0 : own.pick[k] + 1;
+      until = (int32_t) own.count[k];
+      picks[k] = until;
+    } else if (gained && own.pick[k] && (is_x || bit_of(job.users + (uint64_t) m.gained * W, z))) {
+      until = own.pick[k];
+    }
+    for (int32_t at = from; at < until; at++)
+      if (within<W>(job.mask + (uint64_t) (own.first[k] + at) * W, fresh[k])) { picks[k] = at; break; }
+    if (picks[k] == own.pick[k]) continue;
+    if (picks[k] == (int32_t) own.count[k]) { impossible = true; continue; }
+    changed = true;
+    difference += job.score[own.first[k] + picks[k]] - job.score[own.first[k] + own.pick[k]];
+  }
+  if (__any_sync(FULL, impossible)) return;
+  const uint32_t changing = __ballot_sync(FULL, changed);
+  if (changing) {
+    int64_t all = 0;
+    for (uint32_t rest = changing; rest; rest &= rest - 1) all += __shfl_sync(FULL, difference, __ffs((int) rest) - 1);
+    difference = all;
+    if (s.score + difference >= s.bar) {
+#pragma unroll
+      for (int k = 0; k < 2 * W; k++) if (lane + 32 * k < job.p) r.fresh_pick[lane + 32 * k] = picks[k];
+      try_graph(job, r, s.score + difference, stamp, s, lane);
+    }
+  }
+  if (!weft_bn_accept(scale, (double) difference, draw)) return;
+  if (!lane) s.accepted[m.kind]++;
+  s.score += difference;
+#pragma unroll
+  for (int k = 0; k < 2 * W; k++) {
+#pragma unroll
+    for (int w = 0; w < W; w++) own.before[k][w] = fresh[k][w];
+    if (lane + 32 * k < job.p && picks[k] != own.pick[k]) take_set<W>(job, own, k, picks[k]);
+  }
+  move_order(r, m, lane);
+}
+
+/* ---- max, more nodes ---- */
+
+/* Position after the move. */
+__device__ static int32_t moved(const weft_bn_move &m, int32_t at)
+{
+  if (at == m.from) return m.to;
+  if (m.kind != WEFT_BN_SHIFT) return at == m.to ? m.from : at;
+  if (m.from < m.to) return at - (at > m.from && at <= m.to);
+  return at + (at >= m.to && at < m.from);
+}
+
+/* Whether all members of set `k` come before `at` after the move. */
+__device__ static bool comes_after(const chain_job &job, const replica &r, const weft_bn_move &m, uint64_t k, int32_t at)
+{
+  const uint16_t *member = job.member + k * job.width;
+  for (uint32_t j = 0; j < job.width && member[j] != 0xffff; j++) if (moved(m, r.place[member[j]]) >= at) return false;
+  return true;
+}
+
+__device__ static int64_t start_wide(const chain_job &job, const replica &r, uint32_t lane)
+{
+  const weft_bn_move none = { WEFT_BN_SWAP, 0, 0, 0, 0, -1, -1 };
+  int64_t score = 0;
+  for (uint32_t k = lane; k < job.p; k += 32) r.place[r.order[k]] = (int32_t) k;
+  __syncwarp();
+  for (uint32_t z = lane; z < job.p; z += 32) {
+    uint64_t k = job.start[z];
+    while (k + 1 < (uint64_t) job.start[z + 1] && !comes_after(job, r, none, k, r.place[z])) k++;
+    r.pick[z] = (int32_t) (k - job.start[z]);
+    score += job.score[k];
+  }
+  score = total(score);
+  __syncwarp();
+  return score;
+}
+
+__device__ static void step_wide(const chain_job &job, const replica &r, const weft_u32x4 &draw, double scale, uint64_t stamp, walker &s,
+                                 uint32_t lane)
+{
+  const weft_bn_move m = weft_bn_choose_move(r.order, job.p, draw);
+  const int32_t low = m.from < m.to ? m.from : m.to, high = m.from < m.to ? m.to : m.from;
+  const bool right = m.lost == m.x;
+  int64_t difference = 0;
+  bool impossible = false, changed = false;
+  for (int32_t at = low + (int32_t) lane; at <= high; at += 32) {
+    const int32_t z = r.order[at], there = moved(m, at), now = r.pick[z], count = (int32_t) (job.start[z + 1] - job.start[z]);
+    const uint64_t first = job.start[z];
+    const bool is_x = at == m.from, is_y = at == m.to && m.kind != WEFT_BN_SHIFT;
+    const bool gained = is_x ? right : !is_y && m.gained >= 0, lost = is_x ? !right : is_y || m.lost >= 0;
+    int32_t pick = now, from = 0, until = 0;
+    if (lost && !comes_after(job, r, m, first + now, there)) {
+      from = gained ? 0 : now + 1;
+      pick = until = count;
+    } else if (gained && now && (is_x || bit_of(job.users + (uint64_t) m.gained * job.words, z))) {
+      until = now;
+    }
+    for (int32_t k = from; k < until; k++) if (comes_after(job, r, m, first + k, there)) { pick = k; break; }
+    r.fresh_pick[z] = pick;
+    if (pick == now) continue;
+    if (pick == count) { impossible = true; continue; }
+    changed = true;
+    difference += job.score[first + pick] - job.score[first + now];
+  }
+  if (__any_sync(FULL, impossible)) { __syncwarp(); return; }
+  if (__any_sync(FULL, changed)) {
+    difference = total(difference);
+    if (s.score + difference >= s.bar) {
+      for (uint32_t z = lane; z < job.p; z += 32) if (r.place[z] < low || r.place[z] > high) r.fresh_pick[z] = r.pick[z];
+      try_graph(job, r, s.score + difference, stamp, s, lane);
+    }
+  }
+  __syncwarp();
+  if (!weft_bn_accept(scale, (double) difference, draw)) return;
+  if (!lane) s.accepted[m.kind]++;
+  s.score += difference;
+  for (int32_t at = low + (int32_t) lane; at <= high; at += 32) r.pick[r.order[at]] = r.fresh_pick[r.order[at]];
+  __syncwarp();
+  move_order(r, m, lane);
+  for (int32_t at = low + (int32_t) lane; at <= high; at += 32) r.place[r.order[at]] = at;
+  __syncwarp();
+}
+
+/* ---- sum ---- */
+
+/* ln Σ over the sets of z that fit, by the whole warp; `fresh`: its predecessors. */
+template <int W>
+__device__ static int64_t node_value(const chain_job &job, uint32_t z, const uint64_t *fresh, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  int64_t reference = 0;
+  double sum = 0;
+  for (uint64_t k = job.begin[z]; k < job.begin[z + 1]; k++) {
+    const weft_bn_block one = job.block[k];
+    if (sum > 0 && (double) (one.reference - reference) < weft_mul(-WEFT_BN_DEEP_NATS, job.unit)) break;
+    uint64_t own = 0;
+    for (uint64_t j = one.first + lane; j < one.first + one.count; j += 32) {
+      bool fits = true;
+      if constexpr (W > 0) {
+#pragma unroll
+        for (int w = 0; w < W; w++) fits = fits && !(job.block_mask[j * words + w] & ~fresh[w]);
+      } else {
+        for (uint32_t w = 0; w < words && fits; w++) fits = !(job.block_mask[j * words + w] & ~fresh[w]);
+      }
+      if (fits) own += job.weight[j];
+    }
+    own = (uint64_t) total((int64_t) own);
+    if (!own) continue;
+    if (!(sum > 0)) reference = one.reference;
+    sum = weft_add(sum, weft_mul((double) own, weft_exp(weft_div((double) (one.reference - reference), job.unit))));
+  }
+  if (!(sum > 0)) return WEFT_BN_NEVER;
+  return reference + (int64_t) rint(weft_mul(weft_log(weft_mul(sum, 1.0 / ((uint64_t) 1 << WEFT_BN_WEIGHT_BITS))), job.unit));
+}
+
+/* Proposes node z; false when no set of it fits. */
+template <int W>
+__device__ static bool propose(const chain_job &job, const replica &r, const weft_bn_move &m, int what, int32_t z, int64_t *difference,
+                               uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  uint64_t fresh[W ? W : 1];
+  const uint64_t *use = fresh;
+  if constexpr (W > 0) {
+#pragma unroll
+    for (int w = 0; w < W; w++) fresh[w] = after(r, m, what, z, w, W);
+  } else {
+    __syncwarp();
+    for (uint32_t w = lane; w < words; w += 32) r.mid[words + w] = after(r, m, what, z, w, words);
+    __syncwarp();
+    use = r.mid + words;
+  }
+  const int64_t value = node_value<W>(job, (uint32_t) z, use, lane);
+  if (value == WEFT_BN_NEVER) return false;
+  *difference += value - r.value[z];
+  if (!lane) r.fresh_value[z] = value;
+  return true;
+}
+
+template <int W>
+__device__ static void step_sum(const chain_job &job, const replica &r, const weft_u32x4 &draw, double scale, walker &s, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  const weft_bn_move m = weft_bn_choose_move(r.order, job.p, draw);
+  const uint64_t *by_lost = job.users + (uint64_t) (m.lost < 0 ? m.x : m.lost) * words;
+  const uint64_t *by_gained = job.users + (uint64_t) (m.gained < 0 ? m.x : m.gained) * words;
+  int64_t difference = 0;
+  between<W>(job, r, m, lane);
+  if (!propose<W>(job, r, m, IS_X, m.x, &difference, lane)) return;
+  if (m.kind != WEFT_BN_SHIFT && !propose<W>(job, r, m, IS_Y, m.y, &difference, lane)) return;
+  for (uint32_t w = 0; w < words; w++)
+    for (uint64_t word = r.mid[w] & (by_lost[w] | by_gained[w]); word; word &= word - 1)
+      if (!propose<W>(job, r, m, BETWEEN, (int32_t) (64 * w) + __ffsll((long long) word) - 1, &difference, lane)) return;
+  if (!weft_bn_accept(scale, (double) difference, draw)) return;
+  if (!lane) s.accepted[m.kind]++;
+  s.score += difference;
+  __syncwarp();
+  for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) {
+    const int what = role(r, m, z);
+    const bool used = what == BETWEEN && ((by_lost[z >> 6] | by_gained[z >> 6]) >> (z & 63) & 1);
+    if (what == IS_X || what == IS_Y || used) r.value[z] = r.fresh_value[z];
+  }
+  __syncwarp();
+  make_move<W>(job, r, m, lane);
+}
+
+/* A graph drawn given the order: a lane a node, its sets in their order. */
+__device__ static int64_t draw_graph(const chain_job &job, const replica &r, weft_rng rng, uint64_t first, int32_t *picks, uint32_t lane)
+{
+  int64_t score = 0;
+  for (uint32_t z = lane; z < job.p; z += 32) {
+    const uint64_t *before = r.before + (uint64_t) z * job.words;
+    double left = weft_draw_uniform(rng, first + z);
+    int32_t pick = -1;
+    for (uint64_t k = job.begin[z]; k < job.begin[z + 1] && left >= 0; k++) {
+      const weft_bn_block one = job.block[k];
+      const double scale = weft_mul(weft_exp(weft_div((double) (one.reference - r.value[z]), job.unit)),
+                                    1.0 / ((uint64_t) 1 << WEFT_BN_WEIGHT_BITS));
+      for (uint64_t j = 0; j < one.count && left >= 0; j++) {
+        const uint64_t at = one.first + j;
+        bool fits = true;
+        for (uint32_t w = 0; w < job.words && fits; w++) fits = !(job.block_mask[at * job.words + w] & ~before[w]);
+        if (!fits) continue;
+        pick = (int32_t) (one.pick + j);
+        left = weft_sub(left, weft_mul((double) job.weight[at], scale));
+      }
+    }
+    picks[z] = pick;
+    score += job.score[job.start[z] + pick];
+  }
+  __syncwarp();
+  return total(score);
+}
+
+#endif
