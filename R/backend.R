@@ -123,11 +123,11 @@ devices_for <- function(devices, backend) {
 #' The CUDA devices of this machine
 #'
 #' @section Several devices:
-#' [mi_pairs()], [mi_triples()] and [bn_learn()] take `devices =`: `NULL` for one, which the option `weft.device` chooses;
-#' `"all"`; or numbers of devices, from 0, as rows of this table. The work is dealt over them, one host thread a device, and the
+#' [mi_pairs()], [mi_triples()], [bn_learn()] and [irm()] take `devices =`: `NULL` for one, which the option `weft.device` chooses;
+#' `"all"`; or numbers of devices, from 0, as rows of this table. Tuples or chains are dealt over them, one host thread a device, and the
 #' result is that of one device, to the bit. [kernel_sum()] and what stands on it share direct sums among the devices of the option
-#' `weft.devices`, which sets what `NULL` means, with sums to rounding those of one. Each device has a copy of the packed data, of
-#' the table of scores, of the references. `weft.device_memory` holds for each device. On the CPU `devices` means nothing.
+#' `weft.devices`, which sets what `NULL` means, with sums to rounding those of one. Each device has a copy of the packed data,
+#' the table of scores, the graph or the references. `weft.device_memory` holds for each device. On the CPU `devices` means nothing.
 #'
 #' @return A data frame with one row a device: `name`, `capability`, `processors`, `total` and `available` memory in
 #'   bytes, `driver` and `runtime` versions, and the capabilities weft was `built_for`. No rows when there is none; the

@@ -95,7 +95,7 @@ bn_chain_backend <- function(backend, table, run, threads) {
 run_chains <- function(table, run, ranks, control) {
   if (is.null(ranks)) return(.Call(C_weft_bn_chain, table, c(run, ladder0 = 0), control))
   temperatures <- length(run$beta)
-  mine <- which(ceiling(seq_len(run$ladders) * ranks$size / run$ladders) == ranks$rank + 1)
+  mine <- dealt_to(run$ladders, ranks)
   own <- if (length(mine)) {
     columns <- seq(to = max(mine) * temperatures, length.out = length(mine) * temperatures)
     part <- utils::modifyList(run, list(ladders = length(mine), ladder0 = mine[1L] - 1, order = run$order[, columns, drop = FALSE]))

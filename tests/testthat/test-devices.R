@@ -81,6 +81,18 @@ test_that("direct sums do not depend on the number of parts", {
   }
 })
 
+test_that("co-clustering does not depend on the number of parts", {
+  planted <- irm_sample(50, 40, k = 3, density = 0.3, seed = 1)
+  fit <- irm(planted$A, chains = 5, sweeps = 6, thin = 2, seed = 3)
+  run <- fit$run
+  run$done <- 0
+  run$state <- weft:::start_state(run$graph, NULL, run$model, 5, list(alpha = c(1, 1), beta = c(1, 1)), c(50, 40))
+  chains <- function(parts) weft:::irm_chains(run, 6, NULL, dealt_control(parts))
+  one <- chains(1)
+  expect_identical(matrix(one$log_posterior, 6), unclass(fit$log_posterior), ignore_attr = TRUE)
+  for (parts in c(2, 3, 7)) expect_identical(chains(parts), one)
+})
+
 test_that("an interrupt, an error and a lack of memory in a part end all parts and leave nothing", {
   withr::local_options(weft.poll = 0)
   withr::defer(.Call(weft:::C_weft_memory, 0))
@@ -179,4 +191,12 @@ test_that("direct sums are those of one device to rounding", {
     expect_equal(sums(devices, precision = "single"), sums(0, precision = "single"), tolerance = 1e-5)
     expect_equal(sums(devices, kernel = "epanechnikov"), sums(0, kernel = "epanechnikov"), tolerance = 1e-13)
   }
+})
+
+test_that("co-clustering gives the same on one device and on several", {
+  skip_if_no_cuda()
+  planted <- irm_sample(300, 200, k = 4, density = 0.1, seed = 1)
+  fit <- function(devices) irm(planted$A, chains = 4, sweeps = 10, seed = 3, backend = "cuda", devices = devices)[c("log_posterior", "row_cluster")]
+  one <- fit(0)
+  for (devices in device_lists()) expect_identical(fit(devices), one)
 })

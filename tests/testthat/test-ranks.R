@@ -91,6 +91,19 @@ test_that("chains over ranks are those of one rank, also where a rank has none",
   expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 12L, info = paste(out, collapse = "\n"))
 })
 
+test_that("co-clustering over ranks is that of one rank", {
+  out <- run_ranks(3, '
+    me <- attr(weft_ranks(), "rank")
+    A <- irm_sample(40, 30, k = 3, density = 0.3, seed = 1)$A
+    plain <- function(fit) fit[setdiff(names(fit), c("run", "call", "seconds", "reason", "stages"))]
+    for (chains in c(2, 5)) {
+      one <- irm(A, chains = chains, sweeps = 12, seed = 2)
+      all <- irm(A, chains = chains, sweeps = 12, seed = 2, distributed = TRUE)
+      cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && identical(one$run$state, all$run$state)))
+    }')
+  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 6L, info = paste(out, collapse = "\n"))
+})
+
 test_that("components of rows shared among ranks are those of the whole matrix", {
   out <- run_ranks(3, '
     me <- attr(weft_ranks(), "rank")
