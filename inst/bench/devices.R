@@ -1,5 +1,5 @@
 # Weak scaling over the devices of one host: work a device is fixed, so with perfect scaling the time does not change. Each row
-# also says whether several devices gave what one gives, on a smaller problem.
+# also says whether several devices gave what one gives, on a smaller problem (kernel sums: to rounding).
 #   Rscript devices.R [most devices]
 library(weft)
 bench_file <- function(name) Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
@@ -45,36 +45,6 @@ random_bits <- function(n, p) {
 
 plain <- function(x) as.data.frame(x)
 
-# ---- tiles of pairs, then triples ----
-
-n <- 2000
-class <- sample(0:1, n, TRUE)
-large <- random_bits(n, floor(4e5 * sqrt(max(counts))))
-small <- large[, 1:5000]
-small[, 77] <- as.raw(xor(small[, 4000] != 0, class == 1))
-pack <- NULL
-pairs_job <- function(devices, count) {
-  if (!is.null(pack)) weft_free(pack)
-  pack <<- mi_pack(if (count == max(counts)) large else large[, seq_len(floor(4e5 * sqrt(count)))], class)
-  function() mi_pairs(pack, top = 1000, backend = "cuda", devices = devices)
-}
-table_of(sprintf("pairs: %.3g a device, %d rows, packed", choose(4e5, 2), n), pairs_job, function(devices) {
-  identical(plain(mi_pairs(small, class, backend = "cuda", devices = devices)), plain(mi_pairs(small, class, backend = "cuda", devices = 0)))
-})
-weft_free(pack)
-rm(large)
-
-triples_job <- function(devices, count) {
-  pack <<- mi_pack(small[, seq_len(floor(900 * count^(1 / 3)))], class)
-  function() mi_triples(pack, top = 1000, backend = "cuda", devices = devices)
-}
-if (weft:::has_bit_wgmma()) {
-  table_of(sprintf("triples: %.3g a device, %d rows, packed", choose(900, 3), n), triples_job, function(devices) {
-    part <- small[, 1:200]
-    identical(plain(mi_triples(part, class, backend = "cuda", devices = devices)), plain(mi_triples(part, class, backend = "cuda", devices = 0)))
-  })
-}
-
 # ---- chains ----
 
 d <- as.data.frame(matrix(sample(0:2, 1000 * 60, TRUE), 1000))
@@ -92,4 +62,62 @@ for (target in c("max", "sum")) {
              same <- c("dags", "edges", "trace", "order", "counts")
              identical(few(devices)[same], few(0)[same])
            })
+}
+
+# ---- chains of co-clustering ----
+
+planted <- irm_sample(5000, 4000, k = 30, density = 0.02, seed = 1)
+run <- irm(planted$A, chains = 1, sweeps = 1, max_clusters = 128, split_merge = FALSE, seed = 1, backend = "cuda")$run
+run$done <- 0
+sweeps_of <- function(chains, sweeps, devices) {
+  run$chains <- chains
+  run$state <- weft:::start_state(run$graph, NULL, run$model, chains, list(alpha = c(1, 1), beta = c(1, 1)), c(5000, 4000))
+  control <- weft:::run_control("cuda", NULL, FALSE, devices = as.integer(devices))
+  weft:::irm_chains(run, sweeps, NULL, control)
+}
+table_of("co-clustering: 2 chains of 100 sweeps a device, 5,000 x 4,000, 128 clusters", function(devices, count) {
+  function() sweeps_of(2 * count, 100, devices)
+}, function(devices) identical(sweeps_of(5, 4, devices)$log_posterior, sweeps_of(5, 4, 0)$log_posterior))
+
+# ---- direct kernel sums ----
+
+x <- matrix(stats::runif(2e5 * max(counts) * 10), ncol = 10)
+reference <- x[seq_len(2e5), ]
+sums_of <- function(queries, devices) {
+  options(weft.devices = devices)
+  on.exit(options(weft.devices = NULL))
+  kernel_sum(x[seq_len(queries), ], reference, bandwidth = 0.5, method = "direct", backend = "cuda")
+}
+table_of("direct Gaussian sums in double: 2e5 queries a device, 2e5 references, 10 dimensions", function(devices, count) {
+  function() sums_of(2e5 * count, devices)
+}, function(devices) isTRUE(all.equal(sums_of(2e4, devices), sums_of(2e4, 0), tolerance = 1e-13)))
+
+# ---- tiles of pairs, then triples ----
+
+n <- 2000
+class <- sample(0:1, n, TRUE)
+large <- random_bits(n, floor(3e5 * sqrt(max(counts))))
+small <- large[, 1:5000]
+small[, 77] <- as.raw(xor(small[, 4000] != 0, class == 1))
+pack <- NULL
+pairs_job <- function(devices, count) {
+  if (!is.null(pack)) weft_free(pack)
+  pack <<- mi_pack(if (count == max(counts)) large else large[, seq_len(floor(3e5 * sqrt(count)))], class)
+  function() mi_pairs(pack, top = 1000, backend = "cuda", devices = devices)
+}
+table_of(sprintf("pairs: %.3g a device, %d rows, packed", choose(3e5, 2), n), pairs_job, function(devices) {
+  identical(plain(mi_pairs(small, class, backend = "cuda", devices = devices)), plain(mi_pairs(small, class, backend = "cuda", devices = 0)))
+})
+weft_free(pack)
+rm(large)
+
+triples_job <- function(devices, count) {
+  pack <<- mi_pack(small[, seq_len(floor(900 * count^(1 / 3)))], class)
+  function() mi_triples(pack, top = 1000, backend = "cuda", devices = devices)
+}
+if (weft:::has_bit_wgmma()) {
+  table_of(sprintf("triples: %.3g a device, %d rows, packed", choose(900, 3), n), triples_job, function(devices) {
+    part <- small[, 1:200]
+    identical(plain(mi_triples(part, class, backend = "cuda", devices = devices)), plain(mi_triples(part, class, backend = "cuda", devices = 0)))
+  })
 }

@@ -37,8 +37,8 @@ static weft_status run_part(weft_ctx *ctx, size_t part, void *data)
   return st;
 }
 
-weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
-                                weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace)
+weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model,
+                                int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace)
 {
   weft_status st = WEFT_OK;
   chains_job job = { .ops = ops, .graph = graph, .model = model, .chains = chains, .chain = chain, .done = done, .sweeps = sweeps,
