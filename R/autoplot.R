@@ -75,17 +75,10 @@ tiles <- function(m, row_order, col_order, title, xlab = NULL, ylab = NULL, limi
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_mi_matrix <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
-  m <- as.matrix(object)
-  square <- nrow(m) == ncol(m) && identical(rownames(m), colnames(m))
-  if (square) diag(m) <- NA
-  arrange <- function(rows) {
-    rows[is.na(rows)] <- 0
-    if (nrow(rows) > 2L) stats::hclust(stats::dist(rows), "average")$order else seq_len(nrow(rows))
-  }
-  by_row <- arrange(m)
-  by_column <- if (square) by_row else arrange(t(m))
+  m <- clustered_matrix(object)
   named <- max(dim(m)) <= 60L
-  picture <- tiles(m, by_row, by_column, sprintf("Mutual information (%s)", attr(object, "unit") %||% "bits"), names = named)
+  picture <- tiles(m, seq_len(nrow(m)), seq_len(ncol(m)), sprintf("Mutual information (%s)", attr(object, "unit") %||% "bits"),
+                   names = named)
   if (named) picture + ggplot2::theme(axis.text.x = ggplot2::element_text(angle = 90, hjust = 1, vjust = 0.5)) else picture
 }
 

@@ -43,8 +43,9 @@
 #' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] goes on from there.
 #' @param checkpoint_sweeps see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
-#' @param backend see [weft_backend()]. A device serves the blocked sampler on bipartite graphs, where it draws the same
-#'   labels as the CPU; split-merge proposals and all else run on the CPU.
+#' @param backend see [weft_backend()]. A device draws the same labels as the CPU. What it is good for is the blocked sampler
+#'   on bipartite graphs; in one-mode graphs and the collapsed sampler, where each label hangs on the others, one of its
+#'   multiprocessors goes node after node, and only `"cuda"` chooses it. Split-merge proposals and all else run on the CPU.
 #' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same result; see
 #'   [weft_ranks()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; see [weft_devices()].
@@ -152,8 +153,10 @@ check_path <- function(path) {
 
 # `sweeps`: of all chains.
 choose_irm <- function(backend, graph, model, sweeps, threads) {
-  if (graph$kind != "bipartite") return(cpu_only(backend, "One-mode graphs are clustered"))
-  if (model$collapsed) return(cpu_only(backend, "The collapsed sampler runs"))
+  asked <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
+  if ((graph$kind != "bipartite" || model$collapsed) && asked == "auto") {
+    return(list(name = "cpu", reason = "labels are drawn one after another, for which a device has to be asked"))
+  }
   k <- model$max_clusters
   nodes <- graph$links$n_row * k[1L] + graph$links$n_col * k[2L]
   cpu <- sweeps * (length(graph$links$to) * sum(k) * 1e-10 + nodes * 1e-9) / min(threads_for(threads), 16)

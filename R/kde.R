@@ -16,8 +16,8 @@
 #'     leave-one-out likelihood, over a grid as in [kernel_bandwidth()] and then by golden section; of several optima the one
 #'     with the largest bandwidth, since tied points favour ever smaller ones.
 #'
-#'   Rules are for the Gaussian kernel. For another kernel they are multiplied by the ratio of canonical bandwidths (Marron and
-#'   Nolan 1988), which smooths as much; `"lcv"` uses the kernel itself.
+#'   The first three rules are for the Gaussian kernel. For another kernel they are multiplied by the ratio of canonical bandwidths (Marron
+#'   and Nolan 1988), which smooths as much; `"lscv"` and `"lcv"` use the kernel itself.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param bandwidth see below.

@@ -2,14 +2,18 @@
 #'
 #' The least-squares or likelihood cross-validation score of each bandwidth of a grid, by kernel sums over one tree.
 #'
-#' `"lscv"` is \eqn{\int \hat f^2 - \frac{2}{n} \sum_i \hat f_{-i}(x_i)}, smaller is better, for the Gaussian kernel, whose integral
-#' is again a kernel sum. `"lcv"` is the mean of \eqn{\log \hat f_{-i}(x_i)}, larger is better, for any kernel.
+#' `"lscv"` is \eqn{\int \hat f^2 - \frac{2}{n} \sum_i \hat f_{-i}(x_i)}, smaller is better. Its integral is a sum over all pairs of
+#' points of the kernel convolved with itself: again a kernel for the Gaussian, for the Laplacian in one and three dimensions, and for
+#' the uniform and Cauchy kernels in one; a Matern function of higher order for the other Matern kernels; tabulated for the rest, from a
+#' closed form for the uniform kernel and by quadrature where the kernel ends. `"lcv"` is the mean of \eqn{\log \hat f_{-i}(x_i)}, larger
+#' is better. All bandwidths are walked in one go.
+#'
 #' From `queries` points on, the means are over a random sample of so many of them, each against all others.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param grid multiples of `shape` to score; the default is 24 values about the rule of thumb.
 #' @param criterion `"lscv"` or `"lcv"`.
-#' @param kernel a kernel of [kernel_sum()]; for `"lscv"` the Gaussian one.
+#' @param kernel a kernel of [kernel_sum()] but the polynomial one; the Cauchy kernel in one dimension only.
 #' @param shape the bandwidths that a value of 1 stands for, one a dimension; 1 makes the grid bandwidths as they are, which is the
 #'   default when `grid` is given. Without a grid it is Scott's rule.
 #' @param rel_error relative error of the sums.
@@ -25,11 +29,10 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
                              queries = 20000, threads = NULL, seed = NULL, progress = NULL) {
   criterion <- check_choice(criterion, c("lscv", "lcv"), "criterion")
   kernel <- check_choice(kernel, kernel_names, "kernel")
-  if (criterion == "lscv" && kernel != "gaussian") {
-    abort_input("Least-squares cross-validation is for the Gaussian kernel.", x = sprintf("`kernel` is \"%s\".", kernel),
-                i = "Use `criterion = \"lcv\"`, or `kde(bandwidth = \"lscv\")`, which rescales.")
-  }
   x <- kernel_points(x, "x")
+  if (kernel == "cauchy" && ncol(x) > 1L) {
+    abort_input("The Cauchy kernel has no finite integral in more than one dimension.", x = sprintf("`x` has %d columns.", ncol(x)))
+  }
   if (nrow(x) < 2L) abort_input("`x` must have at least two rows to leave one out.")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 0.5)
   queries <- check_number(queries, "queries", min = 2, whole = TRUE)
@@ -39,14 +42,15 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
     abort_input("`grid` must be positive numbers.", x = paste0("It is ", describe(grid), "."))
   }
   score <- bandwidth_scorer(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress)
-  out <- data.frame(bandwidth = as.double(grid), score = vapply(as.double(grid), score, 0))
+  out <- data.frame(bandwidth = as.double(grid), score = score(as.double(grid)))
   best <- if (criterion == "lscv") which.min(out$score) else which.max(out$score)
   attr(out, "best") <- if (length(best)) out$bandwidth[best] else NA_real_
   attr(out, "shape") <- shape
   out
 }
 
-# A function of t: the score of bandwidth t * shape. Points are rescaled and put into trees once.
+# A function of a vector t: the scores of the bandwidths t * shape. Points are rescaled and put into trees once; all bandwidths are
+# walked in one go where trees pay.
 bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress) {
   n <- nrow(x)
   d <- ncol(x)
@@ -58,24 +62,54 @@ bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, th
   others <- z[-some, , drop = FALSE]
   trees <- list(own = kernel_tree(own, threads = threads),
                 others = if (nrow(others)) kernel_tree(others, threads = threads))
-  sums <- function(t, log) {
-    f <- kernel_sum(own, kernel = kernel, bandwidth = t, rel_error = rel_error, tree = trees$own, log = log, leave_one_out = TRUE,
-                    threads = threads, progress = progress)
+  sums <- function(kernel, t, log = FALSE) {
+    f <- sums_of_bandwidths(own, trees$own, TRUE, kernel, t, rel_error, log, threads, progress)
     if (!nrow(others)) return(f)
-    g <- kernel_sum(own, others, kernel = kernel, bandwidth = t, rel_error = rel_error, tree = trees$others, log = log,
-                    threads = threads, progress = progress)
+    g <- sums_of_bandwidths(own, trees$others, FALSE, kernel, t, rel_error, log, threads, progress)
     if (!log) return(f + g)
     top <- pmax(f, g)
     ifelse(top == -Inf, -Inf, top + log(exp(f - top) + exp(g - top)))
   }
   if (criterion == "lcv") {
-    return(function(t) mean(sums(t, TRUE)) - log(n - 1) - log_integral(kernel, d) - log_shape - d * log(t))
+    return(function(t) colMeans(sums(kernel, t, TRUE)) - log(n - 1) - log_integral(kernel, d) - log_shape - d * log(t))
   }
+  # the integral of the squared density: the mean over all pairs of the kernel convolved with itself, over its integral's square
+  squared <- kernel_convolution(kernel, d)
+  mass <- log_integral(kernel, d)
   function(t) {
-    density <- function(h) exp(-d / 2 * log(2 * pi) - d * log(h) - log_shape)
-    square <- density(t * sqrt(2)) * (1 + mean(sums(t * sqrt(2), FALSE))) / n
-    square - 2 * density(t) * mean(sums(t, FALSE)) / (n - 1)
+    volume <- exp(-log_shape - d * log(t))
+    if (is.null(squared$kernel)) {
+      pairs <- pair_sums(squared$radial, trees$own, trees$own, t, rel_error, threads, progress)
+      if (nrow(others)) pairs <- pairs + pair_sums(squared$radial, trees$own, trees$others, t, rel_error, threads, progress)
+      plain <- colMeans(sums(kernel, t))
+    } else {
+      both <- colMeans(if (squared$kernel == kernel) sums(kernel, c(t, t * squared$wider))
+                       else cbind(sums(kernel, t), sums(squared$kernel, t * squared$wider)))
+      plain <- both[seq_along(t)]
+      pairs <- squared$at_zero * length(some) * (1 + both[-seq_along(t)])
+    }
+    volume * (exp(-2 * mass) * pairs / (as.double(n) * length(some)) - 2 * exp(-mass) * plain / (n - 1))
   }
+}
+
+# Sums at `query` for many bandwidths, one a column: one walk over the trees for all, or directly one after another where a sample shows
+# that trees do not pay at the middle bandwidth, or on a device.
+sums_of_bandwidths <- function(query, tree, self, kernel, h, rel_error, log, threads, progress) {
+  middle <- sort(h)[(length(h) + 1) %/% 2]
+  problem <- kernel_problem(query, NULL, NULL, kernel, middle, rel_error, tree = tree, log = log, leave_one_out = self,
+                            threads = threads, progress = progress)
+  plan <- plan_method(problem)
+  if (plan$method != "tree" || identical(plan$chosen$name, "cuda")) {
+    one <- function(h) kernel_sum(query, tree, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log, leave_one_out = self,
+                                  threads = threads, progress = progress)
+    return(matrix(vapply(h, one, numeric(nrow(query))), nrow(query)))
+  }
+  trees <- plan$trees %||% native_trees(problem)
+  from <- order(h)
+  out <- walk_trees(problem, trees, split_weights(problem$weights), h[from])$sum
+  sums <- out
+  sums[trees$query$order + 1L, from] <- out
+  sums
 }
 
 # Rows drawn without R's state being touched when there is a seed.
@@ -100,18 +134,16 @@ rule_bandwidth <- function(x, rule, kernel, threads, seed, progress) {
   if (rule == "scott") return(scott * canonical_ratio(kernel, d))
   if (rule == "silverman") return(scott * (4 / (d + 2))^(1 / (d + 4)) * canonical_ratio(kernel, d))
   if (rule == "plugin") return(apply(x, 2L, plugin_bandwidth) * canonical_ratio(kernel, d))
-  ratio <- canonical_ratio(kernel, d)
-  used <- if (rule == "lscv") "gaussian" else kernel
-  shape <- if (rule == "lscv") scott else scott * ratio
-  score <- bandwidth_scorer(x, shape, rule, used, 1e-4, 20000, threads, seed, progress)
+  shape <- scott * canonical_ratio(kernel, d)
+  score <- bandwidth_scorer(x, shape, rule, kernel, 1e-4, 20000, threads, seed, progress)
   sign <- if (rule == "lscv") 1 else -1
   grid <- exp(seq(log(0.05), log(4), length.out = 20))
-  scores <- sign * vapply(grid, score, 0)
+  scores <- sign * score(grid)
   best <- largest_minimum(ifelse(is.finite(scores), scores, Inf))
   around <- grid[c(max(best - 1L, 1L), min(best + 1L, length(grid)))]
   found <- stats::optimize(function(t) { s <- sign * score(t); if (is.finite(s)) s else 1e300 }, around, tol = 1e-3 * around[1L])
   t <- if (isTRUE(found$objective <= scores[best])) found$minimum else grid[best]
-  t * shape * if (rule == "lscv") ratio else 1
+  t * shape
 }
 
 # The largest bandwidth with a local minimum, as Hall and Marron (1991) advise: with tied points both criteria have no bound as

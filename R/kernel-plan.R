@@ -100,17 +100,14 @@ plan_method <- function(problem) {
 sample_walk <- function(problem, trees, size = 128, groups = 4) {
   nq <- ncol(trees$query$x)
   split <- split_weights(problem$weights)
-  weights <- split$weights[, trees$reference$order + 1L, drop = FALSE]
   starts <- unique(floor(seq(0, max(0, nq - size), length.out = groups + 2L)[seq_len(groups) + 1L]))
-  quiet <- problem$control
-  quiet["progress"] <- list(NULL)
+  problem$control["progress"] <- list(NULL)
   problem$leave_one_out <- FALSE
   taken <- vapply(starts, function(from) {
     some <- seq.int(from + 1, min(nq, from + size))
     points <- list(x = trees$query$x[, some, drop = FALSE], lo = trees$query$lo[, some, drop = FALSE])
-    query <- grow_tree(points, "kd", 32, c(0, 0), quiet)
-    .Call(C_weft_kernel_walk, native_task(problem, query, trees$reference, split, weights), query, trees$reference,
-          quiet)$effort[1:2] / length(some)
+    query <- grow_tree(points, "kd", 32, c(0, 0), problem$control)
+    walk_trees(problem, list(query = query, reference = trees$reference), split)$effort[1:2] / length(some)
   }, numeric(2))
   # nodes are counted a tile of 32 queries
   rowMeans(taken) * c(1, 32)

@@ -27,8 +27,8 @@
 #'   compact kernel; kernel values below 1e-307 count as 0. Relative errors below 1e-12 are treated as exact.
 #'
 #'   `confidence` below 1 lets the bound fail with probability at most `1 - confidence` for a query and column, by the central
-#'   limit theorem: `method = "montecarlo"` then draws references until it holds, which pays for many references and a
-#'   smooth kernel.
+#'   limit theorem: trees may then sample nodes, and `method = "montecarlo"` draws references until the bound holds, which pay for
+#'   many references and a smooth kernel.
 #'
 #'   With `log = TRUE` the result is the logarithm: finite where the sum underflows (for the Gaussian, Laplacian and Matern
 #'   kernels), `-Inf` where the sum is 0; \eqn{\varepsilon} then bounds the ratio.
@@ -36,8 +36,16 @@
 #' @section Methods: `"direct"` computes every pair with vector instructions. `"tree"` walks a tree of the queries and one of
 #'   the references and bounds whole nodes, by the mean square distance from the query: no kernel here but the uniform one is
 #'   anything but convex in the squared distance, so its value at the mean and a chord bracket the node's sum. Nodes
-#'   with the largest error are expanded first. `"auto"` predicts the time of both, the tree's from a walk with a sample of
+#'   with the largest error are expanded first. With `nodes = "bounds"` that is all. `"series"` also gathers nodes far from a group of
+#'   queries, or small beside the bandwidth, into one Taylor series about the group's middle, translated from Hermite moments
+#'   of the nodes, with a bound of what is cut off: for the Gaussian kernel in up to 6 dimensions, where it saves most with wide
+#'   bandwidths and small errors. `"samples"` (with `confidence` < 1) draws references from each of the nodes that are left, until
+#'   the interval of their mean keeps the error, when that takes fewer pairs than computing them. `"auto"` does each where it
+#'   applies and pays; `verbose = TRUE` tells how many nodes and pairs went which way.
+#'
+#'   `method = "auto"` predicts the time of both, the tree's from a walk with a sample of
 #'   the queries, and takes the shorter one; `verbose = TRUE` tells which and why.
+#'
 #'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra of the
 #'   Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of references by
 #'   pivoted Cholesky; positive definite kernels; with `rel_error` or `abs_error` > 0) are for smooth kernels in many
@@ -64,6 +72,7 @@
 #' @param kernel,bandwidth see the table.
 #' @param rel_error,abs_error,confidence see below.
 #' @param method `"auto"`, `"direct"`, `"tree"`, `"montecarlo"`, `"features"` or `"nystrom"`.
+#' @param nodes how the nodes of trees are estimated; see Methods.
 #' @param tree a [kernel_tree()] of the references, to build it only once; it may stand in for `reference`. It is used as
 #'   it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
 #' @param precision `"double"`, `"single"` or `"tensor"`.
@@ -86,17 +95,33 @@
 kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
                        abs_error = 0, confidence = 1,
                        method = c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), tree = NULL,
-                       precision = c("double", "single", "tensor"), log = FALSE, leave_one_out = FALSE, scale = 1, offset = 0,
-                       degree = 3, backend = NULL, threads = NULL, seed = NULL, progress = NULL, verbose = FALSE) {
+                       nodes = c("auto", "bounds", "series", "samples"), precision = c("double", "single", "tensor"), log = FALSE,
+                       leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, threads = NULL, seed = NULL, progress = NULL, verbose = FALSE) {
   verbose <- check_flag(verbose, "verbose")
   problem <- kernel_problem(if (missing(query)) NULL else query, reference, weights, kernel, bandwidth, rel_error, abs_error,
                             confidence, tree, log, leave_one_out, c(scale, offset, degree), backend, threads, seed, progress)
+  problem$nodes <- check_nodes(nodes, problem)
   precision <- check_choice(precision, c("double", "single", "tensor"), "precision")
   method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
   result <- if (precision != "double") kernel_single(problem, method, precision) else kernel_run(problem, method)
   if (verbose) message("Method: ", result$method, " on ", result$backend %||% "cpu", " (", result$reason, ")")
   shape_sums(result, problem)
 }
+
+check_nodes <- function(nodes, problem) {
+  nodes <- check_choice(nodes, c("auto", "bounds", "series", "samples"), "nodes")
+  if (nodes == "series" && (problem$kernel != "gaussian" || ncol(problem$reference) > 6L)) {
+    abort_input("`nodes = \"series\"` needs the Gaussian kernel in up to 6 dimensions.",
+                x = sprintf("`kernel` is \"%s\", in %d dimensions.", problem$kernel, ncol(problem$reference)))
+  }
+  if (nodes == "samples" && (problem$confidence == 1 || is_compact_or_polynomial(problem$kernel))) {
+    abort_input("`nodes = \"samples\"` needs `confidence` below 1 and a kernel without an end.",
+                x = sprintf("`confidence` is %g, `kernel` \"%s\".", problem$confidence, problem$kernel))
+  }
+  nodes
+}
+
+is_compact_or_polynomial <- function(kernel) kernel == "polynomial" || is_compact(kernel)
 
 # The names that users know, and the number that kernel.h gives them.
 kernel_kinds <- c(gaussian = 0L, laplacian = 1L, matern12 = 1L, matern32 = 2L, matern52 = 3L, cauchy = 4L, uniform = 5L,
@@ -245,8 +270,8 @@ split_weights <- function(w) {
   list(weights = columns, part = part, sign = sign, both = any(negative))
 }
 
-native_task <- function(problem, query, reference, split, weights = split$weights) {
-  list(kind = kernel_kinds[[problem$kernel]], h = problem$bandwidth$h, query = query[c("x", "lo")],
+native_task <- function(problem, query, reference, split, weights = split$weights, h = problem$bandwidth$h) {
+  list(kind = kernel_kinds[[problem$kernel]], h = h, query = query[c("x", "lo")],
        reference = reference[c("x", "lo")], weights = weights, leave_one_out = problem$leave_one_out, log = problem$log,
        rel_error = problem$rel_error, abs_error = problem$abs_error / if (split$both) 2 else 1)
 }
@@ -354,11 +379,23 @@ grid_reach <- function(problem, totals, tau) {
 kernel_walk <- function(problem, plan) {
   split <- split_weights(problem$weights)
   trees <- plan$trees %||% native_trees(problem)
-  task <- native_task(problem, trees$query, trees$reference, split, split$weights[, trees$reference$order + 1L, drop = FALSE])
-  out <- .Call(C_weft_kernel_walk, task, trees$query, trees$reference, problem$control)
+  out <- walk_trees(problem, trees, split)
   sums <- out$sum
   sums[trees$query$order + 1L, ] <- out$sum
-  list(sum = join_parts(sums, split, ncol(problem$weights)), method = "tree", reason = plan$reason, effort = out$effort)
+  used <- c(if (out$effort[4L] > 0) sprintf("series for %.0f nodes", out$effort[4L]),
+            if (out$effort[5L] > 0) sprintf("%.0f sampled pairs", out$effort[5L]), sprintf("%.0f nodes bounded", out$effort[2L]),
+            sprintf("%.3g of the pairs computed", out$effort[1L] / (as.double(nrow(sums)) * nrow(problem$reference))))
+  list(sum = join_parts(sums, split, ncol(problem$weights)), method = "tree", effort = out$effort,
+       reason = paste0(plan$reason, "; ", paste(used, collapse = ", ")))
+}
+
+# Walks for one bandwidth or many, narrowest first; sums in the query tree's order.
+walk_trees <- function(problem, trees, split, h = problem$bandwidth$h) {
+  task <- native_task(problem, trees$query, trees$reference, split, split$weights[, trees$reference$order + 1L, drop = FALSE], as.double(h))
+  nodes <- problem$nodes %||% "auto"
+  samples <- nodes %in% c("auto", "samples") && problem$confidence < 1
+  options <- c(nodes %in% c("auto", "series"), if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0))
+  .Call(C_weft_kernel_walk, task, trees$query, trees$reference, as.double(options), problem$control)
 }
 
 kernel_polynomial <- function(problem, method) {

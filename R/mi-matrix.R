@@ -59,10 +59,12 @@ mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "s
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
   run <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
-  made <- run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose)
-  out <- if (unit == "bits") made$m else made$m * log(2)
-  record(structure(out, class = c("weft_mi_matrix", "matrix", "array")), match.call(), made$chosen, started,
-         estimator = estimator, unit = unit, na = na, test = made$test)
+  out <- run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose)
+  about <- run_record(match.call(), attr(out, "chosen"), started, estimator = estimator, unit = unit, na = na, test = attr(out, "test"))
+  if (unit == "nats") out <- out * log(2)
+  # at once: each change of attributes may copy the matrix, which may be most of the memory
+  attributes(out) <- c(attributes(out)[c("dim", "dimnames")], list(class = c("weft_mi_matrix", "matrix", "array")), about)
+  out
 }
 
 # ---- categories ----
@@ -96,7 +98,8 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
   m <- mi_counts_matrix(inputs[[1L]], inputs[[2L]], estimator, na, control)
   complete <- all(unlist(lapply(facts, `[[`, "missing")) == 0) || na == "level"
   test <- list(estimator = estimator, levels = facts[[1L]]$levels, n = if (complete) inputs[[1L]]$n else NA)
-  list(m = m, chosen = chosen, test = if (is.null(y)) test)
+  attributes(m) <- c(attributes(m), list(chosen = chosen, test = if (is.null(y)) test))
+  m
 }
 
 # A device counts tables in its shared memory (mi_codes.cuh); larger ones are counted on the CPU, and the result says so.
@@ -162,7 +165,8 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads
   m <- .Call(C_weft_mi_numeric, data, if (is.null(b)) 0L else a$p, match(estimator, numeric_estimators) - 1L, k, control)
   dimnames(m) <- list(a$names, (b %||% a)$names)
   n <- if (sum(unlist(missing)) == 0) n else if (is.null(b)) crossprod(!is.na(a$data))
-  list(m = m, chosen = chosen, test = if (is.null(b)) list(estimator = estimator, n = n))
+  attributes(m) <- c(attributes(m), list(chosen = chosen, test = if (is.null(b)) list(estimator = estimator, n = n)))
+  m
 }
 
 # list(data: double matrix, names, n, p).
@@ -244,11 +248,9 @@ summary.weft_mi_matrix <- function(object, ...) {
   list(features = dim(object), mi = if (length(m)) stats::quantile(m), unit = attr(object, "unit"))
 }
 
-#' @rdname print.weft_mi_matrix
-#' @export
-plot.weft_mi_matrix <- function(x, ...) {
+# Rows and columns in the order of a hierarchical clustering; NA where a feature meets itself.
+clustered_matrix <- function(x) {
   m <- as.matrix(x)
-  if (!length(m)) abort_input("`x` must have at least one feature to plot.")
   square <- nrow(m) == ncol(m) && identical(rownames(m), colnames(m))
   if (square) diag(m) <- NA
   arrange <- function(rows) {
@@ -256,19 +258,26 @@ plot.weft_mi_matrix <- function(x, ...) {
     if (nrow(rows) > 2L) stats::hclust(stats::dist(rows), "average")$order else seq_len(nrow(rows))
   }
   by_row <- arrange(m)
-  by_column <- if (square) by_row else arrange(t(m))
+  m[by_row, if (square) by_row else arrange(t(m)), drop = FALSE]
+}
+
+#' @rdname print.weft_mi_matrix
+#' @export
+plot.weft_mi_matrix <- function(x, ...) {
+  if (!length(x)) abort_input("`x` must have at least one feature to plot.")
+  m <- clustered_matrix(x)
   labels <- function(names) if (length(names) <= 60L) names else rep("", length(names))
   text_size <- function(count) max(0.4, min(0.9, 30 / count))
   space <- function(names) if (length(names) <= 60L) 1 + 0.5 * text_size(length(names)) * min(max(nchar(names)), 24) else 1
   old <- graphics::par(mar = c(space(colnames(m)), space(rownames(m)), 2.5, 1) + 0.1)
   on.exit(graphics::par(old))
   size <- dim(m)
-  graphics::image(seq_len(size[2L]), seq_len(size[1L]), t(m[rev(by_row), by_column, drop = FALSE]), axes = FALSE,
+  graphics::image(seq_len(size[2L]), seq_len(size[1L]), t(m[rev(seq_len(size[1L])), , drop = FALSE]), axes = FALSE,
                   xlab = "", ylab = "", col = grDevices::hcl.colors(64L, "Blues 3", rev = TRUE),
                   main = sprintf("Mutual information, 0 to %.3g %s", max(m, 0, na.rm = TRUE), attr(x, "unit") %||% "bits"))
-  graphics::axis(1, seq_len(size[2L]), labels(colnames(m)[by_column]), las = 2, tick = FALSE, line = -0.8,
+  graphics::axis(1, seq_len(size[2L]), labels(colnames(m)), las = 2, tick = FALSE, line = -0.8,
                  cex.axis = text_size(size[2L]))
-  graphics::axis(2, seq_len(size[1L]), labels(rownames(m)[rev(by_row)]), las = 1, tick = FALSE, line = -0.8,
+  graphics::axis(2, seq_len(size[1L]), labels(rev(rownames(m))), las = 1, tick = FALSE, line = -0.8,
                  cex.axis = text_size(size[1L]))
   invisible(x)
 }

@@ -56,23 +56,23 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
   m <- network_input(x, ..., backend = backend, threads = threads, progress = progress, verbose = verbose)
-  plain <- as.matrix(m)
-  storage.mode(plain) <- "double"
-  p <- nrow(plain)
+  if (!is.double(m)) storage.mode(m) <- "double"
+  p <- nrow(m)
   chosen <- network_backend(method, p, backend, threads)
   report_backend(chosen, verbose)
-  control <- run_control(chosen$name, threads, progress, colnames(plain), "Building the network")
+  control <- run_control(chosen$name, threads, progress, colnames(m), "Building the network")
   which <- match(method, network_methods, 2L) - 1L # a relevance network is checked like CLR, and then cut
-  weights <- .Call(C_weft_mi_network, plain, which, eps, 1 - (tau %||% 0), control)
+  weights <- .Call(C_weft_mi_network, m, which, eps, 1 - (tau %||% 0), control)
   if (method == "relnet") {
     threshold <- threshold %||% fdr_threshold(m, fdr)
-    weights <- ifelse(plain > threshold, plain, 0)
+    weights <- ifelse(as.matrix(m) > threshold, as.matrix(m), 0)
     diag(weights) <- 0
   }
-  names <- colnames(plain) %||% rownames(plain) %||% sprintf("V%d", seq_len(p))
-  dimnames(weights) <- list(names, names)
-  record(structure(weights, class = c("weft_network", "matrix", "array")), match.call(), chosen, started, method = method,
-         threshold = threshold, mi = m)
+  names <- colnames(m) %||% rownames(m) %||% sprintf("V%d", seq_len(p))
+  # at once, so that a large matrix is not copied
+  attributes(weights) <- c(list(dim = c(p, p), dimnames = list(names, names), class = c("weft_network", "matrix", "array")),
+                           run_record(match.call(), chosen, started, method = method, threshold = threshold, mi = m))
+  weights
 }
 
 network_methods <- c("aracne", "clr", "mrnet", "mrnetb") # in the order of weft_network_method
@@ -106,24 +106,28 @@ network_input <- function(x, ...) {
 
 # ---- significance ----
 
-# p-values of all pairs, or NULL when there is no test.
-pair_p_values <- function(m) {
+# p-values of pairs, or NULL when there is no test. at: a matrix of row and column numbers; NULL: all pairs, as a matrix.
+pair_p_values <- function(m, at = NULL) {
   test <- attr(m, "test")
   if (is.null(test) || test$estimator == "ksg" || anyNA(test$n)) return(NULL)
-  mi <- as.matrix(m) * if (identical(attr(m, "unit"), "nats")) 1 else log(2)
+  taken <- function(v) if (is.null(at)) v else v[at]
+  mi <- taken(as.matrix(m)) * if (identical(attr(m, "unit"), "nats")) 1 else log(2)
+  n <- if (length(test$n) > 1L) taken(test$n) else test$n
   if (!is.null(test$levels)) {
     if (test$estimator != "empirical") return(NULL)
-    df <- outer(pmax(test$levels, 1) - 1, pmax(test$levels, 1) - 1)
-    p <- stats::pchisq(2 * test$n * mi, pmax(df, 1), lower.tail = FALSE)
+    free <- pmax(test$levels, 1) - 1
+    df <- if (is.null(at)) outer(free, free) else free[at[, 1L]] * free[at[, 2L]]
+    p <- stats::pchisq(2 * n * mi, pmax(df, 1), lower.tail = FALSE)
     p[df == 0] <- 1
   } else if (test$estimator == "kendall") {
-    variance <- 2 * (2 * test$n + 5) / (9 * test$n * (test$n - 1))
+    variance <- 2 * (2 * n + 5) / (9 * n * (n - 1))
     p <- stats::pchisq((1 - exp(-2 * mi)) / variance, 1, lower.tail = FALSE)
   } else {
-    p <- stats::pchisq(2 * test$n * mi, 1, lower.tail = FALSE)
+    p <- stats::pchisq(2 * n * mi, 1, lower.tail = FALSE)
   }
-  diag(p) <- NA
+  if (!is.null(at)) return(p)
   dim(p) <- dim(mi)
+  diag(p) <- NA
   p
 }
 
@@ -142,6 +146,48 @@ fdr_threshold <- function(m, fdr) {
   max(mi[!passes], 0)
 }
 
+# ---- edges ----
+
+# Passes over matrices that may be most of the memory (mi_edges.c): no copies, all threads.
+pass_control <- function(threads = NULL) run_control("cpu", threads_for(threads), FALSE)
+smallest_weight <- 5e-324
+
+# How many pairs have at least this information.
+pairs_reaching <- function(m, bar, threads = NULL) sum(.Call(C_weft_mi_reaching, m, bar, FALSE, pass_control(threads)))
+
+network_degree <- function(net) {
+  stats::setNames(.Call(C_weft_mi_reaching, net, smallest_weight, TRUE, pass_control()), colnames(net))
+}
+
+count_edges <- function(net) sum(network_degree(net)) / 2
+
+# Row and column numbers of the edges, heaviest first.
+network_ends <- function(net) {
+  starts <- c(0, cumsum(.Call(C_weft_mi_reaching, net, smallest_weight, FALSE, pass_control())))
+  found <- .Call(C_weft_mi_edge_list, net, starts, pass_control())
+  at <- cbind(found$from, found$to)
+  at[order(-net[at], at[, 1L], at[, 2L]), , drop = FALSE]
+}
+
+many_features <- 5000L # more than these, and what is kept of all pairs would outgrow the matrices themselves
+
+network_edges <- function(net, q_values = TRUE) {
+  at <- network_ends(net)
+  m <- attr(net, "mi")
+  out <- list(feature1 = rownames(net)[at[, 1L]], feature2 = colnames(net)[at[, 2L]], weight = net[at])
+  if (!is.null(m)) {
+    out$mi <- m[at]
+    if (q_values && !is.null(p <- pair_p_values(m))) {
+      out$p_value <- p[at]
+      p[upper.tri(p)] <- stats::p.adjust(p[upper.tri(p)], "BH")
+      out$q_value <- p[at]
+    } else if (!is.null(p <- pair_p_values(m, at))) {
+      out$p_value <- p
+    }
+  }
+  list2DF(out, nrow(at))
+}
+
 # ---- results ----
 
 #' Print, summarise and convert networks
@@ -150,7 +196,8 @@ fdr_threshold <- function(m, fdr) {
 #' @param n how many edges to show.
 #' @param ... ignored.
 #' @return `as.data.frame()` and `tidy()`: one row an edge, heaviest first: `feature1`, `feature2`, `weight`, the information
-#'   `mi` it stands on, and `p_value` and `q_value` where there is a test. `summary()`: a list with the number of features and
+#'   `mi` it stands on, and `p_value` and `q_value` where there is a test (`q_value`, which needs all pairs in order, up to
+#'   5,000 features). `summary()`: a list with the number of features and
 #'   edges, the density, the features of most edges, and how many have none. `as.matrix()`: a plain matrix.
 #' @export
 #' @examples
@@ -180,9 +227,8 @@ as.matrix.weft_network <- function(x, ...) {
 #' @rdname print.weft_network
 #' @export
 summary.weft_network <- function(object, ...) {
-  w <- as.matrix(object)
-  degree <- rowSums(w > 0)
-  p <- nrow(w)
+  degree <- network_degree(object)
+  p <- nrow(object)
   list(features = p, edges = sum(degree) / 2, density = if (p > 1) sum(degree) / (p * (p - 1)) else 0,
        most = utils::head(sort(degree[degree > 0], decreasing = TRUE), 10L), isolated = sum(degree == 0),
        method = attr(object, "method"))
@@ -190,24 +236,7 @@ summary.weft_network <- function(object, ...) {
 
 #' @rdname print.weft_network
 #' @export
-as.data.frame.weft_network <- function(x, ...) {
-  w <- as.matrix(x)
-  at <- which(w > 0 & upper.tri(w), arr.ind = TRUE)
-  at <- at[order(-w[at], at[, 1L], at[, 2L]), , drop = FALSE]
-  m <- attr(x, "mi")
-  out <- list(feature1 = rownames(w)[at[, 1L]], feature2 = colnames(w)[at[, 2L]], weight = w[at])
-  if (!is.null(m)) {
-    out$mi <- as.matrix(m)[at]
-    p <- pair_p_values(m)
-    if (!is.null(p)) {
-      q <- p
-      q[upper.tri(q)] <- stats::p.adjust(p[upper.tri(p)], "BH")
-      out$p_value <- p[at]
-      out$q_value <- q[at]
-    }
-  }
-  list2DF(out, nrow(at))
-}
+as.data.frame.weft_network <- function(x, ...) network_edges(x, q_values = ncol(x) <= many_features)
 
 #' @rdname print.weft_network
 #' @export

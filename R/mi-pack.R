@@ -25,13 +25,10 @@
 mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NULL, bins = NULL, threads = NULL,
                     progress = NULL) {
   na <- check_choice(na, c("fail", "drop", "level"), "na")
-  if (!is.null(bins)) {
-    cut <- with_bins(x, class, bins, assay, threads)
-    x <- cut$x
-    class <- cut$class
-    assay <- NULL
-  }
-  input <- categorical_input(x, assay)
+  cut <- with_bins(x, class, bins, assay, threads)
+  x <- cut$x
+  class <- cut$class
+  input <- categorical_input(x, cut$assay)
   target <- if (is.null(class)) list(codes = NULL, levels = "") else class_input(class, x, input$n)
   if (na == "fail" && anyNA(target$codes)) abort_missing_class(target$codes)
   control <- run_control("cpu", threads, progress, input$names, "Packing")

@@ -42,18 +42,13 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   threads <- threads_for(threads)
-  if (!is.null(bins)) {
-    cut <- with_bins(x, class, bins, assay, threads)
-    x <- cut$x
-    class <- cut$class
-    assay <- NULL
-  }
-  input <- categorical_input(x, assay)
+  given <- with_bins(x, class, bins, assay, threads)
+  input <- categorical_input(given$x, given$assay)
   if (inherits(input$data, "DelayedArray")) input <- categorical_input(as.matrix(input$data))
   if (missing(k)) k <- min(k, input$p)
   k <- check_number(k, "k", min = 0, whole = TRUE)
   if (k > input$p) abort_input("`k` must be at most the number of features.", x = sprintf("It is %g of %d.", k, input$p))
-  target <- class_input(class, x, input$n)
+  target <- class_input(given$class, given$x, input$n)
   if (na == "fail") {
     if (anyNA(target$codes)) {
       abort_input("`class` must not have missing values.", x = sprintf("%d of %d are missing.", sum(is.na(target$codes)), input$n),

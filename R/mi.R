@@ -55,12 +55,10 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   verbose <- check_flag(verbose, "verbose")
   scale <- if (unit == "bits") 1 else log(2)
-  if (!is.null(bins)) {
-    cut <- with_bins(x, class, bins, assay, threads)
-    x <- cut$x
-    class <- cut$class
-    assay <- NULL
-  }
+  cut <- with_bins(x, class, bins, assay, threads)
+  x <- cut$x
+  class <- cut$class
+  assay <- cut$assay
   if (permutations > 0 || inherits(x, "weft_mi_pack")) {
     pack <- pack_for(x, class, na, assay, NULL, threads, progress)
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
@@ -118,9 +116,12 @@ rank_table <- function(names, scores, best, scale) {
 
 # What every result records of its run.
 record <- function(result, call, chosen, started, ...) {
-  attributes(result) <- c(attributes(result), list(call = call, backend = chosen$name, reason = chosen$reason,
-                                                   seconds = proc.time()[[3L]] - started, ...))
+  attributes(result) <- c(attributes(result), run_record(call, chosen, started, ...))
   result
+}
+
+run_record <- function(call, chosen, started, ...) {
+  list(call = call, backend = chosen$name, reason = chosen$reason, seconds = proc.time()[[3L]] - started, ...)
 }
 
 report_backend <- function(chosen, verbose) {
@@ -212,9 +213,11 @@ plot.weft_mi <- function(x, top = 20L, alpha = 0.05, ...) {
   significant <- shown$q_value <= alpha
   settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = "#2c5f8a",
                    col = ifelse(significant, "#2c5f8a", "white"), xlab = sprintf("mutual information (%s)", attr(x, "unit")),
-                   main = sprintf("Best %d of %d features", nrow(shown), nrow(x)), xlim = c(0, max(shown$mi, 1e-12) * 1.05))
+                   main = sprintf("Best %d of %d features%s", nrow(shown), nrow(x),
+                                  if (all(significant)) sprintf(" (all q <= %g)", alpha) else ""),
+                   xlim = c(0, max(shown$mi, 1e-12) * 1.05))
   do.call(graphics::barplot, utils::modifyList(settings, list(...)))
-  graphics::legend("bottomright", bty = "n", legend = as.expression(list(bquote(q <= .(alpha)), "not significant")),
-                   fill = c("#2c5f8a", "white"), border = "#2c5f8a")
+  if (!all(significant)) graphics::legend("bottomright", bty = "n", legend = as.expression(list(bquote(q <= .(alpha)), "not significant")),
+                                           fill = c("#2c5f8a", "white"), border = "#2c5f8a")
   invisible(x)
 }

@@ -49,7 +49,7 @@ pca_choose_k <- function(x, method = c("parallel", "broken_stick", "gavish_donoh
   fit <- function(x, k) suppressWarnings(pca(x, k, center = center, scale = scale, seed = 1, backend = "cpu", progress = FALSE))
   found <- switch(method,
     parallel = parallel_analysis(x, most, times, level, fit), broken_stick = broken_stick(x, most, room, fit),
-    gavish_donoho = gavish_donoho(x, room, fit), q2 = cross_validation(x, most, folds, center, scale)
+    gavish_donoho = gavish_donoho(x, singular_values(x, room, center, scale)), q2 = cross_validation(x, most, folds, center, scale)
   )
   structure(class = "weft_pca_k", c(found, list(method = method)))
 }
@@ -70,8 +70,18 @@ broken_stick <- function(x, most, room, fit) {
   list(k = leading_run(share > threshold), curve = data.frame(component = seq_len(most), value = share, threshold = threshold))
 }
 
-gavish_donoho <- function(x, room, fit) {
-  d <- fit(x, room)$d
+# All of them, without what pca() makes of their vectors.
+singular_values <- function(x, room, center, scale) {
+  source <- pca_source(x)
+  control <- run_control("cpu", NULL, FALSE, task = "Principal components")
+  moments <- column_moments(source, NULL, control)
+  form <- pca_form(moments, check_center(center, source$p, "center"), check_center(scale, source$p, "scale"), NULL, NULL, source$n)
+  job <- list(method = match("gram", pca_methods) - 1L, choose = TRUE, k = as.integer(room), tol = default_tol(FALSE, "residual", "fail"),
+              paper = FALSE, max_iter = 1000L, block = 0L, key = random_key(1), start = NULL)
+  pca_native(source, form, job, FALSE, control)$d * 2^form$exponent
+}
+
+gavish_donoho <- function(x, d) {
   sides <- sort(c(nrow(x) - 1, ncol(x)))
   beta <- max(sides[1L], 1) / max(sides[2L], 1)
   lambda <- sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + sqrt(beta^2 + 14 * beta + 1)))

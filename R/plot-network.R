@@ -18,20 +18,21 @@
 #' @examples
 #' plot(mi_network(mtcars, "aracne", estimator = "spearman"))
 plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, main = NULL, ...) {
-  all_edges <- as.data.frame(x)
+  ends <- network_ends(x)
+  weight <- x[ends]
   p <- nrow(x)
   most <- max(10, if (p <= 100) ceiling(2.5 * p) else p, 250 * (p > 100))
   if (!is.null(edges)) most <- check_number(edges, "edges", min = 0, whole = TRUE)
-  w <- as.matrix(x)
-  w[w < 0] <- 0
-  shown <- min(most, nrow(all_edges))
-  if (shown < nrow(all_edges)) w[w < all_edges$weight[max(shown, 1L)]] <- 0
-  if (shown == 0) w[] <- 0
   if (!is.null(groups) && length(groups) != p) {
     abort_input("`groups` must have one value a feature.", x = sprintf("It has %d for %d features.", length(groups), p))
   }
-  keep <- which(rowSums(w) > 0)
-  if (is.null(main)) main <- network_title(x, shown, nrow(all_edges), p - length(keep))
+  shown <- min(most, nrow(ends))
+  drawn <- if (shown > 0) which(weight >= weight[shown]) else integer()
+  keep <- sort(unique(c(ends[drawn, ])))
+  at <- matrix(match(ends[drawn, ], keep), ncol = 2L)
+  w <- matrix(0, length(keep), length(keep))
+  w[rbind(at, at[, 2:1, drop = FALSE])] <- weight[drawn]
+  if (is.null(main)) main <- network_title(x, shown, nrow(ends), p - length(keep))
   old <- graphics::par(mar = c(0.5, 0.5, 2.5, 0.5))
   on.exit(graphics::par(old))
   graphics::plot.new()
@@ -39,12 +40,12 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
     graphics::title(main, cex.main = 1)
     return(invisible(x))
   }
-  place <- network_layout(w[keep, keep, drop = FALSE])
+  place <- network_layout(w)
   range_of <- function(v) range(v) + c(-1, 1) * max(0.06 * diff(range(v)), 0.5)
   graphics::plot.window(range_of(place[, 1L]), range_of(place[, 2L]), asp = 1)
   graphics::title(main, cex.main = 1)
-  draw_edges(place, w[keep, keep, drop = FALSE])
-  degree <- rowSums(w[keep, keep, drop = FALSE] > 0)
+  draw_edges(place, w)
+  degree <- rowSums(w > 0)
   size <- 0.5 + 1.5 * sqrt(degree / max(degree))
   if (length(keep) > 100) size <- size * 0.7
   colour <- if (is.null(groups)) rep("#2c5f8a", length(keep)) else group_colours(groups)[keep]

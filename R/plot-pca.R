@@ -21,7 +21,7 @@ plot.weft_pca <- function(x, top = 20L, ...) {
                    xlab = "component", ylab = "share of variance (%)", main = "")
   at <- do.call(graphics::barplot, utils::modifyList(settings, list(...)))
   graphics::lines(at, cumsum(share), type = "o", pch = 16, cex = 0.7, col = "#b3541e")
-  graphics::legend("right", bty = "n", legend = c("share", "cumulative"), fill = c("#2c5f8a", NA), border = NA,
+  graphics::legend("topleft", bty = "n", legend = c("share", "cumulative"), fill = c("#2c5f8a", NA), border = NA,
                    col = c(NA, "#b3541e"), pch = c(NA, 16), lty = c(NA, 1))
   invisible(x)
 }

@@ -76,13 +76,6 @@ hub_text <- function(net, top) {
   paste(sprintf("%s (%d)", colnames(net)[best], as.integer(degree[best])), collapse = ", ")
 }
 
-network_degree <- function(net) {
-  w <- unclass(net)
-  out <- numeric(ncol(w))
-  for (j in column_blocks(ncol(w))) out[j] <- colSums(w[, j, drop = FALSE] > 0)
-  stats::setNames(out, colnames(net))
-}
-
 arrow_text <- function(r, top) {
   edges <- as.data.frame(r)
   if (!nrow(edges)) return("none")

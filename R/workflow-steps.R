@@ -117,16 +117,23 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   if (method == "auto") method <- if (ncol(data) <= 1000L) "mrnet" else "aracne"
   counted <- estimator %in% count_estimators
   m <- mi_matrix(data, estimator = estimator, k = k, bins = if (counted && q$kind == "expression") 3,
-                 backend = if (counted && identical(backend, "cuda")) "auto" else backend, threads = threads, progress = progress)
-  net <- mi_network(m, method, fdr = fdr, threshold = if (method == "relnet" && estimator == "ksg") 0,
-                    backend = if (identical(backend, "cuda") && method != "aracne") "auto" else backend, threads = threads,
-                    progress = progress)
-  if (identical(edges, "auto")) {
-    edges <- if (method %in% c("aracne", "relnet")) Inf
-             else count_edges(cut_network(mi_network(m, "aracne", threads = threads, progress = progress), fdr))
+                 backend = backend, threads = threads, progress = progress)
+  cut <- if (fdr < 1) significant_information(m, fdr, threads) else NA_real_
+  least <- if (is.na(cut)) -Inf else cut
+  control <- pass_control(threads)
+  # `net` has one name here, so that a matrix of billions of cells is cut in place
+  network <- function(method, most) {
+    net <- mi_network(m, method, fdr = fdr, threshold = if (method == "relnet" && estimator == "ksg") 0,
+                      backend = backend, threads = threads, progress = progress)
+    bar <- if (most < 1) Inf else if (is.finite(most)) .Call(C_weft_mi_greatest, net, m, least, most, control) else 0
+    if (bar > 0 || !is.na(cut)) net <- .Call(C_weft_mi_cut_edges, net, m, least, bar, control)
+    attributes(net) <- c(attributes(net), list(fdr = fdr, cut = cut))
+    net
   }
-  rm(m)
-  net <- heaviest_edges(cut_network(net, fdr), edges)
+  few <- method %in% c("aracne", "relnet")
+  # counted before the network is made: at no time are there two of them
+  if (identical(edges, "auto")) edges <- if (few) Inf else count_edges(network("aracne", Inf))
+  net <- network(method, edges)
   attr(net, "seconds") <- proc.time()[[3L]] - started
   net
 }
@@ -162,50 +169,9 @@ memory_limit <- function(memory) {
   if (free > 0) 0.6 * free else 4e9
 }
 
-# Weights of edges whose information is not significant become 0, block after block of columns, so that matrices of billions of
-# cells need no copies of themselves.
-cut_network <- function(net, fdr) {
-  m <- attr(net, "mi")
-  cut <- if (fdr < 1) significant_information(m, fdr) else NA_real_
-  attr(net, "fdr") <- fdr
-  attr(net, "cut") <- cut
-  if (is.na(cut)) return(net)
-  p <- ncol(net)
-  keep <- attributes(net)
-  w <- unclass(net)
-  m <- unclass(m) # once: every unclass() copies
-  rm(net)
-  for (j in column_blocks(p)) {
-    block <- w[, j, drop = FALSE]
-    block[m[, j, drop = FALSE] <= cut] <- 0
-    w[, j] <- block
-  }
-  attributes(w) <- keep
-  w
-}
-
-# Ties at the last weight stay.
-heaviest_edges <- function(net, count) {
-  if (is.infinite(count)) return(net)
-  w <- unclass(net)
-  weights <- unlist(lapply(column_blocks(ncol(w)), function(j) w[, j][row(w[, j, drop = FALSE]) < rep(j, each = nrow(w)) & w[, j] > 0]),
-                    use.names = FALSE)
-  if (length(weights) <= count) return(net)
-  bar <- if (count < 1) Inf else -sort(-weights, partial = count)[count]
-  keep <- attributes(net)
-  for (j in column_blocks(ncol(w))) w[, j][w[, j] < bar] <- 0
-  attributes(w) <- keep
-  w
-}
-
-column_blocks <- function(p, cells = 2^24) {
-  at_once <- max(1L, as.integer(cells / max(p, 1)))
-  split(seq_len(p), (seq_len(p) - 1L) %/% at_once)
-}
-
 # Benjamini and Hochberg's threshold as information: p-values fall as information rises, when all pairs have the same test. From
 # p = fdr down: t <- fdr * (pairs with p <= t) / (all pairs), until it stands still. NA where there is no test.
-significant_information <- function(m, fdr) {
+significant_information <- function(m, fdr, threads = NULL) {
   test <- attr(m, "test")
   p <- ncol(m)
   if (is.null(test) || test$estimator == "ksg" || length(test$n) != 1L || is.na(test$n)) return(NA_real_)
@@ -224,16 +190,10 @@ significant_information <- function(m, fdr) {
   } else {
     information <- function(t) stats::qchisq(t, 1, lower.tail = FALSE) / (2 * test$n * unit)
   }
-  plain <- unclass(m)
-  reaching <- function(bar) {
-    found <- 0
-    for (j in column_blocks(p)) found <- found + sum(plain[, j] >= bar) - sum(plain[cbind(j, j)] >= bar)
-    found / 2
-  }
   pairs <- choose(p, 2)
   t <- fdr
   for (step in 1:100) {
-    next_t <- fdr * reaching(information(t)) / pairs
+    next_t <- fdr * pairs_reaching(m, information(t), threads) / pairs
     if (next_t >= t) break
     t <- next_t
     if (t == 0) return(Inf)

@@ -160,13 +160,6 @@ step_note <- function(step, result, fit) {
   ), error = function(e) "")
 }
 
-count_edges <- function(net) {
-  w <- unclass(net)
-  total <- 0
-  for (j in column_blocks(ncol(w))) total <- total + sum(w[, j] > 0)
-  total / 2
-}
-
 # ---- time and memory before the work ----
 
 # Rough seconds on this many threads, from timings on one 2-core machine; bytes beyond the data.

@@ -1,5 +1,5 @@
-# Thousands of hard cases of kernel sums, fresh ones by default: Rscript longtests/kernel.R [cases] [first seed]. Failures name
-# their seeds, which belong into tests/testthat/test-kernel-sum.R.
+# Thousands of hard cases of kernel sums, fresh ones by default: Rscript longtests/kernel.R [cases] [first seed]. Seeds of
+# failures are kept in tests/testthat/kernel-seeds.txt, from where every run of the tests takes them.
 library(weft)
 library(testthat)
 given <- as.numeric(commandArgs(TRUE))
@@ -14,6 +14,7 @@ for (seed in first + seq_len(cases) - 1) {
   wrong <- tryCatch({ check_case(seed); NULL }, error = conditionMessage)
   if (!is.null(wrong)) {
     failed <- failed + 1
+    cat(format(seed, scientific = FALSE), "\n", file = "tests/testthat/kernel-seeds.txt", append = TRUE, sep = "")
     cat(wrong, "\n")
   }
 }

@@ -22,8 +22,13 @@ export OUR_KERNELS
 
 one() { # one racecheck pca
   log="$LOGS/$1-$(echo "$2" | tr -c 'a-z\n' '_').log"
-  only=; [ "$1" = racecheck ] && only=$OUR_KERNELS
-  WEFT_OPERATIONS="^($2)" OMP_NUM_THREADS=2 LD_LIBRARY_PATH=$R_HOME/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+  only= operations="^($2)"
+  if [ "$1" = racecheck ]; then
+    only=$OUR_KERNELS
+    # the tool itself fails at the cluster kernel of these ("gs"), whether it is asked to look at it or not
+    [ "$2" = pca ] && operations="^pca, [^g]|^pca, gram"
+  fi
+  WEFT_OPERATIONS=$operations OMP_NUM_THREADS=2 LD_LIBRARY_PATH=$R_HOME/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
     compute-sanitizer --tool "$1" $only --error-exitcode 9 "$R_HOME/bin/exec/R" --no-save --no-restore --no-echo \
     -f tools/gpu-operations.R > "$log" 2>&1
   status=$?

@@ -1,4 +1,4 @@
-# What the benchmark scripts share: timing, the naive C loops, and a header that names the machine.
+# What the benchmark scripts share: timing, the naive C loops, a header that names the machine, and simulated data.
 
 # Medians of `times` runs of each expression, in turn, so that a drift of the machine hits all alike.
 time_in_turn <- function(..., times = 7) {
@@ -21,4 +21,18 @@ machine_line <- function() {
   gpu <- weft_devices()$name
   cat(sprintf("%s, %d cores%s, %s, weft %s\n", cpu, parallel::detectCores(), if (length(gpu)) paste(",", gpu[1]) else "",
               format(Sys.Date()), utils::packageVersion("weft")))
+}
+
+# Data of a random network of three-level nodes with at most three parents each.
+random_categories <- function(p, n = 1000, seed = 1) {
+  set.seed(seed)
+  codes <- matrix(0L, n, p)
+  for (j in seq_len(p)) {
+    parents <- sample.int(j - 1, min(j - 1, sample(0:3, 1)))
+    configuration <- if (length(parents)) codes[, parents, drop = FALSE] %*% 3^(seq_along(parents) - 1) else rep(0, n)
+    weights <- matrix(stats::rgamma(3^(length(parents) + 1), 0.4), ncol = 3)
+    reached <- t(apply(weights / rowSums(weights), 1, cumsum))[configuration + 1, , drop = FALSE]
+    codes[, j] <- rowSums(stats::runif(n) > reached[, 1:2])
+  }
+  as.data.frame(lapply(as.data.frame(codes), factor, levels = 0:2))
 }

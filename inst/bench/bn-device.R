@@ -4,26 +4,13 @@
 #
 #   WEFT_BN_ALARM   file alarm_data.csv.gz of the public case, alarm_levels.csv.gz beside it; without it these rows are left out.
 library(weft)
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 
 device <- weft_devices()
 stopifnot(nrow(device) > 0)
 cat(sprintf("%s, %d CPU threads, %s, weft %s\n", device$name[1], weft_threads(), format(Sys.Date()), utils::packageVersion("weft")))
 seconds <- function(f, times = 3) { f(); stats::median(replicate(times, system.time(f())[["elapsed"]])) }
 row <- function(what, value, beside = "") cat(sprintf("%-62s %12s   %s\n", what, value, beside))
-
-# A random network of three-level nodes with at most three parents each.
-simulate <- function(p, n = 1000, seed = 1) {
-  set.seed(seed)
-  codes <- matrix(0L, n, p)
-  for (j in seq_len(p)) {
-    parents <- sample.int(j - 1, min(j - 1, sample(0:3, 1)))
-    configuration <- if (length(parents)) codes[, parents, drop = FALSE] %*% 3^(seq_along(parents) - 1) else rep(0, n)
-    weights <- matrix(stats::rgamma(3^(length(parents) + 1), 0.4), ncol = 3)
-    reached <- t(apply(weights / rowSums(weights), 1, cumsum))[configuration + 1, , drop = FALSE]
-    codes[, j] <- rowSums(stats::runif(n) > reached[, 1:2])
-  }
-  as.data.frame(lapply(as.data.frame(codes), factor, levels = 0:2))
-}
 
 clock_rate <- 1.755e9
 bits_rate <- 5.145e15
@@ -32,7 +19,7 @@ gather_rate <- 32 * device$processors[1] * clock_rate
 # ---- score tables ----
 
 for (p in c(60, 125)) {
-  data <- simulate(p)
+  data <- random_categories(p)
   t <- seconds(function() bn_scores(data, 4, backend = "cuda"))
   table <- bn_scores(data, 4, backend = "cuda")
   cells <- sum(choose(p, 0:5) * 3^(0:5)) # of all sets, each counted once
@@ -45,7 +32,7 @@ for (p in c(60, 125)) {
         if (identical(there[c("start", "score", "parents")], table[c("start", "score", "parents")])) "same table" else "OTHER TABLE")
   }
 }
-wide <- simulate(1000, 500)
+wide <- random_categories(1000, 500)
 candidates <- matrix(0, 1000, 1000, dimnames = list(names(wide), names(wide)))
 for (i in 1:1000) candidates[sample(setdiff(1:1000, i), 30), i] <- 1
 t <- seconds(function() bn_scores(wide, 4, candidates = candidates, plus_one = FALSE, backend = "cuda"))
@@ -66,12 +53,12 @@ steps <- function(what, table, target, chains, iterations, temperatures, beside 
   t <- system.time(run(iterations))[["elapsed"]] - system.time(run(10))[["elapsed"]] # without starting and fetching
   row(what, sprintf("%.3g /s", iterations * chains * length(temperatures) / t), sprintf("%.2f s %s", t, beside))
 }
-table <- bn_scores(simulate(60), 4, backend = "cuda")
+table <- bn_scores(random_categories(60), 4, backend = "cuda")
 for (chains in c(1, 512, 4096, 16384)) {
   steps(sprintf("steps/s, max, n = 60, %d chains", chains), table, "max", chains, if (chains > 5000) 2e4 else 4e4, 1)
 }
 steps("steps/s, max, n = 60, 1,024 ladders of 4", table, "max", 1024, 4e4, c(1, 2, 4, 8))
-steps("steps/s, max, n = 125, 4,096 chains", bn_scores(simulate(125), 3, backend = "cuda"), "max", 4096, 2e4, 1)
+steps("steps/s, max, n = 125, 4,096 chains", bn_scores(random_categories(125), 3, backend = "cuda"), "max", 4096, 2e4, 1)
 
 for (ladders in c(4, 64, 1024)) {
   its <- if (ladders < 1000) 20000 else 2000
@@ -110,7 +97,7 @@ if (nzchar(file)) {
 # ---- exact optimum ----
 
 for (p in c(20, 27, 30, 32)) {
-  table <- bn_scores(simulate(p), 4, backend = "cuda")
+  table <- bn_scores(random_categories(p), 4, backend = "cuda")
   t <- seconds(function() bn_exact(table, backend = "cuda"), 1)
   # every subset once to and from memory, and the smaller subsets that lie outside a block of 1,024
   bytes <- 8 * 2^p * (1 + max(0, p - 10) / 2)

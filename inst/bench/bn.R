@@ -5,6 +5,7 @@
 #                                  *_levels.csv.gz beside each gives the numbers of levels. Without them these parts are skipped.
 #   WEFT_BENCH_OUT                 a folder for the figures; the default is the working directory's demo-output.
 library(weft)
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 
 out <- Sys.getenv("WEFT_BENCH_OUT", "demo-output")
 dir.create(out, showWarnings = FALSE, recursive = TRUE)
@@ -31,20 +32,6 @@ read_case <- function(variable) {
   levels <- utils::read.csv(sub("_data", "_levels", file))$levels
   data[] <- Map(function(x, r) factor(x, 0:(r - 1)), data, levels)
   data
-}
-
-# A random network of three-level nodes with at most three parents each.
-simulate <- function(p, n = 1000, seed = 1) {
-  set.seed(seed)
-  codes <- matrix(0L, n, p)
-  for (j in seq_len(p)) {
-    parents <- sample.int(j - 1, min(j - 1, sample(0:3, 1)))
-    configuration <- if (length(parents)) codes[, parents, drop = FALSE] %*% 3^(seq_along(parents) - 1) else rep(0, n)
-    weights <- matrix(stats::rgamma(3^(length(parents) + 1), 0.4), ncol = 3)
-    reached <- t(apply(weights / rowSums(weights), 1, cumsum))[configuration + 1, , drop = FALSE]
-    codes[, j] <- rowSums(stats::runif(n) > reached[, 1:2])
-  }
-  as.data.frame(lapply(as.data.frame(codes), factor, levels = 0:2))
 }
 
 # ---- the two public cases ----
@@ -91,7 +78,7 @@ paper <- c(0.00024, 0.000574, 0.001223, 0.003384, 0.013076, 0.045229, 0.132726, 
 paper_gpu <- c(0.000461, 0.000511, 0.000645, 0.001053, 0.002059, 0.005027, 0.012319, 0.027673, 0.056061,
                0.102469, 0.177313, 0.3427)
 sizes <- do.call(rbind, lapply(nodes, function(p) {
-  data <- simulate(p)
+  data <- random_categories(p)
   prepare <- system.time(table <- bn_scores(data, 4))[["elapsed"]]
   steps <- 5e5
   one <- seconds(function() bn_learn(table, iterations = steps, chains = weft_threads(), temperatures = 1),
@@ -101,7 +88,7 @@ sizes <- do.call(rbind, lapply(nodes, function(p) {
 sizes$paper_cpu <- paper
 sizes$paper_gpu <- paper_gpu
 print(format(sizes, digits = 3), row.names = FALSE)
-sixty <- simulate(60)
+sixty <- random_categories(60)
 used <- cpu_seconds(function() bn_scores(sixty, 4, threads = 1), 3)
 row("n = 60: processor time of the table on one thread", sprintf("%.2f s", used))
 table <- bn_scores(sixty, 4)
@@ -123,7 +110,7 @@ grDevices::dev.off()
 # ---- limited against all parent sets (table V) ----
 
 limits <- do.call(rbind, lapply(c(11, 17, 20), function(p) {
-  data <- simulate(p)
+  data <- random_categories(p)
   do.call(rbind, lapply(c(4, p - 1), function(s) {
     prepare <- seconds(function() bn_scores(data, s), 1)
     table <- bn_scores(data, s)
@@ -143,7 +130,7 @@ grDevices::dev.off()
 
 # ---- many nodes with candidates ----
 
-wide <- simulate(1000, 500)
+wide <- random_categories(1000, 500)
 used <- system.time(table <- bn_scores(wide, 4, candidates = 30, plus_one = FALSE))
 count <- function(x) format(x, big.mark = ",")
 row("n = 1,000, 30 candidates each, s = 4: table", sprintf("%.1f s", used[["elapsed"]]),

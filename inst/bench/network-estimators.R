@@ -1,12 +1,14 @@
 # Which estimator and which method rank the true edges of a gene network best on few samples: mean area under the
 # precision-recall curve over simulated sets (weft_example("expression"): scale-free, saturating effects), beside minet and parmigene
 # where they are installed. What gene_mi_network() takes by default was chosen by this table.
-# Usage: Rscript network-estimators.R [sets] [file.csv] [quick]   quick: weft by Spearman only, up to 500 samples
+# Usage: Rscript network-estimators.R [sets] [file.csv] [quick] [300x500 ...]
+#   quick: weft by Spearman only, up to 500 samples; 300x500: this many genes and samples, all sets
 library(weft)
 args <- commandArgs(TRUE)
 sets <- if (length(args)) as.integer(args[1L]) else 20L
 out <- if (length(args) > 1L) args[2L] else NA
 quick <- "quick" %in% args
+asked <- lapply(strsplit(grep("^[0-9]+x[0-9]+$", args, value = TRUE), "x"), as.integer)
 has <- function(package) requireNamespace(package, quietly = TRUE)
 
 # Edges in the order of their weight; within ties true and false ones rise in proportion (Davis and Goadrich 2006).
@@ -65,9 +67,10 @@ peer_rows <- function(x) {
 }
 
 all <- NULL
-for (shape in list(c(100, 50), c(100, 100), c(100, 200), c(200, 200), c(300, 500), c(100, 2000))) {
-  if (quick && shape[2L] > 500) next
-  for (set in seq_len(if (!quick && shape[1L] * shape[2L] > 1e5) ceiling(sets / 4) else sets)) {
+usual <- list(c(100, 50), c(100, 100), c(100, 200), c(200, 200), c(300, 500), c(100, 2000))
+for (shape in if (length(asked)) asked else usual) {
+  if (quick && !length(asked) && shape[2L] > 500) next
+  for (set in seq_len(if (!quick && !length(asked) && shape[1L] * shape[2L] > 1e5) ceiling(sets / 4) else sets)) {
     example <- weft_example("expression", n = shape[2L], p = shape[1L], seed = set, batch = 0, missing = 0, outliers = 0, spoilt = FALSE)
     truth <- example$truth == 1
     all <- rbind(all, data.frame(genes = shape[1L], samples = shape[2L], set = set, rbind(weft_rows(example$x), peer_rows(example$x))))

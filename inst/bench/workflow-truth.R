@@ -1,9 +1,10 @@
 # The workflow against known truth: Bayesian networks of the selected genes (distance of equivalence classes, beside
 # bnlearn's hc() with its defaults where it is installed), planted outliers, the planted epistatic pair.
-# Usage: Rscript workflow-truth.R [sets]
+# Usage: Rscript workflow-truth.R [sets] [file.csv]
 library(weft)
 args <- commandArgs(TRUE)
 sets <- if (length(args)) as.integer(args[1L]) else 20L
+out <- if (length(args) > 1L) args[2L] else NA
 peer <- requireNamespace("bnlearn", quietly = TRUE)
 mean_error <- function(x) sprintf("%.2f (%.2f)", mean(x), stats::sd(x) / sqrt(length(x)))
 
@@ -13,37 +14,41 @@ bayes <- function(n, p, set) {
   genes <- rownames(gene_bayes(q, iterations = 1)$dag)
   truth <- e$truth[genes, genes]
   distance <- function(dag) bn_compare(dag, truth)$shd_cpdag
-  ours <- function(...) {
-      seconds <- system.time(fit <- gene_bayes(q, genes = genes, seed = set, ...))[[3L]]
-    c(distance(fit$dag), seconds)
+  timed <- function(learn, graph = function(fit) fit$dag) {
+    seconds <- system.time(fit <- learn)[[3L]]
+    c(distance(graph(fit)), seconds)
   }
-  rows <- list(default = ours(), `bge, raw values` = {
-    t <- system.time(fit <- bn_learn(as.data.frame(e$x[, genes]), score = "bge", max_parents = 3, target = "max", seed = set))[[3L]]
-    c(distance(fit$dag), t)
-  }, `average of default` = {
-    seconds <- system.time(fit <- gene_bayes(q, genes = genes, seed = set))[[3L]]
-    c(distance(fit$average), seconds)
-  }, bge = ours(score = "bge"), `bdeu, 3 bins` = ours(score = "bdeu"))
+  ours <- function(...) gene_bayes(q, genes = genes, seed = set, ...)
+  average <- NULL
+  rows <- list(default = timed(ours(), function(fit) {
+    average <<- fit$average
+    fit$dag
+  }), bge = timed(ours(score = "bge")), `bdeu, 3 bins` = timed(ours(score = "bdeu")),
+  `bge, raw values` = timed(bn_learn(as.data.frame(e$x[, genes]), score = "bge", max_parents = 3, target = "max", seed = set)))
+  rows$`average of default` <- c(distance(average), rows$default[2L])
   if (peer) {
     raw <- as.data.frame(e$x[, genes])
     bins <- as.data.frame(discretize(raw, bins = 3))
-    hc <- function(data) {
-      t <- system.time(fit <- bnlearn::hc(data))[[3L]]
-      c(distance(bnlearn::amat(fit)), t)
-    }
+    hc <- function(data) timed(bnlearn::hc(data), bnlearn::amat)
     rows <- c(rows, list(`hc, bic-g` = hc(raw), `hc, bic, 3 bins` = hc(bins)))
   }
   data.frame(way = names(rows), shd = vapply(rows, `[`, 0, 1L), seconds = vapply(rows, `[`, 0, 2L), edges = sum(truth), row.names = NULL)
 }
 
+table <- NULL
 for (shape in list(c(200, 100), c(500, 200))) {
   all <- do.call(rbind, lapply(seq_len(sets), function(set) bayes(shape[1L], shape[2L], set)))
   cat(sprintf("\nBayesian network of 20 of %d genes, %d samples, %d sets, %.1f true edges: mean CPDAG distance (standard error)\n",
               shape[2L], shape[1L],
               sets, mean(all$edges)))
-  for (way in unique(all$way)) cat(sprintf("  %-20s %s   %.2f s\n", way, mean_error(all$shd[all$way == way]),
-                                           mean(all$seconds[all$way == way])))
+  for (way in unique(all$way)) {
+    own <- all[all$way == way, ]
+    cat(sprintf("  %-20s %s   %.2f s\n", way, mean_error(own$shd), mean(own$seconds)))
+    table <- rbind(table, data.frame(genes = shape[2L], samples = shape[1L], sets = sets, way = way, mean = mean(own$shd),
+                                     error = round(stats::sd(own$shd) / sqrt(sets), 2)))
+  }
 }
+if (!is.na(out)) utils::write.csv(table, out, row.names = FALSE)
 
 cat("\nPlanted outliers: of three a set, found; and samples flagged besides\n")
 for (n in c(60, 200, 500)) {

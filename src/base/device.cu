@@ -152,7 +152,7 @@ void weft_device_drop(weft_device_arena *arena, void *block)
   }
 }
 
-/* ---- upload through pinned buffers ---- */
+/* ---- uploads and downloads through pinned buffers ---- */
 
 #define STAGING_BYTES ((size_t) 32 << 20)
 
@@ -213,6 +213,42 @@ weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count
     WEFT_CUDA(cudaMemcpyAsync((char *) out + first * size, staging.buffer[turn], now * size, cudaMemcpyHostToDevice, arena->stream));
     WEFT_CUDA(cudaEventRecord(staging.sent[turn], arena->stream));
     first += now;
+  }
+done:
+  return st;
+}
+
+static void copy_in_parts(char *to, const char *from, size_t bytes, int threads)
+{
+  const size_t part = (bytes + threads - 1) / threads;
+  WEFT_PARALLEL(threads)
+  WEFT_FOR(static)
+  for (int t = 0; t < threads; t++) {
+    const size_t a = t * part, b = a + part < bytes ? a + part : bytes;
+    if (a < b) memcpy(to + a, from + a, b - a);
+  }
+}
+
+weft_status weft_device_download(weft_device_arena *arena, void *out, const void *from, size_t bytes)
+{
+  weft_status st = arena->opened;
+  weft_ctx *ctx = arena->ctx;
+  const size_t chunks = (bytes + STAGING_BYTES - 1) / STAGING_BYTES;
+  if (st != WEFT_OK) return st;
+  WEFT_TRY(open_staging(ctx));
+  for (size_t k = 0; k < chunks + 1; k++) { /* chunk k travels while chunk k - 1 is copied */
+    WEFT_TRY(weft_poll(ctx, (double) k, (double) chunks));
+    if (k < chunks) {
+      const size_t first = k * STAGING_BYTES, now = bytes - first < STAGING_BYTES ? bytes - first : STAGING_BYTES;
+      WEFT_CUDA(cudaEventSynchronize(staging.sent[k % 2]));
+      WEFT_CUDA(cudaMemcpyAsync(staging.buffer[k % 2], (const char *) from + first, now, cudaMemcpyDeviceToHost, arena->stream));
+      WEFT_CUDA(cudaEventRecord(staging.sent[k % 2], arena->stream));
+    }
+    if (k > 0) {
+      const size_t first = (k - 1) * STAGING_BYTES, now = bytes - first < STAGING_BYTES ? bytes - first : STAGING_BYTES;
+      WEFT_CUDA(cudaEventSynchronize(staging.sent[(k - 1) % 2]));
+      copy_in_parts((char *) out + first, (const char *) staging.buffer[(k - 1) % 2], now, ctx->threads);
+    }
   }
 done:
   return st;

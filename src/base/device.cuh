@@ -59,6 +59,10 @@ typedef void (*weft_fill)(const void *data, size_t first, size_t count, void *ou
  * Polls between chunks. Complete in stream order; `data` may be changed when it returns. */
 weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill, const void *data);
 
+/* Writes `bytes` of device memory to host memory that the host may not have touched yet: through the pinned buffers, from which
+ * all threads copy. Waits for what the stream was given before; polls between chunks. */
+weft_status weft_device_download(weft_device_arena *arena, void *out, const void *from, size_t bytes);
+
 /* The pinned buffers are kept for the process; this gives them back. */
 void weft_device_forget_staging(void);
 

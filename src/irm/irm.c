@@ -16,31 +16,14 @@ enum { EARLY_SWEEPS = 60, LATER_SHARE = 5 };
 /* Work of a chain between two looks when they do, and what a sweep and a proposal cost at least. */
 #define BATCH 5e6
 #define SWEEP_OVERHEAD 1e4
-/* Block contributions between two polls. */
-#define COLLAPSED_SLICE 1e7
-
 /* `poll` NULL: inside a parallel region. */
 static weft_status look(weft_ctx *poll, double done, double total)
 {
   return poll ? weft_poll(poll, done, total) : WEFT_OK;
 }
 
-static weft_status collapsed_labels(weft_ctx *poll, irm_state *s, double done, double total)
-{
-  weft_status st = WEFT_OK;
-  for (int mode = 0; mode < s->modes; mode++)
-    for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
-      const double blocks = (double) s->active_count[mode] * (double) s->active_count[irm_other(s, mode)];
-      last = irm_slice_end(&s->graph->links[mode], first, s->graph->n[mode], blocks + 10, 1, COLLAPSED_SLICE);
-      irm_collapsed_nodes(s, mode, first, last);
-      WEFT_TRY(look(poll, done, total));
-    }
-done:
-  return st;
-}
-
-/* What the chains of a run share. */
-typedef struct irm_run { const weft_irm_ops *ops; struct irm_engine *engine; } irm_run;
+/* What the chains of a run share. Labels and blocks stay on a device between sweeps where these draw many nodes at once. */
+typedef struct irm_run { const weft_irm_ops *ops; struct irm_engine *engine; int stays; } irm_run;
 
 /* To the host, for what works there. */
 static weft_status fetch(weft_ctx *poll, const irm_run *run, irm_state *s)
@@ -55,13 +38,13 @@ done:
 static weft_status blocked_labels(weft_ctx *poll, const irm_run *run, irm_state *s, double done, double total)
 {
   weft_status st = WEFT_OK;
-  const int device = run->ops != &weft_irm_cpu;
-  if (device && !s->on_device) WEFT_TRY(run->ops->put(poll, run->engine, s));
-  s->on_device = device;
+  const weft_irm_ops *counting = run->stays ? run->ops : &weft_irm_cpu;
+  if (run->stays && !s->on_device) WEFT_TRY(run->ops->put(poll, run->engine, s));
+  s->on_device = run->stays;
   for (int mode = 0; mode < s->modes; mode++) irm_draw_sticks(s, mode);
   WEFT_TRY(run->ops->labels(poll, run->engine, s, done, total));
   for (int mode = 0; mode < s->modes; mode++) irm_swap_labels(s, mode);
-  WEFT_TRY(run->ops->count(poll, run->engine, s, 1, done, total));
+  WEFT_TRY(counting->count(poll, run->engine, s, 1, done, total));
   for (int mode = 0; mode < s->modes; mode++) irm_state_count_active(s, mode);
 done:
   return st;
@@ -74,7 +57,7 @@ static weft_status sweep(weft_ctx *poll, const irm_run *run, irm_state *s, doubl
   s->counter = 0;
   if (s->model->collapsed) {
     WEFT_TRY(irm_count_blocks(poll, s, done, total));
-    WEFT_TRY(collapsed_labels(poll, s, done, total));
+    WEFT_TRY(run->ops->labels(poll, run->engine, s, done, total));
   } else {
     WEFT_TRY(blocked_labels(poll, run, s, done, total));
   }
@@ -160,7 +143,7 @@ done:
 static weft_status first_count(weft_ctx *ctx, const irm_run *run, irm_state *s)
 {
   weft_status st = WEFT_OK;
-  if (run->ops == &weft_irm_cpu) return irm_count_blocks(ctx, s, 0, 1);
+  if (!run->stays) return irm_count_blocks(ctx, s, 0, 1);
   irm_state_count_begin(s);
   WEFT_TRY(run->ops->put(ctx, run->engine, s));
   WEFT_TRY(run->ops->count(ctx, run->engine, s, 0, 0, 1));
@@ -175,7 +158,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   irm_state *states, **pointers;
-  irm_run run = { ops, NULL };
+  irm_run run = { ops, NULL, ops != &weft_irm_cpu && graph->type == WEFT_IRM_BIPARTITE && !model->collapsed };
   const double k = (double) model->k[0] + model->k[1], nodes = (double) graph->n[0] + (double) graph->n[1];
   const double work = k * (2.0 * (double) graph->link_count[0] + 10 * nodes)
                       + (model->collapsed ? 10 * nodes * model->k[0] * (model->k[1] ? model->k[1] : model->k[0]) : 0);
@@ -189,7 +172,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
     states[c].index = c;
     pointers[c] = &states[c];
   }
-  if (!model->collapsed) WEFT_TRY(ops->open(ctx, pointers, chains, threads, &run.engine));
+  WEFT_TRY(ops->open(ctx, pointers, chains, threads, &run.engine));
   for (int c = 0; c < chains; c++) WEFT_TRY(first_count(ctx, &run, &states[c]));
   const double batch = side_by_side ? BATCH / (work + SWEEP_OVERHEAD * (1 + model->attempts)) : 1;
   for (int64_t row = 0, next; row < sweeps; row = next) {

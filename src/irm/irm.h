@@ -81,14 +81,16 @@ typedef struct weft_irm_trace {
   double stages[WEFT_IRM_STAGES];  /* seconds */
 } weft_irm_trace;
 
-/* The blocked sampler's sweep on bipartite graphs, chain after chain. On a device, labels and blocks stay there between
- * sweeps: `fetch` and `put` bring them to the state and back. Both back ends draw the same labels. */
+/* A sweep's operations, chain after chain. The blocked sampler on bipartite graphs leaves labels and blocks on a device
+ * between sweeps: `fetch` and `put` bring them to the state and back. One-mode graphs and the collapsed sampler, which go
+ * node after node, ask it for labels alone. Both back ends draw the same labels. */
 struct irm_state;
 struct irm_engine;
 typedef struct weft_irm_ops {
   weft_status (*open)(weft_ctx *ctx, struct irm_state *const *states, int chains, int threads, struct irm_engine **out);
   void (*close)(struct irm_engine *engine);
-  /* New labels of both modes from the blocks and the drawn log μ; sizes go to the state. poll may be NULL on the CPU. */
+  /* New labels of all modes from the blocks and, blocked, the drawn log μ; sizes go to the state, and from the collapsed
+   * sampler blocks and active clusters too. poll may be NULL on the CPU. */
   weft_status (*labels)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, double done, double total);
   /* Gives every label l of a mode the name place[mode][l] (when `rename`), then counts the blocks. Sizes go to the state too. */
   weft_status (*count)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, int rename, double done, double total);
@@ -106,8 +108,7 @@ typedef struct weft_irm_ops {
 
 extern const weft_irm_ops weft_irm_cpu;
 
-/* Runs `sweeps` more sweeps of every chain, which have had `done` each. `ops` other than the CPU's serve the blocked
- * sampler on bipartite graphs alone. */
+/* Runs `sweeps` more sweeps of every chain, which have had `done` each. */
 weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
                          weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace);
 

@@ -156,13 +156,14 @@ static void draw_one(irm_blocked *b, irm_state *s, int64_t i)
   const int64_t width = b->width[0];
   move_base(b, s, s->z[0][i], -1);
   s->sizes[0][s->z[0][i]]--;
-  for (int64_t l = 0; l < width; l++) t->sums[l] = l < k ? b->base[0][l] * IRM_UNITS : PAD;
+  memset(t->sums, 0, (size_t) width * sizeof *t->sums); /* links first: whole numbers, which add up in any order */
   for (int d = 0; d < s->directions; d++) {
     for (int64_t e = g->links[d].start[i]; e < g->links[d].start[i + 1]; e++)
       add_row(t->sums, b->link_rows[d] + s->z[0][g->links[d].to[e]] * width, k, g->links[d].weight ? g->links[d].weight[e] : 1);
     for (int64_t e = g->missing[d].start[i]; e < g->missing[d].start[i + 1]; e++)
       add_row(t->sums, b->missing_rows[d] + s->z[0][g->missing[d].to[e]] * width, k, -1);
   }
+  for (int64_t l = 0; l < width; l++) t->sums[l] = l < k ? t->sums[l] + b->base[0][l] * IRM_UNITS : PAD;
   for (int32_t l = 0; g->self_pair && l < k; l++)
     t->sums[l] += g->self_weight[i] * b->link_rows[0][l * width + l] + g->self_pair[i] * b->none_rows[0][l * width + l] * IRM_UNITS;
   s->z[0][i] = irm_pick(t->sums, t->scores, width, weft_draw_words(irm_rng(s, IRM_DRAW_ROW), irm_index(s, (uint64_t) i), 0));

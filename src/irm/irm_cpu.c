@@ -5,6 +5,8 @@
 /* Cluster scores and links between two polls. */
 #define BLOCKED_SLICE 1e9
 #define COUNT_SLICE 3e7
+/* Block contributions between two polls. */
+#define COLLAPSED_SLICE 1e7
 
 /* One set of tables a chain, since chains may run side by side. */
 struct irm_engine { weft_arena mem; irm_blocked **blocked; };
@@ -12,17 +14,6 @@ struct irm_engine { weft_arena mem; irm_blocked **blocked; };
 static weft_status look(weft_ctx *poll, double done, double total)
 {
   return poll ? weft_poll(poll, done, total) : WEFT_OK;
-}
-
-int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node, double per_link, double budget)
-{
-  int64_t last = first;
-  double work = 0;
-  while (last < n && (last == first || work < budget)) {
-    work += per_node + per_link * (double) (lists->start[last + 1] - lists->start[last]);
-    last++;
-  }
-  return last;
 }
 
 weft_status irm_count_blocks(weft_ctx *poll, irm_state *s, double done, double total)
@@ -45,7 +36,8 @@ static weft_status open_engine(weft_ctx *ctx, irm_state *const *states, int chai
   struct irm_engine *e;
   WEFT_TAKE0(e, &mem, 1);
   WEFT_TAKE0(e->blocked, &mem, (size_t) chains);
-  for (int c = 0; c < chains; c++) WEFT_TRY(irm_blocked_make(ctx, &mem, states[c], threads, &e->blocked[c]));
+  for (int c = 0; c < chains && !states[c]->model->collapsed; c++)
+    WEFT_TRY(irm_blocked_make(ctx, &mem, states[c], threads, &e->blocked[c]));
   e->mem = mem;
   *out = e;
   return st;
@@ -66,10 +58,25 @@ static void count_sizes(irm_state *s, int mode)
   for (int64_t i = 0; i < s->graph->n[mode]; i++) s->sizes[mode][s->z[mode][i]]++;
 }
 
+static weft_status collapsed_labels(weft_ctx *poll, irm_state *s, double done, double total)
+{
+  weft_status st = WEFT_OK;
+  for (int mode = 0; mode < s->modes; mode++)
+    for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
+      const double blocks = (double) s->active_count[mode] * (double) s->active_count[irm_other(s, mode)];
+      last = irm_slice_end(&s->graph->links[mode], first, s->graph->n[mode], blocks + 10, 1, COLLAPSED_SLICE);
+      irm_collapsed_nodes(s, mode, first, last);
+      WEFT_TRY(look(poll, done, total));
+    }
+done:
+  return st;
+}
+
 static weft_status labels(weft_ctx *poll, struct irm_engine *e, irm_state *s, double done, double total)
 {
   weft_status st = WEFT_OK;
   irm_blocked *b = e->blocked[s->index];
+  if (s->model->collapsed) return collapsed_labels(poll, s, done, total);
   irm_blocked_parameters(b, s, s->threads);
   for (int mode = 0; mode < s->modes; mode++) {
     const double k = (double) b->width[mode];

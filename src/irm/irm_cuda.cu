@@ -18,6 +18,7 @@
 #include <vector>
 #include "irm_cuda.cuh"
 #include "irm_kernels.cuh"
+#include "irm_serial.cuh"
 #include "../base/parallel.h"
 
 #define SHARD_LINKS ((int64_t) 1 << 26)
@@ -45,6 +46,7 @@ struct shard_view {
 struct chain_memory { uint16_t *z[2], *best[2]; u64 *links, *sizes[2]; long long *pairs; };
 
 struct irm_engine {
+  irm_serial *serial;                /* or NULL: what goes node after node, for which nothing below is set up */
   weft_device_arena mem;
   weft_arena host;
   const weft_irm_graph *graph;
@@ -65,7 +67,6 @@ struct irm_engine {
   int64_t *numbers_host;
   cudaEvent_t events[WEFT_IRM_STAGES + 1];
   double seconds[WEFT_IRM_STAGES];
-  int timed;
 };
 
 /* ---- shards ---- */
@@ -173,11 +174,10 @@ static weft_status make_shards(weft_ctx *ctx, irm_engine *e, int mode, double mo
   irm_piece *pieces;
   int64_t piece_count = 0;
   const int light_ok = e->light_ok[mode];
+  const auto load_of = [&](int64_t i) { return light_ok ? std::min<int64_t>(node_load(g, mode, i), IRM_LIGHT + 1) : IRM_LIGHT + 1; };
   WEFT_TAKE(order, &e->host, (size_t) n);
-  for (int64_t i = 0; i < n; i++) {
-    const int64_t degree = a->start[i + 1] - a->start[i];
-    if (!light_ok || node_load(g, mode, i) > IRM_LIGHT) piece_count += (degree + PIECE - 1) / PIECE;
-  }
+  for (int64_t i = 0; i < n; i++)
+    if (load_of(i) > IRM_LIGHT) piece_count += (a->start[i + 1] - a->start[i] + PIECE - 1) / PIECE;
   WEFT_TAKE(pieces, &e->host, (size_t) piece_count + 1);
   piece_count = 0;
   for (int64_t first = 0; first < n;) {
@@ -201,16 +201,10 @@ static weft_status make_shards(weft_ctx *ctx, irm_engine *e, int mode, double mo
       goto done;
     }
     memset(at, 0, sizeof at);
-    for (int64_t i = first; i < last; i++) {
-      const int64_t load = light_ok ? node_load(g, mode, i) : IRM_LIGHT + 1;
-      at[std::min<int64_t>(load, IRM_LIGHT + 1) + 1]++;
-    }
+    for (int64_t i = first; i < last; i++) at[load_of(i) + 1]++;
     for (int l = 0; l < IRM_LIGHT + 2; l++) at[l + 1] += at[l];
     s.light = at[IRM_LIGHT + 1];
-    for (int64_t i = first; i < last; i++) {
-      const int64_t load = light_ok ? node_load(g, mode, i) : IRM_LIGHT + 1;
-      order[first + at[std::min<int64_t>(load, IRM_LIGHT + 1)]++] = (int32_t) (i - first);
-    }
+    for (int64_t i = first; i < last; i++) order[first + at[load_of(i)]++] = (int32_t) (i - first);
     heavy = s.count - s.light;
     std::sort(order + first + s.light, order + first + s.count, [&](int32_t x, int32_t y) {
       const int64_t dx = a->start[first + x + 1] - a->start[first + x], dy = a->start[first + y + 1] - a->start[first + y];
@@ -247,15 +241,6 @@ static void close_engine(irm_engine *e)
   weft_arena_end(&host);
 }
 
-/* WEFT_DEVICE_TAKE for an element of an array. */
-template <typename T> static T *take_into(weft_device_arena *mem, T *&p, size_t count)
-{
-  return p = (T *) weft_device_take(mem, count, sizeof *p);
-}
-
-#define TAKE_AT(p, count) \
-  do { if (!take_into(&e->mem, p, count)) { st = e->mem.opened != WEFT_OK ? e->mem.opened : WEFT_ERR_MEMORY; goto done; } } while (0)
-
 static weft_status take_tables(irm_engine *e, int mode)
 {
   weft_status st = WEFT_OK;
@@ -269,8 +254,8 @@ static weft_status take_tables(irm_engine *e, int mode)
   WEFT_DEVICE_TAKE(t->base, &e->mem, (size_t) t->width);
   WEFT_DEVICE_TAKE(t->base_narrow, &e->mem, (size_t) t->width);
   WEFT_DEVICE_TAKE(t->nats, &e->mem, (size_t) t->width);
-  TAKE_AT(e->log_stick[mode], (size_t) t->k);
-  TAKE_AT(e->names[mode], (size_t) t->k);
+  TAKE_AT(e->log_stick[mode], &e->mem, (size_t) t->k);
+  TAKE_AT(e->names[mode], &e->mem, (size_t) t->k);
   if (!e->light_ok[mode]) return st;
   WEFT_DEVICE_TAKE(t->planes, &e->mem, (size_t) PLANES * ((size_t) t->k_other + 3) / 4 * 4 * (size_t) t->width + 16);
   if (e->wgmma && irm_wgmma_fits(t->k, t->k_other)) WEFT_DEVICE_TAKE(t->tiles, &e->mem, irm_wgmma_bytes(t->k, t->k_other));
@@ -288,9 +273,9 @@ static weft_status take_memory(weft_ctx *ctx, irm_engine *e, int chains)
   for (int c = 0; c < chains; c++) {
     chain_memory *m = &e->chains[c];
     for (int mode = 0; mode < 2; mode++) {
-      TAKE_AT(m->z[mode], (size_t) g->n[mode]);
-      TAKE_AT(m->best[mode], (size_t) g->n[mode]);
-      TAKE_AT(m->sizes[mode], (size_t) e->k[mode]);
+      TAKE_AT(m->z[mode], &e->mem, (size_t) g->n[mode]);
+      TAKE_AT(m->best[mode], &e->mem, (size_t) g->n[mode]);
+      TAKE_AT(m->sizes[mode], &e->mem, (size_t) e->k[mode]);
     }
     WEFT_DEVICE_TAKE(m->links, &e->mem, cells);
     WEFT_DEVICE_TAKE(m->pairs, &e->mem, cells);
@@ -351,8 +336,10 @@ static weft_status open_engine(weft_ctx *ctx, struct irm_state *const *states, i
   if (!e->shards) { st = weft_fail_memory(ctx, "host", 64, -1, ""); goto done; }
   if (e->mem.opened != WEFT_OK) { st = e->mem.opened; goto done; }
   if (states[0]->one_mode || states[0]->model->collapsed) {
-    st = weft_fail(ctx, WEFT_ERR_INTERNAL, "only the blocked sampler on bipartite graphs runs on the device");
-    goto done;
+    WEFT_TRY(irm_serial_open(ctx, &e->mem, &e->host, states[0], &e->serial));
+    WEFT_CUDA(cudaStreamSynchronize(e->mem.stream));
+    *out = e;
+    return st;
   }
   for (int mode = 0; mode < 2; mode++) e->k[mode] = states[0]->k[mode];
   for (int mode = 0; mode < 2; mode++) e->light_ok[mode] = e->k[0] <= LIGHT_CLUSTERS && e->k[1] <= LIGHT_CLUSTERS;
@@ -397,8 +384,6 @@ done:
   return st;
 }
 
-static dim3 grid(const irm_device_tables *t, int64_t nodes) { return dim3((unsigned) t->width / 64, (unsigned) ((nodes + 63) / 64)); }
-
 static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const irm_shard &shard, const shard_view &v, int64_t first,
                               int64_t last)
 {
@@ -412,7 +397,9 @@ static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const 
   for (int64_t at = first; at < last; at += e->slots) {
     const int64_t now = std::min(e->slots, last - at), end = at + now - shard.light;
     const irm_batch batch = { v.order + at, (int32_t) now, (int32_t) t->k_other, other, e->counts };
-    WEFT_CUDA(cudaMemsetAsync(e->counts, 0, (size_t) now * (size_t) t->k_other * sizeof(double), q));
+    const size_t count_bytes = (size_t) now * (size_t) t->k_other * sizeof(double);
+    const dim3 tiles((unsigned) t->width / 64, (unsigned) ((now + 63) / 64));
+    WEFT_CUDA(cudaMemsetAsync(e->counts, 0, count_bytes, q));
     if (at >= shard.light) { /* the lists of heavy nodes in pieces */
       while (piece < shard.pieces && (int64_t) host_pieces[piece].slot < at - shard.light) piece++;
       int64_t until = piece;
@@ -424,11 +411,11 @@ static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const 
     } else {
       irm_count_nodes<<<(unsigned) ((now + 7) / 8), 256, 0, q>>>(batch, v.start, v.to, v.weight);
     }
-    irm_multiply<<<grid(t, now), 256, 0, q>>>(batch, t->link, t->width, 1, e->scores);
+    irm_multiply<<<tiles, 256, 0, q>>>(batch, t->link, t->width, 1, e->scores);
     if (v.missing_start) {
-      WEFT_CUDA(cudaMemsetAsync(e->counts, 0, (size_t) now * (size_t) t->k_other * sizeof(double), q));
+      WEFT_CUDA(cudaMemsetAsync(e->counts, 0, count_bytes, q));
       irm_count_nodes<<<(unsigned) ((now + 7) / 8), 256, 0, q>>>(batch, v.missing_start, v.missing_to, NULL);
-      irm_multiply<<<grid(t, now), 256, 0, q>>>(batch, t->missing, t->width, -1, e->scores);
+      irm_multiply<<<tiles, 256, 0, q>>>(batch, t->missing, t->width, -1, e->scores);
     }
     irm_draw_heavy<<<(unsigned) ((now + HEAVY_WARPS - 1) / HEAVY_WARPS), 32 * HEAVY_WARPS,
                      HEAVY_WARPS * (size_t) (t->width / IRM_CHUNK) * sizeof(irm_chunk), q>>>(
@@ -483,6 +470,7 @@ done:
 static weft_status labels(weft_ctx *ctx, irm_engine *e, irm_state *s, double done_work, double total)
 {
   weft_status st = WEFT_OK;
+  if (e->serial) return irm_serial_labels(ctx, e->serial, s, done_work, total);
   chain_memory *c = &e->chains[s->index];
   MARK(0);
   WEFT_TRY(draw_tables(ctx, e, s));
@@ -514,15 +502,16 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *e, irm_state *s, doub
     shard_view v;
     if (shard.mode != mode) continue;
     WEFT_TRY(bring_shard(e, shard, &v));
-    const irm_blocks_job links = { v.start, v.to, v.weight, (int32_t) shard.count, (uint32_t) shard.links, c->z[mode] + shard.first, c->z[1 - mode],
-                                   e->k[1 - mode], own_step, other_step, 1, c->links };
-    if (shard.links)
-      irm_count_links<<<(unsigned) ((shard.links + PIECE - 1) / PIECE), 256, shared, q>>>(links, shared != 0);
-    if (shard.missing_links) {
-      const irm_blocks_job gone = { v.missing_start, v.missing_to, NULL, (int32_t) shard.count, (uint32_t) shard.missing_links,
-                                    c->z[mode] + shard.first, c->z[1 - mode], e->k[1 - mode], own_step, other_step, -1, (u64 *) c->pairs };
-      irm_count_links<<<(unsigned) ((shard.missing_links + PIECE - 1) / PIECE), 256, shared, q>>>(gone, shared != 0);
-    }
+    irm_blocks_job job = { v.start, v.to, v.weight, (int32_t) shard.count, (uint32_t) shard.links, c->z[mode] + shard.first, c->z[1 - mode],
+                           e->k[1 - mode], own_step, other_step, 1, c->links };
+    if (job.links) irm_count_links<<<(unsigned) ((shard.links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, q>>>(job, shared != 0);
+    job.start = v.missing_start;
+    job.to = v.missing_to;
+    job.weight = NULL;
+    job.links = (uint32_t) shard.missing_links;
+    job.by = -1;
+    job.cells = (u64 *) c->pairs;
+    if (job.links) irm_count_links<<<(unsigned) ((shard.missing_links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, q>>>(job, shared != 0);
     WEFT_CUDA(cudaGetLastError());
     WEFT_CUDA(cudaStreamSynchronize(q));
     WEFT_TRY(weft_poll(ctx, done_work, total));

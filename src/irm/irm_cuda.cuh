@@ -34,6 +34,15 @@ struct irm_light_job {
   uint64_t index;                     /* of the shard's first node */
 };
 
+/* WEFT_DEVICE_TAKE for an element of an array. */
+template <typename T> static T *take_into(weft_device_arena *mem, T *&p, size_t count)
+{
+  return p = (T *) weft_device_take(mem, count, sizeof *p);
+}
+
+#define TAKE_AT(p, arena, count) \
+  do { if (!take_into((arena), p, (count))) { st = (arena)->opened != WEFT_OK ? (arena)->opened : WEFT_ERR_MEMORY; goto done; } } while (0)
+
 /* irm_wgmma.cu: light nodes on Hopper's 8-bit tensor cores. Built: compiled for 9.0a. */
 int irm_wgmma_built(void);
 int irm_wgmma_fits(int32_t k, int32_t k_other);

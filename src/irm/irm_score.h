@@ -103,7 +103,7 @@ static inline void irm_tables_fill(irm_tables *t, int poisson, const double beta
   t->base = poisson ? beta[0] * weft_log(beta[1]) - irm_log_gamma(beta[0]) : -irm_log_beta(beta[0], beta[1]);
 }
 
-static inline double irm_f_fast(const irm_tables *t, int64_t links, int64_t pairs)
+static WEFT_HD inline double irm_f_fast(const irm_tables *t, int64_t links, int64_t pairs)
 {
   double a = links < t->size ? t->links[links] : irm_log_gamma(t->beta[0] + (double) links);
   if (t->poisson) {

@@ -23,9 +23,8 @@
  * nodes are split, or made by a merge, which keeps a proposal's cost bounded and is symmetric. */
 #include <math.h>
 #include <string.h>
-#include "irm_state.h"
+#include "irm_pair.h"
 
-#define IRM_SPLIT_NODES 20000
 #define FLAT_SHARE 0.2
 #define FLAT_SPLITS 0.3
 #define SIMILARITY_SCALE 0.5
@@ -201,7 +200,7 @@ static double log_pair(irm_state *s, int mode, int32_t a, int32_t b)
   return weft_log(first + s->scores[s->place[mode][a]]);
 }
 
-/* ---- restricted scans ---- */
+/* ---- restricted scans: in one-mode graphs through the state, in bipartite ones by irm_pair.c ---- */
 
 static int64_t list_members(irm_state *s, int mode, int32_t a, int32_t b)
 {
@@ -239,8 +238,8 @@ static weft_status scan(weft_ctx *poll, irm_state *s, int mode, int64_t count, i
   return WEFT_OK;
 }
 
-/* The rates of a and b together with every active cluster, in `rates`: k for each direction. In a one-mode graph the
- * four (undirected: three) blocks among a and b are one. */
+/* The rates of a and b together with every active cluster, in `rates`: k for each direction. The four (undirected: three)
+ * blocks among a and b are one. */
 static void pooled_rates(const irm_state *s, int mode, int32_t a, int32_t b, double *rates)
 {
   const int other = irm_other(s, mode);
@@ -307,6 +306,34 @@ static weft_status launch(weft_ctx *poll, irm_state *s, int mode, int64_t count,
   return WEFT_OK;
 }
 
+/* The launch and the scan that makes a proposal or, with `target`, is forced to it. */
+static weft_status propose(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a, int32_t b,
+                           const int32_t *target, double *log_q)
+{
+  weft_status st;
+  if (s->one_mode) {
+    st = launch(poll, s, mode, count, i, j, a, b);
+    return st == WEFT_OK ? scan(poll, s, mode, count, i, j, a, b, target, log_q) : st;
+  }
+  irm_pair_load(s, mode, a, b, count, i, j);
+  st = irm_pair_launch(poll, s);
+  for (int k = 0; k < RESTRICTED_SCANS && st == WEFT_OK; k++) st = irm_pair_scan(poll, s, NULL, log_q);
+  if (st == WEFT_OK) st = irm_pair_scan(poll, s, target, log_q);
+  if (st == WEFT_OK && !target) irm_pair_apply(s, 0);
+  return st;
+}
+
+/* All members into a. */
+static void join(irm_state *s, int mode, int64_t count, int32_t a)
+{
+  if (!s->one_mode) irm_pair_apply(s, 1);
+  for (int64_t at = 0; s->one_mode && at < count; at++) {
+    if (s->z[mode][s->members[at]] == a) continue;
+    irm_take_out(s, mode, s->members[at]);
+    irm_put_in(s, mode, s->members[at], a);
+  }
+}
+
 /* ---- the two proposals ---- */
 
 /* log backward - log forward of a split, without q: sizes apart, L clusters together, `empty` of them free then. */
@@ -331,8 +358,7 @@ static weft_status propose_split(weft_ctx *poll, irm_state *s, int mode)
   const int64_t first = irm_next_below(s, n), drawn = irm_next_below(s, n - 1), second = drawn + (drawn >= first);
   const int32_t i = s->members[first], j = s->members[second];
   double log_q;
-  weft_status st = launch(poll, s, mode, count, i, j, a, b);
-  if (st == WEFT_OK) st = scan(poll, s, mode, count, i, j, a, b, NULL, &log_q);
+  const weft_status st = propose(poll, s, mode, count, i, j, a, b, NULL, &log_q);
   if (st != WEFT_OK) return st;
   const int64_t size_a = s->sizes[mode][a], size_b = s->sizes[mode][b];
   const double ratio = prior_apart(s, mode, a, b, size_a, size_b) - irm_merge_gain(s, mode, a, b) - log_q +
@@ -341,11 +367,7 @@ static weft_status propose_split(weft_ctx *poll, irm_state *s, int mode)
     renew_spreads(s, mode, a, b, count);
     return WEFT_OK;
   }
-  for (int64_t at = 0; at < count; at++) {
-    if (s->z[mode][s->members[at]] == a) continue;
-    irm_take_out(s, mode, s->members[at]);
-    irm_put_in(s, mode, s->members[at], a);
-  }
+  join(s, mode, count, a);
   return WEFT_OK;
 }
 
@@ -384,15 +406,10 @@ static weft_status propose_merge(weft_ctx *poll, irm_state *s, int mode, int32_t
     if (target[m] == b && which_b-- == 0) j = s->members[m];
   }
   double log_q;
-  weft_status st = launch(poll, s, mode, count, i, j, a, b);
-  if (st == WEFT_OK) st = scan(poll, s, mode, count, i, j, a, b, target, &log_q);
+  const weft_status st = propose(poll, s, mode, count, i, j, a, b, target, &log_q);
   if (st != WEFT_OK) return st;
   if (log_u >= ratio + log_q) return WEFT_OK; /* the forced scan has put everything back */
-  for (int64_t m = 0; m < count; m++) {
-    if (target[m] == a) continue;
-    irm_take_out(s, mode, s->members[m]);
-    irm_put_in(s, mode, s->members[m], a);
-  }
+  join(s, mode, count, a);
   renew_spreads(s, mode, a, b, count);
   return WEFT_OK;
 }

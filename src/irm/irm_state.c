@@ -1,7 +1,7 @@
 /* Counting blocks, moving single nodes, and log posteriors; see irm_state.h. */
 #include <string.h>
 #include "../base/parallel.h"
-#include "irm_state.h"
+#include "irm_pair.h"
 
 /* Counting is shared out for more links than these, with a set of blocks a thread, in all below SHARED_BLOCKS. */
 #define SHARED_LINKS 300000
@@ -55,6 +55,7 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     WEFT_TAKE(s->squares, arena, blocks);
     WEFT_TAKE(s->spreads, arena, (size_t) most);
   }
+  if (model->attempts && !s->one_mode) WEFT_TRY(irm_pair_make(arena, s, &s->pair));
   WEFT_TAKE(s->block_sums, arena, (size_t) s->k[0]);
   WEFT_TAKE(s->rates, arena, 2 * (size_t) most);
   WEFT_TAKE(s->members, arena, (size_t) nodes);
@@ -156,10 +157,10 @@ void irm_state_count_end(irm_state *s)
 
 /* ---- single nodes ---- */
 
-static void set_size(irm_state *s, int mode, int32_t l, int by)
+void irm_change_size(irm_state *s, int mode, int32_t l, int64_t by)
 {
   int64_t now = s->sizes[mode][l] += by;
-  if (by > 0 && now == 1) {
+  if (by > 0 && now == by) {
     s->place[mode][l] = s->active_count[mode];
     s->active[mode][s->active_count[mode]++] = l;
   } else if (by < 0 && now == 0) {
@@ -234,14 +235,14 @@ void irm_take_out(irm_state *s, int mode, int64_t i)
   fill_profile(s, mode, i);
   add_profile(s, mode, l, -1);
   s->sizes[mode][l]++;
-  set_size(s, mode, l, -1);
+  irm_change_size(s, mode, l, -1);
 }
 
 void irm_put_in(irm_state *s, int mode, int64_t i, int32_t l)
 {
   add_profile(s, mode, l, 1);
   s->z[mode][i] = l;
-  set_size(s, mode, l, 1);
+  irm_change_size(s, mode, l, 1);
 }
 
 static double block_gain(const irm_state *s, const int64_t *links, const int64_t *pairs, size_t at, int64_t more_links,

@@ -24,6 +24,8 @@ typedef struct irm_profile {
   int64_t self_links, self_pairs;
 } irm_profile;
 
+typedef struct irm_pair irm_pair;
+
 typedef struct irm_state {
   const weft_irm_graph *graph;
   const weft_irm_model *model;
@@ -43,6 +45,7 @@ typedef struct irm_state {
   double *scores;                  /* of the clusters of a mode, for one node; also similarities */
   int64_t *squares;                /* Σ_i n_im² of each cluster and one of the other mode; see irm_split.c */
   double *spreads;
+  irm_pair *pair;                  /* of split-merge in bipartite graphs */
   double *log_stick[2];            /* log μ of the sweep */
   double *block_sums;              /* of the rows of blocks, in the log posterior */
   double *rates;                   /* of a cluster's blocks, k for each direction */
@@ -61,6 +64,9 @@ void irm_state_count_active(irm_state *s, int mode);
 void irm_state_count_begin(irm_state *s);
 void irm_state_count_slice(irm_state *s, int64_t first, int64_t last);
 void irm_state_count_end(irm_state *s);
+
+/* A cluster gains or loses nodes: its size, and its place among the active ones. */
+void irm_change_size(irm_state *s, int mode, int32_t l, int64_t by);
 
 /* Takes node i out of its cluster; the profile is then the node's. Unassigned neighbours (label -1) do not count. */
 void irm_take_out(irm_state *s, int mode, int64_t i);
@@ -125,7 +131,16 @@ weft_status irm_split_merge(weft_ctx *poll, irm_state *s, int mode);
 /* irm_cpu.c; poll may be NULL. Counts in slices and polls in between. */
 weft_status irm_count_blocks(weft_ctx *poll, irm_state *s, double done, double total);
 /* The end of the slice of nodes that starts at `first`: `per_node` + `per_link` x links adds up to at most `budget`. */
-int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node, double per_link, double budget);
+static inline int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node, double per_link, double budget)
+{
+  int64_t last = first;
+  double work = 0;
+  while (last < n && (last == first || work < budget)) {
+    work += per_node + per_link * (double) (lists->start[last + 1] - lists->start[last]);
+    last++;
+  }
+  return last;
+}
 
 #ifdef __cplusplus
 }

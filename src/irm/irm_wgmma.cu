@@ -12,6 +12,7 @@
  * The tables lie in global memory in the order of use: chunk, plane from the highest down, k. Between planes the sums are
  * shifted up by eight bits, so that one register holds the whole product modulo 2^32, which is the product. */
 #include "irm_cuda.cuh"
+#include "../base/hopper.cuh"
 
 #define ROWS 128
 #define STEP_BYTES (ROWS * 32)
@@ -52,32 +53,6 @@ __global__ static void arrange(irm_device_tables t)
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-__device__ static inline uint32_t shared_address(const void *p) { return (uint32_t) __cvta_generic_to_shared(p); }
-
-__device__ static inline uint64_t descriptor(const void *shared)
-{
-  return (uint64_t) ((shared_address(shared) & 0x3ffff) >> 4) | (uint64_t) (128 >> 4) << 16 | (uint64_t) (256 >> 4) << 32;
-}
-
-__device__ static inline void barrier_init(uint64_t *bar, uint32_t count)
-{
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(shared_address(bar)), "r"(count) : "memory");
-}
-
-__device__ static inline void barrier_arrive(uint64_t *bar)
-{
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(shared_address(bar)) : "memory");
-}
-
-__device__ static inline void barrier_wait(uint64_t *bar, uint32_t phase)
-{
-  asm volatile("{.reg .pred p;\nagain: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra again;\n}"
-               :: "r"(shared_address(bar)), "r"(phase) : "memory");
-}
-
-#define R4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])
-#define R16(i) R4(i), R4(i + 4), R4(i + 8), R4(i + 12)
-
 /* c += 64 rows of unsigned a times 128 rows of signed b over 32 bytes. */
 __device__ static inline void mma_64x128x32(uint32_t (&c)[64], uint64_t a, uint64_t b)
 {
@@ -89,8 +64,6 @@ __device__ static inline void mma_64x128x32(uint32_t (&c)[64], uint64_t a, uint6
     : R16(0), R16(16), R16(32), R16(48) : "l"(a), "l"(b));
 }
 
-/* Keeps the compiler from moving accesses to the accumulators over this point. */
-#define HOLD(c) do { _Pragma("unroll") for (int i_ = 0; i_ < 64; i_++) asm volatile("" : "+r"((c)[i_]) :: "memory"); } while (0)
 #define SYNC_CONSUMERS() asm volatile("bar.sync 1, 256;" ::: "memory")
 
 /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16 (half 0 and 1), columns 8 j + 2 (lane % 4) and the next:
@@ -184,7 +157,7 @@ __global__ static void __launch_bounds__(THREADS, 2) draw(const __grid_constant_
       barrier_init(&full[s], 1);
       barrier_init(&empty[s], CONSUMERS);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    barriers_made();
   }
   __syncthreads();
 
@@ -193,10 +166,8 @@ __global__ static void __launch_bounds__(THREADS, 2) draw(const __grid_constant_
       for (int32_t step = 0; step < steps; step++) {
         const int at = step % STAGES;
         if (step >= STAGES) barrier_wait(&empty[at], (uint32_t) (step / STAGES - 1) & 1);
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(shared_address(&full[at])), "r"(STAGE_BYTES) : "memory");
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                     :: "r"(shared_address(ring + at * STAGE_BYTES)), "l"(job.t.tiles + (size_t) step * STAGE_BYTES), "r"(STAGE_BYTES),
-                        "r"(shared_address(&full[at])) : "memory");
+        barrier_expect(&full[at], STAGE_BYTES);
+        bulk_copy(ring + at * STAGE_BYTES, job.t.tiles + (size_t) step * STAGE_BYTES, STAGE_BYTES, &full[at]);
       }
     return;
   }
@@ -204,7 +175,7 @@ __global__ static void __launch_bounds__(THREADS, 2) draw(const __grid_constant_
   for (int32_t i = (int32_t) thread; i < per_plane * STAGE_BYTES / 16; i += CONSUMERS) ((uint4 *) counts)[i] = make_uint4(0, 0, 0, 0);
   SYNC_CONSUMERS();
   count_links(job, first, nodes, counts);
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  fence_operands();
   SYNC_CONSUMERS();
 
   const uint32_t group = warp_of_block / 4, lane = thread % 32;
@@ -227,19 +198,19 @@ __global__ static void __launch_bounds__(THREADS, 2) draw(const __grid_constant_
         const int at = step % STAGES;
         const uint8_t *from = ring + at * STAGE_BYTES, *rows = counts + s * STAGE_BYTES + group * 64 * 32;
         barrier_wait(&full[at], (uint32_t) (step / STAGES) & 1);
-        HOLD(c);
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        hold(c);
+        product_fence();
 #pragma unroll
-        for (int k = 0; k < STAGE_STEPS; k++) mma_64x128x32(c, descriptor(rows + k * STEP_BYTES), descriptor(from + k * STEP_BYTES));
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        for (int k = 0; k < STAGE_STEPS; k++) mma_64x128x32(c, operand_descriptor(rows + k * STEP_BYTES), operand_descriptor(from + k * STEP_BYTES));
+        product_commit();
         if (s > 0) { /* the stage before is done with */
-          asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-          HOLD(c);
+          product_wait<1>();
+          hold(c);
           barrier_arrive(&empty[(step - 1) % STAGES]);
         }
       }
-      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-      HOLD(c);
+      product_wait<0>();
+      hold(c);
       barrier_arrive(&empty[(step - 1) % STAGES]);
     }
 #pragma unroll

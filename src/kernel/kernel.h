@@ -59,10 +59,15 @@ typedef struct weft_kernel_task {
   int leave_one_out;       /* query i leaves reference i out */
   int logarithm;           /* out holds logarithms */
   double rel_error, abs_error;
+  /* Of walks alone: */
+  int series;              /* nodes may join series, where the kernel has one */
+  double confidence;       /* below 1: samples may stand for nodes, within the errors with this probability for a query and column */
+  uint64_t key;            /* of their draws */
 } weft_kernel_task;
 
-/* What it took: pairs computed one by one, nodes bounded, queries done again with more digits. */
-typedef struct weft_kernel_effort { double pairs, nodes, repeated; } weft_kernel_effort;
+/* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a group's series,
+ * sampled pairs. */
+typedef struct weft_kernel_effort { double pairs, nodes, repeated, series, samples; } weft_kernel_effort;
 
 /* ---- tiles: 32 queries against a run of references ---- */
 
@@ -182,6 +187,24 @@ weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b);
 /* task->reference and weights in the reference tree's order; queries are the query tree's points; out in its order. */
 weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
                              const weft_tree *reference, double *out, weft_kernel_effort *effort);
+/* The same for many bandwidths, narrowest first, instead of task->h; out: one after another. */
+weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, const double *h, size_t bandwidths, const weft_tree *query,
+                                  const weft_tree *reference, double *out, weft_kernel_effort *effort);
+
+/* ---- pairs ---- */
+
+/* A decreasing function of r, 0 from its end on: cubic pieces of width 1 / per_unit; bend[k]: half its second derivative by r² from piece
+ * k on, at most. */
+typedef struct weft_radial {
+  size_t pieces;
+  double per_unit;
+  const double *coefficients; /* pieces * 4, of powers of the place in the piece from 0 to 1 */
+  const double *bend;         /* pieces + 1 */
+} weft_radial;
+
+/* *out = Σ over all pairs of g(r / h), within rel_error. Points have no low parts. */
+weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, double rel_error, const weft_tree *query,
+                              const weft_tree *reference, double *out);
 
 /* ---- what both back ends do ---- */
 

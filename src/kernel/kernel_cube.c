@@ -17,8 +17,9 @@ weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job) {
   }
   memset(job->seconds, 0, (5 + job->bandwidths) * sizeof *job->seconds);
   for (size_t k = 0; k < job->bandwidths; k++) {
-    weft_kernel_effort effort = {0, 0, 0};
-    const weft_kernel_task task = {job->kind, job->h[k], {n, d, x, NULL}, {n, d, x, NULL}, ones, 1, 0, 0, 0, 0};
+    weft_kernel_effort effort = {0};
+    const weft_kernel_task task = {.kind = job->kind, .h = job->h[k], .query = {n, d, x, NULL}, .reference = {n, d, x, NULL},
+                                   .weights = ones, .m = 1, .confidence = 1};
     double *at = job->out + k * size, total = 0;
     WEFT_TRY(weft_kernel_direct(ctx, &task, sums, &effort));
     for (size_t i = 0; i < n; i++) total += sums[i] / (double) n;

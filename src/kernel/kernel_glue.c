@@ -16,7 +16,7 @@ static weft_kernel_task task_of(SEXP list) {
     points_of(weft_glue_element(list, "query")), points_of(weft_glue_element(list, "reference")), REAL(weights),
     (size_t) Rf_nrows(weights), Rf_asLogical(weft_glue_element(list, "leave_one_out")),
     Rf_asLogical(weft_glue_element(list, "log")), Rf_asReal(weft_glue_element(list, "rel_error")),
-    Rf_asReal(weft_glue_element(list, "abs_error"))
+    Rf_asReal(weft_glue_element(list, "abs_error")), 0, 1, 0
   };
   return t;
 }
@@ -32,19 +32,19 @@ static weft_tree tree_of(SEXP list) {
   return t;
 }
 
-/* list(sum = nq x m, effort = pairs, nodes, repeated) */
-static SEXP result_of(const weft_kernel_task *t) {
+/* list(sum = nq x m for each bandwidth, effort = pairs, nodes, repeated, series, samples) */
+static SEXP result_of(const weft_kernel_task *t, size_t bandwidths) {
   const char *fields[] = {"sum", "effort", ""};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) t->query.n, (int) t->m));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 3));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) t->query.n, (int) (t->m * bandwidths)));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 5));
   UNPROTECT(1);
   return out;
 }
 
 static void store_effort(SEXP out, weft_kernel_effort e) {
   double *to = REAL(VECTOR_ELT(out, 1));
-  to[0] = e.pairs, to[1] = e.nodes, to[2] = e.repeated;
+  to[0] = e.pairs, to[1] = e.nodes, to[2] = e.repeated, to[3] = e.series, to[4] = e.samples;
 }
 
 /* ---- points ---- */
@@ -88,7 +88,7 @@ static weft_status direct(weft_ctx *ctx, const weft_backend *backend, void *data
 
 SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
   sum_job job = {.task = task_of(task)};
-  SEXP out = PROTECT(result_of(&job.task));
+  SEXP out = PROTECT(result_of(&job.task, 1));
   job.out = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, direct, &job);
   store_effort(out, job.effort);
@@ -124,7 +124,7 @@ static weft_status polynomial(weft_ctx *ctx, const weft_backend *backend, void *
 SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control) {
   const double *p = REAL(parameters);
   sum_job job = {.task = task_of(task), .scale = p[0], .offset = p[1], .degree = p[2]};
-  SEXP out = PROTECT(result_of(&job.task));
+  SEXP out = PROTECT(result_of(&job.task, 1));
   job.out = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, polynomial, &job);
   job.effort.pairs = (double) job.task.query.n * (double) job.task.reference.n;
@@ -143,7 +143,7 @@ static weft_status over_grid(weft_ctx *ctx, const weft_backend *backend, void *d
 /* NULL where no grid suits. */
 SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control) {
   grid_job job = {.sum = {.task = task_of(task)}, .reach = Rf_asReal(reach), .done = 0};
-  SEXP out = PROTECT(result_of(&job.sum.task));
+  SEXP out = PROTECT(result_of(&job.sum.task, 1));
   job.sum.out = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, over_grid, &job);
   store_effort(out, job.sum.effort);
@@ -203,19 +203,51 @@ SEXP C_weft_tree_grow(SEXP points, SEXP type, SEXP leaf_size, SEXP key, SEXP con
   return out;
 }
 
+typedef struct { sum_job sum; const double *h; size_t bandwidths; } walk_job;
+
 static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *data) {
-  sum_job *j = data;
+  walk_job *j = data;
   (void) backend;
-  return weft_kernel_walk(ctx, &j->task, &j->query, &j->reference, j->out, &j->effort);
+  return weft_kernel_walk_many(ctx, &j->sum.task, j->h, j->bandwidths, &j->sum.query, &j->sum.reference, j->sum.out, &j->sum.effort);
 }
 
-/* The trees' points are the task's; sums come in the query tree's order. */
-SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP control) {
-  sum_job job = {.task = task_of(task), .query = tree_of(query), .reference = tree_of(reference)};
-  SEXP out = PROTECT(result_of(&job.task));
-  job.out = REAL(VECTOR_ELT(out, 0));
+/* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's order, one
+ * bandwidth's after another's. options: series or not, confidence, two words of a key. */
+SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP options, SEXP control) {
+  SEXP h = weft_glue_element(task, "h");
+  const double *o = REAL(options);
+  walk_job job = {.sum = {.task = task_of(task), .query = tree_of(query), .reference = tree_of(reference)}, .h = REAL(h),
+                  .bandwidths = (size_t) Rf_xlength(h)};
+  job.sum.task.series = o[0] != 0, job.sum.task.confidence = o[1];
+  job.sum.task.key = ((uint64_t) (uint32_t) o[2] << 32) | (uint32_t) o[3];
+  SEXP out = PROTECT(result_of(&job.sum.task, job.bandwidths));
+  job.sum.out = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, walk_trees, &job);
-  store_effort(out, job.effort);
+  store_effort(out, job.sum.effort);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { weft_radial g; const double *h; size_t bandwidths; double rel_error; weft_tree query, reference; double *out; } pairs_job;
+
+static weft_status sum_pairs(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  pairs_job *j = data;
+  weft_status st = WEFT_OK;
+  (void) backend;
+  for (size_t b = 0; b < j->bandwidths; b++) WEFT_TRY(weft_kernel_pairs(ctx, &j->g, j->h[b], j->rel_error, &j->query, &j->reference, j->out + b));
+done:
+  return st;
+}
+
+/* radial: list(coefficients = 4 x pieces, per_unit, bend). One sum over all pairs for each of `h`. */
+SEXP C_weft_kernel_pairs(SEXP radial, SEXP h, SEXP rel_error, SEXP query, SEXP reference, SEXP control) {
+  SEXP coefficients = weft_glue_element(radial, "coefficients");
+  pairs_job job = {{(size_t) Rf_ncols(coefficients), Rf_asReal(weft_glue_element(radial, "per_unit")), REAL(coefficients),
+                    REAL(weft_glue_element(radial, "bend"))}, REAL(h), (size_t) Rf_xlength(h), Rf_asReal(rel_error),
+                   tree_of(query), tree_of(reference), NULL};
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(h)));
+  job.out = REAL(out);
+  weft_glue_run(control, sum_pairs, &job);
   UNPROTECT(1);
   return out;
 }

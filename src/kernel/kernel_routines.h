@@ -7,4 +7,5 @@
   R(C_weft_kernel_cube, 5) \
   R(C_weft_kernel_polynomial, 3) \
   R(C_weft_tree_grow, 5) \
-  R(C_weft_kernel_walk, 4)
+  R(C_weft_kernel_walk, 5) \
+  R(C_weft_kernel_pairs, 6)

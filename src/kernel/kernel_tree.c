@@ -13,7 +13,8 @@
 #include "kernel_scalar.h"
 
 enum { STREAM_RP = 0x6b740001 }; /* random directions */
-#define BATCH_POINTS ((size_t) 1 << 21)
+#define BATCH_POINTS ((size_t) 1 << 20)
+#define SWAPS (1u << 18) /* between two polls */
 
 /* Points of the left child. */
 static size_t left_count(size_t n, size_t leaf_size) {
@@ -146,7 +147,8 @@ static double middle_of(double a, double b, double c) {
 
 /* The `left` least keys of first .. last - 1 to the front (Hoare's find). Pivots are medians of three places taken by a
  * linear congruence, which no order of the data foils. */
-static void select_rank(const weft_tree_build *b, double *key, size_t first, size_t last, size_t left) {
+static weft_status select_rank(const weft_tree_build *b, double *key, size_t first, size_t last, size_t left, weft_ctx *ctx) {
+  weft_status st = WEFT_OK;
   const size_t goal = first + left;
   uint64_t place = first * UINT64_C(2654435761) + left;
   size_t low = first, high = last - 1;
@@ -158,7 +160,9 @@ static void select_rank(const weft_tree_build *b, double *key, size_t first, siz
     }
     const double pivot = middle_of(sample[0], sample[1], sample[2]);
     size_t i = low, k = high;
-    for (;;) {
+    if (ctx) WEFT_TRY(weft_poll(ctx, 0, 1));
+    for (uint32_t swaps = 1;; swaps++) {
+      if (ctx && swaps % SWAPS == 0) WEFT_TRY(weft_poll(ctx, 0, 1));
       while (key[i] < pivot) i++;
       while (key[k] > pivot) k--;
       if (i <= k) {
@@ -171,19 +175,27 @@ static void select_rank(const weft_tree_build *b, double *key, size_t first, siz
     }
     if (goal <= k) high = k;
     else if (goal >= i) low = i;
-    else return;
+    else return WEFT_OK;
   }
+done:
+  return st;
 }
 
-static void grow_node(const weft_tree_build *b, size_t v, double *key, double *line) {
+/* `ctx`: NULL for nodes that take no time to speak of; others poll on the way. */
+static weft_status grow_node(const weft_tree_build *b, size_t v, double *key, double *line, weft_ctx *ctx) {
+  weft_status st = WEFT_OK;
   const size_t first = (size_t) b->first[v], count = (size_t) b->count[v];
+  if (ctx) WEFT_TRY(weft_poll(ctx, 0, 1));
   bound_box(b, v);
-  if (b->child[v] < 0) return;
+  if (b->child[v] < 0) goto done;
+  if (ctx) WEFT_TRY(weft_poll(ctx, 0, 1));
   set_keys(b, v, key, line);
-  select_rank(b, key, first, first + count, (size_t) b->count[b->child[v]]);
+  WEFT_TRY(select_rank(b, key, first, first + count, (size_t) b->count[b->child[v]], ctx));
+done:
+  return st;
 }
 
-/* Nodes in batches of some 2 million points, in parallel. `key` NULL: balls, which are relative to a node's first point and
+/* Nodes in batches of some a million points, in parallel. `key` NULL: balls, which are relative to a node's first point and
  * so must wait until the points lie still. */
 static weft_status grow_nodes(weft_ctx *ctx, const weft_tree_build *b, size_t first, size_t last, double *key, double *lines,
                               double done, double total) {
@@ -192,10 +204,14 @@ static weft_status grow_nodes(weft_ctx *ctx, const weft_tree_build *b, size_t fi
     double points = 0;
     for (end = start; end < last && points < (double) BATCH_POINTS; end++) points += b->count[end];
     WEFT_TRY(weft_poll(ctx, done, total));
+    if (b->count[start] >= (double) BATCH_POINTS && key) { /* a large node by itself, which can stop in the middle */
+      WEFT_TRY(grow_node(b, start, key, lines, ctx));
+      continue;
+    }
     WEFT_PARALLEL(ctx->threads)
     WEFT_FOR(dynamic)
     for (size_t v = start; v < end; v++) {
-      if (key) grow_node(b, v, key, lines + (size_t) WEFT_THREAD() * b->d);
+      if (key) (void) grow_node(b, v, key, lines + (size_t) WEFT_THREAD() * b->d, NULL);
       else bound_ball(b, v);
     }
   }

@@ -237,9 +237,7 @@ static weft_status correlations(weft_ctx *ctx, const weft_mi_ready *r, double *o
     WEFT_TRY(weft_poll(ctx, (double) (first - d->split), (double) columns));
     correlate<<<grid, dim3(16, 16), 0, mem.stream>>>(z, r->stride, rows, first, last, !d->split, band);
     WEFT_CUDA(cudaGetLastError());
-    WEFT_CUDA(cudaMemcpyAsync(out + (first - d->split) * rows, band, (last - first) * rows * sizeof *out,
-                              cudaMemcpyDeviceToHost, mem.stream));
-    WEFT_CUDA(cudaStreamSynchronize(mem.stream));
+    WEFT_TRY(weft_device_download(&mem, out + (first - d->split) * rows, band, (last - first) * rows * sizeof *out));
   }
 done:
   weft_device_end(&mem);
@@ -357,7 +355,7 @@ weft_status weft_mi_numeric_cuda(weft_ctx *ctx, const weft_mi_numeric *d, double
   const size_t rows = d->split ? d->split : d->p, columns = d->p - d->split;
   const bool too_many = d->estimator == WEFT_MI_KSG && d->k > MOST_NEIGHBOURS;
   if (d->n < 2 || !rows || !columns || too_many) { st = weft_mi_numeric_cpu(ctx, d, out); goto done; }
-  memset(out, 0, rows * columns * sizeof *out);
+  if (d->estimator == WEFT_MI_KENDALL || d->estimator == WEFT_MI_KSG) memset(out, 0, rows * columns * sizeof *out);
   if (d->estimator == WEFT_MI_KENDALL) { st = kendall(ctx, d, out); goto done; }
   WEFT_TRY(weft_mi_make_ready(ctx, &mem, d, &ready));
   WEFT_TRY(d->estimator == WEFT_MI_KSG ? ksg(ctx, &ready, out) : correlations(ctx, &ready, out));

@@ -39,7 +39,7 @@ SEXP C_weft_mi_network(SEXP m, SEXP method, SEXP eps, SEXP keep, SEXP control)
 {
   const int p = Rf_nrows(m);
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, p, p));
-  network_job job = { { (size_t) p, REAL(m), (weft_network_method) Rf_asInteger(method), Rf_asReal(eps), Rf_asReal(keep) },
+  network_job job = { { (size_t) p, REAL_RO(m), (weft_network_method) Rf_asInteger(method), Rf_asReal(eps), Rf_asReal(keep) },
                       REAL(out) };
   weft_glue_run(control, network, &job);
   UNPROTECT(1);

@@ -68,23 +68,29 @@ WEFT_VARIANTS(LOOPS)
 
 /* ---- checks ---- */
 
-/* The greatest absolute entry of column j above the diagonal, infinite when a value is not finite, and -1 when an entry and
- * its mirror image differ by more than `slack`. */
-static double look_at_column(const weft_network_job *job, size_t j, double slack)
+#define BLOCK 64 /* columns and rows of a tile, so that an entry and its mirror image are both in cache */
+
+/* Of the entries above the diagonal in a block of columns: the greatest absolute value, infinite when one or its mirror image
+ * is not finite, and the greatest difference of the two. */
+static void look_at_block(const weft_network_job *job, size_t block, double *greatest, double *asymmetry)
 {
-  const size_t p = job->p;
-  double most = 0;
-  for (size_t i = 0; i < j; i++) {
-    const double a = fabs(job->m[i + j * p]), b = fabs(job->m[j + i * p]);
-    if (!(a <= DBL_MAX && b <= DBL_MAX)) return INFINITY;
-    if (slack >= 0 && fabs(job->m[i + j * p] - job->m[j + i * p]) > slack) return -1;
-    most = a > most ? a : most;
-  }
-  return most;
+  const size_t p = job->p, first = block * BLOCK, last = p - first < BLOCK ? p : first + BLOCK;
+  double most = 0, apart = 0;
+  int finite = 1;
+  for (size_t row = 0; row < last; row += BLOCK)
+    for (size_t j = first; j < last; j++)
+      for (size_t i = row; i < j && i < row + BLOCK; i++) {
+        const double a = job->m[i + j * p], b = job->m[j + i * p];
+        finite &= fabs(a) <= DBL_MAX && fabs(b) <= DBL_MAX;
+        most = fabs(a) > most ? fabs(a) : most;
+        apart = fabs(a - b) > apart ? fabs(a - b) : apart;
+      }
+  *greatest = finite ? most : INFINITY;
+  *asymmetry = apart;
 }
 
 /* Says which entry it is. */
-static weft_status fail_column(weft_ctx *ctx, const weft_network_job *job, size_t j, double slack)
+static weft_status fail_entry(weft_ctx *ctx, const weft_network_job *job, size_t j, double slack)
 {
   const size_t p = job->p;
   for (size_t i = 0; i < j; i++) {
@@ -98,27 +104,35 @@ static weft_status fail_column(weft_ctx *ctx, const weft_network_job *job, size_
   return WEFT_OK;
 }
 
+static weft_status fail_block(weft_ctx *ctx, const weft_network_job *job, size_t block, double slack)
+{
+  weft_status st = WEFT_OK;
+  for (size_t j = block * BLOCK; st == WEFT_OK && j < job->p && j < (block + 1) * BLOCK; j++) st = fail_entry(ctx, job, j, slack);
+  return st;
+}
+
 weft_status weft_network_check(weft_ctx *ctx, const weft_network_job *job, double *greatest)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const int64_t p = (int64_t) job->p, batch = 1 + ctx->threads * (int64_t) (1e7 / ((double) p + 1));
-  double *most, slack = -1;
-  WEFT_TAKE(most, &mem, job->p);
-  for (int turn = 0; turn < 2; turn++) { /* first how large, then how symmetric */
-    for (int64_t first = 0; first < p; first += batch) {
-      const int64_t end = p - first < batch ? p : first + batch;
-      WEFT_TRY(weft_poll(ctx, 0, 1));
-      WEFT_PARALLEL(ctx->threads)
-      WEFT_FOR(dynamic)
-      for (int64_t j = first; j < end; j++) most[j] = look_at_column(job, (size_t) j, slack);
-      for (int64_t j = first; j < end; j++) {
-        if (!(most[j] >= 0 && most[j] <= DBL_MAX)) WEFT_TRY(fail_column(ctx, job, (size_t) j, slack));
-        if (!turn && most[j] > *greatest) *greatest = most[j];
-      }
-    }
-    slack = 1e-8 * *greatest;
+  const int64_t p = (int64_t) job->p, blocks = (p + BLOCK - 1) / BLOCK;
+  const int64_t batch = 1 + ctx->threads * (int64_t) (5e5 / ((double) p + 1));
+  double *most, *apart;
+  WEFT_TAKE(most, &mem, (size_t) blocks);
+  WEFT_TAKE(apart, &mem, (size_t) blocks);
+  for (int64_t first = 0; first < blocks; first += batch) {
+    const int64_t end = blocks - first < batch ? blocks : first + batch;
+    WEFT_TRY(weft_poll(ctx, 0, 1));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(dynamic)
+    for (int64_t k = first; k < end; k++) look_at_block(job, (size_t) k, &most[k], &apart[k]);
   }
+  for (int64_t k = 0; k < blocks; k++) {
+    if (most[k] > *greatest) *greatest = most[k];
+    if (most[k] > DBL_MAX) WEFT_TRY(fail_block(ctx, job, (size_t) k, -1));
+  }
+  for (int64_t k = 0; k < blocks; k++)
+    if (apart[k] > 1e-8 * *greatest) WEFT_TRY(fail_block(ctx, job, (size_t) k, 1e-8 * *greatest));
 done:
   weft_arena_end(&mem);
   return st;
@@ -274,7 +288,7 @@ static void sum_column(const network *w, size_t j)
 weft_status weft_network_mirror(weft_ctx *ctx, double *out, size_t p, int greater)
 {
   weft_status st = WEFT_OK;
-  const int64_t block = 64, blocks = ((int64_t) p + block - 1) / block, batch = 1 + ctx->threads * (int64_t) (2e5 / ((double) p + 1));
+  const int64_t block = BLOCK, blocks = ((int64_t) p + block - 1) / block, batch = 1 + ctx->threads * (int64_t) (2e5 / ((double) p + 1));
   for (int64_t from = 0; from < blocks; from += batch) {
     const int64_t end = blocks - from < batch ? blocks : from + batch;
     WEFT_TRY(weft_poll(ctx, 1, 1));
@@ -316,6 +330,27 @@ static void one_column(const network *w, size_t j, workspace *s)
   }
 }
 
+/* What CLR and MRNETB need to know of all columns first. */
+static weft_status column_sums(weft_ctx *ctx, const network *w)
+{
+  weft_status st = WEFT_OK;
+  const weft_network_method method = w->job->method;
+  const size_t p = w->job->p, batch = (size_t) (1 + ctx->threads * 2e7 / ((double) p + 1));
+  if (method != WEFT_NETWORK_CLR && method != WEFT_NETWORK_MRNETB) return WEFT_OK;
+  for (size_t first = 0; first < p; first += batch) {
+    const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
+    WEFT_TRY(weft_poll(ctx, 0, 1));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(static)
+    for (int64_t j = (int64_t) first; j < end; j++) {
+      if (method == WEFT_NETWORK_CLR) clr_moments(w, (size_t) j);
+      else sum_column(w, (size_t) j);
+    }
+  }
+done:
+  return st;
+}
+
 weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double *out)
 {
   weft_status st = WEFT_OK;
@@ -336,10 +371,7 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
     WEFT_TAKE(work[t].sum, &mem, p);
     WEFT_TAKE(work[t].inside, &mem, p);
   }
-  for (size_t j = 0; j < p; j++) {
-    if (job->method == WEFT_NETWORK_CLR) clr_moments(&w, j);
-    if (job->method == WEFT_NETWORK_MRNETB) sum_column(&w, j);
-  }
+  WEFT_TRY(column_sums(ctx, &w));
   for (size_t first = 0; first < p; first += batch) {
     const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));

@@ -136,6 +136,7 @@ weft_status weft_network_cuda(weft_ctx *ctx, const weft_network_job *job, double
   scale = scale_of(greatest);
   WEFT_DEVICE_TAKE(rounded, &mem, p * p);
   WEFT_DEVICE_TAKE(band, &mem, p * SIDE);
+  WEFT_CUDA(cudaMemsetAsync(band, 0, p * SIDE * sizeof *band, mem.stream));
   for (size_t first = 0; first < p; first += 32768) {
     const size_t count = p - first < 32768 ? p - first : 32768;
     to_float<<<dim3((unsigned) ((p + 255) / 256), (unsigned) count), 256, 0, mem.stream>>>(m, p, first, scale, rounded);
@@ -149,11 +150,7 @@ weft_status weft_network_cuda(weft_ctx *ctx, const weft_network_job *job, double
     settle<<<dim3((unsigned) ((first + SIDE + 255) / 256), (unsigned) count), 256, 0, mem.stream>>>(m, p, first, job->keep,
                                                                                                    job->eps, band);
     WEFT_CUDA(cudaGetLastError());
-    for (size_t j = 0; j < count; j++) /* above the diagonal only */
-      if (first + j)
-        WEFT_CUDA(cudaMemcpyAsync(out + (first + j) * p, band + j * p, (first + j) * sizeof *out, cudaMemcpyDeviceToHost,
-                                  mem.stream));
-    WEFT_CUDA(cudaStreamSynchronize(mem.stream));
+    WEFT_TRY(weft_device_download(&mem, out + first * p, band, count * p * sizeof *out)); /* below the diagonal it means nothing */
   }
   WEFT_TRY(weft_network_mirror(ctx, out, p, 0));
 done:

@@ -206,8 +206,7 @@ weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft
     default: clr_columns<<<dim3((unsigned) ((p + 255) / 256), (unsigned) count), 256, 0, mem->stream>>>(m, p, column, first, second, band);
     }
     WEFT_CUDA(cudaGetLastError());
-    WEFT_CUDA(cudaMemcpyAsync(out + column * p, band, count * p * sizeof *out, cudaMemcpyDeviceToHost, mem->stream));
-    WEFT_CUDA(cudaStreamSynchronize(mem->stream));
+    WEFT_TRY(weft_device_download(mem, out + column * p, band, count * p * sizeof *out));
   }
   WEFT_TRY(weft_network_mirror(ctx, out, p, greedy));
 done:

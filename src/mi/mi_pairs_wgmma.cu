@@ -23,6 +23,7 @@
  * neighbouring columns and the code is a short loop. No warp waits for another. */
 #include <cmath>
 #include "mi_pairs_cuda.cuh"
+#include "../base/hopper.cuh"
 
 #define ROWS_A 128
 #define ROWS_B 256
@@ -86,38 +87,6 @@ __host__ __device__ static inline uint32_t first_column(int same, uint32_t group
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-__device__ static inline uint32_t shared_address(const void *p) { return (uint32_t) __cvta_generic_to_shared(p); }
-
-__device__ static inline uint64_t descriptor(const void *shared)
-{
-  return (uint64_t) ((shared_address(shared) & 0x3ffff) >> 4) | (uint64_t) (128 >> 4) << 16 | (uint64_t) (256 >> 4) << 32;
-}
-
-__device__ static inline void barrier_init(uint64_t *bar, uint32_t count)
-{
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(shared_address(bar)), "r"(count) : "memory");
-}
-
-__device__ static inline void barrier_arrive(uint64_t *bar)
-{
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(shared_address(bar)) : "memory");
-}
-
-__device__ static inline void barrier_wait(uint64_t *bar, uint32_t phase)
-{
-  asm volatile("{.reg .pred p;\nagain: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra again;\n}"
-               :: "r"(shared_address(bar)), "r"(phase) : "memory");
-}
-
-__device__ static inline void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *bar)
-{
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-               :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(bar)) : "memory");
-}
-
-#define R4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])
-#define R16(i) R4(i), R4(i + 4), R4(i + 8), R4(i + 12)
-
 /* c += popcounts of 64 rows of a and 256 of b over 256 bits. */
 __device__ static inline void mma_64x256x256(uint32_t (&c)[128], uint64_t a, uint64_t b)
 {
@@ -131,8 +100,6 @@ __device__ static inline void mma_64x256x256(uint32_t (&c)[128], uint64_t a, uin
     : R16(0), R16(16), R16(32), R16(48), R16(64), R16(80), R16(96), R16(112) : "l"(a), "l"(b));
 }
 
-/* Keeps the compiler from moving accesses to the accumulators over this point. */
-#define HOLD(c) do { _Pragma("unroll") for (int i_ = 0; i_ < 128; i_++) asm volatile("" : "+r"((c)[i_]) :: "memory"); } while (0)
 
 /* Where a walk through the tiles has come. */
 struct walk { uint64_t base; uint32_t group; };
@@ -329,7 +296,7 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
       barrier_init(&full[s], 1);
       barrier_init(&empty[s], CONSUMERS);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    barriers_made();
   }
   __syncthreads();
 
@@ -343,7 +310,7 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
       for (int s = 0; s < t.steps; s++, step++) {
         const uint32_t at = step % STAGES;
         if (step >= STAGES) barrier_wait(&empty[at], (step / STAGES - 1) & 1);
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(shared_address(&full[at])), "r"(STAGE_BYTES) : "memory");
+        barrier_expect(&full[at], STAGE_BYTES);
         uint8_t *to = stages + at * STAGE_BYTES;
         bulk_copy(to, a + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &full[at]);
         bulk_copy(to + BLOCK_BYTES, b + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &full[at]);
@@ -369,18 +336,18 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
         const uint32_t at = step % STAGES;
         const uint8_t *from = stages + at * STAGE_BYTES;
         barrier_wait(&full[at], step / STAGES & 1);
-        HOLD(c);
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-        mma_64x256x256(c, descriptor(from + group * 64 * 32), descriptor(from + BLOCK_BYTES));
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        hold(c);
+        product_fence();
+        mma_64x256x256(c, operand_descriptor(from + group * 64 * 32), operand_descriptor(from + BLOCK_BYTES));
+        product_commit();
         if (s > 0) { /* the step before is done: its stage is free */
-          asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-          HOLD(c);
+          product_wait<1>();
+          hold(c);
           barrier_arrive(&empty[(step - 1) % STAGES]);
         }
       }
-      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-      HOLD(c);
+      product_wait<0>();
+      hold(c);
       barrier_arrive(&empty[(step - 1) % STAGES]);
     }
 

@@ -3,6 +3,10 @@
   R(C_weft_mi_rank, 5) \
   R(C_weft_mi_numeric, 5) \
   R(C_weft_mi_network, 5) \
+  R(C_weft_mi_reaching, 4) \
+  R(C_weft_mi_greatest, 5) \
+  R(C_weft_mi_cut_edges, 5) \
+  R(C_weft_mi_edge_list, 3) \
   R(C_weft_mi_select, 7) \
   R(C_weft_mi_cuts, 6) \
   R(C_weft_mi_cut, 4) \

@@ -10,6 +10,13 @@ twins_irm <- function() {
   planted <- function(rows, cols, k, density, ...) {
     list(A = irm_sample(sample(rows, 1), sample(cols, 1), k, density, seed = sample(1e6, 1))$A, ...)
   }
+  one_mode <- function(n, type, ...) {
+    n <- sample(n, 1)
+    A <- matrix(stats::rbinom(n * n, 1, 0.15), n)
+    A[seq_len(n %/% 2), seq_len(n %/% 2)] <- stats::rbinom((n %/% 2)^2, 1, 0.6)
+    if (type == "undirected") A <- 1 * (A | t(A))
+    list(A = A, type = type, ...)
+  }
   graphs <- function(n, links) data.frame(sample.int(n, links, TRUE), sample.int(n %/% 3, links, TRUE))
   list(
     "irm, light nodes" = run(function() planted(100:300, 100:300, 4, 0.1), split_merge = FALSE),
@@ -19,6 +26,16 @@ twins_irm <- function() {
     "irm, missing pairs" = run(function() planted(200:300, 300:500, 4, 0.1), hold_out = 0.05, split_merge = 2),
     "irm, counts" = run(function() list(A = matrix(stats::rpois(60 * 900, 0.8), 60), family = "poisson"), split_merge = 3),
     "irm, tiny shapes beta" = run(function() planted(30:60, 30:60, 3, 0.2, beta = c(1e-3, 1e-3)), split_merge = FALSE),
-    "irm, edge list" = run(function() list(A = graphs(3000, 40000)), split_merge = FALSE)
+    "irm, edge list" = run(function() list(A = graphs(3000, 40000)), split_merge = FALSE),
+    "irm, undirected" = run(function() one_mode(60:120, "undirected", self = TRUE), hold_out = 0.05, split_merge = 2),
+    "irm, directed" = run(function() one_mode(60:120, "directed", max_clusters = 150), hold_out = 0.05, split_merge = FALSE),
+    "irm, directed counts with self links" = run(function() {
+      list(A = matrix(stats::rpois(50 * 50, 0.8), 50), type = "directed", self = TRUE, family = "poisson", max_clusters = 600)
+    }, alpha = "sample", split_merge = 2),
+    "irm, collapsed" = run(function() planted(80:150, 80:150, 4, 0.2), sampler = "collapsed", hold_out = 0.05, split_merge = 2),
+    "irm, collapsed counts" = run(function() list(A = matrix(stats::rpois(40 * 90, 0.8), 40), family = "poisson"), sampler = "collapsed",
+                                  beta = "sample"),
+    "irm, collapsed undirected" = run(function() one_mode(60:90, "undirected", self = TRUE), sampler = "collapsed", hold_out = 0.05),
+    "irm, collapsed directed" = run(function() one_mode(60:90, "directed"), sampler = "collapsed", split_merge = FALSE, alpha = "sample")
   )
 }

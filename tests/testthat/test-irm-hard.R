@@ -11,11 +11,12 @@ test_that("a failed allocation anywhere is an error, and nothing leaks", {
   works <- list(
     graph = function(backend) weft:::irm_graph(A),
     blocked = function(backend) irm(A, chains = 2, sweeps = 2, seed = 1, max_clusters = 5, hold_out = 0.1, backend = backend, threads = 1),
-    collapsed = function(backend) irm(A, chains = 1, sweeps = 2, seed = 1, max_clusters = 5, sampler = "collapsed"),
+    collapsed = function(backend) irm(A, chains = 1, sweeps = 2, seed = 1, max_clusters = 5, sampler = "collapsed", backend = backend),
+    directed = function(backend) irm(A[1:50, ], "directed", chains = 1, sweeps = 2, seed = 1, max_clusters = 5, backend = backend),
     posterior = function(backend) irm_log_posterior(A, rep(1:2, 30), rep(1, 50))
   )
   for (backend in test_backends()) {
-    for (name in if (backend == "cpu") names(works) else "blocked") {
+    for (name in if (backend == "cpu") names(works) else c("blocked", "collapsed", "directed")) {
       work <- function() works[[name]](backend)
       work()
       .Call(weft:::C_weft_memory, 0)
@@ -50,8 +51,10 @@ test_that("runs stop when the poll says so, within a second", {
     expect_error(irm(graph, chains = 1, sweeps = 1000, seed = 1, progress = progress, ...), class = "stopped")
     expect_lt(proc.time()[[3]] - started, 1)
   }
-  for (backend in test_backends()) stop_in(max_clusters = 64, split_merge = FALSE, backend = backend)
-  stop_in(max_clusters = 8, sampler = "collapsed")
+  for (backend in test_backends()) {
+    stop_in(max_clusters = 64, split_merge = FALSE, backend = backend)
+    stop_in(max_clusters = 8, sampler = "collapsed", backend = backend)
+  }
   stop_in(max_clusters = 8, init = list(row = rep(1:4, length.out = 3e4), col = rep(1:4, length.out = 3e4)))
   memory <- .Call(weft:::C_weft_memory, NULL)
   expect_identical(memory[["host"]], 0)

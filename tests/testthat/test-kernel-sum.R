@@ -37,12 +37,14 @@ check_case <- function(seed) {
 }
 
 test_that("sums are exact and bounds hold on hard cases", {
-  for (seed in c(24, 1, 1156, 2001:2016)) check_case(seed)
+  for (seed in kept_seeds()) check_case(seed)
 })
 
 test_that("sums are exact and bounds hold on new hard cases", {
   skip_on_cran()
-  for (seed in sample(1e8, 4)) check_case(seed)
+  for (seed in sample(1e8, 4)) {
+    withCallingHandlers(check_case(seed), expectation_failure = function(e) keep_seed(seed), error = function(e) keep_seed(seed))
+  }
 })
 
 test_that("every kernel is its definition", {

@@ -95,12 +95,30 @@ test_that("significant_information() is Benjamini and Hochberg's threshold", {
   expect_true(is.na(weft:::significant_information(mi_matrix(x, estimator = "ksg"), 0.05)))
 })
 
-test_that("heaviest_edges() keeps so many, and ties", {
-  w <- mi_network(mtcars, "mrnet", estimator = "spearman")
-  kept <- weft:::heaviest_edges(w, 7)
-  expect_identical(weft:::count_edges(kept), 7)
-  expect_identical(as.data.frame(kept), utils::head(as.data.frame(w), 7), ignore_attr = TRUE)
-  expect_identical(weft:::heaviest_edges(w, Inf), w)
+test_that("edges are counted, listed and cut as by tables", {
+  q <- gene_quality(small$x, small$class)
+  all <- gene_mi_network(q, fdr = 1, edges = Inf)
+  w <- as.matrix(all)
+  upper <- w[upper.tri(w)]
+  expect_identical(weft:::count_edges(all), as.numeric(sum(upper > 0)))
+  expect_equal(weft:::network_degree(all), colSums(w > 0))
+  expect_identical(weft:::pairs_reaching(attr(all, "mi"), 0.1), as.numeric(sum(attr(all, "mi")[upper.tri(w)] >= 0.1)))
+  for (count in c(1, 7, 50)) {
+    kept <- gene_mi_network(q, fdr = 1, edges = count)
+    bar <- sort(upper, decreasing = TRUE)[count]
+    expect_identical(as.matrix(kept), w * (w >= bar))
+    expect_identical(as.data.frame(kept)[1:3], utils::head(as.data.frame(all)[1:3], weft:::count_edges(kept)), ignore_attr = TRUE)
+  }
+  significant <- gene_mi_network(q, fdr = 1e-6, edges = 5)
+  m <- attr(all, "mi")
+  expect_identical(as.matrix(significant) > 0, w >= sort(w[upper.tri(w) & m > attr(significant, "cut")], decreasing = TRUE)[5] & w > 0)
+  before <- w + 0
+  other_name <- w
+  control <- weft:::pass_control()
+  cut <- .Call(weft:::C_weft_mi_cut_edges, w, w, -Inf, Inf, control)
+  expect_identical(w, before) # what has another name is left alone
+  expect_true(all(cut == 0))
+  expect_identical(.Call(weft:::C_weft_mi_greatest, w, w, -Inf, 1e9, control), 0)
 })
 
 test_that("steps can be left out, given arguments and replaced", {

@@ -1,0 +1,83 @@
+/* .Call entry points for what is read off, and cut from, large networks. Matrices are looked at through read-only pointers: R
+ * may have wrapped one to change its attributes, and would copy it for a pointer to write through. */
+#include "../base/glue.h"
+#include "mi_edges.h"
+
+typedef struct { weft_edges edges; double bar; int whole; double *counts; } reaching_job;
+
+static weft_status reaching(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  reaching_job *job = data;
+  (void) backend;
+  return weft_edges_reaching(ctx, &job->edges, job->bar, job->whole, job->counts);
+}
+
+/* How many entries of each column reach `bar`. */
+SEXP C_weft_mi_reaching(SEXP w, SEXP bar, SEXP whole, SEXP control)
+{
+  const int p = Rf_nrows(w);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, p));
+  reaching_job job = { { (size_t) p, REAL_RO(w) }, Rf_asReal(bar), Rf_asLogical(whole), REAL(out) };
+  weft_glue_run(control, reaching, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { weft_edges edges; const double *m; double cut, k, value; } greatest_job;
+
+static weft_status greatest(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  greatest_job *job = data;
+  (void) backend;
+  return weft_edges_greatest(ctx, &job->edges, job->m, job->cut, job->k, &job->value);
+}
+
+/* The k-th greatest weight of edges with more information than `cut` in m. */
+SEXP C_weft_mi_greatest(SEXP w, SEXP m, SEXP cut, SEXP k, SEXP control)
+{
+  greatest_job job = { { (size_t) Rf_nrows(w), REAL_RO(w) }, REAL_RO(m), Rf_asReal(cut), Rf_asReal(k), 0 };
+  weft_glue_run(control, greatest, &job);
+  return Rf_ScalarReal(job.value);
+}
+
+typedef struct { size_t p; double *w; const double *m; double cut, bar; } cut_job;
+
+static weft_status cut_edges(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  cut_job *job = data;
+  (void) backend;
+  return weft_edges_cut(ctx, job->p, job->w, job->m, job->cut, job->bar);
+}
+
+/* w with its light and insignificant edges at 0: w itself when the caller alone has it, else a copy. */
+SEXP C_weft_mi_cut_edges(SEXP w, SEXP m, SEXP cut, SEXP bar, SEXP control)
+{
+  SEXP out = PROTECT(MAYBE_SHARED(w) ? Rf_duplicate(w) : w);
+  cut_job job = { (size_t) Rf_nrows(out), REAL(out), REAL_RO(m), Rf_asReal(cut), Rf_asReal(bar) };
+  weft_glue_run(control, cut_edges, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { weft_edges edges; const double *starts; int *from, *to; } list_job;
+
+static weft_status list_edges(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  list_job *job = data;
+  (void) backend;
+  return weft_edges_list(ctx, &job->edges, job->starts, job->from, job->to);
+}
+
+/* list(from, to) of the positive edges, from 1. starts: where each column's begin, from 0, and the end. */
+SEXP C_weft_mi_edge_list(SEXP w, SEXP starts, SEXP control)
+{
+  const char *fields[] = { "from", "to", "" };
+  const int p = Rf_nrows(w);
+  const R_xlen_t count = (R_xlen_t) REAL_RO(starts)[p];
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  for (int k = 0; k < 2; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(INTSXP, count));
+  list_job job = { { (size_t) p, REAL_RO(w) }, REAL_RO(starts), INTEGER(VECTOR_ELT(out, 0)), INTEGER(VECTOR_ELT(out, 1)) };
+  weft_glue_run(control, list_edges, &job);
+  UNPROTECT(1);
+  return out;
+}
