@@ -234,8 +234,9 @@ weft_status weft_device_download(weft_device_arena *arena, void *out, const void
   weft_status st = arena->opened;
   weft_ctx *ctx = arena->ctx;
   const size_t chunks = (bytes + STAGING_BYTES - 1) / STAGING_BYTES;
+  struct staging &staging = staging_of[ctx->lane];
   if (st != WEFT_OK) return st;
-  WEFT_TRY(open_staging(ctx));
+  WEFT_TRY(open_staging(ctx, &staging));
   for (size_t k = 0; k < chunks + 1; k++) { /* chunk k travels while chunk k - 1 is copied */
     WEFT_TRY(weft_poll(ctx, (double) k, (double) chunks));
     if (k < chunks) {
