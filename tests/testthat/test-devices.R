@@ -196,7 +196,9 @@ test_that("direct sums are those of one device to rounding", {
 test_that("co-clustering gives the same on one device and on several", {
   skip_if_no_cuda()
   planted <- irm_sample(300, 200, k = 4, density = 0.1, seed = 1)
-  fit <- function(devices) irm(planted$A, chains = 4, sweeps = 10, seed = 3, backend = "cuda", devices = devices)[c("log_posterior", "row_cluster")]
+  fit <- function(devices) {
+    irm(planted$A, chains = 4, sweeps = 10, seed = 3, backend = "cuda", devices = devices)[c("log_posterior", "row_cluster")]
+  }
   one <- fit(0)
   for (devices in device_lists()) expect_identical(fit(devices), one)
 })
