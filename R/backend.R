@@ -90,16 +90,45 @@ seconds_text <- function(s) {
 }
 
 # What native code is handed: see weft_glue_run() in src/base/glue.c.
-run_control <- function(backend = "cpu", threads = NULL, progress = NULL, columns = NULL, task = "Working") {
+run_control <- function(backend = "cpu", threads = NULL, progress = NULL, columns = NULL, task = "Working", devices = first_device()) {
   list(
-    backend = backend, libs = libs_dir(), threads = threads_for(threads),
-    device = as.integer(check_number(getOption("weft.device", 0), "weft.device", min = 0, max = 1023, whole = TRUE)),
+    backend = backend, libs = libs_dir(), threads = threads_for(threads), devices = devices,
     device_limit = check_number(getOption("weft.device_memory", 0), "weft.device_memory", min = 0),
     progress = progress_function(progress, task), poll = getOption("weft.poll", 0.1), columns = columns
   )
 }
 
+first_device <- function() as.integer(check_number(getOption("weft.device", 0), "weft.device", min = 0, max = 1023, whole = TRUE))
+
+# The devices of a call that takes `devices =`, as integers from 0. What runs on the CPU needs none.
+devices_for <- function(devices, backend) {
+  arg <- if (is.null(devices)) "weft.devices" else "devices"
+  devices <- devices %||% getOption("weft.devices")
+  if (is.null(devices)) return(first_device())
+  all <- identical(devices, "all")
+  numbers <- is.numeric(devices) && length(devices) %in% 1:64 && !anyNA(devices) && all(devices >= 0 & devices %% 1 == 0)
+  if (!all && !numbers) {
+    abort_input(sprintf("`%s` must be NULL, \"all\" or at most 64 numbers of devices, from 0.", arg),
+                x = paste0("It is ", describe(devices), "."))
+  }
+  if (backend != "cuda") return(first_device())
+  there <- nrow(weft_devices())
+  if (all) return(seq_len(min(there, 64L)) - 1L)
+  if (any(devices >= there)) {
+    abort_input(sprintf("`%s` must be numbers of devices, from 0 to %d here.", arg, there - 1L),
+                x = sprintf("There is no device %s.", label_some(as.character(unique(devices[devices >= there])))))
+  }
+  as.integer(devices)
+}
+
 #' The CUDA devices of this machine
+#'
+#' @section Several devices:
+#' [mi_pairs()], [mi_triples()], [bn_learn()] and [irm()] take `devices =`: `NULL` for one, which the option `weft.device` chooses;
+#' `"all"`; or numbers of devices, from 0, as rows of this table. Tuples or chains are dealt over them, one host thread a device, and the
+#' result is that of one device, to the bit. [kernel_sum()] and what stands on it share direct sums among the devices of the option
+#' `weft.devices`, which sets what `NULL` means, with sums to rounding those of one. Each device has a copy of the packed data,
+#' the table of scores, the graph or the references. `weft.device_memory` holds for each device. On the CPU `devices` means nothing.
 #'
 #' @return A data frame with one row a device: `name`, `capability`, `processors`, `total` and `available` memory in
 #'   bytes, `driver` and `runtime` versions, and the capabilities weft was `built_for`. No rows when there is none; the

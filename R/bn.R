@@ -34,6 +34,9 @@
 #' @param correct_bias see below.
 #' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`, `slack`.
 #' @param seed a whole number; NULL draws the key from R's generator.
+#' @param distributed share the chains among the ranks of a job, which all call with the same data and get the same
+#'   result; see [weft_ranks()].
+#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; see [weft_devices()].
 #' @return An object of class `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `dags` (list of `dag` and `score`, best
 #'   first, no duplicates), `edges` (posterior \[from, to\]; NULL for `"max"`), `trace` (saved iteration x chain),
 #'   `diagnostics` (split R-hat and effective sample size of the scores, acceptance by kind of move, swaps between temperatures;
@@ -51,22 +54,25 @@
 #' bn_learn(d, iterations = 2000, target = "sum")$edges
 bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), iterations = 20000,
                      chains = 4, target = c("max", "sum"), temperatures = NULL, swap_every = 10, thin = NULL,
-                     burn_in = NULL, top = 10, start = NULL, correct_bias = FALSE, ..., seed = NULL, backend = NULL,
-                     threads = NULL, progress = NULL, verbose = FALSE) {
+                     burn_in = NULL, top = 10, start = NULL, correct_bias = FALSE, ..., seed = NULL, distributed = FALSE,
+                     devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   target <- check_choice(target, c("max", "sum"), "target")
   verbose <- check_flag(verbose, "verbose")
   correct_bias <- check_flag(correct_bias, "correct_bias")
+  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   if (correct_bias && target == "max") {
     abort_input("`correct_bias` needs `target = \"sum\"`.", x = "The target is \"max\", which has no posterior to correct.")
   }
   table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
                     progress = progress, backend = backend, keep = target)
   run <- chain_settings(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed)
+  if (!is.null(ranks)) run$key <- ranks_gather(run$key)[[1L]]
   run$order <- start_orders(start, table$nodes, run)
   chosen <- bn_chain_backend(backend, table, run, threads)
   report_backend(chosen, verbose)
-  out <- .Call(C_weft_bn_chain, table, run, run_control(chosen$name, threads, progress, table$nodes, "Sampling orders"))
+  out <- run_chains(table, run, ranks,
+                    run_control(chosen$name, threads, progress, table$nodes, "Sampling orders", devices_for(devices, chosen$name)))
   fit <- chain_result(table, run, out)
   fit$correct_bias <- correct_bias
   record(finish_fit(fit, threads), match.call(), chosen, started)
@@ -83,6 +89,32 @@ bn_chain_backend <- function(backend, table, run, threads) {
           else c(1e-7, 1e-4) # wider masks: positions instead of masks, slow on a device
   choose_backend(backend, run$iterations * replicas * step[1L] / threads_for(threads),
                  0.05 + run$iterations * step[2L] * max(1, replicas / 2000))
+}
+
+# The chains of `run`; over ranks each has its ladders, and all get what one run gives.
+run_chains <- function(table, run, ranks, control) {
+  if (is.null(ranks)) return(.Call(C_weft_bn_chain, table, c(run, ladder0 = 0), control))
+  temperatures <- length(run$beta)
+  mine <- dealt_to(run$ladders, ranks)
+  own <- if (length(mine)) {
+    columns <- seq(to = max(mine) * temperatures, length.out = length(mine) * temperatures)
+    part <- utils::modifyList(run, list(ladders = length(mine), ladder0 = mine[1L] - 1, order = run$order[, columns, drop = FALSE]))
+    .Call(C_weft_bn_chain, table, part, control)
+  }
+  parts <- Filter(Negate(is.null), ranks_gather(own, control))
+  together <- function(what, bind) do.call(bind, lapply(parts, `[[`, what))
+  out <- list(order = together("order", cbind), trace = together("trace", cbind), accepted = together("accepted", cbind),
+              swapped = together("swapped", c), sampled = together("sampled", c),
+              sample_score = matrix(together("sample_score", c), ncol = run$ladders))
+  best <- best_graphs(together("best_sets", cbind), together("best_score", c), run$best)
+  c(out, list(best_sets = best$sets, best_score = best$score))
+}
+
+# Columns of `sets` with their scores, best first; of equal scores the first, each graph once.
+best_graphs <- function(sets, scores, most) {
+  best <- order(-scores, na.last = NA)
+  best <- utils::head(best[!duplicated(t(sets[, best, drop = FALSE]))], most)
+  list(sets = sets[, best, drop = FALSE], score = scores[best], at = best)
 }
 
 # Arguments of a call that shape a score table.
@@ -250,7 +282,7 @@ mean_autocovariance <- function(trace) {
 #'
 #' @param object what [bn_learn()] returned.
 #' @param iterations how many more steps.
-#' @param threads,progress see [bn_learn()].
+#' @param devices,threads,progress see [bn_learn()].
 #' @param ... ignored.
 #' @return As [bn_learn()], over all steps so far.
 #' @export
@@ -258,17 +290,18 @@ mean_autocovariance <- function(trace) {
 #' d <- data.frame(a = c(0L, 1L, 1L, 0L), b = c(0L, 1L, 1L, 1L))
 #' fit <- bn_learn(d, iterations = 100)
 #' update(fit, iterations = 100)$iterations
-update.weft_bn <- function(object, iterations, threads = NULL, progress = NULL, ...) {
+update.weft_bn <- function(object, iterations, devices = NULL, threads = NULL, progress = NULL, ...) {
   started <- proc.time()[[3L]]
   run <- object$run
   run$first <- object$iterations
   run$iterations <- check_number(iterations, "iterations", min = run$thin, whole = TRUE)
   run$burn_in <- min(max(run$burn_in - run$first, 0), run$iterations)
   run$order <- object$order
-  out <- .Call(C_weft_bn_chain, object$table, run,
-               run_control(attr(object, "backend"), threads, progress, object$table$nodes, "Sampling orders"))
+  backend <- attr(object, "backend")
+  out <- run_chains(object$table, run, NULL,
+                    run_control(backend, threads, progress, object$table$nodes, "Sampling orders", devices_for(devices, backend)))
   fit <- join_fits(object, chain_result(object$table, run, out))
-  record(finish_fit(fit, threads), match.call(), list(name = attr(object, "backend"), reason = attr(object, "reason")), started)
+  record(finish_fit(fit, threads), match.call(), list(name = backend, reason = attr(object, "reason")), started)
 }
 
 join_fits <- function(old, new) {
@@ -276,10 +309,9 @@ join_fits <- function(old, new) {
   attributes(fit) <- list(names = names(fit))
   sets <- cbind(old$best_sets, new$best_sets)
   scores <- c(vapply(old$dags, `[[`, 0, "score"), vapply(new$dags, `[[`, 0, "score"))
-  best <- order(-scores)
-  best <- utils::head(best[!duplicated(t(sets[, best, drop = FALSE]))], old$run$best)
-  fit$dags <- c(old$dags, new$dags)[best]
-  fit$best_sets <- sets[, best, drop = FALSE]
+  best <- best_graphs(sets, scores, old$run$best)
+  fit$dags <- c(old$dags, new$dags)[best$at]
+  fit$best_sets <- best$sets
   fit$dag <- fit$dags[[1L]]$dag
   fit$score <- fit$dags[[1L]]$score
   fit$trace <- rbind(old$trace, new$trace)

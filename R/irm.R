@@ -46,6 +46,9 @@
 #' @param backend see [weft_backend()]. A device draws the same labels as the CPU. What it is good for is the blocked sampler
 #'   on bipartite graphs; in one-mode graphs and the collapsed sampler, where each label hangs on the others, one of its
 #'   multiprocessors goes node after node, and only `"cuda"` chooses it. Split-merge proposals and all else run on the CPU.
+#' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same result; see
+#'   [weft_ranks()].
+#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; see [weft_devices()].
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
 #' @return A list of class `weft_irm`:
 #'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same twice
@@ -74,7 +77,7 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
                 alpha = 1, beta = c(1, 1), chains = 4, sweeps = 200, burn_in = NULL, sampler = c("blocked", "collapsed"),
                 split_merge = TRUE, init = NULL, backend = NULL, threads = NULL, seed = NULL, self = FALSE,
                 hyper = list(alpha = c(1, 1), beta = c(1, 1)), thin = NULL, assay = NULL, threshold = NULL, dim = NULL,
-                checkpoint = NULL, checkpoint_sweeps = 20, progress = NULL) {
+                checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   family <- check_choice(family, c("bernoulli", "poisson"), "family")
   sampler <- check_choice(sampler, c("blocked", "collapsed"), "sampler")
@@ -82,7 +85,9 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
   sweeps <- check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   hold_out <- check_number(hold_out, "hold_out", min = 0, max = 0.9)
   graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
+  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   key <- irm_key(seed)
+  if (!is.null(ranks)) key <- ranks_gather(key)[[1L]]
   held <- if (hold_out > 0) hide_pairs(graph, hold_out, key)
   if (!is.null(held)) graph <- without_pairs(graph, held)
   one_mode <- graph$kind != "bipartite"
@@ -102,7 +107,7 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
     checkpoint_sweeps = check_number(checkpoint_sweeps, "checkpoint_sweeps", min = 1, whole = TRUE), seconds = 0
   )
   run$state <- start_state(graph, init, model, chains, prior, nodes)
-  run_irm(run, match.call(), started, threads, progress)
+  run_irm(run, match.call(), started, threads, progress, devices, ranks)
 }
 
 # ---- arguments ----
@@ -184,19 +189,34 @@ start_state <- function(graph, init, model, chains, prior, nodes) {
 # ---- running ----
 
 # Runs to run$target sweeps, saving on the way, and makes the result.
-run_irm <- function(run, call, started, threads, progress) {
+run_irm <- function(run, call, started, threads, progress, devices = NULL, ranks = NULL) {
   while (run$done < run$target) {
     piece <- run$target - run$done
     if (!is.null(run$checkpoint)) piece <- min(piece, run$checkpoint_sweeps)
-    control <- run_control(run$backend, threads, progress, NULL, "Co-clustering")
-    left <- .Call(C_weft_irm_run, run$graph, run$model, run$state, as.double(c(run$done, piece, run$thin)), control)
+    control <- run_control(run$backend, threads, progress, NULL, "Co-clustering", devices_for(devices, run$backend))
+    left <- irm_chains(run, piece, ranks, control)
     run$state <- left[names(run$state)]
     run$trace <- add_trace(run$trace, left, run, piece)
     run$stages <- (run$stages %||% 0) + left$stages
     run$done <- run$done + piece
-    if (!is.null(run$checkpoint)) save_checkpoint(run, call)
+    if (!is.null(run$checkpoint) && rank_part(ranks)[1L] == 0L) save_checkpoint(run, call)
   }
   irm_result(run, call, started)
+}
+
+# `piece` more sweeps of all chains; over ranks each has its own. All that comes back is chain after chain.
+irm_chains <- function(run, piece, ranks, control) {
+  plan <- as.double(c(run$done, piece, run$thin))
+  if (is.null(ranks)) return(.Call(C_weft_irm_run, run$graph, run$model, run$state, c(plan, 0), control))
+  mine <- dealt_to(run$chains, ranks)
+  own <- if (length(mine)) {
+    state <- lapply(run$state, function(x) c(matrix(x, ncol = run$chains)[, mine]))
+    .Call(C_weft_irm_run, run$graph, run$model, state, c(plan, mine[1L] - 1), control)
+  }
+  parts <- Filter(Negate(is.null), ranks_gather(own, control))
+  left <- do.call(Map, c(c, unname(parts)))
+  left$stages <- Reduce(`+`, lapply(parts, `[[`, "stages"))
+  left
 }
 
 # Traces are arrays with one row a sweep; samples have one column a kept sweep, then a slice a chain.
@@ -242,7 +262,7 @@ bind_along <- function(a, b, along) {
 #'
 #' @param object what [irm()] returned.
 #' @param sweeps how many more.
-#' @param threads,progress see [irm()].
+#' @param devices,threads,progress see [irm()].
 #' @param ... not used.
 #' @return A new fit.
 #' @export
@@ -251,10 +271,10 @@ bind_along <- function(a, b, along) {
 #' fit <- irm(planted$A, chains = 2, sweeps = 20, seed = 1)
 #' more <- update(fit, sweeps = 30)
 #' dim(more$log_posterior)
-update.weft_irm <- function(object, sweeps, threads = NULL, progress = NULL, ...) {
+update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, progress = NULL, ...) {
   run <- where_it_runs(object$run)
   run$target <- run$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
-  run_irm(run, object$call, proc.time()[[3L]], threads, progress)
+  run_irm(run, object$call, proc.time()[[3L]], threads, progress, devices)
 }
 
 # A run that began on a device goes on on the CPU, to the same bits, where there is none.

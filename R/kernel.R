@@ -127,7 +127,7 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
   shape_sums(result, problem)
 }
 
-check_nodes <- function(nodes, problem) {
+check_node_estimates <- function(nodes, problem) {
   nodes <- check_choice(nodes, c("auto", "bounds", "series", "samples"), "nodes")
   if (nodes == "series" && (problem$kernel != "gaussian" || ncol(problem$reference) > 6L)) {
     abort_input("`nodes = \"series\"` needs the Gaussian kernel in up to 6 dimensions.",
@@ -338,6 +338,7 @@ kernel_direct <- function(problem, plan) {
   query <- if (problem$self) reference else native_points(problem$query, problem)
   chosen <- plan$chosen %||% direct_backend(problem)
   problem$control$backend <- chosen$name
+  problem$control$devices <- devices_for(NULL, chosen$name)
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
   list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", backend = chosen$name,
        reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
@@ -448,6 +449,7 @@ kernel_single <- function(problem, method, precision) {
   reference <- native_points(problem$reference, problem)
   own <- if (problem$leave_one_out) order - 1L
   problem$control$backend <- chosen$name
+  problem$control$devices <- devices_for(NULL, chosen$name)
   out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, precision == "tensor", problem$control)
   sums <- join_parts(out$sum, split, ncol(problem$weights))
   sums[order, ] <- sums

@@ -26,6 +26,7 @@
 #' @param seed a whole number for the permutations, which leaves R's random numbers alone; `NULL` to draw from them.
 #' @param distributed share the search among the ranks of a job, which all call with the same data and get the same
 #'   result; see [weft_ranks()].
+#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the search among; see [weft_devices()].
 #' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1`, `feature2` (in column order), `mi`, the
 #'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of a
 #'   pair are over the same rows. With `full = TRUE` a list of two symmetric matrices, `mi` and `interaction`; a feature with
@@ -42,7 +43,7 @@
 mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"), features = NULL,
                      with = NULL, full = FALSE, permutations = 0, na = c("fail", "drop", "level"),
                      unit = c("bits", "nats"), seed = NULL, assay = NULL, bins = NULL, distributed = FALSE,
-                     backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                     devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   call <- match.call()
   keep <- check_search(top, min_mi, min_gain, by, unit)
@@ -56,7 +57,7 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   side <- sides(pack$names, features, with)
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
   chosen <- choose_for_tuples(backend, pack, p * (p - 1) / 2 * (1 + permutations), threads, verbose)
-  control <- run_control(chosen$name, threads, progress, pack$names, "Searching pairs")
+  control <- run_control(chosen$name, threads, progress, pack$names, "Searching pairs", devices_for(devices, chosen$name))
   if (full) {
     if (!is.null(side) || permutations > 0 || distributed) {
       abort_input("`full = TRUE` must stand without `features`, `with`, `permutations` and `distributed`.",
@@ -64,24 +65,15 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
     }
     return(record(full_pairs(pack, control, keep$scale), call, chosen, started, unit = keep$unit))
   }
-  parts <- if (is.null(ranks)) list(side) else rank_sides(side, pack$dim[2L], ranks)
-  found <- lapply(parts, function(part) {
-    .Call(C_weft_mi_search, pack_pointer(pack), part, 2L, keep$top, keep$by == "interaction", keep$min_mi, keep$min_gain, control)
-  })
-  found <- if (is.null(ranks)) found[[1L]] else best_of(unlist(ranks_gather(found, control), recursive = FALSE), keep)
+  found <- search_tuples(pack, side, 2L, keep, ranks, control)
   out <- tuples_table(found, pack$names, keep$scale)
   if (permutations > 0) {
     key <- mi_key(seed)
     if (!is.null(ranks)) key <- ranks_gather(key, control)[[1L]]
-    tested <- lapply(parts, function(part) {
-      inside <- if (is.null(part)) seq_len(ncol(found$columns)) else which(colSums(matrix(part[found$columns] == 0, 2L)) == 0)
-      c(list(inside = inside), .Call(C_weft_mi_permute_pairs, pack_pointer(pack), part, found$columns[, inside, drop = FALSE],
-                                     keep$by == "interaction", permutations, key, control))
-    })
-    if (!is.null(ranks)) tested <- unlist(ranks_gather(tested, control), recursive = FALSE)
-    at_least <- numeric(nrow(out))
-    for (part in tested) at_least[part$inside] <- part$at_least
-    out$p_value <- (1 + at_least) / (permutations + 1)
+    tested <- .Call(C_weft_mi_permute_pairs, pack_pointer(pack), side, found$columns, keep$by == "interaction", permutations, key,
+                    rank_part(ranks), control)
+    tested <- if (is.null(ranks)) list(tested) else ranks_gather(tested, control)
+    out$p_value <- (1 + Reduce(`+`, lapply(tested, `[[`, "at_least"))) / (permutations + 1)
     out$p_fwer <- fwer(found[[keep$by]], do.call(pmax, lapply(tested, `[[`, "greatest")))
   }
   record(structure(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit, by = keep$by,
@@ -121,30 +113,23 @@ sides <- function(names, features, with) {
   as.raw(side)
 }
 
-# A rank's part of a search for pairs, as a list of sides: strips of the first set, each with what no earlier strip has met.
-# Strips fold, so that a rank with an early strip, which meets many, has a late one too.
-rank_sides <- function(side, p, ranks) {
-  first <- if (is.null(side)) rep(TRUE, p) else bitwAnd(as.integer(side), 1L) > 0L
-  second <- if (is.null(side)) first else bitwAnd(as.integer(side), 2L) > 0L
-  strips <- 2L * ranks$size
-  strip <- integer(p)
-  strip[first] <- ceiling(seq_len(sum(first)) * strips / max(1L, sum(first)))
-  parts <- lapply(c(ranks$rank + 1L, strips - ranks$rank), function(mine) {
-    here <- first & strip == mine
-    met <- first & second & strip < mine
-    list(raw_sides(here & !second, second), raw_sides(here & second, second & !met))
-  })
-  unlist(parts, recursive = FALSE)
+# The best tuples of `order`; over ranks each searches its tiles.
+search_tuples <- function(pack, side, order, keep, ranks, control) {
+  found <- .Call(C_weft_mi_search, pack_pointer(pack), side, order, keep$top, keep$by == "interaction", keep$min_mi, keep$min_gain,
+                 rank_part(ranks), control)
+  if (is.null(ranks)) found else best_of(ranks_gather(found, control), keep)
 }
 
-raw_sides <- function(first, second) as.raw(first + 2L * second)
+# This rank's part of what is dealt, from 0, and how many parts there are.
+rank_part <- function(ranks) if (is.null(ranks)) c(0L, 1L) else c(ranks$rank, ranks$size)
 
-# The best of several finds of pairs, in the order of one search.
+# The best of several finds of tuples, in the order of one search.
 best_of <- function(found, keep) {
   together <- function(what, bind) do.call(bind, lapply(found, `[[`, what))
   columns <- together("columns", cbind)
   score <- together(keep$by, c)
-  best <- utils::head(order(-score, columns[1L, ], columns[2L, ]), keep$top)
+  by_column <- lapply(seq_len(nrow(columns)), function(k) columns[k, ])
+  best <- utils::head(do.call(order, c(list(-score), by_column)), keep$top)
   list(columns = columns[, best, drop = FALSE], each = together("each", cbind)[, best, drop = FALSE],
        mi = together("mi", c)[best], interaction = together("interaction", c)[best], n = together("n", c)[best])
 }

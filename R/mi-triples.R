@@ -27,11 +27,12 @@
 #' class <- (x[, 2] + x[, 5] + x[, 9] + x[, 10]) %% 2
 #' mi_tuples(x, class, order = 4, features = c(1:5, 9:12), top = 3)
 mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"), features = NULL,
-                       na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, bins = NULL, backend = NULL,
-                       threads = NULL, progress = NULL, verbose = FALSE) {
+                       na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, bins = NULL, distributed = FALSE,
+                       devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   call <- match.call()
   keep <- check_search(top, min_mi, min_gain, by, unit)
+  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   threads <- threads_for(threads)
   pack <- pack_for(x, class, na, assay, bins, threads, progress)
@@ -56,9 +57,8 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
       chosen <- list(name = "cpu", reason = "triples need a device of compute capability 9.0")
     }
   }
-  control <- run_control(chosen$name, threads, progress, pack$names, "Searching triples")
-  found <- .Call(C_weft_mi_search, pack_pointer(pack), side, 3L, keep$top, keep$by == "interaction", keep$min_mi,
-                 keep$min_gain, control)
+  control <- run_control(chosen$name, threads, progress, pack$names, "Searching triples", devices_for(devices, chosen$name))
+  found <- search_tuples(pack, side, 3L, keep, ranks, control)
   record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call, chosen,
          started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na, searched = choose(p, 3))
 }

@@ -116,9 +116,8 @@ check_center <- function(x, p, arg) {
 
 # The form in which the native code sees X: (x - center) * factor * row. A power of two brings the whole near 1, so that
 # squares neither overflow nor vanish: what comes back is multiplied by 2^exponent. `scale` holds the columns' weights too, so
-# that (x - center) / scale is what loadings belong to.
-pca_form <- function(moments, center, scale, weights, col_weights, n) {
-  total <- if (is.null(weights)) n else sum(weights)
+# that (x - center) / scale is what loadings belong to. `total`: rows, or the sum of their weights.
+pca_form <- function(moments, center, scale, weights, col_weights, total) {
   about <- if (isTRUE(center)) moments$mean else if (isFALSE(center)) numeric(length(moments$mean)) else center
   norm <- hypotenuse(moments$norm, sqrt(moments$weight) * (moments$mean - about))
   if (isTRUE(center)) norm <- moments$norm

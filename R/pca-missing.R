@@ -49,7 +49,7 @@ pca_em <- function(source, job, settings, control) {
   for (iteration in seq_len(job$max_iter)) {
     source$data <- x
     form <- pca_form(column_moments(source, settings$weights, control), settings$center, settings$scale, settings$weights,
-                     settings$col_weights, source$n)
+                     settings$col_weights, if (is.null(settings$weights)) source$n else sum(settings$weights))
     run <- pca_native(source, form, inner, FALSE, control)
     passes <- passes + run$passes
     inner$start <- run$v

@@ -23,6 +23,12 @@
 #'   is: missing cells are replaced by their fit, means re-estimated, and so on until they stand still. All of these run on
 #'   either back end; on a device the matrix has to fit.
 #'
+#' @section Over ranks: With `distributed = TRUE` every rank calls with its rows, in the order of the ranks, and `weights` of these; the
+#'   columns and all other arguments are the same. Sums over rows are taken over the ranks, so that per pass p times some tens of
+#'   numbers travel (or p by p, once), however many rows there are; with fewer rows than columns vectors of rows travel too. The result,
+#'   with the scores of all rows, is that of the whole matrix to rounding. Methods `"krylov"` and `"gram"`, complete data, weights
+#'   above 0. Ranks should run on machines of one kind: they take the same course because they compute the same bits.
+#'
 #' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (centred implicitly, never made dense) or a
 #'   list of them (blocks of rows), a SummarizedExperiment (samples in its columns), a DelayedMatrix or [weft_file()] (read in
 #'   blocks), or a [weft_upload()] handle.
@@ -40,6 +46,8 @@
 #'   double: values are right to about 1e-12, loadings to about 1e-7 over the relative gap between values.
 #' @param block_size bytes of a DelayedMatrix or file to hold at once; what fits is read only once.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
+#' @param distributed `x` is this rank's rows of a matrix that the ranks of a job share; all get the result of the whole. See below,
+#'   and [weft_ranks()].
 #' @param seed a whole number for the random start; by default it comes from R's generator.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress,verbose see [mi_rank()].
@@ -61,7 +69,7 @@
 pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"), center = TRUE, scale = FALSE,
                 weights = NULL, col_weights = NULL, tol = NULL, na = c("fail", "em"), stop = c("residual", "paper"),
                 max_iter = NULL, precision = c("double", "single"), block_size = 2^28, assay = NULL, seed = NULL,
-                backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                distributed = FALSE, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   method <- check_choice(method, c("auto", "gs", "nipals", "krylov", "gram"), "method")
   na <- check_choice(na, c("fail", "em"), "na")
@@ -73,10 +81,14 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   tol <- if (is.null(tol)) default_tol(by_vectors, stop, na) else check_number(tol, "tol", min = 0, max = 1e300)
   max_iter <- check_number(max_iter %||% if (by_vectors || na == "em") 10000 else 1000, "max_iter", min = 1, max = 1e9, whole = TRUE)
   block_size <- check_number(block_size, "block_size", min = 8)
+  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   source <- pca_source(x, assay, block_size)
-  least <- min(source$n, source$p)
+  if (!is.null(ranks)) source <- shared_source(source, method, na)
+  n <- sum(source$ranks %||% source$n)
+  least <- min(n, source$p)
   k <- check_number(k %||% least, "k", min = 1, max = least, whole = TRUE)
   weights <- check_weights(weights, source$n, "weights")
+  if (!is.null(ranks)) check_shared_weights(weights)
   col_weights <- check_weights(col_weights, source$p, "col_weights")
   center <- check_center(center, source$p, "center")
   scale <- check_center(scale, source$p, "scale")
@@ -85,20 +97,30 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   }
   threads <- threads_for(threads)
   plan <- pca_plan(source, k, method, threads)
+  if (!is.null(ranks)) plan$method <- ranks_gather(plan$method)[[1L]]
   chosen <- if (source$kind == "resident") choose_resident(backend)
             else choose_backend(backend, plan$cpu_seconds, plan$gpu_seconds)
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components")
   moments <- column_moments(source, weights, control)
+  if (!is.null(ranks)) moments <- joint_moments(ranks_gather(moments, control))
   check_moments(moments, source)
   job <- list(method = match(plan$method, pca_methods) - 1L, choose = method == "auto", k = as.integer(k), tol = tol,
               paper = stop == "paper", max_iter = max_iter, block = 0L, key = random_key(seed), start = NULL)
+  if (!is.null(ranks)) job$key <- ranks_gather(job$key)[[1L]]
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights, single = precision == "single")
   if (sum(moments$missing) > 0) {
+    if (!is.null(ranks)) abort_input("`x` must be complete for `distributed = TRUE`.", x = "It has missing values.")
     run <- pca_missing(source, moments, method, na, job, settings, control)
   } else {
-    form <- pca_form(moments, center, scale, weights, col_weights, source$n)
+    rows <- if (is.null(weights)) n else sum(unlist(if (is.null(ranks)) weights else ranks_gather(sum(weights))))
+    form <- pca_form(moments, center, scale, weights, col_weights, rows)
     run <- pca_native(source, form, job, settings$single, control)
+  }
+  if (!is.null(ranks)) {
+    run <- joint_scores(run, source, control)
+    weights <- if (!is.null(weights)) unlist(ranks_gather(weights, control))
+    source <- whole_source(source)
   }
   result <- pca_result(run, source, k, weights)
   result$call <- match.call()

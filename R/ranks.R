@@ -73,6 +73,9 @@ end_job_on_error <- function(rank) {
   })
 }
 
+# This rank's share of 1 .. count, neighbours; empty for some ranks when there are more of them.
+dealt_to <- function(count, ranks) which(ceiling(seq_len(count) * ranks$size / count) == ranks$rank + 1)
+
 # Every rank's `x`, a list in the order of the ranks, the same on all of them. Every rank must come here.
 ranks_gather <- function(x, control = run_control()) {
   me <- ranks_start()

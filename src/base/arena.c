@@ -16,11 +16,16 @@ struct weft_block { weft_block *next, *previous; size_t bytes; void *origin; cha
 static void account(int64_t *live, int64_t *peak, int64_t bytes)
 {
   int64_t now = __atomic_add_fetch(live, bytes, __ATOMIC_RELAXED);
-  if (now > *peak) *peak = now;
+  int64_t most = __atomic_load_n(peak, __ATOMIC_RELAXED);
+  while (now > most && !__atomic_compare_exchange_n(peak, &most, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 
 void weft_memory_count_host(weft_memory *m, int64_t bytes) { account(&m->host_live, &m->host_peak, bytes); }
-void weft_memory_count_device(weft_memory *m, int64_t bytes) { account(&m->device_live, &m->device_peak, bytes); }
+void weft_memory_count_device(weft_memory *m, int device, int64_t bytes)
+{
+  if (device >= 0 && device < WEFT_MOST_DEVICES) __atomic_add_fetch(&m->device_on[device], bytes, __ATOMIC_RELAXED);
+  account(&m->device_live, &m->device_peak, bytes);
+}
 
 int weft_memory_ask(weft_memory *m)
 {

@@ -14,9 +14,12 @@
 extern "C" {
 #endif
 
+#define WEFT_MOST_DEVICES 64
+
 typedef struct weft_memory {
   int64_t host_live, host_peak;     /* bytes now, and the most so far */
-  int64_t device_live, device_peak;
+  int64_t device_live, device_peak; /* of all devices */
+  int64_t device_on[WEFT_MOST_DEVICES];
   int64_t allocations;              /* host and device allocations asked for since the counter was set */
   int64_t fail_at;                  /* a test's tool: the k-th allocation fails; -k: and all later ones; 0: none */
 } weft_memory;
@@ -25,8 +28,11 @@ typedef struct weft_ctx {
   int (*poll)(void *data, double done, double total); /* nonzero: stop; may be NULL */
   void *poll_data;
   int threads;                /* OpenMP threads to use, at least 1 */
-  int device;                 /* CUDA device index */
-  double device_limit;        /* bytes of device memory that may be used; 0: what is free */
+  int device;                 /* CUDA device index: the first of `devices` */
+  const int *devices;         /* all that this call may use; one may come twice */
+  int device_count;
+  int lane;                   /* which of the call's host threads: 0 the caller's, 1 .. device_count those of spread.h */
+  double device_limit;        /* bytes of each device's memory that may be used; 0: what is free */
   weft_memory *memory;        /* the process-wide account */
   int64_t column;             /* the column an input error speaks of, from 0; -1: none */
   char message[1024];         /* for the user, when the status is not WEFT_OK */

@@ -99,7 +99,8 @@ double weft_device_available(weft_ctx *ctx)
   const double reserve = 64e6; /* kernels' local memory and cuBLAS workspaces come on top of what is asked for */
   double have = available > reserve ? available - reserve : 0;
   if (ctx->device_limit > 0) {
-    double left = ctx->device_limit - (double) ctx->memory->device_live;
+    const int device = ctx->device < WEFT_MOST_DEVICES ? ctx->device : WEFT_MOST_DEVICES - 1;
+    double left = ctx->device_limit - (double) __atomic_load_n(&ctx->memory->device_on[device], __ATOMIC_RELAXED);
     have = fmin(have, left > 0 ? left : 0);
   }
   return have;
@@ -134,7 +135,7 @@ void *weft_device_take(weft_device_arena *arena, size_t count, size_t size)
   b->bytes = count * size;
   b->next = arena->blocks;
   arena->blocks = b;
-  weft_memory_count_device(ctx->memory, (int64_t) b->bytes);
+  weft_memory_count_device(ctx->memory, ctx->device, (int64_t) b->bytes);
   return b->data;
 }
 
@@ -145,7 +146,7 @@ void weft_device_drop(weft_device_arena *arena, void *block)
     weft_device_block *b = *p;
     *p = b->next;
     cudaFree(b->data);
-    weft_memory_count_device(arena->ctx->memory, -(int64_t) b->bytes);
+    weft_memory_count_device(arena->ctx->memory, arena->ctx->device, -(int64_t) b->bytes);
     free(b);
     return;
   }
@@ -155,27 +156,43 @@ void weft_device_drop(weft_device_arena *arena, void *block)
 
 #define STAGING_BYTES ((size_t) 32 << 20)
 
-static struct { void *buffer[2]; cudaEvent_t sent[2]; } staging;
+/* A pair for each host thread of a call. Pinned memory serves all devices; an event belongs to one. */
+struct staging { void *buffer[2]; cudaEvent_t sent[2]; int device; };
+static struct staging staging_of[WEFT_MOST_DEVICES + 1];
 
-void weft_device_forget_staging(void)
+static void forget_events(struct staging *s)
 {
   for (int i = 0; i < 2; i++) {
-    if (staging.buffer[i]) cudaFreeHost(staging.buffer[i]);
-    if (staging.sent[i]) cudaEventDestroy(staging.sent[i]);
-    staging.buffer[i] = NULL;
-    staging.sent[i] = NULL;
+    if (s->sent[i]) { cudaEventSynchronize(s->sent[i]); cudaEventDestroy(s->sent[i]); }
+    s->sent[i] = NULL;
   }
 }
 
-static weft_status open_staging(weft_ctx *ctx)
+static void forget(struct staging *s)
+{
+  forget_events(s);
+  for (int i = 0; i < 2; i++) {
+    if (s->buffer[i]) cudaFreeHost(s->buffer[i]);
+    s->buffer[i] = NULL;
+  }
+}
+
+void weft_device_forget_staging(void)
+{
+  for (int k = 0; k <= WEFT_MOST_DEVICES; k++) forget(&staging_of[k]);
+}
+
+static weft_status open_staging(weft_ctx *ctx, struct staging *s)
 {
   weft_status st = WEFT_OK;
+  if (s->device != ctx->device) forget_events(s);
+  s->device = ctx->device;
   for (int i = 0; i < 2; i++) {
-    if (!staging.buffer[i]) WEFT_CUDA(cudaMallocHost(&staging.buffer[i], STAGING_BYTES));
-    if (!staging.sent[i]) WEFT_CUDA(cudaEventCreateWithFlags(&staging.sent[i], cudaEventDisableTiming));
+    if (!s->buffer[i]) WEFT_CUDA(cudaMallocHost(&s->buffer[i], STAGING_BYTES));
+    if (!s->sent[i]) WEFT_CUDA(cudaEventCreateWithFlags(&s->sent[i], cudaEventDisableTiming));
   }
 done:
-  if (st != WEFT_OK) weft_device_forget_staging();
+  if (st != WEFT_OK) forget(s);
   return st;
 }
 
@@ -184,9 +201,10 @@ weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count
   weft_status st = arena->opened;
   weft_ctx *ctx = arena->ctx;
   const size_t per_chunk = STAGING_BYTES / size;
+  struct staging &staging = staging_of[ctx->lane];
   size_t first = 0;
   if (st != WEFT_OK) return st;
-  WEFT_TRY(open_staging(ctx));
+  WEFT_TRY(open_staging(ctx, &staging));
   for (int turn = 0; first < count; turn ^= 1) {
     size_t now = count - first < per_chunk ? count - first : per_chunk;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
@@ -216,8 +234,9 @@ weft_status weft_device_download(weft_device_arena *arena, void *out, const void
   weft_status st = arena->opened;
   weft_ctx *ctx = arena->ctx;
   const size_t chunks = (bytes + STAGING_BYTES - 1) / STAGING_BYTES;
+  struct staging &staging = staging_of[ctx->lane];
   if (st != WEFT_OK) return st;
-  WEFT_TRY(open_staging(ctx));
+  WEFT_TRY(open_staging(ctx, &staging));
   for (size_t k = 0; k < chunks + 1; k++) { /* chunk k travels while chunk k - 1 is copied */
     WEFT_TRY(weft_poll(ctx, (double) k, (double) chunks));
     if (k < chunks) {
@@ -267,7 +286,7 @@ static void release(weft_ctx *ctx, weft_device_matrix *m)
   cudaSetDevice(m->device);
   cudaFree(m->data);
   cudaSetDevice(before);
-  weft_memory_count_device(ctx->memory, -(int64_t) (m->n * m->p * (m->single ? 4 : 8)));
+  weft_memory_count_device(ctx->memory, m->device, -(int64_t) (m->n * m->p * (m->single ? 4 : 8)));
   m->data = NULL;
 }
 

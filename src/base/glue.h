@@ -21,7 +21,7 @@
 
 typedef weft_status (*weft_work)(weft_ctx *ctx, const weft_backend *backend, void *data);
 
-/* `control` is the list made by R's run_control(): backend, libs, threads, device, device_limit, progress, columns. */
+/* `control` is the list made by R's run_control(): backend, libs, threads, devices, device_limit, progress, columns. */
 void weft_glue_run(SEXP control, weft_work work, void *data);
 
 /* An arena that R's garbage collector ends: for results whose size is known only when the work is done. Protect the

@@ -71,6 +71,7 @@ weft_status weft_bn_screen(weft_ctx *ctx, const weft_bn_problem *problem, double
 typedef struct weft_bn_run {
   size_t ladders, temperatures, iterations, thin, burn_in, swap_every, best; /* best: how many graphs to keep */
   uint64_t first;             /* iterations done before: the draws go on from there */
+  size_t ladder0;             /* the first ladder's number, which its draws depend on: the ladders may be a part of many */
   uint64_t key;
   const double *beta;         /* temperatures: inverse temperatures, beta[0] is 1 */
   int sum;                    /* 0: best graph of an order, 1: sum over the graphs of an order */
@@ -91,6 +92,10 @@ typedef struct weft_bn_chains {
 } weft_bn_chains;
 
 typedef weft_status weft_bn_chain_op(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out);
+
+/* The ladders dealt over the devices of the call: the same as one run. */
+weft_status weft_bn_chain_spread(weft_ctx *ctx, weft_bn_chain_op *chain, const weft_bn_table *table, const weft_bn_run *run,
+                                 weft_bn_chains *out);
 
 /* ---- exact answers ---- */
 

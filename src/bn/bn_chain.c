@@ -146,7 +146,7 @@ weft_status weft_bn_start_orders(weft_ctx *ctx, const weft_bn_lists *lists, cons
     for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
       for (size_t w = 0; w < words; w++) needs[z * words + w] &= table->mask[(size_t) k * words + w];
   for (size_t r = 0; r < replicas; r++) {
-    const weft_rng rng = { run->key, WEFT_BN_STARTS + (uint32_t) r };
+    const weft_rng rng = { run->key, WEFT_BN_STARTS + (uint32_t) (run->ladder0 * run->temperatures + r) };
     int32_t *own = order + r * p;
     if (r % 64 == 0) WEFT_TRY(weft_poll(ctx, 0, 1));
     if (own[0] < 0 && !draw_order(lists, needs, rng, own, placed))
@@ -222,7 +222,7 @@ static void swap_temperatures(const chain_job *job, size_t c, uint64_t round)
   ladder *l = &job->ladders[c];
   double *counted = job->out->swapped + 2 * c * (run->temperatures - 1);
   for (size_t t = round & 1; t + 1 < run->temperatures; t += 2) {
-    const weft_rng rng = { run->key, WEFT_BN_SWAPS + (uint32_t) c };
+    const weft_rng rng = { run->key, WEFT_BN_SWAPS + (uint32_t) (run->ladder0 + c) };
     const double difference = (double) (l->at[t + 1]->score - l->at[t]->score);
     counted[2 * t + 1]++;
     if (!weft_bn_accept((run->beta[t] - run->beta[t + 1]) / job->lists->unit, difference,
@@ -253,7 +253,7 @@ static void save(const chain_job *job, size_t c, size_t it)
   if (row < skipped) return;
   const size_t sample = c * job->out->samples + row - skipped;
   int32_t *picks = job->out->sampled + sample * p;
-  const weft_rng rng = { run->key, WEFT_BN_GRAPHS + (uint32_t) c };
+  const weft_rng rng = { run->key, WEFT_BN_GRAPHS + (uint32_t) (run->ladder0 + c) };
   const int64_t score = weft_bn_draw_graph(lists, r, rng, (run->first + it) * p, picks);
   job->out->sample_score[sample] = (double) score / lists->unit;
   weft_bn_best_add(&l->best, p, score, hash_of(picks, p), weft_bn_stamp(it, 1), picks);
@@ -273,7 +273,7 @@ static void ladder_task(void *data, size_t c, int thread)
       count = run->swap_every - (size_t) (absolute % run->swap_every);
     if (run->thin - it % run->thin < count) count = run->thin - it % run->thin;
     for (size_t t = 0; t < run->temperatures; t++) {
-      const weft_rng rng = { run->key, WEFT_BN_STEPS + (uint32_t) (c * run->temperatures + t) };
+      const weft_rng rng = { run->key, WEFT_BN_STEPS + (uint32_t) ((run->ladder0 + c) * run->temperatures + t) };
       if (job->lists->p > 1) job->kernel.steps(job->lists, l->at[t], rng, run->beta[t], absolute, count, &l->best,
                                                    weft_bn_stamp(it + 1, t));
     }

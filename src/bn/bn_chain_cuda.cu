@@ -259,12 +259,12 @@ done:
 }
 
 /* A group's results to the host, and its graphs into `all`. */
-static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job *job, const weft_bn_run *run, size_t count, weft_bn_chains *out,
-                         weft_bn_best *all)
+static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job *job, const weft_bn_run *run, size_t first, size_t count,
+                         weft_bn_chains *out, weft_bn_best *all)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
-  const size_t p = job->p, first = job->ladder0, temperatures = run->temperatures, replicas = count * temperatures, most = run->best;
+  const size_t p = job->p, temperatures = run->temperatures, replicas = count * temperatures, most = run->best;
   const size_t rows = job->saved, pairs = count * (temperatures - 1);
   unsigned char *state;
   uint32_t *slot, *found;
@@ -334,7 +334,7 @@ static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *ru
   const double from = (double) first / (double) run->ladders, to = (double) (first + count) / (double) run->ladders;
   unsigned char *state;
   start_kernel *start = job.words == 1 ? start_chains<1> : job.words == 2 ? start_chains<2> : start_chains<0>;
-  job.ladder0 = (uint32_t) first;
+  job.ladder0 = (uint32_t) (run->ladder0 + first);
   WEFT_TAKE0(state, &host, replicas * job.at.step);
   for (size_t r = 0; r < replicas; r++)
     memcpy(state + r * job.at.step + job.at.order, out->order + (first * run->temperatures + r) * p, p * sizeof *out->order);
@@ -363,7 +363,7 @@ static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *ru
   start<<<(unsigned) count, 32 * job.temperatures, 8 * job.words * job.temperatures, mem->stream>>>(job);
   WEFT_CUDA(cudaGetLastError());
   WEFT_TRY(iterate(ctx, mem, &job, count, run->iterations, from, to));
-  WEFT_TRY(fetch(ctx, mem, &job, run, count, out, all));
+  WEFT_TRY(fetch(ctx, mem, &job, run, first, count, out, all));
 done:
   weft_device_end(mem);
   weft_arena_end(&host);

@@ -154,13 +154,13 @@ static weft_status chain(weft_ctx *ctx, const weft_backend *backend, void *data)
   chain_job *job = data;
   weft_bn_table table;
   WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(backend->bn->chain(ctx, &table, &job->run, &job->out));
+  WEFT_TRY(weft_bn_chain_spread(ctx, backend->bn->chain, &table, &job->run, &job->out));
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-/* run: ladders, iterations, thin, burn_in, swap_every, best, first, key (two halves), beta, sum, order (p × replicas). */
+/* run: ladders, iterations, thin, burn_in, swap_every, best, first, ladder0, key (two halves), beta, sum, order (p × replicas). */
 SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
 {
   const char *fields[] = { "order", "trace", "accepted", "swapped", "sampled", "sample_score",
@@ -172,7 +172,7 @@ SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
     .ladders = (size_t) number(run, "ladders"), .temperatures = (size_t) Rf_xlength(beta),
     .iterations = (size_t) number(run, "iterations"), .thin = (size_t) number(run, "thin"),
     .burn_in = (size_t) number(run, "burn_in"), .swap_every = (size_t) number(run, "swap_every"),
-    .best = (size_t) number(run, "best"), .first = (uint64_t) number(run, "first"),
+    .best = (size_t) number(run, "best"), .first = (uint64_t) number(run, "first"), .ladder0 = (size_t) number(run, "ladder0"),
     .key = (uint64_t) key[0] << 32 | (uint64_t) key[1], .beta = REAL(beta), .sum = Rf_asLogical(weft_glue_element(run, "sum"))
   };
   const size_t p = job.view.p, replicas = job.run.ladders * job.run.temperatures;

@@ -112,6 +112,10 @@ extern const weft_irm_ops weft_irm_cpu;
 weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
                          weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace);
 
+/* The same with the chains dealt over the call's devices; irm_spread.c. */
+weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model,
+                                int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace);
+
 /* N and P of the blocks, rows fastest (l + m * k[0]). For undirected graphs both triangles. */
 weft_status weft_irm_blocks(weft_ctx *ctx, const weft_irm_graph *graph, int32_t *const z[2], const int32_t k[2],
                             double *links, double *pairs);

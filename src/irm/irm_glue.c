@@ -95,6 +95,7 @@ typedef struct {
   const double *alpha_from, *beta_from, *best_from;
   const int32_t *best_z_from[2];
   int64_t done, sweeps;
+  int chain0;
   weft_irm_trace trace;
 } run_job;
 
@@ -108,7 +109,7 @@ static weft_status run(weft_ctx *ctx, const weft_backend *backend, void *data)
   WEFT_TRY(open_graph(ctx, &mem, &job->source, &graph));
   for (int c = 0; c < job->chains; c++) {
     weft_irm_chain *to = &job->chain[c];
-    to->number = (uint32_t) c;
+    to->number = (uint32_t) (job->chain0 + c);
     to->best = job->best_from[c];
     for (int mode = 0; mode < 2; mode++) {
       const size_t n = (size_t) graph.n[mode], at = (size_t) c * n;
@@ -120,7 +121,7 @@ static weft_status run(weft_ctx *ctx, const weft_backend *backend, void *data)
       to->best_beta[mode] = job->beta_from[4 * c + 2 + mode];
     }
   }
-  WEFT_TRY(weft_irm_run(ctx, backend->irm, &graph, &job->model, job->chains, job->chain, job->done, job->sweeps, &job->trace));
+  WEFT_TRY(weft_irm_run_spread(ctx, backend->irm, &graph, &job->model, job->chains, job->chain, job->done, job->sweeps, &job->trace));
 done:
   weft_arena_end(&mem);
   return st;
@@ -144,7 +145,7 @@ enum { STATE_ROW, STATE_COL, STATE_ALPHA, STATE_BETA, STATE_BEST, STATE_BEST_ROW
        TRACE_ROWS, TRACE_COLS, TRACE_ALPHA, TRACE_BETA, SAMPLE_ROW, SAMPLE_COL, STAGES };
 
 /* state: row, col (n x chains, from 0), alpha, beta (4 x chains: now and at the best), best, best_row, best_col.
- * plan: c(done, sweeps, thin). Returns the new state and what the sweeps left. */
+ * plan: c(done, sweeps, thin, number of the first chain, from 0). Returns the new state and what the sweeps left. */
 SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 {
   const char *fields[] = { "row", "col", "alpha", "beta", "best", "best_row", "best_col", "log_posterior", "row_clusters",
@@ -156,6 +157,7 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   job.done = (int64_t) REAL(plan)[0];
   job.sweeps = (int64_t) REAL(plan)[1];
   job.trace.thin = (int64_t) REAL(plan)[2];
+  job.chain0 = (int) REAL(plan)[3];
   job.trace.kept = (job.done + job.sweeps) / job.trace.thin - job.done / job.trace.thin;
   const R_xlen_t steps = (R_xlen_t) job.sweeps * chains, kept = (R_xlen_t) job.trace.kept * chains;
   const R_xlen_t lengths[] = { n[0] * chains, n[1] * chains, 4 * chains, 4 * chains, chains, n[0] * chains, n[1] * chains, steps,

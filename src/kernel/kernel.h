@@ -245,6 +245,12 @@ typedef struct weft_kernel_ops {
 
 extern const weft_kernel_ops weft_kernel_cpu;
 
+/* ops->direct() and ops->single() with the queries dealt over the call's devices; kernel_spread.c. */
+weft_status weft_kernel_direct_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task, double *out,
+                                      weft_kernel_effort *effort);
+weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task, const int32_t *own,
+                                      int tensor, double *out, double *bound);
+
 #ifdef __cplusplus
 }
 #endif

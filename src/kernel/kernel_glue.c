@@ -86,7 +86,7 @@ typedef struct {
 
 static weft_status direct(weft_ctx *ctx, const weft_backend *backend, void *data) {
   sum_job *j = data;
-  return backend->kernel->direct(ctx, &j->task, j->out, &j->effort);
+  return weft_kernel_direct_spread(ctx, backend->kernel, &j->task, j->out, &j->effort);
 }
 
 SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
@@ -101,7 +101,7 @@ SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
 
 static weft_status single(weft_ctx *ctx, const weft_backend *backend, void *data) {
   sum_job *j = data;
-  return backend->kernel->single(ctx, &j->task, j->own, j->tensor, j->out, j->bound);
+  return weft_kernel_single_spread(ctx, backend->kernel, &j->task, j->own, j->tensor, j->out, j->bound);
 }
 
 /* list(sum, bound): greatest error of each query over the sum of |w|. own: NULL, or what each query leaves out. */

@@ -81,6 +81,7 @@ weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_
   SEND(alone, alone, p->p);
   r->f = p->f;
   r->f.table = r->table;
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream)); /* searches have streams of their own */
 done:
   weft_arena_end(&host);
   if (r && st != WEFT_OK) { weft_device_end(&r->mem); free(r); r = NULL; }

@@ -9,7 +9,8 @@ static void release(SEXP pointer)
 {
   weft_mi_handle *h = R_ExternalPtrAddr(pointer);
   if (!h) return;
-  if (h->device && !weft_forked()) h->ops->release(&h->ctx, h->device); /* a forked child does not own device memory */
+  for (int k = 0; k < WEFT_MOST_DEVICES; k++) /* a forked child does not own device memory */
+    if (h->device[k] && !weft_forked()) h->ops->release(&h->ctx, h->device[k]);
   weft_arena_end(&h->mem);
   free(h);
   R_ClearExternalPtr(pointer);
@@ -22,10 +23,18 @@ weft_mi_handle *weft_mi_handle_of(SEXP pointer)
   return h;
 }
 
-weft_mi_resident **weft_mi_handle_device(weft_mi_handle *h, const weft_backend *backend)
+weft_mi_resident **weft_mi_handle_devices(weft_mi_handle *h, const weft_backend *backend, const weft_ctx *ctx)
 {
-  if (backend->device) h->ops = backend->mi;
-  return &h->device;
+  if (!backend->device) return h->device;
+  h->ops = backend->mi;
+  for (int k = 0; k < ctx->device_count; k++) {
+    if (h->device[k] && h->on[k] != ctx->devices[k]) {
+      h->ops->release(&h->ctx, h->device[k]);
+      h->device[k] = NULL;
+    }
+    h->on[k] = ctx->devices[k];
+  }
+  return h->device;
 }
 
 typedef struct { weft_mi_handle *handle; const weft_column *columns; size_t p, n; const uint16_t *classes; uint32_t class_levels; int na_level; } build_job;
@@ -79,12 +88,14 @@ SEXP C_weft_mi_pack_info(SEXP pointer)
   const weft_mi_pack *pack = &h->pack;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   size_t coded = 0;
+  int on_device = 0;
+  for (int k = 0; k < WEFT_MOST_DEVICES; k++) on_device |= h->device[k] != NULL;
   for (size_t g = 0; g < pack->group_count; g++) coded += pack->groups[g].coded ? pack->groups[g].count : 0;
   SET_VECTOR_ELT(out, 0, Rf_ScalarReal((double) pack->n));
   SET_VECTOR_ELT(out, 1, Rf_ScalarReal((double) pack->p));
   SET_VECTOR_ELT(out, 2, Rf_ScalarReal((double) pack->classes));
   SET_VECTOR_ELT(out, 3, Rf_ScalarReal(8.0 * (double) pack->words * (double) pack->plane_rows + 2.0 * (double) coded * (double) pack->n));
-  SET_VECTOR_ELT(out, 4, Rf_ScalarLogical(h->device != NULL));
+  SET_VECTOR_ELT(out, 4, Rf_ScalarLogical(on_device));
   SET_VECTOR_ELT(out, 5, Rf_allocVector(REALSXP, (R_xlen_t) pack->p));
   SET_VECTOR_ELT(out, 6, Rf_allocVector(INTSXP, (R_xlen_t) pack->p));
   SET_VECTOR_ELT(out, 7, Rf_allocVector(REALSXP, (R_xlen_t) pack->classes));
@@ -137,7 +148,7 @@ typedef struct { weft_mi_handle *x; const weft_mi_pack *y; int estimator; double
 static weft_status matrix(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   matrix_job *job = data;
-  return backend->mi->matrix(ctx, &job->x->pack, weft_mi_handle_device(job->x, backend), job->y, job->estimator, job->out);
+  return backend->mi->matrix(ctx, &job->x->pack, weft_mi_handle_devices(job->x, backend, ctx), job->y, job->estimator, job->out);
 }
 
 /* Information in bits between the columns of x and of y (NULL: of x). Each a matrix, a list of columns, a sparse matrix or a

@@ -178,9 +178,10 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
     WEFT_TRY(weft_mi_keeper_begin(ctx, &work[begun].keeper, search->top, possible < 1 ? 1 : (size_t) possible));
-  for (size_t first = 0; first < s.tiling.tiles; first += pace.batch, weft_mi_pace_next(&pace)) {
-    const int64_t count = (int64_t) (s.tiling.tiles - first < pace.batch ? s.tiling.tiles - first : pace.batch);
-    WEFT_TRY(weft_poll(ctx, (double) first, (double) s.tiling.tiles));
+  const size_t tiles = weft_dealt(s.tiling.tiles, search->part, search->parts);
+  for (size_t first = 0; first < tiles; first += pace.batch, weft_mi_pace_next(&pace)) {
+    const int64_t count = (int64_t) (tiles - first < pace.batch ? tiles - first : pace.batch);
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) tiles));
     weft_mi_pace_start(&pace);
     WEFT_PARALLEL(threads)
     {
@@ -188,7 +189,7 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
       weft_mi_tile tile;
       WEFT_FOR(dynamic)
       for (int64_t k = 0; k < count; k++) {
-        if (!weft_mi_tile_at(&s.tiling, first + (size_t) k, &tile)) continue;
+        if (!weft_mi_tile_at(&s.tiling, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &tile)) continue;
         if (tile.panel->coded) search_codes(&s, &tile, w);
         else if (!words) search_planes(&s, &tile, w);
       }

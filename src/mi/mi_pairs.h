@@ -2,6 +2,7 @@
 #ifndef WEFT_MI_PAIRS_H
 #define WEFT_MI_PAIRS_H
 
+#include "../base/spread.h"
 #include "../base/topk.h"
 #include "mi_pack.h"
 
@@ -15,6 +16,7 @@ typedef struct weft_mi_search {
   int order;            /* 2 or 3 */
   int by_interaction;
   double min_mi, min_gain;
+  size_t part, parts;   /* only the tuples dealt to this part (spread.h); one part has all */
 } weft_mi_search;
 
 /* Best first. The index of columns i < j is i * columns + j; of a triple (i * columns + j) * columns + k. */
@@ -97,11 +99,20 @@ weft_status weft_mi_search_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const
 double weft_mi_choose(double p, int order);
 void weft_mi_unrank(uint64_t rank, size_t p, int order, uint32_t *out);
 
+/* ops->search() with the tuples dealt over the call's devices: the same result as one search. `devices`: a copy of the pack for
+ * each of them. */
+weft_status weft_mi_search_spread(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, weft_mi_resident **devices,
+                                  const weft_mi_search *search, weft_arena *mem, weft_mi_found *out);
+
 /* Permutation tests. at_least[k]: permutations in which tuple (attribute) k scores at least what it does; greatest[b]: the
- * best score of all in permutation b. */
+ * best score of all in permutation b. Pairs: permutations are dealt to search->part of search->parts, and `greatest` of the
+ * others is left as it is; weft_mi_permute_spread() deals this part's over the call's devices. */
 weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, const weft_mi_search *search,
                                   const uint32_t *columns, size_t count, size_t permutations, uint64_t key, double *at_least,
                                   double *greatest);
+weft_status weft_mi_permute_spread(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, const weft_mi_search *search,
+                                   const uint32_t *columns, size_t count, size_t permutations, uint64_t key, double *at_least,
+                                   double *greatest);
 weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, size_t permutations,
                                  uint64_t key, double *observed, double *at_least, double *greatest);
 

@@ -73,8 +73,8 @@ done:
   return st;
 }
 
-/* Work in units: `run` does units first .. first+count-1; `until` is how many pairs (triples) come before a unit. Few at
- * first, more as the bar rises. */
+/* Work in units, those dealt to this part of the search: `run` does the part's units first .. first+count-1; `until` is how many
+ * pairs (triples) come before one, about. Few at first, more as the bar rises. */
 struct runner {
   void *job;
   uint64_t units;
@@ -116,6 +116,9 @@ done:
   return st;
 }
 
+static uint64_t units_dealt(const collector *c, uint64_t units) { return weft_dealt(units, c->search->part, c->search->parts); }
+static uint64_t unit_dealt(const collector *c, uint64_t k) { return weft_dealt_unit(k, c->search->part, c->search->parts); }
+
 /* ---- panels of any shape ---- */
 
 /* Counts and scores one part. */
@@ -135,7 +138,7 @@ done:
 static weft_status run_parts(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
 {
   weft_status st = WEFT_OK;
-  for (uint64_t k = first; k < first + count; k++) WEFT_TRY(run_part(ctx, (mi_panel *) data, c, k));
+  for (uint64_t k = first; k < first + count; k++) WEFT_TRY(run_part(ctx, (mi_panel *) data, c, unit_dealt(c, k)));
 done:
   return st;
 }
@@ -154,7 +157,7 @@ static weft_status search_panel(weft_ctx *ctx, weft_device_arena *mem, weft_aren
   mi_panel job;
   st = weft_mi_panel_plan(mem, host, pack, r, pack, r, panel, (size_t) (c->hits.capacity / 2), &job);
   if (st == WEFT_OK) {
-    const runner r_parts = { &job, job.parts, MOST_SCORED, run_parts, parts_until };
+    const runner r_parts = { &job, units_dealt(c, job.parts), MOST_SCORED, run_parts, parts_until };
     st = run_all(ctx, c, &r_parts);
   }
   weft_mi_panel_drop(mem, host, &job);
@@ -173,7 +176,7 @@ static weft_status run_codes(weft_ctx *ctx, void *data, collector *c, uint64_t f
   memset(&to, 0, sizeof to);
   to.bar = c->bar;
   to.hits = c->hits;
-  for (uint64_t k = first; k < first + count; k++) WEFT_TRY(weft_mi_codes_tile(ctx, job->mem, &job->codes, k, &to));
+  for (uint64_t k = first; k < first + count; k++) WEFT_TRY(weft_mi_codes_tile(ctx, job->mem, &job->codes, unit_dealt(c, k), &to));
 done:
   return st;
 }
@@ -191,7 +194,7 @@ static weft_status search_codes(weft_ctx *ctx, weft_device_arena *mem, weft_aren
   codes_job job = { mem };
   st = weft_mi_codes_plan(ctx, mem, host, pack, r, pack, panel, 1, &job.codes);
   if (st == WEFT_OK) {
-    const runner r_tiles = { &job, job.codes.tiles, MOST_CODED / ((double) pack->n + 1), run_codes, codes_until };
+    const runner r_tiles = { &job, units_dealt(c, job.codes.tiles), MOST_CODED / ((double) pack->n + 1), run_codes, codes_until };
     st = run_all(ctx, c, &r_tiles);
   }
   weft_mi_codes_drop(mem, host, &job.codes);
@@ -200,7 +203,7 @@ static weft_status search_codes(weft_ctx *ctx, weft_device_arena *mem, weft_aren
 
 /* ---- binary attributes on Hopper ---- */
 
-struct binary_job { mi_binary b; const uint8_t *tiles_a, *tiles_b; uint8_t *own_a, *own_b, *constants; };
+struct binary_job { mi_binary b; const uint8_t *tiles_a, *tiles_b; uint8_t *own_a, *own_b, *constants; uint64_t start; };
 
 static int fits_wgmma(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g)
 {
@@ -245,7 +248,8 @@ done:
 static weft_status run_binary(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
 {
   binary_job *job = (binary_job *) data;
-  return weft_mi_wgmma_pairs(ctx, &job->b, job->tiles_a, job->tiles_b, job->constants, &c->bar, &c->hits, first, count, c->stream);
+  return weft_mi_wgmma_pairs(ctx, &job->b, job->tiles_a, job->tiles_b, job->constants, &c->bar, &c->hits, job->start + first,
+                             count, c->stream);
 }
 
 static double binary_until(const void *job, uint64_t units)
@@ -281,7 +285,10 @@ static weft_status search_binary(weft_ctx *ctx, weft_device_arena *mem, const we
   }
   WEFT_DEVICE_TAKE(job.constants, mem, weft_mi_wgmma_room(&job.b, 2));
   {
-    const runner r_tiles = { &job, weft_mi_wgmma_tiles(&job.b), fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n), run_binary, binary_until };
+    /* neighbouring tiles share planes in the cache, so a part has a run of them */
+    const uint64_t tiles = weft_mi_wgmma_tiles(&job.b), end = weft_share_start(tiles, c->search->part + 1, c->search->parts);
+    job.start = weft_share_start(tiles, c->search->part, c->search->parts);
+    const runner r_tiles = { &job, end - job.start, fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n), run_binary, binary_until };
     st = run_all(ctx, c, &r_tiles);
   }
 done:
@@ -293,7 +300,7 @@ done:
 
 /* ---- triples ---- */
 
-struct triple_job { mi_binary b; const uint8_t *tiles; uint8_t *masked, *constants; uint32_t *joint; size_t ld; };
+struct triple_job { mi_binary b; const uint8_t *tiles; uint8_t *masked, *constants; uint32_t *joint; size_t ld; double parts; };
 
 static weft_status run_triples(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
 {
@@ -302,15 +309,16 @@ static weft_status run_triples(weft_ctx *ctx, void *data, collector *c, uint64_t
   /* the last attributes first: they have the fewest pairs behind them */
   for (uint64_t k = first; k < first + count; k++)
     WEFT_TRY(weft_mi_wgmma_triples(ctx, &job->b, job->tiles, job->masked, job->constants, job->joint, job->ld,
-                                   (uint32_t) (job->b.count_a - 3 - k), &c->bar, &c->hits, c->stream));
+                                   (uint32_t) (job->b.count_a - 3 - unit_dealt(c, k)), &c->bar, &c->hits, c->stream));
 done:
   return st;
 }
 
-static double triples_until(const void *job, uint64_t units)
+static double triples_until(const void *data, uint64_t units)
 {
-  (void) job;
-  return (double) units * ((double) units + 1) * ((double) units + 2) / 6;
+  const triple_job *job = (const triple_job *) data;
+  const double before = (double) units * job->parts;
+  return before * (before + 1) * (before + 2) / 6 / job->parts;
 }
 
 static weft_status search_triples(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, const weft_mi_resident *r, collector *c)
@@ -330,7 +338,8 @@ static weft_status search_triples(weft_ctx *ctx, weft_device_arena *mem, const w
   WEFT_DEVICE_TAKE(job.joint, mem, job.ld * job.ld);
   WEFT_TRY(weft_mi_wgmma_counts(ctx, &job.b, job.tiles, job.joint, job.ld, mem->stream));
   {
-    const runner r_fixed = { &job, pack->p - 2, fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n), run_triples, triples_until };
+    job.parts = (double) c->search->parts;
+    const runner r_fixed = { &job, units_dealt(c, pack->p - 2), fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n), run_triples, triples_until };
     st = run_all(ctx, c, &r_fixed);
   }
 done:

@@ -56,23 +56,30 @@ static weft_status search(weft_ctx *ctx, const weft_backend *backend, void *data
   weft_arena mem = weft_arena_begin(ctx);
   const weft_mi_pack *pack = &job->handle->pack;
   weft_mi_pack part;
-  weft_mi_resident *part_device = NULL, **device = weft_mi_handle_device(job->handle, backend);
+  weft_mi_resident *part_devices[WEFT_MOST_DEVICES] = { NULL }, **devices = weft_mi_handle_devices(job->handle, backend, ctx);
   weft_mi_found found = { NULL, 0 };
   if (job->side) {
     WEFT_TRY(weft_mi_pack_select(ctx, &mem, pack, job->side, &part));
     pack = &part;
-    device = &part_device;
+    devices = part_devices;
   }
-  WEFT_TRY(backend->mi->search(ctx, pack, device, &job->search, &mem, &found));
+  WEFT_TRY(weft_mi_search_spread(ctx, backend->mi, pack, devices, &job->search, &mem, &found));
   WEFT_TRY(score_found(ctx, &job->handle->pack, &found, job->search.order, job->keep, &job->out));
 done:
-  if (part_device) backend->mi->release(ctx, part_device);
+  for (int k = 0; k < WEFT_MOST_DEVICES; k++) if (part_devices[k]) backend->mi->release(ctx, part_devices[k]);
   weft_arena_end(&mem);
   return st;
 }
 
-/* side: raw, a byte a column (bit 0: first set, bit 1: second, 0: left out), or NULL. top: Inf for all. */
-SEXP C_weft_mi_search(SEXP pack, SEXP side, SEXP order, SEXP top, SEXP by_interaction, SEXP min_mi, SEXP min_gain, SEXP control)
+static void take_part(SEXP part, weft_mi_search *search)
+{
+  search->part = (size_t) INTEGER(part)[0];
+  search->parts = (size_t) INTEGER(part)[1];
+}
+
+/* side: raw, a byte a column (bit 0: first set, bit 1: second, 0: left out), or NULL. top: Inf for all. part: c(rank, size). */
+SEXP C_weft_mi_search(SEXP pack, SEXP side, SEXP order, SEXP top, SEXP by_interaction, SEXP min_mi, SEXP min_gain, SEXP part,
+                      SEXP control)
 {
   const double most = Rf_asReal(top);
   search_job job;
@@ -84,6 +91,7 @@ SEXP C_weft_mi_search(SEXP pack, SEXP side, SEXP order, SEXP top, SEXP by_intera
   job.search.by_interaction = Rf_asLogical(by_interaction);
   job.search.min_mi = Rf_asReal(min_mi);
   job.search.min_gain = Rf_asReal(min_gain);
+  take_part(part, &job.search);
   SEXP holder = PROTECT(weft_glue_arena(&job.keep));
   weft_glue_run(control, search, &job);
   SEXP out = PROTECT(as_list(&job.out, job.search.order));
@@ -97,7 +105,7 @@ typedef struct { weft_mi_handle *handle; double *mi, *interaction; } full_job;
 static weft_status full(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   full_job *job = data;
-  return backend->mi->full(ctx, &job->handle->pack, weft_mi_handle_device(job->handle, backend), job->mi, job->interaction);
+  return backend->mi->full(ctx, &job->handle->pack, weft_mi_handle_devices(job->handle, backend, ctx), job->mi, job->interaction);
 }
 
 SEXP C_weft_mi_full(SEXP pack, SEXP control)
@@ -198,15 +206,16 @@ static weft_status permute_pairs(weft_ctx *ctx, const weft_backend *backend, voi
     WEFT_TRY(weft_mi_pack_select(ctx, &mem, pack, job->side, &part));
     pack = &part;
   }
-  WEFT_TRY(weft_mi_permute_pairs(ctx, backend->mi, pack, &job->search, job->columns, job->count, job->permutations, job->key,
-                                 job->at_least, job->greatest));
+  WEFT_TRY(weft_mi_permute_spread(ctx, backend->mi, pack, &job->search, job->columns, job->count, job->permutations, job->key,
+                                  job->at_least, job->greatest));
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-/* columns: 2 × pairs, from 1. key: its 32-bit halves. */
-SEXP C_weft_mi_permute_pairs(SEXP pack, SEXP side, SEXP columns, SEXP by_interaction, SEXP permutations, SEXP key, SEXP control)
+/* columns: 2 × pairs, from 1. key: its 32-bit halves. `greatest` is -Inf for permutations of other parts. */
+SEXP C_weft_mi_permute_pairs(SEXP pack, SEXP side, SEXP columns, SEXP by_interaction, SEXP permutations, SEXP key, SEXP part,
+                             SEXP control)
 {
   permute_job job;
   memset(&job, 0, sizeof job);
@@ -222,6 +231,8 @@ SEXP C_weft_mi_permute_pairs(SEXP pack, SEXP side, SEXP columns, SEXP by_interac
   SEXP out = PROTECT(counts_list(job.count, (R_xlen_t) job.permutations));
   job.at_least = REAL(VECTOR_ELT(out, 0));
   job.greatest = REAL(VECTOR_ELT(out, 1));
+  take_part(part, &job.search);
+  for (size_t b = 0; b < job.permutations; b++) job.greatest[b] = R_NegInf;
   weft_glue_run(control, permute_pairs, &job);
   UNPROTECT(1);
   return out;

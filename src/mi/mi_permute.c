@@ -41,13 +41,15 @@ weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const w
   uint32_t *perm;
   memset(&moved, 0, sizeof moved);
   single.top = 1;
+  single.part = 0;
+  single.parts = 1;
   single.min_mi = single.min_gain = -INFINITY;
   WEFT_TAKE(perm, &mem, pack->n);
   WEFT_TAKE(observed, &mem, count);
   WEFT_TAKE(now, &mem, count);
   WEFT_TRY(weft_mi_score_tuples(ctx, pack, columns, count, search->order, observed));
   memset(at_least, 0, count * sizeof *at_least);
-  for (size_t b = 0; b < permutations; b++) {
+  for (size_t b = search->part; b < permutations; b += search->parts) {
     weft_arena step = weft_arena_begin(ctx);
     weft_mi_found best = { NULL, 0 };
     permute(key, b, pack->n, perm);

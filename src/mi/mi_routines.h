@@ -16,9 +16,9 @@
   R(C_weft_mi_pack_free, 1) \
   R(C_weft_mi_pack_alive, 1) \
   R(C_weft_mi_matrix_counts, 5) \
-  R(C_weft_mi_search, 8) \
+  R(C_weft_mi_search, 9) \
   R(C_weft_mi_full, 2) \
   R(C_weft_mi_tuples, 8) \
-  R(C_weft_mi_permute_pairs, 7) \
+  R(C_weft_mi_permute_pairs, 8) \
   R(C_weft_mi_permute_rank, 4) \
   R(C_weft_mi_pack_rank, 2)

@@ -263,7 +263,7 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
     WEFT_TRY(weft_mi_keeper_begin(ctx, &work[begun].keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
-  const size_t units = s.tiling.tiles * s.chunks;
+  const size_t units = weft_dealt(s.tiling.tiles * s.chunks, search->part, search->parts);
   for (size_t first = 0; first < units; first += pace.batch, weft_mi_pace_next(&pace)) {
     const int64_t count = (int64_t) (units - first < pace.batch ? units - first : pace.batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) units));
@@ -271,7 +271,7 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
     WEFT_PARALLEL(threads)
     {
       WEFT_FOR(dynamic)
-      for (int64_t k = 0; k < count; k++) search_unit(&s, first + (size_t) k, &work[WEFT_THREAD()]);
+      for (int64_t k = 0; k < count; k++) search_unit(&s, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &work[WEFT_THREAD()]);
     }
     for (int t = 0; t < threads; t++) {
       double *bar = search->by_interaction ? &s.bar_gain : &s.bar_mi;

@@ -12,13 +12,26 @@
 weft_status weft_pca_to_far(weft_pca_run *run, const double *s_v, size_t b, double *s_out)
 {
   run->passes += 1;
+  if (run->ranks) return weft_pca_ranks_to_far(run, s_v, b, s_out);
   return run->ops->product(run->space, run->near_is_rows, s_v, b, s_out);
 }
 
 weft_status weft_pca_to_near(weft_pca_run *run, const double *s_u, size_t b, double *s_out)
 {
   run->passes += 1;
+  if (run->ranks) return weft_pca_ranks_to_near(run, s_u, b, s_out);
   return run->ops->product(run->space, !run->near_is_rows, s_u, b, s_out);
+}
+
+weft_status weft_pca_square(weft_pca_run *run, int coarse, double *s_g, double *s_diagonal)
+{
+  weft_status st = WEFT_OK;
+  WEFT_TRY(run->ops->square(run->space, run->near_is_rows, coarse, s_g, s_diagonal));
+  if (!run->ranks) goto done;
+  WEFT_TRY(weft_pca_ranks_add(run, s_g, run->near * run->near));
+  WEFT_TRY(weft_pca_ranks_add(run, s_diagonal, run->near));
+done:
+  return st;
 }
 
 weft_status weft_pca_random(weft_pca_run *run, double *s_out, size_t count)
@@ -41,7 +54,8 @@ done:
 /* Values below what rounding leaves count as nothing. */
 static void cut_at_rank(const weft_pca_run *run)
 {
-  const double largest = run->out->d[0], floor = (double) (run->near > run->far ? run->near : run->far) * DBL_EPSILON * largest;
+  const size_t longest = run->ranks ? run->ranks->all : run->n;
+  const double largest = run->out->d[0], floor = (double) (longest > run->p ? longest : run->p) * DBL_EPSILON * largest;
   run->out->rank = 0;
   for (size_t j = 0; j < run->job->k; j++) {
     if (run->out->d[j] > floor) run->out->rank++;
@@ -83,10 +97,11 @@ weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data
                      const weft_pca_job *job, weft_pca_result *out)
 {
   weft_status st = WEFT_OK;
-  const int wide = data->p > data->n;
-  const size_t p = data->p, n = data->n;
+  const size_t p = data->p, all = data->ranks ? data->ranks->all : data->n;
+  const int wide = p > all;
+  const size_t n = wide ? all : data->n; /* the rows of vectors here */
   weft_pca_job coarse = *job;
-  weft_pca_run run = { ctx, ops, NULL, &coarse, n, p, wide ? n : p, wide ? p : n, wide, 0, 0, out };
+  weft_pca_run run = { ctx, ops, NULL, &coarse, n, p, wide ? n : p, wide ? p : n, wide, data->ranks, data->n, 0, 0, out };
   const int vectors = job->method == WEFT_PCA_GS || job->method == WEFT_PCA_NIPALS;
   if (form->single && !job->paper) coarse.tol = fmax(job->tol, SINGLE_TOL);
   out->method = job->method;

@@ -33,7 +33,19 @@ typedef struct weft_pca_data {
   void *source;
   int stays, sparse;
   const weft_device_matrix *resident; /* instead of panels */
+  const struct weft_pca_ranks *ranks; /* who has the other rows; NULL: all are here */
 } weft_pca_data;
+
+/* The rows of X shared among ranks, each with its own as `data`; see pca_ranks.c. Calls that every rank makes. */
+typedef struct weft_pca_ranks {
+  size_t size;                        /* ranks */
+  const size_t *rows;                 /* of each */
+  size_t all, first;                  /* rows of all ranks; of those before this one */
+  /* x becomes the sum over the ranks, the same bits on all */
+  weft_status (*add)(weft_ctx *ctx, double *x, size_t count);
+  /* rank r's sizes[r] bytes to all[r] */
+  weft_status (*gather)(weft_ctx *ctx, const void *mine, const uint64_t *sizes, unsigned char **all);
+} weft_pca_ranks;
 
 typedef struct weft_pca_form {
   const double *center, *factor; /* p each */
@@ -112,7 +124,7 @@ typedef struct weft_pca_job {
 
 typedef struct weft_pca_result {
   double *d;            /* k; exactly 0 beyond the numerical rank */
-  double *u, *v;        /* n × k, p × k */
+  double *u, *v;        /* n × k, p × k; over ranks u has this one's rows where p is at most the rows of all, else all */
   double *residual;     /* k: as `tol` */
   int32_t *iterations;  /* k */
   int32_t *converged;   /* k */

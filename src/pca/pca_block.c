@@ -48,7 +48,7 @@ static weft_status extend(engine *e, size_t b)
   WEFT_TAKE(c, &mem, (before + 1) * b);
   WEFT_TAKE(r, &mem, b * b);
   WEFT_TRY(weft_pca_to_far(run, e->s_p + before * run->near, b, e->s_q + before * run->far));
-  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_q, run->far, before, b, c, r));
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_q, 1, before, b, c, r));
   for (size_t j = 0; j < b; j++) {
     memcpy(e->h + (before + j) * e->capacity, c + j * before, before * sizeof *c);
     memcpy(e->h + (before + j) * e->capacity + before, r + j * b, b * sizeof *r);
@@ -77,12 +77,12 @@ static weft_status residual_block(engine *e)
   if (b > room) {
     if (room) {
       WEFT_TRY(weft_pca_random(run, s_n, room * run->near));
-      WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, run->near, e->size, room, c, r));
+      WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, e->size, room, c, r));
     }
     goto done;
   }
   WEFT_TRY(weft_pca_to_near(run, e->s_q + (e->size - b) * run->far, b, s_n));
-  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, run->near, e->size, b, c, r));
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, e->size, b, c, r));
   memcpy(e->r, r, b * b * sizeof *r);
   e->r_rows = b;
 done:
@@ -188,8 +188,7 @@ static weft_status place_guess(engine *e, size_t columns)
   if (!run->near_is_rows) return run->ops->put(run->space, e->s_p, run->job->start, run->p * columns);
   WEFT_TRY(run->ops->take(run->space, run->p * columns, &s_guess));
   WEFT_TRY(run->ops->put(run->space, s_guess, run->job->start, run->p * columns));
-  WEFT_TRY(run->ops->product(run->space, 0, s_guess, columns, e->s_p));
-  run->passes += 1;
+  WEFT_TRY(weft_pca_to_near(run, s_guess, columns, e->s_p));
 done:
   if (s_guess) run->ops->drop(run->space, s_guess);
   return st;
@@ -207,7 +206,7 @@ static weft_status first_block(engine *e, size_t b)
   WEFT_TAKE(r, &mem, b * b);
   if (given) WEFT_TRY(place_guess(e, given));
   if (given < b) WEFT_TRY(weft_pca_random(run, e->s_p + given * run->near, (b - given) * run->near));
-  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, run->near, 0, b, c, r));
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, 0, b, c, r));
   e->frame.scale = 0;
   e->next = b;
 done:
@@ -273,7 +272,7 @@ static weft_status true_residuals(engine *e)
     e->next++;
   }
   if (e->next > near - k) e->next = PANEL + 1;
-  if (e->next && e->next <= PANEL) WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, near, k, e->next, c, r));
+  if (e->next && e->next <= PANEL) WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, k, e->next, c, r));
 done:
   weft_arena_end(&mem);
   return st;
@@ -290,7 +289,7 @@ static weft_status gram_vectors(engine *e)
   if (b) return weft_pca_filter(&e->frame, b, e->s_p);
   WEFT_TRY(ops->take(run->space, near * near, &s_g));
   WEFT_TRY(ops->take(run->space, near, &s_diagonal));
-  WEFT_TRY(ops->square(run->space, run->near_is_rows, 0, s_g, s_diagonal));
+  WEFT_TRY(weft_pca_square(run, 0, s_g, s_diagonal));
   WEFT_TRY(ops->eigen(run->space, s_g, near, run->job->k, e->s_p));
 done:
   if (s_g) ops->drop(run->space, s_g);
@@ -313,7 +312,7 @@ static weft_status gram_start(engine *e)
   else WEFT_TRY(gram_vectors(e));
   run->passes += 1;
   for (size_t j = 0; j < k; j += PANEL) {
-    WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, run->near, j, least(PANEL, k - j), c, r));
+    WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, j, least(PANEL, k - j), c, r));
     e->frame.scale = 0;
   }
   for (size_t j = 0; j < k; j += PANEL) WEFT_TRY(extend(e, least(PANEL, k - j)));
@@ -334,7 +333,7 @@ static weft_status random_next(engine *e, size_t b)
   WEFT_TAKE(c, &mem, e->size * b);
   WEFT_TAKE(r, &mem, b * b);
   WEFT_TRY(weft_pca_random(run, s_next, b * run->near));
-  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, run->near, e->size, b, c, r));
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, e->size, b, c, r));
   e->next = b;
 done:
   weft_arena_end(&mem);
@@ -440,7 +439,8 @@ done:
 static size_t choose_capacity(const weft_pca_run *run, size_t b)
 {
   const size_t k = run->job->k;
-  const double bytes = 8.0 * ((double) run->near + (double) run->far), have = weft_host_available();
+  const double bytes = 8.0 * ((double) run->near + (double) run->far);
+  const double have = run->ranks ? -1 : weft_host_available(); /* ranks must come to the same */
   size_t wanted = k + 12 * b;
   if (have > 0 && 0.25 * have / bytes < (double) wanted) wanted = (size_t) (0.25 * have / bytes);
   return least(most(wanted, k + 2 * b + 2 * PANEL), run->near);
@@ -464,10 +464,17 @@ weft_status weft_pca_block(weft_pca_run *run)
 {
   weft_status st = WEFT_OK;
   const size_t k = run->job->k, near = run->near, b = choose_block(run);
-  const int squares = !run->job->choose || run->ops->squares(run->space, near);
-  const int gram = run->job->method == WEFT_PCA_GRAM && 3 * k < near && near > 2 * PANEL && squares;
-  int whole = !gram && (3 * k >= near || near <= 2 * PANEL);
+  int squares = !run->job->choose || run->ops->squares(run->space, near), gram, whole;
   engine e;
+  memset(&e, 0, sizeof e);
+  e.run = run;
+  if (run->ranks) {
+    /* rows of other ranks are not here to be multiplied with */
+    if (run->near_is_rows && !run->job->start) squares = 0;
+    WEFT_TRY(weft_pca_ranks_agree(run, &squares));
+  }
+  gram = run->job->method == WEFT_PCA_GRAM && 3 * k < near && near > 2 * PANEL && squares;
+  whole = !gram && (3 * k >= near || near <= 2 * PANEL);
   if (!squares) run->out->method = WEFT_PCA_KRYLOV;
   for (size_t i = 0; i < k; i++) run->out->iterations[i] = 1;
   if (!whole) {

@@ -12,8 +12,10 @@ typedef struct weft_pca_run {
   const weft_pca_ops *ops;
   weft_pca_space *space;
   const weft_pca_job *job;
-  size_t n, p, near, far;
-  int near_is_rows;   /* p > n */
+  size_t n, p, near, far; /* over ranks the far side, where it is rows, has this rank's alone; else all is on every rank */
+  int near_is_rows;   /* p > n, rows of all ranks */
+  const weft_pca_ranks *ranks;
+  size_t here;        /* rows of the data that are here */
   double passes;
   uint64_t drawn;     /* random numbers used */
   weft_pca_result *out;
@@ -22,6 +24,18 @@ typedef struct weft_pca_run {
 /* near -> far, or far -> near. */
 weft_status weft_pca_to_far(weft_pca_run *run, const double *s_v, size_t b, double *s_out);
 weft_status weft_pca_to_near(weft_pca_run *run, const double *s_u, size_t b, double *s_out);
+
+/* The smaller Gram matrix and its diagonal; near must be columns when there are ranks. */
+weft_status weft_pca_square(weft_pca_run *run, int coarse, double *s_g, double *s_diagonal);
+
+/* ---- over ranks (pca_ranks.c) ---- */
+
+weft_status weft_pca_ranks_to_far(weft_pca_run *run, const double *s_v, size_t b, double *s_out);
+weft_status weft_pca_ranks_to_near(weft_pca_run *run, const double *s_u, size_t b, double *s_out);
+/* `count` numbers in the space's memory become their sums over the ranks. */
+weft_status weft_pca_ranks_add(weft_pca_run *run, double *s_x, size_t count);
+/* Whether all ranks say yes. */
+weft_status weft_pca_ranks_agree(weft_pca_run *run, int *yes);
 
 /* Uniform random numbers in (-1, 1), the next of the run's. */
 weft_status weft_pca_random(weft_pca_run *run, double *s_out, size_t count);
@@ -35,10 +49,10 @@ typedef struct weft_pca_frame {
   double scale;            /* the largest norm seen: what counts as nothing is relative to it */
 } weft_pca_frame;
 
-/* The panel of b columns behind the first `before` of `s_basis` (rows high) is made orthonormal and orthogonal to them:
+/* The panel of b columns behind the first `before` of `s_basis` (near or far vectors) is made orthonormal and orthogonal to them:
  * old panel = basis c + new panel r; c: before × b, r: b × b. Directions that vanish give rows of zeros in r and are
  * replaced by random ones. */
-weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, size_t rows, size_t before, size_t b, double *c, double *r);
+weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far, size_t before, size_t b, double *c, double *r);
 
 /* About the k leading eigenvectors of the smaller Gram matrix, near × k. `b`: weft_pca_filter_block(), 0 where others pay. */
 size_t weft_pca_filter_block(const weft_pca_run *run);

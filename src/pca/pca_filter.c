@@ -136,12 +136,12 @@ weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors)
   WEFT_TRY(ops->take(space, near, &f.s_diagonal));
   WEFT_TRY(ops->take(space, near * b, &f.s_v));
   WEFT_TRY(ops->take(space, near * b, &f.s_w));
-  WEFT_TRY(ops->square(space, run->near_is_rows, run->job->tol >= COARSE_TOL, f.s_g, f.s_diagonal));
+  WEFT_TRY(weft_pca_square(run, run->job->tol >= COARSE_TOL, f.s_g, f.s_diagonal));
   WEFT_TRY(weft_pca_random(run, f.s_v, near * b));
   for (int i = 0; i < CYCLES && slow < SLOW; i++) {
     double over;
     WEFT_TRY(weft_poll(run->ctx, i, CYCLES));
-    WEFT_TRY(weft_pca_orthonormalise(frame, f.s_v, near, 0, b, &c, r));
+    WEFT_TRY(weft_pca_orthonormalise(frame, f.s_v, 0, 0, b, &c, r));
     frame->scale = 0;
     WEFT_TRY(look(&f));
     for (size_t j = 0; j < run->job->k; j++) run->out->iterations[j] = i + 1;

@@ -4,6 +4,7 @@
  *   starts  the first row (by_row) or column of each block, from 0 */
 #include <string.h>
 #include "../base/glue.h"
+#include "../base/ranks.h"
 #include "pca.h"
 
 /* ---- sources ---- */
@@ -94,7 +95,7 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
   r_source s = { source, holder, weft_glue_element(source, "data"), weft_glue_element(source, "starts"),
                  Rf_asLogical(weft_glue_element(source, "by_row")) == 1, 0 };
   weft_pca_data d = { (size_t) Rf_asReal(weft_glue_element(source, "n")), (size_t) Rf_asReal(weft_glue_element(source, "p")),
-                      1, fetch_dense, to, 1, 0, NULL };
+                      1, fetch_dense, to, 1, 0, NULL, NULL };
   *to = s;
   if (!strcmp(kind, "resident")) {
     d.resident = weft_glue_device_matrix(s.data);
@@ -186,7 +187,23 @@ static void finish_result(SEXP out, const weft_pca_result *r)
   INTEGER(VECTOR_ELT(out, 8))[0] = r->method;
 }
 
-typedef struct { weft_pca_data data; weft_pca_form form; weft_pca_job job; weft_pca_result out; } pca_job;
+typedef struct { weft_pca_data data; weft_pca_form form; weft_pca_job job; weft_pca_result out; weft_pca_ranks ranks; } pca_job;
+
+/* counts: the rows of every rank, or NULL. */
+static void set_ranks(pca_job *job, SEXP counts)
+{
+  if (counts == R_NilValue) return;
+  const weft_rank here = weft_ranks_here();
+  size_t *rows = (size_t *) R_alloc((size_t) here.size, sizeof *rows);
+  weft_pca_ranks ranks = { (size_t) here.size, rows, 0, 0, weft_ranks_add, weft_ranks_gather };
+  for (int r = 0; r < here.size; r++) {
+    rows[r] = (size_t) REAL(counts)[r];
+    if (r < here.rank) ranks.first += rows[r];
+    ranks.all += rows[r];
+  }
+  job->ranks = ranks;
+  job->data.ranks = &job->ranks;
+}
 
 static weft_status run_missing(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -201,7 +218,7 @@ static weft_status run_pca(weft_ctx *ctx, const weft_backend *backend, void *dat
 }
 
 /* form: center, factor (p), row (n or NULL), single, own (values are missing; dense or resident); job: method (from 0), k, tol,
- * paper, max_iter, block, key, start. */
+ * paper, max_iter, block, key, start. A source that is one rank's part has `ranks`, the rows of each. */
 SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
 {
   SEXP holder = PROTECT(Rf_allocVector(VECSXP, 2)), row = weft_glue_element(form, "row"), out;
@@ -214,7 +231,9 @@ SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
   job.form.row = row == R_NilValue ? NULL : REAL(row);
   job.form.single = Rf_asLogical(weft_glue_element(form, "single")) == 1;
   job.form.own = Rf_asLogical(weft_glue_element(form, "own")) == 1;
-  out = PROTECT(new_result(job.data.n, job.data.p, job.job.k, &job.out));
+  set_ranks(&job, weft_glue_element(source, "ranks"));
+  const size_t u_rows = job.data.ranks && job.ranks.all < job.data.p ? job.ranks.all : job.data.n;
+  out = PROTECT(new_result(u_rows, job.data.p, job.job.k, &job.out));
   weft_glue_run(control, job.form.own ? run_missing : run_pca, &job);
   finish_result(out, &job.out);
   UNPROTECT(2);

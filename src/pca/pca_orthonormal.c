@@ -75,14 +75,15 @@ static void multiply(const double *a, const double *b, size_t m, size_t n, size_
   }
 }
 
-weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, size_t rows, size_t before, size_t b, double *c, double *r)
+weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far, size_t before, size_t b, double *c, double *r)
 {
   weft_status st = WEFT_OK;
   weft_pca_run *run = e->run;
   const weft_pca_ops *ops = run->ops;
   weft_pca_space *space = run->space;
   weft_arena mem = weft_arena_begin(run->ctx);
-  const size_t all = before + b;
+  const size_t all = before + b, rows = far ? run->far : run->near;
+  const weft_pca_ranks *ranks = far && !run->near_is_rows ? run->ranks : NULL; /* each has its rows of the vectors */
   double *s_panel = s_basis + before * rows, *g, *t, *inverse, *product;
   int settled = 0;
   WEFT_TAKE(g, &mem, b * b);
@@ -96,6 +97,7 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, size_t r
     double found = 0, off = 0;
     int again = 0;
     WEFT_TRY(ops->gemm(space, 1, 0, all, b, rows, 1, s_basis, rows, s_panel, rows, 0, e->s_small, all));
+    if (ranks) WEFT_TRY(weft_pca_ranks_add(run, e->s_small, all * b));
     WEFT_TRY(ops->get(space, e->small, e->s_small, all * b));
     for (size_t j = 0; j < b; j++) {
       const double *column = e->small + j * all;
@@ -129,7 +131,9 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, size_t r
       if (round == 0) e->scale = fmax(e->scale, norm);
       /* unit vectors stay, whatever they carry: they only need to be orthogonal */
       if (norm > 0 && (carries == 0 || (round && norm > 0.5) || norm * carries > DBL_EPSILON * e->scale)) continue;
+      if (ranks) run->drawn += ranks->first;
       WEFT_TRY(weft_pca_random(run, s_panel + j * rows, rows));
+      if (ranks) run->drawn += ranks->all - ranks->first - rows;
       for (size_t l = 0; l < b; l++) r[j + l * b] = 0;
       again = 1;
     }

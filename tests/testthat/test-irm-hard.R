@@ -105,13 +105,6 @@ test_that("samplers on a device agree with exact enumeration", {
   expect_identical(fit$backend, "cuda")
 })
 
-test_that("what has no device code says so", {
-  skip_if_no_cuda()
-  A <- small_graph()
-  expect_error(irm(A, sampler = "collapsed", backend = "cuda"), class = "weft_error_device")
-  expect_error(irm(matrix(0, 3, 3), type = "directed", backend = "cuda"), class = "weft_error_device")
-})
-
 test_that("bad graphs are refused in clear words", {
   refused <- function(...) expect_snapshot_error(irm(...), class = "weft_error_input")
   refused(matrix(c(0, 1, 2, 0), 2))

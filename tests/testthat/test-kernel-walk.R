@@ -27,7 +27,7 @@ test_that("series keep their bound on hard cases, and are used", {
       expect_lte(max(0, abs(got - want) / ifelse(want > 1e-300, (epsilon + 1e-12) * want, Inf)), 1,
                  label = paste("series,", case$what, epsilon))
     }
-    p <- weft:::kernel_problem(case$q, case$x, case$w, "gaussian", case$h, 1e-3)
+    p <- weft:::kernel_problem(case$q, case$x, case$w, "gaussian", case$h, 1e-3, backend = "cpu")
     used <- used + (weft:::kernel_run(p, "tree")$effort[4] > 0)
     if (case$self) {
       left <- kernel_sum(case$x, weights = case$w, bandwidth = case$h, leave_one_out = TRUE, method = "direct", backend = "cpu")

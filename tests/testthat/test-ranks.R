@@ -44,23 +44,6 @@ test_that("a rank that leaves early does not keep the others waiting", {
   expect_match(out, "rank 0 has ended its script, and this rank waits for it", all = FALSE)
 })
 
-test_that("strips of all ranks hold every pair once", {
-  set.seed(7)
-  p <- 23
-  for (side in list(NULL, as.raw(sample(0:3, p, TRUE)), as.raw(rep(c(1, 2), length.out = p)), as.raw(rep(3, p)), as.raw(rep(1, p)))) {
-    pairs_of <- function(side) {
-      bits <- as.integer(side)
-      ways <- subset(expand.grid(a = which(bits %% 2L == 1L), b = which(bits >= 2L)), a != b)
-      unique(paste(pmin(ways$a, ways$b), pmax(ways$a, ways$b)))
-    }
-    whole <- if (is.null(side)) pairs_of(rep(3, p)) else pairs_of(side)
-    for (size in c(1L, 2L, 5L, 40L)) {
-      parts <- lapply(seq_len(size) - 1L, function(rank) weft:::rank_sides(side, p, list(rank = rank, size = size)))
-      expect_identical(sort(unlist(lapply(unlist(parts, recursive = FALSE), pairs_of))), sort(whole))
-    }
-  }
-})
-
 test_that("a search for pairs over ranks gives what one rank gives", {
   out <- run_ranks(3, '
     set.seed(1)
@@ -166,4 +149,95 @@ test_that("queries of a slow rank migrate, and a rank that dies ends the job", {
   expect_lt(proc.time()[[3L]] - started, 20)
   expect_match(out, "rank 1 .*signal 9|EXIT CODE: 9", all = FALSE)
   expect_false("went on" %in% out)
+})
+
+test_that("a search for triples over ranks gives what one rank gives", {
+  out <- run_ranks(3, '
+    set.seed(2)
+    x <- matrix(sample(0:1, 50 * 19, TRUE), 50); x[, 4] <- sample(0:2, 50, TRUE); class <- sample(0:1, 50, TRUE)
+    me <- attr(weft_ranks(), "rank")
+    for (search in list(list(top = 30), list(by = "interaction", top = 5), list(features = 1:9, min_mi = 0.2, top = Inf),
+                        list(min_mi = 9))) {
+      one <- do.call(mi_triples, c(list(x, class), search))
+      all <- do.call(mi_triples, c(list(x, class, distributed = TRUE), search))
+      cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
+    }')
+  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 12L, info = paste(out, collapse = "\n"))
+})
+
+test_that("chains over ranks are those of one rank, also where a rank has none", {
+  out <- run_ranks(3, '
+    set.seed(3)
+    d <- as.data.frame(matrix(sample(0:1, 80 * 6, TRUE), 80)); d[[2]] <- (d[[1]] + d[[3]]) %% 2L
+    me <- attr(weft_ranks(), "rank")
+    plain <- function(fit) { attr(fit$table, "seconds") <- NULL; fit <- unclass(fit); attributes(fit) <- list(names = names(fit)); fit }
+    for (search in list(list(seed = 5, iterations = 200), list(seed = 5, iterations = 150, target = "sum", chains = 7, top = 3),
+                        list(seed = 1, iterations = 90, chains = 2, temperatures = 1))) {
+      one <- do.call(bn_learn, c(list(d), search))
+      all <- do.call(bn_learn, c(list(d, distributed = TRUE), search))
+      more <- identical(plain(update(one, 50)), plain(update(all, 50)))
+      cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && more))
+    }
+    set.seed(me) # the first rank\'s key is everybody\'s
+    scores <- unlist(weft:::ranks_gather(bn_learn(d, iterations = 30, distributed = TRUE)$trace[30, ]))
+    cat(sprintf("rank %d %s\\n", me, all(scores == scores[1:4])))')
+  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 12L, info = paste(out, collapse = "\n"))
+})
+
+test_that("co-clustering over ranks is that of one rank", {
+  out <- run_ranks(3, '
+    me <- attr(weft_ranks(), "rank")
+    A <- irm_sample(40, 30, k = 3, density = 0.3, seed = 1)$A
+    plain <- function(fit) fit[setdiff(names(fit), c("run", "call", "seconds", "reason", "stages"))]
+    for (chains in c(2, 5)) {
+      one <- irm(A, chains = chains, sweeps = 12, seed = 2)
+      all <- irm(A, chains = chains, sweeps = 12, seed = 2, distributed = TRUE)
+      cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && identical(one$run$state, all$run$state)))
+    }')
+  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 6L, info = paste(out, collapse = "\n"))
+})
+
+test_that("components of rows shared among ranks are those of the whole matrix", {
+  out <- run_ranks(3, '
+    me <- attr(weft_ranks(), "rank")
+    mine <- function(n) split(seq_len(n), findInterval(seq_len(n), c(1, ceiling(n / 2), n - 2)))[[me + 1]] # half, the others, three
+    made <- function(n, p, rank = 6) { # values fall by a factor of 1.5
+      set.seed(n + p)
+      u <- qr.Q(qr(matrix(rnorm(n * min(n, p, 40)), n))); v <- qr.Q(qr(matrix(rnorm(p * ncol(u)), p)))
+      x <- u %*% (1.5^-seq_len(ncol(u)) * t(v)) + 2
+      dimnames(x) <- list(paste0("r", 1:n), paste0("c", 1:p)); x
+    }
+    close <- function(a, b) all(abs(a - b) <= 1e-12 * max(abs(b)))
+    same <- function(a, b) {
+      close(a$d, b$d) && close(a$rotation, b$rotation) && close(a$x, b$x) && close(a$center, b$center) && close(a$sdev, b$sdev) &&
+        close(a$total_variance, b$total_variance) && a$rank == b$rank && identical(dimnames(a$x), dimnames(b$x)) && a$n == b$n
+    }
+    tall <- made(400, 150); wide <- made(60, 300); square <- made(640, 560); few <- made(90, 7)
+    few[, 3] <- 5; few[, 5] <- few[, 5] * 1e8
+    holes <- Matrix::Matrix(ifelse(abs(tall - 2) > 0.02, tall, 0), sparse = TRUE)
+    weights <- rep(c(0.5, 2, 1), length.out = 90)
+    tests <- list(list(tall, k = 4), list(tall, k = 4, method = "gram"), list(tall, k = 3, method = "krylov"), list(wide, k = 5),
+                  list(wide, k = 5, method = "gram"), list(square, k = 3, method = "gram"), list(few, scale = TRUE, k = 4),
+                  list(few, k = 3, weights = weights), list(holes, k = 3), list(tall, k = 3, precision = "single", tol = 1e-6))
+    for (test in tests) {
+      part <- mine(nrow(test[[1]]))
+      shared <- test
+      shared[[1]] <- test[[1]][part, , drop = FALSE]
+      if (!is.null(test$weights)) shared$weights <- test$weights[part]
+      one <- do.call(pca, c(test, seed = 1))
+      all <- do.call(pca, c(shared, seed = 1, distributed = TRUE))
+      good <- if (isTRUE(test$precision == "single")) max(abs(one$d - all$d)) < 1e-9 else same(all, one)
+      off <- function(what) max(abs(all[[what]] - one[[what]]))
+      cat(sprintf("rank %d %s %s %.1e %.1e %.1e\\n", me, good, all$method, off("d"), off("rotation"), off("x")))
+    }')
+  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 30L, info = paste(out, collapse = "\n"))
+})
+
+test_that("ranks with different columns, and what is not shared, are errors", {
+  for (code in c("pca(matrix(rnorm(20), 5 - me), distributed = TRUE)", 'pca(diag(5), method = "gs", distributed = TRUE)',
+                 "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), distributed = TRUE)", "pca(diag(4), weights = if (me) 1:4, distributed = TRUE)")) {
+    out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', code))
+    expect_match(out, "same columns|needs method|must be complete|on all ranks or on none", all = FALSE)
+    expect_match(out, "weft: rank . on .* stopped", all = FALSE)
+  }
 })

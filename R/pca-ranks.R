@@ -1,0 +1,50 @@
+# Principal components over ranks: each has rows of one matrix. What is told here is the same on every rank.
+
+# This rank's source, with `ranks`: the rows of each.
+shared_source <- function(source, method, na) {
+  if (!method %in% c("auto", "krylov", "gram")) {
+    abort_input("`distributed = TRUE` needs method \"krylov\" or \"gram\".", x = sprintf("It is \"%s\".", method))
+  }
+  if (na != "fail") abort_input("`distributed = TRUE` needs `na = \"fail\"`.", x = sprintf("It is \"%s\".", na))
+  all <- ranks_gather(source[c("n", "p")])
+  p <- vapply(all, `[[`, 0, "p")
+  if (any(p != p[1L])) {
+    abort_input("All ranks must have the same columns.", x = sprintf("Rank %d has %.0f, rank 0 has %.0f.", which(p != p[1L])[1L] - 1L,
+                                                                   p[p != p[1L]][1L], p[1L]))
+  }
+  source$ranks <- vapply(all, `[[`, 0, "n")
+  source
+}
+
+check_shared_weights <- function(weights) {
+  given <- unlist(ranks_gather(!is.null(weights)))
+  if (any(given != given[1L])) abort_input("`weights` must be given on all ranks or on none.")
+  if (!is.null(weights) && any(weights == 0)) {
+    abort_input("`weights` must be above 0 for `distributed = TRUE`.", i = "Leave these rows out and use `predict()` on them.")
+  }
+}
+
+# Moments of the ranks' rows together, in the order of the ranks. Means that are all equal stay as they are.
+joint_moments <- function(parts) {
+  Reduce(function(a, b) {
+    weight <- a$weight + b$weight
+    share <- ifelse(weight > 0, b$weight / weight, 0)
+    mean <- ifelse(a$weight == 0, b$mean, ifelse(b$weight == 0 | a$mean == b$mean, a$mean, a$mean * (1 - share) + b$mean * share))
+    between <- sqrt(a$weight * share) * abs(b$mean - a$mean)
+    list(mean = mean, norm = hypotenuse(hypotenuse(a$norm, b$norm), ifelse(a$weight > 0 & b$weight > 0, between, 0)), weight = weight,
+         missing = a$missing + b$missing, infinite = a$infinite + b$infinite)
+  }, parts)
+}
+
+# The left vectors of all rows: with at least as many rows as columns each rank has its own.
+joint_scores <- function(run, source, control) {
+  if (sum(source$ranks) >= source$p) run$u <- do.call(rbind, ranks_gather(run$u, control))
+  run
+}
+
+whole_source <- function(source) {
+  names <- ranks_gather(source$row_names)
+  source$row_names <- if (!any(vapply(names, is.null, NA))) unlist(names)
+  source$n <- sum(source$ranks)
+  source
+}

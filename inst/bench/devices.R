@@ -1,0 +1,125 @@
+# Weak scaling over the devices of one host: work a device is fixed, so with perfect scaling the time does not change. Each row
+# also says whether several devices gave what one gives, on a smaller problem (kernel sums: to rounding).
+#   Rscript devices.R [most devices]
+library(weft)
+bench_file <- function(name) Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
+source(bench_file("bench.R"))
+
+there <- nrow(weft_devices())
+stopifnot(there > 0)
+counts <- c(1, 2, 4, 8)
+counts <- counts[counts <= min(there, as.numeric(c(commandArgs(TRUE), Inf)[1]))]
+machine_line()
+cat(sprintf("%d devices; %d threads\n\n", there, weft_threads()))
+set.seed(1)
+
+# Medians of five calls after a first one, which opens devices and sends data.
+time_calls <- function(f) {
+  clock <- function(k) system.time(f())[["elapsed"]]
+  first <- clock(0)
+  c(first = first, later = stats::median(vapply(1:5, clock, 0)))
+}
+
+# `job(devices, count)`: a call without arguments that does `count` shares of work on these devices.
+table_of <- function(what, job, same) {
+  cat(what, "\n")
+  alone <- NULL
+  for (count in counts) {
+    devices <- seq_len(count) - 1
+    call <- job(devices, count)
+    seconds <- time_calls(call)
+    if (is.null(alone)) alone <- seconds[["later"]]
+    agreed <- if (count == 1) "" else if (same(devices)) ", same result" else ", OTHER RESULT"
+    cat(sprintf("  %d device%s  first call %7.3f s, later ones %7.4f s, efficiency %5.1f %%%s\n", count, if (count > 1) "s" else " ",
+                seconds[["first"]], seconds[["later"]], 100 * alone / seconds[["later"]], agreed))
+  }
+  cat("\n")
+}
+
+# n x p random bits, a byte each.
+random_bits <- function(n, p) {
+  words <- as.integer(floor(stats::runif(ceiling(n * p / 32)) * (2^32 - 2)) - (2^31 - 1))
+  bits <- intToBits(words)
+  if (length(bits) != n * p) bits <- bits[seq_len(n * p)]
+  matrix(bits, n)
+}
+
+plain <- function(x) as.data.frame(x)
+
+# ---- chains ----
+
+d <- as.data.frame(matrix(sample(0:2, 1000 * 60, TRUE), 1000))
+for (j in 4:60) d[[j]] <- ifelse(stats::runif(1000) < 0.3, d[[j]], (d[[j - 1]] + d[[j - 3]]) %% 3L)
+for (target in c("max", "sum")) {
+  table <- bn_scores(d, 3, keep = target, backend = "cuda")
+  steps <- if (target == "max") 2e5 else 2000
+  chains_job <- function(devices, count) {
+    function() bn_learn(table, iterations = steps, chains = 4096 * count, temperatures = 1, target = target, thin = steps / 2,
+                        burn_in = 0, seed = 1, backend = "cuda", devices = devices)
+  }
+  few <- function(devices) {
+    fit <- bn_learn(table, iterations = 400, chains = 37, target = target, seed = 2, backend = "cuda", devices = devices)
+    unclass(fit)[c("dags", "edges", "trace", "order", "counts")]
+  }
+  table_of(sprintf("chains, target %s: 4,096 of %g steps a device, 60 nodes, %d parent sets", target, steps, length(table$score)),
+           chains_job, function(devices) identical(few(devices), few(0)))
+}
+
+# ---- chains of co-clustering ----
+
+planted <- irm_sample(5000, 4000, k = 30, density = 0.02, seed = 1)
+run <- irm(planted$A, chains = 1, sweeps = 1, max_clusters = 128, split_merge = FALSE, seed = 1, backend = "cuda")$run
+run$done <- 0
+sweeps_of <- function(chains, sweeps, devices) {
+  run$chains <- chains
+  run$state <- weft:::start_state(run$graph, NULL, run$model, chains, list(alpha = c(1, 1), beta = c(1, 1)), c(5000, 4000))
+  control <- weft:::run_control("cuda", NULL, FALSE, devices = as.integer(devices))
+  weft:::irm_chains(run, sweeps, NULL, control)
+}
+table_of("co-clustering: 2 chains of 100 sweeps a device, 5,000 x 4,000, 128 clusters", function(devices, count) {
+  function() sweeps_of(2 * count, 100, devices)
+}, function(devices) identical(sweeps_of(5, 4, devices)$log_posterior, sweeps_of(5, 4, 0)$log_posterior))
+
+# ---- direct kernel sums ----
+
+x <- matrix(stats::runif(2e5 * max(counts) * 10), ncol = 10)
+reference <- x[seq_len(2e5), ]
+sums_of <- function(queries, devices) {
+  options(weft.devices = devices)
+  on.exit(options(weft.devices = NULL))
+  kernel_sum(x[seq_len(queries), ], reference, bandwidth = 0.5, method = "direct", backend = "cuda")
+}
+table_of("direct Gaussian sums in double: 2e5 queries a device, 2e5 references, 10 dimensions", function(devices, count) {
+  function() sums_of(2e5 * count, devices)
+}, function(devices) isTRUE(all.equal(sums_of(2e4, devices), sums_of(2e4, 0), tolerance = 1e-13)))
+
+# ---- tiles of pairs, then triples ----
+
+n <- 2000
+class <- sample(0:1, n, TRUE)
+large <- random_bits(n, floor(3e5 * sqrt(max(counts))))
+small <- large[, 1:5000]
+small[, 77] <- as.raw(xor(small[, 4000] != 0, class == 1))
+pack <- NULL
+pairs_job <- function(devices, count) {
+  if (!is.null(pack)) weft_free(pack)
+  pack <<- mi_pack(if (count == max(counts)) large else large[, seq_len(floor(3e5 * sqrt(count)))], class)
+  function() mi_pairs(pack, top = 1000, backend = "cuda", devices = devices)
+}
+table_of(sprintf("pairs: %.3g a device, %d rows, packed", choose(3e5, 2), n), pairs_job, function(devices) {
+  found <- function(devices) plain(mi_pairs(small, class, backend = "cuda", devices = devices))
+  identical(found(devices), found(0))
+})
+weft_free(pack)
+rm(large)
+
+triples_job <- function(devices, count) {
+  pack <<- mi_pack(small[, seq_len(floor(900 * count^(1 / 3)))], class)
+  function() mi_triples(pack, top = 1000, backend = "cuda", devices = devices)
+}
+if (weft:::has_bit_wgmma()) {
+  table_of(sprintf("triples: %.3g a device, %d rows, packed", choose(900, 3), n), triples_job, function(devices) {
+    found <- function(devices) plain(mi_triples(small[, 1:200], class, backend = "cuda", devices = devices))
+    identical(found(devices), found(0))
+  })
+}

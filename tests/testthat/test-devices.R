@@ -1,0 +1,204 @@
+# Work dealt over devices. The dealing, the host threads and the joining of results are the same whatever a part runs on: here
+# most tests give the CPU several "devices" through the control list; one device twice, or all there are, follow.
+
+# What native code is handed, with `parts` host threads.
+dealt_control <- function(parts, backend = "cpu", devices = integer(parts), progress = FALSE) {
+  weft:::run_control(backend, 2, progress, devices = devices)
+}
+
+# Different kinds of columns: binary, three levels, missing values, many levels.
+mixed_data <- function(n = 150, p = 130) {
+  withr::with_seed(3, {
+    x <- as.data.frame(matrix(sample(0:1, n * p, TRUE), n))
+    for (j in seq(3, p, 3)) x[[j]] <- sample(0:2, n, TRUE)
+    for (j in seq(5, p, 20)) x[[j]][sample(n, 5)] <- NA
+    for (j in c(8, 50)) x[[j]] <- sample(40, n, TRUE)
+    list(x = x, class = (x[[1]] + x[[4]] + sample(0:1, n, TRUE, c(0.9, 0.1))) %% 2)
+  })
+}
+
+# Results of a search by some number of parts, by what `control` says.
+search_with <- function(pack, control, order = 2L, top = 40, by_interaction = FALSE, side = NULL, min_mi = -Inf) {
+  .Call(weft:::C_weft_mi_search, weft:::pack_pointer(pack), side, order, top, by_interaction, min_mi, -Inf, c(0L, 1L), control)
+}
+
+test_that("all pairs come once, whatever the number of parts", {
+  d <- mixed_data(40, 70)
+  pack <- mi_pack(d$x, d$class, na = "level")
+  whole <- search_with(pack, dealt_control(1), top = Inf)
+  expect_identical(ncol(whole$columns), as.integer(choose(70, 2)))
+  for (parts in c(2, 3, 7, 64)) expect_identical(search_with(pack, dealt_control(parts), top = Inf), whole)
+})
+
+test_that("searches and permutation tests do not depend on the number of parts", {
+  d <- mixed_data()
+  pack <- mi_pack(d$x, d$class, na = "drop")
+  side <- as.raw(rep_len(c(1, 3, 2, 0, 1), ncol(d$x)))
+  searches <- list(list(), list(by_interaction = TRUE, top = 7), list(side = side, top = Inf, min_mi = 0.03), list(order = 3L, top = 25))
+  for (search in searches) {
+    one <- do.call(search_with, c(list(pack, dealt_control(1)), search))
+    for (parts in c(2, 5)) expect_identical(do.call(search_with, c(list(pack, dealt_control(parts)), search)), one)
+  }
+  found <- search_with(pack, dealt_control(1), top = 9, side = side)$columns
+  test <- function(parts, part = c(0L, 1L)) {
+    .Call(weft:::C_weft_mi_permute_pairs, weft:::pack_pointer(pack), side, found, FALSE, 11, c(0, 5), part, dealt_control(parts))
+  }
+  one <- test(1)
+  for (parts in c(2, 3, 12)) expect_identical(test(parts)[c("at_least", "greatest")], one[c("at_least", "greatest")])
+  ranks <- lapply(0:2, function(rank) test(2, c(rank, 3L))) # three ranks with two devices each
+  expect_identical(Reduce(`+`, lapply(ranks, `[[`, "at_least")), one$at_least)
+  expect_identical(do.call(pmax, lapply(ranks, `[[`, "greatest")), one$greatest)
+})
+
+# The same chains by several parts.
+chains_with <- function(table, run, parts, ...) weft:::run_chains(table, run, NULL, dealt_control(parts, ...))
+
+test_that("chains do not depend on the number of parts", {
+  d <- bn_test_data()
+  for (target in c("max", "sum")) {
+    table <- bn_scores(d, 3, keep = target)
+    for (temperatures in list(1, c(1, 2, 4))) {
+      run <- weft:::chain_settings(60, 5, temperatures, 7, 4, 8, 6, target, 11)
+      run$order <- weft:::start_orders(NULL, table$nodes, run)
+      one <- chains_with(table, run, 1)
+      for (parts in c(2, 4, 8)) expect_identical(chains_with(table, run, parts), one)
+    }
+  }
+})
+
+test_that("direct sums do not depend on the number of parts", {
+  x <- withr::with_seed(4, matrix(stats::rnorm(3 * 9000), 9000))
+  y <- x[1:40, ] + 0.1
+  for (scale in list(0.7, c(0.5, 1, 2))) {
+    p <- weft:::kernel_problem(x, y, cbind(1:40, 1), "gaussian", scale, 0, 0, 1, NULL, FALSE, FALSE, c(1, 0, 3), NULL, 2, NULL, NULL)
+    task <- weft:::native_task(p, weft:::native_points(p$query, p), weft:::native_points(p$reference, p), weft:::split_weights(p$weights))
+    one <- .Call(weft:::C_weft_kernel_direct, task, dealt_control(1))
+    single <- if (length(scale) == 1) .Call(weft:::C_weft_kernel_single, task, NULL, FALSE, dealt_control(1))
+    for (parts in c(2, 3, 5)) {
+      expect_identical(.Call(weft:::C_weft_kernel_direct, task, dealt_control(parts)), one)
+      if (length(scale) == 1) expect_identical(.Call(weft:::C_weft_kernel_single, task, NULL, FALSE, dealt_control(parts)), single)
+    }
+  }
+})
+
+test_that("co-clustering does not depend on the number of parts", {
+  planted <- irm_sample(50, 40, k = 3, density = 0.3, seed = 1)
+  fit <- irm(planted$A, chains = 5, sweeps = 6, thin = 2, seed = 3)
+  run <- fit$run
+  run$done <- 0
+  run$state <- weft:::start_state(run$graph, NULL, run$model, 5, list(alpha = c(1, 1), beta = c(1, 1)), c(50, 40))
+  chains <- function(parts) weft:::irm_chains(run, 6, NULL, dealt_control(parts))
+  one <- chains(1)
+  expect_identical(matrix(one$log_posterior, 6), unclass(fit$log_posterior), ignore_attr = TRUE)
+  for (parts in c(2, 3, 7)) expect_identical(chains(parts), one)
+})
+
+test_that("an interrupt, an error and a lack of memory in a part end all parts and leave nothing", {
+  withr::local_options(weft.poll = 0)
+  withr::defer(.Call(weft:::C_weft_memory, 0))
+  d <- mixed_data()
+  pack <- mi_pack(d$x, d$class, na = "drop")
+  table <- bn_scores(bn_test_data(), 3)
+  run <- weft:::chain_settings(1e9, 4, 1, 7, 1e6, 0, 6, "max", 11)
+  run$order <- weft:::start_orders(NULL, table$nodes, run)
+  gc()
+  before <- .Call(weft:::C_weft_memory, 0)
+  started <- proc.time()[[3L]]
+  expect_error(chains_with(table, run, 3, progress = function(done, total) stop("enough")), "enough")
+  expect_error(search_with(pack, dealt_control(3, progress = function(done, total) stop("enough")), order = 3L), "enough")
+  expect_lt(proc.time()[[3L]] - started, 4)
+  run$order[] <- rep(rev(seq_along(table$nodes)) - 1L, 4)
+  run$iterations <- 50
+  run$thin <- 10
+  for (k in c(1, 4, 9, 15, 30, 60)) {
+    .Call(weft:::C_weft_memory, -k) # no allocation from the k-th on
+    expect_error(search_with(pack, dealt_control(3)), class = "weft_error_memory")
+    .Call(weft:::C_weft_memory, k)  # tried once more
+    expect_identical(ncol(search_with(pack, dealt_control(3))$columns), 40L)
+  }
+  gc()
+  expect_identical(.Call(weft:::C_weft_memory, 0)[c("host", "device")], before[c("host", "device")])
+})
+
+test_that("devices are NULL, all or numbers that there are", {
+  withr::local_options(weft.device = NULL, weft.devices = NULL)
+  expect_identical(weft:::devices_for(NULL, "cuda"), 0L)
+  for (bad in list("both", -1, 0.5, NA_real_, numeric(), list(0), rep(0, 65))) {
+    expect_error(weft:::devices_for(bad, "cpu"), class = "weft_error_input", regexp = "numbers of devices")
+  }
+  expect_identical(weft:::devices_for("all", "cpu"), 0L)
+  withr::local_options(weft.devices = "none")
+  expect_error(mi_pairs(matrix(0:1, 4, 3), c(0, 1, 0, 1)), class = "weft_error_input", regexp = "weft.devices")
+  skip_if_no_cuda()
+  there <- nrow(weft_devices())
+  withr::local_options(weft.devices = NULL)
+  expect_identical(weft:::devices_for("all", "cuda"), seq_len(there) - 1L)
+  expect_error(weft:::devices_for(there, "cuda"), class = "weft_error_input", regexp = "There is no device")
+})
+
+# One device twice, and all there are.
+device_lists <- function() unique(list(c(0, 0), c(0, 0, 0), seq_len(nrow(weft_devices())) - 1))
+
+test_that("searches give the same on one device and on several", {
+  skip_if_no_cuda()
+  d <- mixed_data(600, 700)
+  binary <- withr::with_seed(1, matrix(sample(0:1, 800 * 900, TRUE), 800))
+  class <- xor(binary[, 3], binary[, 700])
+  plain <- function(x) as.data.frame(x)
+  for (devices in device_lists()) {
+    on <- function(f, ...) plain(f(..., backend = "cuda", devices = devices))
+    one <- function(f, ...) plain(f(..., backend = "cuda", devices = 0))
+    expect_identical(on(mi_pairs, d$x, d$class, na = "drop", top = 300), one(mi_pairs, d$x, d$class, na = "drop", top = 300))
+    expect_identical(on(mi_pairs, binary, class, top = 500), one(mi_pairs, binary, class, top = 500))
+    expect_identical(on(mi_pairs, binary, class, min_mi = 0.02, top = Inf), one(mi_pairs, binary, class, min_mi = 0.02, top = Inf))
+    expect_identical(on(mi_pairs, binary, class, top = 20, by = "interaction", permutations = 5, seed = 1),
+                     one(mi_pairs, binary, class, top = 20, by = "interaction", permutations = 5, seed = 1))
+    if (weft:::has_bit_wgmma()) {
+      expect_identical(on(mi_triples, binary[, 1:300], class, top = 100), one(mi_triples, binary[, 1:300], class, top = 100))
+    }
+    pack <- mi_pack(binary, class)
+    first <- one(mi_pairs, pack, top = 50)
+    for (turn in 1:2) expect_identical(on(mi_pairs, pack, top = 50), first) # the copies stay
+    expect_identical(one(mi_pairs, pack, top = 50), first)
+    weft_free(pack)
+  }
+})
+
+test_that("chains give the same on one device and on several", {
+  skip_if_no_cuda()
+  d <- bn_test_data(300)
+  same <- c("dag", "score", "dags", "edges", "trace", "order", "counts", "diagnostics")
+  for (target in c("max", "sum")) {
+    table <- bn_scores(d, 3, keep = target)
+    learn <- function(devices) {
+      fit <- bn_learn(table, iterations = 300, chains = 7, target = target, seed = 2, backend = "cuda", devices = devices)
+      unclass(fit)[same]
+    }
+    one <- learn(0)
+    for (devices in device_lists()) expect_identical(learn(devices), one)
+  }
+})
+
+test_that("direct sums are those of one device to rounding", {
+  skip_if_no_cuda()
+  x <- withr::with_seed(5, matrix(stats::rnorm(4 * 30000), 30000))
+  sums <- function(devices, ...) {
+    withr::local_options(weft.devices = devices)
+    kernel_sum(x, x[1:5000, ], bandwidth = 0.4, method = "direct", backend = "cuda", ...)
+  }
+  for (devices in device_lists()) {
+    expect_equal(sums(devices), sums(0), tolerance = 1e-13)
+    expect_equal(sums(devices, precision = "single"), sums(0, precision = "single"), tolerance = 1e-5)
+    expect_equal(sums(devices, kernel = "epanechnikov"), sums(0, kernel = "epanechnikov"), tolerance = 1e-13)
+  }
+})
+
+test_that("co-clustering gives the same on one device and on several", {
+  skip_if_no_cuda()
+  planted <- irm_sample(300, 200, k = 4, density = 0.1, seed = 1)
+  fit <- function(devices) {
+    irm(planted$A, chains = 4, sweeps = 10, seed = 3, backend = "cuda", devices = devices)[c("log_posterior", "row_cluster")]
+  }
+  one <- fit(0)
+  for (devices in device_lists()) expect_identical(fit(devices), one)
+})
