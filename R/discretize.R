@@ -223,10 +223,7 @@ bin_input <- function(x, bins, assay = NULL, threads = NULL) {
 # The same for a function of `x` and `class`, where the class may be the name of a column of `x`: list(x, class, assay), where
 # `assay` is what is left to be chosen. Without bins they stay as they are.
 with_bins <- function(x, class, bins, assay = NULL, threads = NULL) {
-  if (inherits(x, "weft_mi_pack")) {
-    if (is.null(bins)) return(list(x = x))
-    abort_input("`bins` must be NULL for a pack.", i = "Give it to `mi_pack()`, or cut with `discretize()`.")
-  }
+  if (inherits(x, "weft_mi_pack")) abort_input("`bins` must be NULL for a pack.", i = "Give it to `mi_pack()`, or cut with `discretize()`.")
   if (is.null(bins)) return(list(x = x, class = class, assay = assay))
   if (is.null(class)) return(list(x = bin_input(x, bins, assay, threads)))
   if (inherits(x, "SummarizedExperiment")) {

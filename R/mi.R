@@ -55,10 +55,12 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   verbose <- check_flag(verbose, "verbose")
   scale <- if (unit == "bits") 1 else log(2)
-  cut <- with_bins(x, class, bins, assay, threads)
-  x <- cut$x
-  class <- cut$class
-  assay <- cut$assay
+  if (!inherits(x, "weft_mi_pack") || !is.null(bins)) {
+    cut <- with_bins(x, class, bins, assay, threads)
+    x <- cut$x
+    class <- cut$class
+    assay <- cut$assay
+  }
   if (permutations > 0 || inherits(x, "weft_mi_pack")) {
     pack <- pack_for(x, class, na, assay, NULL, threads, progress)
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
