@@ -2,8 +2,7 @@
 #   Rscript pca-figure.R run cuda|cpu out.csv [whole]   times nipals, gs and the default; up to M = `whole` (4,000) to the end, gs on a
 #                                                      device always; beyond it 20 iterations a component
 #   Rscript pca-figure.R draw out.png one.csv two.csv  draws what was timed
-# Stored: pca-figure-h200.csv, one NVIDIA H200; pca-figure-cpu.csv, one thread of a Xeon (AVX-512) that was busy with other work,
-# to the end up to M = 500 only.
+# Stored: pca-figure-h200.csv, one NVIDIA H200; pca-figure-cpu.csv, one thread of a Xeon (AVX-512) that was busy with other work.
 args <- commandArgs(TRUE)
 
 one_run <- function(x, m, method, backend, whole) {
