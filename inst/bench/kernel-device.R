@@ -1,8 +1,8 @@
 # Kernel sums on a CUDA device. Arguments:
 #   rates      pairs a second of the direct sums, by kernel, precision and dimension
 #   figure     device against CPU by dimension and size, kd against ball trees by size: two plots and a CSV into WEFT_BENCH_PLOTS
-#   cube N     sums over N points uniform in the 10-dimensional unit cube, made on the device: times of building and summing,
-#              checked on 64 points by direct sums (1025507328 needs 90 GB of device memory)
+#   cube N [h ...]   sums over N points uniform in the 10-dimensional unit cube, made on the device: times of building and
+#              summing at each bandwidth, checked on 64 points by direct sums (1025507328 needs 90 GB of device memory)
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 machine_line()
@@ -34,7 +34,7 @@ if (given[1] == "rates") {
 
 if (given[1] == "cube") {
   n <- as.numeric(given[2])
-  for (h in list(c(0.02, 0.1), 0.15)) {
+  for (h in if (length(given) > 3) as.numeric(given[3:(length(given) - 1)]) else c(0.02, 0.1, 0.15)) {
     r <- .Call(weft:::C_weft_kernel_cube, c(n, 10, 64), c(0, 7), 6L, h, weft:::run_control("cuda"))
     cat(sprintf("%.0f points: made in %.3f s; cells %.3f, sorting %.3f, moving %.3f, directory %.3f: built in %.3f s\n", n, r$seconds[1],
                 r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5])))

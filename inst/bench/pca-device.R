@@ -66,15 +66,16 @@ for niter, q in ((2, 10), (20, 20), (60, 20)):
 }
 
 if (step == "sparse") {
-  # 13 blocks of 100,000 cells by 20,000 genes with a tenth stored: 2.6e9 values; the blocks are one object in memory
+  # 13 blocks of 100,000 cells by 20,000 genes with a tenth stored: 2.6e9 values; the blocks are one object in memory. Genes
+  # share 199 patterns of cells, but no values, as the numbers of patterns and values have no common divisor with their lengths.
   cells <- 100000L
   genes <- 20000L
   each <- cells %/% 10L
   set.seed(1)
   at <- function(j) as.integer((seq_len(each) - 1) * 10 + floor(runif(each) * 10))
   block <- methods::new("dgCMatrix", Dim = c(cells, genes), p = as.integer(seq(0, genes) * each), i = rep(at(1), genes),
-                        x = rexp(1e6)[rep_len(seq_len(1e6), each * genes)] * rep(rexp(genes), each = each))
-  block@i <- as.integer(unlist(lapply(seq_len(200), at), use.names = FALSE))[rep_len(seq_len(200 * each), each * genes)]
+                        x = rexp(999983)[rep_len(seq_len(999983), each * genes)] * rep(rexp(genes), each = each))
+  block@i <- as.integer(unlist(lapply(seq_len(199), at), use.names = FALSE))[rep_len(seq_len(199 * each), each * genes)]
   blocks <- rep(list(block), 13)
   for (tol in c(1e-3, 1e-6)) {
     fit <- pca(blocks, 50, backend = "cuda", tol = tol, seed = 1)
