@@ -43,8 +43,8 @@
 #'   the interval of their mean keeps the error, when that takes fewer pairs than computing them. `"auto"` does each where it
 #'   applies and pays; `verbose = TRUE` tells how many nodes and pairs went which way.
 #'
-#'   `method = "auto"` predicts the time of both, the tree's from a walk with a sample of
-#'   the queries, and takes the shorter one; `verbose = TRUE` tells which and why.
+#'   `method = "auto"` tries both on a part of the work, where there is enough of it to matter, and takes what would be the shorter
+#'   way; `verbose = TRUE` tells which and why. It goes by processor time, so that near a tie it may choose either.
 #'
 #'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra of the
 #'   Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of references by

@@ -16,7 +16,8 @@
 #' @param times permutations.
 #' @param level quantile of the permutations.
 #' @param folds patterns of cells left out.
-#' @param seed a whole number: the result is then the same in every call, and R's generator is left as it was.
+#' @param seed a whole number: the permutations are then the same in every call, and R's generator is left alone; by default
+#'   the seed comes from R's generator. The other methods draw nothing.
 #' @param ... for `plot()`: passed on to [graphics::plot()].
 #' @return An object of class `weft_pca_k`: a list with `k` (which may be 0), `method`, and `curve`, a data frame with what was
 #'   compared for each number of components. `plot()` draws it.
@@ -40,15 +41,10 @@ pca_choose_k <- function(x, method = c("parallel", "broken_stick", "gavish_donoh
   room <- max(1, min(nrow(x) - !isFALSE(center), ncol(x)))
   most <- check_number(most %||% min(room, if (method == "q2") 8 else if (method == "parallel") 50 else room), "most", min = 1,
                        max = room, whole = TRUE)
-  if (!is.null(seed)) {
-    check_number(seed, "seed", min = 0, max = 2^31 - 1, whole = TRUE)
-    before <- get0(".Random.seed", globalenv(), inherits = FALSE)
-    on.exit(if (is.null(before)) suppressWarnings(rm(".Random.seed", envir = globalenv())) else assign(".Random.seed", before, globalenv()))
-    set.seed(seed)
-  }
+  if (method == "parallel" || !is.null(seed)) key <- random_key(seed)
   fit <- function(x, k) suppressWarnings(pca(x, k, center = center, scale = scale, seed = 1, backend = "cpu", progress = FALSE))
   found <- switch(method,
-    parallel = parallel_analysis(x, most, times, level, fit), broken_stick = broken_stick(x, most, room, fit),
+    parallel = parallel_analysis(x, most, times, level, key, fit), broken_stick = broken_stick(x, most, room, fit),
     gavish_donoho = gavish_donoho(x, singular_values(x, room, center, scale)), q2 = cross_validation(x, most, folds, center, scale)
   )
   structure(class = "weft_pca_k", c(found, list(method = method)))
@@ -56,12 +52,18 @@ pca_choose_k <- function(x, method = c("parallel", "broken_stick", "gavish_donoh
 
 leading_run <- function(above) if (all(above)) length(above) else which(!above)[1L] - 1L
 
-parallel_analysis <- function(x, most, times, level, fit) {
+parallel_analysis <- function(x, most, times, level, key, fit) {
   observed <- fit(x, most)$d
-  null <- replicate(times, fit(apply(x, 2L, sample), most)$d)
+  null <- vapply(seq_len(times), function(t) fit(permute_columns(x, key, t), most)$d, numeric(most))
   threshold <- apply(matrix(null, most), 1L, stats::quantile, probs = level, names = FALSE)
   list(k = leading_run(observed > threshold),
        curve = data.frame(component = seq_len(most), value = observed, threshold = threshold))
+}
+
+# Each column by itself, in the order of draws of its own.
+permute_columns <- function(x, key, stream) {
+  by_column <- order(rep(seq_len(ncol(x)), each = nrow(x)), draws("uniform", length(x), key = key, stream = stream), method = "radix")
+  array(x[by_column], dim(x), dimnames(x))
 }
 
 broken_stick <- function(x, most, room, fit) {

@@ -1,6 +1,9 @@
 #' weft: structure in wide data, on the CPU and the GPU
 #'
-#' Start with [mi_rank()]. [weft_sitrep()] says what this machine offers; [weft_options] lists the settings.
+#' Start with [gene_network()], which goes from an expression matrix to networks and a report, and `vignette("weft-in-ten-minutes")`.
+#' By themselves: [mi_rank()], [mi_pairs()] and [mi_network()] (mutual information), [pca()] (components), [bn_learn()] (Bayesian
+#' networks), [kernel_sum()] and [kde()] (kernel sums), [irm()] (groups of rows and columns). [weft_sitrep()] says what this machine
+#' offers; [weft_options] lists the settings.
 #'
 #' @keywords internal
 #' @useDynLib weft, .registration = TRUE

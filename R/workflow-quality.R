@@ -146,24 +146,6 @@ abort_text_columns <- function(x, number, classified) {
                   else sprintf("Sample names belong into the row names, groups into `class`: `x$%s <- NULL` takes the column out.", first))
 }
 
-# Samples in rows against columns: a class of the other length settles it; without one a very tall matrix is suspicious.
-check_orientation <- function(data, class, x) {
-  given <- length(if (is.data.frame(class)) class[[1L]] else class)
-  in_coldata <- inherits(x, "SummarizedExperiment") && is.character(class) && given == 1L
-  if (!is.null(class) && !in_coldata && given != nrow(data)) {
-    abort_input(
-      sprintf("`class` must have one value a sample, which is a row of `x`: %d.", nrow(data)), x = sprintf("It has %d.", given),
-      i = if (given == ncol(data)) "`x` has as many columns: samples are in its columns. `gene_network(t(x), class)` turns it."
-          else if (given == 1L && is.character(class)) "A column's name is for a SummarizedExperiment; else give the column: `pheno$group`."
-    )
-  }
-  if (is.null(class) && !inherits(x, "SummarizedExperiment") && nrow(data) > 500 && nrow(data) > 4 * ncol(data)) {
-    weft_warn("orientation", sprintf("`x` has %s rows, taken for samples, and %d columns, taken for genes.",
-                                     format(nrow(data), big.mark = ","), ncol(data)),
-              i = "If genes are in its rows, as in most expression tables, use `t(x)`.")
-  }
-}
-
 check_samples <- function(n) {
   if (n < 8) {
     abort_input("`x` must have at least 8 samples.", x = sprintf("It has %d rows, which are the samples.", n),

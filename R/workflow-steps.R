@@ -34,7 +34,7 @@
 #' @param bins how many bins of equal frequency; by default 3, for pairs with fewer than 100 samples 2. Levels stay as they
 #'   are.
 #' @param top how many pairs to keep.
-#' @param permutations number of permutations; see above.
+#' @param permutations number of permutations; for pairs see below.
 #' @param method,estimator see [mi_network()] and [mi_matrix()]; `"auto"`: see below.
 #' @param fdr false discovery rate of edges; 1 for no test.
 #' @param edges `"auto"`, or the number of heaviest edges to keep; see below.
@@ -47,8 +47,8 @@
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
 #' @return `gene_components()`: as [pca()], with `leading` and `choice`; `gene_ranking()`: as [mi_rank()]; `gene_pairs()`: as
-#'   [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with attributes `fdr` and `cut`, the information that an edge must
-#'   exceed; `gene_clusters()`: as [irm()].
+#'   [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with attributes `fdr`, `cut`, the information that an edge must
+#'   exceed, and `limited`, a sentence where `memory` left genes out; `gene_clusters()`: as [irm()].
 #' @seealso [gene_network()], [gene_bayes()], [gene_outliers()]
 #' @name gene_steps
 #' @examples
@@ -127,7 +127,7 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
                       backend = backend, threads = threads, progress = progress)
     bar <- if (most < 1) Inf else if (is.finite(most)) .Call(C_weft_mi_greatest, net, m, least, most, control) else 0
     if (bar > 0 || !is.na(cut)) net <- .Call(C_weft_mi_cut_edges, net, m, least, bar, control)
-    attributes(net) <- c(attributes(net), list(fdr = fdr, cut = cut))
+    attributes(net) <- c(attributes(net), list(fdr = fdr, cut = cut, limited = attr(chosen, "limited")))
     net
   }
   few <- method %in% c("aracne", "relnet")
@@ -151,7 +151,13 @@ network_genes <- function(q, genes, memory) {
   }
   count <- min(count, most, p)
   if (count == p) return(seq_len(p))
-  sort(leading_genes(q, count))
+  chosen <- sort(leading_genes(q, count))
+  if (is.null(genes)) attr(chosen, "limited") <- sprintf(
+    "The network is of the %s genes that %s: all pairs of %s genes would take %s of memory, and %s may be used.",
+    format(count, big.mark = ","), if (is.null(q$class)) "vary most" else "say most about the class", format(p, big.mark = ","),
+    bytes_text(24 * p^2), bytes_text(memory_limit(memory))
+  )
+  chosen
 }
 
 # The genes that say most about the class, or vary most.

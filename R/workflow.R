@@ -27,7 +27,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' Steps that need a class are left out without one.
 #'
 #' @section Time and memory: Before the work starts it says about how long it will take, step by step, when `progress` is on;
-#'   `dry_run = TRUE` returns that as a data frame. Estimates are rough: within a factor of three on machines like ours.
+#'   `dry_run = TRUE` returns that as a data frame. Estimates are rough: within a factor of three where they
+#'   were tried.
 #'   Matrices of all pairs of genes take most memory; where they would need more than `memory`, the network is of as many genes
 #'   as fit, those that say most about the class or vary most, and the log says so.
 #'
@@ -115,6 +116,8 @@ run_steps <- function(fit, run) {
   fit <- own("ranking", gene_ranking)
   fit <- own("pairs", gene_pairs)
   fit <- own("network", gene_mi_network, memory = run$memory)
+  limited <- attr(fit$network, "limited")
+  if (!is.null(limited)) fit$quality <- note(fit$quality, "memory", limited, ncol(fit$network))
   fit <- own("clusters", gene_clusters, device = FALSE)
   fit <- own("bayes", gene_bayes, network = fit$network, ranking = fit$ranking, device = FALSE)
   run_step(fit, run, "outliers", function(args) {

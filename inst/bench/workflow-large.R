@@ -1,13 +1,14 @@
-# A whole transcriptome: matrix of information, CLR and ARACNE networks cut at a false discovery rate, components; seconds and
-# peak memory of the process (VmHWM) a step. Beside it, where they are installed, minet and parmigene at smaller sizes in the same
-# run, and what these come to at full size by the power of the number of genes that their last two sizes show.
-# Usage: Rscript workflow-large.R [genes] [samples] [cpu|cuda]
+# A whole transcriptome: matrix of information, CLR and ARACNE networks cut at a false discovery rate, components; seconds by the clock
+# and of processor time, and peak memory of the process (VmHWM), a step. Beside it, where they are installed, minet and parmigene at
+# smaller sizes in the same run, and what these come to at full size.
+# Usage: Rscript workflow-large.R [genes] [samples] [cpu|cuda] [both|weft|peers]
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 args <- commandArgs(TRUE)
 genes <- if (length(args)) as.integer(args[1L]) else 20000L
 samples <- if (length(args) > 1L) as.integer(args[2L]) else 500L
 backend <- if (length(args) > 2L) args[3L] else "cpu"
+part <- if (length(args) > 3L) args[4L] else "both"
 has <- function(package) requireNamespace(package, quietly = TRUE)
 
 # Genes that hang on 200 regulators: as many dependences as in real expression, in a second.
@@ -22,69 +23,96 @@ peak_gb <- function() {
   if (!file.exists("/proc/self/status")) return(NA_real_)
   as.numeric(gsub("[^0-9]", "", grep("VmHWM", readLines("/proc/self/status"), value = TRUE))) / 1024^2
 }
-total <- 0
+total <- c(0, 0)
 step <- function(what, expr, counts = TRUE) {
-  seconds <- system.time(result <- expr)[[3L]]
+  t <- system.time(result <- expr)
+  seconds <- c(t[[3L]], t[[1L]] + t[[2L]])
   if (counts) total <<- total + seconds
-  cat(sprintf("%-42s %8.2f s   peak %5.2f GiB so far\n", what, seconds, peak_gb()))
+  cat(sprintf("%-42s %8.2f s  processor %8.2f s   peak %5.2f GiB so far\n", what, seconds[1L], seconds[2L], peak_gb()))
   result
 }
 
 machine_line()
 cat(sprintf("%d genes, %d samples, backend \"%s\", %d threads, load %s\n\n", genes, samples, backend, weft_threads(),
             if (file.exists("/proc/loadavg")) sub(" .*", "", readLines("/proc/loadavg")) else "?"))
-x <- expression(genes)
-if (backend == "cuda") invisible(step("(device started)", mi_matrix(x[, 1:64], estimator = "spearman", backend = backend), FALSE))
-q <- step("checks", gene_quality(x))
-rm(x)
-invisible(step("components", gene_components(q, seed = 1, backend = backend)))
-net <- step("ARACNE network from data", gene_mi_network(q, method = "aracne", backend = backend))
-cat(sprintf("  %s edges; these steps together %.2f s\n", format(weft:::count_edges(net), big.mark = ","), total))
-rm(net)
-invisible(gc())
-net <- step("CLR network from data, 100,000 edges", gene_mi_network(q, method = "clr", edges = 1e5, backend = backend))
-cat(sprintf("  %s edges\n", format(weft:::count_edges(net), big.mark = ",")))
-rm(net)
-invisible(gc())
-cat("\nThe network's parts\n")
-m <- step("matrix of information (Spearman)", mi_matrix(q$x, estimator = "spearman", backend = backend))
-for (method in c("aracne", "clr")) {
-  w <- step(toupper(method), mi_network(m, method, backend = backend))
-  if (method == "aracne") invisible(step("  its edges in a table", as.data.frame(w)))
-  rm(w)
+if (part != "peers") {
+  x <- expression(genes)
+  if (backend == "cuda") invisible(step("(device started)", mi_matrix(x[, 1:64], estimator = "spearman", backend = backend), FALSE))
+  q <- step("checks", gene_quality(x))
+  rm(x)
+  invisible(step("components", gene_components(q, seed = 1, backend = backend)))
+  net <- step("ARACNE network from data", gene_mi_network(q, method = "aracne", backend = backend))
+  cat(sprintf("  %s edges; these steps together %.2f s, processor %.2f s\n", format(weft:::count_edges(net), big.mark = ","), total[1L],
+              total[2L]))
+  rm(net)
   invisible(gc())
+  net <- step("CLR network from data, 100,000 edges", gene_mi_network(q, method = "clr", edges = 1e5, backend = backend))
+  cat(sprintf("  %s edges\n", format(weft:::count_edges(net), big.mark = ",")))
+  rm(net)
+  invisible(gc())
+  cat("\nThe network's parts\n")
+  m <- step("matrix of information (Spearman)", mi_matrix(q$x, estimator = "spearman", backend = backend))
+  for (method in c("aracne", "clr")) {
+    w <- step(toupper(method), mi_network(m, method, backend = backend))
+    if (method == "aracne") invisible(step("  its edges in a table", as.data.frame(w)))
+    rm(w)
+    invisible(gc())
+  }
+  invisible(step("threshold of a false discovery rate", weft:::significant_information(m, 0.01)))
+  rm(m)
+  cat(sprintf("\nPeak memory of all: %.2f GiB\n", peak_gb()))
 }
-invisible(step("threshold of a false discovery rate", weft:::significant_information(m, 0.01)))
-rm(m)
-cat(sprintf("\nPeak memory of all: %.2f GiB\n", peak_gb()))
 
 # ---- peers ----
 
-sizes <- list(minet = c(500L, 1000L, 2000L), parmigene = c(100L, 200L, 400L))
-peers <- list()
-if (has("minet")) peers$minet <- list(
-  `matrix (Spearman)` = function(d, m) minet::build.mim(d, "spearman"), ARACNE = function(d, m) minet::aracne(m),
-  CLR = function(d, m) minet::clr(m)
+# Each step at two sizes, `repeats` times each. It is carried to full size by the power of the number of genes that its algorithm has
+# (pairs: 2, triples: 3) and the constant measured at the larger size. `shown` is the power between the two sizes: where it is
+# below that of the algorithm the smaller size still has other costs in it; where it is above, caches are left.
+repeats <- 3L
+powers <- c(matrix = 2, ARACNE = 3, CLR = 2)
+peers <- list(
+  minet = list(
+    matrix = list(what = "Spearman", at = c(2000L, 4000L), f = function(d, m) minet::build.mim(d, "spearman")),
+    ARACNE = list(what = "ARACNE", at = c(1000L, 2000L), f = function(d, m) minet::aracne(m)),
+    CLR = list(what = "CLR", at = c(2000L, 4000L), f = function(d, m) minet::clr(m))
+  ),
+  parmigene = list(
+    matrix = list(what = "nearest neighbours", at = c(200L, 400L), f = function(d, m) parmigene::knnmi.all(t(d))),
+    ARACNE = list(what = "ARACNE", at = c(1000L, 2000L), f = function(d, m) parmigene::aracne.a(m)),
+    CLR = list(what = "CLR", at = c(2000L, 4000L), f = function(d, m) parmigene::clr(m))
+  )
 )
-if (has("parmigene")) peers$parmigene <- list(
-  `matrix (nearest neighbours)` = function(d, m) parmigene::knnmi.all(t(d)), ARACNE = function(d, m) parmigene::aracne.a(m),
-  CLR = function(d, m) parmigene::clr(m)
-)
-for (package in names(peers)) {
-  at <- sizes[[package]]
-  seconds <- vapply(at, function(p) {
-    d <- expression(p)
-    m <- NULL
-    vapply(peers[[package]], function(f) {
-      t <- system.time(r <- f(d, m))[[3L]]
-      if (is.null(m)) m <<- r
-      t
-    }, 0)
-  }, numeric(3L))
-  power <- log(seconds[, 3L] / seconds[, 2L]) / log(2)
-  whole <- seconds[, 3L] * (genes / at[3L])^power
-  cat(sprintf("\n%s %s: seconds at %s genes, power of the last two, and from it at %d\n", package, utils::packageVersion(package),
-              paste(at, collapse = ", "), genes))
-  print(signif(cbind(seconds, power, whole), 3))
-  cat(sprintf("matrix and ARACNE at %d genes: some %.0f s\n", genes, sum(whole[1:2])))
+time_peer <- function(step, size) {
+  d <- expression(size)
+  m <- mi_matrix(d, estimator = "spearman", unit = "nats", backend = "cpu")
+  attributes(m) <- attributes(m)[c("dim", "dimnames")]
+  replicate(repeats, {
+    t <- system.time(step$f(d, m))
+    c(processor = t[[1L]] + t[[2L]], elapsed = t[[3L]])
+  })
+}
+carried <- function(package) {
+  rows <- lapply(names(peers[[package]]), function(name) {
+    step <- peers[[package]][[name]]
+    power <- powers[[name]]
+    small <- time_peer(step, step$at[1L])["processor", ]
+    large <- time_peer(step, step$at[2L])
+    up <- (genes / step$at[2L])^power
+    used <- large["processor", ]
+    data.frame(step = step$what, genes = step$at[2L], seconds = stats::median(used), least = min(used), most = max(used),
+               shown = log(stats::median(used) / stats::median(small)) / log(step$at[2L] / step$at[1L]), power = power,
+               whole = stats::median(used) * up, whole_least = min(used) * up, whole_most = max(used) * up,
+               whole_elapsed = stats::median(large["elapsed", ]) * up)
+  })
+  do.call(rbind, rows)
+}
+if (part != "weft") for (package in Filter(has, names(peers))) {
+  cat(sprintf("\n%s %s, %d samples: seconds of processor time at `genes` (median, least and most of %d), the power between that and half as many\n",
+              package, utils::packageVersion(package), samples, repeats),
+      sprintf("genes, the algorithm's power, and what it comes to at %d genes (`whole`; `whole_elapsed` by the clock). NOT run at that size.\n",
+              genes), sep = "")
+  table <- carried(package)
+  print(data.frame(table[1L], signif(table[-1L], 3)), row.names = FALSE)
+  cat(sprintf("Matrix and ARACNE at %d genes: some %.0f s (%.0f to %.0f) of processor time\n", genes, sum(table$whole[1:2]),
+              sum(table$whole_least[1:2]), sum(table$whole_most[1:2])))
 }

@@ -11,6 +11,31 @@ test_that("1. samples in columns", {
   expect_snapshot(told(gene_network(matrix(0, 6000, 30))))
 })
 
+test_that("1. samples in columns of a small table, without a class: names and levels tell", {
+  expect_snapshot(told(gene_quality(t(e$x))))
+  symbols <- t(e$x[, 1:12])
+  dimnames(symbols) <- list(c("Actb", "Gapdh", "Trp53", "Myc", "Kras", "Sox2", "Foxp3", "Il2ra", "Gata3", "Cd8a", "Cd4", "Irf4"),
+                            sprintf("KO%d", 1:30))
+  expect_snapshot(told(gene_quality(symbols)))
+  levels <- unname(t(e$x) + seq_len(40))
+  expect_snapshot(told(gene_quality(levels)))
+})
+
+test_that("1. samples in rows are not doubted", {
+  quiet <- function(x, ...) expect_no_warning(weft:::check_orientation(x, NULL, x), class = "weft_warning_orientation")
+  quiet(e$x)
+  quiet(unname(e$x))
+  quiet(unname(e$x) + rep(seq_len(40), each = 30))
+  quiet(scale(e$x)) # equal means of columns tell nothing
+  quiet(matrix(weft:::draws("normal", 900, key = 1), 30))
+  counts <- matrix(2^weft:::draws("normal", 6000, key = 2) * rep(2^weft:::draws("uniform", 100, 0, 1, key = 3), 60), 60, byrow = TRUE)
+  quiet(round(100 * counts))
+  cells <- matrix(weft:::draws("uniform", 9000, key = 4), 900, dimnames = list(NULL, sprintf("ENSG%011d", 1:10)))
+  quiet(cells) # many cells, few genes
+  quiet(matrix(1:900, 30, dimnames = list(c("TP53", "MYC", sprintf("cell%d", 1:28)), c("ACTB", "GAPDH", sprintf("x%d", 1:28)))))
+  expect_silent(weft:::check_orientation(t(e$x), factor(rep(1:2, 20)), t(e$x))) # a class settles it
+})
+
 test_that("1. and 2. a table as it was read: genes in rows, their names in a column", {
   table <- data.frame(gene = colnames(e$x), t(e$x))
   expect_snapshot(told(gene_network(table, e$class)))
