@@ -20,12 +20,10 @@
 #' @seealso [gene_network()]
 #' @export
 #' @examples
-#' \donttest{
 #' e <- weft_example("expression", n = 60, p = 30)
-#' fit <- gene_network(e$x, e$class, seed = 1, bayes = list(genes = 8, iterations = 2000))
+#' fit <- gene_network(e$x, e$class, seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE)
 #' if (requireNamespace("rmarkdown", quietly = TRUE) && rmarkdown::pandoc_available("1.12.3")) {
 #'   weft_report(fit, tempfile(fileext = ".html"), open = FALSE)
-#' }
 #' }
 weft_report <- function(fit, file = "gene-network.html", title = "Gene network report", template = NULL, top = 20, open = interactive(),
                         quiet = TRUE) {

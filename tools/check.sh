@@ -1,10 +1,10 @@
 #!/bin/sh
 # The whole round: R CMD check with and without CUDA, sanitizers, valgrind, other compilers and flags, installation
-# trials, lintr. One line a check; logs stay in the folder named at the end when something failed.
-# Usage: tools/check.sh [check|sanitize|install|lint ...]   (default: all)
+# trials, lintr, BiocCheck where it is installed. One line a check; logs stay in the folder named at the end when something failed.
+# Usage: tools/check.sh [check|sanitize|install|lint|bioc ...]   (default: all)
 set -u
 here=$(pwd); w=$(mktemp -d)
-parts=${*:-check sanitize install lint}
+parts=${*:-check sanitize install lint bioc}
 failed=0
 wants() { case " $parts " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 report() { # report NAME RESULT EXPECTED-PATTERN
@@ -124,6 +124,26 @@ fi
 
 if wants lint; then
   report "lintr" "$(cd "$here" && Rscript -e 'l <- lintr::lint_package(); print(l); cat(length(l), "lints\n")' 2>&1 | tee "$w/lint.log" | tail -1)" '^0 lints'
+fi
+
+# Without a network: the steps that ask servers (deprecated packages, names on CRAN, the maintainer's registration) are left out,
+# and which release of Bioconductor goes with which R is read from a file; it only matters for version numbers from 1.0.0 on.
+if wants bioc && Rscript -e 'quit(status = !requireNamespace("BiocCheck", quietly = TRUE))' >/dev/null 2>&1; then
+  r=$(Rscript -e 'cat(R.version$major, sub("[.].*", "", R.version$minor), sep = ".")')
+  cat >bioc.yaml <<END
+release_version: "3.16"
+devel_version: "3.17"
+r_ver_for_bioc_ver:
+  "3.15": "$r"
+  "3.16": "$r"
+  "3.17": "$r"
+END
+  cat >bioc.R <<'END'
+options(BIOCONDUCTOR_CONFIG_FILE = paste0("file://", normalizePath("bioc.yaml")))
+BiocCheck::BiocCheck(commandArgs(TRUE)[1], checkDir = ".", `no-check-deprecated` = TRUE, `no-check-CRAN` = TRUE, `no-check-bioc-help` = TRUE)
+END
+  WEFT_CUDA=no WEFT_MPI=no Rscript bioc.R "$tarball" >bioc.log 2>&1
+  report "BiocCheck without its steps on the network" "$(grep ' ERRORS ' bioc.log)" '0 ERRORS \| 0 WARNINGS'
 fi
 cd "$here"
 if [ $failed = 0 ]; then chmod -R u+w "$w"; rm -rf "$w"; else echo "logs: $w"; fi

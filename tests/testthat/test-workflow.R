@@ -150,6 +150,9 @@ test_that("time and memory are estimated, and memory is kept to", {
   wide <- matrix(weft:::draws("normal", 20 * 400), 20)
   expect_identical(ncol(gene_mi_network(wide, memory = 1e6)), as.integer(floor(sqrt(1e6 / 24))))
   expect_error(gene_mi_network(wide, genes = 300, memory = 1e6), "may be used", class = "weft_error_memory")
+  said <- gene_network(wide, memory = 1e6, clusters = FALSE, bayes = FALSE, outliers = FALSE, seed = 1)
+  expect_match(said$quality$log$what, "of the 204 genes that vary most: all pairs of 400 genes", all = FALSE)
+  expect_null(attr(fit$network, "limited"))
 })
 
 test_that("progress tells the steps and their times", {
