@@ -77,10 +77,10 @@ choose_backend <- function(backend, cpu_seconds, gpu_seconds) {
 cpu_only <- function(backend, what) {
   backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   if (backend == "cuda") {
-    weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste(what, "on the CPU so far."),
+    weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste(what, "on the CPU only."),
                i = "Use `backend = \"cpu\"` or \"auto\".")
   }
-  list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU so far"))
+  list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU only"))
 }
 
 cuda_start_seconds <- 0.3 # opening the object and the device, once a session

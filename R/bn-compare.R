@@ -148,8 +148,10 @@ as.data.frame.weft_bn_compare <- function(x, ...) {
 plot.weft_bn_compare <- function(x, ...) {
   if (is.null(x$roc)) abort_input("`x` must have a ROC to plot.", i = "Compare posteriors, or a list of networks.")
   curve <- "threshold" %in% names(x$roc)
-  graphics::plot(c(0, 1), c(0, 1), type = "n", xlab = "false positive rate", ylab = "true positive rate",
-                 main = "Directed edges", asp = 1)
+  old <- graphics::par(pty = "s")
+  on.exit(graphics::par(old))
+  graphics::plot(c(0, 1), c(0, 1), type = "n", las = 1, xlab = "false positive rate", ylab = "true positive rate",
+                 main = "Directed edges")
   graphics::abline(0, 1, col = "grey80")
   if (curve) graphics::lines(x$roc$fpr, x$roc$tpr, col = "#2c5f8a", lwd = 2)
   else {

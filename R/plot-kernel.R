@@ -69,7 +69,8 @@ plot_surface <- function(x, grid, names, theta, phi, ...) {
   colours <- rev(grDevices::hcl.colors(64, "Blues 3"))
   fill <- colours[pmin(64, 1 + floor(63 * facet / max(facet)))]
   settings <- list(x = grid$x, y = grid$y, z = z, theta = theta, phi = phi, col = fill, border = NA, shade = 0.3, expand = 0.6,
-                   ticktype = "detailed", xlab = names[1L], ylab = names[2L], zlab = "density", cex.axis = 0.7,
+                   ticktype = "detailed", xlab = paste0("\n", names[1L]), ylab = paste0("\n", names[2L]), zlab = "\n\ndensity",
+                   cex.axis = 0.7, # empty lines take the names off the numbers
                    main = sprintf("%d points, %s kernel", x$n, x$kernel))
   do.call(graphics::persp, utils::modifyList(settings, list(...)))
 }

@@ -23,7 +23,7 @@ print.weft_gene_network <- function(x, top = 5L, ...) {
   class <- if (is.null(q$class)) "no class" else paste(sprintf("%s %d", levels(q$class), tabulate(q$class)), collapse = ", ")
   cat(sprintf("Gene network of %s genes in %d samples (%s)\n\n", format(ncol(q$x), big.mark = ","), nrow(q$x), class))
   line <- function(name, ...) {
-    text <- strwrap(paste0(...), width = 96)
+    text <- strwrap(paste0(...), width = max(40, min(getOption("width"), 112) - 12))
     cat(sprintf("%-11s %s\n", c(name, rep("", length(text) - 1L)), text), sep = "")
   }
   done <- q$log$what %||% "Nothing had to be done."
@@ -34,7 +34,7 @@ print.weft_gene_network <- function(x, top = 5L, ...) {
   device <- x$steps$step[x$steps$backend == "cuda"]
   cat(sprintf("\n%s in all%s; seed %.0f; weft %s\n", seconds_text(sum(x$steps$seconds)),
               if (length(device)) paste(", on the device:", paste(device, collapse = ", ")) else ", on the CPU", x$seed, x$version))
-  cat("plot(fit) draws it, weft_report(fit, \"report.html\") writes it up, as.data.frame(fit, \"genes\") has the numbers\n")
+  cat("plot(fit) draws it, weft_report(fit) writes it up, as.data.frame(fit, \"genes\") has the numbers\n")
   invisible(x)
 }
 
@@ -53,7 +53,7 @@ step_text <- function(step, x, top) {
                       attr(r, "method"), attr(attr(r, "mi"), "estimator"),
                       if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) "" else sprintf(", false discovery rate %g",
                                                                                             attr(r, "fdr")), hub_text(r, top)),
-    clusters = sprintf("%d clusters of samples, %d of %d genes%s", max(r$row_cluster), max(r$col_cluster), length(r$col_cluster),
+    clusters = sprintf("%d clusters of samples, %d clusters of %d genes%s", max(r$row_cluster), max(r$col_cluster), length(r$col_cluster),
                        class_in_clusters(x)),
     bayes = sprintf("%d edges among %d genes. Surest: %s", sum(r$dag), nrow(r$dag), arrow_text(r, top)),
     outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier),
@@ -115,10 +115,11 @@ summary.weft_gene_network <- function(object, top = 10L, ...) {
 }
 
 #' @rdname print.weft_gene_network
-#' @param row.names,optional ignored.
+#' @param row.names,optional ignored; but the name of a table may come second, too: `as.data.frame(fit, "edges")`.
 #' @export
 as.data.frame.weft_gene_network <- function(x, row.names = NULL, optional = FALSE, ..., # nolint: object_length_linter.
                                             what = c("genes", "samples", "edges", "directed", "pairs", "log")) {
+  if (missing(what) && is.character(row.names) && length(row.names) == 1L) what <- row.names
   what <- check_choice(what, c("genes", "samples", "edges", "directed", "pairs", "log"), "what")
   step <- switch(what, edges = "network", directed = "bayes", pairs = "pairs", "quality")
   if (is.null(x[[step]])) {

@@ -13,7 +13,7 @@ if [ "${1-}" = demo ]; then
 fi
 if [ "${1-}" = check ]; then
   packages="$packages knitr rmarkdown lintr roxygen2 broom coda e1071 factoextra ggplot2 igraph kernlab ks"
-  bioconductor="DelayedArray graph HDF5Array multtest SingleCellExperiment SummarizedExperiment"
+  bioconductor="BiocCheck DelayedArray graph HDF5Array multtest SingleCellExperiment SummarizedExperiment"
   system="$system pandoc qpdf valgrind devscripts"
 fi
 

@@ -180,7 +180,7 @@ test_that("errors say what must be", {
   input(x, rel_error = -1)
   input(x, bandwidth = 1e-120)
   input(data.frame(a = letters[1:3]))
-  expect_error(kernel_sum(x, kernel = "polynomial", backend = "cuda"), class = "weft_error_device", regexp = "on the CPU so far")
+  expect_error(kernel_sum(x, kernel = "polynomial", backend = "cuda"), class = "weft_error_device", regexp = "on the CPU only")
   if (!is.null(weft:::cuda_missing())) {
     for (method in c("auto", "direct", "tree")) {
       expect_error(kernel_sum(x, kernel = "epanechnikov", method = method, backend = "cuda"), class = "weft_error_device", regexp = "CUDA")

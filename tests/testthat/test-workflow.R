@@ -178,6 +178,10 @@ test_that("a page is printed, tables have a row a gene and sample", {
   expect_identical(nrow(glance(fit)), 1L)
   expect_identical(as.data.frame(fit, what = "log")$step, fit$quality$log$step)
   expect_identical(tidy(fit), genes)
+  expect_identical(as.data.frame(fit, "edges"), as.data.frame(fit, what = "edges"))
+  expect_error(as.data.frame(fit, "edge"), "must be one of", class = "weft_error_input")
+  narrow <- withr::with_options(list(width = 60), utils::capture.output(print(fit)))
+  expect_true(all(nchar(narrow[-length(narrow)]) <= 60))
   expect_type(summary(fit), "list")
 })
 
