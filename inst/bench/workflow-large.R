@@ -112,7 +112,7 @@ if (part != "weft") for (package in Filter(has, names(peers))) {
       sprintf("genes, the algorithm's power, and what it comes to at %d genes (`whole`; `whole_elapsed` by the clock). NOT run at that size.\n",
               genes), sep = "")
   table <- carried(package)
-  print(data.frame(table[1L], signif(table[-1L], 3)), row.names = FALSE)
+  print(data.frame(table[1L], signif(table[-1L], 3)), row.names = FALSE, width = 160)
   cat(sprintf("Matrix and ARACNE at %d genes: some %.0f s (%.0f to %.0f) of processor time\n", genes, sum(table$whole[1:2]),
               sum(table$whole_least[1:2]), sum(table$whole_most[1:2])))
 }
