@@ -1,11 +1,11 @@
-# Figures by ggplot2, one for every result that has a plot(). ggplot2 is only suggested: methods are registered when it is loaded.
+# Figures by ggplot2, one for every result. ggplot2 is only suggested: methods are registered when it is loaded.
 
 #' Figures by ggplot2
 #'
-#' `ggplot2::autoplot()` of what weft's functions return: a ggplot to be changed further. It shows what `plot()` shows, in its main form.
+#' `ggplot2::autoplot()` of what weft's functions return: a ggplot to be changed further. It shows what `plot()` shows, where there is one, in its main form.
 #'
 #' @param object what a function of weft returned.
-#' @param top how many features, pairs, edges or components to show.
+#' @param top how many features, pairs, edges, components or samples to show.
 #' @param n points of a grid along each dimension.
 #' @param which for [gene_network()]: `"samples"`, `"ranking"`, `"pairs"`, `"network"`, `"clusters"`, `"bayes"` or `"outliers"`.
 #' @param ... passed on by the method for [gene_network()], ignored by the others.
@@ -109,9 +109,22 @@ autoplot.weft_network <- function(object, top = NULL, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
-  at <- layered_layout(object$dag)
-  nodes <- data.frame(name = rownames(object$dag), x = at$x, y = at$y)
-  edges <- as.data.frame(object)
+  picture_of_dag(object$dag, as.data.frame(object))
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_bn_fit <- function(object, ...) {
+  need_package("ggplot2", "autoplot()")
+  at <- which(object$dag != 0, arr.ind = TRUE)
+  names <- rownames(object$dag)
+  picture_of_dag(object$dag, data.frame(from = names[at[, 1L]], to = names[at[, 2L]]))
+}
+
+# edges: from, to and, where there is one, posterior.
+picture_of_dag <- function(dag, edges) {
+  at <- layered_layout(dag)
+  nodes <- data.frame(name = rownames(dag), x = at$x, y = at$y)
   a <- match(edges$from, nodes$name)
   b <- match(edges$to, nodes$name)
   lines <- data.frame(x = nodes$x[a], y = nodes$y[a], xend = nodes$x[b], yend = nodes$y[b],
@@ -122,7 +135,8 @@ autoplot.weft_bn <- function(object, ...) {
                           arrow = ggplot2::arrow(length = ggplot2::unit(2, "mm"), type = "closed")) +
     ggplot2::geom_label(ggplot2::aes(label = name), size = 3) + ggplot2::scale_alpha(range = c(0.3, 1), limits = c(0, 1)) +
     ggplot2::scale_x_continuous(expand = c(0.08, 0)) + ggplot2::theme_void() +
-    ggplot2::labs(title = sprintf("Bayesian network: %d nodes, %d edges", nrow(nodes), nrow(edges)))
+    ggplot2::labs(title = sprintf("Bayesian network: %d nodes, %d edges", nrow(nodes), nrow(edges))) +
+    if (is.null(edges$posterior)) ggplot2::guides(alpha = "none")
 }
 
 #' @rdname autoplot
@@ -229,6 +243,53 @@ autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "
   part <- object[[if (which == "samples") "components" else which]]
   if (is.null(part)) abort_input(sprintf("There is no \"%s\" to plot.", which), x = "The step was left out.")
   if (which == "samples") ggplot2::autoplot(part, color = object$quality$class, ...) else ggplot2::autoplot(part, ...)
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_gp <- function(object, n = 200, ...) {
+  need_package("ggplot2", "autoplot()")
+  if (object$d > 1L) abort_input("`object` must be a process on one variable to be drawn.", x = sprintf("It has %d.", object$d))
+  points <- data.frame(x = object$data[, 1L], y = object$y)
+  at <- seq(min(points$x), max(points$x), length.out = n)
+  found <- stats::predict(object, matrix(at), se = TRUE)
+  curve <- data.frame(x = at, y = found$fit, lower = found$fit - 1.96 * found$se, upper = found$fit + 1.96 * found$se)
+  ggplot2::ggplot(curve, ggplot2::aes(x = x, y = y)) + ggplot2::geom_point(data = points, color = "grey60", size = 0.8) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = lower, ymax = upper), fill = weft_colours[["pale"]], alpha = 0.5) +
+    ggplot2::geom_line(color = weft_colours[["blue"]]) + ggplot2::labs(x = object$names %||% "x", y = "y") + ggplot2::theme_minimal()
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_bn_scores <- function(object, top = 20, ...) {
+  need_package("ggplot2", "autoplot()")
+  sets <- table(factor(as.data.frame(object)$node, levels = object$nodes))
+  shown <- utils::head(sort(sets, decreasing = TRUE), top)
+  bars(shown, names(shown), as.numeric(shown), sprintf("Nodes with most parent sets, %d of %d", length(shown), length(sets)),
+       "parent sets kept")
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_bins <- function(object, top = 20, ...) {
+  need_package("ggplot2", "autoplot()")
+  levels <- sort(vapply(object, nlevels, 0L), decreasing = TRUE)
+  shown <- utils::head(levels, top)
+  bars(shown, names(shown), unname(shown), sprintf("Columns with most levels, %d of %d", length(shown), length(levels)), "levels")
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_quality <- function(object, top = 100, ...) {
+  need_package("ggplot2", "autoplot()")
+  some <- unique(round(seq(1, nrow(object$x), length.out = min(nrow(object$x), top))))
+  part <- object$x[some, , drop = FALSE]
+  values <- data.frame(sample = factor(rownames(part), levels = rownames(part))[row(part)], value = c(part))
+  values$class <- (object$class[some] %||% factor(rep("sample", length(some))))[row(part)]
+  ggplot2::ggplot(values, ggplot2::aes(x = sample, y = value, fill = class)) + ggplot2::geom_boxplot(outlier.shape = NA, linewidth = 0.2) +
+    ggplot2::labs(x = "sample", title = sprintf("Values of %d samples, %d genes", length(some), ncol(part))) + ggplot2::theme_minimal() +
+    ggplot2::theme(axis.text.x = ggplot2::element_blank(), panel.grid.major.x = ggplot2::element_blank()) +
+    ggplot2::scale_fill_manual(values = group_palette(nlevels(values$class))) + if (is.null(object$class)) ggplot2::guides(fill = "none")
 }
 
 utils::globalVariables(c("value", "label", "fill", "column", "x", "y", "xend", "yend", "weight", "edges", "name", "posterior", "fpr",

@@ -12,7 +12,8 @@
 #' @param ... ignored.
 #' @return A data frame. `tidy()`: of a matrix of information one row a pair; of a selection, `feature` and `score` with
 #'   their `step`; of cut points
-#'   one row a cut; of [pca_choose_k()] the curve; of [bn_compare()] the rates; of [bn_scores()] one row a parent set;
+#'   one row a cut; of [pca_choose_k()] the curve; of [bn_compare()] the rates; of [bn_scores()] one row a parent set; of [bn_fit()]
+#'   one row a level and configuration of its node's parents, or for numbers one row a coefficient; of [gene_quality()] the log;
 #'   of outliers the table; of a density, regression, kernel
 #'   components or Gaussian process one row a point, dimension or component.
 #' @name tidiers
@@ -61,6 +62,13 @@ tidy.weft_bins <- function(x, ...) {
 
 #' @rdname tidiers
 #' @export
+glance.weft_bins <- function(x, ...) {
+  cuts <- lapply(attr(x, "rules"), `[[`, "cuts")
+  data.frame(n = nrow(x), columns = ncol(x), cut = length(cuts), whole = sum(lengths(cuts) == 0L), cuts = sum(lengths(cuts)))
+}
+
+#' @rdname tidiers
+#' @export
 tidy.weft_pca_k <- function(x, ...) x$curve
 
 #' @rdname tidiers
@@ -70,6 +78,51 @@ glance.weft_pca_k <- function(x, ...) data.frame(k = x$k, method = x$method)
 #' @rdname tidiers
 #' @export
 tidy.weft_bn_compare <- function(x, ...) as.data.frame(x)
+
+#' @rdname tidiers
+#' @export
+glance.weft_bn_compare <- function(x, ...) as.data.frame(x)
+
+#' @rdname tidiers
+#' @export
+tidy.weft_bn_fit <- function(x, ...) {
+  rows <- lapply(names(x$nodes), function(name) {
+    node <- x$nodes[[name]]
+    if (x$gaussian) {
+      return(data.frame(node = name, term = c("(intercept)", names(node$slopes), "sd"),
+                        estimate = c(node$intercept, unname(node$slopes), node$sd)))
+    }
+    levels <- expand.grid(x$labels[c(name, node$parents)], KEEP.OUT.ATTRS = FALSE, stringsAsFactors = FALSE)
+    given <- lapply(node$parents, function(parent) paste(parent, levels[[parent]], sep = " = "))
+    data.frame(node = name, level = levels[[1L]], parents = if (length(given)) do.call(paste, c(given, sep = ", ")) else "",
+               probability = c(node$probability))
+  })
+  out <- do.call(rbind, rows)
+  rownames(out) <- NULL
+  out
+}
+
+#' @rdname tidiers
+#' @export
+glance.weft_bn_fit <- function(x, ...) {
+  free <- vapply(x$nodes, function(node) {
+    if (x$gaussian) length(node$slopes) + 2 else length(node$probability) * (1 - 1 / dim(node$probability)[1L])
+  }, 0)
+  data.frame(nodes = nrow(x$dag), edges = sum(x$dag), n = x$n, parameters = sum(free), kind = if (x$gaussian) "gaussian" else "categories")
+}
+
+#' @rdname tidiers
+#' @export
+tidy.weft_quality <- function(x, ...) {
+  x$log %||% data.frame(step = character(), genes = integer(), samples = integer(), what = character())
+}
+
+#' @rdname tidiers
+#' @export
+glance.weft_quality <- function(x, ...) {
+  data.frame(samples = nrow(x$x), genes = ncol(x$x), samples_left_out = sum(!x$samples$kept), genes_left_out = sum(!x$genes$kept),
+             imputed = x$imputed, kind = x$kind)
+}
 
 #' @rdname tidiers
 #' @export

@@ -34,7 +34,7 @@ print.weft_gene_network <- function(x, top = 5L, ...) {
   device <- x$steps$step[x$steps$backend == "cuda"]
   cat(sprintf("\n%s in all%s; seed %.0f; weft %s\n", seconds_text(sum(x$steps$seconds)),
               if (length(device)) paste(", on the device:", paste(device, collapse = ", ")) else ", on the CPU", x$seed, x$version))
-  cat("plot(fit) draws it, weft_report(fit) writes it up, as.data.frame(fit, \"genes\") has the numbers\n")
+  cat("See also plot(fit), weft_report(fit), as.data.frame(fit, \"genes\")\n")
   invisible(x)
 }
 

@@ -108,13 +108,17 @@ test_that("every result tidies, glances and draws itself", {
   skip_if_not_installed("ggplot2")
   withr::local_pdf(NULL)
   set.seed(1)
+  levels <- as.data.frame(lapply(mtcars[c("cyl", "gear", "am")], factor))
   results <- list(
     mi_matrix(mtcars, estimator = "spearman"), mi_rank(mtcars[c("cyl", "gear")],
                                                        mtcars$am), mi_pairs(mtcars[c("cyl", "gear", "carb")], mtcars$am),
     mi_select(mtcars[c("cyl", "gear", "carb")], mtcars$am, k = 2), fit$network, fit$bayes, fit$clusters, fit$components, fit$outliers, fit,
     kde(faithful), kde(faithful$waiting), kernel_regression(faithful$waiting, faithful$eruptions,
                                                             5), kernel_pca(faithful, 2, bandwidth = 2, seed = 1),
-    pca_choose_k(matrix(stats::rnorm(400), 40), seed = 1)
+    pca_choose_k(matrix(stats::rnorm(400), 40), seed = 1), fit$quality, gene_quality(mtcars), discretize(mtcars, bins = 3),
+    bn_fit(bn_learn(levels, iterations = 200, seed = 1), levels), bn_fit(bn_learn(iris[1:4], score = "bge", iterations = 200, seed = 1),
+                                                                         iris[1:4]),
+    bn_scores(levels), gp_regression(faithful$waiting, faithful$eruptions, bandwidth = 12, noise = 0.1)
   )
   for (r in results) {
     expect_s3_class(tidy(r), "data.frame")
@@ -131,6 +135,11 @@ test_that("every result tidies, glances and draws itself", {
   expect_equal(augment(results[[13]])$.fitted, fitted(results[[13]]))
   expect_identical(nrow(tidy(discretize(mtcars, bins = 3))), sum(lengths(attr(discretize(mtcars, bins = 3), "cuts"))))
   compared <- bn_compare(fit$bayes, fit$bayes$dag)
+  expect_identical(nrow(glance(compared)), 1L)
+  made <- bn_fit(bn_exact(levels)$dag, levels)
+  expect_equal(c(tapply(tidy(made)$probability, paste(tidy(made)$node, tidy(made)$parents), sum)), rep(1, sum(lengths(tapply(
+    tidy(made)$parents, tidy(made)$node, unique)))), ignore_attr = TRUE)
+  expect_identical(glance(made)$parameters, sum(tapply(tidy(made)$probability, paste(tidy(made)$node, tidy(made)$parents), length) - 1))
   expect_s3_class(ggplot2::autoplot(compared), "ggplot")
   expect_s3_class(tidy(compared), "data.frame")
 })
