@@ -2,7 +2,8 @@
 
 #' Figures by ggplot2
 #'
-#' `ggplot2::autoplot()` of what weft's functions return: a ggplot to be changed further. It shows what `plot()` shows, where there is one, in its main form.
+#' `ggplot2::autoplot()` of what weft's functions return: a ggplot to be changed further. It shows what `plot()` shows, where there is
+#' one, in its main form.
 #'
 #' @param object what a function of weft returned.
 #' @param top how many features, pairs, edges, components or samples to show.

@@ -16,7 +16,7 @@ check_orientation <- function(data, class, x) {
   }
   if (experiment || (!is.null(class) && nrow(data) != ncol(data))) return(invisible())
   rows <- if (!is.data.frame(x)) rownames(x) else if (.row_names_info(x) > 0L) row.names(x)
-  by_name <- names_of_genes(rows) - names_of_samples(rows) + names_of_samples(colnames(x)) - names_of_genes(colnames(x))
+  by_name <- named_turned(rows, colnames(x))
   levels <- if (abs(by_name) < 2) level_shares(data) else c(0, 0)
   turned <- function(why) {
     weft_warn("orientation", paste("`x` looks as if it had genes in its rows, which are taken for samples:", why),
@@ -25,7 +25,7 @@ check_orientation <- function(data, class, x) {
   if (by_name >= 2) {
     called <- function(names, what) if (length(names)) sprintf("%s are called %s", what, label_some(names, 3L))
     turned(paste0(paste(c(called(rows, "rows"), called(colnames(x), "columns")), collapse = ", "), "."))
-  } else if (levels[1L] > 0.4 && levels[1L] > 3 * levels[2L]) {
+  } else if (levels_turned(levels)) {
     turned(sprintf("levels differ between rows (%.0f %% of the variance of ranks), less between columns (%.0f %%).",
                    100 * levels[1L], 100 * levels[2L]))
   } else if (by_name > -2 && levels[2L] <= 0.2 && nrow(data) > 500 && nrow(data) > 4 * ncol(data)) {
@@ -35,6 +35,19 @@ check_orientation <- function(data, class, x) {
   }
 }
 
+# From 2 on names say that genes are in the rows, down from -2 that they are in the columns.
+named_turned <- function(rows, columns) {
+  names_of_genes(rows) - names_of_samples(rows) + names_of_samples(columns) - names_of_genes(columns)
+}
+
+levels_turned <- function(levels) levels[1L] > 0.4 && levels[1L] > 3 * levels[2L]
+
+# Are genes in the rows of a table whose column `text` has names and whose columns `number` have numbers?
+table_turned <- function(x, text, number) {
+  by_name <- named_turned(as.character(x[[text]]), names(x)[number])
+  by_name >= 2 || (by_name > -2 && levels_turned(level_shares(as.matrix(as.data.frame(x)[number]) + 0)))
+}
+
 # 2: identifiers of data bases, or some of the genes that are in nearly every set; 1: a letter and a number; 0: nothing is known.
 names_of_genes <- function(names) {
   identifiers <- paste0(
@@ -42,9 +55,8 @@ names_of_genes <- function(names) {
     "Y[A-P][LR][0-9]{3}[CW]|(hsa|mmu|rno)-(mir|let)-|rs[0-9]{4})|_(a|s|x|g|f|i|r)?_?at$|",
     "^(gene|probe|probeset|transcript|feature|snp)[ ._-]?[0-9]+$"
   )
-  common <- c("ACTB", "GAPDH", "B2M", "TP53", "TRP53", "MYC", "EGFR", "KRAS", "BRCA1", "BRCA2", "PTEN", "RB1", "AKT1", "MAPK1", "JUN", "FOS",
-              "STAT1", "STAT3", "VEGFA", "TNF", "IL6", "PTPRC", "ESR1", "ERBB2", "MKI67", "CDKN1A",
-              "CDKN2A", "CCND1", "BCL2", "BAX", "CASP3", "HIF1A", "NFKB1", "SOX2", "POU5F1", "GATA3", "RPL13A", "RPLP0", "HPRT1", "TBP",
+  common <- c("ACTB", "GAPDH", "B2M", "TP53", "TRP53", "MYC", "EGFR", "KRAS", "BRCA1", "BRCA2", "PTEN", "RB1", "AKT1", "MAPK1",
+              "JUN", "FOS", "STAT1", "STAT3", "VEGFA", "TNF", "IL6", "PTPRC", "ESR1", "ERBB2", "MKI67", "CDKN1A", "CDKN2A", "CCND1", "BCL2", "BAX", "CASP3", "HIF1A", "NFKB1", "SOX2", "POU5F1", "GATA3", "RPL13A", "RPLP0", "HPRT1", "TBP",
               "A1BG", "A2M")
   likeness(names, identifiers, "^(G|TF)[0-9]+$", sum(toupper(unique(names)) %in% common) >= 2L)
 }

@@ -12,7 +12,8 @@
 #'    `max_missing_samples`.
 #' 3. Genes that are constant, or have the same value in more than `max_same` of the samples, are left out. Genotypes
 #'    and other whole numbers of at most five values are only left out when constant.
-#' 4. `transform = "auto"` takes raw counts to log2 counts per million (plus half a count), and positive values with a long tail to
+#' 4. `transform = "auto"` takes raw counts (whole numbers from 0, some above 50 or many zeros) to log2 counts per million (plus half a
+#'    count), and positive values with a long tail to
 #'    log2(1 + x), with a warning either way; what is on a log scale stays. `"counts"`, `"log2"` and `"none"` say it outright.
 #' 5. With `batch`, every gene's differences between batches are taken out (least squares, with the class in the model).
 #' 6. Missing values are filled: `"components"` by the least-squares fit of up to three components ([pca()] with `na = "em"`),
@@ -136,14 +137,26 @@ abort_character <- function(x) {
 abort_text_columns <- function(x, number, classified) {
   text <- which(!number)
   first <- names(x)[text[1L]]
-  genes_in_rows <- length(text) == 1L && classified == sum(number) && classified != nrow(x)
+  column <- if (make.names(first) == first) paste0("x$", first) else sprintf("x[[\"%s\"]]", first)
+  by_class <- classified == sum(number) && classified != nrow(x)
+  odd <- odd_cell(x[[text[1L]]])
   abort_input("Every column of `x` must be a gene, with numbers.",
               x = sprintf("Not so: %s (%s).", label_some(names(x)[text]), describe(x[[text[1L]]])),
-              i = if (genes_in_rows) sprintf(paste(
-                    "`class` has as many values as there are other columns: genes are in the rows.",
-                    "`rownames(x) <- x$%s; x$%s <- NULL; gene_network(t(x), class)` turns it."), first, first)
+              i = if (length(text) == 1L && (by_class || classified == 0L && sum(number) > 2L && table_turned(x, text, number))) sprintf(
+                    "%s `rownames(x) <- %s; %s <- NULL; gene_network(t(x)%s)` turns it.",
+                    if (by_class) "`class` has as many values as there are other columns: genes are in the rows." else
+                      "Are genes in the rows, and these their names?", column, column, if (by_class) ", class" else "")
+                  else if (!is.null(odd)) sprintf("Most of its values are numbers, but row %d has \"%s\": `%s <- as.numeric(%s)` makes such cells NA.",
+                                                  odd$row, odd$value, column, column)
                   else if (length(text) > ncol(x) / 2) "Were numbers read as text? `type.convert(x, as.is = TRUE)` turns them back."
-                  else sprintf("Sample names belong into the row names, groups into `class`: `x$%s <- NULL` takes the column out.", first))
+                  else sprintf("Sample names belong into the row names, groups into `class`: `%s <- NULL` takes the column out.", column))
+}
+
+# The first cell that is no number, of a text column of which most are; else NULL.
+odd_cell <- function(column) {
+  if (!is.character(column)) return(NULL)
+  odd <- which(is.na(suppressWarnings(as.numeric(column))) & !is.na(column))
+  if (length(odd) && length(odd) < length(column) / 2) list(row = odd[1L], value = column[odd[1L]])
 }
 
 check_samples <- function(n) {
@@ -204,6 +217,11 @@ check_class <- function(class) {
   if (nlevels(class) > length(class) / 2) {
     abort_input("`class` must be groups of samples.", x = sprintf("It has %d levels for %d samples.", nlevels(class), length(class)),
                 i = "Is it an identifier? Numbers are cut into groups by `cut()`.")
+  }
+  missing <- intersect(levels(class), c("NA", "N/A", "na", "n/a", "NaN"))
+  if (length(missing)) {
+    weft_warn("class_na", sprintf("The class of %d samples is the text \"%s\", which is taken for a group.", sum(class %in% missing), missing[1L]),
+              i = sprintf("If it means unknown: `class[class == \"%s\"] <- NA`, and leave these samples out.", missing[1L]))
   }
   small <- names(which(table(class) < 3L))
   if (length(small)) {
@@ -328,7 +346,8 @@ note_duplicates <- function(q) {
   note(q, "duplicates", sprintf("Samples equal to another one were found and kept: %s.", label_some(twice)), 0L, length(twice))
 }
 
-# Counts: whole numbers from 0, in the hundreds. Intensities: positive, with a tail that a log scale would not have.
+# Counts: whole numbers from 0, in the hundreds, or with many zeros as from single cells. Intensities: positive, with a tail that a log
+# scale would not have.
 to_log_scale <- function(q, transform) {
   asked <- transform != "auto"
   if (!asked) transform <- if (q$kind == "levels") "none" else guess_scale(q$x)
@@ -344,7 +363,7 @@ to_log_scale <- function(q, transform) {
     what <- sprintf("Raw counts became log2 counts per million (plus half a count); library sizes were %s to %s.",
                     format(min(size), big.mark = ",", scientific = FALSE), format(max(size), big.mark = ",", scientific = FALSE))
     if (!asked) {
-      weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 to the hundreds and more.",
+      weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 on, some large or many zeros.",
                                 "It was taken to log2 counts per million."),
                 i = paste("`transform = \"counts\"` says so without this warning, `\"none\"` leaves values as they are;",
                           "for differences in composition normalise before, for example with edgeR or DESeq2."))
@@ -365,7 +384,7 @@ guess_scale <- function(x) {
   if (length(v) > 1e6) v <- v[seq(1, length(v), length.out = 1e6)]
   if (min(v) < 0) return("none")
   top <- stats::quantile(v, 0.99, names = FALSE)
-  if (all(v == round(v)) && max(v) > 50) return("counts")
+  if (all(v == round(v)) && (max(v) > 50 || max(v) > 5 && mean(v == 0) > 0.3)) return("counts")
   if (top > 100 && mean(v) > 1.5 * stats::median(v)) "log2" else "none"
 }
 

@@ -107,10 +107,10 @@ carried <- function(package) {
   do.call(rbind, rows)
 }
 if (part != "weft") for (package in Filter(has, names(peers))) {
-  cat(sprintf("\n%s %s, %d samples: seconds of processor time at `genes` (median, least and most of %d), the power between that and half as many\n",
+  cat(sprintf("\n%s %s, %d samples: seconds of processor time at `genes` (median, least and most of %d), the power between that\n",
               package, utils::packageVersion(package), samples, repeats),
-      sprintf("genes, the algorithm's power, and what it comes to at %d genes (`whole`; `whole_elapsed` by the clock). NOT run at that size.\n",
-              genes), sep = "")
+      "and half as many genes, the algorithm's power, and what it comes to at ", genes,
+      " genes (`whole`; `whole_elapsed` by the clock).\nNOT run at that size.\n", sep = "")
   table <- carried(package)
   print(data.frame(table[1L], signif(table[-1L], 3)), row.names = FALSE, width = 160)
   cat(sprintf("Matrix and ARACNE at %d genes: some %.0f s (%.0f to %.0f) of processor time\n", genes, sum(table$whole[1:2]),

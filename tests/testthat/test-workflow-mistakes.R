@@ -40,6 +40,9 @@ test_that("1. and 2. a table as it was read: genes in rows, their names in a col
   table <- data.frame(gene = colnames(e$x), t(e$x))
   expect_snapshot(told(gene_network(table, e$class)))
   expect_snapshot(told(gene_network(t(as.matrix(table)), e$class)))
+  expect_snapshot(told(gene_network(table)))
+  names(table)[1] <- "gene id"
+  expect_snapshot(told(gene_network(table, e$class)))
 })
 
 test_that("2. a character matrix", {
@@ -49,17 +52,26 @@ test_that("2. a character matrix", {
   with_names <- as.matrix(data.frame(id = rownames(e$x), e$x[, 1:5]))
   expect_snapshot(told(gene_network(with_names, e$class)))
   expect_snapshot(told(gene_network(data.frame(id = rownames(e$x), e$x[, 1:5]), e$class)))
+  expect_snapshot(told(gene_network(data.frame(id = rownames(e$x), e$x[, 1:5]))))
+  one <- as.data.frame(e$x[, 1:5])
+  one$TF02 <- as.character(one$TF02)
+  one$TF02[4] <- "n/a"
+  expect_snapshot(told(gene_network(one, e$class)))
 })
 
 test_that("3. raw counts", {
   counts <- matrix(as.integer(2^e$x), nrow(e$x), dimnames = dimnames(e$x))
   expect_snapshot(told(gene_quality(counts, e$class)))
+  cells <- matrix(weft:::draws("uniform", 3000, key = 5)^6 * rep(20 * weft:::draws("uniform", 30, key = 6), each = 100), 100)
+  expect_warning(gene_quality(round(cells)), class = "weft_warning_counts")
+  expect_no_warning(gene_quality(round(10 * matrix(weft:::draws("uniform", 3000, key = 7), 100))), class = "weft_warning_counts")
 })
 
 test_that("4. a class with missing values", {
   class <- e$class
   class[c(2, 5)] <- NA
   expect_snapshot(told(gene_network(e$x, class)))
+  expect_snapshot(told(gene_quality(e$x, ifelse(is.na(class), "NA", as.character(class)))))
 })
 
 test_that("a class that is empty, in another order, a table or a name", {
