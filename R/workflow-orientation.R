@@ -56,7 +56,8 @@ names_of_genes <- function(names) {
     "^(gene|probe|probeset|transcript|feature|snp)[ ._-]?[0-9]+$"
   )
   common <- c("ACTB", "GAPDH", "B2M", "TP53", "TRP53", "MYC", "EGFR", "KRAS", "BRCA1", "BRCA2", "PTEN", "RB1", "AKT1", "MAPK1",
-              "JUN", "FOS", "STAT1", "STAT3", "VEGFA", "TNF", "IL6", "PTPRC", "ESR1", "ERBB2", "MKI67", "CDKN1A", "CDKN2A", "CCND1", "BCL2", "BAX", "CASP3", "HIF1A", "NFKB1", "SOX2", "POU5F1", "GATA3", "RPL13A", "RPLP0", "HPRT1", "TBP",
+              "JUN", "FOS", "STAT1", "STAT3", "VEGFA", "TNF", "IL6", "PTPRC", "ESR1", "ERBB2", "MKI67", "CDKN1A", "CDKN2A",
+              "CCND1", "BCL2", "BAX", "CASP3", "HIF1A", "NFKB1", "SOX2", "POU5F1", "GATA3", "RPL13A", "RPLP0", "HPRT1", "TBP",
               "A1BG", "A2M")
   likeness(names, identifiers, "^(G|TF)[0-9]+$", sum(toupper(unique(names)) %in% common) >= 2L)
 }

@@ -146,8 +146,9 @@ abort_text_columns <- function(x, number, classified) {
                     "%s `rownames(x) <- %s; %s <- NULL; gene_network(t(x)%s)` turns it.",
                     if (by_class) "`class` has as many values as there are other columns: genes are in the rows." else
                       "Are genes in the rows, and these their names?", column, column, if (by_class) ", class" else "")
-                  else if (!is.null(odd)) sprintf("Most of its values are numbers, but row %d has \"%s\": `%s <- as.numeric(%s)` makes such cells NA.",
-                                                  odd$row, odd$value, column, column)
+                  else if (!is.null(odd)) sprintf(
+                    "Most of its values are numbers, but row %d has \"%s\": `%s <- as.numeric(%s)` makes such cells NA.",
+                    odd$row, odd$value, column, column)
                   else if (length(text) > ncol(x) / 2) "Were numbers read as text? `type.convert(x, as.is = TRUE)` turns them back."
                   else sprintf("Sample names belong into the row names, groups into `class`: `%s <- NULL` takes the column out.", column))
 }
@@ -220,7 +221,8 @@ check_class <- function(class) {
   }
   missing <- intersect(levels(class), c("NA", "N/A", "na", "n/a", "NaN"))
   if (length(missing)) {
-    weft_warn("class_na", sprintf("The class of %d samples is the text \"%s\", which is taken for a group.", sum(class %in% missing), missing[1L]),
+    weft_warn("class_na", sprintf("The class of %d samples is the text \"%s\", which is taken for a group.", sum(class %in% missing),
+                                  missing[1L]),
               i = sprintf("If it means unknown: `class[class == \"%s\"] <- NA`, and leave these samples out.", missing[1L]))
   }
   small <- names(which(table(class) < 3L))
