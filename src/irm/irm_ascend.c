@@ -1,20 +1,22 @@
 /* From a sample uphill: single nodes go where the posterior is greatest, then the two clusters whose union raises it most
- * become one, until nothing helps. In a small graph the best partition may have a share of the samples of 1e-4 or less, but
- * be a few moves away from many of them. The sample itself is left as it is. */
+ * become one, until nothing helps. The best partition may have a share of the samples of 1e-4 or less, but be a few moves
+ * away from many of them. The sample itself is left as it is. */
 #include <string.h>
 #include "irm_state.h"
 
-/* Gains of a pass over the nodes, and passes, at most: a share of a sweep's time. */
-#define MOST_GAINS 30000.0
+/* Gains of a pass over the nodes for each sweep: larger graphs wait for as many sweeps as it takes. */
+#define GAINS_A_SWEEP 8000.0
 enum { MOST_PASSES = 50 };
 #define LEAST_GAIN 1e-9
 
+/* By the sweep and its sample alone, so that cutting a run in two changes nothing. */
 int irm_may_ascend(const irm_state *s)
 {
   double gains = 0;
   for (int mode = 0; mode < s->modes; mode++)
     gains += (double) s->graph->n[mode] * (s->active_count[mode] + 1) * s->active_count[irm_other(s, mode)] * s->directions;
-  return gains <= MOST_GAINS;
+  const int64_t wait = 1 + (int64_t) (gains / GAINS_A_SWEEP);
+  return s->sweep % wait == 0;
 }
 
 /* Every node of a mode to its best cluster; whether one moved. */

@@ -125,7 +125,7 @@ void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last);
 void irm_sample_alpha(irm_state *s, int mode);
 void irm_sample_beta(irm_state *s);
 
-/* irm_ascend.c: uphill from the sample, where the graph is small enough for that, and back to the sample. */
+/* irm_ascend.c: whether this sweep is one to go uphill from; there, and back to the sample. */
 int irm_may_ascend(const irm_state *s);
 void irm_ascend(irm_state *s);
 void irm_ascend_back(irm_state *s);
