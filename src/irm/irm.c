@@ -125,7 +125,7 @@ static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, cons
     trace->beta[2 * (size_t) chain * (size_t) rows + (size_t) which * (size_t) rows + (size_t) row] = c->beta[which];
   if (irm_may_ascend(s)) {
     WEFT_TRY(fetch(poll, run, s));
-    irm_ascend(s);
+    WEFT_TRY(irm_ascend(poll, s));
     irm_state_block_sums(s);
     value = irm_state_log_posterior(s);
     if (value > c->best) WEFT_TRY(keep_best(poll, run, s, value));

@@ -6,7 +6,7 @@
 
 /* Gains of a pass over the nodes for each sweep: larger graphs wait for as many sweeps as it takes. */
 #define GAINS_A_SWEEP 8000.0
-enum { MOST_PASSES = 50 };
+enum { MOST_PASSES = 50, POLL_NODES = 16 };
 #define LEAST_GAIN 1e-9
 
 /* By the sweep and its sample alone, so that cutting a run in two changes nothing. */
@@ -19,11 +19,11 @@ int irm_may_ascend(const irm_state *s)
   return s->sweep % wait == 0;
 }
 
-/* Every node of a mode to its best cluster; whether one moved. */
-static int move_nodes(irm_state *s, int mode)
+/* Every node of a mode to its best cluster; `better` when one moved. */
+static weft_status move_nodes(weft_ctx *poll, irm_state *s, int mode, int *better)
 {
-  int moved = 0;
   for (int64_t i = 0; i < s->graph->n[mode]; i++) {
+    if (poll && i % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
     const int32_t from = s->z[mode][i], alone = s->sizes[mode][from] == 1;
     irm_take_out(s, mode, i);
     const int32_t count = s->active_count[mode];
@@ -39,18 +39,19 @@ static int move_nodes(irm_state *s, int mode)
       to = l;
     }
     irm_put_in(s, mode, i, to);
-    moved |= to != from;
+    *better |= to != from;
   }
-  return moved;
+  return WEFT_OK;
 }
 
 /* The best union of two clusters, if one helps. */
-static int join_best(irm_state *s, int mode)
+static weft_status join_best(weft_ctx *poll, irm_state *s, int mode, int *better)
 {
   const int32_t count = s->active_count[mode], *active = s->active[mode];
   double most = LEAST_GAIN;
   int32_t into = -1, gone = -1;
-  for (int32_t x = 0; x < count; x++)
+  for (int32_t x = 0; x < count; x++) {
+    if (poll && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
     for (int32_t y = x + 1; y < count; y++) {
       const double a = (double) s->sizes[mode][active[x]], b = (double) s->sizes[mode][active[y]];
       const double gain = irm_merge_gain(s, mode, active[x], active[y]) + irm_log_gamma(a + b) - irm_log_gamma(a) - irm_log_gamma(b)
@@ -60,23 +61,28 @@ static int join_best(irm_state *s, int mode)
       into = active[x];
       gone = active[y];
     }
-  if (into < 0) return 0;
+  }
+  if (into < 0) return WEFT_OK;
   for (int64_t i = 0; i < s->graph->n[mode]; i++) {
     if (s->z[mode][i] != gone) continue;
     irm_take_out(s, mode, i);
     irm_put_in(s, mode, i, into);
   }
-  return 1;
+  *better = 1;
+  return WEFT_OK;
 }
 
-void irm_ascend(irm_state *s)
+weft_status irm_ascend(weft_ctx *poll, irm_state *s)
 {
+  weft_status st = WEFT_OK;
   for (int mode = 0; mode < s->modes; mode++) memcpy(s->sampled[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
   for (int pass = 0, better = 1; better && pass < MOST_PASSES; pass++) {
     better = 0;
-    for (int mode = 0; mode < s->modes; mode++) better |= move_nodes(s, mode);
-    for (int mode = 0; mode < s->modes && !better; mode++) better = join_best(s, mode);
+    for (int mode = 0; mode < s->modes; mode++) WEFT_TRY(move_nodes(poll, s, mode, &better));
+    for (int mode = 0; mode < s->modes && !better; mode++) WEFT_TRY(join_best(poll, s, mode, &better));
   }
+done:
+  return st;
 }
 
 void irm_ascend_back(irm_state *s)
