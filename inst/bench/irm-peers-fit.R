@@ -24,7 +24,7 @@ if (given[1] == "blockmodels") {
   suppressPackageStartupMessages(library(greed))
   future::plan("sequential")
   model <- if (columns == 0) Sbm(type = "undirected") else DcLbm()
-  seconds <- system.time(fit <- greed(Matrix::Matrix(A, sparse = TRUE), model = model, verbose = FALSE))
+  seconds <- system.time(fit <- greed(methods::as(Matrix::Matrix(A, sparse = TRUE), "generalMatrix"), model = model, verbose = FALSE))
   labels <- if (columns == 0) clustering(fit) else c(fit@clrow, fit@clcol)
 }
 writeLines(as.character(labels), given[5])
