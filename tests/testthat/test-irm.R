@@ -115,7 +115,8 @@ test_that("threads and cuts of a run change nothing; a checkpoint resumes", {
   withr::with_options(list(weft.poll = 0), {
     stop_now <- structure(class = c("stopped", "error", "condition"), list(message = "stop", call = NULL))
     stop_later <- function(done, total) if (file.exists(file)) stop(stop_now)
-    expect_error(irm(A, chains = 2, sweeps = 30, seed = 5, checkpoint = file, checkpoint_sweeps = 7, progress = stop_later), class = "stopped")
+    expect_error(irm(A, chains = 2, sweeps = 30, seed = 5, checkpoint = file, checkpoint_sweeps = 7, progress = stop_later),
+                 class = "stopped")
   })
   expect_identical(readRDS(file)$run$done, 7)
   expect_identical(irm_resume(file)[same], full[same])
