@@ -98,7 +98,7 @@ weft_status weft_bn_lists_make(weft_arena *mem, const weft_bn_table *table, int 
       for (size_t w = 0; w < words; w++)
         for (uint64_t word = table->mask[(size_t) k * words + w]; word; word &= word - 1)
           set_bit(out->users + (64 * w + (size_t) __builtin_ctzll(word)) * words, (int32_t) z);
-  if (sum) WEFT_TRY(weft_bn_blocks_make(mem, out));
+  if (sum) WEFT_TRY(weft_bn_weights_make(mem, out));
 done:
   return st;
 }

@@ -116,7 +116,7 @@ typedef struct weft_bn_kernel {
 weft_bn_kernel weft_bn_max_kernel(size_t words);
 weft_bn_kernel weft_bn_sum_kernel(size_t words);
 
-weft_status weft_bn_blocks_make(weft_arena *mem, weft_bn_lists *lists);
+weft_status weft_bn_weights_make(weft_arena *mem, weft_bn_lists *lists);
 /* A graph drawn given the order, as picks; draws first .. first + p - 1. Returns its score. */
 int64_t weft_bn_draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t first,
                            int32_t *picks);
