@@ -3,11 +3,7 @@
  * one on in which a set fits, what is up to DEEP_NATS worse is added. Set k of a chunk goes to partial sum k % 32, and
  * the partial sums are added in a halving tree: the lanes of a warp on a device, four vectors or an array here. */
 #include <math.h>
-#include "../base/simd.h"
 #include "bn_chain.h"
-#if WEFT_SIMD_X86
-# include <immintrin.h>
-#endif
 
 #define CHUNK WEFT_BN_CHUNK
 /* A weight is exp(score - reference); where that would leave the range of a double a zone of chunks with a reference of its own begins. */
@@ -197,15 +193,19 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
   r->accepted[m.kind]++;
   r->score = score;
   for (size_t k = 0; k < count; k++) r->value[changes[k].node] = changes[k].value;
-  make_move(r, &m, mid, words);
+  make_move(r, &m, mid, words, 0);
 }
 
 WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
                 size_t words)
 {
   change changes[4096];
+  weft_u32x4 draws[8];
   const double scale = beta / lists->unit;
-  for (size_t k = 0; k < count; k++) step(lists, r, weft_draw_words(rng, first + k, 0), scale, changes, words);
+  for (size_t k = 0; k < count; k++) {
+    if (k % 8 == 0) weft_bn_draw_eight(rng, first + k, draws);
+    step(lists, r, draws[k % 8], scale, changes, words);
+  }
 }
 
 static void start(const weft_bn_lists *lists, weft_bn_replica *r)
