@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <cstdlib>
 #include "bn_chain_steps.cuh"
 #include "bn_chain_sums.cuh"
 #include "bn_cuda.cuh"
@@ -161,6 +162,26 @@ done:
   return st;
 }
 
+/* Sums: the sets, each with its node as a mark (bn_chain_sums.cuh). */
+static weft_status send_marked(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_lists *lists, chain_job *job)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  const weft_bn_weights *b = lists->weights;
+  const size_t words = lists->words;
+  uint64_t *mask;
+  WEFT_TAKE(mask, &host, b->count * WEFT_BN_CHUNK * words);
+  memcpy(mask, b->mask, b->count * WEFT_BN_CHUNK * words * sizeof *mask);
+  for (size_t z = 0; z < lists->p; z++)
+    for (size_t k = (size_t) b->begin[z] * WEFT_BN_CHUNK; k < (size_t) b->begin[z + 1] * WEFT_BN_CHUNK; k++)
+      mask[k * words + z / 64] |= (uint64_t) 1 << z % 64;
+  SEND(job->chunk_mask, mask, b->count * WEFT_BN_CHUNK * words);
+  WEFT_CUDA(cudaStreamSynchronize(mem->stream));
+done:
+  weft_arena_end(&host);
+  return st;
+}
+
 static weft_status send_lists(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_lists *lists, const weft_bn_run *run, chain_job *job)
 {
   weft_status st = WEFT_OK;
@@ -176,7 +197,7 @@ static weft_status send_lists(weft_ctx *ctx, weft_device_arena *mem, const weft_
     SEND(job->begin, b->begin, p + 1);
     SEND(job->chunk, b->chunk, b->count);
     SEND(job->weight, b->weight, b->count * WEFT_BN_CHUNK);
-    SEND(job->chunk_mask, b->mask, b->count * WEFT_BN_CHUNK * words);
+    WEFT_TRY(send_marked(ctx, mem, lists, job));
     job->long_list = (uint32_t) (b->count / p);
   }
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
@@ -218,16 +239,19 @@ typedef void start_kernel(chain_job);
 static weft_status share_blocks(weft_ctx *ctx, chain_job *job, size_t ladders)
 {
   weft_status st = WEFT_OK;
-  int device, processors, room;
+  int device, processors, room, most;
+  const size_t variant = getenv("WEFT_SUMS") ? (size_t) atoi(getenv("WEFT_SUMS")) : 0, warps = variant == 1 ? 16 : variant == 2 ? 12 : 8, blocks = variant == 1 ? 1 : variant == 3 ? 3 : 2;
   size_t each;
   const size_t temperatures = job->temperatures;
   WEFT_CUDA(cudaGetDevice(&device));
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  WEFT_CUDA(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  each = (ladders + (size_t) processors - 1) / (size_t) processors;
+  WEFT_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  WEFT_CUDA(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  room = room / (int) blocks < most ? room / (int) blocks : most;
+  each = (ladders + blocks * (size_t) processors - 1) / (blocks * (size_t) processors);
   if (each > MOST_CHAINS / temperatures) each = MOST_CHAINS / temperatures;
   do {
-    job->room_bytes = lay_out_room(job->p, job->words, each * temperatures, job->at.step).bytes;
+    job->room_bytes = lay_out_room(job->p, job->words, each * temperatures, job->at.step, warps).bytes;
     job->in_shared = job->room_bytes + sizeof(block_state) + 1024 <= (size_t) room;
   } while (!job->in_shared && --each);
   job->ladders_each = (uint32_t) (each ? each : 1);
@@ -240,7 +264,8 @@ static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_jo
 {
   weft_status st = WEFT_OK;
   run_kernel *kernel = job->words == 1 ? run_chains<1, 2> : job->words == 2 ? run_chains<2, 1> : run_chains<0, 2>;
-  sum_kernel *sums = job->words == 1 ? run_sums<1> : job->words == 2 ? run_sums<2> : run_sums<0>;
+  const size_t variant = getenv("WEFT_SUMS") ? (size_t) atoi(getenv("WEFT_SUMS")) : 0, warps = variant == 1 ? 16 : variant == 2 ? 12 : 8;
+  sum_kernel *sums = job->words == 1 ? (variant == 1 ? run_sums<1, 16, 1> : variant == 2 ? run_sums<1, 12, 2> : variant == 3 ? run_sums<1, 8, 3> : run_sums<1, 8, 2>) : job->words == 2 ? run_sums<2, 8, 2> : run_sums<0, 8, 2>;
   const size_t shared = !job->in_shared ? 0 : job->sum ? job->room_bytes : (size_t) job->at.step * job->temperatures;
   size_t done_its = 0, portion = 16;
   WEFT_CUDA(cudaFuncSetAttribute(job->sum ? (const void *) sums : (const void *) kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared));
@@ -249,7 +274,7 @@ static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_jo
     const auto started = std::chrono::steady_clock::now();
     if (job->sum) {
       const unsigned blocks = (unsigned) ((ladders + job->ladders_each - 1) / job->ladders_each);
-      sums<<<blocks, 32 * SUM_WARPS, shared, mem->stream>>>(*job, (uint32_t) ladders, done_its, now);
+      sums<<<blocks, 32 * (job->words == 1 ? warps : 8), shared, mem->stream>>>(*job, (uint32_t) ladders, done_its, now);
     } else {
       kernel<<<(unsigned) ladders, 32 * job->temperatures, shared, mem->stream>>>(*job, done_its, now);
     }

@@ -21,7 +21,6 @@
 
 #include "bn_chain_steps.cuh"
 
-#define SUM_WARPS 16
 #define MOST_CHAINS 64          /* a block */
 #define MOST_COLUMNS 12         /* chains that a warp takes at once */
 #define WIDE_COLUMNS 4
@@ -31,14 +30,14 @@ template <int W> __device__ __forceinline__ constexpr uint32_t most_columns() { 
 
 struct room_layout { uint64_t asks, wide, count, queue, bytes; };
 
-__host__ __device__ static inline room_layout lay_out_room(uint64_t p, uint64_t words, uint64_t chains, uint64_t step)
+__host__ __device__ static inline room_layout lay_out_room(uint64_t p, uint64_t words, uint64_t chains, uint64_t step, uint64_t warps)
 {
   room_layout at;
   uint64_t bytes = chains * step;
   at.asks = bytes;
   bytes += (2 * p * chains + 7) / 8 * 8;
   at.wide = bytes;
-  bytes += words > 2 ? 8 * words * WIDE_COLUMNS * SUM_WARPS : 0;
+  bytes += words > 2 ? 8 * words * WIDE_COLUMNS * warps : 0;
   at.count = bytes;
   bytes += 8 * p;
   at.queue = bytes;
@@ -102,60 +101,107 @@ __device__ __forceinline__ void load_sets(const chain_job &job, uint32_t c, uint
   }
 }
 
-/* ln Σ over the sets of z that fit, of C orders at once, of which `columns` are asked for; lane e gets that of order e.
- * missing: word w of what does not come before z in order e is missing[e * W + w], or wide[e * words + w] where W is 0. */
 template <int W, int C>
-__device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z, uint32_t columns, const uint64_t *missing, const uint64_t *wide,
-                                      uint32_t lane)
+__device__ __forceinline__ void add_sets(double *part, const lane_sets<W> &sets, const uint64_t *missing)
 {
-  const uint32_t words = words_of<W>(job), end = job.begin[z + 1], all = (1u << columns) - 1;
+#pragma unroll
+  for (int k = 0; k < 2; k++)
+#pragma unroll
+    for (int e = 0; e < C; e++) add_fitting<W>(part[e], sets.set[k], missing + e * W, sets.weight[k]);
+}
+
+template <int W, int C>
+__device__ __forceinline__ void add_some_sets(double *part, const lane_sets<W> &sets, const uint64_t *missing, uint32_t active)
+{
+#pragma unroll
+  for (int k = 0; k < 2; k++)
+#pragma unroll
+    for (int e = 0; e < C; e++) if (active >> e & 1) add_fitting<W>(part[e], sets.set[k], missing + e * W, sets.weight[k]);
+}
+
+template <int C>
+__device__ __forceinline__ void add_wide_sets(const chain_job &job, double *part, uint32_t c, const uint64_t *wide, uint32_t active, uint32_t lane)
+{
+  for (int k = 0; k < 2; k++) {
+    const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + 32 * k + lane;
+    uint32_t fit = active;
+    for (uint32_t w = 0; w < job.words; w++) {
+      const uint64_t set = job.chunk_mask[at * job.words + w];
+#pragma unroll
+      for (int e = 0; e < C; e++) if (set & wide[e * job.words + w]) fit &= ~(1u << e);
+    }
+#pragma unroll
+    for (int e = 0; e < C; e++) if (fit >> e & 1) part[e] = weft_add(part[e], job.weight[at]);
+  }
+}
+
+/* ln Σ over the sets of z that fit, of C orders at once, of which `columns` are asked for; lane e gets that of order e.
+ * missing: word w of what does not come before z in order e, less z itself, is missing[e * W + w], or wide[e * words + w] where W is 0;
+ * all ones where no order is. Every set of z has z as a mark, so that nothing fits a column whose words are all ones, which is how a
+ * column ends. */
+template <int W, int C>
+__device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z, uint32_t columns, uint64_t *missing, const uint64_t *wide,
+                                               uint32_t lane)
+{
+  const uint32_t end = job.begin[z + 1], all = (1u << columns) - 1;
   const bool mine = lane < columns;
   bool found = false;
-  uint32_t stop = 0;
+  uint32_t stop = 0, closed = 0;
   int64_t reference = 0;
   double part[C];
+  lane_sets<W ? W : 1> one, two; /* this chunk's and the next one's sets */
 #pragma unroll
   for (int e = 0; e < C; e++) part[e] = 0;
-  lane_sets<W ? W : 1> next; /* loaded while the chunk before is at work */
-  if constexpr (W > 0) load_sets<W>(job, job.begin[z], lane, next);
-  for (uint32_t c = job.begin[z]; c < end; c++) {
-    const weft_bn_chunk one = job.chunk[c];
-    const uint32_t active = __ballot_sync(FULL, mine && (found ? c < stop : !one.copies));
-    const lane_sets<W ? W : 1> now = next;
-    if constexpr (W > 0) if (c + 1 < end) load_sets<W>(job, c + 1, lane, next);
-    if (!active) {
-      if (!__any_sync(FULL, mine && !found)) break;
-      continue;
-    }
+  if constexpr (W > 0) {
+    load_sets<W>(job, job.begin[z], lane, one);
+    load_sets<W>(job, job.begin[z] + 1 < end ? job.begin[z] + 1 : end - 1, lane, two);
+  }
+  for (uint32_t c = job.begin[z]; c < end; ) {
+    const uint32_t ended = __ballot_sync(FULL, mine && found && c >= stop), without = __ballot_sync(FULL, mine && !found);
+    if (ended == all) break;
+    if constexpr (W > 0) {
+      if (ended != closed) {
 #pragma unroll
-    for (int k = 0; k < 2; k++) {
-      if constexpr (W > 0) {
-        if (active == all) { /* what columns beyond those asked for get is never read */
+        for (int e = 0; e < C; e++)
 #pragma unroll
-          for (int e = 0; e < C; e++) add_fitting<W>(part[e], now.set[k], missing + e * W, now.weight[k]);
-        } else {
+          for (int w = 0; w < W; w++) if ((ended & ~closed) >> e & 1) missing[e * W + w] = ~(uint64_t) 0;
+        closed = ended;
+      }
+      if (!without) { /* up to where the next column ends */
+        uint32_t until = mine && c < stop ? stop : UINT32_MAX;
 #pragma unroll
-          for (int e = 0; e < C; e++) if (active >> e & 1) add_fitting<W>(part[e], now.set[k], missing + e * W, now.weight[k]);
+        for (int d = 16; d; d /= 2) {
+          const uint32_t other = __shfl_xor_sync(FULL, until, d);
+          if (other < until) until = other;
         }
+        for (; c + 2 <= until; c += 2) {
+          add_sets<W, C>(part, one, missing);
+          load_sets<W>(job, c + 2 < end ? c + 2 : end - 1, lane, one);
+          add_sets<W, C>(part, two, missing);
+          load_sets<W>(job, c + 3 < end ? c + 3 : end - 1, lane, two);
+        }
+        if (c == until) continue;
+      }
+    }
+    const weft_bn_chunk here = job.chunk[c];
+    const uint32_t active = here.copies ? all & ~ended & ~without : all & ~ended;
+    if constexpr (W > 0) {
+      if (here.copies && without) {
+        if (active) add_some_sets<W, C>(part, one, missing, active);
       } else {
-        const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + 32 * k + lane;
-        uint32_t fit = active;
-        for (uint32_t w = 0; w < words; w++) {
-          const uint64_t set = job.chunk_mask[at * words + w];
-#pragma unroll
-          for (int e = 0; e < C; e++) if (set & wide[e * words + w]) fit &= ~(1u << e);
-        }
-#pragma unroll
-        for (int e = 0; e < C; e++) if (fit >> e & 1) part[e] = weft_add(part[e], job.weight[at]);
+        add_sets<W, C>(part, one, missing);
       }
+      one = two;
+      load_sets<W>(job, c + 2 < end ? c + 2 : end - 1, lane, two);
+    } else if (active) {
+      add_wide_sets<C>(job, part, c, wide, active, lane);
     }
-    if (__any_sync(FULL, mine && !found)) {
+    c++;
+    if (!without || here.copies) continue;
+    uint32_t some = 0;
 #pragma unroll
-      for (int e = 0; e < C; e++) {
-        const bool some = __any_sync(FULL, part[e] > 0);
-        if (some && lane == e && !found) { found = true; stop = one.stop; reference = one.reference; }
-      }
-    }
+    for (int e = 0; e < C; e++) some |= __any_sync(FULL, __double2hiint(part[e]) != 0) ? 1u << e : 0;
+    if (some >> lane & 1 && mine && !found) { found = true; stop = here.stop; reference = here.reference; }
   }
   const double folded = fold<C, holding<C>(), 16>(part, lane);
   const double sum = __shfl_sync(FULL, folded, (int) (lane * (32 / holding<C>()) % 32));
@@ -170,10 +216,10 @@ __device__ static int64_t node_value(const chain_job &job, uint32_t z, const uin
   uint64_t missing[W ? W : 1];
   if constexpr (W > 0) {
 #pragma unroll
-    for (int w = 0; w < W; w++) missing[w] = ~before[w];
+    for (int w = 0; w < W; w++) missing[w] = ~(before[w] | word_bit((int32_t) z, w));
   } else {
     __syncwarp();
-    for (uint32_t w = lane; w < job.words; w += 32) scratch[w] = ~before[w];
+    for (uint32_t w = lane; w < job.words; w += 32) scratch[w] = ~(before[w] | word_bit((int32_t) z, w));
     __syncwarp();
   }
   return __shfl_sync(FULL, node_values<W, 1>(job, z, 1, missing, scratch, lane), 0);
@@ -237,13 +283,14 @@ __device__ static void answer_some(const chain_job &job, const block_view &b, co
   if constexpr (W > 0) {
 #pragma unroll
     for (int w = 0; w < W; w++) {
-      const uint64_t own = ~after(r, s.move[q], what, (int32_t) z, w, W);
+      const uint64_t own = lane < columns ? ~(after(r, s.move[q], what, (int32_t) z, w, W) | word_bit((int32_t) z, w)) : ~(uint64_t) 0;
 #pragma unroll
       for (int e = 0; e < C; e++) missing[e * W + w] = __shfl_sync(FULL, own, e);
     }
   } else {
     __syncwarp();
-    if (lane < columns) for (uint32_t w = 0; w < words; w++) wide[lane * words + w] = ~after(r, s.move[q], what, (int32_t) z, w, words);
+    for (uint32_t w = 0; w < words && lane < columns; w++)
+      wide[lane * words + w] = ~(after(r, s.move[q], what, (int32_t) z, w, words) | word_bit((int32_t) z, w));
     __syncwarp();
   }
   const int64_t value = node_values<W, C>(job, z, columns, missing, wide, lane);
@@ -309,7 +356,7 @@ __device__ static int64_t draw_graph(const chain_job &job, const replica &r, wef
       for (uint32_t j = 0; j < WEFT_BN_CHUNK && left >= 0; j++) {
         const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + j;
         bool fits = true;
-        for (uint32_t w = 0; w < job.words && fits; w++) fits = !(job.chunk_mask[at * job.words + w] & ~before[w]);
+        for (uint32_t w = 0; w < job.words && fits; w++) fits = !(job.chunk_mask[at * job.words + w] & ~(before[w] | word_bit((int32_t) z, w)));
         if (!fits) continue;
         pick = one.pick + (int32_t) j;
         left = weft_sub(left, weft_mul(job.weight[at], scale));
@@ -357,19 +404,19 @@ __device__ static void swap_with_next(const chain_job &job, block_state &s, uint
 }
 
 /* Iterations from .. from + count - 1 of this run (from 0); a block takes ladders_each of `ladders`. */
-template <int W>
-__global__ static void __launch_bounds__(32 * SUM_WARPS, 1) run_sums(chain_job job, uint32_t ladders, uint64_t from, uint64_t count)
+template <int W, int WARPS, int B>
+__global__ static void __launch_bounds__(32 * WARPS, B) run_sums(chain_job job, uint32_t ladders, uint64_t from, uint64_t count)
 {
   extern __shared__ __align__(16) unsigned char shared_room[];
   __shared__ block_state s;
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, ladder0 = blockIdx.x * job.ladders_each;
   const uint32_t here = ladders - ladder0 < job.ladders_each ? ladders - ladder0 : job.ladders_each, chains = here * job.temperatures;
   const uint64_t replica0 = (uint64_t) ladder0 * job.temperatures;
-  const room_layout at = lay_out_room(job.p, job.words, job.ladders_each * job.temperatures, job.at.step);
+  const room_layout at = lay_out_room(job.p, job.words, job.ladders_each * job.temperatures, job.at.step, WARPS);
   unsigned char *room = job.in_shared ? shared_room : job.room + blockIdx.x * job.room_bytes;
   const block_view b = { room, (uint16_t *) (room + at.asks), (uint64_t *) (room + at.wide), (uint32_t *) (room + at.count),
                          (uint32_t *) (room + at.queue), job.ladders_each * job.temperatures };
-  for (uint32_t q = warp; q < chains; q += SUM_WARPS) {
+  for (uint32_t q = warp; q < chains; q += WARPS) {
     copy_state(b.state + (uint64_t) q * job.at.step, job.state + (replica0 + q) * job.at.step, job.at.step, lane);
     if (lane < 3) s.accepted[q][lane] = 0;
     if (!lane) {
@@ -382,10 +429,10 @@ __global__ static void __launch_bounds__(32 * SUM_WARPS, 1) run_sums(chain_job j
   __syncthreads();
   for (uint64_t it = from; it < from + count; it++) {
     const uint64_t index = job.first + it;
-    const uint32_t parity = (uint32_t) it & 1, lane_chain = warp + SUM_WARPS * lane; /* a lane has the draws of one of the warp's chains */
+    const uint32_t parity = (uint32_t) it & 1, lane_chain = warp + WARPS * lane; /* a lane has the draws of one of the warp's chains */
     const weft_rng rng = { job.key, WEFT_BN_STEPS + (job.ladder0 * job.temperatures + (uint32_t) replica0 + lane_chain) };
     const weft_u32x4 draws = weft_draw_words(rng, index, 0);
-    for (uint32_t q = warp, k = 0; q < chains && job.p > 1; q += SUM_WARPS, k++) {
+    for (uint32_t q = warp, k = 0; q < chains && job.p > 1; q += WARPS, k++) {
       weft_u32x4 draw;
       for (int v = 0; v < 4; v++) draw.v[v] = __shfl_sync(FULL, draws.v[v], (int) k);
       ask<W>(job, b, s, view(job, b.state + (uint64_t) s.slot[q] * job.at.step), q, draw, parity, lane);
@@ -402,7 +449,7 @@ __global__ static void __launch_bounds__(32 * SUM_WARPS, 1) run_sums(chain_job j
       answer_node<W>(job, b, s, k < long_ones ? b.queue[k] : b.queue[job.p - 1 - (k - long_ones)], parity, lane);
     }
     __syncthreads();
-    for (uint32_t q = warp, k = 0; q < chains; q += SUM_WARPS, k++) {
+    for (uint32_t q = warp, k = 0; q < chains; q += WARPS, k++) {
       const replica r = view(job, b.state + (uint64_t) s.slot[q] * job.at.step);
       weft_u32x4 draw;
       for (int v = 0; v < 4; v++) draw.v[v] = __shfl_sync(FULL, draws.v[v], (int) k);
@@ -417,7 +464,7 @@ __global__ static void __launch_bounds__(32 * SUM_WARPS, 1) run_sums(chain_job j
     }
   }
   __syncthreads();
-  for (uint32_t q = warp; q < chains; q += SUM_WARPS) {
+  for (uint32_t q = warp; q < chains; q += WARPS) {
     const uint64_t list = replica0 + q;
     if (!lane) {
       const uint32_t own = s.slot[q] % job.temperatures;
