@@ -16,6 +16,8 @@
 #' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for each of
 #' `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves: half of them place one node
 #' elsewhere, a quarter swap two nodes, a quarter two neighbours. The best graph of every proposal is recorded, accepted or not.
+#' A search for the best graph ends with a descent from each ladder's last order, in which hardly anything worse is accepted: 2 p^2
+#' steps for p nodes, a quarter of `iterations` at most. Its graphs are recorded too; `trace` and [update()] know nothing of it.
 #' Results depend on the seed alone, not on the number of threads nor on the back end; a device takes thousands of chains
 #' at once.
 #'
@@ -71,11 +73,12 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
   run$order <- start_orders(start, table$nodes, run)
   chosen <- bn_chain_backend(backend, table, run, threads)
   report_backend(chosen, verbose)
-  out <- run_chains(table, run, ranks,
-                    run_control(chosen$name, threads, progress, table$nodes, "Sampling orders", devices_for(devices, chosen$name)))
-  fit <- chain_result(table, run, out)
+  control <- function(progress) {
+    run_control(chosen$name, threads, progress, table$nodes, "Sampling orders", devices_for(devices, chosen$name))
+  }
+  fit <- chain_result(table, run, run_chains(table, run, ranks, control(progress)))
   fit$correct_bias <- correct_bias
-  record(finish_fit(fit, threads), match.call(), chosen, started)
+  record(finish_fit(fit, threads, ranks, control(FALSE)), match.call(), chosen, started)
 }
 
 # Steps of all chains in seconds, as measured on one core and on an H200, where a chain alone is slow and thousands are
@@ -114,7 +117,7 @@ run_chains <- function(table, run, ranks, control) {
 best_graphs <- function(sets, scores, most) {
   best <- order(-scores, na.last = NA)
   best <- utils::head(best[!duplicated(t(sets[, best, drop = FALSE]))], most)
-  list(sets = sets[, best, drop = FALSE], score = scores[best], at = best)
+  list(sets = sets[, best, drop = FALSE], score = scores[best])
 }
 
 # Arguments of a call that shape a score table.
@@ -168,19 +171,37 @@ sets_to_dag <- function(table, sets) {
 chain_result <- function(table, run, out) {
   p <- length(table$nodes)
   found <- sum(!is.na(out$best_score))
-  dags <- lapply(seq_len(found), function(k) list(dag = sets_to_dag(table, out$best_sets[, k]), score = out$best_score[k]))
   colnames(out$trace) <- paste0("chain", seq_len(run$ladders))
   list(
-    dag = dags[[1L]]$dag, score = dags[[1L]]$score, dags = dags, edges = NULL, trace = out$trace, table = table, run = run,
+    dag = NULL, score = NA_real_, dags = NULL, edges = NULL, trace = out$trace, table = table, run = run,
     order = out$order, counts = out[c("accepted", "swapped")],
-    best_sets = out$best_sets[, seq_len(found), drop = FALSE],
+    best_sets = out$best_sets[, seq_len(found), drop = FALSE], best_score = out$best_score[seq_len(found)],
     sampled = if (run$sum) array(out$sampled, c(p, nrow(out$sample_score), run$ladders)), sample_score = out$sample_score,
     iterations = run$iterations, target = if (run$sum) "sum" else "max"
   )
 }
 
-# Edges, weights and diagnostics from what the chains left.
-finish_fit <- function(fit, threads) {
+# The best graphs of a short descent from each ladder's last order: hardly anything worse is accepted. The chains themselves, from
+# which update() goes on, are left as they are.
+descend <- function(fit, ranks, control) {
+  run <- fit$run
+  steps <- min(2 * length(fit$table$nodes)^2, fit$iterations %/% 4)
+  if (steps < 1) return(list(sets = fit$best_sets, score = fit$best_score))
+  coldest <- fit$order[, seq(1L, by = length(run$beta), length.out = run$ladders), drop = FALSE]
+  run <- utils::modifyList(run, list(iterations = steps, thin = steps, burn_in = 0, first = fit$iterations, beta = 20, order = coldest,
+                                     key = (run$key + 1) %% 2^32)) # draws of its own
+  more <- run_chains(fit$table, run, ranks, control)
+  found <- !is.na(more$best_score)
+  best_graphs(cbind(fit$best_sets, more$best_sets[, found, drop = FALSE]), c(fit$best_score, more$best_score[found]), run$best)
+}
+
+# Graphs, edges, weights and diagnostics from what the chains left.
+finish_fit <- function(fit, threads, ranks, control) {
+  best <- list(sets = fit$best_sets, score = fit$best_score)
+  if (fit$target == "max") best <- descend(fit, ranks, control)
+  fit$dags <- lapply(seq_along(best$score), function(k) list(dag = sets_to_dag(fit$table, best$sets[, k]), score = best$score[k]))
+  fit$dag <- fit$dags[[1L]]$dag
+  fit$score <- fit$dags[[1L]]$score
   fit$diagnostics <- chain_diagnostics(fit)
   if (fit$target == "sum") {
     if (!length(fit$sample_score)) {
@@ -298,22 +319,19 @@ update.weft_bn <- function(object, iterations, devices = NULL, threads = NULL, p
   run$burn_in <- min(max(run$burn_in - run$first, 0), run$iterations)
   run$order <- object$order
   backend <- attr(object, "backend")
-  out <- run_chains(object$table, run, NULL,
-                    run_control(backend, threads, progress, object$table$nodes, "Sampling orders", devices_for(devices, backend)))
-  fit <- join_fits(object, chain_result(object$table, run, out))
-  record(finish_fit(fit, threads), match.call(), list(name = backend, reason = attr(object, "reason")), started)
+  control <- function(progress) {
+    run_control(backend, threads, progress, object$table$nodes, "Sampling orders", devices_for(devices, backend))
+  }
+  fit <- join_fits(object, chain_result(object$table, run, run_chains(object$table, run, NULL, control(progress))))
+  record(finish_fit(fit, threads, NULL, control(FALSE)), match.call(), list(name = backend, reason = attr(object, "reason")), started)
 }
 
 join_fits <- function(old, new) {
   fit <- unclass(old)
   attributes(fit) <- list(names = names(fit))
-  sets <- cbind(old$best_sets, new$best_sets)
-  scores <- c(vapply(old$dags, `[[`, 0, "score"), vapply(new$dags, `[[`, 0, "score"))
-  best <- best_graphs(sets, scores, old$run$best)
-  fit$dags <- c(old$dags, new$dags)[best$at]
+  best <- best_graphs(cbind(old$best_sets, new$best_sets), c(old$best_score, new$best_score), old$run$best)
   fit$best_sets <- best$sets
-  fit$dag <- fit$dags[[1L]]$dag
-  fit$score <- fit$dags[[1L]]$score
+  fit$best_score <- best$score
   fit$trace <- rbind(old$trace, new$trace)
   fit$order <- new$order
   fit$counts <- Map(`+`, old$counts, new$counts)

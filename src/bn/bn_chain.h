@@ -8,17 +8,22 @@
  *   right x     .. x [between] ..     between: lose x;          x: gains between
  *   left x      .. [between] x ..     between: gain x;          x: loses between
  *
- * Functions marked WIDE take the words a mask as their last argument and are inlined with it constant. */
+ * Functions marked WIDE take the words a mask as an argument and are inlined with it constant; `fast`, also constant, says that masks
+ * have one word and AVX-512 is there. */
 #ifndef WEFT_BN_CHAIN_H
 #define WEFT_BN_CHAIN_H
 
 #include <string.h>
+#include "../base/simd.h"
 #include "bn_move.h"
+#if WEFT_SIMD_X86
+# include <immintrin.h>
+#endif
 
 #define WIDE static inline __attribute__((always_inline))
 
 typedef struct weft_bn_replica {
-  int32_t *order, *place;     /* node at a position, position of a node */
+  int32_t *order;             /* node at a position */
   uint64_t *before;           /* p × words: predecessors */
   int64_t *value;             /* sum: a node's score given its predecessors */
   int32_t *pick;              /* max: index of the best set within the node's sets */
@@ -76,7 +81,23 @@ WIDE void after_y(const weft_bn_replica *r, const weft_bn_move *m, const uint64_
   clear_bit(out, m->x);
 }
 
-WIDE void make_move(weft_bn_replica *r, const weft_bn_move *m, const uint64_t *mid, size_t words)
+#if WEFT_SIMD_X86
+/* Nodes 8 k + .. of `mid` lose and gain, masks of one word. */
+WEFT_TARGET_AVX512
+static inline void change_eight(uint64_t *before, uint64_t mid, uint64_t lost, uint64_t gained)
+{
+  const __m512i keep = _mm512_set1_epi64((long long) ~lost), add = _mm512_set1_epi64((long long) gained);
+  for (; mid; mid >>= 8, before += 8) {
+    const __mmask8 some = (__mmask8) mid;
+    const __m512i old = _mm512_maskz_loadu_epi64(some, before);
+    _mm512_mask_storeu_epi64(before, some, _mm512_or_si512(_mm512_and_si512(old, keep), add));
+  }
+}
+#endif
+
+WIDE uint64_t bit_or_none(int32_t v) { return v >= 0 ? UINT64_C(1) << (v & 63) : 0; }
+
+WIDE void make_move(weft_bn_replica *r, const weft_bn_move *m, const uint64_t *mid, size_t words, int fast)
 {
   uint64_t fresh[words ? words : 1];
   after_x(r, m, mid, fresh, words);
@@ -86,26 +107,26 @@ WIDE void make_move(weft_bn_replica *r, const weft_bn_move *m, const uint64_t *m
     memcpy(r->before + (size_t) m->y * words, other, words * sizeof *other);
   }
   memcpy(r->before + (size_t) m->x * words, fresh, words * sizeof *fresh);
+#if WEFT_SIMD_X86
+  if (fast) {
+    change_eight(r->before, mid[0], bit_or_none(m->lost), bit_or_none(m->gained));
+  } else
+#endif
   for (size_t w = 0; w < words; w++)
     for (uint64_t word = mid[w]; word; word &= word - 1) {
       uint64_t *b = r->before + (64 * w + (size_t) __builtin_ctzll(word)) * words;
       if (m->lost >= 0) clear_bit(b, m->lost);
       if (m->gained >= 0) set_bit(b, m->gained);
     }
-  if (m->kind != WEFT_BN_SHIFT) {
-    r->order[m->from] = m->y;
-    r->order[m->to] = m->x;
-    r->place[m->y] = m->from;
-  } else {
-    const int32_t step = m->from < m->to ? 1 : -1;
-    for (int32_t k = m->from; k != m->to; k += step) {
-      r->order[k] = r->order[k + step];
-      r->place[r->order[k]] = k;
-    }
-    r->order[m->to] = m->x;
-  }
-  r->place[m->x] = m->to;
+  (void) fast;
+  if (m->kind != WEFT_BN_SHIFT) r->order[m->from] = m->y;
+  else if (m->from < m->to) memmove(r->order + m->from, r->order + m->from + 1, (size_t) (m->to - m->from) * sizeof *r->order);
+  else memmove(r->order + m->to + 1, r->order + m->to, (size_t) (m->from - m->to) * sizeof *r->order);
+  r->order[m->to] = m->x;
 }
+
+/* The words of draws first .. first + 7. */
+void weft_bn_draw_eight(weft_rng rng, uint64_t first, weft_u32x4 *out);
 
 /* Steps first .. first + count - 1 of one replica, `stamp` that of the first; and the scores of an order anew. */
 typedef struct weft_bn_kernel {
@@ -116,7 +137,7 @@ typedef struct weft_bn_kernel {
 weft_bn_kernel weft_bn_max_kernel(size_t words);
 weft_bn_kernel weft_bn_sum_kernel(size_t words);
 
-weft_status weft_bn_blocks_make(weft_arena *mem, weft_bn_lists *lists);
+weft_status weft_bn_weights_make(weft_arena *mem, weft_bn_lists *lists);
 /* A graph drawn given the order, as picks; draws first .. first + p - 1. Returns its score. */
 int64_t weft_bn_draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t first,
                            int32_t *picks);

@@ -1,9 +1,11 @@
-/* Chains on the device: a block a ladder, a warp a temperature; their steps are in bn_chain_steps.cuh. Swaps of temperatures
- * exchange places in an index. Ladders go through in groups that fit the device, in launches of about 30 ms. */
+/* Chains on the device: for best graphs a block a ladder, a warp a temperature (bn_chain_steps.cuh); for sums many ladders a block
+ * (bn_chain_sums.cuh). Swaps of temperatures exchange places in an index. Ladders go through in groups that fit the device, in launches of about 30 ms. */
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <cstdlib>
 #include "bn_chain_steps.cuh"
+#include "bn_chain_sums.cuh"
 #include "bn_cuda.cuh"
 
 #define LAUNCH_SECONDS 0.03
@@ -39,7 +41,7 @@ __global__ static void start_chains(chain_job job)
   if (job.sum) {
     score = 0;
     for (uint32_t z = 0; z < job.p; z++) {
-      const int64_t value = node_value<W>(job, z, r.before + (uint64_t) z * job.words, lane);
+      const int64_t value = node_value<W>(job, z, r.before + (uint64_t) z * job.words, r.mid, lane);
       score += value;
       __syncwarp();
       if (!lane) r.value[z] = value;
@@ -48,14 +50,8 @@ __global__ static void start_chains(chain_job job)
   if (!lane) { job.now[number] = score; job.slot[number] = t; }
 }
 
-__device__ static void copy_state(unsigned char *to, const unsigned char *from, uint32_t bytes, uint32_t lane)
-{
-  for (uint32_t k = lane; k < bytes / 8; k += 32) ((uint64_t *) to)[k] = ((const uint64_t *) from)[k];
-  __syncwarp();
-}
-
-/* Iterations from .. from + count - 1 of this run (from 0) of every ladder. */
-template <int W, bool SUM, int B>
+/* Best graphs: iterations from .. from + count - 1 of this run (from 0) of every ladder. */
+template <int W, int B>
 __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(chain_job job, uint64_t from, uint64_t count)
 {
   extern __shared__ uint64_t shared[];
@@ -73,7 +69,7 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(c
   __syncthreads();
   s.score = job.now[first_replica + slot[t]];
   replica r = view(job, own + (uint64_t) slot[t] * job.at.step);
-  if (W && !SUM) load_nodes<W ? W : 1>(job, r, held, lane);
+  if (W) load_nodes<W ? W : 1>(job, r, held, lane);
   if (job.found.count[list] == job.most) s.bar = job.found.score[list * job.most + job.most - 1];
   const weft_rng rng = { job.key, WEFT_BN_STEPS + (ladder * job.temperatures + t) };
   const double scale = job.scale[t];
@@ -89,28 +85,12 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(c
       if (index / 32 != drawn) { drawn = index / 32; block = weft_draw_words(rng, 32 * drawn + lane, 0); }
       weft_u32x4 draw;
       for (int v = 0; v < 4; v++) draw.v[v] = __shfl_sync(FULL, block.v[v], (int) (index % 32));
-      if constexpr (SUM) step_sum<W>(job, r, draw, scale, s, lane);
-      else if constexpr (W > 0) step_max<W>(job, r, held, draw, scale, weft_bn_stamp(it + k + 1, t), s, lane);
+      if constexpr (W > 0) step_max<W>(job, r, held, draw, scale, weft_bn_stamp(it + k + 1, t), s, lane);
       else step_wide(job, r, draw, scale, weft_bn_stamp(it + k + 1, t), s, lane);
       __syncwarp();
     }
     it += now;
-    if (t == 0 && it % job.thin == 0) {
-      const uint64_t row = it / job.thin - 1;
-      if (!lane) job.trace[(uint64_t) c * job.saved + row] = weft_div((double) s.score, job.unit);
-      if (SUM) {
-        int64_t score = best_graph(job, r, r.pick, lane);
-        keep_graph(job, list, score, hash_of(r.pick, job.p, lane), weft_bn_stamp(it, 0), r.pick, lane);
-        if (row >= job.skipped) {
-          const uint64_t sample = (uint64_t) c * job.samples + row - job.skipped;
-          const weft_rng graphs = { job.key, WEFT_BN_GRAPHS + ladder };
-          int32_t *picks = job.sampled + sample * job.p;
-          score = draw_graph(job, r, graphs, (job.first + it) * job.p, picks, lane);
-          if (!lane) job.sample_score[sample] = weft_div((double) score, job.unit);
-          keep_graph(job, list, score, hash_of(picks, job.p, lane), weft_bn_stamp(it, 1), picks, lane);
-        }
-      }
-    }
+    if (t == 0 && it % job.thin == 0 && !lane) job.trace[(uint64_t) c * job.saved + it / job.thin - 1] = weft_div((double) s.score, job.unit);
     if (job.temperatures > 1 && (absolute + now) % job.swap_every == 0) {
       const uint64_t round = (absolute + now) / job.swap_every;
       if (!lane) score_at[t] = s.score;
@@ -126,18 +106,18 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(c
           counted[0] += taken;
           if (taken) { const uint32_t other = slot[t]; slot[t] = slot[t + 1]; slot[t + 1] = other; }
         }
-        if (taken && W && !SUM) store_nodes<W ? W : 1>(job, r, held, lane);
+        if (taken && W) store_nodes<W ? W : 1>(job, r, held, lane);
       }
       __syncthreads();
       if (taken) {
         s.score = score_at[t == lower ? t + 1 : t - 1];
         r = view(job, own + (uint64_t) slot[t] * job.at.step);
-        if (W && !SUM) load_nodes<W ? W : 1>(job, r, held, lane);
+        if (W) load_nodes<W ? W : 1>(job, r, held, lane);
       }
       __syncthreads(); /* the scores are read */
     }
   }
-  if (W && !SUM) store_nodes<W ? W : 1>(job, r, held, lane);
+  if (W) store_nodes<W ? W : 1>(job, r, held, lane);
   __syncthreads();
   if (!lane) {
     job.now[first_replica + slot[t]] = s.score;
@@ -182,6 +162,26 @@ done:
   return st;
 }
 
+/* Sums: the sets, each with its node as a mark (bn_chain_sums.cuh). */
+static weft_status send_marked(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_lists *lists, chain_job *job)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  const weft_bn_weights *b = lists->weights;
+  const size_t words = lists->words;
+  uint64_t *mask;
+  WEFT_TAKE(mask, &host, b->count * WEFT_BN_CHUNK * words);
+  memcpy(mask, b->mask, b->count * WEFT_BN_CHUNK * words * sizeof *mask);
+  for (size_t z = 0; z < lists->p; z++)
+    for (size_t k = (size_t) b->begin[z] * WEFT_BN_CHUNK; k < (size_t) b->begin[z + 1] * WEFT_BN_CHUNK; k++)
+      mask[k * words + z / 64] |= (uint64_t) 1 << z % 64;
+  SEND(job->chunk_mask, mask, b->count * WEFT_BN_CHUNK * words);
+  WEFT_CUDA(cudaStreamSynchronize(mem->stream));
+done:
+  weft_arena_end(&host);
+  return st;
+}
+
 static weft_status send_lists(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_lists *lists, const weft_bn_run *run, chain_job *job)
 {
   weft_status st = WEFT_OK;
@@ -193,11 +193,12 @@ static weft_status send_lists(weft_ctx *ctx, weft_device_arena *mem, const weft_
   SEND(job->users, lists->users, p * words);
   if (!run->sum && words > 2) WEFT_TRY(send_members(ctx, mem, t, job));
   if (run->sum) {
-    const weft_bn_blocks *b = lists->blocks;
+    const weft_bn_weights *b = lists->weights;
     SEND(job->begin, b->begin, p + 1);
-    SEND(job->block, b->block, b->count);
-    SEND(job->weight, b->weight, b->padded);
-    SEND(job->block_mask, b->mask, b->padded * words);
+    SEND(job->chunk, b->chunk, b->count);
+    SEND(job->weight, b->weight, b->count * WEFT_BN_CHUNK);
+    WEFT_TRY(send_marked(ctx, mem, lists, job));
+    job->long_list = (uint32_t) (b->count / p);
   }
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   job->p = (uint32_t) p;
@@ -231,21 +232,52 @@ static layout make_layout(size_t p, size_t words, int sum)
 }
 
 typedef void run_kernel(chain_job, uint64_t, uint64_t);
+typedef void sum_kernel(chain_job, uint32_t, uint64_t, uint64_t);
 typedef void start_kernel(chain_job);
+
+/* How many ladders share a block: enough to keep every multiprocessor busy, and no more than shared memory holds. */
+static weft_status share_blocks(weft_ctx *ctx, chain_job *job, size_t ladders)
+{
+  weft_status st = WEFT_OK;
+  int device, processors, room, most;
+  const size_t variant = getenv("WEFT_SUMS") ? (size_t) atoi(getenv("WEFT_SUMS")) : 0, warps = variant == 1 ? 16 : variant == 2 ? 12 : 8, blocks = variant == 1 ? 1 : variant == 3 ? 3 : 2;
+  size_t each;
+  const size_t temperatures = job->temperatures;
+  WEFT_CUDA(cudaGetDevice(&device));
+  WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  WEFT_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  WEFT_CUDA(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  room = room / (int) blocks < most ? room / (int) blocks : most;
+  each = (ladders + blocks * (size_t) processors - 1) / (blocks * (size_t) processors);
+  if (each > MOST_CHAINS / temperatures) each = MOST_CHAINS / temperatures;
+  do {
+    job->room_bytes = lay_out_room(job->p, job->words, each * temperatures, job->at.step, warps).bytes;
+    job->in_shared = job->room_bytes + sizeof(block_state) + 1024 <= (size_t) room;
+  } while (!job->in_shared && --each);
+  job->ladders_each = (uint32_t) (each ? each : 1);
+done:
+  return st;
+}
 
 /* Portions of iterations, few at first, so that a launch takes about LAUNCH_SECONDS. */
 static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_job *job, size_t ladders, size_t iterations, double from, double to)
 {
   weft_status st = WEFT_OK;
-  run_kernel *kernel = job->sum ? (job->words == 1 ? run_chains<1, true, 1> : job->words == 2 ? run_chains<2, true, 1> : run_chains<0, true, 1>)
-                                : (job->words == 1 ? run_chains<1, false, 2> : job->words == 2 ? run_chains<2, false, 1> : run_chains<0, false, 2>);
-  const size_t shared = job->in_shared ? (size_t) job->at.step * job->temperatures : 0;
+  run_kernel *kernel = job->words == 1 ? run_chains<1, 2> : job->words == 2 ? run_chains<2, 1> : run_chains<0, 2>;
+  const size_t variant = getenv("WEFT_SUMS") ? (size_t) atoi(getenv("WEFT_SUMS")) : 0, warps = variant == 1 ? 16 : variant == 2 ? 12 : 8;
+  sum_kernel *sums = job->words == 1 ? (variant == 1 ? run_sums<1, 16, 1> : variant == 2 ? run_sums<1, 12, 2> : variant == 3 ? run_sums<1, 8, 3> : run_sums<1, 8, 2>) : job->words == 2 ? run_sums<2, 8, 2> : run_sums<0, 8, 2>;
+  const size_t shared = !job->in_shared ? 0 : job->sum ? job->room_bytes : (size_t) job->at.step * job->temperatures;
   size_t done_its = 0, portion = 16;
-  WEFT_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared));
+  WEFT_CUDA(cudaFuncSetAttribute(job->sum ? (const void *) sums : (const void *) kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared));
   while (done_its < iterations) {
     const size_t now = portion < iterations - done_its ? portion : iterations - done_its;
     const auto started = std::chrono::steady_clock::now();
-    kernel<<<(unsigned) ladders, 32 * job->temperatures, shared, mem->stream>>>(*job, done_its, now);
+    if (job->sum) {
+      const unsigned blocks = (unsigned) ((ladders + job->ladders_each - 1) / job->ladders_each);
+      sums<<<blocks, 32 * (job->words == 1 ? warps : 8), shared, mem->stream>>>(*job, (uint32_t) ladders, done_its, now);
+    } else {
+      kernel<<<(unsigned) ladders, 32 * job->temperatures, shared, mem->stream>>>(*job, done_its, now);
+    }
     WEFT_CUDA(cudaGetLastError());
     WEFT_CUDA(cudaStreamSynchronize(mem->stream));
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
@@ -320,7 +352,8 @@ done:
 static double ladder_bytes(const chain_job *job, const weft_bn_run *run, const weft_bn_chains *out)
 {
   const double p = job->p, replica = (double) job->at.step + 8 + 4 + 4 * 8 + 16 + 4 + (double) run->best * (24 + 4 * p);
-  return (double) run->temperatures * replica + 8.0 * (double) job->saved + (run->sum ? (double) out->samples * (8 + 4 * p) : 0);
+  return (double) run->temperatures * replica + 8.0 * (double) job->saved + (run->sum ? (double) out->samples * (8 + 4 * p) : 0)
+    + (run->sum && !job->in_shared ? (double) job->room_bytes : 0);
 }
 
 /* Ladders first .. first + count - 1. */
@@ -335,6 +368,7 @@ static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *ru
   unsigned char *state;
   start_kernel *start = job.words == 1 ? start_chains<1> : job.words == 2 ? start_chains<2> : start_chains<0>;
   job.ladder0 = (uint32_t) (run->ladder0 + first);
+  if (run->sum) WEFT_TRY(share_blocks(ctx, &job, count));
   WEFT_TAKE0(state, &host, replicas * job.at.step);
   for (size_t r = 0; r < replicas; r++)
     memcpy(state + r * job.at.step + job.at.order, out->order + (first * run->temperatures + r) * p, p * sizeof *out->order);
@@ -353,6 +387,7 @@ static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *ru
     WEFT_DEVICE_TAKE(job.sampled, mem, count * out->samples * p);
     WEFT_DEVICE_TAKE(job.sample_score, mem, count * out->samples);
   }
+  if (run->sum && !job.in_shared) WEFT_DEVICE_TAKE(job.room, mem, (count + job.ladders_each - 1) / job.ladders_each * job.room_bytes);
   WEFT_CUDA(cudaMemsetAsync(job.accepted, 0, 4 * replicas * sizeof *job.accepted, mem->stream));
   WEFT_CUDA(cudaMemsetAsync(job.swapped, 0, 2 * replicas * sizeof *job.swapped, mem->stream));
   WEFT_CUDA(cudaMemsetAsync(job.found.count, 0, replicas * sizeof *job.found.count, mem->stream));
@@ -404,6 +439,7 @@ extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *ta
   job.samples = out->samples;
   job.at = make_layout(table->p, table->words, run->sum);
   job.in_shared = temperatures * job.at.step <= MOST_SHARED;
+  if (run->sum) WEFT_TRY(share_blocks(ctx, &job, 1));
   for (size_t first = 0; first < run->ladders; ) {
     size_t count = weft_device_chunk(ctx, run->ladders - first, 1.02 * ladder_bytes(&job, run, out), 0);
     if (!count) { st = WEFT_ERR_MEMORY; goto done; }

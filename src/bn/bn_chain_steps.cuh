@@ -11,8 +11,7 @@
  *
  * Max: a node between the two positions goes on with its best set or looks for another one, in the list of its sets, best
  * first. Up to 128 nodes: lanes hold two or four nodes each in registers, with the masks of their predecessors and best sets.
- * More nodes: lanes take the positions between, and a set fits when its members' positions come before. Sum: the warp takes
- * a node after the other and the lanes share out its sets; weights are whole numbers, whose sum has no order. */
+ * More nodes: lanes take the positions between, and a set fits when its members' positions come before. Sum: bn_chain_sums.cuh. */
 #ifndef WEFT_BN_CHAIN_STEPS_CUH
 #define WEFT_BN_CHAIN_STEPS_CUH
 
@@ -34,8 +33,10 @@ struct chain_job {
   const int64_t *start, *score;
   const uint64_t *mask, *users;
   const uint16_t *member;       /* wide: `width` a set, 0xffff after the last */
-  const uint64_t *begin, *weight, *block_mask;
-  const weft_bn_block *block;
+  const uint32_t *begin;        /* sum: the chunks of sets (bn_move.h) */
+  const weft_bn_chunk *chunk;
+  const uint64_t *chunk_mask;
+  const double *weight;
   double unit;
   uint32_t p, words, width;
   /* run */
@@ -47,6 +48,9 @@ struct chain_job {
   layout at;
   unsigned char *state;
   int in_shared;
+  uint32_t ladders_each, long_list; /* sum: of a block; chunks that make a list a long one */
+  unsigned char *room;          /* sum: a block's own memory where it does not fit shared memory, room_bytes each */
+  uint64_t room_bytes;
   int64_t *now;                 /* score of a replica */
   uint32_t *slot;               /* replica at a temperature */
   uint64_t *accepted;           /* 4 a temperature of a ladder */
@@ -79,6 +83,12 @@ __device__ static replica view(const chain_job &job, unsigned char *state)
 
 __device__ static bool bit_of(const uint64_t *mask, int32_t v) { return mask[v >> 6] >> (v & 63) & 1; }
 __device__ static uint64_t word_bit(int32_t v, uint32_t w) { return v >= 0 && (uint32_t) v >> 6 == w ? (uint64_t) 1 << (v & 63) : 0; }
+
+__device__ static void copy_state(unsigned char *to, const unsigned char *from, uint32_t bytes, uint32_t lane)
+{
+  for (uint32_t k = lane; k < bytes / 8; k += 32) ((uint64_t *) to)[k] = ((const uint64_t *) from)[k];
+  __syncwarp();
+}
 
 __device__ static int64_t total(int64_t x)
 {
@@ -439,117 +449,6 @@ __device__ static void step_wide(const chain_job &job, const replica &r, const w
   move_order(r, m, lane);
   for (int32_t at = low + (int32_t) lane; at <= high; at += 32) r.place[r.order[at]] = at;
   __syncwarp();
-}
-
-/* ---- sum ---- */
-
-/* ln Σ over the sets of z that fit, by the whole warp; `fresh`: its predecessors. */
-template <int W>
-__device__ static int64_t node_value(const chain_job &job, uint32_t z, const uint64_t *fresh, uint32_t lane)
-{
-  const uint32_t words = words_of<W>(job);
-  int64_t reference = 0;
-  double sum = 0;
-  for (uint64_t k = job.begin[z]; k < job.begin[z + 1]; k++) {
-    const weft_bn_block one = job.block[k];
-    if (sum > 0 && (double) (one.reference - reference) < weft_mul(-WEFT_BN_DEEP_NATS, job.unit)) break;
-    uint64_t own = 0;
-    for (uint64_t j = one.first + lane; j < one.first + one.count; j += 32) {
-      bool fits = true;
-      if constexpr (W > 0) {
-#pragma unroll
-        for (int w = 0; w < W; w++) fits = fits && !(job.block_mask[j * words + w] & ~fresh[w]);
-      } else {
-        for (uint32_t w = 0; w < words && fits; w++) fits = !(job.block_mask[j * words + w] & ~fresh[w]);
-      }
-      if (fits) own += job.weight[j];
-    }
-    own = (uint64_t) total((int64_t) own);
-    if (!own) continue;
-    if (!(sum > 0)) reference = one.reference;
-    sum = weft_add(sum, weft_mul((double) own, weft_exp(weft_div((double) (one.reference - reference), job.unit))));
-  }
-  if (!(sum > 0)) return WEFT_BN_NEVER;
-  return reference + (int64_t) rint(weft_mul(weft_log(weft_mul(sum, 1.0 / ((uint64_t) 1 << WEFT_BN_WEIGHT_BITS))), job.unit));
-}
-
-/* Proposes node z; false when no set of it fits. */
-template <int W>
-__device__ static bool propose(const chain_job &job, const replica &r, const weft_bn_move &m, int what, int32_t z, int64_t *difference,
-                               uint32_t lane)
-{
-  const uint32_t words = words_of<W>(job);
-  uint64_t fresh[W ? W : 1];
-  const uint64_t *use = fresh;
-  if constexpr (W > 0) {
-#pragma unroll
-    for (int w = 0; w < W; w++) fresh[w] = after(r, m, what, z, w, W);
-  } else {
-    __syncwarp();
-    for (uint32_t w = lane; w < words; w += 32) r.mid[words + w] = after(r, m, what, z, w, words);
-    __syncwarp();
-    use = r.mid + words;
-  }
-  const int64_t value = node_value<W>(job, (uint32_t) z, use, lane);
-  if (value == WEFT_BN_NEVER) return false;
-  *difference += value - r.value[z];
-  if (!lane) r.fresh_value[z] = value;
-  return true;
-}
-
-template <int W>
-__device__ static void step_sum(const chain_job &job, const replica &r, const weft_u32x4 &draw, double scale, walker &s, uint32_t lane)
-{
-  const uint32_t words = words_of<W>(job);
-  const weft_bn_move m = weft_bn_choose_move(r.order, job.p, draw);
-  const uint64_t *by_lost = job.users + (uint64_t) (m.lost < 0 ? m.x : m.lost) * words;
-  const uint64_t *by_gained = job.users + (uint64_t) (m.gained < 0 ? m.x : m.gained) * words;
-  int64_t difference = 0;
-  between<W>(job, r, m, lane);
-  if (!propose<W>(job, r, m, IS_X, m.x, &difference, lane)) return;
-  if (m.kind != WEFT_BN_SHIFT && !propose<W>(job, r, m, IS_Y, m.y, &difference, lane)) return;
-  for (uint32_t w = 0; w < words; w++)
-    for (uint64_t word = r.mid[w] & (by_lost[w] | by_gained[w]); word; word &= word - 1)
-      if (!propose<W>(job, r, m, BETWEEN, (int32_t) (64 * w) + __ffsll((long long) word) - 1, &difference, lane)) return;
-  if (!weft_bn_accept(scale, (double) difference, draw)) return;
-  if (!lane) s.accepted[m.kind]++;
-  s.score += difference;
-  __syncwarp();
-  for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) {
-    const int what = role(r, m, z);
-    const bool used = what == BETWEEN && ((by_lost[z >> 6] | by_gained[z >> 6]) >> (z & 63) & 1);
-    if (what == IS_X || what == IS_Y || used) r.value[z] = r.fresh_value[z];
-  }
-  __syncwarp();
-  make_move<W>(job, r, m, lane);
-}
-
-/* A graph drawn given the order: a lane a node, its sets in their order. */
-__device__ static int64_t draw_graph(const chain_job &job, const replica &r, weft_rng rng, uint64_t first, int32_t *picks, uint32_t lane)
-{
-  int64_t score = 0;
-  for (uint32_t z = lane; z < job.p; z += 32) {
-    const uint64_t *before = r.before + (uint64_t) z * job.words;
-    double left = weft_draw_uniform(rng, first + z);
-    int32_t pick = -1;
-    for (uint64_t k = job.begin[z]; k < job.begin[z + 1] && left >= 0; k++) {
-      const weft_bn_block one = job.block[k];
-      const double scale = weft_mul(weft_exp(weft_div((double) (one.reference - r.value[z]), job.unit)),
-                                    1.0 / ((uint64_t) 1 << WEFT_BN_WEIGHT_BITS));
-      for (uint64_t j = 0; j < one.count && left >= 0; j++) {
-        const uint64_t at = one.first + j;
-        bool fits = true;
-        for (uint32_t w = 0; w < job.words && fits; w++) fits = !(job.block_mask[at * job.words + w] & ~before[w]);
-        if (!fits) continue;
-        pick = (int32_t) (one.pick + j);
-        left = weft_sub(left, weft_mul((double) job.weight[at], scale));
-      }
-    }
-    picks[z] = pick;
-    score += job.score[job.start[z] + pick];
-  }
-  __syncwarp();
-  return total(score);
 }
 
 #endif

@@ -219,6 +219,49 @@ static void refine_planes_popcnt(const weft_bn_columns *columns, const weft_bn_c
 }
 #endif
 
+#if WEFT_SIMD_X86
+/* Eight cells at a time: those with two rows or more move together and then on to the next free lanes of `out`. */
+WEFT_TARGET_AVX512
+static void refine_planes_avx512(const weft_bn_columns *columns, const weft_bn_cells *from, size_t v, weft_bn_cells *out)
+{
+  const size_t words = columns->words;
+  const __m512i lanes = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), one = _mm512_set1_epi64(1);
+  for (uint32_t k = 0; k < from->cells; k += LANES) {
+    const uint64_t *block = from->plane + (size_t) k * words;
+    __m512i left = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *) (from->count + k)));
+    for (uint32_t l = 0; l < columns->levels[v] && _mm512_test_epi64_mask(left, left); l++) {
+      const uint64_t *level = columns->planes[v] + l * words;
+      __m512i count = _mm512_setzero_si512();
+      for (size_t w = 0; w < words; w++)
+        count = _mm512_add_epi64(count, _mm512_popcnt_epi64(_mm512_and_si512(_mm512_loadu_si512(block + w * LANES),
+                                                                             _mm512_set1_epi64((long long) level[w]))));
+      left = _mm512_sub_epi64(left, count);
+      out->ones += (uint32_t) __builtin_popcount(_mm512_cmpeq_epi64_mask(count, one));
+      const __mmask8 kept = _mm512_cmpgt_epi64_mask(count, one);
+      if (!kept) continue;
+      const uint32_t found = (uint32_t) __builtin_popcount(kept), used = out->cells % LANES, end = used + found;
+      const __m512i source = _mm512_maskz_compress_epi64(kept, lanes);
+      const __m512i turned = _mm512_permutexvar_epi64(_mm512_sub_epi64(lanes, _mm512_set1_epi64(used)), source); /* modulo 8 */
+      const __mmask8 here = (__mmask8) ((1u << (end < LANES ? end : LANES)) - (1u << used));
+      const __mmask8 next = (__mmask8) (end > LANES ? (1u << (end - LANES)) - 1 : 0);
+      uint64_t *made = out->plane + (size_t) (out->cells - used) * words;
+      for (size_t w = 0; w < words; w++) {
+        const __m512i both = _mm512_and_si512(_mm512_loadu_si512(block + w * LANES), _mm512_set1_epi64((long long) level[w]));
+        const __m512i placed = _mm512_permutexvar_epi64(turned, both);
+        _mm512_mask_storeu_epi64(made + w * LANES, here, placed);
+        if (next) _mm512_mask_storeu_epi64(made + (words + w) * LANES, next, placed);
+      }
+      const __m512i counts = _mm512_maskz_compress_epi64(kept, count);
+      _mm256_storeu_si256((__m256i *) (out->count + out->cells), _mm512_cvtepi64_epi32(counts));
+      out->rows += (uint32_t) _mm512_reduce_add_epi64(counts);
+      out->cells += found;
+    }
+  }
+  out->has_planes = 1;
+  finish_planes(columns, out);
+}
+#endif
+
 static void refine_rows(weft_bn_counter *counter, const weft_bn_cells *from, size_t v, weft_bn_cells *out)
 {
   const uint16_t *codes = counter->columns->codes + v * counter->columns->n;
@@ -259,7 +302,8 @@ void weft_bn_refine(weft_bn_counter *counter, weft_bn_cells *from, size_t v, wef
   /* one lane more than there are cells is written to */
   if (planes_pay(columns, from, v) && (size_t) from->cells * columns->levels[v] < columns->plane_cells) {
 #if WEFT_SIMD_X86
-    (weft_simd_level() == WEFT_SIMD_PORTABLE ? refine_planes_portable : refine_planes_popcnt)(columns, from, v, out);
+    (weft_simd_level() == WEFT_SIMD_PORTABLE ? refine_planes_portable
+     : weft_simd_level() == WEFT_SIMD_AVX512 ? refine_planes_avx512 : refine_planes_popcnt)(columns, from, v, out);
 #else
     refine_planes_portable(columns, from, v, out);
 #endif

@@ -17,9 +17,33 @@ WIDE int32_t first_fit(const uint64_t *sets, int32_t from, int32_t to, const uin
   return k;
 }
 
+#if WEFT_SIMD_X86
+/* The same for masks of one word, eight at a time. */
+WEFT_TARGET_AVX512
+static inline int32_t first_fit_eight(const uint64_t *sets, int32_t from, int32_t to, uint64_t before)
+{
+  const __m512i missing = _mm512_set1_epi64((long long) ~before);
+  for (int32_t k = from; k < to; k += 8) {
+    const __mmask8 there = (__mmask8) (to - k < 8 ? (1 << (to - k)) - 1 : 255);
+    const unsigned fit = _mm512_mask_testn_epi64_mask(there, _mm512_maskz_loadu_epi64(there, sets + k), missing);
+    if (fit) return k + __builtin_ctz(fit);
+  }
+  return to;
+}
+#endif
+
+WIDE int32_t find_fit(const uint64_t *sets, int32_t from, int32_t to, const uint64_t *before, size_t words, int fast)
+{
+#if WEFT_SIMD_X86
+  if (fast) return first_fit_eight(sets, from, to, *before);
+#endif
+  (void) fast;
+  return first_fit(sets, from, to, before, words);
+}
+
 /* Node z with new predecessors. `lost`: it may have lost some that its present set needs; `gained`: it has new ones. */
 WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z, const uint64_t *before, int lost,
-                  int gained, proposal *out, change *changes, size_t words)
+                  int gained, proposal *out, change *changes, size_t words, int fast)
 {
   const weft_bn_table *t = lists->table;
   const uint64_t *sets = t->mask + (size_t) t->start[z] * words;
@@ -27,10 +51,10 @@ WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t 
   const int32_t now = r->pick[z], count = (int32_t) (t->start[z + 1] - t->start[z]);
   int32_t pick = now;
   if (lost && !fits(sets + (size_t) now * words, before, words)) {
-    pick = first_fit(sets, gained ? 0 : now + 1, count, before, words);
+    pick = find_fit(sets, gained ? 0 : now + 1, count, before, words, fast);
     if (pick == count) out->possible = 0;
   } else if (gained) {
-    pick = first_fit(sets, 0, now, before, words);
+    pick = find_fit(sets, 0, now, before, words, fast);
   }
   if (pick == now || !out->possible) return;
   out->score += score[pick] - score[now];
@@ -66,7 +90,7 @@ static void remember(weft_bn_best *best, const weft_bn_replica *r, size_t p, con
 }
 
 WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, double scale, weft_bn_best *best,
-               uint64_t stamp, change *changes, int32_t *picks, size_t words)
+               uint64_t stamp, change *changes, int32_t *picks, size_t words, int fast)
 {
   uint64_t mid[words ? words : 1], fresh[words ? words : 1];
   const weft_bn_move m = weft_bn_choose_move(r->order, lists->p, draw);
@@ -81,13 +105,13 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
          word && q.possible; word &= word - 1) {
       const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
       after_between(r, &m, z, fresh, words);
-      propose(lists, r, z, fresh, m.lost >= 0, m.gained >= 0, &q, changes, words);
+      propose(lists, r, z, fresh, m.lost >= 0, m.gained >= 0, &q, changes, words, fast);
     }
   after_x(r, &m, mid, fresh, words);
-  propose(lists, r, m.x, fresh, !right, right, &q, changes, words);
+  propose(lists, r, m.x, fresh, !right, right, &q, changes, words, fast);
   if (m.kind != WEFT_BN_SHIFT) {
     after_y(r, &m, mid, fresh, words);
-    propose(lists, r, m.y, fresh, 1, 0, &q, changes, words);
+    propose(lists, r, m.y, fresh, 1, 0, &q, changes, words, fast);
   }
   if (!q.possible) return;
   if (q.changes && weft_bn_best_wants(best, q.score, q.hash, stamp))
@@ -97,17 +121,20 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
   r->score = q.score;
   r->hash = q.hash;
   for (size_t k = 0; k < q.changes; k++) take_set(lists, r, changes[k].node, changes[k].pick, words);
-  make_move(r, &m, mid, words);
+  make_move(r, &m, mid, words, fast);
 }
 
 WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
-                weft_bn_best *best, uint64_t stamp, size_t words)
+                weft_bn_best *best, uint64_t stamp, size_t words, int fast)
 {
   change changes[64 * MOST_WORDS];
   int32_t picks[64 * MOST_WORDS];
+  weft_u32x4 draws[8];
   const double scale = beta / lists->unit;
-  for (size_t k = 0; k < count; k++)
-    step(lists, r, weft_draw_words(rng, first + k, 0), scale, best, stamp + weft_bn_stamp(k, 0), changes, picks, words);
+  for (size_t k = 0; k < count; k++) {
+    if (k % 8 == 0) weft_bn_draw_eight(rng, first + k, draws);
+    step(lists, r, draws[k % 8], scale, best, stamp + weft_bn_stamp(k, 0), changes, picks, words, fast);
+  }
 }
 
 static void start(const weft_bn_lists *lists, weft_bn_replica *r)
@@ -122,15 +149,21 @@ static void start(const weft_bn_lists *lists, weft_bn_replica *r)
   }
 }
 
-#define KERNEL(name, words) \
+#define KERNEL(name, words, fast) \
   static void name(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, \
                    size_t count, weft_bn_best *best, uint64_t stamp) \
-  { steps(lists, r, rng, beta, first, count, best, stamp, words); }
-KERNEL(steps_1, 1)
-KERNEL(steps_2, 2)
-KERNEL(steps_any, lists->words)
+  { steps(lists, r, rng, beta, first, count, best, stamp, words, fast); }
+KERNEL(steps_1, 1, 0)
+KERNEL(steps_2, 2, 0)
+KERNEL(steps_any, lists->words, 0)
+#if WEFT_SIMD_X86
+WEFT_TARGET_AVX512 KERNEL(steps_1_avx512, 1, 1)
+#endif
 
 weft_bn_kernel weft_bn_max_kernel(size_t words)
 {
+#if WEFT_SIMD_X86
+  if (words == 1 && weft_simd_level() == WEFT_SIMD_AVX512) return (weft_bn_kernel) { start, steps_1_avx512 };
+#endif
   return (weft_bn_kernel) { start, words == 1 ? steps_1 : words == 2 ? steps_2 : steps_any };
 }

@@ -82,25 +82,24 @@ static inline int weft_bn_best_wants(const weft_bn_best *best, int64_t score, ui
   return 1;
 }
 
-/* Weights of a node's sets, in blocks of a few nats (bn_sum.c): sets first .. first + count - 1 of the padded lists, a
- * multiple of eight; `pick` is the first one's place among the node's sets. */
-#define WEFT_BN_WEIGHT_BITS 46
-#define WEFT_BN_DEEP_NATS 28.0
-typedef struct weft_bn_block { int64_t reference; size_t first, count, pick; } weft_bn_block;
-typedef struct weft_bn_blocks {
-  size_t *begin;              /* p + 1: blocks of a node */
-  weft_bn_block *block;
-  uint64_t *mask;             /* words a set, padded with masks that never fit */
-  uint64_t *weight;
-  size_t count, padded;       /* blocks, sets */
-} weft_bn_blocks;
+/* Weights of a node's sets relative to `reference`, in chunks of 64 (bn_sum.c). Once a set of a chunk fits, what is added ends
+ * before chunk `stop`; `copies`: only looked at when a set of an earlier chunk fitted; `pick`: the first one's place among the node's sets. */
+#define WEFT_BN_CHUNK 64
+typedef struct weft_bn_chunk { int64_t reference; uint32_t stop; int32_t copies, pick; } weft_bn_chunk;
+typedef struct weft_bn_weights {
+  uint32_t *begin;            /* p + 1: chunks of a node */
+  weft_bn_chunk *chunk;
+  uint64_t *mask;             /* words a set; where a chunk has no set, masks that never fit */
+  double *weight;
+  size_t count;               /* chunks */
+} weft_bn_weights;
 
 typedef struct weft_bn_lists {
   const weft_bn_table *table;
   size_t p, words;
   uint64_t *users;            /* p × words: nodes that have a set with this parent */
   double unit;
-  weft_bn_blocks *blocks;     /* sum */
+  weft_bn_weights *weights;   /* sum */
 } weft_bn_lists;
 
 weft_status weft_bn_lists_make(weft_arena *mem, const weft_bn_table *table, int sum, weft_bn_lists *out);

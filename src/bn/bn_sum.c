@@ -1,138 +1,155 @@
 /* Chains over orders where an order is worth the sum over its graphs (Friedman and Koller 2003): a node's score is
- * ln Σ exp(score of the sets that fit). Sets are sorted, so they fall into blocks that span at most a few nats; within a
- * block weights are whole numbers, whose sum does not depend on its order and is taken eight sets at a time. */
+ * ln Σ exp(score of the sets that fit). Sets are sorted and lie in chunks of 64. A node's chunks are looked at in turn; from the first
+ * one on in which a set fits, what is up to DEEP_NATS worse is added. Set k of a chunk goes to partial sum k % 32, and
+ * the partial sums are added in a halving tree: the lanes of a warp on a device, four vectors or an array here. */
 #include <math.h>
-#include "../base/simd.h"
 #include "bn_chain.h"
-#if WEFT_SIMD_X86
-# include <immintrin.h>
-#endif
 
-#define BLOCK_NATS 6.0
-#define BLOCK_SETS 65536
-#define WEIGHT_BITS WEFT_BN_WEIGHT_BITS
-/* What lies further below the first block with a set that fits is not added: exp(-40) is less than its rounding. */
-#define DEEP_NATS WEFT_BN_DEEP_NATS
+#define CHUNK WEFT_BN_CHUNK
+/* A weight is exp(score - reference); where that would leave the range of a double a zone of chunks with a reference of its own begins. */
+#define ZONE_NATS 600.0
+/* exp(-28) is 7e-13 of what is there. */
+#define DEEP_NATS 28.0
 
-typedef weft_bn_block block;
+typedef weft_bn_chunk chunk;
 
-/* How many blocks the sets of a node make; fills them when `out` is not NULL. */
-static size_t cut_blocks(const weft_bn_lists *lists, size_t z, size_t *padded, block *out)
+static void fill_chunk(const weft_bn_lists *lists, weft_bn_weights *b, size_t at, int64_t from, int64_t to, int64_t reference)
 {
   const weft_bn_table *t = lists->table;
-  const int64_t width = (int64_t) (BLOCK_NATS * lists->unit);
-  size_t blocks = 0;
-  for (int64_t k = t->start[z]; k < t->start[z + 1]; blocks++) {
-    const int64_t first = k, reference = t->score[k];
-    while (k < t->start[z + 1] && reference - t->score[k] <= width && k - first < BLOCK_SETS) k++;
-    const size_t count = ((size_t) (k - first) + 7) / 8 * 8;
-    if (out) out[blocks] = (block) { reference, *padded, count, (size_t) (first - t->start[z]) };
-    *padded += count;
+  for (int64_t k = from; k < to; k++) {
+    const size_t place = at * CHUNK + (size_t) (k - from);
+    memcpy(b->mask + place * lists->words, t->mask + (size_t) k * lists->words, lists->words * sizeof *b->mask);
+    b->weight[place] = weft_exp((double) (t->score[k] - reference) / lists->unit);
   }
-  return blocks;
 }
 
-weft_status weft_bn_blocks_make(weft_arena *mem, weft_bn_lists *lists)
+/* Chunks of sets from .. to - 1; returns the next chunk's number. */
+static size_t add_chunks(const weft_bn_lists *lists, weft_bn_weights *b, size_t z, size_t at, int64_t from, int64_t to, int64_t reference,
+                         int copies)
 {
-  weft_status st = WEFT_OK;
-  const weft_bn_table *t = lists->table;
-  size_t blocks = 0, padded = 0;
-  weft_bn_blocks *b;
-  WEFT_TAKE(b, mem, 1);
-  WEFT_TAKE(b->begin, mem, lists->p + 1);
-  for (size_t z = 0; z < lists->p; z++) {
-    b->begin[z] = blocks;
-    blocks += cut_blocks(lists, z, &padded, NULL);
+  for (; from < to; from += CHUNK, at++) {
+    const int64_t end = to - from < CHUNK ? to : from + CHUNK;
+    if (!b->chunk) continue;
+    b->chunk[at] = (chunk) { reference, 0, copies, (int32_t) (from - lists->table->start[z]) };
+    fill_chunk(lists, b, at, from, end, reference);
   }
-  b->begin[lists->p] = blocks;
-  b->count = blocks;
-  b->padded = padded;
-  WEFT_TAKE(b->block, mem, blocks);
-  WEFT_TAKE(b->mask, mem, padded * lists->words);
-  WEFT_TAKE0(b->weight, mem, padded);
-  memset(b->mask, 0xff, padded * lists->words * sizeof *b->mask);
-  padded = 0;
-  for (size_t z = 0; z < lists->p; z++) {
-    cut_blocks(lists, z, &padded, b->block + b->begin[z]);
-    for (size_t k = b->begin[z]; k < b->begin[z + 1]; k++) {
-      const block *one = &b->block[k];
-      const size_t end = k + 1 < b->begin[z + 1] ? b->block[k + 1].pick : (size_t) (t->start[z + 1] - t->start[z]);
-      for (size_t j = one->pick; j < end; j++) {
-        const size_t from = (size_t) t->start[z] + j, to = one->first + j - one->pick;
-        memcpy(b->mask + to * lists->words, t->mask + from * lists->words, lists->words * sizeof *b->mask);
-        b->weight[to] = (uint64_t) rint(ldexp(weft_exp((double) (t->score[from] - one->reference) / lists->unit),
-                                              WEIGHT_BITS));
-      }
+  return at;
+}
+
+/* Lays out the sets of node z from chunk `at` on, or counts its chunks when there is no room yet: zone after zone, and after each
+ * copies of the sets that its last ones still need. */
+static size_t add_node(const weft_bn_lists *lists, weft_bn_weights *b, size_t z, size_t at)
+{
+  const weft_bn_table *t = lists->table;
+  const int64_t zone = (int64_t) (ZONE_NATS * lists->unit), deep = (int64_t) (DEEP_NATS * lists->unit), last = t->start[z + 1];
+  for (int64_t k = t->start[z]; k < last; ) {
+    const int64_t first = k, reference = t->score[k];
+    const size_t begin = at;
+    while (k < last && reference - t->score[k] <= zone) k++;
+    int64_t needed = k;
+    while (needed < last && t->score[k - 1] - t->score[needed] <= deep) needed++;
+    at = add_chunks(lists, b, z, at, first, k, reference, 0);
+    at = add_chunks(lists, b, z, at, k, needed, reference, 1);
+    if (!b->chunk) continue;
+    for (size_t c = begin, stop = begin; c < at; c++) {
+      const int64_t best = t->score[t->start[z] + b->chunk[c].pick];
+      while (stop < at && best - t->score[t->start[z] + b->chunk[stop].pick] <= deep) stop++;
+      b->chunk[c].stop = (uint32_t) stop;
     }
   }
-  lists->blocks = b;
+  return at;
+}
+
+weft_status weft_bn_weights_make(weft_arena *mem, weft_bn_lists *lists)
+{
+  weft_status st = WEFT_OK;
+  weft_bn_weights *b;
+  WEFT_TAKE0(b, mem, 1);
+  WEFT_TAKE(b->begin, mem, lists->p + 1);
+  b->begin[0] = 0;
+  for (size_t z = 0; z < lists->p; z++) b->begin[z + 1] = (uint32_t) add_node(lists, b, z, b->begin[z]);
+  b->count = b->begin[lists->p];
+  WEFT_TAKE(b->chunk, mem, b->count);
+  WEFT_TAKE(b->mask, mem, b->count * CHUNK * lists->words);
+  WEFT_TAKE0(b->weight, mem, b->count * CHUNK);
+  memset(b->mask, 0xff, b->count * CHUNK * lists->words * sizeof *b->mask); /* what is left at a chunk's end never fits */
+  for (size_t z = 0; z < lists->p; z++) add_node(lists, b, z, b->begin[z]);
+  lists->weights = b;
 done:
   return st;
 }
 
-/* ---- the sum over a block ---- */
+/* ---- a node's value ---- */
 
-static uint64_t block_sum_any(const weft_bn_blocks *b, const block *one, const uint64_t *before, size_t words)
+/* Σ of the weights that count for node z, or 0 when no set fits; *reference gets what they are relative to. */
+WIDE double node_sum(const weft_bn_weights *b, size_t z, const uint64_t *before, int64_t *reference, size_t words)
 {
-  uint64_t sum = 0;
-  for (size_t k = one->first; k < one->first + one->count; k++)
-    if (fits(b->mask + k * words, before, words)) sum += b->weight[k];
-  return sum;
+  double part[32] = { 0 };
+  int found = 0;
+  for (size_t c = b->begin[z], stop = b->begin[z + 1]; c < stop; c++) {
+    if (!found && b->chunk[c].copies) continue;
+    const uint64_t *mask = b->mask + c * CHUNK * words;
+    const double *weight = b->weight + c * CHUNK;
+    int any = 0;
+    for (size_t k = 0; k < CHUNK; k++) {
+      const int fit = fits(mask + k * words, before, words);
+      part[k % 32] += fit ? weight[k] : 0;
+      any |= fit;
+    }
+    if (any && !found) { found = 1; stop = b->chunk[c].stop; *reference = b->chunk[c].reference; }
+  }
+  for (size_t d = 16; d; d /= 2) for (size_t k = 0; k < d; k++) part[k] += part[k + d];
+  return part[0];
 }
 
-static uint64_t block_sum_1(const weft_bn_blocks *b, const block *one, const uint64_t *before)
+static double node_sum_1(const weft_bn_weights *b, size_t z, const uint64_t *before, int64_t *reference)
 {
-  uint64_t sum = 0;
-  for (size_t k = one->first; k < one->first + one->count; k++) sum += b->mask[k] & ~*before ? 0 : b->weight[k];
-  return sum;
+  return node_sum(b, z, before, reference, 1);
+}
+
+static double node_sum_any(const weft_bn_weights *b, size_t z, const uint64_t *before, int64_t *reference, size_t words)
+{
+  return node_sum(b, z, before, reference, words);
 }
 
 #if WEFT_SIMD_X86
 WEFT_TARGET_AVX512
-static uint64_t block_sum_1_avx512(const weft_bn_blocks *b, const block *one, const uint64_t *before)
+static double node_sum_1_avx512(const weft_bn_weights *b, size_t z, const uint64_t *before, int64_t *reference)
 {
   const __m512i missing = _mm512_set1_epi64((long long) ~*before);
-  __m512i even = _mm512_setzero_si512(), odd = even;
-  size_t k = one->first;
-  for (; k + 8 < one->first + one->count; k += 16) {
-    __mmask8 a = _mm512_testn_epi64_mask(_mm512_loadu_si512(b->mask + k), missing);
-    __mmask8 c = _mm512_testn_epi64_mask(_mm512_loadu_si512(b->mask + k + 8), missing);
-    even = _mm512_mask_add_epi64(even, a, even, _mm512_loadu_si512(b->weight + k));
-    odd = _mm512_mask_add_epi64(odd, c, odd, _mm512_loadu_si512(b->weight + k + 8));
+  __m512d part[4] = { _mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd() };
+  int found = 0;
+  for (size_t c = b->begin[z], stop = b->begin[z + 1]; c < stop; c++) {
+    if (!found && b->chunk[c].copies) continue;
+    const uint64_t *mask = b->mask + c * CHUNK;
+    const double *weight = b->weight + c * CHUNK;
+    __mmask8 fit[8];
+    unsigned any = 0;
+    for (int k = 0; k < 8; k++) any |= fit[k] = _mm512_testn_epi64_mask(_mm512_loadu_si512(mask + 8 * k), missing);
+    if (!any) continue;
+    for (int k = 0; k < 8; k++) part[k % 4] = _mm512_mask_add_pd(part[k % 4], fit[k], part[k % 4], _mm512_loadu_pd(weight + 8 * k));
+    if (!found) { found = 1; stop = b->chunk[c].stop; *reference = b->chunk[c].reference; }
   }
-  if (k < one->first + one->count) {
-    __mmask8 a = _mm512_testn_epi64_mask(_mm512_loadu_si512(b->mask + k), missing);
-    even = _mm512_mask_add_epi64(even, a, even, _mm512_loadu_si512(b->weight + k));
-  }
-  return (uint64_t) _mm512_reduce_add_epi64(_mm512_add_epi64(even, odd));
+  const __m512d eight = _mm512_add_pd(_mm512_add_pd(part[0], part[2]), _mm512_add_pd(part[1], part[3]));
+  const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 #endif
-
-static uint64_t block_sum(const weft_bn_lists *lists, const block *one, const uint64_t *before)
-{
-  const weft_bn_blocks *b = lists->blocks;
-#if WEFT_SIMD_X86
-  if (lists->words == 1 && weft_simd_level() == WEFT_SIMD_AVX512) return block_sum_1_avx512(b, one, before);
-#endif
-  return lists->words == 1 ? block_sum_1(b, one, before) : block_sum_any(b, one, before, lists->words);
-}
 
 /* ln Σ over the sets that fit, WEFT_BN_NEVER when none does. */
 static int64_t node_value(const weft_bn_lists *lists, size_t z, const uint64_t *before)
 {
-  const weft_bn_blocks *b = lists->blocks;
+  const weft_bn_weights *b = lists->weights;
   int64_t reference = 0;
-  double total = 0;
-  for (size_t k = b->begin[z]; k < b->begin[z + 1]; k++) {
-    const block *one = &b->block[k];
-    if (total > 0 && (double) (one->reference - reference) < -DEEP_NATS * lists->unit) break;
-    const uint64_t sum = block_sum(lists, one, before);
-    if (!sum) continue;
-    if (!(total > 0)) reference = one->reference;
-    total += (double) sum * weft_exp((double) (one->reference - reference) / lists->unit);
-  }
-  if (!(total > 0)) return WEFT_BN_NEVER;
-  return reference + (int64_t) rint(weft_log(ldexp(total, -WEIGHT_BITS)) * lists->unit);
+  double sum;
+#if WEFT_SIMD_X86
+  if (lists->words == 1 && weft_simd_level() == WEFT_SIMD_AVX512) sum = node_sum_1_avx512(b, z, before, &reference);
+  else
+#endif
+  sum = lists->words == 1 ? node_sum_1(b, z, before, &reference) : node_sum_any(b, z, before, &reference, lists->words);
+  if (!(sum > 0)) return WEFT_BN_NEVER;
+  return reference + (int64_t) rint(weft_log(sum) * lists->unit);
 }
 
 /* ---- steps ---- */
@@ -176,15 +193,19 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
   r->accepted[m.kind]++;
   r->score = score;
   for (size_t k = 0; k < count; k++) r->value[changes[k].node] = changes[k].value;
-  make_move(r, &m, mid, words);
+  make_move(r, &m, mid, words, 0);
 }
 
 WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
                 size_t words)
 {
   change changes[4096];
+  weft_u32x4 draws[8];
   const double scale = beta / lists->unit;
-  for (size_t k = 0; k < count; k++) step(lists, r, weft_draw_words(rng, first + k, 0), scale, changes, words);
+  for (size_t k = 0; k < count; k++) {
+    if (k % 8 == 0) weft_bn_draw_eight(rng, first + k, draws);
+    step(lists, r, draws[k % 8], scale, changes, words);
+  }
 }
 
 static void start(const weft_bn_lists *lists, weft_bn_replica *r)
@@ -214,7 +235,7 @@ weft_bn_kernel weft_bn_sum_kernel(size_t words)
 int64_t weft_bn_draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t first,
                            int32_t *picks)
 {
-  const weft_bn_blocks *b = lists->blocks;
+  const weft_bn_weights *b = lists->weights;
   const weft_bn_table *t = lists->table;
   int64_t score = 0;
   for (size_t z = 0; z < lists->p; z++) {
@@ -222,14 +243,15 @@ int64_t weft_bn_draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r,
     double left = weft_draw_uniform(rng, first + z);
     picks[z] = -1;
     /* the node's value was rounded: when u is not reached the last set that fits stands */
-    for (size_t k = b->begin[z]; k < b->begin[z + 1] && left >= 0; k++) {
-      const block *one = &b->block[k];
-      const double scale = ldexp(weft_exp((double) (one->reference - r->value[z]) / lists->unit), -WEIGHT_BITS);
-      for (size_t j = 0; j < one->count && left >= 0; j++) {
-        const size_t at = one->first + j;
+    for (size_t c = b->begin[z]; c < b->begin[z + 1] && left >= 0; c++) {
+      const chunk *one = &b->chunk[c];
+      if (one->copies) continue;
+      const double scale = weft_exp((double) (one->reference - r->value[z]) / lists->unit);
+      for (size_t j = 0; j < CHUNK && left >= 0; j++) {
+        const size_t at = c * CHUNK + j;
         if (!fits(b->mask + at * lists->words, before, lists->words)) continue;
-        picks[z] = (int32_t) (one->pick + j);
-        left -= (double) b->weight[at] * scale;
+        picks[z] = one->pick + (int32_t) j;
+        left -= b->weight[at] * scale;
       }
     }
     score += t->score[t->start[z] + picks[z]];
