@@ -1,47 +1,23 @@
-/* The blocked sweep on the device; see irm.h for the operations and irm_units.h for the arithmetic.
- *
- * Each mode's nodes go in shards of their own, with their lists and an order of work, which stay on the device when they
- * fit and are sent again every sweep when not. Shards know nothing of each other. A shard's nodes are
+/* The blocked sweep on the device; see irm.h for the operations and irm_units.h for the arithmetic. It goes shard by shard
+ * (irm_shards.cu). A shard's nodes are
  *
  *   light   at most 255 links: counts as bytes in shared memory, a product in 8-bit integers with the tables' three
- *           planes of bytes, and the draw, in one kernel (irm_light_cuda.cu; on Hopper irm_wgmma.cu)
+ *           planes of bytes, and the draw, in one kernel (on Hopper irm_wgmma.cu)
  *   heavy   the others: counts in double, a product, which is exact on whole numbers, and a kernel that draws. So do
  *           nodes with missing pairs, and all nodes when a table is too wide for 32 bits.
- *
- *   shard's memory   | start: count + 1 | to | weight | missing: start | to | order | pieces |
  *
  * All sums are of whole numbers, so that neither order nor kernel changes a label. */
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <vector>
 #include "irm_cuda.cuh"
 #include "irm_kernels.cuh"
 #include "irm_serial.cuh"
-#include "../base/parallel.h"
 
-#define SHARD_LINKS ((int64_t) 1 << 26)
-#define SHARD_NODES ((int64_t) 1 << 24)
 #define BATCH_BYTES 268435456.0        /* counts and scores of heavy nodes at once */
-#define PIECE 16384                    /* links that one block counts */
 
 typedef unsigned long long u64;
-
-struct irm_shard {
-  int mode;
-  int64_t first, count, link_first, links, missing_first, missing_links;
-  int64_t light, order_at, piece_at, pieces;  /* into the mode's order and pieces */
-  size_t bytes;
-  uint8_t *resident;
-};
-
-/* Where a shard's parts are on the device. */
-struct shard_view {
-  uint32_t *start, *missing_start;
-  int32_t *to, *weight, *missing_to, *order;
-  irm_piece *pieces;
-};
 
 struct chain_memory { uint16_t *z[2], *best[2]; u64 *links, *sizes[2]; long long *pairs; };
 
@@ -50,12 +26,9 @@ struct irm_engine {
   weft_device_arena mem;
   weft_arena host;
   const weft_irm_graph *graph;
-  int poisson, device, wgmma, count_mode, light_ok[2];
+  int poisson, wgmma, count_mode;
   int32_t k[2];
-  std::vector<irm_shard> *shards;
-  int32_t *order[2];
-  irm_piece *pieces[2];
-  uint8_t *streamed;                 /* room for the largest shard that does not stay */
+  irm_shards shards;
   chain_memory *chains;
   irm_device_tables t[2];
   double *link, *none, *sums, *log_stick[2];
@@ -69,166 +42,6 @@ struct irm_engine {
   double seconds[WEFT_IRM_STAGES];
 };
 
-/* ---- shards ---- */
-
-static size_t aligned(size_t bytes) { return (bytes + 15) / 16 * 16; }
-
-static shard_view view_of(const irm_engine *e, const irm_shard &s, uint8_t *at)
-{
-  shard_view v;
-  memset(&v, 0, sizeof v);
-  v.start = (uint32_t *) at;
-  at += aligned((size_t) (s.count + 1) * 4);
-  v.to = (int32_t *) at;
-  at += aligned((size_t) s.links * 4);
-  if (e->graph->links[s.mode].weight) {
-    v.weight = (int32_t *) at;
-    at += aligned((size_t) s.links * 4);
-  }
-  if (e->graph->missing_count[s.mode]) {
-    v.missing_start = (uint32_t *) at;
-    at += aligned((size_t) (s.count + 1) * 4);
-    v.missing_to = (int32_t *) at;
-    at += aligned((size_t) s.missing_links * 4);
-  }
-  v.order = (int32_t *) at;
-  at += aligned((size_t) s.count * 4);
-  v.pieces = (irm_piece *) at;
-  return v;
-}
-
-static size_t shard_bytes(const irm_engine *e, const irm_shard &s)
-{
-  const shard_view v = view_of(e, s, NULL);
-  return (size_t) v.pieces + aligned((size_t) s.pieces * sizeof(irm_piece));
-}
-
-struct starts { const int64_t *from; int64_t base; };
-
-static void fill_starts(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  const starts *s = (const starts *) data;
-  (void) threads;
-  for (size_t i = 0; i < count; i++) ((uint32_t *) out)[i] = (uint32_t) (s->from[first + i] - s->base);
-}
-
-static void fill_bytes(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  const size_t block = (count + (size_t) threads - 1) / (size_t) threads;
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(static)
-  for (int t = 0; t < threads; t++) {
-    const size_t a = (size_t) t * block, b = a + block < count ? a + block : count;
-    if (a < b) memcpy((char *) out + a, (const char *) data + first + a, b - a);
-  }
-}
-
-static weft_status send_shard(irm_engine *e, const irm_shard &s, uint8_t *to)
-{
-  weft_status st = WEFT_OK;
-  const shard_view v = view_of(e, s, to);
-  const weft_irm_lists *links = &e->graph->links[s.mode], *missing = &e->graph->missing[s.mode];
-  const starts a = { links->start + s.first, s.link_first };
-  const starts b = { missing->start ? missing->start + s.first : NULL, s.missing_first };
-#define SEND(out, from, items) WEFT_TRY(weft_device_upload(&e->mem, out, (size_t) (items) * sizeof *(out), 1, fill_bytes, from))
-  WEFT_TRY(weft_device_upload(&e->mem, v.start, (size_t) s.count + 1, 4, fill_starts, &a));
-  SEND(v.to, links->to + s.link_first, s.links);
-  if (v.weight) SEND(v.weight, links->weight + s.link_first, s.links);
-  if (v.missing_start) {
-    WEFT_TRY(weft_device_upload(&e->mem, v.missing_start, (size_t) s.count + 1, 4, fill_starts, &b));
-    SEND(v.missing_to, missing->to + s.missing_first, s.missing_links);
-  }
-  SEND(v.order, e->order[s.mode] + s.order_at, s.count);
-  if (s.pieces) SEND(v.pieces, e->pieces[s.mode] + s.piece_at, s.pieces);
-#undef SEND
-done:
-  return st;
-}
-
-/* The shard's memory on the device: where it stays, or where it has just been sent. */
-static weft_status bring_shard(irm_engine *e, const irm_shard &s, shard_view *v)
-{
-  *v = view_of(e, s, s.resident ? s.resident : e->streamed);
-  return s.resident ? WEFT_OK : send_shard(e, s, e->streamed);
-}
-
-/* What decides between light and heavy: links, counts summed, and one too many when a pair is missing. */
-static int64_t node_load(const weft_irm_graph *g, int mode, int64_t i)
-{
-  const weft_irm_lists *a = &g->links[mode];
-  int64_t load = a->start[i + 1] - a->start[i];
-  for (int64_t e = a->start[i]; a->weight && e < a->start[i + 1]; e++) load += a->weight[e] - 1;
-  if (g->missing_count[mode] && g->missing[mode].start[i + 1] > g->missing[mode].start[i]) load += IRM_LIGHT + 1;
-  return load;
-}
-
-/* Cuts a mode into shards of at most `most` bytes of links, orders each shard's nodes: light ones by load, then heavy ones,
- * the longest first; and cuts the heavy ones' lists into pieces. */
-static weft_status make_shards(weft_ctx *ctx, irm_engine *e, int mode, double most)
-{
-  weft_status st = WEFT_OK;
-  const weft_irm_graph *g = e->graph;
-  const weft_irm_lists *a = &g->links[mode], *missing = &g->missing[mode];
-  const int64_t n = g->n[mode], link_budget = std::min(SHARD_LINKS, (int64_t) (most / (a->weight ? 8 : 4)) + 1);
-  int32_t *order;
-  irm_piece *pieces;
-  int64_t piece_count = 0;
-  const int light_ok = e->light_ok[mode];
-  const auto load_of = [&](int64_t i) { return light_ok ? std::min<int64_t>(node_load(g, mode, i), IRM_LIGHT + 1) : IRM_LIGHT + 1; };
-  WEFT_TAKE(order, &e->host, (size_t) n);
-  for (int64_t i = 0; i < n; i++)
-    if (load_of(i) > IRM_LIGHT) piece_count += (a->start[i + 1] - a->start[i] + PIECE - 1) / PIECE;
-  WEFT_TAKE(pieces, &e->host, (size_t) piece_count + 1);
-  piece_count = 0;
-  for (int64_t first = 0; first < n;) {
-    irm_shard s;
-    int64_t last = first, at[IRM_LIGHT + 3], heavy;
-    memset(&s, 0, sizeof s);
-    while (last < n && last - first < SHARD_NODES && (last == first || a->start[last + 1] - a->start[first] <= link_budget)) last++;
-    s.mode = mode;
-    s.first = first;
-    s.count = last - first;
-    s.link_first = a->start[first];
-    s.links = a->start[last] - s.link_first;
-    s.order_at = first;
-    s.piece_at = piece_count;
-    if (g->missing_count[mode]) {
-      s.missing_first = missing->start[first];
-      s.missing_links = missing->start[last] - s.missing_first;
-    }
-    if (s.links > UINT32_MAX || s.missing_links > UINT32_MAX) {
-      st = weft_fail(ctx, WEFT_ERR_INPUT, "One node has too many links for the device; use `backend = \"cpu\"`.");
-      goto done;
-    }
-    memset(at, 0, sizeof at);
-    for (int64_t i = first; i < last; i++) at[load_of(i) + 1]++;
-    for (int l = 0; l < IRM_LIGHT + 2; l++) at[l + 1] += at[l];
-    s.light = at[IRM_LIGHT + 1];
-    for (int64_t i = first; i < last; i++) order[first + at[load_of(i)]++] = (int32_t) (i - first);
-    heavy = s.count - s.light;
-    std::sort(order + first + s.light, order + first + s.count, [&](int32_t x, int32_t y) {
-      const int64_t dx = a->start[first + x + 1] - a->start[first + x], dy = a->start[first + y + 1] - a->start[first + y];
-      return dx != dy ? dx > dy : x < y;
-    });
-    for (int64_t slot = 0; slot < heavy; slot++) {
-      const int64_t i = first + order[first + s.light + slot], begin = a->start[i] - s.link_first, end = a->start[i + 1] - s.link_first;
-      for (int64_t x = begin; x < end; x += PIECE) {
-        const irm_piece piece = { (uint32_t) slot, (uint32_t) x, (uint32_t) std::min<int64_t>(x + PIECE, end) };
-        pieces[piece_count++] = piece;
-      }
-    }
-    s.pieces = piece_count - s.piece_at;
-    s.bytes = shard_bytes(e, s);
-    e->shards->push_back(s);
-    WEFT_TRY(weft_poll(ctx, 0, 1));
-    first = last;
-  }
-  e->order[mode] = order;
-  e->pieces[mode] = pieces;
-done:
-  return st;
-}
-
 /* ---- open and close ---- */
 
 static void close_engine(irm_engine *e)
@@ -236,7 +49,7 @@ static void close_engine(irm_engine *e)
   weft_device_end(&e->mem);
   for (int k = 0; k <= WEFT_IRM_STAGES; k++) if (e->events[k]) cudaEventDestroy(e->events[k]);
   weft_arena host = e->host;
-  delete e->shards;
+  delete e->shards.list;
   delete e;
   weft_arena_end(&host);
 }
@@ -256,7 +69,7 @@ static weft_status take_tables(irm_engine *e, int mode)
   WEFT_DEVICE_TAKE(t->nats, &e->mem, (size_t) t->width);
   TAKE_AT(e->log_stick[mode], &e->mem, (size_t) t->k);
   TAKE_AT(e->names[mode], &e->mem, (size_t) t->k);
-  if (!e->light_ok[mode]) return st;
+  if (!e->shards.light_ok[mode]) return st;
   WEFT_DEVICE_TAKE(t->planes, &e->mem, (size_t) PLANES * ((size_t) t->k_other + 3) / 4 * 4 * (size_t) t->width + 16);
   if (e->wgmma && irm_wgmma_fits(t->k, t->k_other)) WEFT_DEVICE_TAKE(t->tiles, &e->mem, irm_wgmma_bytes(t->k, t->k_other));
 done:
@@ -268,7 +81,7 @@ static weft_status take_memory(weft_ctx *ctx, irm_engine *e, int chains)
   weft_status st = WEFT_OK;
   const weft_irm_graph *g = e->graph;
   const size_t cells = (size_t) e->k[0] * (size_t) e->k[1];
-  double all = 0, largest = 0, each = 0;
+  double each = 0;
   WEFT_TAKE0(e->chains, &e->host, (size_t) chains);
   for (int c = 0; c < chains; c++) {
     chain_memory *m = &e->chains[c];
@@ -296,25 +109,7 @@ static weft_status take_memory(weft_ctx *ctx, irm_engine *e, int chains)
   }
   WEFT_DEVICE_TAKE(e->counts, &e->mem, (size_t) e->slots * (size_t) std::max(e->k[0], e->k[1]));
   WEFT_DEVICE_TAKE(e->scores, &e->mem, (size_t) e->slots * (size_t) std::max(e->t[0].width, e->t[1].width));
-  {
-    const double room = weft_device_available(ctx);
-    for (int mode = 0; mode < 2; mode++) WEFT_TRY(make_shards(ctx, e, mode, room / 3));
-    for (const irm_shard &s : *e->shards) {
-      all += (double) s.bytes;
-      largest = std::max(largest, (double) s.bytes);
-    }
-    double left = room - 1e6;
-    if (all > left) {
-      WEFT_DEVICE_TAKE(e->streamed, &e->mem, (size_t) largest);
-      left -= largest;
-    }
-    for (irm_shard &s : *e->shards) {
-      if ((double) s.bytes > left) continue;
-      WEFT_DEVICE_TAKE(s.resident, &e->mem, s.bytes);
-      WEFT_TRY(send_shard(e, s, s.resident));
-      left -= (double) s.bytes;
-    }
-  }
+  WEFT_TRY(irm_shards_make(ctx, &e->shards, weft_device_available(ctx)));
 done:
   return st;
 }
@@ -329,11 +124,14 @@ static weft_status open_engine(weft_ctx *ctx, struct irm_state *const *states, i
   memset((void *) e, 0, sizeof *e);
   e->host = weft_arena_begin(ctx);
   e->mem = weft_device_begin(ctx);
-  e->shards = new (std::nothrow) std::vector<irm_shard>;
   e->graph = states[0]->graph;
+  e->shards.mem = &e->mem;
+  e->shards.host = &e->host;
+  e->shards.graph = e->graph;
+  e->shards.list = new (std::nothrow) std::vector<irm_shard>;
   e->poisson = states[0]->model->poisson;
   e->count_mode = e->graph->n[0] <= e->graph->n[1] ? 0 : 1;
-  if (!e->shards) { st = weft_fail_memory(ctx, "host", 64, -1, ""); goto done; }
+  if (!e->shards.list) { st = weft_fail_memory(ctx, "host", 64, -1, ""); goto done; }
   if (e->mem.opened != WEFT_OK) { st = e->mem.opened; goto done; }
   if (states[0]->one_mode || states[0]->model->collapsed) {
     WEFT_TRY(irm_serial_open(ctx, &e->mem, &e->host, states[0], &e->serial));
@@ -342,10 +140,10 @@ static weft_status open_engine(weft_ctx *ctx, struct irm_state *const *states, i
     return st;
   }
   for (int mode = 0; mode < 2; mode++) e->k[mode] = states[0]->k[mode];
-  for (int mode = 0; mode < 2; mode++) e->light_ok[mode] = e->k[0] <= LIGHT_CLUSTERS && e->k[1] <= LIGHT_CLUSTERS;
+  for (int mode = 0; mode < 2; mode++) e->shards.light_ok[mode] = e->k[0] <= LIGHT_CLUSTERS && e->k[1] <= LIGHT_CLUSTERS;
   WEFT_CUDA(cudaGetDeviceProperties(&properties, ctx->device));
   for (int mode = 0; mode < 2; mode++) /* 64 KB on compute capability 7.5 */
-    if (irm_light_shared(e->k[1 - mode], e->k[mode] + IRM_CHUNK) > properties.sharedMemPerBlockOptin) e->light_ok[mode] = 0;
+    if (irm_light_shared(e->k[1 - mode], e->k[mode] + IRM_CHUNK) > properties.sharedMemPerBlockOptin) e->shards.light_ok[mode] = 0;
   e->wgmma = irm_wgmma_built() && properties.major == 9 && !getenv("WEFT_IRM_NO_WGMMA");
   for (int k = 0; k <= WEFT_IRM_STAGES; k++) WEFT_CUDA(cudaEventCreate(&e->events[k]));
   WEFT_CUDA(cudaFuncSetAttribute(irm_draw_light, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -384,7 +182,7 @@ done:
   return st;
 }
 
-static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const irm_shard &shard, const shard_view &v, int64_t first,
+static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const irm_shard &shard, const irm_shard_view &v, int64_t first,
                               int64_t last)
 {
   weft_status st = WEFT_OK;
@@ -392,7 +190,7 @@ static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const 
   const irm_device_tables *t = &e->t[shard.mode];
   const uint16_t *other = e->chains[s->index].z[1 - shard.mode];
   const size_t shared = t->k_other <= 8192 ? (size_t) t->k_other * 4 : 0;
-  const irm_piece *host_pieces = e->pieces[shard.mode] + shard.piece_at;
+  const irm_piece *host_pieces = e->shards.pieces[shard.mode] + shard.piece_at;
   int64_t piece = 0;
   for (int64_t at = first; at < last; at += e->slots) {
     const int64_t now = std::min(e->slots, last - at), end = at + now - shard.light;
@@ -438,10 +236,10 @@ static weft_status draw_mode(weft_ctx *ctx, irm_engine *e, irm_state *s, int mod
   irm_base_units<<<1, 1024, 0, q>>>(*t);
   WEFT_CUDA(cudaMemcpyAsync(&narrow, e->narrow + mode, sizeof narrow, cudaMemcpyDeviceToHost, q));
   WEFT_CUDA(cudaStreamSynchronize(q));
-  for (const irm_shard &shard : *e->shards) {
-    shard_view v;
+  for (const irm_shard &shard : *e->shards.list) {
+    irm_shard_view v;
     if (shard.mode != mode) continue;
-    WEFT_TRY(bring_shard(e, shard, &v));
+    WEFT_TRY(irm_shard_bring(&e->shards, shard, &v));
     if (narrow && shard.light) {
       const irm_light_job job = { *t, v.start, v.to, v.weight, v.order, (int32_t) shard.light, c->z[1 - mode], c->z[mode] + shard.first,
                                   irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL), irm_index(s, (uint64_t) shard.first) };
@@ -498,10 +296,10 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *e, irm_state *s, doub
   const size_t shared = e->k[1 - mode] <= 8192 ? (size_t) e->k[1 - mode] * 4 : 0;
   WEFT_CUDA(cudaMemsetAsync(c->links, 0, (size_t) cells * sizeof(u64), q));
   irm_count_pairs<<<(unsigned) ((cells + 255) / 256), 256, 0, q>>>(c->sizes[0], c->sizes[1], e->k[1], cells, c->pairs);
-  for (const irm_shard &shard : *e->shards) {
-    shard_view v;
+  for (const irm_shard &shard : *e->shards.list) {
+    irm_shard_view v;
     if (shard.mode != mode) continue;
-    WEFT_TRY(bring_shard(e, shard, &v));
+    WEFT_TRY(irm_shard_bring(&e->shards, shard, &v));
     irm_blocks_job job = { v.start, v.to, v.weight, (int32_t) shard.count, (uint32_t) shard.links, c->z[mode] + shard.first, c->z[1 - mode],
                            e->k[1 - mode], own_step, other_step, 1, c->links };
     if (job.links) irm_count_links<<<(unsigned) ((shard.links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, q>>>(job, shared != 0);

@@ -2,14 +2,11 @@
 #ifndef WEFT_IRM_KERNELS_CUH
 #define WEFT_IRM_KERNELS_CUH
 
-#include "irm_cuda.cuh"
+#include "irm_shards.cuh"
 
 #define LIGHT_TILE 32 /* nodes a block */
 
 typedef unsigned long long irm_u64;
-
-/* Links first .. last-1 of a shard, all of heavy node `slot`. */
-struct irm_piece { uint32_t slot, first, last; };
 
 /* Nodes scored at once by the heavy path: order[slot], counts[slot * k_other + m]. */
 struct irm_batch {
