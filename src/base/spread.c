@@ -165,7 +165,6 @@ weft_status weft_team_run(weft_ctx *ctx, weft_team *t, weft_part run, void *data
   t->run = run;
   t->data = data;
   t->stop = t->meeting.arrived = t->meeting.ended = 0;
-  for (size_t k = 0; k < t->count; k++) t->members[k].share = 0;
   pthread_mutex_lock(&t->lock);
   t->running = t->count;
   t->turn++;

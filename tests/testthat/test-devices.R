@@ -166,6 +166,39 @@ test_that("co-clustering does not depend on the number of parts", {
   for (parts in c(2, 3, 7)) expect_identical(chains(parts), one)
 })
 
+# Chains of a fit by some number of parts: fewer chains than parts share their sweeps.
+chains_by <- function(fit, chains, sweeps, ...) {
+  run <- fit$run
+  run$done <- 0
+  run$chains <- chains
+  size <- c(run$graph$links$n_row, run$graph$links$n_col)
+  run$state <- weft:::start_state(run$graph, NULL, run$model, chains, list(alpha = c(1, 1), beta = c(1, 1)), size)
+  left <- weft:::irm_chains(run, sweeps, NULL, dealt_control(...))
+  left$stages <- NULL
+  left
+}
+
+# Graphs of both families, with missing pairs and with nodes of many links or none.
+shared_graphs <- function(n, p) {
+  planted <- irm_sample(n, p, k = 4, density = 0.15, seed = 2)$A + 0
+  planted <- as.matrix(planted)
+  planted[3, ] <- 1
+  planted[, p] <- 0
+  counts <- planted * withr::with_seed(3, sample(3, length(planted), TRUE))
+  hidden <- withr::with_seed(4, unique(cbind(sample(n, 40, TRUE), sample(p, 40, TRUE))))
+  list(
+    irm(planted, chains = 1, sweeps = 1, seed = 5, backend = "cpu"),
+    irm(counts, family = "poisson", missing = hidden, split_merge = FALSE, chains = 1, sweeps = 1, seed = 5, backend = "cpu")
+  )
+}
+
+test_that("sweeps do not depend on the number of parts that share them", {
+  for (fit in shared_graphs(60, 45)) {
+    one <- chains_by(fit, 2, 7, 1)
+    for (parts in c(3, 6)) expect_identical(chains_by(fit, 2, 7, parts), one)
+  }
+})
+
 test_that("an interrupt, an error and a lack of memory in a part end all parts and leave nothing", {
   withr::local_options(weft.poll = 0)
   withr::defer(.Call(weft:::C_weft_memory, 0))
@@ -274,4 +307,16 @@ test_that("co-clustering gives the same on one device and on several", {
   }
   one <- fit(0)
   for (devices in device_lists()) expect_identical(fit(devices), one)
+})
+
+test_that("sweeps give the same on one device and on several that share them", {
+  skip_if_no_cuda()
+  for (fit in shared_graphs(700, 400)) {
+    one <- chains_by(fit, 1, 8, 1)
+    expect_identical(chains_by(fit, 1, 8, 1, "cuda", 0L), one)
+    for (devices in device_lists()) expect_identical(chains_by(fit, 1, 8, length(devices), "cuda", as.integer(devices)), one)
+    withr::with_options(list(weft.device_memory = 3e6), { # shards that do not stay
+      expect_identical(chains_by(fit, 1, 3, 2, "cuda", c(0L, 0L)), chains_by(fit, 1, 3, 1))
+    })
+  }
 })
