@@ -343,7 +343,7 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
     task <- native_task(p, block, tree, split, weights)
     if (p$leave_one_out) task$own <- places[rows][block$order + 1L]
     # bounds alone: a series of all references for each block of queries would not pay
-    out <- .Call(C_weft_kernel_walk, task, block, tree, c(0, 1, 0, 0), p$control)
+    out <- .Call(C_weft_kernel_walk, task, block, tree, c(0, 1, 0, 0, 0), p$control)
     sums <- out$sum
     sums[block$order + 1L, ] <- out$sum
     list(sum = join_parts(sums, split, p$m), effort = out$effort)
