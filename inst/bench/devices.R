@@ -57,7 +57,8 @@ if (wanted("sweep")) {
   big <- big_graph(141043, 8.2e6, 500, 5.6e8)$graph
   model <- list(poisson = FALSE, collapsed = FALSE, max_clusters = c(500, 500), attempts = 0, sample_alpha = FALSE,
                 sample_beta = FALSE, hyper = c(1, 1, 1, 1), key = c(0, 1))
-  state <- start_at(lapply(c(141043, 8.2e6), function(nodes) as.integer(weft:::draws("below", nodes, a = 500, key = c(0, 1), stream = nodes))))
+  random <- function(nodes) as.integer(weft:::draws("below", nodes, a = 500, key = c(0, 1), stream = nodes))
+  state <- start_at(lapply(c(141043, 8.2e6), random))
   cat(sprintf("[%.0f s] a chain of co-clustering, 141,043 x 8.2 million nodes, %.3g links, 500 x 500 clusters, 31 sweeps\n",
               proc.time()[["elapsed"]] - began, length(big$links$to)))
   stage_names <- c("parameters", "rows", "columns", "blocks", "other")
@@ -91,9 +92,8 @@ if (wanted("rows")) {
                 block = 0L, key = c(1, 2), start = NULL)
     function() weft:::pca_native(source, form, job, FALSE, control)
   }
-  table_of(sprintf("10 principal components by the Gram matrix: %g x 1,000 a device, sent from R's memory", each), function(devices, count) {
-    components(each * count, devices)
-  }, function(devices) {
+  what <- sprintf("10 principal components by the Gram matrix: %g x 1,000 a device, sent from R's memory", each)
+  table_of(what, function(devices, count) components(each * count, devices), function(devices) {
     one <- components(20000, 0)()
     several <- components(20000, devices)()
     isTRUE(all.equal(several$d, one$d, tolerance = 1e-12)) && isTRUE(all.equal(several$v, one$v, tolerance = 1e-8))

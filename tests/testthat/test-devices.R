@@ -85,7 +85,8 @@ test_that("direct sums do not depend on the number of parts", {
 pca_with <- function(x, method, parts, weights = NULL, single = FALSE, ...) {
   source <- weft:::cut_blocks(weft:::pca_source(x), parts)
   control <- dealt_control(parts, ...)
-  form <- weft:::pca_form(weft:::column_moments(source, weights, control), TRUE, FALSE, weights, NULL, if (is.null(weights)) source$n else sum(weights))
+  rows <- if (is.null(weights)) source$n else sum(weights)
+  form <- weft:::pca_form(weft:::column_moments(source, weights, control), TRUE, FALSE, weights, NULL, rows)
   job <- list(method = match(method, weft:::pca_methods) - 1L, choose = FALSE, k = min(4L, source$n), tol = 1e-12, paper = FALSE,
               max_iter = 1000, block = 0L, key = c(1, 2), start = NULL)
   weft:::pca_native(source, form, job, single, control)
@@ -94,7 +95,8 @@ pca_with <- function(x, method, parts, weights = NULL, single = FALSE, ...) {
 test_that("principal components do not depend on the number of parts", {
   sparse <- withr::with_seed(7, lapply(c(100, 1, 60), function(n) Matrix::rsparsematrix(n, 40, 0.2)))
   inputs <- withr::with_seed(6, list(
-    matrix(stats::rnorm(300 * 40), 300), matrix(stats::rnorm(700 * 600), 700), matrix(stats::rnorm(30 * 400), 30), diag(c(4, 2, 1)), sparse[[1]], sparse
+    matrix(stats::rnorm(300 * 40), 300), matrix(stats::rnorm(700 * 600), 700), matrix(stats::rnorm(30 * 400), 30), diag(c(4, 2, 1)),
+    sparse[[1]], sparse
   ))
   same <- function(a, b) {
     expect_equal(a$d, b$d, tolerance = 1e-13)
