@@ -35,7 +35,7 @@ irm_result <- function(run, call, started) {
   })
   both <- function(x) if (one_mode) list(row = x$row, col = x$row) else x
   fit <- structure(class = "weft_irm", list(
-    row_cluster = row, col_cluster = col, log_posterior = run$trace$log_posterior,
+    row_cluster = row, col_cluster = col, log_posterior = with_best(run$trace$log_posterior, run$state$best),
     n_clusters = both(counts), consensus = both(consensus), coassignment = both(together),
     eta = block_mean(blocks, run$family, beta), links = blocks$links, pairs = blocks$pairs,
     nmi = chain_agreement(best, modes, run$model$key), rhat = chain_rhat(run$trace, after, modes), alpha = alpha[seq_along(modes)],
@@ -45,6 +45,12 @@ irm_result <- function(run, call, started) {
   if (!is.null(run$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)
   fit$run$seconds <- run$seconds + proc.time()[[3L]] - started
   fit
+}
+
+# A partition that is better than the sample it was reached from stands in the place of its chain's best sample.
+with_best <- function(trace, best) {
+  for (chain in which(best > apply(trace, 2L, max))) trace[which.max(trace[, chain]), chain] <- best[chain]
+  trace
 }
 
 # Whether the clusters of a mode, or of both, are worth less than log(20) nats over having one only: then so little speaks
@@ -160,10 +166,8 @@ chain_agreement <- function(best, modes, key) {
   rows <- lapply(modes, function(mode) {
     z <- best[[mode]]
     nmi <- apply(pairs, 2L, function(p) irm_nmi(z[, p[1L]], z[, p[2L]]))
-    chance <- vapply(seq_len(ncol(pairs)), function(k) {
-      shuffled <- order(draws("uniform", nrow(z), key = key, stream = 2^31 + 10 + k))
-      irm_nmi(z[, pairs[1L, k]], z[shuffled, pairs[2L, k]])
-    }, 0)
+    keys <- matrix(draws("uniform", nrow(z) * ncol(pairs), key = key, stream = 2^31 + 11), nrow(z))
+    chance <- vapply(seq_len(ncol(pairs)), function(k) irm_nmi(z[, pairs[1L, k]], z[order(keys[, k]), pairs[2L, k]]), 0)
     data.frame(mode = mode, nmi = mean(nmi), sd = stats::sd(nmi), chance = mean(chance))
   })
   do.call(rbind, rows)

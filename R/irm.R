@@ -11,6 +11,10 @@
 #' proposals, targeted at clusters that resemble each other, keep both from getting stuck; they leave clusters of more than
 #' 20,000 nodes alone.
 #'
+#' The best partition may be a rare sample, or none. From every sample of a small graph, and now and then from one of a larger
+#' graph, the sampler therefore also goes uphill, by moving single nodes and joining clusters, and keeps the best partition that
+#' it meets; the samples stay as they are.
+#'
 #' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, and neither does it
 #' matter whether 100 sweeps run at once or as 40 and, with `update()`, 60 more.
 #'
@@ -56,7 +60,8 @@
 #'     for a one-mode graph. A mode whose clusters are worth less than log(20), 3 nats, over having one only gets one:
 #'     in graphs without structure some partition always happens to be a little better}
 #'   \item{log_posterior}{sweeps x chains, as [irm_log_posterior()] at that sweep's alpha and beta; its maximum is the
-#'     partition's, but for that rule}
+#'     partition's, but for that rule. The greatest value of a chain may be of a partition uphill from a sample, see above; R-hat is
+#'     of the samples}
 #'   \item{n_clusters}{lists row and col: the posterior of the number of clusters}
 #'   \item{consensus, coassignment}{lists row and col: the partition nearest to all samples by variation of information,
 #'     and how often two nodes are together (NULL above 2,000 nodes)}

@@ -90,6 +90,22 @@ static void relabel(const int32_t *z, int64_t n, int32_t k, int32_t *names, int3
   }
 }
 
+static weft_status keep_best(weft_ctx *poll, const irm_run *run, irm_state *s, double value)
+{
+  weft_status st = WEFT_OK;
+  weft_irm_chain *c = s->chain;
+  c->best = value;
+  s->best_on_device = s->on_device;
+  if (s->on_device) WEFT_TRY(run->ops->keep(poll, run->engine, s));
+  for (int mode = 0; mode < s->modes; mode++) {
+    if (!s->on_device) memcpy(c->best_z[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
+    c->best_alpha[mode] = c->alpha[mode];
+  }
+  memcpy(c->best_beta, c->beta, sizeof c->beta);
+done:
+  return st;
+}
+
 static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, const weft_irm_trace *trace, int chain, int64_t row,
                           int64_t rows, int64_t done)
 {
@@ -107,15 +123,15 @@ static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, cons
   }
   for (int which = 0; which < 2; which++)
     trace->beta[2 * (size_t) chain * (size_t) rows + (size_t) which * (size_t) rows + (size_t) row] = c->beta[which];
-  if (value > c->best) {
-    c->best = value;
-    s->best_on_device = s->on_device;
-    if (s->on_device) WEFT_TRY(run->ops->keep(poll, run->engine, s));
-    for (int mode = 0; mode < s->modes; mode++) {
-      if (!s->on_device) memcpy(c->best_z[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
-      c->best_alpha[mode] = c->alpha[mode];
-    }
-    memcpy(c->best_beta, c->beta, sizeof c->beta);
+  if (irm_may_ascend(s)) {
+    WEFT_TRY(fetch(poll, run, s));
+    WEFT_TRY(irm_ascend(poll, s));
+    irm_state_block_sums(s);
+    value = irm_state_log_posterior(s);
+    if (value > c->best) WEFT_TRY(keep_best(poll, run, s, value));
+    irm_ascend_back(s);
+  } else if (value > c->best) {
+    WEFT_TRY(keep_best(poll, run, s, value));
   }
   if (s->sweep % trace->thin) goto done;
   if (s->on_device) WEFT_TRY(run->ops->fetch(poll, run->engine, s, 0));

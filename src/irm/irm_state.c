@@ -34,6 +34,7 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     WEFT_TAKE(s->active[mode], arena, (size_t) s->k[mode]);
     WEFT_TAKE(s->place[mode], arena, (size_t) s->k[mode]);
     WEFT_TAKE(s->log_stick[mode], arena, (size_t) s->k[mode]);
+    WEFT_TAKE(s->sampled[mode], arena, (size_t) graph->n[mode]);
   }
   for (int turned = 0; turned < 2; turned++) {
     if (turned && graph->type == WEFT_IRM_UNDIRECTED) {

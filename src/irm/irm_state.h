@@ -50,6 +50,7 @@ typedef struct irm_state {
   double *block_sums;              /* of the rows of blocks, in the log posterior */
   double *rates;                   /* of a cluster's blocks, k for each direction */
   int32_t *members, *targets;      /* nodes of a cluster, and where a scan is to put them */
+  int32_t *sampled[2];             /* the labels that irm_ascend() started from */
   int64_t sweep;
   uint64_t counter;                /* of the draws of sequential code, from 0 in every sweep */
 } irm_state;
@@ -107,7 +108,7 @@ static inline int64_t irm_next_below(irm_state *s, int64_t n)
 
 static inline int irm_other(const irm_state *s, int mode) { return s->one_mode ? 0 : 1 - mode; }
 
-/* ---- the kinds of moves; each leaves the posterior as it is ---- */
+/* ---- the kinds of moves; each leaves the posterior as it is, but for the ascent, which is taken back ---- */
 
 /* irm_blocked.c */
 typedef struct irm_blocked irm_blocked;
@@ -123,6 +124,11 @@ void irm_swap_labels(irm_state *s, int mode);
 void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last);
 void irm_sample_alpha(irm_state *s, int mode);
 void irm_sample_beta(irm_state *s);
+
+/* irm_ascend.c; poll may be NULL. Whether this sweep is one to go uphill from; there, and back to the sample. */
+int irm_may_ascend(const irm_state *s);
+weft_status irm_ascend(weft_ctx *poll, irm_state *s);
+void irm_ascend_back(irm_state *s);
 
 /* irm_split.c; poll may be NULL. Before the proposals in a mode, while the other mode stays as it is; one proposal. */
 weft_status irm_split_begin(weft_ctx *poll, irm_state *s, int mode);

@@ -89,3 +89,43 @@ expect_posterior <- function(fit, exact, z = 5.5, label = "posterior") {
   testthat::expect_lt(max(abs(score)), z, label = paste(label, names(exact)[which.max(abs(score))]))
   invisible(score)
 }
+
+# Tiny graphs of every kind: arguments of irm(), which exact_posterior() takes too. `missing` pairs are NA.
+exact_cases <- function() {
+  graph <- rbind(c(1, 0, 1, 0), c(1, 0, 0, 1), c(0, 1, 1, 0), c(1, 0, 0, 0))
+  counts <- rbind(c(3, 0, 1), c(2, 1, 0), c(0, 0, 5))
+  both_ways <- 1 * (graph | t(graph))
+  table <- rbind(c(1, 1, 0), c(1, 1, 0), c(0, 0, 1), c(0, 1, 1))
+  a <- c(2, 0.5)
+  b <- c(0.3, 1.7)
+  without <- function(A, rows, cols) replace(A, cbind(rows, cols), NA)
+  list(
+    bipartite = list(table),
+    "bipartite, missing" = list(without(table, c(1, 4), c(2, 1)), alpha = a, beta = b),
+    "bipartite, counts" = list(counts, beta = b, family = "poisson"),
+    "bipartite, counts, missing" = list(without(counts, 2:3, c(1, 3)), alpha = a, family = "poisson"),
+    directed = list(graph, type = "directed"),
+    "directed, self, missing" = list(without(graph, c(1, 3), c(2, 3)), type = "directed", self = TRUE, alpha = c(2, 2), beta = b),
+    "directed, counts, missing" = list(without(counts, 1, 3), type = "directed", beta = b, family = "poisson"),
+    undirected = list(both_ways, type = "undirected", alpha = c(0.5, 0.5)),
+    "undirected, self, missing" = list(without(both_ways, c(1, 3, 2), c(3, 1, 2)), type = "undirected", self = TRUE, beta = b),
+    "undirected, counts" = list(counts + t(counts), type = "undirected", self = TRUE, alpha = c(2, 2), family = "poisson")
+  )
+}
+
+# Both samplers of every case on a back end: 16 chains of `sweeps`; sticks are cut at 3, with fewer clusters than nodes.
+expect_exact <- function(backend, sweeps) {
+  cases <- exact_cases()
+  for (name in names(cases)) {
+    for (sampler in c("blocked", "collapsed")) {
+      for (split in if (name == "bipartite, missing") c(0, 2) else 2) {
+        k <- if (sampler == "blocked") 3
+        fit <- do.call(irm, c(cases[[name]], list(
+          sampler = sampler, max_clusters = k, split_merge = split, chains = 16, sweeps = sweeps, thin = 1, burn_in = 0, seed = 11,
+          backend = backend)))
+        testthat::expect_identical(fit$backend, backend)
+        expect_posterior(fit, do.call(exact_posterior, c(cases[[name]], list(k = k))), label = paste(backend, name, sampler, split))
+      }
+    }
+  }
+}

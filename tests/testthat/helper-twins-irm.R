@@ -1,9 +1,10 @@
-# The co-clustering room's rows of the table in test-twins.R: labels, traces and predictions of whole runs.
+# The co-clustering room's rows of the table in test-twins.R: labels, traces and predictions of whole runs. Where a device goes
+# node after node, graphs and runs are small, so that a tool that follows every access ends.
 twins_irm <- function() {
-  run <- function(make, ...) {
+  run <- function(make, ..., sweeps = 12) {
     list(tolerance = 0, work = function(backend) {
       given <- make()
-      fit <- do.call(irm, c(given, list(chains = 2, sweeps = 12, seed = sample(1e6, 1), backend = backend, ...)))
+      fit <- do.call(irm, c(given, list(chains = 2, sweeps = sweeps, seed = sample(1e6, 1), backend = backend, ...)))
       fit[c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "eta", "auc", "log_loss", "consensus", "alpha", "beta")]
     })
   }
@@ -27,15 +28,19 @@ twins_irm <- function() {
     "irm, counts" = run(function() list(A = matrix(stats::rpois(60 * 900, 0.8), 60), family = "poisson"), split_merge = 3),
     "irm, tiny shapes beta" = run(function() planted(30:60, 30:60, 3, 0.2, beta = c(1e-3, 1e-3)), split_merge = FALSE),
     "irm, edge list" = run(function() list(A = graphs(3000, 40000)), split_merge = FALSE),
-    "irm, undirected" = run(function() one_mode(60:120, "undirected", self = TRUE), hold_out = 0.05, split_merge = 2),
-    "irm, directed" = run(function() one_mode(60:120, "directed", max_clusters = 150), hold_out = 0.05, split_merge = FALSE),
+    "irm, undirected" = run(function() one_mode(30:60, "undirected", self = TRUE), hold_out = 0.05, split_merge = 2, sweeps = 6),
+    "irm, directed" = run(function() one_mode(25:45, "directed", max_clusters = 150), hold_out = 0.05, split_merge = FALSE, sweeps = 4),
     "irm, directed counts with self links" = run(function() {
-      list(A = matrix(stats::rpois(50 * 50, 0.8), 50), type = "directed", self = TRUE, family = "poisson", max_clusters = 600)
-    }, alpha = "sample", split_merge = 2),
-    "irm, collapsed" = run(function() planted(80:150, 80:150, 4, 0.2), sampler = "collapsed", hold_out = 0.05, split_merge = 2),
-    "irm, collapsed counts" = run(function() list(A = matrix(stats::rpois(40 * 90, 0.8), 40), family = "poisson"), sampler = "collapsed",
-                                  beta = "sample"),
-    "irm, collapsed undirected" = run(function() one_mode(60:90, "undirected", self = TRUE), sampler = "collapsed", hold_out = 0.05),
-    "irm, collapsed directed" = run(function() one_mode(60:90, "directed"), sampler = "collapsed", split_merge = FALSE, alpha = "sample")
+      n <- sample(20:35, 1)
+      list(A = matrix(stats::rpois(n * n, 0.8), n), type = "directed", self = TRUE, family = "poisson", max_clusters = 600)
+    }, alpha = "sample", split_merge = 2, sweeps = 4),
+    "irm, collapsed" = run(function() planted(25:60, 25:60, 4, 0.2), sampler = "collapsed", hold_out = 0.05, split_merge = 2, sweeps = 4),
+    "irm, collapsed counts" = run(function() {
+      list(A = matrix(stats::rpois(23 * 47, 0.8), 23), family = "poisson")
+    }, sampler = "collapsed", beta = "sample", sweeps = 5),
+    "irm, collapsed undirected" = run(function() one_mode(25:45, "undirected", self = TRUE), sampler = "collapsed", hold_out = 0.05,
+                                      sweeps = 5),
+    "irm, collapsed directed" = run(function() one_mode(25:40, "directed"), sampler = "collapsed", split_merge = FALSE, alpha = "sample",
+                                    sweeps = 4)
   )
 }

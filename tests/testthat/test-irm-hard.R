@@ -94,17 +94,6 @@ test_that("tensor cores and the kernel for other devices draw the same labels", 
   expect_identical(run(), best)
 })
 
-test_that("samplers on a device agree with exact enumeration", {
-  skip_if_no_cuda()
-  A <- rbind(c(1, 1, 0), c(1, NA, 0), c(0, 0, 1), c(0, 1, 1))
-  a <- c(2, 0.5)
-  b <- c(0.3, 1.7)
-  fit <- irm(A, chains = 16, sweeps = 600, thin = 1, burn_in = 0, seed = 11, max_clusters = 3, alpha = a, beta = b, split_merge = 1,
-             backend = "cuda")
-  expect_posterior(fit, exact_posterior(A, a, b, k = 3), label = "on the device")
-  expect_identical(fit$backend, "cuda")
-})
-
 test_that("bad graphs are refused in clear words", {
   refused <- function(...) expect_snapshot_error(irm(...), class = "weft_error_input")
   refused(matrix(c(0, 1, 2, 0), 2))

@@ -3,42 +3,12 @@ tiny <- bits(c(1, 1, 0), c(1, 1, 0), c(0, 0, 1), c(0, 1, 1))
 
 test_that("samplers agree with exact enumeration", {
   skip_on_cran()
-  holes <- replace(tiny, cbind(c(1, 4), c(2, 1)), NA)
-  run <- function(A, ...) irm(A, chains = 16, sweeps = 1500, thin = 1, burn_in = 0, seed = 11, ...)
-  a <- c(2, 0.5)
-  b <- c(0.3, 1.7)
-  for (split in c(0, 2)) {
-    expect_posterior(run(holes, sampler = "collapsed", alpha = a, beta = b, split_merge = split),
-                     exact_posterior(holes, a, b), label = paste("collapsed", split))
-    expect_posterior(run(holes, max_clusters = 3, alpha = a, beta = b, split_merge = split),
-                     exact_posterior(holes, a, b, k = 3), label = paste("blocked", split))
-  }
-  graph <- bits(c(1, 0, 1, 0), c(1, 0, 0, 1), c(0, 1, 1, 0), c(1, 0, 0, 0))
-  for (self in c(FALSE, TRUE)) {
-    for (type in c("directed", "undirected")) {
-      A <- if (type == "directed") graph else 1 * (graph | t(graph))
-      expect_posterior(run(A, type = type, self = self, sampler = "collapsed", split_merge = 2),
-                       exact_posterior(A, type = type, self = self), label = paste(type, "collapsed"))
-      expect_posterior(run(A, type = type, self = self, max_clusters = 4, split_merge = 2),
-                       exact_posterior(A, type = type, self = self, k = 4), label = paste(type, "blocked"))
-    }
-  }
-  counts <- bits(c(3, 0, 1), c(2, 1, 0), c(0, 0, 5))
-  expect_posterior(run(counts, family = "poisson", max_clusters = 3, beta = b, split_merge = 2),
-                   exact_posterior(counts, beta = b, k = 3, family = "poisson"), label = "counts")
+  expect_exact("cpu", 500)
 })
 
 test_that("samplers on the device agree with exact enumeration", {
   skip_if_no_cuda()
-  run <- function(A, ...) irm(A, chains = 16, sweeps = 300, thin = 1, burn_in = 0, seed = 12, backend = "cuda", ...)
-  graph <- bits(c(1, 0, 1, 0), c(1, 0, 0, 1), c(0, 1, 1, 0), c(1, 0, 0, 0))
-  expect_posterior(run(tiny, max_clusters = 3), exact_posterior(tiny, k = 3), label = "blocked")
-  expect_posterior(run(tiny, sampler = "collapsed"), exact_posterior(tiny), label = "collapsed")
-  expect_posterior(run(graph, type = "directed", self = TRUE, sampler = "collapsed"),
-                   exact_posterior(graph, type = "directed", self = TRUE), label = "directed, collapsed")
-  A <- 1 * (graph | t(graph))
-  expect_posterior(run(A, type = "undirected", max_clusters = 4), exact_posterior(A, type = "undirected", k = 4),
-                   label = "undirected, blocked")
+  expect_exact("cuda", 300)
 })
 
 test_that("the log posterior is exact", {
@@ -112,6 +82,20 @@ test_that("Southern Women and planted graphs reach their best", {
   expect_gt(max(free$log_posterior), irm_log_posterior(planted$A, planted$row_cluster, planted$col_cluster) - 10)
   truth <- planted$eta[cbind(planted$row_cluster[fit$held_out$row], planted$col_cluster[fit$held_out$col])]
   expect_equal(fit$auc, irm_auc(truth, fit$held_out$count > 0), tolerance = 0.02)
+})
+
+test_that("a best partition that few samples are is found", {
+  skip_if_not_installed("cluster")
+  A <- as.matrix(cluster::animals) - 1 # five pairs missing; 1 sample in 2,000 is the best
+  for (sampler in c("blocked", "collapsed")) {
+    fit <- irm(A, seed = 1, chains = 2, sweeps = 40, sampler = sampler)
+    expect_equal(max(fit$log_posterior), -85.25737, tolerance = 1e-7)
+    best <- which.max(fit$run$state$best) # worth less than 3 nats over one cluster, which is what is reported
+    row <- matrix(fit$run$state$best_row, 20)[, best]
+    col <- matrix(fit$run$state$best_col, 6)[, best]
+    expect_equal(irm_log_posterior(A, row, col), max(fit$log_posterior), tolerance = 1e-12)
+    expect_identical(c(max(fit$row_cluster), max(fit$col_cluster)), c(1L, 1L))
+  }
 })
 
 test_that("threads and cuts of a run change nothing; a checkpoint resumes", {

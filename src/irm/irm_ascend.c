@@ -1,0 +1,98 @@
+/* From a sample uphill: single nodes go where the posterior is greatest, then the two clusters whose union raises it most
+ * become one, until nothing helps. The best partition may have a share of the samples of 1e-4 or less, but be a few moves
+ * away from many of them. The sample itself is left as it is. */
+#include <string.h>
+#include "irm_state.h"
+
+/* Gains of a pass over the nodes for each sweep: larger graphs wait for as many sweeps as it takes. */
+#define GAINS_A_SWEEP 8000.0
+enum { MOST_PASSES = 50, POLL_NODES = 16 };
+#define LEAST_GAIN 1e-9
+
+/* By the sweep and its sample alone, so that cutting a run in two changes nothing. */
+int irm_may_ascend(const irm_state *s)
+{
+  double gains = 0;
+  for (int mode = 0; mode < s->modes; mode++)
+    gains += (double) s->graph->n[mode] * (s->active_count[mode] + 1) * s->active_count[irm_other(s, mode)] * s->directions;
+  const int64_t wait = 1 + (int64_t) (gains / GAINS_A_SWEEP);
+  return s->sweep % wait == 0;
+}
+
+/* Every node of a mode to its best cluster; `better` when one moved. */
+static weft_status move_nodes(weft_ctx *poll, irm_state *s, int mode, int *better)
+{
+  for (int64_t i = 0; i < s->graph->n[mode]; i++) {
+    if (poll && i % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
+    const int32_t from = s->z[mode][i], alone = s->sizes[mode][from] == 1;
+    irm_take_out(s, mode, i);
+    const int32_t count = s->active_count[mode];
+    const int32_t empty = alone ? from : count < s->k[mode] ? irm_free_cluster(s, mode, 0) : -1;
+    const double prior_here = weft_log(alone ? s->chain->alpha[mode] : (double) s->sizes[mode][from]);
+    double most = irm_gain(s, mode, from) + prior_here + LEAST_GAIN;
+    int32_t to = from;
+    for (int32_t a = 0; a < count + (empty >= 0); a++) {
+      const int32_t l = a < count ? s->active[mode][a] : empty;
+      const double gain = irm_gain(s, mode, l) + weft_log(a < count ? (double) s->sizes[mode][l] : s->chain->alpha[mode]);
+      if (l == from || gain <= most) continue;
+      most = gain;
+      to = l;
+    }
+    irm_put_in(s, mode, i, to);
+    *better |= to != from;
+  }
+  return WEFT_OK;
+}
+
+/* The best union of two clusters, if one helps. */
+static weft_status join_best(weft_ctx *poll, irm_state *s, int mode, int *better)
+{
+  const int32_t count = s->active_count[mode], *active = s->active[mode];
+  double most = LEAST_GAIN;
+  int32_t into = -1, gone = -1;
+  for (int32_t x = 0; x < count; x++) {
+    if (poll && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
+    for (int32_t y = x + 1; y < count; y++) {
+      const double a = (double) s->sizes[mode][active[x]], b = (double) s->sizes[mode][active[y]];
+      const double gain = irm_merge_gain(s, mode, active[x], active[y]) + irm_log_gamma(a + b) - irm_log_gamma(a) - irm_log_gamma(b)
+                          - weft_log(s->chain->alpha[mode]);
+      if (gain <= most) continue;
+      most = gain;
+      into = active[x];
+      gone = active[y];
+    }
+  }
+  if (into < 0) return WEFT_OK;
+  for (int64_t i = 0; i < s->graph->n[mode]; i++) {
+    if (s->z[mode][i] != gone) continue;
+    irm_take_out(s, mode, i);
+    irm_put_in(s, mode, i, into);
+  }
+  *better = 1;
+  return WEFT_OK;
+}
+
+weft_status irm_ascend(weft_ctx *poll, irm_state *s)
+{
+  weft_status st = WEFT_OK;
+  for (int mode = 0; mode < s->modes; mode++) memcpy(s->sampled[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
+  for (int pass = 0, better = 1; better && pass < MOST_PASSES; pass++) {
+    better = 0;
+    for (int mode = 0; mode < s->modes; mode++) WEFT_TRY(move_nodes(poll, s, mode, &better));
+    for (int mode = 0; mode < s->modes && !better; mode++) WEFT_TRY(join_best(poll, s, mode, &better));
+  }
+done:
+  return st;
+}
+
+void irm_ascend_back(irm_state *s)
+{
+  for (int mode = 0; mode < s->modes; mode++) {
+    for (int64_t i = 0; i < s->graph->n[mode]; i++) {
+      if (s->z[mode][i] == s->sampled[mode][i]) continue;
+      irm_take_out(s, mode, i);
+      irm_put_in(s, mode, i, s->sampled[mode][i]);
+    }
+    irm_state_count_active(s, mode);
+  }
+}
