@@ -71,7 +71,8 @@ ranks_counters <- function(result) {
   sent <- function(phase) 8 * sum(count$sent[phase], na.rm = TRUE)
   here <- data.frame(
     rank = ranks$me$rank, references = count$references, queries = count$queries, received = count$received, together = count$together,
-    pairs = count$effort[1L], nodes = if (result$method == "tree") count$effort[2L] else NA, given = count$given, helped = count$helped, asked = count$asked,
+    pairs = count$effort[1L], nodes = if (result$method == "tree") count$effort[2L] else NA,
+    given = count$given, helped = count$helped, asked = count$asked,
     bytes_tree = sent("tree"), bytes_reach = sent("reach"), bytes_balance = sent("balance"), bytes_home = sent("home"),
     messages = count$messages, t(round(count$seconds, 3)), method = result$method
   )

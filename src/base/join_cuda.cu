@@ -65,7 +65,8 @@ template <typename T> static weft_status add(weft_device_arena *arena, T *x, siz
   for (int r = 0; r < parts && st == WEFT_OK; r++)
     if (r != own) st = copy_shown(arena, r, others + (size_t) (r - (r > own)) * slice, first * sizeof(T), slice * sizeof(T));
   if (st == WEFT_OK && slice) {
-    add_parts<<<(unsigned) (slice < 256 * 1024 ? (slice + 255) / 256 : 1024), 256, 0, arena->stream>>>(x + first, others, slice, parts, own);
+    const unsigned blocks = (unsigned) (slice < 256 * 1024 ? (slice + 255) / 256 : 1024);
+    add_parts<<<blocks, 256, 0, arena->stream>>>(x + first, others, slice, parts, own);
     const cudaError_t e = cudaGetLastError();
     if (e != cudaSuccess) st = weft_device_error(ctx, e, "adding", __FILE__, __LINE__);
   }
