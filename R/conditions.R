@@ -36,11 +36,14 @@ raise_native <- function(status, message, column, condition, control) {
   if (!is.na(column)) message <- paste("Column", column_label(column, control$columns), message)
   hint <- switch(status,
     memory = "Use fewer columns or rows, or set `options(weft.device_memory =)` lower if other work shares the device.",
-    device = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.",
+    device = paste0("`weft_sitrep()` shows what this machine has",
+                    if (identical(control$backend, "cuda") && !about_ranks(message)) "; `backend = \"cpu\"` gives the same result", "."),
     internal = "This is a bug in weft; please report it with the call that led here."
   )
   weft_abort(status, message, i = hint)
 }
+
+about_ranks <- function(message) grepl("MPI|^rank ", message)
 
 column_label <- function(j, names) {
   if (is.null(names)) as.character(j) else sprintf("`%s` (%d)", names[[j]], as.integer(j))

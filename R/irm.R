@@ -52,7 +52,8 @@
 #'   multiprocessors goes node after node, and only `"cuda"` chooses it. Split-merge proposals and all else run on the CPU.
 #' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same result; see
 #'   [weft_ranks()].
-#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; see [weft_devices()].
+#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; in bipartite graphs with the blocked sampler
+#'   fewer chains than devices share every sweep. See [weft_devices()].
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
 #' @return A list of class `weft_irm`:
 #'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same twice

@@ -71,7 +71,8 @@ ranks_counters <- function(result) {
   sent <- function(phase) 8 * sum(count$sent[phase], na.rm = TRUE)
   here <- data.frame(
     rank = ranks$me$rank, references = count$references, queries = count$queries, received = count$received, together = count$together,
-    pairs = count$effort[1L], nodes = count$effort[2L], given = count$given, helped = count$helped, asked = count$asked,
+    pairs = count$effort[1L], nodes = if (result$method == "tree") count$effort[2L] else NA,
+    given = count$given, helped = count$helped, asked = count$asked,
     bytes_tree = sent("tree"), bytes_reach = sent("reach"), bytes_balance = sent("balance"), bytes_home = sent("home"),
     messages = count$messages, t(round(count$seconds, 3)), method = result$method
   )
@@ -82,6 +83,7 @@ ranks_counters <- function(result) {
 show_counters <- function(result) {
   all <- ranks_counters(result)
   if (is.null(all) || ranks$me$rank > 0L) return(invisible())
+  if (all(is.na(all$nodes))) all$nodes <- NULL # sums without trees
   old <- options(width = 500)
   on.exit(options(old))
   message(paste(utils::capture.output(print(all, row.names = FALSE)), collapse = "\n"))
@@ -343,7 +345,7 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
     task <- native_task(p, block, tree, split, weights)
     if (p$leave_one_out) task$own <- places[rows][block$order + 1L]
     # bounds alone: a series of all references for each block of queries would not pay
-    out <- .Call(C_weft_kernel_walk, task, block, tree, c(0, 1, 0, 0), p$control)
+    out <- .Call(C_weft_kernel_walk, task, block, tree, c(0, 1, 0, 0, 0), p$control)
     sums <- out$sum
     sums[block$order + 1L, ] <- out$sum
     list(sum = join_parts(sums, split, p$m), effort = out$effort)

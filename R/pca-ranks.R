@@ -1,4 +1,4 @@
-# Principal components over ranks: each has rows of one matrix. What is told here is the same on every rank.
+# Principal components over ranks, or over devices: each has rows of one matrix. What is told here is the same on every rank.
 
 # This rank's source, with `ranks`: the rows of each.
 shared_source <- function(source, method, na) {
@@ -46,5 +46,32 @@ whole_source <- function(source) {
   names <- ranks_gather(source$row_names)
   source$row_names <- if (!any(vapply(names, is.null, NA))) unlist(names)
   source$n <- sum(source$ranks)
+  source
+}
+
+# The devices that rows are shared among. Where they cannot be: an error when it was asked for here, else one device.
+devices_of_rows <- function(devices, backend, source, method, na) {
+  on <- devices_for(devices, backend)
+  if (length(on) == 1L) return(on)
+  why <- if (!method %in% c("auto", "krylov", "gram")) sprintf("`method` is \"%s\".", method)
+  else if (na != "fail") sprintf("`na` is \"%s\".", na)
+  else if (source$kind == "resident") "`x` is on one device already."
+  else if (source$kind == "blocks") "`x` is read in blocks."
+  else if (!is.null(source$ranks)) "`distributed = TRUE` gives each rank one."
+  if (is.null(why)) return(on)
+  if (is.null(devices)) return(first_device())
+  abort_input("Several `devices` share the rows of a matrix in memory, for method \"krylov\" or \"gram\".", x = why)
+}
+
+# A sparse source with at least as many blocks as parts, when it has the rows.
+cut_blocks <- function(source, parts) {
+  if (source$kind != "sparse" || parts == 1L || length(source$data) >= parts) return(source)
+  pieces <- lapply(source$data, function(block) {
+    n <- nrow(block)
+    share <- ceiling(seq_len(n) * parts / max(n, 1))
+    lapply(unname(split(seq_len(n), share)), function(rows) block[rows, , drop = FALSE])
+  })
+  source$data <- unlist(pieces, recursive = FALSE)
+  source$starts <- cumsum(c(0, vapply(source$data, nrow, 0L)))[seq_along(source$data)]
   source
 }

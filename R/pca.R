@@ -49,6 +49,8 @@
 #' @param distributed `x` is this rank's rows of a matrix that the ranks of a job share; all get the result of the whole. See below,
 #'   and [weft_ranks()].
 #' @param seed a whole number for the random start; by default it comes from R's generator.
+#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the rows among; see [weft_devices()]. For methods `"krylov"` and
+#'   `"gram"` and complete matrices in memory (dense, or sparse); the result is that of one device to rounding.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress,verbose see [mi_rank()].
 #' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in [stats::prcomp()], and
@@ -69,7 +71,7 @@
 pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"), center = TRUE, scale = FALSE,
                 weights = NULL, col_weights = NULL, tol = NULL, na = c("fail", "em"), stop = c("residual", "paper"),
                 max_iter = NULL, precision = c("double", "single"), block_size = 2^28, assay = NULL, seed = NULL,
-                distributed = FALSE, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                distributed = FALSE, devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   method <- check_choice(method, c("auto", "gs", "nipals", "krylov", "gram"), "method")
   na <- check_choice(na, c("fail", "em"), "na")
@@ -101,7 +103,9 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   chosen <- if (source$kind == "resident") choose_resident(backend)
             else choose_backend(backend, plan$cpu_seconds, plan$gpu_seconds)
   report_backend(chosen, verbose)
-  control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components")
+  on <- devices_of_rows(devices, chosen$name, source, method, na)
+  source <- cut_blocks(source, length(on))
+  control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components", on)
   moments <- column_moments(source, weights, control)
   if (!is.null(ranks)) moments <- joint_moments(ranks_gather(moments, control))
   check_moments(moments, source)
@@ -111,6 +115,9 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights, single = precision == "single")
   if (sum(moments$missing) > 0) {
     if (!is.null(ranks)) abort_input("`x` must be complete for `distributed = TRUE`.", x = "It has missing values.")
+    if (!is.null(devices) && length(on) > 1L) {
+      abort_input("`x` must be complete for several `devices`.", x = "It has missing values.")
+    }
     run <- pca_missing(source, moments, method, na, job, settings, control)
   } else {
     rows <- if (is.null(weights)) n else sum(unlist(if (is.null(ranks)) weights else ranks_gather(sum(weights))))

@@ -1,6 +1,6 @@
 # Weak scaling over the devices of one host: work a device is fixed, so with perfect scaling the time does not change. Each row
 # also says whether several devices gave what one gives, on a smaller problem (kernel sums: to rounding).
-#   Rscript devices.R [most devices]
+#   Rscript devices.R [most devices [sections: sweep rows chains irm kernel pairs]]
 library(weft)
 bench_file <- function(name) Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
 source(bench_file("bench.R"))
@@ -9,20 +9,23 @@ there <- nrow(weft_devices())
 stopifnot(there > 0)
 counts <- c(1, 2, 4, 8)
 counts <- counts[counts <= min(there, as.numeric(c(commandArgs(TRUE), Inf)[1]))]
+sections <- commandArgs(TRUE)[-1]
+wanted <- function(section) !length(sections) || section %in% sections
+began <- proc.time()[["elapsed"]]
 machine_line()
 cat(sprintf("%d devices; %d threads\n\n", there, weft_threads()))
 set.seed(1)
 
-# Medians of five calls after a first one, which opens devices and sends data.
+# Medians of the calls of a few seconds, three to five, after a first one, which opens devices and sends data.
 time_calls <- function(f) {
   clock <- function(k) system.time(f())[["elapsed"]]
   first <- clock(0)
-  c(first = first, later = stats::median(vapply(1:5, clock, 0)))
+  c(first = first, later = stats::median(vapply(seq_len(max(3, min(5, 4 %/% first))), clock, 0)))
 }
 
 # `job(devices, count)`: a call without arguments that does `count` shares of work on these devices.
 table_of <- function(what, job, same) {
-  cat(what, "\n")
+  cat(sprintf("[%.0f s] %s\n", proc.time()[["elapsed"]] - began, what))
   alone <- NULL
   for (count in counts) {
     devices <- seq_len(count) - 1
@@ -46,80 +49,142 @@ random_bits <- function(n, p) {
 
 plain <- function(x) as.data.frame(x)
 
+# ---- one chain's sweeps, shared; strong scaling ----
+
+if (wanted("sweep")) {
+  source(bench_file("irm-graph.R"))
+  load_graphs()
+  big <- big_graph(141043, 8.2e6, 500, 5.6e8)$graph
+  model <- list(poisson = FALSE, collapsed = FALSE, max_clusters = c(500, 500), attempts = 0, sample_alpha = FALSE,
+                sample_beta = FALSE, hyper = c(1, 1, 1, 1), key = c(0, 1))
+  random <- function(nodes) as.integer(weft:::draws("below", nodes, a = 500, key = c(0, 1), stream = nodes))
+  state <- start_at(lapply(c(141043, 8.2e6), random))
+  cat(sprintf("[%.0f s] a chain of co-clustering, 141,043 x 8.2 million nodes, %.3g links, 500 x 500 clusters, 31 sweeps\n",
+              proc.time()[["elapsed"]] - began, length(big$links$to)))
+  stage_names <- c("parameters", "rows", "columns", "blocks", "other")
+  alone <- NULL
+  for (count in counts) {
+    control <- weft:::run_control("cuda", NULL, FALSE, devices = seq_len(count) - 1L)
+    seconds <- system.time(out <- .Call(weft:::C_weft_irm_run, big, model, state, c(0, 31, 1e9, 0), control))[["elapsed"]]
+    sweep <- sum(out$stages) / 31
+    if (is.null(alone)) { alone <- sweep; known <- out[c("log_posterior", names(state))] }
+    cat(sprintf("  %d device%s  a sweep %6.2f ms (%s), speed-up %.2f; with opening %.1f s%s\n", count, if (count > 1) "s" else " ",
+                1000 * sweep, paste(sprintf("%s %.2f", stage_names, 1000 * out$stages / 31), collapse = ", "), alone / sweep, seconds,
+                if (count == 1) "" else if (identical(out[names(known)], known)) ", same labels" else ", OTHER LABELS"))
+  }
+  rm(big, state, out, known)
+  invisible(gc())
+  cat("\n")
+}
+
+# ---- rows of principal components ----
+
+if (wanted("rows")) {
+  each <- 150000
+  x <- matrix(stats::runif(each * max(counts) * 1000), ncol = 1000)
+  x[, 1:20] <- x[, 1:20] * rep(seq(20, 2, length.out = 20), each = nrow(x))
+  components <- function(n, devices) {
+    x <- if (n == nrow(x)) x else x[seq_len(n), ]
+    source <- weft:::pca_source(x)
+    control <- weft:::run_control("cuda", NULL, FALSE, devices = as.integer(devices))
+    form <- weft:::pca_form(weft:::column_moments(source, NULL, control), TRUE, FALSE, NULL, NULL, n)
+    job <- list(method = match("gram", weft:::pca_methods) - 1L, choose = FALSE, k = 10L, tol = 1e-12, paper = FALSE, max_iter = 1000,
+                block = 0L, key = c(1, 2), start = NULL)
+    function() weft:::pca_native(source, form, job, FALSE, control)
+  }
+  what <- sprintf("10 principal components by the Gram matrix: %g x 1,000 a device, sent from R's memory", each)
+  table_of(what, function(devices, count) components(each * count, devices), function(devices) {
+    one <- components(20000, 0)()
+    several <- components(20000, devices)()
+    isTRUE(all.equal(several$d, one$d, tolerance = 1e-12)) && isTRUE(all.equal(several$v, one$v, tolerance = 1e-8))
+  })
+  rm(x)
+  invisible(gc())
+}
+
 # ---- chains ----
 
-d <- as.data.frame(matrix(sample(0:2, 1000 * 60, TRUE), 1000))
-for (j in 4:60) d[[j]] <- ifelse(stats::runif(1000) < 0.3, d[[j]], (d[[j - 1]] + d[[j - 3]]) %% 3L)
-for (target in c("max", "sum")) {
-  table <- bn_scores(d, 3, keep = target, backend = "cuda")
-  steps <- if (target == "max") 2e5 else 2000
-  chains_job <- function(devices, count) {
-    function() bn_learn(table, iterations = steps, chains = 4096 * count, temperatures = 1, target = target, thin = steps / 2,
-                        burn_in = 0, seed = 1, backend = "cuda", devices = devices)
+if (wanted("chains")) {
+  d <- as.data.frame(matrix(sample(0:2, 1000 * 60, TRUE), 1000))
+  for (j in 4:60) d[[j]] <- ifelse(stats::runif(1000) < 0.3, d[[j]], (d[[j - 1]] + d[[j - 3]]) %% 3L)
+  for (target in c("max", "sum")) {
+    table <- bn_scores(d, 3, keep = target, backend = "cuda")
+    steps <- if (target == "max") 2e5 else 2000
+    chains_job <- function(devices, count) {
+      function() bn_learn(table, iterations = steps, chains = 4096 * count, temperatures = 1, target = target, thin = steps / 2,
+                          burn_in = 0, seed = 1, backend = "cuda", devices = devices)
+    }
+    few <- function(devices) {
+      fit <- bn_learn(table, iterations = 400, chains = 37, target = target, seed = 2, backend = "cuda", devices = devices)
+      unclass(fit)[c("dags", "edges", "trace", "order", "counts")]
+    }
+    table_of(sprintf("chains, target %s: 4,096 of %g steps a device, 60 nodes, %d parent sets", target, steps, length(table$score)),
+             chains_job, function(devices) identical(few(devices), few(0)))
   }
-  few <- function(devices) {
-    fit <- bn_learn(table, iterations = 400, chains = 37, target = target, seed = 2, backend = "cuda", devices = devices)
-    unclass(fit)[c("dags", "edges", "trace", "order", "counts")]
-  }
-  table_of(sprintf("chains, target %s: 4,096 of %g steps a device, 60 nodes, %d parent sets", target, steps, length(table$score)),
-           chains_job, function(devices) identical(few(devices), few(0)))
 }
 
 # ---- chains of co-clustering ----
 
-planted <- irm_sample(5000, 4000, k = 30, density = 0.02, seed = 1)
-run <- irm(planted$A, chains = 1, sweeps = 1, max_clusters = 128, split_merge = FALSE, seed = 1, backend = "cuda")$run
-run$done <- 0
-sweeps_of <- function(chains, sweeps, devices) {
-  run$chains <- chains
-  run$state <- weft:::start_state(run$graph, NULL, run$model, chains, list(alpha = c(1, 1), beta = c(1, 1)), c(5000, 4000))
-  control <- weft:::run_control("cuda", NULL, FALSE, devices = as.integer(devices))
-  weft:::irm_chains(run, sweeps, NULL, control)
+if (wanted("irm")) {
+  planted <- irm_sample(5000, 4000, k = 30, density = 0.02, seed = 1)
+  run <- irm(planted$A, chains = 1, sweeps = 1, max_clusters = 128, split_merge = FALSE, seed = 1, backend = "cuda")$run
+  run$done <- 0
+  sweeps_of <- function(chains, sweeps, devices) {
+    run$chains <- chains
+    run$state <- weft:::start_state(run$graph, NULL, run$model, chains, list(alpha = c(1, 1), beta = c(1, 1)), c(5000, 4000))
+    control <- weft:::run_control("cuda", NULL, FALSE, devices = as.integer(devices))
+    weft:::irm_chains(run, sweeps, NULL, control)
+  }
+  table_of("co-clustering: 2 chains of 100 sweeps a device, 5,000 x 4,000, 128 clusters", function(devices, count) {
+    function() sweeps_of(2 * count, 100, devices)
+  }, function(devices) identical(sweeps_of(5, 4, devices)$log_posterior, sweeps_of(5, 4, 0)$log_posterior))
 }
-table_of("co-clustering: 2 chains of 100 sweeps a device, 5,000 x 4,000, 128 clusters", function(devices, count) {
-  function() sweeps_of(2 * count, 100, devices)
-}, function(devices) identical(sweeps_of(5, 4, devices)$log_posterior, sweeps_of(5, 4, 0)$log_posterior))
 
 # ---- direct kernel sums ----
 
-x <- matrix(stats::runif(2e5 * max(counts) * 10), ncol = 10)
-reference <- x[seq_len(2e5), ]
-sums_of <- function(queries, devices) {
-  options(weft.devices = devices)
-  on.exit(options(weft.devices = NULL))
-  kernel_sum(x[seq_len(queries), ], reference, bandwidth = 0.5, method = "direct", backend = "cuda")
+if (wanted("kernel")) {
+  x <- matrix(stats::runif(2e5 * max(counts) * 10), ncol = 10)
+  reference <- x[seq_len(2e5), ]
+  sums_of <- function(queries, devices) {
+    options(weft.devices = devices)
+    on.exit(options(weft.devices = NULL))
+    kernel_sum(x[seq_len(queries), ], reference, bandwidth = 0.5, method = "direct", backend = "cuda")
+  }
+  table_of("direct Gaussian sums in double: 2e5 queries a device, 2e5 references, 10 dimensions", function(devices, count) {
+    function() sums_of(2e5 * count, devices)
+  }, function(devices) isTRUE(all.equal(sums_of(2e4, devices), sums_of(2e4, 0), tolerance = 1e-13)))
 }
-table_of("direct Gaussian sums in double: 2e5 queries a device, 2e5 references, 10 dimensions", function(devices, count) {
-  function() sums_of(2e5 * count, devices)
-}, function(devices) isTRUE(all.equal(sums_of(2e4, devices), sums_of(2e4, 0), tolerance = 1e-13)))
 
 # ---- tiles of pairs, then triples ----
 
-n <- 2000
-class <- sample(0:1, n, TRUE)
-large <- random_bits(n, floor(3e5 * sqrt(max(counts))))
-small <- large[, 1:5000]
-small[, 77] <- as.raw(xor(small[, 4000] != 0, class == 1))
-pack <- NULL
-pairs_job <- function(devices, count) {
-  if (!is.null(pack)) weft_free(pack)
-  pack <<- mi_pack(if (count == max(counts)) large else large[, seq_len(floor(3e5 * sqrt(count)))], class)
-  function() mi_pairs(pack, top = 1000, backend = "cuda", devices = devices)
-}
-table_of(sprintf("pairs: %.3g a device, %d rows, packed", choose(3e5, 2), n), pairs_job, function(devices) {
-  found <- function(devices) plain(mi_pairs(small, class, backend = "cuda", devices = devices))
-  identical(found(devices), found(0))
-})
-weft_free(pack)
-rm(large)
-
-triples_job <- function(devices, count) {
-  pack <<- mi_pack(small[, seq_len(floor(900 * count^(1 / 3)))], class)
-  function() mi_triples(pack, top = 1000, backend = "cuda", devices = devices)
-}
-if (weft:::has_bit_wgmma()) {
-  table_of(sprintf("triples: %.3g a device, %d rows, packed", choose(900, 3), n), triples_job, function(devices) {
-    found <- function(devices) plain(mi_triples(small[, 1:200], class, backend = "cuda", devices = devices))
+if (wanted("pairs")) {
+  n <- 2000
+  class <- sample(0:1, n, TRUE)
+  large <- random_bits(n, floor(3e5 * sqrt(max(counts))))
+  small <- large[, 1:5000]
+  small[, 77] <- as.raw(xor(small[, 4000] != 0, class == 1))
+  pack <- NULL
+  pairs_job <- function(devices, count) {
+    if (!is.null(pack)) weft_free(pack)
+    pack <<- mi_pack(if (count == max(counts)) large else large[, seq_len(floor(3e5 * sqrt(count)))], class)
+    function() mi_pairs(pack, top = 1000, backend = "cuda", devices = devices)
+  }
+  table_of(sprintf("pairs: %.3g a device, %d rows, packed", choose(3e5, 2), n), pairs_job, function(devices) {
+    found <- function(devices) plain(mi_pairs(small, class, backend = "cuda", devices = devices))
     identical(found(devices), found(0))
   })
+  weft_free(pack)
+  rm(large)
+
+  triples_job <- function(devices, count) {
+    pack <<- mi_pack(small[, seq_len(floor(900 * count^(1 / 3)))], class)
+    function() mi_triples(pack, top = 1000, backend = "cuda", devices = devices)
+  }
+  if (weft:::has_bit_wgmma()) {
+    table_of(sprintf("triples: %.3g a device, %d rows, packed", choose(900, 3), n), triples_job, function(devices) {
+      found <- function(devices) plain(mi_triples(small[, 1:200], class, backend = "cuda", devices = devices))
+      identical(found(devices), found(0))
+    })
+  }
 }
+cat(sprintf("[%.0f s] done\n", proc.time()[["elapsed"]] - began))

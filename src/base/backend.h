@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define WEFT_ABI 2
+#define WEFT_ABI 3
 
 typedef struct weft_device_info {
   char name[128], architectures[128]; /* architectures: what the object was built for, "75 80 86 89 90" */

@@ -36,6 +36,8 @@ typedef struct weft_ctx {
   weft_memory *memory;        /* the process-wide account */
   int64_t column;             /* the column an input error speaks of, from 0; -1: none */
   char message[1024];         /* for the user, when the status is not WEFT_OK */
+  struct weft_meeting *meeting; /* of the call's parts, in a part of several (meet.h); else NULL */
+  int part;                   /* which one */
 } weft_ctx;
 
 /* Fills the message and returns `st`, so that a caller can write `return weft_fail(...)`. */

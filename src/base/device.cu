@@ -60,7 +60,7 @@ static weft_status device_info(weft_ctx *ctx, int device, weft_device_info *out)
   WEFT_CUDA(cudaMemGetInfo(&available, &total));
   WEFT_CUDA(cudaDriverGetVersion(&out->driver));
   WEFT_CUDA(cudaRuntimeGetVersion(&out->runtime));
-  snprintf(out->name, sizeof out->name, "%s", p.name);
+  snprintf(out->name, sizeof out->name, "%.127s", p.name);
   snprintf(out->architectures, sizeof out->architectures, "%s", WEFT_BUILT_FOR);
   out->major = p.major;
   out->minor = p.minor;
@@ -120,10 +120,11 @@ void *weft_device_take(weft_device_arena *arena, size_t count, size_t size)
 {
   weft_ctx *ctx = arena->ctx;
   if (arena->opened != WEFT_OK) return NULL;
+  const size_t bytes = count * size;
   double need = (double) count * (double) size, have = weft_device_available(ctx);
   weft_device_block *b = NULL;
   if (need <= have && !weft_memory_ask(ctx->memory)) b = (weft_device_block *) malloc(sizeof *b);
-  if (b && cudaMalloc(&b->data, count * size ? count * size : 1) != cudaSuccess) {
+  if (b && cudaMalloc(&b->data, bytes ? bytes : 1) != cudaSuccess) {
     (void) cudaGetLastError();
     free(b);
     b = NULL;
@@ -132,7 +133,7 @@ void *weft_device_take(weft_device_arena *arena, size_t count, size_t size)
     weft_fail_memory(ctx, "device", need, have, "");
     return NULL;
   }
-  b->bytes = count * size;
+  b->bytes = bytes;
   b->next = arena->blocks;
   arena->blocks = b;
   weft_memory_count_device(ctx->memory, ctx->device, (int64_t) b->bytes);

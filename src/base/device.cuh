@@ -63,6 +63,13 @@ weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count
  * all threads copy. Waits for what the stream was given before; polls between chunks. */
 weft_status weft_device_download(weft_device_arena *arena, void *out, const void *from, size_t bytes);
 
+/* In a part of several (meet.h), all of which come to the same calls (join_cuda.cu). x, on each part's device, becomes the sum
+ * over the parts. Returns when it is there. */
+weft_status weft_device_join_add(weft_device_arena *arena, double *x, size_t count);
+weft_status weft_device_join_counts(weft_device_arena *arena, unsigned long long *x, size_t count);
+/* Bytes starts[r] .. starts[r + 1] - 1 of x become those of part r. */
+weft_status weft_device_join_shares(weft_device_arena *arena, void *x, const size_t *starts);
+
 /* The pinned buffers are kept for the process; this gives them back. */
 void weft_device_forget_staging(void);
 

@@ -5,7 +5,7 @@
  *
  * The threads never come to R: their polls only look whether to stop, and the caller's thread, which waits for them, polls
  * for all. When one fails the others stop at their next poll; the error is that of the first part that failed by itself.
- * With one device the caller's thread runs part 0 itself, in its own context. */
+ * With one device the caller's thread runs part 0 itself, in its own context; otherwise the parts may meet (meet.h). */
 #ifndef WEFT_SPREAD_H
 #define WEFT_SPREAD_H
 
@@ -19,6 +19,13 @@ typedef weft_status (*weft_part)(weft_ctx *ctx, size_t part, void *data);
 
 /* In weft.so alone. A part's arena that is to outlive it must be given another context before the part returns. */
 weft_status weft_spread(weft_ctx *ctx, weft_part run, void *data);
+
+/* The same threads for several runs, with their contexts: what a part opened in one run it finds in the next. After a run that
+ * failed there is nothing but to end. */
+typedef struct weft_team weft_team;
+weft_status weft_team_begin(weft_ctx *ctx, weft_team **out);
+weft_status weft_team_run(weft_ctx *ctx, weft_team *team, weft_part run, void *data);
+void weft_team_end(weft_team *team);
 
 /* Units of work dealt to and fro: 0 1 2 | 2 1 0 | 0 1 2 ..., so that units that grow or shrink are shared evenly. How many
  * of `units` part `part` of `parts` gets, and which its k-th is. */

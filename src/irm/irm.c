@@ -184,7 +184,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   irm_state *states, **pointers;
-  irm_run run = { ops, NULL, ops != &weft_irm_cpu && graph->type == WEFT_IRM_BIPARTITE && !model->collapsed };
+  irm_run run = { ops, NULL, ops->stays && graph->type == WEFT_IRM_BIPARTITE && !model->collapsed };
   const double k = (double) model->k[0] + model->k[1], nodes = (double) graph->n[0] + (double) graph->n[1];
   const double work = k * (2.0 * (double) graph->link_count[0] + 10 * nodes)
                       + (model->collapsed ? 10 * nodes * model->k[0] * (model->k[1] ? model->k[1] : model->k[0]) : 0);
@@ -198,7 +198,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
     states[c].index = c;
     pointers[c] = &states[c];
   }
-  WEFT_TRY(ops->open(ctx, pointers, chains, threads, &run.engine));
+  WEFT_TRY(ops->open(ops, ctx, pointers, chains, threads, &run.engine));
   for (int c = 0; c < chains; c++) WEFT_TRY(first_count(ctx, &run, &states[c]));
   const double batch = side_by_side ? BATCH / (work + SWEEP_OVERHEAD * (1 + model->attempts)) : 1;
   for (int64_t row = 0, next; row < sweeps; row = next) {

@@ -83,11 +83,16 @@ typedef struct weft_irm_trace {
 
 /* A sweep's operations, chain after chain. The blocked sampler on bipartite graphs leaves labels and blocks on a device
  * between sweeps: `fetch` and `put` bring them to the state and back. One-mode graphs and the collapsed sampler, which go
- * node after node, ask it for labels alone. Both back ends draw the same labels. */
+ * node after node, ask it for labels alone. Both back ends draw the same labels.
+ *
+ * When the context is a part's of several that meet (base/meet.h), `open` takes its share of the nodes of blocked bipartite
+ * graphs, `labels` draws these and `count` counts their links; all parts have all labels and blocks afterwards. */
 struct irm_state;
 struct irm_engine;
 typedef struct weft_irm_ops {
-  weft_status (*open)(weft_ctx *ctx, struct irm_state *const *states, int chains, int threads, struct irm_engine **out);
+  int stays; /* labels and blocks do, between the blocked sweeps of bipartite graphs */
+  weft_status (*open)(const struct weft_irm_ops *ops, weft_ctx *ctx, struct irm_state *const *states, int chains, int threads,
+                      struct irm_engine **out);
   void (*close)(struct irm_engine *engine);
   /* New labels of all modes from the blocks and, blocked, the drawn log μ; sizes go to the state, and from the collapsed
    * sampler blocks and active clusters too. poll may be NULL on the CPU. */
@@ -112,7 +117,7 @@ extern const weft_irm_ops weft_irm_cpu;
 weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
                          weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace);
 
-/* The same with the chains dealt over the call's devices; irm_spread.c. */
+/* The same with the chains dealt over the call's devices, or, where there are fewer, every sweep; irm_spread.c. */
 weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model,
                                 int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace);
 

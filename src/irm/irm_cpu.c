@@ -1,5 +1,6 @@
 /* The blocked sweep on the CPU: the operations of irm.h. */
 #include <string.h>
+#include "../base/meet.h"
 #include "irm_blocked.h"
 
 /* Cluster scores and links between two polls. */
@@ -29,9 +30,11 @@ weft_status irm_count_blocks(weft_ctx *poll, irm_state *s, double done, double t
   return st;
 }
 
-static weft_status open_engine(weft_ctx *ctx, irm_state *const *states, int chains, int threads, struct irm_engine **out)
+static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, irm_state *const *states, int chains, int threads,
+                               struct irm_engine **out)
 {
   weft_status st = WEFT_OK;
+  (void) ops;
   weft_arena mem = weft_arena_begin(ctx);
   struct irm_engine *e;
   WEFT_TAKE0(e, &mem, 1);
@@ -80,12 +83,17 @@ static weft_status labels(weft_ctx *poll, struct irm_engine *e, irm_state *s, do
   irm_blocked_parameters(b, s, s->threads);
   for (int mode = 0; mode < s->modes; mode++) {
     const double k = (double) b->width[mode];
+    const weft_meeting *parts = poll ? poll->meeting : NULL; /* which all write to the same labels */
+    const int64_t begin = parts ? irm_share_start(s->graph, mode, s->k, poll->part, parts->parts) : 0;
+    const int64_t end = parts ? irm_share_start(s->graph, mode, s->k, poll->part + 1, parts->parts) : s->graph->n[mode];
     irm_blocked_mode(b, s, mode);
-    for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
-      last = irm_slice_end(&s->graph->links[mode], first, s->graph->n[mode], 8 * k, k, BLOCKED_SLICE);
+    for (int64_t first = begin, last; first < end; first = last) {
+      last = irm_slice_end(&s->graph->links[mode], first, end, 8 * k, k, BLOCKED_SLICE);
       irm_blocked_nodes(b, s, mode, first, last, s->threads);
       WEFT_TRY(look(poll, done, total));
     }
+    if (parts) WEFT_TRY(weft_meet(poll, NULL));
+    if (parts) WEFT_TRY(weft_meet_end(poll, st));
     count_sizes(s, mode);
   }
 done:
@@ -129,4 +137,4 @@ static void stages(struct irm_engine *e, double seconds[WEFT_IRM_STAGES])
   for (int k = 0; k < WEFT_IRM_STAGES; k++) seconds[k] = 0;
 }
 
-const weft_irm_ops weft_irm_cpu = { open_engine, close_engine, labels, count, block_sums, fetch, nothing, nothing, nothing, stages };
+const weft_irm_ops weft_irm_cpu = { 0, open_engine, close_engine, labels, count, block_sums, fetch, nothing, nothing, nothing, stages };

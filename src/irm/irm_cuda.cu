@@ -6,11 +6,14 @@
  *   heavy   the others: counts in double, a product, which is exact on whole numbers, and a kernel that draws. So do
  *           nodes with missing pairs, and all nodes when a table is too wide for 32 bits.
  *
+ * Of several devices each draws its share of the nodes and takes the others' labels from them; counts are added up.
+ *
  * All sums are of whole numbers, so that neither order nor kernel changes a label. */
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include "../base/meet.h"
 #include "irm_cuda.cuh"
 #include "irm_kernels.cuh"
 #include "irm_serial.cuh"
@@ -28,6 +31,8 @@ struct irm_engine {
   const weft_irm_graph *graph;
   int poisson, wgmma, count_mode;
   int32_t k[2];
+  int parts;                         /* devices that share the nodes */
+  size_t *share[2];                  /* where the labels of each begin, in bytes */
   irm_shards shards;
   chain_memory *chains;
   irm_device_tables t[2];
@@ -114,11 +119,12 @@ done:
   return st;
 }
 
-static weft_status open_engine(weft_ctx *ctx, struct irm_state *const *states, int chains, int threads, struct irm_engine **out)
+static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct irm_state *const *states, int chains, int threads, struct irm_engine **out)
 {
   weft_status st = WEFT_OK;
   irm_engine *e = new (std::nothrow) irm_engine;
   cudaDeviceProp properties;
+  (void) ops;
   (void) threads;
   if (!e) return weft_fail_memory(ctx, "host", sizeof *e, -1, "");
   memset((void *) e, 0, sizeof *e);
@@ -139,7 +145,16 @@ static weft_status open_engine(weft_ctx *ctx, struct irm_state *const *states, i
     *out = e;
     return st;
   }
+  e->parts = ctx->meeting ? ctx->meeting->parts : 1;
   for (int mode = 0; mode < 2; mode++) e->k[mode] = states[0]->k[mode];
+  for (int mode = 0; mode < 2; mode++) {
+    size_t *share;
+    WEFT_TAKE(share, &e->host, (size_t) e->parts + 1);
+    for (int r = 0; r <= e->parts; r++) share[r] = (size_t) irm_share_start(e->graph, mode, e->k, r, e->parts) * sizeof(uint16_t);
+    e->share[mode] = share;
+    e->shards.first[mode] = irm_share_start(e->graph, mode, e->k, ctx->part, e->parts);
+    e->shards.end[mode] = irm_share_start(e->graph, mode, e->k, ctx->part + 1, e->parts);
+  }
   for (int mode = 0; mode < 2; mode++) e->shards.light_ok[mode] = e->k[0] <= LIGHT_CLUSTERS && e->k[1] <= LIGHT_CLUSTERS;
   WEFT_CUDA(cudaGetDeviceProperties(&properties, ctx->device));
   for (int mode = 0; mode < 2; mode++) /* 64 KB on compute capability 7.5 */
@@ -253,6 +268,7 @@ static weft_status draw_mode(weft_ctx *ctx, irm_engine *e, irm_state *s, int mod
     WEFT_CUDA(cudaStreamSynchronize(q));
     WEFT_TRY(weft_poll(ctx, done_work, total));
   }
+  if (e->parts > 1) WEFT_TRY(weft_device_join_shares(&e->mem, c->z[mode], e->share[mode]));
   WEFT_CUDA(cudaMemsetAsync(c->sizes[mode], 0, (size_t) e->k[mode] * sizeof(u64), q));
   irm_count_sizes<<<(unsigned) std::min<int64_t>(1024, (e->graph->n[mode] + 4095) / 4096), 256,
                     e->k[mode] <= 8192 ? (size_t) e->k[mode] * 4 : 0, q>>>(c->z[mode], e->graph->n[mode], e->k[mode], c->sizes[mode]);
@@ -291,11 +307,12 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *e, irm_state *s, doub
   cudaStream_t q = e->mem.stream;
   chain_memory *c = &e->chains[s->index];
   const int64_t cells = (int64_t) e->k[0] * e->k[1];
-  const int mode = e->count_mode;
+  const int mode = e->count_mode, missing = e->graph->missing_count[0] > 0;
   const int64_t own_step = mode == 0 ? e->k[1] : 1, other_step = mode == 0 ? 1 : e->k[1];
   const size_t shared = e->k[1 - mode] <= 8192 ? (size_t) e->k[1 - mode] * 4 : 0;
   WEFT_CUDA(cudaMemsetAsync(c->links, 0, (size_t) cells * sizeof(u64), q));
-  irm_count_pairs<<<(unsigned) ((cells + 255) / 256), 256, 0, q>>>(c->sizes[0], c->sizes[1], e->k[1], cells, c->pairs);
+  if (ctx->part == 0 || !missing) irm_count_pairs<<<(unsigned) ((cells + 255) / 256), 256, 0, q>>>(c->sizes[0], c->sizes[1], e->k[1], cells, c->pairs);
+  else WEFT_CUDA(cudaMemsetAsync(c->pairs, 0, (size_t) cells * sizeof(u64), q)); /* part 0's are added */
   for (const irm_shard &shard : *e->shards.list) {
     irm_shard_view v;
     if (shard.mode != mode) continue;
@@ -314,6 +331,8 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *e, irm_state *s, doub
     WEFT_CUDA(cudaStreamSynchronize(q));
     WEFT_TRY(weft_poll(ctx, done_work, total));
   }
+  if (e->parts > 1) WEFT_TRY(weft_device_join_counts(&e->mem, c->links, (size_t) cells));
+  if (e->parts > 1 && missing) WEFT_TRY(weft_device_join_counts(&e->mem, (u64 *) c->pairs, (size_t) cells));
 done:
   return st;
 }
@@ -436,5 +455,5 @@ done:
 static void stages(irm_engine *e, double seconds[WEFT_IRM_STAGES]) { memcpy(seconds, e->seconds, sizeof e->seconds); }
 
 extern "C" { extern const weft_irm_ops weft_irm_cuda; const weft_irm_ops weft_irm_cuda = {
-  open_engine, close_engine, labels, count, block_sums, fetch, put, keep, fetch_best, stages
+  1, open_engine, close_engine, labels, count, block_sums, fetch, put, keep, fetch_best, stages
 }; }

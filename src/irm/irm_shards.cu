@@ -99,35 +99,35 @@ static int64_t node_load(const weft_irm_graph *g, int mode, int64_t i)
   return load;
 }
 
-/* Cuts a mode into shards of at most `most` bytes of links, orders each shard's nodes: light ones by load, then heavy ones,
+/* Cuts a mode's nodes into shards of at most `most` bytes of links, orders each shard's nodes: light ones by load, then heavy ones,
  * the longest first; and cuts the heavy ones' lists into pieces. */
 static weft_status cut_mode(weft_ctx *ctx, irm_shards *all, int mode, double most)
 {
   weft_status st = WEFT_OK;
   const weft_irm_graph *g = all->graph;
   const weft_irm_lists *a = &g->links[mode], *missing = &g->missing[mode];
-  const int64_t n = g->n[mode], link_budget = std::min(SHARD_LINKS, (int64_t) (most / (a->weight ? 8 : 4)) + 1);
+  const int64_t from = all->first[mode], until = all->end[mode], link_budget = std::min(SHARD_LINKS, (int64_t) (most / (a->weight ? 8 : 4)) + 1);
   int32_t *order;
   irm_piece *pieces;
   int64_t piece_count = 0;
   const int light_ok = all->light_ok[mode];
   const auto load_of = [&](int64_t i) { return light_ok ? std::min<int64_t>(node_load(g, mode, i), IRM_LIGHT + 1) : IRM_LIGHT + 1; };
-  WEFT_TAKE(order, all->host, (size_t) n);
-  for (int64_t i = 0; i < n; i++)
+  WEFT_TAKE(order, all->host, (size_t) (until - from));
+  for (int64_t i = from; i < until; i++)
     if (load_of(i) > IRM_LIGHT) piece_count += (a->start[i + 1] - a->start[i] + PIECE - 1) / PIECE;
   WEFT_TAKE(pieces, all->host, (size_t) piece_count + 1);
   piece_count = 0;
-  for (int64_t first = 0; first < n;) {
+  for (int64_t first = from; first < until;) {
     irm_shard s;
     int64_t last = first, at[IRM_LIGHT + 3], heavy;
     memset(&s, 0, sizeof s);
-    while (last < n && last - first < SHARD_NODES && (last == first || a->start[last + 1] - a->start[first] <= link_budget)) last++;
+    while (last < until && last - first < SHARD_NODES && (last == first || a->start[last + 1] - a->start[first] <= link_budget)) last++;
     s.mode = mode;
     s.first = first;
     s.count = last - first;
     s.link_first = a->start[first];
     s.links = a->start[last] - s.link_first;
-    s.order_at = first;
+    s.order_at = first - from;
     s.piece_at = piece_count;
     if (g->missing_count[mode]) {
       s.missing_first = missing->start[first];
@@ -141,14 +141,14 @@ static weft_status cut_mode(weft_ctx *ctx, irm_shards *all, int mode, double mos
     for (int64_t i = first; i < last; i++) at[load_of(i) + 1]++;
     for (int l = 0; l < IRM_LIGHT + 2; l++) at[l + 1] += at[l];
     s.light = at[IRM_LIGHT + 1];
-    for (int64_t i = first; i < last; i++) order[first + at[load_of(i)]++] = (int32_t) (i - first);
+    for (int64_t i = first; i < last; i++) order[s.order_at + at[load_of(i)]++] = (int32_t) (i - first);
     heavy = s.count - s.light;
-    std::sort(order + first + s.light, order + first + s.count, [&](int32_t x, int32_t y) {
+    std::sort(order + s.order_at + s.light, order + s.order_at + s.count, [&](int32_t x, int32_t y) {
       const int64_t dx = a->start[first + x + 1] - a->start[first + x], dy = a->start[first + y + 1] - a->start[first + y];
       return dx != dy ? dx > dy : x < y;
     });
     for (int64_t slot = 0; slot < heavy; slot++) {
-      const int64_t i = first + order[first + s.light + slot], begin = a->start[i] - s.link_first, end = a->start[i + 1] - s.link_first;
+      const int64_t i = first + order[s.order_at + s.light + slot], begin = a->start[i] - s.link_first, end = a->start[i + 1] - s.link_first;
       for (int64_t x = begin; x < end; x += PIECE) {
         const irm_piece piece = { (uint32_t) slot, (uint32_t) x, (uint32_t) std::min<int64_t>(x + PIECE, end) };
         pieces[piece_count++] = piece;

@@ -29,6 +29,7 @@ struct irm_shards {
   weft_arena *host;
   const weft_irm_graph *graph;
   int light_ok[2];                   /* the mode may have light nodes */
+  int64_t first[2], end[2];          /* the nodes of each mode that are this device's to draw */
   std::vector<irm_shard> *list;
   int32_t *order[2];
   irm_piece *pieces[2];

@@ -149,6 +149,23 @@ static inline int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, 
   return last;
 }
 
+/* The first node of a mode that is part `part`'s of `parts`; part `parts` starts behind the last. Shares are about equal in
+ * links and in what a node costs besides, its product with a table. */
+static inline int64_t irm_share_start(const weft_irm_graph *g, int mode, const int32_t k[2], int part, int parts)
+{
+  const int64_t *start = g->links[mode].start;
+  const double each = 1 + (double) k[0] * k[1] / 1500;
+  const double target = ((double) start[g->n[mode]] + each * (double) g->n[mode]) * part / parts;
+  int64_t low = 0, high = g->n[mode];
+  if (part == parts) return high;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if ((double) start[middle] + each * (double) middle < target) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 #ifdef __cplusplus
 }
 #endif

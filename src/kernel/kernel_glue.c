@@ -75,14 +75,7 @@ SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP contr
 
 /* ---- direct sums ---- */
 
-typedef struct {
-  weft_kernel_task task;
-  double *out, *bound, scale, offset, degree;
-  const int32_t *own;
-  int tensor;
-  weft_tree query, reference;
-  weft_kernel_effort effort;
-} sum_job;
+typedef weft_kernel_sum_job sum_job;
 
 static weft_status direct(weft_ctx *ctx, const weft_backend *backend, void *data) {
   sum_job *j = data;

@@ -5,6 +5,16 @@
 #include "../base/glue.h"
 #include "kernel.h"
 
+/* Sums and what they are of; each entry point has its own use of some of it. */
+typedef struct weft_kernel_sum_job {
+  weft_kernel_task task;
+  double *out, *bound, scale, offset, degree;
+  const int32_t *own;
+  int tensor;
+  weft_tree query, reference;
+  weft_kernel_effort effort;
+} weft_kernel_sum_job;
+
 weft_kernel_task weft_kernel_task_of(SEXP list);
 weft_tree weft_kernel_tree_of(SEXP list);
 

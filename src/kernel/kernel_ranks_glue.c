@@ -70,17 +70,16 @@ SEXP C_weft_ranks_needed(SEXP control, SEXP reach, SEXP boxes, SEXP allowed, SEX
   return out;
 }
 
-typedef struct { weft_kernel_task task; weft_tree query, reference; double *out; } walk_job;
-
 static weft_status nearest(weft_ctx *ctx, const weft_backend *backend, void *data) {
-  walk_job *j = data;
+  weft_kernel_sum_job *j = data;
   (void) backend;
   return weft_ranks_nearest(ctx, &j->task, &j->query, &j->reference, j->out);
 }
 
 /* queries x m, in the query tree's order */
 SEXP C_weft_ranks_nearest(SEXP control, SEXP task, SEXP query, SEXP reference) {
-  walk_job job = {weft_kernel_task_of(task), weft_kernel_tree_of(query), weft_kernel_tree_of(reference), NULL};
+  weft_kernel_sum_job job = {.task = weft_kernel_task_of(task), .query = weft_kernel_tree_of(query),
+                             .reference = weft_kernel_tree_of(reference)};
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m));
   job.out = REAL(out);
   weft_glue_run(control, nearest, &job);
@@ -89,13 +88,13 @@ SEXP C_weft_ranks_nearest(SEXP control, SEXP task, SEXP query, SEXP reference) {
 }
 
 static weft_status moments(weft_ctx *ctx, const weft_backend *backend, void *data) {
-  walk_job *j = data;
+  weft_kernel_sum_job *j = data;
   (void) backend;
   return weft_kernel_moments(ctx, &j->task, &j->reference, j->out);
 }
 
 SEXP C_weft_kernel_moments(SEXP control, SEXP task, SEXP reference) {
-  walk_job job = {.task = weft_kernel_task_of(task), .reference = weft_kernel_tree_of(reference)};
+  weft_kernel_sum_job job = {.task = weft_kernel_task_of(task), .reference = weft_kernel_tree_of(reference)};
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) (job.task.m * (job.task.reference.d + 2)), (int) job.reference.nodes));
   job.out = REAL(out);
   weft_glue_run(control, moments, &job);

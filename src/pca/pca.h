@@ -16,10 +16,11 @@
 extern "C" {
 #endif
 
-/* Rows row .. row+n-1 and columns column .. column+p-1 of the data: dense, column major with leading dimension n, or
+/* Rows row .. row+n-1 and columns column .. column+p-1 of the data: dense, column major, or
  * compressed columns with row numbers from 0 at the panel's first row. */
 typedef struct weft_pca_panel {
   size_t row, column, n, p;
+  size_t ld;                    /* rows of the array that `dense` lies in */
   const double *dense;
   const double *values;
   const int32_t *rows, *starts; /* starts: p + 1 */
@@ -36,8 +37,10 @@ typedef struct weft_pca_data {
   const struct weft_pca_ranks *ranks; /* who has the other rows; NULL: all are here */
 } weft_pca_data;
 
-/* The rows of X shared among ranks, each with its own as `data`; see pca_ranks.c. Calls that every rank makes. */
+/* The rows of X shared among ranks, each with its own as `data`; see pca_ranks.c. Calls that every rank makes. A rank is a
+ * process, or a host thread with a device of its own (pca_spread.c). */
 typedef struct weft_pca_ranks {
+  int parts;                          /* of a call on several devices, which add up where the numbers are; else processes */
   size_t size;                        /* ranks */
   const size_t *rows;                 /* of each */
   size_t all, first;                  /* rows of all ranks; of those before this one */
@@ -97,6 +100,8 @@ typedef struct weft_pca_ops {
   weft_status (*step)(weft_pca_space *space, const double *s_found, size_t k, double *s_v, double *s_u, double *s_w,
                       double out[3]);
   void (*refine)(weft_pca_space *space);
+  /* x becomes the sum over the parts of a call on several devices. */
+  weft_status (*join)(weft_pca_space *space, double *s_x, size_t count);
   /* Over the cells of X that are observed (form->own; vectors on the host):
    * loads[j] = sum_i x_ij t_i / sum_i t_i^2, then t[i] = sum_j x_ij loads[j] / sum_j loads[j]^2; and each alone. */
   weft_status (*observed)(weft_pca_space *space, double *t, double *loads);
@@ -135,6 +140,10 @@ typedef struct weft_pca_result {
 
 weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
                      const weft_pca_job *job, weft_pca_result *out);
+
+/* The same with the rows dealt over the call's devices, for krylov and gram; pca_spread.c. */
+weft_status weft_pca_spread(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
+                            const weft_pca_job *job, weft_pca_result *out);
 
 /* NIPALS and GS-PCA over what is observed (NaN elsewhere) in a dense matrix; form->own is set. */
 weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,

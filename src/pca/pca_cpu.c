@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/arena.h"
+#include "../base/meet.h"
 #include "../base/parallel.h"
 #include "pca.h"
 #include "pca_gemm.h"
@@ -98,7 +99,7 @@ static weft_status moments(weft_ctx *ctx, const weft_pca_data *data, const doubl
       for (int64_t j = (int64_t) first; j < (int64_t) last; j++) {
         part *p = &parts[x.column + (size_t) j];
         if (x.dense) {
-          *p = merge(*p, part_of(x.dense + (size_t) j * x.n, NULL, x.n, w, 0));
+          *p = merge(*p, part_of(x.dense + (size_t) j * x.ld, NULL, x.n, w, 0));
         } else {
           const int32_t *rows = x.rows + x.starts[j];
           const size_t stored = (size_t) (x.starts[j + 1] - x.starts[j]);
@@ -146,7 +147,7 @@ static void close_space(weft_pca_space *s)
 
 static weft_pca_view panel_view(const weft_pca_space *s, const weft_pca_panel *x, int transposed)
 {
-  weft_pca_view v = { x->dense, x->n, 0, transposed, s->form->center + x->column, s->form->factor + x->column,
+  weft_pca_view v = { x->dense, x->ld, 0, transposed, s->form->center + x->column, s->form->factor + x->column,
                       s->form->row ? s->form->row + x->row : NULL };
   if (s->floats) {
     const weft_pca_view held = { s->floats, x->n, 1, transposed, NULL, NULL, NULL };
@@ -174,7 +175,7 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
     for (int64_t j = 0; j < (int64_t) x.p; j++)
       for (size_t i = 0; i < x.n; i++) {
         const size_t at = i + (size_t) j * x.n;
-        const double value = (x.dense[at] - form->center[j]) * form->factor[j] * (form->row ? form->row[i] : 1);
+        const double value = (x.dense[i + (size_t) j * x.ld] - form->center[j]) * form->factor[j] * (form->row ? form->row[i] : 1);
         if (s->own) s->own[at] = value; else s->floats[at] = (float) value;
       }
   }
@@ -191,6 +192,8 @@ static void refine(weft_pca_space *s)
   weft_arena_drop(&s->mem, s->floats);
   s->floats = NULL;
 }
+
+static weft_status join(weft_pca_space *s, double *x, size_t count) { return weft_meet_add(s->ctx, x, count); }
 
 /* ---- products ---- */
 
@@ -451,4 +454,4 @@ static weft_status deflate(weft_pca_space *s, const double *t, const double *loa
 }
 
 const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, squares, square,
-                                    by_square, shift, eigen, step, refine, observed, observed_loads, observed_scores, deflate };
+                                    by_square, shift, eigen, step, refine, join, observed, observed_loads, observed_scores, deflate };

@@ -14,13 +14,18 @@ weft_status weft_pca_library_error(weft_ctx *ctx, const char *library, int code,
   return weft_fail(ctx, WEFT_ERR_DEVICE, "%s: error %d (%s:%d)", library, code, name ? name + 1 : file, line);
 }
 
-/* Made once a device and process: making one costs milliseconds. */
-static cublasHandle_t blas_handle(int device)
+/* Made once a process for each host thread of a call, which has a device: making one costs milliseconds. */
+static cublasHandle_t blas_handle(const weft_ctx *ctx)
 {
-  static cublasHandle_t handles[64];
-  if (device >= 64) return NULL;
-  if (!handles[device] && cublasCreate(&handles[device]) != CUBLAS_STATUS_SUCCESS) handles[device] = NULL;
-  return handles[device];
+  static struct { cublasHandle_t handle; int device; } kept[WEFT_MOST_DEVICES + 1];
+  auto &own = kept[ctx->lane];
+  if (own.handle && own.device != ctx->device) {
+    cublasDestroy(own.handle);
+    own.handle = NULL;
+  }
+  own.device = ctx->device;
+  if (!own.handle && cublasCreate(&own.handle) != CUBLAS_STATUS_SUCCESS) own.handle = NULL;
+  return own.handle;
 }
 
 /* ---- preparing ---- */
@@ -62,6 +67,26 @@ static void fill_doubles(const void *data, size_t first, size_t count, void *out
   for (int t = 0; t < threads; t++) {
     const size_t a = t * share, b = a + share < count ? a + share : count;
     if (a < b) memcpy((double *) out + a, x + a, (b - a) * sizeof *x);
+  }
+}
+
+struct columns { const double *x; size_t rows, ld; };
+
+/* Elements of columns of `rows` rows, one after another, from columns that lie `ld` apart. */
+static void fill_columns(const void *data, size_t first, size_t count, void *out, int threads)
+{
+  const columns *c = (const columns *) data;
+  const size_t share = (count + threads - 1) / threads;
+  if (c->rows == c->ld) { fill_doubles(c->x, first, count, out, threads); return; }
+  WEFT_PARALLEL(threads)
+  WEFT_FOR(static)
+  for (int t = 0; t < threads; t++) {
+    const size_t end = t * share + share < count ? t * share + share : count;
+    for (size_t at = t * share; at < end; ) {
+      const size_t row = (first + at) % c->rows, run = c->rows - row < end - at ? c->rows - row : end - at;
+      memcpy((double *) out + at, c->x + (first + at) / c->rows * c->ld + row, run * sizeof *c->x);
+      at += run;
+    }
   }
 }
 
@@ -109,7 +134,8 @@ static weft_status each_piece(weft_pca_space *s, piece_work work, void *data)
     for (int64_t j = 0; j < (int64_t) panel.p; j += step) {
       const int64_t now = (int64_t) panel.p - j < step ? (int64_t) panel.p - j : step;
       const piece x = { s->piece, (int64_t) panel.row, (int64_t) panel.column + j, rows, now, rows };
-      WEFT_TRY(weft_device_upload(&s->mem, s->piece, (size_t) (rows * now), sizeof(double), fill_doubles, panel.dense + j * rows));
+      const columns from = { panel.dense + (size_t) j * panel.ld, panel.n, panel.ld };
+      WEFT_TRY(weft_device_upload(&s->mem, s->piece, (size_t) (rows * now), sizeof(double), fill_columns, &from));
       WEFT_CUDA(prepare_piece(s, s->piece, x.row, x.column, rows, now, s->piece, rows, true));
       WEFT_TRY(work(s, &x, data));
     }
@@ -262,7 +288,7 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
   s->ld = ((int64_t) data->n + 15) / 16 * 16;
   s->blocks = new (std::nothrow) std::vector<sparse_block>();
   if (s->mem.opened != WEFT_OK) { st = s->mem.opened; goto done; }
-  s->blas = blas_handle(ctx->device);
+  s->blas = blas_handle(ctx);
   if (!s->blas) { st = weft_pca_library_error(ctx, "cuBLAS", CUBLAS_STATUS_NOT_INITIALIZED, __FILE__, __LINE__); goto done; }
   LIBRARY("cuBLAS", cublasSetStream(s->blas, s->mem.stream));
   WEFT_TRY(send(s, &s->center, form->center, data->p));
@@ -321,6 +347,8 @@ done:
 }
 
 static void refine(weft_pca_space *s) { s->refined = true; }
+
+static weft_status join(weft_pca_space *s, double *x, size_t count) { return weft_device_join_add(&s->mem, x, count); }
 
 /* ---- products ---- */
 
@@ -519,6 +547,6 @@ extern "C" {
 extern const weft_pca_ops weft_pca_cuda;
 const weft_pca_ops weft_pca_cuda = {
   weft_pca_moments_cuda, open_space, close_space, take, drop, put, get, copy, weft_pca_product, gemm, squares, weft_pca_square, by_square, weft_pca_shift,
-  weft_pca_eigen, step, refine, weft_pca_observed_cuda, weft_pca_observed_loads_cuda, weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
+  weft_pca_eigen, step, refine, join, weft_pca_observed_cuda, weft_pca_observed_loads_cuda, weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
 };
 }

@@ -22,7 +22,7 @@ static weft_status fetch_dense(weft_ctx *ctx, void *source, size_t index, weft_p
   (void) ctx;
   (void) index;
   memset(out, 0, sizeof *out);
-  out->n = (size_t) Rf_nrows(s->data);
+  out->n = out->ld = (size_t) Rf_nrows(s->data);
   out->p = (size_t) Rf_ncols(s->data);
   out->dense = REAL(s->data);
   return WEFT_OK;
@@ -83,7 +83,7 @@ static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_p
   memset(out, 0, sizeof *out);
   out->row = s->by_row ? start : 0;
   out->column = s->by_row ? 0 : start;
-  out->n = (size_t) Rf_nrows(block);
+  out->n = out->ld = (size_t) Rf_nrows(block);
   out->p = (size_t) Rf_ncols(block);
   out->dense = REAL(block);
   return WEFT_OK;
@@ -195,7 +195,7 @@ static void set_ranks(pca_job *job, SEXP counts)
   if (counts == R_NilValue) return;
   const weft_rank here = weft_ranks_here();
   size_t *rows = (size_t *) R_alloc((size_t) here.size, sizeof *rows);
-  weft_pca_ranks ranks = { (size_t) here.size, rows, 0, 0, weft_ranks_add, weft_ranks_gather };
+  weft_pca_ranks ranks = { 0, (size_t) here.size, rows, 0, 0, weft_ranks_add, weft_ranks_gather };
   for (int r = 0; r < here.size; r++) {
     rows[r] = (size_t) REAL(counts)[r];
     if (r < here.rank) ranks.first += rows[r];
@@ -214,7 +214,7 @@ static weft_status run_missing(weft_ctx *ctx, const weft_backend *backend, void 
 static weft_status run_pca(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   pca_job *job = data;
-  return weft_pca(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out);
+  return weft_pca_spread(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out);
 }
 
 /* form: center, factor (p), row (n or NULL), single, own (values are missing; dense or resident); job: method (from 0), k, tol,

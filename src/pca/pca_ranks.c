@@ -4,7 +4,7 @@
  *            products of far vectors and the Gram matrix: p × b, b × b and p × p numbers travel
  *   p > n    near vectors have the rows of all, which are few: X v is gathered, X'u a sum
  *
- * What travels goes through the host, so any back end will do. */
+ * What travels goes through the host, so any back end will do; sums over the parts of one call stay on their devices. */
 #include <string.h>
 #include "pca_block.h"
 
@@ -13,6 +13,7 @@ weft_status weft_pca_ranks_add(weft_pca_run *run, double *s_x, size_t count)
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(run->ctx);
   double *x;
+  if (run->ranks->parts) return run->ops->join(run->space, s_x, count);
   WEFT_TAKE(x, &mem, count);
   WEFT_TRY(run->ops->get(run->space, x, s_x, count));
   WEFT_TRY(run->ranks->add(run->ctx, x, count));

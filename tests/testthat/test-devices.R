@@ -81,6 +81,82 @@ test_that("direct sums do not depend on the number of parts", {
   }
 })
 
+# A decomposition by some number of parts.
+pca_with <- function(x, method, parts, weights = NULL, single = FALSE, ...) {
+  source <- weft:::cut_blocks(weft:::pca_source(x), parts)
+  control <- dealt_control(parts, ...)
+  rows <- if (is.null(weights)) source$n else sum(weights)
+  form <- weft:::pca_form(weft:::column_moments(source, weights, control), TRUE, FALSE, weights, NULL, rows)
+  job <- list(method = match(method, weft:::pca_methods) - 1L, choose = FALSE, k = min(4L, source$n), tol = 1e-12, paper = FALSE,
+              max_iter = 1000, block = 0L, key = c(1, 2), start = NULL)
+  weft:::pca_native(source, form, job, single, control)
+}
+
+test_that("principal components do not depend on the number of parts", {
+  sparse <- withr::with_seed(7, lapply(c(100, 1, 60), function(n) Matrix::rsparsematrix(n, 40, 0.2)))
+  inputs <- withr::with_seed(6, list(
+    matrix(stats::rnorm(300 * 40), 300), matrix(stats::rnorm(700 * 600), 700), matrix(stats::rnorm(30 * 400), 30), diag(c(4, 2, 1)),
+    sparse[[1]], sparse
+  ))
+  same <- function(a, b) {
+    expect_equal(a$d, b$d, tolerance = 1e-13)
+    expect_equal(a$v, b$v, tolerance = 1e-9)
+    expect_equal(a$u, b$u, tolerance = 1e-9)
+  }
+  for (x in inputs) for (method in c("krylov", "gram")) {
+    one <- pca_with(x, method, 1)
+    for (parts in c(2, 5)) same(pca_with(x, method, parts), one)
+  }
+  weights <- seq(0.1, 3, length.out = 300)
+  same(pca_with(inputs[[1]], "gram", 3, weights), pca_with(inputs[[1]], "gram", 1, weights))
+  same(pca_with(inputs[[1]], "gram", 3, single = TRUE), pca_with(inputs[[1]], "gram", 1, single = TRUE))
+})
+
+test_that("parts that meet end together", {
+  withr::local_options(weft.poll = 0)
+  withr::defer(.Call(weft:::C_weft_memory, 0))
+  x <- withr::with_seed(8, matrix(stats::rnorm(400 * 300), 400))
+  gc()
+  before <- .Call(weft:::C_weft_memory, 0)
+  one <- pca_with(x, "krylov", 1)
+  expect_error(pca_with(x, "krylov", 3, progress = function(done, total) stop("enough")), "enough")
+  for (k in c(1, 5, 20, 60, 150, 400)) {
+    .Call(weft:::C_weft_memory, -k) # no allocation from the k-th on
+    expect_error(pca_with(x, "krylov", 3), class = "weft_error_memory")
+    .Call(weft:::C_weft_memory, k)  # tried once more
+    expect_equal(pca_with(x, "krylov", 3)$d, one$d, tolerance = 1e-13)
+  }
+  gc()
+  expect_identical(.Call(weft:::C_weft_memory, 0)[c("host", "device")], before[c("host", "device")])
+})
+
+test_that("what rows cannot be shared for says so", {
+  skip_if_no_cuda()
+  x <- matrix(stats::rnorm(200), 20)
+  expect_error(pca(x, 2, method = "gs", backend = "cuda", devices = c(0, 0)), class = "weft_error_input", regexp = "\"gs\"")
+  expect_error(pca(replace(x, 3, NA), 2, backend = "cuda", devices = c(0, 0)), class = "weft_error_input", regexp = "complete")
+  withr::local_options(weft.devices = c(0, 0))
+  expect_no_error(pca(x, 2, method = "gs", backend = "cuda"))
+})
+
+test_that("principal components are those of one device to rounding", {
+  skip_if_no_cuda()
+  inputs <- withr::with_seed(9, list(
+    tall = matrix(stats::rnorm(3000 * 50), 3000) %*% diag(0.9^(1:50)), filtered = matrix(stats::rnorm(2000 * 600), 2000),
+    wide = matrix(stats::rnorm(70 * 500), 70), sparse = Matrix::rsparsematrix(900, 200, 0.05), few = matrix(stats::rnorm(12), 3)
+  ))
+  for (devices in device_lists()) for (x in inputs) for (method in c("krylov", "gram")) {
+    k <- min(3, nrow(x) - 1)
+    fit <- function(devices, ...) pca(x, k, method = method, seed = 1, backend = "cuda", devices = devices, ...)
+    one <- suppressWarnings(fit(0))
+    several <- suppressWarnings(fit(devices))
+    expect_equal(several$sdev, one$sdev, tolerance = 1e-12)
+    expect_equal(several$rotation, one$rotation, tolerance = 1e-8)
+    expect_equal(several$x, one$x, tolerance = 1e-8)
+    if (is.matrix(x)) expect_equal(suppressWarnings(fit(devices, precision = "single"))$sdev, one$sdev, tolerance = 1e-9)
+  }
+})
+
 test_that("co-clustering does not depend on the number of parts", {
   planted <- irm_sample(50, 40, k = 3, density = 0.3, seed = 1)
   fit <- irm(planted$A, chains = 5, sweeps = 6, thin = 2, seed = 3)
@@ -89,8 +165,41 @@ test_that("co-clustering does not depend on the number of parts", {
   run$state <- weft:::start_state(run$graph, NULL, run$model, 5, list(alpha = c(1, 1), beta = c(1, 1)), c(50, 40))
   chains <- function(parts) weft:::irm_chains(run, 6, NULL, dealt_control(parts))
   one <- chains(1)
-  expect_identical(matrix(one$log_posterior, 6), unclass(fit$log_posterior), ignore_attr = TRUE)
+  expect_identical(matrix(one$log_posterior, 6), fit$run$trace$log_posterior)
   for (parts in c(2, 3, 7)) expect_identical(chains(parts), one)
+})
+
+# Chains of a fit by some number of parts: fewer chains than parts share their sweeps.
+chains_by <- function(fit, chains, sweeps, ...) {
+  run <- fit$run
+  run$done <- 0
+  run$chains <- chains
+  size <- c(run$graph$links$n_row, run$graph$links$n_col)
+  run$state <- weft:::start_state(run$graph, NULL, run$model, chains, list(alpha = c(1, 1), beta = c(1, 1)), size)
+  left <- weft:::irm_chains(run, sweeps, NULL, dealt_control(...))
+  left$stages <- NULL
+  left
+}
+
+# Graphs of both families, with missing pairs and with nodes of many links or none.
+shared_graphs <- function(n, p) {
+  planted <- irm_sample(n, p, k = 4, density = 0.15, seed = 2)$A + 0
+  planted <- as.matrix(planted)
+  planted[3, ] <- 1
+  planted[, p] <- 0
+  counts <- planted * withr::with_seed(3, sample(3, length(planted), TRUE))
+  hidden <- withr::with_seed(4, unique(cbind(sample(n, 40, TRUE), sample(p, 40, TRUE))))
+  list(
+    irm(planted, chains = 1, sweeps = 1, seed = 5, backend = "cpu"),
+    irm(counts, family = "poisson", missing = hidden, split_merge = FALSE, chains = 1, sweeps = 1, seed = 5, backend = "cpu")
+  )
+}
+
+test_that("sweeps do not depend on the number of parts that share them", {
+  for (fit in shared_graphs(60, 45)) {
+    one <- chains_by(fit, 2, 7, 1)
+    for (parts in c(3, 6)) expect_identical(chains_by(fit, 2, 7, parts), one)
+  }
 })
 
 test_that("an interrupt, an error and a lack of memory in a part end all parts and leave nothing", {
@@ -201,4 +310,16 @@ test_that("co-clustering gives the same on one device and on several", {
   }
   one <- fit(0)
   for (devices in device_lists()) expect_identical(fit(devices), one)
+})
+
+test_that("sweeps give the same on one device and on several that share them", {
+  skip_if_no_cuda()
+  for (fit in shared_graphs(700, 400)) {
+    one <- chains_by(fit, 1, 8, 1)
+    expect_identical(chains_by(fit, 1, 8, 1, "cuda", 0L), one)
+    for (devices in device_lists()) expect_identical(chains_by(fit, 1, 8, length(devices), "cuda", as.integer(devices)), one)
+    withr::with_options(list(weft.device_memory = 3e6), { # shards that do not stay
+      expect_identical(chains_by(fit, 1, 3, 2, "cuda", c(0L, 0L)), chains_by(fit, 1, 3, 1))
+    })
+  }
 })

@@ -21,6 +21,18 @@ test_that("a process that nobody launched is one rank of one", {
   expect_identical(weft:::ranks_gather("x"), list("x"))
 })
 
+test_that("what ranks do not do is said, and what MPI fails at has nothing to do with a back end", {
+  x <- matrix(1:6 / 6, 3)
+  expect_error(kernel_sum(x, bandwidth = 1, rel_error = 0.1, nodes = "series", distributed = TRUE), class = "weft_error_input",
+               regexp = "bounds alone")
+  fails <- function(message, backend) weft:::raise_native("device", message, NA_real_, NULL, list(backend = backend))
+  for (message in c("MPI_Allgather failed: no", "rank 1 has ended its script")) for (backend in c("cpu", "cuda")) {
+    error <- expect_error(fails(message, backend), class = "weft_error_device", regexp = "weft_sitrep")
+    expect_no_match(conditionMessage(error), "backend")
+  }
+  expect_error(fails("CUDA: gone", "cuda"), class = "weft_error_device", regexp = "backend = \"cpu\"")
+})
+
 test_that("every rank gets what every rank has, empty and uneven parts too", {
   out <- run_ranks(3, '
     me <- attr(weft_ranks(), "rank")

@@ -1,0 +1,25 @@
+# Graphs of the size of PubMed by irm-graph.c, and states to start chains of them from; for irm-device.R and devices.R.
+
+load_graphs <- function() {
+  file <- file.path(tempdir(), "irm-graph.c")
+  file.copy(bench_file("irm-graph.c"), file, overwrite = TRUE)
+  writeLines(c("PKG_CFLAGS = -fopenmp", "PKG_LIBS = -fopenmp -lm"), file.path(tempdir(), "Makevars"))
+  old <- setwd(tempdir())
+  on.exit(setwd(old))
+  if (system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "irm-graph.c"), stdout = FALSE) != 0) stop("cannot build irm-graph.c")
+  dyn.load("irm-graph.so")
+}
+
+big_graph <- function(rows, cols, k, links, seed = 1) {
+  made <- .Call("big_graph", rows, cols, k, links, seed)
+  empty <- list(n_row = rows, n_col = cols, start = numeric(rows + 1), to = integer(), weight = NULL)
+  graph <- structure(class = "weft_irm_graph", list(
+    type = 0L, self = FALSE, links = list(n_row = rows, n_col = cols, start = made[[1]], to = made[[2]], weight = NULL),
+    missing = empty, kind = "bipartite", row_names = NULL, col_names = NULL))
+  list(graph = graph, row = made[[3]], col = made[[4]])
+}
+
+start_at <- function(labels) {
+  list(row = labels[[1]], col = labels[[2]], alpha = rep(1, 4), beta = rep(1, 4), best = -Inf, best_row = labels[[1]],
+       best_col = labels[[2]])
+}
