@@ -45,7 +45,7 @@ device_plan <- function(problem) {
   seconds <- n * nq / (8e12 / (2 * d + 14 + 2 * m)) + (n * (d + m) + nq * (d + 2 * m)) * 8 / 5e9 + 0.01
   direct <- list(method = "direct", seconds = seconds)
   if (problem$log || n < 2e4) return(direct)
-  weights <- abs(problem$weights)
+  weights <- if (any(points_range(problem$weights)[1L, ] < 0)) abs(problem$weights) else problem$weights
   reach <- grid_reach(problem, colSums(weights), problem$abs_error)
   if (is.null(reach)) return(direct)
   z <- function(x, size) {

@@ -1,9 +1,14 @@
 /* .Call entry points of the kernel room. Points come as d x n matrices, so that a point's coordinates lie together:
- * a list of `x` and `lo` (NULL without low parts). A task is the list that R's kernel_task() makes. */
+ * a list of `x` and `lo` (NULL without low parts); for grids as a list of `columns` too, R's own n x d matrix. A task is the
+ * list that R's native_task() makes. */
 #include "kernel_glue.h"
 
 static weft_points points_of(SEXP list) {
-  SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo");
+  SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo"), columns = weft_glue_element(list, "columns");
+  if (columns != R_NilValue) {
+    weft_points p = {(size_t) Rf_nrows(columns), (size_t) Rf_ncols(columns), REAL(columns), NULL};
+    return p;
+  }
   weft_points p = {(size_t) Rf_ncols(x), (size_t) Rf_nrows(x), REAL(x), lo == R_NilValue ? NULL : REAL(lo)};
   return p;
 }
@@ -12,10 +17,11 @@ static weft_kernel_task task_of(SEXP list) {
   SEXP weights = weft_glue_element(list, "weights");
   weft_kernel_task t = {
     Rf_asInteger(weft_glue_element(list, "kind")), Rf_asReal(weft_glue_element(list, "h")),
-    points_of(weft_glue_element(list, "query")), points_of(weft_glue_element(list, "reference")), REAL(weights),
-    (size_t) Rf_nrows(weights), Rf_asLogical(weft_glue_element(list, "leave_one_out")),
+    points_of(weft_glue_element(list, "query")), points_of(weft_glue_element(list, "reference")),
+    weights == R_NilValue ? NULL : REAL(weights), weights == R_NilValue ? 1 : (size_t) Rf_nrows(weights), Rf_asLogical(weft_glue_element(list, "leave_one_out")),
     Rf_asLogical(weft_glue_element(list, "log")), Rf_asReal(weft_glue_element(list, "rel_error")),
-    Rf_asReal(weft_glue_element(list, "abs_error")), 0, 1, 0, NULL, 0
+    Rf_asReal(weft_glue_element(list, "abs_error")), 0, 1, 0, NULL, 0,
+    weft_glue_element(weft_glue_element(list, "reference"), "columns") != R_NilValue
   };
   SEXP own = weft_glue_element(list, "own");
   if (own != R_NilValue) t.own = INTEGER(own);
@@ -69,6 +75,23 @@ SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP contr
   points_job job = {REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(origin), scaled ? REAL(scale) : NULL,
                     Rf_asLogical(full), REAL(VECTOR_ELT(out, 0)), scaled ? REAL(VECTOR_ELT(out, 1)) : NULL};
   weft_glue_run(control, fill_points, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { const double *x; size_t n, d; double *out; } range_job;
+
+static weft_status find_range(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  range_job *j = data;
+  (void) backend;
+  return weft_points_range(ctx, j->x, j->n, j->d, j->out);
+}
+
+/* 3 x columns: least, greatest, how many are not finite. */
+SEXP C_weft_kernel_range(SEXP x, SEXP control) {
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 3, Rf_ncols(x)));
+  range_job job = {REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(out)};
+  weft_glue_run(control, find_range, &job);
   UNPROTECT(1);
   return out;
 }

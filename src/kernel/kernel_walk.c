@@ -153,22 +153,6 @@ done:
   return st;
 }
 
-/* The uppermost nodes of the query tree with at most `most` points. */
-static size_t find_groups(const weft_tree *q, double most, int32_t *groups) {
-  size_t found = 0, todo[65], top = 0;
-  todo[top++] = 0;
-  while (top) {
-    const size_t v = todo[--top];
-    if (q->count[v] <= most || q->child[v] < 0) {
-      groups[found++] = (int32_t) v;
-      continue;
-    }
-    todo[top++] = (size_t) q->child[v] + 1;
-    todo[top++] = (size_t) q->child[v];
-  }
-  return found;
-}
-
 /* `some` of them, evenly spaced, to the front. */
 static size_t pick_groups(int32_t *groups, size_t count, size_t some) {
   if (count <= some) return count;
@@ -268,7 +252,7 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
   }
   if (w.series && w.rel < FEW_DIGITS) group = fmin(group, SERIES_GROUP);
   for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &t[k]));
-  size_t count = find_groups(query, group, groups);
+  size_t count = weft_tree_top(query, group, groups);
   if (task->trial) count = pick_groups(groups, count, task->trial);
   for (size_t g = 0; g < count; g++) effort->queries += query->count[groups[g]];
   begun = clock();
