@@ -340,10 +340,10 @@ kernel_run <- function(problem, method = "auto") {
     cpu_only(problem$backend, "Approximations by samples, features and reduced sets run")
     return(kernel_approximate(problem, method))
   }
-  if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem)
+  if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem, try = TRUE)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
   if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
-  if (plan$method == "direct") kernel_direct(problem, plan) else kernel_walk(problem, plan)
+  if (plan$method == "direct") kernel_direct(problem, plan) else kernel_walk(problem, plan) %||% kernel_direct(problem, plan$otherwise)
 }
 
 kernel_direct <- function(problem, plan) {
@@ -413,10 +413,12 @@ grid_reach <- function(problem, totals, tau) {
   if (is.null(problem$bandwidth$scale) && near * h > 0.5 * max(range)) NULL else near * h
 }
 
+# NULL when the plan has a budget that the walk would not keep.
 kernel_walk <- function(problem, plan) {
   split <- split_weights(problem$weights)
   trees <- plan$trees %||% native_trees(problem)
-  out <- walk_trees(problem, trees, split)
+  out <- walk_trees(problem, trees, split, budget = plan$budget %||% 0)
+  if (out$effort[9L] > 0) return(NULL)
   sums <- out$sum
   sums[trees$query$order + 1L, ] <- out$sum
   used <- c(if (out$effort[4L] > 0) sprintf("series for %.0f nodes", out$effort[4L]),
@@ -427,11 +429,11 @@ kernel_walk <- function(problem, plan) {
 }
 
 # Walks for one bandwidth or many, narrowest first; sums in the query tree's order.
-walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0) {
+walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0, budget = 0) {
   task <- native_task(problem, trees$query, trees$reference, split, split$weights[, trees$reference$order + 1L, drop = FALSE], as.double(h))
   nodes <- problem$nodes %||% "auto"
   samples <- nodes %in% c("auto", "samples") && problem$confidence < 1
-  options <- c(nodes %in% c("auto", "series"), if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0), trial)
+  options <- c(nodes %in% c("auto", "series"), if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0), trial, budget)
   .Call(C_weft_kernel_walk, task, trees$query, trees$reference, as.double(options), problem$control)
 }
 

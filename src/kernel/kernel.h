@@ -65,6 +65,7 @@ typedef struct weft_kernel_task {
   uint64_t key;            /* of their draws */
   const int32_t *own;      /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */
   size_t trial;            /* 0: all; else so many groups of queries alone are summed, to see what all would take */
+  double budget;           /* 0, or processor seconds: a walk that would have more than these still ahead of it is given up */
   /* Of grids alone: */
   int columns;             /* points lie as R has them, x[j * n + i], without low parts */
 } weft_kernel_task;
@@ -74,8 +75,8 @@ static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, siz
 }
 
 /* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a group's series,
- * sampled pairs; processor seconds before the first group of queries and after, queries summed. */
-typedef struct weft_kernel_effort { double pairs, nodes, repeated, series, samples, prepared, walked, queries; } weft_kernel_effort;
+ * sampled pairs; processor seconds before the first group of queries and after, queries summed; 1 when the walk was given up. */
+typedef struct weft_kernel_effort { double pairs, nodes, repeated, series, samples, prepared, walked, queries, given_up; } weft_kernel_effort;
 
 /* ---- tiles: 32 queries against a run of references ---- */
 
