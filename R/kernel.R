@@ -263,7 +263,7 @@ check_bandwidth <- function(bandwidth, d, reference, query) {
     abort_input(sprintf("`bandwidth` must be one positive number, %d of them, or a covariance matrix.", d),
                 x = paste0("It is ", describe(bandwidth), "."))
   }
-  reach <- points_reach(reference, query)
+  reach <- if (identical(reference, query)) points_reach(query) else points_reach(reference, query)
   if (min(bandwidth) < 1e-100 || max(bandwidth) > 1e100 || reach / min(bandwidth) > 1e100) {
     abort_input("Bandwidths and coordinates over bandwidths must be from 1e-100 to 1e100.",
                 x = sprintf("The bandwidths are from %g to %g, coordinates up to %g.", min(bandwidth), max(bandwidth), reach))

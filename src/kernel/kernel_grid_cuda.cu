@@ -24,7 +24,7 @@
 #define QUEUE 64 /* cells of a warp that wait to be met */
 #define AHEAD 3  /* of them whose points are asked for at a time */
 #define LATER 48 /* offsets in the last dimensions that a warp keeps at a time */
-#define HITS 96  /* pairs that wait to be computed: 31 and what two points a lane may add */
+#define HITS 160 /* pairs that wait to be computed: 96 and what two points a lane may add */
 #define SLOTS (2 * GRID_REACH + 1)
 #define CENTRE(dims) (((1u << 3 * (dims)) - 1) / 7 * GRID_REACH) /* the offset of no cells: 3 bits a dimension */
 #define BEFORE (1u << 31) /* of an offset: leads to an earlier cell */
@@ -307,6 +307,13 @@ __device__ static inline float least_of_lanes(float x) {
   return __uint_as_float(bits);
 }
 
+/* The highest bit set, which is cleared: one instruction less than the lowest. */
+__device__ static inline int take_last(uint32_t &bits) {
+  const int at = 31 - __clz((int) bits);
+  bits ^= 1u << at;
+  return at;
+}
+
 /* A warp's queries. */
 struct grid_run {
   uint32_t cell, first, end; /* end: the first point of later cells */
@@ -369,21 +376,22 @@ __device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &o
     begin[s] = own.lane + 32 * s < count ? -(norm >> 1) : INT_MIN / 2;
   }
   while (mask) {
-    const int b = __ffs((int) mask) - 1;
-    mask &= mask - 1;
-    const uint4 q = m.q[b];
-    bool hit[SETS], any = false;
+    do { /* calls stay out of this loop, so that registers do */
+      const int b = take_last(mask);
+      const uint4 q = m.q[b];
+      bool hit[SETS], any = false;
 #pragma unroll
-    for (int s = 0; s < SETS; s++) {
-      int dot = __dp4a(x[s][0], (int) q.x, begin[s]);
-      if (W > 1) dot = __dp4a(x[s][W > 1 ? 1 : 0], (int) q.y, dot);
-      if (W > 2) dot = __dp4a(x[s][W > 2 ? 2 : 0], (int) q.z, dot);
-      hit[s] = dot >= (int) q.w;
-      any |= hit[s];
-    }
-    if (!__any_sync(~0u, any)) continue;
+      for (int s = 0; s < SETS; s++) {
+        int dot = __dp4a(x[s][0], (int) q.x, begin[s]);
+        if (W > 1) dot = __dp4a(x[s][W > 1 ? 1 : 0], (int) q.y, dot);
+        if (W > 2) dot = __dp4a(x[s][W > 2 ? 2 : 0], (int) q.z, dot);
+        hit[s] = dot >= (int) q.w;
+        any |= hit[s];
+      }
+      if (!__any_sync(~0u, any)) continue;
 #pragma unroll
-    for (int s = 0; s < SETS; s++) hits = keep(m, hit[s], b, start + 32 * s + own.lane, hits);
+      for (int s = 0; s < SETS; s++) hits = keep(m, hit[s], b, start + 32 * s + own.lane, hits);
+    } while (mask && hits <= HITS - 64);
     while (hits >= 32) {
       hits -= 32;
       total = compute<Real, D>(a, own, hits, 32, total);
@@ -479,8 +487,7 @@ __device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run
     const uint32_t codes = at + lane < a.firsts ? a.first[at + lane] : CENTRE(F);
     uint32_t some = __ballot_sync(~0u, at + lane < a.firsts && least_of<0, F>(m, codes) <= within);
     while (some) {
-      const uint32_t code = __shfl_sync(~0u, codes, __ffs((int) some) - 1);
-      some &= some - 1;
+      const uint32_t code = __shfl_sync(~0u, codes, take_last(some));
       const float s = distance<0, F>(m, code, lane), left = within - s, most = within - least_of_lanes(s);
       if (most < 0) continue;
       for (int k = 0; k < kept; k += 32) {
@@ -488,8 +495,7 @@ __device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run
                          !(a.once && code == CENTRE(F) && (m.later_code[k + lane] & BEFORE));
         uint32_t with = __ballot_sync(~0u, may);
         while (with) {
-          const int e = k + __ffs((int) with) - 1;
-          with &= with - 1;
+          const int e = k + take_last(with);
           const uint32_t mask = __ballot_sync(~0u, __half2float(m.later[e][lane]) <= left);
           if (!mask) continue;
           if (lane == 0) m.early[queued] = code, m.late[queued] = m.later_code[e], m.mask[queued] = mask;
@@ -519,8 +525,7 @@ template <typename Real, int D> __device__ __forceinline__ double visit(const gr
         next += 32;
         continue;
       }
-      const uint32_t code = __shfl_sync(~0u, codes, __ffs((int) waiting) - 1);
-      waiting &= waiting - 1;
+      const uint32_t code = __shfl_sync(~0u, codes, take_last(waiting));
       const float s = distance<F, L>(m, code, lane), least = least_of_lanes(s);
       if (least > a.g.within) continue;
       m.later[kept][lane] = __float2half_rd(s);
@@ -534,7 +539,7 @@ template <typename Real, int D> __device__ __forceinline__ double visit(const gr
   return work_off<Real, D>(a, own, queued, total);
 }
 
-template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, 6) walk_grid(const __grid_constant__ grid_args<Real> a) {
+template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, 4) walk_grid(const __grid_constant__ grid_args<Real> a) {
   const int W = (D + 3) / 4;
   const int64_t r = (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);
   if (r >= a.runs) return;

@@ -44,21 +44,42 @@ done:
   return st;
 }
 
-/* Box of the references; queries may lie outside. */
-static weft_status find_box(weft_ctx *ctx, const weft_points *p, int columns, double *low, double *high) {
-  weft_status st = WEFT_OK;
-  double range[3];
-  for (size_t j = 0; columns && j < p->d; j++) {
-    WEFT_TRY(weft_points_range(ctx, p->x + j * p->n, p->n, 1, range));
-    low[j] = range[0], high[j] = range[1];
-  }
-  if (columns) goto done;
-  for (size_t j = 0; j < p->d; j++) low[j] = high[j] = p->x[j];
-  for (size_t i = 1; i < p->n; i++)
-    for (size_t j = 0; j < p->d; j++) {
-      const double x = p->x[i * p->d + j];
-      low[j] = x < low[j] ? x : low[j], high[j] = x > high[j] ? x : high[j];
+/* part: least, then greatest coordinate of the points of each block, dimension by dimension */
+__global__ void __launch_bounds__(256) bound_rows(const double *rows, int64_t n, int d, double *part) {
+  __shared__ double least[256], greatest[256];
+  const int t = threadIdx.x;
+  for (int j = 0; j < d; j++) {
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = blockIdx.x * (int64_t) 256 + t; i < n; i += (int64_t) gridDim.x * 256)
+      low = fmin(low, rows[i * d + j]), high = fmax(high, rows[i * d + j]);
+    least[t] = low, greatest[t] = high;
+    __syncthreads();
+    for (int half = 128; half; half >>= 1) {
+      if (t < half) least[t] = fmin(least[t], least[t + half]), greatest[t] = fmax(greatest[t], greatest[t + half]);
+      __syncthreads();
     }
+    if (!t) part[((int64_t) blockIdx.x * d + j) * 2] = least[0], part[((int64_t) blockIdx.x * d + j) * 2 + 1] = greatest[0];
+    __syncthreads();
+  }
+}
+
+#define BOUND_BLOCKS 264
+
+/* Box of the references; queries may lie outside. */
+static weft_status find_box(weft_ctx *ctx, weft_arena *host, weft_device_arena *mem, const double *rows, int64_t n, int d, double *low,
+                            double *high) {
+  weft_status st = WEFT_OK;
+  double *part, *parts;
+  WEFT_TAKE(parts, host, BOUND_BLOCKS * 2 * d);
+  WEFT_DEVICE_TAKE(part, mem, BOUND_BLOCKS * 2 * d);
+  bound_rows<<<BOUND_BLOCKS, 256, 0, mem->stream>>>(rows, n, d, part);
+  WEFT_CUDA(cudaGetLastError());
+  WEFT_CUDA(cudaMemcpyAsync(parts, part, BOUND_BLOCKS * 2 * d * sizeof *part, cudaMemcpyDeviceToHost, mem->stream));
+  WEFT_CUDA(cudaStreamSynchronize(mem->stream));
+  weft_device_drop(mem, part);
+  for (int j = 0; j < d; j++) low[j] = INFINITY, high[j] = -INFINITY;
+  for (int k = 0; k < BOUND_BLOCKS * d; k++)
+    low[k % d] = fmin(low[k % d], parts[2 * k]), high[k % d] = fmax(high[k % d], parts[2 * k + 1]);
 done:
   return st;
 }
@@ -76,10 +97,10 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
   if (!n || !nq || n > INT32_MAX || nq > INT32_MAX || task->logarithm) goto done;
   WEFT_TAKE(low, &host, d);
   WEFT_TAKE(high, &host, d);
-  WEFT_TRY(find_box(ctx, &task->reference, task->columns, low, high));
+  WEFT_TRY(send(ctx, &mem, &task->reference, task->columns, &rows, &lo));
+  WEFT_TRY(find_box(ctx, &host, &mem, rows, (int64_t) n, (int) d, low, high));
   if (!weft_grid_plan(&plan, n, d, low, high, reach)) goto done;
   memset(&query, 0, sizeof query), memset(&reference, 0, sizeof reference);
-  WEFT_TRY(send(ctx, &mem, &task->reference, task->columns, &rows, &lo));
   WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) n, rows, lo, &reference, NULL));
   if (task->weights) {
     WEFT_DEVICE_TAKE(weights, &mem, n * m);
