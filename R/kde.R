@@ -58,22 +58,27 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
   }
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, bandwidth_rules, "bandwidth") else "given"
   if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress, distributed)
-  bandwidth <- drop_data_frame(bandwidth)
+  object <- points_model(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed)
+  structure(class = "weft_kde", c(object, list(
+    rule = rule, log_scale = -log(n) - log_integral(kernel, ncol(x)) - log_volume(object$parts, ncol(x)), call = match.call(),
+    backend = backend, seconds = proc.time()[[3L]] - started
+  )))
+}
+
+# What a density and a regression keep alike: the points, in a tree unless they are spread over ranks, and how to sum over them.
+points_model <- function(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed) {
+  if (is.data.frame(bandwidth)) bandwidth <- as.matrix(bandwidth)
   parts <- check_bandwidth(bandwidth, ncol(x), x, x)
   problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE, seed = seed,
                   control = run_control("cpu", threads, progress, task = "Building a tree"))
-  structure(class = "weft_kde", list(
+  list(
     version = tree_version, kernel = kernel, bandwidth = unname(if (is.matrix(bandwidth)) bandwidth else as.double(bandwidth)),
-    rule = rule, n = n, d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree, distributed = distributed,
-    native = if (!distributed) native_trees(problem)$reference, parts = parts, data = unname(x),
-    log_scale = -log(n) - log_integral(kernel, ncol(x)) - log_volume(parts, ncol(x)), call = match.call(),
-    backend = backend, seconds = proc.time()[[3L]] - started
-  ))
+    n = n, d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree, distributed = distributed,
+    native = if (!distributed) native_trees(problem)$reference, parts = parts, data = unname(x)
+  )
 }
 
 bandwidth_rules <- c("scott", "silverman", "plugin", "lscv", "lcv")
-
-drop_data_frame <- function(x) if (is.data.frame(x)) as.matrix(x) else x
 
 # log of the integral of k over d-dimensional space at h = 1: the surface of the unit sphere times the radial integral.
 log_integral <- function(kernel, d) {

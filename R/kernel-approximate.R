@@ -17,7 +17,7 @@ kernel_approximate <- function(problem, method) {
        reason = sprintf("asked for; %s, %d of %d queries summed exactly", out$note, sum(out$missed), length(out$missed)))
 }
 
-# The nonnegative columns for some of the queries, summed directly or by trees.
+# The nonnegative columns for some of the queries, summed directly: exact, and the same on every run.
 exact_parts <- function(task, some, references = NULL, w = task$w) {
   p <- task$problem
   p$query <- p$query[some, , drop = FALSE]
@@ -27,7 +27,7 @@ exact_parts <- function(task, some, references = NULL, w = task$w) {
   p$self <- FALSE
   p$log <- FALSE
   p$weights <- w
-  if (is.null(references)) kernel_run(p)$sum else kernel_direct(p, list(reason = ""))$sum
+  kernel_direct(p, list(reason = ""))$sum
 }
 
 # ---- central limit theorem ----

@@ -1,6 +1,7 @@
-# How `method = "auto"` chooses. Where it matters, both ways are tried on a part of the work, on one thread and by processor time, which
-# other work on the machine hardly changes: the walk with 2 to 4 groups of queries, the direct sum, once a session, with 10^7 pairs
-# of the kind. What these seconds say of all stands against each other. Shorter work goes by the costs below.
+# How `method = "auto"` chooses. The direct sum's time is known from 10^7 pairs of the kind, measured once a session, as processor time,
+# which other work on the machine hardly changes. The walk is begun, with groups of queries from everywhere first, and given up when
+# what is left of it would take longer than the direct sum. So nothing is done twice where the walk is better, and where it is not, it is
+# seen early. Where no sums are wanted, or a device might be faster than both, 2 to 4 groups are tried. Shorter work goes by the costs below.
 
 # Work of a pair, in units of one dimension of one pair; measured on AVX-512 (inst/bench/kernel.R), of which only ratios matter.
 pair_cost <- function(kernel, d, m) {
@@ -45,7 +46,7 @@ device_plan <- function(problem) {
   seconds <- n * nq / (8e12 / (2 * d + 14 + 2 * m)) + (n * (d + m) + nq * (d + 2 * m)) * 8 / 5e9 + 0.01
   direct <- list(method = "direct", seconds = seconds)
   if (problem$log || n < 2e4) return(direct)
-  weights <- abs(problem$weights)
+  weights <- if (any(points_range(problem$weights)[1L, ] < 0)) abs(problem$weights) else problem$weights
   reach <- grid_reach(problem, colSums(weights), problem$abs_error)
   if (is.null(reach)) return(direct)
   z <- function(x, size) {
@@ -60,7 +61,9 @@ device_plan <- function(problem) {
   if (near > 0.2) direct else list(method = "tree", seconds = seconds * near * 2 + n * d * 1e-9 + 0.02)
 }
 
-plan_method <- function(problem) {
+# list(method, reason, and of these what is known: trees, chosen; budget: processor seconds, and the plan `otherwise`). try: a walk
+# may be begun to see how long it takes.
+plan_method <- function(problem, try = FALSE) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
   d <- ncol(problem$reference)
@@ -78,8 +81,15 @@ plan_method <- function(problem) {
     return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
   trees <- native_trees(problem)
-  tree <- walk_seconds(problem, trees)
   direct <- direct_seconds(problem, trees)
+  here <- list(name = "cpu", reason = "on the CPU")
+  may_move <- problem$backend == "auto" && direct > 2 * cuda_start_seconds && is.null(cuda_missing()) # else no device could pay
+  if (try && !may_move) {
+    text <- sprintf("about %s directly", seconds_text(direct))
+    return(list(method = "tree", trees = trees, chosen = here, budget = direct * problem$control$threads, reason = paste0(text, ", less by trees"),
+                otherwise = list(method = "direct", chosen = here, reason = paste0(text, ", longer by trees"))))
+  }
+  tree <- walk_seconds(problem, trees)
   if (problem$backend == "auto" && min(tree, direct) > 2 * cuda_start_seconds) { # else no device could pay
     device <- device_plan(problem)
     chosen <- choose_backend("auto", min(tree, direct), device$seconds)
@@ -87,7 +97,7 @@ plan_method <- function(problem) {
                                            reason = "the device is faster than both ways on the CPU"))
   }
   # groups differ more than pairs do: near a tie the direct sum is the safer one
-  list(method = if (1.15 * tree < direct) "tree" else "direct", trees = trees, chosen = list(name = "cpu", reason = "on the CPU"),
+  list(method = if (1.15 * tree < direct) "tree" else "direct", trees = trees, chosen = here,
        reason = sprintf("about %s by trees, %s directly", seconds_text(tree), seconds_text(direct)))
 }
 

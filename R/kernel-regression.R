@@ -44,7 +44,6 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
     bandwidth <- found$bandwidth
     scores <- found$scores
   } else if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress, distributed)
-  bandwidth <- drop_data_frame(bandwidth)
   object <- regression_model(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed, distributed)
   object$rule <- rule
   object$scores <- scores
@@ -77,15 +76,10 @@ check_case_weights <- function(weights, n, distributed = FALSE) {
 }
 
 regression_model <- function(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed, distributed = FALSE) {
-  parts <- check_bandwidth(bandwidth, ncol(x), x, x)
-  problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE, seed = seed,
-                  control = run_control("cpu", threads, task = "Building a tree"))
-  structure(class = "weft_kernel_regression", list(
-    version = tree_version, kernel = kernel, bandwidth = unname(if (is.matrix(bandwidth)) bandwidth else as.double(bandwidth)),
-    n = rows_of_all(x, distributed), d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree, distributed = distributed,
-    native = if (!distributed) native_trees(problem)$reference, parts = parts, data = unname(x), response = y, weights = w,
-    centre = mean_of_all(y, w, distributed), backend = weft_backend()
-  ))
+  object <- points_model(x, rows_of_all(x, distributed), bandwidth, kernel, tree, rel_error, threads, seed, NULL, distributed)
+  structure(class = "weft_kernel_regression", c(object, list(
+    response = y, weights = w, centre = mean_of_all(y, w, distributed), backend = weft_backend()
+  )))
 }
 
 # Golden section around the best of a grid of multiples of Scott's rule. The tree of the rescaled points is built once.

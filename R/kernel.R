@@ -168,7 +168,7 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   reference <- if (!is.null(reference)) kernel_points(reference, "reference")
                else if (!is.null(tree)) tree_points(tree)
                else kernel_points(query, "query")
-  query <- if (is.null(query)) reference else kernel_points(query, "query")
+  query <- if (self) reference else kernel_points(query, "query")
   if (ncol(query) != ncol(reference)) {
     abort_input("`query` and `reference` must have the same columns.",
                 x = sprintf("`query` has %d, `reference` %d.", ncol(query), ncol(reference)))
@@ -218,14 +218,24 @@ kernel_points <- function(x, arg) {
     abort_input(sprintf("`%s` must be a numeric matrix or data frame, points in rows.", arg), x = paste0("It is ", describe(x), "."))
   }
   if (ncol(x) < 1L) abort_input(sprintf("`%s` must have at least one column.", arg))
-  bad <- !is.finite(x)
-  if (any(bad)) {
+  storage.mode(x) <- "double"
+  if (any(points_range(x)[3L, ] > 0)) {
+    bad <- !is.finite(x)
     at <- which(bad, arr.ind = TRUE)[1L, ]
     abort_input(sprintf("`%s` must have finite coordinates.", arg),
                 x = sprintf("%d are missing or infinite, the first in row %d, column %d.", sum(bad), at[1L], at[2L]))
   }
-  storage.mode(x) <- "double"
   x
+}
+
+# 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies.
+points_range <- function(x) .Call(C_weft_kernel_range, x, run_control("cpu"))
+
+# The greatest distance from 0 of a coordinate.
+points_reach <- function(...) {
+  sets <- list(...)
+  sets <- sets[vapply(sets, nrow, 0L) > 0L]
+  max(0, vapply(sets, function(x) max(abs(points_range(x)[1:2, ])), 0))
 }
 
 kernel_weights <- function(weights, n) {
@@ -237,8 +247,9 @@ kernel_weights <- function(weights, n) {
   if (NROW(weights) != n) {
     abort_input(sprintf("`weights` must have one row a reference: %d.", n), x = sprintf("It has %d.", NROW(weights)))
   }
-  if (!all(is.finite(weights))) abort_input("`weights` must be finite.", x = sprintf("%d are not.", sum(!is.finite(weights))))
   w <- matrix(as.double(weights), n, NCOL(weights))
+  strange <- sum(points_range(w)[3L, ])
+  if (strange) abort_input("`weights` must be finite.", x = sprintf("%d are not.", strange))
   colnames(w) <- colnames(weights)
   w
 }
@@ -255,7 +266,7 @@ check_bandwidth <- function(bandwidth, d, reference, query) {
     abort_input(sprintf("`bandwidth` must be one positive number, %d of them, or a covariance matrix.", d),
                 x = paste0("It is ", describe(bandwidth), "."))
   }
-  reach <- max(abs(reference), abs(query), 0)
+  reach <- if (identical(reference, query)) points_reach(query) else points_reach(reference, query)
   if (min(bandwidth) < 1e-100 || max(bandwidth) > 1e100 || reach / min(bandwidth) > 1e100) {
     abort_input("Bandwidths and coordinates over bandwidths must be from 1e-100 to 1e100.",
                 x = sprintf("The bandwidths are from %g to %g, coordinates up to %g.", min(bandwidth), max(bandwidth), reach))
@@ -285,7 +296,10 @@ native_points <- function(x, problem) {
 # Signed columns become two: list(weights = m x n, part = which column, sign).
 split_weights <- function(w) {
   m <- ncol(w)
-  negative <- vapply(seq_len(m), function(c) any(w[, c] < 0), NA)
+  negative <- points_range(w)[1L, ] < 0
+  if (!any(negative)) {
+    return(list(weights = if (m == 1L) matrix(w, 1L) else t(w), part = seq_len(m), sign = rep(1, m), both = FALSE))
+  }
   part <- c(seq_len(m), which(negative))
   sign <- rep(c(1, -1), c(m, sum(negative)))
   columns <- t(pmax(w[, part, drop = FALSE] * rep(sign, each = nrow(w)), 0))
@@ -329,10 +343,10 @@ kernel_run <- function(problem, method = "auto") {
     cpu_only(problem$backend, "Approximations by samples, features and reduced sets run")
     return(kernel_approximate(problem, method))
   }
-  if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem)
+  if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem, try = TRUE)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
   if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
-  if (plan$method == "direct") kernel_direct(problem, plan) else kernel_walk(problem, plan)
+  if (plan$method == "direct") kernel_direct(problem, plan) else kernel_walk(problem, plan) %||% kernel_direct(problem, plan$otherwise)
 }
 
 kernel_direct <- function(problem, plan) {
@@ -358,9 +372,12 @@ kernel_grid <- function(problem, plan) {
   tau <- problem$abs_error / if (split$both) 2 else 1
   reach <- grid_reach(problem, rowSums(split$weights), tau)
   if (is.null(reach)) return(direct(problem, "the kernel reaches everywhere"))
-  reference <- native_points(problem$reference, problem)
-  query <- if (problem$self) reference else native_points(problem$query, problem)
-  out <- .Call(C_weft_kernel_grid, native_task(problem, query, reference, split), reach, problem$control)
+  points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)
+  task <- native_task(problem, NULL, NULL, split)
+  if (nrow(split$weights) == 1L && all(points_range(problem$weights)[1:2, ] == 1)) task["weights"] <- list(NULL)
+  task$reference <- points(problem$reference)
+  task$query <- if (problem$self) task$reference else points(problem$query)
+  out <- .Call(C_weft_kernel_grid, task, reach, problem$control)
   if (is.null(out)) return(direct(problem, "no grid suits these points"))
   if (!is_compact(problem$kernel)) {
     beyond <- rowSums(split$weights) * kernel_value(problem$kernel, reach / problem$bandwidth$h)
@@ -394,14 +411,17 @@ grid_reach <- function(problem, totals, tau) {
                 2 * log(1 / min(target, 0.5)) + 6)
   if (kernel_value(problem$kernel, far) > target) return(NULL)
   near <- stats::uniroot(function(r) log(kernel_value(problem$kernel, r) / target), c(0, far), tol = 1e-6)$root * (1 + 1e-5)
-  range <- vapply(seq_len(ncol(problem$reference)), function(j) diff(range(problem$reference[, j])), 0) # apply() would copy all
+  box <- points_range(problem$reference)
+  range <- box[2L, ] - box[1L, ]
   if (is.null(problem$bandwidth$scale) && near * h > 0.5 * max(range)) NULL else near * h
 }
 
+# NULL when the plan has a budget that the walk would not keep.
 kernel_walk <- function(problem, plan) {
   split <- split_weights(problem$weights)
   trees <- plan$trees %||% native_trees(problem)
-  out <- walk_trees(problem, trees, split)
+  out <- walk_trees(problem, trees, split, budget = plan$budget %||% 0)
+  if (out$effort[9L] > 0) return(NULL)
   sums <- out$sum
   sums[trees$query$order + 1L, ] <- out$sum
   used <- c(if (out$effort[4L] > 0) sprintf("series for %.0f nodes", out$effort[4L]),
@@ -412,11 +432,11 @@ kernel_walk <- function(problem, plan) {
 }
 
 # Walks for one bandwidth or many, narrowest first; sums in the query tree's order.
-walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0) {
+walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0, budget = 0) {
   task <- native_task(problem, trees$query, trees$reference, split, split$weights[, trees$reference$order + 1L, drop = FALSE], as.double(h))
   nodes <- problem$nodes %||% "auto"
   samples <- nodes %in% c("auto", "samples") && problem$confidence < 1
-  options <- c(nodes %in% c("auto", "series"), if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0), trial)
+  options <- c(nodes %in% c("auto", "series"), if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0), trial, budget)
   .Call(C_weft_kernel_walk, task, trees$query, trees$reference, as.double(options), problem$control)
 }
 
@@ -441,7 +461,7 @@ kernel_single <- function(problem, method, precision) {
   if (problem$log || !is.null(problem$bandwidth$scale)) {
     refuse("Logarithms and bandwidths of many numbers are summed in double precision.")
   }
-  reach <- max(abs(problem$reference), abs(problem$query), 0) / problem$bandwidth$h
+  reach <- points_reach(problem$reference, problem$query) / problem$bandwidth$h
   total <- colSums(abs(problem$weights))
   if (reach > 1e15 || any(abs(problem$weights) > 1e30)) refuse(sprintf("Coordinates reach %g bandwidths.", reach))
   split <- split_weights(problem$weights)

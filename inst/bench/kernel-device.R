@@ -1,6 +1,7 @@
 # Kernel sums on a CUDA device. Arguments:
 #   rates      pairs a second of the direct sums, by kernel, precision and dimension
 #   figure     device against CPU by dimension and size, kd against ball trees by size: two plots and a CSV into WEFT_BENCH_PLOTS
+#   call       whole calls of kernel_sum() on clustered points, and what takes their time
 #   cube N [h ...]   sums over N points uniform in the 10-dimensional unit cube, made on the device: times of building and
 #              summing at each bandwidth, checked on 64 points by direct sums (1025507328 needs 90 GB of device memory)
 library(weft)
@@ -40,9 +41,30 @@ if (given[1] == "cube") {
                 r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5])))
     for (k in seq_along(h)) {
       o <- r$out[, k]
-      cat(sprintf("  Epanechnikov h = %.2f: %.2f s, mean sum %.6f, 64 sums off by at most %.2g\n", h[k], r$seconds[5 + k], o[129],
-                  max(abs(o[1:64] - o[65:128]))))
+      # exact, so within any relative error: 0.1 has nothing to save, a cell within reach as a whole is next to never met
+      cat(sprintf("  Epanechnikov h = %.2f: %.2f s, mean sum %.6f, 64 sums off by at most %.2g; a point met %.1f cells, %.0f runs of 32, %.1f points\n",
+                  h[k], r$seconds[5 + k], o[129], max(abs(o[1:64] - o[65:128])), o[130] / n, o[131] / n, o[132] / n))
     }
+  }
+}
+
+if (given[1] == "call") {
+  set.seed(1)
+  for (d in c(4, 2)) {
+    n <- 1e6
+    x <- matrix(runif(50 * d), 50)[sample(50, n, TRUE), ] + matrix(rnorm(n * d, sd = 0.02), n)
+    for (kernel in c("epanechnikov", "gaussian")) {
+      h <- if (d == 4) c(epanechnikov = 0.01, gaussian = 0.00354)[[kernel]] else c(epanechnikov = 0.002, gaussian = 0.000816)[[kernel]]
+      run <- function(method) kernel_sum(x, kernel = kernel, bandwidth = h, rel_error = 0.1, method = method, backend = "cuda")
+      took <- replicate(4, seconds(function() run("tree")))
+      chosen <- replicate(3, seconds(function() run("auto")))
+      cat(sprintf("%d-D, %g points, %s: %s s; chosen by \"auto\" %s s\n", d, n, kernel, paste(round(took, 3), collapse = " "),
+                  paste(round(chosen, 3), collapse = " ")))
+    }
+    Rprof(profile <- tempfile(), interval = 0.002)
+    for (k in 1:5) kernel_sum(x, kernel = "epanechnikov", bandwidth = if (d == 4) 0.01 else 0.002, method = "tree", backend = "cuda")
+    Rprof(NULL)
+    print(utils::head(summaryRprof(profile)$by.self, 12))
   }
 }
 

@@ -54,7 +54,7 @@ typedef struct weft_kernel_task {
   int kind;
   double h;
   weft_points query, reference;
-  const double *weights;   /* reference.n * m, a point's weights together; none negative */
+  const double *weights;   /* reference.n * m, a point's weights together; none negative. Of grids alone: NULL for 1 */
   size_t m;
   int leave_one_out;       /* query i leaves reference i out */
   int logarithm;           /* out holds logarithms */
@@ -65,6 +65,9 @@ typedef struct weft_kernel_task {
   uint64_t key;            /* of their draws */
   const int32_t *own;      /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */
   size_t trial;            /* 0: all; else so many groups of queries alone are summed, to see what all would take */
+  double budget;           /* 0, or processor seconds: a walk that would have more than these still ahead of it is given up */
+  /* Of grids alone: */
+  int columns;             /* points lie as R has them, x[j * n + i], without low parts */
 } weft_kernel_task;
 
 static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, size_t k) {
@@ -72,8 +75,8 @@ static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, siz
 }
 
 /* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a group's series,
- * sampled pairs; processor seconds before the first group of queries and after, queries summed. */
-typedef struct weft_kernel_effort { double pairs, nodes, repeated, series, samples, prepared, walked, queries; } weft_kernel_effort;
+ * sampled pairs; processor seconds before the first group of queries and after, queries summed; 1 when the walk was given up. */
+typedef struct weft_kernel_effort { double pairs, nodes, repeated, series, samples, prepared, walked, queries, given_up; } weft_kernel_effort;
 
 /* ---- tiles: 32 queries against a run of references ---- */
 
@@ -148,6 +151,8 @@ static WEFT_HD inline double weft_distance_error(size_t d) { return (0.5 * (doub
  * origin). With a scale, `lo` gets what the doubles in `out` lack. */
 weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
                              const double *scale, int full, double *out, double *lo);
+/* out: 3 numbers a column: the least and greatest of the finite ones, and how many are not finite. */
+weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out);
 
 /* ---- direct sums ---- */
 
@@ -178,6 +183,8 @@ typedef struct weft_tree {
 } weft_tree;
 
 size_t weft_tree_nodes(size_t n, size_t leaf_size);
+/* The uppermost nodes with at most `most` points, or leaves, from left to right. Room for all nodes. */
+size_t weft_tree_top(const weft_tree *t, double most, int32_t *nodes);
 
 /* Fills order, points (moved in place), nodes. All arrays are the caller's. */
 typedef struct weft_tree_build {

@@ -1,9 +1,14 @@
 /* .Call entry points of the kernel room. Points come as d x n matrices, so that a point's coordinates lie together:
- * a list of `x` and `lo` (NULL without low parts). A task is the list that R's kernel_task() makes. */
+ * a list of `x` and `lo` (NULL without low parts); for grids as a list of `columns` too, R's own n x d matrix. A task is the
+ * list that R's native_task() makes. */
 #include "kernel_glue.h"
 
 static weft_points points_of(SEXP list) {
-  SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo");
+  SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo"), columns = weft_glue_element(list, "columns");
+  if (columns != R_NilValue) {
+    weft_points p = {(size_t) Rf_nrows(columns), (size_t) Rf_ncols(columns), REAL(columns), NULL};
+    return p;
+  }
   weft_points p = {(size_t) Rf_ncols(x), (size_t) Rf_nrows(x), REAL(x), lo == R_NilValue ? NULL : REAL(lo)};
   return p;
 }
@@ -12,10 +17,11 @@ static weft_kernel_task task_of(SEXP list) {
   SEXP weights = weft_glue_element(list, "weights");
   weft_kernel_task t = {
     Rf_asInteger(weft_glue_element(list, "kind")), Rf_asReal(weft_glue_element(list, "h")),
-    points_of(weft_glue_element(list, "query")), points_of(weft_glue_element(list, "reference")), REAL(weights),
-    (size_t) Rf_nrows(weights), Rf_asLogical(weft_glue_element(list, "leave_one_out")),
+    points_of(weft_glue_element(list, "query")), points_of(weft_glue_element(list, "reference")),
+    weights == R_NilValue ? NULL : REAL(weights), weights == R_NilValue ? 1 : (size_t) Rf_nrows(weights), Rf_asLogical(weft_glue_element(list, "leave_one_out")),
     Rf_asLogical(weft_glue_element(list, "log")), Rf_asReal(weft_glue_element(list, "rel_error")),
-    Rf_asReal(weft_glue_element(list, "abs_error")), 0, 1, 0, NULL, 0
+    Rf_asReal(weft_glue_element(list, "abs_error")), 0, 1, 0, NULL, 0, 0,
+    weft_glue_element(weft_glue_element(list, "reference"), "columns") != R_NilValue
   };
   SEXP own = weft_glue_element(list, "own");
   if (own != R_NilValue) t.own = INTEGER(own);
@@ -35,12 +41,12 @@ static weft_tree tree_of(SEXP list) {
 }
 
 /* list(sum = nq x m for each bandwidth, effort = pairs, nodes, repeated, series, samples, processor seconds before
- * and in the walk, queries) */
+ * and in the walk, queries, given up or not) */
 static SEXP result_of(const weft_kernel_task *t, size_t bandwidths) {
   const char *fields[] = {"sum", "effort", ""};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) t->query.n, (int) (t->m * bandwidths)));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 8));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 9));
   UNPROTECT(1);
   return out;
 }
@@ -48,6 +54,7 @@ static SEXP result_of(const weft_kernel_task *t, size_t bandwidths) {
 static void store_effort(SEXP out, weft_kernel_effort e) {
   double *to = REAL(VECTOR_ELT(out, 1));
   to[0] = e.pairs, to[1] = e.nodes, to[2] = e.repeated, to[3] = e.series, to[4] = e.samples, to[5] = e.prepared, to[6] = e.walked, to[7] = e.queries;
+  to[8] = e.given_up;
 }
 
 /* ---- points ---- */
@@ -69,6 +76,23 @@ SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP contr
   points_job job = {REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(origin), scaled ? REAL(scale) : NULL,
                     Rf_asLogical(full), REAL(VECTOR_ELT(out, 0)), scaled ? REAL(VECTOR_ELT(out, 1)) : NULL};
   weft_glue_run(control, fill_points, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { const double *x; size_t n, d; double *out; } range_job;
+
+static weft_status find_range(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  range_job *j = data;
+  (void) backend;
+  return weft_points_range(ctx, j->x, j->n, j->d, j->out);
+}
+
+/* 3 x columns: least, greatest, how many are not finite. */
+SEXP C_weft_kernel_range(SEXP x, SEXP control) {
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 3, Rf_ncols(x)));
+  range_job job = {REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(out)};
+  weft_glue_run(control, find_range, &job);
   UNPROTECT(1);
   return out;
 }
@@ -208,8 +232,8 @@ static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *
 }
 
 /* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's order, one
- * bandwidth's after another's. options: series or not, confidence, two words of a key, groups of a
- * trial or 0. */
+ * bandwidth's after another's. options: series or not, confidence, two words of a key; and if there
+ * are two more, groups of a trial or 0 and a budget or 0. */
 SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP options, SEXP control) {
   SEXP h = weft_glue_element(task, "h");
   const double *o = REAL(options);
@@ -217,7 +241,7 @@ SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP options, SEX
                   .bandwidths = (size_t) Rf_xlength(h)};
   job.sum.task.series = o[0] != 0, job.sum.task.confidence = o[1];
   job.sum.task.key = ((uint64_t) (uint32_t) o[2] << 32) | (uint32_t) o[3];
-  job.sum.task.trial = (size_t) o[4];
+  if (Rf_xlength(options) == 6) job.sum.task.trial = (size_t) o[4], job.sum.task.budget = o[5];
   SEXP out = PROTECT(result_of(&job.sum.task, job.bandwidths));
   job.sum.out = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, walk_trees, &job);

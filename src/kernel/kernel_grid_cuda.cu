@@ -1,23 +1,33 @@
 /* Sums of compact kernels over a grid, exactly.
  *
- * Points are sorted by cell (radix sort). A warp has up to 32 queries of one cell and visits the cells around it, a dimension at
- * a time: each lane keeps the square distance of its query from the slab chosen so far, and a branch is left when no lane is
- * within reach. So each (query, cell) is decided by the query, not by boxes, which in ten dimensions saves a factor of 60.
- * Cells met are queued with the mask of the lanes they concern. For each of them the lanes take its points, one each, as
+ * Points are sorted by cell (radix sort). A warp has up to 32 queries of one cell, and each lane keeps the square distances of its
+ * query from the slabs around the cell, dimension by dimension. A cell around is an offset in the first dimensions and one in
+ * the last: square distances of the latter are kept in a table, those of the former are summed one after another, and the two meet
+ * where their sum is within reach of some lane. So each (query, cell) is decided by the query, not by boxes, which in ten
+ * dimensions saves a factor of 60, without a walk down a tree of dimensions, whose inner nodes would be as many as its leaves.
+ * Cells met are queued with the mask of the lanes they concern. For each of them the lanes take its points, two each, as
  * bytes relative to the warp's own cell, and every query of the mask is held against them by integer dot products:
  *
  *   |q - x|² <= near  <=>  q·x - |x|²/2 >= (|q|² - near) / 2        three dp4a for up to 12 dimensions
  *
- * `near` allows for what the lattice rounds off; pairs that pass, a few in a thousand, are computed in double. */
+ * `near` allows for what the lattice rounds off; pairs that pass, a few in a thousand, are gathered and computed in double, 32 at
+ * a time.
+ *
+ * Cells of 31 to 62 points: with half as many, a query in ten dimensions would meet more than twice as many cells. */
+#include <cuda_fp16.h>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <ctime>
 #include "kernel_grid_cuda.cuh"
 
-#define WARPS 8
+#define WARPS 4
 #define QUEUE 64 /* cells of a warp that wait to be met */
-#define AHEAD 4  /* of them whose points are asked for at a time */
+#define AHEAD 3  /* of them whose points are asked for at a time */
+#define LATER 48 /* offsets in the last dimensions that a warp keeps at a time */
+#define HITS 160 /* pairs that wait to be computed: 96 and what two points a lane may add */
 #define SLOTS (2 * GRID_REACH + 1)
+#define CENTRE(dims) (((1u << 3 * (dims)) - 1) / 7 * GRID_REACH) /* the offset of no cells: 3 bits a dimension */
+#define BEFORE (1u << 31) /* of an offset: leads to an earlier cell */
 
 /* ---- the plan, on the host ---- */
 
@@ -81,6 +91,14 @@ bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, cons
     if ((double) plan->total * plan->cells[j] > 2e9) return false;
     plan->total *= (uint32_t) plan->cells[j];
   }
+  int level[GRID_DIMS] = {0}, bits = 0;
+  while (bits < 32 && (plan->total - 1) >> bits) bits++;
+  for (plan->fine = 0; plan->fine < GRID_FINE && bits + plan->fine < 32; plan->fine++) {
+    int widest = 0;
+    for (int j = 1; j < plan->dims; j++)
+      if (plan->k[j] >> level[j] > plan->k[widest] >> level[widest]) widest = j;
+    plan->fine_dim[plan->fine] = widest, plan->fine_level[plan->fine] = ++level[widest];
+  }
   weft_grid_reach(plan, h);
   for (int j = 0; j < plan->dims; j++)
     if (plan->reach[j] > GRID_REACH || (plan->reach[j] + 1) * plan->k[j] > 128) return false;
@@ -100,6 +118,10 @@ __global__ void find_cells(const grid_plan g, const Real *rows, int64_t n, uint3
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x) {
     uint32_t c = 0;
     for (int j = 0; j < g.dims; j++) c += (uint32_t) (lattice_of(g, j, (double) rows[i * g.d + g.axis[j]]) / g.k[j]) * g.stride[j];
+    for (int f = 0; f < g.fine; f++) {
+      const int j = g.fine_dim[f], within = lattice_of(g, j, (double) rows[i * g.d + g.axis[j]]) % g.k[j];
+      c = 2 * c + (((uint32_t) within << g.fine_level[f]) / g.k[j] & 1);
+    }
     cell[i] = c, order[i] = (uint32_t) i;
   }
 }
@@ -122,9 +144,9 @@ __global__ void find_local(const grid_plan g, const Real *rows, int64_t n, int32
 }
 
 /* start[c]: the first point of cell c or of a later one. */
-__global__ void find_starts(const uint32_t *cell, int64_t n, uint32_t total, uint32_t *start) {
+__global__ void find_starts(const uint32_t *cell, int fine, int64_t n, uint32_t total, uint32_t *start) {
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i <= n; i += (int64_t) gridDim.x * blockDim.x) {
-    const uint32_t before = i ? cell[i - 1] + 1 : 0, here = i < n ? cell[i] : total;
+    const uint32_t before = i ? (cell[i - 1] >> fine) + 1 : 0, here = i < n ? cell[i] >> fine : total;
     for (uint32_t c = before; c <= here; c++) start[c] = (uint32_t) i;
   }
 }
@@ -134,10 +156,18 @@ __global__ void count_runs(const uint32_t *start, uint32_t total, uint32_t *runs
     runs[c] = c < total ? (start[c + 1] - start[c] + 31) / 32 : 0;
 }
 
+/* Points of a run: as many in each of the runs of a cell, at most 32. */
+__device__ static inline uint32_t run_size(uint32_t points) {
+  const uint32_t runs = (points + 31) / 32;
+  return runs ? (points + runs - 1) / runs : 0;
+}
+
 /* run: its cell and its first point */
 __global__ void list_runs(const uint32_t *start, const uint32_t *first_run, uint32_t total, uint2 *run) {
-  for (int64_t c = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; c < total; c += (int64_t) gridDim.x * blockDim.x)
-    for (uint32_t at = start[c], k = first_run[c]; at < start[c + 1]; at += 32, k++) run[k] = make_uint2((uint32_t) c, at);
+  for (int64_t c = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; c < total; c += (int64_t) gridDim.x * blockDim.x) {
+    const uint32_t size = run_size(start[c + 1] - start[c]);
+    for (uint32_t at = start[c], k = first_run[c]; k < first_run[c + 1]; at += size, k++) run[k] = make_uint2((uint32_t) c, at);
+  }
 }
 
 static double seconds_now(void) {
@@ -157,7 +187,8 @@ weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_pl
   double began = seconds_now(), ended;
 #define LAP(k) do { if (seconds) { WEFT_CUDA(cudaStreamSynchronize(mem->stream)); ended = seconds_now(); seconds[k] = ended - began; \
                                    began = ended; } } while (0)
-  while (bits < 32 && (plan.total >> bits)) bits++;
+  while (bits < 32 && (plan.total - 1) >> bits) bits++;
+  bits += plan.fine;
   out->n = n;
   WEFT_DEVICE_TAKE(cell, mem, n);
   WEFT_DEVICE_TAKE(cell_other, mem, n);
@@ -199,7 +230,7 @@ weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_pl
   find_local<<<grid_for((double) n), 256, 0, mem->stream>>>(plan, out->rows, n, out->local);
   WEFT_CUDA(cudaGetLastError());
   WEFT_DEVICE_TAKE(out->start, mem, (size_t) plan.total + 1);
-  find_starts<<<grid_for((double) n + 1), 256, 0, mem->stream>>>(cell, n, plan.total, out->start);
+  find_starts<<<grid_for((double) n + 1), 256, 0, mem->stream>>>(cell, plan.fine, n, plan.total, out->start);
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   weft_device_drop(mem, cell);
@@ -212,9 +243,11 @@ done:
 
 template <typename Real> struct grid_args {
   grid_plan g;
-  int kind, leave_one_out;
+  int kind, leave_one_out, once;
   double h, inv_h2;
   grid_points<Real> query, reference;
+  const uint32_t *first, *last; /* offsets of cells around: 3 bits a dimension, of the first dimensions and of the last */
+  int firsts, lasts;
   const uint2 *run;
   int64_t first_run, runs;
   const double *weights; /* of the column, or NULL */
@@ -222,12 +255,22 @@ template <typename Real> struct grid_args {
   unsigned long long *counts;
 };
 
+/* Dimensions of the second part of an offset: few, since a warp keeps a table of them. */
+static __host__ __device__ constexpr int last_dims(int dims) { return dims / 2 - (dims >= 8); }
+
+/* Square distances are rounded down to 16 bits: a cell in doubt is met. */
 template <int D> struct grid_warp {
-  static const int W = (D + 3) / 4;
-  float table[D][SLOTS][32];      /* square distance of each lane's query from the slabs around it */
-  uint4 q[32];                    /* local words, and (|q|² - near) / 2 */
-  uint32_t cell[QUEUE], mask[QUEUE], offset[W][QUEUE];
-  unsigned long long tests, pairs; /* counted by lane 0 */
+  uint4 q[32];                   /* local words, and (|q|² - near) / 2 */
+  __half table[D][SLOTS][32];    /* square distance of each lane's query from the slabs around it */
+  __half later[LATER][32];       /* the same over the last dimensions, for the offsets kept */
+  float least[D][SLOTS];         /* of all lanes */
+  float later_least[LATER];
+  uint32_t later_code[LATER];
+  uint32_t early[QUEUE], late[QUEUE], mask[QUEUE]; /* cells to be met: the parts of their offset, their lanes */
+  uint32_t hit_point[HITS];
+  unsigned char hit_query[HITS];
+  int hits;
+  unsigned long long cells, tests, pairs; /* counted by lane 0 */
 };
 
 /* The pair's value, as exactly as the CPU has it. */
@@ -248,199 +291,299 @@ __device__ static double pair_value(const grid_args<float> &a, int64_t q, int64_
   return weft_kernel_of(a.kind, s * a.inv_h2, 0);
 }
 
-/* The points of a cell, one a lane, against the queries of its mask; adds to the lanes' totals. */
-template <typename Real, int D>
-__device__ __forceinline__ double meet(const grid_args<Real> &a, grid_warp<D> &m, int entry, uint32_t start, bool here, const int *local,
-                                       int64_t first, double total, unsigned &pairs) {
-  const int W = (D + 3) / 4, lane = threadIdx.x & 31;
-  int x[W], norm = 0;
-#pragma unroll
-  for (int w = 0; w < W; w++) {
-    x[w] = local[w] + (int) m.offset[w][entry];
-    norm = __dp4a(x[w], x[w], norm);
-  }
-  const int begin = here ? -(norm >> 1) : INT_MIN / 2;
-  uint32_t mask = m.mask[entry];
-  while (mask) {
-    const int b = __ffs((int) mask) - 1;
-    mask &= mask - 1;
-    const uint4 q = m.q[b];
-    int dot = __dp4a(x[0], (int) q.x, begin);
-    if (W > 1) dot = __dp4a(x[W > 1 ? 1 : 0], (int) q.y, dot);
-    if (W > 2) dot = __dp4a(x[W > 2 ? 2 : 0], (int) q.z, dot);
-    const bool hit = dot >= (int) q.w;
-    if (!__any_sync(~0u, hit)) continue;
-    const int64_t from = first + b, to = (int64_t) start + lane;
-    double value = 0;
-    if (hit && !(a.leave_one_out && from == to)) {
-      value = pair_value(a, from, to);
-      if (a.weights) value *= a.weights[to];
-    }
-    pairs += hit;
-#pragma unroll
-    for (int half = 16; half; half >>= 1) value += __shfl_xor_sync(~0u, value, half);
-    if (lane == b) total += value;
-  }
-  return total;
-}
-
-__device__ static unsigned sum_lanes(unsigned v) {
+__device__ static inline unsigned sum_lanes(unsigned v) {
   for (int half = 16; half; half >>= 1) v += __shfl_xor_sync(~0u, v, half);
   return v;
 }
 
-/* Empties the queue. */
+/* Least of numbers that are not negative: their bits are in their order. */
+__device__ static inline float least_of_lanes(float x) {
+  uint32_t bits = __float_as_uint(x);
+#if __CUDA_ARCH__ >= 800
+  bits = __reduce_min_sync(~0u, bits);
+#else
+  for (int half = 16; half; half >>= 1) bits = min(bits, __shfl_xor_sync(~0u, bits, half));
+#endif
+  return __uint_as_float(bits);
+}
+
+/* The highest bit set, which is cleared: one instruction less than the lowest. */
+__device__ static inline int take_last(uint32_t &bits) {
+  const int at = 31 - __clz((int) bits);
+  bits ^= 1u << at;
+  return at;
+}
+
+/* A warp's queries. */
+struct grid_run {
+  uint32_t cell, first, end; /* end: the first point of later cells */
+  int lane;
+};
+
+/* Taken anew where it is used, so that the compiler knows it to be shared memory. */
+template <int D> __device__ __forceinline__ grid_warp<D> &own_part(void) {
+  extern __shared__ __align__(16) unsigned char shared_bytes[];
+  return ((grid_warp<D> *) shared_bytes)[threadIdx.x >> 5];
+}
+
+/* `count` of the pairs that wait, from `from` on; adds to the lanes' totals in the pairs' order. */
 template <typename Real, int D>
-__device__ __noinline__ double work_off(const grid_args<Real> &a, grid_warp<D> &m, int n, int64_t first, double total) {
-  const int W = (D + 3) / 4, lane = threadIdx.x & 31;
-  unsigned tests = 0, pairs = 0; /* of this lane */
+__device__ __noinline__ double compute(const grid_args<Real> &a, grid_run own, int from, int count, double total) {
+  grid_warp<D> &m = own_part<D>();
+  int query = 0;
+  double value = 0;
   __syncwarp();
-  for (int base = 0; base < n; base += 32) {
-    uint32_t start = 0, count = 0;
-    if (base + lane < n) {
-      const uint32_t c = m.cell[base + lane];
-      start = a.reference.start[c];
-      count = a.reference.start[c + 1] - start;
-      tests += __popc(m.mask[base + lane]) * ((count + 31) / 32);
-    }
-    const int some = n - base < 32 ? n - base : 32;
-    for (int e = 0; e < some; e += AHEAD) {
-      int local[AHEAD][W];
-      uint32_t starts[AHEAD], counts[AHEAD];
-#pragma unroll
-      for (int u = 0; u < AHEAD; u++) {
-        const int from = (e + u) & 31;
-        starts[u] = __shfl_sync(~0u, start, from);
-        counts[u] = __shfl_sync(~0u, count, from);
-        if (e + u >= some) counts[u] = 0;
-#pragma unroll
-        for (int w = 0; w < W; w++)
-          local[u][w] = lane < counts[u] ? a.reference.local[((int64_t) starts[u] + lane) * W + w] : 0;
-      }
-#pragma unroll
-      for (int u = 0; u < AHEAD; u++)
-        for (uint32_t done = 0; done < counts[u]; done += 32) {
-          const bool here = done + lane < counts[u];
-          if (done)
-#pragma unroll
-            for (int w = 0; w < W; w++) local[u][w] = here ? a.reference.local[((int64_t) starts[u] + done + lane) * W + w] : 0;
-          total = meet(a, m, base + e + u, starts[u] + done, here, local[u], first, total, pairs);
-        }
-    }
+  if (own.lane < count) {
+    query = m.hit_query[from + own.lane];
+    const int64_t x = m.hit_point[from + own.lane], q = (int64_t) own.first + query;
+    if (!(a.leave_one_out && q == x)) value = pair_value(a, q, x);
+    if (a.once && value != 0 && x >= own.end) atomicAdd(&a.out[a.reference.order[x]], a.weights ? value * a.weights[q] : value);
+    if (a.weights) value *= a.weights[x];
   }
-  if (a.counts) {
-    tests = sum_lanes(tests), pairs = sum_lanes(pairs);
-    if (lane == 0) m.tests += tests, m.pairs += pairs;
+  for (int k = 0; k < count; k++) {
+    const double v = __shfl_sync(~0u, value, k);
+    if (__shfl_sync(~0u, query, k) == own.lane) total += v;
   }
+  if (own.lane == 0) m.pairs += count;
   __syncwarp();
   return total;
 }
 
-template <typename Real, int D> struct grid_walker {
-  static const int W = (D + 3) / 4;
-  const grid_args<Real> &a;
-  grid_warp<D> &m;
-  int lane, queued;
-  int64_t first;
-  double total;
-  unsigned cells_seen;
-
-  __device__ grid_walker(const grid_args<Real> &a_, grid_warp<D> &m_) : a(a_), m(m_) {}
-
-  /* Dimension J: all slabs at once, then on within those that some query reaches. */
-  template <int J> __device__ __forceinline__ void visit(float s, uint32_t cell, uint32_t o0, uint32_t o1, uint32_t o2) {
-    uint32_t reached[SLOTS];
-#pragma unroll
-    for (int o = 0; o < SLOTS; o++) reached[o] = 0;
-    reached[1] = __ballot_sync(~0u, s + m.table[J][1][lane] <= a.g.within);
-    reached[2] = __ballot_sync(~0u, s + m.table[J][2][lane] <= a.g.within);
-    reached[3] = __ballot_sync(~0u, s + m.table[J][3][lane] <= a.g.within);
-    if (a.g.reach[J] > 1) {
-      reached[0] = __ballot_sync(~0u, s + m.table[J][0][lane] <= a.g.within);
-      reached[4] = __ballot_sync(~0u, s + m.table[J][4][lane] <= a.g.within);
-    }
-    uint32_t alive = 0, mine = 0;
-#pragma unroll
-    for (int o = 0; o < SLOTS; o++) {
-      alive |= reached[o] ? 1u << o : 0;
-      if (J == D - 1) mine = lane == o ? reached[o] : mine;
-    }
-    cells_seen += __popc(alive);
-    if constexpr (J == D - 1) {
-      if (queued + SLOTS > QUEUE) {
-        total = work_off(a, m, queued, first, total);
-        queued = 0;
-      }
-      if (mine) { /* lane o queues the cell of slab o */
-        const int o = lane - GRID_REACH, at = queued + __popc(alive & ((1u << lane) - 1));
-        const uint32_t byte = (uint32_t) ((o * a.g.k[J]) & 0xff) << 8 * (J & 3);
-        m.cell[at] = cell + (uint32_t) o * a.g.stride[J], m.mask[at] = mine;
-        m.offset[0][at] = J < 4 ? o0 | byte : o0;
-        if (W > 1) m.offset[W > 1 ? 1 : 0][at] = J >= 4 && J < 8 ? o1 | byte : o1;
-        if (W > 2) m.offset[W > 2 ? 2 : 0][at] = J >= 8 ? o2 | byte : o2;
-      }
-      queued += __popc(alive);
-    } else {
-      while (alive) {
-        const int slot = __ffs((int) alive) - 1, o = slot - GRID_REACH;
-        alive &= alive - 1;
-        const uint32_t byte = (uint32_t) ((o * a.g.k[J]) & 0xff) << 8 * (J & 3);
-        visit<J + 1>(s + m.table[J][slot][lane], cell + (uint32_t) o * a.g.stride[J], J < 4 ? o0 | byte : o0,
-                     J >= 4 && J < 8 ? o1 | byte : o1, J >= 8 ? o2 | byte : o2);
-      }
-    }
+template <int D> __device__ __forceinline__ int keep(grid_warp<D> &m, bool hit, int query, uint32_t point, int hits) {
+  const uint32_t some = __ballot_sync(~0u, hit);
+  if (hit) {
+    const int at = hits + __popc(some & ((1u << (threadIdx.x & 31)) - 1));
+    m.hit_point[at] = point, m.hit_query[at] = (unsigned char) query;
   }
+  return hits + __popc(some);
+}
 
-  __device__ void run(int64_t r) {
-    const uint2 own = a.run[r];
-    first = own.y;
-    lane = threadIdx.x & 31;
-    queued = 0, total = 0, cells_seen = 0;
-    if (lane == 0) m.tests = m.pairs = 0;
-    const uint32_t left = a.query.start[own.x + 1] - own.y;
-    const bool here = lane < left;
-    const int64_t i = first + (here ? lane : 0);
-    uint32_t rest = own.x;
-    int words[3] = {0, 0, 0}, norm = 0;
-    __syncwarp();
+/* Points of a cell, a lane's two or one, against the queries of its mask. */
+template <int SETS, typename Real, int D>
+__device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &own, uint32_t mask, const uint32_t *offset,
+                                     int (*local)[(D + 3) / 4], uint32_t start, uint32_t count, int &hits, double &total) {
+  const int W = (D + 3) / 4;
+  grid_warp<D> &m = own_part<D>();
+  int x[SETS][W], begin[SETS];
 #pragma unroll
-    for (int j = 0; j < D; j++) {
-      const int at = (int) (rest / a.g.stride[j]);
-      rest %= a.g.stride[j];
-      const float k = (float) a.g.k[j];
-      const float x = (float) (((double) a.query.rows[i * a.g.d + a.g.axis[j]] - a.g.low[j]) * a.g.inv_unit - (double) a.g.k[j] * at);
-#pragma unroll
-      for (int o = -GRID_REACH; o <= GRID_REACH; o++) {
-        const float gap = o < 0 ? x + (float) (-o - 1) * k : o > 0 ? (k - x) + (float) (o - 1) * k : 0;
-        const bool there = abs(o) <= a.g.reach[j] && at + o >= 0 && at + o < a.g.cells[j];
-        m.table[j][o + GRID_REACH][lane] = !there ? INFINITY : gap > 0 ? gap * gap : 0;
-      }
-    }
+  for (int s = 0; s < SETS; s++) {
+    int norm = 0;
 #pragma unroll
     for (int w = 0; w < W; w++) {
-      words[w] = a.query.local[i * W + w];
-      norm = __dp4a(words[w], words[w], norm);
+      x[s][w] = local[s][w] + (int) offset[w];
+      norm = __dp4a(x[s][w], x[s][w], norm);
     }
-    m.q[lane] = make_uint4((uint32_t) words[0], (uint32_t) words[1], (uint32_t) words[2], (uint32_t) ((norm - a.g.near) >> 1));
-    __syncwarp();
-    visit<0>(here ? 0.0f : INFINITY, own.x, 0, 0, 0);
-    total = work_off(a, m, queued, first, total);
-    if (here) a.out[a.query.order[i]] = total;
-    if (lane == 0 && a.counts) {
-      atomicAdd(&a.counts[0], (unsigned long long) cells_seen);
-      atomicAdd(&a.counts[1], m.tests);
-      atomicAdd(&a.counts[2], m.pairs);
+    begin[s] = own.lane + 32 * s < count ? -(norm >> 1) : INT_MIN / 2;
+  }
+  while (mask) {
+    do { /* calls stay out of this loop, so that registers do */
+      const int b = take_last(mask);
+      const uint4 q = m.q[b];
+      bool hit[SETS], any = false;
+#pragma unroll
+      for (int s = 0; s < SETS; s++) {
+        int dot = __dp4a(x[s][0], (int) q.x, begin[s]);
+        if (W > 1) dot = __dp4a(x[s][W > 1 ? 1 : 0], (int) q.y, dot);
+        if (W > 2) dot = __dp4a(x[s][W > 2 ? 2 : 0], (int) q.z, dot);
+        hit[s] = dot >= (int) q.w;
+        any |= hit[s];
+      }
+      if (!__any_sync(~0u, any)) continue;
+#pragma unroll
+      for (int s = 0; s < SETS; s++) hits = keep(m, hit[s], b, start + 32 * s + own.lane, hits);
+    } while (mask && hits <= HITS - 64);
+    while (hits >= 32) {
+      hits -= 32;
+      total = compute<Real, D>(a, own, hits, 32, total);
     }
   }
-};
+}
 
-template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, 3) walk_grid(const __grid_constant__ grid_args<Real> a) {
-  extern __shared__ __align__(16) unsigned char shared_bytes[];
-  grid_warp<D> *mine = (grid_warp<D> *) shared_bytes + (threadIdx.x >> 5);
+template <int W> __device__ __forceinline__ void load(const int32_t *points, int lane, uint32_t start, uint32_t count, int (*local)[W]) {
+#pragma unroll
+  for (int s = 0; s < 2; s++)
+#pragma unroll
+    for (int w = 0; w < W; w++) local[s][w] = lane + 32 * s < count ? points[((int64_t) start + lane + 32 * s) * W + w] : 0;
+}
+
+/* Meets the cells queued. */
+template <typename Real, int D> __device__ __noinline__ double work_off(const grid_args<Real> &a, grid_run own, int queued, double total) {
+  const int W = (D + 3) / 4, F = D - last_dims(D);
+  grid_warp<D> &m = own_part<D>();
+  const int32_t *points = a.reference.local;
+  __syncwarp();
+  int hits = m.hits;
+  for (int base = 0; base < queued; base += 32) {
+    const int some = queued - base < 32 ? queued - base : 32;
+    uint32_t start = 0, count = 0, mask = 0, offset[W], cell = own.cell;
+#pragma unroll
+    for (int w = 0; w < W; w++) offset[w] = 0;
+    if (own.lane < some) {
+      const uint32_t early = m.early[base + own.lane], late = m.late[base + own.lane];
+      mask = m.mask[base + own.lane];
+#pragma unroll
+      for (int j = 0; j < D; j++) {
+        const int o = (int) ((j < F ? early >> 3 * (j < F ? j : 0) : late >> 3 * (j < F ? 0 : j - F)) & 7) - GRID_REACH;
+        cell += (uint32_t) o * a.g.stride[j];
+        offset[j / 4] |= (uint32_t) ((o * a.g.k[j]) & 0xff) << 8 * (j & 3);
+      }
+      start = a.reference.start[cell];
+      count = a.reference.start[cell + 1] - start;
+    }
+    for (int e = 0; e < some; e += AHEAD) {
+      int local[AHEAD][2][W];
+#pragma unroll
+      for (int u = 0; u < AHEAD; u++) {
+        const uint32_t at = __shfl_sync(~0u, start, (e + u) & 31), n = __shfl_sync(~0u, count, (e + u) & 31);
+        load<W>(points, own.lane, at, e + u < some ? n : 0, local[u]);
+      }
+#pragma unroll
+      for (int u = 0; u < AHEAD; u++) {
+        const int from = (e + u) & 31;
+        const uint32_t those = __shfl_sync(~0u, mask, from);
+        uint32_t at = __shfl_sync(~0u, start, from), n = __shfl_sync(~0u, count, from), by[W];
+#pragma unroll
+        for (int w = 0; w < W; w++) by[w] = __shfl_sync(~0u, offset[w], from);
+        if (e + u >= some) n = 0;
+        for (; n; at += 64, n -= 64) {
+          if (n > 32) meet<2, Real, D>(a, own, those, by, local[u], at, n, hits, total);
+          else meet<1, Real, D>(a, own, those, by, local[u], at, n, hits, total);
+          if (n <= 64) break;
+          load<W>(points, own.lane, at + 64, n - 64, local[u]);
+        }
+      }
+    }
+    if (a.counts) {
+      const unsigned tests = sum_lanes(__popc(mask) * ((count + 31) / 32));
+      if (own.lane == 0) m.cells += some, m.tests += tests;
+    }
+  }
+  if (own.lane == 0) m.hits = hits;
+  __syncwarp();
+  return total;
+}
+
+/* Sums over the dimensions of an offset, from FROM on. */
+template <int FROM, int DIMS, int D> __device__ __forceinline__ float least_of(const grid_warp<D> &m, uint32_t code) {
+  float s = 0;
+#pragma unroll
+  for (int j = 0; j < DIMS; j++) s += m.least[FROM + j][code >> 3 * j & 7];
+  return s;
+}
+template <int FROM, int DIMS, int D> __device__ __forceinline__ float distance(const grid_warp<D> &m, uint32_t code, int lane) {
+  float s = 0;
+#pragma unroll
+  for (int j = 0; j < DIMS; j++) s += __half2float(m.table[FROM + j][code >> 3 * j & 7][lane]);
+  return s;
+}
+
+/* Every offset of the first dimensions with those kept of the last; queues the cells that some query reaches. */
+template <typename Real, int D>
+__device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run &own, int kept, int &queued, double &total) {
+  const int F = D - last_dims(D), lane = own.lane;
+  grid_warp<D> &m = own_part<D>();
+  const float within = a.g.within;
+  for (int at = 0; at < a.firsts; at += 32) {
+    const uint32_t codes = at + lane < a.firsts ? a.first[at + lane] : CENTRE(F);
+    uint32_t some = __ballot_sync(~0u, at + lane < a.firsts && least_of<0, F>(m, codes) <= within);
+    while (some) {
+      const uint32_t code = __shfl_sync(~0u, codes, take_last(some));
+      const float s = distance<0, F>(m, code, lane), left = within - s, most = within - least_of_lanes(s);
+      if (most < 0) continue;
+      for (int k = 0; k < kept; k += 32) {
+        const bool may = k + lane < kept && m.later_least[k + lane] <= most &&
+                         !(a.once && code == CENTRE(F) && (m.later_code[k + lane] & BEFORE));
+        uint32_t with = __ballot_sync(~0u, may);
+        while (with) {
+          const int e = k + take_last(with);
+          const uint32_t mask = __ballot_sync(~0u, __half2float(m.later[e][lane]) <= left);
+          if (!mask) continue;
+          if (lane == 0) m.early[queued] = code, m.late[queued] = m.later_code[e], m.mask[queued] = mask;
+          if (++queued < QUEUE) continue;
+          total = work_off<Real, D>(a, own, queued, total);
+          queued = 0;
+        }
+      }
+    }
+  }
+}
+
+/* Keeps offsets of the last dimensions that some query reaches, as many at a time as there is room for, and pairs them up. */
+template <typename Real, int D> __device__ __forceinline__ double visit(const grid_args<Real> &a, const grid_run &own) {
+  const int L = last_dims(D), F = D - L, lane = own.lane;
+  grid_warp<D> &m = own_part<D>();
+  uint32_t codes = 0, waiting = 0;
+  int next = 0, queued = 0;
+  double total = 0;
+  do {
+    int kept = 0;
+    while (kept < LATER) {
+      if (!waiting) {
+        if (next >= a.lasts) break;
+        codes = next + lane < a.lasts ? a.last[next + lane] : CENTRE(L);
+        waiting = __ballot_sync(~0u, next + lane < a.lasts && least_of<F, L>(m, codes) <= a.g.within);
+        next += 32;
+        continue;
+      }
+      const uint32_t code = __shfl_sync(~0u, codes, take_last(waiting));
+      const float s = distance<F, L>(m, code, lane), least = least_of_lanes(s);
+      if (least > a.g.within) continue;
+      m.later[kept][lane] = __float2half_rd(s);
+      if (lane == 0) m.later_code[kept] = code, m.later_least[kept] = least;
+      kept++;
+    }
+    __syncwarp();
+    pair_up<Real, D>(a, own, kept, queued, total);
+    __syncwarp();
+  } while (waiting || next < a.lasts);
+  return work_off<Real, D>(a, own, queued, total);
+}
+
+template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, 4) walk_grid(const __grid_constant__ grid_args<Real> a) {
+  const int W = (D + 3) / 4;
   const int64_t r = (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);
   if (r >= a.runs) return;
-  grid_walker<Real, D> w(a, *mine);
-  w.run(a.first_run + r);
+  grid_warp<D> &m = own_part<D>();
+  const uint2 asked = a.run[a.first_run + r];
+  const uint32_t end = a.query.start[asked.x + 1], size = run_size(end - a.query.start[asked.x]);
+  const grid_run own = { asked.x, asked.y, end, (int) (threadIdx.x & 31) };
+  const bool here = own.lane < size && own.first + own.lane < end;
+  const int64_t i = own.first + (here ? own.lane : 0);
+  uint32_t rest = own.cell;
+  int words[3] = {0, 0, 0}, norm = 0;
+  if (own.lane == 0) m.hits = 0, m.cells = m.tests = m.pairs = 0;
+#pragma unroll
+  for (int j = 0; j < D; j++) {
+    const int at = (int) (rest / a.g.stride[j]);
+    rest %= a.g.stride[j];
+    const float k = (float) a.g.k[j];
+    const float x = (float) (((double) a.query.rows[i * a.g.d + a.g.axis[j]] - a.g.low[j]) * a.g.inv_unit - (double) a.g.k[j] * at);
+#pragma unroll
+    for (int o = -GRID_REACH; o <= GRID_REACH; o++) {
+      const float gap = o < 0 ? x + (float) (-o - 1) * k : o > 0 ? (k - x) + (float) (o - 1) * k : 0;
+      const bool there = abs(o) <= a.g.reach[j] && at + o >= 0 && at + o < a.g.cells[j];
+      const float s = !there || (j == 0 && !here) ? INFINITY : gap > 0 ? gap * gap : 0, least = least_of_lanes(s);
+      m.table[j][o + GRID_REACH][own.lane] = __float2half_rd(s);
+      if (own.lane == 0) m.least[j][o + GRID_REACH] = least;
+    }
+  }
+#pragma unroll
+  for (int w = 0; w < W; w++) {
+    words[w] = a.query.local[i * W + w];
+    norm = __dp4a(words[w], words[w], norm);
+  }
+  m.q[own.lane] = make_uint4((uint32_t) words[0], (uint32_t) words[1], (uint32_t) words[2], (uint32_t) ((norm - a.g.near) >> 1));
+  __syncwarp();
+  double total = visit<Real, D>(a, own);
+  if (m.hits) total = compute<Real, D>(a, own, 0, m.hits, total);
+  if (a.counts && own.lane == 0) {
+    atomicAdd(&a.counts[0], m.cells);
+    atomicAdd(&a.counts[1], m.tests);
+    atomicAdd(&a.counts[2], m.pairs);
+  }
+  if (!here) return;
+  if (a.once) atomicAdd(&a.out[a.query.order[i]], total);
+  else a.out[a.query.order[i]] = total;
 }
 
 template <typename Real, int D> static cudaError_t launch_walk(const grid_args<Real> &a, cudaStream_t stream) {
@@ -459,8 +602,29 @@ template <typename Real> static cudaError_t launch_dims(const grid_args<Real> &a
   }
 }
 
+/* Offsets of cells that some point of a cell may reach, in dimensions from .. to - 1. Those that lead to earlier cells get the bits of
+ * `before`, and are left out when that is ~0. */
+static int list_offsets(const grid_plan &g, int from, int to, uint32_t before, uint32_t *out) {
+  int count = 0, o[GRID_DIMS];
+  for (int j = from; j < to; j++) o[j] = -g.reach[j];
+  for (int j = from; j < to;) {
+    double s = 0;
+    uint32_t code = 0;
+    int side = 0;
+    for (j = from; j < to; j++) {
+      const double gap = abs(o[j]) > 1 ? (double) (abs(o[j]) - 1) * g.k[j] : 0;
+      s += gap * gap;
+      code |= (uint32_t) (o[j] + GRID_REACH) << 3 * (j - from);
+      if (!side) side = o[j];
+    }
+    if (s <= g.within && (side >= 0 || ~before)) out[count++] = side < 0 ? code | before : code;
+    for (j = from; j < to && ++o[j] > g.reach[j]; j++) o[j] = -g.reach[j]; /* past the last one, j is `to` */
+  }
+  return count;
+}
+
 template <typename Real>
-weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h, int leave_one_out,
+weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h, int leave_one_out, bool once,
                           const grid_points<Real> &query, const grid_points<Real> &reference, int m, double *out, double counts[3]) {
   weft_status st = WEFT_OK;
   uint32_t *first_run, runs = 0;
@@ -469,7 +633,22 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   size_t scratch_bytes = 0;
   unsigned long long *d_counts, seen[3];
   int64_t batch = 4096;
-  grid_args<Real> a = { plan, kind, leave_one_out, h, 1 / (h * h), query, reference, NULL, 0, 0, NULL, NULL, NULL };
+  const int split = plan.dims - last_dims(plan.dims);
+  uint32_t *first, *last, *host;
+  size_t most = 1;
+  grid_args<Real> a = { plan, kind, leave_one_out, once, h, 1 / (h * h), query, reference, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL };
+  weft_arena hold = weft_arena_begin(ctx);
+  for (int j = 0; j < split; j++) most *= SLOTS;
+  WEFT_TAKE(host, &hold, most);
+  WEFT_DEVICE_TAKE(first, mem, most);
+  WEFT_DEVICE_TAKE(last, mem, most);
+  a.first = first, a.last = last;
+  a.firsts = list_offsets(plan, 0, split, once ? ~0u : 0, host);
+  WEFT_CUDA(cudaMemcpyAsync(first, host, a.firsts * sizeof *host, cudaMemcpyHostToDevice, mem->stream));
+  WEFT_CUDA(cudaStreamSynchronize(mem->stream));
+  a.lasts = list_offsets(plan, split, plan.dims, once ? BEFORE : 0, host);
+  WEFT_CUDA(cudaMemcpyAsync(last, host, a.lasts * sizeof *host, cudaMemcpyHostToDevice, mem->stream));
+  WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   WEFT_DEVICE_TAKE(first_run, mem, (size_t) plan.total + 1);
   WEFT_DEVICE_TAKE(d_counts, mem, 3);
   WEFT_CUDA(cudaMemsetAsync(d_counts, 0, 3 * sizeof *d_counts, mem->stream));
@@ -490,6 +669,7 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   for (int c = 0; c < m; c++) {
     a.weights = reference.weights ? reference.weights + (size_t) c * reference.n : NULL;
     a.out = out + (size_t) c * query.n;
+    if (once) WEFT_CUDA(cudaMemsetAsync(a.out, 0, query.n * sizeof *a.out, mem->stream));
     for (int64_t at = 0; at < runs; at += a.runs) {
       const double began = seconds_now();
       WEFT_TRY(weft_poll(ctx, (double) c * runs + at, (double) m * runs));
@@ -505,14 +685,17 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   for (int k = 0; k < 3; k++) counts[k] = (double) seen[k];
   weft_device_drop(mem, run);
   weft_device_drop(mem, d_counts);
+  weft_device_drop(mem, first);
+  weft_device_drop(mem, last);
 done:
+  weft_arena_end(&hold);
   return st;
 }
 
 #define INSTANCE(Real) \
   template weft_status weft_grid_build<Real>(weft_ctx *, weft_device_arena *, const grid_plan &, int64_t, Real *, Real *, \
                                              grid_points<Real> *, double *); \
-  template weft_status weft_grid_sum<Real>(weft_ctx *, weft_device_arena *, const grid_plan &, int, double, int, \
+  template weft_status weft_grid_sum<Real>(weft_ctx *, weft_device_arena *, const grid_plan &, int, double, int, bool, \
                                            const grid_points<Real> &, const grid_points<Real> &, int, double *, double *);
 INSTANCE(float)
 INSTANCE(double)

@@ -6,11 +6,13 @@
 
 #define GRID_DIMS 12   /* most dimensions that are cut */
 #define GRID_REACH 2   /* cells away that a kernel may reach */
-#define GRID_CELL 31   /* points a cell should have */
+#define GRID_CELL 62   /* points a cell should have at most */
+#define GRID_FINE 8    /* halvings of a cell by which its points are ordered, at most */
 
 /* Coordinates are counted in a lattice unit; a cell is k of them wide in each dimension. */
 struct grid_plan {
   int d, dims, words;           /* words of 4 bytes a point: (dims + 3) / 4 */
+  int fine, fine_dim[GRID_FINE], fine_level[GRID_FINE]; /* halvings within a cell: of which dimension, how often by then */
   int axis[GRID_DIMS], k[GRID_DIMS], cells[GRID_DIMS], reach[GRID_DIMS];
   uint32_t stride[GRID_DIMS], total;
   double low[GRID_DIMS], unit, inv_unit;
@@ -37,9 +39,11 @@ template <typename Real>
 weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, Real *from, Real *from_lo,
                             grid_points<Real> *out, double *seconds);
 
-/* out[order[i] + c * n]: sums of query i. counts: tests of cells, of lattice points, of pairs. */
+/* out[order[i] + c * n]: sums of query i. counts: tests of cells, of lattice points, of pairs. once: queries are the references, and
+ * each pair of points is computed once for both, which takes half the time; sums are then added to in any order, so that their last
+ * bits differ from run to run. */
 template <typename Real>
-weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h, int leave_one_out,
+weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h, int leave_one_out, bool once,
                           const grid_points<Real> &query, const grid_points<Real> &reference, int m, double *out, double counts[3]);
 
 #endif

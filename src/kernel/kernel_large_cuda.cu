@@ -17,11 +17,24 @@ __global__ void sort_weights(const double *w, const uint32_t *order, int64_t n, 
     out[k] = w[(int64_t) order[k % n] * m + k / n];
 }
 
-static weft_status send(weft_ctx *ctx, weft_device_arena *mem, const weft_points *p, double **out, double **out_lo) {
+__global__ void gather_rows(const double *columns, int64_t n, int d, double *rows) {
+  for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * d; k += (int64_t) gridDim.x * blockDim.x)
+    rows[k] = columns[k % d * n + k / d];
+}
+
+static weft_status send(weft_ctx *ctx, weft_device_arena *mem, const weft_points *p, int columns, double **out, double **out_lo) {
   weft_status st = WEFT_OK;
   double *rows, *lo = NULL;
   WEFT_DEVICE_TAKE(rows, mem, p->n * p->d);
   WEFT_TRY(weft_device_upload(mem, rows, p->n * p->d, sizeof(double), fill_doubles, p->x));
+  if (columns && p->d > 1) {
+    double *raw = rows;
+    WEFT_DEVICE_TAKE(rows, mem, p->n * p->d);
+    gather_rows<<<grid_for((double) p->n * p->d), 256, 0, mem->stream>>>(raw, (int64_t) p->n, (int) p->d, rows);
+    WEFT_CUDA(cudaGetLastError());
+    WEFT_CUDA(cudaStreamSynchronize(mem->stream));
+    weft_device_drop(mem, raw);
+  }
   if (p->lo) {
     WEFT_DEVICE_TAKE(lo, mem, p->n * p->d);
     WEFT_TRY(weft_device_upload(mem, lo, p->n * p->d, sizeof(double), fill_doubles, p->lo));
@@ -31,14 +44,44 @@ done:
   return st;
 }
 
-/* Box of the references; queries may lie outside. */
-static void find_box(const weft_points *p, double *low, double *high) {
-  for (size_t j = 0; j < p->d; j++) low[j] = high[j] = p->x[j];
-  for (size_t i = 1; i < p->n; i++)
-    for (size_t j = 0; j < p->d; j++) {
-      const double x = p->x[i * p->d + j];
-      low[j] = x < low[j] ? x : low[j], high[j] = x > high[j] ? x : high[j];
+/* part: least, then greatest coordinate of the points of each block, dimension by dimension */
+__global__ void __launch_bounds__(256) bound_rows(const double *rows, int64_t n, int d, double *part) {
+  __shared__ double least[256], greatest[256];
+  const int t = threadIdx.x;
+  for (int j = 0; j < d; j++) {
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = blockIdx.x * (int64_t) 256 + t; i < n; i += (int64_t) gridDim.x * 256)
+      low = fmin(low, rows[i * d + j]), high = fmax(high, rows[i * d + j]);
+    least[t] = low, greatest[t] = high;
+    __syncthreads();
+    for (int half = 128; half; half >>= 1) {
+      if (t < half) least[t] = fmin(least[t], least[t + half]), greatest[t] = fmax(greatest[t], greatest[t + half]);
+      __syncthreads();
     }
+    if (!t) part[((int64_t) blockIdx.x * d + j) * 2] = least[0], part[((int64_t) blockIdx.x * d + j) * 2 + 1] = greatest[0];
+    __syncthreads();
+  }
+}
+
+#define BOUND_BLOCKS 264
+
+/* Box of the references; queries may lie outside. */
+static weft_status find_box(weft_ctx *ctx, weft_arena *host, weft_device_arena *mem, const double *rows, int64_t n, int d, double *low,
+                            double *high) {
+  weft_status st = WEFT_OK;
+  double *part, *parts;
+  WEFT_TAKE(parts, host, BOUND_BLOCKS * 2 * d);
+  WEFT_DEVICE_TAKE(part, mem, BOUND_BLOCKS * 2 * d);
+  bound_rows<<<BOUND_BLOCKS, 256, 0, mem->stream>>>(rows, n, d, part);
+  WEFT_CUDA(cudaGetLastError());
+  WEFT_CUDA(cudaMemcpyAsync(parts, part, BOUND_BLOCKS * 2 * d * sizeof *part, cudaMemcpyDeviceToHost, mem->stream));
+  WEFT_CUDA(cudaStreamSynchronize(mem->stream));
+  weft_device_drop(mem, part);
+  for (int j = 0; j < d; j++) low[j] = INFINITY, high[j] = -INFINITY;
+  for (int k = 0; k < BOUND_BLOCKS * d; k++)
+    low[k % d] = fmin(low[k % d], parts[2 * k]), high[k % d] = fmax(high[k % d], parts[2 * k + 1]);
+done:
+  return st;
 }
 
 weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here, double *out, weft_kernel_effort *effort) {
@@ -54,25 +97,26 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
   if (!n || !nq || n > INT32_MAX || nq > INT32_MAX || task->logarithm) goto done;
   WEFT_TAKE(low, &host, d);
   WEFT_TAKE(high, &host, d);
-  find_box(&task->reference, low, high);
+  WEFT_TRY(send(ctx, &mem, &task->reference, task->columns, &rows, &lo));
+  WEFT_TRY(find_box(ctx, &host, &mem, rows, (int64_t) n, (int) d, low, high));
   if (!weft_grid_plan(&plan, n, d, low, high, reach)) goto done;
   memset(&query, 0, sizeof query), memset(&reference, 0, sizeof reference);
-  WEFT_TRY(send(ctx, &mem, &task->reference, &rows, &lo));
   WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) n, rows, lo, &reference, NULL));
-  WEFT_DEVICE_TAKE(weights, &mem, n * m);
-  WEFT_DEVICE_TAKE(reference.weights, &mem, n * m);
-  WEFT_TRY(weft_device_upload(&mem, weights, n * m, sizeof(double), fill_doubles, task->weights));
-  sort_weights<<<grid_for((double) n * m), 256, 0, mem.stream>>>(weights, reference.order, (int64_t) n, (int) m, reference.weights);
-  WEFT_CUDA(cudaGetLastError());
+  if (task->weights) {
+    WEFT_DEVICE_TAKE(weights, &mem, n * m);
+    WEFT_DEVICE_TAKE(reference.weights, &mem, n * m);
+    WEFT_TRY(weft_device_upload(&mem, weights, n * m, sizeof(double), fill_doubles, task->weights));
+    sort_weights<<<grid_for((double) n * m), 256, 0, mem.stream>>>(weights, reference.order, (int64_t) n, (int) m, reference.weights);
+    WEFT_CUDA(cudaGetLastError());
+  }
   if (self) query = reference;
   else {
-    WEFT_TRY(send(ctx, &mem, &task->query, &rows, &lo));
+    WEFT_TRY(send(ctx, &mem, &task->query, task->columns, &rows, &lo));
     WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) nq, rows, lo, &query, NULL));
   }
   WEFT_DEVICE_TAKE(d_out, &mem, nq * m);
-  WEFT_TRY(weft_grid_sum(ctx, &mem, plan, task->kind, task->h, task->leave_one_out, query, reference, (int) m, d_out, counts));
-  WEFT_CUDA(cudaMemcpyAsync(out, d_out, nq * m * sizeof *out, cudaMemcpyDeviceToHost, mem.stream));
-  WEFT_CUDA(cudaStreamSynchronize(mem.stream));
+  WEFT_TRY(weft_grid_sum(ctx, &mem, plan, task->kind, task->h, task->leave_one_out, false, query, reference, (int) m, d_out, counts));
+  WEFT_TRY(weft_device_download(&mem, out, d_out, nq * m * sizeof *out));
   effort->pairs += 32 * counts[1], effort->nodes += counts[0], effort->repeated += counts[2];
   *done_here = 1;
 done:
@@ -178,7 +222,7 @@ weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job
     weft_grid_reach(&plan, h);
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
     began = seconds_now();
-    WEFT_TRY(weft_grid_sum(ctx, &mem, plan, job->kind, h, 0, points, points, 1, sums, at + 2 * job->samples + 1));
+    WEFT_TRY(weft_grid_sum(ctx, &mem, plan, job->kind, h, 0, true, points, points, 1, sums, at + 2 * job->samples + 1));
     job->seconds[5 + k] = seconds_now() - began;
     mean_of<<<1024, 256, 0, mem.stream>>>(sums, n, partial);
     WEFT_CUDA(cudaGetLastError());

@@ -35,3 +35,56 @@ weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, siz
 done:
   return st;
 }
+
+#define LANES 8
+
+/* x - x is 0 but for what is not finite. */
+VECTORIZE static void range_of(const double *x, size_t count, double *out) {
+  double low[LANES], high[LANES], nothing[LANES], strange = 0;
+  for (int k = 0; k < LANES; k++) low[k] = INFINITY, high[k] = -INFINITY, nothing[k] = 0;
+  size_t i = 0;
+  for (; i + LANES <= count; i += LANES)
+    for (int k = 0; k < LANES; k++) {
+      low[k] = x[i + k] < low[k] ? x[i + k] : low[k];
+      high[k] = x[i + k] > high[k] ? x[i + k] : high[k];
+      nothing[k] += x[i + k] - x[i + k];
+    }
+  for (int k = 1; k < LANES; k++) low[0] = fmin(low[0], low[k]), high[0] = fmax(high[0], high[k]), nothing[0] += nothing[k];
+  if (nothing[0] != 0) low[0] = INFINITY, high[0] = -INFINITY, i = 0;
+  for (; i < count; i++) {
+    const int finite = x[i] - x[i] == 0;
+    if (finite) low[0] = fmin(low[0], x[i]), high[0] = fmax(high[0], x[i]);
+    strange += !finite;
+  }
+  out[0] = low[0], out[1] = high[0], out[2] = strange;
+}
+
+weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out) {
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t parts = n / AT_ONCE + 1, size = (n + parts - 1) / parts, all = parts * d, step = 256;
+  const int threads = all < step ? 1 : ctx->threads; /* to wake the others takes longer than 100 MB */
+  double *of_part;
+  WEFT_TAKE(of_part, &mem, 3 * all);
+  for (size_t from = 0; from < all; from += step) {
+    const size_t to = from + step < all ? from + step : all;
+    WEFT_TRY(weft_poll(ctx, (double) from, (double) all));
+    WEFT_PARALLEL(threads)
+    WEFT_FOR(static)
+    for (size_t k = from; k < to; k++) {
+      const size_t first = k % parts * size < n ? k % parts * size : n, end = first + size < n ? first + size : n;
+      range_of(columns + k / parts * n + first, end - first, of_part + 3 * k);
+    }
+  }
+  for (size_t j = 0; j < d; j++) {
+    double *to = out + 3 * j;
+    to[0] = INFINITY, to[1] = -INFINITY, to[2] = 0;
+    for (size_t k = j * parts; k < (j + 1) * parts; k++) {
+      to[0] = fmin(to[0], of_part[3 * k]), to[1] = fmax(to[1], of_part[3 * k + 1]);
+      to[2] += of_part[3 * k + 2];
+    }
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

@@ -1,6 +1,7 @@
 /* The .Call entry points of the kernel room: name and number of arguments. */
 #define KERNEL_ROUTINES(R) \
   R(C_weft_kernel_points, 5) \
+  R(C_weft_kernel_range, 2) \
   R(C_weft_kernel_direct, 2) \
   R(C_weft_kernel_single, 4) \
   R(C_weft_kernel_grid, 3) \

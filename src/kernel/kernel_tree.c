@@ -26,6 +26,18 @@ size_t weft_tree_nodes(size_t n, size_t leaf_size) {
   return n ? 2 * ((n + leaf_size - 1) / leaf_size) - 1 : 0;
 }
 
+/* No tree is deeper than 64 levels: each halves the leaves. */
+size_t weft_tree_top(const weft_tree *t, double most, int32_t *nodes) {
+  size_t found = 0, todo[65], top = 0;
+  todo[top++] = 0;
+  while (top) {
+    const size_t v = todo[--top];
+    if (t->count[v] <= most || t->child[v] < 0) nodes[found++] = (int32_t) v;
+    else todo[top++] = (size_t) t->child[v] + 1, todo[top++] = (size_t) t->child[v];
+  }
+  return found;
+}
+
 /* first, count and child of every node. */
 static void lay_out(const weft_tree_build *b) {
   size_t next = 1;

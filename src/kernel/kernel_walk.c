@@ -24,6 +24,9 @@
 #define SHARE 0.9        /* of the tolerance for bounds; the rest is for rounding */
 #define FRONTIER_DOUBLES ((size_t) 1 << 20)
 #define BETWEEN_POLLS 0.03 /* seconds */
+#define LEAST_GROUPS 32  /* of which a budget wants to know, before they get larger than ... */
+#define LEAST_GROUP 128
+#define LOOKS 16         /* in the time of a budget */
 
 enum { IDLE, LOOK, LIST, SUM };
 
@@ -134,15 +137,30 @@ static double now(void) {
   return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
+/* Whether what is left of the groups will take longer than the budget, as the ones begun say. */
+static int too_long(const weft_walk *w, const weft_hands *t, int threads, size_t begun, size_t count, clock_t started) {
+  const double spent = (double) (clock() - started) / CLOCKS_PER_SEC, budget = w->task->budget;
+  double done = (double) begun;
+  if (!(budget > 0) || begun >= count || spent < budget / LOOKS) return 0;
+  for (int k = 0; k < threads; k++) done -= t[k].phase != IDLE ? 0.5 : 0;
+  return spent / done * ((double) count - done) > budget;
+}
+
 static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t, const int32_t *groups, size_t count, double done,
-                               double total) {
+                               double total, double *given_up) {
   weft_status st = WEFT_OK;
   atomic_size_t next = 0;
   int busy = 1;
+  const clock_t started = clock();
+  const double slice = w->task->budget > 0 ? fmin(BETWEEN_POLLS, w->task->budget / LOOKS / ctx->threads) : BETWEEN_POLLS;
   for (int k = 0; k < ctx->threads; k++) t[k].phase = IDLE;
   while (busy) {
-    const double until = now() + BETWEEN_POLLS, begun = (double) atomic_load(&next);
+    const double until = now() + slice, begun = (double) atomic_load(&next);
     WEFT_TRY(weft_poll(ctx, done + fmin(1, begun / (double) count), total));
+    if (too_long(w, t, ctx->threads, (size_t) begun, count, started)) {
+      *given_up = 1;
+      break;
+    }
     WEFT_PARALLEL(ctx->threads)
     while (take_step(w, &t[WEFT_THREAD()], groups, count, &next))
       if (now() > until) break;
@@ -153,27 +171,32 @@ done:
   return st;
 }
 
-/* The uppermost nodes of the query tree with at most `most` points. */
-static size_t find_groups(const weft_tree *q, double most, int32_t *groups) {
-  size_t found = 0, todo[65], top = 0;
-  todo[top++] = 0;
-  while (top) {
-    const size_t v = todo[--top];
-    if (q->count[v] <= most || q->child[v] < 0) {
-      groups[found++] = (int32_t) v;
-      continue;
-    }
-    todo[top++] = (size_t) q->child[v] + 1;
-    todo[top++] = (size_t) q->child[v];
-  }
-  return found;
-}
-
 /* `some` of them, evenly spaced, to the front. */
 static size_t pick_groups(int32_t *groups, size_t count, size_t some) {
   if (count <= some) return count;
   for (size_t k = 0; k < some; k++) groups[k] = groups[(2 * k + 1) * count / (2 * some)];
   return some;
+}
+
+static size_t common_divisor(size_t a, size_t b) {
+  while (b) {
+    const size_t rest = a % b;
+    a = b, b = rest;
+  }
+  return a;
+}
+
+/* Into an order in which the first few are spread over all. */
+static weft_status mix_groups(weft_arena *mem, int32_t *groups, size_t count) {
+  weft_status st = WEFT_OK;
+  size_t step = (size_t) (0.618 * (double) count) | 1;
+  int32_t *old;
+  WEFT_TAKE(old, mem, count);
+  memcpy(old, groups, count * sizeof *old);
+  while (common_divisor(step, count) > 1) step++;
+  for (size_t k = 0; k < count; k++) groups[k] = old[k * step % count];
+done:
+  return st;
 }
 
 static double greatest_coordinate(const weft_tree *t) {
@@ -267,9 +290,11 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
     w.running = running;
   }
   if (w.series && w.rel < FEW_DIGITS) group = fmin(group, SERIES_GROUP);
+  if (task->budget > 0) group = fmin(group, fmax(LEAST_GROUP, (double) query->points.n / LEAST_GROUPS));
   for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &t[k]));
-  size_t count = find_groups(query, group, groups);
+  size_t count = weft_tree_top(query, group, groups);
   if (task->trial) count = pick_groups(groups, count, task->trial);
+  if (task->budget > 0) WEFT_TRY(mix_groups(&mem, groups, count));
   for (size_t g = 0; g < count; g++) effort->queries += query->count[groups[g]];
   begun = clock();
   for (size_t b = 0; b < bandwidths; b++) {
@@ -277,7 +302,7 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
     one.h = h[b];
     w.task = &one, w.out = out + b * m * task->query.n;
     w.narrower = b ? w.out - m * task->query.n : NULL;
-    WEFT_TRY(walk_groups(ctx, &w, t, groups, count, (double) b, (double) bandwidths));
+    WEFT_TRY(walk_groups(ctx, &w, t, groups, count, (double) b, (double) bandwidths, &effort->given_up));
   }
   effort->prepared += (double) (begun - started) / CLOCKS_PER_SEC;
   effort->walked += (double) (clock() - begun) / CLOCKS_PER_SEC;
