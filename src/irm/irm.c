@@ -110,7 +110,7 @@ static weft_status ascend(weft_ctx *poll, const irm_run *run, irm_state *s)
 {
   weft_status st = WEFT_OK;
   double value;
-  const int from = irm_may_ascend(s);
+  const int from = irm_ascent_start(s);
   if (from == IRM_STAY) return st;
   WEFT_TRY(fetch(poll, run, s));
   if (s->best_on_device) WEFT_TRY(run->ops->fetch_best(poll, run->engine, s));

@@ -11,7 +11,7 @@ enum { MOST_PASSES = 50, POLL_NODES = 16 };
 #define LEAST_GAIN 1e-9
 
 /* By the sweep's number and its sample alone, so that cutting a run in two changes nothing. */
-int irm_may_ascend(const irm_state *s)
+int irm_ascent_start(const irm_state *s)
 {
   double gains = 0;
   for (int mode = 0; mode < s->modes; mode++)

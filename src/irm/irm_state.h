@@ -127,7 +127,7 @@ void irm_sample_beta(irm_state *s);
 
 /* irm_ascend.c; poll may be NULL. Whether this sweep is one to go uphill, and where from; there, and back to the sample. */
 enum { IRM_STAY, IRM_FROM_SAMPLE, IRM_FROM_BEST };
-int irm_may_ascend(const irm_state *s);
+int irm_ascent_start(const irm_state *s);
 weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best);
 void irm_ascend_back(irm_state *s);
 
