@@ -21,7 +21,8 @@
 #'
 #' A search proves nothing. Whether it went on for long enough shows when other seeds end at the same score; if not, give it more
 #' `iterations` and `chains`. For the ALARM network (37 nodes, 1,000 rows, at most 4 parents) 37 of 40 seeds reach the best graph
-#' known with 10,000 iterations, 39 with 20,000, all with 50,000; a failure is a graph that is worse by less than one nat. [bn_exact()] gives a proof for up to some 27 nodes.
+#' known with 10,000 iterations, 39 with 20,000, all with 50,000; a failure is a graph that is worse by less than one nat.
+#' [bn_exact()] gives a proof for up to some 27 nodes.
 #' Results depend on the seed alone, not on the number of threads nor on the back end; a device takes thousands of chains
 #' at once.
 #'
@@ -91,7 +92,7 @@ bn_chain_backend <- function(backend, table, run, threads) {
   if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
   replicas <- run$ladders * length(run$beta)
   sets <- length(table$score) / length(table$nodes)
-  step <- if (run$sum) c(1e-8, 2e-8) * sets
+  step <- if (run$sum) c(1e-7, 5e-6) + c(2.5e-9, 1.5e-8) * sets
           else if (length(table$nodes) <= 128L) c(1e-7, 2e-6)
           else c(1e-7, 1e-4) # wider masks: positions instead of masks, slow on a device
   choose_backend(backend, run$iterations * replicas * step[1L] / threads_for(threads),
