@@ -88,9 +88,9 @@ if (nzchar(file)) {
   row("ALARM, 20,000 steps of 512 ladders of 3: seeds at -11346.1695", sprintf("%d of 20", sum(abs(best + 11346.1695) < 1e-3)),
       sprintf("median %.2f s, longest %.2f s, worst score %.3f", stats::median(took), max(took), min(best)))
   table <- bn_scores(alarm, 4, keep = "sum", slack = 20, backend = "cuda")
-  for (chains in c(64, 4096)) {
+  for (chains in c(64, 4096, 16384)) {
     steps(sprintf("steps/s, sum, ALARM, %s sets, %d chains", format(length(table$score), big.mark = ","), chains),
-          table, "sum", chains, 400, 1)
+          table, "sum", chains, if (chains > 5000) 1500 else 6000, 1)
   }
 }
 

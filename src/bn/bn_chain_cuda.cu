@@ -1,9 +1,9 @@
 /* Chains on the device: for best graphs a block a ladder, a warp a temperature (bn_chain_steps.cuh); for sums many ladders a block
- * (bn_chain_sums.cuh). Swaps of temperatures exchange places in an index. Ladders go through in groups that fit the device, in launches of about 30 ms. */
+ * (bn_chain_sums.cuh). Swaps of temperatures exchange places in an index. Ladders go through in groups that fit the device, in
+ * launches of about 30 ms. */
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <cstdlib>
 #include "bn_chain_steps.cuh"
 #include "bn_chain_sums.cuh"
 #include "bn_cuda.cuh"
@@ -240,19 +240,19 @@ static weft_status share_blocks(weft_ctx *ctx, chain_job *job, size_t ladders)
 {
   weft_status st = WEFT_OK;
   int device, processors, room, most;
-  const size_t variant = getenv("WEFT_SUMS") ? (size_t) atoi(getenv("WEFT_SUMS")) : 0, warps = variant == 1 ? 16 : variant == 2 ? 12 : 8, blocks = variant == 1 ? 1 : variant == 3 ? 3 : 2;
-  size_t each;
+  size_t each, blocks;
   const size_t temperatures = job->temperatures;
   WEFT_CUDA(cudaGetDevice(&device));
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
   WEFT_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   WEFT_CUDA(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
-  room = room / (int) blocks < most ? room / (int) blocks : most;
-  each = (ladders + blocks * (size_t) processors - 1) / (blocks * (size_t) processors);
+  if (room / BLOCKS_EACH < most) most = room / BLOCKS_EACH;
+  blocks = BLOCKS_EACH * (size_t) processors;
+  each = (ladders + blocks - 1) / blocks;
   if (each > MOST_CHAINS / temperatures) each = MOST_CHAINS / temperatures;
   do {
-    job->room_bytes = lay_out_room(job->p, job->words, each * temperatures, job->at.step, warps).bytes;
-    job->in_shared = job->room_bytes + sizeof(block_state) + 1024 <= (size_t) room;
+    job->room_bytes = lay_out_room(job->p, job->words, each * temperatures, job->at.step).bytes;
+    job->in_shared = job->room_bytes + sizeof(block_state) + 1024 <= (size_t) most;
   } while (!job->in_shared && --each);
   job->ladders_each = (uint32_t) (each ? each : 1);
 done:
@@ -264,8 +264,7 @@ static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_jo
 {
   weft_status st = WEFT_OK;
   run_kernel *kernel = job->words == 1 ? run_chains<1, 2> : job->words == 2 ? run_chains<2, 1> : run_chains<0, 2>;
-  const size_t variant = getenv("WEFT_SUMS") ? (size_t) atoi(getenv("WEFT_SUMS")) : 0, warps = variant == 1 ? 16 : variant == 2 ? 12 : 8;
-  sum_kernel *sums = job->words == 1 ? (variant == 1 ? run_sums<1, 16, 1> : variant == 2 ? run_sums<1, 12, 2> : variant == 3 ? run_sums<1, 8, 3> : run_sums<1, 8, 2>) : job->words == 2 ? run_sums<2, 8, 2> : run_sums<0, 8, 2>;
+  sum_kernel *sums = job->words == 1 ? run_sums<1> : job->words == 2 ? run_sums<2> : run_sums<0>;
   const size_t shared = !job->in_shared ? 0 : job->sum ? job->room_bytes : (size_t) job->at.step * job->temperatures;
   size_t done_its = 0, portion = 16;
   WEFT_CUDA(cudaFuncSetAttribute(job->sum ? (const void *) sums : (const void *) kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared));
@@ -274,7 +273,7 @@ static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_jo
     const auto started = std::chrono::steady_clock::now();
     if (job->sum) {
       const unsigned blocks = (unsigned) ((ladders + job->ladders_each - 1) / job->ladders_each);
-      sums<<<blocks, 32 * (job->words == 1 ? warps : 8), shared, mem->stream>>>(*job, (uint32_t) ladders, done_its, now);
+      sums<<<blocks, 32 * WARPS, shared, mem->stream>>>(*job, (uint32_t) ladders, done_its, now);
     } else {
       kernel<<<(unsigned) ladders, 32 * job->temperatures, shared, mem->stream>>>(*job, done_its, now);
     }

@@ -21,6 +21,8 @@
 
 #include "bn_chain_steps.cuh"
 
+#define WARPS 8
+#define BLOCKS_EACH 2           /* a multiprocessor: while one waits at a barrier the other goes on */
 #define MOST_CHAINS 64          /* a block */
 #define MOST_COLUMNS 12         /* chains that a warp takes at once */
 #define WIDE_COLUMNS 4
@@ -30,14 +32,14 @@ template <int W> __device__ __forceinline__ constexpr uint32_t most_columns() { 
 
 struct room_layout { uint64_t asks, wide, count, queue, bytes; };
 
-__host__ __device__ static inline room_layout lay_out_room(uint64_t p, uint64_t words, uint64_t chains, uint64_t step, uint64_t warps)
+__host__ __device__ static inline room_layout lay_out_room(uint64_t p, uint64_t words, uint64_t chains, uint64_t step)
 {
   room_layout at;
   uint64_t bytes = chains * step;
   at.asks = bytes;
   bytes += (2 * p * chains + 7) / 8 * 8;
   at.wide = bytes;
-  bytes += words > 2 ? 8 * words * WIDE_COLUMNS * warps : 0;
+  bytes += words > 2 ? 8 * words * WIDE_COLUMNS * WARPS : 0;
   at.count = bytes;
   bytes += 8 * p;
   at.queue = bytes;
@@ -74,8 +76,8 @@ __device__ __forceinline__ double fold(double *part, uint32_t lane)
 
 template <int C> __device__ __forceinline__ constexpr int holding() { return C > 8 ? 16 : C > 4 ? 8 : C > 2 ? 4 : C > 1 ? 2 : 1; }
 
-/* Adds the weight when the set has nothing that is missing: two operations on words a mask of 64 bits and an addition, without a
- * branch, which is what this kernel does most. */
+/* Adds the weight when the set has nothing that is missing, without a branch: three instructions where masks have one word. This is
+ * what the kernel does most. */
 template <int W>
 __device__ __forceinline__ void add_fitting(double &part, const uint64_t *set, const uint64_t *missing, double weight)
 {
@@ -404,15 +406,15 @@ __device__ static void swap_with_next(const chain_job &job, block_state &s, uint
 }
 
 /* Iterations from .. from + count - 1 of this run (from 0); a block takes ladders_each of `ladders`. */
-template <int W, int WARPS, int B>
-__global__ static void __launch_bounds__(32 * WARPS, B) run_sums(chain_job job, uint32_t ladders, uint64_t from, uint64_t count)
+template <int W>
+__global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH) run_sums(chain_job job, uint32_t ladders, uint64_t from, uint64_t count)
 {
   extern __shared__ __align__(16) unsigned char shared_room[];
   __shared__ block_state s;
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, ladder0 = blockIdx.x * job.ladders_each;
   const uint32_t here = ladders - ladder0 < job.ladders_each ? ladders - ladder0 : job.ladders_each, chains = here * job.temperatures;
   const uint64_t replica0 = (uint64_t) ladder0 * job.temperatures;
-  const room_layout at = lay_out_room(job.p, job.words, job.ladders_each * job.temperatures, job.at.step, WARPS);
+  const room_layout at = lay_out_room(job.p, job.words, job.ladders_each * job.temperatures, job.at.step);
   unsigned char *room = job.in_shared ? shared_room : job.room + blockIdx.x * job.room_bytes;
   const block_view b = { room, (uint16_t *) (room + at.asks), (uint64_t *) (room + at.wide), (uint32_t *) (room + at.count),
                          (uint32_t *) (room + at.queue), job.ladders_each * job.temperatures };

@@ -53,7 +53,8 @@ twins_bn <- function() {
     "bn_learn, sums, many ladders a block" = chains("sum", 6, chains = 150, temperatures = c(1, 2, 4)),
     "bn_learn, sums of scores thousands of nats apart" = list(tolerance = 0, work = function(backend) {
       x <- sample(4, 4000, TRUE)
-      d <- list2DF(lapply(stats::setNames(1:6, letters[1:6]), function(k) factor(ifelse(stats::runif(4000) < 0.02 * k, sample(4, 4000, TRUE), x), 1:4)))
+      copy <- function(k) factor(ifelse(stats::runif(4000) < 0.02 * k, sample(4, 4000, TRUE), x), 1:4)
+      d <- list2DF(lapply(stats::setNames(1:6, letters[1:6]), copy))
       learned(bn_learn(d, 3, slack = 8, iterations = 300, target = "sum", thin = 10, chains = 5, seed = sample(99, 1), backend = backend))
     }),
     "bn_learn, one temperature, many chains" = chains("max", 10, chains = 100, temperatures = 1),

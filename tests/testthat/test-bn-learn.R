@@ -117,6 +117,34 @@ test_that("exact answers and the counting of orders can be interrupted", {
   expect_error(bn_learn(d[1:4], iterations = 1e6, chains = 500, progress = stop_now), "enough") # more ladders than go at once
 })
 
+test_that("a sum target's order is worth the sum over its graphs, also where scores are thousands of nats apart", {
+  withr::local_seed(3)
+  x <- sample(4, 4000, TRUE)
+  copies <- lapply(1:6, function(k) factor(ifelse(stats::runif(4000) < 0.02 * k, sample(4, 4000, TRUE), x), 1:4))
+  names(copies) <- letters[1:6]
+  for (table in list(bn_scores(list2DF(copies), 3, keep = "all"), bn_scores(bn_test_data(), 4, keep = "sum", slack = 8))) {
+    order_score <- function(order) {
+      sum(vapply(seq_along(order), function(k) {
+        sets <- (table$start[order[k]] + 1):table$start[order[k] + 1]
+        before <- c(0L, order[seq_len(k - 1)])
+        scores <- table$score[sets][colSums(matrix(!table$parents[, sets] %in% before, nrow(table$parents))) == 0]
+        max(scores) + log(sum(exp(scores - max(scores))))
+      }, 0))
+    }
+    fit <- bn_learn(table, iterations = 200, target = "sum", chains = 12, temperatures = 1, thin = 200, burn_in = 0, seed = 1)
+    expect_equal(unname(fit$trace[1, ]), apply(fit$order + 1, 2, order_score), tolerance = 1e-12)
+  }
+})
+
+test_that("a search ends with a descent, which leaves the chains alone", {
+  d <- bn_test_data(300)
+  fit <- bn_learn(d, iterations = 40, seed = 1, chains = 2, temperatures = 1)
+  expect_true(all(fit$best_score %in% vapply(fit$dags, `[[`, 0, "score")) || length(fit$dags) == 10L)
+  expect_gte(fit$score, max(fit$best_score))
+  expect_equal(fit$score, bn_score(d, fit))
+  expect_length(bn_learn(d, iterations = 3, seed = 1)$dags[[1]], 2L) # too short for one
+})
+
 test_that("long searches can be interrupted", {
   d <- bn_test_data(300)
   stop_now <- function(done, total) stop("enough")
@@ -148,7 +176,7 @@ test_that("results print, summarise, convert and plot", {
   expect_equal(names(summary(posterior)), c("from", "to", "posterior"))
   expect_equal(nrow(tidy(fit)), sum(fit$dag))
   expect_equal(glance(fit)$nodes, 5L)
-  expect_equal(dim(fit$trace), c(500L, 4L))
+  expect_equal(dim(fit$trace), c(500L, 16L))
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
   for (which in c("network", "trace", "score", "posterior")) expect_silent(plot(posterior, which))
