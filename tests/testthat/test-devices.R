@@ -1,6 +1,9 @@
 # Work dealt over devices. The dealing, the host threads and the joining of results are the same whatever a part runs on: here
 # most tests give the CPU several "devices" through the control list; one device twice, or all there are, follow.
 
+# One device twice, and all there are.
+device_lists <- function() unique(list(c(0, 0), c(0, 0, 0), seq_len(nrow(weft_devices())) - 1))
+
 # What native code is handed, with `parts` host threads.
 dealt_control <- function(parts, backend = "cpu", devices = integer(parts), progress = FALSE) {
   weft:::run_control(backend, 2, progress, devices = devices)
@@ -244,9 +247,6 @@ test_that("devices are NULL, all or numbers that there are", {
   expect_identical(weft:::devices_for("all", "cuda"), seq_len(there) - 1L)
   expect_error(weft:::devices_for(there, "cuda"), class = "weft_error_input", regexp = "There is no device")
 })
-
-# One device twice, and all there are.
-device_lists <- function() unique(list(c(0, 0), c(0, 0, 0), seq_len(nrow(weft_devices())) - 1))
 
 test_that("searches give the same on one device and on several", {
   skip_if_no_cuda()
