@@ -11,9 +11,9 @@
 #' proposals, targeted at clusters that resemble each other, keep both from getting stuck; they leave clusters of more than
 #' 20,000 nodes alone.
 #'
-#' The best partition may be a rare sample, or none. From every sample of a small graph, and now and then from one of a larger
-#' graph, the sampler therefore also goes uphill, by moving single nodes and joining clusters, and keeps the best partition that
-#' it meets; the samples stay as they are.
+#' The best partition may be a rare sample, or none. From samples, and from the best partition so far with one cluster dealt out
+#' anew, the sampler therefore also goes uphill, by moving single nodes and joining clusters, and keeps the best partition that it
+#' meets: every sweep in small graphs, as often as is cheap in larger ones. The samples stay as they are.
 #'
 #' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, and neither does it
 #' matter whether 100 sweeps run at once or as 40 and, with `update()`, 60 more.

@@ -1,4 +1,4 @@
-# One peer's partition of an edge list (row, column; from 0): prints seconds; writes the labels, a line each, rows then columns.
+# One peer's partition of an edge list (row, column; from 0): prints seconds, and those of processors; writes the labels, a line each, rows then columns.
 # python3 irm-peers.py PEER links.csv rows columns clusters.csv K     columns 0: an undirected graph of `rows` nodes
 #   graph-tool   stochastic block model without degree correction, by minimum description length (Peixoto)
 #   irmlearn     infinite relational model by collapsed Gibbs sampling, 50 sweeps; bipartite graphs only
@@ -19,7 +19,7 @@ if peer == "graph-tool":
         side = g.new_vp("int", [0] * rows + [1] * columns)
         args.update(clabel=side, pclabel=side)
     gt.seed_rng(1)
-    started = time.time()
+    started, worked = time.time(), time.process_time()
     labels = gt.minimize_blockmodel_dl(g, state_args=args).get_blocks().a
 else:
     import numpy as np
@@ -28,7 +28,7 @@ else:
         A[a, b] = 1
         if not columns:
             A[b, a] = 1
-    started = time.time()
+    started, worked = time.time(), time.process_time()
     if peer == "irmlearn":
         from irmlearn import IRM
         model = IRM(alpha=1, a=1, b=1, max_iter=50, verbose=False)
@@ -39,7 +39,7 @@ else:
         model = SpectralCoclustering(n_clusters=k, random_state=1)
         model.fit(A)
         labels = list(model.row_labels_) + list(model.column_labels_ if columns else [])
-seconds = time.time() - started
+seconds, processor = time.time() - started, time.process_time() - worked
 with open(out, "w") as f:
     f.write("\n".join(str(int(b)) for b in labels))
-print("%.3f" % seconds)
+print("%.3f %.3f" % (seconds, processor))

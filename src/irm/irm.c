@@ -106,6 +106,24 @@ done:
   return st;
 }
 
+static weft_status ascend(weft_ctx *poll, const irm_run *run, irm_state *s)
+{
+  weft_status st = WEFT_OK;
+  double value;
+  const int from = irm_ascent_start(s);
+  if (from == IRM_STAY) return st;
+  WEFT_TRY(fetch(poll, run, s));
+  if (s->best_on_device) WEFT_TRY(run->ops->fetch_best(poll, run->engine, s));
+  s->best_on_device = 0;
+  WEFT_TRY(irm_ascend(poll, s, from == IRM_FROM_BEST));
+  irm_state_block_sums(s);
+  value = irm_state_log_posterior(s);
+  if (value > s->chain->best) WEFT_TRY(keep_best(poll, run, s, value));
+  irm_ascend_back(s);
+done:
+  return st;
+}
+
 static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, const weft_irm_trace *trace, int chain, int64_t row,
                           int64_t rows, int64_t done)
 {
@@ -123,16 +141,8 @@ static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, cons
   }
   for (int which = 0; which < 2; which++)
     trace->beta[2 * (size_t) chain * (size_t) rows + (size_t) which * (size_t) rows + (size_t) row] = c->beta[which];
-  if (irm_may_ascend(s)) {
-    WEFT_TRY(fetch(poll, run, s));
-    WEFT_TRY(irm_ascend(poll, s));
-    irm_state_block_sums(s);
-    value = irm_state_log_posterior(s);
-    if (value > c->best) WEFT_TRY(keep_best(poll, run, s, value));
-    irm_ascend_back(s);
-  } else if (value > c->best) {
-    WEFT_TRY(keep_best(poll, run, s, value));
-  }
+  if (value > c->best) WEFT_TRY(keep_best(poll, run, s, value));
+  WEFT_TRY(ascend(poll, run, s));
   if (s->sweep % trace->thin) goto done;
   if (s->on_device) WEFT_TRY(run->ops->fetch(poll, run->engine, s, 0));
   const int64_t slot = s->sweep / trace->thin - done / trace->thin - 1;

@@ -1,22 +1,23 @@
-/* From a sample uphill: single nodes go where the posterior is greatest, then the two clusters whose union raises it most
- * become one, until nothing helps. The best partition may have a share of the samples of 1e-4 or less, but be a few moves
- * away from many of them. The sample itself is left as it is. */
+/* Uphill: single nodes go where the posterior is greatest, then the two clusters whose union raises it most become one, until
+ * nothing helps. The best partition may have a share of the samples of 1e-4 or less, but be a few moves away from many of
+ * them, and from other good ones: one ascent of four starts at the sample, the others at the chain's best partition with one
+ * cluster dealt out anew. The sample itself is left as it is. */
 #include <string.h>
 #include "irm_state.h"
 
 /* Gains of a pass over the nodes for each sweep: larger graphs wait for as many sweeps as it takes. */
-#define GAINS_A_SWEEP 8000.0
+#define GAINS_A_SWEEP 12000.0
 enum { MOST_PASSES = 50, POLL_NODES = 16 };
 #define LEAST_GAIN 1e-9
 
-/* By the sweep and its sample alone, so that cutting a run in two changes nothing. */
-int irm_may_ascend(const irm_state *s)
+/* By the sweep's number and its sample alone, so that cutting a run in two changes nothing. */
+int irm_ascent_start(const irm_state *s)
 {
   double gains = 0;
   for (int mode = 0; mode < s->modes; mode++)
     gains += (double) s->graph->n[mode] * (s->active_count[mode] + 1) * s->active_count[irm_other(s, mode)] * s->directions;
   const int64_t wait = 1 + (int64_t) (gains / GAINS_A_SWEEP);
-  return s->sweep % wait == 0;
+  return s->sweep % wait ? IRM_STAY : s->sweep / wait % 4 == 1 ? IRM_FROM_SAMPLE : IRM_FROM_BEST;
 }
 
 /* Every node of a mode to its best cluster; `better` when one moved. */
@@ -72,10 +73,42 @@ static weft_status join_best(weft_ctx *poll, irm_state *s, int mode, int *better
   return WEFT_OK;
 }
 
-weft_status irm_ascend(weft_ctx *poll, irm_state *s)
+/* Makes these the labels, moving what differs. */
+static void go_to(irm_state *s, int32_t *const labels[2])
+{
+  for (int mode = 0; mode < s->modes; mode++) {
+    for (int64_t i = 0; i < s->graph->n[mode]; i++) {
+      if (s->z[mode][i] == labels[mode][i]) continue;
+      irm_take_out(s, mode, i);
+      irm_put_in(s, mode, i, labels[mode][i]);
+    }
+    irm_state_count_active(s, mode);
+  }
+}
+
+/* The nodes of one cluster are dealt out at random: to it and a new one, or to all there are. */
+static void disturb(irm_state *s)
+{
+  const int mode = s->modes == 2 ? (int) irm_next_below(s, 2) : 0;
+  const int32_t a = s->active[mode][irm_next_below(s, s->active_count[mode])];
+  const int32_t empty = irm_free_cluster(s, mode, 0), two = empty >= 0 && irm_next(s) < 0.5;
+  for (int64_t i = 0; i < s->graph->n[mode]; i++) {
+    if (s->z[mode][i] != a) continue;
+    const int32_t to = two ? (irm_next(s) < 0.5 ? a : empty) : s->active[mode][irm_next_below(s, s->active_count[mode])];
+    if (to == a) continue;
+    irm_take_out(s, mode, i);
+    irm_put_in(s, mode, i, to);
+  }
+}
+
+weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best)
 {
   weft_status st = WEFT_OK;
   for (int mode = 0; mode < s->modes; mode++) memcpy(s->sampled[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
+  if (from_best) {
+    go_to(s, s->chain->best_z);
+    disturb(s);
+  }
   for (int pass = 0, better = 1; better && pass < MOST_PASSES; pass++) {
     better = 0;
     for (int mode = 0; mode < s->modes; mode++) WEFT_TRY(move_nodes(poll, s, mode, &better));
@@ -85,14 +118,4 @@ done:
   return st;
 }
 
-void irm_ascend_back(irm_state *s)
-{
-  for (int mode = 0; mode < s->modes; mode++) {
-    for (int64_t i = 0; i < s->graph->n[mode]; i++) {
-      if (s->z[mode][i] == s->sampled[mode][i]) continue;
-      irm_take_out(s, mode, i);
-      irm_put_in(s, mode, i, s->sampled[mode][i]);
-    }
-    irm_state_count_active(s, mode);
-  }
-}
+void irm_ascend_back(irm_state *s) { go_to(s, s->sampled); }
