@@ -26,7 +26,9 @@ static weft_status copy_shown(weft_device_arena *arena, int r, void *to, size_t 
   const weft_meeting *m = ctx->meeting;
   if (!bytes) return st;
   reach(ctx->device, m->device[r]);
-  WEFT_CUDA(cudaMemcpyPeerAsync(to, ctx->device, (const char *) m->shown[r] + at, m->device[r], bytes, arena->stream));
+  if (m->device[r] == ctx->device)
+    WEFT_CUDA(cudaMemcpyAsync(to, (const char *) m->shown[r] + at, bytes, cudaMemcpyDeviceToDevice, arena->stream));
+  else WEFT_CUDA(cudaMemcpyPeerAsync(to, ctx->device, (const char *) m->shown[r] + at, m->device[r], bytes, arena->stream));
 done:
   return st;
 }

@@ -27,6 +27,7 @@ static weft_status run_part(weft_ctx *ctx, size_t part, void *data)
   const size_t end = (size_t) weft_share_start((uint64_t) job->chains, part + 1, job->parts), rows = (size_t) job->sweeps;
   weft_irm_trace own = *job->trace;
   ctx->meeting = NULL; /* each draws all nodes of its chains */
+  ctx->part = 0;
   memset(job->stages[part], 0, sizeof job->stages[part]);
   own.log_posterior += first * rows;
   own.alpha += 2 * first * rows;

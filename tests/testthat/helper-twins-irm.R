@@ -28,6 +28,8 @@ twins_irm <- function() {
     "irm, counts" = run(function() list(A = matrix(stats::rpois(60 * 900, 0.8), 60), family = "poisson"), split_merge = 3),
     "irm, tiny shapes beta" = run(function() planted(30:60, 30:60, 3, 0.2, beta = c(1e-3, 1e-3)), split_merge = FALSE),
     "irm, edge list" = run(function() list(A = graphs(3000, 40000)), split_merge = FALSE),
+    "irm, sweeps that three parts share" = run(function() planted(60:120, 400:700, 4, 0.3), hold_out = 0.05, devices = c(0, 0, 0),
+                                               sweeps = 8),
     "irm, undirected" = run(function() one_mode(30:60, "undirected", self = TRUE), hold_out = 0.05, split_merge = 2, sweeps = 6),
     "irm, directed" = run(function() one_mode(25:45, "directed", max_clusters = 150), hold_out = 0.05, split_merge = FALSE, sweeps = 4),
     "irm, directed counts with self links" = run(function() {

@@ -29,6 +29,7 @@ twins_pca <- function() {
       s <- Matrix::rsparsematrix(150, 90, 0.1)
       suppressWarnings(pca(list(s[1:70, ], s[71:150, ]), 2, seed = 1, backend = backend))$sdev
     }),
+    "pca, rows of three parts" = dense("gram", devices = c(0, 0, 0)), "pca, rows of two parts" = dense("krylov", devices = c(0, 0)),
     "pca, single precision" = list(tolerance = 1e-5, work = function(backend) {
       x <- matrix(stats::rnorm(100 * 40), 100) %*% diag(0.9^(1:40))
       suppressWarnings(pca(x, 2, precision = "single", seed = 1, backend = backend))$sdev

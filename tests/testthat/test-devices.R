@@ -1,6 +1,9 @@
 # Work dealt over devices. The dealing, the host threads and the joining of results are the same whatever a part runs on: here
 # most tests give the CPU several "devices" through the control list; one device twice, or all there are, follow.
 
+# One device twice, and all there are.
+device_lists <- function() unique(list(c(0, 0), c(0, 0, 0), seq_len(nrow(weft_devices())) - 1))
+
 # What native code is handed, with `parts` host threads.
 dealt_control <- function(parts, backend = "cpu", devices = integer(parts), progress = FALSE) {
   weft:::run_control(backend, 2, progress, devices = devices)
@@ -95,7 +98,7 @@ pca_with <- function(x, method, parts, weights = NULL, single = FALSE, ...) {
 test_that("principal components do not depend on the number of parts", {
   sparse <- withr::with_seed(7, lapply(c(100, 1, 60), function(n) Matrix::rsparsematrix(n, 40, 0.2)))
   inputs <- withr::with_seed(6, list(
-    matrix(stats::rnorm(300 * 40), 300), matrix(stats::rnorm(700 * 600), 700), matrix(stats::rnorm(30 * 400), 30), diag(c(4, 2, 1)),
+    matrix(stats::rnorm(300 * 40), 300), matrix(stats::rnorm(540 * 520), 540), matrix(stats::rnorm(30 * 400), 30), diag(c(4, 2, 1)),
     sparse[[1]], sparse
   ))
   same <- function(a, b) {
@@ -105,7 +108,7 @@ test_that("principal components do not depend on the number of parts", {
   }
   for (x in inputs) for (method in c("krylov", "gram")) {
     one <- pca_with(x, method, 1)
-    for (parts in c(2, 5)) same(pca_with(x, method, parts), one)
+    for (parts in if (method == "gram") c(2, 5) else 3) same(pca_with(x, method, parts), one)
   }
   weights <- seq(0.1, 3, length.out = 300)
   same(pca_with(inputs[[1]], "gram", 3, weights), pca_with(inputs[[1]], "gram", 1, weights))
@@ -115,12 +118,12 @@ test_that("principal components do not depend on the number of parts", {
 test_that("parts that meet end together", {
   withr::local_options(weft.poll = 0)
   withr::defer(.Call(weft:::C_weft_memory, 0))
-  x <- withr::with_seed(8, matrix(stats::rnorm(400 * 300), 400))
+  x <- withr::with_seed(8, matrix(stats::rnorm(300 * 150), 300))
   gc()
   before <- .Call(weft:::C_weft_memory, 0)
   one <- pca_with(x, "krylov", 1)
   expect_error(pca_with(x, "krylov", 3, progress = function(done, total) stop("enough")), "enough")
-  for (k in c(1, 5, 20, 60, 150, 400)) {
+  for (k in c(1, 8, 60, 200)) {
     .Call(weft:::C_weft_memory, -k) # no allocation from the k-th on
     expect_error(pca_with(x, "krylov", 3), class = "weft_error_memory")
     .Call(weft:::C_weft_memory, k)  # tried once more
@@ -244,9 +247,6 @@ test_that("devices are NULL, all or numbers that there are", {
   expect_identical(weft:::devices_for("all", "cuda"), seq_len(there) - 1L)
   expect_error(weft:::devices_for(there, "cuda"), class = "weft_error_input", regexp = "There is no device")
 })
-
-# One device twice, and all there are.
-device_lists <- function() unique(list(c(0, 0), c(0, 0, 0), seq_len(nrow(weft_devices())) - 1))
 
 test_that("searches give the same on one device and on several", {
   skip_if_no_cuda()
