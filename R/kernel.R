@@ -225,8 +225,14 @@ kernel_points <- function(x, arg) {
   x
 }
 
-# 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies.
-points_range <- function(x) .Call(C_weft_kernel_range, x, run_control("cpu"))
+# 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies, on one thread: to wake
+# the others takes longer than 100 MB. Its control is made once, since calls are many and short.
+points_range <- function(x) {
+  if (is.null(one_thread$control)) one_thread$control <- run_control("cpu", 1L)
+  .Call(C_weft_kernel_range, x, one_thread$control)
+}
+
+one_thread <- new.env(parent = emptyenv())
 
 # The greatest distance from 0 of a coordinate.
 points_reach <- function(...) {
