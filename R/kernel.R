@@ -43,8 +43,9 @@
 #'   the interval of their mean keeps the error, when that takes fewer pairs than computing them. `"auto"` does each where it
 #'   applies and pays; `verbose = TRUE` tells how many nodes and pairs went which way.
 #'
-#'   `method = "auto"` predicts the time of both, the tree's from a walk with a sample of
-#'   the queries, and takes the shorter one; `verbose = TRUE` tells which and why.
+#'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum, whose time is
+#'   known from a few pairs, measured once a session; `verbose = TRUE` tells which it was. It goes by processor time, so a choice near
+#'   a tie may be another one on the next run, and with it what the error leaves open.
 #'
 #'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra of the
 #'   Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of references by
