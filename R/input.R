@@ -8,7 +8,9 @@ categorical_input <- function(x, assay = NULL, arg = "x") {
   if (inherits(x, "DelayedArray")) {
     data <- x # read in blocks of columns by for_blocks()
   } else if (is.data.frame(x)) {
-    data <- lapply(stats::setNames(seq_along(x), names(x)), function(j) categorical_column(x[[j]], names(x)[j], arg))
+    data <- as.list.data.frame(x)
+    others <- which(!vapply(data, is_categorical, NA))
+    data[others] <- lapply(others, function(j) categorical_column(data[[j]], names(x)[j], arg))
   } else if (inherits(x, "sparseMatrix")) {
     data <- sparse_columns(x)
   } else if (is.matrix(x) && (is.numeric(x) || is.logical(x) || is.raw(x))) {
@@ -27,11 +29,14 @@ categorical_input <- function(x, assay = NULL, arg = "x") {
   list(data = data, names = feature_names(x), n = nrow(x), p = ncol(x))
 }
 
+# What native code takes as it is.
+is_categorical <- function(column) {
+  if (is.object(column)) is.factor(column) && is.null(dim(column))
+  else is.null(dim(column)) && (is.numeric(column) || is.logical(column) || is.raw(column))
+}
+
 categorical_column <- function(column, name, arg) {
   if (is.character(column)) return(unclass(factor(column)))
-  plain <- is.null(dim(column)) && (is.factor(column) || is.logical(column) || is.raw(column) ||
-                                      (is.numeric(column) && !is.object(column)))
-  if (plain) return(column)
   abort_input(
     sprintf("Every column of `%s` must be a factor, logical, character, integer or whole number.", arg),
     x = sprintf("Column `%s` is %s.", name, describe(column)),

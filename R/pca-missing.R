@@ -34,8 +34,8 @@ pca_em <- function(source, job, settings, control) {
   }
   x <- source$data
   gaps <- which(is.na(x))
-  column <- (gaps - 1) %/% source$n + 1
-  row <- (gaps - 1) %% source$n + 1
+  column <- as.integer((gaps - 1) %/% source$n + 1)
+  row <- as.integer((gaps - 1) %% source$n + 1)
   moments <- column_moments(source, settings$weights, control)
   x[gaps] <- moments$mean[column]
   spread <- pmax(moments$norm / sqrt(pmax(1, moments$weight)), .Machine$double.xmin)[column]
@@ -43,7 +43,7 @@ pca_em <- function(source, job, settings, control) {
   inner$method <- match("krylov", pca_methods) - 1L
   inner$choose <- FALSE
   inner$paper <- FALSE
-  inner$tol <- 1e-10
+  inner$tol <- 1e-3
   converged <- FALSE
   passes <- 0
   for (iteration in seq_len(job$max_iter)) {
@@ -53,15 +53,18 @@ pca_em <- function(source, job, settings, control) {
     run <- pca_native(source, form, inner, FALSE, control)
     passes <- passes + run$passes
     inner$start <- run$v
-    fit <- rowSums(run$u[row, , drop = FALSE] * run$v[column, , drop = FALSE] * rep(run$d, each = length(row)))
+    fit <- 0
+    for (k in seq_along(run$d)) fit <- fit + (run$d[k] * run$u[, k])[row] * run$v[, k][column]
     if (!is.null(settings$weights)) fit <- fit / sqrt(settings$weights[row])
-    fit <- ifelse(form$native$factor[column] > 0, fit / form$native$factor[column], 0) + form$native$center[column]
+    back <- ifelse(form$native$factor > 0, 1 / form$native$factor, 0)
+    fit <- fit * back[column] + form$native$center[column]
     change <- max(abs(fit - x[gaps]) / spread)
     x[gaps] <- fit
-    if (change <= job$tol) {
+    if (change <= job$tol && inner$tol <= max(job$tol, 1e-10)) {
       converged <- TRUE
       break
     }
+    inner$tol <- max(1e-10, min(inner$tol, 0.01 * change)) # no more exact than the cells are
   }
   run$iterations[] <- iteration
   run$converged[] <- converged

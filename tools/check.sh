@@ -56,7 +56,7 @@ if wants sanitize; then
   asan=$(gcc -print-file-name=libasan.so)
   ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan R_LIBS=$w/lib-san${R_LIBS:+:$R_LIBS} R --vanilla --no-echo -f small.R >san.log 2>&1
   report "address + undefined sanitizers, small script" "exit $?" 'exit 0'
-  report "address + undefined sanitizers, suite" "$(NOT_CRAN=true ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan suite "$w/lib-san")" 'FAIL 0 '
+  report "address + undefined sanitizers, suite" "$(NOT_CRAN=true ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan suite "$w/lib-san")" ', 0 failed,'
   report "no warning with -Wall -Wextra" "$(grep -c 'warning:' "$w/lib-san.log") warnings" '^0 '
   if command -v valgrind >/dev/null; then
     install_into "$w/lib-plain"

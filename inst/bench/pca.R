@@ -77,4 +77,10 @@ for (method in c("nipals", "gs")) {
 }
 fit <- pca(x, 5, na = "em", seed = 1)
 cat(sprintf("the same by EM: %.3f s, %d iterations\n", fit$seconds, fit$iterations[1]))
+if (has("pcaMethods")) {
+  for (method in c("nipals", "ppca", "svdImpute")) {
+    time <- system.time(pcaMethods::pca(x, method, nPcs = 5))[["elapsed"]]
+    cat(sprintf("  pcaMethods %s, at its own tolerance: %.3f s\n", method, time))
+  }
+}
 cat("load at the end", load_now(), "\n")
