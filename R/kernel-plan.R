@@ -72,12 +72,12 @@ plan_method <- function(problem, try = FALSE) {
     return(list(method = method, reason = sprintf("a sample shows %s pairs to be near each other",
                                                   if (method == "tree") "few" else "many")))
   }
-  m <- ncol(split_weights(problem$weights[seq_len(min(n, 1000)), , drop = FALSE])$weights)
+  m <- nrow(split_weights(problem$weights[seq_len(min(n, 1000)), , drop = FALSE])$weights)
   work <- nq * n * pair_cost(problem$kernel, d, m)
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
   build <- (if (built) 0 else build_cost(n, d)) + if (problem$self) 0 else build_cost(nq, d)
   took <- function(work) work / 1.6e10 / problem$control$threads
-  if (work < 2e8 || work < 1.5 * build) {
+  if (work < 3e7 || work < 1.5 * build) {
     return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
   trees <- native_trees(problem)

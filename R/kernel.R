@@ -43,8 +43,9 @@
 #'   the interval of their mean keeps the error, when that takes fewer pairs than computing them. `"auto"` does each where it
 #'   applies and pays; `verbose = TRUE` tells how many nodes and pairs went which way.
 #'
-#'   `method = "auto"` tries both on a part of the work, where there is enough of it to matter, and takes what would be the shorter
-#'   way; `verbose = TRUE` tells which and why. It goes by processor time, so that near a tie it may choose either.
+#'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum, whose time is
+#'   known from a few pairs, measured once a session; `verbose = TRUE` tells which it was. It goes by processor time, so a choice near
+#'   a tie may be another one on the next run, and with it what the error leaves open.
 #'
 #'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra of the
 #'   Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of references by
@@ -72,7 +73,7 @@
 #'   every rank has about as many points. Then each rank sends the others those of its references that their queries need: none out of
 #'   a compact kernel's reach or too far away to matter, and one point for many whose kernel values hardly differ. A rank that is done
 #'   takes over queries of slower ones: of a rank with more than 1 / `getOption("weft.balance")` times its work, by default twice. All
-#'   arguments but the data must be the same everywhere. Nodes of trees are estimated by bounds alone: `nodes = "series"` is an error.
+#'   arguments but the data must be the same everywhere. Nodes of trees are estimated by bounds alone, whatever `nodes` says.
 #'   `verbose = TRUE` prints what each rank did and sent.
 #'
 #' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers in one
@@ -118,9 +119,6 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
   method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
   if (distributed && precision != "double") {
     abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
-  }
-  if (distributed && problem$nodes == "series") {
-    abort_input("Sums over ranks estimate nodes by bounds alone.", x = "`nodes` is \"series\".", i = "Use \"auto\" or \"bounds\".")
   }
   result <- if (distributed) kernel_over_ranks(problem, method)
             else if (precision != "double") kernel_single(problem, method, precision)
@@ -228,8 +226,14 @@ kernel_points <- function(x, arg) {
   x
 }
 
-# 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies.
-points_range <- function(x) .Call(C_weft_kernel_range, x, run_control("cpu"))
+# 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies, on one thread: to wake
+# the others takes longer than 100 MB. Its control is made once, since calls are many and short.
+points_range <- function(x) {
+  if (is.null(one_thread$control)) one_thread$control <- run_control("cpu", 1L)
+  .Call(C_weft_kernel_range, x, one_thread$control)
+}
+
+one_thread <- new.env(parent = emptyenv())
 
 # The greatest distance from 0 of a coordinate.
 points_reach <- function(...) {

@@ -22,7 +22,7 @@
 
 #define WARPS 4
 #define QUEUE 64 /* cells of a warp that wait to be met */
-#define AHEAD 3  /* of them whose points are asked for at a time */
+#define AHEAD 2  /* of them whose points are asked for at a time */
 #define LATER 48 /* offsets in the last dimensions that a warp keeps at a time */
 #define HITS 160 /* pairs that wait to be computed: 96 and what two points a lane may add */
 #define SLOTS (2 * GRID_REACH + 1)
@@ -458,6 +458,7 @@ template <typename Real, int D> __device__ __noinline__ double work_off(const gr
       if (own.lane == 0) m.cells += some, m.tests += tests;
     }
   }
+  __syncwarp();
   if (own.lane == 0) m.hits = hits;
   __syncwarp();
   return total;
@@ -539,7 +540,7 @@ template <typename Real, int D> __device__ __forceinline__ double visit(const gr
   return work_off<Real, D>(a, own, queued, total);
 }
 
-template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, 4) walk_grid(const __grid_constant__ grid_args<Real> a) {
+template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, 5) walk_grid(const __grid_constant__ grid_args<Real> a) {
   const int W = (D + 3) / 4;
   const int64_t r = (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);
   if (r >= a.runs) return;

@@ -37,6 +37,7 @@ done:
 }
 
 #define LANES 8
+#define RANGE_AT_ONCE ((size_t) 1 << 22)
 
 /* x - x is 0 but for what is not finite. */
 VECTORIZE static void range_of(const double *x, size_t count, double *out) {
@@ -61,30 +62,15 @@ VECTORIZE static void range_of(const double *x, size_t count, double *out) {
 
 weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out) {
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const size_t parts = n / AT_ONCE + 1, size = (n + parts - 1) / parts, all = parts * d, step = 256;
-  const int threads = all < step ? 1 : ctx->threads; /* to wake the others takes longer than 100 MB */
-  double *of_part;
-  WEFT_TAKE(of_part, &mem, 3 * all);
-  for (size_t from = 0; from < all; from += step) {
-    const size_t to = from + step < all ? from + step : all;
-    WEFT_TRY(weft_poll(ctx, (double) from, (double) all));
-    WEFT_PARALLEL(threads)
-    WEFT_FOR(static)
-    for (size_t k = from; k < to; k++) {
-      const size_t first = k % parts * size < n ? k % parts * size : n, end = first + size < n ? first + size : n;
-      range_of(columns + k / parts * n + first, end - first, of_part + 3 * k);
-    }
-  }
   for (size_t j = 0; j < d; j++) {
-    double *to = out + 3 * j;
+    double *to = out + 3 * j, part[3];
     to[0] = INFINITY, to[1] = -INFINITY, to[2] = 0;
-    for (size_t k = j * parts; k < (j + 1) * parts; k++) {
-      to[0] = fmin(to[0], of_part[3 * k]), to[1] = fmax(to[1], of_part[3 * k + 1]);
-      to[2] += of_part[3 * k + 2];
+    for (size_t first = 0; first < n; first += RANGE_AT_ONCE) {
+      WEFT_TRY(weft_poll(ctx, (double) j, (double) d));
+      range_of(columns + j * n + first, n - first < RANGE_AT_ONCE ? n - first : RANGE_AT_ONCE, part);
+      to[0] = fmin(to[0], part[0]), to[1] = fmax(to[1], part[1]), to[2] += part[2];
     }
   }
 done:
-  weft_arena_end(&mem);
   return st;
 }

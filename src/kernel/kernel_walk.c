@@ -27,6 +27,8 @@
 #define LEAST_GROUPS 32  /* of which a budget wants to know, before they get larger than ... */
 #define LEAST_GROUP 128
 #define LOOKS 16         /* in the time of a budget */
+#define FEW_GROUPS 2     /* say nothing yet */
+#define NEAR_TIE 0.85    /* groups differ more than pairs do: the direct sum is the safer one */
 
 enum { IDLE, LOOK, LIST, SUM };
 
@@ -137,13 +139,22 @@ static double now(void) {
   return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
-/* Whether what is left of the groups will take longer than the budget, as the ones begun say. */
-static int too_long(const weft_walk *w, const weft_hands *t, int threads, size_t begun, size_t count, clock_t started) {
-  const double spent = (double) (clock() - started) / CLOCKS_PER_SEC, budget = w->task->budget;
-  double done = (double) begun;
-  if (!(budget > 0) || begun >= count || spent < budget / LOOKS) return 0;
-  for (int k = 0; k < threads; k++) done -= t[k].phase != IDLE ? 0.5 : 0;
-  return spent / done * ((double) count - done) > budget;
+typedef struct { double spent, done; } progress;
+
+/* Whether what is left of the groups will take longer than the budget, as those since the first look say: the first groups pay for
+ * memory that is touched for the first time. Without any progress to speak of, a quarter of the budget must do. */
+static int too_long(const weft_walk *w, const weft_hands *t, int threads, size_t begun, size_t count, clock_t started, progress *first) {
+  const double budget = w->task->budget;
+  progress now = {(double) (clock() - started) / CLOCKS_PER_SEC, (double) begun};
+  if (!(budget > 0) || !begun || begun >= count) return 0;
+  for (int k = 0; k < threads; k++) now.done -= t[k].phase != IDLE ? 0.5 : 0;
+  const double more = now.done - first->done;
+  if (more < FEW_GROUPS && now.spent < budget / 4) {
+    if (!first->done) *first = now;
+    return 0;
+  }
+  const double each = more < FEW_GROUPS ? now.spent / now.done : (now.spent - first->spent) / more;
+  return each * ((double) count - now.done) > NEAR_TIE * budget;
 }
 
 static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t, const int32_t *groups, size_t count, double done,
@@ -152,12 +163,13 @@ static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t,
   atomic_size_t next = 0;
   int busy = 1;
   const clock_t started = clock();
+  progress first = {0, 0};
   const double slice = w->task->budget > 0 ? fmin(BETWEEN_POLLS, w->task->budget / LOOKS / ctx->threads) : BETWEEN_POLLS;
   for (int k = 0; k < ctx->threads; k++) t[k].phase = IDLE;
   while (busy) {
     const double until = now() + slice, begun = (double) atomic_load(&next);
     WEFT_TRY(weft_poll(ctx, done + fmin(1, begun / (double) count), total));
-    if (too_long(w, t, ctx->threads, (size_t) begun, count, started)) {
+    if (too_long(w, t, ctx->threads, (size_t) begun, count, started, &first)) {
       *given_up = 1;
       break;
     }

@@ -199,3 +199,24 @@ test_that("a seed leaves R's random numbers as they were", {
   kernel_sum(x, bandwidth = 20, method = "montecarlo", rel_error = 0.5, confidence = 0.9, seed = 4)
   expect_identical(.Random.seed, before)
 })
+
+test_that("a walk keeps its budget or is given up", {
+  withr::local_seed(9)
+  problem <- kernel_problem(matrix(rnorm(9000), ncol = 3), NULL, cbind(1, rnorm(3000)), "gaussian", 0.3, threads = 1)
+  walk <- function(budget) kernel_walk(problem, list(method = "tree", budget = budget, reason = ""))
+  expect_null(walk(1e-9))
+  expect_equal(walk(1e9)$sum, kernel_run(problem, "direct")$sum, tolerance = 1e-12)
+  given_up <- list(method = "tree", budget = 1e-9, reason = "", otherwise = list(method = "direct", reason = "otherwise"))
+  problem$plan <- given_up
+  expect_identical(kernel_run(problem)$sum, kernel_run(problem, "direct")$sum)
+})
+
+test_that("ranges of columns leave out what is not finite, and count it", {
+  for (n in c(1, 7, 8, 9, 70000)) {
+    x <- matrix(rnorm(2 * n), n)
+    if (n > 8) x[cbind(c(9, 3, 4), c(1, 2, 2))] <- c(NA, -Inf, NaN)
+    want <- apply(x, 2, function(v) c(range(v[is.finite(v)]), sum(!is.finite(v))))
+    expect_identical(points_range(x), want)
+  }
+  expect_identical(points_range(matrix(0, 0, 1)), matrix(c(Inf, -Inf, 0)))
+})
