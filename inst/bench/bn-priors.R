@@ -89,10 +89,11 @@ print(format(noise_points, digits = 3), row.names = FALSE)
 
 grDevices::png(file.path(out, "bn-priors.png"), 1300, 460, res = 110)
 graphics::par(mfrow = c(1, 3), mar = c(4.2, 4.2, 2.6, 0.8))
+room <- function(x) range(x) + c(0, 0.12 * diff(range(x))) # for the labels on the right
 shades <- c("#9ecae1", "#4292c6", "#084594")
 for (iterations in c(10000, 1000)) {
   shown <- priors[priors$iterations == iterations, ]
-  graphics::plot(shown$fpr, shown$tpr, type = "n", xlab = "false positive rate", ylab = "true positive rate",
+  graphics::plot(shown$fpr, shown$tpr, type = "n", xlim = room(shown$fpr), xlab = "false positive rate", ylab = "true positive rate",
                  main = sprintf("Priors, %s steps", format(iterations, big.mark = ",")))
   for (r in seq_along(reliabilities)) {
     one <- shown[shown$reliability == reliabilities[r], ]
@@ -101,7 +102,7 @@ for (iterations in c(10000, 1000)) {
   }
   graphics::legend("right", sprintf("source right %.0f%%", 100 * reliabilities), pch = 19, col = shades, bty = "n", cex = 0.8)
 }
-graphics::plot(noise_points$fpr, noise_points$tpr, type = "b", pch = 19, col = shades[2],
+graphics::plot(noise_points$fpr, noise_points$tpr, type = "b", pch = 19, col = shades[2], xlim = room(noise_points$fpr),
                xlab = "false positive rate", ylab = "true positive rate", main = "Flipped values")
 graphics::text(noise_points$fpr, noise_points$tpr, noise_points$noise, pos = 4, cex = 0.7)
-grDevices::dev.off()
+invisible(grDevices::dev.off())
