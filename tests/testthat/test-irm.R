@@ -8,7 +8,7 @@ test_that("samplers agree with exact enumeration", {
 
 test_that("samplers on the device agree with exact enumeration", {
   skip_if_no_cuda()
-  expect_exact("cuda", 150)
+  expect_exact("cuda", 100)
 })
 
 test_that("the log posterior is exact", {
