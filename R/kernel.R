@@ -44,7 +44,7 @@
 #'   applies and pays; `verbose = TRUE` tells how many nodes and pairs went which way.
 #'
 #'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum, whose time is
-#'   known from a few pairs, measured once a session; `verbose = TRUE` tells which it was. It goes by processor time, so a choice near
+#'   known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by processor time, so a choice near
 #'   a tie may be another one on the next run, and with it what the error leaves open.
 #'
 #'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra of the

@@ -1,7 +1,7 @@
 # The choice of `method = "auto"`: processor time of the whole call over the better of "direct" and "tree", on a grid of
 # (n, d, h, relative error, kernel), one thread. Prints the grid and the worst ratio. Processor time, so that other work on the machine
-# counts little; short calls are repeated until they add up to a twentieth of a second; the better of 2 rounds in turn. What takes more
-# than ten times the direct sum is run once. Arguments: a number that scales n, and the share of the grid to run (default 1 1).
+# counts little; short calls are repeated until they add up to a twentieth of a second, of others the better of two counts. What takes
+# more than ten times the direct sum is run once. Arguments: a number that scales n, and the share of the grid to run (default 1 1).
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 machine_line()
@@ -27,7 +27,9 @@ seconds <- t(mapply(function(n, d, h, rel_error, kernel) {
   methods <- c(direct = "direct", tree = "tree", auto = "auto")
   t <- vapply(methods, function(m) busy(run(m), 1), 0)
   again <- methods[t < 10 * t[["direct"]]]
-  for (round in 1:2) t[again] <- pmin(if (round == 1) Inf else t[again], vapply(again, function(m) busy(run(m), ceiling(0.05 / max(t[[m]], 1e-3))), 0))
+  times <- ceiling(0.05 / pmax(t, 1e-3))
+  more <- vapply(again, function(m) busy(run(m), times[[m]]), 0)
+  t[again] <- ifelse(times[again] > 1, more, pmin(more, t[again]))
   cat(sprintf("%6.0f %2d %5.2f %6g %-12s direct %.4f tree %.4f auto %.4f ratio %.2f\n", n, d, h, rel_error, kernel, t[["direct"]],
               t[["tree"]], t[["auto"]], t[["auto"]] / min(t[["direct"]], t[["tree"]])))
   t
@@ -36,6 +38,6 @@ spent <- proc.time() - began
 grid <- cbind(grid, round(seconds, 4), ratio = round(seconds[, "auto"] / pmin(seconds[, "direct"], seconds[, "tree"]), 2))
 print(grid[order(grid$ratio), ], row.names = FALSE)
 long <- pmin(seconds[, "direct"], seconds[, "tree"]) > 0.01
-cat(sprintf("%d cells: worst ratio %.2f; above 1.3 in %d; among the %d that take more than 0.01 s either way %.2f, above 1.3 in %d; %.0f s of processor\n",
-            nrow(grid), max(grid$ratio), sum(grid$ratio > 1.3), sum(long), max(grid$ratio[long]), sum(grid$ratio[long] > 1.3),
+cat(sprintf(paste("%d cells: worst ratio %.2f; above 1.3 in %d; among the %d that take more than 0.01 s either way %.2f,",
+                  "above 1.3 in %d; %.0f s of processor\n"), nrow(grid), max(grid$ratio), sum(grid$ratio > 1.3), sum(long), max(grid$ratio[long]), sum(grid$ratio[long] > 1.3),
             sum(spent[1:2])))

@@ -589,8 +589,7 @@ template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, 5)
 
 template <typename Real, int D> static cudaError_t launch_walk(const grid_args<Real> &a, cudaStream_t stream) {
   const size_t bytes = sizeof(grid_warp<D>) * WARPS;
-  cudaError_t e = bytes > 48 * 1024 ? cudaFuncSetAttribute(walk_grid<Real, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes) : cudaSuccess;
-  if (e != cudaSuccess) return e;
+  static_assert(sizeof(grid_warp<D>) * WARPS <= 48 * 1024, "more shared memory needs an attribute");
   walk_grid<Real, D><<<(unsigned) ((a.runs + WARPS - 1) / WARPS), 32 * WARPS, bytes, stream>>>(a);
   return cudaGetLastError();
 }

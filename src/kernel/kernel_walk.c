@@ -39,7 +39,7 @@ enum { IDLE, LOOK, LIST, SUM };
 static void visit_nodes(const weft_walk *w, weft_hands *t, int raise) {
   const weft_tree *r = w->reference;
   const int kind = w->task->kind, compact = weft_kernel_compact(kind);
-  const double half = w->query->count[t->group] / 2, part = (double) w->task->reference.n / SAMPLED_NODES;
+  const double half = fmax(w->query->count[t->group] / 2, w->least_listed), part = (double) w->task->reference.n / SAMPLED_NODES;
   const double fine = !raise && !compact && w->task->confidence < 1 && part > half ? part : half;
   const size_t m = w->task->m, size = m * (w->task->reference.d + 2);
   size_t top = 0;
@@ -302,7 +302,10 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
     w.running = running;
   }
   if (w.series && w.rel < FEW_DIGITS) group = fmin(group, SERIES_GROUP);
-  if (task->budget > 0) group = fmin(group, fmax(LEAST_GROUP, (double) query->points.n / LEAST_GROUPS));
+  if (task->budget > 0) {
+    w.least_listed = group / 4; /* as without */
+    group = fmin(group, fmax(LEAST_GROUP, (double) query->points.n / LEAST_GROUPS));
+  }
   for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &t[k]));
   size_t count = weft_tree_top(query, group, groups);
   if (task->trial) count = pick_groups(groups, count, task->trial);
