@@ -73,7 +73,7 @@
 #'   every rank has about as many points. Then each rank sends the others those of its references that their queries need: none out of
 #'   a compact kernel's reach or too far away to matter, and one point for many whose kernel values hardly differ. A rank that is done
 #'   takes over queries of slower ones: of a rank with more than 1 / `getOption("weft.balance")` times its work, by default twice. All
-#'   arguments but the data must be the same everywhere. Nodes of trees are estimated by bounds alone, whatever `nodes` says.
+#'   arguments but the data must be the same everywhere. Nodes of trees are estimated by bounds alone: `nodes = "series"` is an error.
 #'   `verbose = TRUE` prints what each rank did and sent.
 #'
 #' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers in one
@@ -119,6 +119,9 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
   method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
   if (distributed && precision != "double") {
     abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
+  }
+  if (distributed && problem$nodes == "series") {
+    abort_input("Sums over ranks estimate nodes by bounds alone.", x = "`nodes` is \"series\".", i = "Use \"auto\" or \"bounds\".")
   }
   result <- if (distributed) kernel_over_ranks(problem, method)
             else if (precision != "double") kernel_single(problem, method, precision)

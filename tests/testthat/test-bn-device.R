@@ -58,8 +58,9 @@ test_that("what does not fit the device is refused with its size", {
   d <- bn_test_data(400)
   table <- bn_scores(d)
   withr::local_options(weft.device_memory = 2000)
-  for (call in list(function() bn_scores(d, backend = "cuda"), function() bn_learn(table, iterations = 10, backend = "cuda"),
-                    function() bn_exact(table, backend = "cuda"))) {
+  ladder <- c(1, 1.5, 2.5, 4) # of two temperatures, one fits at a time
+  for (call in list(function() bn_scores(d, backend = "cuda"), function() bn_exact(table, backend = "cuda"),
+                    function() bn_learn(table, iterations = 10, temperatures = ladder, backend = "cuda"))) {
     expect_error(call(), class = "weft_error_memory", regexp = "device")
   }
 })

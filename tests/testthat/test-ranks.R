@@ -145,7 +145,8 @@ test_that("queries of a slow rank migrate, and a rank that dies ends the job", {
     set.seed(me); x <- matrix(rnorm(16000 * 3), 16000)
     stop_and_go <- "(while kill -STOP %1$d; do sleep 0.2; kill -CONT %1$d; sleep 0.03; done) >/dev/null 2>&1 &"
     if (me == 0) { system(sprintf(stop_and_go, Sys.getpid())); Sys.sleep(0.5) }
-    f <- kernel_sum(x, kernel = "cauchy", method = "direct", distributed = TRUE, verbose = TRUE, leave_one_out = TRUE)
+    f <- kernel_sum(x, kernel = "cauchy", method = "direct", distributed = TRUE, verbose = TRUE, leave_one_out = TRUE,
+      backend = "cpu")
     all <- do.call(rbind, weft:::ranks_gather(x))
     some <- c(1, 8000, 16000)
     cat(sprintf("rank %d %s\\n", me, isTRUE(all.equal(f[some], kernel_sum(x[some, ], all, kernel = "cauchy") - 1, tolerance = 1e-12))))'
@@ -157,7 +158,8 @@ test_that("queries of a slow rank migrate, and a rank that dies ends the job", {
   started <- proc.time()[[3L]]
   out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "x <- matrix(rnorm(3e5), ncol = 3)",
                         'if (me == 1) system(sprintf("(sleep 1; kill -KILL %d) >/dev/null 2>&1 &", Sys.getpid()))',
-                        'f <- kernel_sum(x, kernel = "cauchy", method = "direct", distributed = TRUE)', 'cat("went on\\n")'))
+                        'f <- kernel_sum(x, kernel = "cauchy", method = "direct", distributed = TRUE, backend = "cpu")',
+                        'cat("went on\\n")'))
   expect_lt(proc.time()[[3L]] - started, 20)
   expect_match(out, "rank 1 .*signal 9|EXIT CODE: 9", all = FALSE)
   expect_false("went on" %in% out)
@@ -192,7 +194,7 @@ test_that("chains over ranks are those of one rank, also where a rank has none",
     }
     set.seed(me) # the first rank\'s key is everybody\'s
     scores <- unlist(weft:::ranks_gather(bn_learn(d, iterations = 30, distributed = TRUE)$trace[30, ]))
-    cat(sprintf("rank %d %s\\n", me, all(scores == scores[1:4])))')
+    cat(sprintf("rank %d %s\\n", me, all(scores == scores[seq_len(length(scores) / 3)])))')
   expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 12L, info = paste(out, collapse = "\n"))
 })
 
