@@ -39,5 +39,5 @@ grid <- cbind(grid, round(seconds, 4), ratio = round(seconds[, "auto"] / pmin(se
 print(grid[order(grid$ratio), ], row.names = FALSE)
 long <- pmin(seconds[, "direct"], seconds[, "tree"]) > 0.01
 cat(sprintf(paste("%d cells: worst ratio %.2f; above 1.3 in %d; among the %d that take more than 0.01 s either way %.2f,",
-                  "above 1.3 in %d; %.0f s of processor\n"), nrow(grid), max(grid$ratio), sum(grid$ratio > 1.3), sum(long), max(grid$ratio[long]), sum(grid$ratio[long] > 1.3),
-            sum(spent[1:2])))
+                  "above 1.3 in %d; %.0f s of processor\n"), nrow(grid), max(grid$ratio), sum(grid$ratio > 1.3), sum(long),
+            max(grid$ratio[long]), sum(grid$ratio[long] > 1.3), sum(spent[1:2])))

@@ -43,7 +43,8 @@ if (given[1] == "cube") {
       o <- r$out[, k]
       # exact, so within any relative error: 0.1 has nothing to save, a cell within reach as a whole is next to never met
       cat(sprintf(paste("  Epanechnikov h = %.2f: %.2f s, mean sum %.6f, 64 sums off by at most %.2g;",
-                        "a point met %.1f cells, %.0f runs of 32, %.1f points\n"), h[k], r$seconds[5 + k], o[129], max(abs(o[1:64] - o[65:128])), o[130] / n, o[131] / n, o[132] / n))
+                        "a point met %.1f cells, %.0f runs of 32, %.1f points\n"), h[k], r$seconds[5 + k], o[129],
+                  max(abs(o[1:64] - o[65:128])), o[130] / n, o[131] / n, o[132] / n))
     }
   }
 }

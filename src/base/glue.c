@@ -90,7 +90,7 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   poll_state poll = { weft_glue_element(control, "progress"), kept, 0, 1, every, seconds() + every };
   const SEXP devices = weft_glue_element(control, "devices"); /* integers, at least one */
   weft_ctx ctx = { poll_r, &poll, Rf_asInteger(weft_glue_element(control, "threads")), INTEGER(devices)[0], INTEGER(devices),
-                   (int) Rf_xlength(devices), 0, Rf_asReal(weft_glue_element(control, "device_limit")), &memory, -1, "" };
+                   (int) Rf_xlength(devices), 0, Rf_asReal(weft_glue_element(control, "device_limit")), &memory, -1, "", NULL, 0 };
   weft_status st = WEFT_OK;
   if (!strcmp(CHAR(Rf_asChar(weft_glue_element(control, "backend"))), "cuda")) {
     backend = weft_cuda_backend(CHAR(Rf_asChar(weft_glue_element(control, "libs"))), why, sizeof why);
