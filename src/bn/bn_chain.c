@@ -140,31 +140,67 @@ done:
   return st;
 }
 
-/* A random order in which every node comes after the parents that all its sets have. `needs`: p × words. */
-static int draw_order(const weft_bn_lists *lists, const uint64_t *needs, weft_rng rng, int32_t *order, uint64_t *placed)
+/* What all sets of a node have: `needs` its parents, `needed` the other way round; both p × words. `placed`, `ready`: words. */
+typedef struct order_room { uint64_t *needs, *needed, *placed, *ready; } order_room;
+
+static weft_status open_order_room(weft_arena *mem, const weft_bn_lists *lists, order_room *out)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_table *table = lists->table;
+  const size_t p = lists->p, words = lists->words;
+  WEFT_TAKE(out->needs, mem, p * words);
+  WEFT_TAKE0(out->needed, mem, 64 * words * words);
+  WEFT_TAKE(out->placed, mem, words);
+  WEFT_TAKE(out->ready, mem, words);
+  memset(out->needs, 0xff, p * words * sizeof *out->needs);
+  for (size_t z = 0; z < p; z++) {
+    uint64_t *own = out->needs + z * words;
+    for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
+      for (size_t w = 0; w < words; w++) own[w] &= table->mask[(size_t) k * words + w];
+    for (size_t w = 0; w < words; w++)
+      for (uint64_t word = own[w]; word; word &= word - 1)
+        set_bit(out->needed + (64 * w + (size_t) __builtin_ctzll(word)) * words, (int32_t) z);
+  }
+done:
+  return st;
+}
+
+/* A random order in which every node comes after what it needs: each place is drawn from the nodes that are ready. */
+static int draw_order(const weft_bn_lists *lists, const order_room *room, weft_rng rng, int32_t *order)
 {
   const size_t p = lists->p, words = lists->words;
-  memset(placed, 0, words * sizeof *placed);
+  size_t ready = 0;
+  memset(room->placed, 0, words * sizeof *room->placed);
+  memset(room->ready, 0, words * sizeof *room->ready);
+  for (size_t z = 0; z < p; z++)
+    if (fits(room->needs + z * words, room->placed, words)) { set_bit(room->ready, (int32_t) z); ready++; }
   for (size_t k = 0; k < p; k++) {
-    uint64_t ready = 0;
-    for (size_t z = 0; z < p; z++) ready += !has_bit(placed, (int32_t) z) && fits(needs + z * words, placed, words);
     if (!ready) return 0;
-    uint64_t chosen = weft_draw_below(rng, k, ready);
-    size_t z = 0;
-    while (has_bit(placed, (int32_t) z) || !fits(needs + z * words, placed, words) || chosen--) z++;
-    order[k] = (int32_t) z;
-    set_bit(placed, (int32_t) z);
+    size_t left = weft_draw_below(rng, k, ready), w = 0;
+    for (size_t here; (here = (size_t) __builtin_popcountll(room->ready[w])) <= left; w++) left -= here;
+    uint64_t word = room->ready[w];
+    while (left--) word &= word - 1;
+    const int32_t chosen = (int32_t) (64 * w) + __builtin_ctzll(word);
+    order[k] = chosen;
+    room->ready[w] &= ~(word & -word);
+    ready--;
+    set_bit(room->placed, chosen);
+    for (size_t u = 0; u < words; u++)
+      for (uint64_t child = room->needed[(size_t) chosen * words + u]; child; child &= child - 1) {
+        const int32_t z = (int32_t) (64 * u) + __builtin_ctzll(child);
+        if (fits(room->needs + (size_t) z * words, room->placed, words)) { set_bit(room->ready, z); ready++; }
+      }
   }
   return 1;
 }
 
 /* Whether every node comes after what it needs. */
-static int order_works(const weft_bn_lists *lists, const uint64_t *needs, const int32_t *order, uint64_t *placed)
+static int order_works(const weft_bn_lists *lists, const order_room *room, const int32_t *order)
 {
-  memset(placed, 0, lists->words * sizeof *placed);
+  memset(room->placed, 0, lists->words * sizeof *room->placed);
   for (size_t k = 0; k < lists->p; k++) {
-    if (!fits(needs + (size_t) order[k] * lists->words, placed, lists->words)) return 0;
-    set_bit(placed, order[k]);
+    if (!fits(room->needs + (size_t) order[k] * lists->words, room->placed, lists->words)) return 0;
+    set_bit(room->placed, order[k]);
   }
   return 1;
 }
@@ -173,22 +209,16 @@ weft_status weft_bn_start_orders(weft_ctx *ctx, const weft_bn_lists *lists, cons
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const weft_bn_table *table = lists->table;
-  const size_t p = lists->p, words = lists->words, replicas = run->ladders * run->temperatures;
-  uint64_t *placed, *needs;
-  WEFT_TAKE(placed, &mem, words);
-  WEFT_TAKE(needs, &mem, p * words);
-  memset(needs, 0xff, p * words * sizeof *needs);
-  for (size_t z = 0; z < p; z++)
-    for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
-      for (size_t w = 0; w < words; w++) needs[z * words + w] &= table->mask[(size_t) k * words + w];
+  const size_t p = lists->p, replicas = run->ladders * run->temperatures;
+  order_room room;
+  WEFT_TRY(open_order_room(&mem, lists, &room));
   for (size_t r = 0; r < replicas; r++) {
     const weft_rng rng = { run->key, WEFT_BN_STARTS + (uint32_t) (run->ladder0 * run->temperatures + r) };
     int32_t *own = order + r * p;
     if (r % 64 == 0) WEFT_TRY(weft_poll(ctx, 0, 1));
-    if (own[0] < 0 && !draw_order(lists, needs, rng, own, placed))
+    if (own[0] < 0 && !draw_order(lists, &room, rng, own))
       WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "No order of the nodes has all required parents before their children."));
-    if (!order_works(lists, needs, own, placed))
+    if (!order_works(lists, &room, own))
       WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "An order to start from has a required parent after its child."));
   }
 done:

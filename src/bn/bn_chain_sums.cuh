@@ -291,8 +291,8 @@ __device__ static void answer_some(const chain_job &job, const block_view &b, co
     }
   } else {
     __syncwarp();
-    for (uint32_t w = 0; w < words && lane < columns; w++)
-      wide[lane * words + w] = ~(after(r, s.move[q], what, (int32_t) z, w, words) | word_bit((int32_t) z, w));
+    for (uint32_t w = 0; w < words && lane < C; w++)
+      wide[lane * words + w] = lane < columns ? ~(after(r, s.move[q], what, (int32_t) z, w, words) | word_bit((int32_t) z, w)) : ~(uint64_t) 0;
     __syncwarp();
   }
   const int64_t value = node_values<W, C>(job, z, columns, missing, wide, lane);
