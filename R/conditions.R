@@ -13,6 +13,12 @@ abort_input <- function(message, x = NULL, i = NULL, call = caller_of_weft(), ..
   weft_abort("input", message, x, i, call, ...)
 }
 
+weft_warn <- function(class, message, i = NULL) {
+  text <- paste(c(message, bullet("info", i)), collapse = "\n")
+  warning(structure(class = c(paste0("weft_warning_", class), "weft_warning", "warning", "condition"),
+                    list(message = text, call = caller_of_weft())))
+}
+
 bullet <- function(symbol, text) {
   if (length(text)) paste(cli::symbol[[symbol]], text)
 }

@@ -1,4 +1,4 @@
-# How `method = "auto"` chooses. The direct sum's time is known from 10^7 pairs of the kind, measured in a session, as processor
+# How `method = "auto"` chooses. The direct sum's time is known from 10^6 pairs of the kind, measured in a session, as processor
 # time, which other work on the machine hardly changes. The walk is begun, with groups of queries from everywhere first, and given up when
 # what is left of it would take longer than the direct sum. So nothing is done twice where the walk is better, and where it is not, it is
 # seen early. Where no sums are wanted, or a device might be faster than both, 2 to 4 groups are tried. Shorter work goes by the costs
@@ -118,8 +118,8 @@ trial_control <- function(control) {
   control
 }
 
-# Seconds of the whole direct sum, by one of some 10^7 pairs; a session measures each kind of pair in its first three sums and keeps the
-# least, since other work on the machine adds to processor time too, though less than to the time that passes.
+# Seconds of the whole direct sum, by three of some 3 x 10^5 pairs; a session measures each kind of pair in its first three sums and
+# keeps the least, since other work on the machine adds to processor time too, though less than to the time that passes.
 direct_seconds <- function(problem, trees) {
   d <- nrow(trees$query$x)
   split <- split_weights(problem$weights)
@@ -130,16 +130,15 @@ direct_seconds <- function(problem, trees) {
       some <- seq_len(min(count, ncol(points$x)))
       list(x = points$x[, some, drop = FALSE], lo = points$lo[, some, drop = FALSE])
     }
-    reference <- first(trees$reference, 8192)
-    query <- first(trees$query, ceiling(1e7 / ncol(reference$x)))
+    reference <- first(trees$reference, 2048)
+    query <- first(trees$query, 128)
     rows <- trees$reference$order[seq_len(ncol(reference$x))] + 1L
     task <- native_task(problem, query, reference, split, split$weights[, rows, drop = FALSE])
     task[c("log", "leave_one_out")] <- FALSE
     control <- trial_control(problem$control)
-    started <- proc.time()
-    .Call(C_weft_kernel_direct, task, control)
-    took <- max(1e-3, sum((proc.time() - started)[1:2])) / (as.double(ncol(query$x)) * ncol(reference$x))
-    known <- c(least = min(took, known[["least"]]), times = known[["times"]] + 1)
+    took <- min(replicate(3, .Call(C_weft_kernel_direct, task, control)$effort[7L]))
+    known <- c(least = min(max(1e-6, took) / (as.double(ncol(query$x)) * ncol(reference$x)), known[["least"]]),
+               times = known[["times"]] + 1)
     pair_seconds[[kind]] <- known
   }
   known[["least"]] * ncol(trees$query$x) * ncol(trees$reference$x) / problem$control$threads

@@ -50,7 +50,8 @@
 #'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra of the
 #'   Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of references by
 #'   pivoted Cholesky; positive definite kernels; with `rel_error` or `abs_error` > 0) are for smooth kernels in many
-#'   dimensions. They check their bound for every query and compute queries that miss it exactly.
+#'   dimensions. They check their bound for every query and compute queries that miss it exactly. `"auto"` takes none of them: on
+#'   all data tried so far, direct sums or bounds were faster.
 #'
 #' @section Less than double precision: `precision = "single"` sums directly in 32-bit floats, with coordinates
 #'   relative to blocks of queries. `"tensor"` takes products on a device's tensor cores, each coordinate a pair of 16-bit
@@ -438,12 +439,14 @@ kernel_walk <- function(problem, plan) {
        reason = paste0(plan$reason, "; ", paste(used, collapse = ", ")))
 }
 
+series_use <- c(bounds = 0, samples = 0, auto = 1, series = 2) # as in kernel.h
+
 # Walks for one bandwidth or many, narrowest first; sums in the query tree's order.
 walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0, budget = 0) {
   task <- native_task(problem, trees$query, trees$reference, split, split$weights[, trees$reference$order + 1L, drop = FALSE], as.double(h))
   nodes <- problem$nodes %||% "auto"
   samples <- nodes %in% c("auto", "samples") && problem$confidence < 1
-  options <- c(nodes %in% c("auto", "series"), if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0), trial, budget)
+  options <- c(series_use[[nodes]], if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0), trial, budget)
   .Call(C_weft_kernel_walk, task, trees$query, trees$reference, as.double(options), problem$control)
 }
 

@@ -14,6 +14,7 @@
 #'
 #' @inheritParams mi_pairs
 #' @inheritSection mi_rank Missing values
+#' @param top how many triples or tuples to keep; `Inf` for all that reach the thresholds.
 #' @param features names or numbers of features to search among; all when `NULL`.
 #' @param order how many features a tuple has, from 3 to 16.
 #' @return As [mi_pairs()], with `feature3` (and so on) and `mi3`.

@@ -245,9 +245,3 @@ warn_about <- function(fit, k) {
               i = "Their vectors are orthonormal but otherwise arbitrary.")
   }
 }
-
-weft_warn <- function(class, message, i = NULL) {
-  text <- paste(c(message, bullet("info", i)), collapse = "\n")
-  warning(structure(class = c(paste0("weft_warning_", class), "weft_warning", "warning", "condition"),
-                    list(message = text, call = caller_of_weft())))
-}

@@ -1,7 +1,7 @@
 # The choice of `method = "auto"`: processor time of the whole call over the better of "direct" and "tree", on a grid of
 # (n, d, h, relative error, kernel), one thread. Prints the grid and the worst ratio. Processor time, so that other work on the machine
-# counts little; short calls are repeated until they add up to a twentieth of a second, of others the better of two counts. What takes
-# more than ten times the direct sum is run once. Arguments: a number that scales n, and the share of the grid to run (default 1 1).
+# counts little; the best of three in turn counts, each of as many calls as add up to a twentieth of a second. The first call, in which a
+# session learns how long pairs take, is left out. What takes more than ten times the direct sum is run once. Arguments: a number that scales n, and the share of the grid to run (default 1 1).
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 machine_line()
@@ -28,8 +28,8 @@ seconds <- t(mapply(function(n, d, h, rel_error, kernel) {
   t <- vapply(methods, function(m) busy(run(m), 1), 0)
   again <- methods[t < 10 * t[["direct"]]]
   times <- ceiling(0.05 / pmax(t, 1e-3))
-  more <- vapply(again, function(m) busy(run(m), times[[m]]), 0)
-  t[again] <- ifelse(times[again] > 1, more, pmin(more, t[again]))
+  more <- replicate(3, vapply(again, function(m) busy(run(m), times[[m]]), 0))
+  t[again] <- apply(matrix(more, length(again)), 1, min)
   cat(sprintf("%6.0f %2d %5.2f %6g %-12s direct %.4f tree %.4f auto %.4f ratio %.2f\n", n, d, h, rel_error, kernel, t[["direct"]],
               t[["tree"]], t[["auto"]], t[["auto"]] / min(t[["direct"]], t[["tree"]])))
   t

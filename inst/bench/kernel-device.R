@@ -1,5 +1,5 @@
 # Kernel sums on a CUDA device. Arguments:
-#   rates      pairs a second of the direct sums, by kernel, precision and dimension
+#   rates      pairs a second of the direct sums, by kernel, precision and dimension; beside torch, where python3 has it
 #   figure     device against CPU by dimension and size, kd against ball trees by size: two plots and a CSV into WEFT_BENCH_PLOTS
 #   call       whole calls of kernel_sum() on clustered points, and what takes their time
 #   cube N [h ...]   sums over N points uniform in the 10-dimensional unit cube, made on the device: times of building and
@@ -31,6 +31,27 @@ if (given[1] == "rates") {
   grid <- grid[!(grid$precision == "tensor" & grid$d > 36), ]
   grid$pairs_a_second <- mapply(function(k, p, d) rate(k, p, d, 5e5, if (p == "double") 1e5 else 5e5), grid$kernel, grid$precision, grid$d)
   print(format(grid, digits = 3), row.names = FALSE)
+  python <- "
+import torch, time
+torch.manual_seed(1)
+def sums(x, q, name):
+    square = (q * q).sum(1)[:, None] + (x * x).sum(1)[None, :] - 2 * q @ x.T
+    return ((1 - square / 0.25).clamp_(min=0) if name == 'epanechnikov' else torch.exp(square / -0.5)).sum(1)
+for d in (4, 10, 32):
+    x = torch.rand(500000, d, device='cuda')
+    for name in ('epanechnikov', 'gaussian'):
+        exact = sums(x.double(), x[:100].double(), name)
+        for tf32 in (False, True):
+            torch.backends.cuda.matmul.allow_tf32 = tf32
+            for r in range(2):
+                torch.cuda.synchronize(); t = time.time()
+                out = torch.cat([sums(x, q, name) for q in x.split(4096)])
+                torch.cuda.synchronize(); t = time.time() - t
+            error = ((out[:100] - exact).abs() / exact).max().item()
+            print('torch %-12s %s d %2d: %.3g pairs a second, relative error up to %.1e' % (name, 'tf32' if tf32 else 'fp32', d, 2.5e11 / t, error))
+"
+  writeLines(python, script <- tempfile(fileext = ".py"))
+  system2("python3", script)
 }
 
 if (given[1] == "cube") {

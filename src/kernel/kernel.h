@@ -49,6 +49,8 @@ typedef struct weft_points {
   const double *lo; /* n * d, or NULL */
 } weft_points;
 
+enum weft_series_use { WEFT_SERIES_NEVER, WEFT_SERIES_IF_WORTH, WEFT_SERIES_ALWAYS };
+
 /* What to sum. */
 typedef struct weft_kernel_task {
   int kind;
@@ -60,7 +62,7 @@ typedef struct weft_kernel_task {
   int logarithm;           /* out holds logarithms */
   double rel_error, abs_error;
   /* Of walks alone: */
-  int series;              /* nodes may join series, where the kernel has one */
+  int series;              /* weft_series_use: nodes may join series, where the kernel has one */
   double confidence;       /* below 1: samples may stand for nodes, within the errors with this probability for a query and column */
   uint64_t key;            /* of their draws */
   const int32_t *own;      /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */

@@ -5,12 +5,19 @@
 
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include "../base/parallel.h"
 #include "kernel_cuda.cuh"
 
 static inline int grid_for(double count) {
   double blocks = (count + 255) / 256;
   return blocks < 1 ? 1 : blocks > 65536 ? 65536 : (int) blocks;
+}
+
+static inline double seconds_now(void) {
+  struct timespec t;
+  timespec_get(&t, TIME_UTC);
+  return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
 static inline void fill_doubles(const void *data, size_t first, size_t count, void *out, int threads) {

@@ -1,6 +1,7 @@
 /* .Call entry points of the kernel room. Points come as d x n matrices, so that a point's coordinates lie together:
  * a list of `x` and `lo` (NULL without low parts); for grids as a list of `columns` too, R's own n x d matrix. A task is the
  * list that R's native_task() makes. */
+#include <time.h>
 #include "kernel_glue.h"
 
 static weft_points points_of(SEXP list) {
@@ -41,7 +42,7 @@ static weft_tree tree_of(SEXP list) {
 }
 
 /* list(sum = nq x m for each bandwidth, effort = pairs, nodes, repeated, series, samples, processor seconds before
- * and in the walk, queries, given up or not) */
+ * and in the walk or the direct sum, queries, given up or not) */
 static SEXP result_of(const weft_kernel_task *t, size_t bandwidths) {
   const char *fields[] = {"sum", "effort", ""};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
@@ -109,8 +110,10 @@ static weft_status direct(weft_ctx *ctx, const weft_backend *backend, void *data
 SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
   sum_job job = {.task = task_of(task)};
   SEXP out = PROTECT(result_of(&job.task, 1));
+  const clock_t started = clock();
   job.out = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, direct, &job);
+  job.effort.walked = (double) (clock() - started) / CLOCKS_PER_SEC;
   store_effort(out, job.effort);
   UNPROTECT(1);
   return out;
@@ -232,14 +235,14 @@ static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *
 }
 
 /* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's order, one
- * bandwidth's after another's. options: series or not, confidence, two words of a key; and if there
+ * bandwidth's after another's. options: use of series (kernel.h), confidence, two words of a key; and if there
  * are two more, groups of a trial or 0 and a budget or 0. */
 SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP options, SEXP control) {
   SEXP h = weft_glue_element(task, "h");
   const double *o = REAL(options);
   walk_job job = {.sum = {.task = task_of(task), .query = tree_of(query), .reference = tree_of(reference)}, .h = REAL(h),
                   .bandwidths = (size_t) Rf_xlength(h)};
-  job.sum.task.series = o[0] != 0, job.sum.task.confidence = o[1];
+  job.sum.task.series = (int) o[0], job.sum.task.confidence = o[1];
   job.sum.task.key = ((uint64_t) (uint32_t) o[2] << 32) | (uint32_t) o[3];
   if (Rf_xlength(options) == 6) job.sum.task.trial = (size_t) o[4], job.sum.task.budget = o[5];
   SEXP out = PROTECT(result_of(&job.sum.task, job.bandwidths));

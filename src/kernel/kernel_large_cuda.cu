@@ -1,14 +1,7 @@
 /* What runs over the grid of kernel_grid_cuda.cu: exact sums of a task with a compact kernel, and sums over points that are made on
  * the device, as many as its memory holds. */
-#include <ctime>
 #include "../base/draws.h"
 #include "kernel_grid_cuda.cuh"
-
-static double seconds_now(void) {
-  struct timespec t;
-  timespec_get(&t, TIME_UTC);
-  return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
 
 /* ---- a task of the host's ---- */
 

@@ -21,7 +21,7 @@
 #define MOST_ORDER 24
 #define MOST_DIMENSIONS 6
 #define LEAST_POINTS 64   /* of a node with moments */
-#define DIRECT_POINTS 256 /* up to so many, moments are taken from the points */
+#define LANES 8
 #define SERIES_SHARE 0.3  /* of the tolerance, for all series of a group */
 #define CRAMER 1.0866
 
@@ -66,16 +66,20 @@ static void list_terms(weft_series *s) {
   s->within[s->order] = count;
 }
 
-static size_t find_term(const weft_series *s, const unsigned char *power) {
-  size_t degree = 0;
-  for (size_t j = 0; j < s->d; j++) degree += power[j];
-  for (size_t t = s->within[degree];; t++)
-    if (!memcmp(s->power + t * s->d, power, s->d)) return t;
-}
-
-static void link_terms(weft_series *s) {
+/* A term's exponents are the digits of its key, of base `order`: the key of a product of terms is the sum of theirs. */
+static weft_status link_terms(weft_arena *mem, weft_series *s) {
+  weft_status st = WEFT_OK;
   const size_t d = s->d;
-  unsigned char power[MOST_DIMENSIONS];
+  size_t place[MOST_DIMENSIONS + 1] = {1}, *key;
+  int32_t *term;
+  for (size_t j = 0; j < d; j++) place[j + 1] = place[j] * s->order;
+  WEFT_TAKE(key, mem, s->terms);
+  WEFT_TAKE(term, mem, place[d]);
+  for (size_t t = 0; t < s->terms; t++) {
+    key[t] = 0;
+    for (size_t j = 0; j < d; j++) key[t] += s->power[t * d + j] * place[j];
+    term[key[t]] = (int32_t) t;
+  }
   for (size_t t = 0; t < s->terms; t++) {
     const unsigned char *at = s->power + t * d;
     size_t degree = 0;
@@ -86,16 +90,11 @@ static void link_terms(weft_series *s) {
       for (int k = 2; k <= at[j]; k++) s->factorial[t] *= k;
       if (at[j]) s->axis[t] = (int32_t) j;
     }
-    if (degree) {
-      memcpy(power, at, d);
-      power[s->axis[t]]--;
-      s->parent[t] = (int32_t) find_term(s, power);
-    }
-    for (size_t u = 0; u < s->within[s->order - degree]; u++) {
-      for (size_t j = 0; j < d; j++) power[j] = (unsigned char) (at[j] + s->power[u * d + j]);
-      s->sum[t * s->terms + u] = (int32_t) find_term(s, power);
-    }
+    if (degree) s->parent[t] = term[key[t] - place[s->axis[t]]];
+    for (size_t u = 0; u < s->within[s->order - degree]; u++) s->sum[t * s->terms + u] = term[key[t] + key[u]];
   }
+done:
+  return st;
 }
 
 static void fill_powers(const weft_series *s, size_t terms, const double *v, double *to) {
@@ -105,18 +104,33 @@ static void fill_powers(const weft_series *s, size_t terms, const double *v, dou
 
 /* ---- moments ---- */
 
+/* LANES points at once. powers: terms * LANES. */
 static void moments_of_points(const weft_series *s, const weft_kernel_task *task, const weft_tree *r, size_t v, double *powers) {
   const size_t d = s->d, m = s->m, first = (size_t) r->first[v], last = first + (size_t) r->count[v];
   const size_t slot = (size_t) s->slot[v];
   const double *middle = s->middle + slot * (d + 1), scale = middle[d] > 0 ? 1 / middle[d] : 0;
-  double *to = s->moments + slot * m * s->terms, at[MOST_DIMENSIONS];
+  double *to = s->moments + slot * m * s->terms, at[MOST_DIMENSIONS][LANES];
   memset(to, 0, m * s->terms * sizeof *to);
-  for (size_t i = first; i < last; i++) {
-    for (size_t j = 0; j < d; j++)
-      at[j] = (r->points.x[i * d + j] - middle[j] + (r->points.lo ? r->points.lo[i * d + j] : 0)) * scale;
-    fill_powers(s, s->terms, at, powers);
-    for (size_t c = 0; c < m; c++)
-      for (size_t t = 0; t < s->terms; t++) to[c * s->terms + t] += task->weights[i * m + c] * powers[t];
+  for (size_t i = first; i < last; i += LANES) {
+    const size_t count = last - i < LANES ? last - i : LANES;
+    memset(at, 0, sizeof at);
+    for (size_t k = 0; k < count; k++)
+      for (size_t j = 0; j < d; j++)
+        at[j][k] = (r->points.x[(i + k) * d + j] - middle[j] + (r->points.lo ? r->points.lo[(i + k) * d + j] : 0)) * scale;
+    for (size_t k = 0; k < LANES; k++) powers[k] = 1;
+    for (size_t t = 1; t < s->terms; t++) {
+      const double *from = powers + (size_t) s->parent[t] * LANES, *x = at[s->axis[t]];
+      for (size_t k = 0; k < LANES; k++) powers[t * LANES + k] = from[k] * x[k];
+    }
+    for (size_t c = 0; c < m; c++) {
+      double weight[LANES] = {0};
+      for (size_t k = 0; k < count; k++) weight[k] = task->weights[(i + k) * m + c];
+      for (size_t t = 0; t < s->terms; t++) {
+        double sum = 0;
+        for (size_t k = 0; k < LANES; k++) sum += weight[k] * powers[t * LANES + k];
+        to[c * s->terms + t] += sum;
+      }
+    }
   }
   for (size_t c = 0; c < m; c++)
     for (size_t t = 0; t < s->terms; t++) to[c * s->terms + t] /= s->factorial[t];
@@ -154,10 +168,16 @@ static void box_middle(const double *box, size_t d, double slack, double *middle
   middle[d] = sqrt(square) * (1 + 1e-12);
 }
 
+/* Then a node's are had from theirs, in less time than from its points. */
+static int children_have_moments(const weft_series *s, const weft_tree *r, size_t v) {
+  const int32_t k = r->child[v];
+  return k >= 0 && s->slot[k] >= 0 && s->slot[k + 1] >= 0;
+}
+
 static weft_status fill_moments(weft_ctx *ctx, weft_arena *mem, weft_series *s, const weft_kernel_task *task, const weft_tree *r) {
   weft_status st = WEFT_OK;
   double *powers;
-  WEFT_TAKE(powers, mem, s->terms * (size_t) ctx->threads);
+  WEFT_TAKE(powers, mem, s->terms * LANES * (size_t) ctx->threads);
   for (size_t end = r->nodes, start; end > 0; end = start) { /* from the leaves up: children come after their parents */
     const size_t batch = 4096 / s->terms * 64 + 64;
     start = end > batch ? end - batch : 0;
@@ -165,11 +185,11 @@ static weft_status fill_moments(weft_ctx *ctx, weft_arena *mem, weft_series *s, 
     WEFT_PARALLEL(ctx->threads)
     WEFT_FOR(dynamic)
     for (size_t v = start; v < end; v++)
-      if (s->slot[v] >= 0 && (r->count[v] <= DIRECT_POINTS || r->child[v] < 0 || s->slot[r->child[v]] < 0 || s->slot[r->child[v] + 1] < 0))
-        moments_of_points(s, task, r, v, powers + (size_t) WEFT_THREAD() * s->terms);
+      if (s->slot[v] >= 0 && !children_have_moments(s, r, v))
+        moments_of_points(s, task, r, v, powers + (size_t) WEFT_THREAD() * s->terms * LANES);
     for (size_t v = end; v-- > start;) {
       const int32_t k = r->child[v];
-      if (s->slot[v] < 0 || r->count[v] <= DIRECT_POINTS || k < 0 || s->slot[k] < 0 || s->slot[k + 1] < 0) continue;
+      if (s->slot[v] < 0 || !children_have_moments(s, r, v)) continue;
       memset(s->moments + (size_t) s->slot[v] * s->m * s->terms, 0, s->m * s->terms * sizeof(double));
       moments_of_child(s, (size_t) s->slot[k], (size_t) s->slot[v], powers);
       moments_of_child(s, (size_t) s->slot[k + 1], (size_t) s->slot[v], powers);
@@ -186,6 +206,13 @@ static size_t choose_order(size_t d, double rel) {
   for (; p < order_limit[d] && error > 0.03 * rel; p++) error *= 1 / sqrt((double) p + 1);
   p += 2;
   return p < 4 ? 4 : p > order_limit[d] ? order_limit[d] : p;
+}
+
+/* Whether the products that moments take, each about as long as a pair, are few beside all pairs. */
+static int worth_moments(const weft_series *s, size_t slots, size_t queries, size_t references) {
+  double translation = 1; /* C(order - 1 + 2 d, 2 d) */
+  for (size_t k = 1; k <= 2 * s->d; k++) translation *= (double) (s->order - 1 + k) / (double) k;
+  return 8 * ((double) slots * translation + (double) references * (double) s->terms) < (double) queries * (double) references;
 }
 
 weft_status weft_series_prepare(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, const weft_tree *query,
@@ -206,7 +233,7 @@ weft_status weft_series_prepare(weft_ctx *ctx, weft_arena *mem, const weft_kerne
     box_middle(reference->box + v * 2 * d, d, slack, middle);
     s->slot[v] = reference->count[v] >= LEAST_POINTS && middle[d] <= 3 * widest ? (int32_t) slots++ : -1;
   }
-  if (!slots) goto done;
+  if (!slots || (task->series == WEFT_SERIES_IF_WORTH && !worth_moments(s, slots, query->points.n, reference->points.n))) goto done;
   WEFT_TAKE(s->power, mem, s->terms * d);
   WEFT_TAKE(s->parent, mem, s->terms);
   WEFT_TAKE(s->axis, mem, s->terms);
@@ -215,7 +242,7 @@ weft_status weft_series_prepare(weft_ctx *ctx, weft_arena *mem, const weft_kerne
   WEFT_TAKE(s->middle, mem, slots * (d + 1));
   WEFT_TAKE(s->moments, mem, slots * s->m * s->terms);
   list_terms(s);
-  link_terms(s);
+  WEFT_TRY(link_terms(mem, s));
   for (size_t v = 0; v < nodes; v++)
     if (s->slot[v] >= 0) box_middle(reference->box + v * 2 * d, d, slack, s->middle + (size_t) s->slot[v] * (d + 1));
   WEFT_TRY(fill_moments(ctx, mem, s, task, reference));
