@@ -39,6 +39,19 @@ test_that("series keep their bound on hard cases, and are used", {
   expect_gt(used, 0)
 })
 
+test_that("series are left out where their moments would take as long as the pairs", {
+  withr::local_seed(3)
+  effort <- function(n, nodes) {
+    x <- matrix(rnorm(2 * n), ncol = 2)
+    p <- weft:::kernel_problem(x, NULL, NULL, "gaussian", 2, 1e-3, backend = "cpu")
+    p$nodes <- nodes
+    weft:::kernel_run(p, "tree")$effort[4]
+  }
+  expect_equal(effort(1200, "auto"), 0)
+  expect_gt(effort(1200, "series"), 0)
+  expect_gt(effort(5000, "auto"), 0)
+})
+
 test_that("samples keep their bound at its rate, whatever the weights, and do not depend on threads", {
   withr::local_seed(7)
   x <- matrix(rnorm(3e5), ncol = 6)
