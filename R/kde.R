@@ -68,7 +68,7 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
 # What a density and a regression keep alike: the points, in a tree unless they are spread over ranks, and how to sum over them.
 points_model <- function(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed) {
   if (is.data.frame(bandwidth)) bandwidth <- as.matrix(bandwidth)
-  parts <- check_bandwidth(bandwidth, ncol(x), x, x)
+  parts <- check_bandwidth(bandwidth, ncol(x), points_reach(x))
   problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE, seed = seed,
                   control = run_control("cpu", threads, progress, task = "Building a tree"))
   list(

@@ -22,6 +22,7 @@ exact_parts <- function(task, some, references = NULL, w = task$w) {
   p <- task$problem
   p$query <- p$query[some, , drop = FALSE]
   if (!is.null(references)) p$reference <- p$reference[references, , drop = FALSE]
+  p$box <- NULL
   p["tree"] <- list(NULL)
   p["grown"] <- list(NULL)
   p$self <- FALSE

@@ -59,7 +59,7 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
 bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress, distributed = FALSE) {
   n <- rows_of_all(x, distributed)
   d <- ncol(x)
-  parts <- check_bandwidth(shape, d, x, x)
+  parts <- check_bandwidth(shape, d, points_reach(x))
   log_shape <- log_volume(parts, d)
   z <- x / rep(if (is.null(parts$scale)) rep(parts$h, d) else parts$scale, each = nrow(x))
   if (distributed) return(scorer_over_ranks(z, n, criterion, kernel, rel_error, log_shape, threads))

@@ -300,6 +300,7 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
   p <- problem
   p$query <- query
   p$reference <- t(references[here, , drop = FALSE])
+  p$box <- NULL
   p$weights <- t(references[-here, , drop = FALSE])
   p$self <- FALSE
   p["grown"] <- list(NULL)

@@ -167,9 +167,11 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   }
   self <- is.null(query) || (is.null(reference) && is.null(tree))
   if (is.null(query) && is.null(reference) && is.null(tree)) abort_input("`query` must be points.", x = "It is missing.")
-  reference <- if (!is.null(reference)) kernel_points(reference, "reference")
+  checked <- new.env()
+  reference <- if (!is.null(reference)) kernel_points(reference, "reference", checked)
                else if (!is.null(tree)) tree_points(tree)
-               else kernel_points(query, "query")
+               else kernel_points(query, "query", checked)
+  box <- checked$range %||% points_range(reference)
   query <- if (self) reference else kernel_points(query, "query")
   if (ncol(query) != ncol(reference)) {
     abort_input("`query` and `reference` must have the same columns.",
@@ -190,9 +192,10 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
     abort_input("Logarithms need sums of positive terms.",
                 x = if (kernel == "polynomial") "Polynomial kernels may be negative." else "`weights` has negative numbers.")
   }
+  reach <- max(0, if (nrow(reference)) abs(box[1:2, ]), if (!identical(query, reference)) points_reach(query))
   list(
     query = query, reference = reference, self = self, tree = tree, weights = w, vector = is.null(dim(weights)),
-    kernel = kernel, bandwidth = if (kernel != "polynomial") check_bandwidth(bandwidth, ncol(reference), reference, query),
+    kernel = kernel, bandwidth = if (kernel != "polynomial") check_bandwidth(bandwidth, ncol(reference), reach), box = box,
     rel_error = check_number(rel_error, "rel_error", min = 0), abs_error = check_number(abs_error, "abs_error", min = 0),
     confidence = check_number(confidence, "confidence", min = 1e-6, max = 1), log = log, leave_one_out = leave_one_out,
     polynomial = check_polynomial(polynomial), seed = seed, backend = backend,
@@ -204,8 +207,8 @@ check_polynomial <- function(p) {
   c(check_number(p[1L], "scale"), check_number(p[2L], "offset"), check_number(p[3L], "degree", min = 0, max = 100, whole = TRUE))
 }
 
-# A double matrix with finite coordinates.
-kernel_points <- function(x, arg) {
+# A double matrix with finite coordinates, whose range goes into `checked`: points may be so many that another look at them counts.
+kernel_points <- function(x, arg, checked = new.env()) {
   if (inherits(x, "SummarizedExperiment")) x <- as.matrix(take_assay(x, NULL, arg))
   if (is.data.frame(x)) {
     numeric <- vapply(x, is.numeric, NA)
@@ -221,7 +224,8 @@ kernel_points <- function(x, arg) {
   }
   if (ncol(x) < 1L) abort_input(sprintf("`%s` must have at least one column.", arg))
   storage.mode(x) <- "double"
-  if (any(points_range(x)[3L, ] > 0)) {
+  checked$range <- points_range(x)
+  if (any(checked$range[3L, ] > 0)) {
     bad <- !is.finite(x)
     at <- which(bad, arr.ind = TRUE)[1L, ]
     abort_input(sprintf("`%s` must have finite coordinates.", arg),
@@ -262,8 +266,9 @@ kernel_weights <- function(weights, n) {
   w
 }
 
-# list(h, scale, full): h one number; scale NULL, divisors, or the lower triangle of a covariance (h is then 1).
-check_bandwidth <- function(bandwidth, d, reference, query) {
+# list(h, scale, full): h one number; scale NULL, divisors, or the lower triangle of a covariance (h is then 1). reach: the greatest
+# distance from 0 of a coordinate.
+check_bandwidth <- function(bandwidth, d, reach) {
   if (is.data.frame(bandwidth)) bandwidth <- as.matrix(bandwidth)
   if (!is.numeric(bandwidth) || !length(bandwidth) || !all(is.finite(bandwidth))) {
     abort_input("`bandwidth` must be finite numbers.", x = paste0("It is ", describe(bandwidth), "."))
@@ -274,7 +279,6 @@ check_bandwidth <- function(bandwidth, d, reference, query) {
     abort_input(sprintf("`bandwidth` must be one positive number, %d of them, or a covariance matrix.", d),
                 x = paste0("It is ", describe(bandwidth), "."))
   }
-  reach <- if (identical(reference, query)) points_reach(query) else points_reach(reference, query)
   if (min(bandwidth) < 1e-100 || max(bandwidth) > 1e100 || reach / min(bandwidth) > 1e100) {
     abort_input("Bandwidths and coordinates over bandwidths must be from 1e-100 to 1e100.",
                 x = sprintf("The bandwidths are from %g to %g, coordinates up to %g.", min(bandwidth), max(bandwidth), reach))
@@ -419,7 +423,7 @@ grid_reach <- function(problem, totals, tau) {
                 2 * log(1 / min(target, 0.5)) + 6)
   if (kernel_value(problem$kernel, far) > target) return(NULL)
   near <- stats::uniroot(function(r) log(kernel_value(problem$kernel, r) / target), c(0, far), tol = 1e-6)$root * (1 + 1e-5)
-  box <- points_range(problem$reference)
+  box <- problem$box %||% points_range(problem$reference)
   range <- box[2L, ] - box[1L, ]
   if (is.null(problem$bandwidth$scale) && near * h > 0.5 * max(range)) NULL else near * h
 }

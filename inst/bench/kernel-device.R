@@ -1,6 +1,8 @@
 # Kernel sums on a CUDA device. Arguments:
 #   rates      pairs a second of the direct sums, by kernel, precision and dimension; beside torch, where python3 has it
-#   figure     device against CPU by dimension and size, kd against ball trees by size: two plots and a CSV into WEFT_BENCH_PLOTS
+#   figure     device against CPU by dimension and size, kd against metric trees by size: a table and a plot of each into the folder
+#              WEFT_BENCH_PLOTS; kernel-direct-h200.csv and kernel-trees-h200.csv here are those of one H200 and its host
+#   draw       the plots again from the tables in that folder
 #   call       whole calls of kernel_sum() on clustered points, and what takes their time
 #   cube N [h ...]   sums over N points uniform in the 10-dimensional unit cube, made on the device: times of building and
 #              summing at each bandwidth, checked on 64 points by direct sums (1025507328 needs 90 GB of device memory)
@@ -22,7 +24,9 @@ sum_points <- function(x, q, kernel, precision, backend = "cuda", h = 0.5) {
 rate <- function(kernel, precision, d, n, nq, backend = "cuda") {
   x <- matrix(runif(n * d), d)
   q <- x[, seq_len(nq), drop = FALSE]
-  n * as.numeric(nq) / min(replicate(2, seconds(function() sum_points(x, q, kernel, precision, backend))))
+  once <- seconds(function() sum_points(x, q, kernel, precision, backend))
+  times <- ceiling(0.05 / max(once, 1e-3)) # the clock counts milliseconds
+  n * as.numeric(nq) * times / min(replicate(2, seconds(function() for (k in seq_len(times)) sum_points(x, q, kernel, precision, backend))))
 }
 
 if (given[1] == "rates") {
@@ -90,12 +94,9 @@ if (given[1] == "call") {
   }
 }
 
-if (given[1] == "figure") {
-  folder <- Sys.getenv("WEFT_BENCH_PLOTS", ".")
-  device <- is.null(weft:::cuda_missing())
-  runs <- expand.grid(d = c(2, 4, 8, 16, 32, 64), n = c(1e4, 3e4, 1e5), backend = c("cpu", if (device) "cuda"), stringsAsFactors = FALSE)
-  runs$rate <- mapply(function(d, n, b) rate("gaussian", "single", d, n, if (b == "cpu") 1e4 else n, b), runs$d, runs$n, runs$backend)
-  utils::write.csv(runs, file.path(folder, "kernel-direct.csv"), row.names = FALSE)
+# The figures, from what "figure" wrote.
+draw <- function(folder) {
+  runs <- utils::read.csv(file.path(folder, "kernel-direct-h200.csv"))
   grDevices::png(file.path(folder, "kernel-direct.png"), 1000, 700, res = 120)
   graphics::plot(NULL, xlim = range(runs$d), ylim = range(runs$rate), log = "xy", xlab = "dimensions", ylab = "pairs a second",
                  main = "Direct Gaussian sums in single precision")
@@ -108,15 +109,26 @@ if (given[1] == "figure") {
                    col = c(colours[unique(runs$backend)], rep("black", 3)), pch = c(rep(NA, length(unique(runs$backend))), 15:17), lty = 1)
   invisible(grDevices::dev.off())
 
+  built <- utils::read.csv(file.path(folder, "kernel-trees-h200.csv"))
+  grDevices::png(file.path(folder, "kernel-trees.png"), 1000, 700, res = 120)
+  graphics::matplot(built$n, built[-1L], type = "b", log = "xy", pch = 15:18, lty = 1, xlab = "points in 4 dimensions",
+                    ylab = "seconds to build", main = "kd against metric trees")
+  graphics::legend("topleft", names(built)[-1L], col = 1:4, lty = 1, pch = 15:18, bty = "n")
+  invisible(grDevices::dev.off())
+}
+
+if (given[1] == "figure") {
+  folder <- Sys.getenv("WEFT_BENCH_PLOTS", ".")
+  device <- is.null(weft:::cuda_missing())
+  runs <- expand.grid(d = c(2, 4, 8, 16, 32, 64), n = c(1e4, 3e4, 1e5), backend = c("cpu", if (device) "cuda"), stringsAsFactors = FALSE)
+  runs$rate <- mapply(function(d, n, b) rate("gaussian", "single", d, n, if (b == "cpu") 1e4 else n, b), runs$d, runs$n, runs$backend)
+  utils::write.csv(transform(runs, rate = signif(rate, 4)), file.path(folder, "kernel-direct-h200.csv"), row.names = FALSE)
   sizes <- c(3e4, 1e5, 3e5, 1e6)
   built <- sapply(c(kd = "kd", ball = "ball", vp = "vp", rp = "rp"), function(type) sapply(sizes, function(n) {
     x <- matrix(runif(n * 4), ncol = 4)
     min(replicate(2, kernel_tree(x, type)$seconds))
   }))
-  utils::write.csv(data.frame(n = sizes, built), file.path(folder, "kernel-trees.csv"), row.names = FALSE)
-  grDevices::png(file.path(folder, "kernel-trees.png"), 1000, 700, res = 120)
-  graphics::matplot(sizes, built, type = "b", log = "xy", pch = 15:18, lty = 1, xlab = "points in 4 dimensions", ylab = "seconds to build",
-                    main = "kd against metric trees")
-  graphics::legend("topleft", colnames(built), col = 1:4, lty = 1, pch = 15:18, bty = "n")
-  invisible(grDevices::dev.off())
+  utils::write.csv(data.frame(n = sizes, built), file.path(folder, "kernel-trees-h200.csv"), row.names = FALSE)
+  draw(folder)
 }
+if (given[1] == "draw") draw(Sys.getenv("WEFT_BENCH_PLOTS", "."))

@@ -24,7 +24,7 @@
 #define SHARE 0.9        /* of the tolerance for bounds; the rest is for rounding */
 #define FRONTIER_DOUBLES ((size_t) 1 << 20)
 #define BETWEEN_POLLS 0.03 /* seconds */
-#define LEAST_GROUPS 32  /* of which a budget wants to know, before they get larger than ... */
+#define LEAST_GROUPS 64  /* of which a budget wants to know, before they get larger than ... */
 #define LEAST_GROUP 128
 #define LOOKS 16         /* in the time of a budget */
 #define FEW_GROUPS 2     /* say nothing yet */
