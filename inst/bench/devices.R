@@ -39,13 +39,8 @@ table_of <- function(what, job, same) {
   cat("\n")
 }
 
-# n x p random bits, a byte each.
-random_bits <- function(n, p) {
-  words <- as.integer(floor(stats::runif(ceiling(n * p / 32)) * (2^32 - 2)) - (2^31 - 1))
-  bits <- intToBits(words)
-  if (length(bits) != n * p) bits <- bits[seq_len(n * p)]
-  matrix(bits, n)
-}
+# n x p random bits, a byte each: 6.4e7 of them over and over, no two columns alike.
+random_bits <- function(n, p) matrix(rep_len(intToBits(floor(stats::runif(2e6 + 1) * (2^32 - 2)) - (2^31 - 1)), n * p), n)
 
 plain <- function(x) as.data.frame(x)
 
@@ -158,18 +153,19 @@ if (wanted("kernel")) {
 # ---- tiles of pairs, then triples ----
 
 if (wanted("pairs")) {
-  n <- 2000
+  n <- 8001
+  features <- function(count) floor(3.5e5 * sqrt(count))
   class <- sample(0:1, n, TRUE)
-  large <- random_bits(n, floor(3e5 * sqrt(max(counts))))
+  large <- random_bits(n, features(max(counts)))
   small <- large[, 1:5000]
   small[, 77] <- as.raw(xor(small[, 4000] != 0, class == 1))
   pack <- NULL
   pairs_job <- function(devices, count) {
     if (!is.null(pack)) weft_free(pack)
-    pack <<- mi_pack(if (count == max(counts)) large else large[, seq_len(floor(3e5 * sqrt(count)))], class)
+    pack <<- mi_pack(if (count == max(counts)) large else large[, seq_len(features(count))], class)
     function() mi_pairs(pack, top = 1000, backend = "cuda", devices = devices)
   }
-  table_of(sprintf("pairs: %.3g a device, %d rows, packed", choose(3e5, 2), n), pairs_job, function(devices) {
+  table_of(sprintf("pairs: %.3g a device, %d rows, packed", choose(features(1), 2), n), pairs_job, function(devices) {
     found <- function(devices) plain(mi_pairs(small, class, backend = "cuda", devices = devices))
     identical(found(devices), found(0))
   })
