@@ -104,7 +104,7 @@ if (wanted("chains")) {
   for (j in 4:60) d[[j]] <- ifelse(stats::runif(1000) < 0.3, d[[j]], (d[[j - 1]] + d[[j - 3]]) %% 3L)
   for (target in c("max", "sum")) {
     table <- bn_scores(d, 3, keep = target, backend = "cuda")
-    steps <- if (target == "max") 2e5 else 2000
+    steps <- if (target == "max") 2e5 else 1e4
     chains_job <- function(devices, count) {
       function() bn_learn(table, iterations = steps, chains = 4096 * count, temperatures = 1, target = target, thin = steps / 2,
                           burn_in = 0, seed = 1, backend = "cuda", devices = devices)

@@ -1,7 +1,7 @@
 # Kernel sums on a CUDA device. Arguments:
 #   rates      pairs a second of the direct sums, by kernel, precision and dimension; beside torch, where python3 has it
 #   figure     device against CPU by dimension and size, kd against metric trees by size: a table and a plot of each into the folder
-#              WEFT_BENCH_PLOTS; kernel-direct-h200.csv and kernel-trees-h200.csv here are those of one H200 and its host
+#              WEFT_BENCH_PLOTS; kernel-direct-h200.csv and kernel-trees-h200.csv here are those of one H200 and its host (32 threads)
 #   draw       the plots again from the tables in that folder
 #   call       whole calls of kernel_sum() on clustered points, and what takes their time
 #   cube N [h ...]   sums over N points uniform in the 10-dimensional unit cube, made on the device: times of building and
@@ -128,7 +128,7 @@ if (given[1] == "figure") {
     x <- matrix(runif(n * 4), ncol = 4)
     min(replicate(2, kernel_tree(x, type)$seconds))
   }))
-  utils::write.csv(data.frame(n = sizes, built), file.path(folder, "kernel-trees-h200.csv"), row.names = FALSE)
+  utils::write.csv(data.frame(n = sizes, signif(built, 3)), file.path(folder, "kernel-trees-h200.csv"), row.names = FALSE)
   draw(folder)
 }
 if (given[1] == "draw") draw(Sys.getenv("WEFT_BENCH_PLOTS", "."))
