@@ -62,7 +62,7 @@ print(rbind(
 ), row.names = FALSE)
 
 cat("\nBuilding trees, 2 threads, seconds\n")
-sizes <- c(1e4, 3e4, 1e5, 3e5) * size^0.5
+sizes <- round(c(1e4, 3e4, 1e5, 3e5) * size^0.5)
 built <- sapply(c("kd", "ball", "vp", "rp"), function(type) sapply(sizes, function(n) {
   x <- matrix(runif(n * 4), ncol = 4)
   stats::median(replicate(3, seconds(function() kernel_tree(x, type))))
