@@ -9,6 +9,7 @@
 #include "bn_cuda.cuh"
 
 #define LAUNCH_SECONDS 0.03
+#define MOST_STEPS 0x40000000u /* between two looks at the clock of swaps and traces */
 
 /* ---- kernels ---- */
 
@@ -62,7 +63,7 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(c
   const uint64_t first_replica = (uint64_t) c * job.temperatures, list = first_replica + t;
   unsigned char *own = job.in_shared ? (unsigned char *) shared : job.state + first_replica * job.at.step;
   walker s = { 0, accepted[t], INT64_MIN, list };
-  nodes<W ? W : 1> held;
+  nodes<W ? W : 1> held = {};
   if (job.in_shared) copy_state(own + (uint64_t) t * job.at.step, job.state + list * job.at.step, job.at.step, lane);
   if (lane < 3) accepted[t][lane] = 0;
   if (!lane) slot[t] = job.slot[list];
@@ -73,20 +74,20 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(c
   if (job.found.count[list] == job.most) s.bar = job.found.score[list * job.most + job.most - 1];
   const weft_rng rng = { job.key, WEFT_BN_STEPS + (ladder * job.temperatures + t) };
   const double scale = job.scale[t];
-  uint64_t drawn = UINT64_MAX; /* the 32 steps whose draws the lanes hold */
-  weft_u32x4 block = {{ 0, 0, 0, 0 }};
+  drawn steps = { 0, 0 };
+  bool any_drawn = false;
   for (uint64_t it = from; it < from + count; ) {
-    const uint64_t absolute = job.first + it;
-    uint64_t now = from + count - it;
-    if (job.temperatures > 1 && job.swap_every - absolute % job.swap_every < now) now = job.swap_every - absolute % job.swap_every;
-    if (job.thin - it % job.thin < now) now = job.thin - it % job.thin;
-    for (uint64_t k = 0; k < now && job.p > 1; k++) {
-      const uint64_t index = absolute + k;
-      if (index / 32 != drawn) { drawn = index / 32; block = weft_draw_words(rng, 32 * drawn + lane, 0); }
-      weft_u32x4 draw;
-      for (int v = 0; v < 4; v++) draw.v[v] = __shfl_sync(FULL, block.v[v], (int) (index % 32));
-      if constexpr (W > 0) step_max<W>(job, r, held, draw, scale, weft_bn_stamp(it + k + 1, t), s, lane);
-      else step_wide(job, r, draw, scale, weft_bn_stamp(it + k + 1, t), s, lane);
+    const uint64_t absolute = job.first + it, left = from + count - it;
+    uint32_t now = (uint32_t) (left < MOST_STEPS ? left : MOST_STEPS);
+    if (job.temperatures > 1 && job.swap_every - (uint32_t) (absolute % job.swap_every) < now) now = job.swap_every - (uint32_t) (absolute % job.swap_every);
+    if (job.thin - (uint32_t) (it % job.thin) < now) now = job.thin - (uint32_t) (it % job.thin);
+    for (uint32_t k = 0; k < now && job.p > 1; k++) {
+      const uint32_t number = ((uint32_t) absolute + k) % 32;
+      if (!number || !any_drawn) { steps = draw_steps(rng, (absolute + k) / 32, job.p, lane); any_drawn = true; }
+      const weft_bn_move m = drawn_move(steps, number);
+      const double log_u = __shfl_sync(FULL, steps.log_u, (int) number);
+      if constexpr (W > 0) step_max<W>(job, r, held, m, log_u, scale, it + k + 1, t, s, lane);
+      else step_wide(job, r, m, log_u, scale, it + k + 1, t, s, lane);
       __syncwarp();
     }
     it += now;

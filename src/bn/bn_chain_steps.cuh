@@ -177,16 +177,20 @@ __device__ static void keep_graph(const chain_job &job, uint64_t list, int64_t s
   uint32_t count = job.found.count[list], place = 0;
   if (count == job.most && (score < scores[count - 1] || (score == scores[count - 1] && stamp >= stamps[count - 1]))) return;
   bool there = false;
+#pragma unroll 1
   for (uint32_t k = lane; k < count; k += 32) if (hashes[k] == hash) there = true;
   if (__any_sync(FULL, there)) return; /* stamps of one temperature only rise: it was found before */
   while (place < count && (scores[place] > score || (scores[place] == score && stamps[place] < stamp))) place++;
   const uint32_t last = count < job.most ? count : count - 1; /* where the one that goes or the new end is */
+#pragma unroll 1
   for (uint32_t k = last; k > place; k--) {
+#pragma unroll 1
     for (uint32_t z = lane; z < job.p; z += 32) sets[(uint64_t) k * job.p + z] = sets[(uint64_t) (k - 1) * job.p + z];
     __syncwarp();
     if (!lane) { scores[k] = scores[k - 1]; hashes[k] = hashes[k - 1]; stamps[k] = stamps[k - 1]; }
     __syncwarp();
   }
+#pragma unroll 1
   for (uint32_t z = lane; z < job.p; z += 32) sets[(uint64_t) place * job.p + z] = picks[z];
   if (!lane) {
     scores[place] = score;
@@ -200,6 +204,7 @@ __device__ static void keep_graph(const chain_job &job, uint64_t list, int64_t s
 __device__ static uint64_t hash_of(const int32_t *picks, uint32_t p, uint32_t lane)
 {
   uint64_t hash = 0;
+#pragma unroll 1
   for (uint32_t z = lane; z < p; z += 32) hash += weft_bn_pick_hash(z, picks[z]);
   return (uint64_t) total((int64_t) hash);
 }
@@ -224,6 +229,23 @@ __device__ static int64_t best_graph(const chain_job &job, const replica &r, int
   return sum;
 }
 
+/* What the draws of 32 steps say, a step a lane: where it moves what, and the logarithm that decides its acceptance. */
+struct drawn { uint32_t move; double log_u; };
+
+__device__ static drawn draw_steps(const weft_rng &rng, uint64_t number, uint32_t p, uint32_t lane)
+{
+  const weft_u32x4 draw = weft_draw_words(rng, 32 * number + lane, 0);
+  const weft_bn_move m = weft_bn_choose_places(p, draw);
+  return { (uint32_t) m.kind << 30 | (uint32_t) m.from << 15 | (uint32_t) m.to, weft_log(weft_u01(draw.v[2], draw.v[3])) };
+}
+
+/* The nodes of the move are not named yet. */
+__device__ static weft_bn_move drawn_move(const drawn &steps, uint32_t number)
+{
+  const uint32_t packed = __shfl_sync(FULL, steps.move, (int) number);
+  return { (int) (packed >> 30), 0, 0, 0, 0, (int32_t) (packed >> 15 & 0x7fff), (int32_t) (packed & 0x7fff) };
+}
+
 /* What a temperature carries along; of `bar` on, a score may join the best graphs. */
 struct walker { int64_t score; uint32_t *accepted; int64_t bar; uint64_t list; };
 
@@ -237,136 +259,197 @@ __device__ static void try_graph(const chain_job &job, const replica &r, int64_t
 
 /* ---- max, at most 128 nodes ---- */
 
-/* What a lane holds of its nodes lane + 32 k. */
+/* What a lane holds of its nodes lane + 32 k, best sets by their places in the lists of all nodes; and of the order's places.
+ * Masks come in parts of 32 bits, so that part h is about the nodes h of all lanes. */
 template <int W> struct nodes {
-  uint64_t before[2 * W][W], set[2 * W][W];
-  int32_t pick[2 * W];
-  uint32_t first[2 * W], count[2 * W];
+  uint32_t before[2 * W][2 * W], set[2 * W][2 * W];
+  uint32_t best[2 * W], first[2 * W], last[2 * W], order[2 * W];
 };
 
+__device__ static uint32_t bit_in(int32_t v, int part) { return v >> 5 == part ? 1u << (v & 31) : 0; }
+
 template <int W>
-__device__ static void take_set(const chain_job &job, nodes<W> &own, int k, int32_t pick)
+__device__ static void get_parts(const uint64_t *words, uint32_t *parts)
 {
-  own.pick[k] = pick;
 #pragma unroll
-  for (int w = 0; w < W; w++) own.set[k][w] = job.mask[(uint64_t) (own.first[k] + pick) * W + w];
+  for (int w = 0; w < W; w++) { parts[2 * w] = (uint32_t) words[w]; parts[2 * w + 1] = (uint32_t) (words[w] >> 32); }
 }
 
 template <int W>
-__device__ static void load_nodes(const chain_job &job, const replica &r, nodes<W> &own, uint32_t lane)
+__device__ static __forceinline__ void load_nodes(const chain_job &job, const replica &r, nodes<W> &own, uint32_t lane)
 {
 #pragma unroll
   for (int k = 0; k < 2 * W; k++) {
     const uint32_t z = lane + 32 * k;
     if (z >= job.p) continue;
     own.first[k] = (uint32_t) job.start[z];
-    own.count[k] = (uint32_t) (job.start[z + 1] - job.start[z]);
-#pragma unroll
-    for (int w = 0; w < W; w++) own.before[k][w] = r.before[z * W + w];
-    take_set<W>(job, own, k, r.pick[z]);
+    own.last[k] = (uint32_t) job.start[z + 1];
+    own.best[k] = own.first[k] + r.pick[z];
+    own.order[k] = r.order[z];
+    get_parts<W>(r.before + z * W, own.before[k]);
+    get_parts<W>(job.mask + (uint64_t) own.best[k] * W, own.set[k]);
   }
 }
 
 template <int W>
-__device__ static void store_nodes(const chain_job &job, const replica &r, const nodes<W> &own, uint32_t lane)
+__device__ static __forceinline__ void store_nodes(const chain_job &job, const replica &r, const nodes<W> &own, uint32_t lane)
 {
 #pragma unroll
   for (int k = 0; k < 2 * W; k++) {
     const uint32_t z = lane + 32 * k;
     if (z >= job.p) continue;
 #pragma unroll
-    for (int w = 0; w < W; w++) r.before[z * W + w] = own.before[k][w];
-    r.pick[z] = own.pick[k];
+    for (int w = 0; w < W; w++) r.before[z * W + w] = (uint64_t) own.before[k][2 * w + 1] << 32 | own.before[k][2 * w];
+    r.pick[z] = (int32_t) (own.best[k] - own.first[k]);
+    r.order[z] = (int32_t) own.order[k];
   }
   __syncwarp();
 }
 
-/* Word w of node v's predecessors, from the lane that holds it. */
-template <int W>
-__device__ static uint64_t before_of(const nodes<W> &own, int32_t v, int w)
+/* Number v of those that the lanes hold. By masks: a choice would become an index, and what is indexed lies in memory. */
+template <int K>
+__device__ static uint32_t number_of(const uint32_t (&held)[K], int32_t v)
 {
-  uint64_t word = 0;
+  uint32_t number = 0;
 #pragma unroll
-  for (int k = 0; k < 2 * W; k++) if (k == v >> 5) word = own.before[k][w];
-  return __shfl_sync(FULL, word, v & 31);
+  for (int k = 0; k < K; k++) number |= held[k] & -(uint32_t) (k == v >> 5);
+  return __shfl_sync(FULL, number, v & 31);
 }
 
+/* Part h of node v's predecessors. */
 template <int W>
-__device__ static bool within(const uint64_t *set, const uint64_t *before)
+__device__ static uint32_t before_of(const nodes<W> &own, int32_t v, int h)
 {
+  uint32_t part = 0;
 #pragma unroll
-  for (int w = 0; w < W; w++) if (set[w] & ~before[w]) return false;
-  return true;
+  for (int k = 0; k < 2 * W; k++) part |= own.before[k][h] & -(uint32_t) (k == v >> 5);
+  return __shfl_sync(FULL, part, v & 31);
 }
 
-template <int W>
-__device__ static void step_max(const chain_job &job, const replica &r, nodes<W> &own, const weft_u32x4 &draw, double scale, uint64_t stamp,
-                                walker &s, uint32_t lane)
+template <int P>
+__device__ static bool within(const uint32_t (&set)[P], const uint32_t (&before)[P])
 {
-  const weft_bn_move m = weft_bn_choose_move(r.order, job.p, draw);
-  const bool left = m.kind == WEFT_BN_SHIFT && m.from > m.to, right = m.lost == m.x; /* to the right x only gains */
-  uint64_t mid[W], fresh[2 * W][W];
-  int32_t picks[2 * W];
-  int64_t difference = 0;
-  bool impossible = false, changed = false;
+  uint32_t missing = 0;
 #pragma unroll
-  for (int w = 0; w < W; w++) {
-    const uint64_t bx = before_of<W>(own, m.x, w), by = before_of<W>(own, m.y, w);
-    mid[w] = left ? bx & ~by : by & ~bx & ~word_bit(m.x, w);
-    if (!left && m.kind == WEFT_BN_SHIFT) mid[w] |= word_bit(m.y, w);
+  for (int h = 0; h < P; h++) missing |= set[h] & ~before[h];
+  return !missing;
+}
+
+/* Of the sets first .. last - 1 the first within `before`, or `last`; the warp looks at 32 at a time, at the last one more than once. */
+template <int W>
+__device__ static uint32_t first_within(const chain_job &job, uint32_t first, uint32_t last, const uint32_t (&before)[2 * W], uint32_t lane)
+{
+  for (uint32_t at = first; at < last; at += 32) {
+    uint32_t set[2 * W];
+    get_parts<W>(job.mask + (uint64_t) min(at + lane, last - 1) * W, set);
+    const uint32_t there = __ballot_sync(FULL, within(set, before));
+    if (there) return at + __ffs((int) there) - 1;
+  }
+  return last;
+}
+
+/* What the lanes hold of the order after the move. */
+template <int W>
+__device__ static __forceinline__ void move_places(nodes<W> &own, const weft_bn_move &m, uint32_t lane)
+{
+  if (m.kind == WEFT_BN_SHIFT) {
+    const int step = m.from < m.to ? 1 : -1, from_lane = (int) lane + step;
+    const int low = step > 0 ? m.from : m.to + 1, high = step > 0 ? m.to - 1 : m.from; /* these get what is one further */
+    uint32_t further[2 * W];
+#pragma unroll
+    for (int k = 0; k < 2 * W; k++) further[k] = __shfl_sync(FULL, own.order[k], from_lane & 31);
+#pragma unroll
+    for (int k = 0; k < 2 * W; k++) {
+      const int place = (int) lane + 32 * k;
+      if (place >= low && place <= high)
+        own.order[k] = from_lane > 31 ? further[k + 1 < 2 * W ? k + 1 : k] : from_lane < 0 ? further[k ? k - 1 : k] : further[k];
+    }
   }
 #pragma unroll
   for (int k = 0; k < 2 * W; k++) {
+    const int place = (int) lane + 32 * k;
+    if (m.kind != WEFT_BN_SHIFT && place == m.from) own.order[k] = m.y;
+    if (place == m.to) own.order[k] = m.x;
+  }
+}
+
+/* All lanes take the same course. A node looks for another set when it loses a member of its best one (a loser), or when it gains
+ * what is in a set of its list and its best set is not the first. */
+template <int W>
+__device__ static __forceinline__ void step_max(const chain_job &job, const replica &r, nodes<W> &own, weft_bn_move m, double log_u, double scale,
+                                uint64_t iteration, uint32_t t, walker &s, uint32_t lane)
+{
+  constexpr int P = 2 * W;
+  weft_bn_name_nodes(&m, (int32_t) number_of(own.order, m.from), (int32_t) number_of(own.order, m.to));
+  const bool shift = m.kind == WEFT_BN_SHIFT, left = shift && m.from > m.to;
+  const int32_t y = shift ? -1 : m.y; /* in a shift y is one of those between */
+  uint32_t mid[P], fresh[P][P], best[P], losers[P], looks[P], users[P] = {};
+  uint32_t lost[P], gained[P], lost_by_x[P], gained_by_x[P], lost_by_y[P];
+  int64_t difference = 0;
+  bool changed = false;
+#pragma unroll
+  for (int h = 0; h < P; h++) {
+    const uint32_t bx = before_of<W>(own, m.x, h), by = before_of<W>(own, m.y, h);
+    lost[h] = bit_in(m.lost, h);
+    gained[h] = bit_in(m.gained, h);
+    mid[h] = left ? bx & ~by : (by & ~bx & ~lost[h]) | (shift ? bit_in(m.y, h) : 0);
+    lost_by_x[h] = left ? mid[h] : 0;
+    gained_by_x[h] = left ? 0 : mid[h] | gained[h];
+    lost_by_y[h] = mid[h] | lost[h];
+  }
+#pragma unroll
+  for (int k = 0; k < P; k++) { /* without branches, which would be taken one after the other */
     const int32_t z = (int32_t) lane + 32 * k;
-    const bool is_x = z == m.x, is_y = z == m.y && m.kind != WEFT_BN_SHIFT, between = mid[k / 2] >> (lane + 32 * (k % 2)) & 1;
-    picks[k] = own.pick[k];
+    const uint32_t between = -(mid[k] >> lane & 1), is_x = -(uint32_t) (z == m.x), is_y = -(uint32_t) (z == y);
+    best[k] = own.best[k];
 #pragma unroll
-    for (int w = 0; w < W; w++) {
-      uint64_t now = own.before[k][w];
-      if (between) now = (now & ~word_bit(m.lost, w)) | word_bit(m.gained, w);
-      else if (is_x) now = left ? now & ~mid[w] : now | mid[w] | (m.kind == WEFT_BN_SHIFT ? 0 : word_bit(m.y, w));
-      else if (is_y) now = now & ~mid[w] & ~word_bit(m.x, w);
-      fresh[k][w] = now;
-    }
-    if (!(between || is_x || is_y) || z >= (int32_t) job.p) continue;
-    const bool gained = between ? m.gained >= 0 : is_x && right;
-    int32_t from = 0, until = 0;
-    if (!within<W>(own.set[k], fresh[k])) { /* only what is lost can be missing */
-      from = gained ? 0 : own.pick[k] + 1;
-      until = (int32_t) own.count[k];
-      picks[k] = until;
-    } else if (gained && own.pick[k] && (is_x || bit_of(job.users + (uint64_t) m.gained * W, z))) {
-      until = own.pick[k];
-    }
-    for (int32_t at = from; at < until; at++)
-      if (within<W>(job.mask + (uint64_t) (own.first[k] + at) * W, fresh[k])) { picks[k] = at; break; }
-    if (picks[k] == own.pick[k]) continue;
-    if (picks[k] == (int32_t) own.count[k]) { impossible = true; continue; }
-    changed = true;
-    difference += job.score[own.first[k] + picks[k]] - job.score[own.first[k] + own.pick[k]];
+    for (int h = 0; h < P; h++)
+      fresh[k][h] = (own.before[k][h] & ~((between & lost[h]) | (is_x & lost_by_x[h]) | (is_y & lost_by_y[h]))) |
+                    (between & gained[h]) | (is_x & gained_by_x[h]);
   }
-  if (__any_sync(FULL, impossible)) return;
-  const uint32_t changing = __ballot_sync(FULL, changed);
-  if (changing) {
-    int64_t all = 0;
-    for (uint32_t rest = changing; rest; rest &= rest - 1) all += __shfl_sync(FULL, difference, __ffs((int) rest) - 1);
-    difference = all;
-    if (s.score + difference >= s.bar) {
+  if (m.gained >= 0) get_parts<W>(job.users + (uint64_t) m.gained * W, users);
 #pragma unroll
-      for (int k = 0; k < 2 * W; k++) if (lane + 32 * k < job.p) r.fresh_pick[lane + 32 * k] = picks[k];
-      try_graph(job, r, s.score + difference, stamp, s, lane);
+  for (int k = 0; k < P; k++) {
+    const uint32_t better = __ballot_sync(FULL, own.best[k] != own.first[k]);
+    losers[k] = __ballot_sync(FULL, !within(own.set[k], fresh[k]));
+    looks[k] = losers[k] | (better & ((mid[k] & users[k]) | (left ? 0 : bit_in(m.x, k))));
+  }
+#pragma unroll
+  for (int k = 0; k < P; k++) {
+    for (uint32_t rest = looks[k]; rest; rest &= rest - 1) {
+      const int who = __ffs((int) rest) - 1, z = who + 32 * k;
+      const bool loses = losers[k] >> who & 1, gains = z == m.x ? !left : z != y && m.gained >= 0;
+      const uint32_t now = __shfl_sync(FULL, own.best[k], who), last = __shfl_sync(FULL, loses ? own.last[k] : own.best[k], who);
+      uint32_t before[P];
+#pragma unroll
+      for (int h = 0; h < P; h++) before[h] = __shfl_sync(FULL, fresh[k][h], who);
+      const uint32_t found = first_within<W>(job, loses && !gains ? now + 1 : __shfl_sync(FULL, own.first[k], who), last, before, lane);
+      if (found == last) {
+        if (loses) return; /* no set is left to it */
+        continue;
+      }
+      changed = true;
+      difference += job.score[found] - job.score[now];
+      if ((int) lane == who) best[k] = found;
     }
   }
-  if (!weft_bn_accept(scale, (double) difference, draw)) return;
+  if (changed && s.score + difference >= s.bar) {
+#pragma unroll
+    for (int k = 0; k < P; k++) if (lane + 32 * k < job.p) r.fresh_pick[lane + 32 * k] = (int32_t) (best[k] - own.first[k]);
+    try_graph(job, r, s.score + difference, weft_bn_stamp(iteration, t), s, lane);
+  }
+  if (difference < 0 && !weft_bn_accept_log(scale, (double) difference, log_u)) return; /* the scale is positive */
   if (!lane) s.accepted[m.kind]++;
   s.score += difference;
 #pragma unroll
-  for (int k = 0; k < 2 * W; k++) {
+  for (int k = 0; k < P; k++) {
 #pragma unroll
-    for (int w = 0; w < W; w++) own.before[k][w] = fresh[k][w];
-    if (lane + 32 * k < job.p && picks[k] != own.pick[k]) take_set<W>(job, own, k, picks[k]);
+    for (int h = 0; h < P; h++) own.before[k][h] = fresh[k][h];
+    if (!changed || best[k] == own.best[k]) continue;
+    own.best[k] = best[k];
+    get_parts<W>(job.mask + (uint64_t) best[k] * W, own.set[k]);
   }
-  move_order(r, m, lane);
+  move_places<W>(own, m, lane);
 }
 
 /* ---- max, more nodes ---- */
@@ -405,10 +488,10 @@ __device__ static int64_t start_wide(const chain_job &job, const replica &r, uin
   return score;
 }
 
-__device__ static void step_wide(const chain_job &job, const replica &r, const weft_u32x4 &draw, double scale, uint64_t stamp, walker &s,
-                                 uint32_t lane)
+__device__ static void step_wide(const chain_job &job, const replica &r, weft_bn_move m, double log_u, double scale,
+                                 uint64_t iteration, uint32_t t, walker &s, uint32_t lane)
 {
-  const weft_bn_move m = weft_bn_choose_move(r.order, job.p, draw);
+  weft_bn_name_nodes(&m, r.order[m.from], r.order[m.to]);
   const int32_t low = m.from < m.to ? m.from : m.to, high = m.from < m.to ? m.to : m.from;
   const bool right = m.lost == m.x;
   int64_t difference = 0;
@@ -437,11 +520,11 @@ __device__ static void step_wide(const chain_job &job, const replica &r, const w
     difference = total(difference);
     if (s.score + difference >= s.bar) {
       for (uint32_t z = lane; z < job.p; z += 32) if (r.place[z] < low || r.place[z] > high) r.fresh_pick[z] = r.pick[z];
-      try_graph(job, r, s.score + difference, stamp, s, lane);
+      try_graph(job, r, s.score + difference, weft_bn_stamp(iteration, t), s, lane);
     }
   }
   __syncwarp();
-  if (!weft_bn_accept(scale, (double) difference, draw)) return;
+  if (!weft_bn_accept_log(scale, (double) difference, log_u)) return;
   if (!lane) s.accepted[m.kind]++;
   s.score += difference;
   for (int32_t at = low + (int32_t) lane; at <= high; at += 32) r.pick[r.order[at]] = r.fresh_pick[r.order[at]];

@@ -16,11 +16,11 @@ enum { WEFT_BN_STEPS = 0, WEFT_BN_STARTS = 1 << 28, WEFT_BN_SWAPS = 2 << 28, WEF
 typedef struct weft_bn_move { int kind; int32_t x, y, lost, gained, from, to; } weft_bn_move;
 enum { WEFT_BN_SWAP, WEFT_BN_ADJACENT, WEFT_BN_SHIFT };
 
-/* Words 0 and 1 of the step's block choose the move, 2 and 3 its acceptance. Half of the moves are shifts, a quarter
- * each swaps and swaps of neighbours. Every move has its reverse with the same probability. */
-static WEFT_HD inline weft_bn_move weft_bn_choose_move(const int32_t *order, size_t p, weft_u32x4 draw)
+/* Words 0 and 1 of the step's block choose the kind and the places of a move, 2 and 3 its acceptance. Half of the moves are
+ * shifts, a quarter each swaps and swaps of neighbours. Every move has its reverse with the same probability. */
+static WEFT_HD inline weft_bn_move weft_bn_choose_places(size_t p, weft_u32x4 draw)
 {
-  weft_bn_move m;
+  weft_bn_move m = { 0, 0, 0, 0, 0, 0, 0 };
   const uint64_t first = draw.v[0] >> 2, kind = draw.v[0] & 3;
   int32_t a, b;
   if (kind == 1) {
@@ -35,14 +35,33 @@ static WEFT_HD inline weft_bn_move weft_bn_choose_move(const int32_t *order, siz
   m.kind = kind == 0 ? WEFT_BN_SWAP : kind == 1 ? WEFT_BN_ADJACENT : WEFT_BN_SHIFT;
   m.from = a;
   m.to = b;
-  m.x = order[a];
-  m.y = order[b];
-  m.lost = kind < 2 || a < b ? m.x : -1;
-  m.gained = kind < 2 ? m.y : a < b ? -1 : m.x;
+  return m;
+}
+
+/* Who is at the two places. */
+static WEFT_HD inline void weft_bn_name_nodes(weft_bn_move *m, int32_t x, int32_t y)
+{
+  m->x = x;
+  m->y = y;
+  m->lost = m->kind != WEFT_BN_SHIFT || m->from < m->to ? m->x : -1;
+  m->gained = m->kind != WEFT_BN_SHIFT ? m->y : m->from < m->to ? -1 : m->x;
+}
+
+static WEFT_HD inline weft_bn_move weft_bn_choose_move(const int32_t *order, size_t p, weft_u32x4 draw)
+{
+  weft_bn_move m = weft_bn_choose_places(p, draw);
+  weft_bn_name_nodes(&m, order[m.from], order[m.to]);
   return m;
 }
 
 /* Metropolis: u < exp(beta * difference); beyond 37 no u of 53 bits is small enough. */
+static WEFT_HD inline int weft_bn_accept_log(double beta, double difference, double log_u)
+{
+  const double scaled = weft_mul(beta, difference);
+  return scaled >= 0 || (scaled >= -37 && log_u < scaled);
+}
+
+/* The same, with the logarithm only where it is asked for. */
 static WEFT_HD inline int weft_bn_accept(double beta, double difference, weft_u32x4 draw)
 {
   const double scaled = weft_mul(beta, difference);

@@ -2,8 +2,6 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "../base/draws.h"
-#include "../base/parallel.h"
 #include "pca_block.h"
 
 /* Residuals that single precision can be held to. */
@@ -36,19 +34,9 @@ done:
 
 weft_status weft_pca_random(weft_pca_run *run, double *s_out, size_t count)
 {
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(run->ctx);
   const weft_rng rng = { run->job->key, 0x706361 };
-  double *x;
-  WEFT_TAKE(x, &mem, count);
-  WEFT_PARALLEL(count < 100000 ? 1 : run->ctx->threads)
-  WEFT_FOR(static)
-  for (int64_t i = 0; i < (int64_t) count; i++) x[i] = 2 * weft_draw_uniform(rng, run->drawn + (uint64_t) i) - 1;
   run->drawn += count;
-  WEFT_TRY(run->ops->put(run->space, s_out, x, count));
-done:
-  weft_arena_end(&mem);
-  return st;
+  return run->ops->random(run->space, rng, run->drawn - count, s_out, count);
 }
 
 /* Values below what rounding leaves count as nothing. */

@@ -11,6 +11,7 @@
 
 #include "../base/context.h"
 #include "../base/backend.h"
+#include "../base/draws.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,6 +80,8 @@ typedef struct weft_pca_ops {
   weft_status (*put)(weft_pca_space *space, double *s_to, const double *from, size_t count);
   weft_status (*get)(weft_pca_space *space, double *to, const double *s_from, size_t count);
   weft_status (*copy)(weft_pca_space *space, double *s_to, const double *s_from, size_t count);
+  /* Draws first .. first + count - 1 of a stream, uniform between -1 and 1. */
+  weft_status (*random)(weft_pca_space *space, weft_rng rng, uint64_t first, double *s_to, size_t count);
   /* out = X v (v: p × b), or X' v (v: n × b) */
   weft_status (*product)(weft_pca_space *space, int transposed, const double *s_v, size_t b, double *s_out);
   /* c = alpha op(a) op(b) + beta c; op(a) is m × k, op(b) k × n */

@@ -303,6 +303,14 @@ done:
   return st;
 }
 
+static weft_status draw(weft_pca_space *s, weft_rng rng, uint64_t first, double *to, size_t count)
+{
+  WEFT_PARALLEL(count < 100000 ? 1 : s->ctx->threads)
+  WEFT_FOR(static)
+  for (int64_t i = 0; i < (int64_t) count; i++) to[i] = 2 * weft_draw_uniform(rng, first + (uint64_t) i) - 1;
+  return WEFT_OK;
+}
+
 static weft_status gemm(weft_pca_space *s, int ta, int tb, size_t m, size_t n, size_t k, double alpha, const double *a,
                         size_t lda, const double *b, size_t ldb, double beta, double *c, size_t ldc)
 {
@@ -453,5 +461,5 @@ static weft_status deflate(weft_pca_space *s, const double *t, const double *loa
   return weft_pca_deflate(s->ctx, s->own, s->data->n, s->data->p, t, loads);
 }
 
-const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, product, gemm, squares, square,
+const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, draw, product, gemm, squares, square,
                                     by_square, shift, eigen, step, refine, join, observed, observed_loads, observed_scores, deflate };

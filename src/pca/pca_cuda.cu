@@ -346,6 +346,22 @@ done:
   return st;
 }
 
+__global__ static void fill_random(weft_rng rng, uint64_t first, double *to, size_t count)
+{
+  const size_t i = blockIdx.x * (size_t) blockDim.x + threadIdx.x;
+  if (i < count) to[i] = 2 * weft_draw_uniform(rng, first + i) - 1;
+}
+
+static weft_status draw(weft_pca_space *s, weft_rng rng, uint64_t first, double *to, size_t count)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  fill_random<<<weft_pca_blocks_for(count), 256, 0, s->mem.stream>>>(rng, first, to, count);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
 static void refine(weft_pca_space *s) { s->refined = true; }
 
 static weft_status join(weft_pca_space *s, double *x, size_t count) { return weft_device_join_add(&s->mem, x, count); }
@@ -546,7 +562,8 @@ done:
 extern "C" {
 extern const weft_pca_ops weft_pca_cuda;
 const weft_pca_ops weft_pca_cuda = {
-  weft_pca_moments_cuda, open_space, close_space, take, drop, put, get, copy, weft_pca_product, gemm, squares, weft_pca_square, by_square, weft_pca_shift,
-  weft_pca_eigen, step, refine, join, weft_pca_observed_cuda, weft_pca_observed_loads_cuda, weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
+  weft_pca_moments_cuda, open_space, close_space, take, drop, put, get, copy, draw, weft_pca_product, gemm, squares, weft_pca_square,
+  by_square, weft_pca_shift, weft_pca_eigen, step, refine, join, weft_pca_observed_cuda, weft_pca_observed_loads_cuda,
+  weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
 };
 }

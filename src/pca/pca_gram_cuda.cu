@@ -1,5 +1,6 @@
 /* The Gram matrix on a device, and its eigenvectors. */
 #include <cmath>
+#include <cuda_fp16.h>
 #include "pca_cuda.cuh"
 
 __global__ void fill_with(double *x, int64_t count, double value)
@@ -48,63 +49,90 @@ done:
   return st;
 }
 
-/* x = high + low: two TF32 numbers hold 22 bits. */
-__global__ void split(const double *x, int64_t count, float *high, float *low)
+/* ---- in half precision ---- */
+
+/* The largest magnitude, as its bits, which are in the order of the numbers. */
+__global__ void largest_bits(const double *x, int64_t count, unsigned long long *bits)
 {
-  for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < count; i += (int64_t) gridDim.x * blockDim.x) {
-    const float h = __uint_as_float((__float_as_uint((float) x[i]) + 0x1000u) & 0xffffe000u);
+  double most = 0;
+  for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < count; i += (int64_t) gridDim.x * blockDim.x) most = fmax(most, fabs(x[i]));
+  for (int d = 16; d; d /= 2) most = fmax(most, __shfl_xor_sync(0xffffffffu, most, d));
+  if (threadIdx.x % 32 == 0) atomicMax(bits, (unsigned long long) __double_as_longlong(most));
+}
+
+/* scale x = high + low / LOW: two halves hold 22 bits, of numbers far below the largest fewer. Zeros from `count` to `padded`. */
+#define LOW 2048.0
+__global__ void split(const double *x, int64_t count, int64_t padded, double scale, __half *high, __half *low)
+{
+  for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < padded; i += (int64_t) gridDim.x * blockDim.x) {
+    const double scaled = i < count ? scale * x[i] : 0;
+    const __half h = __double2half(scaled);
     high[i] = h;
-    low[i] = (float) (x[i] - h);
+    low[i] = __double2half(LOW * (scaled - (double) __half2float(h)));
   }
 }
 
-/* Lower triangle: g = high + cross + cross' */
-__global__ void join(const float *high, const float *cross, int64_t order, double *g)
+/* Lower triangle: g = (high + (cross + cross') / LOW) / scale^2; ld numbers a column of what is joined. */
+__global__ void join(const float *high, const float *cross, int64_t ld, int64_t order, double back, double *g)
 {
   __shared__ float tile[32][33];
   const int64_t ii = (int64_t) blockIdx.x * 32, jj = (int64_t) blockIdx.y * 32;
   if (ii < jj) return;
   for (int y = threadIdx.y; y < 32; y += blockDim.y) {
     const int64_t i = jj + threadIdx.x, j = ii + y;
-    if (i < order && j < order) tile[y][threadIdx.x] = cross[i + j * order];
+    if (i < order && j < order) tile[y][threadIdx.x] = cross[i + j * ld];
   }
   __syncthreads();
   for (int y = threadIdx.y; y < 32; y += blockDim.y) {
     const int64_t i = ii + threadIdx.x, j = jj + y;
-    if (i < order && j <= i) g[i + j * order] = (double) high[i + j * order] + cross[i + j * order] + tile[threadIdx.x][y];
+    if (i < order && j <= i) g[i + j * order] = back * back * (high[i + j * ld] + ((double) cross[i + j * ld] + tile[threadIdx.x][y]) / LOW);
   }
 }
 
-/* The lower triangle to about single precision, on the units for TF32. */
-static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, int64_t other, double *g)
+/* The lower triangle to about single precision: the units for halves take products exactly and sum them in single. The halves are
+ * padded in both directions to multiples of 16: for other sizes cuBLAS is three times slower. */
+static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, double *g)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
-  const int64_t count = s->ld * (int64_t) s->data->p, step = rows ? 1 : s->ld, width = (order / 10 + 255) / 256 * 256;
+  const int64_t columns = ((int64_t) s->data->p + 15) / 16 * 16, count = s->ld * columns, all = rows ? s->ld : columns;
+  const int64_t step = rows ? 1 : s->ld, width = (all / 10 + 255) / 256 * 256;
   const unsigned squares = (unsigned) ((order + 31) / 32);
   const cublasOperation_t left = rows ? CUBLAS_OP_N : CUBLAS_OP_T, right = rows ? CUBLAS_OP_T : CUBLAS_OP_N;
   const float one = 1, none = 0;
-  const int m = (int) order, ld = (int) s->ld, depth = (int) other;
-  const int64_t square = (order * order + 15) / 16 * 16;
-  float *high = NULL, *low, *main, *cross;
-  WEFT_DEVICE_TAKE(high, &s->mem, (size_t) (2 * count + 2 * square)); /* one block: taking and giving back cost */
-  low = high + count;
-  main = low + count;
-  cross = main + square;
-  split<<<2048, 256, 0, s->mem.stream>>>(s->x, count, high, low);
+  const int m = (int) all, ld = (int) s->ld, depth = (int) (rows ? columns : s->ld);
+  unsigned long long *bits = NULL;
+  double largest;
+  int exponent;
+  float *main = NULL, *cross;
+  __half *high, *low;
+  WEFT_DEVICE_TAKE(bits, &s->mem, 1);
+  WEFT_CUDA(cudaMemsetAsync(bits, 0, sizeof *bits, s->mem.stream));
+  largest_bits<<<2048, 256, 0, s->mem.stream>>>(s->x, s->ld * (int64_t) s->data->p, bits);
   WEFT_CUDA(cudaGetLastError());
-  for (int64_t j = 0; j < order; j += width) {
-    const int wide = (int) (order - j < width ? order - j : width);
-    LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, (int) (order - j), wide, depth, &one, high + j * step, CUDA_R_32F, ld, high + j * step,
-                                   CUDA_R_32F, ld, &none, main + j + j * order, CUDA_R_32F, m, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT));
+  WEFT_CUDA(cudaMemcpyAsync(&largest, bits, sizeof largest, cudaMemcpyDeviceToHost, s->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+  frexp(largest, &exponent);
+  exponent = 14 - exponent; /* the largest becomes less than 2^14 */
+  WEFT_DEVICE_TAKE(main, &s->mem, (size_t) (count + 2 * all * all)); /* one block: taking and giving back cost */
+  cross = main + all * all;
+  high = (__half *) (cross + all * all);
+  low = high + count;
+  split<<<2048, 256, 0, s->mem.stream>>>(s->x, s->ld * (int64_t) s->data->p, count, ldexp(1, exponent), high, low);
+  WEFT_CUDA(cudaGetLastError());
+  for (int64_t j = 0; j < all; j += width) {
+    const int wide = (int) (all - j < width ? all - j : width);
+    LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, (int) (all - j), wide, depth, &one, high + j * step, CUDA_R_16F, ld, high + j * step,
+                                   CUDA_R_16F, ld, &none, main + j + j * all, CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   }
-  LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, m, m, depth, &one, high, CUDA_R_32F, ld, low, CUDA_R_32F, ld, &none, cross, CUDA_R_32F, m,
-                                 CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT));
-  join<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(main, cross, order, g);
+  LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, m, m, depth, &one, high, CUDA_R_16F, ld, low, CUDA_R_16F, ld, &none, cross, CUDA_R_32F, m,
+                                 CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  join<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(main, cross, all, order, ldexp(1, -exponent), g);
   WEFT_CUDA(cudaGetLastError());
 done:
   cudaStreamSynchronize(s->mem.stream);
-  if (high) weft_device_drop(&s->mem, high);
+  if (bits) weft_device_drop(&s->mem, bits);
+  if (main) weft_device_drop(&s->mem, main);
   return st;
 }
 
@@ -118,9 +146,9 @@ weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, 
   const unsigned squares = (unsigned) ((order + 31) / 32);
   const double at_once = fmax(1024, 4e12 / ((double) order * (double) order)); /* between two polls */
   if (s->x) {
-    const double room = 8.0 * (double) s->ld * (double) p + 8.0 * (double) order * (double) order;
+    const double room = 4.0 * (double) s->ld * (double) p + 8.0 * (double) order * (double) order;
     if (coarse && (double) other <= 5 * at_once && room < 0.8 * weft_device_available(ctx)) {
-      WEFT_TRY(coarse_square(s, rows, (int64_t) order, (int64_t) other, g));
+      WEFT_TRY(coarse_square(s, rows, (int64_t) order, g));
     } else {
       for (size_t at = 0; at < other;) {
         const size_t depth = (double) (other - at) < at_once ? other - at : (size_t) at_once;

@@ -111,7 +111,7 @@ weft_status weft_pca_leading(weft_ctx *ctx, double *a, size_t m, size_t k, doubl
   for (size_t first = 0; first < k; first += 64) { /* the reflections, last one first, on 64 vectors at a time */
     const size_t count = k - first < 64 ? k - first : 64;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) k));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(m < 128 ? 1 : ctx->threads) /* waking threads takes longer than a small one */
     WEFT_FOR(static)
     for (int64_t c = 0; c < (int64_t) count; c++) {
       double *z = vectors + (first + (size_t) c) * m;
