@@ -3,7 +3,7 @@
 #   figure     device against CPU by dimension and size, kd against metric trees by size: a table and a plot of each into the folder
 #              WEFT_BENCH_PLOTS; kernel-direct-h200.csv and kernel-trees-h200.csv here are those of one H200 and its host (32 threads)
 #   draw       the plots again from the tables in that folder
-#   call       whole calls of kernel_sum() on clustered points, and what takes their time
+#   call       whole calls of kernel_sum() on clustered and uniform points, and native code alone
 #   cube N [h ...]   sums over N points uniform in the 10-dimensional unit cube, made on the device: times of building and
 #              summing at each bandwidth, checked on 64 points by direct sums (1025507328 needs 90 GB of device memory)
 library(weft)
@@ -76,22 +76,43 @@ if (given[1] == "cube") {
 
 if (given[1] == "call") {
   set.seed(1)
-  for (d in c(4, 2)) {
-    n <- 1e6
+  # a call of native code alone: points to the device, the grid, the sums, and back
+  native <- function(x, kernel, h) {
+    problem <- weft:::kernel_problem(x, NULL, NULL, kernel, h, rel_error = 0.1, backend = "cuda")
+    reach <- weft:::grid_reach(problem, nrow(x), 0)
+    if (is.null(reach)) return(NA)
+    task <- weft:::native_task(problem, NULL, NULL, list(weights = NULL, both = FALSE))
+    task["weights"] <- list(NULL)
+    task$reference <- task$query <- list(columns = x)
+    control <- utils::modifyList(problem$control, list(backend = "cuda"))
+    min(replicate(3, seconds(function() .Call(weft:::C_weft_kernel_grid, task, reach, control))))
+  }
+  # clustered in 50 places; in the last one, as many as the sky survey's and in as many dimensions, a plug-in rule's narrower bandwidth
+  cases <- data.frame(d = c(4, 4, 2, 4), n = c(1e5, 1e6, 1e6, 1e7), epanechnikov = c(0.02, 0.01, 0.002, 0.0075),
+                      gaussian = c(0.00707, 0.00354, 0.000816, 0.00265))
+  for (case in seq_len(nrow(cases))) {
+    d <- cases$d[case]
+    n <- cases$n[case]
     x <- matrix(runif(50 * d), 50)[sample(50, n, TRUE), ] + matrix(rnorm(n * d, sd = 0.02), n)
     for (kernel in c("epanechnikov", "gaussian")) {
-      h <- if (d == 4) c(epanechnikov = 0.01, gaussian = 0.00354)[[kernel]] else c(epanechnikov = 0.002, gaussian = 0.000816)[[kernel]]
+      h <- cases[[kernel]][case]
       run <- function(method) kernel_sum(x, kernel = kernel, bandwidth = h, rel_error = 0.1, method = method, backend = "cuda")
       took <- replicate(4, seconds(function() run("tree")))
       chosen <- replicate(3, seconds(function() run("auto")))
-      cat(sprintf("%d-D, %g points, %s: %s s; chosen by \"auto\" %s s\n", d, n, kernel, paste(round(took, 3), collapse = " "),
-                  paste(round(chosen, 3), collapse = " ")))
+      some <- sample(n, 200)
+      there <- kernel_sum(x[some, ], x, kernel = kernel, bandwidth = h, method = "direct", backend = "cuda")
+      cat(sprintf("%d-D, %g points, %s: %s s; chosen by \"auto\" %s s; native code %.3f s; 200 sums off by at most %.2g of themselves\n", d, n,
+                  kernel, paste(round(took, 3), collapse = " "), paste(round(chosen, 3), collapse = " "), native(x, kernel, h),
+                  max(abs(run("tree")[some] / there - 1))))
     }
-    Rprof(profile <- tempfile(), interval = 0.002)
-    for (k in 1:5) kernel_sum(x, kernel = "epanechnikov", bandwidth = if (d == 4) 0.01 else 0.002, method = "tree", backend = "cuda")
-    Rprof(NULL)
-    print(utils::head(summaryRprof(profile)$by.self, 12))
   }
+  x <- matrix(runif(166912 * 10), 166912)
+  cat(sprintf("10-D uniform, 166,912 points, epanechnikov, h = 0.5: %s s, in single precision %s s, on tensor cores %s s\n",
+              toString(round(replicate(3, seconds(function() kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.5, backend = "cuda"))), 3)),
+              toString(round(replicate(3, seconds(function() kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.5, precision = "single",
+                                                                        backend = "cuda"))), 3)),
+              toString(round(replicate(3, seconds(function() kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.5, precision = "tensor",
+                                                                        backend = "cuda"))), 3))))
 }
 
 # The figures, from what "figure" wrote.

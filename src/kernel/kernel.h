@@ -185,8 +185,8 @@ typedef struct weft_tree {
 } weft_tree;
 
 size_t weft_tree_nodes(size_t n, size_t leaf_size);
-/* The uppermost nodes with at most `most` points, or leaves, from left to right. Room for all nodes. */
-size_t weft_tree_top(const weft_tree *t, double most, int32_t *nodes);
+/* The uppermost nodes of the subtree at `from` with at most `most` points, or leaves, from left to right. Room for all nodes. */
+size_t weft_tree_top(const weft_tree *t, size_t from, double most, int32_t *nodes);
 
 /* Fills order, points (moved in place), nodes. All arrays are the caller's. */
 typedef struct weft_tree_build {

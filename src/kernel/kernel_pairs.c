@@ -139,8 +139,8 @@ weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, dou
   node_moments(query, moments);
   node_moments(reference, moments + query->nodes * (d + 1));
   pairs p = {g, query, reference, moments, moments + query->nodes * (d + 1), 1 / (h * h), 0};
-  const size_t coarse = weft_tree_top(query, (double) query->points.n / COARSE, groups);
-  const size_t coarse_others = weft_tree_top(reference, (double) reference->points.n / COARSE, others);
+  const size_t coarse = weft_tree_top(query, 0, (double) query->points.n / COARSE, groups);
+  const size_t coarse_others = weft_tree_top(reference, 0, (double) reference->points.n / COARSE, others);
   for (size_t i = 0; i < coarse; i++)
     for (size_t k = 0; k < coarse_others; k++) {
       double least, mean, greatest;
@@ -149,7 +149,7 @@ weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, dou
     }
   p.allowed = rel_error * fmax(low / ((double) query->points.n * (double) reference->points.n),
                                query->first == reference->first ? g->coefficients[0] / (double) reference->points.n : 0);
-  const size_t count = weft_tree_top(query, GROUP_POINTS, groups), batch = 4 * (size_t) ctx->threads;
+  const size_t count = weft_tree_top(query, 0, GROUP_POINTS, groups), batch = 4 * (size_t) ctx->threads;
   for (size_t start = 0; start < count; start += batch) {
     const size_t end = count - start < batch ? count : start + batch;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) count));

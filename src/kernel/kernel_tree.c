@@ -27,9 +27,9 @@ size_t weft_tree_nodes(size_t n, size_t leaf_size) {
 }
 
 /* No tree is deeper than 64 levels: each halves the leaves. */
-size_t weft_tree_top(const weft_tree *t, double most, int32_t *nodes) {
+size_t weft_tree_top(const weft_tree *t, size_t from, double most, int32_t *nodes) {
   size_t found = 0, todo[65], top = 0;
-  todo[top++] = 0;
+  todo[top++] = from;
   while (top) {
     const size_t v = todo[--top];
     if (t->count[v] <= most || t->child[v] < 0) nodes[found++] = (int32_t) v;

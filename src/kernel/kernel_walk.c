@@ -24,7 +24,8 @@
 #define SHARE 0.9        /* of the tolerance for bounds; the rest is for rounding */
 #define FRONTIER_DOUBLES ((size_t) 1 << 20)
 #define BETWEEN_POLLS 0.03 /* seconds */
-#define LEAST_GROUPS 64  /* of which a budget wants to know, before they get larger than ... */
+#define SAMPLED_GROUPS 6 /* that a budget has parted into such of a 64th of the points, or of 128, to see soon how long the rest will take */
+#define PARTS 64
 #define LEAST_GROUP 128
 #define LOOKS 16         /* in the time of a budget */
 #define FEW_GROUPS 2     /* say nothing yet */
@@ -139,26 +140,30 @@ static double now(void) {
   return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
+/* Groups in the order in which they are taken; `before`: the points of those before each, and of all. */
+typedef struct { int32_t *node; double *before; size_t count; } group_list;
+
 typedef struct { double spent, done; } progress;
 
 /* Whether what is left of the groups will take longer than the budget, as those since the first look say: the first groups pay for
  * memory that is touched for the first time. Without any progress to speak of, a quarter of the budget must do. */
-static int too_long(const weft_walk *w, const weft_hands *t, int threads, size_t begun, size_t count, clock_t started, progress *first) {
-  const double budget = w->task->budget;
-  progress now = {(double) (clock() - started) / CLOCKS_PER_SEC, (double) begun};
-  if (!(budget > 0) || !begun || begun >= count) return 0;
-  for (int k = 0; k < threads; k++) now.done -= t[k].phase != IDLE ? 0.5 : 0;
+static int too_long(const weft_walk *w, const weft_hands *t, int threads, size_t begun, const group_list *groups, clock_t started, progress *first) {
+  const double budget = w->task->budget, few = FEW_GROUPS * groups->before[1];
+  progress now = {(double) (clock() - started) / CLOCKS_PER_SEC, 0};
+  if (!(budget > 0) || !begun || begun >= groups->count) return 0;
+  now.done = groups->before[begun];
+  for (int k = 0; k < threads; k++) now.done -= t[k].phase != IDLE ? 0.5 * w->query->count[t[k].group] : 0;
   const double more = now.done - first->done;
-  if (more < FEW_GROUPS && now.spent < budget / 4) {
+  if (more < few && now.spent < budget / 4) {
     if (!first->done) *first = now;
     return 0;
   }
-  const double each = more < FEW_GROUPS ? now.spent / now.done : (now.spent - first->spent) / more;
-  return each * ((double) count - now.done) > NEAR_TIE * budget;
+  const double each = more < few ? now.spent / now.done : (now.spent - first->spent) / more;
+  return each * (groups->before[groups->count] - now.done) > NEAR_TIE * budget;
 }
 
-static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t, const int32_t *groups, size_t count, double done,
-                               double total, double *given_up) {
+static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t, const group_list *groups, double done, double total,
+                               double *given_up) {
   weft_status st = WEFT_OK;
   atomic_size_t next = 0;
   int busy = 1;
@@ -167,16 +172,17 @@ static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t,
   const double slice = w->task->budget > 0 ? fmin(BETWEEN_POLLS, w->task->budget / LOOKS / ctx->threads) : BETWEEN_POLLS;
   for (int k = 0; k < ctx->threads; k++) t[k].phase = IDLE;
   while (busy) {
-    const double until = now() + slice, begun = (double) atomic_load(&next);
-    WEFT_TRY(weft_poll(ctx, done + fmin(1, begun / (double) count), total));
-    if (too_long(w, t, ctx->threads, (size_t) begun, count, started, &first)) {
+    const double until = now() + slice;
+    const size_t begun = atomic_load(&next) < groups->count ? atomic_load(&next) : groups->count;
+    WEFT_TRY(weft_poll(ctx, done + groups->before[begun] / groups->before[groups->count], total));
+    if (too_long(w, t, ctx->threads, begun, groups, started, &first)) {
       *given_up = 1;
       break;
     }
     WEFT_PARALLEL(ctx->threads)
-    while (take_step(w, &t[WEFT_THREAD()], groups, count, &next))
+    while (take_step(w, &t[WEFT_THREAD()], groups->node, groups->count, &next))
       if (now() > until) break;
-    busy = atomic_load(&next) < count;
+    busy = atomic_load(&next) < groups->count;
     for (int k = 0; k < ctx->threads; k++) busy |= t[k].phase != IDLE;
   }
 done:
@@ -207,6 +213,43 @@ static weft_status mix_groups(weft_arena *mem, int32_t *groups, size_t count) {
   memcpy(old, groups, count * sizeof *old);
   while (common_divisor(step, count) > 1) step++;
   for (size_t k = 0; k < count; k++) groups[k] = old[k * step % count];
+done:
+  return st;
+}
+
+/* For a budget: small ones instead of the first few, which come from everywhere; of each of those one before the others. */
+static weft_status part_first_groups(weft_arena *mem, const weft_tree *query, double small, int32_t *groups, size_t *count) {
+  weft_status st = WEFT_OK;
+  const size_t parted = *count < SAMPLED_GROUPS ? *count : SAMPLED_GROUPS, whole = *count - parted;
+  size_t found = parted;
+  int32_t *large, *parts;
+  WEFT_TAKE(large, mem, *count);
+  WEFT_TAKE(parts, mem, query->nodes);
+  memcpy(large, groups, *count * sizeof *large);
+  for (size_t k = 0; k < parted; k++) {
+    const size_t several = weft_tree_top(query, (size_t) large[k], small, parts);
+    groups[k] = parts[several / 2];
+    for (size_t i = 0; i < several; i++) if (i != several / 2) groups[found++] = parts[i];
+  }
+  memcpy(groups + found, large + parted, whole * sizeof *large);
+  *count = found + whole;
+done:
+  return st;
+}
+
+/* Groups of at most `most` points: all, or `trial` of them, or with a budget mixed and the first ones small. */
+static weft_status list_groups(weft_arena *mem, const weft_kernel_task *task, const weft_tree *query, double most, group_list *out) {
+  weft_status st = WEFT_OK;
+  WEFT_TAKE(out->node, mem, query->nodes);
+  WEFT_TAKE(out->before, mem, query->nodes + 1);
+  out->count = weft_tree_top(query, 0, most, out->node);
+  if (task->trial) out->count = pick_groups(out->node, out->count, task->trial);
+  if (task->budget > 0) {
+    WEFT_TRY(mix_groups(mem, out->node, out->count));
+    WEFT_TRY(part_first_groups(mem, query, fmin(most, fmax(LEAST_GROUP, (double) query->points.n / PARTS)), out->node, &out->count));
+  }
+  out->before[0] = 0;
+  for (size_t g = 0; g < out->count; g++) out->before[g + 1] = out->before[g] + query->count[out->node[g]];
 done:
   return st;
 }
@@ -279,7 +322,7 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
   const clock_t started = clock();
   clock_t begun;
   double *column, *running, group = GROUP_PAIRS / (double) (task->reference.n + 1);
-  int32_t *groups;
+  group_list groups;
   weft_hands *t;
   weft_walk w = plan_walk(task, query, reference);
   group = group > GROUP ? GROUP : group < WEFT_TILE ? WEFT_TILE : group;
@@ -291,7 +334,6 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
     moments = found;
   }
   WEFT_TAKE(column, &mem, m);
-  WEFT_TAKE(groups, &mem, query->nodes);
   WEFT_TAKE(t, &mem, (size_t) ctx->threads);
   for (size_t c = 0; c < m; c++) column[c] = moments[c * (d + 2)];
   w.moments = moments, w.column = column;
@@ -302,22 +344,17 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
     w.running = running;
   }
   if (w.series && w.rel < FEW_DIGITS) group = fmin(group, SERIES_GROUP);
-  if (task->budget > 0) {
-    w.least_listed = group / 4; /* as without */
-    group = fmin(group, fmax(LEAST_GROUP, (double) query->points.n / LEAST_GROUPS));
-  }
+  if (task->budget > 0) w.least_listed = group / 4; /* as without */
   for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &t[k]));
-  size_t count = weft_tree_top(query, group, groups);
-  if (task->trial) count = pick_groups(groups, count, task->trial);
-  if (task->budget > 0) WEFT_TRY(mix_groups(&mem, groups, count));
-  for (size_t g = 0; g < count; g++) effort->queries += query->count[groups[g]];
+  WEFT_TRY(list_groups(&mem, task, query, group, &groups));
+  effort->queries += groups.before[groups.count];
   begun = clock();
   for (size_t b = 0; b < bandwidths; b++) {
     weft_kernel_task one = *task;
     one.h = h[b];
     w.task = &one, w.out = out + b * m * task->query.n;
     w.narrower = b ? w.out - m * task->query.n : NULL;
-    WEFT_TRY(walk_groups(ctx, &w, t, groups, count, (double) b, (double) bandwidths, &effort->given_up));
+    WEFT_TRY(walk_groups(ctx, &w, t, &groups, (double) b, (double) bandwidths, &effort->given_up));
   }
   effort->prepared += (double) (begun - started) / CLOCKS_PER_SEC;
   effort->walked += (double) (clock() - begun) / CLOCKS_PER_SEC;
