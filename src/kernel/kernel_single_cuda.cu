@@ -12,6 +12,8 @@
 #include "kernel_single_cuda.cuh"
 
 #define QUERY_SLAB 61440 /* whole tiles of any size here */
+#define WIDE_SLAB (4 * QUERY_SLAB) /* where the sums of chunks take little memory */
+#define WIDE_ROWS ((int64_t) 1 << 21)
 #define SLAB_ROWS ((int64_t) 1 << 24)
 #define LAUNCH_WORK 1.2e12 /* pairs x (dimensions + 10) of a launch: some 50 ms */
 #define COLUMNS 4
@@ -98,6 +100,12 @@ static void bound_of(int kind, int tensor, double d, double *constant, double *p
   }
 }
 
+/* Tiles of a launch, at most `most`, that keep all processors busy to its end with two blocks each, where it is long enough for that. */
+static int64_t even_launch(int64_t most, int64_t chunks, int processors) {
+  const int64_t at_once = 2 * processors, rounds = most * chunks / at_once, even = rounds * at_once / chunks;
+  return even ? even : most;
+}
+
 weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out, double *bound) {
   weft_status st = WEFT_OK;
   const int64_t nq = task->query.n, n = task->reference.n, d = task->reference.d, m = task->m;
@@ -105,11 +113,13 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   const bool on_tensor = tensor && m == 1 && weft_kernel_tensor_can(kind, d);
   const bool by_rows = !on_tensor && weft_kernel_rows_can(kind, nq, d, m);
   const int T = on_tensor ? weft_kernel_tensor_tile((int) d) : by_rows ? weft_kernel_rows_tile() : tile_shape<float>::T;
-  const int64_t blocks = (nq + T - 1) / T, stride = nq < QUERY_SLAB ? nq : QUERY_SLAB;
+  const int64_t blocks = (nq + T - 1) / T, query_slab = n <= WIDE_ROWS ? WIDE_SLAB : QUERY_SLAB;
+  const int64_t stride = nq < query_slab ? nq : query_slab, most_columns = m < COLUMNS ? m : COLUMNS;
   const double factor = tile_scale(kind) / task->h;
   double *raw, *total, *rest, *partial, *d_out, *d_bound, *d_own = NULL, *own_weights, constant, per_rho, per_rho2;
   float *q, *q_lo, *x, *x_lo, *w, *middle, *radius;
   int64_t slab, chunks, staged;
+  int processors;
   weft_device_arena mem = weft_device_begin(ctx);
   weft_arena host = weft_arena_begin(ctx);
   if (!n || !nq) {
@@ -118,6 +128,7 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
     goto done;
   }
   bound_of(kind, on_tensor, (double) d, &constant, &per_rho, &per_rho2);
+  WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_DEVICE_TAKE(q, &mem, nq * d);
   WEFT_DEVICE_TAKE(q_lo, &mem, nq * d);
   WEFT_DEVICE_TAKE(total, &mem, nq * m);
@@ -129,14 +140,14 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   if (own) WEFT_DEVICE_TAKE(d_own, &mem, nq * m);
   chunks = 2048 / ((stride + T - 1) / T) + 3 + (n < SLAB_ROWS ? n : SLAB_ROWS) / 65536;
   slab = weft_device_chunk(ctx, n < SLAB_ROWS ? n : SLAB_ROWS, (double) (8 * d + 12 * m + 8 * (d > m ? d : m)),
-                           (double) chunks * COLUMNS * (double) stride * sizeof(double) + 1e6);
+                           (double) chunks * (double) most_columns * (double) stride * sizeof(double) + 1e6);
   if (!slab) { st = WEFT_ERR_MEMORY; goto done; }
   WEFT_DEVICE_TAKE(x, &mem, slab * d);
   WEFT_DEVICE_TAKE(x_lo, &mem, slab * d);
   WEFT_DEVICE_TAKE(w, &mem, slab * m);
   staged = slab * (d > m ? d : m); /* doubles on their way */
   WEFT_DEVICE_TAKE(raw, &mem, staged);
-  WEFT_DEVICE_TAKE(partial, &mem, chunks * COLUMNS * stride);
+  WEFT_DEVICE_TAKE(partial, &mem, chunks * most_columns * stride);
   for (int64_t first = 0; first < nq; first += staged / d) {
     const int64_t count = nq - first < staged / d ? nq - first : staged / d;
     WEFT_TRY(weft_device_upload(&mem, raw, count * d, sizeof(double), fill_doubles, task->query.x + first * d));
@@ -149,14 +160,15 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   WEFT_CUDA(cudaMemsetAsync(rest, 0, nq * m * sizeof *rest, mem.stream));
   for (int64_t at = 0; at < n; at += slab) {
     const int64_t rows = n - at < slab ? n - at : slab, chunk = chunk_rows(nq, rows, T);
-    const int64_t per_launch = (int64_t) (LAUNCH_WORK / ((double) rows * T * (double) (d + 10))) + 1;
+    const int64_t most = (int64_t) (LAUNCH_WORK / ((double) rows * T * (double) (d + 10))) + 1;
+    const int64_t per_launch = even_launch(most, (rows + chunk - 1) / chunk, processors);
     WEFT_TRY(weft_device_upload(&mem, raw, rows * d, sizeof(double), fill_doubles, task->reference.x + at * d));
     split_points<<<grid_for((double) rows * d), 256, 0, mem.stream>>>(raw, rows, (int) d, factor, slab, x, x_lo);
     WEFT_TRY(weft_device_upload(&mem, raw, rows * m, sizeof(double), fill_doubles, task->weights + at * m));
     split_weights<<<grid_for((double) rows * m), 256, 0, mem.stream>>>(raw, rows, (int) m, slab, w);
     WEFT_CUDA(cudaGetLastError());
-    for (int64_t first = 0; first < nq; first += QUERY_SLAB) {
-      const int64_t count = nq - first < QUERY_SLAB ? nq - first : QUERY_SLAB, tiles = (count + T - 1) / T;
+    for (int64_t first = 0; first < nq; first += query_slab) {
+      const int64_t count = nq - first < query_slab ? nq - first : query_slab, tiles = (count + T - 1) / T;
       for (int64_t c = 0; c < m; c += COLUMNS) {
         const int cols = m - c < COLUMNS ? (int) (m - c) : COLUMNS;
         for (int64_t block = 0; block < tiles; block += per_launch) {
