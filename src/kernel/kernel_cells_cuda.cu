@@ -16,7 +16,8 @@
 #include <cub/device/device_scan.cuh>
 #include "kernel_grid_cuda.cuh"
 
-#define WARPS 4
+#define WARPS 1  /* of a block: they have nothing to do with each other, and the slowest would hold the places of the others */
+#define BLOCKS 20 /* of a multiprocessor */
 #define QUEUE 64 /* cells of a warp that wait to be met */
 #define AHEAD 2  /* of them whose points are asked for at a time */
 #define LATER 48 /* offsets in the last dimensions that a warp keeps at a time */
@@ -347,7 +348,7 @@ template <typename Real, int D> __device__ __forceinline__ double visit(const gr
   return work_off<Real, D>(a, own, queued, total);
 }
 
-template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, 5) walk_grid(const __grid_constant__ grid_args<Real> a) {
+template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_constant__ grid_args<Real> a) {
   const int W = (D + 3) / 4;
   const int64_t r = (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);
   if (r >= a.runs) return;
@@ -484,8 +485,8 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
       WEFT_CUDA(launch_dims(a, mem->stream));
       WEFT_CUDA(cudaStreamSynchronize(mem->stream));
       const double took = seconds_now() - began;
-      if (took < 0.03) batch *= 2;
-      else if (took > 0.08 && batch > 1024) batch /= 2;
+      if (took < 0.12) batch *= took < 0.03 ? 4 : 2; /* a launch ends with few runs left, each of some milliseconds */
+      else if (took > 0.4 && batch > 1024) batch /= 2;
     }
   }
   WEFT_CUDA(cudaMemcpy(seen, d_counts, sizeof seen, cudaMemcpyDeviceToHost));
