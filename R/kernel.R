@@ -371,8 +371,9 @@ kernel_direct <- function(problem, plan) {
   problem$control$backend <- chosen$name
   problem$control$devices <- devices_for(NULL, chosen$name)
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
-  pairs <- as.double(ncol(query$x)) * ncol(reference$x)
-  if (chosen$name == "cpu" && !problem$log && pairs > 1e6) know_pairs(pair_kind(problem, reference, split), out$effort[7L] / pairs)
+  if (chosen$name == "cpu" && !problem$log && out$effort[7L] > 0.01) { # a profiler's clock has steps of some milliseconds
+    know_pairs(pair_kind(problem, reference, split), out$effort[7L] / (as.double(ncol(query$x)) * ncol(reference$x)))
+  }
   list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", backend = chosen$name,
        reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
 }

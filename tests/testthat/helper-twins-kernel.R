@@ -32,6 +32,14 @@ twins_kernel <- function() {
       as.vector(kernel_sum(q, x, stats::runif(300), kernel, sqrt(d), precision = "single", backend = backend))
     })
   })
+  # more queries than are summed together
+  slabs <- list(tolerance = 1e-4, work = function(backend) {
+    q <- matrix(stats::runif(250001 * 2), 250001)
+    x <- q[sample(250001, 30), ]
+    lapply(c(single = "single", tensor = "tensor"), function(precision) {
+      as.vector(kernel_sum(q, x, stats::runif(30), "gaussian", 0.5, precision = precision, backend = backend))
+    })
+  })
   grid <- lapply(setdiff(kernels, c("laplacian", "cauchy", "matern32", "matern52")), function(kernel) {
     list(tolerance = if (kernel == "gaussian") 1e-3 else 1e-11, work = function(backend) {
       d <- sample(c(1, 2, 3, 6, 10, 13), 1)
@@ -48,7 +56,8 @@ twins_kernel <- function() {
     .Call(weft:::C_weft_kernel_cube, c(700, 10, 8), key, 6L, c(0.3, 0.6), weft:::run_control(backend))$out[1:17, ]
   })
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
-    list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows, "kernel sums, tensor" = single("tensor")),
+    list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows, "kernel sums, tensor" = single("tensor"),
+         "kernel sums, single and tensor, more queries than at a time" = slabs),
     stats::setNames(grid, paste0("kernel sums, grid, ", setdiff(kernels, c("laplacian", "cauchy", "matern32", "matern52")))),
     list("kernel sums, cube" = cube))
 }
