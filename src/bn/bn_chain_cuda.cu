@@ -9,7 +9,7 @@
 #include "bn_cuda.cuh"
 
 #define LAUNCH_SECONDS 0.03
-#define MOST_STEPS 0x40000000u /* between two looks at the clock of swaps and traces */
+#define MOST_STEPS 0x40000000u /* between two looks at what is due */
 
 /* ---- kernels ---- */
 
@@ -79,8 +79,9 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(c
   for (uint64_t it = from; it < from + count; ) {
     const uint64_t absolute = job.first + it, left = from + count - it;
     uint32_t now = (uint32_t) (left < MOST_STEPS ? left : MOST_STEPS);
-    if (job.temperatures > 1 && job.swap_every - (uint32_t) (absolute % job.swap_every) < now) now = job.swap_every - (uint32_t) (absolute % job.swap_every);
-    if (job.thin - (uint32_t) (it % job.thin) < now) now = job.thin - (uint32_t) (it % job.thin);
+    const uint32_t to_swap = job.swap_every - (uint32_t) (absolute % job.swap_every), to_save = job.thin - (uint32_t) (it % job.thin);
+    if (job.temperatures > 1 && to_swap < now) now = to_swap;
+    if (to_save < now) now = to_save;
     for (uint32_t k = 0; k < now && job.p > 1; k++) {
       const uint32_t number = ((uint32_t) absolute + k) % 32;
       if (!number || !any_drawn) { steps = draw_steps(rng, (absolute + k) / 32, job.p, lane); any_drawn = true; }

@@ -10,8 +10,8 @@
  *   place   p of 32 bits           position of a node, in place of `before` where masks would be wider than two words (max)
  *
  * Max: a node between the two positions goes on with its best set or looks for another one, in the list of its sets, best
- * first. Up to 128 nodes: lanes hold two or four nodes each in registers, with the masks of their predecessors and best sets.
- * More nodes: lanes take the positions between, and a set fits when its members' positions come before. Sum: bn_chain_sums.cuh. */
+ * first. Up to 128 nodes: lanes hold two or four nodes each in registers, with the masks of their predecessors and best sets, and as many
+ * places of the order; shared memory has what they held when a launch or a swap of temperatures began. More nodes: lanes take the positions between, and a set fits when its members' positions come before. Sum: bn_chain_sums.cuh. */
 #ifndef WEFT_BN_CHAIN_STEPS_CUH
 #define WEFT_BN_CHAIN_STEPS_CUH
 
@@ -377,7 +377,7 @@ __device__ static __forceinline__ void move_places(nodes<W> &own, const weft_bn_
  * what is in a set of its list and its best set is not the first. */
 template <int W>
 __device__ static __forceinline__ void step_max(const chain_job &job, const replica &r, nodes<W> &own, weft_bn_move m, double log_u, double scale,
-                                uint64_t iteration, uint32_t t, walker &s, uint32_t lane)
+                                                uint64_t iteration, uint32_t t, walker &s, uint32_t lane)
 {
   constexpr int P = 2 * W;
   weft_bn_name_nodes(&m, (int32_t) number_of(own.order, m.from), (int32_t) number_of(own.order, m.to));
