@@ -101,18 +101,17 @@ if (given[1] == "call") {
       chosen <- replicate(3, seconds(function() run("auto")))
       some <- sample(n, 200)
       there <- kernel_sum(x[some, ], x, kernel = kernel, bandwidth = h, method = "direct", backend = "cuda")
-      cat(sprintf("%d-D, %g points, %s: %s s; chosen by \"auto\" %s s; native code %.3f s; 200 sums off by at most %.2g of themselves\n", d, n,
-                  kernel, paste(round(took, 3), collapse = " "), paste(round(chosen, 3), collapse = " "), native(x, kernel, h),
-                  max(abs(run("tree")[some] / there - 1))))
+      cat(sprintf("%d-D, %g points, %s: %s s; chosen by \"auto\" %s s; native code %.3f s;", d, n, kernel,
+                  paste(round(took, 3), collapse = " "), paste(round(chosen, 3), collapse = " "), native(x, kernel, h)),
+          sprintf("200 sums off by at most %.2g of themselves\n", max(abs(run("tree")[some] / there - 1))))
     }
   }
   x <- matrix(runif(166912 * 10), 166912)
-  cat(sprintf("10-D uniform, 166,912 points, epanechnikov, h = 0.5: %s s, in single precision %s s, on tensor cores %s s\n",
-              toString(round(replicate(3, seconds(function() kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.5, backend = "cuda"))), 3)),
-              toString(round(replicate(3, seconds(function() kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.5, precision = "single",
-                                                                        backend = "cuda"))), 3)),
-              toString(round(replicate(3, seconds(function() kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.5, precision = "tensor",
-                                                                        backend = "cuda"))), 3))))
+  for (precision in c("double", "single", "tensor")) {
+    run <- function() kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.5, precision = precision, backend = "cuda")
+    cat(sprintf("10-D uniform, 166,912 points, epanechnikov, h = 0.5, %s: %s s\n", precision,
+                toString(round(replicate(3, seconds(run)), 3))))
+  }
 }
 
 # The figures, from what "figure" wrote.

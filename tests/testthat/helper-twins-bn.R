@@ -48,7 +48,8 @@ twins_bn <- function() {
     "bn_learn, best graphs of 64 nodes" = chains("max", 64, max_parents = 2),
     "bn_learn, best graphs among all sets, some hundred a node" = list(tolerance = 0, work = function(backend) {
       table <- bn_scores(some(sample(2:3, 10, TRUE), 300), 4, keep = "all", backend = "cpu")
-      learned(bn_learn(table, iterations = 500, target = "max", thin = 50, temperatures = c(1, 3, 9), seed = sample(99, 1), backend = backend))
+      learned(bn_learn(table, iterations = 500, target = "max", thin = 50, temperatures = c(1, 3, 9), seed = sample(99, 1),
+                       backend = backend))
     }),
     "bn_learn, masks of two words" = chains("max", 70, max_parents = 1),
     "bn_learn, 128 nodes" = chains("max", 128, max_parents = 1),
