@@ -46,7 +46,7 @@ bn_numbers <- function(data) {
                 i = "Leave it out, or use `discretize()` on the others and a score of categories.")
   }
   x <- as.matrix(data)
-  storage.mode(x) <- "double"
+  if (!is.double(x)) storage.mode(x) <- "double"
   bad <- colSums(!is.finite(x)) > 0
   if (any(bad)) abort_input("`data` must be finite.", x = paste0("Infinite values in ", label_some(names(data)[bad]), "."))
   list(x = unname(x))

@@ -99,7 +99,7 @@ expression_matrix <- function(x, assay, classified = 0L) {
     abort_input("`x` must be a numeric matrix or data frame with samples in rows, or a SummarizedExperiment.",
                 x = paste0("It is ", describe(x), "."))
   }
-  storage.mode(x) <- "double"
+  if (!is.double(x)) storage.mode(x) <- "double"
   bad <- which(colSums(is.infinite(x)) > 0)
   if (length(bad)) {
     abort_input("`x` must not have infinite values.", x = sprintf("Found in %d of %d genes: %s.", length(bad), ncol(x),

@@ -1,6 +1,6 @@
 # Weak scaling over the devices of one host: work a device is fixed, so with perfect scaling the time does not change. Each row
 # also says whether several devices gave what one gives, on a smaller problem (kernel sums: to rounding).
-#   Rscript devices.R [most devices [sections: sweep rows chains irm kernel pairs]]
+#   Rscript devices.R [most devices [sections: sweep rows chains irm kernel trees cube pairs]]
 library(weft)
 bench_file <- function(name) Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
 source(bench_file("bench.R"))
@@ -104,7 +104,7 @@ if (wanted("chains")) {
   for (j in 4:60) d[[j]] <- ifelse(stats::runif(1000) < 0.3, d[[j]], (d[[j - 1]] + d[[j - 3]]) %% 3L)
   for (target in c("max", "sum")) {
     table <- bn_scores(d, 3, keep = target, backend = "cuda")
-    steps <- if (target == "max") 2e5 else 1e4
+    steps <- if (target == "max") 2e5 else 4e4
     chains_job <- function(devices, count) {
       function() bn_learn(table, iterations = steps, chains = 4096 * count, temperatures = 1, target = target, thin = steps / 2,
                           burn_in = 0, seed = 1, backend = "cuda", devices = devices)
@@ -130,8 +130,8 @@ if (wanted("irm")) {
     control <- weft:::run_control("cuda", NULL, FALSE, devices = as.integer(devices))
     weft:::irm_chains(run, sweeps, NULL, control)
   }
-  table_of("co-clustering: 2 chains of 100 sweeps a device, 5,000 x 4,000, 128 clusters", function(devices, count) {
-    function() sweeps_of(2 * count, 100, devices)
+  table_of("co-clustering: 2 chains of 500 sweeps a device, 5,000 x 4,000, 128 clusters", function(devices, count) {
+    function() sweeps_of(2 * count, 500, devices)
   }, function(devices) identical(sweeps_of(5, 4, devices)$log_posterior, sweeps_of(5, 4, 0)$log_posterior))
 }
 
@@ -139,15 +139,50 @@ if (wanted("irm")) {
 
 if (wanted("kernel")) {
   x <- matrix(stats::runif(2e5 * max(counts) * 10), ncol = 10)
-  reference <- x[seq_len(2e5), ]
+  reference <- matrix(stats::runif(1e7), ncol = 10)
   sums_of <- function(queries, devices) {
     options(weft.devices = devices)
     on.exit(options(weft.devices = NULL))
-    kernel_sum(x[seq_len(queries), ], reference, bandwidth = 0.5, method = "direct", backend = "cuda")
+    kernel_sum(queries, reference, bandwidth = 0.5, method = "direct", backend = "cuda")
   }
-  table_of("direct Gaussian sums in double: 2e5 queries a device, 2e5 references, 10 dimensions", function(devices, count) {
-    function() sums_of(2e5 * count, devices)
-  }, function(devices) isTRUE(all.equal(sums_of(2e4, devices), sums_of(2e4, 0), tolerance = 1e-13)))
+  table_of("direct Gaussian sums in double: 2e5 queries a device, 1e6 references, 10 dimensions", function(devices, count) {
+    queries <- x[seq_len(2e5 * count), ]
+    function() sums_of(queries, devices)
+  }, function(devices) isTRUE(all.equal(sums_of(x[1:2e4, ], devices), sums_of(x[1:2e4, ], 0), tolerance = 1e-13)))
+}
+
+# ---- kernel sums over a grid ----
+
+if (wanted("trees")) {
+  near <- matrix(stats::runif(50 * 4), 50)
+  clustered <- function(n) near[sample(50, n, TRUE), ] + stats::rnorm(4 * n, sd = 0.02)
+  x <- clustered(4e6)
+  q <- clustered(4e6 * max(counts))
+  sums_of <- function(queries, devices) {
+    options(weft.devices = devices)
+    on.exit(options(weft.devices = NULL))
+    kernel_sum(queries, x, kernel = "epanechnikov", bandwidth = 0.01, method = "tree", backend = "cuda")
+  }
+  table_of("Epanechnikov sums over a grid: 4e6 queries a device, 4e6 references in clusters, 4 dimensions", function(devices, count) {
+    queries <- q[seq_len(4e6 * count), ]
+    function() sums_of(queries, devices)
+  }, function(devices) identical(sums_of(q[1:1e5, ], devices), sums_of(q[1:1e5, ], 0)))
+  rm(x, q)
+}
+
+# The same points for all; strong scaling.
+if (wanted("cube")) {
+  cat(sprintf("[%.0f s] Epanechnikov sums over 2.56e8 uniform points in 10 dimensions, h = 0.1, made on the devices\n",
+              proc.time()[["elapsed"]] - began))
+  alone <- NULL
+  for (count in counts) {
+    r <- .Call(weft:::C_weft_kernel_cube, c(2.56e8, 10, 64), c(0, 7), 6L, 0.1, weft:::run_control("cuda", devices = seq_len(count) - 1L))
+    if (is.null(alone)) alone <- list(seconds = r$seconds[6], mean = r$out[129])
+    cat(sprintf("  %d device%s  built in %.2f s, summed in %.2f s, speed-up %.2f, 64 sums off by at most %.1g%s\n", count, if (count > 1) "s" else " ",
+                sum(r$seconds[2:5]), r$seconds[6], alone$seconds / r$seconds[6], max(abs(r$out[1:64] - r$out[65:128])),
+                if (abs(r$out[129] / alone$mean - 1) > 1e-12) ", OTHER MEAN" else ""))
+  }
+  cat("\n")
 }
 
 # ---- tiles of pairs, then triples ----

@@ -4,7 +4,7 @@
 #              WEFT_BENCH_PLOTS; kernel-direct-h200.csv and kernel-trees-h200.csv here are those of one H200 and its host (32 threads)
 #   draw       the plots again from the tables in that folder
 #   call       whole calls of kernel_sum() on clustered and uniform points, and native code alone
-#   cube N [h ...]   sums over N points uniform in the 10-dimensional unit cube, made on the device: times of building and
+#   cube N [h ...] [all]   sums over N points uniform in the 10-dimensional unit cube, made on the device, or on all there are: times of building and
 #              summing at each bandwidth, checked on 64 points by direct sums (1025507328 needs 90 GB of device memory)
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
@@ -60,8 +60,10 @@ for d in (4, 10, 32):
 
 if (given[1] == "cube") {
   n <- as.numeric(given[2])
-  for (h in if (length(given) > 3) as.numeric(given[3:(length(given) - 1)]) else c(0.02, 0.1, 0.15)) {
-    r <- .Call(weft:::C_weft_kernel_cube, c(n, 10, 64), c(0, 7), 6L, h, weft:::run_control("cuda"))
+  given_h <- as.numeric(setdiff(given[-(1:2)], c("all", "rates")))
+  devices <- if ("all" %in% given) seq_len(nrow(weft_devices())) - 1L else 0L
+  for (h in if (length(given_h)) given_h else c(0.02, 0.1, 0.15)) {
+    r <- .Call(weft:::C_weft_kernel_cube, c(n, 10, 64), c(0, 7), 6L, h, weft:::run_control("cuda", devices = devices))
     cat(sprintf("%.0f points: made in %.3f s; cells %.3f, sorting %.3f, moving %.3f, directory %.3f: built in %.3f s\n", n, r$seconds[1],
                 r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5])))
     for (k in seq_along(h)) {

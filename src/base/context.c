@@ -1,7 +1,11 @@
 /* Error text and polling. See context.h. This file and arena.c are linked into all three shared objects: they keep
  * no state of their own, so that each object may have its copy. */
+#ifndef _POSIX_C_SOURCE
+# define _POSIX_C_SOURCE 200809L
+#endif
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 #include "context.h"
 
 weft_status weft_fail(weft_ctx *ctx, weft_status st, const char *format, ...)
@@ -21,6 +25,13 @@ weft_status weft_fail_column(weft_ctx *ctx, size_t column, const char *format, .
   va_end(args);
   ctx->column = (int64_t) column;
   return WEFT_ERR_INPUT;
+}
+
+double weft_seconds(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
 weft_status weft_poll(weft_ctx *ctx, double done, double total)

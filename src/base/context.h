@@ -58,6 +58,9 @@ weft_status weft_fail_column(weft_ctx *ctx, size_t column, const char *format, .
  * 100 ms of work; `done` of `total` moves the progress bar. */
 weft_status weft_poll(weft_ctx *ctx, double done, double total);
 
+/* Of a clock that only goes forward. */
+double weft_seconds(void);
+
 /* An out-of-memory error in the house's words. `where` is "host" or "device"; `have` < 0 when unknown. */
 weft_status weft_fail_memory(weft_ctx *ctx, const char *where, double need, double have, const char *what);
 

@@ -77,7 +77,7 @@ struct weft_device_block { weft_device_block *next; void *data; size_t bytes; };
 
 weft_device_arena weft_device_begin(weft_ctx *ctx)
 {
-  weft_device_arena arena = { ctx, NULL, NULL, WEFT_OK };
+  weft_device_arena arena = { ctx, NULL, NULL, WEFT_OK, NULL, 0 };
   cudaError_t e = cudaSetDevice(ctx->device);
   if (e == cudaSuccess) e = cudaStreamCreateWithFlags(&arena.stream, cudaStreamNonBlocking);
   if (e != cudaSuccess) arena.opened = weft_device_error(ctx, e, "opening the device", __FILE__, __LINE__);

@@ -27,6 +27,8 @@ struct weft_device_arena {
   weft_device_block *blocks;
   cudaStream_t stream;
   weft_status opened; /* why there is no stream, when there is none */
+  void *joining;      /* a block that joins use (join_cuda.cu), kept since devices that reach each other take memory slowly */
+  size_t joining_bytes;
 };
 
 weft_device_arena weft_device_begin(weft_ctx *ctx);

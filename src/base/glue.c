@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "glue.h"
 #include "parallel.h"
 #include "simd.h"
@@ -14,13 +13,6 @@ static weft_memory memory; /* the account of the whole process */
 /* A work function owns memory that R knows nothing of, so no jump may cross its frames. poll_r() catches the interrupt
  * or error, keeps the condition and says "stop"; the work function frees and returns; raise() signals it again. */
 typedef struct { SEXP progress, kept; double done, total, every, next; } poll_state;
-
-static double seconds(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
 
 static SEXP look(void *data)
 {
@@ -44,7 +36,7 @@ static SEXP keep(SEXP condition, void *data)
 static int poll_r(void *data, double done, double total)
 {
   poll_state *s = data;
-  double now = seconds();
+  double now = weft_seconds();
   if (now < s->next) return 0; /* going into R costs tens of microseconds, more inside an IDE */
   s->next = now + s->every;
   s->done = done;
@@ -87,7 +79,7 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   const weft_backend *backend = weft_cpu_backend();
   char why[512] = "";
   double every = Rf_asReal(weft_glue_element(control, "poll"));
-  poll_state poll = { weft_glue_element(control, "progress"), kept, 0, 1, every, seconds() + every };
+  poll_state poll = { weft_glue_element(control, "progress"), kept, 0, 1, every, weft_seconds() + every };
   const SEXP devices = weft_glue_element(control, "devices"); /* integers, at least one */
   weft_ctx ctx = { poll_r, &poll, Rf_asInteger(weft_glue_element(control, "threads")), INTEGER(devices)[0], INTEGER(devices),
                    (int) Rf_xlength(devices), 0, Rf_asReal(weft_glue_element(control, "device_limit")), &memory, -1, "", NULL, 0 };

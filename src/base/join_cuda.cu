@@ -52,15 +52,39 @@ template <typename T> __global__ void add_parts(T *x, const T *others, size_t co
   }
 }
 
+#define KEPT_BYTES ((size_t) 64 << 20)
+
+static void drop_joining(weft_device_arena *arena)
+{
+  if (arena->joining) weft_device_drop(arena, arena->joining);
+  arena->joining = NULL;
+  arena->joining_bytes = 0;
+}
+
+/* Room for others' slices; small ones stay for the next join. */
+static weft_status take_joining(weft_device_arena *arena, size_t bytes)
+{
+  weft_status st = WEFT_OK;
+  if (bytes <= arena->joining_bytes) return st;
+  drop_joining(arena);
+  char *block;
+  WEFT_DEVICE_TAKE(block, arena, bytes);
+  arena->joining = block;
+  arena->joining_bytes = bytes;
+done:
+  return st;
+}
+
 template <typename T> static weft_status add(weft_device_arena *arena, T *x, size_t count)
 {
   weft_status st = arena->opened;
   weft_ctx *ctx = arena->ctx;
   const int parts = ctx->meeting->parts, own = ctx->part;
   const size_t first = weft_share_start(count, own, parts), slice = weft_share_start(count, own + 1, parts) - first;
-  T *others = NULL;
+  T *others;
   if (st != WEFT_OK) return st;
-  WEFT_DEVICE_TAKE(others, arena, slice * (size_t) (parts - 1));
+  WEFT_TRY(take_joining(arena, slice * (size_t) (parts - 1) * sizeof(T)));
+  others = (T *) arena->joining;
   WEFT_CUDA(cudaStreamSynchronize(arena->stream));
 
   WEFT_TRY(weft_meet(ctx, x));
@@ -81,7 +105,7 @@ template <typename T> static weft_status add(weft_device_arena *arena, T *x, siz
   }
   WEFT_TRY(end_looking(arena, st));
 done:
-  if (others) weft_device_drop(arena, others);
+  if (arena->joining_bytes > KEPT_BYTES) drop_joining(arena);
   return st;
 }
 

@@ -31,6 +31,7 @@ void weft_team_end(weft_team *team) { (void) team; }
 
 #else
 # include <pthread.h>
+# include <sched.h>
 # include <signal.h>
 # include <time.h>
 
@@ -49,7 +50,7 @@ struct weft_team {
   pthread_mutex_t lock;
   pthread_cond_t began, ended;
   size_t count, running;
-  unsigned long turn;  /* which run; 0: none yet */
+  unsigned turn, finished; /* runs begun and ended */
   int stop, over;
   weft_part run;
   void *data;
@@ -68,13 +69,21 @@ static int poll_member(void *data, double done, double total)
 
 static void stop_all(weft_team *t) { __atomic_store_n(&t->stop, 1, __ATOMIC_RELAXED); }
 
+/* The next run mostly comes soon, and its end too: who sleeps is awake too late. */
+static void look_for_a_change(const unsigned *of, unsigned from)
+{
+  for (int looks = 1; looks < 20000 && __atomic_load_n(of, __ATOMIC_ACQUIRE) == from; looks++)
+    if (looks % 64 == 0) sched_yield();
+}
+
 static void *work(void *data)
 {
   member *m = data;
   weft_team *t = m->team;
-  for (unsigned long turn = 1;; turn++) {
+  for (unsigned turn = 0;; turn++) {
+    look_for_a_change(&t->turn, turn);
     pthread_mutex_lock(&t->lock);
-    while (t->turn < turn && !t->over) pthread_cond_wait(&t->began, &t->lock);
+    while (t->turn == turn && !t->over) pthread_cond_wait(&t->began, &t->lock);
     const int over = t->over;
     pthread_mutex_unlock(&t->lock);
     if (over) return NULL;
@@ -82,7 +91,7 @@ static void *work(void *data)
     if (m->st != WEFT_OK) stop_all(t);
     weft_meet_leave(&t->meeting);
     pthread_mutex_lock(&t->lock);
-    t->running--;
+    if (--t->running == 0) __atomic_store_n(&t->finished, turn + 1, __ATOMIC_RELEASE);
     pthread_cond_signal(&t->ended);
     pthread_mutex_unlock(&t->lock);
   }
@@ -92,6 +101,7 @@ static void *work(void *data)
 static weft_status wait_for_all(weft_ctx *ctx, weft_team *t)
 {
   weft_status st = WEFT_OK;
+  look_for_a_change(&t->finished, t->turn - 1);
   pthread_mutex_lock(&t->lock);
   while (t->running) {
     struct timespec until;
@@ -167,7 +177,7 @@ weft_status weft_team_run(weft_ctx *ctx, weft_team *t, weft_part run, void *data
   t->stop = t->meeting.arrived = t->meeting.ended = 0;
   pthread_mutex_lock(&t->lock);
   t->running = t->count;
-  t->turn++;
+  __atomic_store_n(&t->turn, t->turn + 1, __ATOMIC_RELEASE);
   pthread_cond_broadcast(&t->began);
   pthread_mutex_unlock(&t->lock);
   st = wait_for_all(ctx, t);

@@ -3,33 +3,22 @@
  * A set is reached from its largest member downwards: the cells of {c_m}, of {c_m, c_{m-1}} and so on, so that the last
  * step runs over the least member and writes values side by side. A task is a pair of largest members.
  * Families (K2, BDs, interventions, candidate lists) carry two sets of cells along, with and without the child. */
-#ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
-#endif
 #include <math.h>
-#include <time.h>
 #include "../base/parallel.h"
 #include "bn_internal.h"
 
 /* ---- tasks ---- */
 
-static double clock_seconds(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
-
 weft_status weft_bn_run_timed(weft_ctx *ctx, size_t threads, size_t tasks, weft_bn_task *task, void *data, double done,
                               double *took)
 {
-  const double started = clock_seconds();
+  const double started = weft_seconds();
   WEFT_PARALLEL((int) threads)
   {
     WEFT_FOR(dynamic)
     for (size_t t = 0; t < tasks; t++) task(data, t, WEFT_THREAD());
   }
-  *took = clock_seconds() - started;
+  *took = weft_seconds() - started;
   return weft_poll(ctx, done, 1);
 }
 

@@ -11,6 +11,7 @@
  * Sums are long double for its range: an order's share may lie thousands of nats below the best. */
 #include <math.h>
 #include <string.h>
+#include "../base/parallel.h"
 #include "bn_chain.h"
 #include "bn_internal.h"
 
@@ -194,35 +195,34 @@ done:
 
 /* ---- edges of drawn graphs ---- */
 
-static void add_graph(const weft_bn_table *t, const int32_t *picks, double weight, double *edges)
-{
-  for (size_t i = 0; i < t->p; i++) {
-    const uint64_t *set = t->mask + (size_t) (t->start[i] + picks[i]) * t->words;
-    for (size_t w = 0; w < t->words; w++)
-      for (uint64_t word = set[w]; word; word &= word - 1) edges[64 * w + (size_t) __builtin_ctzll(word) + t->p * i] += weight;
-  }
-}
+#define NODES_EACH 8 /* nodes whose parents a thread counts at a time */
 
-weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, const double *weight, size_t samples,
-                               size_t ladders, double *edges, double *difference)
+typedef struct {
+  const weft_bn_table *table;
+  const int32_t *sampled;
+  const double *weight;
+  size_t samples, ladders;
+  double *edges;
+} edges_job;
+
+/* Columns first .. last - 1 of the edges, summed ladder by ladder; how far the ladders' means lie apart. room: 3 x p x their number. */
+static double edges_of(const edges_job *job, size_t first, size_t last, double *room)
 {
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const size_t p = table->p, cells = p * p;
-  double *own, *least, *most, total = 0;
-  WEFT_TAKE(own, &mem, cells);
-  WEFT_TAKE(least, &mem, cells);
-  WEFT_TAKE(most, &mem, cells);
+  const weft_bn_table *t = job->table;
+  const size_t p = t->p, cells = p * (last - first);
+  double *own = room, *least = own + cells, *most = least + cells, *edges = job->edges + p * first, total = 0, difference = 0;
   memset(edges, 0, cells * sizeof *edges);
-  for (size_t c = 0; c < ladders; c++) {
+  for (size_t c = 0; c < job->ladders; c++) {
     double sum = 0;
     memset(own, 0, cells * sizeof *own);
-    WEFT_TRY(weft_poll(ctx, (double) c, (double) ladders));
-    for (size_t k = 0; k < samples; k++) {
-      const size_t at = c * samples + k;
-      if (k % 4096 == 4095) WEFT_TRY(weft_poll(ctx, (double) c, (double) ladders));
-      sum += weight[at];
-      add_graph(table, sampled + at * p, weight[at], own);
+    for (size_t at = c * job->samples; at < (c + 1) * job->samples; at++) {
+      sum += job->weight[at];
+      for (size_t i = first; i < last; i++) {
+        const uint64_t *set = t->mask + (size_t) (t->start[i] + job->sampled[at * p + i]) * t->words;
+        double *to = own + p * (i - first);
+        for (size_t w = 0; w < t->words; w++)
+          for (uint64_t word = set[w]; word; word &= word - 1) to[64 * w + (size_t) __builtin_ctzll(word)] += job->weight[at];
+      }
     }
     total += sum;
     for (size_t k = 0; k < cells; k++) {
@@ -232,10 +232,34 @@ weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const 
       most[k] = c && most[k] > mean ? most[k] : mean;
     }
   }
-  *difference = 0;
   for (size_t k = 0; k < cells; k++) {
     edges[k] /= total;
-    if (most[k] - least[k] > *difference) *difference = most[k] - least[k];
+    if (most[k] - least[k] > difference) difference = most[k] - least[k];
+  }
+  return difference;
+}
+
+weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, const double *weight, size_t samples,
+                               size_t ladders, double *edges, double *difference)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const edges_job job = { table, sampled, weight, samples, ladders, edges };
+  const size_t p = table->p, step = NODES_EACH * (size_t) ctx->threads;
+  double *room, *apart;
+  WEFT_TAKE(room, &mem, (size_t) ctx->threads * 3 * NODES_EACH * p);
+  WEFT_TAKE(apart, &mem, (size_t) ctx->threads);
+  *difference = 0;
+  for (size_t first = 0; first < p; first += step) {
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(static)
+    for (int k = 0; k < ctx->threads; k++) {
+      const size_t from = first + NODES_EACH * (size_t) k, to = from + NODES_EACH < p ? from + NODES_EACH : p;
+      apart[k] = from < p ? edges_of(&job, from, to, room + (size_t) k * 3 * NODES_EACH * p) : 0;
+    }
+    for (int k = 0; k < ctx->threads; k++)
+      if (apart[k] > *difference) *difference = apart[k];
   }
 done:
   weft_arena_end(&mem);

@@ -178,6 +178,13 @@ done:
   return st;
 }
 
+/* What a device does not know of is the host's: between its stages and between sweeps. */
+static void account_for(double took, double stages[WEFT_IRM_STAGES])
+{
+  for (int k = 0; k < WEFT_IRM_STAGE_OTHER; k++) took -= stages[k];
+  stages[WEFT_IRM_STAGE_OTHER] = took;
+}
+
 weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
                          weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace)
 {
@@ -201,6 +208,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   WEFT_TRY(ops->open(ops, ctx, pointers, chains, threads, &run.engine));
   for (int c = 0; c < chains; c++) WEFT_TRY(first_count(ctx, &run, &states[c]));
   const double batch = side_by_side ? BATCH / (work + SWEEP_OVERHEAD * (1 + model->attempts)) : 1;
+  const double started = weft_seconds();
   for (int64_t row = 0, next; row < sweeps; row = next) {
     WEFT_TRY(weft_poll(ctx, (double) row, (double) sweeps));
     next = row + (batch < 1 ? 1 : (int64_t) batch);
@@ -224,8 +232,10 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
       }
     }
   }
+  const double took = weft_seconds() - started;
   for (int c = 0; c < chains; c++) WEFT_TRY(finish(ctx, &run, &states[c]));
   if (run.engine) ops->stages(run.engine, trace->stages);
+  if (trace->stages[WEFT_IRM_STAGE_ROWS] > 0) account_for(took, trace->stages);
 done:
   if (run.engine) ops->close(run.engine);
   weft_arena_end(&mem);

@@ -70,10 +70,12 @@ typedef struct weft_kernel_task {
   double budget;           /* 0, or processor seconds: a walk that would have more than these still ahead of it is given up */
   /* Of grids alone: */
   int columns;             /* points lie as R has them, x[j * n + i], without low parts */
+  /* Of direct sums alone: */
+  size_t own_first;        /* query i leaves reference own_first + i out, when it leaves one out and there is no `own` */
 } weft_kernel_task;
 
 static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, size_t k) {
-  return t->leave_one_out && (t->own ? (int64_t) t->own[i] == (int64_t) k : k == i);
+  return t->leave_one_out && (t->own ? (int64_t) t->own[i] == (int64_t) k : k == t->own_first + i);
 }
 
 /* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a group's series,
@@ -259,6 +261,10 @@ weft_status weft_kernel_direct_spread(weft_ctx *ctx, const weft_kernel_ops *ops,
                                       weft_kernel_effort *effort);
 weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task, const int32_t *own,
                                       int tensor, double *out, double *bound);
+/* ops->grid() and ops->cube() with the queries dealt so; the points are all devices'. */
+weft_status weft_kernel_grid_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task, double reach, int *done,
+                                    double *out, weft_kernel_effort *effort);
+weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_cube_job *job);
 
 #ifdef __cplusplus
 }

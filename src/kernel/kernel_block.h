@@ -89,7 +89,7 @@ static inline void weft_block_add_but_own(weft_block_query *b, const weft_kernel
 
 static inline void weft_block_add(weft_block_query *b, const weft_kernel_task *task, weft_tile_sum tile, size_t first,
                                   size_t count) {
-  size_t last = first + count, own = b->first, own_last = b->first + b->count;
+  size_t last = first + count, own = task->own_first + b->first, own_last = own + b->count;
   if (task->leave_one_out && task->own) {
     weft_block_add_but_own(b, task, tile, first, count);
     return;

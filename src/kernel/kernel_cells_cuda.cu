@@ -14,6 +14,7 @@
  * a time. */
 #include <cuda_fp16.h>
 #include <cub/device/device_scan.cuh>
+#include "../base/meet.h"
 #include "kernel_grid_cuda.cuh"
 
 #define WARPS 1  /* of a block: they have nothing to do with each other, and the slowest would hold the places of the others */
@@ -21,6 +22,7 @@
 #define QUEUE 64 /* cells of a warp that wait to be met */
 #define AHEAD 2  /* of them whose points are asked for at a time */
 #define LATER 48 /* offsets in the last dimensions that a warp keeps at a time */
+#define STRIPE 64 /* runs that a part of several has together: neighbours, which meet the same cells */
 #define HITS 160 /* pairs that wait to be computed: 96 and what two points a lane may add */
 #define SLOTS (2 * GRID_REACH + 1)
 #define CENTRE(dims) (((1u << 3 * (dims)) - 1) / 7 * GRID_REACH) /* the offset of no cells: 3 bits a dimension */
@@ -57,7 +59,9 @@ template <typename Real> struct grid_args {
   const uint32_t *first, *last; /* offsets of cells around: 3 bits a dimension, of the first dimensions and of the last */
   int firsts, lasts;
   const uint2 *run;
-  int64_t first_run, runs;
+  int64_t all_runs;
+  int part, parts;       /* of several devices, dealt stripes of runs */
+  int64_t first_run, runs; /* of a launch, counted among those of the part */
   const double *weights; /* of the column, or NULL */
   double *out;           /* of the column */
   unsigned long long *counts;
@@ -350,10 +354,11 @@ template <typename Real, int D> __device__ __forceinline__ double visit(const gr
 
 template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_constant__ grid_args<Real> a) {
   const int W = (D + 3) / 4;
-  const int64_t r = (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);
-  if (r >= a.runs) return;
+  const int64_t own_run = a.first_run + (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);
+  const int64_t r = (own_run / STRIPE * a.parts + a.part) * STRIPE + own_run % STRIPE;
+  if (own_run >= a.first_run + a.runs || r >= a.all_runs) return;
   grid_warp<D> &m = own_part<D>();
-  const uint2 asked = a.run[a.first_run + r];
+  const uint2 asked = a.run[r];
   const uint32_t end = a.query.start[asked.x + 1], size = run_size(end - a.query.start[asked.x]);
   const grid_run own = { asked.x, asked.y, end, (int) (threadIdx.x & 31) };
   const bool here = own.lane < size && own.first + own.lane < end;
@@ -440,11 +445,12 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   unsigned char *scratch;
   size_t scratch_bytes = 0;
   unsigned long long *d_counts, seen[3];
-  int64_t batch = 4096;
+  int64_t batch = 4096, own_runs;
+  const int parts = ctx->meeting ? ctx->meeting->parts : 1, part = parts > 1 ? ctx->part : 0;
   const int split = plan.dims - last_dims(plan.dims);
   uint32_t *first, *last, *host;
   size_t most = 1;
-  grid_args<Real> a = { plan, kind, leave_one_out, once, h, 1 / (h * h), query, reference, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL };
+  grid_args<Real> a = { plan, kind, leave_one_out, once, h, 1 / (h * h), query, reference, NULL, NULL, 0, 0, NULL, 0, part, parts, 0, 0, NULL, NULL, NULL };
   weft_arena hold = weft_arena_begin(ctx);
   for (int j = 0; j < split; j++) most *= SLOTS;
   WEFT_TAKE(host, &hold, most);
@@ -473,22 +479,24 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   weft_device_drop(mem, first_run);
-  a.run = run, a.counts = d_counts;
+  a.run = run, a.all_runs = runs, a.counts = d_counts;
+  own_runs = ((runs + STRIPE - 1) / STRIPE + parts - 1 - part) / parts * STRIPE;
+  if (once || parts > 1) WEFT_CUDA(cudaMemsetAsync(out, 0, query.n * m * sizeof *out, mem->stream));
   for (int c = 0; c < m; c++) {
     a.weights = reference.weights ? reference.weights + (size_t) c * reference.n : NULL;
     a.out = out + (size_t) c * query.n;
-    if (once) WEFT_CUDA(cudaMemsetAsync(a.out, 0, query.n * sizeof *a.out, mem->stream));
-    for (int64_t at = 0; at < runs; at += a.runs) {
-      const double began = seconds_now();
-      WEFT_TRY(weft_poll(ctx, (double) c * runs + at, (double) m * runs));
-      a.first_run = at, a.runs = runs - at < batch ? runs - at : batch;
+    for (int64_t at = 0; at < own_runs; at += a.runs) {
+      const double began = weft_seconds();
+      WEFT_TRY(weft_poll(ctx, (double) c * own_runs + at, (double) m * own_runs));
+      a.first_run = at, a.runs = own_runs - at < batch ? own_runs - at : batch;
       WEFT_CUDA(launch_dims(a, mem->stream));
       WEFT_CUDA(cudaStreamSynchronize(mem->stream));
-      const double took = seconds_now() - began;
+      const double took = weft_seconds() - began;
       if (took < 0.12) batch *= took < 0.03 ? 4 : 2; /* a launch ends with few runs left, each of some milliseconds */
       else if (took > 0.4 && batch > 1024) batch /= 2;
     }
   }
+  if (parts > 1) WEFT_TRY(weft_device_join_add(mem, out, query.n * m));
   WEFT_CUDA(cudaMemcpy(seen, d_counts, sizeof seen, cudaMemcpyDeviceToHost));
   for (int k = 0; k < 3; k++) counts[k] = (double) seen[k];
   weft_device_drop(mem, run);

@@ -55,7 +55,7 @@ struct again_args {
   int kind, logarithm, leave_one_out;
   double h;
   weft_points query, reference; /* on the device; the slab's references */
-  int64_t row0;                 /* of the slab */
+  int64_t row0;                 /* of the slab, less the reference that query 0 leaves out */
   const double *weights;        /* row-major: weights[i * m + c] */
   int m;
   const unsigned *list;
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(128) find_least(const again_args a) {
   const size_t q = a.list[blockIdx.x];
   double least = INFINITY;
   for (size_t k = threadIdx.x; k < a.reference.n; k += 128) {
-    if (a.leave_one_out && a.row0 + k == q) continue;
+    if (a.leave_one_out && a.row0 + (int64_t) k == (int64_t) q) continue;
     least = fmin(least, weft_square_distance(&a.query, q, &a.reference, k));
   }
   part[threadIdx.x] = least;
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(128) sum_again(const again_args a) {
   for (int c = 0; c < a.m; c++) {
     double t = 0, r = 0;
     for (size_t k = threadIdx.x; k < a.reference.n; k += 128) {
-      if (a.leave_one_out && a.row0 + k == q) continue;
+      if (a.leave_one_out && a.row0 + (int64_t) k == (int64_t) q) continue;
       weft_add_to(&t, &r, a.weights[k * a.m + c] * weft_kernel_pair(a.kind, &a.query, q, &a.reference, k, a.h, shift));
     }
     __syncthreads();
@@ -196,7 +196,7 @@ static weft_status sum_slab(direct_run *r, double *partial, double *partial_insi
                                   (int) (blocks - block < per_launch ? blocks - block : per_launch),
           { { r->q + first, r->q_lo ? r->q_lo + first : NULL, count, nq }, { r->x, r->lo, n, (int64_t) r->slab },
             r->w + c * r->slab, NULL, (int) d, cols, n, chunk, (int) block,
-            t->leave_one_out ? (int64_t) r->resident_first - first : INT64_MIN, weft_distance_error(d), partial, partial_inside } };
+            t->leave_one_out ? (int64_t) r->resident_first - (int64_t) t->own_first - first : INT64_MIN, weft_distance_error(d), partial, partial_inside } };
         l.args.out_stride = r->stride;
         l.args.inv_h2 = 1 / (t->h * t->h);
         WEFT_TRY(weft_poll(ctx, (double) (first + block * T) + (double) nq * (double) r->resident_first / (double) t->reference.n, (double) nq));
@@ -234,7 +234,7 @@ static weft_status sum_listed(direct_run *r, unsigned *list, unsigned listed, do
       for (size_t at = 0; at < n; at += r->slab) {
         WEFT_TRY(weft_poll(ctx, first, listed));
         WEFT_TRY(send_slab(r, at, n - at < r->slab ? n - at : r->slab));
-        a.reference.n = r->resident, a.row0 = (int64_t) at;
+        a.reference.n = r->resident, a.row0 = (int64_t) at - (int64_t) t->own_first;
         if (pass) sum_again<<<count, 128, 0, r->mem->stream>>>(a);
         else find_least<<<count, 128, 0, r->mem->stream>>>(a);
         WEFT_CUDA(cudaGetLastError());

@@ -14,12 +14,6 @@ static inline int grid_for(double count) {
   return blocks < 1 ? 1 : blocks > 65536 ? 65536 : (int) blocks;
 }
 
-static inline double seconds_now(void) {
-  struct timespec t;
-  timespec_get(&t, TIME_UTC);
-  return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
-
 static inline void fill_doubles(const void *data, size_t first, size_t count, void *out, int threads) {
   const double *x = (const double *) data + first;
   const size_t part = (count + threads - 1) / threads;

@@ -160,7 +160,7 @@ typedef struct { sum_job sum; double reach; int done; } grid_job;
 
 static weft_status over_grid(weft_ctx *ctx, const weft_backend *backend, void *data) {
   grid_job *j = data;
-  return backend->kernel->grid(ctx, &j->sum.task, j->reach, &j->done, j->sum.out, &j->sum.effort);
+  return weft_kernel_grid_spread(ctx, backend->kernel, &j->sum.task, j->reach, &j->done, j->sum.out, &j->sum.effort);
 }
 
 /* NULL where no grid suits. */
@@ -174,7 +174,9 @@ SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control) {
   return job.done ? out : R_NilValue;
 }
 
-static weft_status cube(weft_ctx *ctx, const weft_backend *backend, void *data) { return backend->kernel->cube(ctx, data); }
+static weft_status cube(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  return weft_kernel_cube_spread(ctx, backend->kernel, data);
+}
 
 /* size: n, d, samples; key: two words. list(out, seconds) as in kernel.h. */
 SEXP C_weft_kernel_cube(SEXP size, SEXP key, SEXP kind, SEXP h, SEXP control) {

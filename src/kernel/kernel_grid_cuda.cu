@@ -135,8 +135,8 @@ weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_pl
   unsigned char *scratch;
   size_t scratch_bytes = 0;
   int bits = 1;
-  double began = seconds_now(), ended;
-#define LAP(k) do { if (seconds) { WEFT_CUDA(cudaStreamSynchronize(mem->stream)); ended = seconds_now(); seconds[k] = ended - began; \
+  double began = weft_seconds(), ended;
+#define LAP(k) do { if (seconds) { WEFT_CUDA(cudaStreamSynchronize(mem->stream)); ended = weft_seconds(); seconds[k] = ended - began; \
                                    began = ended; } } while (0)
   while (bits < 32 && (plan.total - 1) >> bits) bits++;
   bits += plan.fine;

@@ -41,7 +41,8 @@ weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_pl
 
 /* kernel_cells_cuda.cu. out[order[i] + c * n]: sums of query i. counts: tests of cells, of lattice points, of pairs. once: queries are the references, and
  * each pair of points is computed once for both, which takes half the time; sums are then added to in any order, so that their last
- * bits differ from run to run. */
+ * bits differ from run to run. In a part of several (../base/meet.h), which all have the same points, each takes its share of the
+ * queries; all get the sums, and counts of their own. */
 template <typename Real>
 weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h, int leave_one_out, bool once,
                           const grid_points<Real> &query, const grid_points<Real> &reference, int m, double *out, double counts[3]);

@@ -1,6 +1,8 @@
 /* What runs over the grid of kernel_grid_cuda.cu: exact sums of a task with a compact kernel, and sums over points that are made on
  * the device, as many as its memory holds. */
 #include "../base/draws.h"
+#include "../base/meet.h"
+#include "../base/spread.h"
 #include "kernel_grid_cuda.cuh"
 
 /* ---- a task of the host's ---- */
@@ -15,11 +17,26 @@ __global__ void gather_rows(const double *columns, int64_t n, int d, double *row
     rows[k] = columns[k % d * n + k / d];
 }
 
+static int parts_of(const weft_ctx *ctx) { return ctx->meeting ? ctx->meeting->parts : 1; }
+
+/* The same numbers for all parts: each sends its share, and takes the others' from their devices. */
+static weft_status send_numbers(weft_ctx *ctx, weft_device_arena *mem, const double *x, size_t count, double *out) {
+  weft_status st = WEFT_OK;
+  const int parts = parts_of(ctx);
+  const size_t first = weft_share_start(count, ctx->part, parts), end = weft_share_start(count, ctx->part + 1, parts);
+  size_t starts[WEFT_MOST_DEVICES + 1];
+  WEFT_TRY(weft_device_upload(mem, out + first, end - first, sizeof *x, fill_doubles, x + first));
+  for (int r = 0; r <= parts; r++) starts[r] = weft_share_start(count, r, parts) * sizeof *x;
+  if (parts > 1) WEFT_TRY(weft_device_join_shares(mem, out, starts));
+done:
+  return st;
+}
+
 static weft_status send(weft_ctx *ctx, weft_device_arena *mem, const weft_points *p, int columns, double **out, double **out_lo) {
   weft_status st = WEFT_OK;
   double *rows, *lo = NULL;
   WEFT_DEVICE_TAKE(rows, mem, p->n * p->d);
-  WEFT_TRY(weft_device_upload(mem, rows, p->n * p->d, sizeof(double), fill_doubles, p->x));
+  WEFT_TRY(send_numbers(ctx, mem, p->x, p->n * p->d, rows));
   if (columns && p->d > 1) {
     double *raw = rows;
     WEFT_DEVICE_TAKE(rows, mem, p->n * p->d);
@@ -30,7 +47,7 @@ static weft_status send(weft_ctx *ctx, weft_device_arena *mem, const weft_points
   }
   if (p->lo) {
     WEFT_DEVICE_TAKE(lo, mem, p->n * p->d);
-    WEFT_TRY(weft_device_upload(mem, lo, p->n * p->d, sizeof(double), fill_doubles, p->lo));
+    WEFT_TRY(send_numbers(ctx, mem, p->lo, p->n * p->d, lo));
   }
   *out = rows, *out_lo = lo;
 done:
@@ -84,6 +101,7 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
   grid_plan plan;
   grid_points<double> query, reference;
   double *low, *high, *rows, *lo, *weights, *d_out, counts[3];
+  size_t first, end;
   weft_arena host = weft_arena_begin(ctx);
   weft_device_arena mem = weft_device_begin(ctx);
   *done_here = 0;
@@ -98,7 +116,7 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
   if (task->weights) {
     WEFT_DEVICE_TAKE(weights, &mem, n * m);
     WEFT_DEVICE_TAKE(reference.weights, &mem, n * m);
-    WEFT_TRY(weft_device_upload(&mem, weights, n * m, sizeof(double), fill_doubles, task->weights));
+    WEFT_TRY(send_numbers(ctx, &mem, task->weights, n * m, weights));
     sort_weights<<<grid_for((double) n * m), 256, 0, mem.stream>>>(weights, reference.order, (int64_t) n, (int) m, reference.weights);
     WEFT_CUDA(cudaGetLastError());
   }
@@ -109,7 +127,8 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
   }
   WEFT_DEVICE_TAKE(d_out, &mem, nq * m);
   WEFT_TRY(weft_grid_sum(ctx, &mem, plan, task->kind, task->h, task->leave_one_out, false, query, reference, (int) m, d_out, counts));
-  WEFT_TRY(weft_device_download(&mem, out, d_out, nq * m * sizeof *out));
+  first = weft_share_start(nq * m, ctx->part, parts_of(ctx)), end = weft_share_start(nq * m, ctx->part + 1, parts_of(ctx));
+  WEFT_TRY(weft_device_download(&mem, out + first, d_out + first, (end - first) * sizeof *out));
   effort->pairs += 32 * counts[1], effort->nodes += counts[0], effort->repeated += counts[2];
   *done_here = 1;
 done:
@@ -200,11 +219,11 @@ weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job
   WEFT_TAKE(host_partial, &hold, blocks * CHECK_MOST);
   WEFT_DEVICE_TAKE(x, &mem, n * d);
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
-  began = seconds_now();
+  began = weft_seconds();
   make_points<<<65536, 256, 0, mem.stream>>>(job->key, n, d, x);
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
-  job->seconds[0] = seconds_now() - began;
+  job->seconds[0] = weft_seconds() - began;
   take_rows<<<1, 256, 0, mem.stream>>>(x, d, step, (int) job->samples, q);
   WEFT_CUDA(cudaGetLastError());
   WEFT_TRY(weft_grid_build(ctx, &mem, plan, n, x, (float *) NULL, &points, job->seconds + 1));
@@ -214,9 +233,9 @@ weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job
     double *at = job->out + k * (2 * job->samples + 4);
     weft_grid_reach(&plan, h);
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
-    began = seconds_now();
+    began = weft_seconds();
     WEFT_TRY(weft_grid_sum(ctx, &mem, plan, job->kind, h, 0, true, points, points, 1, sums, at + 2 * job->samples + 1));
-    job->seconds[5 + k] = seconds_now() - began;
+    job->seconds[5 + k] = weft_seconds() - began;
     mean_of<<<1024, 256, 0, mem.stream>>>(sums, n, partial);
     WEFT_CUDA(cudaGetLastError());
     WEFT_CUDA(cudaMemcpyAsync(host, partial, sizeof host, cudaMemcpyDeviceToHost, mem.stream));

@@ -1,12 +1,14 @@
-/* Direct sums with the queries dealt over the devices of a call; see base/spread.h. Runs of queries start at whole blocks of the
- * kernels, so blocks are what they are on one device; how many references a launch adds at once depends on the number of queries,
- * so sums may differ in their last bits. */
+/* Sums with the queries dealt over the devices of a call; see base/spread.h. */
 #include <string.h>
 #include "../base/spread.h"
 #include "kernel.h"
 
 #define RUN ((size_t) 4096) /* queries; a multiple of every kernel's block */
 
+/* ---- direct sums ---- */
+
+/* Runs of queries start at whole blocks of the kernels, so blocks are what they are on one device; how many references a launch adds
+ * at once depends on the number of queries, so sums may differ in their last bits. */
 typedef struct {
   const weft_kernel_ops *ops;
   const weft_kernel_task *task;
@@ -30,6 +32,7 @@ static weft_status sum_part(weft_ctx *ctx, size_t part, void *data) {
   if (first >= end) return WEFT_OK;
   own.query.n = end - first;
   own.query.x += first * d;
+  own.own_first = first;
   if (own.query.lo) own.query.lo += first * d;
   WEFT_TAKE(sums, &mem, own.query.n * own.m);
   if (job->single)
@@ -48,8 +51,7 @@ weft_status weft_kernel_direct_spread(weft_ctx *ctx, const weft_kernel_ops *ops,
                                       weft_kernel_effort *effort) {
   weft_status st = WEFT_OK;
   sum_job job = {.ops = ops, .task = task, .parts = (size_t) ctx->device_count, .out = out};
-  /* there a query is known by its number */
-  if (one_device(ctx, task) || task->leave_one_out) return ops->direct(ctx, task, out, effort);
+  if (one_device(ctx, task)) return ops->direct(ctx, task, out, effort);
   WEFT_TRY(weft_spread(ctx, sum_part, &job));
   for (size_t k = 0; k < job.parts; k++) effort->pairs += job.effort[k].pairs, effort->repeated += job.effort[k].repeated;
 done:
@@ -62,4 +64,64 @@ weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops,
                  .bound = bound};
   if (one_device(ctx, task)) return ops->single(ctx, task, own, tensor, out, bound);
   return weft_spread(ctx, sum_part, &job);
+}
+
+/* ---- over a grid ---- */
+
+typedef struct {
+  const weft_kernel_ops *ops;
+  const weft_kernel_task *task;
+  double reach, *out;
+  int done[WEFT_MOST_DEVICES];
+  weft_kernel_effort effort[WEFT_MOST_DEVICES];
+} grid_job;
+
+static weft_status grid_part(weft_ctx *ctx, size_t part, void *data) {
+  grid_job *job = data;
+  return job->ops->grid(ctx, job->task, job->reach, &job->done[part], job->out, &job->effort[part]);
+}
+
+weft_status weft_kernel_grid_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task, double reach, int *done,
+                                    double *out, weft_kernel_effort *effort) {
+  weft_status st = WEFT_OK;
+  grid_job job = {.ops = ops, .task = task, .reach = reach, .out = out};
+  if (one_device(ctx, task)) return ops->grid(ctx, task, reach, done, out, effort);
+  WEFT_TRY(weft_spread(ctx, grid_part, &job));
+  *done = job.done[0];
+  for (int k = 0; k < ctx->device_count; k++) {
+    effort->pairs += job.effort[k].pairs, effort->nodes += job.effort[k].nodes, effort->repeated += job.effort[k].repeated;
+  }
+done:
+  return st;
+}
+
+typedef struct {
+  const weft_kernel_ops *ops;
+  weft_kernel_cube_job part[WEFT_MOST_DEVICES];
+} cube_job;
+
+static weft_status cube_part(weft_ctx *ctx, size_t part, void *data) {
+  cube_job *job = data;
+  return job->ops->cube(ctx, &job->part[part]);
+}
+
+weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_cube_job *job) {
+  if (ctx->device_count == 1 || ops == &weft_kernel_cpu) return ops->cube(ctx, job);
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t size = 2 * job->samples + 4;
+  cube_job jobs = {.ops = ops};
+  for (int k = 0; k < ctx->device_count; k++) {
+    jobs.part[k] = *job;
+    if (!k) continue;
+    WEFT_TAKE(jobs.part[k].seconds, &mem, 5 + job->bandwidths);
+    WEFT_TAKE(jobs.part[k].out, &mem, size * job->bandwidths);
+  }
+  WEFT_TRY(weft_spread(ctx, cube_part, &jobs));
+  for (int k = 1; k < ctx->device_count; k++) /* all have the sums, each what it did for them */
+    for (size_t b = 0; b < job->bandwidths; b++)
+      for (size_t c = size - 3; c < size; c++) job->out[b * size + c] += jobs.part[k].out[b * size + c];
+done:
+  weft_arena_end(&mem);
+  return st;
 }

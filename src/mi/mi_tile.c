@@ -1,10 +1,6 @@
 /* Tiles of pairs; see mi_tile.h. */
-#ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
-#endif
 #include <math.h>
 #include <string.h>
-#include <time.h>
 #include "mi_tile.h"
 
 #define BOTH_WORDS 65536 /* counts of a tile: 256 KB, in the second-level cache */
@@ -243,21 +239,14 @@ done:
 
 /* ---- pacing ---- */
 
-static double seconds(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
-
 void weft_mi_pace_start(weft_mi_pace *p)
 {
-  p->started = seconds();
+  p->started = weft_seconds();
 }
 
 void weft_mi_pace_next(weft_mi_pace *p)
 {
-  const double took = seconds() - p->started;
+  const double took = weft_seconds() - p->started;
   if (took < 0.02) p->batch *= 2;
   else if (took > 0.06 && p->batch > 1) p->batch /= 2;
 }

@@ -51,13 +51,22 @@ twins_kernel <- function() {
       list(sum(matrix(stats::runif(70 * d), 70) * 1.2, x, w), sum(x, weights = w, leave_one_out = TRUE))
     })
   })
-  cube <- list(tolerance = 1e-12, work = function(backend) {
+  grid_parts <- list(tolerance = 1e-11, work = function(backend) {
+    withr::local_options(weft.devices = c(0, 0, 0))
+    d <- sample(c(2, 3, 10), 1)
+    x <- matrix(stats::runif(9000 * d), 9000)
+    w <- cbind(stats::runif(9000), 1)
+    sum <- function(q = x, ...) as.vector(kernel_sum(q, ..., kernel = "biweight", bandwidth = 0.1 * d, backend = backend))
+    list(sum(weights = w, method = "tree", leave_one_out = TRUE), sum(x[1:5000, ] * 1.1, x, w[, 1], method = "tree"),
+         sum(method = "direct", leave_one_out = TRUE))
+  })
+  cube <- function(devices) list(tolerance = 1e-12, work = function(backend) {
     key <- floor(stats::runif(2) * 2^32)
-    .Call(weft:::C_weft_kernel_cube, c(700, 10, 8), key, 6L, c(0.3, 0.6), weft:::run_control(backend))$out[1:17, ]
+    .Call(weft:::C_weft_kernel_cube, c(700, 10, 8), key, 6L, c(0.3, 0.6), weft:::run_control(backend, devices = devices))$out[1:17, ]
   })
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
     list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows, "kernel sums, tensor" = single("tensor"),
          "kernel sums, single and tensor, more queries than at a time" = slabs),
     stats::setNames(grid, paste0("kernel sums, grid, ", setdiff(kernels, c("laplacian", "cauchy", "matern32", "matern52")))),
-    list("kernel sums, cube" = cube))
+    list("kernel sums, grid of three parts" = grid_parts, "kernel sums, cube" = cube(0L), "kernel sums, cube of two parts" = cube(c(0L, 0L))))
 }

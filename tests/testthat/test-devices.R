@@ -85,6 +85,18 @@ test_that("direct sums do not depend on the number of parts", {
   }
 })
 
+test_that("a query leaves itself out on any part", {
+  x <- withr::with_seed(4, matrix(stats::rnorm(2 * 9000), 9000))
+  p <- weft:::kernel_problem(x, NULL, NULL, "gaussian", 0.3, leave_one_out = TRUE, threads = 2)
+  points <- weft:::native_points(x, p)
+  task <- weft:::native_task(p, points, points, weft:::split_weights(p$weights))
+  direct <- function(parts) .Call(weft:::C_weft_kernel_direct, task, dealt_control(parts))$sum
+  one <- direct(1)
+  for (parts in 2:4) expect_identical(direct(parts), one)
+  some <- c(1, 4096, 4097, 8193, 9000) # first and last of the parts' queries
+  expect_equal(one[some], vapply(some, function(i) sum(exp(-colSums((t(x[-i, ]) - x[i, ])^2) / 0.18)), 0), tolerance = 1e-12)
+})
+
 # A decomposition by some number of parts.
 pca_with <- function(x, method, parts, weights = NULL, single = FALSE, ...) {
   source <- weft:::cut_blocks(weft:::pca_source(x), parts)
@@ -300,6 +312,29 @@ test_that("direct sums are those of one device to rounding", {
     expect_equal(sums(devices), sums(0), tolerance = 1e-13)
     expect_equal(sums(devices, precision = "single"), sums(0, precision = "single"), tolerance = 1e-5)
     expect_equal(sums(devices, kernel = "epanechnikov"), sums(0, kernel = "epanechnikov"), tolerance = 1e-13)
+  }
+})
+
+test_that("sums over a grid are the same on one device and on several", {
+  skip_if_no_cuda()
+  x <- withr::with_seed(6, matrix(stats::runif(3 * 40000), 40000))
+  w <- cbind(seq(-1, 1, length.out = 40000), 1)
+  sums <- function(devices, query = x, ..., kernel = "epanechnikov") {
+    withr::local_options(weft.devices = devices)
+    kernel_sum(query, ..., kernel = kernel, bandwidth = 0.05, method = "tree", backend = "cuda")
+  }
+  for (devices in device_lists()) {
+    expect_identical(sums(devices, weights = w, leave_one_out = TRUE), sums(0, weights = w, leave_one_out = TRUE))
+    expect_identical(sums(devices, x[1:9999, ] * 1.3, x, w), sums(0, x[1:9999, ] * 1.3, x, w))
+    expect_equal(sums(devices, rel_error = 0.01, kernel = "gaussian"), sums(0, rel_error = 0.01, kernel = "gaussian"), tolerance = 1e-13)
+    cube <- function(devices) {
+      control <- weft:::run_control("cuda", devices = as.integer(devices))
+      .Call(weft:::C_weft_kernel_cube, c(30000, 10, 64), c(1, 2), 6L, c(0.2, 0.3), control)$out
+    }
+    several <- cube(devices)
+    expect_equal(several[1:129, ], cube(0)[1:129, ], tolerance = 1e-12)
+    expect_equal(several[1:64, ], several[65:128, ], tolerance = 1e-12)
+    expect_identical(several[130:132, ], cube(0)[130:132, ])
   }
 })
 
