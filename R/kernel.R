@@ -238,11 +238,11 @@ kernel_points <- function(x, arg, checked = new.env()) {
   x
 }
 
-# 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies, on one thread: to wake
-# the others takes longer than 100 MB. Its control is made once, since calls are many and short.
+# 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies. Below 100 MB on one
+# thread, since to wake the others takes longer, with a control that is made once: such calls are many and short.
 points_range <- function(x) {
   if (is.null(one_thread$control)) one_thread$control <- run_control("cpu", 1L)
-  .Call(C_weft_kernel_range, x, one_thread$control)
+  .Call(C_weft_kernel_range, x, if (length(x) > 1.3e7) run_control("cpu") else one_thread$control)
 }
 
 one_thread <- new.env(parent = emptyenv())
@@ -336,9 +336,8 @@ join_parts <- function(sums, split, m) {
 }
 
 shape_sums <- function(result, problem) {
-  sums <- result$sum
-  colnames(sums) <- colnames(problem$weights)
-  if (problem$vector) sums <- as.vector(sums)
+  sums <- if (problem$vector) as.vector(result$sum) else result$sum
+  if (!problem$vector) colnames(sums) <- colnames(problem$weights)
   if (!is.null(result$bound)) attr(sums, "error_bound") <- result$bound
   if (identical(result$backend, "cuda")) attr(sums, "backend") <- "cuda"
   sums

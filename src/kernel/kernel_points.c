@@ -37,7 +37,7 @@ done:
 }
 
 #define LANES 8
-#define RANGE_AT_ONCE ((size_t) 1 << 22)
+#define RANGE_AT_ONCE ((size_t) 1 << 20)
 
 /* x - x is 0 but for what is not finite. */
 VECTORIZE static void range_of(const double *x, size_t count, double *out) {
@@ -62,15 +62,25 @@ VECTORIZE static void range_of(const double *x, size_t count, double *out) {
 
 weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out) {
   weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t together = 4 * (size_t) ctx->threads * RANGE_AT_ONCE;
+  double *part;
+  WEFT_TAKE(part, &mem, 12 * (size_t) ctx->threads);
   for (size_t j = 0; j < d; j++) {
-    double *to = out + 3 * j, part[3];
+    double *to = out + 3 * j;
     to[0] = INFINITY, to[1] = -INFINITY, to[2] = 0;
-    for (size_t first = 0; first < n; first += RANGE_AT_ONCE) {
+    for (size_t first = 0; first < n; first += together) {
+      const size_t end = n - first < together ? n : first + together;
       WEFT_TRY(weft_poll(ctx, (double) j, (double) d));
-      range_of(columns + j * n + first, n - first < RANGE_AT_ONCE ? n - first : RANGE_AT_ONCE, part);
-      to[0] = fmin(to[0], part[0]), to[1] = fmax(to[1], part[1]), to[2] += part[2];
+      WEFT_PARALLEL(ctx->threads)
+      WEFT_FOR(static)
+      for (size_t at = first; at < end; at += RANGE_AT_ONCE)
+        range_of(columns + j * n + at, end - at < RANGE_AT_ONCE ? end - at : RANGE_AT_ONCE, part + 3 * ((at - first) / RANGE_AT_ONCE));
+      for (size_t k = 0; k < 3 * ((end - first + RANGE_AT_ONCE - 1) / RANGE_AT_ONCE); k += 3)
+        to[0] = fmin(to[0], part[k]), to[1] = fmax(to[1], part[k + 1]), to[2] += part[k + 2];
     }
   }
 done:
+  weft_arena_end(&mem);
   return st;
 }

@@ -238,3 +238,12 @@ test_that("ranges of columns leave out what is not finite, and count it", {
   }
   expect_identical(points_range(matrix(0, 0, 1)), matrix(c(Inf, -Inf, 0)))
 })
+
+test_that("ranges of columns are those of range(), in any number of pieces", {
+  x <- withr::with_seed(12, matrix(stats::rnorm(2 * 2200001), ncol = 2))
+  x[c(1, 2200001, 1048577), 2] <- c(9, -9, NA)
+  of <- function(x, threads) .Call(weft:::C_weft_kernel_range, x, weft:::run_control("cpu", threads))
+  right <- rbind(apply(x, 2, range, na.rm = TRUE), c(0, 1))
+  for (threads in 1:3) expect_identical(of(x, threads), right)
+  expect_identical(of(matrix(0, 0, 1), 2L), matrix(c(Inf, -Inf, 0)))
+})
