@@ -94,6 +94,7 @@
 #' @param leave_one_out leave reference `i` out of the sum of query `i`; the references must be the queries.
 #' @param scale,offset,degree of the polynomial kernel.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
+#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the queries among; see [weft_devices()].
 #' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
@@ -111,13 +112,15 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
                        abs_error = 0, confidence = 1,
                        method = c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), tree = NULL,
                        nodes = c("auto", "bounds", "series", "samples"), precision = c("double", "single", "tensor"), log = FALSE,
-                       leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, threads = NULL, seed = NULL,
-                       progress = NULL, verbose = FALSE, distributed = FALSE) {
+                       leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, devices = NULL, threads = NULL,
+                       seed = NULL, progress = NULL, verbose = FALSE, distributed = FALSE) {
   verbose <- check_flag(verbose, "verbose")
   distributed <- check_flag(distributed, "distributed")
   problem <- kernel_problem(if (missing(query)) NULL else query, reference, weights, kernel, bandwidth, rel_error, abs_error,
                             confidence, tree, log, leave_one_out, c(scale, offset, degree), backend, threads, seed, progress)
   problem$nodes <- check_node_estimates(nodes, problem)
+  devices_for(devices, "cpu") # to be right wherever the sums are taken
+  problem["devices"] <- list(devices)
   precision <- check_choice(precision, c("double", "single", "tensor"), "precision")
   method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
   if (distributed && precision != "double") {
@@ -370,7 +373,7 @@ kernel_direct <- function(problem, plan) {
   query <- if (problem$self) reference else native_points(problem$query, problem)
   chosen <- plan$chosen %||% direct_backend(problem)
   problem$control$backend <- chosen$name
-  problem$control$devices <- devices_for(NULL, chosen$name)
+  problem$control$devices <- devices_for(problem$devices, chosen$name)
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
   if (chosen$name == "cpu" && !problem$log && out$effort[7L] > 0.01) { # a profiler's clock has steps of some milliseconds
     know_pairs(pair_kind(problem, reference, split), out$effort[7L] / (as.double(ncol(query$x)) * ncol(reference$x)))
@@ -384,7 +387,7 @@ kernel_direct <- function(problem, plan) {
 kernel_grid <- function(problem, plan) {
   chosen <- choose_backend("cuda")
   problem$control$backend <- chosen$name
-  problem$control$devices <- devices_for(NULL, chosen$name)
+  problem$control$devices <- devices_for(problem$devices, chosen$name)
   direct <- function(p, why) kernel_direct(p, list(reason = why, chosen = chosen))
   if (problem$log) return(direct(problem, "logarithms are summed directly on the device"))
   split <- split_weights(problem$weights)
@@ -493,7 +496,7 @@ kernel_single <- function(problem, method, precision) {
   reference <- native_points(problem$reference, problem)
   own <- if (problem$leave_one_out) order - 1L
   problem$control$backend <- chosen$name
-  problem$control$devices <- devices_for(NULL, chosen$name)
+  problem$control$devices <- devices_for(problem$devices, chosen$name)
   out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, precision == "tensor", problem$control)
   sums <- join_parts(out$sum, split, ncol(problem$weights))
   sums[order, ] <- sums

@@ -141,9 +141,7 @@ if (wanted("kernel")) {
   x <- matrix(stats::runif(2e5 * max(counts) * 10), ncol = 10)
   reference <- matrix(stats::runif(1e7), ncol = 10)
   sums_of <- function(queries, devices) {
-    options(weft.devices = devices)
-    on.exit(options(weft.devices = NULL))
-    kernel_sum(queries, reference, bandwidth = 0.5, method = "direct", backend = "cuda")
+    kernel_sum(queries, reference, bandwidth = 0.5, method = "direct", backend = "cuda", devices = devices)
   }
   table_of("direct Gaussian sums in double: 2e5 queries a device, 1e6 references, 10 dimensions", function(devices, count) {
     queries <- x[seq_len(2e5 * count), ]
@@ -159,9 +157,7 @@ if (wanted("trees")) {
   x <- clustered(4e6)
   q <- clustered(4e6 * max(counts))
   sums_of <- function(queries, devices) {
-    options(weft.devices = devices)
-    on.exit(options(weft.devices = NULL))
-    kernel_sum(queries, x, kernel = "epanechnikov", bandwidth = 0.02, method = "tree", backend = "cuda")
+    kernel_sum(queries, x, kernel = "epanechnikov", bandwidth = 0.02, method = "tree", backend = "cuda", devices = devices)
   }
   table_of("Epanechnikov sums over a grid, h = 0.02: 4e6 queries a device, 4e6 references in clusters, 4 dimensions", function(devices, count) {
     queries <- q[seq_len(4e6 * count), ]

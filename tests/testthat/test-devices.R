@@ -254,6 +254,7 @@ test_that("devices are NULL, all or numbers that there are", {
   expect_identical(weft:::devices_for("all", "cpu"), 0L)
   withr::local_options(weft.devices = "none")
   expect_error(mi_pairs(matrix(0:1, 4, 3), c(0, 1, 0, 1)), class = "weft_error_input", regexp = "weft.devices")
+  expect_error(kernel_sum(matrix(0, 4, 3), devices = "both"), class = "weft_error_input", regexp = "`devices`")
   skip_if_no_cuda()
   there <- nrow(weft_devices())
   withr::local_options(weft.devices = NULL)
@@ -305,13 +306,17 @@ test_that("direct sums are those of one device to rounding", {
   skip_if_no_cuda()
   x <- withr::with_seed(5, matrix(stats::rnorm(4 * 30000), 30000))
   sums <- function(devices, ...) {
-    withr::local_options(weft.devices = devices)
-    kernel_sum(x, x[1:5000, ], bandwidth = 0.4, method = "direct", backend = "cuda", ...)
+    kernel_sum(x, x[1:5000, ], bandwidth = 0.4, method = "direct", backend = "cuda", devices = devices, ...)
   }
   for (devices in device_lists()) {
     expect_equal(sums(devices), sums(0), tolerance = 1e-13)
     expect_equal(sums(devices, precision = "single"), sums(0, precision = "single"), tolerance = 1e-5)
     expect_equal(sums(devices, kernel = "epanechnikov"), sums(0, kernel = "epanechnikov"), tolerance = 1e-13)
+    alone <- function(devices) {
+      withr::local_options(weft.devices = devices) # what NULL means
+      kernel_sum(x, bandwidth = 0.4, method = "direct", backend = "cuda", leave_one_out = TRUE)
+    }
+    expect_equal(alone(devices), alone(0), tolerance = 1e-13)
   }
 })
 
@@ -320,8 +325,7 @@ test_that("sums over a grid are the same on one device and on several", {
   x <- withr::with_seed(6, matrix(stats::runif(3 * 40000), 40000))
   w <- cbind(seq(-1, 1, length.out = 40000), 1)
   sums <- function(devices, query = x, ..., kernel = "epanechnikov") {
-    withr::local_options(weft.devices = devices)
-    kernel_sum(query, ..., kernel = kernel, bandwidth = 0.05, method = "tree", backend = "cuda")
+    kernel_sum(query, ..., kernel = kernel, bandwidth = 0.05, method = "tree", backend = "cuda", devices = devices)
   }
   for (devices in device_lists()) {
     expect_identical(sums(devices, weights = w, leave_one_out = TRUE), sums(0, weights = w, leave_one_out = TRUE))
