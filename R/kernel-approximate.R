@@ -151,27 +151,33 @@ sum_by_reduced_set <- function(task) {
   list(sum = estimate, missed = missed, work = nrow(x) * ncol(root) + nq * ncol(root), note = sprintf("%d references", ncol(root)))
 }
 
-# root (n x r) with root root' ~ K, pivots of greatest residual first, until `enough(residual)`.
-pivoted_cholesky <- function(x, kernel, h, most, enough) {
-  n <- nrow(x)
-  root <- matrix(0, n, most)
-  residual <- rep(1, n)
+# root (n x r) with root root' ~ K, pivots of greatest residual first, until `enough(residual)`. Columns are made some at a time, from
+# the matrix of those known before, which then grows by them: so it is copied once for all of them.
+pivoted_cholesky <- function(x, kernel, h, most, enough, together = 32L) {
+  root <- matrix(0, nrow(x), 0L)
+  residual <- rep(1, nrow(x))
   pivots <- integer(0)
-  for (r in seq_len(most)) {
-    pivot <- which.max(residual)
-    if (residual[pivot] < 1e-13) break
-    column <- kernel_matrix(x, x[pivot, , drop = FALSE], kernel, h)
-    known <- seq_len(r - 1L)
-    if (r > 1L) column <- column - root[, known, drop = FALSE] %*% root[pivot, known]
-    root[, r] <- column / sqrt(residual[pivot])
-    root[pivots, r] <- 0
-    root[pivot, r] <- sqrt(residual[pivot])
-    residual <- pmax(residual - root[, r]^2, 0)
-    pivots <- c(pivots, pivot)
-    residual[pivots] <- 0
-    if (enough(residual)) break
+  repeat {
+    fresh <- list()
+    while (length(fresh) < together) {
+      pivot <- which.max(residual)
+      over <- length(pivots) == most || residual[pivot] < 1e-13 || (length(pivots) && enough(residual))
+      if (over) break
+      column <- kernel_matrix(x, x[pivot, , drop = FALSE], kernel, h)
+      if (ncol(root)) column <- column - root %*% root[pivot, ]
+      for (other in fresh) column <- column - other * other[pivot]
+      column <- as.vector(column) / sqrt(residual[pivot])
+      column[pivots] <- 0
+      column[pivot] <- sqrt(residual[pivot])
+      fresh[[length(fresh) + 1L]] <- column
+      pivots <- c(pivots, pivot)
+      residual <- pmax(residual - column^2, 0)
+      residual[pivots] <- 0
+    }
+    root <- do.call(cbind, c(list(root), fresh))
+    if (over) break
   }
-  list(root = root[, seq_along(pivots), drop = FALSE], pivots = pivots, residual = residual)
+  list(root = root, pivots = pivots, residual = residual)
 }
 
 kernel_matrix <- function(a, b, kernel, h) {

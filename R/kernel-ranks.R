@@ -133,7 +133,7 @@ gather_region <- function(problem, me, count) {
   m <- problem$m
   column <- function(x, w, role) {
     n <- nrow(x)
-    rbind(t(unname(x)), t(unname(w)), rep(role, n), rep(me$rank, n), seq_len(n), deparse.level = 0)
+    t(cbind(unname(x), unname(w), rep(role, n), rep(me$rank, n), seq_len(n), deparse.level = 0))
   }
   none <- matrix(0, nrow(problem$query), m)
   cloud <- if (problem$self) column(problem$reference, problem$weights, 3)
@@ -142,24 +142,28 @@ gather_region <- function(problem, me, count) {
   cloud <- split_among_ranks(cloud, d, if (is.null(scale)) rep(1, d) else if (is.matrix(scale)) sqrt(rowSums(scale^2)) else scale,
                              problem$control, count)
   role <- cloud[d + m + 1L, ]
+  self <- all(role == 3)
   is_reference <- role %% 2 == 1
   is_query <- role >= 2
-  references <- cloud[seq_len(d + m), is_reference, drop = FALSE]
-  queries <- cloud[, is_query, drop = FALSE]
-  count$references <- ncol(references)
+  queries <- if (self) cloud else cloud[, is_query, drop = FALSE]
+  count$references <- sum(is_reference)
   count$queries <- ncol(queries)
   # neighbours in a tree's order are summed together, and handed over together
   tree <- grow_region(problem, queries[seq_len(d), , drop = FALSE])
   order <- tree$order + 1L
-  own <- if (problem$leave_one_out) ifelse(role == 3, cumsum(is_reference), 0)[is_query][order]
   tree$order <- seq_along(order) - 1L
-  self <- all(role == 3)
-  if (self) references <- references[, order, drop = FALSE] # one tree serves both
-  if (self && problem$leave_one_out) own <- seq_along(order)
-  list(references = references, queries = queries[, order, drop = FALSE], own = own, tree = tree, self = self)
+  queries <- queries[, order, drop = FALSE]
+  own <- if (problem$leave_one_out) if (self) seq_along(order) else ifelse(role == 3, cumsum(is_reference), 0)[is_query][order]
+  # one tree serves both where all points are both
+  references <- if (self) queries[seq_len(d + m), , drop = FALSE] else cloud[seq_len(d + m), is_reference, drop = FALSE]
+  list(references = references, queries = queries, own = own, tree = tree, self = self)
 }
 
-grow_region <- function(problem, columns) grow_tree(native_points(t(columns), problem), "kd", 32, c(0, 0), problem$control)
+grow_region <- function(problem, columns) grow_tree(points_of_columns(columns, problem), "kd", 32, c(0, 0), problem$control)
+
+points_of_columns <- function(columns, problem) {
+  if (is.null(problem$bandwidth$scale)) list(x = columns, lo = NULL) else native_points(t(columns), problem)
+}
 
 # Halves the ranks until each is alone. Any number of ranks: a half gets its share of the points.
 split_among_ranks <- function(cloud, d, scale, control, count) {
@@ -167,7 +171,7 @@ split_among_ranks <- function(cloud, d, scale, control, count) {
   while (group[2L] > 1L) {
     rank <- group[1L]
     half <- group[2L] %/% 2L
-    box <- if (ncol(cloud)) apply(cloud[seq_len(d), , drop = FALSE], 1L, range) else matrix(c(Inf, -Inf), 2L, d)
+    box <- if (ncol(cloud)) vapply(seq_len(d), function(j) range(cloud[j, ]), c(0, 0)) else matrix(c(Inf, -Inf), 2L, d)
     box <- .Call(C_weft_ranks_reduce, control, c(box[1L, ], -box[2L, ]), TRUE)
     width <- (-box[d + seq_len(d)] - box[seq_len(d)]) / scale
     left <- .Call(C_weft_ranks_split, control, group, cloud[which.max(width), ], half / group[2L])
@@ -175,8 +179,8 @@ split_among_ranks <- function(cloud, d, scale, control, count) {
     parts <- vector("list", group[2L])
     parts[[1L + if (rank < half) half + rank else (rank - half) %% half]] <- as.vector(cloud[, goes])
     count$send("tree", lengths(parts))
-    came <- .Call(C_weft_ranks_exchange, control, parts)
-    cloud <- matrix(c(cloud[, !goes], unlist(came)), nrow(cloud))
+    came <- Filter(length, .Call(C_weft_ranks_exchange, control, parts))
+    cloud <- do.call(cbind, c(list(cloud[, !goes, drop = FALSE]), lapply(came, matrix, nrow = nrow(cloud))))
     group <- .Call(C_weft_ranks_regroup, control, as.integer(rank >= half))
   }
   .Call(C_weft_ranks_regroup, control, NA_integer_)
@@ -313,7 +317,7 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
   }
   if (p$kernel == "polynomial") return(polynomial_sums(work))
   grow <- function() {
-    grow_tree(native_points(p$reference, p), p$tree$type %||% "kd", p$tree$leaf_size %||% 32,
+    grow_tree(points_of_columns(references[here, , drop = FALSE], p), p$tree$type %||% "kd", p$tree$leaf_size %||% 32,
               if (identical(p$tree$type, "rp")) kernel_key(p$seed) else c(0, 0), p$control)
   }
   p$trees <- function() list(reference = grow(), query = query_tree)

@@ -247,3 +247,17 @@ test_that("ranges of columns are those of range(), in any number of pieces", {
   for (threads in 1:3) expect_identical(of(x, threads), right)
   expect_identical(of(matrix(0, 0, 1), 2L), matrix(c(Inf, -Inf, 0)))
 })
+
+test_that("the root of a kernel matrix is its own, in any number of columns at a time", {
+  x <- withr::with_seed(13, matrix(stats::rnorm(140), 70))
+  k <- weft:::kernel_matrix(x, x, "gaussian", 0.4)
+  for (together in c(1L, 7L, 32L, 100L)) {
+    chol <- weft:::pivoted_cholesky(x, "gaussian", 0.4, 50, function(residual) FALSE, together)
+    expect_length(chol$pivots, 50)
+    expect_equal(tcrossprod(chol$root)[chol$pivots, ], k[chol$pivots, ], tolerance = 1e-9)
+    expect_equal(1 - rowSums(chol$root^2), chol$residual, tolerance = 1e-12)
+    some <- weft:::pivoted_cholesky(x, "gaussian", 0.4, 70, function(residual) max(residual) < 0.2, together)
+    expect_lt(max(some$residual), 0.2)
+    expect_identical(some$pivots, chol$pivots[seq_along(some$pivots)])
+  }
+})
