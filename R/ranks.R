@@ -16,7 +16,7 @@
 #' one host take its devices in turn, unless the option `weft.device` chooses one. An R error, an interrupt or a crash on
 #' one rank ends the whole job with a message that names the rank: the others would wait for it for ever.
 #'
-#' All ranks must call `weft_ranks()`, like every distributed function.
+#' All ranks must make the first call of `weft_ranks()`, like every call of a distributed function; later ones of any rank say the same.
 #'
 #' @return A data frame of class `weft_ranks` with one row a rank: `rank` from 0, `host`, `pid`, `threads`, `device` (`NA`
 #'   without one). Attributes `"rank"` and `"size"` are this process's number and the number of ranks.
@@ -26,9 +26,12 @@
 #' weft_ranks()
 weft_ranks <- function() {
   me <- ranks_start()
+  if (!is.null(ranks$table)) return(ranks$table)
   here <- data.frame(rank = me$rank, host = Sys.info()[["nodename"]], pid = Sys.getpid(), threads = weft_threads(),
                      device = if (is.null(cuda_missing())) getOption("weft.device", 0) else NA_real_)
-  structure(do.call(rbind, ranks_gather(here)), class = c("weft_ranks", "data.frame"), rank = me$rank, size = me$size)
+  table <- structure(do.call(rbind, ranks_gather(here)), class = c("weft_ranks", "data.frame"), rank = me$rank, size = me$size)
+  if (me$size > 1L) ranks$table <- table
+  table
 }
 
 #' @export

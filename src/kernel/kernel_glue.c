@@ -22,7 +22,7 @@ static weft_kernel_task task_of(SEXP list) {
     weights == R_NilValue ? NULL : REAL(weights), weights == R_NilValue ? 1 : (size_t) Rf_nrows(weights), Rf_asLogical(weft_glue_element(list, "leave_one_out")),
     Rf_asLogical(weft_glue_element(list, "log")), Rf_asReal(weft_glue_element(list, "rel_error")),
     Rf_asReal(weft_glue_element(list, "abs_error")), 0, 1, 0, NULL, 0, 0,
-    weft_glue_element(weft_glue_element(list, "reference"), "columns") != R_NilValue
+    weft_glue_element(weft_glue_element(list, "reference"), "columns") != R_NilValue, 0
   };
   SEXP own = weft_glue_element(list, "own");
   if (own != R_NilValue) t.own = INTEGER(own);

@@ -36,6 +36,7 @@ test_that("what ranks do not do is said, and what MPI fails at has nothing to do
 test_that("every rank gets what every rank has, empty and uneven parts too", {
   out <- run_ranks(3, '
     me <- attr(weft_ranks(), "rank")
+    if (me == 1) stopifnot(nrow(weft_ranks()) == 3) # later calls need no others
     parts <- weft:::ranks_gather(rep(me, me * 1e6))
     same <- identical(parts, list(integer(), rep(1L, 1e6), rep(2L, 2e6)))
     twice <- weft:::ranks_gather(data.frame(me, text = letters[me + 1]))
