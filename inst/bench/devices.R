@@ -1,6 +1,7 @@
 # Weak scaling over the devices of one host: work a device is fixed, so with perfect scaling the time does not change. Each row
 # also says whether several devices gave what one gives, on a smaller problem (kernel sums: to rounding).
 #   Rscript devices.R [most devices [sections: sweep rows chains irm kernel trees cube pairs]]
+# WEFT_BENCH_TABLE names a file that gets the times as a table; devices-h200.csv is that of four H200 and their host.
 library(weft)
 bench_file <- function(name) Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
 source(bench_file("bench.R"))
@@ -32,6 +33,7 @@ table_of <- function(what, job, same) {
     call <- job(devices, count)
     seconds <- time_calls(call)
     if (is.null(alone)) alone <- seconds[["later"]]
+    note(what, "weak", count, seconds[["later"]], alone)
     agreed <- if (count == 1) "" else if (same(devices)) ", same result" else ", OTHER RESULT"
     cat(sprintf("  %d device%s  first call %7.3f s, later ones %7.4f s, efficiency %5.1f %%%s\n", count, if (count > 1) "s" else " ",
                 seconds[["first"]], seconds[["later"]], 100 * alone / seconds[["later"]], agreed))
@@ -43,6 +45,16 @@ table_of <- function(what, job, same) {
 random_bits <- function(n, p) matrix(rep_len(intToBits(floor(stats::runif(2e6 + 1) * (2^32 - 2)) - (2^31 - 1)), n * p), n)
 
 plain <- function(x) as.data.frame(x)
+
+# `kind`: "weak", work a device is fixed, or "strong", work is.
+note <- function(work, kind, devices, seconds, alone) {
+  file <- Sys.getenv("WEFT_BENCH_TABLE")
+  efficiency <- alone / seconds / if (kind == "strong") devices else 1
+  row <- data.frame(work, kind, devices, seconds = signif(seconds, 4), efficiency = round(efficiency, 3))
+  if (nzchar(file)) {
+    utils::write.table(row, file, append = file.exists(file), sep = ",", row.names = FALSE, col.names = !file.exists(file), qmethod = "double")
+  }
+}
 
 # ---- one chain's sweeps, shared; strong scaling ----
 
@@ -63,6 +75,8 @@ if (wanted("sweep")) {
     seconds <- system.time(out <- .Call(weft:::C_weft_irm_run, big, model, state, c(0, 31, 1e9, 0), control))[["elapsed"]]
     sweep <- sum(out$stages) / 31
     if (is.null(alone)) { alone <- sweep; known <- out[c("log_posterior", names(state))] }
+    note("one sweep of co-clustering, 141,043 x 8.2 million nodes, 5.5e8 links, 500 x 500 clusters", "strong", count,
+         sweep, alone)
     cat(sprintf("  %d device%s  a sweep %6.2f ms (%s), speed-up %.2f; with opening %.1f s%s\n", count, if (count > 1) "s" else " ",
                 1000 * sweep, paste(sprintf("%s %.2f", stage_names, 1000 * out$stages / 31), collapse = ", "), alone / sweep, seconds,
                 if (count == 1) "" else if (identical(out[names(known)], known)) ", same labels" else ", OTHER LABELS"))
@@ -159,7 +173,8 @@ if (wanted("trees")) {
   sums_of <- function(queries, devices) {
     kernel_sum(queries, x, kernel = "epanechnikov", bandwidth = 0.02, method = "tree", backend = "cuda", devices = devices)
   }
-  table_of("Epanechnikov sums over a grid, h = 0.02: 4e6 queries a device, 4e6 references in clusters, 4 dimensions", function(devices, count) {
+  what <- "Epanechnikov sums over a grid, h = 0.02: 4e6 queries a device, 4e6 references in clusters, 4 dimensions"
+  table_of(what, function(devices, count) {
     queries <- q[seq_len(4e6 * count), ]
     function() sums_of(queries, devices)
   }, function(devices) identical(sums_of(q[1:1e5, ], devices), sums_of(q[1:1e5, ], 0)))
@@ -174,8 +189,11 @@ if (wanted("cube")) {
   for (count in counts) {
     r <- .Call(weft:::C_weft_kernel_cube, c(2.56e8, 10, 64), c(0, 7), 6L, 0.1, weft:::run_control("cuda", devices = seq_len(count) - 1L))
     if (is.null(alone)) alone <- list(seconds = r$seconds[6], mean = r$out[129])
-    cat(sprintf("  %d device%s  built in %.2f s, summed in %.2f s, speed-up %.2f, 64 sums off by at most %.1g%s\n", count, if (count > 1) "s" else " ",
-                sum(r$seconds[2:5]), r$seconds[6], alone$seconds / r$seconds[6], max(abs(r$out[1:64] - r$out[65:128])),
+    note("Epanechnikov sums over a grid, h = 0.1: 2.56e8 uniform points in 10 dimensions, made on the devices", "strong", count,
+         r$seconds[6], alone$seconds)
+    cat(sprintf("  %d device%s  built in %.2f s, summed in %.2f s, speed-up %.2f, 64 sums off by at most %.1g%s\n", count,
+                if (count > 1) "s" else " ", sum(r$seconds[2:5]), r$seconds[6], alone$seconds / r$seconds[6],
+                max(abs(r$out[1:64] - r$out[65:128])),
                 if (abs(r$out[129] / alone$mean - 1) > 1e-12) ", OTHER MEAN" else ""))
   }
   cat("\n")

@@ -4,8 +4,8 @@
 #              WEFT_BENCH_PLOTS; kernel-direct-h200.csv and kernel-trees-h200.csv here are those of one H200 and its host (32 threads)
 #   draw       the plots again from the tables in that folder
 #   call       whole calls of kernel_sum() on clustered and uniform points, and native code alone
-#   cube N [h ...] [all]   sums over N points uniform in the 10-dimensional unit cube, made on the device, or on all there are: times of building and
-#              summing at each bandwidth, checked on 64 points by direct sums (1025507328 needs 90 GB of device memory)
+#   cube N [h ...] [all]   sums over N points uniform in the 10-dimensional unit cube, made on the device, or on all there are: times
+#              of building and summing at each bandwidth, checked on 64 points by direct sums (1025507328 needs 90 GB of device memory)
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 machine_line()

@@ -68,5 +68,6 @@ twins_kernel <- function() {
     list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows, "kernel sums, tensor" = single("tensor"),
          "kernel sums, single and tensor, more queries than at a time" = slabs),
     stats::setNames(grid, paste0("kernel sums, grid, ", setdiff(kernels, c("laplacian", "cauchy", "matern32", "matern52")))),
-    list("kernel sums, grid of three parts" = grid_parts, "kernel sums, cube" = cube(0L), "kernel sums, cube of two parts" = cube(c(0L, 0L))))
+    list("kernel sums, grid of three parts" = grid_parts, "kernel sums, cube" = cube(0L),
+         "kernel sums, cube of two parts" = cube(c(0L, 0L))))
 }
