@@ -129,13 +129,12 @@ devices_for <- function(devices, backend) {
 #' @section Several devices:
 #' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `devices =`: `NULL` for one, which the option
 #' `weft.device` chooses; `"all"`; or numbers of devices, from 0, as rows of this table. Tuples or chains are dealt over them, one host
-#' thread a device, and the result is that of one device, to the bit. Fewer chains of co-clustering than devices share each sweep: a device has its
-#' share of the nodes with their links, labels and counts go from device to device, and the labels are those of one device. [pca()] gives
-#' each device a run of rows; sums over rows go from device to device, and the result is that of one to rounding.
-#' [kernel_sum()] deals queries: over a grid the sums are those of one device, directly to rounding. The option `weft.devices` sets
-#' what `NULL` means, for what stands on [kernel_sum()] too. Each device has a copy of the packed data, the table of scores, the
-#' points, or, with as many chains as devices, the graph. `weft.device_memory` holds for each device. On the CPU `devices` means
-#' nothing.
+#' thread a device, and the result is that of one device, to the bit. Fewer chains of co-clustering than devices share each sweep: a
+#' device has its share of the nodes with their links, labels and counts go from device to device, and the labels are those of one
+#' device. [pca()] gives each device a run of rows; sums over rows go from device to device, and the result is that of one to rounding.
+#' [kernel_sum()] deals queries: over a grid the sums are those of one device, directly to rounding. The option `weft.devices` sets what
+#' `NULL` means, for what stands on [kernel_sum()] too. Each device has a copy of the packed data, the table of scores, the points, or,
+#' with as many chains as devices, the graph. `weft.device_memory` holds for each device. On the CPU `devices` means nothing.
 #'
 #' @return A data frame with one row a device: `name`, `capability`, `processors`, `total` and `available` memory in
 #'   bytes, `driver` and `runtime` versions, and the capabilities weft was `built_for`. No rows when there is none; the
