@@ -52,7 +52,8 @@ note <- function(work, kind, devices, seconds, alone) {
   efficiency <- alone / seconds / if (kind == "strong") devices else 1
   row <- data.frame(work, kind, devices, seconds = signif(seconds, 4), efficiency = round(efficiency, 3))
   if (nzchar(file)) {
-    utils::write.table(row, file, append = file.exists(file), sep = ",", row.names = FALSE, col.names = !file.exists(file), qmethod = "double")
+    there <- file.exists(file)
+    utils::write.table(row, file, append = there, sep = ",", row.names = FALSE, col.names = !there, qmethod = "double")
   }
 }
 
