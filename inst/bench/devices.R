@@ -204,7 +204,7 @@ if (wanted("cube")) {
 
 if (wanted("pairs")) {
   n <- 8001
-  features <- function(count) floor(3.5e5 * sqrt(count))
+  features <- function(count) floor(5e5 * sqrt(count))
   class <- sample(0:1, n, TRUE)
   large <- random_bits(n, features(max(counts)))
   small <- large[, 1:5000]
