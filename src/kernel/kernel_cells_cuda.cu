@@ -450,7 +450,8 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   const int split = plan.dims - last_dims(plan.dims);
   uint32_t *first, *last, *host;
   size_t most = 1;
-  grid_args<Real> a = { plan, kind, leave_one_out, once, h, 1 / (h * h), query, reference, NULL, NULL, 0, 0, NULL, 0, part, parts, 0, 0, NULL, NULL, NULL };
+  grid_args<Real> a = { plan, kind, leave_one_out, once, h, 1 / (h * h), query, reference, NULL, NULL, 0, 0, NULL, 0, part, parts, 0, 0,
+                        NULL, NULL, NULL };
   weft_arena hold = weft_arena_begin(ctx);
   for (int j = 0; j < split; j++) most *= SLOTS;
   WEFT_TAKE(host, &hold, most);

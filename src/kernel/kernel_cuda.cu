@@ -196,7 +196,8 @@ static weft_status sum_slab(direct_run *r, double *partial, double *partial_insi
                                   (int) (blocks - block < per_launch ? blocks - block : per_launch),
           { { r->q + first, r->q_lo ? r->q_lo + first : NULL, count, nq }, { r->x, r->lo, n, (int64_t) r->slab },
             r->w + c * r->slab, NULL, (int) d, cols, n, chunk, (int) block,
-            t->leave_one_out ? (int64_t) r->resident_first - (int64_t) t->own_first - first : INT64_MIN, weft_distance_error(d), partial, partial_inside } };
+            t->leave_one_out ? (int64_t) r->resident_first - (int64_t) t->own_first - first : INT64_MIN, weft_distance_error(d), partial,
+            partial_inside } };
         l.args.out_stride = r->stride;
         l.args.inv_h2 = 1 / (t->h * t->h);
         WEFT_TRY(weft_poll(ctx, (double) (first + block * T) + (double) nq * (double) r->resident_first / (double) t->reference.n, (double) nq));
