@@ -97,9 +97,13 @@ done:
   return st;
 }
 
-static void fill_powers(const weft_series *s, size_t terms, const double *v, double *to) {
-  to[0] = 1;
-  for (size_t t = 1; t < terms; t++) to[t] = to[s->parent[t]] * v[s->axis[t]];
+/* Of `lanes` points side by side: v[axis * lanes + k], to[term * lanes + k]. */
+static inline void fill_powers(const weft_series *s, size_t terms, size_t lanes, const double *v, double *to) {
+  for (size_t k = 0; k < lanes; k++) to[k] = 1;
+  for (size_t t = 1; t < terms; t++) {
+    const double *from = to + (size_t) s->parent[t] * lanes, *x = v + (size_t) s->axis[t] * lanes;
+    for (size_t k = 0; k < lanes; k++) to[t * lanes + k] = from[k] * x[k];
+  }
 }
 
 /* ---- moments ---- */
@@ -117,11 +121,7 @@ static void moments_of_points(const weft_series *s, const weft_kernel_task *task
     for (size_t k = 0; k < count; k++)
       for (size_t j = 0; j < d; j++)
         at[j][k] = (r->points.x[(i + k) * d + j] - middle[j] + (r->points.lo ? r->points.lo[(i + k) * d + j] : 0)) * scale;
-    for (size_t k = 0; k < LANES; k++) powers[k] = 1;
-    for (size_t t = 1; t < s->terms; t++) {
-      const double *from = powers + (size_t) s->parent[t] * LANES, *x = at[s->axis[t]];
-      for (size_t k = 0; k < LANES; k++) powers[t * LANES + k] = from[k] * x[k];
-    }
+    fill_powers(s, s->terms, LANES, at[0], powers);
     for (size_t c = 0; c < m; c++) {
       double weight[LANES] = {0};
       for (size_t k = 0; k < count; k++) weight[k] = task->weights[(i + k) * m + c];
@@ -142,7 +142,7 @@ static void moments_of_child(const weft_series *s, size_t child, size_t parent, 
   const double *a = s->middle + child * (d + 1), *b = s->middle + parent * (d + 1), scale = b[d] > 0 ? 1 / b[d] : 0;
   double shift[MOST_DIMENSIONS], ratio = 1;
   for (size_t j = 0; j < d; j++) shift[j] = (a[j] - b[j]) * scale;
-  fill_powers(s, s->terms, shift, powers);
+  fill_powers(s, s->terms, 1, shift, powers);
   for (size_t t = 0; t < s->terms; t++) powers[t] /= s->factorial[t];
   for (size_t c = 0; c < s->m; c++) {
     const double *from = s->moments + (child * s->m + c) * s->terms;
@@ -331,7 +331,7 @@ void weft_series_evaluate(const weft_walk *w, weft_hands *t, const weft_block_qu
   for (size_t l = 0; l < WEFT_TILE; l++) {
     for (size_t j = 0; j < d; j++)
       at[j] = (b->q[j * WEFT_TILE + l] - middle[j] + (b->q_lo ? b->q_lo[j * WEFT_TILE + l] : 0)) * unit;
-    fill_powers(s, s->terms, at, t->powers);
+    fill_powers(s, s->terms, 1, at, t->powers);
     for (size_t i = 0; i < s->terms; i++) t->powers[i] /= s->factorial[i];
     for (size_t c = 0; c < m; c++) {
       double sum = 0;
