@@ -196,6 +196,7 @@ void weft_team_end(weft_team *t)
   weft_arena mem = t->mem; /* the team itself lives in it */
   pthread_mutex_lock(&t->lock);
   t->over = 1;
+  __atomic_store_n(&t->turn, t->turn + 1, __ATOMIC_RELEASE); /* for those who look */
   pthread_cond_broadcast(&t->began);
   pthread_mutex_unlock(&t->lock);
   for (size_t k = 0; k < t->count; k++) pthread_join(t->members[k].thread, NULL);
