@@ -11,8 +11,8 @@ more=
 if $MPIRUN --version 2>&1 | grep -q "Open MPI"; then more="--oversubscribe --bind-to none"; fi
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 for size in 1 2; do
-  $MPIRUN $more -n $size Rscript "$dir/ranks.R" uniform 10 `expr $each / 4` strong 0.3 "$out" || exit 1
-  $MPIRUN $more -n $size Rscript "$dir/ranks.R" clustered 4 $each strong 0.02 "$out" || exit 1
+  $MPIRUN $more -n $size Rscript "$dir/ranks.R" uniform 10 100000 strong 0.5 "$out" || exit 1
+  $MPIRUN $more -n $size Rscript "$dir/ranks.R" clustered 4 1000000 strong 0.04 "$out" || exit 1
 done
 for size in 1 2 3 4 5 6 7 8; do
   test $size -le $most || break
