@@ -1,6 +1,6 @@
-# How `method = "auto"` chooses. The direct sum's time is known from 10^6 pairs of the kind, timed in the session, as processor
+# How `method = "auto"` chooses. The direct sum's time is known from 10^6 pairs of the kind, timed a moment ago, as processor
 # time, which other work on the machine hardly changes. The walk is begun, with groups of queries from everywhere first, and given up when
-# what is left of it would take longer than the direct sum. So nothing is done twice where the walk is better, and where it is not, it is
+# what is left of it would take longer than the direct sum, whose pairs are timed again before it is. So nothing is done twice where the walk is better, and where it is not, it is
 # seen early. Where no sums are wanted, or a device might be faster than both, 2 to 4 groups are tried. Shorter work goes by the costs
 # below.
 
@@ -118,42 +118,35 @@ trial_control <- function(control) {
   control
 }
 
-# Seconds of the whole direct sum, by three of some 3 x 10^5 pairs. A session keeps the least of each kind of pair, since other work on the
-# machine adds to processor time too, though less than to the time that passes. Where the sum is long enough to pay for it, pairs are timed
-# again, since the machine may be slower now than it was, and the walk is timed now.
+# Seconds of the whole direct sum, by some 3 x 10^5 pairs. Of each kind of pair the least of late is known, since other work on the machine
+# adds to processor time too, though less than to the time that passes.
 direct_seconds <- function(problem, trees) {
   split <- split_weights(problem$weights)
-  pairs <- as.double(ncol(trees$query$x)) * ncol(trees$reference$x)
   kind <- pair_kind(problem, trees$reference, split)
-  known <- pair_seconds[[kind]] %||% c(least = Inf, times = 0)
-  now <- known[["least"]]
-  if (known[["times"]] < 3 || now * pairs > 0.1) {
-    first <- function(points, count) {
-      some <- seq_len(min(count, ncol(points$x)))
-      list(x = points$x[, some, drop = FALSE], lo = points$lo[, some, drop = FALSE])
-    }
-    reference <- first(trees$reference, 2048)
-    query <- first(trees$query, 128)
-    rows <- trees$reference$order[seq_len(ncol(reference$x))] + 1L
-    task <- native_task(problem, query, reference, split, split$weights[, rows, drop = FALSE])
-    task[c("log", "leave_one_out")] <- FALSE
-    control <- trial_control(problem$control)
-    took <- min(replicate(3, .Call(C_weft_kernel_direct, task, control)$effort[7L]))
-    now <- if (took > 0) took / (as.double(ncol(query$x)) * ncol(reference$x)) # a profiler's clock stands still meanwhile
-           else pair_cost(problem$kernel, nrow(query$x), nrow(split$weights)) / 1.6e10
-    if (took > 0) now <- min(now, 2.5 * know_pairs(kind, now)) # more is not the machine's pace
+  known <- pairs_of_late(kind)
+  now <- min(known, Inf)
+  if (length(known) < 3) {
+    now <- .Call(C_weft_kernel_pair_seconds, native_task(problem, trees$query, trees$reference, split), trial_control(problem$control))
+    now <- if (now > 0) min(now, 2.5 * know_pairs(kind, now)) # more is not the machine's pace
+           else pair_cost(problem$kernel, nrow(trees$query$x), nrow(split$weights)) / 1.6e10 # a profiler's clock stands still meanwhile
   }
-  now * pairs / problem$control$threads
+  now * ncol(trees$query$x) * ncol(trees$reference$x) / problem$control$threads
 }
 
 # What makes pairs take as long as others.
 pair_kind <- function(problem, points, split) paste(problem$kernel, nrow(points$x), nrow(split$weights), is.null(points$lo))
 
-# The least seconds of a pair of the kind, one more measurement taken into account.
-know_pairs <- function(kind, seconds) {
-  known <- pair_seconds[[kind]] %||% c(least = Inf, times = 0)
-  pair_seconds[[kind]] <- c(least = min(seconds, known[["least"]]), times = known[["times"]] + 1)
-  pair_seconds[[kind]][["least"]]
+# Seconds of a pair of the kind, as measured of late, named by when: a machine may be slower now than it was.
+pairs_of_late <- function(kind) {
+  known <- pair_seconds[[kind]]
+  utils::tail(known[as.numeric(names(known)) > proc.time()[[3L]] - pace_lasts], 8L)
 }
 
+# The least of them, one more taken into account.
+know_pairs <- function(kind, seconds) {
+  pair_seconds[[kind]] <- c(pairs_of_late(kind), stats::setNames(seconds, proc.time()[[3L]]))
+  min(pair_seconds[[kind]])
+}
+
+pace_lasts <- 5 # seconds
 pair_seconds <- new.env(parent = emptyenv())

@@ -161,6 +161,8 @@ weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, si
 /* ---- direct sums ---- */
 
 weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
+/* Processor seconds of a direct sum's pair on the CPU, as the first of the task's pairs take now: the least of some times. */
+weft_status weft_kernel_pair_seconds(weft_ctx *ctx, const weft_kernel_task *task, int times, double *seconds);
 /* In float, coordinates relative to each block of queries, which should come in an order in which neighbours lie together;
  * bound[i]: greatest error of query i over Σ|w|. own: NULL, or query i leaves reference own[i] out. */
 weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out,

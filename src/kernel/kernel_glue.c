@@ -107,6 +107,20 @@ static weft_status direct(weft_ctx *ctx, const weft_backend *backend, void *data
   return weft_kernel_direct_spread(ctx, backend->kernel, &j->task, j->out, &j->effort);
 }
 
+typedef struct { weft_kernel_task task; double seconds; } timing_job;
+
+static weft_status time_pairs(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  timing_job *j = data;
+  (void) backend;
+  return weft_kernel_pair_seconds(ctx, &j->task, 3, &j->seconds);
+}
+
+SEXP C_weft_kernel_pair_seconds(SEXP task, SEXP control) {
+  timing_job job = {task_of(task), 0};
+  weft_glue_run(control, time_pairs, &job);
+  return Rf_ScalarReal(job.seconds);
+}
+
 SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
   sum_job job = {.task = task_of(task)};
   SEXP out = PROTECT(result_of(&job.task, 1));

@@ -29,7 +29,7 @@
 #define LEAST_GROUP 128
 #define LOOKS 16         /* in the time of a budget */
 #define FEW_GROUPS 2     /* say nothing yet */
-#define NEAR_TIE 0.85    /* groups differ more than pairs do: the direct sum is the safer one */
+#define SLOWER 1.5       /* than a moment ago is a machine at most, but for hiccups */
 
 enum { IDLE, LOOK, LIST, SUM };
 
@@ -134,54 +134,64 @@ static int take_step(const weft_walk *w, weft_hands *t, const int32_t *groups, s
   }
 }
 
-static double now(void) {
-  struct timespec t;
-  timespec_get(&t, TIME_UTC);
-  return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
-
-/* Groups in the order in which they are taken; `before`: the points of those before each, and of all. */
-typedef struct { int32_t *node; double *before; size_t count; } group_list;
+/* Groups in the order in which they are taken; `before`: the points of those before each, and of all; `largest`: of the largest
+ * before any was parted. */
+typedef struct { int32_t *node; double *before, largest; size_t count; } group_list;
 
 typedef struct { double spent, done; } progress;
 
-/* Whether what is left of the groups will take longer than the budget, as those since the first look say: the first groups pay for
- * memory that is touched for the first time. Without any progress to speak of, a quarter of the budget must do. */
-static int too_long(const weft_walk *w, const weft_hands *t, int threads, size_t begun, const group_list *groups, clock_t started, progress *first) {
-  const double budget = w->task->budget, few = FEW_GROUPS * groups->before[1];
-  progress now = {(double) (clock() - started) / CLOCKS_PER_SEC, 0};
+/* Processor seconds that what is left of the groups will take, as those since the first look say: the first groups pay for memory
+ * that is touched for the first time. 0: too few to say, unless a quarter of the budget has brought no more. */
+static double seconds_left(const weft_walk *w, const weft_hands *t, int threads, size_t begun, const group_list *groups, double spent,
+                           double budget, progress *first) {
+  const double few = FEW_GROUPS * groups->before[1];
+  progress now = {spent, 0};
   if (!(budget > 0) || !begun || begun >= groups->count) return 0;
   now.done = groups->before[begun];
   for (int k = 0; k < threads; k++) now.done -= t[k].phase != IDLE ? 0.5 * w->query->count[t[k].group] : 0;
   const double more = now.done - first->done;
-  if (more < few && now.spent < budget / 4) {
+  if (more < few && spent < budget / 4) {
     if (!first->done) *first = now;
     return 0;
   }
-  const double each = more < few ? now.spent / now.done : (now.spent - first->spent) / more;
-  return each * (groups->before[groups->count] - now.done) > NEAR_TIE * budget;
+  const double each = more < few ? spent / now.done : (spent - first->spent) / more;
+  return each * (groups->before[groups->count] - now.done);
+}
+
+/* The budget as it would be at the machine's pace of now, which may be slower than it was. */
+static weft_status ask_again(weft_ctx *ctx, const weft_kernel_task *task, double *budget) {
+  weft_status st = WEFT_OK;
+  double seconds;
+  WEFT_TRY(weft_kernel_pair_seconds(ctx, task, 2, &seconds));
+  seconds *= (double) task->query.n * (double) task->reference.n;
+  *budget = fmax(*budget, fmin(seconds, SLOWER * *budget));
+done:
+  return st;
 }
 
 static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t, const group_list *groups, double done, double total,
                                double *given_up) {
   weft_status st = WEFT_OK;
   atomic_size_t next = 0;
-  int busy = 1;
+  int busy = 1, asked = 0;
   const clock_t started = clock();
   progress first = {0, 0};
-  const double slice = w->task->budget > 0 ? fmin(BETWEEN_POLLS, w->task->budget / LOOKS / ctx->threads) : BETWEEN_POLLS;
+  double budget = w->task->budget;
+  const double slice = budget > 0 ? fmin(BETWEEN_POLLS, budget / LOOKS / ctx->threads) : BETWEEN_POLLS;
   for (int k = 0; k < ctx->threads; k++) t[k].phase = IDLE;
   while (busy) {
-    const double until = now() + slice;
+    const double until = weft_seconds() + slice, spent = (double) (clock() - started) / CLOCKS_PER_SEC;
     const size_t begun = atomic_load(&next) < groups->count ? atomic_load(&next) : groups->count;
     WEFT_TRY(weft_poll(ctx, done + groups->before[begun] / groups->before[groups->count], total));
-    if (too_long(w, t, ctx->threads, begun, groups, started, &first)) {
+    const double left = seconds_left(w, t, ctx->threads, begun, groups, spent, budget, &first);
+    if (left > budget && left <= SLOWER * budget && !asked++) WEFT_TRY(ask_again(ctx, w->task, &budget));
+    if (left > budget) {
       *given_up = 1;
       break;
     }
     WEFT_PARALLEL(ctx->threads)
     while (take_step(w, &t[WEFT_THREAD()], groups->node, groups->count, &next))
-      if (now() > until) break;
+      if (weft_seconds() > until) break;
     busy = atomic_load(&next) < groups->count;
     for (int k = 0; k < ctx->threads; k++) busy |= t[k].phase != IDLE;
   }
@@ -244,6 +254,8 @@ static weft_status list_groups(weft_arena *mem, const weft_kernel_task *task, co
   WEFT_TAKE(out->before, mem, query->nodes + 1);
   out->count = weft_tree_top(query, 0, most, out->node);
   if (task->trial) out->count = pick_groups(out->node, out->count, task->trial);
+  out->largest = 0;
+  for (size_t g = 0; g < out->count; g++) out->largest = fmax(out->largest, query->count[out->node[g]]);
   if (task->budget > 0) {
     WEFT_TRY(mix_groups(mem, out->node, out->count));
     WEFT_TRY(part_first_groups(mem, query, fmin(most, fmax(LEAST_GROUP, (double) query->points.n / PARTS)), out->node, &out->count));
@@ -344,9 +356,9 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
     w.running = running;
   }
   if (w.series && w.rel < FEW_DIGITS) group = fmin(group, SERIES_GROUP);
-  if (task->budget > 0) w.least_listed = group / 4; /* as without */
   for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &t[k]));
   WEFT_TRY(list_groups(&mem, task, query, group, &groups));
+  if (task->budget > 0) w.least_listed = groups.largest / 2; /* as without */
   effort->queries += groups.before[groups.count];
   begun = clock();
   for (size_t b = 0; b < bandwidths; b++) {
