@@ -1,8 +1,8 @@
 # How `method = "auto"` chooses. The direct sum's time is known from 10^6 pairs of the kind, timed a moment ago, as processor
 # time, which other work on the machine hardly changes. The walk is begun, with groups of queries from everywhere first, and given up when
-# what is left of it would take longer than the direct sum, whose pairs are timed again before it is. So nothing is done twice where the walk is better, and where it is not, it is
-# seen early. Where no sums are wanted, or a device might be faster than both, 2 to 4 groups are tried. Shorter work goes by the costs
-# below.
+# what is left of it would take longer than the direct sum, whose pairs are timed again before it is. So nothing is done twice where the
+# walk is better, and where it is not, it is seen early. Where no sums are wanted, or a device might be faster than both, 2 to 4 groups are
+# tried. Shorter work goes by the costs below.
 
 # Work of a pair, in units of one dimension of one pair; measured on AVX-512 (inst/bench/kernel.R), of which only ratios matter.
 pair_cost <- function(kernel, d, m) {

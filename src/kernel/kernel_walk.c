@@ -24,7 +24,7 @@
 #define SHARE 0.9        /* of the tolerance for bounds; the rest is for rounding */
 #define FRONTIER_DOUBLES ((size_t) 1 << 20)
 #define BETWEEN_POLLS 0.03 /* seconds */
-#define SAMPLED_GROUPS 6 /* that a budget has parted into such of a 64th of the points, or of 128, to see soon how long the rest will take */
+#define SAMPLED_GROUPS 6 /* that a budget has parted into such of a 64th of the points, or of 128, to see soon how long the rest takes */
 #define PARTS 64
 #define LEAST_GROUP 128
 #define LOOKS 16         /* in the time of a budget */
