@@ -427,10 +427,10 @@ grid_reach <- function(problem, totals, tau) {
   if (problem$rel_error == 0 && tau == 0) return(NULL)
   counts_itself <- problem$self && !problem$leave_one_out
   own <- if (counts_itself) min(abs(problem$weights)) else 1e-3 * max(totals) / nrow(problem$reference)
-  target <- (problem$rel_error * own + tau) / max(totals)
+  target <- min((problem$rel_error * own + tau) / max(totals), 0.5)
   if (!(target > 0)) return(NULL)
-  far <- switch(problem$kernel, gaussian = sqrt(2 * log(1 / min(target, 0.5))), cauchy = sqrt(1 / target),
-                2 * log(1 / min(target, 0.5)) + 6)
+  far <- switch(problem$kernel, gaussian = sqrt(-2 * log(target)), cauchy = sqrt(1 / target), 6 - 2 * log(target))
+  far <- far * (1 + 1e-6) # so that rounding does not keep its value above the target
   if (kernel_value(problem$kernel, far) > target) return(NULL)
   near <- stats::uniroot(function(r) log(kernel_value(problem$kernel, r) / target), c(0, far), tol = 1e-6)$root * (1 + 1e-5)
   box <- problem$box %||% points_range(problem$reference)

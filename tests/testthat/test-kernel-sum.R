@@ -239,6 +239,43 @@ test_that("pairs are timed, by direct sums too, and a profiler's clock does no h
   for (kind in ls(pair_seconds)) expect_gt(min(pair_seconds[[kind]]), 1e-12)
 })
 
+test_that("a grid reaches as far as the tolerance asks for, whatever it is", {
+  withr::local_seed(3)
+  for (kernel in Filter(Negate(is_compact), all_kernels)) for (k in 1:200) {
+    n <- round(10^runif(1, 1, 7))
+    rel <- 10^runif(1, -8, 0)
+    tau <- sample(c(0, 10^runif(1, -6, 9)), 1)
+    problem <- list(kernel = kernel, bandwidth = list(h = 1e-9, scale = NULL), rel_error = rel, self = TRUE, leave_one_out = FALSE,
+                    weights = matrix(1, 1), reference = matrix(0, 1), box = matrix(c(0, 1), 2))
+    reach <- grid_reach(problem, n, tau)
+    expect_lte(kernel_value(kernel, reach / 1e-9), (rel + tau) / n)
+  }
+})
+
+test_that("a grid's queries keep their bounds each", {
+  skip_if_no_cuda()
+  for (seed in sample(1e6, 12)) {
+    withr::local_seed(seed)
+    d <- sample(c(1, 2, 3, 4, 6, 10), 1)
+    n <- 8000
+    x <- matrix(runif(7 * d), 7)[sample(7, n, TRUE), , drop = FALSE] + matrix(if (seed %% 2) rnorm(n * d) else rcauchy(n * d), n) * 0.01
+    q <- rbind(x[1:100, , drop = FALSE] * 1.001, matrix(runif(200 * d), 200))
+    kernel <- sample(c("gaussian", "laplacian", "matern12", "matern32", "matern52", "cauchy"), 1)
+    h <- 0.01 * sqrt(d) * (if (kernel == "gaussian") 1 else 0.2) * exp(runif(1, -1.5, 1))
+    rel <- sample(c(1e-4, 0.01, 0.2), 1)
+    tau <- sample(c(0, 1e-3, 2), 1)
+    for (job in list(list(x), list(q, x), list(x, leave_one_out = TRUE))) {
+      sum <- function(...) do.call(kernel_sum, c(job, list(kernel = kernel, bandwidth = h, ...)))
+      want <- as.vector(sum(method = "direct", backend = "cpu"))
+      got <- sum(method = "tree", backend = "cuda", rel_error = rel, abs_error = tau)
+      parts <- sum(method = "tree", backend = "cuda", rel_error = rel, abs_error = tau, devices = c(0, 0))
+      beyond <- abs(as.vector(got) - want) - ((rel + 1e-11) * want + tau)
+      expect_lte(max(beyond), 1e-300, label = paste("beyond the bound, seed", seed, kernel))
+      expect_equal(as.vector(parts), as.vector(got), tolerance = 1e-11)
+    }
+  }
+})
+
 test_that("ranges of columns leave out what is not finite, and count it", {
   for (n in c(1, 7, 8, 9, 70000)) {
     x <- matrix(rnorm(2 * n), n)
