@@ -18,7 +18,7 @@ damaged_model <- function(made_by, part) {
 }
 
 is_number <- function(v, min = -Inf, max = Inf) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v) && v >= min && v <= max
-is_count <- function(v, min = 0) is_number(v, min) && v == round(v)
+is_count <- function(v, min = 0) is_number(v, min, 2^53) && v == round(v)
 is_word <- function(v, words) is.character(v) && !is.object(v) && length(v) == 1L && v %in% words
 is_flag <- function(v) is.logical(v) && !is.object(v) && length(v) == 1L && !is.na(v)
 is_reals <- function(v, n, min = -Inf) is.double(v) && !is.object(v) && is.null(dim(v)) && length(v) == n && all(is.finite(v)) && !any(v < min)
