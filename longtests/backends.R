@@ -35,7 +35,7 @@ call_sides <- function(against, devices, seed) {
     levels <- weft:::simd_levels()
     return(list(c(one, variant = levels[1L]), c(one, variant = levels[length(levels)])))
   }
-  set.seed(seed + 0.5)
+  set.seed((seed + 2^30) %% 2^31) # not the call's own random numbers
   other <- list(backend = "cuda", threads = sample(2L, 1L))
   if (!is.null(devices)) other$devices <- if (devices == "all") "all" else as.numeric(strsplit(devices, ",")[[1L]])
   else if (stats::runif(1) < 0.15) other$devices <- numeric(sample(2:3, 1L))
@@ -61,6 +61,8 @@ show_difference <- function(seed, found, given) {
 # The calls first + job - 1, first + job - 1 + jobs, ...: counts[function, state] after each go to a file, with the seed at work, so that
 # those who started this process know where it ended if it ended early.
 run_share <- function(given) {
+  missing <- if (given$against == "cuda") weft:::cuda_missing()
+  if (!is.null(missing)) stop("there is no device: ", missing, call. = FALSE)
   share <- as.numeric(strsplit(given$share, "/")[[1L]]) # from, to, by
   counts <- matrix(0, length(makers) + 1L, length(states), dimnames = list(c(names(makers), "(drawing)"), states))
   seeds <- seq(share[1L], share[2L], by = share[3L])
