@@ -6,7 +6,7 @@
 #           threads   one thread and two: the same bits, and so a test of this script where there is no device
 #           variants  the portable and the best vector code: sums in another order, under the device's promises
 # --devices all       the device's side runs on all devices (or 0,1,...); else on one, now and then in parts on the same one
-# --call S            one call again, by the seed that its difference names (with the same --against, --devices and --only)
+# --call S            one call again, by the line that its difference ends with
 #
 # One line a difference, counts by function at the end, exit status 1 if there was any. A call that ends R is a difference too. Calls are
 # drawn by tests/testthat/helper-calls*.R: the k-th has seed S + k - 1, whatever the jobs.
@@ -53,8 +53,8 @@ run_call <- function(seed, given) {
 }
 
 show_difference <- function(seed, found, given) {
-  again <- c(sprintf("--call %.0f --against %s", seed, given$against), if (!is.null(given$devices)) paste("--devices", given$devices),
-             if (!is.null(given$only)) paste("--only", given$only))
+  again <- c(sprintf("--call %.0f --only %s --against %s", seed, found$name, given$against),
+             if (!is.null(given$devices)) paste("--devices", given$devices))
   cat(sprintf("DIFFERENT %s: %s\n  %s\n  Rscript longtests/backends.R %s\n", found$name, found$what, found$call, paste(again, collapse = " ")))
 }
 
@@ -114,10 +114,11 @@ cat(sprintf("%s calls from seed %s on, CPU against %s%s, %s jobs\n", given$calls
             if (is.null(given$devices)) "" else paste(" on devices", given$devices), given$jobs))
 jobs <- min(as.numeric(given$jobs), as.numeric(given$calls))
 given$jobs <- as.character(jobs)
-parts <- parallel::mclapply(seq_len(jobs), follow_share, given = given, mc.cores = jobs, mc.preschedule = FALSE)
+parts <- suppressWarnings(parallel::mclapply(seq_len(jobs), follow_share, given = given, mc.cores = jobs, mc.preschedule = FALSE))
 failed <- !vapply(parts, is.matrix, NA)
+for (part in parts[failed]) cat("A job failed:", as.character(part), "\n")
+if (all(failed)) quit(status = 1)
 counts <- Reduce(`+`, parts[!failed])
 shown <- counts[rowSums(counts) > 0, , drop = FALSE]
 print(rbind(cbind(calls = rowSums(shown), shown), all = c(sum(shown), colSums(shown))))
-for (part in parts[failed]) cat("A job failed:", as.character(part), "\n")
 quit(status = any(failed) || sum(counts[, "different"]) > 0)

@@ -1,7 +1,7 @@
 # Calls of principal components for helper-calls.R. Both back ends stop by one rule, with sums in another order: each result is held
 # against R's own decomposition and against what the page promises, and the two against each other in what is decided.
 calls_pca <- function() {
-  list(pca = list(share = 10, make = draw_pca), gene_components = list(share = 0.3, make = draw_gene_components))
+  list(pca = list(share = 10, make = draw_pca))
 }
 
 # Matrices of full or low rank, with equal, decaying and vanishing values, constant columns, offsets and scales.
@@ -149,10 +149,4 @@ draw_pca_gaps <- function() {
     within(a$d, b$d, 1e3 * args$tol * max(a$d), "d")
   }
   list(text = call_text("pca", args), run = side_free, agree = agree, exact = TRUE)
-}
-
-draw_gene_components <- function() {
-  x <- matrix(stats::rnorm(30 * 12), 30, dimnames = list(NULL, sprintf("g%d", 1:12)))
-  agree <- function(a, b) within(a$sdev, b$sdev, 1e-10 * a$sdev[1L], "sdev")
-  drawn_call("gene_components", list(x = x, k = whole(1, 5), seed = whole(0, 1e5)), fields("sdev", "leading"), agree)
 }
