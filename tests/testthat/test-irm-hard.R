@@ -38,20 +38,13 @@ test_that("a failed allocation anywhere is an error, and nothing leaks", {
   }
 })
 
-test_that("runs stop when the poll says so, within a second", {
+test_that("runs stop when the poll says so", {
   withr::local_seed(1)
   graph <- weft:::irm_graph(data.frame(sample.int(3e4, 4e5, TRUE), sample.int(3e4, 4e5, TRUE)))
   gc() # handles of other tests
   before <- .Call(weft:::C_weft_memory, NULL)[c("host", "device")]
   stop_in <- function(...) {
-    started <- NULL
-    progress <- function(done, total) {
-      if (is.null(started)) started <<- proc.time()[[3]]
-      stop(structure(class = c("stopped", "error", "condition"), list(message = "stop", call = NULL)))
-    }
-    withr::local_options(weft.poll = 0)
-    expect_error(irm(graph, chains = 1, sweeps = 1000, seed = 1, progress = progress, ...), class = "stopped")
-    expect_lt(proc.time()[[3]] - started, 1)
+    expect_stops(function(progress) irm(graph, chains = 1, sweeps = 1000, seed = 1, progress = progress, ...), "a run")
   }
   for (backend in test_backends()) {
     stop_in(max_clusters = 64, split_merge = FALSE, backend = backend)
