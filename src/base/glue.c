@@ -33,6 +33,22 @@ static SEXP keep(SEXP condition, void *data)
   return R_NilValue;
 }
 
+/* Whether f(data) was left by an error or an interrupt, which is kept. */
+static int left_early(poll_state *s, SEXP (*f)(void *), void *data)
+{
+  SEXP classes = PROTECT(Rf_allocVector(STRSXP, 2));
+  SET_STRING_ELT(classes, 0, Rf_mkChar("error"));
+  SET_STRING_ELT(classes, 1, Rf_mkChar("interrupt"));
+  R_tryCatch(f, data, classes, keep, s, NULL, NULL);
+  UNPROTECT(1);
+  return VECTOR_ELT(s->kept, 0) != R_NilValue;
+}
+
+weft_status weft_glue_eval(weft_ctx *ctx, SEXP (*f)(void *), void *data)
+{
+  return left_early(ctx->poll_data, f, data) ? weft_fail(ctx, WEFT_ERR_INTERRUPT, "stopped by the user") : WEFT_OK;
+}
+
 static int poll_r(void *data, double done, double total)
 {
   poll_state *s = data;
@@ -41,12 +57,7 @@ static int poll_r(void *data, double done, double total)
   s->next = now + s->every;
   s->done = done;
   s->total = total;
-  SEXP classes = PROTECT(Rf_allocVector(STRSXP, 2));
-  SET_STRING_ELT(classes, 0, Rf_mkChar("error"));
-  SET_STRING_ELT(classes, 1, Rf_mkChar("interrupt"));
-  R_tryCatch(look, s, classes, keep, s, NULL, NULL);
-  UNPROTECT(1);
-  return VECTOR_ELT(s->kept, 0) != R_NilValue;
+  return left_early(s, look, s);
 }
 
 /* ---- running ---- */

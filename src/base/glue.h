@@ -24,6 +24,10 @@ typedef weft_status (*weft_work)(weft_ctx *ctx, const weft_backend *backend, voi
 /* `control` is the list made by R's run_control(): backend, libs, threads, devices, device_limit, progress, columns. */
 void weft_glue_run(SEXP control, weft_work work, void *data);
 
+/* R code that a work function needs: f(data), which may jump. When it was left by a jump, the status says to stop; the jump goes on
+ * where it was going (a handler, the top level) when the work function has freed and returned. */
+weft_status weft_glue_eval(weft_ctx *ctx, SEXP (*f)(void *), void *data);
+
 /* An arena that R's garbage collector ends: for results whose size is known only when the work is done. Protect the
  * returned pointer while blocks are in use; every .Call may end it early with weft_glue_arena_end(). */
 SEXP weft_glue_arena(weft_arena **arena);
