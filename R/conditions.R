@@ -33,10 +33,9 @@ caller_of_weft <- function() {
 }
 
 # Called from C (base/glue.c) after the native side has freed what it owned.
-raise_native <- function(status, message, column, condition, control) {
-  if (status == "interrupt") {
-    if (inherits(condition, "error")) stop(condition)
-    signalCondition(condition)
+raise_native <- function(status, message, column, control) {
+  if (status == "interrupt") { # a jump out of R code goes on by itself; this stop was somebody else's
+    signalCondition(structure(class = c("interrupt", "condition"), list(message = message, call = NULL)))
     invokeRestart("abort")
   }
   if (!is.na(column)) message <- paste("Column", column_label(column, control$columns), message)
