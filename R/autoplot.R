@@ -231,6 +231,7 @@ autoplot.weft_pca_k <- function(object, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_outliers <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  object <- checked_step(object, "outliers", "object", "gene_outliers()")
   shown <- as.data.frame(object)
   shown$place <- rank(shown$sample)
   ggplot2::ggplot(shown, ggplot2::aes(x = place, y = pmin(score, 40), color = outlier)) + ggplot2::geom_point() +
@@ -245,9 +246,11 @@ autoplot.weft_outliers <- function(object, ...) {
 autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), ...) {
   need_package("ggplot2", "autoplot()")
   which <- check_choice(which, c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), "which")
-  part <- object[[if (which == "samples") "components" else which]]
-  if (is.null(part)) abort_input(sprintf("There is no \"%s\" to plot.", which), x = "The step was left out.")
-  if (which == "samples") ggplot2::autoplot(part, color = object$quality$class, ...) else ggplot2::autoplot(part, ...)
+  object <- checked_fit(object, "object")
+  step <- if (which == "samples") "components" else which
+  if (is.null(object[[step]])) abort_no_result(sprintf("There is no \"%s\" to plot.", which), object, step)
+  drawing("object", if (which == "samples") ggplot2::autoplot(object$components, color = object$quality$class, ...)
+                    else ggplot2::autoplot(object[[step]], ...))
 }
 
 #' @rdname autoplot
@@ -287,6 +290,8 @@ autoplot.weft_bins <- function(object, top = 20, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_quality <- function(object, top = 100, ...) {
   need_package("ggplot2", "autoplot()")
+  object <- checked_quality(object, "object")
+  top <- check_number(top, "top", min = 1, whole = TRUE)
   some <- unique(round(seq(1, nrow(object$x), length.out = min(nrow(object$x), top))))
   part <- object$x[some, , drop = FALSE]
   values <- data.frame(sample = factor(rownames(part), levels = rownames(part))[row(part)], value = c(part))

@@ -51,12 +51,12 @@ raise_native <- function(status, message, column, control) {
 about_ranks <- function(message) grepl("MPI|^rank ", message)
 
 column_label <- function(j, names) {
-  if (is.null(names)) as.character(j) else sprintf("`%s` (%d)", names[[j]], as.integer(j))
+  if (is.null(names)) as.character(j) else sprintf("`%s` (%d)", plain_text(names[[j]]), as.integer(j))
 }
 
 # "`a`, `b` and 3 more"
 label_some <- function(labels, most = 5L) {
-  shown <- paste0("`", utils::head(labels, most), "`", collapse = ", ")
+  shown <- paste0("`", plain_text(utils::head(labels, most)), "`", collapse = ", ")
   more <- length(labels) - most
   if (more > 0) paste(shown, "and", more, "more") else shown
 }

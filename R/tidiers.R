@@ -119,12 +119,14 @@ glance.weft_bn_fit <- function(x, ...) {
 #' @rdname tidiers
 #' @export
 tidy.weft_quality <- function(x, ...) {
-  x$log %||% data.frame(step = character(), genes = integer(), samples = integer(), what = character())
+  checked_quality(x, "x")$log %||% data.frame(step = character(), genes = integer(), samples = integer(),
+                                              what = character())
 }
 
 #' @rdname tidiers
 #' @export
 glance.weft_quality <- function(x, ...) {
+  x <- checked_quality(x, "x")
   data.frame(samples = nrow(x$x), genes = ncol(x$x), samples_left_out = sum(!x$samples$kept), genes_left_out = sum(!x$genes$kept),
              imputed = x$imputed, kind = x$kind)
 }
@@ -147,6 +149,7 @@ tidy.weft_outliers <- function(x, ...) as.data.frame(x)
 #' @rdname tidiers
 #' @export
 glance.weft_outliers <- function(x, ...) {
+  x <- checked_step(x, "outliers", "x", "gene_outliers()")
   data.frame(samples = nrow(x), outliers = sum(x$outlier), components = attr(x, "components"), fdr = attr(x, "fdr"))
 }
 
