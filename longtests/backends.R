@@ -8,11 +8,11 @@
 # --devices all       the device's side runs on all devices (or 0,1,...); else on one, now and then in parts on the same one
 # --call S            one call again, by the line that its difference ends with
 #
-# One line a difference, counts by function at the end, exit status 1 if there was any. A call that ends R is a difference too. Calls are
-# drawn by tests/testthat/helper-calls*.R: the k-th has seed S + k - 1, whatever the jobs.
+# Three lines a difference; at the end counts by function: calls with the same result, that failed with the same class of error, that the
+# device's side says it does not do, different ones, and those that say they ran on the device. Exit status 1 if any was different; a call
+# that ends R is. Calls are drawn by tests/testthat/helper-calls*.R: the k-th has seed S + k - 1, whatever the jobs.
 suppressPackageStartupMessages(library(weft))
 for (file in Sys.glob("tests/testthat/helper-calls*.R")) source(file)
-`%||%` <- function(a, b) if (is.null(a)) b else a
 
 options_given <- function(words) {
   known <- list(calls = "30000", seed = as.character(sample(1e8, 1L)), jobs = "1", against = "cuda", devices = NULL, only = NULL, call = NULL,
@@ -64,13 +64,15 @@ run_share <- function(given) {
   missing <- if (given$against == "cuda") weft:::cuda_missing()
   if (!is.null(missing)) stop("there is no device: ", missing, call. = FALSE)
   share <- as.numeric(strsplit(given$share, "/")[[1L]]) # from, to, by
-  counts <- matrix(0, length(makers) + 1L, length(states), dimnames = list(c(names(makers), "(drawing)"), states))
+  counts <- matrix(0, length(makers) + 1L, length(states) + 1L, dimnames = list(c(names(makers), "(drawing)"), c(states, "on_device")))
   seeds <- seq(share[1L], share[2L], by = share[3L])
   for (seed in seeds) {
     saveRDS(list(seed = seed, counts = counts, done = FALSE), given$counts, compress = FALSE)
+    last_run$backend <- NULL
     found <- run_call(seed, given)
     if (found$state == "different") show_difference(seed, found, given)
     counts[found$name, found$state] <- counts[found$name, found$state] + 1
+    if (identical(last_run$backend, "cuda")) counts[found$name, "on_device"] <- counts[found$name, "on_device"] + 1
   }
   saveRDS(list(counts = counts, done = TRUE), given$counts, compress = FALSE)
 }
@@ -119,6 +121,7 @@ failed <- !vapply(parts, is.matrix, NA)
 for (part in parts[failed]) cat("A job failed:", as.character(part), "\n")
 if (all(failed)) quit(status = 1)
 counts <- Reduce(`+`, parts[!failed])
-shown <- counts[rowSums(counts) > 0, , drop = FALSE]
-print(rbind(cbind(calls = rowSums(shown), shown), all = c(sum(shown), colSums(shown))))
+calls <- rowSums(counts[, states])
+shown <- cbind(calls, counts)[calls > 0, c("calls", states, if (given$against == "cuda") "on_device"), drop = FALSE]
+print(rbind(shown, all = colSums(shown)))
 quit(status = any(failed) || sum(counts[, "different"]) > 0)

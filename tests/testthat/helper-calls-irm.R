@@ -40,7 +40,8 @@ draw_irm <- function() {
             maybe(0.4, sampler = "collapsed"), maybe(0.5, split_merge = pick(FALSE, 1, 3)), maybe(0.5, thin = whole(1, 3)),
             maybe(0.4, max_clusters = pick(1, 2, 7, c(3, 140), 130, 20)), maybe(0.3, alpha = pick("sample", 0.01, 30, c(0.5, 100))),
             maybe(0.3, beta = pick("sample", c(0.1, 0.1), c(1e-3, 1e-3), c(5, 1))), maybe(0.2, hold_out = pick(0.05, 0.3)),
-            maybe(0.2, burn_in = whole(0, sweeps - 1)), if (type != "bipartite") maybe(0.4, self = TRUE))
+            maybe(0.2, burn_in = whole(0, sweeps - 1)),
+            maybe(0.1, missing = cbind(sample(n, 3L, TRUE), sample(p, 3L, TRUE))), maybe(0.1, hyper = list(alpha = c(2, 0.5), beta = c(1, 3))), if (type != "bipartite") maybe(0.4, self = TRUE))
   if (chance(0.1)) args$init <- list(row = sample(1:2, n, TRUE), col = sample(1:2, p, TRUE))
   take <- fields("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "coassignment", "eta", "links", "pairs", "nmi", "rhat",
                  "alpha", "beta", "auc", "log_loss", "held_out", "burn_in")

@@ -94,6 +94,7 @@ draw_kernel_sum <- function() {
   if (self) args <- c(args, maybe(0.5, leave_one_out = TRUE))
   if (is.null(args$precision) && (is.null(weights) || !any(weights < 0))) args <- c(args, maybe(0.12, log = TRUE))
   if (isTRUE(args$log)) args$abs_error <- NULL
+  if (chance(0.1)) args$nodes <- if (args$kernel == "gaussian" && d <= 6L) pick("bounds", "series") else "bounds"
   if (chance(0.1)) args$tree <- weft::kernel_tree(if (self) args$query else args$reference, pick("kd", "ball", "vp", "rp"), leaf_size = pick(1, 5, 32), seed = 1)
   kernel_call(args)
 }

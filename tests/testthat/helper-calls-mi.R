@@ -10,6 +10,8 @@ calls_mi <- function() {
 
 # ---- categories ----
 
+some_rows <- function(most) if (chance(0.05)) pick(whole(1000, 6000), 1024, 2048, 4096) else some_size(most)
+
 # Codes from 1, one column a feature; some hang on each other, on `class` or are copies.
 some_codes <- function(n, p, levels, class = NULL) {
   codes <- matrix(0L, n, p)
@@ -69,7 +71,7 @@ some_levels <- function(p) {
 draw_mi_rank <- function() {
   p <- whole(0, 40)
   levels <- some_levels(p)
-  d <- some_features(some_size(400), p, levels, pick(2, 3, 7, 90, 300))
+  d <- some_features(some_rows(400), p, levels, pick(2, 3, 7, 90, 300))
   args <- c(list(x = d$x, class = d$class, na = d$na), maybe(0.3, unit = "nats"), maybe(0.4, permutations = whole(0, 20), seed = whole(0, 1e6)))
   if (is.data.frame(d$x) && chance(0.1)) args$bins <- whole(2, 5)
   drawn_call("mi_rank", args)
@@ -94,18 +96,28 @@ some_columns <- function(p, names) {
 draw_mi_pairs <- function() {
   p <- whole(1, pick(8, 40, 150, prob = c(3, 3, 1)))
   levels <- some_levels(p)
-  d <- some_features(some_size(300), p, levels, pick(2, 2, 3, 7, 70))
+  d <- some_features(some_rows(300), p, levels, pick(2, 2, 3, 7, 70))
   args <- some_search(d, 2L)
   if (chance(0.15)) args <- c(args[c("x", "class", "na")], list(full = TRUE))
   else args <- c(args, maybe(0.2, features = some_columns(p, colnames(d$x))), maybe(0.2, with = some_columns(p, colnames(d$x))),
                  maybe(0.3, permutations = whole(1, 6), seed = whole(0, 1e6)))
-  drawn_call("mi_pairs", args)
+  call <- drawn_call("mi_pairs", args)
+  if (chance(0.85)) return(call)
+  # the same from a pack, twice: what is on a device stays there
+  call$text <- paste("twice from a pack,", call$text)
+  rest <- args[setdiff(names(args), c("x", "class", "na"))]
+  call$run <- function(side) {
+    pack <- weft::mi_pack(args$x, args$class, args$na)
+    on.exit(weft::weft_free(pack))
+    lapply(1:2, function(turn) plain(call_on(side, "mi_pairs", c(list(pack), rest))))
+  }
+  call
 }
 
 draw_mi_triples <- function() {
   p <- whole(3, pick(8, 30))
   if (chance(0.9)) { # what a device searches
-    n <- max(2, some_size(400))
+    n <- max(2, some_rows(400))
     class <- c(1:2, sample(2, n - 2, TRUE))[sample(n)]
     codes <- some_codes(n, p, rep(2L, p), class)
     codes[1:2, ] <- rep(1:2, p) # both levels occur

@@ -66,3 +66,45 @@ expect_interrupted <- function(result, works) {
   testthat::expect_identical(result$how, rep("interrupted", length(works)), info = output)
   testthat::expect_true(all(result$seconds < 1), info = output)
 }
+
+# Makes the native allocations of each work (a named list of functions) fail, one after another, at most `most` of them: the call must end
+# with the classed error that says what was needed, leave nothing behind, and work on the second try where only one failed. In a fresh R,
+# since memory is collected after each failure, which takes longer the more packages are loaded.
+expect_survives_failures <- function(works, most = 50) {
+  testthat::skip_on_cran()
+  file <- withr::local_tempfile(fileext = ".rds")
+  saveRDS(list(fail = fail_each, works = works, most = most), file)
+  out <- run_in_r(c("library(weft)", sprintf("given <- readRDS('%s')", file), "given$fail(given$works, given$most)"))
+  done <- strsplit(sub("^DONE ", "", grep("^DONE ", out, value = TRUE)), "\t")
+  testthat::expect_identical(vapply(done, `[`, "", 1L), names(works), info = paste(out, collapse = "\n"))
+  testthat::expect_true(all(as.numeric(vapply(done, `[`, "", 2L)) > 0), info = paste(out, collapse = "\n"))
+  testthat::expect_identical(grep("^WRONG", out, value = TRUE), character())
+}
+
+fail_each <- function(works, most) {
+  memory <- function(fail_at) .Call(weft:::C_weft_memory, fail_at)
+  live <- function() memory(NULL)[c("host", "device")]
+  for (name in names(works)) {
+    works[[name]]()
+    gc()
+    before <- live()
+    memory(0)
+    works[[name]]()
+    asked <- memory(0)[["allocations"]]
+    check <- function(fail_at, wanted) {
+      memory(fail_at)
+      how <- tryCatch({
+        works[[name]]()
+        "works"
+      }, error = function(e) if (grepl("needed", conditionMessage(e))) class(e)[1L] else conditionMessage(e))
+      memory(0)
+      if (!identical(live(), before)) gc() # handles of results
+      left <- live() - before
+      if (how != wanted || any(left != 0)) cat(sprintf("WRONG %s, allocation %.0f: %s, %.0f bytes left\n", name, fail_at, how, sum(left)))
+    }
+    each <- unique(round(seq(1, asked, length.out = min(asked, most))))
+    for (k in each) check(-k, "weft_error_memory") # and all later ones, so that the second try fails too
+    for (k in each[unique(round(seq(1, length(each), length.out = 5)))]) check(k, "works")
+    cat(sprintf("DONE %s\t%.0f\n", name, asked))
+  }
+}
