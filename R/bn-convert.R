@@ -11,7 +11,7 @@
 #' dag["a", "b"] <- 1
 #' bn_convert(dag)
 bn_convert <- function(x, to = c("adjacency", "igraph", "graphNEL", "bnlearn", "coda")) {
-  if (missing(x)) abort_missing("x", "a network")
+  need_args("x")
   to <- check_choice(to, c("adjacency", "igraph", "graphNEL", "bnlearn", "coda"), "to")
   if (to == "coda") return(traces_to_coda(x))
   dag <- as_dag(x, arg = "x")
