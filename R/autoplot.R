@@ -117,13 +117,15 @@ autoplot.weft_network <- function(object, top = NULL, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
-  picture_of_dag(object$dag, as.data.frame(object))
+  edges <- as.data.frame(object)
+  picture_of_dag(object$dag, edges)
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_fit <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  check_fit(object, "object")
   at <- which(object$dag != 0, arr.ind = TRUE)
   names <- rownames(object$dag)
   picture_of_dag(object$dag, data.frame(from = names[at[, 1L]], to = names[at[, 2L]]))
@@ -151,6 +153,7 @@ picture_of_dag <- function(dag, edges) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_compare <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  check_comparison(object, "object")
   if (is.null(object$roc)) abort_input("`object` must have a ROC to plot.", i = "Compare posteriors, or a list of networks.")
   base <- ggplot2::ggplot(object$roc, ggplot2::aes(x = fpr, y = tpr)) + ggplot2::geom_abline(color = "grey80") +
     ggplot2::coord_equal(xlim = 0:1, ylim = 0:1) +
@@ -226,6 +229,7 @@ autoplot.weft_kernel_pca <- function(object, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_pca_k <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  check_pca_k(object, "object")
   ggplot2::ggplot(object$curve, ggplot2::aes(x = component, y = value)) + ggplot2::geom_line(color = weft_colours[["blue"]]) +
     ggplot2::geom_point(color = weft_colours[["blue"]]) + ggplot2::geom_line(ggplot2::aes(y = threshold),
                                                                              color = weft_colours[["orange"]], linetype = 2) +

@@ -69,11 +69,14 @@ glance.weft_bins <- function(x, ...) {
 
 #' @rdname tidiers
 #' @export
-tidy.weft_pca_k <- function(x, ...) x$curve
+tidy.weft_pca_k <- function(x, ...) check_pca_k(x, "x")$curve
 
 #' @rdname tidiers
 #' @export
-glance.weft_pca_k <- function(x, ...) data.frame(k = x$k, method = x$method)
+glance.weft_pca_k <- function(x, ...) {
+  check_pca_k(x, "x")
+  data.frame(k = x$k, method = x$method)
+}
 
 #' @rdname tidiers
 #' @export
@@ -86,6 +89,7 @@ glance.weft_bn_compare <- function(x, ...) as.data.frame(x)
 #' @rdname tidiers
 #' @export
 tidy.weft_bn_fit <- function(x, ...) {
+  check_fit(x, "x")
   rows <- lapply(names(x$nodes), function(name) {
     node <- x$nodes[[name]]
     if (x$gaussian) {
@@ -105,6 +109,7 @@ tidy.weft_bn_fit <- function(x, ...) {
 #' @rdname tidiers
 #' @export
 glance.weft_bn_fit <- function(x, ...) {
+  check_fit(x, "x")
   free <- vapply(x$nodes, function(node) {
     if (x$gaussian) length(node$slopes) + 2 else length(node$probability) * (1 - 1 / dim(node$probability)[1L])
   }, 0)
@@ -133,6 +138,7 @@ tidy.weft_bn_scores <- function(x, ...) as.data.frame(x)
 #' @rdname tidiers
 #' @export
 glance.weft_bn_scores <- function(x, ...) {
+  check_bn_table(x, "x", values = FALSE)
   data.frame(nodes = length(x$nodes), n = x$n, score = x$type, sets = length(x$score), seconds = attr(x, "seconds"))
 }
 
