@@ -110,13 +110,15 @@ autoplot.weft_network <- function(object, top = NULL, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
-  picture_of_dag(object$dag, as.data.frame(object))
+  edges <- as.data.frame(object)
+  picture_of_dag(object$dag, edges)
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_fit <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  check_fit(object, "object")
   at <- which(object$dag != 0, arr.ind = TRUE)
   names <- rownames(object$dag)
   picture_of_dag(object$dag, data.frame(from = names[at[, 1L]], to = names[at[, 2L]]))
@@ -144,6 +146,7 @@ picture_of_dag <- function(dag, edges) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_compare <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  check_comparison(object, "object")
   if (is.null(object$roc)) abort_input("`object` must have a ROC to plot.", i = "Compare posteriors, or a list of networks.")
   base <- ggplot2::ggplot(object$roc, ggplot2::aes(x = fpr, y = tpr)) + ggplot2::geom_abline(color = "grey80") +
     ggplot2::coord_equal(xlim = 0:1, ylim = 0:1) +
@@ -217,6 +220,7 @@ autoplot.weft_kernel_pca <- function(object, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_pca_k <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  check_pca_k(object, "object")
   ggplot2::ggplot(object$curve, ggplot2::aes(x = component, y = value)) + ggplot2::geom_line(color = weft_colours[["blue"]]) +
     ggplot2::geom_point(color = weft_colours[["blue"]]) + ggplot2::geom_line(ggplot2::aes(y = threshold),
                                                                              color = weft_colours[["orange"]], linetype = 2) +
@@ -227,6 +231,7 @@ autoplot.weft_pca_k <- function(object, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_outliers <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  object <- checked_step(object, "outliers", "object", "gene_outliers()")
   shown <- as.data.frame(object)
   shown$place <- rank(shown$sample)
   ggplot2::ggplot(shown, ggplot2::aes(x = place, y = pmin(score, 40), color = outlier)) + ggplot2::geom_point() +
@@ -241,9 +246,11 @@ autoplot.weft_outliers <- function(object, ...) {
 autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), ...) {
   need_package("ggplot2", "autoplot()")
   which <- check_choice(which, c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), "which")
-  part <- object[[if (which == "samples") "components" else which]]
-  if (is.null(part)) abort_input(sprintf("There is no \"%s\" to plot.", which), x = "The step was left out.")
-  if (which == "samples") ggplot2::autoplot(part, color = object$quality$class, ...) else ggplot2::autoplot(part, ...)
+  object <- checked_fit(object, "object")
+  step <- if (which == "samples") "components" else which
+  if (is.null(object[[step]])) abort_no_result(sprintf("There is no \"%s\" to plot.", which), object, step)
+  drawing("object", if (which == "samples") ggplot2::autoplot(object$components, color = object$quality$class, ...)
+                    else ggplot2::autoplot(object[[step]], ...))
 }
 
 #' @rdname autoplot
@@ -283,6 +290,8 @@ autoplot.weft_bins <- function(object, top = 20, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_quality <- function(object, top = 100, ...) {
   need_package("ggplot2", "autoplot()")
+  object <- checked_quality(object, "object")
+  top <- check_number(top, "top", min = 1, whole = TRUE)
   some <- unique(round(seq(1, nrow(object$x), length.out = min(nrow(object$x), top))))
   part <- object$x[some, , drop = FALSE]
   values <- data.frame(sample = factor(rownames(part), levels = rownames(part))[row(part)], value = c(part))

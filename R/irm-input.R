@@ -3,9 +3,19 @@
 
 irm_types <- c("bipartite", "directed", "undirected")
 
+# An argument without a default, before it is used: R's own error has no class.
+check_given <- function(x) {
+  if (missing(x)) abort_input(sprintf("`%s` must be given.", deparse(substitute(x))))
+}
+
+check_file <- function(path, arg, what) {
+  if (is.character(path) && length(path) == 1L && !is.na(path) && file.exists(path) && !dir.exists(path)) return(invisible())
+  abort_input(sprintf("`%s` must be %s.", arg, what), x = paste0("There is no file ", describe(path), "."))
+}
+
 irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self = FALSE, assay = NULL, threshold = NULL,
                       dim = NULL, progress = FALSE) {
-  if (inherits(A, "weft_irm_graph")) return(A)
+  if (inherits(A, "weft_irm_graph")) return(check_irm_graph(A, "`A`"))
   if (!is.null(type)) type <- check_choice(type, irm_types, "type")
   self <- check_flag(self, "self")
   poisson <- family == "poisson"

@@ -19,6 +19,7 @@
 #'   table(svm_predict(m, iris[1:4]), iris$Species)
 #' }
 svm_predict <- function(model, new, decision = FALSE, rel_error = 0, backend = NULL, threads = NULL, progress = NULL) {
+  need_args("model", "new")
   backend <- use_backend(backend)
   decision <- check_flag(decision, "decision")
   parts <- if (inherits(model, "ksvm")) ksvm_parts(model)

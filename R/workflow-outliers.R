@@ -29,11 +29,13 @@
 #' gene_outliers(gene_components(q), data = q)
 #' e$outliers
 gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, progress = NULL) {
+  if (missing(x)) abort_missing("x", "what `gene_components()` returned, or data for it")
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)
   if (!inherits(x, "weft_pca")) {
     data <- checked_data(x)
     x <- gene_components(data, threads = threads, progress = progress)
   }
+  x <- checked_step(x, "components", "x", "gene_components()")
   k <- check_number(k %||% min(x$leading %||% 2L, 5L), "k", min = 1, max = ncol(x$x), whole = TRUE)
   scores <- x$x[, seq_len(k), drop = FALSE]
   spread <- apply(scores, 2L, robust_sd)

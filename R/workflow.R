@@ -148,6 +148,7 @@ run_step <- function(fit, run, step, f) {
 
 # One line about a step's result; a replaced step may return something else.
 step_note <- function(step, result, fit) {
+  if (step != "quality" && !own_result(step, result)) return("")
   count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
   tryCatch(switch(step,
     quality = sprintf("%s and %s kept", count(nrow(result$x), "sample"), count(ncol(result$x), "gene")),

@@ -18,6 +18,7 @@
   R(C_weft_simd, 1) \
   R(C_weft_host_available, 0) \
   R(C_weft_memory, 1) \
+  R(C_weft_finalisers, 0) \
   R(C_weft_upload, 3) \
   R(C_weft_download, 2) \
   R(C_weft_free, 1) \

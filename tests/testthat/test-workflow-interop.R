@@ -143,20 +143,3 @@ test_that("every result tidies, glances and draws itself", {
   expect_s3_class(ggplot2::autoplot(compared), "ggplot")
   expect_s3_class(tidy(compared), "data.frame")
 })
-
-test_that("the report is one file without links out", {
-  skip_if_not_installed("rmarkdown")
-  skip_if_not(rmarkdown::pandoc_available("1.12.3"), "no pandoc")
-  skip_on_cran()
-  file <- withr::local_tempfile(fileext = ".html")
-  expect_identical(weft_report(fit, file, open = FALSE), normalizePath(file))
-  page <- paste(readLines(file, warn = FALSE), collapse = "\n")
-  expect_false(grepl("(src|href)=\"https?://", page))
-  for (heading in c("What was done to the data", "Components", "Samples that stand apart", "Network of mutual information",
-                    "Bayesian network", "Methods")) {
-    expect_match(page, heading, fixed = TRUE)
-  }
-  expect_gte(lengths(regmatches(page, gregexpr("data:image/png;base64", page))), 8)
-  expect_error(weft_report(fit, "report.pdf"), "ends in .html", class = "weft_error_input")
-  expect_error(weft_report(fit, "/no/such/folder/report.html"), "must exist", class = "weft_error_input")
-})
