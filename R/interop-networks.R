@@ -29,7 +29,7 @@
 #' write_network(net, file)
 #' readLines(file, 5)
 network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
-  if (missing(x)) abort_missing("x", "a network of weft")
+  need_args("x")
   isolated <- check_flag(isolated, "isolated")
   known <- NULL
   if (inherits(x, "weft_gene_network")) {
@@ -101,12 +101,18 @@ as_igraph.weft_gene_network <- function(x, which = c("network", "bayes"), isolat
 #' @export
 as_igraph.weft_bn <- function(x, isolated = TRUE, ...) network_convert(x, "igraph", isolated = isolated)
 
+#' @export
+as_igraph.default <- function(x, ...) {
+  need_args("x")
+  abort_input("`x` must be a network of weft.", x = paste0("It is ", describe(x), "."))
+}
+
 # ---- files ----
 
 #' @rdname network_tables
 #' @export
 write_network <- function(x, file, format = NULL, which = c("network", "bayes"), isolated = TRUE) {
-  if (missing(x)) abort_missing("x", "a network of weft")
+  need_args("x", "file")
   check_output(file, "file")
   format <- check_choice(format %||% tolower(sub(".*\\.", "", basename(file))), c("graphml", "sif", "csv"), "format")
   tables <- network_tables(x, which, isolated)

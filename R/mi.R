@@ -166,6 +166,7 @@ shorten_numbers <- function(table) {
 
 #' @exportS3Method knitr::knit_print
 knit_print.weft_mi <- function(x, options = list(), n = 10L, ...) {
+  n <- check_number(n, "n", min = 1, whole = TRUE)
   if (!is_ranking(x)) return(knitr::knit_print(as.data.frame(x), options = options, ...))
   shown <- utils::head(as.data.frame(x), n)
   caption <- sprintf("Best %d of %d features (mutual information in %s)", nrow(shown), nrow(x), attr(x, "unit"))

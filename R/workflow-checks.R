@@ -15,9 +15,8 @@ own_result <- function(step, result) any(vapply(step_classes[[step]], identical,
 # `fit` with those of its parts that the functions of weft made; `foreign` has the classes of the others, which stand in
 # for a step.
 checked_fit <- function(fit, arg) {
-  if (missing(fit) || !inherits(fit, "weft_gene_network") || !is.list(fit)) {
-    abort_input(sprintf("`%s` must be what `gene_network()` returned.", arg),
-                x = if (missing(fit)) "It is missing." else paste0("It is ", describe(fit), "."))
+  if (!inherits(fit, "weft_gene_network") || !is.list(fit)) {
+    abort_input(sprintf("`%s` must be what `gene_network()` returned.", arg), x = paste0("It is ", describe(fit), "."))
   }
   fit <- unclass(fit)
   damaged <- function(part) {
@@ -107,8 +106,9 @@ sound_step <- function(step, r) {
                             p_value = "numeric", q_value = "numeric")) && is_string(attr(r, "unit")),
     pairs = is_frame(r, c(feature1 = "character", feature2 = "character", mi = "numeric", interaction = "numeric")) &&
       is_string(attr(r, "unit")) && is_number(attr(r, "searched")),
-    network = is_square(r) && is_string(attr(r, "method")) &&
-      (is.null(attr(r, "mi")) || is_square(attr(r, "mi")) && identical(dim(attr(r, "mi")), dim(r))),
+    network = is_square(r) && is_string(attr(r, "method")) && sound_cut(r) &&
+      (is.null(attr(r, "mi")) || is_square(attr(r, "mi")) && identical(dim(attr(r, "mi")), dim(r)) &&
+         (is.null(attr(attr(r, "mi"), "estimator")) || is_string(attr(attr(r, "mi"), "estimator")))),
     clusters = is.list(r) && are_clusters(r$row_cluster) && are_clusters(r$col_cluster) && is.matrix(r$log_posterior),
     bayes = is.list(r) && is_square(r$dag) && all(r$dag %in% 0:1) && !length(find_cycle(r$dag != 0)) &&
       (is.null(r$edges) || is_square(r$edges) && identical(dim(r$edges), dim(r$dag))),
@@ -116,6 +116,12 @@ sound_step <- function(step, r) {
                              p_value = "numeric", q_value = "numeric", outlier = "logical")) && !anyNA(r$outlier) &&
       is_number(attr(r, "components")) && is_number(attr(r, "fdr"))
   )
+}
+
+# The information that edges exceed, NA where there was no test, and its false discovery rate.
+sound_cut <- function(net) {
+  cut <- attr(net, "cut")
+  is.null(cut) || is.numeric(cut) && length(cut) == 1L && is_number(attr(net, "fdr"))
 }
 
 sound_components <- function(r) {
@@ -166,8 +172,6 @@ is_frame <- function(x, columns) {
 
 # ---- single arguments ----
 
-abort_missing <- function(arg, what) abort_input(sprintf("`%s` must be given: %s.", arg, what), x = "It is missing.")
-
 check_text <- function(x, arg) {
   if (is.character(x) && length(x) == 1L && !is.na(x)) return(x)
   abort_input(sprintf("`%s` must be one text.", arg), x = paste0("It is ", describe(x), "."))
@@ -175,7 +179,6 @@ check_text <- function(x, arg) {
 
 # A path that can be written: checked before the work.
 check_output <- function(file, arg) {
-  if (missing(file)) abort_missing(arg, "one path")
   if (!is.character(file) || length(file) != 1L || is.na(file) || !nzchar(file)) {
     abort_input(sprintf("`%s` must be one path.", arg), x = paste0("It is ", describe(file), "."))
   }

@@ -37,10 +37,11 @@ compare_outcomes <- function(call, a, b, bits, little_memory = FALSE) {
   verdict <- function(state, text = "") list(state = state, text = text)
   words <- function(o) if (is.null(o$class)) "a value" else paste0(o$class[1L], ": ", strsplit(o$message, "\n")[[1L]][1L])
   for (o in list(a, b)) if (!is.null(o$class) && !"weft_error" %in% o$class) return(verdict("different", paste("an error without a class,", words(o))))
+  if (little_memory && "weft_error_memory" %in% b$class) return(verdict("refused"))
   if (is.null(a$class) != is.null(b$class)) {
     refused <- "weft_error_device" %in% b$class && grepl("cannot run here.*on the CPU only|Triples need a device", b$message)
     may <- !is.null(call$may_refuse) && !bits && grepl(call$may_refuse, c(a$message, b$message), fixed = TRUE)
-    if (refused || may || (little_memory && "weft_error_memory" %in% b$class)) return(verdict("refused"))
+    if (refused || may) return(verdict("refused"))
     return(verdict("different", paste(words(a), "and", words(b))))
   }
   if (!is.null(a$class)) {
