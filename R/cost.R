@@ -109,10 +109,12 @@ cost_exact <- function(p, posterior = "none", backend = "cpu") {
 
 # ---- co-clustering ----
 
-# Sweeps of all chains over size[1] x size[2] nodes with so many links and at most k[1] and k[2] clusters.
+# Sweeps of all chains over size[1] x size[2] nodes with so many links and at most k[1] and k[2] clusters. Between the sweeps the host
+# splits and merges clusters, whichever the back end.
 cost_irm <- function(sweeps, size, links, k, threads) {
-  cpu <- sweeps * (links * sum(k) * 1e-10 + sum(size * k) * 1e-9) / min(threads, 16)
-  cost(cpu, cpu / 20 + sweeps * 5e-4 + links * 2e-9, 16 * links)
+  labels <- sweeps * (links * sum(k) * 1e-10 + sum(size * k) * 1e-9) / min(threads, 16)
+  between <- sweeps * sum(size) * 1e-5 / threads
+  cost(labels + between, labels / 20 + between + sweeps * 5e-4 + links * 2e-9, 16 * links)
 }
 
 # ---- kernel sums ----
@@ -128,12 +130,12 @@ pair_cost <- function(kernel, d, m) {
 build_cost <- function(n, d) n * (d + 8) * max(1, log2(n / 32)) * 3
 
 # Seconds of a core per unit of the two above.
-pair_seconds <- function(precision) 1 / if (precision == "double") 1.6e10 else 3.5e10
+core_seconds <- function(precision) 1 / if (precision == "double") 1.6e10 else 3.5e10
 
 # Direct sums of nq queries over n references in d dimensions with m columns of weights.
 cost_direct_sums <- function(nq, n, d, m, kernel, precision, threads) {
   pairs <- as.double(n) * nq
   bytes <- 8 * (n * (d + m) + nq * (d + 2 * m))
   on_device <- switch(precision, double = 8e12 / (2 * d + 14 + 2 * m), single = 1.3e13 / (d + 3 + m), tensor = 2.4e12)
-  cost(pairs * pair_cost(kernel, d, m) * pair_seconds(precision) / threads, pairs / on_device + bytes / 5e9 + 0.01, bytes)
+  cost(pairs * pair_cost(kernel, d, m) * core_seconds(precision) / threads, pairs / on_device + bytes / 5e9 + 0.01, bytes)
 }

@@ -62,7 +62,7 @@ plan_method <- function(problem, try = FALSE) {
   work <- nq * n * pair_cost(problem$kernel, d, m)
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
   build <- (if (built) 0 else build_cost(n, d)) + if (problem$self) 0 else build_cost(nq, d)
-  took <- function(work) work * pair_seconds("double") / problem$control$threads
+  took <- function(work) work * core_seconds("double") / problem$control$threads
   if (work < 3e7 || work < 1.5 * build) {
     return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
@@ -113,7 +113,7 @@ direct_seconds <- function(problem, trees) {
   if (length(known) < 3) {
     now <- .Call(C_weft_kernel_pair_seconds, native_task(problem, trees$query, trees$reference, split), trial_control(problem$control))
     now <- if (now > 0) min(now, 2.5 * know_pairs(kind, now)) # more is not the machine's pace
-           else pair_cost(problem$kernel, nrow(trees$query$x), nrow(split$weights)) * pair_seconds("double") # a profiler's clock stands still meanwhile
+           else pair_cost(problem$kernel, nrow(trees$query$x), nrow(split$weights)) * core_seconds("double") # a profiler's clock stands still meanwhile
   }
   now * ncol(trees$query$x) * ncol(trees$reference$x) / problem$control$threads
 }

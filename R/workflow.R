@@ -193,7 +193,8 @@ workflow_estimate <- function(q, run) {
   steps <- list(
     components = estimate_components(n, p, given("components", "k", 10), threads),
     ranking = list(cost_bins(n, p, threads), cost_rank(n, p, threads)),
-    pairs = list(cost_bins(n, p, threads), cost_tuples(pairs * (1 + permutations), n, 2, n * p, threads)),
+    pairs = list(cost_bins(n, p, threads), cost_tuples(pairs * (1 + permutations), n, 2, n * p, threads),
+                 cost(0.01 * permutations)),
     network = list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
                    cost_network(net, method, threads)),
     clusters = list(cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(8, 8), threads)),
