@@ -85,13 +85,14 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
                 hyper = list(alpha = c(1, 1), beta = c(1, 1)), thin = NULL, assay = NULL, threshold = NULL, dim = NULL,
                 checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "irm", c(each_rank, "A"), given = "checkpoint")
   family <- check_choice(family, c("bernoulli", "poisson"), "family")
   sampler <- check_choice(sampler, c("blocked", "collapsed"), "sampler")
   chains <- check_number(chains, "chains", min = 1, max = 1000, whole = TRUE)
   sweeps <- check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   hold_out <- check_number(hold_out, "hold_out", min = 0, max = 0.9)
   graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
+  same_on_ranks(ranks, A = graph)
   key <- irm_key(seed)
   if (!is.null(ranks)) key <- ranks_gather(key)[[1L]]
   held <- if (hold_out > 0) hide_pairs(graph, hold_out, key)
