@@ -106,7 +106,7 @@ run_control <- function(backend = "cpu", threads = NULL, progress = NULL, column
   list(
     backend = backend, libs = libs_dir(), threads = threads_for(threads), devices = devices,
     device_limit = check_number(getOption("weft.device_memory", 0), "weft.device_memory", min = 0),
-    progress = progress_function(progress, task), poll = getOption("weft.poll", 0.1), columns = columns
+    progress = ranks_progress(progress_function(progress, task)), poll = getOption("weft.poll", 0.1), columns = columns
   )
 }
 

@@ -64,12 +64,12 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                      burn_in = NULL, top = 10, start = NULL, correct_bias = FALSE, ..., seed = NULL, distributed = FALSE,
                      devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "bn_learn", c(each_rank, "data", "start"))
   need_args("data")
   check_dots(bn_score_settings, ...)
   target <- check_choice(target, c("max", "sum"), "target")
   verbose <- check_flag(verbose, "verbose")
   correct_bias <- check_flag(correct_bias, "correct_bias")
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   if (correct_bias && target == "max") {
     abort_input("`correct_bias` needs `target = \"sum\"`.", x = "The target is \"max\", which has no posterior to correct.")
   }
@@ -79,6 +79,7 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
   check_chain_memory(run, length(table$nodes))
   if (!is.null(ranks)) run$key <- ranks_gather(run$key)[[1L]]
   run$order <- start_orders(start, table$nodes, run)
+  same_on_ranks(ranks, data = unclass(table)[setdiff(names(table), "predicted")], start = run$order)
   chosen <- bn_chain_backend(backend, table, run, threads)
   report_backend(chosen, verbose)
   control <- function(progress) {

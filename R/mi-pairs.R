@@ -45,15 +45,16 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
                      unit = c("bits", "nats"), seed = NULL, assay = NULL, bins = NULL, distributed = FALSE,
                      devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "mi_pairs", c(each_rank, "x"))
   call <- match.call()
   keep <- check_search(top, min_mi, min_gain, by, unit)
   full <- check_flag(full, "full")
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   threads <- threads_for(threads)
   pack <- pack_for(x, class, na, assay, bins, threads, progress)
-  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
+  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack), add = TRUE)
+  same_on_ranks(ranks, x = what_is_packed(pack))
   side <- sides(pack$names, features, with)
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
   chosen <- choose_for_tuples(backend, pack, p * (p - 1) / 2 * (1 + permutations), threads, verbose)

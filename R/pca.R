@@ -74,6 +74,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
                 max_iter = NULL, precision = c("double", "single"), block_size = 2^28, assay = NULL, seed = NULL,
                 distributed = FALSE, devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "pca", c(each_rank, "x", "weights", "block_size"))
   need_args("x")
   check_dots(character(), pca_names_elsewhere, ...)
   method <- check_choice(method, c("auto", "gs", "nipals", "krylov", "gram"), "method")
@@ -86,7 +87,6 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   tol <- if (is.null(tol)) default_tol(by_vectors, stop, na) else check_number(tol, "tol", min = 0, max = 1e300)
   max_iter <- check_number(max_iter %||% if (by_vectors || na == "em") 10000 else 1000, "max_iter", min = 1, max = 1e9, whole = TRUE)
   block_size <- check_number(block_size, "block_size", min = 8)
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   source <- pca_source(x, assay, block_size)
   if (!is.null(ranks)) source <- shared_source(source, method, na)
   n <- sum(source$ranks %||% source$n)

@@ -71,6 +71,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = 5, resample
                        assay = NULL, backend = NULL, threads = NULL, devices = NULL, distributed = FALSE, progress = NULL,
                        verbose = FALSE) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "regulation", c(each_rank, "x"))
   steps <- check_number(steps, "steps", min = 1, max = most_steps, whole = TRUE)
   resamples <- check_number(resamples, "resamples", min = 2, max = 1e6, whole = TRUE)
   if (resamples %% 2 != 0) abort_input("`resamples` must be even: halves come in pairs.", x = sprintf("It is %g.", resamples))
@@ -78,12 +79,12 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = 5, resample
   copies <- check_number(copies, "copies", min = 0, max = 1000, whole = TRUE)
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   input <- regulation_input(x, assay)
   host <- run_control("cpu", threads, FALSE, input$names)
   key <- mi_key(seed)
   if (!is.null(ranks)) key <- ranks_gather(key, host)[[1L]]
   scores <- regulation_scores(input$data, host)
+  same_on_ranks(ranks, x = list(scores, input$names))
   genes <- regulation_genes(input, scores, regulators, targets, host)
   samples <- .Call(C_weft_regulation_halves, input$data, resamples / 2, copies, key, host)
   work <- cost_regulation(input$n, lengths(genes[c("regulators", "targets")]), steps, resamples, nonlinear, copies, threads)
