@@ -20,6 +20,10 @@ NULL
 
 weft_colours <- c(blue = "#2c5f8a", pale = "#8fb3d1", orange = "#b3541e", dark = "#1f3b57")
 
+check_top <- function(top) check_number(top, "top", min = 1, whole = TRUE)
+
+check_grid <- function(n) check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
+
 ordered_names <- function(names) factor(names, levels = rev(unique(names)))
 
 bars <- function(data, label, value, title, xlab, fill = NULL) {
@@ -35,6 +39,7 @@ bars <- function(data, label, value, title, xlab, fill = NULL) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_mi <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
+  top <- check_top(top)
   shown <- utils::head(as.data.frame(object), top)
   bars(shown, shown$feature, shown$mi, sprintf("Best %d of %d features (filled: q <= 0.05)", nrow(shown), nrow(object)),
        sprintf("mutual information (%s)", attr(object, "unit")), shown$q_value <= 0.05)
@@ -44,6 +49,7 @@ autoplot.weft_mi <- function(object, top = 20, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_mi_tuples <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
+  top <- check_top(top)
   shown <- utils::head(as.data.frame(object), top)
   label <- do.call(paste, c(shown[grepl("^feature[0-9]+$", names(shown))], sep = " \u00d7 "))
   bars(shown, label, shown$mi, sprintf("Best %d %s; points: without the interaction", nrow(shown), tuple_word(tuple_order(object))),
@@ -57,6 +63,7 @@ autoplot.weft_mi_tuples <- function(object, top = 20, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_selection <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
+  top <- check_top(top)
   shown <- utils::head(tidy(object), top)
   bars(shown, shown$feature, shown$score, sprintf("Features in order of selection (%s)", attr(object, "method")), "score")
 }
@@ -87,8 +94,8 @@ autoplot.weft_mi_matrix <- function(object, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_network <- function(object, top = NULL, ...) {
   need_package("ggplot2", "autoplot()")
-  edges <- as.data.frame(object)
-  edges <- utils::head(edges, top %||% max(10, ceiling(2.5 * nrow(object))))
+  top <- check_top(top %||% max(10, ceiling(2.5 * nrow(object))))
+  edges <- utils::head(as.data.frame(object), top)
   if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
   names <- unique(c(edges$feature1, edges$feature2))
   w <- matrix(0, length(names), length(names), dimnames = list(names, names))
@@ -177,6 +184,7 @@ autoplot.weft_irm <- function(object, ...) {
 autoplot.weft_kde <- function(object, n = if (object$d == 1L) 400 else 80, ...) {
   need_package("ggplot2", "autoplot()")
   if (object$d > 2L) abort_input("`object` must be a density of one or two dimensions to be drawn.", x = sprintf("It has %d.", object$d))
+  n <- check_grid(n)
   axes <- lapply(seq_len(object$d), function(j) plot_range(object, j, n))
   names <- names(point_frame(object))
   points <- stats::setNames(point_frame(object), c("x", "y")[seq_len(object$d)])
@@ -198,6 +206,7 @@ autoplot.weft_kde <- function(object, n = if (object$d == 1L) 400 else 80, ...) 
 autoplot.weft_kernel_regression <- function(object, n = 200, ...) { # nolint: object_length_linter.
   need_package("ggplot2", "autoplot()")
   if (object$d > 1L) abort_input("`object` must be a regression on one variable to be drawn.", x = sprintf("It has %d.", object$d))
+  n <- check_grid(n)
   points <- data.frame(x = object$data[, 1L], y = stats::fitted(object) + stats::residuals(object))
   at <- seq(min(points$x), max(points$x), length.out = n)
   band <- as.data.frame(stats::predict(object, at, interval = "confidence"))
@@ -258,6 +267,7 @@ autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "
 autoplot.weft_gp <- function(object, n = 200, ...) {
   need_package("ggplot2", "autoplot()")
   if (object$d > 1L) abort_input("`object` must be a process on one variable to be drawn.", x = sprintf("It has %d.", object$d))
+  n <- check_grid(n)
   points <- data.frame(x = object$data[, 1L], y = object$y)
   at <- seq(min(points$x), max(points$x), length.out = n)
   found <- stats::predict(object, matrix(at), se = TRUE)
@@ -271,6 +281,7 @@ autoplot.weft_gp <- function(object, n = 200, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_scores <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
+  top <- check_top(top)
   sets <- table(factor(as.data.frame(object)$node, levels = object$nodes))
   shown <- utils::head(sort(sets, decreasing = TRUE), top)
   bars(shown, names(shown), as.numeric(shown), sprintf("Nodes with most parent sets, %d of %d", length(shown), length(sets)),
@@ -281,6 +292,7 @@ autoplot.weft_bn_scores <- function(object, top = 20, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bins <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
+  top <- check_top(top)
   levels <- sort(vapply(object, nlevels, 0L), decreasing = TRUE)
   shown <- utils::head(levels, top)
   bars(shown, names(shown), unname(shown), sprintf("Columns with most levels, %d of %d", length(shown), length(levels)), "levels")
@@ -291,7 +303,7 @@ autoplot.weft_bins <- function(object, top = 20, ...) {
 autoplot.weft_quality <- function(object, top = 100, ...) {
   need_package("ggplot2", "autoplot()")
   object <- checked_quality(object, "object")
-  top <- check_number(top, "top", min = 1, whole = TRUE)
+  top <- check_top(top)
   some <- unique(round(seq(1, nrow(object$x), length.out = min(nrow(object$x), top))))
   part <- object$x[some, , drop = FALSE]
   values <- data.frame(sample = factor(rownames(part), levels = rownames(part))[row(part)], value = c(part))

@@ -29,7 +29,7 @@
 #' write_network(net, file)
 #' readLines(file, 5)
 network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
-  if (missing(x)) abort_missing("x", "a network of weft")
+  need_args("x")
   isolated <- check_flag(isolated, "isolated")
   known <- NULL
   if (inherits(x, "weft_gene_network")) {
@@ -101,12 +101,18 @@ as_igraph.weft_gene_network <- function(x, which = c("network", "bayes"), isolat
 #' @export
 as_igraph.weft_bn <- function(x, isolated = TRUE, ...) network_convert(x, "igraph", isolated = isolated)
 
+#' @export
+as_igraph.default <- function(x, ...) {
+  need_args("x")
+  abort_input("`x` must be a network of weft.", x = paste0("It is ", describe(x), "."))
+}
+
 # ---- files ----
 
 #' @rdname network_tables
 #' @export
 write_network <- function(x, file, format = NULL, which = c("network", "bayes"), isolated = TRUE) {
-  if (missing(x)) abort_missing("x", "a network of weft")
+  need_args("x", "file")
   check_output(file, "file")
   format <- check_choice(format %||% tolower(sub(".*\\.", "", basename(file))), c("graphml", "sif", "csv"), "format")
   tables <- network_tables(x, which, isolated)
@@ -132,7 +138,7 @@ sif_lines <- function(tables) {
 }
 
 csv_lines <- function(d) {
-  cells <- function(v) if (is.double(v)) number_text(v) else if (is.character(v)) csv_text(v) else as.character(v)
+  cells <- function(v) if (is.double(v)) digits_of(v) else if (is.character(v)) csv_text(v) else as.character(v)
   columns <- lapply(d, function(v) ifelse(is.na(v), "NA", cells(if (is.factor(v)) as.character(v) else v)))
   c(paste(csv_text(names(d)), collapse = ","), if (nrow(d)) do.call(paste, c(unname(columns), sep = ",")))
 }
@@ -147,7 +153,7 @@ graphml_lines <- function(tables) {
   cells_of <- function(d, domain) {
     cells <- lapply(names(d), function(column) {
       v <- d[[column]]
-      text <- if (is.logical(v)) tolower(as.character(v)) else if (is.double(v)) number_text(v, "INF") else xml_text(v)
+      text <- if (is.logical(v)) tolower(as.character(v)) else if (is.double(v)) digits_of(v, "INF") else xml_text(v)
       ifelse(is.na(v), "", sprintf("<data key=\"%s_%s\">%s</data>", domain, xml_text(column), text))
     })
     if (length(cells)) do.call(paste0, cells) else rep("", nrow(d))
@@ -165,7 +171,7 @@ graphml_lines <- function(tables) {
 }
 
 # The shortest of 15 and 17 digits that is read back as the same number.
-number_text <- function(v, infinite = "Inf") {
+digits_of <- function(v, infinite = "Inf") {
   v <- as.double(v)
   text <- sprintf("%.15g", v)
   longer <- which(is.finite(v) & as.double(text) != v)

@@ -22,7 +22,7 @@
 #'   SummarizedExperiment::rowData(add_results(se, fit))
 #' }
 add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {
-  if (missing(x)) abort_missing("x", "a SummarizedExperiment or SingleCellExperiment")
+  need_args("x", "fit")
   if (!inherits(x, "SummarizedExperiment")) {
     abort_input("`x` must be a SummarizedExperiment or SingleCellExperiment.", x = paste0("It is ", describe(x), "."),
                 i = "`as.data.frame(fit, \"genes\")` and `as.data.frame(fit, \"samples\")` are the same as data frames.")

@@ -52,7 +52,7 @@ check_shape <- function(shape) {
 
 irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
   if (inherits(A, "SummarizedExperiment")) A <- Matrix::t(as_plain_matrix(take_assay(A, assay, "A")))
-  else if (!is.null(assay)) take_assay(A, assay, "A") # says that assay is for a SummarizedExperiment
+  else A <- take_assay(A, assay, "A") # says that assay is for a SummarizedExperiment
   if (inherits(A, "igraph")) return(igraph_pairs(A, poisson))
   if (is.data.frame(A)) return(edge_pairs(A, type, poisson, dim))
   if (!is.null(dim)) abort_input("`dim` is for edge lists.", x = paste0("`A` is ", describe(A), "."))
@@ -236,7 +236,7 @@ igraph_pairs <- function(A, poisson) {
 missing_pairs <- function(missing, shape, pairs, type) {
   if (is.null(missing)) return(list(from = integer(), to = integer()))
   if (inherits(missing, "sparseMatrix")) {
-    check_missing_shape(missing, shape)
+    check_missing_shape(check_container(missing, "missing"), shape)
     at <- methods::as(methods::as(missing, "generalMatrix"), "TsparseMatrix")
     keep <- if (inherits(at, "nMatrix")) rep(TRUE, length(at@i)) else at@x != 0
     return(list(from = at@i[keep] + 1L, to = at@j[keep] + 1L))

@@ -176,9 +176,8 @@ choose_irm <- function(backend, graph, model, sweeps, threads) {
     return(list(name = "cpu", reason = "labels are drawn one after another, for which a device has to be asked"))
   }
   k <- model$max_clusters
-  nodes <- graph$links$n_row * k[1L] + graph$links$n_col * k[2L]
-  cpu <- sweeps * (length(graph$links$to) * sum(k) * 1e-10 + nodes * 1e-9) / min(threads_for(threads), 16)
-  choose_backend(backend, cpu_seconds = cpu, gpu_seconds = cpu / 20 + sweeps * 5e-4 + length(graph$links$to) * 2e-9)
+  size <- c(graph$links$n_row, graph$links$n_col)
+  choose_backend(backend, cost_irm(sweeps, size, length(graph$links$to), k, threads_for(threads)))
 }
 
 # ---- starting ----

@@ -223,7 +223,7 @@ check_polynomial <- function(p) {
 
 # A double matrix with finite coordinates, whose range goes into `checked`: points may be so many that another look at them counts.
 kernel_points <- function(x, arg, checked = new.env()) {
-  if (inherits(x, "SummarizedExperiment")) x <- as.matrix(take_assay(x, NULL, arg))
+  x <- if (inherits(x, "SummarizedExperiment")) as.matrix(take_assay(x, NULL, arg)) else take_assay(x, NULL, arg)
   if (is.data.frame(x)) {
     numeric <- vapply(x, is.numeric, NA)
     if (!all(numeric)) {

@@ -58,7 +58,7 @@ predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) 
   type <- check_choice(type, c("rows", "columns"), "type")
   check_pca(object, "object")
   if (missing(newdata)) return(object$x)
-  x <- if (is.data.frame(newdata)) frame_matrix(newdata, "newdata") else newdata
+  x <- if (is.data.frame(check_container(newdata, "newdata"))) frame_matrix(newdata, "newdata") else newdata
   if (is.null(dim(x)) && is.numeric(x)) x <- if (type == "rows") t(x) else cbind(x)
   if (!(is.matrix(x) && (is.numeric(x) || is.logical(x))) && !inherits(x, c("Matrix", "DelayedArray"))) {
     abort_input("`newdata` must be a numeric matrix, data frame or Matrix.", x = paste0("It is ", describe(newdata), "."))

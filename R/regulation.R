@@ -86,7 +86,8 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = 5, resample
   scores <- regulation_scores(input$data, host)
   genes <- regulation_genes(input, scores, regulators, targets, host)
   samples <- .Call(C_weft_regulation_halves, input$data, resamples / 2, copies, key, host)
-  chosen <- regulation_backend(backend, input$n, lengths(genes[c("regulators", "targets")]), steps, resamples, nonlinear, copies, threads)
+  work <- cost_regulation(input$n, lengths(genes[c("regulators", "targets")]), steps, resamples, nonlinear, copies, threads)
+  chosen <- choose_backend(backend, work)
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators", devices_for(devices, chosen$name))
   choices <- regulation_choices(scores, genes, samples, nonlinear, steps, ranks, control)
@@ -154,16 +155,6 @@ pick_regulators <- function(scores, control, most = most_regulators) {
   genes <- list(regulators = seq_len(p) - 1L, targets = some(p, 2000))
   hub <- .Call(C_weft_regulation_hubs, scores, genes, some(nrow(scores), 1000), control)
   sort(utils::head(order(-hub, seq_len(p)), most))
-}
-
-# Rough seconds, measured with two cores and an H200.
-regulation_backend <- function(backend, n, genes, steps, resamples, nonlinear, copies, threads) {
-  features <- genes[["regulators"]] * (1 + nonlinear)
-  targets <- genes[["targets"]] * (1 + copies)
-  products <- as.double(resamples) * features * (features / 2 + targets) * n / 2
-  turns <- as.double(resamples) * targets * steps * features
-  choose_backend(backend, cpu_seconds = (products * 2e-11 + turns * 2e-9) / threads,
-                 gpu_seconds = 0.1 + products / 1e13 + turns / 5e11)
 }
 
 # steps x targets x (1 + copies) x halves; over ranks each has a run of pairs.

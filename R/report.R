@@ -32,6 +32,7 @@
 #' }
 weft_report <- function(fit, file = "gene-network.html", title = "Gene network report", author = NULL, template = NULL,
                         top = 20, open = interactive(), quiet = TRUE) {
+  need_args("fit")
   fit <- checked_fit(fit, "fit")
   check_output(file, "file")
   if (!grepl("\\.html?$", file)) abort_input("`file` must be one path that ends in .html.",
@@ -40,7 +41,7 @@ weft_report <- function(fit, file = "gene-network.html", title = "Gene network r
   if (!is.null(author) && (!is.character(author) || anyNA(author))) {
     abort_input("`author` must be names, as text.", x = paste0("It is ", describe(author), "."))
   }
-  top <- check_number(top, "top", min = 1, whole = TRUE)
+  top <- check_top(top)
   quiet <- check_flag(quiet, "quiet")
   open <- check_flag(open, "open")
   need_package("rmarkdown", "`weft_report()`")

@@ -20,7 +20,7 @@
 #' glance(fit)
 print.weft_gene_network <- function(x, top = 5L, ...) {
   fit <- checked_fit(x, "x")
-  top <- check_number(top, "top", min = 1, whole = TRUE)
+  top <- check_top(top)
   reading("x", print_fit(fit, top))
   invisible(x)
 }
@@ -118,7 +118,7 @@ class_in_clusters <- function(x) {
 #' @export
 summary.weft_gene_network <- function(object, top = 10L, ...) {
   object <- checked_fit(object, "object")
-  top <- check_number(top, "top", min = 1, whole = TRUE)
+  top <- check_top(top)
   reading("object", summary_of_fit(object, top))
 }
 

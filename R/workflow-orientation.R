@@ -4,7 +4,7 @@
 
 # `data` is the matrix that was made of `x`, `class` what the user gave.
 check_orientation <- function(data, class, x) {
-  given <- length(if (is.data.frame(class)) class[[1L]] else class)
+  given <- value_count(class)
   experiment <- inherits(x, "SummarizedExperiment")
   in_coldata <- experiment && is.character(class) && given == 1L
   if (!is.null(class) && !in_coldata && given != nrow(data)) {

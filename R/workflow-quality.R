@@ -43,14 +43,14 @@
 gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform = c("auto", "none", "log2", "counts"),
                          impute = c("auto", "components", "median"), max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
                          least_spread = 0, threads = NULL) {
-  if (missing(x)) abort_missing("x", "expression with samples in rows")
+  need_args("x")
   transform <- check_choice(transform, c("auto", "none", "log2", "counts"), "transform")
   impute <- check_choice(impute, c("auto", "components", "median"), "impute")
   max_missing <- check_number(max_missing, "max_missing", min = 0, max = 1)
   max_missing_samples <- check_number(max_missing_samples, "max_missing_samples", min = 0, max = 1)
   max_same <- check_number(max_same, "max_same", min = 0, max = 1)
   least_spread <- check_number(least_spread, "least_spread", min = 0, max = 0.99)
-  data <- expression_matrix(x, assay, length(if (is.data.frame(class)) class[[1L]] else class))
+  data <- expression_matrix(x, assay, value_count(class))
   check_orientation(data, class, x)
   check_samples(nrow(data))
   q <- list(x = data, class = sample_factor(class, x, data, "class"), batch = sample_factor(batch, x, data, "batch"),
@@ -73,6 +73,8 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
   rownames(q$log) <- NULL
   structure(q[c("x", "class", "batch", "kind", "log", "genes", "samples", "imputed", "input")], class = "weft_quality")
 }
+
+value_count <- function(class) if (is.data.frame(class)) nrow(class) else length(class)
 
 # Of a complete matrix; the middle one or two of a partial order take a third of the time of stats::median().
 column_medians <- function(x) {
@@ -176,7 +178,7 @@ check_samples <- function(n) {
 
 sample_factor <- function(value, x, data, arg) {
   if (is.null(value)) return(NULL)
-  if (is.data.frame(value) && ncol(value) > 1L) {
+  if (is.data.frame(value) && ncol(value) != 1L) {
     groups <- which(vapply(value, function(column) anyDuplicated(column) > 0, NA))
     abort_input(sprintf("`%s` must be one column.", arg), x = paste0("It is ", describe(value), "."),
                 i = if (length(groups)) sprintf("For example `%s$%s`.", arg, names(value)[groups[1L]]))
@@ -481,7 +483,7 @@ as.matrix.weft_quality <- function(x, ...) checked_quality(x, "x")$x
 
 # What the other steps take: a weft_quality, or data that is made into one with the defaults.
 checked_data <- function(x, class = NULL) {
-  if (missing(x)) abort_missing("x", "what `gene_quality()` returned, or data for it")
+  need_args("x")
   if (!inherits(x, "weft_quality")) return(gene_quality(x, class))
   if (!is.null(class)) abort_input("`class` must be left out with a result of `gene_quality()`.", i = "It has the class in it.")
   checked_quality(x, "x")

@@ -23,6 +23,7 @@
   R(C_weft_download, 2) \
   R(C_weft_free, 1) \
   R(C_weft_resident, 1) \
+  R(C_weft_sparse_problem, 2) \
   R(C_weft_file_read, 5) \
   R(C_weft_draws, 8) \
   R(C_weft_bits_test, 2)

@@ -1,4 +1,5 @@
 /* Running work under R: context, polling, retry, conditions, handles; see glue.h. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -133,6 +134,58 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   if (run.left) R_ContinueUnwind(run.token);
   if (st != WEFT_OK) raise(st, &ctx, control);
   UNPROTECT(1);
+}
+
+/* ---- results ---- */
+
+typedef struct { SEXPTYPE type; R_xlen_t length; } vector_wish;
+
+static SEXP make_vector(void *data)
+{
+  const vector_wish *wish = data;
+  return Rf_allocVector(wish->type, wish->length);
+}
+
+static SEXP no_vector(SEXP condition, void *data)
+{
+  (void) condition;
+  (void) data;
+  return R_NilValue;
+}
+
+SEXP weft_glue_vector(SEXPTYPE type, double length)
+{
+  const double bytes = length * (type == REALSXP || type == VECSXP || type == STRSXP ? 8 : type == RAWSXP ? 1 : 4);
+  if (bytes < 1e6) return Rf_allocVector(type, (R_xlen_t) length);
+  vector_wish wish = { type, (R_xlen_t) length };
+  SEXP out = length <= 4503599627370496.0 ? R_tryCatchError(make_vector, &wish, no_vector, NULL) : R_NilValue;
+  if (out == R_NilValue) {
+    weft_ctx ctx;
+    weft_fail_memory(&ctx, "host", bytes, weft_host_available(), "a result");
+    weft_glue_fail(WEFT_ERR_MEMORY, "%s", ctx.message);
+  }
+  return out;
+}
+
+SEXP weft_glue_matrix(SEXPTYPE type, double rows, double columns)
+{
+  if (rows > INT_MAX || columns > INT_MAX)
+    weft_glue_fail(WEFT_ERR_INPUT, "A result may have at most 2147483647 rows and columns; it would have %.0f and %.0f.", rows, columns);
+  SEXP out = PROTECT(weft_glue_vector(type, rows * columns)), dim = PROTECT(Rf_allocVector(INTSXP, 2));
+  INTEGER(dim)[0] = (int) rows;
+  INTEGER(dim)[1] = (int) columns;
+  Rf_setAttrib(out, R_DimSymbol, dim);
+  UNPROTECT(2);
+  return out;
+}
+
+const double *weft_glue_square(SEXP m, const char *name, size_t *p)
+{
+  SEXP dim = Rf_getAttrib(m, R_DimSymbol);
+  if (TYPEOF(m) != REALSXP || TYPEOF(dim) != INTSXP || Rf_xlength(dim) != 2 || INTEGER(dim)[0] != INTEGER(dim)[1])
+    weft_glue_fail(WEFT_ERR_INPUT, "`%s` must be a square matrix of numbers.", name);
+  *p = (size_t) INTEGER(dim)[0];
+  return REAL_RO(m);
 }
 
 /* ---- handles ---- */

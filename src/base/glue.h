@@ -52,6 +52,13 @@ void weft_glue_handle_free(SEXP pointer, const weft_handle_kind *kind);
 SEXP weft_glue_arena(weft_arena **arena);
 void weft_glue_arena_end(SEXP holder);
 
+/* R's vectors and matrices for results; a classed error where R has no memory for one, or a side has more than 2^31 - 1. */
+SEXP weft_glue_vector(SEXPTYPE type, double length);
+SEXP weft_glue_matrix(SEXPTYPE type, double rows, double columns);
+
+/* The numbers of a square matrix of doubles, and its side; a classed error about `name` when it is something else. */
+const double *weft_glue_square(SEXP m, const char *name, size_t *p);
+
 /* Element `name` of a list, or R_NilValue. */
 SEXP weft_glue_element(SEXP list, const char *name);
 

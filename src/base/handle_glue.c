@@ -50,7 +50,7 @@ static weft_status download(weft_ctx *ctx, const weft_backend *backend, void *da
 SEXP C_weft_download(SEXP handle, SEXP control)
 {
   weft_device_matrix *m = weft_glue_device_matrix(handle);
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) m->n, (int) m->p));
+  SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) m->n, (double) m->p));
   download_job job = { m, REAL(out) };
   weft_glue_run(control, download, &job);
   UNPROTECT(1);
@@ -88,7 +88,7 @@ static weft_status read_file(weft_ctx *ctx, const weft_backend *backend, void *d
 
 SEXP C_weft_file_read(SEXP path, SEXP single, SEXP first, SEXP count, SEXP control)
 {
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) Rf_asReal(count)));
+  SEXP out = PROTECT(weft_glue_vector(REALSXP, Rf_asReal(count)));
   read_job job = { Rf_translateChar(STRING_ELT(path, 0)), Rf_asLogical(single), (int64_t) Rf_asReal(first),
                    (int64_t) Rf_xlength(out), REAL(out) };
   weft_glue_run(control, read_file, &job);

@@ -150,7 +150,7 @@ SEXP C_weft_mi_matrix_counts(SEXP x, SEXP y, SEXP estimator, SEXP na_level, SEXP
   SEXP a = PROTECT(TYPEOF(x) == EXTPTRSXP ? x : weft_mi_make_pack(x, R_NilValue, 1, level, control));
   SEXP b = PROTECT(y == R_NilValue || TYPEOF(y) == EXTPTRSXP ? y : weft_mi_make_pack(y, R_NilValue, 1, level, control));
   const weft_mi_pack *first = &weft_mi_handle_of(a)->pack, *second = b == R_NilValue ? NULL : &weft_mi_handle_of(b)->pack;
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) first->p, (int) (second ? second->p : first->p)));
+  SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) first->p, (double) (second ? second->p : first->p)));
   matrix_job job = { weft_mi_handle_of(a), second, Rf_asInteger(estimator), REAL(out) };
   weft_glue_run(control, matrix, &job);
   if (a != x) weft_glue_handle_free(a, &kind);

@@ -143,3 +143,27 @@ test_that("every result tidies, glances and draws itself", {
   expect_s3_class(ggplot2::autoplot(compared), "ggplot")
   expect_s3_class(tidy(compared), "data.frame")
 })
+
+test_that("what is missing or no network is a classed error", {
+  for (f in list(as_igraph, network_tables, network_convert, bn_convert, gene_bayes, gene_outliers, gene_quality,
+                 gene_network,
+                 weft_report, add_results, gene_ranking)) {
+    expect_error(f(), "must be given", class = "weft_error_input")
+  }
+  expect_error(as_igraph(3), "network of weft", class = "weft_error_input")
+  expect_error(gene_bayes(fit$quality, ranking = "mi"), "`ranking` must", class = "weft_error_input")
+  expect_error(gene_outliers(fit$components, data = "x"), "complete matrix", class = "weft_error_input")
+  expect_error(gene_quality(e$x, class = data.frame()), "class", class = "weft_error_input")
+  expect_error(gene_mi_network(fit$quality, estimator = mean), "`estimator` must be one text",
+               class = "weft_error_input")
+  expect_error(print(fit, top = "a"), "`top` must", class = "weft_error_input")
+})
+
+test_that("a step may be done by a function that returns something else", {
+  other <- gene_network(e$x, e$class, seed = 1, pairs = FALSE, clusters = FALSE,
+                        bayes = list(genes = 4, iterations = 200),
+                        network = function(q) list("mine"), ranking = function(q) 1)
+  expect_identical(other$network, list("mine"))
+  expect_output(print(other), "network +a result of class list")
+  expect_s3_class(other$bayes, "weft_bn")
+})
