@@ -81,8 +81,9 @@ some_weights <- function(n) {
               prob = c(3, 2, 1, 3, 1, 0.3))
     if (chance(0.8)) w else w * log_uniform(-20, 20)
   }
+  columns <- whole(1, 4)
   switch(pick("none", "vector", "matrix", prob = c(3, 3, 2)), none = NULL, vector = column(1),
-         matrix = matrix(vapply(seq_len(whole(1, 4)), column, numeric(n)), n))
+         matrix = matrix(unlist(lapply(seq_len(columns), column)), n, columns))
 }
 
 # ---- calls ----
