@@ -82,9 +82,10 @@ test_that("choices are those of a reference", {
     targets <- if (trial %% 4 == 1) sample(p, sample(p, 1)) - 1L else seq_len(p) - 1L
     steps <- sample(c(1, 2, 5, 8), 1)
     hinges <- trial %% 3 != 0
-    expected <- reference_choices(scores, regulators, targets, samples$rows, samples$partner, steps, hinges)
+    favour <- if (trial %% 2) 1 else runif(length(regulators), 0.2, 1)
+    expected <- reference_choices(scores, regulators, targets, samples$rows, samples$partner, steps, hinges, favour)
     for (threads in 1:2) {
-      got <- regulation_select(scores, regulators, targets, samples, hinges, steps, weft:::run_control(threads = threads))
+      got <- regulation_select(scores, regulators, targets, samples, hinges, steps, weft:::run_control(threads = threads), favour)
       expect_identical(got, expected, label = sprintf("trial %d (%d x %d), %d threads", trial, n, p, threads))
     }
   }
@@ -128,7 +129,11 @@ test_that("edges, weights and q-values follow from the choices", {
   x <- regulated(40, 12)
   net <- regulation(x, resamples = 30, copies = 2, seed = 5)
   samples <- regulation_samples(x, 30, 2, c(0, 5))
-  choices <- reference_choices(reference_scores(x), 0:11, 0:11, samples$rows, samples$partner, 5, TRUE)
+  choose <- function(halves, favour) reference_choices(reference_scores(x), 0:11, 0:11, samples$rows[, halves], samples$partner, 5, TRUE, favour)
+  early <- choose(1:14, 1)
+  share <- apply(reference_area(early, 12), 1, var)
+  share <- share / max(share)
+  choices <- array(c(early, choose(15:30, (share + 0.1 * mean(share))^0.15)), c(5, 12, 3, 30))
   area <- reference_area(choices, 12)
   spread <- apply(area, 1, var)
   expect_equal(as.matrix(net), area * spread / max(spread), tolerance = 1e-12, ignore_attr = TRUE)
@@ -159,11 +164,12 @@ test_that("the network finds what regulates, with its sign, and a list of regula
   n <- 120
   a <- rnorm(n)
   b <- rnorm(n)
-  x <- cbind(A = a, B = b, C = a - b + 0.3 * rnorm(n), D = pmax(a, 0) + 0.2 * rnorm(n), matrix(rnorm(n * 26), n))
-  colnames(x)[5:30] <- sprintf("N%d", 5:30)
-  edges <- as.data.frame(regulation(x, regulators = c("A", "B", sprintf("N%d", 5:20)), seed = 1))[1:3, ]
-  expect_setequal(paste(edges$regulator, edges$target), c("A C", "B C", "A D"))
-  expect_equal(edges$sign[match(c("A C", "B C", "A D"), paste(edges$regulator, edges$target))], c(1, -1, 1))
+  x <- cbind(A = a, B = b, C = a - b + 0.3 * rnorm(n), D = pmax(a, 0) + 0.2 * rnorm(n), E = -exp(b) + 0.2 * rnorm(n),
+             matrix(rnorm(n * 25), n))
+  colnames(x)[6:30] <- sprintf("N%d", 6:30)
+  edges <- as.data.frame(regulation(x, regulators = c("A", "B", sprintf("N%d", 6:20)), seed = 1))[1:4, ]
+  expect_setequal(paste(edges$regulator, edges$target), c("A C", "B C", "A D", "B E"))
+  expect_equal(edges$sign[match(c("A C", "B C", "A D", "B E"), paste(edges$regulator, edges$target))], c(1, -1, 1, -1))
   expect_true(all(is.na(edges$direction[edges$target %in% c("C", "D")])))
   net <- regulation(x, regulators = c("B", "A"), targets = c("D", "C"), resamples = 10, seed = 1)
   expect_identical(dimnames(net), list(c("B", "A"), c("D", "C")))
