@@ -104,3 +104,84 @@ summary.weft_regulation <- function(object, fdr = if (is.null(attr(object, "edge
        most = utils::head(sort(stats::setNames(as.double(out), names(out))[out > 0], decreasing = TRUE), 10L),
        isolated = sum(!features %in% c(edges$regulator, edges$target)), method = attr(object, "method"))
 }
+
+is_directed <- function(x) inherits(x, "weft_regulation")
+
+# Everything that a network is about; a directed one may have regulators that are no targets.
+network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(x)) else colnames(x)
+
+# ---- pictures ----
+
+#' Draw a directed network
+#'
+#' An arrow goes from a regulator to a target that it raises, a line with a flat end to one that it lowers; wider lines have more
+#' weight. Otherwise as [plot.weft_network()].
+#'
+#' @inheritParams plot.weft_network
+#' @param x what [regulation()] returned.
+#' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, or without q-values as many
+#'   as features.
+#' @param fdr see `edges`.
+#' @param groups a factor or vector, one value a feature: the targets, then the regulators that are no targets.
+#' @return `x`, invisibly.
+#' @export
+#' @examples
+#' plot(regulation(mtcars, resamples = 20, seed = 1), edges = 12)
+plot.weft_regulation <- function(x, edges = NULL, fdr = 0.05, labels = TRUE, groups = NULL, main = NULL, ...) {
+  features <- network_features(x)
+  if (!is.null(groups) && length(groups) != length(features)) {
+    abort_input("`groups` must have one value a feature.",
+                x = sprintf("It has %d for %d features.", length(groups), length(features)))
+  }
+  tested <- !is.null(attr(x, "edges")$q_value)
+  table <- as.data.frame(x, fdr = if (tested && is.null(edges)) fdr)
+  most <- if (!is.null(edges)) check_number(edges, "edges", min = 0, whole = TRUE) else if (tested) Inf else length(features)
+  table <- utils::head(table[table$regulator != table$target, ], most)
+  old <- graphics::par(mar = c(0.5, 0.5, 2.5, 0.5))
+  on.exit(graphics::par(old))
+  graphics::plot.new()
+  graphics::title(main %||% directed_title(x, nrow(table), if (tested && is.null(edges)) fdr), cex.main = 1)
+  if (!nrow(table)) return(invisible(x))
+  keep <- features[features %in% c(table$regulator, table$target)]
+  at <- cbind(match(table$regulator, keep), match(table$target, keep))
+  w <- matrix(0, length(keep), length(keep))
+  w[at] <- table$weight
+  w <- pmax(w, t(w))
+  place <- network_layout(w)
+  wide <- function(v) range(v) + c(-1, 1) * max(0.06 * diff(range(v)), 0.5)
+  graphics::plot.window(wide(place[, 1L]), wide(place[, 2L]), asp = 1)
+  draw_arrows(place, at, table$weight, table$sign)
+  colour <- if (is.null(groups)) rep("#2c5f8a", length(keep)) else group_colours(groups)[match(keep, features)]
+  draw_features(place, keep, rowSums(w > 0), labels, colour)
+  if (!is.null(groups)) draw_groups(groups)
+  invisible(x)
+}
+
+directed_title <- function(x, shown, fdr) {
+  if (!is.null(fdr)) return(sprintf("regulation: %d edges at a false discovery rate of %g", shown, fdr))
+  sprintf("regulation: strongest %d of %d edges", shown, length(attr(x, "edges")$area))
+}
+
+draw_arrows <- function(place, at, weight, sign) {
+  share <- weight / max(weight)
+  along <- place[at[, 2L], , drop = FALSE] - place[at[, 1L], , drop = FALSE]
+  length <- sqrt(rowSums(along^2))
+  short <- along * pmax(0, 1 - 0.12 / length) # ends before the target's point
+  for (raises in c(TRUE, FALSE)) {
+    these <- which((sign >= 0) == raises)
+    if (!length(these)) next
+    from <- place[at[these, 1L], , drop = FALSE]
+    graphics::arrows(from[, 1L], from[, 2L], from[, 1L] + short[these, 1L], from[, 2L] + short[these, 2L], length = 0.06,
+                     angle = if (raises) 25 else 90, lwd = 0.6 + 2 * share[these], col = if (raises) "#7d93a8" else "#c08a6a")
+  }
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_regulation <- function(object, top = NULL, ...) {
+  need_package("ggplot2", "autoplot()")
+  edges <- utils::head(as.data.frame(object), top %||% max(10, ceiling(2.5 * nrow(object))))
+  edges <- edges[edges$regulator != edges$target, ]
+  if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
+  picture_of_network(edges$regulator, edges$target, edges$weight, "Directed network", arrows = TRUE)
+}

@@ -293,3 +293,35 @@ test_that("a failed allocation is an error, and nothing leaks", {
     expect_identical(.Call(weft:::C_weft_memory, NULL)[c("host", "device")], before)
   }
 })
+
+test_that("a directed network is one for tables, files, other packages and pictures", {
+  withr::local_seed(14)
+  x <- regulated(60, 12)
+  net <- regulation(x, regulators = c("g2", "g5", "g8"), targets = c("g3", "g6", "g9", "g2"), resamples = 20, seed = 1)
+  tables <- network_tables(net)
+  expect_true(tables$directed)
+  expect_setequal(tables$nodes$name, c("g2", "g3", "g5", "g6", "g8", "g9"))
+  expect_identical(names(tables$edges)[1:3], c("from", "to", "weight"))
+  expect_identical(tables$edges$from, as.data.frame(net)$regulator)
+  file <- withr::local_tempfile(fileext = ".graphml")
+  write_network(net, file)
+  expect_true(any(grepl("edgedefault=\"directed\"", readLines(file))))
+  if (requireNamespace("igraph", quietly = TRUE)) {
+    graph <- as_igraph(net)
+    expect_true(igraph::is_directed(graph))
+    expect_equal(igraph::vcount(graph), 6)
+    expect_equal(igraph::ecount(graph), nrow(as.data.frame(net)))
+  }
+  s <- summary(net)
+  expect_identical(s[c("features", "regulators", "targets")], list(features = 6L, regulators = 3L, targets = 4L))
+  expect_identical(summary(net, fdr = NULL)$edges, nrow(as.data.frame(net)))
+  expect_identical(glance(net)$edges, s$edges)
+  expect_output(print(net), "3 regulators of 4 targets")
+  grDevices::pdf(NULL)
+  withr::defer(grDevices::dev.off())
+  expect_identical(plot(net, edges = 5), net)
+  expect_identical(plot(net), net) # none at that rate
+  expect_identical(plot(net, edges = 5, groups = c(1, 1, 1, 2, 2, 2)), net)
+  expect_error(plot(net, groups = 1:3), class = "weft_error_input")
+  if (requireNamespace("ggplot2", quietly = TRUE)) expect_s3_class(ggplot2::autoplot(net), "ggplot")
+})
