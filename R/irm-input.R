@@ -3,9 +3,19 @@
 
 irm_types <- c("bipartite", "directed", "undirected")
 
+# An argument without a default, before it is used: R's own error has no class.
+check_given <- function(x) {
+  if (missing(x)) abort_input(sprintf("`%s` must be given.", deparse(substitute(x))))
+}
+
+check_file <- function(path, arg, what) {
+  if (is.character(path) && length(path) == 1L && !is.na(path) && file.exists(path) && !dir.exists(path)) return(invisible())
+  abort_input(sprintf("`%s` must be %s.", arg, what), x = paste0("There is no file ", describe(path), "."))
+}
+
 irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self = FALSE, assay = NULL, threshold = NULL,
                       dim = NULL, progress = FALSE) {
-  if (inherits(A, "weft_irm_graph")) return(A)
+  if (inherits(A, "weft_irm_graph")) return(check_irm_graph(A, "`A`"))
   if (!is.null(type)) type <- check_choice(type, irm_types, "type")
   self <- check_flag(self, "self")
   poisson <- family == "poisson"
@@ -42,7 +52,7 @@ check_shape <- function(shape) {
 
 irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
   if (inherits(A, "SummarizedExperiment")) A <- Matrix::t(as_plain_matrix(take_assay(A, assay, "A")))
-  else if (!is.null(assay)) take_assay(A, assay, "A") # says that assay is for a SummarizedExperiment
+  else A <- take_assay(A, assay, "A") # says that assay is for a SummarizedExperiment
   if (inherits(A, "igraph")) return(igraph_pairs(A, poisson))
   if (is.data.frame(A)) return(edge_pairs(A, type, poisson, dim))
   if (!is.null(dim)) abort_input("`dim` is for edge lists.", x = paste0("`A` is ", describe(A), "."))
@@ -226,7 +236,7 @@ igraph_pairs <- function(A, poisson) {
 missing_pairs <- function(missing, shape, pairs, type) {
   if (is.null(missing)) return(list(from = integer(), to = integer()))
   if (inherits(missing, "sparseMatrix")) {
-    check_missing_shape(missing, shape)
+    check_missing_shape(check_container(missing, "missing"), shape)
     at <- methods::as(methods::as(missing, "generalMatrix"), "TsparseMatrix")
     keep <- if (inherits(at, "nMatrix")) rep(TRUE, length(at@i)) else at@x != 0
     return(list(from = at@i[keep] + 1L, to = at@j[keep] + 1L))

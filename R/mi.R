@@ -168,11 +168,14 @@ shorten_numbers <- function(table) {
 
 #' @exportS3Method knitr::knit_print
 knit_print.weft_mi <- function(x, options = list(), n = 10L, ...) {
+  n <- check_number(n, "n", min = 1, whole = TRUE)
   if (!is_ranking(x)) return(knitr::knit_print(as.data.frame(x), options = options, ...))
-  shown <- shorten_numbers(utils::head(as.data.frame(x), n))
-  shown[c("p_value", "q_value")] <- lapply(shown[c("p_value", "q_value")], format, digits = 3)
+  shown <- utils::head(as.data.frame(x), n)
   caption <- sprintf("Best %d of %d features (mutual information in %s)", nrow(shown), nrow(x), attr(x, "unit"))
-  knitr::knit_print(knitr::kable(shown, row.names = FALSE, caption = caption), ...)
+  form <- knitr::opts_knit$get("out.format")
+  escapes <- isTRUE(form %in% c("latex", "listings", "sweave", "html")) # kable() does, for these
+  knitr::knit_print(if (escapes) knitr::kable(shorten_numbers(shown), row.names = FALSE, caption = caption)
+                    else report_table(shown, caption, digits = 4), ...)
 }
 
 # A subset by columns or rows keeps the class; it prints as a data frame when the shape is gone.

@@ -16,14 +16,18 @@
 #' plot(d, style = "perspective")
 plot.weft_kde <- function(x, style = c("contour", "perspective"), n = if (x$d == 1L) 400 else 80, points = TRUE,
                           theta = -30, phi = 30, ...) {
+  check_parts(x, "kde()", kde_parts(x))
   style <- check_choice(style, c("contour", "perspective"), "style")
   if (x$d > 2L) {
     abort_input("`x` must be a density of one or two dimensions to be drawn.", x = sprintf("It has %d.", x$d),
                 i = "Make densities of one or two columns.")
   }
   n <- check_number(n, "n", min = 2, max = 2000, whole = TRUE)
+  points <- check_flag(points, "points")
+  theta <- check_number(theta, "theta", min = -360, max = 360)
+  phi <- check_number(phi, "phi", min = -360, max = 360)
   axes <- lapply(seq_len(x$d), function(j) plot_range(x, j, n))
-  shown <- x$data[unique(round(seq(1, x$n, length.out = min(x$n, 2000)))), , drop = FALSE]
+  shown <- x$data[unique(round(seq(1, nrow(x$data), length.out = min(nrow(x$data), 2000)))), , drop = FALSE]
   names <- x$names %||% if (x$d == 1L) "x" else c("x1", "x2")
   if (x$d == 1L) return(plot_curve(x, axes[[1L]], shown, names, points, ...))
   grid <- list(x = axes[[1L]], y = axes[[2L]])
@@ -78,6 +82,7 @@ plot_surface <- function(x, grid, names, theta, phi, ...) {
 #' @rdname predict.weft_kernel_regression
 #' @export
 plot.weft_kernel_regression <- function(x, n = 300, level = 0.95, ...) {
+  check_parts(x, "kernel_regression()", regression_parts(x))
   if (x$d != 1L) abort_input("`x` must be a regression on one column to be drawn.", x = sprintf("It has %d.", x$d))
   n <- check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
   at <- seq(min(x$data), max(x$data), length.out = n)

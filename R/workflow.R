@@ -61,6 +61,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = list(), components = list(), ranking = list(),
                          pairs = list(), network = list(), clusters = list(), bayes = list(), outliers = list(), memory = NULL,
                          dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+  need_args("x")
   call <- match.call()
   settings <- list(quality = quality, components = components, ranking = ranking, pairs = pairs, network = network,
                    clusters = clusters, bayes = bayes, outliers = outliers)
@@ -75,7 +76,8 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
   if (is.null(fit$quality$class)) run$settings[c("ranking", "pairs")] <- FALSE
   fit$estimate <- workflow_estimate(fit$quality, run)
   if (check_flag(dry_run, "dry_run")) return(fit$estimate)
-  say(sprintf("About %s of work, at most %s of memory", seconds_text(sum(fit$estimate$seconds)), bytes_text(max(fit$estimate$bytes))))
+  say(sprintf("About %s of work, at most %s of memory", seconds_text(sum(fit$estimate$seconds)),
+              bytes_text(max(0, fit$estimate$bytes))))
   fit <- run_steps(fit, run)
   fit$seed <- seed
   fit$sitrep <- weft_sitrep()
@@ -119,10 +121,13 @@ run_steps <- function(fit, run) {
   limited <- attr(fit$network, "limited")
   if (!is.null(limited)) fit$quality <- note(fit$quality, "memory", limited, ncol(fit$network))
   fit <- own("clusters", gene_clusters, device = FALSE)
-  fit <- own("bayes", gene_bayes, network = fit$network, ranking = fit$ranking, device = FALSE)
+  known <- function(step) if (own_result(step, fit[[step]])) fit[[step]]
+  fit <- own("bayes", gene_bayes, network = known("network"), ranking = known("ranking"), device = FALSE)
   run_step(fit, run, "outliers", function(args) {
     if (is.function(run$settings$outliers)) return(run$settings$outliers(q))
-    if (is.null(fit$components)) abort_input("`outliers` needs the step `components`.", i = "Leave both out: `outliers = FALSE`.")
+    if (is.null(known("components"))) {
+      abort_input("`outliers` needs the step `components`.", i = "Leave both out: `outliers = FALSE`.")
+    }
     do.call(gene_outliers, utils::modifyList(list(fit$components, data = q, threads = run$threads, progress = run$bar), args))
   })
 }
@@ -148,6 +153,7 @@ run_step <- function(fit, run, step, f) {
 
 # One line about a step's result; a replaced step may return something else.
 step_note <- function(step, result, fit) {
+  if (step != "quality" && !own_result(step, result)) return("")
   count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
   tryCatch(switch(step,
     quality = sprintf("%s and %s kept", count(nrow(result$x), "sample"), count(ncol(result$x), "gene")),
