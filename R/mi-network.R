@@ -156,10 +156,11 @@ smallest_weight <- 5e-324
 pairs_reaching <- function(m, bar, threads = NULL) sum(.Call(C_weft_mi_reaching, m, bar, FALSE, pass_control(threads)))
 
 network_degree <- function(net) {
+  if (is_directed(net)) return(directed_degree(net))
   stats::setNames(.Call(C_weft_mi_reaching, net, smallest_weight, TRUE, pass_control()), colnames(net))
 }
 
-count_edges <- function(net) sum(network_degree(net)) / 2
+count_edges <- function(net) if (is_directed(net)) length(shown_edges(net)) else sum(network_degree(net)) / 2
 
 # Row and column numbers of the edges, heaviest first.
 network_ends <- function(net) {
