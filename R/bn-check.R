@@ -77,7 +77,7 @@ is_run <- function(x) {
   beta <- x[["beta"]]
   is.list(x) && all(vapply(names(counts), function(part) is_numbers(x[[part]], 1L, min = 1, max = counts[[part]], whole = TRUE), NA)) &&
     is_numbers(x[["burn_in"]], 1L, min = 0, max = 2^53, whole = TRUE) && is_numbers(x[["first"]], 1L, min = 0, max = 2^53, whole = TRUE) &&
-    is.double(x[["key"]]) && is_numbers(x[["key"]], 2L, min = 0, max = 2^32 - 1, whole = TRUE) && is_yes_or_no(x[["sum"]]) &&
+    is.double(x[["key"]]) && is_numbers(x[["key"]], 2L, min = 0, max = 2^32 - 1, whole = TRUE) && is_flag(x[["sum"]]) &&
     is.double(beta) && length(beta) %in% 1:1000 && is_numbers(beta, min = 0, max = 1) && beta[1L] == 1 && all(diff(beta) <= 0)
 }
 

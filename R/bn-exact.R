@@ -53,7 +53,7 @@ node_count <- function(data) {
 # Steps on the CPU and on an H200, as measured; the device holds 8 bytes for each subset. Posteriors run on the CPU.
 bn_exact_backend <- function(backend, p) {
   p <- if (length(p)) p else 1
-  chosen <- choose_backend(backend, p * 2^p * 2e-9, 0.02 + p * 2^p * 1e-11)
+  chosen <- choose_backend(backend, cost_exact(p))
   wanted <- if (is.null(backend)) weft_backend() else backend
   free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1] else Inf
   if (8 * 2^p > 0.9 * free) {
@@ -63,10 +63,7 @@ bn_exact_backend <- function(backend, p) {
 }
 
 check_exact_memory <- function(p, posterior, backend) {
-  real <- 16 # bytes of a long double
-  subsets <- if (backend == "cuda") 4 * 2^(p - 10) else 8 * 2^p # the device holds them itself
-  need <- switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = (p + 2) * real * 2^p,
-                 dag = p * real * 2^p + 2 * real * 3^p)
+  need <- cost_exact(p, posterior, backend)$bytes
   free <- .Call(C_weft_host_available)
   most <- switch(posterior, none = 32L, order = 24L, dag = 16L)
   if (p > most || (free >= 0 && need > free)) {

@@ -167,12 +167,10 @@ bn_predict <- function(problem, keep, threads) {
   width <- max(limit, 0)
   work <- 8 * (if (by_child) 0 else joint) + 8 * (threads + 1) * max(sets)
   bytes <- work + 2^27 + kept * (2 * (16 + 8 * ceiling(p / 64)) + 8 + 4 * width)
-  leaf <- if (problem$score == 5L) 2e-7 else 1.5e-7 * max(1, problem$n / 1000) # one count
-  seconds <- ((if (by_child) 2 * sum(sets) else joint) * leaf + sum(sets) * 1e-8) / threads
-  table_seconds <- seconds
-  if (!is.null(problem$outside)) seconds <- seconds + 30 * sum(problem$outside) * 2 * leaf / threads
-  data.frame(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = bytes, seconds = seconds,
-             table_seconds = table_seconds, work_bytes = work)
+  work_of <- cost_bn_table(sum(sets), if (by_child) 2 * sum(sets) else joint, 60 * sum(problem$outside), problem$n,
+                           problem$score == 5L, bytes, threads)
+  data.frame(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = work_of$bytes, seconds = work_of$cpu,
+             device_seconds = work_of$cuda, work_bytes = work)
 }
 
 # The device counts what has few cells; see the limits in src/bn/bn_table_cuda.cu.
@@ -183,9 +181,7 @@ bn_scores_backend <- function(backend, problem, predicted) {
   if (most > 29 || cells(most) > 2^15 || min(cells(most), problem$n) > 2^13 || cells(most + 1) > 2^18) {
     return(cpu_only(backend, "Parent sets with this many combinations of levels are counted"))
   }
-  # measured on an H200; outsiders are tried on the CPU
-  outside <- if (is.null(problem$outside)) 0 else predicted$seconds - predicted$table_seconds
-  choose_backend(backend, predicted$seconds, 0.02 + predicted$sets * max(1, problem$n / 1000) / 2e9 + outside)
+  choose_backend(backend, cost(predicted$seconds, predicted$device_seconds, predicted$bytes))
 }
 
 bn_check_memory <- function(predicted, problem, keep) {

@@ -64,12 +64,12 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                      burn_in = NULL, top = 10, start = NULL, correct_bias = FALSE, ..., seed = NULL, distributed = FALSE,
                      devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "bn_learn", c(each_rank, "data", "start"))
   need_args("data")
   check_dots(bn_score_settings, ...)
   target <- check_choice(target, c("max", "sum"), "target")
   verbose <- check_flag(verbose, "verbose")
   correct_bias <- check_flag(correct_bias, "correct_bias")
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   if (correct_bias && target == "max") {
     abort_input("`correct_bias` needs `target = \"sum\"`.", x = "The target is \"max\", which has no posterior to correct.")
   }
@@ -79,6 +79,7 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
   check_chain_memory(run, length(table$nodes))
   if (!is.null(ranks)) run$key <- ranks_gather(run$key)[[1L]]
   run$order <- start_orders(start, table$nodes, run)
+  same_on_ranks(ranks, data = unclass(table)[setdiff(names(table), "predicted")], start = run$order)
   chosen <- bn_chain_backend(backend, table, run, threads)
   report_backend(chosen, verbose)
   control <- function(progress) {
@@ -89,17 +90,11 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
   record(finish_fit(fit, threads, ranks, control(FALSE)), match.call(), chosen, started)
 }
 
-# Steps of all chains in seconds, as measured on one core and on an H200, where a chain alone is slow and thousands are
-# not slower than one.
 bn_chain_backend <- function(backend, table, run, threads) {
   if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
   replicas <- run$ladders * length(run$beta)
-  sets <- length(table$score) / length(table$nodes)
-  step <- if (run$sum) c(1e-7, 5e-6) + c(2.5e-9, 1.5e-8) * sets
-          else if (length(table$nodes) <= 128L) c(1e-7, 2e-6)
-          else c(1e-7, 1e-4) # wider masks: positions instead of masks, slow on a device
-  choose_backend(backend, run$iterations * replicas * step[1L] / threads_for(threads),
-                 0.05 + run$iterations * step[2L] * max(1, replicas / 2000))
+  nodes <- length(table$nodes)
+  choose_backend(backend, cost_chains(run$iterations, replicas, length(table$score) / nodes, nodes, run$sum, threads_for(threads)))
 }
 
 # The chains of `run`; over ranks each has its ladders, and all get what one run gives.

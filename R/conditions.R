@@ -3,6 +3,7 @@
 
 weft_abort <- function(class, message, x = NULL, i = NULL, call = caller_of_weft(), ...) {
   text <- c(message, bullet("cross", x), bullet("info", i))
+  note_error(text)
   stop(structure(
     class = c(paste0("weft_error_", class), "weft_error", "error", "condition"),
     list(message = paste(text, collapse = "\n"), call = call, ...)
@@ -38,6 +39,7 @@ raise_native <- function(status, message, column, control) {
     signalCondition(structure(class = c("interrupt", "condition"), list(message = message, call = NULL)))
     invokeRestart("abort")
   }
+  if (status == "device" && startsWith(message, "rank ")) abort_stopped(message)
   if (!is.na(column)) message <- paste("Column", column_label(column, control$columns), message)
   hint <- switch(status,
     memory = "Use fewer columns or rows, or set `options(weft.device_memory =)` lower if other work shares the device.",
@@ -48,7 +50,7 @@ raise_native <- function(status, message, column, control) {
   weft_abort(status, message, i = hint)
 }
 
-about_ranks <- function(message) grepl("MPI|^rank ", message)
+about_ranks <- function(message) grepl("MPI", message)
 
 column_label <- function(j, names) {
   if (is.null(names)) as.character(j) else sprintf("`%s` (%d)", plain_text(names[[j]]), as.integer(j))

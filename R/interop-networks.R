@@ -138,7 +138,7 @@ sif_lines <- function(tables) {
 }
 
 csv_lines <- function(d) {
-  cells <- function(v) if (is.double(v)) number_text(v) else if (is.character(v)) csv_text(v) else as.character(v)
+  cells <- function(v) if (is.double(v)) digits_of(v) else if (is.character(v)) csv_text(v) else as.character(v)
   columns <- lapply(d, function(v) ifelse(is.na(v), "NA", cells(if (is.factor(v)) as.character(v) else v)))
   c(paste(csv_text(names(d)), collapse = ","), if (nrow(d)) do.call(paste, c(unname(columns), sep = ",")))
 }
@@ -153,7 +153,7 @@ graphml_lines <- function(tables) {
   cells_of <- function(d, domain) {
     cells <- lapply(names(d), function(column) {
       v <- d[[column]]
-      text <- if (is.logical(v)) tolower(as.character(v)) else if (is.double(v)) number_text(v, "INF") else xml_text(v)
+      text <- if (is.logical(v)) tolower(as.character(v)) else if (is.double(v)) digits_of(v, "INF") else xml_text(v)
       ifelse(is.na(v), "", sprintf("<data key=\"%s_%s\">%s</data>", domain, xml_text(column), text))
     })
     if (length(cells)) do.call(paste0, cells) else rep("", nrow(d))
@@ -171,7 +171,7 @@ graphml_lines <- function(tables) {
 }
 
 # The shortest of 15 and 17 digits that is read back as the same number.
-number_text <- function(v, infinite = "Inf") {
+digits_of <- function(v, infinite = "Inf") {
   v <- as.double(v)
   text <- sprintf("%.15g", v)
   longer <- which(is.finite(v) & as.double(text) != v)

@@ -27,39 +27,13 @@ is_record <- function(x, fields) {
   is.list(x) && is.character(names(x)) && !anyDuplicated(names(x)) && all(fields %in% names(x))
 }
 
-is_bare <- function(x, type, n) is.atomic(x) && !is.object(x) && typeof(x) %in% type && length(x) == n
-
-is_whole <- function(x, min, max = 2^53) {
-  is_bare(x, c("double", "integer"), 1L) && is.finite(x) && x >= min && x <= max && x == round(x)
-}
-
-is_flag <- function(x) is_bare(x, "logical", 1L) && !is.na(x)
-
-is_text <- function(x, n = 1L) is_bare(x, "character", n) && !anyNA(x) && all(validUTF8(x))
-
-is_choice <- function(x, choices) is_text(x) && x %in% choices
-
-# `missing`: NA and infinite numbers, too.
-is_reals <- function(x, n, min = -Inf, max = Inf, missing = FALSE) {
-  is_bare(x, "double", n) && (missing || n == 0 || (all(is.finite(x)) && min(x) >= min && max(x) <= max))
-}
-
-is_integers <- function(x, n, min, max) {
-  is_bare(x, "integer", n) && (n == 0 || (!anyNA(x) && min(x) >= min && max(x) <= max))
-}
-
-has_shape <- function(x, shape) identical(as.double(dim(x)), as.double(shape))
-
-# Names of n nodes, or none.
-is_names <- function(x, n) is.null(x) || is_text(x, n)
-
 # ---- graphs ----
 
 # That lists are sorted and share no pair is checked in native code (src/irm/irm_graph.c).
 check_irm_graph <- function(graph, what) {
   need <- needs(what)
   need_record(need, graph, c("type", "self", "links", "missing", "kind", "row_names", "col_names"), "graph")
-  need(is_whole(graph$type, 0, 2), "graph$type", "0, 1 or 2", graph$type)
+  need(is_count(graph$type, 0, 2), "graph$type", "0, 1 or 2", graph$type)
   need(identical(graph$kind, irm_types[graph$type + 1]), "graph$kind", "that of `graph$type`", graph$kind)
   need(is_flag(graph$self) && !(graph$self && graph$type == 0), "graph$self", "TRUE or FALSE, the latter in bipartite graphs", graph$self)
   check_irm_edges(graph$links, "graph$links", need)
@@ -79,7 +53,7 @@ check_irm_edges <- function(x, field, need, values = TRUE) {
   inside <- function(name) paste0(field, "$", name)
   need_record(need, x, c("n_row", "n_col", "start", "to", "weight"), field)
   for (name in c("n_row", "n_col")) {
-    need(is_whole(x[[name]], 1, .Machine$integer.max - 1), inside(name), "a number of nodes", x[[name]])
+    need(is_count(x[[name]], 1, .Machine$integer.max - 1), inside(name), "a number of nodes", x[[name]])
   }
   count <- length(x$to)
   need(is.null(x$weight) || is_integers(x$weight, count, 1L, .Machine$integer.max), inside("weight"), "NULL or a count for each link", x$weight)
@@ -101,17 +75,17 @@ check_irm_run <- function(run, what) {
   need <- needs(what)
   need_record(need, run, run_fields, "run")
   check_irm_graph(run$graph, what)
-  need(is_choice(run$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", run$family)
-  need(is_choice(run$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", run$sampler)
-  need(is_choice(run$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", run$backend)
+  need(is_word(run$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", run$family)
+  need(is_word(run$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", run$sampler)
+  need(is_word(run$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", run$backend)
   need(is_text(run$reason), "reason", "a text", run$reason)
   need((run$family == "poisson") == !is.null(run$graph$links$weight), "graph$links$weight", "there for counts, and only there",
        run$graph$links$weight)
-  need(is_whole(run$chains, 1, 1000), "chains", "a whole number from 1 to 1000", run$chains)
-  need(is_whole(run$done, 0, most_sweeps), "done", "a number of sweeps", run$done)
-  need(is_whole(run$target, max(1, run$done), most_sweeps), "target", "a number of sweeps of at least `done`", run$target)
-  need(is.null(run$burn_in) || is_whole(run$burn_in, 0, run$target - 1), "burn_in", "NULL or less than `target`", run$burn_in)
-  need(is_whole(run$thin, 1, longest_step), "thin", "a whole number from 1", run$thin)
+  need(is_count(run$chains, 1, 1000), "chains", "a whole number from 1 to 1000", run$chains)
+  need(is_count(run$done, 0, most_sweeps), "done", "a number of sweeps", run$done)
+  need(is_count(run$target, max(1, run$done), most_sweeps), "target", "a number of sweeps of at least `done`", run$target)
+  need(is.null(run$burn_in) || is_count(run$burn_in, 0, run$target - 1), "burn_in", "NULL or less than `target`", run$burn_in)
+  need(is_count(run$thin, 1, longest_step), "thin", "a whole number from 1", run$thin)
   need(is_reals(run$seconds, 1L, 0), "seconds", "a time", run$seconds)
   check_irm_held(run$held, c(run$graph$links$n_row, run$graph$links$n_col), need)
   check_irm_model(run, need)
@@ -142,7 +116,7 @@ check_irm_model <- function(run, need) {
   modes <- run_nodes(run) > 0
   ok <- is_reals(most, 2L, 0, most_labels) && all(most == round(most)) && all((most > 0) == modes)
   need(ok, "model$max_clusters", sprintf("whole numbers from 1 to %.0f, 0 for what a one-mode graph lacks", most_labels), most)
-  need(is_whole(model$attempts, 0, most_attempts), "model$attempts", "a number of proposals", model$attempts)
+  need(is_count(model$attempts, 0, most_attempts), "model$attempts", "a number of proposals", model$attempts)
   need(is_reals(model$key, 2L, 0, 2^32 - 1) && all(model$key == floor(model$key)), "model$key", "two whole numbers below 2^32", model$key)
 }
 
@@ -209,10 +183,10 @@ check_irm_fit <- function(x, run = FALSE) {
   need <- needs("The fit")
   x <- unclass(x)
   need_record(need, x, fit_fields, "fit")
-  need(is_choice(x$type, irm_types), "type", "that of a graph", x$type)
-  need(is_choice(x$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", x$family)
-  need(is_choice(x$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", x$sampler)
-  need(is_choice(x$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", x$backend)
+  need(is_word(x$type, irm_types), "type", "that of a graph", x$type)
+  need(is_word(x$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", x$family)
+  need(is_word(x$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", x$sampler)
+  need(is_word(x$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", x$backend)
   need(is_text(x$reason), "reason", "a text", x$reason)
   one_mode <- x$type != "bipartite"
   for (mode in c("row_cluster", "col_cluster")) need(is_partition(x[[mode]]), mode, "clusters numbered by size", x[[mode]])
@@ -221,7 +195,7 @@ check_irm_fit <- function(x, run = FALSE) {
   sweeps <- nrow(x$log_posterior)
   need(length(dim(x$log_posterior)) == 2L && is_reals(x$log_posterior, length(x$log_posterior)) && length(x$log_posterior) > 0L,
        "log_posterior", "finite numbers by sweep and chain", x$log_posterior)
-  need(is_whole(x$burn_in, 0, sweeps - 1), "burn_in", "less than the number of sweeps", x$burn_in)
+  need(is_count(x$burn_in, 0, sweeps - 1), "burn_in", "less than the number of sweeps", x$burn_in)
   check_irm_summaries(x, if (one_mode) "row" else c("row", "col"), need)
   check_irm_held(x$held_out, lengths(x[c("row_cluster", "col_cluster")], use.names = FALSE), need)
   need_record(need, x$run, c("graph", "model", "seconds"), "run")
@@ -348,7 +322,7 @@ read_checkpoint <- function(file) {
     refuse(sprintf("has format \"%s\"; this version of weft reads \"%s\".", saved$format, checkpoint_format))
   }
   run <- check_irm_run(saved$run, describe(file))
-  needs(describe(file))(is_whole(run$save_every, 1, longest_step), "save_every", "a whole number from 1", run$save_every)
+  needs(describe(file))(is_count(run$save_every, 1, longest_step), "save_every", "a whole number from 1", run$save_every)
   run["checkpoint"] <- NULL
   if (!identical(saved$checksum, .Call(C_weft_irm_saved_sum, run))) {
     abort_input(sprintf("%s is damaged: its checksum must be that of what it holds.", describe(file)),

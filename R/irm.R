@@ -96,6 +96,7 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
                 hyper = list(alpha = c(1, 1), beta = c(1, 1)), thin = NULL, assay = NULL, threshold = NULL, dim = NULL,
                 checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "irm", c(each_rank, "A"), given = "checkpoint")
   check_given(A)
   family <- check_choice(family, irm_families, "family")
   any_sampler <- identical(sampler, irm_samplers)
@@ -109,9 +110,8 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
   attempts <- check_attempts(split_merge)
   checkpoint <- check_path(checkpoint)
   checkpoint_sweeps <- check_number(checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step, whole = TRUE)
-  distributed <- check_flag(distributed, "distributed")
   graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
-  ranks <- if (distributed) ranks_start()
+  same_on_ranks(ranks, A = graph)
   shared <- list(key = irm_key(seed), problem = if (rank_part(ranks)[1L] == 0L) checkpoint_problem(checkpoint))
   if (!is.null(ranks)) shared <- ranks_gather(shared)[[1L]]
   stop_unwritable(checkpoint, shared$problem)
@@ -176,9 +176,8 @@ choose_irm <- function(backend, graph, model, sweeps, threads) {
     return(list(name = "cpu", reason = "labels are drawn one after another, for which a device has to be asked"))
   }
   k <- model$max_clusters
-  nodes <- graph$links$n_row * k[1L] + graph$links$n_col * k[2L]
-  cpu <- sweeps * (length(graph$links$to) * sum(k) * 1e-10 + nodes * 1e-9) / min(threads_for(threads), 16)
-  choose_backend(backend, cpu_seconds = cpu, gpu_seconds = cpu / 20 + sweeps * 5e-4 + length(graph$links$to) * 2e-9)
+  size <- c(graph$links$n_row, graph$links$n_col)
+  choose_backend(backend, cost_irm(sweeps, size, length(graph$links$to), k, threads_for(threads)))
 }
 
 # ---- starting ----

@@ -44,8 +44,8 @@
 kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, tree = c("kd", "ball", "vp", "rp"),
                 backend = NULL, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE) {
   started <- proc.time()[[3L]]
+  join_ranks(distributed, "kde", c(each_rank, "x"))
   need_args("x")
-  distributed <- check_flag(distributed, "distributed")
   kernel <- check_choice(kernel, kernel_names, "kernel")
   backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")
@@ -135,6 +135,7 @@ kernel_value <- function(kernel, r) {
 #' sum(predict(d, log = TRUE, leave_one_out = TRUE))
 predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL, backend = NULL,
                              threads = NULL, progress = NULL, ...) {
+  join_ranks(isTRUE(object$distributed), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kde()", kde_parts(object))
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   if (leave_one_out && !is.null(newdata)) {
@@ -185,6 +186,7 @@ print_bandwidth <- function(x) {
 #' @rdname predict.weft_kde
 #' @export
 summary.weft_kde <- function(object, ...) {
+  join_ranks(isTRUE(object$distributed), "summary", c(each_rank, "object"))
   check_parts(object, "kde()", kde_parts(object)[shown_parts])
   f <- stats::predict(object, log = TRUE, leave_one_out = object$n > 1)
   list(n = object$n, d = object$d, kernel = object$kernel, bandwidth = object$bandwidth, rule = object$rule,

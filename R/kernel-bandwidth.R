@@ -28,8 +28,8 @@
 #' attr(b, "best")
 kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kernel = "gaussian", shape = NULL, rel_error = 1e-4,
                              queries = 20000, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE) {
+  join_ranks(distributed, "kernel_bandwidth", c(each_rank, "x"))
   need_args("x")
-  distributed <- check_flag(distributed, "distributed")
   criterion <- check_choice(criterion, c("lscv", "lcv"), "criterion")
   kernel <- check_choice(kernel, kernel_names, "kernel")
   x <- kernel_points(x, "x")

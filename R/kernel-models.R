@@ -17,16 +17,6 @@ damaged_model <- function(made_by, part) {
               i = sprintf("Make it again with `%s`.", made_by))
 }
 
-is_number <- function(v, min = -Inf, max = Inf) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v) && v >= min && v <= max
-is_count <- function(v, min = 0) is_number(v, min) && v == round(v)
-is_word <- function(v, words) is.character(v) && !is.object(v) && length(v) == 1L && v %in% words
-is_flag <- function(v) is.logical(v) && !is.object(v) && length(v) == 1L && !is.na(v)
-is_reals <- function(v, n, min = -Inf) is.double(v) && !is.object(v) && is.null(dim(v)) && length(v) == n && all(is.finite(v)) && !any(v < min)
-is_table <- function(v, rows, columns) {
-  is.double(v) && !is.object(v) && identical(as.double(dim(v)), as.double(c(rows, columns))) && all(is.finite(v))
-}
-is_names <- function(v, n) is.null(v) || (is.character(v) && !is.object(v) && length(v) == n && !anyNA(v))
-
 # The parts that hold the points: d columns of `data`, n rows but over ranks. `kernels`: those that the model may have.
 point_parts <- function(object, kernels) {
   list(
@@ -34,7 +24,7 @@ point_parts <- function(object, kernels) {
     d = function(v) is_count(v, 1),
     n = function(v) is_count(v, 1),
     distributed = function(v) is.null(v) || is_flag(v),
-    data = function(v) is.matrix(v) && is_table(v, if (isTRUE(object$distributed)) nrow(v) else object$n, object$d) && nrow(v) <= object$n,
+    data = function(v) is.double(v) && is.matrix(v) && is_table(v, if (isTRUE(object$distributed)) nrow(v) else object$n, object$d) && nrow(v) <= object$n,
     names = function(v) is_names(v, object$d),
     rows = function(v) is_names(v, nrow(object$data)),
     backend = function(v) is_word(v, backends),

@@ -123,8 +123,8 @@ pca_parts <- function(object) {
     bandwidth = function(v) object$kernel == "polynomial" || !is.null(model_bandwidth(object)),
     polynomial = function(v) is_reals(v, 3L) && is_count(v[3L]) && v[3L] <= 100,
     values = function(v) is_reals(v, k) && k > 0L,
-    vectors = function(v) is_table(v, object$n, k),
-    scores = function(v) is_table(v, object$n, k) && same_numbers(v, object$vectors * rep(sqrt(pmax(object$values, 0)), each = object$n)),
+    vectors = function(v) is.double(v) && is_table(v, object$n, k),
+    scores = function(v) is.double(v) && is_table(v, object$n, k) && same_numbers(v, object$vectors * rep(sqrt(pmax(object$values, 0)), each = object$n)),
     shift = function(v) is_reals(v, k),
     iterations = is_count
   ))

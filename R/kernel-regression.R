@@ -28,8 +28,8 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
                               tree = c("kd", "ball", "vp", "rp"), backend = NULL, threads = NULL, seed = NULL, progress = NULL,
                               distributed = FALSE) {
   started <- proc.time()[[3L]]
+  join_ranks(distributed, "kernel_regression", c(each_rank, "x", "y", "weights"))
   need_args("x", "y")
-  distributed <- check_flag(distributed, "distributed")
   kernel <- check_choice(kernel, kernel_names, "kernel")
   backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")
@@ -131,6 +131,7 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c("none", "confidence"), level = 0.95,
                                            leave_one_out = FALSE, rel_error = NULL, backend = NULL, threads = NULL, progress = NULL,
                                            ...) {
+  join_ranks(isTRUE(object$distributed), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kernel_regression()", regression_parts(object))
   interval <- check_choice(interval, c("none", "confidence"), "interval")
   level <- check_number(level, "level", min = 0, max = 1)

@@ -114,8 +114,8 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
                        nodes = c("auto", "bounds", "series", "samples"), precision = c("double", "single", "tensor"), log = FALSE,
                        leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, devices = NULL, threads = NULL,
                        seed = NULL, progress = NULL, verbose = FALSE, distributed = FALSE) {
+  join_ranks(distributed, "kernel_sum", c(setdiff(each_rank, "verbose"), "query", "reference", "weights", "tree"))
   verbose <- check_flag(verbose, "verbose")
-  distributed <- check_flag(distributed, "distributed")
   need_args("query")
   if (is.null(query)) abort_input("`query` must be points.", x = "It is NULL.", i = "For the sums at the references, give these as `query`.")
   problem <- kernel_problem(query, reference, weights, kernel, bandwidth, rel_error, abs_error, confidence, tree, log, leave_one_out,
@@ -129,7 +129,8 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
     abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
   }
   if (distributed && problem$nodes == "series") {
-    abort_input("Sums over ranks estimate nodes by bounds alone.", x = "`nodes` is \"series\".", i = "Use \"auto\" or \"bounds\".")
+    abort_input("Sums over ranks estimate nodes by bounds or samples.", x = "`nodes` is \"series\".",
+                i = "Use \"auto\", which is \"bounds\" there, or \"samples\".")
   }
   result <- if (distributed) kernel_over_ranks(problem, method)
             else if (precision != "double") kernel_single(problem, method, precision)
@@ -334,9 +335,8 @@ native_points <- function(x, problem) {
 }
 
 # Signed columns become two: list(weights = m x n, part = which column, sign).
-split_weights <- function(w) {
+split_weights <- function(w, negative = points_range(w)[1L, ] < 0) {
   m <- ncol(w)
-  negative <- points_range(w)[1L, ] < 0
   if (!any(negative)) {
     return(list(weights = if (m == 1L) matrix(w, 1L) else t(w), part = seq_len(m), sign = rep(1, m), both = FALSE))
   }

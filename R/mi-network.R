@@ -77,15 +77,12 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
 
 network_methods <- c("aracne", "clr", "mrnet", "mrnetb") # in the order of weft_network_method
 
-# Rough seconds, against an H200; the matrix travels both ways.
 network_backend <- function(method, p, backend, threads) {
   if (method == "relnet") {
     if (!is.null(backend)) check_choice(backend, backends, "backend")
     return(list(name = "cpu", reason = "a threshold is too little for a device"))
   }
-  cpu <- switch(method, aracne = p^2.5 * 1e-9, clr = p^2 * 4e-9, mrnet = p^3 * 2e-10, mrnetb = p^3 * 2e-9)
-  gpu <- switch(method, aracne = p^3 / 2 * 3e-13, clr = 0, mrnet = p^3 * 2e-12, mrnetb = p^3 * 1e-11)
-  choose_backend(backend, cpu_seconds = cpu / threads, gpu_seconds = gpu + p^2 * 4e-9)
+  choose_backend(backend, cost_network(p, method, threads))
 }
 
 # A matrix of information stays; everything else is data.

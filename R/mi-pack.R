@@ -64,6 +64,9 @@ pack_pointer <- function(pack) {
               i = "Make it again with `mi_pack()`.")
 }
 
+# What is in a pack, for a comparison of packs.
+what_is_packed <- function(pack) c(unclass(pack)[c("dim", "names", "class_levels", "na")], .Call(C_weft_mi_pack_digest, pack_pointer(pack)))
+
 # A pack with a class, for functions that take one in place of data: x itself, or a new one for this call.
 pack_for <- function(x, class, na, assay, bins, threads, progress) {
   if (!inherits(x, "weft_mi_pack")) {

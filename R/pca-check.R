@@ -2,7 +2,7 @@
 
 check_pca <- function(x, arg) {
   need <- parts_of(x, arg, "pca()")
-  need("rotation", function(v) is.matrix(v) && is_table(v, nrow(v), ncol(v)) && length(v) > 0L && is_labels_or_null(colnames(v), ncol(v)),
+  need("rotation", function(v) is.matrix(v) && is_table(v, nrow(v), ncol(v)) && length(v) > 0L && is_names(colnames(v), ncol(v)),
        "a matrix of finite numbers, one column a component")
   p <- nrow(x[["rotation"]])
   k <- ncol(x[["rotation"]])

@@ -74,6 +74,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
                 max_iter = NULL, precision = c("double", "single"), block_size = 2^28, assay = NULL, seed = NULL,
                 distributed = FALSE, devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "pca", c(each_rank, "x", "weights", "block_size"))
   need_args("x")
   check_dots(character(), pca_names_elsewhere, ...)
   method <- check_choice(method, c("auto", "gs", "nipals", "krylov", "gram"), "method")
@@ -86,7 +87,6 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   tol <- if (is.null(tol)) default_tol(by_vectors, stop, na) else check_number(tol, "tol", min = 0, max = 1e300)
   max_iter <- check_number(max_iter %||% if (by_vectors || na == "em") 10000 else 1000, "max_iter", min = 1, max = 1e9, whole = TRUE)
   block_size <- check_number(block_size, "block_size", min = 8)
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   source <- pca_source(x, assay, block_size)
   if (!is.null(ranks)) source <- shared_source(source, method, na)
   n <- sum(source$ranks %||% source$n)
@@ -104,7 +104,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   plan <- pca_plan(source, k, method, threads)
   if (!is.null(ranks)) plan$method <- ranks_gather(plan$method)[[1L]]
   chosen <- if (source$kind == "resident") choose_resident(backend)
-            else choose_backend(backend, plan$cpu_seconds, plan$gpu_seconds)
+            else choose_backend(backend, plan$cost)
   report_backend(chosen, verbose)
   on <- devices_of_rows(devices, chosen$name, source, method, na)
   source <- cut_blocks(source, length(on))
@@ -158,24 +158,14 @@ choose_resident <- function(backend) {
   list(name = "cuda", reason = "the matrix is on the device")
 }
 
-# The method, and rough seconds on either side: flops over the rates of a core and of a device, or bytes over its bandwidth.
-# A resident matrix is on the device whatever these say. The filter on the Gram matrix (src/pca/pca_filter.c) is for few
-# components; more take all eigenvectors. Products with few vectors run at a third of the rate of those with many.
+# The method and what it costs. A resident matrix is on the device whatever that says. The filter on the Gram matrix
+# (src/pca/pca_filter.c) is for few components; more take all eigenvectors.
 pca_plan <- function(source, k, method, threads) {
-  near <- min(source$n, source$p)
-  sparse <- source$kind == "sparse"
-  cells <- if (sparse) sum(vapply(source$data, function(b) length(b@x), 0)) else source$n * source$p
-  block <- min(64, max(16, k + 6))
-  steps <- if (k <= 52 && near >= 512) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
-  can_square <- source$kind %in% c("dense", "resident") && near <= 10000
-  flops <- c(krylov = 70 * 2 * cells * block * if (sparse) 4 else 3, gram = if (can_square) cells * near + steps else Inf)
-  on_device <- c(krylov = 150 * 8 * cells / 2e12 + 0.05, gram = if (can_square) cells * near / 4e13 + steps / 1e13 else Inf)
-  resident <- source$kind == "resident"
-  if (method == "auto") method <- names(which.min(if (resident) on_device else flops))
-  vectors <- 4000 * k * cells
-  cpu <- if (method %in% names(flops)) flops[[method]] else vectors
-  device <- if (method %in% names(on_device)) on_device[[method]] else vectors / 1e13
-  list(method = method, cpu_seconds = cpu / (3e10 * min(threads, 16)), gpu_seconds = device + 8 * cells / 2e10)
+  cells <- if (source$kind == "sparse") sum(vapply(source$data, function(b) length(b@x), 0)) else source$n * source$p
+  by_engine <- cost_pca(source$n, source$p, cells, k, source$kind, threads)
+  where <- if (source$kind == "resident") "cuda" else "cpu"
+  if (method == "auto") method <- names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
+  list(method = method, cost = by_engine[[if (method %in% names(by_engine)) method else "vectors"]])
 }
 
 check_moments <- function(moments, source) {

@@ -73,6 +73,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = 5, resample
                        assay = NULL, backend = NULL, threads = NULL, devices = NULL, distributed = FALSE, progress = NULL,
                        verbose = FALSE) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "regulation", c(each_rank, "x"))
   steps <- check_number(steps, "steps", min = 1, max = most_steps, whole = TRUE)
   resamples <- check_number(resamples, "resamples", min = 2, max = 1e6, whole = TRUE)
   if (resamples %% 2 != 0) abort_input("`resamples` must be even: halves come in pairs.", x = sprintf("It is %g.", resamples))
@@ -80,15 +81,16 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = 5, resample
   copies <- check_number(copies, "copies", min = 0, max = 1000, whole = TRUE)
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   input <- regulation_input(x, assay)
   host <- run_control("cpu", threads, FALSE, input$names)
   key <- mi_key(seed)
   if (!is.null(ranks)) key <- ranks_gather(key, host)[[1L]]
   scores <- regulation_scores(input$data, host)
+  same_on_ranks(ranks, x = list(scores, input$names))
   genes <- regulation_genes(input, scores, regulators, targets, host)
   samples <- .Call(C_weft_regulation_halves, input$data, resamples / 2, copies, key, host)
-  chosen <- regulation_backend(backend, input$n, lengths(genes[c("regulators", "targets")]), steps, resamples, nonlinear, copies, threads)
+  work <- cost_regulation(input$n, lengths(genes[c("regulators", "targets")]), steps, resamples, nonlinear, copies, threads)
+  chosen <- choose_backend(backend, work)
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators", devices_for(devices, chosen$name))
   choices <- regulation_choices(scores, genes, samples, nonlinear, steps, ranks, control)
@@ -156,16 +158,6 @@ pick_regulators <- function(scores, control, most = most_regulators) {
   genes <- list(regulators = seq_len(p) - 1L, targets = some(p, 2000))
   hub <- .Call(C_weft_regulation_hubs, scores, genes, some(nrow(scores), 1000), control)
   sort(utils::head(order(-hub, seq_len(p)), most))
-}
-
-# Rough seconds, measured with two cores and an H200.
-regulation_backend <- function(backend, n, genes, steps, resamples, nonlinear, copies, threads) {
-  features <- genes[["regulators"]] * (1 + nonlinear)
-  targets <- genes[["targets"]] * (1 + copies)
-  products <- as.double(resamples) * features * (features / 2 + targets) * n / 2
-  turns <- as.double(resamples) * targets * steps * features
-  choose_backend(backend, cpu_seconds = (products * 2e-11 + turns * 2e-9) / threads,
-                 gpu_seconds = 0.1 + products / 1e13 + turns / 5e11)
 }
 
 # steps x targets x (1 + copies) x halves. The first half of the pairs says which regulators the others favour.

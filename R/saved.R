@@ -22,25 +22,36 @@ check_run_record <- function(need) {
   need("seconds", function(v) is_numbers(v, 1L, min = 0), "a number")
 }
 
+# ---- what a part may be: no class, and of a type, length and range ----
+
+is_bare <- function(x, type, n = NULL) is.atomic(x) && !is.object(x) && typeof(x) %in% type && (is.null(n) || length(x) == n)
+
 is_numbers <- function(x, length = NULL, min = -Inf, max = Inf, whole = FALSE, finite = TRUE) {
-  if (!is.numeric(x) || is.object(x) || (!is.null(length) && length(x) != length) || anyNA(x)) return(FALSE)
+  if (!is_bare(x, c("double", "integer"), length) || anyNA(x)) return(FALSE)
   if (!length(x)) return(TRUE)
   range <- range(x)
   range[1L] >= min && range[2L] <= max && (!finite || all(is.finite(range))) && (!whole || is.integer(x) || all(x == round(x)))
 }
 
-is_table <- function(x, rows, columns, ...) is.matrix(x) && nrow(x) == rows && ncol(x) == columns && is_numbers(x, ...)
+is_number <- function(x, min = -Inf, max = Inf) is_numbers(x, 1L, min, max)
+is_count <- function(x, min = 0, max = 2^53) is_numbers(x, 1L, min, max, whole = TRUE)
 
-is_word <- function(x, choices = NULL) {
-  is.character(x) && length(x) == 1L && !is.na(x) && (is.null(choices) || x %in% choices)
-}
+# Of one type, for native code. `missing`: NA and infinite numbers, too.
+is_reals <- function(x, n, min = -Inf, max = Inf, missing = FALSE) is_bare(x, "double", n) && (missing || is_numbers(x, n, min, max))
+is_integers <- function(x, n, min, max) is_bare(x, "integer", n) && is_numbers(x, n, min, max)
 
-is_yes_or_no <- function(x) is.logical(x) && length(x) == 1L && !is.na(x)
+is_table <- function(x, rows, columns, ...) is.matrix(x) && has_shape(x, c(rows, columns)) && is_numbers(x, ...)
+has_shape <- function(x, shape) identical(as.double(dim(x)), as.double(shape))
+
+is_flag <- function(x) is_bare(x, "logical", 1L) && !is.na(x)
+
+is_text <- function(x, n = NULL) is_bare(x, "character", n) && !anyNA(x) && all(validEnc(x))
+is_word <- function(x, choices = NULL) is_text(x, 1L) && (is.null(choices) || x %in% choices)
+
+# Names of n things, or none.
+is_names <- function(x, n) is.null(x) || is_text(x, n)
 
 # Different labels; `length` NULL: at least one.
-is_labels <- function(x, length = NULL) {
-  is.character(x) && !anyNA(x) && !anyDuplicated(x) && (if (is.null(length)) length(x) > 0L else length(x) == length)
+is_labels <- function(x, length = NULL, unique = TRUE) {
+  is_text(x, length) && (!is.null(length) || length(x) > 0L) && (!unique || !anyDuplicated(x))
 }
-
-# NULL or one for each of so many.
-is_labels_or_null <- function(x, length) is.null(x) || (is.character(x) && length(x) == length)

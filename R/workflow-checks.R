@@ -31,7 +31,7 @@ checked_fit <- function(fit, arg) {
   estimate <- c(step = "character", seconds = "numeric", bytes = "numeric")
   if (!is.null(fit$estimate) && !is_frame(fit$estimate, estimate)) damaged("estimate")
   if (!is_number(fit$seed)) damaged("seed")
-  if (!is_string(fit$version)) damaged("version")
+  if (!is_word(fit$version)) damaged("version")
   if (!is_number(unclass(fit$date))) damaged("date")
   if (!is.null(fit$call) && !is.language(fit$call)) damaged("call")
   if (!is.null(fit$sitrep) && !(identical(class(fit$sitrep), "weft_sitrep") && is.list(fit$sitrep))) damaged("sitrep")
@@ -92,7 +92,7 @@ sound_quality <- function(q) {
     samples <- c(sample = "character", kept = "logical", reason = "character", missing = "numeric")
     is_matrix(q$x) && length(q$x) && all(is.finite(q$x)) && is_labels(rownames(q$x)) && is_labels(colnames(q$x)) &&
       is_groups(q$class, nrow(q$x)) && is_groups(q$batch, nrow(q$x)) &&
-      is_string(q$kind) && q$kind %in% c("expression", "levels") && is_number(q$imputed) &&
+      is_word(q$kind) && q$kind %in% c("expression", "levels") && is_number(q$imputed) &&
       is.numeric(q$input) && length(q$input) == 2L && !anyNA(q$input) && (is.null(q$log) || is_frame(q$log, log)) &&
       is_frame(q$genes, genes) && !anyNA(q$genes$kept) && identical(q$genes$gene[q$genes$kept], colnames(q$x)) &&
       is_frame(q$samples, samples) && !anyNA(q$samples$kept) &&
@@ -104,12 +104,12 @@ sound_step <- function(step, r) {
   switch(step,
     components = sound_components(r),
     ranking = is_frame(r, c(feature = "character", mi = "numeric", statistic = "numeric", df = "numeric",
-                            p_value = "numeric", q_value = "numeric")) && is_string(attr(r, "unit")),
+                            p_value = "numeric", q_value = "numeric")) && is_word(attr(r, "unit")),
     pairs = is_frame(r, c(feature1 = "character", feature2 = "character", mi = "numeric", interaction = "numeric")) &&
-      is_string(attr(r, "unit")) && is_number(attr(r, "searched")),
-    network = if (is_directed(r)) sound_regulation(r) else is_square(r) && is_string(attr(r, "method")) && sound_cut(r) &&
+      is_word(attr(r, "unit")) && is_number(attr(r, "searched")),
+    network = if (is_directed(r)) sound_regulation(r) else is_square(r) && is_word(attr(r, "method")) && sound_cut(r) &&
       (is.null(attr(r, "mi")) || is_square(attr(r, "mi")) && identical(dim(attr(r, "mi")), dim(r)) &&
-         (is.null(attr(attr(r, "mi"), "estimator")) || is_string(attr(attr(r, "mi"), "estimator")))),
+         (is.null(attr(attr(r, "mi"), "estimator")) || is_word(attr(attr(r, "mi"), "estimator")))),
     clusters = is.list(r) && are_clusters(r$row_cluster) && are_clusters(r$col_cluster) && is.matrix(r$log_posterior),
     bayes = is.list(r) && is_square(r$dag) && all(r$dag %in% 0:1) && !length(find_cycle(r$dag != 0)) &&
       (is.null(r$edges) || is_square(r$edges) && identical(dim(r$edges), dim(r$dag))),
@@ -130,16 +130,13 @@ sound_components <- function(r) {
   is.list(r) && is_matrix(r$x) && is_matrix(r$rotation) && named_or_not(rownames(r$x)) &&
     named_or_not(rownames(r$rotation)) && ncol(r$x) >= 1L && is_labels(colnames(r$rotation)) &&
     identical(colnames(r$x), colnames(r$rotation)) && is_plain_number(r$sdev) && is_plain_number(r$share) &&
-    length(r$sdev) == ncol(r$x) && length(r$share) == ncol(r$x) && is_string(r$method) &&
+    length(r$sdev) == ncol(r$x) && length(r$share) == ncol(r$x) && is_word(r$method) &&
     (is.null(r$leading) || is_number(r$leading) && r$leading >= 1 && r$leading <= ncol(r$x))
 }
 
 # TRUE or not; what cannot be asked is not.
 holds <- function(expr) isTRUE(tryCatch(expr, error = function(e) FALSE))
 
-is_number <- function(x) is.numeric(x) && length(x) == 1L && !is.na(x)
-is_string <- function(x) is.character(x) && !is.object(x) && length(x) == 1L && !is.na(x)
-is_labels <- function(x, unique = TRUE) is.character(x) && !is.object(x) && !anyNA(x) && (!unique || !anyDuplicated(x))
 is_plain_number <- function(x) is.numeric(x) && !is.object(x)
 is_matrix <- function(x) is_plain_number(x) && is.matrix(x)
 

@@ -69,6 +69,6 @@ sound_regulation <- function(r) {
     all(vapply(e[whole], function(v) is.integer(v) && length(v) == count && !anyNA(v), NA)) &&
     all(e$regulator >= 1L & e$regulator <= nrow(r) & e$target >= 1L & e$target <= ncol(r)) &&
     (is.null(e$q_value) || is.double(e$q_value) && length(e$q_value) == count) && is_number(attr(r, "steps")) &&
-    is_number(attr(r, "resamples")) && is_number(attr(r, "copies")) && is_string(attr(r, "method")) &&
+    is_number(attr(r, "resamples")) && is_number(attr(r, "copies")) && is_word(attr(r, "method")) &&
     (is.null(attr(r, "fdr")) || is_number(attr(r, "fdr")))
 }
