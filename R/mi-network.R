@@ -153,10 +153,11 @@ smallest_weight <- 5e-324
 pairs_reaching <- function(m, bar, threads = NULL) sum(.Call(C_weft_mi_reaching, m, bar, FALSE, pass_control(threads)))
 
 network_degree <- function(net) {
+  if (is_directed(net)) return(directed_degree(net))
   stats::setNames(.Call(C_weft_mi_reaching, net, smallest_weight, TRUE, pass_control()), colnames(net))
 }
 
-count_edges <- function(net) sum(network_degree(net)) / 2
+count_edges <- function(net) if (is_directed(net)) length(shown_edges(net)) else sum(network_degree(net)) / 2
 
 # Row and column numbers of the edges, heaviest first.
 network_ends <- function(net) {
@@ -249,10 +250,10 @@ glance.weft_network <- function(x, ...) {
 
 #' A network as an igraph
 #'
-#' @param x what [mi_network()] returned.
+#' @param x what [mi_network()] or [regulation()] returned.
 #' @param isolated keep features without edges.
 #' @param ... ignored.
-#' @return An undirected igraph with the edge attributes of `as.data.frame(x)`, weights among them.
+#' @return An igraph, directed for [regulation()] and else undirected, with the edge attributes of `as.data.frame(x)`, weights among them.
 #' @export
 #' @examples
 #' net <- mi_network(mtcars, "aracne", estimator = "spearman")
@@ -268,6 +269,6 @@ as_igraph.weft_network <- function(x, isolated = TRUE, ...) {
   edges <- as.data.frame(x)
   if (anyDuplicated(colnames(x))) abort_input("Features must have names of their own for igraph.",
     x = sprintf("Twice: %s.", label_some(unique(colnames(x)[duplicated(colnames(x))]))))
-  nodes <- if (isolated) colnames(x) else unique(c(edges$feature1, edges$feature2))
-  igraph::graph_from_data_frame(edges, directed = FALSE, vertices = data.frame(name = nodes))
+  nodes <- if (isolated) network_features(x) else unique(c(edges[[1L]], edges[[2L]]))
+  igraph::graph_from_data_frame(edges, directed = is_directed(x), vertices = data.frame(name = nodes))
 }

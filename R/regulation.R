@@ -11,7 +11,9 @@
 #'   lowers the residual variance most. The *area* of an edge is the mean over halves of (steps - s + 1) / steps, where s is the step
 #'   at which the regulator was chosen, 0 where it was not (Haury and others 2012). The *weight* is the area times the variance of
 #'   the regulator's areas, relative to the largest such variance: a regulator that explains many genes well is likelier to explain
-#'   one more (Slawek and Arodz 2013). Halves come in pairs without a common sample, and which samples they hold depends on the samples'
+#'   one more (Slawek and Arodz 2013). For the same reason the second half of the resamples favours such regulators a little when
+#'   it chooses: by the factor \eqn{(v / \max v + 0.1 \bar v)^g}, v the variances in the first half, with
+#'   \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a half, so that many samples speak for themselves. Halves come in pairs without a common sample, and which samples they hold depends on the samples'
 #'   values alone: neither the order of the samples nor one sample more or less changes much.
 #'
 #' @section Columns of `as.data.frame()`:
@@ -27,7 +29,7 @@
 #' | `expected_false` | how many edges of at least this frequency chance gives, at most on average, by the bound of Shah and Samworth (2013) with unimodal frequencies; `NA` for frequencies up to one half |
 #'
 #' @section False discoveries: In a null copy the samples of all targets are permuted together, once for the whole run, and everything
-#'   is done again. The q-value compares how many edges reach an area in the copies and in the data. It controls edges
+#'   is done again, with the regulators that the data favour. The q-value compares how many edges reach an area in the copies and in the data. It controls edges
 #'   between genes that do not depend on each other at all. Indirect and reversed edges are dependences too, and are not counted
 #'   as false.
 #'
@@ -158,27 +160,50 @@ pick_regulators <- function(scores, control, most = most_regulators) {
   sort(utils::head(order(-hub, seq_len(p)), most))
 }
 
-# steps x targets x (1 + copies) x halves; over ranks each has a run of pairs.
+# steps x targets x (1 + copies) x halves. The first half of the pairs says which regulators the others favour.
 regulation_choices <- function(scores, genes, samples, nonlinear, steps, ranks, control) {
   halves <- ncol(samples$rows)
+  regulators <- length(genes$regulators)
+  size <- c(steps, length(genes$targets), 1 + ncol(samples$partner), halves)
+  if (prod(size) > 2^40) abort_input("`resamples`, `copies` and `targets` must be fewer together.")
+  first <- if (halves > 2) seq_len(2 * (halves %/% 4)) else seq_len(halves)
+  genes$favour <- rep(1, regulators)
+  choices <- choices_of(first, scores, genes, samples, nonlinear, steps, ranks, control)
+  if (length(first) == halves) return(choices)
+  moments <- .Call(C_weft_regulation_counts, choices, regulators, 0L, run_control("cpu", control$threads, FALSE))
+  genes$favour <- favoured(variance_share(moments, length(genes$targets)), nrow(samples$rows))
+  array(c(choices, choices_of(setdiff(seq_len(halves), first), scores, genes, samples, nonlinear, steps, ranks, control)), size)
+}
+
+favoured <- function(share, m) (share + 0.1 * mean(share))^(0.15 * min(1, 75 / m))
+
+# Of some halves; over ranks each has a run of pairs.
+choices_of <- function(halves, scores, genes, samples, nonlinear, steps, ranks, control) {
   shape <- function(count) as.integer(c(steps, length(genes$targets), 1L + ncol(samples$partner), count))
-  if (prod(as.double(shape(halves))) > 2^40) abort_input("`resamples`, `copies` and `targets` must be fewer together.")
   select <- function(columns) {
     samples$rows <- samples$rows[, columns, drop = FALSE]
     .Call(C_weft_regulation_select, scores, genes, samples, nonlinear, steps, shape(length(columns)), control)
   }
-  if (is.null(ranks)) return(select(seq_len(halves)))
-  pairs <- dealt_to(halves / 2, ranks)
-  own <- select(c(rbind(2L * pairs - 1L, 2L * pairs)))
-  array(unlist(ranks_gather(own, control), use.names = FALSE), shape(halves))
+  if (is.null(ranks)) return(select(halves))
+  pairs <- dealt_to(length(halves) / 2, ranks)
+  own <- select(halves[c(rbind(2L * pairs - 1L, 2L * pairs))])
+  array(unlist(ranks_gather(own, control), use.names = FALSE), shape(length(halves)))
+}
+
+# The variance of each regulator's areas over all targets, by the largest one; 1 where there is a single target.
+variance_share <- function(moments, targets) {
+  if (targets < 2) return(rep(1, length(moments$sums)))
+  variance <- moments$squares - moments$sums^2 / targets
+  if (max(variance) > 0) variance / max(variance) else rep(1, length(variance))
 }
 
 # ---- choices to edges ----
 
 # Edges of the data (world 0) or of a null copy, one a regulator and target that met at all, by target.
 regulation_edges <- function(choices, regulators, world, control) {
-  counts <- .Call(C_weft_regulation_counts, choices, regulators, world, control)
-  .Call(C_weft_regulation_edges, choices, regulators, world, c(0, cumsum(counts)), control)
+  moments <- .Call(C_weft_regulation_counts, choices, regulators, world, control)
+  edges <- .Call(C_weft_regulation_edges, choices, regulators, world, c(0, cumsum(moments$counts)), control)
+  c(edges, list(share = variance_share(moments, dim(choices)[2L])))
 }
 
 # list(weights: a plain matrix, edges)
@@ -199,19 +224,10 @@ regulation_network <- function(choices, genes, names, copies, control) {
   }
   at <- edges$regulator + (edges$target - 1) * length(regulators)
   weights <- numeric(length(regulators) * length(targets))
-  weights[at] <- edges$area / full * regulator_factor(edges, length(regulators), length(targets))[edges$regulator]
+  weights[at] <- edges$area / full * edges$share[edges$regulator]
+  edges$share <- NULL
   attributes(weights) <- list(dim = c(length(regulators), length(targets)), dimnames = list(regulators, targets))
   list(weights = weights, edges = edges)
-}
-
-# The variance of each regulator's areas over all targets, by the largest one; 1 where there is a single target.
-regulator_factor <- function(edges, regulators, targets) {
-  if (targets < 2 || !length(edges$area)) return(rep(1, regulators))
-  area <- as.double(edges$area)
-  sums <- rowsum(cbind(area, area^2), edges$regulator)
-  variance <- numeric(regulators)
-  variance[as.integer(rownames(sums))] <- (sums[, 2L] - sums[, 1L]^2 / targets) / (targets - 1)
-  if (max(variance) > 0) variance / max(variance) else rep(1, regulators)
 }
 
 # The least false discovery rate at which each edge is kept: of edges with at least some area, those that the copies have, and

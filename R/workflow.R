@@ -17,7 +17,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' | `components` | [gene_components()] | |
 #' | `ranking` | [gene_ranking()] | yes |
 #' | `pairs` | [gene_pairs()] | yes |
-#' | `network` | [gene_mi_network()] | |
+#' | `network` | [gene_regulation()], or [gene_mi_network()] for levels and by its arguments | |
 #' | `clusters` | [gene_clusters()] | |
 #' | `bayes` | [gene_bayes()] | |
 #' | `outliers` | [gene_outliers()] | |
@@ -117,7 +117,7 @@ run_steps <- function(fit, run) {
   fit <- own("components", gene_components)
   fit <- own("ranking", gene_ranking)
   fit <- own("pairs", gene_pairs)
-  fit <- own("network", gene_mi_network, memory = run$memory)
+  fit <- own("network", workflow_network, memory = run$memory)
   limited <- attr(fit$network, "limited")
   if (!is.null(limited)) fit$quality <- note(fit$quality, "memory", limited, ncol(fit$network))
   fit <- own("clusters", gene_clusters, device = FALSE)

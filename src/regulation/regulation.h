@@ -55,6 +55,7 @@ typedef struct weft_regulation_job {
   const int32_t *rows;              /* m × halves */
   size_t copies;
   const int32_t *partner;           /* n × copies: null copies, in which row i of the regulators meets row partner[i] of the targets */
+  const double *favour;             /* what each regulator's r^2 / d is multiplied by: above 0 */
   int hinges;                       /* offer max(z, 0) and min(z, 0) too */
   size_t steps;
 } weft_regulation_job;
@@ -87,8 +88,8 @@ typedef struct weft_regulation_chosen {
   size_t world;                     /* 0: the data; else the null copy */
 } weft_regulation_chosen;
 
-/* counts[t]: how many regulators were ever chosen for target t. */
-weft_status weft_regulation_counts(weft_ctx *ctx, const weft_regulation_chosen *chosen, double *counts);
+/* counts[t]: how many regulators were ever chosen for target t. sums, squares: of each regulator's areas (below), over targets. */
+weft_status weft_regulation_counts(weft_ctx *ctx, const weft_regulation_chosen *chosen, double *counts, double *sums, double *squares);
 
 /* Edges of target t at starts[t] .. starts[t + 1] - 1, by regulator. area: sum over halves of steps - step; signed_area: with
  * the sign of the effect; times: in how many halves; both: in how many pairs of halves twice. */

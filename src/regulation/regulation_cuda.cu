@@ -23,7 +23,7 @@
 
 struct half_view {
   const int32_t *products;            /* features × features */
-  const double *sum, *variance, *least; /* features; kinds × padded */
+  const double *sum, *variance, *least, *favour; /* features; kinds × padded twice; regulators */
   size_t regulators, padded;
   double m;
 };
@@ -205,7 +205,8 @@ __global__ static void __launch_bounds__(THREADS) choose(half_view v, const int3
       look<HINGES, MOST>(v, chosen, step, with, sum, j, left);
 #pragma unroll
       for (int kind = 0; kind < (HINGES ? KINDS : 1); kind++) {
-        const candidate c = { weft_regulation_gain(of_kind<HINGES>(left.r, kind), left.d[kind], v.least[kind * v.padded + j]),
+        const candidate c = { weft_regulation_gain(of_kind<HINGES>(left.r, kind), left.d[kind], v.least[kind * v.padded + j],
+                                                   v.favour[j]),
                               (int32_t) (kind * v.regulators + j) };
         if (before(c, best)) best = c;
       }
@@ -254,7 +255,7 @@ struct resident {
   int32_t *regulator, *target, *own, *rows, *partner;
   int8_t *regulator_digits, *target_digits;
   int32_t *products, *with, *choices;
-  double *sum, *variance, *least, *target_sum;
+  double *sum, *variance, *least, *favour, *target_sum;
   size_t padded, features, depth, block;  /* block: targets at once */
   size_t kept, each;                      /* halves whose choices are kept, and how many of a half */
 };
@@ -272,6 +273,12 @@ static void copy_numbers(const void *data, size_t first, size_t count, void *out
 {
   (void) threads;
   memcpy(out, (const int32_t *) data + first, count * sizeof(int32_t));
+}
+
+static void copy_doubles(const void *data, size_t first, size_t count, void *out, int threads)
+{
+  (void) threads;
+  memcpy(out, (const double *) data + first, count * sizeof(double));
 }
 
 static size_t round_up(size_t x, size_t to) { return (x + to - 1) / to * to; }
@@ -328,6 +335,8 @@ static weft_status set_up(weft_ctx *ctx, weft_device_arena *mem, const weft_regu
   WEFT_CUDA(cudaMemsetAsync(r->target_digits, 0, 2 * r->block * r->depth, mem->stream));
   WEFT_DEVICE_TAKE(r->scores, mem, job->n * job->p);
   WEFT_TRY(weft_device_upload(mem, r->scores, job->n * job->p, sizeof *r->scores, narrow, job->scores));
+  WEFT_DEVICE_TAKE(r->favour, mem, job->regulators);
+  WEFT_TRY(weft_device_upload(mem, r->favour, job->regulators, sizeof *r->favour, copy_doubles, job->favour));
   WEFT_TRY(send_numbers(mem, job->regulator, job->regulators, &r->regulator));
   WEFT_TRY(send_numbers(mem, job->target, job->targets, &r->target));
   WEFT_TRY(send_numbers(mem, job->rows, job->m * job->halves, &r->rows));
@@ -355,7 +364,7 @@ static cudaError_t choose_for(const weft_regulation_job *job, const resident *r,
 {
   const pack_job pack = { r->scores, r->target + first, r->rows + half * job->m, world ? r->partner + (world - 1) * job->n : NULL, job->n,
                           job->m, r->depth, count, 0, r->target_digits, r->block * r->depth, r->target_sum, NULL, NULL };
-  const half_view view = { r->products, r->sum, r->variance, r->least, job->regulators, r->padded, (double) job->m };
+  const half_view view = { r->products, r->sum, r->variance, r->least, r->favour, job->regulators, r->padded, (double) job->m };
   pack_targets<<<(unsigned) ((count + WARPS - 1) / WARPS), 32 * WARPS, 0, s>>>(pack);
   weft_digits_multiply(r->target_digits, r->block, r->regulator_digits, r->features, r->depth, r->with, s);
   if (job->hinges) launch_choose<true>(view, r->with, r->target_sum, r->own + first, (int) job->steps, choices, count, s);

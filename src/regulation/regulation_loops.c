@@ -130,21 +130,23 @@ INLINE void lose_both(double *d, const double *a, const double *b, size_t count)
   for (size_t j = 0; j < count; j++) { const double q = weft_add(a[j], b[j]); d[j] = weft_sub(d[j], weft_mul(q, q)); }
 }
 
-INLINE double gains(const double *r, const double *d, const double *least, size_t count, double *gain, double best)
+INLINE double gains(const double *r, const double *d, const double *least, const double *favour, size_t count, double *gain,
+                    double best)
 {
   WEFT_SIMD_GREATEST(best)
   for (size_t j = 0; j < count; j++) {
-    gain[j] = weft_regulation_gain(r[j], d[j], least[j]);
+    gain[j] = weft_regulation_gain(r[j], d[j], least[j], favour[j]);
     best = gain[j] > best ? gain[j] : best;
   }
   return best;
 }
 
-INLINE double gains_both(const double *a, const double *b, const double *d, const double *least, size_t count, double *gain, double best)
+INLINE double gains_both(const double *a, const double *b, const double *d, const double *least, const double *favour,
+                         size_t count, double *gain, double best)
 {
   WEFT_SIMD_GREATEST(best)
   for (size_t j = 0; j < count; j++) {
-    gain[j] = weft_regulation_gain(weft_add(a[j], b[j]), d[j], least[j]);
+    gain[j] = weft_regulation_gain(weft_add(a[j], b[j]), d[j], least[j], favour[j]);
     best = gain[j] > best ? gain[j] : best;
   }
   return best;
@@ -188,11 +190,12 @@ INLINE void step_over(const weft_regulation_half *h, int hinges, const direction
     }
     for (int part = 0; part <= hinges; part++) {
       const int kind = part + hinges;
-      best[kind] = gains((part ? s->r.negative : s->r.positive) + at, s->d[kind] + at, h->least + (size_t) kind * padded + at, count,
-                         s->gain[kind] + at, best[kind]);
+      best[kind] = gains((part ? s->r.negative : s->r.positive) + at, s->d[kind] + at,
+                         h->least + (size_t) kind * padded + at, h->favour + at, count, s->gain[kind] + at, best[kind]);
     }
     if (hinges)
-      best[0] = gains_both(s->r.positive + at, s->r.negative + at, s->d[0] + at, h->least + at, count, s->gain[0] + at, best[0]);
+      best[0] = gains_both(s->r.positive + at, s->r.negative + at, s->d[0] + at, h->least + at, h->favour + at, count,
+                           s->gain[0] + at, best[0]);
   }
 }
 

@@ -24,6 +24,7 @@ typedef struct weft_regulation_half {
   const double *sum;        /* of each feature's scores */
   const double *variance;   /* kinds × padded, in the scale of regulation_step.h */
   const double *least;      /* kinds × padded: weft_regulation_least() */
+  const double *favour;     /* of each regulator */
 } weft_regulation_half;
 
 /* Doubles that `select` works in. */

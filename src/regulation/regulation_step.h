@@ -27,9 +27,10 @@ static WEFT_HD inline double weft_regulation_least(double variance)
   return variance > 0 ? weft_mul(WEFT_REGULATION_LEFT, variance) : WEFT_INFINITY;
 }
 
-static WEFT_HD inline double weft_regulation_gain(double r, double d, double least)
+/* What is chosen by: r^2 / d times how much its regulator is favoured; negative where the feature may not be chosen. */
+static WEFT_HD inline double weft_regulation_gain(double r, double d, double least, double favour)
 {
-  return d >= least ? weft_div(weft_mul(r, r), d) : -1.0;
+  return d >= least ? weft_mul(favour, weft_div(weft_mul(r, r), d)) : -1.0;
 }
 
 #endif
