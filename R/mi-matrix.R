@@ -53,6 +53,7 @@ mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "s
                       bins = NULL, k = 3, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
                       backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  need_args("x")
   estimator <- check_choice(estimator, c(count_estimators, "copula", "pearson", "spearman", "kendall", "ksg"), "estimator")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
@@ -70,10 +71,11 @@ mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "s
 # ---- categories ----
 
 count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose) {
-  inputs <- lapply(list(x, y), function(part) {
-    if (is.null(part)) return(NULL)
-    if (!is.null(bins)) part <- bin_input(part, bins, assay, threads)
-    input <- categorical_input(part, if (is.null(bins)) assay, arg = "x")
+  inputs <- lapply(c("x", "y"), function(arg) {
+    part <- if (arg == "x") x else y
+    if (is.null(part) && arg == "y") return(NULL)
+    if (!is.null(bins)) part <- bin_input(part, bins, assay, threads, arg)
+    input <- categorical_input(part, if (is.null(bins)) assay, arg = arg)
     if (inherits(input$data, "DelayedArray")) input <- categorical_input(as.matrix(input$data))
     input
   })
@@ -124,6 +126,7 @@ fail_missing <- function(names, missing, arg, level = TRUE) {
 }
 
 check_rows <- function(a, b) {
+  check_some_rows(NULL, "drop", a$n)
   if (is.null(b) || a$n == b$n) return(invisible())
   abort_input("`x` and `y` must have the same rows.", x = sprintf("They have %d and %d.", a$n, b$n))
 }
@@ -178,7 +181,8 @@ numeric_input <- function(x, assay = NULL, arg = "x") {
   }
   if (!is.data.frame(x) && !is.matrix(x) && !inherits(x, c("Matrix", "DelayedArray"))) {
     abort_input(sprintf("`%s` must be a numeric matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
-                x = paste0("It is ", describe(x), "."))
+                x = paste0("It is ", describe(x), "."),
+                i = if (is.atomic(x) && !is.null(x)) sprintf("For one feature, use `data.frame(feature = %s)`.", arg))
   }
   names <- feature_names(x)
   data <- if (is.data.frame(x) && !ncol(x)) matrix(0, nrow(x), 0L) else as.matrix(x)
@@ -218,6 +222,7 @@ count_missing <- function(input, estimator, arg) {
 #' summary(m)
 #' plot(m)
 print.weft_mi_matrix <- function(x, n = 6L, ...) {
+  n <- check_shown(n)
   m <- as.matrix(x)
   if (is.null(attr(x, "unit"))) return(invisible(print(m)))
   cat(sprintf("Mutual information of %s features (%s, %s)\n", paste(unique(dim(m)), collapse = " x "), attr(x, "estimator"),
@@ -231,8 +236,17 @@ print.weft_mi_matrix <- function(x, n = 6L, ...) {
 #' @rdname print.weft_mi_matrix
 #' @export
 as.matrix.weft_mi_matrix <- function(x, ...) {
+  check_information(x)
   attributes(x) <- attributes(x)[c("dim", "dimnames")]
   x
+}
+
+# A matrix of doubles with names that fit, and a record that can be read.
+check_information <- function(x, arg = "x") {
+  names <- dimnames(x)
+  if (!is.matrix(x) || !is.double(x)) abort_changed(arg, sprintf("it is a %s of length %d", typeof(x), length(x)))
+  if (!all(vapply(names, function(side) is.null(side) || is.character(side), NA))) abort_changed(arg, "its names")
+  check_result(x, arg)
 }
 
 #' @rdname print.weft_mi_matrix
