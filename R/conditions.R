@@ -27,9 +27,21 @@ bullet <- function(symbol, text) {
 caller_of_weft <- function() {
   own <- topenv()
   for (k in seq_len(sys.nframe())) {
-    if (identical(topenv(environment(sys.function(k)) %||% baseenv()), own)) return(sys.call(k))
+    if (identical(topenv(environment(sys.function(k)) %||% baseenv()), own)) return(short_call(sys.call(k), sys.function(k), own))
   }
   NULL
+}
+
+# do.call() puts functions and data themselves into a call: a message is to show neither.
+short_call <- function(call, fun, own) {
+  if (is.function(call[[1L]])) {
+    known <- Filter(function(name) identical(own[[name]], fun), ls(own))
+    call[[1L]] <- as.name(if (length(known)) known[1L] else "weft")
+  }
+  for (k in seq_along(call)[-1L]) {
+    if (!is.null(call[[k]]) && !is.language(call[[k]]) && (length(call[[k]]) != 1L || is.list(call[[k]]))) call[[k]] <- quote(...)
+  }
+  call
 }
 
 # Called from C (base/glue.c) after the native side has freed what it owned.

@@ -31,6 +31,11 @@ is_numbers <- function(x, length = NULL, min = -Inf, max = Inf, whole = FALSE, f
 
 is_table <- function(x, rows, columns, ...) is.matrix(x) && nrow(x) == rows && ncol(x) == columns && is_numbers(x, ...)
 
+# A data frame whose columns are vectors of its length.
+is_frame <- function(x) {
+  is.data.frame(x) && all(vapply(unclass(x), function(v) is.atomic(v) && is.null(dim(v)) && length(v) == nrow(x), NA))
+}
+
 is_word <- function(x, choices = NULL) {
   is.character(x) && length(x) == 1L && !is.na(x) && (is.null(choices) || x %in% choices)
 }
@@ -41,6 +46,3 @@ is_yes_or_no <- function(x) is.logical(x) && length(x) == 1L && !is.na(x)
 is_labels <- function(x, length = NULL) {
   is.character(x) && !anyNA(x) && !anyDuplicated(x) && (if (is.null(length)) length(x) > 0L else length(x) == length)
 }
-
-# NULL or one for each of so many.
-is_labels_or_null <- function(x, length) is.null(x) || (is.character(x) && length(x) == length)
