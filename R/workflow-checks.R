@@ -155,19 +155,6 @@ is_square <- function(x) {
     is_labels(colnames(x), unique = FALSE) && identical(rownames(x), colnames(x))
 }
 
-# A data frame whose named columns are plain and of the types given.
-is_frame <- function(x, columns) {
-  plain <- function(name) {
-    column <- .subset2(x, name)
-    !is.object(column) && is.null(dim(column)) &&
-      switch(columns[[name]], numeric = is.numeric(column), character = is.character(column),
-             logical = is.logical(column))
-  }
-  inherits(x, "data.frame") && is.list(x) && all(names(columns) %in% names(x)) &&
-    length(unique(lengths(unclass(x)))) <= 1L && length(attr(x, "row.names")) == length(.subset2(x, 1L)) &&
-    all(vapply(names(columns), plain, NA))
-}
-
 # ---- single arguments ----
 
 check_text <- function(x, arg) {
