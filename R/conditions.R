@@ -34,10 +34,9 @@ caller_of_weft <- function() {
 }
 
 # Called from C (base/glue.c) after the native side has freed what it owned.
-raise_native <- function(status, message, column, condition, control) {
-  if (status == "interrupt") {
-    if (inherits(condition, "error")) stop(condition)
-    signalCondition(condition)
+raise_native <- function(status, message, column, control) {
+  if (status == "interrupt") { # a jump out of R code goes on by itself; this stop was somebody else's
+    signalCondition(structure(class = c("interrupt", "condition"), list(message = message, call = NULL)))
     invokeRestart("abort")
   }
   if (status == "device" && startsWith(message, "rank ")) abort_stopped(message)
@@ -54,12 +53,12 @@ raise_native <- function(status, message, column, condition, control) {
 about_ranks <- function(message) grepl("MPI", message)
 
 column_label <- function(j, names) {
-  if (is.null(names)) as.character(j) else sprintf("`%s` (%d)", names[[j]], as.integer(j))
+  if (is.null(names)) as.character(j) else sprintf("`%s` (%d)", plain_text(names[[j]]), as.integer(j))
 }
 
 # "`a`, `b` and 3 more"
 label_some <- function(labels, most = 5L) {
-  shown <- paste0("`", utils::head(labels, most), "`", collapse = ", ")
+  shown <- paste0("`", plain_text(utils::head(labels, most)), "`", collapse = ", ")
   more <- length(labels) - most
   if (more > 0) paste(shown, "and", more, "more") else shown
 }
@@ -67,7 +66,7 @@ label_some <- function(labels, most = 5L) {
 describe <- function(x) {
   if (is.null(x)) return("NULL")
   if (is.data.frame(x)) return(sprintf("a data frame of %d rows and %d columns", nrow(x), ncol(x)))
-  if (is.object(x) || is.list(x) || is.function(x) || is.language(x)) return(paste("of class", class(x)[1L]))
+  if (is.object(x) || !is.atomic(x)) return(paste("of class", class(x)[1L]))
   kind <- paste(if (typeof(x) == "integer") "an" else "a", typeof(x))
   if (is.matrix(x)) return(sprintf("%s matrix of %d rows and %d columns", kind, nrow(x), ncol(x)))
   if (length(x) != 1L) return(sprintf("%s vector of length %d", kind, length(x)))
@@ -85,6 +84,14 @@ need_package <- function(package, what) {
 
 # ---- checks of single arguments ----
 
+# Says which of the calling function's arguments, by name, was left out.
+need_args <- function(...) {
+  frame <- parent.frame()
+  for (arg in c(...)) {
+    if (eval(call("missing", as.name(arg)), frame)) abort_input(sprintf("`%s` must be given.", arg), x = "It is missing.")
+  }
+}
+
 check_choice <- function(x, choices, arg) {
   if (identical(x, choices)) return(choices[1L])
   if (is.character(x) && length(x) == 1L && !is.na(x) && x %in% choices) return(x)
@@ -99,13 +106,31 @@ check_flag <- function(x, arg) {
   abort_input(sprintf("`%s` must be TRUE or FALSE.", arg), x = paste0("It is ", describe(x), "."))
 }
 
+# What `...` may hold: arguments called `allowed`. A function has `...` so that a wrong name is an error of ours, which says
+# what other functions' names (`known`, from their name to ours) are called here.
+check_dots <- function(allowed, known = character(), ...) {
+  if (!...length()) return(invisible())
+  given <- names(substitute(list(...)))[-1L] %||% rep("", ...length())
+  wrong <- given[!given %in% allowed]
+  if (!length(wrong)) return(invisible())
+  meant <- unique(known[wrong[wrong %in% names(known)]])
+  named <- wrong[nzchar(wrong)]
+  abort_input("Arguments must be ones that the function has.",
+              x = if (length(named)) sprintf("There is no %s.", label_some(named))
+                  else sprintf("%d too many were given without a name.", length(wrong)),
+              i = if (length(meant)) sprintf("Here it is called %s.", label_some(meant)))
+}
+
 check_number <- function(x, arg, min = -Inf, max = Inf, whole = FALSE) {
   ok <- is.numeric(x) && length(x) == 1L && !is.na(x) && x >= min && x <= max && (!whole || x == round(x))
   if (ok) return(as.double(x))
-  range <- if (is.finite(min) && is.finite(max)) sprintf(" from %g to %g", min, max)
-           else if (is.finite(min)) sprintf(" of at least %g", min)
-           else if (is.finite(max)) sprintf(" of at most %g", max)
+  range <- if (is.finite(min) && is.finite(max)) sprintf(" from %s to %s", number_text(min), number_text(max))
+           else if (is.finite(min)) sprintf(" of at least %s", number_text(min))
+           else if (is.finite(max)) sprintf(" of at most %s", number_text(max))
            else ""
   abort_input(sprintf("`%s` must be one %snumber%s.", arg, if (whole) "whole " else "", range),
               x = paste0("It is ", describe(x), "."))
 }
+
+# A bound in full: 2147483647, 1e-06.
+number_text <- function(x) format(x, digits = 16L, scientific = x != 0 && (abs(x) < 1e-4 || abs(x) >= 1e16))

@@ -126,7 +126,7 @@ bin_values <- function(values, rules, threads = NULL) {
     return(matrix(codes, nrow(values), length(rules)))
   }
   cuts <- lapply(rules, `[[`, "cuts")
-  starts <- as.integer(c(0, cumsum(lengths(cuts))))
+  starts <- c(0, cumsum(as.double(lengths(cuts))))
   .Call(C_weft_mi_cut, values, as.double(unlist(cuts, use.names = FALSE)), starts, run_control("cpu", threads, FALSE))
 }
 

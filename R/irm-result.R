@@ -44,6 +44,7 @@ irm_result <- function(run, call, started) {
   ))
   if (!is.null(run$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)
   fit$run$seconds <- run$seconds + proc.time()[[3L]] - started
+  fit$run[c("checkpoint", "save_every")] <- NULL
   fit
 }
 
@@ -193,8 +194,11 @@ chain_rhat <- function(trace, after, modes) {
 
 # ---- holding out ----
 
-# Indices from 1 of a list by row.
-list_pairs <- function(edges) list(from = rep.int(seq_len(edges$n_row), diff(edges$start)), to = edges$to + 1L)
+# Indices from 1 of a list by row, which may be a damaged fit's.
+list_pairs <- function(edges) {
+  check_irm_edges(edges, "run$graph$links", needs("The fit"))
+  list(from = rep.int(seq_len(edges$n_row), diff(edges$start)), to = edges$to + 1L)
+}
 
 # A share of the links and as many observed pairs without a link: data frame row, col, count.
 hide_pairs <- function(graph, share, key) {

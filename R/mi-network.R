@@ -77,15 +77,12 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
 
 network_methods <- c("aracne", "clr", "mrnet", "mrnetb") # in the order of weft_network_method
 
-# Rough seconds, against an H200; the matrix travels both ways.
 network_backend <- function(method, p, backend, threads) {
   if (method == "relnet") {
     if (!is.null(backend)) check_choice(backend, backends, "backend")
     return(list(name = "cpu", reason = "a threshold is too little for a device"))
   }
-  cpu <- switch(method, aracne = p^2.5 * 1e-9, clr = p^2 * 4e-9, mrnet = p^3 * 2e-10, mrnetb = p^3 * 2e-9)
-  gpu <- switch(method, aracne = p^3 / 2 * 3e-13, clr = 0, mrnet = p^3 * 2e-12, mrnetb = p^3 * 1e-11)
-  choose_backend(backend, cpu_seconds = cpu / threads, gpu_seconds = gpu + p^2 * 4e-9)
+  choose_backend(backend, cost_network(p, method, threads))
 }
 
 # A matrix of information stays; everything else is data.
@@ -156,10 +153,11 @@ smallest_weight <- 5e-324
 pairs_reaching <- function(m, bar, threads = NULL) sum(.Call(C_weft_mi_reaching, m, bar, FALSE, pass_control(threads)))
 
 network_degree <- function(net) {
+  if (is_directed(net)) return(directed_degree(net))
   stats::setNames(.Call(C_weft_mi_reaching, net, smallest_weight, TRUE, pass_control()), colnames(net))
 }
 
-count_edges <- function(net) sum(network_degree(net)) / 2
+count_edges <- function(net) if (is_directed(net)) length(shown_edges(net)) else sum(network_degree(net)) / 2
 
 # Row and column numbers of the edges, heaviest first.
 network_ends <- function(net) {
@@ -252,10 +250,10 @@ glance.weft_network <- function(x, ...) {
 
 #' A network as an igraph
 #'
-#' @param x what [mi_network()] returned.
+#' @param x what [mi_network()] or [regulation()] returned.
 #' @param isolated keep features without edges.
 #' @param ... ignored.
-#' @return An undirected igraph with the edge attributes of `as.data.frame(x)`, weights among them.
+#' @return An igraph, directed for [regulation()] and else undirected, with the edge attributes of `as.data.frame(x)`, weights among them.
 #' @export
 #' @examples
 #' net <- mi_network(mtcars, "aracne", estimator = "spearman")
@@ -271,6 +269,6 @@ as_igraph.weft_network <- function(x, isolated = TRUE, ...) {
   edges <- as.data.frame(x)
   if (anyDuplicated(colnames(x))) abort_input("Features must have names of their own for igraph.",
     x = sprintf("Twice: %s.", label_some(unique(colnames(x)[duplicated(colnames(x))]))))
-  nodes <- if (isolated) colnames(x) else unique(c(edges$feature1, edges$feature2))
-  igraph::graph_from_data_frame(edges, directed = FALSE, vertices = data.frame(name = nodes))
+  nodes <- if (isolated) network_features(x) else unique(c(edges[[1L]], edges[[2L]]))
+  igraph::graph_from_data_frame(edges, directed = is_directed(x), vertices = data.frame(name = nodes))
 }

@@ -143,14 +143,11 @@ choose_tuples <- function(side, p, order) {
   first * second + both * (first + second) + choose(both, 2)
 }
 
-# Rough seconds: a table of a few cells and its words; the device counts some thousand times faster than a core.
 choose_for_tuples <- function(backend, pack, tuples, threads, verbose) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   most <- two_greatest(info$levels)
   planes <- if (most[1L] <= 2) 1 else mean(pmin(pmax(info$levels - 1, 1), 24))
-  each <- 5e-9 * planes^2 + pack$dim[1L] * 5e-12 * planes^2
-  chosen <- choose_backend(backend, cpu_seconds = tuples * each / threads,
-                           gpu_seconds = 0.005 + info$bytes / 5e9 + tuples * each / 2000)
+  chosen <- choose_backend(backend, cost_tuples(tuples, pack$dim[1L], planes, info$bytes, threads))
   chosen <- note_large(chosen, if (most[1L] > 24 || info$classes > 64) prod(most) * info$classes else 0)
   report_backend(chosen, verbose)
   chosen

@@ -71,8 +71,7 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   target <- class_input(class, x, input$n)
   if (na == "fail" && anyNA(target$codes)) abort_missing_class(target$codes)
   threads <- threads_for(threads)
-  work <- input$n * input$p * 4 / 1e10 # seconds, bound by reading the input
-  chosen <- choose_backend(backend, cpu_seconds = work / min(threads, 4), gpu_seconds = work / min(threads, 4) + work / 4)
+  chosen <- choose_backend(backend, cost_rank(input$n, input$p, threads))
   report_backend(chosen, verbose)
   scores <- for_blocks(input, function(data, columns) {
     control <- run_control(chosen$name, threads, progress, input$names[columns], "Ranking features")
@@ -88,9 +87,8 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
 
 # The ranking of a pack, with a permutation test when there are permutations.
 rank_pack <- function(pack, permutations, seed, scale, unit, call, backend, threads, progress, verbose, started) {
-  work <- prod(as.double(pack$dim)) * (1 + permutations) / 2e10
   chosen <- if (permutations == 0) cpu_only(backend, "A pack is ranked")
-            else choose_backend(backend, cpu_seconds = work / threads, gpu_seconds = 0.01 + permutations * prod(as.double(pack$dim)) / 4e13)
+            else choose_backend(backend, cost_rank_permuted(pack$dim[1L], pack$dim[2L], permutations, threads))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, pack$names, "Ranking features")
   scores <- .Call(C_weft_mi_pack_rank, pack_pointer(pack), control)
@@ -168,11 +166,14 @@ shorten_numbers <- function(table) {
 
 #' @exportS3Method knitr::knit_print
 knit_print.weft_mi <- function(x, options = list(), n = 10L, ...) {
+  n <- check_number(n, "n", min = 1, whole = TRUE)
   if (!is_ranking(x)) return(knitr::knit_print(as.data.frame(x), options = options, ...))
-  shown <- shorten_numbers(utils::head(as.data.frame(x), n))
-  shown[c("p_value", "q_value")] <- lapply(shown[c("p_value", "q_value")], format, digits = 3)
+  shown <- utils::head(as.data.frame(x), n)
   caption <- sprintf("Best %d of %d features (mutual information in %s)", nrow(shown), nrow(x), attr(x, "unit"))
-  knitr::knit_print(knitr::kable(shown, row.names = FALSE, caption = caption), ...)
+  form <- knitr::opts_knit$get("out.format")
+  escapes <- isTRUE(form %in% c("latex", "listings", "sweave", "html")) # kable() does, for these
+  knitr::knit_print(if (escapes) knitr::kable(shorten_numbers(shown), row.names = FALSE, caption = caption)
+                    else report_table(shown, caption, digits = 4), ...)
 }
 
 # A subset by columns or rows keeps the class; it prints as a data frame when the shape is gone.

@@ -25,10 +25,12 @@
   R(C_weft_simd, 1) \
   R(C_weft_host_available, 0) \
   R(C_weft_memory, 1) \
+  R(C_weft_finalisers, 0) \
   R(C_weft_upload, 3) \
   R(C_weft_download, 2) \
   R(C_weft_free, 1) \
   R(C_weft_resident, 1) \
+  R(C_weft_sparse_problem, 2) \
   R(C_weft_file_read, 5) \
   R(C_weft_draws, 8) \
   R(C_weft_bits_test, 2)

@@ -74,14 +74,14 @@ typedef struct weft_bins_job {
  * value's bin is 1 + the cuts below it. */
 weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, double *cuts, int32_t *counts);
 /* Codes from 1, INT32_MIN where x is missing. Column j's cuts begin at cuts + starts[j] and end at starts[j + 1]. */
-weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, const double *cuts, const int32_t *starts,
+weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, const double *cuts, const double *starts,
                         int32_t *codes);
 
 /* ---- genotypes (mi_plink.c) ---- */
 
-/* PLINK's two bits a genotype, one block of (n + 3) / 4 bytes a variant, to counts of the first allele: 2, 1, 0, or
- * INT32_MIN where missing. */
-weft_status weft_mi_genotypes(weft_ctx *ctx, const uint8_t *packed, size_t n, size_t p, int32_t *out);
+/* Of a .bed file, three bytes and one block of (n + 3) / 4 bytes a variant, the p variants `wanted` (from 0): counts of the first
+ * allele, 2, 1, 0, or INT32_MIN where missing. */
+weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const double *wanted, size_t p, int32_t *out);
 
 /* ---- greedy selection (mi_select.c) ---- */
 
