@@ -149,10 +149,11 @@ are_clusters <- function(z) {
   is.integer(z) && length(z) && !anyNA(z) && all(z >= 1L & z <= length(z)) && is_labels(names(z), unique = FALSE)
 }
 
-# A square matrix of doubles or integers with names, the same for rows and columns.
+# A square matrix of doubles or integers with names, the same for rows and columns; in whatever encoding they came.
 is_square <- function(x) {
+  names <- colnames(x)
   is.matrix(x) && typeof(x) %in% c("double", "integer") && nrow(x) == ncol(x) && nrow(x) >= 1L &&
-    is_labels(colnames(x), unique = FALSE) && identical(rownames(x), colnames(x))
+    is_bare(names, "character", ncol(x)) && !anyNA(names) && identical(rownames(x), names)
 }
 
 # ---- single arguments ----
