@@ -83,6 +83,14 @@ need_package <- function(package, what) {
 
 # ---- checks of single arguments ----
 
+# Says which of the calling function's arguments, by name, was left out.
+need_args <- function(...) {
+  frame <- parent.frame()
+  for (arg in c(...)) {
+    if (eval(call("missing", as.name(arg)), frame)) abort_input(sprintf("`%s` must be given.", arg), x = "It is missing.")
+  }
+}
+
 check_choice <- function(x, choices, arg) {
   if (identical(x, choices)) return(choices[1L])
   if (is.character(x) && length(x) == 1L && !is.na(x) && x %in% choices) return(x)
@@ -100,10 +108,13 @@ check_flag <- function(x, arg) {
 check_number <- function(x, arg, min = -Inf, max = Inf, whole = FALSE) {
   ok <- is.numeric(x) && length(x) == 1L && !is.na(x) && x >= min && x <= max && (!whole || x == round(x))
   if (ok) return(as.double(x))
-  range <- if (is.finite(min) && is.finite(max)) sprintf(" from %g to %g", min, max)
-           else if (is.finite(min)) sprintf(" of at least %g", min)
-           else if (is.finite(max)) sprintf(" of at most %g", max)
+  range <- if (is.finite(min) && is.finite(max)) sprintf(" from %s to %s", number_text(min), number_text(max))
+           else if (is.finite(min)) sprintf(" of at least %s", number_text(min))
+           else if (is.finite(max)) sprintf(" of at most %s", number_text(max))
            else ""
   abort_input(sprintf("`%s` must be one %snumber%s.", arg, if (whole) "whole " else "", range),
               x = paste0("It is ", describe(x), "."))
 }
+
+# A bound in full: 2147483647, 1e-06.
+number_text <- function(x) format(x, digits = 16L, scientific = x != 0 && (abs(x) < 1e-4 || abs(x) >= 1e16))
