@@ -208,7 +208,7 @@ bin_rules <- function(x, arg) {
 #' @export
 print.weft_bins <- function(x, ...) {
   if (is.null(attr(x, "rules"))) return(NextMethod())
-  check_result(x)
+  check_result(x, record = "method")
   rules <- bin_rules(x, "x")
   cat(sprintf("%d rows, %d of %d columns cut (%s)\n", nrow(x), length(rules), length(x), attr(x, "method")))
   for (j in utils::head(seq_along(rules), 10L)) {

@@ -225,6 +225,7 @@ print.weft_mi_matrix <- function(x, n = 6L, ...) {
   n <- check_shown(n)
   m <- as.matrix(x)
   if (is.null(attr(x, "unit"))) return(invisible(print(m)))
+  check_result(x, record = c("estimator", run_attributes))
   cat(sprintf("Mutual information of %s features (%s, %s)\n", paste(unique(dim(m)), collapse = " x "), attr(x, "estimator"),
               attr(x, "unit")))
   if (length(m)) print(signif(m[seq_len(min(n, nrow(m))), seq_len(min(n, ncol(m))), drop = FALSE], 4))
@@ -242,17 +243,23 @@ as.matrix.weft_mi_matrix <- function(x, ...) {
 }
 
 # A matrix of doubles with names that fit, and a record that can be read.
-check_information <- function(x, arg = "x") {
-  names <- dimnames(x)
-  if (!is.matrix(x) || !is.double(x)) abort_changed(arg, sprintf("it is a %s of length %d", typeof(x), length(x)))
-  if (!all(vapply(names, function(side) is.null(side) || is.character(side), NA))) abort_changed(arg, "its names")
-  check_result(x, arg)
+check_information <- function(x, arg = "x", record = character()) {
+  if (!is.matrix(x) || !is.double(x)) abort_changed(arg, sprintf("it is a %s of length %.0f", typeof(x), length(x)))
+  named <- vapply(1:2, function(side) dim(x)[side] == 0L || is.character(dimnames(x)[[side]]) && !anyNA(dimnames(x)[[side]]), NA)
+  if (!all(named)) abort_changed(arg, "its names")
+  check_result(x, arg, record)
+}
+
+finite_information <- function(x, arg) {
+  check_information(x, arg)
+  if (!all(is.finite(x))) abort_changed(arg, "it has missing or infinite values")
+  as.matrix(x)
 }
 
 #' @rdname print.weft_mi_matrix
 #' @export
 summary.weft_mi_matrix <- function(object, ...) {
-  m <- as.matrix(object)
+  m <- finite_information(object, "object")
   if (identical(rownames(m), colnames(m)) && nrow(m) == ncol(m)) m <- m[upper.tri(m)]
   list(features = dim(object), mi = if (length(m)) stats::quantile(m), unit = attr(object, "unit"))
 }
@@ -273,6 +280,7 @@ clustered_matrix <- function(x) {
 #' @rdname print.weft_mi_matrix
 #' @export
 plot.weft_mi_matrix <- function(x, ...) {
+  finite_information(x, "x")
   if (!length(x)) abort_input("`x` must have at least one feature to plot.")
   m <- clustered_matrix(x)
   labels <- function(names) if (length(names) <= 60L) names else rep("", length(names))

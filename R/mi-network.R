@@ -134,7 +134,7 @@ pair_test <- function(m) {
   if (is.null(test)) return(NULL)
   p <- ncol(m)
   number <- function(v, lengths) is.numeric(v) && length(v) %in% lengths
-  fine <- is.list(test) && is.character(test$estimator) && length(test$estimator) == 1L && p == nrow(m) &&
+  fine <- is.list(test) && is.character(test$estimator) && length(test$estimator) == 1L && !is.na(test$estimator) && p == nrow(m) &&
     (is.null(test$levels) || number(test$levels, p)) && (identical(test$n, NA) || number(test$n, c(1, as.double(p)^2)))
   if (!fine) abort_changed("x", "its attribute `test`")
   counted <- !is.null(test$levels) && test$estimator != "empirical"
@@ -229,9 +229,8 @@ least_information <- function(m, measure, cut) {
 # A network as mi_network() made it, before its sizes and names are believed.
 check_network <- function(x, arg = "x") {
   check_information(x, arg)
-  names <- dimnames(x)
   if (nrow(x) != ncol(x)) abort_changed(arg, sprintf("it has %d rows and %d columns", nrow(x), ncol(x)))
-  if (!is.null(names) && (!identical(names[[1L]], names[[2L]]) || anyNA(names[[1L]]))) abort_changed(arg, "its names")
+  if (!identical(rownames(x), colnames(x))) abort_changed(arg, "its names")
   m <- attr(x, "mi", exact = TRUE)
   if (!is.null(m) && (!is.double(m) || !identical(dim(m), dim(x)))) abort_changed(arg, "its attribute `mi`")
   x
@@ -258,6 +257,7 @@ network_ends <- function(net) {
   starts <- c(0, cumsum(.Call(C_weft_mi_reaching, net, smallest_weight, FALSE, pass_control())))
   found <- .Call(C_weft_mi_edge_list, net, starts, pass_control())
   at <- cbind(found$from, found$to)
+  if (!all(is.finite(net[at]))) abort_changed("x", "its weights")
   at[order(-net[at], at[, 1L], at[, 2L]), , drop = FALSE]
 }
 
@@ -266,7 +266,7 @@ many_features <- 5000L # more than these, and what is kept of all pairs would ou
 network_edges <- function(net, q_values = TRUE) {
   at <- network_ends(net)
   m <- attr(net, "mi")
-  names <- colnames(net) %||% sprintf("V%d", seq_len(ncol(net)))
+  names <- colnames(net)
   out <- list(feature1 = names[at[, 1L]], feature2 = names[at[, 2L]], weight = net[at])
   if (!is.null(m)) {
     out$mi <- m[at]
@@ -307,6 +307,7 @@ print.weft_network <- function(x, n = 6L, ...) {
     print.data.frame(shown, row.names = FALSE)
   }
   if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
+  if (!is.null(attr(x, "seconds"))) check_result(x, record = run_attributes)
   if (!is.null(attr(x, "seconds"))) cat(run_line(x), "\n", sep = "")
   invisible(x)
 }
@@ -340,6 +341,7 @@ tidy.weft_network <- function(x, ...) as.data.frame(x)
 #' @rdname print.weft_network
 #' @export
 glance.weft_network <- function(x, ...) {
+  check_result(x, record = c("method", run_attributes))
   s <- summary(x)
   data.frame(features = s$features, edges = s$edges, density = s$density, method = s$method, backend = attr(x, "backend"),
              seconds = attr(x, "seconds"))

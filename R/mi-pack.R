@@ -101,7 +101,10 @@ pack_for <- function(x, class, na, assay, bins, threads, progress) {
 }
 
 #' @export
-dim.weft_mi_pack <- function(x) as.integer(x$dim)
+dim.weft_mi_pack <- function(x) {
+  if (!is.numeric(x$dim) || length(x$dim) != 2L) abort_changed("x", "the list around the pack")
+  as.integer(x$dim)
+}
 #' @export
 dimnames.weft_mi_pack <- function(x) list(NULL, x$names)
 
@@ -113,9 +116,9 @@ print.weft_mi_pack <- function(x, ...) {
     info <- .Call(C_weft_mi_pack_info, check_pack(x)$pointer)
     state <- sprintf("%.1f MB%s", info$bytes / 1e6, if (info$on_device) ", also on the device" else "")
   }
-  if (!is.numeric(x$dim) || length(x$dim) != 2L) abort_changed("x", "the list around the pack")
+  d <- dim(x)
   levels <- length(x$class_levels)
-  cat(sprintf("<weft_mi_pack> %d rows, %d features, %s, %s\n", x$dim[1L], x$dim[2L],
+  cat(sprintf("<weft_mi_pack> %d rows, %d features, %s, %s\n", d[1L], d[2L],
               if (levels) sprintf("class of %d level%s", levels, if (levels == 1L) "" else "s") else "no class", state))
   invisible(x)
 }

@@ -223,7 +223,7 @@ fwer <- function(scores, greatest) {
 #' plot(r)
 print.weft_mi_tuples <- function(x, n = 10L, ...) {
   if (!is_tuples(x)) return(NextMethod())
-  check_tuples(x)
+  check_tuples(x, record = c("unit", "searched", run_attributes))
   n <- check_shown(n)
   shown <- utils::head(as.data.frame(x), n)
   order <- tuple_order(x)
@@ -240,7 +240,9 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
 }
 
 is_tuples <- function(x) all(c("feature1", "feature2", "mi", "interaction") %in% names(x)) && !is.null(attr(x, "unit"))
-check_tuples <- function(x, arg = "x") check_result(x, arg, grep("^feature", names(x), value = TRUE), c("mi", "interaction"))
+check_tuples <- function(x, arg = "x", record = character()) {
+  check_result(x, arg, record, c("feature1", grep("^feature", names(x), value = TRUE)), c("mi", "interaction"))
+}
 tuple_order <- function(x) sum(grepl("^feature[0-9]+$", names(x)))
 tuple_word <- function(order) if (order == 2L) "pairs" else if (order == 3L) "triples" else sprintf("tuples of %d", order)
 
@@ -266,7 +268,7 @@ tidy.weft_mi_tuples <- function(x, ...) as.data.frame(x)
 #' @rdname print.weft_mi_tuples
 #' @export
 glance.weft_mi_tuples <- function(x, ...) {
-  check_result(x)
+  check_tuples(x, record = c("unit", "na", "by", "searched", run_attributes))
   data.frame(kept = nrow(x), searched = attr(x, "searched"), order = tuple_order(x), by = attr(x, "by"),
              unit = attr(x, "unit"), na = attr(x, "na"), backend = attr(x, "backend"), seconds = attr(x, "seconds"))
 }

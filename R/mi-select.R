@@ -79,9 +79,9 @@ select_methods <- c("mim", "mrmr", "jmi", "disr", "jmim", "njmim", "cmim", "cmi"
 #' plot(s)
 print.weft_selection <- function(x, n = 20L, ...) {
   if (is.null(attr(x, "method")) || !all(c("feature", "score") %in% names(x))) return(NextMethod())
-  check_result(x, "x", "feature", "score")
+  check_selection(x, c("features", run_attributes))
   n <- check_shown(n)
-  cat(sprintf("%d of %d features selected (%s)\n", nrow(x), attr(x, "features"), attr(x, "method")))
+  cat(sprintf("%d of %.0f features selected (%s)\n", nrow(x), attr(x, "features"), attr(x, "method")))
   shown <- utils::head(list2DF(list(feature = x$feature, score = signif(x$score, 4)), nrow(x)), n)
   if (nrow(shown)) print.data.frame(shown)
   if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
@@ -89,10 +89,12 @@ print.weft_selection <- function(x, n = 20L, ...) {
   invisible(x)
 }
 
+check_selection <- function(x, record = character()) check_result(x, "x", c("method", record), "feature", "score")
+
 #' @rdname print.weft_selection
 #' @export
 plot.weft_selection <- function(x, n = 20L, ...) {
-  check_result(x, "x", "feature", "score")
+  check_selection(x)
   n <- check_shown(n)
   shown <- utils::head(list2DF(list(feature = x$feature, score = x$score), nrow(x)), n)
   if (!nrow(shown)) abort_input("`x` must have at least one feature to plot.")

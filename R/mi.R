@@ -94,24 +94,29 @@ check_some_rows <- function(codes, na, n = length(codes)) {
   if (length(codes) && all(is.na(codes))) abort_input("`class` must be known in at least one row.", x = sprintf("All %d are missing.", n))
 }
 
-# Results come back from users, out of files and after changes. abort_changed() says what is not as it was made; check_result() looks at
-# what the methods of all results read: texts and numbers among the attributes, and columns of text or numbers.
+# Results come back from users, out of files and after changes: abort_changed() says what is not as it was made.
 abort_changed <- function(arg, what) {
   abort_input(sprintf("`%s` must be as weft made it.", arg), x = sprintf("It was changed: %s.", what), i = "Make it again.")
 }
 
-check_result <- function(x, arg = "x", text = character(), numbers = character()) {
-  one <- function(value, right) is.null(value) || (right(value) && length(value) == 1L)
-  for (name in c("backend", "reason", "unit", "na", "method", "estimator", "by")) {
-    if (!one(attr(x, name, exact = TRUE), is.character)) abort_changed(arg, sprintf("its attribute `%s`", name))
+# What methods read of any result: attributes of one text or number, which must be there when they are among `record`, and columns of
+# text or numbers.
+check_result <- function(x, arg = "x", record = character(), text = character(), numbers = character()) {
+  check <- function(names, right) {
+    for (name in names) {
+      value <- attr(x, name, exact = TRUE)
+      if (is.null(value) && !name %in% record) next
+      if (!right(value) || length(value) != 1L || is.na(value)) abort_changed(arg, sprintf("its attribute `%s`", name))
+    }
   }
-  for (name in c("seconds", "searched", "features", "threshold", "fdr")) {
-    if (!one(attr(x, name, exact = TRUE), is.numeric)) abort_changed(arg, sprintf("its attribute `%s`", name))
-  }
+  check(c("backend", "reason", "unit", "na", "method", "estimator", "by"), is.character)
+  check(c("seconds", "searched", "features", "threshold", "fdr"), is.numeric)
   if (is.data.frame(x)) check_frame(x, arg)
-  for (name in text) if (!is.character(x[[name]])) abort_changed(arg, sprintf("its column `%s`", name))
-  for (name in numbers) if (!is.numeric(x[[name]])) abort_changed(arg, sprintf("its column `%s`", name))
+  for (name in text) if (!is.character(x[[name]]) || anyNA(x[[name]])) abort_changed(arg, sprintf("its column `%s`", name))
+  for (name in numbers) if (!is.numeric(x[[name]]) || anyNA(x[[name]])) abort_changed(arg, sprintf("its column `%s`", name))
 }
+
+run_attributes <- c("backend", "reason", "seconds") # what run_line() says
 
 check_shown <- function(n, arg = "n") check_number(n, arg, min = 0, whole = TRUE)
 
@@ -180,7 +185,7 @@ run_line <- function(x) {
 #' plot(r)
 print.weft_mi <- function(x, n = 10L, ...) {
   if (!is_ranking(x)) return(NextMethod())
-  check_ranking(x)
+  check_ranking(x, record = c("unit", run_attributes))
   n <- check_shown(n)
   shown <- shorten_numbers(utils::head(as.data.frame(x), n))
   cat(sprintf("Mutual information of %d feature%s with a class of %d level%s (%s)\n", nrow(x), if (nrow(x) == 1L) "" else "s",
@@ -212,7 +217,9 @@ knit_print.weft_mi <- function(x, options = list(), n = 10L, ...) {
 # A subset by columns or rows keeps the class; it prints as a data frame when the shape is gone.
 is_ranking <- function(x) all(c("feature", "mi", "q_value") %in% names(x)) && !is.null(attr(x, "unit"))
 
-check_ranking <- function(x, arg = "x") check_result(x, arg, "feature", c("mi", "p_value", "q_value"))
+check_ranking <- function(x, arg = "x", record = character()) {
+  check_result(x, arg, record, "feature", c("mi", "p_value", "q_value"))
+}
 
 #' @rdname print.weft_mi
 #' @export
@@ -237,7 +244,7 @@ tidy.weft_mi <- function(x, ...) as.data.frame(x)
 #' @rdname print.weft_mi
 #' @export
 glance.weft_mi <- function(x, ...) {
-  check_result(x)
+  check_result(x, record = c("unit", "na", run_attributes))
   data.frame(features = nrow(x), unit = attr(x, "unit"), na = attr(x, "na"), backend = attr(x, "backend"),
              seconds = attr(x, "seconds"))
 }

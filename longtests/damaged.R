@@ -1,7 +1,7 @@
 # Every use of every damaged copy of what the rooms of networks and components save: Rscript longtests/damaged.R [name of a case ...]
 suppressPackageStartupMessages(library(weft))
 library(generics, warn.conflicts = FALSE)
-for (file in c("helper.R", "helper-bn.R", "helper-damage.R")) source(file.path("tests/testthat", file))
+for (file in c("helper.R", "helper-bn.R", "helper-spoilt.R")) source(file.path("tests/testthat", file))
 cases <- damage_cases()
 wrong <- 0
 for (name in if (length(commandArgs(TRUE))) commandArgs(TRUE) else names(cases)) {
