@@ -61,7 +61,7 @@ check_bn <- function(x, arg) {
   need("run", function(v) v$sum == (x[["target"]] == "sum"), "of the same target")
   need("iterations", function(v) is_numbers(v, 1L, min = 1, max = 2^53, whole = TRUE), "a whole number of at least 1")
   need("trace", function(v) is.matrix(v) && is.double(v) && nrow(v) > 0L && is_table(v, nrow(v), ladders), "a matrix of scores, one column a chain")
-  need("correct_bias", is_yes_or_no, "TRUE or FALSE")
+  need("correct_bias", is_flag, "TRUE or FALSE")
   need("diagnostics", function(v) is_diagnostics(v, x[["target"]]), "a list of diagnostics")
   need("sample_score", function(v) is_numbers(v) && (x[["target"]] == "max" || length(v) > 0L), "numbers")
   need("dags", function(v) {
@@ -125,7 +125,7 @@ check_fit <- function(x, arg = "fit") {
   need <- parts_of(x, arg, "bn_fit()")
   need("dag", is_dag, "a matrix of 0 and 1 without a cycle, rows and columns named by the nodes")
   dag <- x[["dag"]]
-  need("gaussian", is_yes_or_no, "TRUE or FALSE")
+  need("gaussian", is_flag, "TRUE or FALSE")
   need("n", function(v) is_numbers(v, 1L, min = 0, whole = TRUE), "a whole number")
   need("labels", function(v) {
     if (x[["gaussian"]]) is.null(v) else is.list(v) && identical(names(v), rownames(dag)) && all(vapply(v, is_levels, NA))

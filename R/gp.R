@@ -92,7 +92,7 @@ gp_solve <- function(object, precondition, b, threads, progress) {
   }
   residual <- max(sqrt(colSums(r^2)) / size)
   if (residual > object$tolerance) {
-    weft_warn("convergence", sprintf("Conjugate gradients stopped after %d iterations with a residual of %.2g.", iterations, residual),
+    weft_warn("convergence", sprintf("Conjugate gradients stopped after %.0f iterations with a residual of %.2g.", iterations, residual),
               i = "Raise `noise`, `rank` or `max_iterations`.")
   }
   list(x = x, iterations = iterations, residual = residual)
@@ -157,6 +157,6 @@ print.weft_gp <- function(x, ...) {
   check_parts(x, "gp_regression()", gp_parts(x))
   cat(sprintf("Gaussian process on %d points in %d dimension%s, %s kernel, noise %g\n", x$n, x$d,
               if (x$d == 1L) "" else "s", x$kernel, x$noise))
-  cat(sprintf("%d iterations to a residual of %.2g, %s\n", x$iterations, x$residual, seconds_text(x$seconds)))
+  cat(sprintf("%.0f iterations to a residual of %.2g, %s\n", x$iterations, x$residual, seconds_text(x$seconds)))
   invisible(x)
 }

@@ -138,6 +138,6 @@ print.weft_kernel_pca <- function(x, ...) {
   check_parts(x, "kernel_pca()", pca_parts(x))
   cat(sprintf("Kernel principal components of %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
   cat("Eigenvalues:", paste(signif(x$values, 5), collapse = ", "), "\n")
-  cat(sprintf("%d blocks, %s\n", x$iterations, seconds_text(x$seconds)))
+  cat(sprintf("%.0f blocks, %s\n", x$iterations, seconds_text(x$seconds)))
   invisible(x)
 }

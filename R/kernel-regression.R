@@ -203,7 +203,7 @@ residuals.weft_kernel_regression <- function(object, ...) {
 #' @export
 print.weft_kernel_regression <- function(x, ...) {
   check_parts(x, "kernel_regression()", regression_parts(x)[c(shown_parts, "r_squared")])
-  cat(sprintf("Kernel regression on %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
+  cat(sprintf("Kernel regression on %.0f points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
   print_bandwidth(x)
   cat(sprintf("Leave-one-out R squared %.3f, made in %s\n", x$r_squared, seconds_text(x$seconds)))
   invisible(x)

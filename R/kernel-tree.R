@@ -80,7 +80,9 @@ check_tree_shape <- function(tree) {
   }
   parts <- list(type = function(v) is_word(v, tree_types), n = is_count, d = function(v) is_count(v, 1),
                 leaf_size = function(v) is_count(v, 1) && v <= 2^20, names = function(v) is_names(v, tree$d),
-                native = function(v) is.list(v) && identical(as.double(v$leaf_size), as.double(tree$leaf_size)),
+                native = function(v) {
+                  is.list(v) && is_number(v$leaf_size) && v$leaf_size == tree$leaf_size && is.matrix(v$x) && all(dim(v$x) == c(tree$d, tree$n))
+                },
                 seconds = function(v) is_number(v, 0))
   for (name in names(parts)) if (!isTRUE(parts[[name]](tree[[name]]))) damaged_tree(name)
 }
@@ -94,7 +96,7 @@ damaged_tree <- function(part) {
 wrong_in_tree <- function(native, n, d, type, points = NULL, bandwidth = list(scale = NULL, full = FALSE)) {
   origin <- if (is.null(points) || !nrow(points)) numeric(d) else as.double(points[1L, ])
   .Call(C_weft_tree_check, native, c(n, d, match(type, tree_types) - 1), points, origin, bandwidth$scale, bandwidth$full,
-        control_of_size(n * d))
+        control_of_size(as.double(n) * d))
 }
 
 # The points in the order of the rows that the tree was made from.
