@@ -28,7 +28,7 @@ gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, copi
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)
   chosen <- network_genes(q, genes, memory)
   data <- q$x[, chosen, drop = FALSE]
-  copies <- copies %||% max(1, min(20, 1000 %/% ncol(data)))
+  copies <- copies %||% usual_copies(ncol(data))
   net <- regulation(data, regulators, steps = steps, resamples = resamples, nonlinear = nonlinear, copies = copies, seed = seed,
                     backend = backend, threads = threads, progress = progress)
   attributes(net) <- c(attributes(net), list(fdr = if (copies > 0) fdr, limited = attr(chosen, "limited")))
@@ -37,15 +37,24 @@ gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, copi
 
 # Both functions' arguments, told apart by name.
 workflow_network <- function(q, ..., seed = NULL, memory = NULL, backend = NULL, threads = NULL, progress = NULL) {
-  given <- list(...)
-  shared <- c("fdr", "genes")
-  of_information <- setdiff(names(formals(gene_mi_network)), c("x", "class", "memory", "backend", "threads", "progress", shared))
-  run <- c(list(q), given, list(memory = memory, backend = backend, threads = threads, progress = progress))
-  if (is_directed_step(q, names(given), of_information)) do.call(gene_regulation, c(run, list(seed = seed)))
+  run <- list(q, ..., memory = memory, backend = backend, threads = threads, progress = progress)
+  if (is_directed_step(q, names(list(...)))) do.call(gene_regulation, c(run, list(seed = seed)))
   else do.call(gene_mi_network, run)
 }
 
-is_directed_step <- function(q, given, of_information) q$kind == "expression" && !any(given %in% of_information)
+# Of expression, unless an argument is given that gene_mi_network() alone has.
+is_directed_step <- function(q, given) {
+  q$kind == "expression" && !any(given %in% setdiff(names(formals(gene_mi_network)), names(formals(gene_regulation))))
+}
+
+usual_copies <- function(genes) max(1, min(20, 1000 %/% genes))
+
+estimate_regulation <- function(n, genes, given, threads) {
+  regulators <- given("network", "regulators", NULL)
+  count <- if (is.null(regulators)) min(genes, most_regulators) else if (identical(regulators, "all")) genes else length(regulators)
+  cost_regulation(n, c(regulators = count, targets = genes), given("network", "steps", 5), given("network", "resamples", 200),
+                  given("network", "nonlinear", TRUE), given("network", "copies", usual_copies(genes)), threads)
+}
 
 # What report and print say of it.
 regulation_text <- function(r, top) {
