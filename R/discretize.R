@@ -200,7 +200,7 @@ bin_rules <- function(x, arg) {
   }
   whole <- is.list(rules) && (length(rules) == 0L || is.character(names(rules)) && !anyNA(names(rules))) && all(vapply(rules, fine, NA))
   kinds <- if (whole) vapply(rules, function(rule) 2 * is.null(rule$sd) + is.null(rule$width), 0)
-  if (!whole || length(unique(kinds)) > 1L) abort_damaged(arg, "its attribute `rules`")
+  if (!whole || length(unique(kinds)) > 1L) abort_changed(arg, "its attribute `rules`")
   rules
 }
 

@@ -18,6 +18,7 @@
 #' predict(fit, cbind(1:3, 4:6), uncertainty = TRUE)
 #' head(as.data.frame(fit))
 predict.weft_irm <- function(object, pairs = NULL, uncertainty = FALSE, samples = 100L, ...) {
+  check_irm_fit(object, run = TRUE)
   uncertainty <- check_flag(uncertainty, "uncertainty")
   samples <- check_number(samples, "samples", min = 1, whole = TRUE)
   graph <- object$run$graph
@@ -44,6 +45,7 @@ predict.weft_irm <- function(object, pairs = NULL, uncertainty = FALSE, samples 
 #' @rdname predict.weft_irm
 #' @export
 fitted.weft_irm <- function(object, ...) {
+  check_irm_fit(object)
   if (as.double(length(object$row_cluster)) * length(object$col_cluster) > 1e8) {
     abort_input("`fitted()` is for graphs of at most 1e8 pairs.", i = "`predict(fit, pairs)` takes the ones you need.")
   }
@@ -54,11 +56,15 @@ fitted.weft_irm <- function(object, ...) {
 
 #' @rdname predict.weft_irm
 #' @export
-coef.weft_irm <- function(object, ...) object$eta
+coef.weft_irm <- function(object, ...) {
+  check_irm_fit(object)
+  object$eta
+}
 
 #' @rdname predict.weft_irm
 #' @export
 as.data.frame.weft_irm <- function(x, ..., what = c("nodes", "blocks")) {
+  check_irm_fit(x)
   what <- check_choice(what, c("nodes", "blocks"), "what")
   if (what == "blocks") {
     return(data.frame(row_cluster = c(row(x$eta)), col_cluster = c(col(x$eta)), eta = c(x$eta), links = c(x$links), pairs = c(x$pairs)))
@@ -77,6 +83,7 @@ tidy.weft_irm <- function(x, ...) as.data.frame(x, ...)
 #' @rdname predict.weft_irm
 #' @export
 glance.weft_irm <- function(x, ...) {
+  check_irm_fit(x)
   data.frame(type = x$type, family = x$family, rows = length(x$row_cluster), cols = length(x$col_cluster), links = link_total(x),
              row_clusters = max(x$row_cluster), col_clusters = max(x$col_cluster), log_posterior = max(x$log_posterior),
              rhat = x$rhat[["log_posterior"]], auc = x$auc, chains = ncol(x$log_posterior), sweeps = nrow(x$log_posterior),
@@ -91,6 +98,7 @@ link_total <- function(x) {
 #' @rdname predict.weft_irm
 #' @export
 print.weft_irm <- function(x, ...) {
+  check_irm_fit(x)
   count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
   links <- count(link_total(x), if (x$family == "poisson") "event" else "link")
   if (x$type == "bipartite") {
@@ -117,6 +125,7 @@ print.weft_irm <- function(x, ...) {
 #' @rdname predict.weft_irm
 #' @export
 summary.weft_irm <- function(object, ...) {
+  check_irm_fit(object)
   side <- function(z) tabulate(z, max(z))
   structure(class = "weft_irm_summary", list(
     sizes = list(row = side(object$row_cluster), col = side(object$col_cluster)), type = object$type,
@@ -127,6 +136,7 @@ summary.weft_irm <- function(object, ...) {
 
 #' @export
 print.weft_irm_summary <- function(x, ...) {
+  check_irm_summary(x)
   cat(sprintf("Log posterior of the best partition: %.2f; density %.4g\n", x$glance$log_posterior, x$density))
   modes <- if (x$type == "bipartite") c("row", "col") else "row"
   for (mode in modes) {

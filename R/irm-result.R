@@ -44,6 +44,7 @@ irm_result <- function(run, call, started) {
   ))
   if (!is.null(run$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)
   fit$run$seconds <- run$seconds + proc.time()[[3L]] - started
+  fit$run[c("checkpoint", "save_every")] <- NULL
   fit
 }
 
@@ -193,8 +194,11 @@ chain_rhat <- function(trace, after, modes) {
 
 # ---- holding out ----
 
-# Indices from 1 of a list by row.
-list_pairs <- function(edges) list(from = rep.int(seq_len(edges$n_row), diff(edges$start)), to = edges$to + 1L)
+# Indices from 1 of a list by row, which may be a damaged fit's.
+list_pairs <- function(edges) {
+  check_irm_edges(edges, "run$graph$links", needs("The fit"))
+  list(from = rep.int(seq_len(edges$n_row), diff(edges$start)), to = edges$to + 1L)
+}
 
 # A share of the links and as many observed pairs without a link: data frame row, col, count.
 hide_pairs <- function(graph, share, key) {
@@ -218,6 +222,7 @@ random_non_links <- function(graph, links, wanted, key) {
   possible <- if (graph$kind == "bipartite") prod(shape) else shape[1L] * (shape[1L] - !graph$self)
   if (undirected) possible <- possible / 2 + if (graph$self) shape[1L] / 2 else 0
   wanted <- min(wanted, possible - length(taken))
+  if (length(taken) > 0.9 * possible) return(free_pairs(graph, shape, taken, wanted, key)) # few draws would be free
   found <- numeric()
   first <- 0
   while (length(found) < wanted) {
@@ -233,7 +238,19 @@ random_non_links <- function(graph, links, wanted, key) {
     new <- code(from, to)[graph$kind == "bipartite" | graph$self | from != to]
     found <- utils::head(unique(c(found, new[!new %in% taken])), wanted)
   }
-  list(from = as.integer(found %/% shape[2L]) + 1L, to = as.integer(found %% shape[2L]) + 1L)
+  pairs_of(found, shape)
+}
+
+pairs_of <- function(code, shape) list(from = as.integer(code %/% shape[2L]) + 1L, to = as.integer(code %% shape[2L]) + 1L)
+
+# The same from a list of all free pairs.
+free_pairs <- function(graph, shape, taken, wanted, key) {
+  all <- seq_len(prod(shape)) - 1
+  at <- pairs_of(all, shape)
+  if (graph$kind == "undirected") all <- all[at$from < at$to | (graph$self & at$from == at$to)]
+  else if (graph$kind == "directed" && !graph$self) all <- all[at$from != at$to]
+  free <- all[!all %in% taken]
+  pairs_of(free[order(draws("uniform", length(free), key = key, stream = 2^31 + 4))[seq_len(wanted)]], shape)
 }
 
 # The graph with more pairs missing.

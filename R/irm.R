@@ -18,6 +18,14 @@
 #' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, and neither does it
 #' matter whether 100 sweeps run at once or as 40 and, with `update()`, 60 more.
 #'
+#' @section Limits of clusters: The Chinese restaurant process has no greatest number of clusters; a sampler needs one. With n nodes
+#'   and K clusters the blocked sampler's truncated sticks give partitions other probabilities, by at most
+#'   \eqn{\min(n r_1, \frac{n(n-1)}{2} \frac{\alpha}{1+\alpha} r_2)} in total variation, with \eqn{r_j = (\alpha / (\alpha + j))^{K-1}}; the
+#'   collapsed sampler leaves out partitions of more than K clusters. The default keeps either error below 0.001 for the given
+#'   `alpha`, or the prior mean of a sampled one. What the data make of it is seen in the sweeps: those in which more clusters might have
+#'   been are counted, and when they are more than one in twenty after the burn-in, a warning (`weft_warning_truncation`) tells how many
+#'   clusters are to be expected and which limit would do.
+#'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
 #'   characters are sorted. Duplicates count once, or add up as counts. An igraph is bipartite when its vertices have a
@@ -30,21 +38,24 @@
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They win over `A`.
 #' @param hold_out share of links to hide, with as many non-links, to measure prediction by.
 #' @param max_clusters most clusters, one value or c(row, col). The default is twice the square root of the number of nodes,
-#'   from 20 to 512. Chains start from that many random clusters.
+#'   from 20 to 512, and chains start from that many random clusters; it is larger where `alpha` asks for more clusters, see below.
 #' @param alpha concentration, one value or c(row, col), or `"sample"`.
 #' @param beta prior weight of links and non-links (counts: shape and rate), or `"sample"`.
-#' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`.
+#' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`, which stay between 1e-9 and 1e12.
 #' @param chains,sweeps chains, and sweeps of each, `burn_in` included.
 #' @param burn_in first sweeps to leave out of all averages; by default half of them.
 #' @param thin every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
-#' @param sampler `"blocked"` or `"collapsed"`.
+#' @param sampler `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need millions of blocks.
 #' @param split_merge TRUE (10), FALSE, or the number of proposals a sweep and mode; from the 61st sweep on a fifth of it.
 #' @param init list(row, col) of clusters to start all chains from; by default random.
 #' @param self in one-mode graphs, links of nodes to themselves count.
 #' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link; `threshold`
 #'   also serves matrices.
 #' @param dim numbers of rows and columns of an edge list of indices, when the last ones may have no link.
-#' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] goes on from there.
+#' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] goes on from there. It is written under
+#'   another name in the same folder and renamed, so that it is whole at any time; a link of that name is replaced, not followed. A
+#'   file that cannot be written is an error before the run starts, and a warning (`weft_warning_checkpoint`) when that happens later:
+#'   the run goes on, and tries again with every further checkpoint.
 #' @param checkpoint_sweeps see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend see [weft_backend()]. A device draws the same labels as the CPU. What it is good for is the blocked sampler
@@ -85,38 +96,53 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
                 hyper = list(alpha = c(1, 1), beta = c(1, 1)), thin = NULL, assay = NULL, threshold = NULL, dim = NULL,
                 checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
-  family <- check_choice(family, c("bernoulli", "poisson"), "family")
-  sampler <- check_choice(sampler, c("blocked", "collapsed"), "sampler")
+  ranks <- join_ranks(distributed, "irm", c(each_rank, "A"), given = "checkpoint")
+  check_given(A)
+  family <- check_choice(family, irm_families, "family")
+  any_sampler <- identical(sampler, irm_samplers)
+  sampler <- check_choice(sampler, irm_samplers, "sampler")
   chains <- check_number(chains, "chains", min = 1, max = 1000, whole = TRUE)
   sweeps <- check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   hold_out <- check_number(hold_out, "hold_out", min = 0, max = 0.9)
+  if (!is.null(burn_in)) burn_in <- check_number(burn_in, "burn_in", min = 0, max = sweeps - 1, whole = TRUE)
+  if (!is.null(thin)) thin <- check_number(thin, "thin", min = 1, max = longest_step, whole = TRUE)
+  prior <- check_hyper(alpha, beta, hyper)
+  attempts <- check_attempts(split_merge)
+  checkpoint <- check_path(checkpoint)
+  checkpoint_sweeps <- check_number(checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step, whole = TRUE)
   graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
-  key <- irm_key(seed)
-  if (!is.null(ranks)) key <- ranks_gather(key)[[1L]]
+  same_on_ranks(ranks, A = graph)
+  shared <- list(key = irm_key(seed), problem = if (rank_part(ranks)[1L] == 0L) checkpoint_problem(checkpoint))
+  if (!is.null(ranks)) shared <- ranks_gather(shared)[[1L]]
+  stop_unwritable(checkpoint, shared$problem)
+  key <- shared$key
   held <- if (hold_out > 0) hide_pairs(graph, hold_out, key)
   if (!is.null(held)) graph <- without_pairs(graph, held)
   one_mode <- graph$kind != "bipartite"
   nodes <- c(graph$links$n_row, if (one_mode) 0 else graph$links$n_col)
-  prior <- check_hyper(alpha, beta, hyper)
+  most <- most_clusters(max_clusters, nodes, init, prior, sampler, any_sampler)
   model <- c(prior[c("sample_alpha", "sample_beta", "hyper")], list(
-    poisson = family == "poisson", collapsed = sampler == "collapsed",
-    max_clusters = most_clusters(max_clusters, nodes, init), attempts = check_attempts(split_merge), key = key
+    poisson = family == "poisson", collapsed = most$sampler == "collapsed", max_clusters = most$clusters, attempts = attempts, key = key
   ))
   chosen <- choose_irm(backend, graph, model, chains * sweeps, threads)
   run <- list(
-    graph = graph, model = model, backend = chosen$name, reason = chosen$reason, family = family, sampler = sampler, held = held,
-    chains = chains, done = 0, target = sweeps,
-    burn_in = if (!is.null(burn_in)) check_number(burn_in, "burn_in", min = 0, max = sweeps - 1, whole = TRUE),
-    thin = if (is.null(thin)) max(5, ceiling(sum(nodes) / 1e5)) else check_number(thin, "thin", min = 1, whole = TRUE),
-    checkpoint = check_path(checkpoint),
-    checkpoint_sweeps = check_number(checkpoint_sweeps, "checkpoint_sweeps", min = 1, whole = TRUE), seconds = 0
+    graph = graph, model = model, backend = chosen$name, reason = chosen$reason, family = family, sampler = most$sampler, held = held,
+    chains = chains, done = 0, target = sweeps, burn_in = burn_in, thin = thin %||% max(5, ceiling(sum(nodes) / 1e5)),
+    checkpoint = checkpoint, save_every = checkpoint_sweeps, seconds = 0
   )
-  run$state <- start_state(graph, init, model, chains, prior, nodes)
+  run$state <- start_state(graph, init, model, most$start, chains, prior, nodes)
   run_irm(run, match.call(), started, threads, progress, devices, ranks)
 }
 
 # ---- arguments ----
+
+irm_families <- c("bernoulli", "poisson")
+irm_samplers <- c("blocked", "collapsed")
+most_sweeps <- 2^28 - 1 # of a chain: their numbers are the upper bits of a draw's index
+longest_step <- 1e9
+most_attempts <- 1e6
+least_hyper <- 1e-9 # of alpha and beta: src/irm/irm_moves.c
+most_hyper <- 1e12
 
 check_hyper <- function(alpha, beta, hyper = list()) {
   positive <- function(x, arg, n, many) {
@@ -124,8 +150,10 @@ check_hyper <- function(alpha, beta, hyper = list()) {
     abort_input(sprintf("`%s` must be %s, from 1e-06 to 1e+09.", arg, many), x = paste0("It is ", describe(x), "."))
   }
   prior <- function(which) positive(hyper[[which]] %||% c(1, 1), paste0("hyper$", which), 2L, "two numbers, shape and rate")
-  if (!is.list(hyper) || length(setdiff(names(hyper), c("alpha", "beta")))) {
-    abort_input("`hyper` must be a list with `alpha` and `beta`.", x = paste0("It has ", label_some(names(hyper)), "."))
+  if (!is.list(hyper) || (length(hyper) && is.null(names(hyper))) || length(setdiff(names(hyper), c("alpha", "beta")))) {
+    abort_input("`hyper` must be a list with `alpha` and `beta`.",
+                x = if (is.list(hyper) && length(names(hyper))) paste0("It has ", label_some(names(hyper)), ".")
+                    else paste0("It is ", describe(hyper), "."))
   }
   sampled <- c(identical(alpha, "sample"), identical(beta, "sample"))
   list(alpha = if (sampled[1L]) c(1, 1) else positive(alpha, "alpha", 1:2, "one number, c(row, col) or \"sample\""),
@@ -133,28 +161,16 @@ check_hyper <- function(alpha, beta, hyper = list()) {
        sample_alpha = sampled[1L], sample_beta = sampled[2L], hyper = c(prior("alpha"), prior("beta")))
 }
 
-most_clusters <- function(max_clusters, nodes, init) {
-  if (is.null(max_clusters)) {
-    k <- pmin(512, pmax(20, ceiling(2 * sqrt(nodes))))
-    given <- vapply(1:2, function(mode) if (length(init) >= mode) length(unique(init[[mode]])) else 0L, 0L)
-    return(pmax(k, 2 * given) * (nodes > 0))
-  }
-  k <- check_pair(max_clusters, "max_clusters", 1)
-  if (any(k != round(k)) || any(k > 65536)) {
-    abort_input("`max_clusters` must be whole numbers from 1 to 65536.", x = sprintf("It is %s.", toString(k)))
-  }
-  k * (nodes > 0)
-}
-
 # Proposals a sweep and mode.
 check_attempts <- function(split_merge) {
   if (is.logical(split_merge)) return(if (check_flag(split_merge, "split_merge")) 10 else 0)
-  check_number(split_merge, "split_merge", min = 0, max = 1e6, whole = TRUE)
+  check_number(split_merge, "split_merge", min = 0, max = most_attempts, whole = TRUE)
 }
 
 check_path <- function(path) {
-  if (is.null(path) || (is.character(path) && length(path) == 1L && !is.na(path))) return(path)
-  abort_input("`checkpoint` must be the name of a file.", x = paste0("It is ", describe(path), "."))
+  if (is.null(path)) return(NULL)
+  check_name(path, "checkpoint")
+  as.vector(path)
 }
 
 # `sweeps`: of all chains.
@@ -164,19 +180,19 @@ choose_irm <- function(backend, graph, model, sweeps, threads) {
     return(list(name = "cpu", reason = "labels are drawn one after another, for which a device has to be asked"))
   }
   k <- model$max_clusters
-  nodes <- graph$links$n_row * k[1L] + graph$links$n_col * k[2L]
-  cpu <- sweeps * (length(graph$links$to) * sum(k) * 1e-10 + nodes * 1e-9) / min(threads_for(threads), 16)
-  choose_backend(backend, cpu_seconds = cpu, gpu_seconds = cpu / 20 + sweeps * 5e-4 + length(graph$links$to) * 2e-9)
+  size <- c(graph$links$n_row, graph$links$n_col)
+  choose_backend(backend, cost_irm(sweeps, size, length(graph$links$to), k, threads_for(threads)))
 }
 
 # ---- starting ----
 
-start_state <- function(graph, init, model, chains, prior, nodes) {
+# `start`: how many random clusters of each mode there are without `init`.
+start_state <- function(graph, init, model, start, chains, prior, nodes) {
   k <- model$max_clusters
   labels <- lapply(1:2, function(mode) {
     n <- nodes[mode]
     if (n == 0) return(integer())
-    if (is.null(init)) return(as.integer(draws("below", n * chains, a = k[mode], key = model$key, stream = 2^31 + mode)))
+    if (is.null(init)) return(as.integer(draws("below", n * chains, a = start[mode], key = model$key, stream = 2^31 + mode)))
     name <- c("row", "col")[mode]
     if (!is.list(init) || !name %in% names(init)) {
       abort_input("`init` must be a list with `row` and, for bipartite graphs, `col`.", x = paste0("It is ", describe(init), "."))
@@ -196,18 +212,53 @@ start_state <- function(graph, init, model, chains, prior, nodes) {
 
 # Runs to run$target sweeps, saving on the way, and makes the result.
 run_irm <- function(run, call, started, threads, progress, devices = NULL, ranks = NULL) {
+  check_room(run)
+  unsaved <- NULL
   while (run$done < run$target) {
     piece <- run$target - run$done
-    if (!is.null(run$checkpoint)) piece <- min(piece, run$checkpoint_sweeps)
+    if (!is.null(run$checkpoint)) piece <- min(piece, run$save_every)
     control <- run_control(run$backend, threads, progress, NULL, "Co-clustering", devices_for(devices, run$backend))
     left <- irm_chains(run, piece, ranks, control)
     run$state <- left[names(run$state)]
     run$trace <- add_trace(run$trace, left, run, piece)
     run$stages <- (run$stages %||% 0) + left$stages
     run$done <- run$done + piece
-    if (!is.null(run$checkpoint) && rank_part(ranks)[1L] == 0L) save_checkpoint(run, call)
+    if (!is.null(run$checkpoint) && rank_part(ranks)[1L] == 0L) {
+      problem <- save_checkpoint(run)
+      if (is.null(unsaved)) warn_unsaved(run, problem)
+      unsaved <- problem
+    }
   }
-  irm_result(run, call, started)
+  fit <- irm_result(run, call, started)
+  warn_truncated(fit)
+  fit
+}
+
+# Traces and samples are R's own vectors.
+check_room <- function(run) {
+  samples <- 4 * sum(run_nodes(run)) * (run$target %/% run$thin)
+  ask_memory(2 * run$chains * (56 * run$target + samples), # a copy is made when a part is added
+             sprintf("The samples of %.0f chains of %.0f sweeps must fit into memory.", run$chains, run$target),
+             i = "Ask for fewer `sweeps` or `chains`, or for a larger `thin`.")
+}
+
+# What R would ask for in vain is an error of ours beforehand.
+ask_memory <- function(bytes, message, i = NULL) {
+  available <- .Call(C_weft_host_available)
+  if (available < 0 || bytes <= available) return(invisible())
+  weft_abort("memory", message, x = sprintf("They take %.3g GB; %.3g GB are free.", bytes / 1e9, available / 1e9), i = i)
+}
+
+stop_unwritable <- function(path, problem) {
+  if (is.null(problem)) return(invisible())
+  abort_input("`checkpoint` must be a file that can be written.", x = sprintf("%s cannot: %s.", describe(path), problem))
+}
+
+warn_unsaved <- function(run, problem) {
+  if (is.null(problem)) return(invisible())
+  weft_warn("checkpoint", sprintf("The run could not be saved after %.0f sweeps: %s.", run$done, problem),
+            i = sprintf("It goes on, and tries again every %.0f sweeps. What %s held before is still there.", run$save_every,
+                        describe(run$checkpoint)))
 }
 
 # `piece` more sweeps of all chains; over ranks each has its own. All that comes back is chain after chain.
@@ -228,11 +279,12 @@ irm_chains <- function(run, piece, ranks, control) {
 # Traces are arrays with one row a sweep; samples have one column a kept sweep, then a slice a chain.
 add_trace <- function(trace, left, run, piece) {
   chains <- run$chains
-  n <- c(run$graph$links$n_row, if (run$graph$kind == "bipartite") run$graph$links$n_col else 0)
+  n <- run_nodes(run)
   kept <- (run$done + piece) %/% run$thin - run$done %/% run$thin
   new <- list(
     log_posterior = matrix(left$log_posterior, piece, chains), row_clusters = matrix(left$row_clusters, piece, chains),
-    col_clusters = matrix(left$col_clusters, piece, chains), alpha = array(left$alpha_trace, c(piece, 2L, chains)),
+    col_clusters = matrix(left$col_clusters, piece, chains), row_full = matrix(left$row_full, piece, chains),
+    col_full = matrix(left$col_full, piece, chains), alpha = array(left$alpha_trace, c(piece, 2L, chains)),
     beta = array(left$beta_trace, c(piece, 2L, chains)), row_samples = array(left$row_samples, c(n[1L], kept, chains)),
     col_samples = array(left$col_samples, c(n[2L], kept, chains))
   )
@@ -264,11 +316,14 @@ bind_along <- function(a, b, along) {
 #' Continue a run
 #'
 #' `update()` adds sweeps to every chain of a fit, as if they had been asked for at once. `irm_resume()` reads what
-#' `irm(checkpoint =)` saved and finishes the run.
+#' `irm(checkpoint =)` saved, finishes the run and saves it to the same file on the way.
+#'
+#' A checkpoint carries the number of its format and a checksum. It is read as plain vectors and lists: nothing in it is evaluated,
+#' and every field is checked, so that a damaged file is an error that says what is wrong.
 #'
 #' @param object what [irm()] returned.
 #' @param sweeps how many more.
-#' @param devices,threads,progress see [irm()].
+#' @param devices,threads,progress,checkpoint,checkpoint_sweeps see [irm()].
 #' @param ... not used.
 #' @return A new fit.
 #' @export
@@ -277,10 +332,19 @@ bind_along <- function(a, b, along) {
 #' fit <- irm(planted$A, chains = 2, sweeps = 20, seed = 1)
 #' more <- update(fit, sweeps = 30)
 #' dim(more$log_posterior)
-update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, progress = NULL, ...) {
-  run <- where_it_runs(object$run)
+update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, progress = NULL, checkpoint = NULL, checkpoint_sweeps = 20,
+                            ...) {
+  started <- proc.time()[[3L]]
+  check_given(sweeps)
+  run <- where_it_runs(check_irm_fit(object, run = TRUE)$run)
   run$target <- run$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
-  run_irm(run, object$call, proc.time()[[3L]], threads, progress, devices)
+  if (run$target > most_sweeps) {
+    abort_input(sprintf("A chain must have at most %.0f sweeps.", most_sweeps), x = sprintf("It would have %.0f.", run$target))
+  }
+  run$checkpoint <- check_path(checkpoint)
+  run$save_every <- check_number(checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step, whole = TRUE)
+  stop_unwritable(run$checkpoint, checkpoint_problem(run$checkpoint))
+  run_irm(run, object$call, started, threads, progress, devices)
 }
 
 # A run that began on a device goes on on the CPU, to the same bits, where there is none.
@@ -290,24 +354,15 @@ where_it_runs <- function(run) {
   run
 }
 
-save_checkpoint <- function(run, call) {
-  file <- paste0(run$checkpoint, ".part")
-  saveRDS(list(format = "weft irm 1", run = run, call = call), file, compress = FALSE)
-  if (!file.rename(file, run$checkpoint)) {
-    weft_abort("input", "The checkpoint must be in a folder that can be written to.", x = paste0("It is ", run$checkpoint, "."))
-  }
-}
-
 #' @rdname update.weft_irm
 #' @param file the checkpoint.
 #' @export
 irm_resume <- function(file, threads = NULL, progress = NULL) {
-  if (!is.character(file) || length(file) != 1L || !file.exists(file)) {
-    abort_input("`file` must be a checkpoint of `irm()`.", x = paste0("There is no file ", describe(file), "."))
-  }
-  saved <- tryCatch(readRDS(file), error = function(e) NULL)
-  if (!is.list(saved) || !identical(saved$format, "weft irm 1")) {
-    abort_input("`file` must be a checkpoint of `irm()`.", x = paste0(describe(file), " is something else."))
-  }
-  run_irm(where_it_runs(saved$run), saved$call, proc.time()[[3L]], threads, progress)
+  started <- proc.time()[[3L]]
+  check_given(file)
+  check_file(file, "file", "a checkpoint of `irm()`")
+  run <- where_it_runs(read_checkpoint(file))
+  run$checkpoint <- file
+  if (run$done < run$target) stop_unwritable(file, checkpoint_problem(file))
+  run_irm(run, match.call(), started, threads, progress)
 }

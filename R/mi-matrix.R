@@ -89,10 +89,7 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
   pairs <- if (is.null(y)) p[1L]^2 / 2 else p[1L] * p[2L]
   levels <- vapply(facts, function(fact) if (length(fact$levels)) mean(fact$levels) else 1, 0)
   planes <- pmin(pmax(levels - 1, 1), 24)
-  cells <- planes[1L] * planes[length(planes)]
-  each <- cells * (2e-9 + inputs[[1L]]$n * 5e-12)
-  chosen <- choose_backend(backend, cpu_seconds = pairs * each / threads,
-                           gpu_seconds = 0.005 + sum(p * planes) * inputs[[1L]]$n / 4e10 + pairs * (each / 500 + 3e-9))
+  chosen <- choose_backend(backend, cost_counts_matrix(pairs, inputs[[1L]]$n, p, planes, threads))
   most <- vapply(facts, function(fact) max(fact$levels, 0), 0)
   chosen <- note_large(chosen, prod(rep_len(most[most > 0], 2)))
   report_backend(chosen, verbose)
@@ -159,9 +156,7 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads
     abort_input("`k` must be less than the number of rows.", x = sprintf("It is %d, with %d rows.", k, n))
   }
   pairs <- a$p * (if (is.null(b)) a$p / 2 else b$p)
-  cost <- switch(estimator, ksg = n * 2e-7, kendall = n^2 * 3e-12, n * 3e-10)
-  gain <- switch(estimator, ksg = 400, kendall = 1, 20) # a device's against one core, measured on an H200
-  chosen <- choose_backend(backend, cpu_seconds = pairs * cost / threads, gpu_seconds = pairs * cost / gain + pairs * 4e-9)
+  chosen <- choose_backend(backend, cost_numeric_matrix(pairs, n, estimator, threads))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, c(a$names, b$names), "Comparing columns")
   data <- if (is.null(b)) a$data else cbind(a$data, b$data)
@@ -249,15 +244,15 @@ as.matrix.weft_mi_matrix <- function(x, ...) {
 
 # A matrix of doubles with names that fit, and a record that can be read.
 check_information <- function(x, arg = "x", record = character()) {
-  if (!is.matrix(x) || !is.double(x)) abort_damaged(arg, sprintf("it is a %s of length %.0f", typeof(x), length(x)))
+  if (!is.matrix(x) || !is.double(x)) abort_changed(arg, sprintf("it is a %s of length %.0f", typeof(x), length(x)))
   named <- vapply(1:2, function(side) dim(x)[side] == 0L || is.character(dimnames(x)[[side]]) && !anyNA(dimnames(x)[[side]]), NA)
-  if (!all(named)) abort_damaged(arg, "its names")
+  if (!all(named)) abort_changed(arg, "its names")
   check_result(x, arg, record)
 }
 
 finite_information <- function(x, arg) {
   check_information(x, arg)
-  if (!all(is.finite(x))) abort_damaged(arg, "it has missing or infinite values")
+  if (!all(is.finite(x))) abort_changed(arg, "it has missing or infinite values")
   as.matrix(x)
 }
 

@@ -101,15 +101,12 @@ rounding_of <- function(m) {
   if (!inherits(m, "weft_mi_matrix")) 0 else if (identical(attr(m, "unit"), "nats")) 1e-12 * log(2) else 1e-12
 }
 
-# Rough seconds, against an H200; the matrix travels both ways.
 network_backend <- function(method, p, backend, threads) {
   if (method == "relnet") {
     if (!is.null(backend)) check_choice(backend, backends, "backend")
     return(list(name = "cpu", reason = "a threshold is too little for a device"))
   }
-  cpu <- switch(method, aracne = p^2.5 * 1e-9, clr = p^2 * 4e-9, mrnet = p^3 * 2e-10, mrnetb = p^3 * 2e-9)
-  gpu <- switch(method, aracne = p^3 / 2 * 3e-13, clr = 0, mrnet = p^3 * 2e-12, mrnetb = p^3 * 1e-11)
-  choose_backend(backend, cpu_seconds = cpu / threads, gpu_seconds = gpu + p^2 * 4e-9)
+  choose_backend(backend, cost_network(p, method, threads))
 }
 
 # A matrix of information stays, and a square one whose rows and columns have the same names; everything else is data.
@@ -139,7 +136,7 @@ pair_test <- function(m) {
   number <- function(v, lengths) is.numeric(v) && length(v) %in% lengths
   fine <- is.list(test) && is.character(test$estimator) && length(test$estimator) == 1L && !is.na(test$estimator) && p == nrow(m) &&
     (is.null(test$levels) || number(test$levels, p)) && (identical(test$n, NA) || number(test$n, c(1, as.double(p)^2)))
-  if (!fine) abort_damaged("x", "its attribute `test`")
+  if (!fine) abort_changed("x", "its attribute `test`")
   counted <- !is.null(test$levels) && test$estimator != "empirical"
   if (counted || test$estimator %in% c("ksg") || anyNA(test$n)) NULL else test
 }
@@ -232,10 +229,10 @@ least_information <- function(m, measure, cut) {
 # A network as mi_network() made it, before its sizes and names are believed.
 check_network <- function(x, arg = "x") {
   check_information(x, arg)
-  if (nrow(x) != ncol(x)) abort_damaged(arg, sprintf("it has %d rows and %d columns", nrow(x), ncol(x)))
-  if (!identical(rownames(x), colnames(x))) abort_damaged(arg, "its names")
+  if (nrow(x) != ncol(x)) abort_changed(arg, sprintf("it has %d rows and %d columns", nrow(x), ncol(x)))
+  if (!identical(rownames(x), colnames(x))) abort_changed(arg, "its names")
   m <- attr(x, "mi", exact = TRUE)
-  if (!is.null(m) && (!is.double(m) || !identical(dim(m), dim(x)))) abort_damaged(arg, "its attribute `mi`")
+  if (!is.null(m) && (!is.double(m) || !identical(dim(m), dim(x)))) abort_changed(arg, "its attribute `mi`")
   x
 }
 
@@ -247,11 +244,12 @@ smallest_weight <- 5e-324
 pairs_reaching <- function(m, bar, threads = NULL) sum(.Call(C_weft_mi_reaching, m, bar, FALSE, pass_control(threads)))
 
 network_degree <- function(net) {
+  if (is_directed(net)) return(directed_degree(net))
   check_network(net)
   stats::setNames(.Call(C_weft_mi_reaching, net, smallest_weight, TRUE, pass_control()), colnames(net))
 }
 
-count_edges <- function(net) sum(network_degree(net)) / 2
+count_edges <- function(net) if (is_directed(net)) length(shown_edges(net)) else sum(network_degree(net)) / 2
 
 # Row and column numbers of the edges, heaviest first.
 network_ends <- function(net) {
@@ -259,7 +257,7 @@ network_ends <- function(net) {
   starts <- c(0, cumsum(.Call(C_weft_mi_reaching, net, smallest_weight, FALSE, pass_control())))
   found <- .Call(C_weft_mi_edge_list, net, starts, pass_control())
   at <- cbind(found$from, found$to)
-  if (!all(is.finite(net[at]))) abort_damaged("x", "its weights")
+  if (!all(is.finite(net[at]))) abort_changed("x", "its weights")
   at[order(-net[at], at[, 1L], at[, 2L]), , drop = FALSE]
 }
 
@@ -351,10 +349,10 @@ glance.weft_network <- function(x, ...) {
 
 #' A network as an igraph
 #'
-#' @param x what [mi_network()] returned.
+#' @param x what [mi_network()] or [regulation()] returned.
 #' @param isolated keep features without edges.
 #' @param ... ignored.
-#' @return An undirected igraph with the edge attributes of `as.data.frame(x)`, weights among them.
+#' @return An igraph, directed for [regulation()] and else undirected, with the edge attributes of `as.data.frame(x)`, weights among them.
 #' @export
 #' @examples
 #' net <- mi_network(mtcars, "aracne", estimator = "spearman")
@@ -379,6 +377,6 @@ as_igraph.weft_network <- function(x, isolated = TRUE, ...) {
   edges <- as.data.frame(x)
   if (anyDuplicated(colnames(x))) abort_input("Features must have names of their own for igraph.",
     x = sprintf("Twice: %s.", label_some(unique(colnames(x)[duplicated(colnames(x))]))))
-  nodes <- if (isolated) colnames(x) else unique(c(edges$feature1, edges$feature2))
-  igraph::graph_from_data_frame(edges, directed = FALSE, vertices = data.frame(name = nodes))
+  nodes <- if (isolated) network_features(x) else unique(c(edges[[1L]], edges[[2L]]))
+  igraph::graph_from_data_frame(edges, directed = is_directed(x), vertices = data.frame(name = nodes))
 }

@@ -66,6 +66,9 @@ pack_pointer <- function(pack) {
               i = "Make it again with `mi_pack()`.")
 }
 
+# What is in a pack, for a comparison of packs.
+what_is_packed <- function(pack) c(unclass(pack)[c("dim", "names", "class_levels", "na")], .Call(C_weft_mi_pack_digest, pack_pointer(pack)))
+
 # A live pack whose list says what is packed: sizes from it go into native code.
 check_pack <- function(pack) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
@@ -73,7 +76,7 @@ check_pack <- function(pack) {
   fine <- is.numeric(pack$dim) && length(pack$dim) == 2L && isTRUE(pack$dim[1L] >= info$n) && isTRUE(pack$dim[2L] == info$p) && is.character(pack$names) &&
     length(pack$names) == info$p && is.character(pack$na) && length(pack$na) == 1L &&
     (is.null(classes) || is.character(classes) && length(classes) == info$classes)
-  if (!fine) abort_damaged("x", "the list around the pack")
+  if (!fine) abort_changed("x", "the list around the pack")
   pack
 }
 
@@ -99,7 +102,7 @@ pack_for <- function(x, class, na, assay, bins, threads, progress) {
 
 #' @export
 dim.weft_mi_pack <- function(x) {
-  if (!is.numeric(x$dim) || length(x$dim) != 2L) abort_damaged("x", "the list around the pack")
+  if (!is.numeric(x$dim) || length(x$dim) != 2L) abort_changed("x", "the list around the pack")
   as.integer(x$dim)
 }
 #' @export

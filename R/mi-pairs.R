@@ -45,17 +45,18 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
                      unit = c("bits", "nats"), seed = NULL, assay = NULL, bins = NULL, distributed = FALSE,
                      devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "mi_pairs", c(each_rank, "x"))
   call <- match.call()
   need_args("x")
   verbose <- check_flag(verbose, "verbose")
   keep <- check_search(top, min_mi, min_gain, by, unit)
   full <- check_flag(full, "full")
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   threads <- threads_for(threads)
   pack <- pack_for(x, class, na, assay, bins, threads, progress)
-  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
+  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack), add = TRUE)
+  same_on_ranks(ranks, x = what_is_packed(pack))
   side <- sides(pack$names, features, with)
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
   chosen <- choose_for_tuples(backend, pack, p * (p - 1) / 2 * (1 + permutations), threads, verbose)
@@ -148,14 +149,11 @@ choose_tuples <- function(side, p, order) {
   first * second + both * (first + second) + choose(both, 2)
 }
 
-# Rough seconds: a table of a few cells and its words; the device counts some thousand times faster than a core.
 choose_for_tuples <- function(backend, pack, tuples, threads, verbose) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   most <- two_greatest(info$levels)
   planes <- if (most[1L] <= 2) 1 else mean(pmin(pmax(info$levels - 1, 1), 24))
-  each <- 5e-9 * planes^2 + pack$dim[1L] * 5e-12 * planes^2
-  chosen <- choose_backend(backend, cpu_seconds = tuples * each / threads,
-                           gpu_seconds = 0.005 + info$bytes / 5e9 + tuples * each / 2000)
+  chosen <- choose_backend(backend, cost_tuples(tuples, pack$dim[1L], planes, info$bytes, threads))
   chosen <- note_large(chosen, if (most[1L] > 24 || info$classes > 64) prod(most) * info$classes else 0)
   report_backend(chosen, verbose)
   chosen

@@ -73,8 +73,7 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   target <- class_input(class, x, input$n)
   check_some_rows(target$codes, na)
   threads <- threads_for(threads)
-  work <- input$n * input$p * 4 / 1e10 # seconds, bound by reading the input
-  chosen <- choose_backend(backend, cpu_seconds = work / min(threads, 4), gpu_seconds = work / min(threads, 4) + work / 4)
+  chosen <- choose_backend(backend, cost_rank(input$n, input$p, threads))
   report_backend(chosen, verbose)
   scores <- for_blocks(input, function(data, columns) {
     control <- run_control(chosen$name, threads, progress, input$names[columns], "Ranking features")
@@ -95,8 +94,8 @@ check_some_rows <- function(codes, na, n = length(codes)) {
   if (length(codes) && all(is.na(codes))) abort_input("`class` must be known in at least one row.", x = sprintf("All %d are missing.", n))
 }
 
-# Results come back from users, out of files and after changes: abort_damaged() says what is not as it was made.
-abort_damaged <- function(arg, what) {
+# Results come back from users, out of files and after changes: abort_changed() says what is not as it was made.
+abort_changed <- function(arg, what) {
   abort_input(sprintf("`%s` must be as weft made it.", arg), x = sprintf("It was changed: %s.", what), i = "Make it again.")
 }
 
@@ -107,14 +106,14 @@ check_result <- function(x, arg = "x", record = character(), text = character(),
     for (name in names) {
       value <- attr(x, name, exact = TRUE)
       if (is.null(value) && !name %in% record) next
-      if (!right(value) || length(value) != 1L || is.na(value)) abort_damaged(arg, sprintf("its attribute `%s`", name))
+      if (!right(value) || length(value) != 1L || is.na(value)) abort_changed(arg, sprintf("its attribute `%s`", name))
     }
   }
   check(c("backend", "reason", "unit", "na", "method", "estimator", "by"), is.character)
   check(c("seconds", "searched", "features", "threshold", "fdr"), is.numeric)
   if (is.data.frame(x)) check_frame(x, arg)
-  for (name in text) if (!is.character(x[[name]]) || anyNA(x[[name]])) abort_damaged(arg, sprintf("its column `%s`", name))
-  for (name in numbers) if (!is.numeric(x[[name]]) || anyNA(x[[name]])) abort_damaged(arg, sprintf("its column `%s`", name))
+  for (name in text) if (!is.character(x[[name]]) || anyNA(x[[name]])) abort_changed(arg, sprintf("its column `%s`", name))
+  for (name in numbers) if (!is.numeric(x[[name]]) || anyNA(x[[name]])) abort_changed(arg, sprintf("its column `%s`", name))
 }
 
 run_attributes <- c("backend", "reason", "seconds") # what run_line() says
@@ -123,9 +122,8 @@ check_shown <- function(n, arg = "n") check_number(n, arg, min = 0, whole = TRUE
 
 # The ranking of a pack, with a permutation test when there are permutations.
 rank_pack <- function(pack, permutations, seed, scale, unit, call, backend, threads, progress, verbose, started) {
-  work <- prod(as.double(pack$dim)) * (1 + permutations) / 2e10
   chosen <- if (permutations == 0) cpu_only(backend, "A pack is ranked")
-            else choose_backend(backend, cpu_seconds = work / threads, gpu_seconds = 0.01 + permutations * prod(as.double(pack$dim)) / 4e13)
+            else choose_backend(backend, cost_rank_permuted(pack$dim[1L], pack$dim[2L], permutations, threads))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, pack$names, "Ranking features")
   scores <- .Call(C_weft_mi_pack_rank, pack_pointer(pack), control)
@@ -205,13 +203,15 @@ shorten_numbers <- function(table) {
 
 #' @exportS3Method knitr::knit_print
 knit_print.weft_mi <- function(x, options = list(), n = 10L, ...) {
+  n <- check_shown(n)
   if (!is_ranking(x)) return(knitr::knit_print(as.data.frame(x), options = options, ...))
   check_ranking(x)
-  n <- check_shown(n)
-  shown <- shorten_numbers(utils::head(as.data.frame(x), n))
-  shown[c("p_value", "q_value")] <- lapply(shown[c("p_value", "q_value")], format, digits = 3)
+  shown <- utils::head(as.data.frame(x), n)
   caption <- sprintf("Best %d of %d features (mutual information in %s)", nrow(shown), nrow(x), attr(x, "unit"))
-  knitr::knit_print(knitr::kable(shown, row.names = FALSE, caption = caption), ...)
+  form <- knitr::opts_knit$get("out.format")
+  escapes <- isTRUE(form %in% c("latex", "listings", "sweave", "html")) # kable() does, for these
+  knitr::knit_print(if (escapes) knitr::kable(shorten_numbers(shown), row.names = FALSE, caption = caption)
+                    else report_table(shown, caption, digits = 4), ...)
 }
 
 # A subset by columns or rows keeps the class; it prints as a data frame when the shape is gone.

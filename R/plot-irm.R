@@ -16,6 +16,7 @@
 #' plot(fit)
 #' plot(fit, "trace")
 plot.weft_irm <- function(x, what = c("matrix", "trace", "eta", "sizes"), resolution = 1000L, ...) {
+  check_irm_fit(x)
   what <- check_choice(what, c("matrix", "trace", "eta", "sizes"), "what")
   resolution <- check_number(resolution, "resolution", min = 1, max = 1e4, whole = TRUE)
   switch(what, matrix = plot_irm_matrix(x, resolution, ...), trace = plot_irm_trace(x, ...), eta = plot_irm_eta(x, ...),
@@ -68,7 +69,10 @@ plot_irm_sizes <- function(x, ...) {
 #' @param top most names a cluster; those with most links come first.
 #' @export
 irm_words <- function(x, mode = c("row", "col"), top = 20L) {
+  check_given(x)
+  check_irm_fit(x)
   mode <- check_choice(mode, c("row", "col"), "mode")
+  top <- check_number(top, "top", min = 1, whole = TRUE)
   z <- if (mode == "row") x$row_cluster else x$col_cluster
   pairs <- list_pairs(x$run$graph$links)
   ends <- if (x$type != "bipartite") c(pairs$from, pairs$to) else if (mode == "row") pairs$from else pairs$to

@@ -74,11 +74,14 @@ glance.weft_bins <- function(x, ...) {
 
 #' @rdname tidiers
 #' @export
-tidy.weft_pca_k <- function(x, ...) x$curve
+tidy.weft_pca_k <- function(x, ...) check_pca_k(x, "x")$curve
 
 #' @rdname tidiers
 #' @export
-glance.weft_pca_k <- function(x, ...) data.frame(k = x$k, method = x$method)
+glance.weft_pca_k <- function(x, ...) {
+  check_pca_k(x, "x")
+  data.frame(k = x$k, method = x$method)
+}
 
 #' @rdname tidiers
 #' @export
@@ -91,6 +94,7 @@ glance.weft_bn_compare <- function(x, ...) as.data.frame(x)
 #' @rdname tidiers
 #' @export
 tidy.weft_bn_fit <- function(x, ...) {
+  check_fit(x, "x")
   rows <- lapply(names(x$nodes), function(name) {
     node <- x$nodes[[name]]
     if (x$gaussian) {
@@ -110,6 +114,7 @@ tidy.weft_bn_fit <- function(x, ...) {
 #' @rdname tidiers
 #' @export
 glance.weft_bn_fit <- function(x, ...) {
+  check_fit(x, "x")
   free <- vapply(x$nodes, function(node) {
     if (x$gaussian) length(node$slopes) + 2 else length(node$probability) * (1 - 1 / dim(node$probability)[1L])
   }, 0)
@@ -119,12 +124,14 @@ glance.weft_bn_fit <- function(x, ...) {
 #' @rdname tidiers
 #' @export
 tidy.weft_quality <- function(x, ...) {
-  x$log %||% data.frame(step = character(), genes = integer(), samples = integer(), what = character())
+  checked_quality(x, "x")$log %||% data.frame(step = character(), genes = integer(), samples = integer(),
+                                              what = character())
 }
 
 #' @rdname tidiers
 #' @export
 glance.weft_quality <- function(x, ...) {
+  x <- checked_quality(x, "x")
   data.frame(samples = nrow(x$x), genes = ncol(x$x), samples_left_out = sum(!x$samples$kept), genes_left_out = sum(!x$genes$kept),
              imputed = x$imputed, kind = x$kind)
 }
@@ -136,6 +143,7 @@ tidy.weft_bn_scores <- function(x, ...) as.data.frame(x)
 #' @rdname tidiers
 #' @export
 glance.weft_bn_scores <- function(x, ...) {
+  check_bn_table(x, "x", values = FALSE)
   data.frame(nodes = length(x$nodes), n = x$n, score = x$type, sets = length(x$score), seconds = attr(x, "seconds"))
 }
 
@@ -146,6 +154,7 @@ tidy.weft_outliers <- function(x, ...) as.data.frame(x)
 #' @rdname tidiers
 #' @export
 glance.weft_outliers <- function(x, ...) {
+  x <- checked_step(x, "outliers", "x", "gene_outliers()")
   data.frame(samples = nrow(x), outliers = sum(x$outlier), components = attr(x, "components"), fdr = attr(x, "fdr"))
 }
 

@@ -113,7 +113,8 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   started <- proc.time()[[3L]]
   chosen <- network_genes(q, genes, memory)
   data <- q$x[, chosen, drop = FALSE]
-  if (identical(estimator, "auto")) estimator <- if (q$kind == "levels") "empirical" else "spearman"
+  estimator <- check_text(estimator, "estimator")
+  if (estimator == "auto") estimator <- if (q$kind == "levels") "empirical" else "spearman"
   if (method == "auto") method <- if (ncol(data) <= 1000L) "mrnet" else "aracne"
   counted <- estimator %in% count_estimators
   m <- mi_matrix(data, estimator = estimator, k = k, bins = if (counted && q$kind == "expression") 3,

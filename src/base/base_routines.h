@@ -3,8 +3,15 @@
   R(C_weft_cuda_missing, 1) \
   R(C_weft_mpi, 1) \
   R(C_weft_ranks_start, 1) \
-  R(C_weft_ranks_stop, 0) \
+  R(C_weft_ranks_stop, 1) \
   R(C_weft_ranks_end, 0) \
+  R(C_weft_ranks_enter, 3) \
+  R(C_weft_ranks_leave, 1) \
+  R(C_weft_ranks_give_up, 2) \
+  R(C_weft_ranks_forget, 0) \
+  R(C_weft_ranks_heard, 0) \
+  R(C_weft_ranks_stopped, 0) \
+  R(C_weft_ranks_digest, 1) \
   R(C_weft_ranks_gather, 2) \
   R(C_weft_ranks_regroup, 2) \
   R(C_weft_ranks_reduce, 3) \

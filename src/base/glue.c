@@ -7,6 +7,7 @@
 #include <string.h>
 #include "glue.h"
 #include "parallel.h"
+#include "ranks.h"
 #include "simd.h"
 
 static weft_memory memory; /* the account of the whole process */
@@ -123,8 +124,9 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
     backend = weft_cuda_backend(CHAR(Rf_asChar(weft_glue_element(control, "libs"))), why, sizeof why);
     if (!backend) st = weft_fail(&ctx, WEFT_ERR_DEVICE, "%s", why);
   }
+  const uint64_t steps = weft_ranks_steps();
   if (st == WEFT_OK) st = work(&ctx, backend, data);
-  if (st == WEFT_ERR_MEMORY && !run.left) { /* R may hold garbage: collect it and try once more */
+  if (st == WEFT_ERR_MEMORY && !run.left && weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
     R_gc();
     ctx.column = -1;
     st = work(&ctx, backend, data);

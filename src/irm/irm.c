@@ -124,6 +124,16 @@ done:
   return st;
 }
 
+/* Whether more clusters than `max_clusters` might have been: by the collapsed sampler, when all are occupied; by the blocked one,
+ * when the last of the sticks, which stands for all that would follow, has several nodes. As long as it has one at most, sticks
+ * without an end give the same partitions the same probabilities. */
+static int is_full(const irm_state *s, int mode)
+{
+  const int32_t k = s->k[mode];
+  if (s->model->collapsed) return s->active_count[mode] == k && s->graph->n[mode] > k;
+  return s->sizes[mode][k - 1] > 1;
+}
+
 static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, const weft_irm_trace *trace, int chain, int64_t row,
                           int64_t rows, int64_t done)
 {
@@ -137,6 +147,7 @@ static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, cons
   trace->log_posterior[at] = value;
   for (int mode = 0; mode < s->modes; mode++) {
     trace->clusters[mode][at] = s->active_count[mode];
+    trace->full[mode][at] = is_full(s, mode);
     trace->alpha[2 * (size_t) chain * (size_t) rows + (size_t) mode * (size_t) rows + (size_t) row] = c->alpha[mode];
   }
   for (int which = 0; which < 2; which++)

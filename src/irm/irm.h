@@ -75,6 +75,7 @@ enum { WEFT_IRM_STAGE_PARAMETERS, WEFT_IRM_STAGE_ROWS, WEFT_IRM_STAGE_COLUMNS, W
 typedef struct weft_irm_trace {
   double *log_posterior;           /* sweeps x chains */
   int32_t *clusters[2];
+  int32_t *full[2];                /* 1 where the limit of clusters told: see irm.c */
   double *alpha, *beta;            /* sweeps x 2 x chains */
   int64_t thin, kept;              /* samples a chain */
   int32_t *samples[2];             /* n x kept x chains, labels from 0 by first appearance */

@@ -11,7 +11,7 @@
 #include "../base/parallel.h"
 #include "irm_blocked.h"
 
-#define PAD -1e18
+#define PAD (-WEFT_INFINITY)
 
 static int64_t rounded(int32_t k) { return ((int64_t) k + IRM_LANES - 1) / IRM_LANES * IRM_LANES; }
 
@@ -29,7 +29,10 @@ weft_status irm_blocked_make(weft_ctx *ctx, weft_arena *arena, irm_state *s, int
     WEFT_TAKE0(b->none_rows[mode], arena, cells);
     if (s->graph->missing_count[0]) WEFT_TAKE0(b->missing_rows[mode], arena, cells);
     WEFT_TAKE(b->base[mode], arena, (size_t) b->width[mode]);
-    if (s->one_mode) continue;
+    if (s->one_mode) {
+      if (mode == 0) WEFT_TAKE0(b->drawn, arena, (size_t) s->k[0]);
+      continue;
+    }
     WEFT_TAKE(b->base_narrow[mode], arena, (size_t) b->width[mode]);
     WEFT_TAKE0(b->link_narrow[mode], arena, cells);
     if (s->graph->missing_count[0]) WEFT_TAKE0(b->missing_narrow[mode], arena, cells);
@@ -61,28 +64,50 @@ void irm_draw_sticks(irm_state *s, int mode)
   }
 }
 
-static void draw_eta(irm_blocked *b, const irm_state *s, int32_t l, int32_t m)
+/* Entry l of row m of a table: the block of clusters l and m (table 1: m and l). */
+static void draw_cell(irm_blocked *b, const irm_state *s, int table, int32_t m, int32_t l)
 {
-  const size_t at = (size_t) l * (size_t) s->k[1] + (size_t) m;
+  const int turned = table == 1 || (s->graph->type == WEFT_IRM_UNDIRECTED && l > m);
+  const size_t at = turned ? (size_t) m * (size_t) s->k[1] + (size_t) l : (size_t) l * (size_t) s->k[1] + (size_t) m;
+  const size_t to = (size_t) m * (size_t) b->width[table] + (size_t) l;
   const double units = irm_draw_log_odds(irm_rng(s, IRM_DRAW_ETA), irm_index(s, at), s->model->poisson, s->chain->beta,
                                          (double) s->links[0][at], (double) s->pairs[0][at]);
   const double none = irm_none(s->model->poisson, units);
-  const size_t first = (size_t) m * (size_t) b->width[0] + (size_t) l, second = (size_t) l * (size_t) b->width[1] + (size_t) m;
-  for (int turned = 0; turned < 2; turned++) {
-    if (turned && s->graph->type != WEFT_IRM_UNDIRECTED) break;
-    const size_t to[2] = { turned ? second : first, turned ? first : second };
-    for (int mode = 0; mode < 2; mode++) {
-      b->link_rows[mode][to[mode]] = units;
-      b->none_rows[mode][to[mode]] = none;
-      if (b->missing_rows[mode]) b->missing_rows[mode][to[mode]] = irm_units(none);
-    }
+  b->link_rows[table][to] = units;
+  b->none_rows[table][to] = none;
+  if (b->missing_rows[table]) b->missing_rows[table][to] = irm_units(none);
+}
+
+/* The same where the other table of a bipartite graph has it already. */
+static void copy_cell(irm_blocked *b, int32_t m, int32_t l)
+{
+  const size_t from = (size_t) l * (size_t) b->width[0] + (size_t) m, to = (size_t) m * (size_t) b->width[1] + (size_t) l;
+  b->link_rows[1][to] = b->link_rows[0][from];
+  b->none_rows[1][to] = b->none_rows[0][from];
+  if (b->missing_rows[1]) b->missing_rows[1][to] = b->missing_rows[0][from];
+}
+
+static void draw_row(irm_blocked *b, const irm_state *s, int table, int32_t m)
+{
+  const int32_t k = s->k[s->one_mode ? 0 : table];
+  for (int32_t l = 0; l < k; l++) {
+    if (!s->one_mode && table == 1 && s->sizes[1][l]) copy_cell(b, m, l);
+    else draw_cell(b, s, table, m, l);
   }
 }
 
-/* Rows less the middle of their values; 0 when some value is too far from it for 32 bits. */
-static int narrow_rows(const double *rows, int32_t count, int32_t k, int64_t width, int32_t *out)
+/* The rows of a one-mode graph's cluster. */
+static void draw_rows(irm_blocked *b, const irm_state *s, int32_t m)
+{
+  for (int d = 0; d < s->directions; d++) draw_row(b, s, d, m);
+  b->drawn[m] = 1;
+}
+
+/* Rows of occupied clusters less the middle of their values; 0 when some value is too far from it for 32 bits. */
+static int narrow_rows(const double *rows, const int64_t *sizes, int32_t count, int32_t k, int64_t width, int32_t *out)
 {
   for (int32_t m = 0; m < count; m++) {
+    if (sizes[m] == 0) continue;
     double low = rows[m * width], high = low;
     for (int32_t l = 1; l < k; l++) {
       const double x = rows[m * width + l];
@@ -96,31 +121,41 @@ static int narrow_rows(const double *rows, int32_t count, int32_t k, int64_t wid
   return 1;
 }
 
-void irm_blocked_parameters(irm_blocked *b, irm_state *s, int threads)
+/* Only rows of occupied clusters are read, and far more clusters may be allowed than are occupied. An empty one of a one-mode graph
+ * gets its rows when a node joins it, and entries for what a node says of itself at once. */
+static void draw_tables(irm_blocked *b, irm_state *s, int mode, int threads)
 {
-  const int shared = (double) s->k[0] * s->k[1] > 1024 ? threads : 1;
+  const int other = irm_other(s, mode);
+  const int32_t k = s->k[mode], count = s->k[other];
+  const int64_t *sizes = s->sizes[other];
+  const int shared = (double) k * count > 1024 ? threads : 1;
   (void) shared;
   WEFT_PARALLEL(shared)
   {
     WEFT_FOR(dynamic)
-    for (int32_t l = 0; l < s->k[0]; l++)
-      for (int32_t m = s->graph->type == WEFT_IRM_UNDIRECTED ? l : 0; m < s->k[1]; m++) draw_eta(b, s, l, m);
+    for (int32_t m = 0; m < count; m++) {
+      if (s->one_mode) b->drawn[m] = 0;
+      if (sizes[m] == 0) continue;
+      if (s->one_mode) draw_rows(b, s, m);
+      else draw_row(b, s, mode, m);
+    }
   }
-  for (int mode = 0; mode < 2 && !s->one_mode; mode++) {
-    const int32_t count = s->k[1 - mode], k = s->k[mode];
-    b->narrow[mode] = narrow_rows(b->link_rows[mode], count, k, b->width[mode], b->link_narrow[mode])
-                      && (!b->missing_rows[mode] || narrow_rows(b->missing_rows[mode], count, k, b->width[mode], b->missing_narrow[mode]));
-  }
+  for (int32_t l = 0; s->graph->self_pair && l < k; l++) draw_cell(b, s, 0, l, l);
+  if (s->one_mode) return;
+  b->narrow[mode] = narrow_rows(b->link_rows[mode], sizes, count, k, b->width[mode], b->link_narrow[mode])
+                    && (!b->missing_rows[mode]
+                        || narrow_rows(b->missing_rows[mode], sizes, count, k, b->width[mode], b->missing_narrow[mode]));
 }
 
 /* ---- labels ---- */
 
-/* log μ_l + Σ_m n_m log(1 - η_lm), for the sizes of the other mode as they are now. */
-void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode)
+/* Tables of η, and log μ_l + Σ_m n_m log(1 - η_lm), for the sizes of the other mode as they are now. */
+void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode, int threads)
 {
   const int other = irm_other(s, mode), k = s->k[mode];
   const int64_t width = b->width[mode];
   double *base = b->base[mode];
+  draw_tables(b, s, mode, threads);
   for (int64_t l = 0; l < width; l++) base[l] = l < k ? s->log_stick[mode][l] : PAD;
   for (int d = 0; d < s->directions; d++)
     for (int32_t m = 0; m < s->k[1 - mode]; m++) {
@@ -168,6 +203,7 @@ static void draw_one(irm_blocked *b, irm_state *s, int64_t i)
     t->sums[l] += g->self_weight[i] * b->link_rows[0][l * width + l] + g->self_pair[i] * b->none_rows[0][l * width + l] * IRM_UNITS;
   s->z[0][i] = irm_pick(t->sums, t->scores, width, weft_draw_words(irm_rng(s, IRM_DRAW_ROW), irm_index(s, (uint64_t) i), 0));
   s->sizes[0][s->z[0][i]]++;
+  if (!b->drawn[s->z[0][i]]) draw_rows(b, s, s->z[0][i]);
   move_base(b, s, s->z[0][i], 1);
 }
 

@@ -5,7 +5,7 @@
 #include "irm_nodes.h"
 #include "irm_state.h"
 
-/* Tables [0]: m * width[0] + l, [1]: l * width[1] + m. */
+/* Tables [0]: m * width[0] + l, [1]: l * width[1] + m; rows of clusters that are occupied. */
 struct irm_blocked {
   int64_t width[2];          /* clusters of each mode, rounded up to IRM_LANES */
   double *link_rows[2];      /* log odds of η_lm (counts: log η_lm), in units */
@@ -13,6 +13,7 @@ struct irm_blocked {
   double *missing_rows[2];   /* the same in units, when pairs are missing */
   int32_t *link_narrow[2], *missing_narrow[2]; /* less the middle of each row; bipartite graphs only */
   int narrow[2];             /* these hold */
+  uint8_t *drawn;            /* one-mode graphs: clusters whose rows are there */
   double *base[2];           /* nats; bipartite graphs: units, the greatest 0 */
   int32_t *base_narrow[2];
   irm_node_scratch *scratch; /* one a thread */

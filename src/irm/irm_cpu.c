@@ -80,13 +80,12 @@ static weft_status labels(weft_ctx *poll, struct irm_engine *e, irm_state *s, do
   weft_status st = WEFT_OK;
   irm_blocked *b = e->blocked[s->index];
   if (s->model->collapsed) return collapsed_labels(poll, s, done, total);
-  irm_blocked_parameters(b, s, s->threads);
   for (int mode = 0; mode < s->modes; mode++) {
     const double k = (double) b->width[mode];
     const weft_meeting *parts = poll ? poll->meeting : NULL; /* which all write to the same labels */
     const int64_t begin = parts ? irm_share_start(s->graph, mode, s->k, poll->part, parts->parts) : 0;
     const int64_t end = parts ? irm_share_start(s->graph, mode, s->k, poll->part + 1, parts->parts) : s->graph->n[mode];
-    irm_blocked_mode(b, s, mode);
+    irm_blocked_mode(b, s, mode, s->threads);
     for (int64_t first = begin, last; first < end; first = last) {
       last = irm_slice_end(&s->graph->links[mode], first, end, 8 * k, k, BLOCKED_SLICE);
       irm_blocked_nodes(b, s, mode, first, last, s->threads);

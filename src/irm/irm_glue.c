@@ -142,14 +142,14 @@ static weft_irm_model model_of(SEXP list)
 }
 
 enum { STATE_ROW, STATE_COL, STATE_ALPHA, STATE_BETA, STATE_BEST, STATE_BEST_ROW, STATE_BEST_COL, TRACE_LOG_POSTERIOR,
-       TRACE_ROWS, TRACE_COLS, TRACE_ALPHA, TRACE_BETA, SAMPLE_ROW, SAMPLE_COL, STAGES };
+       TRACE_ROWS, TRACE_COLS, TRACE_ALPHA, TRACE_BETA, SAMPLE_ROW, SAMPLE_COL, STAGES, TRACE_ROW_FULL, TRACE_COL_FULL };
 
 /* state: row, col (n x chains, from 0), alpha, beta (4 x chains: now and at the best), best, best_row, best_col.
  * plan: c(done, sweeps, thin, number of the first chain, from 0). Returns the new state and what the sweeps left. */
 SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 {
   const char *fields[] = { "row", "col", "alpha", "beta", "best", "best_row", "best_col", "log_posterior", "row_clusters",
-                           "col_clusters", "alpha_trace", "beta_trace", "row_samples", "col_samples", "stages", "" };
+                           "col_clusters", "alpha_trace", "beta_trace", "row_samples", "col_samples", "stages", "row_full", "col_full", "" };
   SEXP best = weft_glue_element(state, "best");
   run_job job = { .source = source_of(graph), .model = model_of(model), .chains = (int) Rf_xlength(best) };
   const int chains = job.chains, one_mode = job.source.type != WEFT_IRM_BIPARTITE;
@@ -161,7 +161,7 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   job.trace.kept = (job.done + job.sweeps) / job.trace.thin - job.done / job.trace.thin;
   const R_xlen_t steps = (R_xlen_t) job.sweeps * chains, kept = (R_xlen_t) job.trace.kept * chains;
   const R_xlen_t lengths[] = { n[0] * chains, n[1] * chains, 4 * chains, 4 * chains, chains, n[0] * chains, n[1] * chains, steps,
-                               steps, steps, 2 * steps, 2 * steps, n[0] * kept, n[1] * kept, WEFT_IRM_STAGES };
+                               steps, steps, 2 * steps, 2 * steps, n[0] * kept, n[1] * kept, WEFT_IRM_STAGES, steps, steps };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   for (int f = 0; fields[f][0]; f++) {
     const int real = f == STATE_ALPHA || f == STATE_BETA || f == STATE_BEST || f == TRACE_LOG_POSTERIOR || f == TRACE_ALPHA
@@ -190,6 +190,8 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
   job.trace.log_posterior = REAL(VECTOR_ELT(out, TRACE_LOG_POSTERIOR));
   job.trace.clusters[0] = INTEGER(VECTOR_ELT(out, TRACE_ROWS));
   job.trace.clusters[1] = INTEGER(VECTOR_ELT(out, TRACE_COLS));
+  job.trace.full[0] = INTEGER(VECTOR_ELT(out, TRACE_ROW_FULL));
+  job.trace.full[1] = INTEGER(VECTOR_ELT(out, TRACE_COL_FULL));
   job.trace.alpha = REAL(VECTOR_ELT(out, TRACE_ALPHA));
   job.trace.beta = REAL(VECTOR_ELT(out, TRACE_BETA));
   job.trace.samples[0] = INTEGER(VECTOR_ELT(out, SAMPLE_ROW));

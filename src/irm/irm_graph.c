@@ -1,4 +1,4 @@
-/* Edge lists in canonical order, and graphs in both orders.
+/* Edge lists in canonical order, and graphs in both orders. A list that does not come from here is checked before it is used.
  *
  * Sorting is by counting, least significant key first: a stable pass by column, then one by row, each O(links + nodes).
  * Turning lists over (columns of rows into rows of columns) is one such pass and leaves the neighbours ascending. */
@@ -228,12 +228,67 @@ done:
   return st;
 }
 
+/* ---- lists that come from a file or a saved fit ---- */
+
+/* Nodes and entries between two polls. */
+#define CHECK_SLICE 4000000
+
+/* NULL, or what is wrong with the entries of row i. */
+static const char *wrong_row(weft_irm_type type, int self, const weft_irm_edges *edges, int64_t i)
+{
+  const double first = edges->start[i], last = edges->start[i + 1];
+  if (!(first >= 0 && first <= last && last <= (double) edges->count)) return "offsets must ascend within the list";
+  for (int64_t e = (int64_t) first; e < (int64_t) last; e++) {
+    const int32_t j = edges->to[e];
+    if (j < 0 || j >= edges->n[1]) return "a column is none of the graph's";
+    if (e > (int64_t) first && j <= edges->to[e - 1]) return "columns must ascend within a row";
+    if (type == WEFT_IRM_UNDIRECTED && j < i) return "an undirected pair must stand in the row of its smaller node";
+    if (type != WEFT_IRM_BIPARTITE && !self && j == i) return "a node must not be paired with itself";
+    if (edges->weight && edges->weight[e] < 1) return "a count must be 1 or more";
+  }
+  return NULL;
+}
+
+static int share_a_pair(const weft_irm_edges *a, const weft_irm_edges *b, int64_t i)
+{
+  int64_t y = (int64_t) b->start[i];
+  for (int64_t x = (int64_t) a->start[i]; x < (int64_t) a->start[i + 1]; x++)
+    if (listed(b, i, a->to[x], &y)) return 1;
+  return 0;
+}
+
+/* Everything below and in the samplers stands on this. */
+static weft_status check_lists(weft_ctx *ctx, weft_irm_type type, int self, const weft_irm_edges *links, const weft_irm_edges *missing)
+{
+  weft_status st = WEFT_OK;
+  int64_t work = 0;
+  for (int side = 0; side < 2; side++) {
+    const weft_irm_edges *edges = side == 0 ? links : missing;
+    const char *wrong = edges->start[0] != 0 || edges->start[edges->n[0]] != (double) edges->count ? "offsets must span the list" : NULL;
+    for (int64_t i = 0; i < edges->n[0] && !wrong; i++) {
+      wrong = wrong_row(type, self, edges, i);
+      work += 1 + (int64_t) (edges->start[i + 1] - edges->start[i]);
+      if (!wrong && side == 1 && share_a_pair(links, missing, i)) wrong = "a pair is a link too";
+      if (!wrong && work > CHECK_SLICE) {
+        work = 0;
+        WEFT_TRY(weft_poll(ctx, (double) i, (double) edges->n[0]));
+      }
+    }
+    if (!wrong) continue;
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "The list of the graph's %s is damaged: %s.", side == 0 ? "links" : "missing pairs", wrong);
+    goto done;
+  }
+done:
+  return st;
+}
+
 weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const weft_irm_edges *links,
                                 const weft_irm_edges *missing, weft_irm_graph *out)
 {
   weft_status st = WEFT_OK;
   const int one_mode = type != WEFT_IRM_BIPARTITE;
   memset(out, 0, sizeof *out);
+  WEFT_TRY(check_lists(ctx, type, self, links, missing));
   out->type = type;
   out->n[0] = links->n[0];
   out->n[1] = one_mode ? 0 : links->n[1];

@@ -12,7 +12,7 @@
 
 enum { POLL_NODES = 512, RENEW_SHARE = 16 };
 
-typedef struct pair_entry { int32_t at, links, missing; } pair_entry;
+typedef struct pair_entry { int64_t links; int32_t at, missing; } pair_entry; /* the counts of many links add up */
 
 /* One of the two clusters; arrays by place in the other mode's list of active clusters. */
 typedef struct pair_side {
@@ -75,7 +75,7 @@ static pair_entry *entry_of(irm_pair *p, int32_t at, int64_t first, int64_t *end
 {
   if (p->seen[at] < 0) {
     p->seen[at] = (int32_t) (*end - first);
-    p->entries[(*end)++] = (pair_entry) { at, 0, 0 };
+    p->entries[(*end)++] = (pair_entry) { .at = at };
   }
   return &p->entries[first + p->seen[at]];
 }
@@ -166,7 +166,7 @@ weft_status irm_pair_launch(weft_ctx *poll, irm_state *s)
     double odds = b->node - a->node;
     for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
       const pair_entry *n = &p->entries[e];
-      odds += n->links * (b->a_link[n->at] - a->a_link[n->at]) - n->missing * (b->a_node[n->at] - a->a_node[n->at]);
+      odds += (double) n->links * (b->a_link[n->at] - a->a_link[n->at]) - n->missing * (b->a_node[n->at] - a->a_node[n->at]);
     }
     const double u = irm_next(s);
     const int side = weft_log(u / (1 - u)) < odds;

@@ -4,4 +4,7 @@
   R(C_weft_irm_run, 5) \
   R(C_weft_irm_blocks, 6) \
   R(C_weft_irm_log_posterior, 9) \
-  R(C_weft_irm_numbers, 1)
+  R(C_weft_irm_numbers, 1) \
+  R(C_weft_irm_saved_read, 1) \
+  R(C_weft_irm_saved_sum, 1) \
+  R(C_weft_irm_saved_write, 2)

@@ -58,8 +58,8 @@ static double prior_apart(const irm_state *s, int mode, int32_t a, int32_t b, in
 /* ---- which cluster to split ---- */
 
 /* T of a cluster of this many nodes, with its links and Σ_i n_im² by cluster of the other mode. */
-static double spread_of(const irm_state *s, int mode, int64_t nodes, const int64_t *links, const int64_t *links_too, const int64_t *squares,
-                        const int64_t *squares_too)
+static double spread_of(const irm_state *s, int mode, int64_t nodes, const int64_t *links, const int64_t *links_too,
+                        const uint64_t *squares, const uint64_t *squares_too)
 {
   const int other = 1 - mode;
   double excess = 0, variance = 0;
@@ -67,7 +67,7 @@ static double spread_of(const irm_state *s, int mode, int64_t nodes, const int64
   for (int32_t at = 0; at < s->active_count[other]; at++) {
     const int32_t m = s->active[other][at];
     const double n = (double) (links[m] + (links_too ? links_too[m] : 0)), mean = n / (double) nodes;
-    const double q = (double) (squares[m] + (squares_too ? squares_too[m] : 0)), rate = mean / (double) s->sizes[other][m];
+    const double q = (double) squares[m] + (squares_too ? (double) squares_too[m] : 0), rate = mean / (double) s->sizes[other][m];
     const double var = s->model->poisson ? mean : mean * (1 - rate);
     if (!(var > 0)) continue;
     excess += (q - n * mean) / var - (double) (nodes - 1);
@@ -82,8 +82,8 @@ static double spread_now(const irm_state *s, int mode, int32_t c)
   return spread_of(s, mode, s->sizes[mode][c], s->links[mode] + row, NULL, s->squares + row, NULL);
 }
 
-/* Adds the node's n_im² to its cluster's. */
-static void add_squares(const irm_state *s, int mode, int64_t i, int64_t *count, int64_t *squares)
+/* Adds the node's n_im² to its cluster's. Counts of billions pass 2^64: the sums then make other proposals, which are as valid. */
+static void add_squares(const irm_state *s, int mode, int64_t i, int64_t *count, uint64_t *squares)
 {
   const weft_irm_lists *links = &s->graph->links[mode];
   /* (x + w)² - x² = w (2 x + w), link by link */
@@ -91,7 +91,7 @@ static void add_squares(const irm_state *s, int mode, int64_t i, int64_t *count,
   for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) {
     const int32_t m = s->z[1 - mode][links->to[e]];
     const int64_t w = links->weight ? links->weight[e] : 1;
-    squares[m] += w * (2 * count[m] + w);
+    squares[m] += (uint64_t) w * (2 * (uint64_t) count[m] + (uint64_t) w);
     count[m] += w;
   }
 }
@@ -102,22 +102,23 @@ static void add_slice(irm_state *s, int mode, int64_t first, int64_t last)
   enum { CHUNK = 256 };
   const size_t width = (size_t) s->k[1 - mode], blocks = width * (size_t) s->k[mode];
   const int32_t *z = s->z[mode];
-  if (!s->tallies) {
+  uint64_t *tallies = (uint64_t *) s->tallies;
+  if (!tallies) {
     for (int64_t i = first; i < last; i++) add_squares(s, mode, i, s->profile.links[0], s->squares + (size_t) z[i] * width);
     return;
   }
-  memset(s->tallies, 0, blocks * (size_t) s->threads * sizeof *s->tallies);
+  memset(tallies, 0, blocks * (size_t) s->threads * sizeof *tallies);
   WEFT_PARALLEL(s->threads)
   {
     WEFT_FOR(dynamic)
     for (int64_t chunk = first; chunk < last; chunk += CHUNK) {
       const size_t t = (size_t) WEFT_THREAD();
       for (int64_t i = chunk; i < last && i < chunk + CHUNK; i++)
-        add_squares(s, mode, i, s->counts + t * width, s->tallies + t * blocks + (size_t) z[i] * width);
+        add_squares(s, mode, i, s->counts + t * width, tallies + t * blocks + (size_t) z[i] * width);
     }
   }
   for (int t = 0; t < s->threads; t++)
-    for (size_t c = 0; c < blocks; c++) s->squares[c] += s->tallies[(size_t) t * blocks + c];
+    for (size_t c = 0; c < blocks; c++) s->squares[c] += tallies[(size_t) t * blocks + c];
 }
 
 weft_status irm_split_begin(weft_ctx *poll, irm_state *s, int mode)

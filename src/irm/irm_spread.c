@@ -34,6 +34,7 @@ static weft_status run_part(weft_ctx *ctx, size_t part, void *data)
   own.beta += 2 * first * rows;
   for (int mode = 0; mode < 2; mode++) {
     own.clusters[mode] += first * rows;
+    own.full[mode] += first * rows;
     own.samples[mode] += first * (size_t) own.kept * (size_t) job->graph->n[mode];
   }
   if (end > first)

@@ -43,7 +43,7 @@ typedef struct irm_state {
   int index, threads;              /* of the chain in this run; for work that is shared out */
   irm_profile profile;
   double *scores;                  /* of the clusters of a mode, for one node; also similarities */
-  int64_t *squares;                /* Σ_i n_im² of each cluster and one of the other mode; see irm_split.c */
+  uint64_t *squares;               /* Σ_i n_im² of each cluster and one of the other mode, modulo 2^64; see irm_split.c */
   double *spreads;
   irm_pair *pair;                  /* of split-merge in bipartite graphs */
   double *log_stick[2];            /* log μ of the sweep */
@@ -113,8 +113,7 @@ static inline int irm_other(const irm_state *s, int mode) { return s->one_mode ?
 /* irm_blocked.c */
 typedef struct irm_blocked irm_blocked;
 weft_status irm_blocked_make(weft_ctx *ctx, weft_arena *arena, irm_state *s, int threads, irm_blocked **out);
-void irm_blocked_parameters(irm_blocked *b, irm_state *s, int threads);
-void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode);
+void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode, int threads);
 void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, int64_t last, int threads);
 /* Draws log μ. */
 void irm_draw_sticks(irm_state *s, int mode);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include "../base/parallel.h"
 #include "mi_network.h"
-#include "mi_simd.h"
+#include "../base/loops.h"
 
 #define STRIP 128 /* entries between two looks at the outcome */
 

@@ -1,6 +1,7 @@
 /* .Call entry points of packs: making one, what it holds, giving it back, and matrices of all pairs. A pack lives behind an
  * external pointer with its own arena, and with the copy that a device back end keeps of it. */
 #include <string.h>
+#include "../base/ranks_digest.h"
 #include "mi.h"
 #include "mi_pack_glue.h"
 
@@ -96,6 +97,26 @@ SEXP C_weft_mi_pack_info(SEXP pointer)
   }
   weft_glue_handle_done();
   UNPROTECT(1);
+  return out;
+}
+
+/* Eight bytes that differ when what is packed does. */
+SEXP C_weft_mi_pack_digest(SEXP pointer)
+{
+  const weft_mi_pack *pack = &weft_mi_handle_of(pointer)->pack;
+  weft_digest d = weft_digest_begin();
+  size_t coded = 0;
+  for (size_t g = 0; g < pack->group_count; g++) coded += pack->groups[g].coded ? pack->groups[g].count : 0;
+  weft_digest_word(&d, pack->n);
+  weft_digest_bytes(&d, pack->class_rows, pack->classes * sizeof *pack->class_rows);
+  weft_digest_bytes(&d, pack->place, pack->p * sizeof *pack->place);
+  weft_digest_bytes(&d, pack->levels, pack->p * sizeof *pack->levels);
+  weft_digest_bytes(&d, pack->missing, pack->p * sizeof *pack->missing);
+  weft_digest_bytes(&d, pack->bits, pack->words * pack->plane_rows * sizeof *pack->bits);
+  weft_digest_bytes(&d, pack->codes, coded * pack->n * sizeof *pack->codes);
+  const uint64_t all = weft_digest_end(&d);
+  SEXP out = Rf_allocVector(RAWSXP, sizeof all);
+  memcpy(RAW(out), &all, sizeof all);
   return out;
 }
 

@@ -13,6 +13,7 @@
   R(C_weft_mi_genotypes, 4) \
   R(C_weft_mi_pack, 5) \
   R(C_weft_mi_pack_info, 1) \
+  R(C_weft_mi_pack_digest, 1) \
   R(C_weft_mi_pack_free, 1) \
   R(C_weft_mi_pack_alive, 1) \
   R(C_weft_mi_matrix_counts, 5) \

@@ -1,74 +1,54 @@
-# What users may hand back after a file, a merge or a typo: copies of an object with one part changed in length, type or value.
+# Objects of saved results, changed in one place each. `paths()` names all places down to a depth, attributes among
+# them; `damaged()` has one of them replaced.
 
-# list(label = object): one part changed at a time, parts of parts to `depth`.
-damaged <- function(x, depth = 2L, label = "") {
-  out <- list()
-  add <- function(name, value) out[[paste0(label, name)]] <<- value
-  for (name in setdiff(names(attributes(x)), if (isS4(x)) "class" else c("class", "dim", "dimnames", "names", "row.names"))) {
-    for (kind in names(changes)) {
-      changed <- tryCatch(`attr<-`(x, name, changes[[kind]](attr(x, name, exact = TRUE))), error = function(e) NULL)
-      if (!is.null(changed)) add(sprintf("@%s %s", name, kind), changed)
-    }
-    inner <- attr(x, name, exact = TRUE)
-    if (depth > 0L && (is.list(inner) || is.matrix(inner)) && !isS4(inner)) {
-      for (part in names(parts <- damaged(inner, depth - 1L))) add(sprintf("@%s%s", name, part), `attr<-`(x, name, parts[[part]]))
-    }
+paths <- function(x, depth) {
+  here <- list()
+  if (depth == 0L) return(here)
+  parts <- if (is.list(x)) if (is.null(names(x))) seq_along(x) else names(x) else character()
+  for (name in utils::head(parts, 40L)) {
+    at <- list(list("part", name))
+    here <- c(here, list(at), lapply(paths(.subset2(x, name), depth - 1L), function(p) c(at, p)))
   }
-  if (is.list(x)) out <- c(out, damaged_list(x, depth, label))
-  if (is.matrix(x)) out <- c(out, damaged_matrix(x, label))
-  out
+  for (name in setdiff(names(attributes(x)), c("names"))) {
+    at <- list(list("attribute", name))
+    here <- c(here, list(at), lapply(paths(attr(x, name, exact = TRUE), depth - 1L), function(p) c(at, p)))
+  }
+  here
 }
 
-damaged_list <- function(x, depth, label) {
-  out <- list()
-  plain <- function(parts) `attributes<-`(parts, attributes(x))
-  for (k in utils::head(seq_along(x), 12L)) {
-    values <- c(lapply(changes, function(change) change(unclass(x)[[k]])),
-                if (depth > 0L && is.list(unclass(x)[[k]])) damaged(unclass(x)[[k]], depth - 1L))
-    for (kind in names(values)) {
-      parts <- lapply(unclass(x), identity)
-      parts[k] <- list(values[[kind]])
-      out[[sprintf("%s$%s %s", label, names(x)[k] %||% k, kind)]] <- plain(parts)
-    }
+damaged <- function(x, path, change) {
+  if (!length(path)) return(change(x))
+  step <- path[[1L]]
+  class <- oldClass(x)
+  if (step[[1L]] == "attribute") {
+    new <- damaged(attr(x, step[[2L]], exact = TRUE), path[-1L], change)
+    tryCatch(attr(x, step[[2L]]) <- new, error = function(e) NULL)
+    return(x)
   }
-  out
+  x <- unclass(x)
+  new <- damaged(x[[step[[2L]]]], path[-1L], change)
+  if (is.null(new)) x[step[[2L]]] <- list(NULL) else x[[step[[2L]]]] <- new
+  tryCatch(`oldClass<-`(x, class), error = function(e) x)
 }
 
-damaged_matrix <- function(x, label) {
-  shape <- function(dim) {
-    out <- `attributes<-`(rep_len(c(unclass(x)), prod(dim)), attributes(x)[setdiff(names(attributes(x)), c("dim", "dimnames"))])
-    if (length(dim) > 1L) dim(out) <- dim
-    out
-  }
-  typed <- function(mode) tryCatch({ storage.mode(x) <- mode; x }, warning = function(w) NULL, error = function(e) NULL)
-  values <- function(value) tryCatch({ x[] <- value; x }, error = function(e) NULL)
-  d <- dim(x)
-  out <- list(`no dim` = shape(length(x)), wider = shape(d + 0:1), taller = shape(d + 1:0), three = shape(c(d, 1L)), empty = shape(c(0L, d[2L])),
-              integers = typed("integer"), texts = typed("character"), missing = values(NA_real_), infinite = values(Inf),
-              negative = values(-1))
-  names(out) <- paste(label, names(out))
-  Filter(Negate(is.null), out)
+path_text <- function(path) {
+  paste(vapply(path, function(s) paste0(if (s[[1L]] == "attribute") "@" else "$", s[[2L]]), ""), collapse = "")
 }
 
+# What happens to a place.
 changes <- list(
-  null = function(x) NULL, na = function(x) x[NA], text = function(x) "a", nothing = function(x) x[0L], longer = function(x) c(x, x[1L]),
-  shorter = function(x) x[-1L], negative = function(x) if (is.numeric(x)) -x - 1 else -1, large = function(x) if (is.numeric(x)) x + 1e9 else 1e9,
-  infinite = function(x) Inf, number = function(x) 7L, list = function(x) list(1, "a"), a_function = function(x) function(...) 1
+  null = function(v) NULL, text = function(v) "<b>", none = function(v) if (is.null(v)) NULL else v[0L],
+  missing = function(v) NA, negative = function(v) if (is.numeric(v)) -abs(v) - 1 else -1,
+  huge = function(v) if (is.numeric(v)) v + 1e9 else 1e9, list = function(v) list(1, "a"),
+  code = function(v) function(...) stop("called"),
+  gone = function(v) if (is.atomic(v) && length(v) > 1L) v[-1L] else numeric(),
+  nan = function(v) if (is.numeric(v)) v * NaN else NaN, plain = function(v) unclass(v), deep = function(v) list(v)
 )
-changes <- lapply(changes, function(change) function(x) tryCatch(change(x), error = function(e) NULL))
 
-# Errors of `uses`, functions of one argument, on each of `objects`, that are not weft's.
-unclassed_uses <- function(objects, uses, note = function(label) NULL) {
-  found <- character()
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  for (label in names(objects)) {
-    for (use in names(uses)) {
-      note(paste(use, label))
-      for (condition in one_call(uses[[use]], list(objects[[label]]))) {
-        if (inherits(condition, "error")) found <- c(found, sprintf("%s of %s: %s", use, label, conditionMessage(condition)))
-      }
-    }
-  }
-  found
+# Runs f; NULL where it works or says classed what is wrong, else what it said.
+unclassed <- function(f) {
+  tryCatch({
+    utils::capture.output(suppressMessages(suppressWarnings(f())))
+    NULL
+  }, weft_error = function(e) NULL, error = function(e) paste(class(e)[1L], conditionMessage(e)))
 }

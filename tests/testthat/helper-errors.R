@@ -204,7 +204,7 @@ wrong_calls <- function(calls, values = wrong_values(), first_only = FALSE, seco
 one_call <- function(f, args, seconds = 20) {
   kept <- list()
   keep <- function(condition) kept[[length(kept) + 1L]] <<- condition
-  setTimeLimit(elapsed = seconds, transient = TRUE)
+  setTimeLimit(cpu = seconds, transient = TRUE) # of the processor: the machine may be busy
   on.exit(setTimeLimit())
   utils::capture.output(suppressMessages(tryCatch(
     withCallingHandlers(print(do.call(f, args, quote = TRUE)), warning = function(w) {

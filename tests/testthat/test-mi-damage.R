@@ -30,9 +30,9 @@ test_that("results, bins, packs and files with one part changed are used or refu
                      glance = glance, plot = plot)
     ours <- function(generic) !is.null(utils::getS3method(generic, class, optional = TRUE, envir = asNamespace("weft")))
     methods <- generics[vapply(names(generics), ours, NA)]
-    objects <- damaged(results[[name]])
+    objects <- mi_damaged(results[[name]])
     made <- made + length(objects)
-    expect_identical(unclassed_uses(objects, c(methods, uses[[class]])), character(), info = name)
+    expect_identical(mi_unclassed_uses(objects, c(methods, uses[[class]])), character(), info = name)
   }
   expect_gt(made, 1000)
 })

@@ -1,0 +1,371 @@
+# What comes from a file or a saved object: fits, and checkpoints, which hold a run. Native code and everything else here believe what
+# they are given, so each field is held to its type, length and range, and to the others, before any use.
+
+# ---- checking lists field by field ----
+
+# need(ok, field, must, x): stops unless `ok`. `what` is damaged, `x` what the field holds; `inside` comes before its name.
+needs <- function(what, inside = "") {
+  function(ok, field, must, x = NULL) {
+    if (isTRUE(ok)) return(invisible())
+    abort_input(sprintf("%s is damaged: `%s%s` must be %s.", what, inside, field, must), x = paste0("It is ", describe_values(x), "."))
+  }
+}
+
+# Of many numbers, how far they go.
+describe_values <- function(x) {
+  if (!is.numeric(x) || is.object(x) || length(x) < 2L) return(describe(x))
+  paste0(describe(x), if (anyNA(x)) ", with missing values" else sprintf(", from %s to %s", format(min(x)), format(max(x))))
+}
+
+need_record <- function(need, x, fields, field) {
+  missing <- if (is.list(x)) setdiff(fields, names(x))
+  need(is_record(x, fields), field, paste("a list with", label_some(if (length(missing)) missing else fields)), x)
+}
+
+# The list has these fields, each once.
+is_record <- function(x, fields) {
+  is.list(x) && is.character(names(x)) && !anyDuplicated(names(x)) && all(fields %in% names(x))
+}
+
+# ---- graphs ----
+
+# That lists are sorted and share no pair is checked in native code (src/irm/irm_graph.c).
+check_irm_graph <- function(graph, what, inside = "") {
+  need <- needs(what, inside)
+  need_record(need, graph, c("type", "self", "links", "missing", "kind", "row_names", "col_names"), "graph")
+  need(is_count(graph$type, 0, 2), "graph$type", "0, 1 or 2", graph$type)
+  need(identical(graph$kind, irm_types[graph$type + 1]), "graph$kind", "that of `graph$type`", graph$kind)
+  need(is_flag(graph$self) && !(graph$self && graph$type == 0), "graph$self", "TRUE or FALSE, the latter in bipartite graphs", graph$self)
+  check_irm_edges(graph$links, "graph$links", need)
+  check_irm_edges(graph$missing, "graph$missing", need)
+  shape <- c(graph$links$n_row, graph$links$n_col)
+  need(identical(as.double(c(graph$missing$n_row, graph$missing$n_col)), as.double(shape)), "graph$missing", "of the shape of `graph$links`",
+       graph$missing$n_row)
+  need(graph$type == 0 || shape[1L] == shape[2L], "graph$links", "square in a one-mode graph", shape)
+  need(is.null(graph$missing$weight), "graph$missing$weight", "NULL", graph$missing$weight)
+  need(is_names(graph$row_names, shape[1L]), "graph$row_names", "NULL or one name for each row", graph$row_names)
+  need(is_names(graph$col_names, shape[2L]), "graph$col_names", "NULL or one name for each column", graph$col_names)
+  graph
+}
+
+# Without `values` only what is needed to tell how many links there are.
+check_irm_edges <- function(x, field, need, values = TRUE) {
+  inside <- function(name) paste0(field, "$", name)
+  need_record(need, x, c("n_row", "n_col", "start", "to", "weight"), field)
+  for (name in c("n_row", "n_col")) {
+    need(is_count(x[[name]], 1, .Machine$integer.max - 1), inside(name), "a number of nodes", x[[name]])
+  }
+  count <- length(x$to)
+  need(is.null(x$weight) || is_integers(x$weight, count, 1L, .Machine$integer.max), inside("weight"), "NULL or a count for each link", x$weight)
+  need(is_bare(x$to, "integer", count), inside("to"), "whole numbers", x$to)
+  if (!values) return(invisible())
+  need(is_integers(x$to, count, 0L, x$n_col - 1), inside("to"), sprintf("columns from 0 to %.0f", x$n_col - 1), x$to)
+  starts <- is_reals(x$start, x$n_row + 1, 0, count) && x$start[1L] == 0 && x$start[x$n_row + 1] == count && !is.unsorted(x$start) &&
+    all(x$start == floor(x$start))
+  need(starts, inside("start"), sprintf("%.0f offsets that ascend from 0 to %.0f", x$n_row + 1, count), x$start)
+}
+
+# ---- runs ----
+
+run_fields <- c("graph", "model", "backend", "reason", "family", "sampler", "held", "chains", "done", "target", "burn_in", "thin", "seconds",
+                "state", "trace", "stages")
+
+# Everything that the sampler goes on from, and that summaries of samples read. Returns the run.
+check_irm_run <- function(run, what) {
+  need_record(needs(what), run, run_fields, "run")
+  need <- needs(what, "run$")
+  check_irm_graph(run$graph, what, "run$")
+  need(is_word(run$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", run$family)
+  need(is_word(run$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", run$sampler)
+  need(is_word(run$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", run$backend)
+  need(is_word(run$reason), "reason", "a text", run$reason)
+  need((run$family == "poisson") == !is.null(run$graph$links$weight), "graph$links$weight", "there for counts, and only there",
+       run$graph$links$weight)
+  need(is_count(run$chains, 1, 1000), "chains", "a whole number from 1 to 1000", run$chains)
+  need(is_count(run$done, 0, most_sweeps), "done", "a number of sweeps", run$done)
+  need(is_count(run$target, max(1, run$done), most_sweeps), "target", "a number of sweeps of at least `done`", run$target)
+  need(is.null(run$burn_in) || is_count(run$burn_in, 0, run$target - 1), "burn_in", "NULL or less than `target`", run$burn_in)
+  need(is_count(run$thin, 1, longest_step), "thin", "a whole number from 1", run$thin)
+  need(is_reals(run$seconds, 1L, 0), "seconds", "a time", run$seconds)
+  check_irm_held(run$held, c(run$graph$links$n_row, run$graph$links$n_col), need)
+  check_irm_model(run, need)
+  check_irm_state(run, need)
+  check_irm_trace(run, need)
+  run
+}
+
+run_nodes <- function(run) c(run$graph$links$n_row, if (run$graph$kind == "bipartite") run$graph$links$n_col else 0)
+
+check_irm_held <- function(held, shape, need) {
+  if (is.null(held)) return()
+  n <- if (is.data.frame(held)) nrow(held) else 0L
+  ok <- is.data.frame(held) && identical(names(held), c("row", "col", "count")) && n > 0L && is_integers(held$row, n, 1L, shape[1L]) &&
+    is_integers(held$col, n, 1L, shape[2L]) && is_integers(held$count, n, 0L, .Machine$integer.max)
+  need(ok, "held", "a data frame of the hidden pairs' `row`, `col` and `count`", held)
+}
+
+check_irm_model <- function(run, need) {
+  model <- run$model
+  fields <- c("sample_alpha", "sample_beta", "hyper", "poisson", "collapsed", "max_clusters", "attempts", "key")
+  need_record(need, model, fields, "model")
+  for (name in c("sample_alpha", "sample_beta")) need(is_flag(model[[name]]), paste0("model$", name), "TRUE or FALSE", model[[name]])
+  need(is_reals(model$hyper, 4L, 1e-6, 1e9), "model$hyper", "four numbers from 1e-06 to 1e+09", model$hyper)
+  need(identical(model$poisson, run$family == "poisson"), "model$poisson", "TRUE for counts, else FALSE", model$poisson)
+  need(identical(model$collapsed, run$sampler == "collapsed"), "model$collapsed", "TRUE for the collapsed sampler, else FALSE", model$collapsed)
+  most <- model$max_clusters
+  modes <- run_nodes(run) > 0
+  ok <- is_reals(most, 2L, 0, most_labels) && all(most == round(most)) && all((most > 0) == modes)
+  need(ok, "model$max_clusters", sprintf("whole numbers from 1 to %.0f, 0 for what a one-mode graph lacks", most_labels), most)
+  need(is_count(model$attempts, 0, most_attempts), "model$attempts", "a number of proposals", model$attempts)
+  need(is_reals(model$key, 2L, 0, 2^32 - 1) && all(model$key == floor(model$key)), "model$key", "two whole numbers below 2^32", model$key)
+}
+
+check_irm_state <- function(run, need) {
+  state <- run$state
+  need_record(need, state, c("row", "col", "alpha", "beta", "best", "best_row", "best_col"), "state")
+  most <- run$model$max_clusters
+  nodes <- run_nodes(run)
+  for (name in c("row", "col", "best_row", "best_col")) {
+    mode <- if (endsWith(name, "row")) 1L else 2L
+    need(is_integers(state[[name]], nodes[mode] * run$chains, 0L, most[mode] - 1), paste0("state$", name),
+         sprintf("%.0f labels from 0 to %.0f", nodes[mode] * run$chains, max(0, most[mode] - 1)), state[[name]])
+  }
+  for (name in c("alpha", "beta")) {
+    need(is_reals(state[[name]], 4 * run$chains, least_hyper, most_hyper), paste0("state$", name), "four numbers from 1e-09 to 1e+12 for each chain",
+         state[[name]])
+  }
+  best <- if (run$done == 0) identical(state$best, rep(-Inf, run$chains)) else is_reals(state$best, run$chains)
+  need(best, "state$best", "a log posterior for each chain", state$best)
+}
+
+check_irm_trace <- function(run, need) {
+  trace <- run$trace
+  fields <- c("log_posterior", "row_clusters", "col_clusters", "row_full", "col_full", "alpha", "beta", "row_samples", "col_samples")
+  if (run$done == 0) {
+    need(is.null(trace), "trace", "NULL before the first sweep", trace)
+    return()
+  }
+  need_record(need, trace, fields, "trace")
+  steps <- run$done * run$chains
+  kept <- run$done %/% run$thin
+  most <- run$model$max_clusters
+  nodes <- run_nodes(run)
+  check <- function(name, ok, shape, must) {
+    x <- trace[[name]]
+    need(ok(x) && has_shape(x, shape), paste0("trace$", name), paste(must, "of shape", paste(sprintf("%.0f", shape), collapse = " x ")), x)
+  }
+  by_sweep <- c(run$done, run$chains)
+  check("log_posterior", function(x) is_reals(x, steps), by_sweep, "finite numbers")
+  for (mode in 1:2) {
+    name <- c("row", "col")[mode]
+    one <- as.integer(nodes[mode] > 0)
+    check(paste0(name, "_clusters"), function(x) is_integers(x, steps, one, min(most[mode], nodes[mode])), by_sweep, "numbers of clusters")
+    check(paste0(name, "_full"), function(x) is_integers(x, steps, 0L, one), by_sweep, "0 or 1")
+    check(paste0(name, "_samples"), function(x) is_integers(x, nodes[mode] * kept * run$chains, 0L, most[mode] - 1),
+          c(nodes[mode], kept, run$chains), "labels of clusters")
+  }
+  for (name in c("alpha", "beta")) {
+    check(name, function(x) is_reals(x, 2 * steps, if (name == "beta") least_hyper else 0, most_hyper), c(run$done, 2, run$chains), "numbers")
+  }
+  need(is_reals(run$stages, 5L, -1) && is.null(dim(run$stages)), "stages", "five times", run$stages)
+}
+
+# ---- fits ----
+
+fit_fields <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "coassignment", "eta", "links", "pairs", "nmi", "rhat",
+                "alpha", "beta", "auc", "log_loss", "type", "family", "sampler", "burn_in", "backend", "reason", "run")
+
+# What a method shows of a fit, and with `run` all that it computes from. Returns the fit.
+check_irm_fit <- function(x, run = FALSE) {
+  if (!inherits(x, "weft_irm")) {
+    abort_input("A fit must be what `irm()` returned.", x = paste0("It is ", describe(x), "."))
+  }
+  need <- needs("The fit")
+  x <- unclass(x)
+  need_record(need, x, fit_fields, "fit")
+  need(is_word(x$type, irm_types), "type", "that of a graph", x$type)
+  need(is_word(x$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", x$family)
+  need(is_word(x$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", x$sampler)
+  need(is_word(x$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", x$backend)
+  need(is_word(x$reason), "reason", "a text", x$reason)
+  one_mode <- x$type != "bipartite"
+  for (mode in c("row_cluster", "col_cluster")) need(is_partition(x[[mode]]), mode, "clusters numbered by size", x[[mode]])
+  need(!one_mode || identical(x$row_cluster, x$col_cluster), "col_cluster", "`row_cluster` in a one-mode graph", x$col_cluster)
+  check_irm_blocks(x, need)
+  sweeps <- nrow(x$log_posterior)
+  need(length(dim(x$log_posterior)) == 2L && is_reals(x$log_posterior, length(x$log_posterior)) && length(x$log_posterior) > 0L,
+       "log_posterior", "finite numbers by sweep and chain", x$log_posterior)
+  need(is_count(x$burn_in, 0, sweeps - 1), "burn_in", "less than the number of sweeps", x$burn_in)
+  check_irm_summaries(x, if (one_mode) "row" else c("row", "col"), need)
+  check_irm_held(x$held_out, lengths(x[c("row_cluster", "col_cluster")], use.names = FALSE), need)
+  need_record(need, x$run, c("graph", "model", "seconds"), "run")
+  need(is_reals(x$run$seconds, 1L, 0), "run$seconds", "a time", x$run$seconds)
+  need_record(need, x$run$graph, "links", "run$graph")
+  check_irm_edges(x$run$graph$links, "run$graph$links", need, values = run)
+  if (run) check_irm_run(x$run, "The fit")
+  check_irm_agreement(x, run, need)
+  invisible(x)
+}
+
+is_partition <- function(z) {
+  n <- length(z)
+  if (n == 0L || !is_integers(z, n, 1L, n) || !is_names(names(z), n)) return(FALSE)
+  sizes <- tabulate(z, max(z))
+  all(sizes > 0L) && !is.unsorted(-sizes)
+}
+
+check_irm_blocks <- function(x, need) {
+  shape <- c(max(x$row_cluster), max(x$col_cluster))
+  cells <- prod(shape)
+  top <- if (x$family == "bernoulli") 1 else Inf
+  need(is_reals(x$eta, cells, 0, top) && has_shape(x$eta, shape), "eta", sprintf("a matrix of %d x %d probabilities or rates", shape[1L], shape[2L]),
+       x$eta)
+  for (name in c("links", "pairs")) {
+    need(is_reals(x[[name]], cells, 0) && has_shape(x[[name]], shape) && all(x[[name]] == round(x[[name]])), name,
+         sprintf("a matrix of %d x %d counts", shape[1L], shape[2L]), x[[name]])
+  }
+  need(x$family == "poisson" || all(x$links <= x$pairs), "links", "at most `pairs`", x$links)
+}
+
+check_irm_summaries <- function(x, modes, need) {
+  sizes <- list(row = length(x$row_cluster), col = length(x$col_cluster))
+  for (field in c("n_clusters", "consensus")) need_record(need, x[[field]], c("row", "col"), field)
+  need(is.list(x$coassignment), "coassignment", "a list", x$coassignment)
+  for (mode in c("row", "col")) {
+    n <- sizes[[mode]]
+    counts <- x$n_clusters[[mode]]
+    numbers <- suppressWarnings(as.numeric(names(counts)))
+    ok <- length(counts) > 0L && is_reals(counts, length(counts), 0, 1 + 1e-9) && abs(sum(counts) - 1) < 1e-6 &&
+      length(numbers) == length(counts) && !anyDuplicated(numbers) && all(numbers >= 1 & numbers <= n & numbers == round(numbers))
+    need(ok, paste0("n_clusters$", mode), "probabilities of numbers of clusters", counts)
+    need(length(x$consensus[[mode]]) == n && is_partition(x$consensus[[mode]]), paste0("consensus$", mode),
+         sprintf("clusters of %d nodes, numbered by size", n), x$consensus[[mode]])
+    together <- x$coassignment[[mode]]
+    need(is.null(together) || (is_reals(together, as.double(n)^2, 0, 1 + 1e-9) && has_shape(together, c(n, n))), paste0("coassignment$", mode),
+         sprintf("NULL or %d x %d probabilities", n, n), together)
+  }
+  nmi <- x$nmi
+  ok <- is.data.frame(nmi) && identical(names(nmi), c("mode", "nmi", "sd", "chance")) && identical(nmi$mode, modes) &&
+    all(vapply(nmi[-1L], is_reals, NA, n = length(modes), missing = TRUE))
+  need(ok, "nmi", "a data frame with `nmi`, `sd` and `chance` of each mode", nmi)
+  names <- c("log_posterior", paste0(modes, "_clusters"))
+  need(is_reals(x$rhat, length(names), missing = TRUE) && identical(names(x$rhat), names), "rhat", paste("numbers named", label_some(names)), x$rhat)
+  need(is_reals(x$alpha, length(modes), least_hyper, most_hyper), "alpha", "a positive number for each mode", x$alpha)
+  need(is_reals(x$beta, 2L, least_hyper, most_hyper), "beta", "two positive numbers", x$beta)
+  for (name in c("auc", "log_loss")) need(is_reals(x[[name]], 1L, missing = TRUE), name, "a number or NA", x[[name]])
+}
+
+# What summary() returned.
+check_irm_summary <- function(x) {
+  need <- needs("The summary")
+  x <- unclass(x)
+  need_record(need, x, c("sizes", "type", "n_clusters", "density", "rhat", "glance"), "summary")
+  need(is_word(x$type, irm_types), "type", "that of a graph", x$type)
+  need(is_reals(x$density, 1L, 0), "density", "a number", x$density)
+  need(is.data.frame(x$glance) && is_reals(x$glance$log_posterior, 1L), "glance", "a data frame of one row", x$glance)
+  need(length(x$rhat) && is_reals(x$rhat, length(x$rhat), missing = TRUE) && is_text(names(x$rhat), length(x$rhat)), "rhat", "named numbers",
+       x$rhat)
+  for (field in c("sizes", "n_clusters")) need_record(need, x[[field]], c("row", "col"), field)
+  for (mode in c("row", "col")) {
+    sizes <- x$sizes[[mode]]
+    need(is_integers(sizes, length(sizes), 1L, .Machine$integer.max), paste0("sizes$", mode), "sizes of clusters", sizes)
+    counts <- x$n_clusters[[mode]]
+    need(is_reals(counts, length(counts), 0, 1 + 1e-9) && is_text(names(counts), length(counts)), paste0("n_clusters$", mode),
+         "named probabilities", counts)
+  }
+}
+
+# The fit beside the run that it came from.
+check_irm_agreement <- function(x, whole, need) {
+  links <- x$run$graph$links
+  shape <- c(length(x$row_cluster), length(x$col_cluster))
+  need(identical(as.double(c(links$n_row, links$n_col)), as.double(shape)), "run$graph$links", sprintf("of %d x %d nodes", shape[1L], shape[2L]),
+       c(links$n_row, links$n_col))
+  if (!whole) return()
+  same <- function(field, inner = field) need(identical(x[[field]], x$run[[inner]]), paste0("run$", inner), paste0("as `", field, "`"), x$run[[inner]])
+  for (field in c("family", "sampler", "backend", "reason")) same(field)
+  same("held_out", "held")
+  need(identical(x$type, x$run$graph$kind), "run$graph$kind", "as `type`", x$run$graph$kind)
+  need(has_shape(x$log_posterior, c(x$run$done, x$run$chains)), "run$done", "the number of sweeps of `log_posterior`", x$run$done)
+}
+
+# ---- checkpoints ----
+
+checkpoint_format <- "weft irm 2"
+
+# A run can be saved at `path`, as far as can be seen beforehand: NULL, or why not. Makes a file beside it, and takes it away.
+checkpoint_problem <- function(path) {
+  if (is.null(path)) return(NULL)
+  if (dir.exists(path)) return("it is a folder")
+  fresh <- write_fresh(path, raw(16L))
+  if (!is.null(fresh$problem)) return(fresh$problem)
+  unlink(fresh$file)
+  NULL
+}
+
+# Writes bytes to a file of a new name in the folder of `path`: list(file), or list(problem). A file or link that is there already is
+# neither opened nor followed.
+write_fresh <- function(path, bytes) {
+  problem <- NULL
+  for (attempt in 1:3) {
+    file <- path.expand(tempfile(paste0(".", basename(path), "."), dirname(path), ".part"))
+    problem <- .Call(C_weft_irm_saved_write, file, bytes)
+    if (is.null(problem)) return(list(file = file))
+    if (!file.exists(file)) break
+  }
+  list(problem = problem)
+}
+
+# Saves the run under its checkpoint's name, in one step: NULL, or why that failed; what was there before is there still then.
+save_checkpoint <- function(run) {
+  path <- path.expand(run$checkpoint)
+  run["checkpoint"] <- NULL
+  saved <- list(format = checkpoint_format, checksum = .Call(C_weft_irm_saved_sum, run), run = run)
+  bytes <- tryCatch(serialize(saved, NULL, version = 2L), error = function(e) NULL)
+  if (is.null(bytes)) return("there is too little memory")
+  fresh <- write_fresh(path, bytes)
+  if (!is.null(fresh$problem)) return(fresh$problem)
+  if (!dir.exists(path) && suppressWarnings(file.rename(fresh$file, path))) return(NULL)
+  unlink(fresh$file)
+  "it cannot be replaced"
+}
+
+# The run of a checkpoint. Nothing in the file is evaluated: see src/irm/irm_saved_glue.c.
+read_checkpoint <- function(file) {
+  refuse <- function(why) abort_input("`file` must be a checkpoint of `irm()`.", x = paste(describe(file), why))
+  saved <- tryCatch(.Call(C_weft_irm_saved_read, file_bytes(file)), error = function(e) {
+    if (inherits(e, "weft_error")) stop(e)
+    refuse(paste0(conditionMessage(e), "."))
+  })
+  if (!is_record(saved, "format") || !is_word(saved$format) || !startsWith(saved$format, "weft irm ")) refuse("is something else.")
+  if (saved$format != checkpoint_format) {
+    refuse(sprintf("has format \"%s\"; this version of weft reads \"%s\".", saved$format, checkpoint_format))
+  }
+  run <- check_irm_run(saved$run, describe(file))
+  needs(describe(file), "run$")(is_count(run$save_every, 1, longest_step), "save_every", "a whole number from 1", run$save_every)
+  run["checkpoint"] <- NULL
+  if (!identical(saved$checksum, .Call(C_weft_irm_saved_sum, run))) {
+    abort_input(sprintf("%s is damaged: its checksum must be that of what it holds.", describe(file)),
+                x = "It was changed after weft wrote it.")
+  }
+  run
+}
+
+# The bytes of a file, which may be gzipped.
+file_bytes <- function(file) {
+  input <- suppressWarnings(gzfile(file, "rb"))
+  on.exit(close(input))
+  pieces <- list(suppressWarnings(readBin(input, raw(), 14L)))
+  if (!identical(pieces[[1L]][1:2], charToRaw("X\n"))) stop("is something else")
+  available <- .Call(C_weft_host_available)
+  size <- 0
+  repeat {
+    piece <- suppressWarnings(readBin(input, raw(), 2^26))
+    if (!length(piece)) return(do.call(c, pieces))
+    size <- size + length(piece)
+    if (available >= 0 && 3 * size > available) {
+      weft_abort("memory", "A checkpoint must fit into memory.", x = sprintf("%s holds more than %.3g bytes.", describe(file), size))
+    }
+    pieces[[length(pieces) + 1L]] <- piece
+  }
+}
