@@ -83,18 +83,18 @@ test_that("what was planted is found", {
   expect_equal(pairs$p_fwer[1], 0.05)
 })
 
-test_that("significant_information() is Benjamini and Hochberg's threshold", {
+test_that("significant_pairs() is Benjamini and Hochberg's threshold", {
   x <- small$x[, 1:30]
   x[is.na(x)] <- 8
   for (estimator in c("spearman", "kendall", "pearson")) {
     m <- mi_matrix(x, estimator = estimator)
     p <- weft:::pair_p_values(m)
     passes <- stats::p.adjust(p[upper.tri(p)], "BH") <= 0.05
-    expect_identical(as.matrix(m)[upper.tri(m)] > weft:::significant_information(m, 0.05), passes)
+    expect_identical(as.matrix(m)[upper.tri(m)] > weft:::significant_pairs(m, 0.05)$cut, passes)
   }
-  expect_true(is.infinite(weft:::significant_information(mi_matrix(matrix(draws <- weft:::draws("normal", 900), 30),
-                                                                   estimator = "spearman"), 1e-9)))
-  expect_true(is.na(weft:::significant_information(mi_matrix(x, estimator = "ksg"), 0.05)))
+  none <- weft:::significant_pairs(mi_matrix(matrix(weft:::draws("normal", 900), 30), estimator = "spearman"), 1e-9)
+  expect_identical(none$cut, Inf)
+  expect_null(weft:::significant_pairs(mi_matrix(x, estimator = "ksg"), 0.05))
 })
 
 test_that("edges are counted, listed and cut as by tables", {
