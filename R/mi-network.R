@@ -63,12 +63,12 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
   m <- network_input(x, ..., backend = backend, threads = threads, progress = progress, verbose = verbose)
-  if (!is.double(m)) storage.mode(m) <- "double"
+  if (!is.double(m)) m <- memory_errors(`storage.mode<-`(m, "double"))
   p <- nrow(m)
   chosen <- network_backend(method, p, backend, threads)
   report_backend(chosen, verbose)
   if (method == "relnet" && is.null(threshold)) fdr <- fdr %||% 0.05
-  significant <- if (!is.null(fdr) && fdr < 1) significant_pairs(m, fdr, threads) %||% abort_untested(m, method)
+  significant <- if (!is.null(fdr) && fdr < 1) memory_errors(significant_pairs(m, fdr, threads)) %||% abort_untested(m, method)
   control <- run_control(chosen$name, threads, progress, colnames(m), "Building the network")
   weights <- .Call(C_weft_mi_network, m, match(method, network_methods) - 1L, if (method == "relnet") threshold %||% -Inf else eps,
                    1 - (tau %||% 0), rounding_of(m), control)
