@@ -13,6 +13,7 @@ needs <- function(what, inside = "") {
 
 # Of many numbers, how far they go.
 describe_values <- function(x) {
+  if (!is.atomic(x)) return(paste("of class", class(x)[1L]))
   if (!is.numeric(x) || is.object(x) || length(x) < 2L) return(describe(x))
   paste0(describe(x), if (anyNA(x)) ", with missing values" else sprintf(", from %s to %s", format(min(x)), format(max(x))))
 }

@@ -97,7 +97,7 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
                 checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "irm", c(each_rank, "A"), given = "checkpoint")
-  check_given(A)
+  need_args("A")
   family <- check_choice(family, irm_families, "family")
   any_sampler <- identical(sampler, irm_samplers)
   sampler <- check_choice(sampler, irm_samplers, "sampler")
@@ -335,7 +335,7 @@ bind_along <- function(a, b, along) {
 update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, progress = NULL, checkpoint = NULL, checkpoint_sweeps = 20,
                             ...) {
   started <- proc.time()[[3L]]
-  check_given(sweeps)
+  need_args("sweeps")
   run <- where_it_runs(check_irm_fit(object, run = TRUE)$run)
   run$target <- run$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   if (run$target > most_sweeps) {
@@ -359,7 +359,7 @@ where_it_runs <- function(run) {
 #' @export
 irm_resume <- function(file, threads = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
-  check_given(file)
+  need_args("file")
   check_file(file, "file", "a checkpoint of `irm()`")
   run <- where_it_runs(read_checkpoint(file))
   run$checkpoint <- file

@@ -73,7 +73,7 @@ check_response <- function(y, n) {
 
 check_case_weights <- function(weights, n, distributed = FALSE) {
   if (is.null(weights)) weights <- rep(1, n)
-  valid <- is.numeric(weights) && length(weights) == n && all(is.finite(weights)) && !any(weights < 0) && all(weights <= 1e100)
+  valid <- is.numeric(weights) && length(weights) == n && all(is.finite(weights)) && all(weights >= 0 & weights <= 1e100)
   if (!valid || (if (distributed) ranks_sum(sum(weights)) else sum(weights > 0)) == 0) {
     abort_input(sprintf("`weights` must be %d numbers from 0 to 1e100, not all zero.", n),
                 x = paste0("It is ", describe(weights), "."))
@@ -151,8 +151,8 @@ predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c(
 }
 
 # list(fit, sum): the local means, and what they and their bands are made of.
-regression_sums <- function(object, newdata = NULL, leave_one_out = FALSE, with_bands = FALSE, rel_error = NULL, threads = NULL,
-                            progress = NULL, backend = NULL) {
+regression_sums <- function(object, newdata = NULL, leave_one_out = FALSE, with_bands = FALSE, rel_error = NULL,
+                            threads = NULL, progress = NULL, backend = NULL) {
   w <- object$weights
   columns <- cbind(w, w * (object$response - object$centre))
   if (with_bands) columns <- cbind(columns, w * object$residual_square, w^2)
@@ -203,7 +203,8 @@ residuals.weft_kernel_regression <- function(object, ...) {
 #' @export
 print.weft_kernel_regression <- function(x, ...) {
   check_parts(x, "kernel_regression()", regression_parts(x)[c(shown_parts, "r_squared")])
-  cat(sprintf("Kernel regression on %.0f points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
+  cat(sprintf("Kernel regression on %.0f points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s",
+              x$kernel))
   print_bandwidth(x)
   cat(sprintf("Leave-one-out R squared %.3f, made in %s\n", x$r_squared, seconds_text(x$seconds)))
   invisible(x)
