@@ -83,8 +83,10 @@ static SEXP compressed_problem(SEXP start, SEXP at, const char *name, int column
 static SEXP triplet_problem(SEXP at, const char *name, int size)
 {
   for (R_xlen_t from = 0; from < Rf_xlength(at); from += AT_ONCE) {
-    const R_xlen_t left = Rf_xlength(at) - from, bad = first_bad(INTEGER_RO(at), from, from + (left < AT_ONCE ? left : AT_ONCE), size, 0);
-    if (bad >= 0) return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) bad + 1, size - 1.0);
+    const R_xlen_t left = Rf_xlength(at) - from, end = from + (left < AT_ONCE ? left : AT_ONCE);
+    const R_xlen_t bad = first_bad(INTEGER_RO(at), from, end, size, 0);
+    if (bad >= 0)
+      return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) bad + 1, size - 1.0);
     R_CheckUserInterrupt();
   }
   return NULL;

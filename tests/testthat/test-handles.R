@@ -9,11 +9,13 @@ host_live <- function() .Call(weft:::C_weft_memory, NULL)[["host"]]
 test_that("what is no handle, or one of another kind or session, is refused", {
   d <- binary(20, 4)
   pack <- mi_pack(d, rep(0:1, 10))
-  with_pointer <- function(pointer, class = "weft_mi_pack") structure(utils::modifyList(unclass(pack), list(pointer = pointer)), class = class)
+  with_pointer <- function(pointer, class = "weft_mi_pack") {
+    structure(utils::modifyList(unclass(pack), list(pointer = pointer)), class = class)
+  }
   file <- withr::local_tempfile()
   saveRDS(pack, file)
-  not_ours <- list(with_pointer(NULL), with_pointer(1), with_pointer("a"), with_pointer(globalenv()), structure(list(), class = "weft_mi_pack"),
-                   structure(1:3, class = "weft_mi_pack"), structure(list(pointer = NULL), class = "weft_device_matrix"))
+  not_ours <- list(with_pointer(NULL), with_pointer(1), with_pointer("a"), with_pointer(globalenv()),
+                   structure(list(), class = "weft_mi_pack"), structure(1:3, class = "weft_mi_pack"), structure(list(pointer = NULL), class = "weft_device_matrix"))
   for (handle in c(not_ours, list(NULL, 1, "a"))) expect_error(weft_free(handle), class = "weft_error_input")
   other <- with_pointer(weft:::handle_pointer(pack), "weft_device_matrix")
   for (handle in c(not_ours[1:6], list(with_pointer(methods::new("externalptr")), readRDS(file)))) {
@@ -38,7 +40,8 @@ test_that("a pack freed while a call uses it ends after that call", {
   whole <- mi_pairs(d, class)
   gc()
   before <- host_live()
-  calls <- list(pairs = mi_pairs, triples = function(x, ...) mi_triples(x, features = 1:60, ...), full = function(x, ...) mi_pairs(x, full = TRUE, ...),
+  calls <- list(pairs = mi_pairs, triples = function(x, ...) mi_triples(x, features = 1:60, ...),
+                full = function(x, ...) mi_pairs(x, full = TRUE, ...),
                 tuples = function(x, ...) mi_tuples(x, order = 3, features = 1:60, ...))
   for (call in names(calls)) {
     pack <- mi_pack(d, class)
@@ -74,8 +77,8 @@ test_that("jumps out of a progress handler pass by the native work, and go on", 
   run <- function(handler) mi_pairs(pack, progress = handler)
   expect_identical(tryCatch(run(function(done, total) warning("w")), warning = conditionMessage), "w")
   expect_identical(tryCatch(run(function(done, total) stop("e")), error = conditionMessage), "e")
-  expect_identical(tryCatch(run(function(done, total) signalCondition(structure(class = c("own", "condition"), list()))), own = function(e) "own"),
-                   "own")
+  own <- structure(class = c("own", "condition"), list())
+  expect_identical(tryCatch(run(function(done, total) signalCondition(own)), own = function(e) "own"), "own")
   interrupt <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))
   expect_identical(tryCatch(run(function(done, total) signalCondition(interrupt)), interrupt = function(e) "interrupt"), "interrupt")
   expect_identical(withRestarts(run(function(done, total) invokeRestart("leave", 7)), leave = identity), 7)
