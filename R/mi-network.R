@@ -316,7 +316,7 @@ print.weft_network <- function(x, n = 6L, ...) {
 #' @rdname print.weft_network
 #' @export
 as.matrix.weft_network <- function(x, ...) {
-  check_network(x)
+  check_information(x) # a directed network has as many rows as regulators
   attributes(x) <- attributes(x)[c("dim", "dimnames")]
   x
 }
