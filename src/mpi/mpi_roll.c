@@ -255,7 +255,11 @@ weft_status weft_mpi_enter(weft_ctx *ctx, uint64_t number, uint64_t digest, int 
   in_call = 1;
   WEFT_TRY(weft_mpi_begin(ctx, weft_world, STEP_ENTER, digest, 0));
   WEFT_TRY(finish(ctx, !within));
-  for (int r = 1; r < size; r++) *same &= said[r].call == said[0].call && said[r].alike == said[0].alike;
+  for (int r = 0; r < size; r++) {
+    *same &= said[r].call == said[0].call && said[r].alike == said[0].alike;
+    if (said[r].call > call) call = said[r].call; /* the number by which all go on */
+  }
+  if (!within) outermost = call;
 done:
   return st;
 }
