@@ -169,7 +169,7 @@ test_that("co-clustering does not depend on the number of parts", {
   fit <- irm(planted$A, chains = 5, sweeps = 6, thin = 2, seed = 3)
   run <- fit$run
   run$done <- 0
-  run$state <- weft:::start_state(run$graph, NULL, run$model, 5, list(alpha = c(1, 1), beta = c(1, 1)), c(50, 40))
+  run$state <- weft:::start_state(run$graph, NULL, run$model, run$model$max_clusters, 5, list(alpha = c(1, 1), beta = c(1, 1)), c(50, 40))
   chains <- function(parts) weft:::irm_chains(run, 6, NULL, dealt_control(parts))
   one <- chains(1)
   expect_identical(matrix(one$log_posterior, 6), fit$run$trace$log_posterior)
@@ -182,7 +182,7 @@ chains_by <- function(fit, chains, sweeps, ...) {
   run$done <- 0
   run$chains <- chains
   size <- c(run$graph$links$n_row, run$graph$links$n_col)
-  run$state <- weft:::start_state(run$graph, NULL, run$model, chains, list(alpha = c(1, 1), beta = c(1, 1)), size)
+  run$state <- weft:::start_state(run$graph, NULL, run$model, run$model$max_clusters, chains, list(alpha = c(1, 1), beta = c(1, 1)), size)
   left <- weft:::irm_chains(run, sweeps, NULL, dealt_control(...))
   left$stages <- NULL
   left
