@@ -49,7 +49,8 @@ most_clusters <- function(max_clusters, nodes, init, prior, sampler, any_sampler
     return(list(clusters = k, start = k, sampler = sampler))
   }
   alpha <- prior_alpha(prior)
-  given <- vapply(1:2, function(mode) if (length(init) >= mode) length(unique(init[[mode]])) else 0L, 0L)
+  given <- vapply(c("row", "col"), function(mode) if (is.list(init) && is.atomic(init[[mode]])) length(unique(init[[mode]])) else 0L, 0L,
+                  USE.NAMES = FALSE)
   start <- pmin(512, pmax(20, ceiling(2 * sqrt(nodes))))
   least <- pmax(start, 2 * given)
   k <- pmax(least, clusters_needed(alpha, nodes, sampler)) * (nodes > 0)

@@ -136,6 +136,7 @@ summary.weft_irm <- function(object, ...) {
 
 #' @export
 print.weft_irm_summary <- function(x, ...) {
+  check_irm_summary(x)
   cat(sprintf("Log posterior of the best partition: %.2f; density %.4g\n", x$glance$log_posterior, x$density))
   modes <- if (x$type == "bipartite") c("row", "col") else "row"
   for (mode in modes) {

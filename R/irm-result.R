@@ -222,6 +222,7 @@ random_non_links <- function(graph, links, wanted, key) {
   possible <- if (graph$kind == "bipartite") prod(shape) else shape[1L] * (shape[1L] - !graph$self)
   if (undirected) possible <- possible / 2 + if (graph$self) shape[1L] / 2 else 0
   wanted <- min(wanted, possible - length(taken))
+  if (length(taken) > 0.9 * possible) return(free_pairs(graph, shape, taken, wanted, key)) # few draws would be free
   found <- numeric()
   first <- 0
   while (length(found) < wanted) {
@@ -237,7 +238,19 @@ random_non_links <- function(graph, links, wanted, key) {
     new <- code(from, to)[graph$kind == "bipartite" | graph$self | from != to]
     found <- utils::head(unique(c(found, new[!new %in% taken])), wanted)
   }
-  list(from = as.integer(found %/% shape[2L]) + 1L, to = as.integer(found %% shape[2L]) + 1L)
+  pairs_of(found, shape)
+}
+
+pairs_of <- function(code, shape) list(from = as.integer(code %/% shape[2L]) + 1L, to = as.integer(code %% shape[2L]) + 1L)
+
+# The same from a list of all free pairs.
+free_pairs <- function(graph, shape, taken, wanted, key) {
+  all <- seq_len(prod(shape)) - 1
+  at <- pairs_of(all, shape)
+  if (graph$kind == "undirected") all <- all[at$from < at$to | (graph$self & at$from == at$to)]
+  else if (graph$kind == "directed" && !graph$self) all <- all[at$from != at$to]
+  free <- all[!all %in% taken]
+  pairs_of(free[order(draws("uniform", length(free), key = key, stream = 2^31 + 4))[seq_len(wanted)]], shape)
 }
 
 # The graph with more pairs missing.

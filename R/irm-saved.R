@@ -3,16 +3,17 @@
 
 # ---- checking lists field by field ----
 
-# need(ok, field, must, x): stops unless `ok`. `what` is damaged, `x` what the field holds.
-needs <- function(what) {
+# need(ok, field, must, x): stops unless `ok`. `what` is damaged, `x` what the field holds; `inside` comes before its name.
+needs <- function(what, inside = "") {
   function(ok, field, must, x = NULL) {
     if (isTRUE(ok)) return(invisible())
-    abort_input(sprintf("%s is damaged: `%s` must be %s.", what, field, must), x = paste0("It is ", describe_values(x), "."))
+    abort_input(sprintf("%s is damaged: `%s%s` must be %s.", what, inside, field, must), x = paste0("It is ", describe_values(x), "."))
   }
 }
 
 # Of many numbers, how far they go.
 describe_values <- function(x) {
+  if (!is.atomic(x)) return(paste("of class", class(x)[1L]))
   if (!is.numeric(x) || is.object(x) || length(x) < 2L) return(describe(x))
   paste0(describe(x), if (anyNA(x)) ", with missing values" else sprintf(", from %s to %s", format(min(x)), format(max(x))))
 }
@@ -30,8 +31,8 @@ is_record <- function(x, fields) {
 # ---- graphs ----
 
 # That lists are sorted and share no pair is checked in native code (src/irm/irm_graph.c).
-check_irm_graph <- function(graph, what) {
-  need <- needs(what)
+check_irm_graph <- function(graph, what, inside = "") {
+  need <- needs(what, inside)
   need_record(need, graph, c("type", "self", "links", "missing", "kind", "row_names", "col_names"), "graph")
   need(is_count(graph$type, 0, 2), "graph$type", "0, 1 or 2", graph$type)
   need(identical(graph$kind, irm_types[graph$type + 1]), "graph$kind", "that of `graph$type`", graph$kind)
@@ -72,13 +73,13 @@ run_fields <- c("graph", "model", "backend", "reason", "family", "sampler", "hel
 
 # Everything that the sampler goes on from, and that summaries of samples read. Returns the run.
 check_irm_run <- function(run, what) {
-  need <- needs(what)
-  need_record(need, run, run_fields, "run")
-  check_irm_graph(run$graph, what)
+  need_record(needs(what), run, run_fields, "run")
+  need <- needs(what, "run$")
+  check_irm_graph(run$graph, what, "run$")
   need(is_word(run$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", run$family)
   need(is_word(run$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", run$sampler)
   need(is_word(run$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", run$backend)
-  need(is_text(run$reason), "reason", "a text", run$reason)
+  need(is_word(run$reason), "reason", "a text", run$reason)
   need((run$family == "poisson") == !is.null(run$graph$links$weight), "graph$links$weight", "there for counts, and only there",
        run$graph$links$weight)
   need(is_count(run$chains, 1, 1000), "chains", "a whole number from 1 to 1000", run$chains)
@@ -131,7 +132,7 @@ check_irm_state <- function(run, need) {
          sprintf("%.0f labels from 0 to %.0f", nodes[mode] * run$chains, max(0, most[mode] - 1)), state[[name]])
   }
   for (name in c("alpha", "beta")) {
-    need(is_reals(state[[name]], 4 * run$chains, .Machine$double.xmin), paste0("state$", name), "four positive numbers for each chain",
+    need(is_reals(state[[name]], 4 * run$chains, least_hyper, most_hyper), paste0("state$", name), "four numbers from 1e-09 to 1e+12 for each chain",
          state[[name]])
   }
   best <- if (run$done == 0) identical(state$best, rep(-Inf, run$chains)) else is_reals(state$best, run$chains)
@@ -165,9 +166,9 @@ check_irm_trace <- function(run, need) {
           c(nodes[mode], kept, run$chains), "labels of clusters")
   }
   for (name in c("alpha", "beta")) {
-    check(name, function(x) is_reals(x, 2 * steps, if (name == "beta") .Machine$double.xmin else 0), c(run$done, 2, run$chains), "numbers")
+    check(name, function(x) is_reals(x, 2 * steps, if (name == "beta") least_hyper else 0, most_hyper), c(run$done, 2, run$chains), "numbers")
   }
-  need(is_reals(run$stages, length(run$stages), 0), "stages", "times", run$stages)
+  need(is_reals(run$stages, 5L, -1) && is.null(dim(run$stages)), "stages", "five times", run$stages)
 }
 
 # ---- fits ----
@@ -187,7 +188,7 @@ check_irm_fit <- function(x, run = FALSE) {
   need(is_word(x$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", x$family)
   need(is_word(x$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", x$sampler)
   need(is_word(x$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", x$backend)
-  need(is_text(x$reason), "reason", "a text", x$reason)
+  need(is_word(x$reason), "reason", "a text", x$reason)
   one_mode <- x$type != "bipartite"
   for (mode in c("row_cluster", "col_cluster")) need(is_partition(x[[mode]]), mode, "clusters numbered by size", x[[mode]])
   need(!one_mode || identical(x$row_cluster, x$col_cluster), "col_cluster", "`row_cluster` in a one-mode graph", x$col_cluster)
@@ -250,9 +251,29 @@ check_irm_summaries <- function(x, modes, need) {
   need(ok, "nmi", "a data frame with `nmi`, `sd` and `chance` of each mode", nmi)
   names <- c("log_posterior", paste0(modes, "_clusters"))
   need(is_reals(x$rhat, length(names), missing = TRUE) && identical(names(x$rhat), names), "rhat", paste("numbers named", label_some(names)), x$rhat)
-  need(is_reals(x$alpha, length(modes), .Machine$double.xmin), "alpha", "a positive number for each mode", x$alpha)
-  need(is_reals(x$beta, 2L, .Machine$double.xmin), "beta", "two positive numbers", x$beta)
+  need(is_reals(x$alpha, length(modes), least_hyper, most_hyper), "alpha", "a positive number for each mode", x$alpha)
+  need(is_reals(x$beta, 2L, least_hyper, most_hyper), "beta", "two positive numbers", x$beta)
   for (name in c("auc", "log_loss")) need(is_reals(x[[name]], 1L, missing = TRUE), name, "a number or NA", x[[name]])
+}
+
+# What summary() returned.
+check_irm_summary <- function(x) {
+  need <- needs("The summary")
+  x <- unclass(x)
+  need_record(need, x, c("sizes", "type", "n_clusters", "density", "rhat", "glance"), "summary")
+  need(is_word(x$type, irm_types), "type", "that of a graph", x$type)
+  need(is_reals(x$density, 1L, 0), "density", "a number", x$density)
+  need(is.data.frame(x$glance) && is_reals(x$glance$log_posterior, 1L), "glance", "a data frame of one row", x$glance)
+  need(length(x$rhat) && is_reals(x$rhat, length(x$rhat), missing = TRUE) && is_text(names(x$rhat), length(x$rhat)), "rhat", "named numbers",
+       x$rhat)
+  for (field in c("sizes", "n_clusters")) need_record(need, x[[field]], c("row", "col"), field)
+  for (mode in c("row", "col")) {
+    sizes <- x$sizes[[mode]]
+    need(is_integers(sizes, length(sizes), 1L, .Machine$integer.max), paste0("sizes$", mode), "sizes of clusters", sizes)
+    counts <- x$n_clusters[[mode]]
+    need(is_reals(counts, length(counts), 0, 1 + 1e-9) && is_text(names(counts), length(counts)), paste0("n_clusters$", mode),
+         "named probabilities", counts)
+  }
 }
 
 # The fit beside the run that it came from.
@@ -317,12 +338,12 @@ read_checkpoint <- function(file) {
     if (inherits(e, "weft_error")) stop(e)
     refuse(paste0(conditionMessage(e), "."))
   })
-  if (!is_record(saved, "format") || !is_text(saved$format) || !startsWith(saved$format, "weft irm ")) refuse("is something else.")
+  if (!is_record(saved, "format") || !is_word(saved$format) || !startsWith(saved$format, "weft irm ")) refuse("is something else.")
   if (saved$format != checkpoint_format) {
     refuse(sprintf("has format \"%s\"; this version of weft reads \"%s\".", saved$format, checkpoint_format))
   }
   run <- check_irm_run(saved$run, describe(file))
-  needs(describe(file))(is_count(run$save_every, 1, longest_step), "save_every", "a whole number from 1", run$save_every)
+  needs(describe(file), "run$")(is_count(run$save_every, 1, longest_step), "save_every", "a whole number from 1", run$save_every)
   run["checkpoint"] <- NULL
   if (!identical(saved$checksum, .Call(C_weft_irm_saved_sum, run))) {
     abort_input(sprintf("%s is damaged: its checksum must be that of what it holds.", describe(file)),

@@ -41,7 +41,7 @@
 #'   from 20 to 512, and chains start from that many random clusters; it is larger where `alpha` asks for more clusters, see below.
 #' @param alpha concentration, one value or c(row, col), or `"sample"`.
 #' @param beta prior weight of links and non-links (counts: shape and rate), or `"sample"`.
-#' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`.
+#' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`, which stay between 1e-9 and 1e12.
 #' @param chains,sweeps chains, and sweeps of each, `burn_in` included.
 #' @param burn_in first sweeps to leave out of all averages; by default half of them.
 #' @param thin every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
@@ -97,7 +97,7 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
                 checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "irm", c(each_rank, "A"), given = "checkpoint")
-  check_given(A)
+  need_args("A")
   family <- check_choice(family, irm_families, "family")
   any_sampler <- identical(sampler, irm_samplers)
   sampler <- check_choice(sampler, irm_samplers, "sampler")
@@ -141,6 +141,8 @@ irm_samplers <- c("blocked", "collapsed")
 most_sweeps <- 2^28 - 1 # of a chain: their numbers are the upper bits of a draw's index
 longest_step <- 1e9
 most_attempts <- 1e6
+least_hyper <- 1e-9 # of alpha and beta: src/irm/irm_moves.c
+most_hyper <- 1e12
 
 check_hyper <- function(alpha, beta, hyper = list()) {
   positive <- function(x, arg, n, many) {
@@ -148,8 +150,10 @@ check_hyper <- function(alpha, beta, hyper = list()) {
     abort_input(sprintf("`%s` must be %s, from 1e-06 to 1e+09.", arg, many), x = paste0("It is ", describe(x), "."))
   }
   prior <- function(which) positive(hyper[[which]] %||% c(1, 1), paste0("hyper$", which), 2L, "two numbers, shape and rate")
-  if (!is.list(hyper) || length(setdiff(names(hyper), c("alpha", "beta")))) {
-    abort_input("`hyper` must be a list with `alpha` and `beta`.", x = paste0("It has ", label_some(names(hyper)), "."))
+  if (!is.list(hyper) || (length(hyper) && is.null(names(hyper))) || length(setdiff(names(hyper), c("alpha", "beta")))) {
+    abort_input("`hyper` must be a list with `alpha` and `beta`.",
+                x = if (is.list(hyper) && length(names(hyper))) paste0("It has ", label_some(names(hyper)), ".")
+                    else paste0("It is ", describe(hyper), "."))
   }
   sampled <- c(identical(alpha, "sample"), identical(beta, "sample"))
   list(alpha = if (sampled[1L]) c(1, 1) else positive(alpha, "alpha", 1:2, "one number, c(row, col) or \"sample\""),
@@ -165,8 +169,8 @@ check_attempts <- function(split_merge) {
 
 check_path <- function(path) {
   if (is.null(path)) return(NULL)
-  if (is.character(path) && length(path) == 1L && !is.na(path) && nzchar(path)) return(as.vector(path))
-  abort_input("`checkpoint` must be the name of a file.", x = paste0("It is ", describe(path), "."))
+  check_name(path, "checkpoint")
+  as.vector(path)
 }
 
 # `sweeps`: of all chains.
@@ -230,15 +234,19 @@ run_irm <- function(run, call, started, threads, progress, devices = NULL, ranks
   fit
 }
 
-# Traces and samples are R's own vectors, which it would ask for in vain.
+# Traces and samples are R's own vectors.
 check_room <- function(run) {
   samples <- 4 * sum(run_nodes(run)) * (run$target %/% run$thin)
-  bytes <- 2 * run$chains * (56 * run$target + samples) # a copy is made when a part is added
+  ask_memory(2 * run$chains * (56 * run$target + samples), # a copy is made when a part is added
+             sprintf("The samples of %.0f chains of %.0f sweeps must fit into memory.", run$chains, run$target),
+             i = "Ask for fewer `sweeps` or `chains`, or for a larger `thin`.")
+}
+
+# What R would ask for in vain is an error of ours beforehand.
+ask_memory <- function(bytes, message, i = NULL) {
   available <- .Call(C_weft_host_available)
   if (available < 0 || bytes <= available) return(invisible())
-  weft_abort("memory", sprintf("The samples of %.0f chains of %.0f sweeps must fit into memory.", run$chains, run$target),
-             x = sprintf("They take %.3g GB; %.3g GB are free.", bytes / 1e9, available / 1e9),
-             i = "Ask for fewer `sweeps` or `chains`, or for a larger `thin`.")
+  weft_abort("memory", message, x = sprintf("They take %.3g GB; %.3g GB are free.", bytes / 1e9, available / 1e9), i = i)
 }
 
 stop_unwritable <- function(path, problem) {
@@ -327,7 +335,7 @@ bind_along <- function(a, b, along) {
 update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, progress = NULL, checkpoint = NULL, checkpoint_sweeps = 20,
                             ...) {
   started <- proc.time()[[3L]]
-  check_given(sweeps)
+  need_args("sweeps")
   run <- where_it_runs(check_irm_fit(object, run = TRUE)$run)
   run$target <- run$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   if (run$target > most_sweeps) {
@@ -351,7 +359,7 @@ where_it_runs <- function(run) {
 #' @export
 irm_resume <- function(file, threads = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
-  check_given(file)
+  need_args("file")
   check_file(file, "file", "a checkpoint of `irm()`")
   run <- where_it_runs(read_checkpoint(file))
   run$checkpoint <- file

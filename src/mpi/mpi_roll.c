@@ -70,7 +70,7 @@ void weft_mpi_tell(weft_ctx *ctx, const char *why)
   note n = { call, "" };
   double values[sizeof n / sizeof(double)];
   if (*own_why || !in_call) return;
-  copy_why(own_why, *why ? why : "It gave no reason.");
+  copy_why(own_why, *why ? why : "\nIt gave no reason.");
   memcpy(n.why, own_why, WEFT_WHY);
   memcpy(values, &n, sizeof n);
   for (int r = 0; r < size; r++)
@@ -181,7 +181,7 @@ static weft_status judge(weft_ctx *ctx)
 {
   weft_status st = WEFT_OK;
   if (all_agree()) return st;
-  if (said[0].state == HERE && differs(&mine, &said[0])) weft_mpi_tell(ctx, "It was at another step of the call than the first rank.");
+  if (said[0].state == HERE && differs(&mine, &said[0])) weft_mpi_tell(ctx, "\nIt was at another step of the call than the first rank.");
   if (called != weft_world) WEFT_TRY(answer(ctx, weft_world, STOPPED));
   WEFT_TRY(settle(ctx));
   st = weft_mpi_say_stopped(ctx);

@@ -1,9 +1,8 @@
 # Calls with one wrong argument at a time: what comes back must be a result or a classed condition of weft's.
 
 # Valid, quick calls: list(exported, methods), by name list(f, args); arguments that are not named keep their defaults.
-valid_calls <- function(folder = tempfile("errors")) {
-  dir.create(folder)
-  path <- function(name) file.path(folder, name)
+valid_calls <- function() {
+  path <- errors_folder()
   d <- errors_data(path)
   fits <- errors_fits(d, path)
   exported <- c(mi_arguments(d, fits, path), kernel_arguments(d), bn_arguments(d, fits), irm_arguments(d, fits, path),
@@ -13,6 +12,13 @@ valid_calls <- function(folder = tempfile("errors")) {
     list(f = f, args = c(exported[[name]], quiet_arguments(f, names(exported[[name]]))), sweep = setdiff(names(formals(f)), "..."))
   })
   list(exported = exported, methods = errors_methods(d, fits), fits = fits)
+}
+
+# Where files go: a function of their names.
+errors_folder <- function() {
+  folder <- tempfile("errors")
+  dir.create(folder)
+  function(name) file.path(folder, name)
 }
 
 quiet_arguments <- function(f, given) {
@@ -198,7 +204,7 @@ wrong_calls <- function(calls, values = wrong_values(), first_only = FALSE, seco
 one_call <- function(f, args, seconds = 20) {
   kept <- list()
   keep <- function(condition) kept[[length(kept) + 1L]] <<- condition
-  setTimeLimit(elapsed = seconds, transient = TRUE)
+  setTimeLimit(cpu = seconds, transient = TRUE) # of the processor: the machine may be busy
   on.exit(setTimeLimit())
   utils::capture.output(suppressMessages(tryCatch(
     withCallingHandlers(print(do.call(f, args, quote = TRUE)), warning = function(w) {
