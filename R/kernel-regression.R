@@ -63,7 +63,7 @@ check_response <- function(y, n) {
   if (!is.numeric(y) || length(y) != n) {
     abort_input(sprintf("`y` must be finite numbers, one a row of `x`: %d.", n), x = paste0("It is ", describe(y), "."))
   }
-  bad <- which(!(abs(y) <= 1e100))
+  bad <- which(!is.finite(y) | abs(y) > 1e100)
   if (length(bad)) {
     abort_input("`y` must be numbers from -1e100 to 1e100.",
                 x = sprintf("%d are missing, infinite or greater, the first is number %d.", length(bad), bad[1L]))
@@ -158,7 +158,9 @@ regression_sums <- function(object, newdata = NULL, leave_one_out = FALSE, with_
   if (with_bands) columns <- cbind(columns, w * object$residual_square, w^2)
   result <- model_sums(object, newdata, columns, FALSE, leave_one_out, rel_error, threads, progress, backend = backend)
   s <- result$sum
-  list(fit = name_rows(ifelse(s[, 1L] > 0, object$centre + s[, 2L] / s[, 1L], NA_real_), result$rows), sum = s)
+  fit <- object$centre + s[, 2L] / s[, 1L]
+  fit[!(s[, 1L] > 0)] <- NA_real_
+  list(fit = name_rows(fit, result$rows), sum = s)
 }
 
 regression_parts <- function(object) {

@@ -505,6 +505,10 @@ kernel_polynomial <- function(problem, method) {
   task <- list(kind = 0L, h = 1, query = points(problem$query), reference = points(problem$reference),
                weights = t(problem$weights), leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0, abs_error = 0)
   out <- .Call(C_weft_kernel_polynomial, task, problem$polynomial, problem$control)
+  if (!all(is.finite(out$sum))) {
+    abort_input("Sums of the polynomial kernel must be within the range of numbers.",
+                x = sprintf("%d of %d are not.", sum(!is.finite(out$sum)), length(out$sum)), i = "Use a smaller `scale`.")
+  }
   list(sum = out$sum, method = "direct", reason = "polynomial kernels are summed directly", effort = out$effort)
 }
 
