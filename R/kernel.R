@@ -460,7 +460,7 @@ grid_reach <- function(problem, totals, tau) {
   counts_itself <- problem$self && !problem$leave_one_out
   own <- if (counts_itself) min(abs(problem$weights)) else 1e-3 * max(totals) / nrow(problem$reference)
   target <- min((problem$rel_error * own + tau) / max(totals), 0.5)
-  if (!(target > 0)) return(NULL)
+  if (!isTRUE(target > 0)) return(NULL) # NaN where all weights are 0
   far <- switch(problem$kernel, gaussian = sqrt(-2 * log(target)), cauchy = sqrt(1 / target), 6 - 2 * log(target))
   far <- far * (1 + 1e-6) # so that rounding does not keep its value above the target
   if (kernel_value(problem$kernel, far) > target) return(NULL)

@@ -13,6 +13,9 @@ calls_genes <- function() {
       method <- pick("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet")
       gene_call("gene_mi_network", list(method = method, fdr = pick(0.01, 0.5)), function(net) plain(as.matrix(net)))
     }),
+    gene_regulation = step(function() {
+      gene_call("gene_regulation", list(resamples = 2 * whole(1, 4), steps = whole(1, 4)), function(net) plain(as.matrix(net)))
+    }),
     gene_clusters = step(function() {
       gene_call("gene_clusters", list(chains = 2, sweeps = 5), fields("row_cluster", "col_cluster", "log_posterior"))
     }),
