@@ -101,12 +101,6 @@ as_igraph.weft_gene_network <- function(x, which = c("network", "bayes"), isolat
 #' @export
 as_igraph.weft_bn <- function(x, isolated = TRUE, ...) network_convert(x, "igraph", isolated = isolated)
 
-#' @export
-as_igraph.default <- function(x, ...) {
-  need_args("x")
-  abort_input("`x` must be a network of weft.", x = paste0("It is ", describe(x), "."))
-}
-
 # ---- files ----
 
 #' @rdname network_tables

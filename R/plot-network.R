@@ -22,6 +22,9 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
   weight <- x[ends]
   p <- nrow(x)
   most <- max(10, if (p <= 100) ceiling(2.5 * p) else p, 250 * (p > 100))
+  if (!is.null(main) && !(is.character(main) && length(main) == 1L)) {
+    abort_input("`main` must be one text.", x = paste0("It is ", describe(main), "."))
+  }
   if (!is.null(edges)) most <- check_number(edges, "edges", min = 0, whole = TRUE)
   if (!is.null(groups) && length(groups) != p) {
     abort_input("`groups` must have one value a feature.", x = sprintf("It has %d for %d features.", length(groups), p))

@@ -3,12 +3,13 @@
 #' Print, summarise and convert directed networks
 #'
 #' @param x,object what [regulation()] returned.
-#' @param fdr keep edges with at most this q-value; `NULL`: the whole ranking. What [gene_regulation()] returned has one of its own.
+#' @param fdr keep edges with at most this q-value; `NULL`: the whole ranking. What [gene_regulation()] returned has one
+#'   of its own.
 #' @param n how many edges to show.
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row an edge, heaviest first; its columns are described at [regulation()]. `summary()`: a list
-#'   with the numbers of features, regulators, targets and edges with a q-value up to `fdr`, the regulators of most such
-#'   edges, and how many features have none. `as.matrix()`: a plain matrix of weights.
+#' @return `as.data.frame()` and `tidy()`: one row an edge, heaviest first; its columns are described at [regulation()].
+#'   `summary()`: a list with the numbers of features, regulators, targets and edges with a q-value up to `fdr`, the
+#'   regulators of most such edges, and how many features have none. `as.matrix()`: a plain matrix of weights.
 #' @export
 #' @examples
 #' net <- regulation(mtcars, resamples = 20, seed = 1)
@@ -26,7 +27,8 @@ as.data.frame.weft_regulation <- function(x, ..., fdr = attr(x, "fdr")) {
   halves <- attr(x, "resamples")
   frequency <- edges$times[kept] / halves
   out <- list(regulator = rownames(x)[from], target = colnames(x)[to], weight = weight[by_weight],
-              sign = edges$signed_area[kept] / edges$area[kept], direction = direction_share(x, from, to, weight[by_weight]),
+              sign = edges$signed_area[kept] / edges$area[kept],
+              direction = direction_share(x, from, to, weight[by_weight]),
               frequency = frequency, area = edges$area[kept] / (attr(x, "steps") * halves))
   if (!is.null(edges$q_value)) out$q_value <- edges$q_value[kept]
   out$expected_false <- expected_false(frequency, attr(x, "steps"), halves / 2, nrow(x), ncol(x))
@@ -53,7 +55,8 @@ directed_degree <- function(x) {
 
 need_q_values <- function(x) {
   if (is.null(attr(x, "edges")$q_value)) {
-    abort_input("`fdr` needs q-values.", x = "`regulation()` made no null copies.", i = "Call it with `copies = 1` or more.")
+    abort_input("`fdr` needs q-values.", x = "`regulation()` made no null copies.",
+                i = "Call it with `copies = 1` or more.")
   }
 }
 
@@ -90,9 +93,12 @@ tidy.weft_regulation <- function(x, ...) as.data.frame(x, ...)
 print.weft_regulation <- function(x, n = 6L, ...) {
   if (is.null(attr(x, "edges"))) return(invisible(print(as.matrix(x))))
   q <- attr(x, "edges")$q_value
-  cat(sprintf("Directed network: %d regulator%s of %d target%s, %d edges ranked\n", nrow(x), if (nrow(x) == 1) "" else "s", ncol(x),
+  cat(sprintf("Directed network: %d regulator%s of %d target%s, %d edges ranked\n", nrow(x),
+              if (nrow(x) == 1) "" else "s", ncol(x),
               if (ncol(x) == 1) "" else "s", length(attr(x, "edges")$area)))
-  if (!is.null(attr(x, "picked"))) cat("The regulators were picked by their correlations; `regulators =` takes a list.\n")
+  if (!is.null(attr(x, "picked"))) {
+    cat("The regulators were picked by their correlations; `regulators =` takes a list.\n")
+  }
   if (!is.null(q)) cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
   edges <- as.data.frame(x, fdr = NULL)
   if (nrow(edges)) {
@@ -128,20 +134,21 @@ network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(
 
 #' Draw a directed network
 #'
-#' An arrow goes from a regulator to a target that it raises, a line with a flat end to one that it lowers; wider lines have more
-#' weight. Otherwise as [plot.weft_network()].
+#' An arrow goes from a regulator to a target that it raises, a line with a flat end to one that it lowers; wider lines
+#' have more weight. Otherwise as [plot.weft_network()].
 #'
 #' @inheritParams plot.weft_network
 #' @param x what [regulation()] returned.
-#' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, or without q-values as many
-#'   as features.
+#' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, or without q-values
+#'   as many as features.
 #' @param fdr see `edges`.
 #' @param groups a factor or vector, one value a feature: the targets, then the regulators that are no targets.
 #' @return `x`, invisibly.
 #' @export
 #' @examples
 #' plot(regulation(mtcars, resamples = 20, seed = 1), edges = 12)
-plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05, labels = TRUE, groups = NULL, main = NULL, ...) {
+plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05, labels = TRUE, groups = NULL,
+                                 main = NULL, ...) {
   features <- network_features(x)
   if (!is.null(groups) && length(groups) != length(features)) {
     abort_input("`groups` must have one value a feature.",
@@ -149,7 +156,8 @@ plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05
   }
   tested <- !is.null(attr(x, "edges")$q_value)
   table <- as.data.frame(x, fdr = if (tested && is.null(edges)) fdr)
-  most <- if (!is.null(edges)) check_number(edges, "edges", min = 0, whole = TRUE) else if (tested) Inf else length(features)
+  if (!is.null(edges)) edges <- check_number(edges, "edges", min = 0, whole = TRUE)
+  most <- edges %||% if (tested) Inf else length(features)
   table <- utils::head(table[table$regulator != table$target, ], most)
   old <- graphics::par(mar = c(0.5, 0.5, 2.5, 0.5))
   on.exit(graphics::par(old))
@@ -185,8 +193,9 @@ draw_arrows <- function(place, at, weight, sign) {
     these <- which((sign >= 0) == raises)
     if (!length(these)) next
     from <- place[at[these, 1L], , drop = FALSE]
-    graphics::arrows(from[, 1L], from[, 2L], from[, 1L] + short[these, 1L], from[, 2L] + short[these, 2L], length = 0.06,
-                     angle = if (raises) 25 else 90, lwd = 0.6 + 2 * share[these], col = if (raises) "#7d93a8" else "#c08a6a")
+    graphics::arrows(from[, 1L], from[, 2L], from[, 1L] + short[these, 1L], from[, 2L] + short[these, 2L],
+                     length = 0.06, angle = if (raises) 25 else 90, lwd = 0.6 + 2 * share[these],
+                     col = if (raises) "#7d93a8" else "#c08a6a")
   }
 }
 

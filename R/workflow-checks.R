@@ -149,23 +149,11 @@ are_clusters <- function(z) {
   is.integer(z) && length(z) && !anyNA(z) && all(z >= 1L & z <= length(z)) && is_labels(names(z), unique = FALSE)
 }
 
-# A square matrix of doubles or integers with names, the same for rows and columns.
+# A square matrix of doubles or integers with names, the same for rows and columns; in whatever encoding they came.
 is_square <- function(x) {
+  names <- colnames(x)
   is.matrix(x) && typeof(x) %in% c("double", "integer") && nrow(x) == ncol(x) && nrow(x) >= 1L &&
-    is_labels(colnames(x), unique = FALSE) && identical(rownames(x), colnames(x))
-}
-
-# A data frame whose named columns are plain and of the types given.
-is_frame <- function(x, columns) {
-  plain <- function(name) {
-    column <- .subset2(x, name)
-    !is.object(column) && is.null(dim(column)) &&
-      switch(columns[[name]], numeric = is.numeric(column), character = is.character(column),
-             logical = is.logical(column))
-  }
-  inherits(x, "data.frame") && is.list(x) && all(names(columns) %in% names(x)) &&
-    length(unique(lengths(unclass(x)))) <= 1L && length(attr(x, "row.names")) == length(.subset2(x, 1L)) &&
-    all(vapply(names(columns), plain, NA))
+    is_bare(names, "character", ncol(x)) && !anyNA(names) && identical(rownames(x), names)
 }
 
 # ---- single arguments ----

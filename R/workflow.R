@@ -195,8 +195,10 @@ workflow_estimate <- function(q, run) {
     ranking = list(cost_bins(n, p, threads), cost_rank(n, p, threads)),
     pairs = list(cost_bins(n, p, threads), cost_tuples(pairs * (1 + permutations), n, 2, n * p, threads),
                  cost(0.01 * permutations)),
-    network = list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
-                   cost_network(net, method, threads)),
+    network = if (is_directed_step(q, names(run$settings$network))) {
+      list(estimate_regulation(n, net, given, threads))
+    } else list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
+                cost_network(net, method, threads)),
     clusters = list(cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(8, 8), threads)),
     bayes = list(cost_chains(given("bayes", "iterations", 20000), 4 * given("bayes", "chains", 4), 50 * nodes, nodes, TRUE, threads)),
     outliers = list(cost(n^2 * 2e-8 + 0.02, Inf, 40 * n))

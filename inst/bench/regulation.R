@@ -1,5 +1,6 @@
-# Directed networks held against the truth: average precision, early precision, direction, false discovery rates and seconds of
-# regulation() and of peers in the same run, on simulated networks, and on the networks of DREAM4 where KBoost brings them.
+# Directed networks held against the truth: average precision, early precision, direction, false discovery rates and
+# seconds of regulation() and of peers in the same run, on simulated networks, and on the networks of DREAM4 where
+# KBoost brings them.
 # Usage: Rscript regulation.R [sets] [file.csv] [name of a kind ...]      (default: 20 sets of every kind)
 # Peers where they are installed: minet, parmigene, GENIE3, ennet, KBoost.
 library(weft)
@@ -25,7 +26,8 @@ topology <- function(kind, p, regulators) {
     count <- if (kind == "random") min(4, stats::rpois(1, 1.8)) else sample(0:3, 1, prob = c(0.1, 0.35, 0.35, 0.2))
     count <- min(count, length(allowed))
     if (!count) next
-    weight <- switch(kind, `scale-free` = out[allowed]^1.3, modules = ifelse(group[allowed] == group[j], 6, 1 / max(group)),
+    weight <- switch(kind, `scale-free` = out[allowed]^1.3,
+                     modules = ifelse(group[allowed] == group[j], 6, 1 / max(group)),
                      rep(1, length(allowed)))
     parents <- allowed[sample.int(length(allowed), count, prob = weight)]
     out[parents] <- out[parents] + 1
@@ -34,9 +36,9 @@ topology <- function(kind, p, regulators) {
   sign
 }
 
-# Steady states of dx/dt = rate * (what the regulators allow) - x. Each regulator acts by a Hill function of its own; those of
-# a gene act together as AND (products), OR, or by turns. In each sample all rates vary, and in a share of them a gene is
-# knocked out or down. Measured with noise in the logarithm.
+# Steady states of dx/dt = rate * (what the regulators allow) - x. Each regulator acts by a Hill function of its own;
+# those of a gene act together as AND (products), OR, or by turns. In each sample all rates vary, and in a share of them
+# a gene is knocked out or down. Measured with noise in the logarithm.
 simulate <- function(kind, n, p, regulators = max(5, p %/% 4), knocked = 0.2, noise = 0.15, varied = 0.5) {
   sign <- topology(kind, p, regulators)
   parents <- lapply(seq_len(p), function(j) which(sign[, j] != 0))
@@ -88,7 +90,8 @@ measures <- function(w, truth) {
   forth <- w[one_way]
   back <- w[one_way[, 2:1, drop = FALSE]]
   known <- forth != back
-  c(directed = average_precision(w[off], truth[off]), undirected = average_precision(pmax(w, t(w))[upper], (truth | t(truth))[upper]),
+  c(directed = average_precision(w[off], truth[off]),
+    undirected = average_precision(pmax(w, t(w))[upper], (truth | t(truth))[upper]),
     early = mean(truth[off][order(-w[off], stats::runif(sum(off)))[seq_len(k)]]),
     direction = if (any(known)) mean((forth > back)[known]) else NA)
 }
@@ -104,13 +107,19 @@ square <- function(w, names) {
 threads <- weft_threads()
 methods <- list(
   `regulation` = function(x, tf) regulation(x, copies = 0, seed = 1),
-  `regulation, regulators given` = function(x, tf) if (length(tf) < ncol(x)) square(as.matrix(regulation(x, tf, copies = 0, seed = 1)), colnames(x)),
+  `regulation, regulators given` = function(x, tf) {
+    if (length(tf) < ncol(x)) square(as.matrix(regulation(x, tf, copies = 0, seed = 1)), colnames(x))
+  },
   `weft MRNET` = function(x, tf) as.matrix(mi_network(mi_matrix(x, estimator = "spearman"), "mrnet")),
   `weft CLR` = function(x, tf) as.matrix(mi_network(mi_matrix(x, estimator = "spearman"), "clr")),
   `minet MRNET` = function(x, tf) if (has("minet")) minet::mrnet(minet::build.mim(as.data.frame(x), "spearman")),
   `parmigene CLR (KSG)` = function(x, tf) if (has("parmigene")) parmigene::clr(parmigene::knnmi.all(t(x))),
-  `GENIE3, 300 trees` = function(x, tf) if (has("GENIE3") && ncol(x) <= 200) square(GENIE3::GENIE3(t(x), nTrees = 300), colnames(x)),
-  `ennet` = function(x, tf) if (has("ennet") && ncol(x) <= 200) square(ennet::ennet(x, Tf = seq_len(ncol(x))), colnames(x)),
+  `GENIE3, 300 trees` = function(x, tf) {
+    if (has("GENIE3") && ncol(x) <= 200) square(GENIE3::GENIE3(t(x), nTrees = 300), colnames(x))
+  },
+  `ennet` = function(x, tf) {
+    if (has("ennet") && ncol(x) <= 200) square(ennet::ennet(x, Tf = seq_len(ncol(x))), colnames(x))
+  },
   `KBoost` = function(x, tf) if (has("KBoost") && ncol(x) <= 200) {
     w <- KBoost::kboost(x)$GRN # a row a target
     dimnames(w) <- list(colnames(x), colnames(x))
@@ -136,7 +145,7 @@ kinds[["modules, 200 x 1000"]] <- function(set) simulate("modules", 200, 1000)
 kinds[["no knock-outs, 100 x 100"]] <- function(set) simulate("scale-free", 100, 100, knocked = 0)
 kinds[["half knocked out, 100 x 100"]] <- function(set) simulate("scale-free", 100, 100, knocked = 0.5, varied = 0.25)
 kinds[["weft_example, 100 x 100"]] <- function(set) {
-  e <- weft_example("expression", n = 100, p = 100, seed = set, spoilt = FALSE)
+  e <- weft_example("expression", n = 100, p = 100, seed = set, spoilt = FALSE, missing = 0)
   truth <- unclass(e$truth) != 0
   list(x = e$x[, colnames(truth)], truth = truth, regulators = which(rowSums(truth) > 0))
 }
@@ -165,14 +174,15 @@ file <- if (length(args) > 1L) args[2L] else NA
 asked <- if (length(args) > 2L) intersect(args[-(1:2)], names(kinds)) else names(kinds)
 cat(sprintf("%s, %s, %d threads\n", format(Sys.Date()), R.version.string, threads))
 
-# Edges called at a false discovery rate: how many, the share of pairs that do not depend on each other, and of those that do
-# the share that are indirect or reversed.
+# Edges called at a false discovery rate: how many, the share of pairs that do not depend on each other, and of those
+# that do the share that are indirect or reversed.
 calls_at <- function(net, truth, rate) {
   edges <- as.data.frame(net, fdr = rate)
   at <- cbind(match(edges$regulator, colnames(net)), match(edges$target, colnames(net)))
   apart <- !dependent(truth)[at]
   c(called = nrow(edges), independent = if (nrow(edges)) mean(apart) else NA,
-    direct = if (nrow(edges)) mean(truth[at]) else NA, reversed = if (nrow(edges)) mean(t(truth)[at] & !truth[at]) else NA)
+    direct = if (nrow(edges)) mean(truth[at]) else NA,
+    reversed = if (nrow(edges)) mean(t(truth)[at] & !truth[at]) else NA)
 }
 
 table <- NULL
@@ -188,10 +198,12 @@ for (kind in asked) {
       if (is.null(w)) next
       seconds <- proc.time()[[3L]] - started
       w <- as.matrix(w)
-      table <- rbind(table, data.frame(kind = kind, set = set, method = method, t(measures(unclass(w), made$truth)), seconds = seconds))
+      table <- rbind(table, data.frame(kind = kind, set = set, method = method, t(measures(unclass(w), made$truth)),
+                                       seconds = seconds))
     }
     net <- regulation(made$x, seed = set)
-    for (rate in c(0.05, 0.2)) calls <- rbind(calls, data.frame(kind = kind, set = set, rate = rate, t(calls_at(net, made$truth, rate))))
+    for (rate in c(0.05, 0.2)) calls <- rbind(calls, data.frame(kind = kind, set = set, rate = rate,
+                                                                t(calls_at(net, made$truth, rate))))
   }
   here <- table[table$kind == kind, ]
   cat("\n", kind, "\n", sep = "")
@@ -201,15 +213,17 @@ for (kind in asked) {
   means[-1] <- lapply(means[-1], signif, 3)
   print(means, row.names = FALSE)
   at <- calls[calls$kind == kind, ]
-  print(stats::aggregate(at[c("called", "independent", "direct", "reversed")], at["rate"], function(v) signif(mean(v, na.rm = TRUE), 3)),
+  print(stats::aggregate(at[c("called", "independent", "direct", "reversed")], at["rate"],
+                         function(v) signif(mean(v, na.rm = TRUE), 3)),
         row.names = FALSE)
 }
 
-# Direction: what was said against what was right, over all sets; of pairs with a true edge one way.
 if (!is.na(file)) {
-  mean_and_error <- function(v) c(mean = mean(v, na.rm = TRUE), error = stats::sd(v, na.rm = TRUE) / sqrt(sum(!is.na(v))))
+  mean_and_error <- function(v) c(mean = mean(v, na.rm = TRUE),
+                                  error = stats::sd(v, na.rm = TRUE) / sqrt(sum(!is.na(v))))
   out <- do.call(rbind, lapply(split(table, list(table$kind, table$method), drop = TRUE), function(d) {
-    data.frame(kind = d$kind[1], method = d$method[1], sets = nrow(d), directed = mean(d$directed), directed_error = mean_and_error(d$directed)[[2]],
+    data.frame(kind = d$kind[1], method = d$method[1], sets = nrow(d), directed = mean(d$directed),
+               directed_error = mean_and_error(d$directed)[[2]],
                undirected = mean(d$undirected), early = mean(d$early), direction = mean(d$direction, na.rm = TRUE),
                seconds = stats::median(d$seconds))
   }))

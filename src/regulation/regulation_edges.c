@@ -1,5 +1,5 @@
-/* What was chosen, as edges; see regulation.h. A target's choices lie in one run of each half, and are counted into arrays of
- * one thread, one entry a regulator. */
+/* What was chosen, as edges; see regulation.h. A target's choices lie in one run of each half, and are counted into
+ * arrays of one thread, one entry a regulator. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "regulation.h"

@@ -17,7 +17,8 @@ static weft_status scores(weft_ctx *ctx, const weft_backend *backend, void *data
 SEXP C_weft_regulation_scores(SEXP x, SEXP quantile, SEXP most, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_ncols(x)));
-  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL_RO(quantile), Rf_asInteger(most), INTEGER(out) };
+  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL_RO(quantile), Rf_asInteger(most),
+                     INTEGER(out) };
   weft_glue_run(control, scores, &job);
   UNPROTECT(1);
   return out;
@@ -83,8 +84,8 @@ static weft_regulation_job job_of(SEXP scores, SEXP genes)
   return job;
 }
 
-/* An integer array, steps × targets × (1 + copies) × halves. genes: list(regulators, targets, favour), columns from 0 and a
- * number for each regulator; samples: what C_weft_regulation_halves() returned. */
+/* An integer array, steps × targets × (1 + copies) × halves. genes: list(regulators, targets, favour), columns from 0
+ * and a number for each regulator; samples: what C_weft_regulation_halves() returned. */
 SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP hinges, SEXP steps, SEXP shape, SEXP control)
 {
   SEXP rows = weft_glue_element(samples, "rows"), partner = weft_glue_element(samples, "partner");
@@ -154,13 +155,14 @@ static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
 static weft_regulation_chosen chosen_of(SEXP choices, SEXP regulators, SEXP world)
 {
   const int *shape = INTEGER(Rf_getAttrib(choices, R_DimSymbol));
-  weft_regulation_chosen chosen = { (size_t) Rf_asInteger(regulators), (size_t) shape[1], (size_t) shape[2], (size_t) shape[3],
+  weft_regulation_chosen chosen = { (size_t) Rf_asInteger(regulators), (size_t) shape[1], (size_t) shape[2],
+                                    (size_t) shape[3],
                                     (size_t) shape[0], INTEGER_RO(choices), (size_t) Rf_asInteger(world) };
   return chosen;
 }
 
-/* list(counts: how many regulators each target has; sums and squares of each regulator's areas). world: 0 for the data, else
- * the null copy. */
+/* list(counts: how many regulators each target has; sums and squares of each regulator's areas). world: 0 for the data,
+ * else the null copy. */
 SEXP C_weft_regulation_counts(SEXP choices, SEXP regulators, SEXP world, SEXP control)
 {
   const char *fields[] = { "counts", "sums", "squares", "" };
@@ -181,7 +183,8 @@ SEXP C_weft_regulation_edges(SEXP choices, SEXP regulators, SEXP world, SEXP sta
 {
   const char *fields[] = { "regulator", "target", "area", "signed_area", "times", "both", "" };
   edges_job job = { .chosen = chosen_of(choices, regulators, world), .starts = REAL_RO(starts) };
-  int32_t **vectors[] = { &job.out.regulator, &job.out.target, &job.out.area, &job.out.signed_area, &job.out.times, &job.out.both };
+  int32_t **vectors[] = { &job.out.regulator, &job.out.target, &job.out.area, &job.out.signed_area, &job.out.times,
+                          &job.out.both };
   const R_xlen_t count = (R_xlen_t) REAL_RO(starts)[job.chosen.targets];
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   for (int k = 0; k < 6; k++) {

@@ -10,10 +10,12 @@ test_that("scores are normal scores as whole numbers", {
     x[2, 4] <- -Inf
     x[, 5] <- sample(c(0, -0, 1), n, TRUE)
     expect_identical(unname(weft:::regulation_scores(x, weft:::run_control())), unname(reference_scores(x)))
-    expect_identical(weft:::regulation_scores(x, weft:::run_control(threads = 2)), weft:::regulation_scores(x, weft:::run_control(threads = 1)))
+    expect_identical(weft:::regulation_scores(x, weft:::run_control(threads = 2)),
+                     weft:::regulation_scores(x, weft:::run_control(threads = 1)))
   }
   x <- cbind(rnorm(3000))
-  expect_identical(weft:::regulation_scores(exp(x), weft:::run_control()), weft:::regulation_scores(x, weft:::run_control()))
+  expect_identical(weft:::regulation_scores(exp(x), weft:::run_control()),
+                   weft:::regulation_scores(x, weft:::run_control()))
   expect_lte(sum(weft:::regulation_scores(x, weft:::run_control())^2), 2^31) # of all rows, let alone of half of them
 })
 
@@ -85,7 +87,8 @@ test_that("choices are those of a reference", {
     favour <- if (trial %% 2) 1 else runif(length(regulators), 0.2, 1)
     expected <- reference_choices(scores, regulators, targets, samples$rows, samples$partner, steps, hinges, favour)
     for (threads in 1:2) {
-      got <- regulation_select(scores, regulators, targets, samples, hinges, steps, weft:::run_control(threads = threads), favour)
+      got <- regulation_select(scores, regulators, targets, samples, hinges, steps,
+                               weft:::run_control(threads = threads), favour)
       expect_identical(got, expected, label = sprintf("trial %d (%d x %d), %d threads", trial, n, p, threads))
     }
   }
@@ -129,7 +132,8 @@ test_that("edges, weights and q-values follow from the choices", {
   x <- regulated(40, 12)
   net <- regulation(x, resamples = 30, copies = 2, seed = 5)
   samples <- regulation_samples(x, 30, 2, c(0, 5))
-  choose <- function(halves, favour) reference_choices(reference_scores(x), 0:11, 0:11, samples$rows[, halves], samples$partner, 5, TRUE, favour)
+  choose <- function(halves, favour) reference_choices(reference_scores(x), 0:11, 0:11, samples$rows[, halves],
+                                                       samples$partner, 5, TRUE, favour)
   early <- choose(1:14, 1)
   share <- apply(reference_area(early, 12), 1, var)
   share <- share / max(share)
@@ -242,7 +246,8 @@ test_that("mistakes are classed errors", {
   expect_error(regulation(x, steps = 0), class = "weft_error_input")
   expect_error(regulation(x, copies = -1), class = "weft_error_input")
   expect_error(regulation(data.frame(a = letters)), class = "weft_error_input")
-  expect_error(as.data.frame(regulation(x, resamples = 2, copies = 0), fdr = 0.1), class = "weft_error_input", regexp = "copies")
+  expect_error(as.data.frame(regulation(x, resamples = 2, copies = 0), fdr = 0.1), class = "weft_error_input",
+               regexp = "copies")
 })
 
 test_that("of many genes some are picked as regulators, which is said", {
@@ -258,7 +263,8 @@ test_that("of many genes some are picked as regulators, which is said", {
   r2 <- stats::cor(weft:::regulation_scores(x, weft:::run_control())[, seq_len(40)])^2
   diag(r2) <- 0
   genes <- list(regulators = 0:39, targets = 0:39)
-  hub <- .Call(weft:::C_weft_regulation_hubs, weft:::regulation_scores(x, weft:::run_control())[, 1:40], genes, 0:29, weft:::run_control())
+  hub <- .Call(weft:::C_weft_regulation_hubs, weft:::regulation_scores(x, weft:::run_control())[, 1:40], genes, 0:29,
+               weft:::run_control())
   expect_equal(hub, unname(apply(r2, 1, var)), tolerance = 1e-10)
 })
 
