@@ -124,6 +124,9 @@ join_ranks <- function(distributed, call, own = each_rank, given = character(), 
   me
 }
 
+# Whether a model is of points that ranks have together. It may be damaged.
+of_ranks <- function(object) is.list(object) && isTRUE(object$distributed)
+
 arguments_alike <- function(frame, formals, own, given) {
   names <- setdiff(names(formals), c(own, "..."))
   said <- lapply(stats::setNames(names, names), function(name) {
