@@ -24,6 +24,16 @@ bullet <- function(symbol, text) {
   if (length(text)) paste(cli::symbol[[symbol]], text)
 }
 
+# Evaluates code in which R itself may run out of memory: its error for that has no class, only words, in the user's language.
+memory_errors <- function(code) {
+  withCallingHandlers(code, simpleError = function(e) {
+    words <- sub("%.*", "", gettext("cannot allocate vector of size %0.1f Gb", domain = "R"))
+    if (!startsWith(conditionMessage(e), words)) return()
+    weft_abort("memory", "R has no memory for a copy that this call makes of the data.", x = paste0(conditionMessage(e), "."),
+               i = "Use fewer columns or rows.")
+  })
+}
+
 # The call of the user's that led here: the outermost frame whose function is one of weft's.
 caller_of_weft <- function() {
   own <- topenv()

@@ -44,13 +44,13 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
   bins <- check_number(bins, "bins", min = 1, max = 65535, whole = TRUE)
   z <- check_number(z, "z", min = 0)
   by_class <- method %in% c("mdl", "caim", "cacc", "ameva")
-  frame <- bins_frame(x, assay)
+  frame <- memory_errors(bins_frame(x, assay))
   if (by_class && is.null(class)) {
     abort_input(sprintf("`class` must be given for method \"%s\".", method), i = "\"equalfreq\" and \"equalwidth\" need none.")
   }
   target <- if (by_class) class_input(class, x, nrow(frame))
   numbers <- binned_columns(frame)
-  values <- column_matrix(frame[numbers])
+  values <- memory_errors(column_matrix(frame[numbers]))
   if (method %in% c("equalwidth", "sd")) check_finite_columns(values, names(frame)[numbers])
   rules <- switch(method,
     equalfreq = lapply(find_cuts(values, bins = bins, threads = threads), function(cuts) list(cuts = cuts)),
@@ -59,7 +59,7 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
     lapply(find_cuts(values, method, target = target, threads = threads), function(cuts) list(cuts = cuts))
   )
   names(rules) <- names(frame)[numbers]
-  out <- apply_rules(frame, numbers, rules, threads)
+  out <- memory_errors(apply_rules(frame, numbers, rules, threads))
   structure(out, class = c("weft_bins", "data.frame"), method = method, rules = rules, cuts = lapply(rules, `[[`, "cuts"))
 }
 

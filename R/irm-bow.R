@@ -16,7 +16,7 @@
 #' write_bag_of_words(A, file, paste0(file, ".vocab"))
 #' read_bag_of_words(file, paste0(file, ".vocab"))
 read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
-  check_given(file)
+  need_args("file")
   counts <- check_flag(counts, "counts")
   check_file(file, "file", "a bag-of-words file")
   if (!is.null(vocab)) check_file(vocab, "vocab", "a file of words")
@@ -70,8 +70,7 @@ whole_numbers <- function(file) {
 #' @rdname read_bag_of_words
 #' @export
 write_bag_of_words <- function(A, file, vocab = NULL) {
-  check_given(A)
-  check_given(file)
+  need_args("A", "file")
   check_name(file, "file")
   if (!is.null(vocab)) check_name(vocab, "vocab")
   pairs <- irm_pairs(A, "bipartite", TRUE, NULL, NULL, NULL)

@@ -3,11 +3,6 @@
 
 irm_types <- c("bipartite", "directed", "undirected")
 
-# An argument without a default, before it is used: R's own error has no class.
-check_given <- function(x) {
-  if (missing(x)) abort_input(sprintf("`%s` must be given.", deparse(substitute(x))))
-}
-
 check_file <- function(path, arg, what) {
   if (is.character(path) && length(path) == 1L && !is.na(path) && file.exists(path) && !dir.exists(path)) return(invisible())
   abort_input(sprintf("`%s` must be %s.", arg, what), x = paste0("There is no file ", describe(path), "."))

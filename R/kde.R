@@ -161,13 +161,15 @@ kde_parts <- function(object) {
 }
 
 # Those that printing shows.
-shown_parts <- c("kernel", "d", "n", "distributed", "data", "bandwidth", "rel_error", "tree_type", "rule", "backend", "seconds")
+shown_parts <- c("kernel", "d", "n", "distributed", "data", "bandwidth", "rel_error", "tree_type", "rule", "backend",
+                 "seconds")
 
 #' @rdname predict.weft_kde
 #' @export
 print.weft_kde <- function(x, ...) {
   check_parts(x, "kde()", kde_parts(x)[shown_parts])
-  cat(sprintf("Kernel density of %.0f points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
+  cat(sprintf("Kernel density of %.0f points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s",
+              x$kernel))
   print_bandwidth(x)
   cat(sprintf("Relative error at most %g, %s tree, made in %s\n", x$rel_error, x$tree_type, seconds_text(x$seconds)))
   invisible(x)

@@ -60,9 +60,9 @@ mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "s
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
   run <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
-  out <- run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose)
+  out <- memory_errors(run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose))
   about <- run_record(match.call(), attr(out, "chosen"), started, estimator = estimator, unit = unit, na = na, test = attr(out, "test"))
-  if (unit == "nats") out <- out * log(2)
+  if (unit == "nats") out <- memory_errors(out * log(2))
   # at once: each change of attributes may copy the matrix, which may be most of the memory
   attributes(out) <- c(attributes(out)[c("dim", "dimnames")], list(class = c("weft_mi_matrix", "matrix", "array")), about)
   out

@@ -63,12 +63,12 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
   m <- network_input(x, ..., backend = backend, threads = threads, progress = progress, verbose = verbose)
-  if (!is.double(m)) storage.mode(m) <- "double"
+  if (!is.double(m)) m <- memory_errors(`storage.mode<-`(m, "double"))
   p <- nrow(m)
   chosen <- network_backend(method, p, backend, threads)
   report_backend(chosen, verbose)
   if (method == "relnet" && is.null(threshold)) fdr <- fdr %||% 0.05
-  significant <- if (!is.null(fdr) && fdr < 1) significant_pairs(m, fdr, threads) %||% abort_untested(m, method)
+  significant <- if (!is.null(fdr) && fdr < 1) memory_errors(significant_pairs(m, fdr, threads)) %||% abort_untested(m, method)
   control <- run_control(chosen$name, threads, progress, colnames(m), "Building the network")
   weights <- .Call(C_weft_mi_network, m, match(method, network_methods) - 1L, if (method == "relnet") threshold %||% -Inf else eps,
                    1 - (tau %||% 0), rounding_of(m), control)
@@ -229,6 +229,7 @@ least_information <- function(m, measure, cut) {
 # A network as mi_network() made it, before its sizes and names are believed.
 check_network <- function(x, arg = "x") {
   check_information(x, arg)
+  if (is_directed(x)) return(x) # regulators in rows need not be the targets in columns
   if (nrow(x) != ncol(x)) abort_changed(arg, sprintf("it has %d rows and %d columns", nrow(x), ncol(x)))
   if (!identical(rownames(x), colnames(x))) abort_changed(arg, "its names")
   m <- attr(x, "mi", exact = TRUE)
@@ -257,7 +258,7 @@ network_ends <- function(net) {
   starts <- c(0, cumsum(.Call(C_weft_mi_reaching, net, smallest_weight, FALSE, pass_control())))
   found <- .Call(C_weft_mi_edge_list, net, starts, pass_control())
   at <- cbind(found$from, found$to)
-  if (!all(is.finite(net[at]))) abort_changed("x", "its weights")
+  if (anyNA(net[at])) abort_changed("x", "its weights")
   at[order(-net[at], at[, 1L], at[, 2L]), , drop = FALSE]
 }
 

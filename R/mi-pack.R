@@ -26,10 +26,10 @@ mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NU
                     progress = NULL) {
   need_args("x")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
-  cut <- with_bins(x, class, bins, assay, threads)
+  cut <- memory_errors(with_bins(x, class, bins, assay, threads))
   x <- cut$x
   class <- cut$class
-  input <- categorical_input(x, cut$assay)
+  input <- memory_errors(categorical_input(x, cut$assay))
   target <- if (is.null(class)) list(codes = NULL, levels = "") else class_input(class, x, input$n)
   check_some_rows(target$codes, na, input$n)
   control <- run_control("cpu", threads, progress, input$names, "Packing")

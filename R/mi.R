@@ -58,7 +58,7 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   scale <- if (unit == "bits") 1 else log(2)
   if (!inherits(x, "weft_mi_pack") || !is.null(bins)) {
     need_args("class")
-    cut <- with_bins(x, class, bins, assay, threads)
+    cut <- memory_errors(with_bins(x, class, bins, assay, threads))
     x <- cut$x
     class <- cut$class
     assay <- cut$assay
@@ -69,7 +69,7 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
     return(rank_pack(pack, permutations, seed, scale, unit, match.call(), backend, threads_for(threads), progress, verbose,
                      started))
   }
-  input <- categorical_input(x, assay)
+  input <- memory_errors(categorical_input(x, assay))
   target <- class_input(class, x, input$n)
   check_some_rows(target$codes, na)
   threads <- threads_for(threads)

@@ -10,7 +10,7 @@ mi_damaged <- function(x, depth = 2L, label = "") {
       if (!is.null(changed)) add(sprintf("@%s %s", name, kind), changed)
     }
     inner <- attr(x, name, exact = TRUE)
-    if (depth > 0L && is.list(inner) && !isS4(inner)) {
+    if (depth > 0L && (is.list(inner) || is.matrix(inner)) && !isS4(inner)) {
       for (part in names(parts <- mi_damaged(inner, depth - 1L))) add(sprintf("@%s%s", name, part), `attr<-`(x, name, parts[[part]]))
     }
   }

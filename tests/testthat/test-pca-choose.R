@@ -49,7 +49,7 @@ test_that("a seed fixes the result and leaves R's generator alone", {
 test_that("left-out cells are predicted in few steps, with the answer of many", {
   set.seed(36)
   for (k in 0:2) {
-    x <- matrix(rnorm(60 * 40), 60) + matrix(rnorm(60 * k), 60) %*% matrix(rnorm(40 * k), k) * 2
+    x <- matrix(rnorm(60 * 40), 60) + matrix(rnorm(60 * k), 60, k) %*% matrix(rnorm(40 * k), k, 40) * 2
     chosen <- pca_choose_k(x, "q2")
     expect_identical(as.integer(chosen$k), k)
     expect_lte(chosen$steps, 1000) # 56 fits; each to the end of a descent without one took 200

@@ -436,7 +436,7 @@ test_that("data with more rows than a matrix can have are refused, as are damage
   writeBin(as.double(1:8), file)
   whole <- weft_file(file, 2)
   with_part <- function(part, value) { whole[[part]] <- value; whole }
-  bad(pca(with_part("dim", c(2^31, 2)), 1), "at most 2147483647 rows")
+  bad(pca(with_part("dim", c(2^31, 2)), 1), "4294967296 are needed")
   bad(pca(with_part("dim", c(4, NA))), "`dim`")
   bad(pca(with_part("layout", "spoilt")), "`layout`")
   bad(pca(with_part("path", NULL)), "`path`")
