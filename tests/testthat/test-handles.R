@@ -15,7 +15,8 @@ test_that("what is no handle, or one of another kind or session, is refused", {
   file <- withr::local_tempfile()
   saveRDS(pack, file)
   not_ours <- list(with_pointer(NULL), with_pointer(1), with_pointer("a"), with_pointer(globalenv()),
-                   structure(list(), class = "weft_mi_pack"), structure(1:3, class = "weft_mi_pack"), structure(list(pointer = NULL), class = "weft_device_matrix"))
+                   structure(list(), class = "weft_mi_pack"), structure(1:3, class = "weft_mi_pack"),
+                   structure(list(pointer = NULL), class = "weft_device_matrix"))
   for (handle in c(not_ours, list(NULL, 1, "a"))) expect_error(weft_free(handle), class = "weft_error_input")
   other <- with_pointer(weft:::handle_pointer(pack), "weft_device_matrix")
   for (handle in c(not_ours[1:6], list(with_pointer(methods::new("externalptr")), readRDS(file)))) {
@@ -67,6 +68,32 @@ test_that("a pack freed while a call uses it ends after that call", {
   expect_identical(found$mi, whole$mi)
   gc()
   expect_identical(host_live(), before)
+})
+
+test_that("a device matrix freed or changed is refused, and one freed while a call uses it ends after that call", {
+  skip_if_no_cuda()
+  withr::local_options(weft.poll = 0)
+  withr::local_seed(2)
+  x <- matrix(stats::rnorm(3e5), 1000)
+  before <- .Call(weft:::C_weft_memory, NULL)[["device"]]
+  handle <- weft_upload(x)
+  whole <- pca(handle, 3, seed = 1, backend = "cuda")
+  for (change in list(list(dim = c(1000L, 400L)), list(dim = NULL), list(dimnames = list("a", NULL)), list(pointer = 1))) {
+    changed <- structure(utils::modifyList(unclass(handle), change), class = class(handle))
+    expect_error(pca(changed, 3, backend = "cuda"), class = "weft_error_input")
+    expect_error(as.matrix(changed), class = "weft_error_input")
+  }
+  asked <- 0
+  found <- tryCatch(pca(handle, 3, seed = 1, backend = "cuda", progress = function(done, total) {
+    asked <<- asked + 1
+    weft_free(handle)
+    gc()
+  }), weft_error_input = function(e) conditionMessage(e))
+  expect_gt(asked, 0)
+  # a later step of the same call asks for the matrix again, and is told
+  if (is.character(found)) expect_match(found, "freed") else expect_identical(found$sdev, whole$sdev)
+  expect_identical(.Call(weft:::C_weft_memory, NULL)[["device"]], before)
+  expect_error(as.matrix(handle), "freed", class = "weft_error_input")
 })
 
 test_that("jumps out of a progress handler pass by the native work, and go on", {
