@@ -1,4 +1,5 @@
-# Runs `code` on `size` ranks; the output of all. A job that does not end is killed and fails.
+# Runs `code` on `size` ranks; the output of all. A job that does not end is killed, which fails the test, after a time
+# far beyond what any takes on a crowded machine.
 run_ranks <- function(size, code) {
   skip_on_cran()
   skip_on_os("windows")
@@ -9,14 +10,15 @@ run_ranks <- function(size, code) {
   withr::local_envvar(OMPI_ALLOW_RUN_AS_ROOT = 1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1, OMP_NUM_THREADS = 1,
                       R_LIBS = paste(c(dirname(find.package("weft")), .libPaths()), collapse = ":"))
   # in a sanitizer's run, its library is preloaded into R, not into mpirun
-  job <- paste(mpirun, oversubscribe, "-n", size, file.path(R.home("bin"), "Rscript"), "--vanilla", script, "; echo The job has ended.")
-  out <- suppressWarnings(system2("timeout", c("-k", 20, 90, "sh", "-c", shQuote(job)), stdout = TRUE, stderr = TRUE))
+  job <- paste(mpirun, oversubscribe, "-n", size, file.path(R.home("bin"), "Rscript"), "--vanilla", script,
+               "; echo The job has ended.")
+  out <- suppressWarnings(system2("timeout", c("-k", 20, 900, "sh", "-c", shQuote(job)), stdout = TRUE, stderr = TRUE))
   if (!"The job has ended." %in% out) testthat::fail(paste(c("The job did not end:", out), collapse = "\n"))
   out[out != "The job has ended."]
 }
 
-# What every rank has of each of some calls: a matrix of ranks and names of calls with "ok", or the class and message of an error.
-# `calls`: their code, by name; `before`: what they need.
+# What every rank has of each of some calls: a matrix of ranks and names of calls with "ok", or the class and message
+# of an error. `calls`: their code, by name; `before`: what they need.
 outcomes <- function(size, before, calls) {
   out <- run_ranks(size, c('me <- attr(weft_ranks(), "rank")', before, 'say <- function(k, code) {
       got <- tryCatch({ code; "ok" }, interrupt = function(e) "interrupt",
