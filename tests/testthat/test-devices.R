@@ -166,9 +166,7 @@ test_that("principal components are those of one device to rounding", {
 
 # The state that irm() starts from with its default arguments.
 start_like_irm <- function(run, chains, nodes) {
-  prior <- weft:::check_hyper(1, c(1, 1))
-  most <- weft:::most_clusters(NULL, nodes, NULL, prior, "blocked", TRUE)
-  weft:::start_state(run$graph, NULL, run$model, most$start, chains, prior, nodes)
+  weft:::start_state(run$graph, NULL, run$model, chains, weft:::check_hyper(1, c(1, 1)), nodes)
 }
 
 test_that("co-clustering does not depend on the number of parts", {

@@ -443,8 +443,8 @@ test_that("data with more rows than a matrix can have are refused, as are damage
   m <- Matrix::rsparsematrix(30, 8, 0.3)
   for (spoil in list(function(m) { m@i[3] <- 5000000L; m }, function(m) { m@i[1] <- -1L; m }, function(m) { m@p[2] <- 10000L; m },
                      function(m) { m@x <- m@x[-1]; m })) {
-    bad(pca(spoil(m), 2), "valid sparse matrix")
-    bad(pca(list(m, spoil(m)), 2), "valid sparse matrix")
+    bad(pca(spoil(m), 2), "valid Matrix")
+    bad(pca(list(m, spoil(m)), 2), "valid Matrix")
   }
 })
 
