@@ -143,14 +143,16 @@ test_that("with a confidence, what is drawn over ranks is what one rank draws, a
       missed = sums(bandwidth = 1, rel_error = 0.01, method = "montecarlo", seed = 3),
       logs = sums(bandwidth = 4, rel_error = 0.1, method = "montecarlo", log = TRUE, seed = 3),
       signed = sums(bandwidth = 4, rel_error = 0.2, abs_error = 2, method = "montecarlo", weights = w, seed = 3),
-      features = sums(bandwidth = c(4, 5, 6), kernel = "matern32", rel_error = 0.1, abs_error = 5, method = "features", seed = 3),
+      features = sums(bandwidth = c(4, 5, 6), kernel = "matern32", rel_error = 0.1, abs_error = 5, method = "features",
+                      seed = 3),
       both = sums(bandwidth = 4, rel_error = 0.1, abs_error = 10, method = "features", weights = w, seed = 3))
     if (any(off > 1e-12)) cat(sprintf("rank %d off: %s\\n", me, paste(names(off), signif(off, 2), collapse = " ")))
     exact <- kernel_sum(q, x, bandwidth = 0.5)[ask]
     set.seed(me) # the first rank draws the key of all
-    for (how in list(list(method = "direct"), list(method = "tree"), list(method = "tree", nodes = "samples"), list())) {
-      got <- do.call(kernel_sum, c(list(q[ask, ], x[own, ], bandwidth = 0.5, rel_error = 0.1, confidence = 1 - 1e-6, distributed = TRUE),
-                                how))
+    ways <- list(list(method = "direct"), list(method = "tree"), list(method = "tree", nodes = "samples"), list())
+    for (how in ways) {
+      got <- do.call(kernel_sum, c(list(q[ask, ], x[own, ], bandwidth = 0.5, rel_error = 0.1, confidence = 1 - 1e-6,
+                                        distributed = TRUE), how))
       if (any(abs(got / exact - 1) > 0.1)) cat(sprintf("rank %d, %s: bound broken\\n", me, toString(how)))
     }
     none <- kernel_sum(q[ask, ], x[0, ], rel_error = 0.1, confidence = 0.9, method = "montecarlo", distributed = TRUE)
@@ -158,7 +160,8 @@ test_that("with a confidence, what is drawn over ranks is what one rank draws, a
     cat(sprintf("rank %d done\\n", me))')
   expect_setequal(out, sprintf("rank %d done", 0:3))
   x <- matrix(1:6 / 6, 3)
-  expect_error(kernel_sum(x, rel_error = 0.1, method = "nystrom", distributed = TRUE), class = "weft_error_input", regexp = "reduced set")
+  expect_error(kernel_sum(x, rel_error = 0.1, method = "nystrom", distributed = TRUE), class = "weft_error_input",
+               regexp = "reduced set")
 })
 
 # One rank is stopped most of the time, as on a crowded machine.
