@@ -66,7 +66,7 @@ unclassed_uses <- function(x, uses, share = 1L, native = character(), seconds = 
   on.exit({ setTimeLimit(); grDevices::dev.off() })
   for (k in seq_along(copies)) for (u in seq_along(uses)) {
     if ((k + 7L * u) %% (if (names(uses)[u] %in% native) min(share, 4L) else share) != 0L) next
-    setTimeLimit(elapsed = seconds, transient = TRUE)
+    setTimeLimit(cpu = seconds, transient = TRUE) # of the processor: the machine may be busy
     said <- tryCatch({
       utils::capture.output(suppressMessages(suppressWarnings(uses[[u]](copies[[k]]$object))))
       NULL
