@@ -131,7 +131,7 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c("none", "confidence"), level = 0.95,
                                            leave_one_out = FALSE, rel_error = NULL, backend = NULL, threads = NULL, progress = NULL,
                                            ...) {
-  join_ranks(isTRUE(object$distributed), "predict", c(each_rank, "object", "newdata"))
+  join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kernel_regression()", regression_parts(object))
   interval <- check_choice(interval, c("none", "confidence"), "interval")
   level <- check_number(level, "level", min = 0, max = 1)
