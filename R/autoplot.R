@@ -97,20 +97,26 @@ autoplot.weft_network <- function(object, top = NULL, ...) {
   top <- check_top(top %||% max(10, ceiling(2.5 * nrow(object))))
   edges <- utils::head(as.data.frame(object), top)
   if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
-  names <- unique(c(edges$feature1, edges$feature2))
+  picture_of_network(edges$feature1, edges$feature2, edges$weight, sprintf("Network (%s)", attr(object, "method")))
+}
+
+picture_of_network <- function(from, to, weight, title, arrows = FALSE) {
+  names <- unique(c(from, to))
   w <- matrix(0, length(names), length(names), dimnames = list(names, names))
-  w[cbind(edges$feature1, edges$feature2)] <- w[cbind(edges$feature2, edges$feature1)] <- edges$weight
+  w[cbind(from, to)] <- weight
+  w <- pmax(w, t(w))
   place <- network_layout(w)
   nodes <- data.frame(name = names, x = place[, 1L], y = place[, 2L], edges = rowSums(w > 0))
-  a <- match(edges$feature1, names)
-  b <- match(edges$feature2, names)
-  lines <- data.frame(x = nodes$x[a], y = nodes$y[a], xend = nodes$x[b], yend = nodes$y[b], weight = edges$weight)
+  a <- match(from, names)
+  b <- match(to, names)
+  lines <- data.frame(x = nodes$x[a], y = nodes$y[a], xend = nodes$x[b], yend = nodes$y[b], weight = weight)
+  head <- if (arrows) ggplot2::arrow(length = ggplot2::unit(0.08, "inches"))
   ggplot2::ggplot(nodes, ggplot2::aes(x = x, y = y)) +
-    ggplot2::geom_segment(ggplot2::aes(xend = xend, yend = yend, alpha = weight), data = lines, color = "grey40") +
+    ggplot2::geom_segment(ggplot2::aes(xend = xend, yend = yend, alpha = weight), data = lines, color = "grey40", arrow = head) +
     ggplot2::geom_point(ggplot2::aes(size = edges), color = weft_colours[["blue"]]) +
     ggplot2::geom_text(ggplot2::aes(label = name), vjust = -0.9, size = 3, check_overlap = TRUE) +
     ggplot2::scale_size_area(max_size = 6) + ggplot2::coord_equal() + ggplot2::theme_void() +
-    ggplot2::labs(title = sprintf("Network (%s): heaviest %d edges", attr(object, "method"), nrow(edges)))
+    ggplot2::labs(title = sprintf("%s: heaviest %d edges", title, length(weight)))
 }
 
 #' @rdname autoplot

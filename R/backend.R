@@ -118,7 +118,7 @@ devices_for <- function(devices, backend) {
   devices <- devices %||% getOption("weft.devices")
   if (is.null(devices)) return(first_device())
   all <- identical(devices, "all")
-  numbers <- is.numeric(devices) && length(devices) %in% 1:64 && !anyNA(devices) && all(devices >= 0 & devices %% 1 == 0)
+  numbers <- is.numeric(devices) && length(devices) %in% 1:64 && !anyNA(devices) && all(devices %in% 0:1023)
   if (!all && !numbers) {
     abort_input(sprintf("`%s` must be NULL, \"all\" or at most 64 numbers of devices, from 0.", arg),
                 x = paste0("It is ", describe(devices), "."))

@@ -9,7 +9,7 @@ check_bn_table <- function(x, arg, values = TRUE) {
   need("nodes", function(v) is_labels(v) && length(v) <= 4096L, "different names, at most 4096")
   p <- length(x[["nodes"]])
   need("type", function(v) is_word(v, bn_score_types), "the name of a score")
-  need("n", function(v) is_numbers(v, 1L, min = 0, whole = TRUE), "a whole number")
+  need("n", function(v) is_numbers(v, 1L, min = 0, max = 2^31 - 1, whole = TRUE), "a whole number")
   need("keep", function(v) is_word(v, c("max", "sum", "all")), "\"max\", \"sum\" or \"all\"")
   need("slack", function(v) is_numbers(v, 1L, min = 0, finite = FALSE), "a number of at least 0")
   need("max_parents", function(v) is_numbers(v, p, min = 0, whole = TRUE), "whole numbers, one a node")
@@ -126,7 +126,7 @@ check_fit <- function(x, arg = "fit") {
   need("dag", is_dag, "a matrix of 0 and 1 without a cycle, rows and columns named by the nodes")
   dag <- x[["dag"]]
   need("gaussian", is_flag, "TRUE or FALSE")
-  need("n", function(v) is_numbers(v, 1L, min = 0, whole = TRUE), "a whole number")
+  need("n", function(v) is_numbers(v, 1L, min = 0, max = 2^31 - 1, whole = TRUE), "a whole number")
   need("labels", function(v) {
     if (x[["gaussian"]]) is.null(v) else is.list(v) && identical(names(v), rownames(dag)) && all(vapply(v, is_levels, NA))
   }, "the levels of every node")
@@ -141,9 +141,10 @@ check_fit <- function(x, arg = "fit") {
 is_levels <- function(x) is.character(x) && length(x) > 0L && !anyDuplicated(x) # one may be NA
 
 is_node <- function(node, name, parents, labels) {
-  if (!is.list(node) || !identical(as.character(node[["parents"]]), as.character(parents))) return(FALSE)
+  if (!is.list(node) || !identical(node[["parents"]], parents)) return(FALSE)
   if (is.null(labels)) {
-    return(is_numbers(node[["intercept"]], 1L) && is_numbers(node[["slopes"]], length(parents)) && is_numbers(node[["sd"]], 1L, min = 0))
+    return(is_numbers(node[["intercept"]], 1L) && is_numbers(node[["sd"]], 1L, min = 0) &&
+             is_numbers(node[["slopes"]], length(parents)) && identical(names(node[["slopes"]]) %||% character(), parents))
   }
   v <- node[["probability"]]
   levels <- labels[c(name, parents)]
@@ -171,7 +172,9 @@ check_comparison <- function(x, arg = "x") {
   for (part in c("tpr", "fpr", "skeleton_tpr", "skeleton_fpr")) need(part, rate, "a number from 0 to 1, or NA")
   distance <- function(v) is.numeric(v) && length(v) == 1L && (is.na(v) || is_numbers(v, 1L, min = 0, whole = TRUE))
   for (part in c("shd", "shd_cpdag")) need(part, distance, "a whole number, or NA")
-  need("roc", function(v) is.null(v) || (is.data.frame(v) && all(vapply(v[c("tpr", "fpr")], is.numeric, NA))), "NULL or a data frame of rates")
+  need("roc", function(v) {
+    is.null(v) || (is_frame(v) && all(vapply(v[c("tpr", "fpr")], is.numeric, NA)) && (is.numeric(v[["threshold"]]) || is.character(v[["entry"]])))
+  }, "NULL or a data frame of rates")
   invisible(x)
 }
 
@@ -201,7 +204,8 @@ check_chain_memory <- function(run, p, before = 0) {
     "memory", sprintf("The chains need about %s of memory, %s are free.", bytes_text(need$bytes), if (free < 0) "unknown amounts" else bytes_text(free)),
     x = sprintf("%s saved steps of %s ladders of %d temperatures, %d nodes%s.", number_text(need$saved), number_text(run$ladders), length(run$beta),
                 p, if (need$saved > most_saved_steps) sprintf("; at most %s steps can be saved", number_text(most_saved_steps)) else ""),
-    i = if (length(enough)) sprintf("Save fewer steps: raise `thin`, for example to %s.", number_text(enough[1L]))
+    i = if (length(enough) && before) sprintf("Learn anew with a larger `thin`, for example %s.", number_text(enough[1L]))
+        else if (length(enough)) sprintf("Save fewer steps: raise `thin`, for example to %s.", number_text(enough[1L]))
         else "Use fewer `chains` or `temperatures`, or a smaller `top`."
   )
 }

@@ -291,21 +291,28 @@ sum_out <- function(table, name) {
   array(sums, dim(table)[match(kept, names(dimnames(table)))], dimnames = dimnames(table)[kept])
 }
 
-# The joint of all nodes is normal: x = intercept + B' x + noise.
+# The joint of all nodes is normal: x = intercept + B' x + noise. What noise of each node reaches each other one, parents first; known
+# values are taken in units of their standard deviation, so that none vanishes beside another.
 predict_gauss <- function(fit, x, node) {
-  p <- nrow(fit$dag)
   names <- rownames(fit$dag)
-  slopes <- matrix(0, p, p, dimnames = list(names, names))
-  for (name in names) slopes[fit$nodes[[name]]$parents, name] <- fit$nodes[[name]]$slopes
-  through <- solve(diag(p) - slopes)
-  dimnames(through) <- dimnames(slopes)
+  through <- diag(length(names))
+  dimnames(through) <- list(names, names)
+  for (i in topological_order(fit$dag)) {
+    one <- fit$nodes[[i]]
+    through[, i] <- through[, i] + through[, one$parents, drop = FALSE] %*% one$slopes
+  }
   mean <- drop(vapply(fit$nodes, `[[`, 0, "intercept") %*% through)
   covariance <- crossprod(through, vapply(fit$nodes, function(f) f$sd^2, 0) * through)
+  if (!all(is.finite(covariance), is.finite(mean))) {
+    abort_input("The network's slopes and standard deviations must be smaller.", x = "Their products are beyond the largest number.")
+  }
   known <- colnames(x)
   if (!length(known)) return(rep(mean[[node]], nrow(x)))
-  parts <- eigen(covariance[known, known, drop = FALSE], symmetric = TRUE)
+  unit <- sqrt(diag(covariance)[known])
+  unit[unit == 0] <- 1
+  parts <- eigen(covariance[known, known, drop = FALSE] / outer(unit, unit), symmetric = TRUE)
   keep <- parts$values > 1e-12 * max(parts$values, 1e-300)
   vectors <- parts$vectors[, keep, drop = FALSE]
-  weight <- vectors %*% (crossprod(vectors, covariance[known, node]) / parts$values[keep])
-  drop(mean[[node]] + sweep(x, 2L, mean[known]) %*% weight)
+  weight <- vectors %*% (crossprod(vectors, covariance[known, node] / unit) / parts$values[keep])
+  drop(mean[[node]] + sweep(x, 2L, mean[known]) %*% (weight / unit))
 }

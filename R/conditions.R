@@ -24,13 +24,38 @@ bullet <- function(symbol, text) {
   if (length(text)) paste(cli::symbol[[symbol]], text)
 }
 
+# Evaluates code in which R itself may run out of memory: its error for that has no class, only words, in the user's language.
+memory_errors <- function(code) {
+  withCallingHandlers(code, simpleError = function(e) {
+    words <- sub("%.*", "", gettext("cannot allocate vector of size %0.1f Gb", domain = "R"))
+    if (!startsWith(conditionMessage(e), words)) return()
+    weft_abort("memory", "R has no memory for a copy that this call makes of the data.", x = paste0(conditionMessage(e), "."),
+               i = "Use fewer columns or rows.")
+  })
+}
+
 # The call of the user's that led here: the outermost frame whose function is one of weft's.
 caller_of_weft <- function() {
   own <- topenv()
   for (k in seq_len(sys.nframe())) {
-    if (identical(topenv(environment(sys.function(k)) %||% baseenv()), own)) return(sys.call(k))
+    if (identical(topenv(environment(sys.function(k)) %||% baseenv()), own)) return(short_call(sys.call(k), sys.function(k), own))
   }
   NULL
+}
+
+# A call as it reads in a script: do.call() puts the function itself and whole data sets into it.
+short_call <- function(call, f, own) {
+  if (!is.symbol(call[[1L]]) && !is.call(call[[1L]])) {
+    known <- getNamespaceExports(own)
+    same <- vapply(known, function(name) identical(get0(name, own), f), NA)
+    call[[1L]] <- as.name(if (any(same)) known[same][1L] else "weft")
+  }
+  for (k in seq_along(call)[-1L]) {
+    value <- call[[k]]
+    if (missing(value) || is.language(value) || (is.atomic(value) && length(value) <= 1L && is.null(attributes(value)))) next
+    call[[k]] <- quote(...)
+  }
+  call
 }
 
 # Called from C (base/glue.c) after the native side has freed what it owned.

@@ -38,8 +38,9 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
   max_iterations <- check_number(max_iterations, "max_iterations", min = 1, max = 1e9, whole = TRUE)
   if (!nrow(x)) abort_input("`x` must have at least one row.")
   object <- structure(class = "weft_gp", list(
-    version = tree_version, kernel = kernel, bandwidth = plain_bandwidth(bandwidth, x), noise = noise, variance = variance, rank = rank, tolerance = tolerance,
-    max_iterations = max_iterations, data = unname(x), names = colnames(x), rows = rownames(x), d = ncol(x), n = nrow(x), y = y, backend = backend
+    version = tree_version, kernel = kernel, bandwidth = plain_bandwidth(bandwidth, x), noise = noise,
+    variance = variance, rank = rank, tolerance = tolerance, max_iterations = max_iterations, data = unname(x),
+    names = colnames(x), rows = rownames(x), d = ncol(x), n = nrow(x), y = y, backend = backend
   ))
   solved <- gp_solve(object, gp_preconditioner(object, threads), matrix(y), threads, progress)
   object$alpha <- solved$x[, 1L]
@@ -59,10 +60,7 @@ gp_preconditioner <- function(object, threads) {
   problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth, threads = threads)
   z <- t(native_points(object$data, problem)$x)
   root <- sqrt(object$variance) * pivoted_cholesky(z, object$kernel, problem$bandwidth$h, r, function(residual) FALSE)$root
-  inner <- tryCatch(chol(crossprod(root) + diag(object$noise, ncol(root))), error = function(e) {
-    abort_input("`noise` is too small beside `variance` for a preconditioner.",
-                x = sprintf("They are %g and %g.", object$noise, object$variance), i = "Raise `noise`, or use `rank = 0`.")
-  })
+  inner <- chol(crossprod(root) + diag(object$noise, ncol(root)))
   function(v) (v - root %*% backsolve(inner, forwardsolve(t(inner), crossprod(root, v)))) / object$noise
 }
 
@@ -92,7 +90,8 @@ gp_solve <- function(object, precondition, b, threads, progress) {
   }
   residual <- max(sqrt(colSums(r^2)) / size)
   if (residual > object$tolerance) {
-    weft_warn("convergence", sprintf("Conjugate gradients stopped after %d iterations with a residual of %.2g.", iterations, residual),
+    weft_warn("convergence", sprintf("Conjugate gradients stopped after %.0f iterations with a residual of %.2g.",
+                                     iterations, residual),
               i = "Raise `noise`, `rank` or `max_iterations`.")
   }
   list(x = x, iterations = iterations, residual = residual)
@@ -157,6 +156,6 @@ print.weft_gp <- function(x, ...) {
   check_parts(x, "gp_regression()", gp_parts(x))
   cat(sprintf("Gaussian process on %d points in %d dimension%s, %s kernel, noise %g\n", x$n, x$d,
               if (x$d == 1L) "" else "s", x$kernel, x$noise))
-  cat(sprintf("%d iterations to a residual of %.2g, %s\n", x$iterations, x$residual, seconds_text(x$seconds)))
+  cat(sprintf("%.0f iterations to a residual of %.2g, %s\n", x$iterations, x$residual, seconds_text(x$seconds)))
   invisible(x)
 }

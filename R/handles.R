@@ -132,6 +132,11 @@ whole_file <- function(x) {
   fine <- one("path", parts$path) && one("type", c("double", "float")) && one("layout", c("row", "column")) && is.double(size) &&
     length(size) == 2L && all(is.finite(size)) && all(size >= c(0, 1)) && all(size == round(size)) && !is.na(parts$path)
   if (!fine) abort_input("The file must be as `weft_file()` described it.", i = "Describe it again with `weft_file()`.")
+  there <- file.size(parts$path) %/% number_bytes(parts$type) # looked at before memory is asked for
+  if (!is.na(there) && prod(size) > there) {
+    abort_input(sprintf("'%s' ends after %.0f numbers; %.0f are needed.", parts$path, there, prod(size)),
+                i = "It was cut short since `weft_file()` described it.")
+  }
   parts
 }
 
@@ -172,11 +177,6 @@ check_block <- function(i, most, arg) {
 }
 
 read_numbers <- function(x, first, count) {
-  there <- file.size(x$path) %/% number_bytes(x$type) # before memory is asked for
-  if (!is.na(there) && first + count > there) {
-    abort_input(sprintf("'%s' ends after %.0f numbers; %.0f are needed.", x$path, there, first + count),
-                i = "It was cut short since `weft_file()` described it.")
-  }
   .Call(C_weft_file_read, x$path, x$type == "float", first, count,
         run_control(task = "Reading"))
 }

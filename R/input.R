@@ -23,7 +23,7 @@ categorical_input <- function(x, assay = NULL, arg = "x") {
     abort_input(
       sprintf("`%s` must be a matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
       x = paste0("It is ", describe(x), "."),
-      i = if (is.atomic(x) && !is.null(x)) "For one feature, use `data.frame(feature = x)`."
+      i = if (is.atomic(x) && !is.null(x)) sprintf("For one feature, use `data.frame(feature = %s)`.", arg)
     )
   }
   list(data = data, names = feature_names(x), n = nrow(x), p = ncol(x))

@@ -12,7 +12,7 @@
 #' and so are those that XML cannot hold in GraphML. In CSV, text that a spreadsheet would take for a formula has an
 #' apostrophe before it.
 #'
-#' @param x what [gene_network()], [mi_network()], [gene_mi_network()], [bn_learn()] or [bn_exact()] returned.
+#' @param x what [gene_network()], [mi_network()], [regulation()], [gene_mi_network()], [bn_learn()] or [bn_exact()] returned.
 #' @param which for a result of [gene_network()]: `"network"` (mutual information) or `"bayes"` (directed).
 #' @param isolated keep genes without edges.
 #' @param to `"igraph"`, `"graphNEL"` (package graph), `"tidygraph"`, or for directed networks `"bnlearn"`.
@@ -47,7 +47,7 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
     x <- checked_step(x, "network", "x", "mi_network()")
     edges <- reading("x", as.data.frame(x))
     names(edges)[1:2] <- c("from", "to")
-    names <- colnames(x)
+    names <- network_features(x)
   } else {
     abort_input("`x` must be a network of weft.", x = paste0("It is ", describe(x), "."))
   }
@@ -59,7 +59,7 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
   nodes <- data.frame(name = names)
   if (!is.null(known)) nodes <- cbind(nodes, known[match(names, known$gene), !names(known) %in% c("gene", "kept", "reason"), drop = FALSE])
   rownames(nodes) <- NULL
-  list(nodes = nodes, edges = edges, directed = inherits(x, "weft_bn"))
+  list(nodes = nodes, edges = edges, directed = inherits(x, "weft_bn") || is_directed(x))
 }
 
 #' @rdname network_tables
@@ -100,12 +100,6 @@ as_igraph.weft_gene_network <- function(x, which = c("network", "bayes"), isolat
 #' @rdname as_igraph
 #' @export
 as_igraph.weft_bn <- function(x, isolated = TRUE, ...) network_convert(x, "igraph", isolated = isolated)
-
-#' @export
-as_igraph.default <- function(x, ...) {
-  need_args("x")
-  abort_input("`x` must be a network of weft.", x = paste0("It is ", describe(x), "."))
-}
 
 # ---- files ----
 

@@ -16,53 +16,84 @@
 #' write_bag_of_words(A, file, paste0(file, ".vocab"))
 #' read_bag_of_words(file, paste0(file, ".vocab"))
 read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
+  need_args("file")
   counts <- check_flag(counts, "counts")
-  if (!is.character(file) || length(file) != 1L || !file.exists(file)) {
-    abort_input("`file` must be a bag-of-words file.", x = paste0("There is no file ", describe(file), "."))
+  check_file(file, "file", "a bag-of-words file")
+  if (!is.null(vocab)) check_file(vocab, "vocab", "a file of words")
+  numbers <- whole_numbers(file)
+  if (length(numbers) < 3L || length(numbers) != 3 + 3 * as.double(numbers[3L])) {
+    abort_input("`file` must have three lines of sizes and a line of three numbers an entry.",
+                x = sprintf("It has %.0f numbers.", length(numbers)))
   }
+  if (any(numbers[1:2] >= .Machine$integer.max)) {
+    abort_input("`file` must be of fewer than 2147483647 documents and words.", x = sprintf("It has %d and %d.", numbers[1L], numbers[2L]))
+  }
+  ask_memory(8 * numbers[1L] + 8 * numbers[2L], "The sizes of `file` must fit into memory.")
+  entries <- matrix(numbers[-(1:3)], 3L)
+  if (any(entries[1L, ] < 1L | entries[1L, ] > numbers[1L] | entries[2L, ] < 1L | entries[2L, ] > numbers[2L])) {
+    abort_input("Every entry of `file` must lie within its numbers of documents and words.")
+  }
+  words <- if (!is.null(vocab)) suppressWarnings(readLines(vocab, encoding = "UTF-8", skipNul = TRUE))
+  if (!is.null(words) && length(words) != numbers[2L]) {
+    abort_input(sprintf("`vocab` must have a line a word: %d.", numbers[2L]), x = sprintf("It has %.0f.", length(words)))
+  }
+  entries <- entries[, entries[3L, ] > 0L, drop = FALSE]
+  if (counts) {
+    Matrix::sparseMatrix(i = entries[2L, ], j = entries[1L, ], x = as.double(entries[3L, ]), dims = numbers[2:1],
+                         dimnames = list(words, NULL))
+  } else {
+    Matrix::sparseMatrix(i = entries[2L, ], j = entries[1L, ], dims = numbers[2:1], dimnames = list(words, NULL))
+  }
+}
+
+# All of a file, which may be gzipped.
+whole_numbers <- function(file) {
   input <- gzfile(file, "rb")
   on.exit(close(input))
   numbers <- list()
   rest <- raw()
   repeat {
-    bytes <- readBin(input, raw(), 2^26)
+    bytes <- tryCatch(readBin(input, raw(), 2^26), condition = function(e) {
+      abort_input("`file` must be a whole bag-of-words file.", x = paste0(describe(file), " cannot be read to its end."))
+    })
     text <- c(rest, bytes)
     cut <- if (length(bytes)) max(0L, which(text == as.raw(10L))) else length(text)
     found <- .Call(C_weft_irm_numbers, text[seq_len(cut)])
     if (!is.null(attr(found, "bad"))) abort_input("`file` must hold whole numbers only.",
                                                   x = paste0(describe(file), " holds something else."))
     numbers[[length(numbers) + 1L]] <- found
-    rest <- text[-seq_len(cut)]
-    if (cut == 0L) rest <- text
-    if (!length(bytes)) break
+    rest <- if (cut == 0L) text else text[-seq_len(cut)]
+    if (!length(bytes)) return(unlist(numbers))
   }
-  numbers <- unlist(numbers)
-  if (length(numbers) < 3L || length(numbers) != 3 + 3 * as.double(numbers[3L])) {
-    abort_input("`file` must have three lines of sizes and a line of three numbers an entry.",
-                x = sprintf("It has %d numbers.", length(numbers)))
-  }
-  entries <- matrix(numbers[-(1:3)], 3L)
-  if (any(entries[1L, ] < 1L | entries[1L, ] > numbers[1L] | entries[2L, ] < 1L | entries[2L, ] > numbers[2L])) {
-    abort_input("Every entry of `file` must lie within its numbers of documents and words.")
-  }
-  words <- if (!is.null(vocab)) readLines(vocab, encoding = "UTF-8")
-  if (!is.null(words) && length(words) != numbers[2L]) {
-    abort_input(sprintf("`vocab` must have a line a word: %d.", numbers[2L]), x = sprintf("It has %d.", length(words)))
-  }
-  parts <- list(i = entries[2L, ], j = entries[1L, ], dims = numbers[2:1], dimnames = list(words, NULL))
-  if (counts) parts$x <- as.double(entries[3L, ])
-  do.call(Matrix::sparseMatrix, parts)
 }
 
 #' @rdname read_bag_of_words
 #' @export
 write_bag_of_words <- function(A, file, vocab = NULL) {
+  need_args("A", "file")
+  check_name(file, "file")
+  if (!is.null(vocab)) check_name(vocab, "vocab")
   pairs <- irm_pairs(A, "bipartite", TRUE, NULL, NULL, NULL)
+  names <- enc2utf8(as.character(pairs$row_names %||% paste0("V", seq_len(pairs$n_row))))
+  if (!is.null(vocab) && any(grepl("[\r\n]", names, useBytes = TRUE))) {
+    abort_input("Row names of `A` must have no line breaks: each is a line of `vocab`.",
+                x = sprintf("That of row %d has one.", which(grepl("[\r\n]", names, useBytes = TRUE))[1L]))
+  }
   order <- order(pairs$to, pairs$from)
-  out <- file(file, "w")
-  on.exit(close(out))
-  writeLines(c(pairs$n_col, pairs$n_row, length(order), sprintf("%d %d %d", as.integer(pairs$to[order]), as.integer(pairs$from[order]),
-                                                                 pairs$weight[order])), out)
-  if (!is.null(vocab)) writeLines(pairs$row_names %||% paste0("V", seq_len(pairs$n_row)), vocab, useBytes = TRUE)
+  write_lines(c(pairs$n_col, pairs$n_row, length(order), sprintf("%d %d %d", as.integer(pairs$to[order]), as.integer(pairs$from[order]),
+                                                                 pairs$weight[order])), file, "file")
+  if (!is.null(vocab)) write_lines(names, vocab, "vocab")
   invisible(file)
+}
+
+check_name <- function(path, arg) {
+  if (is.character(path) && length(path) == 1L && !is.na(path) && nzchar(path)) return(invisible())
+  abort_input(sprintf("`%s` must be the name of a file.", arg), x = paste0("It is ", describe(path), "."))
+}
+
+write_lines <- function(lines, path, arg) {
+  refuse <- function(e) abort_input(sprintf("`%s` must be a file that can be written.", arg), x = paste0("It is ", describe(path), "."))
+  out <- tryCatch(file(path, "wb"), condition = refuse)
+  on.exit(close(out))
+  writeLines(lines, out, useBytes = TRUE)
 }

@@ -3,11 +3,6 @@
 
 irm_types <- c("bipartite", "directed", "undirected")
 
-# An argument without a default, before it is used: R's own error has no class.
-check_given <- function(x) {
-  if (missing(x)) abort_input(sprintf("`%s` must be given.", deparse(substitute(x))))
-}
-
 check_file <- function(path, arg, what) {
   if (is.character(path) && length(path) == 1L && !is.na(path) && file.exists(path) && !dir.exists(path)) return(invisible())
   abort_input(sprintf("`%s` must be %s.", arg, what), x = paste0("There is no file ", describe(path), "."))
@@ -42,8 +37,10 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
   missing <- sorted(c(unseen$from, pairs$na_from), c(unseen$to, pairs$na_to), NULL, NULL)
   links <- sorted(pairs$from, pairs$to, if (poisson) pairs$weight %||% rep(1L, length(pairs$from)), missing)
   structure(class = "weft_irm_graph", list(type = code, self = self, links = links, missing = missing, kind = type,
-                                           row_names = pairs$row_names, col_names = pairs$col_names))
+                                           row_names = plain_names(pairs$row_names), col_names = plain_names(pairs$col_names)))
 }
+
+plain_names <- function(x) if (!is.null(x)) enc2utf8(as.character(x))
 
 check_shape <- function(shape) {
   if (all(shape >= 1)) return()
@@ -72,6 +69,7 @@ dense_pairs <- function(A, poisson, threshold) {
 }
 
 sparse_pairs <- function(A, poisson, threshold) {
+  check_container(A, "A")
   if (!inherits(A, "sparseMatrix")) return(dense_pairs(as.matrix(A), poisson, threshold))
   if (inherits(A, "indMatrix") || inherits(A, "diagonalMatrix")) A <- methods::as(A, "CsparseMatrix")
   A <- methods::as(methods::as(A, "generalMatrix"), "TsparseMatrix")
@@ -147,6 +145,9 @@ edge_pairs <- function(A, type, poisson, dim) {
                                                           x = paste0("It is ", describe(weight), "."))
     check_values(weight, seq_along(weight), rep(3L, length(weight)), TRUE, NULL)
     weight <- as.integer(weight)
+  }
+  if (!is.null(dim) && (!is.numeric(dim) || !length(dim) %in% 1:2)) {
+    abort_input("`dim` must be one number or c(rows, columns).", x = paste0("It is ", describe(dim), "."))
   }
   one_mode <- !is.null(type) && type != "bipartite"
   ends <- edge_ends(A[[1L]], A[[2L]], one_mode, dim)

@@ -19,7 +19,8 @@
 #' irm_log_posterior(A, c(1, 1, 1), c(1, 1, 1))
 irm_log_posterior <- function(A, row_cluster, col_cluster = NULL, alpha = 1, beta = c(1, 1), missing = NULL, type = NULL,
                               family = c("bernoulli", "poisson"), self = FALSE, assay = NULL, threshold = NULL, dim = NULL) {
-  family <- check_choice(family, c("bernoulli", "poisson"), "family")
+  need_args("A", "row_cluster")
+  family <- check_choice(family, irm_families, "family")
   graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
   hyper <- check_hyper(alpha, beta)
   if (hyper$sample_alpha || hyper$sample_beta) {
@@ -56,6 +57,7 @@ cluster_codes <- function(x, n, arg) {
 #' irm_nmi(c(1, 1, 2, 2), c("b", "b", "a", "a"))
 #' irm_nmi(c(1, 1, 2, 2), c(1, 2, 1, 2))
 irm_nmi <- function(a, b) {
+  need_args("a", "b")
   if (!is.atomic(a) || !is.atomic(b) || length(a) != length(b) || length(a) == 0L || anyNA(a) || anyNA(b)) {
     abort_input("`a` and `b` must be two partitions of the same nodes, without missing values.",
                 x = sprintf("They are %s and %s.", describe(a), describe(b)))
@@ -88,7 +90,8 @@ partition_entropies <- function(a, b) {
 #' @examples
 #' irm_auc(c(0.9, 0.8, 0.3, 0.1), c(1, 0, 1, 0))
 irm_auc <- function(score, truth) {
-  if (!is.numeric(score) || length(score) != length(truth) || anyNA(score) || anyNA(truth) || !all(truth %in% c(0, 1))) {
+  need_args("score", "truth")
+  if (!is.numeric(score) || !is.atomic(truth) || length(score) != length(truth) || anyNA(score) || anyNA(truth) || !all(truth %in% c(0, 1))) {
     abort_input("`score` must be numbers and `truth` TRUE or FALSE, one for each, none missing.",
                 x = sprintf("They are %s and %s.", describe(score), describe(truth)))
   }
@@ -118,6 +121,7 @@ irm_auc <- function(score, truth) {
 #' dim(planted$A)
 #' round(planted$eta, 2)
 irm_sample <- function(n_row, n_col, k, density = 0.1, contrast = NULL, seed = NULL) {
+  need_args("n_row", "n_col", "k")
   n_row <- check_number(n_row, "n_row", min = 1, max = .Machine$integer.max - 1, whole = TRUE)
   n_col <- check_number(n_col, "n_col", min = 1, max = .Machine$integer.max - 1, whole = TRUE)
   k <- check_pair(k, "k")
@@ -125,6 +129,7 @@ irm_sample <- function(n_row, n_col, k, density = 0.1, contrast = NULL, seed = N
     abort_input("`k` must be whole numbers from 1 to the numbers of rows and columns.", x = sprintf("It is %s.", toString(k)))
   }
   density <- check_number(density, "density", min = 0, max = 1)
+  ask_memory(16 * (n_row + n_col) + 24 * prod(k) + 16 * density * n_row * n_col, "The graph's nodes, blocks and links must fit into memory.")
   spread <- if (is.null(contrast)) 1 / min(density, 1 - density) else 1 / check_number(contrast, "contrast", 1e-6, 1) - 1
   key <- irm_key(seed)
   clusters <- function(n, k, stream) {

@@ -39,7 +39,7 @@ irm_result <- function(run, call, started) {
     n_clusters = both(counts), consensus = both(consensus), coassignment = both(together),
     eta = block_mean(blocks, run$family, beta), links = blocks$links, pairs = blocks$pairs,
     nmi = chain_agreement(best, modes, run$model$key), rhat = chain_rhat(run$trace, after, modes), alpha = alpha[seq_along(modes)],
-    beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, type = graph$kind, family = run$family,
+    beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, limits = limits_of(run), type = graph$kind, family = run$family,
     sampler = run$sampler, burn_in = burn_in, backend = run$backend, reason = run$reason, call = call, run = run
   ))
   if (!is.null(run$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)
@@ -222,6 +222,7 @@ random_non_links <- function(graph, links, wanted, key) {
   possible <- if (graph$kind == "bipartite") prod(shape) else shape[1L] * (shape[1L] - !graph$self)
   if (undirected) possible <- possible / 2 + if (graph$self) shape[1L] / 2 else 0
   wanted <- min(wanted, possible - length(taken))
+  if (length(taken) > 0.9 * possible) return(free_pairs(graph, shape, taken, wanted, key)) # few draws would be free
   found <- numeric()
   first <- 0
   while (length(found) < wanted) {
@@ -237,7 +238,19 @@ random_non_links <- function(graph, links, wanted, key) {
     new <- code(from, to)[graph$kind == "bipartite" | graph$self | from != to]
     found <- utils::head(unique(c(found, new[!new %in% taken])), wanted)
   }
-  list(from = as.integer(found %/% shape[2L]) + 1L, to = as.integer(found %% shape[2L]) + 1L)
+  pairs_of(found, shape)
+}
+
+pairs_of <- function(code, shape) list(from = as.integer(code %/% shape[2L]) + 1L, to = as.integer(code %% shape[2L]) + 1L)
+
+# The same from a list of all free pairs.
+free_pairs <- function(graph, shape, taken, wanted, key) {
+  all <- seq_len(prod(shape)) - 1
+  at <- pairs_of(all, shape)
+  if (graph$kind == "undirected") all <- all[at$from < at$to | (graph$self & at$from == at$to)]
+  else if (graph$kind == "directed" && !graph$self) all <- all[at$from != at$to]
+  free <- all[!all %in% taken]
+  pairs_of(free[order(draws("uniform", length(free), key = key, stream = 2^31 + 4))[seq_len(wanted)]], shape)
 }
 
 # The graph with more pairs missing.

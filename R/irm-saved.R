@@ -3,16 +3,17 @@
 
 # ---- checking lists field by field ----
 
-# need(ok, field, must, x): stops unless `ok`. `what` is damaged, `x` what the field holds.
-needs <- function(what) {
+# need(ok, field, must, x): stops unless `ok`. `what` is damaged, `x` what the field holds; `inside` comes before its name.
+needs <- function(what, inside = "") {
   function(ok, field, must, x = NULL) {
     if (isTRUE(ok)) return(invisible())
-    abort_input(sprintf("%s is damaged: `%s` must be %s.", what, field, must), x = paste0("It is ", describe_values(x), "."))
+    abort_input(sprintf("%s is damaged: `%s%s` must be %s.", what, inside, field, must), x = paste0("It is ", describe_values(x), "."))
   }
 }
 
 # Of many numbers, how far they go.
 describe_values <- function(x) {
+  if (!is.atomic(x)) return(paste("of class", class(x)[1L]))
   if (!is.numeric(x) || is.object(x) || length(x) < 2L) return(describe(x))
   paste0(describe(x), if (anyNA(x)) ", with missing values" else sprintf(", from %s to %s", format(min(x)), format(max(x))))
 }
@@ -30,8 +31,8 @@ is_record <- function(x, fields) {
 # ---- graphs ----
 
 # That lists are sorted and share no pair is checked in native code (src/irm/irm_graph.c).
-check_irm_graph <- function(graph, what) {
-  need <- needs(what)
+check_irm_graph <- function(graph, what, inside = "") {
+  need <- needs(what, inside)
   need_record(need, graph, c("type", "self", "links", "missing", "kind", "row_names", "col_names"), "graph")
   need(is_count(graph$type, 0, 2), "graph$type", "0, 1 or 2", graph$type)
   need(identical(graph$kind, irm_types[graph$type + 1]), "graph$kind", "that of `graph$type`", graph$kind)
@@ -68,17 +69,17 @@ check_irm_edges <- function(x, field, need, values = TRUE) {
 # ---- runs ----
 
 run_fields <- c("graph", "model", "backend", "reason", "family", "sampler", "held", "chains", "done", "target", "burn_in", "thin", "seconds",
-                "state", "trace", "stages")
+                "grows", "first_limits", "init", "state", "trace", "stages")
 
 # Everything that the sampler goes on from, and that summaries of samples read. Returns the run.
 check_irm_run <- function(run, what) {
-  need <- needs(what)
-  need_record(need, run, run_fields, "run")
-  check_irm_graph(run$graph, what)
+  need_record(needs(what), run, run_fields, "run")
+  need <- needs(what, "run$")
+  check_irm_graph(run$graph, what, "run$")
   need(is_word(run$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", run$family)
   need(is_word(run$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", run$sampler)
   need(is_word(run$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", run$backend)
-  need(is_text(run$reason), "reason", "a text", run$reason)
+  need(is_word(run$reason), "reason", "a text", run$reason)
   need((run$family == "poisson") == !is.null(run$graph$links$weight), "graph$links$weight", "there for counts, and only there",
        run$graph$links$weight)
   need(is_count(run$chains, 1, 1000), "chains", "a whole number from 1 to 1000", run$chains)
@@ -88,6 +89,7 @@ check_irm_run <- function(run, what) {
   need(is_count(run$thin, 1, longest_step), "thin", "a whole number from 1", run$thin)
   need(is_reals(run$seconds, 1L, 0), "seconds", "a time", run$seconds)
   check_irm_held(run$held, c(run$graph$links$n_row, run$graph$links$n_col), need)
+  need(is_flag(run$grows), "grows", "TRUE or FALSE", run$grows)
   check_irm_model(run, need)
   check_irm_state(run, need)
   check_irm_trace(run, need)
@@ -116,6 +118,9 @@ check_irm_model <- function(run, need) {
   modes <- run_nodes(run) > 0
   ok <- is_reals(most, 2L, 0, most_labels) && all(most == round(most)) && all((most > 0) == modes)
   need(ok, "model$max_clusters", sprintf("whole numbers from 1 to %.0f, 0 for what a one-mode graph lacks", most_labels), most)
+  first <- run$first_limits
+  need(is_reals(first, 2L, 0, most_labels) && all(first == round(first) & first <= most & (first > 0) == modes), "first_limits",
+       "whole numbers of at most `model$max_clusters`", first)
   need(is_count(model$attempts, 0, most_attempts), "model$attempts", "a number of proposals", model$attempts)
   need(is_reals(model$key, 2L, 0, 2^32 - 1) && all(model$key == floor(model$key)), "model$key", "two whole numbers below 2^32", model$key)
 }
@@ -130,8 +135,14 @@ check_irm_state <- function(run, need) {
     need(is_integers(state[[name]], nodes[mode] * run$chains, 0L, most[mode] - 1), paste0("state$", name),
          sprintf("%.0f labels from 0 to %.0f", nodes[mode] * run$chains, max(0, most[mode] - 1)), state[[name]])
   }
+  init <- run$init
+  if (!is.null(init)) need_record(need, init, c("row", "col"), "init")
+  for (name in names(init)) {
+    mode <- match(name, c("row", "col"))
+    need(is_integers(init[[name]], nodes[mode], 0L, most[mode] - 1), paste0("init$", name), "labels from 0", init[[name]])
+  }
   for (name in c("alpha", "beta")) {
-    need(is_reals(state[[name]], 4 * run$chains, .Machine$double.xmin), paste0("state$", name), "four positive numbers for each chain",
+    need(is_reals(state[[name]], 4 * run$chains, least_hyper, most_hyper), paste0("state$", name), "four numbers from 1e-09 to 1e+12 for each chain",
          state[[name]])
   }
   best <- if (run$done == 0) identical(state$best, rep(-Inf, run$chains)) else is_reals(state$best, run$chains)
@@ -165,15 +176,15 @@ check_irm_trace <- function(run, need) {
           c(nodes[mode], kept, run$chains), "labels of clusters")
   }
   for (name in c("alpha", "beta")) {
-    check(name, function(x) is_reals(x, 2 * steps, if (name == "beta") .Machine$double.xmin else 0), c(run$done, 2, run$chains), "numbers")
+    check(name, function(x) is_reals(x, 2 * steps, if (name == "beta") least_hyper else 0, most_hyper), c(run$done, 2, run$chains), "numbers")
   }
-  need(is_reals(run$stages, length(run$stages), 0), "stages", "times", run$stages)
+  need(is_reals(run$stages, 5L, -1) && is.null(dim(run$stages)), "stages", "five times", run$stages)
 }
 
 # ---- fits ----
 
 fit_fields <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "coassignment", "eta", "links", "pairs", "nmi", "rhat",
-                "alpha", "beta", "auc", "log_loss", "type", "family", "sampler", "burn_in", "backend", "reason", "run")
+                "alpha", "beta", "auc", "log_loss", "limits", "type", "family", "sampler", "burn_in", "backend", "reason", "run")
 
 # What a method shows of a fit, and with `run` all that it computes from. Returns the fit.
 check_irm_fit <- function(x, run = FALSE) {
@@ -187,7 +198,7 @@ check_irm_fit <- function(x, run = FALSE) {
   need(is_word(x$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", x$family)
   need(is_word(x$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", x$sampler)
   need(is_word(x$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", x$backend)
-  need(is_text(x$reason), "reason", "a text", x$reason)
+  need(is_word(x$reason), "reason", "a text", x$reason)
   one_mode <- x$type != "bipartite"
   for (mode in c("row_cluster", "col_cluster")) need(is_partition(x[[mode]]), mode, "clusters numbered by size", x[[mode]])
   need(!one_mode || identical(x$row_cluster, x$col_cluster), "col_cluster", "`row_cluster` in a one-mode graph", x$col_cluster)
@@ -250,9 +261,40 @@ check_irm_summaries <- function(x, modes, need) {
   need(ok, "nmi", "a data frame with `nmi`, `sd` and `chance` of each mode", nmi)
   names <- c("log_posterior", paste0(modes, "_clusters"))
   need(is_reals(x$rhat, length(names), missing = TRUE) && identical(names(x$rhat), names), "rhat", paste("numbers named", label_some(names)), x$rhat)
-  need(is_reals(x$alpha, length(modes), .Machine$double.xmin), "alpha", "a positive number for each mode", x$alpha)
-  need(is_reals(x$beta, 2L, .Machine$double.xmin), "beta", "two positive numbers", x$beta)
+  need(is_reals(x$alpha, length(modes), least_hyper, most_hyper), "alpha", "a positive number for each mode", x$alpha)
+  need(is_reals(x$beta, 2L, least_hyper, most_hyper), "beta", "two positive numbers", x$beta)
+  check_irm_limits(x$limits, modes, need)
   for (name in c("auc", "log_loss")) need(is_reals(x[[name]], 1L, missing = TRUE), name, "a number or NA", x[[name]])
+}
+
+check_irm_limits <- function(limits, modes, need) {
+  n <- length(modes)
+  ok <- is.data.frame(limits) && identical(names(limits), c("mode", "limit", "full", "first", "alpha", "sweeps")) &&
+    identical(limits$mode, modes) && is_reals(limits$limit, n, 1, most_labels) && is_reals(limits$first, n, 1, most_labels) &&
+    is_bare(limits$full, c("double", "logical"), n) && all(is.na(limits$full) | (limits$full >= 0 & limits$full <= 1)) &&
+    is_reals(limits$alpha, n, least_hyper, most_hyper) && is_integers(limits$sweeps, n, 1L, .Machine$integer.max)
+  need(ok, "limits", "a data frame of the limits of each mode", limits)
+}
+
+# What summary() returned.
+check_irm_summary <- function(x) {
+  need <- needs("The summary")
+  x <- unclass(x)
+  need_record(need, x, c("sizes", "type", "n_clusters", "density", "rhat", "glance", "limits"), "summary")
+  need(is_word(x$type, irm_types), "type", "that of a graph", x$type)
+  check_irm_limits(x$limits, if (x$type == "bipartite") c("row", "col") else "row", need)
+  need(is_reals(x$density, 1L, 0), "density", "a number", x$density)
+  need(is.data.frame(x$glance) && is_reals(x$glance$log_posterior, 1L), "glance", "a data frame of one row", x$glance)
+  need(length(x$rhat) && is_reals(x$rhat, length(x$rhat), missing = TRUE) && is_text(names(x$rhat), length(x$rhat)), "rhat", "named numbers",
+       x$rhat)
+  for (field in c("sizes", "n_clusters")) need_record(need, x[[field]], c("row", "col"), field)
+  for (mode in c("row", "col")) {
+    sizes <- x$sizes[[mode]]
+    need(is_integers(sizes, length(sizes), 1L, .Machine$integer.max), paste0("sizes$", mode), "sizes of clusters", sizes)
+    counts <- x$n_clusters[[mode]]
+    need(is_reals(counts, length(counts), 0, 1 + 1e-9) && is_text(names(counts), length(counts)), paste0("n_clusters$", mode),
+         "named probabilities", counts)
+  }
 }
 
 # The fit beside the run that it came from.
@@ -265,6 +307,8 @@ check_irm_agreement <- function(x, whole, need) {
   same <- function(field, inner = field) need(identical(x[[field]], x$run[[inner]]), paste0("run$", inner), paste0("as `", field, "`"), x$run[[inner]])
   for (field in c("family", "sampler", "backend", "reason")) same(field)
   same("held_out", "held")
+  need(identical(x$limits$limit, x$run$model$max_clusters[seq_along(x$limits$limit)]), "run$model$max_clusters", "as `limits`",
+       x$run$model$max_clusters)
   need(identical(x$type, x$run$graph$kind), "run$graph$kind", "as `type`", x$run$graph$kind)
   need(has_shape(x$log_posterior, c(x$run$done, x$run$chains)), "run$done", "the number of sweeps of `log_posterior`", x$run$done)
 }
@@ -317,12 +361,12 @@ read_checkpoint <- function(file) {
     if (inherits(e, "weft_error")) stop(e)
     refuse(paste0(conditionMessage(e), "."))
   })
-  if (!is_record(saved, "format") || !is_text(saved$format) || !startsWith(saved$format, "weft irm ")) refuse("is something else.")
+  if (!is_record(saved, "format") || !is_word(saved$format) || !startsWith(saved$format, "weft irm ")) refuse("is something else.")
   if (saved$format != checkpoint_format) {
     refuse(sprintf("has format \"%s\"; this version of weft reads \"%s\".", saved$format, checkpoint_format))
   }
   run <- check_irm_run(saved$run, describe(file))
-  needs(describe(file))(is_count(run$save_every, 1, longest_step), "save_every", "a whole number from 1", run$save_every)
+  needs(describe(file), "run$")(is_count(run$save_every, 1, longest_step), "save_every", "a whole number from 1", run$save_every)
   run["checkpoint"] <- NULL
   if (!identical(saved$checksum, .Call(C_weft_irm_saved_sum, run))) {
     abort_input(sprintf("%s is damaged: its checksum must be that of what it holds.", describe(file)),

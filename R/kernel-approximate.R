@@ -10,14 +10,16 @@ kernel_approximate <- function(problem, method, split = split_weights(problem$we
   if (method != "montecarlo" && is_compact(problem$kernel)) refuse(sprintf("The %s kernel is not positive definite.", problem$kernel))
   task <- list(problem = problem, w = t(split$weights), tau = problem$abs_error / if (split$both) 2 else 1)
   out <- ways[[method]](task)
-  if (any(out$missed)) out$sum[out$missed, ] <- exact_parts(task, out$missed)
+  missed <- ways$exact(task, out$missed)
+  if (any(out$missed)) out$sum[out$missed, ] <- missed
   sums <- join_parts(out$sum, split, ncol(problem$weights))
   list(sum = if (problem$log) log(sums) else sums, method = method, effort = c(out$work, 0, sum(out$missed)),
        reason = sprintf("asked for; %s, %d of %d queries summed exactly", out$note, sum(out$missed), length(out$missed)))
 }
 
 ways_of_one_rank <- list(montecarlo = function(task) sum_by_samples(task), features = function(task) sum_by_features(task),
-                         nystrom = function(task) sum_by_reduced_set(task))
+                         nystrom = function(task) sum_by_reduced_set(task),
+                         exact = function(task, missed) if (any(missed)) exact_parts(task, missed))
 
 # The nonnegative columns for some of the queries, summed directly: exact, and the same on every run.
 exact_parts <- function(task, some, references = NULL, w = task$w) {

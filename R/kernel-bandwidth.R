@@ -48,8 +48,10 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
     abort_input("`grid` must be positive numbers.", x = paste0("It is ", describe(grid), "."))
   }
   reach <- points_reach(x)
-  if (!is.numeric(shape) || is.matrix(shape) || !length(shape) %in% c(1L, ncol(x)) || !all(is.finite(shape)) || any(shape <= 0)) {
-    abort_input(sprintf("`shape` must be one positive number or %d of them.", ncol(x)), x = paste0("It is ", describe(shape), "."))
+  positive <- is.numeric(shape) && all(is.finite(shape)) && all(shape > 0)
+  if (!positive || is.matrix(shape) || !length(shape) %in% c(1L, ncol(x))) {
+    abort_input(sprintf("`shape` must be one positive number or %d of them.", ncol(x)),
+                x = paste0("It is ", describe(shape), "."))
   }
   for (t in range(grid)) check_bandwidth(t * shape, ncol(x), reach)
   score <- bandwidth_scorer(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress, distributed)

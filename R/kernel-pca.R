@@ -32,7 +32,8 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
   tolerance <- check_number(tolerance, "tolerance", min = 1e-13, max = 0.1)
   max_iterations <- check_number(max_iterations, "max_iterations", min = 1, max = 1e6, whole = TRUE)
   object <- structure(class = "weft_kernel_pca", list(
-    version = tree_version, kernel = kernel, bandwidth = if (kernel == "polynomial") 1 else plain_bandwidth(bandwidth, x),
+    version = tree_version, kernel = kernel,
+    bandwidth = if (kernel == "polynomial") 1 else plain_bandwidth(bandwidth, x),
     polynomial = check_polynomial(list(scale, offset, degree)), data = unname(x),
     names = colnames(x), rows = rownames(x), n = n, d = ncol(x), backend = backend
   ))
@@ -58,7 +59,7 @@ kernel_pca_sums <- function(object, query, weights, threads, progress) {
   points <- if (is.null(query)) object$data else query
   out <- kernel_sum(points, if (!is.null(query)) object$data, weights = weights, kernel = object$kernel, bandwidth = object$bandwidth,
                     scale = p[1L], offset = p[2L], degree = p[3L], threads = threads, progress = progress)
-  matrix(out, nrow(points))
+  matrix(out, nrow(points), ncol(weights))
 }
 
 # Rayleigh and Ritz over the span of V, A V, A^2 V ..., each block made orthogonal to all before, twice. `product` applies a
@@ -124,7 +125,10 @@ pca_parts <- function(object) {
     polynomial = function(v) is_reals(v, 3L) && is_count(v[3L]) && v[3L] <= 100,
     values = function(v) is_reals(v, k) && k > 0L,
     vectors = function(v) is.double(v) && is_table(v, object$n, k),
-    scores = function(v) is.double(v) && is_table(v, object$n, k) && same_numbers(v, object$vectors * rep(sqrt(pmax(object$values, 0)), each = object$n)),
+    scores = function(v) {
+      root <- sqrt(pmax(object$values, 0))
+      is.double(v) && is_table(v, object$n, k) && same_numbers(v, object$vectors * rep(root, each = object$n))
+    },
     shift = function(v) is_reals(v, k),
     iterations = is_count
   ))
@@ -138,6 +142,6 @@ print.weft_kernel_pca <- function(x, ...) {
   check_parts(x, "kernel_pca()", pca_parts(x))
   cat(sprintf("Kernel principal components of %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
   cat("Eigenvalues:", paste(signif(x$values, 5), collapse = ", "), "\n")
-  cat(sprintf("%d blocks, %s\n", x$iterations, seconds_text(x$seconds)))
+  cat(sprintf("%.0f blocks, %s\n", x$iterations, seconds_text(x$seconds)))
   invisible(x)
 }

@@ -5,7 +5,7 @@
 approximate_over_ranks <- function(problem, method) {
   cpu_only(problem$backend, "Approximations by samples, features and reduced sets run")
   if (problem$size$n == 0) return(sum_over_ranks(share_tolerance(problem), "auto"))
-  ways <- list(montecarlo = samples_over_ranks, features = features_over_ranks)
+  ways <- list(montecarlo = samples_over_ranks, features = features_over_ranks, exact = sum_missed)
   out <- kernel_approximate(problem, method, split_weights(problem$weights, problem$negative), ways)
   out$reason <- sprintf("%d ranks; %s", ranks$me$size, out$reason)
   out
@@ -29,10 +29,6 @@ batches_over_ranks <- function(task, draw, join, batch, most) {
     batch(batches, b - (drawn - together), open)
   }, most)
   while (next_ones(FALSE)) NULL # others go on
-  missed <- sum_missed(task, out$missed)
-  if (length(missed)) out$sum[out$missed, ] <- missed
-  out$note <- sprintf("%d queries here summed exactly", sum(out$missed))
-  out$missed[] <- FALSE
   out
 }
 
@@ -82,8 +78,7 @@ samples_over_ranks <- function(task, size = 256) {
     exact_parts(task, open, w = t(columns[-seq_len(p$d), , drop = FALSE]))
   }
   out <- batches_over_ranks(task, draw, join, batch, max(32, floor(p$size$n / (2 * size))))
-  out$note <- sprintf("%d samples, %s", out$batches * size, out$note)
-  c(out, list(work = out$batches * size * nrow(p$query)))
+  c(out, list(work = out$batches * size * nrow(p$query), note = sprintf("%d samples", out$batches * size)))
 }
 
 features_over_ranks <- function(task, size = 64) {
@@ -114,6 +109,5 @@ features_over_ranks <- function(task, size = 64) {
   pair_work <- pair_cost(p$kernel, d, ncol(w))
   most <- max(32, floor(p$size$nq * p$size$n * pair_work / ((p$size$nq + p$size$n) * size * (d + 80))))
   out <- batches_over_ranks(task, draw, join, batch, min(most, 4096))
-  out$note <- sprintf("%d frequencies, %s", out$batches * size, out$note)
-  c(out, list(work = 0))
+  c(out, list(work = 0, note = sprintf("%d frequencies", out$batches * size)))
 }

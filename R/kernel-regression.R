@@ -63,7 +63,7 @@ check_response <- function(y, n) {
   if (!is.numeric(y) || length(y) != n) {
     abort_input(sprintf("`y` must be finite numbers, one a row of `x`: %d.", n), x = paste0("It is ", describe(y), "."))
   }
-  bad <- which(!(abs(y) <= 1e100))
+  bad <- which(!is.finite(y) | abs(y) > 1e100)
   if (length(bad)) {
     abort_input("`y` must be numbers from -1e100 to 1e100.",
                 x = sprintf("%d are missing, infinite or greater, the first is number %d.", length(bad), bad[1L]))
@@ -73,7 +73,7 @@ check_response <- function(y, n) {
 
 check_case_weights <- function(weights, n, distributed = FALSE) {
   if (is.null(weights)) weights <- rep(1, n)
-  valid <- is.numeric(weights) && length(weights) == n && all(is.finite(weights)) && !any(weights < 0) && all(weights <= 1e100)
+  valid <- is.numeric(weights) && length(weights) == n && all(is.finite(weights)) && all(weights >= 0 & weights <= 1e100)
   if (!valid || (if (distributed) ranks_sum(sum(weights)) else sum(weights > 0)) == 0) {
     abort_input(sprintf("`weights` must be %d numbers from 0 to 1e100, not all zero.", n),
                 x = paste0("It is ", describe(weights), "."))
@@ -131,7 +131,7 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c("none", "confidence"), level = 0.95,
                                            leave_one_out = FALSE, rel_error = NULL, backend = NULL, threads = NULL, progress = NULL,
                                            ...) {
-  join_ranks(isTRUE(object$distributed), "predict", c(each_rank, "object", "newdata"))
+  join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kernel_regression()", regression_parts(object))
   interval <- check_choice(interval, c("none", "confidence"), "interval")
   level <- check_number(level, "level", min = 0, max = 1)
@@ -151,14 +151,16 @@ predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c(
 }
 
 # list(fit, sum): the local means, and what they and their bands are made of.
-regression_sums <- function(object, newdata = NULL, leave_one_out = FALSE, with_bands = FALSE, rel_error = NULL, threads = NULL,
-                            progress = NULL, backend = NULL) {
+regression_sums <- function(object, newdata = NULL, leave_one_out = FALSE, with_bands = FALSE, rel_error = NULL,
+                            threads = NULL, progress = NULL, backend = NULL) {
   w <- object$weights
   columns <- cbind(w, w * (object$response - object$centre))
   if (with_bands) columns <- cbind(columns, w * object$residual_square, w^2)
   result <- model_sums(object, newdata, columns, FALSE, leave_one_out, rel_error, threads, progress, backend = backend)
   s <- result$sum
-  list(fit = name_rows(ifelse(s[, 1L] > 0, object$centre + s[, 2L] / s[, 1L], NA_real_), result$rows), sum = s)
+  fit <- object$centre + s[, 2L] / s[, 1L]
+  fit[!(s[, 1L] > 0)] <- NA_real_
+  list(fit = name_rows(fit, result$rows), sum = s)
 }
 
 regression_parts <- function(object) {
@@ -203,7 +205,8 @@ residuals.weft_kernel_regression <- function(object, ...) {
 #' @export
 print.weft_kernel_regression <- function(x, ...) {
   check_parts(x, "kernel_regression()", regression_parts(x)[c(shown_parts, "r_squared")])
-  cat(sprintf("Kernel regression on %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
+  cat(sprintf("Kernel regression on %.0f points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s",
+              x$kernel))
   print_bandwidth(x)
   cat(sprintf("Leave-one-out R squared %.3f, made in %s\n", x$r_squared, seconds_text(x$seconds)))
   invisible(x)

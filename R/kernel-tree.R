@@ -59,13 +59,15 @@ kernel_key <- function(seed) {
   c(seed %/% 2^32, seed %% 2^32)
 }
 
-# A tree may come from a file: what native code takes from it is looked at first, and done again where it follows from the points.
-# points: NULL, or those that the tree must be of.
+# A tree may come from a file: what native code takes from it is looked at first, and done again where it follows from the
+# points. points: NULL, or those that the tree must be of.
 check_tree <- function(tree, points = NULL) {
   check_tree_shape(tree)
   wrong <- wrong_in_tree(tree$native, tree$n, tree$d, tree$type, points)
   if (is.null(wrong)) return(tree)
-  if (wrong == "points") abort_input("`tree` must be a tree of `reference`.", x = "Its points are others, or in another order.")
+  if (wrong == "points") {
+    abort_input("`tree` must be a tree of `reference`.", x = "Its points are others, or in another order.")
+  }
   damaged_tree(wrong)
 }
 
@@ -75,12 +77,16 @@ check_tree_shape <- function(tree) {
     abort_input("`tree` must come from `kernel_tree()`.", x = paste0("It is ", describe(tree), "."))
   }
   if (!identical(tree$version, tree_version)) {
-    abort_input("`tree` must be of this version's format.", x = sprintf("It is of format %s, not %d.", describe(tree$version), tree_version),
+    abort_input("`tree` must be of this version's format.",
+                x = sprintf("It is of format %s, not %d.", describe(tree$version), tree_version),
                 i = "Build it again with `kernel_tree()`.")
   }
   parts <- list(type = function(v) is_word(v, tree_types), n = is_count, d = function(v) is_count(v, 1),
                 leaf_size = function(v) is_count(v, 1) && v <= 2^20, names = function(v) is_names(v, tree$d),
-                native = function(v) is.list(v) && identical(as.double(v$leaf_size), as.double(tree$leaf_size)),
+                native = function(v) {
+                  is.list(v) && is_number(v$leaf_size) && v$leaf_size == tree$leaf_size && is.matrix(v$x) &&
+                    all(dim(v$x) == c(tree$d, tree$n))
+                },
                 seconds = function(v) is_number(v, 0))
   for (name in names(parts)) if (!isTRUE(parts[[name]](tree[[name]]))) damaged_tree(name)
 }
@@ -90,11 +96,13 @@ damaged_tree <- function(part) {
               i = "Build it again with `kernel_tree()`.")
 }
 
-# NULL, or the name of the array that a tree of n points in d dimensions cannot have; "points": they are not those given, rescaled.
+# NULL, or the name of the array that a tree of n points in d dimensions cannot have; "points": they are not those given,
+# rescaled.
 wrong_in_tree <- function(native, n, d, type, points = NULL, bandwidth = list(scale = NULL, full = FALSE)) {
   origin <- if (is.null(points) || !nrow(points)) numeric(d) else as.double(points[1L, ])
-  .Call(C_weft_tree_check, native, c(n, d, match(type, tree_types) - 1), points, origin, bandwidth$scale, bandwidth$full,
-        control_of_size(n * d))
+  size <- c(n, d, match(type, tree_types) - 1)
+  control <- control_of_size(as.double(n) * d)
+  .Call(C_weft_tree_check, native, size, points, origin, bandwidth$scale, bandwidth$full, control)
 }
 
 # The points in the order of the rows that the tree was made from.
@@ -135,8 +143,9 @@ native_trees <- function(problem, only_query = FALSE) {
 #' @export
 print.weft_kernel_tree <- function(x, ...) {
   check_tree_shape(x)
-  cat(sprintf("<weft_kernel_tree> %s tree of %d points in %d dimension%s, %.0f nodes, leaves of at most %d (built in %s)\n", x$type,
-              x$n, x$d, if (x$d == 1L) "" else "s", max(0, 2 * ceiling(x$n / x$leaf_size) - 1), x$leaf_size, seconds_text(x$seconds)))
+  nodes <- max(0, 2 * ceiling(x$n / x$leaf_size) - 1)
+  cat(sprintf("<weft_kernel_tree> %s tree of %d points in %d dimension%s, %.0f nodes, leaves of at most %d (built in %s)\n",
+              x$type, x$n, x$d, if (x$d == 1L) "" else "s", nodes, x$leaf_size, seconds_text(x$seconds)))
   invisible(x)
 }
 
@@ -145,6 +154,7 @@ print.weft_kernel_tree <- function(x, ...) {
 plot.weft_kernel_tree <- function(x, depth = 6, ...) {
   x <- check_tree(x)
   if (x$d != 2L) abort_input("`x` must be a tree of two dimensions to be drawn.", x = sprintf("It has %d.", x$d))
+  if (!x$n) abort_input("`x` must have points to be drawn.")
   depth <- check_number(depth, "depth", min = 0, max = 40, whole = TRUE)
   level <- tree_levels(x$native$child)
   points <- t(x$native$x)

@@ -76,8 +76,14 @@
 #'   every rank has about as many points. Then each rank sends the others those of its references that their queries need: none out of
 #'   a compact kernel's reach or too far away to matter, and one point for many whose kernel values hardly differ. A rank that is done
 #'   takes over queries of slower ones: of a rank with more than 1 / `getOption("weft.balance")` times its work, by default twice. All
-#'   arguments but the data must be the same everywhere. Nodes of trees are estimated by bounds alone: `nodes = "series"` is an error.
-#'   `verbose = TRUE` prints what each rank did and sent.
+#'   arguments but the data must be the same everywhere. `verbose = TRUE` prints what each rank did and sent.
+#'
+#'   With `confidence` below 1, `"montecarlo"` and `"features"` draw from the references of all ranks, in the order of the ranks, what one
+#'   rank would: equal seeds give the sums of one rank to rounding, 1e-9 or better, however many ranks there are. Without a seed rank 0
+#'   draws the key for all. Nodes of trees are estimated by bounds, which draw nothing and hold for certain, or by samples where `nodes =
+#'   "samples"` asks for them. Sums by trees depend within their bound on how the points lie on the ranks and on which queries another
+#'   rank took over, so that they may differ between runs by what the tolerance allows, samples with equal seeds too.
+#'   `nodes = "series"` and `method = "nystrom"` are errors.
 #'
 #' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers in one
 #'   dimension. Columns match those of `reference` by position.
@@ -117,9 +123,11 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
   join_ranks(distributed, "kernel_sum", c(setdiff(each_rank, "verbose"), "query", "reference", "weights", "tree"))
   verbose <- check_flag(verbose, "verbose")
   need_args("query")
-  if (is.null(query)) abort_input("`query` must be points.", x = "It is NULL.", i = "For the sums at the references, give these as `query`.")
-  problem <- kernel_problem(query, reference, weights, kernel, bandwidth, rel_error, abs_error, confidence, tree, log, leave_one_out,
-                            list(scale, offset, degree), backend, threads, seed, progress)
+  if (is.null(query)) {
+    abort_input("`query` must be points.", x = "It is NULL.", i = "For the sums at the references, give these as `query`.")
+  }
+  problem <- kernel_problem(query, reference, weights, kernel, bandwidth, rel_error, abs_error, confidence, tree, log,
+                            leave_one_out, list(scale, offset, degree), backend, threads, seed, progress)
   problem$nodes <- check_node_estimates(nodes, problem)
   devices_for(devices, "cpu") # to be right wherever the sums are taken
   problem["devices"] <- list(devices)
@@ -177,8 +185,9 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   if (!is.null(reference)) reference <- kernel_points(reference, "reference", checked)
   if (!is.null(tree)) check_tree_shape(tree)
   if (!is.null(tree) && !is.null(reference) && !identical(as.double(dim(reference)), as.double(c(tree$n, tree$d)))) {
-    abort_input("`tree` must be a tree of `reference`.", x = sprintf("It has %.0f points of %.0f coordinates, `reference` %d of %d.", tree$n,
-                                                                     tree$d, nrow(reference), ncol(reference)))
+    abort_input("`tree` must be a tree of `reference`.",
+                x = sprintf("It has %.0f points of %.0f coordinates, `reference` %d of %d.", tree$n, tree$d, nrow(reference),
+                            ncol(reference)))
   }
   if (!is.null(tree)) tree <- check_tree(tree, reference)
   reference <- if (!is.null(reference)) reference
@@ -190,7 +199,9 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   if (ncol(query) != ncol(reference)) {
     abort_input("`query` and `reference` must have the same columns.",
                 x = sprintf("`query` has %d, `reference` %d.", ncol(query), ncol(reference)),
-                i = if (min(ncol(query), ncol(reference)) == 1L) "A vector is taken for points in one dimension; for one point, use `t(x)`.")
+                i = if (min(ncol(query), ncol(reference)) == 1L) {
+                  "A vector is taken for points in one dimension; for one point, use `t(x)`."
+                })
   }
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   same <- function(rows) all(query[rows, ] == reference[rows, ])
@@ -233,7 +244,9 @@ kernel_points <- function(x, arg, checked = new.env()) {
     x <- as.matrix(x)
   }
   if (inherits(x, c("Matrix", "DelayedArray"))) x <- as.matrix(x)
-  if (is.numeric(x) && is.null(dim(x))) x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
+  if (is.numeric(x) && is.null(dim(x))) {
+    x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
+  }
   if (!is.matrix(x) || !is.numeric(x)) {
     abort_input(sprintf("`%s` must be a numeric matrix or data frame, points in rows.", arg), x = paste0("It is ", describe(x), "."))
   }
@@ -252,8 +265,8 @@ kernel_points <- function(x, arg, checked = new.env()) {
 # 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies.
 points_range <- function(x) .Call(C_weft_kernel_range, x, control_of_size(length(x)))
 
-# For passes over so many numbers: below 100 MB on one thread, since to wake the others takes longer, with a control that is made once:
-# such calls are many and short.
+# For passes over so many numbers: below 100 MB on one thread, since to wake the others takes longer, with a control that is
+# made once: such calls are many and short.
 control_of_size <- function(numbers) {
   if (is.null(one_thread$control)) one_thread$control <- run_control("cpu", 1L, FALSE)
   if (numbers > 1.3e7) run_control("cpu", progress = FALSE) else one_thread$control
@@ -282,7 +295,8 @@ kernel_weights <- function(weights, n) {
   strange <- sum(range[3L, ])
   if (strange) abort_input("`weights` must be finite.", x = sprintf("%d are not.", strange))
   if (n && max(abs(range[1:2, ])) > 1e290) { # else sums are infinite
-    abort_input("`weights` must be from -1e290 to 1e290.", x = sprintf("They are from %g to %g.", min(range[1L, ]), max(range[2L, ])))
+    abort_input("`weights` must be from -1e290 to 1e290.",
+                x = sprintf("They are from %g to %g.", min(range[1L, ]), max(range[2L, ])))
   }
   colnames(w) <- colnames(weights)
   w
@@ -317,7 +331,9 @@ bandwidth_matrix <- function(bandwidth, d, reach) {
   }
   root <- unname(t(root))
   widths <- c(1 / max(rowSums(abs(forwardsolve(root, diag(d))))), max(root)) # narrowest and widest, to a factor of d
-  if (!isTRUE(widths[1L] >= 1e-100) || widths[2L] > 1e100 || reach / widths[1L] > 1e100 || reach > 1e150) strange_bandwidth(widths, reach)
+  if (!isTRUE(widths[1L] >= 1e-100) || widths[2L] > 1e100 || reach / widths[1L] > 1e100 || reach > 1e150) {
+    strange_bandwidth(widths, reach)
+  }
   list(h = 1, scale = root, full = TRUE)
 }
 
@@ -450,7 +466,7 @@ grid_reach <- function(problem, totals, tau) {
   counts_itself <- problem$self && !problem$leave_one_out
   own <- if (counts_itself) min(abs(problem$weights)) else 1e-3 * max(totals) / nrow(problem$reference)
   target <- min((problem$rel_error * own + tau) / max(totals), 0.5)
-  if (!(target > 0)) return(NULL)
+  if (!isTRUE(target > 0)) return(NULL) # NaN where all weights are 0
   far <- switch(problem$kernel, gaussian = sqrt(-2 * log(target)), cauchy = sqrt(1 / target), 6 - 2 * log(target))
   far <- far * (1 + 1e-6) # so that rounding does not keep its value above the target
   if (kernel_value(problem$kernel, far) > target) return(NULL)
@@ -495,6 +511,10 @@ kernel_polynomial <- function(problem, method) {
   task <- list(kind = 0L, h = 1, query = points(problem$query), reference = points(problem$reference),
                weights = t(problem$weights), leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0, abs_error = 0)
   out <- .Call(C_weft_kernel_polynomial, task, problem$polynomial, problem$control)
+  if (!all(is.finite(out$sum))) {
+    abort_input("Sums of the polynomial kernel must be within the range of numbers.",
+                x = sprintf("%d of %d are not.", sum(!is.finite(out$sum)), length(out$sum)), i = "Use a smaller `scale`.")
+  }
   list(sum = out$sum, method = "direct", reason = "polynomial kernels are summed directly", effort = out$effort)
 }
 

@@ -47,6 +47,8 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "mi_pairs", c(each_rank, "x"))
   call <- match.call()
+  need_args("x")
+  verbose <- check_flag(verbose, "verbose")
   keep <- check_search(top, min_mi, min_gain, by, unit)
   full <- check_flag(full, "full")
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
@@ -95,9 +97,13 @@ check_search <- function(top, min_mi, min_gain, by, unit) {
 
 # The columns of `names` that an argument chooses.
 chosen_columns <- function(which, names, arg) {
+  if (is.character(which) && anyDuplicated(names) && any(twice <- which %in% names[duplicated(names)])) {
+    abort_input(sprintf("Features of `%s` must have names of their own.", arg), x = sprintf("Twice: %s.", label_some(unique(which[twice]))),
+                i = "Numbers tell them apart.")
+  }
   at <- if (is.character(which)) match(which, names) else if (is.numeric(which)) match(which, seq_along(names)) else NA
   if (length(which) && !anyNA(at)) return(unique(at))
-  bad <- if (length(which)) which[is.na(at)] else character()
+  bad <- if (is.atomic(which) && length(which)) which[is.na(at)] else character()
   abort_input(sprintf("`%s` must be names or numbers of features.", arg),
               x = if (length(bad) && is.atomic(which)) sprintf("There is no feature %s.", label_some(as.character(bad)))
                   else paste0("It is ", describe(which), "."))
@@ -217,6 +223,8 @@ fwer <- function(scores, greatest) {
 #' plot(r)
 print.weft_mi_tuples <- function(x, n = 10L, ...) {
   if (!is_tuples(x)) return(NextMethod())
+  check_tuples(x, record = c("unit", "searched", run_attributes))
+  n <- check_shown(n)
   shown <- utils::head(as.data.frame(x), n)
   order <- tuple_order(x)
   cat(sprintf("Joint information of %s of features with a class of %d level%s (%s): %s kept of %s\n", tuple_word(order),
@@ -232,12 +240,16 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
 }
 
 is_tuples <- function(x) all(c("feature1", "feature2", "mi", "interaction") %in% names(x)) && !is.null(attr(x, "unit"))
+check_tuples <- function(x, arg = "x", record = character()) {
+  check_result(x, arg, record, c("feature1", grep("^feature", names(x), value = TRUE)), c("mi", "interaction"))
+}
 tuple_order <- function(x) sum(grepl("^feature[0-9]+$", names(x)))
 tuple_word <- function(order) if (order == 2L) "pairs" else if (order == 3L) "triples" else sprintf("tuples of %d", order)
 
 #' @rdname print.weft_mi_tuples
 #' @export
 summary.weft_mi_tuples <- function(object, ...) {
+  check_tuples(object, "object")
   list(kept = nrow(object), searched = attr(object, "searched"), mi = stats::quantile(object$mi, names = TRUE),
        interaction = stats::quantile(object$interaction, names = TRUE), unit = attr(object, "unit"))
 }
@@ -245,6 +257,7 @@ summary.weft_mi_tuples <- function(object, ...) {
 #' @rdname print.weft_mi_tuples
 #' @export
 as.data.frame.weft_mi_tuples <- function(x, ...) {
+  check_frame(x, "x")
   list2DF(unclass(x)[names(x)])
 }
 
@@ -255,6 +268,7 @@ tidy.weft_mi_tuples <- function(x, ...) as.data.frame(x)
 #' @rdname print.weft_mi_tuples
 #' @export
 glance.weft_mi_tuples <- function(x, ...) {
+  check_tuples(x, record = c("unit", "na", "by", "searched", run_attributes))
   data.frame(kept = nrow(x), searched = attr(x, "searched"), order = tuple_order(x), by = attr(x, "by"),
              unit = attr(x, "unit"), na = attr(x, "na"), backend = attr(x, "backend"), seconds = attr(x, "seconds"))
 }
@@ -262,6 +276,7 @@ glance.weft_mi_tuples <- function(x, ...) {
 #' @rdname print.weft_mi_tuples
 #' @export
 plot.weft_mi_tuples <- function(x, top = 20L, ...) {
+  check_tuples(x)
   top <- check_number(top, "top", min = 1, whole = TRUE)
   shown <- utils::head(as.data.frame(x), top)
   if (!nrow(shown)) abort_input("`x` must have at least one tuple to plot.")

@@ -2,13 +2,13 @@
 
 check_pca <- function(x, arg) {
   need <- parts_of(x, arg, "pca()")
-  need("rotation", function(v) is.matrix(v) && is_table(v, nrow(v), ncol(v)) && length(v) > 0L && is_names(colnames(v), ncol(v)),
-       "a matrix of finite numbers, one column a component")
+  need("rotation", function(v) is.matrix(v) && is_table(v, nrow(v), ncol(v)) && length(v) > 0L && is.character(colnames(v)),
+       "a matrix of finite numbers, one named column a component")
   p <- nrow(x[["rotation"]])
   k <- ncol(x[["rotation"]])
   need("n", function(v) is_numbers(v, 1L, min = 1, whole = TRUE), "the number of rows")
   n <- x[["n"]]
-  need("x", function(v) is_table(v, n, k), sprintf("a matrix of finite scores, %.0f rows of %d components", n, k))
+  need("x", function(v) is_table(v, n, k) && is.character(colnames(v)), sprintf("a matrix of finite scores, %.0f rows of %d components", n, k))
   need("sdev", function(v) is_numbers(v, k, min = 0), "standard deviations, one a component")
   need("d", function(v) is_numbers(v, k, min = 0), "singular values, one a component")
   need("share", function(v) is_numbers(v, k, min = 0), "shares of the variance, one a component")
@@ -30,7 +30,7 @@ check_pca_k <- function(x, arg) {
   need("method", function(v) is_word(v, c("parallel", "broken_stick", "gavish_donoho", "q2")), "the name of a method")
   need("k", function(v) is_numbers(v, 1L, min = 0, whole = TRUE), "a whole number")
   need("curve", function(v) {
-    is.data.frame(v) && nrow(v) > 0L && all(vapply(v[c("component", "value", "threshold")], function(one) is_numbers(one), NA))
+    is_frame(v) && nrow(v) > 0L && all(vapply(v[c("component", "value", "threshold")], function(one) is_numbers(one), NA))
   }, "a data frame of `component`, `value` and `threshold`")
   invisible(x)
 }

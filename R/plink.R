@@ -40,7 +40,7 @@ read_plink <- function(path, variants = NULL, type = c("integer", "raw"), thread
     if (anyNA(x)) {
       abort_input("`type` must be \"integer\" where genotypes are missing.", x = sprintf("%d are missing.", sum(is.na(x))))
     }
-    x <- matrix(as.raw(x), nrow(x), ncol(x))
+    x <- memory_errors(matrix(as.raw(x), nrow(x), ncol(x)))
   }
   ids <- if (anyDuplicated(fam$individual)) paste(fam$family, fam$individual, sep = ":") else fam$individual
   dimnames(x) <- list(ids, bim$variant[wanted])

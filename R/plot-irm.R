@@ -69,7 +69,7 @@ plot_irm_sizes <- function(x, ...) {
 #' @param top most names a cluster; those with most links come first.
 #' @export
 irm_words <- function(x, mode = c("row", "col"), top = 20L) {
-  check_given(x)
+  need_args("x")
   check_irm_fit(x)
   mode <- check_choice(mode, c("row", "col"), "mode")
   top <- check_number(top, "top", min = 1, whole = TRUE)

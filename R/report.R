@@ -161,7 +161,8 @@ methods_sentence <- function(step, r) {
                            whole(attr(r, "searched"))),
                    if (!is.null(r$p_fwer)) "; p-values are of label permutations with the best pair of each and hold for the whole search",
                    "."),
-    network = paste0(sprintf("The network is of mutual information (%s) by %s", attr(attr(r, "mi"), "estimator"),
+    network = if (is_directed(r)) regulation_methods(r) else
+              paste0(sprintf("The network is of mutual information (%s) by %s", attr(attr(r, "mi"), "estimator"),
                              network_reference(attr(r, "method"))),
                      if (!is.na(attr(r, "cut") %||% NA)) {
                        sprintf(paste(", cut to edges that are significant at a false discovery rate of %g, and of these to as many of the",

@@ -55,3 +55,16 @@ is_names <- function(x, n) is.null(x) || is_text(x, n)
 is_labels <- function(x, length = NULL, unique = TRUE) {
   is_text(x, length) && (!is.null(length) || length(x) > 0L) && (!unique || !anyDuplicated(x))
 }
+
+# A data frame whose named columns are plain and of the types given.
+is_frame <- function(x, columns = character()) {
+  plain <- function(name) {
+    column <- .subset2(x, name)
+    !is.object(column) && is.null(dim(column)) &&
+      switch(columns[[name]], numeric = is.numeric(column), character = is.character(column),
+             logical = is.logical(column))
+  }
+  inherits(x, "data.frame") && is.list(x) && all(names(columns) %in% names(x)) &&
+    length(unique(lengths(unclass(x)))) <= 1L && length(attr(x, "row.names")) == length(.subset2(x, 1L)) &&
+    all(vapply(names(columns), plain, NA))
+}

@@ -23,7 +23,8 @@ svm_predict <- function(model, new, decision = FALSE, rel_error = 0, backend = N
   backend <- use_backend(backend)
   decision <- check_flag(decision, "decision")
   if (!inherits(model, "ksvm") && !(inherits(model, "svm") && is.list(model))) {
-    abort_input("`model` must come from `kernlab::ksvm()` or `e1071::svm()`.", x = paste0("It is ", describe(model), "."))
+    abort_input("`model` must come from `kernlab::ksvm()` or `e1071::svm()`.",
+                x = paste0("It is ", describe(model), "."))
   }
   parts <- svm_parts(model)
   if (is.data.frame(new) && !is.null(parts$names) && all(parts$names %in% names(new))) new <- new[parts$names]
@@ -40,28 +41,34 @@ svm_predict <- function(model, new, decision = FALSE, rel_error = 0, backend = N
 svm_parts <- function(model) {
   damaged <- function() refuse_svm("It is damaged, or of a version that keeps its parts otherwise.")
   parts <- tryCatch(if (inherits(model, "ksvm")) ksvm_parts(model) else e1071_parts(model),
-                    error = function(e) if (inherits(e, "weft_error")) stop(e) else damaged(), warning = function(w) damaged())
+                    error = function(e) if (inherits(e, "weft_error")) stop(e) else damaged(),
+                    warning = function(w) damaged())
   if (!isTRUE(tryCatch(svm_fits(parts), error = function(e) FALSE))) damaged()
   parts
 }
 
 svm_fits <- function(parts) {
   numbers <- function(v, length) is.numeric(v) && length(v) == length && all(is.finite(v))
+  table <- function(v, rows = nrow(v), columns = ncol(v)) {
+    is.matrix(v) && nrow(v) == rows && ncol(v) == columns && numbers(v, length(v))
+  }
+  if (!is_flag(parts$regression) || !is_count(parts$d, 1)) return(FALSE)
   k <- parts$kernel
+  kernel <- all(vapply(k[-1L], numbers, NA, 1L)) && k$bandwidth > 0 && is_count(k$degree)
+  problems <- vapply(parts$problems, function(p) {
+    table(p$vectors, columns = parts$d) && table(p$coefficients, rows = nrow(p$vectors)) &&
+      numbers(p$intercepts, ncol(p$coefficients))
+  }, NA)
   scaling <- parts$x_scale
   size <- length(scaling$columns)
-  problem <- function(p) {
-    is.matrix(p$vectors) && ncol(p$vectors) == parts$d && is.matrix(p$coefficients) && nrow(p$coefficients) == nrow(p$vectors) &&
-      numbers(p$vectors, length(p$vectors)) && numbers(p$coefficients, length(p$coefficients)) && numbers(p$intercepts, ncol(p$coefficients))
-  }
+  scaled <- is.null(scaling) || (all(scaling$columns %in% seq_len(parts$d)) && numbers(scaling$centre, size) &&
+                                   numbers(scaling$scale, size) && all(scaling$scale != 0))
+  if (!all(kernel, problems, scaled)) return(FALSE)
   pairs <- sum(vapply(parts$problems, function(p) ncol(p$coefficients), 0L))
-  is_flag(parts$regression) && is_count(parts$d, 1) && all(vapply(k[-1L], numbers, NA, 1L)) && k$bandwidth > 0 && is_count(k$degree) &&
-    all(vapply(parts$problems, problem, NA)) &&
-    (is.null(scaling) || (all(scaling$columns %in% seq_len(parts$d)) && numbers(scaling$centre, size) && numbers(scaling$scale, size) &&
-                            all(scaling$scale != 0))) &&
-    if (parts$regression) pairs == 1L && numbers(parts$y_scale, 2L)
-    else is.character(parts$levels) && !anyNA(parts$levels) && !anyDuplicated(parts$levels) && length(parts$levels) > 1L &&
-      pairs == choose(length(parts$levels), 2L) && (is.null(parts$sorted) || setequal(parts$sorted, parts$levels))
+  if (parts$regression) return(pairs == 1L && numbers(parts$y_scale, 2L))
+  classes <- length(parts$levels)
+  is_labels(parts$levels) && classes > 1L && pairs == choose(classes, 2L) &&
+    (is.null(parts$sorted) || setequal(parts$sorted, parts$levels))
 }
 
 # Decision values, one column a problem. Each problem: support vectors, coefficients (columns), intercepts.
@@ -124,14 +131,17 @@ e1071_parts <- function(model) {
     list(columns = scaled, centre = model$x.scale[["scaled:center"]], scale = model$x.scale[["scaled:scale"]])
   }
   base <- list(kernel = kernel, x_scale = x_scale, names = colnames(model$SV), d = ncol(model$SV), regression = regression)
-  y_scale <- if (length(scaled) && regression) c(model$y.scale[["scaled:center"]], model$y.scale[["scaled:scale"]]) else c(0, 1)
+  y_scale <- if (!length(scaled) || !regression) c(0, 1)
+             else c(model$y.scale[["scaled:center"]], model$y.scale[["scaled:scale"]])
   if (regression) {
     return(c(base, list(y_scale = y_scale, problems = list(list(vectors = model$SV, coefficients = model$coefs[, 1L, drop = FALSE],
                                                                 intercepts = model$rho)))))
   }
   k <- model$nclasses
   pairs <- class_pairs(k)
-  if (!is.numeric(model$labels) || length(model$nSV) != k || length(model$levels) != k || length(model$rho) != length(pairs$first)) stop("counts differ")
+  if (!is.numeric(model$labels) || any(lengths(model[c("nSV", "levels")]) != k) || length(model$rho) != length(pairs$first)) {
+    stop("counts differ")
+  }
   owner <- rep(seq_len(k), model$nSV)
   # libsvm keeps, for a vector of class i, its coefficients against the k - 1 other classes in their order
   coefficients <- vapply(seq_along(pairs$first), function(p) {
@@ -160,7 +170,8 @@ ksvm_parts <- function(model) {
     refuse_svm(sprintf("Its kernel is of class \"%s\".", class(f)[1L]))
   )
   scaling <- slot("scaling")
-  if (!is.null(scaling) && (!is.logical(scaling$scaled) || anyNA(scaling$scaled) || !length(scaling$scaled))) stop("no scaling")
+  known <- is.null(scaling) || (is.logical(scaling$scaled) && !anyNA(scaling$scaled) && length(scaling$scaled))
+  if (!known) stop("no scaling")
   x_scale <- if (any(scaling$scaled)) {
     list(columns = which(scaling$scaled), centre = scaling$x.scale[["scaled:center"]], scale = scaling$x.scale[["scaled:scale"]])
   }

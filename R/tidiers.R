@@ -38,17 +38,22 @@ tidy.weft_mi_matrix <- function(x, ...) {
 #' @rdname tidiers
 #' @export
 glance.weft_mi_matrix <- function(x, ...) {
+  check_information(x, record = c("estimator", "unit", "na", run_attributes))
   data.frame(rows = nrow(x), columns = ncol(x), estimator = attr(x, "estimator"), unit = attr(x, "unit"), na = attr(x, "na"),
              backend = attr(x, "backend"), seconds = attr(x, "seconds"))
 }
 
 #' @rdname tidiers
 #' @export
-tidy.weft_selection <- function(x, ...) data.frame(step = seq_len(nrow(x)), feature = x$feature, score = x$score)
+tidy.weft_selection <- function(x, ...) {
+  check_selection(x)
+  data.frame(step = seq_len(nrow(x)), feature = x$feature, score = x$score)
+}
 
 #' @rdname tidiers
 #' @export
 glance.weft_selection <- function(x, ...) {
+  check_selection(x, c("features", "unit", run_attributes))
   data.frame(selected = nrow(x), features = attr(x, "features"), method = attr(x, "method"), unit = attr(x, "unit"),
              seconds = attr(x, "seconds"))
 }
@@ -56,14 +61,14 @@ glance.weft_selection <- function(x, ...) {
 #' @rdname tidiers
 #' @export
 tidy.weft_bins <- function(x, ...) {
-  cuts <- lapply(attr(x, "rules"), `[[`, "cuts")
+  cuts <- lapply(bin_rules(x, "x"), `[[`, "cuts")
   data.frame(feature = rep(names(cuts), lengths(cuts)), cut = unlist(cuts, use.names = FALSE))
 }
 
 #' @rdname tidiers
 #' @export
 glance.weft_bins <- function(x, ...) {
-  cuts <- lapply(attr(x, "rules"), `[[`, "cuts")
+  cuts <- lapply(bin_rules(x, "x"), `[[`, "cuts")
   data.frame(n = nrow(x), columns = ncol(x), cut = length(cuts), whole = sum(lengths(cuts) == 0L), cuts = sum(lengths(cuts)))
 }
 

@@ -5,7 +5,8 @@
 # The classes that the steps' own functions return.
 step_classes <- list(
   components = list(c("weft_pca", "prcomp")), ranking = list(c("weft_mi", "data.frame")),
-  pairs = list(c("weft_mi_tuples", "data.frame")), network = list(c("weft_network", "matrix", "array")),
+  pairs = list(c("weft_mi_tuples", "data.frame")), 
+  network = list(c("weft_network", "matrix", "array"), c("weft_regulation", "weft_network", "matrix", "array")),
   clusters = list("weft_irm"),
   bayes = list("weft_bn", c("weft_bn_exact", "weft_bn")), outliers = list(c("weft_outliers", "data.frame"))
 )
@@ -106,7 +107,7 @@ sound_step <- function(step, r) {
                             p_value = "numeric", q_value = "numeric")) && is_word(attr(r, "unit")),
     pairs = is_frame(r, c(feature1 = "character", feature2 = "character", mi = "numeric", interaction = "numeric")) &&
       is_word(attr(r, "unit")) && is_number(attr(r, "searched")),
-    network = is_square(r) && is_word(attr(r, "method")) && sound_cut(r) &&
+    network = if (is_directed(r)) sound_regulation(r) else is_square(r) && is_word(attr(r, "method")) && sound_cut(r) &&
       (is.null(attr(r, "mi")) || is_square(attr(r, "mi")) && identical(dim(attr(r, "mi")), dim(r)) &&
          (is.null(attr(attr(r, "mi"), "estimator")) || is_word(attr(attr(r, "mi"), "estimator")))),
     clusters = is.list(r) && are_clusters(r$row_cluster) && are_clusters(r$col_cluster) && is.matrix(r$log_posterior),
@@ -153,19 +154,6 @@ is_square <- function(x) {
   names <- colnames(x)
   is.matrix(x) && typeof(x) %in% c("double", "integer") && nrow(x) == ncol(x) && nrow(x) >= 1L &&
     is_bare(names, "character", ncol(x)) && !anyNA(names) && identical(rownames(x), names)
-}
-
-# A data frame whose named columns are plain and of the types given.
-is_frame <- function(x, columns) {
-  plain <- function(name) {
-    column <- .subset2(x, name)
-    !is.object(column) && is.null(dim(column)) &&
-      switch(columns[[name]], numeric = is.numeric(column), character = is.character(column),
-             logical = is.logical(column))
-  }
-  inherits(x, "data.frame") && is.list(x) && all(names(columns) %in% names(x)) &&
-    length(unique(lengths(unclass(x)))) <= 1L && length(attr(x, "row.names")) == length(.subset2(x, 1L)) &&
-    all(vapply(names(columns), plain, NA))
 }
 
 # ---- single arguments ----

@@ -60,7 +60,8 @@ step_text <- function(step, x, top, arrow = "->") {
                       paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
                                                                                       collapse = ", ")),
     pairs = pair_text(r, min(top, 3L)),
-    network = sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","),
+    network = if (is_directed(r)) regulation_text(r, top) else
+              sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","),
                       format(ncol(r), big.mark = ","),
                       attr(r, "method"), attr(attr(r, "mi"), "estimator"),
                       if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) "" else sprintf(", false discovery rate %g",
@@ -86,7 +87,7 @@ pair_text <- function(r, top) {
 hub_text <- function(net, top) {
   degree <- network_degree(net)
   best <- utils::head(order(-degree), top)
-  paste(sprintf("%s (%d)", colnames(net)[best], as.integer(degree[best])), collapse = ", ")
+  paste(sprintf("%s (%d)", names(degree)[best], as.integer(degree[best])), collapse = ", ")
 }
 
 arrow_text <- function(r, top, arrow) {

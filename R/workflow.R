@@ -17,7 +17,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' | `components` | [gene_components()] | |
 #' | `ranking` | [gene_ranking()] | yes |
 #' | `pairs` | [gene_pairs()] | yes |
-#' | `network` | [gene_mi_network()] | |
+#' | `network` | [gene_regulation()], or [gene_mi_network()] for levels and by its arguments | |
 #' | `clusters` | [gene_clusters()] | |
 #' | `bayes` | [gene_bayes()] | |
 #' | `outliers` | [gene_outliers()] | |
@@ -117,7 +117,7 @@ run_steps <- function(fit, run) {
   fit <- own("components", gene_components)
   fit <- own("ranking", gene_ranking)
   fit <- own("pairs", gene_pairs)
-  fit <- own("network", gene_mi_network, memory = run$memory)
+  fit <- own("network", workflow_network, memory = run$memory)
   limited <- attr(fit$network, "limited")
   if (!is.null(limited)) fit$quality <- note(fit$quality, "memory", limited, ncol(fit$network))
   fit <- own("clusters", gene_clusters, device = FALSE)
@@ -195,8 +195,10 @@ workflow_estimate <- function(q, run) {
     ranking = list(cost_bins(n, p, threads), cost_rank(n, p, threads)),
     pairs = list(cost_bins(n, p, threads), cost_tuples(pairs * (1 + permutations), n, 2, n * p, threads),
                  cost(0.01 * permutations)),
-    network = list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
-                   cost_network(net, method, threads)),
+    network = if (is_directed_step(q, names(run$settings$network))) {
+      list(estimate_regulation(n, net, given, threads))
+    } else list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
+                cost_network(net, method, threads)),
     clusters = list(cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(8, 8), threads)),
     bayes = list(cost_chains(given("bayes", "iterations", 20000), 4 * given("bayes", "chains", 4), 50 * nodes, nodes, TRUE, threads)),
     outliers = list(cost(n^2 * 2e-8 + 0.02, Inf, 40 * n))

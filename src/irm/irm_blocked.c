@@ -11,7 +11,7 @@
 #include "../base/parallel.h"
 #include "irm_blocked.h"
 
-#define PAD -1e18
+#define PAD (-WEFT_INFINITY)
 
 static int64_t rounded(int32_t k) { return ((int64_t) k + IRM_LANES - 1) / IRM_LANES * IRM_LANES; }
 

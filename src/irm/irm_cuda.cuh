@@ -17,7 +17,7 @@ struct irm_device_tables {
   double *link, *missing;     /* k_other rows; missing NULL: no pair is */
   uint8_t *planes;            /* [plane][m / 4][l][m % 4] */
   uint8_t *tiles;             /* the same for wgmma, or NULL */
-  double *base;               /* units, the greatest 0; -1e18 in the padding */
+  double *base;               /* units, the greatest 0; -Inf in the padding */
   int32_t *base_narrow;
   double *nats;               /* scratch */
 };

@@ -109,7 +109,7 @@ __global__ static void __launch_bounds__(1024) irm_base_units(irm_device_tables 
   most = greatest[0];
   for (int w = 1; w < 32; w++) most = fmax(most, greatest[w]);
   for (int32_t l = (int32_t) threadIdx.x; l < t.width; l += 1024) {
-    const double units = l < t.k ? irm_units(t.nats[l] - most) : -1e18;
+    const double units = l < t.k ? irm_units(t.nats[l] - most) : -WEFT_INFINITY;
     t.base[l] = units;
     t.base_narrow[l] = units < IRM_FLOOR ? IRM_FLOOR : (int32_t) units;
   }

@@ -34,8 +34,13 @@ void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last)
 
 enum { HYPER_STEPS = 4 };
 #define HYPER_SCALE 0.5
+/* Where scores of billions of pairs are still finite; the priors end there. */
+#define LEAST_HYPER 1e-9
+#define MOST_HYPER 1e12
 
 static double log_prior(double x, const double prior[2]) { return prior[0] * weft_log(x) - prior[1] * x; } /* of log x */
+
+static int may_be(double x) { return x >= LEAST_HYPER && x <= MOST_HYPER; }
 
 /* x times a log-normal factor. */
 static double walk(irm_state *s, double x)
@@ -54,7 +59,7 @@ void irm_sample_alpha(irm_state *s, int mode)
 {
   double *alpha = &s->chain->alpha[mode], now = alpha_target(s, mode, *alpha);
   for (int step = 0; step < HYPER_STEPS; step++) {
-    const double proposed = walk(s, *alpha), then = alpha_target(s, mode, proposed);
+    const double proposed = walk(s, *alpha), then = may_be(proposed) ? alpha_target(s, mode, proposed) : -WEFT_INFINITY;
     if (weft_log(irm_next(s)) < then - now) {
       *alpha = proposed;
       now = then;
@@ -82,7 +87,7 @@ void irm_sample_beta(irm_state *s)
     for (int which = 0; which < 2; which++) {
       double proposed[2] = { beta[0], beta[1] };
       proposed[which] = walk(s, beta[which]);
-      const double then = beta_target(s, proposed);
+      const double then = may_be(proposed[which]) ? beta_target(s, proposed) : -WEFT_INFINITY;
       if (weft_log(irm_next(s)) < then - now) {
         beta[which] = proposed[which];
         now = then;

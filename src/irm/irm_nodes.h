@@ -28,7 +28,7 @@ typedef struct irm_node_job {
   int narrow;                            /* the 32-bit tables hold */
   const int32_t *link_narrow, *missing_narrow, *base_narrow;
   const double *link_rows, *missing_rows;
-  const double *base;                    /* -1e18 in the padding */
+  const double *base;                    /* -Inf in the padding */
   weft_rng rng;
   uint64_t index;                        /* of node 0 */
 } irm_node_job;

@@ -118,7 +118,7 @@ __global__ static void __launch_bounds__(THREADS) draw_one_mode(const __grid_con
       __syncthreads();
       if (group == 0 && l < j.width) {
         for (int32_t g = 1; g < groups; g++) sum += part[g * span + thread];
-        sum = l < j.k ? sum + j.base[l] * IRM_UNITS : -1e18;
+        sum = l < j.k ? sum + j.base[l] * IRM_UNITS : -WEFT_INFINITY;
         if (j.self_pair && l < j.k) {
           const int64_t diagonal = (int64_t) l * (j.width + 1);
           sum += j.self_weight[i] * j.link[0][diagonal] + j.self_pair[i] * j.none[0][diagonal] * IRM_UNITS;

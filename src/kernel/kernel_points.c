@@ -37,8 +37,9 @@ done:
   return st;
 }
 
-weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin, const double *scale, int full,
-                              const int32_t *order, const double *x, const double *x_lo, int *same) {
+weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
+                              const double *scale, int full, const int32_t *order, const double *x, const double *x_lo,
+                              int *same) {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   atomic_int all = 1;
@@ -53,8 +54,10 @@ weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, si
       const size_t row = (size_t) order[i];
       double *z = scratch + 2 * d * (size_t) WEFT_THREAD(), *lo = z + d;
       if (scale) rescale(columns, n, d, row, origin, scale, full, z, lo);
-      for (size_t j = 0; j < d; j++)
-        if (scale ? !(z[j] == x[i * d + j] && lo[j] == x_lo[i * d + j]) : !(columns[j * n + row] == x[i * d + j])) atomic_store(&all, 0);
+      for (size_t j = 0; j < d; j++) {
+        const double known = scale ? z[j] : columns[j * n + row];
+        if (!(x[i * d + j] == known && (!scale || x_lo[i * d + j] == lo[j]))) atomic_store(&all, 0);
+      }
     }
   }
   *same = atomic_load(&all);

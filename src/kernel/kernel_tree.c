@@ -285,7 +285,10 @@ static weft_status check_layout(weft_ctx *ctx, const weft_tree_build *b, const c
   WEFT_TAKE(own.child, &mem, b->nodes);
   lay_out(&own);
   for (size_t v = 0; v < b->nodes && !*wrong; v++)
-    *wrong = b->first[v] != own.first[v] ? "first" : b->count[v] != own.count[v] ? "count" : b->child[v] != own.child[v] ? "child" : NULL;
+    *wrong = b->first[v] != own.first[v]   ? "first"
+             : b->count[v] != own.count[v] ? "count"
+             : b->child[v] != own.child[v] ? "child"
+                                           : NULL;
 done:
   weft_arena_end(&mem);
   return st;

@@ -46,13 +46,15 @@ typedef weft_status weft_mi_numeric_op(weft_ctx *ctx, const weft_mi_numeric *dat
 
 /* ---- networks (mi_network*): m and out are p × p and symmetric; m's diagonal does not matter, out's is zero ---- */
 
-typedef enum { WEFT_NETWORK_ARACNE, WEFT_NETWORK_CLR, WEFT_NETWORK_MRNET, WEFT_NETWORK_MRNETB } weft_network_method;
+typedef enum { WEFT_NETWORK_ARACNE, WEFT_NETWORK_CLR, WEFT_NETWORK_MRNET, WEFT_NETWORK_MRNETB,
+               WEFT_NETWORK_RELNET /* on the CPU only */ } weft_network_method;
 
 typedef struct weft_network_job {
   size_t p;
   const double *m;
   weft_network_method method;
-  double eps, keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle */
+  double eps, keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle; RELNET: m > eps */
+  double least;     /* what m says up to here is rounding; see weft_network_rounding() */
 } weft_network_job;
 
 typedef weft_status weft_network_op(weft_ctx *ctx, const weft_network_job *job, double *out);

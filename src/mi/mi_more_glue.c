@@ -35,12 +35,13 @@ static weft_status network(weft_ctx *ctx, const weft_backend *backend, void *dat
   return backend->mi->network(ctx, &job->job, job->out);
 }
 
-SEXP C_weft_mi_network(SEXP m, SEXP method, SEXP eps, SEXP keep, SEXP control)
+SEXP C_weft_mi_network(SEXP m, SEXP method, SEXP eps, SEXP keep, SEXP least, SEXP control)
 {
   size_t p;
   const double *numbers = weft_glue_square(m, "m", &p);
   SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) p, (double) p));
-  network_job job = { { p, numbers, (weft_network_method) Rf_asInteger(method), Rf_asReal(eps), Rf_asReal(keep) },
+  network_job job = { { p, numbers, (weft_network_method) Rf_asInteger(method), Rf_asReal(eps), Rf_asReal(keep),
+                        Rf_asReal(least) },
                       REAL(out) };
   weft_glue_run(control, network, &job);
   UNPROTECT(1);

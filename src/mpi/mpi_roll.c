@@ -70,7 +70,7 @@ void weft_mpi_tell(weft_ctx *ctx, const char *why)
   note n = { call, "" };
   double values[sizeof n / sizeof(double)];
   if (*own_why || !in_call) return;
-  copy_why(own_why, *why ? why : "It gave no reason.");
+  copy_why(own_why, *why ? why : "\nIt gave no reason.");
   memcpy(n.why, own_why, WEFT_WHY);
   memcpy(values, &n, sizeof n);
   for (int r = 0; r < size; r++)
@@ -119,8 +119,7 @@ static weft_status settle(weft_ctx *ctx)
   MPI_Request request;
   quiet.poll = NULL;
   for (int r = 0; r < size; r++) ended[r] = said[r].state == ENDED;
-  WEFT_TRY(weft_mpi_check(ctx, "MPI_Iallgather", MPI_Iallgather(own_why, WEFT_WHY, MPI_BYTE, reasons, WEFT_WHY, MPI_BYTE, weft_world,
-                                                                &request)));
+  TRY_MPI(MPI_Iallgather, own_why, WEFT_WHY, MPI_BYTE, reasons, WEFT_WHY, MPI_BYTE, weft_world, &request);
   WEFT_TRY(weft_mpi_await(&quiet, &request, 1, 0));
   WEFT_TRY(weft_mpi_clear(&quiet));
   *own_why = 0;
@@ -181,7 +180,7 @@ static weft_status judge(weft_ctx *ctx)
 {
   weft_status st = WEFT_OK;
   if (all_agree()) return st;
-  if (said[0].state == HERE && differs(&mine, &said[0])) weft_mpi_tell(ctx, "It was at another step of the call than the first rank.");
+  if (said[0].state == HERE && differs(&mine, &said[0])) weft_mpi_tell(ctx, "\nIt was at another step of the call than the first rank.");
   if (called != weft_world) WEFT_TRY(answer(ctx, weft_world, STOPPED));
   WEFT_TRY(settle(ctx));
   st = weft_mpi_say_stopped(ctx);
@@ -236,7 +235,7 @@ weft_status weft_mpi_ready(weft_ctx *ctx, int *ready)
 {
   weft_status st = WEFT_OK;
   *ready = 0;
-  WEFT_TRY(weft_mpi_check(ctx, "MPI_Test", MPI_Test(&calling, ready, MPI_STATUS_IGNORE)));
+  TRY_MPI(MPI_Test, &calling, ready, MPI_STATUS_IGNORE);
   if (*ready) WEFT_TRY(judge(ctx));
 done:
   return st;
@@ -255,7 +254,11 @@ weft_status weft_mpi_enter(weft_ctx *ctx, uint64_t number, uint64_t digest, int 
   in_call = 1;
   WEFT_TRY(weft_mpi_begin(ctx, weft_world, STEP_ENTER, digest, 0));
   WEFT_TRY(finish(ctx, !within));
-  for (int r = 1; r < size; r++) *same &= said[r].call == said[0].call && said[r].alike == said[0].alike;
+  for (int r = 0; r < size; r++) {
+    *same &= said[r].call == said[0].call && said[r].alike == said[0].alike;
+    if (said[r].call > call) call = said[r].call; /* the number by which all go on */
+  }
+  if (!within) outermost = call;
 done:
   return st;
 }

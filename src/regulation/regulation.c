@@ -7,7 +7,10 @@
 
 #define AT_ONCE 4e6 /* values a thread goes through between two polls */
 
-static int64_t batch_of(const weft_ctx *ctx, size_t each) { return (int64_t) (1 + ctx->threads * AT_ONCE / ((double) each + 1)); }
+static int64_t batch_of(const weft_ctx *ctx, size_t each)
+{
+  return (int64_t) (1 + ctx->threads * AT_ONCE / ((double) each + 1));
+}
 
 /* ---- scores ---- */
 
@@ -21,7 +24,8 @@ static int by_value(const void *a, const void *b)
 }
 
 /* One column; `order` has room for n, `z` too. Sums run over rows in their order. */
-static void score_column(const double *x, size_t n, const double *quantile, int32_t most, placed *order, double *z, int32_t *out)
+static void score_column(const double *x, size_t n, const double *quantile, int32_t most, placed *order, double *z,
+                         int32_t *out)
 {
   double mean = 0, greatest = 0;
   for (size_t i = 0; i < n; i++) { order[i].value = x[i]; order[i].row = (int32_t) i; }
@@ -38,7 +42,8 @@ static void score_column(const double *x, size_t n, const double *quantile, int3
   for (size_t i = 0; i < n; i++) out[i] = (int32_t) rint((z[i] - mean) * (most / greatest));
 }
 
-weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *quantile, int32_t most,
+weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *quantile,
+                                   int32_t most,
                                    int32_t *out)
 {
   weft_status st = WEFT_OK;
@@ -114,7 +119,8 @@ done:
 enum { STREAM_HALVES = 0, STREAM_PARTNERS = 1 };
 
 /* Rows in the order of their draws number `index`. */
-static void draw_order(const weft_regulation_name *names, size_t n, uint64_t key, uint32_t purpose, uint64_t index, sorted_row *order)
+static void draw_order(const weft_regulation_name *names, size_t n, uint64_t key, uint32_t purpose, uint64_t index,
+                       sorted_row *order)
 {
   /* the stream says for what, so the draw's number goes into the key of a second round */
   const weft_u32x4 w = weft_draw_words((weft_rng) { key, purpose }, index, 0);
@@ -126,7 +132,8 @@ static void draw_order(const weft_regulation_name *names, size_t n, uint64_t key
   qsort(order, n, sizeof *order, by_key);
 }
 
-weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t pairs, uint64_t key,
+weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t pairs,
+                                   uint64_t key,
                                    int32_t *out)
 {
   weft_status st = WEFT_OK;
@@ -140,7 +147,8 @@ weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *na
     int32_t *to[2] = { out + 2 * pair * m, out + (2 * pair + 1) * m };
     WEFT_TRY(weft_poll(ctx, (double) pair, (double) pairs));
     draw_order(names, n, key, STREAM_HALVES, pair, order);
-    for (size_t k = 0; k < n; k++) half[order[k].row] = (uint8_t) (k < m ? 0 : k < 2 * m ? 1 : 2); /* with odd n the last waits */
+    /* with odd n the last waits */
+    for (size_t k = 0; k < n; k++) half[order[k].row] = (uint8_t) (k < m ? 0 : k < 2 * m ? 1 : 2);
     for (size_t i = 0; i < n; i++) if (half[i] < 2) *to[half[i]]++ = (int32_t) i;
   }
 done:
@@ -148,7 +156,8 @@ done:
   return st;
 }
 
-weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t copies, uint64_t key,
+weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t copies,
+                                     uint64_t key,
                                      int32_t *out)
 {
   weft_status st = WEFT_OK;

@@ -28,6 +28,7 @@ typedef struct {
   const weft_regulation_loops *loops;
   size_t padded, features, panels, kp, block, blocks; /* block: targets at once */
   const int32_t *own;              /* of each target: which regulator it is, or -1 */
+  double *favour;                  /* padded */
   slot *slots;
   size_t count, first;             /* slots in use, and the first one's half */
   int32_t *target_rows, *with;     /* of each thread */
@@ -81,9 +82,10 @@ static void note_moments(const engine *e, const slot *s, size_t j)
     s->sum[(size_t) part * e->padded + j] = sum[part];
   }
   for (int kind = 0; kind <= 2 * hinges; kind++) {
-    const double a = kind == 2 ? 0 : sum[0], b = kind == 1 ? 0 : sum[1], c = kind == 2 ? 0 : squares[0], d = kind == 1 ? 0 : squares[1];
+    const double whole = (kind == 2 ? 0 : sum[0]) + (kind == 1 ? 0 : sum[1]);
+    const double square = (kind == 2 ? 0 : squares[0]) + (kind == 1 ? 0 : squares[1]);
     const size_t at = (size_t) kind * e->padded + j;
-    s->variance[at] = weft_regulation_covariance(m, c + d, a + b, a + b);
+    s->variance[at] = weft_regulation_covariance(m, square, whole, whole);
     s->least[at] = weft_regulation_least(s->variance[at]);
   }
 }
@@ -131,7 +133,8 @@ static void mirror(const engine *e, size_t item, int thread)
   (void) thread;
   for (size_t column = 0; column < first; column += LANES)
     for (size_t i = first; i < end; i++)
-      for (size_t j = column; j < column + LANES; j++) s->products[i * e->features + j] = s->products[j * e->features + i];
+      for (size_t j = column; j < column + LANES; j++)
+        s->products[i * e->features + j] = s->products[j * e->features + i];
 }
 
 /* Products of all features with target t, which is regulator j. */
@@ -146,14 +149,17 @@ static double products_of_regulator(const engine *e, const slot *s, size_t j, in
 static void choose(const engine *e, size_t item, int thread)
 {
   const weft_regulation_job *job = e->job;
-  const size_t worlds = 1 + job->copies, world = item / e->blocks % worlds, at = item / e->blocks / worlds, half = e->first + at;
-  const size_t first = item % e->blocks * e->block, end = first + e->block < job->targets ? first + e->block : job->targets;
+  const size_t worlds = 1 + job->copies, world = item / e->blocks % worlds, at = item / e->blocks / worlds;
+  const size_t half = e->first + at, first = item % e->blocks * e->block;
+  const size_t end = first + e->block < job->targets ? first + e->block : job->targets;
   const slot *s = &e->slots[at];
   const int32_t *partner = world ? job->partner + (world - 1) * job->n : NULL;
-  int32_t *rows = e->target_rows + (size_t) thread * e->block * e->kp, *with = e->with + (size_t) thread * (e->block + 1) * e->features;
+  int32_t *rows = e->target_rows + (size_t) thread * e->block * e->kp;
+  int32_t *with = e->with + (size_t) thread * (e->block + 1) * e->features;
   double *work = e->work + (size_t) thread * weft_regulation_work(e->padded, job->steps), sums[ROWS];
-  const weft_regulation_half view = { job->regulators, e->padded, job->steps, job->hinges, (double) job->m, s->products, s->sum,
-                                      s->variance, s->least };
+  const weft_regulation_half view = { job->regulators, e->padded, job->steps, job->hinges, (double) job->m, s->products,
+                                      s->sum,
+                                      s->variance, s->least, e->favour };
   size_t packed = 0, place[ROWS];
   for (size_t t = first; t < end; t++) { /* those whose products are not known yet are packed side by side */
     if (!world && e->own[t] >= 0) continue;
@@ -168,7 +174,8 @@ static void choose(const engine *e, size_t item, int thread)
     int32_t *own_with = known ? with + packed * e->features : with + next * e->features;
     const double sum = known ? products_of_regulator(e, s, (size_t) e->own[t], own_with) : sums[next];
     next += !known;
-    e->loops->select(&view, own_with, sum, e->own[t], work, e->choices + ((half * worlds + world) * job->targets + t) * job->steps);
+    e->loops->select(&view, own_with, sum, e->own[t], work,
+                     e->choices + ((half * worlds + world) * job->targets + t) * job->steps);
   }
 }
 
@@ -228,6 +235,8 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
   slots = bytes * (double) job->halves < SLOT_BYTES ? job->halves : (size_t) (1 + SLOT_BYTES / bytes);
   WEFT_TRY(find_own(&mem, job, &own));
   e.own = own;
+  WEFT_TAKE0(e.favour, &mem, e.padded);
+  memcpy(e.favour, job->favour, job->regulators * sizeof *e.favour);
   WEFT_TAKE(e.slots, &mem, slots);
   for (size_t k = 0; k < slots; k++) WEFT_TRY(take_slot(&mem, &e, &e.slots[k]));
   WEFT_TAKE(e.target_rows, &mem, threads * e.block * e.kp);
@@ -250,7 +259,12 @@ const weft_regulation_ops weft_regulation_cpu = { select_cpu };
 
 /* ---- regulators of many genes ---- */
 
-typedef struct { engine e; const int32_t *target_rows; const double *target_sum, *target_variance; double *out; } hubs_job;
+typedef struct {
+  engine e;
+  const int32_t *target_rows;
+  const double *target_sum, *target_variance;
+  double *out;
+} hubs_job;
 
 /* 16 genes against all targets, in the order of these. */
 static void hub_panel(const engine *e, size_t item, int thread)
@@ -280,7 +294,8 @@ static void hub_panel(const engine *e, size_t item, int thread)
       }
   }
   for (size_t lane = 0; lane < LANES && item * LANES + lane < e->job->regulators; lane++)
-    h->out[item * LANES + lane] = (squares[lane] - sum[lane] * sum[lane] / (double) targets) / (double) (targets > 1 ? targets - 1 : 1);
+    h->out[item * LANES + lane] =
+      (squares[lane] - sum[lane] * sum[lane] / (double) targets) / (double) (targets > 1 ? targets - 1 : 1);
 }
 
 weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *given, double *out)

@@ -4,9 +4,9 @@
  *   multiply  products of all features, and of targets with features, on 8-bit tensor cores
  *   choose    a block a target
  *
- * A block keeps no state of its features: what is left of each in a step is found again from the products with those chosen so far.
- * That is some ten values of 32 bits a feature and step, instead of as many doubles that would have to be kept, and has the
- * bits of the CPU, which keeps them (regulation_step.h). */
+ * A block keeps no state of its features: what is left of each in a step is found again from the products with those
+ * chosen so far. That is some ten values of 32 bits a feature and step, instead of as many doubles that would have to
+ * be kept, and has the bits of the CPU, which keeps them (regulation_step.h). */
 #include <cstring>
 #include "../base/device.cuh"
 #include "../base/parallel.h"
@@ -23,7 +23,7 @@
 
 struct half_view {
   const int32_t *products;            /* features × features */
-  const double *sum, *variance, *least; /* features; kinds × padded */
+  const double *sum, *variance, *least, *favour; /* features; kinds × padded twice; regulators */
   size_t regulators, padded;
   double m;
 };
@@ -120,7 +120,8 @@ template <int MOST> struct residual { double r[2], d[KINDS], q[MOST][2]; };
 
 /* What is left of regulator j's features after `depth` directions. */
 template <bool HINGES, int MOST>
-__device__ static void look(const half_view &v, const direction<MOST> *chosen, int depth, const int32_t *with, double sum, size_t j,
+__device__ static void look(const half_view &v, const direction<MOST> *chosen, int depth, const int32_t *with,
+                            double sum, size_t j,
                             residual<MOST> &out)
 {
   const int parts = HINGES ? 2 : 1;
@@ -182,7 +183,8 @@ __device__ static candidate best_of_block(candidate c, candidate *shared)
 
 /* Block b is for target b of those at hand. own: of each target, or -1. */
 template <bool HINGES, int MOST>
-__global__ static void __launch_bounds__(THREADS) choose(half_view v, const int32_t *with_all, const double *sums, const int32_t *own,
+__global__ static void __launch_bounds__(THREADS) choose(half_view v, const int32_t *with_all, const double *sums,
+                                                         const int32_t *own,
                                                          int steps, int32_t *choices)
 {
   __shared__ direction<MOST> chosen[MOST];
@@ -205,7 +207,9 @@ __global__ static void __launch_bounds__(THREADS) choose(half_view v, const int3
       look<HINGES, MOST>(v, chosen, step, with, sum, j, left);
 #pragma unroll
       for (int kind = 0; kind < (HINGES ? KINDS : 1); kind++) {
-        const candidate c = { weft_regulation_gain(of_kind<HINGES>(left.r, kind), left.d[kind], v.least[kind * v.padded + j]),
+        const candidate c = { weft_regulation_gain(of_kind<HINGES>(left.r, kind), left.d[kind],
+                                                   v.least[kind * v.padded + j],
+                                                   v.favour[j]),
                               (int32_t) (kind * v.regulators + j) };
         if (before(c, best)) best = c;
       }
@@ -238,7 +242,8 @@ __global__ static void __launch_bounds__(THREADS) choose(half_view v, const int3
 }
 
 template <bool HINGES>
-static void launch_choose(const half_view &v, const int32_t *with, const double *sums, const int32_t *own, int steps, int32_t *choices,
+static void launch_choose(const half_view &v, const int32_t *with, const double *sums, const int32_t *own, int steps,
+                          int32_t *choices,
                           size_t targets, cudaStream_t s)
 {
   const unsigned blocks = (unsigned) targets;
@@ -254,7 +259,7 @@ struct resident {
   int32_t *regulator, *target, *own, *rows, *partner;
   int8_t *regulator_digits, *target_digits;
   int32_t *products, *with, *choices;
-  double *sum, *variance, *least, *target_sum;
+  double *sum, *variance, *least, *favour, *target_sum;
   size_t padded, features, depth, block;  /* block: targets at once */
   size_t kept, each;                      /* halves whose choices are kept, and how many of a half */
 };
@@ -272,6 +277,12 @@ static void copy_numbers(const void *data, size_t first, size_t count, void *out
 {
   (void) threads;
   memcpy(out, (const int32_t *) data + first, count * sizeof(int32_t));
+}
+
+static void copy_doubles(const void *data, size_t first, size_t count, void *out, int threads)
+{
+  (void) threads;
+  memcpy(out, (const double *) data + first, count * sizeof(double));
 }
 
 static size_t round_up(size_t x, size_t to) { return (x + to - 1) / to * to; }
@@ -328,6 +339,8 @@ static weft_status set_up(weft_ctx *ctx, weft_device_arena *mem, const weft_regu
   WEFT_CUDA(cudaMemsetAsync(r->target_digits, 0, 2 * r->block * r->depth, mem->stream));
   WEFT_DEVICE_TAKE(r->scores, mem, job->n * job->p);
   WEFT_TRY(weft_device_upload(mem, r->scores, job->n * job->p, sizeof *r->scores, narrow, job->scores));
+  WEFT_DEVICE_TAKE(r->favour, mem, job->regulators);
+  WEFT_TRY(weft_device_upload(mem, r->favour, job->regulators, sizeof *r->favour, copy_doubles, job->favour));
   WEFT_TRY(send_numbers(mem, job->regulator, job->regulators, &r->regulator));
   WEFT_TRY(send_numbers(mem, job->target, job->targets, &r->target));
   WEFT_TRY(send_numbers(mem, job->rows, job->m * job->halves, &r->rows));
@@ -340,7 +353,8 @@ done:
 /* Products of all features in one half. */
 static cudaError_t begin_half(const weft_regulation_job *job, const resident *r, size_t half, cudaStream_t s)
 {
-  pack_job pack = { r->scores, r->regulator, r->rows + half * job->m, NULL, job->n, job->m, r->depth, job->regulators, r->padded,
+  pack_job pack = { r->scores, r->regulator, r->rows + half * job->m, NULL, job->n, job->m, r->depth, job->regulators,
+                    r->padded,
                     r->regulator_digits, r->features * r->depth, r->sum, r->variance, r->least };
   const unsigned blocks = (unsigned) ((job->regulators + WARPS - 1) / WARPS);
   if (job->hinges) pack_regulators<true><<<blocks, 32 * WARPS, 0, s>>>(pack);
@@ -350,16 +364,19 @@ static cudaError_t begin_half(const weft_regulation_job *job, const resident *r,
 }
 
 /* Choices of `count` targets from `first` on, in one world of the half. */
-static cudaError_t choose_for(const weft_regulation_job *job, const resident *r, size_t half, size_t world, size_t first, size_t count,
+static cudaError_t choose_for(const weft_regulation_job *job, const resident *r, size_t half, size_t world,
+                              size_t first, size_t count,
                               int32_t *choices, cudaStream_t s)
 {
-  const pack_job pack = { r->scores, r->target + first, r->rows + half * job->m, world ? r->partner + (world - 1) * job->n : NULL, job->n,
-                          job->m, r->depth, count, 0, r->target_digits, r->block * r->depth, r->target_sum, NULL, NULL };
-  const half_view view = { r->products, r->sum, r->variance, r->least, job->regulators, r->padded, (double) job->m };
+  const int32_t *partner = world ? r->partner + (world - 1) * job->n : NULL;
+  const pack_job pack = { r->scores, r->target + first, r->rows + half * job->m, partner, job->n, job->m, r->depth,
+                          count, 0, r->target_digits, r->block * r->depth, r->target_sum, NULL, NULL };
+  const half_view view = { r->products, r->sum, r->variance, r->least, r->favour, job->regulators, r->padded,
+                           (double) job->m };
   pack_targets<<<(unsigned) ((count + WARPS - 1) / WARPS), 32 * WARPS, 0, s>>>(pack);
   weft_digits_multiply(r->target_digits, r->block, r->regulator_digits, r->features, r->depth, r->with, s);
-  if (job->hinges) launch_choose<true>(view, r->with, r->target_sum, r->own + first, (int) job->steps, choices, count, s);
-  else launch_choose<false>(view, r->with, r->target_sum, r->own + first, (int) job->steps, choices, count, s);
+  const auto launch = job->hinges ? launch_choose<true> : launch_choose<false>;
+  launch(view, r->with, r->target_sum, r->own + first, (int) job->steps, choices, count, s);
   return cudaGetLastError();
 }
 
@@ -387,7 +404,8 @@ static weft_status select_cuda(weft_ctx *ctx, const weft_regulation_job *job, in
       }
     }
     if (++kept < r.kept && half + 1 < job->halves) continue;
-    WEFT_TRY(weft_device_download(&mem, choices + (half + 1 - kept) * r.each, r.choices, kept * r.each * sizeof *choices));
+    WEFT_TRY(weft_device_download(&mem, choices + (half + 1 - kept) * r.each, r.choices,
+                                  kept * r.each * sizeof *choices));
     kept = 0;
   }
 done:

@@ -1,5 +1,6 @@
-/* Products of digits; see regulation_digits.cuh. A block has 128 rows of a and of b, in steps of 64 bytes of depth through shared
- * memory; the next step's bytes are on their way in registers meanwhile. Warps stand two by four, each for 64 × 32 sums. */
+/* Products of digits; see regulation_digits.cuh. A block has 128 rows of a and of b, in steps of 64 bytes of depth
+ * through shared memory; the next step's bytes are on their way in registers meanwhile. Warps stand two by four, each
+ * for 64 × 32 sums. */
 #include "regulation_digits.cuh"
 
 #define SIDE 128
@@ -31,7 +32,8 @@ __device__ static inline void fetch(const operand &x, int digit, size_t at, uint
 #pragma unroll
   for (int k = 0; k < PIECES; k++) {
     const size_t piece = threadIdx.x + k * (size_t) THREADS;
-    pieces[k] = *(const uint4 *) (x.digits + digit * x.plane + piece / (DEPTH / 16) * x.depth + at + piece % (DEPTH / 16) * 16);
+    pieces[k] = *(const uint4 *) (x.digits + digit * x.plane + piece / (DEPTH / 16) * x.depth + at +
+                                  piece % (DEPTH / 16) * 16);
   }
 }
 
@@ -44,13 +46,17 @@ __device__ static inline void put(int8_t *shared, const uint4 (&pieces)[PIECES])
   }
 }
 
-__device__ static inline uint32_t word(const int8_t *shared, int row, int byte) { return *(const uint32_t *) (shared + row * STRIDE + byte); }
+__device__ static inline uint32_t word(const int8_t *shared, int row, int byte)
+{
+  return *(const uint32_t *) (shared + row * STRIDE + byte);
+}
 
 /* Which digits meet in each quarter of the steps: high high, high low, low high, low low. */
 __device__ static inline int a_digit(size_t quarter) { return quarter < 2; }
 __device__ static inline int b_digit(size_t quarter) { return !(quarter & 1); }
 
-__global__ static void __launch_bounds__(THREADS) multiply(const int8_t *a_digits, size_t a_plane, const int8_t *b_digits, size_t b_plane,
+__global__ static void __launch_bounds__(THREADS) multiply(const int8_t *a_digits, size_t a_plane,
+                                                           const int8_t *b_digits, size_t b_plane,
                                                            size_t b_rows, size_t depth, int32_t *out)
 {
   __shared__ __align__(16) int8_t a_shared[SIDE * STRIDE], b_shared[SIDE * STRIDE];
@@ -92,7 +98,8 @@ __global__ static void __launch_bounds__(THREADS) multiply(const int8_t *a_digit
 #pragma unroll
       for (int i = 0; i < 4; i++)
 #pragma unroll
-        for (int k = 0; k < 4; k++) fa[i][k] = word(a_shared, row0 + 16 * i + group + k % 2 * 8, byte + quad * 4 + k / 2 * 16);
+        for (int k = 0; k < 4; k++)
+          fa[i][k] = word(a_shared, row0 + 16 * i + group + k % 2 * 8, byte + quad * 4 + k / 2 * 16);
 #pragma unroll
       for (int j = 0; j < 4; j++)
 #pragma unroll
@@ -114,7 +121,8 @@ __global__ static void __launch_bounds__(THREADS) multiply(const int8_t *a_digit
       }
 }
 
-void weft_digits_multiply(const int8_t *a, size_t a_rows, const int8_t *b, size_t b_rows, size_t depth, int32_t *out, cudaStream_t s)
+void weft_digits_multiply(const int8_t *a, size_t a_rows, const int8_t *b, size_t b_rows, size_t depth, int32_t *out,
+                          cudaStream_t s)
 {
   const dim3 grid((unsigned) (b_rows / SIDE), (unsigned) (a_rows / SIDE));
   multiply<<<grid, THREADS, 0, s>>>(a, a_rows * depth, b, b_rows * depth, b_rows, depth, out);

@@ -1,5 +1,5 @@
-/* What was chosen, as edges; see regulation.h. A target's choices lie in one run of each half, and are counted into arrays of
- * one thread, one entry a regulator. */
+/* What was chosen, as edges; see regulation.h. A target's choices lie in one run of each half, and are counted into
+ * arrays of one thread, one entry a regulator. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "regulation.h"
@@ -48,9 +48,19 @@ static void write_target(tally *tallies, size_t regulators, size_t t, size_t at,
   }
 }
 
-/* counts or out, the other one is NULL. */
-static weft_status all_targets(weft_ctx *ctx, const weft_regulation_chosen *c, double *counts, const double *starts,
-                               const weft_regulation_edges *out)
+/* What a thread adds up: whole numbers, so that it does not matter which thread has which target. */
+static void add_areas(const tally *tallies, const int32_t *touched, size_t found, double *sums, double *squares)
+{
+  for (size_t k = 0; k < found; k++) {
+    const double area = tallies[touched[k]].area;
+    sums[touched[k]] += area;
+    squares[touched[k]] += area * area;
+  }
+}
+
+/* counts and moments (of each thread: sums, squares), or out; the others are NULL. */
+static weft_status all_targets(weft_ctx *ctx, const weft_regulation_chosen *c, double *counts, double *moments,
+                               const double *starts, const weft_regulation_edges *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -69,8 +79,11 @@ static weft_status all_targets(weft_ctx *ctx, const weft_regulation_chosen *c, d
     for (int64_t t = first; t < end; t++) {
       const size_t own = (size_t) WEFT_THREAD() * c->regulators;
       const size_t found = count_target(c, (size_t) t, tallies + own, touched + own);
-      if (counts) counts[t] = (double) found;
-      else write_target(tallies + own, c->regulators, (size_t) t, (size_t) starts[t], out);
+      if (out) write_target(tallies + own, c->regulators, (size_t) t, (size_t) starts[t], out);
+      else {
+        counts[t] = (double) found;
+        add_areas(tallies + own, touched + own, found, moments + 2 * own, moments + 2 * own + c->regulators);
+      }
       forget(tallies + own, touched + own, found);
     }
   }
@@ -79,13 +92,57 @@ done:
   return st;
 }
 
-weft_status weft_regulation_counts(weft_ctx *ctx, const weft_regulation_chosen *chosen, double *counts)
+weft_status weft_regulation_counts(weft_ctx *ctx, const weft_regulation_chosen *chosen, double *counts, double *sums,
+                                   double *squares)
 {
-  return all_targets(ctx, chosen, counts, NULL, NULL);
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t regulators = chosen->regulators;
+  double *moments;
+  WEFT_TAKE0(moments, &mem, 2 * regulators * (size_t) ctx->threads);
+  WEFT_TRY(all_targets(ctx, chosen, counts, moments, NULL, NULL));
+  for (size_t j = 0; j < regulators; j++) {
+    sums[j] = squares[j] = 0;
+    for (int thread = 0; thread < ctx->threads; thread++) {
+      sums[j] += moments[2 * regulators * (size_t) thread + j];
+      squares[j] += moments[2 * regulators * (size_t) thread + regulators + j];
+    }
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
 }
 
 weft_status weft_regulation_list(weft_ctx *ctx, const weft_regulation_chosen *chosen, const double *starts,
                                  const weft_regulation_edges *out)
 {
-  return all_targets(ctx, chosen, NULL, starts, out);
+  return all_targets(ctx, chosen, NULL, NULL, starts, out);
+}
+
+/* Of one target. */
+static void write_weights(const weft_regulation_edges *e, const double *starts, size_t t, size_t regulators, double full,
+                          const double *share, double *out)
+{
+  memset(out, 0, regulators * sizeof *out);
+  for (size_t k = (size_t) starts[t]; k < (size_t) starts[t + 1]; k++) {
+    const size_t j = (size_t) e->regulator[k] - 1;
+    out[j] = e->area[k] / full * share[j];
+  }
+}
+
+weft_status weft_regulation_weights(weft_ctx *ctx, const weft_regulation_edges *edges, const double *starts,
+                                    size_t regulators, size_t targets, double full, const double *share, double *out)
+{
+  weft_status st = WEFT_OK;
+  const int64_t batch = (int64_t) (1 + ctx->threads * 4e7 / ((double) regulators + 1)), count = (int64_t) targets;
+  for (int64_t first = 0; first < count; first += batch) {
+    const int64_t end = first + batch < count ? first + batch : count;
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) targets));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(static)
+    for (int64_t t = first; t < end; t++)
+      write_weights(edges, starts, (size_t) t, regulators, full, share, out + (size_t) t * regulators);
+  }
+done:
+  return st;
 }

@@ -17,7 +17,8 @@ static weft_status scores(weft_ctx *ctx, const weft_backend *backend, void *data
 SEXP C_weft_regulation_scores(SEXP x, SEXP quantile, SEXP most, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_ncols(x)));
-  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL_RO(quantile), Rf_asInteger(most), INTEGER(out) };
+  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL_RO(quantile), Rf_asInteger(most),
+                     INTEGER(out) };
   weft_glue_run(control, scores, &job);
   UNPROTECT(1);
   return out;
@@ -83,8 +84,8 @@ static weft_regulation_job job_of(SEXP scores, SEXP genes)
   return job;
 }
 
-/* An integer array, steps × targets × (1 + copies) × halves. genes: list(regulators, targets), columns from 0; samples:
- * what C_weft_regulation_halves() returned. */
+/* An integer array, steps × targets × (1 + copies) × halves. genes: list(regulators, targets, favour), columns from 0
+ * and a number for each regulator; samples: what C_weft_regulation_halves() returned. */
 SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP hinges, SEXP steps, SEXP shape, SEXP control)
 {
   SEXP rows = weft_glue_element(samples, "rows"), partner = weft_glue_element(samples, "partner");
@@ -94,6 +95,7 @@ SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP hinges
   job.job.rows = INTEGER_RO(rows);
   job.job.copies = (size_t) Rf_ncols(partner);
   job.job.partner = INTEGER_RO(partner);
+  job.job.favour = REAL_RO(weft_glue_element(genes, "favour"));
   job.job.hinges = Rf_asLogical(hinges);
   job.job.steps = (size_t) Rf_asInteger(steps);
   SEXP out = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t) weft_regulation_choices(&job.job)));
@@ -129,13 +131,18 @@ SEXP C_weft_regulation_hubs(SEXP scores, SEXP genes, SEXP rows, SEXP control)
 
 /* ---- edges ---- */
 
-typedef struct { weft_regulation_chosen chosen; double *counts; const double *starts; weft_regulation_edges out; } edges_job;
+typedef struct {
+  weft_regulation_chosen chosen;
+  double *counts, *sums, *squares;
+  const double *starts;
+  weft_regulation_edges out;
+} edges_job;
 
 static weft_status counts(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   const edges_job *job = data;
   (void) backend;
-  return weft_regulation_counts(ctx, &job->chosen, job->counts);
+  return weft_regulation_counts(ctx, &job->chosen, job->counts, job->sums, job->squares);
 }
 
 static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
@@ -148,17 +155,24 @@ static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
 static weft_regulation_chosen chosen_of(SEXP choices, SEXP regulators, SEXP world)
 {
   const int *shape = INTEGER(Rf_getAttrib(choices, R_DimSymbol));
-  weft_regulation_chosen chosen = { (size_t) Rf_asInteger(regulators), (size_t) shape[1], (size_t) shape[2], (size_t) shape[3],
+  weft_regulation_chosen chosen = { (size_t) Rf_asInteger(regulators), (size_t) shape[1], (size_t) shape[2],
+                                    (size_t) shape[3],
                                     (size_t) shape[0], INTEGER_RO(choices), (size_t) Rf_asInteger(world) };
   return chosen;
 }
 
-/* How many regulators each target has. world: 0 for the data, else the null copy. */
+/* list(counts: how many regulators each target has; sums and squares of each regulator's areas). world: 0 for the data,
+ * else the null copy. */
 SEXP C_weft_regulation_counts(SEXP choices, SEXP regulators, SEXP world, SEXP control)
 {
-  edges_job job = { chosen_of(choices, regulators, world), NULL, NULL, { NULL, NULL, NULL, NULL, NULL, NULL } };
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.chosen.targets));
-  job.counts = REAL(out);
+  const char *fields[] = { "counts", "sums", "squares", "" };
+  edges_job job = { .chosen = chosen_of(choices, regulators, world) };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  double **vectors[] = { &job.counts, &job.sums, &job.squares };
+  for (int k = 0; k < 3; k++) {
+    SET_VECTOR_ELT(out, k, Rf_allocVector(REALSXP, (R_xlen_t) (k ? job.chosen.regulators : job.chosen.targets)));
+    *vectors[k] = REAL(VECTOR_ELT(out, k));
+  }
   weft_glue_run(control, counts, &job);
   UNPROTECT(1);
   return out;
@@ -168,8 +182,9 @@ SEXP C_weft_regulation_counts(SEXP choices, SEXP regulators, SEXP world, SEXP co
 SEXP C_weft_regulation_edges(SEXP choices, SEXP regulators, SEXP world, SEXP starts, SEXP control)
 {
   const char *fields[] = { "regulator", "target", "area", "signed_area", "times", "both", "" };
-  edges_job job = { chosen_of(choices, regulators, world), NULL, REAL_RO(starts), { NULL, NULL, NULL, NULL, NULL, NULL } };
-  int32_t **vectors[] = { &job.out.regulator, &job.out.target, &job.out.area, &job.out.signed_area, &job.out.times, &job.out.both };
+  edges_job job = { .chosen = chosen_of(choices, regulators, world), .starts = REAL_RO(starts) };
+  int32_t **vectors[] = { &job.out.regulator, &job.out.target, &job.out.area, &job.out.signed_area, &job.out.times,
+                          &job.out.both };
   const R_xlen_t count = (R_xlen_t) REAL_RO(starts)[job.chosen.targets];
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   for (int k = 0; k < 6; k++) {
@@ -177,6 +192,36 @@ SEXP C_weft_regulation_edges(SEXP choices, SEXP regulators, SEXP world, SEXP sta
     *vectors[k] = INTEGER(VECTOR_ELT(out, k));
   }
   weft_glue_run(control, edges, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct {
+  weft_regulation_edges edges;
+  const double *starts, *share;
+  size_t regulators, targets;
+  double full, *out;
+} weights_job;
+
+static weft_status weights(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const weights_job *job = data;
+  (void) backend;
+  return weft_regulation_weights(ctx, &job->edges, job->starts, job->regulators, job->targets, job->full, job->share,
+                                 job->out);
+}
+
+/* A matrix, regulators × targets. edges: a list with `regulator` and `area`, by target as `starts` says; share: of each
+ * regulator; full: the largest area there can be. */
+SEXP C_weft_regulation_weights(SEXP edges, SEXP starts, SEXP share, SEXP full, SEXP control)
+{
+  const int regulators = Rf_length(share), targets = Rf_length(starts) - 1;
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, regulators, targets));
+  weights_job job = { .starts = REAL_RO(starts), .share = REAL_RO(share), .regulators = (size_t) regulators,
+                      .targets = (size_t) targets, .full = Rf_asReal(full), .out = REAL(out) };
+  job.edges.regulator = INTEGER(weft_glue_element(edges, "regulator"));
+  job.edges.area = INTEGER(weft_glue_element(edges, "area"));
+  weft_glue_run(control, weights, &job);
   UNPROTECT(1);
   return out;
 }

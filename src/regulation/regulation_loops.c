@@ -9,11 +9,13 @@
 #endif
 
 #define LANES WEFT_REGULATION_LANES
-#define BLOCK ((size_t) 256) /* features that are finished before the next are begun: they stay in the first-level cache */
+/* features that are finished before the next are begun: they stay in the first-level cache */
+#define BLOCK ((size_t) 256)
 
 /* ---- products ---- */
 
-static void products_portable(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out, size_t ldo)
+static void products_portable(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out,
+                              size_t ldo)
 {
   for (size_t i = 0; i < rows; i++) {
     int32_t sum[LANES] = { 0 };
@@ -28,7 +30,8 @@ static void products_portable(const int32_t *row, size_t rows, size_t kp, const 
 #if WEFT_SIMD_X86
 /* A fixed number of rows at once, so that sums stay in registers. */
 #define ROWS_AVX2(count) \
-  WEFT_TARGET_AVX2 static void rows_##count##_avx2(const int32_t *row, size_t kp, const int32_t *panel, int32_t *out, size_t ldo) \
+  WEFT_TARGET_AVX2 static void rows_##count##_avx2(const int32_t *row, size_t kp, const int32_t *panel, int32_t *out, \
+                                                   size_t ldo) \
   { \
     __m256i low[count], high[count]; \
     for (int i = 0; i < count; i++) low[i] = high[i] = _mm256_setzero_si256(); \
@@ -47,7 +50,8 @@ static void products_portable(const int32_t *row, size_t rows, size_t kp, const 
     } \
   }
 #define ROWS_AVX512(count) \
-  WEFT_TARGET_AVX512 static void rows_##count##_avx512(const int32_t *row, size_t kp, const int32_t *panel, int32_t *out, size_t ldo) \
+  WEFT_TARGET_AVX512 static void rows_##count##_avx512(const int32_t *row, size_t kp, const int32_t *panel, \
+                                                       int32_t *out, size_t ldo) \
   { \
     __m512i sum[count]; \
     for (int i = 0; i < count; i++) sum[i] = _mm512_setzero_si512(); \
@@ -62,7 +66,8 @@ ROWS_AVX2(6) ROWS_AVX2(1)
 ROWS_AVX512(12) ROWS_AVX512(1)
 
 #define PRODUCTS(variant, most) \
-  static void products_##variant(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out, size_t ldo) \
+  static void products_##variant(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out, \
+                                 size_t ldo) \
   { \
     size_t i = 0; \
     for (; i + most <= rows; i += most) rows_##most##_##variant(row + i * kp, kp, panel, out + i * ldo, ldo); \
@@ -75,7 +80,10 @@ PRODUCTS(avx512, 12)
 /* ---- selection ---- */
 
 typedef struct { double *positive, *negative; } parts;
-typedef struct { double *d[WEFT_REGULATION_KINDS], *gain[WEFT_REGULATION_KINDS]; parts r, q[WEFT_REGULATION_MOST_STEPS]; } state;
+typedef struct {
+  double *d[WEFT_REGULATION_KINDS], *gain[WEFT_REGULATION_KINDS];
+  parts r, q[WEFT_REGULATION_MOST_STEPS];
+} state;
 
 /* A step's chosen feature: where its products are, and what its direction takes from others. */
 typedef struct {
@@ -130,21 +138,24 @@ INLINE void lose_both(double *d, const double *a, const double *b, size_t count)
   for (size_t j = 0; j < count; j++) { const double q = weft_add(a[j], b[j]); d[j] = weft_sub(d[j], weft_mul(q, q)); }
 }
 
-INLINE double gains(const double *r, const double *d, const double *least, size_t count, double *gain, double best)
+INLINE double gains(const double *r, const double *d, const double *least, const double *favour, size_t count,
+                    double *gain,
+                    double best)
 {
   WEFT_SIMD_GREATEST(best)
   for (size_t j = 0; j < count; j++) {
-    gain[j] = weft_regulation_gain(r[j], d[j], least[j]);
+    gain[j] = weft_regulation_gain(r[j], d[j], least[j], favour[j]);
     best = gain[j] > best ? gain[j] : best;
   }
   return best;
 }
 
-INLINE double gains_both(const double *a, const double *b, const double *d, const double *least, size_t count, double *gain, double best)
+INLINE double gains_both(const double *a, const double *b, const double *d, const double *least, const double *favour,
+                         size_t count, double *gain, double best)
 {
   WEFT_SIMD_GREATEST(best)
   for (size_t j = 0; j < count; j++) {
-    gain[j] = weft_regulation_gain(weft_add(a[j], b[j]), d[j], least[j]);
+    gain[j] = weft_regulation_gain(weft_add(a[j], b[j]), d[j], least[j], favour[j]);
     best = gain[j] > best ? gain[j] : best;
   }
   return best;
@@ -160,7 +171,8 @@ INLINE void begin(const weft_regulation_half *h, int hinges, const int32_t *with
     const int32_t *product = with + (size_t) part * padded;
     double *out = r[part];
     WEFT_SIMD_PRAGMA(omp simd)
-    for (size_t j = 0; j < padded; j++) out[j] = weft_regulation_covariance(m, (double) product[j], feature_sum[j], sum);
+    for (size_t j = 0; j < padded; j++)
+      out[j] = weft_regulation_covariance(m, (double) product[j], feature_sum[j], sum);
   }
   for (int kind = 0; kind <= 2 * hinges; kind++) {
     memcpy(s->d[kind], h->variance + (size_t) kind * padded, padded * sizeof(double));
@@ -168,8 +180,10 @@ INLINE void begin(const weft_regulation_half *h, int hinges, const int32_t *with
   }
 }
 
-/* All features lose the direction of `chosen` (NULL: before the first step) and say what they would gain: the best by kind. */
-INLINE void step_over(const weft_regulation_half *h, int hinges, const direction *chosen, size_t step, state *s, double *best)
+/* All features lose the direction of `chosen` (NULL: before the first step) and say what they would gain: the best by
+ * kind. */
+INLINE void step_over(const weft_regulation_half *h, int hinges, const direction *chosen, size_t step, state *s,
+                      double *best)
 {
   const size_t padded = h->padded;
   const parts *q = step ? &s->q[step - 1] : NULL; /* the direction that this step begins with */
@@ -188,11 +202,12 @@ INLINE void step_over(const weft_regulation_half *h, int hinges, const direction
     }
     for (int part = 0; part <= hinges; part++) {
       const int kind = part + hinges;
-      best[kind] = gains((part ? s->r.negative : s->r.positive) + at, s->d[kind] + at, h->least + (size_t) kind * padded + at, count,
-                         s->gain[kind] + at, best[kind]);
+      best[kind] = gains((part ? s->r.negative : s->r.positive) + at, s->d[kind] + at,
+                         h->least + (size_t) kind * padded + at, h->favour + at, count, s->gain[kind] + at, best[kind]);
     }
     if (hinges)
-      best[0] = gains_both(s->r.positive + at, s->r.negative + at, s->d[0] + at, h->least + at, count, s->gain[0] + at, best[0]);
+      best[0] = gains_both(s->r.positive + at, s->r.negative + at, s->d[0] + at, h->least + at, h->favour + at, count,
+                           s->gain[0] + at, best[0]);
   }
 }
 
@@ -203,7 +218,8 @@ INLINE double of_kind(const parts *p, int hinges, int kind, size_t j)
 }
 
 /* The direction of feature (kind, j), chosen in step `step`. */
-INLINE void take_direction(const weft_regulation_half *h, int hinges, const state *s, size_t step, int kind, size_t j, direction *out)
+INLINE void take_direction(const weft_regulation_half *h, int hinges, const state *s, size_t step, int kind, size_t j,
+                           direction *out)
 {
   const size_t features = h->padded * (size_t) (1 + hinges), negative = j + h->padded;
   const int32_t *first = h->products + j * features, *second = h->products + negative * features;
@@ -216,7 +232,8 @@ INLINE void take_direction(const weft_regulation_half *h, int hinges, const stat
   for (size_t k = 0; k < step; k++) out->before[k] = of_kind(&s->q[k], hinges, kind, j);
 }
 
-INLINE void select_body(const weft_regulation_half *h, int hinges, const int32_t *with, double sum, int64_t own, double *work,
+INLINE void select_body(const weft_regulation_half *h, int hinges, const int32_t *with, double sum, int64_t own,
+                        double *work,
                         int32_t *choice)
 {
   state s = state_in(work, h->padded, h->steps);
@@ -240,7 +257,8 @@ INLINE void select_body(const weft_regulation_half *h, int hinges, const int32_t
 }
 
 #define SELECT(variant, target) \
-  target static void select_##variant(const weft_regulation_half *h, const int32_t *with, double sum, int64_t own, double *work, \
+  target static void select_##variant(const weft_regulation_half *h, const int32_t *with, double sum, int64_t own, \
+                                      double *work, \
                                       int32_t *choice) \
   { \
     if (h->hinges) select_body(h, 1, with, sum, own, work, choice); \

@@ -1,19 +1,20 @@
-# Calls of principal components for helper-calls.R. Both back ends stop by one rule, with sums in another order: each result is held
-# against R's own decomposition and against what the page promises, and the two against each other in what is decided.
+# Calls of principal components for helper-calls.R. Both back ends stop by one rule, with sums in another order: each
+# result is held against R's own decomposition and what the page promises, and the two against each other in decisions.
 calls_pca <- function() {
-  list(pca = list(share = 10, make = draw_pca))
+  list(pca = list(share = 10, make = function() if (chance(0.15)) draw_pca_gaps() else draw_pca()))
 }
 
 # Matrices of full or low rank, with equal, decaying and vanishing values, constant columns, offsets and scales.
 some_matrix <- function(n, p) {
   least <- min(n, p)
-  x <- switch(pick("normal", "decay", "low rank", "columns", "equal", "integers", prob = c(3, 3, 2, 3, 1, 1)),
-    normal = matrix(stats::rnorm(n * p), n),
-    decay = matrix(stats::rnorm(n * least), n) %*% (pick(0.9, 0.5, 0.1)^seq_len(least) * matrix(stats::rnorm(least * p), least)),
-    "low rank" = { r <- whole(1, max(1, least %/% 2)); matrix(stats::rnorm(n * r), n) %*% matrix(stats::rnorm(r * p), r) },
+  normal <- function(n, p) matrix(stats::rnorm(n * p), n, p)
+  kind <- pick("normal", "decaying", "low rank", "columns", "equal", "whole", prob = c(3, 3, 2, 3, 1, 1))
+  rank <- if (kind == "low rank") whole(1, max(1, least %/% 2)) else least
+  x <- switch(kind, normal = normal(n, p), "low rank" = normal(n, rank) %*% normal(rank, p),
+    decaying = normal(n, least) %*% (pick(0.9, 0.5, 0.1)^seq_len(least) * normal(least, p)),
     columns = matrix(vapply(seq_len(p), function(j) as.double(some_numbers(n, extreme = 0.1)), numeric(n)), n),
-    equal = { q <- qr.Q(qr(matrix(stats::rnorm(n * least), n))); q %*% t(qr.Q(qr(matrix(stats::rnorm(p * least), p)))) },
-    integers = matrix(sample(-2:2, n * p, TRUE), n) + 0)
+    equal = tcrossprod(qr.Q(qr(normal(n, least))), qr.Q(qr(normal(p, least)))),
+    whole = matrix(as.double(sample(-2:2, n * p, TRUE)), n))
   if (p > 1L && chance(0.1)) x[, whole(1, p)] <- 7
   if (p > 1L && chance(0.1)) x[, p] <- x[, 1L]
   if (chance(0.2)) x <- x * log_uniform(-100, 100)
@@ -23,79 +24,73 @@ some_matrix <- function(n, p) {
 }
 
 draw_pca <- function() {
-  if (chance(0.15)) return(draw_pca_gaps())
   n <- max(1, some_size(pick(12, 60, 200, prob = c(3, 3, 1))))
   p <- max(1, some_size(pick(12, 60)))
   x <- some_matrix(n, p)
-  method <- pick(NULL, "krylov", "gram", "gs", "nipals", prob = c(2, 4, 4, 2, 2))
-  by_vectors <- !is.null(method) && method %in% c("gs", "nipals")
-  k <- if (chance(0.15) && !by_vectors) NULL else whole(1, min(n, p, if (by_vectors) 4 else 12))
-  args <- c(list(x = x, k = k, method = method, seed = whole(0, 1e6))[c(TRUE, !is.null(k), !is.null(method), TRUE)],
-            maybe(0.4, scale = if (chance(0.7)) TRUE else stats::rexp(p) + 0.1), maybe(0.3, center = if (chance(0.7)) FALSE else stats::rnorm(p)),
-            maybe(0.2, weights = pmax(stats::rexp(n) + 0.01, 0)), maybe(0.15, col_weights = stats::rexp(p) + 0.01),
+  method <- pick("auto", "krylov", "gram", "gs", "nipals", prob = c(2, 4, 4, 2, 2))
+  by_vectors <- method %in% c("gs", "nipals")
+  args <- c(if (method != "auto") list(method = method), list(seed = whole(0, 1e6)),
+            maybe(if (by_vectors) 1 else 0.85, k = whole(1, min(n, p, if (by_vectors) 4 else 12))),
+            maybe(0.4, scale = if (chance(0.7)) TRUE else stats::rexp(p) + 0.1),
+            maybe(0.3, center = if (chance(0.7)) FALSE else stats::rnorm(p)),
+            maybe(0.2, weights = stats::rexp(n) + 0.01), maybe(0.15, col_weights = stats::rexp(p) + 0.01),
             maybe(0.2, tol = if (by_vectors) pick(1e-10, 1e-6) else pick(1e-10, 1e-4)))
   if (by_vectors && chance(0.2)) args$stop <- "paper"
   else if (chance(0.1)) args$precision <- "single"
-  form <- pick("plain", "sparse", "blocks", "file", "frame", prob = c(6, 1, 1, 1, 1))
-  give <- function() NULL
-  if (is.null(args$precision)) {
-    if (form %in% c("sparse", "blocks")) {
-      x[stats::runif(length(x)) < 0.6] <- 0
-      s <- Matrix::Matrix(x, sparse = TRUE, doDiag = FALSE)
-      s <- methods::as(methods::as(s, "generalMatrix"), "CsparseMatrix")
-      cut <- sample(n, 1L)
-      args$x <- if (form == "blocks" && cut < n) list(s[seq_len(cut), , drop = FALSE], s[(cut + 1L):n, , drop = FALSE]) else s
-    }
-    if (form == "frame") args$x <- as.data.frame(x)
-    if (form == "file") {
-      args$block_size <- 8 * p * max(1, n %/% 3)
-      give <- function() {
-        path <- tempfile()
-        writeBin(as.vector(t(x)), path)
-        weft::weft_file(path, p)
-      }
-    }
-  }
-  args["dense"] <- list(x)
-  pca_call(args, give, form)
+  forms <- c("plain", if (is.null(args$precision)) c("sparse", "blocks", "file", "frame"))
+  form <- sample(forms, 1L, prob = c(6, rep(1, 4))[seq_along(forms)])
+  if (form %in% c("sparse", "blocks")) x[stats::runif(length(x)) < 0.6] <- 0
+  pca_call(x, form, args)
 }
 
-# The call with a file made for each run; `dense`: the numbers, for the promise.
-pca_call <- function(args, give, form) {
-  dense <- args$dense
-  args$dense <- NULL
-  resident <- chance(0.1) && form == "plain"
+# `form`: what x is given as. A plain matrix is now and then uploaded first where the call runs on a device.
+pca_call <- function(x, form, args) {
+  text <- sprintf("%s as %s", call_text("pca", c(list(x = x), args)), form)
+  if (form == "file") args$block_size <- 8 * ncol(x) * max(1, nrow(x) %/% 3)
+  shared <- (args$method %||% "auto") %in% c("auto", "krylov", "gram") && form != "file" # by several devices
+  upload <- form == "plain" && chance(0.1)
   run <- function(side) {
-    given <- args
-    if (form == "file" && is.null(args$precision)) {
-      given$x <- give()
-      on.exit(unlink(given$x$path))
-    }
-    if (resident && identical(side$backend, "cuda")) {
-      given$x <- weft::weft_upload(args$x)
-      on.exit(weft::weft_free(given$x))
-      side["devices"] <- list(NULL)
-    }
-    if (!pca_may_share(args)) side["devices"] <- list(NULL)
-    fit <- call_on(side, "pca", given)
-    plain(unclass(fit)[c("sdev", "rotation", "x", "center", "scale", "d", "share", "total_variance", "rank", "converged", "method")])
+    resident <- upload && identical(side$backend, "cuda")
+    if (resident || !shared) side["devices"] <- list(NULL)
+    given <- if (resident) weft::weft_upload(x) else pca_input(x, form)
+    on.exit(if (resident) weft::weft_free(given) else if (form == "file") unlink(given$path))
+    take <- fields("sdev", "rotation", "x", "center", "scale", "d", "share", "total_variance", "rank", "converged",
+                   "method")
+    take(call_on(side, "pca", c(list(x = given), args)))
   }
-  paper <- identical(args$stop, "paper")
-  agree <- function(a, b) {
-    first_of(pca_promise(a, dense, args, "first"), pca_promise(b, dense, args, "second"),
-             if (!identical(a$method, b$method)) sprintf("method: %s and %s", a$method, b$method),
-             if (!identical(a$rank, b$rank)) sprintf("rank: %g and %g", a$rank, b$rank),
-             # a change of d by less than `tol`, in the units of the data, may be less than its rounding
-             if (!paper && !identical(a$converged, b$converged)) "converged differs",
-             if (paper && all(a$converged, b$converged)) within(a$d, b$d, 1e-3 * max(a$d) + 2 * (args$tol %||% 1e-7), "d"))
-  }
-  list(text = call_text("pca", args), run = run, agree = agree, exact = TRUE)
+  list(text = text, run = run, agree = function(a, b) pca_agree(a, b, x, args), exact = TRUE)
 }
 
-# Rows over devices: for these methods, and complete numbers in memory.
-pca_may_share <- function(args) (args$method %||% "auto") %in% c("auto", "krylov", "gram") && is.null(args$block_size) && is.null(args$na)
+pca_input <- function(x, form) {
+  if (form == "plain") return(x)
+  if (form == "frame") return(as.data.frame(x))
+  if (form == "file") {
+    path <- tempfile()
+    writeBin(as.vector(t(x)), path)
+    return(weft::weft_file(path, ncol(x)))
+  }
+  s <- methods::as(Matrix::Matrix(x, sparse = TRUE, doDiag = FALSE), "generalMatrix")
+  s <- methods::as(s, "CsparseMatrix")
+  half <- nrow(x) %/% 2
+  if (form == "sparse" || half < 1) return(s)
+  list(s[seq_len(half), , drop = FALSE], s[(half + 1L):nrow(x), , drop = FALSE])
+}
 
-# X as the components see it, by R's own arithmetic, less a power of two so that nothing overflows; and how much rounding moves it.
+pca_agree <- function(a, b, x, args) {
+  paper <- identical(args$stop, "paper")
+  both <- all(a$converged, b$converged)
+  first_of(
+    pca_promise(a, x, args, "first"), pca_promise(b, x, args, "second"),
+    # "auto" is a choice by what each back end is good at
+    if (!is.null(args$method) && !identical(a$method, b$method)) sprintf("method: %s and %s", a$method, b$method),
+    if (!identical(a$rank, b$rank)) sprintf("rank: %g and %g", a$rank, b$rank),
+    # a change of d by less than `tol`, in the units of the data, may be less than its rounding
+    if (!paper && !identical(a$converged, b$converged)) "converged differs",
+    if (paper && both) within(a$d, b$d, 1e-3 * max(a$d) + 2 * (args$tol %||% 1e-7), "d")
+  )
+}
+
+# X as the components see it, by R's own arithmetic; the weights of its rows; and how much rounding moves it.
 pca_formed <- function(fit, x, args) {
   centre <- if (isFALSE(fit$center)) numeric(ncol(x)) else fit$center
   divide <- if (isFALSE(fit$scale)) rep(1, ncol(x)) else fit$scale
@@ -112,24 +107,27 @@ pca_formed <- function(fit, x, args) {
 pca_promise <- function(fit, x, args, which) {
   if (identical(args$stop, "paper") || !all(fit$converged)) return(NULL)
   by_vectors <- fit$method %in% c("gs", "nipals")
+  nipals <- fit$method == "nipals"
   tol <- args$tol %||% if (by_vectors) 1e-8 else 1e-12
   f <- pca_formed(fit, x, args)
   top <- max(abs(f$x), 1e-300)
   true <- svd(f$x / top * f$row, 0, 0)$d[seq_along(fit$d)]
+  largest <- max(true[1L], 1e-300)
   # floats are iterated to 1e-6; a step in double, which vectors found one after another do not get, squares that
   single <- if (!identical(args$precision, "single")) 0 else if (by_vectors) 4e-6 else 1e-9
-  rounding <- 1e-13 * sqrt(length(x)) + f$noise * 4 / top / max(true[1L], 1e-300)
+  rounding <- 1e-13 * sqrt(length(x)) + f$noise * 4 / top / largest
   if (rounding > 1e-3) return(NULL) # nothing but rounding
-  value_tol <- 2 * tol + single + rounding
   # deflation carries the error of each component into those after it
-  if (fit$method == "nipals") value_tol <- value_tol * 10 * length(fit$d)
+  carried <- if (nipals) 10 * length(fit$d) else 1
   v <- fit$rotation
-  checked <- if (fit$method == "nipals") 1L else seq_len(ncol(v)) # later ones are of what is left of X
-  off <- (f$x / top) %*% v - fit$x / top
-  vector_tol <- if (single > 0) 1e-2 else 4 * tol * 10^(fit$method == "nipals") * length(fit$d) + rounding
-  first_of(within(fit$d / top, true, value_tol * true[1L], paste("d of the", which)),
-           if (fit$method != "nipals") within(crossprod(v), diag(ncol(v)), 1e-9, paste("inner products of the", which)),
-           within((off * f$row)[, checked], 0 * (off * f$row)[, checked], vector_tol * max(true[1L], 1e-300), paste("X v - d u of the", which)))
+  off <- ((f$x / top) %*% v - fit$x / top) * f$row
+  checked <- if (nipals) 1L else seq_len(ncol(v)) # later ones are of what is left of X
+  vector_tol <- if (single > 0) 1e-2 else 4 * tol * carried * length(fit$d) + rounding
+  first_of(
+    within(fit$d / top, true, (2 * tol + single + rounding) * carried * true[1L], paste("d of the", which)),
+    if (!nipals) within(crossprod(v), diag(ncol(v)), 1e-9, paste("inner products of the", which)),
+    within(off[, checked], 0 * off[, checked], vector_tol * largest, paste("X v - d u of the", which))
+  )
 }
 
 # Missing values: the same course on both back ends; values agree, since loadings of near values may turn.
@@ -142,13 +140,10 @@ draw_pca_gaps <- function() {
   x <- x[rowSums(!is.na(x)) > 1, , drop = FALSE]
   args <- c(list(x = x, k = whole(1, 2), tol = pick(1e-8, 1e-6), max_iter = 3000, seed = whole(0, 1e6)),
             if (chance(0.5)) list(na = "em") else list(method = pick("nipals", "gs")), maybe(0.3, scale = TRUE))
-  side_free <- function(side) {
+  run <- function(side) {
     side["devices"] <- list(NULL)
-    plain(unclass(call_on(side, "pca", args))[c("d", "rotation", "rank", "converged")])
+    fields("d", "rotation", "rank", "converged")(call_on(side, "pca", args))
   }
-  agree <- function(a, b) {
-    if (!all(a$converged, b$converged)) return(NULL)
-    within(a$d, b$d, 1e3 * args$tol * max(a$d), "d")
-  }
-  list(text = call_text("pca", args), run = side_free, agree = agree, exact = TRUE)
+  agree <- function(a, b) if (all(a$converged, b$converged)) within(a$d, b$d, 1e3 * args$tol * max(a$d), "d")
+  list(text = call_text("pca", args), run = run, agree = agree, exact = TRUE)
 }

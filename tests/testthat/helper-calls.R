@@ -1,9 +1,11 @@
-# Random valid calls of every function that has both back ends. A maker draws one call from R's random numbers, hard input first of
-# all; calls_<room>() in the other helper files names the makers. A call runs twice, on two "sides" (CPU and device, one thread and two),
-# and what comes back is compared by what the function promises. test-calls.R and longtests/backends.R do that.
+# Random valid calls of every function that has both back ends. A maker draws one call from R's random numbers, hard
+# input first of all; calls_<room>() in the other helper files names the makers. A call runs twice, on two "sides" (CPU
+# and device, one thread and two), and what comes back is compared by what the function promises. test-calls.R and
+# longtests/backends.R do that.
 
-# run(side) gives what is compared; `side` has backend, threads and devices. agree(a, b): NULL, or words for the difference, where sums
-# may be added in another order; `exact`: the same bits, whatever the threads (all but a choice that goes by time).
+# run(side) gives what is compared; `side` has backend, threads and devices. agree(a, b): NULL, or words for the
+# difference, where sums may be added in another order; `exact`: the same bits whatever the threads, as everything but a
+# choice that goes by time.
 drawn_call <- function(f, args, take = plain, agree = same_bits, exact = TRUE, text = call_text(f, args)) {
   list(text = text, agree = agree, exact = exact, run = function(side) take(call_on(side, f, args)))
 }
@@ -19,63 +21,16 @@ last_run <- new.env() # where the last call says that it ran
 
 # ---- running and comparing ----
 
-# list(value, warnings), or list(class, message) of an error.
-outcome <- function(call, side, seed) {
-  warnings <- character()
-  set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection") # calls without `seed` draw from R's random numbers
-  run <- function() list(value = call$run(side))
-  note <- function(w) {
-    warnings <<- c(warnings, class(w)[1L])
-    invokeRestart("muffleWarning")
-  }
-  out <- tryCatch(withCallingHandlers(run(), warning = note), error = function(e) list(class = class(e), message = conditionMessage(e)))
-  c(out, list(warnings = warnings))
-}
-
-# list(state, text): "same", "failed" (the same class of error), "refused" (work that this side says it does not do) or "different".
-compare_outcomes <- function(call, a, b, bits, little_memory = FALSE) {
-  verdict <- function(state, text = "") list(state = state, text = text)
-  words <- function(o) if (is.null(o$class)) "a value" else paste0(o$class[1L], ": ", strsplit(o$message, "\n")[[1L]][1L])
-  for (o in list(a, b)) if (!is.null(o$class) && !"weft_error" %in% o$class) return(verdict("different", paste("an error without a class,", words(o))))
-  if (little_memory && "weft_error_memory" %in% b$class) return(verdict("refused"))
-  if (is.null(a$class) != is.null(b$class)) {
-    refused <- "weft_error_device" %in% b$class && grepl("cannot run here.*on the CPU only|Triples need a device", b$message)
-    may <- !is.null(call$may_refuse) && !bits && grepl(call$may_refuse, c(a$message, b$message), fixed = TRUE)
-    if (refused || may) return(verdict("refused"))
-    return(verdict("different", paste(words(a), "and", words(b))))
-  }
-  if (!is.null(a$class)) {
-    if (identical(a$class, b$class)) return(verdict("failed", a$class[1L]))
-    return(verdict("different", paste(words(a), "and", words(b))))
-  }
-  difference <- if (bits && call$exact) same_bits(a$value, b$value)
-  if (is.null(difference)) difference <- call$agree(a$value, b$value)
-  if (is.null(difference) && bits && call$exact && !identical(a$warnings, b$warnings)) {
-    difference <- sprintf("warnings %s and %s", toString(a$warnings), toString(b$warnings))
-  }
-  if (is.null(difference)) verdict("same") else verdict("different", difference)
-}
-
-# The call of a seed: of any function, or of the one named. `sides`: see call_sides().
+# The call of a seed: of any function, or of the named ones.
 seeded_call <- function(seed, only = NULL, makers = call_makers()) {
-  set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
-  shares <- vapply(makers, `[[`, 0, "share")
-  name <- sample(names(makers), 1L, prob = shares)
-  if (length(only)) name <- if (length(only) > 1L) sample(only, 1L, prob = shares[only]) else only
-  set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection") # so that a call is the same however its function was chosen
+  seed_numbers(seed)
+  name <- sample(names(makers), 1L, prob = vapply(makers, `[[`, 0, "share"))
+  if (length(only)) name <- only[sample(length(only), 1L, prob = vapply(makers[only], `[[`, 0, "share"))]
+  seed_numbers(seed) # again, so that a call is the same however its function was chosen
   c(list(name = name, seed = seed), makers[[name]]$make())
 }
 
-check_call <- function(call, sides) {
-  with_side <- function(side) {
-    withr::local_options(side$options)
-    if (!is.null(side$variant)) return(weft:::with_simd_level(side$variant, outcome(call, side, call$seed)))
-    outcome(call, side, call$seed)
-  }
-  a <- with_side(sides[[1L]])
-  b <- with_side(sides[[2L]])
-  compare_outcomes(call, a, b, bits = isTRUE(sides$bits), little_memory = !is.null(sides[[2L]]$options$weft.device_memory))
-}
+seed_numbers <- function(seed) set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
 
 # Makers by name: list(make, share), share their part of all calls.
 call_makers <- function() {
@@ -89,7 +44,60 @@ call_makers <- function() {
   out[order(names(out))]
 }
 
+# sides: two of them; `bits`: TRUE when they owe each other the same bits.
+check_call <- function(call, sides) {
+  on_side <- function(side) {
+    withr::local_options(side$options)
+    if (is.null(side$variant)) outcome(call, side) else weft:::with_simd_level(side$variant, outcome(call, side))
+  }
+  a <- on_side(sides[[1L]])
+  b <- on_side(sides[[2L]])
+  compare_outcomes(call, a, b, isTRUE(sides$bits), !is.null(sides[[2L]]$options$weft.device_memory))
+}
+
+# list(value, warnings), or list(class, message, warnings) of an error.
+outcome <- function(call, side) {
+  warnings <- character()
+  seed_numbers(call$seed %||% 1) # calls without `seed` draw from R's random numbers
+  note <- function(w) {
+    warnings <<- c(warnings, class(w)[1L])
+    invokeRestart("muffleWarning")
+  }
+  out <- tryCatch(withCallingHandlers(list(value = call$run(side)), warning = note),
+                  error = function(e) list(class = class(e), message = conditionMessage(e)))
+  c(out, list(warnings = warnings))
+}
+
+# list(state, text): "same", "failed" (the same class of error), "refused" (the second side says that it does not do
+# this work, or has too little memory for it) or "different".
+compare_outcomes <- function(call, a, b, bits, little_memory = FALSE) {
+  verdict <- function(state, text = "") list(state = state, text = text)
+  words <- function(o) {
+    if (is.null(o$class)) "a value" else paste0(o$class[1L], ": ", strsplit(o$message, "\n")[[1L]][1L])
+  }
+  for (o in list(a, b)) {
+    unclassed <- !is.null(o$class) && !"weft_error" %in% o$class
+    if (unclassed) return(verdict("different", paste("an error without a class,", words(o))))
+  }
+  if (little_memory && "weft_error_memory" %in% b$class) return(verdict("refused"))
+  if (!identical(a$class, b$class)) {
+    refused <- "weft_error_device" %in% b$class && grepl("on the CPU only|Triples need a device", b$message)
+    may <- !is.null(call$may_refuse) && !bits && any(grepl(call$may_refuse, c(a$message, b$message), fixed = TRUE))
+    if (refused || may) return(verdict("refused"))
+    return(verdict("different", paste(words(a), "and", words(b))))
+  }
+  if (!is.null(a$class)) return(verdict("failed", a$class[1L]))
+  difference <- if (bits && call$exact) same_bits(a$value, b$value)
+  difference <- difference %||% call$agree(a$value, b$value)
+  if (bits && call$exact && is.null(difference) && !identical(a$warnings, b$warnings)) {
+    difference <- sprintf("warnings %s and %s", toString(a$warnings), toString(b$warnings))
+  }
+  if (is.null(difference)) verdict("same") else verdict("different", difference)
+}
+
 # ---- comparing values ----
+
+`%||%` <- function(a, b) if (is.null(a)) b else a
 
 # Only what was computed: no calls, times, back ends and reasons, and no attributes but names, shapes and levels.
 plain <- function(x) {
@@ -116,27 +124,30 @@ first_difference <- function(a, b, at = "") {
       if (!identical(a[[k]], b[[k]])) return(first_difference(a[[k]], b[[k]], paste0(at, "$", names(a)[k] %||% k)))
     }
   }
-  if (!identical(attributes(a), attributes(b)) || length(a) != length(b) || typeof(a) != typeof(b) || is.list(a)) {
-    return(sprintf("%s: %s and %s", at, value_text(a), value_text(b)))
-  }
+  alike <- identical(attributes(a), attributes(b)) && length(a) == length(b) && typeof(a) == typeof(b) && !is.list(a)
+  if (!alike) return(sprintf("%s: %s and %s", at, value_text(a), value_text(b)))
   off <- which(!mapply(identical, a, b))
   sprintf("%s: %d of %d numbers differ, number %d is %s and %s", at, length(off), length(a), off[1L],
-          format(a[off[1L]], digits = 17), format(b[off[1L]], digits = 17))
+          exact_text(a[off[1L]]), exact_text(b[off[1L]]))
 }
 
-`%||%` <- function(a, b) if (is.null(a)) b else a
+exact_text <- function(x) format(x, digits = 17)
 
 # Numbers within `bound` of each other (one, or as many); NA and infinite ones in the same places.
 within <- function(a, b, bound, what = "") {
-  if (length(a) != length(b) || !identical(dim(a), dim(b))) return(sprintf("%s: %s and %s", what, value_text(a), value_text(b)))
-  off <- abs(as.vector(a) - as.vector(b))
-  off[as.vector(a) == as.vector(b) | (is.na(as.vector(a)) & is.na(as.vector(b)))] <- 0
+  if (length(a) != length(b) || !identical(dim(a), dim(b))) {
+    return(sprintf("%s: %s and %s", what, value_text(a), value_text(b)))
+  }
+  dim(a) <- dim(b) <- NULL
+  off <- abs(a - b)
+  off[a == b | (is.na(a) & is.na(b))] <- 0
   off[is.na(off)] <- Inf
-  wrong <- which(off > as.vector(bound))
+  bound <- rep_len(as.vector(bound), length(off))
+  wrong <- which(off > bound)
   if (!length(wrong)) return(NULL)
-  k <- wrong[which.max(off[wrong] / pmax(rep_len(as.vector(bound), length(off))[wrong], 1e-300))]
-  sprintf("%s: %d of %d numbers too far apart, number %d is %s and %s, %.3g may be between them", what, length(wrong), length(off), k,
-          format(a[k], digits = 17), format(b[k], digits = 17), rep_len(as.vector(bound), length(off))[k])
+  k <- wrong[which.max(off[wrong] / pmax(bound[wrong], 1e-300))]
+  sprintf("%s: %d of %d numbers too far apart, number %d is %s and %s, %.3g may be between them", what, length(wrong),
+          length(off), k, exact_text(a[k]), exact_text(b[k]), bound[k])
 }
 
 # The first difference of several comparisons.
@@ -149,7 +160,8 @@ first_of <- function(...) {
 
 call_text <- function(f, args) {
   shown <- vapply(args, value_text, "")
-  sprintf("%s(%s)", f, paste0(ifelse(nzchar(names(args) %||% ""), paste(names(args), "= "), ""), shown, collapse = ", "))
+  names <- names(args) %||% rep("", length(args))
+  sprintf("%s(%s)", f, paste0(ifelse(nzchar(names), paste(names, "= "), ""), shown, collapse = ", "))
 }
 
 value_text <- function(x) {
@@ -157,7 +169,8 @@ value_text <- function(x) {
   if (isS4(x)) return(sprintf("<%s %s>", class(x)[1L], paste(dim(x), collapse = " x ")))
   if (is.object(x) && !is.factor(x)) return(sprintf("<%s>", class(x)[1L]))
   if (!is.null(dim(x))) return(sprintf("<%s %s>", typeof(x), paste(dim(x), collapse = " x ")))
-  if (is.atomic(x) && length(x) <= 6L && !is.factor(x)) return(paste(deparse(unname(x), control = "digits17"), collapse = ""))
+  short <- is.atomic(x) && length(x) <= 6L && !is.factor(x)
+  if (short) return(paste(deparse(unname(x), control = "digits17"), collapse = ""))
   if (is.list(x) && length(x) <= 4L) return(call_text("list", x))
   if (is.function(x)) return("<function>")
   sprintf("<%s of %d>", class(x)[1L], length(x))
@@ -181,8 +194,8 @@ maybe <- function(p, ...) if (chance(p)) list(...) else list()
 # Numbers of one column: shapes, ties, constants; tiny or huge spread, at an offset or not.
 some_numbers <- function(n, extreme = 0.4) {
   x <- switch(pick("normal", "uniform", "ties", "constant", "skewed", "copies", prob = c(5, 2, 2, 0.5, 1, 1)),
-    normal = stats::rnorm(n), uniform = stats::runif(n), ties = sample(0:3, n, TRUE), constant = rep(1, n), skewed = stats::rcauchy(n),
-    copies = stats::rnorm(max(1, n %/% 4))[sample(max(1, n %/% 4), n, TRUE)])
+    normal = stats::rnorm(n), uniform = stats::runif(n), ties = sample(0:3, n, TRUE), constant = rep(1, n),
+    skewed = stats::rcauchy(n), copies = stats::rnorm(max(1, n %/% 4))[sample(max(1, n %/% 4), n, TRUE)])
   if (chance(extreme)) x <- x * log_uniform(-12, 8) + pick(0, 1, -1) * log_uniform(-2, 8)
   x
 }

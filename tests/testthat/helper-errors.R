@@ -1,9 +1,8 @@
 # Calls with one wrong argument at a time: what comes back must be a result or a classed condition of weft's.
 
 # Valid, quick calls: list(exported, methods), by name list(f, args); arguments that are not named keep their defaults.
-valid_calls <- function(folder = tempfile("errors")) {
-  dir.create(folder)
-  path <- function(name) file.path(folder, name)
+valid_calls <- function() {
+  path <- errors_folder()
   d <- errors_data(path)
   fits <- errors_fits(d, path)
   exported <- c(mi_arguments(d, fits, path), kernel_arguments(d), bn_arguments(d, fits), irm_arguments(d, fits, path),
@@ -13,6 +12,13 @@ valid_calls <- function(folder = tempfile("errors")) {
     list(f = f, args = c(exported[[name]], quiet_arguments(f, names(exported[[name]]))), sweep = setdiff(names(formals(f)), "..."))
   })
   list(exported = exported, methods = errors_methods(d, fits), fits = fits)
+}
+
+# Where files go: a function of their names.
+errors_folder <- function() {
+  folder <- tempfile("errors")
+  dir.create(folder)
+  function(name) file.path(folder, name)
 }
 
 quiet_arguments <- function(f, given) {
@@ -72,7 +78,7 @@ mi_arguments <- function(d, fits, path) {
     weft_file = list(path = path("numbers"), ncol = 2), weft_free = list(handle = fits$weft_mi_pack), weft_sitrep = list(),
     weft_threads = list(threads = 1), weft_upload = list(x = d$numbers),
     weft_example = list(name = "expression", n = 20, p = 12), pca = list(x = d$numbers, k = 2),
-    pca_choose_k = list(x = d$numbers, times = 2)
+    pca_choose_k = list(x = d$numbers, times = 2), regulation = list(x = d$numbers, steps = 2, resamples = 4, copies = 0)
   )
 }
 
@@ -113,6 +119,7 @@ gene_arguments <- function(d, fits, path) {
   list(
     gene_bayes = c(q, genes = 4, iterations = 20, chains = 1), gene_clusters = c(q, genes = 5, chains = 1, sweeps = 4),
     gene_components = c(q, k = 2, leading = 1), gene_mi_network = q, gene_pairs = c(q, permutations = 2), gene_ranking = q,
+    gene_regulation = c(q, steps = 2, resamples = 4, copies = 0),
     gene_network = list(x = d$genes$x, class = d$genes$class, components = FALSE, ranking = FALSE, pairs = FALSE, network = FALSE,
                         clusters = FALSE, bayes = FALSE, outliers = FALSE),
     gene_outliers = list(x = fits$weft_gene_network$components, data = fits$weft_quality),
@@ -198,7 +205,7 @@ wrong_calls <- function(calls, values = wrong_values(), first_only = FALSE, seco
 one_call <- function(f, args, seconds = 20) {
   kept <- list()
   keep <- function(condition) kept[[length(kept) + 1L]] <<- condition
-  setTimeLimit(elapsed = seconds, transient = TRUE)
+  setTimeLimit(cpu = seconds, transient = TRUE) # of the processor: the machine may be busy
   on.exit(setTimeLimit())
   utils::capture.output(suppressMessages(tryCatch(
     withCallingHandlers(print(do.call(f, args, quote = TRUE)), warning = function(w) {

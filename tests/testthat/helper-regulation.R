@@ -1,5 +1,5 @@
-# Directed networks in plain R, from the formulas of the help page; shares no code with the package. And the room's rows of the
-# table in test-twins.R.
+# Directed networks in plain R, from the formulas of the help page; shares no code with the package. And the room's rows
+# of the table in test-twins.R.
 
 reference_scores <- function(x) {
   n <- nrow(x)
@@ -14,9 +14,9 @@ reference_scores <- function(x) {
   })
 }
 
-# Forward selection for one target: 1 + kind * regulators + regulator, negative where the effect is. f: scores of the regulators;
-# y: of the target; own: which regulator it is, or 0.
-reference_choice <- function(f, y, own, steps, hinges) {
+# Forward selection for one target: 1 + kind * regulators + regulator, negative where the effect is. f: scores of the
+# regulators; y: of the target; own: which regulator it is, or 0.
+reference_choice <- function(f, y, own, steps, hinges, favour) {
   m <- nrow(f)
   count <- ncol(f)
   parts <- if (hinges) list(pmax(f, 0), pmin(f, 0)) else list(f)
@@ -32,7 +32,7 @@ reference_choice <- function(f, y, own, steps, hinges) {
   out <- integer(steps)
   barred <- rep(seq_len(count) == own, length(features))
   for (s in seq_len(steps)) {
-    gain <- unlist(kinds(r))^2 / unlist(d)
+    gain <- unlist(kinds(r))^2 / unlist(d) * favour
     gain[barred | constant | unlist(d) < least] <- -1
     best <- which.max(gain)
     if (gain[best] <= 0) break
@@ -53,14 +53,16 @@ reference_choice <- function(f, y, own, steps, hinges) {
 }
 
 # steps x targets x (1 + copies) x halves. regulators, targets: from 0, as rows and partner are.
-reference_choices <- function(scores, regulators, targets, rows, partner, steps, hinges) {
+reference_choices <- function(scores, regulators, targets, rows, partner, steps, hinges, favour = 1) {
+  favour <- rep(favour, length.out = length(regulators))
   out <- array(0L, c(steps, length(targets), 1L + ncol(partner), ncol(rows)))
   own <- match(targets, regulators, 0L)
   for (half in seq_len(ncol(rows))) for (world in seq_len(1L + ncol(partner))) for (t in seq_along(targets)) {
     here <- rows[, half] + 1L
     there <- if (world == 1L) here else partner[here, world - 1L] + 1L
-    out[, t, world, half] <- reference_choice(scores[here, regulators + 1L, drop = FALSE], scores[there, targets[t] + 1L], own[t], steps,
-                                              hinges)
+    out[, t, world, half] <- reference_choice(scores[here, regulators + 1L, drop = FALSE],
+                                              scores[there, targets[t] + 1L], own[t], steps,
+                                              hinges, favour)
   }
   out
 }
@@ -90,10 +92,13 @@ regulation_samples <- function(x, resamples, copies, key = c(0, 1)) {
   .Call(weft:::C_weft_regulation_halves, x, resamples / 2, copies, key, weft:::run_control())
 }
 
-regulation_select <- function(scores, regulators, targets, samples, hinges, steps, control = weft:::run_control()) {
+regulation_select <- function(scores, regulators, targets, samples, hinges, steps, control = weft:::run_control(),
+                              favour = 1) {
   shape <- as.integer(c(steps, length(targets), 1L + ncol(samples$partner), ncol(samples$rows)))
-  .Call(weft:::C_weft_regulation_select, scores, list(regulators = as.integer(regulators), targets = as.integer(targets)), samples,
-        hinges, steps, shape, control)
+  .Call(weft:::C_weft_regulation_select, scores, list(regulators = as.integer(regulators),
+                                                      targets = as.integer(targets),
+                                                           favour = rep(favour, length.out = length(regulators))),
+        samples, hinges, steps, shape, control)
 }
 
 twins_regulation <- function() {
@@ -109,10 +114,12 @@ twins_regulation <- function() {
     list(as.matrix(net), attr(net, "edges"))
   }
   list(
-    "regulation" = list(tolerance = 0, work = function(backend) run(data(sample(8:90, 1), sample(4:150, 1)), resamples = 20, backend = backend)),
+    "regulation" = list(tolerance = 0, work = function(backend) run(data(sample(8:90, 1), sample(4:150, 1)),
+                                                                    resamples = 20, backend = backend)),
     "regulation, some regulators and targets" = list(tolerance = 0, work = function(backend) {
       p <- sample(20:200, 1)
-      run(data(sample(8:200, 1), p), regulators = sample(p, sample(15, 1)), targets = sample(p, sample(19, 1)), copies = 2, steps = 8,
+      run(data(sample(8:200, 1), p), regulators = sample(p, sample(15, 1)), targets = sample(p, sample(19, 1)),
+          copies = 2, steps = 8,
           resamples = 10, backend = backend)
     }),
     "regulation, linear" = list(tolerance = 0, work = function(backend) {

@@ -30,6 +30,11 @@ twins_irm <- function() {
     "irm, edge list" = run(function() list(A = graphs(3000, 40000)), split_merge = FALSE),
     "irm, sweeps that three parts share" = run(function() planted(60:120, 400:700, 4, 0.3), hold_out = 0.05, devices = c(0, 0, 0),
                                                sweeps = 8),
+    "irm, large alpha" = run(function() planted(30:60, 30:60, 3, 0.2, alpha = 40), hold_out = 0.05, sweeps = 6),
+    "irm, directed, large alpha" = run(function() one_mode(20:30, "directed", self = TRUE, alpha = 40), split_merge = FALSE, sweeps = 3),
+    "irm, counts of billions" = run(function() {
+      list(A = matrix(sample(c(0, 1, 2e9), 40 * 30, TRUE), 40), family = "poisson")
+    }, split_merge = 3, max_clusters = 30, sweeps = 5),
     "irm, undirected" = run(function() one_mode(30:60, "undirected", self = TRUE), hold_out = 0.05, split_merge = 2, sweeps = 6),
     "irm, directed" = run(function() one_mode(25:45, "directed", max_clusters = 150), hold_out = 0.05, split_merge = FALSE, sweeps = 4),
     "irm, directed counts with self links" = run(function() {

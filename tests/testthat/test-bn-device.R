@@ -49,3 +49,12 @@ test_that("what does not fit the device is refused with its size", {
     expect_error(call(), class = "weft_error_memory", regexp = "device")
   }
 })
+
+test_that("saved steps may lie more than 2^32 steps apart", {
+  skip_if_no_cuda()
+  d <- bn_test_data()[1:4]
+  for (target in c("max", "sum")) {
+    expect_stops(function(p) bn_learn(d, iterations = 2^33, thin = 2^32 + 1, burn_in = 0, chains = 3, target = target, seed = 1, progress = p,
+                                      backend = "cuda"))
+  }
+})

@@ -201,3 +201,15 @@ test_that("tables print, summarise and convert", {
   expect_output(print(table), "of 80 parent sets kept")
   expect_equal(names(summary(table)), c("node", "sets", "best", "parents"))
 })
+
+test_that("a node without any set of parents is an error that names it", {
+  d <- withr::with_seed(1, data.frame(a = factor(sample(3, 1000, TRUE)), f = factor(sample(30000, 1000, TRUE), 1:30000)))
+  expect_error(bn_scores(d, 1, "bic"), "Column `f` \\(2\\) has no set of parents", class = "weft_error_input")
+  expect_error(bn_learn(d[2:1], 1, "bic", prior = bn_prior(c("f", "a"), required = cbind("f", "a"))), "`f`", class = "weft_error_input")
+})
+
+test_that("more sets than a table can number are refused before they are scored", {
+  wide <- as.data.frame(matrix(rep(0:1, each = 100), 2))
+  expect_error(bn_scores(wide, 6, keep = "all"), "at most 2147483647 parent sets", class = "weft_error_input")
+  expect_error(bn_scores(wide, 30), class = "weft_error_memory")
+})

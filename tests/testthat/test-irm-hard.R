@@ -141,3 +141,21 @@ test_that("masked links are predicted as by the true model, and chains agree bey
   expect_equal(fit$auc, irm_auc(truth, fit$held_out$count > 0), tolerance = 0.005)
   expect_true(all(fit$nmi$nmi > 0.9 & fit$nmi$chance < 0.1))
 })
+
+test_that("pairs to hide are found in a graph that is nearly full", {
+  full <- function(n, type) {
+    A <- matrix(1, n, n)
+    A[cbind(c(2, 5, n), c(7, 9, n - 3))] <- 0
+    if (type == "undirected") A <- A * t(A)
+    A
+  }
+  for (type in c("bipartite", "directed", "undirected")) {
+    A <- full(300, type)
+    fit <- irm(A, type, hold_out = 0.01, chains = 1, sweeps = 1, seed = 1)
+    none <- fit$held_out[fit$held_out$count == 0, ]
+    expect_identical(nrow(none), 3L)
+    expect_true(all(A[cbind(none$row, none$col)] == 0))
+    if (type == "undirected") expect_true(all(none$row <= none$col))
+  }
+  expect_identical(sum(irm(matrix(1, 6, 6), "directed", hold_out = 0.2, chains = 1, sweeps = 1, seed = 1)$held_out$count == 0), 0L)
+})

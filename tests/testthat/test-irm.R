@@ -148,3 +148,150 @@ test_that("measures and methods", {
   write_bag_of_words(A, file, paste0(file, ".v"))
   expect_equal(as.matrix(read_bag_of_words(file, paste0(file, ".v"))) * 1, `colnames<-`(A, NULL))
 })
+
+# ---- limits of clusters ----
+
+test_that("large alphas have the posterior of the Chinese restaurant process by default", {
+  skip_on_cran()
+  A <- bits(c(1, 1, 0, 0), c(1, 1, 0, 1), c(0, 0, 1, 1))
+  for (alpha in c(0.2, 5, 30, 100)) {
+    exact <- exact_posterior(A, alpha = c(alpha, alpha))
+    together <- sum(exact[grepl("^(111|121)", names(exact))])
+    for (sampler in c("blocked", "collapsed")) {
+      expect_no_warning(fit <- irm(A, alpha = alpha, sampler = sampler, chains = 8, sweeps = if (alpha > 5) 200 else 400, thin = 1, burn_in = 0,
+                                  seed = 3))
+      expect_posterior(fit, exact, label = paste(alpha, sampler))
+      expect_lt(abs(fit$coassignment$row[1, 3] - together), 0.02)
+    }
+  }
+  B <- bits(c(0, 1, 0, 0), c(1, 0, 1, 0), c(0, 0, 0, 1), c(1, 0, 1, 0))
+  for (type in c("directed", "undirected")) {
+    A <- if (type == "undirected") 1 * (B | t(B)) else B
+    fit <- irm(A, type, self = TRUE, alpha = 40, chains = 8, sweeps = 200, thin = 1, burn_in = 0, seed = 4)
+    expect_posterior(fit, exact_posterior(A, alpha = c(40, 40), type = type, self = TRUE), label = type)
+  }
+})
+
+test_that("many nodes and a large alpha have as many clusters as the prior gives them", {
+  # one row without links of its own: the columns' clusters are the prior's
+  fit <- irm(matrix(1, 1, 60), missing = matrix(TRUE, 1, 60), alpha = 50, chains = 2, sweeps = 300, burn_in = 50, seed = 1)
+  mean <- sum(as.numeric(names(fit$n_clusters$col)) * fit$n_clusters$col)
+  var <- sum(50 / (50 + 0:59) * (1 - 50 / (50 + 0:59)))
+  expect_lt(abs(mean - sum(50 / (50 + 0:59))), 5 * sqrt(var / 200)) # of 500 sweeps that hang together
+})
+
+test_that("the error of a limit is bounded as stated", {
+  for (n in 2:5) {
+    partitions <- all_partitions(n)
+    for (alpha in c(0.3, 2, 20)) {
+      free <- exp(apply(partitions, 1, ref_log_crp, alpha = alpha))
+      expect_equal(weft:::expected_clusters(alpha, n), sum(free * apply(partitions, 1, max)), tolerance = 1e-10)
+      for (k in 2:5) {
+        cut <- exp(apply(partitions, 1, ref_log_sticks, alpha = alpha, k = k))
+        expect_lte(sum(abs(cut - free)) / 2, weft:::truncation_error(alpha, n, k, "blocked") + 1e-12)
+        expect_lte(sum(free[apply(partitions, 1, max) > k]), weft:::truncation_error(alpha, n, k, "collapsed") + 1e-12)
+      }
+    }
+  }
+  for (sampler in c("blocked", "collapsed")) {
+    for (n in c(1, 2, 10, 1e4, 1e7)) {
+      for (alpha in c(1e-6, 0.5, 1, 40, 1e4, 1e9)) {
+        k <- weft:::clusters_needed(alpha, n, sampler)
+        expect_lte(weft:::truncation_error(alpha, n, k, sampler), 1e-3 + 1e-9)
+        expect_true(k >= 1 && k == round(k))
+      }
+    }
+  }
+})
+
+test_that("too few clusters are a warning that says how many would do", {
+  A <- bits(c(1, 1, 0, 0), c(1, 1, 0, 1), c(0, 0, 1, 1))
+  few <- function(...) irm(A, alpha = 100, chains = 2, sweeps = 60, seed = 1, ...)
+  for (sampler in c("blocked", "collapsed")) {
+    got <- NULL
+    withCallingHandlers(few(max_clusters = 2, sampler = sampler), weft_warning_truncation = function(w) {
+      got <<- c(got, conditionMessage(w))
+      invokeRestart("muffleWarning")
+    })
+    expect_length(got, 2)
+    expect_match(got[1], "`max_clusters` = 2 must be larger for the rows", fixed = TRUE)
+    expect_match(got[1], "3 rows have 3.0 clusters on average before", fixed = TRUE)
+    expect_match(got[1], if (sampler == "blocked") "or try 405" else "or try 4", fixed = TRUE)
+  }
+  expect_warning(few(max_clusters = c(405, 20)), "for the columns", class = "weft_warning_truncation")
+  expect_no_warning(few(max_clusters = c(405, 440)))
+  expect_no_warning(few(max_clusters = c(3, 4), sampler = "collapsed")) # as many as nodes
+  expect_no_warning(few(max_clusters = 1)) # asked for one
+  planted <- irm_sample(60, 40, 3, 0.3, seed = 1)$A
+  expect_no_warning(irm(planted, chains = 2, sweeps = 40, seed = 1, max_clusters = 15))
+  expect_warning(irm(planted, chains = 2, sweeps = 40, seed = 1, max_clusters = c(2, 10)), class = "weft_warning_truncation")
+  expect_warning(update(suppressWarnings(few(max_clusters = c(2, 440))), sweeps = 5), class = "weft_warning_truncation")
+})
+
+test_that("a default limit that is reached is raised, and a given one told", {
+  planted <- irm_sample(200, 150, c(30, 25), 0.3, contrast = 0.6, seed = 2)
+  part <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "eta", "consensus")
+  A <- planted$A
+  expect_no_warning(fit <- irm(A, chains = 2, sweeps = 60, seed = 1))
+  expect_identical(c(max(fit$row_cluster), max(fit$col_cluster)), c(30L, 25L))
+  expect_equal(irm_nmi(fit$row_cluster, planted$row_cluster), 1)
+  expect_identical(fit$limits[c("mode", "limit", "first")], data.frame(mode = c("row", "col"), limit = c(58, 50), first = c(29, 25)))
+  expect_identical(fit[part], irm(A, chains = 2, sweeps = 60, seed = 1, max_clusters = c(58, 50))[part])
+  expect_output(print(fit), "The limit of 29 clusters of rows was reached; it was raised to 58", fixed = TRUE)
+  expect_output(print(fit), "Number of clusters: rows 30 (1.00); columns 25 (1.00)", fixed = TRUE)
+  expect_warning(given <- irm(A, chains = 2, sweeps = 60, seed = 1, max_clusters = c(20, 60)), "for the rows", class = "weft_warning_truncation")
+  expect_identical(given$limits$limit, c(20, 60))
+  note <- "The limit of 20 clusters of rows was reached in 100 % of the sweeps: their number is no finding."
+  expect_output(print(given), note, fixed = TRUE)
+  expect_output(print(summary(given)), note, fixed = TRUE)
+  few <- irm(A, chains = 1, sweeps = 6, seed = 1, max_clusters = 5)
+  expect_output(print(few), "or more `sweeps`", fixed = TRUE)
+  fits <- irm(A[1:20, 1:20], chains = 1, sweeps = 40, seed = 1)
+  expect_false(any(grepl("limit", capture.output(print(fits)))))
+})
+
+test_that("runs whose limit is raised are the same from checkpoints, and update() keeps the limit", {
+  A <- irm_sample(200, 150, c(30, 25), 0.3, contrast = 0.6, seed = 2)$A
+  start <- list(row = rep(1:4, 50), col = rep(1:3, 50))
+  file <- withr::local_tempfile()
+  part <- c("row_cluster", "log_posterior", "eta", "limits")
+  for (init in list(NULL, start)) {
+    fit <- irm(A, chains = 2, sweeps = 40, seed = 1, init = init, checkpoint = file, checkpoint_sweeps = 7)
+    expect_gt(fit$limits$limit[1], fit$limits$first[1])
+    expect_identical(irm(A, chains = 2, sweeps = 40, seed = 1, init = init)[part], fit[part])
+    expect_identical(irm_resume(file)[part], fit[part])
+    run <- fit$run # as it was before it was done again
+    run$model$max_clusters <- run$first_limits
+    run[c("done", "checkpoint", "save_every")] <- list(0, file, 5)
+    run["trace"] <- list(NULL)
+    codes <- weft:::init_codes(init, c(200, 150))
+    run$state <- weft:::start_state(run$graph, codes, run$model, 2, list(alpha = c(1, 1), beta = c(1, 1)), c(200, 150))
+    weft:::save_checkpoint(run)
+    expect_identical(irm_resume(file)[part], fit[part])
+  }
+  short <- irm(A, chains = 2, sweeps = 10, seed = 1) # too few sweeps to tell
+  expect_identical(short$limits$limit, short$limits$first)
+  expect_warning(longer <- update(short, sweeps = 50), class = "weft_warning_truncation")
+  expect_identical(longer$limits$limit, short$limits$limit)
+})
+
+test_that("where sticks would need millions of blocks the collapsed sampler runs, unless the other was named", {
+  A <- irm_sample(40, 30, 2, 0.3, seed = 1)$A
+  expect_identical(irm(A, alpha = 1e5, chains = 1, sweeps = 2, seed = 1)$sampler, "collapsed")
+  expect_identical(irm(A, alpha = 1e5, chains = 1, sweeps = 2, seed = 1, max_clusters = 30)$sampler, "blocked")
+  expect_identical(irm(A, alpha = 100, chains = 1, sweeps = 2, seed = 1)$sampler, "blocked")
+})
+
+test_that("counts of billions and parameters at their ends keep labels in bounds", {
+  huge <- matrix(c(2e9, 2e9, 0, 1, 2e9, 2e9, 5, 0, 0, 3, 2e9, 1), 4)
+  for (beta in list(c(1e-6, 1e-6), c(1e9, 1e-6), c(1e-6, 1e9), c(1e9, 1e9), c(1, 1))) {
+    for (alpha in c(1e-6, 1, 1e9)) {
+      for (sampler in c("blocked", "collapsed")) {
+        run <- function(...) suppressWarnings(irm(..., alpha = alpha, beta = beta, sampler = sampler, max_clusters = 4, chains = 1, sweeps = 6, seed = 1))
+        fits <- list(run(huge, family = "poisson"), run(tiny), run(huge[1:3, ] %*% t(huge[1:3, ]) > 0, type = "undirected", self = TRUE),
+                     run(huge[1:3, 1:3], type = "directed", family = "poisson", self = TRUE))
+        for (fit in fits) expect_true(all(is.finite(fit$log_posterior)))
+      }
+    }
+  }
+})

@@ -10,10 +10,12 @@ test_that("scores are normal scores as whole numbers", {
     x[2, 4] <- -Inf
     x[, 5] <- sample(c(0, -0, 1), n, TRUE)
     expect_identical(unname(weft:::regulation_scores(x, weft:::run_control())), unname(reference_scores(x)))
-    expect_identical(weft:::regulation_scores(x, weft:::run_control(threads = 2)), weft:::regulation_scores(x, weft:::run_control(threads = 1)))
+    expect_identical(weft:::regulation_scores(x, weft:::run_control(threads = 2)),
+                     weft:::regulation_scores(x, weft:::run_control(threads = 1)))
   }
   x <- cbind(rnorm(3000))
-  expect_identical(weft:::regulation_scores(exp(x), weft:::run_control()), weft:::regulation_scores(x, weft:::run_control()))
+  expect_identical(weft:::regulation_scores(exp(x), weft:::run_control()),
+                   weft:::regulation_scores(x, weft:::run_control()))
   expect_lte(sum(weft:::regulation_scores(x, weft:::run_control())^2), 2^31) # of all rows, let alone of half of them
 })
 
@@ -82,9 +84,11 @@ test_that("choices are those of a reference", {
     targets <- if (trial %% 4 == 1) sample(p, sample(p, 1)) - 1L else seq_len(p) - 1L
     steps <- sample(c(1, 2, 5, 8), 1)
     hinges <- trial %% 3 != 0
-    expected <- reference_choices(scores, regulators, targets, samples$rows, samples$partner, steps, hinges)
+    favour <- if (trial %% 2) 1 else runif(length(regulators), 0.2, 1)
+    expected <- reference_choices(scores, regulators, targets, samples$rows, samples$partner, steps, hinges, favour)
     for (threads in 1:2) {
-      got <- regulation_select(scores, regulators, targets, samples, hinges, steps, weft:::run_control(threads = threads))
+      got <- regulation_select(scores, regulators, targets, samples, hinges, steps,
+                               weft:::run_control(threads = threads), favour)
       expect_identical(got, expected, label = sprintf("trial %d (%d x %d), %d threads", trial, n, p, threads))
     }
   }
@@ -128,7 +132,12 @@ test_that("edges, weights and q-values follow from the choices", {
   x <- regulated(40, 12)
   net <- regulation(x, resamples = 30, copies = 2, seed = 5)
   samples <- regulation_samples(x, 30, 2, c(0, 5))
-  choices <- reference_choices(reference_scores(x), 0:11, 0:11, samples$rows, samples$partner, 5, TRUE)
+  choose <- function(halves, favour) reference_choices(reference_scores(x), 0:11, 0:11, samples$rows[, halves],
+                                                       samples$partner, 5, TRUE, favour)
+  early <- choose(1:14, 1)
+  share <- apply(reference_area(early, 12), 1, var)
+  share <- share / max(share)
+  choices <- array(c(early, choose(15:30, (share + 0.1 * mean(share))^0.15)), c(5, 12, 3, 30))
   area <- reference_area(choices, 12)
   spread <- apply(area, 1, var)
   expect_equal(as.matrix(net), area * spread / max(spread), tolerance = 1e-12, ignore_attr = TRUE)
@@ -159,11 +168,12 @@ test_that("the network finds what regulates, with its sign, and a list of regula
   n <- 120
   a <- rnorm(n)
   b <- rnorm(n)
-  x <- cbind(A = a, B = b, C = a - b + 0.3 * rnorm(n), D = pmax(a, 0) + 0.2 * rnorm(n), matrix(rnorm(n * 26), n))
-  colnames(x)[5:30] <- sprintf("N%d", 5:30)
-  edges <- as.data.frame(regulation(x, regulators = c("A", "B", sprintf("N%d", 5:20)), seed = 1))[1:3, ]
-  expect_setequal(paste(edges$regulator, edges$target), c("A C", "B C", "A D"))
-  expect_equal(edges$sign[match(c("A C", "B C", "A D"), paste(edges$regulator, edges$target))], c(1, -1, 1))
+  x <- cbind(A = a, B = b, C = a - b + 0.3 * rnorm(n), D = pmax(a, 0) + 0.2 * rnorm(n), E = -exp(b) + 0.2 * rnorm(n),
+             matrix(rnorm(n * 25), n))
+  colnames(x)[6:30] <- sprintf("N%d", 6:30)
+  edges <- as.data.frame(regulation(x, regulators = c("A", "B", sprintf("N%d", 6:20)), seed = 1))[1:4, ]
+  expect_setequal(paste(edges$regulator, edges$target), c("A C", "B C", "A D", "B E"))
+  expect_equal(edges$sign[match(c("A C", "B C", "A D", "B E"), paste(edges$regulator, edges$target))], c(1, -1, 1, -1))
   expect_true(all(is.na(edges$direction[edges$target %in% c("C", "D")])))
   net <- regulation(x, regulators = c("B", "A"), targets = c("D", "C"), resamples = 10, seed = 1)
   expect_identical(dimnames(net), list(c("B", "A"), c("D", "C")))
@@ -236,7 +246,8 @@ test_that("mistakes are classed errors", {
   expect_error(regulation(x, steps = 0), class = "weft_error_input")
   expect_error(regulation(x, copies = -1), class = "weft_error_input")
   expect_error(regulation(data.frame(a = letters)), class = "weft_error_input")
-  expect_error(as.data.frame(regulation(x, resamples = 2, copies = 0), fdr = 0.1), class = "weft_error_input", regexp = "copies")
+  expect_error(as.data.frame(regulation(x, resamples = 2, copies = 0), fdr = 0.1), class = "weft_error_input",
+               regexp = "copies")
 })
 
 test_that("of many genes some are picked as regulators, which is said", {
@@ -252,7 +263,8 @@ test_that("of many genes some are picked as regulators, which is said", {
   r2 <- stats::cor(weft:::regulation_scores(x, weft:::run_control())[, seq_len(40)])^2
   diag(r2) <- 0
   genes <- list(regulators = 0:39, targets = 0:39)
-  hub <- .Call(weft:::C_weft_regulation_hubs, weft:::regulation_scores(x, weft:::run_control())[, 1:40], genes, 0:29, weft:::run_control())
+  hub <- .Call(weft:::C_weft_regulation_hubs, weft:::regulation_scores(x, weft:::run_control())[, 1:40], genes, 0:29,
+               weft:::run_control())
   expect_equal(hub, unname(apply(r2, 1, var)), tolerance = 1e-10)
 })
 
@@ -286,4 +298,36 @@ test_that("a failed allocation is an error, and nothing leaks", {
     gc()
     expect_identical(.Call(weft:::C_weft_memory, NULL)[c("host", "device")], before)
   }
+})
+
+test_that("a directed network is one for tables, files, other packages and pictures", {
+  withr::local_seed(14)
+  x <- regulated(60, 12)
+  net <- regulation(x, regulators = c("g2", "g5", "g8"), targets = c("g3", "g6", "g9", "g2"), resamples = 20, seed = 1)
+  tables <- network_tables(net)
+  expect_true(tables$directed)
+  expect_setequal(tables$nodes$name, c("g2", "g3", "g5", "g6", "g8", "g9"))
+  expect_identical(names(tables$edges)[1:3], c("from", "to", "weight"))
+  expect_identical(tables$edges$from, as.data.frame(net)$regulator)
+  file <- withr::local_tempfile(fileext = ".graphml")
+  write_network(net, file)
+  expect_true(any(grepl("edgedefault=\"directed\"", readLines(file))))
+  if (requireNamespace("igraph", quietly = TRUE)) {
+    graph <- as_igraph(net)
+    expect_true(igraph::is_directed(graph))
+    expect_equal(igraph::vcount(graph), 6)
+    expect_equal(igraph::ecount(graph), nrow(as.data.frame(net)))
+  }
+  s <- summary(net)
+  expect_identical(s[c("features", "regulators", "targets")], list(features = 6L, regulators = 3L, targets = 4L))
+  expect_identical(summary(net, fdr = NULL)$edges, nrow(as.data.frame(net)))
+  expect_identical(glance(net)$edges, s$edges)
+  expect_output(print(net), "3 regulators of 4 targets")
+  grDevices::pdf(NULL)
+  withr::defer(grDevices::dev.off())
+  expect_identical(plot(net, edges = 5), net)
+  expect_identical(plot(net), net) # none at that rate
+  expect_identical(plot(net, edges = 5, groups = c(1, 1, 1, 2, 2, 2)), net)
+  expect_error(plot(net, groups = 1:3), class = "weft_error_input")
+  if (requireNamespace("ggplot2", quietly = TRUE)) expect_s3_class(ggplot2::autoplot(net), "ggplot")
 })

@@ -48,7 +48,10 @@ test_that("graphNEL has the same edges and weights", {
   g <- network_convert(fit, "graphNEL")
   expect_s4_class(g, "graphNEL")
   m <- methods::as(g, "matrix")
-  expect_equal(m, as.matrix(fit$network)[graph::nodes(g), graph::nodes(g)], ignore_attr = TRUE)
+  edges <- as.data.frame(fit, what = "edges")
+  shown <- matrix(0, nrow(m), ncol(m), dimnames = dimnames(m))
+  shown[cbind(edges$regulator, edges$target)] <- edges$weight
+  expect_equal(m, shown, ignore_attr = TRUE)
   d <- network_convert(fit, "graphNEL", "bayes")
   expect_identical(graph::edgemode(d), "directed")
   expect_identical(bn_convert(bn_convert(fit$bayes, "graphNEL")), fit$bayes$dag, ignore_attr = TRUE)
@@ -90,7 +93,7 @@ test_that("SIF and CSV have a line an edge", {
   file <- withr::local_tempfile(fileext = ".sif")
   write_network(fit, file, isolated = FALSE)
   edges <- as.data.frame(fit, what = "edges")
-  expect_identical(readLines(file), paste(edges$feature1, "mi", edges$feature2, sep = "\t"))
+  expect_identical(readLines(file), paste(edges$regulator, "drives", edges$target, sep = "\t"))
   write_network(fit, file, which = "bayes", format = "csv")
   expect_identical(nrow(utils::read.csv(file)), nrow(as.data.frame(fit, what = "directed")))
   expect_error(write_network(fit, "network.xyz"), "format", class = "weft_error_input")
@@ -150,7 +153,7 @@ test_that("what is missing or no network is a classed error", {
                  weft_report, add_results, gene_ranking)) {
     expect_error(f(), "must be given", class = "weft_error_input")
   }
-  expect_error(as_igraph(3), "network of weft", class = "weft_error_input")
+  expect_error(as_igraph(3), "must be a network", class = "weft_error_input")
   expect_error(gene_bayes(fit$quality, ranking = "mi"), "`ranking` must", class = "weft_error_input")
   expect_error(gene_outliers(fit$components, data = "x"), "complete matrix", class = "weft_error_input")
   expect_error(gene_quality(e$x, class = data.frame()), "class", class = "weft_error_input")
