@@ -3,6 +3,7 @@
 #include <string.h>
 #include "../base/ranks_digest.h"
 #include "mi.h"
+#include "mi_null.h"
 #include "mi_pack_glue.h"
 
 static void release(void *object)
@@ -149,6 +150,37 @@ SEXP C_weft_mi_pack_rank(SEXP pack, SEXP control)
   rank_job job = { from, { REAL(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)), REAL(VECTOR_ELT(out, 2)), REAL(VECTOR_ELT(out, 3)),
                            INTEGER(VECTOR_ELT(out, 5)), INTEGER(VECTOR_ELT(out, 6)), REAL(VECTOR_ELT(out, 4)) } };
   weft_glue_run(control, rank, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- what chance gives ---- */
+
+typedef struct { const weft_mi_pack *pack; const uint32_t *columns; size_t count; double *p, *correction; } null_job;
+
+static weft_status null_laws(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const null_job *job = data;
+  (void) backend;
+  return weft_mi_null(ctx, job->pack, job->columns, job->count, job->p, job->correction);
+}
+
+/* Of the attributes `columns` (from 1) of a pack with classes: p-values, NaN where chi-squared is meant, and what corrects it. */
+SEXP C_weft_mi_null(SEXP pack, SEXP columns, SEXP control)
+{
+  const char *fields[] = { "p", "correction", "" };
+  const weft_mi_pack *from = &weft_mi_handle_of(pack)->pack;
+  const size_t count = (size_t) Rf_xlength(columns);
+  uint32_t *chosen = (uint32_t *) R_alloc(count, sizeof *chosen);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  for (int k = 0; k < 2; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(REALSXP, (R_xlen_t) count));
+  for (size_t i = 0; i < count; i++) {
+    const int at = INTEGER(columns)[i];
+    if (at < 1 || (size_t) at > from->p) weft_glue_fail(WEFT_ERR_INTERNAL, "feature %d of %zu", at, from->p);
+    chosen[i] = (uint32_t) at - 1;
+  }
+  null_job job = { from, chosen, count, REAL(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)) };
+  weft_glue_run(control, null_laws, &job);
   UNPROTECT(1);
   return out;
 }

@@ -22,4 +22,5 @@
   R(C_weft_mi_tuples, 8) \
   R(C_weft_mi_permute_pairs, 8) \
   R(C_weft_mi_permute_rank, 4) \
-  R(C_weft_mi_pack_rank, 2)
+  R(C_weft_mi_pack_rank, 2) \
+  R(C_weft_mi_null, 3)

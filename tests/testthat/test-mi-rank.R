@@ -136,7 +136,7 @@ test_that("exact decimals for small cases", {
   expect_equal(mi_rank(data.frame(class), class, unit = "nats")$mi, 1.405639062229566256 * log(2), tolerance = 1e-15)
 })
 
-test_that("the G test is R's", {
+test_that("the statistic G is R's", { # its p-values: test-mi-null.R
   withr::local_seed(6)
   x <- as.data.frame(random_columns(300, c(2, 3, 6)))
   class <- sample(3, 300, TRUE)
@@ -146,7 +146,7 @@ test_that("the G test is R's", {
     e <- outer(rowSums(o), colSums(o)) / sum(o)
     g <- 2 * sum(ifelse(o > 0, o * log(o / e), 0))
     expect_equal(r$statistic[k], g, tolerance = 1e-10)
-    expect_equal(r$p_value[k], pchisq(g, (nrow(o) - 1) * (ncol(o) - 1), lower.tail = FALSE), tolerance = 1e-10)
+    expect_identical(r$df[k], (nrow(o) - 1) * (ncol(o) - 1))
   }
   expect_equal(r$q_value, p.adjust(r$p_value, "BH"))
 })
