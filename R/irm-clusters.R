@@ -11,8 +11,9 @@
 truncation_goal <- 1e-3 # of the default
 most_labels <- 65536    # a device keeps labels in 16 bits
 most_blocks <- 2^22     # by default, from the blocked sampler
+most_start <- 512       # random clusters, by default
 full_share <- 0.05      # of the sweeps after the burn-in
-full_sweeps <- 10       # below these nothing is said: chains start from many clusters
+full_sweeps <- 10       # with fewer after the burn-in chains may not have left the many clusters that they start from
 
 expected_clusters <- function(alpha, n) ifelse(n > 0, pmin(n, alpha * (digamma(alpha + n) - digamma(alpha))), 0)
 
@@ -51,7 +52,7 @@ most_clusters <- function(max_clusters, nodes, init, prior, sampler, any_sampler
   alpha <- prior_alpha(prior)
   given <- vapply(c("row", "col"), function(mode) if (is.list(init) && is.atomic(init[[mode]])) length(unique(init[[mode]])) else 0L, 0L,
                   USE.NAMES = FALSE)
-  start <- pmin(512, pmax(20, ceiling(2 * sqrt(nodes))))
+  start <- pmin(most_start, pmax(20, ceiling(2 * sqrt(nodes))))
   least <- pmax(start, 2 * given)
   k <- pmax(least, clusters_needed(alpha, nodes, sampler)) * (nodes > 0)
   if (sampler == "blocked" && prod(k[c(1L, if (nodes[2L] > 0) 2L else 1L)]) > most_blocks) {
@@ -64,32 +65,72 @@ most_clusters <- function(max_clusters, nodes, init, prior, sampler, any_sampler
 # A sampled alpha's prior mean.
 prior_alpha <- function(prior) if (prior$sample_alpha) rep(prior$hyper[1L] / prior$hyper[2L], 2L) else prior$alpha
 
-# The share of the sweeps after the burn-in in which more clusters might have been, by mode; NA where nothing can be said.
-share_full <- function(fit) {
-  trace <- fit$run$trace
-  after <- sweeps_after(fit)
-  most <- fit$run$model$max_clusters
-  modes <- if (fit$type == "bipartite") c("row", "col") else "row"
-  vapply(stats::setNames(nm = modes), function(mode) {
-    if (length(after) < full_sweeps || most[match(mode, c("row", "col"))] == 1) return(NA_real_)
-    mean(trace[[paste0(mode, "_full")]][after, ])
-  }, 0)
+# By mode: the limit, the share of the sweeps after the burn-in in which more clusters might have been (NA for a limit of one, which was
+# asked for), how many such sweeps there are, and what the limit was before it was raised.
+limits_of <- function(run) {
+  burn_in <- run$burn_in %||% (run$done %/% 2)
+  after <- seq.int(burn_in + 1, length.out = run$done - burn_in)
+  modes <- if (run$graph$kind == "bipartite") c("row", "col") else "row"
+  limit <- run$model$max_clusters[seq_along(modes)]
+  full <- vapply(modes, function(mode) mean(run$trace[[paste0(mode, "_full")]][after, ]), 0)
+  data.frame(mode = modes, limit = limit, full = ifelse(limit == 1, NA, full), first = run$first_limits[seq_along(modes)],
+             alpha = vapply(seq_along(modes), function(at) mean(run$trace$alpha[after, at, ]), 0), sweeps = length(after))
 }
 
-sweeps_after <- function(fit) seq.int(fit$burn_in + 1, length.out = fit$run$done - fit$burn_in)
+is_reached <- function(limits) !is.na(limits$full) & limits$full > full_share
+
+# Twice the limits that were reached, where the user gave none; NULL when none is to be raised.
+larger_limits <- function(run) {
+  if (!run$grows) return(NULL)
+  limits <- limits_of(run)
+  nodes <- run_nodes(run)
+  k <- run$model$max_clusters
+  raise <- which(is_reached(limits) & limits$sweeps >= full_sweeps)
+  k[raise] <- pmin(2 * k[raise], most_labels)
+  blocks <- prod(k[c(1L, if (nodes[2L] > 0) 2L else 1L)])
+  if (identical(k, run$model$max_clusters) || (run$sampler == "blocked" && blocks > most_blocks)) return(NULL)
+  k
+}
+
+# The run from its beginning, with other limits.
+run_again <- function(run, limits) {
+  run$model$max_clusters <- limits
+  alpha <- if (run$model$sample_alpha) c(1, 1) else run$state$alpha[1:2]
+  beta <- if (run$model$sample_beta) c(1, 1) else run$state$beta[1:2]
+  nodes <- run_nodes(run)
+  start <- pmin(limits, pmax(most_start, run$first_limits))
+  run$state <- start_state(run$graph, run$init, run$model, run$chains, list(alpha = alpha, beta = beta), nodes, start)
+  run$done <- 0
+  run["trace"] <- list(NULL)
+  run
+}
+
+mode_nodes <- function(type, at) if (type == "bipartite") c("rows", "columns")[at] else "nodes"
+
+# What print() and summary() say of the limits.
+limit_notes <- function(limits, type) {
+  nodes <- mode_nodes(type, seq_len(nrow(limits)))
+  raised <- limits$limit > limits$first
+  c(sprintf("The limit of %.0f clusters of %s was reached; it was raised to %.0f, and the run done again.", limits$first, nodes,
+            limits$limit)[raised],
+    sprintf("The limit of %.0f clusters of %s was reached in %.0f %% of the sweeps: their number is no finding. Give a larger `max_clusters`%s.",
+            limits$limit, nodes, 100 * limits$full, ifelse(limits$sweeps < full_sweeps, ", or more `sweeps`", ""))[is_reached(limits)])
+}
 
 warn_truncated <- function(fit) {
-  share <- share_full(fit)
-  for (mode in names(share)[!is.na(share) & share > full_share]) {
-    at <- match(mode, c("row", "col"))
-    n <- length(fit[[paste0(mode, "_cluster")]])
-    k <- fit$run$model$max_clusters[at]
-    alpha <- mean(fit$run$trace$alpha[sweeps_after(fit), at, ])
-    nodes <- if (fit$type != "bipartite") "nodes" else c("rows", "columns")[at]
-    weft_warn("truncation", sprintf("`max_clusters` = %.0f must be larger for the %s: there might have been more in %.0f %% of the sweeps.", k, nodes,
-                                    100 * share[[mode]]),
-              i = sprintf("At alpha = %.3g, %d %s have %.1f clusters on average, before their links are known; %.0f do for these, %.0f are off by up to %.2g.",
-                          alpha, n, nodes, expected_clusters(alpha, n), clusters_needed(alpha, n, fit$sampler), k,
-                          truncation_error(alpha, n, k, fit$sampler)))
+  limits <- fit$limits
+  for (at in which(is_reached(limits) & limits$sweeps >= full_sweeps)) {
+    n <- length(fit[[paste0(limits$mode[at], "_cluster")]])
+    nodes <- mode_nodes(fit$type, at)
+    k <- limits$limit[at]
+    error <- truncation_error(limits$alpha[at], n, k, fit$sampler)
+    weft_warn("truncation",
+              sprintf("`max_clusters` = %.0f must be larger for the %s: there might have been more in %.0f %% of the sweeps after `burn_in`.",
+                      k, nodes, 100 * limits$full[at]),
+              i = sprintf("At alpha = %.3g %d %s have %.1f clusters on average before their links are known%s. %s %.0f.",
+                          limits$alpha[at], n, nodes, expected_clusters(limits$alpha[at], n),
+                          if (error > truncation_goal) sprintf(", of which a limit of %.0f is off by up to %.2g", k, error)
+                          else ", and the links ask for more",
+                          "Leave `max_clusters` out, or try", max(2 * k, clusters_needed(limits$alpha[at], n, fit$sampler))))
   }
 }

@@ -112,6 +112,9 @@ print.weft_irm <- function(x, ...) {
   consensus <- vapply(x$consensus, max, 0)
   cat(sprintf("Consensus: %s\n", if (x$type == "bipartite") sprintf("%d and %d clusters", consensus[1L], consensus[2L])
                                  else count(consensus[[1L]], "cluster")))
+  counts <- vapply(x$limits$mode, function(mode) counts_text(x$n_clusters[[mode]], 3L), "")
+  cat(sprintf("Number of clusters: %s\n", paste0(if (x$type == "bipartite") c("rows ", "columns "), counts, collapse = "; ")))
+  writeLines(limit_notes(x$limits, x$type))
   cat(sprintf("%s of %s, %s sampler, R-hat %.3f\n", count(ncol(x$log_posterior), "chain"), count(nrow(x$log_posterior), "sweep"),
               x$sampler, x$rhat[["log_posterior"]]))
   if (ncol(x$log_posterior) > 1L) {
@@ -130,8 +133,14 @@ summary.weft_irm <- function(object, ...) {
   structure(class = "weft_irm_summary", list(
     sizes = list(row = side(object$row_cluster), col = side(object$col_cluster)), type = object$type,
     n_clusters = object$n_clusters, density = sum(object$links) / sum(object$pairs), nmi = object$nmi, rhat = object$rhat,
-    auc = object$auc, log_loss = object$log_loss, glance = glance(object)
+    auc = object$auc, log_loss = object$log_loss, limits = object$limits, glance = glance(object)
   ))
+}
+
+# "4 (0.81), 5 (0.17)": the likeliest first.
+counts_text <- function(counts, most) {
+  best <- utils::head(sort(counts, decreasing = TRUE), most)
+  paste(sprintf("%s (%.2f)", names(best), best), collapse = ", ")
 }
 
 #' @export
@@ -142,9 +151,9 @@ print.weft_irm_summary <- function(x, ...) {
   for (mode in modes) {
     cat(sprintf("%s clusters, sizes: %s\n", c(row = if (length(modes) == 2L) "Row" else "Node", col = "Column")[[mode]],
                 toString(utils::head(x$sizes[[mode]], 20))))
-    best <- utils::head(sort(x$n_clusters[[mode]], decreasing = TRUE), 5L)
-    cat("  posterior of their number:", paste(sprintf("%s: %.2f", names(best), best), collapse = ", "), "\n")
+    cat(sprintf("  posterior of their number: %s\n", counts_text(x$n_clusters[[mode]], 5L)))
   }
+  writeLines(limit_notes(x$limits, x$type))
   cat("R-hat:", paste(sprintf("%s %.3f", names(x$rhat), x$rhat), collapse = ", "), "\n")
   invisible(x)
 }

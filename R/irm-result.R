@@ -39,7 +39,7 @@ irm_result <- function(run, call, started) {
     n_clusters = both(counts), consensus = both(consensus), coassignment = both(together),
     eta = block_mean(blocks, run$family, beta), links = blocks$links, pairs = blocks$pairs,
     nmi = chain_agreement(best, modes, run$model$key), rhat = chain_rhat(run$trace, after, modes), alpha = alpha[seq_along(modes)],
-    beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, type = graph$kind, family = run$family,
+    beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, limits = limits_of(run), type = graph$kind, family = run$family,
     sampler = run$sampler, burn_in = burn_in, backend = run$backend, reason = run$reason, call = call, run = run
   ))
   if (!is.null(run$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)

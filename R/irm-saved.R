@@ -69,7 +69,7 @@ check_irm_edges <- function(x, field, need, values = TRUE) {
 # ---- runs ----
 
 run_fields <- c("graph", "model", "backend", "reason", "family", "sampler", "held", "chains", "done", "target", "burn_in", "thin", "seconds",
-                "state", "trace", "stages")
+                "grows", "first_limits", "init", "state", "trace", "stages")
 
 # Everything that the sampler goes on from, and that summaries of samples read. Returns the run.
 check_irm_run <- function(run, what) {
@@ -89,6 +89,7 @@ check_irm_run <- function(run, what) {
   need(is_count(run$thin, 1, longest_step), "thin", "a whole number from 1", run$thin)
   need(is_reals(run$seconds, 1L, 0), "seconds", "a time", run$seconds)
   check_irm_held(run$held, c(run$graph$links$n_row, run$graph$links$n_col), need)
+  need(is_flag(run$grows), "grows", "TRUE or FALSE", run$grows)
   check_irm_model(run, need)
   check_irm_state(run, need)
   check_irm_trace(run, need)
@@ -117,6 +118,9 @@ check_irm_model <- function(run, need) {
   modes <- run_nodes(run) > 0
   ok <- is_reals(most, 2L, 0, most_labels) && all(most == round(most)) && all((most > 0) == modes)
   need(ok, "model$max_clusters", sprintf("whole numbers from 1 to %.0f, 0 for what a one-mode graph lacks", most_labels), most)
+  first <- run$first_limits
+  need(is_reals(first, 2L, 0, most_labels) && all(first == round(first) & first <= most & (first > 0) == modes), "first_limits",
+       "whole numbers of at most `model$max_clusters`", first)
   need(is_count(model$attempts, 0, most_attempts), "model$attempts", "a number of proposals", model$attempts)
   need(is_reals(model$key, 2L, 0, 2^32 - 1) && all(model$key == floor(model$key)), "model$key", "two whole numbers below 2^32", model$key)
 }
@@ -130,6 +134,12 @@ check_irm_state <- function(run, need) {
     mode <- if (endsWith(name, "row")) 1L else 2L
     need(is_integers(state[[name]], nodes[mode] * run$chains, 0L, most[mode] - 1), paste0("state$", name),
          sprintf("%.0f labels from 0 to %.0f", nodes[mode] * run$chains, max(0, most[mode] - 1)), state[[name]])
+  }
+  init <- run$init
+  if (!is.null(init)) need_record(need, init, c("row", "col"), "init")
+  for (name in names(init)) {
+    mode <- match(name, c("row", "col"))
+    need(is_integers(init[[name]], nodes[mode], 0L, most[mode] - 1), paste0("init$", name), "labels from 0", init[[name]])
   }
   for (name in c("alpha", "beta")) {
     need(is_reals(state[[name]], 4 * run$chains, least_hyper, most_hyper), paste0("state$", name), "four numbers from 1e-09 to 1e+12 for each chain",
@@ -174,7 +184,7 @@ check_irm_trace <- function(run, need) {
 # ---- fits ----
 
 fit_fields <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "coassignment", "eta", "links", "pairs", "nmi", "rhat",
-                "alpha", "beta", "auc", "log_loss", "type", "family", "sampler", "burn_in", "backend", "reason", "run")
+                "alpha", "beta", "auc", "log_loss", "limits", "type", "family", "sampler", "burn_in", "backend", "reason", "run")
 
 # What a method shows of a fit, and with `run` all that it computes from. Returns the fit.
 check_irm_fit <- function(x, run = FALSE) {
@@ -253,15 +263,26 @@ check_irm_summaries <- function(x, modes, need) {
   need(is_reals(x$rhat, length(names), missing = TRUE) && identical(names(x$rhat), names), "rhat", paste("numbers named", label_some(names)), x$rhat)
   need(is_reals(x$alpha, length(modes), least_hyper, most_hyper), "alpha", "a positive number for each mode", x$alpha)
   need(is_reals(x$beta, 2L, least_hyper, most_hyper), "beta", "two positive numbers", x$beta)
+  check_irm_limits(x$limits, modes, need)
   for (name in c("auc", "log_loss")) need(is_reals(x[[name]], 1L, missing = TRUE), name, "a number or NA", x[[name]])
+}
+
+check_irm_limits <- function(limits, modes, need) {
+  n <- length(modes)
+  ok <- is.data.frame(limits) && identical(names(limits), c("mode", "limit", "full", "first", "alpha", "sweeps")) &&
+    identical(limits$mode, modes) && is_reals(limits$limit, n, 1, most_labels) && is_reals(limits$first, n, 1, most_labels) &&
+    is_bare(limits$full, c("double", "logical"), n) && all(is.na(limits$full) | (limits$full >= 0 & limits$full <= 1)) &&
+    is_reals(limits$alpha, n, least_hyper, most_hyper) && is_integers(limits$sweeps, n, 1L, .Machine$integer.max)
+  need(ok, "limits", "a data frame of the limits of each mode", limits)
 }
 
 # What summary() returned.
 check_irm_summary <- function(x) {
   need <- needs("The summary")
   x <- unclass(x)
-  need_record(need, x, c("sizes", "type", "n_clusters", "density", "rhat", "glance"), "summary")
+  need_record(need, x, c("sizes", "type", "n_clusters", "density", "rhat", "glance", "limits"), "summary")
   need(is_word(x$type, irm_types), "type", "that of a graph", x$type)
+  check_irm_limits(x$limits, if (x$type == "bipartite") c("row", "col") else "row", need)
   need(is_reals(x$density, 1L, 0), "density", "a number", x$density)
   need(is.data.frame(x$glance) && is_reals(x$glance$log_posterior, 1L), "glance", "a data frame of one row", x$glance)
   need(length(x$rhat) && is_reals(x$rhat, length(x$rhat), missing = TRUE) && is_text(names(x$rhat), length(x$rhat)), "rhat", "named numbers",
@@ -286,6 +307,8 @@ check_irm_agreement <- function(x, whole, need) {
   same <- function(field, inner = field) need(identical(x[[field]], x$run[[inner]]), paste0("run$", inner), paste0("as `", field, "`"), x$run[[inner]])
   for (field in c("family", "sampler", "backend", "reason")) same(field)
   same("held_out", "held")
+  need(identical(x$limits$limit, x$run$model$max_clusters[seq_along(x$limits$limit)]), "run$model$max_clusters", "as `limits`",
+       x$run$model$max_clusters)
   need(identical(x$type, x$run$graph$kind), "run$graph$kind", "as `type`", x$run$graph$kind)
   need(has_shape(x$log_posterior, c(x$run$done, x$run$chains)), "run$done", "the number of sweeps of `log_posterior`", x$run$done)
 }

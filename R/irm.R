@@ -16,15 +16,16 @@
 #' meets: every sweep in small graphs, as often as is cheap in larger ones. The samples stay as they are.
 #'
 #' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, and neither does it
-#' matter whether 100 sweeps run at once or as 40 and, with `update()`, 60 more.
+#' matter whether 100 sweeps run at once or as 40 and, with `update()`, 60 more, unless a limit of clusters is raised.
 #'
 #' @section Limits of clusters: The Chinese restaurant process has no greatest number of clusters; a sampler needs one. With n nodes
 #'   and K clusters the blocked sampler's truncated sticks give partitions other probabilities, by at most
 #'   \eqn{\min(n r_1, \frac{n(n-1)}{2} \frac{\alpha}{1+\alpha} r_2)} in total variation, with \eqn{r_j = (\alpha / (\alpha + j))^{K-1}}; the
 #'   collapsed sampler leaves out partitions of more than K clusters. The default keeps either error below 0.001 for the given
 #'   `alpha`, or the prior mean of a sampled one. What the data make of it is seen in the sweeps: those in which more clusters might have
-#'   been are counted, and when they are more than one in twenty after the burn-in, a warning (`weft_warning_truncation`) tells how many
-#'   clusters are to be expected and which limit would do.
+#'   been are counted. When they are more than one in twenty after the burn-in, of ten sweeps at least, a default limit is doubled and the run
+#'   done again. A limit that was given, or cannot be raised, is kept: a warning (`weft_warning_truncation`) tells how many clusters are to
+#'   be expected and which limit would do. `print()` and `summary()` say in any case when a limit was reached.
 #'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
@@ -81,6 +82,8 @@
 #'   \item{rhat}{split R-hat of the log posterior and the numbers of clusters}
 #'   \item{auc, log_loss, held_out}{prediction of what `hold_out` hid; the loss is in nats a pair}
 #'   \item{alpha, beta}{of the partition}
+#'   \item{limits}{a data frame: by mode the most clusters that were allowed, in what share of the sweeps after the burn-in more might
+#'     have been, and the limit before it was raised}
 #'   \item{backend, reason}{where the sweeps ran, and why there}
 #' @seealso [predict.weft_irm()], [plot.weft_irm()], [irm_log_posterior()], [irm_sample()]
 #' @export
@@ -128,9 +131,10 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
   run <- list(
     graph = graph, model = model, backend = chosen$name, reason = chosen$reason, family = family, sampler = most$sampler, held = held,
     chains = chains, done = 0, target = sweeps, burn_in = burn_in, thin = thin %||% max(5, ceiling(sum(nodes) / 1e5)),
-    checkpoint = checkpoint, save_every = checkpoint_sweeps, seconds = 0
+    grows = is.null(max_clusters), first_limits = most$clusters, init = init_codes(init, nodes), checkpoint = checkpoint,
+    save_every = checkpoint_sweeps, seconds = 0
   )
-  run$state <- start_state(graph, init, model, most$start, chains, prior, nodes)
+  run$state <- start_state(graph, run$init, model, chains, prior, nodes, most$start)
   run_irm(run, match.call(), started, threads, progress, devices, ranks)
 }
 
@@ -186,26 +190,35 @@ choose_irm <- function(backend, graph, model, sweeps, threads) {
 
 # ---- starting ----
 
+# The clusters to start from, labels from 0; NULL for random ones.
+init_codes <- function(init, nodes) {
+  if (is.null(init)) return(NULL)
+  modes <- c("row", if (nodes[2L] > 0) "col")
+  if (!is.list(init) || !all(modes %in% names(init))) {
+    abort_input("`init` must be a list with `row` and, for bipartite graphs, `col`.", x = paste0("It is ", describe(init), "."))
+  }
+  list(row = cluster_codes(init$row, nodes[1L], "init$row"),
+       col = if (nodes[2L] > 0) cluster_codes(init$col, nodes[2L], "init$col") else integer())
+}
+
 # `start`: how many random clusters of each mode there are without `init`.
-start_state <- function(graph, init, model, start, chains, prior, nodes) {
+start_state <- function(graph, init, model, chains, prior, nodes, start = model$max_clusters) {
   k <- model$max_clusters
   labels <- lapply(1:2, function(mode) {
     n <- nodes[mode]
     if (n == 0) return(integer())
-    if (is.null(init)) return(as.integer(draws("below", n * chains, a = start[mode], key = model$key, stream = 2^31 + mode)))
-    name <- c("row", "col")[mode]
-    if (!is.list(init) || !name %in% names(init)) {
-      abort_input("`init` must be a list with `row` and, for bipartite graphs, `col`.", x = paste0("It is ", describe(init), "."))
+    if (is.null(init)) {
+      return(as.integer(draws("below", n * chains, a = start[mode], key = model$key, stream = 2^31 + mode)))
     }
-    z <- cluster_codes(init[[name]], n, paste0("init$", name))
+    z <- init[[mode]]
     if (max(z) >= k[mode]) {
-      abort_input(sprintf("`init$%s` must have at most `max_clusters` clusters: %d.", name, as.integer(k[mode])),
+      abort_input(sprintf("`init$%s` must have at most `max_clusters` clusters: %.0f.", c("row", "col")[mode], k[mode]),
                   x = sprintf("It has %d.", max(z) + 1L))
     }
     rep(z, chains)
   })
-  list(row = labels[[1L]], col = labels[[2L]], alpha = rep(rep(prior$alpha, 2L), chains), beta = rep(rep(prior$beta, 2L), chains),
-       best = rep(-Inf, chains), best_row = labels[[1L]], best_col = labels[[2L]])
+  list(row = labels[[1L]], col = labels[[2L]], alpha = rep(rep(prior$alpha, 2L), chains),
+       beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels[[1L]], best_col = labels[[2L]])
 }
 
 # ---- running ----
@@ -213,6 +226,18 @@ start_state <- function(graph, init, model, start, chains, prior, nodes) {
 # Runs to run$target sweeps, saving on the way, and makes the result.
 run_irm <- function(run, call, started, threads, progress, devices = NULL, ranks = NULL) {
   check_room(run)
+  repeat {
+    run <- run_sweeps(run, threads, progress, devices, ranks)
+    limits <- larger_limits(run)
+    if (is.null(limits)) break
+    run <- run_again(run, limits)
+  }
+  fit <- irm_result(run, call, started)
+  warn_truncated(fit)
+  fit
+}
+
+run_sweeps <- function(run, threads, progress, devices, ranks) {
   unsaved <- NULL
   while (run$done < run$target) {
     piece <- run$target - run$done
@@ -229,9 +254,7 @@ run_irm <- function(run, call, started, threads, progress, devices = NULL, ranks
       unsaved <- problem
     }
   }
-  fit <- irm_result(run, call, started)
-  warn_truncated(fit)
-  fit
+  run
 }
 
 # Traces and samples are R's own vectors.
@@ -337,6 +360,7 @@ update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, prog
   started <- proc.time()[[3L]]
   need_args("sweeps")
   run <- where_it_runs(check_irm_fit(object, run = TRUE)$run)
+  run$grows <- FALSE # the sweeps so far stay
   run$target <- run$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   if (run$target > most_sweeps) {
     abort_input(sprintf("A chain must have at most %.0f sweeps.", most_sweeps), x = sprintf("It would have %.0f.", run$target))

@@ -215,7 +215,8 @@ test_that("too few clusters are a warning that says how many would do", {
     })
     expect_length(got, 2)
     expect_match(got[1], "`max_clusters` = 2 must be larger for the rows", fixed = TRUE)
-    expect_match(got[1], "3 rows have 3.0 clusters on average", fixed = TRUE)
+    expect_match(got[1], "3 rows have 3.0 clusters on average before", fixed = TRUE)
+    expect_match(got[1], if (sampler == "blocked") "or try 405" else "or try 4", fixed = TRUE)
   }
   expect_warning(few(max_clusters = c(405, 20)), "for the columns", class = "weft_warning_truncation")
   expect_no_warning(few(max_clusters = c(405, 440)))
@@ -225,6 +226,53 @@ test_that("too few clusters are a warning that says how many would do", {
   expect_no_warning(irm(planted, chains = 2, sweeps = 40, seed = 1, max_clusters = 15))
   expect_warning(irm(planted, chains = 2, sweeps = 40, seed = 1, max_clusters = c(2, 10)), class = "weft_warning_truncation")
   expect_warning(update(suppressWarnings(few(max_clusters = c(2, 440))), sweeps = 5), class = "weft_warning_truncation")
+})
+
+test_that("a default limit that is reached is raised, and a given one told", {
+  planted <- irm_sample(200, 150, c(30, 25), 0.3, contrast = 0.6, seed = 2)
+  part <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "eta", "consensus")
+  A <- planted$A
+  expect_no_warning(fit <- irm(A, chains = 2, sweeps = 60, seed = 1))
+  expect_identical(c(max(fit$row_cluster), max(fit$col_cluster)), c(30L, 25L))
+  expect_equal(irm_nmi(fit$row_cluster, planted$row_cluster), 1)
+  expect_identical(fit$limits[c("mode", "limit", "first")], data.frame(mode = c("row", "col"), limit = c(58, 50), first = c(29, 25)))
+  expect_identical(fit[part], irm(A, chains = 2, sweeps = 60, seed = 1, max_clusters = c(58, 50))[part])
+  expect_output(print(fit), "The limit of 29 clusters of rows was reached; it was raised to 58", fixed = TRUE)
+  expect_output(print(fit), "Number of clusters: rows 30 (1.00); columns 25 (1.00)", fixed = TRUE)
+  expect_warning(given <- irm(A, chains = 2, sweeps = 60, seed = 1, max_clusters = c(20, 60)), "for the rows", class = "weft_warning_truncation")
+  expect_identical(given$limits$limit, c(20, 60))
+  note <- "The limit of 20 clusters of rows was reached in 100 % of the sweeps: their number is no finding."
+  expect_output(print(given), note, fixed = TRUE)
+  expect_output(print(summary(given)), note, fixed = TRUE)
+  few <- irm(A, chains = 1, sweeps = 6, seed = 1, max_clusters = 5)
+  expect_output(print(few), "or more `sweeps`", fixed = TRUE)
+  fits <- irm(A[1:20, 1:20], chains = 1, sweeps = 40, seed = 1)
+  expect_false(any(grepl("limit", capture.output(print(fits)))))
+})
+
+test_that("runs whose limit is raised are the same from checkpoints, and update() keeps the limit", {
+  A <- irm_sample(200, 150, c(30, 25), 0.3, contrast = 0.6, seed = 2)$A
+  start <- list(row = rep(1:4, 50), col = rep(1:3, 50))
+  file <- withr::local_tempfile()
+  part <- c("row_cluster", "log_posterior", "eta", "limits")
+  for (init in list(NULL, start)) {
+    fit <- irm(A, chains = 2, sweeps = 40, seed = 1, init = init, checkpoint = file, checkpoint_sweeps = 7)
+    expect_gt(fit$limits$limit[1], fit$limits$first[1])
+    expect_identical(irm(A, chains = 2, sweeps = 40, seed = 1, init = init)[part], fit[part])
+    expect_identical(irm_resume(file)[part], fit[part])
+    run <- fit$run # as it was before it was done again
+    run$model$max_clusters <- run$first_limits
+    run[c("done", "checkpoint", "save_every")] <- list(0, file, 5)
+    run["trace"] <- list(NULL)
+    codes <- weft:::init_codes(init, c(200, 150))
+    run$state <- weft:::start_state(run$graph, codes, run$model, 2, list(alpha = c(1, 1), beta = c(1, 1)), c(200, 150))
+    weft:::save_checkpoint(run)
+    expect_identical(irm_resume(file)[part], fit[part])
+  }
+  short <- irm(A, chains = 2, sweeps = 10, seed = 1) # too few sweeps to tell
+  expect_identical(short$limits$limit, short$limits$first)
+  expect_warning(longer <- update(short, sweeps = 50), class = "weft_warning_truncation")
+  expect_identical(longer$limits$limit, short$limits$limit)
 })
 
 test_that("where sticks would need millions of blocks the collapsed sampler runs, unless the other was named", {

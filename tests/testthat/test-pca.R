@@ -441,6 +441,7 @@ test_that("data with more rows than a matrix can have are refused, as are damage
   for (spoilt in list(with_part("dim", c(4, NA)), with_part("layout", "spoilt"), with_part("path", NULL))) {
     bad(pca(spoilt), "weft_file")
   }
+  bad(pca(with_part("dim", c(2^31, 2)), 1), "4294967296 are needed")
   file.remove(file)
   system2("truncate", c("-s", "8589934596", file)) # holes
   if (isTRUE(file.size(file) > 2^33)) bad(pca(weft_file(file, 1, "float"), 1), "at most 2147483647 rows")
