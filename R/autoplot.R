@@ -20,6 +20,10 @@ NULL
 
 weft_colours <- c(blue = "#2c5f8a", pale = "#8fb3d1", orange = "#b3541e", dark = "#1f3b57")
 
+check_top <- function(top) check_number(top, "top", min = 1, whole = TRUE)
+
+check_grid <- function(n) check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
+
 ordered_names <- function(names) factor(names, levels = rev(unique(names)))
 
 bars <- function(data, label, value, title, xlab, fill = NULL) {
@@ -35,6 +39,7 @@ bars <- function(data, label, value, title, xlab, fill = NULL) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_mi <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
+  top <- check_top(top)
   shown <- utils::head(as.data.frame(object), top)
   bars(shown, shown$feature, shown$mi, sprintf("Best %d of %d features (filled: q <= 0.05)", nrow(shown), nrow(object)),
        sprintf("mutual information (%s)", attr(object, "unit")), shown$q_value <= 0.05)
@@ -44,6 +49,7 @@ autoplot.weft_mi <- function(object, top = 20, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_mi_tuples <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
+  top <- check_top(top)
   shown <- utils::head(as.data.frame(object), top)
   label <- do.call(paste, c(shown[grepl("^feature[0-9]+$", names(shown))], sep = " \u00d7 "))
   bars(shown, label, shown$mi, sprintf("Best %d %s; points: without the interaction", nrow(shown), tuple_word(tuple_order(object))),
@@ -57,6 +63,7 @@ autoplot.weft_mi_tuples <- function(object, top = 20, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_selection <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
+  top <- check_top(top)
   shown <- utils::head(tidy(object), top)
   bars(shown, shown$feature, shown$score, sprintf("Features in order of selection (%s)", attr(object, "method")), "score")
 }
@@ -87,36 +94,44 @@ autoplot.weft_mi_matrix <- function(object, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_network <- function(object, top = NULL, ...) {
   need_package("ggplot2", "autoplot()")
-  edges <- as.data.frame(object)
-  edges <- utils::head(edges, top %||% max(10, ceiling(2.5 * nrow(object))))
+  top <- check_top(top %||% max(10, ceiling(2.5 * nrow(object))))
+  edges <- utils::head(as.data.frame(object), top)
   if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
-  names <- unique(c(edges$feature1, edges$feature2))
+  picture_of_network(edges$feature1, edges$feature2, edges$weight, sprintf("Network (%s)", attr(object, "method")))
+}
+
+picture_of_network <- function(from, to, weight, title, arrows = FALSE) {
+  names <- unique(c(from, to))
   w <- matrix(0, length(names), length(names), dimnames = list(names, names))
-  w[cbind(edges$feature1, edges$feature2)] <- w[cbind(edges$feature2, edges$feature1)] <- edges$weight
+  w[cbind(from, to)] <- weight
+  w <- pmax(w, t(w))
   place <- network_layout(w)
   nodes <- data.frame(name = names, x = place[, 1L], y = place[, 2L], edges = rowSums(w > 0))
-  a <- match(edges$feature1, names)
-  b <- match(edges$feature2, names)
-  lines <- data.frame(x = nodes$x[a], y = nodes$y[a], xend = nodes$x[b], yend = nodes$y[b], weight = edges$weight)
+  a <- match(from, names)
+  b <- match(to, names)
+  lines <- data.frame(x = nodes$x[a], y = nodes$y[a], xend = nodes$x[b], yend = nodes$y[b], weight = weight)
+  head <- if (arrows) ggplot2::arrow(length = ggplot2::unit(0.08, "inches"))
   ggplot2::ggplot(nodes, ggplot2::aes(x = x, y = y)) +
-    ggplot2::geom_segment(ggplot2::aes(xend = xend, yend = yend, alpha = weight), data = lines, color = "grey40") +
+    ggplot2::geom_segment(ggplot2::aes(xend = xend, yend = yend, alpha = weight), data = lines, color = "grey40", arrow = head) +
     ggplot2::geom_point(ggplot2::aes(size = edges), color = weft_colours[["blue"]]) +
     ggplot2::geom_text(ggplot2::aes(label = name), vjust = -0.9, size = 3, check_overlap = TRUE) +
     ggplot2::scale_size_area(max_size = 6) + ggplot2::coord_equal() + ggplot2::theme_void() +
-    ggplot2::labs(title = sprintf("Network (%s): heaviest %d edges", attr(object, "method"), nrow(edges)))
+    ggplot2::labs(title = sprintf("%s: heaviest %d edges", title, length(weight)))
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
-  picture_of_dag(object$dag, as.data.frame(object))
+  edges <- as.data.frame(object)
+  picture_of_dag(object$dag, edges)
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_fit <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  check_fit(object, "object")
   at <- which(object$dag != 0, arr.ind = TRUE)
   names <- rownames(object$dag)
   picture_of_dag(object$dag, data.frame(from = names[at[, 1L]], to = names[at[, 2L]]))
@@ -144,6 +159,7 @@ picture_of_dag <- function(dag, edges) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_compare <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  check_comparison(object, "object")
   if (is.null(object$roc)) abort_input("`object` must have a ROC to plot.", i = "Compare posteriors, or a list of networks.")
   base <- ggplot2::ggplot(object$roc, ggplot2::aes(x = fpr, y = tpr)) + ggplot2::geom_abline(color = "grey80") +
     ggplot2::coord_equal(xlim = 0:1, ylim = 0:1) +
@@ -174,6 +190,7 @@ autoplot.weft_irm <- function(object, ...) {
 autoplot.weft_kde <- function(object, n = if (object$d == 1L) 400 else 80, ...) {
   need_package("ggplot2", "autoplot()")
   if (object$d > 2L) abort_input("`object` must be a density of one or two dimensions to be drawn.", x = sprintf("It has %d.", object$d))
+  n <- check_grid(n)
   axes <- lapply(seq_len(object$d), function(j) plot_range(object, j, n))
   names <- names(point_frame(object))
   points <- stats::setNames(point_frame(object), c("x", "y")[seq_len(object$d)])
@@ -195,6 +212,7 @@ autoplot.weft_kde <- function(object, n = if (object$d == 1L) 400 else 80, ...) 
 autoplot.weft_kernel_regression <- function(object, n = 200, ...) { # nolint: object_length_linter.
   need_package("ggplot2", "autoplot()")
   if (object$d > 1L) abort_input("`object` must be a regression on one variable to be drawn.", x = sprintf("It has %d.", object$d))
+  n <- check_grid(n)
   points <- data.frame(x = object$data[, 1L], y = stats::fitted(object) + stats::residuals(object))
   at <- seq(min(points$x), max(points$x), length.out = n)
   band <- as.data.frame(stats::predict(object, at, interval = "confidence"))
@@ -217,6 +235,7 @@ autoplot.weft_kernel_pca <- function(object, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_pca_k <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  check_pca_k(object, "object")
   ggplot2::ggplot(object$curve, ggplot2::aes(x = component, y = value)) + ggplot2::geom_line(color = weft_colours[["blue"]]) +
     ggplot2::geom_point(color = weft_colours[["blue"]]) + ggplot2::geom_line(ggplot2::aes(y = threshold),
                                                                              color = weft_colours[["orange"]], linetype = 2) +
@@ -227,6 +246,7 @@ autoplot.weft_pca_k <- function(object, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_outliers <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
+  object <- checked_step(object, "outliers", "object", "gene_outliers()")
   shown <- as.data.frame(object)
   shown$place <- rank(shown$sample)
   ggplot2::ggplot(shown, ggplot2::aes(x = place, y = pmin(score, 40), color = outlier)) + ggplot2::geom_point() +
@@ -241,9 +261,11 @@ autoplot.weft_outliers <- function(object, ...) {
 autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), ...) {
   need_package("ggplot2", "autoplot()")
   which <- check_choice(which, c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), "which")
-  part <- object[[if (which == "samples") "components" else which]]
-  if (is.null(part)) abort_input(sprintf("There is no \"%s\" to plot.", which), x = "The step was left out.")
-  if (which == "samples") ggplot2::autoplot(part, color = object$quality$class, ...) else ggplot2::autoplot(part, ...)
+  object <- checked_fit(object, "object")
+  step <- if (which == "samples") "components" else which
+  if (is.null(object[[step]])) abort_no_result(sprintf("There is no \"%s\" to plot.", which), object, step)
+  drawing("object", if (which == "samples") ggplot2::autoplot(object$components, color = object$quality$class, ...)
+                    else ggplot2::autoplot(object[[step]], ...))
 }
 
 #' @rdname autoplot
@@ -251,6 +273,7 @@ autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "
 autoplot.weft_gp <- function(object, n = 200, ...) {
   need_package("ggplot2", "autoplot()")
   if (object$d > 1L) abort_input("`object` must be a process on one variable to be drawn.", x = sprintf("It has %d.", object$d))
+  n <- check_grid(n)
   points <- data.frame(x = object$data[, 1L], y = object$y)
   at <- seq(min(points$x), max(points$x), length.out = n)
   found <- stats::predict(object, matrix(at), se = TRUE)
@@ -264,6 +287,7 @@ autoplot.weft_gp <- function(object, n = 200, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_scores <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
+  top <- check_top(top)
   sets <- table(factor(as.data.frame(object)$node, levels = object$nodes))
   shown <- utils::head(sort(sets, decreasing = TRUE), top)
   bars(shown, names(shown), as.numeric(shown), sprintf("Nodes with most parent sets, %d of %d", length(shown), length(sets)),
@@ -274,6 +298,7 @@ autoplot.weft_bn_scores <- function(object, top = 20, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bins <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
+  top <- check_top(top)
   levels <- sort(vapply(object, nlevels, 0L), decreasing = TRUE)
   shown <- utils::head(levels, top)
   bars(shown, names(shown), unname(shown), sprintf("Columns with most levels, %d of %d", length(shown), length(levels)), "levels")
@@ -283,6 +308,8 @@ autoplot.weft_bins <- function(object, top = 20, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_quality <- function(object, top = 100, ...) {
   need_package("ggplot2", "autoplot()")
+  object <- checked_quality(object, "object")
+  top <- check_top(top)
   some <- unique(round(seq(1, nrow(object$x), length.out = min(nrow(object$x), top))))
   part <- object$x[some, , drop = FALSE]
   values <- data.frame(sample = factor(rownames(part), levels = rownames(part))[row(part)], value = c(part))

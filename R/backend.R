@@ -4,6 +4,10 @@
 #' when they cannot run; `"auto"` weighs the size of the work and of the transfer, and the result says what it chose and
 #' why. `weft_backend()` reads or sets the default for the session.
 #'
+#' @section What runs where: MPI means `distributed = TRUE`. A DelayedMatrix is read in blocks by the functions of mutual information
+#'   and by [pca()]; the others take it into memory.
+#'
+#' @eval capability_lines()
 #' @param backend `"auto"`, `"cpu"` or `"cuda"`; missing to read.
 #' @return The default back end; when it is set, the former one, invisibly.
 #' @seealso [weft_sitrep()], [weft_options]
@@ -56,9 +60,9 @@ threads_for <- function(threads) {
 # The reason why no CUDA device can be used, or NULL. Opens the CUDA object.
 cuda_missing <- function() .Call(C_weft_cuda_missing, libs_dir())
 
-# Resolves `backend =` to list(name, reason). `cpu_seconds` and `gpu_seconds` are rough estimates of the work, the
-# transfer included; the device is looked for only when it could pay.
-choose_backend <- function(backend, cpu_seconds, gpu_seconds) {
+# Resolves `backend =` to list(name, reason). `predicted` is what a function of R/cost.R returned. The device is looked for only when
+# it could pay.
+choose_backend <- function(backend, predicted = NULL) {
   backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   if (backend == "cpu") return(list(name = "cpu", reason = "asked for"))
   if (backend == "cuda") {
@@ -67,13 +71,14 @@ choose_backend <- function(backend, cpu_seconds, gpu_seconds) {
     weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste0("CUDA: ", why, "."),
                i = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.")
   }
-  if (cpu_seconds < 2 * (gpu_seconds + cuda_start_seconds)) {
-    return(list(name = "cpu", reason = sprintf("about %s of work, too little for a device", seconds_text(cpu_seconds))))
+  if (is.null(predicted) || predicted$cpu <= predicted$cuda + cuda_start_seconds()) {
+    return(list(name = "cpu", reason = if (is.null(predicted)) "no more than a device would"
+                                       else sprintf("about %s of work, too little for a device", seconds_text(predicted$cpu))))
   }
   why <- cuda_missing()
   if (!is.null(why)) return(list(name = "cpu", reason = why))
   list(name = "cuda", reason = sprintf("about %s on the CPU, %s on the device",
-                                       seconds_text(cpu_seconds), seconds_text(gpu_seconds)))
+                                       seconds_text(predicted$cpu), seconds_text(predicted$cuda)))
 }
 
 # For work that has no device code: a named device is an error that says so. `what` is like "Kernel sums run".
@@ -86,7 +91,10 @@ cpu_only <- function(backend, what) {
   list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU only"))
 }
 
-cuda_start_seconds <- 0.3 # opening the object and the device, once a session
+# Opening the object and a device costs this once per session; later calls find them open.
+cuda_start_seconds <- function() if (isTRUE(session$device_open)) 0 else 0.3
+
+session <- new.env(parent = emptyenv())
 
 seconds_text <- function(s) {
   if (s < 1) sprintf("%.0f ms", 1000 * s) else if (s < 120) sprintf("%.1f s", s) else sprintf("%.0f min", s / 60)
@@ -94,10 +102,11 @@ seconds_text <- function(s) {
 
 # What native code is handed: see weft_glue_run() in src/base/glue.c.
 run_control <- function(backend = "cpu", threads = NULL, progress = NULL, columns = NULL, task = "Working", devices = first_device()) {
+  if (backend == "cuda") session$device_open <- TRUE
   list(
     backend = backend, libs = libs_dir(), threads = threads_for(threads), devices = devices,
     device_limit = check_number(getOption("weft.device_memory", 0), "weft.device_memory", min = 0),
-    progress = progress_function(progress, task), poll = getOption("weft.poll", 0.1), columns = columns
+    progress = ranks_progress(progress_function(progress, task)), poll = getOption("weft.poll", 0.1), columns = columns
   )
 }
 
@@ -109,7 +118,7 @@ devices_for <- function(devices, backend) {
   devices <- devices %||% getOption("weft.devices")
   if (is.null(devices)) return(first_device())
   all <- identical(devices, "all")
-  numbers <- is.numeric(devices) && length(devices) %in% 1:64 && !anyNA(devices) && all(devices >= 0 & devices %% 1 == 0)
+  numbers <- is.numeric(devices) && length(devices) %in% 1:64 && !anyNA(devices) && all(devices %in% 0:1023)
   if (!all && !numbers) {
     abort_input(sprintf("`%s` must be NULL, \"all\" or at most 64 numbers of devices, from 0.", arg),
                 x = paste0("It is ", describe(devices), "."))

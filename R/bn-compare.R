@@ -15,10 +15,12 @@
 #' other <- t(truth)
 #' bn_compare(other, truth)
 bn_compare <- function(a, truth, threshold = 0.5) {
+  need_args("a", "truth")
   truth <- as_dag(truth, arg = "truth")
   threshold <- check_number(threshold, "threshold", min = 0, max = 1)
   nodes <- rownames(truth)
   if (is.list(a) && !is.object(a)) {
+    if (!length(a)) abort_input("`a` as a list must hold at least one network.", x = "It is empty.")
     each <- lapply(a, function(one) bn_compare(one, truth, threshold))
     roc <- data.frame(entry = names(a) %||% as.character(seq_along(a)), tpr = vapply(each, `[[`, 0, "tpr"),
                       fpr = vapply(each, `[[`, 0, "fpr"))
@@ -26,7 +28,7 @@ bn_compare <- function(a, truth, threshold = 0.5) {
     last$roc <- roc
     return(last)
   }
-  posterior <- if (inherits(a, "weft_bn")) a$edges else if (is_posterior(a)) a
+  posterior <- if (inherits(a, "weft_bn")) check_bn(a, "a")$edges else if (is_posterior(a)) check_posterior(a)
   if (!is.null(posterior)) posterior <- align_matrix(posterior, nodes)
   dag <- if (is_posterior(a)) (posterior >= threshold) + 0L else as_dag(a, nodes = nodes, arg = "a")
   result <- c(edge_rates(dag != 0, truth != 0), list(
@@ -37,13 +39,24 @@ bn_compare <- function(a, truth, threshold = 0.5) {
   structure(result, class = "weft_bn_compare")
 }
 
-is_posterior <- function(x) is.matrix(x) && is.double(x) && any(x != 0 & x != 1)
+is_posterior <- function(x) is.matrix(x) && is.double(x) && any(x != 0 & x != 1, na.rm = TRUE)
+
+check_posterior <- function(x) {
+  if (is_numbers(x, min = 0, max = 1 + 1e-9)) return(x)
+  abort_input("`a` as a matrix must hold 0 and 1, or posteriors from 0 to 1.",
+              x = if (anyNA(x)) "It has missing values." else sprintf("It has numbers from %.3g to %.3g.", min(x), max(x)))
+}
 
 align_matrix <- function(x, nodes) {
-  if (nrow(x) != length(nodes) || ncol(x) != length(nodes) || (!is.null(rownames(x)) && !setequal(rownames(x), nodes))) {
+  if (nrow(x) != length(nodes) || ncol(x) != length(nodes)) {
     abort_input("The nodes of `a` must be those of `truth`.", x = paste0("It is ", describe(x), "."))
   }
-  if (is.null(rownames(x))) x else x[nodes, nodes, drop = FALSE]
+  x <- name_both_sides(x, "a")
+  if (is.null(rownames(x))) return(x)
+  if (!setequal(rownames(x), nodes)) {
+    abort_input("The nodes of `a` must be those of `truth`.", x = not_the_same(rownames(x), nodes))
+  }
+  x[nodes, nodes, drop = FALSE]
 }
 
 share <- function(hits, of) if (of > 0) hits / of else NA_real_
@@ -85,6 +98,7 @@ posterior_roc <- function(posterior, truth) {
 #' dag["a", "b"] <- dag["b", "c"] <- 1
 #' bn_cpdag(dag)
 bn_cpdag <- function(dag) {
+  need_args("dag")
   dag <- as_dag(dag) != 0
   linked <- dag | t(dag)
   directed <- dag & FALSE
@@ -128,9 +142,10 @@ meek_kite <- function(directed, linked, open) {
 #' @param ... ignored.
 #' @export
 print.weft_bn_compare <- function(x, ...) {
+  check_comparison(x)
   cat(sprintf("Edges: %s of the true ones found, %s of the others\n", percent(x$tpr), percent(x$fpr)))
   cat(sprintf("Skeleton: %s and %s\n", percent(x$skeleton_tpr), percent(x$skeleton_fpr)))
-  cat(sprintf("Structural Hamming distance %d, of the equivalence classes %d\n", x$shd, x$shd_cpdag))
+  cat(sprintf("Structural Hamming distance %d, of the equivalence classes %d\n", as.integer(x$shd), as.integer(x$shd_cpdag)))
   if (!is.null(x$roc)) cat(sprintf("ROC of %d points\n", nrow(x$roc)))
   invisible(x)
 }
@@ -140,12 +155,14 @@ percent <- function(x) if (is.na(x)) "none" else sprintf("%.1f%%", 100 * x)
 #' @rdname bn_compare
 #' @export
 as.data.frame.weft_bn_compare <- function(x, ...) {
+  check_comparison(x)
   as.data.frame(unclass(x)[c("tpr", "fpr", "skeleton_tpr", "skeleton_fpr", "shd", "shd_cpdag")])
 }
 
 #' @rdname bn_compare
 #' @export
 plot.weft_bn_compare <- function(x, ...) {
+  check_comparison(x)
   if (is.null(x$roc)) abort_input("`x` must have a ROC to plot.", i = "Compare posteriors, or a list of networks.")
   curve <- "threshold" %in% names(x$roc)
   old <- graphics::par(pty = "s")

@@ -11,6 +11,7 @@
 #' dag["a", "b"] <- 1
 #' bn_convert(dag)
 bn_convert <- function(x, to = c("adjacency", "igraph", "graphNEL", "bnlearn", "coda")) {
+  need_args("x")
   to <- check_choice(to, c("adjacency", "igraph", "graphNEL", "bnlearn", "coda"), "to")
   if (to == "coda") return(traces_to_coda(x))
   dag <- as_dag(x, arg = "x")
@@ -33,6 +34,7 @@ traces_to_coda <- function(x) {
   if (!inherits(x, "weft_bn") || is.null(x$trace)) {
     abort_input("`to = \"coda\"` is for what `bn_learn()` returned.", x = paste0("`x` is ", describe(x), "."))
   }
+  check_bn(x, "x")
   need_package("coda", "`to = \"coda\"`")
   thin <- x$run$thin
   coda::mcmc.list(lapply(seq_len(ncol(x$trace)), function(c) coda::mcmc(x$trace[, c], start = thin, thin = thin)))
@@ -50,7 +52,8 @@ as_dag <- function(x, nodes = NULL, arg = "dag") {
 }
 
 as_adjacency <- function(x, nodes, arg) {
-  if (inherits(x, c("weft_bn", "weft_bn_fit"))) x <- x$dag
+  if (inherits(x, "weft_bn")) x <- check_bn(x, arg)$dag
+  else if (inherits(x, "weft_bn_fit")) x <- check_fit(x, arg)$dag
   else if (inherits(x, "igraph")) x <- igraph::as_adjacency_matrix(x, sparse = FALSE)
   else if (inherits(x, "graphNEL")) x <- methods::as(x, "matrix")
   else if (inherits(x, "bn")) x <- bnlearn_adjacency(x)
@@ -58,10 +61,10 @@ as_adjacency <- function(x, nodes, arg) {
     abort_input(sprintf("`%s` must be a network: a square matrix [from, to], or a network object.", arg),
                 x = paste0("It is ", describe(x), "."))
   }
-  names <- rownames(x) %||% colnames(x) %||% nodes %||% paste0("V", seq_len(nrow(x)))
+  x <- name_both_sides(x, arg)
+  names <- rownames(x) %||% nodes %||% paste0("V", seq_len(nrow(x)))
   if (length(names) != nrow(x) || (!is.null(nodes) && !setequal(names, nodes))) {
-    abort_input(sprintf("The nodes of `%s` must be the columns of the data.", arg),
-                x = paste0("They are ", label_some(names), "."))
+    abort_input(sprintf("The nodes of `%s` must be the columns of the data.", arg), x = not_the_same(names, nodes))
   }
   dimnames(x) <- list(from = names, to = names)
   if (!is.null(nodes)) x <- x[nodes, nodes, drop = FALSE]
@@ -69,10 +72,39 @@ as_adjacency <- function(x, nodes, arg) {
   matrix(as.integer(x != 0), nrow(x), dimnames = list(from = rownames(x), to = rownames(x)))
 }
 
+# A square matrix with the same names, in the same order, on both sides; as it is when it has none.
+name_both_sides <- function(x, arg) {
+  rows <- rownames(x) %||% colnames(x)
+  columns <- colnames(x) %||% rows
+  if (is.null(rows)) return(x)
+  twice <- unique(c(rows[duplicated(rows)], columns[duplicated(columns)]))
+  if (length(twice)) {
+    abort_input(sprintf("The nodes of `%s` must have names of their own.", arg), x = sprintf("Twice: %s.", label_some(twice)))
+  }
+  if (!setequal(rows, columns)) {
+    abort_input(sprintf("The rows and columns of `%s` must have the same names.", arg),
+                x = sprintf("Only one side has %s.", label_some(c(setdiff(rows, columns), setdiff(columns, rows)))))
+  }
+  dimnames(x) <- list(rows, columns)
+  x[, rows, drop = FALSE]
+}
+
+# How names differ from those of the nodes: "Unknown: `q`. Missing: `a`."
+not_the_same <- function(names, nodes) {
+  unknown <- setdiff(names, nodes)
+  missing <- setdiff(nodes, names)
+  if (!length(unknown) && !length(missing)) return(sprintf("There are %d, not %d.", length(names), length(nodes)))
+  paste(c(if (length(unknown)) sprintf("Unknown: %s.", label_some(unknown)),
+          if (length(missing)) sprintf("Missing: %s.", label_some(missing))), collapse = " ")
+}
+
 bnlearn_adjacency <- function(x) {
-  nodes <- names(x$nodes)
+  nodes <- names(x[["nodes"]])
+  if (!is.matrix(x[["arcs"]]) || ncol(x[["arcs"]]) != 2L || !all(x[["arcs"]] %in% nodes)) {
+    abort_input("A network of class `bn` must have arcs between its nodes.", x = "This one has others, or none of that form.")
+  }
   dag <- matrix(0, length(nodes), length(nodes), dimnames = list(nodes, nodes))
-  dag[x$arcs] <- 1
+  dag[x[["arcs"]]] <- 1
   dag
 }
 

@@ -6,6 +6,7 @@ bn_few_values <- 50L # an integer or character column with more is taken for a m
 
 # list(names, n, p, codes, levels, labels, x, set); `codes` is a matrix of levels from 0, or `x` a double matrix (BGe).
 bn_input <- function(data, score, interventions = NULL, na = "fail") {
+  need_args("data")
   data <- take_assay(data, NULL, "data")
   if (inherits(data, c("Matrix", "DelayedArray"))) data <- as.matrix(data)
   if (is.matrix(data)) data <- as.data.frame(data, stringsAsFactors = FALSE)
@@ -15,8 +16,11 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
   }
   names <- names(data)
   if (!ncol(data) || anyDuplicated(names) || anyNA(names) || !all(nzchar(names))) {
+    twice <- unique(names[duplicated(names)])
+    nameless <- which(is.na(names) | !nzchar(names))
     abort_input("`data` must have at least one column, and its columns names of their own.",
-                x = sprintf("It has %d columns%s.", ncol(data), if (anyDuplicated(names)) ", some of the same name" else ""))
+                x = if (length(nameless)) sprintf("Without a name: column %s.", label_some(nameless))
+                    else if (length(twice)) sprintf("Twice: %s.", label_some(twice)) else "It has no columns.")
   }
   if (ncol(data) > 4096L) {
     abort_input("`data` must have at most 4096 columns.", x = sprintf("It has %d.", ncol(data)),
@@ -110,10 +114,14 @@ bn_limits <- function(max_parents, names) {
   p <- length(names)
   fine <- is.numeric(max_parents) && length(max_parents) && !anyNA(max_parents) && all(max_parents >= 0) &&
     all(max_parents == round(max_parents))
-  if (fine && length(max_parents) > 1L) fine <- !is.null(names(max_parents)) && all(names(max_parents) %in% names)
-  if (!fine) {
+  if (fine && length(max_parents) > 1L) fine <- !is.null(names(max_parents))
+  unknown <- setdiff(names(max_parents), names)
+  twice <- unique(names(max_parents)[duplicated(names(max_parents))])
+  if (!fine || length(unknown) || length(twice)) {
     abort_input("`max_parents` must be one whole number, or a named vector of them, names among the nodes.",
-                x = paste0("It is ", describe(max_parents), "."))
+                x = if (!fine) paste0("It is ", describe(max_parents), ".")
+                    else if (length(unknown)) sprintf("There is no %s.", label_some(unknown))
+                    else sprintf("Twice: %s.", label_some(twice)))
   }
   limits <- if (is.null(names(max_parents))) rep(max_parents, p)
             else replace(rep(4, p), match(names(max_parents), names), max_parents)

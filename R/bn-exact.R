@@ -23,13 +23,16 @@ bn_exact <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                      posterior = c("none", "dag", "order"), ..., backend = NULL, threads = NULL, progress = NULL,
                      verbose = FALSE) {
   started <- proc.time()[[3L]]
+  need_args("data")
+  check_dots(bn_score_settings, ...)
   posterior <- check_choice(posterior, c("none", "dag", "order"), "posterior")
-  p <- if (inherits(data, "weft_bn_scores")) length(data$nodes) else ncol(data)
+  p <- node_count(data)
   chosen <- bn_exact_backend(backend, p)
   report_backend(chosen, check_flag(verbose, "verbose"))
   if (length(p)) check_exact_memory(p, posterior, chosen$name)
   table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
                     progress = progress, backend = backend, keep = if (posterior == "none") "max" else "all")
+  check_exact_memory(length(table$nodes), posterior, chosen$name)
   control <- run_control(chosen$name, threads, progress, table$nodes, "Exact search")
   best <- .Call(C_weft_bn_optimum, table, control)
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior, table = table)
@@ -41,10 +44,16 @@ bn_exact <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
   record(structure(result, class = c("weft_bn_exact", "weft_bn")), match.call(), chosen, started)
 }
 
+# Of data or a table that are still to be checked; NULL when they say nothing.
+node_count <- function(data) {
+  if (inherits(data, "weft_bn_scores")) return(length(check_bn_table(data, "data", values = FALSE)$nodes))
+  if (inherits(data, "SummarizedExperiment")) nrow(data) else ncol(data)
+}
+
 # Steps on the CPU and on an H200, as measured; the device holds 8 bytes for each subset. Posteriors run on the CPU.
 bn_exact_backend <- function(backend, p) {
   p <- if (length(p)) p else 1
-  chosen <- choose_backend(backend, p * 2^p * 2e-9, 0.02 + p * 2^p * 1e-11)
+  chosen <- choose_backend(backend, cost_exact(p))
   wanted <- if (is.null(backend)) weft_backend() else backend
   free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1] else Inf
   if (8 * 2^p > 0.9 * free) {
@@ -54,10 +63,7 @@ bn_exact_backend <- function(backend, p) {
 }
 
 check_exact_memory <- function(p, posterior, backend) {
-  real <- 16 # bytes of a long double
-  subsets <- if (backend == "cuda") 4 * 2^(p - 10) else 8 * 2^p # the device holds them itself
-  need <- switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = (p + 2) * real * 2^p,
-                 dag = p * real * 2^p + 2 * real * 3^p)
+  need <- cost_exact(p, posterior, backend)$bytes
   free <- .Call(C_weft_host_available)
   most <- switch(posterior, none = 32L, order = 24L, dag = 16L)
   if (p > most || (free >= 0 && need > free)) {
@@ -72,6 +78,7 @@ check_exact_memory <- function(p, posterior, backend) {
 #' @rdname print.weft_bn
 #' @export
 print.weft_bn_exact <- function(x, ...) {
+  check_bn(x, "x")
   cat(sprintf("Best Bayesian network of %d nodes, proven: %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type, x$score))
   if (!is.null(x$edges)) {
     cat(sprintf("Exact edge posteriors, uniform prior over %ss; %d of at least 0.5\n",
@@ -85,6 +92,7 @@ print.weft_bn_exact <- function(x, ...) {
 #' @rdname print.weft_bn
 #' @export
 glance.weft_bn_exact <- function(x, ...) {
+  check_bn(x, "x")
   data.frame(nodes = nrow(x$dag), edges = sum(x$dag), score = x$score, type = x$table$type, posterior = x$posterior,
              seconds = attr(x, "seconds"))
 }

@@ -20,6 +20,7 @@
 #' sum(bn_log_lik(fit, d))
 #' predict(fit, d["a"], "b")[1:3, ]
 bn_fit <- function(dag, data, ess = 1, interventions = NULL, na = c("fail", "drop")) {
+  need_args("dag", "data")
   na <- check_choice(na, c("fail", "drop"), "na")
   ess <- check_ess(ess)
   numbers <- is.data.frame(data) && length(data) > 0L && all(vapply(data, is.double, NA)) || (is.matrix(data) && is.double(data))
@@ -61,6 +62,7 @@ fit_gauss <- function(input, node, parents, rows) {
 #' @param ... ignored.
 #' @export
 print.weft_bn_fit <- function(x, ...) {
+  check_fit(x, "x")
   cat(sprintf("Fitted Bayesian network of %d nodes and %d edges (%s), %d rows\n", nrow(x$dag), sum(x$dag),
               if (x$gaussian) "Gaussian" else "categories", x$n))
   invisible(x)
@@ -73,13 +75,12 @@ print.weft_bn_fit <- function(x, ...) {
 #' @return `bn_sample()`: a data frame.
 #' @export
 bn_sample <- function(fit, n, do = NULL, seed = NULL) {
+  need_args("fit", "n")
   fit <- check_fit(fit)
   n <- check_number(n, "n", min = 0, max = 2^31 - 1, whole = TRUE)
   names <- names(fit$nodes)
-  do <- as.list(do)
-  if (length(do) && (is.null(names(do)) || !all(names(do) %in% names))) {
-    abort_input("`do` must have names of nodes.", x = paste0("It has ", label_some(names(do) %||% "no names"), "."))
-  }
+  do <- check_settings(do, names)
+  check_sample_memory(n, length(names))
   key <- draw_key(seed)
   codes <- matrix(0, n, length(names), dimnames = list(NULL, names))
   for (i in topological_order(fit$dag)) {
@@ -94,9 +95,32 @@ bn_sample <- function(fit, n, do = NULL, seed = NULL) {
   as.data.frame(lapply(stats::setNames(nm = names), as_factor), optional = TRUE)
 }
 
+# `do` as a list by node, each node once.
+check_settings <- function(do, nodes) {
+  if (!is.null(do) && !is.list(do) && !is.atomic(do)) {
+    abort_input("`do` must be a list or vector of values with names of nodes.", x = paste0("It is ", describe(do), "."))
+  }
+  do <- as.list(do)
+  given <- names(do)
+  if (length(do) && is.null(given)) abort_input("`do` must have names of nodes.", x = "It has no names.")
+  unknown <- setdiff(given, nodes)
+  twice <- unique(given[duplicated(given)])
+  if (length(unknown)) abort_input("`do` must have names of nodes.", x = sprintf("There is no %s.", label_some(unknown)))
+  if (length(twice)) abort_input("`do` must set each node once.", x = sprintf("Twice: %s.", label_some(twice)))
+  do
+}
+
+check_sample_memory <- function(n, p) {
+  need <- 2 * 8 * n * (p + 2)
+  free <- .Call(C_weft_host_available)
+  if (free < 0 || need <= free) return(invisible())
+  weft_abort("memory", sprintf("The sample needs about %s of memory, %s are free.", bytes_text(need), bytes_text(free)),
+             x = sprintf("%s rows of %d nodes.", number_text(n), p), i = "Draw fewer rows at a time, with seeds of their own.")
+}
+
 set_value <- function(fit, name, value) {
   if (fit$gaussian) return(check_number(value, sprintf("do$%s", name)))
-  at <- match(as.character(value), fit$labels[[name]])
+  at <- if (is.atomic(value)) match(as.character(value), fit$labels[[name]])
   if (length(at) != 1L || is.na(at)) {
     abort_input(sprintf("`do$%s` must be one of the node's levels.", name), x = paste0("It is ", describe(value), "."),
                 i = paste0("They are ", label_some(fit$labels[[name]]), "."))
@@ -126,13 +150,20 @@ draw_levels <- function(node, codes, u) {
 fit_columns <- function(fit, data, needed, arg) {
   if (is.matrix(data)) data <- as.data.frame(data, stringsAsFactors = FALSE)
   if (!is.data.frame(data)) abort_input(sprintf("`%s` must be a data frame.", arg), x = paste0("It is ", describe(data), "."))
+  twice <- intersect(names(fit$nodes), names(data)[duplicated(names(data))])
+  if (length(twice)) abort_input(sprintf("`%s` must have each node once.", arg), x = sprintf("Twice: %s.", label_some(twice)))
   lacking <- setdiff(needed, names(data))
   if (length(lacking)) {
     abort_input(sprintf("`%s` must have a column for every node.", arg), x = paste0("It lacks ", label_some(lacking), "."))
   }
   shared <- intersect(names(fit$nodes), names(data))
   columns <- lapply(shared, function(name) {
-    values <- if (fit$gaussian) as.double(data[[name]]) else match(as.character(data[[name]]), fit$labels[[name]]) - 1
+    column <- data[[name]]
+    if (fit$gaussian && !is.numeric(column) && !is.logical(column) || !is.null(dim(column))) {
+      abort_input(sprintf("Column `%s` of `%s` must be a vector of %s.", name, arg, if (fit$gaussian) "numbers" else "levels"),
+                  x = paste0("It is ", describe(column), "."))
+    }
+    values <- if (fit$gaussian) as.double(column) else match(as.character(column), fit$labels[[name]]) - 1
     if (anyNA(values)) {
       abort_input(sprintf("`%s` must not have missing values or new levels.", arg),
                   x = sprintf("Column `%s` has %d.", name, sum(is.na(values))))
@@ -142,17 +173,11 @@ fit_columns <- function(fit, data, needed, arg) {
   matrix(as.double(unlist(columns)), nrow(data), length(shared), dimnames = list(NULL, shared))
 }
 
-check_fit <- function(fit) {
-  if (!inherits(fit, "weft_bn_fit")) {
-    abort_input("`fit` must be what `bn_fit()` returned.", x = paste0("It is ", describe(fit), "."))
-  }
-  fit
-}
-
 #' @rdname bn_fit
 #' @return `bn_log_lik()`: one number a row.
 #' @export
 bn_log_lik <- function(fit, data) {
+  need_args("fit", "data")
   fit <- check_fit(fit)
   x <- fit_columns(fit, data, names(fit$nodes), "data")
   total <- double(nrow(x))
@@ -172,10 +197,16 @@ bn_log_lik <- function(fit, data) {
 #' @return `predict()`: see `type`.
 #' @export
 predict.weft_bn_fit <- function(object, newdata, node, type = c("probability", "class"), ...) {
+  need_args("newdata", "node")
   type <- check_choice(type, c("probability", "class"), "type")
+  check_fit(object, "object")
+  if (!is.data.frame(newdata) && !is.matrix(newdata)) {
+    abort_input("`newdata` must be a data frame.", x = paste0("It is ", describe(newdata), "."))
+  }
+  if (is.matrix(newdata)) newdata <- as.data.frame(newdata, stringsAsFactors = FALSE)
   node <- names(object$nodes)[check_nodes(node, names(object$nodes), "node")]
   if (length(node) != 1L) abort_input("`node` must be one name.", x = paste0("It is ", describe(node), "."))
-  x <- fit_columns(object, newdata[setdiff(colnames(newdata), node)], character(), "newdata")
+  x <- fit_columns(object, newdata[!names(newdata) %in% node], character(), "newdata")
   if (object$gaussian) return(predict_gauss(object, x, node))
   known <- colnames(x)
   relevant <- relevant_nodes(object$dag, node, known)
@@ -260,21 +291,28 @@ sum_out <- function(table, name) {
   array(sums, dim(table)[match(kept, names(dimnames(table)))], dimnames = dimnames(table)[kept])
 }
 
-# The joint of all nodes is normal: x = intercept + B' x + noise.
+# The joint of all nodes is normal: x = intercept + B' x + noise. What noise of each node reaches each other one, parents first; known
+# values are taken in units of their standard deviation, so that none vanishes beside another.
 predict_gauss <- function(fit, x, node) {
-  p <- nrow(fit$dag)
   names <- rownames(fit$dag)
-  slopes <- matrix(0, p, p, dimnames = list(names, names))
-  for (name in names) slopes[fit$nodes[[name]]$parents, name] <- fit$nodes[[name]]$slopes
-  through <- solve(diag(p) - slopes)
-  dimnames(through) <- dimnames(slopes)
+  through <- diag(length(names))
+  dimnames(through) <- list(names, names)
+  for (i in topological_order(fit$dag)) {
+    one <- fit$nodes[[i]]
+    through[, i] <- through[, i] + through[, one$parents, drop = FALSE] %*% one$slopes
+  }
   mean <- drop(vapply(fit$nodes, `[[`, 0, "intercept") %*% through)
   covariance <- crossprod(through, vapply(fit$nodes, function(f) f$sd^2, 0) * through)
+  if (!all(is.finite(covariance), is.finite(mean))) {
+    abort_input("The network's slopes and standard deviations must be smaller.", x = "Their products are beyond the largest number.")
+  }
   known <- colnames(x)
   if (!length(known)) return(rep(mean[[node]], nrow(x)))
-  parts <- eigen(covariance[known, known, drop = FALSE], symmetric = TRUE)
+  unit <- sqrt(diag(covariance)[known])
+  unit[unit == 0] <- 1
+  parts <- eigen(covariance[known, known, drop = FALSE] / outer(unit, unit), symmetric = TRUE)
   keep <- parts$values > 1e-12 * max(parts$values, 1e-300)
   vectors <- parts$vectors[, keep, drop = FALSE]
-  weight <- vectors %*% (crossprod(vectors, covariance[known, node]) / parts$values[keep])
-  drop(mean[[node]] + sweep(x, 2L, mean[known]) %*% weight)
+  weight <- vectors %*% (crossprod(vectors, covariance[known, node] / unit) / parts$values[keep])
+  drop(mean[[node]] + sweep(x, 2L, mean[known]) %*% (weight / unit))
 }

@@ -29,13 +29,16 @@
 #'          known = data.frame(from = "gene", to = "protein", probability = 0.8))
 bn_prior <- function(nodes, required = NULL, forbidden = NULL, tiers = NULL, known = NULL, known_probability = 0.75,
                      R = NULL, hard = TRUE, prior_scale = c("log10", "logit")) {
+  need_args("nodes")
   hard <- check_flag(hard, "hard")
   if (is.data.frame(nodes)) nodes <- names(nodes)
   if (is.numeric(nodes) && length(nodes) == 1L) {
     nodes <- paste0("V", seq_len(check_number(nodes, "nodes", min = 1, max = 4096, whole = TRUE)))
   }
   if (!is.character(nodes) || !length(nodes) || anyNA(nodes) || anyDuplicated(nodes)) {
-    abort_input("`nodes` must be different names, a data frame or a number.", x = paste0("It is ", describe(nodes), "."))
+    twice <- if (is.character(nodes)) unique(nodes[duplicated(nodes)])
+    abort_input("`nodes` must be different names, a data frame or a number.",
+                x = if (length(twice)) sprintf("Twice: %s.", label_some(twice)) else paste0("It is ", describe(nodes), "."))
   }
   known_probability <- check_number(known_probability, "known_probability", min = 0, max = 1)
   R <- start_interface(R, nodes)
@@ -167,8 +170,9 @@ bn_use_prior <- function(prior, nodes) {
   if (!inherits(prior, "weft_bn_prior")) {
     abort_input("`prior` must be what `bn_prior()` returned, or an interface matrix.", x = paste0("It is ", describe(prior), "."))
   }
+  check_prior(prior)
   if (!setequal(rownames(prior$R), nodes)) {
-    abort_input("`prior` must be for the columns of `data`.", x = paste0("It is for ", label_some(rownames(prior$R)), "."))
+    abort_input("`prior` must be for the columns of `data`.", x = not_the_same(rownames(prior$R), nodes))
   }
   lapply(prior[c("nats", "required", "forbidden")], function(m) unname(m[nodes, nodes, drop = FALSE]))
 }
@@ -178,6 +182,7 @@ bn_use_prior <- function(prior, nodes) {
 #' @param ... ignored.
 #' @export
 print.weft_bn_prior <- function(x, ...) {
+  check_prior(x, "x")
   off <- row(x$R) != col(x$R)
   soft <- off & !x$required & !x$forbidden & x$nats != 0
   cat(sprintf("Prior of the edges among %d nodes: %d required, %d forbidden, %d soft\n", nrow(x$R), sum(x$required),

@@ -60,6 +60,7 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
                       keep = c("max", "sum", "all"), slack = 20, na = c("fail", "drop"), dry_run = FALSE, backend = NULL,
                       threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  need_args("data")
   score <- check_choice(score, bn_score_types, "score")
   keep <- check_choice(keep, c("max", "sum", "all"), "keep")
   na <- check_choice(na, c("fail", "drop"), "na")
@@ -79,7 +80,7 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   report_backend(chosen, verbose)
   if (chosen$name == "cuda") predicted$bytes <- predicted$bytes - predicted$work_bytes
   if (check_flag(dry_run, "dry_run")) return(predicted[bn_predicted])
-  bn_check_memory(predicted, problem)
+  bn_check_memory(predicted, problem, keep)
   if (verbose) message(sprintf("%s parent sets, about %s, %s", format(predicted$sets, big.mark = ","),
                                bytes_text(predicted$bytes),
                                seconds_text(predicted$seconds)))
@@ -107,7 +108,7 @@ bn_candidates <- function(candidates, plus_one, input, problem, threads) {
     short <- rowSums(problem$required) > problem$max_parents
     if (any(short)) {
       abort_input("A node must not have more required parents than `max_parents`.",
-                  x = paste0("It has: ", label_some(input$names[short]), "."), i = "Raise `max_parents` for it.")
+                  x = paste0("More are required of ", label_some(input$names[short]), "."), i = "Raise `max_parents` for it.")
     }
   }
   outside <- everyone & !allowed
@@ -166,12 +167,10 @@ bn_predict <- function(problem, keep, threads) {
   width <- max(limit, 0)
   work <- 8 * (if (by_child) 0 else joint) + 8 * (threads + 1) * max(sets)
   bytes <- work + 2^27 + kept * (2 * (16 + 8 * ceiling(p / 64)) + 8 + 4 * width)
-  leaf <- if (problem$score == 5L) 2e-7 else 1.5e-7 * max(1, problem$n / 1000) # one count
-  seconds <- ((if (by_child) 2 * sum(sets) else joint) * leaf + sum(sets) * 1e-8) / threads
-  table_seconds <- seconds
-  if (!is.null(problem$outside)) seconds <- seconds + 30 * sum(problem$outside) * 2 * leaf / threads
-  data.frame(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = bytes, seconds = seconds,
-             table_seconds = table_seconds, work_bytes = work)
+  work_of <- cost_bn_table(sum(sets), if (by_child) 2 * sum(sets) else joint, 60 * sum(problem$outside), problem$n,
+                           problem$score == 5L, bytes, threads)
+  data.frame(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = work_of$bytes, seconds = work_of$cpu,
+             device_seconds = work_of$cuda, work_bytes = work)
 }
 
 # The device counts what has few cells; see the limits in src/bn/bn_table_cuda.cu.
@@ -182,13 +181,16 @@ bn_scores_backend <- function(backend, problem, predicted) {
   if (most > 29 || cells(most) > 2^15 || min(cells(most), problem$n) > 2^13 || cells(most + 1) > 2^18) {
     return(cpu_only(backend, "Parent sets with this many combinations of levels are counted"))
   }
-  # measured on an H200; outsiders are tried on the CPU
-  outside <- if (is.null(problem$outside)) 0 else predicted$seconds - predicted$table_seconds
-  choose_backend(backend, predicted$seconds, 0.02 + predicted$sets * max(1, problem$n / 1000) / 2e9 + outside)
+  choose_backend(backend, cost(predicted$seconds, predicted$device_seconds, predicted$bytes))
 }
 
-bn_check_memory <- function(predicted, problem) {
+bn_check_memory <- function(predicted, problem, keep) {
   free <- .Call(C_weft_host_available)
+  if (keep == "all" && predicted$sets > 2^31 - 1) {
+    abort_input(sprintf("A table must have at most %s parent sets.", number_text(2^31 - 1)),
+                x = sprintf("With `keep = \"all\"` it would have %s.", number_text(predicted$sets)),
+                i = "Lower `max_parents`, or use `keep = \"max\"` or \"sum\".")
+  }
   if (free >= 0 && predicted$bytes > free) {
     weft_abort("memory", sprintf("The score table needs about %s of memory, %s are free.",
                                  bytes_text(predicted$bytes), bytes_text(free)),
@@ -201,12 +203,14 @@ bn_check_memory <- function(predicted, problem) {
 
 bytes_text <- function(bytes) {
   if (bytes < 1e6) return(sprintf("%.0f kB", bytes / 1e3))
-  if (bytes < 1e9) sprintf("%.0f MB", bytes / 1e6) else sprintf("%.1f GB", bytes / 1e9)
+  if (bytes < 1e9) return(sprintf("%.0f MB", bytes / 1e6))
+  if (bytes < 1e15) sprintf("%.1f GB", bytes / 1e9) else sprintf("%.1e bytes", bytes)
 }
 
 # `data` may be a table already: then nothing that shapes a table may be given besides.
 bn_table <- function(data, given, ..., keep) {
   if (!inherits(data, "weft_bn_scores")) return(bn_scores(data, ..., keep = keep))
+  check_bn_table(data, "data")
   if (length(given)) {
     abort_input("With a score table in place of `data`, what shapes the table must not be given again.",
                 x = paste0("Given: ", label_some(given), "."), i = "Give it to `bn_scores()`.")
@@ -225,6 +229,7 @@ bn_table <- function(data, given, ..., keep) {
 #' @param ... ignored.
 #' @export
 print.weft_bn_scores <- function(x, ...) {
+  check_bn_table(x, "x", values = FALSE)
   sizes <- diff(x$start)
   cat(sprintf("Local scores (%s) of %d nodes, %d rows: %s of %s parent sets kept (for %s)\n", x$type, length(x$nodes), x$n,
               format(sum(sizes), big.mark = ","), format(x$predicted$sets, big.mark = ","),
@@ -238,6 +243,7 @@ print.weft_bn_scores <- function(x, ...) {
 #' @rdname bn_scores
 #' @export
 summary.weft_bn_scores <- function(object, ...) {
+  check_bn_table(object, "object")
   first <- object$start[-length(object$start)] + 1
   data.frame(node = object$nodes, sets = diff(object$start), best = object$score[first], parents = set_names(object, first))
 }
@@ -246,6 +252,7 @@ summary.weft_bn_scores <- function(object, ...) {
 #' @param row.names,optional ignored.
 #' @export
 as.data.frame.weft_bn_scores <- function(x, row.names = NULL, optional = FALSE, ...) {
+  check_bn_table(x, "x")
   data.frame(node = rep(x$nodes, diff(x$start)), parents = set_names(x, seq_along(x$score)), score = x$score)
 }
 
@@ -272,6 +279,7 @@ bn_local_score <- function(data, node, parents = character(), score = c("bdeu", 
                            gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
   score <- check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
+  need_args("data", "node")
   input <- bn_input(data, score, interventions, na)
   node <- check_nodes(node, input$names, "node")
   parents <- check_nodes(parents, input$names, "parents")
@@ -290,6 +298,7 @@ bn_score <- function(data, dag, score = c("bdeu", "k2", "bic", "aic", "bds", "bg
                      interventions = NULL, na = c("fail", "drop")) {
   score <- check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
+  need_args("data", "dag")
   input <- bn_input(data, score, interventions, na)
   dag <- as_dag(dag, nodes = input$names)
   ess <- check_ess(ess)
@@ -302,7 +311,8 @@ check_nodes <- function(x, names, arg) {
   if (!length(x)) return(integer())
   at <- if (is.character(x)) match(x, names) else NA
   if (anyNA(at)) {
-    abort_input(sprintf("`%s` must name columns of `data`.", arg), x = paste0("It is ", describe(x), "."),
+    abort_input(sprintf("`%s` must name columns of `data`.", arg),
+                x = if (is.character(x)) sprintf("There is no %s.", label_some(unique(x[is.na(at)]))) else paste0("It is ", describe(x), "."),
                 i = paste0("There are ", label_some(names), "."))
   }
   at

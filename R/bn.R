@@ -64,18 +64,22 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                      burn_in = NULL, top = 10, start = NULL, correct_bias = FALSE, ..., seed = NULL, distributed = FALSE,
                      devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "bn_learn", c(each_rank, "data", "start"))
+  need_args("data")
+  check_dots(bn_score_settings, ...)
   target <- check_choice(target, c("max", "sum"), "target")
   verbose <- check_flag(verbose, "verbose")
   correct_bias <- check_flag(correct_bias, "correct_bias")
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   if (correct_bias && target == "max") {
     abort_input("`correct_bias` needs `target = \"sum\"`.", x = "The target is \"max\", which has no posterior to correct.")
   }
   table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
                     progress = progress, backend = backend, keep = target)
   run <- chain_settings(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed)
+  check_chain_memory(run, length(table$nodes))
   if (!is.null(ranks)) run$key <- ranks_gather(run$key)[[1L]]
   run$order <- start_orders(start, table$nodes, run)
+  same_on_ranks(ranks, data = unclass(table)[setdiff(names(table), "predicted")], start = run$order)
   chosen <- bn_chain_backend(backend, table, run, threads)
   report_backend(chosen, verbose)
   control <- function(progress) {
@@ -86,17 +90,11 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
   record(finish_fit(fit, threads, ranks, control(FALSE)), match.call(), chosen, started)
 }
 
-# Steps of all chains in seconds, as measured on one core and on an H200, where a chain alone is slow and thousands are
-# not slower than one.
 bn_chain_backend <- function(backend, table, run, threads) {
   if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
   replicas <- run$ladders * length(run$beta)
-  sets <- length(table$score) / length(table$nodes)
-  step <- if (run$sum) c(1e-7, 5e-6) + c(2.5e-9, 1.5e-8) * sets
-          else if (length(table$nodes) <= 128L) c(1e-7, 2e-6)
-          else c(1e-7, 1e-4) # wider masks: positions instead of masks, slow on a device
-  choose_backend(backend, run$iterations * replicas * step[1L] / threads_for(threads),
-                 0.05 + run$iterations * step[2L] * max(1, replicas / 2000))
+  nodes <- length(table$nodes)
+  choose_backend(backend, cost_chains(run$iterations, replicas, length(table$score) / nodes, nodes, run$sum, threads_for(threads)))
 }
 
 # The chains of `run`; over ranks each has its ladders, and all get what one run gives.
@@ -125,11 +123,10 @@ best_graphs <- function(sets, scores, most) {
   list(sets = sets[, best, drop = FALSE], score = scores[best])
 }
 
+bn_score_settings <- c("ess", "gamma", "prior", "candidates", "plus_one", "interventions", "na", "slack")
+
 # Arguments of a call that shape a score table.
-bn_given <- function(call) {
-  intersect(names(call), c("max_parents", "score", "ess", "gamma", "prior", "candidates", "plus_one",
-                           "interventions", "na", "slack"))
-}
+bn_given <- function(call) intersect(names(call), c("max_parents", "score", bn_score_settings))
 
 chain_settings <- function(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed) {
   iterations <- check_number(iterations, "iterations", min = 1, max = 2^53, whole = TRUE)
@@ -159,8 +156,10 @@ draw_key <- function(seed) {
 start_orders <- function(start, nodes, run) {
   replicas <- run$ladders * length(run$beta)
   if (is.null(start)) return(matrix(-1L, length(nodes), replicas))
-  order <- if (is.character(start) && setequal(start, nodes) && length(start) == length(nodes)) match(start, nodes)
-           else topological_order(as_dag(start, nodes = nodes, arg = "start"))
+  if (is.character(start) && (length(start) != length(nodes) || !setequal(start, nodes))) {
+    abort_input("`start` must be a network, or an order of all nodes.", x = not_the_same(start, nodes))
+  }
+  order <- if (is.character(start)) match(start, nodes) else topological_order(as_dag(start, nodes = nodes, arg = "start"))
   matrix(as.integer(order) - 1L, length(nodes), replicas)
 }
 
@@ -212,7 +211,8 @@ finish_fit <- function(fit, threads, ranks, control) {
   if (fit$target == "sum") {
     if (!length(fit$sample_score)) {
       abort_input("`iterations` must leave at least one saved step after `burn_in`.",
-                  x = sprintf("`iterations` is %g, `burn_in` %g, `thin` %g.", fit$run$iterations, fit$run$burn_in, fit$run$thin))
+                  x = sprintf("`iterations` is %s, `burn_in` %s, `thin` %s.", number_text(fit$run$iterations), number_text(fit$run$burn_in),
+                              number_text(fit$run$thin)))
     }
     weights <- matrix(1, dim(fit$sampled)[2L], dim(fit$sampled)[3L])
     if (fit$correct_bias) weights <- order_weights(fit, threads)
@@ -288,11 +288,14 @@ effective_size <- function(trace) {
   min(n * m * log10(max(n * m, 10)), n * m / max(2 * sum(cummin(pairs[seq_len(last)])) - 1, 1e-3))
 }
 
+trace_cells <- 2^20 # of a trace and what it is padded with that are transformed at once, or one chain's
+padded_length <- function(n) 2^ceiling(log2(2 * n))
+
 # Of all columns, by the Fourier transform of their mean spectrum; columns in portions that bound the memory.
 mean_autocovariance <- function(trace) {
   n <- nrow(trace)
-  padded <- stats::nextn(2L * n, 2L)
-  portions <- split(seq_len(ncol(trace)), (seq_len(ncol(trace)) - 1L) %/% 256L)
+  padded <- padded_length(n)
+  portions <- split(seq_len(ncol(trace)), (seq_len(ncol(trace)) - 1L) %/% max(1, trace_cells %/% padded))
   power <- Reduce(`+`, lapply(portions, function(columns) {
     x <- trace[, columns, drop = FALSE]
     rowSums(Mod(stats::mvfft(rbind(sweep(x, 2L, colMeans(x)), matrix(0, padded - n, ncol(x)))))^2)
@@ -319,10 +322,13 @@ mean_autocovariance <- function(trace) {
 #' update(fit, iterations = 100)$iterations
 update.weft_bn <- function(object, iterations, devices = NULL, threads = NULL, progress = NULL, ...) {
   started <- proc.time()[[3L]]
+  need_args("iterations")
+  check_bn_chains(object, "object")
   run <- object$run
   run$first <- object$iterations
-  run$iterations <- check_number(iterations, "iterations", min = run$thin, whole = TRUE)
+  run$iterations <- check_number(iterations, "iterations", min = run$thin, max = 2^53 - run$first, whole = TRUE)
   run$burn_in <- min(max(run$burn_in - run$first, 0), run$iterations)
+  check_chain_memory(run, length(object$table$nodes), before = nrow(object$trace))
   run$order <- object$order
   backend <- attr(object, "backend")
   control <- function(progress) {
@@ -365,6 +371,7 @@ join_fits <- function(old, new) {
 #' d <- data.frame(a = c(0L, 1L, 1L, 0L), b = c(0L, 1L, 1L, 1L))
 #' summary(bn_exact(d))
 print.weft_bn <- function(x, ...) {
+  check_bn(x, "x")
   d <- x$diagnostics
   cat(sprintf("Bayesian network of %d nodes and %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type, x$score))
   cat(sprintf("Order MCMC (%s): %d ladders of %d temperatures, %s steps each; R-hat of the score %s, %s effective draws\n",
@@ -381,20 +388,24 @@ print.weft_bn <- function(x, ...) {
 
 #' @rdname print.weft_bn
 #' @export
-summary.weft_bn <- function(object, ...) edge_table(object$dag, object$edges)
+summary.weft_bn <- function(object, ...) {
+  check_bn(object, "object")
+  edge_table(object$dag, object$edges)
+}
 
 #' @rdname print.weft_bn
 #' @param row.names,optional ignored.
 #' @export
-as.data.frame.weft_bn <- function(x, row.names = NULL, optional = FALSE, ...) edge_table(x$dag, x$edges)
+as.data.frame.weft_bn <- function(x, row.names = NULL, optional = FALSE, ...) summary(x)
 
 #' @rdname print.weft_bn
 #' @export
-tidy.weft_bn <- function(x, ...) edge_table(x$dag, x$edges)
+tidy.weft_bn <- function(x, ...) summary(x)
 
 #' @rdname print.weft_bn
 #' @export
 glance.weft_bn <- function(x, ...) {
+  check_bn(x, "x")
   data.frame(nodes = nrow(x$dag), edges = sum(x$dag), score = x$score, type = x$table$type, target = x$target,
              iterations = x$iterations, r_hat = x$diagnostics$r_hat, ess = x$diagnostics$ess, seconds = attr(x, "seconds"))
 }

@@ -3,6 +3,7 @@
 
 weft_abort <- function(class, message, x = NULL, i = NULL, call = caller_of_weft(), ...) {
   text <- c(message, bullet("cross", x), bullet("info", i))
+  note_error(text)
   stop(structure(
     class = c(paste0("weft_error_", class), "weft_error", "error", "condition"),
     list(message = paste(text, collapse = "\n"), call = call, ...)
@@ -23,22 +24,47 @@ bullet <- function(symbol, text) {
   if (length(text)) paste(cli::symbol[[symbol]], text)
 }
 
+# Evaluates code in which R itself may run out of memory: its error for that has no class, only words, in the user's language.
+memory_errors <- function(code) {
+  withCallingHandlers(code, simpleError = function(e) {
+    words <- sub("%.*", "", gettext("cannot allocate vector of size %0.1f Gb", domain = "R"))
+    if (!startsWith(conditionMessage(e), words)) return()
+    weft_abort("memory", "R has no memory for a copy that this call makes of the data.", x = paste0(conditionMessage(e), "."),
+               i = "Use fewer columns or rows.")
+  })
+}
+
 # The call of the user's that led here: the outermost frame whose function is one of weft's.
 caller_of_weft <- function() {
   own <- topenv()
   for (k in seq_len(sys.nframe())) {
-    if (identical(topenv(environment(sys.function(k)) %||% baseenv()), own)) return(sys.call(k))
+    if (identical(topenv(environment(sys.function(k)) %||% baseenv()), own)) return(short_call(sys.call(k), sys.function(k), own))
   }
   NULL
 }
 
+# A call as it reads in a script: do.call() puts the function itself and whole data sets into it.
+short_call <- function(call, f, own) {
+  if (!is.symbol(call[[1L]]) && !is.call(call[[1L]])) {
+    known <- getNamespaceExports(own)
+    same <- vapply(known, function(name) identical(get0(name, own), f), NA)
+    call[[1L]] <- as.name(if (any(same)) known[same][1L] else "weft")
+  }
+  for (k in seq_along(call)[-1L]) {
+    value <- call[[k]]
+    if (missing(value) || is.language(value) || (is.atomic(value) && length(value) <= 1L && is.null(attributes(value)))) next
+    call[[k]] <- quote(...)
+  }
+  call
+}
+
 # Called from C (base/glue.c) after the native side has freed what it owned.
-raise_native <- function(status, message, column, condition, control) {
-  if (status == "interrupt") {
-    if (inherits(condition, "error")) stop(condition)
-    signalCondition(condition)
+raise_native <- function(status, message, column, control) {
+  if (status == "interrupt") { # a jump out of R code goes on by itself; this stop was somebody else's
+    signalCondition(structure(class = c("interrupt", "condition"), list(message = message, call = NULL)))
     invokeRestart("abort")
   }
+  if (status == "device" && startsWith(message, "rank ")) abort_stopped(message)
   if (!is.na(column)) message <- paste("Column", column_label(column, control$columns), message)
   hint <- switch(status,
     memory = "Use fewer columns or rows, or set `options(weft.device_memory =)` lower if other work shares the device.",
@@ -49,15 +75,15 @@ raise_native <- function(status, message, column, condition, control) {
   weft_abort(status, message, i = hint)
 }
 
-about_ranks <- function(message) grepl("MPI|^rank ", message)
+about_ranks <- function(message) grepl("MPI", message)
 
 column_label <- function(j, names) {
-  if (is.null(names)) as.character(j) else sprintf("`%s` (%d)", names[[j]], as.integer(j))
+  if (is.null(names)) as.character(j) else sprintf("`%s` (%d)", plain_text(names[[j]]), as.integer(j))
 }
 
 # "`a`, `b` and 3 more"
 label_some <- function(labels, most = 5L) {
-  shown <- paste0("`", utils::head(labels, most), "`", collapse = ", ")
+  shown <- paste0("`", plain_text(utils::head(labels, most)), "`", collapse = ", ")
   more <- length(labels) - most
   if (more > 0) paste(shown, "and", more, "more") else shown
 }
@@ -65,7 +91,7 @@ label_some <- function(labels, most = 5L) {
 describe <- function(x) {
   if (is.null(x)) return("NULL")
   if (is.data.frame(x)) return(sprintf("a data frame of %d rows and %d columns", nrow(x), ncol(x)))
-  if (is.object(x) || is.list(x) || is.function(x) || is.language(x)) return(paste("of class", class(x)[1L]))
+  if (is.object(x) || !is.atomic(x)) return(paste("of class", class(x)[1L]))
   kind <- paste(if (typeof(x) == "integer") "an" else "a", typeof(x))
   if (is.matrix(x)) return(sprintf("%s matrix of %d rows and %d columns", kind, nrow(x), ncol(x)))
   if (length(x) != 1L) return(sprintf("%s vector of length %d", kind, length(x)))
@@ -103,6 +129,21 @@ check_choice <- function(x, choices, arg) {
 check_flag <- function(x, arg) {
   if (is.logical(x) && length(x) == 1L && !is.na(x)) return(x)
   abort_input(sprintf("`%s` must be TRUE or FALSE.", arg), x = paste0("It is ", describe(x), "."))
+}
+
+# What `...` may hold: arguments called `allowed`. A function has `...` so that a wrong name is an error of ours, which says
+# what other functions' names (`known`, from their name to ours) are called here.
+check_dots <- function(allowed, known = character(), ...) {
+  if (!...length()) return(invisible())
+  given <- names(substitute(list(...)))[-1L] %||% rep("", ...length())
+  wrong <- given[!given %in% allowed]
+  if (!length(wrong)) return(invisible())
+  meant <- unique(known[wrong[wrong %in% names(known)]])
+  named <- wrong[nzchar(wrong)]
+  abort_input("Arguments must be ones that the function has.",
+              x = if (length(named)) sprintf("There is no %s.", label_some(named))
+                  else sprintf("%d too many were given without a name.", length(wrong)),
+              i = if (length(meant)) sprintf("Here it is called %s.", label_some(meant)))
 }
 
 check_number <- function(x, arg, min = -Inf, max = Inf, whole = FALSE) {

@@ -34,18 +34,23 @@
 # nolint end
 discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd"), bins = 5, class = NULL,
                        z = 1, assay = NULL, threads = NULL) {
+  need_args("x")
   methods <- c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd")
+  if (is.numeric(method) && length(method) == 1L) {
+    abort_input("`method` must be the name of a method.", x = paste0("It is ", describe(method), "."),
+                i = sprintf("A number of bins goes into `bins = %s`.", describe(method)))
+  }
   method <- check_choice(method, methods, "method")
   bins <- check_number(bins, "bins", min = 1, max = 65535, whole = TRUE)
   z <- check_number(z, "z", min = 0)
   by_class <- method %in% c("mdl", "caim", "cacc", "ameva")
-  frame <- bins_frame(x, assay)
+  frame <- memory_errors(bins_frame(x, assay))
   if (by_class && is.null(class)) {
     abort_input(sprintf("`class` must be given for method \"%s\".", method), i = "\"equalfreq\" and \"equalwidth\" need none.")
   }
   target <- if (by_class) class_input(class, x, nrow(frame))
   numbers <- binned_columns(frame)
-  values <- column_matrix(frame[numbers])
+  values <- memory_errors(column_matrix(frame[numbers]))
   if (method %in% c("equalwidth", "sd")) check_finite_columns(values, names(frame)[numbers])
   rules <- switch(method,
     equalfreq = lapply(find_cuts(values, bins = bins, threads = threads), function(cuts) list(cuts = cuts)),
@@ -54,7 +59,7 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
     lapply(find_cuts(values, method, target = target, threads = threads), function(cuts) list(cuts = cuts))
   )
   names(rules) <- names(frame)[numbers]
-  out <- apply_rules(frame, numbers, rules, threads)
+  out <- memory_errors(apply_rules(frame, numbers, rules, threads))
   structure(out, class = c("weft_bins", "data.frame"), method = method, rules = rules, cuts = lapply(rules, `[[`, "cuts"))
 }
 
@@ -126,7 +131,7 @@ bin_values <- function(values, rules, threads = NULL) {
     return(matrix(codes, nrow(values), length(rules)))
   }
   cuts <- lapply(rules, `[[`, "cuts")
-  starts <- as.integer(c(0, cumsum(lengths(cuts))))
+  starts <- c(0, cumsum(as.double(lengths(cuts))))
   .Call(C_weft_mi_cut, values, as.double(unlist(cuts, use.names = FALSE)), starts, run_control("cpu", threads, FALSE))
 }
 
@@ -165,7 +170,7 @@ bin_labels <- function(rule) {
 predict.weft_bins <- function(object, newdata, ...) {
   if (missing(newdata)) return(as.data.frame(object))
   frame <- bins_frame(newdata, NULL, "newdata")
-  rules <- attr(object, "rules")
+  rules <- bin_rules(object, "object")
   known <- which(names(frame) %in% names(rules))
   if (!length(known)) {
     abort_input("`newdata` must have columns that were cut.", x = sprintf("It has %s.", label_some(names(frame))),
@@ -176,14 +181,35 @@ predict.weft_bins <- function(object, newdata, ...) {
     abort_input("Columns of `newdata` that are to be cut must be numeric.", x = sprintf("Not so: %s.",
                 label_some(names(frame)[known[!numeric]])))
   }
+  if (identical(names(frame)[known], names(rules))) return(apply_rules(frame, known, rules))
+  twice <- unique(c(names(rules)[duplicated(names(rules))], names(frame)[known][duplicated(names(frame)[known])]))
+  if (length(twice)) {
+    abort_input("Columns of `newdata` must have names of their own to be found by name.", x = sprintf("Twice: %s.", label_some(twice)))
+  }
   apply_rules(frame, known, rules[match(names(frame)[known], names(rules))])
+}
+
+# The cut points of a result, which native code and the labels stand on.
+bin_rules <- function(x, arg) {
+  rules <- attr(x, "rules", exact = TRUE)
+  number <- function(v, lengths = 1L) is.numeric(v) && length(v) %in% lengths && !anyNA(v)
+  fine <- function(rule) {
+    is.list(rule) && is.numeric(rule$cuts) && !anyNA(rule$cuts) && !is.unsorted(rule$cuts) &&
+      (is.null(rule$width) || number(rule$width) && number(rule$least) && number(rule$bins) && length(rule$cuts) == rule$bins - 1) &&
+      (is.null(rule$sd) || isTRUE(rule$sd) && length(rule$cuts) == 2L)
+  }
+  whole <- is.list(rules) && (length(rules) == 0L || is.character(names(rules)) && !anyNA(names(rules))) && all(vapply(rules, fine, NA))
+  kinds <- if (whole) vapply(rules, function(rule) 2 * is.null(rule$sd) + is.null(rule$width), 0)
+  if (!whole || length(unique(kinds)) > 1L) abort_changed(arg, "its attribute `rules`")
+  rules
 }
 
 #' @rdname predict.weft_bins
 #' @export
 print.weft_bins <- function(x, ...) {
   if (is.null(attr(x, "rules"))) return(NextMethod())
-  rules <- attr(x, "rules")
+  check_result(x, record = "method")
+  rules <- bin_rules(x, "x")
   cat(sprintf("%d rows, %d of %d columns cut (%s)\n", nrow(x), length(rules), length(x), attr(x, "method")))
   for (j in utils::head(seq_along(rules), 10L)) {
     cuts <- rules[[j]]$cuts
@@ -197,13 +223,14 @@ print.weft_bins <- function(x, ...) {
 #' @rdname predict.weft_bins
 #' @export
 as.data.frame.weft_bins <- function(x, ...) {
+  check_frame(x, "x")
   structure(as.list(x)[names(x)], names = names(x), class = "data.frame", row.names = attr(x, "row.names"))
 }
 
 # `bins =`: numeric columns of the input by equal frequency, as whole numbers from 1; other columns as they are.
-bin_input <- function(x, bins, assay = NULL, threads = NULL) {
+bin_input <- function(x, bins, assay = NULL, threads = NULL, arg = "x") {
   bins <- check_number(bins, "bins", min = 1, max = 65535, whole = TRUE)
-  x <- take_assay(x, assay, "x")
+  x <- take_assay(x, assay, arg)
   if (is.data.frame(x)) {
     numbers <- binned_columns(x)
     if (!length(numbers)) return(x)

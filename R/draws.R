@@ -22,7 +22,7 @@ draws <- function(kind, n, a = 0, b = 0, key = 1, stream = 0, first = 0, backend
                   threads = NULL) {
   .Call(
     C_weft_draws, match(kind, draw_kinds) - 1L, as.double(n), as.double(a), as.double(b), as_halves(key),
-    as.double(stream), as_halves(first), run_control(choose_backend(backend, 0, 0)$name, threads, FALSE)
+    as.double(stream), as_halves(first), run_control(choose_backend(backend)$name, threads, FALSE)
   )
 }
 

@@ -26,19 +26,21 @@
 gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2, variance = 1, rank = 100, tolerance = 1e-6,
                           max_iterations = 1000, backend = NULL, threads = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
+  need_args("x", "y")
   kernel <- check_choice(kernel, definite_kernels, "kernel")
   backend <- use_backend(backend)
   x <- kernel_points(x, "x")
   y <- check_response(y, nrow(x))
-  noise <- check_number(noise, "noise", min = 1e-12)
-  variance <- check_number(variance, "variance", min = 1e-300)
+  noise <- check_number(noise, "noise", min = 1e-12, max = 1e100)
+  variance <- check_number(variance, "variance", min = 1e-100, max = 1e100)
   rank <- check_number(rank, "rank", min = 0, max = 2000, whole = TRUE)
   tolerance <- check_number(tolerance, "tolerance", min = 1e-14, max = 1)
-  max_iterations <- check_number(max_iterations, "max_iterations", min = 1, whole = TRUE)
+  max_iterations <- check_number(max_iterations, "max_iterations", min = 1, max = 1e9, whole = TRUE)
   if (!nrow(x)) abort_input("`x` must have at least one row.")
   object <- structure(class = "weft_gp", list(
-    version = tree_version, kernel = kernel, bandwidth = bandwidth, noise = noise, variance = variance, rank = rank, tolerance = tolerance,
-    max_iterations = max_iterations, data = unname(x), names = colnames(x), d = ncol(x), n = nrow(x), y = y, backend = backend
+    version = tree_version, kernel = kernel, bandwidth = plain_bandwidth(bandwidth, x), noise = noise,
+    variance = variance, rank = rank, tolerance = tolerance, max_iterations = max_iterations, data = unname(x),
+    names = colnames(x), rows = rownames(x), d = ncol(x), n = nrow(x), y = y, backend = backend
   ))
   solved <- gp_solve(object, gp_preconditioner(object, threads), matrix(y), threads, progress)
   object$alpha <- solved$x[, 1L]
@@ -58,7 +60,11 @@ gp_preconditioner <- function(object, threads) {
   problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth, threads = threads)
   z <- t(native_points(object$data, problem)$x)
   root <- sqrt(object$variance) * pivoted_cholesky(z, object$kernel, problem$bandwidth$h, r, function(residual) FALSE)$root
-  inner <- chol(crossprod(root) + diag(object$noise, ncol(root)))
+  inner <- tryCatch(chol(crossprod(root) + diag(object$noise, ncol(root))), error = function(e) {
+    abort_input("`noise` is too small beside `variance` for a preconditioner.",
+                x = sprintf("They are %g and %g.", object$noise, object$variance),
+                i = "Raise `noise`, or use `rank = 0`.")
+  })
   function(v) (v - root %*% backsolve(inner, forwardsolve(t(inner), crossprod(root, v)))) / object$noise
 }
 
@@ -88,8 +94,9 @@ gp_solve <- function(object, precondition, b, threads, progress) {
   }
   residual <- max(sqrt(colSums(r^2)) / size)
   if (residual > object$tolerance) {
-    warning(sprintf("Conjugate gradients stopped after %d iterations with a residual of %.2g; raise `noise`, `rank` or `max_iterations`.",
-                    iterations, residual), call. = FALSE)
+    weft_warn("convergence", sprintf("Conjugate gradients stopped after %.0f iterations with a residual of %.2g.",
+                                     iterations, residual),
+              i = "Raise `noise`, `rank` or `max_iterations`.")
   }
   list(x = x, iterations = iterations, residual = residual)
 }
@@ -112,9 +119,9 @@ gp_product_self <- function(object, v, threads, progress) {
 #' g <- gp_regression(1:10, sin(1:10), bandwidth = 2)
 #' predict(g, c(2.5, 100), se = TRUE)
 predict.weft_gp <- function(object, newdata = NULL, se = FALSE, threads = NULL, progress = NULL, ...) {
-  check_model(object, "gp_regression()")
+  check_parts(object, "gp_regression()", gp_parts(object))
   se <- check_flag(se, "se")
-  q <- if (is.null(newdata)) object$data else unname(match_columns(newdata, object))
+  q <- if (is.null(newdata)) name_rows(object$data, object$rows) else match_columns(newdata, object)
   fit <- object$variance * kernel_sum(q, object$data, weights = object$alpha, kernel = object$kernel, bandwidth = object$bandwidth,
                                       threads = threads, progress = progress)
   if (!se) return(fit)
@@ -129,14 +136,30 @@ predict.weft_gp <- function(object, newdata = NULL, se = FALSE, threads = NULL, 
     k <- object$variance * kernel_matrix(at, to[some, , drop = FALSE], object$kernel, problem$bandwidth$h)
     error[some] <- sqrt(pmax(object$variance - colSums(k * gp_solve(object, precondition, k, threads, progress)$x), 0))
   }
-  list(fit = fit, se = error)
+  list(fit = fit, se = name_rows(error, rownames(q)))
+}
+
+gp_parts <- function(object) {
+  c(point_parts(object, definite_kernels), list(
+    bandwidth = function(v) !is.null(model_bandwidth(object)),
+    noise = function(v) is_number(v, 1e-12, 1e100),
+    variance = function(v) is_number(v, 1e-100, 1e100),
+    rank = is_count,
+    tolerance = function(v) is_number(v, 1e-14, 1),
+    max_iterations = function(v) is_count(v, 1),
+    y = function(v) is_reals(v, object$n),
+    alpha = function(v) is_reals(v, object$n),
+    iterations = is_count,
+    residual = function(v) is_number(v, 0)
+  ))
 }
 
 #' @rdname predict.weft_gp
 #' @export
 print.weft_gp <- function(x, ...) {
+  check_parts(x, "gp_regression()", gp_parts(x))
   cat(sprintf("Gaussian process on %d points in %d dimension%s, %s kernel, noise %g\n", x$n, x$d,
               if (x$d == 1L) "" else "s", x$kernel, x$noise))
-  cat(sprintf("%d iterations to a residual of %.2g, %s\n", x$iterations, x$residual, seconds_text(x$seconds)))
+  cat(sprintf("%.0f iterations to a residual of %.2g, %s\n", x$iterations, x$residual, seconds_text(x$seconds)))
   invisible(x)
 }

@@ -16,6 +16,7 @@
 #'   weft_free(h)
 #' }
 weft_upload <- function(x, precision = c("double", "single")) {
+  need_args("x")
   precision <- check_choice(precision, c("double", "single"), "precision")
   if (!is.matrix(x) || !is.numeric(x)) {
     abort_input("`x` must be a numeric matrix.", x = paste0("It is ", describe(x), "."))
@@ -30,11 +31,17 @@ weft_upload <- function(x, precision = c("double", "single")) {
 #' @rdname weft_upload
 #' @export
 weft_free <- function(handle) {
-  if (inherits(handle, "weft_mi_pack")) return(invisible(.Call(C_weft_mi_pack_free, handle$pointer)))
-  if (!inherits(handle, "weft_device_matrix")) {
-    abort_input("`handle` must come from `weft_upload()` or `mi_pack()`.", x = paste0("It is ", describe(handle), "."))
-  }
-  invisible(.Call(C_weft_free, handle$pointer))
+  need_args("handle")
+  pointer <- handle_pointer(handle)
+  if (inherits(handle, "weft_mi_pack") && !is.null(pointer)) return(invisible(.Call(C_weft_mi_pack_free, pointer)))
+  if (inherits(handle, "weft_device_matrix") && !is.null(pointer)) return(invisible(.Call(C_weft_free, pointer)))
+  abort_input("`handle` must come from `weft_upload()` or `mi_pack()`.", x = paste0("It is ", describe(handle), "."))
+}
+
+# What a handle points to, which may be gone; NULL where it is no handle.
+handle_pointer <- function(x) {
+  pointer <- if (is.list(x)) unclass(x)$pointer
+  if (typeof(pointer) == "externalptr") pointer
 }
 
 #' @export
@@ -53,7 +60,14 @@ as.matrix.weft_device_matrix <- function(x, ...) {
   out
 }
 
-is_resident <- function(x) .Call(C_weft_resident, x$pointer)
+# Whether it is on the device, and the list says of it what the device has.
+is_resident <- function(x) {
+  pointer <- handle_pointer(x)
+  size <- if (!is.null(pointer)) .Call(C_weft_resident, pointer)
+  names <- if (!is.null(size)) x$dimnames
+  !is.null(size) && identical(as.double(x$dim), size) && (is.null(names) || is.list(names) && length(names) == 2L) &&
+    all(lengths(names) == 0L | lengths(names) == size)
+}
 
 #' @export
 print.weft_device_matrix <- function(x, ...) {
@@ -84,29 +98,57 @@ print.weft_device_matrix <- function(x, ...) {
 #' dim(x)
 #' x[2:3, ]
 weft_file <- function(path, ncol, type = c("double", "float"), layout = c("row", "column"), nrow = NULL) {
+  need_args("path", "ncol")
   type <- check_choice(type, c("double", "float"), "type")
   layout <- check_choice(layout, c("row", "column"), "layout")
   ncol <- check_number(ncol, "ncol", min = 1, max = 2^31 - 1, whole = TRUE)
-  if (!is.character(path) || length(path) != 1L || is.na(path) || !file.exists(path)) {
-    abort_input("`path` must name a file that exists.", x = paste0("It is ", describe(path), "."))
-  }
-  numbers <- file.size(path) / if (type == "float") 4 else 8
-  found <- numbers / ncol
+  if (!is.null(nrow)) nrow <- check_number(nrow, "nrow", min = 0, max = 2^52, whole = TRUE)
+  existing_file(path, "path")
+  found <- file.size(path) / number_bytes(type) / ncol
   if (is.null(nrow)) nrow <- found
   if (nrow != round(nrow) || nrow > found) {
-    abort_input(sprintf("`path` must hold a whole number of rows of %g numbers of type \"%s\".", ncol, type),
+    abort_input(sprintf("`path` must hold a whole number of rows of %.0f numbers of type \"%s\".", ncol, type),
                 x = sprintf("It has %.0f bytes: %.10g rows.", file.size(path), found),
                 i = "Check `ncol`, `nrow` and `type`.")
   }
   structure(class = "weft_file", list(path = normalizePath(path), dim = c(nrow, ncol), type = type, layout = layout))
 }
 
+number_bytes <- function(type) if (type == "float") 4 else 8
+
+# The name of a file that exists and is no directory.
+existing_file <- function(path, arg) {
+  if (is.character(path) && length(path) == 1L && !is.na(path) && file.exists(path) && !dir.exists(path)) return(path)
+  abort_input(sprintf("`%s` must name a file that exists.", arg),
+              x = if (is.character(path) && length(path) == 1L && isTRUE(dir.exists(path))) sprintf("%s is a directory.", describe(path))
+                  else paste0("It is ", describe(path), "."))
+}
+
+# As weft_file() made it: what other functions read goes where these say.
+whole_file <- function(x) {
+  parts <- if (is.list(x)) unclass(x)
+  one <- function(name, choices) is.character(parts[[name]]) && length(parts[[name]]) == 1L && parts[[name]] %in% choices
+  size <- parts$dim
+  fine <- one("path", parts$path) && one("type", c("double", "float")) && one("layout", c("row", "column")) && is.double(size) &&
+    length(size) == 2L && all(is.finite(size)) && all(size >= c(0, 1)) && all(size == round(size)) && !is.na(parts$path)
+  if (!fine) abort_input("The file must be as `weft_file()` described it.", i = "Describe it again with `weft_file()`.")
+  there <- file.size(parts$path) %/% number_bytes(parts$type) # looked at before memory is asked for
+  if (!is.na(there) && prod(size) > there) {
+    abort_input(sprintf("'%s' ends after %.0f numbers; %.0f are needed.", parts$path, there, prod(size)),
+                i = "It was cut short since `weft_file()` described it.")
+  }
+  parts
+}
+
 #' @export
-dim.weft_file <- function(x) x$dim
+dim.weft_file <- function(x) whole_file(x)$dim
 
 #' @export
 as.matrix.weft_file <- function(x, ...) {
   d <- dim(x)
+  if (any(d > .Machine$integer.max)) {
+    abort_input("A matrix in memory must have at most 2147483647 rows and columns.", x = sprintf("The file has %.0f and %.0f.", d[1L], d[2L]))
+  }
   if (x$layout == "row") t(matrix(read_numbers(x, 0, prod(d)), d[2L], d[1L]))
   else matrix(read_numbers(x, 0, prod(d)), d[1L], d[2L])
 }
@@ -128,7 +170,7 @@ as.matrix.weft_file <- function(x, ...) {
 }
 
 check_block <- function(i, most, arg) {
-  if (!is.numeric(i) || !length(i) || anyNA(i) || i[1L] < 1 || i[length(i)] > most || any(diff(i) != 1)) {
+  if (!is.numeric(i) || !length(i) || anyNA(i) || i[1L] < 1 || i[1L] %% 1 != 0 || i[length(i)] > most || any(diff(i) != 1)) {
     abort_input(sprintf("`%s` must be consecutive indices from 1 to %.0f.", arg, most), x = paste0("It is ", describe(i), "."))
   }
   i

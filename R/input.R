@@ -23,7 +23,7 @@ categorical_input <- function(x, assay = NULL, arg = "x") {
     abort_input(
       sprintf("`%s` must be a matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
       x = paste0("It is ", describe(x), "."),
-      i = if (is.atomic(x) && !is.null(x)) "For one feature, use `data.frame(feature = x)`."
+      i = if (is.atomic(x) && !is.null(x)) sprintf("For one feature, use `data.frame(feature = %s)`.", arg)
     )
   }
   list(data = data, names = feature_names(x), n = nrow(x), p = ncol(x))
@@ -31,7 +31,7 @@ categorical_input <- function(x, assay = NULL, arg = "x") {
 
 # What native code takes as it is.
 is_categorical <- function(column) {
-  if (is.object(column)) is.factor(column) && is.null(dim(column))
+  if (is.object(column)) is.factor(column) && typeof(column) == "integer" && is.null(dim(column))
   else is.null(dim(column)) && (is.numeric(column) || is.logical(column) || is.raw(column))
 }
 
@@ -52,12 +52,13 @@ sparse_columns <- function(x) {
   x
 }
 
+# What is not a SummarizedExperiment stays as it is. Either way it has been looked at: native code goes where slots and lengths say.
 take_assay <- function(x, assay, arg) {
   if (!inherits(x, "SummarizedExperiment")) {
     if (!is.null(assay)) {
       abort_input("`assay` must be NULL unless `x` is a SummarizedExperiment.", x = paste0("`", arg, "` is ", describe(x), "."))
     }
-    return(x)
+    return(check_container(x, arg))
   }
   need_package("SummarizedExperiment", "A SummarizedExperiment")
   found <- SummarizedExperiment::assayNames(x)
@@ -67,7 +68,43 @@ take_assay <- function(x, assay, arg) {
     abort_input("`assay` must name one assay of `x`.", x = paste0("It is ", describe(assay), "."),
                 i = paste0("There ", if (length(found)) paste("are", label_some(found)) else "are no named assays", "."))
   }
-  turn(SummarizedExperiment::assay(x, assay))
+  turn(check_container(SummarizedExperiment::assay(x, assay), arg))
+}
+
+# A data frame with columns of one length, a valid Matrix or list of these, or something else, as it is.
+check_container <- function(x, arg) {
+  if (is.data.frame(x)) {
+    check_frame(x, arg)
+  } else if (inherits(x, "Matrix")) {
+    problem <- matrix_problem(x)
+    if (!is.null(problem)) abort_input(sprintf("`%s` must be a valid Matrix.", arg), x = problem, i = "It was changed, or damaged in a file.")
+  } else if (is.list(x) && !is.object(x)) {
+    for (part in x) if (inherits(part, "Matrix")) check_container(part, arg)
+  }
+  x
+}
+
+check_frame <- function(x, arg) {
+  columns <- if (is.list(x)) unclass(x)
+  n <- .row_names_info(x, 2L)
+  rows <- vapply(columns, NROW, 0)
+  if (!is.null(columns) && all(rows == n)) return(invisible())
+  abort_input(sprintf("`%s` must be a data frame whose columns have one value a row.", arg),
+              x = if (any(rows != n)) sprintf("Column %d has %.0f values for %d rows.", which(rows != n)[1L], rows[rows != n][1L], n))
+}
+
+# What is wrong with a Matrix, as a sentence, or NULL. Indices are looked at natively, once.
+matrix_problem <- function(x) {
+  slots <- tryCatch(methods::getSlots(methods::getClass(class(x))), error = function(e) NULL)
+  if (is.null(slots)) return("Its class is unknown.")
+  problem <- if (inherits(x, "sparseMatrix")) .Call(C_weft_sparse_problem, x, if ("x" %in% names(slots)) slots[["x"]] else "")
+             else NA
+  if (is.character(problem)) return(problem)
+  if (is.null(problem) && methods::is(x, "generalMatrix")) return(NULL)
+  tryCatch({
+    methods::validObject(x)
+    NULL
+  }, error = conditionMessage)
 }
 
 # t() of whatever an assay is; the generics live in different packages.

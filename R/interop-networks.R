@@ -5,11 +5,14 @@
 #' `network_tables()` gives nodes and edges as two data frames, in the form that tidygraph's `tbl_graph()` takes;
 #' `network_convert()` an object of another package; `write_network()` a file for Cytoscape, Gephi or a text editor.
 #'
-#' GraphML has all columns of nodes and edges as attributes. SIF has one line an edge, `gene1 interaction gene2`, tabs
-#' between them; the interaction is
+#' GraphML has all columns of nodes and edges as attributes, and reads back as it was. SIF has one line an edge,
+#' `gene1 interaction gene2`, tabs between them; the interaction is
 #' `mi` for networks of mutual information and `drives` for directed ones; genes without edges have lines of their own.
+#' Files are UTF-8. Tabs, line ends and other control characters in names are written as in R (`\\t`, `\\n`) in SIF,
+#' and so are those that XML cannot hold in GraphML. In CSV, text that a spreadsheet would take for a formula has an
+#' apostrophe before it.
 #'
-#' @param x what [gene_network()], [mi_network()], [gene_mi_network()], [bn_learn()] or [bn_exact()] returned.
+#' @param x what [gene_network()], [mi_network()], [regulation()], [gene_mi_network()], [bn_learn()] or [bn_exact()] returned.
 #' @param which for a result of [gene_network()]: `"network"` (mutual information) or `"bayes"` (directed).
 #' @param isolated keep genes without edges.
 #' @param to `"igraph"`, `"graphNEL"` (package graph), `"tidygraph"`, or for directed networks `"bnlearn"`.
@@ -26,31 +29,37 @@
 #' write_network(net, file)
 #' readLines(file, 5)
 network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
+  need_args("x")
   isolated <- check_flag(isolated, "isolated")
   known <- NULL
   if (inherits(x, "weft_gene_network")) {
     which <- check_choice(which, c("network", "bayes"), "which")
-    if (is.null(x[[which]])) abort_input("There is no such network.", x = sprintf("The step `%s` was left out.", which))
-    known <- as.data.frame(x, what = "genes")
+    x <- checked_fit(x, "x")
+    if (is.null(x[[which]])) abort_no_result("There is no such network.", x, which)
+    known <- reading("x", gene_table(x))
     x <- x[[which]]
   }
   if (inherits(x, "weft_bn")) {
-    edges <- as.data.frame(x)
+    x <- checked_step(x, "bayes", "x", "bn_learn()")
+    edges <- reading("x", as.data.frame(x))
     names <- rownames(x$dag)
   } else if (inherits(x, "weft_network")) {
-    edges <- as.data.frame(x)
+    x <- checked_step(x, "network", "x", "mi_network()")
+    edges <- reading("x", as.data.frame(x))
     names(edges)[1:2] <- c("from", "to")
-    names <- colnames(x)
+    names <- network_features(x)
   } else {
     abort_input("`x` must be a network of weft.", x = paste0("It is ", describe(x), "."))
   }
   if (anyDuplicated(names)) abort_input("Features must have names of their own.",
                                         x = sprintf("Twice: %s.", label_some(unique(names[duplicated(names)]))))
+  nameless <- which(!nzchar(names))
+  if (length(nameless)) abort_input("Features must have names.", x = sprintf("Feature %d has none.", nameless[1L]))
   if (!isolated) names <- names[names %in% c(edges$from, edges$to)]
   nodes <- data.frame(name = names)
   if (!is.null(known)) nodes <- cbind(nodes, known[match(names, known$gene), !names(known) %in% c("gene", "kept", "reason"), drop = FALSE])
   rownames(nodes) <- NULL
-  list(nodes = nodes, edges = edges, directed = inherits(x, "weft_bn"))
+  list(nodes = nodes, edges = edges, directed = inherits(x, "weft_bn") || is_directed(x))
 }
 
 #' @rdname network_tables
@@ -61,7 +70,7 @@ network_convert <- function(x, to = c("igraph", "graphNEL", "tidygraph", "bnlear
   if (to == "bnlearn") {
     if (!tables$directed) abort_input("`to = \"bnlearn\"` is for Bayesian networks.",
                                       i = "`which = \"bayes\"` takes that of `gene_network()`.")
-    return(bn_convert(if (inherits(x, "weft_gene_network")) x$bayes else x, "bnlearn"))
+    return(bn_convert(if (inherits(x, "weft_gene_network")) unclass(x)$bayes else x, "bnlearn"))
   }
   need_package(switch(to, igraph = "igraph", graphNEL = "graph", tidygraph = "tidygraph"), sprintf("`to = \"%s\"`", to))
   if (to == "graphNEL") return(to_graph_nel(tables))
@@ -97,19 +106,35 @@ as_igraph.weft_bn <- function(x, isolated = TRUE, ...) network_convert(x, "igrap
 #' @rdname network_tables
 #' @export
 write_network <- function(x, file, format = NULL, which = c("network", "bayes"), isolated = TRUE) {
-  if (!is.character(file) || length(file) != 1L || is.na(file)) abort_input("`file` must be one path.",
-                                                                            x = paste0("It is ", describe(file), "."))
+  need_args("x", "file")
+  check_output(file, "file")
   format <- check_choice(format %||% tolower(sub(".*\\.", "", basename(file))), c("graphml", "sif", "csv"), "format")
   tables <- network_tables(x, which, isolated)
-  lines <- switch(format, graphml = graphml_lines(tables), sif = sif_lines(tables))
-  if (format == "csv") utils::write.csv(tables$edges, file, row.names = FALSE) else writeLines(enc2utf8(lines), file, useBytes = TRUE)
+  lines <- switch(format, graphml = graphml_lines(tables), sif = sif_lines(tables), csv = csv_lines(tables$edges))
+  write_text(lines, file)
   invisible(file)
 }
 
+# A file without any tab is read as divided by spaces, so that the lines of a network without edges end in one.
 sif_lines <- function(tables) {
   e <- tables$edges
-  alone <- setdiff(tables$nodes$name, c(e$from, e$to))
-  c(if (nrow(e)) paste(e$from, if (tables$directed) "drives" else "mi", e$to, sep = "\t"), alone)
+  name <- plain_text(tables$nodes$name)
+  if (anyDuplicated(name)) {
+    abort_input("Names must differ when control characters in them are written as text.",
+                x = sprintf("Twice: %s.", label_some(unique(name[duplicated(name)]))),
+                i = "`format = \"graphml\"` keeps them apart.")
+  }
+  from <- name[match(e$from, tables$nodes$name)]
+  to <- name[match(e$to, tables$nodes$name)]
+  alone <- name[!tables$nodes$name %in% c(e$from, e$to)]
+  if (!nrow(e)) return(sprintf("%s\t", alone))
+  c(paste(from, if (tables$directed) "drives" else "mi", to, sep = "\t"), alone)
+}
+
+csv_lines <- function(d) {
+  cells <- function(v) if (is.double(v)) digits_of(v) else if (is.character(v)) csv_text(v) else as.character(v)
+  columns <- lapply(d, function(v) ifelse(is.na(v), "NA", cells(if (is.factor(v)) as.character(v) else v)))
+  c(paste(csv_text(names(d)), collapse = ","), if (nrow(d)) do.call(paste, c(unname(columns), sep = ",")))
 }
 
 graphml_lines <- function(tables) {
@@ -122,7 +147,7 @@ graphml_lines <- function(tables) {
   cells_of <- function(d, domain) {
     cells <- lapply(names(d), function(column) {
       v <- d[[column]]
-      text <- if (is.logical(v)) tolower(as.character(v)) else if (is.double(v)) format_exact(v) else xml_text(as.character(v))
+      text <- if (is.logical(v)) tolower(as.character(v)) else if (is.double(v)) digits_of(v, "INF") else xml_text(v)
       ifelse(is.na(v), "", sprintf("<data key=\"%s_%s\">%s</data>", domain, xml_text(column), text))
     })
     if (length(cells)) do.call(paste0, cells) else rep("", nrow(d))
@@ -139,9 +164,12 @@ graphml_lines <- function(tables) {
     "  </graph>", "</graphml>")
 }
 
-xml_text <- function(x) {
-  x <- gsub("[\001-\010\013\014\016-\037]", "", x) # not allowed in XML
-  gsub("\"", "&quot;", gsub(">", "&gt;", gsub("<", "&lt;", gsub("&", "&amp;", x, fixed = TRUE), fixed = TRUE), fixed = TRUE), fixed = TRUE)
+# The shortest of 15 and 17 digits that is read back as the same number.
+digits_of <- function(v, infinite = "Inf") {
+  v <- as.double(v)
+  text <- sprintf("%.15g", v)
+  longer <- which(is.finite(v) & as.double(text) != v)
+  text[longer] <- sprintf("%.17g", v[longer])
+  text[is.infinite(v)] <- paste0(ifelse(v[is.infinite(v)] < 0, "-", ""), infinite)
+  text
 }
-
-format_exact <- function(v) vapply(v, function(one) format(one, digits = 15L), "")

@@ -22,12 +22,14 @@
 #'   SummarizedExperiment::rowData(add_results(se, fit))
 #' }
 add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {
+  need_args("x", "fit")
   if (!inherits(x, "SummarizedExperiment")) {
     abort_input("`x` must be a SummarizedExperiment or SingleCellExperiment.", x = paste0("It is ", describe(x), "."),
                 i = "`as.data.frame(fit, \"genes\")` and `as.data.frame(fit, \"samples\")` are the same as data frames.")
   }
-  if (!inherits(fit, "weft_gene_network")) abort_input("`fit` must be what `gene_network()` returned.",
-                                                       x = paste0("It is ", describe(fit), "."))
+  fit <- checked_fit(fit, "fit")
+  prefix <- check_text(prefix, "prefix")
+  name <- check_text(name, "name")
   need_package("SummarizedExperiment", "`add_results()`")
   if (!identical(as.integer(dim(x)), as.integer(rev(fit$quality$input)))) {
     abort_input("`x` must have the genes and samples that `fit` was made from.",

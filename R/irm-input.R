@@ -4,7 +4,8 @@
 irm_types <- c("bipartite", "directed", "undirected")
 
 check_file <- function(path, arg, what) {
-  if (is.character(path) && length(path) == 1L && !is.na(path) && file.exists(path) && !dir.exists(path)) return(invisible())
+  named <- is.character(path) && length(path) == 1L && !is.na(path)
+  if (named && file.exists(path) && !dir.exists(path)) return(invisible())
   abort_input(sprintf("`%s` must be %s.", arg, what), x = paste0("There is no file ", describe(path), "."))
 }
 
@@ -37,7 +38,8 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
   missing <- sorted(c(unseen$from, pairs$na_from), c(unseen$to, pairs$na_to), NULL, NULL)
   links <- sorted(pairs$from, pairs$to, if (poisson) pairs$weight %||% rep(1L, length(pairs$from)), missing)
   structure(class = "weft_irm_graph", list(type = code, self = self, links = links, missing = missing, kind = type,
-                                           row_names = plain_names(pairs$row_names), col_names = plain_names(pairs$col_names)))
+                                           row_names = plain_names(pairs$row_names),
+                                           col_names = plain_names(pairs$col_names)))
 }
 
 plain_names <- function(x) if (!is.null(x)) enc2utf8(as.character(x))
@@ -49,7 +51,7 @@ check_shape <- function(shape) {
 
 irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
   if (inherits(A, "SummarizedExperiment")) A <- Matrix::t(as_plain_matrix(take_assay(A, assay, "A")))
-  else if (!is.null(assay)) take_assay(A, assay, "A") # says that assay is for a SummarizedExperiment
+  else A <- take_assay(A, assay, "A") # says that assay is for a SummarizedExperiment
   if (inherits(A, "igraph")) return(igraph_pairs(A, poisson))
   if (is.data.frame(A)) return(edge_pairs(A, type, poisson, dim))
   if (!is.null(dim)) abort_input("`dim` is for edge lists.", x = paste0("`A` is ", describe(A), "."))
@@ -63,19 +65,13 @@ as_plain_matrix <- function(x) if (inherits(x, "Matrix") || is.matrix(x)) x else
 
 # ---- matrices ----
 
-# Matrix's own code believes the slots.
-check_slots <- function(A, arg) {
-  why <- tryCatch(methods::validObject(A, test = TRUE), error = conditionMessage)
-  if (!isTRUE(why)) abort_input(sprintf("`%s` must be a valid matrix of class %s.", arg, class(A)[1L]), x = paste0("Its slots say: ", why[1L], "."))
-}
-
 dense_pairs <- function(A, poisson, threshold) {
   at <- which(is.na(A) | A != 0, arr.ind = TRUE, useNames = FALSE)
   matrix_pairs(at[, 1L], at[, 2L], A[at], dim(A), dimnames(A), poisson, threshold)
 }
 
 sparse_pairs <- function(A, poisson, threshold) {
-  check_slots(A, "A")
+  check_container(A, "A")
   if (!inherits(A, "sparseMatrix")) return(dense_pairs(as.matrix(A), poisson, threshold))
   if (inherits(A, "indMatrix") || inherits(A, "diagonalMatrix")) A <- methods::as(A, "CsparseMatrix")
   A <- methods::as(methods::as(A, "generalMatrix"), "TsparseMatrix")
@@ -243,8 +239,7 @@ igraph_pairs <- function(A, poisson) {
 missing_pairs <- function(missing, shape, pairs, type) {
   if (is.null(missing)) return(list(from = integer(), to = integer()))
   if (inherits(missing, "sparseMatrix")) {
-    check_slots(missing, "missing")
-    check_missing_shape(missing, shape)
+    check_missing_shape(check_container(missing, "missing"), shape)
     at <- methods::as(methods::as(missing, "generalMatrix"), "TsparseMatrix")
     keep <- if (inherits(at, "nMatrix")) rep(TRUE, length(at@i)) else at@x != 0
     return(list(from = at@i[keep] + 1L, to = at@j[keep] + 1L))

@@ -44,7 +44,8 @@
 kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, tree = c("kd", "ball", "vp", "rp"),
                 backend = NULL, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE) {
   started <- proc.time()[[3L]]
-  distributed <- check_flag(distributed, "distributed")
+  join_ranks(distributed, "kde", c(each_rank, "x"))
+  need_args("x")
   kernel <- check_choice(kernel, kernel_names, "kernel")
   backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")
@@ -63,19 +64,6 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
     rule = rule, log_scale = -log(n) - log_integral(kernel, ncol(x)) - log_volume(object$parts, ncol(x)), call = match.call(),
     backend = backend, seconds = proc.time()[[3L]] - started
   )))
-}
-
-# What a density and a regression keep alike: the points, in a tree unless they are spread over ranks, and how to sum over them.
-points_model <- function(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed) {
-  if (is.data.frame(bandwidth)) bandwidth <- as.matrix(bandwidth)
-  parts <- check_bandwidth(bandwidth, ncol(x), points_reach(x))
-  problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE, seed = seed,
-                  control = run_control("cpu", threads, progress, task = "Building a tree"))
-  list(
-    version = tree_version, kernel = kernel, bandwidth = unname(if (is.matrix(bandwidth)) bandwidth else as.double(bandwidth)),
-    n = n, d = ncol(x), names = colnames(x), rel_error = rel_error, tree_type = tree, distributed = distributed,
-    native = if (!distributed) native_trees(problem)$reference, parts = parts, data = unname(x)
-  )
 }
 
 bandwidth_rules <- c("scott", "silverman", "plugin", "lscv", "lcv")
@@ -147,7 +135,8 @@ kernel_value <- function(kernel, r) {
 #' sum(predict(d, log = TRUE, leave_one_out = TRUE))
 predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL, backend = NULL,
                              threads = NULL, progress = NULL, ...) {
-  check_model(object, "kde()")
+  join_ranks(isTRUE(object$distributed), "predict", c(each_rank, "object", "newdata"))
+  check_parts(object, "kde()", kde_parts(object))
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   if (leave_one_out && !is.null(newdata)) {
     abort_input("`leave_one_out = TRUE` is for the points of the density itself: leave `newdata` out.")
@@ -157,43 +146,30 @@ predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out 
   scale <- object$log_scale + n
   sums <- as.vector(result$sum)
   f <- if (check_flag(log, "log")) sums + scale else if (abs(scale) < 600) sums * exp(scale) else exp(base::log(sums) + scale)
+  f <- name_rows(f, result$rows)
   if (identical(result$backend, "cuda")) structure(f, backend = "cuda") else f
 }
 
-check_model <- function(object, made_by) {
-  if (!identical(object$version, tree_version)) {
-    abort_input("The model must be of this version's format.", i = sprintf("Make it again with `%s`.", made_by))
-  }
+kde_parts <- function(object) {
+  c(tree_parts(object), list(
+    rule = function(v) is_word(v, c("given", bandwidth_rules)),
+    log_scale = function(v) {
+      known <- -log(object$n) - log_integral(object$kernel, object$d) - log_volume(object$parts, object$d)
+      is_number(v) && abs(v - known) <= 1e-8 * max(1, abs(known))
+    }
+  ))
 }
 
-# Sums of a model that keeps its points in a tree: kde and regression.
-model_sums <- function(object, newdata, weights, log = FALSE, leave_one_out = FALSE, rel_error = NULL, threads = NULL,
-                       progress = NULL, abs_error = 0, backend = NULL) {
-  query <- if (is.null(newdata)) NULL else match_columns(newdata, object)
-  problem <- kernel_problem(query, object$data, weights, object$kernel, 1, rel_error = rel_error %||% object$rel_error,
-                            abs_error = abs_error, log = log, leave_one_out = leave_one_out, backend = backend %||% object$backend,
-                            threads = threads, progress = progress)
-  problem$bandwidth <- object$parts
-  problem$tree <- list(type = object$tree_type, leaf_size = 32)
-  problem$grown <- object$native
-  problem$self <- is.null(newdata)
-  if (isTRUE(object$distributed)) kernel_over_ranks(problem) else kernel_run(problem)
-}
-
-match_columns <- function(newdata, object) {
-  if (is.data.frame(newdata) && !is.null(object$names) && all(object$names %in% names(newdata))) newdata <- newdata[object$names]
-  if (is.numeric(newdata) && is.null(dim(newdata)) && object$d > 1L) newdata <- matrix(newdata, 1L)
-  newdata <- kernel_points(newdata, "newdata")
-  if (ncol(newdata) != object$d) {
-    abort_input(sprintf("`newdata` must have %d columns, as the points had.", object$d), x = sprintf("It has %d.", ncol(newdata)))
-  }
-  newdata
-}
+# Those that printing shows.
+shown_parts <- c("kernel", "d", "n", "distributed", "data", "bandwidth", "rel_error", "tree_type", "rule", "backend",
+                 "seconds")
 
 #' @rdname predict.weft_kde
 #' @export
 print.weft_kde <- function(x, ...) {
-  cat(sprintf("Kernel density of %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
+  check_parts(x, "kde()", kde_parts(x)[shown_parts])
+  cat(sprintf("Kernel density of %.0f points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s",
+              x$kernel))
   print_bandwidth(x)
   cat(sprintf("Relative error at most %g, %s tree, made in %s\n", x$rel_error, x$tree_type, seconds_text(x$seconds)))
   invisible(x)
@@ -212,6 +188,8 @@ print_bandwidth <- function(x) {
 #' @rdname predict.weft_kde
 #' @export
 summary.weft_kde <- function(object, ...) {
+  join_ranks(isTRUE(object$distributed), "summary", c(each_rank, "object"))
+  check_parts(object, "kde()", kde_parts(object)[shown_parts])
   f <- stats::predict(object, log = TRUE, leave_one_out = object$n > 1)
   list(n = object$n, d = object$d, kernel = object$kernel, bandwidth = object$bandwidth, rule = object$rule,
        log_likelihood = if (isTRUE(object$distributed)) ranks_sum(sum(f)) else sum(f),
@@ -221,5 +199,6 @@ summary.weft_kde <- function(object, ...) {
 #' @rdname predict.weft_kde
 #' @export
 glance.weft_kde <- function(x, ...) {
+  check_parts(x, "kde()", kde_parts(x)[shown_parts])
   data.frame(n = x$n, d = x$d, kernel = x$kernel, rule = x$rule, rel_error = x$rel_error, backend = x$backend, seconds = x$seconds)
 }

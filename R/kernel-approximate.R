@@ -2,20 +2,24 @@
 # are not negative here (split_weights()). Each gives, for every query, an estimate and the bound of its error; queries whose
 # bound misses the tolerance in the end are summed exactly.
 
-kernel_approximate <- function(problem, method) {
+kernel_approximate <- function(problem, method, split = split_weights(problem$weights), ways = ways_of_one_rank) {
   refuse <- function(x) abort_input(sprintf("`method = \"%s\"` cannot be used here.", method), x = x)
   if (problem$leave_one_out) refuse("Leave-one-out sums are not approximated this way.")
   if (problem$rel_error == 0 && problem$abs_error == 0) refuse("`rel_error` and `abs_error` are both zero: the sum is to be exact.")
   if (method != "nystrom" && problem$confidence == 1) refuse("Its bound is probabilistic: `confidence` must be below 1.")
   if (method != "montecarlo" && is_compact(problem$kernel)) refuse(sprintf("The %s kernel is not positive definite.", problem$kernel))
-  split <- split_weights(problem$weights)
   task <- list(problem = problem, w = t(split$weights), tau = problem$abs_error / if (split$both) 2 else 1)
-  out <- switch(method, montecarlo = sum_by_samples(task), features = sum_by_features(task), nystrom = sum_by_reduced_set(task))
-  if (any(out$missed)) out$sum[out$missed, ] <- exact_parts(task, out$missed)
+  out <- ways[[method]](task)
+  missed <- ways$exact(task, out$missed)
+  if (any(out$missed)) out$sum[out$missed, ] <- missed
   sums <- join_parts(out$sum, split, ncol(problem$weights))
   list(sum = if (problem$log) log(sums) else sums, method = method, effort = c(out$work, 0, sum(out$missed)),
        reason = sprintf("asked for; %s, %d of %d queries summed exactly", out$note, sum(out$missed), length(out$missed)))
 }
+
+ways_of_one_rank <- list(montecarlo = function(task) sum_by_samples(task), features = function(task) sum_by_features(task),
+                         nystrom = function(task) sum_by_reduced_set(task),
+                         exact = function(task, missed) if (any(missed)) exact_parts(task, missed))
 
 # The nonnegative columns for some of the queries, summed directly: exact, and the same on every run.
 exact_parts <- function(task, some, references = NULL, w = task$w) {

@@ -28,7 +28,8 @@
 #' attr(b, "best")
 kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kernel = "gaussian", shape = NULL, rel_error = 1e-4,
                              queries = 20000, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE) {
-  distributed <- check_flag(distributed, "distributed")
+  join_ranks(distributed, "kernel_bandwidth", c(each_rank, "x"))
+  need_args("x")
   criterion <- check_choice(criterion, c("lscv", "lcv"), "criterion")
   kernel <- check_choice(kernel, kernel_names, "kernel")
   x <- kernel_points(x, "x")
@@ -46,6 +47,13 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
   if (!is.numeric(grid) || !length(grid) || !all(is.finite(grid)) || any(grid <= 0)) {
     abort_input("`grid` must be positive numbers.", x = paste0("It is ", describe(grid), "."))
   }
+  reach <- points_reach(x)
+  positive <- is.numeric(shape) && all(is.finite(shape)) && all(shape > 0)
+  if (!positive || is.matrix(shape) || !length(shape) %in% c(1L, ncol(x))) {
+    abort_input(sprintf("`shape` must be one positive number or %d of them.", ncol(x)),
+                x = paste0("It is ", describe(shape), "."))
+  }
+  for (t in range(grid)) check_bandwidth(t * shape, ncol(x), reach)
   score <- bandwidth_scorer(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress, distributed)
   out <- data.frame(bandwidth = as.double(grid), score = score(as.double(grid)))
   best <- if (criterion == "lscv") which.min(out$score) else which.max(out$score)

@@ -22,6 +22,7 @@
 kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, offset = 1, degree = 3, tolerance = 1e-8,
                        max_iterations = 60, backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
+  need_args("x")
   kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
   backend <- use_backend(backend)
   x <- kernel_points(x, "x")
@@ -29,10 +30,12 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
   if (n < 2L) abort_input("`x` must have at least two rows.")
   k <- check_number(k, "k", min = 1, max = n - 1, whole = TRUE)
   tolerance <- check_number(tolerance, "tolerance", min = 1e-13, max = 0.1)
+  max_iterations <- check_number(max_iterations, "max_iterations", min = 1, max = 1e6, whole = TRUE)
   object <- structure(class = "weft_kernel_pca", list(
-    version = tree_version, kernel = kernel, bandwidth = bandwidth,
-    polynomial = check_polynomial(c(scale, offset, degree)), data = unname(x),
-    names = colnames(x), n = n, d = ncol(x), backend = backend
+    version = tree_version, kernel = kernel,
+    bandwidth = if (kernel == "polynomial") 1 else plain_bandwidth(bandwidth, x),
+    polynomial = check_polynomial(list(scale, offset, degree)), data = unname(x),
+    names = colnames(x), rows = rownames(x), n = n, d = ncol(x), backend = backend
   ))
   product <- function(v) {
     out <- kernel_pca_sums(object, NULL, v, threads, progress)
@@ -42,7 +45,7 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
   object$values <- found$values
   object$vectors <- found$vectors
   object$scores <- found$vectors * rep(sqrt(pmax(found$values, 0)), each = n)
-  colnames(object$scores) <- paste0("KPC", seq_len(k))
+  dimnames(object$scores) <- list(object$rows, paste0("KPC", seq_len(k)))
   # the mean over the training points of k(x_l, x_i), projected: what centres new points
   object$shift <- colSums(found$vectors * as.vector(kernel_pca_sums(object, NULL, matrix(1 / n, n), threads, progress)))
   object$iterations <- found$iterations
@@ -105,21 +108,40 @@ block_krylov <- function(product, n, k, tolerance, max_iterations, key) {
 #' p <- kernel_pca(iris[1:4], 2, bandwidth = 2)
 #' all.equal(predict(p, iris[1:4]), p$scores)
 predict.weft_kernel_pca <- function(object, newdata = NULL, threads = NULL, progress = NULL, ...) {
-  check_model(object, "kernel_pca()")
+  check_parts(object, "kernel_pca()", pca_parts(object))
   if (is.null(newdata)) return(object$scores)
-  q <- unname(match_columns(newdata, object))
+  q <- match_columns(newdata, object)
   sums <- kernel_pca_sums(object, q, object$vectors, threads, progress)
   root <- sqrt(pmax(object$values, 0))
   scores <- (sums - rep(object$shift, each = nrow(q))) / rep(ifelse(root > 0, root, Inf), each = nrow(q))
-  dimnames(scores) <- list(NULL, colnames(object$scores))
+  dimnames(scores) <- list(rownames(q), colnames(object$scores))
   scores
 }
+
+pca_parts <- function(object) {
+  k <- length(object$values)
+  c(point_parts(object, c(kernel_names, "polynomial")), list(
+    bandwidth = function(v) object$kernel == "polynomial" || !is.null(model_bandwidth(object)),
+    polynomial = function(v) is_reals(v, 3L) && is_count(v[3L]) && v[3L] <= 100,
+    values = function(v) is_reals(v, k) && k > 0L,
+    vectors = function(v) is.double(v) && is_table(v, object$n, k),
+    scores = function(v) {
+      root <- sqrt(pmax(object$values, 0))
+      is.double(v) && is_table(v, object$n, k) && same_numbers(v, object$vectors * rep(root, each = object$n))
+    },
+    shift = function(v) is_reals(v, k),
+    iterations = is_count
+  ))
+}
+
+same_numbers <- function(a, b) all(abs(a - b) <= 1e-10 * max(abs(b), 1e-300))
 
 #' @rdname predict.weft_kernel_pca
 #' @export
 print.weft_kernel_pca <- function(x, ...) {
+  check_parts(x, "kernel_pca()", pca_parts(x))
   cat(sprintf("Kernel principal components of %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
   cat("Eigenvalues:", paste(signif(x$values, 5), collapse = ", "), "\n")
-  cat(sprintf("%d blocks, %s\n", x$iterations, seconds_text(x$seconds)))
+  cat(sprintf("%.0f blocks, %s\n", x$iterations, seconds_text(x$seconds)))
   invisible(x)
 }

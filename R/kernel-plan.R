@@ -4,27 +4,13 @@
 # walk is better, and where it is not, it is seen early. Where no sums are wanted, or a device might be faster than both, 2 to 4 groups are
 # tried. Shorter work goes by the costs below.
 
-# Work of a pair, in units of one dimension of one pair; measured on AVX-512 (inst/bench/kernel.R), of which only ratios matter.
-pair_cost <- function(kernel, d, m) {
-  evaluation <- c(gaussian = 12, laplacian = 22, matern12 = 22, matern32 = 24, matern52 = 26, cauchy = 8, uniform = 5, epanechnikov = 5,
-                  triangular = 12, biweight = 5, cosine = 12)
-  d + evaluation[[kernel]] + 2 * (m - 1)
+cost_of_direct <- function(problem, precision = "double") {
+  cost_direct_sums(nrow(problem$query), nrow(problem$reference), ncol(problem$reference), ncol(problem$weights), problem$kernel,
+                   precision, problem$control$threads)
 }
 
-# Building, per point: each level reads the points, splits and bounds them.
-build_cost <- function(n, d) n * (d + 8) * max(1, log2(n / 32)) * 3
-
-# Where a direct sum runs. Pairs a second as measured on one H200 (inst/bench/kernel-device.R), about the slower of the kernels.
-direct_backend <- function(problem, precision = "double") {
-  d <- ncol(problem$reference)
-  n <- as.double(nrow(problem$reference))
-  nq <- as.double(nrow(problem$query))
-  m <- ncol(problem$weights)
-  pairs <- n * nq
-  cpu <- pairs * pair_cost(problem$kernel, d, m) / (if (precision == "double") 1.6e10 else 3.5e10) / problem$control$threads
-  rate <- switch(precision, double = 8e12 / (2 * d + 14 + 2 * m), single = 1.3e13 / (d + 3 + m), tensor = 2.4e12)
-  choose_backend(problem$backend, cpu, pairs / rate + (n * (d + m) + nq * (d + 2 * m)) * 8 / 5e9 + 0.01)
-}
+# Where a direct sum runs.
+direct_backend <- function(problem, precision = "double") choose_backend(problem$backend, cost_of_direct(problem, precision))
 
 # For the rest of the calling function, kernel sums run on `backend`; a device that is not there is an error at once.
 use_backend <- function(backend, frame = parent.frame()) {
@@ -43,8 +29,7 @@ device_plan <- function(problem) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
   d <- ncol(problem$reference)
-  m <- ncol(problem$weights)
-  seconds <- n * nq / (8e12 / (2 * d + 14 + 2 * m)) + (n * (d + m) + nq * (d + 2 * m)) * 8 / 5e9 + 0.01
+  seconds <- cost_of_direct(problem)$cuda
   direct <- list(method = "direct", seconds = seconds)
   if (problem$log || n < 2e4) return(direct)
   weights <- if (any(points_range(problem$weights)[1L, ] < 0)) abs(problem$weights) else problem$weights
@@ -77,14 +62,14 @@ plan_method <- function(problem, try = FALSE) {
   work <- nq * n * pair_cost(problem$kernel, d, m)
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
   build <- (if (built) 0 else build_cost(n, d)) + if (problem$self) 0 else build_cost(nq, d)
-  took <- function(work) work / 1.6e10 / problem$control$threads
+  took <- function(work) work * core_seconds("double") / problem$control$threads
   if (work < 3e7 || work < 1.5 * build) {
     return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
   trees <- native_trees(problem)
   direct <- direct_seconds(problem, trees)
   here <- list(name = "cpu", reason = "on the CPU")
-  may_move <- problem$backend == "auto" && direct > 2 * cuda_start_seconds && is.null(cuda_missing()) # else no device could pay
+  may_move <- problem$backend == "auto" && direct > cuda_start_seconds() && is.null(cuda_missing()) # else no device could pay
   if (try && !may_move) {
     text <- sprintf("about %s directly", seconds_text(direct))
     return(list(method = "tree", trees = trees, chosen = here, budget = direct * problem$control$threads,
@@ -92,9 +77,9 @@ plan_method <- function(problem, try = FALSE) {
                 otherwise = list(method = "direct", chosen = here, reason = paste0(text, ", longer by trees"))))
   }
   tree <- walk_seconds(problem, trees)
-  if (problem$backend == "auto" && min(tree, direct) > 2 * cuda_start_seconds) { # else no device could pay
+  if (problem$backend == "auto" && min(tree, direct) > cuda_start_seconds()) { # else no device could pay
     device <- device_plan(problem)
-    chosen <- choose_backend("auto", min(tree, direct), device$seconds)
+    chosen <- choose_backend("auto", cost(min(tree, direct), device$seconds))
     if (chosen$name == "cuda") return(list(method = device$method, chosen = chosen,
                                            reason = "the device is faster than both ways on the CPU"))
   }
@@ -128,7 +113,7 @@ direct_seconds <- function(problem, trees) {
   if (length(known) < 3) {
     now <- .Call(C_weft_kernel_pair_seconds, native_task(problem, trees$query, trees$reference, split), trial_control(problem$control))
     now <- if (now > 0) min(now, 2.5 * know_pairs(kind, now)) # more is not the machine's pace
-           else pair_cost(problem$kernel, nrow(trees$query$x), nrow(split$weights)) / 1.6e10 # a profiler's clock stands still meanwhile
+           else pair_cost(problem$kernel, nrow(trees$query$x), nrow(split$weights)) * core_seconds("double") # a profiler's clock stands still meanwhile
   }
   now * ncol(trees$query$x) * ncol(trees$reference$x) / problem$control$threads
 }

@@ -15,15 +15,22 @@
 # list(sum, method, reason, effort, counters) as kernel_run().
 kernel_over_ranks <- function(problem, method = "auto") {
   me <- ranks_start()
-  if (!method %in% c("auto", "direct", "tree") || problem$confidence < 1) {
-    abort_input("Sums over ranks are exact or bounded for certain.",
-                x = sprintf("`method` is \"%s\", `confidence` %g.", method, problem$confidence),
-                i = "Use \"auto\", \"direct\" or \"tree\" and no `confidence`.")
+  if (method == "nystrom") {
+    abort_input("A reduced set of the references of all ranks is not sought.", x = "`method` is \"nystrom\".",
+                i = "Use \"auto\", \"direct\", \"tree\", \"montecarlo\" or \"features\".")
   }
   if (me$size == 1L) return(kernel_run(problem, method))
+  if (problem$kernel == "polynomial" && !method %in% c("auto", "direct")) return(kernel_polynomial(problem, method)) # says why not
+  problem$control["progress"] <- list(ranks_progress(NULL))
+  problem <- agree_on_problem(problem, method)
+  if (method %in% c("montecarlo", "features")) return(approximate_over_ranks(problem, method))
+  sum_over_ranks(share_tolerance(problem), method)
+}
+
+# The same for a problem on which all ranks agree, by direct sums and trees.
+sum_over_ranks <- function(problem, method) {
+  me <- ranks_start()
   count <- new_counters()
-  problem$control["progress"] <- list(NULL)
-  problem <- agree_on_problem(problem, method, me)
   region <- gather_region(problem, me, count)
   count$lap("tree")
   received <- exchange_references(problem, region, me, count)
@@ -91,29 +98,37 @@ show_counters <- function(result) {
 
 # ---- what all ranks must have alike ----
 
-agree_on_problem <- function(problem, method, me) {
-  alike <- c("kernel", "bandwidth", "rel_error", "abs_error", "log", "leave_one_out", "polynomial", "vector")
+# Adds to the problem what it is of all ranks: size (n references, nq queries), totals of weights, an origin, a key for what is drawn.
+agree_on_problem <- function(problem, method) {
+  alike <- c("kernel", "bandwidth", "rel_error", "abs_error", "confidence", "log", "leave_one_out", "polynomial", "nodes")
   d <- ncol(problem$reference)
-  mine <- list(same = c(list(columns = d, sums = ncol(problem$weights), method = method), problem[alike]),
-               n = nrow(problem$reference), nq = nrow(problem$query), total = colSums(abs(problem$weights)),
-               first = if (nrow(problem$reference)) problem$reference[1L, ],
-               balance = check_number(getOption("weft.balance", 0.5), "weft.balance", min = 0, max = 1))
-  all <- ranks_gather(mine, problem$control)
-  for (r in seq_along(all)) {
-    differs <- !mapply(identical, all[[r]]$same, all[[1L]]$same)
-    if (any(differs)) {
-      abort_input("All ranks must ask for the same sums.", x = sprintf("Rank %d differs from rank 0 in: %s.", r - 1L,
-                                                                       paste(names(differs)[differs], collapse = ", ")))
-    }
-  }
+  said <- c(list(`the columns of the points` = d, `the columns of weights` = list(ncol(problem$weights), problem$vector), method = method),
+            problem[intersect(alike, names(problem))])
+  draws <- method %in% c("montecarlo", "features") || identical(problem$nodes, "samples") || identical(problem$tree$type, "rp")
+  all <- ranks_gather(list(
+    said = lapply(said, digest_of), n = nrow(problem$reference), nq = nrow(problem$query), total = colSums(abs(problem$weights)),
+    negative = colSums(problem$weights < 0) > 0, first = if (nrow(problem$reference)) problem$reference[1L, ],
+    balance = check_number(getOption("weft.balance", 0.5), "weft.balance", min = 0, max = 1),
+    draws = draws, key = if (draws) kernel_key(problem$seed) else c(0, 0)
+  ), problem$control)
+  compare_said(lapply(all, `[[`, "said"))
   problem$d <- d
   problem$m <- ncol(problem$weights)
   problem$size <- list(n = sum(vapply(all, `[[`, 0, "n")), nq = sum(vapply(all, `[[`, 0, "nq")))
   problem$total <- Reduce(`+`, lapply(all, `[[`, "total"))
+  problem$negative <- Reduce(`|`, lapply(all, `[[`, "negative"))
   firsts <- Filter(Negate(is.null), lapply(all, `[[`, "first"))
   problem$origin <- if (length(firsts)) as.double(firsts[[1L]]) else numeric(d)
   problem$balance <- all[[1L]]$balance
-  # what pruning may cost, and what is left for the sums
+  drawing <- Filter(function(one) one$draws, all)
+  problem$key <- if (length(drawing)) drawing[[1L]]$key else c(0, 0)
+  problem$seed <- problem$seed %||% 0 # what is only tried must not draw from R's random numbers
+  problem$nodes <- if (identical(problem$nodes, "samples")) "samples" else "bounds"
+  problem
+}
+
+# What pruning may cost, and what is left for the sums.
+share_tolerance <- function(problem) {
   exact <- problem$rel_error <= 1e-12 && problem$abs_error == 0
   share <- 0.1
   problem$prune <- if (exact) c(5e-14, 0) else share * c(problem$rel_error, problem$abs_error)
@@ -318,7 +333,7 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
   if (p$kernel == "polynomial") return(polynomial_sums(work))
   grow <- function() {
     grow_tree(points_of_columns(references[here, , drop = FALSE], p), p$tree$type %||% "kd", p$tree$leaf_size %||% 32,
-              if (identical(p$tree$type, "rp")) kernel_key(p$seed) else c(0, 0), p$control)
+              if (identical(p$tree$type, "rp")) p$key else c(0, 0), p$control)
   }
   p$trees <- function() list(reference = grow(), query = query_tree)
   plan <- if (p$backend == "cuda") list(method = "direct", reason = "a device sums directly over ranks")
@@ -349,8 +364,9 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
     block <- grow_tree(native_points(query[rows, , drop = FALSE], p), "kd", 32, c(0, 0), p$control)
     task <- native_task(p, block, tree, split, weights)
     if (p$leave_one_out) task$own <- places[rows][block$order + 1L]
-    # bounds alone: a series of all references for each block of queries would not pay
-    out <- .Call(C_weft_kernel_walk, task, block, tree, c(0, 1, 0, 0, 0), p$control)
+    # no series: one of all references for each block of queries would not pay
+    drawn <- if (p$nodes == "samples") c(p$confidence, p$key) else c(1, 0, 0)
+    out <- .Call(C_weft_kernel_walk, task, block, tree, c(0, drawn, 0, 0), p$control)
     sums <- out$sum
     sums[block$order + 1L, ] <- out$sum
     list(sum = join_parts(sums, split, p$m), effort = out$effort)
@@ -539,7 +555,21 @@ send_home <- function(problem, region, sums, me, count) {
 # Sums over the ranks, the same bits on all of them.
 ranks_sum <- function(x) Reduce(`+`, ranks_gather(x))
 
-rows_of_all <- function(x, distributed) if (distributed) ranks_sum(as.double(nrow(x))) else nrow(x)
+# Points of which each rank has some must have the same columns.
+rows_of_all <- function(x, distributed) {
+  if (!distributed) return(nrow(x))
+  all <- ranks_gather(list(n = as.double(nrow(x)), columns = ncol(x), names = colnames(x)))
+  compare_columns(all)
+  sum(vapply(all, `[[`, 0, "n"))
+}
+
+# A rank whose columns have no names takes the others'.
+compare_columns <- function(all) {
+  names <- Filter(Negate(is.null), lapply(all, `[[`, "names"))
+  compare_said(lapply(all, function(one) {
+    list(`the columns of x` = one$columns, `names of the columns of x` = one$names %||% if (length(names)) names[[1L]])
+  }))
+}
 
 sd_of_all <- function(x, n) {
   mean <- ranks_sum(colSums(x)) / n

@@ -28,7 +28,8 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
                               tree = c("kd", "ball", "vp", "rp"), backend = NULL, threads = NULL, seed = NULL, progress = NULL,
                               distributed = FALSE) {
   started <- proc.time()[[3L]]
-  distributed <- check_flag(distributed, "distributed")
+  join_ranks(distributed, "kernel_regression", c(each_rank, "x", "y", "weights"))
+  need_args("x", "y")
   kernel <- check_choice(kernel, kernel_names, "kernel")
   backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")
@@ -37,7 +38,7 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
   y <- check_response(y, nrow(x))
   if (!rows_of_all(x, distributed)) abort_input("`x` must have at least one row.")
   w <- check_case_weights(weights, nrow(x), distributed)
-  rule <- if (is.character(bandwidth)) check_choice(bandwidth, c("cv", "scott", "silverman"), "bandwidth") else "given"
+  rule <- if (is.character(bandwidth)) check_choice(bandwidth, regression_rules[-1L], "bandwidth") else "given"
   scores <- NULL
   if (rule == "cv") {
     found <- regression_cv(x, y, w, kernel, tree, rel_error, threads, seed, progress, distributed)
@@ -47,7 +48,7 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
   object <- regression_model(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed, distributed)
   object$rule <- rule
   object$scores <- scores
-  left_out <- stats::predict(object, leave_one_out = TRUE, threads = threads)
+  left_out <- unname(regression_sums(object, leave_one_out = TRUE, threads = threads)$fit)
   residual <- ifelse(is.na(left_out), y - object$centre, y - left_out)
   object$residual_square <- residual^2
   squares <- c(sum(w * residual^2), sum(w * (y - object$centre)^2))
@@ -59,17 +60,22 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
 }
 
 check_response <- function(y, n) {
-  if (!is.numeric(y) || length(y) != n || !all(is.finite(y))) {
+  if (!is.numeric(y) || length(y) != n) {
     abort_input(sprintf("`y` must be finite numbers, one a row of `x`: %d.", n), x = paste0("It is ", describe(y), "."))
+  }
+  bad <- which(!(abs(y) <= 1e100))
+  if (length(bad)) {
+    abort_input("`y` must be numbers from -1e100 to 1e100.",
+                x = sprintf("%d are missing, infinite or greater, the first is number %d.", length(bad), bad[1L]))
   }
   as.double(y)
 }
 
 check_case_weights <- function(weights, n, distributed = FALSE) {
   if (is.null(weights)) weights <- rep(1, n)
-  valid <- is.numeric(weights) && length(weights) == n && all(is.finite(weights)) && !any(weights < 0)
+  valid <- is.numeric(weights) && length(weights) == n && all(is.finite(weights)) && all(weights >= 0 & weights <= 1e100)
   if (!valid || (if (distributed) ranks_sum(sum(weights)) else sum(weights > 0)) == 0) {
-    abort_input(sprintf("`weights` must be %d numbers that are not negative and not all zero.", n),
+    abort_input(sprintf("`weights` must be %d numbers from 0 to 1e100, not all zero.", n),
                 x = paste0("It is ", describe(weights), "."))
   }
   as.double(weights)
@@ -88,8 +94,8 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
   z <- x / rep(shape, each = nrow(x))
   model <- regression_model(z, y, w, 1, kernel, tree, max(rel_error, 1e-6), threads, seed, distributed)
   score <- function(t) {
-    model$parts$h <- t
-    fit <- stats::predict(model, leave_one_out = TRUE, threads = threads, progress = progress)
+    model$bandwidth <- model$parts$h <- t
+    fit <- regression_sums(model, leave_one_out = TRUE, threads = threads, progress = progress)$fit
     score <- c(sum(w * (y - ifelse(is.na(fit), model$centre, fit))^2), sum(w))
     if (distributed) score <- ranks_sum(score)
     score[1L] / score[2L]
@@ -125,26 +131,52 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c("none", "confidence"), level = 0.95,
                                            leave_one_out = FALSE, rel_error = NULL, backend = NULL, threads = NULL, progress = NULL,
                                            ...) {
-  check_model(object, "kernel_regression()")
+  join_ranks(isTRUE(object$distributed), "predict", c(each_rank, "object", "newdata"))
+  check_parts(object, "kernel_regression()", regression_parts(object))
   interval <- check_choice(interval, c("none", "confidence"), "interval")
   level <- check_number(level, "level", min = 0, max = 1)
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   if (leave_one_out && !is.null(newdata)) {
     abort_input("`leave_one_out = TRUE` is for the points of the regression itself: leave `newdata` out.")
   }
-  w <- object$weights
-  columns <- cbind(w, w * (object$response - object$centre))
-  if (interval == "confidence") columns <- cbind(columns, w * object$residual_square, w^2)
-  s <- model_sums(object, newdata, columns, FALSE, leave_one_out, rel_error, threads, progress, backend = backend)$sum
-  reached <- s[, 1L] > 0
-  fit <- ifelse(reached, object$centre + s[, 2L] / s[, 1L], NA_real_)
-  if (interval == "none") return(fit)
+  with_bands <- interval == "confidence"
+  sums <- regression_sums(object, newdata, leave_one_out, with_bands, rel_error, threads, progress, backend)
+  if (!with_bands) return(sums$fit)
+  s <- sums$sum
   error <- sqrt(pmax(s[, 3L] / s[, 1L], 0) * square_ratio(object$kernel, object$d) * s[, 4L]) / s[, 1L]
   z <- stats::qnorm((1 + level) / 2)
-  out <- cbind(fit = fit, lwr = fit - z * error, upr = fit + z * error)
-  out[!reached, ] <- NA_real_
+  out <- cbind(fit = sums$fit, lwr = sums$fit - z * error, upr = sums$fit + z * error)
+  out[is.na(sums$fit), ] <- NA_real_
   out
 }
+
+# list(fit, sum): the local means, and what they and their bands are made of.
+regression_sums <- function(object, newdata = NULL, leave_one_out = FALSE, with_bands = FALSE, rel_error = NULL,
+                            threads = NULL, progress = NULL, backend = NULL) {
+  w <- object$weights
+  columns <- cbind(w, w * (object$response - object$centre))
+  if (with_bands) columns <- cbind(columns, w * object$residual_square, w^2)
+  result <- model_sums(object, newdata, columns, FALSE, leave_one_out, rel_error, threads, progress, backend = backend)
+  s <- result$sum
+  list(fit = name_rows(ifelse(s[, 1L] > 0, object$centre + s[, 2L] / s[, 1L], NA_real_), result$rows), sum = s)
+}
+
+regression_parts <- function(object) {
+  here <- function(v, min = -Inf) is_reals(v, nrow(object$data), min)
+  c(tree_parts(object), list(
+    response = here,
+    weights = function(v) here(v, 0),
+    centre = function(v) is_number(v) && (isTRUE(object$distributed) || same_mean(v, object$response, object$weights)),
+    residual_square = function(v) here(v, 0),
+    rule = function(v) is_word(v, regression_rules),
+    scores = function(v) is.null(v) || (is.data.frame(v) && identical(names(v), c("multiple", "score"))),
+    r_squared = function(v) is.double(v) && length(v) == 1L && !is.object(v)
+  ))
+}
+
+regression_rules <- c("given", "cv", "scott", "silverman")
+
+same_mean <- function(mean, y, w) abs(mean - sum(w * y) / sum(w)) <= 1e-8 * max(abs(y))
 
 # Integral of k^2 over that of k.
 square_ratio <- function(kernel, d) {
@@ -162,12 +194,17 @@ fitted.weft_kernel_regression <- function(object, ...) stats::predict(object)
 
 #' @rdname predict.weft_kernel_regression
 #' @export
-residuals.weft_kernel_regression <- function(object, ...) object$response - stats::predict(object)
+residuals.weft_kernel_regression <- function(object, ...) {
+  fit <- stats::predict(object)
+  object$response - fit
+}
 
 #' @rdname predict.weft_kernel_regression
 #' @export
 print.weft_kernel_regression <- function(x, ...) {
-  cat(sprintf("Kernel regression on %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
+  check_parts(x, "kernel_regression()", regression_parts(x)[c(shown_parts, "r_squared")])
+  cat(sprintf("Kernel regression on %.0f points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s",
+              x$kernel))
   print_bandwidth(x)
   cat(sprintf("Leave-one-out R squared %.3f, made in %s\n", x$r_squared, seconds_text(x$seconds)))
   invisible(x)

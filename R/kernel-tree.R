@@ -26,6 +26,7 @@
 #' kernel_sum(x[1:3, ], weights = seq_len(2000), bandwidth = 0.2, tree = tree)
 kernel_tree <- function(x, type = c("kd", "ball", "vp", "rp"), leaf_size = 32, seed = NULL, threads = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
+  need_args("x")
   type <- check_choice(type, c("kd", "ball", "vp", "rp"), "type")
   leaf_size <- check_number(leaf_size, "leaf_size", min = 1, max = 2^20, whole = TRUE)
   x <- kernel_points(x, "x")
@@ -43,6 +44,11 @@ tree_version <- 1L
 tree_types <- c("kd", "ball", "vp", "rp")
 
 grow_tree <- function(points, type, leaf_size, key, control) {
+  if (ceiling(ncol(points$x) / leaf_size) >= 2^30) {
+    abort_input("A tree must have fewer than 2^30 leaves.", x = sprintf("%d points make %.0f of %g.", ncol(points$x),
+                                                                        ceiling(ncol(points$x) / leaf_size), leaf_size),
+                i = "Use a greater `leaf_size`.")
+  }
   .Call(C_weft_tree_grow, points, match(type, tree_types) - 1L, as.integer(leaf_size), as.double(key), control)
 }
 
@@ -53,15 +59,50 @@ kernel_key <- function(seed) {
   c(seed %/% 2^32, seed %% 2^32)
 }
 
-check_tree <- function(tree) {
-  if (!inherits(tree, "weft_kernel_tree")) {
+# A tree may come from a file: what native code takes from it is looked at first, and done again where it follows from the
+# points. points: NULL, or those that the tree must be of.
+check_tree <- function(tree, points = NULL) {
+  check_tree_shape(tree)
+  wrong <- wrong_in_tree(tree$native, tree$n, tree$d, tree$type, points)
+  if (is.null(wrong)) return(tree)
+  if (wrong == "points") {
+    abort_input("`tree` must be a tree of `reference`.", x = "Its points are others, or in another order.")
+  }
+  damaged_tree(wrong)
+}
+
+# All but its arrays.
+check_tree_shape <- function(tree) {
+  if (!inherits(tree, "weft_kernel_tree") || !is.list(tree)) {
     abort_input("`tree` must come from `kernel_tree()`.", x = paste0("It is ", describe(tree), "."))
   }
   if (!identical(tree$version, tree_version)) {
-    abort_input("`tree` must be of this version's format.", x = sprintf("It is of format %s, not %d.", format(tree$version), tree_version),
+    abort_input("`tree` must be of this version's format.",
+                x = sprintf("It is of format %s, not %d.", describe(tree$version), tree_version),
                 i = "Build it again with `kernel_tree()`.")
   }
-  tree
+  parts <- list(type = function(v) is_word(v, tree_types), n = is_count, d = function(v) is_count(v, 1),
+                leaf_size = function(v) is_count(v, 1) && v <= 2^20, names = function(v) is_names(v, tree$d),
+                native = function(v) {
+                  is.list(v) && is_number(v$leaf_size) && v$leaf_size == tree$leaf_size && is.matrix(v$x) &&
+                    all(dim(v$x) == c(tree$d, tree$n))
+                },
+                seconds = function(v) is_number(v, 0))
+  for (name in names(parts)) if (!isTRUE(parts[[name]](tree[[name]]))) damaged_tree(name)
+}
+
+damaged_tree <- function(part) {
+  abort_input("`tree` must be as `kernel_tree()` made it.", x = sprintf("Its part `%s` is damaged.", part),
+              i = "Build it again with `kernel_tree()`.")
+}
+
+# NULL, or the name of the array that a tree of n points in d dimensions cannot have; "points": they are not those given,
+# rescaled.
+wrong_in_tree <- function(native, n, d, type, points = NULL, bandwidth = list(scale = NULL, full = FALSE)) {
+  origin <- if (is.null(points) || !nrow(points)) numeric(d) else as.double(points[1L, ])
+  size <- c(n, d, match(type, tree_types) - 1)
+  control <- control_of_size(as.double(n) * d)
+  .Call(C_weft_tree_check, native, size, points, origin, bandwidth$scale, bandwidth$full, control)
 }
 
 # The points in the order of the rows that the tree was made from.
@@ -101,9 +142,10 @@ native_trees <- function(problem, only_query = FALSE) {
 #' plot(tree, depth = 4)
 #' @export
 print.weft_kernel_tree <- function(x, ...) {
-  x <- check_tree(x)
-  cat(sprintf("<weft_kernel_tree> %s tree of %d points in %d dimension%s, %d nodes, leaves of at most %d (built in %s)\n", x$type,
-              x$n, x$d, if (x$d == 1L) "" else "s", length(x$native$first), x$leaf_size, seconds_text(x$seconds)))
+  check_tree_shape(x)
+  nodes <- max(0, 2 * ceiling(x$n / x$leaf_size) - 1)
+  cat(sprintf("<weft_kernel_tree> %s tree of %d points in %d dimension%s, %.0f nodes, leaves of at most %d (built in %s)\n",
+              x$type, x$n, x$d, if (x$d == 1L) "" else "s", nodes, x$leaf_size, seconds_text(x$seconds)))
   invisible(x)
 }
 

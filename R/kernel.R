@@ -84,7 +84,7 @@
 #' @param reference the points summed over; by default the queries themselves.
 #' @param weights `NULL` for 1, a vector with one number a reference, or a matrix with one column a sum. Any sign.
 #' @param kernel,bandwidth see the table.
-#' @param rel_error,abs_error,confidence see below.
+#' @param rel_error,abs_error,confidence see below; `rel_error` is from 0 to 1.
 #' @param method `"auto"`, `"direct"`, `"tree"`, `"montecarlo"`, `"features"` or `"nystrom"`.
 #' @param nodes how the nodes of trees are estimated; see Methods.
 #' @param tree a [kernel_tree()] of the references, to build it only once; it may stand in for `reference`. It is used as
@@ -98,7 +98,7 @@
 #' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
-#' @return A numeric vector, or a matrix with one column a column of `weights`.
+#' @return A numeric vector, or a matrix with one column a column of `weights`, with the row names of `query`.
 #' @seealso [kde()], [kernel_regression()], [kernel_tree()]
 #' @export
 #' @examples
@@ -114,10 +114,14 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
                        nodes = c("auto", "bounds", "series", "samples"), precision = c("double", "single", "tensor"), log = FALSE,
                        leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, devices = NULL, threads = NULL,
                        seed = NULL, progress = NULL, verbose = FALSE, distributed = FALSE) {
+  join_ranks(distributed, "kernel_sum", c(setdiff(each_rank, "verbose"), "query", "reference", "weights", "tree"))
   verbose <- check_flag(verbose, "verbose")
-  distributed <- check_flag(distributed, "distributed")
-  problem <- kernel_problem(if (missing(query)) NULL else query, reference, weights, kernel, bandwidth, rel_error, abs_error,
-                            confidence, tree, log, leave_one_out, c(scale, offset, degree), backend, threads, seed, progress)
+  need_args("query")
+  if (is.null(query)) {
+    abort_input("`query` must be points.", x = "It is NULL.", i = "For the sums at the references, give these as `query`.")
+  }
+  problem <- kernel_problem(query, reference, weights, kernel, bandwidth, rel_error, abs_error, confidence, tree, log,
+                            leave_one_out, list(scale, offset, degree), backend, threads, seed, progress)
   problem$nodes <- check_node_estimates(nodes, problem)
   devices_for(devices, "cpu") # to be right wherever the sums are taken
   problem["devices"] <- list(devices)
@@ -127,7 +131,8 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
     abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
   }
   if (distributed && problem$nodes == "series") {
-    abort_input("Sums over ranks estimate nodes by bounds alone.", x = "`nodes` is \"series\".", i = "Use \"auto\" or \"bounds\".")
+    abort_input("Sums over ranks estimate nodes by bounds or samples.", x = "`nodes` is \"series\".",
+                i = "Use \"auto\", which is \"bounds\" there, or \"samples\".")
   }
   result <- if (distributed) kernel_over_ranks(problem, method)
             else if (precision != "double") kernel_single(problem, method, precision)
@@ -161,19 +166,25 @@ is_compact <- function(kernel) kernel_kinds[[kernel]] >= 5L
 
 # Everything checked and brought into the form that the native code takes.
 kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_error = 0, abs_error = 0, confidence = 1,
-                           tree = NULL, log = FALSE, leave_one_out = FALSE, polynomial = c(1, 0, 3), backend = NULL,
+                           tree = NULL, log = FALSE, leave_one_out = FALSE, polynomial = list(1, 0, 3), backend = NULL,
                            threads = NULL, seed = NULL, progress = NULL) {
   kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
   backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
-  if (!is.null(tree)) tree <- check_tree(tree)
   if (inherits(reference, "weft_kernel_tree")) {
-    tree <- check_tree(reference)
+    tree <- reference
     reference <- NULL
   }
-  self <- is.null(query) || (is.null(reference) && is.null(tree))
-  if (is.null(query) && is.null(reference) && is.null(tree)) abort_input("`query` must be points.", x = "It is missing.")
+  self <- is.null(query) || (is.null(reference) && is.null(tree)) # models ask for the sums at their own points by NULL
   checked <- new.env()
-  reference <- if (!is.null(reference)) kernel_points(reference, "reference", checked)
+  if (!is.null(reference)) reference <- kernel_points(reference, "reference", checked)
+  if (!is.null(tree)) check_tree_shape(tree)
+  if (!is.null(tree) && !is.null(reference) && !identical(as.double(dim(reference)), as.double(c(tree$n, tree$d)))) {
+    abort_input("`tree` must be a tree of `reference`.",
+                x = sprintf("It has %.0f points of %.0f coordinates, `reference` %d of %d.", tree$n, tree$d, nrow(reference),
+                            ncol(reference)))
+  }
+  if (!is.null(tree)) tree <- check_tree(tree, reference)
+  reference <- if (!is.null(reference)) reference
                else if (!is.null(tree)) tree_points(tree)
                else kernel_points(query, "query", checked)
   box <- checked$range %||% points_range(reference)
@@ -181,11 +192,10 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   query_box <- if (self) box else checked$range
   if (ncol(query) != ncol(reference)) {
     abort_input("`query` and `reference` must have the same columns.",
-                x = sprintf("`query` has %d, `reference` %d.", ncol(query), ncol(reference)))
-  }
-  if (!is.null(tree) && nrow(reference) != tree$n) {
-    abort_input("`tree` must be a tree of `reference`.",
-                x = sprintf("It has %d points, `reference` has %d.", tree$n, nrow(reference)))
+                x = sprintf("`query` has %d, `reference` %d.", ncol(query), ncol(reference)),
+                i = if (min(ncol(query), ncol(reference)) == 1L) {
+                  "A vector is taken for points in one dimension; for one point, use `t(x)`."
+                })
   }
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   same <- function(rows) all(query[rows, ] == reference[rows, ])
@@ -203,7 +213,8 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   list(
     query = query, reference = reference, self = self, tree = tree, weights = w, vector = is.null(dim(weights)),
     kernel = kernel, bandwidth = if (kernel != "polynomial") check_bandwidth(bandwidth, ncol(reference), reach), box = box,
-    rel_error = check_number(rel_error, "rel_error", min = 0), abs_error = check_number(abs_error, "abs_error", min = 0),
+    rel_error = check_number(rel_error, "rel_error", min = 0, max = 1),
+    abs_error = check_number(abs_error, "abs_error", min = 0, max = .Machine$double.xmax),
     confidence = check_number(confidence, "confidence", min = 1e-6, max = 1), log = log, leave_one_out = leave_one_out,
     polynomial = check_polynomial(polynomial), seed = seed, backend = backend,
     control = run_control("cpu", threads, progress, task = "Summing kernels") # the back end is entered when it is chosen
@@ -211,12 +222,14 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
 }
 
 check_polynomial <- function(p) {
-  c(check_number(p[1L], "scale"), check_number(p[2L], "offset"), check_number(p[3L], "degree", min = 0, max = 100, whole = TRUE))
+  most <- .Machine$double.xmax
+  c(check_number(p[[1L]], "scale", -most, most), check_number(p[[2L]], "offset", -most, most),
+    check_number(p[[3L]], "degree", min = 0, max = 100, whole = TRUE))
 }
 
 # A double matrix with finite coordinates, whose range goes into `checked`: points may be so many that another look at them counts.
 kernel_points <- function(x, arg, checked = new.env()) {
-  if (inherits(x, "SummarizedExperiment")) x <- as.matrix(take_assay(x, NULL, arg))
+  x <- if (inherits(x, "SummarizedExperiment")) as.matrix(take_assay(x, NULL, arg)) else take_assay(x, NULL, arg)
   if (is.data.frame(x)) {
     numeric <- vapply(x, is.numeric, NA)
     if (!all(numeric)) {
@@ -225,7 +238,9 @@ kernel_points <- function(x, arg, checked = new.env()) {
     x <- as.matrix(x)
   }
   if (inherits(x, c("Matrix", "DelayedArray"))) x <- as.matrix(x)
-  if (is.numeric(x) && is.null(dim(x))) x <- matrix(x, ncol = 1L)
+  if (is.numeric(x) && is.null(dim(x))) {
+    x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
+  }
   if (!is.matrix(x) || !is.numeric(x)) {
     abort_input(sprintf("`%s` must be a numeric matrix or data frame, points in rows.", arg), x = paste0("It is ", describe(x), "."))
   }
@@ -241,11 +256,14 @@ kernel_points <- function(x, arg, checked = new.env()) {
   x
 }
 
-# 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies. Below 100 MB on one
-# thread, since to wake the others takes longer, with a control that is made once: such calls are many and short.
-points_range <- function(x) {
-  if (is.null(one_thread$control)) one_thread$control <- run_control("cpu", 1L)
-  .Call(C_weft_kernel_range, x, if (length(x) > 1.3e7) run_control("cpu") else one_thread$control)
+# 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies.
+points_range <- function(x) .Call(C_weft_kernel_range, x, control_of_size(length(x)))
+
+# For passes over so many numbers: below 100 MB on one thread, since to wake the others takes longer, with a control that is
+# made once: such calls are many and short.
+control_of_size <- function(numbers) {
+  if (is.null(one_thread$control)) one_thread$control <- run_control("cpu", 1L, FALSE)
+  if (numbers > 1.3e7) run_control("cpu", progress = FALSE) else one_thread$control
 }
 
 one_thread <- new.env(parent = emptyenv())
@@ -267,8 +285,13 @@ kernel_weights <- function(weights, n) {
     abort_input(sprintf("`weights` must have one row a reference: %d.", n), x = sprintf("It has %d.", NROW(weights)))
   }
   w <- matrix(as.double(weights), n, NCOL(weights))
-  strange <- sum(points_range(w)[3L, ])
+  range <- points_range(w)
+  strange <- sum(range[3L, ])
   if (strange) abort_input("`weights` must be finite.", x = sprintf("%d are not.", strange))
+  if (n && max(abs(range[1:2, ])) > 1e290) { # else sums are infinite
+    abort_input("`weights` must be from -1e290 to 1e290.",
+                x = sprintf("They are from %g to %g.", min(range[1L, ]), max(range[2L, ])))
+  }
   colnames(w) <- colnames(weights)
   w
 }
@@ -280,29 +303,38 @@ check_bandwidth <- function(bandwidth, d, reach) {
   if (!is.numeric(bandwidth) || !length(bandwidth) || !all(is.finite(bandwidth))) {
     abort_input("`bandwidth` must be finite numbers.", x = paste0("It is ", describe(bandwidth), "."))
   }
-  if (is.matrix(bandwidth) && !identical(dim(bandwidth), c(1L, 1L))) return(bandwidth_matrix(bandwidth, d))
+  if (is.matrix(bandwidth) && !identical(dim(bandwidth), c(1L, 1L))) return(bandwidth_matrix(bandwidth, d, reach))
   if (is.matrix(bandwidth)) bandwidth <- sqrt(max(bandwidth, 0))
   if (!length(bandwidth) %in% c(1L, d) || any(bandwidth <= 0)) {
     abort_input(sprintf("`bandwidth` must be one positive number, %d of them, or a covariance matrix.", d),
                 x = paste0("It is ", describe(bandwidth), "."))
   }
-  if (min(bandwidth) < 1e-100 || max(bandwidth) > 1e100 || reach / min(bandwidth) > 1e100) {
-    abort_input("Bandwidths and coordinates over bandwidths must be from 1e-100 to 1e100.",
-                x = sprintf("The bandwidths are from %g to %g, coordinates up to %g.", min(bandwidth), max(bandwidth), reach))
-  }
+  if (min(bandwidth) < 1e-100 || max(bandwidth) > 1e100) strange_bandwidth(range(bandwidth), reach)
+  if (reach / min(bandwidth) > 1e100 || reach > 1e150) strange_bandwidth(range(bandwidth), reach)
   bandwidth <- as.double(bandwidth)
   if (all(bandwidth == bandwidth[1L])) return(list(h = bandwidth[1L], scale = NULL, full = FALSE))
   list(h = 1, scale = bandwidth, full = FALSE)
 }
 
-bandwidth_matrix <- function(bandwidth, d) {
+bandwidth_matrix <- function(bandwidth, d, reach) {
   symmetric <- nrow(bandwidth) == d && isSymmetric(unname(bandwidth), tol = 1e-10)
   root <- if (symmetric) tryCatch(chol(bandwidth), error = function(e) NULL)
   if (is.null(root)) {
     abort_input(sprintf("A bandwidth matrix must be a positive definite covariance of %d rows.", d),
                 x = paste0("It is ", describe(bandwidth), "."))
   }
-  list(h = 1, scale = unname(t(root)), full = TRUE)
+  root <- unname(t(root))
+  widths <- c(1 / max(rowSums(abs(forwardsolve(root, diag(d))))), max(root)) # narrowest and widest, to a factor of d
+  if (!isTRUE(widths[1L] >= 1e-100) || widths[2L] > 1e100 || reach / widths[1L] > 1e100 || reach > 1e150) {
+    strange_bandwidth(widths, reach)
+  }
+  list(h = 1, scale = root, full = TRUE)
+}
+
+# Squares of distances, in and over bandwidths, must be numbers.
+strange_bandwidth <- function(range, reach) {
+  abort_input("Bandwidths and coordinates over bandwidths must be from 1e-100 to 1e100, coordinates up to 1e150.",
+              x = sprintf("The bandwidths are from %g to %g, coordinates up to %g.", range[1L], range[2L], reach))
 }
 
 # Points as native code takes them; with a scale relative to the first reference.
@@ -313,9 +345,8 @@ native_points <- function(x, problem) {
 }
 
 # Signed columns become two: list(weights = m x n, part = which column, sign).
-split_weights <- function(w) {
+split_weights <- function(w, negative = points_range(w)[1L, ] < 0) {
   m <- ncol(w)
-  negative <- points_range(w)[1L, ] < 0
   if (!any(negative)) {
     return(list(weights = if (m == 1L) matrix(w, 1L) else t(w), part = seq_len(m), sign = rep(1, m), both = FALSE))
   }
@@ -341,6 +372,7 @@ join_parts <- function(sums, split, m) {
 shape_sums <- function(result, problem) {
   sums <- if (problem$vector) as.vector(result$sum) else result$sum
   if (!problem$vector) colnames(sums) <- colnames(problem$weights)
+  sums <- name_rows(sums, rownames(problem$query))
   if (!is.null(result$bound)) attr(sums, "error_bound") <- result$bound
   if (identical(result$backend, "cuda")) attr(sums, "backend") <- "cuda"
   sums

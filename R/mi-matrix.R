@@ -53,15 +53,16 @@ mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "s
                       bins = NULL, k = 3, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
                       backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  need_args("x")
   estimator <- check_choice(estimator, c(count_estimators, "copula", "pearson", "spearman", "kendall", "ksg"), "estimator")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
   run <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
-  out <- run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose)
+  out <- memory_errors(run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose))
   about <- run_record(match.call(), attr(out, "chosen"), started, estimator = estimator, unit = unit, na = na, test = attr(out, "test"))
-  if (unit == "nats") out <- out * log(2)
+  if (unit == "nats") out <- memory_errors(out * log(2))
   # at once: each change of attributes may copy the matrix, which may be most of the memory
   attributes(out) <- c(attributes(out)[c("dim", "dimnames")], list(class = c("weft_mi_matrix", "matrix", "array")), about)
   out
@@ -70,10 +71,11 @@ mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "s
 # ---- categories ----
 
 count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose) {
-  inputs <- lapply(list(x, y), function(part) {
-    if (is.null(part)) return(NULL)
-    if (!is.null(bins)) part <- bin_input(part, bins, assay, threads)
-    input <- categorical_input(part, if (is.null(bins)) assay, arg = "x")
+  inputs <- lapply(c("x", "y"), function(arg) {
+    part <- if (arg == "x") x else y
+    if (is.null(part) && arg == "y") return(NULL)
+    if (!is.null(bins)) part <- bin_input(part, bins, assay, threads, arg)
+    input <- categorical_input(part, if (is.null(bins)) assay, arg = arg)
     if (inherits(input$data, "DelayedArray")) input <- categorical_input(as.matrix(input$data))
     input
   })
@@ -87,10 +89,7 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
   pairs <- if (is.null(y)) p[1L]^2 / 2 else p[1L] * p[2L]
   levels <- vapply(facts, function(fact) if (length(fact$levels)) mean(fact$levels) else 1, 0)
   planes <- pmin(pmax(levels - 1, 1), 24)
-  cells <- planes[1L] * planes[length(planes)]
-  each <- cells * (2e-9 + inputs[[1L]]$n * 5e-12)
-  chosen <- choose_backend(backend, cpu_seconds = pairs * each / threads,
-                           gpu_seconds = 0.005 + sum(p * planes) * inputs[[1L]]$n / 4e10 + pairs * (each / 500 + 3e-9))
+  chosen <- choose_backend(backend, cost_counts_matrix(pairs, inputs[[1L]]$n, p, planes, threads))
   most <- vapply(facts, function(fact) max(fact$levels, 0), 0)
   chosen <- note_large(chosen, prod(rep_len(most[most > 0], 2)))
   report_backend(chosen, verbose)
@@ -127,6 +126,7 @@ fail_missing <- function(names, missing, arg, level = TRUE) {
 }
 
 check_rows <- function(a, b) {
+  check_some_rows(NULL, "drop", a$n)
   if (is.null(b) || a$n == b$n) return(invisible())
   abort_input("`x` and `y` must have the same rows.", x = sprintf("They have %d and %d.", a$n, b$n))
 }
@@ -156,9 +156,7 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads
     abort_input("`k` must be less than the number of rows.", x = sprintf("It is %d, with %d rows.", k, n))
   }
   pairs <- a$p * (if (is.null(b)) a$p / 2 else b$p)
-  cost <- switch(estimator, ksg = n * 2e-7, kendall = n^2 * 3e-12, n * 3e-10)
-  gain <- switch(estimator, ksg = 400, kendall = 1, 20) # a device's against one core, measured on an H200
-  chosen <- choose_backend(backend, cpu_seconds = pairs * cost / threads, gpu_seconds = pairs * cost / gain + pairs * 4e-9)
+  chosen <- choose_backend(backend, cost_numeric_matrix(pairs, n, estimator, threads))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, c(a$names, b$names), "Comparing columns")
   data <- if (is.null(b)) a$data else cbind(a$data, b$data)
@@ -183,7 +181,8 @@ numeric_input <- function(x, assay = NULL, arg = "x") {
   }
   if (!is.data.frame(x) && !is.matrix(x) && !inherits(x, c("Matrix", "DelayedArray"))) {
     abort_input(sprintf("`%s` must be a numeric matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
-                x = paste0("It is ", describe(x), "."))
+                x = paste0("It is ", describe(x), "."),
+                i = if (is.atomic(x) && !is.null(x)) sprintf("For one feature, use `data.frame(feature = %s)`.", arg))
   }
   names <- feature_names(x)
   data <- if (is.data.frame(x) && !ncol(x)) matrix(0, nrow(x), 0L) else as.matrix(x)
@@ -223,8 +222,10 @@ count_missing <- function(input, estimator, arg) {
 #' summary(m)
 #' plot(m)
 print.weft_mi_matrix <- function(x, n = 6L, ...) {
+  n <- check_shown(n)
   m <- as.matrix(x)
   if (is.null(attr(x, "unit"))) return(invisible(print(m)))
+  check_result(x, record = c("estimator", run_attributes))
   cat(sprintf("Mutual information of %s features (%s, %s)\n", paste(unique(dim(m)), collapse = " x "), attr(x, "estimator"),
               attr(x, "unit")))
   if (length(m)) print(signif(m[seq_len(min(n, nrow(m))), seq_len(min(n, ncol(m))), drop = FALSE], 4))
@@ -236,14 +237,29 @@ print.weft_mi_matrix <- function(x, n = 6L, ...) {
 #' @rdname print.weft_mi_matrix
 #' @export
 as.matrix.weft_mi_matrix <- function(x, ...) {
+  check_information(x)
   attributes(x) <- attributes(x)[c("dim", "dimnames")]
   x
+}
+
+# A matrix of doubles with names that fit, and a record that can be read.
+check_information <- function(x, arg = "x", record = character()) {
+  if (!is.matrix(x) || !is.double(x)) abort_changed(arg, sprintf("it is a %s of length %.0f", typeof(x), length(x)))
+  named <- vapply(1:2, function(side) dim(x)[side] == 0L || is.character(dimnames(x)[[side]]) && !anyNA(dimnames(x)[[side]]), NA)
+  if (!all(named)) abort_changed(arg, "its names")
+  check_result(x, arg, record)
+}
+
+finite_information <- function(x, arg) {
+  check_information(x, arg)
+  if (!all(is.finite(x))) abort_changed(arg, "it has missing or infinite values")
+  as.matrix(x)
 }
 
 #' @rdname print.weft_mi_matrix
 #' @export
 summary.weft_mi_matrix <- function(object, ...) {
-  m <- as.matrix(object)
+  m <- finite_information(object, "object")
   if (identical(rownames(m), colnames(m)) && nrow(m) == ncol(m)) m <- m[upper.tri(m)]
   list(features = dim(object), mi = if (length(m)) stats::quantile(m), unit = attr(object, "unit"))
 }
@@ -264,6 +280,7 @@ clustered_matrix <- function(x) {
 #' @rdname print.weft_mi_matrix
 #' @export
 plot.weft_mi_matrix <- function(x, ...) {
+  finite_information(x, "x")
   if (!length(x)) abort_input("`x` must have at least one feature to plot.")
   m <- clustered_matrix(x)
   labels <- function(names) if (length(names) <= 60L) names else rep("", length(names))

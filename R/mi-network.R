@@ -12,13 +12,16 @@
 #' | `"relnet"` | `m` where it is above `threshold` |
 #'
 #' The weight of both directions in `"mrnet"` and `"mrnetb"` is the greater one. The diagonal of `m` does not matter. Edges
-#' are the pairs with a positive weight.
+#' are the pairs with a positive weight. What rounding leaves of 0 is no weight: differences of at most 1e-12 bits, or in a plain
+#' matrix of at most 9e-16 times its side and its greatest entry, count as 0.
 #'
-#' @section Significance: For `"relnet"` the default threshold keeps the edges whose test passes at a false discovery rate of
-#'   `fdr` (Benjamini and Hochberg, over all pairs). For counts the test is G = 2 n I (I in nats) with (levels - 1)(levels - 1)
+#' @section Significance: With `fdr` the edges stay whose test passes at this false discovery rate (Benjamini and Hochberg, over all
+#'   pairs), each by its own test; `"relnet"` without `threshold` has `fdr = 0.05` unless told otherwise, the other methods have no
+#'   test by default. For counts the test is G = 2 n I (I in nats) with (levels - 1)(levels - 1)
 #'   degrees of freedom; for Pearson, Spearman and copula 2 n I with one; for Kendall tau-b over its standard deviation under
-#'   independence, squared. KSG has no such test and needs `threshold`, and so does a plain matrix. Where there is a test,
-#'   `as.data.frame()` gives its p and q values with every method.
+#'   independence, squared; n counts the rows where both are known. There is none for KSG, for corrected counts, for counts with
+#'   missing values left out, and for a plain matrix: `fdr` is an error there, and `"relnet"` needs `threshold`. Where there is a
+#'   test, `as.data.frame()` gives its p and q values with every method.
 #'
 #' @section Other packages: minet (3.65) gives the same weights for `"aracne"`, `"clr"` and `"mrnet"`, parmigene (1.1.1) for
 #'   `"aracne"` and `"mrnet"`. parmigene's `clr` counts the diagonal into means and deviations and squares z twice; minet's
@@ -28,9 +31,9 @@
 #' @param x what [mi_matrix()] returned or another symmetric matrix of information; or data, handed to [mi_matrix()] together
 #'   with `...`.
 #' @param method one of the names above.
-#' @param eps,tau for `"aracne"`: tolerances, `eps` in units of `m`, `tau` from 0 to 1. One of them at a time.
-#' @param threshold for `"relnet"`: edges have more information than this, in units of `m`.
-#' @param fdr for `"relnet"` without a threshold.
+#' @param eps,tau for `"aracne"` only: tolerances, `eps` in units of `m`, `tau` from 0 to 1. One of them at a time.
+#' @param threshold for `"relnet"` only: edges have more information than this, in units of `m`.
+#' @param fdr the false discovery rate of edges; `NULL` for no test, but 0.05 for `"relnet"` without a threshold.
 #' @param ... for data: arguments of [mi_matrix()], such as `estimator`, `bins` and `na`.
 #' @param threads see [weft_threads()].
 #' @param backend where the matrix, when it is made here, and the method run; see [weft_backend()]. The cut of `"relnet"` is
@@ -45,52 +48,71 @@
 #' head(as.data.frame(net))
 # nolint end
 mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet"), eps = 0, tau = NULL, threshold = NULL,
-                       fdr = 0.05, ..., backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                       fdr = NULL, ..., backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
-  method <- check_choice(method, c(network_methods, "relnet"), "method")
+  need_args("x")
+  method <- check_choice(method, network_methods, "method")
   eps <- check_number(eps, "eps", min = 0)
   if (!is.null(tau)) tau <- check_number(tau, "tau", min = 0, max = 1)
   if (!is.null(tau) && eps > 0) abort_input("Only one of `eps` and `tau` can be given.")
   if (!is.null(threshold)) threshold <- check_number(threshold, "threshold")
-  fdr <- check_number(fdr, "fdr", min = 0, max = 1)
+  if (!is.null(fdr)) fdr <- check_number(fdr, "fdr", min = 0, max = 1)
+  only_for(eps > 0, "eps", "aracne", method)
+  only_for(!is.null(tau), "tau", "aracne", method)
+  only_for(!is.null(threshold), "threshold", "relnet", method)
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
   m <- network_input(x, ..., backend = backend, threads = threads, progress = progress, verbose = verbose)
-  if (!is.double(m)) storage.mode(m) <- "double"
+  if (!is.double(m)) m <- memory_errors(`storage.mode<-`(m, "double"))
   p <- nrow(m)
   chosen <- network_backend(method, p, backend, threads)
   report_backend(chosen, verbose)
+  if (method == "relnet" && is.null(threshold)) fdr <- fdr %||% 0.05
+  significant <- if (!is.null(fdr) && fdr < 1) memory_errors(significant_pairs(m, fdr, threads)) %||% abort_untested(m, method)
   control <- run_control(chosen$name, threads, progress, colnames(m), "Building the network")
-  which <- match(method, network_methods, 2L) - 1L # a relevance network is checked like CLR, and then cut
-  weights <- .Call(C_weft_mi_network, m, which, eps, 1 - (tau %||% 0), control)
-  if (method == "relnet") {
-    threshold <- threshold %||% fdr_threshold(m, fdr)
-    weights <- ifelse(as.matrix(m) > threshold, as.matrix(m), 0)
-    diag(weights) <- 0
+  weights <- .Call(C_weft_mi_network, m, match(method, network_methods) - 1L, if (method == "relnet") threshold %||% -Inf else eps,
+                   1 - (tau %||% 0), rounding_of(m), control)
+  if (!is.null(significant)) {
+    weights <- .Call(C_weft_mi_cut_edges, weights, significant$measure, significant$cut, 0, pass_control(threads))
   }
   names <- colnames(m) %||% rownames(m) %||% sprintf("V%d", seq_len(p))
   # at once, so that a large matrix is not copied
   attributes(weights) <- c(list(dim = c(p, p), dimnames = list(names, names), class = c("weft_network", "matrix", "array")),
-                           run_record(match.call(), chosen, started, method = method, threshold = threshold, mi = m))
+                           run_record(match.call(), chosen, started, method = method, threshold = threshold, fdr = fdr, mi = m))
   weights
 }
 
-network_methods <- c("aracne", "clr", "mrnet", "mrnetb") # in the order of weft_network_method
+network_methods <- c("aracne", "clr", "mrnet", "mrnetb", "relnet") # in the order of weft_network_method
 
-# Rough seconds, against an H200; the matrix travels both ways.
+only_for <- function(given, arg, method, used) {
+  if (!given || method == used) return(invisible())
+  abort_input(sprintf("`%s` must be left out: it is for method \"%s\".", arg, method), x = sprintf("`method` is \"%s\".", used),
+              i = if (arg == "threshold") "`fdr` keeps significant edges with every method.")
+}
+
+abort_untested <- function(m, method) {
+  abort_input(if (method == "relnet") "`threshold` must be given: there is no test of this information." else "`fdr` must be NULL: there is no test of this information.",
+              x = if (is.null(attr(m, "test"))) "It is a plain matrix." else sprintf("It is from \"%s\".", attr(m, "estimator")),
+              i = "\"empirical\" counts without missing values, and correlations, have one.")
+}
+
+# Information up to this is what rounding leaves of independence; a matrix from elsewhere has a scale of its own.
+rounding_of <- function(m) {
+  if (!inherits(m, "weft_mi_matrix")) 0 else if (identical(attr(m, "unit"), "nats")) 1e-12 * log(2) else 1e-12
+}
+
 network_backend <- function(method, p, backend, threads) {
   if (method == "relnet") {
     if (!is.null(backend)) check_choice(backend, backends, "backend")
     return(list(name = "cpu", reason = "a threshold is too little for a device"))
   }
-  cpu <- switch(method, aracne = p^2.5 * 1e-9, clr = p^2 * 4e-9, mrnet = p^3 * 2e-10, mrnetb = p^3 * 2e-9)
-  gpu <- switch(method, aracne = p^3 / 2 * 3e-13, clr = 0, mrnet = p^3 * 2e-12, mrnetb = p^3 * 1e-11)
-  choose_backend(backend, cpu_seconds = cpu / threads, gpu_seconds = gpu + p^2 * 4e-9)
+  choose_backend(backend, cost_network(p, method, threads))
 }
 
-# A matrix of information stays; everything else is data.
+# A matrix of information stays, and a square one whose rows and columns have the same names; everything else is data.
 network_input <- function(x, ...) {
   if (inherits(x, "weft_mi_matrix")) {
+    check_information(x)
     if (nrow(x) != ncol(x) || is.null(attr(x, "test"))) {
       abort_input("`x` must be a square matrix of information.", x = sprintf("It is %d x %d.", nrow(x), ncol(x)),
                   i = "Leave `y` out of `mi_matrix()`.")
@@ -99,24 +121,35 @@ network_input <- function(x, ...) {
   }
   given <- names(list(...))
   extra <- setdiff(given, c("backend", "threads", "progress", "verbose"))
-  square <- is.matrix(x) && is.numeric(x) && nrow(x) == ncol(x) && identical(rownames(x), colnames(x)) && !length(extra)
-  if (square && isSymmetric(unname(x), check.attributes = FALSE)) return(x)
+  square <- is.matrix(x) && !is.object(x) && is.numeric(x) && nrow(x) == ncol(x) && identical(rownames(x), colnames(x)) && !length(extra)
+  if (square && (!is.null(colnames(x)) || isSymmetric(unname(x), check.attributes = FALSE))) return(x)
   mi_matrix(x, ...)
 }
 
 # ---- significance ----
 
-# p-values of pairs, or NULL when there is no test. at: a matrix of row and column numbers; NULL: all pairs, as a matrix.
-pair_p_values <- function(m, at = NULL) {
+# The test of a matrix of information, or NULL where it has none: list(estimator, n, levels), as mi_matrix() left it.
+pair_test <- function(m) {
   test <- attr(m, "test")
-  if (is.null(test) || test$estimator == "ksg" || anyNA(test$n)) return(NULL)
-  taken <- function(v) if (is.null(at)) v else v[at]
-  mi <- taken(as.matrix(m)) * if (identical(attr(m, "unit"), "nats")) 1 else log(2)
-  n <- if (length(test$n) > 1L) taken(test$n) else test$n
+  if (is.null(test)) return(NULL)
+  p <- ncol(m)
+  number <- function(v, lengths) is.numeric(v) && length(v) %in% lengths
+  fine <- is.list(test) && is.character(test$estimator) && length(test$estimator) == 1L && !is.na(test$estimator) && p == nrow(m) &&
+    (is.null(test$levels) || number(test$levels, p)) && (identical(test$n, NA) || number(test$n, c(1, as.double(p)^2)))
+  if (!fine) abort_changed("x", "its attribute `test`")
+  counted <- !is.null(test$levels) && test$estimator != "empirical"
+  if (counted || test$estimator %in% c("ksg") || anyNA(test$n)) NULL else test
+}
+
+# p-values of pairs, or NULL when there is no test. at: a matrix of row and column numbers; columns: whole columns, as a matrix.
+pair_p_values <- function(m, at = NULL, columns = seq_len(ncol(m)), test = pair_test(m)) {
+  if (is.null(test)) return(NULL)
+  taken <- function(v) if (is.null(at)) v[, columns, drop = FALSE] else v[at]
+  mi <- taken(unclass(m)) * if (identical(attr(m, "unit"), "nats")) 1 else log(2)
+  n <- if (length(test$n) > 1L) taken(matrix(test$n, nrow(m))) else as.double(test$n)
   if (!is.null(test$levels)) {
-    if (test$estimator != "empirical") return(NULL)
-    free <- pmax(test$levels, 1) - 1
-    df <- if (is.null(at)) outer(free, free) else free[at[, 1L]] * free[at[, 2L]]
+    free <- pmax(as.double(test$levels), 1) - 1
+    df <- if (is.null(at)) outer(free, free[columns]) else free[at[, 1L]] * free[at[, 2L]]
     p <- stats::pchisq(2 * n * mi, pmax(df, 1), lower.tail = FALSE)
     p[df == 0] <- 1
   } else if (test$estimator == "kendall") {
@@ -126,27 +159,82 @@ pair_p_values <- function(m, at = NULL) {
     p <- stats::pchisq(2 * n * mi, 1, lower.tail = FALSE)
   }
   if (!is.null(at)) return(p)
-  dim(p) <- dim(mi)
-  diag(p) <- NA
+  dim(p) <- c(nrow(m), length(columns))
+  p[cbind(columns, seq_along(columns), deparse.level = 0)] <- NA
   p
 }
 
-# The greatest information that the false discovery rate does not let through.
-fdr_threshold <- function(m, fdr) {
-  p <- pair_p_values(m)
-  if (is.null(p)) {
-    abort_input("`threshold` must be given: there is no test of this information.",
-                x = if (is.null(attr(m, "test"))) "It is a plain matrix." else sprintf("It is from \"%s\".", attr(m, "estimator")),
-                i = "\"empirical\" counts without missing values, and correlations, have one.")
+# Which pairs pass at a false discovery rate (Benjamini and Hochberg, over all pairs): those whose entry of `measure` is above `cut`.
+# `information`: what all of them have more of. NULL where there is no test. Where all pairs have the same one, information itself
+# measures; else it is -p, which takes a matrix more.
+significant_pairs <- function(m, fdr, threads = NULL) {
+  test <- pair_test(m)
+  if (is.null(test)) return(NULL)
+  pairs <- choose(ncol(m), 2)
+  if (length(test$n) == 1L && length(unique(test$levels)) <= 1L) {
+    at <- information_at(test, attr(m, "unit"))
+    bar <- function(t) at(t) * (1 - 1e-12) # pairs at the bar pass
+    t <- step_up(fdr, pairs, function(t) pairs_reaching(m, bar(t), threads))
+    cut <- if (t > 0) bar(t) else Inf
+    return(list(measure = m, cut = cut, information = cut))
   }
-  upper <- upper.tri(p)
-  passes <- stats::p.adjust(p[upper], "BH") <= fdr
-  mi <- as.matrix(m)[upper]
-  if (all(passes)) return(if (length(mi)) min(mi) - 1 else 0)
-  max(mi[!passes], 0)
+  measure <- matrix(0, nrow(m), ncol(m))
+  at_once <- max(1, 2^20 %/% max(1, nrow(m)))
+  for (first in seq.int(1, by = at_once, length.out = ceiling(ncol(m) / at_once))) {
+    columns <- seq.int(first, min(first + at_once - 1, ncol(m)))
+    measure[, columns] <- -pair_p_values(m, columns = columns, test = test)
+  }
+  t <- step_up(fdr, pairs, function(t) pairs_reaching(measure, -t, threads))
+  cut <- if (t > 0) -t * (1 + 1e-12) else Inf
+  list(measure = measure, cut = cut, information = least_information(m, measure, cut))
+}
+
+# The greatest t with t = fdr * (pairs with p <= t) / pairs: from fdr down, until it stands still.
+step_up <- function(fdr, pairs, count) {
+  t <- fdr
+  while (t > 0) {
+    next_t <- fdr * count(t) / pairs
+    if (next_t >= t) break
+    t <- next_t
+  }
+  t
+}
+
+# The information at a p-value, for the one test of all pairs.
+information_at <- function(test, unit) {
+  bits <- if (identical(unit, "nats")) 1 else log(2)
+  n <- as.double(test$n)
+  if (!is.null(test$levels)) {
+    df <- max((c(as.double(test$levels), 1)[1L] - 1)^2, 1)
+    function(t) stats::qchisq(t, df, lower.tail = FALSE) / (2 * n * bits)
+  } else if (test$estimator == "kendall") {
+    variance <- 2 * (2 * n + 5) / (9 * n * (n - 1))
+    function(t) -log1p(-pmin(stats::qchisq(t, 1, lower.tail = FALSE) * variance, 1)) / 2 / bits
+  } else {
+    function(t) stats::qchisq(t, 1, lower.tail = FALSE) / (2 * n * bits)
+  }
+}
+
+least_information <- function(m, measure, cut) {
+  least <- Inf
+  for (j in seq_len(ncol(m))) {
+    passes <- which(measure[seq_len(j - 1L), j] > cut)
+    if (length(passes)) least <- min(least, m[passes, j])
+  }
+  least
 }
 
 # ---- edges ----
+
+# A network as mi_network() made it, before its sizes and names are believed.
+check_network <- function(x, arg = "x") {
+  check_information(x, arg)
+  if (nrow(x) != ncol(x)) abort_changed(arg, sprintf("it has %d rows and %d columns", nrow(x), ncol(x)))
+  if (!identical(rownames(x), colnames(x))) abort_changed(arg, "its names")
+  m <- attr(x, "mi", exact = TRUE)
+  if (!is.null(m) && (!is.double(m) || !identical(dim(m), dim(x)))) abort_changed(arg, "its attribute `mi`")
+  x
+}
 
 # Passes over matrices that may be most of the memory (mi_edges.c): no copies, all threads.
 pass_control <- function(threads = NULL) run_control("cpu", threads_for(threads), FALSE)
@@ -156,16 +244,20 @@ smallest_weight <- 5e-324
 pairs_reaching <- function(m, bar, threads = NULL) sum(.Call(C_weft_mi_reaching, m, bar, FALSE, pass_control(threads)))
 
 network_degree <- function(net) {
+  if (is_directed(net)) return(directed_degree(net))
+  check_network(net)
   stats::setNames(.Call(C_weft_mi_reaching, net, smallest_weight, TRUE, pass_control()), colnames(net))
 }
 
-count_edges <- function(net) sum(network_degree(net)) / 2
+count_edges <- function(net) if (is_directed(net)) length(shown_edges(net)) else sum(network_degree(net)) / 2
 
 # Row and column numbers of the edges, heaviest first.
 network_ends <- function(net) {
+  check_network(net)
   starts <- c(0, cumsum(.Call(C_weft_mi_reaching, net, smallest_weight, FALSE, pass_control())))
   found <- .Call(C_weft_mi_edge_list, net, starts, pass_control())
   at <- cbind(found$from, found$to)
+  if (!all(is.finite(net[at]))) abort_changed("x", "its weights")
   at[order(-net[at], at[, 1L], at[, 2L]), , drop = FALSE]
 }
 
@@ -174,7 +266,8 @@ many_features <- 5000L # more than these, and what is kept of all pairs would ou
 network_edges <- function(net, q_values = TRUE) {
   at <- network_ends(net)
   m <- attr(net, "mi")
-  out <- list(feature1 = rownames(net)[at[, 1L]], feature2 = colnames(net)[at[, 2L]], weight = net[at])
+  names <- colnames(net)
+  out <- list(feature1 = names[at[, 1L]], feature2 = names[at[, 2L]], weight = net[at])
   if (!is.null(m)) {
     out$mi <- m[at]
     if (q_values && !is.null(p <- pair_p_values(m))) {
@@ -205,6 +298,7 @@ network_edges <- function(net, q_values = TRUE) {
 #' summary(net)
 #' as.data.frame(net)[1:3, ]
 print.weft_network <- function(x, n = 6L, ...) {
+  n <- check_shown(n)
   edges <- as.data.frame(x)
   cat(sprintf("Network of %d features with %d edges (%s)\n", nrow(x), nrow(edges), attr(x, "method") %||% "?"))
   if (nrow(edges)) {
@@ -213,6 +307,7 @@ print.weft_network <- function(x, n = 6L, ...) {
     print.data.frame(shown, row.names = FALSE)
   }
   if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
+  if (!is.null(attr(x, "seconds"))) check_result(x, record = run_attributes)
   if (!is.null(attr(x, "seconds"))) cat(run_line(x), "\n", sep = "")
   invisible(x)
 }
@@ -220,6 +315,7 @@ print.weft_network <- function(x, n = 6L, ...) {
 #' @rdname print.weft_network
 #' @export
 as.matrix.weft_network <- function(x, ...) {
+  check_network(x)
   attributes(x) <- attributes(x)[c("dim", "dimnames")]
   x
 }
@@ -245,6 +341,7 @@ tidy.weft_network <- function(x, ...) as.data.frame(x)
 #' @rdname print.weft_network
 #' @export
 glance.weft_network <- function(x, ...) {
+  check_result(x, record = c("method", run_attributes))
   s <- summary(x)
   data.frame(features = s$features, edges = s$edges, density = s$density, method = s$method, backend = attr(x, "backend"),
              seconds = attr(x, "seconds"))
@@ -252,25 +349,34 @@ glance.weft_network <- function(x, ...) {
 
 #' A network as an igraph
 #'
-#' @param x what [mi_network()] returned.
+#' @param x what [mi_network()] or [regulation()] returned.
 #' @param isolated keep features without edges.
 #' @param ... ignored.
-#' @return An undirected igraph with the edge attributes of `as.data.frame(x)`, weights among them.
+#' @return An igraph, directed for [regulation()] and else undirected, with the edge attributes of `as.data.frame(x)`, weights among them.
 #' @export
 #' @examples
 #' net <- mi_network(mtcars, "aracne", estimator = "spearman")
 #' if (requireNamespace("igraph", quietly = TRUE)) as_igraph(net)
-as_igraph <- function(x, ...) UseMethod("as_igraph")
+as_igraph <- function(x, ...) {
+  need_args("x")
+  UseMethod("as_igraph")
+}
+
+#' @exportS3Method as_igraph default
+as_igraph.default <- function(x, ...) {
+  abort_input("`x` must be a network that `mi_network()`, `gene_network()` or `bn_learn()` returned.", x = paste0("It is ", describe(x), "."))
+}
 
 #' @rdname as_igraph
 #' @export
 as_igraph.weft_network <- function(x, isolated = TRUE, ...) {
+  isolated <- check_flag(isolated, "isolated")
   if (!requireNamespace("igraph", quietly = TRUE)) {
     abort_input("`as_igraph()` needs the package igraph.", i = "`as.data.frame()` gives the edges without it.")
   }
   edges <- as.data.frame(x)
   if (anyDuplicated(colnames(x))) abort_input("Features must have names of their own for igraph.",
     x = sprintf("Twice: %s.", label_some(unique(colnames(x)[duplicated(colnames(x))]))))
-  nodes <- if (isolated) colnames(x) else unique(c(edges$feature1, edges$feature2))
-  igraph::graph_from_data_frame(edges, directed = FALSE, vertices = data.frame(name = nodes))
+  nodes <- if (isolated) network_features(x) else unique(c(edges[[1L]], edges[[2L]]))
+  igraph::graph_from_data_frame(edges, directed = is_directed(x), vertices = data.frame(name = nodes))
 }

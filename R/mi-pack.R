@@ -24,13 +24,14 @@
 #' weft_free(pack)
 mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NULL, bins = NULL, threads = NULL,
                     progress = NULL) {
+  need_args("x")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
-  cut <- with_bins(x, class, bins, assay, threads)
+  cut <- memory_errors(with_bins(x, class, bins, assay, threads))
   x <- cut$x
   class <- cut$class
-  input <- categorical_input(x, cut$assay)
+  input <- memory_errors(categorical_input(x, cut$assay))
   target <- if (is.null(class)) list(codes = NULL, levels = "") else class_input(class, x, input$n)
-  if (na == "fail" && anyNA(target$codes)) abort_missing_class(target$codes)
+  check_some_rows(target$codes, na, input$n)
   control <- run_control("cpu", threads, progress, input$names, "Packing")
   pointer <- .Call(C_weft_mi_pack, whole_data(input), target$codes, length(target$levels), na == "level", control)
   pack <- structure(class = "weft_mi_pack", list(
@@ -59,9 +60,24 @@ abort_missing_features <- function(input, missing) {
 }
 
 pack_pointer <- function(pack) {
-  if (.Call(C_weft_mi_pack_alive, pack$pointer)) return(pack$pointer)
+  pointer <- handle_pointer(pack)
+  if (!is.null(pointer) && .Call(C_weft_mi_pack_alive, pointer)) return(pointer)
   abort_input("`x` must be a pack that is alive.", x = "It was freed, or belongs to another R session.",
               i = "Make it again with `mi_pack()`.")
+}
+
+# What is in a pack, for a comparison of packs.
+what_is_packed <- function(pack) c(unclass(pack)[c("dim", "names", "class_levels", "na")], .Call(C_weft_mi_pack_digest, pack_pointer(pack)))
+
+# A live pack whose list says what is packed: sizes from it go into native code.
+check_pack <- function(pack) {
+  info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
+  classes <- pack$class_levels
+  fine <- is.numeric(pack$dim) && length(pack$dim) == 2L && isTRUE(pack$dim[1L] >= info$n) && isTRUE(pack$dim[2L] == info$p) && is.character(pack$names) &&
+    length(pack$names) == info$p && is.character(pack$na) && length(pack$na) == 1L &&
+    (is.null(classes) || is.character(classes) && length(classes) == info$classes)
+  if (!fine) abort_changed("x", "the list around the pack")
+  pack
 }
 
 # A pack with a class, for functions that take one in place of data: x itself, or a new one for this call.
@@ -77,7 +93,7 @@ pack_for <- function(x, class, na, assay, bins, threads, progress) {
                 i = "A pack has its class already; make another one with `mi_pack()`.")
   }
   if (!is.null(bins)) abort_input("`bins` must be NULL for a pack.", i = "Give it to `mi_pack()`, or cut with `discretize()`.")
-  pack_pointer(x)
+  check_pack(x)
   if (is.null(x$class_levels)) {
     abort_input("`x` must be a pack with a class.", x = "It was made without one.", i = "Give `class` to `mi_pack()`.")
   }
@@ -85,19 +101,24 @@ pack_for <- function(x, class, na, assay, bins, threads, progress) {
 }
 
 #' @export
-dim.weft_mi_pack <- function(x) as.integer(x$dim)
+dim.weft_mi_pack <- function(x) {
+  if (!is.numeric(x$dim) || length(x$dim) != 2L) abort_changed("x", "the list around the pack")
+  as.integer(x$dim)
+}
 #' @export
 dimnames.weft_mi_pack <- function(x) list(NULL, x$names)
 
 #' @export
 print.weft_mi_pack <- function(x, ...) {
   state <- "freed"
-  if (.Call(C_weft_mi_pack_alive, x$pointer)) {
-    info <- .Call(C_weft_mi_pack_info, x$pointer)
+  pointer <- handle_pointer(x)
+  if (!is.null(pointer) && .Call(C_weft_mi_pack_alive, pointer)) {
+    info <- .Call(C_weft_mi_pack_info, check_pack(x)$pointer)
     state <- sprintf("%.1f MB%s", info$bytes / 1e6, if (info$on_device) ", also on the device" else "")
   }
+  d <- dim(x)
   levels <- length(x$class_levels)
-  cat(sprintf("<weft_mi_pack> %d rows, %d features, %s, %s\n", x$dim[1L], x$dim[2L],
+  cat(sprintf("<weft_mi_pack> %d rows, %d features, %s, %s\n", d[1L], d[2L],
               if (levels) sprintf("class of %d level%s", levels, if (levels == 1L) "" else "s") else "no class", state))
   invisible(x)
 }

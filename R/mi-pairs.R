@@ -45,15 +45,18 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
                      unit = c("bits", "nats"), seed = NULL, assay = NULL, bins = NULL, distributed = FALSE,
                      devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "mi_pairs", c(each_rank, "x"))
   call <- match.call()
+  need_args("x")
+  verbose <- check_flag(verbose, "verbose")
   keep <- check_search(top, min_mi, min_gain, by, unit)
   full <- check_flag(full, "full")
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   threads <- threads_for(threads)
   pack <- pack_for(x, class, na, assay, bins, threads, progress)
-  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
+  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack), add = TRUE)
+  same_on_ranks(ranks, x = what_is_packed(pack))
   side <- sides(pack$names, features, with)
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
   chosen <- choose_for_tuples(backend, pack, p * (p - 1) / 2 * (1 + permutations), threads, verbose)
@@ -94,9 +97,13 @@ check_search <- function(top, min_mi, min_gain, by, unit) {
 
 # The columns of `names` that an argument chooses.
 chosen_columns <- function(which, names, arg) {
+  if (is.character(which) && anyDuplicated(names) && any(twice <- which %in% names[duplicated(names)])) {
+    abort_input(sprintf("Features of `%s` must have names of their own.", arg), x = sprintf("Twice: %s.", label_some(unique(which[twice]))),
+                i = "Numbers tell them apart.")
+  }
   at <- if (is.character(which)) match(which, names) else if (is.numeric(which)) match(which, seq_along(names)) else NA
   if (length(which) && !anyNA(at)) return(unique(at))
-  bad <- if (length(which)) which[is.na(at)] else character()
+  bad <- if (is.atomic(which) && length(which)) which[is.na(at)] else character()
   abort_input(sprintf("`%s` must be names or numbers of features.", arg),
               x = if (length(bad) && is.atomic(which)) sprintf("There is no feature %s.", label_some(as.character(bad)))
                   else paste0("It is ", describe(which), "."))
@@ -142,14 +149,11 @@ choose_tuples <- function(side, p, order) {
   first * second + both * (first + second) + choose(both, 2)
 }
 
-# Rough seconds: a table of a few cells and its words; the device counts some thousand times faster than a core.
 choose_for_tuples <- function(backend, pack, tuples, threads, verbose) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   most <- two_greatest(info$levels)
   planes <- if (most[1L] <= 2) 1 else mean(pmin(pmax(info$levels - 1, 1), 24))
-  each <- 5e-9 * planes^2 + pack$dim[1L] * 5e-12 * planes^2
-  chosen <- choose_backend(backend, cpu_seconds = tuples * each / threads,
-                           gpu_seconds = 0.005 + info$bytes / 5e9 + tuples * each / 2000)
+  chosen <- choose_backend(backend, cost_tuples(tuples, pack$dim[1L], planes, info$bytes, threads))
   chosen <- note_large(chosen, if (most[1L] > 24 || info$classes > 64) prod(most) * info$classes else 0)
   report_backend(chosen, verbose)
   chosen
@@ -219,6 +223,8 @@ fwer <- function(scores, greatest) {
 #' plot(r)
 print.weft_mi_tuples <- function(x, n = 10L, ...) {
   if (!is_tuples(x)) return(NextMethod())
+  check_tuples(x, record = c("unit", "searched", run_attributes))
+  n <- check_shown(n)
   shown <- utils::head(as.data.frame(x), n)
   order <- tuple_order(x)
   cat(sprintf("Joint information of %s of features with a class of %d level%s (%s): %s kept of %s\n", tuple_word(order),
@@ -234,12 +240,16 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
 }
 
 is_tuples <- function(x) all(c("feature1", "feature2", "mi", "interaction") %in% names(x)) && !is.null(attr(x, "unit"))
+check_tuples <- function(x, arg = "x", record = character()) {
+  check_result(x, arg, record, c("feature1", grep("^feature", names(x), value = TRUE)), c("mi", "interaction"))
+}
 tuple_order <- function(x) sum(grepl("^feature[0-9]+$", names(x)))
 tuple_word <- function(order) if (order == 2L) "pairs" else if (order == 3L) "triples" else sprintf("tuples of %d", order)
 
 #' @rdname print.weft_mi_tuples
 #' @export
 summary.weft_mi_tuples <- function(object, ...) {
+  check_tuples(object, "object")
   list(kept = nrow(object), searched = attr(object, "searched"), mi = stats::quantile(object$mi, names = TRUE),
        interaction = stats::quantile(object$interaction, names = TRUE), unit = attr(object, "unit"))
 }
@@ -247,6 +257,7 @@ summary.weft_mi_tuples <- function(object, ...) {
 #' @rdname print.weft_mi_tuples
 #' @export
 as.data.frame.weft_mi_tuples <- function(x, ...) {
+  check_frame(x, "x")
   list2DF(unclass(x)[names(x)])
 }
 
@@ -257,6 +268,7 @@ tidy.weft_mi_tuples <- function(x, ...) as.data.frame(x)
 #' @rdname print.weft_mi_tuples
 #' @export
 glance.weft_mi_tuples <- function(x, ...) {
+  check_tuples(x, record = c("unit", "na", "by", "searched", run_attributes))
   data.frame(kept = nrow(x), searched = attr(x, "searched"), order = tuple_order(x), by = attr(x, "by"),
              unit = attr(x, "unit"), na = attr(x, "na"), backend = attr(x, "backend"), seconds = attr(x, "seconds"))
 }
@@ -264,6 +276,7 @@ glance.weft_mi_tuples <- function(x, ...) {
 #' @rdname print.weft_mi_tuples
 #' @export
 plot.weft_mi_tuples <- function(x, top = 20L, ...) {
+  check_tuples(x)
   top <- check_number(top, "top", min = 1, whole = TRUE)
   shown <- utils::head(as.data.frame(x), top)
   if (!nrow(shown)) abort_input("`x` must have at least one tuple to plot.")

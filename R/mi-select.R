@@ -37,25 +37,21 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
                       bins = NULL, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
                       backend = NULL, threads = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
+  need_args("x", "class")
   chosen <- cpu_only(backend, "Features are selected")
   method <- check_choice(method, c("mrmr", "mim", "jmi", "jmim", "njmim", "disr", "cmim", "cmi", "jim"), "method")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   threads <- threads_for(threads)
-  given <- with_bins(x, class, bins, assay, threads)
-  input <- categorical_input(given$x, given$assay)
+  given <- memory_errors(with_bins(x, class, bins, assay, threads))
+  input <- memory_errors(categorical_input(given$x, given$assay))
   if (inherits(input$data, "DelayedArray")) input <- categorical_input(as.matrix(input$data))
   if (missing(k)) k <- min(k, input$p)
   k <- check_number(k, "k", min = 0, whole = TRUE)
   if (k > input$p) abort_input("`k` must be at most the number of features.", x = sprintf("It is %g of %d.", k, input$p))
   target <- class_input(given$class, given$x, input$n)
-  if (na == "fail") {
-    if (anyNA(target$codes)) {
-      abort_input("`class` must not have missing values.", x = sprintf("%d of %d are missing.", sum(is.na(target$codes)), input$n),
-                  i = "`na = \"drop\"` leaves these rows out.")
-    }
-    fail_missing(input$names, column_facts(input, na, threads)$missing, "x")
-  }
+  check_some_rows(target$codes, na)
+  if (na == "fail") fail_missing(input$names, column_facts(input, na, threads)$missing, "x")
   control <- run_control("cpu", threads, progress, input$names, "Selecting features")
   picked <- .Call(C_weft_mi_select, input$data, target$codes, length(target$levels), na == "level",
                   match(method, select_methods) - 1L, as.integer(k), control)
@@ -83,7 +79,9 @@ select_methods <- c("mim", "mrmr", "jmi", "disr", "jmim", "njmim", "cmim", "cmi"
 #' plot(s)
 print.weft_selection <- function(x, n = 20L, ...) {
   if (is.null(attr(x, "method")) || !all(c("feature", "score") %in% names(x))) return(NextMethod())
-  cat(sprintf("%d of %d features selected (%s)\n", nrow(x), attr(x, "features"), attr(x, "method")))
+  check_selection(x, c("features", run_attributes))
+  n <- check_shown(n)
+  cat(sprintf("%d of %.0f features selected (%s)\n", nrow(x), attr(x, "features"), attr(x, "method")))
   shown <- utils::head(list2DF(list(feature = x$feature, score = signif(x$score, 4)), nrow(x)), n)
   if (nrow(shown)) print.data.frame(shown)
   if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
@@ -91,9 +89,13 @@ print.weft_selection <- function(x, n = 20L, ...) {
   invisible(x)
 }
 
+check_selection <- function(x, record = character()) check_result(x, "x", c("method", record), "feature", "score")
+
 #' @rdname print.weft_selection
 #' @export
 plot.weft_selection <- function(x, n = 20L, ...) {
+  check_selection(x)
+  n <- check_shown(n)
   shown <- utils::head(list2DF(list(feature = x$feature, score = x$score), nrow(x)), n)
   if (!nrow(shown)) abort_input("`x` must have at least one feature to plot.")
   shown <- shown[rev(seq_len(nrow(shown))), ]

@@ -31,13 +31,16 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
                        na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, bins = NULL, distributed = FALSE,
                        devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "mi_triples", c(each_rank, "x"))
   call <- match.call()
+  need_args("x")
+  verbose <- check_flag(verbose, "verbose")
   keep <- check_search(top, min_mi, min_gain, by, unit)
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   threads <- threads_for(threads)
   pack <- pack_for(x, class, na, assay, bins, threads, progress)
-  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
+  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack), add = TRUE)
+  same_on_ranks(ranks, x = what_is_packed(pack))
   if (pack$dim[2L] > 2^21) {
     abort_input("`x` must have at most 2,097,152 features for triples.", x = sprintf("It has %d.", pack$dim[2L]))
   }
@@ -92,6 +95,8 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, min_mi =
                       assay = NULL, bins = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   call <- match.call()
+  need_args("x")
+  verbose <- check_flag(verbose, "verbose")
   chosen <- cpu_only(backend, "Tuples are counted")
   order <- check_number(order, "order", min = 3, max = 16, whole = TRUE)
   keep <- check_search(top, min_mi, min_gain, by, unit)
@@ -106,7 +111,7 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, min_mi =
                 x = sprintf("%d features have %.3g tuples of %d.", length(columns), ways, order),
                 i = "Choose fewer, for instance those of the best pairs.")
   }
-  report_backend(chosen, check_flag(verbose, "verbose"))
+  report_backend(chosen, verbose)
   found <- .Call(C_weft_mi_tuples, pack_pointer(pack), as.integer(columns), as.integer(order), keep$top,
                  keep$by == "interaction", keep$min_mi, keep$min_gain,
                  run_control("cpu", threads, progress, pack$names, "Searching tuples"))

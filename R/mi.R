@@ -50,13 +50,15 @@
 mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", "nats"), bins = NULL, permutations = 0,
                     seed = NULL, assay = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
+  need_args("x")
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   verbose <- check_flag(verbose, "verbose")
   scale <- if (unit == "bits") 1 else log(2)
   if (!inherits(x, "weft_mi_pack") || !is.null(bins)) {
-    cut <- with_bins(x, class, bins, assay, threads)
+    need_args("class")
+    cut <- memory_errors(with_bins(x, class, bins, assay, threads))
     x <- cut$x
     class <- cut$class
     assay <- cut$assay
@@ -67,12 +69,11 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
     return(rank_pack(pack, permutations, seed, scale, unit, match.call(), backend, threads_for(threads), progress, verbose,
                      started))
   }
-  input <- categorical_input(x, assay)
+  input <- memory_errors(categorical_input(x, assay))
   target <- class_input(class, x, input$n)
-  if (na == "fail" && anyNA(target$codes)) abort_missing_class(target$codes)
+  check_some_rows(target$codes, na)
   threads <- threads_for(threads)
-  work <- input$n * input$p * 4 / 1e10 # seconds, bound by reading the input
-  chosen <- choose_backend(backend, cpu_seconds = work / min(threads, 4), gpu_seconds = work / min(threads, 4) + work / 4)
+  chosen <- choose_backend(backend, cost_rank(input$n, input$p, threads))
   report_backend(chosen, verbose)
   scores <- for_blocks(input, function(data, columns) {
     control <- run_control(chosen$name, threads, progress, input$names[columns], "Ranking features")
@@ -86,11 +87,43 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
          class_levels = target$levels, na = na)
 }
 
+# A search needs a row, and one whose class is known. codes: NULL for no class.
+check_some_rows <- function(codes, na, n = length(codes)) {
+  if (n < 1L) abort_input("`x` must have at least one row.", x = "It has none.")
+  if (na == "fail" && anyNA(codes)) abort_missing_class(codes)
+  if (length(codes) && all(is.na(codes))) abort_input("`class` must be known in at least one row.", x = sprintf("All %d are missing.", n))
+}
+
+# Results come back from users, out of files and after changes: abort_changed() says what is not as it was made.
+abort_changed <- function(arg, what) {
+  abort_input(sprintf("`%s` must be as weft made it.", arg), x = sprintf("It was changed: %s.", what), i = "Make it again.")
+}
+
+# What methods read of any result: attributes of one text or number, which must be there when they are among `record`, and columns of
+# text or numbers.
+check_result <- function(x, arg = "x", record = character(), text = character(), numbers = character()) {
+  check <- function(names, right) {
+    for (name in names) {
+      value <- attr(x, name, exact = TRUE)
+      if (is.null(value) && !name %in% record) next
+      if (!right(value) || length(value) != 1L || is.na(value)) abort_changed(arg, sprintf("its attribute `%s`", name))
+    }
+  }
+  check(c("backend", "reason", "unit", "na", "method", "estimator", "by"), is.character)
+  check(c("seconds", "searched", "features", "threshold", "fdr"), is.numeric)
+  if (is.data.frame(x)) check_frame(x, arg)
+  for (name in text) if (!is.character(x[[name]]) || anyNA(x[[name]])) abort_changed(arg, sprintf("its column `%s`", name))
+  for (name in numbers) if (!is.numeric(x[[name]]) || anyNA(x[[name]])) abort_changed(arg, sprintf("its column `%s`", name))
+}
+
+run_attributes <- c("backend", "reason", "seconds") # what run_line() says
+
+check_shown <- function(n, arg = "n") check_number(n, arg, min = 0, whole = TRUE)
+
 # The ranking of a pack, with a permutation test when there are permutations.
 rank_pack <- function(pack, permutations, seed, scale, unit, call, backend, threads, progress, verbose, started) {
-  work <- prod(as.double(pack$dim)) * (1 + permutations) / 2e10
   chosen <- if (permutations == 0) cpu_only(backend, "A pack is ranked")
-            else choose_backend(backend, cpu_seconds = work / threads, gpu_seconds = 0.01 + permutations * prod(as.double(pack$dim)) / 4e13)
+            else choose_backend(backend, cost_rank_permuted(pack$dim[1L], pack$dim[2L], permutations, threads))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, pack$names, "Ranking features")
   scores <- .Call(C_weft_mi_pack_rank, pack_pointer(pack), control)
@@ -127,7 +160,7 @@ run_record <- function(call, chosen, started, ...) {
 }
 
 report_backend <- function(chosen, verbose) {
-  if (verbose) message("Back end: ", chosen$name, " (", chosen$reason, ")")
+  if (check_flag(verbose, "verbose")) message("Back end: ", chosen$name, " (", chosen$reason, ")")
 }
 
 run_line <- function(x) {
@@ -152,6 +185,8 @@ run_line <- function(x) {
 #' plot(r)
 print.weft_mi <- function(x, n = 10L, ...) {
   if (!is_ranking(x)) return(NextMethod())
+  check_ranking(x, record = c("unit", run_attributes))
+  n <- check_shown(n)
   shown <- shorten_numbers(utils::head(as.data.frame(x), n))
   cat(sprintf("Mutual information of %d feature%s with a class of %d level%s (%s)\n", nrow(x), if (nrow(x) == 1L) "" else "s",
               length(attr(x, "class_levels")), if (length(attr(x, "class_levels")) == 1L) "" else "s", attr(x, "unit")))
@@ -168,19 +203,29 @@ shorten_numbers <- function(table) {
 
 #' @exportS3Method knitr::knit_print
 knit_print.weft_mi <- function(x, options = list(), n = 10L, ...) {
+  n <- check_shown(n)
   if (!is_ranking(x)) return(knitr::knit_print(as.data.frame(x), options = options, ...))
-  shown <- shorten_numbers(utils::head(as.data.frame(x), n))
-  shown[c("p_value", "q_value")] <- lapply(shown[c("p_value", "q_value")], format, digits = 3)
+  check_ranking(x)
+  shown <- utils::head(as.data.frame(x), n)
   caption <- sprintf("Best %d of %d features (mutual information in %s)", nrow(shown), nrow(x), attr(x, "unit"))
-  knitr::knit_print(knitr::kable(shown, row.names = FALSE, caption = caption), ...)
+  form <- knitr::opts_knit$get("out.format")
+  escapes <- isTRUE(form %in% c("latex", "listings", "sweave", "html")) # kable() does, for these
+  knitr::knit_print(if (escapes) knitr::kable(shorten_numbers(shown), row.names = FALSE, caption = caption)
+                    else report_table(shown, caption, digits = 4), ...)
 }
 
 # A subset by columns or rows keeps the class; it prints as a data frame when the shape is gone.
 is_ranking <- function(x) all(c("feature", "mi", "q_value") %in% names(x)) && !is.null(attr(x, "unit"))
 
+check_ranking <- function(x, arg = "x", record = character()) {
+  check_result(x, arg, record, "feature", c("mi", "p_value", "q_value"))
+}
+
 #' @rdname print.weft_mi
 #' @export
 summary.weft_mi <- function(object, alpha = 0.05, ...) {
+  check_ranking(object, "object")
+  alpha <- check_number(alpha, "alpha", min = 0, max = 1)
   list(features = nrow(object), significant = sum(object$q_value <= alpha), alpha = alpha,
        mi = stats::quantile(object$mi, names = TRUE), unit = attr(object, "unit"))
 }
@@ -188,6 +233,7 @@ summary.weft_mi <- function(object, alpha = 0.05, ...) {
 #' @rdname print.weft_mi
 #' @export
 as.data.frame.weft_mi <- function(x, ...) {
+  check_frame(x, "x")
   list2DF(unclass(x)[names(x)])
 }
 
@@ -198,6 +244,7 @@ tidy.weft_mi <- function(x, ...) as.data.frame(x)
 #' @rdname print.weft_mi
 #' @export
 glance.weft_mi <- function(x, ...) {
+  check_result(x, record = c("unit", "na", run_attributes))
   data.frame(features = nrow(x), unit = attr(x, "unit"), na = attr(x, "na"), backend = attr(x, "backend"),
              seconds = attr(x, "seconds"))
 }
@@ -205,7 +252,9 @@ glance.weft_mi <- function(x, ...) {
 #' @rdname print.weft_mi
 #' @export
 plot.weft_mi <- function(x, top = 20L, alpha = 0.05, ...) {
+  check_ranking(x)
   top <- check_number(top, "top", min = 1, whole = TRUE)
+  alpha <- check_number(alpha, "alpha", min = 0, max = 1)
   shown <- utils::head(as.data.frame(x), top)
   if (!nrow(shown)) abort_input("`x` must have at least one feature to plot.")
   shown <- shown[rev(seq_len(nrow(shown))), ]

@@ -7,7 +7,8 @@
 #' * `"gavish_donoho"`: singular values above the optimal hard threshold for unknown white noise (Gavish and Donoho 2014), by
 #'   the median of all of them;
 #' * `"q2"`: the number that predicts left-out cells best: cells are left out in `folds` diagonal patterns and filled by the
-#'   least-squares fit (as `na = "em"`); Q2 = 1 - (squared errors) / (those of the column means). 0 when none beats the means.
+#'   least-squares fit (as `na = "em"`); Q2 = 1 - (squared errors) / (those of the column means). 0 when none beats the means, the
+#'   smallest of numbers that are equally good.
 #'
 #' @param x a numeric matrix or data frame without missing values.
 #' @param method see above.
@@ -20,7 +21,7 @@
 #'   the seed comes from R's generator. The other methods draw nothing.
 #' @param ... for `plot()`: passed on to [graphics::plot()].
 #' @return An object of class `weft_pca_k`: a list with `k` (which may be 0), `method`, and `curve`, a data frame with what was
-#'   compared for each number of components. `plot()` draws it.
+#'   compared for each number of components; for `"q2"` also `steps`, the decompositions that all fits took. `plot()` draws it.
 #' @seealso [pca()]
 #' @export
 #' @examples
@@ -30,6 +31,7 @@
 #' plot(chosen)
 pca_choose_k <- function(x, method = c("parallel", "broken_stick", "gavish_donoho", "q2"), center = TRUE, scale = FALSE,
                          most = NULL, times = 20, level = 0.95, folds = 7, seed = NULL) {
+  need_args("x")
   method <- check_choice(method, c("parallel", "broken_stick", "gavish_donoho", "q2"), "method")
   times <- check_number(times, "times", min = 1, max = 1e6, whole = TRUE)
   level <- check_number(level, "level", min = 0, max = 1)
@@ -38,6 +40,10 @@ pca_choose_k <- function(x, method = c("parallel", "broken_stick", "gavish_donoh
   if (source$kind != "dense") abort_input("`x` must be a matrix or data frame in memory.", x = paste0("It is ", describe(x), "."))
   x <- source$data
   if (!all(is.finite(x))) abort_input("`x` must be finite, without missing values.")
+  if (isTRUE(center) && isTRUE(scale)) {
+    constant <- apply(x, 2L, function(column) all(column == column[1L]))
+    if (any(constant)) warn_constant((source$names %||% seq_len(ncol(x)))[constant])
+  }
   room <- max(1, min(nrow(x) - !isFALSE(center), ncol(x)))
   most <- check_number(most %||% min(room, if (method == "q2") 8 else if (method == "parallel") 50 else room), "most", min = 1,
                        max = room, whole = TRUE)
@@ -105,30 +111,42 @@ marchenko_pastur_median <- function(beta) {
   low + (high - low) * sin(a)^2
 }
 
-# Squared errors of left-out cells, relative to the fit by column means of what is left.
+# Squared errors of left-out cells, relative to the fit by column means of what is left. The fit with one component more starts
+# from that with one less, and ends when it explains what is left hardly better than a step before: on the way to a fit of noise
+# there is no end, and none is needed to see that it predicts worse.
 cross_validation <- function(x, most, folds, center, scale) {
-  fold <- (row(x) + col(x) * 3) %% folds
+  fold <- (row(x) + col(x) * (if (folds %% 3 == 0) 1 else 3)) %% folds # no row's cells are all in one
   most <- min(most, ncol(x) - 1L, nrow(x) - 1L)
-  errors <- matrix(0, max(most, 0) + 1L, 1L)
+  errors <- numeric(max(most, 0) + 1)
+  steps <- 0
+  unit <- 2^floor(log2(max(abs(x), .Machine$double.xmin))) # squares neither overflow nor vanish
+  x <- x / unit
+  if (is.numeric(center)) center <- center / unit
+  control <- run_control("cpu", NULL, FALSE, task = "Principal components")
+  settings <- list(center = check_center(center, ncol(x), "center"), scale = check_center(scale, ncol(x), "scale"))
   for (f in seq_len(folds) - 1) {
     out <- fold == f
     left <- replace(x, out, NA)
     base <- colMeans(left, na.rm = TRUE)
     if (anyNA(base)) next
     errors[1L] <- errors[1L] + sum((x[out] - base[col(x)[out]])^2)
+    cells <- NULL
     for (k in seq_len(most)) {
-      fit <- suppressWarnings(pca(left, k, na = "em", center = center, scale = scale, tol = 1e-4, max_iter = 200, seed = 1,
-                                  backend = "cpu", progress = FALSE))
-      errors[k + 1L] <- errors[k + 1L] + sum((x[out] - stats::fitted(fit)[out])^2)
+      job <- list(k = k, tol = 1e-4, fall = 1e-4, max_iter = 200, block = 0L, key = random_key(1))
+      found <- em_fit(dense_source(left), cells, job, settings, control)
+      cells <- found$cells
+      steps <- steps + found$steps
+      errors[k + 1L] <- errors[k + 1L] + sum((x[out] - cells)^2)
     }
   }
-  q2 <- if (errors[1L] > 0) 1 - errors[, 1L] / errors[1L] else numeric(nrow(errors))
-  list(k = which.max(q2) - 1L, curve = data.frame(component = seq_along(q2) - 1L, value = q2, threshold = 0))
+  q2 <- if (errors[1L] > 0) 1 - errors / errors[1L] else numeric(length(errors))
+  list(k = which(q2 >= max(q2) - 1e-6)[1L] - 1L, curve = data.frame(component = seq_along(q2) - 1L, value = q2, threshold = 0), steps = steps)
 }
 
 #' @rdname pca_choose_k
 #' @export
 print.weft_pca_k <- function(x, ...) {
+  check_pca_k(x, "x")
   cat(sprintf("%d component%s by method \"%s\"\n", as.integer(x$k), if (x$k == 1) "" else "s", x$method))
   invisible(x)
 }
@@ -136,6 +154,7 @@ print.weft_pca_k <- function(x, ...) {
 #' @rdname pca_choose_k
 #' @export
 plot.weft_pca_k <- function(x, ...) {
+  check_pca_k(x, "x")
   label <- switch(x$method, parallel = "singular value", broken_stick = "share of variance", gavish_donoho = "singular value",
                   q2 = expression(Q^2))
   rule <- switch(x$method, parallel = "of permuted columns", broken_stick = "broken stick", gavish_donoho = "threshold",

@@ -23,6 +23,11 @@ pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x") {
     abort_input(sprintf("`%s` must have at least one row and one column.", arg),
                 x = sprintf("It has %.0f and %.0f.", source$n, source$p))
   }
+  most <- .Machine$integer.max # of the sides of a matrix of scores or loadings
+  if (source$n > most || source$p > most) {
+    abort_input(sprintf("`%s` must have at most %d rows and columns.", arg, most),
+                x = sprintf("It has %.0f and %.0f.", source$n, source$p))
+  }
   source
 }
 
@@ -41,8 +46,18 @@ frame_matrix <- function(x, arg) {
   as.matrix(x)
 }
 
+# Native code goes where the slots say.
+check_sparse <- function(x, arg) {
+  wrong <- tryCatch({
+    methods::validObject(x)
+    NULL
+  }, error = conditionMessage)
+  if (!is.null(wrong)) abort_input(sprintf("`%s` must be a valid sparse matrix.", arg), x = wrong)
+}
+
 sparse_source <- function(blocks, arg) {
   blocks <- lapply(blocks, function(x) {
+    check_sparse(x, arg)
     if (!inherits(x, "dgCMatrix")) x <- methods::as(methods::as(methods::as(x, "dMatrix"), "generalMatrix"), "CsparseMatrix")
     x
   })
@@ -77,6 +92,11 @@ delayed_source <- function(x, block_size) {
 }
 
 file_source <- function(x, block_size) {
+  need <- parts_of(x, "x", "weft_file()")
+  need("path", is_word, "a path")
+  need("dim", function(v) is_numbers(v, 2L, min = 0, max = 2^53, whole = TRUE), "two whole numbers")
+  need("type", function(v) is_word(v, c("double", "float")), "\"double\" or \"float\"")
+  need("layout", function(v) is_word(v, c("row", "column")), "\"row\" or \"column\"")
   d <- as.double(dim(x))
   if (8 * prod(d) <= block_size) return(dense_source(as.matrix(x)))
   block_source(d[1L], d[2L], x$layout == "row", block_size, NULL, function(range, by_row) if (by_row) x[range, ] else x[, range])
@@ -88,7 +108,9 @@ block_source <- function(n, p, by_row, block_size, names, read) {
   starts <- seq(0, most - 1, by = at_once)
   list(kind = "blocks", n = n, p = p, starts = starts, by_row = by_row, row_names = names[[1L]], names = names[[2L]],
        data = function(i) {
-         block <- read(seq(starts[i] + 1, min(starts[i] + at_once, most)), by_row)
+         block <- tryCatch(read(seq(starts[i] + 1, min(starts[i] + at_once, most)), by_row), error = function(e) {
+           abort_input(sprintf("Block %.0f of `x` could not be read.", i), x = conditionMessage(e))
+         })
          storage.mode(block) <- "double"
          block
        })
@@ -122,7 +144,8 @@ pca_form <- function(moments, center, scale, weights, col_weights, total) {
   norm <- hypotenuse(moments$norm, sqrt(moments$weight) * (moments$mean - about))
   if (isTRUE(center)) norm <- moments$norm
   divide <- if (isFALSE(scale)) rep(1, length(norm)) else if (isTRUE(scale)) norm / sqrt(pmax(1, moments$weight - 1)) else scale
-  if (isTRUE(scale)) divide[divide == 0] <- 1
+  constant <- divide == 0 # of use with scale = TRUE alone
+  if (isTRUE(scale)) divide[constant] <- 1
   if (!is.null(col_weights)) divide <- divide / sqrt(col_weights)
   size <- norm / divide
   largest <- max(size)
@@ -132,7 +155,7 @@ pca_form <- function(moments, center, scale, weights, col_weights, total) {
     native = list(center = about, factor = factor, row = if (!is.null(weights)) sqrt(weights), single = FALSE),
     center = if (isFALSE(center)) FALSE else about,
     scale = if (isFALSE(scale) && is.null(col_weights)) FALSE else divide,
-    exponent = exponent, total = sum((size * 2^-exponent)^2), df = max(1, total - 1)
+    exponent = exponent, total = sum((size * 2^-exponent)^2), df = max(1, total - 1), constant = constant
   )
 }
 

@@ -7,10 +7,11 @@
 #' `tidy()` returns what broom does for [stats::prcomp()]: `matrix = "u"` the scores, `"v"` the loadings, `"d"` the standard
 #' deviations with their shares of the total variance. `augment()` adds scores to the data.
 #'
-#' @param object,x what [pca()] returned; for `residuals()` `x` is the data (by default those of the call).
+#' @param object,x what [pca()] returned; for `residuals()` `x` is the data that it was made from.
 #' @param newdata rows (or columns) to place: a matrix, data frame or sparse Matrix.
 #' @param type `"rows"` or `"columns"`.
 #' @param k components to use.
+#' @param assay for `residuals()` of a SummarizedExperiment: the assay's name or number.
 #' @param matrix `"u"`, `"v"` or `"d"` (or `"scores"`, `"loadings"`, `"eigenvalues"`).
 #' @param data the data to add scores to.
 #' @param digits significant digits.
@@ -25,6 +26,8 @@
 #' predict(fit, cbind(random = rnorm(45)), type = "columns")$correlation
 #' summary(fit)
 print.weft_pca <- function(x, digits = 4L, ...) {
+  check_pca(x, "x")
+  digits <- check_number(digits, "digits", min = 1, max = 22, whole = TRUE)
   k <- length(x$sdev)
   cat(sprintf("%d principal component%s of %.0f row%s and %d column%s (method \"%s\")\n", k, if (k == 1L) "" else "s", x$n,
               if (x$n == 1) "" else "s", nrow(x$rotation), if (nrow(x$rotation) == 1L) "" else "s", x$method))
@@ -41,6 +44,7 @@ print.weft_pca <- function(x, digits = 4L, ...) {
 #' @rdname print.weft_pca
 #' @export
 summary.weft_pca <- function(object, ...) {
+  check_pca(object, "object")
   importance <- rbind(`Standard deviation` = object$sdev, `Proportion of Variance` = object$share,
                       `Cumulative Proportion` = cumsum(object$share))
   colnames(importance) <- colnames(object$rotation)
@@ -52,18 +56,24 @@ summary.weft_pca <- function(object, ...) {
 #' @export
 predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) {
   type <- check_choice(type, c("rows", "columns"), "type")
+  check_pca(object, "object")
   if (missing(newdata)) return(object$x)
-  x <- if (is.data.frame(newdata)) frame_matrix(newdata, "newdata") else newdata
+  x <- if (is.data.frame(check_container(newdata, "newdata"))) frame_matrix(newdata, "newdata") else newdata
   if (is.null(dim(x)) && is.numeric(x)) x <- if (type == "rows") t(x) else cbind(x)
-  if (!is.matrix(x) && !inherits(x, c("Matrix", "DelayedArray"))) {
-    abort_input("`newdata` must be a matrix, data frame or Matrix.", x = paste0("It is ", describe(newdata), "."))
+  if (!(is.matrix(x) && (is.numeric(x) || is.logical(x))) && !inherits(x, c("Matrix", "DelayedArray"))) {
+    abort_input("`newdata` must be a numeric matrix, data frame or Matrix.", x = paste0("It is ", describe(newdata), "."))
   }
   if (type == "columns") return(place_columns(object, x))
   p <- nrow(object$rotation)
   names <- rownames(object$rotation)
-  if (!is.null(names) && !is.null(colnames(x))) {
+  if (!is.null(names) && !is.null(colnames(x)) && !identical(names, colnames(x))) {
     lost <- setdiff(names, colnames(x))
     if (length(lost)) abort_input("`newdata` must have the columns of the data.", x = sprintf("It lacks %s.", label_some(lost)))
+    twice <- unique(c(names[duplicated(names)], intersect(names, colnames(x)[duplicated(colnames(x))])))
+    if (length(twice)) {
+      abort_input("Columns of `newdata` must have names of their own to be found by name.", x = sprintf("Twice: %s.", label_some(twice)),
+                  i = "With the columns in the order of the data, `unname()` it.")
+    }
     x <- x[, names, drop = FALSE]
   }
   if (ncol(x) != p) abort_input(sprintf("`newdata` must have %d columns.", p), x = sprintf("It has %d.", ncol(x)))
@@ -92,6 +102,7 @@ place_columns <- function(fit, x) {
 #' @rdname print.weft_pca
 #' @export
 fitted.weft_pca <- function(object, k = length(object$sdev), ...) {
+  check_pca(object, "object")
   k <- check_number(k, "k", min = 1, max = length(object$sdev), whole = TRUE)
   p <- nrow(object$rotation)
   use <- seq_len(k)
@@ -104,22 +115,25 @@ fitted.weft_pca <- function(object, k = length(object$sdev), ...) {
 
 #' @rdname print.weft_pca
 #' @export
-residuals.weft_pca <- function(object, x = NULL, k = length(object$sdev), ...) {
-  x <- x %||% eval(object$call$x, parent.frame())
-  x <- if (is.data.frame(x)) frame_matrix(x, "x") else as.matrix(take_assay(x, object$call$assay, "x"))
-  fit <- stats::fitted(object, k = k)
-  if (!identical(dim(x), dim(fit))) {
-    abort_input("`x` must be the data of `object`.", x = sprintf("It is %s.", describe(x)))
+residuals.weft_pca <- function(object, x, k = length(object$sdev), assay = NULL, ...) {
+  check_pca(object, "object")
+  need_args("x") # the call that made the object is not evaluated: it may come from a file
+  source <- pca_source(x, assay)
+  if (source$n != object$n || source$p != nrow(object$rotation)) {
+    abort_input("`x` must be the data of `object`.", x = sprintf("It has %.0f rows and %.0f columns, not %.0f and %d.", source$n, source$p,
+                                                                object$n, nrow(object$rotation)))
   }
-  x - fit
+  data <- switch(source$kind, dense = source$data, sparse = as.matrix(do.call(rbind, source$data)), as.matrix(take_assay(x, assay, "x")))
+  data - stats::fitted(object, k = k)
 }
 
 #' @rdname print.weft_pca
 #' @export
 tidy.weft_pca <- function(x, matrix = "u", ...) {
-  matrix <- switch(matrix, u = , x = , samples = , scores = "u", v = , rotation = , loadings = , variables = "v",
+  if (is_word(matrix)) matrix <- switch(matrix, u = , x = , samples = , scores = "u", v = , rotation = , loadings = , variables = "v",
                    d = , pcs = , eigenvalues = "d", matrix)
   matrix <- check_choice(matrix, c("u", "v", "d"), "matrix")
+  check_pca(x, "x")
   if (matrix == "d") {
     return(data.frame(PC = seq_along(x$sdev), std.dev = x$sdev, percent = x$share, cumulative = cumsum(x$share)))
   }
@@ -133,6 +147,7 @@ tidy.weft_pca <- function(x, matrix = "u", ...) {
 #' @rdname print.weft_pca
 #' @export
 glance.weft_pca <- function(x, ...) {
+  check_pca(x, "x")
   data.frame(components = length(x$sdev), share = sum(x$share), rank = x$rank, method = x$method,
              iterations = max(x$iterations), converged = all(x$converged), residual = max(x$residual), backend = x$backend,
              seconds = x$seconds)
@@ -141,12 +156,18 @@ glance.weft_pca <- function(x, ...) {
 #' @rdname print.weft_pca
 #' @export
 augment.weft_pca <- function(x, data = NULL, newdata = NULL, ...) {
+  check_pca(x, "x")
   scores <- if (is.null(newdata)) x$x else stats::predict(x, newdata)
   colnames(scores) <- paste0(".fitted", colnames(scores))
   base <- newdata %||% data
   names <- rownames(scores) %||% as.character(seq_len(nrow(scores)))
   out <- data.frame(.rownames = names, scores, check.names = FALSE, row.names = NULL)
-  if (is.null(base)) out else cbind(out[1L], as.data.frame(base), out[-1L], row.names = NULL)
+  if (is.null(base)) return(out)
+  base <- as.data.frame(base)
+  if (nrow(base) != nrow(out)) {
+    abort_input("`data` must have the rows of the model.", x = sprintf("It has %d, not %d.", nrow(base), nrow(out)))
+  }
+  cbind(out[1L], base, out[-1L], row.names = NULL)
 }
 
 #' @importFrom generics augment
@@ -170,6 +191,7 @@ generics::augment
 #' sce <- pca_reduced_dim(sce, k = 2)
 #' SingleCellExperiment::reducedDim(sce, "PCA")
 pca_reduced_dim <- function(x, k = 50, ..., name = "PCA") {
+  need_args("x")
   if (!inherits(x, "SingleCellExperiment")) {
     abort_input("`x` must be a SingleCellExperiment.", x = paste0("It is ", describe(x), "."),
                 i = "`pca()` takes a SummarizedExperiment too, and returns its scores in `$x`.")

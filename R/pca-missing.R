@@ -26,30 +26,33 @@ pca_missing <- function(source, moments, method, na, job, settings, control) {
 
 sign_of <- function(v) apply(v, 2L, function(l) if (l[which(abs(l) >= max(abs(l)) * (1 - 1e-7))[1L]] < 0) -1 else 1)
 
-# Missing cells start at their column's mean; components, means (and standard deviations) and the cells' fits are found in turn
-# until the cells change by at most tol, relative to the spread of their columns.
 pca_em <- function(source, job, settings, control) {
   if (source$kind == "resident") {
     abort_input("`na = \"em\"` needs a matrix in memory.", x = "`x` is on the device.", i = "`as.matrix()` brings the numbers back.")
   }
+  em_fit(source, NULL, job, settings, control)$run
+}
+
+# The least-squares fit of the observed values. Missing cells start at `cells` (NULL: their column's mean); components, means (and
+# standard deviations) and the cells' fits are found in turn until the cells change by at most job$tol, relative to the spread of their
+# columns, or what is left of the observed squares falls by at most job$fall of itself. list(run, cells, steps).
+em_fit <- function(source, cells, job, settings, control) {
   x <- source$data
   gaps <- which(is.na(x))
-  column <- as.integer((gaps - 1) %/% source$n + 1)
+  column <- as.integer((gaps - 1) %/% source$n + 1) # pca_source() takes no more than there are integers
   row <- as.integer((gaps - 1) %% source$n + 1)
   moments <- column_moments(source, settings$weights, control)
-  x[gaps] <- moments$mean[column]
+  x[gaps] <- cells %||% moments$mean[column]
   spread <- pmax(moments$norm / sqrt(pmax(1, moments$weight)), .Machine$double.xmin)[column]
-  inner <- job
-  inner$method <- match("krylov", pca_methods) - 1L
-  inner$choose <- FALSE
-  inner$paper <- FALSE
-  inner$tol <- 1e-3
+  inner <- utils::modifyList(job, list(method = match("krylov", pca_methods) - 1L, choose = FALSE, paper = FALSE, tol = 1e-3))
   converged <- FALSE
   passes <- 0
+  before <- Inf
   for (iteration in seq_len(job$max_iter)) {
     source$data <- x
     form <- pca_form(column_moments(source, settings$weights, control), settings$center, settings$scale, settings$weights,
                      settings$col_weights, if (is.null(settings$weights)) source$n else sum(settings$weights))
+    if (iteration == 1L) first <- form$exponent
     run <- pca_native(source, form, inner, FALSE, control)
     passes <- passes + run$passes
     inner$start <- run$v
@@ -58,12 +61,16 @@ pca_em <- function(source, job, settings, control) {
     if (!is.null(settings$weights)) fit <- fit / sqrt(settings$weights[row])
     back <- ifelse(form$native$factor > 0, 1 / form$native$factor, 0)
     fit <- fit * back[column] + form$native$center[column]
-    change <- max(abs(fit - x[gaps]) / spread)
+    moved <- fit - x[gaps]
+    change <- max(abs(moved) / spread)
     x[gaps] <- fit
     if (change <= job$tol && inner$tol <= max(job$tol, 1e-10)) {
       converged <- TRUE
       break
     }
+    left <- (form$total - sum(run$d^2) - sum((moved * form$native$factor[column])^2)) * 4^(form$exponent - first)
+    if (!is.null(job$fall) && before - left <= job$fall * left) break
+    before <- left
     inner$tol <- max(1e-10, min(inner$tol, 0.01 * change)) # no more exact than the cells are
   }
   run$iterations[] <- iteration
@@ -71,5 +78,5 @@ pca_em <- function(source, job, settings, control) {
   run$residual[] <- change
   run$passes <- passes
   run$method <- "em"
-  run
+  list(run = run, cells = x[gaps], steps = iteration)
 }

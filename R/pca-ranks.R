@@ -6,19 +6,14 @@ shared_source <- function(source, method, na) {
     abort_input("`distributed = TRUE` needs method \"krylov\" or \"gram\".", x = sprintf("It is \"%s\".", method))
   }
   if (na != "fail") abort_input("`distributed = TRUE` needs `na = \"fail\"`.", x = sprintf("It is \"%s\".", na))
-  all <- ranks_gather(source[c("n", "p")])
-  p <- vapply(all, `[[`, 0, "p")
-  if (any(p != p[1L])) {
-    abort_input("All ranks must have the same columns.", x = sprintf("Rank %d has %.0f, rank 0 has %.0f.", which(p != p[1L])[1L] - 1L,
-                                                                   p[p != p[1L]][1L], p[1L]))
-  }
+  all <- ranks_gather(list(n = source$n, columns = source$p, names = source$names))
+  compare_columns(all)
   source$ranks <- vapply(all, `[[`, 0, "n")
   source
 }
 
 check_shared_weights <- function(weights) {
-  given <- unlist(ranks_gather(!is.null(weights)))
-  if (any(given != given[1L])) abort_input("`weights` must be given on all ranks or on none.")
+  compare_said(ranks_gather(list(`whether there are weights` = !is.null(weights))))
   if (!is.null(weights) && any(weights == 0)) {
     abort_input("`weights` must be above 0 for `distributed = TRUE`.", i = "Leave these rows out and use `predict()` on them.")
   }

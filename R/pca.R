@@ -21,7 +21,7 @@
 #'
 #' @section Missing values: `"nipals"` and `"gs"` regress over what is observed. That is not the least-squares fit; `na = "em"`
 #'   is: missing cells are replaced by their fit, means re-estimated, and so on until they stand still. All of these run on
-#'   either back end; on a device the matrix has to fit.
+#'   either back end; on a device the matrix has to fit. Rows and columns without any value are an error.
 #'
 #' @section Over ranks: With `distributed = TRUE` every rank calls with its rows, in the order of the ranks, and `weights` of these; the
 #'   columns and all other arguments are the same. Sums over rows are taken over the ranks, so that per pass p times some tens of
@@ -35,7 +35,7 @@
 #' @param k number of components; all min(n, p) when missing.
 #' @param method see below.
 #' @param center,scale `TRUE`, `FALSE`, or a number a column. `scale = TRUE` divides by the standard deviation (constant
-#'   columns by 1).
+#'   columns by 1, with a warning).
 #' @param weights weights of rows, as if they were repeated so often.
 #' @param col_weights weights of columns; they become part of the result's `scale`.
 #' @param tol accuracy; see below. Default 1e-12, for `"gs"` and `"nipals"` 1e-8, for `stop = "paper"` 1e-7.
@@ -53,6 +53,7 @@
 #'   `"gram"` and complete matrices in memory (dense, or sparse); the result is that of one device to rounding.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress,verbose see [mi_rank()].
+#' @param ... nothing: a name that is not one of the above is an error, which says how an argument of [stats::prcomp()] is called here.
 #' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in [stats::prcomp()], and
 #'   `d`, `share` of the total variance, `total_variance`, `rank`, `residual`, `iterations`, `converged`, `orthogonality` (the
 #'   largest inner product between different loadings, and cosine between scores), `passes` over the data, `method`, `call`,
@@ -71,8 +72,11 @@
 pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"), center = TRUE, scale = FALSE,
                 weights = NULL, col_weights = NULL, tol = NULL, na = c("fail", "em"), stop = c("residual", "paper"),
                 max_iter = NULL, precision = c("double", "single"), block_size = 2^28, assay = NULL, seed = NULL,
-                distributed = FALSE, devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                distributed = FALSE, devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
   started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "pca", c(each_rank, "x", "weights", "block_size"))
+  need_args("x")
+  check_dots(character(), pca_names_elsewhere, ...)
   method <- check_choice(method, c("auto", "gs", "nipals", "krylov", "gram"), "method")
   na <- check_choice(na, c("fail", "em"), "na")
   stop <- check_choice(stop, c("residual", "paper"), "stop")
@@ -83,7 +87,6 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   tol <- if (is.null(tol)) default_tol(by_vectors, stop, na) else check_number(tol, "tol", min = 0, max = 1e300)
   max_iter <- check_number(max_iter %||% if (by_vectors || na == "em") 10000 else 1000, "max_iter", min = 1, max = 1e9, whole = TRUE)
   block_size <- check_number(block_size, "block_size", min = 8)
-  ranks <- if (check_flag(distributed, "distributed")) ranks_start()
   source <- pca_source(x, assay, block_size)
   if (!is.null(ranks)) source <- shared_source(source, method, na)
   n <- sum(source$ranks %||% source$n)
@@ -101,7 +104,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   plan <- pca_plan(source, k, method, threads)
   if (!is.null(ranks)) plan$method <- ranks_gather(plan$method)[[1L]]
   chosen <- if (source$kind == "resident") choose_resident(backend)
-            else choose_backend(backend, plan$cpu_seconds, plan$gpu_seconds)
+            else choose_backend(backend, plan$cost)
   report_backend(chosen, verbose)
   on <- devices_of_rows(devices, chosen$name, source, method, na)
   source <- cut_blocks(source, length(on))
@@ -118,6 +121,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
     if (!is.null(devices) && length(on) > 1L) {
       abort_input("`x` must be complete for several `devices`.", x = "It has missing values.")
     }
+    check_rows_seen(source, control)
     run <- pca_missing(source, moments, method, na, job, settings, control)
   } else {
     rows <- if (is.null(weights)) n else sum(unlist(if (is.null(ranks)) weights else ranks_gather(sum(weights))))
@@ -134,9 +138,12 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   result$backend <- chosen$name
   result$reason <- chosen$reason
   result$seconds <- proc.time()[[3L]] - started
-  warn_about(result, k)
+  warn_about(result, k, if (isTRUE(scale)) run$form$constant, source)
   result
 }
+
+# What prcomp() and others call arguments that have another name here.
+pca_names_elsewhere <- c(scale. = "scale", scale.unit = "scale", cor = "scale", rank. = "k", ncp = "k", n_components = "k")
 
 pca_methods <- c("gs", "nipals", "krylov", "gram") # in the order of weft_pca_method
 
@@ -151,24 +158,14 @@ choose_resident <- function(backend) {
   list(name = "cuda", reason = "the matrix is on the device")
 }
 
-# The method, and rough seconds on either side: flops over the rates of a core and of a device, or bytes over its bandwidth.
-# A resident matrix is on the device whatever these say. The filter on the Gram matrix (src/pca/pca_filter.c) is for few
-# components; more take all eigenvectors. Products with few vectors run at a third of the rate of those with many.
+# The method and what it costs. A resident matrix is on the device whatever that says. The filter on the Gram matrix
+# (src/pca/pca_filter.c) is for few components; more take all eigenvectors.
 pca_plan <- function(source, k, method, threads) {
-  near <- min(source$n, source$p)
-  sparse <- source$kind == "sparse"
-  cells <- if (sparse) sum(vapply(source$data, function(b) length(b@x), 0)) else source$n * source$p
-  block <- min(64, max(16, k + 6))
-  steps <- if (k <= 52 && near >= 512) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
-  can_square <- source$kind %in% c("dense", "resident") && near <= 10000
-  flops <- c(krylov = 70 * 2 * cells * block * if (sparse) 4 else 3, gram = if (can_square) cells * near + steps else Inf)
-  on_device <- c(krylov = 150 * 8 * cells / 2e12 + 0.05, gram = if (can_square) cells * near / 4e13 + steps / 1e13 else Inf)
-  resident <- source$kind == "resident"
-  if (method == "auto") method <- names(which.min(if (resident) on_device else flops))
-  vectors <- 4000 * k * cells
-  cpu <- if (method %in% names(flops)) flops[[method]] else vectors
-  device <- if (method %in% names(on_device)) on_device[[method]] else vectors / 1e13
-  list(method = method, cpu_seconds = cpu / (3e10 * min(threads, 16)), gpu_seconds = device + 8 * cells / 2e10)
+  cells <- if (source$kind == "sparse") sum(vapply(source$data, function(b) length(b@x), 0)) else source$n * source$p
+  by_engine <- cost_pca(source$n, source$p, cells, k, source$kind, threads)
+  where <- if (source$kind == "resident") "cuda" else "cpu"
+  if (method == "auto") method <- names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
+  list(method = method, cost = by_engine[[if (method %in% names(by_engine)) method else "vectors"]])
 }
 
 check_moments <- function(moments, source) {
@@ -184,6 +181,14 @@ check_moments <- function(moments, source) {
   }
 }
 
+# A row without any value would count for the standard deviations, and stand in the middle of the scores.
+check_rows_seen <- function(source, control) {
+  empty <- which(.Call(C_weft_pca_seen, source, control) == 0)
+  if (!length(empty)) return(invisible())
+  abort_input("Every row of `x` must have an observed value.", x = sprintf(
+    "%s: all missing.", label_some((source$row_names %||% seq_len(source$n))[empty])), i = "Leave it out: it says nothing.")
+}
+
 # The decomposition of a complete source, in the units of the data; `d` is d * 2^-exponent until pca_result().
 pca_native <- function(source, form, job, single, control) {
   native <- form$native
@@ -197,6 +202,9 @@ pca_native <- function(source, form, job, single, control) {
 
 pca_result <- function(run, source, k, weights) {
   form <- run$form
+  if (!all(is.finite(run$d * 2^form$exponent))) {
+    abort_input("`x` must be smaller: its singular values are beyond the largest number.", i = "Divide it by a number, or use `scale = TRUE`.")
+  }
   labels <- paste0("PC", seq_len(k))
   scores <- run$u * rep(run$d, each = source$n)
   if (!is.null(weights)) scores <- unweighted_scores(scores, run, source, weights)
@@ -232,7 +240,13 @@ orthogonality <- function(run) {
   c(loadings = off(run$v), scores = off(run$u[, run$d > 0, drop = FALSE]))
 }
 
-warn_about <- function(fit, k) {
+warn_constant <- function(names) {
+  weft_warn("constant", sprintf("Constant columns cannot be scaled to variance 1, and have loadings of 0: %s.", label_some(names)),
+            i = "Leave them out.")
+}
+
+warn_about <- function(fit, k, constant, source) {
+  if (any(constant)) warn_constant((source$names %||% seq_along(constant))[constant])
   if (!all(fit$converged)) {
     late <- which(!fit$converged)
     weft_warn("convergence", sprintf("%s did not converge to `tol` in %d iterations.",

@@ -18,26 +18,29 @@
 #' writeLines(sprintf("f%d i%d 0 0 0 -9", 1:4, 1:4), paste0(stem, ".fam"))
 #' read_plink(stem)[, ]
 read_plink <- function(path, variants = NULL, type = c("integer", "raw"), threads = NULL) {
+  need_args("path")
   type <- check_choice(type, c("integer", "raw"), "type")
   if (!is.character(path) || length(path) != 1L || is.na(path)) {
     abort_input("`path` must name a .bed file.", x = paste0("It is ", describe(path), "."))
   }
   stem <- sub("\\.bed$", "", path)
   files <- paste0(stem, c(".bed", ".bim", ".fam"))
-  if (!all(file.exists(files))) {
+  gone <- !file.exists(files) | dir.exists(files)
+  if (any(gone)) {
     abort_input("`path` must name a .bed file with its .bim and .fam beside it.",
-                x = sprintf("There is no %s.", paste(basename(files[!file.exists(files)]), collapse = ", no ")))
+                x = sprintf("There is no %s.", paste(ifelse(dir.exists(files), paste(basename(files), "but a directory"), basename(files))[gone],
+                                                     collapse = ", no ")))
   }
   bim <- plink_table(files[2L], c("chromosome", "variant", "morgans", "position", "allele1", "allele2"))
   fam <- plink_table(files[3L], c("family", "individual", "father", "mother", "sex", "phenotype"))
   wanted <- variant_index(variants, bim$variant)
-  packed <- plink_blocks(files[1L], nrow(fam), nrow(bim), wanted)
-  x <- .Call(C_weft_mi_genotypes, packed, nrow(fam), length(wanted), run_control("cpu", threads, FALSE))
+  check_bed(files[1L], nrow(fam), nrow(bim))
+  x <- .Call(C_weft_mi_genotypes, files[1L], as.double(nrow(fam)), wanted - 1, run_control("cpu", threads, FALSE))
   if (type == "raw") {
     if (anyNA(x)) {
       abort_input("`type` must be \"integer\" where genotypes are missing.", x = sprintf("%d are missing.", sum(is.na(x))))
     }
-    x <- matrix(as.raw(x), nrow(x), ncol(x))
+    x <- memory_errors(matrix(as.raw(x), nrow(x), ncol(x)))
   }
   ids <- if (anyDuplicated(fam$individual)) paste(fam$family, fam$individual, sep = ":") else fam$individual
   dimnames(x) <- list(ids, bim$variant[wanted])
@@ -47,7 +50,12 @@ read_plink <- function(path, variants = NULL, type = c("integer", "raw"), thread
 }
 
 plink_table <- function(file, columns) {
-  lines <- strsplit(trimws(readLines(file, warn = FALSE)), "[ \t]+")
+  lines <- tryCatch(suppressWarnings(readLines(file, warn = FALSE, encoding = "UTF-8")), error = function(e) {
+    abort_input(sprintf("%s must be a file that can be read.", basename(file)))
+  })
+  bad <- which(!validUTF8(lines))
+  if (length(bad)) abort_input(sprintf("%s must be text in UTF-8.", basename(file)), x = sprintf("Line %d is not.", bad[1L]))
+  lines <- strsplit(trimws(lines), "[ \t]+")
   lines <- lines[lengths(lines) > 0L & vapply(lines, function(line) !identical(line, ""), NA)]
   bad <- which(lengths(lines) != length(columns))
   if (length(bad)) {
@@ -75,11 +83,11 @@ variant_index <- function(variants, names) {
   index
 }
 
-# The blocks of the wanted variants, one after another.
-plink_blocks <- function(file, n, p, wanted) {
-  block <- (n + 3) %/% 4
+# The head of a .bed file, and its size.
+check_bed <- function(file, n, p) {
+  bytes <- 3 + (n + 3) %/% 4 * p
   size <- file.size(file)
-  con <- file(file, "rb")
+  con <- tryCatch(file(file, "rb"), condition = function(e) abort_input(sprintf("%s must be a file that can be read.", basename(file))))
   on.exit(close(con))
   magic <- readBin(con, "raw", 3L)
   if (length(magic) < 3L || any(magic[1:2] != as.raw(c(0x6c, 0x1b)))) {
@@ -90,14 +98,9 @@ plink_blocks <- function(file, n, p, wanted) {
     abort_input("The .bed file must hold one variant after another (third byte 01).", x = sprintf("It is %s.", magic[3L]),
                 i = "`plink --make-bed` writes it anew.")
   }
-  if (size != 3 + block * p) {
-    abort_input(sprintf("The .bed file must have %.0f bytes for %d samples and %d variants.", 3 + block * p, n, p),
+  if (size != bytes) {
+    abort_input(sprintf("The .bed file must have %.0f bytes for %d samples and %d variants.", bytes, n, p),
                 x = sprintf("It has %.0f.", size),
-                i = if (size < 3 + block * p) "It was cut short, or the .bim and .fam belong to another file.")
+                i = if (size < bytes) "It was cut short, or the .bim and .fam belong to another file.")
   }
-  if (identical(wanted, seq_len(p))) return(readBin(con, "raw", block * p))
-  unlist(lapply(wanted, function(j) {
-    seek(con, 3 + block * (j - 1))
-    readBin(con, "raw", block)
-  })) %||% raw()
 }

@@ -16,14 +16,18 @@
 #' plot(d, style = "perspective")
 plot.weft_kde <- function(x, style = c("contour", "perspective"), n = if (x$d == 1L) 400 else 80, points = TRUE,
                           theta = -30, phi = 30, ...) {
+  check_parts(x, "kde()", kde_parts(x))
   style <- check_choice(style, c("contour", "perspective"), "style")
   if (x$d > 2L) {
     abort_input("`x` must be a density of one or two dimensions to be drawn.", x = sprintf("It has %d.", x$d),
                 i = "Make densities of one or two columns.")
   }
   n <- check_number(n, "n", min = 2, max = 2000, whole = TRUE)
+  points <- check_flag(points, "points")
+  theta <- check_number(theta, "theta", min = -360, max = 360)
+  phi <- check_number(phi, "phi", min = -360, max = 360)
   axes <- lapply(seq_len(x$d), function(j) plot_range(x, j, n))
-  shown <- x$data[unique(round(seq(1, x$n, length.out = min(x$n, 2000)))), , drop = FALSE]
+  shown <- x$data[unique(round(seq(1, nrow(x$data), length.out = min(nrow(x$data), 2000)))), , drop = FALSE]
   names <- x$names %||% if (x$d == 1L) "x" else c("x1", "x2")
   if (x$d == 1L) return(plot_curve(x, axes[[1L]], shown, names, points, ...))
   grid <- list(x = axes[[1L]], y = axes[[2L]])
@@ -43,7 +47,7 @@ plot_range <- function(x, j, n) {
 plot_curve <- function(x, at, shown, names, points, ...) {
   f <- stats::predict(x, at)
   settings <- list(x = at, y = f, type = "l", lwd = 2, col = "#2c5f8a", xlab = names[1L], ylab = "density", ylim = c(0, max(f) * 1.05),
-                   main = sprintf("%d points, bandwidth %.4g", x$n, x$bandwidth[1L]))
+                   main = sprintf("%.0f points, bandwidth %.4g", x$n, x$bandwidth[1L]))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   graphics::polygon(c(at, rev(at)), c(f, 0 * f), border = NA, col = grDevices::adjustcolor("#2c5f8a", 0.15))
   if (points) graphics::rug(shown[, 1L], col = grDevices::adjustcolor("black", 0.3), quiet = TRUE)
@@ -52,7 +56,7 @@ plot_curve <- function(x, at, shown, names, points, ...) {
 
 plot_contours <- function(x, grid, shown, names, points, ...) {
   settings <- list(x = range(grid$x), y = range(grid$y), type = "n", xlab = names[1L], ylab = names[2L], xaxs = "i", yaxs = "i",
-                   main = sprintf("%d points, %s kernel", x$n, x$kernel))
+                   main = sprintf("%.0f points, %s kernel", x$n, x$kernel))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   levels <- max(grid$z) * c(0.01, seq(0.1, 0.9, by = 0.1))
   colours <- rev(grDevices::hcl.colors(length(levels), "Blues 3"))
@@ -71,13 +75,14 @@ plot_surface <- function(x, grid, names, theta, phi, ...) {
   settings <- list(x = grid$x, y = grid$y, z = z, theta = theta, phi = phi, col = fill, border = NA, shade = 0.3, expand = 0.6,
                    ticktype = "detailed", xlab = paste0("\n", names[1L]), ylab = paste0("\n", names[2L]), zlab = "\n\ndensity",
                    cex.axis = 0.7, # empty lines take the names off the numbers
-                   main = sprintf("%d points, %s kernel", x$n, x$kernel))
+                   main = sprintf("%.0f points, %s kernel", x$n, x$kernel))
   do.call(graphics::persp, utils::modifyList(settings, list(...)))
 }
 
 #' @rdname predict.weft_kernel_regression
 #' @export
 plot.weft_kernel_regression <- function(x, n = 300, level = 0.95, ...) {
+  check_parts(x, "kernel_regression()", regression_parts(x))
   if (x$d != 1L) abort_input("`x` must be a regression on one column to be drawn.", x = sprintf("It has %d.", x$d))
   n <- check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
   at <- seq(min(x$data), max(x$data), length.out = n)

@@ -22,6 +22,9 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
   weight <- x[ends]
   p <- nrow(x)
   most <- max(10, if (p <= 100) ceiling(2.5 * p) else p, 250 * (p > 100))
+  if (!is.null(main) && !(is.character(main) && length(main) == 1L)) {
+    abort_input("`main` must be one text.", x = paste0("It is ", describe(main), "."))
+  }
   if (!is.null(edges)) most <- check_number(edges, "edges", min = 0, whole = TRUE)
   if (!is.null(groups) && length(groups) != p) {
     abort_input("`groups` must have one value a feature.", x = sprintf("It has %d for %d features.", length(groups), p))
@@ -45,18 +48,20 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
   graphics::plot.window(range_of(place[, 1L]), range_of(place[, 2L]), asp = 1)
   graphics::title(main, cex.main = 1)
   draw_edges(place, w)
-  degree <- rowSums(w > 0)
-  size <- 0.5 + 1.5 * sqrt(degree / max(degree))
-  if (length(keep) > 100) size <- size * 0.7
   colour <- if (is.null(groups)) rep("#2c5f8a", length(keep)) else group_colours(groups)[keep]
-  graphics::points(place, pch = 21, cex = size, bg = colour, col = "white", lwd = 0.7)
-  if (!isFALSE(labels)) {
-    names <- colnames(x)[keep]
-    if (is.character(labels)) names[!names %in% labels] <- ""
-    draw_labels(place, names, degree, size)
-  }
+  draw_features(place, colnames(x)[keep], rowSums(w > 0), labels, colour)
   if (!is.null(groups)) draw_groups(groups)
   invisible(x)
+}
+
+# Points, larger with more edges, and their names: all of them, some, or none (labels as in plot.weft_network()).
+draw_features <- function(place, names, degree, labels, colour) {
+  size <- 0.5 + 1.5 * sqrt(degree / max(degree))
+  if (length(names) > 100) size <- size * 0.7
+  graphics::points(place, pch = 21, cex = size, bg = colour, col = "white", lwd = 0.7)
+  if (isFALSE(labels)) return(invisible())
+  if (is.character(labels)) names[!names %in% labels] <- ""
+  draw_labels(place, names, degree, size)
 }
 
 network_title <- function(x, shown, all, left_out) {

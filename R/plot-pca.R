@@ -16,6 +16,7 @@
 #' biplot(fit)
 plot.weft_pca <- function(x, top = 20L, ...) {
   top <- check_number(top, "top", min = 1, whole = TRUE)
+  check_pca(x, "x")
   share <- 100 * utils::head(x$share, top)
   settings <- list(height = share, names.arg = seq_along(share), col = "#2c5f8a", border = NA, las = 1, ylim = c(0, 105), yaxs = "i",
                    xlab = "component", ylab = "share of variance (%)", main = "")
@@ -30,6 +31,7 @@ plot.weft_pca <- function(x, top = 20L, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_pca <- function(object, components = 1:2, color = NULL, ...) {
   need_package("ggplot2", "autoplot()")
+  check_pca(object, "object")
   if (!is.numeric(components) || length(components) != 2L || !all(components %in% seq_along(object$sdev))) {
     abort_input(sprintf("`components` must be two numbers from 1 to %d.", length(object$sdev)),
                 x = paste0("It is ", describe(components), "."))

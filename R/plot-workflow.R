@@ -20,33 +20,35 @@ plot.weft_gene_network <- function(x, which = c("overview", "samples", "variance
                                                 "outliers"), ...) {
   which <- check_choice(which, c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes", "outliers"),
                         "which")
-  if (which == "overview") {
-    plot_overview(x)
-    return(invisible(x))
-  }
+  fit <- checked_fit(x, "x")
+  drawing("x", plot_fit(fit, which, ...))
+  invisible(x)
+}
+
+plot_fit <- function(x, which, ...) {
+  if (which == "overview") return(plot_overview(x))
   step <- switch(which, samples = , variance = "components", which)
-  if (is.null(x[[step]])) abort_input(sprintf("There is no \"%s\" to plot.", which), x = sprintf("The step `%s` was left out.", step))
+  if (is.null(x[[step]])) abort_no_result(sprintf("There is no \"%s\" to plot.", which), x, step)
   switch(which, samples = plot_samples(x), variance = plot(x$components, ...), ranking = plot(x$ranking, ...), pairs = plot(x$pairs, ...),
          network = plot_workflow_network(x, ...), clusters = plot_clusters(x, ...), bayes = plot(x$bayes, ...),
          outliers = plot_outliers(x))
-  invisible(x)
 }
 
 plot_overview <- function(x) {
   parts <- intersect(c("samples", "ranking", "network", "bayes", "clusters", "outliers"),
                      c(workflow_steps[vapply(workflow_steps, function(s) !is.null(x[[s]]), NA)], if (!is.null(x$components)) "samples"))
-  if (!length(parts)) abort_input("There is nothing to plot.", x = "All steps were left out.")
+  if (!length(parts)) abort_input("There is nothing to plot.",
+                                  x = "All steps were left out, or done by functions of your own.")
   shape <- if (length(parts) == 1L) c(1L, 1L) else if (length(parts) <= 2L) c(1L, 2L) else c(ceiling(length(parts) / 2), 2L)
   old <- graphics::par(mfrow = shape, cex = 0.75)
   on.exit(graphics::par(old))
   for (part in parts) {
-    if (part == "ranking") plot(x$ranking, top = 15L) else plot(x, part)
+    if (part == "ranking") plot(x$ranking, top = 15L) else plot_fit(x, part)
   }
 }
 
 # Of a large network the heaviest edges: more cannot be read, and would take long to lay out.
 plot_workflow_network <- function(x, edges = if (ncol(x$network) > 100L) 200, ...) {
-  if (!inherits(x$network, "weft_network")) return(plot(x$network, ...))
   plot(x$network, edges = edges, groups = network_groups(x), ...)
 }
 
@@ -106,7 +108,6 @@ network_groups <- function(x) {
 plot_clusters <- function(x, ...) {
   fit <- x$clusters
   class <- x$quality$class
-  if (!inherits(fit, "weft_irm")) return(plot(fit, ...))
   old <- graphics::par(mar = c(4, 4, 2.5, if (is.null(class)) 1 else 2) + 0.1)
   on.exit(graphics::par(old))
   n <- c(length(fit$row_cluster), length(fit$col_cluster))

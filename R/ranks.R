@@ -12,11 +12,19 @@
 #' srun --mpi=pmix -n 4 Rscript job.R
 #' ```
 #'
-#' weft starts MPI when it is first needed, unless Rmpi or pbdMPI has, and talks over a communicator of its own. Ranks of
-#' one host take its devices in turn, unless the option `weft.device` chooses one. An R error, an interrupt or a crash on
-#' one rank ends the whole job with a message that names the rank: the others would wait for it for ever.
+#' weft starts MPI when it is first needed, unless Rmpi or pbdMPI has, and talks over communicators of its own. Ranks of
+#' one host take its devices in turn, unless the option `weft.device` chooses one. The first of these calls, `weft_ranks()` too, must be
+#' made by all ranks; later ones of `weft_ranks()` by any.
 #'
-#' All ranks must make the first call of `weft_ranks()`, like every call of a distributed function; later ones of any rank say the same.
+#' @section Calls of all ranks: Every rank must make every distributed call. A call begins with a comparison: the function, how many such
+#'   calls the rank has made, the settings, the seed, and the data where all ranks must hold the same, or their columns where each has rows
+#'   of its own. `backend`, `devices`, `threads`, `progress` and mostly `verbose` may differ. Where something else does, every rank has the
+#'   same error of class `weft_error_ranks`, which names the arguments and the ranks.
+#'
+#'   An error or an interrupt on one rank ends the call on all: the others have an error of class `weft_error_ranks` that says which
+#'   rank stopped and why, at the latest when they next need it. A call ends everywhere with a result or everywhere with an error. In
+#'   a script that catches these errors the ranks can go on with their next call; a rank whose script has ended is an error to the others.
+#'   An error that a script does not catch ends the whole job with a message that names the rank, and so does a crash.
 #'
 #' @return A data frame of class `weft_ranks` with one row a rank: `rank` from 0, `host`, `pid`, `threads`, `device` (`NA`
 #'   without one). Attributes `"rank"` and `"size"` are this process's number and the number of ranks.
@@ -25,13 +33,15 @@
 #' @examples
 #' weft_ranks()
 weft_ranks <- function() {
-  me <- ranks_start()
-  if (!is.null(ranks$table)) return(ranks$table)
+  ranks_start()
+  ranks$table %||% table_of_ranks()
+}
+
+table_of_ranks <- function() {
+  me <- ranks$me
   here <- data.frame(rank = me$rank, host = Sys.info()[["nodename"]], pid = Sys.getpid(), threads = weft_threads(),
                      device = if (is.null(cuda_missing())) getOption("weft.device", 0) else NA_real_)
-  table <- structure(do.call(rbind, ranks_gather(here)), class = c("weft_ranks", "data.frame"), rank = me$rank, size = me$size)
-  if (me$size > 1L) ranks$table <- table
-  table
+  structure(do.call(rbind, ranks_gather(here)), class = c("weft_ranks", "data.frame"), rank = me$rank, size = me$size)
 }
 
 #' @export
@@ -47,9 +57,10 @@ ranks <- new.env(parent = emptyenv())
 # Set by the launchers of Open MPI, MPICH and their kin, and by srun for either.
 launcher_variables <- c("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_SIZE")
 
-# list(rank, size, on_host) of this process; starts MPI when a launcher started the process.
+# list(rank, size, on_host) of this process; starts MPI when a launcher started the process. The table of ranks is gathered here, where
+# all must come, so that to read it later needs no others.
 ranks_start <- function() {
-  if (!is.null(ranks$me)) return(ranks$me)
+  if (!is.null(ranks$me) && (ranks$me$size == 1L || !is.null(ranks$table))) return(ranks$me)
   at <- c(0L, 1L, 0L)
   if (any(nzchar(Sys.getenv(launcher_variables)))) {
     mpi <- .Call(C_weft_mpi, libs_dir())
@@ -59,12 +70,14 @@ ranks_start <- function() {
                            "`WEFT_MPI=yes` makes its installation say what is wrong."))
     }
     at <- .Call(C_weft_ranks_start, run_control())
-    reg.finalizer(ranks, function(e) .Call(C_weft_ranks_stop), onexit = TRUE)
+    if (is.null(ranks$me)) reg.finalizer(ranks, function(e) .Call(C_weft_ranks_stop, reason_to_stop()), onexit = TRUE)
     if (at[2L] > 1L && !interactive()) end_job_on_error(at[1L])
     devices <- nrow(weft_devices())
     if (devices && is.null(getOption("weft.device"))) options(weft.device = at[3L] %% devices)
   }
   ranks$me <- list(rank = at[1L], size = at[2L], on_host = at[3L])
+  if (at[2L] > 1L) ranks$table <- table_of_ranks()
+  ranks$me
 }
 
 # A script's error anywhere ends all ranks; R itself prints the message before this runs.
@@ -81,7 +94,168 @@ dealt_to <- function(count, ranks) which(ceiling(seq_len(count) * ranks$size / c
 
 # Every rank's `x`, a list in the order of the ranks, the same on all of them. Every rank must come here.
 ranks_gather <- function(x, control = run_control()) {
-  me <- ranks_start()
+  me <- ranks$me %||% ranks_start()
   if (me$size == 1L) return(list(x))
   lapply(.Call(C_weft_ranks_gather, control, serialize(x, NULL)), unserialize)
+}
+
+# ---- calls of all ranks ----
+
+# Arguments in which ranks may differ.
+each_rank <- c("backend", "devices", "progress", "threads", "verbose")
+no_value <- new.env(parent = emptyenv())
+
+# The first line of every function that ranks call together: NULL for a call of this process alone, else this rank. Compares the
+# arguments of the function that calls it with those of the other ranks, but for this rank's `own`; of `given` only whether they are
+# NULL. When that function ends, with a value or by an error, all ranks know.
+join_ranks <- function(distributed, call, own = each_rank, given = character(), frame = parent.frame()) {
+  if (!check_flag(distributed, "distributed")) return(NULL)
+  me <- ranks_start()
+  if (me$size == 1L) return(me)
+  fun <- sys.function(sys.parent())
+  if (!length(ranks$calls)) ranks$error_before <- geterrmessage()
+  ranks$calls <- c(ranks$calls, call)
+  ranks$number <- (ranks$number %||% 0) + 1
+  do.call(on.exit, list(quote(leave_ranks(returnValue(no_value))), add = TRUE), envir = frame)
+  number <- ranks$number
+  said <- arguments_alike(frame, formals(fun), c(own, "distributed"), given)
+  same <- .Call(C_weft_ranks_enter, run_control("cpu", 1L, FALSE), number, digest_of(list(call, said)))
+  if (!same) compare_calls(ranks_gather(list(call = call, number = number, said = said)))
+  me
+}
+
+arguments_alike <- function(frame, formals, own, given) {
+  names <- setdiff(names(formals), c(own, "..."))
+  said <- lapply(stats::setNames(names, names), function(name) {
+    if (identical(formals[[name]], quote(expr = )) && eval(call("missing", as.name(name)), frame)) return(digest_of(quote(missing)))
+    value <- get(name, envir = frame)
+    if (name %in% given) value <- is.null(value)
+    if (is.character(value) && length(value) > 1L && identical(value, eval(formals[[name]], frame))) value <- value[1L] # choices
+    digest_of(value)
+  })
+  if (!"..." %in% names(formals)) return(said)
+  more <- eval(quote(list(...)), frame)
+  c(said, lapply(more[!names(more) %in% own], digest_of))
+}
+
+digest_of <- function(x) .Call(C_weft_ranks_digest, if (is.function(x)) deparse(x) else x)
+
+# The same error on every rank, when they have not made the same call.
+compare_calls <- function(all) {
+  calls <- vapply(all, `[[`, "", "call")
+  numbers <- vapply(all, `[[`, 0, "number")
+  ranks$number <- max(numbers)
+  if (any(calls != calls[1L])) {
+    apart <- split(seq_along(calls) - 1L, factor(calls, unique(calls)))
+    abort_apart("All ranks must make the same call.",
+                paste(sprintf("`%s()` on %s", names(apart), vapply(apart, name_ranks, "")), collapse = ", "))
+  }
+  if (any(numbers != numbers[1L])) {
+    apart <- split(seq_along(numbers) - 1L, numbers)
+    abort_apart("All ranks must have made the same distributed calls before.",
+                paste(sprintf("`%s()` is the call number %s of %s", calls[1L], names(apart), vapply(apart, name_ranks, "")), collapse = ", "))
+  }
+  compare_said(lapply(all, `[[`, "said"))
+}
+
+# said: of each rank a list, with names of arguments or words for what is compared.
+compare_said <- function(said) {
+  arguments <- unique(unlist(lapply(said, names)))
+  apart <- lapply(stats::setNames(arguments, arguments), function(name) {
+    which(!vapply(said, function(one) identical(one[[name]], said[[1L]][[name]]), NA)) - 1L
+  })
+  apart <- apart[lengths(apart) > 0L]
+  if (!length(apart)) return(invisible())
+  quoted <- ifelse(grepl(" ", names(apart), fixed = TRUE), names(apart), sprintf("`%s`", names(apart)))
+  abort_apart(sprintf("All ranks must call `%s()` with the same arguments.", ranks$calls[length(ranks$calls)]),
+              paste("Not as on rank 0:", paste(sprintf("%s (%s)", quoted, vapply(apart, name_ranks, "")), collapse = ", ")),
+              arguments = names(apart), ranks = apart)
+}
+
+# An error that all ranks have alike: nobody has to be told.
+abort_apart <- function(message, x, ...) {
+  ranks$over <- TRUE
+  weft_abort(c("ranks", "input"), message, x = paste0(x, "."), ...)
+}
+
+name_ranks <- function(r) {
+  if (length(r) == 1L) return(sprintf("rank %d", r))
+  if (length(r) > 6L) return(sprintf("ranks %s and %d more", paste(r[1:5], collapse = ", "), length(r) - 5L))
+  sprintf("ranks %s and %d", paste(r[-length(r)], collapse = ", "), r[length(r)])
+}
+
+# Further arguments of the present call that must be the same on all ranks, in the form in which they are used.
+same_on_ranks <- function(me, ...) {
+  if (is.null(me) || me$size == 1L) return(invisible())
+  compare_said(ranks_gather(lapply(list(...), digest_of)))
+}
+
+# As a call ends: with a value everybody waits for the others' values; without one the others are told why.
+leave_ranks <- function(value) {
+  outermost <- length(ranks$calls) == 1L
+  on.exit({
+    ranks$calls <- ranks$calls[-length(ranks$calls)]
+    if (outermost) {
+      ranks$over <- FALSE
+      ranks$why <- NULL
+      .Call(C_weft_ranks_forget)
+    }
+  })
+  control <- run_control("cpu", 1L, FALSE)
+  if (!identical(value, no_value)) {
+    if (outermost) .Call(C_weft_ranks_leave, control)
+  } else if (!isTRUE(ranks$over)) {
+    ranks$over <- TRUE
+    .Call(C_weft_ranks_give_up, control, reason_to_stop())
+  }
+}
+
+# ---- stopping ----
+
+# Errors of weft's own are noted as they are raised; of R's errors R keeps the message.
+note_error <- function(text) {
+  if (length(ranks$calls)) ranks$why <- list(text = text, before = geterrmessage())
+}
+
+# The function, and in further lines why it stopped.
+reason_to_stop <- function() {
+  last <- geterrmessage()
+  why <- if (!is.null(ranks$why) && last == ranks$why$before) ranks$why$text
+         else if (!identical(last, ranks$error_before)) sub("\n+$", "", last)
+         else "An interrupt, or an error that left no message."
+  paste0(utils::tail(c("", ranks$calls), 1L), "\n", paste(why, collapse = "\n"))
+}
+
+# The error of a rank whose call others have ended. `how`: 1 stopped, 2 the script has ended; `why`: as reason_to_stop().
+abort_stopped <- function(message, how = NULL, why = NULL) {
+  if (is.null(how)) {
+    at <- .Call(C_weft_ranks_stopped)
+    how <- at$how
+    why <- at$why
+  }
+  first <- which(nzchar(why))[1L]
+  if (is.na(first)) {
+    ended <- which(how == 2L) - 1L
+    if (length(ended)) message <- sprintf("This call needs %s, whose script has ended.", name_ranks(ended))
+    weft_abort("ranks", message, i = "Every rank must make every distributed call.", ranks = ended)
+  }
+  text <- strsplit(why[first], "\n", fixed = TRUE)[[1L]]
+  inside <- if (nzchar(text[1L])) sprintf(" in `%s()`", text[1L]) else ""
+  weft_abort("ranks", sprintf("Rank %d stopped%s, and with it this call on all ranks.", first - 1L, inside),
+             x = paste(text[-1L], collapse = "\n"), i = "All ranks can go on with their next distributed call.",
+             ranks = which(nzchar(why)) - 1L)
+}
+
+# A handler of progress that also hears of other ranks that stopped.
+ranks_progress <- function(show) {
+  if (!length(ranks$calls)) return(show)
+  function(done, total) {
+    heard <- .Call(C_weft_ranks_heard)
+    if (!is.null(heard)) {
+      why <- character(ranks$me$size)
+      why[heard$rank + 1L] <- heard$why
+      abort_stopped(NULL, 0L, why)
+    }
+    if (!is.null(show)) show(done, total)
+  }
 }

@@ -19,19 +19,56 @@
 #'   table(svm_predict(m, iris[1:4]), iris$Species)
 #' }
 svm_predict <- function(model, new, decision = FALSE, rel_error = 0, backend = NULL, threads = NULL, progress = NULL) {
+  need_args("model", "new")
   backend <- use_backend(backend)
   decision <- check_flag(decision, "decision")
-  parts <- if (inherits(model, "ksvm")) ksvm_parts(model)
-           else if (inherits(model, "svm")) e1071_parts(model)
-           else abort_input("`model` must come from `kernlab::ksvm()` or `e1071::svm()`.", x = paste0("It is ", describe(model), "."))
+  if (!inherits(model, "ksvm") && !(inherits(model, "svm") && is.list(model))) {
+    abort_input("`model` must come from `kernlab::ksvm()` or `e1071::svm()`.",
+                x = paste0("It is ", describe(model), "."))
+  }
+  parts <- svm_parts(model)
   if (is.data.frame(new) && !is.null(parts$names) && all(parts$names %in% names(new))) new <- new[parts$names]
   new <- kernel_points(new, "new")
   if (ncol(new) != parts$d) abort_input(sprintf("`new` must have %d columns, as the model's data.", parts$d),
                                         x = sprintf("It has %d.", ncol(new)))
   values <- svm_values(parts, new, rel_error, threads, progress)
-  if (parts$regression) return(values[, 1L] * parts$y_scale[2L] + parts$y_scale[1L])
-  if (decision) return(values)
-  vote(values, parts)
+  if (parts$regression) return(name_rows(values[, 1L] * parts$y_scale[2L] + parts$y_scale[1L], rownames(new)))
+  if (decision) return(name_rows(values, rownames(new)))
+  name_rows(vote(values, parts), rownames(new))
+}
+
+# What predictions are made of. Models come from other packages, or from a file: what does not fit together is an error.
+svm_parts <- function(model) {
+  damaged <- function() refuse_svm("It is damaged, or of a version that keeps its parts otherwise.")
+  parts <- tryCatch(if (inherits(model, "ksvm")) ksvm_parts(model) else e1071_parts(model),
+                    error = function(e) if (inherits(e, "weft_error")) stop(e) else damaged(),
+                    warning = function(w) damaged())
+  if (!isTRUE(tryCatch(svm_fits(parts), error = function(e) FALSE))) damaged()
+  parts
+}
+
+svm_fits <- function(parts) {
+  numbers <- function(v, length) is.numeric(v) && length(v) == length && all(is.finite(v))
+  table <- function(v, rows = nrow(v), columns = ncol(v)) {
+    is.matrix(v) && nrow(v) == rows && ncol(v) == columns && numbers(v, length(v))
+  }
+  if (!is_flag(parts$regression) || !is_count(parts$d, 1)) return(FALSE)
+  k <- parts$kernel
+  kernel <- all(vapply(k[-1L], numbers, NA, 1L)) && k$bandwidth > 0 && is_count(k$degree)
+  problems <- vapply(parts$problems, function(p) {
+    table(p$vectors, columns = parts$d) && table(p$coefficients, rows = nrow(p$vectors)) &&
+      numbers(p$intercepts, ncol(p$coefficients))
+  }, NA)
+  scaling <- parts$x_scale
+  size <- length(scaling$columns)
+  scaled <- is.null(scaling) || (all(scaling$columns %in% seq_len(parts$d)) && numbers(scaling$centre, size) &&
+                                   numbers(scaling$scale, size) && all(scaling$scale != 0))
+  if (!all(kernel, problems, scaled)) return(FALSE)
+  pairs <- sum(vapply(parts$problems, function(p) ncol(p$coefficients), 0L))
+  if (parts$regression) return(pairs == 1L && numbers(parts$y_scale, 2L))
+  classes <- length(parts$levels)
+  is_labels(parts$levels) && classes > 1L && pairs == choose(classes, 2L) &&
+    (is.null(parts$sorted) || setequal(parts$sorted, parts$levels))
 }
 
 # Decision values, one column a problem. Each problem: support vectors, coefficients (columns), intercepts.
@@ -81,24 +118,30 @@ e1071_parts <- function(model) {
   if (model$sparse) refuse_svm("It was fitted to a sparse matrix.")
   regression <- model$type %in% c(3, 4)
   if (model$type == 2) refuse_svm("One-class models are not taken.")
+  if (!model$type %in% c(0, 1) && !regression) refuse_svm("Its type is not known.")
   kernel <- switch(model$kernel + 1,
     svm_kernel("polynomial", degree = 1),
     svm_kernel("polynomial", scale = model$gamma, offset = model$coef0, degree = model$degree),
     svm_kernel("gaussian", bandwidth = 1 / sqrt(2 * model$gamma)),
     refuse_svm("It has a sigmoid kernel.")
   )
+  if (!is.logical(model$scaled) || anyNA(model$scaled) || length(model$scaled) != ncol(model$SV)) stop("columns differ")
   scaled <- which(model$scaled)
-  x_scale <- if (any(model$scaled) && !is.null(model$x.scale)) {
+  x_scale <- if (length(scaled)) {
     list(columns = scaled, centre = model$x.scale[["scaled:center"]], scale = model$x.scale[["scaled:scale"]])
   }
   base <- list(kernel = kernel, x_scale = x_scale, names = colnames(model$SV), d = ncol(model$SV), regression = regression)
-  y_scale <- if (is.null(model$y.scale)) c(0, 1) else c(model$y.scale[["scaled:center"]], model$y.scale[["scaled:scale"]])
+  y_scale <- if (!length(scaled) || !regression) c(0, 1)
+             else c(model$y.scale[["scaled:center"]], model$y.scale[["scaled:scale"]])
   if (regression) {
     return(c(base, list(y_scale = y_scale, problems = list(list(vectors = model$SV, coefficients = model$coefs[, 1L, drop = FALSE],
                                                                 intercepts = model$rho)))))
   }
   k <- model$nclasses
   pairs <- class_pairs(k)
+  if (!is.numeric(model$labels) || any(lengths(model[c("nSV", "levels")]) != k) || length(model$rho) != length(pairs$first)) {
+    stop("counts differ")
+  }
   owner <- rep(seq_len(k), model$nSV)
   # libsvm keeps, for a vector of class i, its coefficients against the k - 1 other classes in their order
   coefficients <- vapply(seq_along(pairs$first), function(p) {
@@ -127,7 +170,9 @@ ksvm_parts <- function(model) {
     refuse_svm(sprintf("Its kernel is of class \"%s\".", class(f)[1L]))
   )
   scaling <- slot("scaling")
-  x_scale <- if (!is.null(scaling$x.scale)) {
+  known <- is.null(scaling) || (is.logical(scaling$scaled) && !anyNA(scaling$scaled) && length(scaling$scaled))
+  if (!known) stop("no scaling")
+  x_scale <- if (any(scaling$scaled)) {
     list(columns = which(scaling$scaled), centre = scaling$x.scale[["scaled:center"]], scale = scaling$x.scale[["scaled:scale"]])
   }
   vectors <- slot("xmatrix")
@@ -141,9 +186,13 @@ ksvm_parts <- function(model) {
   first <- if (many) vectors[[1L]] else vectors
   y_scale <- if (is.null(scaling$y.scale)) c(0, 1) else c(scaling$y.scale[["scaled:center"]], scaling$y.scale[["scaled:scale"]])
   base <- list(kernel = kernel, x_scale = x_scale, names = colnames(first), d = ncol(first), regression = regression, y_scale = y_scale)
-  if (regression) return(c(base, list(problems = list(problem(1L)))))
+  if (regression) {
+    if (length(b) != 1L) stop("counts differ")
+    return(c(base, list(problems = list(problem(1L)))))
+  }
   levels <- slot("lev")
   pairs <- class_pairs(length(levels))
+  if (length(b) != length(pairs$first)) stop("counts differ")
   c(base, list(problems = lapply(seq_along(pairs$first), problem), levels = levels, first = pairs$second, second = pairs$first,
                pairs = paste0(levels[pairs$first], "/", levels[pairs$second])))
 }

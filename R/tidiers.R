@@ -38,17 +38,22 @@ tidy.weft_mi_matrix <- function(x, ...) {
 #' @rdname tidiers
 #' @export
 glance.weft_mi_matrix <- function(x, ...) {
+  check_information(x, record = c("estimator", "unit", "na", run_attributes))
   data.frame(rows = nrow(x), columns = ncol(x), estimator = attr(x, "estimator"), unit = attr(x, "unit"), na = attr(x, "na"),
              backend = attr(x, "backend"), seconds = attr(x, "seconds"))
 }
 
 #' @rdname tidiers
 #' @export
-tidy.weft_selection <- function(x, ...) data.frame(step = seq_len(nrow(x)), feature = x$feature, score = x$score)
+tidy.weft_selection <- function(x, ...) {
+  check_selection(x)
+  data.frame(step = seq_len(nrow(x)), feature = x$feature, score = x$score)
+}
 
 #' @rdname tidiers
 #' @export
 glance.weft_selection <- function(x, ...) {
+  check_selection(x, c("features", "unit", run_attributes))
   data.frame(selected = nrow(x), features = attr(x, "features"), method = attr(x, "method"), unit = attr(x, "unit"),
              seconds = attr(x, "seconds"))
 }
@@ -56,24 +61,27 @@ glance.weft_selection <- function(x, ...) {
 #' @rdname tidiers
 #' @export
 tidy.weft_bins <- function(x, ...) {
-  cuts <- lapply(attr(x, "rules"), `[[`, "cuts")
+  cuts <- lapply(bin_rules(x, "x"), `[[`, "cuts")
   data.frame(feature = rep(names(cuts), lengths(cuts)), cut = unlist(cuts, use.names = FALSE))
 }
 
 #' @rdname tidiers
 #' @export
 glance.weft_bins <- function(x, ...) {
-  cuts <- lapply(attr(x, "rules"), `[[`, "cuts")
+  cuts <- lapply(bin_rules(x, "x"), `[[`, "cuts")
   data.frame(n = nrow(x), columns = ncol(x), cut = length(cuts), whole = sum(lengths(cuts) == 0L), cuts = sum(lengths(cuts)))
 }
 
 #' @rdname tidiers
 #' @export
-tidy.weft_pca_k <- function(x, ...) x$curve
+tidy.weft_pca_k <- function(x, ...) check_pca_k(x, "x")$curve
 
 #' @rdname tidiers
 #' @export
-glance.weft_pca_k <- function(x, ...) data.frame(k = x$k, method = x$method)
+glance.weft_pca_k <- function(x, ...) {
+  check_pca_k(x, "x")
+  data.frame(k = x$k, method = x$method)
+}
 
 #' @rdname tidiers
 #' @export
@@ -86,6 +94,7 @@ glance.weft_bn_compare <- function(x, ...) as.data.frame(x)
 #' @rdname tidiers
 #' @export
 tidy.weft_bn_fit <- function(x, ...) {
+  check_fit(x, "x")
   rows <- lapply(names(x$nodes), function(name) {
     node <- x$nodes[[name]]
     if (x$gaussian) {
@@ -105,6 +114,7 @@ tidy.weft_bn_fit <- function(x, ...) {
 #' @rdname tidiers
 #' @export
 glance.weft_bn_fit <- function(x, ...) {
+  check_fit(x, "x")
   free <- vapply(x$nodes, function(node) {
     if (x$gaussian) length(node$slopes) + 2 else length(node$probability) * (1 - 1 / dim(node$probability)[1L])
   }, 0)
@@ -114,12 +124,14 @@ glance.weft_bn_fit <- function(x, ...) {
 #' @rdname tidiers
 #' @export
 tidy.weft_quality <- function(x, ...) {
-  x$log %||% data.frame(step = character(), genes = integer(), samples = integer(), what = character())
+  checked_quality(x, "x")$log %||% data.frame(step = character(), genes = integer(), samples = integer(),
+                                              what = character())
 }
 
 #' @rdname tidiers
 #' @export
 glance.weft_quality <- function(x, ...) {
+  x <- checked_quality(x, "x")
   data.frame(samples = nrow(x$x), genes = ncol(x$x), samples_left_out = sum(!x$samples$kept), genes_left_out = sum(!x$genes$kept),
              imputed = x$imputed, kind = x$kind)
 }
@@ -131,6 +143,7 @@ tidy.weft_bn_scores <- function(x, ...) as.data.frame(x)
 #' @rdname tidiers
 #' @export
 glance.weft_bn_scores <- function(x, ...) {
+  check_bn_table(x, "x", values = FALSE)
   data.frame(nodes = length(x$nodes), n = x$n, score = x$type, sets = length(x$score), seconds = attr(x, "seconds"))
 }
 
@@ -141,6 +154,7 @@ tidy.weft_outliers <- function(x, ...) as.data.frame(x)
 #' @rdname tidiers
 #' @export
 glance.weft_outliers <- function(x, ...) {
+  x <- checked_step(x, "outliers", "x", "gene_outliers()")
   data.frame(samples = nrow(x), outliers = sum(x$outlier), components = attr(x, "components"), fdr = attr(x, "fdr"))
 }
 

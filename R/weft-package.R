@@ -37,7 +37,11 @@ generics::glance
 #' options(old)
 NULL
 
-.onUnload <- function(libpath) library.dynam.unload("weft", libpath)
+# The native code stays as long as R may call a finaliser of it.
+.onUnload <- function(libpath) {
+  gc()
+  if (.Call(C_weft_finalisers) == 0) library.dynam.unload("weft", libpath)
+}
 
 libs_dir <- function() dirname(getLoadedDLLs()[["weft"]][["path"]])
 

@@ -46,9 +46,8 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
   target <- check_choice(target, c("sum", "max"), "target")
   prior <- check_number(prior, "prior", min = 0, max = 1)
   if (score == "auto") score <- "bic"
-  if (!is.null(network) && !inherits(network, "weft_network")) {
-    abort_input("`network` must be what `gene_mi_network()` returned.", x = paste0("It is ", describe(network), "."))
-  }
+  network <- checked_step(network, "network", "network", "gene_mi_network()")
+  ranking <- checked_step(ranking, "ranking", "ranking", "gene_ranking()")
   chosen <- bayes_genes(q, genes, network, ranking)
   data <- bayes_data(q$x[, chosen, drop = FALSE], q$kind, score)
   screen <- bayes_candidates(q, chosen, network, check_number(candidates, "candidates", min = 1, whole = TRUE), threads)

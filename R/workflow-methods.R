@@ -19,28 +19,40 @@
 #' head(as.data.frame(fit, what = "genes"), 3)
 #' glance(fit)
 print.weft_gene_network <- function(x, top = 5L, ...) {
+  fit <- checked_fit(x, "x")
+  top <- check_top(top)
+  reading("x", print_fit(fit, top))
+  invisible(x)
+}
+
+print_fit <- function(x, top) {
   q <- x$quality
-  class <- if (is.null(q$class)) "no class" else paste(sprintf("%s %d", levels(q$class), tabulate(q$class)), collapse = ", ")
-  cat(sprintf("Gene network of %s genes in %d samples (%s)\n\n", format(ncol(q$x), big.mark = ","), nrow(q$x), class))
+  class <- if (is.null(q$class)) "no class" else paste(class_sizes(q$class, "%s %d"), collapse = ", ")
+  cat(sprintf("Gene network of %s genes in %d samples (%s)\n\n", format(ncol(q$x), big.mark = ","), nrow(q$x),
+              plain_text(class)))
   line <- function(name, ...) {
-    text <- strwrap(paste0(...), width = max(40, min(getOption("width"), 112) - 12))
+    text <- strwrap(plain_text(paste0(...)), width = max(40, min(getOption("width"), 112) - 12))
     cat(sprintf("%-11s %s\n", c(name, rep("", length(text) - 1L)), text), sep = "")
   }
   done <- q$log$what %||% "Nothing had to be done."
   for (i in seq_along(done)) line(if (i == 1L) "quality" else "", done[i])
   for (step in workflow_steps[-1L]) if (!is.null(x[[step]])) line(step, step_text(step, x, top))
+  for (step in names(x$foreign)) line(step, "a result of class ", x$foreign[[step]])
   left_out <- setdiff(workflow_steps, x$steps$step)
   if (length(left_out)) line("left out", paste(left_out, collapse = ", "))
   device <- x$steps$step[x$steps$backend == "cuda"]
   cat(sprintf("\n%s in all%s; seed %.0f; weft %s\n", seconds_text(sum(x$steps$seconds)),
-              if (length(device)) paste(", on the device:", paste(device, collapse = ", ")) else ", on the CPU", x$seed, x$version))
+              if (length(device)) plain_text(paste(", on the device:", paste(device, collapse = ", ")))
+              else ", on the CPU", x$seed, plain_text(x$version)))
   cat("See also plot(fit), weft_report(fit), as.data.frame(fit, \"genes\")\n")
-  invisible(x)
 }
 
-step_text <- function(step, x, top) {
+class_sizes <- function(class, format) sprintf(format, levels(class), tabulate(class, nlevels(class)))
+
+# A step's result in a sentence. `arrow` is between the genes of a directed edge.
+step_text <- function(step, x, top, arrow = "->") {
   r <- x[[step]]
-  tryCatch(switch(step,
+  switch(step,
     components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)), share_text(sum(r$share)),
                          r$leading,
                          class_on_components(x)),
@@ -48,17 +60,19 @@ step_text <- function(step, x, top) {
                       paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
                                                                                       collapse = ", ")),
     pairs = pair_text(r, min(top, 3L)),
-    network = sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","),
+    network = if (is_directed(r)) regulation_text(r, top) else
+              sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","),
                       format(ncol(r), big.mark = ","),
                       attr(r, "method"), attr(attr(r, "mi"), "estimator"),
                       if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) "" else sprintf(", false discovery rate %g",
                                                                                             attr(r, "fdr")), hub_text(r, top)),
     clusters = sprintf("%d clusters of samples, %d clusters of %d genes%s", max(r$row_cluster), max(r$col_cluster), length(r$col_cluster),
                        class_in_clusters(x)),
-    bayes = sprintf("%d edges among %d genes. Surest: %s", sum(r$dag), nrow(r$dag), arrow_text(r, top)),
+    bayes = sprintf("%d edges among %d genes. Surest: %s", as.integer(sum(r$dag)), nrow(r$dag),
+                    arrow_text(r, top, arrow)),
     outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier),
                                            label_some(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
-  ), error = function(e) paste("a result of class", class(r)[1L]))
+  )
 }
 
 pair_text <- function(r, top) {
@@ -73,15 +87,16 @@ pair_text <- function(r, top) {
 hub_text <- function(net, top) {
   degree <- network_degree(net)
   best <- utils::head(order(-degree), top)
-  paste(sprintf("%s (%d)", colnames(net)[best], as.integer(degree[best])), collapse = ", ")
+  paste(sprintf("%s (%d)", names(degree)[best], as.integer(degree[best])), collapse = ", ")
 }
 
-arrow_text <- function(r, top) {
+arrow_text <- function(r, top, arrow) {
   edges <- as.data.frame(r)
   if (!nrow(edges)) return("none")
   if (!is.null(edges$posterior)) edges <- edges[order(-edges$posterior), ]
   edges <- utils::head(edges, top)
-  paste0(edges$from, " -> ", edges$to, if (!is.null(edges$posterior)) sprintf(" (%.2f)", edges$posterior), collapse = ", ")
+  paste0(edges$from, " ", arrow, " ", edges$to, if (!is.null(edges$posterior)) sprintf(" (%.2f)", edges$posterior),
+         collapse = ", ")
 }
 
 # The component on which classes differ most, by the share of its variance between them.
@@ -89,7 +104,9 @@ class_on_components <- function(x) {
   class <- x$quality$class
   if (is.null(class)) return("")
   between <- apply(x$components$x, 2L, function(v) sum((stats::ave(v, class) - mean(v))^2) / sum((v - mean(v))^2))
-  sprintf("; the classes differ most on PC%d (%s of its variance)", which.max(between), share_text(max(between)))
+  if (all(is.na(between))) return("")
+  sprintf("; the classes differ most on PC%d (%s of its variance)", which.max(between),
+          share_text(max(between, na.rm = TRUE)))
 }
 
 class_in_clusters <- function(x) {
@@ -101,6 +118,12 @@ class_in_clusters <- function(x) {
 #' @rdname print.weft_gene_network
 #' @export
 summary.weft_gene_network <- function(object, top = 10L, ...) {
+  object <- checked_fit(object, "object")
+  top <- check_top(top)
+  reading("object", summary_of_fit(object, top))
+}
+
+summary_of_fit <- function(object, top) {
   shown <- function(r, f) if (!is.null(r)) f(r)
   list(
     samples = nrow(object$quality$x), genes_used = ncol(object$quality$x), log = object$quality$log,
@@ -121,18 +144,31 @@ as.data.frame.weft_gene_network <- function(x, row.names = NULL, optional = FALS
                                             what = c("genes", "samples", "edges", "directed", "pairs", "log")) {
   if (missing(what) && is.character(row.names) && length(row.names) == 1L) what <- row.names
   what <- check_choice(what, c("genes", "samples", "edges", "directed", "pairs", "log"), "what")
+  x <- checked_fit(x, "x")
   step <- switch(what, edges = "network", directed = "bayes", pairs = "pairs", "quality")
-  if (is.null(x[[step]])) {
-    if (what == "log") return(data.frame(step = character(), genes = integer(), samples = integer(), what = character()))
-    abort_input(sprintf("There are no %s.", what), x = sprintf("The step `%s` was left out.", step))
+  if (is.null(x[[step]])) abort_no_result(sprintf("There are no %s.", what), x, step)
+  reading("x", table_of_fit(x, what))
+}
+
+# `what` is missing because its step was left out, or done by a function of the user's.
+abort_no_result <- function(message, x, step) {
+  foreign <- x$foreign[step]
+  why <- sprintf("The step `%s` was left out.", step)
+  if (!is.na(foreign)) {
+    why <- sprintf("The step `%s` was done by another function, which returned something of class %s.", step,
+                   describe(unname(foreign)))
   }
+  abort_input(message, x = why)
+}
+
+table_of_fit <- function(x, what) {
   switch(what,
     genes = gene_table(x), samples = sample_table(x), edges = as.data.frame(x$network), pairs = as.data.frame(x$pairs),
     directed = {
       edges <- as.data.frame(x$bayes)
       if (is.null(edges$posterior)) edges else edges[order(-edges$posterior), ]
     },
-    log = x$quality$log %||% as.data.frame(x[0L], what = what)
+    log = tidy(x$quality)
   )
 }
 
@@ -173,11 +209,16 @@ tidy.weft_gene_network <- function(x, what = "genes", ...) as.data.frame(x, what
 
 #' @rdname print.weft_gene_network
 #' @export
-augment.weft_gene_network <- function(x, data = NULL, ...) sample_table(x)
+augment.weft_gene_network <- function(x, data = NULL, ...) as.data.frame(x, what = "samples")
 
 #' @rdname print.weft_gene_network
 #' @export
 glance.weft_gene_network <- function(x, ...) {
+  x <- checked_fit(x, "x")
+  reading("x", glance_at_fit(x))
+}
+
+glance_at_fit <- function(x) {
   value <- function(r, f, none) if (is.null(r)) none else f(r)
   data.frame(
     samples = nrow(x$quality$x), genes = ncol(x$quality$x), classes = value(x$quality$class, nlevels, 0L),

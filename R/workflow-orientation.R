@@ -4,7 +4,7 @@
 
 # `data` is the matrix that was made of `x`, `class` what the user gave.
 check_orientation <- function(data, class, x) {
-  given <- length(if (is.data.frame(class)) class[[1L]] else class)
+  given <- value_count(class)
   experiment <- inherits(x, "SummarizedExperiment")
   in_coldata <- experiment && is.character(class) && given == 1L
   if (!is.null(class) && !in_coldata && given != nrow(data)) {
@@ -16,7 +16,9 @@ check_orientation <- function(data, class, x) {
   }
   if (experiment || (!is.null(class) && nrow(data) != ncol(data))) return(invisible())
   rows <- if (!is.data.frame(x)) rownames(x) else if (.row_names_info(x) > 0L) row.names(x)
-  by_name <- named_turned(rows, colnames(x))
+  rows <- if (!is.null(rows)) valid_utf8(rows)
+  columns <- if (!is.null(colnames(x))) valid_utf8(colnames(x))
+  by_name <- named_turned(rows, columns)
   levels <- if (abs(by_name) < 2) level_shares(data) else c(0, 0)
   turned <- function(why) {
     weft_warn("orientation", paste("`x` looks as if it had genes in its rows, which are taken for samples:", why),
@@ -24,7 +26,7 @@ check_orientation <- function(data, class, x) {
   }
   if (by_name >= 2) {
     called <- function(names, what) if (length(names)) sprintf("%s are called %s", what, label_some(names, 3L))
-    turned(paste0(paste(c(called(rows, "rows"), called(colnames(x), "columns")), collapse = ", "), "."))
+    turned(paste0(paste(c(called(rows, "rows"), called(columns, "columns")), collapse = ", "), "."))
   } else if (levels_turned(levels)) {
     turned(sprintf("levels differ between rows (%.0f %% of the variance of ranks), less between columns (%.0f %%).",
                    100 * levels[1L], 100 * levels[2L]))

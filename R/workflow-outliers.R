@@ -29,11 +29,13 @@
 #' gene_outliers(gene_components(q), data = q)
 #' e$outliers
 gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, progress = NULL) {
+  need_args("x")
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)
   if (!inherits(x, "weft_pca")) {
     data <- checked_data(x)
     x <- gene_components(data, threads = threads, progress = progress)
   }
+  x <- checked_step(x, "components", "x", "gene_components()")
   k <- check_number(k %||% min(x$leading %||% 2L, 5L), "k", min = 1, max = ncol(x$x), whole = TRUE)
   scores <- x$x[, seq_len(k), drop = FALSE]
   spread <- apply(scores, 2L, robust_sd)
@@ -45,7 +47,7 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
   distance <- rep(NA_real_, n)
   p_distance <- rep(1, n)
   if (!is.null(data)) {
-    distance <- distance_from(x, if (inherits(data, "weft_quality")) data$x else data)
+    distance <- distance_from(x, outlier_data(data, x))
     from <- log(pmax(distance, 1e-300))
     scale <- robust_sd(from)
     if (scale > 0) p_distance <- stats::pnorm((from - stats::median(from)) / scale, lower.tail = FALSE)
@@ -57,6 +59,19 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
   out <- out[order(p, log_density), ]
   rownames(out) <- NULL
   structure(out, class = c("weft_outliers", "data.frame"), kde = density, components = as.integer(k), fdr = fdr, scale = spread)
+}
+
+# The complete matrix that the components `fit` are of.
+outlier_data <- function(data, fit) {
+  if (inherits(data, "weft_quality")) data <- checked_quality(data, "data")$x
+  if (is.data.frame(data) || inherits(data, c("Matrix", "DelayedArray"))) data <- as.matrix(data)
+  if (!is.matrix(data) || !(is.numeric(data) || is.logical(data)) || nrow(data) != nrow(fit$x) ||
+        ncol(data) != nrow(fit$rotation) || !all(is.finite(data))) {
+    abort_input("`data` must be the complete matrix that `x` was made from.",
+                x = sprintf("It is %s; `x` is of %d samples and %d genes.", describe(data), nrow(fit$x),
+                            nrow(fit$rotation)))
+  }
+  data
 }
 
 robust_sd <- function(x) stats::mad(x)
@@ -81,6 +96,8 @@ distance_from <- function(fit, x) {
 #' @export
 print.weft_outliers <- function(x, n = 6L, ...) {
   if (is.null(attr(x, "components")) || !all(c("sample", "outlier") %in% names(x))) return(NextMethod())
+  n <- check_number(n, "n", min = 0, whole = TRUE)
+  x <- checked_step(x, "outliers", "x", "gene_outliers()")
   found <- sum(x$outlier)
   cat(sprintf("%d sample%s of %d stand%s apart among %d components (false discovery rate %g)\n", found, if (found == 1L) "" else "s",
               nrow(x), if (found == 1L) "s" else "", attr(x, "components"), attr(x, "fdr")))

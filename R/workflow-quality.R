@@ -43,13 +43,14 @@
 gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform = c("auto", "none", "log2", "counts"),
                          impute = c("auto", "components", "median"), max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
                          least_spread = 0, threads = NULL) {
+  need_args("x")
   transform <- check_choice(transform, c("auto", "none", "log2", "counts"), "transform")
   impute <- check_choice(impute, c("auto", "components", "median"), "impute")
   max_missing <- check_number(max_missing, "max_missing", min = 0, max = 1)
   max_missing_samples <- check_number(max_missing_samples, "max_missing_samples", min = 0, max = 1)
   max_same <- check_number(max_same, "max_same", min = 0, max = 1)
   least_spread <- check_number(least_spread, "least_spread", min = 0, max = 0.99)
-  data <- expression_matrix(x, assay, length(if (is.data.frame(class)) class[[1L]] else class))
+  data <- expression_matrix(x, assay, value_count(class))
   check_orientation(data, class, x)
   check_samples(nrow(data))
   q <- list(x = data, class = sample_factor(class, x, data, "class"), batch = sample_factor(batch, x, data, "batch"),
@@ -72,6 +73,8 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
   rownames(q$log) <- NULL
   structure(q[c("x", "class", "batch", "kind", "log", "genes", "samples", "imputed", "input")], class = "weft_quality")
 }
+
+value_count <- function(class) if (is.data.frame(class)) nrow(class) else length(class)
 
 # Of a complete matrix; the middle one or two of a partial order take a third of the time of stats::median().
 column_medians <- function(x) {
@@ -107,7 +110,8 @@ expression_matrix <- function(x, assay, classified = 0L) {
                 i = "They come from the logarithm of 0: take `log2(x + 1)`, or make them NA.")
   }
   if (ncol(x) < 3L) abort_input("`x` must have at least 3 genes.", x = sprintf("It has %d columns.", ncol(x)))
-  rownames(x) <- if (is.null(rownames(x))) sprintf("sample%d", seq_len(nrow(x))) else make.unique(rownames(x))
+  samples <- rownames(x) %||% sprintf("sample%d", seq_len(nrow(x)))
+  rownames(x) <- make.unique(valid_utf8(samples))
   x
 }
 
@@ -174,7 +178,7 @@ check_samples <- function(n) {
 
 sample_factor <- function(value, x, data, arg) {
   if (is.null(value)) return(NULL)
-  if (is.data.frame(value) && ncol(value) > 1L) {
+  if (is.data.frame(value) && ncol(value) != 1L) {
     groups <- which(vapply(value, function(column) anyDuplicated(column) > 0, NA))
     abort_input(sprintf("`%s` must be one column.", arg), x = paste0("It is ", describe(value), "."),
                 i = if (length(groups)) sprintf("For example `%s$%s`.", arg, names(value)[groups[1L]]))
@@ -193,7 +197,8 @@ sample_factor <- function(value, x, data, arg) {
           else sprintf("Leave these samples out: `keep <- !is.na(%s); gene_network(x[keep, ], %s[keep])`.", arg, arg)
     )
   }
-  stats::setNames(factor(target$levels[target$codes + 1L], levels = target$levels), rownames(data))
+  level <- make.unique(valid_utf8(target$levels))
+  stats::setNames(factor(level[target$codes + 1L], levels = level), rownames(data))
 }
 
 # Names tell when samples stand in another order than in x.
@@ -244,10 +249,16 @@ name_genes <- function(q) {
     colnames(q$x) <- sprintf("V%d", seq_len(ncol(q$x)))
     return(note(q, "names", "Genes had no names and are called V1, V2, ...", ncol(q$x)))
   }
+  readable <- valid_utf8(names)
+  if (!identical(readable, enc2utf8(names))) {
+    q <- note(q, "names", "Bytes in genes' names that are no characters are shown by their numbers.",
+              sum(readable != enc2utf8(names), na.rm = TRUE))
+  }
+  names <- readable
   empty <- is.na(names) | !nzchar(names)
   names[empty] <- "gene"
   twice <- duplicated(names)
-  colnames(q$x) <- make.unique(enc2utf8(names))
+  colnames(q$x) <- make.unique(names)
   if (any(twice | empty)) {
     q <- note(q, "names", sprintf("Genes with a name that another has, or none, got numbers added: %s.",
                                   label_some(unique(names[twice | empty]))),
@@ -457,23 +468,25 @@ drop_least_spread <- function(q, least_spread) {
 #' @param ... ignored.
 #' @export
 print.weft_quality <- function(x, ...) {
+  x <- checked_quality(x, "x")
   cat(sprintf("%d samples and %s genes, of %d and %s\n", nrow(x$x), format(ncol(x$x), big.mark = ","), x$input[1L],
               format(x$input[2L], big.mark = ",")))
-  if (!is.null(x$class)) cat("Class:", paste(sprintf("%s %d", levels(x$class), tabulate(x$class)), collapse = ", "), "\n")
+  if (!is.null(x$class)) cat("Class:", plain_text(paste(class_sizes(x$class, "%s %d"), collapse = ", ")), "\n")
   if (is.null(x$log)) cat("Nothing had to be done.\n")
-  for (line in x$log$what) cat(strwrap(line, width = 100, prefix = "  ", initial = "* "), sep = "\n")
+  for (line in x$log$what) cat(strwrap(plain_text(line), width = 100, prefix = "  ", initial = "* "), sep = "\n")
   invisible(x)
 }
 
 #' @rdname gene_quality
 #' @export
-as.matrix.weft_quality <- function(x, ...) x$x
+as.matrix.weft_quality <- function(x, ...) checked_quality(x, "x")$x
 
 # What the other steps take: a weft_quality, or data that is made into one with the defaults.
 checked_data <- function(x, class = NULL) {
+  need_args("x")
   if (!inherits(x, "weft_quality")) return(gene_quality(x, class))
   if (!is.null(class)) abort_input("`class` must be left out with a result of `gene_quality()`.", i = "It has the class in it.")
-  x
+  checked_quality(x, "x")
 }
 
 needs_class <- function(q, what) {

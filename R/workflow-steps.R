@@ -113,20 +113,23 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   started <- proc.time()[[3L]]
   chosen <- network_genes(q, genes, memory)
   data <- q$x[, chosen, drop = FALSE]
-  if (identical(estimator, "auto")) estimator <- if (q$kind == "levels") "empirical" else "spearman"
+  estimator <- check_text(estimator, "estimator")
+  if (estimator == "auto") estimator <- if (q$kind == "levels") "empirical" else "spearman"
   if (method == "auto") method <- if (ncol(data) <= 1000L) "mrnet" else "aracne"
   counted <- estimator %in% count_estimators
   m <- mi_matrix(data, estimator = estimator, k = k, bins = if (counted && q$kind == "expression") 3,
                  backend = backend, threads = threads, progress = progress)
-  cut <- if (fdr < 1) significant_information(m, fdr, threads) else NA_real_
-  least <- if (is.na(cut)) -Inf else cut
+  significant <- if (fdr < 1) significant_pairs(m, fdr, threads)
+  cut <- significant$information %||% NA_real_
+  significant <- significant %||% list(measure = m, cut = -Inf)
   control <- pass_control(threads)
   # `net` has one name here, so that a matrix of billions of cells is cut in place
   network <- function(method, most) {
-    net <- mi_network(m, method, fdr = fdr, threshold = if (method == "relnet" && estimator == "ksg") 0,
-                      backend = backend, threads = threads, progress = progress)
-    bar <- if (most < 1) Inf else if (is.finite(most)) .Call(C_weft_mi_greatest, net, m, least, most, control) else 0
-    if (bar > 0 || !is.na(cut)) net <- .Call(C_weft_mi_cut_edges, net, m, least, bar, control)
+    net <- mi_network(m, method, threshold = if (method == "relnet") 0, backend = backend, threads = threads, progress = progress)
+    bar <- if (most < 1) Inf
+           else if (is.finite(most)) .Call(C_weft_mi_greatest, net, significant$measure, significant$cut, most, control)
+           else 0
+    if (bar > 0 || !is.na(cut)) net <- .Call(C_weft_mi_cut_edges, net, significant$measure, significant$cut, bar, control)
     attributes(net) <- c(attributes(net), list(fdr = fdr, cut = cut, limited = attr(chosen, "limited")))
     net
   }
@@ -173,38 +176,6 @@ memory_limit <- function(memory) {
   if (!is.null(memory)) return(check_number(memory, "memory", min = 1e6))
   free <- .Call(C_weft_host_available)
   if (free > 0) 0.6 * free else 4e9
-}
-
-# Benjamini and Hochberg's threshold as information: p-values fall as information rises, when all pairs have the same test. From
-# p = fdr down: t <- fdr * (pairs with p <= t) / (all pairs), until it stands still. NA where there is no test.
-significant_information <- function(m, fdr, threads = NULL) {
-  test <- attr(m, "test")
-  p <- ncol(m)
-  if (is.null(test) || test$estimator == "ksg" || length(test$n) != 1L || is.na(test$n)) return(NA_real_)
-  unit <- if (identical(attr(m, "unit"), "nats")) 1 else log(2)
-  if (!is.null(test$levels)) {
-    df <- (test$levels - 1)^2
-    if (test$estimator != "empirical") return(NA_real_)
-    if (length(unique(test$levels)) > 1L) return(fdr_threshold(m, fdr)) # tests differ: pair by pair
-    information <- function(t) stats::qchisq(t, max(df[1L], 1), lower.tail = FALSE) / (2 * test$n * unit)
-  } else if (test$estimator == "kendall") {
-    variance <- 2 * (2 * test$n + 5) / (9 * test$n * (test$n - 1))
-    information <- function(t) {
-      squared <- pmin(stats::qchisq(t, 1, lower.tail = FALSE) * variance, 1)
-      -log1p(-squared) / 2 / unit
-    }
-  } else {
-    information <- function(t) stats::qchisq(t, 1, lower.tail = FALSE) / (2 * test$n * unit)
-  }
-  pairs <- choose(p, 2)
-  t <- fdr
-  for (step in 1:100) {
-    next_t <- fdr * pairs_reaching(m, information(t), threads) / pairs
-    if (next_t >= t) break
-    t <- next_t
-    if (t == 0) return(Inf)
-  }
-  information(t) * (1 - 1e-12) # edges at the bar pass
 }
 
 #' @rdname gene_steps

@@ -17,7 +17,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' | `components` | [gene_components()] | |
 #' | `ranking` | [gene_ranking()] | yes |
 #' | `pairs` | [gene_pairs()] | yes |
-#' | `network` | [gene_mi_network()] | |
+#' | `network` | [gene_regulation()], or [gene_mi_network()] for levels and by its arguments | |
 #' | `clusters` | [gene_clusters()] | |
 #' | `bayes` | [gene_bayes()] | |
 #' | `outliers` | [gene_outliers()] | |
@@ -61,12 +61,13 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = list(), components = list(), ranking = list(),
                          pairs = list(), network = list(), clusters = list(), bayes = list(), outliers = list(), memory = NULL,
                          dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+  need_args("x")
   call <- match.call()
   settings <- list(quality = quality, components = components, ranking = ranking, pairs = pairs, network = network,
                    clusters = clusters, bayes = bayes, outliers = outliers)
   for (step in workflow_steps) check_step(settings[[step]], step)
   say <- workflow_progress(progress)
-  if (identical(backend %||% weft_backend(), "cuda")) choose_backend("cuda", 0, 0) # an error here rather than half way
+  if (identical(backend %||% weft_backend(), "cuda")) choose_backend("cuda") # an error here rather than half way
   seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31) else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
   run <- list(settings = settings, seed = seed, backend = backend, threads = threads_for(threads), memory = memory, say = say,
               bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
@@ -75,7 +76,8 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
   if (is.null(fit$quality$class)) run$settings[c("ranking", "pairs")] <- FALSE
   fit$estimate <- workflow_estimate(fit$quality, run)
   if (check_flag(dry_run, "dry_run")) return(fit$estimate)
-  say(sprintf("About %s of work, at most %s of memory", seconds_text(sum(fit$estimate$seconds)), bytes_text(max(fit$estimate$bytes))))
+  say(sprintf("About %s of work, at most %s of memory", seconds_text(sum(fit$estimate$seconds)),
+              bytes_text(max(0, fit$estimate$bytes))))
   fit <- run_steps(fit, run)
   fit$seed <- seed
   fit$sitrep <- weft_sitrep()
@@ -115,14 +117,17 @@ run_steps <- function(fit, run) {
   fit <- own("components", gene_components)
   fit <- own("ranking", gene_ranking)
   fit <- own("pairs", gene_pairs)
-  fit <- own("network", gene_mi_network, memory = run$memory)
+  fit <- own("network", workflow_network, memory = run$memory)
   limited <- attr(fit$network, "limited")
   if (!is.null(limited)) fit$quality <- note(fit$quality, "memory", limited, ncol(fit$network))
   fit <- own("clusters", gene_clusters, device = FALSE)
-  fit <- own("bayes", gene_bayes, network = fit$network, ranking = fit$ranking, device = FALSE)
+  known <- function(step) if (own_result(step, fit[[step]])) fit[[step]]
+  fit <- own("bayes", gene_bayes, network = known("network"), ranking = known("ranking"), device = FALSE)
   run_step(fit, run, "outliers", function(args) {
     if (is.function(run$settings$outliers)) return(run$settings$outliers(q))
-    if (is.null(fit$components)) abort_input("`outliers` needs the step `components`.", i = "Leave both out: `outliers = FALSE`.")
+    if (is.null(known("components"))) {
+      abort_input("`outliers` needs the step `components`.", i = "Leave both out: `outliers = FALSE`.")
+    }
     do.call(gene_outliers, utils::modifyList(list(fit$components, data = q, threads = run$threads, progress = run$bar), args))
   })
 }
@@ -148,6 +153,7 @@ run_step <- function(fit, run, step, f) {
 
 # One line about a step's result; a replaced step may return something else.
 step_note <- function(step, result, fit) {
+  if (step != "quality" && !own_result(step, result)) return("")
   count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
   tryCatch(switch(step,
     quality = sprintf("%s and %s kept", count(nrow(result$x), "sample"), count(ncol(result$x), "gene")),
@@ -165,39 +171,47 @@ step_note <- function(step, result, fit) {
 
 # ---- time and memory before the work ----
 
-# Rough seconds on this many threads, from timings on one 2-core machine; bytes beyond the data.
+# What each step costs, as the functions that it calls predict it (R/cost.R); bytes beyond the data.
 workflow_estimate <- function(q, run) {
-  n <- nrow(q$x)
-  p <- ncol(q$x)
+  n <- as.double(nrow(q$x))
+  p <- as.double(ncol(q$x))
   threads <- run$threads
   given <- function(step, name, usual) {
     setting <- run$settings[[step]]
     if (is.list(setting)) setting[[name]] %||% usual else usual
   }
-  genes <- given("network", "genes", p)
-  net <- if (is.numeric(genes)) min(p, genes, floor(sqrt(memory_limit(run$memory) / 24))) else length(genes)
-  method <- given("network", "method", if (net <= 1000) "mrnet" else "aracne")
-  build <- switch(method, mrnet = , mrnetb = net^3 * 2e-9, aracne = net^2.5 * 1e-8 / threads, net^2 * 1e-7)
-  estimator <- given("network", "estimator", "spearman")
-  each <- switch(estimator, ksg = n * 2e-7, kendall = n^2 * 3e-12, n * 3e-10)
+  count <- function(genes) if (is.numeric(genes)) min(p, genes) else length(genes)
+  net <- count(given("network", "genes", min(p, floor(sqrt(memory_limit(run$memory) / 24)))))
+  method <- given("network", "method", "auto")
+  if (method == "auto") method <- if (net <= 1000) "mrnet" else "aracne"
+  estimator <- given("network", "estimator", "auto")
   pairs <- choose(p, 2)
   permutations <- given("pairs", "permutations", NULL) %||% usual_permutations(pairs)
-  nodes <- if (is.numeric(g <- given("bayes", "genes", 20))) min(g, p) else length(g)
-  clustered <- min(p, given("clusters", "genes", 300))
-  chains <- given("clusters", "chains", 4) * given("clusters", "sweeps", 100)
-  table <- data.frame(
-    step = workflow_steps[-1L],
-    seconds = c(
-      (n * p * min(n, p) * 3e-10 + if (n * p <= 5e5) 10 * n * p * min(n, p) * 4e-10 else 0) / threads + 0.05,
-      n * p * 2e-8 + 0.02,
-      pairs * (1 + permutations) * (6e-8 + n * 1e-10) / threads + n * p * 2e-8 + 0.01 * permutations,
-      net^2 / 2 * each / threads + build + net^2 * 4e-8,
-      chains * (n + clustered) * 4e-5 / threads + n * clustered * chains * 2e-9,
-      given("bayes", "iterations", 20000) * given("bayes", "chains", 4) * 4 * nodes * 2e-7 / threads + 0.5,
-      n^2 * 2e-8 + 0.02
-    ),
-    bytes = c(16 * n * p, 8 * n * p, n * p, 24 * net^2, 16 * n * clustered, 2^27, 8 * n * 5)
-  )
-  left_out <- vapply(run$settings[table$step], isFALSE, NA)
-  table[!left_out, , drop = FALSE]
+  clustered <- count(given("clusters", "genes", 300))
+  sweeps <- given("clusters", "chains", 4) * given("clusters", "sweeps", 100)
+  nodes <- count(given("bayes", "genes", 20))
+  steps <- list(
+    components = estimate_components(n, p, given("components", "k", 10), threads),
+    ranking = list(cost_bins(n, p, threads), cost_rank(n, p, threads)),
+    pairs = list(cost_bins(n, p, threads), cost_tuples(pairs * (1 + permutations), n, 2, n * p, threads),
+                 cost(0.01 * permutations)),
+    network = if (is_directed_step(q, names(run$settings$network))) {
+      list(estimate_regulation(n, net, given, threads))
+    } else list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
+                cost_network(net, method, threads)),
+    clusters = list(cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(8, 8), threads)),
+    bayes = list(cost_chains(given("bayes", "iterations", 20000), 4 * given("bayes", "chains", 4), 50 * nodes, nodes, TRUE, threads)),
+    outliers = list(cost(n^2 * 2e-8 + 0.02, Inf, 40 * n))
+  )[workflow_steps[-1L]]
+  left_out <- vapply(run$settings[names(steps)], isFALSE, NA)
+  steps <- steps[!left_out]
+  data.frame(step = names(steps), seconds = vapply(steps, function(parts) sum(vapply(parts, `[[`, 0, "cpu")), 0, USE.NAMES = FALSE),
+             bytes = vapply(steps, function(parts) max(vapply(parts, `[[`, 0, "bytes")), 0, USE.NAMES = FALSE))
+}
+
+# Small data are decomposed again for a parallel analysis.
+estimate_components <- function(n, p, k, threads) {
+  by_engine <- cost_pca(n, p, n * p, k, "dense", threads)
+  once <- by_engine[[which.min(vapply(by_engine, `[[`, 0, "cpu"))]]
+  rep(list(once), if (n * p <= 5e5) 11 else 1)
 }

@@ -1,34 +1,27 @@
 # Heavy checks of principal components: run by hand or by the nightly, with
 #   Rscript -e 'testthat::test_file("longtests/test-pca-long.R", package = "weft", load_package = "installed")'
+source("../tests/testthat/helper.R") # from the folder of this file, where testthat runs it
 
 test_that("a call stops within a second of an interrupt, whatever the method, on either back end", {
   skip_on_os("windows")
   backends <- if (is.null(weft:::cuda_missing())) c("cpu", "cuda") else "cpu"
-  for (backend in backends) for (case in c("krylov", "gram", "filter", "gs", "nipals", "gaps")) {
-    code <- sprintf('
-      library(weft)
-      case <- "%s"
-      backend <- "%s"
+  cases <- c("krylov", "gram", "filter", "gs", "nipals", "gaps")
+  for (backend in backends) {
+    setup <- sprintf('
       set.seed(1)
+      backend <- "%s"
       n <- if (backend == "cuda") 12000 else 3000
-      x <- matrix(rnorm(n * 2500), n)
-      if (case == "gaps") x[sample(length(x), 1e5)] <- NA
-      method <- switch(case, filter = "gram", gaps = "nipals", case)
-      run <- function(...) suppressWarnings(pca(x, if (case == "gram") 400 else 20, method = method, backend = backend,
-                                                tol = if (case == "gram") NULL else 0, seed = 1, ...))
-      invisible(run(max_iter = 1))
-      system(sprintf("(sleep 1; date +%%%%s.%%%%N; kill -INT %%d) &", Sys.getpid()))
-      tryCatch(repeat run(max_iter = 1e6), interrupt = function(e) cat("stopped at", format(as.numeric(Sys.time()), digits = 15), "\\n"))
-      Sys.sleep(0.2)
-    ', case, backend)
-    file <- withr::local_tempfile(fileext = ".R", lines = code)
-    out <- system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", file), stdout = TRUE, stderr = TRUE,
-                   env = paste0("R_LIBS=", paste(c(dirname(find.package("weft")), .libPaths()), collapse = ":")))
-    sent <- as.numeric(grep("^[0-9.]+$", out, value = TRUE))
-    stopped <- as.numeric(sub("stopped at ", "", grep("^stopped", out, value = TRUE)))
-    expect_length(stopped, 1)
-    cat(sprintf("%s on %s: stopped %.2f s after the interrupt\n", case, backend, stopped - sent))
-    expect_lt(stopped - sent, 1)
+      x <- gaps <- matrix(rnorm(n * 2500), n)
+      gaps[sample(length(gaps), 1e5)] <- NA
+      run <- function(case) function(progress) repeat {
+        method <- switch(case, filter = "gram", gaps = "nipals", case)
+        suppressWarnings(pca(if (case == "gaps") gaps else x, if (case == "gram") 400 else 20, method = method, backend = backend,
+                             tol = if (case == "gram") NULL else 0, seed = 1, max_iter = 1e6, progress = progress))
+      }', backend)
+    works <- sprintf("lapply(c(%s), run)", paste0(cases, " = '", cases, "'", collapse = ", "))
+    result <- interrupted_works(setup, works)
+    cat(sprintf("%s on %s: stopped %.2f s after the last poll before the interrupt\n", result$works, backend, result$seconds), sep = "")
+    expect_interrupted(result, cases)
   }
 })
 

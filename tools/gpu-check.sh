@@ -1,9 +1,9 @@
 #!/bin/sh
-# On a machine with a device: the tests with WEFT_TEST_CUDA=1, and the table of operations under compute-sanitizer.
-# Expects weft and testthat in R_LIBS. Usage: tools/gpu-check.sh [tests memcheck racecheck initcheck]
+# On a machine with a device: the tests with WEFT_TEST_CUDA=1, random calls on both back ends, and the table of operations under
+# compute-sanitizer. Expects weft and testthat in R_LIBS. Usage: tools/gpu-check.sh [tests calls memcheck racecheck initcheck]
 set -u
 LOGS=${LOGS:-$(mktemp -d)}; export LOGS
-parts=${*:-tests memcheck racecheck initcheck}
+parts=${*:-tests calls memcheck racecheck initcheck}
 rooms="draws|pack|generator mi_ pca bn kernel irm"
 failed=0
 
@@ -50,6 +50,7 @@ alone() { # alone racecheck: kernels of principal components outside R
 if [ "${1:-}" = one ]; then one "$2" "$3"; exit; fi
 for part in $parts; do
   if [ "$part" = tests ]; then WEFT_TEST_CUDA=1 OMP_NUM_THREADS=4 sh tools/test.sh || failed=1
+  elif [ "$part" = calls ]; then OMP_NUM_THREADS=2 Rscript longtests/backends.R --jobs "$(($(getconf _NPROCESSORS_ONLN) / 2))" || failed=1
   else for room in $rooms; do echo "$part $room"; done | xargs -P 5 -L 1 sh "$0" one || failed=1
   fi
   case $part in racecheck | initcheck) alone "$part" || failed=1 ;; esac

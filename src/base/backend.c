@@ -103,7 +103,7 @@ void weft_backends_close(void)
 {
   close_object(&cuda_object);
   /* an MPI that has started cannot be unloaded safely */
-  if (mpi_object.table) ((const weft_mpi_table *) mpi_object.table)->stop();
+  if (mpi_object.table) ((const weft_mpi_table *) mpi_object.table)->stop("\nweft was unloaded.");
 }
 
 #endif

@@ -57,18 +57,40 @@ typedef struct weft_backend {
 /* This process among those that mpirun started: its number from 0, how many there are, its number on its host. */
 typedef struct weft_rank { int rank, size, on_host; } weft_rank;
 
+#define WEFT_WHY 512 /* bytes of a reason why a rank stopped, its end included */
+
+/* Whatever ranks do together begins with a roll call (src/mpi/mpi_roll.c): it is done when all are about to do the same, else by
+ * none, and each gets an error. `together`: all ranks must come to the same calls in the same order. */
 typedef struct weft_mpi_table {
   int abi;
   size_t size;
   /* The MPI library's own description. */
   int (*describe)(char *out, size_t len);
-  /* Starts MPI unless somebody has; may be called again. */
+  /* Starts MPI unless somebody has. Every rank must come here, once. */
   weft_status (*start)(weft_ctx *ctx, weft_rank *out);
-  /* Ends MPI if weft started it. Every rank must come here. */
-  void (*stop)(void);
+  /* Answers the others until all have come here, then ends MPI if weft started it. `why`: in case a call is still open. */
+  void (*stop)(const char *why);
   /* Ends all ranks now. */
   void (*end_all)(int code);
-  /* Rank r's sizes[r] bytes arrive at all[r] on every rank; `sizes` is the same everywhere. */
+
+  /* Begins a call, or one within it; *same = 0 when numbers or digests are not those of all other ranks. Together. */
+  weft_status (*enter)(weft_ctx *ctx, uint64_t call, uint64_t digest, int *same);
+  /* The call has its result here: waits until it has it everywhere. Together. */
+  weft_status (*leave)(weft_ctx *ctx);
+  /* The call goes on nowhere: tells the others why, and waits until they know; why = NULL: all know already, by what they were told. */
+  weft_status (*give_up)(weft_ctx *ctx, const char *why);
+  /* What was said in a call is forgotten, after any of these ends. */
+  void (*forget)(void);
+  /* The rank that has told since the call began that it stopped, or -1. Looks for messages; does not wait. */
+  int (*heard)(char why[WEFT_WHY]);
+  /* Whether rank r was among those that stopped (1) or ended their script (2) when all gave up, and its reason. */
+  int (*stopped)(int r, char why[WEFT_WHY]);
+  /* Roll calls so far: work that has come to one must not be begun again by itself. */
+  uint64_t (*steps)(void);
+
+  /* all[r] = rank r's number. Together. */
+  weft_status (*all_numbers)(weft_ctx *ctx, double mine, double *all);
+  /* Rank r's sizes[r] bytes arrive at all[r] on every rank; `sizes` is the same everywhere. Together. */
   weft_status (*all_gather)(weft_ctx *ctx, const void *mine, const uint64_t *sizes, unsigned char **all);
   const struct weft_mpi_messages *messages; /* messages.h */
 } weft_mpi_table;

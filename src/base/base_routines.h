@@ -3,8 +3,15 @@
   R(C_weft_cuda_missing, 1) \
   R(C_weft_mpi, 1) \
   R(C_weft_ranks_start, 1) \
-  R(C_weft_ranks_stop, 0) \
+  R(C_weft_ranks_stop, 1) \
   R(C_weft_ranks_end, 0) \
+  R(C_weft_ranks_enter, 3) \
+  R(C_weft_ranks_leave, 1) \
+  R(C_weft_ranks_give_up, 2) \
+  R(C_weft_ranks_forget, 0) \
+  R(C_weft_ranks_heard, 0) \
+  R(C_weft_ranks_stopped, 0) \
+  R(C_weft_ranks_digest, 1) \
   R(C_weft_ranks_gather, 2) \
   R(C_weft_ranks_regroup, 2) \
   R(C_weft_ranks_reduce, 3) \
@@ -18,10 +25,12 @@
   R(C_weft_simd, 1) \
   R(C_weft_host_available, 0) \
   R(C_weft_memory, 1) \
+  R(C_weft_finalisers, 0) \
   R(C_weft_upload, 3) \
   R(C_weft_download, 2) \
   R(C_weft_free, 1) \
   R(C_weft_resident, 1) \
+  R(C_weft_sparse_problem, 2) \
   R(C_weft_file_read, 5) \
   R(C_weft_draws, 8) \
   R(C_weft_bits_test, 2)

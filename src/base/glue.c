@@ -1,18 +1,50 @@
 /* Running work under R: context, polling, retry, conditions, handles; see glue.h. */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "glue.h"
 #include "parallel.h"
+#include "ranks.h"
 #include "simd.h"
 
 static weft_memory memory; /* the account of the whole process */
+static void end_freed(void);
+
+/* ---- R code inside native work ---- */
+
+/* A work function owns memory that R knows nothing of, so no jump may cross its frames. Whatever leaves R code by a jump (an error,
+ * an interrupt, a restart, a condition that somebody outside has a handler for) is stopped where it would enter them; the work
+ * function frees and returns, and weft_glue_run() lets the jump go on to where it was going. */
+typedef struct glue_run {
+  struct glue_run *outer; /* of the run whose R code called this one */
+  SEXP token;             /* where a stopped jump was going */
+  int left;               /* R code was left by a jump */
+  jmp_buf back;
+} glue_run;
+
+static glue_run *running; /* the innermost; only the thread of R comes here */
+
+static void stop_jump(void *data, Rboolean jump)
+{
+  glue_run *run = data;
+  if (!jump) return;
+  run->left = 1;
+  longjmp(run->back, 1);
+}
+
+weft_status weft_glue_eval(weft_ctx *ctx, SEXP (*f)(void *), void *data)
+{
+  glue_run *run = running;
+  if (!run->left && !setjmp(run->back)) R_UnwindProtect(f, data, stop_jump, run, run->token);
+  return run->left ? weft_fail(ctx, WEFT_ERR_INTERRUPT, "stopped by the user") : WEFT_OK;
+}
 
 /* ---- polling ---- */
 
-/* A work function owns memory that R knows nothing of, so no jump may cross its frames. poll_r() catches the interrupt
- * or error, keeps the condition and says "stop"; the work function frees and returns; raise() signals it again. */
-typedef struct { SEXP progress, kept; double done, total, every, next; } poll_state;
+typedef struct { weft_ctx *ctx; SEXP progress; double done, total, every, next; } poll_state;
 
 static SEXP look(void *data)
 {
@@ -27,12 +59,6 @@ static SEXP look(void *data)
   return R_NilValue;
 }
 
-static SEXP keep(SEXP condition, void *data)
-{
-  SET_VECTOR_ELT(((poll_state *) data)->kept, 0, condition);
-  return R_NilValue;
-}
-
 static int poll_r(void *data, double done, double total)
 {
   poll_state *s = data;
@@ -41,12 +67,7 @@ static int poll_r(void *data, double done, double total)
   s->next = now + s->every;
   s->done = done;
   s->total = total;
-  SEXP classes = PROTECT(Rf_allocVector(STRSXP, 2));
-  SET_STRING_ELT(classes, 0, Rf_mkChar("error"));
-  SET_STRING_ELT(classes, 1, Rf_mkChar("interrupt"));
-  R_tryCatch(look, s, classes, keep, s, NULL, NULL);
-  UNPROTECT(1);
-  return VECTOR_ELT(s->kept, 0) != R_NilValue;
+  return weft_glue_eval(s->ctx, look, s) != WEFT_OK;
 }
 
 /* ---- running ---- */
@@ -59,8 +80,8 @@ SEXP weft_glue_element(SEXP list, const char *name)
   return R_NilValue;
 }
 
-/* Calls weft:::raise_native(status, message, column, condition, control), which does not return. */
-static void raise(weft_status st, const weft_ctx *ctx, SEXP condition, SEXP control)
+/* Calls weft:::raise_native(status, message, column, control), which does not return. */
+static void raise(weft_status st, const weft_ctx *ctx, SEXP control)
 {
   static const char *const names[] = { "ok", "input", "memory", "device", "interrupt", "internal" };
   SEXP package = PROTECT(Rf_mkString("weft"));
@@ -68,61 +89,214 @@ static void raise(weft_status st, const weft_ctx *ctx, SEXP condition, SEXP cont
   SEXP status = PROTECT(Rf_mkString(names[st]));
   SEXP message = PROTECT(Rf_ScalarString(Rf_mkCharCE(ctx->message, CE_UTF8)));
   SEXP column = PROTECT(ctx->column < 0 ? Rf_ScalarReal(NA_REAL) : Rf_ScalarReal((double) ctx->column + 1));
-  SEXP call = PROTECT(Rf_lang6(Rf_install("raise_native"), status, message, column, condition, control));
+  SEXP call = PROTECT(Rf_lang5(Rf_install("raise_native"), status, message, column, control));
   Rf_eval(call, space);
   UNPROTECT(6);
 }
 
+void weft_glue_fail(weft_status st, const char *format, ...)
+{
+  weft_ctx ctx;
+  va_list args;
+  memset(&ctx, 0, sizeof ctx);
+  ctx.column = -1;
+  va_start(args, format);
+  vsnprintf(ctx.message, sizeof ctx.message, format, args);
+  va_end(args);
+  raise(st, &ctx, R_NilValue);
+  Rf_error("%s", ctx.message); /* never: raise_native() does not return */
+}
+
 void weft_glue_run(SEXP control, weft_work work, void *data)
 {
-  SEXP kept = PROTECT(Rf_allocVector(VECSXP, 1));
   const weft_backend *backend = weft_cpu_backend();
   char why[512] = "";
   double every = Rf_asReal(weft_glue_element(control, "poll"));
-  poll_state poll = { weft_glue_element(control, "progress"), kept, 0, 1, every, weft_seconds() + every };
   const SEXP devices = weft_glue_element(control, "devices"); /* integers, at least one */
+  poll_state poll = { NULL, weft_glue_element(control, "progress"), 0, 1, every, weft_seconds() + every };
   weft_ctx ctx = { poll_r, &poll, Rf_asInteger(weft_glue_element(control, "threads")), INTEGER(devices)[0], INTEGER(devices),
                    (int) Rf_xlength(devices), 0, Rf_asReal(weft_glue_element(control, "device_limit")), &memory, -1, "", NULL, 0 };
+  glue_run run = { running, PROTECT(R_MakeUnwindCont()), 0 };
   weft_status st = WEFT_OK;
+  poll.ctx = &ctx;
+  running = &run;
   if (!strcmp(CHAR(Rf_asChar(weft_glue_element(control, "backend"))), "cuda")) {
     backend = weft_cuda_backend(CHAR(Rf_asChar(weft_glue_element(control, "libs"))), why, sizeof why);
     if (!backend) st = weft_fail(&ctx, WEFT_ERR_DEVICE, "%s", why);
   }
+  const uint64_t steps = weft_ranks_steps();
   if (st == WEFT_OK) st = work(&ctx, backend, data);
-  if (st == WEFT_ERR_MEMORY) { /* R may hold garbage: collect it and try once more */
+  if (st == WEFT_ERR_MEMORY && !run.left && weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
     R_gc();
     ctx.column = -1;
     st = work(&ctx, backend, data);
   }
-  if (st != WEFT_OK) raise(st, &ctx, VECTOR_ELT(kept, 0), control);
+  running = run.outer;
+  end_freed();
+  if (run.left) R_ContinueUnwind(run.token);
+  if (st != WEFT_OK) raise(st, &ctx, control);
   UNPROTECT(1);
 }
+
+/* ---- results ---- */
+
+typedef struct { SEXPTYPE type; R_xlen_t length; } vector_wish;
+
+static SEXP make_vector(void *data)
+{
+  const vector_wish *wish = data;
+  return Rf_allocVector(wish->type, wish->length);
+}
+
+static SEXP no_vector(SEXP condition, void *data)
+{
+  (void) condition;
+  (void) data;
+  return R_NilValue;
+}
+
+SEXP weft_glue_vector(SEXPTYPE type, double length)
+{
+  const double bytes = length * (type == REALSXP || type == VECSXP || type == STRSXP ? 8 : type == RAWSXP ? 1 : 4);
+  if (bytes < 1e6) return Rf_allocVector(type, (R_xlen_t) length);
+  vector_wish wish = { type, (R_xlen_t) length };
+  SEXP out = length <= 4503599627370496.0 ? R_tryCatchError(make_vector, &wish, no_vector, NULL) : R_NilValue;
+  if (out == R_NilValue) {
+    weft_ctx ctx;
+    weft_fail_memory(&ctx, "host", bytes, weft_host_available(), "a result");
+    weft_glue_fail(WEFT_ERR_MEMORY, "%s", ctx.message);
+  }
+  return out;
+}
+
+SEXP weft_glue_matrix(SEXPTYPE type, double rows, double columns)
+{
+  if (rows > INT_MAX || columns > INT_MAX)
+    weft_glue_fail(WEFT_ERR_INPUT, "A result may have at most 2147483647 rows and columns; it would have %.0f and %.0f.", rows, columns);
+  SEXP out = PROTECT(weft_glue_vector(type, rows * columns)), dim = PROTECT(Rf_allocVector(INTSXP, 2));
+  INTEGER(dim)[0] = (int) rows;
+  INTEGER(dim)[1] = (int) columns;
+  Rf_setAttrib(out, R_DimSymbol, dim);
+  UNPROTECT(2);
+  return out;
+}
+
+const double *weft_glue_square(SEXP m, const char *name, size_t *p)
+{
+  SEXP dim = Rf_getAttrib(m, R_DimSymbol);
+  if (TYPEOF(m) != REALSXP || TYPEOF(dim) != INTSXP || Rf_xlength(dim) != 2 || INTEGER(dim)[0] != INTEGER(dim)[1])
+    weft_glue_fail(WEFT_ERR_INPUT, "`%s` must be a square matrix of numbers.", name);
+  *p = (size_t) INTEGER(dim)[0];
+  return REAL_RO(m);
+}
+
+/* ---- handles ---- */
+
+/* Native memory behind an external pointer. R code that native work calls (a progress handler, a finaliser) may free a handle that the
+ * work is using: the pointer is empty at once, and the object goes when the outermost run has ended. */
+typedef struct held { struct held *next; const weft_handle_kind *kind; } held; /* the object follows */
+
+static held *freed;      /* while in use */
+static int taken;        /* an entry point has looked a handle up, and its run has not ended yet */
+static double finalisers; /* registered with R, and not called yet */
+
+static void end_object(held *h)
+{
+  h->kind->release(h + 1);
+  free(h);
+}
+
+static void end_freed(void)
+{
+  if (running) return;
+  taken = 0;
+  while (freed) {
+    held *h = freed;
+    freed = h->next;
+    end_object(h);
+  }
+}
+
+static void empty(SEXP pointer)
+{
+  held *h = R_ExternalPtrAddr(pointer);
+  if (!h) return;
+  R_ClearExternalPtr(pointer);
+  if (!running && !taken) {
+    end_object(h);
+  } else {
+    h->next = freed;
+    freed = h;
+  }
+}
+
+static void finalise(SEXP pointer)
+{
+  finalisers--;
+  empty(pointer);
+}
+
+SEXP weft_glue_handle(const weft_handle_kind *kind, size_t size)
+{
+  SEXP pointer = PROTECT(R_MakeExternalPtr(NULL, Rf_install(kind->name), R_NilValue));
+  R_RegisterCFinalizerEx(pointer, finalise, TRUE);
+  finalisers++;
+  held *h = calloc(1, sizeof *h + size);
+  if (!h) weft_glue_fail(WEFT_ERR_MEMORY, "Not enough host memory for a handle.");
+  h->kind = kind;
+  R_SetExternalPtrAddr(pointer, h);
+  UNPROTECT(1);
+  return pointer;
+}
+
+void *weft_glue_handle_peek(SEXP pointer, const weft_handle_kind *kind)
+{
+  if (TYPEOF(pointer) != EXTPTRSXP || R_ExternalPtrTag(pointer) != Rf_install(kind->name)) return NULL;
+  held *h = R_ExternalPtrAddr(pointer); /* NULL too where the pointer was read from a file */
+  return h ? h + 1 : NULL;
+}
+
+void *weft_glue_handle_take(SEXP pointer, const weft_handle_kind *kind)
+{
+  void *object = weft_glue_handle_peek(pointer, kind);
+  if (!object) weft_glue_fail(WEFT_ERR_INPUT, "This handle was freed, or belongs to another R session.");
+  taken = 1;
+  return object;
+}
+
+void weft_glue_handle_done(void) { end_freed(); }
+
+void weft_glue_handle_free(SEXP pointer, const weft_handle_kind *kind)
+{
+  if (weft_glue_handle_peek(pointer, kind)) empty(pointer);
+}
+
+/* How many finalisers R holds: while there is one, its code must stay loaded. */
+SEXP C_weft_finalisers(void) { return Rf_ScalarReal(finalisers); }
 
 /* ---- memory that outlives a work function ---- */
 
 typedef struct { weft_arena arena; weft_ctx ctx; } held_arena;
 
+static void end_arena(void *object) { weft_arena_end(&((held_arena *) object)->arena); }
+
+static const weft_handle_kind arena_kind = { "weft_arena", end_arena };
+
+/* At once, in a run or not: an arena has one user. */
 void weft_glue_arena_end(SEXP holder)
 {
-  held_arena *held = R_ExternalPtrAddr(holder);
-  if (!held) return;
-  weft_arena_end(&held->arena);
-  free(held);
-  R_ClearExternalPtr(holder);
+  held_arena *held = weft_glue_handle_peek(holder, &arena_kind);
+  if (held) weft_arena_end(&held->arena);
 }
 
 SEXP weft_glue_arena(weft_arena **arena)
 {
-  SEXP holder = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
-  R_RegisterCFinalizer(holder, weft_glue_arena_end);
-  held_arena *held = calloc(1, sizeof *held);
-  if (!held) Rf_error("out of memory");
+  SEXP holder = weft_glue_handle(&arena_kind, sizeof(held_arena));
+  held_arena *held = weft_glue_handle_peek(holder, &arena_kind);
   held->ctx.memory = &memory;
   held->ctx.column = -1;
   held->arena = weft_arena_begin(&held->ctx);
-  R_SetExternalPtrAddr(holder, held);
   *arena = &held->arena;
-  UNPROTECT(1);
   return holder;
 }
 
@@ -154,7 +328,7 @@ static weft_column view_of(SEXP x, size_t *size)
   case LGLSXP: v.values = LOGICAL(x); break;
   case REALSXP: v.type = WEFT_COLUMN_F64; v.values = REAL(x); *size = sizeof(double); break;
   case RAWSXP: v.type = WEFT_COLUMN_U8; v.values = RAW(x); *size = 1; break;
-  default: Rf_error("internal error: a column of type %s reached the native code", Rf_type2char(TYPEOF(x)));
+  default: weft_glue_fail(WEFT_ERR_INTERNAL, "A column of type %s reached the native code.", Rf_type2char(TYPEOF(x)));
   }
   return v;
 }

@@ -24,10 +24,40 @@ typedef weft_status (*weft_work)(weft_ctx *ctx, const weft_backend *backend, voi
 /* `control` is the list made by R's run_control(): backend, libs, threads, devices, device_limit, progress, columns. */
 void weft_glue_run(SEXP control, weft_work work, void *data);
 
+/* R code that a work function needs: f(data), which may jump. When it was left by a jump, the status says to stop; the jump goes on
+ * where it was going (a handler, the top level) when the work function has freed and returned. */
+weft_status weft_glue_eval(weft_ctx *ctx, SEXP (*f)(void *), void *data);
+
+/* A classed R error, from an entry point: nothing native may be owned. Does not return. */
+void weft_glue_fail(weft_status st, const char *format, ...)
+#ifdef __GNUC__
+  __attribute__((format(printf, 2, 3), noreturn))
+#endif
+  ;
+
+/* Native objects behind external pointers, which R's garbage collector or a call ends: `release` frees what the object owns. An
+ * object is zero at first, and then `release` must do nothing. One that is freed while a run uses it goes when that has ended. */
+typedef struct weft_handle_kind { const char *name; void (*release)(void *object); } weft_handle_kind;
+
+SEXP weft_glue_handle(const weft_handle_kind *kind, size_t size);
+/* NULL unless the pointer is a handle of this kind, of this session, and was not freed. */
+void *weft_glue_handle_peek(SEXP pointer, const weft_handle_kind *kind);
+/* As above, to be used until the next run has ended, or weft_glue_handle_done() is called; an R error in place of NULL. */
+void *weft_glue_handle_take(SEXP pointer, const weft_handle_kind *kind);
+void weft_glue_handle_done(void);
+void weft_glue_handle_free(SEXP pointer, const weft_handle_kind *kind);
+
 /* An arena that R's garbage collector ends: for results whose size is known only when the work is done. Protect the
  * returned pointer while blocks are in use; every .Call may end it early with weft_glue_arena_end(). */
 SEXP weft_glue_arena(weft_arena **arena);
 void weft_glue_arena_end(SEXP holder);
+
+/* R's vectors and matrices for results; a classed error where R has no memory for one, or a side has more than 2^31 - 1. */
+SEXP weft_glue_vector(SEXPTYPE type, double length);
+SEXP weft_glue_matrix(SEXPTYPE type, double rows, double columns);
+
+/* The numbers of a square matrix of doubles, and its side; a classed error about `name` when it is something else. */
+const double *weft_glue_square(SEXP m, const char *name, size_t *p);
 
 /* Element `name` of a list, or R_NilValue. */
 SEXP weft_glue_element(SEXP list, const char *name);

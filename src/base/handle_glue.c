@@ -1,27 +1,23 @@
 /* Matrices that stay on a device, behind an external pointer that R's garbage collector or weft_free() releases; and raw
  * files read in pieces. */
-#include <stdlib.h>
 #include "file.h"
 #include "glue.h"
 
 /* The handle keeps the back end's operations, so that its finaliser needs no control list. */
 typedef struct { weft_device_matrix matrix; weft_ctx ctx; const weft_device_ops *ops; } resident;
 
-static void release(SEXP handle)
+static void release(void *object)
 {
-  resident *r = R_ExternalPtrAddr(handle);
-  if (!r) return;
+  resident *r = object;
   if (r->matrix.data && !weft_forked()) /* a forked child does not own its parent's device memory */
     r->ops->release(&r->ctx, &r->matrix);
-  free(r);
-  R_ClearExternalPtr(handle);
 }
+
+static const weft_handle_kind kind = { "weft_device_matrix", release };
 
 weft_device_matrix *weft_glue_device_matrix(SEXP handle)
 {
-  resident *r = R_ExternalPtrAddr(handle);
-  if (!r) Rf_error("this device matrix was freed, or belongs to another R session; make it again with weft_upload()");
-  return &r->matrix;
+  return &((resident *) weft_glue_handle_take(handle, &kind))->matrix;
 }
 
 typedef struct { const double *x; int64_t n, p; int single; resident *to; } upload_job;
@@ -36,12 +32,8 @@ static weft_status upload(weft_ctx *ctx, const weft_backend *backend, void *data
 
 SEXP C_weft_upload(SEXP x, SEXP single, SEXP control)
 {
-  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
-  R_RegisterCFinalizerEx(handle, release, TRUE);
-  resident *r = calloc(1, sizeof *r);
-  if (!r) Rf_error("out of memory");
-  R_SetExternalPtrAddr(handle, r);
-  upload_job job = { REAL(x), Rf_nrows(x), Rf_ncols(x), Rf_asLogical(single), r };
+  SEXP handle = PROTECT(weft_glue_handle(&kind, sizeof(resident)));
+  upload_job job = { REAL(x), Rf_nrows(x), Rf_ncols(x), Rf_asLogical(single), weft_glue_handle_take(handle, &kind) };
   weft_glue_run(control, upload, &job);
   UNPROTECT(1);
   return handle;
@@ -58,7 +50,7 @@ static weft_status download(weft_ctx *ctx, const weft_backend *backend, void *da
 SEXP C_weft_download(SEXP handle, SEXP control)
 {
   weft_device_matrix *m = weft_glue_device_matrix(handle);
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) m->n, (int) m->p));
+  SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) m->n, (double) m->p));
   download_job job = { m, REAL(out) };
   weft_glue_run(control, download, &job);
   UNPROTECT(1);
@@ -67,11 +59,21 @@ SEXP C_weft_download(SEXP handle, SEXP control)
 
 SEXP C_weft_free(SEXP handle)
 {
-  release(handle);
+  weft_glue_handle_free(handle, &kind);
   return R_NilValue;
 }
 
-SEXP C_weft_resident(SEXP handle) { return Rf_ScalarLogical(R_ExternalPtrAddr(handle) != NULL); }
+/* c(rows, columns) of a matrix that is there, else NULL. */
+SEXP C_weft_resident(SEXP handle)
+{
+  const resident *r = weft_glue_handle_peek(handle, &kind);
+  if (!r || !r->matrix.data) return R_NilValue;
+  const double n = (double) r->matrix.n, p = (double) r->matrix.p;
+  SEXP out = Rf_allocVector(REALSXP, 2);
+  REAL(out)[0] = n;
+  REAL(out)[1] = p;
+  return out;
+}
 
 /* ---- raw files ---- */
 
@@ -86,7 +88,7 @@ static weft_status read_file(weft_ctx *ctx, const weft_backend *backend, void *d
 
 SEXP C_weft_file_read(SEXP path, SEXP single, SEXP first, SEXP count, SEXP control)
 {
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) Rf_asReal(count)));
+  SEXP out = PROTECT(weft_glue_vector(REALSXP, Rf_asReal(count)));
   read_job job = { Rf_translateChar(STRING_ELT(path, 0)), Rf_asLogical(single), (int64_t) Rf_asReal(first),
                    (int64_t) Rf_xlength(out), REAL(out) };
   weft_glue_run(control, read_file, &job);

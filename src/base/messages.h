@@ -23,11 +23,10 @@ typedef struct weft_mpi_messages {
                           const uint64_t *their_sizes);
   /* Sends a copy of the values to a rank, without waiting for it. */
   weft_status (*post)(weft_ctx *ctx, int to, int kind, const double *values, size_t n);
-  /* The next message that has arrived: *from = -1 when there is none. take() must follow when there is one. */
-  weft_status (*look)(weft_ctx *ctx, int *from, int *kind, uint64_t *n);
-  weft_status (*take)(weft_ctx *ctx, double *values);
+  /* The next message that has arrived, at *values until the next look: *from = -1 when there is none. */
+  weft_status (*look)(weft_ctx *ctx, int *from, int *kind, uint64_t *n, const double **values);
   /* The sum of `mine` over all ranks, not waited for: *ready = 0 until every rank has called it. Call it with the same
-   * number until it is ready. */
+   * number until it is ready, and nothing else together before. */
   weft_status (*total)(weft_ctx *ctx, double mine, double *all, int *ready);
 } weft_mpi_messages;
 

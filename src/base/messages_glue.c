@@ -2,28 +2,31 @@
 #include <string.h>
 #include "glue.h"
 #include "messages.h"
+#include "ranks.h"
 
-static const weft_mpi_messages *messages(void)
-{
-  const weft_mpi_table *mpi = weft_ranks_table();
-  if (!mpi) Rf_error("internal error: ranks were not started");
-  return mpi->messages;
-}
+static const weft_mpi_messages *messages(void) { return weft_ranks_table()->messages; }
+
+/* A work function that does one step with the messages of the job, once it is known that there is one. */
+#define WITH_MESSAGES(name, type, step) \
+  static weft_status name(weft_ctx *ctx, const weft_backend *backend, void *data) \
+  { \
+    weft_status st = WEFT_OK; \
+    type *j = data; \
+    (void) backend; \
+    WEFT_TRY(weft_ranks_ready(ctx)); \
+    WEFT_TRY(messages()->step); \
+  done: \
+    return st; \
+  }
 
 typedef struct { int part, at[2]; } grouping;
 
-static weft_status regroup(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  grouping *g = data;
-  (void) backend;
-  return weft_ranks_table()->messages->regroup(ctx, g->part, &g->at[0], &g->at[1]);
-}
+WITH_MESSAGES(regroup, grouping, regroup(ctx, j->part, &j->at[0], &j->at[1]))
 
 /* c(rank, size) in the group from now on; part: NA for all ranks. */
 SEXP C_weft_ranks_regroup(SEXP control, SEXP part)
 {
   grouping g = { Rf_asInteger(part) == NA_INTEGER ? -1 : Rf_asInteger(part), { 0, 1 } };
-  messages();
   weft_glue_run(control, regroup, &g);
   SEXP out = Rf_allocVector(INTSXP, 2);
   memcpy(INTEGER(out), g.at, sizeof g.at);
@@ -32,17 +35,11 @@ SEXP C_weft_ranks_regroup(SEXP control, SEXP part)
 
 typedef struct { double *values; size_t n; int how; } reduction;
 
-static weft_status reduce(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  reduction *r = data;
-  (void) backend;
-  return weft_ranks_table()->messages->all_reduce(ctx, r->values, r->n, r->how);
-}
+WITH_MESSAGES(reduce, reduction, all_reduce(ctx, j->values, j->n, j->how))
 
 /* Sums over the group, or the least of each when `least`. */
 SEXP C_weft_ranks_reduce(SEXP control, SEXP values, SEXP least)
 {
-  messages();
   SEXP out = PROTECT(Rf_duplicate(values));
   weft_glue_run(control, reduce, &(reduction) { REAL(out), (size_t) Rf_xlength(out), Rf_asLogical(least) ? WEFT_LEAST : WEFT_SUM });
   UNPROTECT(1);
@@ -51,19 +48,9 @@ SEXP C_weft_ranks_reduce(SEXP control, SEXP values, SEXP least)
 
 typedef struct { const double **mine; double **theirs; uint64_t *sizes, *their_sizes; } trade;
 
-static weft_status exchange_sizes(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  trade *t = data;
-  (void) backend;
-  return weft_ranks_table()->messages->exchange_sizes(ctx, t->sizes, t->their_sizes);
-}
+WITH_MESSAGES(exchange_sizes, trade, exchange_sizes(ctx, j->sizes, j->their_sizes))
 
-static weft_status exchange(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  trade *t = data;
-  (void) backend;
-  return weft_ranks_table()->messages->exchange(ctx, t->mine, t->sizes, t->theirs, t->their_sizes);
-}
+WITH_MESSAGES(exchange, trade, exchange(ctx, j->mine, j->sizes, j->theirs, j->their_sizes))
 
 /* parts: what goes to each rank of the group, doubles or NULL; the result: what came from each, numeric(0) for nothing. */
 SEXP C_weft_ranks_exchange(SEXP control, SEXP parts)
@@ -71,7 +58,6 @@ SEXP C_weft_ranks_exchange(SEXP control, SEXP parts)
   const R_xlen_t size = Rf_xlength(parts);
   trade t = { (const double **) R_alloc((size_t) size, sizeof(double *)), (double **) R_alloc((size_t) size, sizeof(double *)),
               (uint64_t *) R_alloc((size_t) size, sizeof(uint64_t)), (uint64_t *) R_alloc((size_t) size, sizeof(uint64_t)) };
-  messages();
   for (R_xlen_t r = 0; r < size; r++) {
     SEXP part = VECTOR_ELT(parts, r);
     t.mine[r] = part == R_NilValue ? NULL : REAL(part);
@@ -88,68 +74,42 @@ SEXP C_weft_ranks_exchange(SEXP control, SEXP parts)
   return out;
 }
 
-typedef struct { int to, kind; double *values; uint64_t n; } message;
+typedef struct { int to, kind; const double *values; uint64_t n; } message;
 
-static weft_status post(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  message *m = data;
-  (void) backend;
-  return weft_ranks_table()->messages->post(ctx, m->to, m->kind, m->values, (size_t) m->n);
-}
+WITH_MESSAGES(post, message, post(ctx, j->to, j->kind, j->values, (size_t) j->n))
 
 SEXP C_weft_ranks_post(SEXP control, SEXP to, SEXP kind, SEXP values)
 {
-  messages();
   weft_glue_run(control, post, &(message) { Rf_asInteger(to), Rf_asInteger(kind), REAL(values), (uint64_t) Rf_xlength(values) });
   return R_NilValue;
 }
 
-static weft_status look(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  message *m = data;
-  (void) backend;
-  return weft_ranks_table()->messages->look(ctx, &m->to, &m->kind, &m->n);
-}
-
-static weft_status take(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  message *m = data;
-  (void) backend;
-  return weft_ranks_table()->messages->take(ctx, m->values);
-}
+WITH_MESSAGES(look, message, look(ctx, &j->to, &j->kind, &j->n, &j->values))
 
 /* list(from, kind, values) of a message that has arrived, or NULL. */
 SEXP C_weft_ranks_receive(SEXP control)
 {
   const char *fields[] = { "from", "kind", "values", "" };
   message m = { -1, 0, NULL, 0 };
-  messages();
   weft_glue_run(control, look, &m);
   if (m.to < 0) return R_NilValue;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_ScalarInteger(m.to));
   SET_VECTOR_ELT(out, 1, Rf_ScalarInteger(m.kind));
   SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, (R_xlen_t) m.n));
-  m.values = REAL(VECTOR_ELT(out, 2));
-  weft_glue_run(control, take, &m);
+  if (m.n) memcpy(REAL(VECTOR_ELT(out, 2)), m.values, (size_t) m.n * sizeof *m.values);
   UNPROTECT(1);
   return out;
 }
 
 typedef struct { double mine, all; int ready; } addition;
 
-static weft_status total(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  addition *a = data;
-  (void) backend;
-  return weft_ranks_table()->messages->total(ctx, a->mine, &a->all, &a->ready);
-}
+WITH_MESSAGES(total, addition, total(ctx, j->mine, &j->all, &j->ready))
 
 /* The sum over all ranks, or NA as long as some rank has not said its number. */
 SEXP C_weft_ranks_total(SEXP control, SEXP mine)
 {
   addition a = { Rf_asReal(mine), 0, 0 };
-  messages();
   weft_glue_run(control, total, &a);
   return Rf_ScalarReal(a.ready ? a.all : NA_REAL);
 }

@@ -6,6 +6,10 @@
 #include "backend.h"
 
 weft_rank weft_ranks_here(void);
+/* An error unless this process is a rank of a job that was started. */
+weft_status weft_ranks_ready(weft_ctx *ctx);
+/* Steps taken with other ranks so far. Work that has taken one must not be begun again: the others go on from there. */
+uint64_t weft_ranks_steps(void);
 /* Rank r's sizes[r] bytes to all[r] on every rank. */
 weft_status weft_ranks_gather(weft_ctx *ctx, const void *mine, const uint64_t *sizes, unsigned char **all);
 /* x becomes the sum of all ranks' x, added in their order: the same bits on every rank. */

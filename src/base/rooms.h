@@ -3,5 +3,5 @@
 #ifndef WEFT_ROOMS_H
 #define WEFT_ROOMS_H
 #define WEFT_ROOMS(ROOM) \
-  ROOM(mi) ROOM(pca) ROOM(bn) ROOM(kernel) ROOM(irm)
+  ROOM(mi) ROOM(pca) ROOM(bn) ROOM(kernel) ROOM(irm) ROOM(regulation)
 #endif

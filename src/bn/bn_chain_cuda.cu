@@ -79,9 +79,10 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(c
   for (uint64_t it = from; it < from + count; ) {
     const uint64_t absolute = job.first + it, left = from + count - it;
     uint32_t now = (uint32_t) (left < MOST_STEPS ? left : MOST_STEPS);
-    const uint32_t to_swap = job.swap_every - (uint32_t) (absolute % job.swap_every), to_save = job.thin - (uint32_t) (it % job.thin);
+    const uint32_t to_swap = job.swap_every - (uint32_t) (absolute % job.swap_every);
+    const uint64_t to_save = job.thin - it % job.thin;
     if (job.temperatures > 1 && to_swap < now) now = to_swap;
-    if (to_save < now) now = to_save;
+    if (to_save < now) now = (uint32_t) to_save;
     for (uint32_t k = 0; k < now && job.p > 1; k++) {
       const uint32_t number = ((uint32_t) absolute + k) % 32;
       if (!number || !any_drawn) { steps = draw_steps(rng, (absolute + k) / 32, job.p, lane); any_drawn = true; }
@@ -432,7 +433,7 @@ extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *ta
   job.key = run->key;
   job.first = run->first;
   job.temperatures = (uint32_t) temperatures;
-  job.thin = (uint32_t) run->thin;
+  job.thin = run->thin;
   job.swap_every = (uint32_t) run->swap_every;
   job.most = (uint32_t) run->best;
   job.saved = run->iterations / run->thin;

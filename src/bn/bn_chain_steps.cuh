@@ -40,8 +40,8 @@ struct chain_job {
   double unit;
   uint32_t p, words, width;
   /* run */
-  uint64_t key, first;          /* iterations done before this run */
-  uint32_t temperatures, ladder0, thin, swap_every, most, sum;
+  uint64_t key, first, thin;    /* first: iterations done before this run */
+  uint32_t temperatures, ladder0, swap_every, most, sum;
   uint64_t saved, skipped, samples;
   const double *scale, *swap_scale; /* a temperature */
   /* state, a replica */

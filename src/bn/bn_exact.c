@@ -10,6 +10,7 @@
 #include "bn_chain.h"
 #include "bn_internal.h"
 
+#define MOST_NODES 32
 #define LOW_BITS 8
 #define BLOCK 256
 /* Nodes with more possible parents than this find g_s by going through their sets. */
@@ -47,7 +48,8 @@ static weft_status make_sink(weft_arena *mem, const weft_bn_table *t, size_t s, 
   const size_t size = (size_t) 1 << out->parents;
   WEFT_TAKE(out->table, mem, size);
   for (size_t k = 0; k < size; k++) out->table[k] = WEFT_BN_NEVER;
-  for (int64_t k = t->start[s]; k < t->start[s + 1]; k++) out->table[index_of(t->mask[k], out->used)] = t->score[k];
+  /* of a set that comes twice the first, best one stays */
+  for (int64_t k = t->start[s + 1]; k-- > t->start[s];) out->table[index_of(t->mask[k], out->used)] = t->score[k];
   for (size_t bit = 1; bit < size; bit <<= 1)
     for (size_t k = 0; k < size; k++)
       if ((k & bit) && out->table[k ^ bit] > out->table[k]) out->table[k] = out->table[k ^ bit];
@@ -107,7 +109,7 @@ static void optimum_task(void *data, size_t t, int thread)
 static void trace_back(const optimum_job *job, int32_t *best_sets)
 {
   const weft_bn_table *t = job->t;
-  uint64_t left = t->p == 64 ? UINT64_MAX : (UINT64_C(1) << t->p) - 1;
+  uint64_t left = (UINT64_C(1) << t->p) - 1;
   while (left) {
     for (size_t s = 0; s < t->p; s++) {
       const uint64_t rest = left & ~(UINT64_C(1) << s);
@@ -126,10 +128,11 @@ weft_status weft_bn_optimum_cpu(weft_ctx *ctx, const weft_bn_table *table, int32
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t p = table->p;
+  if (p > MOST_NODES) return weft_fail(ctx, WEFT_ERR_INPUT, "The proven optimum is for at most %d nodes.", MOST_NODES);
   optimum_job job = { table, NULL, NULL, p < LOW_BITS ? p : LOW_BITS, NULL };
   const size_t high_bits = p - job.low_bits, blocks = (size_t) 1 << high_bits;
   uint32_t *high, *at;
-  size_t begin[34] = { 0 };
+  size_t begin[MOST_NODES + 2] = { 0 };
   WEFT_TAKE(job.best, &mem, (size_t) 1 << p);
   WEFT_TAKE(job.sinks, &mem, p);
   WEFT_TAKE(high, &mem, blocks);

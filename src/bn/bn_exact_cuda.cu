@@ -120,7 +120,7 @@ static weft_status make_sinks(weft_ctx *ctx, weft_device_arena *mem, weft_arena 
     int64_t *one = tables + sinks[s].table;
     const size_t size = (size_t) 1 << __builtin_popcountll(sinks[s].used);
     for (size_t k = 0; k < size; k++) one[k] = WEFT_BN_NEVER;
-    for (int64_t k = t->start[s]; k < t->start[s + 1]; k++) one[index_of(t->mask[k], sinks[s].used)] = t->score[k];
+    for (int64_t k = t->start[s + 1]; k-- > t->start[s];) one[index_of(t->mask[k], sinks[s].used)] = t->score[k];
     for (size_t bit = 1; bit < size; bit <<= 1)
       for (size_t k = 0; k < size; k++) if ((k & bit) && one[k ^ bit] > one[k]) one[k] = one[k ^ bit];
     WEFT_TRY(weft_poll(ctx, 0, 1));

@@ -1,5 +1,6 @@
 /* .Call entry points of the Bayesian-network room. A table of scores is an R list: start (p + 1), score in nats (whole
  * multiples of 2^-bits), parents (an integer matrix, a column a set, node numbers from 1 and zeros), bits. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include "../base/glue.h"
@@ -35,6 +36,13 @@ static weft_bn_problem problem_of(SEXP list)
   return problem;
 }
 
+/* A matrix of R's has 32-bit dimensions: R/bn-check.R sees to it before, and this that nothing is written past an end. */
+static int dimension(size_t count)
+{
+  if (count > INT_MAX) Rf_error("internal error: a matrix with a side of %.0f", (double) count);
+  return (int) count;
+}
+
 /* ---- score tables ---- */
 
 typedef struct { weft_bn_problem problem; weft_arena *keep; weft_bn_table table; double *information; } scores_job;
@@ -64,11 +72,11 @@ SEXP C_weft_bn_scores(SEXP problem, SEXP control)
   SEXP holder = PROTECT(weft_glue_arena(&job.keep));
   weft_glue_run(control, scores, &job);
   const weft_bn_table *t = &job.table;
-  const size_t total = (size_t) t->start[t->p], width = widest_set(t);
+  const size_t total = (size_t) t->start[t->p], width = widest_set(t); /* both at most INT32_MAX: weft_bn_table_make() */
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) t->p + 1));
   SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) total));
-  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(INTSXP, (int) width, (int) total));
+  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(INTSXP, dimension(width), dimension(total)));
   SET_VECTOR_ELT(out, 3, Rf_ScalarInteger(t->bits));
   for (size_t i = 0; i <= t->p; i++) REAL(VECTOR_ELT(out, 0))[i] = (double) t->start[i];
   int *parents = INTEGER(VECTOR_ELT(out, 2));
@@ -96,7 +104,7 @@ static weft_status screen(weft_ctx *ctx, const weft_backend *backend, void *data
 SEXP C_weft_bn_screen(SEXP problem, SEXP control)
 {
   scores_job job = { problem_of(problem), NULL, { 0 }, NULL };
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.problem.p, (int) job.problem.p));
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(job.problem.p), dimension(job.problem.p)));
   job.information = REAL(out);
   weft_glue_run(control, screen, &job);
   UNPROTECT(1);
@@ -104,6 +112,8 @@ SEXP C_weft_bn_screen(SEXP problem, SEXP control)
 }
 
 /* ---- tables back from R ---- */
+
+#define MOST_WORDS 64 /* of a mask: 4,096 nodes */
 
 typedef struct { const double *start, *score; const int *parents; size_t p, width; int bits; } table_view;
 
@@ -143,6 +153,76 @@ done:
   return st;
 }
 
+/* What a table from a file may have wrong, its vectors being of the right types and lengths: what the algorithms rely on. */
+typedef struct { table_view view; size_t node; const char *what; } wrong_job;
+
+/* Set k of node z into `mask`; 0 when its members are not different nodes besides z, followed by zeros. */
+static int read_members(const table_view *v, size_t z, size_t k, uint64_t *mask, size_t words)
+{
+  const int *member = v->parents + k * v->width;
+  size_t m = 0;
+  memset(mask, 0, words * sizeof *mask);
+  for (; m < v->width && member[m]; m++) {
+    const size_t node = (size_t) member[m] - 1;
+    if (member[m] < 0 || node >= v->p || node == z || mask[node / 64] >> (node % 64) & 1) return 0;
+    mask[node / 64] |= UINT64_C(1) << (node % 64);
+  }
+  while (m < v->width && !member[m]) m++;
+  return m == v->width;
+}
+
+/* NULL, or what is wrong with node z. *largest gets its largest score in units, regardless of sign. Whatever the order, a set must fit: the
+ * parents that all sets share must be a set themselves. */
+static const char *wrong_with(const table_view *v, size_t z, double *largest)
+{
+  const size_t words = (v->p + 63) / 64, first = (size_t) v->start[z], last = (size_t) v->start[z + 1];
+  uint64_t shared[MOST_WORDS], mask[MOST_WORDS];
+  size_t least = SIZE_MAX, common = 0;
+  memset(shared, 0xff, sizeof shared);
+  for (size_t k = first; k < last; k++) {
+    const double units = ldexp(v->score[k], v->bits);
+    size_t size = 0;
+    if (!isfinite(units) || units != floor(units)) return "a score that is no whole multiple of 2^-`bits`";
+    if (k > first && v->score[k] > v->score[k - 1]) return "sets that are not in the order of their scores";
+    if (!read_members(v, z, k, mask, words)) return "a set of parents that are not different nodes, followed by zeros";
+    for (size_t w = 0; w < words; w++) { size += (size_t) __builtin_popcountll(mask[w]); shared[w] &= mask[w]; }
+    if (size < least) least = size;
+    *largest = fmax(*largest, fabs(units));
+  }
+  for (size_t w = 0; w < words; w++) common += (size_t) __builtin_popcountll(shared[w]);
+  return least == common ? NULL : "no set that every order allows";
+}
+
+static weft_status find_wrong(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  wrong_job *job = data;
+  double sum = 0; /* of the largest scores: what a network can be worth */
+  (void) backend;
+  for (job->node = 0; job->node < job->view.p; job->node++) {
+    double largest = 0;
+    WEFT_TRY(weft_poll(ctx, (double) job->node, (double) job->view.p));
+    if ((job->what = wrong_with(&job->view, job->node, &largest))) goto done;
+    sum += largest;
+    if (largest >= -(double) WEFT_BN_NEVER || sum >= 0x1p62) { job->what = "scores beyond what is counted in"; goto done; }
+  }
+done:
+  return st;
+}
+
+/* NULL, or a list of the node's number, from 1, and the words. */
+SEXP C_weft_bn_wrong(SEXP table, SEXP control)
+{
+  wrong_job job = { view_of(table), 0, NULL };
+  weft_glue_run(control, find_wrong, &job);
+  if (!job.what) return R_NilValue;
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, 2));
+  SET_VECTOR_ELT(out, 0, Rf_ScalarInteger((int) job.node + 1));
+  SET_VECTOR_ELT(out, 1, Rf_mkString(job.what));
+  UNPROTECT(1);
+  return out;
+}
+
 /* ---- chains ---- */
 
 typedef struct { table_view view; weft_bn_run run; weft_bn_chains out; int32_t *start; } chain_job;
@@ -180,12 +260,12 @@ SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
   const size_t samples = job.run.sum ? saved - job.run.burn_in / job.run.thin : 0;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_duplicate(weft_glue_element(run, "order")));
-  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, (int) saved, (int) job.run.ladders));
-  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(REALSXP, 4, (int) replicas));
+  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, dimension(saved), dimension(job.run.ladders)));
+  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(REALSXP, 4, dimension(replicas)));
   SET_VECTOR_ELT(out, 3, Rf_allocVector(REALSXP, (R_xlen_t) (2 * job.run.ladders * (job.run.temperatures - 1))));
   SET_VECTOR_ELT(out, 4, Rf_allocVector(INTSXP, (R_xlen_t) (p * samples * job.run.ladders)));
-  SET_VECTOR_ELT(out, 5, Rf_allocMatrix(REALSXP, (int) samples, (int) job.run.ladders));
-  SET_VECTOR_ELT(out, 6, Rf_allocMatrix(INTSXP, (int) p, (int) job.run.best));
+  SET_VECTOR_ELT(out, 5, Rf_allocMatrix(REALSXP, dimension(samples), dimension(job.run.ladders)));
+  SET_VECTOR_ELT(out, 6, Rf_allocMatrix(INTSXP, dimension(p), dimension(job.run.best)));
   SET_VECTOR_ELT(out, 7, Rf_allocVector(REALSXP, (R_xlen_t) job.run.best));
   job.out = (weft_bn_chains) {
     INTEGER(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)), REAL(VECTOR_ELT(out, 2)), REAL(VECTOR_ELT(out, 3)),
@@ -247,7 +327,7 @@ SEXP C_weft_bn_edges(SEXP table, SEXP graphs, SEXP control)
   const char *fields[] = { "edges", "log_total", "" };
   exact_job job = { .view = view_of(table), .graphs = Rf_asLogical(graphs) };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) job.view.p, (int) job.view.p));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, dimension(job.view.p), dimension(job.view.p)));
   job.edges = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, edges, &job);
   SET_VECTOR_ELT(out, 1, Rf_ScalarReal(job.log_total));

@@ -2,6 +2,7 @@
 #define BN_ROUTINES(R) \
   R(C_weft_bn_scores, 2) \
   R(C_weft_bn_screen, 2) \
+  R(C_weft_bn_wrong, 2) \
   R(C_weft_bn_chain, 3) \
   R(C_weft_bn_optimum, 2) \
   R(C_weft_bn_edges, 3) \

@@ -155,6 +155,10 @@ static WEFT_HD inline double weft_distance_error(size_t d) { return (0.5 * (doub
  * origin). With a scale, `lo` gets what the doubles in `out` lack. */
 weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
                              const double *scale, int full, double *out, double *lo);
+/* *same = 1 when x and x_lo are what weft_points_fill() makes of these columns, row order[i] as point i, bit by bit. */
+weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
+                              const double *scale, int full, const int32_t *order, const double *x, const double *x_lo,
+                              int *same);
 /* out: 3 numbers a column: the least and greatest of the finite ones, and how many are not finite. */
 weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out);
 
@@ -203,6 +207,9 @@ typedef struct weft_tree_build {
   int32_t *child;
 } weft_tree_build;
 weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b);
+/* For trees that were kept elsewhere: *wrong is NULL, or the array that weft_tree_grow() cannot have made. Arrays must have
+ * their sizes. */
+weft_status weft_tree_check(weft_ctx *ctx, const weft_tree_build *b, const char **wrong);
 
 /* task->reference and weights in the reference tree's order; queries are the query tree's points; out in its order. */
 weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,

@@ -242,6 +242,70 @@ SEXP C_weft_tree_grow(SEXP points, SEXP type, SEXP leaf_size, SEXP key, SEXP con
   return out;
 }
 
+static int is_matrix(SEXP x, double rows, double columns) {
+  return TYPEOF(x) == REALSXP && Rf_isMatrix(x) && (double) Rf_nrows(x) == rows && (double) Rf_ncols(x) == columns;
+}
+
+static int is_vector(SEXP x, SEXPTYPE type, double length) {
+  return TYPEOF(x) == type && (double) XLENGTH(x) == length;
+}
+
+/* The first array that has another type or size than those of a tree of n points in d dimensions, or NULL. */
+static const char *misshapen(SEXP tree, size_t n, size_t d, int with_centre, int with_lo) {
+  SEXP leaf = weft_glue_element(tree, "leaf_size"), lo = weft_glue_element(tree, "lo");
+  SEXP centre = weft_glue_element(tree, "centre");
+  if (!is_vector(leaf, INTSXP, 1) || INTEGER(leaf)[0] < 1) return "leaf_size";
+  const double nodes = (double) weft_tree_nodes(n, (size_t) INTEGER(leaf)[0]);
+  if (!is_matrix(weft_glue_element(tree, "x"), (double) d, (double) n)) return "x";
+  if (with_lo ? !is_matrix(lo, (double) d, (double) n) : lo != R_NilValue) return "lo";
+  if (!is_vector(weft_glue_element(tree, "order"), INTSXP, (double) n)) return "order";
+  if (!is_vector(weft_glue_element(tree, "first"), REALSXP, nodes)) return "first";
+  if (!is_vector(weft_glue_element(tree, "count"), REALSXP, nodes)) return "count";
+  if (!is_vector(weft_glue_element(tree, "child"), INTSXP, nodes)) return "child";
+  if (!is_matrix(weft_glue_element(tree, "box"), 2 * (double) d, nodes)) return "box";
+  if (with_centre ? !is_matrix(centre, (double) d + 1, nodes) : centre != R_NilValue) return "centre";
+  return NULL;
+}
+
+typedef struct { weft_tree_build tree; const double *columns, *origin, *scale; int full; const char *wrong; } check_job;
+
+static weft_status check_tree(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  check_job *j = data;
+  weft_status st = WEFT_OK;
+  int same = 1;
+  (void) backend;
+  WEFT_TRY(weft_tree_check(ctx, &j->tree, &j->wrong));
+  if (j->wrong || !j->columns) goto done;
+  WEFT_TRY(weft_points_check(ctx, j->columns, j->tree.n, j->tree.d, j->origin, j->scale, j->full, j->tree.order, j->tree.x,
+                             j->tree.lo, &same));
+  if (!same) j->wrong = "points";
+done:
+  return st;
+}
+
+/* NULL, or the name of what is wrong with a tree of n points in d dimensions that C_weft_tree_grow() is said to have made;
+ * "points" when they are not those of `columns`, a matrix or NULL, rescaled as C_weft_kernel_points() does.
+ * size: n, d, type. */
+SEXP C_weft_tree_check(SEXP tree, SEXP size, SEXP columns, SEXP origin, SEXP scale, SEXP full, SEXP control) {
+  const double *s = REAL(size);
+  const size_t n = (size_t) s[0], d = (size_t) s[1];
+  const int type = (int) s[2], with_centre = type != WEFT_TREE_KD, scaled = scale != R_NilValue;
+  check_job job = {.wrong = TYPEOF(tree) == VECSXP ? misshapen(tree, n, d, with_centre, scaled) : "tree"};
+  if (!job.wrong) {
+    const size_t leaf = (size_t) INTEGER(weft_glue_element(tree, "leaf_size"))[0];
+    job.tree = (weft_tree_build) {
+      (weft_tree_type) type, n, d, leaf, weft_tree_nodes(n, leaf), 0, REAL(weft_glue_element(tree, "x")),
+      scaled ? REAL(weft_glue_element(tree, "lo")) : NULL, INTEGER(weft_glue_element(tree, "order")),
+      REAL(weft_glue_element(tree, "first")), REAL(weft_glue_element(tree, "count")), REAL(weft_glue_element(tree, "box")),
+      with_centre ? REAL(weft_glue_element(tree, "centre")) : NULL, INTEGER(weft_glue_element(tree, "child"))
+    };
+    if (columns != R_NilValue) job.columns = REAL(columns);
+    job.origin = REAL(origin), job.scale = scaled ? REAL(scale) : NULL, job.full = Rf_asLogical(full);
+    weft_glue_run(control, check_tree, &job);
+  }
+  return job.wrong ? Rf_mkString(job.wrong) : R_NilValue;
+}
+
 typedef struct { sum_job sum; const double *h; size_t bandwidths; } walk_job;
 
 static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *data) {

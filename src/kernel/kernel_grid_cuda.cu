@@ -48,6 +48,10 @@ bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, cons
     if (widest < 0) break;
     width[widest] /= 2, halved[widest]++, cells *= 2;
   }
+  /* A single cell would save nothing. Where some dimension is cut, its cells are no narrower than 0.51 h, and those that
+   * the kernel reaches are 126 units together: so h is less than 83 units, and whole numbers and halves hold every
+   * distance that counts. */
+  if (cells < 2) return false;
   double unit = 0;
   for (int j = 0; j < plan->dims; j++) {
     const double reach = halved[j] ? ceil(h * (1 + 1e-6) / width[j] + 1e-6) : 0;

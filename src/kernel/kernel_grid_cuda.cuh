@@ -30,7 +30,7 @@ template <typename Real> struct grid_points {
   uint32_t *start;              /* cells + 1 */
 };
 
-/* False where no grid makes sense: nothing to cut. */
+/* False where no grid makes sense: points are few, or all within reach of each other. */
 bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, const double *high, double h);
 void weft_grid_reach(grid_plan *plan, double h);
 

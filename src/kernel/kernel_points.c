@@ -1,5 +1,6 @@
 /* Points from R's columns: one after another, and rescaled by a bandwidth of many numbers with nothing lost: differences
  * from an origin are taken exactly, divisions and the solve with a triangle done in pairs of doubles. */
+#include <stdatomic.h>
 #include "../base/parallel.h"
 #include "kernel_scalar.h"
 
@@ -33,6 +34,35 @@ weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, siz
     }
   }
 done:
+  return st;
+}
+
+weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
+                              const double *scale, int full, const int32_t *order, const double *x, const double *x_lo,
+                              int *same) {
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  atomic_int all = 1;
+  double *scratch;
+  WEFT_TAKE(scratch, &mem, 2 * d * (size_t) ctx->threads);
+  for (size_t start = 0; start < n && atomic_load(&all); start += AT_ONCE) {
+    const size_t end = n - start < AT_ONCE ? n : start + AT_ONCE;
+    WEFT_TRY(weft_poll(ctx, (double) start, (double) n));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(static)
+    for (size_t i = start; i < end; i++) {
+      const size_t row = (size_t) order[i];
+      double *z = scratch + 2 * d * (size_t) WEFT_THREAD(), *lo = z + d;
+      if (scale) rescale(columns, n, d, row, origin, scale, full, z, lo);
+      for (size_t j = 0; j < d; j++) {
+        const double known = scale ? z[j] : columns[j * n + row];
+        if (!(x[i * d + j] == known && (!scale || x_lo[i * d + j] == lo[j]))) atomic_store(&all, 0);
+      }
+    }
+  }
+  *same = atomic_load(&all);
+done:
+  weft_arena_end(&mem);
   return st;
 }
 

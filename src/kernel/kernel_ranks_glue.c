@@ -1,19 +1,23 @@
 /* .Call entry points of kernel sums over ranks; R/kernel-ranks.R says how they come together. */
 #include "kernel_glue.h"
+#include "../base/ranks.h"
 #include "kernel_ranks.h"
 
 typedef struct { int rank, size; const double *key; size_t n; double share; int *left; } split_job;
 
 static weft_status split(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  weft_status st = WEFT_OK;
   split_job *j = data;
   (void) backend;
-  return weft_ranks_split(ctx, weft_ranks_table()->messages, j->rank, j->size, j->key, j->n, j->share, j->left);
+  WEFT_TRY(weft_ranks_ready(ctx));
+  WEFT_TRY(weft_ranks_split(ctx, weft_ranks_table()->messages, j->rank, j->size, j->key, j->n, j->share, j->left));
+done:
+  return st;
 }
 
 /* group: rank and size in it. Which of this rank's points go left. */
 SEXP C_weft_ranks_split(SEXP control, SEXP group, SEXP key, SEXP share) {
   SEXP out = PROTECT(Rf_allocVector(LGLSXP, Rf_xlength(key)));
-  if (!weft_ranks_table()) Rf_error("internal error: ranks were not started");
   split_job job = {INTEGER(group)[0], INTEGER(group)[1], REAL(key), (size_t) Rf_xlength(key), Rf_asReal(share), LOGICAL(out)};
   weft_glue_run(control, split, &job);
   UNPROTECT(1);
@@ -51,6 +55,7 @@ SEXP C_weft_ranks_lower(SEXP control, SEXP reach, SEXP boxes) {
 static weft_status needed(weft_ctx *ctx, const weft_backend *backend, void *data) {
   reach_job *j = data;
   (void) backend;
+  if (j->count > WEFT_RANK_BOXES) return weft_fail(ctx, WEFT_ERR_INTERNAL, "%zu boxes of a rank are more than %d", j->count, WEFT_RANK_BOXES);
   j->reach.tree = &j->tree;
   return weft_ranks_needed(ctx, &j->reach, j->boxes, j->allowed, j->count, j->together, j->one, j->keep);
 }
@@ -64,7 +69,6 @@ SEXP C_weft_ranks_needed(SEXP control, SEXP reach, SEXP boxes, SEXP allowed, SEX
   SET_VECTOR_ELT(out, 1, Rf_allocVector(LGLSXP, (R_xlen_t) job.tree.points.n));
   job.allowed = REAL(allowed), job.together = Rf_asLogical(together);
   job.one = LOGICAL(VECTOR_ELT(out, 0)), job.keep = LOGICAL(VECTOR_ELT(out, 1));
-  if (job.count > WEFT_RANK_BOXES) Rf_error("internal error: too many boxes");
   weft_glue_run(control, needed, &job);
   UNPROTECT(1);
   return out;

@@ -92,14 +92,16 @@ static WEFT_HD inline double weft_kernel_pair(int kind, const weft_points *a, si
   double s = weft_square_distance(a, i, b, k) / (h * h);
   if (!weft_kernel_compact(kind) || s > 1.0625) return weft_kernel_of(kind, s, shift);
   if (kind == WEFT_UNIFORM && s < 0.9375) return 1;
-  double t = s > 0.75 ? weft_inside_exactly(a, i, b, k, h) : 1 - s;
+  const int near_end = s > 0.75; /* 1 - s has the digits of k there, s those of r where it is small */
+  const double t = near_end ? weft_inside_exactly(a, i, b, k, h) : 1 - s;
   if (kind == WEFT_UNIFORM) return t >= 0;
   if (t <= 0) return 0;
+  const double r = sqrt(near_end ? 1 - t : s);
   switch (kind) {
   case WEFT_EPANECHNIKOV: return t;
   case WEFT_BIWEIGHT: return t * t;
-  case WEFT_TRIANGULAR: return t / (1 + sqrt(1 - t));
-  default: return sin(1.5707963267948966 * t / (1 + sqrt(1 - t)));
+  case WEFT_TRIANGULAR: return t / (1 + r);
+  default: return sin(1.5707963267948966 * t / (1 + r));
   }
 }
 

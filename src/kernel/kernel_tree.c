@@ -7,6 +7,7 @@
  * The split is by rank, at a multiple of the leaf size, so that all leaves but one are full and the shape is known
  * beforehand. Levels are built one after another, the nodes of a level in parallel. */
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 #include "../base/draws.h"
 #include "../base/parallel.h"
@@ -56,9 +57,10 @@ static void lay_out(const weft_tree_build *b) {
   }
 }
 
-static void bound_box(const weft_tree_build *b, size_t v) {
+/* low: 2d numbers, least and greatest coordinates. */
+static void bound_box(const weft_tree_build *b, size_t v, double *low) {
   const size_t d = b->d, first = (size_t) b->first[v], last = first + (size_t) b->count[v];
-  double *low = b->box + v * 2 * d, *high = low + d;
+  double *high = low + d;
   memcpy(low, b->x + first * d, d * sizeof *low);
   memcpy(high, low, d * sizeof *high);
   for (size_t i = first + 1; i < last; i++)
@@ -69,10 +71,10 @@ static void bound_box(const weft_tree_build *b, size_t v) {
     }
 }
 
-/* The mean relative to the first point, and the radius about it, rounded up. */
-static void bound_ball(const weft_tree_build *b, size_t v) {
+/* The mean relative to the first point, and the radius about it, rounded up. middle: d + 1 numbers. */
+static void bound_ball(const weft_tree_build *b, size_t v, double *middle) {
   const size_t d = b->d, first = (size_t) b->first[v], count = (size_t) b->count[v];
-  double *middle = b->centre + v * (d + 1), radius = 0;
+  double radius = 0;
   memset(middle, 0, d * sizeof *middle);
   for (size_t i = first; i < first + count; i++)
     for (size_t j = 0; j < d; j++) middle[j] += (b->x[i * d + j] - b->x[first * d + j]) / (double) count;
@@ -198,7 +200,7 @@ static weft_status grow_node(const weft_tree_build *b, size_t v, double *key, do
   weft_status st = WEFT_OK;
   const size_t first = (size_t) b->first[v], count = (size_t) b->count[v];
   if (ctx) WEFT_TRY(weft_poll(ctx, 0, 1));
-  bound_box(b, v);
+  bound_box(b, v, b->box + v * 2 * b->d);
   if (b->child[v] < 0) goto done;
   if (ctx) WEFT_TRY(weft_poll(ctx, 0, 1));
   set_keys(b, v, key, line);
@@ -224,7 +226,7 @@ static weft_status grow_nodes(weft_ctx *ctx, const weft_tree_build *b, size_t fi
     WEFT_FOR(dynamic)
     for (size_t v = start; v < end; v++) {
       if (key) (void) grow_node(b, v, key, lines + (size_t) WEFT_THREAD() * b->d, NULL);
-      else bound_ball(b, v);
+      else bound_ball(b, v, b->centre + v * (b->d + 1));
     }
   }
 done:
@@ -250,6 +252,99 @@ weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b) {
     level = end, end = next_end;
   }
   if (b->centre) WEFT_TRY(grow_nodes(ctx, b, 0, b->nodes, NULL, lines, levels, levels));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- trees from elsewhere ---- */
+
+/* order[] has every row once. */
+static weft_status check_order(weft_ctx *ctx, const weft_tree_build *b, int *right) {
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  unsigned char *seen;
+  WEFT_TAKE0(seen, &mem, b->n);
+  for (size_t i = 0; i < b->n && *right; i++) {
+    if (i % BATCH_POINTS == 0) WEFT_TRY(weft_poll(ctx, 0, 1));
+    *right = b->order[i] >= 0 && (size_t) b->order[i] < b->n && !seen[b->order[i]];
+    if (*right) seen[b->order[i]] = 1;
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* first, count and child are what lay_out() makes of n and the leaf size. */
+static weft_status check_layout(weft_ctx *ctx, const weft_tree_build *b, const char **wrong) {
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_tree_build own = *b;
+  WEFT_TAKE(own.first, &mem, b->nodes);
+  WEFT_TAKE(own.count, &mem, b->nodes);
+  WEFT_TAKE(own.child, &mem, b->nodes);
+  lay_out(&own);
+  for (size_t v = 0; v < b->nodes && !*wrong; v++)
+    *wrong = b->first[v] != own.first[v]   ? "first"
+             : b->count[v] != own.count[v] ? "count"
+             : b->child[v] != own.child[v] ? "child"
+                                           : NULL;
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* A leaf's box is that of its points, another node's that of its children's boxes. box: 2d numbers. */
+static int has_its_box(const weft_tree_build *b, size_t v, double *box) {
+  const size_t d = b->d;
+  const double *known = b->box + v * 2 * d;
+  if (b->child[v] < 0) bound_box(b, v, box);
+  else {
+    const double *left = b->box + (size_t) b->child[v] * 2 * d, *right = left + 2 * d;
+    for (size_t j = 0; j < d; j++) box[j] = fmin(left[j], right[j]), box[d + j] = fmax(left[d + j], right[d + j]);
+  }
+  for (size_t j = 0; j < 2 * d; j++) if (!(known[j] == box[j])) return 0;
+  return 1;
+}
+
+static int has_its_ball(const weft_tree_build *b, size_t v, double *middle) {
+  bound_ball(b, v, middle);
+  for (size_t j = 0; j <= b->d; j++) if (!(b->centre[v * (b->d + 1) + j] == middle[j])) return 0;
+  return 1;
+}
+
+/* Everything but the points and their order follows from these, by sums in one order: so it is done again. */
+weft_status weft_tree_check(weft_ctx *ctx, const weft_tree_build *b, const char **wrong) {
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t size = 2 * b->d + 1;
+  int right = 1;
+  atomic_int boxes = 1, balls = 1;
+  double *scratch;
+  *wrong = NULL;
+  for (size_t i = 0; i < b->n * b->d && right; i++) {
+    if (i % BATCH_POINTS == 0) WEFT_TRY(weft_poll(ctx, 0, 1));
+    right = b->x[i] - b->x[i] == 0 && (!b->lo || b->lo[i] - b->lo[i] == 0);
+  }
+  if (!right) *wrong = "x";
+  if (!*wrong) WEFT_TRY(check_order(ctx, b, &right));
+  if (!right && !*wrong) *wrong = "order";
+  if (!*wrong && b->nodes) WEFT_TRY(check_layout(ctx, b, wrong));
+  if (*wrong) goto done;
+  WEFT_TAKE(scratch, &mem, size * (size_t) ctx->threads);
+  for (size_t start = 0, end; start < b->nodes; start = end) {
+    double points = 0;
+    for (end = start; end < b->nodes && points < (double) BATCH_POINTS; end++) points += b->count[end];
+    WEFT_TRY(weft_poll(ctx, (double) start, (double) b->nodes));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(dynamic)
+    for (size_t v = start; v < end; v++) {
+      double *own = scratch + (size_t) WEFT_THREAD() * size;
+      if (!has_its_box(b, v, own)) atomic_store(&boxes, 0);
+      if (b->centre && !has_its_ball(b, v, own)) atomic_store(&balls, 0);
+    }
+  }
+  *wrong = !boxes ? "box" : !balls ? "centre" : NULL;
 done:
   weft_arena_end(&mem);
   return st;

@@ -46,13 +46,15 @@ typedef weft_status weft_mi_numeric_op(weft_ctx *ctx, const weft_mi_numeric *dat
 
 /* ---- networks (mi_network*): m and out are p × p and symmetric; m's diagonal does not matter, out's is zero ---- */
 
-typedef enum { WEFT_NETWORK_ARACNE, WEFT_NETWORK_CLR, WEFT_NETWORK_MRNET, WEFT_NETWORK_MRNETB } weft_network_method;
+typedef enum { WEFT_NETWORK_ARACNE, WEFT_NETWORK_CLR, WEFT_NETWORK_MRNET, WEFT_NETWORK_MRNETB,
+               WEFT_NETWORK_RELNET /* on the CPU only */ } weft_network_method;
 
 typedef struct weft_network_job {
   size_t p;
   const double *m;
   weft_network_method method;
-  double eps, keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle */
+  double eps, keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle; RELNET: m > eps */
+  double least;     /* what m says up to here is rounding; see weft_network_rounding() */
 } weft_network_job;
 
 typedef weft_status weft_network_op(weft_ctx *ctx, const weft_network_job *job, double *out);
@@ -74,14 +76,14 @@ typedef struct weft_bins_job {
  * value's bin is 1 + the cuts below it. */
 weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, double *cuts, int32_t *counts);
 /* Codes from 1, INT32_MIN where x is missing. Column j's cuts begin at cuts + starts[j] and end at starts[j + 1]. */
-weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, const double *cuts, const int32_t *starts,
+weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, const double *cuts, const double *starts,
                         int32_t *codes);
 
 /* ---- genotypes (mi_plink.c) ---- */
 
-/* PLINK's two bits a genotype, one block of (n + 3) / 4 bytes a variant, to counts of the first allele: 2, 1, 0, or
- * INT32_MIN where missing. */
-weft_status weft_mi_genotypes(weft_ctx *ctx, const uint8_t *packed, size_t n, size_t p, int32_t *out);
+/* Of a .bed file, three bytes and one block of (n + 3) / 4 bytes a variant, the p variants `wanted` (from 0): counts of the first
+ * allele, 2, 1, 0, or INT32_MIN where missing. */
+weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const double *wanted, size_t p, int32_t *out);
 
 /* ---- greedy selection (mi_select.c) ---- */
 

@@ -250,7 +250,7 @@ static int32_t code_of(double x, const double *cuts, int32_t count)
   return from + 1;
 }
 
-weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, const double *cuts, const int32_t *starts,
+weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, const double *cuts, const double *starts,
                         int32_t *codes)
 {
   weft_status st = WEFT_OK;
@@ -262,7 +262,7 @@ weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, cons
     WEFT_FOR(dynamic)
     for (int64_t j = (int64_t) first; j < end; j++)
       for (size_t i = 0; i < n; i++)
-        codes[(size_t) j * n + i] = code_of(x[(size_t) j * n + i], cuts + starts[j], starts[j + 1] - starts[j]);
+        codes[(size_t) j * n + i] = code_of(x[(size_t) j * n + i], cuts + (size_t) starts[j], (int32_t) (starts[j + 1] - starts[j]));
   }
 done:
   return st;

@@ -3,7 +3,7 @@
 #include "../base/parallel.h"
 #include "mi_continuous.h"
 #include "mi_ksg.h"
-#include "mi_simd.h"
+#include "../base/loops.h"
 
 #define TILE 32          /* columns a side: a tile's columns stay in the second-level cache */
 #define BLOCK_A WEFT_DOT_SPARE /* columns times columns in registers */

@@ -111,9 +111,9 @@ static void list_column(const void *data, size_t j, int thread)
 {
   const list_job *job = data;
   const double *w = job->edges->w + j * job->edges->p;
-  size_t at = (size_t) job->starts[j];
+  size_t at = (size_t) job->starts[j], end = (size_t) job->starts[j + 1];
   (void) thread;
-  for (size_t i = 0; i < j; i++)
+  for (size_t i = 0; i < j && at < end; i++)
     if (w[i] > 0) { job->from[at] = (int) i + 1; job->to[at++] = (int) j + 1; }
 }
 

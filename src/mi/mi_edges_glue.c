@@ -3,6 +3,22 @@
 #include "../base/glue.h"
 #include "mi_edges.h"
 
+static weft_edges edges_of(SEXP w)
+{
+  weft_edges e;
+  e.w = weft_glue_square(w, "x", &e.p);
+  return e;
+}
+
+/* Information beside the weights `e`. */
+static const double *information_of(SEXP m, const weft_edges *e)
+{
+  size_t p;
+  const double *numbers = weft_glue_square(m, "mi", &p);
+  if (p != e->p) weft_glue_fail(WEFT_ERR_INPUT, "The information of a network must have its size, %zu; it has %zu.", e->p, p);
+  return numbers;
+}
+
 typedef struct { weft_edges edges; double bar; int whole; double *counts; } reaching_job;
 
 static weft_status reaching(weft_ctx *ctx, const weft_backend *backend, void *data)
@@ -15,9 +31,9 @@ static weft_status reaching(weft_ctx *ctx, const weft_backend *backend, void *da
 /* How many entries of each column reach `bar`. */
 SEXP C_weft_mi_reaching(SEXP w, SEXP bar, SEXP whole, SEXP control)
 {
-  const int p = Rf_nrows(w);
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, p));
-  reaching_job job = { { (size_t) p, REAL_RO(w) }, Rf_asReal(bar), Rf_asLogical(whole), REAL(out) };
+  weft_edges edges = edges_of(w);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) edges.p));
+  reaching_job job = { edges, Rf_asReal(bar), Rf_asLogical(whole), REAL(out) };
   weft_glue_run(control, reaching, &job);
   UNPROTECT(1);
   return out;
@@ -35,7 +51,8 @@ static weft_status greatest(weft_ctx *ctx, const weft_backend *backend, void *da
 /* The k-th greatest weight of edges with more information than `cut` in m. */
 SEXP C_weft_mi_greatest(SEXP w, SEXP m, SEXP cut, SEXP k, SEXP control)
 {
-  greatest_job job = { { (size_t) Rf_nrows(w), REAL_RO(w) }, REAL_RO(m), Rf_asReal(cut), Rf_asReal(k), 0 };
+  const weft_edges edges = edges_of(w);
+  greatest_job job = { edges, information_of(m, &edges), Rf_asReal(cut), Rf_asReal(k), 0 };
   weft_glue_run(control, greatest, &job);
   return Rf_ScalarReal(job.value);
 }
@@ -53,7 +70,8 @@ static weft_status cut_edges(weft_ctx *ctx, const weft_backend *backend, void *d
 SEXP C_weft_mi_cut_edges(SEXP w, SEXP m, SEXP cut, SEXP bar, SEXP control)
 {
   SEXP out = PROTECT(MAYBE_SHARED(w) ? Rf_duplicate(w) : w);
-  cut_job job = { (size_t) Rf_nrows(out), REAL(out), REAL_RO(m), Rf_asReal(cut), Rf_asReal(bar) };
+  const weft_edges edges = edges_of(out);
+  cut_job job = { edges.p, REAL(out), information_of(m, &edges), Rf_asReal(cut), Rf_asReal(bar) };
   weft_glue_run(control, cut_edges, &job);
   UNPROTECT(1);
   return out;
@@ -72,11 +90,15 @@ static weft_status list_edges(weft_ctx *ctx, const weft_backend *backend, void *
 SEXP C_weft_mi_edge_list(SEXP w, SEXP starts, SEXP control)
 {
   const char *fields[] = { "from", "to", "" };
-  const int p = Rf_nrows(w);
-  const R_xlen_t count = (R_xlen_t) REAL_RO(starts)[p];
+  const weft_edges edges = edges_of(w);
+  if (TYPEOF(starts) != REALSXP || (size_t) Rf_xlength(starts) != edges.p + 1)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Starts do not fit the matrix.");
+  const double *at = REAL_RO(starts);
+  for (size_t j = 0; j < edges.p; j++)
+    if (!(at[j] >= 0 && at[j] <= at[j + 1] && at[j + 1] - at[j] <= (double) j)) weft_glue_fail(WEFT_ERR_INTERNAL, "Starts do not rise.");
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  for (int k = 0; k < 2; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(INTSXP, count));
-  list_job job = { { (size_t) p, REAL_RO(w) }, REAL_RO(starts), INTEGER(VECTOR_ELT(out, 0)), INTEGER(VECTOR_ELT(out, 1)) };
+  for (int k = 0; k < 2; k++) SET_VECTOR_ELT(out, k, weft_glue_vector(INTSXP, at[edges.p]));
+  list_job job = { edges, at, INTEGER(VECTOR_ELT(out, 0)), INTEGER(VECTOR_ELT(out, 1)) };
   weft_glue_run(control, list_edges, &job);
   UNPROTECT(1);
   return out;

@@ -7,7 +7,7 @@
  * searches in sorted values. What is found does not depend on the guess. */
 #include <string.h>
 #include "mi_ksg.h"
-#include "mi_simd.h"
+#include "../base/loops.h"
 
 /* Numbers of the points of the window [from, to) within `reach` of (x, y), itself among them; returns how many. */
 INLINE size_t collect(const weft_ksg_pair *p, size_t from, size_t to, double x, double y, double reach, double *distance,

@@ -17,7 +17,7 @@ static weft_status numeric(weft_ctx *ctx, const weft_backend *backend, void *dat
 SEXP C_weft_mi_numeric(SEXP x, SEXP split, SEXP estimator, SEXP k, SEXP control)
 {
   const int n = Rf_nrows(x), p = Rf_ncols(x), first = Rf_asInteger(split);
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, first ? first : p, first ? p - first : p));
+  SEXP out = PROTECT(weft_glue_matrix(REALSXP, first ? first : p, first ? p - first : p));
   numeric_job job = { { (size_t) n, (size_t) p, REAL(x), (size_t) first, (weft_mi_numeric_kind) Rf_asInteger(estimator),
                         Rf_asInteger(k) }, REAL(out) };
   weft_glue_run(control, numeric, &job);
@@ -35,11 +35,13 @@ static weft_status network(weft_ctx *ctx, const weft_backend *backend, void *dat
   return backend->mi->network(ctx, &job->job, job->out);
 }
 
-SEXP C_weft_mi_network(SEXP m, SEXP method, SEXP eps, SEXP keep, SEXP control)
+SEXP C_weft_mi_network(SEXP m, SEXP method, SEXP eps, SEXP keep, SEXP least, SEXP control)
 {
-  const int p = Rf_nrows(m);
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, p, p));
-  network_job job = { { (size_t) p, REAL_RO(m), (weft_network_method) Rf_asInteger(method), Rf_asReal(eps), Rf_asReal(keep) },
+  size_t p;
+  const double *numbers = weft_glue_square(m, "m", &p);
+  SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) p, (double) p));
+  network_job job = { { p, numbers, (weft_network_method) Rf_asInteger(method), Rf_asReal(eps), Rf_asReal(keep),
+                        Rf_asReal(least) },
                       REAL(out) };
   weft_glue_run(control, network, &job);
   UNPROTECT(1);
@@ -125,7 +127,7 @@ SEXP C_weft_mi_cuts(SEXP x, SEXP method, SEXP bins, SEXP class_codes, SEXP class
   return out;
 }
 
-typedef struct { size_t n, p; const double *x, *cuts; const int32_t *starts; int32_t *codes; } cut_job;
+typedef struct { size_t n, p; const double *x, *cuts, *starts; int32_t *codes; } cut_job;
 
 static weft_status cut_values(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -137,8 +139,8 @@ static weft_status cut_values(weft_ctx *ctx, const weft_backend *backend, void *
 /* An integer matrix of bins from 1. cuts: all columns' one after another; starts: where each begins, from 0, and the end. */
 SEXP C_weft_mi_cut(SEXP x, SEXP cuts, SEXP starts, SEXP control)
 {
-  SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_ncols(x)));
-  cut_job job = { (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(x), REAL(cuts), INTEGER(starts), INTEGER(out) };
+  SEXP out = PROTECT(weft_glue_matrix(INTSXP, Rf_nrows(x), Rf_ncols(x)));
+  cut_job job = { (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(x), REAL(cuts), REAL(starts), INTEGER(out) };
   weft_glue_run(control, cut_values, &job);
   UNPROTECT(1);
   return out;
@@ -146,19 +148,20 @@ SEXP C_weft_mi_cut(SEXP x, SEXP cuts, SEXP starts, SEXP control)
 
 /* ---- genotypes ---- */
 
-typedef struct { const uint8_t *packed; size_t n, p; int32_t *out; } genotypes_job;
+typedef struct { const char *path; size_t n, p; const double *wanted; int32_t *out; } genotypes_job;
 
 static weft_status genotypes(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   genotypes_job *job = data;
   (void) backend;
-  return weft_mi_genotypes(ctx, job->packed, job->n, job->p, job->out);
+  return weft_mi_genotypes(ctx, job->path, job->n, job->wanted, job->p, job->out);
 }
 
-SEXP C_weft_mi_genotypes(SEXP packed, SEXP n, SEXP p, SEXP control)
+/* wanted: numbers of variants, from 0. */
+SEXP C_weft_mi_genotypes(SEXP path, SEXP n, SEXP wanted, SEXP control)
 {
-  SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_asInteger(n), Rf_asInteger(p)));
-  genotypes_job job = { RAW(packed), (size_t) Rf_asInteger(n), (size_t) Rf_asInteger(p), INTEGER(out) };
+  SEXP out = PROTECT(weft_glue_matrix(INTSXP, Rf_asReal(n), (double) Rf_xlength(wanted)));
+  genotypes_job job = { Rf_translateChar(STRING_ELT(path, 0)), (size_t) Rf_asReal(n), (size_t) Rf_xlength(wanted), REAL(wanted), INTEGER(out) };
   weft_glue_run(control, genotypes, &job);
   UNPROTECT(1);
   return out;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include "../base/parallel.h"
 #include "mi_network.h"
-#include "mi_simd.h"
+#include "../base/loops.h"
 
 #define STRIP 128 /* entries between two looks at the outcome */
 
@@ -96,9 +96,9 @@ static weft_status fail_entry(weft_ctx *ctx, const weft_network_job *job, size_t
   for (size_t i = 0; i < j; i++) {
     const double a = job->m[i + j * p], b = job->m[j + i * p];
     if (!(fabs(a) <= DBL_MAX && fabs(b) <= DBL_MAX))
-      return weft_fail(ctx, WEFT_ERR_INPUT, "`m` must be finite off its diagonal: entry [%zu, %zu] is %g.", i + 1, j + 1, a);
+      return weft_fail(ctx, WEFT_ERR_INPUT, "`x` must be finite off its diagonal: entry [%zu, %zu] is %g.", i + 1, j + 1, a);
     if (slack >= 0 && fabs(a - b) > slack)
-      return weft_fail(ctx, WEFT_ERR_INPUT, "`m` must be symmetric: [%zu, %zu] is %g, [%zu, %zu] is %g.", i + 1, j + 1, a,
+      return weft_fail(ctx, WEFT_ERR_INPUT, "`x` must be symmetric: [%zu, %zu] is %g, [%zu, %zu] is %g.", i + 1, j + 1, a,
                        j + 1, i + 1, b);
   }
   return WEFT_OK;
@@ -147,6 +147,7 @@ typedef struct {
   const double *zeros;
   double *out;
   double *first, *second; /* CLR: means and standard deviations; MRNETB: sums of columns */
+  double rounding;
 } network;
 
 /* One thread's: p numbers each. */
@@ -166,12 +167,18 @@ static void clr_column(const network *w, size_t j)
   const size_t p = w->job->p;
   const double *m = w->job->m + j * p;
   for (size_t i = 0; i < j; i++) {
-    double a = w->second[i] > 0 ? (m[i] - w->first[i]) / w->second[i] : 0;
-    double b = w->second[j] > 0 ? (m[i] - w->first[j]) / w->second[j] : 0;
-    if (!(a > 0)) a = 0;
-    if (!(b > 0)) b = 0;
+    const double above_i = m[i] - w->first[i], above_j = m[i] - w->first[j];
+    const double a = w->second[i] > 0 && above_i > w->rounding ? above_i / w->second[i] : 0;
+    const double b = w->second[j] > 0 && above_j > w->rounding ? above_j / w->second[j] : 0;
     w->out[i + j * p] = sqrt(a * a + b * b);
   }
+}
+
+static void relnet_column(const network *w, size_t j)
+{
+  const size_t p = w->job->p;
+  const double *m = w->job->m + j * p;
+  for (size_t i = 0; i < j; i++) w->out[i + j * p] = m[i] > w->job->eps ? m[i] : 0;
 }
 
 static void clr_moments(const network *w, size_t j)
@@ -188,7 +195,7 @@ static void clr_moments(const network *w, size_t j)
   const double mean = sum / ((double) p - 1);
   for (size_t i = 0; i < p; i++) if (i != j) squares += (m[i] - mean) * (m[i] - mean);
   w->first[j] = mean;
-  w->second[j] = p > 2 && most > least ? sqrt(squares / ((double) p - 2)) : 0;
+  w->second[j] = p > 2 && most - least > w->rounding ? sqrt(squares / ((double) p - 2)) : 0;
 }
 
 /* Scores of target t's selected go to column t of out. Relevance of what is selected, and of the target, is -Inf. */
@@ -205,7 +212,7 @@ static void mrnet_target(const network *w, size_t t, workspace *s)
   for (size_t turn = 0; turn + 1 < p; turn++) {
     const double size = turn ? (double) turn : 1;
     const best b = w->find(s->relevance, last, s->sum, p, size, 1);
-    if (!(b.value > 0)) break;
+    if (!(b.value > w->rounding * size)) break;
     to[b.index] = b.value / size;
     s->relevance[b.index] = -INFINITY;
     last = m + b.index * p;
@@ -245,7 +252,7 @@ static void mrnetb_target(const network *w, size_t t, workspace *s)
   s->relevance[t] = INFINITY;
   s->inside[t] = 0;
   best low = w->find(s->relevance, w->zeros, s->sum, p, size, -1);
-  while (size > 1 && -low.value < 0) {
+  while (size > 1 && low.value > w->rounding * size) {
     const size_t out = low.index;
     const double own = s->sum[out]; /* its own entry on the diagonal is in no sum */
     s->inside[out] = 0;
@@ -285,7 +292,7 @@ static void sum_column(const network *w, size_t j)
 
 /* ---- all columns ---- */
 
-weft_status weft_network_mirror(weft_ctx *ctx, double *out, size_t p, int greater)
+weft_status weft_network_mirror(weft_ctx *ctx, double *out, size_t p, int greater, double rounding)
 {
   weft_status st = WEFT_OK;
   const int64_t block = BLOCK, blocks = ((int64_t) p + block - 1) / block, batch = 1 + ctx->threads * (int64_t) (2e5 / ((double) p + 1));
@@ -300,6 +307,7 @@ weft_status weft_network_mirror(weft_ctx *ctx, double *out, size_t p, int greate
           for (size_t i = ib * (size_t) block; i < j && i < (ib + 1) * (size_t) block; i++) {
             double *upper = &out[i + j * p], *lower = &out[j + i * p];
             if (greater && *lower > *upper) *upper = *lower;
+            if (fabs(*upper) <= rounding) *upper = 0;
             *lower = *upper;
           }
   }
@@ -315,6 +323,7 @@ static double column_cost(const weft_network_job *d)
   switch (d->method) {
   case WEFT_NETWORK_ARACNE: return p * p; /* when nothing goes early */
   case WEFT_NETWORK_CLR: return 10 * p;
+  case WEFT_NETWORK_RELNET: return p;
   case WEFT_NETWORK_MRNET: return p * p / 2;
   default: return 2 * p * p;
   }
@@ -327,6 +336,7 @@ static void one_column(const network *w, size_t j, workspace *s)
   case WEFT_NETWORK_CLR: clr_column(w, j); break;
   case WEFT_NETWORK_MRNET: mrnet_target(w, j, s); break;
   case WEFT_NETWORK_MRNETB: mrnetb_target(w, j, s); break;
+  case WEFT_NETWORK_RELNET: relnet_column(w, j); break;
   }
 }
 
@@ -357,10 +367,11 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
   weft_arena mem = weft_arena_begin(ctx);
   const size_t p = job->p, batch = (size_t) (1 + ctx->threads * 2e7 / (column_cost(job) + 1));
   const int directed = job->method == WEFT_NETWORK_MRNET || job->method == WEFT_NETWORK_MRNETB;
-  network w = { job, WEFT_VARIANT_HERE(goes), WEFT_VARIANT_HERE(find), NULL, out, NULL, NULL };
+  network w = { job, WEFT_VARIANT_HERE(goes), WEFT_VARIANT_HERE(find), NULL, out, NULL, NULL, 0 };
   double *zeros, greatest = 0;
   workspace *work;
   WEFT_TRY(weft_network_check(ctx, job, &greatest));
+  w.rounding = weft_network_rounding(job, greatest);
   WEFT_TAKE0(zeros, &mem, p);
   w.zeros = zeros;
   WEFT_TAKE(w.first, &mem, p);
@@ -382,7 +393,7 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
       for (int64_t j = (int64_t) first; j < end; j++) one_column(&w, (size_t) j, own);
     }
   }
-  WEFT_TRY(weft_network_mirror(ctx, out, p, directed));
+  WEFT_TRY(weft_network_mirror(ctx, out, p, directed, job->method == WEFT_NETWORK_CLR ? 0 : w.rounding));
 done:
   weft_arena_end(&mem);
   return st;

@@ -17,7 +17,7 @@
 /* ---- sums of columns, entry after entry ---- */
 
 /* first: sums without the diagonal; with `second`, means, and second: standard deviations, 0 for a constant row. */
-__global__ static void __launch_bounds__(256) sum_columns(const double *m, size_t p, double *first, double *second)
+__global__ static void __launch_bounds__(256) sum_columns(const double *m, size_t p, double rounding, double *first, double *second)
 {
   __shared__ double tile[COLUMNS][DEPTH + 1];
   const size_t j0 = (size_t) blockIdx.x * COLUMNS, j = j0 + threadIdx.x;
@@ -44,20 +44,20 @@ __global__ static void __launch_bounds__(256) sum_columns(const double *m, size_
   }
   if (!mine) return;
   first[j] = second ? mean : sum;
-  if (second) second[j] = p > 2 && most > least ? sqrt(squares / ((double) p - 2)) : 0;
+  if (second) second[j] = p > 2 && most - least > rounding ? sqrt(squares / ((double) p - 2)) : 0;
 }
 
 /* Columns from `column` on, above the diagonal. */
-__global__ static void clr_columns(const double *m, size_t p, size_t column, const double *mean, const double *sd, double *out)
+__global__ static void clr_columns(const double *m, size_t p, size_t column, const double *mean, const double *sd, double rounding,
+                                   double *out)
 {
   const size_t i = blockIdx.x * (size_t) blockDim.x + threadIdx.x, j = column + blockIdx.y;
   if (i >= p) return;
   double weight = 0;
   if (i < j) {
-    const double w = m[i + j * p];
-    double a = sd[i] > 0 ? (w - mean[i]) / sd[i] : 0, b = sd[j] > 0 ? (w - mean[j]) / sd[j] : 0;
-    if (!(a > 0)) a = 0;
-    if (!(b > 0)) b = 0;
+    const double above_i = m[i + j * p] - mean[i], above_j = m[i + j * p] - mean[j];
+    const double a = sd[i] > 0 && above_i > rounding ? above_i / sd[i] : 0;
+    const double b = sd[j] > 0 && above_j > rounding ? above_j / sd[j] : 0;
     weight = sqrt(a * a + b * b);
   }
   out[i + blockIdx.y * p] = weight;
@@ -104,7 +104,8 @@ __device__ static best add_and_find(const double *relevance, const double *add, 
 }
 
 /* room: two numbers a feature for every target. */
-__global__ static void __launch_bounds__(THREADS) mrnet(const double *m, size_t p, size_t first, double *room, double *out)
+__global__ static void __launch_bounds__(THREADS) mrnet(const double *m, size_t p, size_t first, double rounding, double *room,
+                                                        double *out)
 {
   const size_t t = first + blockIdx.x;
   double *relevance = room + 2 * p * blockIdx.x, *sum = relevance + p, *to = out + p * blockIdx.x;
@@ -116,7 +117,7 @@ __global__ static void __launch_bounds__(THREADS) mrnet(const double *m, size_t 
   for (size_t turn = 0; turn + 1 < p; turn++) {
     const double size = turn ? (double) turn : 1;
     const best b = add_and_find(relevance, last, sum, p, size, 1);
-    if (!(b.value > 0)) break;
+    if (!(b.value > rounding * size)) break;
     if (b.index % THREADS == threadIdx.x) {
       to[b.index] = b.value / size;
       relevance[b.index] = -INFINITY;
@@ -126,8 +127,8 @@ __global__ static void __launch_bounds__(THREADS) mrnet(const double *m, size_t 
 }
 
 /* A relevance that is infinite is outside. sums: of all columns. */
-__global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t p, size_t first, const double *sums, double *room,
-                                                         double *out)
+__global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t p, size_t first, const double *sums,
+                                                         double rounding, double *room, double *out)
 {
   const size_t t = first + blockIdx.x;
   const double *own = m + t * p;
@@ -137,7 +138,7 @@ __global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t
     sum[i] = sums[i] - own[i];
   }
   best low = add_and_find(relevance, NULL, sum, p, size, -1);
-  while (size > 1 && -low.value < 0) {
+  while (size > 1 && low.value > rounding * size) {
     const double *leaving = m + low.index * p;
     size--;
     for (size_t i = threadIdx.x; i < p; i += THREADS) {
@@ -178,7 +179,8 @@ __global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t
 
 /* ---- host ---- */
 
-weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m, double *out)
+weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m, double rounding,
+                               double *out)
 {
   weft_status st = WEFT_OK;
   const size_t p = job->p;
@@ -194,21 +196,22 @@ weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft
   WEFT_DEVICE_TAKE(band, mem, batch * p);
   if (greedy) WEFT_DEVICE_TAKE(room, mem, 2 * batch * p);
   if (job->method != WEFT_NETWORK_MRNET) {
-    sum_columns<<<(unsigned) ((p + COLUMNS - 1) / COLUMNS), 256, 0, mem->stream>>>(m, p, first, greedy ? NULL : second);
+    sum_columns<<<(unsigned) ((p + COLUMNS - 1) / COLUMNS), 256, 0, mem->stream>>>(m, p, rounding, first, greedy ? NULL : second);
     WEFT_CUDA(cudaGetLastError());
   }
   for (size_t column = 0; column < p; column += batch) {
     const size_t count = p - column < batch ? p - column : batch;
     WEFT_TRY(weft_poll(ctx, (double) column, (double) p));
     switch (job->method) {
-    case WEFT_NETWORK_MRNET: mrnet<<<(unsigned) count, THREADS, 0, mem->stream>>>(m, p, column, room, band); break;
-    case WEFT_NETWORK_MRNETB: mrnetb<<<(unsigned) count, THREADS, 0, mem->stream>>>(m, p, column, first, room, band); break;
-    default: clr_columns<<<dim3((unsigned) ((p + 255) / 256), (unsigned) count), 256, 0, mem->stream>>>(m, p, column, first, second, band);
+    case WEFT_NETWORK_MRNET: mrnet<<<(unsigned) count, THREADS, 0, mem->stream>>>(m, p, column, rounding, room, band); break;
+    case WEFT_NETWORK_MRNETB: mrnetb<<<(unsigned) count, THREADS, 0, mem->stream>>>(m, p, column, first, rounding, room, band); break;
+    default: clr_columns<<<dim3((unsigned) ((p + 255) / 256), (unsigned) count), 256, 0, mem->stream>>>(m, p, column, first, second, rounding,
+                                                                                                         band);
     }
     WEFT_CUDA(cudaGetLastError());
     WEFT_TRY(weft_device_download(mem, out + column * p, band, count * p * sizeof *out));
   }
-  WEFT_TRY(weft_network_mirror(ctx, out, p, greedy));
+  WEFT_TRY(weft_network_mirror(ctx, out, p, greedy, greedy ? rounding : 0));
 done:
   return st;
 }

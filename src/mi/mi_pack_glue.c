@@ -1,27 +1,21 @@
 /* .Call entry points of packs: making one, what it holds, giving it back, and matrices of all pairs. A pack lives behind an
  * external pointer with its own arena, and with the copy that a device back end keeps of it. */
-#include <stdlib.h>
 #include <string.h>
+#include "../base/ranks_digest.h"
 #include "mi.h"
 #include "mi_pack_glue.h"
 
-static void release(SEXP pointer)
+static void release(void *object)
 {
-  weft_mi_handle *h = R_ExternalPtrAddr(pointer);
-  if (!h) return;
+  weft_mi_handle *h = object;
   for (int k = 0; k < WEFT_MOST_DEVICES; k++) /* a forked child does not own device memory */
     if (h->device[k] && !weft_forked()) h->ops->release(&h->ctx, h->device[k]);
   weft_arena_end(&h->mem);
-  free(h);
-  R_ClearExternalPtr(pointer);
 }
 
-weft_mi_handle *weft_mi_handle_of(SEXP pointer)
-{
-  weft_mi_handle *h = TYPEOF(pointer) == EXTPTRSXP ? R_ExternalPtrAddr(pointer) : NULL;
-  if (!h) Rf_error("this pack was freed, or belongs to another R session; make it again with mi_pack()");
-  return h;
-}
+static const weft_handle_kind kind = { "weft_mi_pack", release };
+
+weft_mi_handle *weft_mi_handle_of(SEXP pointer) { return weft_glue_handle_take(pointer, &kind); }
 
 weft_mi_resident **weft_mi_handle_devices(weft_mi_handle *h, const weft_backend *backend, const weft_ctx *ctx)
 {
@@ -59,11 +53,8 @@ SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, int na_l
   const size_t p = weft_glue_ncol(x), n = class_codes == R_NilValue ? weft_glue_nrow(x) : (size_t) Rf_xlength(class_codes);
   weft_column *columns = (weft_column *) R_alloc(p, sizeof *columns);
   uint16_t *classes = (uint16_t *) R_alloc(n, sizeof *classes);
-  SEXP pointer = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
-  R_RegisterCFinalizerEx(pointer, release, TRUE);
-  weft_mi_handle *h = calloc(1, sizeof *h);
-  if (!h) Rf_error("out of memory");
-  R_SetExternalPtrAddr(pointer, h);
+  SEXP pointer = PROTECT(weft_glue_handle(&kind, sizeof(weft_mi_handle)));
+  weft_mi_handle *h = weft_mi_handle_of(pointer);
   for (size_t i = 0; i < n; i++) {
     const int code = class_codes == R_NilValue ? 0 : INTEGER(class_codes)[i];
     classes[i] = code == NA_INTEGER ? WEFT_NA_U16 : (uint16_t) code;
@@ -104,17 +95,38 @@ SEXP C_weft_mi_pack_info(SEXP pointer)
     REAL(VECTOR_ELT(out, 5))[j] = pack->missing[j];
     INTEGER(VECTOR_ELT(out, 6))[j] = (int) pack->levels[pack->place[j]];
   }
+  weft_glue_handle_done();
   UNPROTECT(1);
+  return out;
+}
+
+/* Eight bytes that differ when what is packed does. */
+SEXP C_weft_mi_pack_digest(SEXP pointer)
+{
+  const weft_mi_pack *pack = &weft_mi_handle_of(pointer)->pack;
+  weft_digest d = weft_digest_begin();
+  size_t coded = 0;
+  for (size_t g = 0; g < pack->group_count; g++) coded += pack->groups[g].coded ? pack->groups[g].count : 0;
+  weft_digest_word(&d, pack->n);
+  weft_digest_bytes(&d, pack->class_rows, pack->classes * sizeof *pack->class_rows);
+  weft_digest_bytes(&d, pack->place, pack->p * sizeof *pack->place);
+  weft_digest_bytes(&d, pack->levels, pack->p * sizeof *pack->levels);
+  weft_digest_bytes(&d, pack->missing, pack->p * sizeof *pack->missing);
+  weft_digest_bytes(&d, pack->bits, pack->words * pack->plane_rows * sizeof *pack->bits);
+  weft_digest_bytes(&d, pack->codes, coded * pack->n * sizeof *pack->codes);
+  const uint64_t all = weft_digest_end(&d);
+  SEXP out = Rf_allocVector(RAWSXP, sizeof all);
+  memcpy(RAW(out), &all, sizeof all);
   return out;
 }
 
 SEXP C_weft_mi_pack_free(SEXP pointer)
 {
-  release(pointer);
+  weft_glue_handle_free(pointer, &kind);
   return R_NilValue;
 }
 
-SEXP C_weft_mi_pack_alive(SEXP pointer) { return Rf_ScalarLogical(R_ExternalPtrAddr(pointer) != NULL); }
+SEXP C_weft_mi_pack_alive(SEXP pointer) { return Rf_ScalarLogical(weft_glue_handle_peek(pointer, &kind) != NULL); }
 
 /* ---- ranking ---- */
 
@@ -159,11 +171,11 @@ SEXP C_weft_mi_matrix_counts(SEXP x, SEXP y, SEXP estimator, SEXP na_level, SEXP
   SEXP a = PROTECT(TYPEOF(x) == EXTPTRSXP ? x : weft_mi_make_pack(x, R_NilValue, 1, level, control));
   SEXP b = PROTECT(y == R_NilValue || TYPEOF(y) == EXTPTRSXP ? y : weft_mi_make_pack(y, R_NilValue, 1, level, control));
   const weft_mi_pack *first = &weft_mi_handle_of(a)->pack, *second = b == R_NilValue ? NULL : &weft_mi_handle_of(b)->pack;
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) first->p, (int) (second ? second->p : first->p)));
+  SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) first->p, (double) (second ? second->p : first->p)));
   matrix_job job = { weft_mi_handle_of(a), second, Rf_asInteger(estimator), REAL(out) };
   weft_glue_run(control, matrix, &job);
-  if (a != x) release(a);
-  if (b != y) release(b);
+  if (a != x) weft_glue_handle_free(a, &kind);
+  if (b != y) weft_glue_handle_free(b, &kind);
   UNPROTECT(3);
   return out;
 }

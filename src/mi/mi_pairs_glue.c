@@ -1,4 +1,5 @@
 /* .Call entry points of searches over pairs, triples and tuples. */
+#include <limits.h>
 #include <string.h>
 #include "mi.h"
 #include "mi_pack_glue.h"
@@ -7,12 +8,20 @@
 
 typedef struct { uint32_t *columns; weft_mi_tuple *scores; size_t count; } results;
 
+static weft_status check_count(weft_ctx *ctx, size_t count)
+{
+  if (count <= INT_MAX) return WEFT_OK;
+  return weft_fail(ctx, WEFT_ERR_INPUT, "%zu tuples reach the thresholds; a result has at most 2147483647. Give `top`, or raise `min_mi`.",
+                   count);
+}
+
 /* Column numbers of found items, and their scores. */
 static weft_status score_found(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_found *found, int order, weft_arena *mem,
                                results *out)
 {
   weft_status st = WEFT_OK;
   out->count = found->count;
+  WEFT_TRY(check_count(ctx, found->count));
   WEFT_TAKE(out->columns, mem, found->count * (size_t) order);
   WEFT_TAKE(out->scores, mem, found->count);
   for (size_t k = 0; k < found->count; k++) {
@@ -29,9 +38,9 @@ static SEXP as_list(const results *r, int order)
 {
   const char *fields[] = { "columns", "mi", "interaction", "n", "each", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(INTSXP, order, (int) r->count));
-  for (int k = 1; k < 4; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(REALSXP, (R_xlen_t) r->count));
-  SET_VECTOR_ELT(out, 4, Rf_allocMatrix(REALSXP, order, (int) r->count));
+  SET_VECTOR_ELT(out, 0, weft_glue_matrix(INTSXP, order, (double) r->count));
+  for (int k = 1; k < 4; k++) SET_VECTOR_ELT(out, k, weft_glue_vector(REALSXP, (double) r->count));
+  SET_VECTOR_ELT(out, 4, weft_glue_matrix(REALSXP, order, (double) r->count));
   for (size_t k = 0; k < r->count; k++) {
     REAL(VECTOR_ELT(out, 1))[k] = r->scores[k].mi;
     REAL(VECTOR_ELT(out, 2))[k] = r->scores[k].interaction;
@@ -113,7 +122,7 @@ SEXP C_weft_mi_full(SEXP pack, SEXP control)
   const char *fields[] = { "mi", "interaction", "" };
   weft_mi_handle *h = weft_mi_handle_of(pack);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  for (int k = 0; k < 2; k++) SET_VECTOR_ELT(out, k, Rf_allocMatrix(REALSXP, (int) h->pack.p, (int) h->pack.p));
+  for (int k = 0; k < 2; k++) SET_VECTOR_ELT(out, k, weft_glue_matrix(REALSXP, (double) h->pack.p, (double) h->pack.p));
   full_job job = { h, REAL(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)) };
   weft_glue_run(control, full, &job);
   UNPROTECT(1);
@@ -133,6 +142,7 @@ static weft_status tuples(weft_ctx *ctx, const weft_backend *backend, void *data
   (void) backend;
   WEFT_TRY(weft_mi_search_tuples(ctx, pack, job->chosen, job->p, &job->search, &mem, &found));
   job->out.count = found.count;
+  WEFT_TRY(check_count(ctx, found.count));
   WEFT_TAKE(job->out.columns, job->keep, found.count * order);
   WEFT_TAKE(job->out.scores, job->keep, found.count);
   for (size_t k = 0; k < found.count; k++) {

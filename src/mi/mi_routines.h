@@ -2,7 +2,7 @@
 #define MI_ROUTINES(R) \
   R(C_weft_mi_rank, 5) \
   R(C_weft_mi_numeric, 5) \
-  R(C_weft_mi_network, 5) \
+  R(C_weft_mi_network, 6) \
   R(C_weft_mi_reaching, 4) \
   R(C_weft_mi_greatest, 5) \
   R(C_weft_mi_cut_edges, 5) \
@@ -13,6 +13,7 @@
   R(C_weft_mi_genotypes, 4) \
   R(C_weft_mi_pack, 5) \
   R(C_weft_mi_pack_info, 1) \
+  R(C_weft_mi_pack_digest, 1) \
   R(C_weft_mi_pack_free, 1) \
   R(C_weft_mi_pack_alive, 1) \
   R(C_weft_mi_matrix_counts, 5) \

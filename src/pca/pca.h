@@ -73,6 +73,8 @@ typedef struct weft_pca_space weft_pca_space;
  * and packed (leading dimension = rows) where no leading dimension is given. */
 typedef struct weft_pca_ops {
   weft_status (*moments)(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out);
+  /* How many values of each row are no NaN: n counts, of a dense matrix. */
+  weft_status (*seen)(weft_ctx *ctx, const weft_pca_data *data, double *out);
   weft_status (*open)(weft_ctx *ctx, const weft_pca_data *data, const weft_pca_form *form, weft_pca_space **out);
   void (*close)(weft_pca_space *space);
   weft_status (*take)(weft_pca_space *space, size_t count, double **s_out);

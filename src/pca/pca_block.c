@@ -308,9 +308,12 @@ static weft_status gram_start(engine *e)
   weft_arena mem = weft_arena_begin(run->ctx);
   WEFT_TAKE(c, &mem, k * PANEL);
   WEFT_TAKE(r, &mem, PANEL * PANEL);
-  if (run->job->start) WEFT_TRY(place_guess(e, k));
-  else WEFT_TRY(gram_vectors(e));
-  run->passes += 1;
+  if (run->job->start) {
+    WEFT_TRY(place_guess(e, k));
+  } else {
+    WEFT_TRY(gram_vectors(e));
+    run->passes += 1;
+  }
   for (size_t j = 0; j < k; j += PANEL) {
     WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, j, least(PANEL, k - j), c, r));
     e->frame.scale = 0;
@@ -458,6 +461,19 @@ static void close_engine(engine *e)
   double *blocks[] = { e->s_p, e->s_q, e->frame.s_small, e->frame.s_swap };
   for (int i = 0; i < 4; i++) if (blocks[i]) ops->drop(e->run->space, blocks[i]);
   weft_arena_end(&e->mem);
+}
+
+weft_status weft_pca_ritz(weft_pca_run *run)
+{
+  weft_status st = WEFT_OK;
+  engine e;
+  WEFT_TRY(open_engine(&e, run, run->job->k));
+  WEFT_TRY(gram_start(&e));
+  identity(&e);
+  WEFT_TRY(deliver(&e));
+done:
+  close_engine(&e);
+  return st;
 }
 
 weft_status weft_pca_block(weft_pca_run *run)

@@ -21,6 +21,11 @@ struct weft_pca_space {
   double *own;   /* or a copy to deflate */
 };
 
+/* Below it, waking threads costs more than they do, on a busy machine much more. */
+#define SERIAL_CELLS 1e5
+
+static int threads_for_cells(const weft_ctx *ctx, double cells) { return cells < SERIAL_CELLS ? 1 : ctx->threads; }
+
 /* ---- moments ---- */
 
 /* What a column's values in one panel amount to; `norm` is about their own mean. */
@@ -94,7 +99,7 @@ static weft_status moments(weft_ctx *ctx, const weft_pca_data *data, const doubl
     for (size_t first = 0; first < x.p; first += 4096) { /* between polls */
       const size_t last = first + 4096 < x.p ? first + 4096 : x.p;
       WEFT_TRY(weft_poll(ctx, 0, 0));
-      WEFT_PARALLEL(ctx->threads)
+      WEFT_PARALLEL(threads_for_cells(ctx, x.dense ? (double) x.n * (double) (last - first) : x.starts[last] - x.starts[first]))
       WEFT_FOR(static)
       for (int64_t j = (int64_t) first; j < (int64_t) last; j++) {
         part *p = &parts[x.column + (size_t) j];
@@ -119,6 +124,20 @@ static weft_status moments(weft_ctx *ctx, const weft_pca_data *data, const doubl
   }
 done:
   weft_arena_end(&mem);
+  return st;
+}
+
+static weft_status seen(weft_ctx *ctx, const weft_pca_data *data, double *out)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_panel x;
+  memset(out, 0, data->n * sizeof *out);
+  WEFT_TRY(data->fetch(ctx, data->source, 0, &x));
+  for (size_t j = 0; j < x.p; j++) {
+    if (j % 1024 == 0) WEFT_TRY(weft_poll(ctx, 0, 0));
+    for (size_t i = 0; i < x.n; i++) out[i] += !isnan(x.dense[i + j * x.ld]);
+  }
+done:
   return st;
 }
 
@@ -170,7 +189,7 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
     if (form->single) WEFT_TAKE(s->floats, &mem, data->n * data->p);
     else WEFT_TAKE(s->own, &mem, data->n * data->p);
     WEFT_TRY(data->fetch(ctx, data->source, 0, &x));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(threads_for_cells(ctx, (double) x.n * (double) x.p))
     WEFT_FOR(static)
     for (int64_t j = 0; j < (int64_t) x.p; j++)
       for (size_t i = 0; i < x.n; i++) {
@@ -213,11 +232,12 @@ static size_t first_at(const int32_t *rows, size_t count, size_t row)
 static weft_status sparse_times(weft_ctx *ctx, const weft_pca_panel *x, const double *v, size_t b, double *out)
 {
   const int64_t ranges = (int64_t) ((x->n + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE);
+  const int threads = threads_for_cells(ctx, (double) x->starts[x->p] * (double) b);
   for (int64_t at = 0; at < ranges; at += 2 * ctx->threads) {
     const int64_t end = at + 2 * ctx->threads < ranges ? at + 2 * ctx->threads : ranges;
     const weft_status st = weft_poll(ctx, 0, 0);
     if (st != WEFT_OK) return st;
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(threads)
     WEFT_FOR(dynamic)
     for (int64_t r = at; r < end; r++) {
       const size_t from = (size_t) r * ROWS_AT_ONCE, to = from + ROWS_AT_ONCE < x->n ? from + ROWS_AT_ONCE : x->n;
@@ -237,11 +257,12 @@ static weft_status sparse_times(weft_ctx *ctx, const weft_pca_panel *x, const do
 /* out (x->p rows of b) += S'u. Threads share columns. */
 static weft_status sparse_transposed(weft_ctx *ctx, const weft_pca_panel *x, const double *u, size_t b, double *out)
 {
+  const int threads = threads_for_cells(ctx, (double) x->starts[x->p] * (double) b);
   for (size_t first = 0; first < x->p; first += 512) {
     const size_t last = first + 512 < x->p ? first + 512 : x->p;
     const weft_status st = weft_poll(ctx, 0, 0);
     if (st != WEFT_OK) return st;
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(threads)
     WEFT_FOR(dynamic)
     for (int64_t j = (int64_t) first; j < (int64_t) last; j++)
       for (int32_t i = x->starts[j]; i < x->starts[j + 1]; i++)
@@ -461,5 +482,5 @@ static weft_status deflate(weft_pca_space *s, const double *t, const double *loa
   return weft_pca_deflate(s->ctx, s->own, s->data->n, s->data->p, t, loads);
 }
 
-const weft_pca_ops weft_pca_cpu = { moments, open_space, close_space, take, drop, move, move, move, draw, product, gemm, squares, square,
+const weft_pca_ops weft_pca_cpu = { moments, seen, open_space, close_space, take, drop, move, move, move, draw, product, gemm, squares, square,
                                     by_square, shift, eigen, step, refine, join, observed, observed_loads, observed_scores, deflate };

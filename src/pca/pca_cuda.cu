@@ -562,7 +562,7 @@ done:
 extern "C" {
 extern const weft_pca_ops weft_pca_cuda;
 const weft_pca_ops weft_pca_cuda = {
-  weft_pca_moments_cuda, open_space, close_space, take, drop, put, get, copy, draw, weft_pca_product, gemm, squares, weft_pca_square,
+  weft_pca_moments_cuda, weft_pca_seen_cuda, open_space, close_space, take, drop, put, get, copy, draw, weft_pca_product, gemm, squares, weft_pca_square,
   by_square, weft_pca_shift, weft_pca_eigen, step, refine, join, weft_pca_observed_cuda, weft_pca_observed_loads_cuda,
   weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
 };

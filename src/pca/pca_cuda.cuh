@@ -43,6 +43,7 @@ cudaError_t weft_pca_fill(double *x, int64_t count, double value, cudaStream_t s
 
 /* Operations of pca.h that have files of their own. */
 weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out);
+weft_status weft_pca_seen_cuda(weft_ctx *ctx, const weft_pca_data *data, double *out);
 weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out);
 weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal);
 weft_status weft_pca_shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by);

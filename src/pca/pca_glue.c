@@ -2,6 +2,7 @@
  *   kind  "dense", "sparse", "blocks" or "resident";  n, p
  *   data  a double matrix; a list of dgCMatrix row blocks; a function(i) that returns block i as a double matrix; a pointer
  *   starts  the first row (by_row) or column of each block, from 0 */
+#include <limits.h>
 #include <string.h>
 #include "../base/glue.h"
 #include "../base/ranks.h"
@@ -10,10 +11,10 @@
 /* ---- sources ---- */
 
 typedef struct {
-  SEXP source, holder; /* holder keeps the block in use alive, and what went wrong in reading it */
+  SEXP source, holder; /* holder keeps the block in use alive */
   SEXP data, starts;
   int by_row;
-  size_t index;
+  size_t index, n, p;
 } r_source;
 
 static weft_status fetch_dense(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
@@ -47,44 +48,32 @@ static weft_status fetch_sparse(weft_ctx *ctx, void *source, size_t index, weft_
 static SEXP read_block(void *data)
 {
   r_source *s = data;
-  SEXP index = PROTECT(Rf_ScalarInteger((int) s->index + 1));
+  SEXP index = PROTECT(Rf_ScalarReal((double) s->index + 1));
   SEXP call = PROTECT(Rf_lang2(s->data, index));
   SET_VECTOR_ELT(s->holder, 0, Rf_eval(call, R_GlobalEnv));
   UNPROTECT(2);
   return R_NilValue;
 }
 
-static SEXP keep_condition(SEXP condition, void *data)
-{
-  SET_VECTOR_ELT(((r_source *) data)->holder, 1, condition);
-  return R_NilValue;
-}
-
-/* What R signals while it reads is kept: no jump may cross the frames that own memory. */
 static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
 {
   r_source *s = source;
-  const size_t start = (size_t) REAL(s->starts)[index];
-  SEXP classes = PROTECT(Rf_allocVector(STRSXP, 2)), block, condition;
-  SET_STRING_ELT(classes, 0, Rf_mkChar("error"));
-  SET_STRING_ELT(classes, 1, Rf_mkChar("interrupt"));
+  const size_t start = (size_t) REAL(s->starts)[index], all = s->by_row ? s->n : s->p;
+  const size_t end = index + 1 < (size_t) Rf_xlength(s->starts) ? (size_t) REAL(s->starts)[index + 1] : all;
+  weft_status st;
+  SEXP block;
   s->index = index;
   SET_VECTOR_ELT(s->holder, 0, R_NilValue);
-  R_tryCatch(read_block, s, classes, keep_condition, s, NULL, NULL);
-  UNPROTECT(1);
-  condition = VECTOR_ELT(s->holder, 1);
-  if (condition != R_NilValue) {
-    SET_VECTOR_ELT(s->holder, 1, R_NilValue);
-    if (Rf_inherits(condition, "interrupt")) return weft_fail(ctx, WEFT_ERR_INTERRUPT, "stopped by the user");
-    return weft_fail(ctx, WEFT_ERR_INPUT, "Reading block %d failed: %s", (int) index + 1,
-                     CHAR(Rf_asChar(weft_glue_element(condition, "message"))));
-  }
+  if ((st = weft_glue_eval(ctx, read_block, s)) != WEFT_OK) return st;
   block = VECTOR_ELT(s->holder, 0);
   memset(out, 0, sizeof *out);
   out->row = s->by_row ? start : 0;
   out->column = s->by_row ? 0 : start;
-  out->n = out->ld = (size_t) Rf_nrows(block);
-  out->p = (size_t) Rf_ncols(block);
+  out->n = out->ld = s->by_row ? end - start : s->n;
+  out->p = s->by_row ? s->p : end - start;
+  if (TYPEOF(block) != REALSXP || !Rf_isMatrix(block) || (size_t) Rf_nrows(block) != out->n || (size_t) Rf_ncols(block) != out->p)
+    return weft_fail(ctx, WEFT_ERR_INPUT, "Block %.0f must be %.0f rows and %.0f columns of numbers; what was read is not.",
+                     (double) index + 1, (double) out->n, (double) out->p);
   out->dense = REAL(block);
   return WEFT_OK;
 }
@@ -92,13 +81,14 @@ static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_p
 static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
 {
   const char *kind = CHAR(Rf_asChar(weft_glue_element(source, "kind")));
+  const size_t n = (size_t) Rf_asReal(weft_glue_element(source, "n")), p = (size_t) Rf_asReal(weft_glue_element(source, "p"));
   r_source s = { source, holder, weft_glue_element(source, "data"), weft_glue_element(source, "starts"),
-                 Rf_asLogical(weft_glue_element(source, "by_row")) == 1, 0 };
-  weft_pca_data d = { (size_t) Rf_asReal(weft_glue_element(source, "n")), (size_t) Rf_asReal(weft_glue_element(source, "p")),
-                      1, fetch_dense, to, 1, 0, NULL, NULL };
+                 Rf_asLogical(weft_glue_element(source, "by_row")) == 1, 0, n, p };
+  weft_pca_data d = { n, p, 1, fetch_dense, to, 1, 0, NULL, NULL };
   *to = s;
   if (!strcmp(kind, "resident")) {
     d.resident = weft_glue_device_matrix(s.data);
+    if ((size_t) d.resident->n != n || (size_t) d.resident->p != p) Rf_error("internal error: a resident matrix of another size");
     d.panels = 0;
   } else if (!strcmp(kind, "sparse")) {
     d.panels = (size_t) Rf_xlength(s.data);
@@ -127,7 +117,7 @@ static weft_status run_moments(weft_ctx *ctx, const weft_backend *backend, void 
 SEXP C_weft_pca_moments(SEXP source, SEXP weights, SEXP control)
 {
   const char *fields[] = { "mean", "norm", "weight", "missing", "infinite", "" };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields)), holder = PROTECT(Rf_allocVector(VECSXP, 2));
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields)), holder = PROTECT(Rf_allocVector(VECSXP, 1));
   r_source from;
   moments_job job = { data_of(source, holder, &from), weights == R_NilValue ? NULL : REAL(weights), { 0 } };
   double *at[5];
@@ -138,6 +128,28 @@ SEXP C_weft_pca_moments(SEXP source, SEXP weights, SEXP control)
   const weft_pca_moments m = { at[0], at[1], at[2], at[3], at[4] };
   job.out = m;
   weft_glue_run(control, run_moments, &job);
+  UNPROTECT(2);
+  return out;
+}
+
+typedef struct { weft_pca_data data; double *out; } seen_job;
+
+static weft_status run_seen(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  seen_job *job = data;
+  if (!job->data.resident) backend = weft_cpu_backend();
+  return backend->pca->seen(ctx, &job->data, job->out);
+}
+
+/* How many values of each row are observed. */
+SEXP C_weft_pca_seen(SEXP source, SEXP control)
+{
+  SEXP holder = PROTECT(Rf_allocVector(VECSXP, 1));
+  r_source from;
+  seen_job job = { data_of(source, holder, &from), NULL };
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.data.n));
+  job.out = REAL(out);
+  weft_glue_run(control, run_seen, &job);
   UNPROTECT(2);
   return out;
 }
@@ -157,13 +169,20 @@ static weft_pca_job job_of(SEXP list)
   return job;
 }
 
+/* A matrix of R's has 32-bit dimensions: pca_source() refuses larger data, and this sees that nothing is written past an end. */
+static int dimension(size_t count)
+{
+  if (count > INT_MAX) Rf_error("internal error: a matrix with a side of %.0f", (double) count);
+  return (int) count;
+}
+
 static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
 {
   const char *fields[] = { "d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "method", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) k));
-  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, (int) n, (int) k));
-  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(REALSXP, (int) p, (int) k));
+  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, dimension(n), dimension(k)));
+  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(REALSXP, dimension(p), dimension(k)));
   SET_VECTOR_ELT(out, 3, Rf_allocVector(REALSXP, (R_xlen_t) k));
   SET_VECTOR_ELT(out, 4, Rf_allocVector(INTSXP, (R_xlen_t) k));
   SET_VECTOR_ELT(out, 5, Rf_allocVector(LGLSXP, (R_xlen_t) k));
@@ -221,7 +240,7 @@ static weft_status run_pca(weft_ctx *ctx, const weft_backend *backend, void *dat
  * paper, max_iter, block, key, start. A source that is one rank's part has `ranks`, the rows of each. */
 SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
 {
-  SEXP holder = PROTECT(Rf_allocVector(VECSXP, 2)), row = weft_glue_element(form, "row"), out;
+  SEXP holder = PROTECT(Rf_allocVector(VECSXP, 1)), row = weft_glue_element(form, "row"), out;
   r_source from;
   pca_job job;
   job.data = data_of(source, holder, &from);

@@ -1,4 +1,4 @@
-/* Moments of the columns of a resident matrix: a block a column. Sums are taken of values divided by a power of two near the
+/* Moments of the columns of a resident matrix, and what its rows lack. Moments: a block a column. Sums are taken of values divided by a power of two near the
  * largest, so that nothing overflows or vanishes. */
 #include <cmath>
 #include "pca_cuda.cuh"
@@ -89,6 +89,38 @@ weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, cons
     WEFT_CUDA(cudaGetLastError());
   }
   for (int i = 0; i < 5; i++) WEFT_CUDA(cudaMemcpyAsync(to[i], d + i * p, p * sizeof *d, cudaMemcpyDeviceToHost, mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(mem.stream));
+done:
+  weft_device_end(&mem);
+  return st;
+}
+
+/* Threads take rows, blocks slices of the columns; counts are whole numbers, whatever the order of their sum. */
+template <typename From>
+__global__ void count_seen(const From *x, int64_t n, int64_t p, double *out)
+{
+  const int64_t each = (p + gridDim.y - 1) / gridDim.y, first = blockIdx.y * each, last = first + each < p ? first + each : p;
+  for (int64_t i = blockIdx.x * (int64_t) MOMENT_THREADS + threadIdx.x; i < n; i += (int64_t) gridDim.x * MOMENT_THREADS) {
+    double count = 0;
+    for (int64_t j = first; j < last; j++) count += !isnan((double) x[i + j * n]);
+    atomicAdd(&out[i], count);
+  }
+}
+
+weft_status weft_pca_seen_cuda(weft_ctx *ctx, const weft_pca_data *data, double *out)
+{
+  weft_status st = WEFT_OK;
+  const weft_device_matrix *m = data->resident;
+  weft_device_arena mem = weft_device_begin(ctx);
+  const size_t n = data->n, blocks = (n + MOMENT_THREADS - 1) / MOMENT_THREADS;
+  const dim3 grid((unsigned) (blocks < 65536 ? blocks : 65536), (unsigned) (data->p < 32 ? data->p : 32));
+  double *d;
+  WEFT_DEVICE_TAKE(d, &mem, n);
+  WEFT_CUDA(cudaMemsetAsync(d, 0, n * sizeof *d, mem.stream));
+  if (m->single) count_seen<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const float *) m->data, m->n, m->p, d);
+  else count_seen<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const double *) m->data, m->n, m->p, d);
+  WEFT_CUDA(cudaGetLastError());
+  WEFT_CUDA(cudaMemcpyAsync(out, d, n * sizeof *d, cudaMemcpyDeviceToHost, mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
 done:
   weft_device_end(&mem);

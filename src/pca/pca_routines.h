@@ -1,4 +1,5 @@
 /* The .Call entry points of the room of principal components: name and number of arguments. */
 #define PCA_ROUTINES(R) \
   R(C_weft_pca_moments, 3) \
+  R(C_weft_pca_seen, 2) \
   R(C_weft_pca, 4)

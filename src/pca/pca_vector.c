@@ -5,7 +5,8 @@
  *   nipals  R v = X v - T (P'v), R'u = X'u - P (T'u), with T and P as they came out: its loss of orthogonality is that of
  *           the deflated matrix
  *
- * An iteration ends when |R'u - s v| <= tol times the largest value, or by the paper's test of s against the last one. */
+ * An iteration ends when |R'u - s v| <= tol times the largest value, or by the paper's test of s against the last one. Without the
+ * latter gs closes with a Rayleigh-Ritz step on what it found. */
 #include <float.h>
 #include <math.h>
 #include "pca_block.h"
@@ -157,6 +158,27 @@ done:
   return st;
 }
 
+/* gs: loadings that are right to `tol` leave as much of X out of U diag(d) V'. Turned among themselves they leave the square of it: what
+ * stays is X less its projection on their span, and with all components nothing. */
+static weft_status turn_among_themselves(engine *e, size_t found)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  const weft_pca_ops *ops = run->ops;
+  const weft_pca_job *job = run->job;
+  weft_pca_job span = *job;
+  span.k = found;
+  span.start = run->out->v;
+  WEFT_TRY(ops->get(run->space, run->out->v, e->s_loads, run->p * found));
+  run->job = &span;
+  WEFT_TRY(weft_pca_ritz(run));
+  WEFT_TRY(ops->put(run->space, e->s_loads, run->out->v, run->p * found));
+  WEFT_TRY(ops->put(run->space, e->s_scores, run->out->u, run->n * found));
+done:
+  run->job = job;
+  return st;
+}
+
 /* All to the host, nipals' scores to unit length. */
 static weft_status deliver(engine *e)
 {
@@ -179,6 +201,7 @@ weft_status weft_pca_vectors(weft_pca_run *run)
   const weft_pca_ops *ops = run->ops;
   const size_t k = run->job->k, n = run->n, p = run->p;
   engine e = { run, NULL, NULL, NULL, NULL, NULL, NULL, 0 };
+  size_t found = 0;
   int nothing = 0;
   WEFT_TRY(ops->take(run->space, p, &e.s_v));
   WEFT_TRY(ops->take(run->space, n, &e.s_u));
@@ -186,10 +209,12 @@ weft_status weft_pca_vectors(weft_pca_run *run)
   WEFT_TRY(ops->take(run->space, p * k, &e.s_loads));
   WEFT_TRY(ops->take(run->space, n * k, &e.s_scores));
   WEFT_TRY(ops->take(run->space, k + 1, &e.s_small));
-  for (size_t j = 0; j < k; j++) {
-    if (!nothing) WEFT_TRY(component(&e, j, &nothing));
-    if (!nothing) continue;
-    /* beyond the rank: vectors that are orthogonal to the others, value 0 */
+  while (found < k && !nothing) {
+    WEFT_TRY(component(&e, found, &nothing));
+    if (!nothing) found++;
+  }
+  if (run->job->method == WEFT_PCA_GS && !run->job->paper && found > 1) WEFT_TRY(turn_among_themselves(&e, found));
+  for (size_t j = found; j < k; j++) { /* beyond the rank: vectors that are orthogonal to the others, value 0 */
     run->out->d[j] = 0;
     run->out->residual[j] = 0;
     run->out->converged[j] = 1;

@@ -60,6 +60,30 @@ twins_kernel <- function() {
     list(sum(weights = w, method = "tree", leave_one_out = TRUE), sum(x[1:5000, ] * 1.1, x, w[, 1], method = "tree"),
          sum(method = "direct", leave_one_out = TRUE))
   })
+  # what cells get wrong first: each kind of points with queries among them, on the border of their box, beside it and far away
+  hard_points <- list(
+    "close together" = function(n, d) 1000 + matrix(stats::runif(n * d, -1, 1), n) * 10^stats::runif(1, -8, -5),
+    "far from zero" = function(n, d) sample(c(-1, 1), 1) * 1e5 + matrix(stats::runif(n * d, -4, 4), n),
+    copies = function(n, d) matrix(sample(0:1, n * d, TRUE), n) + 0,
+    "flat but for one dimension" = function(n, d) matrix(7, n, d) + cbind(stats::runif(n), matrix(0, n, d - 1)),
+    spread = function(n, d) matrix(stats::rcauchy(n * d), n)
+  )
+  grid_hard <- lapply(hard_points, function(draw) list(tolerance = 1e-11, work = function(backend) {
+    lapply(c(1, 2, sample(3:24, 6)), function(d) {
+      n <- sample(c(1, 2, 17, 63, 200, 700), 1)
+      x <- matrix(draw(n, d), n)
+      box <- apply(x, 2, range)
+      corners <- matrix(box[cbind(sample(2, 6 * d, TRUE), rep(seq_len(d), each = 6))], 6)
+      q <- rbind(x[sample(n, 9, TRUE), , drop = FALSE], corners, corners * 1.5, matrix(stats::runif(9 * d, -2, 2), 9), -1, 1e5)
+      size <- max(box[2, ] - box[1, ], 1e-6) * sqrt(d)
+      h <- sample(c(size * c(0.1, 0.3, 1, 1e4, 1e9), max(abs(x)), 2.88), 1)
+      sum <- function(...) {
+        as.vector(kernel_sum(..., kernel = sample(c("uniform", "epanechnikov", "triangular", "biweight", "cosine"), 1), bandwidth = h,
+                             method = "tree", backend = backend))
+      }
+      list(sum(q, x), sum(x, weights = stats::runif(n), leave_one_out = TRUE), sum(rbind(x, q), x, cbind(stats::runif(n), 1)))
+    })
+  }))
   cube <- function(devices) list(tolerance = 1e-12, work = function(backend) {
     key <- floor(stats::runif(2) * 2^32)
     .Call(weft:::C_weft_kernel_cube, c(700, 10, 8), key, 6L, c(0.3, 0.6), weft:::run_control(backend, devices = devices))$out[1:17, ]
@@ -68,6 +92,7 @@ twins_kernel <- function() {
     list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows, "kernel sums, tensor" = single("tensor"),
          "kernel sums, single and tensor, more queries than at a time" = slabs),
     stats::setNames(grid, paste0("kernel sums, grid, ", setdiff(kernels, c("laplacian", "cauchy", "matern32", "matern52")))),
+    stats::setNames(grid_hard, paste0("kernel sums, grid, points ", names(hard_points))),
     list("kernel sums, grid of three parts" = grid_parts, "kernel sums, cube" = cube(0L),
          "kernel sums, cube of two parts" = cube(c(0L, 0L))))
 }

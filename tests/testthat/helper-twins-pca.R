@@ -31,6 +31,14 @@ twins_pca <- function() {
       list(fit$sdev, fit$converged)
     }),
     "pca, nipals with gaps" = gaps("nipals"), "pca, gs with gaps" = gaps("gs"),
+    "pca, values seen in a row" = list(tolerance = 0, work = function(backend) {
+      x <- matrix(stats::rnorm(sample(1:700, 1) * 90), ncol = 90)
+      x[sample(length(x), length(x) %/% 3)] <- NA
+      x[1, ] <- NaN
+      seen <- function(x) .Call(weft:::C_weft_pca_seen, weft:::pca_source(x), weft:::run_control(backend))
+      if (backend == "cpu") return(list(seen(x), seen(x)))
+      lapply(c("double", "single"), function(precision) seen(weft_upload(x, precision)))
+    }),
     "pca, sparse blocks" = list(tolerance = 1e-9, work = function(backend) {
       s <- Matrix::rsparsematrix(150, 90, 0.1)
       suppressWarnings(pca(list(s[1:70, ], s[71:150, ]), 2, seed = 1, backend = backend))$sdev

@@ -9,11 +9,106 @@ skip_if_no_cuda <- function() {
 # The back ends to run a test on.
 test_backends <- function() if (is.null(weft:::cuda_missing())) c("cpu", "cuda") else "cpu"
 
-# Runs code in a fresh R with this weft, returns its output; for tests that must not share a process.
-run_in_r <- function(code, env = character(), timeout = 60) {
+# Runs code in a fresh R with this weft, returns its output; for tests that must not share a process. The timeout ends
+# what hangs, and is far from what a busy machine takes.
+run_in_r <- function(code, env = character(), timeout = 900) {
   file <- withr::local_tempfile(fileext = ".R", lines = code)
   lib <- dirname(find.package("weft"))
   env <- c(paste0("R_LIBS=", paste(c(lib, .libPaths()), collapse = .Platform$path.sep)), env)
-  suppressWarnings(system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(file)), stdout = TRUE, stderr = TRUE,
-                           env = env, timeout = timeout))
+  suppressWarnings(system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(file)), stdout = TRUE,
+                           stderr = TRUE, env = env, timeout = timeout))
+}
+
+# Processor time of this process and of all its threads, which other work on the machine hardly changes.
+processor_seconds <- function() sum(proc.time()[1:2])
+
+# Tells `work(progress)` to stop when it first polls: it must not poll again, and end within a second of processor time.
+expect_stops <- function(work, what = "the work") {
+  polls <- 0
+  told <- NA
+  withr::local_options(weft.poll = 0) # each poll goes into R
+  stop_now <- function(done, total) {
+    polls <<- polls + 1
+    if (polls == 1) told <<- processor_seconds()
+    stop(structure(class = c("told_to_stop", "error", "condition"), list(message = "stop", call = NULL)))
+  }
+  testthat::expect_error(work(stop_now), class = "told_to_stop", label = what)
+  testthat::expect_identical(polls, 1, label = paste("polls of", what))
+  testthat::expect_lt(processor_seconds() - told, 1, label = paste("processor seconds that ending took", what))
+}
+
+# Interrupts works of minutes in a fresh R, each in the middle. `works`: code of a named list of function(progress). A
+# list of each one's name, how it ended, and the seconds from its last poll before the interrupt to its end: those that
+# passed, or of the processor if these are fewer, as on a machine that is busy with other work. `after`: code to run
+# then, whose output comes along.
+interrupted_works <- function(setup, works, after = character()) {
+  out <- run_in_r(c(
+    "library(weft)", setup, paste("works <-", paste(works, collapse = "\n")),
+    "at_work <- tempfile()",
+    "interrupter <- paste('(until [ -e %s ]; do sleep 0.02; done; sleep 0.3; kill -INT %d)', '>/dev/null 2>&1 &')",
+    "clocks <- function() c(proc.time()[[3]], sum(proc.time()[1:2]))",
+    "for (name in names(works)) {",
+    "  polled <- NULL",
+    "  progress <- function(done, total) {",
+    "    if (is.null(polled)) file.create(at_work)",
+    "    polled <<- clocks()",
+    "  }",
+    "  system(sprintf(interrupter, at_work, Sys.getpid()))",
+    "  how <- tryCatch({ works[[name]](progress); 'finished' }, interrupt = function(e) 'interrupted')",
+    "  cat('ENDED', name, how, min(clocks() - polled), '\\n')",
+    "  unlink(at_work)",
+    "}", after))
+  ended <- strsplit(sub("^ENDED ", "", grep("^ENDED ", out, value = TRUE)), " ")
+  part <- function(k) vapply(ended, `[`, "", k)
+  list(works = part(1L), how = part(2L), seconds = as.numeric(part(3L)), output = out)
+}
+
+expect_interrupted <- function(result, works) {
+  output <- paste(result$output, collapse = "\n")
+  testthat::expect_identical(result$works, works, info = output)
+  testthat::expect_identical(result$how, rep("interrupted", length(works)), info = output)
+  testthat::expect_true(all(result$seconds < 1), info = output)
+}
+
+# Makes the native allocations of each work (a named list of functions) fail, one after another, at most `most` of them:
+# the call must end with the classed error that says what was needed, leave nothing behind, and work on the second try
+# where only one failed. In a fresh R, since memory is collected after each failure, which takes longer the more
+# packages are loaded.
+expect_survives_failures <- function(works, most = 50) {
+  testthat::skip_on_cran()
+  file <- withr::local_tempfile(fileext = ".rds")
+  saveRDS(list(fail = fail_each, works = works, most = most), file)
+  out <- run_in_r(c("library(weft)", sprintf("given <- readRDS('%s')", file), "given$fail(given$works, given$most)"))
+  done <- strsplit(sub("^DONE ", "", grep("^DONE ", out, value = TRUE)), "\t")
+  testthat::expect_identical(vapply(done, `[`, "", 1L), names(works), info = paste(out, collapse = "\n"))
+  testthat::expect_true(all(as.numeric(vapply(done, `[`, "", 2L)) > 0), info = paste(out, collapse = "\n"))
+  testthat::expect_identical(grep("^WRONG", out, value = TRUE), character())
+}
+
+fail_each <- function(works, most) {
+  memory <- function(fail_at) .Call(weft:::C_weft_memory, fail_at)
+  live <- function() memory(NULL)[c("host", "device")]
+  for (name in names(works)) {
+    works[[name]]()
+    gc()
+    before <- live()
+    memory(0)
+    works[[name]]()
+    asked <- memory(0)[["allocations"]]
+    check <- function(fail_at, wanted) {
+      memory(fail_at)
+      how <- tryCatch({
+        works[[name]]()
+        "works"
+      }, error = function(e) if (grepl("needed", conditionMessage(e))) class(e)[1L] else conditionMessage(e))
+      memory(0)
+      if (!identical(live(), before)) gc() # handles of results
+      left <- sum(live() - before)
+      if (how != wanted || left != 0) cat(sprintf("WRONG %s, %.0f: %s, %.0f bytes left\n", name, fail_at, how, left))
+    }
+    each <- unique(round(seq(1, asked, length.out = min(asked, most))))
+    for (k in each) check(-k, "weft_error_memory") # and all later ones, so that the second try fails too
+    for (k in each[unique(round(seq(1, length(each), length.out = 5)))]) check(k, "works")
+    cat(sprintf("DONE %s\t%.0f\n", name, asked))
+  }
 }

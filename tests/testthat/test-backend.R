@@ -51,12 +51,12 @@ test_that("the situation report has every part", {
   if (!s$cuda) expect_true(nzchar(s$cuda_reason))
 })
 
-test_that("loading touches no device and takes no time", {
+test_that("loading touches no device", {
   skip_on_cran()
   out <- run_in_r(c(
-    "before <- loadedNamespaces()", "t <- system.time(loadNamespace('weft'))[['elapsed']]",
+    "loadNamespace('weft')",
     "maps <- if (file.exists('/proc/self/maps')) readLines('/proc/self/maps') else ''",
-    "cat('SECONDS', t, '\\n'); cat('CUDA', any(grepl('weft_cuda|libcuda|libmpi', maps)), '\\n')"
+    "cat('CUDA', any(grepl('weft_cuda|libcuda|libmpi', maps)), '\\n')"
   ))
   expect_true("CUDA FALSE " %in% out, info = paste(out, collapse = "\n"))
 })

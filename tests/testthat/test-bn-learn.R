@@ -146,12 +146,8 @@ test_that("a search ends with a descent, which leaves the chains alone", {
 })
 
 test_that("long searches can be interrupted", {
-  d <- bn_test_data(300)
-  stop_now <- function(done, total) stop("enough")
-  withr::local_options(weft.poll = 0.01)
-  started <- proc.time()[[3]]
-  expect_error(bn_learn(d, iterations = 1e9, progress = stop_now), "enough")
-  expect_lt(proc.time()[[3]] - started, 5)
+  table <- bn_scores(bn_test_data(300))
+  expect_stops(function(progress) bn_learn(table, iterations = 1e9, progress = progress), "a search")
 })
 
 test_that("arguments that break a rule are classed errors", {
@@ -182,4 +178,72 @@ test_that("results print, summarise, convert and plot", {
   for (which in c("network", "trace", "score", "posterior")) expect_silent(plot(posterior, which))
   expect_error(plot(fit, "posterior"), class = "weft_error_input")
   expect_error(plot(bn_exact(d), "trace"), class = "weft_error_input")
+})
+
+test_that("what a run takes is found before it is allocated, and what to do is said", {
+  d <- bn_test_data(30)[1:3]
+  refused <- function(code, text) expect_error(code, class = "weft_error_memory", regexp = text)
+  refused(bn_learn(d, iterations = 2^33, thin = 1, chains = 1), "8589934592 saved steps of 1 ladders.*at most 536870912.*raise `thin`")
+  refused(bn_learn(d, iterations = 2^53, thin = 1, target = "sum"), "are free")
+  refused(bn_learn(d, iterations = 2^33, thin = 2^22, chains = 1e5, temperatures = rep(1, 1000)), "fewer `chains`")
+  refused(bn_learn(d, iterations = 10, chains = 1e5, top = 1e5), "a smaller `top`")
+  fit <- bn_learn(d, iterations = 20, thin = 1, chains = 1, seed = 1)
+  refused(update(fit, iterations = 2^31), "2147483668 saved steps.*Learn anew")
+  expect_error(update(fit, iterations = 2^53), class = "weft_error_input", regexp = "from 1 to 9007199254740972")
+})
+
+test_that("a trace of many steps is transformed in portions of few columns", {
+  trace <- withr::with_seed(1, matrix(stats::rnorm(2 * 2^19 * 3), 2^19 * 2)) # a column is more than a portion
+  few <- trace[1:4000, ]
+  slow <- function(x) stats::acf(x, lag.max = 3, type = "covariance", plot = FALSE)$acf
+  expect_equal(weft:::mean_autocovariance(few)[1:4], rowMeans(apply(few, 2, slow)))
+  expect_equal(weft:::mean_autocovariance(trace)[1:4], rowMeans(apply(trace, 2, slow)))
+})
+
+test_that("arguments that are left out, misspelt or name what is not there say so", {
+  d <- bn_test_data()
+  dag <- bn_exact(d)$dag
+  fit <- bn_fit(dag, d)
+  bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
+  for (f in list(bn_learn, bn_exact, bn_scores, function() bn_local_score(), function() bn_score())) bad(f(), "`data` must be given")
+  bad(bn_local_score(d), "`node` must be given")
+  bad(bn_score(d), "`dag` must be given")
+  bad(bn_fit(), "`dag` must be given")
+  bad(bn_fit(dag), "`data` must be given")
+  bad(bn_sample(fit), "`n` must be given")
+  bad(bn_sample(), "`fit` must be given")
+  bad(bn_log_lik(fit), "`data` must be given")
+  bad(predict(fit), "`newdata` must be given")
+  bad(predict(fit, d), "`node` must be given")
+  bad(bn_compare(dag), "`truth` must be given")
+  bad(bn_cpdag(), "`dag` must be given")
+  bad(bn_convert(), "`x` must be given")
+  bad(bn_prior(), "`nodes` must be given")
+  bad(update(bn_learn(d, iterations = 10)), "`iterations` must be given")
+  bad(bn_learn(d, iterations = 10, itertions = 5), "There is no `itertions`")
+  bad(bn_exact(d, essence = 5), "There is no `essence`")
+  bad(bn_local_score(d, "a", c("b", "zz")), "There is no `zz`")
+  bad(bn_score(d, cbind(dag, zz = 0)), "square matrix")
+  bad(bn_scores(stats::setNames(d, c("a", "b", "b", "d", "e"))), "Twice: `b`")
+  bad(bn_scores(stats::setNames(d, c("a", "", "c", "d", "e"))), "Without a name: column `2`")
+  bad(bn_scores(d, max_parents = c(a = 1, q = 2)), "There is no `q`")
+  bad(bn_scores(d, max_parents = c(a = 1, a = 2)), "Twice: `a`")
+  bad(bn_learn(d, start = c("a", "b", "c", "d", "zz")), "Unknown: `zz`. Missing: `e`")
+  bad(bn_prior(c("x", "y", "x")), "Twice: `x`")
+  bad(bn_sample(fit, 2^31), "from 0 to 2147483647")
+  bad(bn_sample(fit, 5, do = list(zz = 1)), "There is no `zz`")
+  bad(bn_sample(fit, 5, do = list(a = 1, a = 2)), "Twice: `a`")
+  bad(bn_log_lik(fit, cbind(d, a = d$a)), "Twice: `a`")
+  bad(bn_log_lik(fit, d[-2]), "It lacks `b`")
+  bad(bn_compare(list(), dag), "It is empty")
+  bad(bn_compare(dag * NA_real_, dag), "must be a network")
+  bad(bn_compare(dag * 7.5, dag), "from 0 to 7.5")
+})
+
+test_that("an error names the function that was called, not the data that do.call() put into the call", {
+  d <- bn_test_data()
+  for (f in list(bn_learn, "bn_learn")) {
+    failed <- tryCatch(do.call(f, list(d, iterations = -1)), error = identity)
+    expect_identical(deparse(conditionCall(failed)), "bn_learn(..., iterations = -1)")
+  }
 })

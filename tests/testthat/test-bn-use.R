@@ -181,3 +181,43 @@ test_that("priors are built and checked", {
     expect_true(bn_prior(nodes, required = igraph::make_graph(c("x", "y")))$required["y", "x"])
   }
 })
+
+test_that("rows and columns of a network are matched by their names", {
+  names <- c("a", "b", "c")
+  dag <- matrix(0, 3, 3, dimnames = list(names, names))
+  dag["a", "b"] <- dag["b", "c"] <- 1
+  turned <- dag[, 3:1]
+  expect_identical(bn_convert(turned), bn_convert(dag))
+  expect_identical(bn_compare(turned, dag)$shd, 0L)
+  posterior <- dag * 0.9
+  expect_identical(bn_compare(posterior[, 3:1], dag)[c("tpr", "shd")], bn_compare(posterior, dag)[c("tpr", "shd")])
+  bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
+  bad(bn_convert(matrix(0, 2, 2, dimnames = list(c("a", "b"), c("a", "z")))), "Only one side has `b`, `z`")
+  bad(bn_convert(matrix(0, 2, 2, dimnames = list(c("a", "a"), NULL))), "Twice: `a`")
+  bad(bn_compare(posterior[1:2, 1:2], dag), "nodes of `a`")
+})
+
+test_that("Gaussian predictions do not depend on the units of what is known", {
+  withr::local_seed(4)
+  a <- stats::rnorm(200)
+  b <- stats::rnorm(200)
+  c <- a + b + stats::rnorm(200)
+  names <- c("a", "b", "c")
+  dag <- matrix(0, 3, 3, dimnames = list(names, names))
+  dag["a", "c"] <- dag["b", "c"] <- 1
+  expected <- stats::predict(bn_fit(dag, data.frame(a, b, c)), data.frame(a, b), "c")
+  for (unit in c(1e-9, 1e9)) {
+    d <- data.frame(a = a * unit, b, c)
+    expect_equal(stats::predict(bn_fit(dag, d), d[1:2], "c"), expected, tolerance = 1e-8)
+    expect_equal(stats::predict(bn_fit(dag, d), d["c"], "b"), stats::predict(bn_fit(dag, data.frame(a, b, c)), data.frame(c), "b"),
+                 tolerance = 1e-8)
+  }
+})
+
+test_that("a sample beyond memory is refused", {
+  d <- bn_test_data()
+  fit <- bn_fit(bn_exact(d), d)
+  free <- .Call(weft:::C_weft_host_available)
+  skip_if(free < 0 || free > 2e11)
+  expect_error(bn_sample(fit, 2^31 - 1), class = "weft_error_memory", regexp = "2147483647 rows")
+})

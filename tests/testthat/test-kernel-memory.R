@@ -1,30 +1,11 @@
 test_that("a failed allocation anywhere in a kernel sum is an error, and nothing leaks", {
-  withr::defer(.Call(weft:::C_weft_memory, 0))
   x <- matrix(sin(seq_len(300)), ncol = 2)
-  live <- function() .Call(weft:::C_weft_memory, NULL)[["host"]]
-  works <- list(
+  expect_survives_failures(list(
     direct = function() kernel_sum(x, method = "direct"),
     tree = function() kernel_sum(x, method = "tree", bandwidth = c(1, 2), rel_error = 0.1),
     ball = function() kernel_tree(x, "ball"),
     single = function() kernel_sum(x, precision = "single")
-  )
-  for (name in names(works)) {
-    work <- works[[name]]
-    .Call(weft:::C_weft_memory, 0)
-    work()
-    asked <- .Call(weft:::C_weft_memory, 0)[["allocations"]]
-    expect_gt(asked, 0)
-    gc()
-    before <- live()
-    for (k in seq_len(asked)) {
-      .Call(weft:::C_weft_memory, k)
-      expect_no_error(work())
-      .Call(weft:::C_weft_memory, -k)
-      expect_error(work(), class = "weft_error_memory", label = paste(name, "allocation", k))
-    }
-    .Call(weft:::C_weft_memory, 0)
-    expect_identical(live(), before)
-  }
+  ))
 })
 
 test_that("builds, walks and direct sums stop when the poll says so", {
@@ -32,38 +13,21 @@ test_that("builds, walks and direct sums stop when the poll says so", {
   x <- matrix(runif(3e6), ncol = 3)
   gc() # handles of other tests
   before <- .Call(weft:::C_weft_memory, NULL)[["host"]]
-  stop_at <- function(work) {
-    started <- NULL
-    progress <- function(done, total) {
-      if (is.null(started)) started <<- proc.time()[[3]]
-      stop(structure(class = c("stopped", "error", "condition"), list(message = "stop", call = NULL)))
-    }
-    withr::local_options(weft.poll = 0)
-    expect_error(work(progress), class = "stopped")
-    expect_lt(proc.time()[[3]] - started, 1)
-  }
-  stop_at(function(p) kernel_tree(x, progress = p))
-  stop_at(function(p) kernel_sum(x[1:20000, ], x, method = "direct", backend = "cpu", progress = p))
+  expect_stops(function(p) kernel_tree(x, progress = p), "a build")
+  expect_stops(function(p) kernel_sum(x[1:20000, ], x, method = "direct", backend = "cpu", progress = p), "a direct sum")
   tree <- kernel_tree(x)
-  stop_at(function(p) kernel_sum(x[1:20000, ], tree = tree, method = "tree", bandwidth = 0.05, progress = p))
+  expect_stops(function(p) kernel_sum(x[1:20000, ], tree = tree, method = "tree", bandwidth = 0.05, progress = p), "a walk")
   expect_identical(.Call(weft:::C_weft_memory, NULL)[["host"]], before)
 })
 
 test_that("an interrupt stops a build, a walk and direct sums within a second", {
   skip_on_os("windows")
   skip_on_cran()
-  out <- run_in_r(c(
-    "library(weft)", "set.seed(1)", "x <- matrix(runif(6e5), ncol = 3)", "big <- matrix(runif(2.4e7), ncol = 4)", "tree <- kernel_tree(x)",
-    "asked <- tempfile()",
-    "works <- list(direct = function() kernel_sum(x, method = 'direct', backend = 'cpu', threads = 1),",
-    "  walk = function() kernel_sum(x, tree = tree, method = 'tree', backend = 'cpu', bandwidth = 0.3, rel_error = 1e-9,",
-    "                               nodes = 'bounds', threads = 1),",
-    "  build = function() repeat kernel_tree(big, threads = 1))",
-    "for (name in names(works)) {",
-    "  system(sprintf('(sleep 1; date +%%s.%%N >%s; kill -INT %d) >/dev/null 2>&1 &', asked, Sys.getpid()))",
-    "  how <- tryCatch({ works[[name]](); 'finished' }, interrupt = function(e) 'interrupted')",
-    "  took <- as.numeric(Sys.time()) - as.numeric(readLines(asked))",
-    "  cat(name, how, if (took < 1) 'in time' else took, '\n')",
-    "}"), timeout = 120)
-  expect_identical(trimws(out), paste(c("direct", "walk", "build"), "interrupted in time"))
+  result <- interrupted_works(
+    c("set.seed(1)", "x <- matrix(runif(6e5), ncol = 3)", "big <- matrix(runif(2.4e7), ncol = 4)", "tree <- kernel_tree(x)"),
+    "list(direct = function(p) kernel_sum(x, method = 'direct', backend = 'cpu', threads = 1, progress = p),
+          walk = function(p) kernel_sum(x, tree = tree, method = 'tree', backend = 'cpu', bandwidth = 0.3, rel_error = 1e-9,
+                                        nodes = 'bounds', threads = 1, progress = p),
+          build = function(p) repeat kernel_tree(big, threads = 1, progress = p))")
+  expect_interrupted(result, c("direct", "walk", "build"))
 })

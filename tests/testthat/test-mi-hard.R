@@ -33,7 +33,6 @@ test_that("one and two rows, nothing known, one class, names twice, any alphabet
     }
     expect_identical(dim(mi_matrix(matrix(0L, 3, 0), backend = backend)), c(0L, 0L))
     expect_identical(dim(mi_matrix(matrix(0L, 3, 2), matrix(0L, 3, 0), backend = backend)), c(2L, 0L))
-    expect_identical(nrow(mi_pairs(matrix(0L, 0, 3), integer(), top = Inf, backend = backend)), 3L)
   }
   x <- data.frame(a = 1L, b = NA_integer_, d = "\u00e9")
   for (method in c("mrmr", "jmi", "cmim", "disr")) {

@@ -223,3 +223,96 @@ test_that("both back ends build the same ARACNE network", {
     }
   }
 })
+
+# Two columns of two levels that are linked, and three of twelve that are not.
+unequal_levels <- function() {
+  withr::local_seed(13)
+  n <- 150
+  a <- rbinom(n, 1, 0.5)
+  data.frame(a, b = ifelse(runif(n) < 0.72, a, 1 - a), x = sample(12, n, TRUE), y = sample(12, n, TRUE), z = sample(12, n, TRUE))
+}
+
+test_that("each pair passes by its own test, with every method", {
+  m <- mi_matrix(unequal_levels())
+  levels <- c(2, 2, 12, 12, 12)
+  df <- outer(levels - 1, levels - 1)
+  p <- pchisq(2 * 150 * log(2) * plain_matrix(m), df, lower.tail = FALSE)
+  upper <- upper.tri(p)
+  q <- p.adjust(p[upper], "BH")
+  net <- as.data.frame(mi_network(m, "relnet"))
+  expect_identical(c(net$feature1, net$feature2), c("a", "b"))
+  expect_equal(net$q_value, min(q), tolerance = 1e-10)
+  for (fdr in c(0.01, 0.5, 0.9, 0.99)) {
+    for (method in c("aracne", "clr", "mrnet", "mrnetb", "relnet")) {
+      whole <- plain_matrix(if (method == "relnet") mi_network(m, method, threshold = 0) else mi_network(m, method))
+      expect_equal(plain_matrix(mi_network(m, method, fdr = fdr))[upper], ifelse(q <= fdr, whole[upper], 0), info = paste(method, fdr))
+    }
+  }
+  nats <- mi_matrix(unequal_levels(), unit = "nats")
+  expect_identical(plain_matrix(mi_network(nats, "relnet")) > 0, plain_matrix(mi_network(m, "relnet")) > 0)
+})
+
+test_that("rows that differ by pair count for each pair", {
+  x <- wave_data(80, 8)
+  x[1:55, 1] <- NA
+  x[30:70, 4] <- NA
+  for (estimator in c("pearson", "kendall")) {
+    m <- mi_matrix(x, estimator = estimator, na = "drop")
+    n <- crossprod(!is.na(x))
+    rho <- cor(x, method = estimator, use = "pairwise.complete.obs")
+    p <- if (estimator == "pearson") pchisq(-n * log1p(-rho^2), 1, lower.tail = FALSE)
+         else pchisq(rho^2 / (2 * (2 * n + 5) / (9 * n * (n - 1))), 1, lower.tail = FALSE)
+    upper <- upper.tri(p)
+    passes <- p.adjust(p[upper], "BH") <= 0.3
+    expect_identical(plain_matrix(mi_network(m, "relnet", fdr = 0.3))[upper] > 0, passes, info = estimator)
+    expect_identical(plain_matrix(mi_network(m, "clr", fdr = 0.3))[upper] > 0, passes & plain_matrix(mi_network(m, "clr"))[upper] > 0)
+  }
+})
+
+test_that("arguments that a method has no use for are errors", {
+  m <- mi_matrix(wave_data(), estimator = "pearson")
+  for (method in c("clr", "mrnet", "mrnetb", "relnet")) {
+    expect_error(mi_network(m, method, eps = 0.1), "`eps`.*aracne", class = "weft_error_input")
+    expect_error(mi_network(m, method, tau = 0.1), "`tau`.*aracne", class = "weft_error_input")
+  }
+  expect_error(mi_network(m, "aracne", threshold = 0.1), "`threshold`.*relnet", class = "weft_error_input")
+  for (untested in list(as.matrix(m), mi_matrix(wave_data(), estimator = "ksg"), mi_matrix(wave_data(), bins = 3, estimator = "shrink"))) {
+    for (method in c("aracne", "clr", "mrnet", "mrnetb", "relnet")) {
+      expect_error(mi_network(untested, method, fdr = 0.1), "no test", class = "weft_error_input")
+    }
+    expect_s3_class(mi_network(untested, "clr", fdr = 1), "weft_network")
+  }
+})
+
+test_that("what rounding leaves of 0 is no edge", {
+  withr::local_seed(5)
+  methods <- c("aracne", "clr", "mrnet", "mrnetb")
+  m <- matrix(c(0, 0.1, 0.3, 0.1, 0, 0.2, 0.3, 0.2, 0), 3)
+  m <- rbind(cbind(m, 0), 0) # the fourth has no link
+  for (backend in test_backends()) {
+    expect_identical(plain_matrix(mi_network(m, "mrnetb", backend = backend))[, 4], numeric(4))
+    for (p in c(5, 20, 61)) {
+      whole <- matrix(0, p, p)
+      whole[upper.tri(whole)] <- sample(1e6, p * (p - 1) / 2)
+      whole[, p] <- 0
+      whole <- whole + t(whole)
+      for (method in methods) {
+        exact <- plain_matrix(mi_network(whole, method, backend = backend)) # sums of whole numbers have no rounding
+        tenth <- plain_matrix(mi_network(whole * 0.1, method, backend = backend))
+        expect_identical(tenth > 0, exact > 0, info = paste(method, p))
+        expect_identical(tenth[, p], numeric(p))
+      }
+    }
+    flat <- matrix(0.1 * 3, 9, 9)
+    flat[upper.tri(flat)] <- flat[upper.tri(flat)] + rep(c(0, 5e-17), 18) # 0.1 * 3 and 0.3 are neighbours
+    flat[lower.tri(flat)] <- t(flat)[lower.tri(flat)]
+    expect_identical(max(plain_matrix(mi_network(flat, "clr", backend = backend))), 0)
+    even <- matrix(c(0, 0.1, 0.2, 0.3, 0.1, 0, 0.3, 0.2, 0.2, 0.3, 0, 0.1, 0.3, 0.2, 0.1, 0), 4) # 0.2 is the mean of all rows
+    clr <- plain_matrix(mi_network(even, "clr", backend = backend))
+    expect_identical(clr[cbind(c(1, 2, 1, 3), c(3, 4, 2, 4))], numeric(4))
+    expect_true(all(clr[cbind(c(1, 2), c(4, 3))] > 1))
+    independent <- expand.grid(a = 1:2, b = 1:3, c = 1:2)[rep(1:12, 3), ]
+    for (method in methods) expect_identical(nrow(as.data.frame(mi_network(independent, method, backend = backend))), 0L)
+    expect_identical(nrow(as.data.frame(mi_network(independent, "relnet", threshold = 0))), 0L)
+  }
+})

@@ -159,12 +159,21 @@ test_that("ties keep the order of the columns, and names survive", {
   expect_identical(mi_rank(matrix(1:4, 2), 1:2)$feature, c("V1", "V2"))
 })
 
-test_that("no rows and no columns give empty answers", {
+test_that("no columns give an empty answer, no rows an error", {
   for (backend in test_backends()) {
     expect_identical(nrow(mi_rank(data.frame(a = 1:3)[, FALSE, drop = FALSE], 1:3, backend = backend)), 0L)
-    none <- mi_rank(data.frame(a = integer(), b = factor(character())), integer(), backend = backend)
-    expect_identical(none$mi, c(0, 0))
-    expect_identical(none$n, c(0, 0))
+  }
+  none <- data.frame(a = integer(), b = factor(character()), c = integer())
+  searches <- list(mi_rank, mi_pairs, mi_triples, function(...) mi_tuples(..., order = 3), function(...) mi_select(..., k = 1),
+                   function(...) mi_rank(..., permutations = 5), mi_pack)
+  for (search in searches) {
+    expect_error(search(none, integer()), "at least one row", class = "weft_error_input")
+    expect_error(search(data.frame(a = 1:2, b = 2:1, c = 1:2), c(NA, NA), na = "drop"), "known in at least one row",
+                 class = "weft_error_input")
+  }
+  for (estimator in c("empirical", "pearson", "ksg")) {
+    expect_error(mi_matrix(none[1], estimator = estimator), "at least one row", class = "weft_error_input")
+    expect_error(mi_network(none[1], estimator = estimator), "at least one row", class = "weft_error_input")
   }
 })
 

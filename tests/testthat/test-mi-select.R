@@ -7,17 +7,26 @@ ref_select <- function(x, y, k, method) {
     sum(q^2 / rowSums(q)) - sum(colSums(q)^2)
   }
   relevance <- vapply(x, function(a) if (method == "jim") gini(a) else ref_mi(a, y), 0)
+  known <- new.env()
+  once <- function(what, j, w, value) {
+    key <- paste(what, j, w)
+    if (is.null(known[[key]])) known[[key]] <- value
+    known[[key]]
+  }
   score_of <- function(j, chosen) {
     a <- x[[j]]
     if (!length(chosen)) return(relevance[[j]])
-    joint <- vapply(chosen, function(w) h(a, x[[w]]) + h(y) - h(a, x[[w]], y), 0)
-    ratio <- vapply(chosen, function(w) h(a, x[[w]], y), 0)
+    # a pair's entropies are the same in every step
+    joint <- function() vapply(chosen, function(w) once("joint", j, w, h(a, x[[w]]) + h(y) - h(a, x[[w]], y)), 0)
+    ratio <- function() vapply(chosen, function(w) once("ratio", j, w, h(a, x[[w]], y)), 0)
     switch(method,
-      mim = relevance[[j]], mrmr = relevance[[j]] - mean(vapply(chosen, function(w) ref_mi(a, x[[w]]), 0)),
-      jmi = sum(joint), jmim = min(joint), disr = sum(joint / ratio), njmim = min(joint / ratio),
-      cmim = min(relevance[[j]], vapply(chosen, function(w) h(a, x[[w]]) + h(x[[w]], y) - h(x[[w]]) - h(a, x[[w]], y), 0)),
+      mim = relevance[[j]], mrmr = relevance[[j]] - mean(vapply(chosen, function(w) once("mi", j, w, ref_mi(a, x[[w]])), 0)),
+      jmi = sum(joint()), jmim = min(joint()), disr = sum(joint() / ratio()), njmim = min(joint() / ratio()),
+      cmim = min(relevance[[j]], vapply(chosen, function(w) {
+        once("cmi", j, w, h(a, x[[w]]) + h(x[[w]], y) - h(x[[w]]) - h(a, x[[w]], y))
+      }, 0)),
       cmi = { s <- interaction(x[chosen], drop = TRUE); h(a, s) + h(s, y) - h(s) - h(a, s, y) },
-      jim = sum(vapply(chosen, function(w) gini(a, x[[w]]), 0)))
+      jim = sum(vapply(chosen, function(w) once("gini", j, w, gini(a, x[[w]])), 0)))
   }
   chosen <- integer()
   scores <- numeric()

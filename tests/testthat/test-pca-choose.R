@@ -45,3 +45,42 @@ test_that("a seed fixes the result and leaves R's generator alone", {
   expect_no_error(plot(a))
   expect_output(print(a), "2 components")
 })
+
+test_that("left-out cells are predicted in few steps, with the answer of many", {
+  set.seed(36)
+  for (k in 0:2) {
+    x <- matrix(rnorm(60 * 40), 60) + matrix(rnorm(60 * k), 60, k) %*% matrix(rnorm(40 * k), k, 40) * 2
+    chosen <- pca_choose_k(x, "q2")
+    expect_identical(as.integer(chosen$k), k)
+    expect_lte(chosen$steps, 1000) # 56 fits; each to the end of a descent without one took 200
+    if (k) { # the definition, with the whole fit
+      fold <- (row(x) + 3 * col(x)) %% 7
+      errors <- vapply(0:6, function(f) {
+        left <- replace(x, fold == f, NA)
+        fit <- suppressWarnings(pca(left, k, na = "em", tol = 1e-5, max_iter = 2000, seed = 1))
+        base <- colMeans(left, na.rm = TRUE)
+        c(sum((x - fitted(fit))[fold == f]^2), sum((x - base[col(x)])[fold == f]^2))
+      }, c(0, 0))
+      expect_equal(chosen$curve$value[k + 1], 1 - sum(errors[1, ]) / sum(errors[2, ]), tolerance = 0.01)
+    }
+  }
+})
+
+test_that("left-out cells leave something in each row, and units change nothing", {
+  x <- planted(3)
+  expect_identical(as.integer(pca_choose_k(x, "q2", folds = 3)$k), 3L) # all of a row, if the pattern went by rows
+  chosen <- pca_choose_k(x, "q2")
+  for (unit in c(2^600, 2^-600)) expect_identical(pca_choose_k(x * unit, "q2")$curve, chosen$curve)
+  exact <- matrix(rnorm(50 * 2), 50) %*% matrix(rnorm(2 * 20), 2)
+  expect_identical(as.integer(pca_choose_k(exact, "q2")$k), 2L) # more fit as well
+})
+
+test_that("small data wake no threads", {
+  skip_on_os("windows")
+  skip_if_not(dir.exists("/proc/self/task"))
+  started <- run_in_r(c(
+    "library(weft)", "set.seed(1)", "x <- matrix(rnorm(60 * 40), 60)", "before <- length(list.files('/proc/self/task'))",
+    "invisible(pca_choose_k(x, 'q2'))", "cat('started', length(list.files('/proc/self/task')) - before, '\\n')"),
+    env = c("OMP_NUM_THREADS=2", "OMP_THREAD_LIMIT=2"))
+  expect_true("started 0 " %in% started, info = paste(started, collapse = "\n"))
+})

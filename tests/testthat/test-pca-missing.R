@@ -109,3 +109,27 @@ test_that("large enough for several threads, they change nothing", {
   one <- suppressWarnings(pca(x, 1, method = "nipals", max_iter = 5, seed = 1, threads = 1))
   expect_identical(suppressWarnings(pca(x, 1, method = "nipals", max_iter = 5, seed = 1, threads = 2))$x, one$x)
 })
+
+test_that("rows that are all missing are named, whatever would fill them", {
+  set.seed(25)
+  x <- matrix(rnorm(12 * 5), 12, dimnames = list(paste0("r", 1:12), NULL))
+  x[7, ] <- NA
+  x[9, ] <- NaN
+  for (backend in test_backends()) {
+    for (method in c("nipals", "gs")) {
+      expect_error(pca(x, 2, method = method, backend = backend), "`r7`, `r9`: all missing", class = "weft_error_input")
+    }
+    expect_error(pca(x, 2, na = "em", backend = backend), "`r7`, `r9`: all missing", class = "weft_error_input")
+    expect_error(pca(unname(x), 2, na = "em", weights = rep(c(1, 0), 6), backend = backend), "`7`, `9`", class = "weft_error_input")
+  }
+  x[c(7, 9), 3] <- 0.5 # one value is enough
+  for (method in c("nipals", "gs")) expect_no_error(suppressWarnings(pca(x, 2, method = method, seed = 1)))
+  expect_no_error(suppressWarnings(pca(x, 2, na = "em", max_iter = 5, seed = 1)))
+  skip_if_no_cuda()
+  x[7, ] <- NA
+  for (precision in c("double", "single")) {
+    handle <- weft_upload(x, precision)
+    expect_error(pca(handle, 2, method = "nipals"), "`r7`: all missing", class = "weft_error_input")
+    weft_free(handle)
+  }
+})

@@ -278,18 +278,10 @@ test_that("bad input is explained", {
 })
 
 test_that("an allocation that fails leaves nothing behind", {
-  skip_on_cran() # long: memory is collected after each
   set.seed(14)
   x <- matrix(rnorm(140 * 131), 140)
-  before <- .Call(weft:::C_weft_memory, NULL)[["host"]]
-  for (method in c("krylov", "gs")) {
-    for (at in c(1, 2, 5, 10, 20, 60)) {
-      .Call(weft:::C_weft_memory, at)
-      fit <- tryCatch(quiet_pca(x, 3, method = method, max_iter = 2), weft_error_memory = function(e) NULL)
-      .Call(weft:::C_weft_memory, 0)
-      expect_identical(.Call(weft:::C_weft_memory, NULL)[["host"]], before)
-    }
-  }
+  expect_survives_failures(list(krylov = function() quiet_pca(x, 3, method = "krylov", max_iter = 2),
+                                gs = function() quiet_pca(x, 3, method = "gs", max_iter = 2)), most = 20)
 })
 
 # Spectra that are known by construction, of an order at which the Gram matrix is filtered and not decomposed.
@@ -410,4 +402,117 @@ test_that("resident, streamed, single and sparse matrices on the device", {
   on.exit(options(old))
   streamed <- pca(big, 3, backend = "cuda", method = "krylov", seed = 1, tol = 1e-6)
   expect_equal(streamed$d, whole$d, tolerance = 1e-6)
+})
+
+test_that("an interrupt while a block is read is an interrupt, and the session goes on", {
+  signal <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))
+  source <- weft:::block_source(10, 4, TRUE, 8 * 4 * 5, NULL, function(range, by_row) signalCondition(signal))
+  how <- tryCatch(weft:::column_moments(source, NULL, weft:::run_control(progress = FALSE)), interrupt = function(e) "interrupted")
+  expect_identical(how, "interrupted")
+  skip_on_os("windows")
+  skip_on_cran()
+  result <- interrupted_works("
+    slow <- function(progress) {
+      read <- function(range, by_row) { progress(0, 1); Sys.sleep(60); matrix(0, length(range), 4) }
+      source <- weft:::block_source(1000, 4, TRUE, 8 * 4 * 5, NULL, read)
+      weft:::column_moments(source, NULL, weft:::run_control(progress = FALSE))
+    }", "list(reading = slow)", "cat('and then', round(pca(cbind(1:3), 1)$sdev, 3), '\\n')")
+  expect_interrupted(result, "reading")
+  expect_true("and then 1 " %in% result$output, info = paste(result$output, collapse = "\n"))
+})
+
+test_that("blocks of another size than was asked for are not believed", {
+  control <- weft:::run_control(progress = FALSE)
+  for (block in list(matrix(0, 2, 4), matrix(0, 5, 3), numeric(20), matrix("a", 5, 4))) {
+    source <- weft:::block_source(10, 4, TRUE, 8 * 4 * 5, NULL, function(range, by_row) block)
+    if (is.character(block)) expect_warning(try(weft:::column_moments(source, NULL, control), silent = TRUE), "NAs")
+    else expect_error(weft:::column_moments(source, NULL, control), "Block 1 must be 5 rows and 4 columns", class = "weft_error_input")
+  }
+})
+
+test_that("data with more rows than a matrix can have are refused, as are damaged files and sparse matrices", {
+  bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
+  file <- withr::local_tempfile()
+  writeBin(as.double(1:8), file)
+  whole <- weft_file(file, 2)
+  with_part <- function(part, value) { whole[[part]] <- value; whole }
+  bad(pca(with_part("dim", c(2^31, 2)), 1), "at most 2147483647 rows")
+  bad(pca(with_part("dim", c(4, NA))), "`dim`")
+  bad(pca(with_part("layout", "spoilt")), "`layout`")
+  bad(pca(with_part("path", NULL)), "`path`")
+  m <- Matrix::rsparsematrix(30, 8, 0.3)
+  for (spoil in list(function(m) { m@i[3] <- 5000000L; m }, function(m) { m@i[1] <- -1L; m }, function(m) { m@p[2] <- 10000L; m },
+                     function(m) { m@x <- m@x[-1]; m })) {
+    bad(pca(spoil(m), 2), "valid sparse matrix")
+    bad(pca(list(m, spoil(m)), 2), "valid sparse matrix")
+  }
+})
+
+test_that("the call in a model is not evaluated", {
+  x <- as.matrix(datasets::USArrests)
+  fit <- pca(x, 2, seed = 1)
+  ran <- FALSE
+  fit$call <- quote({ ran <<- TRUE; pca(x) })
+  expect_error(residuals(fit), "`x` must be given", class = "weft_error_input")
+  fit$call <- call("pca", x = quote({ ran <<- TRUE; x }), assay = quote({ ran <<- TRUE; 1 }))
+  expect_error(residuals(fit), "`x` must be given", class = "weft_error_input")
+  expect_equal(residuals(fit, x), x - fitted(fit))
+  expect_equal(residuals(fit, datasets::USArrests), x - fitted(fit))
+  expect_false(ran)
+  s <- Matrix::rsparsematrix(30, 8, 0.3)
+  blocks <- list(s[1:10, ], s[11:30, ])
+  expect_equal(unname(residuals(pca(blocks, 2, seed = 1), blocks)), unname(as.matrix(s) - fitted(pca(s, 2, seed = 1))))
+})
+
+test_that("gs gives the data back from all components, and more of them from some", {
+  set.seed(41)
+  plain <- matrix(rnorm(60 * 40), 60) + outer(rnorm(60), rnorm(40)) * 2
+  for (x in list(plain, t(plain), plain %*% diag(10^-(0:39 / 4)))) for (backend in test_backends()) {
+    fit <- quiet_pca(x, method = "gs", backend = backend)
+    expect_lte(norm(x - fitted(fit), "F") / norm(x, "F"), 1e-13)
+    expect_lte(max(abs(fit$d - lapack_values(x, min(dim(x))))) / fit$d[1], 1e-13)
+    expect_lte(max(fit$orthogonality), 1e-13)
+    few <- quiet_pca(x, 5, method = "gs", backend = backend)
+    expect_lte(max(abs(few$d - fit$d[1:5])) / fit$d[1], 1e-13) # the square of the 1e-8 of the loadings
+  }
+  paper <- quiet_pca(plain, 3, method = "gs", stop = "paper", tol = 1e-3) # as published: without that step
+  expect_gt(max(abs(paper$d - fit$d[1:3])), 0)
+})
+
+test_that("constant columns that are to be scaled are named", {
+  x <- cbind(first = 1:6, same = 3, last = c(2, 1, 4, 3, 6, 5))
+  expect_warning(fit <- pca(x, 2, scale = TRUE), "`same`", class = "weft_warning_constant")
+  expect_identical(unname(fit$rotation["same", ]), c(0, 0))
+  expect_no_warning(pca(x, 2))
+  expect_no_warning(pca(x, 2, center = FALSE, scale = TRUE))
+  expect_warning(pca_choose_k(x, "broken_stick", scale = TRUE), "`same`", class = "weft_warning_constant")
+})
+
+test_that("arguments that are left out or have another name elsewhere say so", {
+  x <- as.matrix(datasets::USArrests)
+  bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
+  bad(pca(), "`x` must be given")
+  bad(pca_choose_k(), "`x` must be given")
+  bad(pca_reduced_dim(), "`x` must be given")
+  bad(pca(x, scale. = TRUE), "no `scale.`.*called `scale`")
+  bad(pca(x, rank. = 2, retx = TRUE), "no `rank.`, `retx`.*called `k`")
+  bad(pca(x, 2, "auto", TRUE, FALSE, NULL, NULL, NULL, "fail", "residual", NULL, "double", 2^28, NULL, NULL, FALSE, NULL, NULL, NULL, NULL, FALSE, 7),
+      "1 too many")
+  bad(pca(x, 2, max_iter = 1e10), "from 1 to 1000000000")
+  fit <- pca(x, 2, seed = 1)
+  bad(predict(fit, "a"), "numeric matrix")
+  bad(predict(fit, x[, c(1, 1:4)][, -5]), "lacks `Rape`")
+  bad(augment(fit, data = x[1:3, ]), "It has 3, not 50")
+  bad(tidy(fit, 7), "`matrix`")
+  failed <- tryCatch(do.call(pca, list(x, k = -1)), error = identity)
+  expect_identical(deparse(conditionCall(failed)), "pca(..., k = -1)")
+})
+
+test_that("columns of the same name are placed by where they are, or refused", {
+  x <- as.matrix(datasets::USArrests)
+  colnames(x) <- c("a", "a", "b", "c")
+  fit <- pca(x, 2, seed = 1)
+  expect_equal(predict(fit, x), fit$x)
+  expect_equal(unname(predict(fit, unname(x))), unname(fit$x))
+  expect_error(predict(fit, x[, 4:1]), "Twice: `a`", class = "weft_error_input")
 })

@@ -48,7 +48,10 @@ test_that("graphNEL has the same edges and weights", {
   g <- network_convert(fit, "graphNEL")
   expect_s4_class(g, "graphNEL")
   m <- methods::as(g, "matrix")
-  expect_equal(m, as.matrix(fit$network)[graph::nodes(g), graph::nodes(g)], ignore_attr = TRUE)
+  edges <- as.data.frame(fit, what = "edges")
+  shown <- matrix(0, nrow(m), ncol(m), dimnames = dimnames(m))
+  shown[cbind(edges$regulator, edges$target)] <- edges$weight
+  expect_equal(m, shown, ignore_attr = TRUE)
   d <- network_convert(fit, "graphNEL", "bayes")
   expect_identical(graph::edgemode(d), "directed")
   expect_identical(bn_convert(bn_convert(fit$bayes, "graphNEL")), fit$bayes$dag, ignore_attr = TRUE)
@@ -90,7 +93,7 @@ test_that("SIF and CSV have a line an edge", {
   file <- withr::local_tempfile(fileext = ".sif")
   write_network(fit, file, isolated = FALSE)
   edges <- as.data.frame(fit, what = "edges")
-  expect_identical(readLines(file), paste(edges$feature1, "mi", edges$feature2, sep = "\t"))
+  expect_identical(readLines(file), paste(edges$regulator, "drives", edges$target, sep = "\t"))
   write_network(fit, file, which = "bayes", format = "csv")
   expect_identical(nrow(utils::read.csv(file)), nrow(as.data.frame(fit, what = "directed")))
   expect_error(write_network(fit, "network.xyz"), "format", class = "weft_error_input")
@@ -144,19 +147,26 @@ test_that("every result tidies, glances and draws itself", {
   expect_s3_class(tidy(compared), "data.frame")
 })
 
-test_that("the report is one file without links out", {
-  skip_if_not_installed("rmarkdown")
-  skip_if_not(rmarkdown::pandoc_available("1.12.3"), "no pandoc")
-  skip_on_cran()
-  file <- withr::local_tempfile(fileext = ".html")
-  expect_identical(weft_report(fit, file, open = FALSE), normalizePath(file))
-  page <- paste(readLines(file, warn = FALSE), collapse = "\n")
-  expect_false(grepl("(src|href)=\"https?://", page))
-  for (heading in c("What was done to the data", "Components", "Samples that stand apart", "Network of mutual information",
-                    "Bayesian network", "Methods")) {
-    expect_match(page, heading, fixed = TRUE)
+test_that("what is missing or no network is a classed error", {
+  for (f in list(as_igraph, network_tables, network_convert, bn_convert, gene_bayes, gene_outliers, gene_quality,
+                 gene_network,
+                 weft_report, add_results, gene_ranking)) {
+    expect_error(f(), "must be given", class = "weft_error_input")
   }
-  expect_gte(lengths(regmatches(page, gregexpr("data:image/png;base64", page))), 8)
-  expect_error(weft_report(fit, "report.pdf"), "ends in .html", class = "weft_error_input")
-  expect_error(weft_report(fit, "/no/such/folder/report.html"), "must exist", class = "weft_error_input")
+  expect_error(as_igraph(3), "network of weft", class = "weft_error_input")
+  expect_error(gene_bayes(fit$quality, ranking = "mi"), "`ranking` must", class = "weft_error_input")
+  expect_error(gene_outliers(fit$components, data = "x"), "complete matrix", class = "weft_error_input")
+  expect_error(gene_quality(e$x, class = data.frame()), "class", class = "weft_error_input")
+  expect_error(gene_mi_network(fit$quality, estimator = mean), "`estimator` must be one text",
+               class = "weft_error_input")
+  expect_error(print(fit, top = "a"), "`top` must", class = "weft_error_input")
+})
+
+test_that("a step may be done by a function that returns something else", {
+  other <- gene_network(e$x, e$class, seed = 1, pairs = FALSE, clusters = FALSE,
+                        bayes = list(genes = 4, iterations = 200),
+                        network = function(q) list("mine"), ranking = function(q) 1)
+  expect_identical(other$network, list("mine"))
+  expect_output(print(other), "network +a result of class list")
+  expect_s3_class(other$bayes, "weft_bn")
 })

@@ -61,7 +61,7 @@ test_that("the call does what its steps do", {
   q <- gene_quality(small$x, small$class, small$batch)
   expect_equal(fit$quality$x, q$x)
   expect_equal(as.data.frame(fit$ranking), as.data.frame(gene_ranking(q)))
-  expect_equal(as.matrix(fit$network), as.matrix(gene_mi_network(q)))
+  expect_equal(as.matrix(fit$network), as.matrix(gene_regulation(q, seed = 5 + 5)))
   expect_equal(fit$clusters$row_cluster, gene_clusters(q, chains = 2, sweeps = 30, seed = 5 + 6)$row_cluster)
   again <- quick()
   expect_identical(again$bayes$edges, fit$bayes$edges)
@@ -73,26 +73,28 @@ test_that("what was planted is found", {
   expect_gte(length(intersect(utils::head(fit$ranking$feature, 10), c(small$drivers,
                                                                       names(which(colSums(small$truth[small$drivers, ]) > 0))))), 6)
   edges <- as.data.frame(fit, what = "edges")
+  expect_gt(nrow(edges), 5)
   truth <- small$truth + t(small$truth)
-  expect_gt(mean(truth[cbind(edges$feature1, edges$feature2)]), 0.4) # 40 genes have 5 % of pairs linked
+  expect_gt(mean(truth[cbind(edges$regulator, edges$target)]), 0.4) # 40 genes have 5 % of pairs linked
+  expect_gt(mean(small$truth[cbind(edges$regulator, edges$target)]), 0.3)
   snps <- weft_example("snps")
   pairs <- gene_pairs(snps$x, snps$class, permutations = 19, seed = 1)
   expect_identical(c(pairs$feature1[1], pairs$feature2[1]), snps$epistatic)
   expect_equal(pairs$p_fwer[1], 0.05)
 })
 
-test_that("significant_information() is Benjamini and Hochberg's threshold", {
+test_that("significant_pairs() is Benjamini and Hochberg's threshold", {
   x <- small$x[, 1:30]
   x[is.na(x)] <- 8
   for (estimator in c("spearman", "kendall", "pearson")) {
     m <- mi_matrix(x, estimator = estimator)
     p <- weft:::pair_p_values(m)
     passes <- stats::p.adjust(p[upper.tri(p)], "BH") <= 0.05
-    expect_identical(as.matrix(m)[upper.tri(m)] > weft:::significant_information(m, 0.05), passes)
+    expect_identical(as.matrix(m)[upper.tri(m)] > weft:::significant_pairs(m, 0.05)$cut, passes)
   }
-  expect_true(is.infinite(weft:::significant_information(mi_matrix(matrix(draws <- weft:::draws("normal", 900), 30),
-                                                                   estimator = "spearman"), 1e-9)))
-  expect_true(is.na(weft:::significant_information(mi_matrix(x, estimator = "ksg"), 0.05)))
+  none <- weft:::significant_pairs(mi_matrix(matrix(weft:::draws("normal", 900), 30), estimator = "spearman"), 1e-9)
+  expect_identical(none$cut, Inf)
+  expect_null(weft:::significant_pairs(mi_matrix(x, estimator = "ksg"), 0.05))
 })
 
 test_that("edges are counted, listed and cut as by tables", {

@@ -1,9 +1,9 @@
 /* Loops that are to be vectorised whatever the optimisation level, in functions compiled for several instruction sets:
  * the loop's body is an always-inline function, and WEFT_VARIANTS makes one callable copy for each set. */
-#ifndef WEFT_MI_SIMD_H
-#define WEFT_MI_SIMD_H
+#ifndef WEFT_LOOPS_H
+#define WEFT_LOOPS_H
 
-#include "../base/simd.h"
+#include "simd.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #ifdef _OPENMP

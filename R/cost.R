@@ -1,0 +1,141 @@
+# What work costs: for each operation one function predicts its seconds on the CPU and on a device, and the bytes of host memory it
+# needs beside its input. choose_backend(), dry runs and refusals for lack of memory ask these functions; nobody else estimates.
+# Sizes are doubles: products of them exceed what integers hold.
+#
+# Seconds of a device include sending the data and fetching the result, but not starting the device, which choose_backend() adds
+# once per session. Rates of the CPU are of one core; those of the device were measured on one H200.
+
+cost <- function(cpu, cuda = Inf, bytes = 0) list(cpu = as.double(cpu), cuda = as.double(cuda), bytes = as.double(bytes))
+
+# Loops that wait for memory rather than for arithmetic gain from few threads only.
+memory_threads <- function(threads) min(threads, 4.5)
+
+# ---- mutual information ----
+
+# Reading the input bounds a ranking, and a device would have to be sent it.
+cost_rank <- function(n, p, threads) {
+  read <- as.double(n) * p * 4e-10
+  cost(read / min(threads, 4), read / min(threads, 4) + read / 4, 64 * p)
+}
+
+cost_rank_permuted <- function(n, p, permutations, threads) {
+  cells <- as.double(n) * p
+  cost(cells * (1 + permutations) / 2e10 / threads, 0.01 + permutations * cells / 4e13, cells)
+}
+
+# Tables of pairs, triples or longer tuples: a few cells each, and the words counted for them. `planes`: bit planes per feature.
+cost_tuples <- function(tuples, n, planes, packed_bytes, threads) {
+  each <- planes^2 * (5e-9 + n * 5e-12)
+  cost(tuples * each / threads, 0.005 + packed_bytes / 5e9 + tuples * each / 2000, packed_bytes)
+}
+
+# A matrix of pairs of categorical columns; p and planes: columns and bit planes per column, of x and, where there is one, of y.
+cost_counts_matrix <- function(pairs, n, p, planes, threads) {
+  each <- planes[1L] * planes[length(planes)] * (2e-9 + n * 5e-12)
+  cost(pairs * each / threads, 0.005 + sum(p * planes) * n / 4e10 + pairs * (each / 500 + 3e-9), 16 * pairs)
+}
+
+# A matrix of pairs of numeric columns.
+cost_numeric_matrix <- function(pairs, n, estimator, threads) {
+  each <- switch(estimator, ksg = n * 2e-7, kendall = n^2 * 3e-12, n * 3e-10)
+  gain <- switch(estimator, ksg = 400, kendall = 1, 20) # of a device over one core
+  cost(pairs * each / threads, pairs * (each / gain + 4e-9), 16 * pairs)
+}
+
+# A network from a p x p matrix, which travels both ways. ARACNE reads rows that no cache holds for every triangle.
+cost_network <- function(p, method, threads) {
+  cpu <- switch(method, aracne = p^3 * 2.3e-11 / memory_threads(threads), clr = p^2 * 4e-9 / memory_threads(threads),
+                mrnet = p^3 * 2e-10 / threads, mrnetb = p^3 * 2e-9 / threads, relnet = p^2 * 4e-9)
+  cuda <- switch(method, aracne = p^3 * 1.5e-13, clr = 0, mrnet = p^3 * 2e-12, mrnetb = p^3 * 1e-11, relnet = Inf)
+  cost(cpu, cuda + p^2 * 4e-9, 8 * p^2)
+}
+
+# Forward selection on halves of the samples; genes: regulators and targets, counted.
+cost_regulation <- function(n, genes, steps, resamples, nonlinear, copies, threads) {
+  features <- genes[["regulators"]] * (1 + nonlinear)
+  targets <- genes[["targets"]] * (1 + copies)
+  products <- as.double(resamples) * features * (features / 2 + targets) * n / 2
+  turns <- as.double(resamples) * targets * steps * features
+  cost((products * 2e-11 + turns * 2e-9) / threads, 0.1 + products / 1e13 + turns / 5e11,
+       4 * features * (features + targets) + 24 * genes[["regulators"]] * genes[["targets"]])
+}
+
+# Cutting numeric columns into bins of equal frequency, by sorting.
+cost_bins <- function(n, p, threads) cost(as.double(n) * p * 2e-8, Inf, 4 * as.double(n) * p)
+
+# ---- principal components ----
+
+# k components of n x p with so many stored values, by each engine. "vectors" are the methods that go one component at a time.
+cost_pca <- function(n, p, cells, k, kind, threads) {
+  near <- min(n, p)
+  block <- min(64, max(16, k + 6))
+  steps <- if (k <= 52 && near >= 512) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
+  square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf # only these form a Gram matrix
+  core <- 3e10 * min(threads, 16)
+  sent <- 8 * cells / 2e10
+  list(krylov = cost(70 * 2 * cells * block * (if (kind == "sparse") 4 else 3) / core, 150 * 8 * cells / 2e12 + 0.05 + sent, 8 * cells),
+       gram = cost(square + (cells * near + steps) / core, square + cells * near / 4e13 + steps / 1e13 + sent, 8 * (cells + near^2)),
+       vectors = cost(4000 * k * cells / core, 4000 * k * cells / 1e13 + sent, 8 * cells))
+}
+
+# ---- Bayesian networks ----
+
+# One count of a score table, on one core.
+cost_of_count <- function(n, bge) if (bge) 2e-7 else 1.5e-7 * max(1, n / 1000)
+
+# A table of scores: `counts` on the CPU, `outside` of them for members beyond the candidates, which the CPU tries for a device too.
+cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads) {
+  leaf <- cost_of_count(n, bge)
+  beyond <- outside * leaf / threads
+  cost((counts * leaf + sets * 1e-8) / threads + beyond, 0.02 + sets * max(1, n / 1000) / 2e9 + beyond, bytes)
+}
+
+# Steps of all chains. A single chain is slow on a device, and thousands are not slower than one. `sets`: parent sets per node.
+cost_chains <- function(iterations, replicas, sets, nodes, sums, threads) {
+  step <- if (sums) c(1e-7, 5e-6) + c(2.5e-9, 1.5e-8) * sets
+          else if (nodes <= 128) c(1e-7, 2e-6)
+          else c(1e-7, 1e-4) # masks of more than two words
+  cost(iterations * replicas * step[1L] / threads, 0.05 + iterations * step[2L] * max(1, replicas / 2000), 2^27)
+}
+
+# An optimum by dynamic programming, whose subsets a device holds itself; posteriors run on the CPU, in long doubles.
+cost_exact <- function(p, posterior = "none", backend = "cpu") {
+  long_double <- 16
+  subsets <- if (backend == "cuda") 4 * 2^(p - 10) else 8 * 2^p
+  cost(p * 2^p * 2e-9, 0.02 + p * 2^p * 1e-11,
+       switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = (p + 2) * long_double * 2^p,
+              dag = p * long_double * 2^p + 2 * long_double * 3^p))
+}
+
+# ---- co-clustering ----
+
+# Sweeps of all chains over size[1] x size[2] nodes with so many links and at most k[1] and k[2] clusters. Between the sweeps the host
+# splits and merges clusters, whichever the back end.
+cost_irm <- function(sweeps, size, links, k, threads) {
+  labels <- sweeps * (links * sum(k) * 1e-10 + sum(size * k) * 1e-9) / min(threads, 16)
+  between <- sweeps * sum(size) * 1e-5 / threads
+  cost(labels + between, labels / 20 + between + sweeps * 5e-4 + links * 2e-9, 16 * links)
+}
+
+# ---- kernel sums ----
+
+# Work of a pair, in units of one dimension of one pair; measured on AVX-512 (inst/bench/kernel.R). Only ratios matter.
+pair_cost <- function(kernel, d, m) {
+  evaluation <- c(gaussian = 12, laplacian = 22, matern12 = 22, matern32 = 24, matern52 = 26, cauchy = 8, uniform = 5,
+                  epanechnikov = 5, triangular = 12, biweight = 5, cosine = 12)
+  d + evaluation[[kernel]] + 2 * (m - 1)
+}
+
+# Building a tree: each level reads the points, splits and bounds them.
+build_cost <- function(n, d) n * (d + 8) * max(1, log2(n / 32)) * 3
+
+# Seconds of a core per unit of the two above.
+core_seconds <- function(precision) 1 / if (precision == "double") 1.6e10 else 3.5e10
+
+# Direct sums of nq queries over n references in d dimensions with m columns of weights.
+cost_direct_sums <- function(nq, n, d, m, kernel, precision, threads) {
+  pairs <- as.double(n) * nq
+  bytes <- 8 * (n * (d + m) + nq * (d + 2 * m))
+  on_device <- switch(precision, double = 8e12 / (2 * d + 14 + 2 * m), single = 1.3e13 / (d + 3 + m), tensor = 2.4e12)
+  cost(pairs * pair_cost(kernel, d, m) * core_seconds(precision) / threads, pairs / on_device + bytes / 5e9 + 0.01, bytes)
+}

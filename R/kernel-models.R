@@ -1,0 +1,128 @@
+# What the models of this room share: densities and regressions keep their points in a tree, Gaussian processes and
+# components as they are. A model may come from a file, so each of its parts is looked at before native code or a result
+# stands on it.
+
+# ---- saved models ----
+
+# `parts`: functions of a part's value that are TRUE where it can be what `made_by` makes, in the order in which they need
+# each other.
+check_parts <- function(object, made_by, parts) {
+  if (!is.list(object) || !identical(unclass(object)$version, tree_version)) {
+    abort_input("The model must be of this version's format.", i = sprintf("Make it again with `%s`.", made_by))
+  }
+  for (name in names(parts)) if (!isTRUE(parts[[name]](object[[name]]))) damaged_model(made_by, name)
+  invisible(object)
+}
+
+damaged_model <- function(made_by, part) {
+  abort_input(sprintf("The model must be as `%s` made it.", made_by), x = sprintf("Its part `%s` is damaged.", part),
+              i = sprintf("Make it again with `%s`.", made_by))
+}
+
+# The parts that hold the points: d columns of `data`, n rows but over ranks. `kernels`: those that the model may have.
+point_parts <- function(object, kernels) {
+  list(
+    kernel = function(v) is_word(v, kernels),
+    d = function(v) is_count(v, 1),
+    n = function(v) is_count(v, 1),
+    distributed = function(v) is.null(v) || is_flag(v),
+    data = function(v) {
+      rows <- if (isTRUE(object$distributed)) nrow(v) else object$n
+      is.double(v) && is.matrix(v) && is_table(v, rows, object$d) && rows <= object$n
+    },
+    names = function(v) is_names(v, object$d),
+    rows = function(v) is_names(v, nrow(object$data)),
+    backend = function(v) is_word(v, backends),
+    seconds = function(v) is_number(v, 0)
+  )
+}
+
+# The form in which check_bandwidth() has the model's bandwidth, or NULL where it cannot be one.
+model_bandwidth <- function(object) {
+  if (is.object(object$bandwidth)) return(NULL)
+  tryCatch(check_bandwidth(object$bandwidth, object$d, points_reach(object$data)), weft_error_input = function(e) NULL)
+}
+
+# A bandwidth that is right for the points, as a model keeps it: numbers, or a covariance.
+plain_bandwidth <- function(bandwidth, x) {
+  if (is.data.frame(bandwidth)) bandwidth <- as.matrix(bandwidth)
+  check_bandwidth(bandwidth, ncol(x), points_reach(x))
+  unname(if (is.matrix(bandwidth)) bandwidth + 0 else as.double(bandwidth))
+}
+
+# `parts` as made from the model's bandwidth; the root of a covariance may have been rounded otherwise where it was
+# made.
+is_form_of <- function(parts, object) {
+  known <- model_bandwidth(object)
+  root <- if (is.list(parts)) parts$scale
+  if (!isTRUE(known$full) || !is.double(root) || !is_table(root, object$d, object$d)) return(identical(parts, known))
+  size <- sqrt(diag(object$bandwidth))
+  close <- abs(tcrossprod(root) - object$bandwidth) <= 1e-10 * outer(size, size)
+  all(close, root[upper.tri(root)] == 0, diag(root) > 0) && identical(names(parts), names(known)) &&
+    identical(parts[-2L], known[-2L])
+}
+
+# ---- points in a tree ----
+
+# What a density and a regression keep alike: the points, in a tree unless they are spread over ranks, and how to sum
+# over them.
+points_model <- function(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed) {
+  bandwidth <- plain_bandwidth(bandwidth, x)
+  parts <- check_bandwidth(bandwidth, ncol(x), points_reach(x))
+  problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE,
+                  seed = seed, control = run_control("cpu", threads, progress, task = "Building a tree"))
+  list(
+    version = tree_version, kernel = kernel, bandwidth = bandwidth, n = n, d = ncol(x), names = colnames(x),
+    rows = rownames(x), rel_error = rel_error, tree_type = tree, distributed = distributed,
+    native = if (!distributed) native_trees(problem)$reference, parts = parts, data = unname(x)
+  )
+}
+
+tree_parts <- function(object) {
+  c(point_parts(object, kernel_names), list(
+    rel_error = function(v) is_number(v, 0, 1),
+    tree_type = function(v) is_word(v, tree_types),
+    bandwidth = function(v) !is.null(model_bandwidth(object)),
+    parts = function(v) is_form_of(v, object),
+    native = function(v) {
+      if (isTRUE(object$distributed)) return(is.null(v))
+      is.null(wrong_in_tree(v, object$n, object$d, object$tree_type, object$data, object$parts))
+    }
+  ))
+}
+
+# Sums of a model that keeps its points in a tree: kde and regression. The result's rows are those of `newdata`, or of the
+# points.
+model_sums <- function(object, newdata, weights, log = FALSE, leave_one_out = FALSE, rel_error = NULL, threads = NULL,
+                       progress = NULL, backend = NULL) {
+  query <- if (is.null(newdata)) NULL else match_columns(newdata, object)
+  problem <- kernel_problem(query, object$data, weights, object$kernel, object$bandwidth,
+                            rel_error = rel_error %||% object$rel_error, log = log, leave_one_out = leave_one_out,
+                            backend = backend %||% object$backend, threads = threads, progress = progress)
+  problem$bandwidth <- object$parts
+  problem$tree <- list(type = object$tree_type, leaf_size = 32)
+  problem$grown <- object$native
+  problem$self <- is.null(newdata)
+  result <- if (isTRUE(object$distributed)) kernel_over_ranks(problem) else kernel_run(problem)
+  result$rows <- if (is.null(newdata)) object$rows else rownames(query)
+  result
+}
+
+match_columns <- function(newdata, object) {
+  by_name <- is.data.frame(newdata) && !is.null(object$names) && all(object$names %in% names(newdata))
+  if (by_name) newdata <- newdata[object$names]
+  if (is.numeric(newdata) && is.null(dim(newdata)) && object$d > 1L) newdata <- matrix(newdata, 1L)
+  newdata <- kernel_points(newdata, "newdata")
+  if (ncol(newdata) != object$d) {
+    abort_input(sprintf("`newdata` must have %d columns, as the points had.", object$d),
+                x = sprintf("It has %d.", ncol(newdata)))
+  }
+  newdata
+}
+
+# Numbers, one for each row, with the rows' names where they have some.
+name_rows <- function(values, rows) {
+  if (is.null(rows)) return(values)
+  if (is.matrix(values)) rownames(values) <- rows else names(values) <- rows
+  values
+}

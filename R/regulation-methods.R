@@ -1,0 +1,210 @@
+# What a directed network is asked for: tables of edges, print, summary, pictures.
+
+#' Print, summarise and convert directed networks
+#'
+#' @param x,object what [regulation()] returned.
+#' @param fdr keep edges with at most this q-value; `NULL`: the whole ranking. What [gene_regulation()] returned has one
+#'   of its own.
+#' @param n how many edges to show.
+#' @param ... ignored.
+#' @return `as.data.frame()` and `tidy()`: one row an edge, heaviest first; its columns are described at [regulation()].
+#'   `summary()`: a list with the numbers of features, regulators, targets and edges with a q-value up to `fdr`, the
+#'   regulators of most such edges, and how many features have none. `as.matrix()`: a plain matrix of weights.
+#' @export
+#' @examples
+#' net <- regulation(mtcars, resamples = 20, seed = 1)
+#' head(as.data.frame(net))
+#' summary(net)$edges
+as.data.frame.weft_regulation <- function(x, ..., fdr = attr(x, "fdr")) {
+  edges <- attr(x, "edges")
+  if (is.null(edges)) return(NextMethod())
+  kept <- shown_edges(x, fdr)
+  weight <- unclass(x)[cbind(edges$regulator[kept], edges$target[kept])]
+  by_weight <- order(-weight, edges$regulator[kept], edges$target[kept])
+  kept <- kept[by_weight]
+  from <- edges$regulator[kept]
+  to <- edges$target[kept]
+  halves <- attr(x, "resamples")
+  frequency <- edges$times[kept] / halves
+  out <- list(regulator = rownames(x)[from], target = colnames(x)[to], weight = weight[by_weight],
+              sign = edges$signed_area[kept] / edges$area[kept],
+              direction = direction_share(x, from, to, weight[by_weight]),
+              frequency = frequency, area = edges$area[kept] / (attr(x, "steps") * halves))
+  if (!is.null(edges$q_value)) out$q_value <- edges$q_value[kept]
+  out$expected_false <- expected_false(frequency, attr(x, "steps"), halves / 2, nrow(x), ncol(x))
+  list2DF(out, length(kept))
+}
+
+# Which edges have a q-value up to `fdr`; all of them without one.
+shown_edges <- function(x, fdr = attr(x, "fdr")) {
+  edges <- attr(x, "edges")
+  if (is.null(fdr)) return(seq_along(edges$area))
+  fdr <- check_number(fdr, "fdr", min = 0, max = 1)
+  need_q_values(x)
+  which(edges$q_value <= fdr)
+}
+
+# How many of the shown edges each feature has, as regulator or target.
+directed_degree <- function(x) {
+  features <- network_features(x)
+  edges <- attr(x, "edges")
+  kept <- shown_edges(x)
+  at <- c(match(rownames(x), features)[edges$regulator[kept]], match(colnames(x), features)[edges$target[kept]])
+  stats::setNames(as.double(tabulate(at, length(features))), features)
+}
+
+need_q_values <- function(x) {
+  if (is.null(attr(x, "edges")$q_value)) {
+    abort_input("`fdr` needs q-values.", x = "`regulation()` made no null copies.",
+                i = "Call it with `copies = 1` or more.")
+  }
+}
+
+# w_ij / (w_ij + w_ji), where j is a regulator and i a target too.
+direction_share <- function(x, from, to, weight) {
+  back_row <- match(colnames(x), rownames(x))[to]
+  back_column <- match(rownames(x), colnames(x))[from]
+  known <- !is.na(back_row) & !is.na(back_column)
+  out <- rep(NA_real_, length(from))
+  other <- unclass(x)[cbind(back_row[known], back_column[known])]
+  out[known] <- ifelse(weight[known] + other > 0, weight[known] / (weight[known] + other), 0.5)
+  out
+}
+
+# Shah and Samworth (2013), theorem 2: of features that a half chooses with a probability of at most theta, at most
+# C(tau, pairs) theta^2 times their number are chosen in a share tau of the halves. theta is that of a choice by chance,
+# the steps by the regulators.
+expected_false <- function(frequency, steps, pairs, regulators, targets) {
+  theta <- min(1, steps / regulators)
+  least <- min(0.5 + theta^2, 0.5 + 1 / (2 * pairs) + 0.75 * theta^2)
+  low <- 1 / (2 * (2 * frequency - 1 - 1 / (2 * pairs)))
+  high <- 4 * (1 - frequency + 1 / (2 * pairs)) / (1 + 1 / pairs)
+  out <- ifelse(frequency > 0.75, high, low) * theta^2 * regulators * targets
+  out[frequency <= least | low <= 0] <- NA
+  out
+}
+
+#' @rdname as.data.frame.weft_regulation
+#' @export
+tidy.weft_regulation <- function(x, ...) as.data.frame(x, ...)
+
+#' @rdname as.data.frame.weft_regulation
+#' @export
+print.weft_regulation <- function(x, n = 6L, ...) {
+  if (is.null(attr(x, "edges"))) return(invisible(print(as.matrix(x))))
+  q <- attr(x, "edges")$q_value
+  cat(sprintf("Directed network: %d regulator%s of %d target%s, %d edges ranked\n", nrow(x),
+              if (nrow(x) == 1) "" else "s", ncol(x),
+              if (ncol(x) == 1) "" else "s", length(attr(x, "edges")$area)))
+  if (!is.null(attr(x, "picked"))) {
+    cat("The regulators were picked by their correlations; `regulators =` takes a list.\n")
+  }
+  if (!is.null(q)) cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
+  edges <- as.data.frame(x, fdr = NULL)
+  if (nrow(edges)) {
+    shown <- utils::head(edges, n)
+    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 3) else column)
+    print.data.frame(shown, row.names = FALSE)
+  }
+  if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
+  cat(run_line(x), "\n", sep = "")
+  invisible(x)
+}
+
+#' @rdname as.data.frame.weft_regulation
+#' @export
+summary.weft_regulation <- function(object, ...,
+                                    fdr = if (!is.null(attr(object, "edges")$q_value)) attr(object, "fdr") %||% 0.05) {
+  edges <- as.data.frame(object, fdr = fdr)
+  features <- union(rownames(object), colnames(object))
+  pairs <- as.double(nrow(object)) * ncol(object) - length(intersect(rownames(object), colnames(object)))
+  out <- table(factor(edges$regulator, rownames(object)))
+  list(features = length(features), regulators = nrow(object), targets = ncol(object), edges = nrow(edges), fdr = fdr,
+       density = if (pairs > 0) nrow(edges) / pairs else 0,
+       most = utils::head(sort(stats::setNames(as.double(out), names(out))[out > 0], decreasing = TRUE), 10L),
+       isolated = sum(!features %in% c(edges$regulator, edges$target)), method = attr(object, "method"))
+}
+
+is_directed <- function(x) inherits(x, "weft_regulation")
+
+# Everything that a network is about; a directed one may have regulators that are no targets.
+network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(x)) else colnames(x)
+
+# ---- pictures ----
+
+#' Draw a directed network
+#'
+#' An arrow goes from a regulator to a target that it raises, a line with a flat end to one that it lowers; wider lines
+#' have more weight. Otherwise as [plot.weft_network()].
+#'
+#' @inheritParams plot.weft_network
+#' @param x what [regulation()] returned.
+#' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, or without q-values
+#'   as many as features.
+#' @param fdr see `edges`.
+#' @param groups a factor or vector, one value a feature: the targets, then the regulators that are no targets.
+#' @return `x`, invisibly.
+#' @export
+#' @examples
+#' plot(regulation(mtcars, resamples = 20, seed = 1), edges = 12)
+plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05, labels = TRUE, groups = NULL,
+                                 main = NULL, ...) {
+  features <- network_features(x)
+  if (!is.null(groups) && length(groups) != length(features)) {
+    abort_input("`groups` must have one value a feature.",
+                x = sprintf("It has %d for %d features.", length(groups), length(features)))
+  }
+  tested <- !is.null(attr(x, "edges")$q_value)
+  table <- as.data.frame(x, fdr = if (tested && is.null(edges)) fdr)
+  if (!is.null(edges)) edges <- check_number(edges, "edges", min = 0, whole = TRUE)
+  most <- edges %||% if (tested) Inf else length(features)
+  table <- utils::head(table[table$regulator != table$target, ], most)
+  old <- graphics::par(mar = c(0.5, 0.5, 2.5, 0.5))
+  on.exit(graphics::par(old))
+  graphics::plot.new()
+  graphics::title(main %||% directed_title(x, nrow(table), if (tested && is.null(edges)) fdr), cex.main = 1)
+  if (!nrow(table)) return(invisible(x))
+  keep <- features[features %in% c(table$regulator, table$target)]
+  at <- cbind(match(table$regulator, keep), match(table$target, keep))
+  w <- matrix(0, length(keep), length(keep))
+  w[at] <- table$weight
+  w <- pmax(w, t(w))
+  place <- network_layout(w)
+  wide <- function(v) range(v) + c(-1, 1) * max(0.06 * diff(range(v)), 0.5)
+  graphics::plot.window(wide(place[, 1L]), wide(place[, 2L]), asp = 1)
+  draw_arrows(place, at, table$weight, table$sign)
+  colour <- if (is.null(groups)) rep("#2c5f8a", length(keep)) else group_colours(groups)[match(keep, features)]
+  draw_features(place, keep, rowSums(w > 0), labels, colour)
+  if (!is.null(groups)) draw_groups(groups)
+  invisible(x)
+}
+
+directed_title <- function(x, shown, fdr) {
+  if (!is.null(fdr)) return(sprintf("regulation: %d edges at a false discovery rate of %g", shown, fdr))
+  sprintf("regulation: strongest %d of %d edges", shown, length(attr(x, "edges")$area))
+}
+
+draw_arrows <- function(place, at, weight, sign) {
+  share <- weight / max(weight)
+  along <- place[at[, 2L], , drop = FALSE] - place[at[, 1L], , drop = FALSE]
+  length <- sqrt(rowSums(along^2))
+  short <- along * pmax(0, 1 - 0.12 / length) # ends before the target's point
+  for (raises in c(TRUE, FALSE)) {
+    these <- which((sign >= 0) == raises)
+    if (!length(these)) next
+    from <- place[at[these, 1L], , drop = FALSE]
+    graphics::arrows(from[, 1L], from[, 2L], from[, 1L] + short[these, 1L], from[, 2L] + short[these, 2L],
+                     length = 0.06, angle = if (raises) 25 else 90, lwd = 0.6 + 2 * share[these],
+                     col = if (raises) "#7d93a8" else "#c08a6a")
+  }
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.weft_regulation <- function(object, top = NULL, ...) {
+  need_package("ggplot2", "autoplot()")
+  edges <- utils::head(as.data.frame(object, fdr = NULL), top %||% max(10, ceiling(2.5 * nrow(object))))
+  edges <- edges[edges$regulator != edges$target, ]
+  if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
+  picture_of_network(edges$regulator, edges$target, edges$weight, "Directed network", arrows = TRUE)
+}

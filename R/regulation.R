@@ -1,0 +1,255 @@
+# nolint start: line_length_linter. Rows of tables in the help page stand on one line each.
+#' Directed networks by stability selection
+#'
+#' Which genes regulate which: for every target a regression on a few regulators is chosen, again and again on random
+#' halves of the samples, and what is chosen early and often gets a heavy edge. The whole ranking is returned, with an
+#' empirical false discovery rate for each edge.
+#'
+#' @section Method: Values become normal scores (ranks, average over ties), so that units and monotone transformations
+#'   do not matter. A regulator offers its scores z and, with `nonlinear`, max(z, 0) and min(z, 0), so that thresholds
+#'   and saturation are seen. In every half of the samples, forward selection chooses `steps` features for each target:
+#'   each time the one that lowers the residual variance most. The *area* of an edge is the mean over halves of (steps -
+#'   s + 1) / steps, where s is the step at which the regulator was chosen, 0 where it was not (Haury and others 2012).
+#'   The *weight* is the area times the variance of the regulator's areas, relative to the largest such variance: a
+#'   regulator that explains many genes well is likelier to explain one more (Slawek and Arodz 2013). For the same
+#'   reason the second half of the resamples favours such regulators a little when it chooses: by the factor \eqn{(v /
+#'   \max v + 0.1 \bar v)^g}, v the variances in the first half, with \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a
+#'   half, so that many samples speak for themselves. Halves come in pairs without a common sample, and which samples
+#'   they hold depends on the samples' values alone: neither the order of the samples nor one sample more or less
+#'   changes much.
+#'
+#' @section Columns of `as.data.frame()`:
+#'
+#' | column | meaning |
+#' |---|---|
+#' | `weight` | the ranking is by it, from 0 to 1 |
+#' | `sign` | from -1 to 1: of the regulator's effect where it was chosen, on average |
+#' | `direction` | the edge's share of the weights of both directions; `NA` where the target is no regulator |
+#' | `frequency` | in which share of the halves the regulator was chosen |
+#' | `area` | see above |
+#' | `q_value` | the least false discovery rate at which the edge is kept |
+#' | `expected_false` | how many edges of at least this frequency chance gives, at most on average, by the bound of Shah and Samworth (2013) with unimodal frequencies; `NA` for frequencies up to one half |
+#'
+#' @section False discoveries: In a null copy the samples of all targets are permuted together, once for the whole run,
+#'   and everything is done again, with the regulators that the data favour. The q-value compares how many edges reach
+#'   an area in the copies and in the data. It controls edges between genes that do not depend on each other at all.
+#'   Indirect and reversed edges are dependences too, and are not counted as false.
+#'
+#' @inheritParams mi_pairs
+#' @param x samples in rows, genes in columns: a numeric matrix, data frame, sparse Matrix, DelayedMatrix or
+#'   SummarizedExperiment without missing values.
+#' @param regulators names or numbers of the genes that may regulate, such as transcription factors; a known list helps
+#'   most of all. `NULL`: all genes, or of more than 2,000 genes the 2,000 whose squared correlations with the others
+#'   vary most, which is said. `"all"`: all genes.
+#' @param targets names or numbers of the genes to be explained; `NULL`: all.
+#' @param steps how many features are chosen for a target in each half.
+#' @param resamples how many halves of the samples: an even number.
+#' @param nonlinear offer max(z, 0) and min(z, 0) as well.
+#' @param copies how many null copies; each takes about as long as the data. 0 leaves q-values out.
+#' @param seed a whole number for the halves, which leaves R's random numbers alone; `NULL` to draw from them.
+#' @param devices see [weft_devices()].
+#' @param distributed share the halves among the ranks of a job, which all call with the same data and get the same
+#'   result; see [weft_ranks()].
+#' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns.
+#'   Attributes record the call, back end and time.
+#' @references
+#' Haury, Mordelet, Vera-Licona, Vert (2012). TIGRESS: trustful inference of gene regulation using stability selection.
+#' *BMC Systems Biology* 6, 145.
+#'
+#' Shah, Samworth (2013). Variable selection with error control: another look at stability selection. *JRSS B* 75,
+#' 55-80.
+#'
+#' Slawek, Arodz (2013). ENNET: inferring large gene regulatory networks from expression data using gradient boosting.
+#' *BMC Systems Biology* 7, 106.
+#' @seealso [as.data.frame.weft_regulation()], [plot.weft_regulation()], [mi_network()]
+#' @export
+#' @examples
+#' set.seed(1)
+#' x <- matrix(rnorm(80 * 6), 80, dimnames = list(NULL, c("A", "B", "C", "D", "E", "F")))
+#' x[, "C"] <- x[, "A"] - x[, "B"] + 0.5 * rnorm(80)
+#' x[, "D"] <- pmax(x[, "A"], 0) + 0.3 * rnorm(80)
+#' net <- regulation(x, regulators = c("A", "B", "E"), resamples = 50, seed = 1)
+#' net
+#' as.data.frame(net, fdr = 0.2)
+# nolint end
+regulation <- function(x, regulators = NULL, targets = NULL, steps = 5, resamples = 200, nonlinear = TRUE, copies = 1,
+                       seed = NULL, assay = NULL, backend = NULL, threads = NULL, devices = NULL, distributed = FALSE,
+                       progress = NULL,
+                       verbose = FALSE) {
+  started <- proc.time()[[3L]]
+  ranks <- join_ranks(distributed, "regulation", c(each_rank, "x"))
+  steps <- check_number(steps, "steps", min = 1, max = most_steps, whole = TRUE)
+  resamples <- check_number(resamples, "resamples", min = 2, max = 1e6, whole = TRUE)
+  if (resamples %% 2 != 0) abort_input("`resamples` must be even: halves come in pairs.",
+                                       x = sprintf("It is %g.", resamples))
+  nonlinear <- check_flag(nonlinear, "nonlinear")
+  copies <- check_number(copies, "copies", min = 0, max = 1000, whole = TRUE)
+  verbose <- check_flag(verbose, "verbose")
+  threads <- threads_for(threads)
+  input <- regulation_input(x, assay)
+  host <- run_control("cpu", threads, FALSE, input$names)
+  key <- mi_key(seed)
+  if (!is.null(ranks)) key <- ranks_gather(key, host)[[1L]]
+  scores <- regulation_scores(input$data, host)
+  same_on_ranks(ranks, x = list(scores, input$names))
+  genes <- regulation_genes(input, scores, regulators, targets, host)
+  samples <- .Call(C_weft_regulation_halves, input$data, resamples / 2, copies, key, host)
+  work <- cost_regulation(input$n, lengths(genes[c("regulators", "targets")]), steps, resamples, nonlinear, copies,
+                          threads)
+  chosen <- choose_backend(backend, work)
+  report_backend(chosen, verbose)
+  control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",
+                         devices_for(devices, chosen$name))
+  choices <- regulation_choices(scores, genes, samples, nonlinear, steps, ranks, control)
+  found <- regulation_network(choices, genes, input$names, copies, host)
+  about <- run_record(match.call(), chosen, started, method = "regulation", steps = steps, resamples = resamples,
+                      nonlinear = nonlinear,
+                      copies = copies, picked = genes$picked, edges = found$edges)
+  # at once, so that a large matrix is not copied
+  class <- c("weft_regulation", "weft_network", "matrix", "array")
+  attributes(found$weights) <- c(attributes(found$weights), list(class = class), about)
+  found$weights
+}
+
+most_steps <- 32
+most_regulators <- 2000L # of all genes, unless they are asked for
+
+regulation_input <- function(x, assay) {
+  input <- numeric_input(x, assay, "x")
+  fail_missing_values(input)
+  if (input$n < 4L) abort_input("`x` must have at least 4 samples (rows).", x = sprintf("It has %d.", input$n))
+  if (input$n > 2^22) abort_input("`x` must have at most 4,194,304 samples (rows).", x = sprintf("It has %d.", input$n))
+  if (input$p < 2L) abort_input("`x` must have at least 2 genes (columns).", x = sprintf("It has %d.", input$p))
+  input
+}
+
+fail_missing_values <- function(input) {
+  if (!anyNA(input$data)) return(invisible())
+  missing <- colSums(is.na(input$data))
+  abort_input("`x` must not have missing values.",
+              x = sprintf("Missing in %d of %d columns: %s.", sum(missing > 0), input$p,
+                          label_some(input$names[missing > 0])),
+              i = "Leave these genes or samples out, or fill them in.")
+}
+
+# Whole numbers so small that their products' sum over half of the rows fits in 32 bits.
+regulation_scores <- function(data, control) {
+  n <- nrow(data)
+  most <- min(2047, floor(sqrt((2^31 - 1) / (n %/% 2))))
+  quantile <- stats::qnorm((seq(2, 2 * n) / 2 - 0.5) / n)
+  .Call(C_weft_regulation_scores, data, quantile, most, control)
+}
+
+# list(regulators, targets): columns from 0; picked: how many of all genes were, when they were.
+regulation_genes <- function(input, scores, regulators, targets, control) {
+  columns <- function(which, arg) {
+    if (is.logical(which) || is.factor(which)) which <- if (is.factor(which)) as.character(which) else NA
+    chosen_columns(which, input$names, arg)
+  }
+  all <- is.null(regulators) || identical(regulators, "all")
+  out <- list(regulators = if (all) seq_len(input$p) else columns(regulators, "regulators"),
+              targets = if (is.null(targets)) seq_len(input$p) else columns(targets, "targets"))
+  if (is.null(regulators) && input$p > most_regulators) {
+    out$regulators <- pick_regulators(scores, control)
+    message(sprintf(paste("%s of %s genes are taken as possible regulators: those whose correlations with the others",
+                          "vary most.\n"),
+                    format(most_regulators, big.mark = ","), format(input$p, big.mark = ",")),
+            "`regulators =` takes a list, such as the known transcription factors; ",
+            "`regulators = \"all\"` takes all genes.")
+    out$picked <- most_regulators
+  }
+  out$regulators <- as.integer(out$regulators - 1L)
+  out$targets <- as.integer(out$targets - 1L)
+  out
+}
+
+# Against every gene, or some thousand of them, and at most a thousand samples: both in even steps.
+pick_regulators <- function(scores, control, most = most_regulators) {
+  p <- ncol(scores)
+  some <- function(count, limit) unique(as.integer(seq(0, count - 1, length.out = min(count, limit))))
+  genes <- list(regulators = seq_len(p) - 1L, targets = some(p, 2000))
+  hub <- .Call(C_weft_regulation_hubs, scores, genes, some(nrow(scores), 1000), control)
+  sort(utils::head(order(-hub, seq_len(p)), most))
+}
+
+# steps x targets x (1 + copies) x halves. The first half of the pairs says which regulators the others favour.
+regulation_choices <- function(scores, genes, samples, nonlinear, steps, ranks, control) {
+  halves <- ncol(samples$rows)
+  regulators <- length(genes$regulators)
+  size <- c(steps, length(genes$targets), 1 + ncol(samples$partner), halves)
+  if (prod(size) > 2^40) abort_input("`resamples`, `copies` and `targets` must be fewer together.")
+  first <- if (halves > 2) seq_len(2 * (halves %/% 4)) else seq_len(halves)
+  genes$favour <- rep(1, regulators)
+  choices <- choices_of(first, scores, genes, samples, nonlinear, steps, ranks, control)
+  if (length(first) == halves) return(choices)
+  moments <- .Call(C_weft_regulation_counts, choices, regulators, 0L, run_control("cpu", control$threads, FALSE))
+  genes$favour <- favoured(variance_share(moments, length(genes$targets)), nrow(samples$rows))
+  others <- choices_of(setdiff(seq_len(halves), first), scores, genes, samples, nonlinear, steps, ranks, control)
+  array(c(choices, others), size)
+}
+
+favoured <- function(share, m) (share + 0.1 * mean(share))^(0.15 * min(1, 75 / m))
+
+# Of some halves; over ranks each has a run of pairs.
+choices_of <- function(halves, scores, genes, samples, nonlinear, steps, ranks, control) {
+  shape <- function(count) as.integer(c(steps, length(genes$targets), 1L + ncol(samples$partner), count))
+  select <- function(columns) {
+    samples$rows <- samples$rows[, columns, drop = FALSE]
+    .Call(C_weft_regulation_select, scores, genes, samples, nonlinear, steps, shape(length(columns)), control)
+  }
+  if (is.null(ranks)) return(select(halves))
+  pairs <- dealt_to(length(halves) / 2, ranks)
+  own <- select(halves[c(rbind(2L * pairs - 1L, 2L * pairs))])
+  array(unlist(ranks_gather(own, control), use.names = FALSE), shape(length(halves)))
+}
+
+# The variance of each regulator's areas over all targets, by the largest one; 1 where there is a single target.
+variance_share <- function(moments, targets) {
+  if (targets < 2) return(rep(1, length(moments$sums)))
+  variance <- moments$squares - moments$sums^2 / targets
+  if (max(variance) > 0) variance / max(variance) else rep(1, length(variance))
+}
+
+# ---- choices to edges ----
+
+# Edges of the data (world 0) or of a null copy, one a regulator and target that met at all, by target.
+regulation_edges <- function(choices, regulators, world, control) {
+  moments <- .Call(C_weft_regulation_counts, choices, regulators, world, control)
+  edges <- .Call(C_weft_regulation_edges, choices, regulators, world, c(0, cumsum(moments$counts)), control)
+  c(edges, list(share = variance_share(moments, dim(choices)[2L])))
+}
+
+# list(weights: a plain matrix, edges)
+regulation_network <- function(choices, genes, names, copies, control) {
+  regulators <- names[genes$regulators + 1L]
+  targets <- names[genes$targets + 1L]
+  need <- 8 * as.double(length(regulators)) * length(targets)
+  have <- .Call(C_weft_host_available)
+  if (have >= 0 && need > have) {
+    weft_abort("memory", sprintf("A network of %d by %d needs %.1f GB.", length(regulators), length(targets),
+                                 need / 1e9),
+               x = sprintf("%.1f GB are free.", have / 1e9), i = "Give fewer `regulators` or `targets`.")
+  }
+  edges <- regulation_edges(choices, length(regulators), 0L, control)
+  full <- dim(choices)[1L] * dim(choices)[4L]
+  edges$q_value <- if (copies > 0) {
+    null <- lapply(seq_len(copies), function(copy) regulation_edges(choices, length(regulators), copy, control)$area)
+    area_q_values(edges$area, unlist(null, use.names = FALSE), copies)
+  }
+  at <- edges$regulator + (edges$target - 1) * length(regulators)
+  weights <- numeric(length(regulators) * length(targets))
+  weights[at] <- edges$area / full * edges$share[edges$regulator]
+  edges$share <- NULL
+  attributes(weights) <- list(dim = c(length(regulators), length(targets)), dimnames = list(regulators, targets))
+  list(weights = weights, edges = edges)
+}
+
+# The least false discovery rate at which each edge is kept: of edges with at least some area, those that the copies
+# have, and one more, over those that the data have.
+area_q_values <- function(area, null, copies) {
+  if (!length(area)) return(numeric())
+  top <- max(area)
+  reach <- function(v, cap) rev(cumsum(rev(tabulate(pmin(v, cap), cap))))
+  rate <- (reach(null, top) + 1) / copies / pmax(reach(area, top), 1)
+  pmin(cummin(rate), 1)[area]
+}

@@ -1,0 +1,70 @@
+# Results come back from files, and files are damaged or written by others. What a result holds is looked at before it is
+# used, type, size and range, and refused with what is wrong; a call or formula in it is never evaluated.
+
+# A function(part, fine, must): an error unless fine(the part) is TRUE. `x` came as argument `arg` and was made by `maker`;
+# `must` says what the part must be. `take` gets a part by its whole name, where `$` would be content with its beginning.
+parts_of <- function(x, arg, maker, take = function(part) unclass(x)[[part]]) {
+  function(part, fine, must) {
+    ok <- tryCatch(suppressWarnings(isTRUE(fine(take(part)))), error = function(e) FALSE)
+    if (!ok) abort_damaged(arg, maker, sprintf("Its `%s` must be %s.", part, must))
+  }
+}
+
+abort_damaged <- function(arg, maker, what) {
+  abort_input(sprintf("`%s` must be what `%s` returned.", arg, maker), x = what,
+              i = "It was changed after it was made, or its file is damaged: make it again.")
+}
+
+# What run_record() adds, as attributes or as parts of a list.
+check_run_record <- function(need) {
+  need("backend", function(v) is_word(v, c("cpu", "cuda")), "\"cpu\" or \"cuda\"")
+  need("reason", is_word, "a string")
+  need("seconds", function(v) is_numbers(v, 1L, min = 0), "a number")
+}
+
+# ---- what a part may be: no class, and of a type, length and range ----
+
+is_bare <- function(x, type, n = NULL) is.atomic(x) && !is.object(x) && typeof(x) %in% type && (is.null(n) || length(x) == n)
+
+is_numbers <- function(x, length = NULL, min = -Inf, max = Inf, whole = FALSE, finite = TRUE) {
+  if (!is_bare(x, c("double", "integer"), length) || anyNA(x)) return(FALSE)
+  if (!length(x)) return(TRUE)
+  range <- range(x)
+  range[1L] >= min && range[2L] <= max && (!finite || all(is.finite(range))) && (!whole || is.integer(x) || all(x == round(x)))
+}
+
+is_number <- function(x, min = -Inf, max = Inf) is_numbers(x, 1L, min, max)
+is_count <- function(x, min = 0, max = 2^53) is_numbers(x, 1L, min, max, whole = TRUE)
+
+# Of one type, for native code. `missing`: NA and infinite numbers, too.
+is_reals <- function(x, n, min = -Inf, max = Inf, missing = FALSE) is_bare(x, "double", n) && (missing || is_numbers(x, n, min, max))
+is_integers <- function(x, n, min, max) is_bare(x, "integer", n) && is_numbers(x, n, min, max)
+
+is_table <- function(x, rows, columns, ...) is.matrix(x) && has_shape(x, c(rows, columns)) && is_numbers(x, ...)
+has_shape <- function(x, shape) identical(as.double(dim(x)), as.double(shape))
+
+is_flag <- function(x) is_bare(x, "logical", 1L) && !is.na(x)
+
+is_text <- function(x, n = NULL) is_bare(x, "character", n) && !anyNA(x) && all(validEnc(x))
+is_word <- function(x, choices = NULL) is_text(x, 1L) && (is.null(choices) || x %in% choices)
+
+# Names of n things, or none.
+is_names <- function(x, n) is.null(x) || is_text(x, n)
+
+# Different labels; `length` NULL: at least one.
+is_labels <- function(x, length = NULL, unique = TRUE) {
+  is_text(x, length) && (!is.null(length) || length(x) > 0L) && (!unique || !anyDuplicated(x))
+}
+
+# A data frame whose named columns are plain and of the types given.
+is_frame <- function(x, columns = character()) {
+  plain <- function(name) {
+    column <- .subset2(x, name)
+    !is.object(column) && is.null(dim(column)) &&
+      switch(columns[[name]], numeric = is.numeric(column), character = is.character(column),
+             logical = is.logical(column))
+  }
+  inherits(x, "data.frame") && is.list(x) && all(names(columns) %in% names(x)) &&
+    length(unique(lengths(unclass(x)))) <= 1L && length(attr(x, "row.names")) == length(.subset2(x, 1L)) &&
+    all(vapply(names(columns), plain, NA))
+}

@@ -1,0 +1,197 @@
+# What the functions of the workflow are given: results that may have been saved, changed, or made by another version.
+# They are looked at before anything is done with them, and only methods of weft are called on them: no part of a saved
+# object is evaluated or trusted.
+
+# The classes that the steps' own functions return.
+step_classes <- list(
+  components = list(c("weft_pca", "prcomp")), ranking = list(c("weft_mi", "data.frame")),
+  pairs = list(c("weft_mi_tuples", "data.frame")), 
+  network = list(c("weft_network", "matrix", "array"), c("weft_regulation", "weft_network", "matrix", "array")),
+  clusters = list("weft_irm"),
+  bayes = list("weft_bn", c("weft_bn_exact", "weft_bn")), outliers = list(c("weft_outliers", "data.frame"))
+)
+
+own_result <- function(step, result) any(vapply(step_classes[[step]], identical, NA, class(result)))
+
+# `fit` with those of its parts that the functions of weft made; `foreign` has the classes of the others, which stand in
+# for a step.
+checked_fit <- function(fit, arg) {
+  if (!inherits(fit, "weft_gene_network") || !is.list(fit)) {
+    abort_input(sprintf("`%s` must be what `gene_network()` returned.", arg), x = paste0("It is ", describe(fit), "."))
+  }
+  fit <- unclass(fit)
+  damaged <- function(part) {
+    abort_input(sprintf("`%s` must be what `gene_network()` returned, as it was.", arg),
+                x = sprintf("Its part `%s` is damaged.", part),
+                i = "Was it changed, or made by another version of weft? `gene_network()` makes it again.")
+  }
+  if (!sound_quality(fit$quality)) damaged("quality")
+  steps <- c(step = "character", seconds = "numeric", backend = "character", note = "character")
+  if (!is_frame(fit$steps, steps)) damaged("steps")
+  estimate <- c(step = "character", seconds = "numeric", bytes = "numeric")
+  if (!is.null(fit$estimate) && !is_frame(fit$estimate, estimate)) damaged("estimate")
+  if (!is_number(fit$seed)) damaged("seed")
+  if (!is_word(fit$version)) damaged("version")
+  if (!is_number(unclass(fit$date))) damaged("date")
+  if (!is.null(fit$call) && !is.language(fit$call)) damaged("call")
+  if (!is.null(fit$sitrep) && !(identical(class(fit$sitrep), "weft_sitrep") && is.list(fit$sitrep))) damaged("sitrep")
+  made <- names(step_classes)[vapply(names(step_classes), function(step) !is.null(fit[[step]]), NA)]
+  own <- vapply(made, function(step) own_result(step, fit[[step]]), NA)
+  for (step in made[own]) if (!holds(sound_step(step, fit[[step]]))) damaged(step)
+  fit$foreign <- vapply(made[!own], function(step) class(fit[[step]])[1L], "")
+  fit[made[!own]] <- list(NULL)
+  structure(fit, class = "weft_gene_network")
+}
+
+checked_quality <- function(q, arg) {
+  if (sound_quality(q)) return(q)
+  abort_input(sprintf("`%s` must be what `gene_quality()` returned, as it was.", arg), x = "It is damaged.",
+              i = "Was it changed, or made by another version of weft? `gene_quality()` makes it again.")
+}
+
+# A result of one step, given by itself.
+checked_step <- function(result, step, arg, maker) {
+  if (is.null(result)) return(NULL)
+  if (!own_result(step, result)) {
+    abort_input(sprintf("`%s` must be what `%s` returned.", arg, maker), x = paste0("It is ", describe(result), "."))
+  }
+  if (!holds(sound_step(step, result))) {
+    abort_input(sprintf("`%s` must be what `%s` returned, as it was.", arg, maker), x = "It is damaged.")
+  }
+  result
+}
+
+# What an object says, read by `expr`: where it holds something that no check foresaw, the error says that it is the
+# object.
+reading <- function(arg, expr) {
+  tryCatch(expr, error = function(e) {
+    if (inherits(e, "weft_error")) stop(e)
+    abort_input(sprintf("`%s` must be what weft returned, as it was.", arg),
+                x = paste("It cannot be read:", plain_text(conditionMessage(e))),
+                i = "Was it changed, or made by another version of weft?")
+  })
+}
+
+drawing <- function(arg, expr) {
+  tryCatch(expr, error = function(e) {
+    if (inherits(e, "weft_error")) stop(e)
+    abort_input(sprintf("`%s` could not be drawn.", arg), x = plain_text(conditionMessage(e)),
+                i = paste("Likely reasons: the device is too small, the figure does not take an argument,",
+                          "or the object was changed."))
+  })
+}
+
+# ---- sound or not ----
+
+sound_quality <- function(q) {
+  identical(class(q), "weft_quality") && is.list(q) && holds({
+    q <- unclass(q)
+    log <- c(step = "character", genes = "numeric", samples = "numeric", what = "character")
+    genes <- c(gene = "character", kept = "logical", reason = "character", missing = "numeric", median = "numeric",
+               mad = "numeric")
+    samples <- c(sample = "character", kept = "logical", reason = "character", missing = "numeric")
+    is_matrix(q$x) && length(q$x) && all(is.finite(q$x)) && is_labels(rownames(q$x)) && is_labels(colnames(q$x)) &&
+      is_groups(q$class, nrow(q$x)) && is_groups(q$batch, nrow(q$x)) &&
+      is_word(q$kind) && q$kind %in% c("expression", "levels") && is_number(q$imputed) &&
+      is.numeric(q$input) && length(q$input) == 2L && !anyNA(q$input) && (is.null(q$log) || is_frame(q$log, log)) &&
+      is_frame(q$genes, genes) && !anyNA(q$genes$kept) && identical(q$genes$gene[q$genes$kept], colnames(q$x)) &&
+      is_frame(q$samples, samples) && !anyNA(q$samples$kept) &&
+      identical(q$samples$sample[q$samples$kept], rownames(q$x))
+  })
+}
+
+sound_step <- function(step, r) {
+  switch(step,
+    components = sound_components(r),
+    ranking = is_frame(r, c(feature = "character", mi = "numeric", statistic = "numeric", df = "numeric",
+                            p_value = "numeric", q_value = "numeric")) && is_word(attr(r, "unit")),
+    pairs = is_frame(r, c(feature1 = "character", feature2 = "character", mi = "numeric", interaction = "numeric")) &&
+      is_word(attr(r, "unit")) && is_number(attr(r, "searched")),
+    network = if (is_directed(r)) sound_regulation(r) else is_square(r) && is_word(attr(r, "method")) && sound_cut(r) &&
+      (is.null(attr(r, "mi")) || is_square(attr(r, "mi")) && identical(dim(attr(r, "mi")), dim(r)) &&
+         (is.null(attr(attr(r, "mi"), "estimator")) || is_word(attr(attr(r, "mi"), "estimator")))),
+    clusters = is.list(r) && are_clusters(r$row_cluster) && are_clusters(r$col_cluster) && is.matrix(r$log_posterior),
+    bayes = is.list(r) && is_square(r$dag) && all(r$dag %in% 0:1) && !length(find_cycle(r$dag != 0)) &&
+      (is.null(r$edges) || is_square(r$edges) && identical(dim(r$edges), dim(r$dag))),
+    outliers = is_frame(r, c(sample = "character", log_density = "numeric", distance = "numeric", score = "numeric",
+                             p_value = "numeric", q_value = "numeric", outlier = "logical")) && !anyNA(r$outlier) &&
+      is_number(attr(r, "components")) && is_number(attr(r, "fdr"))
+  )
+}
+
+# The information that edges exceed, NA where there was no test, and its false discovery rate.
+sound_cut <- function(net) {
+  cut <- attr(net, "cut")
+  is.null(cut) || is.numeric(cut) && length(cut) == 1L && is_number(attr(net, "fdr"))
+}
+
+sound_components <- function(r) {
+  named_or_not <- function(names) is.null(names) || is_labels(names, unique = FALSE)
+  is.list(r) && is_matrix(r$x) && is_matrix(r$rotation) && named_or_not(rownames(r$x)) &&
+    named_or_not(rownames(r$rotation)) && ncol(r$x) >= 1L && is_labels(colnames(r$rotation)) &&
+    identical(colnames(r$x), colnames(r$rotation)) && is_plain_number(r$sdev) && is_plain_number(r$share) &&
+    length(r$sdev) == ncol(r$x) && length(r$share) == ncol(r$x) && is_word(r$method) &&
+    (is.null(r$leading) || is_number(r$leading) && r$leading >= 1 && r$leading <= ncol(r$x))
+}
+
+# TRUE or not; what cannot be asked is not.
+holds <- function(expr) isTRUE(tryCatch(expr, error = function(e) FALSE))
+
+is_plain_number <- function(x) is.numeric(x) && !is.object(x)
+is_matrix <- function(x) is_plain_number(x) && is.matrix(x)
+
+is_groups <- function(x, n) {
+  is.null(x) || identical(class(x), "factor") && typeof(x) == "integer" && length(x) == n && !anyNA(x) &&
+    is_labels(levels(x)) && all(unclass(x) >= 1L & unclass(x) <= nlevels(x))
+}
+
+are_clusters <- function(z) {
+  is.integer(z) && length(z) && !anyNA(z) && all(z >= 1L & z <= length(z)) && is_labels(names(z), unique = FALSE)
+}
+
+# A square matrix of doubles or integers with names, the same for rows and columns; in whatever encoding they came.
+is_square <- function(x) {
+  names <- colnames(x)
+  is.matrix(x) && typeof(x) %in% c("double", "integer") && nrow(x) == ncol(x) && nrow(x) >= 1L &&
+    is_bare(names, "character", ncol(x)) && !anyNA(names) && identical(rownames(x), names)
+}
+
+# ---- single arguments ----
+
+check_text <- function(x, arg) {
+  if (is.character(x) && length(x) == 1L && !is.na(x)) return(x)
+  abort_input(sprintf("`%s` must be one text.", arg), x = paste0("It is ", describe(x), "."))
+}
+
+# A path that can be written: checked before the work.
+check_output <- function(file, arg) {
+  if (!is.character(file) || length(file) != 1L || is.na(file) || !nzchar(file)) {
+    abort_input(sprintf("`%s` must be one path.", arg), x = paste0("It is ", describe(file), "."))
+  }
+  folder <- dirname(file)
+  if (!dir.exists(folder)) {
+    abort_input(sprintf("The folder of `%s` must exist.", arg), x = sprintf("There is no %s.", describe(folder)))
+  }
+  if (dir.exists(file)) {
+    abort_input(sprintf("`%s` must be a file.", arg), x = sprintf("%s is a folder.", describe(file)))
+  }
+}
+
+# Bytes are counted afterwards: a full disk is silent otherwise.
+write_text <- function(lines, file) {
+  lines <- paste0(enc2utf8(lines), "\n")
+  to <- tryCatch(suppressWarnings(file(file, "wb")), error = function(e) abort_unwritable(file))
+  tryCatch(writeLines(lines, to, sep = "", useBytes = TRUE), finally = close(to))
+  if (utils::file_test("-f", file) && file.size(file) != sum(nchar(lines, "bytes"))) abort_unwritable(file)
+  invisible(file)
+}
+
+put_in_place <- function(from, file) {
+  done <- suppressWarnings(file.copy(from, file, overwrite = TRUE))
+  if (!done || utils::file_test("-f", file) && file.size(file) != file.size(from)) abort_unwritable(file)
+  normalizePath(file)
+}
+
+abort_unwritable <- function(file) {
+  abort_input("`file` must be writable.", x = sprintf("%s is not, or the disk is full.", describe(file)))
+}

@@ -1,0 +1,93 @@
+# The workflow's network: directed for expression, of mutual information for levels and where a method of it is asked
+# for.
+
+#' The directed network of the workflow
+#'
+#' [regulation()] with the data and defaults of [gene_network()], whose default network it is for expression: on
+#' simulated networks and on those of DREAM4 it ranks true edges better than MRNET, CLR and ARACNE, which
+#' [gene_mi_network()] still makes (`inst/bench/regulation.R`). The ranking is whole; what is counted, listed and drawn
+#' are the edges at the false discovery rate.
+#'
+#' `network = list(...)` of [gene_network()] takes the arguments of this function, or those of [gene_mi_network()] when
+#' one of them is its own, such as `method = "clr"`.
+#'
+#' @inheritParams gene_steps
+#' @param regulators,nonlinear,steps,resamples see [regulation()].
+#' @param fdr false discovery rate of the edges that are shown; 1 for all.
+#' @param copies how many null copies; by default as many as make q-values fine enough for few genes: from one for 1,000
+#'   genes and more to 20 for 50 and fewer.
+#' @param genes names of genes, or how many to take; see [gene_mi_network()].
+#' @return As [regulation()], with attributes `fdr` and `limited`, a sentence where `memory` left genes out.
+#' @seealso [gene_network()], [gene_steps]
+#' @export
+#' @examples
+#' e <- weft_example("expression", n = 80, p = 30)
+#' gene_regulation(gene_quality(e$x, e$class, e$batch), resamples = 50, seed = 1)
+gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, copies = NULL, nonlinear = TRUE, steps = 5,
+                            resamples = 200, genes = NULL, memory = NULL, seed = NULL, backend = NULL, threads = NULL,
+                            progress = NULL) {
+  q <- checked_data(x, class)
+  fdr <- check_number(fdr, "fdr", min = 0, max = 1)
+  chosen <- network_genes(q, genes, memory)
+  data <- q$x[, chosen, drop = FALSE]
+  copies <- copies %||% usual_copies(ncol(data))
+  net <- regulation(data, regulators, steps = steps, resamples = resamples, nonlinear = nonlinear, copies = copies,
+                    seed = seed,
+                    backend = backend, threads = threads, progress = progress)
+  attributes(net) <- c(attributes(net), list(fdr = if (copies > 0) fdr, limited = attr(chosen, "limited")))
+  net
+}
+
+# Both functions' arguments, told apart by name.
+workflow_network <- function(q, ..., seed = NULL, memory = NULL, backend = NULL, threads = NULL, progress = NULL) {
+  run <- list(q, ..., memory = memory, backend = backend, threads = threads, progress = progress)
+  if (is_directed_step(q, names(list(...)))) do.call(gene_regulation, c(run, list(seed = seed)))
+  else do.call(gene_mi_network, run)
+}
+
+# Of expression, unless an argument is given that gene_mi_network() alone has.
+is_directed_step <- function(q, given) {
+  q$kind == "expression" && !any(given %in% setdiff(names(formals(gene_mi_network)), names(formals(gene_regulation))))
+}
+
+usual_copies <- function(genes) max(1, min(20, 1000 %/% genes))
+
+estimate_regulation <- function(n, genes, given, threads) {
+  regulators <- given("network", "regulators", NULL)
+  count <- if (is.null(regulators)) min(genes, most_regulators)
+           else if (identical(regulators, "all")) genes
+           else length(regulators)
+  cost_regulation(n, c(regulators = count, targets = genes), given("network", "steps", 5),
+                  given("network", "resamples", 200),
+                  given("network", "nonlinear", TRUE), given("network", "copies", usual_copies(genes)), threads)
+}
+
+# What report and print say of it.
+regulation_text <- function(r, top) {
+  sprintf("%s directed edges among %s genes at a false discovery rate of %g. Most edges: %s",
+          format(count_edges(r), big.mark = ","),
+          format(ncol(r), big.mark = ","), attr(r, "fdr") %||% 1, hub_text(r, top))
+}
+
+regulation_methods <- function(r) {
+  sprintf(paste("The network is directed: for every gene regressions on %d features of other genes were chosen by",
+                "forward selection on %d halves of the samples (stability selection, Haury and others 2012; weights by",
+                "Slawek and Arodz 2013). Edges are shown at a false discovery rate of %g, estimated with %d cop%s of the",
+                "data whose targets were permuted."),
+          as.integer(attr(r, "steps")), as.integer(attr(r, "resamples")), attr(r, "fdr") %||% 1,
+          as.integer(attr(r, "copies")),
+          if (attr(r, "copies") == 1) "y" else "ies")
+}
+
+sound_regulation <- function(r) {
+  e <- attr(r, "edges")
+  whole <- c("regulator", "target", "area", "signed_area", "times", "both")
+  count <- length(e$area)
+  is.matrix(r) && is.double(r) && !anyNA(unclass(r)) && is.character(rownames(r)) && is.character(colnames(r)) &&
+    is.list(e) &&
+    all(vapply(e[whole], function(v) is.integer(v) && length(v) == count && !anyNA(v), NA)) &&
+    all(e$regulator >= 1L & e$regulator <= nrow(r) & e$target >= 1L & e$target <= ncol(r)) &&
+    (is.null(e$q_value) || is.double(e$q_value) && length(e$q_value) == count) && is_number(attr(r, "steps")) &&
+    is_number(attr(r, "resamples")) && is_number(attr(r, "copies")) && is_word(attr(r, "method")) &&
+    (is.null(attr(r, "fdr")) || is_number(attr(r, "fdr")))
+}

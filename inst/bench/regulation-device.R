@@ -1,0 +1,78 @@
+# regulation() on a device: seconds, and whether both back ends choose the same. Usage: Rscript regulation-device.R
+# [small|large|all]
+#   small   every shape of the table on both back ends (a minute)
+#   large   20,000 genes x 500 samples: 1,800 regulators, then all genes as regulators; the device alone, and the first
+#           against the CPU on a tenth of the targets and four halves
+library(weft)
+
+if (!nrow(weft_devices())) {
+  cat("No device:", attr(weft_devices(), "reason"), "\n")
+  quit()
+}
+part <- c(commandArgs(TRUE), "all")[1L]
+
+# A network in layers: the first genes are free, each later one follows up to three earlier ones.
+simulated <- function(n, p, regulators) {
+  x <- matrix(stats::rnorm(n * p), n, dimnames = list(NULL, sprintf("g%d", seq_len(p))))
+  for (j in seq_len(p)[-(1:3)]) {
+    parents <- sample.int(min(j - 1L, regulators), min(3L, j - 1L))
+    x[, j] <- 0.6 * x[, j] + drop(pmax(x[, parents, drop = FALSE], 0) %*% stats::runif(length(parents), -1, 1))
+  }
+  x
+}
+
+clock <- function(work) {
+  started <- proc.time()[[3L]]
+  value <- work()
+  list(value = value, seconds = proc.time()[[3L]] - started)
+}
+same <- function(a, b) identical(as.matrix(a), as.matrix(b)) && identical(attr(a, "edges"), attr(b, "edges"))
+
+if (part %in% c("small", "all")) {
+  regulation(simulated(20, 10, 5), resamples = 2, seed = 1, backend = "cuda") # opens the device
+  shapes <- data.frame(n = c(20, 100, 100, 200, 500, 3000), p = c(10, 100, 1000, 2000, 1500, 300),
+                       regulators = c(10, 100, 1000, 200, 700, 300), steps = c(3, 5, 5, 5, 8, 12),
+                       copies = c(2, 0, 1, 0, 1, 1),
+                       nonlinear = c(TRUE, TRUE, FALSE, TRUE, TRUE, TRUE), resamples = c(10, 200, 20, 200, 10, 10))
+  for (k in seq_len(nrow(shapes))) {
+    s <- shapes[k, ]
+    set.seed(k)
+    x <- simulated(s$n, s$p, s$regulators)
+    run <- function(backend) regulation(x, regulators = seq_len(s$regulators), steps = s$steps, copies = s$copies,
+                                        nonlinear = s$nonlinear,
+                                        resamples = s$resamples, seed = k, backend = backend)
+    cpu <- clock(function() run("cpu"))
+    device <- clock(function() run("cuda"))
+    cat(sprintf("%5d x %5d, %4d regulators, %3d halves: device %.3f s, CPU %.3f s, %s\n", s$n, s$p, s$regulators,
+                s$resamples,
+                device$seconds, cpu$seconds, if (same(cpu$value, device$value)) "same" else "DIFFERENT"))
+  }
+}
+
+if (part %in% c("large", "all")) {
+  set.seed(1)
+  x <- simulated(500, 20000, 1800)
+  some <- seq(1, 20000, 10)
+  few <- lapply(c("cpu", "cuda"), function(backend) regulation(x, regulators = 1:1800, targets = some, resamples = 4,
+                                                               seed = 1, backend = backend))
+  cat("20,000 genes, 1,800 regulators, a tenth of the targets, 4 halves:",
+      if (same(few[[1]], few[[2]])) "same\n" else "DIFFERENT\n")
+  for (copies in 0:1) {
+    run <- clock(function() regulation(x, regulators = 1:1800, copies = copies, seed = 1, backend = "cuda"))
+    cat(sprintf("500 x 20,000, 1,800 regulators, 200 halves, %d null copies: %.2f s\n", copies, run$seconds))
+  }
+  parts <- clock(function() {
+    scores <- weft:::regulation_scores(x, weft:::run_control("cpu"))
+    samples <- .Call(weft:::C_weft_regulation_halves, x, 100, 0, c(0, 1), weft:::run_control("cpu"))
+    list(scores, samples)
+  })
+  shape <- c(5L, 20000L, 1L, 200L)
+  choose <- clock(function() .Call(weft:::C_weft_regulation_select, parts$value[[1]],
+                                   list(regulators = 0:1799, targets = 0:19999),
+                                   parts$value[[2]], TRUE, 5, shape, weft:::run_control("cuda")))
+  cat(sprintf("of that: scores and halves %.2f s (host), choosing %.2f s (device), the rest edges and weights (host)\n",
+              parts$seconds,
+              choose$seconds))
+  run <- clock(function() regulation(x, regulators = "all", copies = 0, seed = 1, backend = "cuda"))
+  cat(sprintf("500 x 20,000, all genes as regulators, 200 halves, no null copy: %.2f s\n", run$seconds))
+}

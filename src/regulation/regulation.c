@@ -1,0 +1,175 @@
+/* Scores, halves and partners; see regulation.h. All on the host, for both back ends. */
+#include <stdlib.h>
+#include <string.h>
+#include "../base/draws.h"
+#include "../base/parallel.h"
+#include "regulation.h"
+
+#define AT_ONCE 4e6 /* values a thread goes through between two polls */
+
+static int64_t batch_of(const weft_ctx *ctx, size_t each)
+{
+  return (int64_t) (1 + ctx->threads * AT_ONCE / ((double) each + 1));
+}
+
+/* ---- scores ---- */
+
+typedef struct { double value; int32_t row; } placed;
+
+static int by_value(const void *a, const void *b)
+{
+  const placed *x = a, *y = b;
+  if (x->value != y->value) return x->value < y->value ? -1 : 1;
+  return (x->row > y->row) - (x->row < y->row);
+}
+
+/* One column; `order` has room for n, `z` too. Sums run over rows in their order. */
+static void score_column(const double *x, size_t n, const double *quantile, int32_t most, placed *order, double *z,
+                         int32_t *out)
+{
+  double mean = 0, greatest = 0;
+  for (size_t i = 0; i < n; i++) { order[i].value = x[i]; order[i].row = (int32_t) i; }
+  qsort(order, n, sizeof *order, by_value);
+  for (size_t first = 0, end; first < n; first = end) {
+    for (end = first + 1; end < n && order[end].value == order[first].value; end++) ;
+    /* ranks first + 1 .. end: twice their average is first + 1 + end */
+    for (size_t k = first; k < end; k++) z[order[k].row] = quantile[first + end - 1];
+  }
+  for (size_t i = 0; i < n; i++) mean += z[i];
+  mean /= (double) n;
+  if (order[0].value == order[n - 1].value) { memset(out, 0, n * sizeof *out); return; }
+  for (size_t i = 0; i < n; i++) greatest = fmax(greatest, fabs(z[i] - mean));
+  for (size_t i = 0; i < n; i++) out[i] = (int32_t) rint((z[i] - mean) * (most / greatest));
+}
+
+weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *quantile,
+                                   int32_t most,
+                                   int32_t *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const int64_t batch = batch_of(ctx, 16 * n), count = (int64_t) p;
+  placed *order;
+  double *z;
+  WEFT_TAKE(order, &mem, n * (size_t) ctx->threads);
+  WEFT_TAKE(z, &mem, n * (size_t) ctx->threads);
+  for (int64_t first = 0; first < count; first += batch) {
+    const int64_t end = first + batch < count ? first + batch : count;
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(dynamic)
+    for (int64_t j = first; j < end; j++) {
+      const size_t own = (size_t) WEFT_THREAD() * n, at = (size_t) j * n;
+      score_column(x + at, n, quantile, most, order + own, z + own, out + at);
+    }
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- names ---- */
+
+/* Steele, Lea and Flood's finaliser (2014) over the bits seen so far and the next value's. */
+static uint64_t mixed(uint64_t seen, double value)
+{
+  uint64_t h = seen + weft_bits_of(value + 0.0) + UINT64_C(0x9e3779b97f4a7c15); /* -0 is 0 */
+  h = (h ^ (h >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  h = (h ^ (h >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return h ^ (h >> 31);
+}
+
+typedef struct { uint64_t key; uint32_t again; int32_t row; } sorted_row;
+
+static int by_key(const void *a, const void *b)
+{
+  const sorted_row *x = a, *y = b;
+  if (x->key != y->key) return x->key < y->key ? -1 : 1;
+  if (x->again != y->again) return x->again < y->again ? -1 : 1;
+  return (x->row > y->row) - (x->row < y->row);
+}
+
+weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_regulation_name *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t batch = (size_t) batch_of(ctx, n);
+  sorted_row *order;
+  WEFT_TAKE(order, &mem, n);
+  for (size_t i = 0; i < n; i++) { out[i].values = 0; out[i].again = 0; }
+  for (size_t first = 0; first < p; first += batch) {
+    const size_t end = p - first < batch ? p : first + batch;
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(static)
+    for (int64_t i = 0; i < (int64_t) n; i++)
+      for (size_t j = first; j < end; j++) out[i].values = mixed(out[i].values, x[(size_t) i + j * n]);
+  }
+  for (size_t i = 0; i < n; i++) order[i] = (sorted_row) { out[i].values, 0, (int32_t) i };
+  qsort(order, n, sizeof *order, by_key);
+  for (size_t i = 1; i < n; i++)
+    if (order[i].key == order[i - 1].key) out[order[i].row].again = out[order[i - 1].row].again + 1;
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- halves and partners ---- */
+
+enum { STREAM_HALVES = 0, STREAM_PARTNERS = 1 };
+
+/* Rows in the order of their draws number `index`. */
+static void draw_order(const weft_regulation_name *names, size_t n, uint64_t key, uint32_t purpose, uint64_t index,
+                       sorted_row *order)
+{
+  /* the stream says for what, so the draw's number goes into the key of a second round */
+  const weft_u32x4 w = weft_draw_words((weft_rng) { key, purpose }, index, 0);
+  const weft_rng rng = { ((uint64_t) w.v[0] << 32) | w.v[1], purpose };
+  for (size_t i = 0; i < n; i++) {
+    const weft_u32x4 v = weft_draw_words(rng, names[i].values, names[i].again);
+    order[i] = (sorted_row) { ((uint64_t) v.v[0] << 32) | v.v[1], names[i].again, (int32_t) i };
+  }
+  qsort(order, n, sizeof *order, by_key);
+}
+
+weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t pairs,
+                                   uint64_t key,
+                                   int32_t *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t m = n / 2;
+  sorted_row *order;
+  uint8_t *half;
+  WEFT_TAKE(order, &mem, n);
+  WEFT_TAKE(half, &mem, n);
+  for (size_t pair = 0; pair < pairs; pair++) {
+    int32_t *to[2] = { out + 2 * pair * m, out + (2 * pair + 1) * m };
+    WEFT_TRY(weft_poll(ctx, (double) pair, (double) pairs));
+    draw_order(names, n, key, STREAM_HALVES, pair, order);
+    /* with odd n the last waits */
+    for (size_t k = 0; k < n; k++) half[order[k].row] = (uint8_t) (k < m ? 0 : k < 2 * m ? 1 : 2);
+    for (size_t i = 0; i < n; i++) if (half[i] < 2) *to[half[i]]++ = (int32_t) i;
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t copies,
+                                     uint64_t key,
+                                     int32_t *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  sorted_row *order;
+  WEFT_TAKE(order, &mem, n);
+  for (size_t copy = 0; copy < copies; copy++) {
+    WEFT_TRY(weft_poll(ctx, (double) copy, (double) copies));
+    draw_order(names, n, key, STREAM_PARTNERS, copy, order);
+    for (size_t k = 0; k < n; k++) out[copy * n + (size_t) order[k].row] = order[k + 1 < n ? k + 1 : 0].row;
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

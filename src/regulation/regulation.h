@@ -1,0 +1,110 @@
+/* Directed networks by stability-selected forward regression (Haury, Mordelet, Vera-Licona and Vert 2012).
+ *
+ * Genes come as scores: whole numbers of some 12 bits, small enough for every sum of products over a half of the
+ * samples to fit in 32 bits. A regulator z offers the features z, max(z, 0) and min(z, 0); z is the sum of the other
+ * two, its parts. So sums of products of parts say everything, and they are exact in any order of addition. For each
+ * half of the samples and each target, `steps` features are chosen one after the other: the one whose residual
+ * covariance r and residual variance d have the greatest r^2 / d. That is double arithmetic, element by element
+ * (regulation_step.h): threads, vector variants and devices choose the same features.
+ *
+ *   scores, halves, partners      regulation.c: once, on the host
+ *   select                        the back end's: what was chosen, in every half, for every target
+ *   counts, edges                 regulation_edges.c: choices to edges
+ *
+ * R's names for them are in R/regulation.R. */
+#ifndef WEFT_REGULATION_H
+#define WEFT_REGULATION_H
+
+#include "../base/arena.h"
+#include "../base/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { WEFT_REGULATION_MOST_STEPS = 32, WEFT_REGULATION_MOST_SCORE = 2047 };
+
+/* ---- scores and halves ---- */
+
+/* out (n × p): every column of x becomes ranks (average over ties), then quantile[2 rank - 2], then its distance from
+ * the mean in parts of the greatest one, times `most`, rounded. Constants become 0. */
+weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *quantile,
+                                   int32_t most,
+                                   int32_t *out);
+
+/* What a row's draws hang on: its values, so that neither its place nor the other rows matter. `again` counts earlier
+ * rows of the same values. */
+typedef struct { uint64_t values; uint32_t again; } weft_regulation_name;
+weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_regulation_name *out);
+
+/* out (m × 2 pairs, m = n / 2): rows from 0, ascending; columns 2k and 2k + 1 have no row in common. */
+weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t pairs,
+                                   uint64_t key,
+                                   int32_t *out);
+
+/* out (n × copies): for every row another one; each column is one cycle through all rows. */
+weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t copies,
+                                     uint64_t key,
+                                     int32_t *out);
+
+/* ---- selection ---- */
+
+typedef struct weft_regulation_job {
+  size_t n, p;
+  const int32_t *scores;            /* n × p, column major */
+  size_t regulators, targets;
+  const int32_t *regulator, *target; /* columns of `scores`, from 0 */
+  size_t m, halves;
+  const int32_t *rows;              /* m × halves */
+  size_t copies;
+  /* n × copies: null copies, in which row i of the regulators meets row partner[i] of the targets */
+  const int32_t *partner;
+  const double *favour;             /* what each regulator's r^2 / d is multiplied by: above 0 */
+  int hinges;                       /* offer max(z, 0) and min(z, 0) too */
+  size_t steps;
+} weft_regulation_job;
+
+/* A choice: 1 + kind * regulators + regulator, negative where the effect is; 0: nothing was left to choose. Kinds are
+ * z, max(z, 0), min(z, 0). Ties go to the smallest. choices: steps × targets × (1 + copies) × halves. */
+static inline size_t weft_regulation_choices(const weft_regulation_job *job)
+{
+  return job->steps * job->targets * (1 + job->copies) * job->halves;
+}
+
+typedef struct weft_regulation_ops {
+  weft_status (*select)(weft_ctx *ctx, const weft_regulation_job *job, int32_t *choices);
+} weft_regulation_ops;
+
+extern const weft_regulation_ops weft_regulation_cpu, weft_regulation_cuda;
+
+/* The halves dealt over the call's devices, pair by pair. */
+weft_status weft_regulation_spread(weft_ctx *ctx, const weft_regulation_ops *ops, const weft_regulation_job *job,
+                                   int32_t *choices);
+
+/* For every gene among `gene` (columns of the job's scores) the variance, over the job's targets, of its squared
+ * correlation: regulators of many genes have much. On the CPU. */
+weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *job, double *out);
+
+/* ---- edges ---- */
+
+typedef struct weft_regulation_chosen {
+  size_t regulators, targets, worlds, halves, steps;
+  const int32_t *choices;
+  size_t world;                     /* 0: the data; else the null copy */
+} weft_regulation_chosen;
+
+/* counts[t]: how many regulators were ever chosen for target t. sums, squares: of each regulator's areas (below), over
+ * targets. */
+weft_status weft_regulation_counts(weft_ctx *ctx, const weft_regulation_chosen *chosen, double *counts, double *sums,
+                                   double *squares);
+
+/* Edges of target t at starts[t] .. starts[t + 1] - 1, by regulator. area: sum over halves of steps - step;
+ * signed_area: with the sign of the effect; times: in how many halves; both: in how many pairs of halves twice. */
+typedef struct { int32_t *regulator, *target, *area, *signed_area, *times, *both; } weft_regulation_edges;
+weft_status weft_regulation_list(weft_ctx *ctx, const weft_regulation_chosen *chosen, const double *starts,
+                                 const weft_regulation_edges *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,197 @@
+/* .Call entry points of the regulation room. */
+#include "../base/glue.h"
+#include "regulation.h"
+
+/* ---- scores ---- */
+
+typedef struct { const double *x; size_t n, p; const double *quantile; int32_t most, *out; } scores_job;
+
+static weft_status scores(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const scores_job *job = data;
+  (void) backend;
+  return weft_regulation_scores(ctx, job->x, job->n, job->p, job->quantile, job->most, job->out);
+}
+
+/* x: doubles without NaN, at least one row; quantile: of ranks 1, 1.5, 2 .. n. */
+SEXP C_weft_regulation_scores(SEXP x, SEXP quantile, SEXP most, SEXP control)
+{
+  SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_ncols(x)));
+  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL_RO(quantile), Rf_asInteger(most),
+                     INTEGER(out) };
+  weft_glue_run(control, scores, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- halves ---- */
+
+typedef struct { const double *x; size_t n, p, pairs, copies; uint64_t key; int32_t *rows, *partner; } halves_job;
+
+static weft_status halves(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const halves_job *job = data;
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_regulation_name *names;
+  (void) backend;
+  WEFT_TAKE(names, &mem, job->n);
+  WEFT_TRY(weft_regulation_names(ctx, job->x, job->n, job->p, names));
+  WEFT_TRY(weft_regulation_halves(ctx, names, job->n, job->pairs, job->key, job->rows));
+  WEFT_TRY(weft_regulation_partners(ctx, names, job->n, job->copies, job->key, job->partner));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* list(rows: floor(n / 2) × 2 pairs, partner: n × copies), from 0. key: its 32-bit halves, high first. */
+SEXP C_weft_regulation_halves(SEXP x, SEXP pairs, SEXP copies, SEXP key, SEXP control)
+{
+  const char *fields[] = { "rows", "partner", "" };
+  const int n = Rf_nrows(x), count = Rf_asInteger(pairs), nulls = Rf_asInteger(copies);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(INTSXP, n / 2, 2 * count));
+  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(INTSXP, n, nulls));
+  halves_job job = { REAL_RO(x), (size_t) n, (size_t) Rf_ncols(x), (size_t) count, (size_t) nulls,
+                     ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1], INTEGER(VECTOR_ELT(out, 0)),
+                     INTEGER(VECTOR_ELT(out, 1)) };
+  weft_glue_run(control, halves, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- selection ---- */
+
+typedef struct { weft_regulation_job job; int32_t *choices; } select_job;
+
+static weft_status select_features(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  select_job *job = data;
+  return weft_regulation_spread(ctx, backend->regulation, &job->job, job->choices);
+}
+
+static weft_regulation_job job_of(SEXP scores, SEXP genes)
+{
+  SEXP regulators = weft_glue_element(genes, "regulators"), targets = weft_glue_element(genes, "targets");
+  weft_regulation_job job = { 0 };
+  job.n = (size_t) Rf_nrows(scores);
+  job.p = (size_t) Rf_ncols(scores);
+  job.scores = INTEGER_RO(scores);
+  job.regulators = (size_t) Rf_xlength(regulators);
+  job.regulator = INTEGER_RO(regulators);
+  job.targets = (size_t) Rf_xlength(targets);
+  job.target = INTEGER_RO(targets);
+  return job;
+}
+
+/* An integer array, steps × targets × (1 + copies) × halves. genes: list(regulators, targets, favour), columns from 0
+ * and a number for each regulator; samples: what C_weft_regulation_halves() returned. */
+SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP hinges, SEXP steps, SEXP shape, SEXP control)
+{
+  SEXP rows = weft_glue_element(samples, "rows"), partner = weft_glue_element(samples, "partner");
+  select_job job = { job_of(scores, genes), NULL };
+  job.job.m = (size_t) Rf_nrows(rows);
+  job.job.halves = (size_t) Rf_ncols(rows);
+  job.job.rows = INTEGER_RO(rows);
+  job.job.copies = (size_t) Rf_ncols(partner);
+  job.job.partner = INTEGER_RO(partner);
+  job.job.favour = REAL_RO(weft_glue_element(genes, "favour"));
+  job.job.hinges = Rf_asLogical(hinges);
+  job.job.steps = (size_t) Rf_asInteger(steps);
+  SEXP out = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t) weft_regulation_choices(&job.job)));
+  Rf_setAttrib(out, R_DimSymbol, shape);
+  job.choices = INTEGER(out);
+  weft_glue_run(control, select_features, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { weft_regulation_job job; double *out; } hubs_job;
+
+static weft_status hubs(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const hubs_job *job = data;
+  (void) backend;
+  return weft_regulation_hubs(ctx, &job->job, job->out);
+}
+
+/* One number for each of genes$regulators. rows: those that count, from 0. */
+SEXP C_weft_regulation_hubs(SEXP scores, SEXP genes, SEXP rows, SEXP control)
+{
+  hubs_job job = { job_of(scores, genes), NULL };
+  job.job.m = (size_t) Rf_xlength(rows);
+  job.job.halves = 1;
+  job.job.rows = INTEGER_RO(rows);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.job.regulators));
+  job.out = REAL(out);
+  weft_glue_run(control, hubs, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- edges ---- */
+
+typedef struct {
+  weft_regulation_chosen chosen;
+  double *counts, *sums, *squares;
+  const double *starts;
+  weft_regulation_edges out;
+} edges_job;
+
+static weft_status counts(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const edges_job *job = data;
+  (void) backend;
+  return weft_regulation_counts(ctx, &job->chosen, job->counts, job->sums, job->squares);
+}
+
+static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const edges_job *job = data;
+  (void) backend;
+  return weft_regulation_list(ctx, &job->chosen, job->starts, &job->out);
+}
+
+static weft_regulation_chosen chosen_of(SEXP choices, SEXP regulators, SEXP world)
+{
+  const int *shape = INTEGER(Rf_getAttrib(choices, R_DimSymbol));
+  weft_regulation_chosen chosen = { (size_t) Rf_asInteger(regulators), (size_t) shape[1], (size_t) shape[2],
+                                    (size_t) shape[3],
+                                    (size_t) shape[0], INTEGER_RO(choices), (size_t) Rf_asInteger(world) };
+  return chosen;
+}
+
+/* list(counts: how many regulators each target has; sums and squares of each regulator's areas). world: 0 for the data,
+ * else the null copy. */
+SEXP C_weft_regulation_counts(SEXP choices, SEXP regulators, SEXP world, SEXP control)
+{
+  const char *fields[] = { "counts", "sums", "squares", "" };
+  edges_job job = { .chosen = chosen_of(choices, regulators, world) };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  double **vectors[] = { &job.counts, &job.sums, &job.squares };
+  for (int k = 0; k < 3; k++) {
+    SET_VECTOR_ELT(out, k, Rf_allocVector(REALSXP, (R_xlen_t) (k ? job.chosen.regulators : job.chosen.targets)));
+    *vectors[k] = REAL(VECTOR_ELT(out, k));
+  }
+  weft_glue_run(control, counts, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* A list of integer vectors. starts: where each target's edges begin, from 0, and the end. */
+SEXP C_weft_regulation_edges(SEXP choices, SEXP regulators, SEXP world, SEXP starts, SEXP control)
+{
+  const char *fields[] = { "regulator", "target", "area", "signed_area", "times", "both", "" };
+  edges_job job = { .chosen = chosen_of(choices, regulators, world), .starts = REAL_RO(starts) };
+  int32_t **vectors[] = { &job.out.regulator, &job.out.target, &job.out.area, &job.out.signed_area, &job.out.times,
+                          &job.out.both };
+  const R_xlen_t count = (R_xlen_t) REAL_RO(starts)[job.chosen.targets];
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  for (int k = 0; k < 6; k++) {
+    SET_VECTOR_ELT(out, k, Rf_allocVector(INTSXP, count));
+    *vectors[k] = INTEGER(VECTOR_ELT(out, k));
+  }
+  weft_glue_run(control, edges, &job);
+  UNPROTECT(1);
+  return out;
+}

@@ -1,0 +1,60 @@
+# What inst/capabilities.csv says of a function, asked of the function itself: the data in another container or with other
+# content, or one argument more. "yes" where the call works, "no" where it is an error of weft's own or the function has no such
+# argument, NA where this machine cannot tell.
+
+capability_calls <- function() {
+  set.seed(1)
+  binary <- matrix(rbinom(240, 1, 0.4), 40, dimnames = list(NULL, letters[1:6]))
+  class <- rep(0:1, 20)
+  numbers <- matrix(rnorm(240), 40, dimnames = list(NULL, letters[1:6]))
+  few <- list(chains = 2, iterations = 200, seed = 1)
+  with_class <- function(f, ...) list(f = f, data = "x", args = list(x = binary, class = class, ...))
+  of_numbers <- function(f, ..., data = "x") {
+    list(f = f, data = data, args = c(stats::setNames(list(numbers), data), list(...)))
+  }
+  list(
+    mi_rank = with_class(mi_rank), mi_pairs = with_class(mi_pairs), mi_triples = with_class(mi_triples),
+    mi_tuples = with_class(mi_tuples, order = 3, features = 1:4),
+    mi_matrix = list(f = mi_matrix, data = "x", args = list(x = binary)),
+    mi_network = of_numbers(mi_network, method = "clr", estimator = "copula"), mi_select = with_class(mi_select, k = 2),
+    discretize = of_numbers(discretize, bins = 3),
+    pca = of_numbers(pca, k = 2), pca_choose_k = of_numbers(pca_choose_k, method = "gavish_donoho"),
+    bn_scores = list(f = bn_scores, data = "data", args = list(data = binary, max_parents = 2)),
+    bn_learn = list(f = bn_learn, data = "data", args = c(list(data = binary, max_parents = 2), few)),
+    bn_exact = list(f = bn_exact, data = "data", args = list(data = binary, max_parents = 2)),
+    kernel_sum = of_numbers(kernel_sum, bandwidth = 1, data = "query"), kde = of_numbers(kde, bandwidth = "scott"),
+    kernel_regression = of_numbers(kernel_regression, y = numbers[, 1], bandwidth = 1),
+    gp_regression = of_numbers(gp_regression, y = numbers[, 1]), kernel_pca = of_numbers(kernel_pca, k = 2),
+    irm = list(f = irm, data = "A", args = list(A = binary, chains = 1, sweeps = 4, seed = 1)),
+    irm_log_posterior = list(f = irm_log_posterior, data = "A",
+                             args = list(A = binary, row_cluster = rep(1:2, 20), col_cluster = rep(1:2, 3)))
+  )
+}
+
+capability_of <- function(call, what) {
+  args <- call$args
+  known <- names(formals(call$f))
+  x <- args[[call$data]]
+  needs <- c(cuda = "backend", devices = "devices", ranks = "distributed", seed = "seed")
+  if (what %in% names(needs) && !needs[[what]] %in% known) return("no")
+  if (what %in% c("cuda", "devices") && !nrow(weft_devices())) return(NA_character_)
+  if (what == "ranks" && !isTRUE(weft_sitrep()$mpi)) return(NA_character_)
+  if (what == "delayed" && !requireNamespace("DelayedArray", quietly = TRUE)) return(NA_character_)
+  args <- switch(what,
+    cpu = if ("backend" %in% known) c(args, backend = "cpu") else args,
+    cuda = c(args, backend = "cuda"), devices = c(args, list(devices = "all", backend = "cuda")),
+    ranks = c(args, distributed = TRUE), seed = utils::modifyList(args, list(seed = 2)),
+    sparse = utils::modifyList(args, stats::setNames(list(Matrix::Matrix(x, sparse = TRUE)), call$data)),
+    delayed = utils::modifyList(args, stats::setNames(list(DelayedArray::DelayedArray(x)), call$data)),
+    missing = {
+      x[3, 2] <- NA
+      args[[call$data]] <- x
+      if (any(c("na", "...") %in% known)) args$na <- if (identical(call$f, pca)) "em" else "drop"
+      args
+    })
+  refused <- function(condition) "no"
+  tryCatch({
+    suppressWarnings(do.call(call$f, args))
+    "yes"
+  }, weft_error_input = refused, weft_error_device = refused)
+}

@@ -1,0 +1,132 @@
+# Directed networks in plain R, from the formulas of the help page; shares no code with the package. And the room's rows
+# of the table in test-twins.R.
+
+reference_scores <- function(x) {
+  n <- nrow(x)
+  most <- min(2047, floor(sqrt((2^31 - 1) / (n %/% 2))))
+  apply(x, 2, function(v) {
+    z <- stats::qnorm((rank(v) - 0.5) / n)
+    if (length(unique(v)) == 1) return(integer(n))
+    total <- 0
+    for (one in z) total <- total + one # one after the other: mean() would round otherwise
+    z <- z - total / n
+    as.integer(round(z * (most / max(abs(z)))))
+  })
+}
+
+# Forward selection for one target: 1 + kind * regulators + regulator, negative where the effect is. f: scores of the
+# regulators; y: of the target; own: which regulator it is, or 0.
+reference_choice <- function(f, y, own, steps, hinges, favour) {
+  m <- nrow(f)
+  count <- ncol(f)
+  parts <- if (hinges) list(pmax(f, 0), pmin(f, 0)) else list(f)
+  scaled <- function(a, b) m * c(crossprod(a, b)) - colSums(a) * sum(b)
+  whole <- function(v) if (hinges) v[[1]] + v[[2]] else v[[1]]
+  kinds <- function(v) if (hinges) c(list(whole(v)), v) else v
+  features <- if (hinges) list(f, parts[[1]], parts[[2]]) else list(f)
+  d <- lapply(features, function(a) m * colSums(a * a) - colSums(a) * colSums(a))
+  least <- unlist(d) * 1e-3
+  constant <- unlist(d) == 0
+  r <- lapply(parts, scaled, y)
+  directions <- list()
+  out <- integer(steps)
+  barred <- rep(seq_len(count) == own, length(features))
+  for (s in seq_len(steps)) {
+    gain <- unlist(kinds(r))^2 / unlist(d) * favour
+    gain[barred | constant | unlist(d) < least] <- -1
+    best <- which.max(gain)
+    if (gain[best] <= 0) break
+    out[s] <- if (unlist(kinds(r))[best] > 0) best else -best
+    j <- (best - 1) %% count + 1
+    root <- sqrt(unlist(d)[best])
+    share <- unlist(kinds(r))[best] / root
+    chosen <- do.call(cbind, features)[, best]
+    q <- lapply(parts, scaled, chosen)
+    for (earlier in directions) q <- Map(function(a, b) a - b * unlist(kinds(earlier))[best], q, earlier)
+    q <- lapply(q, `*`, 1 / root)
+    r <- Map(function(a, b) a - b * share, r, q)
+    d <- Map(function(a, b) a - b * b, d, kinds(q))
+    directions <- c(directions, list(q))
+    barred[(seq_along(features) - 1) * count + j] <- TRUE
+  }
+  out
+}
+
+# steps x targets x (1 + copies) x halves. regulators, targets: from 0, as rows and partner are.
+reference_choices <- function(scores, regulators, targets, rows, partner, steps, hinges, favour = 1) {
+  favour <- rep(favour, length.out = length(regulators))
+  out <- array(0L, c(steps, length(targets), 1L + ncol(partner), ncol(rows)))
+  own <- match(targets, regulators, 0L)
+  for (half in seq_len(ncol(rows))) for (world in seq_len(1L + ncol(partner))) for (t in seq_along(targets)) {
+    here <- rows[, half] + 1L
+    there <- if (world == 1L) here else partner[here, world - 1L] + 1L
+    out[, t, world, half] <- reference_choice(scores[here, regulators + 1L, drop = FALSE],
+                                              scores[there, targets[t] + 1L], own[t], steps,
+                                              hinges, favour)
+  }
+  out
+}
+
+# The areas of one world, regulators x targets.
+reference_area <- function(choices, regulators, world = 1L) {
+  steps <- dim(choices)[1]
+  halves <- dim(choices)[4]
+  area <- matrix(0, regulators, dim(choices)[2])
+  for (half in seq_len(halves)) for (t in seq_len(ncol(area))) for (s in seq_len(steps)) {
+    choice <- abs(choices[s, t, world, half])
+    if (choice == 0) next
+    j <- (choice - 1) %% regulators + 1
+    area[j, t] <- area[j, t] + (steps - s + 1) / steps
+  }
+  area / halves
+}
+
+# Samples of a chain and some noise; the first columns regulate.
+regulated <- function(n, p) {
+  x <- matrix(stats::rnorm(n * p), n, dimnames = list(NULL, sprintf("g%d", seq_len(p))))
+  for (j in seq_len(p)[-1]) if (j %% 3 == 0) x[, j] <- 0.4 * x[, j] + pmax(x[, j - 1], 0) - (j > 3) * x[, j - 2]
+  x
+}
+
+regulation_samples <- function(x, resamples, copies, key = c(0, 1)) {
+  .Call(weft:::C_weft_regulation_halves, x, resamples / 2, copies, key, weft:::run_control())
+}
+
+regulation_select <- function(scores, regulators, targets, samples, hinges, steps, control = weft:::run_control(),
+                              favour = 1) {
+  shape <- as.integer(c(steps, length(targets), 1L + ncol(samples$partner), ncol(samples$rows)))
+  .Call(weft:::C_weft_regulation_select, scores, list(regulators = as.integer(regulators),
+                                                      targets = as.integer(targets),
+                                                           favour = rep(favour, length.out = length(regulators))),
+        samples, hinges, steps, shape, control)
+}
+
+twins_regulation <- function() {
+  data <- function(n, p) {
+    x <- regulated(n, p)
+    x[, p] <- 1
+    x[, p - 1] <- x[, 1]
+    x[, 2] <- round(x[, 2])
+    x
+  }
+  run <- function(x, ...) {
+    net <- regulation(x, seed = 1, ...)
+    list(as.matrix(net), attr(net, "edges"))
+  }
+  list(
+    "regulation" = list(tolerance = 0, work = function(backend) run(data(sample(8:90, 1), sample(4:150, 1)),
+                                                                    resamples = 20, backend = backend)),
+    "regulation, some regulators and targets" = list(tolerance = 0, work = function(backend) {
+      p <- sample(20:200, 1)
+      run(data(sample(8:200, 1), p), regulators = sample(p, sample(15, 1)), targets = sample(p, sample(19, 1)),
+          copies = 2, steps = 8,
+          resamples = 10, backend = backend)
+    }),
+    "regulation, linear" = list(tolerance = 0, work = function(backend) {
+      run(data(sample(8:90, 1), sample(4:300, 1)), resamples = 10, nonlinear = FALSE, steps = 3, backend = backend)
+    }),
+    "regulation, many samples" = list(tolerance = 0, work = function(backend) {
+      run(data(sample(3000:5000, 1), 30), resamples = 4, backend = backend)
+    })
+  )
+}

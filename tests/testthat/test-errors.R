@@ -1,0 +1,66 @@
+# A short form of longtests/errors.R: every exported function of the mutual-information room and what all rooms share, with each of its
+# arguments left out, NULL, NA and of another type.
+
+test_that("wrong arguments are classed errors", {
+  skip_on_cran()
+  path <- errors_folder()
+  d <- errors_data(path)
+  fits <- list(weft_network = mi_network(d$numbers, "mrnet", estimator = "pearson"), weft_mi_matrix = mi_matrix(d$levels),
+               weft_mi_pack = mi_pack(d$levels, d$class))
+  calls <- mi_arguments(d, fits, path)
+  mine <- c("discretize", "mi_matrix", "mi_network", "mi_pack", "mi_pairs", "mi_rank", "mi_select", "mi_triples", "mi_tuples", "read_plink",
+            "weft_file", "weft_free", "weft_upload")
+  calls <- lapply(stats::setNames(nm = mine), function(name) {
+    f <- getExportedValue("weft", name)
+    list(f = f, args = c(calls[[name]], quiet_arguments(f, names(calls[[name]]))), sweep = setdiff(names(formals(f)), "..."))
+  })
+  found <- wrong_calls(calls, wrong_values()[c("missing", "null", "na", "text", "infinite", "nothing", "a_function")])
+  expect_identical(sprintf("%s: %s", found$call, found$message), character())
+  expect_gt(attr(found, "made"), 700)
+})
+
+test_that("the long form calls every exported function", {
+  path <- errors_folder()
+  d <- errors_data(path)
+  known <- c(names(mi_arguments(d, list(), path)), names(kernel_arguments(d)), names(bn_arguments(d, list())),
+             names(irm_arguments(d, list(), path)), names(gene_arguments(d, list(), path)))
+  optional <- c("add_results", "pca_reduced_dim", "svm_predict", "augment", "glance", "tidy")
+  expect_setequal(c(known, optional), getNamespaceExports("weft"))
+})
+
+test_that("an error is about the call as it was written", {
+  x <- data.frame(a = 1:4, b = 4:1)
+  message <- function(code) tryCatch(code, error = function(e) deparse(conditionCall(e)))
+  expect_identical(message(mi_rank(x, c(NA, 1, 1, 2))), "mi_rank(x, c(NA, 1, 1, 2))")
+  expect_identical(message(do.call(mi_rank, list(x, c(NA, 1, 1, 2)))), "mi_rank(..., ...)")
+  expect_identical(message(do.call("mi_rank", list(x, class = c(NA, 1, 1, 2), bins = 2))), "mi_rank(..., class = ..., bins = 2)")
+  expect_error(mi_rank(x, rep(0:1, 2), threads = 2^31), "from 1 to 4096")
+  expect_error(weft_file(tempfile(), 2^33), "from 1 to 2147483647", class = "weft_error_input")
+  expect_error(discretize(x, 3), "bins = 3", class = "weft_error_input")
+  expect_error(mi_matrix(x, 1:4), "data.frame\\(feature = y\\)", class = "weft_error_input")
+  m <- as.matrix(mi_matrix(x))
+  m[1, 2] <- 9
+  expect_error(mi_network(m), "symmetric: \\[1, 2\\] is 9", class = "weft_error_input")
+  names(x) <- c("a", "a")
+  expect_error(mi_pairs(x, rep(0:1, 2), features = "a"), "Twice: `a`", class = "weft_error_input")
+})
+
+test_that("what R has no memory for is a classed error", {
+  skip_on_os(c("windows", "mac", "solaris"))
+  skip_on_cran()
+  skip_if(nzchar(Sys.getenv("LD_PRELOAD")), "under a sanitizer, which takes terabytes of addresses")
+  script <- withr::local_tempfile(fileext = ".R", lines = c(
+    "library(weft)",
+    "class_of <- function(code) tryCatch({ code; 'none' }, error = function(e) class(e)[1])",
+    "x <- matrix(0:1, 4, 40000)", # 12.8 GB of results
+    "cat(class_of(mi_matrix(x)), class_of(mi_matrix(x + 0, estimator = 'pearson')), class_of(mi_pairs(x, rep(0:1, 2), full = TRUE)),",
+    "    class_of(mi_network(x, 'clr')), '\\n')",
+    "x <- matrix(0L, 1e6, 100)", # doubles of it take 800 MB more, twice
+    "cat(class_of(mi_matrix(x, estimator = 'pearson')), class_of(discretize(x)), class_of(mi_rank(x, x[, 1], bins = 2)), '\\n')"
+  ))
+  lib <- paste(c(dirname(find.package("weft")), .libPaths()), collapse = .Platform$path.sep)
+  command <- sprintf("ulimit -v 1500000; R_LIBS=%s OMP_NUM_THREADS=2 %s --vanilla %s", shQuote(lib), shQuote(file.path(R.home("bin"), "Rscript")),
+                     shQuote(script))
+  out <- suppressWarnings(system2("sh", c("-c", shQuote(command)), stdout = TRUE, stderr = TRUE))
+  expect_identical(strsplit(trimws(utils::tail(out, 2L)), " "), list(rep("weft_error_memory", 4), rep("weft_error_memory", 3)))
+})

@@ -1,0 +1,333 @@
+# Directed networks. The reference in helper-regulation.R is plain R; its decisions must be the same.
+
+test_that("scores are normal scores as whole numbers", {
+  withr::local_seed(1)
+  for (n in c(4, 5, 17, 200)) {
+    x <- matrix(rnorm(n * 6), n)
+    x[, 2] <- round(x[, 2])
+    x[, 3] <- 7
+    x[1, 4] <- Inf
+    x[2, 4] <- -Inf
+    x[, 5] <- sample(c(0, -0, 1), n, TRUE)
+    expect_identical(unname(weft:::regulation_scores(x, weft:::run_control())), unname(reference_scores(x)))
+    expect_identical(weft:::regulation_scores(x, weft:::run_control(threads = 2)),
+                     weft:::regulation_scores(x, weft:::run_control(threads = 1)))
+  }
+  x <- cbind(rnorm(3000))
+  expect_identical(weft:::regulation_scores(exp(x), weft:::run_control()),
+                   weft:::regulation_scores(x, weft:::run_control()))
+  expect_lte(sum(weft:::regulation_scores(x, weft:::run_control())^2), 2^31) # of all rows, let alone of half of them
+})
+
+test_that("halves come in pairs without a common sample, and partners are one cycle", {
+  withr::local_seed(2)
+  for (n in c(4, 5, 30, 31)) {
+    x <- matrix(rnorm(n * 3), n)
+    s <- regulation_samples(x, 40, 3)
+    expect_identical(dim(s$rows), as.integer(c(n %/% 2, 40)))
+    for (k in seq(1, 40, 2)) {
+      both <- c(s$rows[, k], s$rows[, k + 1])
+      expect_false(anyDuplicated(both) > 0)
+      expect_true(all(both >= 0 & both < n))
+      expect_false(is.unsorted(s$rows[, k], strictly = TRUE))
+    }
+    for (copy in 1:3) {
+      at <- 0
+      for (k in seq_len(n - 1)) {
+        at <- s$partner[at + 1, copy]
+        expect_true(at != 0)
+      }
+      expect_identical(s$partner[at + 1, copy], 0L)
+    }
+    expect_identical(regulation_samples(x, 40, 3), s)
+    expect_false(identical(regulation_samples(x, 40, 3, c(0, 2))$rows, s$rows))
+  }
+  # each sample in each half as often as another: 2000 halves, 6 standard deviations
+  s <- regulation_samples(matrix(rnorm(20), 20), 4000, 0)
+  expect_true(all(abs(tabulate(s$rows + 1L, 20) - 2000) < 6 * sqrt(1000)))
+})
+
+test_that("halves hang on a sample's values: order does not matter, and one sample less changes little", {
+  withr::local_seed(3)
+  x <- matrix(rnorm(60), 30)
+  members <- function(s, x) apply(s$rows + 1L, 2, function(rows) sort(x[rows, 1]))
+  s <- regulation_samples(x, 20, 1)
+  again <- x[sample(30), ]
+  expect_identical(members(regulation_samples(again, 20, 1), again), members(s, x))
+  less <- regulation_samples(x[-7, ], 20, 1)
+  gone <- vapply(1:20, function(k) length(setdiff(members(s, x)[, k], members(less, x[-7, ])[, k])), 0L)
+  expect_true(all(gone <= 2))
+  partner_value <- function(s, x) x[s$partner[order(x[, 1]), 1] + 1, 1]
+  moved <- partner_value(s, x)[rank(x[, 1])[-7]] != partner_value(less, x[-7, ])[rank(x[-7, 1])]
+  expect_lte(sum(moved), 1)
+  # rows of the same values are told apart by their number
+  twins <- regulation_samples(x[rep(1, 10), ], 20, 1)
+  expect_false(anyDuplicated(twins$rows[, 1]) > 0)
+  expect_gt(length(unique(c(twins$rows[1, ]))), 1)
+})
+
+test_that("choices are those of a reference", {
+  withr::local_seed(4)
+  for (trial in 1:60) {
+    n <- sample(c(4:9, 12, 25, 40, 61), 1)
+    p <- sample(c(2:6, 15, 17, 33, 40), 1)
+    x <- regulated(n, p)
+    if (trial %% 2) {
+      x[, p] <- 3
+      x[, 1] <- x[, max(1, p - 1)]
+      if (p > 2) x[, 2] <- round(x[, 2])
+    }
+    if (trial %% 5 == 0) x <- round(x)
+    scores <- reference_scores(x)
+    samples <- regulation_samples(x, 4, trial %% 3)
+    regulators <- if (trial %% 4) sample(p, sample(p, 1)) - 1L else seq_len(p) - 1L
+    targets <- if (trial %% 4 == 1) sample(p, sample(p, 1)) - 1L else seq_len(p) - 1L
+    steps <- sample(c(1, 2, 5, 8), 1)
+    hinges <- trial %% 3 != 0
+    favour <- if (trial %% 2) 1 else runif(length(regulators), 0.2, 1)
+    expected <- reference_choices(scores, regulators, targets, samples$rows, samples$partner, steps, hinges, favour)
+    for (threads in 1:2) {
+      got <- regulation_select(scores, regulators, targets, samples, hinges, steps,
+                               weft:::run_control(threads = threads), favour)
+      expect_identical(got, expected, label = sprintf("trial %d (%d x %d), %d threads", trial, n, p, threads))
+    }
+  }
+})
+
+test_that("more features than a block of them, and all vector variants, choose the same", {
+  withr::local_seed(5)
+  before <- .Call(weft:::C_weft_simd, NULL)
+  levels <- c("portable", "avx2", "avx512")
+  withr::defer(.Call(weft:::C_weft_simd, match(before, levels) - 1L))
+  x <- regulated(33, 300)
+  scores <- reference_scores(x)
+  samples <- regulation_samples(x, 2, 1)
+  some <- c(0L, 5L, 299L)
+  expected <- reference_choices(scores, 0:299, some, samples$rows, samples$partner, 5, TRUE)
+  for (level in 0:2) {
+    if (is.null(.Call(weft:::C_weft_simd, level))) next
+    expect_identical(regulation_select(scores, 0:299, some, samples, TRUE, 5), expected, label = levels[level + 1])
+    linear <- regulation_select(scores, 0:299, 0:299, samples, FALSE, 3)
+    if (level == 0) portable <- linear
+    expect_identical(linear, portable)
+  }
+})
+
+test_that("halves dealt over several parts give the same choices", {
+  withr::local_seed(6)
+  x <- regulated(20, 9)
+  scores <- reference_scores(x)
+  for (resamples in c(2, 10)) {
+    samples <- regulation_samples(x, resamples, 1)
+    whole <- regulation_select(scores, 0:8, 0:8, samples, TRUE, 4)
+    for (parts in 2:4) {
+      control <- weft:::run_control(devices = rep(0L, parts))
+      expect_identical(regulation_select(scores, 0:8, 0:8, samples, TRUE, 4, control), whole)
+    }
+  }
+})
+
+test_that("edges, weights and q-values follow from the choices", {
+  withr::local_seed(7)
+  x <- regulated(40, 12)
+  net <- regulation(x, resamples = 30, copies = 2, seed = 5)
+  samples <- regulation_samples(x, 30, 2, c(0, 5))
+  choose <- function(halves, favour) reference_choices(reference_scores(x), 0:11, 0:11, samples$rows[, halves],
+                                                       samples$partner, 5, TRUE, favour)
+  early <- choose(1:14, 1)
+  share <- apply(reference_area(early, 12), 1, var)
+  share <- share / max(share)
+  choices <- array(c(early, choose(15:30, (share + 0.1 * mean(share))^0.15)), c(5, 12, 3, 30))
+  area <- reference_area(choices, 12)
+  spread <- apply(area, 1, var)
+  expect_equal(as.matrix(net), area * spread / max(spread), tolerance = 1e-12, ignore_attr = TRUE)
+  expect_identical(dimnames(net), list(colnames(x), colnames(x)))
+  edges <- as.data.frame(net)
+  expect_identical(nrow(edges), sum(area > 0))
+  expect_false(is.unsorted(-edges$weight))
+  at <- cbind(match(edges$regulator, colnames(x)), match(edges$target, colnames(x)))
+  expect_equal(edges$area, area[at], tolerance = 1e-12)
+  expect_equal(edges$weight, net[at], tolerance = 1e-12, ignore_attr = TRUE)
+  for (k in c(1, 5, nrow(edges))) { # signs and frequencies of some, by hand
+    hits <- apply(choices[, at[k, 2], 1, ], 2, function(v) match(at[k, 1], (abs(v) - 1) %% 12 + 1))
+    expect_equal(edges$frequency[k], mean(!is.na(hits)))
+    sign <- sum((6 - hits) * sign(choices[cbind(hits, at[k, 2], 1, 1:30)]), na.rm = TRUE) / sum(6 - hits, na.rm = TRUE)
+    expect_equal(edges$sign[k], sign)
+  }
+  w <- as.matrix(net)
+  expect_equal(edges$direction, w[at] / (w[at] + w[at[, 2:1]]), tolerance = 1e-12)
+  null <- c(reference_area(choices, 12, 2), reference_area(choices, 12, 3))
+  rate <- vapply(sort(unique(edges$area)), function(a) (sum(null >= a - 1e-9) + 1) / 2 / sum(edges$area >= a - 1e-9), 0)
+  expected <- pmin(cummin(rate), 1)[match(round(edges$area, 9), round(sort(unique(edges$area)), 9))]
+  expect_equal(edges$q_value, expected)
+  expect_identical(as.data.frame(net, fdr = 0.1), edges[edges$q_value <= 0.1, ], ignore_attr = "row.names")
+})
+
+test_that("the network finds what regulates, with its sign, and a list of regulators is respected", {
+  withr::local_seed(8)
+  n <- 120
+  a <- rnorm(n)
+  b <- rnorm(n)
+  x <- cbind(A = a, B = b, C = a - b + 0.3 * rnorm(n), D = pmax(a, 0) + 0.2 * rnorm(n), E = -exp(b) + 0.2 * rnorm(n),
+             matrix(rnorm(n * 25), n))
+  colnames(x)[6:30] <- sprintf("N%d", 6:30)
+  edges <- as.data.frame(regulation(x, regulators = c("A", "B", sprintf("N%d", 6:20)), seed = 1))[1:4, ]
+  expect_setequal(paste(edges$regulator, edges$target), c("A C", "B C", "A D", "B E"))
+  expect_equal(edges$sign[match(c("A C", "B C", "A D", "B E"), paste(edges$regulator, edges$target))], c(1, -1, 1, -1))
+  expect_true(all(is.na(edges$direction[edges$target %in% c("C", "D")])))
+  net <- regulation(x, regulators = c("B", "A"), targets = c("D", "C"), resamples = 10, seed = 1)
+  expect_identical(dimnames(net), list(c("B", "A"), c("D", "C")))
+})
+
+test_that("seeds, threads, units and the order of samples", {
+  withr::local_seed(9)
+  x <- regulated(50, 20)
+  net <- as.matrix(regulation(x, resamples = 20, seed = 3))
+  expect_identical(as.matrix(regulation(x, resamples = 20, seed = 3, threads = 1)), net)
+  expect_false(identical(as.matrix(regulation(x, resamples = 20, seed = 4)), net))
+  shuffled <- x[sample(50), ]
+  expect_identical(as.matrix(regulation(shuffled, resamples = 20, seed = 3)), net)
+  expect_identical(as.matrix(regulation(as.data.frame(x), resamples = 20, seed = 3)), net)
+  state <- .Random.seed
+  regulation(x, resamples = 4, seed = 1)
+  expect_identical(.Random.seed, state)
+  drawn <- withr::with_seed(1, as.matrix(regulation(x, resamples = 20)))
+  expect_identical(withr::with_seed(1, as.matrix(regulation(x, resamples = 20))), drawn)
+})
+
+test_that("leaving a sample out keeps most of the heaviest edges", {
+  withr::local_seed(10)
+  x <- regulated(200, 60)
+  top <- function(x) with(utils::head(as.data.frame(regulation(x, copies = 0, seed = 1)), 60), paste(regulator, target))
+  all <- top(x)
+  expect_true(all(vapply(c(1, 77, 200), function(i) mean(top(x[-i, ]) %in% all), 0) >= 0.85))
+})
+
+test_that("independent genes have few edges at the stated rate", {
+  withr::local_seed(11)
+  called <- vapply(1:20, function(k) {
+    x <- matrix(rnorm(40 * 60), 40)
+    nrow(as.data.frame(regulation(x, resamples = 50, seed = k), fdr = 0.05))
+  }, 0L)
+  expect_lte(sum(called > 0), 4) # 20 runs at .05: more than 4 with probability .003
+})
+
+test_that("hard data", {
+  withr::local_seed(12)
+  two <- matrix(rnorm(8), 4)
+  expect_identical(dim(regulation(two, resamples = 2, seed = 1)), c(2L, 2L))
+  constant <- cbind(a = rep(1, 10), b = rep(2, 10))
+  net <- regulation(constant, seed = 1, resamples = 10)
+  expect_true(all(net == 0))
+  expect_identical(nrow(as.data.frame(net)), 0L)
+  expect_output(print(net), "0 edges ranked")
+  expect_identical(summary(net)$edges, 0L)
+  huge <- cbind(a = rnorm(30) * 1e300, b = rnorm(30) * 1e-300, c = c(-Inf, Inf, rnorm(28)))
+  expect_true(all(is.finite(regulation(huge, seed = 1, resamples = 10))))
+  same <- matrix(rep(rnorm(20), 5), 20) # five times one gene: the first that is not the target
+  net <- regulation(same, seed = 1, resamples = 10, nonlinear = FALSE)
+  expect_identical(which(as.matrix(net) > 0, arr.ind = TRUE)[, 1], c(2L, 1L, 1L, 1L, 1L), ignore_attr = TRUE)
+  one <- regulation(regulated(20, 5), regulators = 1, targets = 2, resamples = 4, seed = 1)
+  expect_identical(dim(one), c(1L, 1L))
+})
+
+test_that("mistakes are classed errors", {
+  x <- regulated(10, 4)
+  bad <- x
+  bad[3, 2] <- NA
+  expect_error(regulation(bad), class = "weft_error_input", regexp = "missing values.*g2")
+  expect_error(regulation(x[1:3, ]), class = "weft_error_input", regexp = "4 samples")
+  expect_error(regulation(x[, 1, drop = FALSE]), class = "weft_error_input", regexp = "2 genes")
+  expect_error(regulation(x, regulators = "nobody"), class = "weft_error_input", regexp = "nobody")
+  expect_error(regulation(x, targets = 9), class = "weft_error_input", regexp = "9")
+  expect_error(regulation(x, regulators = c(TRUE, FALSE)), class = "weft_error_input")
+  expect_error(regulation(x, regulators = character()), class = "weft_error_input")
+  expect_error(regulation(x, resamples = 3), class = "weft_error_input", regexp = "even")
+  expect_error(regulation(x, steps = 0), class = "weft_error_input")
+  expect_error(regulation(x, copies = -1), class = "weft_error_input")
+  expect_error(regulation(data.frame(a = letters)), class = "weft_error_input")
+  expect_error(as.data.frame(regulation(x, resamples = 2, copies = 0), fdr = 0.1), class = "weft_error_input",
+               regexp = "copies")
+})
+
+test_that("of many genes some are picked as regulators, which is said", {
+  withr::local_seed(13)
+  n <- 30
+  x <- matrix(rnorm(n * 2100), n)
+  for (j in 101:400) x[, j] <- x[, j] * 0.3 + x[, 2050]
+  expect_message(net <- regulation(x, targets = 1:3, resamples = 2, copies = 0, seed = 1), "2,000 of 2,100")
+  expect_identical(nrow(net), 2000L)
+  expect_true("V2050" %in% rownames(net))
+  expect_no_message(all <- regulation(x, regulators = "all", targets = 1:3, resamples = 2, copies = 0, seed = 1))
+  expect_identical(nrow(all), 2100L)
+  r2 <- stats::cor(weft:::regulation_scores(x, weft:::run_control())[, seq_len(40)])^2
+  diag(r2) <- 0
+  genes <- list(regulators = 0:39, targets = 0:39)
+  hub <- .Call(weft:::C_weft_regulation_hubs, weft:::regulation_scores(x, weft:::run_control())[, 1:40], genes, 0:29,
+               weft:::run_control())
+  expect_equal(hub, unname(apply(r2, 1, var)), tolerance = 1e-10)
+})
+
+test_that("a progress handler is called, and its error stops the work", {
+  withr::local_options(weft.poll = 0)
+  x <- regulated(30, 20)
+  polls <- 0
+  regulation(x, resamples = 20, seed = 1, progress = function(done, total) polls <<- polls + 1)
+  expect_gte(polls, 4)
+  expect_error(regulation(x, resamples = 20, progress = function(done, total) stop("enough")), "enough")
+  expect_identical(.Call(weft:::C_weft_memory, NULL)[["host"]], 0)
+})
+
+test_that("a failed allocation is an error, and nothing leaks", {
+  skip_on_cran()
+  withr::defer(.Call(weft:::C_weft_memory, 0))
+  x <- regulated(12, 8)
+  for (backend in test_backends()) {
+    work <- function() regulation(x, resamples = 4, seed = 1, backend = backend)
+    work()
+    .Call(weft:::C_weft_memory, 0)
+    work()
+    asked <- .Call(weft:::C_weft_memory, 0)[["allocations"]]
+    expect_gt(asked, 10)
+    before <- .Call(weft:::C_weft_memory, NULL)[c("host", "device")]
+    for (k in seq_len(asked)) {
+      .Call(weft:::C_weft_memory, -k)
+      expect_error(work(), class = "weft_error_memory")
+    }
+    .Call(weft:::C_weft_memory, 0)
+    gc()
+    expect_identical(.Call(weft:::C_weft_memory, NULL)[c("host", "device")], before)
+  }
+})
+
+test_that("a directed network is one for tables, files, other packages and pictures", {
+  withr::local_seed(14)
+  x <- regulated(60, 12)
+  net <- regulation(x, regulators = c("g2", "g5", "g8"), targets = c("g3", "g6", "g9", "g2"), resamples = 20, seed = 1)
+  tables <- network_tables(net)
+  expect_true(tables$directed)
+  expect_setequal(tables$nodes$name, c("g2", "g3", "g5", "g6", "g8", "g9"))
+  expect_identical(names(tables$edges)[1:3], c("from", "to", "weight"))
+  expect_identical(tables$edges$from, as.data.frame(net)$regulator)
+  file <- withr::local_tempfile(fileext = ".graphml")
+  write_network(net, file)
+  expect_true(any(grepl("edgedefault=\"directed\"", readLines(file))))
+  if (requireNamespace("igraph", quietly = TRUE)) {
+    graph <- as_igraph(net)
+    expect_true(igraph::is_directed(graph))
+    expect_equal(igraph::vcount(graph), 6)
+    expect_equal(igraph::ecount(graph), nrow(as.data.frame(net)))
+  }
+  s <- summary(net)
+  expect_identical(s[c("features", "regulators", "targets")], list(features = 6L, regulators = 3L, targets = 4L))
+  expect_identical(summary(net, fdr = NULL)$edges, nrow(as.data.frame(net)))
+  expect_identical(glance(net)$edges, s$edges)
+  expect_output(print(net), "3 regulators of 4 targets")
+  grDevices::pdf(NULL)
+  withr::defer(grDevices::dev.off())
+  expect_identical(plot(net, edges = 5), net)
+  expect_identical(plot(net), net) # none at that rate
+  expect_identical(plot(net, edges = 5, groups = c(1, 1, 1, 2, 2, 2)), net)
+  expect_error(plot(net, groups = 1:3), class = "weft_error_input")
+  if (requireNamespace("ggplot2", quietly = TRUE)) expect_s3_class(ggplot2::autoplot(net), "ggplot")
+})
