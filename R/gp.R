@@ -60,11 +60,7 @@ gp_preconditioner <- function(object, threads) {
   problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth, threads = threads)
   z <- t(native_points(object$data, problem)$x)
   root <- sqrt(object$variance) * pivoted_cholesky(z, object$kernel, problem$bandwidth$h, r, function(residual) FALSE)$root
-  inner <- tryCatch(chol(crossprod(root) + diag(object$noise, ncol(root))), error = function(e) {
-    abort_input("`noise` is too small beside `variance` for a preconditioner.",
-                x = sprintf("They are %g and %g.", object$noise, object$variance),
-                i = "Raise `noise`, or use `rank = 0`.")
-  })
+  inner <- chol(crossprod(root) + diag(object$noise, ncol(root)))
   function(v) (v - root %*% backsolve(inner, forwardsolve(t(inner), crossprod(root, v)))) / object$noise
 }
 

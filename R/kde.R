@@ -135,7 +135,7 @@ kernel_value <- function(kernel, r) {
 #' sum(predict(d, log = TRUE, leave_one_out = TRUE))
 predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL, backend = NULL,
                              threads = NULL, progress = NULL, ...) {
-  join_ranks(isTRUE(object$distributed), "predict", c(each_rank, "object", "newdata"))
+  join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kde()", kde_parts(object))
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   if (leave_one_out && !is.null(newdata)) {
@@ -188,7 +188,7 @@ print_bandwidth <- function(x) {
 #' @rdname predict.weft_kde
 #' @export
 summary.weft_kde <- function(object, ...) {
-  join_ranks(isTRUE(object$distributed), "summary", c(each_rank, "object"))
+  join_ranks(of_ranks(object), "summary", c(each_rank, "object"))
   check_parts(object, "kde()", kde_parts(object)[shown_parts])
   f <- stats::predict(object, log = TRUE, leave_one_out = object$n > 1)
   list(n = object$n, d = object$d, kernel = object$kernel, bandwidth = object$bandwidth, rule = object$rule,

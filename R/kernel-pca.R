@@ -59,7 +59,7 @@ kernel_pca_sums <- function(object, query, weights, threads, progress) {
   points <- if (is.null(query)) object$data else query
   out <- kernel_sum(points, if (!is.null(query)) object$data, weights = weights, kernel = object$kernel, bandwidth = object$bandwidth,
                     scale = p[1L], offset = p[2L], degree = p[3L], threads = threads, progress = progress)
-  matrix(out, nrow(points))
+  matrix(out, nrow(points), ncol(weights))
 }
 
 # Rayleigh and Ritz over the span of V, A V, A^2 V ..., each block made orthogonal to all before, twice. `product` applies a

@@ -63,7 +63,7 @@ check_response <- function(y, n) {
   if (!is.numeric(y) || length(y) != n) {
     abort_input(sprintf("`y` must be finite numbers, one a row of `x`: %d.", n), x = paste0("It is ", describe(y), "."))
   }
-  bad <- which(!(abs(y) <= 1e100))
+  bad <- which(!is.finite(y) | abs(y) > 1e100)
   if (length(bad)) {
     abort_input("`y` must be numbers from -1e100 to 1e100.",
                 x = sprintf("%d are missing, infinite or greater, the first is number %d.", length(bad), bad[1L]))
@@ -131,7 +131,7 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c("none", "confidence"), level = 0.95,
                                            leave_one_out = FALSE, rel_error = NULL, backend = NULL, threads = NULL, progress = NULL,
                                            ...) {
-  join_ranks(isTRUE(object$distributed), "predict", c(each_rank, "object", "newdata"))
+  join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kernel_regression()", regression_parts(object))
   interval <- check_choice(interval, c("none", "confidence"), "interval")
   level <- check_number(level, "level", min = 0, max = 1)
@@ -158,7 +158,9 @@ regression_sums <- function(object, newdata = NULL, leave_one_out = FALSE, with_
   if (with_bands) columns <- cbind(columns, w * object$residual_square, w^2)
   result <- model_sums(object, newdata, columns, FALSE, leave_one_out, rel_error, threads, progress, backend = backend)
   s <- result$sum
-  list(fit = name_rows(ifelse(s[, 1L] > 0, object$centre + s[, 2L] / s[, 1L], NA_real_), result$rows), sum = s)
+  fit <- object$centre + s[, 2L] / s[, 1L]
+  fit[!(s[, 1L] > 0)] <- NA_real_
+  list(fit = name_rows(fit, result$rows), sum = s)
 }
 
 regression_parts <- function(object) {

@@ -154,6 +154,7 @@ print.weft_kernel_tree <- function(x, ...) {
 plot.weft_kernel_tree <- function(x, depth = 6, ...) {
   x <- check_tree(x)
   if (x$d != 2L) abort_input("`x` must be a tree of two dimensions to be drawn.", x = sprintf("It has %d.", x$d))
+  if (!x$n) abort_input("`x` must have points to be drawn.")
   depth <- check_number(depth, "depth", min = 0, max = 40, whole = TRUE)
   level <- tree_levels(x$native$child)
   points <- t(x$native$x)

@@ -76,8 +76,14 @@
 #'   every rank has about as many points. Then each rank sends the others those of its references that their queries need: none out of
 #'   a compact kernel's reach or too far away to matter, and one point for many whose kernel values hardly differ. A rank that is done
 #'   takes over queries of slower ones: of a rank with more than 1 / `getOption("weft.balance")` times its work, by default twice. All
-#'   arguments but the data must be the same everywhere. Nodes of trees are estimated by bounds alone: `nodes = "series"` is an error.
-#'   `verbose = TRUE` prints what each rank did and sent.
+#'   arguments but the data must be the same everywhere. `verbose = TRUE` prints what each rank did and sent.
+#'
+#'   With `confidence` below 1, `"montecarlo"` and `"features"` draw from the references of all ranks, in the order of the ranks, what one
+#'   rank would: equal seeds give the sums of one rank to rounding, 1e-9 or better, however many ranks there are. Without a seed rank 0
+#'   draws the key for all. Nodes of trees are estimated by bounds, which draw nothing and hold for certain, or by samples where `nodes =
+#'   "samples"` asks for them. Sums by trees depend within their bound on how the points lie on the ranks and on which queries another
+#'   rank took over, so that they may differ between runs by what the tolerance allows, samples with equal seeds too.
+#'   `nodes = "series"` and `method = "nystrom"` are errors.
 #'
 #' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers in one
 #'   dimension. Columns match those of `reference` by position.
@@ -460,7 +466,7 @@ grid_reach <- function(problem, totals, tau) {
   counts_itself <- problem$self && !problem$leave_one_out
   own <- if (counts_itself) min(abs(problem$weights)) else 1e-3 * max(totals) / nrow(problem$reference)
   target <- min((problem$rel_error * own + tau) / max(totals), 0.5)
-  if (!(target > 0)) return(NULL)
+  if (!isTRUE(target > 0)) return(NULL) # NaN where all weights are 0
   far <- switch(problem$kernel, gaussian = sqrt(-2 * log(target)), cauchy = sqrt(1 / target), 6 - 2 * log(target))
   far <- far * (1 + 1e-6) # so that rounding does not keep its value above the target
   if (kernel_value(problem$kernel, far) > target) return(NULL)
@@ -505,6 +511,10 @@ kernel_polynomial <- function(problem, method) {
   task <- list(kind = 0L, h = 1, query = points(problem$query), reference = points(problem$reference),
                weights = t(problem$weights), leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0, abs_error = 0)
   out <- .Call(C_weft_kernel_polynomial, task, problem$polynomial, problem$control)
+  if (!all(is.finite(out$sum))) {
+    abort_input("Sums of the polynomial kernel must be within the range of numbers.",
+                x = sprintf("%d of %d are not.", sum(!is.finite(out$sum)), length(out$sum)), i = "Use a smaller `scale`.")
+  }
   list(sum = out$sum, method = "direct", reason = "polynomial kernels are summed directly", effort = out$effort)
 }
 

@@ -229,6 +229,7 @@ least_information <- function(m, measure, cut) {
 # A network as mi_network() made it, before its sizes and names are believed.
 check_network <- function(x, arg = "x") {
   check_information(x, arg)
+  if (is_directed(x)) return(x) # regulators in rows need not be the targets in columns
   if (nrow(x) != ncol(x)) abort_changed(arg, sprintf("it has %d rows and %d columns", nrow(x), ncol(x)))
   if (!identical(rownames(x), colnames(x))) abort_changed(arg, "its names")
   m <- attr(x, "mi", exact = TRUE)
@@ -257,7 +258,7 @@ network_ends <- function(net) {
   starts <- c(0, cumsum(.Call(C_weft_mi_reaching, net, smallest_weight, FALSE, pass_control())))
   found <- .Call(C_weft_mi_edge_list, net, starts, pass_control())
   at <- cbind(found$from, found$to)
-  if (!all(is.finite(net[at]))) abort_changed("x", "its weights")
+  if (anyNA(net[at])) abort_changed("x", "its weights")
   at[order(-net[at], at[, 1L], at[, 2L]), , drop = FALSE]
 }
 

@@ -87,6 +87,7 @@ draw_groups <- function(groups) {
 draw_edges <- function(place, w) {
   at <- which(upper.tri(w) & w > 0, arr.ind = TRUE)
   weight <- w[at]
+  if (any(is.infinite(weight))) weight[is.infinite(weight)] <- max(weight[is.finite(weight)], 0) + 1 # wider than all others
   share <- if (diff(range(weight)) > 0) (weight - min(weight)) / diff(range(weight)) else rep(1, length(weight))
   by_weight <- order(weight)
   at <- at[by_weight, , drop = FALSE]

@@ -70,7 +70,7 @@ ranks_start <- function() {
                            "`WEFT_MPI=yes` makes its installation say what is wrong."))
     }
     at <- .Call(C_weft_ranks_start, run_control())
-    if (is.null(ranks$me)) reg.finalizer(ranks, function(e) .Call(C_weft_ranks_stop, reason_to_stop()), onexit = TRUE)
+    if (is.null(ranks$me)) reg.finalizer(ranks, function(e) .Call(C_weft_ranks_stop, reason_to_stop("Its script ended within the call.")), onexit = TRUE)
     if (at[2L] > 1L && !interactive()) end_job_on_error(at[1L])
     devices <- nrow(weft_devices())
     if (devices && is.null(getOption("weft.device"))) options(weft.device = at[3L] %% devices)
@@ -123,6 +123,9 @@ join_ranks <- function(distributed, call, own = each_rank, given = character(), 
   if (!same) compare_calls(ranks_gather(list(call = call, number = number, said = said)))
   me
 }
+
+# Whether a model is of points that ranks have together. It may be damaged.
+of_ranks <- function(object) is.list(object) && isTRUE(object$distributed)
 
 arguments_alike <- function(frame, formals, own, given) {
   names <- setdiff(names(formals), c(own, "..."))
@@ -217,12 +220,12 @@ note_error <- function(text) {
   if (length(ranks$calls)) ranks$why <- list(text = text, before = geterrmessage())
 }
 
-# The function, and in further lines why it stopped.
-reason_to_stop <- function() {
+# The function, and in further lines why it stopped. R does not tell an error that comes twice from none.
+reason_to_stop <- function(none = "An interrupt, or the same error as before.") {
   last <- geterrmessage()
   why <- if (!is.null(ranks$why) && last == ranks$why$before) ranks$why$text
          else if (!identical(last, ranks$error_before)) sub("\n+$", "", last)
-         else "An interrupt, or an error that left no message."
+         else none
   paste0(utils::tail(c("", ranks$calls), 1L), "\n", paste(why, collapse = "\n"))
 }
 

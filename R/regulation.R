@@ -185,7 +185,9 @@ regulation_choices <- function(scores, genes, samples, nonlinear, steps, ranks, 
   moments <- .Call(C_weft_regulation_counts, choices, regulators, 0L, run_control("cpu", control$threads, FALSE))
   genes$favour <- favoured(variance_share(moments, length(genes$targets)), nrow(samples$rows))
   others <- choices_of(setdiff(seq_len(halves), first), scores, genes, samples, nonlinear, steps, ranks, control)
-  array(c(choices, others), size)
+  all <- c(choices, others)
+  dim(all) <- size
+  all
 }
 
 favoured <- function(share, m) (share + 0.1 * mean(share))^(0.15 * min(1, 75 / m))
@@ -215,8 +217,9 @@ variance_share <- function(moments, targets) {
 # Edges of the data (world 0) or of a null copy, one a regulator and target that met at all, by target.
 regulation_edges <- function(choices, regulators, world, control) {
   moments <- .Call(C_weft_regulation_counts, choices, regulators, world, control)
-  edges <- .Call(C_weft_regulation_edges, choices, regulators, world, c(0, cumsum(moments$counts)), control)
-  c(edges, list(share = variance_share(moments, dim(choices)[2L])))
+  starts <- c(0, cumsum(moments$counts))
+  edges <- .Call(C_weft_regulation_edges, choices, regulators, world, starts, control)
+  c(edges, list(starts = starts, share = variance_share(moments, dim(choices)[2L])))
 }
 
 # list(weights: a plain matrix, edges)
@@ -236,11 +239,9 @@ regulation_network <- function(choices, genes, names, copies, control) {
     null <- lapply(seq_len(copies), function(copy) regulation_edges(choices, length(regulators), copy, control)$area)
     area_q_values(edges$area, unlist(null, use.names = FALSE), copies)
   }
-  at <- edges$regulator + (edges$target - 1) * length(regulators)
-  weights <- numeric(length(regulators) * length(targets))
-  weights[at] <- edges$area / full * edges$share[edges$regulator]
-  edges$share <- NULL
-  attributes(weights) <- list(dim = c(length(regulators), length(targets)), dimnames = list(regulators, targets))
+  weights <- .Call(C_weft_regulation_weights, edges, edges$starts, edges$share, full, control)
+  edges$share <- edges$starts <- NULL
+  attr(weights, "dimnames") <- list(regulators, targets)
   list(weights = weights, edges = edges)
 }
 

@@ -22,7 +22,7 @@ test_that("no method comes to harm by a damaged fit", {
       changes <- damages(get_slot(fit, path))
       if (slot_name(fit, path) == "run$model$attempts") changes$large <- NULL # a million proposals a sweep
       for (change in names(changes)) {
-        expect_null(unclassed(set_slot(fit, path, changes[[change]]), uses),
+        expect_null(irm_unclassed(set_slot(fit, path, changes[[change]]), uses),
                     label = paste(slot_name(fit, path), change))
       }
     }

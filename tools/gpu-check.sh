@@ -4,7 +4,7 @@
 set -u
 LOGS=${LOGS:-$(mktemp -d)}; export LOGS
 parts=${*:-tests calls memcheck racecheck initcheck}
-rooms="draws|pack|generator mi_ pca bn kernel irm"
+rooms="draws|pack|generator mi_ pca bn kernel irm regulation"
 failed=0
 
 # R's front end is a shell script; the sanitizer wants the program itself.

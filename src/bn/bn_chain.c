@@ -341,6 +341,7 @@ static void ladder_task(void *data, size_t c, int thread)
       const weft_rng rng = { run->key, WEFT_BN_STEPS + (uint32_t) ((run->ladder0 + c) * run->temperatures + t) };
       if (job->lists->p > 1) job->kernel.steps(job->lists, l->at[t], rng, run->beta[t], absolute, count, &l->best,
                                                    weft_bn_stamp(it + 1, t));
+      else l->at[t]->accepted[3] += (double) count; /* a single node has one order; iterations count all the same */
     }
     it += count;
     if (it % run->thin == 0) save(job, c, it);

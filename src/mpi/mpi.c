@@ -45,7 +45,7 @@ weft_status weft_mpi_await(weft_ctx *ctx, MPI_Request *requests, int n, int leav
   int arrived = 0, stop = 0;
   weft_mpi_waiting = 1;
   for (int look = 0;; look += look < 200) {
-    WEFT_TRY(weft_mpi_check(ctx, "MPI_Testall", MPI_Testall(n, requests, &arrived, MPI_STATUSES_IGNORE)));
+    TRY_MPI(MPI_Testall, n, requests, &arrived, MPI_STATUSES_IGNORE);
     if (arrived) break;
     if (look < 200) continue;
     if (!stop && weft_poll(ctx, 0, 0) != WEFT_OK) {
@@ -98,16 +98,15 @@ static weft_status start(weft_ctx *ctx, weft_rank *out)
   MPI_Finalized(&off);
   if (off) return weft_fail(ctx, WEFT_ERR_DEVICE, "MPI was ended in this process (MPI_Finalize) and cannot start again");
   if (!on) {
-    WEFT_TRY(weft_mpi_check(ctx, "MPI_Init_thread", MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level)));
+    TRY_MPI(MPI_Init_thread, NULL, NULL, MPI_THREAD_FUNNELED, &level);
     started_here = 1;
   }
-  WEFT_TRY(weft_mpi_check(ctx, "MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &weft_world)));
+  TRY_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &weft_world);
   MPI_Comm_set_errhandler(weft_world, MPI_ERRORS_RETURN);
-  WEFT_TRY(weft_mpi_check(ctx, "MPI_Comm_dup", MPI_Comm_dup(weft_world, &weft_mail)));
+  TRY_MPI(MPI_Comm_dup, weft_world, &weft_mail);
   MPI_Comm_rank(weft_world, &out->rank);
   MPI_Comm_size(weft_world, &out->size);
-  WEFT_TRY(weft_mpi_check(ctx, "MPI_Comm_split_type",
-                 MPI_Comm_split_type(weft_world, MPI_COMM_TYPE_SHARED, out->rank, MPI_INFO_NULL, &host)));
+  TRY_MPI(MPI_Comm_split_type, weft_world, MPI_COMM_TYPE_SHARED, out->rank, MPI_INFO_NULL, &host);
   MPI_Comm_rank(host, &out->on_host);
   MPI_Comm_free(&host);
   WEFT_TRY(weft_mpi_messages_start(ctx, out->size));
@@ -174,8 +173,7 @@ static weft_status all_gather(weft_ctx *ctx, const void *mine, const uint64_t *s
     parts = own + piece;
     if (counts[rank]) memcpy(own, (const unsigned char *) mine + from, (size_t) counts[rank]);
     WEFT_TRY(weft_mpi_together(ctx, weft_world, STEP_GATHER, shape ^ from, 0));
-    WEFT_TRY(weft_mpi_check(ctx, "MPI_Iallgatherv", MPI_Iallgatherv(own, counts[rank], MPI_BYTE, parts, counts, starts, MPI_BYTE, weft_world,
-                                                                    &request)));
+    TRY_MPI(MPI_Iallgatherv, own, counts[rank], MPI_BYTE, parts, counts, starts, MPI_BYTE, weft_world, &request);
     WEFT_TRY(weft_mpi_await(ctx, &request, 1, 0));
     for (int r = 0; r < size; r++)
       if (counts[r]) memcpy(all[r] + from, parts + starts[r], (size_t) counts[r]);

@@ -12,6 +12,7 @@ extern MPI_Comm weft_mail;  /* the same ranks, for messages between two */
 
 /* WEFT_OK, or an error with MPI's own words, after which nothing is done together any more. */
 weft_status weft_mpi_check(weft_ctx *ctx, const char *what, int code);
+#define TRY_MPI(call, ...) WEFT_TRY(weft_mpi_check(ctx, #call, call(__VA_ARGS__)))
 
 /* Waits for all of them, and lets the processor go between looks, so that ranks which share a core do not starve each other. A
  * poll that says stop is told to the others, and is WEFT_ERR_INTERRUPT when the requests are done: no rank is left alone in what

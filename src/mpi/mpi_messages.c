@@ -35,7 +35,7 @@ static weft_status regroup(weft_ctx *ctx, int part, int *rank, int *size)
   MPI_Comm_rank(weft_mpi_group(), rank);
   if (part >= 0) {
     WEFT_TRY(weft_mpi_together(ctx, weft_mpi_group(), STEP_GROUP, 0, 0));
-    WEFT_TRY(weft_mpi_check(ctx, "MPI_Comm_split", MPI_Comm_split(weft_mpi_group(), part, *rank, &next)));
+    TRY_MPI(MPI_Comm_split, weft_mpi_group(), part, *rank, &next);
     MPI_Comm_set_errhandler(next, MPI_ERRORS_RETURN);
   }
   if (group != MPI_COMM_NULL) MPI_Comm_free(&group);
@@ -55,8 +55,7 @@ static weft_status all_reduce(weft_ctx *ctx, double *values, size_t n, int how)
   double *from = (double *) own, *to = from + n;
   memcpy(from, values, n * sizeof *values);
   WEFT_TRY(weft_mpi_together(ctx, weft_mpi_group(), STEP_REDUCE, (uint64_t) n << 1 | (how == WEFT_SUM), 0));
-  WEFT_TRY(weft_mpi_check(ctx, "MPI_Iallreduce", MPI_Iallreduce(from, to, (int) n, MPI_DOUBLE, how == WEFT_SUM ? MPI_SUM : MPI_MIN,
-                                                                weft_mpi_group(), &request)));
+  TRY_MPI(MPI_Iallreduce, from, to, (int) n, MPI_DOUBLE, how == WEFT_SUM ? MPI_SUM : MPI_MIN, weft_mpi_group(), &request);
   WEFT_TRY(weft_mpi_await(ctx, &request, 1, 0));
   memcpy(values, to, n * sizeof *values);
 done:
@@ -74,7 +73,7 @@ static weft_status exchange_sizes(weft_ctx *ctx, const uint64_t *mine, uint64_t 
   WEFT_TRY(weft_mpi_room(ctx, 2 * bytes, &own));
   memcpy(own, mine, bytes);
   WEFT_TRY(weft_mpi_together(ctx, weft_mpi_group(), STEP_SIZES, 0, 0));
-  WEFT_TRY(weft_mpi_check(ctx, "MPI_Ialltoall", MPI_Ialltoall(own, 1, MPI_UINT64_T, own + bytes, 1, MPI_UINT64_T, weft_mpi_group(), &request)));
+  TRY_MPI(MPI_Ialltoall, own, 1, MPI_UINT64_T, own + bytes, 1, MPI_UINT64_T, weft_mpi_group(), &request);
   WEFT_TRY(weft_mpi_await(ctx, &request, 1, 0));
   memcpy(theirs, own + bytes, bytes);
 done:
@@ -105,12 +104,12 @@ static weft_status trade(weft_ctx *ctx, const side *come, const side *go, uint64
   int count = 0;
   for (int r = 0; r < come->size; r++) {
     const size_t n = in_round(come, r, from);
-    if (n) WEFT_TRY(weft_mpi_check(ctx, "MPI_Irecv", MPI_Irecv(in, (int) n, MPI_DOUBLE, r, TAG_EXCHANGE, weft_mpi_group(), &requests[count++])));
+    if (n) TRY_MPI(MPI_Irecv, in, (int) n, MPI_DOUBLE, r, TAG_EXCHANGE, weft_mpi_group(), &requests[count++]);
     in += n;
   }
   for (int r = 0; r < go->size; r++) {
     const size_t n = in_round(go, r, from);
-    if (n) WEFT_TRY(weft_mpi_check(ctx, "MPI_Isend", MPI_Isend(out, (int) n, MPI_DOUBLE, r, TAG_EXCHANGE, weft_mpi_group(), &requests[count++])));
+    if (n) TRY_MPI(MPI_Isend, out, (int) n, MPI_DOUBLE, r, TAG_EXCHANGE, weft_mpi_group(), &requests[count++]);
     out += n;
   }
   WEFT_TRY(weft_mpi_await(ctx, requests, count, 0));
@@ -211,7 +210,7 @@ static weft_status look(weft_ctx *ctx, int *from, int *kind, uint64_t *n, const 
     WEFT_TRY(weft_mpi_say_stopped(ctx));
   }
   for (int k = 0; k < 4 && !arrived; k++) {
-    WEFT_TRY(weft_mpi_check(ctx, "MPI_Iprobe", MPI_Iprobe(MPI_ANY_SOURCE, TAG_KINDS + k, weft_mail, &arrived, &status)));
+    TRY_MPI(MPI_Iprobe, MPI_ANY_SOURCE, TAG_KINDS + k, weft_mail, &arrived, &status);
     if (arrived) *kind = k;
   }
   if (!arrived) return st;
@@ -220,7 +219,7 @@ static weft_status look(weft_ctx *ctx, int *from, int *kind, uint64_t *n, const 
   if (!letter) {
     WEFT_TRY(weft_fail_memory(ctx, "host", (double) count * sizeof *letter, weft_host_available(), "a message of another rank"));
   }
-  WEFT_TRY(weft_mpi_check(ctx, "MPI_Irecv", MPI_Irecv(letter, count, MPI_DOUBLE, status.MPI_SOURCE, status.MPI_TAG, weft_mail, &request)));
+  TRY_MPI(MPI_Irecv, letter, count, MPI_DOUBLE, status.MPI_SOURCE, status.MPI_TAG, weft_mail, &request);
   WEFT_TRY(weft_mpi_await(ctx, &request, 1, 0));
   received[status.MPI_SOURCE]++;
   *from = status.MPI_SOURCE, *n = (uint64_t) count, *values = letter;
@@ -248,7 +247,7 @@ static weft_status drop(weft_ctx *ctx, int from)
   MPI_Status status;
   double little[8], *all;
   int arrived = 0, count;
-  while (!arrived) WEFT_TRY(weft_mpi_check(ctx, "MPI_Iprobe", MPI_Iprobe(from, MPI_ANY_TAG, weft_mail, &arrived, &status)));
+  while (!arrived) TRY_MPI(MPI_Iprobe, from, MPI_ANY_TAG, weft_mail, &arrived, &status);
   MPI_Get_count(&status, MPI_DOUBLE, &count);
   all = malloc(sizeof *all * (size_t) (count ? count : 1));
   MPI_Recv(all ? all : little, all ? count : 8, MPI_DOUBLE, from, status.MPI_TAG, weft_mail, MPI_STATUS_IGNORE);
@@ -262,7 +261,7 @@ weft_status weft_mpi_clear(weft_ctx *ctx)
 {
   weft_status st = WEFT_OK;
   MPI_Request request;
-  WEFT_TRY(weft_mpi_check(ctx, "MPI_Ialltoall", MPI_Ialltoall(sent, 1, MPI_UINT64_T, expected, 1, MPI_UINT64_T, weft_world, &request)));
+  TRY_MPI(MPI_Ialltoall, sent, 1, MPI_UINT64_T, expected, 1, MPI_UINT64_T, weft_world, &request);
   WEFT_TRY(weft_mpi_await(ctx, &request, 1, 0));
   for (int r = 0; r < ranks; r++)
     while (received[r] < expected[r]) WEFT_TRY(drop(ctx, r));

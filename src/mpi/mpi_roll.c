@@ -119,8 +119,7 @@ static weft_status settle(weft_ctx *ctx)
   MPI_Request request;
   quiet.poll = NULL;
   for (int r = 0; r < size; r++) ended[r] = said[r].state == ENDED;
-  WEFT_TRY(weft_mpi_check(ctx, "MPI_Iallgather", MPI_Iallgather(own_why, WEFT_WHY, MPI_BYTE, reasons, WEFT_WHY, MPI_BYTE, weft_world,
-                                                                &request)));
+  TRY_MPI(MPI_Iallgather, own_why, WEFT_WHY, MPI_BYTE, reasons, WEFT_WHY, MPI_BYTE, weft_world, &request);
   WEFT_TRY(weft_mpi_await(&quiet, &request, 1, 0));
   WEFT_TRY(weft_mpi_clear(&quiet));
   *own_why = 0;
@@ -236,7 +235,7 @@ weft_status weft_mpi_ready(weft_ctx *ctx, int *ready)
 {
   weft_status st = WEFT_OK;
   *ready = 0;
-  WEFT_TRY(weft_mpi_check(ctx, "MPI_Test", MPI_Test(&calling, ready, MPI_STATUS_IGNORE)));
+  TRY_MPI(MPI_Test, &calling, ready, MPI_STATUS_IGNORE);
   if (*ready) WEFT_TRY(judge(ctx));
 done:
   return st;
@@ -255,7 +254,11 @@ weft_status weft_mpi_enter(weft_ctx *ctx, uint64_t number, uint64_t digest, int 
   in_call = 1;
   WEFT_TRY(weft_mpi_begin(ctx, weft_world, STEP_ENTER, digest, 0));
   WEFT_TRY(finish(ctx, !within));
-  for (int r = 1; r < size; r++) *same &= said[r].call == said[0].call && said[r].alike == said[0].alike;
+  for (int r = 0; r < size; r++) {
+    *same &= said[r].call == said[0].call && said[r].alike == said[0].alike;
+    if (said[r].call > call) call = said[r].call; /* the number by which all go on */
+  }
+  if (!within) outermost = call;
 done:
   return st;
 }

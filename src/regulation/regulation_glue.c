@@ -195,3 +195,33 @@ SEXP C_weft_regulation_edges(SEXP choices, SEXP regulators, SEXP world, SEXP sta
   UNPROTECT(1);
   return out;
 }
+
+typedef struct {
+  weft_regulation_edges edges;
+  const double *starts, *share;
+  size_t regulators, targets;
+  double full, *out;
+} weights_job;
+
+static weft_status weights(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const weights_job *job = data;
+  (void) backend;
+  return weft_regulation_weights(ctx, &job->edges, job->starts, job->regulators, job->targets, job->full, job->share,
+                                 job->out);
+}
+
+/* A matrix, regulators × targets. edges: a list with `regulator` and `area`, by target as `starts` says; share: of each
+ * regulator; full: the largest area there can be. */
+SEXP C_weft_regulation_weights(SEXP edges, SEXP starts, SEXP share, SEXP full, SEXP control)
+{
+  const int regulators = Rf_length(share), targets = Rf_length(starts) - 1;
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, regulators, targets));
+  weights_job job = { .starts = REAL_RO(starts), .share = REAL_RO(share), .regulators = (size_t) regulators,
+                      .targets = (size_t) targets, .full = Rf_asReal(full), .out = REAL(out) };
+  job.edges.regulator = INTEGER(weft_glue_element(edges, "regulator"));
+  job.edges.area = INTEGER(weft_glue_element(edges, "area"));
+  weft_glue_run(control, weights, &job);
+  UNPROTECT(1);
+  return out;
+}

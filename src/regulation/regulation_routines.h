@@ -5,4 +5,5 @@
   R(C_weft_regulation_select, 7) \
   R(C_weft_regulation_hubs, 4) \
   R(C_weft_regulation_counts, 4) \
-  R(C_weft_regulation_edges, 5)
+  R(C_weft_regulation_edges, 5) \
+  R(C_weft_regulation_weights, 5)

@@ -13,6 +13,10 @@ calls_genes <- function() {
       method <- pick("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet")
       gene_call("gene_mi_network", list(method = method, fdr = pick(0.01, 0.5)), function(net) plain(as.matrix(net)))
     }),
+    gene_regulation = step(function() {
+      settings <- list(resamples = 2 * whole(1, 4), copies = pick(0, 1), steps = whole(1, 4))
+      gene_call("gene_regulation", settings, function(net) plain(list(as.matrix(net), attr(net, "edges"))))
+    }),
     gene_clusters = step(function() {
       gene_call("gene_clusters", list(chains = 2, sweeps = 5), fields("row_cluster", "col_cluster", "log_posterior"))
     }),

@@ -81,7 +81,8 @@ pca_agree <- function(a, b, x, args) {
   both <- all(a$converged, b$converged)
   first_of(
     pca_promise(a, x, args, "first"), pca_promise(b, x, args, "second"),
-    if (!identical(a$method, b$method)) sprintf("method: %s and %s", a$method, b$method),
+    # "auto" is a choice by what each back end is good at
+    if (!is.null(args$method) && !identical(a$method, b$method)) sprintf("method: %s and %s", a$method, b$method),
     if (!identical(a$rank, b$rank)) sprintf("rank: %g and %g", a$rank, b$rank),
     # a change of d by less than `tol`, in the units of the data, may be less than its rounding
     if (!paper && !identical(a$converged, b$converged)) "converged differs",

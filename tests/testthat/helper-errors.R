@@ -78,7 +78,7 @@ mi_arguments <- function(d, fits, path) {
     weft_file = list(path = path("numbers"), ncol = 2), weft_free = list(handle = fits$weft_mi_pack), weft_sitrep = list(),
     weft_threads = list(threads = 1), weft_upload = list(x = d$numbers),
     weft_example = list(name = "expression", n = 20, p = 12), pca = list(x = d$numbers, k = 2),
-    pca_choose_k = list(x = d$numbers, times = 2)
+    pca_choose_k = list(x = d$numbers, times = 2), regulation = list(x = d$numbers, steps = 2, resamples = 4, copies = 0)
   )
 }
 
@@ -119,6 +119,7 @@ gene_arguments <- function(d, fits, path) {
   list(
     gene_bayes = c(q, genes = 4, iterations = 20, chains = 1), gene_clusters = c(q, genes = 5, chains = 1, sweeps = 4),
     gene_components = c(q, k = 2, leading = 1), gene_mi_network = q, gene_pairs = c(q, permutations = 2), gene_ranking = q,
+    gene_regulation = c(q, steps = 2, resamples = 4, copies = 0),
     gene_network = list(x = d$genes$x, class = d$genes$class, components = FALSE, ranking = FALSE, pairs = FALSE, network = FALSE,
                         clusters = FALSE, bayes = FALSE, outliers = FALSE),
     gene_outliers = list(x = fits$weft_gene_network$components, data = fits$weft_quality),

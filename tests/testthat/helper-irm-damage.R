@@ -53,7 +53,7 @@ damages <- function(v) {
 }
 
 # The outcomes of uses (functions of the damaged object) that are neither values nor errors of weft's, by name.
-unclassed <- function(x, uses) {
+irm_unclassed <- function(x, uses) {
   force(x)
   found <- lapply(uses, function(use) {
     tryCatch({

@@ -24,7 +24,7 @@ test_that("auto records what it chose and why", {
   r <- mi_rank(data.frame(a = 1:2), 1:2, backend = "auto")
   expect_identical(attr(r, "backend"), "cpu")
   expect_match(attr(r, "reason"), "too little for a device")
-  large <- weft:::choose_backend("auto", cpu_seconds = 100, gpu_seconds = 1)
+  large <- weft:::choose_backend("auto", list(cpu = 100, cuda = 1))
   expect_identical(large$name, if (is.null(weft:::cuda_missing())) "cuda" else "cpu")
   if (large$name == "cpu") expect_identical(large$reason, weft:::cuda_missing())
 })

@@ -164,12 +164,17 @@ test_that("principal components are those of one device to rounding", {
   }
 })
 
+# The state that irm() starts from with its default arguments.
+start_like_irm <- function(run, chains, nodes) {
+  weft:::start_state(run$graph, NULL, run$model, chains, weft:::check_hyper(1, c(1, 1)), nodes)
+}
+
 test_that("co-clustering does not depend on the number of parts", {
   planted <- irm_sample(50, 40, k = 3, density = 0.3, seed = 1)
   fit <- irm(planted$A, chains = 5, sweeps = 6, thin = 2, seed = 3)
   run <- fit$run
   run$done <- 0
-  run$state <- weft:::start_state(run$graph, NULL, run$model, 5, list(alpha = c(1, 1), beta = c(1, 1)), c(50, 40))
+  run$state <- start_like_irm(run, 5, c(50, 40))
   chains <- function(parts) weft:::irm_chains(run, 6, NULL, dealt_control(parts))
   one <- chains(1)
   expect_identical(matrix(one$log_posterior, 6), fit$run$trace$log_posterior)
@@ -182,7 +187,7 @@ chains_by <- function(fit, chains, sweeps, ...) {
   run$done <- 0
   run$chains <- chains
   size <- c(run$graph$links$n_row, run$graph$links$n_col)
-  run$state <- weft:::start_state(run$graph, NULL, run$model, chains, list(alpha = c(1, 1), beta = c(1, 1)), size)
+  run$state <- start_like_irm(run, chains, size)
   left <- weft:::irm_chains(run, sweeps, NULL, dealt_control(...))
   left$stages <- NULL
   left

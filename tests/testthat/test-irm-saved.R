@@ -31,13 +31,13 @@ valid_but_long <- paste(c("run$model$attempts", "model$attempts", "run$target", 
 same <- c("row_cluster", "log_posterior", "consensus", "eta", "rhat", "n_clusters")
 
 expect_no_harm <- function(fit, uses, paths) {
-  testthat::expect_null(unclassed(fit, uses))
+  testthat::expect_null(irm_unclassed(fit, uses))
   found <- character()
   for (path in paths) {
     changes <- damages(get_slot(fit, path))
     for (change in names(changes)) {
       if (paste(slot_name(fit, path), change) %in% valid_but_long) next
-      wrong <- unclassed(set_slot(fit, path, changes[[change]]), uses)
+      wrong <- irm_unclassed(set_slot(fit, path, changes[[change]]), uses)
       if (length(wrong)) found <- c(found, paste(slot_name(fit, path), change, names(wrong), wrong))
     }
   }
@@ -58,7 +58,7 @@ test_that("every method refuses a damaged fit", {
   withr::defer(grDevices::dev.off())
   for (fit in saved_fits()) {
     uses <- c(shows, computes)
-    expect_null(unclassed(fit, uses))
+    expect_null(irm_unclassed(fit, uses))
     for (field in c("row_cluster", "eta", "log_posterior", "run")) {
       damaged <- fit
       damaged[[field]] <- lapply(damaged[[field]], function(x) "text")

@@ -152,6 +152,67 @@ test_that("Gaussian processes agree with a dense solve", {
   expect_output(print(g), "iterations")
 })
 
+test_that("predictions have the names of their rows, and of none there are none", {
+  withr::local_seed(7)
+  x <- matrix(rnorm(40), ncol = 2, dimnames = list(sprintf("r%d", 1:20), c("a", "b")))
+  q <- x[3:5, ]
+  none <- x[0, ]
+  rownames(none) <- NULL
+  models <- list(kde(x, 1), kernel_regression(x, x[, 1], 1), gp_regression(x, x[, 1]), kernel_pca(x, 2))
+  rows <- function(f) if (is.matrix(f)) rownames(f) else names(f)
+  for (m in models) {
+    expect_identical(rows(predict(m)), rownames(x))
+    expect_identical(rows(predict(m, q)), rownames(q))
+    expect_null(rows(predict(m, unname(q))))
+    expect_true(is.double(predict(m, none)))
+    expect_identical(NROW(predict(m, none)), 0L)
+  }
+  expect_identical(names(residuals(models[[2]])), rownames(x))
+  expect_identical(rownames(predict(models[[2]], q, interval = "confidence")), rownames(q))
+  expect_identical(dim(predict(models[[4]], none)), c(0L, 2L))
+  expect_identical(names(predict(models[[3]], q, se = TRUE)$se), rownames(q))
+})
+
+test_that("what models are asked for wrongly is a classed error", {
+  x <- matrix(c(1, 2, 4, 1, 3, 0), 3)
+  input <- function(code, regexp) expect_error(code, class = "weft_error_input", regexp = regexp)
+  for (f in list(kde, kernel_bandwidth, kernel_pca, kernel_tree, kernel_regression, gp_regression)) input(f(), "`x` must be given")
+  input(kernel_regression(x), "`y` must be given")
+  input(gp_regression(x), "`y` must be given")
+  input(svm_predict(), "`model` must be given")
+  input(svm_predict(1), "`new` must be given")
+  input(gp_regression(x, 1:3, noise = Inf), "`noise`")
+  input(gp_regression(x, 1:3, variance = Inf), "`variance`")
+  input(gp_regression(x, c(1, NA, 3)), "1 are missing, infinite or greater, the first is number 2")
+  input(kernel_regression(x, c(1, 2, 1e200)), "the first is number 3")
+  for (wrong in list("a", 0, Inf, NULL, 1e12)) input(kernel_pca(x, max_iterations = wrong), "`max_iterations`")
+  input(kernel_pca(x, kernel = "polynomial", scale = Sys.Date()), "`scale`")
+  input(kernel_bandwidth(x, 1:2, shape = diag(2)), "`shape`")
+  input(kernel_bandwidth(x, c(1e-200, 1)), "1e-100")
+  input(plot(kde(x, 1), points = NA), "`points`")
+  input(plot(kernel_tree(x[0, ])), "must have points")
+  expect_warning(gp_regression(x, 1:3, noise = 1e-9, rank = 0, max_iterations = 1), class = "weft_warning_convergence")
+})
+
+test_that("a support vector machine whose parts do not fit is refused", {
+  withr::local_seed(8)
+  model <- structure(class = "svm", list(
+    sparse = FALSE, type = 0, kernel = 2, gamma = 0.3, scaled = c(TRUE, TRUE), SV = matrix(rnorm(32), 16),
+    nclasses = 3, nSV = c(5, 7, 4), coefs = matrix(rnorm(32), 16), rho = rnorm(3), labels = c(2, 3, 1), levels = letters[1:3],
+    x.scale = list(`scaled:center` = c(0.1, 0.2), `scaled:scale` = c(1, 2))
+  ))
+  new <- matrix(rnorm(6), 3, dimnames = list(c("p", "q", "r"), NULL))
+  expect_identical(names(svm_predict(model, new)), rownames(new))
+  expect_identical(dim(svm_predict(model, new, decision = TRUE)), c(3L, 3L))
+  for (part in names(model)) {
+    for (value in list(NULL, NA, -1, "a", list(), identity, model[[part]][-1], NaN)) {
+      copy <- model
+      copy[part] <- list(value)
+      expect_error(svm_predict(copy, new), class = "weft_error_input", label = paste(part, deparse(value)[1]))
+    }
+  }
+})
+
 test_that("predictions of support vector machines are the packages' own", {
   withr::local_seed(6)
   two <- droplevels(iris[51:150, ])

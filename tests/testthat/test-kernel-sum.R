@@ -178,6 +178,11 @@ test_that("errors say what must be", {
   input(x, tree = 1)
   input("a")
   input(x, rel_error = -1)
+  input(x, rel_error = 2)
+  input(NULL, x)
+  input(reference = x)
+  input()
+  expect_error(kernel_sum(x, c(1, 2)), class = "weft_error_input", regexp = "one point")
   input(x, bandwidth = 1e-120)
   input(data.frame(a = letters[1:3]))
   expect_error(kernel_sum(x, kernel = "polynomial", backend = "cuda"), class = "weft_error_device", regexp = "on the CPU only")
@@ -189,6 +194,44 @@ test_that("errors say what must be", {
     expect_error(kernel_regression(x, 1:10, backend = "cuda"), class = "weft_error_device")
     expect_error(gp_regression(x, 1:10, backend = "cuda"), class = "weft_error_device")
   }
+})
+
+test_that("leave-one-out sums are exact however wide the bandwidth", {
+  withr::local_seed(10)
+  expect_equal(kernel_sum(c(0, 0.1, 0.2), kernel = "triangular", bandwidth = 1e7, leave_one_out = TRUE),
+               2 - c(3, 2, 3) * 1e-8, tolerance = 1e-15)
+  for (kernel in all_kernels) for (method in c("direct", "tree")) {
+    for (h in c(0.3, 10, 1e4, 1e9)) {
+      x <- matrix(rnorm(120), ncol = sample(c(1, 2, 5), 1))
+      w <- cbind(rexp(nrow(x)), rnorm(nrow(x)))
+      want <- quad_sum(x, x, w, h, kernel, TRUE)
+      got <- kernel_sum(x, weights = w, kernel = kernel, bandwidth = h, leave_one_out = TRUE, method = method)
+      expect_lte(excess(got, want$sum, 1e-12 * want$absolute), 1, label = paste(kernel, method, h))
+    }
+  }
+})
+
+test_that("row names of queries stay with their sums", {
+  x <- matrix(c(1, 2, 4, 1, 3, 0), 3)
+  q <- matrix(c(1, 2, 1, 3), 2, dimnames = list(c("a", "b"), c("u", "v")))
+  expect_identical(names(kernel_sum(q, x)), c("a", "b"))
+  expect_identical(dimnames(kernel_sum(q, x, cbind(s = 1:3, t = 1))), list(c("a", "b"), c("s", "t")))
+  expect_identical(names(kernel_sum(as.data.frame(q), x, precision = "single")), c("a", "b"))
+  expect_identical(names(kernel_sum(c(p = 1, q = 2))), c("p", "q"))
+  expect_null(names(kernel_sum(x, q)))
+  expect_null(names(kernel_sum(as.data.frame(x))))
+})
+
+test_that("what no number can hold is an error, not a wrong sum", {
+  input <- function(..., regexp) expect_error(kernel_sum(...), class = "weft_error_input", regexp = regexp)
+  for (kernel in c("matern32", "cauchy")) input(c(0, 1e170), kernel = kernel, bandwidth = 1e100, regexp = "up to 1e150")
+  input(diag(2), bandwidth = diag(c(1, 1e-250)), regexp = "1e-100 to 1e100")
+  input(diag(2) * 1e60, bandwidth = diag(c(1, 1e-90)), regexp = "1e-100 to 1e100")
+  input(1:2, weights = c(1, 1e300), regexp = "1e290")
+  input(1:2, kernel = "polynomial", scale = 1e300, degree = 50, regexp = "range of numbers")
+  input(1:2, kernel = "polynomial", scale = Inf, regexp = "`scale`")
+  input(1:2, abs_error = Inf, regexp = "`abs_error`")
+  expect_equal(kernel_sum(c(0, 1e50), kernel = "matern32", bandwidth = 1e-50), c(1, 1))
 })
 
 test_that("a seed leaves R's random numbers as they were", {

@@ -254,7 +254,8 @@ test_that("each pair passes by its own test, with every method", {
 
 test_that("rows that differ by pair count for each pair", {
   x <- wave_data(80, 8)
-  x[1:55, 1] <- NA
+  x[, 2] <- x[, 1] + c(-0.9, 0.9)
+  x[1:74, 1] <- NA # few rows: much information, and no evidence
   x[30:70, 4] <- NA
   for (estimator in c("pearson", "kendall")) {
     m <- mi_matrix(x, estimator = estimator, na = "drop")

@@ -177,6 +177,19 @@ test_that("no columns give an empty answer, no rows an error", {
   }
 })
 
+test_that("integers, numbers and factors give the same bits, missing values as a level too", {
+  withr::local_seed(11)
+  for (n in c(82, 371)) {
+    class <- sample(17, n, TRUE)
+    x <- data.frame(one = ifelse(runif(n) < 0.3, NA, 5L), two = sample(c(1:2, NA), n, TRUE), late = rep(c(4L, 3L, NA), c(n - 20, 10, 10)),
+                    first = c(7L, rep(NA, n - 1)), three = sample(c(1:3, NA), n, TRUE), whole = sample(2L, n, TRUE))
+    same <- mi_rank(x, class, na = "level", backend = "cpu")
+    for (y in list(x + 0, as.data.frame(lapply(x, factor)), as.data.frame(lapply(x, as.character)))) {
+      for (backend in test_backends()) expect_identical(tidy(mi_rank(y, class, na = "level", backend = backend)), tidy(same))
+    }
+  }
+})
+
 test_that("threads and back ends give the same bits", {
   withr::local_seed(7)
   x <- as.data.frame(random_columns(3000, rep(c(2, 3, 9, 400), 20)))

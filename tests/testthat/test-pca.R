@@ -436,15 +436,15 @@ test_that("data with more rows than a matrix can have are refused, as are damage
   writeBin(as.double(1:8), file)
   whole <- weft_file(file, 2)
   with_part <- function(part, value) { whole[[part]] <- value; whole }
-  bad(pca(with_part("dim", c(2^31, 2)), 1), "at most 2147483647 rows")
+  bad(pca(with_part("dim", c(2^31, 2)), 1), "4294967296 are needed")
   bad(pca(with_part("dim", c(4, NA))), "`dim`")
   bad(pca(with_part("layout", "spoilt")), "`layout`")
   bad(pca(with_part("path", NULL)), "`path`")
   m <- Matrix::rsparsematrix(30, 8, 0.3)
   for (spoil in list(function(m) { m@i[3] <- 5000000L; m }, function(m) { m@i[1] <- -1L; m }, function(m) { m@p[2] <- 10000L; m },
                      function(m) { m@x <- m@x[-1]; m })) {
-    bad(pca(spoil(m), 2), "valid sparse matrix")
-    bad(pca(list(m, spoil(m)), 2), "valid sparse matrix")
+    bad(pca(spoil(m), 2), "valid Matrix")
+    bad(pca(list(m, spoil(m)), 2), "valid Matrix")
   }
 })
 

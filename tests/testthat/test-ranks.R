@@ -1,18 +1,3 @@
-# Runs `code` on `size` ranks; the output of all. A job that does not end is killed and fails.
-run_ranks <- function(size, code) {
-  skip_on_cran()
-  skip_on_os("windows")
-  mpirun <- Sys.which("mpirun")
-  skip_if(!nzchar(mpirun) || !attr(.Call(weft:::C_weft_mpi, weft:::libs_dir()), "available"), "no MPI")
-  script <- withr::local_tempfile(fileext = ".R", lines = c("suppressMessages(library(weft))", code))
-  oversubscribe <- if (any(grepl("Open MPI", system2(mpirun, "--version", stdout = TRUE)))) "--oversubscribe"
-  withr::local_envvar(OMPI_ALLOW_RUN_AS_ROOT = 1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1, OMP_NUM_THREADS = 1,
-                      R_LIBS = paste(c(dirname(find.package("weft")), .libPaths()), collapse = ":"))
-  # in a sanitizer's run, its library is preloaded into R, not into mpirun
-  args <- c("-s", "KILL", "900", mpirun, oversubscribe, "-n", size, file.path(R.home("bin"), "Rscript"), "--vanilla", script)
-  suppressWarnings(system2("timeout", args, stdout = TRUE, stderr = TRUE))
-}
-
 test_that("a process that nobody launched is one rank of one", {
   withr::local_envvar(setNames(rep(NA, length(weft:::launcher_variables)), weft:::launcher_variables))
   ranks <- weft_ranks()
@@ -24,11 +9,12 @@ test_that("a process that nobody launched is one rank of one", {
 test_that("what ranks do not do is said, and what MPI fails at has nothing to do with a back end", {
   x <- matrix(1:6 / 6, 3)
   expect_error(kernel_sum(x, bandwidth = 1, rel_error = 0.1, nodes = "series", distributed = TRUE), class = "weft_error_input",
-               regexp = "bounds alone")
-  fails <- function(message, backend) weft:::raise_native("device", message, NA_real_, NULL, list(backend = backend))
-  for (message in c("MPI_Allgather failed: no", "rank 1 has ended its script")) for (backend in c("cpu", "cuda")) {
-    error <- expect_error(fails(message, backend), class = "weft_error_device", regexp = "weft_sitrep")
+               regexp = "bounds or samples")
+  fails <- function(message, backend) weft:::raise_native("device", message, NA_real_, list(backend = backend))
+  for (backend in c("cpu", "cuda")) {
+    error <- expect_error(fails("MPI_Allgather failed: no", backend), class = "weft_error_device", regexp = "weft_sitrep")
     expect_no_match(conditionMessage(error), "backend")
+    expect_error(fails("rank 1 stopped", backend), class = "weft_error_ranks")
   }
   expect_error(fails("CUDA: gone", "cuda"), class = "weft_error_device", regexp = "backend = \"cpu\"")
 })
@@ -54,7 +40,7 @@ test_that("an error on one rank ends the job and names the rank", {
 
 test_that("a rank that leaves early does not keep the others waiting", {
   out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "if (me == 0) quit(status = 3)", "weft:::ranks_gather(me)"))
-  expect_match(out, "rank 0 has ended its script, and this rank waits for it", all = FALSE)
+  expect_match(out, "This call needs rank 0, whose script has ended", all = FALSE)
 })
 
 test_that("a search for pairs over ranks gives what one rank gives", {
@@ -69,7 +55,7 @@ test_that("a search for pairs over ranks gives what one rank gives", {
       all <- do.call(mi_pairs, c(list(x, class, distributed = TRUE), search))
       cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
     }')
-  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 15L, info = paste(out, collapse = "\n"))
+  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 15L, info = paste(out, collapse = "\n"))
 })
 
 test_that("sums over ranks are one rank's, in uneven and empty parts", {
@@ -137,7 +123,42 @@ test_that("densities, regressions and bandwidths over ranks are one rank's", {
 
 test_that("ranks that ask for different sums are told so", {
   out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "kernel_sum(matrix(1:4, 2), bandwidth = 1 + me, distributed = TRUE)"))
-  expect_match(out, "Rank 1 differs from rank 0 in: bandwidth", all = FALSE)
+  expect_match(out, "Not as on rank 0: `bandwidth` (rank 1)", fixed = TRUE, all = FALSE)
+})
+
+test_that("with a confidence, what is drawn over ranks is what one rank draws, and bounds hold", {
+  out <- run_ranks(4, '
+    me <- attr(weft_ranks(), "rank")
+    set.seed(2); n <- 40000; x <- matrix(rnorm(n * 3), n); q <- matrix(rnorm(300), 100)
+    w <- cbind(rexp(n), rnorm(n)); w[1:10000, ] <- abs(w[1:10000, ]) # negative ones on one rank alone
+    own <- list(1:10000, integer(), 10001:10005, 10006:n)[[me + 1]] # one has none
+    ask <- which(seq_len(100) %/% 30 == me)
+    sums <- function(..., weights = NULL) {
+      one <- as.matrix(kernel_sum(q, x, weights, ..., confidence = 0.95))[ask, ]
+      all <- kernel_sum(q[ask, ], x[own, ], weights[own, , drop = FALSE], ..., confidence = 0.95, distributed = TRUE)
+      max(0, abs(c(all) / c(one) - 1))
+    }
+    off <- c(
+      samples = sums(bandwidth = 4, rel_error = 0.1, method = "montecarlo", seed = 3),
+      missed = sums(bandwidth = 1, rel_error = 0.01, method = "montecarlo", seed = 3),
+      logs = sums(bandwidth = 4, rel_error = 0.1, method = "montecarlo", log = TRUE, seed = 3),
+      signed = sums(bandwidth = 4, rel_error = 0.2, abs_error = 20, method = "montecarlo", weights = w, seed = 3),
+      features = sums(bandwidth = c(4, 5, 6), kernel = "matern32", rel_error = 0.1, abs_error = 50, method = "features", seed = 3),
+      both = sums(bandwidth = 4, rel_error = 0.1, abs_error = 100, method = "features", weights = w, seed = 3))
+    if (any(off > 1e-12)) cat(sprintf("rank %d off: %s\\n", me, paste(names(off), signif(off, 2), collapse = " ")))
+    exact <- kernel_sum(q, x, bandwidth = 0.5)[ask]
+    set.seed(me) # the first rank draws the key of all
+    for (how in list(list(method = "direct"), list(method = "tree"), list(method = "tree", nodes = "samples"), list())) {
+      got <- do.call(kernel_sum, c(list(q[ask, ], x[own, ], bandwidth = 0.5, rel_error = 0.1, confidence = 1 - 1e-6, distributed = TRUE),
+                                how))
+      if (any(abs(got / exact - 1) > 0.1)) cat(sprintf("rank %d, %s: bound broken\\n", me, toString(how)))
+    }
+    none <- kernel_sum(q[ask, ], x[0, ], rel_error = 0.1, confidence = 0.9, method = "montecarlo", distributed = TRUE)
+    if (!identical(none, numeric(length(ask)))) cat("something of nothing\\n")
+    cat(sprintf("rank %d done\\n", me))')
+  expect_setequal(out, sprintf("rank %d done", 0:3))
+  x <- matrix(1:6 / 6, 3)
+  expect_error(kernel_sum(x, rel_error = 0.1, method = "nystrom", distributed = TRUE), class = "weft_error_input", regexp = "reduced set")
 })
 
 # One rank is stopped most of the time, as on a crowded machine.
@@ -175,7 +196,7 @@ test_that("a search for triples over ranks gives what one rank gives", {
       all <- do.call(mi_triples, c(list(x, class, distributed = TRUE), search))
       cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
     }')
-  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 12L, info = paste(out, collapse = "\n"))
+  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 12L, info = paste(out, collapse = "\n"))
 })
 
 test_that("chains over ranks are those of one rank, also where a rank has none", {
@@ -194,7 +215,7 @@ test_that("chains over ranks are those of one rank, also where a rank has none",
     set.seed(me) # the first rank\'s key is everybody\'s
     scores <- unlist(weft:::ranks_gather(bn_learn(d, iterations = 30, distributed = TRUE)$trace[30, ]))
     cat(sprintf("rank %d %s\\n", me, all(scores == scores[seq_len(length(scores) / 3)])))')
-  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 12L, info = paste(out, collapse = "\n"))
+  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 12L, info = paste(out, collapse = "\n"))
 })
 
 test_that("co-clustering over ranks is that of one rank", {
@@ -207,7 +228,7 @@ test_that("co-clustering over ranks is that of one rank", {
       all <- irm(A, chains = chains, sweeps = 12, seed = 2, distributed = TRUE)
       cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && identical(one$run$state, all$run$state)))
     }')
-  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 6L, info = paste(out, collapse = "\n"))
+  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 6L, info = paste(out, collapse = "\n"))
 })
 
 test_that("components of rows shared among ranks are those of the whole matrix", {
@@ -243,14 +264,16 @@ test_that("components of rows shared among ranks are those of the whole matrix",
       off <- function(what) max(abs(all[[what]] - one[[what]]))
       cat(sprintf("rank %d %s %s %.1e %.1e %.1e\\n", me, good, all$method, off("d"), off("rotation"), off("x")))
     }')
-  expect_identical(sum(grepl("^rank [0-2] TRUE", out)), 30L, info = paste(out, collapse = "\n"))
+  # lines of several ranks may run together
+  fine <- regmatches(out, gregexpr("rank [0-2] TRUE", out))
+  expect_identical(sum(lengths(fine)), 30L, info = paste(out, collapse = "\n"))
 })
 
 test_that("ranks with different columns, and what is not shared, are errors", {
   for (code in c("pca(matrix(rnorm(20), 5 - me), distributed = TRUE)", 'pca(diag(5), method = "gs", distributed = TRUE)',
                  "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), distributed = TRUE)", "pca(diag(4), weights = if (me) 1:4, distributed = TRUE)")) {
     out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', code))
-    expect_match(out, "same columns|needs method|must be complete|on all ranks or on none", all = FALSE)
+    expect_match(out, "the columns of x|needs method|must be complete|whether there are weights", all = FALSE)
     expect_match(out, "weft: rank . on .* stopped", all = FALSE)
   }
 })

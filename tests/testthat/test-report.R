@@ -60,7 +60,7 @@ test_that("the report is one file without links out", {
   page <- paste(readLines(file, warn = FALSE), collapse = "\n")
   expect_false(grepl("(src|href)=\"https?://", page))
   for (heading in c("What was done to the data", "Components", "Samples that stand apart",
-                    "Network of mutual information",
+                    "Network",
                     "Bayesian network", "Methods")) {
     expect_match(page, heading, fixed = TRUE)
   }

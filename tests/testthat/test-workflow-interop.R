@@ -153,7 +153,7 @@ test_that("what is missing or no network is a classed error", {
                  weft_report, add_results, gene_ranking)) {
     expect_error(f(), "must be given", class = "weft_error_input")
   }
-  expect_error(as_igraph(3), "network of weft", class = "weft_error_input")
+  expect_error(as_igraph(3), "must be a network", class = "weft_error_input")
   expect_error(gene_bayes(fit$quality, ranking = "mi"), "`ranking` must", class = "weft_error_input")
   expect_error(gene_outliers(fit$components, data = "x"), "complete matrix", class = "weft_error_input")
   expect_error(gene_quality(e$x, class = data.frame()), "class", class = "weft_error_input")
