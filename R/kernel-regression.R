@@ -4,8 +4,9 @@
 #' one pass of [kernel_sum()].
 #'
 #' Responses enter relative to their mean \eqn{\bar y}. With `rel_error` \eqn{\varepsilon} the numerator is within
-#' \eqn{\varepsilon \sum k |y_i - \bar y|} and the denominator within \eqn{\varepsilon \sum k}. Where no reference is in reach of a
-#' compact kernel the regression is `NA`.
+#' \eqn{\varepsilon \sum k |y_i - \bar y|} and the denominator within \eqn{\varepsilon \sum k}. Where no reference is in
+#' reach of a compact kernel, or all are so far off that the denominator is below \eqn{10^{-290}} of the weights, the regression is
+#' `NA`.
 #'
 #' `bandwidth = "cv"` takes the multiple of Scott's rule with the least mean square leave-one-out error, where points that no other
 #' reaches are predicted by \eqn{\bar y}.
@@ -159,7 +160,8 @@ regression_sums <- function(object, newdata = NULL, leave_one_out = FALSE, with_
   result <- model_sums(object, newdata, columns, FALSE, leave_one_out, rel_error, threads, progress, backend = backend)
   s <- result$sum
   fit <- object$centre + s[, 2L] / s[, 1L]
-  fit[!(s[, 1L] > 0)] <- NA_real_
+  total <- if (isTRUE(object$distributed)) ranks_sum(sum(w)) else sum(w)
+  fit[!(s[, 1L] > 1e-290 * total)] <- NA_real_ # smaller numbers have lost their digits
   list(fit = name_rows(fit, result$rows), sum = s)
 }
 

@@ -50,7 +50,8 @@
 #'   and [weft_ranks()].
 #' @param seed a whole number for the random start; by default it comes from R's generator.
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the rows among; see [weft_devices()]. For methods `"krylov"` and
-#'   `"gram"` and complete matrices in memory (dense, or sparse); the result is that of one device to rounding.
+#'   `"gram"` (which is `"krylov"` where there are fewer rows than columns) and complete matrices in memory (dense, or sparse); the
+#'   result is that of one device to rounding.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress,verbose see [mi_rank()].
 #' @param ... nothing: a name that is not one of the above is an error, which says how an argument of [stats::prcomp()]

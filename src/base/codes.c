@@ -86,8 +86,9 @@ void weft_encode(const weft_column *x, size_t first, size_t count, int na_level,
     else for (size_t i = 0; i < count; i++) ((uint16_t *) out)[i] = (uint16_t) (v[i] - base);
     break;
   }
-  case WEFT_COLUMN_PATTERN: /* ones: few levels, so one byte */
-    memset(out, 1 - plan->base, count);
+  case WEFT_COLUMN_PATTERN: /* ones; callers may want two bytes for few levels, too */
+    if (plan->width == 1) memset(out, 1 - plan->base, count);
+    else for (size_t i = 0; i < count; i++) ((uint16_t *) out)[i] = (uint16_t) (1 - plan->base);
     break;
   }
   if (na_level && plan->missing) missing_to_level(out, count, plan);

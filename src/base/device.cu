@@ -49,6 +49,17 @@ bool weft_device_compiled_for(const void *kernel, int version)
   return false;
 }
 
+cudaError_t weft_device_allow_shared(const void *kernel, size_t bytes)
+{
+  cudaFuncAttributes a;
+  int device, most;
+  cudaError_t e = cudaFuncGetAttributes(&a, kernel);
+  if (e != cudaSuccess || bytes + a.sharedSizeBytes <= 48 << 10) return e;
+  if ((e = cudaGetDevice(&device)) != cudaSuccess) return e;
+  if ((e = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) != cudaSuccess) return e;
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - (int) a.sharedSizeBytes);
+}
+
 static weft_status device_info(weft_ctx *ctx, int device, weft_device_info *out)
 {
   weft_status st = WEFT_OK;

@@ -45,6 +45,10 @@ size_t weft_device_chunk(weft_ctx *ctx, size_t items, double bytes_each, double 
  * a newer device runs code of an older one, in which newer instructions are left out. */
 bool weft_device_compiled_for(const void *kernel, int version);
 
+/* Lets launches of the kernel ask for `bytes` of shared memory beyond what it declares. The limit belongs to the process, and
+ * parts of a call launch the same kernel at the same time: it is only ever raised, to the most that the device has. */
+cudaError_t weft_device_allow_shared(const void *kernel, size_t bytes);
+
 weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, const char *file, int line);
 
 #define WEFT_CUDA(step) do { cudaError_t e_ = (step); \

@@ -270,7 +270,7 @@ static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_jo
   sum_kernel *sums = job->words == 1 ? run_sums<1> : job->words == 2 ? run_sums<2> : run_sums<0>;
   const size_t shared = !job->in_shared ? 0 : job->sum ? job->room_bytes : (size_t) job->at.step * job->temperatures;
   size_t done_its = 0, portion = 16;
-  WEFT_CUDA(cudaFuncSetAttribute(job->sum ? (const void *) sums : (const void *) kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared));
+  WEFT_CUDA(weft_device_allow_shared(job->sum ? (const void *) sums : (const void *) kernel, shared));
   while (done_its < iterations) {
     const size_t now = portion < iterations - done_its ? portion : iterations - done_its;
     const auto started = std::chrono::steady_clock::now();

@@ -328,7 +328,7 @@ static weft_status count_size(weft_ctx *ctx, resident *r, batch *b, size_t size,
   job.first_item = b->d_first;
   job.out = out;
   job.members = (int) size - 1;
-  WEFT_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) r->shared));
+  WEFT_CUDA(weft_device_allow_shared((const void *) kernel, r->shared));
   while (first < total) {
     const uint64_t now = portion < total - first ? portion : total - first;
     const auto started = std::chrono::steady_clock::now();

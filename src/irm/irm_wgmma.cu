@@ -270,7 +270,7 @@ weft_status irm_wgmma_draw(weft_ctx *ctx, const irm_light_job &job, cudaStream_t
 {
   weft_status st = WEFT_OK;
   const size_t shared = shared_bytes(job.t);
-  WEFT_CUDA(cudaFuncSetAttribute(draw, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared));
+  WEFT_CUDA(weft_device_allow_shared((const void *) draw, shared));
   draw<<<(unsigned) ((job.count + ROWS - 1) / ROWS), THREADS, shared, stream>>>(job);
   WEFT_CUDA(cudaGetLastError());
 done:

@@ -43,7 +43,7 @@ template <typename Real> struct tile_launch {
 template <typename Real, typename Kernel>
 static cudaError_t launch_tiles(Kernel kernel, const tile_launch<Real> &l, int cols, bool pairs) {
   const size_t bytes = tile_bytes<Real>(l.args.d, cols, pairs);
-  cudaError_t e = bytes > 48 * 1024 ? cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes) : cudaSuccess;
+  const cudaError_t e = weft_device_allow_shared((const void *) kernel, bytes);
   if (e != cudaSuccess) return e;
   kernel<<<dim3((unsigned) l.chunks, (unsigned) l.blocks), TILE_THREADS, bytes, l.stream>>>(l.args);
   return cudaGetLastError();

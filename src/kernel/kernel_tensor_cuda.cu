@@ -167,8 +167,7 @@ template <int KIND, int KS, int MT> __global__ void sum_tensor(const tile_args<f
 
 template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<float> &l) {
   const size_t bytes = (size_t) TENSOR_ROWS * (8 * KS + 4) * 4 + TENSOR_ROWS * 4 + (2 * (8 * KS - 1) / 3 + 8) * 4;
-  cudaError_t e = bytes > 48 * 1024 ? cudaFuncSetAttribute(sum_tensor<KIND, KS, MT>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes)
-                                    : cudaSuccess;
+  const cudaError_t e = weft_device_allow_shared((const void *) sum_tensor<KIND, KS, MT>, bytes);
   if (e != cudaSuccess) return e;
   sum_tensor<KIND, KS, MT><<<dim3((unsigned) l.chunks, (unsigned) l.blocks), 256, bytes, l.stream>>>(l.args);
   return cudaGetLastError();

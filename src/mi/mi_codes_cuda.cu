@@ -257,7 +257,7 @@ weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *
   for (size_t k = 0; k < c->nj; k++) if (c->host_levels[c->side + k] > most_b) most_b = c->host_levels[c->side + k];
   words = mi_codes_words(most_a, most_b, t.classes);
   t.words = words < c->words ? (uint32_t) words : c->words;
-  WEFT_CUDA(cudaFuncSetAttribute(count_codes, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) (4 * t.words)));
+  WEFT_CUDA(weft_device_allow_shared((const void *) count_codes, 4 * (size_t) t.words));
   count_codes<<<dim3((unsigned) c->nj, (unsigned) c->ni), THREADS, 4 * t.words, mem->stream>>>(t);
   WEFT_CUDA(cudaGetLastError());
 done:

@@ -332,7 +332,7 @@ static weft_status ksg(weft_ctx *ctx, const weft_mi_ready *r, double *out)
   WEFT_TRY(send(&mem, &shifted, (const double *) r->shifted, d->n + 1));
   WEFT_TRY(take_buffers(&host, &mem, (double) d->n * 2e-9 * sqrt((double) d->n / 100), &b));
   if (!in_shared) WEFT_DEVICE_TAKE(scratch, &mem, grid * bytes);
-  else WEFT_CUDA(cudaFuncSetAttribute(ksg_pairs, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) SHARED_BYTES));
+  else WEFT_CUDA(weft_device_allow_shared((const void *) ksg_pairs, bytes));
   c = { sorted, scaled, inverse_sd, psi, shifted, order, (uint32_t) d->n, d->k };
   while ((count = next_pairs(d, r->columns, b.most, &i, &j, b.host)) > 0) {
     WEFT_TRY(weft_poll(ctx, (double) i, (double) (d->split ? d->split : d->p)));

@@ -582,7 +582,7 @@ static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const 
   int processors = 0;
   const int bytes = SHARED_BYTES;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
-  WEFT_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  WEFT_CUDA(weft_device_allow_shared((const void *) kernel, bytes));
   kernel<<<t->count < (uint64_t) processors ? (unsigned) t->count : (unsigned) processors, THREADS, bytes, s>>>(*t);
   WEFT_CUDA(cudaGetLastError());
 done:

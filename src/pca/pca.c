@@ -52,14 +52,15 @@ static void cut_at_rank(const weft_pca_run *run)
 }
 
 /* The largest loading of each component becomes positive; among loadings that differ by rounding the first decides, so that
- * back ends agree. Loadings of columns that are nothing are exactly 0. */
+ * back ends agree. Loadings of columns that are nothing are exactly 0, but where the value is so small that they are rounding of
+ * its own size: there vectors would no longer be orthogonal. */
 static void orient(const weft_pca_run *run, const double *factor)
 {
   const size_t n = run->n, p = run->p;
   for (size_t j = 0; j < run->job->k; j++) {
     double *v = run->out->v + j * p, *u = run->out->u + j * n, largest = 0;
     size_t at = 0;
-    if (run->out->d[j] > 0) for (size_t i = 0; i < p; i++) if (factor[i] == 0) v[i] = 0;
+    if (run->out->d[j] > 0) for (size_t i = 0; i < p; i++) if (factor[i] == 0 && fabs(v[i]) < 1e-11) v[i] = 0;
     for (size_t i = 0; i < p; i++) largest = fmax(largest, fabs(v[i]));
     while (at < p && fabs(v[at]) < largest * (1 - 1e-7)) at++;
     if (at == p || v[at] >= 0) continue;

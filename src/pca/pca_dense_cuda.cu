@@ -140,7 +140,7 @@ static int ask_clusters()
 {
   int found = 0;
   if (!weft_device_compiled_for((const void *) fused, 90)) return 0;
-  if (cudaFuncSetAttribute(fused, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared_bytes()) != cudaSuccess) {
+  if (weft_device_allow_shared((const void *) fused, shared_bytes()) != cudaSuccess) {
     (void) cudaGetLastError();
     return 0;
   }

@@ -93,6 +93,11 @@ test_that("regression is the ratio of sums, with bands of the right width", {
     expect_equal(residuals(r), y - fitted(r))
   }
   expect_identical(predict(kernel_regression(x, y, 0.2, kernel = "uniform"), matrix(9, 1, 2)), NA_real_)
+  # exp(-660) still has all its digits, exp(-720) has not
+  for (backend in test_backends()) {
+    far <- kernel_regression(c(0, 1), c(2, 3), 1, kernel = "laplacian", rel_error = 0, backend = backend)
+    expect_equal(predict(far, c(661, 721)), c(2 + 1 / (1 + exp(-1)), NA))
+  }
   best <- kernel_regression(x[, 1], y)
   expect_gt(best$r_squared, 0.8)
   expect_lt(abs(best$bandwidth - best$scores$multiple[which.min(best$scores$score)] * sd(x[, 1]) * 300^-0.2), 0.05)

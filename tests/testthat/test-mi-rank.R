@@ -73,6 +73,9 @@ test_that("sparse matrices are counted without being filled", {
     expect_equal(tidy(mi_rank(sparse, class, backend = backend)), tidy(mi_rank(dense, class)), tolerance = 1e-14)
     pattern <- methods::as(sparse != 0, "nMatrix")
     expect_equal(tidy(mi_rank(pattern, class, backend = backend)), tidy(mi_rank((dense != 0) + 0L, class)), tolerance = 1e-14)
+    many <- sample(300, n, replace = TRUE) # more classes than a byte counts
+    expect_equal(tidy(mi_rank(pattern, many, backend = backend)), tidy(mi_rank((dense != 0) + 0L, many)), tolerance = 1e-14)
+    expect_equal(tidy(mi_rank(sparse, many, backend = backend)), tidy(mi_rank(dense, many)), tolerance = 1e-14)
   }
   triplets <- methods::as(sparse, "TsparseMatrix")
   expect_equal(tidy(mi_rank(triplets, class)), tidy(mi_rank(dense, class)), tolerance = 1e-14)
