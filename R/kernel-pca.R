@@ -69,6 +69,10 @@ block_krylov <- function(product, n, k, tolerance, max_iterations, key) {
   centre <- function(v) v - rep(colMeans(v), each = n)
   block <- qr.Q(qr(centre(matrix(draws("normal", n * width, key = key, stream = 4), n))))
   basis <- image <- matrix(0, n, 0)
+  outside <- function(v) { # of the constants and of the basis
+    v <- centre(v)
+    v - basis %*% crossprod(basis, v)
+  }
   for (iteration in seq_len(max_iterations)) {
     basis <- cbind(basis, block)
     image <- cbind(image, product(block))
@@ -81,14 +85,12 @@ block_krylov <- function(product, n, k, tolerance, max_iterations, key) {
     settled <- length(top) == k && max(sqrt(colSums(residual^2))) <= tolerance * max(abs(e$values[1L]), 1e-300)
     room <- n - 1 - ncol(basis)
     if (settled || room < 1) break
-    block <- centre(image[, seq.int(ncol(image) - ncol(block) + 1, ncol(image)), drop = FALSE])
-    for (pass in 1:2) block <- block - basis %*% crossprod(basis, block)
-    decomposed <- qr(block, tol = 1e-10)
-    rank <- min(decomposed$rank, room)
+    block <- image[, seq.int(ncol(image) - ncol(block) + 1, ncol(image)), drop = FALSE]
+    rounding <- 1e-10 * sqrt(max(colSums(block^2))) # what is left of a column that the basis holds already
+    left <- svd(outside(outside(block)), nv = 0)
+    rank <- min(sum(left$d > rounding), room)
     if (rank < 1) break
-    block <- qr.Q(decomposed)[, seq_len(rank), drop = FALSE]
-    block <- block - basis %*% crossprod(basis, block)
-    block <- qr.Q(qr(block))
+    block <- qr.Q(qr(outside(outside(left$u[, seq_len(rank), drop = FALSE]))))
   }
   if (ncol(vectors) < k) { # fewer eigenvalues than asked for are not zero
     vectors <- cbind(vectors, matrix(0, n, k - ncol(vectors)))
