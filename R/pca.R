@@ -43,7 +43,8 @@
 #' @param stop `"residual"` or `"paper"`; see below.
 #' @param max_iter most iterations: of a component, or of the block.
 #' @param precision `"single"` keeps a dense matrix as 32-bit floats while it iterates, sums in double, and ends with a step in
-#'   double: values are right to about 1e-12, loadings to about 1e-7 over the relative gap between values.
+#'   double: values are right to about 1e-12 of the largest (those below 1e-6 of it to 1e-7), loadings to about 1e-7 over the relative
+#'   gap between values.
 #' @param block_size bytes of a DelayedMatrix or file to hold at once; what fits is read only once.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param distributed `x` is this rank's rows of a matrix that the ranks of a job share; all get the result of the whole. See below,

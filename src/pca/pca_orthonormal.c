@@ -7,6 +7,7 @@
 #include "pca_small.h"
 
 #define ROUNDS 12      /* two are usual */
+#define COLLAPSES 5    /* rounds that a vector may take to find what is left of it */
 #define CLEAN 1e-8     /* what a round may find and still be the last: it leaves the square */
 
 /* With g the b × b Gram matrix of a panel: t such that (panel t) has about orthonormal columns, and its inverse. By Cholesky
@@ -129,8 +130,9 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far,
       double carries = 0;
       for (size_t l = 0; l < b; l++) carries = fmax(carries, fabs(r[j + l * b]));
       if (round == 0) e->scale = fmax(e->scale, norm);
-      /* unit vectors stay, whatever they carry: they only need to be orthogonal */
-      if (norm > 0 && (carries == 0 || (round && norm > 0.5) || norm * carries > DBL_EPSILON * e->scale)) continue;
+      /* unit vectors stay, whatever they carry: they only need to be orthogonal; what collapses again and again lies in the span of
+       * the others, of which rounding alone is left */
+      if (norm > 0 && (carries == 0 || (round && norm > 0.5) || (round < COLLAPSES && norm * carries > DBL_EPSILON * e->scale))) continue;
       if (ranks) run->drawn += ranks->first;
       WEFT_TRY(weft_pca_random(run, s_panel + j * rows, rows));
       if (ranks) run->drawn += ranks->all - ranks->first - rows;

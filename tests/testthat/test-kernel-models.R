@@ -136,6 +136,17 @@ test_that("kernel principal components are those of the dense matrix", {
   expect_equal(unname(abs(ours$scores)), unname(abs(kernlab::rotated(peer))) / sqrt(150), tolerance = 1e-6)
 })
 
+test_that("kernel principal components are right where the matrix is almost one of blocks", {
+  centre <- diag(46) - 1 / 46
+  for (seed in 25:35) { # points close together and alone: the search exhausts what it can reach
+    withr::local_seed(seed)
+    x <- matrix(rnorm(92) * 10^runif(92, -4, 0), 46)
+    k <- kernel_value_matrix(x, x, 0.004, "gaussian")
+    true <- eigen(centre %*% k %*% centre, symmetric = TRUE)$values[1:3]
+    expect_equal(kernel_pca(x, 3, bandwidth = 0.004, seed = 1)$values, true, tolerance = 1e-6)
+  }
+})
+
 test_that("Gaussian processes agree with a dense solve", {
   withr::local_seed(5)
   x <- matrix(runif(400), ncol = 2)

@@ -226,6 +226,18 @@ test_that("sparse matrices and their blocks are centred implicitly", {
   expect_error(pca(list(x, x[, 1:3])), class = "weft_error_input")
 })
 
+test_that("rows far from zero in a file, with columns that are constant, have their components", {
+  file <- withr::local_tempfile()
+  for (seed in 1:15) {
+    withr::local_seed(seed)
+    x <- 1.5e11 + cbind(0, matrix(rnorm(12), 4), 1)
+    writeBin(as.double(t(x)), file)
+    fit <- pca(weft_file(file, 5), 3, block_size = 40, seed = 1)
+    expect_equal(fit$d, svd(scale(x, scale = FALSE))$d[1:3], tolerance = 1e-3) # of rounding of 1.5e11
+    expect_equal(crossprod(fit$rotation), diag(3), tolerance = 1e-12, ignore_attr = TRUE)
+  }
+})
+
 test_that("files and delayed matrices are read in blocks", {
   set.seed(12)
   x <- matrix(rnorm(120 * 80), 120)
