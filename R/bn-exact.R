@@ -34,10 +34,10 @@ bn_exact <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                     progress = progress, backend = backend, keep = if (posterior == "none") "max" else "all")
   check_exact_memory(length(table$nodes), posterior, chosen$name)
   control <- run_control(chosen$name, threads, progress, table$nodes, "Exact search")
-  best <- .Call(C_weft_bn_optimum, table, control)
+  best <- .Call(C_weft_bn_optimum, bn_native_table(table), control)
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior, table = table)
   if (posterior != "none") {
-    exact <- .Call(C_weft_bn_edges, table, posterior == "dag", replace(control, "backend", "cpu"))
+    exact <- .Call(C_weft_bn_edges, bn_native_table(table), posterior == "dag", replace(control, "backend", "cpu"))
     result$edges <- matrix(exact$edges, length(table$nodes), dimnames = dimnames(result$dag))
     result$log_total <- exact$log_total
   }

@@ -8,18 +8,17 @@
  *   BDeu        h(S) = Σ_cells lnΓ(N + ess/q) - lnΓ(ess/q),  q = number of cells of S
  *   BIC, AIC    h(S) = Σ_cells N ln N                        (less the penalty for q_P (r_i - 1) parameters)
  *   BGe         h(S) = ln p(data of S)
- * K2 and BDs need a numerator and a denominator of their own for each child. */
+ * K2 and BDs need a numerator and a denominator of their own for each child. bn_score_kinds.h has a row for each. */
 #ifndef WEFT_BN_H
 #define WEFT_BN_H
 
 #include "../base/arena.h"
 #include "../base/context.h"
+#include "bn_score_kinds.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef enum { WEFT_BN_BDEU, WEFT_BN_K2, WEFT_BN_BIC, WEFT_BN_AIC, WEFT_BN_BDS, WEFT_BN_BGE } weft_bn_score;
 
 /* Less than any score; p of them can be added without overflow. */
 #define WEFT_BN_NEVER (-(INT64_C(1) << 53))
@@ -48,6 +47,8 @@ typedef struct weft_bn_problem {
   double slack;
   size_t threads;
 } weft_bn_problem;
+
+static inline int weft_bn_gauss(const weft_bn_problem *problem) { return weft_bn_kind(problem->score)->data == WEFT_BN_GAUSS; }
 
 /* Parent sets of all nodes: node i has sets start[i] .. start[i + 1] - 1, best first; equal scores: smaller sets first,
  * then by the last node that differs. */

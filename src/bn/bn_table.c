@@ -35,7 +35,7 @@ done:
 static int choose_bits(const weft_bn_problem *problem, size_t s)
 {
   double bound, edge = 0, n = (double) problem->n;
-  if (problem->score == WEFT_BN_BGE) {
+  if (weft_bn_gauss(problem)) {
     double most = 1;
     for (size_t g = 0; g < problem->groups; g++)
       for (size_t j = 0; j < problem->p; j++)
@@ -85,7 +85,7 @@ static weft_status make_ready(weft_ctx *ctx, weft_arena *mem, const weft_bn_prob
   out->bits = choose_bits(problem, out->most_parents);
   out->unit = ldexp(1.0, out->bits);
   WEFT_TRY(make_binomials(mem, problem->p, out->most_parents + 2, &out->binomials));
-  if (problem->score == WEFT_BN_BGE) {
+  if (weft_bn_gauss(problem)) {
     WEFT_TRY(gauss_constants(mem, out));
     goto done;
   }
@@ -152,10 +152,9 @@ static void fill_from_joint(const weft_bn_ready *ready, weft_bn_node *node, cons
 double weft_bn_penalty(const weft_bn_problem *problem, size_t i)
 {
   double rows = (double) problem->n;
-  if (problem->score == WEFT_BN_AIC) return problem->levels[i] - 1;
-  if (problem->score != WEFT_BN_BIC) return 0;
   if (problem->set) for (size_t r = 0; r < problem->n; r++) rows -= problem->set[i * problem->n + r] != 0;
-  return rows > 0 ? 0.5 * log(rows) * (problem->levels[i] - 1) : 0;
+  const double each = weft_bn_penalty_of(problem->score, rows);
+  return each > 0 ? each * (problem->levels[i] - 1) : 0; /* Gaussian nodes have no levels, and no penalty */
 }
 
 /* What parent `v` of `i` adds by itself. */
@@ -355,8 +354,8 @@ int weft_bn_joint_pays(const weft_bn_ready *ready, const weft_bn_node *nodes, co
 {
   const weft_bn_problem *problem = ready->problem;
   double by_child = 0;
-  if (problem->score == WEFT_BN_K2 || problem->score == WEFT_BN_BDS) return 0;
-  if (problem->score == WEFT_BN_BGE ? problem->groups > 1 : problem->set != NULL) return 0;
+  if (!weft_bn_kind(problem->score)->joint) return 0;
+  if (weft_bn_gauss(problem) ? problem->groups > 1 : problem->set != NULL) return 0;
   for (size_t i = 0; i < problem->p; i++) by_child += 2 * (double) weft_bn_sets_of(&nodes[i]);
   return (double) offset[ready->most_parents + 2] <= by_child;
 }

@@ -89,7 +89,7 @@ static int fits_device(const weft_bn_ready *ready)
 {
   const weft_bn_problem *problem = ready->problem;
   const size_t s = ready->most_parents;
-  if (problem->score == WEFT_BN_BGE || problem->score == WEFT_BN_BDS) return 0;
+  if (!weft_bn_kind(problem->score)->device) return 0;
   if (!problem->n || !s || s + 3 > MOST_MEMBERS || problem->n > UINT32_MAX / 2) return 0;
   return widest(ready, s) <= MOST_CELLS && fmin(widest(ready, s), (double) problem->n) <= MOST_LISTED && widest(ready, s + 1) <= MOST_Q;
 }
@@ -152,13 +152,13 @@ done:
 }
 
 /* Which f a set takes, for all products of levels that s nodes can have, and the values of all f. Rows of the table, child
- * by child: BDeu: 0 for the parents, 1 + class of the child for the family; K2 the other way round; else 0 for both. */
+ * by child: 1 + class of the child where the mass varies with its levels (bn_score_kinds.h), else 0. */
 static weft_status send_functions(weft_ctx *ctx, resident *r)
 {
   weft_status st = WEFT_OK;
   const weft_bn_problem *problem = r->ready->problem;
   const size_t p = problem->p, n = problem->n, s = r->ready->most_parents + (r->family ? 0 : 1);
-  const int bayesian = problem->score == WEFT_BN_BDEU || problem->score == WEFT_BN_K2;
+  const weft_bn_score_varies varies = weft_bn_kind(problem->score)->varies;
   functions f;
   uint8_t *reached;
   uint32_t *class_levels;
@@ -172,7 +172,7 @@ static weft_status send_functions(weft_ctx *ctx, resident *r)
     r->classes[j] = k;
   }
   f.q_stride = (uint32_t) widest(r->ready, s < 1 ? 1 : s) + 1;
-  f.kinds = r->family && bayesian ? 1 + r->class_count : 1;
+  f.kinds = r->family && varies != WEFT_BN_NEITHER ? 1 + r->class_count : 1;
   f.room = 1u << 16;
   WEFT_TAKE(f.a, r->host, f.room);
   WEFT_TAKE0(f.table, r->host, (size_t) f.kinds * f.q_stride);
@@ -185,11 +185,11 @@ static weft_status send_functions(weft_ctx *ctx, resident *r)
   for (uint32_t q = 1; q < f.q_stride; q++) {
     if (!reached[q]) continue;
     for (uint32_t kind = 0; kind < f.kinds; kind++) {
-      double a = -1;
-      if (problem->score == WEFT_BN_BDEU) { a = problem->ess / q; if (kind) a = a / (double) class_levels[kind - 1]; }
-      if (problem->score == WEFT_BN_K2) a = kind ? class_levels[kind - 1] : 1;
-      const uint32_t found = find_function(&f, a);
-      if (found == UINT32_MAX) { st = weft_fail(ctx, WEFT_ERR_MEMORY, "Too many different numbers of levels for the device."); goto done; }
+      const weft_bn_masses mass = weft_bn_masses_of(problem->score, problem->ess, q, q, kind ? class_levels[kind - 1] : 1);
+      const bool of_parents = (varies == WEFT_BN_PARENTS) == (kind > 0);
+      const uint32_t found = find_function(&f, of_parents ? mass.parents : mass.family);
+      if (found == UINT32_MAX)
+        WEFT_TRY(weft_fail(ctx, WEFT_ERR_MEMORY, "Too many different numbers of levels for the device."));
       f.table[(size_t) kind * f.q_stride + q] = found;
     }
   }
@@ -228,7 +228,7 @@ static weft_status make_batch(weft_ctx *ctx, resident *r, const weft_bn_node *no
 {
   weft_status st = WEFT_OK;
   const weft_bn_problem *problem = r->ready->problem;
-  const int bdeu = problem->score == WEFT_BN_BDEU, bayesian = bdeu || problem->score == WEFT_BN_K2;
+  const weft_bn_score_varies varies = weft_bn_kind(problem->score)->varies;
   size_t members = 0, columns = 0, at = 0, column = 0;
   uint32_t *base;
   memset(b, 0, sizeof *b);
@@ -257,10 +257,8 @@ static weft_status make_batch(weft_ctx *ctx, resident *r, const weft_bn_node *no
     u->column = (uint32_t) column;
     u->child = (uint32_t) child;
     u->root = nodes ? r->root[child] : (uint32_t) PLANE_ALL;
-    if (r->family && bayesian) {
-      u->parents_kind = bdeu ? 0 : 1 + r->classes[child];
-      u->family_kind = bdeu ? 1 + r->classes[child] : 0;
-    }
+    if (r->family && varies == WEFT_BN_PARENTS) u->parents_kind = 1 + r->classes[child];
+    if (r->family && varies == WEFT_BN_FAMILY) u->family_kind = 1 + r->classes[child];
     u->score = b->scores;
     u->best = b->bests;
     weft_bn_offsets(&r->ready->binomials, u->size, u->limit, u->offset);
@@ -358,9 +356,10 @@ static int64_t empty_value(resident *r, const universe *u)
   uint32_t rows = 0;
   int64_t family = 0;
   for (size_t i = 0; i < n; i++) if (!set || !set[i]) { counter->seen[codes[i]]++; rows++; }
-  const int64_t *f = weft_bn_function(counter, problem->score == WEFT_BN_BDEU ? problem->ess / levels : problem->score == WEFT_BN_K2 ? 1 : -1, rows);
+  const weft_bn_masses mass = weft_bn_masses_of(problem->score, problem->ess, 1, 1, levels);
+  const int64_t *f = weft_bn_function(counter, mass.family, rows);
   for (uint32_t l = 0; l < (uint32_t) problem->levels[u->child]; l++) { family += f[counter->seen[l]]; counter->seen[l] = 0; }
-  f = weft_bn_function(counter, problem->score == WEFT_BN_BDEU ? problem->ess : problem->score == WEFT_BN_K2 ? levels : -1, rows);
+  f = weft_bn_function(counter, mass.parents, rows);
   return weft_bn_rounded(family) - weft_bn_rounded(f[rows]);
 }
 
@@ -512,13 +511,14 @@ done:
 static weft_status make_joint(weft_ctx *ctx, resident *r, const uint64_t *offset)
 {
   weft_status st = WEFT_OK;
-  const size_t sizes = r->ready->most_parents + 1, n = r->ready->problem->n;
+  const weft_bn_problem *problem = r->ready->problem;
+  const size_t sizes = r->ready->most_parents + 1, n = problem->n;
   batch b;
   int64_t *joint, empty;
   WEFT_TRY(make_batch(ctx, r, NULL, 0, &b));
   WEFT_DEVICE_TAKE(joint, &r->mem, offset[sizes + 1]);
-  empty = weft_bn_rounded(weft_bn_function(&r->ready->counters[0], r->ready->problem->score == WEFT_BN_BDEU ? r->ready->problem->ess : -1,
-                                           (uint32_t) n)[n]);
+  empty = weft_bn_rounded(weft_bn_function(&r->ready->counters[0],
+                                           weft_bn_masses_of(problem->score, problem->ess, 1, 1, 1).parents, (uint32_t) n)[n]);
   WEFT_TRY(copy_up(r, joint, &empty, sizeof empty));
   for (size_t size = 1; size <= sizes; size++)
     WEFT_TRY(count_size(ctx, r, &b, size, joint, 0.6 * (double) (size - 1) / (double) sizes, 0.6 * (double) size / (double) sizes));
