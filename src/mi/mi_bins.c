@@ -101,26 +101,58 @@ static void mdl_choose(const counted *x, workspace *w)
 
 /* ---- CAIM, CACC, Ameva ---- */
 
+/* Of a bin: its rows, those of its most frequent class, and the sum of squared counts over the rows of each class. */
+typedef struct { double n, most, squares; } bin;
+
+static double share_none(const bin *b) { return (void) b, 0; }
+static double share_largest(const bin *b) { return b->most * b->most / b->n; }
+static double share_squares(const bin *b) { return b->squares / b->n; }
+
 /* A bin's share of the sum that the criterion is made of. */
 static double share(const counted *x, weft_bins_method method, size_t from, size_t to)
 {
-  double n = 0, most = 0, squares = 0;
+  bin b = { 0, 0, 0 };
   for (size_t c = 0; c < x->classes; c++) {
     const double k = between(x, from, to, c), of_class = between(x, 0, x->distinct, c);
-    n += k;
-    if (k > most) most = k;
-    if (k > 0) squares += k * k / of_class;
+    b.n += k;
+    if (k > b.most) b.most = k;
+    if (k > 0) b.squares += k * k / of_class;
   }
-  return method == WEFT_BINS_CAIM ? most * most / n : squares / n;
+#define SHARE(kind, name, way, share, criterion, classes) case WEFT_BINS_##kind: return share_##share(&b);
+  switch (method) { WEFT_BINS_KINDS(SHARE) }
+#undef SHARE
+  return 0; /* never: every kind has its case */
+}
+
+static double criterion_none(double sum, double chi, double bins, const counted *x)
+{
+  return (void) sum, (void) chi, (void) bins, (void) x, 0;
+}
+
+static double criterion_mean(double sum, double chi, double bins, const counted *x)
+{
+  return (void) chi, (void) x, sum / bins;
+}
+
+static double criterion_cacc(double sum, double chi, double bins, const counted *x)
+{
+  const double y = (chi > 0 ? chi : 0) / log(bins);
+  return (void) sum, sqrt(y / (y + (double) x->n));
+}
+
+static double criterion_ameva(double sum, double chi, double bins, const counted *x)
+{
+  return (void) sum, chi / (bins * ((double) x->classes - 1));
 }
 
 static double criterion(const counted *x, weft_bins_method method, double sum, double bins)
 {
-  const double n = (double) x->n, chi = n * (sum - 1);
-  if (method == WEFT_BINS_CAIM) return sum / bins;
-  if (method == WEFT_BINS_AMEVA) return chi / (bins * ((double) x->classes - 1));
-  const double y = (chi > 0 ? chi : 0) / log(bins);
-  return sqrt(y / (y + n));
+  const double chi = (double) x->n * (sum - 1);
+#define CRITERION(kind, name, way, share, criterion, classes) \
+  case WEFT_BINS_##kind: return criterion_##criterion(sum, chi, bins, x);
+  switch (method) { WEFT_BINS_KINDS(CRITERION) }
+#undef CRITERION
+  return 0; /* never: every kind has its case */
 }
 
 static void top_down_choose(const counted *x, weft_bins_method method, workspace *w)
@@ -139,7 +171,7 @@ static void top_down_choose(const counted *x, weft_bins_method method, workspace
       const double value = criterion(x, method, now, (double) bins + 1);
       if (!best || value > highest + 1e-12 * fabs(highest)) { highest = value; best_sum = now; best = at; }
     }
-    if (!best || !(highest > reached || (method != WEFT_BINS_AMEVA && bins < x->classes))) return;
+    if (!best || !(highest > reached || (weft_bins_kind_of(method)->classes && bins < x->classes))) return;
     w->chosen[best] = 1;
     sum = best_sum;
     reached = highest;
@@ -182,7 +214,7 @@ static int32_t class_cuts(const weft_bins_job *job, size_t j, const double *f, d
   int32_t count = 0;
   if (x.classes < 2 || x.distinct < 2) return 0;
   memset(w->chosen, 0, x.distinct);
-  if (job->method == WEFT_BINS_MDL) mdl_choose(&x, w);
+  if (weft_bins_kind_of(job->method)->way == WEFT_BINS_SPLITS) mdl_choose(&x, w);
   else top_down_choose(&x, job->method, w);
   for (size_t at = 1; at < x.distinct; at++) if (w->chosen[at]) cuts[count++] = middle(&x, at);
   return count;
@@ -192,7 +224,8 @@ weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, d
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const size_t n = job->n, batch = 1 + (size_t) ctx->threads * (job->method == WEFT_BINS_FREQUENCY ? 1000000 / (n + 1) : 1);
+  const int by_class = weft_bins_kind_of(job->method)->way != WEFT_BINS_BY_FREQUENCY;
+  const size_t n = job->n, batch = 1 + (size_t) ctx->threads * (by_class ? 1 : 1000000 / (n + 1));
   const size_t words = n > job->class_levels ? n : job->class_levels;
   double *f = NULL;
   workspace *work;
@@ -200,13 +233,13 @@ weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, d
   for (int t = 0; t < ctx->threads; t++) {
     WEFT_TAKE(work[t].order, &mem, n);
     WEFT_TAKE(work[t].other, &mem, words);
-    if (job->method == WEFT_BINS_FREQUENCY) continue;
+    if (!by_class) continue;
     WEFT_TAKE(work[t].values, &mem, n);
     WEFT_TAKE(work[t].total, &mem, (n + 1) * job->class_levels);
     WEFT_TAKE(work[t].stack, &mem, 2 * n + 8);
     WEFT_TAKE(work[t].chosen, &mem, n + 1);
   }
-  if (job->method != WEFT_BINS_FREQUENCY) {
+  if (by_class) {
     WEFT_TAKE(f, &mem, n + 1);
     for (size_t k = 0; k <= n; k++) f[k] = k ? (double) k * log2((double) k) : 0;
   }
@@ -219,10 +252,9 @@ weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, d
       WEFT_FOR(dynamic)
       for (int64_t j = (int64_t) first; j < end; j++) {
         const double *x = job->x + (size_t) j * n;
-        if (job->method == WEFT_BINS_FREQUENCY)
-          counts[j] = frequency_cuts(x, w->order, weft_mi_order(x, n, w->order, w->other), job->bins, cuts + (size_t) j * most);
-        else
-          counts[j] = class_cuts(job, (size_t) j, f, cuts + (size_t) j * most, w);
+        double *own = cuts + (size_t) j * most;
+        counts[j] = by_class ? class_cuts(job, (size_t) j, f, own, w)
+                             : frequency_cuts(x, w->order, weft_mi_order(x, n, w->order, w->other), job->bins, own);
       }
     }
   }

@@ -139,7 +139,7 @@ static double scale_values(const double *x, size_t m, double *u)
 
 /* ---- columns made ready ---- */
 
-static int by_rank(weft_mi_numeric_kind e) { return e == WEFT_MI_SPEARMAN || e == WEFT_MI_COPULA; }
+static int by_rank(weft_mi_numeric_kind e) { return weft_mi_uses(e) != WEFT_MI_VALUES; }
 
 static int has_missing(const double *x, size_t n)
 {
@@ -159,7 +159,7 @@ static void make_column(const weft_mi_ready *r, size_t j, const double *scores, 
   column->constant = 0;
   if (order) r->complete[j] = weft_mi_order(x, n, order, other);
   if (column->incomplete) return; /* its pairs are made ready one by one */
-  if (e == WEFT_MI_KSG) {
+  if (weft_mi_way(e) == WEFT_MI_NEIGHBOURS) {
     double *u = r->scaled + j * n, *sorted = r->sorted + j * n;
     column->inverse_sd = scale_values(x, n, u);
     column->constant = column->inverse_sd == 0;
@@ -178,11 +178,12 @@ static weft_status take_columns(weft_arena *mem, weft_mi_ready *r)
   weft_status st = WEFT_OK;
   const size_t n = r->data->n, p = r->data->p;
   WEFT_TAKE0(r->columns, mem, p);
-  if (r->data->estimator != WEFT_MI_PEARSON) {
+  const int neighbours = weft_mi_way(r->data->estimator) == WEFT_MI_NEIGHBOURS;
+  if (neighbours || by_rank(r->data->estimator)) {
     WEFT_TAKE(r->order, mem, n * p);
     WEFT_TAKE(r->complete, mem, p);
   }
-  if (r->data->estimator == WEFT_MI_KSG) {
+  if (neighbours) {
     WEFT_TAKE(r->scaled, mem, n * p);
     WEFT_TAKE(r->sorted, mem, n * p);
     WEFT_TAKE(r->near, mem, n * p);
@@ -213,7 +214,7 @@ weft_status weft_mi_make_ready(weft_ctx *ctx, weft_arena *mem, const weft_mi_num
   WEFT_TRY(take_columns(mem, r));
   WEFT_TAKE(other, &own, n * (size_t) ctx->threads);
   WEFT_TAKE(work, &own, n * (size_t) ctx->threads);
-  if (data->estimator == WEFT_MI_COPULA) {
+  if (weft_mi_uses(data->estimator) == WEFT_MI_SCORES) {
     WEFT_TAKE(scores, &own, 2 * n + 2);
     normal_scores(n, scores);
   }
@@ -307,9 +308,9 @@ double weft_mi_incomplete_pair(const weft_mi_ready *r, size_t i, size_t j, weft_
     common_order(r->order + i * d->n, r->complete[i], s->place, s->order_a);
     common_order(r->order + j * d->n, r->complete[j], s->place, s->order_b);
   }
-  if (d->estimator == WEFT_MI_KSG) return ksg_of_common(r, m, s);
+  if (weft_mi_way(d->estimator) == WEFT_MI_NEIGHBOURS) return ksg_of_common(r, m, s);
   if (by_rank(d->estimator)) {
-    const int copula = d->estimator == WEFT_MI_COPULA;
+    const int copula = weft_mi_uses(d->estimator) == WEFT_MI_SCORES;
     if (copula && s->scored != m) { normal_scores(m, s->scores); s->scored = m; }
     rank_rows(s->a, s->order_a, m, copula ? s->scores : NULL, s->x);
     rank_rows(s->b, s->order_b, m, copula ? s->scores : NULL, s->y_sorted);

@@ -100,7 +100,7 @@ static void incomplete_tile(const job *w, size_t index, weft_mi_scratch *s)
         weft_mi_put(r->data, w->out, i, j, weft_mi_incomplete_pair(r, i, j, s));
 }
 
-static int is_ksg(const weft_mi_ready *r) { return r->data->estimator == WEFT_MI_KSG; }
+static int is_ksg(const weft_mi_ready *r) { return weft_mi_way(r->data->estimator) == WEFT_MI_NEIGHBOURS; }
 
 /* Nanoseconds a pair takes, roughly: how much work goes between two polls. */
 static double pair_cost(const weft_mi_ready *r)
@@ -171,9 +171,16 @@ weft_status weft_mi_numeric_cpu(weft_ctx *ctx, const weft_mi_numeric *data, doub
   const size_t rows = data->split ? data->split : data->p, columns = data->split ? data->p - data->split : data->p;
   WEFT_TRY(clear(ctx, out, rows * columns));
   if (data->n < 2 || !rows || !columns) goto done;
-  if (data->estimator == WEFT_MI_KENDALL) { st = weft_mi_kendall(ctx, data, out); goto done; }
-  WEFT_TRY(weft_mi_make_ready(ctx, &mem, data, &ready));
-  WEFT_TRY(all_tiles(ctx, &ready, out, 0));
+  switch (weft_mi_way(data->estimator)) {
+  case WEFT_MI_KENDALLS_TAU:
+    WEFT_TRY(weft_mi_kendall(ctx, data, out));
+    break;
+  case WEFT_MI_CORRELATION:
+  case WEFT_MI_NEIGHBOURS:
+    WEFT_TRY(weft_mi_make_ready(ctx, &mem, data, &ready));
+    WEFT_TRY(all_tiles(ctx, &ready, out, 0));
+    break;
+  }
 done:
   weft_arena_end(&mem);
   return st;

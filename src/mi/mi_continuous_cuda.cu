@@ -353,13 +353,23 @@ weft_status weft_mi_numeric_cuda(weft_ctx *ctx, const weft_mi_numeric *d, double
   weft_arena mem = weft_arena_begin(ctx);
   weft_mi_ready ready;
   const size_t rows = d->split ? d->split : d->p, columns = d->p - d->split;
-  const bool too_many = d->estimator == WEFT_MI_KSG && d->k > MOST_NEIGHBOURS;
+  const weft_mi_numeric_way way = weft_mi_way(d->estimator);
+  const bool too_many = way == WEFT_MI_NEIGHBOURS && d->k > MOST_NEIGHBOURS;
   if (d->n < 2 || !rows || !columns || too_many) { st = weft_mi_numeric_cpu(ctx, d, out); goto done; }
-  if (d->estimator == WEFT_MI_KENDALL || d->estimator == WEFT_MI_KSG) memset(out, 0, rows * columns * sizeof *out);
-  if (d->estimator == WEFT_MI_KENDALL) { st = kendall(ctx, d, out); goto done; }
-  WEFT_TRY(weft_mi_make_ready(ctx, &mem, d, &ready));
-  WEFT_TRY(d->estimator == WEFT_MI_KSG ? ksg(ctx, &ready, out) : correlations(ctx, &ready, out));
-  WEFT_TRY(weft_mi_incomplete_pairs(ctx, &ready, out));
+  if (way != WEFT_MI_CORRELATION) memset(out, 0, rows * columns * sizeof *out);
+  if (way != WEFT_MI_KENDALLS_TAU) WEFT_TRY(weft_mi_make_ready(ctx, &mem, d, &ready));
+  switch (way) {
+  case WEFT_MI_KENDALLS_TAU:
+    WEFT_TRY(kendall(ctx, d, out));
+    break;
+  case WEFT_MI_NEIGHBOURS:
+    WEFT_TRY(ksg(ctx, &ready, out));
+    break;
+  case WEFT_MI_CORRELATION:
+    WEFT_TRY(correlations(ctx, &ready, out));
+    break;
+  }
+  if (way != WEFT_MI_KENDALLS_TAU) WEFT_TRY(weft_mi_incomplete_pairs(ctx, &ready, out));
 done:
   weft_arena_end(&mem);
   return st;

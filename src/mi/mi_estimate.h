@@ -40,7 +40,43 @@ static WEFT_HD inline double weft_mi_digamma(double x)
 
 static WEFT_HD inline int weft_mi_turns(int estimator)
 {
-  return estimator == WEFT_MI_SHRINK ? 3 : estimator == WEFT_MI_SCHURMANN_GRASSBERGER ? 2 : 1;
+#define WEFT_MI_TURNS(kind, name, entropy, turns) case WEFT_MI_##kind: return turns;
+  switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_TURNS) }
+#undef WEFT_MI_TURNS
+  return 0; /* never: every kind has its case */
+}
+
+/* ---- a count that is not 0, in turn `turn`; in turn 0 it is in n and cells already ---- */
+
+static WEFT_HD inline void weft_mi_add_empirical(weft_mi_estimate *e, const weft_mi_log *f, int turn, uint64_t k)
+{
+  if (turn == 0) e->fixed += weft_mi_fixed(f, k);
+}
+
+static WEFT_HD inline void weft_mi_add_miller_madow(weft_mi_estimate *e, const weft_mi_log *f, int turn, uint64_t k)
+{
+  weft_mi_add_empirical(e, f, turn, k);
+}
+
+static WEFT_HD inline void weft_mi_add_shrink(weft_mi_estimate *e, const weft_mi_log *f, int turn, uint64_t k)
+{
+  (void) f;
+  if (turn == 1) {
+    const double p = (double) k / (double) e->n, away = 1 / e->cells - p;
+    e->squares += p * p;
+    e->away += away * away;
+  } else if (turn == 2) {
+    const double p = e->weight / e->cells + (1 - e->weight) * (double) k / (double) e->n;
+    if (p > 0) e->sum -= p * weft_log(p);
+  }
+}
+
+static WEFT_HD inline void weft_mi_add_schurmann_grassberger(weft_mi_estimate *e, const weft_mi_log *f, int turn, uint64_t k)
+{
+  (void) f;
+  if (turn != 1) return;
+  const double mass = (double) k + 1 / e->cells;
+  e->sum += mass * (e->top - weft_mi_digamma(mass + 1));
 }
 
 static WEFT_HD inline void weft_mi_estimate_add(weft_mi_estimate *e, const weft_mi_log *f, int estimator, int turn, uint64_t k)
@@ -49,38 +85,69 @@ static WEFT_HD inline void weft_mi_estimate_add(weft_mi_estimate *e, const weft_
   if (turn == 0) {
     e->n += k;
     e->cells += 1;
-    if (estimator <= WEFT_MI_MILLER_MADOW) e->fixed += weft_mi_fixed(f, k);
-  } else if (estimator == WEFT_MI_SCHURMANN_GRASSBERGER) {
-    const double mass = (double) k + 1 / e->cells;
-    e->sum += mass * (e->top - weft_mi_digamma(mass + 1));
-  } else if (turn == 1) {
-    const double p = (double) k / (double) e->n, away = 1 / e->cells - p;
-    e->squares += p * p;
-    e->away += away * away;
-  } else {
-    const double p = e->weight / e->cells + (1 - e->weight) * (double) k / (double) e->n;
-    if (p > 0) e->sum -= p * weft_log(p);
   }
+#define WEFT_MI_ADD(kind, name, entropy, turns) case WEFT_MI_##kind: weft_mi_add_##entropy(e, f, turn, k); break;
+  switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_ADD) }
+#undef WEFT_MI_ADD
+}
+
+/* ---- the end of a turn ---- */
+
+static WEFT_HD inline void weft_mi_end_empirical(weft_mi_estimate *e, int turn) { (void) e; (void) turn; }
+static WEFT_HD inline void weft_mi_end_miller_madow(weft_mi_estimate *e, int turn) { (void) e; (void) turn; }
+
+static WEFT_HD inline void weft_mi_end_shrink(weft_mi_estimate *e, int turn)
+{
+  const double n = (double) e->n;
+  if (turn != 1) return;
+  e->weight = e->away > 0 && n > 1 ? (1 - e->squares) / ((n - 1) * e->away) : 1;
+  if (e->weight > 1) e->weight = 1;
+}
+
+static WEFT_HD inline void weft_mi_end_schurmann_grassberger(weft_mi_estimate *e, int turn)
+{
+  if (turn == 0) e->top = weft_mi_digamma((double) e->n + 2);
 }
 
 static WEFT_HD inline void weft_mi_estimate_turn(weft_mi_estimate *e, int estimator, int turn)
 {
-  const double n = (double) e->n;
-  if (estimator == WEFT_MI_SCHURMANN_GRASSBERGER && turn == 0) e->top = weft_mi_digamma(n + 2);
-  if (estimator == WEFT_MI_SHRINK && turn == 1) {
-    e->weight = e->away > 0 && n > 1 ? (1 - e->squares) / ((n - 1) * e->away) : 1;
-    if (e->weight > 1) e->weight = 1;
-  }
+#define WEFT_MI_END(kind, name, entropy, turns) case WEFT_MI_##kind: weft_mi_end_##entropy(e, turn); break;
+  switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_END) }
+#undef WEFT_MI_END
 }
 
-/* Entropy in nats; 0 for fewer than two cells. */
+/* ---- entropy in nats, of two cells or more ---- */
+
+static WEFT_HD inline double weft_mi_nats_empirical(const weft_mi_estimate *e, const weft_mi_log *f)
+{
+  return weft_mi_bits(weft_mi_fixed(f, e->n) - e->fixed, f->unit, e->n) * WEFT_MI_LN2;
+}
+
+static WEFT_HD inline double weft_mi_nats_miller_madow(const weft_mi_estimate *e, const weft_mi_log *f)
+{
+  return weft_mi_nats_empirical(e, f) + (e->cells - 1) / (2 * (double) e->n);
+}
+
+static WEFT_HD inline double weft_mi_nats_shrink(const weft_mi_estimate *e, const weft_mi_log *f)
+{
+  (void) f;
+  return e->sum;
+}
+
+static WEFT_HD inline double weft_mi_nats_schurmann_grassberger(const weft_mi_estimate *e, const weft_mi_log *f)
+{
+  (void) f;
+  return e->sum / ((double) e->n + 1);
+}
+
+/* 0 for fewer than two cells. */
 static WEFT_HD inline double weft_mi_estimate_nats(const weft_mi_estimate *e, const weft_mi_log *f, int estimator)
 {
   if (e->cells < 2) return 0;
-  if (estimator == WEFT_MI_SCHURMANN_GRASSBERGER) return e->sum / ((double) e->n + 1);
-  if (estimator == WEFT_MI_SHRINK) return e->sum;
-  const double plain = weft_mi_bits(weft_mi_fixed(f, e->n) - e->fixed, f->unit, e->n) * WEFT_MI_LN2;
-  return estimator == WEFT_MI_EMPIRICAL ? plain : plain + (e->cells - 1) / (2 * (double) e->n);
+#define WEFT_MI_NATS(kind, name, entropy, turns) case WEFT_MI_##kind: return weft_mi_nats_##entropy(e, f);
+  switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_NATS) }
+#undef WEFT_MI_NATS
+  return 0; /* never: every kind has its case */
 }
 
 #endif

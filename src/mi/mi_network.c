@@ -146,15 +146,16 @@ typedef struct {
   best (*find)(const double *, const double *, double *, size_t, double, double);
   const double *zeros;
   double *out;
-  double *first, *second; /* CLR: means and standard deviations; MRNETB: sums of columns */
+  double *first, *second; /* of columns: means and standard deviations, or sums */
   double rounding;
 } network;
 
 /* One thread's: p numbers each. */
 typedef struct { double *relevance, *sum; uint8_t *inside; } workspace;
 
-static void aracne_column(const network *w, size_t j)
+static void aracne_column(const network *w, size_t j, workspace *s)
 {
+  (void) s;
   const weft_network_job *d = w->job;
   const size_t p = d->p;
   const double *b = d->m + j * p;
@@ -162,8 +163,9 @@ static void aracne_column(const network *w, size_t j)
     w->out[i + j * p] = b[i] == 0 || w->goes(d->m + i * p, b, p, b[i], d->eps, d->keep) ? 0 : b[i];
 }
 
-static void clr_column(const network *w, size_t j)
+static void clr_column(const network *w, size_t j, workspace *s)
 {
+  (void) s;
   const size_t p = w->job->p;
   const double *m = w->job->m + j * p;
   for (size_t i = 0; i < j; i++) {
@@ -174,14 +176,15 @@ static void clr_column(const network *w, size_t j)
   }
 }
 
-static void relnet_column(const network *w, size_t j)
+static void relnet_column(const network *w, size_t j, workspace *s)
 {
+  (void) s;
   const size_t p = w->job->p;
   const double *m = w->job->m + j * p;
   for (size_t i = 0; i < j; i++) w->out[i + j * p] = m[i] > w->job->eps ? m[i] : 0;
 }
 
-static void clr_moments(const network *w, size_t j)
+static void column_moments(const network *w, size_t j)
 {
   const size_t p = w->job->p;
   const double *m = w->job->m + j * p;
@@ -199,7 +202,7 @@ static void clr_moments(const network *w, size_t j)
 }
 
 /* Scores of target t's selected go to column t of out. Relevance of what is selected, and of the target, is -Inf. */
-static void mrnet_target(const network *w, size_t t, workspace *s)
+static void mrnet_column(const network *w, size_t t, workspace *s)
 {
   const size_t p = w->job->p;
   const double *m = w->job->m;
@@ -239,7 +242,7 @@ static best best_outside(const network *w, size_t t, size_t worst, const workspa
 }
 
 /* Relevance is +Inf for what is outside, so that it is never the lowest. */
-static void mrnetb_target(const network *w, size_t t, workspace *s)
+static void mrnetb_column(const network *w, size_t t, workspace *s)
 {
   const size_t p = w->job->p;
   const double *m = w->job->m;
@@ -282,7 +285,7 @@ static void mrnetb_target(const network *w, size_t t, workspace *s)
   }
 }
 
-static void sum_column(const network *w, size_t j)
+static void column_sum(const network *w, size_t j)
 {
   const size_t p = w->job->p;
   double sum = 0;
@@ -292,10 +295,15 @@ static void sum_column(const network *w, size_t j)
 
 /* ---- all columns ---- */
 
-weft_status weft_network_mirror(weft_ctx *ctx, double *out, size_t p, int greater, double rounding)
+weft_status weft_network_mirror(weft_ctx *ctx, const weft_network_job *job, double rounding, double *out)
 {
   weft_status st = WEFT_OK;
-  const int64_t block = BLOCK, blocks = ((int64_t) p + block - 1) / block, batch = 1 + ctx->threads * (int64_t) (2e5 / ((double) p + 1));
+  const weft_network_kind *kind = weft_network_kind_of(job->method);
+  const size_t p = job->p;
+  const int greater = kind->greedy;
+  const double least = kind->in_bits ? rounding : 0;
+  const int64_t block = BLOCK, blocks = ((int64_t) p + block - 1) / block;
+  const int64_t batch = 1 + ctx->threads * (int64_t) (2e5 / ((double) p + 1));
   for (int64_t from = 0; from < blocks; from += batch) {
     const int64_t end = blocks - from < batch ? blocks : from + batch;
     WEFT_TRY(weft_poll(ctx, 1, 1));
@@ -307,7 +315,7 @@ weft_status weft_network_mirror(weft_ctx *ctx, double *out, size_t p, int greate
           for (size_t i = ib * (size_t) block; i < j && i < (ib + 1) * (size_t) block; i++) {
             double *upper = &out[i + j * p], *lower = &out[j + i * p];
             if (greater && *lower > *upper) *upper = *lower;
-            if (fabs(*upper) <= rounding) *upper = 0;
+            if (fabs(*upper) <= least) *upper = 0;
             *lower = *upper;
           }
   }
@@ -316,45 +324,38 @@ done:
   return st;
 }
 
-/* Nanoseconds a column takes, roughly. */
+/* Nanoseconds a column takes. */
 static double column_cost(const weft_network_job *d)
 {
   const double p = (double) d->p;
-  switch (d->method) {
-  case WEFT_NETWORK_ARACNE: return p * p; /* when nothing goes early */
-  case WEFT_NETWORK_CLR: return 10 * p;
-  case WEFT_NETWORK_RELNET: return p;
-  case WEFT_NETWORK_MRNET: return p * p / 2;
-  default: return 2 * p * p;
-  }
+#define COST(kind, name, before, greedy, in_bits, nanoseconds, device) nanoseconds,
+  const double costs[] = { WEFT_NETWORK_KINDS(COST) };
+#undef COST
+  return costs[d->method];
 }
 
 static void one_column(const network *w, size_t j, workspace *s)
 {
-  switch (w->job->method) {
-  case WEFT_NETWORK_ARACNE: aracne_column(w, j); break;
-  case WEFT_NETWORK_CLR: clr_column(w, j); break;
-  case WEFT_NETWORK_MRNET: mrnet_target(w, j, s); break;
-  case WEFT_NETWORK_MRNETB: mrnetb_target(w, j, s); break;
-  case WEFT_NETWORK_RELNET: relnet_column(w, j); break;
-  }
+#define COLUMN(kind, name, ...) case WEFT_NETWORK_##kind: name##_column(w, j, s); break;
+  switch (w->job->method) { WEFT_NETWORK_KINDS(COLUMN) }
+#undef COLUMN
 }
 
-/* What CLR and MRNETB need to know of all columns first. */
-static weft_status column_sums(weft_ctx *ctx, const network *w)
+/* What a method needs to know of all columns first. */
+static weft_status look_before(weft_ctx *ctx, const network *w)
 {
   weft_status st = WEFT_OK;
-  const weft_network_method method = w->job->method;
+  const weft_network_before before = weft_network_kind_of(w->job->method)->before;
   const size_t p = w->job->p, batch = (size_t) (1 + ctx->threads * 2e7 / ((double) p + 1));
-  if (method != WEFT_NETWORK_CLR && method != WEFT_NETWORK_MRNETB) return WEFT_OK;
+  if (before == WEFT_NETWORK_NOTHING) return WEFT_OK;
   for (size_t first = 0; first < p; first += batch) {
     const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
     WEFT_TRY(weft_poll(ctx, 0, 1));
     WEFT_PARALLEL(ctx->threads)
     WEFT_FOR(static)
     for (int64_t j = (int64_t) first; j < end; j++) {
-      if (method == WEFT_NETWORK_CLR) clr_moments(w, (size_t) j);
-      else sum_column(w, (size_t) j);
+      if (before == WEFT_NETWORK_MOMENTS) column_moments(w, (size_t) j);
+      else column_sum(w, (size_t) j);
     }
   }
 done:
@@ -366,7 +367,6 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t p = job->p, batch = (size_t) (1 + ctx->threads * 2e7 / (column_cost(job) + 1));
-  const int directed = job->method == WEFT_NETWORK_MRNET || job->method == WEFT_NETWORK_MRNETB;
   network w = { job, WEFT_VARIANT_HERE(goes), WEFT_VARIANT_HERE(find), NULL, out, NULL, NULL, 0 };
   double *zeros, greatest = 0;
   workspace *work;
@@ -382,7 +382,7 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
     WEFT_TAKE(work[t].sum, &mem, p);
     WEFT_TAKE(work[t].inside, &mem, p);
   }
-  WEFT_TRY(column_sums(ctx, &w));
+  WEFT_TRY(look_before(ctx, &w));
   for (size_t first = 0; first < p; first += batch) {
     const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
@@ -393,7 +393,7 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
       for (int64_t j = (int64_t) first; j < end; j++) one_column(&w, (size_t) j, own);
     }
   }
-  WEFT_TRY(weft_network_mirror(ctx, out, p, directed, job->method == WEFT_NETWORK_CLR ? 0 : w.rounding));
+  WEFT_TRY(weft_network_mirror(ctx, job, w.rounding, out));
 done:
   weft_arena_end(&mem);
   return st;

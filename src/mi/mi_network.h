@@ -22,9 +22,9 @@ static inline double weft_network_rounding(const weft_network_job *job, double g
   return sums > job->least ? sums : job->least;
 }
 
-/* Copies what is above out's diagonal below it, or the greater of both to both; zeros on the diagonal, and for what is not
- * beyond `rounding`. */
-weft_status weft_network_mirror(weft_ctx *ctx, double *out, size_t p, int greater, double rounding);
+/* Copies what is above out's diagonal below it, of greedy methods the greater of both to both; zeros on the diagonal, and for weights
+ * in bits that are not beyond `rounding`. */
+weft_status weft_network_mirror(weft_ctx *ctx, const weft_network_job *job, double rounding, double *out);
 
 #ifdef __cplusplus
 }

@@ -121,41 +121,59 @@ static double scale_of(double greatest)
   return ldexp(1, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent);
 }
 
-weft_status weft_network_cuda(weft_ctx *ctx, const weft_network_job *job, double *out)
+static weft_status aracne_tiles(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m,
+                                double greatest, double *out)
 {
   weft_status st = WEFT_OK;
-  weft_device_arena mem = weft_device_begin(ctx);
   const size_t p = job->p, tiles = (p + SIDE - 1) / SIDE;
-  double *m, *band, scale, greatest = 0;
+  const double scale = scale_of(greatest);
+  double *band;
   float *rounded;
-  if (!p) goto done;
-  WEFT_TRY(weft_network_check(ctx, job, &greatest));
-  WEFT_DEVICE_TAKE(m, &mem, p * p);
-  WEFT_TRY(weft_device_upload(&mem, m, p * p, sizeof *m, copy_numbers, job->m));
-  if (job->method != WEFT_NETWORK_ARACNE) {
-    st = weft_network_steps(ctx, &mem, job, m, weft_network_rounding(job, greatest), out);
-    goto done;
-  }
-  scale = scale_of(greatest);
-  WEFT_DEVICE_TAKE(rounded, &mem, p * p);
-  WEFT_DEVICE_TAKE(band, &mem, p * SIDE);
-  WEFT_CUDA(cudaMemsetAsync(band, 0, p * SIDE * sizeof *band, mem.stream));
+  WEFT_DEVICE_TAKE(rounded, mem, p * p);
+  WEFT_DEVICE_TAKE(band, mem, p * SIDE);
+  WEFT_CUDA(cudaMemsetAsync(band, 0, p * SIDE * sizeof *band, mem->stream));
   for (size_t first = 0; first < p; first += 32768) {
     const size_t count = p - first < 32768 ? p - first : 32768;
-    to_float<<<dim3((unsigned) ((p + 255) / 256), (unsigned) count), 256, 0, mem.stream>>>(m, p, first, scale, rounded);
+    const dim3 grid((unsigned) ((p + 255) / 256), (unsigned) count);
+    to_float<<<grid, 256, 0, mem->stream>>>(m, p, first, scale, rounded);
     WEFT_CUDA(cudaGetLastError());
   }
   for (size_t column = 0; column < tiles; column++) {
     const size_t first = column * SIDE, count = p - first < SIDE ? p - first : SIDE;
+    const dim3 grid((unsigned) ((first + SIDE + 255) / 256), (unsigned) count);
     WEFT_TRY(weft_poll(ctx, (double) column * (double) column, (double) tiles * (double) tiles));
-    weakest<<<(unsigned) column + 1, 256, 0, mem.stream>>>(rounded, m, p, column, scale, job->keep, job->eps, band);
+    weakest<<<(unsigned) column + 1, 256, 0, mem->stream>>>(rounded, m, p, column, scale, job->keep, job->eps, band);
     WEFT_CUDA(cudaGetLastError());
-    settle<<<dim3((unsigned) ((first + SIDE + 255) / 256), (unsigned) count), 256, 0, mem.stream>>>(m, p, first, job->keep,
-                                                                                                   job->eps, band);
+    settle<<<grid, 256, 0, mem->stream>>>(m, p, first, job->keep, job->eps, band);
     WEFT_CUDA(cudaGetLastError());
-    WEFT_TRY(weft_device_download(&mem, out + first * p, band, count * p * sizeof *out)); /* below the diagonal it means nothing */
+    WEFT_TRY(weft_device_download(mem, out + first * p, band, count * p * sizeof *out)); /* no meaning below the diagonal */
   }
-  WEFT_TRY(weft_network_mirror(ctx, out, p, 0, weft_network_rounding(job, greatest)));
+  WEFT_TRY(weft_network_mirror(ctx, job, weft_network_rounding(job, greatest), out));
+done:
+  return st;
+}
+
+/* How the device does a method, by its column `device` in the sheet; NULL: the CPU does it. */
+typedef weft_status device_way(weft_ctx *, weft_device_arena *, const weft_network_job *, const double *, double, double *);
+#define WAY_tiles(name) name##_tiles
+#define WAY_steps(name) weft_network_steps
+#define WAY_host(name) NULL
+#define WAY(kind, name, before, greedy, in_bits, nanoseconds, device) WAY_##device(name),
+static device_way *const ways[] = { WEFT_NETWORK_KINDS(WAY) };
+#undef WAY
+
+weft_status weft_network_cuda(weft_ctx *ctx, const weft_network_job *job, double *out)
+{
+  device_way *const way = ways[job->method];
+  const size_t p = job->p;
+  if (!p || !way) return weft_network_cpu(ctx, job, out);
+  weft_status st = WEFT_OK;
+  weft_device_arena mem = weft_device_begin(ctx);
+  double *m, greatest = 0;
+  WEFT_TRY(weft_network_check(ctx, job, &greatest));
+  WEFT_DEVICE_TAKE(m, &mem, p * p);
+  WEFT_TRY(weft_device_upload(&mem, m, p * p, sizeof *m, copy_numbers, job->m));
+  WEFT_TRY(way(ctx, &mem, job, m, greatest, out));
 done:
   weft_device_end(&mem);
   return st;

@@ -5,7 +5,7 @@
 #include "../base/device.cuh"
 #include "mi_network.h"
 
-weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m, double rounding,
-                               double *out);
+weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m,
+                               double greatest, double *out);
 
 #endif

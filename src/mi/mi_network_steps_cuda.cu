@@ -179,41 +179,75 @@ __global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t
 
 /* ---- host ---- */
 
-weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m, double rounding,
-                               double *out)
+/* What a method's band of columns is made from; `first` and `second` of all columns, `room` of each target in a band. */
+struct band_job {
+  const double *m, *first, *second;
+  size_t p;
+  double rounding, *room, *out;
+};
+
+static void clr_band(const band_job &b, size_t column, size_t count, cudaStream_t stream)
 {
-  weft_status st = WEFT_OK;
-  const size_t p = job->p;
-  const int greedy = job->method != WEFT_NETWORK_CLR;
-  double *first, *second, *band, *room = NULL;
-  size_t batch = BAND_BYTES / (3 * p * sizeof *band);
-  if (greedy && (double) batch > MOST_WORK / ((double) p * (double) p)) batch = (size_t) (MOST_WORK / ((double) p * (double) p));
+  const dim3 grid((unsigned) ((b.p + 255) / 256), (unsigned) count);
+  clr_columns<<<grid, 256, 0, stream>>>(b.m, b.p, column, b.first, b.second, b.rounding, b.out);
+}
+
+static void mrnet_band(const band_job &b, size_t column, size_t count, cudaStream_t stream)
+{
+  mrnet<<<(unsigned) count, THREADS, 0, stream>>>(b.m, b.p, column, b.rounding, b.room, b.out);
+}
+
+static void mrnetb_band(const band_job &b, size_t column, size_t count, cudaStream_t stream)
+{
+  mrnetb<<<(unsigned) count, THREADS, 0, stream>>>(b.m, b.p, column, b.first, b.rounding, b.room, b.out);
+}
+
+/* By the column `device` in the sheet: <name>_band() of those that go by steps. */
+typedef void make_band(const band_job &, size_t, size_t, cudaStream_t);
+#define BAND_tiles(name) NULL
+#define BAND_steps(name) name##_band
+#define BAND_host(name) NULL
+#define BAND(kind, name, before, greedy, in_bits, nanoseconds, device) BAND_##device(name),
+static make_band *const bands[] = { WEFT_NETWORK_KINDS(BAND) };
+#undef BAND
+
+/* Columns between two polls. */
+static size_t batch_of(size_t p, int greedy)
+{
+  size_t batch = BAND_BYTES / (3 * p * sizeof(double));
+  const double most = MOST_WORK / ((double) p * (double) p);
+  if (greedy && (double) batch > most) batch = (size_t) most;
   if (batch < 132) batch = 132;
   if (batch > p) batch = p;
-  if (batch > 32768) batch = 32768;
+  return batch > 32768 ? 32768 : batch;
+}
+
+weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m,
+                               double greatest, double *out)
+{
+  weft_status st = WEFT_OK;
+  const weft_network_kind *kind = weft_network_kind_of(job->method);
+  const size_t p = job->p, batch = batch_of(p, kind->greedy);
+  const double rounding = weft_network_rounding(job, greatest);
+  double *first, *second, *band, *room = NULL;
   WEFT_DEVICE_TAKE(first, mem, p);
   WEFT_DEVICE_TAKE(second, mem, p);
   WEFT_DEVICE_TAKE(band, mem, batch * p);
-  if (greedy) WEFT_DEVICE_TAKE(room, mem, 2 * batch * p);
-  if (job->method != WEFT_NETWORK_MRNET) {
-    sum_columns<<<(unsigned) ((p + COLUMNS - 1) / COLUMNS), 256, 0, mem->stream>>>(m, p, rounding, first, greedy ? NULL : second);
+  if (kind->greedy) WEFT_DEVICE_TAKE(room, mem, 2 * batch * p);
+  if (kind->before != WEFT_NETWORK_NOTHING) {
+    double *deviations = kind->before == WEFT_NETWORK_MOMENTS ? second : NULL;
+    sum_columns<<<(unsigned) ((p + COLUMNS - 1) / COLUMNS), 256, 0, mem->stream>>>(m, p, rounding, first, deviations);
     WEFT_CUDA(cudaGetLastError());
   }
   for (size_t column = 0; column < p; column += batch) {
     const size_t count = p - column < batch ? p - column : batch;
+    const band_job b = { m, first, second, p, rounding, room, band };
     WEFT_TRY(weft_poll(ctx, (double) column, (double) p));
-    switch (job->method) {
-    case WEFT_NETWORK_MRNET: mrnet<<<(unsigned) count, THREADS, 0, mem->stream>>>(m, p, column, rounding, room, band); break;
-    case WEFT_NETWORK_MRNETB: mrnetb<<<(unsigned) count, THREADS, 0, mem->stream>>>(m, p, column, first, rounding, room, band); break;
-    default: {
-      const dim3 grid((unsigned) ((p + 255) / 256), (unsigned) count);
-      clr_columns<<<grid, 256, 0, mem->stream>>>(m, p, column, first, second, rounding, band);
-    }
-    }
+    bands[job->method](b, column, count, mem->stream);
     WEFT_CUDA(cudaGetLastError());
     WEFT_TRY(weft_device_download(mem, out + column * p, band, count * p * sizeof *out));
   }
-  WEFT_TRY(weft_network_mirror(ctx, out, p, greedy, greedy ? rounding : 0));
+  WEFT_TRY(weft_network_mirror(ctx, job, rounding, out));
 done:
   return st;
 }

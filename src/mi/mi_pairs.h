@@ -22,8 +22,6 @@ typedef struct weft_mi_search {
 /* Best first. The index of columns i < j is i * columns + j; of a triple (i * columns + j) * columns + k. */
 typedef struct weft_mi_found { weft_scored *items; size_t count; } weft_mi_found;
 
-typedef enum { WEFT_MI_EMPIRICAL = 0, WEFT_MI_MILLER_MADOW, WEFT_MI_SHRINK, WEFT_MI_SCHURMANN_GRASSBERGER } weft_mi_estimator;
-
 /* A pack on a device; of the back end that made it. */
 typedef struct weft_mi_resident weft_mi_resident;
 

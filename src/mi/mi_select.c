@@ -34,25 +34,45 @@ typedef struct {
   weft_scored *open;
 } selection;
 
-static int by_least(weft_select_method m)
+/* ---- what the rows of the sheet say ---- */
+
+typedef enum {
+  COMBINE_ONCE, COMBINE_SUM, COMBINE_MEAN, COMBINE_LEAST, COMBINE_LEAST_OR_ALONE, COMBINE_LATEST
+} combination;
+typedef enum { GROUP_NONE, GROUP_FEATURE, GROUP_WITHOUT, GROUP_ALL } grouping;
+typedef struct { grouping group; combination combine; int stops; } properties;
+
+static const properties *of(weft_select_method method)
 {
-  return m == WEFT_SELECT_JMIM || m == WEFT_SELECT_NJMIM || m == WEFT_SELECT_CMIM;
+#define PROPERTIES(kind, name, alone, group, says, combine, stops) { GROUP_##group, COMBINE_##combine, stops },
+  static const properties rows[] = { WEFT_SELECT_KINDS(PROPERTIES) };
+#undef PROPERTIES
+  return &rows[method];
 }
 
-/* What one more W says about a candidate. */
+static int by_least(weft_select_method m)
+{
+  return of(m)->combine == COMBINE_LEAST || of(m)->combine == COMBINE_LEAST_OR_ALONE;
+}
+
+/* What a count says about a candidate: before any choice, and after one. */
+static double score_alone(weft_select_method method, const weft_select_sums *s)
+{
+#define ALONE(kind, name, alone, ...) case WEFT_SELECT_##kind: return weft_select_##alone(s);
+  switch (method) { WEFT_SELECT_KINDS(ALONE) }
+#undef ALONE
+  return NAN; /* never: every kind has its case */
+}
+
 static double contribution(weft_select_method method, const weft_select_sums *s)
 {
-  switch (method) {
-  case WEFT_SELECT_MRMR: return weft_select_information_xw(s);
-  case WEFT_SELECT_JMI: case WEFT_SELECT_JMIM: return weft_select_information(s);
-  case WEFT_SELECT_DISR: case WEFT_SELECT_NJMIM: {
-    const double joint = weft_select_entropy(s, s->xwy);
-    return joint > 0 ? weft_select_information(s) / joint : 0;
-  }
-  case WEFT_SELECT_CMIM: case WEFT_SELECT_CMI: return weft_select_conditional(s);
-  default: return s->gini;
-  }
+#define SAYS(kind, name, alone, group, says, ...) case WEFT_SELECT_##kind: return weft_select_##says(s);
+  switch (method) { WEFT_SELECT_KINDS(SAYS) }
+#undef SAYS
+  return NAN; /* never: every kind has its case */
 }
+
+/* ---- scores ---- */
 
 /* Updates candidate j after W (or all chosen) became `group`; `turn` features are chosen. */
 static void update(selection *s, size_t j, const weft_select_group *group, size_t turn, weft_select_workspace *w)
@@ -60,19 +80,23 @@ static void update(selection *s, size_t j, const weft_select_group *group, size_
   weft_select_sums sums;
   weft_select_count(&s->features, j, group, s->f, w, &sums);
   const double now = contribution(s->method, &sums);
-  if (s->method == WEFT_SELECT_CMI) s->score[j] = now;
-  else if (by_least(s->method)) s->score[j] = s->sum[j] = now < s->sum[j] ? now : s->sum[j];
-  else s->sum[j] += now;
-  if (s->method == WEFT_SELECT_MRMR) s->score[j] = s->relevance[j] - s->sum[j] / (double) turn;
-  else if (s->method != WEFT_SELECT_CMI && !by_least(s->method)) s->score[j] = s->sum[j];
+  switch (of(s->method)->combine) {
+  case COMBINE_ONCE: break;
+  case COMBINE_SUM: s->sum[j] += now; s->score[j] = s->sum[j]; break;
+  case COMBINE_MEAN: s->sum[j] += now; s->score[j] = s->relevance[j] - s->sum[j] / (double) turn; break;
+  case COMBINE_LEAST:
+  case COMBINE_LEAST_OR_ALONE: s->score[j] = s->sum[j] = now < s->sum[j] ? now : s->sum[j]; break;
+  case COMBINE_LATEST: s->score[j] = now; break;
+  }
 }
 
 static void first_scores(selection *s, size_t j, const weft_select_group *alone, weft_select_workspace *w)
 {
+  const combination combine = of(s->method)->combine;
   weft_select_sums sums;
   weft_select_count(&s->features, j, alone, s->f, w, &sums);
-  s->relevance[j] = s->score[j] = s->method == WEFT_SELECT_JIM ? sums.gini : weft_select_information(&sums);
-  s->sum[j] = s->method == WEFT_SELECT_CMIM ? s->relevance[j] : by_least(s->method) ? INFINITY : 0;
+  s->relevance[j] = s->score[j] = score_alone(s->method, &sums);
+  s->sum[j] = combine == COMBINE_LEAST_OR_ALONE ? s->relevance[j] : combine == COMBINE_LEAST ? INFINITY : 0;
 }
 
 /* Candidates between two polls. */
@@ -164,7 +188,7 @@ weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t n = data->n, p = data->p;
-  const int stops = method == WEFT_SELECT_CMIM || method == WEFT_SELECT_CMI;
+  const properties *kind = of(method);
   selection s = { data, method, { 0 }, NULL, NULL, NULL, NULL, NULL, NULL };
   weft_select_group group;
   weft_select_workspace *work;
@@ -186,15 +210,15 @@ weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_
   WEFT_TRY(score_all(ctx, &s, &group, 0, k, work));
   for (size_t turn = 0; turn < k; turn++) {
     const size_t j = choose(&s);
-    if (j == p || (stops && !(s.score[j] > TIE))) break;
+    if (j == p || (kind->stops && !(s.score[j] > TIE))) break;
     feature[turn] = (int32_t) j;
     score[turn] = s.score[j];
     s.score[j] = -INFINITY;
     *found = turn + 1;
-    if (turn + 1 == k || method == WEFT_SELECT_MIM) continue;
+    if (turn + 1 == k || kind->group == GROUP_NONE) continue;
     if (by_least(method)) { WEFT_TRY(score_promising(ctx, &s, feature, &group, turn + 1, k, work)); continue; }
-    if (method == WEFT_SELECT_CMI) WEFT_TRY(weft_select_group_join(ctx, &s.features, j, &group));
-    else weft_select_group_one(&s.features, j, method != WEFT_SELECT_MRMR, &group);
+    if (kind->group == GROUP_ALL) WEFT_TRY(weft_select_group_join(ctx, &s.features, j, &group));
+    else weft_select_group_one(&s.features, j, kind->group == GROUP_FEATURE, &group);
     WEFT_TRY(score_all(ctx, &s, &group, turn + 1, k, work));
   }
 done:

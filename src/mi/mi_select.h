@@ -70,12 +70,17 @@ static inline double weft_select_floor(const weft_select_sums *s, double sums)
   const double i = s->n > 0 ? sums / s->n : 0;
   return i > 0 ? i : 0;
 }
-/* I(X,W;Y), I(X;W), I(X;Y|W) */
+/* What a count says (mi_select_kinds.h): I(X,W;Y), also by H(X,W,Y); I(X;W); I(X;Y|W); the Gini gain. */
 static inline double weft_select_information(const weft_select_sums *s)
 {
   return weft_select_floor(s, (s->xwy - s->xw) - (s->y - s->all));
 }
-static inline double weft_select_information_xw(const weft_select_sums *s)
+static inline double weft_select_share(const weft_select_sums *s)
+{
+  const double joint = weft_select_entropy(s, s->xwy);
+  return joint > 0 ? weft_select_information(s) / joint : 0;
+}
+static inline double weft_select_redundancy(const weft_select_sums *s)
 {
   return weft_select_floor(s, (s->xw - s->x) - (s->w - s->all));
 }
@@ -83,5 +88,6 @@ static inline double weft_select_conditional(const weft_select_sums *s)
 {
   return weft_select_floor(s, (s->xwy - s->xw) - (s->wy - s->w));
 }
+static inline double weft_select_gini(const weft_select_sums *s) { return s->gini; }
 
 #endif
