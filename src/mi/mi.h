@@ -8,10 +8,10 @@
 
 #include "../base/codes.h"
 #include "../base/context.h"
-#include "mi_bins_kinds.h"
-#include "mi_estimate_kinds.h"
-#include "mi_network_kinds.h"
-#include "mi_select_kinds.h"
+#include "bins/mi_bins_kinds.h"
+#include "matrix/mi_estimate_kinds.h"
+#include "networks/mi_network_kinds.h"
+#include "select/mi_select_kinds.h"
 
 #ifdef __cplusplus
 extern "C" {

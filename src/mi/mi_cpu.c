@@ -5,9 +5,9 @@
 #include <string.h>
 #include "../base/arena.h"
 #include "../base/parallel.h"
-#include "mi_pairs.h"
-#include "mi_continuous.h"
-#include "mi_network.h"
+#include "pairs/mi_pairs.h"
+#include "matrix/mi_continuous.h"
+#include "networks/mi_network.h"
 
 #define PIECE 16384 /* rows coded at a time; a multiple of 64 */
 #define PIECE_WORDS (PIECE / 64)

@@ -3,9 +3,9 @@
 #include <cstring>
 #include "../base/device.cuh"
 #include "../base/parallel.h"
-#include "mi_pairs.h"
-#include "mi_continuous.h"
-#include "mi_network.h"
+#include "pairs/mi_pairs.h"
+#include "matrix/mi_continuous.h"
+#include "networks/mi_network.h"
 
 #define THREADS 256
 #define SHARED_CELLS 10240u                       /* 40 KB: three blocks a multiprocessor at least */

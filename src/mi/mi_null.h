@@ -2,7 +2,7 @@
 #ifndef WEFT_MI_NULL_H
 #define WEFT_MI_NULL_H
 
-#include "mi_pack.h"
+#include "pack/mi_pack.h"
 
 #ifdef __cplusplus
 extern "C" {

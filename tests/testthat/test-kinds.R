@@ -22,3 +22,41 @@ test_that("a score that C does not know is an internal error", {
   expect_error(call(problem[names(problem) != "ess"]), "lacks the element `ess`", class = "weft_error_internal")
   expect_error(call(replace(problem, "levels", list(2L))), "`levels`", class = "weft_error_internal")
 })
+
+test_that("kinds of mutual information are those of the sheets", {
+  kinds <- .Call(weft:::C_weft_mi_kinds)
+  expect_identical(kinds$network, names(weft:::network_methods))
+  expect_identical(offered(mi_network, "method"), kinds$network)
+  expect_identical(kinds$select, names(weft:::select_methods))
+  expect_identical(offered(mi_select, "method"), kinds$select)
+  expect_identical(kinds$entropy, weft:::count_estimators)
+  expect_identical(kinds$numeric, weft:::numeric_estimators)
+  expect_identical(offered(mi_matrix, "estimator"), c(kinds$entropy, kinds$numeric))
+  expect_identical(kinds$bins, c("equalfreq", weft:::class_cuts))
+  expect_setequal(offered(discretize, "method"), c(kinds$bins, "equalwidth", "sd"))
+})
+
+test_that("kinds of mutual information that C does not know are internal errors", {
+  m <- diag(3)
+  control <- weft:::run_control("cpu", 1, FALSE)
+  network <- list(method = "aracne", eps = 0, keep = 1, least = 0)
+  numeric <- list(estimator = "pearson", split = 0L, k = 3L)
+  calls <- list(
+    function(how) .Call(weft:::C_weft_mi_network, m, how, control), network,
+    function(how) .Call(weft:::C_weft_mi_numeric, m, how, control), numeric,
+    function(how) .Call(weft:::C_weft_mi_select, m, c(0L, 1L, 0L), 2L, FALSE, how, control), list(method = "jmi", k = 2),
+    function(how) .Call(weft:::C_weft_mi_cuts, m, how, NULL, 0L, control), list(method = "equalfreq", bins = 2)
+  )
+  for (k in seq(1, length(calls), 2)) {
+    call <- calls[[k]]
+    how <- calls[[k + 1L]]
+    expect_false(is.null(call(how)))
+    expect_error(call(replace(how, 1L, "other")), "no kind \"other\"", class = "weft_error_internal")
+    for (name in names(how)) {
+      expect_error(call(how[names(how) != name]), sprintf("lacks the element `%s`", name), class = "weft_error_internal")
+    }
+    expect_error(call(c(how, other = 1)), "`other`, which is unknown", class = "weft_error_internal")
+  }
+  expect_error(.Call(weft:::C_weft_mi_matrix_counts, m, NULL, "other", FALSE, control), "no kind", class = "weft_error_internal")
+  expect_error(.Call(weft:::C_weft_mi_matrix_counts, m, NULL, 1L, FALSE, control), "must be a word", class = "weft_error_internal")
+})

@@ -1,7 +1,7 @@
 # Named lists from R are read by name: what is missing, unknown or of another type is an internal error that says which it is.
 
 matrix_under <- function(control) {
-  .Call(weft:::C_weft_mi_matrix_counts, matrix(1:2, 4, 3), NULL, 1L, FALSE, control)
+  .Call(weft:::C_weft_mi_matrix_counts, matrix(1:2, 4, 3), NULL, "empirical", FALSE, control)
 }
 
 test_that("a record must have the names that are read, and no others", {
