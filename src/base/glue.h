@@ -28,6 +28,8 @@ void weft_glue_run(SEXP control, weft_work work, void *data);
  * where it was going (a handler, the top level) when the work function has freed and returned. */
 weft_status weft_glue_eval(weft_ctx *ctx, SEXP (*f)(void *), void *data);
 
+/* Calls weft:::raise_native(status, message, column, control), which does not return: of what a context says. */
+void weft_glue_raise(weft_status st, const weft_ctx *ctx, SEXP control);
 /* A classed R error, from an entry point: nothing native may be owned. Does not return. */
 void weft_glue_fail(weft_status st, const char *format, ...)
 #ifdef __GNUC__

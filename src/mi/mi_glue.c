@@ -36,15 +36,6 @@ SEXP C_weft_mi_kinds(void)
 
 /* ---- ranking ---- */
 
-uint16_t *weft_mi_class_codes(SEXP class_codes)
-{
-  const size_t n = (size_t) Rf_xlength(class_codes);
-  const int *codes = INTEGER_RO(class_codes);
-  uint16_t *classes = (uint16_t *) R_alloc(n, sizeof *classes);
-  for (size_t i = 0; i < n; i++) classes[i] = codes[i] == NA_INTEGER ? WEFT_NA_U16 : (uint16_t) codes[i];
-  return classes;
-}
-
 /* A named list for the scores of p attributes, and where its vectors begin. */
 static SEXP make_scores(size_t p, weft_mi_rank *at)
 {
