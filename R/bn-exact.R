@@ -19,9 +19,8 @@
 #' @examples
 #' d <- data.frame(a = rep(0:1, 20), b = rep(c(0L, 1L, 1L, 1L), 10), c = rep(0:1, each = 20))
 #' bn_exact(d, posterior = "dag")$edges
-bn_exact <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"),
-                     posterior = c("none", "dag", "order"), ..., backend = NULL, threads = NULL, progress = NULL,
-                     verbose = FALSE) {
+bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none", "dag", "order"), ..., backend = NULL,
+                     threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   need_args("data")
   check_dots(bn_score_settings, ...)

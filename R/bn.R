@@ -59,10 +59,10 @@
 #' fit <- bn_learn(d, iterations = 1000)
 #' fit
 #' bn_learn(d, iterations = 2000, target = "sum")$edges
-bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), iterations = 20000,
-                     chains = NULL, target = c("max", "sum"), temperatures = NULL, swap_every = 10, thin = NULL,
-                     burn_in = NULL, top = 10, start = NULL, correct_bias = FALSE, ..., seed = NULL, distributed = FALSE,
-                     devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, chains = NULL, target = c("max", "sum"),
+                     temperatures = NULL, swap_every = 10, thin = NULL, burn_in = NULL, top = 10, start = NULL,
+                     correct_bias = FALSE, ..., seed = NULL, distributed = FALSE, devices = NULL, backend = NULL,
+                     threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "bn_learn", c(each_rank, "data", "start"))
   need_args("data")

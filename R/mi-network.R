@@ -83,14 +83,19 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   weights
 }
 
-# Those of src/mi/networks/mi_network_kinds.h, with the seconds of a p x p matrix on one core or `memory` threads, and on a device.
-# ARACNE reads rows that no cache holds for every triangle.
+# Those of src/mi/networks/mi_network_kinds.h: how reports cite each, and the seconds of a p x p matrix on the CPU, where `memory`
+# threads read as fast as memory allows, and on a device. ARACNE reads rows that no cache holds for every triangle.
 network_methods <- list(
-  aracne = list(cpu = function(p, threads, memory) p^3 * 2.3e-11 / memory, cuda = function(p) p^3 * 1.5e-13),
-  clr = list(cpu = function(p, threads, memory) p^2 * 4e-9 / memory, cuda = function(p) 0),
-  mrnet = list(cpu = function(p, threads, memory) p^3 * 2e-10 / threads, cuda = function(p) p^3 * 2e-12),
-  mrnetb = list(cpu = function(p, threads, memory) p^3 * 2e-9 / threads, cuda = function(p) p^3 * 1e-11),
-  relnet = list(cpu = function(p, threads, memory) p^2 * 4e-9, cuda = NULL) # a threshold is too little for a device
+  aracne = list(cite = "ARACNE (Margolin and others 2006)",
+                cpu = function(p, threads, memory) p^3 * 2.3e-11 / memory, cuda = function(p) p^3 * 1.5e-13),
+  clr = list(cite = "CLR (Faith and others 2007)",
+             cpu = function(p, threads, memory) p^2 * 4e-9 / memory, cuda = function(p) 0),
+  mrnet = list(cite = "MRNET (Meyer and others 2007)",
+               cpu = function(p, threads, memory) p^3 * 2e-10 / threads, cuda = function(p) p^3 * 2e-12),
+  mrnetb = list(cite = "MRNETB (Meyer and others 2010)",
+                cpu = function(p, threads, memory) p^3 * 2e-9 / threads, cuda = function(p) p^3 * 1e-11),
+  relnet = list(cite = "a threshold (relevance network)",
+                cpu = function(p, threads, memory) p^2 * 4e-9, cuda = NULL) # too little for a device
 )
 
 only_for <- function(given, arg, method, used) {

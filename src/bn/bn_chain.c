@@ -54,7 +54,8 @@ done:
   return st;
 }
 
-/* What all sets of a node have: `needs` its parents, `needed` the other way round; both p × words. `placed`, `ready`: words. */
+/* What all sets of a node have: `needs` its parents, `needed` the other way round; both p × words. `placed`, `ready`:
+ * words. */
 typedef struct order_room { uint64_t *needs, *needed, *placed, *ready; } order_room;
 
 static weft_status open_order_room(weft_arena *mem, const weft_bn_lists *lists, order_room *out)
@@ -274,7 +275,8 @@ static weft_status iterate(weft_ctx *ctx, chain_job *job, size_t threads)
     double took = 0;
     job->count = portion < iterations - job->first ? portion : iterations - job->first;
     if (ladders > 64 * threads) { /* too many to go between two polls */
-      st = weft_bn_run_tasks(ctx, threads, ladders, ladder_task, job, from, from + (double) job->count / (double) iterations);
+      st = weft_bn_run_tasks(ctx, threads, ladders, ladder_task, job, from,
+                             from + (double) job->count / (double) iterations);
       job->first += job->count;
       portion = 256;
       continue;
@@ -294,7 +296,8 @@ static void merge_best(const chain_job *job, weft_bn_best *all)
   const size_t p = job->lists->p;
   for (size_t c = 0; c < job->run->ladders; c++) {
     const weft_bn_best *b = &job->ladders[c].best;
-    for (size_t k = 0; k < b->found; k++) weft_bn_best_add(all, p, b->score[k], b->hash[k], (uint64_t) c << 32 | k, b->sets + k * p);
+    for (size_t k = 0; k < b->found; k++)
+      weft_bn_best_add(all, p, b->score[k], b->hash[k], (uint64_t) c << 32 | k, b->sets + k * p);
   }
   for (size_t k = 0; k < all->found; k++) job->out->best_score[k] = (double) all->score[k] / job->lists->unit;
   job->out->found = all->found;

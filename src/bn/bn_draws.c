@@ -8,8 +8,10 @@ static void draw_eight_avx512(weft_rng rng, uint64_t first, weft_u32x4 *out)
 {
   const __m512i one = _mm512_set1_epi64(0xD2511F53), two = _mm512_set1_epi64(0xCD9E8D57);
   const __m512i low = _mm512_set1_epi64(0xffffffff);
-  const __m512i index = _mm512_add_epi64(_mm512_set1_epi64((long long) first), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
-  __m512i c0 = index, c1 = _mm512_srli_epi64(index, 32), c2 = _mm512_set1_epi64(rng.stream), c3 = _mm512_setzero_si512();
+  const __m512i index =
+      _mm512_add_epi64(_mm512_set1_epi64((long long) first), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
+  __m512i c0 = index, c1 = _mm512_srli_epi64(index, 32), c2 = _mm512_set1_epi64(rng.stream),
+          c3 = _mm512_setzero_si512();
   uint32_t k0 = (uint32_t) rng.key, k1 = (uint32_t) (rng.key >> 32);
   for (int round = 0; round < 10; round++) {
     const __m512i a = _mm512_mul_epu32(c0, one), b = _mm512_mul_epu32(c2, two);

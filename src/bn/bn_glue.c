@@ -37,7 +37,8 @@ static weft_bn_problem problem_of(SEXP list)
   if (gauss) {
     weft_record_field(&given, "codes");
     weft_record_field(&given, "levels");
-    if (!problem.scatter || !problem.group) weft_glue_fail(WEFT_ERR_INTERNAL, "A Gaussian score without scatter matrices.");
+    if (!problem.scatter || !problem.group)
+      weft_glue_fail(WEFT_ERR_INTERNAL, "A Gaussian score without scatter matrices.");
   }
   weft_record_close(&given);
   return problem;
@@ -63,7 +64,8 @@ SEXP C_weft_bn_score_kinds(void)
   return out;
 }
 
-/* A matrix of R's has 32-bit dimensions: R/bn-check.R refuses more, and this sees that nothing is written past an end. */
+/* A matrix of R's has 32-bit dimensions: R/bn-check.R refuses more, and this sees that nothing is written past an
+ * end. */
 static int dimension(size_t count)
 {
   if (count > INT_MAX) weft_glue_fail(WEFT_ERR_INTERNAL, "A matrix with a side of %.0f.", (double) count);
@@ -151,7 +153,9 @@ static table_view view_of(SEXP table)
   const table_view v = { weft_record_doubles(&given, "start", WEFT_ANY_LENGTH),
                          weft_record_doubles(&given, "score", WEFT_ANY_LENGTH),
                          weft_record_integers(&given, "parents", WEFT_ANY_LENGTH),
-                         (size_t) Rf_xlength(start) - 1, (size_t) Rf_nrows(parents), weft_record_integer(&given, "bits") };
+                         (size_t) Rf_xlength(start) - 1,
+                         (size_t) Rf_nrows(parents),
+                         weft_record_integer(&given, "bits") };
   weft_record_close(&given);
   return v;
 }
@@ -183,7 +187,8 @@ done:
   return st;
 }
 
-/* What may be wrong with a table from a file whose vectors have the right types and lengths: what algorithms rely on. */
+/* What may be wrong with a table from a file whose vectors have the right types and lengths: what algorithms rely
+ * on. */
 typedef struct { table_view view; size_t node; const char *what; } wrong_job;
 
 /* Set k of node z into `mask`; 0 when its members are not different nodes besides z, followed by zeros. */
@@ -201,8 +206,8 @@ static int read_members(const table_view *v, size_t z, size_t k, uint64_t *mask,
   return m == v->width;
 }
 
-/* NULL, or what is wrong with node z. *largest gets its largest score in units, regardless of sign. Whatever the order, a
- * set must fit: the parents that all sets share must be a set themselves. */
+/* NULL, or what is wrong with node z. *largest gets its largest score in units, regardless of sign. Whatever the order,
+ * a set must fit: the parents that all sets share must be a set themselves. */
 static const char *wrong_with(const table_view *v, size_t z, double *largest)
 {
   const size_t words = (v->p + 63) / 64, first = (size_t) v->start[z], last = (size_t) v->start[z + 1];
@@ -289,7 +294,8 @@ static weft_bn_run run_of(weft_record *given)
 
 SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
 {
-  const char *fields[] = { "order", "trace", "accepted", "swapped", "sampled", "sample_score", "best_sets", "best_score", "" };
+  const char *fields[] = { "order",        "trace",     "accepted",   "swapped", "sampled",
+                           "sample_score", "best_sets", "best_score", "" };
   weft_record given = weft_record_open(run, "run");
   chain_job job = { .view = view_of(table), .run = run_of(&given) };
   const size_t p = job.view.p, ladders = job.run.ladders, replicas = ladders * job.run.temperatures;
@@ -373,7 +379,13 @@ SEXP C_weft_bn_edges(SEXP table, SEXP graphs, SEXP control)
   return out;
 }
 
-typedef struct { table_view view; const int *sampled; const double *weight; size_t samples, ladders; double *edges, difference; } means_job;
+typedef struct {
+  table_view view;
+  const int *sampled;
+  const double *weight;
+  size_t samples, ladders;
+  double *edges, difference;
+} means_job;
 
 static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -383,7 +395,8 @@ static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, void *
   weft_bn_table table;
   (void) backend;
   WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(weft_bn_edge_means(ctx, &table, job->sampled, job->weight, job->samples, job->ladders, job->edges, &job->difference));
+  WEFT_TRY(weft_bn_edge_means(ctx, &table, job->sampled, job->weight, job->samples, job->ladders, job->edges,
+                              &job->difference));
 done:
   weft_arena_end(&mem);
   return st;
@@ -393,7 +406,9 @@ done:
 SEXP C_weft_bn_edge_means(SEXP table, SEXP sampled, SEXP weights, SEXP control)
 {
   const char *fields[] = { "edges", "difference", "" };
-  means_job job = { view_of(table), INTEGER(sampled), REAL(weights), (size_t) Rf_nrows(weights), (size_t) Rf_ncols(weights), NULL, 0 };
+  means_job job = {
+    view_of(table), INTEGER(sampled), REAL(weights), (size_t) Rf_nrows(weights), (size_t) Rf_ncols(weights), NULL, 0
+  };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   job.edges = REAL(weft_result_put(out, "edges", Rf_allocVector(REALSXP, (R_xlen_t) (job.view.p * job.view.p))));
   weft_glue_run(control, edge_means, &job);

@@ -129,7 +129,8 @@ static void joint_below(joint_walk *w, size_t m)
   for (size_t v = 0; v < below; v++) {
     uint32_t occupied;
     double q = w->cells[m].q * job->ready->columns.levels[v];
-    job->joint[base + v] = weft_bn_leaf(w->counter, &w->cells[m], v, joint_parameter(job->ready->problem, q), &occupied);
+    job->joint[base + v] =
+        weft_bn_leaf(w->counter, &w->cells[m], v, joint_parameter(job->ready->problem, q), &occupied);
   }
 }
 

@@ -2,9 +2,9 @@
  * (`bn_score_types` and local_counts() in R/bn-scores.R).
  *
  *   kind, name   WEFT_BN_<kind>, and what R calls it
- *   data         COUNTS: sums of f over the cells of parents and family (bn_count.h); GAUSS: determinants of scatter matrices
- *   masses       weft_bn_masses_<masses>(): the parameter of f for the cells of the parents and of the family, -1 for N ln N
- *   varies       which of the two masses depends on the child's number of levels: a device has one f for each such number
+ *   data         COUNTS: sums of f over the cells of parents and family (bn_count.h); GAUSS: determinants
+ *   masses       weft_bn_masses_<masses>(): the parameter of f for the cells of parents and family; -1: N ln N
+ *   varies       which of the masses depends on the child's number of levels: a device has one f for each number
  *   occupied     the masses depend on how many configurations of the parents occur, which must be counted first
  *   penalty      weft_bn_penalty_<penalty>(): what a free parameter costs in nats
  *   joint        score(i | P) = h(P + i) - h(P): one count of every set serves all its children
@@ -50,7 +50,7 @@ static inline const weft_bn_score_kind *weft_bn_kind(weft_bn_score score)
   return &kinds[score];
 }
 
-/* ---- masses: of `q` possible configurations of the parents, `occupied` of them seen, and a child of `r` levels ---- */
+/* ---- masses: `q` possible configurations of the parents, `occupied` of them seen; `r` levels of the child ---- */
 
 typedef struct weft_bn_masses { double parents, family; } weft_bn_masses;
 
@@ -88,7 +88,8 @@ static inline weft_bn_masses weft_bn_masses_logs(double ess, double q, double oc
 
 static inline weft_bn_masses weft_bn_masses_of(weft_bn_score score, double ess, double q, double occupied, double r)
 {
-#define WEFT_BN_MASSES(kind, name, data, masses, ...) case WEFT_BN_##kind: return weft_bn_masses_##masses(ess, q, occupied, r);
+#define WEFT_BN_MASSES(kind, name, data, masses, ...) \
+  case WEFT_BN_##kind: return weft_bn_masses_##masses(ess, q, occupied, r);
   switch (score) { WEFT_BN_SCORE_KINDS(WEFT_BN_MASSES) }
 #undef WEFT_BN_MASSES
   return weft_bn_masses_logs(ess, q, occupied, r); /* never: every kind has its case */

@@ -1,4 +1,5 @@
-/* What a parent set adds to its raw score: penalty, prior, required parents; and by how much a subset must be better for it to go. */
+/* What a parent set adds to its raw score: penalty, prior, required parents; and by how much a subset must be better
+ * for it to go. */
 #include <math.h>
 #include "bn_internal.h"
 

@@ -1,5 +1,5 @@
-/* The table of local scores: raw scores of all sets of a node's candidates, penalties and priors, pruning, and the sorted
- * result.
+/* The table of local scores: raw scores of all sets of a node's candidates, penalties and priors, pruning, and the
+ * sorted result.
  *
  * Raw scores come from joint values when all nodes may be parents of all (one count serves every child of a set), and
  * child by child otherwise. Nodes go through in batches that bound the memory of the raw scores. */
@@ -40,7 +40,8 @@ static int choose_bits(const weft_bn_problem *problem, size_t s)
     for (size_t g = 0; g < problem->groups; g++)
       for (size_t j = 0; j < problem->p; j++)
         most = fmax(most, fabs(log(problem->scatter[(g * problem->p + j) * problem->p + j])));
-    bound = (double) (s + 1) * (n + problem->alpha_w + (double) problem->p) * (most + log(n + problem->alpha_w + 2) + 8);
+    bound =
+        (double) (s + 1) * (n + problem->alpha_w + (double) problem->p) * (most + log(n + problem->alpha_w + 2) + 8);
   } else {
     double log_q = 0, most = 1;
     for (size_t j = 0; j < problem->p; j++) most = fmax(most, problem->levels[j]);
@@ -49,7 +50,8 @@ static int choose_bits(const weft_bn_problem *problem, size_t s)
   }
   if (problem->edge_prior)
     for (size_t k = 0; k < problem->p * problem->p; k++)
-      if (problem->allowed[k] || (problem->outside && problem->outside[k])) edge = fmax(edge, fabs(problem->edge_prior[k]));
+      if (problem->allowed[k] || (problem->outside && problem->outside[k]))
+        edge = fmax(edge, fabs(problem->edge_prior[k]));
   int bits = 50 - (int) ceil(log2(2 * bound + (double) s * edge + 1));
   return bits > 40 ? 40 : bits;
 }
@@ -99,8 +101,8 @@ done:
 
 /* ---- from joint values to raw scores ---- */
 
-/* The number that a set has among all nodes, of which the walk fixes all but the least member: what must be added to the
- * least member's own share. `extra` < p is inserted (p: none); positions start at `first`. */
+/* The number that a set has among all nodes, of which the walk fixes all but the least member: what must be added to
+ * the least member's own share. `extra` < p is inserted (p: none); positions start at `first`. */
 static uint64_t fixed_part(const weft_bn_ready *ready, const weft_bn_node *node, const weft_bn_walk *w, size_t extra,
                            size_t first)
 {
@@ -118,7 +120,8 @@ static uint64_t fixed_part(const weft_bn_ready *ready, const weft_bn_node *node,
   return number;
 }
 
-static void fill_from_joint(const weft_bn_ready *ready, weft_bn_node *node, const int64_t *joint, const uint64_t *offset)
+static void fill_from_joint(const weft_bn_ready *ready, weft_bn_node *node, const int64_t *joint,
+                            const uint64_t *offset)
 {
   const size_t p = ready->problem->p, i = node->node;
   size_t cut = 0; /* the first candidate beyond the child */
@@ -339,7 +342,8 @@ static size_t batch_end(const weft_bn_node *nodes, size_t p, size_t first)
 }
 
 /* Memory that all batches use in turn. */
-static weft_status make_batch_memory(weft_arena *mem, const weft_bn_ready *ready, const weft_bn_node *nodes, table_job *out)
+static weft_status make_batch_memory(weft_arena *mem, const weft_bn_ready *ready, const weft_bn_node *nodes,
+                                     table_job *out)
 {
   weft_status st = WEFT_OK;
   const size_t p = ready->problem->p, threads = ready->problem->threads;
@@ -369,7 +373,8 @@ static weft_status join_nodes(weft_ctx *ctx, weft_arena *keep, const weft_bn_rea
   for (size_t i = 0; i < p; i++) {
     total += nodes[i].kept;
     if (!nodes[i].kept)
-      WEFT_TRY(weft_fail_column(ctx, i, "has no set of parents that can be scored: with so many levels, its own or those of "
+      WEFT_TRY(weft_fail_column(ctx, i,
+                                "has no set of parents that can be scored: with so many levels, its own or those of "
                                 "parents that are required, the penalty of this score is too large."));
   }
   if (total > INT32_MAX)

@@ -52,7 +52,8 @@ typedef struct weft_network_job {
   size_t p;
   const double *m;
   weft_network_method method;
-  double eps, keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle; RELNET: m > eps */
+  double eps,
+      keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle; RELNET: m > eps */
   double least;     /* what m says up to here is rounding; see weft_network_rounding() */
 } weft_network_job;
 
@@ -78,8 +79,8 @@ weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, cons
 
 /* ---- genotypes (mi_plink.c) ---- */
 
-/* Of a .bed file, three bytes and one block of (n + 3) / 4 bytes a variant, the p variants `wanted` (from 0): counts of the first
- * allele, 2, 1, 0, or INT32_MIN where missing. */
+/* Of a .bed file, three bytes and one block of (n + 3) / 4 bytes a variant, the p variants `wanted` (from 0): counts of
+ * the first allele, 2, 1, 0, or INT32_MIN where missing. */
 weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const double *wanted, size_t p, int32_t *out);
 
 /* ---- greedy selection (mi_select.c) ---- */
@@ -101,8 +102,8 @@ typedef struct weft_mi_ops {
                         const struct weft_mi_search *search, struct weft_arena *mem, struct weft_mi_found *out);
   weft_status (*full)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device, double *mi,
                       double *interaction);
-  weft_status (*matrix)(weft_ctx *ctx, const struct weft_mi_pack *x, struct weft_mi_resident **device, const struct weft_mi_pack *y,
-                        int estimator, double *out);
+  weft_status (*matrix)(weft_ctx *ctx, const struct weft_mi_pack *x, struct weft_mi_resident **device,
+                        const struct weft_mi_pack *y, int estimator, double *out);
   void (*release)(weft_ctx *ctx, struct weft_mi_resident *device);
   weft_mi_numeric_op *numeric;
   weft_network_op *network;

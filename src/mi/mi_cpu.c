@@ -79,7 +79,8 @@ static int count_binary(const shared *s, const weft_column *x, workspace *w, uin
   else memset(table + 2 * classes, 0, classes * sizeof *table);
   for (uint32_t c = 0; c < classes; c++) table[c] = s->class_counts[c] - table[classes + c] - table[2 * classes + c];
   *levels = s->data->na_level ? 3 : 2;
-  if (*missing && s->data->na_level && !weft_popcount(ones, s->words)) { /* one value: missing is level 1, as in codes */
+  if (*missing && s->data->na_level &&
+      !weft_popcount(ones, s->words)) { /* one value: missing is level 1, as in codes */
     memcpy(table + classes, table + 2 * classes, classes * sizeof *table);
     *levels = 2;
   }

@@ -61,7 +61,8 @@ static weft_status rank(weft_ctx *ctx, const weft_backend *backend, void *data)
   return backend->mi->rank(ctx, &job->data, &job->out);
 }
 
-/* x: matrix, list of columns or sparse matrix with n rows; class_codes: integers from 0, NA where the row does not count. */
+/* x: matrix, list of columns or sparse matrix with n rows; class_codes: integers from 0, NA where the row does not
+ * count. */
 SEXP C_weft_mi_rank(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level, SEXP control)
 {
   const size_t p = weft_glue_ncol(x), n = (size_t) Rf_xlength(class_codes);
@@ -105,7 +106,8 @@ static weft_status null_laws(weft_ctx *ctx, const weft_backend *backend, void *d
   return weft_mi_null(ctx, job->pack, job->columns, job->count, job->p, job->correction);
 }
 
-/* Of the attributes `columns` (from 1) of a pack with classes: p-values, NaN where chi-squared is meant, and what corrects it. */
+/* Of the attributes `columns` (from 1) of a pack with classes: p-values, NaN where chi-squared is meant, and what
+ * corrects it. */
 SEXP C_weft_mi_null(SEXP pack, SEXP columns, SEXP control)
 {
   const char *fields[] = { "p", "correction", "" };

@@ -1,13 +1,13 @@
 /* Cut points of numeric columns.
  *
- * By frequency: the values at ranks ceil(b n / bins), b = 1 .. bins - 1; equal ones once, and none at the maximum, so that
- * no bin is empty. The others look at a class and cut half way between neighbouring values:
- *   MDL (Fayyad and Irani 1993): splits where the class entropy E within the parts is least, and goes on in both parts, if
- *     the gain exceeds (log2(n - 1) + log2(3^k - 2) - (k E - k1 E1 - k2 E2)) / n, k the classes present.
- *   CAIM (Kurgan and Cios 2004), CACC (Tsai, Lee and Yang 2008), Ameva (Gonzalez-Abril et al. 2009): add the cut that
- *     raises a criterion most, while it rises, for CAIM and CACC also until there are as many bins as classes. With r bins,
- *     s classes: CAIM = mean over bins of (largest class count)^2 / bin count; with X2 the chi-squared statistic and
- *     y = X2 / ln r, CACC = sqrt(y / (y + n)); Ameva = X2 / (r (s - 1)). */
+ * By frequency: the values at ranks ceil(b n / bins), b = 1 .. bins - 1; equal ones once, and none at the maximum, so
+ * that no bin is empty. The others look at a class and cut half way between neighbouring values: MDL (Fayyad and Irani
+ * 1993): splits where the class entropy E within the parts is least, and goes on in both parts, if the gain exceeds
+ * (log2(n - 1) + log2(3^k - 2) - (k E - k1 E1 - k2 E2)) / n, k the classes present. CAIM (Kurgan and Cios 2004), CACC
+ * (Tsai, Lee and Yang 2008), Ameva (Gonzalez-Abril et al. 2009): add the cut that raises a criterion most, while it
+ * rises, for CAIM and CACC also until there are as many bins as classes. With r bins, s classes: CAIM = mean over bins
+ * of (largest class count)^2 / bin count; with X2 the chi-squared statistic and y = X2 / ln r, CACC = sqrt(y / (y +
+ * n)); Ameva = X2 / (r (s - 1)). */
 #include <math.h>
 #include <string.h>
 #include "../../base/arena.h"
@@ -16,7 +16,8 @@
 #include "../mi.h"
 #include "../matrix/mi_continuous.h"
 
-/* A column of distinct values with class counts: total[c * (distinct + 1) + v] rows of class c among the first v values. */
+/* A column of distinct values with class counts: total[c * (distinct + 1) + v] rows of class c among the first v
+ * values. */
 typedef struct {
   size_t n, distinct, classes;
   const double *values;
@@ -79,7 +80,8 @@ static size_t mdl_cut(const counted *x, size_t from, size_t to)
   }
   if (!best) return 0;
   const double k = whole.classes, n = whole.n, all = k < 40 ? log2(pow(3, k) - 2) : k * log2(3);
-  const double delta = all - (k * whole.sum / n - left.classes * left.sum / left.n - right.classes * right.sum / right.n);
+  const double delta =
+      all - (k * whole.sum / n - left.classes * left.sum / left.n - right.classes * right.sum / right.n);
   return (whole.sum - least) / n > (log2(n - 1) + delta) / n ? best : 0;
 }
 
@@ -294,7 +296,8 @@ weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, cons
     WEFT_FOR(dynamic)
     for (int64_t j = (int64_t) first; j < end; j++)
       for (size_t i = 0; i < n; i++)
-        codes[(size_t) j * n + i] = code_of(x[(size_t) j * n + i], cuts + (size_t) starts[j], (int32_t) (starts[j + 1] - starts[j]));
+        codes[(size_t) j * n + i] =
+            code_of(x[(size_t) j * n + i], cuts + (size_t) starts[j], (int32_t) (starts[j + 1] - starts[j]));
   }
 done:
   return st;

@@ -17,11 +17,13 @@ static weft_status find_cuts(weft_ctx *ctx, const weft_backend *backend, void *d
   return st;
 }
 
-/* A list of p vectors of cut points. how: list(method, bins). class_codes: integers from 0, NA where the row does not count. */
+/* A list of p vectors of cut points. how: list(method, bins). class_codes: integers from 0, NA where the row does not
+ * count. */
 SEXP C_weft_mi_cuts(SEXP x, SEXP how, SEXP class_codes, SEXP class_levels, SEXP control)
 {
   weft_record given = weft_record_open(how, "how");
-  const weft_bins_method method = (weft_bins_method) weft_record_kind(&given, "method", weft_bins_names, WEFT_BINS_METHODS);
+  const weft_bins_method method =
+      (weft_bins_method) weft_record_kind(&given, "method", weft_bins_names, WEFT_BINS_METHODS);
   const size_t bins = weft_record_size(&given, "bins");
   weft_record_close(&given);
   const int by_class = weft_bins_kind_of(method)->way != WEFT_BINS_BY_FREQUENCY;
@@ -52,7 +54,8 @@ static weft_status cut_values(weft_ctx *ctx, const weft_backend *backend, void *
   return weft_mi_cut(ctx, job->n, job->p, job->x, job->cuts, job->starts, job->codes);
 }
 
-/* An integer matrix of bins from 1. cuts: all columns' one after another; starts: where each begins, from 0, and the end. */
+/* An integer matrix of bins from 1. cuts: all columns' one after another; starts: where each begins, from 0, and the
+ * end. */
 SEXP C_weft_mi_cut(SEXP x, SEXP cuts, SEXP starts, SEXP control)
 {
   SEXP out = PROTECT(weft_glue_matrix(INTSXP, Rf_nrows(x), Rf_ncols(x)));

@@ -1,5 +1,5 @@
-/* How native code cuts numeric columns into bins, one row each; mi_bins.c has the formulas. A new criterion is a row here, with the
- * functions it names, and its line in R (`cut_methods` in R/discretize.R).
+/* How native code cuts numeric columns into bins, one row each; mi_bins.c has the formulas. A new criterion is a row
+ * here, with the functions it names, and its name in R (`class_cuts` in R/discretize.R).
  *
  *   kind, name  WEFT_BINS_<kind>, and what R calls it
  *   way         BY_FREQUENCY, or by a class: SPLITS in two, and these again, or TOP_DOWN with the next three

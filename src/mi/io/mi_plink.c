@@ -1,5 +1,6 @@
-/* Genotypes from PLINK's binary format: four a byte, the first in the lowest bits; 00 two copies of the first allele, 10
- * one, 11 none, 01 missing. Blocks are read one after another where they stand together, and turned into counts on all threads. */
+/* Genotypes from PLINK's binary format: four a byte, the first in the lowest bits; 00 two copies of the first allele,
+ * 10 one, 11 none, 01 missing. Blocks are read one after another where they stand together, and turned into counts on
+ * all threads. */
 #define _FILE_OFFSET_BITS 64
 #ifndef _POSIX_C_SOURCE
 # define _POSIX_C_SOURCE 200809L

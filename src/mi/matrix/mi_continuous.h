@@ -1,9 +1,9 @@
 /* What the back ends share about numeric columns: the columns made ready, and pairs with missing values.
  *
  * Correlations (Pearson, Spearman, copula) are dot products of columns that are centred and of length one; what is
- * correlated are the values, their ranks (ties averaged), or the normal scores Φ⁻¹(rank / (n + 1)). A dot product is eight
- * partial sums, row r into partial r mod 8, then a halving tree, so that both back ends give the same bits.
- * KSG works on sorted columns: see mi_ksg.h. */
+ * correlated are the values, their ranks (ties averaged), or the normal scores Φ⁻¹(rank / (n + 1)). A dot product is
+ * eight partial sums, row r into partial r mod 8, then a halving tree, so that both back ends give the same bits. KSG
+ * works on sorted columns: see mi_ksg.h. */
 #ifndef WEFT_MI_CONTINUOUS_H
 #define WEFT_MI_CONTINUOUS_H
 
@@ -33,7 +33,7 @@ typedef struct weft_mi_ready {
   double *scaled;          /* values times a power of two, n a column: KSG */
   double *sorted;          /* the same in increasing order: KSG */
   double *near;            /* weft_ksg_near(): KSG */
-  uint32_t *order;         /* rows in increasing order of their values, missing ones left out: all but Pearson, Kendall */
+  uint32_t *order; /* rows in increasing order of their values, missing ones left out: all but Pearson, Kendall */
   uint32_t *complete;      /* how many rows are not missing */
   double *psi, *shifted;   /* ψ(c) and ψ(c) - 1/c, c = 0 .. n: KSG */
   int any_incomplete;
@@ -68,7 +68,8 @@ static WEFT_HD inline double weft_mi_of_rho(double rho)
 static WEFT_HD inline double weft_mi_of_tau(int64_t difference, int64_t untied_a, int64_t untied_b)
 {
   if (!untied_a || !untied_b) return 0;
-  return weft_mi_of_rho(weft_div((double) difference, weft_mul(weft_sqrt((double) untied_a), weft_sqrt((double) untied_b))));
+  return weft_mi_of_rho(
+      weft_div((double) difference, weft_mul(weft_sqrt((double) untied_a), weft_sqrt((double) untied_b))));
 }
 
 static inline double weft_dot_tree(double *lanes)

@@ -35,7 +35,10 @@ INLINE void dot_block(const double *a, const double *b, size_t stride, double *r
 }
 
 #define DOTS(name, target) \
-  target static void dots_##name(const double *a, const double *b, size_t stride, double *rho) { dot_block(a, b, stride, rho); }
+  target static void dots_##name(const double *a, const double *b, size_t stride, double *rho) \
+  { \
+    dot_block(a, b, stride, rho); \
+  }
 WEFT_VARIANTS(DOTS)
 
 typedef void dot_variant(const double *, const double *, size_t, double *);

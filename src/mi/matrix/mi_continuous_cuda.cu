@@ -1,5 +1,5 @@
-/* All pairs of numeric columns on the device. The host makes the columns ready and scores pairs with missing values, as on
- * the CPU (mi_continuous.c); sums are in the same order, so that results have the same bits.
+/* All pairs of numeric columns on the device. The host makes the columns ready and scores pairs with missing values, as
+ * on the CPU (mi_continuous.c); sums are in the same order, so that results have the same bits.
  *
  * Correlations: a block of 16 x 16 threads scores 32 x 32 pairs, each thread 2 x 2 with eight partial sums a pair; both
  *   32 columns pass through shared memory 32 rows at a time.
@@ -23,8 +23,8 @@ struct pair_of { uint32_t i, j; };
 /* ---- correlations ---- */
 
 /* Columns first_i .. and first_j .. of z; out is column major, `rows` high, its column 0 being column first_j of z. */
-__global__ static void __launch_bounds__(256) correlate(const double *z, size_t stride, size_t rows, size_t first_j, size_t last_j,
-                                                        int same, double *out)
+__global__ static void __launch_bounds__(256)
+    correlate(const double *z, size_t stride, size_t rows, size_t first_j, size_t last_j, int same, double *out)
 {
   __shared__ double a[SIDE][ROWS + 1], b[SIDE][ROWS + 1];
   const size_t i0 = (size_t) blockIdx.x * SIDE, j0 = first_j + (size_t) blockIdx.y * SIDE;
@@ -85,8 +85,8 @@ struct ksg_columns {
 };
 
 /* The neighbours of point r of the points (x, y) in order of x, counted. */
-__device__ static void count_point(const ksg_columns &c, const double *xs, const double *ys, const double *y_sorted, double scale_x,
-                                   double scale_y, uint32_t r, uint32_t *counts)
+__device__ static void count_point(const ksg_columns &c, const double *xs, const double *ys, const double *y_sorted,
+                                   double scale_x, double scale_y, uint32_t r, uint32_t *counts)
 {
   const double x = xs[r], y = ys[r];
   double near[MOST_NEIGHBOURS], reach = INFINITY, e_x = 0, e_y = 0;
@@ -133,8 +133,8 @@ __device__ static double sum_counts(const uint32_t *counts, const double *f, uin
 }
 
 /* `scratch` holds n doubles and 2n words a block, or is NULL: then they are in shared memory. */
-__global__ static void __launch_bounds__(THREADS) ksg_pairs(ksg_columns c, const pair_of *pairs, size_t count, char *scratch,
-                                                            double *out)
+__global__ static void __launch_bounds__(THREADS)
+    ksg_pairs(ksg_columns c, const pair_of *pairs, size_t count, char *scratch, double *out)
 {
   extern __shared__ double shared[];
   double *ys = scratch ? (double *) (scratch + (size_t) blockIdx.x * 16 * c.n) : shared;
@@ -171,7 +171,8 @@ __device__ static int64_t block_sum(int64_t v, int64_t *shared)
   return v;
 }
 
-__global__ static void __launch_bounds__(THREADS) kendall_pairs(const double *x, uint32_t n, const pair_of *pairs, double *out)
+__global__ static void __launch_bounds__(THREADS)
+    kendall_pairs(const double *x, uint32_t n, const pair_of *pairs, double *out)
 {
   __shared__ int64_t shared[THREADS / 32];
   const double *a = x + (size_t) pairs[blockIdx.x].i * n, *b = x + (size_t) pairs[blockIdx.x].j * n;
@@ -245,13 +246,15 @@ done:
 }
 
 /* The next pairs that the device scores, from column pair (*i, *j) on: complete and not constant; others are 0. */
-static size_t next_pairs(const weft_mi_numeric *d, const weft_mi_column *columns, size_t most, size_t *i, size_t *j, pair_of *pairs)
+static size_t next_pairs(const weft_mi_numeric *d, const weft_mi_column *columns, size_t most, size_t *i, size_t *j,
+                         pair_of *pairs)
 {
   const size_t rows = d->split ? d->split : d->p;
   size_t count = 0;
   while (*i < rows && count < most) {
     if (*j >= d->p) { ++*i; *j = d->split ? d->split : *i + 1; continue; }
-    if (!columns || (!columns[*i].incomplete && !columns[*j].incomplete && !columns[*i].constant && !columns[*j].constant))
+    if (!columns ||
+        (!columns[*i].incomplete && !columns[*j].incomplete && !columns[*i].constant && !columns[*j].constant))
       pairs[count++] = { (uint32_t) *i, (uint32_t) *j };
     ++*j;
   }
@@ -274,8 +277,8 @@ done:
   return st;
 }
 
-static weft_status bring_scores(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_numeric *d, const pair_buffers *b, size_t count,
-                                double *out)
+static weft_status bring_scores(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_numeric *d, const pair_buffers *b,
+                                size_t count, double *out)
 {
   weft_status st = WEFT_OK;
   WEFT_CUDA(cudaGetLastError());
@@ -337,8 +340,10 @@ static weft_status ksg(weft_ctx *ctx, const weft_mi_ready *r, double *out)
   while ((count = next_pairs(d, r->columns, b.most, &i, &j, b.host)) > 0) {
     WEFT_TRY(weft_poll(ctx, (double) i, (double) (d->split ? d->split : d->p)));
     WEFT_TRY(weft_device_upload(&mem, b.device, count * sizeof(pair_of), 1, copy_bytes, b.host));
-    ksg_pairs<<<(unsigned) (in_shared ? count : count < grid ? count : grid), THREADS, in_shared ? bytes : 0, mem.stream>>>(
-      c, b.device, count, scratch, b.device_scores);
+    ksg_pairs<<<(unsigned) (in_shared      ? count
+                            : count < grid ? count
+                                           : grid),
+                THREADS, in_shared ? bytes : 0, mem.stream>>>(c, b.device, count, scratch, b.device_scores);
     WEFT_TRY(bring_scores(ctx, &mem, d, &b, count, out));
   }
 done:

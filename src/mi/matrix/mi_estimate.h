@@ -34,8 +34,9 @@ static WEFT_HD inline double weft_mi_digamma(double x)
   double below = 0;
   for (; x < 10; x += 1) below += 1 / x;
   const double y = 1 / (x * x);
-  return weft_log(x) - 0.5 / x - below
-         - y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
+  return weft_log(x) - 0.5 / x - below -
+         y * (1.0 / 12 -
+              y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
 }
 
 static WEFT_HD inline int weft_mi_turns(int estimator)
@@ -71,7 +72,8 @@ static WEFT_HD inline void weft_mi_add_shrink(weft_mi_estimate *e, const weft_mi
   }
 }
 
-static WEFT_HD inline void weft_mi_add_schurmann_grassberger(weft_mi_estimate *e, const weft_mi_log *f, int turn, uint64_t k)
+static WEFT_HD inline void weft_mi_add_schurmann_grassberger(weft_mi_estimate *e, const weft_mi_log *f, int turn,
+                                                             uint64_t k)
 {
   (void) f;
   if (turn != 1) return;
@@ -79,7 +81,8 @@ static WEFT_HD inline void weft_mi_add_schurmann_grassberger(weft_mi_estimate *e
   e->sum += mass * (e->top - weft_mi_digamma(mass + 1));
 }
 
-static WEFT_HD inline void weft_mi_estimate_add(weft_mi_estimate *e, const weft_mi_log *f, int estimator, int turn, uint64_t k)
+static WEFT_HD inline void weft_mi_estimate_add(weft_mi_estimate *e, const weft_mi_log *f, int estimator, int turn,
+                                                uint64_t k)
 {
   if (!k) return;
   if (turn == 0) {

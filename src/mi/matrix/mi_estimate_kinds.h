@@ -1,11 +1,13 @@
-/* The estimators of information, one row each: of categories (mi_estimate.h) and of numbers (mi_continuous.h). A new one is a row
- * here, with the functions it names, and its line in R (R/mi-matrix.R).
+/* The estimators of information, one row each: of categories (mi_estimate.h) and of numbers (mi_continuous.h). A new
+ * one is a row here, with the functions it names, and its name in R (`count_estimators` in R/mi-matrix-counts.R,
+ * `numeric_estimators` in R/mi-matrix.R).
  *
- * Of categories: WEFT_MI_<kind>, what R calls it, and <entropy>, which names weft_mi_add_<entropy>(), weft_mi_end_<entropy>() and
- * weft_mi_nats_<entropy>() of mi_estimate.h; `turns`: how often the counts of a histogram are gone through.
+ * Of categories: WEFT_MI_<kind>, what R calls it, and <entropy>, which names weft_mi_add_<entropy>(),
+ * weft_mi_end_<entropy>() and weft_mi_nats_<entropy>() of mi_estimate.h; `turns`: how often the counts of a histogram
+ * are gone through.
  *
- * Of numbers: WEFT_MI_<kind>, what R calls it; `of`: the VALUES, their RANKS, or normal SCORES of these; `way`: what is computed of
- * two columns: their CORRELATION, KENDALL's tau, or distances to NEIGHBOURS. */
+ * Of numbers: WEFT_MI_<kind>, what R calls it; `of`: the VALUES, their RANKS, or normal SCORES of these; `way`: what is
+ * computed of two columns: their CORRELATION, KENDALLS_TAU, or distances to NEIGHBOURS. */
 #ifndef WEFT_MI_ESTIMATE_KINDS_H
 #define WEFT_MI_ESTIMATE_KINDS_H
 

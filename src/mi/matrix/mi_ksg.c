@@ -1,17 +1,17 @@
 /* The KSG estimator of one pair on the CPU; see mi_ksg.h.
  *
- * The points lie in order of x. Where the k-th neighbour of a point is likely to be is guessed from how close its values
- * lie in x alone and in y alone: were the columns independent, about twice k points would be within the guess. Those within
- * are collected from the window of points that x alone does not exclude, without branches; if they are fewer than k, the
- * guess grows. The k-th distance is chosen among the few collected, and e_x and e_y are found from them. n_x and n_y are
- * searches in sorted values. What is found does not depend on the guess. */
+ * The points lie in order of x. Where the k-th neighbour of a point is likely to be is guessed from how close its
+ * values lie in x alone and in y alone: were the columns independent, about twice k points would be within the guess.
+ * Those within are collected from the window of points that x alone does not exclude, without branches; if they are
+ * fewer than k, the guess grows. The k-th distance is chosen among the few collected, and e_x and e_y are found from
+ * them. n_x and n_y are searches in sorted values. What is found does not depend on the guess. */
 #include <string.h>
 #include "mi_ksg.h"
 #include "../../base/loops.h"
 
 /* Numbers of the points of the window [from, to) within `reach` of (x, y), itself among them; returns how many. */
-INLINE size_t collect(const weft_ksg_pair *p, size_t from, size_t to, double x, double y, double reach, double *distance,
-                      uint32_t *found)
+INLINE size_t collect(const weft_ksg_pair *p, size_t from, size_t to, double x, double y, double reach,
+                      double *distance, uint32_t *found)
 {
   const double *restrict px = p->x, *restrict py = p->y;
   const double scale_x = p->scale_x, scale_y = p->scale_y;
@@ -29,8 +29,8 @@ INLINE size_t collect(const weft_ksg_pair *p, size_t from, size_t to, double x, 
 }
 
 /* The k-th least of distance[found[.] - from], point `self` left out. `nearest`: k numbers. */
-INLINE double kth_distance(const double *distance, const uint32_t *found, size_t count, size_t from, size_t self, double *nearest,
-                           int k)
+INLINE double kth_distance(const double *distance, const uint32_t *found, size_t count, size_t from, size_t self,
+                           double *nearest, int k)
 {
   for (int t = 0; t < k; t++) nearest[t] = INFINITY;
   for (size_t c = 0; c < count; c++) {
@@ -57,9 +57,10 @@ INLINE size_t within(const double *sorted, size_t n, double y, double e)
   return upto - below - 1;
 }
 
-/* Of the points collected those within `reach`: the greatest distances along x and y, and how many, itself among them. */
-INLINE size_t extent(const weft_ksg_pair *p, const double *distance, const uint32_t *found, size_t count, size_t from, double x,
-                     double y, double reach, double *e_x, double *e_y)
+/* Of the points collected those within `reach`: the greatest distances along x and y, and how many, itself among
+ * them. */
+INLINE size_t extent(const weft_ksg_pair *p, const double *distance, const uint32_t *found, size_t count, size_t from,
+                     double x, double y, double reach, double *e_x, double *e_y)
 {
   size_t within_reach = 0;
   double most_x = 0, most_y = 0;
@@ -111,7 +112,10 @@ INLINE void count_points(const weft_ksg_pair *p, weft_ksg_work *w, uint32_t *cou
 }
 
 #define COUNT(name, target) \
-  target static void count_##name(const weft_ksg_pair *p, weft_ksg_work *w, uint32_t *counts) { count_points(p, w, counts); }
+  target static void count_##name(const weft_ksg_pair *p, weft_ksg_work *w, uint32_t *counts) \
+  { \
+    count_points(p, w, counts); \
+  }
 WEFT_VARIANTS(COUNT)
 
 double weft_ksg_bits_of_pair(const weft_ksg_pair *pair, const double *psi, const double *shifted, weft_ksg_work *work,
@@ -124,8 +128,8 @@ double weft_ksg_bits_of_pair(const weft_ksg_pair *pair, const double *psi, const
   return weft_ksg_bits(sum_psi, sum_k, (double) n, psi[n]);
 }
 
-/* The square root of the half width, in standard deviations, of a window of sqrt(2 k n) values around each: the product of
- * two such is the half width of a square that, were the columns independent, would hold 2k points. */
+/* The square root of the half width, in standard deviations, of a window of sqrt(2 k n) values around each: the product
+ * of two such is the half width of a square that, were the columns independent, would hold 2k points. */
 void weft_ksg_near(const double *values, const uint32_t *order, size_t n, int k, double inverse_sd, double *near)
 {
   size_t width = (size_t) sqrt(2.0 * k * (double) n);

@@ -1,10 +1,9 @@
 /* The second estimator of Kraskov, Stögbauer and Grassberger (2004) with the maximum norm, for one pair of columns.
  *
- * Columns are divided by their standard deviations. With the k nearest neighbours of point i, e_x and e_y their greatest
- * distances along x and y, n_x and n_y the points within e_x and e_y (i left out):
- *   I = ψ(k) - 1/k + ψ(n) - mean(ψ(n_x) + ψ(n_y)).
- * No noise is added. Points as far away as the k-th neighbour count as neighbours too, and k is then their number, so
- * that ties neither depend on the order of the rows nor break the estimate.
+ * Columns are divided by their standard deviations. With the k nearest neighbours of point i, e_x and e_y their
+ * greatest distances along x and y, n_x and n_y the points within e_x and e_y (i left out): I = ψ(k) - 1/k + ψ(n) -
+ * mean(ψ(n_x) + ψ(n_y)). No noise is added. Points as far away as the k-th neighbour count as neighbours too, and k is
+ * then their number, so that ties neither depend on the order of the rows nor break the estimate.
  *
  * Differences are taken before they are divided, so that ties of whole numbers stay ties. The counts n_x, n_y and k are
  * collected as how often each number occurs, and the digammas summed over them in a fixed order: the same bits on both
@@ -15,8 +14,8 @@
 #include "mi_continuous.h"
 #include "../mi_score.h"
 
-/* Points in increasing order of x. near_x × near_y is a guess, from each column alone, of how far away the k-th neighbour
- * of a point is: a good one saves time, none changes the result. */
+/* Points in increasing order of x. near_x × near_y is a guess, from each column alone, of how far away the k-th
+ * neighbour of a point is: a good one saves time, none changes the result. */
 typedef struct weft_ksg_pair {
   size_t n;
   int k;
@@ -29,8 +28,8 @@ typedef struct weft_ksg_work { double *distance, *nearest; uint32_t *found; } we
 /* The guesses of one column, by row. order: rows in increasing order of their values. */
 void weft_ksg_near(const double *values, const uint32_t *order, size_t n, int k, double inverse_sd, double *near);
 
-/* In bits, from ψ(c) and ψ(c) - 1/c. `counts` (2n) is zero before and after. counts[c] becomes how many n_x and n_y are c,
- * counts[n + c] how many points have c neighbours. */
+/* In bits, from ψ(c) and ψ(c) - 1/c. `counts` (2n) is zero before and after. counts[c] becomes how many n_x and n_y are
+ * c, counts[n + c] how many points have c neighbours. */
 double weft_ksg_bits_of_pair(const weft_ksg_pair *pair, const double *psi, const double *shifted, weft_ksg_work *work,
                              uint32_t *counts);
 

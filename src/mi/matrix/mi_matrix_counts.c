@@ -1,5 +1,5 @@
-/* Information between all pairs of categorical attributes, by I = H(X) + H(Y) - H(XY), over the rows where both are known,
- * with the entropies of mi_estimate.h. A constant attribute gives exactly 0 with everything. */
+/* Information between all pairs of categorical attributes, by I = H(X) + H(Y) - H(XY), over the rows where both are
+ * known, with the entropies of mi_estimate.h. A constant attribute gives exactly 0 with everything. */
 #include <string.h>
 #include "../../base/parallel.h"
 #include "mi_estimate.h"
@@ -107,7 +107,8 @@ void weft_mi_sums_of_levels(const weft_mi_pack *pack, int64_t *out)
     out[place] = 0;
     for (uint32_t q = 0; q < g->shape.planes; q++) {
       uint64_t level = 0;
-      for (uint32_t c = 0; c < pack->classes; c++) level += pack->margins[c * pack->plane_rows + weft_mi_plane_row(g, place, q)];
+      for (uint32_t c = 0; c < pack->classes; c++)
+        level += pack->margins[c * pack->plane_rows + weft_mi_plane_row(g, place, q)];
       out[place] += weft_mi_fixed(&pack->f, level);
       left -= level;
     }
@@ -123,8 +124,8 @@ static void put(double *out, size_t rows, size_t i, size_t j, int symmetric, dou
   if (symmetric) out[i * rows + j] = value;
 }
 
-static void matrix_tile(const weft_mi_tiling *tiling, const int64_t *of_x, const int64_t *of_y, size_t index, int estimator,
-                        int symmetric, uint64_t words, workspace *w, double *out)
+static void matrix_tile(const weft_mi_tiling *tiling, const int64_t *of_x, const int64_t *of_y, size_t index,
+                        int estimator, int symmetric, uint64_t words, workspace *w, double *out)
 {
   const weft_mi_pack *x = tiling->x, *y = tiling->y;
   weft_mi_tile tile;
@@ -173,7 +174,8 @@ static double own_entropy(const weft_mi_pack *x, size_t place, int estimator, wo
 }
 
 /* words: 0, or only what weft_mi_large() says of them. */
-static weft_status fill_matrix(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator, uint64_t words, double *out)
+static weft_status fill_matrix(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator,
+                               uint64_t words, double *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -208,7 +210,8 @@ static weft_status fill_matrix(weft_ctx *ctx, const weft_mi_pack *x, const weft_
     {
       workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(dynamic)
-      for (int64_t k = 0; k < count; k++) matrix_tile(&tiling, of_x, of_y, first + (size_t) k, estimator, !y, words, w, out);
+      for (int64_t k = 0; k < count; k++)
+        matrix_tile(&tiling, of_x, of_y, first + (size_t) k, estimator, !y, words, w, out);
     }
   }
 done:
@@ -240,8 +243,8 @@ done:
   return st;
 }
 
-weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_resident **device, const weft_mi_pack *y, int estimator,
-                               double *out)
+weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_resident **device, const weft_mi_pack *y,
+                               int estimator, double *out)
 {
   weft_status st = WEFT_OK;
   (void) device;
@@ -251,7 +254,8 @@ done:
   return st;
 }
 
-weft_status weft_mi_matrix_large(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator, uint64_t words, double *out)
+weft_status weft_mi_matrix_large(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator,
+                                 uint64_t words, double *out)
 {
   return fill_matrix(ctx, x, y, estimator, words, out);
 }

@@ -1,6 +1,6 @@
-/* Information between all pairs of categorical attributes on the device: attributes with planes are counted by products of bit
- * matrices and scored one thread a pair, those with codes one block a pair (mi_codes.cuh). Compiled without contraction, so
- * that scores from planes have the same bits as the CPU's. */
+/* Information between all pairs of categorical attributes on the device: attributes with planes are counted by products
+ * of bit matrices and scored one thread a pair, those with codes one block a pair (mi_codes.cuh). Compiled without
+ * contraction, so that scores from planes have the same bits as the CPU's. */
 #include <cstring>
 #include "../../base/parallel.h"
 #include "../pairs/mi_codes.cuh"
@@ -40,8 +40,8 @@ __device__ static double entropy(const part &p, size_t i, size_t j, int of, int 
 }
 
 /* of_a, of_b: Σ f over the levels of complete attributes, by place. */
-__global__ static void __launch_bounds__(SCORE_THREADS) score_information(part p, const int64_t *of_a, const int64_t *of_b,
-                                                                          int estimator, double *out)
+__global__ static void __launch_bounds__(SCORE_THREADS)
+    score_information(part p, const int64_t *of_a, const int64_t *of_b, int estimator, double *out)
 {
   const size_t j = (size_t) blockIdx.x * SCORE_THREADS + threadIdx.x, i = blockIdx.y;
   if (j >= p.nb || (p.same && p.place_b + j <= p.place_a + i)) return;
@@ -117,8 +117,8 @@ done:
   return st;
 }
 
-extern "C" weft_status weft_mi_matrix_cuda(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_resident **device, const weft_mi_pack *y,
-                                           int estimator, double *out)
+extern "C" weft_status weft_mi_matrix_cuda(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_resident **device,
+                                           const weft_mi_pack *y, int estimator, double *out)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
@@ -144,7 +144,8 @@ extern "C" weft_status weft_mi_matrix_cuda(weft_ctx *ctx, const weft_mi_pack *x,
     WEFT_TRY(weft_device_upload(&mem, of_y, y->p * sizeof *of_y, 1, copy_bytes, sums));
   }
   WEFT_DEVICE_TAKE(job.scores, &mem, PART_PAIRS);
-  WEFT_CUDA(cudaMemsetAsync(job.scores, 0, PART_PAIRS * sizeof *job.scores, mem.stream)); /* what is skipped travels back too */
+  WEFT_CUDA(cudaMemsetAsync(job.scores, 0, PART_PAIRS * sizeof *job.scores,
+                            mem.stream)); /* what is skipped travels back too */
   WEFT_TAKE(job.host, &host, PART_PAIRS);
   for (size_t k = 0; k < tiling.panel_count; k++) {
     const weft_mi_panel *panel = &tiling.panels[k];
@@ -159,7 +160,9 @@ extern "C" weft_status weft_mi_matrix_cuda(weft_ctx *ctx, const weft_mi_pack *x,
       for (uint64_t tile = 0; tile < codes.tiles; tile++) {
         WEFT_TRY(weft_poll(ctx, (double) k + (double) tile / (double) codes.tiles, (double) tiling.panel_count));
         WEFT_TRY(weft_mi_codes_tile(ctx, &mem, &codes, tile, &to));
-        if (codes.ni) WEFT_TRY(bring(&job, panel->g->first + codes.i0, codes.ni, panel->h->first + codes.j0, codes.nj, !y && panel->same));
+        if (codes.ni)
+          WEFT_TRY(bring(&job, panel->g->first + codes.i0, codes.ni, panel->h->first + codes.j0, codes.nj,
+                         !y && panel->same));
       }
       weft_mi_codes_drop(&mem, &host, &codes);
     } else {
@@ -170,8 +173,8 @@ extern "C" weft_status weft_mi_matrix_cuda(weft_ctx *ctx, const weft_mi_pack *x,
         WEFT_TRY(weft_poll(ctx, (double) k + (double) index / (double) planes.parts, (double) tiling.panel_count));
         WEFT_TRY(weft_mi_panel_count(ctx, &planes, index, mem.stream, &p));
         if (!p.na) continue;
-        score_information<<<dim3((unsigned) ((p.nb + SCORE_THREADS - 1) / SCORE_THREADS), (unsigned) p.na), SCORE_THREADS, 0, mem.stream>>>(
-          p, of_x, of_y, estimator, job.scores);
+        score_information<<<dim3((unsigned) ((p.nb + SCORE_THREADS - 1) / SCORE_THREADS), (unsigned) p.na),
+                            SCORE_THREADS, 0, mem.stream>>>(p, of_x, of_y, estimator, job.scores);
         WEFT_CUDA(cudaGetLastError());
         WEFT_TRY(bring(&job, p.place_a, p.na, p.place_b, p.nb, p.same));
       }

@@ -12,8 +12,9 @@ static weft_status matrix(weft_ctx *ctx, const weft_backend *backend, void *data
   return backend->mi->matrix(ctx, &job->x->pack, devices, job->y, job->estimator, job->out);
 }
 
-/* Information in bits between the columns of x and of y (NULL: of x). Each a matrix, a list of columns, a sparse matrix or a
- * pack's pointer. Missing values leave out rows pair by pair, or are a level. The attribute "missing" counts those of x. */
+/* Information in bits between the columns of x and of y (NULL: of x). Each a matrix, a list of columns, a sparse matrix
+ * or a pack's pointer. Missing values leave out rows pair by pair, or are a level. The attribute "missing" counts those
+ * of x. */
 SEXP C_weft_mi_matrix_counts(SEXP x, SEXP y, SEXP estimator, SEXP na_level, SEXP control)
 {
   const int level = Rf_asLogical(na_level);
@@ -41,7 +42,8 @@ static weft_status numeric(weft_ctx *ctx, const weft_backend *backend, void *dat
   return backend->mi->numeric(ctx, &job->data, job->out);
 }
 
-/* x: double matrix. how: list(estimator, split, k), `split` 0 or the number of columns that are compared with the rest. */
+/* x: double matrix. how: list(estimator, split, k), `split` 0 or the number of columns that are compared with the
+ * rest. */
 SEXP C_weft_mi_numeric(SEXP x, SEXP how, SEXP control)
 {
   weft_record given = weft_record_open(how, "how");

@@ -1,7 +1,8 @@
-/* Passes over large symmetric matrices; see mi_edges.h. All of them read memory once, column after column, on all threads.
+/* Passes over large symmetric matrices; see mi_edges.h. All of them read memory once, column after column, on all
+ * threads.
  *
- * The k-th greatest weight is found from the bits: positive doubles are in the order of their bits as whole numbers. Four passes
- * of 16 bits each count the edges that share the bits found so far, from the highest on. */
+ * The k-th greatest weight is found from the bits: positive doubles are in the order of their bits as whole numbers.
+ * Four passes of 16 bits each count the edges that share the bits found so far, from the highest on. */
 #include <string.h>
 #include "../../base/parallel.h"
 #include "mi_edges.h"
@@ -9,10 +10,20 @@
 #define AT_ONCE 3e7 /* entries a thread goes through between two polls: some 30 ms */
 #define DIGITS 65536
 
-static size_t columns_at_once(const weft_ctx *ctx, size_t p) { return (size_t) (1 + ctx->threads * AT_ONCE / ((double) p + 1)); }
+static size_t columns_at_once(const weft_ctx *ctx, size_t p)
+{
+  return (size_t) (1 + ctx->threads * AT_ONCE / ((double) p + 1));
+}
 
 typedef struct { const weft_edges *edges; double bar; int whole; double *counts; } reaching_job;
-typedef struct { const weft_edges *edges; const double *m; double cut; uint64_t known, mask; int shift; double *counts; } digit_job;
+typedef struct {
+  const weft_edges *edges;
+  const double *m;
+  double cut;
+  uint64_t known, mask;
+  int shift;
+  double *counts;
+} digit_job;
 typedef struct { size_t p; double *w; const double *m; double cut, bar; } cut_job;
 typedef struct { const weft_edges *edges; const double *starts; int *from, *to; } list_job;
 
@@ -64,7 +75,8 @@ static void count_digits(const void *data, size_t j, int thread)
   }
 }
 
-weft_status weft_edges_greatest(weft_ctx *ctx, const weft_edges *e, const double *m, double cut, double k, double *value)
+weft_status weft_edges_greatest(weft_ctx *ctx, const weft_edges *e, const double *m, double cut, double k,
+                                double *value)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);

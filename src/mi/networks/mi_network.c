@@ -1,13 +1,13 @@
 /* From a matrix of mutual information to a network; see mi.h for the job.
  *
- * ARACNE (Margolin 2006): edge ij goes when some k has w_ij < min(s, keep s) - eps with s = min(w_ik, w_jk): then it is the
- *   weakest of triangle ijk and s the second weakest. The search over k stops at the first such k, which most edges find
- *   early: on random genes the work is about p^2.5, not p^3.
- * CLR (Faith 2007): sqrt(z_i^2 + z_j^2), z_i = max(0, (w_ij - mean_i) / sd_i) over the off-diagonal entries of row i.
- * MRNET (Meyer 2007): for every target t, forward selection by w_it - mean of w_ij over the selected j, while positive.
- * MRNETB (Meyer 2010): for every target, from all others S, the score of i is w_it - (1/|S|) sum of w_ij over j in S
- *   without i; the lowest goes while it is negative; then the lowest is exchanged for the best one outside as long as
- *   that one scores higher in its place. Both are made symmetric by the greater of the two directions. */
+ * ARACNE (Margolin 2006): edge ij goes when some k has w_ij < min(s, keep s) - eps with s = min(w_ik, w_jk): then it is
+ * the weakest of triangle ijk and s the second weakest. The search over k stops at the first such k, which most edges
+ * find early: on random genes the work is about p^2.5, not p^3. CLR (Faith 2007): sqrt(z_i^2 + z_j^2), z_i = max(0,
+ * (w_ij - mean_i) / sd_i) over the off-diagonal entries of row i. MRNET (Meyer 2007): for every target t, forward
+ * selection by w_it - mean of w_ij over the selected j, while positive. MRNETB (Meyer 2010): for every target, from all
+ * others S, the score of i is w_it - (1/|S|) sum of w_ij over j in S without i; the lowest goes while it is negative;
+ * then the lowest is exchanged for the best one outside as long as that one scores higher in its place. Both are made
+ * symmetric by the greater of the two directions. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,8 @@
 
 typedef struct { double value; size_t index; } best;
 
-/* Whether some k makes the edge of rows a and b with weight w the weakest by enough. k = i or j never does: s <= w then. */
+/* Whether some k makes the edge of rows a and b with weight w the weakest by enough. k = i or j never does: s <= w
+ * then. */
 INLINE int goes(const double *restrict a, const double *restrict b, size_t p, double w, double eps, double keep)
 {
   for (size_t first = 0; first < p; first += STRIP) {
@@ -70,8 +71,8 @@ WEFT_VARIANTS(LOOPS)
 
 #define BLOCK 64 /* columns and rows of a tile, so that an entry and its mirror image are both in cache */
 
-/* Of the entries above the diagonal in a block of columns: the greatest absolute value, infinite when one or its mirror image
- * is not finite, and the greatest difference of the two. */
+/* Of the entries above the diagonal in a block of columns: the greatest absolute value, infinite when one or its mirror
+ * image is not finite, and the greatest difference of the two. */
 static void look_at_block(const weft_network_job *job, size_t block, double *greatest, double *asymmetry)
 {
   const size_t p = job->p, first = block * BLOCK, last = p - first < BLOCK ? p : first + BLOCK;
@@ -96,10 +97,11 @@ static weft_status fail_entry(weft_ctx *ctx, const weft_network_job *job, size_t
   for (size_t i = 0; i < j; i++) {
     const double a = job->m[i + j * p], b = job->m[j + i * p];
     if (!(fabs(a) <= DBL_MAX && fabs(b) <= DBL_MAX))
-      return weft_fail(ctx, WEFT_ERR_INPUT, "`x` must be finite off its diagonal: entry [%zu, %zu] is %g.", i + 1, j + 1, a);
+      return weft_fail(ctx, WEFT_ERR_INPUT, "`x` must be finite off its diagonal: entry [%zu, %zu] is %g.", i + 1,
+                       j + 1, a);
     if (slack >= 0 && fabs(a - b) > slack)
-      return weft_fail(ctx, WEFT_ERR_INPUT, "`x` must be symmetric: [%zu, %zu] is %g, [%zu, %zu] is %g.", i + 1, j + 1, a,
-                       j + 1, i + 1, b);
+      return weft_fail(ctx, WEFT_ERR_INPUT, "`x` must be symmetric: [%zu, %zu] is %g, [%zu, %zu] is %g.", i + 1, j + 1,
+                       a, j + 1, i + 1, b);
   }
   return WEFT_OK;
 }
@@ -107,7 +109,8 @@ static weft_status fail_entry(weft_ctx *ctx, const weft_network_job *job, size_t
 static weft_status fail_block(weft_ctx *ctx, const weft_network_job *job, size_t block, double slack)
 {
   weft_status st = WEFT_OK;
-  for (size_t j = block * BLOCK; st == WEFT_OK && j < job->p && j < (block + 1) * BLOCK; j++) st = fail_entry(ctx, job, j, slack);
+  for (size_t j = block * BLOCK; st == WEFT_OK && j < job->p && j < (block + 1) * BLOCK; j++)
+    st = fail_entry(ctx, job, j, slack);
   return st;
 }
 

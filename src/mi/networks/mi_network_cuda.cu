@@ -1,9 +1,9 @@
 /* Networks on the device: ARACNE here, the other methods in mi_network_steps_cuda.cu.
  *
- * Edge ij goes when f(t_ij) > w_ij with t_ij = max over k of min(w_ik, w_jk) and f(s) = min(s, keep s) - eps, which rises
- * with s. t is a product of matrices with min for times and max for plus, done in 64 x 64 tiles on w rounded to float.
- * Rounding keeps order, so the float t is t rounded: that decides an edge unless w_ij lies within t's rounding; the few left
- * are searched again in double. Exactly the CPU's edges go. */
+ * Edge ij goes when f(t_ij) > w_ij with t_ij = max over k of min(w_ik, w_jk) and f(s) = min(s, keep s) - eps, which
+ * rises with s. t is a product of matrices with min for times and max for plus, done in 64 x 64 tiles on w rounded to
+ * float. Rounding keeps order, so the float t is t rounded: that decides an edge unless w_ij lies within t's rounding;
+ * the few left are searched again in double. Exactly the CPU's edges go. */
 #include <cfloat>
 #include <cmath>
 #include <cstring>
@@ -42,8 +42,8 @@ __device__ static double decide(double w, double v, float t, double keep, double
 }
 
 /* Tiles of rows 0 .. blockIdx.x with tile `column` of columns. A thread has 4 x 4 edges. */
-__global__ static void __launch_bounds__(256) weakest(const float *f, const double *m, size_t p, size_t column, double scale,
-                                                      double keep, double eps, double *out)
+__global__ static void __launch_bounds__(256) weakest(const float *f, const double *m, size_t p, size_t column,
+                                                      double scale, double keep, double eps, double *out)
 {
   __shared__ __align__(16) float a[DEPTH][SIDE + 4], b[DEPTH][SIDE + 4];
   const size_t i0 = (size_t) blockIdx.x * SIDE, j0 = column * SIDE;
@@ -146,7 +146,8 @@ static weft_status aracne_tiles(weft_ctx *ctx, weft_device_arena *mem, const wef
     WEFT_CUDA(cudaGetLastError());
     settle<<<grid, 256, 0, mem->stream>>>(m, p, first, job->keep, job->eps, band);
     WEFT_CUDA(cudaGetLastError());
-    WEFT_TRY(weft_device_download(mem, out + first * p, band, count * p * sizeof *out)); /* no meaning below the diagonal */
+    /* what comes below the diagonal has no meaning */
+    WEFT_TRY(weft_device_download(mem, out + first * p, band, count * p * sizeof *out));
   }
   WEFT_TRY(weft_network_mirror(ctx, job, weft_network_rounding(job, greatest), out));
 done:
@@ -154,7 +155,8 @@ done:
 }
 
 /* How the device does a method, by its column `device` in the sheet; NULL: the CPU does it. */
-typedef weft_status device_way(weft_ctx *, weft_device_arena *, const weft_network_job *, const double *, double, double *);
+typedef weft_status device_way(weft_ctx *, weft_device_arena *, const weft_network_job *, const double *, double,
+                               double *);
 #define WAY_tiles(name) name##_tiles
 #define WAY_steps(name) weft_network_steps
 #define WAY_host(name) NULL

@@ -1,6 +1,6 @@
-/* .Call entry points of networks: from information to weights, and what is read off, and cut from, large networks. Matrices are
- * looked at through read-only pointers: R may have wrapped one to change its attributes, and would copy it for a pointer to write
- * through. */
+/* .Call entry points of networks: from information to weights, and what is read off, and cut from, large networks.
+ * Matrices are looked at through read-only pointers: R may have wrapped one to change its attributes, and would copy it
+ * for a pointer to write through. */
 #include "../mi_glue.h"
 #include "mi_edges.h"
 

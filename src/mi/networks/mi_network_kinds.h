@@ -1,8 +1,8 @@
-/* The network methods, one row each. A new method is a row here, with its column in mi_network.c and, unless `device` is host, its
- * band in mi_network_steps_cuda.cu; and its line in R (`network_methods` in R/mi-network.R).
+/* The network methods, one row each. A new method is a row here, with its column in mi_network.c and, unless `device`
+ * is host, its band in mi_network_steps_cuda.cu; and its line in R (`network_methods` in R/mi-network.R).
  *
  *   kind, name   WEFT_NETWORK_<kind>; what R calls it, and <name>_column(), <name>_band()
- *   before       what must be known of every column first: NOTHING, its SUMS, or its MOMENTS (mean and standard deviation)
+ *   before       what must be known of every column first: NOTHING, SUMS, or MOMENTS (means and standard deviations)
  *   greedy       every target chooses features, and an edge has the greater weight of its two directions
  *   in_bits      weights are information or differences of it: those that rounding leaves of 0 are 0
  *   nanoseconds  a column takes on the CPU, roughly, as a function of p
@@ -32,7 +32,8 @@ typedef struct weft_network_kind { weft_network_before before; int greedy, in_bi
 
 static inline const weft_network_kind *weft_network_kind_of(weft_network_method method)
 {
-#define WEFT_NETWORK_KIND(kind, name, before, greedy, in_bits, nanoseconds, device) { WEFT_NETWORK_##before, greedy, in_bits },
+#define WEFT_NETWORK_KIND(kind, name, before, greedy, in_bits, nanoseconds, device) \
+  { WEFT_NETWORK_##before, greedy, in_bits },
   static const weft_network_kind kinds[] = { WEFT_NETWORK_KINDS(WEFT_NETWORK_KIND) };
 #undef WEFT_NETWORK_KIND
   return &kinds[method];

@@ -1,6 +1,6 @@
 /* CLR, MRNET and MRNETB on the device, step by step as mi_network.c takes them: sums in the same order and without
- * contraction, so that all choices and weights have the same bits. MRNET and MRNETB give a block to a target; a thread has
- * the features thread, thread + THREADS, ... to itself, and only the choice of the best is shared. */
+ * contraction, so that all choices and weights have the same bits. MRNET and MRNETB give a block to a target; a thread
+ * has the features thread, thread + THREADS, ... to itself, and only the choice of the best is shared. */
 #include <cmath>
 #include <cstring>
 #include "../../base/device.cuh"
@@ -17,7 +17,8 @@
 /* ---- sums of columns, entry after entry ---- */
 
 /* first: sums without the diagonal; with `second`, means, and second: standard deviations, 0 for a constant row. */
-__global__ static void __launch_bounds__(256) sum_columns(const double *m, size_t p, double rounding, double *first, double *second)
+__global__ static void __launch_bounds__(256)
+    sum_columns(const double *m, size_t p, double rounding, double *first, double *second)
 {
   __shared__ double tile[COLUMNS][DEPTH + 1];
   const size_t j0 = (size_t) blockIdx.x * COLUMNS, j = j0 + threadIdx.x;
@@ -48,8 +49,8 @@ __global__ static void __launch_bounds__(256) sum_columns(const double *m, size_
 }
 
 /* Columns from `column` on, above the diagonal. */
-__global__ static void clr_columns(const double *m, size_t p, size_t column, const double *mean, const double *sd, double rounding,
-                                   double *out)
+__global__ static void clr_columns(const double *m, size_t p, size_t column, const double *mean, const double *sd,
+                                   double rounding, double *out)
 {
   const size_t i = blockIdx.x * (size_t) blockDim.x + threadIdx.x, j = column + blockIdx.y;
   if (i >= p) return;
@@ -92,7 +93,8 @@ __device__ static best choose(best own)
 }
 
 /* The first of the greatest scores sign × (size × relevance - sum), after adding `add`, if any, to `sum`. */
-__device__ static best add_and_find(const double *relevance, const double *add, double *sum, size_t p, double size, double sign)
+__device__ static best add_and_find(const double *relevance, const double *add, double *sum, size_t p, double size,
+                                    double sign)
 {
   best own = { -INFINITY, SIZE_MAX };
   for (size_t i = threadIdx.x; i < p; i += THREADS) {
@@ -104,8 +106,8 @@ __device__ static best add_and_find(const double *relevance, const double *add, 
 }
 
 /* room: two numbers a feature for every target. */
-__global__ static void __launch_bounds__(THREADS) mrnet(const double *m, size_t p, size_t first, double rounding, double *room,
-                                                        double *out)
+__global__ static void __launch_bounds__(THREADS)
+    mrnet(const double *m, size_t p, size_t first, double rounding, double *room, double *out)
 {
   const size_t t = first + blockIdx.x;
   double *relevance = room + 2 * p * blockIdx.x, *sum = relevance + p, *to = out + p * blockIdx.x;
@@ -132,7 +134,8 @@ __global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t
 {
   const size_t t = first + blockIdx.x;
   const double *own = m + t * p;
-  double *relevance = room + 2 * p * blockIdx.x, *sum = relevance + p, *to = out + p * blockIdx.x, size = (double) p - 1;
+  double *relevance = room + 2 * p * blockIdx.x, *sum = relevance + p, *to = out + p * blockIdx.x,
+         size = (double) p - 1;
   for (size_t i = threadIdx.x; i < p; i += THREADS) {
     relevance[i] = i == t ? INFINITY : own[i];
     sum[i] = sums[i] - own[i];
@@ -179,7 +182,8 @@ __global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t
 
 /* ---- host ---- */
 
-/* What a method's band of columns is made from; `first` and `second` of all columns, `room` of each target in a band. */
+/* What a method's band of columns is made from; `first` and `second` of all columns, `room` of each target in a
+ * band. */
 struct band_job {
   const double *m, *first, *second;
   size_t p;

@@ -38,7 +38,8 @@ static weft_status sort_rows(weft_arena *mem, const uint16_t *classes, weft_mi_p
   }
   out->class_word[out->classes] = out->words;
   WEFT_TAKE(out->order, mem, out->n);
-  for (size_t i = 0; i < out->rows_in; i++) if (classes[i] != WEFT_NA_U16) out->order[next[classes[i]]++] = (uint32_t) i;
+  for (size_t i = 0; i < out->rows_in; i++)
+    if (classes[i] != WEFT_NA_U16) out->order[next[classes[i]]++] = (uint32_t) i;
   weft_arena_drop(mem, next);
 done:
   return st;
@@ -96,7 +97,8 @@ static uint32_t make_lut(const weft_mi_pack *pack, uint32_t numbers, workspace *
 /* Two neighbouring values and no gap: the codes are dense already, and need not be looked at. */
 static int plainly_binary(const weft_mi_pack *pack, const shape_of *s)
 {
-  return s->result == WEFT_CODES_OK && s->plan.width == 1 && s->plan.levels == 2 && !s->plan.missing && pack->n == pack->rows_in;
+  return s->result == WEFT_CODES_OK && s->plan.width == 1 && s->plan.levels == 2 && !s->plan.missing &&
+         pack->n == pack->rows_in;
 }
 
 static shape_of learn(const weft_mi_pack *pack, const weft_column *x, int na_level, workspace *w)
@@ -125,13 +127,15 @@ static void write_planes(const weft_mi_pack *pack, const weft_mi_group *g, size_
     for (uint32_t c = 0; c < pack->classes; c++) {
       uint64_t *words = pack->bits + row * pack->words + pack->class_word[c];
       ops->plane_u8(next, pack->class_rows[c], (uint8_t) q, words);
-      pack->margins[c * pack->plane_rows + row] = (uint32_t) ops->popcount(words, pack->class_word[c + 1] - pack->class_word[c]);
+      pack->margins[c * pack->plane_rows + row] =
+          (uint32_t) ops->popcount(words, pack->class_word[c + 1] - pack->class_word[c]);
       next += pack->class_rows[c];
     }
   }
 }
 
-static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_level, shape_of *s, size_t place, workspace *w)
+static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_level, shape_of *s, size_t place,
+                         workspace *w)
 {
   const weft_mi_group *g = &pack->groups[pack->group_of[place]];
   if (!g->coded && !g->shape.planes) return;
@@ -283,7 +287,8 @@ static void move_bits(const weft_mi_pack *in, weft_mi_pack *out, size_t row, con
   for (uint32_t c = 0; c < in->classes; c++) {
     uint64_t *words = out->bits + row * in->words + in->class_word[c];
     uint32_t total = 0;
-    for (size_t r = 0; r < in->class_rows[c]; from += 64 < in->class_rows[c] - r ? 64 : in->class_rows[c] - r, r += 64) {
+    for (size_t r = 0; r < in->class_rows[c];
+         from += 64 < in->class_rows[c] - r ? 64 : in->class_rows[c] - r, r += 64) {
       const size_t count = in->class_rows[c] - r < 64 ? in->class_rows[c] - r : 64;
       uint64_t word = 0;
       for (size_t k = 0; k < count; k++) word |= (old[from[k] >> 6] >> (from[k] & 63) & 1) << k;
@@ -326,7 +331,8 @@ weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_p
     from[to] = bit[r];
     source[to] = (uint32_t) r;
   }
-  for (size_t first = 0, batch = 1 + (size_t) (BATCH_CELLS * ctx->threads / (double) (in->n + 1)); first < in->plane_rows; first += batch) {
+  for (size_t first = 0, batch = 1 + (size_t) (BATCH_CELLS * ctx->threads / (double) (in->n + 1));
+       first < in->plane_rows; first += batch) {
     const int64_t count = (int64_t) (in->plane_rows - first < batch ? in->plane_rows - first : batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) in->plane_rows));
     WEFT_PARALLEL(ctx->threads)
@@ -371,8 +377,8 @@ weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pa
     const size_t old = in->place[out->column[place]];
     const weft_mi_group *to = &out->groups[out->group_of[place]], *from = &in->groups[in->group_of[old]];
     if (to->coded)
-      memcpy(out->codes + (to->code0 + place - to->first) * in->n, in->codes + (from->code0 + old - from->first) * in->n,
-             in->n * sizeof *in->codes);
+      memcpy(out->codes + (to->code0 + place - to->first) * in->n,
+             in->codes + (from->code0 + old - from->first) * in->n, in->n * sizeof *in->codes);
     for (uint32_t q = 0; q < to->shape.planes; q++) {
       const size_t row = weft_mi_plane_row(to, place, q), old_row = weft_mi_plane_row(from, old, q);
       memcpy(out->bits + row * in->words, in->bits + old_row * in->words, in->words * sizeof *in->bits);
@@ -399,7 +405,8 @@ void weft_mi_pack_codes(const weft_mi_pack *pack, size_t place, uint16_t *out)
     for (uint32_t c = 0; c < pack->classes; c++) {
       const uint64_t *words = plane + pack->class_word[c];
       for (size_t w = 0; w < pack->class_word[c + 1] - pack->class_word[c]; w++)
-        for (uint64_t left = words[w]; left; left &= left - 1) next[w * 64 + (size_t) __builtin_ctzll(left)] = (uint16_t) q;
+        for (uint64_t left = words[w]; left; left &= left - 1)
+          next[w * 64 + (size_t) __builtin_ctzll(left)] = (uint16_t) q;
       next += pack->class_rows[c];
     }
   }

@@ -60,8 +60,8 @@ typedef struct weft_mi_pack {
 weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, size_t p, size_t n,
                                const uint16_t *classes, uint32_t class_levels, int na_level, weft_mi_pack *out);
 
-/* The same attributes with the classes of the rows exchanged: sorted row r gets the class of sorted row perm[r]. Shares what
- * does not change with `in`. `out` may be refilled: its blocks are taken when it has none. */
+/* The same attributes with the classes of the rows exchanged: sorted row r gets the class of sorted row perm[r]. Shares
+ * what does not change with `in`. `out` may be refilled: its blocks are taken when it has none. */
 weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *in, const uint32_t *perm,
                                  weft_mi_pack *out);
 

@@ -1,5 +1,5 @@
-/* .Call entry points of packs: making one, what it holds, giving it back. A pack lives behind an external pointer with its own
- * arena, and with the copy that a device back end keeps of it. */
+/* .Call entry points of packs: making one, what it holds, giving it back. A pack lives behind an external pointer with
+ * its own arena, and with the copy that a device back end keeps of it. */
 #include <string.h>
 #include "../../base/ranks_digest.h"
 #include "../mi.h"

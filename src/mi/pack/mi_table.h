@@ -1,12 +1,13 @@
 /* Scores of contingency tables in fixed point, written once for C and CUDA.
  *
- * f(k) = k log2 k is kept as a whole number of units of 2^-shift. The counts of a table add up to n and f is convex with
- * f(0) = 0, so no sum of f over a table exceeds f(n), and `shift` is chosen so that f(n) stays below 2^62. Sums and
- * differences of such numbers are exact: they do not depend on the order of the cells, on threads or on the back end,
- * tables with the same counts have the same score, and a constant or a one-level class gives exactly zero.
- * A score is off by at most half a unit a cell, over n: below 1e-15 bits, beside the rounding of f itself (2^-52 of it).
+ * f(k) = k log2 k is kept as a whole number of units of 2^-shift. The counts of a table add up to n and f is convex
+ * with f(0) = 0, so no sum of f over a table exceeds f(n), and `shift` is chosen so that f(n) stays below 2^62. Sums
+ * and differences of such numbers are exact: they do not depend on the order of the cells, on threads or on the back
+ * end, tables with the same counts have the same score, and a constant or a one-level class gives exactly zero. A score
+ * is off by at most half a unit a cell, over n: below 1e-15 bits, beside the rounding of f itself (2^-52 of it).
  *
- *   I(C; X) n = (Σ f(n_xc) - Σ f(n_x)) - (Σ f(n_c) - f(n))        X: the levels of all attributes of the tuple together */
+ *   I(C; X) n = (Σ f(n_xc) - Σ f(n_x)) - (Σ f(n_c) - f(n))        X: the levels of all attributes of the tuple
+ * together */
 #ifndef WEFT_MI_TABLE_H
 #define WEFT_MI_TABLE_H
 
@@ -38,8 +39,8 @@ static WEFT_HD inline double weft_mi_bits(int64_t fixed, double unit, uint64_t n
   return n ? weft_div(weft_mul((double) fixed, unit), (double) n) : 0;
 }
 
-/* How the counts of an attribute's levels follow from its planes. A complete attribute has a plane for every level but the
- * last, whose counts are what is left; one with missing values has a plane for every level. */
+/* How the counts of an attribute's levels follow from its planes. A complete attribute has a plane for every level but
+ * the last, whose counts are what is left; one with missing values has a plane for every level. */
 typedef struct weft_mi_shape { uint32_t planes, levels; int missing; } weft_mi_shape;
 
 /* Popcounts of a tile of pairs, and the margins that the levels without planes follow from. A table has `parts` parts:
@@ -56,7 +57,8 @@ typedef struct weft_mi_counts {
 } weft_mi_counts;
 
 /* Cell (x, y) of a part of pair (i, j). */
-static WEFT_HD inline uint32_t weft_mi_cell(const weft_mi_counts *t, uint32_t part, size_t i, size_t j, uint32_t x, uint32_t y)
+static WEFT_HD inline uint32_t weft_mi_cell(const weft_mi_counts *t, uint32_t part, size_t i, size_t j, uint32_t x,
+                                            uint32_t y)
 {
   const uint32_t pa = t->a.planes, pb = t->b.planes;
   const uint32_t *both = t->both + (size_t) part * pa * pb * t->stride + i * t->ld + j;

@@ -1,8 +1,8 @@
 /* Counting from codes: for attributes of many levels, for tuples of any order, and for the tuples that are reported.
  *
  * The levels of several attributes together become one dense number a row, attribute after attribute: by plain
- * arithmetic while the product of their levels is small, by a hash table of what occurs when it is not. Rows are sorted by
- * class, so counts by class are one run after another. Only the rows with all attributes known take part. */
+ * arithmetic while the product of their levels is small, by a hash table of what occurs when it is not. Rows are sorted
+ * by class, so counts by class are one run after another. Only the rows with all attributes known take part. */
 #include <string.h>
 #include "../../base/parallel.h"
 #include "mi_tile.h"
@@ -58,8 +58,8 @@ static int64_t sum_f(weft_mi_coder *w, const weft_mi_log *f, size_t first, size_
   return sum;
 }
 
-size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t *const *codes, const uint32_t *levels, int k,
-                     const uint32_t *masks, int count, int64_t *out)
+size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t *const *codes, const uint32_t *levels,
+                     int k, const uint32_t *masks, int count, int64_t *out)
 {
   size_t n = 0;
   for (size_t c = 0, r = 0, end = 0; c < pack->classes; c++) {
@@ -120,8 +120,10 @@ static void score_planes(const weft_mi_pack *pack, size_t a, size_t b, workspace
   t.totals = pack->class_rows;
   for (uint32_t c = 0; c < pack->classes; c++) {
     const size_t first = pack->class_word[c], words = pack->class_word[c + 1] - first;
-    for (uint32_t x = 0; x < pa; x++) w->margin_a[c * pa + x] = pack->margins[c * pack->plane_rows + weft_mi_plane_row(g, a, x)];
-    for (uint32_t y = 0; y < pb; y++) w->margin_b[c * pb + y] = pack->margins[c * pack->plane_rows + weft_mi_plane_row(h, b, y)];
+    for (uint32_t x = 0; x < pa; x++)
+      w->margin_a[c * pa + x] = pack->margins[c * pack->plane_rows + weft_mi_plane_row(g, a, x)];
+    for (uint32_t y = 0; y < pb; y++)
+      w->margin_b[c * pb + y] = pack->margins[c * pack->plane_rows + weft_mi_plane_row(h, b, y)];
     for (uint32_t x = 0; x < pa; x++)
       for (uint32_t y = 0; y < pb; y++)
         w->both[(c * pa + x) * pb + y] =
@@ -175,8 +177,8 @@ static void score_tuple(const weft_mi_pack *pack, const uint32_t *columns, int o
   for (int j = 0; j < order; j++) out->each[j] = weft_mi_bits(scores[1 + j], pack->f.unit, n);
 }
 
-weft_status weft_mi_score_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count, int order,
-                                 weft_mi_tuple *out)
+weft_status weft_mi_score_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count,
+                                 int order, weft_mi_tuple *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);

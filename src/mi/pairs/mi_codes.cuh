@@ -1,5 +1,6 @@
-/* Pairs that are counted from codes on the device: those of attributes of many levels. One block a pair, its table in shared
- * memory; a table that does not fit is left to the CPU, whose functions for these pairs are at the end of mi_tile.h. */
+/* Pairs that are counted from codes on the device: those of attributes of many levels. One block a pair, its table in
+ * shared memory; a table that does not fit is left to the CPU, whose functions for these pairs are at the end of
+ * mi_tile.h. */
 #ifndef WEFT_MI_CODES_CUH
 #define WEFT_MI_CODES_CUH
 
@@ -9,7 +10,8 @@
 struct codes_out {
   mi_bar bar;               /* with hits.items: offers the pair */
   mi_hits hits;
-  double *mi, *interaction; /* else writes pair (i, j) to [i * nj + j]; without interaction what the two say about each other */
+  double *mi,
+      *interaction; /* else writes pair (i, j) to [i * nj + j]; without interaction what the two say about each other */
   int estimator;            /* in that case */
 };
 
@@ -28,13 +30,18 @@ struct mi_codes {
 };
 
 /* Words of shared memory for a table of la × lb levels by class, with its margins. */
-static inline uint64_t mi_codes_words(uint64_t la, uint64_t lb, uint64_t classes) { return (la * lb + la + lb) * classes; }
+static inline uint64_t mi_codes_words(uint64_t la, uint64_t lb, uint64_t classes)
+{
+  return (la * lb + la + lb) * classes;
+}
 uint32_t weft_mi_codes_limit(weft_ctx *ctx);
 
-weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x, const weft_mi_resident *r,
-                               const weft_mi_pack *y, const weft_mi_panel *panel, int by_class, mi_codes *out);
+weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x,
+                               const weft_mi_resident *r, const weft_mi_pack *y, const weft_mi_panel *panel,
+                               int by_class, mi_codes *out);
 void weft_mi_codes_drop(weft_device_arena *mem, weft_arena *host, mi_codes *codes);
 /* Counts tile `index`; codes->ni is 0 when there is nothing in it. */
-weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *codes, uint64_t index, const codes_out *out);
+weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *codes, uint64_t index,
+                               const codes_out *out);
 
 #endif

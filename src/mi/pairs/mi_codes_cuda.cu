@@ -34,8 +34,8 @@ template <class T> __device__ static T total(T v, T *room)
 }
 
 /* Entropy in nats of the counts at `counts`. */
-__device__ static double entropy(const weft_mi_log &f, const uint32_t *counts, uint32_t cells, int estimator, long long *whole, double *real,
-                                 double *occupied)
+__device__ static double entropy(const weft_mi_log &f, const uint32_t *counts, uint32_t cells, int estimator,
+                                 long long *whole, double *real, double *occupied)
 {
   weft_mi_estimate e;
   memset(&e, 0, sizeof e);
@@ -57,7 +57,8 @@ __device__ static double entropy(const weft_mi_log &f, const uint32_t *counts, u
 }
 
 /* Σ f over `items` items' counts by class, less Σ f over the items. */
-__device__ static long long by_level(const weft_mi_log &f, const uint32_t *counts, uint32_t items, uint32_t classes, long long *room)
+__device__ static long long by_level(const weft_mi_log &f, const uint32_t *counts, uint32_t items, uint32_t classes,
+                                     long long *room)
 {
   long long sum = 0;
   for (uint32_t k = threadIdx.x; k < items; k += THREADS) {
@@ -107,7 +108,8 @@ __global__ static void __launch_bounds__(THREADS) count_codes(codes_args t)
   if (!t.out.hits.items && !t.out.interaction) {
     const int estimator = t.out.estimator;
     double ma, mb, mab;
-    const double ha = entropy(t.f, of_a, la, estimator, whole, real, &ma), hb = entropy(t.f, of_b, lb, estimator, whole, real, &mb);
+    const double ha = entropy(t.f, of_a, la, estimator, whole, real, &ma),
+                 hb = entropy(t.f, of_b, lb, estimator, whole, real, &mb);
     double value;
     if (estimator == WEFT_MI_EMPIRICAL) { /* whole numbers to the end, as on the CPU */
       long long sum = 0, n = 0;
@@ -132,12 +134,14 @@ __global__ static void __launch_bounds__(THREADS) count_codes(codes_args t)
   }
   n = total(n, whole);
   of_classes = total(of_classes, whole) - weft_mi_fixed(&t.f, (uint64_t) n);
-  long long joint = by_level(t.f, table, la * lb, classes, whole) - of_classes, one = by_level(t.f, of_a, la, classes, whole) - of_classes,
+  long long joint = by_level(t.f, table, la * lb, classes, whole) - of_classes,
+            one = by_level(t.f, of_a, la, classes, whole) - of_classes,
             other = by_level(t.f, of_b, lb, classes, whole) - of_classes;
   if (threadIdx.x) return;
   joint = joint > 0 ? joint : 0;
   const long long gain = joint - (one > 0 ? one : 0) - (other > 0 ? other : 0);
-  const double mi = weft_mi_bits(joint, t.f.unit, (uint64_t) n), interaction = weft_mi_bits(gain, t.f.unit, (uint64_t) n);
+  const double mi = weft_mi_bits(joint, t.f.unit, (uint64_t) n),
+               interaction = weft_mi_bits(gain, t.f.unit, (uint64_t) n);
   if (t.out.interaction) {
     t.out.mi[i * t.nj + j] = mi;
     t.out.interaction[i * t.nj + j] = interaction;
@@ -152,7 +156,8 @@ __global__ static void __launch_bounds__(THREADS) count_codes(codes_args t)
 uint32_t weft_mi_codes_limit(weft_ctx *ctx)
 {
   int bytes = 0;
-  if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, ctx->device) != cudaSuccess) bytes = 48 << 10;
+  if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, ctx->device) != cudaSuccess)
+    bytes = 48 << 10;
   return (uint32_t) (bytes - STATIC_BYTES) / 4;
 }
 
@@ -162,8 +167,9 @@ static void copy_bytes(const void *data, size_t first, size_t count, void *out, 
   memcpy(out, (const char *) data + first, count);
 }
 
-weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x, const weft_mi_resident *r,
-                               const weft_mi_pack *y, const weft_mi_panel *panel, int by_class, mi_codes *out)
+weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x,
+                               const weft_mi_resident *r, const weft_mi_pack *y, const weft_mi_panel *panel,
+                               int by_class, mi_codes *out)
 {
   weft_status st = WEFT_OK;
   size_t most = panel->g->count > panel->h->count ? panel->g->count : panel->h->count;
@@ -205,8 +211,8 @@ void weft_mi_codes_drop(weft_device_arena *mem, weft_arena *host, mi_codes *c)
   weft_arena_drop(host, c->host_levels);
 }
 
-static weft_status load_side(weft_ctx *ctx, weft_device_arena *mem, mi_codes *c, const weft_mi_pack *pack, size_t place, size_t count,
-                             uint16_t *to, uint32_t *levels)
+static weft_status load_side(weft_ctx *ctx, weft_device_arena *mem, mi_codes *c, const weft_mi_pack *pack, size_t place,
+                             size_t count, uint16_t *to, uint32_t *levels)
 {
   weft_status st = WEFT_OK;
   WEFT_PARALLEL(ctx->threads)

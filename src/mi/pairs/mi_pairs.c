@@ -1,6 +1,6 @@
 /* Pairs on the CPU. A tile of pairs is counted by popcounts of ANDs of planes, screened in single precision against the
- * bar, and what passes is scored exactly; coded attributes are counted from codes. Threads share the tiles and each keeps
- * its own best; the order of scores is total, so the result does not depend on who did what. */
+ * bar, and what passes is scored exactly; coded attributes are counted from codes. Threads share the tiles and each
+ * keeps its own best; the order of scores is total, so the result does not depend on who did what. */
 #include <math.h>
 #include <string.h>
 #include "../../base/parallel.h"
@@ -31,7 +31,8 @@ typedef struct {
 typedef struct { int64_t joint, gain; uint64_t n; } pair_score;
 
 /* Exact scores of pair (i, j) of a counted tile. */
-static pair_score score_pair(const shared *s, const weft_mi_counts *t, size_t i, size_t j, size_t a, size_t b, workspace *w)
+static pair_score score_pair(const shared *s, const weft_mi_counts *t, size_t i, size_t j, size_t a, size_t b,
+                             workspace *w)
 {
   const weft_mi_pack *p = s->tiling.x;
   pair_score out;
@@ -65,7 +66,8 @@ static pair_score score_coded(const shared *s, size_t i, size_t j, size_t ni, si
 static void keep(const shared *s, const pair_score *score, size_t a, size_t b, workspace *w)
 {
   const weft_mi_pack *p = s->tiling.x;
-  const double mi = weft_mi_bits(score->joint, p->f.unit, score->n), gain = weft_mi_bits(score->gain, p->f.unit, score->n);
+  const double mi = weft_mi_bits(score->joint, p->f.unit, score->n),
+               gain = weft_mi_bits(score->gain, p->f.unit, score->n);
   const uint64_t x = p->column[a], y = p->column[b];
   if (!(mi >= s->search->min_mi && gain >= s->search->min_gain)) return;
   weft_mi_keep(&w->keeper, s->search->by_interaction ? gain : mi, (x < y ? x : y) * p->columns + (x < y ? y : x));
@@ -100,7 +102,8 @@ static void search_planes(const shared *s, const weft_mi_tile *tile, workspace *
 static void load_codes(const weft_mi_tiling *tiling, const weft_mi_tile *tile, uint16_t *codes)
 {
   const size_t n = tiling->x->n;
-  for (size_t i = 0; i < tile->ni; i++) weft_mi_pack_codes(tiling->x, tile->panel->g->first + tile->i0 + i, codes + i * n);
+  for (size_t i = 0; i < tile->ni; i++)
+    weft_mi_pack_codes(tiling->x, tile->panel->g->first + tile->i0 + i, codes + i * n);
   for (size_t j = 0; j < tile->nj; j++)
     weft_mi_pack_codes(tiling->y, tile->panel->h->first + tile->j0 + j, codes + (tile->ni + j) * n);
 }
@@ -110,7 +113,8 @@ static void search_codes(const shared *s, const weft_mi_tile *tile, workspace *w
   const size_t a0 = tile->panel->g->first + tile->i0, b0 = tile->panel->h->first + tile->j0;
   load_codes(&s->tiling, tile, w->codes);
   for (size_t i = 0; i < tile->ni; i++)
-    for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj; j++) {
+    for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj;
+         j++) {
       if (left_out(s, a0 + i, b0 + j)) continue;
       pair_score score = score_coded(s, i, j, tile->ni, a0 + i, b0 + j, w);
       keep(s, &score, a0 + i, b0 + j, w);
@@ -125,7 +129,8 @@ static void full_tile(const shared *s, const weft_mi_tile *tile, workspace *w, d
   if (tile->panel->coded) load_codes(&s->tiling, tile, w->codes);
   else weft_mi_tile_count(&s->tiling, tile, w->both, &t);
   for (size_t i = 0; i < tile->ni; i++)
-    for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj; j++) {
+    for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj;
+         j++) {
       if (left_out(s, a0 + i, b0 + j)) continue;
       const pair_score score = tile->panel->coded ? score_coded(s, i, j, tile->ni, a0 + i, b0 + j, w)
                                                   : score_pair(s, &t, i, j, a0 + i, b0 + j, w);
@@ -189,7 +194,8 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
       weft_mi_tile tile;
       WEFT_FOR(dynamic)
       for (int64_t k = 0; k < count; k++) {
-        if (!weft_mi_tile_at(&s.tiling, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &tile)) continue;
+        if (!weft_mi_tile_at(&s.tiling, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &tile))
+          continue;
         if (tile.panel->coded) search_codes(&s, &tile, w);
         else if (!words) search_planes(&s, &tile, w);
       }
@@ -215,11 +221,12 @@ weft_status weft_mi_search_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_
                                const weft_mi_search *search, weft_arena *mem, weft_mi_found *out)
 {
   (void) device;
-  return search->order == 3 ? weft_mi_search_triples(ctx, pack, search, mem, out) : search_pairs(ctx, pack, search, 0, mem, out);
+  return search->order == 3 ? weft_mi_search_triples(ctx, pack, search, mem, out)
+                            : search_pairs(ctx, pack, search, 0, mem, out);
 }
 
-weft_status weft_mi_search_large(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, uint64_t words, weft_arena *mem,
-                                 weft_mi_found *out)
+weft_status weft_mi_search_large(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, uint64_t words,
+                                 weft_arena *mem, weft_mi_found *out)
 {
   return search_pairs(ctx, pack, search, words, mem, out);
 }
@@ -250,7 +257,8 @@ done:
   return st;
 }
 
-weft_status weft_mi_full_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi, double *interaction)
+weft_status weft_mi_full_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi,
+                             double *interaction)
 {
   (void) device;
   return fill_full(ctx, pack, 0, mi, interaction);

@@ -1,6 +1,6 @@
-/* Pairs and triples on the device. Any shape of attributes: counts of a panel's tiles by 1-bit tensor cores (mma.sync on
- * compute capability 8.0 and later, POPC before), then one thread a pair scores its table. Binary attributes with two
- * classes have a way of their own on Hopper, mi_pairs_wgmma.cu. Attributes with codes are counted one block a pair,
+/* Pairs and triples on the device. Any shape of attributes: counts of a panel's tiles by 1-bit tensor cores (mma.sync
+ * on compute capability 8.0 and later, POPC before), then one thread a pair scores its table. Binary attributes with
+ * two classes have a way of their own on Hopper, mi_pairs_wgmma.cu. Attributes with codes are counted one block a pair,
  * mi_codes_cuda.cu. */
 #include <cmath>
 #include <cstring>
@@ -44,7 +44,8 @@ static weft_status collect(weft_ctx *ctx, collector *c, int *overflow)
   *overflow = count > c->hits.capacity;
   brought = *overflow ? c->hits.capacity : (size_t) count;
   if (brought) {
-    WEFT_CUDA(cudaMemcpyAsync(c->buffer, c->hits.items, brought * sizeof *c->buffer, cudaMemcpyDeviceToHost, c->stream));
+    WEFT_CUDA(
+        cudaMemcpyAsync(c->buffer, c->hits.items, brought * sizeof *c->buffer, cudaMemcpyDeviceToHost, c->stream));
     WEFT_CUDA(cudaStreamSynchronize(c->stream));
   }
   if (*overflow) {
@@ -60,7 +61,11 @@ static weft_status collect(weft_ctx *ctx, collector *c, int *overflow)
     goto done;
   }
   for (size_t k = 0; k < brought; k++) weft_mi_keep(&c->keeper, c->buffer[k].score, c->buffer[k].index);
-  if (c->keeper.st != WEFT_OK) { memcpy(ctx->message, c->keeper.ctx.message, sizeof ctx->message); st = c->keeper.st; goto done; }
+  if (c->keeper.st != WEFT_OK) {
+    memcpy(ctx->message, c->keeper.ctx.message, sizeof ctx->message);
+    st = c->keeper.st;
+    goto done;
+  }
   if (c->keeper.bounded && c->keeper.best.count >= c->keeper.best.k) {
     weft_topk_shrink(&c->keeper.best);
     weft_scored now;
@@ -73,8 +78,8 @@ done:
   return st;
 }
 
-/* Work in units, those dealt to this part of the search: `run` does the part's units first .. first+count-1; `until` is how many
- * pairs (triples) come before one, about. Few at first, more as the bar rises. */
+/* Work in units, those dealt to this part of the search: `run` does the part's units first .. first+count-1; `until` is
+ * how many pairs (triples) come before one, about. Few at first, more as the bar rises. */
 struct runner {
   void *job;
   uint64_t units;
@@ -116,8 +121,14 @@ done:
   return st;
 }
 
-static uint64_t units_dealt(const collector *c, uint64_t units) { return weft_dealt(units, c->search->part, c->search->parts); }
-static uint64_t unit_dealt(const collector *c, uint64_t k) { return weft_dealt_unit(k, c->search->part, c->search->parts); }
+static uint64_t units_dealt(const collector *c, uint64_t units)
+{
+  return weft_dealt(units, c->search->part, c->search->parts);
+}
+static uint64_t unit_dealt(const collector *c, uint64_t k)
+{
+  return weft_dealt_unit(k, c->search->part, c->search->parts);
+}
 
 /* ---- panels of any shape ---- */
 
@@ -128,8 +139,8 @@ static weft_status run_part(weft_ctx *ctx, mi_panel *panel, collector *c, uint64
   part p;
   WEFT_TRY(weft_mi_panel_count(ctx, panel, index, c->stream, &p));
   if (!p.na) goto done;
-  score_part<<<dim3((unsigned) ((p.nb + SCORE_THREADS - 1) / SCORE_THREADS), (unsigned) p.na), SCORE_THREADS, 0, c->stream>>>(
-    p, c->bar, c->hits, NULL, NULL);
+  score_part<<<dim3((unsigned) ((p.nb + SCORE_THREADS - 1) / SCORE_THREADS), (unsigned) p.na), SCORE_THREADS, 0,
+               c->stream>>>(p, c->bar, c->hits, NULL, NULL);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -176,7 +187,8 @@ static weft_status run_codes(weft_ctx *ctx, void *data, collector *c, uint64_t f
   memset(&to, 0, sizeof to);
   to.bar = c->bar;
   to.hits = c->hits;
-  for (uint64_t k = first; k < first + count; k++) WEFT_TRY(weft_mi_codes_tile(ctx, job->mem, &job->codes, unit_dealt(c, k), &to));
+  for (uint64_t k = first; k < first + count; k++)
+    WEFT_TRY(weft_mi_codes_tile(ctx, job->mem, &job->codes, unit_dealt(c, k), &to));
 done:
   return st;
 }
@@ -194,7 +206,8 @@ static weft_status search_codes(weft_ctx *ctx, weft_device_arena *mem, weft_aren
   codes_job job = { mem };
   st = weft_mi_codes_plan(ctx, mem, host, pack, r, pack, panel, 1, &job.codes);
   if (st == WEFT_OK) {
-    const runner r_tiles = { &job, units_dealt(c, job.codes.tiles), MOST_CODED / ((double) pack->n + 1), run_codes, codes_until };
+    const runner r_tiles = { &job, units_dealt(c, job.codes.tiles), MOST_CODED / ((double) pack->n + 1), run_codes,
+                             codes_until };
     st = run_all(ctx, c, &r_tiles);
   }
   weft_mi_codes_drop(mem, host, &job.codes);
@@ -203,15 +216,21 @@ static weft_status search_codes(weft_ctx *ctx, weft_device_arena *mem, weft_aren
 
 /* ---- binary attributes on Hopper ---- */
 
-struct binary_job { mi_binary b; const uint8_t *tiles_a, *tiles_b; uint8_t *own_a, *own_b, *constants; uint64_t start; };
+struct binary_job {
+  mi_binary b;
+  const uint8_t *tiles_a, *tiles_b;
+  uint8_t *own_a, *own_b, *constants;
+  uint64_t start;
+};
 
 static int fits_wgmma(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g)
 {
-  return !g->coded && g->shape.planes == 1 && !g->shape.missing && p->classes == 2 && p->class_rows[0] && p->class_rows[1] &&
-         p->class_rows[0] <= 65535 && p->class_rows[1] <= 65535 && weft_mi_wgmma_ready(ctx->device);
+  return !g->coded && g->shape.planes == 1 && !g->shape.missing && p->classes == 2 && p->class_rows[0] &&
+         p->class_rows[1] && p->class_rows[0] <= 65535 && p->class_rows[1] <= 65535 && weft_mi_wgmma_ready(ctx->device);
 }
 
-static mi_binary describe_binary(const weft_mi_pack *p, const weft_mi_resident *r, const weft_mi_group *g, const weft_mi_group *h)
+static mi_binary describe_binary(const weft_mi_pack *p, const weft_mi_resident *r, const weft_mi_group *g,
+                                 const weft_mi_group *h)
 {
   mi_binary b;
   memset(&b, 0, sizeof b);
@@ -234,7 +253,8 @@ static mi_binary describe_binary(const weft_mi_pack *p, const weft_mi_resident *
 }
 
 /* The planes of one group in wgmma's order. */
-static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_resident *r, size_t row, size_t count, uint8_t **out)
+static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_resident *r, size_t row, size_t count,
+                           uint8_t **out)
 {
   weft_status st = WEFT_OK;
   uint8_t *tiles;
@@ -248,8 +268,8 @@ done:
 static weft_status run_binary(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
 {
   binary_job *job = (binary_job *) data;
-  return weft_mi_wgmma_pairs(ctx, &job->b, job->tiles_a, job->tiles_b, job->constants, &c->bar, &c->hits, job->start + first,
-                             count, c->stream);
+  return weft_mi_wgmma_pairs(ctx, &job->b, job->tiles_a, job->tiles_b, job->constants, &c->bar, &c->hits,
+                             job->start + first, count, c->stream);
 }
 
 static double binary_until(const void *job, uint64_t units)
@@ -286,9 +306,11 @@ static weft_status search_binary(weft_ctx *ctx, weft_device_arena *mem, const we
   WEFT_DEVICE_TAKE(job.constants, mem, weft_mi_wgmma_room(&job.b, 2));
   {
     /* neighbouring tiles share planes in the cache, so a part has a run of them */
-    const uint64_t tiles = weft_mi_wgmma_tiles(&job.b), end = weft_share_start(tiles, c->search->part + 1, c->search->parts);
+    const uint64_t tiles = weft_mi_wgmma_tiles(&job.b),
+                   end = weft_share_start(tiles, c->search->part + 1, c->search->parts);
     job.start = weft_share_start(tiles, c->search->part, c->search->parts);
-    const runner r_tiles = { &job, end - job.start, fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n), run_binary, binary_until };
+    const runner r_tiles = { &job, end - job.start, fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n), run_binary,
+                             binary_until };
     st = run_all(ctx, c, &r_tiles);
   }
 done:
@@ -300,7 +322,14 @@ done:
 
 /* ---- triples ---- */
 
-struct triple_job { mi_binary b; const uint8_t *tiles; uint8_t *masked, *constants; uint32_t *joint; size_t ld; double parts; };
+struct triple_job {
+  mi_binary b;
+  const uint8_t *tiles;
+  uint8_t *masked, *constants;
+  uint32_t *joint;
+  size_t ld;
+  double parts;
+};
 
 static weft_status run_triples(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
 {
@@ -321,7 +350,8 @@ static double triples_until(const void *data, uint64_t units)
   return before * (before + 1) * (before + 2) / 6 / job->parts;
 }
 
-static weft_status search_triples(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, const weft_mi_resident *r, collector *c)
+static weft_status search_triples(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                  const weft_mi_resident *r, collector *c)
 {
   weft_status st = WEFT_OK;
   triple_job job;
@@ -339,7 +369,8 @@ static weft_status search_triples(weft_ctx *ctx, weft_device_arena *mem, const w
   WEFT_TRY(weft_mi_wgmma_counts(ctx, &job.b, job.tiles, job.joint, job.ld, mem->stream));
   {
     job.parts = (double) c->search->parts;
-    const runner r_fixed = { &job, units_dealt(c, pack->p - 2), fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n), run_triples, triples_until };
+    const runner r_fixed = { &job, units_dealt(c, pack->p - 2), fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n),
+                             run_triples, triples_until };
     st = run_all(ctx, c, &r_fixed);
   }
 done:
@@ -348,8 +379,8 @@ done:
 
 /* ---- entry points ---- */
 
-/* A tuple of complete attributes says at least what each of its members says alone. When the r strongest attributes are in
- * enough tuples to fill what is kept, nothing behind the r-th of them will be kept. */
+/* A tuple of complete attributes says at least what each of its members says alone. When the r strongest attributes are
+ * in enough tuples to fill what is kept, nothing behind the r-th of them will be kept. */
 static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *r, const weft_mi_search *search, collector *c)
 {
   const double p = (double) r->complete;
@@ -385,8 +416,10 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   weft_mi_tiling tiling;
   int begun = 0;
   memset(&c, 0, sizeof c);
-  if (search->order == 3 && (search->top > HITS / 2 || pack->group_count != 1 || pack->p < 3 || !fits_wgmma(ctx, pack, &pack->groups[0]))) {
-    st = weft_fail(ctx, WEFT_ERR_DEVICE, "These triples are not for this device: see ?mi_triples."); /* R has looked before */
+  if (search->order == 3 &&
+      (search->top > HITS / 2 || pack->group_count != 1 || pack->p < 3 || !fits_wgmma(ctx, pack, &pack->groups[0]))) {
+    st = weft_fail(ctx, WEFT_ERR_DEVICE,
+                   "These triples are not for this device: see ?mi_triples."); /* R has looked before */
     goto done;
   }
   WEFT_TRY(weft_mi_tiling_make(&host, pack, NULL, &tiling));
@@ -411,7 +444,8 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
     for (size_t k = 0; k < tiling.panel_count; k++) {
       const weft_mi_panel *panel = &tiling.panels[k];
       if (by_codes(panel)) WEFT_TRY(search_codes(ctx, &mem, &host, pack, *device, panel, &c));
-      else if (fits_wgmma(ctx, pack, panel->g) && fits_wgmma(ctx, pack, panel->h)) WEFT_TRY(search_binary(ctx, &mem, pack, *device, panel, &c));
+      else if (fits_wgmma(ctx, pack, panel->g) && fits_wgmma(ctx, pack, panel->h))
+        WEFT_TRY(search_binary(ctx, &mem, pack, *device, panel, &c));
       else WEFT_TRY(search_panel(ctx, &mem, &host, pack, *device, panel, &c));
     }
     if (any_coded(&tiling)) {
@@ -429,8 +463,8 @@ done:
 }
 
 /* Puts a part's scores, row after row in `mi` and `interaction`, into whole matrices. */
-static void spread(weft_ctx *ctx, const weft_mi_pack *pack, const double *mi, const double *interaction, size_t place_a, size_t na,
-                   size_t place_b, size_t nb, int same, double *full_mi, double *full_interaction)
+static void spread(weft_ctx *ctx, const weft_mi_pack *pack, const double *mi, const double *interaction, size_t place_a,
+                   size_t na, size_t place_b, size_t nb, int same, double *full_mi, double *full_interaction)
 {
   WEFT_PARALLEL(ctx->threads)
   WEFT_FOR(static)
@@ -444,7 +478,8 @@ static void spread(weft_ctx *ctx, const weft_mi_pack *pack, const double *mi, co
   }
 }
 
-extern "C" weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi, double *interaction)
+extern "C" weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi,
+                                         double *interaction)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
@@ -494,13 +529,15 @@ extern "C" weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack
         place_b = p.place_b;
         na = p.na;
         nb = p.nb;
-        if (na) score_part<<<dim3((unsigned) ((nb + SCORE_THREADS - 1) / SCORE_THREADS), (unsigned) na), SCORE_THREADS, 0, mem.stream>>>(
-          p, none, nowhere, d_mi, d_interaction);
+        if (na)
+          score_part<<<dim3((unsigned) ((nb + SCORE_THREADS - 1) / SCORE_THREADS), (unsigned) na), SCORE_THREADS, 0,
+                       mem.stream>>>(p, none, nowhere, d_mi, d_interaction);
         WEFT_CUDA(cudaGetLastError());
       }
       if (!na) continue;
       WEFT_CUDA(cudaMemcpyAsync(host_mi, d_mi, na * nb * sizeof *d_mi, cudaMemcpyDeviceToHost, mem.stream));
-      WEFT_CUDA(cudaMemcpyAsync(host_interaction, d_interaction, na * nb * sizeof *d_mi, cudaMemcpyDeviceToHost, mem.stream));
+      WEFT_CUDA(
+          cudaMemcpyAsync(host_interaction, d_interaction, na * nb * sizeof *d_mi, cudaMemcpyDeviceToHost, mem.stream));
       WEFT_CUDA(cudaStreamSynchronize(mem.stream));
       spread(ctx, pack, host_mi, host_interaction, place_a, na, place_b, nb, panel->same, mi, interaction);
     }

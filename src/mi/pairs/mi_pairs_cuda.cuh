@@ -2,7 +2,8 @@
  *
  * A kernel scores its pairs exactly (mi_table.h: whole numbers, so the same bits as on the CPU) and appends what is not
  * behind the bar to a buffer; the host takes the buffer into its top-k, raises the bar and goes on with more tiles at a
- * time. When more passes than the buffer holds, the host runs the same tiles again behind a higher bar, or fewer of them. */
+ * time. When more passes than the buffer holds, the host runs the same tiles again behind a higher bar, or fewer of
+ * them. */
 #ifndef WEFT_MI_PAIRS_CUDA_CUH
 #define WEFT_MI_PAIRS_CUDA_CUH
 
@@ -72,16 +73,20 @@ double weft_mi_wgmma_steepest(double p);
 /* Tiles of a search over pairs. */
 uint64_t weft_mi_wgmma_tiles(const mi_binary *b);
 /* Puts rows first .. first+count-1 of the planes in wgmma's order. `out`: room for count rounded up to 256 rows. */
-weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out, cudaStream_t s);
+weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out,
+                                  cudaStream_t s);
 /* Bytes of `constants` for searches of this order. */
 size_t weft_mi_wgmma_room(const mi_binary *b, int order);
 /* Scores tiles first .. first+count-1. tiles_a, tiles_b: arranged planes. */
-weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b, void *constants,
-                                const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count, cudaStream_t s);
+weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
+                                void *constants, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
+                                cudaStream_t s);
 /* Counts of all pairs of one group, class 0 in the high and class 1 in the low half: joint[a * ld + b], b > a. */
-weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint32_t *joint, size_t ld, cudaStream_t s);
+weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint32_t *joint, size_t ld,
+                                 cudaStream_t s);
 /* Scores the triples of attribute i and all pairs behind it. `masked`: room like `tiles`. */
-weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint8_t *masked, void *constants,
-                                  const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar, const mi_hits *hits, cudaStream_t s);
+weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint8_t *masked,
+                                  void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
+                                  const mi_hits *hits, cudaStream_t s);
 
 #endif

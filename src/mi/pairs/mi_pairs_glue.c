@@ -15,8 +15,8 @@ static weft_status check_count(weft_ctx *ctx, size_t count)
 }
 
 /* Column numbers of found items, and their scores. */
-static weft_status score_found(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_found *found, int order, weft_arena *mem,
-                               results *out)
+static weft_status score_found(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_found *found, int order,
+                               weft_arena *mem, results *out)
 {
   weft_status st = WEFT_OK;
   out->count = found->count;
@@ -58,7 +58,13 @@ static SEXP as_list(const results *r, int order)
 
 /* ---- searches ---- */
 
-typedef struct { weft_mi_handle *handle; const uint8_t *side; weft_mi_search search; weft_arena *keep; results out; } search_job;
+typedef struct {
+  weft_mi_handle *handle;
+  const uint8_t *side;
+  weft_mi_search search;
+  weft_arena *keep;
+  results out;
+} search_job;
 
 static weft_status search(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -67,7 +73,8 @@ static weft_status search(weft_ctx *ctx, const weft_backend *backend, void *data
   weft_arena mem = weft_arena_begin(ctx);
   const weft_mi_pack *pack = &job->handle->pack;
   weft_mi_pack part;
-  weft_mi_resident *part_devices[WEFT_MOST_DEVICES] = { NULL }, **devices = weft_mi_handle_devices(job->handle, backend, ctx);
+  weft_mi_resident *part_devices[WEFT_MOST_DEVICES] = { NULL },
+                   **devices = weft_mi_handle_devices(job->handle, backend, ctx);
   weft_mi_found found = { NULL, 0 };
   if (job->side) {
     WEFT_TRY(weft_mi_pack_select(ctx, &mem, pack, job->side, &part));
@@ -218,24 +225,27 @@ static weft_status permute_pairs(weft_ctx *ctx, const weft_backend *backend, voi
     WEFT_TRY(weft_mi_pack_select(ctx, &mem, pack, job->side, &part));
     pack = &part;
   }
-  WEFT_TRY(weft_mi_permute_spread(ctx, backend->mi, pack, &job->search, job->columns, job->count, job->permutations, job->key,
-                                  job->at_least, job->greatest));
+  WEFT_TRY(weft_mi_permute_spread(ctx, backend->mi, pack, &job->search, job->columns, job->count, job->permutations,
+                                  job->key, job->at_least, job->greatest));
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-/* columns: 2 × pairs, from 1. how: list(by_interaction, permutations, key, part, parts). `greatest` is -Inf for permutations of
- * other parts. */
+/* columns: 2 × pairs, from 1. how: list(by_interaction, permutations, key, part, parts). `greatest` is -Inf for
+ * permutations of other parts. */
 SEXP C_weft_mi_permute_pairs(SEXP pack, SEXP side, SEXP columns, SEXP how, SEXP control)
 {
   weft_record given = weft_record_open(how, "how");
-  permute_job job = {
-    .pack = &weft_mi_handle_of(pack)->pack, .side = side == R_NilValue ? NULL : RAW(side), .count = (size_t) Rf_ncols(columns),
-    .search = { .order = 2, .by_interaction = weft_record_flag(&given, "by_interaction"),
-                .part = weft_record_size(&given, "part"), .parts = weft_record_size(&given, "parts") },
-    .permutations = weft_record_size(&given, "permutations"), .key = weft_record_key(&given, "key")
-  };
+  permute_job job = { .pack = &weft_mi_handle_of(pack)->pack,
+                      .side = side == R_NilValue ? NULL : RAW(side),
+                      .count = (size_t) Rf_ncols(columns),
+                      .search = { .order = 2,
+                                  .by_interaction = weft_record_flag(&given, "by_interaction"),
+                                  .part = weft_record_size(&given, "part"),
+                                  .parts = weft_record_size(&given, "parts") },
+                      .permutations = weft_record_size(&given, "permutations"),
+                      .key = weft_record_key(&given, "key") };
   weft_record_close(&given);
   job.columns = (uint32_t *) R_alloc(2 * job.count, sizeof *job.columns);
   for (size_t k = 0; k < 2 * job.count; k++) job.columns[k] = (uint32_t) INTEGER(columns)[k] - 1;

@@ -1,23 +1,24 @@
 /* Binary attributes and two classes on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a).
  *
- * A tile is 128 attributes by 256. Two warpgroups own 64 rows each; a producer warp brings the planes by bulk copies through
- * a ring of stages, one k-step of 256 rows of data a stage, and runs ahead into the next tile while this one is scored:
+ * A tile is 128 attributes by 256. Two warpgroups own 64 rows each; a producer warp brings the planes by bulk copies
+ * through a ring of stages, one k-step of 256 rows of data a stage, and runs ahead into the next tile while this one is
+ * scored:
  *
  *   stage   | a: 128 × 32 bytes | b: 256 × 32 bytes |
  *
- * Planes lie in global memory in the order of shared memory, blocks of 128 attributes by k-step, so a stage is two straight
- * copies. In a block, rows go in eights, a row's 32 bytes in two halves:
- *   offset(row, byte) = (row / 8) * 256 + (byte / 16) * 128 + (row % 8) * 16 + byte % 16
+ * Planes lie in global memory in the order of shared memory, blocks of 128 attributes by k-step, so a stage is two
+ * straight copies. In a block, rows go in eights, a row's 32 bytes in two halves: offset(row, byte) = (row / 8) * 256 +
+ * (byte / 16) * 128 + (row % 8) * 16 + byte % 16
  *
  * The accumulators of class 0 are shifted up by 16 bits before class 1 is added: one register holds both counts.
  *
- * Screen. With k1 of the m rows of a cell in class 1 and p the share of class 1, information is Σ m KL(k1/m || p) / n, and
- * KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s / n Σ D²/m, D = k1 - p m. That sum splits:
- * into what attribute a has by itself, and for each level of a, with M rows and share q of class 1 in it,
- *   u² M / (m (M - m)),   u = k1 - q m,   m and k1 those of the cell with b.
- * So a pair is rejected when, with the first part taken off the bar, u² M / (m (M - m)) + v² R / (m' (R - m')) < T for the two
- * levels of a (M and R rows): without a division, and with nothing to look up but constants of a and of b. What is not
- * rejected is scored exactly by the thread that found it.
+ * Screen. With k1 of the m rows of a cell in class 1 and p the share of class 1, information is Σ m KL(k1/m || p) / n,
+ * and KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s / n Σ D²/m, D = k1 - p m. That sum
+ * splits: into what attribute a has by itself, and for each level of a, with M rows and share q of class 1 in it, u² M
+ * / (m (M - m)),   u = k1 - q m,   m and k1 those of the cell with b. So a pair is rejected when, with the first part
+ * taken off the bar, u² M / (m (M - m)) + v² R / (m' (R - m')) < T for the two levels of a (M and R rows): without a
+ * division, and with nothing to look up but constants of a and of b. What is not rejected is scored exactly by the
+ * thread that found it.
  *
  * A warp screens its own 16 rows of a tile, eight at a time: through shared memory of its own, so that a lane has four
  * neighbouring columns and the code is a short loop. No warp waits for another. */
@@ -43,8 +44,8 @@
 
 enum { PAIRS, GAINS, COUNTS, TRIPLES }; /* GAINS: pairs with a bar for the interaction too */
 
-/* Shares of class 1 within a's levels 1 and 0, and the rows of these (+ EMPTY); what a has by itself in the screen's sum (of
- * triples, with both levels of the fixed attribute, in the first); its own information, in the same units. */
+/* Shares of class 1 within a's levels 1 and 0, and the rows of these (+ EMPTY); what a has by itself in the screen's
+ * sum (of triples, with both levels of the fixed attribute, in the first); its own information, in the same units. */
 struct __align__(16) row_side { float share1, share0, rows1, rows0, own_sum, own; float2 fill; };
 /* Rows of b's level 1, those in class 1 + MAGIC, its own information. */
 struct __align__(16) column_side { float rows, in_class, own, fill; };
@@ -57,7 +58,8 @@ struct tile_args {
   int same;
   uint32_t low;                   /* first attribute that counts: behind the fixed one of a triple */
   uint64_t first, count;          /* tiles of this launch */
-  const struct row_side *of_a;    /* constants of the screen; triples: two an attribute, in level 1 and 0 of the fixed one */
+  const struct row_side
+      *of_a; /* constants of the screen; triples: two an attribute, in level 1 and 0 of the fixed one */
   const struct column_side *of_b;
   float bar_mi, bar_gain;
   /* exact scores */
@@ -91,13 +93,18 @@ __host__ __device__ static inline uint32_t first_column(int same, uint32_t group
 __device__ static inline void mma_64x256x256(uint32_t (&c)[128], uint64_t a, uint64_t b)
 {
   asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0;\n"
-    "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc "
-    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
-    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"
-    "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,"
-    "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,"
-    "%122,%123,%124,%125,%126,%127}, %128, %129, p;}\n"
-    : R16(0), R16(16), R16(32), R16(48), R16(64), R16(80), R16(96), R16(112) : "l"(a), "l"(b));
+               "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc "
+               "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
+               "%28,%29,%30,%31,"
+               "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%"
+               "57,%58,%59,%60,%61,%62,%63,"
+               "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%"
+               "89,%90,%91,%92,%93,%94,%95,"
+               "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%"
+               "117,%118,%119,%120,%121,"
+               "%122,%123,%124,%125,%126,%127}, %128, %129, p;}\n"
+               : R16(0), R16(16), R16(32), R16(48), R16(64), R16(80), R16(96), R16(112)
+               : "l"(a), "l"(b));
 }
 
 
@@ -158,8 +165,8 @@ __device__ static inline float sum_of(const terms &t)
 }
 
 /* Σ over the cells of a level's table: f(k0) + f(k1) - f(k0 + k1). */
-__device__ static inline int64_t fixed_cells(const weft_mi_log &f, const uint32_t (&both)[2], const uint32_t (&a)[2], const uint32_t (&b)[2],
-                                             const uint32_t (&rows)[2])
+__device__ static inline int64_t fixed_cells(const weft_mi_log &f, const uint32_t (&both)[2], const uint32_t (&a)[2],
+                                             const uint32_t (&b)[2], const uint32_t (&rows)[2])
 {
   int64_t sum = 0;
   uint32_t level[4] = { 0, 0, 0, 0 };
@@ -200,7 +207,8 @@ __device__ static int64_t pair_information(const tile_args &t, uint32_t a, uint3
 
 __device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
 {
-  const uint32_t pair = t.joint[a * t.ld + b], with_a = t.joint[t.fixed * t.ld + a], with_b = t.joint[t.fixed * t.ld + b];
+  const uint32_t pair = t.joint[a * t.ld + b], with_a = t.joint[t.fixed * t.ld + a],
+                 with_b = t.joint[t.fixed * t.ld + b];
   int64_t sum = -t.class_fixed, greatest;
   for (int level = 0; level < 2; level++) {
     uint32_t both[2], of_a[2], of_b[2], rows[2];
@@ -225,13 +233,15 @@ __device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, 
     if (other > greatest) greatest = other;
   }
   uint64_t x = t.column[t.place_a + t.fixed], y = t.column[t.place_a + a], z = t.column[t.place_a + b];
-  mi_offer(t.bar, t.hits, weft_mi_bits(sum, t.f.unit, t.n), weft_mi_bits(sum - greatest, t.f.unit, t.n), (x * t.columns + y) * t.columns + z);
+  mi_offer(t.bar, t.hits, weft_mi_bits(sum, t.f.unit, t.n), weft_mi_bits(sum - greatest, t.f.unit, t.n),
+           (x * t.columns + y) * t.columns + z);
 }
 
 /* ---- the screen ---- */
 
 /* Eight rows of counts from attribute row0 on against four columns from `column` on, and four 128 further on. */
-template <int KIND> __device__ static inline void screen_rows(const tile_args &t, const uint32_t *counts, uint32_t row0, uint32_t column)
+template <int KIND>
+__device__ static inline void screen_rows(const tile_args &t, const uint32_t *counts, uint32_t row0, uint32_t column)
 {
   constexpr uint32_t EACH = KIND == TRIPLES ? 2 : 1;
   const uint32_t lane = threadIdx.x % 32;
@@ -257,13 +267,15 @@ template <int KIND> __device__ static inline void screen_rows(const tile_args &t
           for (int k = 0; k < 4; k++) {
             /* the interaction is at most joint information less one's own */
             const float bar = fmaxf(t.bar_mi, t.bar_gain + fmaxf(a.own, b[2 * k].own)) - a.own_sum;
-            rejects[4 * r + k] = below(terms_of(both[k] - packed[k], a0, b[2 * k + 1]), bar - sum_of(terms_of(packed[k], a, b[2 * k])));
+            rejects[4 * r + k] =
+                below(terms_of(both[k] - packed[k], a0, b[2 * k + 1]), bar - sum_of(terms_of(packed[k], a, b[2 * k])));
           }
         } else {
           const float bar = t.bar_mi - a.own_sum, gain = t.bar_gain + a.own;
 #pragma unroll
           for (int k = 0; k < 4; k++)
-            rejects[4 * r + k] = below(terms_of(packed[k], a, b[k]), KIND == PAIRS ? bar : fmaxf(t.bar_mi, gain + b[k].own) - a.own_sum);
+            rejects[4 * r + k] =
+                below(terms_of(packed[k], a, b[k]), KIND == PAIRS ? bar : fmaxf(t.bar_mi, gain + b[k].own) - a.own_sum);
         }
 #pragma unroll
         for (int k = 0; k < 4; k++) least = fminf(least, rejects[4 * r + k]);
@@ -365,7 +377,8 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
         __syncwarp();
 #pragma unroll
         for (int j = 0; j < 32; j++)
-          *(uint2 *) (counts + lane / 4 * COUNTS_ROW + lane % 4 * 2 + j * 8) = make_uint2(c[4 * j + 2 * half], c[4 * j + 2 * half + 1]);
+          *(uint2 *) (counts + lane / 4 * COUNTS_ROW + lane % 4 * 2 + j * 8) =
+              make_uint2(c[4 * j + 2 * half], c[4 * j + 2 * half + 1]);
         __syncwarp();
         screen_rows<KIND>(t, counts, ta * ROWS_A + group * 64 + warp * 16 + half * WARP_ROWS, tb * ROWS_B + lane * 4);
       }
@@ -380,7 +393,8 @@ template <int KIND> __global__ static void tiles(const __grid_constant__ tile_ar
 /* ---- layout and constants ---- */
 
 /* One thread 16 bytes of a row. Rows past the end are zero. */
-__global__ static void arrange_rows(const uint32_t *planes, uint32_t words, size_t first, size_t count, size_t room, uint8_t *out)
+__global__ static void arrange_rows(const uint32_t *planes, uint32_t words, size_t first, size_t count, size_t room,
+                                    uint8_t *out)
 {
   const uint32_t pieces = words / 4;
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x, row = k / pieces;
@@ -389,7 +403,8 @@ __global__ static void arrange_rows(const uint32_t *planes, uint32_t words, size
   uint4 v = { 0, 0, 0, 0 };
   if (row < count) v = *(const uint4 *) (planes + (first + row) * words + piece * 4);
   const size_t in_block = row % 128;
-  *(uint4 *) (out + (row / 128 * (words / STEP_WORDS) + step) * BLOCK_BYTES + in_block / 8 * 256 + piece % 2 * 128 + in_block % 8 * 16) = v;
+  *(uint4 *) (out + (row / 128 * (words / STEP_WORDS) + step) * BLOCK_BYTES + in_block / 8 * 256 + piece % 2 * 128 +
+              in_block % 8 * 16) = v;
 }
 
 /* Rows of `tiles` ANDed with row `fixed`. */
@@ -397,8 +412,10 @@ __global__ static void mask_rows(const uint8_t *tiles, uint32_t steps, size_t pi
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= pieces) return;
-  const uint32_t in_block = (uint32_t) (k % (BLOCK_BYTES / 16)), half = in_block / 8 % 2, step = (uint32_t) (k / (BLOCK_BYTES / 16) % steps);
-  const uint4 mask = *(const uint4 *) (tiles + ((size_t) fixed / 128 * steps + step) * BLOCK_BYTES + fixed % 128 / 8 * 256 + half * 128 + fixed % 8 * 16);
+  const uint32_t in_block = (uint32_t) (k % (BLOCK_BYTES / 16)), half = in_block / 8 % 2,
+                 step = (uint32_t) (k / (BLOCK_BYTES / 16) % steps);
+  const uint4 mask = *(const uint4 *) (tiles + ((size_t) fixed / 128 * steps + step) * BLOCK_BYTES +
+                                       fixed % 128 / 8 * 256 + half * 128 + fixed % 8 * 16);
   uint4 v = ((const uint4 *) tiles)[k];
   v.x &= mask.x;
   v.y &= mask.y;
@@ -407,10 +424,13 @@ __global__ static void mask_rows(const uint8_t *tiles, uint32_t steps, size_t pi
   ((uint4 *) out)[k] = v;
 }
 
-/* Constants of attribute a among `rows` rows with `in_class` in class 1, of which rows1 and in_class1 have a's level 1. */
-__device__ static row_side row_constants(double rows, double in_class, double rows1, double in_class1, double share, double own)
+/* Constants of attribute a among `rows` rows with `in_class` in class 1, of which rows1 and in_class1 have a's level
+ * 1. */
+__device__ static row_side row_constants(double rows, double in_class, double rows1, double in_class1, double share,
+                                         double own)
 {
-  const double rows0 = rows - rows1, in_class0 = in_class - in_class1, d1 = in_class1 - share * rows1, d0 = in_class0 - share * rows0;
+  const double rows0 = rows - rows1, in_class0 = in_class - in_class1, d1 = in_class1 - share * rows1,
+               d0 = in_class0 - share * rows0;
   row_side out;
   out.share1 = (float) (rows1 > 0 ? in_class1 / rows1 : 0);
   out.share0 = (float) (rows0 > 0 ? in_class0 / rows0 : 0);
@@ -436,8 +456,9 @@ __device__ static column_side column_constants(double rows, double in_class, dou
 }
 
 /* `a` or `b` may be NULL. */
-__global__ static void pair_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count, size_t room, const int64_t *alone,
-                                      double scale, double share, double rows, double in_class, row_side *a, column_side *b)
+__global__ static void pair_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count, size_t room,
+                                      const int64_t *alone, double scale, double share, double rows, double in_class,
+                                      row_side *a, column_side *b)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= room) return;
@@ -447,10 +468,12 @@ __global__ static void pair_constants(const uint32_t *margins, size_t plane_rows
   if (b) b[k] = column_constants(m, k1, own);
 }
 
-/* Two an attribute: within level 1 and level 0 of the fixed one. own: the greater of its own and the fixed one's information. */
-__global__ static void triple_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count, size_t room,
-                                        const int64_t *alone, double scale, double share, double rows, double in_class,
-                                        const uint32_t *joint, uint32_t fixed, row_side *a, column_side *b)
+/* Two an attribute: within level 1 and level 0 of the fixed one. own: the greater of its own and the fixed one's
+ * information. */
+__global__ static void triple_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count,
+                                        size_t room, const int64_t *alone, double scale, double share, double rows,
+                                        double in_class, const uint32_t *joint, uint32_t fixed, row_side *a,
+                                        column_side *b)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= room) return;
@@ -475,7 +498,8 @@ int weft_mi_wgmma_ready(int device)
 #ifdef WEFT_BUILT_FOR_90A
   int major = 0, minor = 0;
   return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && major == 9 && minor == 0;
+         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && major == 9 &&
+         minor == 0;
 #else
   (void) device;
   return 0;
@@ -485,7 +509,8 @@ int weft_mi_wgmma_ready(int device)
 /* Tiles of attributes from `low` on. */
 static uint64_t tiles_from(const mi_binary *b, uint32_t low)
 {
-  const uint32_t tiles_a = (uint32_t) ((b->count_a + ROWS_A - 1) / ROWS_A), tiles_b = (uint32_t) ((b->count_b + ROWS_B - 1) / ROWS_B);
+  const uint32_t tiles_a = (uint32_t) ((b->count_a + ROWS_A - 1) / ROWS_A),
+                 tiles_b = (uint32_t) ((b->count_b + ROWS_B - 1) / ROWS_B);
   uint64_t tiles = 0;
   for (uint32_t group = low / ROWS_A / GROUP; group * GROUP < tiles_a; group++) {
     const uint32_t from = first_column(b->same, group, low);
@@ -499,7 +524,8 @@ uint64_t weft_mi_wgmma_tiles(const mi_binary *b)
   return tiles_from(b, 0);
 }
 
-weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out, cudaStream_t s)
+weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out,
+                                  cudaStream_t s)
 {
   weft_status st = WEFT_OK;
   const size_t room = (count + 255) / 256 * 256, pieces = room * (r->words / 4);
@@ -526,7 +552,8 @@ double weft_mi_wgmma_steepest(double p)
 }
 
 /* What pairs and triples have in common. */
-static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uint8_t *b_tiles, const mi_bar *bar, const mi_hits *hits)
+static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uint8_t *b_tiles, const mi_bar *bar,
+                           const mi_hits *hits)
 {
   const weft_mi_resident *r = b->r;
   const double n = (double) b->class_rows[0] + b->class_rows[1], scale = n / b->steepest;
@@ -597,8 +624,9 @@ size_t weft_mi_wgmma_room(const mi_binary *b, int order)
   return each * (room_of(b->count_a) * sizeof(row_side) + room_of(b->count_b) * sizeof(column_side));
 }
 
-weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b, void *constants,
-                                const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count, cudaStream_t s)
+weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
+                                void *constants, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
+                                cudaStream_t s)
 {
   weft_status st = WEFT_OK;
   tile_args t = make_args(b, tiles_a, tiles_b, bar, hits);
@@ -622,7 +650,8 @@ done:
   return st;
 }
 
-weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint32_t *joint, size_t ld, cudaStream_t s)
+weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint32_t *joint,
+                                 size_t ld, cudaStream_t s)
 {
   weft_status st = WEFT_OK;
   tile_args t = make_args(b, tile_rows, tile_rows, NULL, NULL);
@@ -634,8 +663,9 @@ done:
   return st;
 }
 
-weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint8_t *masked, void *constants,
-                                  const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar, const mi_hits *hits, cudaStream_t s)
+weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint8_t *masked,
+                                  void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
+                                  const mi_hits *hits, cudaStream_t s)
 {
   weft_status st = WEFT_OK;
   tile_args t = make_args(b, masked, tile_rows, bar, hits);
@@ -646,8 +676,9 @@ weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8
   if (i + 2 >= b->count_a) goto done;
   mask_rows<<<(unsigned) ((pieces + 255) / 256), 256, 0, s>>>(tile_rows, (uint32_t) t.steps, pieces, i, masked);
   WEFT_CUDA(cudaGetLastError());
-  triple_constants<<<(unsigned) (ld / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_a, b->count_a, ld, b->r->alone + b->first_a,
-    scale_of(b), in_class / rows, rows, in_class, joint + (size_t) i * ld, i, of_a, of_b);
+  triple_constants<<<(unsigned) (ld / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_a, b->count_a, ld,
+                                                         b->r->alone + b->first_a, scale_of(b), in_class / rows, rows,
+                                                         in_class, joint + (size_t) i * ld, i, of_a, of_b);
   WEFT_CUDA(cudaGetLastError());
   t.of_a = of_a;
   t.of_b = of_b;

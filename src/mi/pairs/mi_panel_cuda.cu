@@ -1,5 +1,5 @@
-/* Counting a panel: every pair of planes and every class is one product of bit matrices, by 1-bit tensor cores (mma.sync on
- * compute capability 8.0 and later, POPC before). */
+/* Counting a panel: every pair of planes and every class is one product of bit matrices, by 1-bit tensor cores
+ * (mma.sync on compute capability 8.0 and later, POPC before). */
 #include <cstring>
 #include "mi_panel.cuh"
 
@@ -9,19 +9,22 @@
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 __device__ static inline void mma_16x8x256(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
 {
-  asm volatile("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  asm volatile(
+      "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 #endif
 
 /* Blocks of 64 × 64 counts, four warps of 32 × 32. Rows past the end read row 0 and are not written. */
-__global__ static void __launch_bounds__(128) count_planes(const uint32_t *planes_a, const uint32_t *planes_b, uint32_t words,
-    const product *products, size_t na, size_t nb, size_t ld, uint32_t *out)
+__global__ static void __launch_bounds__(128)
+    count_planes(const uint32_t *planes_a, const uint32_t *planes_b, uint32_t words, const product *products, size_t na,
+                 size_t nb, size_t ld, uint32_t *out)
 {
   const product p = products[blockIdx.z];
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const size_t i0 = (size_t) blockIdx.y * COUNT_TILE + warp / 2 * 32, j0 = (size_t) blockIdx.x * COUNT_TILE + warp % 2 * 32;
+  const size_t i0 = (size_t) blockIdx.y * COUNT_TILE + warp / 2 * 32,
+               j0 = (size_t) blockIdx.x * COUNT_TILE + warp % 2 * 32;
   if (i0 >= na || j0 >= nb) return;
   out += p.out;
 #if __CUDA_ARCH__ >= 800
@@ -60,9 +63,9 @@ __global__ static void __launch_bounds__(128) count_planes(const uint32_t *plane
 #endif
 }
 
-weft_status weft_mi_panel_plan(weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x, const weft_mi_resident *rx,
-                               const weft_mi_pack *y, const weft_mi_resident *ry, const weft_mi_panel *panel, size_t pairs,
-                               mi_panel *out)
+weft_status weft_mi_panel_plan(weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x,
+                               const weft_mi_resident *rx, const weft_mi_pack *y, const weft_mi_resident *ry,
+                               const weft_mi_panel *panel, size_t pairs, mi_panel *out)
 {
   weft_status st = WEFT_OK;
   const size_t planes = (size_t) x->classes * panel->g->shape.planes * panel->h->shape.planes;
@@ -103,7 +106,8 @@ weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, 
   weft_status st = WEFT_OK;
   const weft_mi_pack *x = panel->x, *y = panel->y;
   const weft_mi_group *g = panel->g, *h = panel->h;
-  const size_t i0 = (size_t) (index / panel->across) * panel->rows, j0 = (size_t) (index % panel->across) * panel->columns;
+  const size_t i0 = (size_t) (index / panel->across) * panel->rows,
+               j0 = (size_t) (index % panel->across) * panel->columns;
   const uint32_t pa = g->shape.planes, pb = h->shape.planes;
   size_t products = 0;
   memset(out, 0, sizeof *out);
@@ -148,13 +152,14 @@ weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, 
     word += steps * STEP_WORDS;
   }
   if (!products) goto done;
-  WEFT_CUDA(cudaMemcpyAsync(panel->products, panel->host_products, products * sizeof *panel->products, cudaMemcpyHostToDevice, s));
+  WEFT_CUDA(cudaMemcpyAsync(panel->products, panel->host_products, products * sizeof *panel->products,
+                            cudaMemcpyHostToDevice, s));
   for (size_t first = 0; first < products; first += 32768) {
     const size_t now = products - first < 32768 ? products - first : 32768;
-    const dim3 blocks((unsigned) ((out->nb + COUNT_TILE - 1) / COUNT_TILE), (unsigned) ((out->na + COUNT_TILE - 1) / COUNT_TILE),
-                      (unsigned) now);
-    count_planes<<<blocks, 128, 0, s>>>(panel->rx->planes, panel->ry->planes, panel->rx->words, panel->products + first, out->na, out->nb,
-                                        out->counts.ld, panel->counts);
+    const dim3 blocks((unsigned) ((out->nb + COUNT_TILE - 1) / COUNT_TILE),
+                      (unsigned) ((out->na + COUNT_TILE - 1) / COUNT_TILE), (unsigned) now);
+    count_planes<<<blocks, 128, 0, s>>>(panel->rx->planes, panel->ry->planes, panel->rx->words, panel->products + first,
+                                        out->na, out->nb, out->counts.ld, panel->counts);
     WEFT_CUDA(cudaGetLastError());
   }
 done:

@@ -28,9 +28,9 @@ static void permute(uint64_t key, uint64_t b, size_t n, uint32_t *perm)
   }
 }
 
-weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, const weft_mi_search *search,
-                                  const uint32_t *columns, size_t count, size_t permutations, uint64_t key, double *at_least,
-                                  double *greatest)
+weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
+                                  const weft_mi_search *search, const uint32_t *columns, size_t count,
+                                  size_t permutations, uint64_t key, double *at_least, double *greatest)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -62,7 +62,8 @@ weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const w
     device = NULL;
     if (st != WEFT_OK) goto done;
     for (size_t k = 0; k < count; k++)
-      at_least[k] += search->by_interaction ? now[k].interaction >= observed[k].interaction : now[k].mi >= observed[k].mi;
+      at_least[k] +=
+          search->by_interaction ? now[k].interaction >= observed[k].interaction : now[k].mi >= observed[k].mi;
     WEFT_TRY(weft_poll(ctx, (double) b, (double) permutations));
   }
 done:

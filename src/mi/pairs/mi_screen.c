@@ -1,5 +1,5 @@
-/* Scores in single precision, sixteen neighbouring pairs at a time: a screen. What passes is scored exactly, so the screen
- * decides nothing but the speed; its error is bounded and allowed for.
+/* Scores in single precision, sixteen neighbouring pairs at a time: a screen. What passes is scored exactly, so the
+ * screen decides nothing but the speed; its error is bounded and allowed for.
  *
  * log2(2^e m) = e + P(m - 1), 1 <= m < 2, with a polynomial of degree 6 that is off by at most 1.85e-6. */
 #include <math.h>
@@ -112,7 +112,8 @@ INLINE void row(const weft_mi_counts *t, uint32_t classes, float class_sum, floa
   for (size_t j = 0; j < count; j += LANES) {
     if (flat && pa == 1 && pb == 1) sixteen(t, 2, 2, 1, 1, 0, 0, 0, class_sum, n, i, j, out + j);
     else if (flat && pa == 2 && pb == 2) sixteen(t, 2, 2, 2, 2, 0, 0, 0, class_sum, n, i, j, out + j);
-    else if (known && pa == 1 && pb == 1 && parts == 4 && classes == 2) sixteen(t, 4, 2, 1, 1, 0, 0, 0, class_sum, n, i, j, out + j);
+    else if (known && pa == 1 && pb == 1 && parts == 4 && classes == 2)
+      sixteen(t, 4, 2, 1, 1, 0, 0, 0, class_sum, n, i, j, out + j);
     else if (known) sixteen(t, parts, classes, pa, pb, 0, 0, 0, class_sum, n, i, j, out + j);
     else sixteen(t, parts, classes, pa, pb, t->a.missing, t->b.missing, 1, class_sum, n, i, j, out + j);
   }
@@ -120,7 +121,8 @@ INLINE void row(const weft_mi_counts *t, uint32_t classes, float class_sum, floa
 
 typedef void (*row_function)(const weft_mi_counts *, uint32_t, float, float, size_t, size_t, float *);
 
-static void row_portable(const weft_mi_counts *t, uint32_t classes, float class_sum, float n, size_t i, size_t count, float *out)
+static void row_portable(const weft_mi_counts *t, uint32_t classes, float class_sum, float n, size_t i, size_t count,
+                         float *out)
 {
   row(t, classes, class_sum, n, i, count, out);
 }
@@ -143,7 +145,8 @@ static const row_function rows[] = { row_portable, row_avx2, row_avx512 };
 static const row_function rows[] = { row_portable, row_portable, row_portable };
 #endif
 
-void weft_mi_screen(const weft_mi_counts *t, uint32_t classes, float class_sum, uint64_t n, size_t i, size_t count, float *out)
+void weft_mi_screen(const weft_mi_counts *t, uint32_t classes, float class_sum, uint64_t n, size_t i, size_t count,
+                    float *out)
 {
   rows[weft_simd_level()](t, classes, class_sum, (float) n, i, count, out);
 }

@@ -1,5 +1,5 @@
-/* Searches dealt over the devices of a call; see mi_pairs.h and base/spread.h. Each device finds the best of its own tuples; the
- * order of scores is total, so the best of these are what one search finds. */
+/* Searches dealt over the devices of a call; see mi_pairs.h and base/spread.h. Each device finds the best of its own
+ * tuples; the order of scores is total, so the best of these are what one search finds. */
 #include "mi_tile.h"
 
 static weft_mi_search part_of(const weft_mi_search *whole, size_t part, size_t parts)
@@ -27,7 +27,8 @@ static weft_status search_part(weft_ctx *ctx, size_t part, void *data)
   search_job *job = data;
   const weft_mi_search own = part_of(job->search, part, (size_t) job->ctx->device_count);
   job->mem[part].ctx = ctx;
-  const weft_status st = job->ops->search(ctx, job->pack, &job->devices[part], &own, &job->mem[part], &job->found[part]);
+  const weft_status st =
+      job->ops->search(ctx, job->pack, &job->devices[part], &own, &job->mem[part], &job->found[part]);
   job->mem[part].ctx = job->ctx;
   return st;
 }
@@ -43,15 +44,18 @@ static weft_status merge(weft_arena *mem, const weft_mi_found *found, size_t par
   for (size_t i = 0; i < out->count; i++) {
     size_t best = parts;
     for (size_t k = 0; k < parts; k++)
-      if (at[k] < found[k].count && (best == parts || weft_scored_before(found[k].items[at[k]], found[best].items[at[best]]))) best = k;
+      if (at[k] < found[k].count &&
+          (best == parts || weft_scored_before(found[k].items[at[k]], found[best].items[at[best]])))
+        best = k;
     out->items[i] = found[best].items[at[best]++];
   }
 done:
   return st;
 }
 
-weft_status weft_mi_search_spread(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, weft_mi_resident **devices,
-                                  const weft_mi_search *search, weft_arena *mem, weft_mi_found *out)
+weft_status weft_mi_search_spread(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
+                                  weft_mi_resident **devices, const weft_mi_search *search, weft_arena *mem,
+                                  weft_mi_found *out)
 {
   weft_status st = WEFT_OK;
   const size_t parts = (size_t) ctx->device_count;
@@ -88,9 +92,9 @@ static weft_status permute_part(weft_ctx *ctx, size_t part, void *data)
                                job->at_least + part * job->count, job->greatest);
 }
 
-weft_status weft_mi_permute_spread(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, const weft_mi_search *search,
-                                   const uint32_t *columns, size_t count, size_t permutations, uint64_t key, double *at_least,
-                                   double *greatest)
+weft_status weft_mi_permute_spread(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
+                                   const weft_mi_search *search, const uint32_t *columns, size_t count,
+                                   size_t permutations, uint64_t key, double *at_least, double *greatest)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);

@@ -13,7 +13,8 @@ static int better_from_codes(const weft_mi_pack *x, const weft_mi_group *g, cons
   if (g->coded || h->coded) return 1;
   const double planes = (double) g->shape.planes * h->shape.planes;
   const double cells = (double) g->shape.levels * h->shape.levels * x->classes;
-  return planes * (0.5 * (double) x->words + x->classes) + cells > 64 + 3.0 * (double) x->n + 2 * fmin(cells, (double) x->n);
+  return planes * (0.5 * (double) x->words + x->classes) + cells >
+         64 + 3.0 * (double) x->n + 2 * fmin(cells, (double) x->n);
 }
 
 static int wanted(const weft_mi_group *g, const weft_mi_group *h)
@@ -98,9 +99,9 @@ void weft_mi_tile_count(const weft_mi_tiling *tiling, const weft_mi_tile *tile, 
   for (uint32_t c = 0; c < x->classes; c++)
     for (uint32_t pa = 0; pa < g->shape.planes; pa++)
       for (uint32_t pb = 0; pb < h->shape.planes; pb++, both += t->stride)
-        ops->popcount_tile(x->bits + (g->plane0 + pa * g->count + tile->i0) * x->words + x->class_word[c], tile->ni, x->words,
-                           y->bits + (h->plane0 + pb * h->count + tile->j0) * y->words + y->class_word[c], tile->nj, y->words,
-                           x->class_word[c + 1] - x->class_word[c], both, WEFT_MI_TILE);
+        ops->popcount_tile(x->bits + (g->plane0 + pa * g->count + tile->i0) * x->words + x->class_word[c], tile->ni,
+                           x->words, y->bits + (h->plane0 + pb * h->count + tile->j0) * y->words + y->class_word[c],
+                           tile->nj, y->words, x->class_word[c + 1] - x->class_word[c], both, WEFT_MI_TILE);
 }
 
 /* ---- tables ---- */
@@ -206,7 +207,8 @@ void weft_mi_keep(weft_mi_keeper *k, double score, uint64_t index)
   k->all[k->count++] = (weft_scored){ score, index };
 }
 
-weft_status weft_mi_keepers_end(weft_ctx *ctx, weft_mi_keeper *keepers, int threads, weft_arena *mem, weft_mi_found *out)
+weft_status weft_mi_keepers_end(weft_ctx *ctx, weft_mi_keeper *keepers, int threads, weft_arena *mem,
+                                weft_mi_found *out)
 {
   weft_status st = WEFT_OK;
   size_t total = 0;

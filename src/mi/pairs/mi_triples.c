@@ -1,5 +1,5 @@
-/* Triples on the CPU. With attribute i held fixed, a triple is a pair whose class is (level of i, class): i's planes are
- * ANDed into one side of a tile of pairs, and counting, screening and scoring go on as for pairs.
+/* Triples on the CPU. With attribute i held fixed, a triple is a pair whose class is (level of i, class): i's planes
+ * are ANDed into one side of a tile of pairs, and counting, screening and scoring go on as for pairs.
  *
  *   parts of the table       part = level of i × classes + class
  *   a level without a plane  counts over all rows, less those of the other levels
@@ -37,7 +37,8 @@ typedef struct { int64_t joint, gain; uint64_t n; } triple_score;
 static void keep(const shared *s, const triple_score *score, size_t i, size_t a, size_t b, workspace *w)
 {
   const weft_mi_pack *p = s->tiling.x;
-  const double mi = weft_mi_bits(score->joint, p->f.unit, score->n), gain = weft_mi_bits(score->gain, p->f.unit, score->n);
+  const double mi = weft_mi_bits(score->joint, p->f.unit, score->n),
+               gain = weft_mi_bits(score->gain, p->f.unit, score->n);
   uint64_t x = p->column[i], y = p->column[a], z = p->column[b], swap;
   if (!(mi >= s->search->min_mi && gain >= s->search->min_gain)) return;
   if (x > y) { swap = x; x = y; y = swap; }
@@ -49,8 +50,8 @@ static void keep(const shared *s, const triple_score *score, size_t i, size_t a,
 /* ---- from planes ---- */
 
 /* Counts of the tile within each level of the attribute at place i. `all`: the tile's counts over all rows. */
-static void count_levels(const weft_mi_pack *p, const weft_mi_tile *tile, size_t i, const weft_mi_counts *all, workspace *w,
-                         weft_mi_counts *t)
+static void count_levels(const weft_mi_pack *p, const weft_mi_tile *tile, size_t i, const weft_mi_counts *all,
+                         workspace *w, weft_mi_counts *t)
 {
   const weft_mi_group *g = tile->panel->g, *h = tile->panel->h, *fixed = &p->groups[p->group_of[i]];
   const weft_bits_ops *ops = weft_bits();
@@ -85,11 +86,11 @@ static void count_levels(const weft_mi_pack *p, const weft_mi_tile *tile, size_t
             (uint32_t) ops->popcount(w->masked + (x * WEFT_MI_TILE + m) * p->words + first, words);
       for (uint32_t y = 0; y < pb; y++) {
         const uint64_t *b = p->bits + (h->plane0 + y * h->count + tile->j0) * p->words + first;
-        ops->popcount_tile(mask + first, 1, p->words, b, tile->nj, p->words, words, w->margin_b + part * t->part_b + y * WEFT_MI_TILE,
-                           WEFT_MI_TILE);
+        ops->popcount_tile(mask + first, 1, p->words, b, tile->nj, p->words, words,
+                           w->margin_b + part * t->part_b + y * WEFT_MI_TILE, WEFT_MI_TILE);
         for (uint32_t x = 0; x < pa; x++)
-          ops->popcount_tile(w->masked + x * WEFT_MI_TILE * p->words + first, tile->ni, p->words, b, tile->nj, p->words, words,
-                             w->both + part * area + (x * pb + y) * all->stride, WEFT_MI_TILE);
+          ops->popcount_tile(w->masked + x * WEFT_MI_TILE * p->words + first, tile->ni, p->words, b, tile->nj, p->words,
+                             words, w->both + part * area + (x * pb + y) * all->stride, WEFT_MI_TILE);
       }
     }
   }
@@ -100,9 +101,11 @@ static void count_levels(const weft_mi_pack *p, const weft_mi_tile *tile, size_t
     w->totals[part] = p->class_rows[c];
     memcpy(w->both + part * area, all->both + c * area, area * sizeof *w->both);
     for (uint32_t x = 0; x < pa; x++)
-      memcpy(w->margin_a + part * t->part_a + x * WEFT_MI_TILE, all->margin_a + c * all->part_a + x * all->plane_a, tile->ni * sizeof(uint32_t));
+      memcpy(w->margin_a + part * t->part_a + x * WEFT_MI_TILE, all->margin_a + c * all->part_a + x * all->plane_a,
+             tile->ni * sizeof(uint32_t));
     for (uint32_t y = 0; y < pb; y++)
-      memcpy(w->margin_b + part * t->part_b + y * WEFT_MI_TILE, all->margin_b + c * all->part_b + y * all->plane_b, tile->nj * sizeof(uint32_t));
+      memcpy(w->margin_b + part * t->part_b + y * WEFT_MI_TILE, all->margin_b + c * all->part_b + y * all->plane_b,
+             tile->nj * sizeof(uint32_t));
     for (uint32_t q = 0; q + 1 < levels; q++) {
       const uint32_t other = q * classes + c;
       w->totals[part] -= w->totals[other];
@@ -113,7 +116,8 @@ static void count_levels(const weft_mi_pack *p, const weft_mi_tile *tile, size_t
   }
 }
 
-static triple_score score_triple(const weft_mi_pack *p, const weft_mi_counts *t, uint32_t levels, size_t m, size_t j, workspace *w)
+static triple_score score_triple(const weft_mi_pack *p, const weft_mi_counts *t, uint32_t levels, size_t m, size_t j,
+                                 workspace *w)
 {
   const uint32_t la = t->a.levels, lb = t->b.levels;
   static const int pairs[] = { 3, 5, 6 };
@@ -130,7 +134,8 @@ static triple_score score_triple(const weft_mi_pack *p, const weft_mi_counts *t,
 }
 
 /* Triples of the attribute at place i with the tile's pairs. */
-static void search_fixed(const shared *s, const weft_mi_tile *tile, size_t i, const weft_mi_counts *all, int gains, workspace *w)
+static void search_fixed(const shared *s, const weft_mi_tile *tile, size_t i, const weft_mi_counts *all, int gains,
+                         workspace *w)
 {
   const weft_mi_pack *p = s->tiling.x;
   const weft_mi_shape *shape = &p->groups[p->group_of[i]].shape;
@@ -181,7 +186,8 @@ static void search_codes(const shared *s, const weft_mi_tile *tile, size_t from,
   for (size_t i = from; i < to; i++) {
     weft_mi_pack_codes(p, i, w->codes);
     for (size_t m = i >= a0 ? i - a0 + 1 : 0; m < tile->ni; m++)
-      for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + m ? tile->i0 + m + 1 - tile->j0 : 0; j < tile->nj; j++) {
+      for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + m ? tile->i0 + m + 1 - tile->j0 : 0; j < tile->nj;
+           j++) {
         const uint16_t *codes[] = { w->codes, a + m * n, b + j * n };
         const uint32_t levels[] = { p->levels[i], p->levels[a0 + m], p->levels[b0 + j] };
         int64_t scores[4], greatest;
@@ -247,8 +253,8 @@ static void search_unit(const shared *s, size_t unit, workspace *w)
   else search_planes(s, &tile, from, to, w);
 }
 
-weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, weft_arena *mem,
-                                   weft_mi_found *out)
+weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search,
+                                   weft_arena *mem, weft_mi_found *out)
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
@@ -262,7 +268,8 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
   WEFT_TRY(prepare(ctx, &own, pack, &s, &work));
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
-    WEFT_TRY(weft_mi_keeper_begin(ctx, &work[begun].keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
+    WEFT_TRY(
+        weft_mi_keeper_begin(ctx, &work[begun].keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
   const size_t units = weft_dealt(s.tiling.tiles * s.chunks, search->part, search->parts);
   for (size_t first = 0; first < units; first += pace.batch, weft_mi_pace_next(&pace)) {
     const int64_t count = (int64_t) (units - first < pace.batch ? units - first : pace.batch);
@@ -271,7 +278,8 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
     WEFT_PARALLEL(threads)
     {
       WEFT_FOR(dynamic)
-      for (int64_t k = 0; k < count; k++) search_unit(&s, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &work[WEFT_THREAD()]);
+      for (int64_t k = 0; k < count; k++)
+        search_unit(&s, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &work[WEFT_THREAD()]);
     }
     for (int t = 0; t < threads; t++) {
       double *bar = search->by_interaction ? &s.bar_gain : &s.bar_mi;

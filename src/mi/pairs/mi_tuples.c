@@ -53,8 +53,10 @@ static void score(const weft_mi_pack *pack, const uint32_t *chosen, const uint16
   }
   const size_t n = weft_mi_coded(&w->coder, pack, columns, levels, order, masks, gains ? 1 + order : 1, scores);
   for (int j = 0; gains && j < order; j++) if (scores[1 + j] > greatest) greatest = scores[1 + j];
-  const double mi = weft_mi_bits(scores[0], pack->f.unit, n), gain = weft_mi_bits(scores[0] - greatest, pack->f.unit, n);
-  if (mi >= search->min_mi && (!gains || gain >= search->min_gain)) weft_mi_keep(&w->keeper, search->by_interaction ? gain : mi, rank);
+  const double mi = weft_mi_bits(scores[0], pack->f.unit, n),
+               gain = weft_mi_bits(scores[0] - greatest, pack->f.unit, n);
+  if (mi >= search->min_mi && (!gains || gain >= search->min_gain))
+    weft_mi_keep(&w->keeper, search->by_interaction ? gain : mi, rank);
 }
 
 weft_status weft_mi_search_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *chosen, size_t p,

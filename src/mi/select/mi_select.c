@@ -4,12 +4,13 @@
  *   MIM    I(X;Y)                              JMI   sum over W of I(X,W;Y)      JMIM   the least of these
  *   MRMR   I(X;Y) - mean over W of I(X;W)      DISR  sum of I(X,W;Y)/H(X,W,Y)    NJMIM  the least of these
  *   CMIM   the least of I(X;Y) and I(X;Y|W)    CMI   I(X;Y|all W)                JIM    sum of G(X,W;Y)
- * with G(A;Y) = sum of p_ay^2 / p_a - sum of p_y^2, the Gini gain. The first is chosen, and scored, by I(X;Y), for JIM by
- * G(X;Y). Scores within 1e-12 of the best are ties, which the first feature wins; CMIM and CMI stop when the best is not
- * above 1e-12. Every table is over the rows where all of its variables are known.
+ * with G(A;Y) = sum of p_ay^2 / p_a - sum of p_y^2, the Gini gain. The first is chosen, and scored, by I(X;Y), for JIM
+ * by G(X;Y). Scores within 1e-12 of the best are ties, which the first feature wins; CMIM and CMI stop when the best is
+ * not above 1e-12. Every table is over the rows where all of its variables are known.
  *
  * The scores of JMIM, NJMIM and CMIM are the least of what every W says, so one that is not up to date is too high if
- * anything. Only candidates that may still be the best are brought up to date, the most promising first (Fleuret 2004). */
+ * anything. Only candidates that may still be the best are brought up to date, the most promising first (Fleuret
+ * 2004). */
 #include <math.h>
 #include <string.h>
 #include "../../base/arena.h"
@@ -129,8 +130,8 @@ done:
 }
 
 /* Brings those up to date that may be the best of turn `turn`, after `chosen`. */
-static weft_status score_promising(weft_ctx *ctx, selection *s, const int32_t *chosen, weft_select_group *group, size_t turn, size_t k,
-                                   weft_select_workspace *work)
+static weft_status score_promising(weft_ctx *ctx, selection *s, const int32_t *chosen, weft_select_group *group,
+                                   size_t turn, size_t k, weft_select_workspace *work)
 {
   weft_status st = WEFT_OK;
   const size_t batch = batch_of(ctx, s);
@@ -138,7 +139,8 @@ static weft_status score_promising(weft_ctx *ctx, selection *s, const int32_t *c
   for (size_t at_once = FIRST_PROMISING;; at_once *= 2) {
     size_t open = 0;
     for (size_t j = 0; j < s->data->p; j++)
-      if (s->score[j] > -INFINITY && s->done[j] < turn && s->sum[j] >= best - TIE) s->open[open++] = (weft_scored) { s->sum[j], j };
+      if (s->score[j] > -INFINITY && s->done[j] < turn && s->sum[j] >= best - TIE)
+        s->open[open++] = (weft_scored){ s->sum[j], j };
     if (!open) break;
     if (open > at_once) {
       weft_scored_select(s->open, open, at_once);

@@ -50,7 +50,8 @@ typedef struct weft_select_workspace {
 weft_status weft_select_encode(weft_ctx *ctx, weft_arena *mem, const weft_mi_data *data, weft_select_features *out,
                                uint32_t plane_levels);
 weft_status weft_select_workspace_take(weft_arena *mem, size_t n, weft_select_workspace *w);
-weft_status weft_select_group_take(weft_arena *mem, const weft_select_features *x, weft_select_group *g, uint32_t most_planes);
+weft_status weft_select_group_take(weft_arena *mem, const weft_select_features *x, weft_select_group *g,
+                                   uint32_t most_planes);
 
 /* The group of the class alone; of feature j, with the class or without; of feature j joined to the group's W. */
 void weft_select_group_none(const weft_select_features *x, weft_select_group *g);

@@ -1,5 +1,5 @@
-/* Counting for greedy selection; see mi_select.h. A table of X × W × Y comes from popcounts of planes when the levels are
- * few, row by row when the table is small, and by hashing the occupied cells otherwise. */
+/* Counting for greedy selection; see mi_select.h. A table of X × W × Y comes from popcounts of planes when the levels
+ * are few, row by row when the table is small, and by hashing the occupied cells otherwise. */
 #include <string.h>
 #include "../../base/codes.h"
 #include "../../base/parallel.h"
@@ -92,7 +92,8 @@ done:
 
 /* ---- groups ---- */
 
-weft_status weft_select_group_take(weft_arena *mem, const weft_select_features *x, weft_select_group *g, uint32_t most_planes)
+weft_status weft_select_group_take(weft_arena *mem, const weft_select_features *x, weft_select_group *g,
+                                   uint32_t most_planes)
 {
   weft_status st = WEFT_OK;
   memset(g, 0, sizeof *g);
@@ -232,8 +233,8 @@ static uint32_t hash_rows(const weft_select_features *x, const uint16_t *codes, 
 }
 
 /* Σ over cells (x, w, y) of count^2 / count(x, w). */
-static double gini_of_rows(const weft_select_features *x, const uint16_t *codes, uint64_t lx, const weft_select_group *g,
-                           weft_select_workspace *w, uint32_t *scratch)
+static double gini_of_rows(const weft_select_features *x, const uint16_t *codes, uint64_t lx,
+                           const weft_select_group *g, weft_select_workspace *w, uint32_t *scratch)
 {
   /* each row carries count(x, w, y) / count(x, w): the sum over rows is the sum over cells of count^2 / count(x, w) */
   size_t rows = 0, at = 0;
@@ -289,7 +290,8 @@ void weft_select_count(const weft_select_features *x, size_t j, const weft_selec
   memset(out, 0, sizeof *out);
   if (x->planes[j] && g->plane_count) {
     for (uint64_t a = 0; a < lx; a++)
-      x->ops->popcount_and_many(x->planes[j] + a * x->words, g->each, g->plane_count, x->words, w->table + a * combinations);
+      x->ops->popcount_and_many(x->planes[j] + a * x->words, g->each, g->plane_count, x->words,
+                                w->table + a * combinations);
   } else if (cells <= WEFT_SELECT_CELLS / 4 && cells <= 4096 + 16 * x->n) {
     memset(w->table, 0, cells * sizeof *w->table);
     for (size_t i = 0; i < x->n; i++) {

@@ -1,7 +1,13 @@
 /* .Call entry points of greedy selection. */
 #include "../mi_glue.h"
 
-typedef struct { weft_mi_data data; weft_select_method method; size_t k, found; int32_t *feature; double *score; } select_job;
+typedef struct {
+  weft_mi_data data;
+  weft_select_method method;
+  size_t k, found;
+  int32_t *feature;
+  double *score;
+} select_job;
 
 static weft_status select_features(weft_ctx *ctx, const weft_backend *backend, void *data)
 {

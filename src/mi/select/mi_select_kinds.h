@@ -1,12 +1,12 @@
-/* The criteria of greedy selection, one row each; mi_select.c has the formulas. A new criterion is a row here, with its function in
- * mi_select.h if none there serves, and its line in R (`select_methods` in R/mi-select.R).
+/* The criteria of greedy selection, one row each; mi_select.c has the formulas. A new criterion is a row here, with its
+ * function in mi_select.h if none there serves, and its line in R (`select_methods` in R/mi-select.R).
  *
  *   kind, name  WEFT_SELECT_<kind>, and what R calls it
  *   alone       weft_select_<alone>(): a candidate's score before anything is chosen
- *   group       what it is counted against after a choice: the FEATURE with the class, WITHOUT it, ALL chosen together, NONE
+ *   group       what it is counted against after a choice: the FEATURE with the class, WITHOUT it, ALL chosen, NONE
  *   says        weft_select_<says>(): what that count says about a candidate
- *   combine     of what all counts have said: the SUM, its MEAN less the score alone, the LEAST, the LEAST with the score alone, the
- *               LATEST; ONCE: scores alone stay
+ *   combine     what all counts have said: SUM; MEAN: the score alone less their mean; LEAST; LEAST_OR_ALONE: of these
+ *               and the score alone; LATEST; ONCE: scores alone stay
  *   stops       when the best score is 0 */
 #ifndef WEFT_MI_SELECT_KINDS_H
 #define WEFT_MI_SELECT_KINDS_H
