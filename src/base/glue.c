@@ -1,13 +1,13 @@
 /* Running work under R: context, polling, retry, conditions, handles; see glue.h. */
 #include <limits.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "glue.h"
 #include "parallel.h"
 #include "ranks.h"
+#include "record.h"
 #include "simd.h"
 
 static weft_memory memory; /* the account of the whole process */
@@ -15,9 +15,10 @@ static void end_freed(void);
 
 /* ---- R code inside native work ---- */
 
-/* A work function owns memory that R knows nothing of, so no jump may cross its frames. Whatever leaves R code by a jump (an error,
- * an interrupt, a restart, a condition that somebody outside has a handler for) is stopped where it would enter them; the work
- * function frees and returns, and weft_glue_run() lets the jump go on to where it was going. */
+/* A work function owns memory that R knows nothing of, so no jump may cross its frames. Whatever leaves R code by a
+ * jump (an error, an interrupt, a restart, a condition that somebody outside has a handler for) is stopped where it
+ * would enter them; the work function frees and returns, and weft_glue_run() lets the jump go on to where it was
+ * going. */
 typedef struct glue_run {
   struct glue_run *outer; /* of the run whose R code called this one */
   SEXP token;             /* where a stopped jump was going */
@@ -80,53 +81,31 @@ SEXP weft_glue_element(SEXP list, const char *name)
   return R_NilValue;
 }
 
-/* Calls weft:::raise_native(status, message, column, control), which does not return. */
-static void raise(weft_status st, const weft_ctx *ctx, SEXP control)
-{
-  static const char *const names[] = { "ok", "input", "memory", "device", "interrupt", "internal" };
-  SEXP package = PROTECT(Rf_mkString("weft"));
-  SEXP space = PROTECT(R_FindNamespace(package));
-  SEXP status = PROTECT(Rf_mkString(names[st]));
-  SEXP message = PROTECT(Rf_ScalarString(Rf_mkCharCE(ctx->message, CE_UTF8)));
-  SEXP column = PROTECT(ctx->column < 0 ? Rf_ScalarReal(NA_REAL) : Rf_ScalarReal((double) ctx->column + 1));
-  SEXP call = PROTECT(Rf_lang5(Rf_install("raise_native"), status, message, column, control));
-  Rf_eval(call, space);
-  UNPROTECT(6);
-}
-
-void weft_glue_fail(weft_status st, const char *format, ...)
-{
-  weft_ctx ctx;
-  va_list args;
-  memset(&ctx, 0, sizeof ctx);
-  ctx.column = -1;
-  va_start(args, format);
-  vsnprintf(ctx.message, sizeof ctx.message, format, args);
-  va_end(args);
-  raise(st, &ctx, R_NilValue);
-  Rf_error("%s", ctx.message); /* never: raise_native() does not return */
-}
-
 void weft_glue_run(SEXP control, weft_work work, void *data)
 {
   const weft_backend *backend = weft_cpu_backend();
   char why[512] = "";
-  double every = Rf_asReal(weft_glue_element(control, "poll"));
-  const SEXP devices = weft_glue_element(control, "devices"); /* integers, at least one */
-  poll_state poll = { NULL, weft_glue_element(control, "progress"), 0, 1, every, weft_seconds() + every };
-  weft_ctx ctx = { poll_r, &poll, Rf_asInteger(weft_glue_element(control, "threads")), INTEGER(devices)[0], INTEGER(devices),
-                   (int) Rf_xlength(devices), 0, Rf_asReal(weft_glue_element(control, "device_limit")), &memory, -1, "", NULL, 0 };
+  weft_record given = weft_record_open(control, "control");
+  const double every = weft_record_number(&given, "poll");
+  const SEXP devices = weft_record_field(&given, "devices"); /* integers, at least one */
+  const char *name = weft_record_word(&given, "backend"), *libs = weft_record_word(&given, "libs");
+  poll_state poll = { NULL, weft_record_field(&given, "progress"), 0, 1, every, weft_seconds() + every };
+  weft_ctx ctx = { poll_r, &poll, weft_record_integer(&given, "threads"), INTEGER(devices)[0], INTEGER(devices),
+                   (int) Rf_xlength(devices), 0, weft_record_number(&given, "device_limit"), &memory, -1, "", NULL, 0 };
+  weft_record_field(&given, "columns"); /* their names, for raise_native() */
+  weft_record_close(&given);
   glue_run run = { running, PROTECT(R_MakeUnwindCont()), 0 };
   weft_status st = WEFT_OK;
   poll.ctx = &ctx;
   running = &run;
-  if (!strcmp(CHAR(Rf_asChar(weft_glue_element(control, "backend"))), "cuda")) {
-    backend = weft_cuda_backend(CHAR(Rf_asChar(weft_glue_element(control, "libs"))), why, sizeof why);
+  if (!strcmp(name, "cuda")) {
+    backend = weft_cuda_backend(libs, why, sizeof why);
     if (!backend) st = weft_fail(&ctx, WEFT_ERR_DEVICE, "%s", why);
   }
   const uint64_t steps = weft_ranks_steps();
   if (st == WEFT_OK) st = work(&ctx, backend, data);
-  if (st == WEFT_ERR_MEMORY && !run.left && weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
+  if (st == WEFT_ERR_MEMORY && !run.left &&
+      weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
     R_gc();
     ctx.column = -1;
     st = work(&ctx, backend, data);
@@ -134,7 +113,7 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   running = run.outer;
   end_freed();
   if (run.left) R_ContinueUnwind(run.token);
-  if (st != WEFT_OK) raise(st, &ctx, control);
+  if (st != WEFT_OK) weft_glue_raise(st, &ctx, control);
   UNPROTECT(1);
 }
 
@@ -172,7 +151,9 @@ SEXP weft_glue_vector(SEXPTYPE type, double length)
 SEXP weft_glue_matrix(SEXPTYPE type, double rows, double columns)
 {
   if (rows > INT_MAX || columns > INT_MAX)
-    weft_glue_fail(WEFT_ERR_INPUT, "A result may have at most 2147483647 rows and columns; it would have %.0f and %.0f.", rows, columns);
+    weft_glue_fail(WEFT_ERR_INPUT,
+                   "A result may have at most 2147483647 rows and columns; it would have %.0f and %.0f.", rows,
+                   columns);
   SEXP out = PROTECT(weft_glue_vector(type, rows * columns)), dim = PROTECT(Rf_allocVector(INTSXP, 2));
   INTEGER(dim)[0] = (int) rows;
   INTEGER(dim)[1] = (int) columns;
@@ -192,8 +173,8 @@ const double *weft_glue_square(SEXP m, const char *name, size_t *p)
 
 /* ---- handles ---- */
 
-/* Native memory behind an external pointer. R code that native work calls (a progress handler, a finaliser) may free a handle that the
- * work is using: the pointer is empty at once, and the object goes when the outermost run has ended. */
+/* Native memory behind an external pointer. R code that native work calls (a progress handler, a finaliser) may free a
+ * handle that the work is using: the pointer is empty at once, and the object goes when the outermost run has ended. */
 typedef struct held { struct held *next; const weft_handle_kind *kind; } held; /* the object follows */
 
 static held *freed;      /* while in use */
@@ -395,7 +376,8 @@ static weft_status list_devices(weft_ctx *ctx, const weft_backend *backend, void
 /* A list of columns, one row a device. */
 SEXP C_weft_devices(SEXP control)
 {
-  const char *fields[] = { "name", "capability", "processors", "total", "available", "driver", "runtime", "built_for", "" };
+  const char *fields[] = { "name",   "capability", "processors", "total", "available",
+                           "driver", "runtime",    "built_for",  "" };
   char why[512] = "";
   const weft_backend *b = weft_cuda_backend(CHAR(Rf_asChar(weft_glue_element(control, "libs"))), why, sizeof why);
   int n = b ? b->device->count(why, sizeof why) : 0;
