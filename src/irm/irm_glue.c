@@ -46,11 +46,8 @@ static weft_status make_edges(weft_ctx *ctx, const weft_backend *backend, void *
 {
   edges_job *job = data;
   (void) backend;
-  weft_status st = weft_irm_edges_make(ctx, job->arena, job->type, job->self, job->n, job->count, job->from, job->to, job->weight,
-                                       job->has_missing ? &job->missing : NULL, &job->out);
-  /* the holder's own context has no reader: what its arena could not take is told here */
-  if (st == WEFT_ERR_MEMORY && !ctx->message[0]) memcpy(ctx->message, job->arena->ctx->message, sizeof ctx->message);
-  return st;
+  return weft_irm_edges_make(ctx, job->arena, job->type, job->self, job->n, job->count, job->from, job->to, job->weight,
+                             job->has_missing ? &job->missing : NULL, &job->out);
 }
 
 /* from, to: integers from 0; weight: integers or NULL; missing: a canonical list or NULL; shape: c(n_row, n_col). */
