@@ -113,7 +113,7 @@ no_value <- new.env(parent = emptyenv())
 
 # What begins and ends calls runs under: no option that is out of order keeps a rank from telling the others.
 bare_control <- list(backend = "cpu", libs = "", threads = 1L, devices = 0L, device_limit = 0, progress = NULL,
-                     poll = 0.1)
+                     poll = 0.1, columns = NULL)
 
 # The first line of every function that ranks call together: NULL for a call of this process alone, else this rank.
 # Compares the arguments of the function that calls it with those of the other ranks, but for this rank's `own`; of

@@ -8,6 +8,7 @@
 #include "glue.h"
 #include "parallel.h"
 #include "ranks.h"
+#include "record.h"
 #include "simd.h"
 
 static weft_memory memory; /* the account of the whole process */
@@ -114,17 +115,21 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
 {
   const weft_backend *backend = weft_cpu_backend();
   char why[512] = "";
-  double every = Rf_asReal(weft_glue_element(control, "poll"));
-  const SEXP devices = weft_glue_element(control, "devices"); /* integers, at least one */
-  poll_state poll = { NULL, weft_glue_element(control, "progress"), 0, 1, every, weft_seconds() + every };
-  weft_ctx ctx = { poll_r, &poll, Rf_asInteger(weft_glue_element(control, "threads")), INTEGER(devices)[0], INTEGER(devices),
-                   (int) Rf_xlength(devices), 0, Rf_asReal(weft_glue_element(control, "device_limit")), &memory, -1, "", NULL, 0 };
+  weft_record given = weft_record_open(control, "control");
+  const double every = weft_record_number(&given, "poll");
+  const SEXP devices = weft_record_field(&given, "devices"); /* integers, at least one */
+  const char *name = weft_record_word(&given, "backend"), *libs = weft_record_word(&given, "libs");
+  poll_state poll = { NULL, weft_record_field(&given, "progress"), 0, 1, every, weft_seconds() + every };
+  weft_ctx ctx = { poll_r, &poll, weft_record_integer(&given, "threads"), INTEGER(devices)[0], INTEGER(devices),
+                   (int) Rf_xlength(devices), 0, weft_record_number(&given, "device_limit"), &memory, -1, "", NULL, 0 };
+  weft_record_field(&given, "columns"); /* their names, for raise_native() */
+  weft_record_close(&given);
   glue_run run = { running, PROTECT(R_MakeUnwindCont()), 0 };
   weft_status st = WEFT_OK;
   poll.ctx = &ctx;
   running = &run;
-  if (!strcmp(CHAR(Rf_asChar(weft_glue_element(control, "backend"))), "cuda")) {
-    backend = weft_cuda_backend(CHAR(Rf_asChar(weft_glue_element(control, "libs"))), why, sizeof why);
+  if (!strcmp(name, "cuda")) {
+    backend = weft_cuda_backend(libs, why, sizeof why);
     if (!backend) st = weft_fail(&ctx, WEFT_ERR_DEVICE, "%s", why);
   }
   const uint64_t steps = weft_ranks_steps();
