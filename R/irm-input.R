@@ -29,17 +29,20 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
     abort_input("`self = TRUE` is for one-mode graphs.", x = "`type` is \"bipartite\".")
   }
   check_shape(shape)
-  code <- match(type, irm_types) - 1L
   control <- run_control("cpu", 1L, progress, NULL, "Sorting links")
-  sorted <- function(from, to, weight, without) {
-    .Call(C_weft_irm_edges, as.double(shape), as.integer(from) - 1L, as.integer(to) - 1L, weight, without, code, self, control)
-  }
+  sorted <- function(from, to, weight, without) sort_links(shape, type, self, from, to, weight, without, control)
   unseen <- missing_pairs(missing, shape, pairs, type)
   missing <- sorted(c(unseen$from, pairs$na_from), c(unseen$to, pairs$na_to), NULL, NULL)
   links <- sorted(pairs$from, pairs$to, if (poisson) pairs$weight %||% rep(1L, length(pairs$from)), missing)
-  structure(class = "weft_irm_graph", list(type = code, self = self, links = links, missing = missing, kind = type,
+  structure(class = "weft_irm_graph", list(type = match(type, irm_types) - 1L, self = self, links = links, missing = missing, kind = type,
                                            row_names = plain_names(pairs$row_names),
                                            col_names = plain_names(pairs$col_names)))
+}
+
+# The canonical list of pairs (indices from 1) without those of another such list.
+sort_links <- function(shape, kind, self, from, to, weight, without, control) {
+  .Call(C_weft_irm_edges, list(n_row = shape[1L], n_col = shape[2L], kind = kind, self = self, from = as.integer(from) - 1L,
+                               to = as.integer(to) - 1L, weight = weight, missing = if (!is.null(without)) native_edges(without)), control)
 }
 
 plain_names <- function(x) if (!is.null(x)) enc2utf8(as.character(x))

@@ -98,7 +98,13 @@ block_source <- function(n, p, by_row, block_size, names, read) {
        })
 }
 
-column_moments <- function(source, weights, control) .Call(C_weft_pca_moments, source, weights, control)
+# What src/pca/pca_glue.c reads of a source.
+native_source <- function(source) {
+  list(kind = source$kind, n = source$n, p = source$p, data = source$data, starts = source$starts, by_row = isTRUE(source$by_row),
+       ranks = source$ranks)
+}
+
+column_moments <- function(source, weights, control) .Call(C_weft_pca_moments, native_source(source), weights, control)
 
 # ---- centre, scale and weights ----
 
@@ -134,7 +140,8 @@ pca_form <- function(moments, center, scale, weights, col_weights, total) {
   exponent <- if (largest > 0) floor(log2(largest)) else 0
   factor <- ifelse(size > 0, 2^-exponent / divide, 0)
   list(
-    native = list(center = about, factor = factor, row = if (!is.null(weights)) sqrt(weights), single = FALSE),
+    native = list(center = about, factor = factor, row = if (!is.null(weights)) sqrt(weights),
+                  single = FALSE, own = FALSE),
     center = if (isFALSE(center)) FALSE else about,
     scale = if (isFALSE(scale) && is.null(col_weights)) FALSE else divide,
     exponent = exponent, total = sum((size * 2^-exponent)^2), df = max(1, total - 1), constant = constant
