@@ -1,7 +1,6 @@
-/* Running work under R: context, polling, retry, conditions, handles; see glue.h. */
+/* Running work under R: context, polling, retry, results, handles; see glue.h. */
 #include <limits.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,41 +75,6 @@ static int poll_r(void *data, double done, double total)
 
 /* ---- running ---- */
 
-SEXP weft_glue_element(SEXP list, const char *name)
-{
-  SEXP names = Rf_getAttrib(list, R_NamesSymbol);
-  for (R_xlen_t i = 0; i < Rf_xlength(names); i++)
-    if (!strcmp(CHAR(STRING_ELT(names, i)), name)) return VECTOR_ELT(list, i);
-  return R_NilValue;
-}
-
-/* Calls weft:::raise_native(status, message, column, control), which does not return. */
-static void raise(weft_status st, const weft_ctx *ctx, SEXP control)
-{
-  static const char *const names[] = { "ok", "input", "memory", "device", "interrupt", "internal" };
-  SEXP package = PROTECT(Rf_mkString("weft"));
-  SEXP space = PROTECT(R_FindNamespace(package));
-  SEXP status = PROTECT(Rf_mkString(names[st]));
-  SEXP message = PROTECT(Rf_ScalarString(Rf_mkCharCE(ctx->message, CE_UTF8)));
-  SEXP column = PROTECT(ctx->column < 0 ? Rf_ScalarReal(NA_REAL) : Rf_ScalarReal((double) ctx->column + 1));
-  SEXP call = PROTECT(Rf_lang5(Rf_install("raise_native"), status, message, column, control));
-  Rf_eval(call, space);
-  UNPROTECT(6);
-}
-
-void weft_glue_fail(weft_status st, const char *format, ...)
-{
-  weft_ctx ctx;
-  va_list args;
-  memset(&ctx, 0, sizeof ctx);
-  ctx.column = -1;
-  va_start(args, format);
-  vsnprintf(ctx.message, sizeof ctx.message, format, args);
-  va_end(args);
-  raise(st, &ctx, R_NilValue);
-  Rf_error("%s", ctx.message); /* never: raise_native() does not return */
-}
-
 void weft_glue_run(SEXP control, weft_work work, void *data)
 {
   const weft_backend *backend = weft_cpu_backend();
@@ -145,7 +109,7 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   running = run.outer;
   end_freed();
   if (run.left) R_ContinueUnwind(run.token);
-  if (st != WEFT_OK) raise(st, &ctx, control);
+  if (st != WEFT_OK) weft_glue_raise(st, &ctx, control);
   UNPROTECT(1);
 }
 

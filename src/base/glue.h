@@ -35,6 +35,9 @@ void weft_glue_fail(weft_status st, const char *format, ...)
 #endif
   ;
 
+/* The same of a context's message and column, under a control list or R_NilValue: calls R's raise_native(), which does not return. */
+void weft_glue_raise(weft_status st, const weft_ctx *ctx, SEXP control);
+
 /* Native objects behind external pointers, which R's garbage collector or a call ends: `release` frees what the object owns. An
  * object is zero at first, and then `release` must do nothing. One that is freed while a run uses it goes when that has ended. */
 typedef struct weft_handle_kind { const char *name; void (*release)(void *object); } weft_handle_kind;
