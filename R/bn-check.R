@@ -24,9 +24,9 @@ check_bn_table <- function(x, arg, values = TRUE) {
   need("bits", function(v) is_numbers(v, 1L, min = -1074, max = 40, whole = TRUE), "a whole number of at most 40")
   check_run_record(parts_of(x, arg, "bn_scores()", function(part) attr(x, part, exact = TRUE)))
   if (!values) return(invisible(x))
-  wrong <- .Call(C_weft_bn_wrong, x, run_control("cpu", 1, FALSE, task = "Checking the table"))
+  wrong <- .Call(C_weft_bn_wrong, bn_native_table(x), run_control("cpu", 1, FALSE, task = "Checking the table"))
   if (!is.null(wrong)) {
-    abort_damaged(arg, "bn_scores()", sprintf("Node `%s` has %s.", x[["nodes"]][wrong[[1L]]], wrong[[2L]]))
+    abort_damaged(arg, "bn_scores()", sprintf("Node `%s` has %s.", x[["nodes"]][wrong$node], wrong$what))
   }
   invisible(x)
 }

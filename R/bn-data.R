@@ -1,7 +1,6 @@
 # From a data frame to what the Bayesian-network functions count: level codes or numbers, who was set from outside, and
 # the checked settings of a score.
 
-bn_score_types <- c("bdeu", "k2", "bic", "aic", "bds", "bge")
 bn_few_values <- 50L # an integer or character column with more is taken for a measurement or an identifier
 
 # list(names, n, p, codes, levels, labels, x, set); `codes` is a matrix of levels from 0, or `x` a double matrix (BGe).
@@ -128,22 +127,27 @@ bn_limits <- function(max_parents, names) {
   as.integer(pmin(limits, max(p - 1L, 0L), 30L))
 }
 
-# What the native side is handed of data and score; matrices over edges are [child, parent].
+# What the native side is handed of data and score, but for `forbidden`; matrices over edges are [child, parent]. The caller
+# fills in the limits and candidates.
 bn_problem <- function(input, score, ess, prior, gamma) {
   p <- input$p
   prior <- bn_use_prior(prior, input$names)
   shares <- if (!is.null(prior)) prior$nats
   if (gamma != 1) shares <- (if (is.null(shares)) matrix(0, p, p) else shares) + log(gamma)
   problem <- list(
-    n = as.double(input$n), p = as.double(p), score = match(score, bn_score_types) - 1L, ess = ess,
+    n = as.double(input$n), p = as.double(p), score = score, ess = ess,
     codes = input$codes, levels = input$levels, set = input$set, edge_prior = shares, alpha_mu = 1, alpha_w = p + 2,
     required = if (!is.null(prior) && any(prior$required)) prior$required + 0L,
-    forbidden = if (is.null(prior)) matrix(FALSE, p, p) else prior$forbidden, scatter_rows = double()
+    forbidden = if (is.null(prior)) matrix(FALSE, p, p) else prior$forbidden, scatter = NULL, scatter_rows = double(),
+    group = NULL, max_parents = integer(p), slack = 0, allowed = matrix(0L, p, p), outside = NULL
   )
   if (!is.null(problem$edge_prior)) problem$edge_prior[!is.finite(shares)] <- 0
-  if (score == "bge") problem <- c(problem[names(problem) != "scatter_rows"], bn_scatter(input))
+  if (score == "bge") problem[bn_scattered] <- bn_scatter(input)[bn_scattered]
   problem
 }
+
+bn_scattered <- c("scatter", "scatter_rows", "group")
+bn_native_problem <- function(problem) problem[names(problem) != "forbidden"]
 
 # Posterior scatter matrices for BGe, one for each pattern of rows in which a node was not set:
 # T0 + S + n a / (n + a) (nu - mean)(nu - mean)', T0 = t I, t = a (w - p - 1) / (a + 1), with a = 1, w = p + 2, nu = means.

@@ -19,9 +19,8 @@
 #' @examples
 #' d <- data.frame(a = rep(0:1, 20), b = rep(c(0L, 1L, 1L, 1L), 10), c = rep(0:1, each = 20))
 #' bn_exact(d, posterior = "dag")$edges
-bn_exact <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"),
-                     posterior = c("none", "dag", "order"), ..., backend = NULL, threads = NULL, progress = NULL,
-                     verbose = FALSE) {
+bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none", "dag", "order"), ..., backend = NULL,
+                     threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   need_args("data")
   check_dots(bn_score_settings, ...)
@@ -34,10 +33,10 @@ bn_exact <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
                     progress = progress, backend = backend, keep = if (posterior == "none") "max" else "all")
   check_exact_memory(length(table$nodes), posterior, chosen$name)
   control <- run_control(chosen$name, threads, progress, table$nodes, "Exact search")
-  best <- .Call(C_weft_bn_optimum, table, control)
+  best <- .Call(C_weft_bn_optimum, bn_native_table(table), control)
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior, table = table)
   if (posterior != "none") {
-    exact <- .Call(C_weft_bn_edges, table, posterior == "dag", replace(control, "backend", "cpu"))
+    exact <- .Call(C_weft_bn_edges, bn_native_table(table), posterior == "dag", replace(control, "backend", "cpu"))
     result$edges <- matrix(exact$edges, length(table$nodes), dimnames = dimnames(result$dag))
     result$log_total <- exact$log_total
   }

@@ -74,7 +74,7 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   problem$max_parents <- bn_limits(max_parents, input$names)
   problem$slack <- switch(keep, max = 0, sum = slack, all = Inf)
   threads <- threads_for(threads)
-  problem <- c(problem, bn_candidates(candidates, plus_one, input, problem, threads))
+  problem[c("allowed", "outside")] <- bn_candidates(candidates, plus_one, input, problem, threads)
   predicted <- bn_predict(problem, keep, threads)
   chosen <- bn_scores_backend(backend, problem, predicted)
   report_backend(chosen, verbose)
@@ -85,7 +85,7 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
                                bytes_text(predicted$bytes),
                                seconds_text(predicted$seconds)))
   control <- run_control(chosen$name, threads, progress, input$names, "Scoring parent sets")
-  table <- memory_errors(.Call(C_weft_bn_scores, problem, control))
+  table <- memory_errors(.Call(C_weft_bn_scores, bn_native_problem(problem), control))
   result <- c(table, list(
     nodes = input$names, n = input$n, type = score, max_parents = stats::setNames(problem$max_parents, input$names),
     ess = ess, gamma = gamma, keep = keep, slack = slack, labels = input$labels,
@@ -135,11 +135,8 @@ candidate_matrix <- function(candidates, input, problem, threads) {
     return(allowed)
   }
   count <- check_number(candidates, "candidates", min = 1, whole = TRUE)
-  strength <- if (is.null(input$codes)) abs(bn_correlation(input$x)) else {
-    problem$allowed <- matrix(0L, p, p)
-    problem$max_parents <- integer(p)
-    .Call(C_weft_bn_screen, problem, run_control("cpu", threads, FALSE, names))
-  }
+  strength <- if (is.null(input$codes)) abs(bn_correlation(input$x))
+              else .Call(C_weft_bn_screen, bn_native_problem(problem), run_control("cpu", threads, FALSE, names))
   diag(strength) <- -1
   strength[problem$forbidden] <- -1
   t(apply(strength, 1L, function(s) seq_along(s) %in% order(-s)[seq_len(min(count, p))]))
@@ -152,6 +149,10 @@ bn_correlation <- function(x) {
   r
 }
 
+# The scores, in the order of src/bn/bn_score_kinds.h, which has the properties of each.
+bn_score_types <- c("bdeu", "k2", "bic", "aic", "bds", "bge")
+bn_score_kind <- function(score, kinds = .Call(C_weft_bn_score_kinds)) lapply(kinds, `[[`, match(score, kinds$name))
+
 bn_predicted <- c("sets", "joint_sets", "bytes", "seconds")
 
 # Sets, bytes and seconds expected. Joint counting needs 8 bytes for every set of max_parents + 1 nodes; each thread 8
@@ -163,13 +164,14 @@ bn_predict <- function(problem, keep, threads) {
   count <- function(n, s) sum(choose(n, 0:s))
   sets <- mapply(count, universe, limit)
   joint <- count(p, max(problem$max_parents, 0) + 1)
-  by_child <- problem$score %in% c(1L, 4L) || !is.null(problem$set) || length(problem$scatter_rows) > 1L || joint > 2 * sum(sets)
+  kind <- bn_score_kind(problem$score)
+  by_child <- !kind$joint || !is.null(problem$set) || length(problem$scatter_rows) > 1L || joint > 2 * sum(sets)
   kept <- if (keep == "max") 0.01 * sum(sets) else if (keep == "all") sum(sets) else 0.3 * sum(sets)
   width <- max(limit, 0)
   work <- 8 * (if (by_child) 0 else joint) + 8 * (threads + 1) * max(sets)
   bytes <- work + 2^27 + kept * (2 * (16 + 8 * ceiling(p / 64)) + 8 + 4 * width)
   work_of <- cost_bn_table(sum(sets), if (by_child) 2 * sum(sets) else joint, 60 * sum(problem$outside), problem$n,
-                           problem$score == 5L, bytes, threads)
+                           kind$gauss, bytes, threads)
   data.frame(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = work_of$bytes, seconds = work_of$cpu,
              device_seconds = work_of$cuda, work_bytes = work)
 }
@@ -178,7 +180,10 @@ bn_predict <- function(problem, keep, threads) {
 bn_scores_backend <- function(backend, problem, predicted) {
   cells <- function(members) prod(utils::head(sort(as.double(problem$levels), decreasing = TRUE), members))
   most <- max(problem$max_parents)
-  if (problem$score %in% c(4L, 5L)) return(cpu_only(backend, "Scores \"bds\" and \"bge\" are counted"))
+  kinds <- .Call(C_weft_bn_score_kinds)
+  if (!bn_score_kind(problem$score, kinds)$device) {
+    return(cpu_only(backend, sprintf("Scores %s are counted", paste0("\"", kinds$name[!kinds$device], "\"", collapse = " and "))))
+  }
   if (most > 29 || cells(most) > 2^15 || min(cells(most), problem$n) > 2^13 || cells(most + 1) > 2^18) {
     return(cpu_only(backend, "Parent sets with this many combinations of levels are counted"))
   }
@@ -207,6 +212,9 @@ bytes_text <- function(bytes) {
   if (bytes < 1e9) return(sprintf("%.0f MB", bytes / 1e6))
   if (bytes < 1e15) sprintf("%.1f GB", bytes / 1e9) else sprintf("%.1e bytes", bytes)
 }
+
+# What native code reads of a table.
+bn_native_table <- function(table) unclass(table)[c("start", "score", "parents", "bits")]
 
 # `data` may be a table already: then nothing that shapes a table may be given besides.
 bn_table <- function(data, given, ..., keep) {

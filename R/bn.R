@@ -59,10 +59,10 @@
 #' fit <- bn_learn(d, iterations = 1000)
 #' fit
 #' bn_learn(d, iterations = 2000, target = "sum")$edges
-bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), iterations = 20000,
-                     chains = NULL, target = c("max", "sum"), temperatures = NULL, swap_every = 10, thin = NULL,
-                     burn_in = NULL, top = 10, start = NULL, correct_bias = FALSE, ..., seed = NULL, distributed = FALSE,
-                     devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, chains = NULL, target = c("max", "sum"),
+                     temperatures = NULL, swap_every = 10, thin = NULL, burn_in = NULL, top = 10, start = NULL,
+                     correct_bias = FALSE, ..., seed = NULL, distributed = FALSE, devices = NULL, backend = NULL,
+                     threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "bn_learn", c(each_rank, "data", "start"))
   need_args("data")
@@ -100,13 +100,14 @@ bn_chain_backend <- function(backend, table, run, threads) {
 
 # The chains of `run`; over ranks each has its ladders, and all get what one run gives.
 run_chains <- function(table, run, ranks, control) {
-  if (is.null(ranks)) return(.Call(C_weft_bn_chain, table, c(run, ladder0 = 0), control))
+  table <- bn_native_table(table)
+  if (is.null(ranks)) return(.Call(C_weft_bn_chain, table, bn_native_run(run), control))
   temperatures <- length(run$beta)
   mine <- dealt_to(run$ladders, ranks)
   own <- if (length(mine)) {
     columns <- seq(to = max(mine) * temperatures, length.out = length(mine) * temperatures)
-    part <- utils::modifyList(run, list(ladders = length(mine), ladder0 = mine[1L] - 1, order = run$order[, columns, drop = FALSE]))
-    .Call(C_weft_bn_chain, table, part, control)
+    part <- utils::modifyList(run, list(ladders = length(mine), order = run$order[, columns, drop = FALSE]))
+    .Call(C_weft_bn_chain, table, bn_native_run(part, mine[1L] - 1), control)
   }
   parts <- Filter(Negate(is.null), ranks_gather(own, control))
   together <- function(what, bind) do.call(bind, lapply(parts, `[[`, what))
@@ -115,6 +116,12 @@ run_chains <- function(table, run, ranks, control) {
               sample_score = matrix(together("sample_score", c), ncol = run$ladders))
   best <- best_graphs(together("best_sets", cbind), together("best_score", c), run$best)
   c(out, list(best_sets = best$sets, best_score = best$score))
+}
+
+# What native code reads of a run; `ladder0`: ladders before the first of these.
+bn_native_run <- function(run, ladder0 = 0) {
+  read <- c("ladders", "iterations", "thin", "burn_in", "swap_every", "best", "first", "key", "beta", "sum", "order")
+  c(run[read], ladder0 = ladder0)
 }
 
 # Columns of `sets` with their scores, best first; of equal scores the first, each graph once.
@@ -219,7 +226,8 @@ finish_fit <- function(fit, threads, ranks, control) {
     }
     weights <- matrix(1, dim(fit$sampled)[2L], dim(fit$sampled)[3L])
     if (fit$correct_bias) weights <- order_weights(fit, threads)
-    means <- .Call(C_weft_bn_edge_means, fit$table, fit$sampled, weights, run_control("cpu", threads, FALSE))
+    means <- .Call(C_weft_bn_edge_means, bn_native_table(fit$table), fit$sampled, weights,
+                   run_control("cpu", threads, FALSE))
     fit$edges <- matrix(means$edges, nrow(fit$dag), dimnames = dimnames(fit$dag))
     fit$diagnostics$edge_difference <- means$difference
     fit$diagnostics$effective_weights <- sum(weights)^2 / sum(weights^2)

@@ -42,12 +42,11 @@ cost_numeric_matrix <- function(pairs, n, estimator, threads) {
   cost(pairs * each / threads, pairs * (each / gain + 4e-9), 16 * pairs)
 }
 
-# A network from a p x p matrix, which travels both ways. ARACNE reads rows that no cache holds for every triangle.
+# A network from a p x p matrix, which travels both ways.
 cost_network <- function(p, method, threads) {
-  cpu <- switch(method, aracne = p^3 * 2.3e-11 / memory_threads(threads), clr = p^2 * 4e-9 / memory_threads(threads),
-                mrnet = p^3 * 2e-10 / threads, mrnetb = p^3 * 2e-9 / threads, relnet = p^2 * 4e-9)
-  cuda <- switch(method, aracne = p^3 * 1.5e-13, clr = 0, mrnet = p^3 * 2e-12, mrnetb = p^3 * 1e-11, relnet = Inf)
-  cost(cpu, cuda + p^2 * 4e-9, 8 * p^2)
+  takes <- network_methods[[method]]
+  cuda <- if (is.null(takes$cuda)) Inf else takes$cuda(p)
+  cost(takes$cpu(p, threads, memory_threads(threads)), cuda + p^2 * 4e-9, 8 * p^2)
 }
 
 # Forward selection on halves of the samples; genes: regulators and targets, counted.

@@ -35,15 +35,14 @@
 discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd"), bins = 5, class = NULL,
                        z = 1, assay = NULL, threads = NULL) {
   need_args("x")
-  methods <- c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd")
   if (is.numeric(method) && length(method) == 1L) {
     abort_input("`method` must be the name of a method.", x = paste0("It is ", describe(method), "."),
                 i = sprintf("A number of bins goes into `bins = %s`.", describe(method)))
   }
-  method <- check_choice(method, methods, "method")
+  method <- check_choice(method, c("equalfreq", "equalwidth", class_cuts, "sd"), "method")
   bins <- check_number(bins, "bins", min = 1, max = 65535, whole = TRUE)
   z <- check_number(z, "z", min = 0)
-  by_class <- method %in% c("mdl", "caim", "cacc", "ameva")
+  by_class <- method %in% class_cuts
   frame <- memory_errors(bins_frame(x, assay))
   if (by_class && is.null(class)) {
     abort_input(sprintf("`class` must be given for method \"%s\".", method), i = "\"equalfreq\" and \"equalwidth\" need none.")
@@ -93,10 +92,12 @@ check_finite_columns <- function(values, names) {
   }
 }
 
+# Native code cuts by these and by "equalfreq": src/mi/bins/mi_bins_kinds.h.
+class_cuts <- c("mdl", "caim", "cacc", "ameva")
+
 # Cut points of every column of a double matrix.
 find_cuts <- function(values, method = "equalfreq", bins = 0, target = NULL, threads = NULL) {
-  which <- match(method, c("equalfreq", "mdl", "caim", "cacc", "ameva")) - 1L
-  .Call(C_weft_mi_cuts, values, which, as.integer(bins), target$codes, length(target$levels),
+  .Call(C_weft_mi_cuts, values, list(method = method, bins = bins), target$codes, length(target$levels),
         run_control("cpu", threads, FALSE))
 }
 

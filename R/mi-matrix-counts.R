@@ -5,13 +5,13 @@
 # caller's to check (missing_counts()) and counts as "drop" here. control: run_control().
 # Returns a matrix of input$p by input_y$p with names; without input_y it is symmetric with H on the diagonal.
 mi_counts_matrix <- function(input, input_y = NULL, estimator = "empirical", na = "drop", control = run_control()) {
-  estimator <- match(check_choice(estimator, count_estimators, "estimator"), count_estimators) - 1L
   out <- .Call(C_weft_mi_matrix_counts, whole_data(input), if (!is.null(input_y)) whole_data(input_y), estimator,
                na == "level", control)
   dimnames(out) <- list(input$names, (input_y %||% input)$names)
   out
 }
 
+# those of src/mi/matrix/mi_estimate_kinds.h
 count_estimators <- c("empirical", "miller-madow", "shrink", "schurmann-grassberger")
 
 # A DelayedArray is brought into memory: packing needs all of it.

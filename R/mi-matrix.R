@@ -54,7 +54,7 @@ mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "s
                       backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   need_args("x")
-  estimator <- check_choice(estimator, c(count_estimators, "copula", "pearson", "spearman", "kendall", "ksg"), "estimator")
+  estimator <- check_choice(estimator, c(count_estimators, numeric_estimators), "estimator")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   verbose <- check_flag(verbose, "verbose")
@@ -132,7 +132,7 @@ check_rows <- function(a, b) {
 
 # ---- numbers ----
 
-numeric_estimators <- c("pearson", "spearman", "copula", "kendall", "ksg") # in the order of weft_mi_numeric_kind
+numeric_estimators <- c("copula", "pearson", "spearman", "kendall", "ksg") # those of src/mi/matrix/mi_estimate_kinds.h
 
 numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose) {
   if (!is.null(bins)) {
@@ -159,7 +159,7 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, c(a$names, b$names), "Comparing columns")
   data <- if (is.null(b)) a$data else cbind(a$data, b$data)
-  m <- .Call(C_weft_mi_numeric, data, if (is.null(b)) 0L else a$p, match(estimator, numeric_estimators) - 1L, k, control)
+  m <- .Call(C_weft_mi_numeric, data, list(estimator = estimator, split = if (is.null(b)) 0L else a$p, k = k), control)
   dimnames(m) <- list(a$names, (b %||% a)$names)
   n <- if (sum(unlist(missing)) == 0) n else if (is.null(b)) crossprod(!is.na(a$data))
   attributes(m) <- c(attributes(m), list(chosen = chosen, test = if (is.null(b)) list(estimator = estimator, n = n)))

@@ -51,7 +51,7 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
                        fdr = NULL, ..., backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   need_args("x")
-  method <- check_choice(method, network_methods, "method")
+  method <- check_choice(method, names(network_methods), "method")
   eps <- check_number(eps, "eps", min = 0)
   if (!is.null(tau)) tau <- check_number(tau, "tau", min = 0, max = 1)
   if (!is.null(tau) && eps > 0) abort_input("Only one of `eps` and `tau` can be given.")
@@ -70,8 +70,9 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   if (method == "relnet" && is.null(threshold)) fdr <- fdr %||% 0.05
   significant <- if (!is.null(fdr) && fdr < 1) memory_errors(significant_pairs(m, fdr, threads)) %||% abort_untested(m, method)
   control <- run_control(chosen$name, threads, progress, colnames(m), "Building the network")
-  weights <- .Call(C_weft_mi_network, m, match(method, network_methods) - 1L, if (method == "relnet") threshold %||% -Inf else eps,
-                   1 - (tau %||% 0), rounding_of(m), control)
+  how <- list(method = method, eps = if (method == "relnet") threshold %||% -Inf else eps, keep = 1 - (tau %||% 0),
+              least = rounding_of(m))
+  weights <- .Call(C_weft_mi_network, m, how, control)
   if (!is.null(significant)) {
     weights <- .Call(C_weft_mi_cut_edges, weights, significant$measure, significant$cut, 0, pass_control(threads))
   }
@@ -82,7 +83,20 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   weights
 }
 
-network_methods <- c("aracne", "clr", "mrnet", "mrnetb", "relnet") # in the order of weft_network_method
+# Those of src/mi/networks/mi_network_kinds.h: how reports cite each, and the seconds of a p x p matrix on the CPU, where `memory`
+# threads read as fast as memory allows, and on a device. ARACNE reads rows that no cache holds for every triangle.
+network_methods <- list(
+  aracne = list(cite = "ARACNE (Margolin and others 2006)",
+                cpu = function(p, threads, memory) p^3 * 2.3e-11 / memory, cuda = function(p) p^3 * 1.5e-13),
+  clr = list(cite = "CLR (Faith and others 2007)",
+             cpu = function(p, threads, memory) p^2 * 4e-9 / memory, cuda = function(p) 0),
+  mrnet = list(cite = "MRNET (Meyer and others 2007)",
+               cpu = function(p, threads, memory) p^3 * 2e-10 / threads, cuda = function(p) p^3 * 2e-12),
+  mrnetb = list(cite = "MRNETB (Meyer and others 2010)",
+                cpu = function(p, threads, memory) p^3 * 2e-9 / threads, cuda = function(p) p^3 * 1e-11),
+  relnet = list(cite = "a threshold (relevance network)",
+                cpu = function(p, threads, memory) p^2 * 4e-9, cuda = NULL) # too little for a device
+)
 
 only_for <- function(given, arg, method, used) {
   if (!given || method == used) return(invisible())
@@ -103,7 +117,7 @@ rounding_of <- function(m) {
 }
 
 network_backend <- function(method, p, backend, threads) {
-  if (method == "relnet") {
+  if (is.null(network_methods[[method]]$cuda)) {
     if (!is.null(backend)) check_choice(backend, backends, "backend")
     return(list(name = "cpu", reason = "a threshold is too little for a device"))
   }

@@ -73,8 +73,8 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   if (permutations > 0) {
     key <- mi_key(seed)
     if (!is.null(ranks)) key <- ranks_gather(key, control)[[1L]]
-    tested <- .Call(C_weft_mi_permute_pairs, pack_pointer(pack), side, found$columns, keep$by == "interaction", permutations, key,
-                    rank_part(ranks), control)
+    how <- c(list(by_interaction = keep$by == "interaction", permutations = permutations, key = key), rank_part(ranks))
+    tested <- .Call(C_weft_mi_permute_pairs, pack_pointer(pack), side, found$columns, how, control)
     tested <- if (is.null(ranks)) list(tested) else ranks_gather(tested, control)
     out$p_value <- (1 + Reduce(`+`, lapply(tested, `[[`, "at_least"))) / (permutations + 1)
     out$p_fwer <- fwer(found[[keep$by]], do.call(pmax, lapply(tested, `[[`, "greatest")))
@@ -122,13 +122,17 @@ sides <- function(names, features, with) {
 
 # The best tuples of `order`; over ranks each searches its tiles.
 search_tuples <- function(pack, side, order, keep, ranks, control) {
-  found <- .Call(C_weft_mi_search, pack_pointer(pack), side, order, keep$top, keep$by == "interaction", keep$min_mi, keep$min_gain,
-                 rank_part(ranks), control)
+  found <- .Call(C_weft_mi_search, pack_pointer(pack), side, search_list(order, keep, ranks), control)
   if (is.null(ranks)) found else best_of(ranks_gather(found, control), keep)
 }
 
 # This rank's part of what is dealt, from 0, and how many parts there are.
-rank_part <- function(ranks) if (is.null(ranks)) c(0L, 1L) else c(ranks$rank, ranks$size)
+# What native code reads of a search: check_search() and which part of it this rank does.
+search_list <- function(order, keep, ranks = NULL) {
+  c(list(order = order, by_interaction = keep$by == "interaction"), keep[c("top", "min_mi", "min_gain")], rank_part(ranks))
+}
+
+rank_part <- function(ranks) if (is.null(ranks)) c(part = 0L, parts = 1L) else c(part = ranks$rank, parts = ranks$size)
 
 # The best of several finds of tuples, in the order of one search.
 best_of <- function(found, keep) {

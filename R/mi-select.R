@@ -39,7 +39,7 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
   started <- proc.time()[[3L]]
   need_args("x", "class")
   chosen <- cpu_only(backend, "Features are selected")
-  method <- check_choice(method, c("mrmr", "mim", "jmi", "jmim", "njmim", "disr", "cmim", "cmi", "jim"), "method")
+  method <- check_choice(method, names(select_methods), "method")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   threads <- threads_for(threads)
@@ -53,17 +53,20 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
   if (na == "fail") fail_missing(input$names, column_facts(input, na, threads)$missing, "x")
   control <- run_control("cpu", threads, progress, input$names, "Selecting features")
   picked <- .Call(C_weft_mi_select, input$data, target$codes, length(target$levels), na == "level",
-                  match(method, select_methods) - 1L, as.integer(k), control)
-  scale <- rep(if (unit == "nats") log(2) else 1, length(picked$score))
-  if (method == "jim") scale[] <- 1
-  if (method %in% c("disr", "njmim")) scale[-1L] <- 1
+                  list(method = method, k = k), control)
+  in_unit <- c(select_methods[[method]][["first"]], rep(select_methods[[method]][["later"]], max(length(picked$score) - 1L, 0L)))
+  scale <- ifelse(in_unit[seq_along(picked$score)] & unit == "nats", log(2), 1)
   out <- list2DF(list(feature = input$names[picked$feature], score = picked$score * scale), length(picked$score))
   record(structure(out, class = c("weft_selection", "data.frame")), match.call(), chosen, started, method = method, unit = unit,
          columns = picked$feature, features = input$p)
 }
 
-# In the order of weft_select_method.
-select_methods <- c("mim", "mrmr", "jmi", "disr", "jmim", "njmim", "cmim", "cmi", "jim")
+# Those of src/mi/select/mi_select_kinds.h; whether the first score, and the later ones, are information, which has a unit.
+select_methods <- list(
+  mrmr = c(first = TRUE, later = TRUE), mim = c(first = TRUE, later = TRUE), jmi = c(first = TRUE, later = TRUE),
+  jmim = c(first = TRUE, later = TRUE), njmim = c(first = TRUE, later = FALSE), disr = c(first = TRUE, later = FALSE),
+  cmim = c(first = TRUE, later = TRUE), cmi = c(first = TRUE, later = TRUE), jim = c(first = FALSE, later = FALSE)
+)
 
 #' Print and plot selections
 #'

@@ -112,8 +112,7 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, min_mi =
                 i = "Choose fewer, for instance those of the best pairs.")
   }
   report_backend(chosen, verbose)
-  found <- .Call(C_weft_mi_tuples, pack_pointer(pack), as.integer(columns), as.integer(order), keep$top,
-                 keep$by == "interaction", keep$min_mi, keep$min_gain,
+  found <- .Call(C_weft_mi_tuples, pack_pointer(pack), as.integer(columns), search_list(order, keep),
                  run_control("cpu", threads, progress, pack$names, "Searching tuples"))
   record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call, chosen,
          started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na, searched = ways)

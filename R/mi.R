@@ -141,7 +141,7 @@ rank_pack <- function(pack, permutations, seed, scale, unit, call, backend, thre
   best <- order(-scores$mi)
   result <- rank_table(pack$names, scores, p_value, best, scale)
   if (permutations > 0) {
-    tested <- .Call(C_weft_mi_permute_rank, pack_pointer(pack), permutations, mi_key(seed), control)
+    tested <- .Call(C_weft_mi_permute_rank, pack_pointer(pack), list(permutations = permutations, key = mi_key(seed)), control)
     result$p_permutation <- ((1 + tested$at_least) / (permutations + 1))[best]
     result$p_fwer <- fwer(tested$observed, tested$greatest)[best]
   }

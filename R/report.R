@@ -180,8 +180,7 @@ methods_sentence <- function(step, r) {
 }
 
 network_reference <- function(method) {
-  switch(method, aracne = "ARACNE (Margolin and others 2006)", clr = "CLR (Faith and others 2007)", mrnet = "MRNET (Meyer and others 2007)",
-         mrnetb = "MRNETB (Meyer and others 2010)", relnet = "a threshold (relevance network)", method)
+  if (method %in% names(network_methods)) network_methods[[method]]$cite else method
 }
 
 # The page's first lines: step and result, in words.

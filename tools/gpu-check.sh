@@ -15,7 +15,7 @@ export R_SHARE_DIR R_INCLUDE_DIR R_DOC_DIR
 
 # Racecheck follows every access to shared memory: it looks at our kernels only, not at the libraries'.
 # (By mangled name: its length and itself.)
-OUR_KERNELS=$(cat src/*/*.cu src/*/*.cuh | tr '\n' ' ' | grep -oE '__global__[^{;]*' |
+OUR_KERNELS=$(cat src/*/*.cu src/*/*.cuh src/*/*/*.cu src/*/*/*.cuh | tr '\n' ' ' | grep -oE '__global__[^{;]*' |
   sed -E 's/__(launch_bounds|cluster_dims)__\([^)]*\)//g; s/\(.*//; s/ *$//; s/.* //' | sort -u |
   awk '{ printf "--kernel-name kns=%d%s ", length($1), $1 }')
 export OUR_KERNELS

@@ -18,9 +18,10 @@ static void unbind_results(const weft_ctx *from);
 
 /* ---- R code inside native work ---- */
 
-/* A work function owns memory that R knows nothing of, so no jump may cross its frames. Whatever leaves R code by a jump (an error,
- * an interrupt, a restart, a condition that somebody outside has a handler for) is stopped where it would enter them; the work
- * function frees and returns, and weft_glue_run() lets the jump go on to where it was going. */
+/* A work function owns memory that R knows nothing of, so no jump may cross its frames. Whatever leaves R code by a
+ * jump (an error, an interrupt, a restart, a condition that somebody outside has a handler for) is stopped where it
+ * would enter them; the work function frees and returns, and weft_glue_run() lets the jump go on to where it was
+ * going. */
 typedef struct glue_run {
   struct glue_run *outer; /* of the run whose R code called this one */
   SEXP token;             /* where a stopped jump was going */
@@ -75,6 +76,14 @@ static int poll_r(void *data, double done, double total)
 
 /* ---- running ---- */
 
+SEXP weft_glue_element(SEXP list, const char *name)
+{
+  SEXP names = Rf_getAttrib(list, R_NamesSymbol);
+  for (R_xlen_t i = 0; i < Rf_xlength(names); i++)
+    if (!strcmp(CHAR(STRING_ELT(names, i)), name)) return VECTOR_ELT(list, i);
+  return R_NilValue;
+}
+
 void weft_glue_run(SEXP control, weft_work work, void *data)
 {
   const weft_backend *backend = weft_cpu_backend();
@@ -99,7 +108,8 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   const uint64_t steps = weft_ranks_steps();
   bind_results(&ctx);
   if (st == WEFT_OK) st = work(&ctx, backend, data);
-  if (st == WEFT_ERR_MEMORY && !run.left && weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
+  if (st == WEFT_ERR_MEMORY && !run.left &&
+      weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
     empty_results(&ctx);
     R_gc();
     ctx.column = -1;
@@ -147,7 +157,9 @@ SEXP weft_glue_vector(SEXPTYPE type, double length)
 SEXP weft_glue_matrix(SEXPTYPE type, double rows, double columns)
 {
   if (rows > INT_MAX || columns > INT_MAX)
-    weft_glue_fail(WEFT_ERR_INPUT, "A result may have at most 2147483647 rows and columns; it would have %.0f and %.0f.", rows, columns);
+    weft_glue_fail(WEFT_ERR_INPUT,
+                   "A result may have at most 2147483647 rows and columns; it would have %.0f and %.0f.", rows,
+                   columns);
   SEXP out = PROTECT(weft_glue_vector(type, rows * columns)), dim = PROTECT(Rf_allocVector(INTSXP, 2));
   INTEGER(dim)[0] = (int) rows;
   INTEGER(dim)[1] = (int) columns;
@@ -167,8 +179,8 @@ const double *weft_glue_square(SEXP m, const char *name, size_t *p)
 
 /* ---- handles ---- */
 
-/* Native memory behind an external pointer. R code that native work calls (a progress handler, a finaliser) may free a handle that the
- * work is using: the pointer is empty at once, and the object goes when the outermost run has ended. */
+/* Native memory behind an external pointer. R code that native work calls (a progress handler, a finaliser) may free a
+ * handle that the work is using: the pointer is empty at once, and the object goes when the outermost run has ended. */
 typedef struct held { struct held *next; const weft_handle_kind *kind; } held; /* the object follows */
 
 static held *freed;      /* while in use */
@@ -403,7 +415,8 @@ static weft_status list_devices(weft_ctx *ctx, const weft_backend *backend, void
 /* A list of columns, one row a device. */
 SEXP C_weft_devices(SEXP control)
 {
-  const char *fields[] = { "name", "capability", "processors", "total", "available", "driver", "runtime", "built_for", "" };
+  const char *fields[] = { "name",   "capability", "processors", "total", "available",
+                           "driver", "runtime",    "built_for",  "" };
   char why[512] = "";
   const weft_backend *b = weft_cuda_backend(CHAR(Rf_asChar(weft_glue_element(control, "libs"))), why, sizeof why);
   int n = b ? b->device->count(why, sizeof why) : 0;

@@ -3,7 +3,8 @@
  *   2. hands a work function to weft_glue_run(), which makes the context, runs it, collects garbage and tries once more
  *      when memory was short, and signals a classed R condition after the work function has freed what it owned,
  *   3. returns.
- * No R call that can jump stands inside a work function; the poll in the context catches what R signals and keeps it. */
+ * No R call that can jump stands inside a work function; the poll in the context catches what R signals and keeps
+ * it. */
 #ifndef WEFT_GLUE_H
 #define WEFT_GLUE_H
 
@@ -24,10 +25,12 @@ typedef weft_status (*weft_work)(weft_ctx *ctx, const weft_backend *backend, voi
 /* `control` is the list made by R's run_control(): backend, libs, threads, devices, device_limit, progress, columns. */
 void weft_glue_run(SEXP control, weft_work work, void *data);
 
-/* R code that a work function needs: f(data), which may jump. When it was left by a jump, the status says to stop; the jump goes on
- * where it was going (a handler, the top level) when the work function has freed and returned. */
+/* R code that a work function needs: f(data), which may jump. When it was left by a jump, the status says to stop; the
+ * jump goes on where it was going (a handler, the top level) when the work function has freed and returned. */
 weft_status weft_glue_eval(weft_ctx *ctx, SEXP (*f)(void *), void *data);
 
+/* Calls weft:::raise_native(status, message, column, control), which does not return: of what a context says. */
+void weft_glue_raise(weft_status st, const weft_ctx *ctx, SEXP control);
 /* A classed R error, from an entry point: nothing native may be owned. Does not return. */
 void weft_glue_fail(weft_status st, const char *format, ...)
 #ifdef __GNUC__
@@ -35,17 +38,16 @@ void weft_glue_fail(weft_status st, const char *format, ...)
 #endif
   ;
 
-/* The same of a context's message and column, under a control list or R_NilValue: calls R's raise_native(), which does not return. */
-void weft_glue_raise(weft_status st, const weft_ctx *ctx, SEXP control);
-
-/* Native objects behind external pointers, which R's garbage collector or a call ends: `release` frees what the object owns. An
- * object is zero at first, and then `release` must do nothing. One that is freed while a run uses it goes when that has ended. */
+/* Native objects behind external pointers, which R's garbage collector or a call ends: `release` frees what the object
+ * owns. An object is zero at first, and then `release` must do nothing. One that is freed while a run uses it goes when
+ * that has ended. */
 typedef struct weft_handle_kind { const char *name; void (*release)(void *object); } weft_handle_kind;
 
 SEXP weft_glue_handle(const weft_handle_kind *kind, size_t size);
 /* NULL unless the pointer is a handle of this kind, of this session, and was not freed. */
 void *weft_glue_handle_peek(SEXP pointer, const weft_handle_kind *kind);
-/* As above, to be used until the next run has ended, or weft_glue_handle_done() is called; an R error in place of NULL. */
+/* As above, to be used until the next run has ended, or weft_glue_handle_done() is called; an R error in place of
+ * NULL. */
 void *weft_glue_handle_take(SEXP pointer, const weft_handle_kind *kind);
 void weft_glue_handle_done(void);
 void weft_glue_handle_free(SEXP pointer, const weft_handle_kind *kind);
@@ -56,7 +58,8 @@ void weft_glue_handle_free(SEXP pointer, const weft_handle_kind *kind);
 SEXP weft_glue_arena(weft_arena **arena);
 void weft_glue_arena_end(SEXP holder);
 
-/* R's vectors and matrices for results; a classed error where R has no memory for one, or a side has more than 2^31 - 1. */
+/* R's vectors and matrices for results; a classed error where R has no memory for one, or a side has more than 2^31
+ * - 1. */
 SEXP weft_glue_vector(SEXPTYPE type, double length);
 SEXP weft_glue_matrix(SEXPTYPE type, double rows, double columns);
 

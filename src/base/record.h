@@ -5,8 +5,9 @@
  *   const double *beta = weft_record_doubles(&run, "beta", WEFT_ANY_LENGTH);
  *   weft_record_close(&run);
  *
- * A name that is missing, a value of another type or length, and (at the close) a name that nobody read are internal errors that
- * say which record and which name. Only entry points read records, before anything native is owned: an error jumps. */
+ * A name that is missing, a value of another type or length, and (at the close) a name that nobody read are internal
+ * errors that say which record and which name. Only entry points read records, before anything native is owned: an
+ * error jumps. */
 #ifndef WEFT_RECORD_H
 #define WEFT_RECORD_H
 
@@ -47,7 +48,8 @@ const unsigned char *weft_record_bytes_or_null(weft_record *record, const char *
 /* The place of a kind's name, sent by itself, among `count` words; `what` names it in the error. */
 int weft_kind_of(SEXP word, const char *what, const char *const *words, int count);
 
-/* Results are named lists made by Rf_mkNamed(). Puts `value` at `name`, and returns it; an internal error where there is no such name. */
+/* Results are named lists made by Rf_mkNamed(). Puts `value` at `name`, and returns it; an internal error where there
+ * is no such name. */
 SEXP weft_result_put(SEXP result, const char *name, SEXP value);
 
 #endif

@@ -10,7 +10,8 @@
 weft_record weft_record_open(SEXP list, const char *what)
 {
   if (TYPEOF(list) != VECSXP)
-    weft_glue_fail(WEFT_ERR_INTERNAL, "The record `%s` must be a list; it is of type %s.", what, Rf_type2char(TYPEOF(list)));
+    weft_glue_fail(WEFT_ERR_INTERNAL, "The record `%s` must be a list; it is of type %s.", what,
+                   Rf_type2char(TYPEOF(list)));
   if (Rf_xlength(list) > MOST_FIELDS)
     weft_glue_fail(WEFT_ERR_INTERNAL, "The record `%s` has %.0f elements; at most %d can be read.", what,
                    (double) Rf_xlength(list), MOST_FIELDS);
@@ -40,14 +41,15 @@ SEXP weft_record_field(weft_record *record, const char *name)
 
 static void fail_field(const weft_record *record, const char *name, const char *must, SEXP value)
 {
-  weft_glue_fail(WEFT_ERR_INTERNAL, "The element `%s` of the record `%s` must be %s; it is of type %s and length %.0f.", name,
-                 record->what, must, Rf_type2char(TYPEOF(value)), (double) Rf_xlength(value));
+  weft_glue_fail(WEFT_ERR_INTERNAL, "The element `%s` of the record `%s` must be %s; it is of type %s and length %.0f.",
+                 name, record->what, must, Rf_type2char(TYPEOF(value)), (double) Rf_xlength(value));
 }
 
 double weft_record_number(weft_record *record, const char *name)
 {
   const SEXP value = weft_record_field(record, name);
-  if (!(Rf_isNumeric(value) || TYPEOF(value) == LGLSXP) || Rf_xlength(value) != 1) fail_field(record, name, "a number", value);
+  if (!(Rf_isNumeric(value) || TYPEOF(value) == LGLSXP) || Rf_xlength(value) != 1)
+    fail_field(record, name, "a number", value);
   return Rf_asReal(value);
 }
 
@@ -55,7 +57,8 @@ int weft_record_integer(weft_record *record, const char *name)
 {
   const double value = weft_record_number(record, name);
   if (!(value >= -INT_MAX && value <= INT_MAX) || value != floor(value))
-    weft_glue_fail(WEFT_ERR_INTERNAL, "The element `%s` of the record `%s` must be an integer; it is %g.", name, record->what, value);
+    weft_glue_fail(WEFT_ERR_INTERNAL, "The element `%s` of the record `%s` must be an integer; it is %g.", name,
+                   record->what, value);
   return (int) value;
 }
 
@@ -63,8 +66,8 @@ size_t weft_record_size(weft_record *record, const char *name)
 {
   const double value = weft_record_number(record, name);
   if (!(value >= 0 && value <= 0x1p53) || value != floor(value))
-    weft_glue_fail(WEFT_ERR_INTERNAL, "The element `%s` of the record `%s` must be a whole number from 0; it is %g.", name,
-                   record->what, value);
+    weft_glue_fail(WEFT_ERR_INTERNAL, "The element `%s` of the record `%s` must be a whole number from 0; it is %g.",
+                   name, record->what, value);
   return (size_t) value;
 }
 

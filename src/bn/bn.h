@@ -1,25 +1,24 @@
 /* Bayesian networks: the interface of the room. Structs in, structs out; no R types.
  *
  * n rows, p nodes. A local score is kept in fixed point: a whole number of units of 2^-bits nats that a double holds
- * exactly. Sums of such numbers do not depend on their order, so that tables, chains and exact answers are the same with
- * any number of threads and any instruction set, and graphs that are equivalent under the score tie exactly.
+ * exactly. Sums of such numbers do not depend on their order, so that tables, chains and exact answers are the same
+ * with any number of threads and any instruction set, and graphs that are equivalent under the score tie exactly.
  *
  * A joint value h(S) belongs to a set S of nodes; a local score is score(i | P) = h(P + i) - h(P) with (s. bn_count.h)
  *   BDeu        h(S) = Σ_cells lnΓ(N + ess/q) - lnΓ(ess/q),  q = number of cells of S
  *   BIC, AIC    h(S) = Σ_cells N ln N                        (less the penalty for q_P (r_i - 1) parameters)
  *   BGe         h(S) = ln p(data of S)
- * K2 and BDs need a numerator and a denominator of their own for each child. */
+ * K2 and BDs need a numerator and a denominator of their own for each child. bn_score_kinds.h has a row for each. */
 #ifndef WEFT_BN_H
 #define WEFT_BN_H
 
 #include "../base/arena.h"
 #include "../base/context.h"
+#include "bn_score_kinds.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef enum { WEFT_BN_BDEU, WEFT_BN_K2, WEFT_BN_BIC, WEFT_BN_AIC, WEFT_BN_BDS, WEFT_BN_BGE } weft_bn_score;
 
 /* Less than any score; p of them can be added without overflow. */
 #define WEFT_BN_NEVER (-(INT64_C(1) << 53))
@@ -49,6 +48,11 @@ typedef struct weft_bn_problem {
   size_t threads;
 } weft_bn_problem;
 
+static inline int weft_bn_gauss(const weft_bn_problem *problem)
+{
+  return weft_bn_kind(problem->score)->data == WEFT_BN_GAUSS;
+}
+
 /* Parent sets of all nodes: node i has sets start[i] .. start[i + 1] - 1, best first; equal scores: smaller sets first,
  * then by the last node that differs. */
 typedef struct weft_bn_table {
@@ -60,7 +64,8 @@ typedef struct weft_bn_table {
 } weft_bn_table;
 
 /* The table lives in `keep`. */
-typedef weft_status weft_bn_scores_op(weft_ctx *ctx, const weft_bn_problem *problem, weft_arena *keep, weft_bn_table *out);
+typedef weft_status weft_bn_scores_op(weft_ctx *ctx, const weft_bn_problem *problem, weft_arena *keep,
+                                      weft_bn_table *out);
 
 /* Mutual information in nats of every pair of nodes, p × p, over all rows. */
 weft_status weft_bn_screen(weft_ctx *ctx, const weft_bn_problem *problem, double *information);
@@ -71,7 +76,7 @@ weft_status weft_bn_screen(weft_ctx *ctx, const weft_bn_problem *problem, double
 typedef struct weft_bn_run {
   size_t ladders, temperatures, iterations, thin, burn_in, swap_every, best; /* best: how many graphs to keep */
   uint64_t first;             /* iterations done before: the draws go on from there */
-  size_t ladder0;             /* the first ladder's number, which its draws depend on: the ladders may be a part of many */
+  size_t ladder0; /* the first ladder's number, which its draws depend on: the ladders may be a part of many */
   uint64_t key;
   const double *beta;         /* temperatures: inverse temperatures, beta[0] is 1 */
   int sum;                    /* 0: best graph of an order, 1: sum over the graphs of an order */
@@ -91,11 +96,12 @@ typedef struct weft_bn_chains {
   size_t found;
 } weft_bn_chains;
 
-typedef weft_status weft_bn_chain_op(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out);
+typedef weft_status weft_bn_chain_op(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run,
+                                     weft_bn_chains *out);
 
 /* The ladders dealt over the devices of the call: the same as one run. */
-weft_status weft_bn_chain_spread(weft_ctx *ctx, weft_bn_chain_op *chain, const weft_bn_table *table, const weft_bn_run *run,
-                                 weft_bn_chains *out);
+weft_status weft_bn_chain_spread(weft_ctx *ctx, weft_bn_chain_op *chain, const weft_bn_table *table,
+                                 const weft_bn_run *run, weft_bn_chains *out);
 
 /* ---- exact answers ---- */
 
@@ -106,10 +112,10 @@ typedef weft_status weft_bn_optimum_op(weft_ctx *ctx, const weft_bn_table *table
 weft_status weft_bn_edges_orders(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
 weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
 
-/* Weighted means of edges [from, to] over the graphs that chains drew (weft_bn_chains.sampled), and the greatest difference
- * between the means of two ladders. */
-weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, const double *weight, size_t samples,
-                               size_t ladders, double *edges, double *difference);
+/* Weighted means of edges [from, to] over the graphs that chains drew (weft_bn_chains.sampled), and the greatest
+ * difference between the means of two ladders. */
+weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, const double *weight,
+                               size_t samples, size_t ladders, double *edges, double *difference);
 
 /* ln of the number of orders of each of m graphs; parents: p masks of `words` words a graph. NaN from the
  * first graph on that has more than `limit` sets that are closed under parents. */

@@ -21,93 +21,7 @@ typedef struct chain_job {
   size_t first, count;        /* this portion's iterations, from 0 */
 } chain_job;
 
-/* ---- draws ---- */
-
-#if WEFT_SIMD_X86
-/* A 64-bit lane a draw; the upper half of a word is whatever a product left there, which no product reads. */
-WEFT_TARGET_AVX512
-static void draw_eight_avx512(weft_rng rng, uint64_t first, weft_u32x4 *out)
-{
-  const __m512i one = _mm512_set1_epi64(0xD2511F53), two = _mm512_set1_epi64(0xCD9E8D57), low = _mm512_set1_epi64(0xffffffff);
-  const __m512i index = _mm512_add_epi64(_mm512_set1_epi64((long long) first), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
-  __m512i c0 = index, c1 = _mm512_srli_epi64(index, 32), c2 = _mm512_set1_epi64(rng.stream), c3 = _mm512_setzero_si512();
-  uint32_t k0 = (uint32_t) rng.key, k1 = (uint32_t) (rng.key >> 32);
-  for (int round = 0; round < 10; round++) {
-    const __m512i a = _mm512_mul_epu32(c0, one), b = _mm512_mul_epu32(c2, two);
-    c0 = _mm512_xor_si512(_mm512_xor_si512(_mm512_srli_epi64(b, 32), c1), _mm512_set1_epi64(k0));
-    c1 = b;
-    c2 = _mm512_xor_si512(_mm512_xor_si512(_mm512_srli_epi64(a, 32), c3), _mm512_set1_epi64(k1));
-    c3 = a;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  c0 = _mm512_or_si512(_mm512_and_si512(c0, low), _mm512_slli_epi64(c1, 32));
-  c2 = _mm512_or_si512(_mm512_and_si512(c2, low), _mm512_slli_epi64(c3, 32));
-  _mm512_storeu_si512(out, _mm512_permutex2var_epi64(c0, _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0), c2));
-  _mm512_storeu_si512(out + 4, _mm512_permutex2var_epi64(c0, _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4), c2));
-}
-#endif
-
-void weft_bn_draw_eight(weft_rng rng, uint64_t first, weft_u32x4 *out)
-{
-#if WEFT_SIMD_X86
-  if (weft_simd_level() == WEFT_SIMD_AVX512) { draw_eight_avx512(rng, first, out); return; }
-#endif
-  for (uint64_t k = 0; k < 8; k++) out[k] = weft_draw_words(rng, first + k, 0);
-}
-
 /* ---- best graphs ---- */
-
-weft_status weft_bn_best_make(weft_arena *mem, size_t p, size_t most, weft_bn_best *out)
-{
-  weft_status st = WEFT_OK;
-  *out = (weft_bn_best) { .most = most };
-  WEFT_TAKE(out->score, mem, most);
-  WEFT_TAKE(out->hash, mem, most);
-  WEFT_TAKE(out->stamp, mem, most);
-  WEFT_TAKE(out->sets, mem, most * p);
-done:
-  return st;
-}
-
-static int comes_before(const weft_bn_best *best, size_t k, int64_t score, uint64_t stamp)
-{
-  return best->score[k] > score || (best->score[k] == score && best->stamp[k] < stamp);
-}
-
-static void move_entry(weft_bn_best *best, size_t p, size_t from, size_t to)
-{
-  best->score[to] = best->score[from];
-  best->hash[to] = best->hash[from];
-  best->stamp[to] = best->stamp[from];
-  memcpy(best->sets + to * p, best->sets + from * p, p * sizeof *best->sets);
-}
-
-void weft_bn_best_add(weft_bn_best *best, size_t p, int64_t score, uint64_t hash, uint64_t stamp, const int32_t *picks)
-{
-  if (!weft_bn_best_wants(best, score, hash, stamp)) return;
-  size_t place = 0;
-  while (place < best->found && best->hash[place] != hash) place++; /* found later before: it moves up */
-  if (place == best->found) place = best->found < best->most ? best->found++ : best->most - 1;
-  for (; place > 0 && !comes_before(best, place - 1, score, stamp); place--) move_entry(best, p, place - 1, place);
-  best->score[place] = score;
-  best->hash[place] = hash;
-  best->stamp[place] = stamp;
-  memcpy(best->sets + place * p, picks, p * sizeof *picks);
-}
-
-int64_t weft_bn_best_graph(const weft_bn_lists *lists, const uint64_t *before, int32_t *picks)
-{
-  const weft_bn_table *t = lists->table;
-  int64_t score = 0;
-  for (size_t z = 0; z < lists->p; z++) {
-    int64_t k = t->start[z];
-    while (!fits(t->mask + (size_t) k * lists->words, before + z * lists->words, lists->words)) k++;
-    picks[z] = (int32_t) (k - t->start[z]);
-    score += t->score[k];
-  }
-  return score;
-}
 
 static uint64_t hash_of(const int32_t *picks, size_t p)
 {
@@ -140,7 +54,8 @@ done:
   return st;
 }
 
-/* What all sets of a node have: `needs` its parents, `needed` the other way round; both p × words. `placed`, `ready`: words. */
+/* What all sets of a node have: `needs` its parents, `needed` the other way round; both p × words. `placed`, `ready`:
+ * words. */
 typedef struct order_room { uint64_t *needs, *needed, *placed, *ready; } order_room;
 
 static weft_status open_order_room(weft_arena *mem, const weft_bn_lists *lists, order_room *out)
@@ -360,7 +275,8 @@ static weft_status iterate(weft_ctx *ctx, chain_job *job, size_t threads)
     double took = 0;
     job->count = portion < iterations - job->first ? portion : iterations - job->first;
     if (ladders > 64 * threads) { /* too many to go between two polls */
-      st = weft_bn_run_tasks(ctx, threads, ladders, ladder_task, job, from, from + (double) job->count / (double) iterations);
+      st = weft_bn_run_tasks(ctx, threads, ladders, ladder_task, job, from,
+                             from + (double) job->count / (double) iterations);
       job->first += job->count;
       portion = 256;
       continue;
@@ -380,7 +296,8 @@ static void merge_best(const chain_job *job, weft_bn_best *all)
   const size_t p = job->lists->p;
   for (size_t c = 0; c < job->run->ladders; c++) {
     const weft_bn_best *b = &job->ladders[c].best;
-    for (size_t k = 0; k < b->found; k++) weft_bn_best_add(all, p, b->score[k], b->hash[k], (uint64_t) c << 32 | k, b->sets + k * p);
+    for (size_t k = 0; k < b->found; k++)
+      weft_bn_best_add(all, p, b->score[k], b->hash[k], (uint64_t) c << 32 | k, b->sets + k * p);
   }
   for (size_t k = 0; k < all->found; k++) job->out->best_score[k] = (double) all->score[k] / job->lists->unit;
   job->out->found = all->found;

@@ -8,8 +8,8 @@
  *   right x     .. x [between] ..     between: lose x;          x: gains between
  *   left x      .. [between] x ..     between: gain x;          x: loses between
  *
- * Functions marked WIDE take the words a mask as an argument and are inlined with it constant; `fast`, also constant, says that masks
- * have one word and AVX-512 is there. */
+ * Functions marked WIDE take the words a mask as an argument and are inlined with it constant; `fast`, also constant,
+ * says that masks have one word and AVX-512 is there. */
 #ifndef WEFT_BN_CHAIN_H
 #define WEFT_BN_CHAIN_H
 
@@ -120,7 +120,8 @@ WIDE void make_move(weft_bn_replica *r, const weft_bn_move *m, const uint64_t *m
     }
   (void) fast;
   if (m->kind != WEFT_BN_SHIFT) r->order[m->from] = m->y;
-  else if (m->from < m->to) memmove(r->order + m->from, r->order + m->from + 1, (size_t) (m->to - m->from) * sizeof *r->order);
+  else if (m->from < m->to)
+    memmove(r->order + m->from, r->order + m->from + 1, (size_t) (m->to - m->from) * sizeof *r->order);
   else memmove(r->order + m->to + 1, r->order + m->to, (size_t) (m->from - m->to) * sizeof *r->order);
   r->order[m->to] = m->x;
 }

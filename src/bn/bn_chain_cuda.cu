@@ -1,6 +1,6 @@
-/* Chains on the device: for best graphs a block a ladder, a warp a temperature (bn_chain_steps.cuh); for sums many ladders a block
- * (bn_chain_sums.cuh). Swaps of temperatures exchange places in an index. Ladders go through in groups that fit the device, in
- * launches of about 30 ms. */
+/* Chains on the device: for best graphs a block a ladder, a warp a temperature (bn_chain_steps.cuh); for sums many
+ * ladders a block (bn_chain_sums.cuh). Swaps of temperatures exchange places in an index. Ladders go through in groups
+ * that fit the device, in launches of about 30 ms. */
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -53,7 +53,8 @@ __global__ static void start_chains(chain_job job)
 
 /* Best graphs: iterations from .. from + count - 1 of this run (from 0) of every ladder. */
 template <int W, int B>
-__global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(chain_job job, uint64_t from, uint64_t count)
+__global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B)
+    run_chains(chain_job job, uint64_t from, uint64_t count)
 {
   extern __shared__ uint64_t shared[];
   __shared__ uint32_t slot[MOST_TEMPERATURES];
@@ -93,7 +94,8 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(c
       __syncwarp();
     }
     it += now;
-    if (t == 0 && it % job.thin == 0 && !lane) job.trace[(uint64_t) c * job.saved + it / job.thin - 1] = weft_div((double) s.score, job.unit);
+    if (t == 0 && it % job.thin == 0 && !lane)
+      job.trace[(uint64_t) c * job.saved + it / job.thin - 1] = weft_div((double) s.score, job.unit);
     if (job.temperatures > 1 && (absolute + now) % job.swap_every == 0) {
       const uint64_t round = (absolute + now) / job.swap_every;
       if (!lane) score_at[t] = s.score;
@@ -102,7 +104,8 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(c
       int taken = 0;
       if (lower != UINT32_MAX && lower + 1 < job.temperatures) {
         const weft_rng swaps = { job.key, WEFT_BN_SWAPS + ladder };
-        taken = weft_bn_accept(job.swap_scale[lower], (double) (score_at[lower + 1] - score_at[lower]), weft_draw_words(swaps, round, lower));
+        taken = weft_bn_accept(job.swap_scale[lower], (double) (score_at[lower + 1] - score_at[lower]),
+                               weft_draw_words(swaps, round, lower));
         if (!lane && t == lower) {
           uint64_t *counted = job.swapped + 2 * ((uint64_t) c * (job.temperatures - 1) + lower);
           counted[1]++;
@@ -133,8 +136,15 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B) run_chains(c
 
 /* ---- host ---- */
 
-#define SEND(to, from, count) do { auto *to_ = (to); size_t count_ = (count); WEFT_DEVICE_TAKE(to_, mem, count_); \
-    if (count_) WEFT_CUDA(cudaMemcpyAsync((void *) to_, (from), count_ * sizeof *to_, cudaMemcpyHostToDevice, mem->stream)); (to) = to_; } while (0)
+#define SEND(to, from, count) \
+  do { \
+    auto *to_ = (to); \
+    size_t count_ = (count); \
+    WEFT_DEVICE_TAKE(to_, mem, count_); \
+    if (count_) \
+      WEFT_CUDA(cudaMemcpyAsync((void *) to_, (from), count_ * sizeof *to_, cudaMemcpyHostToDevice, mem->stream)); \
+    (to) = to_; \
+  } while (0)
 
 /* The sets as lists of members, for wide networks. */
 static weft_status send_members(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *t, chain_job *job)
@@ -185,7 +195,8 @@ done:
   return st;
 }
 
-static weft_status send_lists(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_lists *lists, const weft_bn_run *run, chain_job *job)
+static weft_status send_lists(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_lists *lists, const weft_bn_run *run,
+                              chain_job *job)
 {
   weft_status st = WEFT_OK;
   const weft_bn_table *t = lists->table;
@@ -263,14 +274,16 @@ done:
 }
 
 /* Portions of iterations, few at first, so that a launch takes about LAUNCH_SECONDS. */
-static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_job *job, size_t ladders, size_t iterations, double from, double to)
+static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_job *job, size_t ladders,
+                           size_t iterations, double from, double to)
 {
   weft_status st = WEFT_OK;
   run_kernel *kernel = job->words == 1 ? run_chains<1, 2> : job->words == 2 ? run_chains<2, 1> : run_chains<0, 2>;
   sum_kernel *sums = job->words == 1 ? run_sums<1> : job->words == 2 ? run_sums<2> : run_sums<0>;
   const size_t shared = !job->in_shared ? 0 : job->sum ? job->room_bytes : (size_t) job->at.step * job->temperatures;
   size_t done_its = 0, portion = 16;
-  WEFT_CUDA(cudaFuncSetAttribute(job->sum ? (const void *) sums : (const void *) kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared));
+  WEFT_CUDA(cudaFuncSetAttribute(job->sum ? (const void *) sums : (const void *) kernel,
+                                 cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared));
   while (done_its < iterations) {
     const size_t now = portion < iterations - done_its ? portion : iterations - done_its;
     const auto started = std::chrono::steady_clock::now();
@@ -293,8 +306,8 @@ done:
 }
 
 /* A group's results to the host, and its graphs into `all`. */
-static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job *job, const weft_bn_run *run, size_t first, size_t count,
-                         weft_bn_chains *out, weft_bn_best *all)
+static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job *job, const weft_bn_run *run,
+                         size_t first, size_t count, weft_bn_chains *out, weft_bn_best *all)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
@@ -318,18 +331,24 @@ static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job 
   WEFT_CUDA(cudaMemcpyAsync(state, job->state, replicas * job->at.step, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(cudaMemcpyAsync(slot, job->slot, replicas * sizeof *slot, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(cudaMemcpyAsync(found, job->found.count, replicas * sizeof *found, cudaMemcpyDeviceToHost, mem->stream));
-  WEFT_CUDA(cudaMemcpyAsync(accepted, job->accepted, 4 * replicas * sizeof *accepted, cudaMemcpyDeviceToHost, mem->stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(accepted, job->accepted, 4 * replicas * sizeof *accepted, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(cudaMemcpyAsync(swapped, job->swapped, 2 * pairs * sizeof *swapped, cudaMemcpyDeviceToHost, mem->stream));
-  WEFT_CUDA(cudaMemcpyAsync(score, job->found.score, replicas * most * sizeof *score, cudaMemcpyDeviceToHost, mem->stream));
-  WEFT_CUDA(cudaMemcpyAsync(hash, job->found.hash, replicas * most * sizeof *hash, cudaMemcpyDeviceToHost, mem->stream));
-  WEFT_CUDA(cudaMemcpyAsync(stamp, job->found.stamp, replicas * most * sizeof *stamp, cudaMemcpyDeviceToHost, mem->stream));
-  WEFT_CUDA(cudaMemcpyAsync(sets, job->found.sets, replicas * most * p * sizeof *sets, cudaMemcpyDeviceToHost, mem->stream));
-  WEFT_CUDA(cudaMemcpyAsync(out->trace + first * rows, job->trace, count * rows * sizeof *out->trace, cudaMemcpyDeviceToHost, mem->stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(score, job->found.score, replicas * most * sizeof *score, cudaMemcpyDeviceToHost, mem->stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(hash, job->found.hash, replicas * most * sizeof *hash, cudaMemcpyDeviceToHost, mem->stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(stamp, job->found.stamp, replicas * most * sizeof *stamp, cudaMemcpyDeviceToHost, mem->stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(sets, job->found.sets, replicas * most * p * sizeof *sets, cudaMemcpyDeviceToHost, mem->stream));
+  WEFT_CUDA(cudaMemcpyAsync(out->trace + first * rows, job->trace, count * rows * sizeof *out->trace,
+                            cudaMemcpyDeviceToHost, mem->stream));
   if (run->sum && out->samples) {
-    WEFT_CUDA(cudaMemcpyAsync(out->sampled + first * out->samples * p, job->sampled, count * out->samples * p * sizeof *out->sampled,
-                              cudaMemcpyDeviceToHost, mem->stream));
-    WEFT_CUDA(cudaMemcpyAsync(out->sample_score + first * out->samples, job->sample_score, count * out->samples * sizeof *out->sample_score,
-                              cudaMemcpyDeviceToHost, mem->stream));
+    WEFT_CUDA(cudaMemcpyAsync(out->sampled + first * out->samples * p, job->sampled,
+                              count * out->samples * p * sizeof *out->sampled, cudaMemcpyDeviceToHost, mem->stream));
+    WEFT_CUDA(cudaMemcpyAsync(out->sample_score + first * out->samples, job->sample_score,
+                              count * out->samples * sizeof *out->sample_score, cudaMemcpyDeviceToHost, mem->stream));
   }
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   WEFT_TRY(weft_bn_best_make(&host, p, most, &own));
@@ -337,10 +356,12 @@ static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job 
     own.found = 0;
     for (size_t t = 0; t < temperatures; t++) {
       const size_t r = c * temperatures + t, number = first * temperatures + r;
-      memcpy(out->order + number * p, state + (c * temperatures + slot[r]) * job->at.step + job->at.order, p * sizeof *out->order);
+      memcpy(out->order + number * p, state + (c * temperatures + slot[r]) * job->at.step + job->at.order,
+             p * sizeof *out->order);
       for (size_t k = 0; k < 4; k++) out->accepted[4 * number + k] = (double) accepted[4 * r + k];
       for (size_t k = 0; k < found[r]; k++)
-        weft_bn_best_add(&own, p, score[r * most + k], hash[r * most + k], stamp[r * most + k], sets + (r * most + k) * p);
+        weft_bn_best_add(&own, p, score[r * most + k], hash[r * most + k], stamp[r * most + k],
+                         sets + (r * most + k) * p);
     }
     for (size_t k = 0; k < own.found; k++)
       weft_bn_best_add(all, p, own.score[k], own.hash[k], (uint64_t) (first + c) << 32 | k, own.sets + k * p);
@@ -354,13 +375,14 @@ done:
 static double ladder_bytes(const chain_job *job, const weft_bn_run *run, const weft_bn_chains *out)
 {
   const double p = job->p, replica = (double) job->at.step + 8 + 4 + 4 * 8 + 16 + 4 + (double) run->best * (24 + 4 * p);
-  return (double) run->temperatures * replica + 8.0 * (double) job->saved + (run->sum ? (double) out->samples * (8 + 4 * p) : 0)
-    + (run->sum && !job->in_shared ? (double) job->room_bytes : 0);
+  return (double) run->temperatures * replica + 8.0 * (double) job->saved +
+         (run->sum ? (double) out->samples * (8 + 4 * p) : 0) +
+         (run->sum && !job->in_shared ? (double) job->room_bytes : 0);
 }
 
 /* Ladders first .. first + count - 1. */
-static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *run, size_t first, size_t count, weft_bn_chains *out,
-                             weft_bn_best *all)
+static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *run, size_t first, size_t count,
+                             weft_bn_chains *out, weft_bn_best *all)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
@@ -373,7 +395,8 @@ static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *ru
   if (run->sum) WEFT_TRY(share_blocks(ctx, &job, count));
   WEFT_TAKE0(state, &host, replicas * job.at.step);
   for (size_t r = 0; r < replicas; r++)
-    memcpy(state + r * job.at.step + job.at.order, out->order + (first * run->temperatures + r) * p, p * sizeof *out->order);
+    memcpy(state + r * job.at.step + job.at.order, out->order + (first * run->temperatures + r) * p,
+           p * sizeof *out->order);
   SEND(job.state, state, replicas * job.at.step);
   WEFT_DEVICE_TAKE(job.now, mem, replicas);
   WEFT_DEVICE_TAKE(job.slot, mem, replicas);
@@ -389,11 +412,13 @@ static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *ru
     WEFT_DEVICE_TAKE(job.sampled, mem, count * out->samples * p);
     WEFT_DEVICE_TAKE(job.sample_score, mem, count * out->samples);
   }
-  if (run->sum && !job.in_shared) WEFT_DEVICE_TAKE(job.room, mem, (count + job.ladders_each - 1) / job.ladders_each * job.room_bytes);
+  if (run->sum && !job.in_shared)
+    WEFT_DEVICE_TAKE(job.room, mem, (count + job.ladders_each - 1) / job.ladders_each * job.room_bytes);
   WEFT_CUDA(cudaMemsetAsync(job.accepted, 0, 4 * replicas * sizeof *job.accepted, mem->stream));
   WEFT_CUDA(cudaMemsetAsync(job.swapped, 0, 2 * replicas * sizeof *job.swapped, mem->stream));
   WEFT_CUDA(cudaMemsetAsync(job.found.count, 0, replicas * sizeof *job.found.count, mem->stream));
-  WEFT_CUDA(cudaMemsetAsync(job.found.score, 0, replicas * run->best * sizeof *job.found.score, mem->stream)); /* unused ends travel back */
+  WEFT_CUDA(cudaMemsetAsync(job.found.score, 0, replicas * run->best * sizeof *job.found.score,
+                            mem->stream)); /* unused ends travel back */
   WEFT_CUDA(cudaMemsetAsync(job.found.hash, 0, replicas * run->best * sizeof *job.found.hash, mem->stream));
   WEFT_CUDA(cudaMemsetAsync(job.found.stamp, 0, replicas * run->best * sizeof *job.found.stamp, mem->stream));
   WEFT_CUDA(cudaMemsetAsync(job.found.sets, 0, replicas * run->best * p * sizeof *job.found.sets, mem->stream));
@@ -407,7 +432,8 @@ done:
   return st;
 }
 
-extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out)
+extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run,
+                                          weft_bn_chains *out)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);

@@ -1,5 +1,5 @@
-/* Steps of a chain by one warp. The draws, the order of every floating sum and the ties are those of the CPU (bn_move.h), so
- * that the same key gives the same orders, scores and graphs.
+/* Steps of a chain by one warp. The draws, the order of every floating sum and the ties are those of the CPU
+ * (bn_move.h), so that the same key gives the same orders, scores and graphs.
  *
  * A replica's state lies in shared memory where it fits, else in device memory:
  *
@@ -7,11 +7,14 @@
  *   value   p of 64 bits           sum: its score;   fresh: the proposed ones
  *   pick    p of 32 bits           max: its best set; fresh: the proposed ones
  *   order   p of 32 bits           node at a position
- *   place   p of 32 bits           position of a node, in place of `before` where masks would be wider than two words (max)
+ *   place   p of 32 bits           position of a node, in place of `before` where masks would be wider than two words
+ * (max)
  *
- * Max: a node between the two positions goes on with its best set or looks for another one, in the list of its sets, best
- * first. Up to 128 nodes: lanes hold two or four nodes each in registers, with the masks of their predecessors and best sets, and as many
- * places of the order; shared memory has what they held when a launch or a swap of temperatures began. More nodes: lanes take the positions between, and a set fits when its members' positions come before. Sum: bn_chain_sums.cuh. */
+ * Max: a node between the two positions goes on with its best set or looks for another one, in the list of its sets,
+ * best first. Up to 128 nodes: lanes hold two or four nodes each in registers, with the masks of their predecessors and
+ * best sets, and as many places of the order; shared memory has what they held when a launch or a swap of temperatures
+ * began. More nodes: lanes take the positions between, and a set fits when its members' positions come before. Sum:
+ * bn_chain_sums.cuh. */
 #ifndef WEFT_BN_CHAIN_STEPS_CUH
 #define WEFT_BN_CHAIN_STEPS_CUH
 
@@ -82,7 +85,10 @@ __device__ static replica view(const chain_job &job, unsigned char *state)
 }
 
 __device__ static bool bit_of(const uint64_t *mask, int32_t v) { return mask[v >> 6] >> (v & 63) & 1; }
-__device__ static uint64_t word_bit(int32_t v, uint32_t w) { return v >= 0 && (uint32_t) v >> 6 == w ? (uint64_t) 1 << (v & 63) : 0; }
+__device__ static uint64_t word_bit(int32_t v, uint32_t w)
+{
+  return v >= 0 && (uint32_t) v >> 6 == w ? (uint64_t) 1 << (v & 63) : 0;
+}
 
 __device__ static void copy_state(unsigned char *to, const unsigned char *from, uint32_t bytes, uint32_t lane)
 {
@@ -125,7 +131,8 @@ __device__ static int role(const replica &r, const weft_bn_move &m, int32_t z)
 }
 
 /* Word w of z's predecessors after the move. */
-__device__ static uint64_t after(const replica &r, const weft_bn_move &m, int what, int32_t z, uint32_t w, uint32_t words)
+__device__ static uint64_t after(const replica &r, const weft_bn_move &m, int what, int32_t z, uint32_t w,
+                                 uint32_t words)
 {
   const uint64_t old = r.before[(uint64_t) z * words + w];
   if (what == BETWEEN) return (old & ~word_bit(m.lost, w)) | word_bit(m.gained, w);
@@ -168,14 +175,15 @@ __device__ static void make_move(const chain_job &job, const replica &r, const w
 /* ---- graphs found ---- */
 
 /* `picks`: the graph. Called by the whole warp. */
-__device__ static void keep_graph(const chain_job &job, uint64_t list, int64_t score, uint64_t hash, uint64_t stamp, const int32_t *picks,
-                                  uint32_t lane)
+__device__ static void keep_graph(const chain_job &job, uint64_t list, int64_t score, uint64_t hash, uint64_t stamp,
+                                  const int32_t *picks, uint32_t lane)
 {
   int64_t *scores = job.found.score + list * job.most;
   uint64_t *hashes = job.found.hash + list * job.most, *stamps = job.found.stamp + list * job.most;
   int32_t *sets = job.found.sets + list * job.most * job.p;
   uint32_t count = job.found.count[list], place = 0;
-  if (count == job.most && (score < scores[count - 1] || (score == scores[count - 1] && stamp >= stamps[count - 1]))) return;
+  if (count == job.most && (score < scores[count - 1] || (score == scores[count - 1] && stamp >= stamps[count - 1])))
+    return;
   bool there = false;
 #pragma unroll 1
   for (uint32_t k = lane; k < count; k += 32) if (hashes[k] == hash) there = true;
@@ -236,7 +244,8 @@ __device__ static drawn draw_steps(const weft_rng &rng, uint64_t number, uint32_
 {
   const weft_u32x4 draw = weft_draw_words(rng, 32 * number + lane, 0);
   const weft_bn_move m = weft_bn_choose_places(p, draw);
-  return { (uint32_t) m.kind << 30 | (uint32_t) m.from << 15 | (uint32_t) m.to, weft_log(weft_u01(draw.v[2], draw.v[3])) };
+  return { (uint32_t) m.kind << 30 | (uint32_t) m.from << 15 | (uint32_t) m.to,
+           weft_log(weft_u01(draw.v[2], draw.v[3])) };
 }
 
 /* The nodes of the move are not named yet. */
@@ -250,7 +259,8 @@ __device__ static weft_bn_move drawn_move(const drawn &steps, uint32_t number)
 struct walker { int64_t score; uint32_t *accepted; int64_t bar; uint64_t list; };
 
 /* The proposed graph is in r.fresh_pick. */
-__device__ static void try_graph(const chain_job &job, const replica &r, int64_t score, uint64_t stamp, walker &s, uint32_t lane)
+__device__ static void try_graph(const chain_job &job, const replica &r, int64_t score, uint64_t stamp, walker &s,
+                                 uint32_t lane)
 {
   __syncwarp();
   keep_graph(job, s.list, score, hash_of(r.fresh_pick, job.p, lane), stamp, r.fresh_pick, lane);
@@ -259,8 +269,8 @@ __device__ static void try_graph(const chain_job &job, const replica &r, int64_t
 
 /* ---- max, at most 128 nodes ---- */
 
-/* What a lane holds of its nodes lane + 32 k, best sets by their places in the lists of all nodes; and of the order's places.
- * Masks come in parts of 32 bits, so that part h is about the nodes h of all lanes. */
+/* What a lane holds of its nodes lane + 32 k, best sets by their places in the lists of all nodes; and of the order's
+ * places. Masks come in parts of 32 bits, so that part h is about the nodes h of all lanes. */
 template <int W> struct nodes {
   uint32_t before[2 * W][2 * W], set[2 * W][2 * W];
   uint32_t best[2 * W], first[2 * W], last[2 * W], order[2 * W];
@@ -292,7 +302,8 @@ __device__ static __forceinline__ void load_nodes(const chain_job &job, const re
 }
 
 template <int W>
-__device__ static __forceinline__ void store_nodes(const chain_job &job, const replica &r, const nodes<W> &own, uint32_t lane)
+__device__ static __forceinline__ void store_nodes(const chain_job &job, const replica &r, const nodes<W> &own,
+                                                   uint32_t lane)
 {
 #pragma unroll
   for (int k = 0; k < 2 * W; k++) {
@@ -306,7 +317,8 @@ __device__ static __forceinline__ void store_nodes(const chain_job &job, const r
   __syncwarp();
 }
 
-/* Number v of those that the lanes hold. By masks: a choice would become an index, and what is indexed lies in memory. */
+/* Number v of those that the lanes hold. By masks: a choice would become an index, and what is indexed lies in
+ * memory. */
 template <int K>
 __device__ static uint32_t number_of(const uint32_t (&held)[K], int32_t v)
 {
@@ -335,9 +347,11 @@ __device__ static bool within(const uint32_t (&set)[P], const uint32_t (&before)
   return !missing;
 }
 
-/* Of the sets first .. last - 1 the first within `before`, or `last`; the warp looks at 32 at a time, at the last one more than once. */
+/* Of the sets first .. last - 1 the first within `before`, or `last`; the warp looks at 32 at a time, at the last one
+ * more than once. */
 template <int W>
-__device__ static uint32_t first_within(const chain_job &job, uint32_t first, uint32_t last, const uint32_t (&before)[2 * W], uint32_t lane)
+__device__ static uint32_t first_within(const chain_job &job, uint32_t first, uint32_t last,
+                                        const uint32_t (&before)[2 * W], uint32_t lane)
 {
   for (uint32_t at = first; at < last; at += 32) {
     uint32_t set[2 * W];
@@ -354,7 +368,8 @@ __device__ static __forceinline__ void move_places(nodes<W> &own, const weft_bn_
 {
   if (m.kind == WEFT_BN_SHIFT) {
     const int step = m.from < m.to ? 1 : -1, from_lane = (int) lane + step;
-    const int low = step > 0 ? m.from : m.to + 1, high = step > 0 ? m.to - 1 : m.from; /* these get what is one further */
+    const int low = step > 0 ? m.from : m.to + 1,
+              high = step > 0 ? m.to - 1 : m.from; /* these get what is one further */
     uint32_t further[2 * W];
 #pragma unroll
     for (int k = 0; k < 2 * W; k++) further[k] = __shfl_sync(FULL, own.order[k], from_lane & 31);
@@ -362,7 +377,9 @@ __device__ static __forceinline__ void move_places(nodes<W> &own, const weft_bn_
     for (int k = 0; k < 2 * W; k++) {
       const int place = (int) lane + 32 * k;
       if (place >= low && place <= high)
-        own.order[k] = from_lane > 31 ? further[k + 1 < 2 * W ? k + 1 : k] : from_lane < 0 ? further[k ? k - 1 : k] : further[k];
+        own.order[k] = from_lane > 31  ? further[k + 1 < 2 * W ? k + 1 : k]
+                       : from_lane < 0 ? further[k ? k - 1 : k]
+                                       : further[k];
     }
   }
 #pragma unroll
@@ -373,11 +390,12 @@ __device__ static __forceinline__ void move_places(nodes<W> &own, const weft_bn_
   }
 }
 
-/* All lanes take the same course. A node looks for another set when it loses a member of its best one (a loser), or when it gains
- * what is in a set of its list and its best set is not the first. */
+/* All lanes take the same course. A node looks for another set when it loses a member of its best one (a loser), or
+ * when it gains what is in a set of its list and its best set is not the first. */
 template <int W>
-__device__ static __forceinline__ void step_max(const chain_job &job, const replica &r, nodes<W> &own, weft_bn_move m, double log_u, double scale,
-                                                uint64_t iteration, uint32_t t, walker &s, uint32_t lane)
+__device__ static __forceinline__ void step_max(const chain_job &job, const replica &r, nodes<W> &own, weft_bn_move m,
+                                                double log_u, double scale, uint64_t iteration, uint32_t t, walker &s,
+                                                uint32_t lane)
 {
   constexpr int P = 2 * W;
   weft_bn_name_nodes(&m, (int32_t) number_of(own.order, m.from), (int32_t) number_of(own.order, m.to));
@@ -419,11 +437,13 @@ __device__ static __forceinline__ void step_max(const chain_job &job, const repl
     for (uint32_t rest = looks[k]; rest; rest &= rest - 1) {
       const int who = __ffs((int) rest) - 1, z = who + 32 * k;
       const bool loses = losers[k] >> who & 1, gains = z == m.x ? !left : z != y && m.gained >= 0;
-      const uint32_t now = __shfl_sync(FULL, own.best[k], who), last = __shfl_sync(FULL, loses ? own.last[k] : own.best[k], who);
+      const uint32_t now = __shfl_sync(FULL, own.best[k], who),
+                     last = __shfl_sync(FULL, loses ? own.last[k] : own.best[k], who);
       uint32_t before[P];
 #pragma unroll
       for (int h = 0; h < P; h++) before[h] = __shfl_sync(FULL, fresh[k][h], who);
-      const uint32_t found = first_within<W>(job, loses && !gains ? now + 1 : __shfl_sync(FULL, own.first[k], who), last, before, lane);
+      const uint32_t found =
+          first_within<W>(job, loses && !gains ? now + 1 : __shfl_sync(FULL, own.first[k], who), last, before, lane);
       if (found == last) {
         if (loses) return; /* no set is left to it */
         continue;
@@ -435,7 +455,8 @@ __device__ static __forceinline__ void step_max(const chain_job &job, const repl
   }
   if (changed && s.score + difference >= s.bar) {
 #pragma unroll
-    for (int k = 0; k < P; k++) if (lane + 32 * k < job.p) r.fresh_pick[lane + 32 * k] = (int32_t) (best[k] - own.first[k]);
+    for (int k = 0; k < P; k++)
+      if (lane + 32 * k < job.p) r.fresh_pick[lane + 32 * k] = (int32_t) (best[k] - own.first[k]);
     try_graph(job, r, s.score + difference, weft_bn_stamp(iteration, t), s, lane);
   }
   if (difference < 0 && !weft_bn_accept_log(scale, (double) difference, log_u)) return; /* the scale is positive */
@@ -464,7 +485,8 @@ __device__ static int32_t moved(const weft_bn_move &m, int32_t at)
 }
 
 /* Whether all members of set `k` come before `at` after the move. */
-__device__ static bool comes_after(const chain_job &job, const replica &r, const weft_bn_move &m, uint64_t k, int32_t at)
+__device__ static bool comes_after(const chain_job &job, const replica &r, const weft_bn_move &m, uint64_t k,
+                                   int32_t at)
 {
   const uint16_t *member = job.member + k * job.width;
   for (uint32_t j = 0; j < job.width && member[j] != 0xffff; j++) if (moved(m, r.place[member[j]]) >= at) return false;
@@ -497,7 +519,8 @@ __device__ static void step_wide(const chain_job &job, const replica &r, weft_bn
   int64_t difference = 0;
   bool impossible = false, changed = false;
   for (int32_t at = low + (int32_t) lane; at <= high; at += 32) {
-    const int32_t z = r.order[at], there = moved(m, at), now = r.pick[z], count = (int32_t) (job.start[z + 1] - job.start[z]);
+    const int32_t z = r.order[at], there = moved(m, at), now = r.pick[z],
+                  count = (int32_t) (job.start[z + 1] - job.start[z]);
     const uint64_t first = job.start[z];
     const bool is_x = at == m.from, is_y = at == m.to && m.kind != WEFT_BN_SHIFT;
     const bool gained = is_x ? right : !is_y && m.gained >= 0, lost = is_x ? !right : is_y || m.lost >= 0;
@@ -519,7 +542,8 @@ __device__ static void step_wide(const chain_job &job, const replica &r, weft_bn
   if (__any_sync(FULL, changed)) {
     difference = total(difference);
     if (s.score + difference >= s.bar) {
-      for (uint32_t z = lane; z < job.p; z += 32) if (r.place[z] < low || r.place[z] > high) r.fresh_pick[z] = r.pick[z];
+      for (uint32_t z = lane; z < job.p; z += 32)
+        if (r.place[z] < low || r.place[z] > high) r.fresh_pick[z] = r.pick[z];
       try_graph(job, r, s.score + difference, weft_bn_stamp(iteration, t), s, lane);
     }
   }

@@ -1,7 +1,8 @@
 /* Steps of chains that score an order by the sum over its graphs, many chains a block.
  *
- * A step asks for the values of about ten nodes, each a sum over thousands of sets; 4,096 chains that read those one by one ask for more
- * than the second-level cache gives. So the chains of a block go in step, and a node's sets are read once for all that ask for it:
+ * A step asks for the values of about ten nodes, each a sum over thousands of sets; 4,096 chains that read those one by
+ * one ask for more than the second-level cache gives. So the chains of a block go in step, and a node's sets are read
+ * once for all that ask for it:
  *
  *   ask       a warp a chain     proposes a move and enters the chain at every node that needs a new value
  *   values    a warp a node      takes up to twelve of its chains: a lane a set, a partial sum a chain
@@ -28,7 +29,10 @@
 #define WIDE_COLUMNS 4
 
 /* Chains that a warp takes at once with masks of W words. */
-template <int W> __device__ __forceinline__ constexpr uint32_t most_columns() { return W == 1 ? MOST_COLUMNS : W == 2 ? 8 : WIDE_COLUMNS; }
+template <int W> __device__ __forceinline__ constexpr uint32_t most_columns()
+{
+  return W == 1 ? MOST_COLUMNS : W == 2 ? 8 : WIDE_COLUMNS;
+}
 
 struct room_layout { uint64_t asks, wide, count, queue, bytes; };
 
@@ -50,8 +54,8 @@ __host__ __device__ static inline room_layout lay_out_room(uint64_t p, uint64_t 
 
 /* ---- values of a node ---- */
 
-/* Column e's sum of a partial sum a lane, in lanes e * 32 / P and on, where P is the power of two that holds C: halves of the
- * columns change places with halves of the lanes. */
+/* Column e's sum of a partial sum a lane, in lanes e * 32 / P and on, where P is the power of two that holds C: halves
+ * of the columns change places with halves of the lanes. */
 template <int C, int P, int D>
 __device__ __forceinline__ double fold(double *part, uint32_t lane)
 {
@@ -74,10 +78,13 @@ __device__ __forceinline__ double fold(double *part, uint32_t lane)
   }
 }
 
-template <int C> __device__ __forceinline__ constexpr int holding() { return C > 8 ? 16 : C > 4 ? 8 : C > 2 ? 4 : C > 1 ? 2 : 1; }
+template <int C> __device__ __forceinline__ constexpr int holding()
+{
+  return C > 8 ? 16 : C > 4 ? 8 : C > 2 ? 4 : C > 1 ? 2 : 1;
+}
 
-/* Adds the weight when the set has nothing that is missing, without a branch: three instructions where masks have one word. This is
- * what the kernel does most. */
+/* Adds the weight when the set has nothing that is missing, without a branch: three instructions where masks have one
+ * word. This is what the kernel does most. */
 template <int W>
 __device__ __forceinline__ void add_fitting(double &part, const uint64_t *set, const uint64_t *missing, double weight)
 {
@@ -85,7 +92,9 @@ __device__ __forceinline__ void add_fitting(double &part, const uint64_t *set, c
 #pragma unroll
   for (int w = 0; w < W; w++)
     lacks |= ((uint32_t) set[w] & (uint32_t) missing[w]) | ((uint32_t) (set[w] >> 32) & (uint32_t) (missing[w] >> 32));
-  asm("{.reg .pred fits;\nsetp.eq.u32 fits, %1, 0;\n@fits add.rn.f64 %0, %0, %2;\n}" : "+d"(part) : "r"(lacks), "d"(weight));
+  asm("{.reg .pred fits;\nsetp.eq.u32 fits, %1, 0;\n@fits add.rn.f64 %0, %0, %2;\n}"
+      : "+d"(part)
+      : "r"(lacks), "d"(weight));
 }
 
 /* A lane's two sets of a chunk. */
@@ -113,16 +122,19 @@ __device__ __forceinline__ void add_sets(double *part, const lane_sets<W> &sets,
 }
 
 template <int W, int C>
-__device__ __forceinline__ void add_some_sets(double *part, const lane_sets<W> &sets, const uint64_t *missing, uint32_t active)
+__device__ __forceinline__ void add_some_sets(double *part, const lane_sets<W> &sets, const uint64_t *missing,
+                                              uint32_t active)
 {
 #pragma unroll
   for (int k = 0; k < 2; k++)
 #pragma unroll
-    for (int e = 0; e < C; e++) if (active >> e & 1) add_fitting<W>(part[e], sets.set[k], missing + e * W, sets.weight[k]);
+    for (int e = 0; e < C; e++)
+      if (active >> e & 1) add_fitting<W>(part[e], sets.set[k], missing + e * W, sets.weight[k]);
 }
 
 template <int C>
-__device__ __forceinline__ void add_wide_sets(const chain_job &job, double *part, uint32_t c, const uint64_t *wide, uint32_t active, uint32_t lane)
+__device__ __forceinline__ void add_wide_sets(const chain_job &job, double *part, uint32_t c, const uint64_t *wide,
+                                              uint32_t active, uint32_t lane)
 {
   for (int k = 0; k < 2; k++) {
     const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + 32 * k + lane;
@@ -138,12 +150,12 @@ __device__ __forceinline__ void add_wide_sets(const chain_job &job, double *part
 }
 
 /* ln Σ over the sets of z that fit, of C orders at once, of which `columns` are asked for; lane e gets that of order e.
- * missing: word w of what does not come before z in order e, less z itself, is missing[e * W + w], or wide[e * words + w] where W is 0;
- * all ones where no order is. Every set of z has z as a mark, so that nothing fits a column whose words are all ones, which is how a
- * column ends. */
+ * missing: word w of what does not come before z in order e, less z itself, is missing[e * W + w], or wide[e * words +
+ * w] where W is 0; all ones where no order is. Every set of z has z as a mark, so that nothing fits a column whose
+ * words are all ones, which is how a column ends. */
 template <int W, int C>
-__device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z, uint32_t columns, uint64_t *missing, const uint64_t *wide,
-                                               uint32_t lane)
+__device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z, uint32_t columns, uint64_t *missing,
+                                               const uint64_t *wide, uint32_t lane)
 {
   const uint32_t end = job.begin[z + 1], all = (1u << columns) - 1;
   const bool mine = lane < columns;
@@ -159,7 +171,8 @@ __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z,
     load_sets<W>(job, job.begin[z] + 1 < end ? job.begin[z] + 1 : end - 1, lane, two);
   }
   for (uint32_t c = job.begin[z]; c < end; ) {
-    const uint32_t ended = __ballot_sync(FULL, mine && found && c >= stop), without = __ballot_sync(FULL, mine && !found);
+    const uint32_t ended = __ballot_sync(FULL, mine && found && c >= stop),
+                   without = __ballot_sync(FULL, mine && !found);
     if (ended == all) break;
     if constexpr (W > 0) {
       if (ended != closed) {
@@ -213,7 +226,8 @@ __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z,
 
 /* Of one order, given the node's predecessors: for orders to start from. `scratch`: words, where W is 0. */
 template <int W>
-__device__ static int64_t node_value(const chain_job &job, uint32_t z, const uint64_t *before, uint64_t *scratch, uint32_t lane)
+__device__ static int64_t node_value(const chain_job &job, uint32_t z, const uint64_t *before, uint64_t *scratch,
+                                     uint32_t lane)
 {
   uint64_t missing[W ? W : 1];
   if constexpr (W > 0) {
@@ -244,11 +258,14 @@ struct block_view {
   uint32_t chains;              /* of a whole block: the stride of asks */
 };
 
-__device__ static uint64_t *asked(const replica &r, uint32_t words) { return r.mid + words; } /* the nodes that need a new value */
+__device__ static uint64_t *asked(const replica &r, uint32_t words)
+{
+  return r.mid + words;
+} /* the nodes that need a new value */
 
 template <int W>
-__device__ static void ask(const chain_job &job, const block_view &b, block_state &s, const replica &r, uint32_t q, const weft_u32x4 &draw,
-                           uint32_t parity, uint32_t lane)
+__device__ static void ask(const chain_job &job, const block_view &b, block_state &s, const replica &r, uint32_t q,
+                           const weft_u32x4 &draw, uint32_t parity, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
   const weft_bn_move m = weft_bn_choose_move(r.order, job.p, draw);
@@ -259,7 +276,8 @@ __device__ static void ask(const chain_job &job, const block_view &b, block_stat
   for (uint32_t first = 0; first < 64 * words; first += 32) {
     const int32_t z = (int32_t) (first + lane);
     const int what = z < (int32_t) job.p ? role(r, m, z) : NOT_MOVED;
-    const bool needed = what == IS_X || what == IS_Y || (what == BETWEEN && (bit_of(by_lost, z) || bit_of(by_gained, z)));
+    const bool needed =
+        what == IS_X || what == IS_Y || (what == BETWEEN && (bit_of(by_lost, z) || bit_of(by_gained, z)));
     const uint32_t some = __ballot_sync(FULL, needed);
     if (!lane) ((uint32_t *) asked(r, words))[first / 32] = some;
     if (!needed) continue;
@@ -275,8 +293,8 @@ __device__ static void ask(const chain_job &job, const block_view &b, block_stat
 
 /* The values of z for the chains that asked for it from `first` on. */
 template <int W, int C>
-__device__ static void answer_some(const chain_job &job, const block_view &b, const block_state &s, uint32_t z, uint32_t first, uint32_t columns,
-                                   uint32_t lane)
+__device__ static void answer_some(const chain_job &job, const block_view &b, const block_state &s, uint32_t z,
+                                   uint32_t first, uint32_t columns, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job), q = lane < columns ? b.asks[(uint64_t) z * b.chains + first + lane] : 0;
   const replica r = view(job, b.state + (uint64_t) s.slot[q] * job.at.step);
@@ -285,14 +303,17 @@ __device__ static void answer_some(const chain_job &job, const block_view &b, co
   if constexpr (W > 0) {
 #pragma unroll
     for (int w = 0; w < W; w++) {
-      const uint64_t own = lane < columns ? ~(after(r, s.move[q], what, (int32_t) z, w, W) | word_bit((int32_t) z, w)) : ~(uint64_t) 0;
+      const uint64_t own =
+          lane < columns ? ~(after(r, s.move[q], what, (int32_t) z, w, W) | word_bit((int32_t) z, w)) : ~(uint64_t) 0;
 #pragma unroll
       for (int e = 0; e < C; e++) missing[e * W + w] = __shfl_sync(FULL, own, e);
     }
   } else {
     __syncwarp();
     for (uint32_t w = 0; w < words && lane < C; w++)
-      wide[lane * words + w] = lane < columns ? ~(after(r, s.move[q], what, (int32_t) z, w, words) | word_bit((int32_t) z, w)) : ~(uint64_t) 0;
+      wide[lane * words + w] = lane < columns
+                                   ? ~(after(r, s.move[q], what, (int32_t) z, w, words) | word_bit((int32_t) z, w))
+                                   : ~(uint64_t) 0;
     __syncwarp();
   }
   const int64_t value = node_values<W, C>(job, z, columns, missing, wide, lane);
@@ -301,7 +322,8 @@ __device__ static void answer_some(const chain_job &job, const block_view &b, co
 
 /* All chains that asked for z, in parts as even as can be. */
 template <int W>
-__device__ static void answer_node(const chain_job &job, const block_view &b, const block_state &s, uint32_t z, uint32_t parity, uint32_t lane)
+__device__ static void answer_node(const chain_job &job, const block_view &b, const block_state &s, uint32_t z,
+                                   uint32_t parity, uint32_t lane)
 {
   const uint32_t count = b.count[parity * job.p + z], parts = (count + most_columns<W>() - 1) / most_columns<W>();
   const uint32_t each = (count + parts - 1) / parts;
@@ -322,8 +344,8 @@ __device__ static void answer_node(const chain_job &job, const block_view &b, co
 }
 
 template <int W>
-__device__ static void accept_or_not(const chain_job &job, block_state &s, const replica &r, uint32_t q, const weft_u32x4 &draw, double scale,
-                                     uint32_t lane)
+__device__ static void accept_or_not(const chain_job &job, block_state &s, const replica &r, uint32_t q,
+                                     const weft_u32x4 &draw, double scale, uint32_t lane)
 {
   const weft_bn_move m = s.move[q];
   const uint64_t *changed = asked(r, words_of<W>(job));
@@ -344,7 +366,8 @@ __device__ static void accept_or_not(const chain_job &job, block_state &s, const
 }
 
 /* A graph drawn given the order: a lane a node, its sets in their order. */
-__device__ static int64_t draw_graph(const chain_job &job, const replica &r, weft_rng rng, uint64_t first, int32_t *picks, uint32_t lane)
+__device__ static int64_t draw_graph(const chain_job &job, const replica &r, weft_rng rng, uint64_t first,
+                                     int32_t *picks, uint32_t lane)
 {
   int64_t score = 0;
   for (uint32_t z = lane; z < job.p; z += 32) {
@@ -358,7 +381,8 @@ __device__ static int64_t draw_graph(const chain_job &job, const replica &r, wef
       for (uint32_t j = 0; j < WEFT_BN_CHUNK && left >= 0; j++) {
         const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + j;
         bool fits = true;
-        for (uint32_t w = 0; w < job.words && fits; w++) fits = !(job.chunk_mask[at * job.words + w] & ~(before[w] | word_bit((int32_t) z, w)));
+        for (uint32_t w = 0; w < job.words && fits; w++)
+          fits = !(job.chunk_mask[at * job.words + w] & ~(before[w] | word_bit((int32_t) z, w)));
         if (!fits) continue;
         pick = one.pick + (int32_t) j;
         left = weft_sub(left, weft_mul(job.weight[at], scale));
@@ -372,7 +396,8 @@ __device__ static int64_t draw_graph(const chain_job &job, const replica &r, wef
 }
 
 /* The coldest order of ladder c after iteration `it`: its score, its best graph, a graph drawn from it. */
-__device__ static void save(const chain_job &job, const replica &r, uint32_t c, int64_t score, uint64_t it, uint32_t lane)
+__device__ static void save(const chain_job &job, const replica &r, uint32_t c, int64_t score, uint64_t it,
+                            uint32_t lane)
 {
   const uint64_t row = it / job.thin - 1, list = (uint64_t) c * job.temperatures;
   if (!lane) job.trace[(uint64_t) c * job.saved + row] = weft_div((double) score, job.unit);
@@ -388,14 +413,16 @@ __device__ static void save(const chain_job &job, const replica &r, uint32_t c, 
 }
 
 /* Swaps chain q with the next hotter one, when it is the colder of a pair of this round. */
-__device__ static void swap_with_next(const chain_job &job, block_state &s, uint32_t q, uint32_t ladder0, uint64_t round)
+__device__ static void swap_with_next(const chain_job &job, block_state &s, uint32_t q, uint32_t ladder0,
+                                      uint64_t round)
 {
   const uint32_t t = q % job.temperatures, c = ladder0 + q / job.temperatures;
   if ((t ^ (uint32_t) round) & 1 || t + 1 == job.temperatures) return;
   const weft_rng swaps = { job.key, WEFT_BN_SWAPS + job.ladder0 + c };
   uint64_t *counted = job.swapped + 2 * ((uint64_t) c * (job.temperatures - 1) + t);
   counted[1]++;
-  if (!weft_bn_accept(job.swap_scale[t], (double) (s.score[q + 1] - s.score[q]), weft_draw_words(swaps, round, t))) return;
+  if (!weft_bn_accept(job.swap_scale[t], (double) (s.score[q + 1] - s.score[q]), weft_draw_words(swaps, round, t)))
+    return;
   counted[0]++;
   const uint32_t slot = s.slot[q];
   const int64_t score = s.score[q];
@@ -407,17 +434,23 @@ __device__ static void swap_with_next(const chain_job &job, block_state &s, uint
 
 /* Iterations from .. from + count - 1 of this run (from 0); a block takes ladders_each of `ladders`. */
 template <int W>
-__global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH) run_sums(chain_job job, uint32_t ladders, uint64_t from, uint64_t count)
+__global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
+    run_sums(chain_job job, uint32_t ladders, uint64_t from, uint64_t count)
 {
   extern __shared__ __align__(16) unsigned char shared_room[];
   __shared__ block_state s;
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, ladder0 = blockIdx.x * job.ladders_each;
-  const uint32_t here = ladders - ladder0 < job.ladders_each ? ladders - ladder0 : job.ladders_each, chains = here * job.temperatures;
+  const uint32_t here = ladders - ladder0 < job.ladders_each ? ladders - ladder0 : job.ladders_each,
+                 chains = here * job.temperatures;
   const uint64_t replica0 = (uint64_t) ladder0 * job.temperatures;
   const room_layout at = lay_out_room(job.p, job.words, job.ladders_each * job.temperatures, job.at.step);
   unsigned char *room = job.in_shared ? shared_room : job.room + blockIdx.x * job.room_bytes;
-  const block_view b = { room, (uint16_t *) (room + at.asks), (uint64_t *) (room + at.wide), (uint32_t *) (room + at.count),
-                         (uint32_t *) (room + at.queue), job.ladders_each * job.temperatures };
+  const block_view b = { room,
+                         (uint16_t *) (room + at.asks),
+                         (uint64_t *) (room + at.wide),
+                         (uint32_t *) (room + at.count),
+                         (uint32_t *) (room + at.queue),
+                         job.ladders_each * job.temperatures };
   for (uint32_t q = warp; q < chains; q += WARPS) {
     copy_state(b.state + (uint64_t) q * job.at.step, job.state + (replica0 + q) * job.at.step, job.at.step, lane);
     if (lane < 3) s.accepted[q][lane] = 0;
@@ -431,8 +464,10 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH) run_sums(chain
   __syncthreads();
   for (uint64_t it = from; it < from + count; it++) {
     const uint64_t index = job.first + it;
-    const uint32_t parity = (uint32_t) it & 1, lane_chain = warp + WARPS * lane; /* a lane has the draws of one of the warp's chains */
-    const weft_rng rng = { job.key, WEFT_BN_STEPS + (job.ladder0 * job.temperatures + (uint32_t) replica0 + lane_chain) };
+    const uint32_t parity = (uint32_t) it & 1,
+                   lane_chain = warp + WARPS * lane; /* a lane has the draws of one of the warp's chains */
+    const weft_rng rng = { job.key,
+                           WEFT_BN_STEPS + (job.ladder0 * job.temperatures + (uint32_t) replica0 + lane_chain) };
     const weft_u32x4 draws = weft_draw_words(rng, index, 0);
     for (uint32_t q = warp, k = 0; q < chains && job.p > 1; q += WARPS, k++) {
       weft_u32x4 draw;
@@ -457,7 +492,8 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH) run_sums(chain
       for (int v = 0; v < 4; v++) draw.v[v] = __shfl_sync(FULL, draws.v[v], (int) k);
       if (job.p > 1) accept_or_not<W>(job, s, r, q, draw, job.scale[q % job.temperatures], lane);
       __syncwarp();
-      if (q % job.temperatures == 0 && (it + 1) % job.thin == 0) save(job, r, ladder0 + q / job.temperatures, s.score[q], it + 1, lane);
+      if (q % job.temperatures == 0 && (it + 1) % job.thin == 0)
+        save(job, r, ladder0 + q / job.temperatures, s.score[q], it + 1, lane);
     }
     if (job.temperatures > 1 && (index + 1) % job.swap_every == 0) {
       __syncthreads();

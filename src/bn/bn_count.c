@@ -212,8 +212,8 @@ static void refine_planes_portable(const weft_bn_columns *columns, const weft_bn
 }
 
 #if WEFT_SIMD_X86
-__attribute__((target("popcnt")))
-static void refine_planes_popcnt(const weft_bn_columns *columns, const weft_bn_cells *from, size_t v, weft_bn_cells *out)
+__attribute__((target("popcnt"))) static void
+refine_planes_popcnt(const weft_bn_columns *columns, const weft_bn_cells *from, size_t v, weft_bn_cells *out)
 {
   refine_planes(columns, from, v, out);
 }
@@ -222,7 +222,8 @@ static void refine_planes_popcnt(const weft_bn_columns *columns, const weft_bn_c
 #if WEFT_SIMD_X86
 /* Eight cells at a time: those with two rows or more move together and then on to the next free lanes of `out`. */
 WEFT_TARGET_AVX512
-static void refine_planes_avx512(const weft_bn_columns *columns, const weft_bn_cells *from, size_t v, weft_bn_cells *out)
+static void refine_planes_avx512(const weft_bn_columns *columns, const weft_bn_cells *from, size_t v,
+                                 weft_bn_cells *out)
 {
   const size_t words = columns->words;
   const __m512i lanes = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), one = _mm512_set1_epi64(1);
@@ -241,12 +242,14 @@ static void refine_planes_avx512(const weft_bn_columns *columns, const weft_bn_c
       if (!kept) continue;
       const uint32_t found = (uint32_t) __builtin_popcount(kept), used = out->cells % LANES, end = used + found;
       const __m512i source = _mm512_maskz_compress_epi64(kept, lanes);
-      const __m512i turned = _mm512_permutexvar_epi64(_mm512_sub_epi64(lanes, _mm512_set1_epi64(used)), source); /* modulo 8 */
+      const __m512i turned =
+          _mm512_permutexvar_epi64(_mm512_sub_epi64(lanes, _mm512_set1_epi64(used)), source); /* modulo 8 */
       const __mmask8 here = (__mmask8) ((1u << (end < LANES ? end : LANES)) - (1u << used));
       const __mmask8 next = (__mmask8) (end > LANES ? (1u << (end - LANES)) - 1 : 0);
       uint64_t *made = out->plane + (size_t) (out->cells - used) * words;
       for (size_t w = 0; w < words; w++) {
-        const __m512i both = _mm512_and_si512(_mm512_loadu_si512(block + w * LANES), _mm512_set1_epi64((long long) level[w]));
+        const __m512i both =
+            _mm512_and_si512(_mm512_loadu_si512(block + w * LANES), _mm512_set1_epi64((long long) level[w]));
         const __m512i placed = _mm512_permutexvar_epi64(turned, both);
         _mm512_mask_storeu_epi64(made + w * LANES, here, placed);
         if (next) _mm512_mask_storeu_epi64(made + (words + w) * LANES, next, placed);

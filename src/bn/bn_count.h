@@ -1,7 +1,8 @@
 /* Counting the cells of sets of nodes by refinement.
  *
  * `weft_bn_cells` holds the cells of a set P: only those with two rows or more, since a cell of one row stays one cell
- * whatever is added. They are bit planes, eight cells side by side so that one 512-bit word holds a 64-row word of each,
+ * whatever is added. They are bit planes, eight cells side by side so that one 512-bit word holds a 64-row word of
+ * each,
  *
  *     plane[(block * words + word) * 8 + lane]       cell = 8 * block + lane
  *
@@ -20,7 +21,10 @@ extern "C" {
 
 /* Values of f are summed with this many bits more than scores are kept with. */
 #define WEFT_BN_GUARD_BITS 8
-static WEFT_HD inline int64_t weft_bn_rounded(int64_t value) { return (value + (1 << (WEFT_BN_GUARD_BITS - 1))) >> WEFT_BN_GUARD_BITS; }
+static WEFT_HD inline int64_t weft_bn_rounded(int64_t value)
+{
+  return (value + (1 << (WEFT_BN_GUARD_BITS - 1))) >> WEFT_BN_GUARD_BITS;
+}
 
 /* The columns of a problem, coded. Nodes with more than WEFT_BN_PLANE_LEVELS levels have no planes. */
 #define WEFT_BN_PLANE_LEVELS 16

@@ -1,9 +1,9 @@
 /* The proven optimum by dynamic programming over subsets (Silander and Myllymaki 2006):
  *   best(W) = max over the last node s of W of best(W - s) + g_s(W - s),   g_s(C) = best score of s with parents in C.
  *
- * After pruning, g_s(C) depends on C through the few nodes U that occur in any set of s, so it is a table over subsets of
- * U. Subsets W are taken in blocks of 256, W = (high, low): the index of W's part in U is a sum of one number for the
- * high bits, the same for a whole block, and one looked up by the low byte. Blocks of equally many high bits do not
+ * After pruning, g_s(C) depends on C through the few nodes U that occur in any set of s, so it is a table over subsets
+ * of U. Subsets W are taken in blocks of 256, W = (high, low): the index of W's part in U is a sum of one number for
+ * the high bits, the same for a whole block, and one looked up by the low byte. Blocks of equally many high bits do not
  * depend on each other. */
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,8 @@
-/* The proven optimum on the device: the recursion of bn_exact.c over subsets W = (high, low). A block of threads takes one
- * high part with all its 1,024 low parts, in shared memory: first the last nodes among the high ones, whose smaller subsets
- * are whole in device memory, then those among the low ones, one size of low parts after another. High parts of the same
- * size do not depend on each other. All values are whole numbers: the optimum and the graph are those of the CPU. */
+/* The proven optimum on the device: the recursion of bn_exact.c over subsets W = (high, low). A block of threads takes
+ * one high part with all its 1,024 low parts, in shared memory: first the last nodes among the high ones, whose smaller
+ * subsets are whole in device memory, then those among the low ones, one size of low parts after another. High parts of
+ * the same size do not depend on each other. All values are whole numbers: the optimum and the graph are those of the
+ * CPU. */
 #include <chrono>
 #include <cstring>
 #include "../base/device.cuh"
@@ -45,7 +46,8 @@ __global__ static void __launch_bounds__(THREADS) optimum_block(exact_job job)
   for (int k = thread; k < 64 * job.p; k += THREADS) low_index[k] = job.low_index[k];
   if (thread < job.p) {
     uint32_t index = 0, bit = 1;
-    for (uint64_t used = job.sinks[thread].used; used; used &= used - 1, bit <<= 1) if (high & used & (0 - used)) index |= bit;
+    for (uint64_t used = job.sinks[thread].used; used; used &= used - 1, bit <<= 1)
+      if (high & used & (0 - used)) index |= bit;
     base[thread] = index;
     table[thread] = job.sinks[thread].table;
   }
@@ -65,7 +67,8 @@ __global__ static void __launch_bounds__(THREADS) optimum_block(exact_job job)
   }
   __syncthreads();
   int from = 1; /* low_order[0] is the empty one */
-  for (int size = 1, sets = job.low_bits; size <= job.low_bits; sets = sets * (job.low_bits - size) / (size + 1), size++) {
+  for (int size = 1, sets = job.low_bits; size <= job.low_bits;
+       sets = sets * (job.low_bits - size) / (size + 1), size++) {
     for (int k = from + thread; k < from + sets; k += THREADS) {
       const uint32_t low = job.low_order[k];
       int64_t most = mine[low];
@@ -93,7 +96,8 @@ static uint32_t index_of(uint64_t set, uint64_t used)
 }
 
 /* Sinks, their tables and the shares of low bits. */
-static weft_status make_sinks(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_bn_table *t, exact_job *job)
+static weft_status make_sinks(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_bn_table *t,
+                              exact_job *job)
 {
   weft_status st = WEFT_OK;
   const size_t p = t->p;
@@ -169,8 +173,8 @@ static int64_t first_that_fits(const weft_bn_table *t, size_t s, uint64_t before
 }
 
 /* From the whole set downwards: the lowest node that can stand last, with its first set that fits. */
-static weft_status trace_back(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *t, const int64_t *best, int32_t *best_sets,
-                              int64_t *score)
+static weft_status trace_back(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *t, const int64_t *best,
+                              int32_t *best_sets, int64_t *score)
 {
   weft_status st = WEFT_OK;
   uint64_t left = ((uint64_t) 1 << t->p) - 1;
@@ -185,7 +189,8 @@ static weft_status trace_back(weft_ctx *ctx, weft_device_arena *mem, const weft_
   while (left) {
     for (size_t s = 0; s < t->p; s++)
       if (left >> s & 1)
-        WEFT_CUDA(cudaMemcpyAsync(&before[s], best + (left ^ (uint64_t) 1 << s), sizeof value, cudaMemcpyDeviceToHost, mem->stream));
+        WEFT_CUDA(cudaMemcpyAsync(&before[s], best + (left ^ (uint64_t) 1 << s), sizeof value, cudaMemcpyDeviceToHost,
+                                  mem->stream));
     WEFT_CUDA(cudaStreamSynchronize(mem->stream));
     for (size_t s = 0; s < t->p; s++) {
       const uint64_t rest = left & ~((uint64_t) 1 << s);
@@ -212,7 +217,8 @@ static void by_size(uint32_t *out, size_t count, size_t *begin)
   for (size_t k = 0; k < count; k++) out[at[__builtin_popcountll(k)]++] = (uint32_t) k;
 }
 
-extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets, int64_t *score)
+extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets,
+                                            int64_t *score)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
@@ -235,7 +241,8 @@ extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *
   by_size(high, (size_t) 1 << job.low_bits, begin);
   for (size_t k = 0; k < (size_t) 1 << job.low_bits; k++) low[k] = (uint16_t) high[k];
   WEFT_DEVICE_TAKE(d_low, &mem, LOW);
-  WEFT_CUDA(cudaMemcpyAsync(d_low, low, ((size_t) 1 << job.low_bits) * sizeof *low, cudaMemcpyHostToDevice, mem.stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(d_low, low, ((size_t) 1 << job.low_bits) * sizeof *low, cudaMemcpyHostToDevice, mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   by_size(high, blocks, begin);
   WEFT_DEVICE_TAKE(d_high, &mem, blocks);

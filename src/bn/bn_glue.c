@@ -3,40 +3,69 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "../base/glue.h"
+#include "../base/record.h"
 #include "bn.h"
 
-static const int *integers_or_null(SEXP list, const char *name)
-{
-  SEXP x = weft_glue_element(list, name);
-  return x == R_NilValue ? NULL : INTEGER(x);
-}
+#define NAME(kind, name, ...) name,
+static const char *const score_names[] = { WEFT_BN_SCORE_KINDS(NAME) };
+#undef NAME
 
-static const double *doubles_or_null(SEXP list, const char *name)
-{
-  SEXP x = weft_glue_element(list, name);
-  return x == R_NilValue ? NULL : REAL(x);
-}
-
-static double number(SEXP list, const char *name) { return Rf_asReal(weft_glue_element(list, name)); }
-
+/* What bn_problem() in R/bn-data.R makes. */
 static weft_bn_problem problem_of(SEXP list)
 {
-  weft_bn_problem problem = {
-    .n = (size_t) number(list, "n"), .p = (size_t) number(list, "p"), .codes = integers_or_null(list, "codes"),
-    .levels = integers_or_null(list, "levels"), .set = integers_or_null(list, "set"),
-    .score = (weft_bn_score) Rf_asInteger(weft_glue_element(list, "score")), .ess = number(list, "ess"),
-    .scatter = doubles_or_null(list, "scatter"), .scatter_rows = doubles_or_null(list, "scatter_rows"),
-    .group = integers_or_null(list, "group"), .groups = (size_t) Rf_xlength(weft_glue_element(list, "scatter_rows")),
-    .alpha_mu = number(list, "alpha_mu"), .alpha_w = number(list, "alpha_w"),
-    .edge_prior = doubles_or_null(list, "edge_prior"), .allowed = integers_or_null(list, "allowed"),
-    .required = integers_or_null(list, "required"), .outside = integers_or_null(list, "outside"),
-    .max_parents = integers_or_null(list, "max_parents"), .slack = number(list, "slack")
+  weft_record given = weft_record_open(list, "problem");
+  const size_t n = weft_record_size(&given, "n"), p = weft_record_size(&given, "p");
+  const double nodes = (double) p, values = (double) n * nodes, edges = nodes * nodes;
+  const SEXP groups = weft_record_field(&given, "scatter_rows");
+  const weft_bn_score score = (weft_bn_score) weft_record_kind(&given, "score", score_names, WEFT_BN_SCORES);
+  const int gauss = weft_bn_kind(score)->data == WEFT_BN_GAUSS;
+  const weft_bn_problem problem = {
+    .n = n, .p = p, .score = score, .ess = weft_record_number(&given, "ess"),
+    .codes = gauss ? NULL : weft_record_integers(&given, "codes", values),
+    .levels = gauss ? NULL : weft_record_integers(&given, "levels", nodes),
+    .set = weft_record_integers_or_null(&given, "set", values),
+    .scatter = weft_record_doubles_or_null(&given, "scatter", (double) Rf_xlength(groups) * edges),
+    .scatter_rows = weft_record_doubles(&given, "scatter_rows", WEFT_ANY_LENGTH),
+    .group = weft_record_integers_or_null(&given, "group", nodes), .groups = (size_t) Rf_xlength(groups),
+    .alpha_mu = weft_record_number(&given, "alpha_mu"), .alpha_w = weft_record_number(&given, "alpha_w"),
+    .edge_prior = weft_record_doubles_or_null(&given, "edge_prior", edges),
+    .allowed = weft_record_integers(&given, "allowed", edges),
+    .required = weft_record_integers_or_null(&given, "required", edges),
+    .outside = weft_record_integers_or_null(&given, "outside", edges),
+    .max_parents = weft_record_integers(&given, "max_parents", nodes), .slack = weft_record_number(&given, "slack")
   };
+  if (gauss) {
+    weft_record_field(&given, "codes");
+    weft_record_field(&given, "levels");
+    if (!problem.scatter || !problem.group)
+      weft_glue_fail(WEFT_ERR_INTERNAL, "A Gaussian score without scatter matrices.");
+  }
+  weft_record_close(&given);
   return problem;
 }
 
-/* A matrix of R's has 32-bit dimensions: R/bn-check.R refuses more, and this sees that nothing is written past an end. */
+/* What each score can do: bn_score_kinds.h, one entry per score. */
+SEXP C_weft_bn_score_kinds(void)
+{
+  const char *fields[] = { "name", "gauss", "joint", "device", "" };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP names = weft_result_put(out, "name", Rf_allocVector(STRSXP, WEFT_BN_SCORES));
+  int *gauss = LOGICAL(weft_result_put(out, "gauss", Rf_allocVector(LGLSXP, WEFT_BN_SCORES)));
+  int *joint = LOGICAL(weft_result_put(out, "joint", Rf_allocVector(LGLSXP, WEFT_BN_SCORES)));
+  int *device = LOGICAL(weft_result_put(out, "device", Rf_allocVector(LGLSXP, WEFT_BN_SCORES)));
+  for (int k = 0; k < WEFT_BN_SCORES; k++) {
+    const weft_bn_score_kind *kind = weft_bn_kind((weft_bn_score) k);
+    SET_STRING_ELT(names, k, Rf_mkChar(kind->name));
+    gauss[k] = kind->data == WEFT_BN_GAUSS;
+    joint[k] = kind->joint;
+    device[k] = kind->device;
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* A matrix of R's has 32-bit dimensions: R/bn-check.R refuses more, and this sees that nothing is written past an
+ * end. */
 static int dimension(size_t count)
 {
   if (count > INT_MAX) weft_glue_fail(WEFT_ERR_INTERNAL, "A matrix with a side of %.0f.", (double) count);
@@ -74,16 +103,15 @@ SEXP C_weft_bn_scores(SEXP problem, SEXP control)
   const weft_bn_table *t = &job.table;
   const size_t total = (size_t) t->start[t->p], width = widest_set(t); /* at most INT32_MAX: weft_bn_table_make() */
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) t->p + 1));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) total));
-  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(INTSXP, dimension(width), dimension(total)));
-  SET_VECTOR_ELT(out, 3, Rf_ScalarInteger(t->bits));
-  for (size_t i = 0; i <= t->p; i++) REAL(VECTOR_ELT(out, 0))[i] = (double) t->start[i];
-  int *parents = INTEGER(VECTOR_ELT(out, 2));
+  double *start = REAL(weft_result_put(out, "start", Rf_allocVector(REALSXP, (R_xlen_t) t->p + 1)));
+  double *score = REAL(weft_result_put(out, "score", Rf_allocVector(REALSXP, (R_xlen_t) total)));
+  int *parents = INTEGER(weft_result_put(out, "parents", Rf_allocMatrix(INTSXP, dimension(width), dimension(total))));
+  weft_result_put(out, "bits", Rf_ScalarInteger(t->bits));
+  for (size_t i = 0; i <= t->p; i++) start[i] = (double) t->start[i];
   memset(parents, 0, width * total * sizeof *parents);
   for (size_t k = 0; k < total; k++) {
     size_t m = 0;
-    REAL(VECTOR_ELT(out, 1))[k] = ldexp((double) t->score[k], -t->bits);
+    score[k] = ldexp((double) t->score[k], -t->bits);
     for (size_t w = 0; w < t->words; w++)
       for (uint64_t word = t->mask[k * t->words + w]; word; word &= word - 1)
         parents[k * width + m++] = (int) (64 * w) + __builtin_ctzll(word) + 1;
@@ -117,12 +145,18 @@ SEXP C_weft_bn_screen(SEXP problem, SEXP control)
 
 typedef struct { const double *start, *score; const int *parents; size_t p, width; int bits; } table_view;
 
+/* What bn_native_table() in R/bn-scores.R takes from a table. */
 static table_view view_of(SEXP table)
 {
-  SEXP parents = weft_glue_element(table, "parents"), start = weft_glue_element(table, "start");
-  table_view v = { REAL(start), REAL(weft_glue_element(table, "score")), INTEGER(parents),
-                   (size_t) Rf_xlength(start) - 1, (size_t) Rf_nrows(parents),
-                   Rf_asInteger(weft_glue_element(table, "bits")) };
+  weft_record given = weft_record_open(table, "table");
+  const SEXP parents = weft_record_field(&given, "parents"), start = weft_record_field(&given, "start");
+  const table_view v = { weft_record_doubles(&given, "start", WEFT_ANY_LENGTH),
+                         weft_record_doubles(&given, "score", WEFT_ANY_LENGTH),
+                         weft_record_integers(&given, "parents", WEFT_ANY_LENGTH),
+                         (size_t) Rf_xlength(start) - 1,
+                         (size_t) Rf_nrows(parents),
+                         weft_record_integer(&given, "bits") };
+  weft_record_close(&given);
   return v;
 }
 
@@ -153,7 +187,8 @@ done:
   return st;
 }
 
-/* What may be wrong with a table from a file whose vectors have the right types and lengths: what algorithms rely on. */
+/* What may be wrong with a table from a file whose vectors have the right types and lengths: what algorithms rely
+ * on. */
 typedef struct { table_view view; size_t node; const char *what; } wrong_job;
 
 /* Set k of node z into `mask`; 0 when its members are not different nodes besides z, followed by zeros. */
@@ -171,8 +206,8 @@ static int read_members(const table_view *v, size_t z, size_t k, uint64_t *mask,
   return m == v->width;
 }
 
-/* NULL, or what is wrong with node z. *largest gets its largest score in units, regardless of sign. Whatever the order, a
- * set must fit: the parents that all sets share must be a set themselves. */
+/* NULL, or what is wrong with node z. *largest gets its largest score in units, regardless of sign. Whatever the order,
+ * a set must fit: the parents that all sets share must be a set themselves. */
 static const char *wrong_with(const table_view *v, size_t z, double *largest)
 {
   const size_t words = (v->p + 63) / 64, first = (size_t) v->start[z], last = (size_t) v->start[z + 1];
@@ -212,15 +247,16 @@ done:
   return st;
 }
 
-/* NULL, or a list of the node's number, from 1, and the words. */
+/* NULL, or list(node, what): the node's number, from 1, and the words. */
 SEXP C_weft_bn_wrong(SEXP table, SEXP control)
 {
+  const char *fields[] = { "node", "what", "" };
   wrong_job job = { view_of(table), 0, NULL };
   weft_glue_run(control, find_wrong, &job);
   if (!job.what) return R_NilValue;
-  SEXP out = PROTECT(Rf_allocVector(VECSXP, 2));
-  SET_VECTOR_ELT(out, 0, Rf_ScalarInteger((int) job.node + 1));
-  SET_VECTOR_ELT(out, 1, Rf_mkString(job.what));
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  weft_result_put(out, "node", Rf_ScalarInteger((int) job.node + 1));
+  weft_result_put(out, "what", Rf_mkString(job.what));
   UNPROTECT(1);
   return out;
 }
@@ -242,37 +278,44 @@ done:
   return st;
 }
 
-/* run: ladders, iterations, thin, burn_in, swap_every, best, first, ladder0, key (two halves), beta, sum, order (p × replicas). */
+/* What bn_native_run() in R/bn.R makes, but for the orders to start from. */
+static weft_bn_run run_of(weft_record *given)
+{
+  const SEXP beta = weft_record_field(given, "beta");
+  return (weft_bn_run) {
+    .ladders = weft_record_size(given, "ladders"), .temperatures = (size_t) Rf_xlength(beta),
+    .iterations = weft_record_size(given, "iterations"), .thin = weft_record_size(given, "thin"),
+    .burn_in = weft_record_size(given, "burn_in"), .swap_every = weft_record_size(given, "swap_every"),
+    .best = weft_record_size(given, "best"), .first = (uint64_t) weft_record_size(given, "first"),
+    .ladder0 = weft_record_size(given, "ladder0"), .key = weft_record_key(given, "key"),
+    .beta = weft_record_doubles(given, "beta", WEFT_ANY_LENGTH), .sum = weft_record_flag(given, "sum")
+  };
+}
+
 SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
 {
-  const char *fields[] = { "order", "trace", "accepted", "swapped", "sampled", "sample_score",
-                          "best_sets", "best_score", "" };
-  SEXP beta = weft_glue_element(run, "beta");
-  const double *key = REAL(weft_glue_element(run, "key"));
-  chain_job job = { .view = view_of(table) };
-  job.run = (weft_bn_run) {
-    .ladders = (size_t) number(run, "ladders"), .temperatures = (size_t) Rf_xlength(beta),
-    .iterations = (size_t) number(run, "iterations"), .thin = (size_t) number(run, "thin"),
-    .burn_in = (size_t) number(run, "burn_in"), .swap_every = (size_t) number(run, "swap_every"),
-    .best = (size_t) number(run, "best"), .first = (uint64_t) number(run, "first"), .ladder0 = (size_t) number(run, "ladder0"),
-    .key = (uint64_t) key[0] << 32 | (uint64_t) key[1], .beta = REAL(beta), .sum = Rf_asLogical(weft_glue_element(run, "sum"))
-  };
-  const size_t p = job.view.p, replicas = job.run.ladders * job.run.temperatures;
-  const size_t saved = job.run.iterations / job.run.thin;
+  const char *fields[] = { "order",        "trace",     "accepted",   "swapped", "sampled",
+                           "sample_score", "best_sets", "best_score", "" };
+  weft_record given = weft_record_open(run, "run");
+  chain_job job = { .view = view_of(table), .run = run_of(&given) };
+  const size_t p = job.view.p, ladders = job.run.ladders, replicas = ladders * job.run.temperatures;
+  const size_t saved = job.run.iterations / job.run.thin, best = job.run.best;
   const size_t samples = job.run.sum ? saved - job.run.burn_in / job.run.thin : 0;
+  const SEXP order = weft_record_field(&given, "order");
+  weft_record_integers(&given, "order", (double) p * (double) replicas);
+  weft_record_close(&given);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_duplicate(weft_glue_element(run, "order")));
-  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, dimension(saved), dimension(job.run.ladders)));
-  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(REALSXP, 4, dimension(replicas)));
-  SET_VECTOR_ELT(out, 3, Rf_allocVector(REALSXP, (R_xlen_t) (2 * job.run.ladders * (job.run.temperatures - 1))));
-  SET_VECTOR_ELT(out, 4, Rf_allocVector(INTSXP, (R_xlen_t) (p * samples * job.run.ladders)));
-  SET_VECTOR_ELT(out, 5, Rf_allocMatrix(REALSXP, dimension(samples), dimension(job.run.ladders)));
-  SET_VECTOR_ELT(out, 6, Rf_allocMatrix(INTSXP, dimension(p), dimension(job.run.best)));
-  SET_VECTOR_ELT(out, 7, Rf_allocVector(REALSXP, (R_xlen_t) job.run.best));
   job.out = (weft_bn_chains) {
-    INTEGER(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)), REAL(VECTOR_ELT(out, 2)), REAL(VECTOR_ELT(out, 3)),
-    INTEGER(VECTOR_ELT(out, 4)), samples, REAL(VECTOR_ELT(out, 5)), INTEGER(VECTOR_ELT(out, 6)),
-    REAL(VECTOR_ELT(out, 7)), 0
+    .order = INTEGER(weft_result_put(out, "order", Rf_duplicate(order))),
+    .trace = REAL(weft_result_put(out, "trace", Rf_allocMatrix(REALSXP, dimension(saved), dimension(ladders)))),
+    .accepted = REAL(weft_result_put(out, "accepted", Rf_allocMatrix(REALSXP, 4, dimension(replicas)))),
+    .swapped = REAL(weft_result_put(out, "swapped", Rf_allocVector(REALSXP, (R_xlen_t) (2 * (replicas - ladders))))),
+    .sampled = INTEGER(weft_result_put(out, "sampled", Rf_allocVector(INTSXP, (R_xlen_t) (p * samples * ladders)))),
+    .samples = samples,
+    .sample_score = REAL(weft_result_put(out, "sample_score",
+                                         Rf_allocMatrix(REALSXP, dimension(samples), dimension(ladders)))),
+    .best_sets = INTEGER(weft_result_put(out, "best_sets", Rf_allocMatrix(INTSXP, dimension(p), dimension(best)))),
+    .best_score = REAL(weft_result_put(out, "best_score", Rf_allocVector(REALSXP, (R_xlen_t) best)))
   };
   weft_glue_run(control, chain, &job);
   for (size_t k = job.out.found; k < job.run.best; k++) job.out.best_score[k] = NA_REAL;
@@ -302,10 +345,9 @@ SEXP C_weft_bn_optimum(SEXP table, SEXP control)
   const char *fields[] = { "sets", "score", "" };
   exact_job job = { .view = view_of(table) };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocVector(INTSXP, (R_xlen_t) job.view.p));
-  job.sets = INTEGER(VECTOR_ELT(out, 0));
+  job.sets = INTEGER(weft_result_put(out, "sets", Rf_allocVector(INTSXP, (R_xlen_t) job.view.p)));
   weft_glue_run(control, optimum, &job);
-  SET_VECTOR_ELT(out, 1, Rf_ScalarReal(ldexp((double) job.score, -job.view.bits)));
+  weft_result_put(out, "score", Rf_ScalarReal(ldexp((double) job.score, -job.view.bits)));
   UNPROTECT(1);
   return out;
 }
@@ -329,15 +371,21 @@ SEXP C_weft_bn_edges(SEXP table, SEXP graphs, SEXP control)
   const char *fields[] = { "edges", "log_total", "" };
   exact_job job = { .view = view_of(table), .graphs = Rf_asLogical(graphs) };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, dimension(job.view.p), dimension(job.view.p)));
-  job.edges = REAL(VECTOR_ELT(out, 0));
+  const int side = dimension(job.view.p);
+  job.edges = REAL(weft_result_put(out, "edges", Rf_allocMatrix(REALSXP, side, side)));
   weft_glue_run(control, edges, &job);
-  SET_VECTOR_ELT(out, 1, Rf_ScalarReal(job.log_total));
+  weft_result_put(out, "log_total", Rf_ScalarReal(job.log_total));
   UNPROTECT(1);
   return out;
 }
 
-typedef struct { table_view view; const int *sampled; const double *weight; size_t samples, ladders; double *edges, difference; } means_job;
+typedef struct {
+  table_view view;
+  const int *sampled;
+  const double *weight;
+  size_t samples, ladders;
+  double *edges, difference;
+} means_job;
 
 static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -347,7 +395,8 @@ static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, void *
   weft_bn_table table;
   (void) backend;
   WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(weft_bn_edge_means(ctx, &table, job->sampled, job->weight, job->samples, job->ladders, job->edges, &job->difference));
+  WEFT_TRY(weft_bn_edge_means(ctx, &table, job->sampled, job->weight, job->samples, job->ladders, job->edges,
+                              &job->difference));
 done:
   weft_arena_end(&mem);
   return st;
@@ -357,12 +406,13 @@ done:
 SEXP C_weft_bn_edge_means(SEXP table, SEXP sampled, SEXP weights, SEXP control)
 {
   const char *fields[] = { "edges", "difference", "" };
-  means_job job = { view_of(table), INTEGER(sampled), REAL(weights), (size_t) Rf_nrows(weights), (size_t) Rf_ncols(weights), NULL, 0 };
+  means_job job = {
+    view_of(table), INTEGER(sampled), REAL(weights), (size_t) Rf_nrows(weights), (size_t) Rf_ncols(weights), NULL, 0
+  };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) (job.view.p * job.view.p)));
-  job.edges = REAL(VECTOR_ELT(out, 0));
+  job.edges = REAL(weft_result_put(out, "edges", Rf_allocVector(REALSXP, (R_xlen_t) (job.view.p * job.view.p))));
   weft_glue_run(control, edge_means, &job);
-  SET_VECTOR_ELT(out, 1, Rf_ScalarReal(job.difference));
+  weft_result_put(out, "difference", Rf_ScalarReal(job.difference));
   UNPROTECT(1);
   return out;
 }

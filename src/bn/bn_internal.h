@@ -56,7 +56,8 @@ void weft_bn_extend(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size
                     const size_t *more, size_t count, int64_t *out);
 
 /* Scores and prunes the sets of all nodes: kept, kept_score and kept_mask of each are filled, in `keep`. */
-typedef weft_status weft_bn_prune(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double to);
+typedef weft_status weft_bn_prune(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes,
+                                  double to);
 weft_bn_prune weft_bn_prune_cpu;
 /* The whole table with one way or the other of pruning. */
 weft_status weft_bn_table_make(weft_ctx *ctx, const weft_bn_problem *problem, weft_bn_prune *prune, weft_arena *keep,
@@ -75,7 +76,8 @@ int64_t weft_bn_set_share(const weft_bn_ready *ready, size_t i, const size_t *pa
                           double penalty);
 int64_t weft_bn_slack(const weft_bn_ready *ready);
 /* Progress goes from `from` to 1. */
-weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double from);
+weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes,
+                                  double from);
 
 /* ln p of Gaussian data given the determinants: constant[m] + coefficient * ln|R_SS|. */
 static inline double weft_bn_gauss_coefficient(const weft_bn_ready *ready, size_t group, size_t m)

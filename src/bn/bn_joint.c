@@ -92,7 +92,7 @@ typedef struct joint_walk {
 /* The parameter of f for the cells of a set: the share of a cell in the equivalent sample size, or none. */
 static double joint_parameter(const weft_bn_problem *problem, double q)
 {
-  return problem->score == WEFT_BN_BDEU ? problem->ess / q : -1;
+  return weft_bn_masses_of(problem->score, problem->ess, q, q, 1).parents;
 }
 
 /* Number of the set of the first m chosen, within its size. */
@@ -129,7 +129,8 @@ static void joint_below(joint_walk *w, size_t m)
   for (size_t v = 0; v < below; v++) {
     uint32_t occupied;
     double q = w->cells[m].q * job->ready->columns.levels[v];
-    job->joint[base + v] = weft_bn_leaf(w->counter, &w->cells[m], v, joint_parameter(job->ready->problem, q), &occupied);
+    job->joint[base + v] =
+        weft_bn_leaf(w->counter, &w->cells[m], v, joint_parameter(job->ready->problem, q), &occupied);
   }
 }
 
@@ -186,7 +187,7 @@ weft_status weft_bn_joint(weft_ctx *ctx, weft_bn_ready *ready, int64_t *joint, c
   const weft_bn_problem *problem = ready->problem;
   const size_t p = problem->p, threads = problem->threads;
   joint_job job = { ready, ready->most_parents + 1, NULL, offset, joint };
-  if (problem->score == WEFT_BN_BGE) {
+  if (weft_bn_gauss(problem)) {
     joint[0] = 0;
     WEFT_TRY(weft_bn_run_tasks(ctx, threads, p, gauss_task, &job, 0, 0.7));
     goto done;
@@ -210,25 +211,13 @@ weft_status weft_bn_bench_make(weft_arena *mem, const weft_bn_ready *ready, weft
   const size_t depth = ready->most_parents + 2;
   WEFT_TAKE(out->parents, mem, depth);
   WEFT_TAKE(out->family, mem, depth);
-  if (ready->problem->score == WEFT_BN_BGE) return st;
+  if (weft_bn_gauss(ready->problem)) return st;
   for (size_t d = 0; d < depth; d++) {
     WEFT_TRY(weft_bn_cells_make(mem, &ready->columns, &out->parents[d]));
     WEFT_TRY(weft_bn_cells_make(mem, &ready->columns, &out->family[d]));
   }
 done:
   return st;
-}
-
-/* Parameters of f for the parents' cells and for the family's. */
-static void family_parameters(const weft_bn_problem *problem, double q, double occupied, double r, double *parents,
-                              double *family)
-{
-  switch (problem->score) {
-  case WEFT_BN_BDEU: *parents = problem->ess / q; *family = *parents / r; break;
-  case WEFT_BN_BDS: *parents = problem->ess / fmax(occupied, 1); *family = *parents / r; break;
-  case WEFT_BN_K2: *parents = r; *family = 1; break;
-  default: *parents = *family = -1;
-  }
 }
 
 /* The child alone, and with it in front: where every chain of refinements starts. */
@@ -248,22 +237,22 @@ static void family_refine(weft_bn_counter *counter, weft_bn_bench *bench, size_t
 static int64_t family_value(weft_bn_ready *ready, weft_bn_counter *counter, weft_bn_bench *bench, size_t i, size_t m)
 {
   const weft_bn_cells *parents = &bench->parents[m];
-  double a, b;
-  family_parameters(ready->problem, parents->q, (double) parents->cells + parents->ones,
-                    ready->columns.levels[i], &a, &b);
-  return weft_bn_value(counter, &bench->family[m], b) - weft_bn_value(counter, parents, a);
+  const weft_bn_problem *problem = ready->problem;
+  const weft_bn_masses mass = weft_bn_masses_of(problem->score, problem->ess, parents->q,
+                                                (double) parents->cells + parents->ones, ready->columns.levels[i]);
+  return weft_bn_value(counter, &bench->family[m], mass.family) - weft_bn_value(counter, parents, mass.parents);
 }
 
 static int64_t family_leaf(weft_bn_ready *ready, weft_bn_counter *counter, weft_bn_bench *bench, size_t i, size_t m,
                            size_t v)
 {
   const double r = ready->columns.levels[i], q = bench->parents[m].q * ready->columns.levels[v];
+  const weft_bn_problem *problem = ready->problem;
   uint32_t occupied = 0;
-  double a, b;
-  if (ready->problem->score == WEFT_BN_BDS) weft_bn_leaf(counter, &bench->parents[m], v, 1, &occupied);
-  family_parameters(ready->problem, q, occupied, r, &a, &b);
-  int64_t below = weft_bn_leaf(counter, &bench->parents[m], v, a, &occupied);
-  return weft_bn_leaf(counter, &bench->family[m], v, b, &occupied) - below;
+  if (weft_bn_kind(problem->score)->occupied) weft_bn_leaf(counter, &bench->parents[m], v, 1, &occupied);
+  const weft_bn_masses mass = weft_bn_masses_of(problem->score, problem->ess, q, occupied, r);
+  const int64_t below = weft_bn_leaf(counter, &bench->parents[m], v, mass.parents, &occupied);
+  return weft_bn_leaf(counter, &bench->family[m], v, mass.family, &occupied) - below;
 }
 
 /* The Gaussian family: parents chosen[0 .. m - 1] have their factor; the child is one more row. */
@@ -337,7 +326,7 @@ static void family_task(void *data, size_t t, int thread)
 {
   family_job *job = data;
   const weft_bn_problem *problem = job->ready->problem;
-  const int gauss = problem->score == WEFT_BN_BGE;
+  const int gauss = weft_bn_gauss(problem);
   family_walk w;
   w.ready = job->ready;
   w.node = &job->nodes[job->task_node[t]];
@@ -399,7 +388,7 @@ void weft_bn_extend(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size
                     const size_t *more, size_t count, int64_t *out)
 {
   const weft_bn_problem *problem = ready->problem;
-  if (problem->score == WEFT_BN_BGE) {
+  if (weft_bn_gauss(problem)) {
     const double *scatter = problem->scatter + (size_t) problem->group[i] * problem->p * problem->p;
     double factor[FACTOR_STRIDE * FACTOR_STRIDE], log_determinant = 0;
     size_t member[WEFT_BN_MOST_PARENTS + 2];

@@ -1,7 +1,7 @@
 /* Chains over orders where an order is worth its best graph. A node's sets are sorted, best first: its best set given
- * the predecessors is the first that fits. Where predecessors were only gained the search ends at the present set, where
- * they were only lost it begins there. A node that loses x is looked at only when its best set has x, one that gains y
- * only when it has a set with y and its best set is not the first of its list. */
+ * the predecessors is the first that fits. Where predecessors were only gained the search ends at the present set,
+ * where they were only lost it begins there. A node that loses x is looked at only when its best set has x, one that
+ * gains y only when it has a set with y and its best set is not the first of its list. */
 #include "bn_chain.h"
 
 #define MOST_WORDS 64 /* words a mask: 4,096 nodes */
@@ -63,7 +63,8 @@ WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t 
 }
 
 /* Marks z, or its absence, at every parent of its set `pick`. */
-WIDE void mark_children(const weft_bn_lists *lists, weft_bn_replica *r, int32_t z, int32_t pick, int there, size_t words)
+WIDE void mark_children(const weft_bn_lists *lists, weft_bn_replica *r, int32_t z, int32_t pick, int there,
+                        size_t words)
 {
   const uint64_t *set = lists->table->mask + (size_t) (lists->table->start[z] + pick) * words;
   for (size_t w = 0; w < words; w++)

@@ -1,4 +1,5 @@
-/* What chains over orders are on both back ends: moves and their acceptance, the graphs that are kept, the lists of sets. */
+/* What chains over orders are on both back ends: moves and their acceptance, the graphs that are kept, the lists of
+ * sets. */
 #ifndef WEFT_BN_MOVE_H
 #define WEFT_BN_MOVE_H
 
@@ -16,8 +17,8 @@ enum { WEFT_BN_STEPS = 0, WEFT_BN_STARTS = 1 << 28, WEFT_BN_SWAPS = 2 << 28, WEF
 typedef struct weft_bn_move { int kind; int32_t x, y, lost, gained, from, to; } weft_bn_move;
 enum { WEFT_BN_SWAP, WEFT_BN_ADJACENT, WEFT_BN_SHIFT };
 
-/* Words 0 and 1 of the step's block choose the kind and the places of a move, 2 and 3 its acceptance. Half of the moves are
- * shifts, a quarter each swaps and swaps of neighbours. Every move has its reverse with the same probability. */
+/* Words 0 and 1 of the step's block choose the kind and the places of a move, 2 and 3 its acceptance. Half of the moves
+ * are shifts, a quarter each swaps and swaps of neighbours. Every move has its reverse with the same probability. */
 static WEFT_HD inline weft_bn_move weft_bn_choose_places(size_t p, weft_u32x4 draw)
 {
   weft_bn_move m = { 0, 0, 0, 0, 0, 0, 0 };
@@ -96,13 +97,16 @@ void weft_bn_best_add(weft_bn_best *best, size_t p, int64_t score, uint64_t hash
 static inline int weft_bn_best_wants(const weft_bn_best *best, int64_t score, uint64_t hash, uint64_t stamp)
 {
   const size_t last = best->most - 1;
-  if (best->found == best->most && (score < best->score[last] || (score == best->score[last] && stamp >= best->stamp[last]))) return 0;
+  if (best->found == best->most &&
+      (score < best->score[last] || (score == best->score[last] && stamp >= best->stamp[last])))
+    return 0;
   for (size_t k = 0; k < best->found; k++) if (best->hash[k] == hash) return stamp < best->stamp[k];
   return 1;
 }
 
-/* Weights of a node's sets relative to `reference`, in chunks of 64 (bn_sum.c). Once a set of a chunk fits, what is added ends
- * before chunk `stop`; `copies`: only looked at when a set of an earlier chunk fitted; `pick`: the first one's place among the node's sets. */
+/* Weights of a node's sets relative to `reference`, in chunks of 64 (bn_sum.c). Once a set of a chunk fits, what is
+ * added ends before chunk `stop`; `copies`: only looked at when a set of an earlier chunk fitted; `pick`: the first
+ * one's place among the node's sets. */
 #define WEFT_BN_CHUNK 64
 typedef struct weft_bn_chunk { int64_t reference; uint32_t stop; int32_t copies, pick; } weft_bn_chunk;
 typedef struct weft_bn_weights {

@@ -1,5 +1,5 @@
-/* Sets with one parent from outside the candidates ("plus one"): every set that is kept is tried again with each node that
- * may be an outsider, and what has no better subset joins the node's list. */
+/* Sets with one parent from outside the candidates ("plus one"): every set that is kept is tried again with each node
+ * that may be an outsider, and what has no better subset joins the node's list. */
 #include <math.h>
 #include <string.h>
 #include "../base/topk.h"
@@ -66,7 +66,8 @@ static void compare_task(void *data, size_t k, int thread)
     const uint64_t *base = node->kept_mask + t * job->words;
     int stays = own[t] != WEFT_BN_NEVER;
     for (size_t o = 0; o < node->kept && stays; o++) {
-      if (own[t] > node->kept_score[o] - slack && (o == t || own[o] == WEFT_BN_NEVER || own[t] > own[o] - slack)) continue;
+      if (own[t] > node->kept_score[o] - slack && (o == t || own[o] == WEFT_BN_NEVER || own[t] > own[o] - slack))
+        continue;
       if (mask_within(node->kept_mask + o * job->words, base, job->words)) stays = 0;
     }
     if (!stays) job->value[t * job->outsiders + k] = WEFT_BN_NEVER;
@@ -119,7 +120,8 @@ done:
   return st;
 }
 
-weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double from)
+weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes,
+                                  double from)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -139,7 +141,8 @@ weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready
     if (!job.outsiders || !nodes[i].kept) continue;
     WEFT_TAKE(job.value, &mem, nodes[i].kept * job.outsiders);
     WEFT_TAKE(job.own, &mem, problem->threads * nodes[i].kept);
-    const double now = from + (1 - from) * (double) i / (double) p, next = from + (1 - from) * (double) (i + 1) / (double) p;
+    const double now = from + (1 - from) * (double) i / (double) p,
+                 next = from + (1 - from) * (double) (i + 1) / (double) p;
     WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, nodes[i].kept, outside_task, &job, now, next));
     WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, job.outsiders, compare_task, &job, next, next));
     WEFT_TAKE(grown, &mem, nodes[i].kept * job.outsiders);

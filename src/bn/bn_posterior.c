@@ -205,12 +205,14 @@ typedef struct {
   double *edges;
 } edges_job;
 
-/* Columns first .. last - 1 of the edges, summed ladder by ladder; how far the ladders' means lie apart. room: 3 x p x their number. */
+/* Columns first .. last - 1 of the edges, summed ladder by ladder; how far the ladders' means lie apart. room: 3 x p x
+ * their number. */
 static double edges_of(const edges_job *job, size_t first, size_t last, double *room)
 {
   const weft_bn_table *t = job->table;
   const size_t p = t->p, cells = p * (last - first);
-  double *own = room, *least = own + cells, *most = least + cells, *edges = job->edges + p * first, total = 0, difference = 0;
+  double *own = room, *least = own + cells, *most = least + cells, *edges = job->edges + p * first, total = 0,
+         difference = 0;
   memset(edges, 0, cells * sizeof *edges);
   for (size_t c = 0; c < job->ladders; c++) {
     double sum = 0;
@@ -221,7 +223,8 @@ static double edges_of(const edges_job *job, size_t first, size_t last, double *
         const uint64_t *set = t->mask + (size_t) (t->start[i] + job->sampled[at * p + i]) * t->words;
         double *to = own + p * (i - first);
         for (size_t w = 0; w < t->words; w++)
-          for (uint64_t word = set[w]; word; word &= word - 1) to[64 * w + (size_t) __builtin_ctzll(word)] += job->weight[at];
+          for (uint64_t word = set[w]; word; word &= word - 1)
+            to[64 * w + (size_t) __builtin_ctzll(word)] += job->weight[at];
       }
     }
     total += sum;
@@ -239,8 +242,8 @@ static double edges_of(const edges_job *job, size_t first, size_t last, double *
   return difference;
 }
 
-weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, const double *weight, size_t samples,
-                               size_t ladders, double *edges, double *difference)
+weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, const double *weight,
+                               size_t samples, size_t ladders, double *edges, double *difference)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -298,8 +301,8 @@ static void add_ways(closed_sets *c, const uint64_t *mask, size_t words, real wa
   c->ways[k] += ways;
 }
 
-static weft_status count_orders(weft_ctx *ctx, const uint64_t *parents, size_t p, size_t words, size_t limit, closed_sets *now,
-                                closed_sets *next, uint64_t *grown, double *out)
+static weft_status count_orders(weft_ctx *ctx, const uint64_t *parents, size_t p, size_t words, size_t limit,
+                                closed_sets *now, closed_sets *next, uint64_t *grown, double *out)
 {
   weft_status st = WEFT_OK;
   size_t seen = 0;

@@ -1,5 +1,6 @@
 /* The .Call entry points of the Bayesian-network room: name and number of arguments. */
 #define BN_ROUTINES(R) \
+  R(C_weft_bn_score_kinds, 0) \
   R(C_weft_bn_scores, 2) \
   R(C_weft_bn_screen, 2) \
   R(C_weft_bn_wrong, 2) \

@@ -1,6 +1,6 @@
-/* Sets of at most s of K things, numbered: all sets of size 0, then of size 1 and so on, within a size in colexicographic
- * order. The set c_1 < ... < c_m has number offset[m] + Σ_j C(c_j, j), so that sets which differ in the least member
- * alone stand side by side; the loops over all sets run over that member innermost. */
+/* Sets of at most s of K things, numbered: all sets of size 0, then of size 1 and so on, within a size in
+ * colexicographic order. The set c_1 < ... < c_m has number offset[m] + Σ_j C(c_j, j), so that sets which differ in the
+ * least member alone stand side by side; the loops over all sets run over that member innermost. */
 #ifndef WEFT_BN_SETS_H
 #define WEFT_BN_SETS_H
 
@@ -41,7 +41,11 @@ static inline size_t weft_bn_members(const weft_bn_binomials *b, size_t universe
 
 /* Walks over the sets of size m >= 1 without their least member: for each stop the least member is 0 .. least - 1 and
  * the others are c[1] < ... < c[m - 1]. `at` is the number, within size m, of the first set of the stop. */
-typedef struct weft_bn_walk { size_t universe, m, least; uint64_t at; size_t c[WEFT_BN_MOST_PARENTS + 1]; } weft_bn_walk;
+typedef struct weft_bn_walk {
+  size_t universe, m, least;
+  uint64_t at;
+  size_t c[WEFT_BN_MOST_PARENTS + 1];
+} weft_bn_walk;
 
 static inline int weft_bn_walk_begin(weft_bn_walk *w, size_t universe, size_t m)
 {

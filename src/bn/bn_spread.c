@@ -1,5 +1,5 @@
-/* Ladders dealt over the devices of a call; see bn.h and base/spread.h. A ladder's course depends on the key and its number
- * alone, so each device runs its own and writes them where one run would have. */
+/* Ladders dealt over the devices of a call; see bn.h and base/spread.h. A ladder's course depends on the key and its
+ * number alone, so each device runs its own and writes them where one run would have. */
 #include <string.h>
 #include "../base/spread.h"
 #include "bn_move.h"
@@ -50,19 +50,21 @@ static void merge_best(const chain_job *job)
     size_t best = job->parts, k = 0;
     for (size_t part = 0; part < job->parts; part++)
       if (at[part] < job->found[part] &&
-          (best == job->parts || job->best_score[part * most + at[part]] > job->best_score[best * most + at[best]])) best = part;
+          (best == job->parts || job->best_score[part * most + at[part]] > job->best_score[best * most + at[best]]))
+        best = part;
     if (best == job->parts) break;
     const double score = job->best_score[best * most + at[best]];
     const int32_t *sets = job->best_sets + (best * most + at[best]++) * p;
-    while (k < out->found && (out->best_score[k] != score || memcmp(out->best_sets + k * p, sets, p * sizeof *sets))) k++;
+    while (k < out->found && (out->best_score[k] != score || memcmp(out->best_sets + k * p, sets, p * sizeof *sets)))
+      k++;
     if (k < out->found) continue;
     memcpy(out->best_sets + out->found * p, sets, p * sizeof *sets);
     out->best_score[out->found++] = score;
   }
 }
 
-weft_status weft_bn_chain_spread(weft_ctx *ctx, weft_bn_chain_op *chain, const weft_bn_table *table, const weft_bn_run *run,
-                                 weft_bn_chains *out)
+weft_status weft_bn_chain_spread(weft_ctx *ctx, weft_bn_chain_op *chain, const weft_bn_table *table,
+                                 const weft_bn_run *run, weft_bn_chains *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);

@@ -1,19 +1,22 @@
 /* Chains over orders where an order is worth the sum over its graphs (Friedman and Koller 2003): a node's score is
- * ln Σ exp(score of the sets that fit). Sets are sorted and lie in chunks of 64. A node's chunks are looked at in turn; from the first
- * one on in which a set fits, what is up to DEEP_NATS worse is added. Set k of a chunk goes to partial sum k % 32, and
- * the partial sums are added in a halving tree: the lanes of a warp on a device, four vectors or an array here. */
+ * ln Σ exp(score of the sets that fit). Sets are sorted and lie in chunks of 64. A node's chunks are looked at in turn;
+ * from the first one on in which a set fits, what is up to DEEP_NATS worse is added. Set k of a chunk goes to partial
+ * sum k % 32, and the partial sums are added in a halving tree: the lanes of a warp on a device, four vectors or an
+ * array here. */
 #include <math.h>
 #include "bn_chain.h"
 
 #define CHUNK WEFT_BN_CHUNK
-/* A weight is exp(score - reference); where that would leave the range of a double a zone of chunks with a reference of its own begins. */
+/* A weight is exp(score - reference); where that would leave the range of a double a zone of chunks with a reference of
+ * its own begins. */
 #define ZONE_NATS 600.0
 /* exp(-28) is 7e-13 of what is there. */
 #define DEEP_NATS 28.0
 
 typedef weft_bn_chunk chunk;
 
-static void fill_chunk(const weft_bn_lists *lists, weft_bn_weights *b, size_t at, int64_t from, int64_t to, int64_t reference)
+static void fill_chunk(const weft_bn_lists *lists, weft_bn_weights *b, size_t at, int64_t from, int64_t to,
+                       int64_t reference)
 {
   const weft_bn_table *t = lists->table;
   for (int64_t k = from; k < to; k++) {
@@ -24,8 +27,8 @@ static void fill_chunk(const weft_bn_lists *lists, weft_bn_weights *b, size_t at
 }
 
 /* Chunks of sets from .. to - 1; returns the next chunk's number. */
-static size_t add_chunks(const weft_bn_lists *lists, weft_bn_weights *b, size_t z, size_t at, int64_t from, int64_t to, int64_t reference,
-                         int copies)
+static size_t add_chunks(const weft_bn_lists *lists, weft_bn_weights *b, size_t z, size_t at, int64_t from, int64_t to,
+                         int64_t reference, int copies)
 {
   for (; from < to; from += CHUNK, at++) {
     const int64_t end = to - from < CHUNK ? to : from + CHUNK;
@@ -36,12 +39,13 @@ static size_t add_chunks(const weft_bn_lists *lists, weft_bn_weights *b, size_t 
   return at;
 }
 
-/* Lays out the sets of node z from chunk `at` on, or counts its chunks when there is no room yet: zone after zone, and after each
- * copies of the sets that its last ones still need. */
+/* Lays out the sets of node z from chunk `at` on, or counts its chunks when there is no room yet: zone after zone, and
+ * after each copies of the sets that its last ones still need. */
 static size_t add_node(const weft_bn_lists *lists, weft_bn_weights *b, size_t z, size_t at)
 {
   const weft_bn_table *t = lists->table;
-  const int64_t zone = (int64_t) (ZONE_NATS * lists->unit), deep = (int64_t) (DEEP_NATS * lists->unit), last = t->start[z + 1];
+  const int64_t zone = (int64_t) (ZONE_NATS * lists->unit), deep = (int64_t) (DEEP_NATS * lists->unit),
+                last = t->start[z + 1];
   for (int64_t k = t->start[z]; k < last; ) {
     const int64_t first = k, reference = t->score[k];
     const size_t begin = at;
@@ -72,7 +76,8 @@ weft_status weft_bn_weights_make(weft_arena *mem, weft_bn_lists *lists)
   WEFT_TAKE(b->chunk, mem, b->count);
   WEFT_TAKE(b->mask, mem, b->count * CHUNK * lists->words);
   WEFT_TAKE0(b->weight, mem, b->count * CHUNK);
-  memset(b->mask, 0xff, b->count * CHUNK * lists->words * sizeof *b->mask); /* what is left at a chunk's end never fits */
+  memset(b->mask, 0xff,
+         b->count * CHUNK * lists->words * sizeof *b->mask); /* what is left at a chunk's end never fits */
   for (size_t z = 0; z < lists->p; z++) add_node(lists, b, z, b->begin[z]);
   lists->weights = b;
 done:
@@ -127,7 +132,8 @@ static double node_sum_1_avx512(const weft_bn_weights *b, size_t z, const uint64
     unsigned any = 0;
     for (int k = 0; k < 8; k++) any |= fit[k] = _mm512_testn_epi64_mask(_mm512_loadu_si512(mask + 8 * k), missing);
     if (!any) continue;
-    for (int k = 0; k < 8; k++) part[k % 4] = _mm512_mask_add_pd(part[k % 4], fit[k], part[k % 4], _mm512_loadu_pd(weight + 8 * k));
+    for (int k = 0; k < 8; k++)
+      part[k % 4] = _mm512_mask_add_pd(part[k % 4], fit[k], part[k % 4], _mm512_loadu_pd(weight + 8 * k));
     if (!found) { found = 1; stop = b->chunk[c].stop; *reference = b->chunk[c].reference; }
   }
   const __m512d eight = _mm512_add_pd(_mm512_add_pd(part[0], part[2]), _mm512_add_pd(part[1], part[3]));
@@ -156,8 +162,8 @@ static int64_t node_value(const weft_bn_lists *lists, size_t z, const uint64_t *
 
 typedef struct change { int32_t node; int64_t value; } change;
 
-WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z, const uint64_t *before, int64_t *score,
-                 change *changes, size_t *count)
+WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z, const uint64_t *before,
+                 int64_t *score, change *changes, size_t *count)
 {
   const int64_t value = node_value(lists, (size_t) z, before);
   if (value == WEFT_BN_NEVER) return 0;

@@ -1,5 +1,5 @@
-/* The table of local scores: raw scores of all sets of a node's candidates, penalties and priors, pruning, and the sorted
- * result.
+/* The table of local scores: raw scores of all sets of a node's candidates, penalties and priors, pruning, and the
+ * sorted result.
  *
  * Raw scores come from joint values when all nodes may be parents of all (one count serves every child of a set), and
  * child by child otherwise. Nodes go through in batches that bound the memory of the raw scores. */
@@ -35,12 +35,13 @@ done:
 static int choose_bits(const weft_bn_problem *problem, size_t s)
 {
   double bound, edge = 0, n = (double) problem->n;
-  if (problem->score == WEFT_BN_BGE) {
+  if (weft_bn_gauss(problem)) {
     double most = 1;
     for (size_t g = 0; g < problem->groups; g++)
       for (size_t j = 0; j < problem->p; j++)
         most = fmax(most, fabs(log(problem->scatter[(g * problem->p + j) * problem->p + j])));
-    bound = (double) (s + 1) * (n + problem->alpha_w + (double) problem->p) * (most + log(n + problem->alpha_w + 2) + 8);
+    bound =
+        (double) (s + 1) * (n + problem->alpha_w + (double) problem->p) * (most + log(n + problem->alpha_w + 2) + 8);
   } else {
     double log_q = 0, most = 1;
     for (size_t j = 0; j < problem->p; j++) most = fmax(most, problem->levels[j]);
@@ -49,7 +50,8 @@ static int choose_bits(const weft_bn_problem *problem, size_t s)
   }
   if (problem->edge_prior)
     for (size_t k = 0; k < problem->p * problem->p; k++)
-      if (problem->allowed[k] || (problem->outside && problem->outside[k])) edge = fmax(edge, fabs(problem->edge_prior[k]));
+      if (problem->allowed[k] || (problem->outside && problem->outside[k]))
+        edge = fmax(edge, fabs(problem->edge_prior[k]));
   int bits = 50 - (int) ceil(log2(2 * bound + (double) s * edge + 1));
   return bits > 40 ? 40 : bits;
 }
@@ -85,7 +87,7 @@ static weft_status make_ready(weft_ctx *ctx, weft_arena *mem, const weft_bn_prob
   out->bits = choose_bits(problem, out->most_parents);
   out->unit = ldexp(1.0, out->bits);
   WEFT_TRY(make_binomials(mem, problem->p, out->most_parents + 2, &out->binomials));
-  if (problem->score == WEFT_BN_BGE) {
+  if (weft_bn_gauss(problem)) {
     WEFT_TRY(gauss_constants(mem, out));
     goto done;
   }
@@ -99,8 +101,8 @@ done:
 
 /* ---- from joint values to raw scores ---- */
 
-/* The number that a set has among all nodes, of which the walk fixes all but the least member: what must be added to the
- * least member's own share. `extra` < p is inserted (p: none); positions start at `first`. */
+/* The number that a set has among all nodes, of which the walk fixes all but the least member: what must be added to
+ * the least member's own share. `extra` < p is inserted (p: none); positions start at `first`. */
 static uint64_t fixed_part(const weft_bn_ready *ready, const weft_bn_node *node, const weft_bn_walk *w, size_t extra,
                            size_t first)
 {
@@ -118,7 +120,8 @@ static uint64_t fixed_part(const weft_bn_ready *ready, const weft_bn_node *node,
   return number;
 }
 
-static void fill_from_joint(const weft_bn_ready *ready, weft_bn_node *node, const int64_t *joint, const uint64_t *offset)
+static void fill_from_joint(const weft_bn_ready *ready, weft_bn_node *node, const int64_t *joint,
+                            const uint64_t *offset)
 {
   const size_t p = ready->problem->p, i = node->node;
   size_t cut = 0; /* the first candidate beyond the child */
@@ -149,43 +152,6 @@ static void fill_from_joint(const weft_bn_ready *ready, weft_bn_node *node, cons
 
 /* ---- penalties, priors, required parents ---- */
 
-double weft_bn_penalty(const weft_bn_problem *problem, size_t i)
-{
-  double rows = (double) problem->n;
-  if (problem->score == WEFT_BN_AIC) return problem->levels[i] - 1;
-  if (problem->score != WEFT_BN_BIC) return 0;
-  if (problem->set) for (size_t r = 0; r < problem->n; r++) rows -= problem->set[i * problem->n + r] != 0;
-  return rows > 0 ? 0.5 * log(rows) * (problem->levels[i] - 1) : 0;
-}
-
-/* What parent `v` of `i` adds by itself. */
-static int64_t edge_share(const weft_bn_ready *ready, size_t i, size_t v)
-{
-  const weft_bn_problem *problem = ready->problem;
-  return problem->edge_prior ? (int64_t) rint(problem->edge_prior[i + problem->p * v] * ready->unit) : 0;
-}
-
-static int is_required(const weft_bn_problem *problem, size_t i, size_t v)
-{
-  return problem->required && problem->required[i + problem->p * v];
-}
-
-/* The whole share of one set: -penalty × parent configurations + edges; NEVER when a required parent is missing.
- * `penalty` is in units. */
-int64_t weft_bn_set_share(const weft_bn_ready *ready, size_t i, const size_t *parents, size_t m, size_t required,
-                         double penalty)
-{
-  int64_t edges = 0;
-  double q = 1;
-  for (size_t j = 0; j < m; j++) {
-    edges += edge_share(ready, i, parents[j]);
-    required -= (size_t) is_required(ready->problem, i, parents[j]);
-    q *= penalty > 0 ? ready->problem->levels[parents[j]] : 1;
-  }
-  if (required || q * penalty > (double) -WEFT_BN_NEVER / 8) return WEFT_BN_NEVER;
-  return edges - (int64_t) rint(q * penalty);
-}
-
 typedef struct table_job {
   weft_bn_ready *ready;
   weft_bn_node *nodes;
@@ -195,13 +161,6 @@ typedef struct table_job {
   int64_t **best;             /* a thread: best of a set and its subsets */
   weft_scored **list;         /* a node: what is kept */
 } table_job;
-
-size_t weft_bn_required(const weft_bn_problem *problem, size_t i)
-{
-  size_t count = 0;
-  for (size_t v = 0; v < problem->p; v++) count += (size_t) is_required(problem, i, v);
-  return count;
-}
 
 static void add_shares(const weft_bn_ready *ready, weft_bn_node *node)
 {
@@ -226,16 +185,6 @@ static void add_shares(const weft_bn_ready *ready, weft_bn_node *node)
 }
 
 /* ---- pruning ---- */
-
-/* Scores that are equal by arithmetic may differ by the rounding of their joint values. */
-#define TIE_UNITS 8
-
-int64_t weft_bn_slack(const weft_bn_ready *ready)
-{
-  const double nats = ready->problem->slack;
-  if (!(nats > 0)) return -TIE_UNITS;
-  return nats < 1e6 ? (int64_t) rint(nats * ready->unit) : -2 * WEFT_BN_NEVER;
-}
 
 /* Dropped: worse than the best subset by `slack` or more (slack 0: not better). Marks by NEVER, counts what stays. */
 static void prune(const weft_bn_ready *ready, weft_bn_node *node, int64_t *best)
@@ -355,8 +304,8 @@ int weft_bn_joint_pays(const weft_bn_ready *ready, const weft_bn_node *nodes, co
 {
   const weft_bn_problem *problem = ready->problem;
   double by_child = 0;
-  if (problem->score == WEFT_BN_K2 || problem->score == WEFT_BN_BDS) return 0;
-  if (problem->score == WEFT_BN_BGE ? problem->groups > 1 : problem->set != NULL) return 0;
+  if (!weft_bn_kind(problem->score)->joint) return 0;
+  if (weft_bn_gauss(problem) ? problem->groups > 1 : problem->set != NULL) return 0;
   for (size_t i = 0; i < problem->p; i++) by_child += 2 * (double) weft_bn_sets_of(&nodes[i]);
   return (double) offset[ready->most_parents + 2] <= by_child;
 }
@@ -393,7 +342,8 @@ static size_t batch_end(const weft_bn_node *nodes, size_t p, size_t first)
 }
 
 /* Memory that all batches use in turn. */
-static weft_status make_batch_memory(weft_arena *mem, const weft_bn_ready *ready, const weft_bn_node *nodes, table_job *out)
+static weft_status make_batch_memory(weft_arena *mem, const weft_bn_ready *ready, const weft_bn_node *nodes,
+                                     table_job *out)
 {
   weft_status st = WEFT_OK;
   const size_t p = ready->problem->p, threads = ready->problem->threads;
@@ -423,7 +373,8 @@ static weft_status join_nodes(weft_ctx *ctx, weft_arena *keep, const weft_bn_rea
   for (size_t i = 0; i < p; i++) {
     total += nodes[i].kept;
     if (!nodes[i].kept)
-      WEFT_TRY(weft_fail_column(ctx, i, "has no set of parents that can be scored: with so many levels, its own or those of "
+      WEFT_TRY(weft_fail_column(ctx, i,
+                                "has no set of parents that can be scored: with so many levels, its own or those of "
                                 "parents that are required, the penalty of this score is too large."));
   }
   if (total > INT32_MAX)

@@ -1,6 +1,6 @@
-/* Score tables on the device: batches of nodes through the kernels of bn_table_kernels.cuh. A batch fits the device; joint
- * values that do not fit are not kept: sets are then counted node by node. Gaussian data and BDs, whose f depends on the
- * counts, are left to the CPU; so are prefixes of very many cells. */
+/* Score tables on the device: batches of nodes through the kernels of bn_table_kernels.cuh. A batch fits the device;
+ * joint values that do not fit are not kept: sets are then counted node by node. Gaussian data and BDs, whose f depends
+ * on the counts, are left to the CPU; so are prefixes of very many cells. */
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -89,9 +89,10 @@ static int fits_device(const weft_bn_ready *ready)
 {
   const weft_bn_problem *problem = ready->problem;
   const size_t s = ready->most_parents;
-  if (problem->score == WEFT_BN_BGE || problem->score == WEFT_BN_BDS) return 0;
+  if (!weft_bn_kind(problem->score)->device) return 0;
   if (!problem->n || !s || s + 3 > MOST_MEMBERS || problem->n > UINT32_MAX / 2) return 0;
-  return widest(ready, s) <= MOST_CELLS && fmin(widest(ready, s), (double) problem->n) <= MOST_LISTED && widest(ready, s + 1) <= MOST_Q;
+  return widest(ready, s) <= MOST_CELLS && fmin(widest(ready, s), (double) problem->n) <= MOST_LISTED &&
+         widest(ready, s + 1) <= MOST_Q;
 }
 
 static weft_status copy_up(resident *r, void *to, const void *from, size_t bytes)
@@ -103,8 +104,14 @@ done:
   return st;
 }
 
-#define SEND(to, from, count) do { decltype(+(from)) from_ = (from); std::remove_const<std::remove_pointer<decltype(from_)>::type>::type *to_; \
-    WEFT_DEVICE_TAKE(to_, &r->mem, (count)); WEFT_TRY(copy_up(r, to_, from_, (count) * sizeof *to_)); (to) = to_; } while (0)
+#define SEND(to, from, count) \
+  do { \
+    decltype(+(from)) from_ = (from); \
+    std::remove_const<std::remove_pointer<decltype(from_)>::type>::type *to_; \
+    WEFT_DEVICE_TAKE(to_, &r->mem, (count)); \
+    WEFT_TRY(copy_up(r, to_, from_, (count) * sizeof *to_)); \
+    (to) = to_; \
+  } while (0)
 
 /* Planes of all nodes, codes, levels. */
 static weft_status send_columns(weft_ctx *ctx, resident *r)
@@ -151,14 +158,14 @@ done:
   return st;
 }
 
-/* Which f a set takes, for all products of levels that s nodes can have, and the values of all f. Rows of the table, child
- * by child: BDeu: 0 for the parents, 1 + class of the child for the family; K2 the other way round; else 0 for both. */
+/* Which f a set takes, for all products of levels that s nodes can have, and the values of all f. Rows of the table,
+ * child by child: 1 + class of the child where the mass varies with its levels (bn_score_kinds.h), else 0. */
 static weft_status send_functions(weft_ctx *ctx, resident *r)
 {
   weft_status st = WEFT_OK;
   const weft_bn_problem *problem = r->ready->problem;
   const size_t p = problem->p, n = problem->n, s = r->ready->most_parents + (r->family ? 0 : 1);
-  const int bayesian = problem->score == WEFT_BN_BDEU || problem->score == WEFT_BN_K2;
+  const weft_bn_score_varies varies = weft_bn_kind(problem->score)->varies;
   functions f;
   uint8_t *reached;
   uint32_t *class_levels;
@@ -172,7 +179,7 @@ static weft_status send_functions(weft_ctx *ctx, resident *r)
     r->classes[j] = k;
   }
   f.q_stride = (uint32_t) widest(r->ready, s < 1 ? 1 : s) + 1;
-  f.kinds = r->family && bayesian ? 1 + r->class_count : 1;
+  f.kinds = r->family && varies != WEFT_BN_NEITHER ? 1 + r->class_count : 1;
   f.room = 1u << 16;
   WEFT_TAKE(f.a, r->host, f.room);
   WEFT_TAKE0(f.table, r->host, (size_t) f.kinds * f.q_stride);
@@ -185,11 +192,12 @@ static weft_status send_functions(weft_ctx *ctx, resident *r)
   for (uint32_t q = 1; q < f.q_stride; q++) {
     if (!reached[q]) continue;
     for (uint32_t kind = 0; kind < f.kinds; kind++) {
-      double a = -1;
-      if (problem->score == WEFT_BN_BDEU) { a = problem->ess / q; if (kind) a = a / (double) class_levels[kind - 1]; }
-      if (problem->score == WEFT_BN_K2) a = kind ? class_levels[kind - 1] : 1;
-      const uint32_t found = find_function(&f, a);
-      if (found == UINT32_MAX) { st = weft_fail(ctx, WEFT_ERR_MEMORY, "Too many different numbers of levels for the device."); goto done; }
+      const weft_bn_masses mass =
+          weft_bn_masses_of(problem->score, problem->ess, q, q, kind ? class_levels[kind - 1] : 1);
+      const bool of_parents = (varies == WEFT_BN_PARENTS) == (kind > 0);
+      const uint32_t found = find_function(&f, of_parents ? mass.parents : mass.family);
+      if (found == UINT32_MAX)
+        WEFT_TRY(weft_fail(ctx, WEFT_ERR_MEMORY, "Too many different numbers of levels for the device."));
       f.table[(size_t) kind * f.q_stride + q] = found;
     }
   }
@@ -228,7 +236,7 @@ static weft_status make_batch(weft_ctx *ctx, resident *r, const weft_bn_node *no
 {
   weft_status st = WEFT_OK;
   const weft_bn_problem *problem = r->ready->problem;
-  const int bdeu = problem->score == WEFT_BN_BDEU, bayesian = bdeu || problem->score == WEFT_BN_K2;
+  const weft_bn_score_varies varies = weft_bn_kind(problem->score)->varies;
   size_t members = 0, columns = 0, at = 0, column = 0;
   uint32_t *base;
   memset(b, 0, sizeof *b);
@@ -257,10 +265,8 @@ static weft_status make_batch(weft_ctx *ctx, resident *r, const weft_bn_node *no
     u->column = (uint32_t) column;
     u->child = (uint32_t) child;
     u->root = nodes ? r->root[child] : (uint32_t) PLANE_ALL;
-    if (r->family && bayesian) {
-      u->parents_kind = bdeu ? 0 : 1 + r->classes[child];
-      u->family_kind = bdeu ? 1 + r->classes[child] : 0;
-    }
+    if (r->family && varies == WEFT_BN_PARENTS) u->parents_kind = 1 + r->classes[child];
+    if (r->family && varies == WEFT_BN_FAMILY) u->family_kind = 1 + r->classes[child];
     u->score = b->scores;
     u->best = b->bests;
     weft_bn_offsets(&r->ready->binomials, u->size, u->limit, u->offset);
@@ -300,8 +306,10 @@ typedef void count_kernel(count_job, uint64_t, uint64_t);
 
 static count_kernel *count_kernel_for(int members, int family)
 {
-  static count_kernel *const joint[] = { count_sets<0, false>, count_sets<1, false>, count_sets<2, false>, count_sets<3, false>, count_sets<4, false> };
-  static count_kernel *const by_child[] = { count_sets<0, true>, count_sets<1, true>, count_sets<2, true>, count_sets<3, true>, count_sets<4, true> };
+  static count_kernel *const joint[] = { count_sets<0, false>, count_sets<1, false>, count_sets<2, false>,
+                                         count_sets<3, false>, count_sets<4, false> };
+  static count_kernel *const by_child[] = { count_sets<0, true>, count_sets<1, true>, count_sets<2, true>,
+                                            count_sets<3, true>, count_sets<4, true> };
   return (family ? by_child : joint)[members <= 4 ? members : 0];
 }
 
@@ -358,9 +366,13 @@ static int64_t empty_value(resident *r, const universe *u)
   uint32_t rows = 0;
   int64_t family = 0;
   for (size_t i = 0; i < n; i++) if (!set || !set[i]) { counter->seen[codes[i]]++; rows++; }
-  const int64_t *f = weft_bn_function(counter, problem->score == WEFT_BN_BDEU ? problem->ess / levels : problem->score == WEFT_BN_K2 ? 1 : -1, rows);
-  for (uint32_t l = 0; l < (uint32_t) problem->levels[u->child]; l++) { family += f[counter->seen[l]]; counter->seen[l] = 0; }
-  f = weft_bn_function(counter, problem->score == WEFT_BN_BDEU ? problem->ess : problem->score == WEFT_BN_K2 ? levels : -1, rows);
+  const weft_bn_masses mass = weft_bn_masses_of(problem->score, problem->ess, 1, 1, levels);
+  const int64_t *f = weft_bn_function(counter, mass.family, rows);
+  for (uint32_t l = 0; l < (uint32_t) problem->levels[u->child]; l++) {
+    family += f[counter->seen[l]];
+    counter->seen[l] = 0;
+  }
+  f = weft_bn_function(counter, mass.parents, rows);
   return weft_bn_rounded(family) - weft_bn_rounded(f[rows]);
 }
 
@@ -369,11 +381,13 @@ typedef void prune_kernel(prune_job, int);
 static weft_status prune_batch(weft_ctx *ctx, resident *r, const batch *b, const prune_job *job)
 {
   weft_status st = WEFT_OK;
-  static prune_kernel *const kernels[] = { prune_sets<0>, prune_sets<1>, prune_sets<2>, prune_sets<3>, prune_sets<4>, prune_sets<5>, prune_sets<6> };
+  static prune_kernel *const kernels[] = { prune_sets<0>, prune_sets<1>, prune_sets<2>, prune_sets<3>,
+                                           prune_sets<4>, prune_sets<5>, prune_sets<6> };
   for (size_t m = 0; m <= r->ready->most_parents; m++) {
     uint64_t most = 0;
     for (size_t k = 0; k < b->count; k++) {
-      const uint64_t sets = m <= b->universes[k].limit ? weft_bn_choose(&r->ready->binomials, b->universes[k].size, m) : 0;
+      const uint64_t sets =
+          m <= b->universes[k].limit ? weft_bn_choose(&r->ready->binomials, b->universes[k].size, m) : 0;
       if (sets > most) most = sets;
     }
     if (!most) continue;
@@ -407,7 +421,11 @@ static weft_status fetch_batch(weft_ctx *ctx, resident *r, const batch *b, weft_
   WEFT_TAKE(cursor, &host, b->count);
   WEFT_DEVICE_TAKE(d_cursor, &r->mem, b->count);
   room = weft_device_chunk(ctx, (size_t) total + 1, sizeof *d_list, 0);
-  if (room < most) { st = weft_fail_memory(ctx, "device", (double) most * sizeof *d_list, weft_device_available(ctx), "the sets kept of one node"); goto done; }
+  if (room < most) {
+    st = weft_fail_memory(ctx, "device", (double) most * sizeof *d_list, weft_device_available(ctx),
+                          "the sets kept of one node");
+    goto done;
+  }
   WEFT_DEVICE_TAKE(d_list, &r->mem, room);
   for (size_t first = 0, last; first < b->count; first = last) {
     uint64_t at = 0, sets = 0;
@@ -425,7 +443,9 @@ static weft_status fetch_batch(weft_ctx *ctx, resident *r, const batch *b, weft_
       weft_scored *one;
       WEFT_TAKE(one, &host, kept[k]);
       list[k] = one;
-      if (kept[k]) WEFT_CUDA(cudaMemcpyAsync(one, d_list + cursor[k], kept[k] * sizeof *d_list, cudaMemcpyDeviceToHost, r->mem.stream));
+      if (kept[k])
+        WEFT_CUDA(
+            cudaMemcpyAsync(one, d_list + cursor[k], kept[k] * sizeof *d_list, cudaMemcpyDeviceToHost, r->mem.stream));
     }
     WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
     WEFT_TRY(weft_bn_collect(ctx, keep, r->ready, nodes + first, last - first, list + first, done));
@@ -438,7 +458,8 @@ done:
   return st;
 }
 
-static weft_status run_batch(weft_ctx *ctx, resident *r, weft_arena *keep, weft_bn_node *nodes, size_t count, double from, double to)
+static weft_status run_batch(weft_ctx *ctx, resident *r, weft_arena *keep, weft_bn_node *nodes, size_t count,
+                             double from, double to)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
@@ -461,7 +482,8 @@ static weft_status run_batch(weft_ctx *ctx, resident *r, weft_arena *keep, weft_
       WEFT_TRY(copy_up(r, job.score + b.universes[k].score, empty + k, sizeof *empty));
     }
     for (size_t m = 1; m <= r->ready->most_parents; m++)
-      WEFT_TRY(count_size(ctx, r, &b, m, job.score, from + (to - from) * (double) (m - 1) / (double) r->ready->most_parents,
+      WEFT_TRY(count_size(ctx, r, &b, m, job.score,
+                          from + (to - from) * (double) (m - 1) / (double) r->ready->most_parents,
                           from + (to - from) * (double) m / (double) r->ready->most_parents));
   }
   WEFT_TRY(prune_batch(ctx, r, &b, &job));
@@ -512,16 +534,19 @@ done:
 static weft_status make_joint(weft_ctx *ctx, resident *r, const uint64_t *offset)
 {
   weft_status st = WEFT_OK;
-  const size_t sizes = r->ready->most_parents + 1, n = r->ready->problem->n;
+  const weft_bn_problem *problem = r->ready->problem;
+  const size_t sizes = r->ready->most_parents + 1, n = problem->n;
   batch b;
   int64_t *joint, empty;
   WEFT_TRY(make_batch(ctx, r, NULL, 0, &b));
   WEFT_DEVICE_TAKE(joint, &r->mem, offset[sizes + 1]);
-  empty = weft_bn_rounded(weft_bn_function(&r->ready->counters[0], r->ready->problem->score == WEFT_BN_BDEU ? r->ready->problem->ess : -1,
+  empty = weft_bn_rounded(weft_bn_function(&r->ready->counters[0],
+                                           weft_bn_masses_of(problem->score, problem->ess, 1, 1, 1).parents,
                                            (uint32_t) n)[n]);
   WEFT_TRY(copy_up(r, joint, &empty, sizeof empty));
   for (size_t size = 1; size <= sizes; size++)
-    WEFT_TRY(count_size(ctx, r, &b, size, joint, 0.6 * (double) (size - 1) / (double) sizes, 0.6 * (double) size / (double) sizes));
+    WEFT_TRY(count_size(ctx, r, &b, size, joint, 0.6 * (double) (size - 1) / (double) sizes,
+                        0.6 * (double) size / (double) sizes));
   r->prune.joint = joint;
   SEND(r->prune.joint_offset, offset, sizes + 2);
 done:
@@ -556,7 +581,8 @@ static weft_status prune_cuda(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *re
   cells = widest(ready, ready->most_parents);
   r->count.cell_words = ((uint32_t) cells + 63) / 64 * 2;
   r->count.cell_list = ((uint32_t) fmin(cells, (double) ready->problem->n) + 3) / 4 * 4;
-  r->shared = WARPS * (sizeof(workspace) + r->count.cell_words * sizeof(uint32_t) + r->count.cell_list * sizeof(uint16_t));
+  r->shared =
+      WARPS * (sizeof(workspace) + r->count.cell_words * sizeof(uint32_t) + r->count.cell_list * sizeof(uint16_t));
   WEFT_TRY(send_functions(ctx, r));
   WEFT_TRY(send_shares(ctx, r));
   if (!r->family) WEFT_TRY(make_joint(ctx, r, offset));

@@ -11,9 +11,9 @@
  *
  * f is the same table of fixed-point values as on the CPU, made on the host, so that sums have the same bits. No count
  * leaves the registers.
- * Pruning: sets of one size after another; a thread a set takes its raw score from the joint values, or from the count of
- * the node's own sets, adds its share and holds it against the best of its subsets. What stays goes to the host, which
- * sorts it. */
+ * Pruning: sets of one size after another; a thread a set takes its raw score from the joint values, or from the count
+ * of the node's own sets, adds its share and holds it against the best of its subsets. What stays goes to the host,
+ * which sorts it. */
 #ifndef WEFT_BN_TABLE_KERNELS_CUH
 #define WEFT_BN_TABLE_KERNELS_CUH
 
@@ -61,8 +61,10 @@ struct count_job {
 __device__ __forceinline__ void count_bits(int32_t c[4], const uint32_t a[4], const uint32_t b[2])
 {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  asm volatile(
+      "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
   const uint32_t lane = threadIdx.x % 32, row = lane & ~3u, column = 8 * (lane & 3u);
   for (uint32_t k = 0; k < 4; k++)
@@ -86,7 +88,10 @@ struct workspace {
   uint32_t node[MOST_MEMBERS], base[MOST_MEMBERS], levels[MOST_MEMBERS];
 };
 
-__device__ static uint64_t choose_of(const count_job &job, uint32_t v, uint32_t k) { return job.choose[(uint64_t) k * (job.most + 1) + v]; }
+__device__ static uint64_t choose_of(const count_job &job, uint32_t v, uint32_t k)
+{
+  return job.choose[(uint64_t) k * (job.most + 1) + v];
+}
 
 /* The largest v < upper with C(v, k) <= number, by the whole warp. */
 __device__ static uint32_t last_member(const count_job &job, uint32_t upper, uint32_t k, uint64_t number, uint32_t lane)
@@ -100,8 +105,8 @@ __device__ static uint32_t last_member(const count_job &job, uint32_t upper, uin
 }
 
 /* Cells of the first `count` members that hold a row; how many, or q when all are taken. */
-__device__ static uint32_t list_cells(const count_job &job, const workspace *mine, uint32_t count, uint32_t q, uint32_t *bits,
-                                      uint16_t *list, uint32_t lane)
+__device__ static uint32_t list_cells(const count_job &job, const workspace *mine, uint32_t count, uint32_t q,
+                                      uint32_t *bits, uint16_t *list, uint32_t lane)
 {
   if (q < LISTED_FROM) return q;
   uint32_t found = 0;
@@ -129,7 +134,8 @@ __device__ static uint32_t list_cells(const count_job &job, const workspace *min
   return found;
 }
 
-/* Four words at once: which of a plane's words a lane holds does not matter, as long as it holds the same of all planes. */
+/* Four words at once: which of a plane's words a lane holds does not matter, as long as it holds the same of all
+ * planes. */
 __device__ static void meet(uint4 &a, const uint32_t *words)
 {
   const uint4 b = *(const uint4 *) words;
@@ -174,7 +180,8 @@ __device__ static void sum_tile(const count_job &job, const workspace *mine, int
   for (int j = 0; j < TILES; j++)
     if (j < tiles)
 #pragma unroll
-      for (int e = 0; e < 2; e++) sum[j][e] += job.f[table[j][e] + (uint32_t) c[j][e]] + job.f[table[j][e] + (uint32_t) c[j][2 + e]];
+      for (int e = 0; e < 2; e++)
+        sum[j][e] += job.f[table[j][e] + (uint32_t) c[j][e]] + job.f[table[j][e] + (uint32_t) c[j][2 + e]];
 }
 
 enum { STORE, STORE_NEGATIVE, ADD };
@@ -183,9 +190,9 @@ enum { STORE, STORE_NEGATIVE, ADD };
  * have levels; after them may come one plane that all rows are met with. `parents`: cells of the prefix; `kind`: which
  * row of job.table. */
 template <int M>
-__device__ static void score_leaves(const count_job &job, const universe &u, workspace *mine, uint32_t *bits, uint16_t *list,
-                                    uint32_t count, int members, uint32_t parents, uint32_t kind, uint32_t leaves, int how,
-                                    int64_t *out, uint32_t lane)
+__device__ static void score_leaves(const count_job &job, const universe &u, workspace *mine, uint32_t *bits,
+                                    uint16_t *list, uint32_t count, int members, uint32_t parents, uint32_t kind,
+                                    uint32_t leaves, int how, int64_t *out, uint32_t lane)
 {
   const uint32_t *start = job.column_start + u.cand, columns = start[leaves], t = lane % 4;
   uint32_t q = 1;
@@ -257,7 +264,8 @@ __global__ static void __launch_bounds__(32 * WARPS) count_sets(count_job job, u
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   workspace *mine = (workspace *) shared + warp;
   uint32_t *bits = (uint32_t *) ((workspace *) shared + WARPS) + warp * job.cell_words;
-  uint16_t *list = (uint16_t *) ((uint32_t *) ((workspace *) shared + WARPS) + WARPS * job.cell_words) + warp * job.cell_list;
+  uint16_t *list =
+      (uint16_t *) ((uint32_t *) ((workspace *) shared + WARPS) + WARPS * job.cell_words) + warp * job.cell_list;
   uint64_t number = first + (uint64_t) blockIdx.x * WARPS + warp;
   if (number >= first + count) return;
   uint32_t lo = 0, hi = job.universe_count - 1; /* the last universe that begins at or before the item */
@@ -325,7 +333,10 @@ struct prune_job {
   int penalised;
 };
 
-__device__ static uint64_t choose_of(const prune_job &job, uint32_t v, uint32_t k) { return job.choose[(uint64_t) k * (job.most + 1) + v]; }
+__device__ static uint64_t choose_of(const prune_job &job, uint32_t v, uint32_t k)
+{
+  return job.choose[(uint64_t) k * (job.most + 1) + v];
+}
 
 /* What weft_bn_set_share() adds on the CPU. */
 __device__ static int64_t share_of(const prune_job &job, const universe &u, const uint32_t *node, int m)
@@ -404,7 +415,8 @@ __global__ static void prune_sets(prune_job job, int any)
   const int m = M ? M : any;
   if ((uint32_t) m > u.limit) return;
   const uint64_t count = choose_of(job, u.size, m), step = (uint64_t) gridDim.x * blockDim.x;
-  for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < count; first += step) { /* all lanes come to the vote */
+  for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < count;
+       first += step) { /* all lanes come to the vote */
     const uint64_t x = first + threadIdx.x;
     const unsigned staying = __ballot_sync(FULL, x < count && prune_set<M>(job, u, m, x));
     if (staying && threadIdx.x % 32 == 0) atomicAdd(job.kept + blockIdx.y, (unsigned long long) __popc(staying));
@@ -412,7 +424,8 @@ __global__ static void prune_sets(prune_job job, int any)
 }
 
 /* The kept sets of universes first .., in no order; `cursor` begins where each one's list does. */
-__global__ static void list_sets(const universe *universes, const int64_t *score, unsigned long long *cursor, weft_scored *list)
+__global__ static void list_sets(const universe *universes, const int64_t *score, unsigned long long *cursor,
+                                 weft_scored *list)
 {
   const universe &u = universes[blockIdx.y];
   const uint64_t count = u.offset[u.limit + 1], step = (uint64_t) gridDim.x * blockDim.x;

@@ -96,7 +96,8 @@ weft_status weft_mi_rank_wide(weft_ctx *ctx, const weft_mi_data *data, weft_mi_c
       WEFT_TAKE(keys, &mem, 2 * n);
       WEFT_TAKE(margin, &mem, data->class_levels);
     }
-    codes[k].result = weft_encode_wide(&data->columns[first + k], n, data->na_level, &codes[k].plan, coded, (int32_t *) keys);
+    codes[k].result =
+        weft_encode_wide(&data->columns[first + k], n, data->na_level, &codes[k].plan, coded, (int32_t *) keys);
     WEFT_TRY(weft_mi_check(ctx, &codes[k], first + k, 1));
     out->missing[first + k] = (double) codes[k].plan.missing;
     score_sorted(data, coded, keys, margin, out, first + k);

@@ -8,6 +8,10 @@
 
 #include "../base/codes.h"
 #include "../base/context.h"
+#include "bins/mi_bins_kinds.h"
+#include "matrix/mi_estimate_kinds.h"
+#include "networks/mi_network_kinds.h"
+#include "select/mi_select_kinds.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,8 +35,6 @@ typedef struct weft_mi_rank {
 
 /* ---- numeric columns (mi_continuous*): every column with every other ---- */
 
-typedef enum { WEFT_MI_PEARSON, WEFT_MI_SPEARMAN, WEFT_MI_COPULA, WEFT_MI_KENDALL, WEFT_MI_KSG } weft_mi_numeric_kind;
-
 typedef struct weft_mi_numeric {
   size_t n, p;       /* rows, columns */
   const double *x;   /* n × p, column major; a pair is scored over the rows where neither is NaN */
@@ -46,22 +48,18 @@ typedef weft_status weft_mi_numeric_op(weft_ctx *ctx, const weft_mi_numeric *dat
 
 /* ---- networks (mi_network*): m and out are p × p and symmetric; m's diagonal does not matter, out's is zero ---- */
 
-typedef enum { WEFT_NETWORK_ARACNE, WEFT_NETWORK_CLR, WEFT_NETWORK_MRNET, WEFT_NETWORK_MRNETB,
-               WEFT_NETWORK_RELNET /* on the CPU only */ } weft_network_method;
-
 typedef struct weft_network_job {
   size_t p;
   const double *m;
   weft_network_method method;
-  double eps, keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle; RELNET: m > eps */
+  double eps,
+      keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle; RELNET: m > eps */
   double least;     /* what m says up to here is rounding; see weft_network_rounding() */
 } weft_network_job;
 
 typedef weft_status weft_network_op(weft_ctx *ctx, const weft_network_job *job, double *out);
 
 /* ---- cutting numeric columns (mi_bins.c) ---- */
-
-typedef enum { WEFT_BINS_FREQUENCY, WEFT_BINS_MDL, WEFT_BINS_CAIM, WEFT_BINS_CACC, WEFT_BINS_AMEVA } weft_bins_method;
 
 typedef struct weft_bins_job {
   size_t n, p;
@@ -81,16 +79,11 @@ weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, cons
 
 /* ---- genotypes (mi_plink.c) ---- */
 
-/* Of a .bed file, three bytes and one block of (n + 3) / 4 bytes a variant, the p variants `wanted` (from 0): counts of the first
- * allele, 2, 1, 0, or INT32_MIN where missing. */
+/* Of a .bed file, three bytes and one block of (n + 3) / 4 bytes a variant, the p variants `wanted` (from 0): counts of
+ * the first allele, 2, 1, 0, or INT32_MIN where missing. */
 weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const double *wanted, size_t p, int32_t *out);
 
 /* ---- greedy selection (mi_select.c) ---- */
-
-typedef enum {
-  WEFT_SELECT_MIM, WEFT_SELECT_MRMR, WEFT_SELECT_JMI, WEFT_SELECT_DISR, WEFT_SELECT_JMIM, WEFT_SELECT_NJMIM,
-  WEFT_SELECT_CMIM, WEFT_SELECT_CMI, WEFT_SELECT_JIM
-} weft_select_method;
 
 /* The features in order of selection (from 0) and their scores, at most k; returns how many through `found`. */
 weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_method method, size_t k,
@@ -109,8 +102,8 @@ typedef struct weft_mi_ops {
                         const struct weft_mi_search *search, struct weft_arena *mem, struct weft_mi_found *out);
   weft_status (*full)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device, double *mi,
                       double *interaction);
-  weft_status (*matrix)(weft_ctx *ctx, const struct weft_mi_pack *x, struct weft_mi_resident **device, const struct weft_mi_pack *y,
-                        int estimator, double *out);
+  weft_status (*matrix)(weft_ctx *ctx, const struct weft_mi_pack *x, struct weft_mi_resident **device,
+                        const struct weft_mi_pack *y, int estimator, double *out);
   void (*release)(weft_ctx *ctx, struct weft_mi_resident *device);
   weft_mi_numeric_op *numeric;
   weft_network_op *network;

@@ -5,9 +5,9 @@
 #include <string.h>
 #include "../base/arena.h"
 #include "../base/parallel.h"
-#include "mi_pairs.h"
-#include "mi_continuous.h"
-#include "mi_network.h"
+#include "pairs/mi_pairs.h"
+#include "matrix/mi_continuous.h"
+#include "networks/mi_network.h"
 
 #define PIECE 16384 /* rows coded at a time; a multiple of 64 */
 #define PIECE_WORDS (PIECE / 64)
@@ -79,7 +79,8 @@ static int count_binary(const shared *s, const weft_column *x, workspace *w, uin
   else memset(table + 2 * classes, 0, classes * sizeof *table);
   for (uint32_t c = 0; c < classes; c++) table[c] = s->class_counts[c] - table[classes + c] - table[2 * classes + c];
   *levels = s->data->na_level ? 3 : 2;
-  if (*missing && s->data->na_level && !weft_popcount(ones, s->words)) { /* one value: missing is level 1, as in codes */
+  if (*missing && s->data->na_level &&
+      !weft_popcount(ones, s->words)) { /* one value: missing is level 1, as in codes */
     memcpy(table + classes, table + 2 * classes, classes * sizeof *table);
     *levels = 2;
   }

@@ -3,9 +3,9 @@
 #include <cstring>
 #include "../base/device.cuh"
 #include "../base/parallel.h"
-#include "mi_pairs.h"
-#include "mi_continuous.h"
-#include "mi_network.h"
+#include "pairs/mi_pairs.h"
+#include "matrix/mi_continuous.h"
+#include "networks/mi_network.h"
 
 #define THREADS 256
 #define SHARED_CELLS 10240u                       /* 40 KB: three blocks a multiprocessor at least */
@@ -43,7 +43,8 @@ __device__ static double total(double v)
 }
 
 /* The first warp scores a finished table. A lane visits cells lane, lane + 32, ... in increasing order. */
-__device__ static void score(const uint32_t *table, uint32_t levels, uint32_t classes, const weft_mi_rank &out, size_t j)
+__device__ static void score(const uint32_t *table, uint32_t levels, uint32_t classes, const weft_mi_rank &out,
+                             size_t j)
 {
   const uint32_t lane = threadIdx.x;
   double joint = 0, attribute = 0, by_class = 0, n = 0;
@@ -87,7 +88,8 @@ __global__ static void __launch_bounds__(THREADS) rank_columns(const column_job 
   uint32_t *table = in_shared ? fast : tables + job.table;
   count_rows(job, codes + job.codes, classes, n, class_levels, table, copies);
   __syncthreads();
-  if (copies > 1) { /* sum the copies into the front; a cell's copies are read before any later cell's are overwritten */
+  if (copies >
+      1) { /* sum the copies into the front; a cell's copies are read before any later cell's are overwritten */
     for (uint32_t base = 0; base < cells; base += THREADS) {
       uint32_t cell = base + threadIdx.x, sum = 0;
       if (cell < cells) for (uint32_t k = 0; k < copies; k++) sum += fast[cell * copies + k];
@@ -144,7 +146,8 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
   /* a column needs its codes, at most a table, and six results */
   at_once = HOST_BUFFER / slot;
   at_once = at_once < 1 ? 1 : at_once > d->p ? d->p : at_once;
-  chunk = weft_device_chunk(ctx, at_once, (double) slot + 4.0 * WEFT_MI_TABLE_CELLS + sizeof *jobs + 40, 2.0 * d->n + 4096);
+  chunk =
+      weft_device_chunk(ctx, at_once, (double) slot + 4.0 * WEFT_MI_TABLE_CELLS + sizeof *jobs + 40, 2.0 * d->n + 4096);
   if (!chunk) { st = WEFT_ERR_MEMORY; goto done; }
   WEFT_TAKE(codes, &host, chunk);
   WEFT_TAKE(jobs, &host, chunk);
@@ -177,8 +180,8 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
     WEFT_CUDA(cudaMemsetAsync(d_tables, 0, table_words * sizeof *d_tables, mem.stream));
     WEFT_TRY(weft_device_upload(&mem, d_codes, count * slot, 1, copy_bytes, buffer));
     WEFT_TRY(weft_device_upload(&mem, d_jobs, count * sizeof *jobs, 1, copy_bytes, jobs));
-    rank_columns<<<(unsigned) count, THREADS, 0, mem.stream>>>(d_jobs, d_codes, d_classes, d->n, d->class_levels, d_tables,
-                                                               on_device);
+    rank_columns<<<(unsigned) count, THREADS, 0, mem.stream>>>(d_jobs, d_codes, d_classes, d->n, d->class_levels,
+                                                               d_tables, on_device);
     WEFT_CUDA(cudaGetLastError());
 #define BRING(field) WEFT_CUDA(cudaMemcpyAsync(out->field + first, on_device.field, count * sizeof *out->field, \
                                                cudaMemcpyDeviceToHost, mem.stream))

@@ -1,6 +1,57 @@
-/* .Call entry points of the mutual-information room. */
-#include "../base/glue.h"
-#include "mi.h"
+/* .Call entry points about single attributes: their information, what chance gives; and the names of kinds. */
+#include "pack/mi_pack_glue.h"
+#include "mi_null.h"
+
+/* ---- kinds ---- */
+
+#define NAME(kind, name, ...) name,
+#define NAME_OF_WORD(kind, name, ...) #name,
+const char *const weft_network_names[] = { WEFT_NETWORK_KINDS(NAME_OF_WORD) };
+const char *const weft_select_names[] = { WEFT_SELECT_KINDS(NAME) };
+const char *const weft_mi_entropy_names[] = { WEFT_MI_ENTROPY_KINDS(NAME) };
+const char *const weft_mi_numeric_names[] = { WEFT_MI_NUMERIC_KINDS(NAME) };
+const char *const weft_bins_names[] = { WEFT_BINS_KINDS(NAME) };
+
+static SEXP words(const char *const *names, int count)
+{
+  SEXP out = PROTECT(Rf_allocVector(STRSXP, count));
+  for (int k = 0; k < count; k++) SET_STRING_ELT(out, k, Rf_mkChar(names[k]));
+  UNPROTECT(1);
+  return out;
+}
+
+/* The names in each of the room's sheets. */
+SEXP C_weft_mi_kinds(void)
+{
+  const char *fields[] = { "network", "select", "entropy", "numeric", "bins", "" };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  weft_result_put(out, "network", words(weft_network_names, WEFT_NETWORK_METHODS));
+  weft_result_put(out, "select", words(weft_select_names, WEFT_SELECT_METHODS));
+  weft_result_put(out, "entropy", words(weft_mi_entropy_names, WEFT_MI_ESTIMATORS));
+  weft_result_put(out, "numeric", words(weft_mi_numeric_names, WEFT_MI_NUMERICS));
+  weft_result_put(out, "bins", words(weft_bins_names, WEFT_BINS_METHODS));
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- ranking ---- */
+
+/* A named list for the scores of p attributes, and where its vectors begin. */
+static SEXP make_scores(size_t p, weft_mi_rank *at)
+{
+  const char *fields[] = { "mi", "entropy", "class_entropy", "n", "missing", "levels", "class_levels", "" };
+  const R_xlen_t length = (R_xlen_t) p;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  at->mi = REAL(weft_result_put(out, "mi", Rf_allocVector(REALSXP, length)));
+  at->entropy = REAL(weft_result_put(out, "entropy", Rf_allocVector(REALSXP, length)));
+  at->class_entropy = REAL(weft_result_put(out, "class_entropy", Rf_allocVector(REALSXP, length)));
+  at->n = REAL(weft_result_put(out, "n", Rf_allocVector(REALSXP, length)));
+  at->missing = REAL(weft_result_put(out, "missing", Rf_allocVector(REALSXP, length)));
+  at->levels = INTEGER(weft_result_put(out, "levels", Rf_allocVector(INTSXP, length)));
+  at->class_levels = INTEGER(weft_result_put(out, "class_levels", Rf_allocVector(INTSXP, length)));
+  UNPROTECT(1);
+  return out;
+}
 
 typedef struct { weft_mi_data data; weft_mi_rank out; } rank_job;
 
@@ -10,24 +61,69 @@ static weft_status rank(weft_ctx *ctx, const weft_backend *backend, void *data)
   return backend->mi->rank(ctx, &job->data, &job->out);
 }
 
-/* x: matrix, list of columns or sparse matrix with n rows; class_codes: integers from 0, NA where the row does not count. */
+/* x: matrix, list of columns or sparse matrix with n rows; class_codes: integers from 0, NA where the row does not
+ * count. */
 SEXP C_weft_mi_rank(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level, SEXP control)
 {
-  const char *fields[] = { "mi", "entropy", "class_entropy", "n", "missing", "levels", "class_levels", "" };
   const size_t p = weft_glue_ncol(x), n = (size_t) Rf_xlength(class_codes);
-  const int *codes = INTEGER(class_codes);
   weft_column *columns = (weft_column *) R_alloc(p, sizeof *columns);
-  uint16_t *classes = (uint16_t *) R_alloc(n, sizeof *classes);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  for (int k = 0; k < 7; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(k < 5 ? REALSXP : INTSXP, (R_xlen_t) p));
-  for (size_t i = 0; i < n; i++) classes[i] = codes[i] == NA_INTEGER ? WEFT_NA_U16 : (uint16_t) codes[i];
+  rank_job job = { .data = { n, p, columns, weft_mi_class_codes(class_codes), (uint32_t) Rf_asInteger(class_levels),
+                             Rf_asLogical(na_level) } };
   weft_glue_columns(x, columns);
-  rank_job job = {
-    { n, p, columns, classes, (uint32_t) Rf_asInteger(class_levels), Rf_asLogical(na_level) },
-    { REAL(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)), REAL(VECTOR_ELT(out, 2)), REAL(VECTOR_ELT(out, 3)),
-      INTEGER(VECTOR_ELT(out, 5)), INTEGER(VECTOR_ELT(out, 6)), REAL(VECTOR_ELT(out, 4)) }
-  };
+  SEXP out = PROTECT(make_scores(p, &job.out));
   weft_glue_run(control, rank, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { const weft_mi_pack *pack; weft_mi_rank out; } pack_rank_job;
+
+static weft_status pack_rank(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  pack_rank_job *job = data;
+  (void) backend;
+  return weft_mi_pack_rank(ctx, job->pack, &job->out);
+}
+
+/* As C_weft_mi_rank, from a pack. */
+SEXP C_weft_mi_pack_rank(SEXP pack, SEXP control)
+{
+  pack_rank_job job = { .pack = &weft_mi_handle_of(pack)->pack };
+  SEXP out = PROTECT(make_scores(job.pack->p, &job.out));
+  weft_glue_run(control, pack_rank, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- what chance gives ---- */
+
+typedef struct { const weft_mi_pack *pack; const uint32_t *columns; size_t count; double *p, *correction; } null_job;
+
+static weft_status null_laws(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const null_job *job = data;
+  (void) backend;
+  return weft_mi_null(ctx, job->pack, job->columns, job->count, job->p, job->correction);
+}
+
+/* Of the attributes `columns` (from 1) of a pack with classes: p-values, NaN where chi-squared is meant, and what
+ * corrects it. */
+SEXP C_weft_mi_null(SEXP pack, SEXP columns, SEXP control)
+{
+  const char *fields[] = { "p", "correction", "" };
+  const weft_mi_pack *from = &weft_mi_handle_of(pack)->pack;
+  const size_t count = (size_t) Rf_xlength(columns);
+  uint32_t *chosen = (uint32_t *) R_alloc(count, sizeof *chosen);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  double *p = REAL(weft_result_put(out, "p", Rf_allocVector(REALSXP, (R_xlen_t) count)));
+  double *correction = REAL(weft_result_put(out, "correction", Rf_allocVector(REALSXP, (R_xlen_t) count)));
+  for (size_t i = 0; i < count; i++) {
+    const int at = INTEGER(columns)[i];
+    if (at < 1 || (size_t) at > from->p) weft_glue_fail(WEFT_ERR_INTERNAL, "feature %d of %zu", at, from->p);
+    chosen[i] = (uint32_t) at - 1;
+  }
+  null_job job = { from, chosen, count, p, correction };
+  weft_glue_run(control, null_laws, &job);
   UNPROTECT(1);
   return out;
 }

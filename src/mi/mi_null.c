@@ -1,16 +1,14 @@
 /* Tests of single attributes that hold for few rows.
  *
- * When the class says nothing, every way of dealing its labels over the rows is as likely as any other. The margins n_a of
- * the attribute and n_c of the class stay as they are, and a table has probability
- *   Π n_a! Π n_c! / (n! Π n_ac!).
- * The score is Σ f(n_ac), which grows with the information; p is the probability of the observed score or more. Attributes
- * with the same margins share one law, and with bins of equal frequency all of them do. With E = min n_a min n_c / n, the
- * least count that is expected in a cell:
- *   E >= 100, or E >= 5 and n > FEW_ROWS   NaN: chi-squared with Williams' correction is right within some percent
- *                                          (2 x 2, whose scores stand far apart: E >= 1000)
- *   at most MOST_TABLES tables             exact: all tables are visited
- *   E >= 5, or n > MOST_ROWS               NaN: with so many tables the score is all but continuous
- *   else                                   simulated: (1 + tables that score as high) / (1 + tables), as in a permutation test */
+ * When the class says nothing, every way of dealing its labels over the rows is as likely as any other. The margins n_a
+ * of the attribute and n_c of the class stay as they are, and a table has probability Π n_a! Π n_c! / (n! Π n_ac!). The
+ * score is Σ f(n_ac), which grows with the information; p is the probability of the observed score or more. Attributes
+ * with the same margins share one law, and with bins of equal frequency all of them do. With E = min n_a min n_c / n,
+ * the least count that is expected in a cell: E >= 100, or E >= 5 and n > FEW_ROWS   NaN: chi-squared with Williams'
+ * correction is right within some percent (2 x 2, whose scores stand far apart: E >= 1000) at most MOST_TABLES tables
+ * exact: all tables are visited E >= 5, or n > MOST_ROWS               NaN: with so many tables the score is all but
+ * continuous else                                   simulated: (1 + tables that score as high) / (1 + tables), as in a
+ * permutation test */
 #include <stdlib.h>
 #include <string.h>
 #include "../base/draws.h"
@@ -33,7 +31,7 @@ enum { STREAM = 0x6e756c6c, KEY = 1 }; /* the same tables in every call */
 typedef struct {
   uint64_t hash;
   int64_t score;
-  size_t at, margins;   /* place among the attributes asked for; where its levels' and then the classes' margins begin */
+  size_t at, margins; /* place among the attributes asked for; where its levels' and then the classes' margins begin */
   uint32_t levels, classes;
   uint64_t n;
   double tables;        /* about how many there are; 0: to be simulated */
@@ -108,9 +106,10 @@ static double williams(const uint32_t *margins, uint32_t count, double n)
   return sum - 1;
 }
 
-/* Log of the number of tables with these margins, nearly (Gail and Mantel 1977): the rows' margins are dealt over the classes
- * evenly, and the sums over the rows are about normal. */
-static double log_tables(const uint32_t *rows, uint32_t l, const uint32_t *classes, uint32_t k, double n, const double *factorial)
+/* Log of the number of tables with these margins, nearly (Gail and Mantel 1977): the rows' margins are dealt over the
+ * classes evenly, and the sums over the rows are about normal. */
+static double log_tables(const uint32_t *rows, uint32_t l, const uint32_t *classes, uint32_t k, double n,
+                         const double *factorial)
 {
   const double pi = 3.14159265358979323846, c = k;
   double ways = 0, variance = 0, apart = 0;
@@ -205,7 +204,8 @@ static int exact(const item *items, const uint32_t *margins, size_t count, const
 
 /* ---- simulated ---- */
 
-/* Deals the labels of the side whose greatest margin is less over that of the other, whose greatest level is what is left. */
+/* Deals the labels of the side whose greatest margin is less over that of the other, whose greatest level is what is
+ * left. */
 typedef struct {
   const uint32_t *rows, *classes;
   uint32_t l, k;
@@ -333,7 +333,8 @@ static int keep_margins(item *x, uint32_t *rows, uint32_t *classes, uint32_t *ma
   *correction = 0;
   if (x->levels < 2 || x->classes < 2) *p = 1;
   if (x->levels < 2 || x->classes < 2 || x->levels > MOST_SIDE || x->classes > MOST_SIDE) return 0;
-  *correction = williams(rows, x->levels, (double) x->n) * williams(classes, x->classes, (double) x->n) / (6.0 * (double) x->n);
+  *correction =
+      williams(rows, x->levels, (double) x->n) * williams(classes, x->classes, (double) x->n) / (6.0 * (double) x->n);
   if (x->levels == x->n || x->classes == x->n) { /* all tables say the same */
     *p = 1;
     return 0;
@@ -355,8 +356,8 @@ static int same_law(const item *a, const item *b, const uint32_t *margins)
 }
 
 /* The laws by walks over all tables; what is left is marked. */
-static weft_status walk_all(weft_ctx *ctx, const item *items, law *laws, size_t count, const uint32_t *margins, const int64_t *f,
-                            const double *factorial, size_t widest, double *tail)
+static weft_status walk_all(weft_ctx *ctx, const item *items, law *laws, size_t count, const uint32_t *margins,
+                            const int64_t *f, const double *factorial, size_t widest, double *tail)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -379,8 +380,8 @@ done:
   return st;
 }
 
-static weft_status simulate_rest(weft_ctx *ctx, const item *items, const law *laws, size_t count, const uint32_t *margins,
-                                 const int64_t *f, double *tail)
+static weft_status simulate_rest(weft_ctx *ctx, const item *items, const law *laws, size_t count,
+                                 const uint32_t *margins, const int64_t *f, double *tail)
 {
   double rows = 0;
   for (size_t g = 0; g < count; g++) if (!laws[g].done) rows += (double) items[laws[g].first].n;

@@ -2,7 +2,7 @@
 #ifndef WEFT_MI_NULL_H
 #define WEFT_MI_NULL_H
 
-#include "mi_pack.h"
+#include "pack/mi_pack.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -10,8 +10,8 @@ extern "C" {
 
 /* For attributes `columns` (numbers from 0) of a pack with classes. p[i]: the probability of at least as high a score,
  * exact or simulated as mi_null.c says, or NaN where chi-squared with a correction does as well.
- * correction[i] = (n Σ 1/n_a - 1)(n Σ 1/n_c - 1) / 6n: G divided by 1 + correction / df is nearer to chi-squared with df
- * degrees of freedom (Williams 1976). */
+ * correction[i] = (n Σ 1/n_a - 1)(n Σ 1/n_c - 1) / 6n: G divided by 1 + correction / df is nearer to chi-squared with
+ * df degrees of freedom (Williams 1976). */
 weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count, double *p,
                          double *correction);
 

@@ -1,14 +1,15 @@
 /* The .Call entry points of the mutual-information room: name and number of arguments. */
 #define MI_ROUTINES(R) \
+  R(C_weft_mi_kinds, 0) \
   R(C_weft_mi_rank, 5) \
-  R(C_weft_mi_numeric, 5) \
-  R(C_weft_mi_network, 6) \
+  R(C_weft_mi_numeric, 3) \
+  R(C_weft_mi_network, 3) \
   R(C_weft_mi_reaching, 4) \
   R(C_weft_mi_greatest, 5) \
   R(C_weft_mi_cut_edges, 5) \
   R(C_weft_mi_edge_list, 3) \
-  R(C_weft_mi_select, 7) \
-  R(C_weft_mi_cuts, 6) \
+  R(C_weft_mi_select, 6) \
+  R(C_weft_mi_cuts, 5) \
   R(C_weft_mi_cut, 4) \
   R(C_weft_mi_genotypes, 4) \
   R(C_weft_mi_pack, 5) \
@@ -17,10 +18,10 @@
   R(C_weft_mi_pack_free, 1) \
   R(C_weft_mi_pack_alive, 1) \
   R(C_weft_mi_matrix_counts, 5) \
-  R(C_weft_mi_search, 9) \
+  R(C_weft_mi_search, 4) \
   R(C_weft_mi_full, 2) \
-  R(C_weft_mi_tuples, 8) \
-  R(C_weft_mi_permute_pairs, 8) \
-  R(C_weft_mi_permute_rank, 4) \
+  R(C_weft_mi_tuples, 4) \
+  R(C_weft_mi_permute_pairs, 5) \
+  R(C_weft_mi_permute_rank, 3) \
   R(C_weft_mi_pack_rank, 2) \
   R(C_weft_mi_null, 3)

@@ -181,7 +181,8 @@ draw_matrix_of_numbers <- function() {
 
 # Of matrices of information, with ties, zeros, negative values and outliers; or of data.
 draw_mi_network <- function() {
-  method <- pick("aracne", "clr", "mrnet", "mrnetb", "relnet", prob = c(4, 4, 4, 4, 1))
+  methods <- names(weft:::network_methods)
+  method <- do.call(pick, c(as.list(methods), list(prob = ifelse(methods == "relnet", 1, 4))))
   p <- if (chance(0.1)) whole(1, 3) else whole(2, pick(10, 60, 130, prob = c(3, 3, 1)))
   args <- list(method = method)
   if (method == "aracne") {

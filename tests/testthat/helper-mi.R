@@ -50,3 +50,6 @@ expect_tuples <- function(found, reference) {
     testthat::expect_equal(found[[column]], reference[[column]][at], tolerance = 1e-12, info = column)
   }
 }
+
+# The network methods that need no threshold.
+whole_networks <- setdiff(names(weft:::network_methods), "relnet")

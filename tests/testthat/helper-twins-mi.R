@@ -91,11 +91,16 @@ twins_mi <- function() {
       m <- matrix(0, p, p)
       m[upper.tri(m)] <- sample(0:sample(2:9, 1), p * (p - 1) / 2, TRUE) * 0.1 + sample(c(0, 1e-17), p * (p - 1) / 2, TRUE)
       m <- m + t(m)
-      lapply(c("aracne", "clr", "mrnet", "mrnetb"), function(method) as.matrix(mi_network(m, method, backend = backend)))
+      lapply(whole_networks, function(method) as.matrix(mi_network(m, method, backend = backend)))
+    }),
+    "mi_network, a method of the CPU's" = list(tolerance = 0, work = function(backend) {
+      m <- as.matrix(mi_matrix(matrix(stats::rnorm(40 * sample(3:90, 1)), 40), estimator = "pearson", backend = "cpu"))
+      how <- list(method = "relnet", eps = 0.02, keep = 1, least = 0)
+      .Call(weft:::C_weft_mi_network, m, how, weft:::run_control(backend))
     }),
     "mi_network, significant edges" = list(tolerance = 0, work = function(backend) {
       m <- mi_matrix(some(sample(2:9, 20, TRUE), 150), backend = "cpu")
-      lapply(c("aracne", "clr", "mrnet", "mrnetb"), function(method) as.matrix(mi_network(m, method, fdr = 0.9, backend = backend)))
+      lapply(whole_networks, function(method) as.matrix(mi_network(m, method, fdr = 0.9, backend = backend)))
     })
   )
 }

@@ -22,7 +22,8 @@ mixed_data <- function(n = 150, p = 130) {
 
 # Results of a search by some number of parts, by what `control` says.
 search_with <- function(pack, control, order = 2L, top = 40, by_interaction = FALSE, side = NULL, min_mi = -Inf) {
-  .Call(weft:::C_weft_mi_search, weft:::pack_pointer(pack), side, order, top, by_interaction, min_mi, -Inf, c(0L, 1L), control)
+  how <- list(order = order, top = top, by_interaction = by_interaction, min_mi = min_mi, min_gain = -Inf, part = 0L, parts = 1L)
+  .Call(weft:::C_weft_mi_search, weft:::pack_pointer(pack), side, how, control)
 }
 
 test_that("all pairs come once, whatever the number of parts", {
@@ -43,12 +44,13 @@ test_that("searches and permutation tests do not depend on the number of parts",
     for (parts in c(2, 5)) expect_identical(do.call(search_with, c(list(pack, dealt_control(parts)), search)), one)
   }
   found <- search_with(pack, dealt_control(1), top = 9, side = side)$columns
-  test <- function(parts, part = c(0L, 1L)) {
-    .Call(weft:::C_weft_mi_permute_pairs, weft:::pack_pointer(pack), side, found, FALSE, 11, c(0, 5), part, dealt_control(parts))
+  test <- function(parts, rank = 0L, ranks = 1L) {
+    how <- list(by_interaction = FALSE, permutations = 11, key = c(0, 5), part = rank, parts = ranks)
+    .Call(weft:::C_weft_mi_permute_pairs, weft:::pack_pointer(pack), side, found, how, dealt_control(parts))
   }
   one <- test(1)
   for (parts in c(2, 3, 12)) expect_identical(test(parts)[c("at_least", "greatest")], one[c("at_least", "greatest")])
-  ranks <- lapply(0:2, function(rank) test(2, c(rank, 3L))) # three ranks with two devices each
+  ranks <- lapply(0:2, function(rank) test(2, rank, 3L)) # three ranks with two devices each
   expect_identical(Reduce(`+`, lapply(ranks, `[[`, "at_least")), one$at_least)
   expect_identical(do.call(pmax, lapply(ranks, `[[`, "greatest")), one$greatest)
 })

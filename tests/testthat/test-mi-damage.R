@@ -45,7 +45,9 @@ test_that("networks of another shape are refused by every native pass", {
     function(w) .Call(weft:::C_weft_mi_greatest, w, w, 0, 1, weft:::pass_control()),
     function(w) .Call(weft:::C_weft_mi_cut_edges, w, w, 0, 1, weft:::pass_control()),
     function(w) .Call(weft:::C_weft_mi_edge_list, w, numeric(5), weft:::pass_control()),
-    function(w) .Call(weft:::C_weft_mi_network, w, 0L, 0, 1, 0, weft:::pass_control())
+    function(w) {
+      .Call(weft:::C_weft_mi_network, w, list(method = "aracne", eps = 0, keep = 1, least = 0), weft:::pass_control())
+    }
   )
   for (pass in native) {
     for (w in list(narrow, c(unclass(net)), matrix(1L, 2, 2), NULL, list())) expect_error(pass(w), class = "weft_error_input")

@@ -157,7 +157,7 @@ test_that("what is not a matrix of information is an error", {
 })
 
 test_that("empty and tiny networks", {
-  for (method in c("aracne", "clr", "mrnet", "mrnetb")) {
+  for (method in whole_networks) {
     for (p in 0:3) {
       w <- mi_network(matrix(0.5, p, p), method)
       expect_identical(dim(w), c(p, p))
@@ -174,7 +174,7 @@ test_that("networks do not depend on threads and vectors", {
   set.seed(2)
   m <- as.matrix(mi_matrix(matrix(rnorm(50 * 203), 50), estimator = "spearman"))
   before <- .Call(weft:::C_weft_simd, NULL)
-  for (method in c("aracne", "clr", "mrnet", "mrnetb")) {
+  for (method in whole_networks) {
     one <- as.matrix(mi_network(m, method, threads = 1))
     expect_identical(as.matrix(mi_network(m, method, threads = 3)), one)
     for (level in 0:2) {
@@ -243,7 +243,7 @@ test_that("each pair passes by its own test, with every method", {
   expect_identical(c(net$feature1, net$feature2), c("a", "b"))
   expect_equal(net$q_value, min(q), tolerance = 1e-10)
   for (fdr in c(0.01, 0.5, 0.9, 0.99)) {
-    for (method in c("aracne", "clr", "mrnet", "mrnetb", "relnet")) {
+    for (method in names(weft:::network_methods)) {
       whole <- plain_matrix(if (method == "relnet") mi_network(m, method, threshold = 0) else mi_network(m, method))
       expect_equal(plain_matrix(mi_network(m, method, fdr = fdr))[upper], ifelse(q <= fdr, whole[upper], 0), info = paste(method, fdr))
     }
@@ -278,7 +278,7 @@ test_that("arguments that a method has no use for are errors", {
   }
   expect_error(mi_network(m, "aracne", threshold = 0.1), "`threshold`.*relnet", class = "weft_error_input")
   for (untested in list(as.matrix(m), mi_matrix(wave_data(), estimator = "ksg"), mi_matrix(wave_data(), bins = 3, estimator = "shrink"))) {
-    for (method in c("aracne", "clr", "mrnet", "mrnetb", "relnet")) {
+    for (method in names(weft:::network_methods)) {
       expect_error(mi_network(untested, method, fdr = 0.1), "no test", class = "weft_error_input")
     }
     expect_s3_class(mi_network(untested, "clr", fdr = 1), "weft_network")

@@ -1,7 +1,7 @@
-# Named lists from R are read by name: what is missing, unknown or of another type is an internal error that says which it is.
+# Named lists from R are read by name: what is missing, unknown or of another type is an internal error that names it.
 
 matrix_under <- function(control) {
-  .Call(weft:::C_weft_mi_matrix_counts, matrix(1:2, 4, 3), NULL, 1L, FALSE, control)
+  .Call(weft:::C_weft_mi_matrix_counts, matrix(1:2, 4, 3), NULL, "empirical", FALSE, control)
 }
 
 test_that("a record must have the names that are read, and no others", {
@@ -12,8 +12,8 @@ test_that("a record must have the names that are read, and no others", {
     expect_error(matrix_under(control[names(control) != name]), paste0("`control` lacks the element `", name, "`"),
                  class = "weft_error_internal", fixed = TRUE)
   }
-  expect_error(matrix_under(c(control, list(other = 1))), "element `other`, which is unknown", class = "weft_error_internal")
-  expect_error(matrix_under(c(control, control["poll"])), "element `poll`, which is unknown", class = "weft_error_internal")
+  expect_error(matrix_under(c(control, list(other = 1))), "`other`, which is unknown", class = "weft_error_internal")
+  expect_error(matrix_under(c(control, control["poll"])), "`poll`, which is unknown", class = "weft_error_internal")
   expect_error(matrix_under(unname(control)), "have no names", class = "weft_error_internal")
   expect_error(matrix_under(unlist(control["poll"])), "must be a list", class = "weft_error_internal")
 })

@@ -1,0 +1,52 @@
+/* The second estimator of Kraskov, Stögbauer and Grassberger (2004) with the maximum norm, for one pair of columns.
+ *
+ * Columns are divided by their standard deviations. With the k nearest neighbours of point i, e_x and e_y their
+ * greatest distances along x and y, n_x and n_y the points within e_x and e_y (i left out): I = ψ(k) - 1/k + ψ(n) -
+ * mean(ψ(n_x) + ψ(n_y)). No noise is added. Points as far away as the k-th neighbour count as neighbours too, and k is
+ * then their number, so that ties neither depend on the order of the rows nor break the estimate.
+ *
+ * Differences are taken before they are divided, so that ties of whole numbers stay ties. The counts n_x, n_y and k are
+ * collected as how often each number occurs, and the digammas summed over them in a fixed order: the same bits on both
+ * back ends and for (x, y) as for (y, x). */
+#ifndef WEFT_MI_KSG_H
+#define WEFT_MI_KSG_H
+
+#include "mi_continuous.h"
+#include "../mi_score.h"
+
+/* Points in increasing order of x. near_x × near_y is a guess, from each column alone, of how far away the k-th
+ * neighbour of a point is: a good one saves time, none changes the result. */
+typedef struct weft_ksg_pair {
+  size_t n;
+  int k;
+  const double *x, *y, *y_sorted, *near_x, *near_y;
+  double scale_x, scale_y; /* 1 / standard deviation */
+} weft_ksg_pair;
+
+typedef struct weft_ksg_work { double *distance, *nearest; uint32_t *found; } weft_ksg_work; /* n, k and n + 1 */
+
+/* The guesses of one column, by row. order: rows in increasing order of their values. */
+void weft_ksg_near(const double *values, const uint32_t *order, size_t n, int k, double inverse_sd, double *near);
+
+/* In bits, from ψ(c) and ψ(c) - 1/c. `counts` (2n) is zero before and after. counts[c] becomes how many n_x and n_y are
+ * c, counts[n + c] how many points have c neighbours. */
+double weft_ksg_bits_of_pair(const weft_ksg_pair *pair, const double *psi, const double *shifted, weft_ksg_work *work,
+                             uint32_t *counts);
+
+/* Σ counts[c] f[c] in 32 partial sums and a tree, as mi_score.h sums over cells. */
+static inline double weft_ksg_sum(const uint32_t *counts, const double *f, size_t n)
+{
+  double lanes[WEFT_MI_LANES] = { 0 };
+  for (size_t c = 0; c < n; c++)
+    if (counts[c]) lanes[c % WEFT_MI_LANES] = weft_add(lanes[c % WEFT_MI_LANES], weft_mul((double) counts[c], f[c]));
+  return weft_mi_tree(lanes);
+}
+
+/* In bits, from the sums over n points of ψ(n_x) + ψ(n_y) and of ψ(k) - 1/k. */
+static WEFT_HD inline double weft_ksg_bits(double sum_psi, double sum_k, double n, double psi_n)
+{
+  double nats = weft_sub(weft_add(weft_div(sum_k, n), psi_n), weft_div(sum_psi, n));
+  return weft_mul(nats, 1.4426950408889634);
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* What is read off, and cut from, a symmetric p × p matrix of weights or information without a copy of it. Edges are
+ * entries above the diagonal. */
+#ifndef WEFT_MI_EDGES_H
+#define WEFT_MI_EDGES_H
+
+#include "../../base/arena.h"
+
+typedef struct weft_edges { size_t p; const double *w; } weft_edges;
+
+/* How many entries of every column reach `bar`: above the diagonal, or in the whole column but the diagonal. */
+weft_status weft_edges_reaching(weft_ctx *ctx, const weft_edges *e, double bar, int whole, double *counts);
+/* The k-th greatest of the positive edges (k from 1) where m, of the same size, exceeds `cut`; 0 when there are
+ * fewer. */
+weft_status weft_edges_greatest(weft_ctx *ctx, const weft_edges *e, const double *m, double cut, double k,
+                                double *value);
+/* Entries of w become 0 where m does not exceed `cut`, and where w is less than `bar`. */
+weft_status weft_edges_cut(weft_ctx *ctx, size_t p, double *w, const double *m, double cut, double bar);
+/* The positive edges column after column: numbers from 1 of both ends. starts: where each column's begin, and the
+ * end. */
+weft_status weft_edges_list(weft_ctx *ctx, const weft_edges *e, const double *starts, int *from, int *to);
+
+#endif

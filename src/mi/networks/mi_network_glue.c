@@ -1,0 +1,138 @@
+/* .Call entry points of networks: from information to weights, and what is read off, and cut from, large networks.
+ * Matrices are looked at through read-only pointers: R may have wrapped one to change its attributes, and would copy it
+ * for a pointer to write through. */
+#include "../mi_glue.h"
+#include "mi_edges.h"
+
+/* ---- from information to weights ---- */
+
+typedef struct { weft_network_job job; double *out; } network_job;
+
+static weft_status network(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  network_job *job = data;
+  return backend->mi->network(ctx, &job->job, job->out);
+}
+
+/* m: a square matrix. how: list(method, eps, keep, least), as in mi.h. */
+SEXP C_weft_mi_network(SEXP m, SEXP how, SEXP control)
+{
+  weft_record given = weft_record_open(how, "how");
+  network_job job = { .out = NULL };
+  job.job.m = weft_glue_square(m, "m", &job.job.p);
+  job.job.method = (weft_network_method) weft_record_kind(&given, "method", weft_network_names, WEFT_NETWORK_METHODS);
+  job.job.eps = weft_record_number(&given, "eps");
+  job.job.keep = weft_record_number(&given, "keep");
+  job.job.least = weft_record_number(&given, "least");
+  weft_record_close(&given);
+  SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) job.job.p, (double) job.job.p));
+  job.out = REAL(out);
+  weft_glue_run(control, network, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- edges ---- */
+
+static weft_edges edges_of(SEXP w)
+{
+  weft_edges e;
+  e.w = weft_glue_square(w, "x", &e.p);
+  return e;
+}
+
+/* Information beside the weights `e`. */
+static const double *information_of(SEXP m, const weft_edges *e)
+{
+  size_t p;
+  const double *numbers = weft_glue_square(m, "mi", &p);
+  if (p != e->p)
+    weft_glue_fail(WEFT_ERR_INPUT, "The information of a network must have its size, %zu; it has %zu.", e->p, p);
+  return numbers;
+}
+
+typedef struct { weft_edges edges; double bar; int whole; double *counts; } reaching_job;
+
+static weft_status reaching(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  reaching_job *job = data;
+  (void) backend;
+  return weft_edges_reaching(ctx, &job->edges, job->bar, job->whole, job->counts);
+}
+
+/* How many entries of each column reach `bar`. */
+SEXP C_weft_mi_reaching(SEXP w, SEXP bar, SEXP whole, SEXP control)
+{
+  weft_edges edges = edges_of(w);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) edges.p));
+  reaching_job job = { edges, Rf_asReal(bar), Rf_asLogical(whole), REAL(out) };
+  weft_glue_run(control, reaching, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { weft_edges edges; const double *m; double cut, k, value; } greatest_job;
+
+static weft_status greatest(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  greatest_job *job = data;
+  (void) backend;
+  return weft_edges_greatest(ctx, &job->edges, job->m, job->cut, job->k, &job->value);
+}
+
+/* The k-th greatest weight of edges with more information than `cut` in m. */
+SEXP C_weft_mi_greatest(SEXP w, SEXP m, SEXP cut, SEXP k, SEXP control)
+{
+  const weft_edges edges = edges_of(w);
+  greatest_job job = { edges, information_of(m, &edges), Rf_asReal(cut), Rf_asReal(k), 0 };
+  weft_glue_run(control, greatest, &job);
+  return Rf_ScalarReal(job.value);
+}
+
+typedef struct { size_t p; double *w; const double *m; double cut, bar; } cut_job;
+
+static weft_status cut_edges(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  cut_job *job = data;
+  (void) backend;
+  return weft_edges_cut(ctx, job->p, job->w, job->m, job->cut, job->bar);
+}
+
+/* w with its light and insignificant edges at 0: w itself when the caller alone has it, else a copy. */
+SEXP C_weft_mi_cut_edges(SEXP w, SEXP m, SEXP cut, SEXP bar, SEXP control)
+{
+  SEXP out = PROTECT(MAYBE_SHARED(w) ? Rf_duplicate(w) : w);
+  const weft_edges edges = edges_of(out);
+  cut_job job = { edges.p, REAL(out), information_of(m, &edges), Rf_asReal(cut), Rf_asReal(bar) };
+  weft_glue_run(control, cut_edges, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { weft_edges edges; const double *starts; int *from, *to; } list_job;
+
+static weft_status list_edges(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  list_job *job = data;
+  (void) backend;
+  return weft_edges_list(ctx, &job->edges, job->starts, job->from, job->to);
+}
+
+/* list(from, to) of the positive edges, from 1. starts: where each column's begin, from 0, and the end. */
+SEXP C_weft_mi_edge_list(SEXP w, SEXP starts, SEXP control)
+{
+  const char *fields[] = { "from", "to", "" };
+  const weft_edges edges = edges_of(w);
+  if (TYPEOF(starts) != REALSXP || (size_t) Rf_xlength(starts) != edges.p + 1)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Starts do not fit the matrix.");
+  const double *at = REAL_RO(starts);
+  for (size_t j = 0; j < edges.p; j++)
+    if (!(at[j] >= 0 && at[j] <= at[j + 1] && at[j + 1] - at[j] <= (double) j))
+      weft_glue_fail(WEFT_ERR_INTERNAL, "Starts do not rise.");
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  list_job job = { edges, at, INTEGER(weft_result_put(out, "from", weft_glue_vector(INTSXP, at[edges.p]))),
+                   INTEGER(weft_result_put(out, "to", weft_glue_vector(INTSXP, at[edges.p]))) };
+  weft_glue_run(control, list_edges, &job);
+  UNPROTECT(1);
+  return out;
+}

@@ -1,0 +1,83 @@
+/* Categorical data as bit planes, made once for all that counts pairs, triples and matrices.
+ *
+ * Rows without a class are left out; the others are sorted by class, and each class is padded to whole words:
+ *
+ *   plane   | class 0 ........ 0 | class 1 ... 0 | class 2 ...... 0 |        a word: 64 rows
+ *           ^ class_word[0]      ^ class_word[1] ^ class_word[2]    ^ class_word[3] = words
+ *
+ * Attributes with the same number of planes stand next to each other as a group, plane by plane:
+ *
+ *   group   | plane 0 of all members | plane 1 of all members | ...
+ *
+ * so that a tile of pairs of two groups is one product of bit matrices for each pair of planes, and scoring can take
+ * neighbours in vectors. An attribute of many levels has codes in place of planes. */
+#ifndef WEFT_MI_PACK_H
+#define WEFT_MI_PACK_H
+
+#include "../../base/arena.h"
+#include "../../base/codes.h"
+#include "mi_table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_MI_PLANAR_LEVELS 24u  /* more levels: codes */
+#define WEFT_MI_PLANAR_CLASSES 64u /* more classes: codes */
+#define WEFT_MI_MISSING 65535u     /* a code */
+#define WEFT_MI_TILE 64            /* attributes a side of a tile of pairs */
+
+/* Neighbouring attributes of one shape. Member m's plane q is row plane0 + q * count + m of the bits. */
+typedef struct weft_mi_group {
+  weft_mi_shape shape;  /* of coded members: no planes, levels in pack->levels */
+  int coded, side;      /* side: bit 0, in the first of two sets; bit 1, in the second */
+  size_t first, count;  /* places of its members */
+  size_t plane0, code0;
+} weft_mi_group;
+
+typedef struct weft_mi_pack {
+  size_t n, p;               /* rows that count; attributes */
+  size_t rows_in, columns;   /* of the input */
+  uint32_t classes;
+  size_t words;              /* of a plane */
+  size_t *class_word;        /* classes + 1 */
+  uint32_t *class_rows;
+  uint32_t *order;           /* the input's row of each of the n sorted rows */
+  size_t group_count, plane_rows;
+  weft_mi_group *groups;
+  uint32_t *column, *place;  /* attribute of a place, place of an attribute */
+  uint32_t *group_of;        /* group of a place */
+  uint32_t *levels;          /* of a place: levels that occur */
+  uint64_t *bits;
+  uint16_t *codes;           /* coded member m of a group: n codes from (code0 + m) * n on, in sorted order */
+  uint32_t *margins;         /* margins[class * plane_rows + row]: set bits */
+  double *missing;           /* of an attribute: values missing in rows_in rows */
+  weft_mi_log f;
+  int64_t class_fixed;       /* Σ f(n_c) - f(n) */
+} weft_mi_pack;
+
+/* `classes`: a code a row, WEFT_NA_U16 where the row does not count. Memory is taken from `mem`. */
+weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, size_t p, size_t n,
+                               const uint16_t *classes, uint32_t class_levels, int na_level, weft_mi_pack *out);
+
+/* The same attributes with the classes of the rows exchanged: sorted row r gets the class of sorted row perm[r]. Shares
+ * what does not change with `in`. `out` may be refilled: its blocks are taken when it has none. */
+weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *in, const uint32_t *perm,
+                                 weft_mi_pack *out);
+
+/* Only the attributes with side[attribute] != 0, grouped by side. Column numbers stay those of `in`. */
+weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *in, const uint8_t *side,
+                                weft_mi_pack *out);
+
+/* Codes of the attribute at `place` in sorted order. */
+void weft_mi_pack_codes(const weft_mi_pack *pack, size_t place, uint16_t *out);
+
+static inline size_t weft_mi_plane_row(const weft_mi_group *g, size_t place, uint32_t plane)
+{
+  return g->plane0 + plane * g->count + (place - g->first);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,92 @@
+/* What the kernels of pairs and triples share: a pack on the device, the bar, and the buffer of what reached it.
+ *
+ * A kernel scores its pairs exactly (mi_table.h: whole numbers, so the same bits as on the CPU) and appends what is not
+ * behind the bar to a buffer; the host takes the buffer into its top-k, raises the bar and goes on with more tiles at a
+ * time. When more passes than the buffer holds, the host runs the same tiles again behind a higher bar, or fewer of
+ * them. */
+#ifndef WEFT_MI_PAIRS_CUDA_CUH
+#define WEFT_MI_PAIRS_CUDA_CUH
+
+#include "../../base/device.cuh"
+extern "C" {
+#include "mi_tile.h"
+}
+
+/* Bits of a class on the device are padded to whole steps of the tensor cores. */
+#define STEP_BITS 256
+#define STEP_WORDS 8
+
+#define MI_STRONGEST 64
+
+struct weft_mi_resident {
+  weft_ctx own;               /* outlives the call that made it */
+  weft_device_arena mem;
+  uint32_t *planes;           /* plane_rows × words, class after class */
+  uint32_t *margins;          /* as the pack's */
+  uint32_t *column, *class_rows;
+  int64_t *table, *alone;
+  int64_t strongest[MI_STRONGEST]; /* the greatest of `alone`, best first */
+  size_t complete;            /* attributes without missing values and codes: those that `alone` is about */
+  uint32_t *class_word;       /* classes + 1 */
+  uint32_t words;
+  weft_mi_log f;              /* with the table on the device */
+  uint8_t *tiles;             /* binary group, in the order of the shared memory of wgmma; made when first used */
+  size_t tiles_first;
+};
+
+/* NULL in *out when it fails. */
+weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **out);
+
+/* Where a score stands against what is kept: behind the bar when lower, or equal with a higher index. */
+struct mi_bar { double score; uint64_t index; double min_mi, min_gain; int by_interaction; };
+
+struct mi_hits { weft_scored *items; unsigned long long *count; uint64_t capacity; };
+
+__device__ static inline void mi_offer(const mi_bar &bar, const mi_hits &hits, double mi, double gain, uint64_t index)
+{
+  const double score = bar.by_interaction ? gain : mi;
+  if (!(mi >= bar.min_mi && gain >= bar.min_gain)) return;
+  if (score < bar.score || (score == bar.score && index >= bar.index)) return;
+  const unsigned long long at = atomicAdd(hits.count, 1ull);
+  if (at < hits.capacity) { hits.items[at].score = score; hits.items[at].index = index; }
+}
+
+/* ---- binary attributes, two classes: mi_pairs_wgmma.cu ---- */
+
+/* Attributes of one group of a pack, 128 (side a) or 256 (side b) a tile. */
+struct mi_binary {
+  const weft_mi_resident *r;
+  uint32_t class_rows[2];
+  int steps[2];               /* k-steps of each class */
+  size_t first_a, first_b;    /* first place of the groups */
+  size_t count_a, count_b;
+  size_t row_a, row_b;        /* first row of planes */
+  size_t columns, plane_rows;
+  double steepest;            /* weft_mi_wgmma_steepest() of the share of class 1 */
+  int same;
+};
+
+/* 1 when this device and this build have 1-bit wgmma. */
+int weft_mi_wgmma_ready(int device);
+/* The greatest KL(q || p) / (q - p)² over q, in bits. */
+double weft_mi_wgmma_steepest(double p);
+/* Tiles of a search over pairs. */
+uint64_t weft_mi_wgmma_tiles(const mi_binary *b);
+/* Puts rows first .. first+count-1 of the planes in wgmma's order. `out`: room for count rounded up to 256 rows. */
+weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out,
+                                  cudaStream_t s);
+/* Bytes of `constants` for searches of this order. */
+size_t weft_mi_wgmma_room(const mi_binary *b, int order);
+/* Scores tiles first .. first+count-1. tiles_a, tiles_b: arranged planes. */
+weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
+                                void *constants, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
+                                cudaStream_t s);
+/* Counts of all pairs of one group, class 0 in the high and class 1 in the low half: joint[a * ld + b], b > a. */
+weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint32_t *joint, size_t ld,
+                                 cudaStream_t s);
+/* Scores the triples of attribute i and all pairs behind it. `masked`: room like `tiles`. */
+weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint8_t *masked,
+                                  void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
+                                  const mi_hits *hits, cudaStream_t s);
+
+#endif

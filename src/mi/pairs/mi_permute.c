@@ -1,0 +1,126 @@
+/* Permutation tests: the labels of the rows are exchanged, the packed data stay.
+ *
+ *   pairs   planes are moved to the new order of rows, the reported pairs are scored again, and one more search for the
+ *           single best pair gives the maximum statistic
+ *   rank    the permuted labels are packed as attributes: features against them are a matrix of pairs, which is one
+ *           product of bit matrices
+ *
+ * Permutation b exchanges by Fisher and Yates; step i draws index b 2^32 + i. Scores are exact, so that "at least as
+ * large" means that. */
+#include <math.h>
+#include <string.h>
+#include "../../base/draws.h"
+#include "../../base/parallel.h"
+#include "mi_tile.h"
+
+enum { STREAM = 0x6d69 }; /* this purpose's draws */
+#define LABELS_AT_ONCE 64
+
+static void permute(uint64_t key, uint64_t b, size_t n, uint32_t *perm)
+{
+  const weft_rng rng = { key, STREAM };
+  for (size_t i = 0; i < n; i++) perm[i] = (uint32_t) i;
+  for (size_t i = n; i-- > 1;) {
+    const size_t j = (size_t) weft_draw_below(rng, b << 32 | i, i + 1);
+    const uint32_t swap = perm[i];
+    perm[i] = perm[j];
+    perm[j] = swap;
+  }
+}
+
+weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
+                                  const weft_mi_search *search, const uint32_t *columns, size_t count,
+                                  size_t permutations, uint64_t key, double *at_least, double *greatest)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_mi_resident *device = NULL;
+  weft_mi_search single = *search;
+  weft_mi_tuple *observed, *now;
+  weft_mi_pack moved;
+  uint32_t *perm;
+  memset(&moved, 0, sizeof moved);
+  single.top = 1;
+  single.part = 0;
+  single.parts = 1;
+  single.min_mi = single.min_gain = -INFINITY;
+  WEFT_TAKE(perm, &mem, pack->n);
+  WEFT_TAKE(observed, &mem, count);
+  WEFT_TAKE(now, &mem, count);
+  WEFT_TRY(weft_mi_score_tuples(ctx, pack, columns, count, search->order, observed));
+  memset(at_least, 0, count * sizeof *at_least);
+  for (size_t b = search->part; b < permutations; b += search->parts) {
+    weft_arena step = weft_arena_begin(ctx);
+    weft_mi_found best = { NULL, 0 };
+    permute(key, b, pack->n, perm);
+    st = weft_mi_pack_permute(ctx, &mem, pack, perm, &moved);
+    if (st == WEFT_OK) st = weft_mi_score_tuples(ctx, &moved, columns, count, search->order, now);
+    if (st == WEFT_OK) st = ops->search(ctx, &moved, &device, &single, &step, &best);
+    if (st == WEFT_OK) greatest[b] = best.count ? best.items[0].score : -INFINITY;
+    weft_arena_end(&step);
+    if (device) ops->release(ctx, device);
+    device = NULL;
+    if (st != WEFT_OK) goto done;
+    for (size_t k = 0; k < count; k++)
+      at_least[k] +=
+          search->by_interaction ? now[k].interaction >= observed[k].interaction : now[k].mi >= observed[k].mi;
+    WEFT_TRY(weft_poll(ctx, (double) b, (double) permutations));
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, size_t permutations,
+                                 uint64_t key, double *observed, double *at_least, double *greatest)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t rows = pack->rows_in;
+  weft_column columns[LABELS_AT_ONCE];
+  uint16_t *classes;
+  uint32_t *perm;
+  int32_t *values;
+  double *scores;
+  weft_mi_resident *device = NULL;
+  WEFT_TAKE(perm, &mem, pack->n);
+  WEFT_TAKE(classes, &mem, rows);
+  WEFT_TAKE0(values, &mem, rows * LABELS_AT_ONCE);
+  WEFT_TAKE(scores, &mem, pack->p * LABELS_AT_ONCE);
+  memset(at_least, 0, pack->p * sizeof *at_least);
+  memset(classes, 255, rows * sizeof *classes);
+  for (size_t c = 0, r = 0; c < pack->classes; c++)
+    for (size_t k = 0; k < pack->class_rows[c]; k++) classes[pack->order[r++]] = (uint16_t) c;
+  memset(columns, 0, sizeof columns);
+  for (int k = 0; k < LABELS_AT_ONCE; k++) columns[k].values = values + (size_t) k * rows;
+  /* label set 0 is the classes as they are */
+  for (size_t first = 0; first <= permutations; first += LABELS_AT_ONCE) {
+    const size_t sets = permutations + 1 - first < LABELS_AT_ONCE ? permutations + 1 - first : LABELS_AT_ONCE;
+    weft_arena step = weft_arena_begin(ctx);
+    weft_mi_pack labels;
+    for (size_t k = 0; k < sets; k++) {
+      if (first + k) permute(key, first + k - 1, pack->n, perm);
+      for (size_t r = 0; r < pack->n; r++)
+        values[k * rows + pack->order[r]] = classes[pack->order[first + k ? perm[r] : r]];
+    }
+    st = weft_mi_pack_build(ctx, &step, columns, sets, rows, classes, pack->classes, 0, &labels);
+    if (st == WEFT_OK) st = ops->matrix(ctx, pack, &device, &labels, WEFT_MI_EMPIRICAL, scores);
+    weft_arena_end(&step);
+    if (st != WEFT_OK) goto done;
+    for (size_t k = 0; k < sets; k++) {
+      const double *score = scores + k * pack->p;
+      if (first + k == 0) { memcpy(observed, score, pack->p * sizeof *score); continue; }
+      double most = -INFINITY;
+      for (size_t j = 0; j < pack->p; j++) {
+        at_least[j] += score[j] >= observed[j];
+        most = fmax(most, score[j]);
+      }
+      greatest[first + k - 1] = most;
+    }
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) permutations));
+  }
+done:
+  if (device) ops->release(ctx, device);
+  weft_arena_end(&mem);
+  return st;
+}
