@@ -32,7 +32,7 @@ install:
 $(INSTALLED): $(SOURCES)
 	sh tools/setup.sh
 	mkdir -p $(LIB)
-	MAKEFLAGS=-j$$(getconf _NPROCESSORS_ONLN) R CMD INSTALL --preclean --no-docs --library="$(LIB)" .
+	MAKEFLAGS=-j$$(getconf _NPROCESSORS_ONLN) WEFT_TESTS=yes R CMD INSTALL --preclean --no-docs --library="$(LIB)" .
 	touch $(INSTALLED)
 
 setup:

@@ -6,9 +6,9 @@ bn_few_values <- 50L # an integer or character column with more is taken for a m
 # list(names, n, p, codes, levels, labels, x, set); `codes` is a matrix of levels from 0, or `x` a double matrix (BGe).
 bn_input <- function(data, score, interventions = NULL, na = "fail") {
   need_args("data")
-  data <- take_assay(data, NULL, "data")
-  if (inherits(data, c("Matrix", "DelayedArray"))) data <- as.matrix(data)
-  if (is.matrix(data)) data <- as.data.frame(data, stringsAsFactors = FALSE)
+  source <- as_source(data, NULL, "data")
+  whole <- source_matrix(source)
+  data <- if (is.null(whole)) source$data else as.data.frame(whole, stringsAsFactors = FALSE)
   if (!is.data.frame(data)) {
     abort_input("`data` must be a data frame, matrix or SummarizedExperiment with one node a column (there: a row).",
                 x = paste0("It is ", describe(data), "."))

@@ -67,7 +67,11 @@ raise_native <- function(status, message, column, control) {
   if (status == "device" && startsWith(message, "rank ")) abort_stopped(message)
   if (!is.na(column)) message <- paste("Column", column_label(column, control$columns), message)
   hint <- switch(status,
-    memory = "Use fewer columns or rows, or set `options(weft.device_memory =)` lower if other work shares the device.",
+    memory = if (about_device_memory(message)) {
+      "Use fewer columns or rows, or `backend = \"cpu\"`; `options(weft.device_memory =)` bounds what weft takes of a shared device."
+    } else {
+      "Use fewer columns or rows, or end other work on this machine."
+    },
     device = paste0("`weft_sitrep()` shows what this machine has",
                     if (identical(control$backend, "cuda") && !about_ranks(message)) "; `backend = \"cpu\"` gives the same result", "."),
     internal = "This is a bug in weft; please report it with the call that led here."
@@ -76,6 +80,9 @@ raise_native <- function(status, message, column, control) {
 }
 
 about_ranks <- function(message) grepl("MPI", message)
+
+# In the words of weft_fail_memory() (base/context.c) and of CUDA's libraries (base/device.cu).
+about_device_memory <- function(message) startsWith(message, "Not enough device memory")
 
 column_label <- function(j, names) {
   if (is.null(names)) as.character(j) else sprintf("`%s` (%d)", plain_text(names[[j]]), as.integer(j))

@@ -64,15 +64,16 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
 
 # A data frame from what discretize() and `bins =` take.
 bins_frame <- function(x, assay, arg = "x") {
-  x <- take_assay(x, assay, arg)
-  if (is.data.frame(x)) return(structure(as.list(x), names = names(x), class = "data.frame", row.names = attr(x, "row.names")))
-  if (inherits(x, c("Matrix", "DelayedArray"))) x <- as.matrix(x)
-  if (is.matrix(x) && (is.numeric(x) || is.logical(x))) {
+  source <- as_source(x, assay, arg)
+  x <- source$data
+  if (source$kind == "frame") return(structure(as.list(x), names = names(x), class = "data.frame", row.names = attr(x, "row.names")))
+  x <- source_matrix(source)
+  if (is.numeric(x) || is.logical(x)) {
     colnames(x) <- feature_names(x)
     return(as.data.frame(x, optional = TRUE))
   }
   abort_input(sprintf("`%s` must be a data frame, numeric matrix or SummarizedExperiment.", arg),
-              x = paste0("It is ", describe(x), "."))
+              x = paste0("It is ", describe(source$data), "."))
 }
 
 binned_columns <- function(frame) {
@@ -231,13 +232,13 @@ as.data.frame.weft_bins <- function(x, ...) {
 # `bins =`: numeric columns of the input by equal frequency, as whole numbers from 1; other columns as they are.
 bin_input <- function(x, bins, assay = NULL, threads = NULL, arg = "x") {
   bins <- check_number(bins, "bins", min = 1, max = 65535, whole = TRUE)
-  x <- take_assay(x, assay, arg)
-  if (is.data.frame(x)) {
+  source <- as_source(x, assay, arg)
+  x <- source_matrix(source) %||% source$data
+  if (source$kind == "frame") {
     numbers <- binned_columns(x)
     if (!length(numbers)) return(x)
     values <- column_matrix(bins_frame(x, NULL)[numbers])
   } else {
-    if (inherits(x, c("Matrix", "DelayedArray"))) x <- as.matrix(x)
     if (!is.matrix(x) || !is.numeric(x)) return(x)
     values <- x
     if (!is.double(values)) storage.mode(values) <- "double"

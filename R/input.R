@@ -4,22 +4,15 @@
 # Categorical data: list(data, names, n, p) with `data` an integer, logical, double or raw matrix, a list of such
 # columns, or a sparse matrix of class dgCMatrix or ngCMatrix. Nothing is copied that is already in order.
 categorical_input <- function(x, assay = NULL, arg = "x") {
-  x <- take_assay(x, assay, arg)
-  if (inherits(x, "DelayedArray")) {
-    data <- x # read in blocks of columns by for_blocks()
-  } else if (is.data.frame(x)) {
-    data <- as.list.data.frame(x)
-    others <- which(!vapply(data, is_categorical, NA))
-    data[others] <- lapply(others, function(j) categorical_column(data[[j]], names(x)[j], arg))
-  } else if (inherits(x, "sparseMatrix")) {
-    data <- sparse_columns(x)
-  } else if (is.matrix(x) && (is.numeric(x) || is.logical(x) || is.raw(x))) {
-    data <- x
-  } else if (is.matrix(x) && is.character(x)) {
-    data <- lapply(seq_len(ncol(x)), function(j) unclass(factor(x[, j])))
-  } else if (inherits(x, "Matrix")) {
-    data <- as.matrix(x)
-  } else {
+  source <- as_source(x, assay, arg)
+  x <- source$data
+  data <- switch(source$kind,
+    delayed = x, # read in blocks of columns by for_blocks()
+    frame = categorical_columns(x, arg), sparse = sparse_columns(x),
+    matrix = if (is.character(x)) lapply(seq_len(ncol(x)), function(j) unclass(factor(x[, j])))
+             else if (is.numeric(x) || is.logical(x) || is.raw(x)) x
+  )
+  if (is.null(data)) {
     abort_input(
       sprintf("`%s` must be a matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
       x = paste0("It is ", describe(x), "."),
@@ -27,6 +20,18 @@ categorical_input <- function(x, assay = NULL, arg = "x") {
     )
   }
   list(data = data, names = feature_names(x), n = nrow(x), p = ncol(x))
+}
+
+# A delayed input in memory, as any other is.
+whole_input <- function(input) if (is_delayed(input)) categorical_input(as.matrix(input$data)) else input
+
+is_delayed <- function(input) inherits(input$data, "DelayedArray")
+
+categorical_columns <- function(x, arg) {
+  data <- as.list.data.frame(x)
+  others <- which(!vapply(data, is_categorical, NA))
+  data[others] <- lapply(others, function(j) categorical_column(data[[j]], names(x)[j], arg))
+  data
 }
 
 # What native code takes as it is.
@@ -52,70 +57,6 @@ sparse_columns <- function(x) {
   x
 }
 
-# What is not a SummarizedExperiment stays as it is. Either way it has been looked at: native code goes where slots and lengths say.
-take_assay <- function(x, assay, arg) {
-  if (!inherits(x, "SummarizedExperiment")) {
-    if (!is.null(assay)) {
-      abort_input("`assay` must be NULL unless `x` is a SummarizedExperiment.", x = paste0("`", arg, "` is ", describe(x), "."))
-    }
-    return(check_container(x, arg))
-  }
-  need_package("SummarizedExperiment", "A SummarizedExperiment")
-  found <- SummarizedExperiment::assayNames(x)
-  assay <- assay %||% 1L
-  known <- if (is.character(assay)) assay %in% found else assay %in% seq_along(SummarizedExperiment::assays(x))
-  if (length(assay) != 1L || !isTRUE(known)) {
-    abort_input("`assay` must name one assay of `x`.", x = paste0("It is ", describe(assay), "."),
-                i = paste0("There ", if (length(found)) paste("are", label_some(found)) else "are no named assays", "."))
-  }
-  turn(check_container(SummarizedExperiment::assay(x, assay), arg))
-}
-
-# A data frame with columns of one length, a valid Matrix or list of these, or something else, as it is.
-check_container <- function(x, arg) {
-  if (is.data.frame(x)) {
-    check_frame(x, arg)
-  } else if (inherits(x, "Matrix")) {
-    problem <- matrix_problem(x)
-    if (!is.null(problem)) {
-      abort_input(sprintf("`%s` must be a valid Matrix.", arg), x = problem, i = "It was changed, or damaged in a file.")
-    }
-  } else if (is.list(x) && !is.object(x)) {
-    for (part in x) if (inherits(part, "Matrix")) check_container(part, arg)
-  }
-  x
-}
-
-check_frame <- function(x, arg) {
-  columns <- if (is.list(x)) unclass(x)
-  n <- .row_names_info(x, 2L)
-  rows <- vapply(columns, NROW, 0)
-  if (!is.null(columns) && all(rows == n)) return(invisible())
-  abort_input(sprintf("`%s` must be a data frame whose columns have one value a row.", arg),
-              x = if (any(rows != n)) sprintf("Column %d has %.0f values for %d rows.", which(rows != n)[1L], rows[rows != n][1L], n))
-}
-
-# What is wrong with a Matrix, as a sentence, or NULL. Indices are looked at natively, once.
-matrix_problem <- function(x) {
-  slots <- tryCatch(methods::getSlots(methods::getClass(class(x))), error = function(e) NULL)
-  if (is.null(slots)) return("Its class is unknown.")
-  problem <- if (inherits(x, "sparseMatrix")) .Call(C_weft_sparse_problem, x, if ("x" %in% names(slots)) slots[["x"]] else "")
-             else NA
-  if (is.character(problem)) return(problem)
-  if (is.null(problem) && methods::is(x, "generalMatrix")) return(NULL)
-  tryCatch({
-    methods::validObject(x)
-    NULL
-  }, error = conditionMessage)
-}
-
-# t() of whatever an assay is; the generics live in different packages.
-turn <- function(x) {
-  if (inherits(x, "DelayedArray")) getExportedValue("BiocGenerics", "t")(x)
-  else if (inherits(x, "Matrix")) Matrix::t(x)
-  else t(x)
-}
-
 feature_names <- function(x) {
   names <- colnames(x)
   if (is.null(names)) sprintf("V%d", seq_len(ncol(x))) else enc2utf8(names)
@@ -123,8 +64,7 @@ feature_names <- function(x) {
 
 # Calls f(data, columns) for the whole input, or block after block of a DelayedArray's columns; returns the results.
 for_blocks <- function(input, f, block_bytes = 2^28) {
-  if (!inherits(input$data, "DelayedArray")) return(list(f(input$data, seq_len(input$p))))
-  need_package("DelayedArray", "A DelayedMatrix")
+  if (!is_delayed(input)) return(list(f(input$data, seq_len(input$p))))
   at_once <- max(1L, as.integer(block_bytes / (8 * max(1, input$n))))
   starts <- seq.int(1L, max(1L, input$p), by = at_once)
   lapply(starts, function(first) {

@@ -29,17 +29,20 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
     abort_input("`self = TRUE` is for one-mode graphs.", x = "`type` is \"bipartite\".")
   }
   check_shape(shape)
-  code <- match(type, irm_types) - 1L
   control <- run_control("cpu", 1L, progress, NULL, "Sorting links")
-  sorted <- function(from, to, weight, without) {
-    .Call(C_weft_irm_edges, as.double(shape), as.integer(from) - 1L, as.integer(to) - 1L, weight, without, code, self, control)
-  }
+  sorted <- function(from, to, weight, without) sort_links(shape, type, self, from, to, weight, without, control)
   unseen <- missing_pairs(missing, shape, pairs, type)
   missing <- sorted(c(unseen$from, pairs$na_from), c(unseen$to, pairs$na_to), NULL, NULL)
   links <- sorted(pairs$from, pairs$to, if (poisson) pairs$weight %||% rep(1L, length(pairs$from)), missing)
-  structure(class = "weft_irm_graph", list(type = code, self = self, links = links, missing = missing, kind = type,
+  structure(class = "weft_irm_graph", list(type = match(type, irm_types) - 1L, self = self, links = links, missing = missing, kind = type,
                                            row_names = plain_names(pairs$row_names),
                                            col_names = plain_names(pairs$col_names)))
+}
+
+# The canonical list of pairs (indices from 1) without those of another such list.
+sort_links <- function(shape, kind, self, from, to, weight, without, control) {
+  .Call(C_weft_irm_edges, list(n_row = shape[1L], n_col = shape[2L], kind = kind, self = self, from = as.integer(from) - 1L,
+                               to = as.integer(to) - 1L, weight = weight, missing = if (!is.null(without)) native_edges(without)), control)
 }
 
 plain_names <- function(x) if (!is.null(x)) enc2utf8(as.character(x))
@@ -50,18 +53,17 @@ check_shape <- function(shape) {
 }
 
 irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
-  if (inherits(A, "SummarizedExperiment")) A <- Matrix::t(as_plain_matrix(take_assay(A, assay, "A")))
-  else A <- take_assay(A, assay, "A") # says that assay is for a SummarizedExperiment
-  if (inherits(A, "igraph")) return(igraph_pairs(A, poisson))
-  if (is.data.frame(A)) return(edge_pairs(A, type, poisson, dim))
+  source <- as_source(A, assay, "A")
+  A <- source$data
+  if (source$kind == "graph") return(igraph_pairs(A, poisson))
+  if (source$kind == "frame") return(edge_pairs(A, type, poisson, dim))
+  if (source$experiment) A <- turn(if (source$kind == "sparse") A else as.matrix(A)) # rows are the experiment's, features
   if (!is.null(dim)) abort_input("`dim` is for edge lists.", x = paste0("`A` is ", describe(A), "."))
-  if (inherits(A, "Matrix")) return(sparse_pairs(A, poisson, threshold))
+  if (source$kind == "sparse") return(sparse_pairs(A, poisson, threshold))
   if (is.matrix(A) && (is.numeric(A) || is.logical(A))) return(dense_pairs(A, poisson, threshold))
   abort_input("`A` must be a matrix, a sparse Matrix, an edge list in a data frame, an igraph or a SummarizedExperiment.",
               x = paste0("It is ", describe(A), "."))
 }
-
-as_plain_matrix <- function(x) if (inherits(x, "Matrix") || is.matrix(x)) x else as.matrix(x)
 
 # ---- matrices ----
 
@@ -71,8 +73,6 @@ dense_pairs <- function(A, poisson, threshold) {
 }
 
 sparse_pairs <- function(A, poisson, threshold) {
-  check_container(A, "A")
-  if (!inherits(A, "sparseMatrix")) return(dense_pairs(as.matrix(A), poisson, threshold))
   if (inherits(A, "indMatrix") || inherits(A, "diagonalMatrix")) A <- methods::as(A, "CsparseMatrix")
   A <- methods::as(methods::as(A, "generalMatrix"), "TsparseMatrix")
   values <- if (inherits(A, "nMatrix")) rep(1, length(A@i)) else A@x
@@ -239,7 +239,7 @@ igraph_pairs <- function(A, poisson) {
 missing_pairs <- function(missing, shape, pairs, type) {
   if (is.null(missing)) return(list(from = integer(), to = integer()))
   if (inherits(missing, "sparseMatrix")) {
-    check_missing_shape(check_container(missing, "missing"), shape)
+    check_missing_shape(check_matrix(missing, "missing"), shape)
     at <- methods::as(methods::as(missing, "generalMatrix"), "TsparseMatrix")
     keep <- if (inherits(at, "nMatrix")) rep(TRUE, length(at@i)) else at@x != 0
     return(list(from = at@i[keep] + 1L, to = at@j[keep] + 1L))

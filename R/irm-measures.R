@@ -32,8 +32,8 @@ irm_log_posterior <- function(A, row_cluster, col_cluster = NULL, alpha = 1, bet
     abort_input("A one-mode graph has one partition: leave `col_cluster` out.")
   }
   col <- if (one_mode) row else cluster_codes(col_cluster, graph$links$n_col, "col_cluster")
-  .Call(C_weft_irm_log_posterior, graph, row, col, max(row) + 1L, max(col) + 1L, hyper$alpha, hyper$beta,
-        family == "poisson", run_control("cpu", NULL, FALSE))
+  prior <- list(alpha = rep_len(hyper$alpha, 2L), beta = hyper$beta, poisson = family == "poisson")
+  .Call(C_weft_irm_log_posterior, native_graph(graph), native_partition(row, col), prior, run_control("cpu", NULL, FALSE))
 }
 
 # Labels from 0 by first appearance.

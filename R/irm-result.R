@@ -102,7 +102,7 @@ by_size <- function(z, names = NULL) {
 }
 
 irm_blocks <- function(graph, row, col) {
-  .Call(C_weft_irm_blocks, graph, unname(row), unname(col), max(row) + 1L, max(col) + 1L, run_control("cpu", NULL, FALSE))
+  .Call(C_weft_irm_blocks, native_graph(graph), native_partition(row, col), run_control("cpu", NULL, FALSE))
 }
 
 block_mean <- function(blocks, family, beta) {
@@ -258,9 +258,10 @@ free_pairs <- function(graph, shape, taken, wanted, key) {
 
 # The graph with more pairs missing.
 without_pairs <- function(graph, held) {
+  shape <- c(graph$links$n_row, graph$links$n_col)
+  control <- run_control("cpu", 1L, FALSE)
   sorted <- function(pairs, weight, without) {
-    .Call(C_weft_irm_edges, c(graph$links$n_row, graph$links$n_col), pairs$from - 1L, pairs$to - 1L, weight, without, graph$type,
-          graph$self, run_control("cpu", 1L, FALSE))
+    sort_links(shape, graph$kind, graph$self, pairs$from, pairs$to, weight, without, control)
   }
   unseen <- list_pairs(graph$missing)
   graph$missing <- sorted(list(from = c(unseen$from, held$row), to = c(unseen$to, held$col)), NULL, NULL)

@@ -299,17 +299,40 @@ warn_unsaved <- function(run, problem) {
 
 # `piece` more sweeps of all chains; over ranks each has its own. All that comes back is chain after chain.
 irm_chains <- function(run, piece, ranks, control) {
-  plan <- as.double(c(run$done, piece, run$thin))
-  if (is.null(ranks)) return(.Call(C_weft_irm_run, run$graph, run$model, run$state, c(plan, 0), control))
+  native <- function(state, first) {
+    plan <- list(done = run$done, sweeps = piece, thin = run$thin, first_chain = first)
+    state <- state[c("row", "col", "alpha", "beta", "best", "best_row", "best_col")]
+    .Call(C_weft_irm_run, native_graph(run$graph), native_model(run$model), state, plan, control)
+  }
+  if (is.null(ranks)) return(native(run$state, 0))
   mine <- dealt_to(run$chains, ranks)
   own <- if (length(mine)) {
     state <- lapply(run$state, function(x) c(matrix(x, ncol = run$chains)[, mine]))
-    .Call(C_weft_irm_run, run$graph, run$model, state, c(plan, mine[1L] - 1), control)
+    native(state, mine[1L] - 1)
   }
   parts <- Filter(Negate(is.null), ranks_gather(own, control))
   left <- do.call(Map, c(c, unname(parts)))
   left$stages <- Reduce(`+`, lapply(parts, `[[`, "stages"))
   left
+}
+
+# What src/irm/irm_glue.c reads of a graph, a model and two partitions with labels from 0.
+native_graph <- function(graph) {
+  list(kind = graph$kind, self = graph$self, links = native_edges(graph$links), missing = native_edges(graph$missing))
+}
+
+native_edges <- function(edges) {
+  list(n_row = edges$n_row, n_col = edges$n_col, start = edges$start, to = edges$to, weight = edges$weight)
+}
+
+native_model <- function(model) {
+  c(model[c("poisson", "collapsed", "attempts", "sample_alpha", "sample_beta")],
+    list(max_clusters = as.double(model$max_clusters), alpha_prior = as.double(model$hyper[1:2]),
+         beta_prior = as.double(model$hyper[3:4]), key = as.double(model$key)))
+}
+
+native_partition <- function(row, col) {
+  list(row = as.integer(row), col = as.integer(col), row_clusters = max(row) + 1L, col_clusters = max(col) + 1L)
 }
 
 # Traces are arrays with one row a sweep; samples have one column a kept sweep, then a slice a chain.

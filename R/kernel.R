@@ -235,15 +235,15 @@ check_polynomial <- function(p) {
 
 # A double matrix with finite coordinates, whose range goes into `checked`: points may be so many that another look at them counts.
 kernel_points <- function(x, arg, checked = new.env()) {
-  x <- if (inherits(x, "SummarizedExperiment")) as.matrix(take_assay(x, NULL, arg)) else take_assay(x, NULL, arg)
-  if (is.data.frame(x)) {
+  source <- as_source(x, NULL, arg)
+  x <- source_matrix(source) %||% source$data
+  if (source$kind == "frame") {
     numeric <- vapply(x, is.numeric, NA)
     if (!all(numeric)) {
       abort_input(sprintf("`%s` must have numeric columns.", arg), x = paste("Not so:", label_some(names(x)[!numeric])))
     }
     x <- as.matrix(x)
   }
-  if (inherits(x, c("Matrix", "DelayedArray"))) x <- as.matrix(x)
   if (is.numeric(x) && is.null(dim(x))) {
     x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
   }

@@ -17,5 +17,5 @@ count_estimators <- c("empirical", "miller-madow", "shrink", "schurmann-grassber
 # A DelayedArray is brought into memory: packing needs all of it.
 whole_data <- function(input) {
   if (inherits(input, "weft_mi_pack")) return(pack_pointer(input))
-  if (inherits(input$data, "DelayedArray")) categorical_input(as.matrix(input$data))$data else input$data
+  whole_input(input)$data
 }

@@ -76,8 +76,7 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
     if (is.null(part) && arg == "y") return(NULL)
     if (!is.null(bins)) part <- bin_input(part, bins, assay, threads, arg)
     input <- categorical_input(part, if (is.null(bins)) assay, arg = arg)
-    if (inherits(input$data, "DelayedArray")) input <- categorical_input(as.matrix(input$data))
-    input
+    whole_input(input)
   })
   check_rows(inputs[[1L]], inputs[[2L]])
   facts <- lapply(Filter(Negate(is.null), inputs), column_facts, na, threads)
@@ -169,8 +168,9 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads
 
 # list(data: double matrix, names, n, p).
 numeric_input <- function(x, assay = NULL, arg = "x") {
-  x <- take_assay(x, assay, arg)
-  if (is.data.frame(x)) {
+  source <- as_source(x, assay, arg)
+  x <- source$data
+  if (source$kind == "frame") {
     plain <- vapply(x, function(column) (is.numeric(column) || is.logical(column)) && !is.factor(column) &&
                                           is.null(dim(column)), NA)
     if (!all(plain)) {
@@ -179,7 +179,7 @@ numeric_input <- function(x, assay = NULL, arg = "x") {
                   i = "`estimator = \"empirical\"` is for categories.")
     }
   }
-  if (!is.data.frame(x) && !is.matrix(x) && !inherits(x, c("Matrix", "DelayedArray"))) {
+  if (!source$kind %in% c("frame", "matrix", "sparse", "delayed")) {
     abort_input(sprintf("`%s` must be a numeric matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
                 x = paste0("It is ", describe(x), "."),
                 i = if (is.atomic(x) && !is.null(x)) sprintf("For one feature, use `data.frame(feature = %s)`.", arg))

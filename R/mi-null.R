@@ -58,7 +58,7 @@ input_laws <- function(input, target, na, threads, progress) {
 
 some_features <- function(input, which) {
   data <- input$data
-  if (inherits(data, "DelayedArray")) return(categorical_input(as.matrix(data[, which, drop = FALSE]))$data)
+  if (is_delayed(input)) return(categorical_input(as.matrix(data[, which, drop = FALSE]))$data)
   if (length(which) == input$p) return(data)
   if (is.list(data)) data[which] else data[, which, drop = FALSE]
 }

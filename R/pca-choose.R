@@ -85,7 +85,7 @@ singular_values <- function(x, room, center, scale) {
   control <- run_control("cpu", NULL, FALSE, task = "Principal components")
   moments <- column_moments(source, NULL, control)
   form <- pca_form(moments, check_center(center, source$p, "center"), check_center(scale, source$p, "scale"), NULL, NULL, source$n)
-  job <- list(method = match("gram", pca_methods) - 1L, choose = TRUE, k = as.integer(room), tol = default_tol(FALSE, "residual", "fail"),
+  job <- list(method = "gram", choose = TRUE, k = as.integer(room), tol = default_tol(FALSE, "residual", "fail"),
               paper = FALSE, max_iter = 1000L, block = 0L, key = random_key(1), start = NULL)
   pca_native(source, form, job, FALSE, control)$d * 2^form$exponent
 }

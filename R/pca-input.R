@@ -5,16 +5,14 @@
 #   "resident"  the pointer of a weft_upload() handle
 
 pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x") {
-  x <- take_assay(x, assay, arg)
-  source <- if (inherits(x, "weft_device_matrix")) resident_source(x, arg)
-  else if (inherits(x, "weft_file")) file_source(x, block_size)
-  else if (inherits(x, "DelayedArray")) delayed_source(x, block_size)
-  else if (is.data.frame(x)) dense_source(frame_matrix(x, arg))
-  else if (is.list(x) && length(x) && all(vapply(x, inherits, NA, "sparseMatrix"))) sparse_source(x, arg)
-  else if (inherits(x, "sparseMatrix")) sparse_source(list(x), arg)
-  else if (inherits(x, "Matrix")) dense_source(as.matrix(x))
-  else if (is.matrix(x) && (is.numeric(x) || is.logical(x))) dense_source(x)
-  else abort_input(
+  given <- as_source(x, assay, arg)
+  x <- given$data
+  source <- switch(given$kind,
+    resident = resident_source(x, arg), file = file_source(x, block_size), delayed = delayed_source(x, block_size),
+    frame = dense_source(frame_matrix(x, arg)), blocks = sparse_source(x, arg), sparse = sparse_source(list(x), arg),
+    matrix = if (is.numeric(x) || is.logical(x)) dense_source(x)
+  )
+  if (is.null(source)) abort_input(
     sprintf(paste("`%s` must be a numeric matrix or data frame, a sparse Matrix or a list of them (blocks of rows), a",
                   "SummarizedExperiment, a DelayedMatrix, a weft_file() or a weft_upload() handle."), arg),
     x = paste0("It is ", describe(x), "."), i = if (is.numeric(x)) "For one feature, use `cbind(feature = x)`."
@@ -73,7 +71,6 @@ resident_source <- function(x, arg) {
 
 # What fits into `block_size` bytes is read once; else blocks are read again for each pass.
 delayed_source <- function(x, block_size) {
-  need_package("DelayedArray", "A DelayedMatrix")
   d <- as.double(dim(x))
   if (8 * prod(d) <= block_size) return(dense_source(as.matrix(x)))
   block_source(d[1L], d[2L], d[1L] >= d[2L], block_size, dimnames(x), function(range, by_row) {
@@ -101,7 +98,13 @@ block_source <- function(n, p, by_row, block_size, names, read) {
        })
 }
 
-column_moments <- function(source, weights, control) .Call(C_weft_pca_moments, source, weights, control)
+# What src/pca/pca_glue.c reads of a source.
+native_source <- function(source) {
+  list(kind = source$kind, n = source$n, p = source$p, data = source$data, starts = source$starts, by_row = isTRUE(source$by_row),
+       ranks = source$ranks)
+}
+
+column_moments <- function(source, weights, control) .Call(C_weft_pca_moments, native_source(source), weights, control)
 
 # ---- centre, scale and weights ----
 
@@ -137,7 +140,8 @@ pca_form <- function(moments, center, scale, weights, col_weights, total) {
   exponent <- if (largest > 0) floor(log2(largest)) else 0
   factor <- ifelse(size > 0, 2^-exponent / divide, 0)
   list(
-    native = list(center = about, factor = factor, row = if (!is.null(weights)) sqrt(weights), single = FALSE),
+    native = list(center = about, factor = factor, row = if (!is.null(weights)) sqrt(weights),
+                  single = FALSE, own = FALSE),
     center = if (isFALSE(center)) FALSE else about,
     scale = if (isFALSE(scale) && is.null(col_weights)) FALSE else divide,
     exponent = exponent, total = sum((size * 2^-exponent)^2), df = max(1, total - 1), constant = constant

@@ -58,9 +58,10 @@ predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) 
   type <- check_choice(type, c("rows", "columns"), "type")
   check_pca(object, "object")
   if (missing(newdata)) return(object$x)
-  x <- if (is.data.frame(check_container(newdata, "newdata"))) frame_matrix(newdata, "newdata") else newdata
+  source <- as_source(newdata, NULL, "newdata")
+  x <- if (source$kind == "frame") frame_matrix(source$data, "newdata") else source$data
   if (is.null(dim(x)) && is.numeric(x)) x <- if (type == "rows") t(x) else cbind(x)
-  if (!(is.matrix(x) && (is.numeric(x) || is.logical(x))) && !inherits(x, c("Matrix", "DelayedArray"))) {
+  if (!source$kind %in% c("sparse", "delayed") && !(is.matrix(x) && (is.numeric(x) || is.logical(x)))) {
     abort_input("`newdata` must be a numeric matrix, data frame or Matrix.",
                 x = paste0("It is ", describe(newdata), "."))
   }
@@ -127,7 +128,7 @@ residuals.weft_pca <- function(object, x, k = length(object$sdev), assay = NULL,
                                                                 object$n, nrow(object$rotation)))
   }
   data <- switch(source$kind, dense = source$data, sparse = as.matrix(do.call(rbind, source$data)),
-                 as.matrix(take_assay(x, assay, "x")))
+                 as.matrix(as_source(x, assay)$data))
   data - stats::fitted(object, k = k)
 }
 

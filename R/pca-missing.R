@@ -45,8 +45,8 @@ em_fit <- function(source, cells, job, settings, control) {
   moments <- column_moments(source, settings$weights, control)
   x[gaps] <- cells %||% moments$mean[column]
   spread <- pmax(moments$norm / sqrt(pmax(1, moments$weight)), .Machine$double.xmin)[column]
-  krylov <- match("krylov", pca_methods) - 1L
-  inner <- utils::modifyList(job, list(method = krylov, choose = FALSE, paper = FALSE, tol = 1e-3))
+  inner <- list(method = "krylov", choose = FALSE, k = job$k, tol = 1e-3, paper = FALSE, max_iter = job$max_iter, block = 0L,
+                key = job$key, start = NULL)
   converged <- FALSE
   passes <- 0
   before <- Inf

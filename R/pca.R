@@ -116,7 +116,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   moments <- column_moments(source, weights, control)
   if (!is.null(ranks)) moments <- joint_moments(ranks_gather(moments, control))
   check_moments(moments, source)
-  job <- list(method = match(plan$method, pca_methods) - 1L, choose = method == "auto", k = as.integer(k), tol = tol,
+  job <- list(method = plan$method, choose = method == "auto", k = as.integer(k), tol = tol,
               paper = stop == "paper", max_iter = max_iter, block = 0L, key = random_key(seed), start = NULL)
   if (!is.null(ranks)) job$key <- ranks_gather(job$key)[[1L]]
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights, single = precision == "single")
@@ -149,8 +149,6 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
 # What prcomp() and others call arguments that have another name here.
 pca_names_elsewhere <- c(scale. = "scale", scale.unit = "scale", cor = "scale", rank. = "k", ncp = "k",
                          n_components = "k")
-
-pca_methods <- c("gs", "nipals", "krylov", "gram") # in the order of weft_pca_method
 
 default_tol <- function(by_vectors, stop, na) {
   if (stop == "paper") 1e-7 else if (na == "em" || by_vectors) 1e-8 else 1e-12
@@ -188,7 +186,7 @@ check_moments <- function(moments, source) {
 
 # A row without any value would count for the standard deviations, and stand in the middle of the scores.
 check_rows_seen <- function(source, control) {
-  empty <- which(.Call(C_weft_pca_seen, source, control) == 0)
+  empty <- which(.Call(C_weft_pca_seen, native_source(source), control) == 0)
   if (!length(empty)) return(invisible())
   abort_input("Every row of `x` must have an observed value.", x = sprintf(
     "%s: all missing.", label_some((source$row_names %||% seq_len(source$n))[empty])),
@@ -200,10 +198,7 @@ pca_native <- function(source, form, job, single, control) {
   native <- form$native
   native$single <- single
   if (job$paper) job$tol <- job$tol * 2^-form$exponent
-  source$row_names <- source$names <- NULL
-  run <- .Call(C_weft_pca, source, native, job, control)
-  run$method <- pca_methods[run$method + 1L]
-  c(run, list(form = form))
+  c(.Call(C_weft_pca, native_source(source), native, job, control), list(form = form))
 }
 
 pca_result <- function(run, source, k, weights) {

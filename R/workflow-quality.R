@@ -89,14 +89,14 @@ each_column <- function(x, f, like) vapply(seq_len(ncol(x)), function(j) f(x[, j
 
 # classified: how many values the class has, which tells samples from genes when x cannot be read.
 expression_matrix <- function(x, assay, classified = 0L) {
-  x <- take_assay(x, assay, "x")
-  if (is.data.frame(x)) {
+  source <- as_source(x, assay, "x")
+  x <- source_matrix(source) %||% source$data
+  if (source$kind == "frame") {
     number <- vapply(x, function(column) is.numeric(column) && !is.factor(column) || is.logical(column), NA)
     if (!all(number)) abort_text_columns(x, number, classified)
     if (inherits(x, "data.table")) x <- as.data.frame(x)
     x <- as.matrix(x)
   }
-  if (inherits(x, c("Matrix", "DelayedArray"))) x <- as.matrix(x)
   if (is.character(x) && is.matrix(x)) abort_character(x)
   if (!is.matrix(x) || !(is.numeric(x) || is.logical(x))) {
     abort_input("`x` must be a numeric matrix or data frame with samples in rows, or a SummarizedExperiment.",

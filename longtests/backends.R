@@ -15,7 +15,7 @@
 # status 1 if any was different; a call that ends R is. Calls are drawn by tests/testthat/helper-calls*.R: the k-th has
 # seed S + k - 1, whatever the jobs.
 suppressPackageStartupMessages(library(weft))
-for (file in Sys.glob("tests/testthat/helper-calls*.R")) source(file)
+for (file in c("tests/testthat/helper-simd.R", Sys.glob("tests/testthat/helper-calls*.R"))) source(file)
 
 options_given <- function(words) {
   given <- list(calls = "30000", seed = as.character(sample(1e8, 1L)), jobs = "1", against = "cuda")
@@ -37,7 +37,7 @@ call_sides <- function(against, devices, seed) {
   one <- list(backend = "cpu", threads = 1)
   if (against == "threads") return(list(one, list(backend = "cpu", threads = 2), bits = TRUE))
   if (against == "variants") {
-    levels <- weft:::simd_levels()
+    levels <- simd_levels()
     return(list(c(one, variant = levels[1L]), c(one, variant = levels[length(levels)])))
   }
   set.seed((seed + 2^30) %% 2^31) # not the call's own random numbers

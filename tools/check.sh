@@ -52,7 +52,7 @@ fi
 if wants sanitize; then
   WEFT_CUDA=no WEFT_MPI=no; export WEFT_CUDA WEFT_MPI
   printf 'CFLAGS = -g -O1 -Wall -Wextra -Wno-cast-function-type -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer\nLDFLAGS = -fsanitize=address,undefined\n' > san.mk
-  WEFT_DEBUG=1 R_MAKEVARS_USER=$w/san.mk install_into "$w/lib-san" --no-test-load
+  WEFT_DEBUG=1 WEFT_TESTS=yes R_MAKEVARS_USER=$w/san.mk install_into "$w/lib-san" --no-test-load
   asan=$(gcc -print-file-name=libasan.so)
   ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan R_LIBS=$w/lib-san${R_LIBS:+:$R_LIBS} R --vanilla --no-echo -f small.R >san.log 2>&1
   report "address + undefined sanitizers, small script" "exit $?" 'exit 0'

@@ -98,7 +98,7 @@ if (wanted("rows")) {
     source <- weft:::pca_source(x)
     control <- weft:::run_control("cuda", NULL, FALSE, devices = as.integer(devices))
     form <- weft:::pca_form(weft:::column_moments(source, NULL, control), TRUE, FALSE, NULL, NULL, n)
-    job <- list(method = match("gram", weft:::pca_methods) - 1L, choose = FALSE, k = 10L, tol = 1e-12, paper = FALSE, max_iter = 1000,
+    job <- list(method = "gram", choose = FALSE, k = 10L, tol = 1e-12, paper = FALSE, max_iter = 1000,
                 block = 0L, key = c(1, 2), start = NULL)
     function() weft:::pca_native(source, form, job, FALSE, control)
   }

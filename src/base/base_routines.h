@@ -32,5 +32,11 @@
   R(C_weft_resident, 1) \
   R(C_weft_sparse_problem, 2) \
   R(C_weft_file_read, 5) \
-  R(C_weft_draws, 8) \
-  R(C_weft_bits_test, 2)
+  R(C_weft_draws, 8)
+
+/* Entry points that are there when configured with WEFT_TESTS=yes. */
+#ifdef WEFT_TESTS
+# define TEST_ROUTINES(R) R(C_weft_bits_test, 2)
+#else
+# define TEST_ROUTINES(R)
+#endif

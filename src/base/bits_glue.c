@@ -1,6 +1,6 @@
-/* The door through which the R tests drive bits.h and topk.h: one .Call entry that takes the operation's name and its
- * arguments, runs the variant in use and returns plain R vectors. Planes travel as raw vectors, eight bytes a word;
- * codes of either width as integers. It checks nothing but what keeps memory safe: only R/bits.R calls it. */
+/* Through this entry the R tests drive bits.h and topk.h, in builds with WEFT_TESTS=yes: it takes an operation's name and its
+ * arguments, runs the variant in use and returns plain R vectors. Planes travel as raw vectors, eight bytes per word;
+ * codes of either width as integers. It checks nothing but what keeps memory safe: only tests call it. */
 #include <string.h>
 #include <R.h>
 #include <Rinternals.h>
@@ -202,19 +202,8 @@ static SEXP topk(SEXP args) {
   return out;
 }
 
-/* level(): the name in use; level(name): puts it in use, FALSE when the machine lacks it */
-static SEXP level(SEXP args) {
-  if (!XLENGTH(args)) return Rf_mkString(weft_simd_name(weft_simd_level()));
-  const char *wanted = CHAR(STRING_ELT(arg(args, 0), 0));
-  for (int l = 0; l < WEFT_SIMD_LEVELS; l++)
-    if (!strcmp(wanted, weft_simd_name((weft_simd)l))) return Rf_ScalarLogical(!weft_simd_set((weft_simd)l));
-  Rf_error("no such level: %s", wanted);
-  return R_NilValue;
-}
-
 SEXP C_weft_bits_test(SEXP op, SEXP args) {
   const char *name = CHAR(STRING_ELT(op, 0));
-  if (!strcmp(name, "level")) return level(args);
   if (!strcmp(name, "scan")) return scan(args);
   if (!strcmp(name, "narrow")) return narrow(args);
   if (!strcmp(name, "plane")) return plane(args);

@@ -63,7 +63,7 @@ double weft_seconds(void);
 /* Of the processor's work for the calling thread. */
 double weft_thread_seconds(void);
 
-/* An out-of-memory error in the house's words. `where` is "host" or "device"; `have` < 0 when unknown. */
+/* An out-of-memory error that says what was needed and what is free. `where` is "host" or "device"; `have` < 0 when unknown. */
 weft_status weft_fail_memory(weft_ctx *ctx, const char *where, double need, double have, const char *what);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Running work under R: context, polling, retry, conditions, handles; see glue.h. */
+/* Running work under R: context, polling, retry, results, handles; see glue.h. */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -12,6 +12,9 @@
 
 static weft_memory memory; /* the account of the whole process */
 static void end_freed(void);
+static void empty_results(const weft_ctx *of);
+static void bind_results(weft_ctx *to);
+static void unbind_results(const weft_ctx *from);
 
 /* ---- R code inside native work ---- */
 
@@ -103,13 +106,16 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
     if (!backend) st = weft_fail(&ctx, WEFT_ERR_DEVICE, "%s", why);
   }
   const uint64_t steps = weft_ranks_steps();
+  bind_results(&ctx);
   if (st == WEFT_OK) st = work(&ctx, backend, data);
   if (st == WEFT_ERR_MEMORY && !run.left &&
       weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
+    empty_results(&ctx);
     R_gc();
     ctx.column = -1;
     st = work(&ctx, backend, data);
   }
+  unbind_results(&ctx);
   running = run.outer;
   end_freed();
   if (run.left) R_ContinueUnwind(run.token);
@@ -257,9 +263,40 @@ SEXP C_weft_finalisers(void) { return Rf_ScalarReal(finalisers); }
 
 /* ---- memory that outlives a work function ---- */
 
-typedef struct { weft_arena arena; weft_ctx ctx; } held_arena;
+/* An arena for results lives longer than the context of the run that fills it. It has a context of its own for the memory account;
+ * while a run goes on, the arena belongs to the run's context, so that the run's error says what the arena could not take. */
+typedef struct held_arena { weft_arena arena; weft_ctx own; struct held_arena *next; } held_arena;
 
-static void end_arena(void *object) { weft_arena_end(&((held_arena *) object)->arena); }
+static held_arena *results; /* those that were not ended yet */
+
+static void bind_results(weft_ctx *to)
+{
+  for (held_arena *held = results; held; held = held->next)
+    if (held->arena.ctx == &held->own) held->arena.ctx = to;
+}
+
+static void empty_results(const weft_ctx *of)
+{
+  for (held_arena *held = results; held; held = held->next)
+    if (held->arena.ctx == of) weft_arena_end(&held->arena);
+}
+
+static void unbind_results(const weft_ctx *from)
+{
+  for (held_arena *held = results; held; held = held->next)
+    if (held->arena.ctx == from) held->arena.ctx = &held->own;
+}
+
+static void end_arena(void *object)
+{
+  held_arena *held = object;
+  for (held_arena **at = &results; *at; at = &(*at)->next) {
+    if (*at != held) continue;
+    *at = held->next;
+    break;
+  }
+  weft_arena_end(&held->arena);
+}
 
 static const weft_handle_kind arena_kind = { "weft_arena", end_arena };
 
@@ -267,16 +304,18 @@ static const weft_handle_kind arena_kind = { "weft_arena", end_arena };
 void weft_glue_arena_end(SEXP holder)
 {
   held_arena *held = weft_glue_handle_peek(holder, &arena_kind);
-  if (held) weft_arena_end(&held->arena);
+  if (held) end_arena(held);
 }
 
 SEXP weft_glue_arena(weft_arena **arena)
 {
   SEXP holder = weft_glue_handle(&arena_kind, sizeof(held_arena));
   held_arena *held = weft_glue_handle_peek(holder, &arena_kind);
-  held->ctx.memory = &memory;
-  held->ctx.column = -1;
-  held->arena = weft_arena_begin(&held->ctx);
+  held->own.memory = &memory;
+  held->own.column = -1;
+  held->arena = weft_arena_begin(&held->own);
+  held->next = results;
+  results = held;
   *arena = &held->arena;
   return holder;
 }

@@ -53,7 +53,8 @@ void weft_glue_handle_done(void);
 void weft_glue_handle_free(SEXP pointer, const weft_handle_kind *kind);
 
 /* An arena that R's garbage collector ends: for results whose size is known only when the work is done. Protect the
- * returned pointer while blocks are in use; every .Call may end it early with weft_glue_arena_end(). */
+ * returned pointer while blocks are in use; every .Call may end it early with weft_glue_arena_end(). The next
+ * weft_glue_run() reports what the arena cannot take, and empties it before a second try. */
 SEXP weft_glue_arena(weft_arena **arena);
 void weft_glue_arena_end(SEXP holder);
 

@@ -7,6 +7,8 @@
 #include "backend.h"
 
 weft_rank weft_ranks_here(void);
+/* This process is a rank from now on; a NULL table: of a job that has ended. */
+void weft_ranks_join(const weft_mpi_table *table, weft_rank rank);
 /* An error unless this process is a rank of a job that was started. */
 weft_status weft_ranks_ready(weft_ctx *ctx);
 /* Steps taken with other ranks so far. Work that has taken one must not be begun again: the others go on from there. */

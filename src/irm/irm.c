@@ -5,7 +5,8 @@
  * changes a bit. Small graphs run one chain a thread, large ones share the nodes of one chain out. */
 #include <string.h>
 #include "../base/parallel.h"
-#include "irm_state.h"
+#include "irm_moves.h"
+#include "irm_pair.h"
 
 /* Work of a sweep, in cluster scores, below which chains run side by side without looking up. */
 #define SMALL_SWEEP 1e8
@@ -213,6 +214,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   WEFT_TAKE(pointers, &mem, (size_t) chains);
   for (int c = 0; c < chains; c++) {
     WEFT_TRY(irm_state_make(ctx, &mem, graph, model, &chain[c], threads, &states[c]));
+    if (model->attempts && !states[c].one_mode) WEFT_TRY(irm_pair_make(&mem, &states[c], &states[c].pair));
     states[c].index = c;
     pointers[c] = &states[c];
   }

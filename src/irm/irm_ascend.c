@@ -3,7 +3,7 @@
  * them, and from other good ones: one ascent of four starts at the sample, the others at the chain's best partition with one
  * cluster dealt out anew. The sample itself is left as it is. */
 #include <string.h>
-#include "irm_state.h"
+#include "irm_moves.h"
 
 /* Gains of a pass over the nodes for each sweep: larger graphs wait for as many sweeps as it takes. */
 #define GAINS_A_SWEEP 12000.0

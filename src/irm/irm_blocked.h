@@ -3,7 +3,7 @@
 #define WEFT_IRM_BLOCKED_H
 
 #include "irm_nodes.h"
-#include "irm_state.h"
+#include "irm_moves.h"
 
 /* Tables [0]: m * width[0] + l, [1]: l * width[1] + m; rows of clusters that are occupied. */
 struct irm_blocked {

@@ -3,9 +3,8 @@
 #include "../base/meet.h"
 #include "irm_blocked.h"
 
-/* Cluster scores and links between two polls. */
+/* Cluster scores between two polls. */
 #define BLOCKED_SLICE 1e9
-#define COUNT_SLICE 3e7
 /* Block contributions between two polls. */
 #define COLLAPSED_SLICE 1e7
 
@@ -15,19 +14,6 @@ struct irm_engine { weft_arena mem; irm_blocked **blocked; };
 static weft_status look(weft_ctx *poll, double done, double total)
 {
   return poll ? weft_poll(poll, done, total) : WEFT_OK;
-}
-
-weft_status irm_count_blocks(weft_ctx *poll, irm_state *s, double done, double total)
-{
-  weft_status st = WEFT_OK;
-  irm_state_count_begin(s);
-  for (int64_t first = 0, last; first < s->graph->n[0] && st == WEFT_OK; first = last) {
-    last = irm_slice_end(&s->graph->links[0], first, s->graph->n[0], 1, 1, COUNT_SLICE);
-    irm_state_count_slice(s, first, last);
-    st = look(poll, done, total);
-  }
-  irm_state_count_end(s);
-  return st;
 }
 
 static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, irm_state *const *states, int chains, int threads,

@@ -159,7 +159,10 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct ir
   WEFT_CUDA(cudaGetDeviceProperties(&properties, ctx->device));
   for (int mode = 0; mode < 2; mode++) /* 64 KB on compute capability 7.5 */
     if (irm_light_shared(e->k[1 - mode], e->k[mode] + IRM_CHUNK) > properties.sharedMemPerBlockOptin) e->shards.light_ok[mode] = 0;
-  e->wgmma = irm_wgmma_built() && properties.major == 9 && !getenv("WEFT_IRM_NO_WGMMA");
+  e->wgmma = irm_wgmma_built() && properties.major == 9;
+#ifdef WEFT_TESTS
+  if (getenv("WEFT_IRM_NO_WGMMA")) e->wgmma = 0;
+#endif
   for (int k = 0; k <= WEFT_IRM_STAGES; k++) WEFT_CUDA(cudaEventCreate(&e->events[k]));
   WEFT_CUDA(weft_device_allow_shared((const void *) irm_draw_light, irm_light_shared(LIGHT_CLUSTERS, LIGHT_CLUSTERS)));
   WEFT_TRY(take_memory(ctx, e, chains));

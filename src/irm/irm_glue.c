@@ -1,16 +1,22 @@
 /* .Call entry points of the co-clustering room. */
 #include <string.h>
 #include "../base/glue.h"
+#include "../base/record.h"
 #include "irm_bow.h"
 #include "irm_graph.h"
 #include "irm_score.h"
 
+static const char *const type_names[] = { "bipartite", "directed", "undirected" }; /* in the order of weft_irm_type */
+
 static weft_irm_edges edges_of(SEXP list)
 {
-  SEXP weight = weft_glue_element(list, "weight");
-  weft_irm_edges e = { { (int64_t) Rf_asReal(weft_glue_element(list, "n_row")), (int64_t) Rf_asReal(weft_glue_element(list, "n_col")) },
-                       (int64_t) Rf_xlength(weft_glue_element(list, "to")), REAL(weft_glue_element(list, "start")),
-                       INTEGER(weft_glue_element(list, "to")), weight == R_NilValue ? NULL : INTEGER(weight) };
+  weft_record given = weft_record_open(list, "links");
+  const int64_t n_row = (int64_t) weft_record_size(&given, "n_row"), n_col = (int64_t) weft_record_size(&given, "n_col");
+  const int64_t count = (int64_t) Rf_xlength(weft_record_field(&given, "to"));
+  const weft_irm_edges e = { .n = { n_row, n_col }, .count = count, .start = weft_record_doubles(&given, "start", (double) n_row + 1),
+                             .to = weft_record_integers(&given, "to", WEFT_ANY_LENGTH),
+                             .weight = weft_record_integers_or_null(&given, "weight", (double) count) };
+  weft_record_close(&given);
   return e;
 }
 
@@ -18,15 +24,15 @@ static SEXP edges_as_list(const weft_irm_edges *e)
 {
   const char *fields[] = { "n_row", "n_col", "start", "to", "weight", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_ScalarReal((double) e->n[0]));
-  SET_VECTOR_ELT(out, 1, Rf_ScalarReal((double) e->n[1]));
-  SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, e->n[0] + 1));
-  memcpy(REAL(VECTOR_ELT(out, 2)), e->start, (size_t) (e->n[0] + 1) * sizeof(double));
-  SET_VECTOR_ELT(out, 3, Rf_allocVector(INTSXP, e->count));
-  if (e->count) memcpy(INTEGER(VECTOR_ELT(out, 3)), e->to, (size_t) e->count * sizeof(int32_t));
+  weft_result_put(out, "n_row", Rf_ScalarReal((double) e->n[0]));
+  weft_result_put(out, "n_col", Rf_ScalarReal((double) e->n[1]));
+  SEXP start = weft_result_put(out, "start", Rf_allocVector(REALSXP, e->n[0] + 1));
+  memcpy(REAL(start), e->start, (size_t) (e->n[0] + 1) * sizeof(double));
+  SEXP to = weft_result_put(out, "to", Rf_allocVector(INTSXP, e->count));
+  if (e->count) memcpy(INTEGER(to), e->to, (size_t) e->count * sizeof(int32_t));
   if (e->weight) {
-    SET_VECTOR_ELT(out, 4, Rf_allocVector(INTSXP, e->count));
-    if (e->count) memcpy(INTEGER(VECTOR_ELT(out, 4)), e->weight, (size_t) e->count * sizeof(int32_t));
+    SEXP weight = weft_result_put(out, "weight", Rf_allocVector(INTSXP, e->count));
+    if (e->count) memcpy(INTEGER(weight), e->weight, (size_t) e->count * sizeof(int32_t));
   }
   UNPROTECT(1);
   return out;
@@ -46,19 +52,23 @@ static weft_status make_edges(weft_ctx *ctx, const weft_backend *backend, void *
 {
   edges_job *job = data;
   (void) backend;
-  weft_status st = weft_irm_edges_make(ctx, job->arena, job->type, job->self, job->n, job->count, job->from, job->to, job->weight,
-                                       job->has_missing ? &job->missing : NULL, &job->out);
-  /* the holder's own context has no reader: what its arena could not take is told here */
-  if (st == WEFT_ERR_MEMORY && !ctx->message[0]) memcpy(ctx->message, job->arena->ctx->message, sizeof ctx->message);
-  return st;
+  return weft_irm_edges_make(ctx, job->arena, job->type, job->self, job->n, job->count, job->from, job->to, job->weight,
+                             job->has_missing ? &job->missing : NULL, &job->out);
 }
 
-/* from, to: integers from 0; weight: integers or NULL; missing: a canonical list or NULL; shape: c(n_row, n_col). */
-SEXP C_weft_irm_edges(SEXP shape, SEXP from, SEXP to, SEXP weight, SEXP missing, SEXP type, SEXP self, SEXP control)
+/* pairs: n_row, n_col, kind, self; from, to: integers from 0; weight: integers or NULL; missing: a canonical list or NULL. */
+SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
 {
-  edges_job job = { NULL, (weft_irm_type) Rf_asInteger(type), Rf_asLogical(self),
-                    { (int64_t) REAL(shape)[0], (int64_t) REAL(shape)[1] }, (int64_t) Rf_xlength(from), INTEGER(from), INTEGER(to),
-                    weight == R_NilValue ? NULL : INTEGER(weight), .has_missing = missing != R_NilValue };
+  weft_record given = weft_record_open(pairs, "pairs");
+  const double count = (double) Rf_xlength(weft_record_field(&given, "from"));
+  SEXP missing = weft_record_field(&given, "missing");
+  edges_job job = {
+    .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3), .self = weft_record_flag(&given, "self"),
+    .n = { (int64_t) weft_record_size(&given, "n_row"), (int64_t) weft_record_size(&given, "n_col") }, .count = (int64_t) count,
+    .from = weft_record_integers(&given, "from", count), .to = weft_record_integers(&given, "to", count),
+    .weight = weft_record_integers_or_null(&given, "weight", count), .has_missing = missing != R_NilValue
+  };
+  weft_record_close(&given);
   if (job.has_missing) job.missing = edges_of(missing);
   SEXP holder = PROTECT(weft_glue_arena(&job.arena));
   weft_glue_run(control, make_edges, &job);
@@ -68,14 +78,18 @@ SEXP C_weft_irm_edges(SEXP shape, SEXP from, SEXP to, SEXP weight, SEXP missing,
   return out;
 }
 
-/* ---- graph = list(links, missing, type, self) ---- */
+/* ---- graph = list(kind, self, links, missing) ---- */
 
 typedef struct { weft_irm_type type; int self; weft_irm_edges links, missing; } graph_source;
 
 static graph_source source_of(SEXP graph)
 {
-  graph_source g = { (weft_irm_type) Rf_asInteger(weft_glue_element(graph, "type")), Rf_asLogical(weft_glue_element(graph, "self")),
-                     edges_of(weft_glue_element(graph, "links")), edges_of(weft_glue_element(graph, "missing")) };
+  weft_record given = weft_record_open(graph, "graph");
+  const graph_source g = {
+    .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3), .self = weft_record_flag(&given, "self"),
+    .links = edges_of(weft_record_field(&given, "links")), .missing = edges_of(weft_record_field(&given, "missing"))
+  };
+  weft_record_close(&given);
   return g;
 }
 
@@ -127,53 +141,77 @@ done:
   return st;
 }
 
-static double number(SEXP list, const char *name) { return Rf_asReal(weft_glue_element(list, name)); }
-
 static weft_irm_model model_of(SEXP list)
 {
-  const double *k = REAL(weft_glue_element(list, "max_clusters")), *key = REAL(weft_glue_element(list, "key"));
-  const double *hyper = REAL(weft_glue_element(list, "hyper"));
-  weft_irm_model m = { .poisson = (int) number(list, "poisson"), .collapsed = (int) number(list, "collapsed"),
-                       .k = { (int32_t) k[0], (int32_t) k[1] }, .attempts = (int) number(list, "attempts"),
-                       .sample_alpha = (int) number(list, "sample_alpha"), .sample_beta = (int) number(list, "sample_beta"),
-                       .alpha_prior = { hyper[0], hyper[1] }, .beta_prior = { hyper[2], hyper[3] },
-                       .key = ((uint64_t) key[0] << 32) | (uint64_t) key[1] };
+  weft_record given = weft_record_open(list, "model");
+  const double *k = weft_record_doubles(&given, "max_clusters", 2);
+  const double *alpha = weft_record_doubles(&given, "alpha_prior", 2), *beta = weft_record_doubles(&given, "beta_prior", 2);
+  const weft_irm_model m = {
+    .poisson = weft_record_flag(&given, "poisson"), .collapsed = weft_record_flag(&given, "collapsed"),
+    .k = { (int32_t) k[0], (int32_t) k[1] }, .attempts = weft_record_integer(&given, "attempts"),
+    .sample_alpha = weft_record_flag(&given, "sample_alpha"), .sample_beta = weft_record_flag(&given, "sample_beta"),
+    .alpha_prior = { alpha[0], alpha[1] }, .beta_prior = { beta[0], beta[1] }, .key = weft_record_key(&given, "key")
+  };
+  weft_record_close(&given);
   return m;
 }
 
-enum { STATE_ROW, STATE_COL, STATE_ALPHA, STATE_BETA, STATE_BEST, STATE_BEST_ROW, STATE_BEST_COL, TRACE_LOG_POSTERIOR,
-       TRACE_ROWS, TRACE_COLS, TRACE_ALPHA, TRACE_BETA, SAMPLE_ROW, SAMPLE_COL, STAGES, TRACE_ROW_FULL, TRACE_COL_FULL };
+/* New vectors of zeros in a result. */
+static int *put_integers(SEXP result, const char *name, R_xlen_t length)
+{
+  int *v = INTEGER(weft_result_put(result, name, Rf_allocVector(INTSXP, length)));
+  if (length) memset(v, 0, (size_t) length * sizeof *v);
+  return v;
+}
+
+static double *put_doubles(SEXP result, const char *name, R_xlen_t length)
+{
+  double *v = REAL(weft_result_put(result, name, Rf_allocVector(REALSXP, length)));
+  for (R_xlen_t i = 0; i < length; i++) v[i] = 0;
+  return v;
+}
 
 /* state: row, col (n x chains, from 0), alpha, beta (4 x chains: now and at the best), best, best_row, best_col.
- * plan: c(done, sweeps, thin, number of the first chain, from 0). Returns the new state and what the sweeps left. */
+ * plan: sweeps done, sweeps to do, thin, and the number of the first chain, from 0. Returns the new state and what the sweeps left. */
 SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 {
   const char *fields[] = { "row", "col", "alpha", "beta", "best", "best_row", "best_col", "log_posterior", "row_clusters",
                            "col_clusters", "alpha_trace", "beta_trace", "row_samples", "col_samples", "stages", "row_full",
                            "col_full", "" };
-  SEXP best = weft_glue_element(state, "best");
-  run_job job = { .source = source_of(graph), .model = model_of(model), .chains = (int) Rf_xlength(best) };
-  const int chains = job.chains, one_mode = job.source.type != WEFT_IRM_BIPARTITE;
+  weft_record from = weft_record_open(state, "state"), given = weft_record_open(plan, "plan");
+  run_job job = { .source = source_of(graph), .model = model_of(model) };
+  const int chains = job.chains = (int) Rf_xlength(weft_record_field(&from, "best"));
+  const int one_mode = job.source.type != WEFT_IRM_BIPARTITE;
   const R_xlen_t n[2] = { (R_xlen_t) job.source.links.n[0], one_mode ? 0 : (R_xlen_t) job.source.links.n[1] };
-  job.done = (int64_t) REAL(plan)[0];
-  job.sweeps = (int64_t) REAL(plan)[1];
-  job.trace.thin = (int64_t) REAL(plan)[2];
-  job.chain0 = (int) REAL(plan)[3];
+  job.done = (int64_t) weft_record_size(&given, "done");
+  job.sweeps = (int64_t) weft_record_size(&given, "sweeps");
+  job.trace.thin = (int64_t) weft_record_size(&given, "thin");
+  job.chain0 = weft_record_integer(&given, "first_chain");
+  weft_record_close(&given);
+  job.z_from[0] = weft_record_integers(&from, "row", (double) (n[0] * chains));
+  job.z_from[1] = weft_record_integers(&from, "col", (double) (n[1] * chains));
+  job.best_z_from[0] = weft_record_integers(&from, "best_row", (double) (n[0] * chains));
+  job.best_z_from[1] = weft_record_integers(&from, "best_col", (double) (n[1] * chains));
+  job.alpha_from = weft_record_doubles(&from, "alpha", 4.0 * chains);
+  job.beta_from = weft_record_doubles(&from, "beta", 4.0 * chains);
+  job.best_from = weft_record_doubles(&from, "best", chains);
+  weft_record_close(&from);
   job.trace.kept = (job.done + job.sweeps) / job.trace.thin - job.done / job.trace.thin;
   const R_xlen_t steps = (R_xlen_t) job.sweeps * chains, kept = (R_xlen_t) job.trace.kept * chains;
-  const R_xlen_t lengths[] = { n[0] * chains, n[1] * chains, 4 * chains, 4 * chains, chains, n[0] * chains, n[1] * chains, steps,
-                               steps, steps, 2 * steps, 2 * steps, n[0] * kept, n[1] * kept, WEFT_IRM_STAGES, steps, steps };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  for (int f = 0; fields[f][0]; f++) {
-    const int real = f == STATE_ALPHA || f == STATE_BETA || f == STATE_BEST || f == TRACE_LOG_POSTERIOR || f == TRACE_ALPHA
-                     || f == TRACE_BETA || f == STAGES;
-    SET_VECTOR_ELT(out, f, Rf_allocVector(real ? REALSXP : INTSXP, lengths[f]));
-    SEXP v = VECTOR_ELT(out, f);
-    if (real) for (R_xlen_t i = 0; i < lengths[f]; i++) REAL(v)[i] = 0;
-    else if (lengths[f]) memset(INTEGER(v), 0, (size_t) lengths[f] * sizeof(int));
-  }
-  int *z[2] = { INTEGER(VECTOR_ELT(out, STATE_ROW)), INTEGER(VECTOR_ELT(out, STATE_COL)) };
-  int *best_z[2] = { INTEGER(VECTOR_ELT(out, STATE_BEST_ROW)), INTEGER(VECTOR_ELT(out, STATE_BEST_COL)) };
+  int *z[2] = { put_integers(out, "row", n[0] * chains), put_integers(out, "col", n[1] * chains) };
+  int *best_z[2] = { put_integers(out, "best_row", n[0] * chains), put_integers(out, "best_col", n[1] * chains) };
+  double *alpha = put_doubles(out, "alpha", 4 * chains), *beta = put_doubles(out, "beta", 4 * chains);
+  double *best = put_doubles(out, "best", chains), *stages = put_doubles(out, "stages", WEFT_IRM_STAGES);
+  job.trace.log_posterior = put_doubles(out, "log_posterior", steps);
+  job.trace.clusters[0] = put_integers(out, "row_clusters", steps);
+  job.trace.clusters[1] = put_integers(out, "col_clusters", steps);
+  job.trace.full[0] = put_integers(out, "row_full", steps);
+  job.trace.full[1] = put_integers(out, "col_full", steps);
+  job.trace.alpha = put_doubles(out, "alpha_trace", 2 * steps);
+  job.trace.beta = put_doubles(out, "beta_trace", 2 * steps);
+  job.trace.samples[0] = put_integers(out, "row_samples", n[0] * kept);
+  job.trace.samples[1] = put_integers(out, "col_samples", n[1] * kept);
   job.chain = (weft_irm_chain *) R_alloc((size_t) chains, sizeof(weft_irm_chain));
   memset(job.chain, 0, (size_t) chains * sizeof(weft_irm_chain));
   for (int c = 0; c < chains; c++)
@@ -181,32 +219,16 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
       job.chain[c].z[mode] = z[mode] + c * n[mode];
       job.chain[c].best_z[mode] = best_z[mode] + c * n[mode];
     }
-  job.z_from[0] = INTEGER(weft_glue_element(state, "row"));
-  job.z_from[1] = INTEGER(weft_glue_element(state, "col"));
-  job.best_z_from[0] = INTEGER(weft_glue_element(state, "best_row"));
-  job.best_z_from[1] = INTEGER(weft_glue_element(state, "best_col"));
-  job.alpha_from = REAL(weft_glue_element(state, "alpha"));
-  job.beta_from = REAL(weft_glue_element(state, "beta"));
-  job.best_from = REAL(best);
-  job.trace.log_posterior = REAL(VECTOR_ELT(out, TRACE_LOG_POSTERIOR));
-  job.trace.clusters[0] = INTEGER(VECTOR_ELT(out, TRACE_ROWS));
-  job.trace.clusters[1] = INTEGER(VECTOR_ELT(out, TRACE_COLS));
-  job.trace.full[0] = INTEGER(VECTOR_ELT(out, TRACE_ROW_FULL));
-  job.trace.full[1] = INTEGER(VECTOR_ELT(out, TRACE_COL_FULL));
-  job.trace.alpha = REAL(VECTOR_ELT(out, TRACE_ALPHA));
-  job.trace.beta = REAL(VECTOR_ELT(out, TRACE_BETA));
-  job.trace.samples[0] = INTEGER(VECTOR_ELT(out, SAMPLE_ROW));
-  job.trace.samples[1] = INTEGER(VECTOR_ELT(out, SAMPLE_COL));
   weft_glue_run(control, run, &job);
-  memcpy(REAL(VECTOR_ELT(out, STAGES)), job.trace.stages, sizeof job.trace.stages);
+  memcpy(stages, job.trace.stages, sizeof job.trace.stages);
   for (int c = 0; c < chains; c++) {
-    const weft_irm_chain *from = &job.chain[c];
-    REAL(VECTOR_ELT(out, STATE_BEST))[c] = from->best;
+    const weft_irm_chain *chain = &job.chain[c];
+    best[c] = chain->best;
     for (int mode = 0; mode < 2; mode++) {
-      REAL(VECTOR_ELT(out, STATE_ALPHA))[4 * c + mode] = from->alpha[mode];
-      REAL(VECTOR_ELT(out, STATE_ALPHA))[4 * c + 2 + mode] = from->best_alpha[mode];
-      REAL(VECTOR_ELT(out, STATE_BETA))[4 * c + mode] = from->beta[mode];
-      REAL(VECTOR_ELT(out, STATE_BETA))[4 * c + 2 + mode] = from->best_beta[mode];
+      alpha[4 * c + mode] = chain->alpha[mode];
+      alpha[4 * c + 2 + mode] = chain->best_alpha[mode];
+      beta[4 * c + mode] = chain->beta[mode];
+      beta[4 * c + 2 + mode] = chain->best_beta[mode];
     }
   }
   UNPROTECT(1);
@@ -232,49 +254,57 @@ done:
   return st;
 }
 
-static SEXP blocks_of(SEXP graph, SEXP row, SEXP col, SEXP n_row_clusters, SEXP n_col_clusters, SEXP control)
+/* partition: row, col (labels from 0; col is row again in a one-mode graph) and their numbers of clusters. */
+static blocks_job blocks_job_of(SEXP graph, SEXP partition)
+{
+  const graph_source source = source_of(graph);
+  weft_record given = weft_record_open(partition, "partition");
+  const blocks_job job = {
+    .source = source,
+    .z = { (int32_t *) weft_record_integers(&given, "row", (double) source.links.n[0]),
+           (int32_t *) weft_record_integers(&given, "col", (double) source.links.n[1]) },
+    .k = { weft_record_integer(&given, "row_clusters"), weft_record_integer(&given, "col_clusters") }
+  };
+  weft_record_close(&given);
+  return job;
+}
+
+SEXP C_weft_irm_blocks(SEXP graph, SEXP partition, SEXP control)
 {
   const char *fields[] = { "links", "pairs", "log_factorials", "" };
-  blocks_job job = { source_of(graph), { INTEGER(row), INTEGER(col) },
-                     { Rf_asInteger(n_row_clusters), Rf_asInteger(n_col_clusters) }, NULL, NULL, NULL };
+  blocks_job job = blocks_job_of(graph, partition);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, job.k[0], job.k[1]));
-  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, job.k[0], job.k[1]));
-  SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, 1));
-  job.links = REAL(VECTOR_ELT(out, 0));
-  job.pairs = REAL(VECTOR_ELT(out, 1));
-  job.log_factorials = REAL(VECTOR_ELT(out, 2));
+  job.links = REAL(weft_result_put(out, "links", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
+  job.pairs = REAL(weft_result_put(out, "pairs", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
+  job.log_factorials = REAL(weft_result_put(out, "log_factorials", Rf_allocVector(REALSXP, 1)));
   weft_glue_run(control, blocks, &job);
   UNPROTECT(1);
   return out;
 }
 
-/* row, col: labels from 0 (col is row again in a one-mode graph). */
-SEXP C_weft_irm_blocks(SEXP graph, SEXP row, SEXP col, SEXP n_row_clusters, SEXP n_col_clusters, SEXP control)
+/* prior: alpha, beta (two numbers each), poisson. */
+SEXP C_weft_irm_log_posterior(SEXP graph, SEXP partition, SEXP prior, SEXP control)
 {
-  return blocks_of(graph, row, col, n_row_clusters, n_col_clusters, control);
-}
-
-SEXP C_weft_irm_log_posterior(SEXP graph, SEXP row, SEXP col, SEXP n_row_clusters, SEXP n_col_clusters, SEXP alpha, SEXP beta,
-                              SEXP poisson, SEXP control)
-{
-  SEXP counted = PROTECT(blocks_of(graph, row, col, n_row_clusters, n_col_clusters, control));
-  const graph_source source = source_of(graph);
-  const int one_mode = source.type != WEFT_IRM_BIPARTITE;
-  const int32_t k[2] = { Rf_asInteger(n_row_clusters), Rf_asInteger(n_col_clusters) };
+  SEXP counted = PROTECT(C_weft_irm_blocks(graph, partition, control));
+  const blocks_job job = blocks_job_of(graph, partition);
+  weft_record given = weft_record_open(prior, "prior");
+  const double *alpha = weft_record_doubles(&given, "alpha", 2), *beta = weft_record_doubles(&given, "beta", 2);
+  const int poisson = weft_record_flag(&given, "poisson"), one_mode = job.source.type != WEFT_IRM_BIPARTITE;
+  weft_record_close(&given);
+  const double *links = REAL(weft_glue_element(counted, "links")), *pairs = REAL(weft_glue_element(counted, "pairs"));
+  const int32_t *k = job.k;
   int64_t *sizes[2];
   for (int mode = 0; mode < 2; mode++) {
-    SEXP z = mode == 0 ? row : col;
     sizes[mode] = (int64_t *) R_alloc((size_t) k[mode], sizeof(int64_t));
     memset(sizes[mode], 0, (size_t) k[mode] * sizeof(int64_t));
-    for (R_xlen_t i = 0; i < Rf_xlength(z); i++) sizes[mode][INTEGER(z)[i]]++;
+    for (int64_t i = 0; i < job.source.links.n[mode]; i++) sizes[mode][job.z[mode][i]]++;
   }
-  double sum = irm_log_crp(REAL(alpha)[0], sizes[0], k[0]) - REAL(VECTOR_ELT(counted, 2))[0];
-  if (!one_mode) sum += irm_log_crp(REAL(alpha)[1], sizes[1], k[1]);
+  double sum = irm_log_crp(alpha[0], sizes[0], k[0]) - REAL(weft_glue_element(counted, "log_factorials"))[0];
+  if (!one_mode) sum += irm_log_crp(alpha[1], sizes[1], k[1]);
   for (int32_t m = 0; m < k[1]; m++)
-    for (int32_t l = 0; l < (source.type == WEFT_IRM_UNDIRECTED ? m + 1 : k[0]); l++) {
+    for (int32_t l = 0; l < (job.source.type == WEFT_IRM_UNDIRECTED ? m + 1 : k[0]); l++) {
       const size_t at = (size_t) l + (size_t) m * (size_t) k[0];
-      sum += irm_f(Rf_asLogical(poisson), REAL(beta), REAL(VECTOR_ELT(counted, 0))[at], REAL(VECTOR_ELT(counted, 1))[at]);
+      sum += irm_f(poisson, beta, links[at], pairs[at]);
     }
   UNPROTECT(1);
   return Rf_ScalarReal(sum);

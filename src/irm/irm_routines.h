@@ -1,9 +1,9 @@
 /* The .Call entry points of the co-clustering room: name and number of arguments. */
 #define IRM_ROUTINES(R) \
-  R(C_weft_irm_edges, 8) \
+  R(C_weft_irm_edges, 2) \
   R(C_weft_irm_run, 5) \
-  R(C_weft_irm_blocks, 6) \
-  R(C_weft_irm_log_posterior, 9) \
+  R(C_weft_irm_blocks, 3) \
+  R(C_weft_irm_log_posterior, 4) \
   R(C_weft_irm_numbers, 1) \
   R(C_weft_irm_saved_read, 1) \
   R(C_weft_irm_saved_sum, 1) \

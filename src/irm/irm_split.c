@@ -24,6 +24,7 @@
 #include <math.h>
 #include <string.h>
 #include "../base/parallel.h"
+#include "irm_moves.h"
 #include "irm_pair.h"
 
 #define FLAT_SHARE 0.2

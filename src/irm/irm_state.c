@@ -1,11 +1,13 @@
 /* Counting blocks, moving single nodes, and log posteriors; see irm_state.h. */
 #include <string.h>
 #include "../base/parallel.h"
-#include "irm_pair.h"
+#include "irm_state.h"
 
 /* Counting is shared out for more links than these, with a set of blocks a thread, in all below SHARED_BLOCKS. */
 #define SHARED_LINKS 300000
 #define SHARED_BLOCKS 1e8
+/* Links that are counted between two polls. */
+#define COUNT_SLICE 3e7
 /* log Γ tables end here; larger counts go through Stirling's formula. */
 #define TABLE_SIZE ((int64_t) 1 << 18)
 
@@ -57,7 +59,6 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     WEFT_TAKE(s->squares, arena, blocks);
     WEFT_TAKE(s->spreads, arena, (size_t) most);
   }
-  if (model->attempts && !s->one_mode) WEFT_TRY(irm_pair_make(arena, s, &s->pair));
   WEFT_TAKE(s->block_sums, arena, (size_t) s->k[0]);
   WEFT_TAKE(s->rates, arena, 2 * (size_t) most);
   WEFT_TAKE(s->members, arena, (size_t) nodes);
@@ -158,6 +159,19 @@ void irm_state_count_end(irm_state *s)
 }
 
 /* ---- single nodes ---- */
+
+weft_status irm_count_blocks(weft_ctx *poll, irm_state *s, double done, double total)
+{
+  weft_status st = WEFT_OK;
+  irm_state_count_begin(s);
+  for (int64_t first = 0, last; first < s->graph->n[0] && st == WEFT_OK; first = last) {
+    last = irm_slice_end(&s->graph->links[0], first, s->graph->n[0], 1, 1, COUNT_SLICE);
+    irm_state_count_slice(s, first, last);
+    if (poll) st = weft_poll(poll, done, total);
+  }
+  irm_state_count_end(s);
+  return st;
+}
 
 void irm_change_size(irm_state *s, int mode, int32_t l, int64_t by)
 {

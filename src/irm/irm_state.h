@@ -65,6 +65,8 @@ void irm_state_count_active(irm_state *s, int mode);
 void irm_state_count_begin(irm_state *s);
 void irm_state_count_slice(irm_state *s, int64_t first, int64_t last);
 void irm_state_count_end(irm_state *s);
+/* All of this, with polls in between; poll may be NULL. */
+weft_status irm_count_blocks(weft_ctx *poll, irm_state *s, double done, double total);
 
 /* A cluster gains or loses nodes: its size, and its place among the active ones. */
 void irm_change_size(irm_state *s, int mode, int32_t l, int64_t by);
@@ -108,34 +110,6 @@ static inline int64_t irm_next_below(irm_state *s, int64_t n)
 
 static inline int irm_other(const irm_state *s, int mode) { return s->one_mode ? 0 : 1 - mode; }
 
-/* ---- the kinds of moves; each leaves the posterior as it is, but for the ascent, which is taken back ---- */
-
-/* irm_blocked.c */
-typedef struct irm_blocked irm_blocked;
-weft_status irm_blocked_make(weft_ctx *ctx, weft_arena *arena, irm_state *s, int threads, irm_blocked **out);
-void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode, int threads);
-void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, int64_t last, int threads);
-/* Draws log μ. */
-void irm_draw_sticks(irm_state *s, int mode);
-void irm_swap_labels(irm_state *s, int mode);
-
-/* irm_moves.c */
-void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last);
-void irm_sample_alpha(irm_state *s, int mode);
-void irm_sample_beta(irm_state *s);
-
-/* irm_ascend.c; poll may be NULL. Whether this sweep is one to go uphill, and where from; there, and back to the sample. */
-enum { IRM_STAY, IRM_FROM_SAMPLE, IRM_FROM_BEST };
-int irm_ascent_start(const irm_state *s);
-weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best);
-void irm_ascend_back(irm_state *s);
-
-/* irm_split.c; poll may be NULL. Before the proposals in a mode, while the other mode stays as it is; one proposal. */
-weft_status irm_split_begin(weft_ctx *poll, irm_state *s, int mode);
-weft_status irm_split_merge(weft_ctx *poll, irm_state *s, int mode);
-
-/* irm_cpu.c; poll may be NULL. Counts in slices and polls in between. */
-weft_status irm_count_blocks(weft_ctx *poll, irm_state *s, double done, double total);
 /* The end of the slice of nodes that starts at `first`: `per_node` + `per_link` x links adds up to at most `budget`. */
 static inline int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node, double per_link, double budget)
 {

@@ -118,7 +118,10 @@ typedef struct weft_pca_ops {
 
 extern const weft_pca_ops weft_pca_cpu;
 
-typedef enum { WEFT_PCA_GS, WEFT_PCA_NIPALS, WEFT_PCA_KRYLOV, WEFT_PCA_GRAM } weft_pca_method;
+/* The methods by their names in R. */
+#define WEFT_PCA_METHODS(X) X(GS, "gs") X(NIPALS, "nipals") X(KRYLOV, "krylov") X(GRAM, "gram")
+#define WEFT_PCA_METHOD(id, name) WEFT_PCA_##id,
+typedef enum { WEFT_PCA_METHODS(WEFT_PCA_METHOD) WEFT_PCA_METHOD_COUNT } weft_pca_method;
 
 typedef struct weft_pca_job {
   weft_pca_method method;
@@ -140,7 +143,7 @@ typedef struct weft_pca_result {
   int32_t *converged;   /* k */
   double rank;          /* numerical rank, as far as k */
   double passes;        /* times X was read */
-  int method;           /* that was used */
+  weft_pca_method method; /* that was used */
 } weft_pca_result;
 
 weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,

@@ -1,18 +1,20 @@
-/* .Call entry points of the room of principal components. A source is a list made by pca_source() in R/pca-input.R:
+/* .Call entry points of the room of principal components. A source is a list made by native_source() in R/pca-input.R:
  *   kind  "dense", "sparse", "blocks" or "resident";  n, p
  *   data  a double matrix; a list of dgCMatrix row blocks; a function(i) that returns block i as a double matrix; a pointer
- *   starts  the first row (by_row) or column of each block, from 0 */
+ *   starts  the first row (by_row) or column of each block, from 0
+ *   ranks   the rows of each rank, where this is one rank's part; else NULL */
 #include <limits.h>
 #include <string.h>
 #include "../base/glue.h"
 #include "../base/ranks.h"
+#include "../base/record.h"
 #include "pca.h"
 
 /* ---- sources ---- */
 
 typedef struct {
-  SEXP source, holder; /* holder keeps the block in use alive */
-  SEXP data, starts;
+  SEXP holder; /* keeps the block in use alive */
+  SEXP data, starts, ranks;
   int by_row;
   size_t index, n, p;
 } r_source;
@@ -81,23 +83,26 @@ static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_p
 
 static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
 {
-  const char *kind = CHAR(Rf_asChar(weft_glue_element(source, "kind")));
-  const size_t n = (size_t) Rf_asReal(weft_glue_element(source, "n"));
-  const size_t p = (size_t) Rf_asReal(weft_glue_element(source, "p"));
-  r_source s = { source, holder, weft_glue_element(source, "data"), weft_glue_element(source, "starts"),
-                 Rf_asLogical(weft_glue_element(source, "by_row")) == 1, 0, n, p };
+  static const char *const kinds[] = { "dense", "sparse", "blocks", "resident" };
+  enum { DENSE, SPARSE, BLOCKS, RESIDENT, KINDS };
+  weft_record given = weft_record_open(source, "source");
+  const int kind = weft_record_kind(&given, "kind", kinds, KINDS);
+  const size_t n = weft_record_size(&given, "n"), p = weft_record_size(&given, "p");
+  const r_source s = { holder, weft_record_field(&given, "data"), weft_record_field(&given, "starts"),
+                       weft_record_field(&given, "ranks"), weft_record_flag(&given, "by_row"), 0, n, p };
+  weft_record_close(&given);
   weft_pca_data d = { n, p, 1, fetch_dense, to, 1, 0, NULL, NULL };
   *to = s;
-  if (!strcmp(kind, "resident")) {
+  if (kind == RESIDENT) {
     d.resident = weft_glue_device_matrix(s.data);
     if ((size_t) d.resident->n != n || (size_t) d.resident->p != p)
       weft_glue_fail(WEFT_ERR_INTERNAL, "A resident matrix of another size.");
     d.panels = 0;
-  } else if (!strcmp(kind, "sparse")) {
+  } else if (kind == SPARSE) {
     d.panels = (size_t) Rf_xlength(s.data);
     d.fetch = fetch_sparse;
     d.sparse = 1;
-  } else if (!strcmp(kind, "blocks")) {
+  } else if (kind == BLOCKS) {
     d.panels = (size_t) Rf_xlength(s.starts);
     d.fetch = fetch_block;
     d.stays = 0;
@@ -123,13 +128,9 @@ SEXP C_weft_pca_moments(SEXP source, SEXP weights, SEXP control)
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields)), holder = PROTECT(Rf_allocVector(VECSXP, 1));
   r_source from;
   moments_job job = { data_of(source, holder, &from), weights == R_NilValue ? NULL : REAL(weights), { 0 } };
-  double *at[5];
-  for (int i = 0; i < 5; i++) {
-    SET_VECTOR_ELT(out, i, Rf_allocVector(REALSXP, (R_xlen_t) job.data.p));
-    at[i] = REAL(VECTOR_ELT(out, i));
-  }
-  const weft_pca_moments m = { at[0], at[1], at[2], at[3], at[4] };
-  job.out = m;
+  double **const to[] = { &job.out.mean, &job.out.norm, &job.out.weight, &job.out.missing, &job.out.infinite };
+  for (int i = 0; fields[i][0]; i++)
+    *to[i] = REAL(weft_result_put(out, fields[i], Rf_allocVector(REALSXP, (R_xlen_t) job.data.p)));
   weft_glue_run(control, run_moments, &job);
   UNPROTECT(2);
   return out;
@@ -159,17 +160,35 @@ SEXP C_weft_pca_seen(SEXP source, SEXP control)
 
 /* ---- decomposition ---- */
 
-static weft_pca_job job_of(SEXP list)
+#define METHOD_NAME(id, name) name,
+static const char *const method_names[] = { WEFT_PCA_METHODS(METHOD_NAME) };
+
+static weft_pca_job job_of(SEXP list, size_t p)
 {
-  SEXP start = weft_glue_element(list, "start"), key = weft_glue_element(list, "key");
-  weft_pca_job job = {
-    (weft_pca_method) Rf_asInteger(weft_glue_element(list, "method")), (size_t) Rf_asInteger(weft_glue_element(list, "k")),
-    Rf_asReal(weft_glue_element(list, "tol")), Rf_asLogical(weft_glue_element(list, "paper")),
-    (size_t) Rf_asReal(weft_glue_element(list, "max_iter")), (size_t) Rf_asInteger(weft_glue_element(list, "block")),
-    ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1], start == R_NilValue ? NULL : REAL(start),
-    Rf_asLogical(weft_glue_element(list, "choose")) == 1
+  weft_record given = weft_record_open(list, "job");
+  const size_t k = weft_record_size(&given, "k");
+  const weft_pca_job job = {
+    .method = (weft_pca_method) weft_record_kind(&given, "method", method_names, WEFT_PCA_METHOD_COUNT), .k = k,
+    .tol = weft_record_number(&given, "tol"), .paper = weft_record_flag(&given, "paper"),
+    .most = weft_record_size(&given, "max_iter"), .block = weft_record_size(&given, "block"),
+    .key = weft_record_key(&given, "key"), .start = weft_record_doubles_or_null(&given, "start", (double) p * (double) k),
+    .choose = weft_record_flag(&given, "choose")
   };
+  weft_record_close(&given);
   return job;
+}
+
+/* center, factor (p), row (n or NULL), single, own (values are missing; dense or resident). */
+static weft_pca_form form_of(SEXP list, size_t n, size_t p)
+{
+  weft_record given = weft_record_open(list, "form");
+  const weft_pca_form form = {
+    .center = weft_record_doubles(&given, "center", (double) p), .factor = weft_record_doubles(&given, "factor", (double) p),
+    .row = weft_record_doubles_or_null(&given, "row", (double) n), .single = weft_record_flag(&given, "single"),
+    .own = weft_record_flag(&given, "own")
+  };
+  weft_record_close(&given);
+  return form;
 }
 
 /* A matrix of R's has 32-bit dimensions: pca_source() refuses more, and this sees that nothing is written past an end. */
@@ -183,20 +202,17 @@ static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
 {
   const char *fields[] = { "d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "method", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) k));
-  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, dimension(n), dimension(k)));
-  SET_VECTOR_ELT(out, 2, Rf_allocMatrix(REALSXP, dimension(p), dimension(k)));
-  SET_VECTOR_ELT(out, 3, Rf_allocVector(REALSXP, (R_xlen_t) k));
-  SET_VECTOR_ELT(out, 4, Rf_allocVector(INTSXP, (R_xlen_t) k));
-  SET_VECTOR_ELT(out, 5, Rf_allocVector(LGLSXP, (R_xlen_t) k));
-  SET_VECTOR_ELT(out, 6, Rf_allocVector(REALSXP, 1));
-  SET_VECTOR_ELT(out, 7, Rf_allocVector(REALSXP, 1));
-  SET_VECTOR_ELT(out, 8, Rf_allocVector(INTSXP, 1));
-  memset(INTEGER(VECTOR_ELT(out, 4)), 0, k * sizeof(int));
-  memset(LOGICAL(VECTOR_ELT(out, 5)), 0, k * sizeof(int));
-  memset(REAL(VECTOR_ELT(out, 3)), 0, k * sizeof(double));
-  weft_pca_result r = { REAL(VECTOR_ELT(out, 0)), REAL(VECTOR_ELT(out, 1)), REAL(VECTOR_ELT(out, 2)), REAL(VECTOR_ELT(out, 3)),
-                        INTEGER(VECTOR_ELT(out, 4)), LOGICAL(VECTOR_ELT(out, 5)), 0, 0, 0 };
+  const weft_pca_result r = {
+    .d = REAL(weft_result_put(out, "d", Rf_allocVector(REALSXP, (R_xlen_t) k))),
+    .u = REAL(weft_result_put(out, "u", Rf_allocMatrix(REALSXP, dimension(n), dimension(k)))),
+    .v = REAL(weft_result_put(out, "v", Rf_allocMatrix(REALSXP, dimension(p), dimension(k)))),
+    .residual = REAL(weft_result_put(out, "residual", Rf_allocVector(REALSXP, (R_xlen_t) k))),
+    .iterations = INTEGER(weft_result_put(out, "iterations", Rf_allocVector(INTSXP, (R_xlen_t) k))),
+    .converged = LOGICAL(weft_result_put(out, "converged", Rf_allocVector(LGLSXP, (R_xlen_t) k)))
+  };
+  memset(r.residual, 0, k * sizeof *r.residual);
+  memset(r.iterations, 0, k * sizeof *r.iterations);
+  memset(r.converged, 0, k * sizeof *r.converged);
   *to = r;
   UNPROTECT(1);
   return out;
@@ -204,9 +220,9 @@ static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
 
 static void finish_result(SEXP out, const weft_pca_result *r)
 {
-  REAL(VECTOR_ELT(out, 6))[0] = r->rank;
-  REAL(VECTOR_ELT(out, 7))[0] = r->passes;
-  INTEGER(VECTOR_ELT(out, 8))[0] = r->method;
+  weft_result_put(out, "rank", Rf_ScalarReal(r->rank));
+  weft_result_put(out, "passes", Rf_ScalarReal(r->passes));
+  weft_result_put(out, "method", Rf_mkString(method_names[r->method]));
 }
 
 typedef struct { weft_pca_data data; weft_pca_form form; weft_pca_job job; weft_pca_result out; weft_pca_ranks ranks; } pca_job;
@@ -239,21 +255,15 @@ static weft_status run_pca(weft_ctx *ctx, const weft_backend *backend, void *dat
   return weft_pca_spread(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out);
 }
 
-/* form: center, factor (p), row (n or NULL), single, own (values are missing; dense or resident); job: method (from 0), k, tol,
- * paper, max_iter, block, key, start. A source that is one rank's part has `ranks`, the rows of each. */
 SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
 {
-  SEXP holder = PROTECT(Rf_allocVector(VECSXP, 1)), row = weft_glue_element(form, "row"), out;
+  SEXP holder = PROTECT(Rf_allocVector(VECSXP, 1)), out;
   r_source from;
   pca_job job;
   job.data = data_of(source, holder, &from);
-  job.job = job_of(job_list);
-  job.form.center = REAL(weft_glue_element(form, "center"));
-  job.form.factor = REAL(weft_glue_element(form, "factor"));
-  job.form.row = row == R_NilValue ? NULL : REAL(row);
-  job.form.single = Rf_asLogical(weft_glue_element(form, "single")) == 1;
-  job.form.own = Rf_asLogical(weft_glue_element(form, "own")) == 1;
-  set_ranks(&job, weft_glue_element(source, "ranks"));
+  job.job = job_of(job_list, job.data.p);
+  job.form = form_of(form, job.data.n, job.data.p);
+  set_ranks(&job, from.ranks);
   const size_t u_rows = job.data.ranks && job.ranks.all < job.data.p ? job.ranks.all : job.data.n;
   out = PROTECT(new_result(u_rows, job.data.p, job.job.k, &job.out));
   weft_glue_run(control, job.form.own ? run_missing : run_pca, &job);

@@ -48,7 +48,7 @@ call_makers <- function() {
 check_call <- function(call, sides) {
   on_side <- function(side) {
     withr::local_options(side$options)
-    if (is.null(side$variant)) outcome(call, side) else weft:::with_simd_level(side$variant, outcome(call, side))
+    if (is.null(side$variant)) outcome(call, side) else with_simd_level(side$variant, outcome(call, side))
   }
   a <- on_side(sides[[1L]])
   b <- on_side(sides[[2L]])

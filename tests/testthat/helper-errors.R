@@ -7,11 +7,15 @@ valid_calls <- function() {
   fits <- errors_fits(d, path)
   exported <- c(mi_arguments(d, fits, path), kernel_arguments(d), bn_arguments(d, fits), irm_arguments(d, fits, path),
                 gene_arguments(d, fits, path), optional_arguments(d))
-  exported <- lapply(stats::setNames(nm = names(exported)), function(name) {
+  list(exported = exported_calls(exported), methods = errors_methods(d, fits), fits = fits)
+}
+
+# list(f, args, sweep) of exported functions, from the arguments by the function's name.
+exported_calls <- function(arguments) {
+  lapply(stats::setNames(nm = names(arguments)), function(name) {
     f <- getExportedValue("weft", name)
-    list(f = f, args = c(exported[[name]], quiet_arguments(f, names(exported[[name]]))), sweep = setdiff(names(formals(f)), "..."))
+    list(f = f, args = c(arguments[[name]], quiet_arguments(f, names(arguments[[name]]))), sweep = setdiff(names(formals(f)), "..."))
   })
-  list(exported = exported, methods = errors_methods(d, fits), fits = fits)
 }
 
 # Where files go: a function of their names.
@@ -26,7 +30,8 @@ quiet_arguments <- function(f, given) {
   quiet[setdiff(intersect(names(quiet), names(formals(f))), given)]
 }
 
-errors_data <- function(path) {
+# Without `sparse`, package Matrix stays unloaded.
+errors_data <- function(path, sparse = TRUE) {
   set.seed(1)
   n <- 30L
   numbers <- matrix(stats::rnorm(n * 4), n, dimnames = list(NULL, c("a", "b", "c", "d")))
@@ -35,12 +40,12 @@ errors_data <- function(path) {
   writeLines(c("1 rs1 0 100 A G", "1 rs2 0 200 C T"), path("snps.bim"))
   writeLines(sprintf("f%d i%d 0 0 0 -9", 1:4, 1:4), path("snps.fam"))
   writeBin(as.double(1:6), path("numbers"))
-  words <- Matrix::sparseMatrix(i = c(1, 2, 2), j = c(1, 1, 3), dims = c(2, 3), dimnames = list(c("gene", "cell"), NULL))
-  write_bag_of_words(words, path("words"), path("words.vocab"))
+  words <- if (sparse) Matrix::sparseMatrix(i = c(1, 2, 2), j = c(1, 1, 3), dims = c(2, 3), dimnames = list(c("gene", "cell"), NULL))
+  if (sparse) write_bag_of_words(words, path("words"), path("words.vocab"))
   dag <- matrix(0L, 3, 3, dimnames = list(letters[1:3], letters[1:3]))
   dag["a", "b"] <- 1L
   list(numbers = numbers, levels = levels, class = rep(c("case", "control"), length.out = n), words = words, dag = dag, y = numbers[, 1]^2,
-       links = irm_sample(12, 12, k = 2, seed = 1)$A, genes = weft_example("expression", n = 40, p = 12, seed = 1, spoilt = FALSE))
+       links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12), genes = weft_example("expression", n = 40, p = 12, seed = 1, spoilt = FALSE))
 }
 
 errors_fits <- function(d, path) {

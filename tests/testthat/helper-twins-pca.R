@@ -35,7 +35,7 @@ twins_pca <- function() {
       x <- matrix(stats::rnorm(sample(1:700, 1) * 90), ncol = 90)
       x[sample(length(x), length(x) %/% 3)] <- NA
       x[1, ] <- NaN
-      seen <- function(x) .Call(weft:::C_weft_pca_seen, weft:::pca_source(x), weft:::run_control(backend))
+      seen <- function(x) .Call(weft:::C_weft_pca_seen, weft:::native_source(weft:::pca_source(x)), weft:::run_control(backend))
       if (backend == "cpu") return(list(seen(x), seen(x)))
       lapply(c("double", "single"), function(precision) seen(weft_upload(x, precision)))
     }),

@@ -71,23 +71,67 @@ expect_interrupted <- function(result, works) {
 }
 
 # Makes the native allocations of each work (a named list of functions) fail, one after another, at most `most` of them:
-# the call must end with the classed error that says what was needed, leave nothing behind, and work on the second try
-# where only one failed. In a fresh R, since memory is collected after each failure, which takes longer the more
-# packages are loaded.
+# the call must end with the classed error that says what was needed and what helps there, leave nothing behind, and work on
+# the second try where only one failed. In a fresh R, since memory is collected after each failure, which takes longer the
+# more packages are loaded.
 expect_survives_failures <- function(works, most = 50) {
   testthat::skip_on_cran()
   file <- withr::local_tempfile(fileext = ".rds")
   saveRDS(list(fail = fail_each, works = works, most = most), file)
   out <- run_in_r(c("library(weft)", sprintf("given <- readRDS('%s')", file), "given$fail(given$works, given$most)"))
+  expect_failures_told(out, names(works))
+}
+
+# The same of every exported function and method that takes native memory, each allocation of it. Gives their names.
+expect_all_survive_failures <- function(backend, most = Inf) {
+  testthat::skip_on_cran()
+  helpers <- normalizePath(list.files(testthat::test_path(), "^helper.*[.]R$", full.names = TRUE))
+  out <- run_in_r(c("library(weft)", sprintf("for (file in %s) source(file)", paste(deparse(helpers), collapse = "\n")),
+                    sprintf("works <- works_that_allocate('%s')", backend), "cat('WORKS', names(works), '\n')",
+                    sprintf("fail_each(works, %f)", most)))
+  works <- strsplit(sub("^WORKS ", "", grep("^WORKS ", out, value = TRUE)), " ")[[1L]]
+  expect_failures_told(out, works)
+  works
+}
+
+expect_failures_told <- function(out, works) {
   done <- strsplit(sub("^DONE ", "", grep("^DONE ", out, value = TRUE)), "\t")
-  testthat::expect_identical(vapply(done, `[`, "", 1L), names(works), info = paste(out, collapse = "\n"))
+  testthat::expect_identical(vapply(done, `[`, "", 1L), works, info = paste(out, collapse = "\n"))
   testthat::expect_true(all(as.numeric(vapply(done, `[`, "", 2L)) > 0), info = paste(out, collapse = "\n"))
   testthat::expect_identical(grep("^WRONG", out, value = TRUE), character())
+}
+
+# Valid calls that take native memory on this back end; not those that only make calls of others, or need other packages.
+works_that_allocate <- function(backend) {
+  path <- errors_folder()
+  d <- errors_data(path, sparse = FALSE) # collecting memory takes five times as long when Matrix is loaded
+  fits <- errors_fits(d, path)
+  calls <- exported_calls(c(mi_arguments(d, fits, path), kernel_arguments(d), bn_arguments(d, fits), irm_arguments(d, fits, path)))
+  methods <- errors_methods(d, fits)
+  others <- c("as_igraph", "bn_convert", "network_convert", "irm_sample", "irm_words", "read_bag_of_words", "write_bag_of_words")
+  calls <- c(calls[setdiff(names(calls), others)], methods[grepl("^(predict|update)", names(methods))])
+  works <- list()
+  for (name in names(calls)) local({
+    call <- calls[[name]]
+    if ("backend" %in% names(formals(call$f))) call$args$backend <- backend
+    else if (backend != "cpu") return()
+    work <- function() suppressMessages(suppressWarnings(do.call(call$f, call$args, quote = TRUE)))
+    .Call(weft:::C_weft_memory, 0)
+    done <- tryCatch(!inherits(work(), "error"), weft_error = function(e) FALSE)
+    if (done && .Call(weft:::C_weft_memory, 0)[["allocations"]] > 0) works[[name]] <<- work
+  })
+  works
 }
 
 fail_each <- function(works, most) {
   memory <- function(fail_at) .Call(weft:::C_weft_memory, fail_at)
   live <- function() memory(NULL)[c("host", "device")]
+  told <- function(e) { # the class, where the message says how much of which memory and the hint is about that memory
+    lines <- strsplit(conditionMessage(e), "\n")[[1L]]
+    which <- regmatches(lines[1L], regexpr("^Not enough (host|device) memory.* needed", lines[1L]))
+    fits <- length(which) && length(lines) == 2L && grepl("device", lines[2L]) == grepl("device memory", which)
+    if (fits) class(e)[1L] else paste("said:", conditionMessage(e))
+  }
   for (name in names(works)) {
     works[[name]]()
     gc()
@@ -100,7 +144,7 @@ fail_each <- function(works, most) {
       how <- tryCatch({
         works[[name]]()
         "works"
-      }, error = function(e) if (grepl("needed", conditionMessage(e))) class(e)[1L] else conditionMessage(e))
+      }, error = told)
       memory(0)
       if (!identical(live(), before)) gc() # handles of results
       left <- sum(live() - before)

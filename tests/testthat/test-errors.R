@@ -10,11 +10,7 @@ test_that("wrong arguments are classed errors", {
   calls <- mi_arguments(d, fits, path)
   mine <- c("discretize", "mi_matrix", "mi_network", "mi_pack", "mi_pairs", "mi_rank", "mi_select", "mi_triples", "mi_tuples", "read_plink",
             "weft_file", "weft_free", "weft_upload")
-  calls <- lapply(stats::setNames(nm = mine), function(name) {
-    f <- getExportedValue("weft", name)
-    list(f = f, args = c(calls[[name]], quiet_arguments(f, names(calls[[name]]))), sweep = setdiff(names(formals(f)), "..."))
-  })
-  found <- wrong_calls(calls, wrong_values()[c("missing", "null", "na", "text", "infinite", "nothing", "a_function")])
+  found <- wrong_calls(exported_calls(calls[mine]), wrong_values()[c("missing", "null", "na", "text", "infinite", "nothing", "a_function")])
   expect_identical(sprintf("%s: %s", found$call, found$message), character())
   expect_gt(attr(found, "made"), 700)
 })

@@ -63,6 +63,7 @@ test_that("tensor cores and the kernel for other devices draw the same labels", 
   A <- irm_sample(400, 500, 5, 0.1, seed = 4)$A
   run <- function() irm(A, chains = 1, sweeps = 5, seed = 1, max_clusters = c(300, 140), split_merge = FALSE, backend = "cuda")[drawn]
   best <- run()
+  skip_unless_test_build()
   withr::local_envvar(WEFT_IRM_NO_WGMMA = "1")
   expect_identical(run(), best)
 })

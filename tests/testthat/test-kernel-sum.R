@@ -79,11 +79,11 @@ test_that("vector variants and threads agree", {
     expect_identical(run("direct", threads = 2), want)
     bounded <- run("tree", rel_error = 0.1)
     expect_identical(run("tree", threads = 2, rel_error = 0.1), bounded)
-    for (level in weft:::simd_levels()) {
-      expect_equal(weft:::with_simd_level(level, run("direct")), want, tolerance = 1e-12, label = paste(kernel, level))
-      expect_equal(weft:::with_simd_level(level, run("tree")), want, tolerance = 1e-12, label = paste(kernel, level))
+    for (level in simd_levels()) {
+      expect_equal(with_simd_level(level, run("direct")), want, tolerance = 1e-12, label = paste(kernel, level))
+      expect_equal(with_simd_level(level, run("tree")), want, tolerance = 1e-12, label = paste(kernel, level))
       if (kernel != "uniform") {
-        single <- weft:::with_simd_level(level, run("direct", precision = "single"))
+        single <- with_simd_level(level, run("direct", precision = "single"))
         expect_true(all(abs(single - want) <= attr(single, "error_bound")), label = paste(kernel, level))
       }
     }

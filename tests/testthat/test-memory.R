@@ -12,6 +12,12 @@ test_that("a failed allocation anywhere is an error, and nothing leaks", {
   expect_survives_failures(works)
 })
 
+test_that("every operation says what memory it lacked, whichever allocation failed", {
+  works <- expect_all_survive_failures("cpu")
+  expect_true(all(c("mi_pairs", "bn_scores", "irm", "pca", "kernel_sum", "mi_network", "regulation") %in% works))
+  if (is.null(weft:::cuda_missing())) expect_all_survive_failures("cuda", 25)
+})
+
 test_that("a block that the machine does not have is refused before it is asked for", {
   skip_if(.Call(weft:::C_weft_host_available) < 0, "free memory is unknown here")
   expect_gt(.Call(weft:::C_weft_host_available), 0)

@@ -34,9 +34,9 @@ test_that("the best are the first of all, by information or interaction, whateve
     expect_identical(all$feature2[1], "V130")
     at <- match(all$feature1, paste0("V", 1:150)) * 1000 + match(all$feature2, paste0("V", 1:150))
     expect_identical(order(-all[[by]], at), seq_len(nrow(all)))
-    for (level in weft:::simd_levels()) {
+    for (level in simd_levels()) {
       for (threads in 1:2) {
-        best <- weft:::with_simd_level(level, as.data.frame(mi_pairs(x, class, top = 40, by = by, threads = threads)))
+        best <- with_simd_level(level, as.data.frame(mi_pairs(x, class, top = 40, by = by, threads = threads)))
         expect_identical(best, all[1:40, ], ignore_attr = "row.names")
       }
     }

@@ -209,8 +209,8 @@ test_that("every vector variant gives the same bits", {
   x$x1[5] <- NA
   class <- sample(3, 1027, TRUE)
   want <- tidy(mi_rank(x, class, na = "drop"))
-  for (level in weft:::simd_levels()) {
-    expect_identical(weft:::with_simd_level(level, tidy(mi_rank(x, class, na = "drop"))), want)
+  for (level in simd_levels()) {
+    expect_identical(with_simd_level(level, tidy(mi_rank(x, class, na = "drop"))), want)
   }
 })
 

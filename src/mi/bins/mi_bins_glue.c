@@ -9,11 +9,9 @@ static weft_status find_cuts(weft_ctx *ctx, const weft_backend *backend, void *d
   cuts_job *job = data;
   weft_status st = WEFT_OK;
   (void) backend;
-  if (!job->cuts) {
-    job->cuts = weft_arena_take(job->held, job->job.p * job->most, sizeof *job->cuts);
-    if (!job->cuts) return weft_fail(ctx, WEFT_ERR_MEMORY, "%s", job->held->ctx->message);
-  }
+  WEFT_TAKE(job->cuts, job->held, job->job.p * job->most);
   st = weft_mi_cuts(ctx, &job->job, job->most, job->cuts, job->counts);
+done:
   return st;
 }
 

@@ -1,0 +1,126 @@
+# What users hand over is taken apart here, and nowhere else. as_source() has one method per container, and every system reads the record
+# that it gives: list(kind, data, experiment).
+#   kind "matrix"    a base matrix of any type
+#        "frame"     a data frame whose columns have one value per row
+#        "sparse"    a valid sparse Matrix of any class
+#        "delayed"   a DelayedArray, to be read in blocks or brought into memory
+#        "blocks"    a list of valid sparse Matrices, blocks of rows
+#        "file", "resident", "graph"   what weft_file(), weft_upload() and igraph make
+#        "other"     anything else, as it is: the system says what it takes
+#   experiment       the container had samples in its columns and has been turned: `data` has them in its rows
+# A new container is one method here that ends in one of these kinds.
+
+as_source <- function(x, assay = NULL, arg = "x") {
+  source <- container_source(x, assay, arg)
+  if (!is.null(assay) && !source$experiment) {
+    abort_input("`assay` must be NULL unless `x` is a SummarizedExperiment.", x = paste0("`", arg, "` is ", describe(x), "."))
+  }
+  source
+}
+
+new_source <- function(kind, data, experiment = FALSE) list(kind = kind, data = data, experiment = experiment)
+
+container_source <- function(x, assay, arg) UseMethod("container_source")
+
+#' @exportS3Method
+container_source.default <- function(x, assay, arg) new_source(if (is.matrix(x)) "matrix" else "other", x)
+
+#' @exportS3Method
+container_source.data.frame <- function(x, assay, arg) {
+  check_frame(x, arg)
+  new_source("frame", x)
+}
+
+#' @exportS3Method
+container_source.Matrix <- function(x, assay, arg) {
+  check_matrix(x, arg)
+  if (inherits(x, "sparseMatrix")) new_source("sparse", x) else new_source("matrix", as.matrix(x))
+}
+
+#' @exportS3Method
+container_source.list <- function(x, assay, arg) {
+  for (part in x) if (inherits(part, "Matrix")) check_matrix(part, arg)
+  new_source(if (length(x) && all(vapply(x, inherits, NA, "sparseMatrix"))) "blocks" else "other", x)
+}
+
+#' @exportS3Method
+container_source.DelayedArray <- function(x, assay, arg) {
+  need_package("DelayedArray", "A DelayedMatrix")
+  new_source("delayed", x)
+}
+
+#' @exportS3Method
+container_source.SummarizedExperiment <- function(x, assay, arg) {
+  need_package("SummarizedExperiment", "A SummarizedExperiment")
+  found <- SummarizedExperiment::assayNames(x)
+  assay <- assay %||% 1L
+  known <- if (is.character(assay)) assay %in% found else assay %in% seq_along(SummarizedExperiment::assays(x))
+  if (length(assay) != 1L || !isTRUE(known)) {
+    abort_input("`assay` must name one assay of `x`.", x = paste0("It is ", describe(assay), "."),
+                i = paste0("There ", if (length(found)) paste("are", label_some(found)) else "are no named assays", "."))
+  }
+  source <- as_source(SummarizedExperiment::assay(x, assay), NULL, arg)
+  new_source(if (source$kind == "frame") "matrix" else source$kind, turn(source$data), experiment = TRUE)
+}
+
+#' @exportS3Method
+container_source.DataFrame <- function(x, assay, arg) {
+  need_package("S4Vectors", "A DataFrame")
+  frame <- tryCatch(as.data.frame(x, optional = TRUE), error = function(e) {
+    abort_input(sprintf("`%s` must be a valid DataFrame.", arg), x = conditionMessage(e), i = "It was changed, or damaged in a file.")
+  })
+  as_source(frame, NULL, arg)
+}
+
+#' @exportS3Method
+container_source.weft_file <- function(x, assay, arg) new_source("file", x)
+
+#' @exportS3Method
+container_source.weft_device_matrix <- function(x, assay, arg) new_source("resident", x)
+
+#' @exportS3Method
+container_source.igraph <- function(x, assay, arg) new_source("graph", x)
+
+# The whole as a base matrix, where it is one, sparse or delayed; else NULL.
+source_matrix <- function(source) {
+  switch(source$kind, matrix = source$data, sparse = , delayed = as.matrix(source$data))
+}
+
+# Native code goes where slots and lengths say.
+check_matrix <- function(x, arg) {
+  problem <- matrix_problem(x)
+  if (!is.null(problem)) {
+    abort_input(sprintf("`%s` must be a valid Matrix.", arg), x = problem, i = "It was changed, or damaged in a file.")
+  }
+  x
+}
+
+check_frame <- function(x, arg) {
+  columns <- if (is.list(x)) unclass(x)
+  n <- .row_names_info(x, 2L)
+  rows <- vapply(columns, NROW, 0)
+  if (!is.null(columns) && all(rows == n)) return(invisible())
+  abort_input(sprintf("`%s` must be a data frame whose columns have one value a row.", arg),
+              x = if (any(rows != n)) sprintf("Column %d has %.0f values for %d rows.", which(rows != n)[1L], rows[rows != n][1L], n))
+}
+
+# What is wrong with a Matrix, as a sentence, or NULL. Indices are looked at natively, once.
+matrix_problem <- function(x) {
+  slots <- tryCatch(methods::getSlots(methods::getClass(class(x))), error = function(e) NULL)
+  if (is.null(slots)) return("Its class is unknown.")
+  problem <- if (inherits(x, "sparseMatrix")) .Call(C_weft_sparse_problem, x, if ("x" %in% names(slots)) slots[["x"]] else "")
+             else NA
+  if (is.character(problem)) return(problem)
+  if (is.null(problem) && methods::is(x, "generalMatrix")) return(NULL)
+  tryCatch({
+    methods::validObject(x)
+    NULL
+  }, error = conditionMessage)
+}
+
+# t() of whatever an assay is; the generics live in different packages.
+turn <- function(x) {
+  if (inherits(x, "DelayedArray")) getExportedValue("BiocGenerics", "t")(x)
+  else if (inherits(x, "Matrix")) Matrix::t(x)
+  else t(x)
+}

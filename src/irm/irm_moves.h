@@ -1,0 +1,38 @@
+/* The kinds of moves that a sweep is made of; each leaves the posterior as it is, but for the ascent, which is taken back. */
+#ifndef WEFT_IRM_MOVES_H
+#define WEFT_IRM_MOVES_H
+
+#include "irm_state.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* irm_blocked.c */
+typedef struct irm_blocked irm_blocked;
+weft_status irm_blocked_make(weft_ctx *ctx, weft_arena *arena, irm_state *s, int threads, irm_blocked **out);
+void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode, int threads);
+void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, int64_t last, int threads);
+/* Draws log μ. */
+void irm_draw_sticks(irm_state *s, int mode);
+void irm_swap_labels(irm_state *s, int mode);
+
+/* irm_moves.c */
+void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last);
+void irm_sample_alpha(irm_state *s, int mode);
+void irm_sample_beta(irm_state *s);
+
+/* irm_ascend.c; poll may be NULL. Whether this sweep is one to go uphill, and where from; there, and back to the sample. */
+enum { IRM_STAY, IRM_FROM_SAMPLE, IRM_FROM_BEST };
+int irm_ascent_start(const irm_state *s);
+weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best);
+void irm_ascend_back(irm_state *s);
+
+/* irm_split.c; poll may be NULL. Before the proposals in a mode, while the other mode stays as it is; one proposal. */
+weft_status irm_split_begin(weft_ctx *poll, irm_state *s, int mode);
+weft_status irm_split_merge(weft_ctx *poll, irm_state *s, int mode);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,65 @@
+# as_source(): one record of every container that users have, and one that comes to all systems by its method alone.
+
+kinds <- function(...) vapply(list(...), function(x) weft:::as_source(x)$kind, "")
+
+# Without what is of one run: the call and the seconds.
+without_run <- function(x) {
+  if (is.list(x)) {
+    x[] <- lapply(unclass(x), without_run)
+    x[intersect(names(x), c("call", "seconds", "run"))] <- NULL
+  }
+  attributes(x)[c("call", "seconds")] <- NULL
+  x
+}
+
+test_that("every container is one kind, with samples in rows", {
+  m <- matrix(c(0, 1, 2, 0), 2, dimnames = list(NULL, c("a", "b")))
+  expect_identical(kinds(m, m > 0, as.data.frame(m), structure(list(a = 1), class = c("own", "data.frame"), row.names = 1L),
+                         list(1), NULL, letters, 1:3, as.raw(1), quote(a)),
+                   rep(c("matrix", "frame", "other"), c(2, 2, 6)))
+  skip_if_not_installed("Matrix")
+  dense <- methods::as(methods::as(methods::as(m, "dMatrix"), "generalMatrix"), "unpackedMatrix")
+  sparse <- Matrix::Matrix(m, sparse = TRUE)
+  expect_identical(kinds(dense, sparse, methods::as(sparse, "TsparseMatrix"), Matrix::Diagonal(2), list(sparse, sparse), list(sparse, 1)),
+                   c("matrix", "sparse", "sparse", "sparse", "blocks", "other"))
+  expect_identical(weft:::as_source(dense)$data, m)
+  broken <- sparse
+  broken@i <- rev(broken@i) + 7L
+  expect_error(weft:::as_source(broken), "valid Matrix", class = "weft_error_input")
+  expect_error(weft:::as_source(list(sparse, broken)), "valid Matrix", class = "weft_error_input")
+  expect_error(weft:::as_source(m, "counts"), "`assay` must be NULL", class = "weft_error_input")
+})
+
+test_that("an experiment is turned", {
+  skip_if_not_installed("SummarizedExperiment")
+  m <- matrix(1:6, 2, dimnames = list(c("g", "h"), NULL))
+  experiment <- SummarizedExperiment::SummarizedExperiment(list(first = m, second = Matrix::Matrix(m * 2, sparse = TRUE)))
+  expect_identical(weft:::as_source(experiment), list(kind = "matrix", data = t(m), experiment = TRUE))
+  expect_identical(weft:::as_source(experiment, "second")$kind, "sparse")
+  expect_identical(as.matrix(weft:::as_source(experiment, 2)$data), t(m * 2))
+  expect_error(weft:::as_source(experiment, "third"), "name one assay", class = "weft_error_input")
+})
+
+test_that("a DataFrame of Bioconductor does what its data frame does", {
+  skip_if_not_installed("S4Vectors")
+  skip_if_not_installed("SummarizedExperiment") # loads what as.data.frame() needs
+  withr::local_seed(1)
+  own <- data.frame(a = round(rnorm(40), 1), `b c` = round(rnorm(40), 1), c = rnorm(40), check.names = FALSE)
+  levels <- as.data.frame(lapply(own, function(v) factor(v > 0)), optional = TRUE)
+  class <- rep(1:2, 20)
+  same <- function(f, frame, ...) {
+    expect_identical(without_run(f(S4Vectors::DataFrame(frame, check.names = FALSE), ...)), without_run(f(frame, ...)))
+  }
+  same(mi_rank, levels, class = class)
+  same(mi_pairs, own, class = class, bins = 3)
+  same(mi_matrix, own, estimator = "spearman")
+  same(discretize, own)
+  same(pca, own, k = 2, seed = 1)
+  same(bn_learn, levels, iterations = 20, chains = 1, seed = 1, progress = FALSE)
+  same(kernel_sum, own)
+  same(irm, data.frame(from = c(1, 2, 3), to = c(2, 3, 1)), chains = 1, sweeps = 3, seed = 1, progress = FALSE)
+  same(function(x) gene_quality(x, class), own)
+  damaged <- S4Vectors::DataFrame(levels)
+  damaged@listData[[1]] <- factor(1:3)
+  expect_error(mi_rank(damaged, class), class = "weft_error_input")
+})
