@@ -128,7 +128,7 @@ spectral_draws <- function(kernel, d, size, key, b) {
   if (kernel == "cauchy") {
     return(omega * rep(sqrt(2 * draws("exponential", size, key = key, stream = 3, first = (b - 1) * size)), each = d))
   }
-  df <- c(laplacian = 1, matern12 = 1, matern32 = 3, matern52 = 5)[[kernel]]
+  df <- 2 * kernel_kinds[[kernel]]$nu
   omega * rep(1 / sqrt(colSums(matrix(normal(df, 3)^2, df)) / df), each = d)
 }
 

@@ -16,7 +16,8 @@ static quad value(const char *k, quad s) {
   if (!strcmp(k, "epanechnikov")) return 1 - s;
   if (!strcmp(k, "triangular")) return 1 - r;
   if (!strcmp(k, "biweight")) return (1 - s) * (1 - s);
-  return cosq(M_PIq * r / 2);
+  if (!strcmp(k, "cosine")) return cosq(M_PIq * r / 2);
+  return nanq("");
 }
 /* h: one number, d numbers, or a lower triangle */
 SEXP quad_sum(SEXP q, SEXP x, SEXP w, SEXP h, SEXP kernel, SEXP loo) {
@@ -77,8 +78,9 @@ quad_sum <- function(q, x, w, h, kernel, leave_one_out = FALSE) {
   stats::setNames(out, c("sum", "absolute", "log"))
 }
 
-all_kernels <- c("gaussian", "epanechnikov", "uniform", "triangular", "laplacian", "biweight", "cosine", "cauchy", "matern12",
-                 "matern32", "matern52")
+all_kernels <- weft:::kernel_names
+compact_kernels <- Filter(weft:::is_compact, all_kernels)
+native_kernels <- setdiff(all_kernels, "matern12") # which is the Laplacian
 
 # A hard case by number: list(q, x, w, h, what).
 hard_case <- function(seed) {
@@ -115,9 +117,18 @@ hard_case <- function(seed) {
 # k of all pairs by R's own arithmetic.
 kernel_value_matrix <- function(a, b, h, kernel) {
   r <- sqrt(Reduce(`+`, lapply(seq_len(ncol(a)), function(j) outer(a[, j], b[, j], "-")^2))) / h
-  u <- r * switch(kernel, matern32 = sqrt(3), matern52 = sqrt(5), 1)
-  switch(kernel, gaussian = exp(-r^2 / 2), epanechnikov = pmax(1 - r^2, 0), laplacian = exp(-r), cauchy = 1 / (1 + r^2),
-         matern32 = (1 + u) * exp(-u), matern52 = (1 + u + u^2 / 3) * exp(-u))
+  kernel_by_hand(kernel, r)
+}
+
+# Every kernel's definition in ?kernel_sum, at h = 1.
+kernel_by_hand <- function(kernel, r) {
+  u <- r * switch(kernel, matern32 = sqrt(3), matern52 = sqrt(5), NA)
+  switch(kernel,
+    gaussian = exp(-r^2 / 2), epanechnikov = pmax(1 - r^2, 0), uniform = (r <= 1) + 0, triangular = pmax(1 - r, 0),
+    laplacian = , matern12 = exp(-r), biweight = pmax(1 - r^2, 0)^2, cosine = ifelse(r < 1, cos(pi * r / 2), 0),
+    cauchy = 1 / (1 + r^2), matern32 = (1 + u) * exp(-u), matern52 = (1 + u + u^2 / 3) * exp(-u),
+    stop("no definition of ", kernel)
+  )
 }
 
 # The seeds of hard cases that are tested every time: those that failed once, and some of every kind. A fresh case that fails adds its seed.

@@ -1,0 +1,56 @@
+# The records of kernels: R's against native code's, and both against the kernels themselves.
+sheet <- weft:::kernel_sheet()
+
+test_that("R and native code have the same kernels", {
+  native <- unname(vapply(all_kernels, weft:::native_kernel, ""))
+  expect_setequal(native, sheet$name)
+  expect_identical(native[duplicated(native)], "laplacian")
+  expect_identical(anyDuplicated(sheet$name), 0L)
+  expect_setequal(compact_kernels, c("uniform", sheet$name[sheet$form == "COMPACT"]))
+  for (kernel in compact_kernels) expect_identical(kernel_value(kernel, c(1.001, 2)), c(0, 0), label = kernel)
+  for (kernel in setdiff(all_kernels, compact_kernels)) expect_gt(kernel_value(kernel, 20), 0, label = kernel)
+})
+
+test_that("a kernel that native code lacks is an error", {
+  problem <- kernel_problem(1:3, NULL, NULL, "gaussian", 1, threads = 1)
+  points <- native_points(problem$reference, problem)
+  task <- native_task(problem, points, points, split_weights(problem$weights))
+  for (name in list("box", NULL, NA_character_, 3L, c("gaussian", "cauchy"))) {
+    task["kernel"] <- list(name)
+    expect_error(.Call(C_weft_kernel_direct, task, problem$control), class = "weft_error_internal", regexp = "no kernel")
+  }
+})
+
+test_that("kernels are 1 at 0, never increase, and are convex in the square of the distance", {
+  s <- seq(0, 4, length.out = 20001)
+  for (kernel in setdiff(all_kernels, "uniform")) {
+    k <- kernel_by_hand(kernel, sqrt(s))
+    expect_identical(k[1], 1, label = kernel)
+    expect_lte(max(diff(k)), 0, label = kernel)
+    expect_gte(min(diff(diff(k))), -1e-15, label = kernel)
+  }
+})
+
+test_that("integrals are those of the kernels", {
+  for (kernel in all_kernels) for (d in if (kernel == "cauchy") 1 else 1:8) {
+    end <- if (kernel %in% compact_kernels) 1 else Inf
+    radial <- stats::integrate(function(r) r^(d - 1) * kernel_by_hand(kernel, r), 0, end, rel.tol = 1e-10)$value
+    expect_equal(weft:::kernel_kinds[[kernel]]$log_radial(d), log(radial), tolerance = 1e-9, label = paste(kernel, d))
+  }
+})
+
+test_that("definite kernels are, in as many dimensions as are stated", {
+  withr::local_seed(1)
+  for (kernel in definite_kernels) for (d in unique(pmin(1:8, weft:::kernel_kinds[[kernel]]$definite))) {
+    x <- matrix(runif(150 * d), 150)
+    for (h in c(0.3, 2) * sqrt(d)) {
+      least <- min(eigen(kernel_value_matrix(x, x, h, kernel), symmetric = TRUE, only.values = TRUE)$values)
+      expect_gt(least, -1e-12, label = paste(kernel, d, h))
+    }
+  }
+  x <- matrix(runif(900), ncol = 3)
+  for (kernel in setdiff(compact_kernels, definite_kernels)) {
+    least <- min(eigen(kernel_value_matrix(x, x, 0.5, kernel), symmetric = TRUE, only.values = TRUE)$values)
+    expect_lt(least, -0.01, label = kernel)
+  }
+})
