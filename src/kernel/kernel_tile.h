@@ -38,9 +38,9 @@ TARGET_INLINE VEC NAME(exp)(VEC x) {
 #include "kernel_kinds.h"
 #undef WEFT_KINDS_IN_VECTORS
 
-#define CASE_EXPONENTIAL(name) case WEFT_##name: return NAME(value_##name)(s, shift);
-#define CASE_ALGEBRAIC(name) case WEFT_##name: return NAME(value_##name)(s);
-#define CASE_COMPACT(name) case WEFT_##name: return NAME(value_##name)(V(max)(V(sub)(one, s), zero), s);
+#define CASE_EXPONENTIAL(name) case WEFT_##name: return (NAME(value_##name))(s, shift);
+#define CASE_ALGEBRAIC(name) case WEFT_##name: return (NAME(value_##name))(s);
+#define CASE_COMPACT(name) case WEFT_##name: return (NAME(value_##name))(V(max)(V(sub)(one, s), zero), s);
 #define CASE_STEP(name) case WEFT_##name: return KEEP_LE(s, one, one);
 
 /* k(s), where s is not negative; `kind` is a constant of each instance. */

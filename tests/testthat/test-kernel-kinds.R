@@ -17,7 +17,8 @@ test_that("a kernel that native code lacks is an error", {
   task <- native_task(problem, points, points, split_weights(problem$weights))
   for (name in list("box", NULL, NA_character_, 3L, c("gaussian", "cauchy"))) {
     task["kernel"] <- list(name)
-    expect_error(.Call(C_weft_kernel_direct, task, problem$control), class = "weft_error_internal", regexp = "no kernel")
+    expect_error(.Call(C_weft_kernel_direct, task, problem$control), class = "weft_error_internal",
+                 regexp = "no kernel")
   }
 })
 
@@ -28,6 +29,22 @@ test_that("kernels are 1 at 0, never increase, and are convex in the square of t
     expect_identical(k[1], 1, label = kernel)
     expect_lte(max(diff(k)), 0, label = kernel)
     expect_gte(min(diff(diff(k))), -1e-15, label = kernel)
+  }
+})
+
+test_that("slopes are those of the kernels, rounded up", {
+  r <- c(10^seq(-3, -2, length.out = 2000), seq(0.01, 20, length.out = 200001))
+  step <- 1e-4
+  for (row in which(sheet$form != "STEP")) {
+    kernel <- sheet$name[row]
+    slope <- abs(kernel_by_hand(kernel, r + r * step) - kernel_by_hand(kernel, r - r * step)) / (2 * r * step)
+    by_square <- slope / (2 * r)
+    found <- c(d1 = max(slope), d2 = max(r * slope), e0 = max(by_square), e1 = max(r^2 * by_square))
+    stated <- unlist(sheet[row, names(found)])
+    if (sheet$single[row] == "APART") stated <- stated[c("d1", "d2")]
+    else expect_true(all(is.finite(stated)), label = kernel)
+    expect_true(all(stated >= found[names(stated)] * (1 - 1e-6)), label = paste(kernel, "slopes, at least"))
+    expect_true(all(stated <= found[names(stated)] * 1.01), label = paste(kernel, "slopes, nearly"))
   }
 })
 
