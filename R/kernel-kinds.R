@@ -79,13 +79,11 @@ kernel_value <- function(kernel, r) kernel_kinds[[kernel]]$value(r)
 # log of the integral of k over d-dimensional space at h = 1: the surface of the unit sphere times the radial integral.
 log_integral <- function(kernel, d) log_sphere(d) + kernel_kinds[[kernel]]$log_radial(d)
 
-# Covariances are definite in so many dimensions.
+# An error where a kernel is no covariance of points in d dimensions.
 check_definite <- function(kernel, d) {
-  kernel <- check_choice(kernel, definite_kernels, "kernel")
   most <- kernel_kinds[[kernel]]$definite
   if (d > most) {
     abort_input(sprintf("The %s kernel is positive definite in up to %d dimensions.", kernel, most),
                 x = sprintf("`x` has %d columns.", d), i = "Take another kernel, for example \"matern52\".")
   }
-  kernel
 }

@@ -18,6 +18,8 @@
 #' | `"matern52"` | \eqn{(1 + u + u^2/3) e^{-u}} | \eqn{u = \sqrt 5\, r/h} |
 #' | `"polynomial"` | \eqn{(scale\, x \cdot y + offset)^{degree}} | exact products only |
 #'
+#' The Gaussian, Laplacian, Cauchy and Matern kernels are positive definite in any number of dimensions.
+#'
 #' A bandwidth of one number is \eqn{h}; a vector scales each dimension; a matrix is a covariance: \eqn{r} is then the
 #' Mahalanobis distance and \eqn{h = 1}.
 #'

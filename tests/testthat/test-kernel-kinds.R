@@ -71,3 +71,22 @@ test_that("definite kernels are, in as many dimensions as are stated", {
     expect_lt(least, -0.01, label = kernel)
   }
 })
+
+test_that("frequencies are drawn from the kernel's spectrum", {
+  r <- c(0.2, 0.7, 1.5, 3)
+  for (kernel in setdiff(definite_kernels, compact_kernels)) for (d in c(1L, 3L)) {
+    omega <- weft:::spectral_draws(kernel, d, 2e4, c(1, 2), 1)
+    got <- vapply(r, function(r) mean(cos(r * omega[1L, ])), 0)
+    expect_equal(got, kernel_by_hand(kernel, r), tolerance = 0.03, label = paste(kernel, d))
+  }
+})
+
+test_that("what lies very far adds nothing, whatever the kernel", {
+  for (kernel in all_kernels) {
+    for (far in c(1e14, 1e100)) for (method in c("direct", "tree")) {
+      expect_identical(kernel_sum(0, c(0, far), kernel = kernel, method = method), 1, label = paste(kernel, far, method))
+    }
+    if (of_sheet(kernel, "single") == "NEVER") next
+    expect_identical(as.vector(kernel_sum(0, c(0, 1e14), kernel = kernel, precision = "single")), 1, label = kernel)
+  }
+})
