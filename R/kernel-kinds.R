@@ -52,6 +52,16 @@ kernel_kinds <- list(
     value = function(r) (1 + sqrt(5) * r + 5 * r^2 / 3) * exp(-sqrt(5) * r),
     log_radial = function(d) -d / 2 * log(5) + lgamma(d) + log(1 + d + d * (d + 1) / 3),
     cost = 26, definite = Inf, nu = 2.5
+  ),
+  matern72 = kernel_kind(
+    value = function(r) {
+      u <- sqrt(7) * r
+      (1 + u + 2 * u^2 / 5 + u^3 / 15) * exp(-u)
+    },
+    log_radial = function(d) {
+      -d / 2 * log(7) + lgamma(d) + log(1 + d + 2 * d * (d + 1) / 5 + d * (d + 1) * (d + 2) / 15)
+    },
+    cost = 27, definite = Inf, nu = 3.5
   )
 )
 

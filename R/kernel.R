@@ -16,6 +16,7 @@
 #' | `"cauchy"` | \eqn{1 / (1 + r^2/h^2)} | |
 #' | `"matern32"` | \eqn{(1 + u) e^{-u}} | \eqn{u = \sqrt 3\, r/h} |
 #' | `"matern52"` | \eqn{(1 + u + u^2/3) e^{-u}} | \eqn{u = \sqrt 5\, r/h} |
+#' | `"matern72"` | \eqn{(1 + u + 2u^2/5 + u^3/15) e^{-u}} | \eqn{u = \sqrt 7\, r/h} |
 #' | `"polynomial"` | \eqn{(scale\, x \cdot y + offset)^{degree}} | exact products only |
 #'
 #' The Gaussian, Laplacian, Cauchy and Matern kernels are positive definite in any number of dimensions.

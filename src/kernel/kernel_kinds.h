@@ -36,6 +36,7 @@
   ROW(LAPLACIAN,    "laplacian",    EXPONENTIAL, APART,    NO,  1,                   1,      0.3679, NONE,   NONE) \
   ROW(MATERN32,     "matern32",     EXPONENTIAL, EXPANDED, NO,  1.7320508075688772,  0.6373, 0.5414, 1.5,    0.2707) \
   ROW(MATERN52,     "matern52",     EXPONENTIAL, EXPANDED, NO,  2.2360679774997898,  0.6262, 0.6044, 0.8334, 0.3023) \
+  ROW(MATERN72,     "matern72",     EXPONENTIAL, EXPANDED, NO,  2.6457513110645907,  0.6219, 0.6372, 0.7,    0.3186) \
   ROW(CAUCHY,       "cauchy",       ALGEBRAIC,   EXPANDED, NO,  1,                   0.6496, 0.5,    1,      0.25) \
   ROW(UNIFORM,      "uniform",      STEP,        NEVER,    NO,  1,                   NONE,   NONE,   NONE,   NONE) \
   ROW(EPANECHNIKOV, "epanechnikov", COMPACT,     EXPANDED, YES, 1,                   2,      2,      1,      1) \
@@ -118,6 +119,12 @@ static WEFT_HD inline double weft_factor_MATERN32(double s, double u) { (void) s
 
 static WEFT_HD inline double weft_exponent_MATERN52(double s) { return sqrt(5 * s); }
 static WEFT_HD inline double weft_factor_MATERN52(double s, double u) { return 1 + u + s * (5.0 / 3); }
+
+/* 1 + u + 2u²/5 + u³/15, where s u must not overflow */
+static WEFT_HD inline double weft_exponent_MATERN72(double s) { return sqrt(7 * s); }
+static WEFT_HD inline double weft_factor_MATERN72(double s, double u) {
+  return 1 + u + s * (14.0 / 5 + (u < 1e100 ? u : 1e100) * (7.0 / 15));
+}
 
 static WEFT_HD inline double weft_value_CAUCHY(double s) { return 1 / (1 + s); }
 
@@ -203,6 +210,13 @@ TARGET_INLINE VEC NAME(value_MATERN52)(VEC s, VEC shift) {
   return V(mul)(V(fmadd)(s, V(set1)((REAL) (5.0 / 3)), V(add)(V(set1)((REAL) 1), u)), NAME(exp)(V(sub)(shift, u)));
 }
 
+/* u is at most 1e4 in float, where exp(-u) is 0 long before: s may be 1e30 */
+TARGET_INLINE VEC NAME(value_MATERN72)(VEC s, VEC shift) {
+  const VEC u = V(sqrt)(V(mul)(s, V(set1)((REAL) 7))), some = V(min)(u, V(set1)((REAL) (TRACK ? 1e100 : 1e4)));
+  const VEC high = V(fmadd)(some, V(set1)((REAL) (7.0 / 15)), V(set1)((REAL) (14.0 / 5)));
+  return V(mul)(V(fmadd)(s, high, V(add)(V(set1)((REAL) 1), u)), NAME(exp)(V(sub)(shift, u)));
+}
+
 TARGET_INLINE VEC NAME(value_CAUCHY)(VEC s) { return V(div)(V(set1)((REAL) 1), V(add)(V(set1)((REAL) 1), s)); }
 
 /* Compact ones from t = max(1 - s, 0) and s. */
@@ -252,6 +266,11 @@ __device__ static inline float single_MATERN32(float t) {
 __device__ static inline float single_MATERN52(float t) {
   const float s = fmaxf(-t, 0.0f), u = fast_sqrt(s);
   return fmaf(s, 1.0f / 3, 1.0f + u) * fast_exp2(-LOG2_E * u);
+}
+
+__device__ static inline float single_MATERN72(float t) {
+  const float s = fmaxf(-t, 0.0f), u = fast_sqrt(s);
+  return fmaf(s, fmaf(fminf(u, 1e4f), 1.0f / 15, 0.4f), 1.0f + u) * fast_exp2(-LOG2_E * u);
 }
 
 __device__ static inline float single_CAUCHY(float t) { return fast_inverse(1.0f - t); }

@@ -10,6 +10,7 @@ static quad value(const char *k, quad s) {
   if (!strcmp(k, "laplacian") || !strcmp(k, "matern12")) return expq(-r);
   if (!strcmp(k, "matern32")) { u = sqrtq(3) * r; return (1 + u) * expq(-u); }
   if (!strcmp(k, "matern52")) { u = sqrtq(5) * r; return (1 + u + u * u / 3) * expq(-u); }
+  if (!strcmp(k, "matern72")) { u = sqrtq(7) * r; return (1 + u + 2 * u * u / 5 + u * u * u / 15) * expq(-u); }
   if (!strcmp(k, "cauchy")) return 1 / (1 + s);
   if (!strcmp(k, "uniform")) return s <= 1;
   if (s >= 1) return 0;
@@ -122,11 +123,12 @@ kernel_value_matrix <- function(a, b, h, kernel) {
 
 # Every kernel's definition in ?kernel_sum, at h = 1.
 kernel_by_hand <- function(kernel, r) {
-  u <- r * switch(kernel, matern32 = sqrt(3), matern52 = sqrt(5), NA)
+  u <- r * switch(kernel, matern32 = sqrt(3), matern52 = sqrt(5), matern72 = sqrt(7), NA)
   switch(kernel,
     gaussian = exp(-r^2 / 2), epanechnikov = pmax(1 - r^2, 0), uniform = (r <= 1) + 0, triangular = pmax(1 - r, 0),
     laplacian = , matern12 = exp(-r), biweight = pmax(1 - r^2, 0)^2, cosine = ifelse(r < 1, cos(pi * r / 2), 0),
     cauchy = 1 / (1 + r^2), matern32 = (1 + u) * exp(-u), matern52 = (1 + u + u^2 / 3) * exp(-u),
+    matern72 = (1 + u + 2 * u^2 / 5 + u^3 / 15) * exp(-u),
     stop("no definition of ", kernel)
   )
 }
