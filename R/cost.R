@@ -118,12 +118,8 @@ cost_irm <- function(sweeps, size, links, k, threads) {
 
 # ---- kernel sums ----
 
-# Work of a pair, in units of one dimension of one pair; measured on AVX-512 (inst/bench/kernel.R). Only ratios matter.
-pair_cost <- function(kernel, d, m) {
-  evaluation <- c(gaussian = 12, laplacian = 22, matern12 = 22, matern32 = 24, matern52 = 26, cauchy = 8, uniform = 5,
-                  epanechnikov = 5, triangular = 12, biweight = 5, cosine = 12)
-  d + evaluation[[kernel]] + 2 * (m - 1)
-}
+# Work of a pair, in units of one dimension of one pair. Only ratios matter.
+pair_cost <- function(kernel, d, m) d + kernel_kinds[[kernel]]$cost + 2 * (m - 1)
 
 # Building a tree: each level reads the points, splits and bounds them.
 build_cost <- function(n, d) n * (d + 8) * max(1, log2(n / 32)) * 3

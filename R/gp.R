@@ -8,7 +8,7 @@
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one a row.
-#' @param kernel a positive definite kernel: `"gaussian"`, `"laplacian"`, `"matern12"`, `"matern32"`, `"matern52"` or `"cauchy"`.
+#' @param kernel a kernel of [kernel_sum()] that is positive definite in as many dimensions as `x` has.
 #' @param bandwidth as for [kernel_sum()].
 #' @param noise variance of the noise, positive.
 #' @param variance variance of the process.
@@ -30,6 +30,7 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
   kernel <- check_choice(kernel, definite_kernels, "kernel")
   backend <- use_backend(backend)
   x <- kernel_points(x, "x")
+  check_definite(kernel, ncol(x))
   y <- check_response(y, nrow(x))
   noise <- check_number(noise, "noise", min = 1e-12, max = 1e100)
   variance <- check_number(variance, "variance", min = 1e-100, max = 1e100)
@@ -50,8 +51,6 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
   object$seconds <- proc.time()[[3L]] - started
   object
 }
-
-definite_kernels <- c("gaussian", "laplacian", "matern12", "matern32", "matern52", "cauchy")
 
 # A function that applies (L L' + noise I)^-1, by the Woodbury identity.
 gp_preconditioner <- function(object, threads) {

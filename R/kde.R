@@ -68,24 +68,6 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
 
 bandwidth_rules <- c("scott", "silverman", "plugin", "lscv", "lcv")
 
-# log of the integral of k over d-dimensional space at h = 1: the surface of the unit sphere times the radial integral.
-log_integral <- function(kernel, d) {
-  log_surface <- log(2) + d / 2 * log(pi) - lgamma(d / 2)
-  radial <- switch(kernel,
-    gaussian = (d / 2 - 1) * log(2) + lgamma(d / 2),
-    epanechnikov = log(2 / (d * (d + 2))),
-    uniform = -log(d),
-    triangular = -log(d * (d + 1)),
-    biweight = log(8 / (d * (d + 2) * (d + 4))),
-    laplacian = , matern12 = lgamma(d),
-    matern32 = -d / 2 * log(3) + lgamma(d) + log1p(d),
-    matern52 = -d / 2 * log(5) + lgamma(d) + log(1 + d + d * (d + 1) / 3),
-    cauchy = log(pi / 2),
-    cosine = log(stats::integrate(function(r) r^(d - 1) * cos(pi * r / 2), 0, 1, rel.tol = 1e-12)$value)
-  )
-  log_surface + radial
-}
-
 log_volume <- function(parts, d) {
   if (parts$full) sum(log(diag(parts$scale))) else if (!is.null(parts$scale)) sum(log(parts$scale)) else d * log(parts$h)
 }
@@ -98,22 +80,11 @@ canonical_ratio <- function(kernel, d) {
     upper <- if (is_compact(kernel)) 1 else Inf
     radial <- function(power, f) stats::integrate(function(r) r^(d - 1 + power) * f(r), 0, upper, rel.tol = 1e-9)$value
     log_mass <- log(radial(0, k))
-    log_surface <- log(2) + d / 2 * log(pi) - lgamma(d / 2)
-    log_r <- log(radial(0, function(r) k(r)^2)) - 2 * log_mass - log_surface
+    log_r <- log(radial(0, function(r) k(r)^2)) - 2 * log_mass - log_sphere(d)
     log_mu <- log(radial(2, k)) - log_mass - log(d)
     (log_r - 2 * log_mu) / (d + 4)
   }
   exp(canonical(kernel) - canonical("gaussian"))
-}
-
-# k at distance r with h = 1.
-kernel_value <- function(kernel, r) {
-  inside <- function(v) ifelse(r < 1, v, 0)
-  switch(kernel,
-    gaussian = exp(-r^2 / 2), epanechnikov = inside(1 - r^2), uniform = as.numeric(r <= 1), triangular = inside(1 - r),
-    laplacian = , matern12 = exp(-r), biweight = inside((1 - r^2)^2), cosine = inside(cos(pi * r / 2)), cauchy = 1 / (1 + r^2),
-    matern32 = (1 + sqrt(3) * r) * exp(-sqrt(3) * r), matern52 = (1 + sqrt(5) * r + 5 * r^2 / 3) * exp(-sqrt(5) * r)
-  )
 }
 
 #' Densities at new points

@@ -7,7 +7,12 @@ kernel_approximate <- function(problem, method, split = split_weights(problem$we
   if (problem$leave_one_out) refuse("Leave-one-out sums are not approximated this way.")
   if (problem$rel_error == 0 && problem$abs_error == 0) refuse("`rel_error` and `abs_error` are both zero: the sum is to be exact.")
   if (method != "nystrom" && problem$confidence == 1) refuse("Its bound is probabilistic: `confidence` must be below 1.")
-  if (method != "montecarlo" && is_compact(problem$kernel)) refuse(sprintf("The %s kernel is not positive definite.", problem$kernel))
+  definite <- kernel_kinds[[problem$kernel]]$definite
+  if (method != "montecarlo" && ncol(problem$reference) > definite) {
+    refuse(sprintf("The %s kernel is not positive definite%s.", problem$kernel,
+                   if (definite > 0) sprintf(" in more than %d dimensions", definite) else ""))
+  }
+  if (method == "features" && is_compact(problem$kernel)) refuse(sprintf("No spectrum of the %s kernel is known.", problem$kernel))
   task <- list(problem = problem, w = t(split$weights), tau = problem$abs_error / if (split$both) 2 else 1)
   out <- ways[[method]](task)
   missed <- ways$exact(task, out$missed)
@@ -128,7 +133,7 @@ spectral_draws <- function(kernel, d, size, key, b) {
   if (kernel == "cauchy") {
     return(omega * rep(sqrt(2 * draws("exponential", size, key = key, stream = 3, first = (b - 1) * size)), each = d))
   }
-  df <- c(laplacian = 1, matern12 = 1, matern32 = 3, matern52 = 5)[[kernel]]
+  df <- 2 * kernel_kinds[[kernel]]$nu
   omega * rep(1 / sqrt(colSums(matrix(normal(df, 3)^2, df)) / df), each = d)
 }
 

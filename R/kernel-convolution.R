@@ -29,7 +29,7 @@ convolution_values <- function(kernel, d, r, at_zero) {
     return(ball * stats::pbeta(pmax(1 - r^2 / 4, 0), (d + 1) / 2, 0.5))
   }
   if (!is_compact(kernel)) { # the spectrum (1 + |w|^2)^-(nu + d/2), squared, is that of order 2 nu + d / 2
-    nu <- c(laplacian = 0.5, matern12 = 0.5, matern32 = 1.5, matern52 = 2.5)[[kernel]]
+    nu <- kernel_kinds[[kernel]]$nu
     u <- sqrt(2 * nu) * r
     order <- 2 * nu + d / 2
     g <- exp((1 - order) * log(2) - lgamma(order) + order * log(u) + log(besselK(u, order, TRUE)) - u)

@@ -259,7 +259,7 @@ reach_of_rank <- function(problem, references, tree = NULL) {
   d <- problem$d
   if (is.null(tree)) tree <- grow_region(problem, references[seq_len(d), , drop = FALSE])
   list(tree = tree, weights = abs(references[-seq_len(d), tree$order + 1L, drop = FALSE]),
-       kind = kernel_kinds[[problem$kernel]], h = problem$bandwidth$h, far = max(abs(tree$box), 0))
+       kernel = native_kernel(problem$kernel), h = problem$bandwidth$h, far = max(abs(tree$box), 0))
 }
 
 # The boxes of the uppermost nodes, at most `most` of them: list(box, first, count).
@@ -286,14 +286,14 @@ allowed_errors <- function(problem, region, reach, told, boxes, send) {
   lower <- lapply(told, function(other) as.vector(.Call(C_weft_ranks_lower, problem$control, reach, other$boxes)))
   lower <- send(lower)
   lower <- Reduce(`+`, Filter(length, lower), matrix(0, m, each))
-  task <- list(kind = reach$kind, h = reach$h, query = region$tree[c("x", "lo")], reference = reach$tree[c("x", "lo")],
+  task <- list(kernel = reach$kernel, h = reach$h, query = region$tree[c("x", "lo")], reference = reach$tree[c("x", "lo")],
                weights = reach$weights, leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0,
                abs_error = 0)
   if (problem$leave_one_out) task$own <- own_places(region$own, reach$tree)
   near <- t(.Call(C_weft_ranks_nearest, problem$control, task, region$tree, reach$tree))
   f <- near + lower[, of_box, drop = FALSE]
   allowed <- (problem$prune[1L] * f + problem$prune[2L]) / problem$total
-  if (problem$log && kernel_kinds[[problem$kernel]] <= 3L) allowed[f < 1e-280] <- -1 # exponents are shifted there
+  if (problem$log && of_sheet(problem$kernel, "form") == "EXPONENTIAL") allowed[f < 1e-280] <- -1 # exponents are shifted there
   allowed[problem$total == 0, ] <- Inf
   allowed <- do.call(pmin, c(list(rep(Inf, ncol(allowed))), lapply(seq_len(m), function(c) allowed[c, ])))
   list(box = vapply(split(allowed, factor(of_box, seq_len(each))), min, 0, USE.NAMES = FALSE), query = allowed)
@@ -393,7 +393,7 @@ polynomial_sums <- function(work) {
   p <- work$problem
   work$reason <- "polynomial kernels are summed directly"
   work$run <- function(rows) {
-    task <- list(kind = 0L, h = 1, query = list(x = t(work$query[rows, , drop = FALSE])),
+    task <- list(h = 1, query = list(x = t(work$query[rows, , drop = FALSE])),
                  reference = list(x = t(p$reference)), weights = t(p$weights), leave_one_out = p$leave_one_out,
                  log = FALSE, rel_error = 0, abs_error = 0)
     if (p$leave_one_out) task$own <- as.integer(work$own[rows]) - 1L

@@ -16,7 +16,10 @@
 #' | `"cauchy"` | \eqn{1 / (1 + r^2/h^2)} | |
 #' | `"matern32"` | \eqn{(1 + u) e^{-u}} | \eqn{u = \sqrt 3\, r/h} |
 #' | `"matern52"` | \eqn{(1 + u + u^2/3) e^{-u}} | \eqn{u = \sqrt 5\, r/h} |
+#' | `"matern72"` | \eqn{(1 + u + 2u^2/5 + u^3/15) e^{-u}} | \eqn{u = \sqrt 7\, r/h} |
 #' | `"polynomial"` | \eqn{(scale\, x \cdot y + offset)^{degree}} | exact products only |
+#'
+#' The Gaussian, Laplacian, Cauchy and Matern kernels are positive definite in any number of dimensions.
 #'
 #' A bandwidth of one number is \eqn{h}; a vector scales each dimension; a matrix is a covariance: \eqn{r} is then the
 #' Mahalanobis distance and \eqn{h = 1}.
@@ -162,13 +165,6 @@ check_node_estimates <- function(nodes, problem) {
 }
 
 is_compact_or_polynomial <- function(kernel) kernel == "polynomial" || is_compact(kernel)
-
-# The names that users know, and the number that kernel.h gives them.
-kernel_kinds <- c(gaussian = 0L, laplacian = 1L, matern12 = 1L, matern32 = 2L, matern52 = 3L, cauchy = 4L, uniform = 5L,
-                  epanechnikov = 6L, triangular = 7L, biweight = 8L, cosine = 9L)
-kernel_names <- c("gaussian", "epanechnikov", "uniform", "triangular", "laplacian", "biweight", "cosine", "cauchy", "matern12",
-                  "matern32", "matern52")
-is_compact <- function(kernel) kernel_kinds[[kernel]] >= 5L
 
 # Everything checked and brought into the form that the native code takes.
 kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_error = 0, abs_error = 0, confidence = 1,
@@ -363,7 +359,7 @@ split_weights <- function(w, negative = points_range(w)[1L, ] < 0) {
 }
 
 native_task <- function(problem, query, reference, split, weights = split$weights, h = problem$bandwidth$h) {
-  list(kind = kernel_kinds[[problem$kernel]], h = h, query = query[c("x", "lo")],
+  list(kernel = native_kernel(problem$kernel), h = h, query = query[c("x", "lo")],
        reference = reference[c("x", "lo")], weights = weights, leave_one_out = problem$leave_one_out, log = problem$log,
        rel_error = problem$rel_error, abs_error = problem$abs_error / if (split$both) 2 else 1)
 }
@@ -508,7 +504,7 @@ kernel_polynomial <- function(problem, method) {
   }
   plain <- list(scale = NULL, full = FALSE)
   points <- function(x) .Call(C_weft_kernel_points, x, numeric(ncol(x)), plain$scale, plain$full, problem$control)
-  task <- list(kind = 0L, h = 1, query = points(problem$query), reference = points(problem$reference),
+  task <- list(h = 1, query = points(problem$query), reference = points(problem$reference),
                weights = t(problem$weights), leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0, abs_error = 0)
   out <- .Call(C_weft_kernel_polynomial, task, problem$polynomial, problem$control)
   if (!all(is.finite(out$sum))) {
@@ -523,7 +519,9 @@ kernel_single <- function(problem, method, precision) {
     abort_input("Less than double precision cannot keep its bound here.", x = x, i = i)
   }
   if (!method %in% c("auto", "direct")) refuse(sprintf("`method` is \"%s\"; single precision sums directly.", method))
-  if (problem$kernel %in% c("uniform", "polynomial")) refuse(sprintf("The %s kernel has no bound in single precision.", problem$kernel))
+  if (problem$kernel == "polynomial" || of_sheet(problem$kernel, "single") == "NEVER") {
+    refuse(sprintf("The %s kernel has no bound in single precision.", problem$kernel))
+  }
   if (problem$log || !is.null(problem$bandwidth$scale)) {
     refuse("Logarithms and bandwidths of many numbers are summed in double precision.")
   }

@@ -1,8 +1,6 @@
 /* Kernel sums f_c(q) = Σ_i w_ic k(|q - x_i| / h): the interface of the room. Structs in, structs out; no R types.
  *
- * Kernels are functions of s = r²/h². All but the uniform one are convex in s and none increases with it, which is what
- * the bounds of kernel_walk.c stand on. Weights are not negative here: the glue of R/kernel.R splits a signed column
- * into two.
+ * kernel_kinds.h has the kernels. Weights are not negative here: R/kernel.R splits a signed column into two.
  *
  * Points lie one after another (x[i * d + j]). When a bandwidth scales dimensions, coordinates are pairs hi + lo of
  * doubles, so that scaling loses nothing that a subtraction could bring to light; h is then 1. */
@@ -11,6 +9,7 @@
 
 #include "../base/arena.h"
 #include "../base/context.h"
+#include "kernel_kinds.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,30 +17,6 @@ extern "C" {
 
 #define WEFT_TILE 32        /* queries of a tile in double */
 #define WEFT_TILE_SINGLE 64 /* in single precision */
-
-typedef enum {
-  WEFT_GAUSSIAN,     /* exp(-s / 2) */
-  WEFT_LAPLACIAN,    /* exp(-√s); also Matérn 1/2 */
-  WEFT_MATERN32,     /* (1 + √3s) exp(-√3s) */
-  WEFT_MATERN52,     /* (1 + √5s + 5s/3) exp(-√5s) */
-  WEFT_CAUCHY,       /* 1 / (1 + s) */
-  WEFT_UNIFORM,      /* 1 when s <= 1 */
-  WEFT_EPANECHNIKOV, /* (1 - s)₊ */
-  WEFT_TRIANGULAR,   /* (1 - √s)₊ */
-  WEFT_BIWEIGHT,     /* (1 - s)₊² */
-  WEFT_COSINE,       /* cos(π√s / 2) when s < 1 */
-  WEFT_KERNELS
-} weft_kernel_kind;
-
-#ifndef WEFT_HD
-# ifdef __CUDACC__
-#  define WEFT_HD __host__ __device__
-# else
-#  define WEFT_HD
-# endif
-#endif
-static WEFT_HD inline int weft_kernel_compact(int kind) { return kind >= WEFT_UNIFORM; }
-static WEFT_HD inline int weft_kernel_exponential(int kind) { return kind <= WEFT_MATERN52; }
 
 typedef struct weft_points {
   size_t n, d;
@@ -92,7 +67,7 @@ typedef struct weft_tile {
   size_t d, m, count;
   double inv_h2, near;     /* near: half width of the zone of doubt about s = 1 */
   double *sum;             /* m * WEFT_TILE: added to */
-  /* Compact kernels: Σ w over the support (for the uniform one: in the zone of doubt), added to. It bounds the rounding
+  /* Compact kernels: Σ w over the support (of a step: in the zone of doubt), added to. It bounds the rounding
    * error of 1 - s, which may be all there is of a kernel value near the boundary. */
   double *inside;
 } weft_tile;

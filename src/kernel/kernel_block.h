@@ -111,7 +111,7 @@ static inline int weft_block_doubtful(const weft_block_query *b, const weft_kern
   if (!weft_kernel_compact(task->kind)) return 0;
   for (size_t c = 0; c < task->m; c++) {
     double inside = b->inside[c * WEFT_TILE + l], sum = b->total[c * WEFT_TILE + l];
-    if (task->kind == WEFT_UNIFORM ? inside > 0 : error * inside > allowed * sum) return 1;
+    if (weft_kernel_step(task->kind) ? inside > 0 : error * inside > allowed * sum) return 1;
   }
   return 0;
 }

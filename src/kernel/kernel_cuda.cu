@@ -42,7 +42,7 @@ __global__ void finish_sums(int kind, int logarithm, double error, int64_t nq, i
       const int64_t at = c * nq + q;
       const double sum = total[at] + rest[at];
       out[at] = logarithm ? log(sum) : sum;
-      if (weft_kernel_compact(kind)) repeat |= kind == WEFT_UNIFORM ? inside[at] > 0 : error * inside[at] > 2e-13 * sum;
+      if (weft_kernel_compact(kind)) repeat |= weft_kernel_step(kind) ? inside[at] > 0 : error * inside[at] > 2e-13 * sum;
       else if (logarithm && weft_kernel_exponential(kind)) repeat |= sum < 1e-280;
     }
     if (repeat) list[atomicAdd(listed, 1u)] = (unsigned) q;
@@ -163,14 +163,14 @@ static weft_status launch_double(const tile_launch<double> &l) {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = l.ctx;
 #define LAUNCH(KIND, PAIRS, COLS) WEFT_CUDA(launch_tiles((sum_tiles<double, KIND, false, PAIRS, COLS>), l, COLS, PAIRS))
-#define KIND_CASE(KIND) \
-  case KIND: \
-    if (l.args.query.lo) { if (l.args.cols == 1) LAUNCH(KIND, true, 1); else LAUNCH(KIND, true, 2); } \
-    else { if (l.args.cols == 1) LAUNCH(KIND, false, 1); else LAUNCH(KIND, false, 2); } \
+#define ROW(name, ...) \
+  case WEFT_##name: \
+    if (l.args.query.lo) { if (l.args.cols == 1) LAUNCH(WEFT_##name, true, 1); else LAUNCH(WEFT_##name, true, 2); } \
+    else { if (l.args.cols == 1) LAUNCH(WEFT_##name, false, 1); else LAUNCH(WEFT_##name, false, 2); } \
     break;
   switch (l.kind) {
-    KIND_CASE(WEFT_GAUSSIAN) KIND_CASE(WEFT_LAPLACIAN) KIND_CASE(WEFT_MATERN32) KIND_CASE(WEFT_MATERN52) KIND_CASE(WEFT_CAUCHY)
-    KIND_CASE(WEFT_UNIFORM) KIND_CASE(WEFT_EPANECHNIKOV) KIND_CASE(WEFT_TRIANGULAR) KIND_CASE(WEFT_BIWEIGHT) KIND_CASE(WEFT_COSINE)
+    WEFT_KERNEL_ROWS(ROW)
+#undef ROW
   default: st = weft_fail(ctx, WEFT_ERR_INTERNAL, "no such kernel: %d", l.kind);
   }
 done:

@@ -52,54 +52,43 @@ __device__ static inline float fast_exp2(float x) { float y; asm("ex2.approx.ftz
 __device__ static inline float fast_sqrt(float x) { float y; asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ static inline float fast_inverse(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 
-/* Coordinates in float are scaled by this over h, so that the exponents need no product. */
-static inline double tile_scale(int kind) {
-  return kind == WEFT_GAUSSIAN ? 0.84932180028801907 /* sqrt(log2(e) / 2) */
-       : kind == WEFT_MATERN32 ? 1.7320508075688772 : kind == WEFT_MATERN52 ? 2.2360679774997898 : 1;
-}
+#define LOG2_E 1.4426950408889634f
+#define WEFT_KINDS_IN_FAST_FLOATS
+#include "kernel_kinds.h"
+#undef WEFT_KINDS_IN_FAST_FLOATS
 
-/* Kernels that are functions of s with a bounded slope may have s from the expansion. */
-static inline bool tile_expands(int kind) { return kind != WEFT_LAPLACIAN && kind != WEFT_TRIANGULAR && kind != WEFT_UNIFORM; }
+#define VALUE_EXPANDED(name) case WEFT_##name: return single_##name(t);
+#define VALUE_APART(name) case WEFT_##name: return single_##name(t);
+#define VALUE_NEVER(name)
 
-/* k from t = B - s' (B = 1 for compact kernels, else 0; s' = s * tile_scale²), or from s itself without EXPAND. */
 template <int KIND> __device__ static inline float value_single(float t) {
-  const float log2e = 1.4426950408889634f;
-  if (KIND == WEFT_GAUSSIAN) return fast_exp2(t);
-  if (KIND == WEFT_LAPLACIAN) return fast_exp2(-log2e * fast_sqrt(t));
-  if (KIND == WEFT_MATERN32) { float u = fast_sqrt(fmaxf(-t, 0.0f)); return (1.0f + u) * fast_exp2(-log2e * u); }
-  if (KIND == WEFT_MATERN52) {
-    float s = fmaxf(-t, 0.0f), u = fast_sqrt(s);
-    return fmaf(s, 1.0f / 3, 1.0f + u) * fast_exp2(-log2e * u);
+  switch (KIND) {
+#define ROW(name, known_as, form, single, ...) VALUE_##single(name)
+    WEFT_KERNEL_ROWS(ROW)
+#undef ROW
   }
-  if (KIND == WEFT_CAUCHY) return fast_inverse(1.0f - t);
-  if (KIND == WEFT_TRIANGULAR) return fmaxf(1.0f - fast_sqrt(t), 0.0f);
-  if (KIND == WEFT_EPANECHNIKOV) return fmaxf(t, 0.0f);
-  float m = fmaxf(t, 0.0f);
-  if (KIND == WEFT_BIWEIGHT) return m * m;
-  /* cos(π√s / 2) / (1 - s), as in kernel_tile.h */
-  float s = fminf(fmaxf(1.0f - t, 0.0f), 1.0f), p = -4.4616354394834169e-7f;
-  p = fmaf(p, s, 2.4716479526910785e-5f);
-  p = fmaf(p, s, -0.00089451224663f);
-  p = fmaf(p, s, 0.0199689552488f);
-  p = fmaf(p, s, -0.23370054992f);
-  p = fmaf(p, s, 1.0f);
-  return m * p;
+  return NAN;
 }
+
+#define VALUE_EXPONENTIAL(name) case WEFT_##name: u = weft_exponent_##name(s); return weft_factor_##name(s, u) * exp(-u);
+#define VALUE_ALGEBRAIC(name) case WEFT_##name: return weft_value_##name(s);
+#define VALUE_COMPACT(name) case WEFT_##name: return weft_value_##name(t, s);
+#define VALUE_STEP(name) case WEFT_##name: return s <= 1;
 
 template <int KIND> __device__ static inline double value_double(double s) {
   double t = fmax(1 - s, 0.0), u;
   switch (KIND) {
-  case WEFT_GAUSSIAN: return exp(-0.5 * s);
-  case WEFT_LAPLACIAN: return exp(-sqrt(s));
-  case WEFT_MATERN32: u = sqrt(3 * s); return (1 + u) * exp(-u);
-  case WEFT_MATERN52: u = sqrt(5 * s); return (1 + u + s * (5.0 / 3)) * exp(-u);
-  case WEFT_CAUCHY: return 1 / (1 + s);
-  case WEFT_UNIFORM: return s <= 1;
-  case WEFT_EPANECHNIKOV: return t;
-  case WEFT_BIWEIGHT: return t * t;
-  case WEFT_TRIANGULAR: return t / (1 + sqrt(s));
-  default: return sinpi(0.5 * t / (1 + sqrt(s)));
+#define ROW(name, known_as, form, ...) VALUE_##form(name)
+    WEFT_KERNEL_ROWS(ROW)
+#undef ROW
   }
+  return NAN;
+}
+
+/* With a product fewer, and without the reduction of an argument that is never large. */
+template <> __device__ inline double value_double<WEFT_GAUSSIAN>(double s) { return exp(-0.5 * s); }
+template <> __device__ inline double value_double<WEFT_COSINE>(double s) {
+  return sinpi(0.5 * fmax(1 - s, 0.0) / (1 + sqrt(s)));
 }
 
 /* References in shared memory at a time: several tiles where all dimensions fit, so that warps drift apart between barriers. */
@@ -114,7 +103,7 @@ __device__ static inline float from_pair(float hi, float lo, float centre) { ret
 template <typename Real, int KIND, bool EXPAND, bool PAIRS, int COLS>
 __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ? 2 : 1) sum_tiles(const tile_args<Real> a) {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T, P = 2 * V;
-  const bool single = sizeof(Real) == 4, compact = KIND >= WEFT_UNIFORM;
+  const bool single = sizeof(Real) == 4, compact = WEFT_KERNEL_IN(COMPACT, KIND);
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   const int dims = a.d < DIM_STEP ? a.d : DIM_STEP, XT = tile_rows<Real>(a.d);
   Real *q = (Real *) shared_bytes, *x = q + (size_t) dims * T, *q_lo = x + (size_t) dims * XT;
@@ -238,7 +227,7 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
 #pragma unroll
               for (int i = 0; i < P; i++) {
                 const double s = (double) acc[i][k];
-                inside[i * COLS + c] += (KIND == WEFT_UNIFORM ? fabs(s - 1) <= a.near : s < 1 + a.near) ? weight : (Real) 0;
+                inside[i * COLS + c] += (WEFT_KERNEL_IN(STEP, KIND) ? fabs(s - 1) <= a.near : s < 1 + a.near) ? weight : (Real) 0;
               }
             }
           }

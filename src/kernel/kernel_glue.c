@@ -1,6 +1,7 @@
 /* .Call entry points of the kernel room. Points come as d x n matrices, so that a point's coordinates lie together:
  * a list of `x` and `lo` (NULL without low parts); for grids as a list of `columns` too, R's own n x d matrix. A task is the
  * list that R's native_task() makes. */
+#include <string.h>
 #include <time.h>
 #include "kernel_glue.h"
 
@@ -14,10 +15,18 @@ static weft_points points_of(SEXP list) {
   return p;
 }
 
-static weft_kernel_task task_of(SEXP list) {
+int weft_kernel_kind_of(SEXP name) {
+  const char *wanted = TYPEOF(name) == STRSXP && XLENGTH(name) == 1 ? CHAR(STRING_ELT(name, 0)) : "";
+  for (int kind = 0; kind < WEFT_KERNELS; kind++)
+    if (!strcmp(weft_kernel_row_of(kind)->name, wanted)) return kind;
+  weft_glue_fail(WEFT_ERR_INTERNAL, "kernel_kinds.h has no kernel \"%s\"", wanted);
+}
+
+/* A task without its kernel. */
+static weft_kernel_task points_and_weights_of(SEXP list) {
   SEXP weights = weft_glue_element(list, "weights");
   weft_kernel_task t = {
-    Rf_asInteger(weft_glue_element(list, "kind")), Rf_asReal(weft_glue_element(list, "h")),
+    -1, Rf_asReal(weft_glue_element(list, "h")),
     points_of(weft_glue_element(list, "query")), points_of(weft_glue_element(list, "reference")),
     weights == R_NilValue ? NULL : REAL(weights), weights == R_NilValue ? 1 : (size_t) Rf_nrows(weights), Rf_asLogical(weft_glue_element(list, "leave_one_out")),
     Rf_asLogical(weft_glue_element(list, "log")), Rf_asReal(weft_glue_element(list, "rel_error")),
@@ -26,6 +35,12 @@ static weft_kernel_task task_of(SEXP list) {
   };
   SEXP own = weft_glue_element(list, "own");
   if (own != R_NilValue) t.own = INTEGER(own);
+  return t;
+}
+
+static weft_kernel_task task_of(SEXP list) {
+  weft_kernel_task t = points_and_weights_of(list);
+  t.kind = weft_kernel_kind_of(weft_glue_element(list, "kernel"));
   return t;
 }
 
@@ -39,6 +54,22 @@ static weft_tree tree_of(SEXP list) {
     centre == R_NilValue ? NULL : REAL(centre), moments == R_NilValue ? NULL : REAL(moments)
   };
   return t;
+}
+
+/* The sheet of kernels (kernel_kinds.h): a named list of columns. */
+SEXP C_weft_kernel_kinds(void) {
+  const char *fields[] = {"name", "form", "single", "scale", "d1", "d2", "e0", "e1", ""};
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  for (int k = 0; fields[k][0]; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(k < 3 ? STRSXP : REALSXP, WEFT_KERNELS));
+  for (int kind = 0; kind < WEFT_KERNELS; kind++) {
+    const weft_kernel_row *row = weft_kernel_row_of(kind);
+    const char *words[] = {row->name, row->form, row->single};
+    const double numbers[] = {row->scale, row->d1, row->d2, row->e0, row->e1};
+    for (int k = 0; k < 3; k++) SET_STRING_ELT(VECTOR_ELT(out, k), kind, Rf_mkChar(words[k]));
+    for (int k = 0; k < 5; k++) REAL(VECTOR_ELT(out, 3 + k))[kind] = numbers[k];
+  }
+  UNPROTECT(1);
+  return out;
 }
 
 /* list(sum = nq x m for each bandwidth, effort = pairs, nodes, repeated, series, samples, processor seconds before
@@ -160,7 +191,7 @@ static weft_status polynomial(weft_ctx *ctx, const weft_backend *backend, void *
 /* parameters: scale, offset, degree */
 SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control) {
   const double *p = REAL(parameters);
-  sum_job job = {.task = task_of(task), .scale = p[0], .offset = p[1], .degree = p[2]};
+  sum_job job = {.task = points_and_weights_of(task), .scale = p[0], .offset = p[1], .degree = p[2]};
   SEXP out = PROTECT(result_of(&job.task, 1));
   job.out = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, polynomial, &job);
@@ -193,11 +224,11 @@ static weft_status cube(weft_ctx *ctx, const weft_backend *backend, void *data) 
 }
 
 /* size: n, d, samples; key: two words. list(out, seconds) as in kernel.h. */
-SEXP C_weft_kernel_cube(SEXP size, SEXP key, SEXP kind, SEXP h, SEXP control) {
+SEXP C_weft_kernel_cube(SEXP size, SEXP key, SEXP kernel, SEXP h, SEXP control) {
   const char *fields[] = {"out", "seconds", ""};
   const double *s = REAL(size);
   weft_kernel_cube_job job = {(size_t) s[0], (size_t) s[1], (size_t) s[2], (size_t) Rf_xlength(h),
-                              ((uint64_t) (uint32_t) REAL(key)[0] << 32) | (uint32_t) REAL(key)[1], Rf_asInteger(kind), REAL(h), NULL, NULL};
+                              ((uint64_t) (uint32_t) REAL(key)[0] << 32) | (uint32_t) REAL(key)[1], weft_kernel_kind_of(kernel), REAL(h), NULL, NULL};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, 2 * (int) job.samples + 4, (int) job.bandwidths));
   SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 5 + (R_xlen_t) job.bandwidths));

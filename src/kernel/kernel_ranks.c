@@ -237,7 +237,7 @@ static void sum_nearest(const weft_kernel_task *task, const weft_tree *query, co
         /* near its boundary all of a compact kernel's value may be rounding */
         const double value =
             b.total[c * WEFT_TILE + l] - 2 * weft_distance_error(task->reference.d) * b.inside[c * WEFT_TILE + l];
-        out[b.first + l + c * task->query.n] = value > 0 && task->kind != WEFT_UNIFORM ? value * (1 - 1e-12) : 0;
+        out[b.first + l + c * task->query.n] = value > 0 && !weft_kernel_step(task->kind) ? value * (1 - 1e-12) : 0;
       }
   }
 }

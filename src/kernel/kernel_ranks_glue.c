@@ -34,7 +34,7 @@ typedef struct {
   int together, *one, *keep;
 } reach_job;
 
-/* reach: list(tree, weights, kind, h, far) */
+/* reach: list(tree, weights, kernel, h, far) */
 static reach_job reach_of(SEXP list, SEXP boxes) {
   SEXP weights = weft_glue_element(list, "weights");
   reach_job j = {.tree = weft_kernel_tree_of(weft_glue_element(list, "tree")),
@@ -43,7 +43,7 @@ static reach_job reach_of(SEXP list, SEXP boxes) {
   j.reach = (weft_reach){NULL,
                          REAL(weights),
                          (size_t) Rf_nrows(weights),
-                         Rf_asInteger(weft_glue_element(list, "kind")),
+                         weft_kernel_kind_of(weft_glue_element(list, "kernel")),
                          Rf_asReal(weft_glue_element(list, "h")),
                          Rf_asReal(weft_glue_element(list, "far"))};
   return j;

@@ -1,5 +1,6 @@
 /* The .Call entry points of the kernel room: name and number of arguments. */
 #define KERNEL_ROUTINES(R) \
+  R(C_weft_kernel_kinds, 0) \
   R(C_weft_kernel_points, 5) \
   R(C_weft_kernel_range, 2) \
   R(C_weft_kernel_direct, 2) \

@@ -14,7 +14,7 @@
 
 template <int KIND, int D>
 __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const tile_args<float> a) {
-  const bool compact = KIND >= WEFT_UNIFORM;
+  const bool compact = WEFT_KERNEL_IN(COMPACT, KIND);
   __shared__ __align__(16) float x[D][ROWS], x_term[ROWS], w[ROWS];
   const int thread = threadIdx.x;
   const int64_t block = a.first_block + blockIdx.y, first = block * (ROW_THREADS * ROW_QUERIES) + thread;
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const ti
   }
 }
 
-bool weft_kernel_rows_can(int kind, int64_t nq, int64_t d, int64_t m) { return tile_expands(kind) && d <= 16 && m == 1 && nq >= 4096; }
+bool weft_kernel_rows_can(int kind, int64_t nq, int64_t d, int64_t m) { return WEFT_KERNEL_IN(EXPANDED, kind) && d <= 16 && m == 1 && nq >= 4096; }
 
 int weft_kernel_rows_tile(void) { return ROW_THREADS * ROW_QUERIES; }
 
@@ -111,14 +111,13 @@ template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l) 
 weft_status weft_kernel_launch_rows(const tile_launch<float> &l) {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = l.ctx;
+#define CASE_EXPANDED(name) case WEFT_##name: WEFT_CUDA(launch_kind<WEFT_##name>(l)); break;
+#define CASE_APART(name)
+#define CASE_NEVER(name)
+#define ROW(name, known_as, form, single, ...) CASE_##single(name)
   switch (l.kind) {
-  case WEFT_GAUSSIAN: WEFT_CUDA(launch_kind<WEFT_GAUSSIAN>(l)); break;
-  case WEFT_MATERN32: WEFT_CUDA(launch_kind<WEFT_MATERN32>(l)); break;
-  case WEFT_MATERN52: WEFT_CUDA(launch_kind<WEFT_MATERN52>(l)); break;
-  case WEFT_CAUCHY: WEFT_CUDA(launch_kind<WEFT_CAUCHY>(l)); break;
-  case WEFT_EPANECHNIKOV: WEFT_CUDA(launch_kind<WEFT_EPANECHNIKOV>(l)); break;
-  case WEFT_BIWEIGHT: WEFT_CUDA(launch_kind<WEFT_BIWEIGHT>(l)); break;
-  case WEFT_COSINE: WEFT_CUDA(launch_kind<WEFT_COSINE>(l)); break;
+    WEFT_KERNEL_ROWS(ROW)
+#undef ROW
   default: st = weft_fail(ctx, WEFT_ERR_INTERNAL, "no such kernel by rows: %d", l.kind);
   }
 done:

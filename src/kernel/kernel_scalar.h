@@ -5,9 +5,7 @@
 #ifndef WEFT_KERNEL_SCALAR_H
 #define WEFT_KERNEL_SCALAR_H
 
-#include <math.h>
 #include "kernel.h"
-
 
 typedef struct weft_dd { double hi, lo; } weft_dd;
 
@@ -58,51 +56,16 @@ static WEFT_HD inline double weft_inside_exactly(const weft_points *a, size_t i,
   return (rest.hi + rest.lo) / square.hi;
 }
 
-/* k as a function of s; exp(-u) is taken as exp(shift - u). */
-static WEFT_HD inline double weft_kernel_of(int kind, double s, double shift) {
-  const double t = s < 1 ? 1 - s : 0;
-  double u;
-  switch (kind) {
-  case WEFT_GAUSSIAN: return exp(shift - s / 2);
-  case WEFT_LAPLACIAN: return exp(shift - sqrt(s));
-  case WEFT_MATERN32: u = sqrt(3 * s); return (1 + u) * exp(shift - u);
-  case WEFT_MATERN52: u = sqrt(5 * s); return (1 + u + s * (5.0 / 3)) * exp(shift - u);
-  case WEFT_CAUCHY: return 1 / (1 + s);
-  case WEFT_UNIFORM: return s <= 1;
-  case WEFT_EPANECHNIKOV: return t;
-  case WEFT_TRIANGULAR: return t / (1 + sqrt(s));
-  case WEFT_BIWEIGHT: return t * t;
-  default: return t > 0 ? sin(1.5707963267948966 * t / (1 + sqrt(s))) : 0;
-  }
-}
-
-/* What exp(-u) has in its exponent. */
-static WEFT_HD inline double weft_kernel_exponent(int kind, double s) {
-  switch (kind) {
-  case WEFT_GAUSSIAN: return s / 2;
-  case WEFT_LAPLACIAN: return sqrt(s);
-  case WEFT_MATERN32: return sqrt(3 * s);
-  default: return sqrt(5 * s);
-  }
-}
-
 /* k of one pair, good to 1e-13 of itself. */
 static WEFT_HD inline double weft_kernel_pair(int kind, const weft_points *a, size_t i, const weft_points *b, size_t k, double h,
                                       double shift) {
   double s = weft_square_distance(a, i, b, k) / (h * h);
   if (!weft_kernel_compact(kind) || s > 1.0625) return weft_kernel_of(kind, s, shift);
-  if (kind == WEFT_UNIFORM && s < 0.9375) return 1;
+  if (weft_kernel_step(kind) && s < 0.9375) return 1;
   const int near_end = s > 0.75; /* 1 - s has the digits of k there, s those of r where it is small */
   const double t = near_end ? weft_inside_exactly(a, i, b, k, h) : 1 - s;
-  if (kind == WEFT_UNIFORM) return t >= 0;
-  if (t <= 0) return 0;
-  const double r = sqrt(near_end ? 1 - t : s);
-  switch (kind) {
-  case WEFT_EPANECHNIKOV: return t;
-  case WEFT_BIWEIGHT: return t * t;
-  case WEFT_TRIANGULAR: return t / (1 + r);
-  default: return sin(1.5707963267948966 * t / (1 + r));
-  }
+  if (weft_kernel_step(kind)) return t >= 0;
+  return t > 0 ? weft_kernel_inside(kind, t, near_end ? 1 - t : s) : 0;
 }
 
 /* Compensated addition to total + rest. */

@@ -9,7 +9,6 @@
  * and adding 512 terms in a lane before they go on in double, at most 512 u more of Σ|w| k. */
 #include "../base/parallel.h"
 #include "kernel_block.h"
-#include "kernel_slopes.h"
 
 #define RUN 512
 #define BATCH_PAIRS 4e7
@@ -29,7 +28,8 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
   const weft_kernel_task *task = w->task;
   const size_t d = task->reference.d, m = task->m, n = task->reference.n, nq = task->query.n;
   const size_t count = nq - first < WEFT_TILE_SINGLE ? nq - first : WEFT_TILE_SINGLE;
-  const double *from = task->query.x, u = 5.9604644775390625e-08, *slope = weft_kernel_slopes[task->kind];
+  const double *from = task->query.x, u = 5.9604644775390625e-08;
+  const weft_kernel_row *kernel = weft_kernel_row_of(task->kind);
   const double scale = ldexp(1, -ilogb(task->h)), h = task->h * scale; /* from 1 to 2 */
   float *q = memory, *sum = q + WEFT_TILE_SINGLE * d, *x = sum + WEFT_TILE_SINGLE * m, *weight = x + RUN * d;
   double *middle = doubles, *total = doubles + RUN * d, radius = 0; /* the middle RUN times */
@@ -61,7 +61,7 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
       if (w->own) sum -= task->weights[(size_t) w->own[first + l] * m + c]; /* its own term, k(0) = 1 */
       w->out[first + l + c * nq] = sum > 0 ? sum : 0;
     }
-    w->bound[first + l] = u * (4 * sqrt(radius) * slope[0] + (2 + ((double) d + 12) / 2) * slope[1] + 8 + RUN);
+    w->bound[first + l] = u * (4 * sqrt(radius) * kernel->d1 + (2 + ((double) d + 12) / 2) * kernel->d2 + 8 + RUN);
   }
 }
 

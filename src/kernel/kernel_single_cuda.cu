@@ -13,7 +13,6 @@
  *   k's own arithmetic adds 16u of k, and 128 terms in a lane 128u of Σ|w| k. */
 #include "kernel_cuda_host.cuh"
 #include "kernel_single_cuda.cuh"
-#include "kernel_slopes.h"
 
 #define QUERY_SLAB 61440 /* whole tiles of any size here */
 #define WIDE_SLAB (4 * QUERY_SLAB) /* where the sums of chunks take little memory */
@@ -22,9 +21,6 @@
 #define LAUNCH_WORK 1.2e12 /* pairs x (dimensions + 10) of a launch: some 50 ms */
 #define COLUMNS 4
 #define UNIT 5.9604644775390625e-08 /* u */
-
-static const double slope_of_s[WEFT_KERNELS][2] = { /* E0, E1 */
-  {0.5, 0.3679}, {0, 0}, {1.5, 0.2707}, {0.8334, 0.3023}, {1, 0.25}, {0, 0}, {1, 1}, {0, 0}, {2, 0.5}, {1.2338, 0.7854} };
 
 /* z = (x - origin) * factor in two floats, dimension-major. */
 __global__ void split_points(const double *x, int64_t n, int d, const double *origin, double factor, int64_t stride, float *hi,
@@ -81,14 +77,17 @@ static weft_status launch_single(const tile_launch<float> &l) {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = l.ctx;
 #define LAUNCH(KIND, EXPAND, COLS) WEFT_CUDA(launch_tiles((sum_tiles<float, KIND, EXPAND, false, COLS>), l, COLS, false))
-#define KIND_CASE(KIND, EXPAND) \
-  case KIND: \
-    if (l.args.cols == 1) LAUNCH(KIND, EXPAND, 1); else LAUNCH(KIND, EXPAND, COLUMNS); \
+#define CASE(name, EXPAND) \
+  case WEFT_##name: \
+    if (l.args.cols == 1) LAUNCH(WEFT_##name, EXPAND, 1); else LAUNCH(WEFT_##name, EXPAND, COLUMNS); \
     break;
+#define CASE_EXPANDED(name) CASE(name, true)
+#define CASE_APART(name) CASE(name, false)
+#define CASE_NEVER(name)
+#define ROW(name, known_as, form, single, ...) CASE_##single(name)
   switch (l.kind) {
-    KIND_CASE(WEFT_GAUSSIAN, true) KIND_CASE(WEFT_LAPLACIAN, false) KIND_CASE(WEFT_MATERN32, true) KIND_CASE(WEFT_MATERN52, true)
-    KIND_CASE(WEFT_CAUCHY, true) KIND_CASE(WEFT_EPANECHNIKOV, true) KIND_CASE(WEFT_TRIANGULAR, false)
-    KIND_CASE(WEFT_BIWEIGHT, true) KIND_CASE(WEFT_COSINE, true)
+    WEFT_KERNEL_ROWS(ROW)
+#undef ROW
   default: st = weft_fail(ctx, WEFT_ERR_INTERNAL, "no such kernel in single precision: %d", l.kind);
   }
 done:
@@ -97,14 +96,14 @@ done:
 
 /* The rounding of 16-bit pairs: see kernel_tensor_cuda.cu. */
 static void bound_of(int kind, int tensor, double d, double *constant, double *per_rho, double *per_rho2, double *per_far) {
-  const double *slope = weft_kernel_slopes[kind];
+  const weft_kernel_row *k = weft_kernel_row_of(kind);
   *constant = 16 + RUN_TERMS, *per_rho = *per_rho2 = 0;
-  *per_far = 2.2 * UNIT * slope[0];
-  if (tile_expands(kind)) {
-    const double f = (2 * d + 9) + (tensor ? TENSOR_ERROR(d) : 0), *e = slope_of_s[kind];
-    *constant += f * (e[0] + 2 * e[1]), *per_rho2 = f * 8 * e[0];
+  *per_far = 2.2 * UNIT * k->d1;
+  if (WEFT_KERNEL_IN(EXPANDED, kind)) {
+    const double f = (2 * d + 9) + (tensor ? TENSOR_ERROR(d) : 0);
+    *constant += f * (k->e0 + 2 * k->e1), *per_rho2 = f * 8 * k->e0;
   } else {
-    *constant += (4 + (d + 12) / 2) * slope[1], *per_rho = 8 * slope[0];
+    *constant += (4 + (d + 12) / 2) * k->d2, *per_rho = 8 * k->d1;
   }
 }
 
@@ -123,7 +122,7 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   const int T = on_tensor ? weft_kernel_tensor_tile((int) d) : by_rows ? weft_kernel_rows_tile() : tile_shape<float>::T;
   const int64_t blocks = (nq + T - 1) / T, query_slab = n <= WIDE_ROWS ? WIDE_SLAB : QUERY_SLAB;
   const int64_t stride = nq < query_slab ? nq : query_slab, most_columns = m < COLUMNS ? m : COLUMNS;
-  const double factor = tile_scale(kind) / task->h;
+  const double factor = weft_kernel_row_of(kind)->scale / task->h;
   double *raw, *origin, *total, *rest, *partial, *d_out, *d_bound, *d_own = NULL, *own_weights, constant, per_rho, per_rho2, per_far;
   float *q, *q_lo, *x, *x_lo, *w, *middle, *radius, *far;
   int64_t slab, chunks, staged;
@@ -204,7 +203,7 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
       for (int64_t c = 0; c < m; c++) own_weights[i * m + c] = task->weights[(size_t) own[i] * m + c];
     WEFT_TRY(weft_device_upload(&mem, d_own, nq * m, sizeof(double), fill_doubles, own_weights));
   }
-  finish_single<<<grid_for((double) nq), 256, 0, mem.stream>>>(nq, (int) m, T, total, rest, d_own, radius, far, 1 / tile_scale(kind),
+  finish_single<<<grid_for((double) nq), 256, 0, mem.stream>>>(nq, (int) m, T, total, rest, d_own, radius, far, 1 / weft_kernel_row_of(kind)->scale,
                                                               constant, per_rho, per_rho2, per_far, d_out, d_bound);
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaMemcpyAsync(out, d_out, nq * m * sizeof *out, cudaMemcpyDeviceToHost, mem.stream));

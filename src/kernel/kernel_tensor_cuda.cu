@@ -47,7 +47,7 @@ __device__ static inline void load_two_matrices(unsigned b[2], const void *row) 
 template <int KIND, int KS, int MT>
 __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const tile_args<float> a) {
   const int WORDS = 8 * KS, STRIDE = WORDS + 4, PAIRS = (WORDS - 1) / 3;
-  const bool compact = KIND >= WEFT_UNIFORM;
+  const bool compact = WEFT_KERNEL_IN(COMPACT, KIND);
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   unsigned *rows = (unsigned *) shared_bytes;                /* TENSOR_ROWS * STRIDE */
   float *w = (float *) (rows + TENSOR_ROWS * STRIDE), *centre = w + TENSOR_ROWS;
@@ -174,8 +174,7 @@ template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<
 }
 
 bool weft_kernel_tensor_can(int kind, int64_t d) {
-  if (kind != WEFT_GAUSSIAN && kind != WEFT_EPANECHNIKOV && kind != WEFT_BIWEIGHT && kind != WEFT_COSINE) return false;
-  return d <= TENSOR_DIMS && weft_device_compiled_for((const void *) sum_tensor<WEFT_GAUSSIAN, 1, 4>, 80);
+  return WEFT_KERNEL_IN(TENSOR, kind) && d <= TENSOR_DIMS && weft_device_compiled_for((const void *) sum_tensor<WEFT_GAUSSIAN, 1, 4>, 80);
 }
 
 /* Steps of 16 that d dimensions take, of those there are instances of. */
@@ -195,11 +194,12 @@ template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l) 
 weft_status weft_kernel_launch_tensor(const tile_launch<float> &l) {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = l.ctx;
+#define CASE_YES(name) case WEFT_##name: WEFT_CUDA(launch_kind<WEFT_##name>(l)); break;
+#define CASE_NO(name)
+#define ROW(name, known_as, form, single, tensor, ...) CASE_##tensor(name)
   switch (l.kind) {
-  case WEFT_GAUSSIAN: WEFT_CUDA(launch_kind<WEFT_GAUSSIAN>(l)); break;
-  case WEFT_EPANECHNIKOV: WEFT_CUDA(launch_kind<WEFT_EPANECHNIKOV>(l)); break;
-  case WEFT_BIWEIGHT: WEFT_CUDA(launch_kind<WEFT_BIWEIGHT>(l)); break;
-  case WEFT_COSINE: WEFT_CUDA(launch_kind<WEFT_COSINE>(l)); break;
+    WEFT_KERNEL_ROWS(ROW)
+#undef ROW
   default: st = weft_fail(ctx, WEFT_ERR_INTERNAL, "no such kernel on tensor cores: %d", l.kind);
   }
 done:

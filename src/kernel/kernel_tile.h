@@ -7,8 +7,8 @@
  *   NAME(x)
  *
  * Queries lie in the lanes and references are broadcast: NV x REFS accumulators of distances, two instructions a
- * dimension each, with NV + REFS loads. Polynomials are Chebyshev interpolants of our own: exp on ±ln2/2 (relative error
- * 4e-18, in float 3e-9; 0 where the result would be denormal), cos(π√s/2) / (1 - s) on 0..1 (4e-23, 4e-12). */
+ * dimension each, with NV + REFS loads. exp is a Chebyshev interpolant of our own on ±ln2/2 (relative error 4e-18, in float
+ * 3e-9; 0 where the result would be denormal). */
 
 #define UNROLL _Pragma("GCC unroll 8")
 
@@ -34,36 +34,24 @@ TARGET_INLINE VEC NAME(exp)(VEC x) {
   return KEEP_LT(least, asked, V(mul)(p, POW2(shifted)));
 }
 
+#define WEFT_KINDS_IN_VECTORS
+#include "kernel_kinds.h"
+#undef WEFT_KINDS_IN_VECTORS
+
+#define CASE_EXPONENTIAL(name) case WEFT_##name: return (NAME(value_##name))(s, shift);
+#define CASE_ALGEBRAIC(name) case WEFT_##name: return (NAME(value_##name))(s);
+#define CASE_COMPACT(name) case WEFT_##name: return (NAME(value_##name))(V(max)(V(sub)(one, s), zero), s);
+#define CASE_STEP(name) case WEFT_##name: return KEEP_LE(s, one, one);
+
 /* k(s), where s is not negative; `kind` is a constant of each instance. */
 TARGET_INLINE VEC NAME(value)(int kind, VEC s, VEC shift) {
   const VEC one = V(set1)((REAL) 1), zero = V(set1)((REAL) 0);
-  if (kind == WEFT_GAUSSIAN) return NAME(exp)(V(fmadd)(s, V(set1)((REAL) -0.5), shift));
-  if (kind == WEFT_LAPLACIAN) return NAME(exp)(V(sub)(shift, V(sqrt)(s)));
-  if (kind == WEFT_MATERN32) {
-    VEC u = V(sqrt)(V(mul)(s, V(set1)((REAL) 3)));
-    return V(mul)(V(add)(one, u), NAME(exp)(V(sub)(shift, u)));
+  switch (kind) {
+#define ROW(name, known_as, form, ...) CASE_##form(name)
+    WEFT_KERNEL_ROWS(ROW)
+#undef ROW
   }
-  if (kind == WEFT_MATERN52) {
-    VEC u = V(sqrt)(V(mul)(s, V(set1)((REAL) 5)));
-    return V(mul)(V(fmadd)(s, V(set1)((REAL) (5.0 / 3)), V(add)(one, u)), NAME(exp)(V(sub)(shift, u)));
-  }
-  if (kind == WEFT_CAUCHY) return V(div)(one, V(add)(one, s));
-  if (kind == WEFT_UNIFORM) return KEEP_LE(s, one, one);
-  if (kind == WEFT_TRIANGULAR) return V(max)(V(sub)(one, V(sqrt)(s)), zero);
-  VEC t = V(max)(V(sub)(one, s), zero);
-  if (kind == WEFT_EPANECHNIKOV) return t;
-  if (kind == WEFT_BIWEIGHT) return V(mul)(t, t);
-#if TRACK
-  static const REAL c[] = {-3.3292358332931597e-15, 5.2582964440408023e-13, -6.5133386454080502e-11, 6.321469314047631e-9,
-    -4.647660083386426e-7, 2.4737276364633256e-5, -0.00089452299847477171, 0.019968957764878186, -0.23370055013616983, 1.0};
-#else
-  static const REAL c[] = {-4.4616354394834169e-7f, 2.4716479526910785e-5f, -0.00089451224663f, 0.0199689552488f,
-    -0.23370054992f, 1.0f};
-#endif
-  VEC p = V(set1)(c[0]);
-  s = V(min)(s, one);
-  UNROLL for (size_t i = 1; i < sizeof c / sizeof *c; i++) p = V(fmadd)(p, s, V(set1)(c[i]));
-  return V(mul)(t, p);
+  return V(set1)((REAL) NAN);
 }
 
 /* Squared distances of NV vectors of queries from `refs` references. */
@@ -94,7 +82,7 @@ TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r,
     const size_t row = r + (size_t) (i / NV), lane = from + (size_t) v * LANES;
     s[i] = V(mul)(s[i], scale);
 #if TRACK
-    const VEC shift = kind <= WEFT_MATERN52 ? V(loadu)(a->shift + lane) : one;
+    const VEC shift = weft_kernel_exponential(kind) ? V(loadu)(a->shift + lane) : one;
 #else
     const VEC shift = V(set1)((REAL) 0);
 #endif
@@ -108,8 +96,8 @@ TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r,
       if (single) sum[v] = V(fmadd)(value, w, sum[v]);
       else V(storeu)(a->sum + c * TILE + lane, V(fmadd)(value, w, V(loadu)(a->sum + c * TILE + lane)));
 #if TRACK
-      if (kind < WEFT_UNIFORM) continue;
-      const VEC counted = kind == WEFT_UNIFORM ? KEEP_LE(doubt, V(set1)(a->near), w) : KEEP_LT(s[i], edge, w);
+      if (!weft_kernel_compact(kind)) continue;
+      const VEC counted = weft_kernel_step(kind) ? KEEP_LE(doubt, V(set1)(a->near), w) : KEEP_LT(s[i], edge, w);
       if (single) inside[v] = V(add)(inside[v], counted);
       else V(storeu)(a->inside + c * TILE + lane, V(add)(V(loadu)(a->inside + c * TILE + lane), counted));
 #endif
@@ -137,7 +125,7 @@ TARGET_INLINE void NAME(body)(const ARGS *a, int kind, int pairs, int single) {
       V(storeu)(at, V(add)(V(loadu)(at), sum[v]));
 #if TRACK
       REAL *in = a->inside + from + (size_t) v * LANES;
-      if (kind >= WEFT_UNIFORM) V(storeu)(in, V(add)(V(loadu)(in), inside[v]));
+      if (weft_kernel_compact(kind)) V(storeu)(in, V(add)(V(loadu)(in), inside[v]));
 #endif
     }
   }
@@ -171,7 +159,7 @@ TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind) {
     least = V(mul)(least, V(set1)(a->inv_h2 * (1 - a->near)));
     greatest = V(max)(V(mul)(greatest, scale), least);
     VEC most, fewest;
-    if (kind == WEFT_UNIFORM) {
+    if (weft_kernel_step(kind)) {
       most = KEEP_LE(least, V(set1)(1 + a->near), one);
       fewest = KEEP_LE(greatest, V(set1)(1 - a->near), one);
     } else {
@@ -184,7 +172,7 @@ TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind) {
       const double *moments = a->moments + c * (a->d + 2);
       const VEC weight = V(set1)(moments[0]);
       VEC low = fewest, high = most;
-      if (kind != WEFT_UNIFORM) {
+      if (!weft_kernel_step(kind)) {
         VEC mean = zero;
         for (size_t j = 0; j < a->d; j++) {
           VEC gap = V(sub)(V(loadu)(a->q + j * TILE + from), V(set1)(a->x[j]));
@@ -197,7 +185,8 @@ TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind) {
         low = NAME(value)(kind, mean, zero);
         high = V(max)(V(sub)(most, V(mul)(V(sub)(mean, least), slope)), low);
       }
-      const VEC rounding = kind > WEFT_UNIFORM ? KEEP_LT(least, one, V(set1)(a->near)) : V(mul)(most, V(set1)(4e-16));
+      const int fades = weft_kernel_compact(kind) && !weft_kernel_step(kind);
+      const VEC rounding = fades ? KEEP_LT(least, one, V(set1)(a->near)) : V(mul)(most, V(set1)(4e-16));
       const VEC half = V(mul)(weight, V(set1)(0.5)), at_c = V(mul)(V(sub)(high, low), half);
       V(storeu)(a->estimate + c * TILE + from, V(mul)(V(add)(high, low), half));
       V(storeu)(a->error + c * TILE + from, V(fmadd)(rounding, weight, at_c));
@@ -212,37 +201,35 @@ TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind) {
 #else
 # define PAIRED(a) 0
 #endif
-#if TRACK
-# define BOUNDS_INSTANCE(kind) TARGET static void NAME(bounds_##kind)(const weft_node_tile *a) { NAME(bounds)(a, kind); }
-#else
-# define BOUNDS_INSTANCE(kind)
-#endif
-#define INSTANCE(kind) \
-  BOUNDS_INSTANCE(kind) \
-  TARGET static void NAME(sum_##kind)(const ARGS *a) { \
-    if (a->m == 1 && !PAIRED(a)) NAME(body)(a, kind, 0, 1); \
-    else if (!PAIRED(a)) NAME(body)(a, kind, 0, 0); \
-    else NAME(body)(a, kind, 1, 0); \
+/* An instance for each kernel. */
+#define ROW(name, ...) \
+  TARGET static void NAME(sum_##name)(const ARGS *a) { \
+    if (a->m == 1 && !PAIRED(a)) NAME(body)(a, WEFT_##name, 0, 1); \
+    else if (!PAIRED(a)) NAME(body)(a, WEFT_##name, 0, 0); \
+    else NAME(body)(a, WEFT_##name, 1, 0); \
   }
-INSTANCE(WEFT_GAUSSIAN)
-INSTANCE(WEFT_LAPLACIAN)
-INSTANCE(WEFT_MATERN32)
-INSTANCE(WEFT_MATERN52)
-INSTANCE(WEFT_CAUCHY)
-INSTANCE(WEFT_UNIFORM)
-INSTANCE(WEFT_EPANECHNIKOV)
-INSTANCE(WEFT_TRIANGULAR)
-INSTANCE(WEFT_BIWEIGHT)
-INSTANCE(WEFT_COSINE)
+WEFT_KERNEL_ROWS(ROW)
+#undef ROW
 
 static void NAME(tile)(const ARGS *t, int kind) {
-  static void (*const by_kind[WEFT_KERNELS])(const ARGS *) = {
-    NAME(sum_WEFT_GAUSSIAN), NAME(sum_WEFT_LAPLACIAN), NAME(sum_WEFT_MATERN32), NAME(sum_WEFT_MATERN52),
-    NAME(sum_WEFT_CAUCHY), NAME(sum_WEFT_UNIFORM), NAME(sum_WEFT_EPANECHNIKOV), NAME(sum_WEFT_TRIANGULAR),
-    NAME(sum_WEFT_BIWEIGHT), NAME(sum_WEFT_COSINE)
-  };
+#define ROW(name, ...) NAME(sum_##name),
+  static void (*const by_kind[WEFT_KERNELS])(const ARGS *) = {WEFT_KERNEL_ROWS(ROW)};
+#undef ROW
   by_kind[kind](t);
 }
+
+#if TRACK
+#define ROW(name, ...) TARGET static void NAME(bounds_##name)(const weft_node_tile *a) { NAME(bounds)(a, WEFT_##name); }
+WEFT_KERNEL_ROWS(ROW)
+#undef ROW
+
+static void NAME(node)(const weft_node_tile *t, int kind) {
+#define ROW(name, ...) NAME(bounds_##name),
+  static void (*const by_kind[WEFT_KERNELS])(const weft_node_tile *) = {WEFT_KERNEL_ROWS(ROW)};
+#undef ROW
+  by_kind[kind](t);
+}
+#endif
 
 #if !TRACK
 /* out = (float) ((x - middle) * scale), element by element: what brings a run of references into a block's coordinates. */
@@ -252,21 +239,12 @@ TARGET VECTORIZE static void NAME(shift)(const double *restrict x, const double 
 }
 #endif
 
-#if TRACK
-static void NAME(node)(const weft_node_tile *t, int kind) {
-  static void (*const by_kind[WEFT_KERNELS])(const weft_node_tile *) = {
-    NAME(bounds_WEFT_GAUSSIAN), NAME(bounds_WEFT_LAPLACIAN), NAME(bounds_WEFT_MATERN32), NAME(bounds_WEFT_MATERN52),
-    NAME(bounds_WEFT_CAUCHY), NAME(bounds_WEFT_UNIFORM), NAME(bounds_WEFT_EPANECHNIKOV), NAME(bounds_WEFT_TRIANGULAR),
-    NAME(bounds_WEFT_BIWEIGHT), NAME(bounds_WEFT_COSINE)
-  };
-  by_kind[kind](t);
-}
-#endif
-
 #undef UNROLL
-#undef BOUNDS_INSTANCE
 #undef PAIRED
-#undef INSTANCE
+#undef CASE_EXPONENTIAL
+#undef CASE_ALGEBRAIC
+#undef CASE_COMPACT
+#undef CASE_STEP
 #undef REAL
 #undef VEC
 #undef LANES

@@ -6,7 +6,11 @@
 #include "kernel.h"
 
 #define TARGET
-#define TARGET_INLINE static inline
+#if defined(__GNUC__)
+# define TARGET_INLINE static inline __attribute__((always_inline)) /* a body for each kernel, its constant folded */
+#else
+# define TARGET_INLINE static inline
+#endif
 
 static inline double pow2_double(double v) {
   uint64_t bits;

@@ -4,8 +4,9 @@ calls_kernel <- function() {
   list(kernel_sum = list(share = 30, make = draw_kernel_sum))
 }
 
-definite_names <- c("gaussian", "laplacian", "matern12", "matern32", "matern52", "cauchy")
-call_kernels <- c(definite_names, "epanechnikov", "uniform", "triangular", "biweight", "cosine")
+call_kernels <- weft:::kernel_names
+# Those that are positive definite in d dimensions.
+definite_names <- function(d) Filter(function(kernel) weft:::kernel_kinds[[kernel]]$definite >= d, call_kernels)
 
 # ---- points ----
 

@@ -64,7 +64,7 @@ draw_gp <- function() {
   n <- max(1, some_size(60))
   d <- pick(1, 2, 4)
   x <- matrix(stats::rnorm(n * d), n) + pick(0, 1000)
-  made <- list(x = x, y = stats::rnorm(n), kernel = sample(definite_names, 1), bandwidth = log_uniform(-0.7, 0.7),
+  made <- list(x = x, y = stats::rnorm(n), kernel = sample(definite_names(d), 1), bandwidth = log_uniform(-0.7, 0.7),
                noise = log_uniform(-2, 1), variance = log_uniform(-1, 1), rank = pick(0, 10, 100),
                tolerance = pick(1e-6, 1e-10))
   q <- matrix(stats::rnorm(5 * d), 5) + x[1L]
@@ -87,7 +87,7 @@ draw_gp <- function() {
 draw_kernel_pca <- function() {
   n <- whole(3, 60)
   x <- matrix(stats::rnorm(n * 2), n) * pick(1, 1e-3, 1e3) + pick(0, 100)
-  made <- list(x = x, k = whole(1, min(3, n - 1)), kernel = sample(c(definite_names, "epanechnikov"), 1),
+  made <- list(x = x, k = whole(1, min(3, n - 1)), kernel = sample(c(definite_names(2), "epanechnikov"), 1),
                bandwidth = log_uniform(-0.5, 1) * stats::sd(x), seed = whole(0, 1e5))
   run <- function(side) list(values = call_on(side, "kernel_pca", made)$values)
   model_call(call_text("kernel_pca", made), run, function(a, b) {

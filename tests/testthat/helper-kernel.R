@@ -10,13 +10,15 @@ static quad value(const char *k, quad s) {
   if (!strcmp(k, "laplacian") || !strcmp(k, "matern12")) return expq(-r);
   if (!strcmp(k, "matern32")) { u = sqrtq(3) * r; return (1 + u) * expq(-u); }
   if (!strcmp(k, "matern52")) { u = sqrtq(5) * r; return (1 + u + u * u / 3) * expq(-u); }
+  if (!strcmp(k, "matern72")) { u = sqrtq(7) * r; return (1 + u + 2 * u * u / 5 + u * u * u / 15) * expq(-u); }
   if (!strcmp(k, "cauchy")) return 1 / (1 + s);
   if (!strcmp(k, "uniform")) return s <= 1;
   if (s >= 1) return 0;
   if (!strcmp(k, "epanechnikov")) return 1 - s;
   if (!strcmp(k, "triangular")) return 1 - r;
   if (!strcmp(k, "biweight")) return (1 - s) * (1 - s);
-  return cosq(M_PIq * r / 2);
+  if (!strcmp(k, "cosine")) return cosq(M_PIq * r / 2);
+  return nanq("");
 }
 /* h: one number, d numbers, or a lower triangle */
 SEXP quad_sum(SEXP q, SEXP x, SEXP w, SEXP h, SEXP kernel, SEXP loo) {
@@ -77,8 +79,9 @@ quad_sum <- function(q, x, w, h, kernel, leave_one_out = FALSE) {
   stats::setNames(out, c("sum", "absolute", "log"))
 }
 
-all_kernels <- c("gaussian", "epanechnikov", "uniform", "triangular", "laplacian", "biweight", "cosine", "cauchy", "matern12",
-                 "matern32", "matern52")
+all_kernels <- weft:::kernel_names
+compact_kernels <- Filter(weft:::is_compact, all_kernels)
+native_kernels <- setdiff(all_kernels, "matern12") # which is the Laplacian
 
 # A hard case by number: list(q, x, w, h, what).
 hard_case <- function(seed) {
@@ -115,9 +118,19 @@ hard_case <- function(seed) {
 # k of all pairs by R's own arithmetic.
 kernel_value_matrix <- function(a, b, h, kernel) {
   r <- sqrt(Reduce(`+`, lapply(seq_len(ncol(a)), function(j) outer(a[, j], b[, j], "-")^2))) / h
-  u <- r * switch(kernel, matern32 = sqrt(3), matern52 = sqrt(5), 1)
-  switch(kernel, gaussian = exp(-r^2 / 2), epanechnikov = pmax(1 - r^2, 0), laplacian = exp(-r), cauchy = 1 / (1 + r^2),
-         matern32 = (1 + u) * exp(-u), matern52 = (1 + u + u^2 / 3) * exp(-u))
+  kernel_by_hand(kernel, r)
+}
+
+# Every kernel's definition in ?kernel_sum, at h = 1.
+kernel_by_hand <- function(kernel, r) {
+  u <- r * switch(kernel, matern32 = sqrt(3), matern52 = sqrt(5), matern72 = sqrt(7), NA)
+  switch(kernel,
+    gaussian = exp(-r^2 / 2), epanechnikov = pmax(1 - r^2, 0), uniform = (r <= 1) + 0, triangular = pmax(1 - r, 0),
+    laplacian = , matern12 = exp(-r), biweight = pmax(1 - r^2, 0)^2, cosine = ifelse(r < 1, cos(pi * r / 2), 0),
+    cauchy = 1 / (1 + r^2), matern32 = (1 + u) * exp(-u), matern52 = (1 + u + u^2 / 3) * exp(-u),
+    matern72 = (1 + u + 2 * u^2 / 5 + u^3 / 15) * exp(-u),
+    stop("no definition of ", kernel)
+  )
 }
 
 # The seeds of hard cases that are tested every time: those that failed once, and some of every kind. A fresh case that fails adds its seed.

@@ -329,7 +329,7 @@ test_that("sums over a grid are the same on one device and on several", {
     expect_equal(sums(devices, rel_error = 0.01, kernel = "gaussian"), sums(0, rel_error = 0.01, kernel = "gaussian"), tolerance = 1e-13)
     cube <- function(devices) {
       control <- weft:::run_control("cuda", devices = as.integer(devices))
-      .Call(weft:::C_weft_kernel_cube, c(30000, 10, 64), c(1, 2), 6L, c(0.2, 0.3), control)$out
+      .Call(weft:::C_weft_kernel_cube, c(30000, 10, 64), c(1, 2), "epanechnikov", c(0.2, 0.3), control)$out
     }
     several <- cube(devices)
     expect_equal(several[1:129, ], cube(0)[1:129, ], tolerance = 1e-12)

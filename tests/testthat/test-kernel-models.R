@@ -152,7 +152,7 @@ test_that("Gaussian processes agree with a dense solve", {
   x <- matrix(runif(400), ncol = 2)
   y <- sin(6 * x[, 1]) + rnorm(200, sd = 0.1)
   q <- matrix(runif(20), ncol = 2)
-  for (kernel in c("gaussian", "matern52", "cauchy")) {
+  for (kernel in definite_kernels) {
     k <- 2 * kernel_value_matrix(x, x, 0.3, kernel) + diag(0.01, 200)
     kq <- 2 * kernel_value_matrix(q, x, 0.3, kernel)
     g <- gp_regression(x, y, kernel, 0.3, noise = 0.01, variance = 2)

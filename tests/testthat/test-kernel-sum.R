@@ -49,19 +49,12 @@ test_that("sums are exact and bounds hold on new hard cases", {
 
 test_that("every kernel is its definition", {
   r <- c(0, 0.3, 0.999, 1, 1.001, 2.5)
-  u3 <- sqrt(3) * r
-  u5 <- sqrt(5) * r
-  want <- list(
-    gaussian = exp(-r^2 / 2), epanechnikov = pmax(1 - r^2, 0), uniform = as.numeric(r <= 1), triangular = pmax(1 - r, 0),
-    laplacian = exp(-r), biweight = pmax(1 - r^2, 0)^2, cosine = ifelse(r < 1, cos(pi * r / 2), 0), cauchy = 1 / (1 + r^2),
-    matern12 = exp(-r), matern32 = (1 + u3) * exp(-u3), matern52 = (1 + u5 + u5^2 / 3) * exp(-u5)
-  )
-  for (kernel in names(want)) {
-    for (h in c(1, 2, 0.25)) {
-      expect_equal(kernel_sum(r * h, 0, kernel = kernel, bandwidth = h, method = "direct"), want[[kernel]],
-                   tolerance = 1e-13, label = kernel)
-      expect_equal(kernel_sum(r * h, 0, kernel = kernel, bandwidth = h, method = "tree"), want[[kernel]], tolerance = 1e-13, label = kernel)
+  for (kernel in all_kernels) {
+    want <- kernel_by_hand(kernel, r)
+    for (h in c(1, 2, 0.25)) for (method in c("direct", "tree")) {
+      expect_equal(kernel_sum(r * h, 0, kernel = kernel, bandwidth = h, method = method), want, tolerance = 1e-13, label = kernel)
     }
+    expect_equal(weft:::kernel_value(kernel, r), want, tolerance = 1e-14, label = kernel)
   }
   x <- matrix(c(1, 2, 3, 4), 2)
   expect_equal(kernel_sum(x, weights = c(2, -1), kernel = "polynomial", scale = 0.5, offset = 1, degree = 3),
@@ -318,7 +311,7 @@ test_that("a grid's queries keep their bounds each", {
     n <- 8000
     x <- matrix(runif(7 * d), 7)[sample(7, n, TRUE), , drop = FALSE] + matrix(if (seed %% 2) rnorm(n * d) else rcauchy(n * d), n) * 0.01
     q <- rbind(x[1:100, , drop = FALSE] * 1.001, matrix(runif(200 * d), 200))
-    kernel <- sample(c("gaussian", "laplacian", "matern12", "matern32", "matern52", "cauchy"), 1)
+    kernel <- sample(setdiff(all_kernels, compact_kernels), 1)
     h <- 0.01 * sqrt(d) * (if (kernel == "gaussian") 1 else 0.2) * exp(runif(1, -1.5, 1))
     rel <- sample(c(1e-4, 0.01, 0.2), 1)
     tau <- sample(c(0, 1e-3, 2), 1)
