@@ -35,6 +35,20 @@
 #'   an area in the copies and in the data. It controls edges between genes that do not depend on each other at all.
 #'   Indirect and reversed edges are dependences too, and are not counted as false.
 #'
+#' @section Comparing conditions: With `compare =` each condition has a network of its own, from halves of one size that the
+#'   same draws choose, and from places within the condition, so that genes which are merely higher in one of them do not
+#'   matter. The *effect* of an edge is the area in the second condition less that in the first (of more than two: the
+#'   greatest less the least). What is tested is the change: that difference, or the one of areas with the sign of the
+#'   effect where it is greater, so that an edge which turned from raising to lowering counts. Everything is done
+#'   again `permutations` times with the conditions dealt anew. The p-value of an edge is the share of these deals, the
+#'   data's among them, in which it changes at least as much. The q-value compares how many edges change as much in
+#'   the data and on average in all deals, and is not below the p-value of the whole, which says whether the networks
+#'   differ at all. Areas below `r least_compared_area` in all conditions are not compared.
+#'
+#' @section Stability: The share of the heaviest edges, as many as targets and at most 1,000, that are among the heaviest
+#'   again when one sample, or one of a hundred, is left out: the mean of three such runs, in the attribute `stability` and
+#'   in print.
+#'
 #' @inheritParams mi_pairs
 #' @param x samples in rows, genes in columns: a numeric matrix, data frame, sparse Matrix, DelayedMatrix or
 #'   SummarizedExperiment without missing values.
@@ -42,16 +56,24 @@
 #'   most of all. `NULL`: all genes, or of more than 2,000 genes the 2,000 whose squared correlations with the others
 #'   vary most, which is said. `"all"`: all genes.
 #' @param targets names or numbers of the genes to be explained; `NULL`: all.
-#' @param steps how many features are chosen for a target in each half.
+#' @param steps how many features are chosen for a target in each half. `NULL`: from 2 for few samples to 5 for halves of
+#'   64 samples and more, the logarithm of their number to base 2, rounded down, less 1.
 #' @param resamples how many halves of the samples: an even number.
 #' @param nonlinear offer max(z, 0) and min(z, 0) as well.
 #' @param copies how many null copies; each takes about as long as the data. 0 leaves q-values out.
 #' @param seed a whole number for the halves, which leaves R's random numbers alone; `NULL` to draw from them.
+#' @param compare a factor with the condition of every sample, of at least 8 samples each, or the name of a column of
+#'   `colData(x)`: the networks of two or more conditions are compared.
+#' @param permutations how many times the conditions are dealt anew; each takes as long as the data.
+#' @param stability compute how stable the network is. `NULL`: where it takes less than about a second, and null copies are
+#'   made.
 #' @param devices see [weft_devices()].
 #' @param distributed share the halves among the ranks of a job, which all call with the same data and get the same
 #'   result; see [weft_ranks()].
 #' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns.
-#'   Attributes record the call, back end and time.
+#'   Attributes record the call, back end and time. With `compare`, a list of class `weft_regulation_comparison`: `edges`,
+#'   a data frame described at [as.data.frame.weft_regulation_comparison()]; `p_value` of the whole; `networks`, one for
+#'   each condition; `groups`, their numbers of samples; `permutations`.
 #' @references
 #' Haury, Mordelet, Vera-Licona, Vert (2012). TIGRESS: trustful inference of gene regulation using stability selection.
 #' *BMC Systems Biology* 6, 145.
@@ -61,7 +83,8 @@
 #'
 #' Slawek, Arodz (2013). ENNET: inferring large gene regulatory networks from expression data using gradient boosting.
 #' *BMC Systems Biology* 7, 106.
-#' @seealso [as.data.frame.weft_regulation()], [plot.weft_regulation()], [mi_network()]
+#' @seealso [as.data.frame.weft_regulation()], [plot.weft_regulation()], [plot.weft_regulation_comparison()],
+#'   [mi_network()]
 #' @export
 #' @examples
 #' set.seed(1)
@@ -72,39 +95,58 @@
 #' net
 #' as.data.frame(net, fdr = 0.2)
 # nolint end
-regulation <- function(x, regulators = NULL, targets = NULL, steps = 5, resamples = 200, nonlinear = TRUE, copies = 1,
-                       seed = NULL, assay = NULL, backend = NULL, threads = NULL, devices = NULL, distributed = FALSE,
-                       progress = NULL,
-                       verbose = FALSE) {
+regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE, copies = 1,
+                       seed = NULL, compare = NULL, permutations = 100, stability = NULL, assay = NULL, backend = NULL,
+                       threads = NULL, devices = NULL, distributed = FALSE, progress = NULL, verbose = FALSE) {
+  need_args("x")
   started <- proc.time()[[3L]]
-  ranks <- join_ranks(distributed, "regulation", c(each_rank, "x"))
-  steps <- check_number(steps, "steps", min = 1, max = most_steps, whole = TRUE)
+  ranks <- join_ranks(distributed, "regulation", c(each_rank, "x", "compare"))
+  steps <- if (!is.null(steps)) check_number(steps, "steps", min = 1, max = most_steps, whole = TRUE)
   resamples <- check_number(resamples, "resamples", min = 2, max = 1e6, whole = TRUE)
   if (resamples %% 2 != 0) abort_input("`resamples` must be even: halves come in pairs.",
                                        x = sprintf("It is %g.", resamples))
   nonlinear <- check_flag(nonlinear, "nonlinear")
   copies <- check_number(copies, "copies", min = 0, max = 1000, whole = TRUE)
+  permutations <- check_number(permutations, "permutations", min = 1, max = 1e5, whole = TRUE)
+  stability <- if (is.null(stability)) NULL else check_flag(stability, "stability")
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
   input <- regulation_input(x, assay)
+  groups <- if (!is.null(compare)) compared_groups(compare, x, input$n)
+  half <- (if (is.null(groups)) input$n else min(table(groups))) %/% 2L
+  steps <- steps %||% usual_steps(half)
   host <- run_control("cpu", threads, FALSE, input$names)
   key <- mi_key(seed)
   if (!is.null(ranks)) key <- ranks_gather(key, host)[[1L]]
-  scores <- regulation_scores(input$data, host)
-  same_on_ranks(ranks, x = list(scores, input$names))
+  placed <- if (is.null(groups)) input$data else places_in_groups(input$data, groups)
+  scores <- regulation_scores(placed, host)
+  same_on_ranks(ranks, x = list(scores, input$names), compare = groups)
   genes <- regulation_genes(input, scores, regulators, targets, host)
-  samples <- .Call(C_weft_regulation_halves, input$data, resamples / 2, copies, key, host)
-  work <- cost_regulation(input$n, lengths(genes[c("regulators", "targets")]), steps, resamples, nonlinear, copies,
-                          threads)
+  sizes <- lengths(genes[c("regulators", "targets")])
+  one <- cost_regulation(input$n, sizes, steps, resamples, nonlinear, 0, 1)
+  runs <- if (is.null(groups)) stability_runs(stability, input$n, copies, one$cpu)
+          else 1 + permutations
+  work <- cost_regulation(input$n, sizes, steps, resamples, nonlinear,
+                          copies + (if (is.null(groups)) runs else 2 * runs), threads)
   chosen <- choose_backend(backend, work)
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",
                          devices_for(devices, chosen$name))
-  choices <- regulation_choices(scores, genes, samples, nonlinear, steps, ranks, control)
+  how <- list(genes = genes, names = input$names, nonlinear = nonlinear, steps = steps, resamples = resamples,
+              copies = copies, key = key, half = half, ranks = ranks, control = control, host = host)
+  settings <- list(method = "regulation", steps = steps, resamples = resamples, nonlinear = nonlinear, copies = copies,
+                   picked = genes$picked)
+  if (!is.null(groups)) {
+    out <- compare_regulation(input$data, placed, groups, permutations, how)
+    for (g in levels(groups)) {
+      attributes(out$networks[[g]]) <- c(attributes(out$networks[[g]]), run_record(match.call(), chosen, started), settings)
+    }
+    return(record(out, match.call(), chosen, started))
+  }
+  choices <- regulation_choices(scores, regulation_halves(input$data, how), how, part_of_runs(1, 1 + runs))
   found <- regulation_network(choices, genes, input$names, copies, host)
-  about <- run_record(match.call(), chosen, started, method = "regulation", steps = steps, resamples = resamples,
-                      nonlinear = nonlinear,
-                      copies = copies, picked = genes$picked, edges = found$edges)
+  stable <- if (runs > 0) regulation_stability(input$data, found, runs, how)
+  about <- c(run_record(match.call(), chosen, started), settings, list(edges = found$edges, stability = stable))
   # at once, so that a large matrix is not copied
   class <- c("weft_regulation", "weft_network", "matrix", "array")
   attributes(found$weights) <- c(attributes(found$weights), list(class = class), about)
@@ -113,6 +155,9 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = 5, resample
 
 most_steps <- 32
 most_regulators <- 2000L # of all genes, unless they are asked for
+
+# Few samples cannot tell many features apart; m: samples in a half.
+usual_steps <- function(m) min(5, max(2, floor(log2(m)) - 1))
 
 regulation_input <- function(x, assay) {
   input <- numeric_input(x, assay, "x")
@@ -172,35 +217,57 @@ pick_regulators <- function(scores, control, most = most_regulators) {
   sort(utils::head(order(-hub, seq_len(p)), most))
 }
 
+# Halves of the rows of `named`, whose values say which rows they hold.
+regulation_halves <- function(named, how) {
+  .Call(C_weft_regulation_halves, named, how$half, how$resamples / 2, how$copies, how$key, how$host)
+}
+
 # steps x targets x (1 + copies) x halves. The first half of the pairs says which regulators the others favour.
-regulation_choices <- function(scores, genes, samples, nonlinear, steps, ranks, control) {
+regulation_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) {
+  genes <- how$genes
   halves <- ncol(samples$rows)
   regulators <- length(genes$regulators)
-  size <- c(steps, length(genes$targets), 1 + ncol(samples$partner), halves)
+  size <- c(how$steps, length(genes$targets), 1 + ncol(samples$partner), halves)
   if (prod(size) > 2^40) abort_input("`resamples`, `copies` and `targets` must be fewer together.")
   first <- if (halves > 2) seq_len(2 * (halves %/% 4)) else seq_len(halves)
+  choices_of <- function(columns, start, end) {
+    control <- part_of_progress(how$control, part, start, end)
+    choices_in_halves(columns, scores, genes, samples, how, control)
+  }
   genes$favour <- rep(1, regulators)
-  choices <- choices_of(first, scores, genes, samples, nonlinear, steps, ranks, control)
+  choices <- choices_of(first, 0, 0.5)
   if (length(first) == halves) return(choices)
-  moments <- .Call(C_weft_regulation_counts, choices, regulators, 0L, run_control("cpu", control$threads, FALSE))
+  moments <- .Call(C_weft_regulation_counts, choices, regulators, 0L, how$host)
   genes$favour <- favoured(variance_share(moments, length(genes$targets)), nrow(samples$rows))
-  others <- choices_of(setdiff(seq_len(halves), first), scores, genes, samples, nonlinear, steps, ranks, control)
-  all <- c(choices, others)
+  all <- c(choices, choices_of(setdiff(seq_len(halves), first), 0.5, 1))
   dim(all) <- size
   all
+}
+
+# Of several runs that take equally long, the one that is under way.
+part_of_runs <- function(run, runs) list(run = run, runs = runs)
+
+# The run's share from `start` to `end` of a progress that spans all runs.
+part_of_progress <- function(control, part, start, end) {
+  whole <- control$progress
+  if (is.null(whole)) return(control)
+  control$progress <- function(done, total) {
+    whole((part$run - 1 + start + (end - start) * done / total) / part$runs, 1)
+  }
+  control
 }
 
 favoured <- function(share, m) (share + 0.1 * mean(share))^(0.15 * min(1, 75 / m))
 
 # Of some halves; over ranks each has a run of pairs.
-choices_of <- function(halves, scores, genes, samples, nonlinear, steps, ranks, control) {
-  shape <- function(count) as.integer(c(steps, length(genes$targets), 1L + ncol(samples$partner), count))
+choices_in_halves <- function(halves, scores, genes, samples, how, control) {
+  shape <- function(count) as.integer(c(how$steps, length(genes$targets), 1L + ncol(samples$partner), count))
   select <- function(columns) {
     samples$rows <- samples$rows[, columns, drop = FALSE]
-    .Call(C_weft_regulation_select, scores, genes, samples, nonlinear, steps, shape(length(columns)), control)
+    .Call(C_weft_regulation_select, scores, genes, samples, how$nonlinear, how$steps, shape(length(columns)), control)
   }
-  if (is.null(ranks)) return(select(halves))
-  pairs <- dealt_to(length(halves) / 2, ranks)
+  if (is.null(how$ranks)) return(select(halves))
+  pairs <- dealt_to(length(halves) / 2, how$ranks)
   own <- select(halves[c(rbind(2L * pairs - 1L, 2L * pairs))])
   array(unlist(ranks_gather(own, control), use.names = FALSE), shape(length(halves)))
 }

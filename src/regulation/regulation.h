@@ -37,10 +37,14 @@ weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, siz
 typedef struct { uint64_t values; uint32_t again; } weft_regulation_name;
 weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_regulation_name *out);
 
-/* out (m × 2 pairs, m = n / 2): rows from 0, ascending; columns 2k and 2k + 1 have no row in common. */
-weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t pairs,
-                                   uint64_t key,
-                                   int32_t *out);
+/* out (m × 2 pairs, m up to n / 2): rows from 0, ascending; columns 2k and 2k + 1 have no row in common. */
+weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t m, size_t pairs,
+                                   uint64_t key, int32_t *out);
+
+/* out (n × count): rows from 0, each column in an order drawn anew. Streams from WEFT_REGULATION_ORDERS on are for them. */
+enum { WEFT_REGULATION_ORDERS = 2 };
+weft_status weft_regulation_orders(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t count,
+                                   uint32_t stream, uint64_t key, int32_t *out);
 
 /* out (n × copies): for every row another one; each column is one cycle through all rows. */
 weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t copies,

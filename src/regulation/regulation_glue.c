@@ -26,7 +26,10 @@ SEXP C_weft_regulation_scores(SEXP x, SEXP quantile, SEXP most, SEXP control)
 
 /* ---- halves ---- */
 
-typedef struct { const double *x; size_t n, p, pairs, copies; uint64_t key; int32_t *rows, *partner; } halves_job;
+typedef struct { const double *x; size_t n, p, m, pairs, copies; uint64_t key; int32_t *rows, *partner; } halves_job;
+
+/* key: its 32-bit halves, high first. */
+static uint64_t key_of(SEXP key) { return ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1]; }
 
 static weft_status halves(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -37,25 +40,52 @@ static weft_status halves(weft_ctx *ctx, const weft_backend *backend, void *data
   (void) backend;
   WEFT_TAKE(names, &mem, job->n);
   WEFT_TRY(weft_regulation_names(ctx, job->x, job->n, job->p, names));
-  WEFT_TRY(weft_regulation_halves(ctx, names, job->n, job->pairs, job->key, job->rows));
+  WEFT_TRY(weft_regulation_halves(ctx, names, job->n, job->m, job->pairs, job->key, job->rows));
   WEFT_TRY(weft_regulation_partners(ctx, names, job->n, job->copies, job->key, job->partner));
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-/* list(rows: floor(n / 2) × 2 pairs, partner: n × copies), from 0. key: its 32-bit halves, high first. */
-SEXP C_weft_regulation_halves(SEXP x, SEXP pairs, SEXP copies, SEXP key, SEXP control)
+/* list(rows: m × 2 pairs, partner: n × copies), from 0. */
+SEXP C_weft_regulation_halves(SEXP x, SEXP m, SEXP pairs, SEXP copies, SEXP key, SEXP control)
 {
   const char *fields[] = { "rows", "partner", "" };
-  const int n = Rf_nrows(x), count = Rf_asInteger(pairs), nulls = Rf_asInteger(copies);
+  const int n = Rf_nrows(x), half = Rf_asInteger(m), count = Rf_asInteger(pairs), nulls = Rf_asInteger(copies);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(INTSXP, n / 2, 2 * count));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(INTSXP, half, 2 * count));
   SET_VECTOR_ELT(out, 1, Rf_allocMatrix(INTSXP, n, nulls));
-  halves_job job = { REAL_RO(x), (size_t) n, (size_t) Rf_ncols(x), (size_t) count, (size_t) nulls,
-                     ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1], INTEGER(VECTOR_ELT(out, 0)),
-                     INTEGER(VECTOR_ELT(out, 1)) };
+  halves_job job = { REAL_RO(x), (size_t) n, (size_t) Rf_ncols(x), (size_t) half, (size_t) count, (size_t) nulls,
+                     key_of(key), INTEGER(VECTOR_ELT(out, 0)), INTEGER(VECTOR_ELT(out, 1)) };
   weft_glue_run(control, halves, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { const double *x; size_t n, p, count; uint32_t stream; uint64_t key; int32_t *out; } orders_job;
+
+static weft_status orders(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const orders_job *job = data;
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_regulation_name *names;
+  (void) backend;
+  WEFT_TAKE(names, &mem, job->n);
+  WEFT_TRY(weft_regulation_names(ctx, job->x, job->n, job->p, names));
+  WEFT_TRY(weft_regulation_orders(ctx, names, job->n, job->count, job->stream, job->key, job->out));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* n × count: rows from 0 in random orders. purpose: orders for different ones do not depend on each other; from 0. */
+SEXP C_weft_regulation_orders(SEXP x, SEXP count, SEXP purpose, SEXP key, SEXP control)
+{
+  SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_asInteger(count)));
+  orders_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), (size_t) Rf_asInteger(count),
+                     WEFT_REGULATION_ORDERS + (uint32_t) Rf_asInteger(purpose), key_of(key), INTEGER(out) };
+  weft_glue_run(control, orders, &job);
   UNPROTECT(1);
   return out;
 }

@@ -130,7 +130,7 @@ test_that("halves dealt over several parts give the same choices", {
 test_that("edges, weights and q-values follow from the choices", {
   withr::local_seed(7)
   x <- regulated(40, 12)
-  net <- regulation(x, resamples = 30, copies = 2, seed = 5)
+  net <- regulation(x, steps = 5, resamples = 30, copies = 2, seed = 5)
   samples <- regulation_samples(x, 30, 2, c(0, 5))
   choose <- function(halves, favour) reference_choices(reference_scores(x), 0:11, 0:11, samples$rows[, halves],
                                                        samples$partner, 5, TRUE, favour)
