@@ -99,6 +99,7 @@ print.weft_regulation <- function(x, n = 6L, ...) {
   if (!is.null(attr(x, "picked"))) {
     cat("The regulators were picked by their correlations; `regulators =` takes a list.\n")
   }
+  if (!is.null(attr(x, "normalised"))) cat(attr(x, "normalised"), "\n", sep = "")
   if (!is.null(q)) cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
   if (!is.null(stability_text(x))) cat(stability_text(x), "\n", sep = "")
   edges <- as.data.frame(x, fdr = NULL)

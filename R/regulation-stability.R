@@ -11,14 +11,18 @@ stability_runs <- function(stability, n, copies, seconds) {
 regulation_stability <- function(data, found, runs, how) {
   n <- nrow(data)
   left_out <- max(1L, as.integer(n %/% 100L))
-  orders <- .Call(C_weft_regulation_orders, data, runs, 1L, how$key, how$host)
+  named <- if (is_cells(data)) cell_names(data) else data
+  orders <- .Call(C_weft_regulation_orders, named, runs, 1L, how$key, how$host)
   top <- min(1000L, ncol(found$weights), length(found$edges$area))
   whole <- heaviest(found, top)
   how$copies <- 0
-  how$half <- (n - left_out) %/% 2L
+  how$half <- if (is.null(how$blocks)) (n - left_out) %/% 2L
+              else how$blocks %/% 2L * ((n - left_out) %/% how$blocks)
   overlap <- vapply(seq_len(runs), function(k) {
-    rest <- data[-(orders[seq_len(left_out), k] + 1L), , drop = FALSE]
-    choices <- regulation_choices(regulation_scores(rest, how$host), regulation_halves(rest, how), how,
+    rows <- -(orders[seq_len(left_out), k] + 1L)
+    rest <- data[rows, , drop = FALSE]
+    how$size <- how$size[rows]
+    choices <- regulation_choices(scores_of(rest, how$size, how$host), halves_of(rest, how), how,
                                   part_of_runs(1 + k, 1 + runs))
     mean(whole %in% heaviest(regulation_network(choices, how$genes, how$names, 0, how$host), top))
   }, 0)

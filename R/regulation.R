@@ -45,6 +45,12 @@
 #'   the data and on average in all deals, and is not below the p-value of the whole, which says whether the networks
 #'   differ at all. Areas below `r least_compared_area` in all conditions are not compared.
 #'
+#' @section Counts and cells: Counts of a sparse matrix (whole numbers from 0) become log2(1 + x / size factor), a sample's
+#'   size factor being its total relative to the mean of all, so that depth does not make correlations; this is said.
+#'   Of a dense matrix `transform = "counts"` does so; [gene_quality()] prepares bulk counts. A sparse matrix of
+#'   `r least_cells` cells and more is never made dense: its halves are unions of `r most_blocks` blocks of cells, whose products
+#'   are counted once. With `compare` it is made dense.
+#'
 #' @section Stability: The share of the heaviest edges, as many as targets and at most 1,000, that are among the heaviest
 #'   again when one sample, or one of a hundred, is left out: the mean of three such runs, in the attribute `stability` and
 #'   in print.
@@ -67,6 +73,8 @@
 #' @param permutations how many times the conditions are dealt anew; each takes as long as the data.
 #' @param stability compute how stable the network is. `NULL`: where it takes less than about a second, and null copies are
 #'   made.
+#' @param transform `"counts"`: divide by size factors; `"none"`: take values as they are; `"auto"`: the former for counts in a
+#'   sparse matrix.
 #' @param devices see [weft_devices()].
 #' @param distributed share the halves among the ranks of a job, which all call with the same data and get the same
 #'   result; see [weft_ranks()].
@@ -96,8 +104,8 @@
 #' as.data.frame(net, fdr = 0.2)
 # nolint end
 regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE, copies = 1,
-                       seed = NULL, compare = NULL, permutations = 100, stability = NULL, assay = NULL, backend = NULL,
-                       threads = NULL, devices = NULL, distributed = FALSE, progress = NULL, verbose = FALSE) {
+                       seed = NULL, compare = NULL, permutations = 100, stability = NULL, transform = c("auto", "none", "counts"), assay = NULL,
+                       backend = NULL, threads = NULL, devices = NULL, distributed = FALSE, progress = NULL, verbose = FALSE) {
   need_args("x")
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "regulation", c(each_rank, "x", "compare"))
@@ -109,9 +117,10 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   copies <- check_number(copies, "copies", min = 0, max = 1000, whole = TRUE)
   permutations <- check_number(permutations, "permutations", min = 1, max = 1e5, whole = TRUE)
   stability <- if (is.null(stability)) NULL else check_flag(stability, "stability")
+  transform <- check_choice(transform, c("auto", "none", "counts"), "transform")
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
-  input <- regulation_input(x, assay)
+  input <- regulation_input(x, assay, transform, is.null(compare))
   groups <- if (!is.null(compare)) compared_groups(compare, x, input$n)
   half <- (if (is.null(groups)) input$n else min(table(groups))) %/% 2L
   steps <- steps %||% usual_steps(half)
@@ -119,7 +128,9 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   key <- mi_key(seed)
   if (!is.null(ranks)) key <- ranks_gather(key, host)[[1L]]
   placed <- if (is.null(groups)) input$data else places_in_groups(input$data, groups)
-  scores <- regulation_scores(placed, host)
+  blocks <- if (is_cells(placed)) most_blocks
+  if (!is.null(blocks)) half <- blocks %/% 2L * (input$n %/% blocks)
+  scores <- scores_of(placed, input$size, host)
   same_on_ranks(ranks, x = list(scores, input$names), compare = groups)
   genes <- regulation_genes(input, scores, regulators, targets, host)
   sizes <- lengths(genes[c("regulators", "targets")])
@@ -128,14 +139,15 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
           else 1 + permutations
   work <- cost_regulation(input$n, sizes, steps, resamples, nonlinear,
                           copies + (if (is.null(groups)) runs else 2 * runs), threads)
-  chosen <- choose_backend(backend, work)
+  chosen <- if (is.null(blocks)) choose_backend(backend, work) else cpu_only(backend, "Networks of sparse cells are found")
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",
                          devices_for(devices, chosen$name))
   how <- list(genes = genes, names = input$names, nonlinear = nonlinear, steps = steps, resamples = resamples,
-              copies = copies, key = key, half = half, ranks = ranks, control = control, host = host)
+              copies = copies, key = key, half = half, blocks = blocks, size = input$size,
+              ranks = ranks, control = control, host = host)
   settings <- list(method = "regulation", steps = steps, resamples = resamples, nonlinear = nonlinear, copies = copies,
-                   picked = genes$picked)
+                   picked = genes$picked, normalised = input$normalised)
   if (!is.null(groups)) {
     out <- compare_regulation(input$data, placed, groups, permutations, how)
     for (g in levels(groups)) {
@@ -143,7 +155,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
     }
     return(record(out, match.call(), chosen, started))
   }
-  choices <- regulation_choices(scores, regulation_halves(input$data, how), how, part_of_runs(1, 1 + runs))
+  choices <- regulation_choices(scores, halves_of(input$data, how), how, part_of_runs(1, 1 + runs))
   found <- regulation_network(choices, genes, input$names, copies, host)
   stable <- if (runs > 0) regulation_stability(input$data, found, runs, how)
   about <- c(run_record(match.call(), chosen, started), settings, list(edges = found$edges, stability = stable))
@@ -159,22 +171,53 @@ most_regulators <- 2000L # of all genes, unless they are asked for
 # Few samples cannot tell many features apart; m: samples in a half.
 usual_steps <- function(m) min(5, max(2, floor(log2(m)) - 1))
 
-regulation_input <- function(x, assay) {
-  input <- numeric_input(x, assay, "x")
+# As numeric_input(), with `size` and `normalised` where counts are divided by size factors; sparse cells stay sparse.
+regulation_input <- function(x, assay, transform = "none", sparse = FALSE) {
+  x <- take_assay(x, assay, "x")
+  counts <- NULL
+  if (inherits(x, "sparseMatrix")) {
+    x <- sparse_numbers(x)
+    if (!anyNA(x@x)) counts <- size_factors(x, transform)
+  }
+  input <- if (sparse && is_cells(x) && nrow(x) >= least_cells) {
+    list(data = x, names = feature_names(x), n = nrow(x), p = ncol(x), size = counts$size)
+  } else {
+    numeric_input(x, NULL, "x")
+  }
   fail_missing_values(input)
+  if (is.null(counts) && transform == "counts") counts <- size_factors(input$data, transform)
+  if (is.matrix(input$data) && !is.null(counts)) input$data <- input$data / counts$size
+  input$normalised <- counts$what
+  if (!is.null(counts) && transform == "auto") {
+    message(counts$what, " `transform = \"counts\"` says so, `\"none\"` takes values as they are.")
+  }
   if (input$n < 4L) abort_input("`x` must have at least 4 samples (rows).", x = sprintf("It has %d.", input$n))
   if (input$n > 2^22) abort_input("`x` must have at most 4,194,304 samples (rows).", x = sprintf("It has %d.", input$n))
   if (input$p < 2L) abort_input("`x` must have at least 2 genes (columns).", x = sprintf("It has %d.", input$p))
   input
 }
 
+sparse_numbers <- function(x) {
+  if (inherits(x, "dgCMatrix")) x
+  else methods::as(methods::as(methods::as(x, "dMatrix"), "generalMatrix"), "CsparseMatrix")
+}
+
 fail_missing_values <- function(input) {
-  if (!anyNA(input$data)) return(invisible())
-  missing <- colSums(is.na(input$data))
+  if (!anyNA(if (is_cells(input$data)) input$data@x else input$data)) return(invisible())
+  missing <- if (is_cells(input$data)) Matrix::colSums(is.na(input$data)) else colSums(is.na(input$data))
   abort_input("`x` must not have missing values.",
               x = sprintf("Missing in %d of %d columns: %s.", sum(missing > 0), input$p,
                           label_some(input$names[missing > 0])),
               i = "Leave these genes or samples out, or fill them in.")
+}
+
+scores_of <- function(data, size, control) {
+  if (is_cells(data)) cell_scores(data, size, control) else regulation_scores(data, control)
+}
+
+# Halves of the rows of `data`, whose values say which rows they hold.
+halves_of <- function(data, how) {
+  if (is_cells(data)) cell_halves(cell_names(data), how) else regulation_halves(data, how)
 }
 
 # Whole numbers so small that their products' sum over half of the rows fits in 32 bits.
@@ -195,7 +238,7 @@ regulation_genes <- function(input, scores, regulators, targets, control) {
   out <- list(regulators = if (all) seq_len(input$p) else columns(regulators, "regulators"),
               targets = if (is.null(targets)) seq_len(input$p) else columns(targets, "targets"))
   if (is.null(regulators) && input$p > most_regulators) {
-    out$regulators <- pick_regulators(scores, control)
+    out$regulators <- pick_regulators(if (is_cells(input$data)) some_cells(input, control) else scores, control)
     message(sprintf(paste("%s of %s genes are taken as possible regulators: those whose correlations with the others",
                           "vary most.\n"),
                     format(most_regulators, big.mark = ","), format(input$p, big.mark = ",")),
@@ -238,7 +281,7 @@ regulation_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) 
   choices <- choices_of(first, 0, 0.5)
   if (length(first) == halves) return(choices)
   moments <- .Call(C_weft_regulation_counts, choices, regulators, 0L, how$host)
-  genes$favour <- favoured(variance_share(moments, length(genes$targets)), nrow(samples$rows))
+  genes$favour <- favoured(variance_share(moments, length(genes$targets)), how$half)
   all <- c(choices, choices_of(setdiff(seq_len(halves), first), 0.5, 1))
   dim(all) <- size
   all

@@ -8,7 +8,8 @@
  * (regulation_step.h): threads, vector variants and devices choose the same features.
  *
  *   scores, halves, partners      regulation.c: once, on the host
- *   select                        the back end's: what was chosen, in every half, for every target
+ *   select                        the back end's: what was chosen, in every half, for every target;
+ *                                 regulation_cells.c: of sparse scores
  *   counts, edges                 regulation_edges.c: choices to edges
  *
  * R's names for them are in R/regulation.R. */
@@ -51,11 +52,31 @@ weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *
                                      uint64_t key,
                                      int32_t *out);
 
+/* Sparse values, n × p by columns: rows of column g at starts[g] .. starts[g + 1] - 1. size: what each row's values are
+ * divided by, or NULL. */
+typedef struct { size_t n, p; const int32_t *starts, *rows; const double *values, *size; } weft_regulation_counts_of;
+
+/* The same scores: out, one for each stored value; absent, of each gene where nothing is stored. */
+weft_status weft_regulation_cell_scores(weft_ctx *ctx, const weft_regulation_counts_of *x, const double *quantile,
+                                        int32_t most, int16_t *out, int32_t *absent);
+
 /* ---- selection ---- */
+
+/* Sparse scores, and halves that are unions of blocks of rows. */
+typedef struct weft_regulation_cells {
+  const int32_t *starts, *rows;     /* as above */
+  const int16_t *scores;
+  const int32_t *absent;
+  size_t blocks, block_rows;
+  const int32_t *position;          /* of each row: block times block_rows, plus its place there; or -1 */
+  size_t taken;
+  const int32_t *chosen;            /* taken × halves: blocks of each half; its rows are taken * block_rows */
+} weft_regulation_cells;
 
 typedef struct weft_regulation_job {
   size_t n, p;
   const int32_t *scores;            /* n × p, column major */
+  const weft_regulation_cells *cells; /* NULL; else in place of `scores` and `rows` */
   size_t regulators, targets;
   const int32_t *regulator, *target; /* columns of `scores`, from 0 */
   size_t m, halves;
@@ -80,6 +101,12 @@ typedef struct weft_regulation_ops {
 } weft_regulation_ops;
 
 extern const weft_regulation_ops weft_regulation_cpu, weft_regulation_cuda;
+
+/* Selection with cells on the CPU, which `select` of its table leads to. */
+weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_job *job, int32_t *choices);
+
+/* Which regulator each target is, or -1. */
+weft_status weft_regulation_own(weft_arena *mem, const weft_regulation_job *job, int32_t **out);
 
 /* The halves dealt over the call's devices, pair by pair. */
 weft_status weft_regulation_spread(weft_ctx *ctx, const weft_regulation_ops *ops, const weft_regulation_job *job,

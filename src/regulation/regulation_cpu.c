@@ -181,7 +181,7 @@ static void choose(const engine *e, size_t item, int thread)
 
 /* ---- the whole ---- */
 
-static weft_status find_own(weft_arena *mem, const weft_regulation_job *job, int32_t **out)
+weft_status weft_regulation_own(weft_arena *mem, const weft_regulation_job *job, int32_t **out)
 {
   weft_status st = WEFT_OK;
   int32_t *of_gene;
@@ -227,13 +227,14 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
   size_t slots;
   double bytes, per_target;
   if (!job->targets || !job->halves) goto done;
+  if (job->cells) { st = weft_regulation_select_cells(ctx, job, choices); goto done; }
   set_sizes(&e, job);
   e.choices = choices;
   e.block = e.features < 131072 / ROWS ? ROWS : 12; /* their products stay in a second-level cache */
   e.blocks = (job->targets + e.block - 1) / e.block;
   bytes = 4.0 * (double) e.features * ((double) e.features + 2 * (double) e.kp + 14);
   slots = bytes * (double) job->halves < SLOT_BYTES ? job->halves : (size_t) (1 + SLOT_BYTES / bytes);
-  WEFT_TRY(find_own(&mem, job, &own));
+  WEFT_TRY(weft_regulation_own(&mem, job, &own));
   e.own = own;
   WEFT_TAKE0(e.favour, &mem, e.padded);
   memcpy(e.favour, job->favour, job->regulators * sizeof *e.favour);
@@ -313,7 +314,7 @@ weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *given
   e->count = 1;
   e->slots = &s;
   h.out = out;
-  WEFT_TRY(find_own(&mem, &job, &own));
+  WEFT_TRY(weft_regulation_own(&mem, &job, &own));
   e->own = own;
   WEFT_TAKE(s.panels, &mem, e->features * e->kp);
   WEFT_TAKE(s.rows, &mem, e->features * e->kp);

@@ -24,6 +24,34 @@ SEXP C_weft_regulation_scores(SEXP x, SEXP quantile, SEXP most, SEXP control)
   return out;
 }
 
+typedef struct { weft_regulation_counts_of x; const double *quantile; int32_t most, *absent; int16_t *out; } cells_job;
+
+static weft_status cell_scores(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const cells_job *job = data;
+  (void) backend;
+  return weft_regulation_cell_scores(ctx, &job->x, job->quantile, job->most, job->out, job->absent);
+}
+
+/* list(scores: a raw vector of 16-bit numbers, absent). x: list(starts, rows, values, n) of a sparse matrix by columns;
+ * size: NULL or a double for each row. */
+SEXP C_weft_regulation_cell_scores(SEXP x, SEXP size, SEXP quantile, SEXP most, SEXP control)
+{
+  const char *fields[] = { "scores", "absent", "" };
+  SEXP starts = weft_glue_element(x, "starts"), values = weft_glue_element(x, "values");
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(RAWSXP, 2 * Rf_xlength(values)));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(INTSXP, Rf_xlength(starts) - 1));
+  cells_job job = { { (size_t) Rf_asInteger(weft_glue_element(x, "n")), (size_t) Rf_xlength(starts) - 1,
+                      INTEGER_RO(starts), INTEGER_RO(weft_glue_element(x, "rows")), REAL_RO(values),
+                      Rf_isNull(size) ? NULL : REAL_RO(size) },
+                    REAL_RO(quantile), Rf_asInteger(most), INTEGER(VECTOR_ELT(out, 1)),
+                    (int16_t *) (void *) RAW(VECTOR_ELT(out, 0)) };
+  weft_glue_run(control, cell_scores, &job);
+  UNPROTECT(1);
+  return out;
+}
+
 /* ---- halves ---- */
 
 typedef struct { const double *x; size_t n, p, m, pairs, copies; uint64_t key; int32_t *rows, *partner; } halves_job;
@@ -92,7 +120,7 @@ SEXP C_weft_regulation_orders(SEXP x, SEXP count, SEXP purpose, SEXP key, SEXP c
 
 /* ---- selection ---- */
 
-typedef struct { weft_regulation_job job; int32_t *choices; } select_job;
+typedef struct { weft_regulation_job job; weft_regulation_cells cells; int32_t *choices; } select_job;
 
 static weft_status select_features(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -104,9 +132,11 @@ static weft_regulation_job job_of(SEXP scores, SEXP genes)
 {
   SEXP regulators = weft_glue_element(genes, "regulators"), targets = weft_glue_element(genes, "targets");
   weft_regulation_job job = { 0 };
-  job.n = (size_t) Rf_nrows(scores);
-  job.p = (size_t) Rf_ncols(scores);
-  job.scores = INTEGER_RO(scores);
+  if (!Rf_isNewList(scores)) {
+    job.n = (size_t) Rf_nrows(scores);
+    job.p = (size_t) Rf_ncols(scores);
+    job.scores = INTEGER_RO(scores);
+  }
   job.regulators = (size_t) Rf_xlength(regulators);
   job.regulator = INTEGER_RO(regulators);
   job.targets = (size_t) Rf_xlength(targets);
@@ -114,12 +144,34 @@ static weft_regulation_job job_of(SEXP scores, SEXP genes)
   return job;
 }
 
+/* scores: list(starts, rows, scores, absent, n); samples: with `position`, `blocks` and `block_rows`. */
+static void use_cells(select_job *job, SEXP scores, SEXP samples)
+{
+  SEXP starts = weft_glue_element(scores, "starts");
+  weft_regulation_cells *cells = &job->cells;
+  cells->starts = INTEGER_RO(starts);
+  cells->rows = INTEGER_RO(weft_glue_element(scores, "rows"));
+  cells->scores = (const int16_t *) (const void *) RAW_RO(weft_glue_element(scores, "scores"));
+  cells->absent = INTEGER_RO(weft_glue_element(scores, "absent"));
+  cells->blocks = (size_t) Rf_asInteger(weft_glue_element(samples, "blocks"));
+  cells->block_rows = (size_t) Rf_asInteger(weft_glue_element(samples, "block_rows"));
+  cells->position = INTEGER_RO(weft_glue_element(samples, "position"));
+  cells->taken = job->job.m;
+  cells->chosen = job->job.rows;
+  job->job.n = (size_t) Rf_asInteger(weft_glue_element(scores, "n"));
+  job->job.p = (size_t) Rf_xlength(starts) - 1;
+  job->job.m = cells->taken * cells->block_rows;
+  job->job.rows = NULL;
+  job->job.cells = cells;
+}
+
 /* An integer array, steps × targets × (1 + copies) × halves. genes: list(regulators, targets, favour), columns from 0
- * and a number for each regulator; samples: what C_weft_regulation_halves() returned. */
+ * and a number for each regulator; samples: what C_weft_regulation_halves() returned. Of sparse scores (use_cells) its
+ * rows are blocks. */
 SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP hinges, SEXP steps, SEXP shape, SEXP control)
 {
   SEXP rows = weft_glue_element(samples, "rows"), partner = weft_glue_element(samples, "partner");
-  select_job job = { job_of(scores, genes), NULL };
+  select_job job = { .job = job_of(scores, genes) };
   job.job.m = (size_t) Rf_nrows(rows);
   job.job.halves = (size_t) Rf_ncols(rows);
   job.job.rows = INTEGER_RO(rows);
@@ -128,6 +180,7 @@ SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP hinges
   job.job.favour = REAL_RO(weft_glue_element(genes, "favour"));
   job.job.hinges = Rf_asLogical(hinges);
   job.job.steps = (size_t) Rf_asInteger(steps);
+  if (Rf_isNewList(scores)) use_cells(&job, scores, samples);
   SEXP out = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t) weft_regulation_choices(&job.job)));
   Rf_setAttrib(out, R_DimSymbol, shape);
   job.choices = INTEGER(out);
