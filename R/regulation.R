@@ -31,7 +31,7 @@
 #' | `expected_false` | how many edges of at least this frequency chance gives, at most on average, by the bound of Shah and Samworth (2013) with unimodal frequencies; `NA` for frequencies up to one half |
 #'
 #' @section False discoveries: In a null copy the samples of all targets are permuted together, once for the whole run,
-#'   and everything is done again, with the regulators that the data favour. The q-value compares how many edges reach
+#'   and everything is done again. The q-value compares how many edges reach
 #'   an area in the copies and in the data. It controls edges between genes that do not depend on each other at all.
 #'   Indirect and reversed edges are dependences too, and are not counted as false.
 #'
@@ -265,7 +265,8 @@ regulation_halves <- function(named, how) {
   .Call(C_weft_regulation_halves, named, how$half, how$resamples / 2, how$copies, how$key, how$host)
 }
 
-# steps x targets x (1 + copies) x halves. The first half of the pairs says which regulators the others favour.
+# steps x targets x (1 + copies) x halves. The first half of the pairs says which regulators the others favour,
+# in the data and in every copy by itself: regulators that stand out by chance must do so in copies too.
 regulation_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) {
   genes <- how$genes
   halves <- ncol(samples$rows)
@@ -277,11 +278,13 @@ regulation_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) 
     control <- part_of_progress(how$control, part, start, end)
     choices_in_halves(columns, scores, genes, samples, how, control)
   }
-  genes$favour <- rep(1, regulators)
+  genes$favour <- matrix(1, regulators, size[3L])
   choices <- choices_of(first, 0, 0.5)
   if (length(first) == halves) return(choices)
-  moments <- .Call(C_weft_regulation_counts, choices, regulators, 0L, how$host)
-  genes$favour <- favoured(variance_share(moments, length(genes$targets)), how$half)
+  genes$favour <- vapply(seq_len(size[3L]) - 1L, function(world) {
+    moments <- .Call(C_weft_regulation_counts, choices, regulators, world, how$host)
+    favoured(variance_share(moments, length(genes$targets)), how$half)
+  }, numeric(regulators))
   all <- c(choices, choices_of(setdiff(seq_len(halves), first), 0.5, 1))
   dim(all) <- size
   all

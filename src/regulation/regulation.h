@@ -84,7 +84,7 @@ typedef struct weft_regulation_job {
   size_t copies;
   /* n × copies: null copies, in which row i of the regulators meets row partner[i] of the targets */
   const int32_t *partner;
-  const double *favour;             /* what each regulator's r^2 / d is multiplied by: above 0 */
+  const double *favour;             /* regulators × (1 + copies): what r^2 / d is multiplied by, above 0 */
   int hinges;                       /* offer max(z, 0) and min(z, 0) too */
   size_t steps;
 } weft_regulation_job;

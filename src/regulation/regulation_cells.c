@@ -119,7 +119,7 @@ typedef struct {
   const weft_regulation_loops *loops;
   size_t padded, features;
   const int32_t *own;               /* of each target: which regulator it is, or -1 */
-  double *favour;                   /* padded */
+  double *favour;                   /* padded × worlds */
   const int32_t *inverse;           /* n × copies: where each row of the targets stands */
   size_t *row_starts;               /* of each position: its stored parts */
   int32_t *feature, *value;
@@ -274,7 +274,7 @@ static void choose(const engine *e, size_t item, column *c)
   for (size_t at = 0; at < e->count; at++) {
     const slot *s = &e->slots[at];
     const weft_regulation_half view = { job->regulators, e->padded, job->steps, job->hinges, (double) job->m,
-                                        s->products, s->sum, s->variance, s->least, e->favour };
+                                        s->products, s->sum, s->variance, s->least, e->favour + world * e->padded };
     const double sum = sum_half(e, c, at, c->with);
     e->loops->select(&view, c->with, sum, e->own[t], c->work,
                      e->choices + (((e->first + at) * worlds + world) * job->targets + t) * job->steps);
@@ -385,8 +385,9 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
   e.features = e.padded * (size_t) (1 + job->hinges);
   WEFT_TRY(weft_regulation_own(&mem, job, &own));
   e.own = own;
-  WEFT_TAKE0(e.favour, &mem, e.padded);
-  memcpy(e.favour, job->favour, job->regulators * sizeof *e.favour);
+  WEFT_TAKE0(e.favour, &mem, e.padded * (1 + job->copies));
+  for (size_t world = 0; world <= job->copies; world++)
+    memcpy(e.favour + world * e.padded, job->favour + world * job->regulators, job->regulators * sizeof *e.favour);
   WEFT_TAKE0(e.absent, &mem, e.features);
   WEFT_TRY(turn_partners(&mem, job, &e.inverse));
   WEFT_TRY(lay_out(ctx, &mem, &e));

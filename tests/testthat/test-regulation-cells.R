@@ -51,7 +51,7 @@ test_that("choices are those of the dense path with the same halves", {
     regulators <- if (trial %% 2) sample(p, sample(p, 1)) - 1L else seq_len(p) - 1L
     targets <- if (trial %% 4 == 1) sample(p, sample(p, 1)) - 1L else seq_len(p) - 1L
     hinges <- trial %% 5 != 0
-    favour <- runif(length(regulators), 0.5, 1)
+    favour <- runif(length(regulators) * (1 + how$copies), 0.5, 1)
     expected <- regulation_select(weft:::regulation_scores(as.matrix(x), how$host), regulators, targets, dense, hinges, 4,
                                   favour = favour)
     for (control in list(weft:::run_control(threads = 1), weft:::run_control(threads = 2),
