@@ -30,6 +30,7 @@ places_in_groups <- function(data, groups) {
 
 # Areas below this share of the greatest are not compared.
 least_compared_area <- 0.05
+least_turned_area <- 0.25 # in both of two conditions that it raises and lowers its target in
 
 # The networks of all groups, and edges with p- and q-values by permuting which sample belongs to which. data: what
 # says which samples the halves hold; placed: see places_in_groups(). Groups have halves of one size, so that areas
@@ -121,7 +122,7 @@ change_table <- function(found, tested, shape, full, how, names) {
   colnames(area) <- sprintf("area_%s", names)
   colnames(sign) <- sprintf("sign_%s", names)
   spread <- greatest_difference(area)
-  turned <- rowSums(signed >= least_compared_area) > 0 & rowSums(signed <= -least_compared_area) > 0
+  turned <- rowSums(signed >= least_turned_area) > 0 & rowSums(signed <= -least_turned_area) > 0
   two <- length(names) == 2L
   effect <- if (two) area[, 2L] - area[, 1L] else spread
   change <- if (two) ifelse(effect >= 0, "appeared", "went") else rep("changed", length(effect))
@@ -157,7 +158,8 @@ change_table <- function(found, tested, shape, full, how, names) {
 #' @param labels,main see [plot.weft_network()].
 #' @param ... ignored.
 #' @return `as.data.frame()` and `tidy()`: one row an edge, smallest q-value first, with `regulator`, `target`, `change`
-#'   (`"appeared"`, `"went"`, `"turned"`, or `"changed"` with more than two conditions), `effect` (the area in the second
+#'   (`"appeared"`, `"went"`, `"turned"` with areas of a quarter and more of either sign, or `"changed"` with more than
+#'   two conditions), `effect` (the area in the second
 #'   condition less that in the first, or the greatest less the least area), the areas and signs in each condition,
 #'   `p_value` and `q_value`, as described at [regulation()]. `summary()`: a list with the numbers of edges of each
 #'   change up to `fdr`, the regulators of most of them, and the p-value of the whole. `plot()` and `print()`: `x`,

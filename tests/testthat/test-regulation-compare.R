@@ -27,7 +27,7 @@ test_that("what appeared, went and turned is found, with its areas and sign", {
   edges <- as.data.frame(both)
   signed <- edges[c("area_before", "area_after")] * edges[c("sign_before", "sign_after")]
   expect_identical(edges$change == "turned",
-                   !is.na(rowSums(signed)) & do.call(pmin, signed) <= -0.05 & do.call(pmax, signed) >= 0.05)
+                   !is.na(rowSums(signed)) & do.call(pmin, signed) <= -0.25 & do.call(pmax, signed) >= 0.25)
   expect_true(any(edges$change[edges$regulator == "g11" & edges$target == "g12"] == "turned"))
   expect_false(is.unsorted(edges$q_value))
   expect_true(all(edges$q_value >= both$p_value & edges$p_value >= 1 / 40))
