@@ -7,7 +7,7 @@
 #'
 #' GraphML has all columns of nodes and edges as attributes, and reads back as it was. SIF has one line an edge,
 #' `gene1 interaction gene2`, tabs between them; the interaction is
-#' `mi` for networks of mutual information and `drives` for directed ones; genes without edges have lines of their own.
+#' `mi` for networks of mutual information, `drives` for directed ones, and what became of the edge for compared ones; genes without edges have lines of their own.
 #' Files are UTF-8. Tabs, line ends and other control characters in names are written as in R (`\\t`, `\\n`) in SIF,
 #' and so are those that XML cannot hold in GraphML. In CSV, text that a spreadsheet would take for a formula has an
 #' apostrophe before it.
@@ -43,6 +43,10 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
     x <- checked_step(x, "bayes", "x", "bn_learn()")
     edges <- reading("x", as.data.frame(x))
     names <- rownames(x$dag)
+  } else if (inherits(x, "weft_regulation_comparison")) {
+    edges <- checked_comparison(x)$edges
+    names(edges)[1:2] <- c("from", "to")
+    names <- network_features(x$networks[[1L]])
   } else if (inherits(x, "weft_network")) {
     x <- checked_step(x, "network", "x", "mi_network()")
     edges <- reading("x", as.data.frame(x))
@@ -59,7 +63,7 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
   nodes <- data.frame(name = names)
   if (!is.null(known)) nodes <- cbind(nodes, known[match(names, known$gene), !names(known) %in% c("gene", "kept", "reason"), drop = FALSE])
   rownames(nodes) <- NULL
-  list(nodes = nodes, edges = edges, directed = inherits(x, "weft_bn") || is_directed(x))
+  list(nodes = nodes, edges = edges, directed = inherits(x, c("weft_bn", "weft_regulation_comparison")) || is_directed(x))
 }
 
 #' @rdname network_tables
@@ -128,7 +132,7 @@ sif_lines <- function(tables) {
   to <- name[match(e$to, tables$nodes$name)]
   alone <- name[!tables$nodes$name %in% c(e$from, e$to)]
   if (!nrow(e)) return(sprintf("%s\t", alone))
-  c(paste(from, if (tables$directed) "drives" else "mi", to, sep = "\t"), alone)
+  c(paste(from, e$change %||% if (tables$directed) "drives" else "mi", to, sep = "\t"), alone)
 }
 
 csv_lines <- function(d) {
@@ -168,7 +172,8 @@ graphml_lines <- function(tables) {
 digits_of <- function(v, infinite = "Inf") {
   v <- as.double(v)
   text <- sprintf("%.15g", v)
-  longer <- which(is.finite(v) & as.double(text) != v)
+  longer <- which(is.finite(v))
+  longer <- longer[as.double(text[longer]) != v[longer]]
   text[longer] <- sprintf("%.17g", v[longer])
   text[is.infinite(v)] <- paste0(ifelse(v[is.infinite(v)] < 0, "-", ""), infinite)
   text

@@ -99,7 +99,9 @@ print.weft_regulation <- function(x, n = 6L, ...) {
   if (!is.null(attr(x, "picked"))) {
     cat("The regulators were picked by their correlations; `regulators =` takes a list.\n")
   }
+  if (!is.null(attr(x, "normalised"))) cat(attr(x, "normalised"), "\n", sep = "")
   if (!is.null(q)) cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
+  if (!is.null(stability_text(x))) cat(stability_text(x), "\n", sep = "")
   edges <- as.data.frame(x, fdr = NULL)
   if (nrow(edges)) {
     shown <- utils::head(edges, n)
@@ -184,8 +186,9 @@ directed_title <- function(x, shown, fdr) {
   sprintf("regulation: strongest %d of %d edges", shown, length(attr(x, "edges")$area))
 }
 
-draw_arrows <- function(place, at, weight, sign) {
-  share <- weight / max(weight)
+# colour: by default one for edges that raise and one for those that lower their target.
+draw_arrows <- function(place, at, weight, sign, colour = NULL, heaviest = max(weight)) {
+  share <- weight / heaviest
   along <- place[at[, 2L], , drop = FALSE] - place[at[, 1L], , drop = FALSE]
   length <- sqrt(rowSums(along^2))
   short <- along * pmax(0, 1 - 0.12 / length) # ends before the target's point
@@ -195,7 +198,7 @@ draw_arrows <- function(place, at, weight, sign) {
     from <- place[at[these, 1L], , drop = FALSE]
     graphics::arrows(from[, 1L], from[, 2L], from[, 1L] + short[these, 1L], from[, 2L] + short[these, 2L],
                      length = 0.06, angle = if (raises) 25 else 90, lwd = 0.6 + 2 * share[these],
-                     col = if (raises) "#7d93a8" else "#c08a6a")
+                     col = colour %||% if (raises) "#7d93a8" else "#c08a6a")
   }
 }
 

@@ -31,9 +31,29 @@
 #' | `expected_false` | how many edges of at least this frequency chance gives, at most on average, by the bound of Shah and Samworth (2013) with unimodal frequencies; `NA` for frequencies up to one half |
 #'
 #' @section False discoveries: In a null copy the samples of all targets are permuted together, once for the whole run,
-#'   and everything is done again, with the regulators that the data favour. The q-value compares how many edges reach
+#'   and everything is done again. The q-value compares how many edges reach
 #'   an area in the copies and in the data. It controls edges between genes that do not depend on each other at all.
 #'   Indirect and reversed edges are dependences too, and are not counted as false.
+#'
+#' @section Comparing conditions: With `compare =` each condition has a network of its own, from halves of one size that the
+#'   same draws choose, and from places within the condition, so that genes which are merely higher in one of them do not
+#'   matter. The *effect* of an edge is the area in the second condition less that in the first (of more than two: the
+#'   greatest less the least). What is tested is the change: that difference, or the one of areas with the sign of the
+#'   effect where it is greater, so that an edge which turned from raising to lowering counts. Everything is done
+#'   again `permutations` times with the conditions dealt anew. The p-value of an edge is the share of these deals, the
+#'   data's among them, in which it changes at least as much. The q-value compares how many edges change as much in
+#'   the data and on average in all deals, and is not below the p-value of the whole, which says whether the networks
+#'   differ at all. Areas below `r least_compared_area` in all conditions are not compared.
+#'
+#' @section Counts and cells: Counts of a sparse matrix (whole numbers from 0) become log2(1 + x / size factor), a sample's
+#'   size factor being its total relative to the mean of all, so that depth does not make correlations; this is said.
+#'   Of a dense matrix `transform = "counts"` does so; [gene_quality()] prepares bulk counts. A sparse matrix of
+#'   `r least_cells` cells and more is never made dense: its halves are unions of `r most_blocks` blocks of cells, whose products
+#'   are counted once. With `compare` it is made dense.
+#'
+#' @section Stability: The share of the heaviest edges, as many as targets and at most 1,000, that are among the heaviest
+#'   again when one sample, or one of a hundred, is left out: the mean of three such runs, in the attribute `stability` and
+#'   in print.
 #'
 #' @inheritParams mi_pairs
 #' @param x samples in rows, genes in columns: a numeric matrix, data frame, sparse Matrix, DelayedMatrix or
@@ -42,16 +62,26 @@
 #'   most of all. `NULL`: all genes, or of more than 2,000 genes the 2,000 whose squared correlations with the others
 #'   vary most, which is said. `"all"`: all genes.
 #' @param targets names or numbers of the genes to be explained; `NULL`: all.
-#' @param steps how many features are chosen for a target in each half.
+#' @param steps how many features are chosen for a target in each half. `NULL`: from 2 for few samples to 5 for halves of
+#'   64 samples and more, the logarithm of their number to base 2, rounded down, less 1.
 #' @param resamples how many halves of the samples: an even number.
 #' @param nonlinear offer max(z, 0) and min(z, 0) as well.
 #' @param copies how many null copies; each takes about as long as the data. 0 leaves q-values out.
 #' @param seed a whole number for the halves, which leaves R's random numbers alone; `NULL` to draw from them.
+#' @param compare a factor with the condition of every sample, of at least 8 samples each, or the name of a column of
+#'   `colData(x)`: the networks of two or more conditions are compared.
+#' @param permutations how many times the conditions are dealt anew; each takes as long as the data.
+#' @param stability compute how stable the network is. `NULL`: where it takes less than about a second, and null copies are
+#'   made.
+#' @param transform `"counts"`: divide by size factors; `"none"`: take values as they are; `"auto"`: the former for counts in a
+#'   sparse matrix.
 #' @param devices see [weft_devices()].
 #' @param distributed share the halves among the ranks of a job, which all call with the same data and get the same
 #'   result; see [weft_ranks()].
 #' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns.
-#'   Attributes record the call, back end and time.
+#'   Attributes record the call, back end and time. With `compare`, a list of class `weft_regulation_comparison`: `edges`,
+#'   a data frame described at [as.data.frame.weft_regulation_comparison()]; `p_value` of the whole; `networks`, one for
+#'   each condition; `groups`, their numbers of samples; `permutations`.
 #' @references
 #' Haury, Mordelet, Vera-Licona, Vert (2012). TIGRESS: trustful inference of gene regulation using stability selection.
 #' *BMC Systems Biology* 6, 145.
@@ -61,7 +91,8 @@
 #'
 #' Slawek, Arodz (2013). ENNET: inferring large gene regulatory networks from expression data using gradient boosting.
 #' *BMC Systems Biology* 7, 106.
-#' @seealso [as.data.frame.weft_regulation()], [plot.weft_regulation()], [mi_network()]
+#' @seealso [as.data.frame.weft_regulation()], [plot.weft_regulation()], [plot.weft_regulation_comparison()],
+#'   [mi_network()]
 #' @export
 #' @examples
 #' set.seed(1)
@@ -72,39 +103,62 @@
 #' net
 #' as.data.frame(net, fdr = 0.2)
 # nolint end
-regulation <- function(x, regulators = NULL, targets = NULL, steps = 5, resamples = 200, nonlinear = TRUE, copies = 1,
-                       seed = NULL, assay = NULL, backend = NULL, threads = NULL, devices = NULL, distributed = FALSE,
-                       progress = NULL,
-                       verbose = FALSE) {
+regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE, copies = 1,
+                       seed = NULL, compare = NULL, permutations = 100, stability = NULL, transform = c("auto", "none", "counts"), assay = NULL,
+                       backend = NULL, threads = NULL, devices = NULL, distributed = FALSE, progress = NULL, verbose = FALSE) {
+  need_args("x")
   started <- proc.time()[[3L]]
-  ranks <- join_ranks(distributed, "regulation", c(each_rank, "x"))
-  steps <- check_number(steps, "steps", min = 1, max = most_steps, whole = TRUE)
+  ranks <- join_ranks(distributed, "regulation", c(each_rank, "x", "compare"))
+  steps <- if (!is.null(steps)) check_number(steps, "steps", min = 1, max = most_steps, whole = TRUE)
   resamples <- check_number(resamples, "resamples", min = 2, max = 1e6, whole = TRUE)
   if (resamples %% 2 != 0) abort_input("`resamples` must be even: halves come in pairs.",
                                        x = sprintf("It is %g.", resamples))
   nonlinear <- check_flag(nonlinear, "nonlinear")
   copies <- check_number(copies, "copies", min = 0, max = 1000, whole = TRUE)
+  permutations <- check_number(permutations, "permutations", min = 1, max = 1e5, whole = TRUE)
+  stability <- if (is.null(stability)) NULL else check_flag(stability, "stability")
+  transform <- check_choice(transform, c("auto", "none", "counts"), "transform")
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
-  input <- regulation_input(x, assay)
+  input <- regulation_input(x, assay, transform, is.null(compare))
+  groups <- if (!is.null(compare)) compared_groups(compare, x, input$n)
+  half <- (if (is.null(groups)) input$n else min(table(groups))) %/% 2L
+  steps <- steps %||% usual_steps(half)
   host <- run_control("cpu", threads, FALSE, input$names)
   key <- mi_key(seed)
   if (!is.null(ranks)) key <- ranks_gather(key, host)[[1L]]
-  scores <- regulation_scores(input$data, host)
-  same_on_ranks(ranks, x = list(scores, input$names))
+  placed <- if (is.null(groups)) input$data else places_in_groups(input$data, groups)
+  blocks <- if (is_cells(placed)) most_blocks
+  if (!is.null(blocks)) half <- blocks %/% 2L * (input$n %/% blocks)
+  scores <- scores_of(placed, input$size, host)
+  same_on_ranks(ranks, x = list(scores, input$names), compare = groups)
   genes <- regulation_genes(input, scores, regulators, targets, host)
-  samples <- .Call(C_weft_regulation_halves, input$data, resamples / 2, copies, key, host)
-  work <- cost_regulation(input$n, lengths(genes[c("regulators", "targets")]), steps, resamples, nonlinear, copies,
-                          threads)
-  chosen <- choose_backend(backend, work)
+  sizes <- lengths(genes[c("regulators", "targets")])
+  one <- cost_regulation(input$n, sizes, steps, resamples, nonlinear, 0, 1)
+  runs <- if (is.null(groups)) stability_runs(stability, input$n, copies, one$cpu)
+          else 1 + permutations
+  work <- cost_regulation(input$n, sizes, steps, resamples, nonlinear,
+                          copies + (if (is.null(groups)) runs else 2 * runs), threads)
+  chosen <- if (is.null(blocks)) choose_backend(backend, work) else cpu_only(backend, "Networks of sparse cells are found")
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",
                          devices_for(devices, chosen$name))
-  choices <- regulation_choices(scores, genes, samples, nonlinear, steps, ranks, control)
+  how <- list(genes = genes, names = input$names, nonlinear = nonlinear, steps = steps, resamples = resamples,
+              copies = copies, key = key, half = half, blocks = blocks, size = input$size,
+              ranks = ranks, control = control, host = host)
+  settings <- list(method = "regulation", steps = steps, resamples = resamples, nonlinear = nonlinear, copies = copies,
+                   picked = genes$picked, normalised = input$normalised)
+  if (!is.null(groups)) {
+    out <- compare_regulation(input$data, placed, groups, permutations, how)
+    for (g in levels(groups)) {
+      attributes(out$networks[[g]]) <- c(attributes(out$networks[[g]]), run_record(match.call(), chosen, started), settings)
+    }
+    return(record(out, match.call(), chosen, started))
+  }
+  choices <- regulation_choices(scores, halves_of(input$data, how), how, part_of_runs(1, 1 + runs))
   found <- regulation_network(choices, genes, input$names, copies, host)
-  about <- run_record(match.call(), chosen, started, method = "regulation", steps = steps, resamples = resamples,
-                      nonlinear = nonlinear,
-                      copies = copies, picked = genes$picked, edges = found$edges)
+  stable <- if (runs > 0) regulation_stability(input$data, found, runs, how)
+  about <- c(run_record(match.call(), chosen, started), settings, list(edges = found$edges, stability = stable))
   # at once, so that a large matrix is not copied
   class <- c("weft_regulation", "weft_network", "matrix", "array")
   attributes(found$weights) <- c(attributes(found$weights), list(class = class), about)
@@ -114,22 +168,56 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = 5, resample
 most_steps <- 32
 most_regulators <- 2000L # of all genes, unless they are asked for
 
-regulation_input <- function(x, assay) {
-  input <- numeric_input(x, assay, "x")
+# Few samples cannot tell many features apart; m: samples in a half.
+usual_steps <- function(m) min(5, max(2, floor(log2(m)) - 1))
+
+# As numeric_input(), with `size` and `normalised` where counts are divided by size factors; sparse cells stay sparse.
+regulation_input <- function(x, assay, transform = "none", sparse = FALSE) {
+  x <- take_assay(x, assay, "x")
+  counts <- NULL
+  if (inherits(x, "sparseMatrix")) {
+    x <- sparse_numbers(x)
+    if (!anyNA(x@x)) counts <- size_factors(x, transform)
+  }
+  input <- if (sparse && is_cells(x) && nrow(x) >= least_cells) {
+    list(data = x, names = feature_names(x), n = nrow(x), p = ncol(x), size = counts$size)
+  } else {
+    numeric_input(x, NULL, "x")
+  }
   fail_missing_values(input)
+  if (is.null(counts) && transform == "counts") counts <- size_factors(input$data, transform)
+  if (is.matrix(input$data) && !is.null(counts)) input$data <- input$data / counts$size
+  input$normalised <- counts$what
+  if (!is.null(counts) && transform == "auto") {
+    message(counts$what, " `transform = \"counts\"` says so, `\"none\"` takes values as they are.")
+  }
   if (input$n < 4L) abort_input("`x` must have at least 4 samples (rows).", x = sprintf("It has %d.", input$n))
   if (input$n > 2^22) abort_input("`x` must have at most 4,194,304 samples (rows).", x = sprintf("It has %d.", input$n))
   if (input$p < 2L) abort_input("`x` must have at least 2 genes (columns).", x = sprintf("It has %d.", input$p))
   input
 }
 
+sparse_numbers <- function(x) {
+  if (inherits(x, "dgCMatrix")) x
+  else methods::as(methods::as(methods::as(x, "dMatrix"), "generalMatrix"), "CsparseMatrix")
+}
+
 fail_missing_values <- function(input) {
-  if (!anyNA(input$data)) return(invisible())
-  missing <- colSums(is.na(input$data))
+  if (!anyNA(if (is_cells(input$data)) input$data@x else input$data)) return(invisible())
+  missing <- if (is_cells(input$data)) Matrix::colSums(is.na(input$data)) else colSums(is.na(input$data))
   abort_input("`x` must not have missing values.",
               x = sprintf("Missing in %d of %d columns: %s.", sum(missing > 0), input$p,
                           label_some(input$names[missing > 0])),
               i = "Leave these genes or samples out, or fill them in.")
+}
+
+scores_of <- function(data, size, control) {
+  if (is_cells(data)) cell_scores(data, size, control) else regulation_scores(data, control)
+}
+
+# Halves of the rows of `data`, whose values say which rows they hold.
+halves_of <- function(data, how) {
+  if (is_cells(data)) cell_halves(cell_names(data), how) else regulation_halves(data, how)
 }
 
 # Whole numbers so small that their products' sum over half of the rows fits in 32 bits.
@@ -150,7 +238,7 @@ regulation_genes <- function(input, scores, regulators, targets, control) {
   out <- list(regulators = if (all) seq_len(input$p) else columns(regulators, "regulators"),
               targets = if (is.null(targets)) seq_len(input$p) else columns(targets, "targets"))
   if (is.null(regulators) && input$p > most_regulators) {
-    out$regulators <- pick_regulators(scores, control)
+    out$regulators <- pick_regulators(if (is_cells(input$data)) some_cells(input, control) else scores, control)
     message(sprintf(paste("%s of %s genes are taken as possible regulators: those whose correlations with the others",
                           "vary most.\n"),
                     format(most_regulators, big.mark = ","), format(input$p, big.mark = ",")),
@@ -172,35 +260,60 @@ pick_regulators <- function(scores, control, most = most_regulators) {
   sort(utils::head(order(-hub, seq_len(p)), most))
 }
 
-# steps x targets x (1 + copies) x halves. The first half of the pairs says which regulators the others favour.
-regulation_choices <- function(scores, genes, samples, nonlinear, steps, ranks, control) {
+# Halves of the rows of `named`, whose values say which rows they hold.
+regulation_halves <- function(named, how) {
+  .Call(C_weft_regulation_halves, named, how$half, how$resamples / 2, how$copies, how$key, how$host)
+}
+
+# steps x targets x (1 + copies) x halves. The first half of the pairs says which regulators the others favour,
+# in the data and in every copy by itself: regulators that stand out by chance must do so in copies too.
+regulation_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) {
+  genes <- how$genes
   halves <- ncol(samples$rows)
   regulators <- length(genes$regulators)
-  size <- c(steps, length(genes$targets), 1 + ncol(samples$partner), halves)
+  size <- c(how$steps, length(genes$targets), 1 + ncol(samples$partner), halves)
   if (prod(size) > 2^40) abort_input("`resamples`, `copies` and `targets` must be fewer together.")
   first <- if (halves > 2) seq_len(2 * (halves %/% 4)) else seq_len(halves)
-  genes$favour <- rep(1, regulators)
-  choices <- choices_of(first, scores, genes, samples, nonlinear, steps, ranks, control)
+  choices_of <- function(columns, start, end) {
+    control <- part_of_progress(how$control, part, start, end)
+    choices_in_halves(columns, scores, genes, samples, how, control)
+  }
+  genes$favour <- matrix(1, regulators, size[3L])
+  choices <- choices_of(first, 0, 0.5)
   if (length(first) == halves) return(choices)
-  moments <- .Call(C_weft_regulation_counts, choices, regulators, 0L, run_control("cpu", control$threads, FALSE))
-  genes$favour <- favoured(variance_share(moments, length(genes$targets)), nrow(samples$rows))
-  others <- choices_of(setdiff(seq_len(halves), first), scores, genes, samples, nonlinear, steps, ranks, control)
-  all <- c(choices, others)
+  genes$favour <- vapply(seq_len(size[3L]) - 1L, function(world) {
+    moments <- .Call(C_weft_regulation_counts, choices, regulators, world, how$host)
+    favoured(variance_share(moments, length(genes$targets)), how$half)
+  }, numeric(regulators))
+  all <- c(choices, choices_of(setdiff(seq_len(halves), first), 0.5, 1))
   dim(all) <- size
   all
+}
+
+# Of several runs that take equally long, the one that is under way.
+part_of_runs <- function(run, runs) list(run = run, runs = runs)
+
+# The run's share from `start` to `end` of a progress that spans all runs.
+part_of_progress <- function(control, part, start, end) {
+  whole <- control$progress
+  if (is.null(whole)) return(control)
+  control$progress <- function(done, total) {
+    whole((part$run - 1 + start + (end - start) * done / total) / part$runs, 1)
+  }
+  control
 }
 
 favoured <- function(share, m) (share + 0.1 * mean(share))^(0.15 * min(1, 75 / m))
 
 # Of some halves; over ranks each has a run of pairs.
-choices_of <- function(halves, scores, genes, samples, nonlinear, steps, ranks, control) {
-  shape <- function(count) as.integer(c(steps, length(genes$targets), 1L + ncol(samples$partner), count))
+choices_in_halves <- function(halves, scores, genes, samples, how, control) {
+  shape <- function(count) as.integer(c(how$steps, length(genes$targets), 1L + ncol(samples$partner), count))
   select <- function(columns) {
     samples$rows <- samples$rows[, columns, drop = FALSE]
-    .Call(C_weft_regulation_select, scores, genes, samples, nonlinear, steps, shape(length(columns)), control)
+    .Call(C_weft_regulation_select, scores, genes, samples, how$nonlinear, how$steps, shape(length(columns)), control)
   }
-  if (is.null(ranks)) return(select(halves))
-  pairs <- dealt_to(length(halves) / 2, ranks)
+  if (is.null(how$ranks)) return(select(halves))
+  pairs <- dealt_to(length(halves) / 2, how$ranks)
   own <- select(halves[c(rbind(2L * pairs - 1L, 2L * pairs))])
   array(unlist(ranks_gather(own, control), use.names = FALSE), shape(length(halves)))
 }

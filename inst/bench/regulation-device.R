@@ -63,7 +63,7 @@ if (part %in% c("large", "all")) {
   }
   parts <- clock(function() {
     scores <- weft:::regulation_scores(x, weft:::run_control("cpu"))
-    samples <- .Call(weft:::C_weft_regulation_halves, x, 100, 0, c(0, 1), weft:::run_control("cpu"))
+    samples <- .Call(weft:::C_weft_regulation_halves, x, nrow(x) %/% 2L, 100, 0, c(0, 1), weft:::run_control("cpu"))
     list(scores, samples)
   })
   shape <- c(5L, 20000L, 1L, 200L)

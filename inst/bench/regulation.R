@@ -1,8 +1,10 @@
 # Directed networks held against the truth: average precision, early precision, direction, false discovery rates and
 # seconds of regulation() and of peers in the same run, on simulated networks, and on the networks of DREAM4 where
 # KBoost brings them.
-# Usage: Rscript regulation.R [sets] [file.csv] [name of a kind ...]      (default: 20 sets of every kind)
-# Peers where they are installed: minet, parmigene, GENIE3, ennet, KBoost.
+# Usage: Rscript regulation.R [sets] [file.csv] [seconds] [name of a kind ...]    (default: 20 sets of every kind)
+# Peers where they are installed: minet, parmigene, GENIE3, ennet, KBoost. A peer that has taken so many seconds on a
+# kind is left out of its further sets. Tables are written after each kind: file.csv, file-calls.csv (false discovery
+# rates; rate 0: how many sets of permuted data have an edge at .05) and file-direction.csv.
 library(weft)
 
 has <- function(package) requireNamespace(package, quietly = TRUE)
@@ -113,12 +115,12 @@ methods <- list(
   `weft MRNET` = function(x, tf) as.matrix(mi_network(mi_matrix(x, estimator = "spearman"), "mrnet")),
   `weft CLR` = function(x, tf) as.matrix(mi_network(mi_matrix(x, estimator = "spearman"), "clr")),
   `minet MRNET` = function(x, tf) if (has("minet")) minet::mrnet(minet::build.mim(as.data.frame(x), "spearman")),
-  `parmigene CLR (KSG)` = function(x, tf) if (has("parmigene")) parmigene::clr(parmigene::knnmi.all(t(x))),
+  `parmigene CLR (KSG)` = function(x, tf) if (has("parmigene") && ncol(x) <= 200) parmigene::clr(parmigene::knnmi.all(t(x))),
   `GENIE3, 300 trees` = function(x, tf) {
-    if (has("GENIE3") && ncol(x) <= 200) square(GENIE3::GENIE3(t(x), nTrees = 300), colnames(x))
+    if (has("GENIE3") && length(x) <= 1e4) square(GENIE3::GENIE3(t(x), nTrees = 300), colnames(x))
   },
   `ennet` = function(x, tf) {
-    if (has("ennet") && ncol(x) <= 200) square(ennet::ennet(x, Tf = seq_len(ncol(x))), colnames(x))
+    if (has("ennet") && length(x) <= 1e4) square(ennet::ennet(x, Tf = seq_len(ncol(x))), colnames(x))
   },
   `KBoost` = function(x, tf) if (has("KBoost") && ncol(x) <= 200) {
     w <- KBoost::kboost(x)$GRN # a row a target
@@ -169,9 +171,11 @@ if (has("KBoost")) {
 # ---- run ----
 
 args <- commandArgs(TRUE)
-sets <- if (length(args)) as.integer(args[1L]) else 20L
-file <- if (length(args) > 1L) args[2L] else NA
-asked <- if (length(args) > 2L) intersect(args[-(1:2)], names(kinds)) else names(kinds)
+given <- function(k, usual) if (length(args) >= k) args[k] else usual
+sets <- as.integer(given(1, 20))
+file <- given(2, NA)
+patience <- as.numeric(given(3, Inf))
+asked <- if (length(args) > 3L) intersect(args[-(1:3)], names(kinds)) else names(kinds)
 cat(sprintf("%s, %s, %d threads\n", format(Sys.Date()), R.version.string, threads))
 
 # Edges called at a false discovery rate: how many, the share of pairs that do not depend on each other, and of those
@@ -185,48 +189,91 @@ calls_at <- function(net, truth, rate) {
     reversed = if (nrow(edges)) mean(t(truth)[at] & !truth[at]) else NA)
 }
 
+# Of edges called at .2 whose pair is linked one way: what is said of the direction, and whether that is right.
+directions_of <- function(net, truth) {
+  edges <- as.data.frame(net, fdr = 0.2)
+  at <- cbind(match(edges$regulator, colnames(net)), match(edges$target, colnames(net)))
+  linked <- xor(truth[at], truth[at[, 2:1, drop = FALSE]]) & edges$direction >= 0.5
+  data.frame(said = edges$direction[linked], right = truth[at][linked])
+}
+
+permuted <- function(x) {
+  x[] <- apply(x, 2, sample)
+  x
+}
+
+mean_or_na <- function(v) if (all(is.na(v))) NA else mean(v, na.rm = TRUE)
+error_of <- function(v) stats::sd(v, na.rm = TRUE) / sqrt(sum(!is.na(v)))
+
+# One row a kind and method. behind: by how much regulation() is ahead in directed average precision on the same sets.
+table_of <- function(table) {
+  own <- table[table$method == "regulation", ]
+  do.call(rbind, lapply(split(table, list(table$kind, table$method), drop = TRUE), function(d) {
+    behind <- own$directed[match(paste(d$kind, d$set), paste(own$kind, own$set))] - d$directed
+    data.frame(kind = d$kind[1], method = d$method[1], sets = nrow(d), directed = mean_or_na(d$directed),
+               directed_error = error_of(d$directed), undirected = mean_or_na(d$undirected),
+               early = mean_or_na(d$early), direction = mean_or_na(d$direction), behind = mean_or_na(behind),
+               behind_error = error_of(behind), seconds = stats::median(d$seconds))
+  }))
+}
+
+calls_table <- function(calls) {
+  do.call(rbind, lapply(split(calls, list(calls$kind, calls$rate), drop = TRUE), function(d) {
+    data.frame(kind = d$kind[1], rate = d$rate[1], sets = nrow(d), called = mean(d$called),
+               any = mean(d$called > 0), independent = mean_or_na(d$independent),
+               independent_error = error_of(d$independent), direct = mean_or_na(d$direct),
+               reversed = mean_or_na(d$reversed))
+  }))
+}
+
+direction_table <- function(directions) {
+  directions$bin <- cut(directions$said, c(0.5, 0.6, 0.7, 0.8, 0.9, 1), include.lowest = TRUE)
+  do.call(rbind, lapply(split(directions, list(directions$kind, directions$bin), drop = TRUE), function(d) {
+    data.frame(kind = d$kind[1], bin = d$bin[1], edges = nrow(d), said = mean(d$said), right = mean(d$right))
+  }))
+}
+
+write_tables <- function() {
+  rounded <- function(d) { d[] <- lapply(d, function(v) if (is.double(v)) signif(v, 3) else v); d }
+  named <- function(what) sub("[.]csv$", sprintf("%s.csv", what), file)
+  utils::write.csv(rounded(table_of(table)), file, row.names = FALSE)
+  utils::write.csv(rounded(calls_table(calls)), named("-calls"), row.names = FALSE)
+  if (NROW(directions)) utils::write.csv(rounded(direction_table(directions)), named("-direction"), row.names = FALSE)
+}
+
 table <- NULL
 calls <- NULL
+directions <- NULL
 for (kind in asked) {
+  taken <- stats::setNames(numeric(length(methods)), names(methods))
   for (set in seq_len(sets)) {
     set.seed(set)
     made <- kinds[[kind]](set)
     if (is.null(made)) next
-    for (method in names(methods)) {
+    for (method in names(methods)[taken <= patience]) {
       started <- proc.time()[[3L]]
       w <- methods[[method]](made$x, made$regulators)
       if (is.null(w)) next
       seconds <- proc.time()[[3L]] - started
+      taken[[method]] <- taken[[method]] + seconds
       w <- as.matrix(w)
       table <- rbind(table, data.frame(kind = kind, set = set, method = method, t(measures(unclass(w), made$truth)),
                                        seconds = seconds))
     }
-    net <- regulation(made$x, seed = set)
-    for (rate in c(0.05, 0.2)) calls <- rbind(calls, data.frame(kind = kind, set = set, rate = rate,
-                                                                t(calls_at(net, made$truth, rate))))
+    copies <- max(1, min(20, 1000 %/% ncol(made$x))) # as gene_network()
+    net <- regulation(made$x, copies = copies, seed = set, stability = FALSE)
+    none <- regulation(permuted(made$x), copies = copies, seed = set, stability = FALSE)
+    measured <- rbind(calls_at(net, made$truth, 0.05), calls_at(net, made$truth, 0.2), calls_at(none, made$truth, 0.05))
+    calls <- rbind(calls, data.frame(kind = kind, set = set, rate = c(0.05, 0.2, 0), measured))
+    said <- directions_of(net, made$truth)
+    if (nrow(said)) directions <- rbind(directions, data.frame(kind = kind, said))
   }
   here <- table[table$kind == kind, ]
   cat("\n", kind, "\n", sep = "")
   if (is.null(here)) next
-  means <- stats::aggregate(here[c("directed", "undirected", "early", "direction", "seconds")], here["method"], mean)
-  means <- means[match(intersect(names(methods), means$method), means$method), ]
-  means[-1] <- lapply(means[-1], signif, 3)
-  print(means, row.names = FALSE)
-  at <- calls[calls$kind == kind, ]
-  print(stats::aggregate(at[c("called", "independent", "direct", "reversed")], at["rate"],
-                         function(v) signif(mean(v, na.rm = TRUE), 3)),
-        row.names = FALSE)
+  means <- table_of(here)[-1]
+  print(means[match(intersect(names(methods), means$method), means$method), ], row.names = FALSE, digits = 3)
+  print(calls_table(calls[calls$kind == kind, ])[-1], row.names = FALSE, digits = 3)
+  if (!is.na(file)) write_tables()
 }
-
-if (!is.na(file)) {
-  mean_and_error <- function(v) c(mean = mean(v, na.rm = TRUE),
-                                  error = stats::sd(v, na.rm = TRUE) / sqrt(sum(!is.na(v))))
-  out <- do.call(rbind, lapply(split(table, list(table$kind, table$method), drop = TRUE), function(d) {
-    data.frame(kind = d$kind[1], method = d$method[1], sets = nrow(d), directed = mean(d$directed),
-               directed_error = mean_and_error(d$directed)[[2]],
-               undirected = mean(d$undirected), early = mean(d$early), direction = mean(d$direction, na.rm = TRUE),
-               seconds = stats::median(d$seconds))
-  }))
-  utils::write.csv(out, file, row.names = FALSE)
-  utils::write.csv(calls, sub("[.]csv$", "-calls.csv", file), row.names = FALSE)
-}
+if (NROW(directions)) print(direction_table(transform(directions, kind = "all"))[-1], row.names = FALSE, digits = 3)

@@ -132,13 +132,11 @@ static void draw_order(const weft_regulation_name *names, size_t n, uint64_t key
   qsort(order, n, sizeof *order, by_key);
 }
 
-weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t pairs,
-                                   uint64_t key,
-                                   int32_t *out)
+weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t m, size_t pairs,
+                                   uint64_t key, int32_t *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const size_t m = n / 2;
   sorted_row *order;
   uint8_t *half;
   WEFT_TAKE(order, &mem, n);
@@ -147,9 +145,26 @@ weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *na
     int32_t *to[2] = { out + 2 * pair * m, out + (2 * pair + 1) * m };
     WEFT_TRY(weft_poll(ctx, (double) pair, (double) pairs));
     draw_order(names, n, key, STREAM_HALVES, pair, order);
-    /* with odd n the last waits */
+    /* with odd n, or small halves, the last wait */
     for (size_t k = 0; k < n; k++) half[order[k].row] = (uint8_t) (k < m ? 0 : k < 2 * m ? 1 : 2);
     for (size_t i = 0; i < n; i++) if (half[i] < 2) *to[half[i]]++ = (int32_t) i;
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+weft_status weft_regulation_orders(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t count,
+                                   uint32_t stream, uint64_t key, int32_t *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  sorted_row *order;
+  WEFT_TAKE(order, &mem, n);
+  for (size_t c = 0; c < count; c++) {
+    WEFT_TRY(weft_poll(ctx, (double) c, (double) count));
+    draw_order(names, n, key, stream, c, order);
+    for (size_t k = 0; k < n; k++) out[c * n + k] = order[k].row;
   }
 done:
   weft_arena_end(&mem);

@@ -8,7 +8,8 @@
  * (regulation_step.h): threads, vector variants and devices choose the same features.
  *
  *   scores, halves, partners      regulation.c: once, on the host
- *   select                        the back end's: what was chosen, in every half, for every target
+ *   select                        the back end's: what was chosen, in every half, for every target;
+ *                                 regulation_cells.c: of sparse scores
  *   counts, edges                 regulation_edges.c: choices to edges
  *
  * R's names for them are in R/regulation.R. */
@@ -37,21 +38,45 @@ weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, siz
 typedef struct { uint64_t values; uint32_t again; } weft_regulation_name;
 weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_regulation_name *out);
 
-/* out (m × 2 pairs, m = n / 2): rows from 0, ascending; columns 2k and 2k + 1 have no row in common. */
-weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t pairs,
-                                   uint64_t key,
-                                   int32_t *out);
+/* out (m × 2 pairs, m up to n / 2): rows from 0, ascending; columns 2k and 2k + 1 have no row in common. */
+weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t m, size_t pairs,
+                                   uint64_t key, int32_t *out);
+
+/* out (n × count): rows from 0, each column in an order drawn anew. Streams from WEFT_REGULATION_ORDERS on are for them. */
+enum { WEFT_REGULATION_ORDERS = 2 };
+weft_status weft_regulation_orders(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t count,
+                                   uint32_t stream, uint64_t key, int32_t *out);
 
 /* out (n × copies): for every row another one; each column is one cycle through all rows. */
 weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t copies,
                                      uint64_t key,
                                      int32_t *out);
 
+/* Sparse values, n × p by columns: rows of column g at starts[g] .. starts[g + 1] - 1. size: what each row's values are
+ * divided by, or NULL. */
+typedef struct { size_t n, p; const int32_t *starts, *rows; const double *values, *size; } weft_regulation_counts_of;
+
+/* The same scores: out, one for each stored value; absent, of each gene where nothing is stored. */
+weft_status weft_regulation_cell_scores(weft_ctx *ctx, const weft_regulation_counts_of *x, const double *quantile,
+                                        int32_t most, int16_t *out, int32_t *absent);
+
 /* ---- selection ---- */
+
+/* Sparse scores, and halves that are unions of blocks of rows. */
+typedef struct weft_regulation_cells {
+  const int32_t *starts, *rows;     /* as above */
+  const int16_t *scores;
+  const int32_t *absent;
+  size_t blocks, block_rows;
+  const int32_t *position;          /* of each row: block times block_rows, plus its place there; or -1 */
+  size_t taken;
+  const int32_t *chosen;            /* taken × halves: blocks of each half; its rows are taken * block_rows */
+} weft_regulation_cells;
 
 typedef struct weft_regulation_job {
   size_t n, p;
   const int32_t *scores;            /* n × p, column major */
+  const weft_regulation_cells *cells; /* NULL; else in place of `scores` and `rows` */
   size_t regulators, targets;
   const int32_t *regulator, *target; /* columns of `scores`, from 0 */
   size_t m, halves;
@@ -59,7 +84,7 @@ typedef struct weft_regulation_job {
   size_t copies;
   /* n × copies: null copies, in which row i of the regulators meets row partner[i] of the targets */
   const int32_t *partner;
-  const double *favour;             /* what each regulator's r^2 / d is multiplied by: above 0 */
+  const double *favour;             /* regulators × (1 + copies): what r^2 / d is multiplied by, above 0 */
   int hinges;                       /* offer max(z, 0) and min(z, 0) too */
   size_t steps;
 } weft_regulation_job;
@@ -76,6 +101,12 @@ typedef struct weft_regulation_ops {
 } weft_regulation_ops;
 
 extern const weft_regulation_ops weft_regulation_cpu, weft_regulation_cuda;
+
+/* Selection with cells on the CPU, which `select` of its table leads to. */
+weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_job *job, int32_t *choices);
+
+/* Which regulator each target is, or -1. */
+weft_status weft_regulation_own(weft_arena *mem, const weft_regulation_job *job, int32_t **out);
 
 /* The halves dealt over the call's devices, pair by pair. */
 weft_status weft_regulation_spread(weft_ctx *ctx, const weft_regulation_ops *ops, const weft_regulation_job *job,

@@ -28,7 +28,7 @@ typedef struct {
   const weft_regulation_loops *loops;
   size_t padded, features, panels, kp, block, blocks; /* block: targets at once */
   const int32_t *own;              /* of each target: which regulator it is, or -1 */
-  double *favour;                  /* padded */
+  double *favour;                  /* padded × worlds */
   slot *slots;
   size_t count, first;             /* slots in use, and the first one's half */
   int32_t *target_rows, *with;     /* of each thread */
@@ -159,7 +159,7 @@ static void choose(const engine *e, size_t item, int thread)
   double *work = e->work + (size_t) thread * weft_regulation_work(e->padded, job->steps), sums[ROWS];
   const weft_regulation_half view = { job->regulators, e->padded, job->steps, job->hinges, (double) job->m, s->products,
                                       s->sum,
-                                      s->variance, s->least, e->favour };
+                                      s->variance, s->least, e->favour + world * e->padded };
   size_t packed = 0, place[ROWS];
   for (size_t t = first; t < end; t++) { /* those whose products are not known yet are packed side by side */
     if (!world && e->own[t] >= 0) continue;
@@ -181,7 +181,7 @@ static void choose(const engine *e, size_t item, int thread)
 
 /* ---- the whole ---- */
 
-static weft_status find_own(weft_arena *mem, const weft_regulation_job *job, int32_t **out)
+weft_status weft_regulation_own(weft_arena *mem, const weft_regulation_job *job, int32_t **out)
 {
   weft_status st = WEFT_OK;
   int32_t *of_gene;
@@ -227,16 +227,18 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
   size_t slots;
   double bytes, per_target;
   if (!job->targets || !job->halves) goto done;
+  if (job->cells) { st = weft_regulation_select_cells(ctx, job, choices); goto done; }
   set_sizes(&e, job);
   e.choices = choices;
   e.block = e.features < 131072 / ROWS ? ROWS : 12; /* their products stay in a second-level cache */
   e.blocks = (job->targets + e.block - 1) / e.block;
   bytes = 4.0 * (double) e.features * ((double) e.features + 2 * (double) e.kp + 14);
   slots = bytes * (double) job->halves < SLOT_BYTES ? job->halves : (size_t) (1 + SLOT_BYTES / bytes);
-  WEFT_TRY(find_own(&mem, job, &own));
+  WEFT_TRY(weft_regulation_own(&mem, job, &own));
   e.own = own;
-  WEFT_TAKE0(e.favour, &mem, e.padded);
-  memcpy(e.favour, job->favour, job->regulators * sizeof *e.favour);
+  WEFT_TAKE0(e.favour, &mem, e.padded * (1 + job->copies));
+  for (size_t world = 0; world <= job->copies; world++)
+    memcpy(e.favour + world * e.padded, job->favour + world * job->regulators, job->regulators * sizeof *e.favour);
   WEFT_TAKE(e.slots, &mem, slots);
   for (size_t k = 0; k < slots; k++) WEFT_TRY(take_slot(&mem, &e, &e.slots[k]));
   WEFT_TAKE(e.target_rows, &mem, threads * e.block * e.kp);
@@ -313,7 +315,7 @@ weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *given
   e->count = 1;
   e->slots = &s;
   h.out = out;
-  WEFT_TRY(find_own(&mem, &job, &own));
+  WEFT_TRY(weft_regulation_own(&mem, &job, &own));
   e->own = own;
   WEFT_TAKE(s.panels, &mem, e->features * e->kp);
   WEFT_TAKE(s.rows, &mem, e->features * e->kp);

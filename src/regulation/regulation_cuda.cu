@@ -341,8 +341,9 @@ static weft_status set_up(weft_ctx *ctx, weft_device_arena *mem, const weft_regu
   WEFT_CUDA(cudaMemsetAsync(r->target_digits, 0, 2 * r->block * r->depth, mem->stream));
   WEFT_DEVICE_TAKE(r->scores, mem, job->n * job->p);
   WEFT_TRY(weft_device_upload(mem, r->scores, job->n * job->p, sizeof *r->scores, narrow, job->scores));
-  WEFT_DEVICE_TAKE(r->favour, mem, job->regulators);
-  WEFT_TRY(weft_device_upload(mem, r->favour, job->regulators, sizeof *r->favour, copy_doubles, job->favour));
+  WEFT_DEVICE_TAKE(r->favour, mem, job->regulators * (1 + job->copies));
+  WEFT_TRY(weft_device_upload(mem, r->favour, job->regulators * (1 + job->copies), sizeof *r->favour, copy_doubles,
+                              job->favour));
   WEFT_TRY(send_numbers(mem, job->regulator, job->regulators, &r->regulator));
   WEFT_TRY(send_numbers(mem, job->target, job->targets, &r->target));
   WEFT_TRY(send_numbers(mem, job->rows, job->m * job->halves, &r->rows));
@@ -373,8 +374,8 @@ static cudaError_t choose_for(const weft_regulation_job *job, const resident *r,
   const int32_t *partner = world ? r->partner + (world - 1) * job->n : NULL;
   const pack_job pack = { r->scores, r->target + first, r->rows + half * job->m, partner, job->n, job->m, r->depth,
                           count, 0, r->target_digits, r->block * r->depth, r->target_sum, NULL, NULL };
-  const half_view view = { r->products, r->sum, r->variance, r->least, r->favour, job->regulators, r->padded,
-                           (double) job->m };
+  const half_view view = { r->products, r->sum, r->variance, r->least, r->favour + world * job->regulators,
+                           job->regulators, r->padded, (double) job->m };
   pack_targets<<<(unsigned) ((count + WARPS - 1) / WARPS), 32 * WARPS, 0, s>>>(pack);
   weft_digits_multiply(r->target_digits, r->block, r->regulator_digits, r->features, r->depth, r->with, s);
   const auto launch = job->hinges ? launch_choose<true> : launch_choose<false>;

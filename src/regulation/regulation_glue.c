@@ -24,9 +24,40 @@ SEXP C_weft_regulation_scores(SEXP x, SEXP quantile, SEXP most, SEXP control)
   return out;
 }
 
+typedef struct { weft_regulation_counts_of x; const double *quantile; int32_t most, *absent; int16_t *out; } cells_job;
+
+static weft_status cell_scores(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const cells_job *job = data;
+  (void) backend;
+  return weft_regulation_cell_scores(ctx, &job->x, job->quantile, job->most, job->out, job->absent);
+}
+
+/* list(scores: a raw vector of 16-bit numbers, absent). x: list(starts, rows, values, n) of a sparse matrix by columns;
+ * size: NULL or a double for each row. */
+SEXP C_weft_regulation_cell_scores(SEXP x, SEXP size, SEXP quantile, SEXP most, SEXP control)
+{
+  const char *fields[] = { "scores", "absent", "" };
+  SEXP starts = weft_glue_element(x, "starts"), values = weft_glue_element(x, "values");
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(RAWSXP, 2 * Rf_xlength(values)));
+  SET_VECTOR_ELT(out, 1, Rf_allocVector(INTSXP, Rf_xlength(starts) - 1));
+  cells_job job = { { (size_t) Rf_asInteger(weft_glue_element(x, "n")), (size_t) Rf_xlength(starts) - 1,
+                      INTEGER_RO(starts), INTEGER_RO(weft_glue_element(x, "rows")), REAL_RO(values),
+                      Rf_isNull(size) ? NULL : REAL_RO(size) },
+                    REAL_RO(quantile), Rf_asInteger(most), INTEGER(VECTOR_ELT(out, 1)),
+                    (int16_t *) (void *) RAW(VECTOR_ELT(out, 0)) };
+  weft_glue_run(control, cell_scores, &job);
+  UNPROTECT(1);
+  return out;
+}
+
 /* ---- halves ---- */
 
-typedef struct { const double *x; size_t n, p, pairs, copies; uint64_t key; int32_t *rows, *partner; } halves_job;
+typedef struct { const double *x; size_t n, p, m, pairs, copies; uint64_t key; int32_t *rows, *partner; } halves_job;
+
+/* key: its 32-bit halves, high first. */
+static uint64_t key_of(SEXP key) { return ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1]; }
 
 static weft_status halves(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -37,32 +68,59 @@ static weft_status halves(weft_ctx *ctx, const weft_backend *backend, void *data
   (void) backend;
   WEFT_TAKE(names, &mem, job->n);
   WEFT_TRY(weft_regulation_names(ctx, job->x, job->n, job->p, names));
-  WEFT_TRY(weft_regulation_halves(ctx, names, job->n, job->pairs, job->key, job->rows));
+  WEFT_TRY(weft_regulation_halves(ctx, names, job->n, job->m, job->pairs, job->key, job->rows));
   WEFT_TRY(weft_regulation_partners(ctx, names, job->n, job->copies, job->key, job->partner));
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-/* list(rows: floor(n / 2) × 2 pairs, partner: n × copies), from 0. key: its 32-bit halves, high first. */
-SEXP C_weft_regulation_halves(SEXP x, SEXP pairs, SEXP copies, SEXP key, SEXP control)
+/* list(rows: m × 2 pairs, partner: n × copies), from 0. */
+SEXP C_weft_regulation_halves(SEXP x, SEXP m, SEXP pairs, SEXP copies, SEXP key, SEXP control)
 {
   const char *fields[] = { "rows", "partner", "" };
-  const int n = Rf_nrows(x), count = Rf_asInteger(pairs), nulls = Rf_asInteger(copies);
+  const int n = Rf_nrows(x), half = Rf_asInteger(m), count = Rf_asInteger(pairs), nulls = Rf_asInteger(copies);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(INTSXP, n / 2, 2 * count));
+  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(INTSXP, half, 2 * count));
   SET_VECTOR_ELT(out, 1, Rf_allocMatrix(INTSXP, n, nulls));
-  halves_job job = { REAL_RO(x), (size_t) n, (size_t) Rf_ncols(x), (size_t) count, (size_t) nulls,
-                     ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1], INTEGER(VECTOR_ELT(out, 0)),
-                     INTEGER(VECTOR_ELT(out, 1)) };
+  halves_job job = { REAL_RO(x), (size_t) n, (size_t) Rf_ncols(x), (size_t) half, (size_t) count, (size_t) nulls,
+                     key_of(key), INTEGER(VECTOR_ELT(out, 0)), INTEGER(VECTOR_ELT(out, 1)) };
   weft_glue_run(control, halves, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { const double *x; size_t n, p, count; uint32_t stream; uint64_t key; int32_t *out; } orders_job;
+
+static weft_status orders(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const orders_job *job = data;
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_regulation_name *names;
+  (void) backend;
+  WEFT_TAKE(names, &mem, job->n);
+  WEFT_TRY(weft_regulation_names(ctx, job->x, job->n, job->p, names));
+  WEFT_TRY(weft_regulation_orders(ctx, names, job->n, job->count, job->stream, job->key, job->out));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* n × count: rows from 0 in random orders. purpose: orders for different ones do not depend on each other; from 0. */
+SEXP C_weft_regulation_orders(SEXP x, SEXP count, SEXP purpose, SEXP key, SEXP control)
+{
+  SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_asInteger(count)));
+  orders_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), (size_t) Rf_asInteger(count),
+                     WEFT_REGULATION_ORDERS + (uint32_t) Rf_asInteger(purpose), key_of(key), INTEGER(out) };
+  weft_glue_run(control, orders, &job);
   UNPROTECT(1);
   return out;
 }
 
 /* ---- selection ---- */
 
-typedef struct { weft_regulation_job job; int32_t *choices; } select_job;
+typedef struct { weft_regulation_job job; weft_regulation_cells cells; int32_t *choices; } select_job;
 
 static weft_status select_features(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -74,9 +132,11 @@ static weft_regulation_job job_of(SEXP scores, SEXP genes)
 {
   SEXP regulators = weft_glue_element(genes, "regulators"), targets = weft_glue_element(genes, "targets");
   weft_regulation_job job = { 0 };
-  job.n = (size_t) Rf_nrows(scores);
-  job.p = (size_t) Rf_ncols(scores);
-  job.scores = INTEGER_RO(scores);
+  if (!Rf_isNewList(scores)) {
+    job.n = (size_t) Rf_nrows(scores);
+    job.p = (size_t) Rf_ncols(scores);
+    job.scores = INTEGER_RO(scores);
+  }
   job.regulators = (size_t) Rf_xlength(regulators);
   job.regulator = INTEGER_RO(regulators);
   job.targets = (size_t) Rf_xlength(targets);
@@ -84,12 +144,34 @@ static weft_regulation_job job_of(SEXP scores, SEXP genes)
   return job;
 }
 
+/* scores: list(starts, rows, scores, absent, n); samples: with `position`, `blocks` and `block_rows`. */
+static void use_cells(select_job *job, SEXP scores, SEXP samples)
+{
+  SEXP starts = weft_glue_element(scores, "starts");
+  weft_regulation_cells *cells = &job->cells;
+  cells->starts = INTEGER_RO(starts);
+  cells->rows = INTEGER_RO(weft_glue_element(scores, "rows"));
+  cells->scores = (const int16_t *) (const void *) RAW_RO(weft_glue_element(scores, "scores"));
+  cells->absent = INTEGER_RO(weft_glue_element(scores, "absent"));
+  cells->blocks = (size_t) Rf_asInteger(weft_glue_element(samples, "blocks"));
+  cells->block_rows = (size_t) Rf_asInteger(weft_glue_element(samples, "block_rows"));
+  cells->position = INTEGER_RO(weft_glue_element(samples, "position"));
+  cells->taken = job->job.m;
+  cells->chosen = job->job.rows;
+  job->job.n = (size_t) Rf_asInteger(weft_glue_element(scores, "n"));
+  job->job.p = (size_t) Rf_xlength(starts) - 1;
+  job->job.m = cells->taken * cells->block_rows;
+  job->job.rows = NULL;
+  job->job.cells = cells;
+}
+
 /* An integer array, steps × targets × (1 + copies) × halves. genes: list(regulators, targets, favour), columns from 0
- * and a number for each regulator; samples: what C_weft_regulation_halves() returned. */
+ * and a number for each regulator in each world; samples: what C_weft_regulation_halves() returned. Of sparse scores (use_cells) its
+ * rows are blocks. */
 SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP hinges, SEXP steps, SEXP shape, SEXP control)
 {
   SEXP rows = weft_glue_element(samples, "rows"), partner = weft_glue_element(samples, "partner");
-  select_job job = { job_of(scores, genes), NULL };
+  select_job job = { .job = job_of(scores, genes) };
   job.job.m = (size_t) Rf_nrows(rows);
   job.job.halves = (size_t) Rf_ncols(rows);
   job.job.rows = INTEGER_RO(rows);
@@ -98,6 +180,7 @@ SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP hinges
   job.job.favour = REAL_RO(weft_glue_element(genes, "favour"));
   job.job.hinges = Rf_asLogical(hinges);
   job.job.steps = (size_t) Rf_asInteger(steps);
+  if (Rf_isNewList(scores)) use_cells(&job, scores, samples);
   SEXP out = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t) weft_regulation_choices(&job.job)));
   Rf_setAttrib(out, R_DimSymbol, shape);
   job.choices = INTEGER(out);

@@ -14,11 +14,16 @@ static weft_status select_part(weft_ctx *ctx, size_t part, void *data)
 {
   const spread_job *all = data;
   weft_regulation_job own = *all->job;
+  weft_regulation_cells cells;
   const size_t pairs = (own.halves + 1) / 2, first = 2 * weft_share_start(pairs, part, all->parts);
   const size_t behind = 2 * weft_share_start(pairs, part + 1, all->parts);
   const size_t end = behind < own.halves ? behind : own.halves;
   if (first >= end) return WEFT_OK;
-  own.rows += first * own.m;
+  if (own.cells) {
+    cells = *own.cells;
+    cells.chosen += first * cells.taken;
+    own.cells = &cells;
+  } else own.rows += first * own.m;
   own.halves = end - first;
   return all->ops->select(ctx, &own, all->choices + weft_regulation_choices(&own) / own.halves * first);
 }

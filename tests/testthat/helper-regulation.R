@@ -52,9 +52,10 @@ reference_choice <- function(f, y, own, steps, hinges, favour) {
   out
 }
 
-# steps x targets x (1 + copies) x halves. regulators, targets: from 0, as rows and partner are.
+# steps x targets x (1 + copies) x halves. regulators, targets: from 0, as rows and partner are. favour: 1, or regulators
+# x (1 + copies).
 reference_choices <- function(scores, regulators, targets, rows, partner, steps, hinges, favour = 1) {
-  favour <- rep(favour, length.out = length(regulators))
+  favour <- matrix(favour, length(regulators), 1 + ncol(partner))
   out <- array(0L, c(steps, length(targets), 1L + ncol(partner), ncol(rows)))
   own <- match(targets, regulators, 0L)
   for (half in seq_len(ncol(rows))) for (world in seq_len(1L + ncol(partner))) for (t in seq_along(targets)) {
@@ -62,7 +63,7 @@ reference_choices <- function(scores, regulators, targets, rows, partner, steps,
     there <- if (world == 1L) here else partner[here, world - 1L] + 1L
     out[, t, world, half] <- reference_choice(scores[here, regulators + 1L, drop = FALSE],
                                               scores[there, targets[t] + 1L], own[t], steps,
-                                              hinges, favour)
+                                              hinges, favour[, world])
   }
   out
 }
@@ -89,7 +90,7 @@ regulated <- function(n, p) {
 }
 
 regulation_samples <- function(x, resamples, copies, key = c(0, 1)) {
-  .Call(weft:::C_weft_regulation_halves, x, resamples / 2, copies, key, weft:::run_control())
+  .Call(weft:::C_weft_regulation_halves, x, nrow(x) %/% 2L, resamples / 2, copies, key, weft:::run_control())
 }
 
 regulation_select <- function(scores, regulators, targets, samples, hinges, steps, control = weft:::run_control(),
@@ -97,7 +98,7 @@ regulation_select <- function(scores, regulators, targets, samples, hinges, step
   shape <- as.integer(c(steps, length(targets), 1L + ncol(samples$partner), ncol(samples$rows)))
   .Call(weft:::C_weft_regulation_select, scores, list(regulators = as.integer(regulators),
                                                       targets = as.integer(targets),
-                                                           favour = rep(favour, length.out = length(regulators))),
+                                                           favour = matrix(favour, length(regulators), 1 + ncol(samples$partner))),
         samples, hinges, steps, shape, control)
 }
 

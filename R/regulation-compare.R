@@ -1,0 +1,309 @@
+# Networks of two or more conditions, edge by edge: what appeared, what went, and how sure that is.
+
+# A factor without missing values: at least two conditions of at least eight samples.
+compared_groups <- function(compare, x, n) {
+  given <- class_input(compare, x, n, "compare")
+  if (anyNA(given$codes)) {
+    abort_input("`compare` must not have missing values.", x = sprintf("Missing: %d of %d.", sum(is.na(given$codes)), n),
+                i = "Leave these samples out.")
+  }
+  groups <- factor(given$levels[given$codes + 1L], given$levels)
+  count <- table(groups)
+  if (length(count) < 2L) {
+    abort_input("`compare` must have at least two conditions.", x = sprintf("It has %d.", length(count)))
+  }
+  if (any(count < 8L)) {
+    abort_input("Every condition of `compare` must have at least 8 samples.",
+                x = sprintf("\"%s\" has %d.", names(count)[which.min(count)], min(count)))
+  }
+  groups
+}
+
+# Every value's place among those of its gene and condition, from 0 to 1: conditions differ in how genes depend on each
+# other, and in nothing else.
+places_in_groups <- function(data, groups) {
+  for (rows in split(seq_along(groups), groups)) {
+    for (j in seq_len(ncol(data))) data[rows, j] <- (rank(data[rows, j]) - 0.5) / length(rows)
+  }
+  data
+}
+
+# Areas below this share of the greatest are not compared.
+least_compared_area <- 0.05
+least_turned_area <- 0.25 # in both of two conditions that it raises and lowers its target in
+
+# The networks of all groups, and edges with p- and q-values by permuting which sample belongs to which. data: what
+# says which samples the halves hold; placed: see places_in_groups(). Groups have halves of one size, so that areas
+# can be compared.
+compare_regulation <- function(data, placed, groups, permutations, how) {
+  names <- levels(groups)
+  orders <- .Call(C_weft_regulation_orders, data, permutations, 0L, how$key, how$host)
+  in_order <- sort(as.integer(groups))
+  runs <- (1 + permutations) * length(names)
+  areas_of <- function(codes, world, copies = 0) {
+    how$copies <- copies
+    lapply(seq_along(names), function(g) {
+      rows <- which(codes == g)
+      samples <- regulation_halves(data[rows, , drop = FALSE], how)
+      choices <- regulation_choices(regulation_scores(placed[rows, , drop = FALSE], how$host), samples, how,
+                                    part_of_runs((world - 1) * length(names) + g, runs))
+      if (world == 1) regulation_network(choices, how$genes, how$names, copies, how$host)
+      else list(edges = regulation_edges(choices, length(how$genes$regulators), 0L, how$host))
+    })
+  }
+  shape <- c(length(how$genes$regulators), length(how$genes$targets))
+  full <- how$steps * how$resamples
+  found <- areas_of(as.integer(groups), 1, how$copies)
+  worlds <- c(list(changes_of(found, shape, full)), lapply(seq_len(permutations), function(k) {
+    codes <- integer(length(groups))
+    codes[orders[, k] + 1L] <- in_order
+    changes_of(areas_of(codes, 1 + k), shape, full)
+  }))
+  tested <- test_changes(worlds)
+  networks <- lapply(found, function(one) {
+    structure(one$weights, class = c("weft_regulation", "weft_network", "matrix", "array"), edges = one$edges)
+  })
+  names(networks) <- names
+  structure(list(edges = change_table(found, tested, shape, full, how, names), p_value = tested$overall,
+                 networks = networks, groups = table(groups, dnn = NULL), permutations = permutations),
+            class = "weft_regulation_comparison")
+}
+
+pair_number <- function(edges, shape) (edges$target - 1) * shape[1L] + edges$regulator
+
+# A column for each group: what its edges have for these pairs, 0 where there is no edge.
+of_pairs <- function(pairs, what, found, shape) {
+  out <- matrix(0, length(pairs), length(found))
+  for (g in seq_along(found)) {
+    edges <- found[[g]]$edges
+    at <- match(pair_number(edges, shape), pairs)
+    out[at[!is.na(at)], g] <- edges[[what]][!is.na(at)]
+  }
+  out
+}
+
+greatest_difference <- function(v) {
+  columns <- lapply(seq_len(ncol(v)), function(g) v[, g])
+  do.call(pmax, columns) - do.call(pmin, columns)
+}
+
+# list(pair, change) of pairs with some area in one group or another. The change is the greatest difference between two
+# groups, of areas or of areas with the sign of the effect: an edge that turned from raising to lowering changed too.
+changes_of <- function(found, shape, full) {
+  pairs <- sort(unique(unlist(lapply(found, function(one) {
+    pair_number(one$edges, shape)[one$edges$area >= least_compared_area * full]
+  }))))
+  change <- function(what) greatest_difference(of_pairs(pairs, what, found, shape))
+  list(pair = pairs, change = pmax(change("area"), change("signed_area")) / full)
+}
+
+# p- and q-values of the first world's changes; the other worlds have permuted labels, and where labels mean nothing,
+# each world is as good as another. A pair's p-value is the share of worlds in which it changes at least as much. Its
+# q-value compares how many pairs change as much in the data and in all worlds, and is not below the p-value of the
+# whole: in how many worlds the best of these rates is as small as in the data.
+test_changes <- function(worlds) {
+  pair <- sort(unique(unlist(lapply(worlds, `[[`, "pair"))))
+  change <- matrix(0, length(pair), length(worlds))
+  for (k in seq_along(worlds)) change[match(worlds[[k]]$pair, pair), k] <- worlds[[k]]$change
+  change <- round(change, 12)
+  pooled <- rank(-change, ties.method = "max") / length(change)
+  dim(pooled) <- dim(change)
+  best <- apply(pooled, 2L, function(p) if (length(p)) min(stats::p.adjust(p, "BH")) else 1)
+  overall <- mean(best <= best[1L] * (1 + 1e-9))
+  list(pair = pair, p_value = rowMeans(change >= change[, 1L]),
+       q_value = pmax(stats::p.adjust(pooled[, 1L], "BH"), overall), overall = overall)
+}
+
+change_table <- function(found, tested, shape, full, how, names) {
+  area <- of_pairs(tested$pair, "area", found, shape) / full
+  signed <- of_pairs(tested$pair, "signed_area", found, shape) / full
+  sign <- signed / area
+  sign[area == 0] <- NA
+  colnames(area) <- sprintf("area_%s", names)
+  colnames(sign) <- sprintf("sign_%s", names)
+  spread <- greatest_difference(area)
+  turned <- rowSums(signed >= least_turned_area) > 0 & rowSums(signed <= -least_turned_area) > 0
+  two <- length(names) == 2L
+  effect <- if (two) area[, 2L] - area[, 1L] else spread
+  change <- if (two) ifelse(effect >= 0, "appeared", "went") else rep("changed", length(effect))
+  change[turned] <- "turned"
+  from <- (tested$pair - 1) %% shape[1L] + 1
+  to <- (tested$pair - 1) %/% shape[1L] + 1
+  out <- data.frame(regulator = how$names[how$genes$regulators[from] + 1L],
+                    target = how$names[how$genes$targets[to] + 1L], change = change, effect = effect, area, sign,
+                    p_value = tested$p_value, q_value = tested$q_value, check.names = FALSE)
+  kept <- which(spread > 0 | turned)
+  kept <- kept[order(tested$q_value[kept], tested$p_value[kept], -abs(effect[kept]), tested$pair[kept])]
+  out <- out[kept, , drop = FALSE]
+  rownames(out) <- NULL
+  out
+}
+
+# ---- what it is asked for ----
+
+#' Compared networks: print, summarise, draw and convert
+#'
+#' What [regulation()] returns with `compare =`: how each edge differs between conditions.
+#'
+#' `plot()` draws the edges with a q-value up to `fdr`, or the `edges` that changed most: green ones appeared, from the
+#' first condition to the second, orange ones went, violet ones turned from raising to lowering or the other way round
+#' or, with more than two conditions, changed. Thin grey lines are the heaviest edges that all conditions share. An
+#' arrow raises its target, a line with a flat end lowers it.
+#'
+#' @param x,object what [regulation()] returned with `compare =`.
+#' @param fdr keep edges with at most this q-value; `NULL`: all that were compared.
+#' @param n how many edges to show.
+#' @param edges how many of the most changed edges to draw; by default those with a q-value up to `fdr`.
+#' @param shared how many unchanged edges to draw behind them.
+#' @param labels,main see [plot.weft_network()].
+#' @param ... ignored.
+#' @return `as.data.frame()` and `tidy()`: one row an edge, smallest q-value first, with `regulator`, `target`, `change`
+#'   (`"appeared"`, `"went"`, `"turned"` with areas of a quarter and more of either sign, or `"changed"` with more than
+#'   two conditions), `effect` (the area in the second
+#'   condition less that in the first, or the greatest less the least area), the areas and signs in each condition,
+#'   `p_value` and `q_value`, as described at [regulation()]. `summary()`: a list with the numbers of edges of each
+#'   change up to `fdr`, the regulators of most of them, and the p-value of the whole. `plot()` and `print()`: `x`,
+#'   invisibly.
+#' @seealso [regulation()]; [network_tables()], [write_network()] and [as_igraph()] take its result.
+#' @export
+#' @examples
+#' set.seed(1)
+#' treated <- rep(c("no", "yes"), each = 40)
+#' x <- matrix(rnorm(80 * 8), 80, dimnames = list(NULL, LETTERS[1:8]))
+#' x[, "B"] <- x[, "B"] + 2 * x[, "A"] * (treated == "yes")
+#' x[, "D"] <- x[, "D"] + 2 * x[, "C"] * (treated == "no")
+#' both <- regulation(x, compare = treated, permutations = 20, resamples = 50, seed = 1)
+#' both
+#' plot(both)
+as.data.frame.weft_regulation_comparison <- function(x, ..., fdr = NULL) {
+  edges <- checked_comparison(x)$edges
+  if (is.null(fdr)) return(edges)
+  fdr <- check_number(fdr, "fdr", min = 0, max = 1)
+  edges[edges$q_value <= fdr, , drop = FALSE]
+}
+
+#' @rdname as.data.frame.weft_regulation_comparison
+#' @export
+tidy.weft_regulation_comparison <- function(x, ...) as.data.frame(x, ...)
+
+#' @rdname as.data.frame.weft_regulation_comparison
+#' @export
+glance.weft_regulation_comparison <- function(x, ...) {
+  s <- summary(x)
+  data.frame(regulators = s$regulators, targets = s$targets, conditions = length(s$groups), compared = s$compared,
+             changed = s$changed, p_value = s$p_value, permutations = s$permutations, seconds = attr(x, "seconds"))
+}
+
+#' @rdname as.data.frame.weft_regulation_comparison
+#' @export
+print.weft_regulation_comparison <- function(x, n = 6L, ...) {
+  s <- summary(x)
+  cat(sprintf("Directed networks of %s: %d regulator%s of %d target%s\n",
+              paste(sprintf("%s (%d samples)", names(s$groups), as.integer(s$groups)), collapse = " and "), s$regulators,
+              if (s$regulators == 1) "" else "s", s$targets, if (s$targets == 1) "" else "s"))
+  cat(sprintf("The networks %s (p = %.3g, %d permutations); of %d edges compared %d changed at a false discovery rate of %g",
+              if (s$p_value <= 0.05) "differ" else "are not shown to differ", s$p_value, as.integer(s$permutations),
+              s$compared, s$changed, s$fdr))
+  kinds <- s$changes[s$changes > 0]
+  cat(if (length(kinds)) sprintf(": %s", paste(kinds, names(kinds), collapse = ", ")), "\n", sep = "")
+  edges <- as.data.frame(x)
+  if (nrow(edges)) {
+    shown <- utils::head(edges, n)
+    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 3) else column)
+    print.data.frame(shown, row.names = FALSE)
+  }
+  if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
+  cat(run_line(x), "\n", sep = "")
+  invisible(x)
+}
+
+#' @rdname as.data.frame.weft_regulation_comparison
+#' @export
+summary.weft_regulation_comparison <- function(object, ..., fdr = 0.05) {
+  edges <- as.data.frame(object, fdr = fdr)
+  of <- sort(table(edges$regulator), decreasing = TRUE)
+  network <- object$networks[[1L]]
+  list(groups = object$groups, regulators = nrow(network), targets = ncol(network), compared = nrow(object$edges),
+       changed = nrow(edges), fdr = fdr,
+       changes = table(factor(edges$change, c("appeared", "went", "turned", "changed")), dnn = NULL),
+       most = utils::head(stats::setNames(as.double(of), names(of)), 10L), p_value = object$p_value,
+       permutations = object$permutations)
+}
+
+change_colours <- c(appeared = "#1b8a5a", went = "#d5662b", turned = "#7a4fa3", changed = "#7a4fa3")
+
+#' @rdname as.data.frame.weft_regulation_comparison
+#' @export
+plot.weft_regulation_comparison <- function(x, edges = NULL, fdr = 0.05, shared = NULL, labels = TRUE, main = NULL, ...) {
+  checked_comparison(x)
+  table <- as.data.frame(x, fdr = if (is.null(edges)) fdr)
+  if (!is.null(edges)) table <- utils::head(table, check_number(edges, "edges", min = 0, whole = TRUE))
+  shared <- if (is.null(shared)) 2 * nrow(table) else check_number(shared, "shared", min = 0, whole = TRUE)
+  names <- names(x$groups)
+  old <- graphics::par(mar = c(0.5, 0.5, 2.5, 0.5))
+  on.exit(graphics::par(old))
+  graphics::plot.new()
+  text <- if (is.null(edges)) sprintf("%d edges changed at a false discovery rate of %g", nrow(table), fdr)
+          else sprintf("the %d edges that changed most", nrow(table))
+  graphics::title(main %||% sprintf("%s: %s", paste(names, collapse = " to "), text), cex.main = 1)
+  if (!nrow(table)) return(invisible(x))
+  behind <- shared_edges(x, table, shared)
+  features <- unique(c(table$regulator, table$target, behind$regulator, behind$target))
+  place <- place_edges(rbind(table[c("regulator", "target")], behind[c("regulator", "target")]), features)
+  graphics::segments(place[behind$regulator, 1L], place[behind$regulator, 2L], place[behind$target, 1L],
+                     place[behind$target, 2L], col = "grey85")
+  areas <- sprintf("area_%s", names)
+  greatest <- max.col(as.matrix(table[areas]), "first")
+  sign <- as.matrix(table[sprintf("sign_%s", names)])[cbind(seq_len(nrow(table)), greatest)]
+  weight <- do.call(pmax, table[areas])
+  at <- cbind(match(table$regulator, features), match(table$target, features))
+  for (change in unique(table$change)) {
+    these <- table$change == change
+    draw_arrows(place, at[these, , drop = FALSE], weight[these], sign[these], change_colours[[change]], max(weight))
+  }
+  degree <- tabulate(c(at), length(features))
+  draw_features(place, features, degree + 1, labels, rep("#2c5f8a", length(features)))
+  shown <- names(change_colours)[names(change_colours) %in% table$change]
+  graphics::legend("bottomleft", shown, col = change_colours[shown], lwd = 2, bty = "n", cex = 0.8)
+  invisible(x)
+}
+
+# The heaviest edges in all conditions between features that the changed ones have, without these.
+shared_edges <- function(x, table, most) {
+  edges <- x$edges
+  area <- do.call(pmin, edges[sprintf("area_%s", names(x$groups))])
+  features <- unique(c(table$regulator, table$target))
+  pair <- paste(edges$regulator, edges$target, sep = "\r")
+  kept <- which(!pair %in% paste(table$regulator, table$target, sep = "\r") & area > 0.25 &
+                  (edges$regulator %in% features | edges$target %in% features))
+  edges[utils::head(kept[order(-area[kept])], most), , drop = FALSE]
+}
+
+place_edges <- function(edges, features) {
+  w <- matrix(0, length(features), length(features), dimnames = list(features, features))
+  w[cbind(edges$regulator, edges$target)] <- 1
+  place <- network_layout(pmax(w, t(w)))
+  rownames(place) <- features
+  wide <- function(v) range(v) + c(-1, 1) * max(0.06 * diff(range(v)), 0.5)
+  graphics::plot.window(wide(place[, 1L]), wide(place[, 2L]), asp = 1)
+  place
+}
+
+#' @rdname as_igraph
+#' @export
+as_igraph.weft_regulation_comparison <- function(x, isolated = TRUE, ...) network_convert(x, "igraph", isolated = isolated)
+
+# It may have been saved and changed.
+checked_comparison <- function(x, arg = "x") {
+  sound <- is.list(x) && is.data.frame(x$edges) && is.table(x$groups) && length(x$groups) > 1L &&
+    is_number(x$p_value) && is_number(x$permutations) && is.list(x$networks) &&
+    identical(names(x$networks), names(x$groups)) && all(vapply(x$networks, inherits, NA, "weft_regulation"))
+  columns <- if (sound) c("effect", sprintf("area_%s", names(x$groups)), sprintf("sign_%s", names(x$groups)),
+                          "p_value", "q_value")
+  edges <- if (sound) unclass(x$edges)
+  sound <- sound && all(vapply(edges[columns], is.double, NA)) &&
+    all(vapply(edges[c("regulator", "target", "change")], is.character, NA)) &&
+    all(edges$change %in% names(change_colours))
+  if (sound) return(x)
+  abort_input(sprintf("`%s` must be what `regulation(compare = )` returned, as it was.", arg), x = "It is damaged.")
+}
