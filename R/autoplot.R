@@ -261,7 +261,7 @@ autoplot.weft_outliers <- function(object, ...) {
 autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), ...) {
   need_package("ggplot2", "autoplot()")
   which <- check_choice(which, c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), "which")
-  object <- checked_fit(object, "object")
+  object <- with_labels(checked_fit(object, "object"))
   step <- if (which == "samples") "components" else which
   if (is.null(object[[step]])) abort_no_result(sprintf("There is no \"%s\" to plot.", which), object, step)
   drawing("object", if (which == "samples") ggplot2::autoplot(object$components, color = object$quality$class, ...)

@@ -21,7 +21,7 @@ plot.weft_gene_network <- function(x, which = c("overview", "samples", "variance
   which <- check_choice(which, c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes", "outliers"),
                         "which")
   fit <- checked_fit(x, "x")
-  drawing("x", plot_fit(fit, which, ...))
+  drawing("x", plot_fit(with_labels(fit), which, ...))
   invisible(x)
 }
 
@@ -29,9 +29,16 @@ plot_fit <- function(x, which, ...) {
   if (which == "overview") return(plot_overview(x))
   step <- switch(which, samples = , variance = "components", which)
   if (is.null(x[[step]])) abort_no_result(sprintf("There is no \"%s\" to plot.", which), x, step)
-  switch(which, samples = plot_samples(x), variance = plot(x$components, ...), ranking = plot(x$ranking, ...), pairs = plot(x$pairs, ...),
+  switch(which, samples = plot_samples(x), variance = plot(x$components, ...), ranking = plot(x$ranking, ...), pairs = plot_tested_pairs(x$pairs, ...),
          network = plot_workflow_network(x, ...), clusters = plot_clusters(x, ...), bayes = plot(x$bayes, ...),
          outliers = plot_outliers(x))
+}
+
+# Says so where the pairs shown are what chance gives.
+plot_tested_pairs <- function(pairs, main = NULL, ...) {
+  state <- if (is.null(pairs$p_fwer)) "not tested" else if (!any(pairs$p_fwer <= 0.05)) "none significant"
+  if (is.null(main) && !is.null(state)) main <- sprintf("Pairs with most interaction (%s)", state)
+  if (is.null(main)) plot(pairs, ...) else plot(pairs, main = main, ...)
 }
 
 plot_overview <- function(x) {

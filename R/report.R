@@ -134,6 +134,14 @@ quality_text <- function(q) {
   sprintf("%s Classes: %s.", kept, paste(class_sizes(q$class, "%s (%d)"), collapse = ", "))
 }
 
+# What there is to say before the table of pairs.
+pairs_text <- function(r) {
+  if (is.null(r$p_fwer)) return("There was no permutation test for so many pairs: these may be what chance gives.")
+  if (any(r$p_fwer <= 0.05)) return("The p-values hold for the whole search: pairs above 0.05 are what chance gives.")
+  paste("None is significant: over the whole search chance gives as much interaction as the best pair has with probability",
+        sprintf("%s.", format(min(r$p_fwer), digits = 2)))
+}
+
 report_date <- function(fit) format(as.POSIXct(as.numeric(fit$date), origin = "1970-01-01"), "%e %B %Y, %H:%M")
 
 # The methods of an analysis in sentences, for a manuscript.

@@ -26,6 +26,7 @@ print.weft_gene_network <- function(x, top = 5L, ...) {
 }
 
 print_fit <- function(x, top) {
+  x <- with_labels(x)
   q <- x$quality
   class <- if (is.null(q$class)) "no class" else paste(class_sizes(q$class, "%s %d"), collapse = ", ")
   cat(sprintf("Gene network of %s genes in %d samples (%s)\n\n", format(ncol(q$x), big.mark = ","), nrow(q$x),
@@ -54,8 +55,8 @@ step_text <- function(step, x, top, arrow = "->") {
   r <- x[[step]]
   switch(step,
     components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)), share_text(sum(r$share)),
-                         r$leading,
-                         class_on_components(x)),
+                         r$leading, paste0(class_on_components(x), if (!is.null(r$hidden)) paste(". Likely a hidden batch:", sub(
+                           "\\.$", "", hidden_text(x$quality, r$hidden))))),
     ranking = sprintf("%d genes at q <= 0.05. Best: %s", sum(r$q_value <= 0.05),
                       paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
                                                                                       collapse = ", ")),
@@ -77,10 +78,17 @@ step_text <- function(step, x, top, arrow = "->") {
 
 pair_text <- function(r, top) {
   if (!nrow(r)) return("no pairs")
-  shown <- utils::head(as.data.frame(r), top)
-  sure <- if (!is.null(shown$p_fwer)) sprintf(", p %s over the whole search", format(shown$p_fwer, digits = 2)) else ""
-  sprintf("%s pairs. Most synergy: %s", format(attr(r, "searched"), big.mark = ",", scientific = FALSE),
-          paste0(shown$feature1, " x ", shown$feature2, sprintf(" (+%.2f %s%s)", shown$interaction, attr(r, "unit"), sure),
+  searched <- format(attr(r, "searched"), big.mark = ",", scientific = FALSE)
+  if (is.null(r$p_fwer)) return(sprintf("%s pairs, not tested", searched))
+  sure <- r$p_fwer <= 0.05
+  if (!any(sure)) {
+    return(sprintf("none of %s pairs is significant (the least p over the whole search is %s)", searched,
+                   format(min(r$p_fwer), digits = 2)))
+  }
+  shown <- utils::head(as.data.frame(r)[sure, ], top)
+  sprintf("%s%d of %s pairs significant. Most synergy: %s", if (all(sure)) "at least " else "", sum(sure), searched,
+          paste0(shown$feature1, " x ", shown$feature2, sprintf(" (+%.2f %s, p %s over the whole search)", shown$interaction,
+                                                                attr(r, "unit"), format(shown$p_fwer, digits = 2)),
                  collapse = ", "))
 }
 

@@ -10,7 +10,8 @@
 #'   ([pca_choose_k()]: parallel analysis up to half a million values, else the threshold of Gavish and Donoho).
 #' * `gene_ranking()`: what every gene says about the class ([mi_rank()]).
 #' * `gene_pairs()`: pairs that say together what neither says alone ([mi_pairs()] by interaction), with a permutation test
-#'   of the whole search: 99 permutations up to 200,000 pairs, 19 up to a million, none above unless asked for.
+#'   of the whole search: 99 permutations for some thousand genes of a hundred samples, 19 where these would take more
+#'   than a minute of one core, none only where 19 would take more than 20 minutes.
 #' * `gene_mi_network()`: the network of mutual information ([mi_matrix()], [mi_network()]), cut to the edges whose information is
 #'   significant at a false discovery rate.
 #' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by whether a gene is above its median in a sample.
@@ -46,9 +47,16 @@
 #' @param chains,sweeps see [irm()].
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
-#' @return `gene_components()`: as [pca()], with `leading` and `choice`; `gene_ranking()`: as [mi_rank()]; `gene_pairs()`: as
-#'   [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with attributes `fdr`, `cut`, the information that an edge must
-#'   exceed, and `limited`, a sentence where `memory` left genes out; `gene_clusters()`: as [irm()].
+#' @section Hidden batches: `gene_components()` looks along the leading components, with class, batch and covariates
+#'   taken out, for a direction in which samples fall into two groups (at least 80 % of its variance is between them; a
+#'   normal law gives 64 %) and which explains a quarter of a tenth of the genes. `hidden` then has the samples' `score`
+#'   and `group`, and a warning says what to do. Groups that are biology look the same.
+#'
+#' @return `gene_components()`: as [pca()], with `leading`, `choice` and, where there are any, `hidden` groups (`score`,
+#'   `group`, `share` of the variance, share of `genes`, `split`: share of the score's variance between the groups);
+#'   `gene_ranking()`: as [mi_rank()]; `gene_pairs()`: as [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with
+#'   attributes `fdr`, `cut`, the information that an edge must exceed, and `limited`, a sentence where `memory` left
+#'   genes out; `gene_clusters()`: as [irm()].
 #' @seealso [gene_network()], [gene_bayes()], [gene_outliers()]
 #' @name gene_steps
 #' @examples
@@ -75,6 +83,8 @@ gene_components <- function(x, k = NULL, leading = NULL, seed = NULL, backend = 
   }
   fit$leading <- as.integer(leading)
   fit$choice <- choice
+  fit$hidden <- hidden_groups(q, fit)
+  if (!is.null(fit$hidden)) warn_hidden(q, fit$hidden)
   fit
 }
 
@@ -93,14 +103,21 @@ gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NU
                        progress = NULL) {
   q <- checked_data(x, class)
   needs_class(q, "`gene_pairs()`")
-  pairs <- choose(ncol(q$x), 2)
-  permutations <- permutations %||% usual_permutations(pairs)
-  bins <- bins %||% if (nrow(q$x) < 100L) 2 else 3
-  mi_pairs(q$x, q$class, top = top, by = "interaction", bins = if (q$kind == "expression") bins, permutations = permutations,
+  genes <- representatives(q)
+  bins <- bins %||% usual_bins(nrow(q$x))
+  permutations <- permutations %||% usual_permutations(length(genes), nrow(q$x))
+  mi_pairs(q$x[, genes, drop = FALSE], q$class, top = top, by = "interaction", bins = if (q$kind == "expression") bins, permutations = permutations,
            seed = seed, backend = backend, threads = threads, progress = progress)
 }
 
-usual_permutations <- function(pairs) if (pairs <= 2e5) 99 else if (pairs <= 1e6) 19 else 0
+usual_bins <- function(n) if (n < 100L) 2 else 3
+
+# As many as take about a minute, or for very many pairs some minutes, on one core: the same on every machine. 19 are
+# enough to tell at 0.05 whether the best pair is more than chance.
+usual_permutations <- function(genes, n) {
+  once <- cost_tuples(choose(genes, 2), n, usual_bins(n) - 1, 0, 1)$cpu
+  if (100 * once <= 60) 99 else if (20 * once <= 1200) 19 else 0
+}
 
 #' @rdname gene_steps
 #' @export
@@ -143,8 +160,9 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
 
 # Information and weights are two matrices of p x p doubles; a third is left for what else a method, and R, may need.
 network_genes <- function(q, genes, memory) {
-  p <- ncol(q$x)
   if (is.character(genes)) return(chosen_columns(genes, colnames(q$x), "genes"))
+  candidates <- representatives(q)
+  p <- length(candidates)
   most <- floor(sqrt(memory_limit(memory) / 24))
   count <- if (is.null(genes)) p else check_number(genes, "genes", min = 3, whole = TRUE)
   if (!is.null(genes) && min(count, p) > most) {
@@ -153,8 +171,9 @@ network_genes <- function(q, genes, memory) {
                i = "Lower `genes`, or leave it out to take as many as fit.")
   }
   count <- min(count, most, p)
-  if (count == p) return(seq_len(p))
-  chosen <- sort(leading_genes(q, count))
+  if (count == p) return(candidates)
+  leading <- leading_genes(q, ncol(q$x))
+  chosen <- sort(leading[leading %in% candidates][seq_len(count)])
   if (is.null(genes)) attr(chosen, "limited") <- sprintf(
     "The network is of the %s genes that %s: all pairs of %s genes would take %s of memory, and %s may be used.",
     format(count, big.mark = ","), if (is.null(q$class)) "vary most" else "say most about the class", format(p, big.mark = ","),

@@ -160,8 +160,10 @@ step_note <- function(step, result, fit) {
     components = sprintf("%s, %s leading, PC1 %s of the variance", count(length(result$sdev), "component"), result$leading %||% "?",
                          share_text(result$share[1L])),
     ranking = sprintf("%s at q <= 0.05", count(sum(result$q_value <= 0.05), "gene")),
-    pairs = sprintf("%s searched, best interaction %.3f %s", count(attr(result, "searched"), "pair"), result$interaction[1L],
-                    attr(result, "unit")),
+    pairs = sprintf("%s searched, %s", count(attr(result, "searched"), "pair"),
+                    if (is.null(result$p_fwer)) "not tested"
+                    else if (any(result$p_fwer <= 0.05)) sprintf("%d significant", sum(result$p_fwer <= 0.05))
+                    else "none significant"),
     network = sprintf("%s, %s (%s)", count(nrow(result), "gene"), count(count_edges(result), "edge"), attr(result, "method")),
     clusters = sprintf("%s, %s", count(max(result$row_cluster), "sample cluster"), count(max(result$col_cluster), "gene cluster")),
     bayes = sprintf("%s, %s", count(nrow(result$dag), "gene"), count(sum(result$dag), "edge")),
@@ -186,7 +188,7 @@ workflow_estimate <- function(q, run) {
   if (method == "auto") method <- if (net <= 1000) "mrnet" else "aracne"
   estimator <- given("network", "estimator", "auto")
   pairs <- choose(p, 2)
-  permutations <- given("pairs", "permutations", NULL) %||% usual_permutations(pairs)
+  permutations <- given("pairs", "permutations", NULL) %||% usual_permutations(p, n)
   clustered <- count(given("clusters", "genes", 300))
   sweeps <- given("clusters", "chains", 4) * given("clusters", "sweeps", 100)
   nodes <- count(given("bayes", "genes", 20))
