@@ -1,5 +1,5 @@
-# Checks of what the Bayesian-network functions are handed: saved tables, networks and fits (see R/saved.R), and the memory
-# that chains take.
+# Checks of what the Bayesian-network functions are handed: saved tables, networks and fits (see R/saved.R), and the
+# memory that chains take.
 
 # ---- saved tables ----
 
@@ -13,17 +13,21 @@ check_bn_table <- function(x, arg, values = TRUE) {
   need("keep", function(v) is_word(v, c("max", "sum", "all")), "\"max\", \"sum\" or \"all\"")
   need("slack", function(v) is_numbers(v, 1L, min = 0, finite = FALSE), "a number of at least 0")
   need("max_parents", function(v) is_numbers(v, p, min = 0, whole = TRUE), "whole numbers, one a node")
-  need("predicted", function(v) is.data.frame(v) && is_numbers(v[["sets"]], 1L, min = 0), "a data frame with the number of sets")
-  need("start", function(v) is.double(v) && is_numbers(v, p + 1L, min = 0, whole = TRUE) && v[1L] == 0 && all(diff(v) >= 1),
-       "whole numbers that rise from 0, one a node and one more")
+  need("predicted", function(v) is.data.frame(v) && is_numbers(v[["sets"]], 1L, min = 0),
+       "a data frame with the number of sets")
+  rises <- function(v) is.double(v) && is_numbers(v, p + 1L, whole = TRUE) && v[1L] == 0 && all(diff(v) >= 1)
+  need("start", rises, "whole numbers that rise from 0, one a node and one more")
   total <- x[["start"]][p + 1L]
   need("score", function(v) is.double(v) && length(v) == total, "numbers, one a set")
-  need("parents", function(v) is.matrix(v) && is.integer(v) && ncol(v) == total && nrow(v) <= p, "a matrix of integers, one column a set")
+  need("parents", function(v) is.matrix(v) && is.integer(v) && ncol(v) == total && nrow(v) <= p,
+       "a matrix of integers, one column a set")
   need("bits", function(v) is_numbers(v, 1L, min = -1074, max = 40, whole = TRUE), "a whole number of at most 40")
   check_run_record(parts_of(x, arg, "bn_scores()", function(part) attr(x, part, exact = TRUE)))
   if (!values) return(invisible(x))
   wrong <- .Call(C_weft_bn_wrong, x, run_control("cpu", 1, FALSE, task = "Checking the table"))
-  if (!is.null(wrong)) abort_damaged(arg, "bn_scores()", sprintf("Node `%s` has %s.", x[["nodes"]][wrong[[1L]]], wrong[[2L]]))
+  if (!is.null(wrong)) {
+    abort_damaged(arg, "bn_scores()", sprintf("Node `%s` has %s.", x[["nodes"]][wrong[[1L]]], wrong[[2L]]))
+  }
   invisible(x)
 }
 
@@ -35,7 +39,8 @@ is_dag <- function(x) {
 }
 
 is_edges <- function(x, nodes) {
-  is_table(x, length(nodes), length(nodes), min = 0, max = 1 + 1e-9) && identical(rownames(x), nodes) && identical(colnames(x), nodes)
+  is_table(x, length(nodes), length(nodes), min = 0, max = 1 + 1e-9) && identical(rownames(x), nodes) &&
+    identical(colnames(x), nodes)
 }
 
 # What printing, plotting and converting need of a result of bn_learn() or bn_exact().
@@ -46,27 +51,33 @@ check_bn <- function(x, arg) {
   need("dag", is_dag, "a matrix of 0 and 1 without a cycle, rows and columns named by the nodes")
   nodes <- rownames(x[["dag"]])
   need("score", function(v) is_numbers(v, 1L), "a number")
-  need("edges", function(v) is.null(v) || is_edges(v, nodes), "NULL or a matrix of probabilities, rows and columns named by the nodes")
-  need("table", function(v) inherits(v, "weft_bn_scores") && identical(unclass(v)[["nodes"]], nodes) && is_word(unclass(v)[["type"]], bn_score_types),
-       "a table of scores of the same nodes")
+  need("edges", function(v) is.null(v) || is_edges(v, nodes),
+       "NULL or a matrix of probabilities, rows and columns named by the nodes")
+  need("table", function(v) {
+    parts <- unclass(v)
+    inherits(v, "weft_bn_scores") && identical(parts[["nodes"]], nodes) && is_word(parts[["type"]], bn_score_types)
+  }, "a table of scores of the same nodes")
   check_run_record(parts_of(x, arg, maker, function(part) attr(x, part, exact = TRUE)))
   if (exact) {
     need("posterior", function(v) is_word(v, c("none", "dag", "order")) && (v == "none") == is.null(x[["edges"]]),
          "\"none\", \"dag\" or \"order\", as `edges` are")
     return(invisible(x))
   }
-  need("target", function(v) is_word(v, c("max", "sum")) && (v == "max") == is.null(x[["edges"]]), "\"max\" or \"sum\", as `edges` are")
+  need("target", function(v) is_word(v, c("max", "sum")) && (v == "max") == is.null(x[["edges"]]),
+       "\"max\" or \"sum\", as `edges` are")
   need("run", is_run, "the settings of the chains")
   ladders <- x[["run"]]$ladders
   need("run", function(v) v$sum == (x[["target"]] == "sum"), "of the same target")
   need("iterations", function(v) is_numbers(v, 1L, min = 1, max = 2^53, whole = TRUE), "a whole number of at least 1")
-  need("trace", function(v) is.matrix(v) && is.double(v) && nrow(v) > 0L && is_table(v, nrow(v), ladders), "a matrix of scores, one column a chain")
+  need("trace", function(v) is.matrix(v) && is.double(v) && nrow(v) > 0L && is_table(v, nrow(v), ladders),
+       "a matrix of scores, one column a chain")
   need("correct_bias", is_flag, "TRUE or FALSE")
   need("diagnostics", function(v) is_diagnostics(v, x[["target"]]), "a list of diagnostics")
   need("sample_score", function(v) is_numbers(v) && (x[["target"]] == "max" || length(v) > 0L), "numbers")
   need("dags", function(v) {
     is.list(v) && length(v) > 0L && all(vapply(v, function(one) {
-      is.list(one) && is_table(one[["dag"]], length(nodes), length(nodes), min = 0, max = 1) && is_numbers(one[["score"]], 1L)
+      is.list(one) && is_table(one[["dag"]], length(nodes), length(nodes), min = 0, max = 1) &&
+        is_numbers(one[["score"]], 1L)
     }, NA))
   }, "a list of networks with their scores")
   invisible(x)
@@ -75,16 +86,17 @@ check_bn <- function(x, arg) {
 is_run <- function(x) {
   counts <- list(ladders = 1e5, iterations = 2^53, thin = 2^53, swap_every = 2^31, best = 1e5)
   beta <- x[["beta"]]
-  is.list(x) && all(vapply(names(counts), function(part) is_numbers(x[[part]], 1L, min = 1, max = counts[[part]], whole = TRUE), NA)) &&
-    is_numbers(x[["burn_in"]], 1L, min = 0, max = 2^53, whole = TRUE) && is_numbers(x[["first"]], 1L, min = 0, max = 2^53, whole = TRUE) &&
-    is.double(x[["key"]]) && is_numbers(x[["key"]], 2L, min = 0, max = 2^32 - 1, whole = TRUE) && is_flag(x[["sum"]]) &&
-    is.double(beta) && length(beta) %in% 1:1000 && is_numbers(beta, min = 0, max = 1) && beta[1L] == 1 && all(diff(beta) <= 0)
+  is.list(x) && all(vapply(names(counts), function(part) is_count(x[[part]], 1, counts[[part]]), NA)) &&
+    is_count(x[["burn_in"]]) && is_count(x[["first"]]) && is_flag(x[["sum"]]) &&
+    is.double(x[["key"]]) && is_numbers(x[["key"]], 2L, min = 0, max = 2^32 - 1, whole = TRUE) &&
+    is.double(beta) && length(beta) %in% 1:1000 && is_numbers(beta, min = 0, max = 1) &&
+    beta[1L] == 1 && all(diff(beta) <= 0)
 }
 
 is_diagnostics <- function(x, target) {
   number_or_na <- function(v) is.numeric(v) && length(v) == 1L
-  is.list(x) && number_or_na(x[["r_hat"]]) && number_or_na(x[["ess"]]) && is.matrix(x[["acceptance"]]) && is.numeric(x[["acceptance"]]) &&
-    (is.null(x[["swaps"]]) || is.numeric(x[["swaps"]])) &&
+  is.list(x) && number_or_na(x[["r_hat"]]) && number_or_na(x[["ess"]]) && is.matrix(x[["acceptance"]]) &&
+    is.numeric(x[["acceptance"]]) && (is.null(x[["swaps"]]) || is.numeric(x[["swaps"]])) &&
     (target == "max" || (number_or_na(x[["edge_difference"]]) && is_numbers(x[["effective_weights"]], 1L, min = 0)))
 }
 
@@ -93,18 +105,23 @@ check_bn_chains <- function(x, arg) {
   check_bn(x, arg)
   need <- parts_of(x, arg, "bn_learn()")
   if (inherits(x, "weft_bn_exact")) {
-    abort_input(sprintf("`%s` must be what `bn_learn()` returned.", arg), x = "An exact answer has no chains to go on with.")
+    abort_input(sprintf("`%s` must be what `bn_learn()` returned.", arg),
+                x = "An exact answer has no chains to go on with.")
   }
   check_bn_table(x[["table"]], sprintf("%s$table", arg))
   run <- x[["run"]]
   p <- nrow(x[["dag"]])
   replicas <- run$ladders * length(run$beta)
   sets <- diff(x[["table"]]$start)
-  within_sets <- function(v) is.integer(v) && !anyNA(v) && all(v >= 0L & v < sets) # recycled: the first dimension is the nodes
-  need("order", function(v) is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) && all(apply(v, 2L, anyDuplicated) == 0L),
-       "orders of the nodes, one column a chain at each temperature")
+  # recycled: the first dimension is the nodes
+  within_sets <- function(v) is.integer(v) && !anyNA(v) && all(v >= 0L & v < sets)
+  orders <- function(v) {
+    is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) && all(apply(v, 2L, anyDuplicated) == 0L)
+  }
+  need("order", orders, "orders of the nodes, one column a chain at each temperature")
   need("counts", function(v) {
-    is_table(v[["accepted"]], 4L, replicas, min = 0) && is_numbers(v[["swapped"]], 2 * run$ladders * (length(run$beta) - 1), min = 0)
+    is_table(v[["accepted"]], 4L, replicas, min = 0) &&
+      is_numbers(v[["swapped"]], 2 * run$ladders * (length(run$beta) - 1), min = 0)
   }, "the numbers of moves and swaps")
   need("best_score", function(v) is_numbers(v) && length(v) > 0L, "numbers")
   need("best_sets", function(v) is.matrix(v) && nrow(v) == p && ncol(v) == length(x[["best_score"]]) && within_sets(v),
@@ -128,7 +145,8 @@ check_fit <- function(x, arg = "fit") {
   need("gaussian", is_flag, "TRUE or FALSE")
   need("n", function(v) is_numbers(v, 1L, min = 0, max = 2^31 - 1, whole = TRUE), "a whole number")
   need("labels", function(v) {
-    if (x[["gaussian"]]) is.null(v) else is.list(v) && identical(names(v), rownames(dag)) && all(vapply(v, is_levels, NA))
+    if (x[["gaussian"]]) is.null(v)
+    else is.list(v) && identical(names(v), rownames(dag)) && all(vapply(v, is_levels, NA))
   }, "the levels of every node")
   need("nodes", function(v) {
     is.list(v) && identical(names(v), rownames(dag)) && all(vapply(rownames(dag), function(name) {
@@ -143,22 +161,25 @@ is_levels <- function(x) is.character(x) && length(x) > 0L && !anyDuplicated(x) 
 is_node <- function(node, name, parents, labels) {
   if (!is.list(node) || !identical(node[["parents"]], parents)) return(FALSE)
   if (is.null(labels)) {
-    return(is_numbers(node[["intercept"]], 1L) && is_numbers(node[["sd"]], 1L, min = 0) &&
-             is_numbers(node[["slopes"]], length(parents)) && identical(names(node[["slopes"]]) %||% character(), parents))
+    slopes <- node[["slopes"]]
+    return(is_number(node[["intercept"]]) && is_number(node[["sd"]], min = 0) && is_numbers(slopes, length(parents)) &&
+             identical(names(slopes) %||% character(), parents))
   }
   v <- node[["probability"]]
   levels <- labels[c(name, parents)]
-  is_numbers(v, min = 0, max = 1 + 1e-9) && identical(dim(v), lengths(levels, use.names = FALSE)) && identical(dimnames(v), levels) &&
-    all(abs(colSums(matrix(v, dim(v)[1L])) - 1) < 1e-6)
+  is_numbers(v, min = 0, max = 1 + 1e-9) && identical(dim(v), lengths(levels, use.names = FALSE)) &&
+    identical(dimnames(v), levels) && all(abs(colSums(matrix(v, dim(v)[1L])) - 1) < 1e-6)
 }
 
 check_prior <- function(x, arg = "prior") {
   need <- parts_of(x, arg, "bn_prior()")
-  need("R", function(v) is_table(v, nrow(v), nrow(v), min = 0, max = 1) && is_labels(rownames(v)) && identical(rownames(v), colnames(v)),
-       "a matrix of numbers from 0 to 1, rows and columns named by the nodes")
+  need("R", function(v) {
+    is_table(v, nrow(v), nrow(v), min = 0, max = 1) && is_labels(rownames(v)) && identical(rownames(v), colnames(v))
+  }, "a matrix of numbers from 0 to 1, rows and columns named by the nodes")
   nodes <- rownames(x[["R"]])
   of_nodes <- function(v) identical(rownames(v), nodes) && identical(colnames(v), nodes)
-  need("nats", function(v) is_table(v, length(nodes), length(nodes)) && of_nodes(v), "finite numbers, a matrix like `R`")
+  need("nats", function(v) is_table(v, length(nodes), length(nodes)) && of_nodes(v),
+       "finite numbers, a matrix like `R`")
   for (part in c("required", "forbidden")) {
     need(part, function(v) is.matrix(v) && is.logical(v) && !anyNA(v) && of_nodes(v) && !any(diag(v)),
          "TRUE and FALSE, a matrix like `R`, FALSE in the diagonal")
@@ -173,7 +194,8 @@ check_comparison <- function(x, arg = "x") {
   distance <- function(v) is.numeric(v) && length(v) == 1L && (is.na(v) || is_numbers(v, 1L, min = 0, whole = TRUE))
   for (part in c("shd", "shd_cpdag")) need(part, distance, "a whole number, or NA")
   need("roc", function(v) {
-    is.null(v) || (is_frame(v) && all(vapply(v[c("tpr", "fpr")], is.numeric, NA)) && (is.numeric(v[["threshold"]]) || is.character(v[["entry"]])))
+    is.null(v) || (is_frame(v) && all(vapply(v[c("tpr", "fpr")], is.numeric, NA)) &&
+                   (is.numeric(v[["threshold"]]) || is.character(v[["entry"]])))
   }, "NULL or a data frame of rates")
   invisible(x)
 }
@@ -182,8 +204,8 @@ check_comparison <- function(x, arg = "x") {
 
 most_saved_steps <- 2^29 # of a chain: the Fourier transform of its scores is still one of R's
 
-# Before anything of the size of a run is allocated: scores and graphs that are saved, the chains' own state, and what the
-# diagnostics take. `before`: steps that are saved already.
+# Before anything of the size of a run is allocated: scores and graphs that are saved, the chains' own state, and what
+# the diagnostics take. `before`: steps that are saved already.
 check_chain_memory <- function(run, p, before = 0) {
   at_thin <- function(thin) {
     saved <- run$iterations %/% thin + before
@@ -200,12 +222,14 @@ check_chain_memory <- function(run, p, before = 0) {
   if (fits(need)) return(invisible())
   thinner <- 2^seq(ceiling(log2(run$thin + 1)), 53)
   enough <- thinner[thinner <= run$iterations & vapply(thinner, function(thin) fits(at_thin(thin), 0.5), NA)]
+  at_most <- sprintf("; at most %s steps can be saved", number_text(most_saved_steps))
   weft_abort(
-    "memory", sprintf("The chains need about %s of memory, %s are free.", bytes_text(need$bytes), if (free < 0) "unknown amounts" else bytes_text(free)),
-    x = sprintf("%s saved steps of %s ladders of %d temperatures, %d nodes%s.", number_text(need$saved), number_text(run$ladders), length(run$beta),
-                p, if (need$saved > most_saved_steps) sprintf("; at most %s steps can be saved", number_text(most_saved_steps)) else ""),
-    i = if (length(enough) && before) sprintf("Learn anew with a larger `thin`, for example %s.", number_text(enough[1L]))
-        else if (length(enough)) sprintf("Save fewer steps: raise `thin`, for example to %s.", number_text(enough[1L]))
+    "memory", sprintf("The chains need about %s of memory, %s are free.", bytes_text(need$bytes),
+                      if (free < 0) "unknown amounts" else bytes_text(free)),
+    x = sprintf("%s saved steps of %s ladders of %d temperatures, %d nodes%s.", number_text(need$saved),
+                number_text(run$ladders), length(run$beta), p, if (need$saved > most_saved_steps) at_most else ""),
+    i = if (length(enough)) sprintf(if (before) "Learn anew with a larger `thin`, for example %s."
+                                    else "Save fewer steps: raise `thin`, for example to %s.", number_text(enough[1L]))
         else "Use fewer `chains` or `temperatures`, or a smaller `top`."
   )
 }

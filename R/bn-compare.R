@@ -44,7 +44,8 @@ is_posterior <- function(x) is.matrix(x) && is.double(x) && any(x != 0 & x != 1,
 check_posterior <- function(x) {
   if (is_numbers(x, min = 0, max = 1 + 1e-9)) return(x)
   abort_input("`a` as a matrix must hold 0 and 1, or posteriors from 0 to 1.",
-              x = if (anyNA(x)) "It has missing values." else sprintf("It has numbers from %.3g to %.3g.", min(x), max(x)))
+              x = if (anyNA(x)) "It has missing values."
+                  else sprintf("It has numbers from %.3g to %.3g.", min(x), max(x)))
 }
 
 align_matrix <- function(x, nodes) {
@@ -145,7 +146,8 @@ print.weft_bn_compare <- function(x, ...) {
   check_comparison(x)
   cat(sprintf("Edges: %s of the true ones found, %s of the others\n", percent(x$tpr), percent(x$fpr)))
   cat(sprintf("Skeleton: %s and %s\n", percent(x$skeleton_tpr), percent(x$skeleton_fpr)))
-  cat(sprintf("Structural Hamming distance %d, of the equivalence classes %d\n", as.integer(x$shd), as.integer(x$shd_cpdag)))
+  cat(sprintf("Structural Hamming distance %d, of the equivalence classes %d\n", as.integer(x$shd),
+              as.integer(x$shd_cpdag)))
   if (!is.null(x$roc)) cat(sprintf("ROC of %d points\n", nrow(x$roc)))
   invisible(x)
 }

@@ -79,7 +79,8 @@ name_both_sides <- function(x, arg) {
   if (is.null(rows)) return(x)
   twice <- unique(c(rows[duplicated(rows)], columns[duplicated(columns)]))
   if (length(twice)) {
-    abort_input(sprintf("The nodes of `%s` must have names of their own.", arg), x = sprintf("Twice: %s.", label_some(twice)))
+    abort_input(sprintf("The nodes of `%s` must have names of their own.", arg),
+                x = sprintf("Twice: %s.", label_some(twice)))
   }
   if (!setequal(rows, columns)) {
     abort_input(sprintf("The rows and columns of `%s` must have the same names.", arg),
@@ -101,7 +102,8 @@ not_the_same <- function(names, nodes) {
 bnlearn_adjacency <- function(x) {
   nodes <- names(x[["nodes"]])
   if (!is.matrix(x[["arcs"]]) || ncol(x[["arcs"]]) != 2L || !all(x[["arcs"]] %in% nodes)) {
-    abort_input("A network of class `bn` must have arcs between its nodes.", x = "This one has others, or none of that form.")
+    abort_input("A network of class `bn` must have arcs between its nodes.",
+                x = "This one has others, or none of that form.")
   }
   dag <- matrix(0, length(nodes), length(nodes), dimnames = list(nodes, nodes))
   dag[x[["arcs"]]] <- 1

@@ -24,7 +24,7 @@ bn_fit <- function(dag, data, ess = 1, interventions = NULL, na = c("fail", "dro
   na <- check_choice(na, c("fail", "drop"), "na")
   ess <- check_ess(ess)
   numbers <- is.data.frame(data) && length(data) > 0L && all(vapply(data, is.double, NA)) || (is.matrix(data) && is.double(data))
-  input <- bn_input(data, if (numbers) "bge" else "bdeu", interventions, na)
+  input <- memory_errors(bn_input(data, if (numbers) "bge" else "bdeu", interventions, na))
   dag <- as_dag(dag, nodes = input$names)
   nodes <- lapply(seq_len(input$p), function(i) {
     parents <- which(dag[, i] != 0)
@@ -78,10 +78,13 @@ bn_sample <- function(fit, n, do = NULL, seed = NULL) {
   need_args("fit", "n")
   fit <- check_fit(fit)
   n <- check_number(n, "n", min = 0, max = 2^31 - 1, whole = TRUE)
+  do <- check_settings(do, names(fit$nodes))
+  check_sample_memory(n, length(fit$nodes))
+  memory_errors(sample_network(fit, n, do, draw_key(seed)))
+}
+
+sample_network <- function(fit, n, do, key) {
   names <- names(fit$nodes)
-  do <- check_settings(do, names)
-  check_sample_memory(n, length(names))
-  key <- draw_key(seed)
   codes <- matrix(0, n, length(names), dimnames = list(NULL, names))
   for (i in topological_order(fit$dag)) {
     node <- fit$nodes[[i]]
@@ -105,7 +108,9 @@ check_settings <- function(do, nodes) {
   if (length(do) && is.null(given)) abort_input("`do` must have names of nodes.", x = "It has no names.")
   unknown <- setdiff(given, nodes)
   twice <- unique(given[duplicated(given)])
-  if (length(unknown)) abort_input("`do` must have names of nodes.", x = sprintf("There is no %s.", label_some(unknown)))
+  if (length(unknown)) {
+    abort_input("`do` must have names of nodes.", x = sprintf("There is no %s.", label_some(unknown)))
+  }
   if (length(twice)) abort_input("`do` must set each node once.", x = sprintf("Twice: %s.", label_some(twice)))
   do
 }
@@ -115,7 +120,8 @@ check_sample_memory <- function(n, p) {
   free <- .Call(C_weft_host_available)
   if (free < 0 || need <= free) return(invisible())
   weft_abort("memory", sprintf("The sample needs about %s of memory, %s are free.", bytes_text(need), bytes_text(free)),
-             x = sprintf("%s rows of %d nodes.", number_text(n), p), i = "Draw fewer rows at a time, with seeds of their own.")
+             x = sprintf("%s rows of %d nodes.", number_text(n), p),
+             i = "Draw fewer rows at a time, with seeds of their own.")
 }
 
 set_value <- function(fit, name, value) {
@@ -151,7 +157,9 @@ fit_columns <- function(fit, data, needed, arg) {
   if (is.matrix(data)) data <- as.data.frame(data, stringsAsFactors = FALSE)
   if (!is.data.frame(data)) abort_input(sprintf("`%s` must be a data frame.", arg), x = paste0("It is ", describe(data), "."))
   twice <- intersect(names(fit$nodes), names(data)[duplicated(names(data))])
-  if (length(twice)) abort_input(sprintf("`%s` must have each node once.", arg), x = sprintf("Twice: %s.", label_some(twice)))
+  if (length(twice)) {
+    abort_input(sprintf("`%s` must have each node once.", arg), x = sprintf("Twice: %s.", label_some(twice)))
+  }
   lacking <- setdiff(needed, names(data))
   if (length(lacking)) {
     abort_input(sprintf("`%s` must have a column for every node.", arg), x = paste0("It lacks ", label_some(lacking), "."))
@@ -160,7 +168,8 @@ fit_columns <- function(fit, data, needed, arg) {
   columns <- lapply(shared, function(name) {
     column <- data[[name]]
     if (fit$gaussian && !is.numeric(column) && !is.logical(column) || !is.null(dim(column))) {
-      abort_input(sprintf("Column `%s` of `%s` must be a vector of %s.", name, arg, if (fit$gaussian) "numbers" else "levels"),
+      abort_input(sprintf("Column `%s` of `%s` must be a vector of %s.", name, arg,
+                          if (fit$gaussian) "numbers" else "levels"),
                   x = paste0("It is ", describe(column), "."))
     }
     values <- if (fit$gaussian) as.double(column) else match(as.character(column), fit$labels[[name]]) - 1
@@ -291,8 +300,8 @@ sum_out <- function(table, name) {
   array(sums, dim(table)[match(kept, names(dimnames(table)))], dimnames = dimnames(table)[kept])
 }
 
-# The joint of all nodes is normal: x = intercept + B' x + noise. What noise of each node reaches each other one, parents first; known
-# values are taken in units of their standard deviation, so that none vanishes beside another.
+# The joint of all nodes is normal: x = intercept + B' x + noise. What noise of each node reaches each other one,
+# parents first; known values are taken in units of their standard deviation, so that none vanishes beside another.
 predict_gauss <- function(fit, x, node) {
   names <- rownames(fit$dag)
   through <- diag(length(names))
@@ -304,7 +313,8 @@ predict_gauss <- function(fit, x, node) {
   mean <- drop(vapply(fit$nodes, `[[`, 0, "intercept") %*% through)
   covariance <- crossprod(through, vapply(fit$nodes, function(f) f$sd^2, 0) * through)
   if (!all(is.finite(covariance), is.finite(mean))) {
-    abort_input("The network's slopes and standard deviations must be smaller.", x = "Their products are beyond the largest number.")
+    abort_input("The network's slopes and standard deviations must be smaller.",
+                x = "Their products are beyond the largest number.")
   }
   known <- colnames(x)
   if (!length(known)) return(rep(mean[[node]], nrow(x)))

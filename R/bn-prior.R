@@ -38,7 +38,8 @@ bn_prior <- function(nodes, required = NULL, forbidden = NULL, tiers = NULL, kno
   if (!is.character(nodes) || !length(nodes) || anyNA(nodes) || anyDuplicated(nodes)) {
     twice <- if (is.character(nodes)) unique(nodes[duplicated(nodes)])
     abort_input("`nodes` must be different names, a data frame or a number.",
-                x = if (length(twice)) sprintf("Twice: %s.", label_some(twice)) else paste0("It is ", describe(nodes), "."))
+                x = if (length(twice)) sprintf("Twice: %s.", label_some(twice))
+                    else paste0("It is ", describe(nodes), "."))
   }
   known_probability <- check_number(known_probability, "known_probability", min = 0, max = 1)
   R <- start_interface(R, nodes)

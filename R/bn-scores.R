@@ -69,7 +69,7 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   slack <- check_number(slack, "slack", min = 0)
   plus_one <- check_flag(plus_one, "plus_one")
   verbose <- check_flag(verbose, "verbose")
-  input <- bn_input(data, score, interventions, na)
+  input <- memory_errors(bn_input(data, score, interventions, na))
   problem <- bn_problem(input, score, ess, prior, gamma)
   problem$max_parents <- bn_limits(max_parents, input$names)
   problem$slack <- switch(keep, max = 0, sum = slack, all = Inf)
@@ -85,7 +85,7 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
                                bytes_text(predicted$bytes),
                                seconds_text(predicted$seconds)))
   control <- run_control(chosen$name, threads, progress, input$names, "Scoring parent sets")
-  table <- .Call(C_weft_bn_scores, problem, control)
+  table <- memory_errors(.Call(C_weft_bn_scores, problem, control))
   result <- c(table, list(
     nodes = input$names, n = input$n, type = score, max_parents = stats::setNames(problem$max_parents, input$names),
     ess = ess, gamma = gamma, keep = keep, slack = slack, labels = input$labels,
@@ -108,7 +108,8 @@ bn_candidates <- function(candidates, plus_one, input, problem, threads) {
     short <- rowSums(problem$required) > problem$max_parents
     if (any(short)) {
       abort_input("A node must not have more required parents than `max_parents`.",
-                  x = paste0("More are required of ", label_some(input$names[short]), "."), i = "Raise `max_parents` for it.")
+                  x = paste0("More are required of ", label_some(input$names[short]), "."),
+                  i = "Raise `max_parents` for it.")
     }
   }
   outside <- everyone & !allowed
@@ -280,7 +281,7 @@ bn_local_score <- function(data, node, parents = character(), score = c("bdeu", 
   score <- check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
   need_args("data", "node")
-  input <- bn_input(data, score, interventions, na)
+  input <- memory_errors(bn_input(data, score, interventions, na))
   node <- check_nodes(node, input$names, "node")
   parents <- check_nodes(parents, input$names, "parents")
   if (length(node) != 1L) abort_input("`node` must be one name.", x = paste0("It is ", describe(node), "."))
@@ -299,7 +300,7 @@ bn_score <- function(data, dag, score = c("bdeu", "k2", "bic", "aic", "bds", "bg
   score <- check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
   need_args("data", "dag")
-  input <- bn_input(data, score, interventions, na)
+  input <- memory_errors(bn_input(data, score, interventions, na))
   dag <- as_dag(dag, nodes = input$names)
   ess <- check_ess(ess)
   gamma <- check_gamma(gamma)
@@ -312,7 +313,8 @@ check_nodes <- function(x, names, arg) {
   at <- if (is.character(x)) match(x, names) else NA
   if (anyNA(at)) {
     abort_input(sprintf("`%s` must name columns of `data`.", arg),
-                x = if (is.character(x)) sprintf("There is no %s.", label_some(unique(x[is.na(at)]))) else paste0("It is ", describe(x), "."),
+                x = if (is.character(x)) sprintf("There is no %s.", label_some(unique(x[is.na(at)])))
+                    else paste0("It is ", describe(x), "."),
                 i = paste0("There are ", label_some(names), "."))
   }
   at

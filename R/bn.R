@@ -78,23 +78,24 @@ bn_learn <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic"
   run <- chain_settings(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed)
   check_chain_memory(run, length(table$nodes))
   if (!is.null(ranks)) run$key <- ranks_gather(run$key)[[1L]]
-  run$order <- start_orders(start, table$nodes, run)
+  run$order <- memory_errors(start_orders(start, table$nodes, run))
   same_on_ranks(ranks, data = unclass(table)[setdiff(names(table), "predicted")], start = run$order)
   chosen <- bn_chain_backend(backend, table, run, threads)
   report_backend(chosen, verbose)
   control <- function(progress) {
     run_control(chosen$name, threads, progress, table$nodes, "Sampling orders", devices_for(devices, chosen$name))
   }
-  fit <- chain_result(table, run, run_chains(table, run, ranks, control(progress)))
+  fit <- memory_errors(chain_result(table, run, run_chains(table, run, ranks, control(progress))))
   fit$correct_bias <- correct_bias
-  record(finish_fit(fit, threads, ranks, control(FALSE)), match.call(), chosen, started)
+  record(memory_errors(finish_fit(fit, threads, ranks, control(FALSE))), match.call(), chosen, started)
 }
 
 bn_chain_backend <- function(backend, table, run, threads) {
   if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
   replicas <- run$ladders * length(run$beta)
   nodes <- length(table$nodes)
-  choose_backend(backend, cost_chains(run$iterations, replicas, length(table$score) / nodes, nodes, run$sum, threads_for(threads)))
+  choose_backend(backend, cost_chains(run$iterations, replicas, length(table$score) / nodes, nodes, run$sum,
+                                      threads_for(threads)))
 }
 
 # The chains of `run`; over ranks each has its ladders, and all get what one run gives.
@@ -159,7 +160,8 @@ start_orders <- function(start, nodes, run) {
   if (is.character(start) && (length(start) != length(nodes) || !setequal(start, nodes))) {
     abort_input("`start` must be a network, or an order of all nodes.", x = not_the_same(start, nodes))
   }
-  order <- if (is.character(start)) match(start, nodes) else topological_order(as_dag(start, nodes = nodes, arg = "start"))
+  order <- if (is.character(start)) match(start, nodes)
+           else topological_order(as_dag(start, nodes = nodes, arg = "start"))
   matrix(as.integer(order) - 1L, length(nodes), replicas)
 }
 
@@ -211,7 +213,8 @@ finish_fit <- function(fit, threads, ranks, control) {
   if (fit$target == "sum") {
     if (!length(fit$sample_score)) {
       abort_input("`iterations` must leave at least one saved step after `burn_in`.",
-                  x = sprintf("`iterations` is %s, `burn_in` %s, `thin` %s.", number_text(fit$run$iterations), number_text(fit$run$burn_in),
+                  x = sprintf("`iterations` is %s, `burn_in` %s, `thin` %s.", number_text(fit$run$iterations),
+                              number_text(fit$run$burn_in),
                               number_text(fit$run$thin)))
     }
     weights <- matrix(1, dim(fit$sampled)[2L], dim(fit$sampled)[3L])
@@ -334,8 +337,11 @@ update.weft_bn <- function(object, iterations, devices = NULL, threads = NULL, p
   control <- function(progress) {
     run_control(backend, threads, progress, object$table$nodes, "Sampling orders", devices_for(devices, backend))
   }
-  fit <- join_fits(object, chain_result(object$table, run, run_chains(object$table, run, NULL, control(progress))))
-  record(finish_fit(fit, threads, NULL, control(FALSE)), match.call(), list(name = backend, reason = attr(object, "reason")), started)
+  fit <- memory_errors({
+    more <- chain_result(object$table, run, run_chains(object$table, run, NULL, control(progress)))
+    finish_fit(join_fits(object, more), threads, NULL, control(FALSE))
+  })
+  record(fit, match.call(), list(name = backend, reason = attr(object, "reason")), started)
 }
 
 join_fits <- function(old, new) {

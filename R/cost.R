@@ -50,13 +50,13 @@ cost_network <- function(p, method, threads) {
   cost(cpu, cuda + p^2 * 4e-9, 8 * p^2)
 }
 
-# Forward selection on halves of the samples; genes: regulators and targets, counted. A device works when it is asked for by name.
+# Forward selection on halves of the samples; genes: regulators and targets, counted.
 cost_regulation <- function(n, genes, steps, resamples, nonlinear, copies, threads) {
   features <- genes[["regulators"]] * (1 + nonlinear)
   targets <- genes[["targets"]] * (1 + copies)
   products <- as.double(resamples) * features * (features / 2 + targets) * n / 2
   turns <- as.double(resamples) * targets * steps * features
-  cost((products * 2e-11 + turns * 2e-9) / threads, Inf,
+  cost((products * 2e-11 + turns * 2e-9) / threads, 0.1 + products / 1e13 + turns / 5e11,
        4 * features * (features + targets) + 24 * genes[["regulators"]] * genes[["targets"]])
 }
 

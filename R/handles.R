@@ -147,7 +147,8 @@ dim.weft_file <- function(x) whole_file(x)$dim
 as.matrix.weft_file <- function(x, ...) {
   d <- dim(x)
   if (any(d > .Machine$integer.max)) {
-    abort_input("A matrix in memory must have at most 2147483647 rows and columns.", x = sprintf("The file has %.0f and %.0f.", d[1L], d[2L]))
+    abort_input("A matrix in memory must have at most 2147483647 rows and columns.",
+                x = sprintf("The file has %.0f and %.0f.", d[1L], d[2L]))
   }
   if (x$layout == "row") t(matrix(read_numbers(x, 0, prod(d)), d[2L], d[1L]))
   else matrix(read_numbers(x, 0, prod(d)), d[1L], d[2L])

@@ -77,7 +77,9 @@ check_container <- function(x, arg) {
     check_frame(x, arg)
   } else if (inherits(x, "Matrix")) {
     problem <- matrix_problem(x)
-    if (!is.null(problem)) abort_input(sprintf("`%s` must be a valid Matrix.", arg), x = problem, i = "It was changed, or damaged in a file.")
+    if (!is.null(problem)) {
+      abort_input(sprintf("`%s` must be a valid Matrix.", arg), x = problem, i = "It was changed, or damaged in a file.")
+    }
   } else if (is.list(x) && !is.object(x)) {
     for (part in x) if (inherits(part, "Matrix")) check_container(part, arg)
   }

@@ -26,7 +26,8 @@ read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
                 x = sprintf("It has %.0f numbers.", length(numbers)))
   }
   if (any(numbers[1:2] >= .Machine$integer.max)) {
-    abort_input("`file` must be of fewer than 2147483647 documents and words.", x = sprintf("It has %d and %d.", numbers[1L], numbers[2L]))
+    abort_input("`file` must be of fewer than 2147483647 documents and words.",
+                x = sprintf("It has %d and %d.", numbers[1L], numbers[2L]))
   }
   ask_memory(8 * numbers[1L] + 8 * numbers[2L], "The sizes of `file` must fit into memory.")
   entries <- matrix(numbers[-(1:3)], 3L)
@@ -35,7 +36,8 @@ read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
   }
   words <- if (!is.null(vocab)) suppressWarnings(readLines(vocab, encoding = "UTF-8", skipNul = TRUE))
   if (!is.null(words) && length(words) != numbers[2L]) {
-    abort_input(sprintf("`vocab` must have a line a word: %d.", numbers[2L]), x = sprintf("It has %.0f.", length(words)))
+    abort_input(sprintf("`vocab` must have a line for each word: %d.", numbers[2L]),
+                x = sprintf("It has %.0f.", length(words)))
   }
   entries <- entries[, entries[3L, ] > 0L, drop = FALSE]
   if (counts) {
@@ -54,7 +56,8 @@ whole_numbers <- function(file) {
   rest <- raw()
   repeat {
     bytes <- tryCatch(readBin(input, raw(), 2^26), condition = function(e) {
-      abort_input("`file` must be a whole bag-of-words file.", x = paste0(describe(file), " cannot be read to its end."))
+      abort_input("`file` must be a whole bag-of-words file.",
+                  x = paste0(describe(file), " cannot be read to its end."))
     })
     text <- c(rest, bytes)
     cut <- if (length(bytes)) max(0L, which(text == as.raw(10L))) else length(text)
@@ -80,8 +83,8 @@ write_bag_of_words <- function(A, file, vocab = NULL) {
                 x = sprintf("That of row %d has one.", which(grepl("[\r\n]", names, useBytes = TRUE))[1L]))
   }
   order <- order(pairs$to, pairs$from)
-  write_lines(c(pairs$n_col, pairs$n_row, length(order), sprintf("%d %d %d", as.integer(pairs$to[order]), as.integer(pairs$from[order]),
-                                                                 pairs$weight[order])), file, "file")
+  entries <- sprintf("%d %d %d", as.integer(pairs$to[order]), as.integer(pairs$from[order]), pairs$weight[order])
+  write_lines(c(pairs$n_col, pairs$n_row, length(order), entries), file, "file")
   if (!is.null(vocab)) write_lines(names, vocab, "vocab")
   invisible(file)
 }
@@ -92,7 +95,9 @@ check_name <- function(path, arg) {
 }
 
 write_lines <- function(lines, path, arg) {
-  refuse <- function(e) abort_input(sprintf("`%s` must be a file that can be written.", arg), x = paste0("It is ", describe(path), "."))
+  refuse <- function(e) {
+    abort_input(sprintf("`%s` must be a file that can be written.", arg), x = paste0("It is ", describe(path), "."))
+  }
   out <- tryCatch(file(path, "wb"), condition = refuse)
   on.exit(close(out))
   writeLines(lines, out, useBytes = TRUE)

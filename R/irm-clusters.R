@@ -1,12 +1,14 @@
-# How many clusters a run allows, and what it says when they were too few. With n nodes and concentration α the Chinese restaurant
-# process has Σ_i α / (α + i), i < n, clusters on average.
+# How many clusters a run allows, and what it says when they were too few. With n nodes and concentration α the Chinese
+# restaurant process has Σ_i α / (α + i), i < n, clusters on average.
 #
-# Blocked sampler, K sticks: partitions change only where two nodes or more lie beyond the first K - 1 sticks, two of them apart. What
-# is left of the stick there, R, has moments E R^j = (α / (α + j))^(K - 1), so that the total variation is at most
+# Blocked sampler, K sticks: partitions change only where two nodes or more lie beyond the first K - 1 sticks, two of
+# them apart. What is left of the stick there, R, has moments E R^j = (α / (α + j))^(K - 1), so that the total
+# variation is at most
 #
 #   min(n E R, n (n - 1) / 2 · α / (1 + α) · E R²)
 #
-# Collapsed sampler: at most K clusters. Their number is a sum of independent 0 or 1, for which Bernstein's inequality holds.
+# Collapsed sampler: at most K clusters. Their number is a sum of independent 0 or 1, for which Bernstein's inequality
+# holds.
 
 truncation_goal <- 1e-3 # of the default
 most_labels <- 65536    # a device keeps labels in 16 bits
@@ -31,15 +33,16 @@ truncation_error <- function(alpha, n, k, sampler) {
 clusters_needed <- function(alpha, n, sampler, error = truncation_goal) {
   if (sampler == "collapsed") {
     nats <- -log(error)
-    return(pmin(n, ceiling(expected_clusters(alpha, n) + nats / 3 + sqrt(nats^2 / 9 + 2 * expected_clusters(alpha, n) * nats))))
+    mean <- expected_clusters(alpha, n)
+    return(pmin(n, ceiling(mean + nats / 3 + sqrt(nats^2 / 9 + 2 * mean * nats))))
   }
   one <- log(n / error) / log1p(1 / alpha)
   two <- log(n * (n - 1) / 2 * alpha / (1 + alpha) / error) / log1p(2 / alpha)
   ifelse(n > 1, 1 + ceiling(pmax(0, pmin(one, two))), n)
 }
 
-# The limits, how many random clusters chains start from, and the sampler: list(clusters, start, sampler). `any_sampler`: the user
-# chose none.
+# The limits, how many random clusters chains start from, and the sampler: list(clusters, start, sampler).
+# `any_sampler`: the user chose none.
 most_clusters <- function(max_clusters, nodes, init, prior, sampler, any_sampler) {
   if (!is.null(max_clusters)) {
     k <- check_pair(max_clusters, "max_clusters", 1)
@@ -50,8 +53,9 @@ most_clusters <- function(max_clusters, nodes, init, prior, sampler, any_sampler
     return(list(clusters = k, start = k, sampler = sampler))
   }
   alpha <- prior_alpha(prior)
-  given <- vapply(c("row", "col"), function(mode) if (is.list(init) && is.atomic(init[[mode]])) length(unique(init[[mode]])) else 0L, 0L,
-                  USE.NAMES = FALSE)
+  given <- vapply(c("row", "col"), function(mode) {
+    if (is.list(init) && is.atomic(init[[mode]])) length(unique(init[[mode]])) else 0L
+  }, 0L, USE.NAMES = FALSE)
   start <- pmin(most_start, pmax(20, ceiling(2 * sqrt(nodes))))
   least <- pmax(start, 2 * given)
   k <- pmax(least, clusters_needed(alpha, nodes, sampler)) * (nodes > 0)
@@ -65,16 +69,17 @@ most_clusters <- function(max_clusters, nodes, init, prior, sampler, any_sampler
 # A sampled alpha's prior mean.
 prior_alpha <- function(prior) if (prior$sample_alpha) rep(prior$hyper[1L] / prior$hyper[2L], 2L) else prior$alpha
 
-# By mode: the limit, the share of the sweeps after the burn-in in which more clusters might have been (NA for a limit of one, which was
-# asked for), how many such sweeps there are, and what the limit was before it was raised.
+# By mode: the limit, the share of the sweeps after the burn-in in which more clusters might have been (NA for a limit
+# of one, which was asked for), how many such sweeps there are, and what the limit was before it was raised.
 limits_of <- function(run) {
   burn_in <- run$burn_in %||% (run$done %/% 2)
   after <- seq.int(burn_in + 1, length.out = run$done - burn_in)
   modes <- if (run$graph$kind == "bipartite") c("row", "col") else "row"
   limit <- run$model$max_clusters[seq_along(modes)]
   full <- vapply(modes, function(mode) mean(run$trace[[paste0(mode, "_full")]][after, ]), 0)
-  data.frame(mode = modes, limit = limit, full = ifelse(limit == 1, NA, full), first = run$first_limits[seq_along(modes)],
-             alpha = vapply(seq_along(modes), function(at) mean(run$trace$alpha[after, at, ]), 0), sweeps = length(after))
+  alpha <- vapply(seq_along(modes), function(at) mean(run$trace$alpha[after, at, ]), 0)
+  data.frame(mode = modes, limit = limit, full = ifelse(limit == 1, NA, full),
+             first = run$first_limits[seq_along(modes)], alpha = alpha, sweeps = length(after))
 }
 
 is_reached <- function(limits) !is.na(limits$full) & limits$full > full_share
@@ -110,11 +115,13 @@ mode_nodes <- function(type, at) if (type == "bipartite") c("rows", "columns")[a
 # What print() and summary() say of the limits.
 limit_notes <- function(limits, type) {
   nodes <- mode_nodes(type, seq_len(nrow(limits)))
-  raised <- limits$limit > limits$first
-  c(sprintf("The limit of %.0f clusters of %s was reached; it was raised to %.0f, and the run done again.", limits$first, nodes,
-            limits$limit)[raised],
-    sprintf("The limit of %.0f clusters of %s was reached in %.0f %% of the sweeps: their number is no finding. Give a larger `max_clusters`%s.",
-            limits$limit, nodes, 100 * limits$full, ifelse(limits$sweeps < full_sweeps, ", or more `sweeps`", ""))[is_reached(limits)])
+  raised <- sprintf("The limit of %.0f clusters of %s was reached; it was raised to %.0f, and the run done again.",
+                    limits$first, nodes, limits$limit)
+  reached <- sprintf(paste("The limit of %.0f clusters of %s was reached in %.0f %% of the sweeps:",
+                           "their number is no finding. Give a larger `max_clusters`%s."),
+                     limits$limit, nodes, 100 * limits$full,
+                     ifelse(limits$sweeps < full_sweeps, ", or more `sweeps`", ""))
+  c(raised[limits$limit > limits$first], reached[is_reached(limits)])
 }
 
 warn_truncated <- function(fit) {
@@ -123,14 +130,16 @@ warn_truncated <- function(fit) {
     n <- length(fit[[paste0(limits$mode[at], "_cluster")]])
     nodes <- mode_nodes(fit$type, at)
     k <- limits$limit[at]
-    error <- truncation_error(limits$alpha[at], n, k, fit$sampler)
+    alpha <- limits$alpha[at]
+    error <- truncation_error(alpha, n, k, fit$sampler)
+    why <- if (error > truncation_goal) sprintf("a limit of %.0f is off from that by up to %.2g", k, error)
+           else "the links ask for more"
     weft_warn("truncation",
-              sprintf("`max_clusters` = %.0f must be larger for the %s: there might have been more in %.0f %% of the sweeps after `burn_in`.",
-                      k, nodes, 100 * limits$full[at]),
-              i = sprintf("At alpha = %.3g %d %s have %.1f clusters on average before their links are known%s. %s %.0f.",
-                          limits$alpha[at], n, nodes, expected_clusters(limits$alpha[at], n),
-                          if (error > truncation_goal) sprintf(", of which a limit of %.0f is off by up to %.2g", k, error)
-                          else ", and the links ask for more",
-                          "Leave `max_clusters` out, or try", max(2 * k, clusters_needed(limits$alpha[at], n, fit$sampler))))
+              sprintf(paste("`max_clusters` = %.0f must be larger for the %s: there might have been more in %.0f %%",
+                            "of the sweeps after `burn_in`."), k, nodes, 100 * limits$full[at]),
+              i = sprintf(paste("At alpha = %.3g, %d %s have %.1f clusters on average before their links are",
+                                "known; %s. Leave `max_clusters` out, or try %.0f."),
+                          alpha, n, nodes, expected_clusters(alpha, n), why,
+                          max(2 * k, clusters_needed(alpha, n, fit$sampler))))
   }
 }

@@ -4,7 +4,8 @@
 irm_types <- c("bipartite", "directed", "undirected")
 
 check_file <- function(path, arg, what) {
-  if (is.character(path) && length(path) == 1L && !is.na(path) && file.exists(path) && !dir.exists(path)) return(invisible())
+  named <- is.character(path) && length(path) == 1L && !is.na(path)
+  if (named && file.exists(path) && !dir.exists(path)) return(invisible())
   abort_input(sprintf("`%s` must be %s.", arg, what), x = paste0("There is no file ", describe(path), "."))
 }
 
@@ -37,7 +38,8 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
   missing <- sorted(c(unseen$from, pairs$na_from), c(unseen$to, pairs$na_to), NULL, NULL)
   links <- sorted(pairs$from, pairs$to, if (poisson) pairs$weight %||% rep(1L, length(pairs$from)), missing)
   structure(class = "weft_irm_graph", list(type = code, self = self, links = links, missing = missing, kind = type,
-                                           row_names = plain_names(pairs$row_names), col_names = plain_names(pairs$col_names)))
+                                           row_names = plain_names(pairs$row_names),
+                                           col_names = plain_names(pairs$col_names)))
 }
 
 plain_names <- function(x) if (!is.null(x)) enc2utf8(as.character(x))

@@ -91,7 +91,8 @@ partition_entropies <- function(a, b) {
 #' irm_auc(c(0.9, 0.8, 0.3, 0.1), c(1, 0, 1, 0))
 irm_auc <- function(score, truth) {
   need_args("score", "truth")
-  if (!is.numeric(score) || !is.atomic(truth) || length(score) != length(truth) || anyNA(score) || anyNA(truth) || !all(truth %in% c(0, 1))) {
+  ok <- is.numeric(score) && is.atomic(truth) && length(score) == length(truth) && !anyNA(score) && !anyNA(truth)
+  if (!ok || !all(truth %in% c(0, 1))) {
     abort_input("`score` must be numbers and `truth` TRUE or FALSE, one for each, none missing.",
                 x = sprintf("They are %s and %s.", describe(score), describe(truth)))
   }
@@ -129,7 +130,8 @@ irm_sample <- function(n_row, n_col, k, density = 0.1, contrast = NULL, seed = N
     abort_input("`k` must be whole numbers from 1 to the numbers of rows and columns.", x = sprintf("It is %s.", toString(k)))
   }
   density <- check_number(density, "density", min = 0, max = 1)
-  ask_memory(16 * (n_row + n_col) + 24 * prod(k) + 16 * density * n_row * n_col, "The graph's nodes, blocks and links must fit into memory.")
+  ask_memory(16 * (n_row + n_col) + 24 * prod(k) + 16 * density * n_row * n_col,
+             "The graph's nodes, blocks and links must fit into memory.")
   spread <- if (is.null(contrast)) 1 / min(density, 1 - density) else 1 / check_number(contrast, "contrast", 1e-6, 1) - 1
   key <- irm_key(seed)
   clusters <- function(n, k, stream) {

@@ -113,7 +113,8 @@ print.weft_irm <- function(x, ...) {
   cat(sprintf("Consensus: %s\n", if (x$type == "bipartite") sprintf("%d and %d clusters", consensus[1L], consensus[2L])
                                  else count(consensus[[1L]], "cluster")))
   counts <- vapply(x$limits$mode, function(mode) counts_text(x$n_clusters[[mode]], 3L), "")
-  cat(sprintf("Number of clusters: %s\n", paste0(if (x$type == "bipartite") c("rows ", "columns "), counts, collapse = "; ")))
+  of <- if (x$type == "bipartite") c("rows ", "columns ")
+  cat(sprintf("Number of clusters: %s\n", paste0(of, counts, collapse = "; ")))
   writeLines(limit_notes(x$limits, x$type))
   cat(sprintf("%s of %s, %s sampler, R-hat %.3f\n", count(ncol(x$log_posterior), "chain"), count(nrow(x$log_posterior), "sweep"),
               x$sampler, x$rhat[["log_posterior"]]))

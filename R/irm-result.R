@@ -39,8 +39,9 @@ irm_result <- function(run, call, started) {
     n_clusters = both(counts), consensus = both(consensus), coassignment = both(together),
     eta = block_mean(blocks, run$family, beta), links = blocks$links, pairs = blocks$pairs,
     nmi = chain_agreement(best, modes, run$model$key), rhat = chain_rhat(run$trace, after, modes), alpha = alpha[seq_along(modes)],
-    beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, limits = limits_of(run), type = graph$kind, family = run$family,
-    sampler = run$sampler, burn_in = burn_in, backend = run$backend, reason = run$reason, call = call, run = run
+    beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, limits = limits_of(run),
+    type = graph$kind, family = run$family, sampler = run$sampler, burn_in = burn_in, backend = run$backend,
+    reason = run$reason, call = call, run = run
   ))
   if (!is.null(run$held)) fit[c("auc", "log_loss")] <- held_out_scores(fit)
   fit$run$seconds <- run$seconds + proc.time()[[3L]] - started
@@ -241,7 +242,9 @@ random_non_links <- function(graph, links, wanted, key) {
   pairs_of(found, shape)
 }
 
-pairs_of <- function(code, shape) list(from = as.integer(code %/% shape[2L]) + 1L, to = as.integer(code %% shape[2L]) + 1L)
+pairs_of <- function(code, shape) {
+  list(from = as.integer(code %/% shape[2L]) + 1L, to = as.integer(code %% shape[2L]) + 1L)
+}
 
 # The same from a list of all free pairs.
 free_pairs <- function(graph, shape, taken, wanted, key) {

@@ -1,13 +1,16 @@
-# What comes from a file or a saved object: fits, and checkpoints, which hold a run. Native code and everything else here believe what
-# they are given, so each field is held to its type, length and range, and to the others, before any use.
+# What comes from a file or a saved object: fits, and checkpoints, which hold a run. Native code and everything else
+# here believe what they are given, so each field is held to its type, length and range, and to the others, before any
+# use.
 
 # ---- checking lists field by field ----
 
-# need(ok, field, must, x): stops unless `ok`. `what` is damaged, `x` what the field holds; `inside` comes before its name.
+# need(ok, field, must, x): stops unless `ok`. `what` is damaged, `x` what the field holds; `inside` comes before its
+# name.
 needs <- function(what, inside = "") {
   function(ok, field, must, x = NULL) {
     if (isTRUE(ok)) return(invisible())
-    abort_input(sprintf("%s is damaged: `%s%s` must be %s.", what, inside, field, must), x = paste0("It is ", describe_values(x), "."))
+    abort_input(sprintf("%s is damaged: `%s%s` must be %s.", what, inside, field, must),
+                x = paste0("It is ", describe_values(x), "."))
   }
 }
 
@@ -15,8 +18,11 @@ needs <- function(what, inside = "") {
 describe_values <- function(x) {
   if (!is.atomic(x)) return(paste("of class", class(x)[1L]))
   if (!is.numeric(x) || is.object(x) || length(x) < 2L) return(describe(x))
-  paste0(describe(x), if (anyNA(x)) ", with missing values" else sprintf(", from %s to %s", format(min(x)), format(max(x))))
+  if (anyNA(x)) return(paste0(describe(x), ", with missing values"))
+  sprintf("%s, from %s to %s", describe(x), format(min(x)), format(max(x)))
 }
+
+by_text <- function(shape) paste(sprintf("%.0f", shape), collapse = " x ")
 
 need_record <- function(need, x, fields, field) {
   missing <- if (is.list(x)) setdiff(fields, names(x))
@@ -36,18 +42,21 @@ check_irm_graph <- function(graph, what, inside = "") {
   need_record(need, graph, c("type", "self", "links", "missing", "kind", "row_names", "col_names"), "graph")
   need(is_count(graph$type, 0, 2), "graph$type", "0, 1 or 2", graph$type)
   need(identical(graph$kind, irm_types[graph$type + 1]), "graph$kind", "that of `graph$type`", graph$kind)
-  need(is_flag(graph$self) && !(graph$self && graph$type == 0), "graph$self", "TRUE or FALSE, the latter in bipartite graphs", graph$self)
+  need(is_flag(graph$self) && !(graph$self && graph$type == 0), "graph$self",
+       "TRUE or FALSE, the latter in bipartite graphs", graph$self)
   check_irm_edges(graph$links, "graph$links", need)
   check_irm_edges(graph$missing, "graph$missing", need)
-  shape <- c(graph$links$n_row, graph$links$n_col)
-  need(identical(as.double(c(graph$missing$n_row, graph$missing$n_col)), as.double(shape)), "graph$missing", "of the shape of `graph$links`",
-       graph$missing$n_row)
+  shape <- list_shape(graph$links)
+  need(identical(list_shape(graph$missing), shape), "graph$missing", "of the shape of `graph$links`",
+       list_shape(graph$missing))
   need(graph$type == 0 || shape[1L] == shape[2L], "graph$links", "square in a one-mode graph", shape)
   need(is.null(graph$missing$weight), "graph$missing$weight", "NULL", graph$missing$weight)
   need(is_names(graph$row_names, shape[1L]), "graph$row_names", "NULL or one name for each row", graph$row_names)
   need(is_names(graph$col_names, shape[2L]), "graph$col_names", "NULL or one name for each column", graph$col_names)
   graph
 }
+
+list_shape <- function(edges) as.double(c(edges$n_row, edges$n_col))
 
 # Without `values` only what is needed to tell how many links there are.
 check_irm_edges <- function(x, field, need, values = TRUE) {
@@ -57,19 +66,20 @@ check_irm_edges <- function(x, field, need, values = TRUE) {
     need(is_count(x[[name]], 1, .Machine$integer.max - 1), inside(name), "a number of nodes", x[[name]])
   }
   count <- length(x$to)
-  need(is.null(x$weight) || is_integers(x$weight, count, 1L, .Machine$integer.max), inside("weight"), "NULL or a count for each link", x$weight)
+  need(is.null(x$weight) || is_integers(x$weight, count, 1L, .Machine$integer.max), inside("weight"),
+       "NULL or a count for each link", x$weight)
   need(is_bare(x$to, "integer", count), inside("to"), "whole numbers", x$to)
   if (!values) return(invisible())
   need(is_integers(x$to, count, 0L, x$n_col - 1), inside("to"), sprintf("columns from 0 to %.0f", x$n_col - 1), x$to)
-  starts <- is_reals(x$start, x$n_row + 1, 0, count) && x$start[1L] == 0 && x$start[x$n_row + 1] == count && !is.unsorted(x$start) &&
-    all(x$start == floor(x$start))
-  need(starts, inside("start"), sprintf("%.0f offsets that ascend from 0 to %.0f", x$n_row + 1, count), x$start)
+  ok <- is_reals(x$start, x$n_row + 1, 0, count) && x$start[1L] == 0 && x$start[x$n_row + 1] == count &&
+    !is.unsorted(x$start) && all(x$start == floor(x$start))
+  need(ok, inside("start"), sprintf("%.0f offsets that ascend from 0 to %.0f", x$n_row + 1, count), x$start)
 }
 
 # ---- runs ----
 
-run_fields <- c("graph", "model", "backend", "reason", "family", "sampler", "held", "chains", "done", "target", "burn_in", "thin", "seconds",
-                "grows", "first_limits", "init", "state", "trace", "stages")
+run_fields <- c("graph", "model", "backend", "reason", "family", "sampler", "held", "chains", "done", "target",
+                "burn_in", "thin", "seconds", "grows", "first_limits", "init", "state", "trace", "stages")
 
 # Everything that the sampler goes on from, and that summaries of samples read. Returns the run.
 check_irm_run <- function(run, what) {
@@ -80,15 +90,17 @@ check_irm_run <- function(run, what) {
   need(is_word(run$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", run$sampler)
   need(is_word(run$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", run$backend)
   need(is_word(run$reason), "reason", "a text", run$reason)
-  need((run$family == "poisson") == !is.null(run$graph$links$weight), "graph$links$weight", "there for counts, and only there",
-       run$graph$links$weight)
+  need((run$family == "poisson") == !is.null(run$graph$links$weight), "graph$links$weight",
+       "there for counts, and only there", run$graph$links$weight)
   need(is_count(run$chains, 1, 1000), "chains", "a whole number from 1 to 1000", run$chains)
   need(is_count(run$done, 0, most_sweeps), "done", "a number of sweeps", run$done)
-  need(is_count(run$target, max(1, run$done), most_sweeps), "target", "a number of sweeps of at least `done`", run$target)
-  need(is.null(run$burn_in) || is_count(run$burn_in, 0, run$target - 1), "burn_in", "NULL or less than `target`", run$burn_in)
+  need(is_count(run$target, max(1, run$done), most_sweeps), "target", "a number of sweeps of at least `done`",
+       run$target)
+  need(is.null(run$burn_in) || is_count(run$burn_in, 0, run$target - 1), "burn_in", "NULL or less than `target`",
+       run$burn_in)
   need(is_count(run$thin, 1, longest_step), "thin", "a whole number from 1", run$thin)
   need(is_reals(run$seconds, 1L, 0), "seconds", "a time", run$seconds)
-  check_irm_held(run$held, c(run$graph$links$n_row, run$graph$links$n_col), need)
+  check_irm_held(run$held, list_shape(run$graph$links), need)
   need(is_flag(run$grows), "grows", "TRUE or FALSE", run$grows)
   check_irm_model(run, need)
   check_irm_state(run, need)
@@ -101,7 +113,7 @@ run_nodes <- function(run) c(run$graph$links$n_row, if (run$graph$kind == "bipar
 check_irm_held <- function(held, shape, need) {
   if (is.null(held)) return()
   n <- if (is.data.frame(held)) nrow(held) else 0L
-  ok <- is.data.frame(held) && identical(names(held), c("row", "col", "count")) && n > 0L && is_integers(held$row, n, 1L, shape[1L]) &&
+  ok <- n > 0L && identical(names(held), c("row", "col", "count")) && is_integers(held$row, n, 1L, shape[1L]) &&
     is_integers(held$col, n, 1L, shape[2L]) && is_integers(held$count, n, 0L, .Machine$integer.max)
   need(ok, "held", "a data frame of the hidden pairs' `row`, `col` and `count`", held)
 }
@@ -110,19 +122,22 @@ check_irm_model <- function(run, need) {
   model <- run$model
   fields <- c("sample_alpha", "sample_beta", "hyper", "poisson", "collapsed", "max_clusters", "attempts", "key")
   need_record(need, model, fields, "model")
-  for (name in c("sample_alpha", "sample_beta")) need(is_flag(model[[name]]), paste0("model$", name), "TRUE or FALSE", model[[name]])
+  for (name in c("sample_alpha", "sample_beta")) {
+    need(is_flag(model[[name]]), paste0("model$", name), "TRUE or FALSE", model[[name]])
+  }
   need(is_reals(model$hyper, 4L, 1e-6, 1e9), "model$hyper", "four numbers from 1e-06 to 1e+09", model$hyper)
   need(identical(model$poisson, run$family == "poisson"), "model$poisson", "TRUE for counts, else FALSE", model$poisson)
-  need(identical(model$collapsed, run$sampler == "collapsed"), "model$collapsed", "TRUE for the collapsed sampler, else FALSE", model$collapsed)
-  most <- model$max_clusters
+  need(identical(model$collapsed, run$sampler == "collapsed"), "model$collapsed",
+       "TRUE for the collapsed sampler, else FALSE", model$collapsed)
   modes <- run_nodes(run) > 0
-  ok <- is_reals(most, 2L, 0, most_labels) && all(most == round(most)) && all((most > 0) == modes)
-  need(ok, "model$max_clusters", sprintf("whole numbers from 1 to %.0f, 0 for what a one-mode graph lacks", most_labels), most)
-  first <- run$first_limits
-  need(is_reals(first, 2L, 0, most_labels) && all(first == round(first) & first <= most & (first > 0) == modes), "first_limits",
-       "whole numbers of at most `model$max_clusters`", first)
+  are_limits <- function(k) is_reals(k, 2L, 0, most_labels) && all(k == round(k) & (k > 0) == modes)
+  need(are_limits(model$max_clusters), "model$max_clusters",
+       sprintf("whole numbers from 1 to %.0f, 0 for what a one-mode graph lacks", most_labels), model$max_clusters)
+  need(are_limits(run$first_limits) && all(run$first_limits <= model$max_clusters), "first_limits",
+       "whole numbers of at most `model$max_clusters`", run$first_limits)
   need(is_count(model$attempts, 0, most_attempts), "model$attempts", "a number of proposals", model$attempts)
-  need(is_reals(model$key, 2L, 0, 2^32 - 1) && all(model$key == floor(model$key)), "model$key", "two whole numbers below 2^32", model$key)
+  need(is_reals(model$key, 2L, 0, 2^32 - 1) && all(model$key == floor(model$key)), "model$key",
+       "two whole numbers below 2^32", model$key)
 }
 
 check_irm_state <- function(run, need) {
@@ -139,11 +154,12 @@ check_irm_state <- function(run, need) {
   if (!is.null(init)) need_record(need, init, c("row", "col"), "init")
   for (name in names(init)) {
     mode <- match(name, c("row", "col"))
-    need(is_integers(init[[name]], nodes[mode], 0L, most[mode] - 1), paste0("init$", name), "labels from 0", init[[name]])
+    need(is_integers(init[[name]], nodes[mode], 0L, most[mode] - 1), paste0("init$", name), "labels from 0",
+         init[[name]])
   }
   for (name in c("alpha", "beta")) {
-    need(is_reals(state[[name]], 4 * run$chains, least_hyper, most_hyper), paste0("state$", name), "four numbers from 1e-09 to 1e+12 for each chain",
-         state[[name]])
+    need(is_reals(state[[name]], 4 * run$chains, least_hyper, most_hyper), paste0("state$", name),
+         "four numbers from 1e-09 to 1e+12 for each chain", state[[name]])
   }
   best <- if (run$done == 0) identical(state$best, rep(-Inf, run$chains)) else is_reals(state$best, run$chains)
   need(best, "state$best", "a log posterior for each chain", state$best)
@@ -151,7 +167,8 @@ check_irm_state <- function(run, need) {
 
 check_irm_trace <- function(run, need) {
   trace <- run$trace
-  fields <- c("log_posterior", "row_clusters", "col_clusters", "row_full", "col_full", "alpha", "beta", "row_samples", "col_samples")
+  fields <- c("log_posterior", "row_clusters", "col_clusters", "row_full", "col_full", "alpha", "beta", "row_samples",
+              "col_samples")
   if (run$done == 0) {
     need(is.null(trace), "trace", "NULL before the first sweep", trace)
     return()
@@ -163,28 +180,31 @@ check_irm_trace <- function(run, need) {
   nodes <- run_nodes(run)
   check <- function(name, ok, shape, must) {
     x <- trace[[name]]
-    need(ok(x) && has_shape(x, shape), paste0("trace$", name), paste(must, "of shape", paste(sprintf("%.0f", shape), collapse = " x ")), x)
+    need(ok(x) && has_shape(x, shape), paste0("trace$", name), paste(must, "of shape", by_text(shape)), x)
   }
   by_sweep <- c(run$done, run$chains)
   check("log_posterior", function(x) is_reals(x, steps), by_sweep, "finite numbers")
   for (mode in 1:2) {
     name <- c("row", "col")[mode]
     one <- as.integer(nodes[mode] > 0)
-    check(paste0(name, "_clusters"), function(x) is_integers(x, steps, one, min(most[mode], nodes[mode])), by_sweep, "numbers of clusters")
+    check(paste0(name, "_clusters"), function(x) is_integers(x, steps, one, min(most[mode], nodes[mode])), by_sweep,
+          "numbers of clusters")
     check(paste0(name, "_full"), function(x) is_integers(x, steps, 0L, one), by_sweep, "0 or 1")
     check(paste0(name, "_samples"), function(x) is_integers(x, nodes[mode] * kept * run$chains, 0L, most[mode] - 1),
           c(nodes[mode], kept, run$chains), "labels of clusters")
   }
   for (name in c("alpha", "beta")) {
-    check(name, function(x) is_reals(x, 2 * steps, if (name == "beta") least_hyper else 0, most_hyper), c(run$done, 2, run$chains), "numbers")
+    least <- if (name == "beta") least_hyper else 0 # the alpha of a mode that is not there
+    check(name, function(x) is_reals(x, 2 * steps, least, most_hyper), c(run$done, 2, run$chains), "numbers")
   }
-  need(is_reals(run$stages, 5L, -1) && is.null(dim(run$stages)), "stages", "five times", run$stages)
+  need(is_reals(run$stages, 5L) && is.null(dim(run$stages)), "stages", "five times", run$stages)
 }
 
 # ---- fits ----
 
-fit_fields <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "coassignment", "eta", "links", "pairs", "nmi", "rhat",
-                "alpha", "beta", "auc", "log_loss", "limits", "type", "family", "sampler", "burn_in", "backend", "reason", "run")
+fit_fields <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "coassignment", "eta",
+                "links", "pairs", "nmi", "rhat", "alpha", "beta", "auc", "log_loss", "limits", "type", "family", "sampler",
+                "burn_in", "backend", "reason", "run")
 
 # What a method shows of a fit, and with `run` all that it computes from. Returns the fit.
 check_irm_fit <- function(x, run = FALSE) {
@@ -200,13 +220,16 @@ check_irm_fit <- function(x, run = FALSE) {
   need(is_word(x$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", x$backend)
   need(is_word(x$reason), "reason", "a text", x$reason)
   one_mode <- x$type != "bipartite"
-  for (mode in c("row_cluster", "col_cluster")) need(is_partition(x[[mode]]), mode, "clusters numbered by size", x[[mode]])
-  need(!one_mode || identical(x$row_cluster, x$col_cluster), "col_cluster", "`row_cluster` in a one-mode graph", x$col_cluster)
+  for (mode in c("row_cluster", "col_cluster")) {
+    need(is_partition(x[[mode]]), mode, "clusters numbered by size", x[[mode]])
+  }
+  need(!one_mode || identical(x$row_cluster, x$col_cluster), "col_cluster", "`row_cluster` in a one-mode graph",
+       x$col_cluster)
   check_irm_blocks(x, need)
-  sweeps <- nrow(x$log_posterior)
-  need(length(dim(x$log_posterior)) == 2L && is_reals(x$log_posterior, length(x$log_posterior)) && length(x$log_posterior) > 0L,
-       "log_posterior", "finite numbers by sweep and chain", x$log_posterior)
-  need(is_count(x$burn_in, 0, sweeps - 1), "burn_in", "less than the number of sweeps", x$burn_in)
+  trace <- x$log_posterior
+  need(length(dim(trace)) == 2L && is_reals(trace, length(trace)) && length(trace) > 0L, "log_posterior",
+       "finite numbers by sweep and chain", trace)
+  need(is_count(x$burn_in, 0, nrow(trace) - 1), "burn_in", "less than the number of sweeps", x$burn_in)
   check_irm_summaries(x, if (one_mode) "row" else c("row", "col"), need)
   check_irm_held(x$held_out, lengths(x[c("row_cluster", "col_cluster")], use.names = FALSE), need)
   need_record(need, x$run, c("graph", "model", "seconds"), "run")
@@ -229,11 +252,11 @@ check_irm_blocks <- function(x, need) {
   shape <- c(max(x$row_cluster), max(x$col_cluster))
   cells <- prod(shape)
   top <- if (x$family == "bernoulli") 1 else Inf
-  need(is_reals(x$eta, cells, 0, top) && has_shape(x$eta, shape), "eta", sprintf("a matrix of %d x %d probabilities or rates", shape[1L], shape[2L]),
-       x$eta)
+  need(is_reals(x$eta, cells, 0, top) && has_shape(x$eta, shape), "eta",
+       sprintf("a matrix of %s probabilities or rates", by_text(shape)), x$eta)
   for (name in c("links", "pairs")) {
     need(is_reals(x[[name]], cells, 0) && has_shape(x[[name]], shape) && all(x[[name]] == round(x[[name]])), name,
-         sprintf("a matrix of %d x %d counts", shape[1L], shape[2L]), x[[name]])
+         sprintf("a matrix of %s counts", by_text(shape)), x[[name]])
   }
   need(x$family == "poisson" || all(x$links <= x$pairs), "links", "at most `pairs`", x$links)
 }
@@ -244,34 +267,40 @@ check_irm_summaries <- function(x, modes, need) {
   need(is.list(x$coassignment), "coassignment", "a list", x$coassignment)
   for (mode in c("row", "col")) {
     n <- sizes[[mode]]
-    counts <- x$n_clusters[[mode]]
-    numbers <- suppressWarnings(as.numeric(names(counts)))
-    ok <- length(counts) > 0L && is_reals(counts, length(counts), 0, 1 + 1e-9) && abs(sum(counts) - 1) < 1e-6 &&
-      length(numbers) == length(counts) && !anyDuplicated(numbers) && all(numbers >= 1 & numbers <= n & numbers == round(numbers))
-    need(ok, paste0("n_clusters$", mode), "probabilities of numbers of clusters", counts)
+    need(are_counted(x$n_clusters[[mode]], n), paste0("n_clusters$", mode), "probabilities of numbers of clusters",
+         x$n_clusters[[mode]])
     need(length(x$consensus[[mode]]) == n && is_partition(x$consensus[[mode]]), paste0("consensus$", mode),
          sprintf("clusters of %d nodes, numbered by size", n), x$consensus[[mode]])
     together <- x$coassignment[[mode]]
-    need(is.null(together) || (is_reals(together, as.double(n)^2, 0, 1 + 1e-9) && has_shape(together, c(n, n))), paste0("coassignment$", mode),
-         sprintf("NULL or %d x %d probabilities", n, n), together)
+    ok <- is.null(together) || (is_reals(together, as.double(n)^2, 0, 1 + 1e-9) && has_shape(together, c(n, n)))
+    need(ok, paste0("coassignment$", mode), sprintf("NULL or %d x %d probabilities", n, n), together)
   }
   nmi <- x$nmi
   ok <- is.data.frame(nmi) && identical(names(nmi), c("mode", "nmi", "sd", "chance")) && identical(nmi$mode, modes) &&
     all(vapply(nmi[-1L], is_reals, NA, n = length(modes), missing = TRUE))
   need(ok, "nmi", "a data frame with `nmi`, `sd` and `chance` of each mode", nmi)
   names <- c("log_posterior", paste0(modes, "_clusters"))
-  need(is_reals(x$rhat, length(names), missing = TRUE) && identical(names(x$rhat), names), "rhat", paste("numbers named", label_some(names)), x$rhat)
+  need(is_reals(x$rhat, length(names), missing = TRUE) && identical(names(x$rhat), names), "rhat",
+       paste("numbers named", label_some(names)), x$rhat)
   need(is_reals(x$alpha, length(modes), least_hyper, most_hyper), "alpha", "a positive number for each mode", x$alpha)
   need(is_reals(x$beta, 2L, least_hyper, most_hyper), "beta", "two positive numbers", x$beta)
   check_irm_limits(x$limits, modes, need)
   for (name in c("auc", "log_loss")) need(is_reals(x[[name]], 1L, missing = TRUE), name, "a number or NA", x[[name]])
 }
 
+# Probabilities with numbers of clusters for names, of n nodes.
+are_counted <- function(counts, n) {
+  numbers <- suppressWarnings(as.numeric(names(counts)))
+  length(counts) > 0L && is_reals(counts, length(counts), 0, 1 + 1e-9) && abs(sum(counts) - 1) < 1e-6 &&
+    length(numbers) == length(counts) && !anyDuplicated(numbers) && is_numbers(numbers, min = 1, max = n, whole = TRUE)
+}
+
 check_irm_limits <- function(limits, modes, need) {
   n <- length(modes)
   ok <- is.data.frame(limits) && identical(names(limits), c("mode", "limit", "full", "first", "alpha", "sweeps")) &&
-    identical(limits$mode, modes) && is_reals(limits$limit, n, 1, most_labels) && is_reals(limits$first, n, 1, most_labels) &&
-    is_bare(limits$full, c("double", "logical"), n) && all(is.na(limits$full) | (limits$full >= 0 & limits$full <= 1)) &&
+    identical(limits$mode, modes) && is_reals(limits$limit, n, 1, most_labels) &&
+    is_reals(limits$first, n, 1, most_labels) && is_bare(limits$full, c("double", "logical"), n) &&
+    all(is.na(limits$full) | (limits$full >= 0 & limits$full <= 1)) &&
     is_reals(limits$alpha, n, least_hyper, most_hyper) && is_integers(limits$sweeps, n, 1L, .Machine$integer.max)
   need(ok, "limits", "a data frame of the limits of each mode", limits)
 }
@@ -285,39 +314,41 @@ check_irm_summary <- function(x) {
   check_irm_limits(x$limits, if (x$type == "bipartite") c("row", "col") else "row", need)
   need(is_reals(x$density, 1L, 0), "density", "a number", x$density)
   need(is.data.frame(x$glance) && is_reals(x$glance$log_posterior, 1L), "glance", "a data frame of one row", x$glance)
-  need(length(x$rhat) && is_reals(x$rhat, length(x$rhat), missing = TRUE) && is_text(names(x$rhat), length(x$rhat)), "rhat", "named numbers",
-       x$rhat)
+  named <- function(v) length(v) > 0L && is_text(names(v), length(v))
+  need(named(x$rhat) && is_reals(x$rhat, length(x$rhat), missing = TRUE), "rhat", "named numbers", x$rhat)
   for (field in c("sizes", "n_clusters")) need_record(need, x[[field]], c("row", "col"), field)
   for (mode in c("row", "col")) {
     sizes <- x$sizes[[mode]]
-    need(is_integers(sizes, length(sizes), 1L, .Machine$integer.max), paste0("sizes$", mode), "sizes of clusters", sizes)
+    need(is_integers(sizes, length(sizes), 1L, .Machine$integer.max), paste0("sizes$", mode), "sizes of clusters",
+         sizes)
     counts <- x$n_clusters[[mode]]
-    need(is_reals(counts, length(counts), 0, 1 + 1e-9) && is_text(names(counts), length(counts)), paste0("n_clusters$", mode),
+    need(named(counts) && is_reals(counts, length(counts), 0, 1 + 1e-9), paste0("n_clusters$", mode),
          "named probabilities", counts)
   }
 }
 
 # The fit beside the run that it came from.
 check_irm_agreement <- function(x, whole, need) {
-  links <- x$run$graph$links
+  run <- x$run
   shape <- c(length(x$row_cluster), length(x$col_cluster))
-  need(identical(as.double(c(links$n_row, links$n_col)), as.double(shape)), "run$graph$links", sprintf("of %d x %d nodes", shape[1L], shape[2L]),
-       c(links$n_row, links$n_col))
+  need(all(list_shape(run$graph$links) == shape), "run$graph$links", sprintf("of %s nodes", by_text(shape)),
+       list_shape(run$graph$links))
   if (!whole) return()
-  same <- function(field, inner = field) need(identical(x[[field]], x$run[[inner]]), paste0("run$", inner), paste0("as `", field, "`"), x$run[[inner]])
-  for (field in c("family", "sampler", "backend", "reason")) same(field)
-  same("held_out", "held")
-  need(identical(x$limits$limit, x$run$model$max_clusters[seq_along(x$limits$limit)]), "run$model$max_clusters", "as `limits`",
-       x$run$model$max_clusters)
-  need(identical(x$type, x$run$graph$kind), "run$graph$kind", "as `type`", x$run$graph$kind)
-  need(has_shape(x$log_posterior, c(x$run$done, x$run$chains)), "run$done", "the number of sweeps of `log_posterior`", x$run$done)
+  same <- function(a, b, field, as) need(identical(a, b), paste0("run$", field), sprintf("as `%s`", as), b)
+  for (field in c("family", "sampler", "backend", "reason")) same(x[[field]], run[[field]], field, field)
+  same(x$held_out, run$held, "held", "held_out")
+  same(x$limits$limit, run$model$max_clusters[seq_along(x$limits$limit)], "model$max_clusters", "limits")
+  same(x$type, run$graph$kind, "graph$kind", "type")
+  need(has_shape(x$log_posterior, c(run$done, run$chains)), "run$done", "the number of sweeps of `log_posterior`",
+       run$done)
 }
 
 # ---- checkpoints ----
 
 checkpoint_format <- "weft irm 2"
 
-# A run can be saved at `path`, as far as can be seen beforehand: NULL, or why not. Makes a file beside it, and takes it away.
+# A run can be saved at `path`, as far as can be seen beforehand: NULL, or why not. Makes a file beside it, and takes it
+# away.
 checkpoint_problem <- function(path) {
   if (is.null(path)) return(NULL)
   if (dir.exists(path)) return("it is a folder")
@@ -327,8 +358,8 @@ checkpoint_problem <- function(path) {
   NULL
 }
 
-# Writes bytes to a file of a new name in the folder of `path`: list(file), or list(problem). A file or link that is there already is
-# neither opened nor followed.
+# Writes bytes to a file of a new name in the folder of `path`: list(file), or list(problem). A file or link that is
+# there already is neither opened nor followed.
 write_fresh <- function(path, bytes) {
   problem <- NULL
   for (attempt in 1:3) {
@@ -340,7 +371,8 @@ write_fresh <- function(path, bytes) {
   list(problem = problem)
 }
 
-# Saves the run under its checkpoint's name, in one step: NULL, or why that failed; what was there before is there still then.
+# Saves the run under its checkpoint's name, in one step: NULL, or why that failed; what was there before is there still
+# then.
 save_checkpoint <- function(run) {
   path <- path.expand(run$checkpoint)
   run["checkpoint"] <- NULL
@@ -361,12 +393,14 @@ read_checkpoint <- function(file) {
     if (inherits(e, "weft_error")) stop(e)
     refuse(paste0(conditionMessage(e), "."))
   })
-  if (!is_record(saved, "format") || !is_word(saved$format) || !startsWith(saved$format, "weft irm ")) refuse("is something else.")
+  ours <- is_record(saved, "format") && is_word(saved$format) && startsWith(saved$format, "weft irm ")
+  if (!ours) refuse("is something else.")
   if (saved$format != checkpoint_format) {
     refuse(sprintf("has format \"%s\"; this version of weft reads \"%s\".", saved$format, checkpoint_format))
   }
   run <- check_irm_run(saved$run, describe(file))
-  needs(describe(file), "run$")(is_count(run$save_every, 1, longest_step), "save_every", "a whole number from 1", run$save_every)
+  need <- needs(describe(file), "run$")
+  need(is_count(run$save_every, 1, longest_step), "save_every", "a whole number from 1", run$save_every)
   run["checkpoint"] <- NULL
   if (!identical(saved$checksum, .Call(C_weft_irm_saved_sum, run))) {
     abort_input(sprintf("%s is damaged: its checksum must be that of what it holds.", describe(file)),
@@ -388,7 +422,8 @@ file_bytes <- function(file) {
     if (!length(piece)) return(do.call(c, pieces))
     size <- size + length(piece)
     if (available >= 0 && 3 * size > available) {
-      weft_abort("memory", "A checkpoint must fit into memory.", x = sprintf("%s holds more than %.3g bytes.", describe(file), size))
+      weft_abort("memory", "A checkpoint must fit into memory.",
+                 x = sprintf("%s holds more than %.3g bytes.", describe(file), size))
     }
     pieces[[length(pieces) + 1L]] <- piece
   }

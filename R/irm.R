@@ -18,14 +18,16 @@
 #' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, and neither does it
 #' matter whether 100 sweeps run at once or as 40 and, with `update()`, 60 more, unless a limit of clusters is raised.
 #'
-#' @section Limits of clusters: The Chinese restaurant process has no greatest number of clusters; a sampler needs one. With n nodes
-#'   and K clusters the blocked sampler's truncated sticks give partitions other probabilities, by at most
-#'   \eqn{\min(n r_1, \frac{n(n-1)}{2} \frac{\alpha}{1+\alpha} r_2)} in total variation, with \eqn{r_j = (\alpha / (\alpha + j))^{K-1}}; the
-#'   collapsed sampler leaves out partitions of more than K clusters. The default keeps either error below 0.001 for the given
-#'   `alpha`, or the prior mean of a sampled one. What the data make of it is seen in the sweeps: those in which more clusters might have
-#'   been are counted. When they are more than one in twenty after the burn-in, of ten sweeps at least, a default limit is doubled and the run
-#'   done again. A limit that was given, or cannot be raised, is kept: a warning (`weft_warning_truncation`) tells how many clusters are to
-#'   be expected and which limit would do. `print()` and `summary()` say in any case when a limit was reached.
+#' @section Limits of clusters: The Chinese restaurant process has no largest number of clusters; a sampler needs one.
+#'   With n nodes and K clusters, the truncated sticks of the blocked sampler change the prior probabilities of
+#'   partitions by at most \eqn{\min(n r_1, \frac{n(n-1)}{2} \frac{\alpha}{1+\alpha} r_2)} in total variation, where
+#'   \eqn{r_j = (\alpha / (\alpha + j))^{K-1}}; the collapsed sampler leaves out partitions of more than K clusters.
+#'   The default limit keeps this error below 0.001 for the given `alpha`, or for the prior mean of a sampled one. The
+#'   links may ask for more clusters than the prior: the sweeps in which the limit told are counted. When they are more
+#'   than one in twenty after the burn-in, and that has at least ten sweeps, a default limit is doubled and the run is
+#'   done again. A limit that was given, or that cannot be raised further, is kept, with a warning
+#'   (`weft_warning_truncation`) that says how many clusters to expect and which limit to try. `print()` and
+#'   `summary()` always say when a limit was reached.
 #'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
@@ -39,24 +41,27 @@
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They win over `A`.
 #' @param hold_out share of links to hide, with as many non-links, to measure prediction by.
 #' @param max_clusters most clusters, one value or c(row, col). The default is twice the square root of the number of nodes,
-#'   from 20 to 512, and chains start from that many random clusters; it is larger where `alpha` asks for more clusters, see below.
+#'   from 20 to 512, and chains start from that many random clusters; it is larger where `alpha` asks for more clusters,
+#'   see below.
 #' @param alpha concentration, one value or c(row, col), or `"sample"`.
 #' @param beta prior weight of links and non-links (counts: shape and rate), or `"sample"`.
 #' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`, which stay between 1e-9 and 1e12.
 #' @param chains,sweeps chains, and sweeps of each, `burn_in` included.
 #' @param burn_in first sweeps to leave out of all averages; by default half of them.
 #' @param thin every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
-#' @param sampler `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need millions of blocks.
+#' @param sampler `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
+#'   millions of blocks.
 #' @param split_merge TRUE (10), FALSE, or the number of proposals a sweep and mode; from the 61st sweep on a fifth of it.
 #' @param init list(row, col) of clusters to start all chains from; by default random.
 #' @param self in one-mode graphs, links of nodes to themselves count.
 #' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link; `threshold`
 #'   also serves matrices.
 #' @param dim numbers of rows and columns of an edge list of indices, when the last ones may have no link.
-#' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] goes on from there. It is written under
-#'   another name in the same folder and renamed, so that it is whole at any time; a link of that name is replaced, not followed. A
-#'   file that cannot be written is an error before the run starts, and a warning (`weft_warning_checkpoint`) when that happens later:
-#'   the run goes on, and tries again with every further checkpoint.
+#' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] goes on from there. It
+#'   is written under another name in the same folder and then renamed, so that it is complete at any time; a link of
+#'   that name is replaced, not followed. A file that cannot be written is an error before the run starts. When it can
+#'   no longer be written later, there is a warning (`weft_warning_checkpoint`), the run goes on, and every further
+#'   checkpoint is tried.
 #' @param checkpoint_sweeps see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend see [weft_backend()]. A device draws the same labels as the CPU. What it is good for is the blocked sampler
@@ -82,8 +87,9 @@
 #'   \item{rhat}{split R-hat of the log posterior and the numbers of clusters}
 #'   \item{auc, log_loss, held_out}{prediction of what `hold_out` hid; the loss is in nats a pair}
 #'   \item{alpha, beta}{of the partition}
-#'   \item{limits}{a data frame: by mode the most clusters that were allowed, in what share of the sweeps after the burn-in more might
-#'     have been, and the limit before it was raised}
+#'   \item{limits}{a data frame with a row for each mode: `limit`, the most clusters that were allowed; `full`, the
+#'     share of sweeps after the burn-in in which there might have been more; `first`, the limit before it was raised;
+#'     the mean `alpha` and the number of these sweeps}
 #'   \item{backend, reason}{where the sweeps ran, and why there}
 #' @seealso [predict.weft_irm()], [plot.weft_irm()], [irm_log_posterior()], [irm_sample()]
 #' @export
@@ -125,14 +131,16 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
   nodes <- c(graph$links$n_row, if (one_mode) 0 else graph$links$n_col)
   most <- most_clusters(max_clusters, nodes, init, prior, sampler, any_sampler)
   model <- c(prior[c("sample_alpha", "sample_beta", "hyper")], list(
-    poisson = family == "poisson", collapsed = most$sampler == "collapsed", max_clusters = most$clusters, attempts = attempts, key = key
+    poisson = family == "poisson", collapsed = most$sampler == "collapsed", max_clusters = most$clusters,
+    attempts = attempts, key = key
   ))
   chosen <- choose_irm(backend, graph, model, chains * sweeps, threads)
   run <- list(
-    graph = graph, model = model, backend = chosen$name, reason = chosen$reason, family = family, sampler = most$sampler, held = held,
+    graph = graph, model = model, backend = chosen$name, reason = chosen$reason, family = family,
+    sampler = most$sampler, held = held,
     chains = chains, done = 0, target = sweeps, burn_in = burn_in, thin = thin %||% max(5, ceiling(sum(nodes) / 1e5)),
-    grows = is.null(max_clusters), first_limits = most$clusters, init = init_codes(init, nodes), checkpoint = checkpoint,
-    save_every = checkpoint_sweeps, seconds = 0
+    grows = is.null(max_clusters), first_limits = most$clusters, init = init_codes(init, nodes),
+    checkpoint = checkpoint, save_every = checkpoint_sweeps, seconds = 0
   )
   run$state <- start_state(graph, run$init, model, chains, prior, nodes, most$start)
   run_irm(run, match.call(), started, threads, progress, devices, ranks)
@@ -154,9 +162,10 @@ check_hyper <- function(alpha, beta, hyper = list()) {
     abort_input(sprintf("`%s` must be %s, from 1e-06 to 1e+09.", arg, many), x = paste0("It is ", describe(x), "."))
   }
   prior <- function(which) positive(hyper[[which]] %||% c(1, 1), paste0("hyper$", which), 2L, "two numbers, shape and rate")
-  if (!is.list(hyper) || (length(hyper) && is.null(names(hyper))) || length(setdiff(names(hyper), c("alpha", "beta")))) {
+  named <- is.list(hyper) && (!length(hyper) || !is.null(names(hyper)))
+  if (!named || length(setdiff(names(hyper), c("alpha", "beta")))) {
     abort_input("`hyper` must be a list with `alpha` and `beta`.",
-                x = if (is.list(hyper) && length(names(hyper))) paste0("It has ", label_some(names(hyper)), ".")
+                x = if (named) paste0("It has ", label_some(names(hyper)), ".")
                     else paste0("It is ", describe(hyper), "."))
   }
   sampled <- c(identical(alpha, "sample"), identical(beta, "sample"))
@@ -195,7 +204,8 @@ init_codes <- function(init, nodes) {
   if (is.null(init)) return(NULL)
   modes <- c("row", if (nodes[2L] > 0) "col")
   if (!is.list(init) || !all(modes %in% names(init))) {
-    abort_input("`init` must be a list with `row` and, for bipartite graphs, `col`.", x = paste0("It is ", describe(init), "."))
+    abort_input("`init` must be a list with `row` and, for bipartite graphs, `col`.",
+                x = paste0("It is ", describe(init), "."))
   }
   list(row = cluster_codes(init$row, nodes[1L], "init$row"),
        col = if (nodes[2L] > 0) cluster_codes(init$col, nodes[2L], "init$col") else integer())
@@ -218,7 +228,8 @@ start_state <- function(graph, init, model, chains, prior, nodes, start = model$
     rep(z, chains)
   })
   list(row = labels[[1L]], col = labels[[2L]], alpha = rep(rep(prior$alpha, 2L), chains),
-       beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels[[1L]], best_col = labels[[2L]])
+       beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels[[1L]],
+       best_col = labels[[2L]])
 }
 
 # ---- running ----
@@ -269,19 +280,21 @@ check_room <- function(run) {
 ask_memory <- function(bytes, message, i = NULL) {
   available <- .Call(C_weft_host_available)
   if (available < 0 || bytes <= available) return(invisible())
-  weft_abort("memory", message, x = sprintf("They take %.3g GB; %.3g GB are free.", bytes / 1e9, available / 1e9), i = i)
+  weft_abort("memory", message, x = sprintf("They take %.3g GB; %.3g GB are free.", bytes / 1e9, available / 1e9),
+             i = i)
 }
 
 stop_unwritable <- function(path, problem) {
   if (is.null(problem)) return(invisible())
-  abort_input("`checkpoint` must be a file that can be written.", x = sprintf("%s cannot: %s.", describe(path), problem))
+  abort_input("`checkpoint` must be a file that can be written.",
+              x = sprintf("%s cannot: %s.", describe(path), problem))
 }
 
 warn_unsaved <- function(run, problem) {
   if (is.null(problem)) return(invisible())
   weft_warn("checkpoint", sprintf("The run could not be saved after %.0f sweeps: %s.", run$done, problem),
-            i = sprintf("It goes on, and tries again every %.0f sweeps. What %s held before is still there.", run$save_every,
-                        describe(run$checkpoint)))
+            i = sprintf("It goes on, and tries again every %.0f sweeps. What %s held before is still there.",
+                        run$save_every, describe(run$checkpoint)))
 }
 
 # `piece` more sweeps of all chains; over ranks each has its own. All that comes back is chain after chain.
@@ -341,8 +354,8 @@ bind_along <- function(a, b, along) {
 #' `update()` adds sweeps to every chain of a fit, as if they had been asked for at once. `irm_resume()` reads what
 #' `irm(checkpoint =)` saved, finishes the run and saves it to the same file on the way.
 #'
-#' A checkpoint carries the number of its format and a checksum. It is read as plain vectors and lists: nothing in it is evaluated,
-#' and every field is checked, so that a damaged file is an error that says what is wrong.
+#' A checkpoint carries the number of its format and a checksum. It is read as plain vectors and lists: nothing in it is
+#' evaluated, and every field is checked, so that a damaged file is an error that says what is wrong.
 #'
 #' @param object what [irm()] returned.
 #' @param sweeps how many more.
@@ -355,15 +368,16 @@ bind_along <- function(a, b, along) {
 #' fit <- irm(planted$A, chains = 2, sweeps = 20, seed = 1)
 #' more <- update(fit, sweeps = 30)
 #' dim(more$log_posterior)
-update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, progress = NULL, checkpoint = NULL, checkpoint_sweeps = 20,
-                            ...) {
+update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, progress = NULL, checkpoint = NULL,
+                            checkpoint_sweeps = 20, ...) {
   started <- proc.time()[[3L]]
   need_args("sweeps")
   run <- where_it_runs(check_irm_fit(object, run = TRUE)$run)
   run$grows <- FALSE # the sweeps so far stay
   run$target <- run$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   if (run$target > most_sweeps) {
-    abort_input(sprintf("A chain must have at most %.0f sweeps.", most_sweeps), x = sprintf("It would have %.0f.", run$target))
+    abort_input(sprintf("A chain must have at most %.0f sweeps.", most_sweeps),
+                x = sprintf("It would have %.0f.", run$target))
   }
   run$checkpoint <- check_path(checkpoint)
   run$save_every <- check_number(checkpoint_sweeps, "checkpoint_sweeps", min = 1, max = longest_step, whole = TRUE)

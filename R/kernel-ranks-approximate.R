@@ -1,6 +1,7 @@
-# Kernel sums over ranks by samples and by random Fourier features: what one rank would draw from the references of all, in the order of
-# the ranks, so that equal seeds give the same sums to rounding however many ranks there are. Batches are drawn 32 at a time
-# by all ranks together, as long as one of them has a query whose bound does not hold yet; each looks at its own queries.
+# Kernel sums over ranks by samples and by random Fourier features: what one rank would draw from the references of
+# all, in the order of the ranks, so that equal seeds give the same sums to rounding however many ranks there are.
+# Batches are drawn 32 at a time by all ranks together, as long as one of them has a query whose bound does not hold
+# yet; each looks at its own queries.
 
 approximate_over_ranks <- function(problem, method) {
   cpu_only(problem$backend, "Approximations by samples, features and reduced sets run")
@@ -13,8 +14,8 @@ approximate_over_ranks <- function(problem, method) {
 
 together <- 32L
 
-# sum_by_batches() on every rank. `draw(first)`: this rank's part of the batches from the first on; `join(parts)`: the batches, of all parts;
-# `batch(batches, k, open)`: the k-th of them for some queries.
+# sum_by_batches() on every rank. `draw(first)`: this rank's part of the batches from the first on; `join(parts)`: the
+# batches, of all parts; `batch(batches, k, open)`: the k-th of them for some queries.
 batches_over_ranks <- function(task, draw, join, batch, most) {
   drawn <- 0
   batches <- NULL
@@ -54,7 +55,8 @@ samples_over_ranks <- function(task, size = 256) {
   share <- rowSums(w / rep(ifelse(total > 0, total, 1), each = nrow(w)))
   of_ranks <- unlist(ranks_gather(sum(share)))
   if (sum(of_ranks) == 0) {
-    return(list(sum = matrix(0, nrow(p$query), ncol(w)), missed = logical(nrow(p$query)), work = 0, note = "no weights"))
+    nq <- nrow(p$query)
+    return(list(sum = matrix(0, nq, ncol(w)), missed = logical(nq), work = 0, note = "no weights"))
   }
   share <- share / sum(of_ranks)
   to <- cumsum(of_ranks) / sum(of_ranks) # where the ranks' shares end
@@ -65,7 +67,8 @@ samples_over_ranks <- function(task, size = 256) {
     u <- draws("uniform", together * size, key = p$key, stream = 1, first = (first - 1) * size)
     at <- which(pmin(findInterval(u, to) + 1L, max(which(of_ranks > 0))) == me)
     drawn <- pmin(findInterval(u[at], reach) + 1L, last)
-    list(at = at, columns = rbind(t(p$reference[drawn, , drop = FALSE]), t(w[drawn, , drop = FALSE] / (share[drawn] * size))))
+    weights <- w[drawn, , drop = FALSE] / (share[drawn] * size)
+    list(at = at, columns = rbind(t(p$reference[drawn, , drop = FALSE]), t(weights)))
   }
   join <- function(parts) {
     columns <- matrix(0, p$d + ncol(w), together * size)

@@ -1,16 +1,18 @@
 # Kernel sums over the ranks of a job: each has its own references and queries and gets the sums of its own queries.
 #
-#   global tree   ranks are halved again and again; a group splits its points by the widest coordinate, at the rank that gives
-#                 each half its share, and pairs of ranks across the split exchange what lies on the other's side
-#   reach         every rank tells of the boxes around its queries and what error each may have; every other rank sends it what of
-#                 its references the bounds do not prune: points, or one point for a node whose kernel values hardly differ
+#   global tree   ranks are halved again and again; a group splits its points by the widest coordinate, at the rank
+#                 that gives each half its share, and pairs of ranks across the split exchange what lies on the
+#                 other's side
+#   reach         every rank tells of the boxes around its queries and what error each may have; every other rank
+#                 sends it what of its references the bounds do not prune: points, or one point for a node whose
+#                 kernel values hardly differ
 #   sums          each rank sums over its own and the received references as one rank would, some queries at a time
-#   balance       a rank without work asks the ranks whose numbers differ from its own in one bit; one with more than 1/beta times
-#                 the work left hands over (1 - beta) / 2 of its queries, with the references they need
+#   balance       a rank without work asks the ranks whose numbers differ from its own in one bit; one with more than
+#                 1/beta times the work left hands over (1 - beta) / 2 of its queries, with the references they need
 #   end           the numbers of finished queries are added up over all ranks until they are all
 #
-# Errors: a tenth of the tolerance each for what is pruned and for what is pruned again when queries are handed over, the rest for
-# the sums themselves. Exact sums have 1e-13 in place of these tenths.
+# Errors: a tenth of the tolerance each for what is pruned and for what is pruned again when queries are handed over,
+# the rest for the sums themselves. Exact sums have 1e-13 in place of these tenths.
 
 # list(sum, method, reason, effort, counters) as kernel_run().
 kernel_over_ranks <- function(problem, method = "auto") {
@@ -20,7 +22,9 @@ kernel_over_ranks <- function(problem, method = "auto") {
                 i = "Use \"auto\", \"direct\", \"tree\", \"montecarlo\" or \"features\".")
   }
   if (me$size == 1L) return(kernel_run(problem, method))
-  if (problem$kernel == "polynomial" && !method %in% c("auto", "direct")) return(kernel_polynomial(problem, method)) # says why not
+  if (problem$kernel == "polynomial" && !method %in% c("auto", "direct")) {
+    return(kernel_polynomial(problem, method)) # says why not
+  }
   problem$control["progress"] <- list(ranks_progress(NULL))
   problem <- agree_on_problem(problem, method)
   if (method %in% c("montecarlo", "features")) return(approximate_over_ranks(problem, method))
@@ -36,15 +40,16 @@ sum_over_ranks <- function(problem, method) {
   received <- exchange_references(problem, region, me, count)
   count$lap("reach")
   merged <- cbind(region$references, received)
-  local <- local_sums(problem, t(region$queries[seq_len(problem$d), , drop = FALSE]), merged, region$own, method, region$tree)
+  query <- t(region$queries[seq_len(problem$d), , drop = FALSE])
+  local <- local_sums(problem, query, merged, region$own, method, region$tree)
   count$lap("plan")
   sums <- balanced_sums(problem, local, region, me, count)
   count$lap("sums")
   sums <- send_home(problem, region, sums, me, count)
   count$lap("home")
   if (problem$size$n == 0) sums[] <- if (problem$log) -Inf else 0
-  list(sum = sums, method = local$method, reason = sprintf("%d ranks; here %s", me$size, local$reason), backend = local$backend,
-       effort = count$effort, counters = count)
+  list(sum = sums, method = local$method, reason = sprintf("%d ranks; here %s", me$size, local$reason),
+       backend = local$backend, effort = count$effort, counters = count)
 }
 
 # ---- counters ----
@@ -77,8 +82,8 @@ ranks_counters <- function(result) {
   if (is.null(count)) return(NULL)
   sent <- function(phase) 8 * sum(count$sent[phase], na.rm = TRUE)
   here <- data.frame(
-    rank = ranks$me$rank, references = count$references, queries = count$queries, received = count$received, together = count$together,
-    pairs = count$effort[1L], nodes = if (result$method == "tree") count$effort[2L] else NA,
+    rank = ranks$me$rank, references = count$references, queries = count$queries, received = count$received,
+    together = count$together, pairs = count$effort[1L], nodes = if (result$method == "tree") count$effort[2L] else NA,
     given = count$given, helped = count$helped, asked = count$asked,
     bytes_tree = sent("tree"), bytes_reach = sent("reach"), bytes_balance = sent("balance"), bytes_home = sent("home"),
     messages = count$messages, t(round(count$seconds, 3)), method = result$method
@@ -98,16 +103,21 @@ show_counters <- function(result) {
 
 # ---- what all ranks must have alike ----
 
-# Adds to the problem what it is of all ranks: size (n references, nq queries), totals of weights, an origin, a key for what is drawn.
+# Adds to the problem what it is of all ranks: size (n references, nq queries), totals of weights, an origin, a key
+# for what is drawn.
 agree_on_problem <- function(problem, method) {
-  alike <- c("kernel", "bandwidth", "rel_error", "abs_error", "confidence", "log", "leave_one_out", "polynomial", "nodes")
+  alike <- c("kernel", "bandwidth", "rel_error", "abs_error", "confidence", "log", "leave_one_out", "polynomial",
+             "nodes")
   d <- ncol(problem$reference)
-  said <- c(list(`the columns of the points` = d, `the columns of weights` = list(ncol(problem$weights), problem$vector), method = method),
-            problem[intersect(alike, names(problem))])
-  draws <- method %in% c("montecarlo", "features") || identical(problem$nodes, "samples") || identical(problem$tree$type, "rp")
+  columns <- list(d, list(ncol(problem$weights), problem$vector))
+  names(columns) <- c("the columns of the points", "the columns of weights")
+  said <- c(columns, method = method, problem[intersect(alike, names(problem))])
+  draws <- method %in% c("montecarlo", "features") || identical(problem$nodes, "samples") ||
+    identical(problem$tree$type, "rp")
   all <- ranks_gather(list(
-    said = lapply(said, digest_of), n = nrow(problem$reference), nq = nrow(problem$query), total = colSums(abs(problem$weights)),
-    negative = colSums(problem$weights < 0) > 0, first = if (nrow(problem$reference)) problem$reference[1L, ],
+    said = lapply(said, digest_of), n = nrow(problem$reference), nq = nrow(problem$query),
+    total = colSums(abs(problem$weights)), negative = colSums(problem$weights < 0) > 0,
+    first = if (nrow(problem$reference)) problem$reference[1L, ],
     balance = check_number(getOption("weft.balance", 0.5), "weft.balance", min = 0, max = 1),
     draws = draws, key = if (draws) kernel_key(problem$seed) else c(0, 0)
   ), problem$control)
@@ -154,8 +164,8 @@ gather_region <- function(problem, me, count) {
   cloud <- if (problem$self) column(problem$reference, problem$weights, 3)
            else cbind(column(problem$reference, problem$weights, 1), column(problem$query, none, 2))
   scale <- problem$bandwidth$scale
-  cloud <- split_among_ranks(cloud, d, if (is.null(scale)) rep(1, d) else if (is.matrix(scale)) sqrt(rowSums(scale^2)) else scale,
-                             problem$control, count)
+  scale <- if (is.null(scale)) rep(1, d) else if (is.matrix(scale)) sqrt(rowSums(scale^2)) else scale
+  cloud <- split_among_ranks(cloud, d, scale, problem$control, count)
   role <- cloud[d + m + 1L, ]
   self <- all(role == 3)
   is_reference <- role %% 2 == 1
@@ -168,13 +178,16 @@ gather_region <- function(problem, me, count) {
   order <- tree$order + 1L
   tree$order <- seq_along(order) - 1L
   queries <- queries[, order, drop = FALSE]
-  own <- if (problem$leave_one_out) if (self) seq_along(order) else ifelse(role == 3, cumsum(is_reference), 0)[is_query][order]
+  own <- if (problem$leave_one_out && self) seq_along(order)
+         else if (problem$leave_one_out) ifelse(role == 3, cumsum(is_reference), 0)[is_query][order]
   # one tree serves both where all points are both
   references <- if (self) queries[seq_len(d + m), , drop = FALSE] else cloud[seq_len(d + m), is_reference, drop = FALSE]
   list(references = references, queries = queries, own = own, tree = tree, self = self)
 }
 
-grow_region <- function(problem, columns) grow_tree(points_of_columns(columns, problem), "kd", 32, c(0, 0), problem$control)
+grow_region <- function(problem, columns) {
+  grow_tree(points_of_columns(columns, problem), "kd", 32, c(0, 0), problem$control)
+}
 
 points_of_columns <- function(columns, problem) {
   if (is.null(problem$bandwidth$scale)) list(x = columns, lo = NULL) else native_points(t(columns), problem)
@@ -245,8 +258,8 @@ exchange_references <- function(problem, region, me, count) {
 reach_of_rank <- function(problem, references, tree = NULL) {
   d <- problem$d
   if (is.null(tree)) tree <- grow_region(problem, references[seq_len(d), , drop = FALSE])
-  list(tree = tree, weights = abs(references[-seq_len(d), tree$order + 1L, drop = FALSE]), kind = kernel_kinds[[problem$kernel]],
-       h = problem$bandwidth$h, far = max(abs(tree$box), 0))
+  list(tree = tree, weights = abs(references[-seq_len(d), tree$order + 1L, drop = FALSE]),
+       kind = kernel_kinds[[problem$kernel]], h = problem$bandwidth$h, far = max(abs(tree$box), 0))
 }
 
 # The boxes of the uppermost nodes, at most `most` of them: list(box, first, count).
@@ -261,8 +274,8 @@ query_boxes <- function(tree, most = 64L) {
   list(box = tree$box[, nodes, drop = FALSE], first = tree$first[nodes], count = tree$count[nodes])
 }
 
-# By how much the kernel values of a reference may be off for each box and each query, from lower bounds of its sum: what the nearest
-# leaf here adds, and what the other ranks are sure to.
+# By how much the kernel values of a reference may be off for each box and each query, from lower bounds of its sum:
+# what the nearest leaf here adds, and what the other ranks are sure to.
 allowed_errors <- function(problem, region, reach, told, boxes, send) {
   m <- problem$m
   each <- length(boxes$count)
@@ -274,7 +287,8 @@ allowed_errors <- function(problem, region, reach, told, boxes, send) {
   lower <- send(lower)
   lower <- Reduce(`+`, Filter(length, lower), matrix(0, m, each))
   task <- list(kind = reach$kind, h = reach$h, query = region$tree[c("x", "lo")], reference = reach$tree[c("x", "lo")],
-               weights = reach$weights, leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0, abs_error = 0)
+               weights = reach$weights, leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0,
+               abs_error = 0)
   if (problem$leave_one_out) task$own <- own_places(region$own, reach$tree)
   near <- t(.Call(C_weft_ranks_nearest, problem$control, task, region$tree, reach$tree))
   f <- near + lower[, of_box, drop = FALSE]
@@ -302,7 +316,8 @@ needed_points <- function(tree, needed, cloud, d) {
   columns <- cloud[, points, drop = FALSE]
   if (length(nodes)) {
     some <- cloud[, tree$order[tree$first[nodes] + tree$count[nodes] %/% 2 + 1] + 1L, drop = FALSE]
-    sums <- rowsum(t(cloud[-seq_len(d), under(nodes), drop = FALSE]), rep(seq_along(nodes), tree$count[nodes]), reorder = FALSE)
+    sums <- rowsum(t(cloud[-seq_len(d), under(nodes), drop = FALSE]), rep(seq_along(nodes), tree$count[nodes]),
+                   reorder = FALSE)
     some[-seq_len(d), ] <- t(sums)
     columns <- cbind(columns, some)
   }
@@ -311,8 +326,8 @@ needed_points <- function(tree, needed, cloud, d) {
 
 # ---- sums of some queries over references that are all here ----
 
-# A list with run(rows): the sums of these queries, and which way it goes. references: columns of coordinates and weights.
-# query_tree: NULL, or a tree of the queries, for the sample from which "auto" chooses.
+# A list with run(rows): the sums of these queries, and which way it goes. references: columns of coordinates and
+# weights. query_tree: NULL, or a tree of the queries, for the sample from which "auto" chooses.
 local_sums <- function(problem, query, references, own, method, query_tree = NULL) {
   d <- problem$d
   here <- seq_len(d)
@@ -324,8 +339,8 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
   p$self <- FALSE
   p["grown"] <- list(NULL)
   p["tree"] <- list(if (!is.null(problem$tree)) problem$tree[c("type", "leaf_size")])
-  work <- list(method = "direct", reason = "nothing to sum", backend = "cpu", problem = p, query = query, references = references,
-               own = own)
+  work <- list(method = "direct", reason = "nothing to sum", backend = "cpu", problem = p, query = query,
+               references = references, own = own)
   if (!nrow(query) || !ncol(references)) {
     work$run <- function(rows) list(sum = matrix(if (p$log) -Inf else 0, length(rows), p$m), effort = c(0, 0, 0))
     return(work)
@@ -378,8 +393,9 @@ polynomial_sums <- function(work) {
   p <- work$problem
   work$reason <- "polynomial kernels are summed directly"
   work$run <- function(rows) {
-    task <- list(kind = 0L, h = 1, query = list(x = t(work$query[rows, , drop = FALSE])), reference = list(x = t(p$reference)),
-                 weights = t(p$weights), leave_one_out = p$leave_one_out, log = FALSE, rel_error = 0, abs_error = 0)
+    task <- list(kind = 0L, h = 1, query = list(x = t(work$query[rows, , drop = FALSE])),
+                 reference = list(x = t(p$reference)), weights = t(p$weights), leave_one_out = p$leave_one_out,
+                 log = FALSE, rel_error = 0, abs_error = 0)
     if (p$leave_one_out) task$own <- as.integer(work$own[rows]) - 1L
     .Call(C_weft_kernel_polynomial, task, p$polynomial, p$control)
   }
@@ -505,8 +521,8 @@ balanced_sums <- function(problem, local, region, me, count) {
   sums
 }
 
-# A task of queries for another rank: numbers of queries and references, which way, then queries with what they leave out, and the
-# references that they need.
+# A task of queries for another rank: numbers of queries and references, which way, then queries with what they leave
+# out, and the references that they need.
 pack_task <- function(problem, local, region, rows, id, count) {
   d <- problem$d
   cloud <- local$references
@@ -534,7 +550,8 @@ unpack_task <- function(problem, v, owner) {
   n <- v[2L]
   query <- matrix(v[4 + seq_len(n * (d + 1))], d + 1)
   references <- matrix(v[-seq_len(4 + n * (d + 1))], d + problem$m)
-  work <- local_sums(problem, t(query[seq_len(d), , drop = FALSE]), references, query[d + 1L, ], if (v[4L] == 1) "tree" else "direct")
+  work <- local_sums(problem, t(query[seq_len(d), , drop = FALSE]), references, query[d + 1L, ],
+                     if (v[4L] == 1) "tree" else "direct")
   list(owner = owner, id = v[1L], work = work, at = 1, rate = NA, sums = matrix(0, n, problem$m))
 }
 

@@ -529,8 +529,11 @@ kernel_single <- function(problem, method, precision) {
   }
   reach <- points_reach(problem$reference, problem$query) / problem$bandwidth$h
   total <- colSums(abs(problem$weights))
-  if (reach > 1e15 || any(abs(problem$weights) > 1e30)) refuse(sprintf("Coordinates reach %g bandwidths.", reach))
+  if (reach > 1e15) refuse(sprintf("Coordinates reach %g bandwidths.", reach))
   split <- split_weights(problem$weights)
+  most <- vapply(seq_len(nrow(split$weights)), function(c) max(split$weights[c, ], 0), 0)
+  unit <- ifelse(most > 0, 2^floor(log2(most)), 1) # so that no column's weights vanish in float, or overflow
+  if (any(unit != 1)) split$weights <- split$weights / unit
   chosen <- direct_backend(problem, precision)
   # neighbours in a tree's order share a block, which is what the bound wants
   order <- native_trees(problem, only_query = TRUE)$query$order + 1L
@@ -540,11 +543,12 @@ kernel_single <- function(problem, method, precision) {
   problem$control$backend <- chosen$name
   problem$control$devices <- devices_for(problem$devices, chosen$name)
   out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, precision == "tensor", problem$control)
-  sums <- join_parts(out$sum, split, ncol(problem$weights))
+  sums <- join_parts(out$sum * rep(unit, each = nrow(out$sum)), split, ncol(problem$weights))
   sums[order, ] <- sums
   bound <- numeric(nrow(problem$query))
   bound[order] <- out$bound
   error <- outer(bound, total)
+  if (!all(is.finite(sums))) refuse("Queries lie too many bandwidths apart.")
   asked <- problem$rel_error > 0 || problem$abs_error > 0
   least <- pmax(abs(sums) - error, 0) # of the sum of |w| k
   if (asked && any(error > problem$rel_error * least + problem$abs_error)) {

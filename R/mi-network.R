@@ -91,7 +91,8 @@ only_for <- function(given, arg, method, used) {
 }
 
 abort_untested <- function(m, method) {
-  abort_input(if (method == "relnet") "`threshold` must be given: there is no test of this information." else "`fdr` must be NULL: there is no test of this information.",
+  must <- if (method == "relnet") "`threshold` must be given" else "`fdr` must be NULL"
+  abort_input(paste0(must, ": there is no test of this information."),
               x = if (is.null(attr(m, "test"))) "It is a plain matrix." else sprintf("It is from \"%s\".", attr(m, "estimator")),
               i = "\"empirical\" counts without missing values, and correlations, have one.")
 }
@@ -316,7 +317,7 @@ print.weft_network <- function(x, n = 6L, ...) {
 #' @rdname print.weft_network
 #' @export
 as.matrix.weft_network <- function(x, ...) {
-  check_network(x)
+  check_information(x) # a directed network has as many rows as regulators
   attributes(x) <- attributes(x)[c("dim", "dimnames")]
   x
 }
@@ -365,7 +366,8 @@ as_igraph <- function(x, ...) {
 
 #' @exportS3Method as_igraph default
 as_igraph.default <- function(x, ...) {
-  abort_input("`x` must be a network that `mi_network()`, `gene_network()` or `bn_learn()` returned.", x = paste0("It is ", describe(x), "."))
+  abort_input("`x` must be a network that `mi_network()`, `gene_network()` or `bn_learn()` returned.",
+              x = paste0("It is ", describe(x), "."))
 }
 
 #' @rdname as_igraph

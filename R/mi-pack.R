@@ -73,8 +73,8 @@ what_is_packed <- function(pack) c(unclass(pack)[c("dim", "names", "class_levels
 check_pack <- function(pack) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   classes <- pack$class_levels
-  fine <- is.numeric(pack$dim) && length(pack$dim) == 2L && isTRUE(pack$dim[1L] >= info$n) && isTRUE(pack$dim[2L] == info$p) && is.character(pack$names) &&
-    length(pack$names) == info$p && is.character(pack$na) && length(pack$na) == 1L &&
+  fine <- is.numeric(pack$dim) && length(pack$dim) == 2L && isTRUE(pack$dim[1L] >= info$n) && isTRUE(pack$dim[2L] == info$p) &&
+    is.character(pack$names) && length(pack$names) == info$p && is.character(pack$na) && length(pack$na) == 1L &&
     (is.null(classes) || is.character(classes) && length(classes) == info$classes)
   if (!fine) abort_changed("x", "the list around the pack")
   pack

@@ -7,8 +7,8 @@
 #' * `"gavish_donoho"`: singular values above the optimal hard threshold for unknown white noise (Gavish and Donoho 2014), by
 #'   the median of all of them;
 #' * `"q2"`: the number that predicts left-out cells best: cells are left out in `folds` diagonal patterns and filled by the
-#'   least-squares fit (as `na = "em"`); Q2 = 1 - (squared errors) / (those of the column means). 0 when none beats the means, the
-#'   smallest of numbers that are equally good.
+#'   least-squares fit (as `na = "em"`); Q2 = 1 - (squared errors) / (those of the column means). 0 when none beats the
+#'   means, the smallest of numbers that are equally good.
 #'
 #' @param x a numeric matrix or data frame without missing values.
 #' @param method see above.
@@ -21,7 +21,8 @@
 #'   the seed comes from R's generator. The other methods draw nothing.
 #' @param ... for `plot()`: passed on to [graphics::plot()].
 #' @return An object of class `weft_pca_k`: a list with `k` (which may be 0), `method`, and `curve`, a data frame with what was
-#'   compared for each number of components; for `"q2"` also `steps`, the decompositions that all fits took. `plot()` draws it.
+#'   compared for each number of components; for `"q2"` also `steps`, the decompositions that all fits took. `plot()`
+#'   draws it.
 #' @seealso [pca()]
 #' @export
 #' @examples
@@ -111,9 +112,9 @@ marchenko_pastur_median <- function(beta) {
   low + (high - low) * sin(a)^2
 }
 
-# Squared errors of left-out cells, relative to the fit by column means of what is left. The fit with one component more starts
-# from that with one less, and ends when it explains what is left hardly better than a step before: on the way to a fit of noise
-# there is no end, and none is needed to see that it predicts worse.
+# Squared errors of left-out cells, relative to the fit by column means of what is left. The fit with one component more
+# starts from that with one less, and ends when it explains what is left hardly better than a step before: on the way to
+# a fit of noise there is no end, and none is needed to see that it predicts worse.
 cross_validation <- function(x, most, folds, center, scale) {
   fold <- (row(x) + col(x) * (if (folds %% 3 == 0) 1 else 3)) %% folds # no row's cells are all in one
   most <- min(most, ncol(x) - 1L, nrow(x) - 1L)
@@ -140,7 +141,8 @@ cross_validation <- function(x, most, folds, center, scale) {
     }
   }
   q2 <- if (errors[1L] > 0) 1 - errors / errors[1L] else numeric(length(errors))
-  list(k = which(q2 >= max(q2) - 1e-6)[1L] - 1L, curve = data.frame(component = seq_along(q2) - 1L, value = q2, threshold = 0), steps = steps)
+  list(k = which(q2 >= max(q2) - 1e-6)[1L] - 1L,
+       curve = data.frame(component = seq_along(q2) - 1L, value = q2, threshold = 0), steps = steps)
 }
 
 #' @rdname pca_choose_k

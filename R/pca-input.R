@@ -46,18 +46,8 @@ frame_matrix <- function(x, arg) {
   as.matrix(x)
 }
 
-# Native code goes where the slots say.
-check_sparse <- function(x, arg) {
-  wrong <- tryCatch({
-    methods::validObject(x)
-    NULL
-  }, error = conditionMessage)
-  if (!is.null(wrong)) abort_input(sprintf("`%s` must be a valid sparse matrix.", arg), x = wrong)
-}
-
 sparse_source <- function(blocks, arg) {
   blocks <- lapply(blocks, function(x) {
-    check_sparse(x, arg)
     if (!inherits(x, "dgCMatrix")) x <- methods::as(methods::as(methods::as(x, "dMatrix"), "generalMatrix"), "CsparseMatrix")
     x
   })
@@ -92,11 +82,6 @@ delayed_source <- function(x, block_size) {
 }
 
 file_source <- function(x, block_size) {
-  need <- parts_of(x, "x", "weft_file()")
-  need("path", is_word, "a path")
-  need("dim", function(v) is_numbers(v, 2L, min = 0, max = 2^53, whole = TRUE), "two whole numbers")
-  need("type", function(v) is_word(v, c("double", "float")), "\"double\" or \"float\"")
-  need("layout", function(v) is_word(v, c("row", "column")), "\"row\" or \"column\"")
   d <- as.double(dim(x))
   if (8 * prod(d) <= block_size) return(dense_source(as.matrix(x)))
   block_source(d[1L], d[2L], x$layout == "row", block_size, NULL, function(range, by_row) if (by_row) x[range, ] else x[, range])

@@ -61,7 +61,8 @@ predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) 
   x <- if (is.data.frame(check_container(newdata, "newdata"))) frame_matrix(newdata, "newdata") else newdata
   if (is.null(dim(x)) && is.numeric(x)) x <- if (type == "rows") t(x) else cbind(x)
   if (!(is.matrix(x) && (is.numeric(x) || is.logical(x))) && !inherits(x, c("Matrix", "DelayedArray"))) {
-    abort_input("`newdata` must be a numeric matrix, data frame or Matrix.", x = paste0("It is ", describe(newdata), "."))
+    abort_input("`newdata` must be a numeric matrix, data frame or Matrix.",
+                x = paste0("It is ", describe(newdata), "."))
   }
   if (type == "columns") return(place_columns(object, x))
   p <- nrow(object$rotation)
@@ -71,7 +72,8 @@ predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) 
     if (length(lost)) abort_input("`newdata` must have the columns of the data.", x = sprintf("It lacks %s.", label_some(lost)))
     twice <- unique(c(names[duplicated(names)], intersect(names, colnames(x)[duplicated(colnames(x))])))
     if (length(twice)) {
-      abort_input("Columns of `newdata` must have names of their own to be found by name.", x = sprintf("Twice: %s.", label_some(twice)),
+      abort_input("Columns of `newdata` must have names of their own to be found by name.",
+                  x = sprintf("Twice: %s.", label_some(twice)),
                   i = "With the columns in the order of the data, `unname()` it.")
     }
     x <- x[, names, drop = FALSE]
@@ -118,19 +120,22 @@ fitted.weft_pca <- function(object, k = length(object$sdev), ...) {
 residuals.weft_pca <- function(object, x, k = length(object$sdev), assay = NULL, ...) {
   check_pca(object, "object")
   need_args("x") # the call that made the object is not evaluated: it may come from a file
-  source <- pca_source(x, assay)
+  source <- memory_errors(pca_source(x, assay))
   if (source$n != object$n || source$p != nrow(object$rotation)) {
-    abort_input("`x` must be the data of `object`.", x = sprintf("It has %.0f rows and %.0f columns, not %.0f and %d.", source$n, source$p,
+    abort_input("`x` must be the data of `object`.",
+                x = sprintf("It has %.0f rows and %.0f columns, not %.0f and %d.", source$n, source$p,
                                                                 object$n, nrow(object$rotation)))
   }
-  data <- switch(source$kind, dense = source$data, sparse = as.matrix(do.call(rbind, source$data)), as.matrix(take_assay(x, assay, "x")))
+  data <- switch(source$kind, dense = source$data, sparse = as.matrix(do.call(rbind, source$data)),
+                 as.matrix(take_assay(x, assay, "x")))
   data - stats::fitted(object, k = k)
 }
 
 #' @rdname print.weft_pca
 #' @export
 tidy.weft_pca <- function(x, matrix = "u", ...) {
-  if (is_word(matrix)) matrix <- switch(matrix, u = , x = , samples = , scores = "u", v = , rotation = , loadings = , variables = "v",
+  if (is_word(matrix)) matrix <- switch(matrix, u = , x = , samples = , scores = "u",
+                                        v = , rotation = , loadings = , variables = "v",
                    d = , pcs = , eigenvalues = "d", matrix)
   matrix <- check_choice(matrix, c("u", "v", "d"), "matrix")
   check_pca(x, "x")

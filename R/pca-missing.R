@@ -33,9 +33,10 @@ pca_em <- function(source, job, settings, control) {
   em_fit(source, NULL, job, settings, control)$run
 }
 
-# The least-squares fit of the observed values. Missing cells start at `cells` (NULL: their column's mean); components, means (and
-# standard deviations) and the cells' fits are found in turn until the cells change by at most job$tol, relative to the spread of their
-# columns, or what is left of the observed squares falls by at most job$fall of itself. list(run, cells, steps).
+# The least-squares fit of the observed values. Missing cells start at `cells` (NULL: their column's mean); components,
+# means (and standard deviations) and the cells' fits are found in turn until the cells change by at most job$tol,
+# relative to the spread of their columns, or what is left of the observed squares falls by at most job$fall of itself.
+# list(run, cells, steps).
 em_fit <- function(source, cells, job, settings, control) {
   x <- source$data
   gaps <- which(is.na(x))
@@ -44,7 +45,8 @@ em_fit <- function(source, cells, job, settings, control) {
   moments <- column_moments(source, settings$weights, control)
   x[gaps] <- cells %||% moments$mean[column]
   spread <- pmax(moments$norm / sqrt(pmax(1, moments$weight)), .Machine$double.xmin)[column]
-  inner <- utils::modifyList(job, list(method = match("krylov", pca_methods) - 1L, choose = FALSE, paper = FALSE, tol = 1e-3))
+  krylov <- match("krylov", pca_methods) - 1L
+  inner <- utils::modifyList(job, list(method = krylov, choose = FALSE, paper = FALSE, tol = 1e-3))
   converged <- FALSE
   passes <- 0
   before <- Inf

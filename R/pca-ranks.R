@@ -1,4 +1,5 @@
-# Principal components over ranks, or over devices: each has rows of one matrix. What is told here is the same on every rank.
+# Principal components over ranks, or over devices: each has rows of one matrix. What is told here is the same on
+# every rank.
 
 # This rank's source, with `ranks`: the rows of each.
 shared_source <- function(source, method, na) {
@@ -15,7 +16,8 @@ shared_source <- function(source, method, na) {
 check_shared_weights <- function(weights) {
   compare_said(ranks_gather(list(`whether there are weights` = !is.null(weights))))
   if (!is.null(weights) && any(weights == 0)) {
-    abort_input("`weights` must be above 0 for `distributed = TRUE`.", i = "Leave these rows out and use `predict()` on them.")
+    abort_input("`weights` must be above 0 for `distributed = TRUE`.",
+                i = "Leave these rows out and use `predict()` on them.")
   }
 }
 
@@ -24,9 +26,11 @@ joint_moments <- function(parts) {
   Reduce(function(a, b) {
     weight <- a$weight + b$weight
     share <- ifelse(weight > 0, b$weight / weight, 0)
-    mean <- ifelse(a$weight == 0, b$mean, ifelse(b$weight == 0 | a$mean == b$mean, a$mean, a$mean * (1 - share) + b$mean * share))
+    mean <- ifelse(b$weight == 0 | a$mean == b$mean, a$mean, a$mean * (1 - share) + b$mean * share)
+    mean <- ifelse(a$weight == 0, b$mean, mean)
     between <- sqrt(a$weight * share) * abs(b$mean - a$mean)
-    list(mean = mean, norm = hypotenuse(hypotenuse(a$norm, b$norm), ifelse(a$weight > 0 & b$weight > 0, between, 0)), weight = weight,
+    between <- ifelse(a$weight > 0 & b$weight > 0, between, 0)
+    list(mean = mean, norm = hypotenuse(hypotenuse(a$norm, b$norm), between), weight = weight,
          missing = a$missing + b$missing, infinite = a$infinite + b$infinite)
   }, parts)
 }

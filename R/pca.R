@@ -53,7 +53,8 @@
 #'   `"gram"` and complete matrices in memory (dense, or sparse); the result is that of one device to rounding.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress,verbose see [mi_rank()].
-#' @param ... nothing: a name that is not one of the above is an error, which says how an argument of [stats::prcomp()] is called here.
+#' @param ... nothing: a name that is not one of the above is an error, which says how an argument of [stats::prcomp()]
+#'   is called here.
 #' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in [stats::prcomp()], and
 #'   `d`, `share` of the total variance, `total_variance`, `rank`, `residual`, `iterations`, `converged`, `orthogonality` (the
 #'   largest inner product between different loadings, and cosine between scores), `passes` over the data, `method`, `call`,
@@ -72,7 +73,8 @@
 pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"), center = TRUE, scale = FALSE,
                 weights = NULL, col_weights = NULL, tol = NULL, na = c("fail", "em"), stop = c("residual", "paper"),
                 max_iter = NULL, precision = c("double", "single"), block_size = 2^28, assay = NULL, seed = NULL,
-                distributed = FALSE, devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
+                distributed = FALSE, devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE,
+                ...) {
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "pca", c(each_rank, "x", "weights", "block_size"))
   need_args("x")
@@ -87,7 +89,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   tol <- if (is.null(tol)) default_tol(by_vectors, stop, na) else check_number(tol, "tol", min = 0, max = 1e300)
   max_iter <- check_number(max_iter %||% if (by_vectors || na == "em") 10000 else 1000, "max_iter", min = 1, max = 1e9, whole = TRUE)
   block_size <- check_number(block_size, "block_size", min = 8)
-  source <- pca_source(x, assay, block_size)
+  source <- memory_errors(pca_source(x, assay, block_size))
   if (!is.null(ranks)) source <- shared_source(source, method, na)
   n <- sum(source$ranks %||% source$n)
   least <- min(n, source$p)
@@ -122,18 +124,18 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
       abort_input("`x` must be complete for several `devices`.", x = "It has missing values.")
     }
     check_rows_seen(source, control)
-    run <- pca_missing(source, moments, method, na, job, settings, control)
+    run <- memory_errors(pca_missing(source, moments, method, na, job, settings, control))
   } else {
     rows <- if (is.null(weights)) n else sum(unlist(if (is.null(ranks)) weights else ranks_gather(sum(weights))))
     form <- pca_form(moments, center, scale, weights, col_weights, rows)
-    run <- pca_native(source, form, job, settings$single, control)
+    run <- memory_errors(pca_native(source, form, job, settings$single, control))
   }
   if (!is.null(ranks)) {
     run <- joint_scores(run, source, control)
     weights <- if (!is.null(weights)) unlist(ranks_gather(weights, control))
     source <- whole_source(source)
   }
-  result <- pca_result(run, source, k, weights)
+  result <- memory_errors(pca_result(run, source, k, weights))
   result$call <- match.call()
   result$backend <- chosen$name
   result$reason <- chosen$reason
@@ -143,7 +145,8 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
 }
 
 # What prcomp() and others call arguments that have another name here.
-pca_names_elsewhere <- c(scale. = "scale", scale.unit = "scale", cor = "scale", rank. = "k", ncp = "k", n_components = "k")
+pca_names_elsewhere <- c(scale. = "scale", scale.unit = "scale", cor = "scale", rank. = "k", ncp = "k",
+                         n_components = "k")
 
 pca_methods <- c("gs", "nipals", "krylov", "gram") # in the order of weft_pca_method
 
@@ -186,7 +189,8 @@ check_rows_seen <- function(source, control) {
   empty <- which(.Call(C_weft_pca_seen, source, control) == 0)
   if (!length(empty)) return(invisible())
   abort_input("Every row of `x` must have an observed value.", x = sprintf(
-    "%s: all missing.", label_some((source$row_names %||% seq_len(source$n))[empty])), i = "Leave it out: it says nothing.")
+    "%s: all missing.", label_some((source$row_names %||% seq_len(source$n))[empty])),
+    i = "Leave it out: it says nothing.")
 }
 
 # The decomposition of a complete source, in the units of the data; `d` is d * 2^-exponent until pca_result().
@@ -203,7 +207,8 @@ pca_native <- function(source, form, job, single, control) {
 pca_result <- function(run, source, k, weights) {
   form <- run$form
   if (!all(is.finite(run$d * 2^form$exponent))) {
-    abort_input("`x` must be smaller: its singular values are beyond the largest number.", i = "Divide it by a number, or use `scale = TRUE`.")
+    abort_input("`x` must be smaller: its singular values are beyond the largest number.",
+                i = "Divide it by a number, or use `scale = TRUE`.")
   }
   labels <- paste0("PC", seq_len(k))
   scores <- run$u * rep(run$d, each = source$n)
@@ -241,7 +246,8 @@ orthogonality <- function(run) {
 }
 
 warn_constant <- function(names) {
-  weft_warn("constant", sprintf("Constant columns cannot be scaled to variance 1, and have loadings of 0: %s.", label_some(names)),
+  weft_warn("constant", sprintf("Constant columns cannot be scaled to variance 1, and have loadings of 0: %s.",
+                                label_some(names)),
             i = "Leave them out.")
 }
 

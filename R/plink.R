@@ -27,9 +27,9 @@ read_plink <- function(path, variants = NULL, type = c("integer", "raw"), thread
   files <- paste0(stem, c(".bed", ".bim", ".fam"))
   gone <- !file.exists(files) | dir.exists(files)
   if (any(gone)) {
+    named <- paste0(basename(files), ifelse(dir.exists(files), " but a directory", ""))
     abort_input("`path` must name a .bed file with its .bim and .fam beside it.",
-                x = sprintf("There is no %s.", paste(ifelse(dir.exists(files), paste(basename(files), "but a directory"), basename(files))[gone],
-                                                     collapse = ", no ")))
+                x = sprintf("There is no %s.", paste(named[gone], collapse = ", no ")))
   }
   bim <- plink_table(files[2L], c("chromosome", "variant", "morgans", "position", "allele1", "allele2"))
   fam <- plink_table(files[3L], c("family", "individual", "father", "mother", "sex", "phenotype"))

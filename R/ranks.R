@@ -1,9 +1,9 @@
 #' The ranks of a distributed job
 #'
 #' Several R processes, started together by `mpirun` or `srun`, work on one problem when a function that takes
-#' `distributed`, such as [mi_pairs()] or [kernel_sum()], is called with `distributed = TRUE`. Every rank runs the same script.
-#' `weft_ranks()` tells how many there are, where they run and which device each has; a process that was started alone is
-#' one rank of one, and needs no MPI.
+#' `distributed`, such as [mi_pairs()] or [kernel_sum()], is called with `distributed = TRUE`. Every rank runs the
+#' same script. `weft_ranks()` tells how many there are, where they run and which device each has; a process that was
+#' started alone is one rank of one, and needs no MPI.
 #'
 #' Start a script with
 #'
@@ -12,22 +12,24 @@
 #' srun --mpi=pmix -n 4 Rscript job.R
 #' ```
 #'
-#' weft starts MPI when it is first needed, unless Rmpi or pbdMPI has, and talks over communicators of its own. Ranks of
-#' one host take its devices in turn, unless the option `weft.device` chooses one. The first of these calls, `weft_ranks()` too, must be
-#' made by all ranks; later ones of `weft_ranks()` by any.
+#' weft starts MPI when it is first needed, unless Rmpi or pbdMPI has, and talks over communicators of its own. Ranks
+#' of one host take its devices in turn, unless the option `weft.device` chooses one. The first of these calls,
+#' `weft_ranks()` too, must be made by all ranks; later ones of `weft_ranks()` by any.
 #'
-#' @section Calls of all ranks: Every rank must make every distributed call. A call begins with a comparison: the function, how many such
-#'   calls the rank has made, the settings, the seed, and the data where all ranks must hold the same, or their columns where each has rows
-#'   of its own. `backend`, `devices`, `threads`, `progress` and mostly `verbose` may differ. Where something else does, every rank has the
-#'   same error of class `weft_error_ranks`, which names the arguments and the ranks.
+#' @section Calls of all ranks: Every rank must make every distributed call. A call begins with a comparison: the
+#'   function, how many such calls the rank has made, the settings, the seed, and the data where all ranks must hold
+#'   the same, or their columns where each has rows of its own. `backend`, `devices`, `threads`, `progress` and mostly
+#'   `verbose` may differ. Where something else does, every rank has the same error of class `weft_error_ranks`, which
+#'   names the arguments and the ranks.
 #'
-#'   An error or an interrupt on one rank ends the call on all: the others have an error of class `weft_error_ranks` that says which
-#'   rank stopped and why, at the latest when they next need it. A call ends everywhere with a result or everywhere with an error. In
-#'   a script that catches these errors the ranks can go on with their next call; a rank whose script has ended is an error to the others.
-#'   An error that a script does not catch ends the whole job with a message that names the rank, and so does a crash.
+#'   An error or an interrupt on one rank ends the call on all: the others have an error of class `weft_error_ranks`
+#'   that says which rank stopped and why, at the latest when they next need it. A call ends everywhere with a result
+#'   or everywhere with an error. In a script that catches these errors the ranks can go on with their next call; a
+#'   rank whose script has ended is an error to the others. An error that a script does not catch ends the whole job
+#'   with a message that names the rank, and so does a crash.
 #'
-#' @return A data frame of class `weft_ranks` with one row a rank: `rank` from 0, `host`, `pid`, `threads`, `device` (`NA`
-#'   without one). Attributes `"rank"` and `"size"` are this process's number and the number of ranks.
+#' @return A data frame of class `weft_ranks` with one row a rank: `rank` from 0, `host`, `pid`, `threads`, `device`
+#'   (`NA` without one). Attributes `"rank"` and `"size"` are this process's number and the number of ranks.
 #' @seealso [mi_pairs()], [kernel_sum()], [kde()]; [weft_sitrep()] says whether weft was installed with MPI.
 #' @export
 #' @examples
@@ -46,8 +48,9 @@ table_of_ranks <- function() {
 
 #' @export
 print.weft_ranks <- function(x, ...) {
-  cat(sprintf("%d rank%s on %d host%s; this is rank %d\n", nrow(x), if (nrow(x) == 1) "" else "s", length(unique(x$host)),
-              if (length(unique(x$host)) == 1) "" else "s", attr(x, "rank")))
+  hosts <- length(unique(x$host))
+  cat(sprintf("%d rank%s on %d host%s; this is rank %d\n", nrow(x), if (nrow(x) == 1) "" else "s", hosts,
+              if (hosts == 1) "" else "s", attr(x, "rank")))
   print(data.frame(x), row.names = FALSE, ...)
   invisible(x)
 }
@@ -57,8 +60,8 @@ ranks <- new.env(parent = emptyenv())
 # Set by the launchers of Open MPI, MPICH and their kin, and by srun for either.
 launcher_variables <- c("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_SIZE")
 
-# list(rank, size, on_host) of this process; starts MPI when a launcher started the process. The table of ranks is gathered here, where
-# all must come, so that to read it later needs no others.
+# list(rank, size, on_host) of this process; starts MPI when a launcher started the process. The table of ranks is
+# gathered here, where all must come, so that to read it later needs no others.
 ranks_start <- function() {
   if (!is.null(ranks$me) && (ranks$me$size == 1L || !is.null(ranks$table))) return(ranks$me)
   at <- c(0L, 1L, 0L)
@@ -70,7 +73,7 @@ ranks_start <- function() {
                            "`WEFT_MPI=yes` makes its installation say what is wrong."))
     }
     at <- .Call(C_weft_ranks_start, run_control())
-    if (is.null(ranks$me)) reg.finalizer(ranks, function(e) .Call(C_weft_ranks_stop, reason_to_stop("Its script ended within the call.")), onexit = TRUE)
+    if (is.null(ranks$me)) reg.finalizer(ranks, see_out, onexit = TRUE)
     if (at[2L] > 1L && !interactive()) end_job_on_error(at[1L])
     devices <- nrow(weft_devices())
     if (devices && is.null(getOption("weft.device"))) options(weft.device = at[3L] %% devices)
@@ -80,11 +83,14 @@ ranks_start <- function() {
   ranks$me
 }
 
+see_out <- function(e) .Call(C_weft_ranks_stop, reason_to_stop("Its script ended within the call."))
+
 # A script's error anywhere ends all ranks; R itself prints the message before this runs.
 end_job_on_error <- function(rank) {
   if (!is.null(getOption("error"))) return(invisible())
   options(error = function() {
-    message(sprintf("weft: rank %d on %s stopped (an error or an interrupt); the job ends.", rank, Sys.info()[["nodename"]]))
+    message(sprintf("weft: rank %d on %s stopped (an error or an interrupt); the job ends.", rank,
+                    Sys.info()[["nodename"]]))
     .Call(C_weft_ranks_end)
   })
 }
@@ -105,21 +111,28 @@ ranks_gather <- function(x, control = run_control()) {
 each_rank <- c("backend", "devices", "progress", "threads", "verbose")
 no_value <- new.env(parent = emptyenv())
 
-# The first line of every function that ranks call together: NULL for a call of this process alone, else this rank. Compares the
-# arguments of the function that calls it with those of the other ranks, but for this rank's `own`; of `given` only whether they are
-# NULL. When that function ends, with a value or by an error, all ranks know.
+# What begins and ends calls runs under: no option that is out of order keeps a rank from telling the others.
+bare_control <- list(backend = "cpu", libs = "", threads = 1L, devices = 0L, device_limit = 0, progress = NULL,
+                     poll = 0.1)
+
+# The first line of every function that ranks call together: NULL for a call of this process alone, else this rank.
+# Compares the arguments of the function that calls it with those of the other ranks, but for this rank's `own`; of
+# `given` only whether they are NULL. When that function ends, with a value or by an error, all ranks know.
 join_ranks <- function(distributed, call, own = each_rank, given = character(), frame = parent.frame()) {
   if (!check_flag(distributed, "distributed")) return(NULL)
   me <- ranks_start()
   if (me$size == 1L) return(me)
   fun <- sys.function(sys.parent())
-  if (!length(ranks$calls)) ranks$error_before <- geterrmessage()
+  if (!length(ranks$calls)) {
+    ranks$over <- FALSE
+    ranks$error_before <- geterrmessage()
+  }
   ranks$calls <- c(ranks$calls, call)
   ranks$number <- (ranks$number %||% 0) + 1
   do.call(on.exit, list(quote(leave_ranks(returnValue(no_value))), add = TRUE), envir = frame)
   number <- ranks$number
   said <- arguments_alike(frame, formals(fun), c(own, "distributed"), given)
-  same <- .Call(C_weft_ranks_enter, run_control("cpu", 1L, FALSE), number, digest_of(list(call, said)))
+  same <- .Call(C_weft_ranks_enter, bare_control, number, digest_of(list(call, said)))
   if (!same) compare_calls(ranks_gather(list(call = call, number = number, said = said)))
   me
 }
@@ -130,11 +143,12 @@ of_ranks <- function(object) is.list(object) && isTRUE(object$distributed)
 arguments_alike <- function(frame, formals, own, given) {
   names <- setdiff(names(formals), c(own, "..."))
   said <- lapply(stats::setNames(names, names), function(name) {
-    if (identical(formals[[name]], quote(expr = )) && eval(call("missing", as.name(name)), frame)) return(digest_of(quote(missing)))
+    none <- identical(formals[[name]], quote(expr = )) && eval(call("missing", as.name(name)), frame)
+    if (none) return(digest_of(quote(missing)))
     value <- get(name, envir = frame)
-    if (name %in% given) value <- is.null(value)
-    if (is.character(value) && length(value) > 1L && identical(value, eval(formals[[name]], frame))) value <- value[1L] # choices
-    digest_of(value)
+    if (name %in% given) return(digest_of(is.null(value)))
+    choices <- is.character(value) && length(value) > 1L && identical(value, eval(formals[[name]], frame))
+    digest_of(if (choices) value[1L] else value)
   })
   if (!"..." %in% names(formals)) return(said)
   more <- eval(quote(list(...)), frame)
@@ -150,13 +164,13 @@ compare_calls <- function(all) {
   ranks$number <- max(numbers)
   if (any(calls != calls[1L])) {
     apart <- split(seq_along(calls) - 1L, factor(calls, unique(calls)))
-    abort_apart("All ranks must make the same call.",
-                paste(sprintf("`%s()` on %s", names(apart), vapply(apart, name_ranks, "")), collapse = ", "))
+    each <- sprintf("`%s()` on %s", names(apart), vapply(apart, name_ranks, ""))
+    abort_apart("All ranks must make the same call.", paste(each, collapse = ", "))
   }
   if (any(numbers != numbers[1L])) {
     apart <- split(seq_along(numbers) - 1L, numbers)
-    abort_apart("All ranks must have made the same distributed calls before.",
-                paste(sprintf("`%s()` is the call number %s of %s", calls[1L], names(apart), vapply(apart, name_ranks, "")), collapse = ", "))
+    each <- sprintf("`%s()` is the call number %s of %s", calls[1L], names(apart), vapply(apart, name_ranks, ""))
+    abort_apart("All ranks must have made the same distributed calls before.", paste(each, collapse = ", "))
   }
   compare_said(lapply(all, `[[`, "said"))
 }
@@ -170,10 +184,12 @@ compare_said <- function(said) {
   apart <- apart[lengths(apart) > 0L]
   if (!length(apart)) return(invisible())
   quoted <- ifelse(grepl(" ", names(apart), fixed = TRUE), names(apart), sprintf("`%s`", names(apart)))
-  abort_apart(sprintf("All ranks must call `%s()` with the same arguments.", ranks$calls[length(ranks$calls)]),
-              paste("Not as on rank 0:", paste(sprintf("%s (%s)", quoted, vapply(apart, name_ranks, "")), collapse = ", ")),
-              arguments = names(apart), ranks = apart)
+  each <- sprintf("%s (%s)", quoted, vapply(apart, name_ranks, ""))
+  abort_apart(sprintf("All ranks must call `%s()` with the same arguments.", this_call()),
+              paste("Not as on rank 0:", paste(each, collapse = ", ")), arguments = names(apart), ranks = apart)
 }
+
+this_call <- function() utils::tail(c("", ranks$calls), 1L)
 
 # An error that all ranks have alike: nobody has to be told.
 abort_apart <- function(message, x, ...) {
@@ -204,12 +220,11 @@ leave_ranks <- function(value) {
       .Call(C_weft_ranks_forget)
     }
   })
-  control <- run_control("cpu", 1L, FALSE)
   if (!identical(value, no_value)) {
-    if (outermost) .Call(C_weft_ranks_leave, control)
+    if (outermost) .Call(C_weft_ranks_leave, bare_control)
   } else if (!isTRUE(ranks$over)) {
     ranks$over <- TRUE
-    .Call(C_weft_ranks_give_up, control, reason_to_stop())
+    .Call(C_weft_ranks_give_up, bare_control, reason_to_stop())
   }
 }
 
@@ -226,10 +241,11 @@ reason_to_stop <- function(none = "An interrupt, or the same error as before.") 
   why <- if (!is.null(ranks$why) && last == ranks$why$before) ranks$why$text
          else if (!identical(last, ranks$error_before)) sub("\n+$", "", last)
          else none
-  paste0(utils::tail(c("", ranks$calls), 1L), "\n", paste(why, collapse = "\n"))
+  paste0(this_call(), "\n", paste(why, collapse = "\n"))
 }
 
-# The error of a rank whose call others have ended. `how`: 1 stopped, 2 the script has ended; `why`: as reason_to_stop().
+# The error of a rank whose call others have ended. `how`: 1 stopped, 2 the script has ended; `why`: as
+# reason_to_stop().
 abort_stopped <- function(message, how = NULL, why = NULL) {
   if (is.null(how)) {
     at <- .Call(C_weft_ranks_stopped)

@@ -12,7 +12,7 @@ left_out <- setdiff(getNamespaceExports("weft"), c(names(valid$exported), "augme
 cat(sprintf("%d functions and methods; not called here: %s\n", length(calls), paste(left_out, collapse = ", ")))
 if (length(given) > 1L) calls <- calls[given[-1L]]
 
-at <- tempfile() # where a process stood when it ended
+at <- normalizePath(tempfile(), mustWork = FALSE) # where a process stood when it ended
 sweep <- function(name) {
   job <- parallel::mcparallel(wrong_calls(calls[name], note = function(label) writeLines(label, at)), silent = TRUE)
   out <- suppressWarnings(parallel::mccollect(job))[[1L]]

@@ -1,19 +1,29 @@
-# Every slot of a fit damaged in every way, and every method used on it; the tests of the suite use a few of each.
+# Every slot of a fit damaged in every way, and every method used on it; the tests of the suite use a few of each. Run from
+# the package's root: Rscript -e 'testthat::test_file("longtests/test-irm-damage.R")'
+library(testthat)
+library(weft)
 source("../tests/testthat/helper-irm-damage.R")
 test_that("no method comes to harm by a damaged fit", {
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
-  uses <- list(print, function(x) print(summary(x)), function(x) predict(x, cbind(1:2, 1:2)), fitted, coef, as.data.frame,
-               function(x) as.data.frame(x, what = "blocks"), generics::glance, generics::tidy, function(x) update(x, sweeps = 1), plot,
-               function(x) plot(x, "trace"), function(x) plot(x, "eta"), function(x) plot(x, "sizes"), irm_words)
+  uses <- list(print, function(x) print(summary(x)), function(x) predict(x, cbind(1:2, 1:2)), fitted, coef,
+               as.data.frame, function(x) as.data.frame(x, what = "blocks"), generics::glance, generics::tidy,
+               function(x) update(x, sweeps = 1), plot, function(x) plot(x, "trace"), function(x) plot(x, "eta"),
+               function(x) plot(x, "sizes"), irm_words)
   A <- matrix(rep(c(1, 0, 0, 1, 1), 24), 12)
-  for (fit in list(irm(A, chains = 2, sweeps = 6, thin = 2, seed = 1, hold_out = 0.1), irm(A[1:10, ], "directed", chains = 1, sweeps = 4, seed = 1),
-                   irm(A + 1, family = "poisson", sampler = "collapsed", alpha = "sample", beta = "sample", chains = 2, sweeps = 4, seed = 1))) {
+  fits <- list(
+    irm(A, chains = 2, sweeps = 6, thin = 2, seed = 1, hold_out = 0.1),
+    irm(A[1:10, ], "directed", chains = 1, sweeps = 4, seed = 1),
+    irm(A + 1, family = "poisson", sampler = "collapsed", alpha = "sample", beta = "sample", chains = 2, sweeps = 4,
+        seed = 1)
+  )
+  for (fit in fits) {
     for (path in slot_paths(fit, "call")) {
       changes <- damages(get_slot(fit, path))
       if (slot_name(fit, path) == "run$model$attempts") changes$large <- NULL # a million proposals a sweep
       for (change in names(changes)) {
-        expect_null(irm_unclassed(set_slot(fit, path, changes[[change]]), uses), label = paste(slot_name(fit, path), change))
+        expect_null(irm_unclassed(set_slot(fit, path, changes[[change]]), uses),
+                    label = paste(slot_name(fit, path), change))
       }
     }
   }

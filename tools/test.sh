@@ -19,8 +19,8 @@ run() { # run PROCESSES NAME ...: the longest files are named first
 }
 if [ $# -gt 0 ]; then run "$(getconf _NPROCESSORS_ONLN)" "$@"
 else
-  others=$(ls tests/testthat | sed -n 's/^test-\(.*\)\.R$/\1/p' | grep -vxE 'ranks|pca|calls|mi-memory|kernel-sum|memory')
-  run "$(getconf _NPROCESSORS_ONLN)" ranks pca calls mi-memory kernel-sum $others
+  others=$(ls tests/testthat | sed -n 's/^test-\(.*\)\.R$/\1/p' | grep -vxE 'irm-saved|damaged|ranks|pca|mi-damage|memory')
+  run "$(getconf _NPROCESSORS_ONLN)" irm-saved damaged ranks pca mi-damage $others
   run 1 memory # it looks at how much memory of the device is free
 fi
 cat "$TEST_LOGS"/*.log | grep -E '^[0-9]+ passed, ' |

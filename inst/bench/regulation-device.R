@@ -68,7 +68,7 @@ if (part %in% c("large", "all")) {
   })
   shape <- c(5L, 20000L, 1L, 200L)
   choose <- clock(function() .Call(weft:::C_weft_regulation_select, parts$value[[1]],
-                                   list(regulators = 0:1799, targets = 0:19999),
+                                   list(regulators = 0:1799, targets = 0:19999, favour = rep(1, 1800)),
                                    parts$value[[2]], TRUE, 5, shape, weft:::run_control("cuda")))
   cat(sprintf("of that: scores and halves %.2f s (host), choosing %.2f s (device), the rest edges and weights (host)\n",
               parts$seconds,

@@ -1,5 +1,6 @@
-/* What ranks tell each other beyond gathering: sums over groups of ranks, exchanges of points, and messages that travel
- * while work goes on. Everything is doubles. Calls that all ranks of a group must make together are marked `together`. */
+/* What ranks tell each other beyond gathering: sums over groups of ranks, exchanges of points, and messages that
+ * travel while work goes on. Everything is doubles. Calls that all ranks of a group must make together are marked
+ * `together`. */
 #ifndef WEFT_MESSAGES_H
 #define WEFT_MESSAGES_H
 

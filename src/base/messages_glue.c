@@ -1,4 +1,4 @@
-/* Entry points of what ranks tell each other; see messages.h. R's ranks_*() functions call them when there are ranks. */
+/* Entry points of what ranks tell each other; see messages.h. R calls them when there are ranks. */
 #include <string.h>
 #include "glue.h"
 #include "messages.h"
@@ -41,7 +41,8 @@ WITH_MESSAGES(reduce, reduction, all_reduce(ctx, j->values, j->n, j->how))
 SEXP C_weft_ranks_reduce(SEXP control, SEXP values, SEXP least)
 {
   SEXP out = PROTECT(Rf_duplicate(values));
-  weft_glue_run(control, reduce, &(reduction) { REAL(out), (size_t) Rf_xlength(out), Rf_asLogical(least) ? WEFT_LEAST : WEFT_SUM });
+  weft_glue_run(control, reduce,
+                &(reduction){ REAL(out), (size_t) Rf_xlength(out), Rf_asLogical(least) ? WEFT_LEAST : WEFT_SUM });
   UNPROTECT(1);
   return out;
 }
@@ -52,12 +53,15 @@ WITH_MESSAGES(exchange_sizes, trade, exchange_sizes(ctx, j->sizes, j->their_size
 
 WITH_MESSAGES(exchange, trade, exchange(ctx, j->mine, j->sizes, j->theirs, j->their_sizes))
 
-/* parts: what goes to each rank of the group, doubles or NULL; the result: what came from each, numeric(0) for nothing. */
+/* parts: what goes to each rank of the group, doubles or NULL; the result: what came from each, numeric(0) for
+ * nothing. */
 SEXP C_weft_ranks_exchange(SEXP control, SEXP parts)
 {
   const R_xlen_t size = Rf_xlength(parts);
-  trade t = { (const double **) R_alloc((size_t) size, sizeof(double *)), (double **) R_alloc((size_t) size, sizeof(double *)),
-              (uint64_t *) R_alloc((size_t) size, sizeof(uint64_t)), (uint64_t *) R_alloc((size_t) size, sizeof(uint64_t)) };
+  trade t = { (const double **) R_alloc((size_t) size, sizeof(double *)),
+              (double **) R_alloc((size_t) size, sizeof(double *)),
+              (uint64_t *) R_alloc((size_t) size, sizeof(uint64_t)),
+              (uint64_t *) R_alloc((size_t) size, sizeof(uint64_t)) };
   for (R_xlen_t r = 0; r < size; r++) {
     SEXP part = VECTOR_ELT(parts, r);
     t.mine[r] = part == R_NilValue ? NULL : REAL(part);
@@ -80,7 +84,8 @@ WITH_MESSAGES(post, message, post(ctx, j->to, j->kind, j->values, (size_t) j->n)
 
 SEXP C_weft_ranks_post(SEXP control, SEXP to, SEXP kind, SEXP values)
 {
-  weft_glue_run(control, post, &(message) { Rf_asInteger(to), Rf_asInteger(kind), REAL(values), (uint64_t) Rf_xlength(values) });
+  weft_glue_run(control, post,
+                &(message){ Rf_asInteger(to), Rf_asInteger(kind), REAL(values), (uint64_t) Rf_xlength(values) });
   return R_NilValue;
 }
 

@@ -1,5 +1,6 @@
-/* What native code says to the other ranks of a job: several R processes that mpirun started (R/ranks.R, src/mpi). In weft.so
- * alone; from R's thread alone; every rank must come to the same calls in the same order. A process by itself is rank 0 of 1. */
+/* What native code says to the other ranks of a job: several R processes that mpirun started (R/ranks.R, src/mpi). In
+ * weft.so alone; from R's thread alone; every rank must come to the same calls in the same order. A process by itself
+ * is rank 0 of 1. */
 #ifndef WEFT_RANKS_H
 #define WEFT_RANKS_H
 

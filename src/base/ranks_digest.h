@@ -1,5 +1,5 @@
-/* A digest of what ranks must have alike: equal bits give equal digests, and different ones differ but for a chance of 2^-64. Four
- * chains run side by side; each step can be undone, so that one different word always shows. */
+/* A digest of what ranks must have alike: equal bits give equal digests, and different ones differ but for a chance
+ * of 2^-64. Four chains run side by side; each step can be undone, so that one different word always shows. */
 #ifndef WEFT_RANKS_DIGEST_H
 #define WEFT_RANKS_DIGEST_H
 

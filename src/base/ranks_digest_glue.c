@@ -1,6 +1,6 @@
-/* The digest of an R object, by which ranks see whether they have the same (R/ranks.R). It is of values, not of how they are kept:
- * the same for numbers of any type, 0 and -0, strings in any encoding, attributes in any order. Environments, functions and
- * external pointers count by their type alone. */
+/* The digest of an R object, by which ranks see whether they have the same (R/ranks.R). It is of values, not of how
+ * they are kept: the same for numbers of any type, 0 and -0, strings in any encoding, attributes in any order.
+ * Environments, functions and external pointers count by their type alone. */
 #include "glue.h"
 #include "ranks_digest.h"
 

@@ -13,7 +13,8 @@ weft_rank weft_ranks_here(void) { return here; }
 weft_status weft_ranks_ready(weft_ctx *ctx)
 {
   if (!mpi) return weft_fail(ctx, WEFT_ERR_INTERNAL, "ranks were not started");
-  if (weft_forked()) return weft_fail(ctx, WEFT_ERR_DEVICE, "MPI does not survive fork(): a forked process is no rank of the job");
+  if (weft_forked())
+    return weft_fail(ctx, WEFT_ERR_DEVICE, "MPI does not survive fork(): a forked process is no rank of the job");
   return WEFT_OK;
 }
 
@@ -190,7 +191,13 @@ done:
   return st;
 }
 
-typedef struct { const void *mine; uint64_t own; const uint64_t *sizes; double *numbers; unsigned char **all; } gathering;
+typedef struct {
+  const void *mine;
+  uint64_t own;
+  const uint64_t *sizes;
+  double *numbers;
+  unsigned char **all;
+} gathering;
 
 static weft_status gather_sizes(weft_ctx *ctx, const weft_backend *backend, void *data)
 {

@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 #include "glue.h"
+#include "parallel.h"
 
-#define AT_ONCE ((R_xlen_t) 1 << 24) /* entries between two looks for an interrupt */
+#define AT_ONCE (1 << 26) /* entries between two looks for an interrupt */
 
 static SEXP part(SEXP x, const char *name)
 {
@@ -19,15 +20,21 @@ static SEXP says(const char *format, const char *name, double a, double b)
   return Rf_mkString(text);
 }
 
-/* Whether all of at[from .. to - 1] lie in 0 .. size - 1, and, in order, each is greater than the one before it. */
+/* The first of at[from .. to - 1] that lies outside 0 .. size - 1, or is not greater than the one before it; -1: none. */
 static R_xlen_t first_bad(const int *at, R_xlen_t from, R_xlen_t to, int size, int in_order)
 {
-  int before = -1;
-  for (R_xlen_t k = from; k < to; k++) {
-    if (at[k] < 0 || at[k] >= size || (in_order && at[k] <= before)) return k;
-    before = at[k];
-  }
+  for (R_xlen_t k = from; k < to; k++)
+    if (at[k] < 0 || at[k] >= size || (in_order && k > from && at[k] <= at[k - 1])) return k;
   return -1;
+}
+
+/* The same as yes or no, at the speed of memory: where all rise, the first and the last say where they lie. */
+static int some_bad(const int *at, R_xlen_t from, R_xlen_t to, int size)
+{
+  if (from == to) return 0;
+  int bad = at[from] < 0 || at[to - 1] >= size;
+  for (R_xlen_t k = from + 1; k < to; k++) bad |= at[k] <= at[k - 1];
+  return bad;
 }
 
 static SEXP names_problem(SEXP names, const int *dim)
@@ -53,16 +60,22 @@ static SEXP compressed_problem(SEXP start, SEXP at, const char *name, int column
     if (p[j + 1] < p[j]) return says("Its slot `%s` falls, or is missing, after number %.0f of %.0f.", "p", j + 1.0, columns + 1.0);
   if (p[columns] > Rf_xlength(at))
     return says("Its slot `%s` has %.0f numbers; %.0f are needed.", name, (double) Rf_xlength(at), p[columns]);
-  R_xlen_t looked = 0;
-  for (int j = 0; j < columns; j++) {
-    const R_xlen_t bad = first_bad(i, p[j], p[j + 1], size, 1);
-    if (bad >= 0 && (i[bad] < 0 || i[bad] >= size))
-      return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) bad + 1, size - 1.0);
-    if (bad >= 0) return says("Its slot `%s` does not rise within column or row %.0f, at number %.0f.", name, j + 1.0, (double) bad + 1);
-    looked += p[j + 1] - p[j];
-    if (looked < AT_ONCE) continue;
-    looked = 0;
+  const int threads = p[columns] < 1000000 ? 1 : weft_threads_for(0, 0);
+  int next, bad = 0;
+  for (int first = 0; first < columns && !bad; first = next) {
+    for (next = first + 1; next < columns && p[next] - p[first] < AT_ONCE;) next++;
     R_CheckUserInterrupt();
+    WEFT_PARALLEL(threads)
+    WEFT_FOR(static)
+    for (int j = first; j < next; j++)
+      if (some_bad(i, p[j], p[j + 1], size)) __atomic_store_n(&bad, 1, __ATOMIC_RELAXED);
+  }
+  for (int j = 0; j < columns && bad; j++) {
+    const R_xlen_t k = first_bad(i, p[j], p[j + 1], size, 1);
+    if (k < 0) continue;
+    if (i[k] < 0 || i[k] >= size)
+      return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) k + 1, size - 1.0);
+    return says("Its slot `%s` does not rise within column or row %.0f, at number %.0f.", name, j + 1.0, (double) k + 1);
   }
   return NULL;
 }
@@ -70,8 +83,10 @@ static SEXP compressed_problem(SEXP start, SEXP at, const char *name, int column
 static SEXP triplet_problem(SEXP at, const char *name, int size)
 {
   for (R_xlen_t from = 0; from < Rf_xlength(at); from += AT_ONCE) {
-    const R_xlen_t left = Rf_xlength(at) - from, bad = first_bad(INTEGER_RO(at), from, from + (left < AT_ONCE ? left : AT_ONCE), size, 0);
-    if (bad >= 0) return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) bad + 1, size - 1.0);
+    const R_xlen_t left = Rf_xlength(at) - from, end = from + (left < AT_ONCE ? left : AT_ONCE);
+    const R_xlen_t bad = first_bad(INTEGER_RO(at), from, end, size, 0);
+    if (bad >= 0)
+      return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) bad + 1, size - 1.0);
     R_CheckUserInterrupt();
   }
   return NULL;

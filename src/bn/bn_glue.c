@@ -36,10 +36,10 @@ static weft_bn_problem problem_of(SEXP list)
   return problem;
 }
 
-/* A matrix of R's has 32-bit dimensions: R/bn-check.R sees to it before, and this that nothing is written past an end. */
+/* A matrix of R's has 32-bit dimensions: R/bn-check.R refuses more, and this sees that nothing is written past an end. */
 static int dimension(size_t count)
 {
-  if (count > INT_MAX) Rf_error("internal error: a matrix with a side of %.0f", (double) count);
+  if (count > INT_MAX) weft_glue_fail(WEFT_ERR_INTERNAL, "A matrix with a side of %.0f.", (double) count);
   return (int) count;
 }
 
@@ -72,7 +72,7 @@ SEXP C_weft_bn_scores(SEXP problem, SEXP control)
   SEXP holder = PROTECT(weft_glue_arena(&job.keep));
   weft_glue_run(control, scores, &job);
   const weft_bn_table *t = &job.table;
-  const size_t total = (size_t) t->start[t->p], width = widest_set(t); /* both at most INT32_MAX: weft_bn_table_make() */
+  const size_t total = (size_t) t->start[t->p], width = widest_set(t); /* at most INT32_MAX: weft_bn_table_make() */
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) t->p + 1));
   SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) total));
@@ -153,7 +153,7 @@ done:
   return st;
 }
 
-/* What a table from a file may have wrong, its vectors being of the right types and lengths: what the algorithms rely on. */
+/* What may be wrong with a table from a file whose vectors have the right types and lengths: what algorithms rely on. */
 typedef struct { table_view view; size_t node; const char *what; } wrong_job;
 
 /* Set k of node z into `mask`; 0 when its members are not different nodes besides z, followed by zeros. */
@@ -171,8 +171,8 @@ static int read_members(const table_view *v, size_t z, size_t k, uint64_t *mask,
   return m == v->width;
 }
 
-/* NULL, or what is wrong with node z. *largest gets its largest score in units, regardless of sign. Whatever the order, a set must fit: the
- * parents that all sets share must be a set themselves. */
+/* NULL, or what is wrong with node z. *largest gets its largest score in units, regardless of sign. Whatever the order, a
+ * set must fit: the parents that all sets share must be a set themselves. */
 static const char *wrong_with(const table_view *v, size_t z, double *largest)
 {
   const size_t words = (v->p + 63) / 64, first = (size_t) v->start[z], last = (size_t) v->start[z + 1];
@@ -204,7 +204,9 @@ static weft_status find_wrong(weft_ctx *ctx, const weft_backend *backend, void *
     WEFT_TRY(weft_poll(ctx, (double) job->node, (double) job->view.p));
     if ((job->what = wrong_with(&job->view, job->node, &largest))) goto done;
     sum += largest;
-    if (largest >= -(double) WEFT_BN_NEVER || sum >= 0x1p62) { job->what = "scores beyond what is counted in"; goto done; }
+    if (largest < -(double) WEFT_BN_NEVER && sum < 0x1p62) continue;
+    job->what = "scores beyond what is counted in";
+    goto done;
   }
 done:
   return st;

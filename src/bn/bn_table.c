@@ -423,12 +423,12 @@ static weft_status join_nodes(weft_ctx *ctx, weft_arena *keep, const weft_bn_rea
   for (size_t i = 0; i < p; i++) {
     total += nodes[i].kept;
     if (!nodes[i].kept)
-      WEFT_TRY(weft_fail_column(ctx, i, "has no set of parents that can be scored: with so many levels, its own or those of parents "
-                                "that are required, the penalty of this score is too large."));
+      WEFT_TRY(weft_fail_column(ctx, i, "has no set of parents that can be scored: with so many levels, its own or those of "
+                                "parents that are required, the penalty of this score is too large."));
   }
   if (total > INT32_MAX)
-    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "A table must have at most %d parent sets; %.0f would be kept. Lower `max_parents`, "
-                       "or give `candidates`.", INT32_MAX, (double) total));
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "A table must have at most %d parent sets; %.0f would be kept. Lower "
+                       "`max_parents`, or give `candidates`.", INT32_MAX, (double) total));
   out->p = p;
   out->words = words;
   out->bits = ready->bits;

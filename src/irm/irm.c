@@ -124,9 +124,9 @@ done:
   return st;
 }
 
-/* Whether more clusters than `max_clusters` might have been: by the collapsed sampler, when all are occupied; by the blocked one,
- * when the last of the sticks, which stands for all that would follow, has several nodes. As long as it has one at most, sticks
- * without an end give the same partitions the same probabilities. */
+/* Whether there might have been more clusters than `max_clusters`: in the collapsed sampler, when all are occupied; in the
+ * blocked one, when the last of the sticks, which stands for all that would follow, has several nodes. As long as it has
+ * one at most, sticks without an end give the same partitions the same probabilities. */
 static int is_full(const irm_state *s, int mode)
 {
   const int32_t k = s->k[mode];

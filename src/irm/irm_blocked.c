@@ -81,7 +81,8 @@ static void draw_cell(irm_blocked *b, const irm_state *s, int table, int32_t m, 
 /* The same where the other table of a bipartite graph has it already. */
 static void copy_cell(irm_blocked *b, int32_t m, int32_t l)
 {
-  const size_t from = (size_t) l * (size_t) b->width[0] + (size_t) m, to = (size_t) m * (size_t) b->width[1] + (size_t) l;
+  const size_t from = (size_t) l * (size_t) b->width[0] + (size_t) m;
+  const size_t to = (size_t) m * (size_t) b->width[1] + (size_t) l;
   b->link_rows[1][to] = b->link_rows[0][from];
   b->none_rows[1][to] = b->none_rows[0][from];
   if (b->missing_rows[1]) b->missing_rows[1][to] = b->missing_rows[0][from];
@@ -121,8 +122,8 @@ static int narrow_rows(const double *rows, const int64_t *sizes, int32_t count, 
   return 1;
 }
 
-/* Only rows of occupied clusters are read, and far more clusters may be allowed than are occupied. An empty one of a one-mode graph
- * gets its rows when a node joins it, and entries for what a node says of itself at once. */
+/* Only rows of occupied clusters are read, and far more clusters may be allowed than are occupied. In a one-mode graph an
+ * empty cluster gets its rows when a node joins it; entries for links of nodes to themselves are drawn for all. */
 static void draw_tables(irm_blocked *b, irm_state *s, int mode, int threads)
 {
   const int other = irm_other(s, mode);
@@ -142,9 +143,10 @@ static void draw_tables(irm_blocked *b, irm_state *s, int mode, int threads)
   }
   for (int32_t l = 0; s->graph->self_pair && l < k; l++) draw_cell(b, s, 0, l, l);
   if (s->one_mode) return;
-  b->narrow[mode] = narrow_rows(b->link_rows[mode], sizes, count, k, b->width[mode], b->link_narrow[mode])
+  const int64_t width = b->width[mode];
+  b->narrow[mode] = narrow_rows(b->link_rows[mode], sizes, count, k, width, b->link_narrow[mode])
                     && (!b->missing_rows[mode]
-                        || narrow_rows(b->missing_rows[mode], sizes, count, k, b->width[mode], b->missing_narrow[mode]));
+                        || narrow_rows(b->missing_rows[mode], sizes, count, k, width, b->missing_narrow[mode]));
 }
 
 /* ---- labels ---- */

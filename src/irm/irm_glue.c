@@ -149,7 +149,8 @@ enum { STATE_ROW, STATE_COL, STATE_ALPHA, STATE_BETA, STATE_BEST, STATE_BEST_ROW
 SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 {
   const char *fields[] = { "row", "col", "alpha", "beta", "best", "best_row", "best_col", "log_posterior", "row_clusters",
-                           "col_clusters", "alpha_trace", "beta_trace", "row_samples", "col_samples", "stages", "row_full", "col_full", "" };
+                           "col_clusters", "alpha_trace", "beta_trace", "row_samples", "col_samples", "stages", "row_full",
+                           "col_full", "" };
   SEXP best = weft_glue_element(state, "best");
   run_job job = { .source = source_of(graph), .model = model_of(model), .chains = (int) Rf_xlength(best) };
   const int chains = job.chains, one_mode = job.source.type != WEFT_IRM_BIPARTITE;

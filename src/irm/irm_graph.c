@@ -1,4 +1,5 @@
-/* Edge lists in canonical order, and graphs in both orders. A list that does not come from here is checked before it is used.
+/* Edge lists in canonical order, and graphs in both orders. Lists come from R, perhaps from a file, and are checked before
+ * they are used.
  *
  * Sorting is by counting, least significant key first: a stable pass by column, then one by row, each O(links + nodes).
  * Turning lists over (columns of rows into rows of columns) is one such pass and leaves the neighbours ascending. */
@@ -258,13 +259,15 @@ static int share_a_pair(const weft_irm_edges *a, const weft_irm_edges *b, int64_
 }
 
 /* Everything below and in the samplers stands on this. */
-static weft_status check_lists(weft_ctx *ctx, weft_irm_type type, int self, const weft_irm_edges *links, const weft_irm_edges *missing)
+static weft_status check_lists(weft_ctx *ctx, weft_irm_type type, int self, const weft_irm_edges *links,
+                               const weft_irm_edges *missing)
 {
   weft_status st = WEFT_OK;
   int64_t work = 0;
   for (int side = 0; side < 2; side++) {
     const weft_irm_edges *edges = side == 0 ? links : missing;
-    const char *wrong = edges->start[0] != 0 || edges->start[edges->n[0]] != (double) edges->count ? "offsets must span the list" : NULL;
+    const int spans = edges->start[0] == 0 && edges->start[edges->n[0]] == (double) edges->count;
+    const char *wrong = spans ? NULL : "offsets must span the list";
     for (int64_t i = 0; i < edges->n[0] && !wrong; i++) {
       wrong = wrong_row(type, self, edges, i);
       work += 1 + (int64_t) (edges->start[i + 1] - edges->start[i]);
@@ -275,7 +278,8 @@ static weft_status check_lists(weft_ctx *ctx, weft_irm_type type, int self, cons
       }
     }
     if (!wrong) continue;
-    st = weft_fail(ctx, WEFT_ERR_INPUT, "The list of the graph's %s is damaged: %s.", side == 0 ? "links" : "missing pairs", wrong);
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "The list of the graph's %s is damaged: %s.",
+                   side == 0 ? "links" : "missing pairs", wrong);
     goto done;
   }
 done:

@@ -12,7 +12,8 @@ weft_status weft_irm_edges_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
                                 int64_t count, const int32_t *from, const int32_t *to, const int32_t *weight,
                                 const weft_irm_edges *missing, weft_irm_edges *out);
 
-/* Both orders of links and missing pairs; WEFT_ERR_INPUT, with what is wrong, when the lists are not canonical or share a pair. */
+/* Both orders of links and missing pairs; WEFT_ERR_INPUT, with what is wrong, when the lists are not canonical or share a
+ * pair. */
 weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const weft_irm_edges *links,
                                 const weft_irm_edges *missing, weft_irm_graph *out);
 

@@ -166,7 +166,8 @@ weft_status irm_pair_launch(weft_ctx *poll, irm_state *s)
     double odds = b->node - a->node;
     for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
       const pair_entry *n = &p->entries[e];
-      odds += (double) n->links * (b->a_link[n->at] - a->a_link[n->at]) - n->missing * (b->a_node[n->at] - a->a_node[n->at]);
+      odds += (double) n->links * (b->a_link[n->at] - a->a_link[n->at])
+              - n->missing * (b->a_node[n->at] - a->a_node[n->at]);
     }
     const double u = irm_next(s);
     const int side = weft_log(u / (1 - u)) < odds;

@@ -1,14 +1,16 @@
 /* Checkpoints: reading, checking and writing them.
  *
- * A checkpoint is what saveRDS() writes: R's serialization in XDR form, versions 2 and 3. It may come from anywhere, so it is read here
- * and not by unserialize(), which would make functions, calls, environments, promises and external pointers of whatever the bytes say:
+ * A checkpoint is what saveRDS() writes: R's serialization in XDR form, versions 2 and 3. It may come from anywhere, so
+ * it is read here and not by unserialize(), which makes functions, calls, environments, promises and external pointers
+ * of whatever the bytes say:
  *
  *   header   "X\n", version, writer, least reader, and in version 3 the name of an encoding
- *   item     flags: type in bits 0-7, attributes follow (bit 9), a tag comes first (bit 10), encoding of strings from bit 12
- *            then a length and elements, or further items; attributes are a list of pairs that ends with NILVALUE
+ *   item     flags: type in bits 0-7, attributes follow (bit 9), a tag comes first (bit 10), encoding of strings from bit
+ *            12; then a length and elements, or further items; attributes are a list of pairs that ends with NILVALUE
  *
- * Only vectors of logicals, integers, doubles and strings, and lists of these, are made; of attributes only names, dim, dimnames, class
- * and row.names, and through Rf_setAttrib(), which holds them against the vector. No length is believed that the bytes cannot fill. */
+ * Only vectors of logicals, integers, doubles and strings, and lists of these, are made; of attributes only names, dim,
+ * dimnames, class and row.names, and through Rf_setAttrib(), which holds them against the vector. No length is believed
+ * that the bytes cannot fill. */
 #ifndef _POSIX_C_SOURCE
 # define _POSIX_C_SOURCE 200809L
 #endif
@@ -71,7 +73,8 @@ static SEXP next_string(reader *r, int32_t flags)
   need(r, length);
   const char *text = (const char *) r->at;
   r->at += length;
-  return Rf_mkCharLenCE(text, length, encoding & 8 ? CE_UTF8 : encoding & 4 ? CE_LATIN1 : encoding & 2 ? CE_BYTES : CE_NATIVE);
+  const cetype_t known = encoding & 8 ? CE_UTF8 : encoding & 4 ? CE_LATIN1 : encoding & 2 ? CE_BYTES : CE_NATIVE;
+  return Rf_mkCharLenCE(text, length, known);
 }
 
 static const char *name_of_type(int type)
@@ -125,7 +128,8 @@ static void next_attributes(reader *r, SEXP x)
   for (;;) {
     const int32_t flags = next_int(r);
     if ((flags & 255) == TYPE_NOTHING) return;
-    if ((flags & 255) != TYPE_PAIRS || flags & HAS_ATTRIBUTES || !(flags & HAS_TAG)) Rf_error("has attributes without names");
+    const int named = (flags & 255) == TYPE_PAIRS && !(flags & HAS_ATTRIBUTES) && flags & HAS_TAG;
+    if (!named) Rf_error("has attributes without names");
     const SEXP tag = next_tag(r);
     SEXP value = PROTECT(next_item(r));
     set_attribute(x, tag, value);
@@ -247,8 +251,9 @@ SEXP C_weft_irm_saved_sum(SEXP x)
 
 /* ---- writing ---- */
 
-/* Writes bytes to a file that must not be there yet, not even as a link. NULL, or the system's words when that fails; nothing is left
- * then. The bytes are on the disk when this returns, so that a name given afterwards never stands for half a file. */
+/* Writes bytes to a file that must not be there yet, not even as a link. NULL, or the system's words when that fails;
+ * nothing is left then. The bytes are on the disk when this returns, so that a name given afterwards never stands for
+ * half a file. */
 SEXP C_weft_irm_saved_write(SEXP path, SEXP bytes)
 {
   const char *name = Rf_translateChar(STRING_ELT(path, 0));

@@ -67,7 +67,8 @@ static double spread_of(const irm_state *s, int mode, int64_t nodes, const int64
   for (int32_t at = 0; at < s->active_count[other]; at++) {
     const int32_t m = s->active[other][at];
     const double n = (double) (links[m] + (links_too ? links_too[m] : 0)), mean = n / (double) nodes;
-    const double q = (double) squares[m] + (squares_too ? (double) squares_too[m] : 0), rate = mean / (double) s->sizes[other][m];
+    const double q = (double) squares[m] + (squares_too ? (double) squares_too[m] : 0);
+    const double rate = mean / (double) s->sizes[other][m];
     const double var = s->model->poisson ? mean : mean * (1 - rate);
     if (!(var > 0)) continue;
     excess += (q - n * mean) / var - (double) (nodes - 1);
@@ -82,7 +83,8 @@ static double spread_now(const irm_state *s, int mode, int32_t c)
   return spread_of(s, mode, s->sizes[mode][c], s->links[mode] + row, NULL, s->squares + row, NULL);
 }
 
-/* Adds the node's n_im² to its cluster's. Counts of billions pass 2^64: the sums then make other proposals, which are as valid. */
+/* Adds the node's n_im² to its cluster's. With counts of billions it passes 2^64: other splits are proposed then, which are
+ * as valid. */
 static void add_squares(const irm_state *s, int mode, int64_t i, int64_t *count, uint64_t *squares)
 {
   const weft_irm_lists *links = &s->graph->links[mode];

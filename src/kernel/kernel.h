@@ -130,11 +130,11 @@ void weft_tile_portable(const weft_tile *t, int kind);
 void weft_tile_single_avx512(const weft_tile_single *t, int kind);
 void weft_tile_single_avx2(const weft_tile_single *t, int kind);
 void weft_tile_single_portable(const weft_tile_single *t, int kind);
-/* out = (float) (x - middle), element by element. */
-typedef void (*weft_shift)(const double *x, const double *middle, size_t count, float *out);
-void weft_shift_avx512(const double *x, const double *middle, size_t count, float *out);
-void weft_shift_avx2(const double *x, const double *middle, size_t count, float *out);
-void weft_shift_portable(const double *x, const double *middle, size_t count, float *out);
+/* out = (float) ((x - middle) * scale), element by element. */
+typedef void (*weft_shift)(const double *x, const double *middle, double scale, size_t count, float *out);
+void weft_shift_avx512(const double *x, const double *middle, double scale, size_t count, float *out);
+void weft_shift_avx2(const double *x, const double *middle, double scale, size_t count, float *out);
+void weft_shift_portable(const double *x, const double *middle, double scale, size_t count, float *out);
 /* gcc vectorizes loops by itself from -O3 on only. */
 #if defined(__GNUC__) && !defined(__clang__)
 # define VECTORIZE __attribute__((optimize("O3")))

@@ -1,11 +1,12 @@
 /* Splitting points among ranks, and pruning references for the queries of other ranks.
  *
- * A split is by rank, exactly: the k-th least key of a group of ranks is found bit by bit from the top, 8 bits a round, from
- * counts summed over the group (a radix selection of doubles mapped to integers in the same order).
+ * A split is by rank, exactly: the k-th least key of a group of ranks is found bit by bit from the top, 8 bits a
+ * round, from counts summed over the group (a radix selection of doubles mapped to integers in the same order).
  *
- * Node v of the references is not needed by box b of queries when its largest kernel value there is at most allowed_b, and
- * one of its points may stand for all of them when its kernel values there differ by at most allowed_b; of a leaf, each point is
- * looked at. Every reference is under one such node at most, so a query's errors add up to no more than allowed_b times all weight. */
+ * Node v of the references is not needed by box b of queries when its largest kernel value there is at most
+ * allowed_b, and one of its points may stand for all of them when its kernel values there differ by at most
+ * allowed_b; of a leaf, each point is looked at. Every reference is under one such node at most, so a query's errors
+ * add up to no more than allowed_b times all weight. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "kernel_block.h"
@@ -19,8 +20,8 @@ static uint64_t in_order(double x) {
   return bits >> 63 ? ~bits : bits | (UINT64_C(1) << 63);
 }
 
-weft_status weft_ranks_split(weft_ctx *ctx, const weft_mpi_messages *messages, int rank, int size, const double *key, size_t n,
-                             double share, int *left) {
+weft_status weft_ranks_split(weft_ctx *ctx, const weft_mpi_messages *messages, int rank, int size, const double *key,
+                             size_t n, double share, int *left) {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   double all = (double) n, *counts, *ties;
@@ -61,7 +62,8 @@ done:
 /* ---- kernel values between boxes ---- */
 
 /* Least and greatest kernel value between two boxes; what rounding may hide is counted in. */
-static void values_between(const weft_reach *r, const double *box, const double *low, const double *high, double *least, double *greatest) {
+static void values_between(const weft_reach *r, const double *box, const double *low, const double *high, double *least,
+                           double *greatest) {
   const size_t d = r->tree->points.d;
   const double scale = 1 / (r->h * r->h), slack = r->tree->points.lo ? 4e-16 * r->far : 0;
   double near = 0, far = 0;
@@ -88,7 +90,9 @@ static void sum_weights(const weft_reach *r, double *sums) {
       double *to = sums + v * r->m + c;
       *to = 0;
       if (t->child[v] >= 0) *to = to[((size_t) t->child[v] - v) * r->m] + to[((size_t) t->child[v] + 1 - v) * r->m];
-      else for (size_t i = (size_t) t->first[v]; i < (size_t) (t->first[v] + t->count[v]); i++) *to += r->weights[i * r->m + c];
+      else
+        for (size_t i = (size_t) t->first[v]; i < (size_t) (t->first[v] + t->count[v]); i++)
+          *to += r->weights[i * r->m + c];
     }
 }
 
@@ -185,8 +189,8 @@ static void decide(const needs *n, size_t v, uint64_t open, int wanted) {
   }
 }
 
-weft_status weft_ranks_needed(weft_ctx *ctx, const weft_reach *reach, const double *boxes, const double *allowed, size_t count,
-                              int together, int *one, int *keep) {
+weft_status weft_ranks_needed(weft_ctx *ctx, const weft_reach *reach, const double *boxes, const double *allowed,
+                              size_t count, int together, int *one, int *keep) {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   double *sums;
@@ -196,7 +200,8 @@ weft_status weft_ranks_needed(weft_ctx *ctx, const weft_reach *reach, const doub
   WEFT_TAKE(sums, &mem, reach->tree->nodes * reach->m);
   WEFT_TRY(weft_poll(ctx, 0, 1));
   sum_weights(reach, sums);
-  decide(&(needs) {reach, sums, boxes, allowed, together, one, keep}, 0, count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0), 0);
+  decide(&(needs){reach, sums, boxes, allowed, together, one, keep}, 0,
+         count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0), 0);
 done:
   weft_arena_end(&mem);
   return st;
@@ -215,8 +220,8 @@ static double box_gap(const weft_tree *a, size_t v, const weft_tree *b, size_t k
   return square;
 }
 
-static void sum_nearest(const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference, weft_tile_sum tile, size_t leaf,
-                        double *memory, double *out) {
+static void sum_nearest(const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference,
+                        weft_tile_sum tile, size_t leaf, double *memory, double *out) {
   weft_block_query b = weft_block_in(memory, task->reference.d, task->m, task->reference.lo != NULL);
   const size_t first = (size_t) query->first[leaf], count = (size_t) query->count[leaf];
   size_t v = 0;
@@ -230,14 +235,15 @@ static void sum_nearest(const weft_kernel_task *task, const weft_tree *query, co
     for (size_t l = 0; l < b.count; l++)
       for (size_t c = 0; c < task->m; c++) {
         /* near its boundary all of a compact kernel's value may be rounding */
-        const double value = b.total[c * WEFT_TILE + l] - 2 * weft_distance_error(task->reference.d) * b.inside[c * WEFT_TILE + l];
+        const double value =
+            b.total[c * WEFT_TILE + l] - 2 * weft_distance_error(task->reference.d) * b.inside[c * WEFT_TILE + l];
         out[b.first + l + c * task->query.n] = value > 0 && task->kind != WEFT_UNIFORM ? value * (1 - 1e-12) : 0;
       }
   }
 }
 
-weft_status weft_ranks_nearest(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference,
-                               double *out) {
+weft_status weft_ranks_nearest(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
+                               const weft_tree *reference, double *out) {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t size = weft_block_size(task->reference.d, task->m);
@@ -251,7 +257,8 @@ weft_status weft_ranks_nearest(weft_ctx *ctx, const weft_kernel_task *task, cons
     WEFT_PARALLEL(ctx->threads)
     WEFT_FOR(dynamic)
     for (size_t v = start; v < end; v++)
-      if (query->child[v] < 0) sum_nearest(task, query, reference, weft_tile_variant(), v, memory + (size_t) WEFT_THREAD() * size, out);
+      if (query->child[v] < 0)
+        sum_nearest(task, query, reference, weft_tile_variant(), v, memory + (size_t) WEFT_THREAD() * size, out);
   }
 done:
   weft_arena_end(&mem);

@@ -18,20 +18,34 @@ done:
 /* group: rank and size in it. Which of this rank's points go left. */
 SEXP C_weft_ranks_split(SEXP control, SEXP group, SEXP key, SEXP share) {
   SEXP out = PROTECT(Rf_allocVector(LGLSXP, Rf_xlength(key)));
-  split_job job = {INTEGER(group)[0], INTEGER(group)[1], REAL(key), (size_t) Rf_xlength(key), Rf_asReal(share), LOGICAL(out)};
+  split_job job = {INTEGER(group)[0],        INTEGER(group)[1], REAL(key),
+                   (size_t) Rf_xlength(key), Rf_asReal(share),  LOGICAL(out)};
   weft_glue_run(control, split, &job);
   UNPROTECT(1);
   return out;
 }
 
-typedef struct { weft_reach reach; weft_tree tree; const double *boxes, *allowed; size_t count; double *least; int together, *one, *keep; } reach_job;
+typedef struct {
+  weft_reach reach;
+  weft_tree tree;
+  const double *boxes, *allowed;
+  size_t count;
+  double *least;
+  int together, *one, *keep;
+} reach_job;
 
 /* reach: list(tree, weights, kind, h, far) */
 static reach_job reach_of(SEXP list, SEXP boxes) {
   SEXP weights = weft_glue_element(list, "weights");
-  reach_job j = {.tree = weft_kernel_tree_of(weft_glue_element(list, "tree")), .boxes = REAL(boxes), .count = (size_t) Rf_ncols(boxes)};
-  j.reach = (weft_reach) {NULL, REAL(weights), (size_t) Rf_nrows(weights), Rf_asInteger(weft_glue_element(list, "kind")),
-                          Rf_asReal(weft_glue_element(list, "h")), Rf_asReal(weft_glue_element(list, "far"))};
+  reach_job j = {.tree = weft_kernel_tree_of(weft_glue_element(list, "tree")),
+                 .boxes = REAL(boxes),
+                 .count = (size_t) Rf_ncols(boxes)};
+  j.reach = (weft_reach){NULL,
+                         REAL(weights),
+                         (size_t) Rf_nrows(weights),
+                         Rf_asInteger(weft_glue_element(list, "kind")),
+                         Rf_asReal(weft_glue_element(list, "h")),
+                         Rf_asReal(weft_glue_element(list, "far"))};
   return j;
 }
 
@@ -55,7 +69,8 @@ SEXP C_weft_ranks_lower(SEXP control, SEXP reach, SEXP boxes) {
 static weft_status needed(weft_ctx *ctx, const weft_backend *backend, void *data) {
   reach_job *j = data;
   (void) backend;
-  if (j->count > WEFT_RANK_BOXES) return weft_fail(ctx, WEFT_ERR_INTERNAL, "%zu boxes of a rank are more than %d", j->count, WEFT_RANK_BOXES);
+  if (j->count > WEFT_RANK_BOXES)
+    return weft_fail(ctx, WEFT_ERR_INTERNAL, "%zu boxes of a rank are more than %d", j->count, WEFT_RANK_BOXES);
   j->reach.tree = &j->tree;
   return weft_ranks_needed(ctx, &j->reach, j->boxes, j->allowed, j->count, j->together, j->one, j->keep);
 }
@@ -99,7 +114,8 @@ static weft_status moments(weft_ctx *ctx, const weft_backend *backend, void *dat
 
 SEXP C_weft_kernel_moments(SEXP control, SEXP task, SEXP reference) {
   weft_kernel_sum_job job = {.task = weft_kernel_task_of(task), .reference = weft_kernel_tree_of(reference)};
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) (job.task.m * (job.task.reference.d + 2)), (int) job.reference.nodes));
+  SEXP out =
+      PROTECT(Rf_allocMatrix(REALSXP, (int) (job.task.m * (job.task.reference.d + 2)), (int) job.reference.nodes));
   job.out = REAL(out);
   weft_glue_run(control, moments, &job);
   UNPROTECT(1);

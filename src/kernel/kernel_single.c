@@ -1,5 +1,6 @@
 /* Direct sums in single precision. Coordinates are taken relative to the middle of each block of 64 queries, in double,
- * before they are rounded, so that far clusters and outliers cost only the blocks they are in.
+ * before they are rounded, so that far clusters and outliers cost only the blocks they are in, and in units of the power of
+ * two next to h, so that squares neither vanish nor overflow.
  *
  * The bound. With u = 2^-24, a rounded coordinate difference is off by at most u (|x - c| + |q - c| + |x - q|), so a distance
  * r <= its true value by 2u (r + 2ρ) at most, where ρ is the block's radius; the sum of squares, the scaling and the
@@ -8,16 +9,10 @@
  * and adding 512 terms in a lane before they go on in double, at most 512 u more of Σ|w| k. */
 #include "../base/parallel.h"
 #include "kernel_block.h"
+#include "kernel_slopes.h"
 
 #define RUN 512
 #define BATCH_PAIRS 4e7
-
-/* max |k'| and max r |k'| at h = 1. */
-static const double slopes[WEFT_KERNELS][2] = {
-  [WEFT_GAUSSIAN] = {0.6066, 0.7358}, [WEFT_LAPLACIAN] = {1, 0.3679}, [WEFT_MATERN32] = {0.6373, 0.5414},
-  [WEFT_MATERN52] = {0.5745, 0.6080}, [WEFT_CAUCHY] = {0.6496, 0.5}, [WEFT_EPANECHNIKOV] = {2, 2},
-  [WEFT_TRIANGULAR] = {1, 1}, [WEFT_BIWEIGHT] = {1.5397, 1}, [WEFT_COSINE] = {1.5708, 1.5708}
-};
 
 typedef struct {
   const weft_kernel_task *task;
@@ -34,7 +29,8 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
   const weft_kernel_task *task = w->task;
   const size_t d = task->reference.d, m = task->m, n = task->reference.n, nq = task->query.n;
   const size_t count = nq - first < WEFT_TILE_SINGLE ? nq - first : WEFT_TILE_SINGLE;
-  const double *from = task->query.x, u = 5.9604644775390625e-08;
+  const double *from = task->query.x, u = 5.9604644775390625e-08, *slope = weft_kernel_slopes[task->kind];
+  const double scale = ldexp(1, -ilogb(task->h)), h = task->h * scale; /* from 1 to 2 */
   float *q = memory, *sum = q + WEFT_TILE_SINGLE * d, *x = sum + WEFT_TILE_SINGLE * m, *weight = x + RUN * d;
   double *middle = doubles, *total = doubles + RUN * d, radius = 0; /* the middle RUN times */
   for (size_t j = 0; j < d; j++) {
@@ -44,18 +40,18 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
       low = at < low ? at : low, high = at > high ? at : high;
     }
     middle[j] = low + (high - low) / 2;
-    radius += (high - low) * (high - low) / 4;
+    radius += (high - low) / task->h * ((high - low) / task->h) / 4;
     for (size_t l = 0; l < WEFT_TILE_SINGLE; l++)
-      q[j * WEFT_TILE_SINGLE + l] = (float) (from[(first + (l < count ? l : count - 1)) * d + j] - middle[j]);
+      q[j * WEFT_TILE_SINGLE + l] = (float) ((from[(first + (l < count ? l : count - 1)) * d + j] - middle[j]) * scale);
   }
   for (size_t k = d; k < RUN * d; k++) middle[k] = middle[k - d];
   memset(total, 0, m * WEFT_TILE_SINGLE * sizeof *total);
   for (size_t start = 0; start < n; start += RUN) {
     const size_t rows = n - start < RUN ? n - start : RUN;
-    w->shift(task->reference.x + start * d, middle, rows * d, x);
+    w->shift(task->reference.x + start * d, middle, scale, rows * d, x);
     for (size_t k = 0; k < rows * m; k++) weight[k] = (float) task->weights[start * m + k];
     memset(sum, 0, m * WEFT_TILE_SINGLE * sizeof *sum);
-    weft_tile_single t = {q, x, weight, d, m, rows, (float) (1 / (task->h * task->h)), sum};
+    weft_tile_single t = {q, x, weight, d, m, rows, (float) (1 / (h * h)), sum};
     w->tile(&t, task->kind);
     for (size_t i = 0; i < m * WEFT_TILE_SINGLE; i++) total[i] += (double) sum[i];
   }
@@ -65,8 +61,7 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
       if (w->own) sum -= task->weights[(size_t) w->own[first + l] * m + c]; /* its own term, k(0) = 1 */
       w->out[first + l + c * nq] = sum > 0 ? sum : 0;
     }
-    w->bound[first + l] = u * (4 * sqrt(radius) / task->h * slopes[task->kind][0] +
-                               (2 + ((double) d + 12) / 2) * slopes[task->kind][1] + 8 + RUN);
+    w->bound[first + l] = u * (4 * sqrt(radius) * slope[0] + (2 + ((double) d + 12) / 2) * slope[1] + 8 + RUN);
   }
 }
 

@@ -245,9 +245,10 @@ static void NAME(tile)(const ARGS *t, int kind) {
 }
 
 #if !TRACK
-/* out = (float) (x - middle), element by element: what brings a run of references into a block's coordinates. */
-TARGET VECTORIZE static void NAME(shift)(const double *restrict x, const double *restrict middle, size_t count, float *restrict out) {
-  for (size_t i = 0; i < count; i++) out[i] = (float) (x[i] - middle[i]);
+/* out = (float) ((x - middle) * scale), element by element: what brings a run of references into a block's coordinates. */
+TARGET VECTORIZE static void NAME(shift)(const double *restrict x, const double *restrict middle, double scale, size_t count,
+                                         float *restrict out) {
+  for (size_t i = 0; i < count; i++) out[i] = (float) ((x[i] - middle[i]) * scale);
 }
 #endif
 

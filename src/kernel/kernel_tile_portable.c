@@ -80,7 +80,9 @@ OPERATIONS(float, single, sqrtf)
 
 void weft_tile_portable(const weft_tile *t, int kind) { double_tile_portable(t, kind); }
 void weft_node_portable(const weft_node_tile *t, int kind) { double_node_portable(t, kind); }
-void weft_shift_portable(const double *x, const double *middle, size_t count, float *out) { single_shift_portable(x, middle, count, out); }
+void weft_shift_portable(const double *x, const double *middle, double scale, size_t count, float *out) {
+  single_shift_portable(x, middle, scale, count, out);
+}
 void weft_tile_single_portable(const weft_tile_single *t, int kind) { single_tile_portable(t, kind); }
 
 weft_tile_sum weft_tile_variant(void) {

@@ -132,7 +132,10 @@ weft_status weft_network_cuda(weft_ctx *ctx, const weft_network_job *job, double
   WEFT_TRY(weft_network_check(ctx, job, &greatest));
   WEFT_DEVICE_TAKE(m, &mem, p * p);
   WEFT_TRY(weft_device_upload(&mem, m, p * p, sizeof *m, copy_numbers, job->m));
-  if (job->method != WEFT_NETWORK_ARACNE) { st = weft_network_steps(ctx, &mem, job, m, weft_network_rounding(job, greatest), out); goto done; }
+  if (job->method != WEFT_NETWORK_ARACNE) {
+    st = weft_network_steps(ctx, &mem, job, m, weft_network_rounding(job, greatest), out);
+    goto done;
+  }
   scale = scale_of(greatest);
   WEFT_DEVICE_TAKE(rounded, &mem, p * p);
   WEFT_DEVICE_TAKE(band, &mem, p * SIDE);

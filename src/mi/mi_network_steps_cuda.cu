@@ -205,8 +205,10 @@ weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft
     switch (job->method) {
     case WEFT_NETWORK_MRNET: mrnet<<<(unsigned) count, THREADS, 0, mem->stream>>>(m, p, column, rounding, room, band); break;
     case WEFT_NETWORK_MRNETB: mrnetb<<<(unsigned) count, THREADS, 0, mem->stream>>>(m, p, column, first, rounding, room, band); break;
-    default: clr_columns<<<dim3((unsigned) ((p + 255) / 256), (unsigned) count), 256, 0, mem->stream>>>(m, p, column, first, second, rounding,
-                                                                                                         band);
+    default: {
+      const dim3 grid((unsigned) ((p + 255) / 256), (unsigned) count);
+      clr_columns<<<grid, 256, 0, mem->stream>>>(m, p, column, first, second, rounding, band);
+    }
     }
     WEFT_CUDA(cudaGetLastError());
     WEFT_TRY(weft_device_download(mem, out + column * p, band, count * p * sizeof *out));

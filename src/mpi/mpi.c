@@ -96,7 +96,8 @@ static weft_status start(weft_ctx *ctx, weft_rank *out)
   int on, off, level;
   MPI_Initialized(&on);
   MPI_Finalized(&off);
-  if (off) return weft_fail(ctx, WEFT_ERR_DEVICE, "MPI was ended in this process (MPI_Finalize) and cannot start again");
+  if (off)
+    return weft_fail(ctx, WEFT_ERR_DEVICE, "MPI was ended in this process (MPI_Finalize) and cannot start again");
   if (!on) {
     TRY_MPI(MPI_Init_thread, NULL, NULL, MPI_THREAD_FUNNELED, &level);
     started_here = 1;
@@ -183,8 +184,21 @@ done:
   return st;
 }
 
-static const weft_mpi_table table = { WEFT_ABI, sizeof(weft_mpi_table), describe, start, stop, end_all, weft_mpi_enter, weft_mpi_leave,
-                                      weft_mpi_give_up, weft_mpi_forget, weft_mpi_heard, weft_mpi_stopped, weft_mpi_steps, all_numbers,
-                                      all_gather, &weft_mpi_message_table };
+static const weft_mpi_table table = { WEFT_ABI,
+                                      sizeof(weft_mpi_table),
+                                      describe,
+                                      start,
+                                      stop,
+                                      end_all,
+                                      weft_mpi_enter,
+                                      weft_mpi_leave,
+                                      weft_mpi_give_up,
+                                      weft_mpi_forget,
+                                      weft_mpi_heard,
+                                      weft_mpi_stopped,
+                                      weft_mpi_steps,
+                                      all_numbers,
+                                      all_gather,
+                                      &weft_mpi_message_table };
 
 __attribute__((visibility("default"))) const weft_mpi_table *weft_mpi_entry(void) { return &table; }

@@ -14,29 +14,39 @@ extern MPI_Comm weft_mail;  /* the same ranks, for messages between two */
 weft_status weft_mpi_check(weft_ctx *ctx, const char *what, int code);
 #define TRY_MPI(call, ...) WEFT_TRY(weft_mpi_check(ctx, #call, call(__VA_ARGS__)))
 
-/* Waits for all of them, and lets the processor go between looks, so that ranks which share a core do not starve each other. A
- * poll that says stop is told to the others, and is WEFT_ERR_INTERRUPT when the requests are done: no rank is left alone in what
- * all began. Unless they may be left (`leave`): then it is so at once. */
+/* Waits for all of them, and lets the processor go between looks, so that ranks which share a core do not starve each
+ * other. A poll that says stop is told to the others, and is WEFT_ERR_INTERRUPT when the requests are done: no rank
+ * is left alone in what all began. Unless they may be left (`leave`): then it is so at once. */
 weft_status weft_mpi_await(weft_ctx *ctx, MPI_Request *requests, int n, int leave);
 extern int weft_mpi_waiting; /* 1 meanwhile */
 /* What MPI failed at once, or "". */
 extern char weft_mpi_broken[256];
 
-/* At least so many bytes for what is under way, kept until the call ends: MPI is never given memory that a caller may free. To be
- * taken before the step that it is for. */
+/* At least so many bytes for what is under way, kept until the call ends: MPI is never given memory that a caller may
+ * free. To be taken before the step that it is for. */
 weft_status weft_mpi_room(weft_ctx *ctx, size_t bytes, unsigned char **out);
 void weft_mpi_drop_room(void);
 
 /* ---- roll calls: mpi_roll.c ---- */
 
-typedef enum { STEP_ENTER = 1, STEP_LEAVE, STEP_END, STEP_NUMBERS, STEP_GATHER, STEP_GROUP, STEP_REDUCE, STEP_SIZES, STEP_EXCHANGE,
-               STEP_TOTAL } weft_mpi_step;
+typedef enum {
+  STEP_ENTER = 1,
+  STEP_LEAVE,
+  STEP_END,
+  STEP_NUMBERS,
+  STEP_GATHER,
+  STEP_GROUP,
+  STEP_REDUCE,
+  STEP_SIZES,
+  STEP_EXCHANGE,
+  STEP_TOTAL
+} weft_mpi_step;
 
 weft_status weft_mpi_roll_start(weft_ctx *ctx, int rank, int size);
 void weft_mpi_roll_end(void);
 
-/* WEFT_OK when all ranks of the group (of all: weft_world) are about to take this step with the same `alike`; their numbers are
- * then weft_mpi_said(r). */
+/* WEFT_OK when all ranks of the group (of all: weft_world) are about to take this step with the same `alike`; their
+ * numbers are then weft_mpi_said(r). */
 weft_status weft_mpi_together(weft_ctx *ctx, MPI_Comm among, weft_mpi_step step, uint64_t alike, double number);
 double weft_mpi_said(int r);
 /* The same in two parts, for a step that is not waited for: *ready = 0 as long as a rank has not come. */

@@ -1,5 +1,5 @@
-/* Groups, exchanges and messages; see base/messages.h. What a rank posts is copied, and freed when it has left; a message that
- * has come is kept until the next look. Exchanges go in rounds, through weft_mpi_room(). */
+/* Groups, exchanges and messages; see base/messages.h. What a rank posts is copied, and freed when it has left; a
+ * message that has come is kept until the next look. Exchanges go in rounds, through weft_mpi_room(). */
 #include <stdlib.h>
 #include <string.h>
 #include "mpi_internal.h"
@@ -55,7 +55,8 @@ static weft_status all_reduce(weft_ctx *ctx, double *values, size_t n, int how)
   double *from = (double *) own, *to = from + n;
   memcpy(from, values, n * sizeof *values);
   WEFT_TRY(weft_mpi_together(ctx, weft_mpi_group(), STEP_REDUCE, (uint64_t) n << 1 | (how == WEFT_SUM), 0));
-  TRY_MPI(MPI_Iallreduce, from, to, (int) n, MPI_DOUBLE, how == WEFT_SUM ? MPI_SUM : MPI_MIN, weft_mpi_group(), &request);
+  TRY_MPI(MPI_Iallreduce, from, to, (int) n, MPI_DOUBLE, how == WEFT_SUM ? MPI_SUM : MPI_MIN, weft_mpi_group(),
+          &request);
   WEFT_TRY(weft_mpi_await(ctx, &request, 1, 0));
   memcpy(values, to, n * sizeof *values);
 done:
@@ -80,10 +81,12 @@ done:
   return st;
 }
 
-/* One side of an exchange: what goes to every rank, or what comes. In a round each pair of ranks has at most `piece` numbers. */
+/* One side of an exchange: what goes to every rank, or what comes. In a round each pair of ranks has at most `piece`
+ * numbers. */
 typedef struct { const uint64_t *sizes; int size, me; uint64_t piece; } side;
 
-/* How many numbers rank r has in the round that begins with number `from`. What a rank has for itself does not travel. */
+/* How many numbers rank r has in the round that begins with number `from`. What a rank has for itself does not
+ * travel. */
 static size_t in_round(const side *s, int r, uint64_t from)
 {
   const uint64_t left = r != s->me && s->sizes[r] > from ? s->sizes[r] - from : 0;
@@ -98,7 +101,8 @@ static size_t of_round(const side *s, uint64_t from)
 }
 
 /* The numbers of one round through `in` and `out`, rank after rank. */
-static weft_status trade(weft_ctx *ctx, const side *come, const side *go, uint64_t from, double *in, double *out, MPI_Request *requests)
+static weft_status trade(weft_ctx *ctx, const side *come, const side *go, uint64_t from, double *in, double *out,
+                         MPI_Request *requests)
 {
   weft_status st = WEFT_OK;
   int count = 0;
@@ -127,7 +131,8 @@ static weft_status exchange(weft_ctx *ctx, const double *const *mine, const uint
   double most = 0, longest = 0; /* of all ranks, and of this one */
   MPI_Comm_size(weft_mpi_group(), &size);
   MPI_Comm_rank(weft_mpi_group(), &me);
-  const side come = { their_sizes, size, me, ROUND / (uint64_t) size }, go = { sizes, size, me, ROUND / (uint64_t) size };
+  const side come = { their_sizes, size, me, ROUND / (uint64_t) size },
+             go = { sizes, size, me, ROUND / (uint64_t) size };
   WEFT_TAKE(requests, &mem, 2 * (size_t) size);
   if (sizes[me]) memcpy(theirs[me], mine[me], sizes[me] * sizeof(double));
   for (int r = 0; r < size; r++)
@@ -173,9 +178,13 @@ static void sweep(void)
 weft_status weft_mpi_send(weft_ctx *ctx, int to, int tag, const double *values, size_t n)
 {
   weft_status st = WEFT_OK;
-  if (n > MOST) return weft_fail(ctx, WEFT_ERR_INPUT, "More than 16 GiB would go from one rank to another at once; use more ranks.");
+  if (n > MOST)
+    return weft_fail(ctx, WEFT_ERR_INPUT,
+                     "More than 16 GiB would go from one rank to another at once; use more ranks.");
   outgoing *one = weft_memory_ask(ctx->memory) ? NULL : malloc(sizeof *one + n * sizeof *values);
-  if (!one) return weft_fail_memory(ctx, "host", (double) n * sizeof *values, weft_host_available(), "a message to another rank");
+  if (!one)
+    return weft_fail_memory(ctx, "host", (double) n * sizeof *values, weft_host_available(),
+                            "a message to another rank");
   if (n) memcpy(one->values, values, n * sizeof *values);
   sweep();
   st = weft_mpi_check(ctx, "MPI_Isend", MPI_Isend(one->values, (int) n, MPI_DOUBLE, to, tag, weft_mail, &one->request));
@@ -217,7 +226,8 @@ static weft_status look(weft_ctx *ctx, int *from, int *kind, uint64_t *n, const 
   MPI_Get_count(&status, MPI_DOUBLE, &count);
   letter = weft_memory_ask(ctx->memory) ? NULL : malloc(sizeof *letter * (size_t) (count ? count : 1));
   if (!letter) {
-    WEFT_TRY(weft_fail_memory(ctx, "host", (double) count * sizeof *letter, weft_host_available(), "a message of another rank"));
+    WEFT_TRY(weft_fail_memory(ctx, "host", (double) count * sizeof *letter, weft_host_available(),
+                              "a message of another rank"));
   }
   TRY_MPI(MPI_Irecv, letter, count, MPI_DOUBLE, status.MPI_SOURCE, status.MPI_TAG, weft_mail, &request);
   WEFT_TRY(weft_mpi_await(ctx, &request, 1, 0));

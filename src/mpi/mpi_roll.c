@@ -1,16 +1,18 @@
 /* Roll calls: how ranks that do something together know that all of them are about to do it.
  *
- * Before each step every rank says which step of which call it is about to take, or that it has stopped, or that its script has
- * ended. When all are about to take the same one, they take it. Else none does: all settle, which is to tell reasons and to clear
- * away what messages are under way, and each has an error. So a step that some rank has begun is one that all take to its end,
- * no rank is waited for in vain, and after an error the ranks are in step again. The end of a call is a step too: either all ranks have
- * its result or all have an error.
+ * Before each step every rank says which step of which call it is about to take, or that it has stopped, or that its
+ * script has ended. When all are about to take the same one, they take it. Else none does: all settle, which is to
+ * tell reasons and to clear away what messages are under way, and each has an error. So a step that some rank has
+ * begun is one that all take to its end, no rank is waited for in vain, and after an error the ranks are in step
+ * again. The end of a call is a step too: either all ranks have its result or all have an error.
  *
- * A rank that stops takes part in one roll call of its group, if there is one, and in one of all ranks, and says there that it stopped. It
- * also sends a message, which others hear at their next poll: then they stop too instead of working on for nothing.
+ * A rank that stops takes part in one roll call of its group, if there is one, and in one of all ranks, and says
+ * there that it stopped. It also sends a message, which others hear at their next poll: then they stop too instead of
+ * working on for nothing.
  *
- * A rank that is interrupted while it waits for others to come to a call leaves at once, with its roll call open: the others, when
- * they come, take it to be there. It owes them to say that it stopped, and does so before it does anything else with them. */
+ * A rank that is interrupted while it waits for others to come to a call leaves at once, with its roll call open: the
+ * others, when they come, take it to be there. It owes them to say that it stopped, and does so before it does
+ * anything else with them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +41,9 @@ weft_status weft_mpi_roll_start(weft_ctx *ctx, int rank, int ranks)
   said = calloc((size_t) size, sizeof *said);
   reasons = calloc((size_t) size, WEFT_WHY);
   ended = calloc((size_t) size, sizeof *ended);
-  return said && reasons && ended ? WEFT_OK : weft_fail_memory(ctx, "host", (double) size * (WEFT_WHY + sizeof *said), -1, "roll calls");
+  return said && reasons && ended
+             ? WEFT_OK
+             : weft_fail_memory(ctx, "host", (double) size * (WEFT_WHY + sizeof *said), -1, "roll calls");
 }
 
 void weft_mpi_roll_end(void)
@@ -74,10 +78,12 @@ void weft_mpi_tell(weft_ctx *ctx, const char *why)
   memcpy(n.why, own_why, WEFT_WHY);
   memcpy(values, &n, sizeof n);
   for (int r = 0; r < size; r++)
-    if (r != me && weft_mpi_send(ctx, r, TAG_STOP, values, sizeof n / sizeof(double)) != WEFT_OK) return; /* the roll call says it too */
+    if (r != me && weft_mpi_send(ctx, r, TAG_STOP, values, sizeof n / sizeof(double)) != WEFT_OK)
+      return; /* the roll call says it too */
 }
 
-/* Notes of calls that are over are dropped: a rank that was interrupted at a call's last step has told, and finished it. */
+/* Notes of calls that are over are dropped: a rank that was interrupted at a call's last step has told, and finished
+ * it. */
 int weft_mpi_heard(char why[WEFT_WHY])
 {
   if (!said || weft_mpi_waiting || over || !in_call || *weft_mpi_broken) return -1;
@@ -86,7 +92,9 @@ int weft_mpi_heard(char why[WEFT_WHY])
     int there = 0;
     double values[sizeof heard / sizeof(double)];
     if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_STOP, weft_mail, &there, &from) != MPI_SUCCESS || !there) return -1;
-    if (MPI_Recv(values, sizeof heard / sizeof(double), MPI_DOUBLE, from.MPI_SOURCE, TAG_STOP, weft_mail, MPI_STATUS_IGNORE)) return -1;
+    if (MPI_Recv(values, sizeof heard / sizeof(double), MPI_DOUBLE, from.MPI_SOURCE, TAG_STOP, weft_mail,
+                 MPI_STATUS_IGNORE))
+      return -1;
     weft_mpi_count_received(from.MPI_SOURCE);
     memcpy(&heard, values, sizeof heard);
     if (heard.call >= outermost) heard_from = from.MPI_SOURCE;
@@ -105,7 +113,8 @@ int weft_mpi_stopped(int r, char why[WEFT_WHY])
 weft_status weft_mpi_say_stopped(weft_ctx *ctx)
 {
   for (int r = 0; r < size; r++)
-    if (reasons[(size_t) r * WEFT_WHY]) return weft_fail(ctx, WEFT_ERR_DEVICE, "rank %d stopped: %s", r, reasons + (size_t) r * WEFT_WHY);
+    if (reasons[(size_t) r * WEFT_WHY])
+      return weft_fail(ctx, WEFT_ERR_DEVICE, "rank %d stopped: %s", r, reasons + (size_t) r * WEFT_WHY);
   for (int r = 0; r < size; r++)
     if (ended[r]) return weft_fail(ctx, WEFT_ERR_DEVICE, "rank %d has ended its script", r);
   return weft_fail(ctx, WEFT_ERR_DEVICE, "rank %d stopped", me);
@@ -137,7 +146,8 @@ static weft_status begin(weft_ctx *ctx, MPI_Comm among, int state, weft_mpi_step
   mine = (roll) { state, step, call, alike, number };
   called = among;
   steps++;
-  return weft_mpi_check(ctx, "MPI_Iallgather", MPI_Iallgather(&mine, sizeof mine, MPI_BYTE, said, sizeof mine, MPI_BYTE, among, &calling));
+  return weft_mpi_check(ctx, "MPI_Iallgather",
+                        MPI_Iallgather(&mine, sizeof mine, MPI_BYTE, said, sizeof mine, MPI_BYTE, among, &calling));
 }
 
 /* Says that this rank stopped, or ended, and waits for all to have been called. */
@@ -180,7 +190,8 @@ static weft_status judge(weft_ctx *ctx)
 {
   weft_status st = WEFT_OK;
   if (all_agree()) return st;
-  if (said[0].state == HERE && differs(&mine, &said[0])) weft_mpi_tell(ctx, "\nIt was at another step of the call than the first rank.");
+  if (said[0].state == HERE && differs(&mine, &said[0]))
+    weft_mpi_tell(ctx, "\nIt was at another step of the call than the first rank.");
   if (called != weft_world) WEFT_TRY(answer(ctx, weft_world, STOPPED));
   WEFT_TRY(settle(ctx));
   st = weft_mpi_say_stopped(ctx);
@@ -207,7 +218,8 @@ weft_status weft_mpi_begin(weft_ctx *ctx, MPI_Comm among, weft_mpi_step step, ui
   if (owes) WEFT_TRY(pay(ctx));
   if (over && in_call) return weft_mpi_say_stopped(ctx);
   over = 0;
-  if (calling != MPI_REQUEST_NULL) return weft_fail(ctx, WEFT_ERR_INTERNAL, "a step of all ranks has begun within another");
+  if (calling != MPI_REQUEST_NULL)
+    return weft_fail(ctx, WEFT_ERR_INTERNAL, "a step of all ranks has begun within another");
   WEFT_TRY(begin(ctx, among, HERE, step, alike, number));
 done:
   return st;

@@ -59,7 +59,7 @@ size_t weft_pca_filter_block(const weft_pca_run *run);
 weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors);
 
 weft_status weft_pca_block(weft_pca_run *run);   /* krylov and gram */
-/* The triplets of X in the span of the job's `start`, to the result: Rayleigh-Ritz, two passes. Residuals are those of X. */
+/* The triplets of X in the span of the job's `start`: Rayleigh-Ritz, two passes. Residuals are those of X. */
 weft_status weft_pca_ritz(weft_pca_run *run);
 weft_status weft_pca_vectors(weft_pca_run *run); /* gs and nipals */
 

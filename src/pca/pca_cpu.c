@@ -99,7 +99,8 @@ static weft_status moments(weft_ctx *ctx, const weft_pca_data *data, const doubl
     for (size_t first = 0; first < x.p; first += 4096) { /* between polls */
       const size_t last = first + 4096 < x.p ? first + 4096 : x.p;
       WEFT_TRY(weft_poll(ctx, 0, 0));
-      WEFT_PARALLEL(threads_for_cells(ctx, x.dense ? (double) x.n * (double) (last - first) : x.starts[last] - x.starts[first]))
+      const double cells = x.dense ? (double) x.n * (double) (last - first) : x.starts[last] - x.starts[first];
+      WEFT_PARALLEL(threads_for_cells(ctx, cells))
       WEFT_FOR(static)
       for (int64_t j = (int64_t) first; j < (int64_t) last; j++) {
         part *p = &parts[x.column + (size_t) j];
@@ -482,5 +483,7 @@ static weft_status deflate(weft_pca_space *s, const double *t, const double *loa
   return weft_pca_deflate(s->ctx, s->own, s->data->n, s->data->p, t, loads);
 }
 
-const weft_pca_ops weft_pca_cpu = { moments, seen, open_space, close_space, take, drop, move, move, move, draw, product, gemm, squares, square,
-                                    by_square, shift, eigen, step, refine, join, observed, observed_loads, observed_scores, deflate };
+const weft_pca_ops weft_pca_cpu = {
+  moments, seen, open_space, close_space, take, drop, move, move, move, draw, product, gemm, squares, square, by_square,
+  shift, eigen, step, refine, join, observed, observed_loads, observed_scores, deflate
+};

@@ -71,9 +71,10 @@ static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_p
   out->column = s->by_row ? 0 : start;
   out->n = out->ld = s->by_row ? end - start : s->n;
   out->p = s->by_row ? s->p : end - start;
-  if (TYPEOF(block) != REALSXP || !Rf_isMatrix(block) || (size_t) Rf_nrows(block) != out->n || (size_t) Rf_ncols(block) != out->p)
-    return weft_fail(ctx, WEFT_ERR_INPUT, "Block %.0f must be %.0f rows and %.0f columns of numbers; what was read is not.",
-                     (double) index + 1, (double) out->n, (double) out->p);
+  if (TYPEOF(block) != REALSXP || !Rf_isMatrix(block) || (size_t) Rf_nrows(block) != out->n ||
+      (size_t) Rf_ncols(block) != out->p)
+    return weft_fail(ctx, WEFT_ERR_INPUT, "Block %.0f must be %.0f rows and %.0f columns of numbers; what was read is "
+                     "not.", (double) index + 1, (double) out->n, (double) out->p);
   out->dense = REAL(block);
   return WEFT_OK;
 }
@@ -81,14 +82,16 @@ static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_p
 static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
 {
   const char *kind = CHAR(Rf_asChar(weft_glue_element(source, "kind")));
-  const size_t n = (size_t) Rf_asReal(weft_glue_element(source, "n")), p = (size_t) Rf_asReal(weft_glue_element(source, "p"));
+  const size_t n = (size_t) Rf_asReal(weft_glue_element(source, "n"));
+  const size_t p = (size_t) Rf_asReal(weft_glue_element(source, "p"));
   r_source s = { source, holder, weft_glue_element(source, "data"), weft_glue_element(source, "starts"),
                  Rf_asLogical(weft_glue_element(source, "by_row")) == 1, 0, n, p };
   weft_pca_data d = { n, p, 1, fetch_dense, to, 1, 0, NULL, NULL };
   *to = s;
   if (!strcmp(kind, "resident")) {
     d.resident = weft_glue_device_matrix(s.data);
-    if ((size_t) d.resident->n != n || (size_t) d.resident->p != p) Rf_error("internal error: a resident matrix of another size");
+    if ((size_t) d.resident->n != n || (size_t) d.resident->p != p)
+      weft_glue_fail(WEFT_ERR_INTERNAL, "A resident matrix of another size.");
     d.panels = 0;
   } else if (!strcmp(kind, "sparse")) {
     d.panels = (size_t) Rf_xlength(s.data);
@@ -169,10 +172,10 @@ static weft_pca_job job_of(SEXP list)
   return job;
 }
 
-/* A matrix of R's has 32-bit dimensions: pca_source() refuses larger data, and this sees that nothing is written past an end. */
+/* A matrix of R's has 32-bit dimensions: pca_source() refuses more, and this sees that nothing is written past an end. */
 static int dimension(size_t count)
 {
-  if (count > INT_MAX) Rf_error("internal error: a matrix with a side of %.0f", (double) count);
+  if (count > INT_MAX) weft_glue_fail(WEFT_ERR_INTERNAL, "A matrix with a side of %.0f.", (double) count);
   return (int) count;
 }
 

@@ -1,5 +1,5 @@
-/* Moments of the columns of a resident matrix, and what its rows lack. Moments: a block a column. Sums are taken of values divided by a power of two near the
- * largest, so that nothing overflows or vanishes. */
+/* Moments of the columns of a resident matrix, and what its rows lack. Moments: a block a column. Sums are taken of values
+ * divided by a power of two near the largest, so that nothing overflows or vanishes. */
 #include <cmath>
 #include "pca_cuda.cuh"
 
@@ -99,8 +99,9 @@ done:
 template <typename From>
 __global__ void count_seen(const From *x, int64_t n, int64_t p, double *out)
 {
-  const int64_t each = (p + gridDim.y - 1) / gridDim.y, first = blockIdx.y * each, last = first + each < p ? first + each : p;
-  for (int64_t i = blockIdx.x * (int64_t) MOMENT_THREADS + threadIdx.x; i < n; i += (int64_t) gridDim.x * MOMENT_THREADS) {
+  const int64_t each = (p + gridDim.y - 1) / gridDim.y, first = blockIdx.y * each;
+  const int64_t last = first + each < p ? first + each : p, stride = (int64_t) gridDim.x * MOMENT_THREADS;
+  for (int64_t i = blockIdx.x * (int64_t) MOMENT_THREADS + threadIdx.x; i < n; i += stride) {
     double count = 0;
     for (int64_t j = first; j < last; j++) count += !isnan((double) x[i + j * n]);
     atomicAdd(&out[i], count);

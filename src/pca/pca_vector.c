@@ -5,8 +5,8 @@
  *   nipals  R v = X v - T (P'v), R'u = X'u - P (T'u), with T and P as they came out: its loss of orthogonality is that of
  *           the deflated matrix
  *
- * An iteration ends when |R'u - s v| <= tol times the largest value, or by the paper's test of s against the last one. Without the
- * latter gs closes with a Rayleigh-Ritz step on what it found. */
+ * An iteration ends when |R'u - s v| <= tol times the largest value, or by the paper's test of s against the last one.
+ * Without the latter gs closes with a Rayleigh-Ritz step on what it found. */
 #include <float.h>
 #include <math.h>
 #include "pca_block.h"
@@ -158,8 +158,8 @@ done:
   return st;
 }
 
-/* gs: loadings that are right to `tol` leave as much of X out of U diag(d) V'. Turned among themselves they leave the square of it: what
- * stays is X less its projection on their span, and with all components nothing. */
+/* gs: loadings that are right to `tol` leave as much of X out of U diag(d) V'. Turned among themselves they leave the
+ * square of it: what stays is X less its projection on their span, and with all components nothing. */
 static weft_status turn_among_themselves(engine *e, size_t found)
 {
   weft_status st = WEFT_OK;

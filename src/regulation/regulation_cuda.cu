@@ -189,20 +189,22 @@ __global__ static void __launch_bounds__(THREADS) choose(half_view v, const int3
 {
   __shared__ direction<MOST> chosen[MOST];
   __shared__ candidate bests[THREADS / 32];
-  __shared__ int32_t barred[MOST + 2];
+  const int slots = (MOST + 2 + 3) / 4 * 4;
+  __shared__ int32_t barred[slots]; /* regulators that may not be chosen: the target itself and those chosen; else -1 */
   const size_t features = v.padded * (HINGES ? 2 : 1);
   const int32_t *with = with_all + blockIdx.x * features;
   const double sum = sums[blockIdx.x];
   int32_t *out = choices + (size_t) blockIdx.x * steps;
   residual<MOST> left;
-  if (threadIdx.x == 0) barred[0] = own[blockIdx.x];
+  for (int k = (int) threadIdx.x; k < slots; k += THREADS) barred[k] = k ? -1 : own[blockIdx.x];
   for (int step = (int) threadIdx.x; step < steps; step += THREADS) out[step] = 0;
   __syncthreads();
   for (int step = 0; step < steps; step++) {
     candidate best = { 0, INT32_MAX };
     for (size_t j = threadIdx.x; j < v.regulators; j += THREADS) {
       bool out_of_it = false;
-      for (int k = 0; k <= step; k++) out_of_it |= barred[k] == (int32_t) j;
+#pragma unroll
+      for (int k = 0; k < slots; k++) out_of_it |= barred[k] == (int32_t) j;
       if (out_of_it) continue;
       look<HINGES, MOST>(v, chosen, step, with, sum, j, left);
 #pragma unroll

@@ -43,7 +43,8 @@ mi_damaged_matrix <- function(x, label) {
   typed <- function(mode) tryCatch({ storage.mode(x) <- mode; x }, warning = function(w) NULL, error = function(e) NULL)
   values <- function(value) tryCatch({ x[] <- value; x }, error = function(e) NULL)
   d <- dim(x)
-  out <- list(`no dim` = shape(length(x)), wider = shape(d + 0:1), taller = shape(d + 1:0), three = shape(c(d, 1L)), empty = shape(c(0L, d[2L])),
+  out <- list(`no dim` = shape(length(x)), wider = shape(d + 0:1), taller = shape(d + 1:0), three = shape(c(d, 1L)),
+              empty = shape(c(0L, d[2L])),
               integers = typed("integer"), texts = typed("character"), missing = values(NA_real_), infinite = values(Inf),
               negative = values(-1))
   names(out) <- paste(label, names(out))
@@ -52,7 +53,8 @@ mi_damaged_matrix <- function(x, label) {
 
 mi_changes <- list(
   null = function(x) NULL, na = function(x) x[NA], text = function(x) "a", nothing = function(x) x[0L], longer = function(x) c(x, x[1L]),
-  shorter = function(x) x[-1L], negative = function(x) if (is.numeric(x)) -x - 1 else -1, large = function(x) if (is.numeric(x)) x + 1e9 else 1e9,
+  shorter = function(x) x[-1L], negative = function(x) if (is.numeric(x)) -x - 1 else -1,
+  large = function(x) if (is.numeric(x)) x + 1e9 else 1e9,
   infinite = function(x) Inf, number = function(x) 7L, list = function(x) list(1, "a"), a_function = function(x) function(...) 1
 )
 mi_changes <- lapply(mi_changes, function(change) function(x) tryCatch(change(x), error = function(e) NULL))

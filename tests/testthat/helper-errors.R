@@ -181,7 +181,11 @@ wrong_calls <- function(calls, values = wrong_values(), first_only = FALSE, seco
   found <- list()
   made <- 0
   grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
+  before <- setwd(tempdir()) # files that are written by default, or named "a", do not stay
+  on.exit({
+    setwd(before)
+    grDevices::dev.off()
+  })
   for (name in names(calls)) {
     call <- calls[[name]]
     for (arg in if (first_only) utils::head(call$sweep, 1L) else call$sweep) {

@@ -1,4 +1,4 @@
-# Damaged fits and checkpoints: every slot of a saved object with another length, type, range, NA or NULL, and files with other bytes.
+# Damaged fits and checkpoints: every slot of a saved object with another length, type, range, NA or NULL.
 
 # Paths of all parts of a nested list, as vectors of positions; not into `leave`.
 slot_paths <- function(x, leave = character(), path = integer()) {
@@ -36,15 +36,19 @@ set_slot <- function(x, path, value) {
 
 # Other values of a slot, by what was done to it.
 damages <- function(v) {
-  out <- list(null = NULL, text = "text", `function` = function(x) stop("evaluated"), call = quote(stop("evaluated")), list = list(1, "a"),
-              environment = globalenv(), none = if (is.list(v)) list() else v[0L], twice = c(v, v), matrix = matrix(0, 2, 2))
+  out <- list(null = NULL, text = "text", `function` = function(x) stop("evaluated"), call = quote(stop("evaluated")),
+              list = list(1, "a"), environment = globalenv(), none = if (is.list(v)) list() else v[0L], twice = c(v, v),
+              matrix = matrix(0, 2, 2))
   if (is.list(v)) return(c(out, list(unnamed = unname(v), turned = rev(v))))
   if (!is.atomic(v) || is.null(v)) return(out)
   first <- function(value) if (length(v)) replace(v, 1L, value) else value
+  greatest <- .Machine$integer.max
   c(out, list(short = v[-1L], shapeless = as.vector(v), missing = first(NA)),
-    if (is.numeric(v)) list(negative = first(-1), large = first(1e6), greatest = first(.Machine$integer.max), huge = first(1e300),
-                            infinite = first(Inf), nan = first(NaN), half = first(0.5), double = v + 0, integer = suppressWarnings(as.integer(v))),
-    if (is.integer(v)) list(negative_integer = first(-1L), large_integer = first(1000000L), greatest_integer = first(.Machine$integer.max)),
+    if (is.numeric(v)) list(negative = first(-1), large = first(1e6), greatest = first(greatest + 0), huge = first(1e300),
+                            infinite = first(Inf), nan = first(NaN), half = first(0.5), double = v + 0,
+                            integer = suppressWarnings(as.integer(v))),
+    if (is.integer(v)) list(negative_integer = first(-1L), large_integer = first(1000000L),
+                            greatest_integer = first(greatest)),
     if (is.character(v)) list(factor = factor(v), bytes = first("\xff\xfe")))
 }
 

@@ -1,22 +1,28 @@
-# Runs `code` on `size` ranks; the output of all. A job that does not end is killed and fails.
+# Runs `code` on `size` ranks; the output of all. A job that does not end is killed, which fails the test, after a time
+# far beyond what any takes on a crowded machine. What a rank writes with cat() goes through a file of its own, since mpirun
+# lets lines of several ranks run together.
 run_ranks <- function(size, code) {
   skip_on_cran()
   skip_on_os("windows")
   mpirun <- Sys.which("mpirun")
   skip_if(!nzchar(mpirun) || !attr(.Call(weft:::C_weft_mpi, weft:::libs_dir()), "available"), "no MPI")
-  script <- withr::local_tempfile(fileext = ".R", lines = c("suppressMessages(library(weft))", code))
+  folder <- withr::local_tempdir()
+  script <- file.path(folder, "job.R")
+  writeLines(c("suppressMessages(library(weft))", sprintf(".lines <- sprintf('%s/%%d.txt', Sys.getpid())", folder),
+               "cat <- function(...) base::cat(..., file = .lines, append = TRUE)", code), script)
   oversubscribe <- if (any(grepl("Open MPI", system2(mpirun, "--version", stdout = TRUE)))) "--oversubscribe"
   withr::local_envvar(OMPI_ALLOW_RUN_AS_ROOT = 1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1, OMP_NUM_THREADS = 1,
                       R_LIBS = paste(c(dirname(find.package("weft")), .libPaths()), collapse = ":"))
   # in a sanitizer's run, its library is preloaded into R, not into mpirun
-  job <- paste(mpirun, oversubscribe, "-n", size, file.path(R.home("bin"), "Rscript"), "--vanilla", script, "; echo The job has ended.")
-  out <- suppressWarnings(system2("timeout", c("-k", 20, 90, "sh", "-c", shQuote(job)), stdout = TRUE, stderr = TRUE))
+  job <- paste(mpirun, oversubscribe, "-n", size, file.path(R.home("bin"), "Rscript"), "--vanilla", script,
+               "; echo The job has ended.")
+  out <- suppressWarnings(system2("timeout", c("-k", 20, 900, "sh", "-c", shQuote(job)), stdout = TRUE, stderr = TRUE))
   if (!"The job has ended." %in% out) testthat::fail(paste(c("The job did not end:", out), collapse = "\n"))
-  out[out != "The job has ended."]
+  c(out[out != "The job has ended."], unlist(lapply(list.files(folder, "[.]txt$", full.names = TRUE), readLines)))
 }
 
-# What every rank has of each of some calls: a matrix of ranks and names of calls with "ok", or the class and message of an error.
-# `calls`: their code, by name; `before`: what they need.
+# What every rank has of each of some calls: a matrix of ranks and names of calls with "ok", or the class and message
+# of an error. `calls`: their code, by name; `before`: what they need.
 outcomes <- function(size, before, calls) {
   out <- run_ranks(size, c('me <- attr(weft_ranks(), "rank")', before, 'say <- function(k, code) {
       got <- tryCatch({ code; "ok" }, interrupt = function(e) "interrupt",

@@ -31,7 +31,8 @@ twins_irm <- function() {
     "irm, sweeps that three parts share" = run(function() planted(60:120, 400:700, 4, 0.3), hold_out = 0.05, devices = c(0, 0, 0),
                                                sweeps = 8),
     "irm, large alpha" = run(function() planted(30:60, 30:60, 3, 0.2, alpha = 40), hold_out = 0.05, sweeps = 6),
-    "irm, directed, large alpha" = run(function() one_mode(20:30, "directed", self = TRUE, alpha = 40), split_merge = FALSE, sweeps = 3),
+    "irm, directed, large alpha" = run(function() one_mode(20:30, "directed", self = TRUE, alpha = 40),
+                                       split_merge = FALSE, sweeps = 3),
     "irm, counts of billions" = run(function() {
       list(A = matrix(sample(c(0, 1, 2e9), 40 * 30, TRUE), 40), family = "poisson")
     }, split_merge = 3, max_clusters = 30, sweeps = 5),

@@ -23,6 +23,17 @@ twins_kernel <- function() {
       as.vector(f)
     })
   })
+  # far from zero, in units of any size: coordinates are 10^9 bandwidths and more
+  single_far <- list(tolerance = 1e-3, work = function(backend) {
+    lapply(c("gaussian", "laplacian", "matern52", "epanechnikov", "cosine"), function(kernel) {
+      unit <- 10^stats::runif(1, -60, 60)
+      x <- (points(200, 3) + 2^sample(25:45, 1)) * unit
+      lapply(c("single", "tensor"), function(precision) {
+        as.vector(kernel_sum(x, weights = stats::runif(200) * unit, kernel = kernel, bandwidth = 5 * unit,
+                             precision = precision, backend = backend)) / unit
+      })
+    })
+  })
   # enough queries, and few enough dimensions, for coordinates in registers
   rows <- list(tolerance = 1e-4, work = function(backend) {
     d <- sample(c(1, 4, 9, 10, 16), 1)
@@ -90,6 +101,7 @@ twins_kernel <- function() {
   })
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
     list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows, "kernel sums, tensor" = single("tensor"),
+         "kernel sums, single and tensor, far from zero" = single_far,
          "kernel sums, single and tensor, more queries than at a time" = slabs),
     stats::setNames(grid, paste0("kernel sums, grid, ", setdiff(kernels, c("laplacian", "cauchy", "matern32", "matern52")))),
     stats::setNames(grid_hard, paste0("kernel sums, grid, points ", names(hard_points))),

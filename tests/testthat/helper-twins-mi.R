@@ -85,6 +85,17 @@ twins_mi <- function() {
       p <- sample(3:150, 1)
       m <- as.matrix(mi_matrix(cbind(matrix(stats::rnorm(40 * p), 40), 1), estimator = "pearson", backend = "cpu"))
       lapply(c("clr", "mrnet", "mrnetb"), function(method) as.matrix(mi_network(m, method, backend = backend)))
+    }),
+    "mi_network, ties, zeros and rounding" = list(tolerance = 0, work = function(backend) {
+      p <- sample(3:90, 1)
+      m <- matrix(0, p, p)
+      m[upper.tri(m)] <- sample(0:sample(2:9, 1), p * (p - 1) / 2, TRUE) * 0.1 + sample(c(0, 1e-17), p * (p - 1) / 2, TRUE)
+      m <- m + t(m)
+      lapply(c("aracne", "clr", "mrnet", "mrnetb"), function(method) as.matrix(mi_network(m, method, backend = backend)))
+    }),
+    "mi_network, significant edges" = list(tolerance = 0, work = function(backend) {
+      m <- mi_matrix(some(sample(2:9, 20, TRUE), 150), backend = "cpu")
+      lapply(c("aracne", "clr", "mrnet", "mrnetb"), function(method) as.matrix(mi_network(m, method, fdr = 0.9, backend = backend)))
     })
   )
 }

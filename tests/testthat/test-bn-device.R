@@ -32,7 +32,8 @@ test_that("every allocation may fail on the device, and nothing leaks", {
   d <- bn_test_data()
   table <- bn_scores(d, 3, keep = "sum")
   expect_survives_failures(list(
-    scores = function() bn_scores(d, 3, backend = "cuda"), candidates = function() bn_scores(d, 3, "k2", candidates = 2, backend = "cuda"),
+    scores = function() bn_scores(d, 3, backend = "cuda"),
+    candidates = function() bn_scores(d, 3, "k2", candidates = 2, backend = "cuda"),
     learn = function() bn_learn(table, iterations = 20, target = "sum", chains = 3, seed = 1, backend = "cuda"),
     exact = function() bn_exact(d, backend = "cuda")
   ), most = 15)
@@ -54,7 +55,8 @@ test_that("saved steps may lie more than 2^32 steps apart", {
   skip_if_no_cuda()
   d <- bn_test_data()[1:4]
   for (target in c("max", "sum")) {
-    expect_stops(function(p) bn_learn(d, iterations = 2^33, thin = 2^32 + 1, burn_in = 0, chains = 3, target = target, seed = 1, progress = p,
+    expect_stops(function(p) bn_learn(d, iterations = 2^33, thin = 2^32 + 1, burn_in = 0, chains = 3, target = target,
+                                      seed = 1, progress = p,
                                       backend = "cuda"))
   }
 })

@@ -183,7 +183,8 @@ test_that("results print, summarise, convert and plot", {
 test_that("what a run takes is found before it is allocated, and what to do is said", {
   d <- bn_test_data(30)[1:3]
   refused <- function(code, text) expect_error(code, class = "weft_error_memory", regexp = text)
-  refused(bn_learn(d, iterations = 2^33, thin = 1, chains = 1), "8589934592 saved steps of 1 ladders.*at most 536870912.*raise `thin`")
+  refused(bn_learn(d, iterations = 2^33, thin = 1, chains = 1),
+          "8589934592 saved steps of 1 ladders.*at most 536870912.*raise `thin`")
   refused(bn_learn(d, iterations = 2^53, thin = 1, target = "sum"), "are free")
   refused(bn_learn(d, iterations = 2^33, thin = 2^22, chains = 1e5, temperatures = rep(1, 1000)), "fewer `chains`")
   refused(bn_learn(d, iterations = 10, chains = 1e5, top = 1e5), "a smaller `top`")
@@ -205,7 +206,7 @@ test_that("arguments that are left out, misspelt or name what is not there say s
   dag <- bn_exact(d)$dag
   fit <- bn_fit(dag, d)
   bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
-  for (f in list(bn_learn, bn_exact, bn_scores, function() bn_local_score(), function() bn_score())) bad(f(), "`data` must be given")
+  for (f in list(bn_learn, bn_exact, bn_scores, bn_local_score, bn_score)) bad(f(), "`data` must be given")
   bad(bn_local_score(d), "`node` must be given")
   bad(bn_score(d), "`dag` must be given")
   bad(bn_fit(), "`dag` must be given")

@@ -167,9 +167,12 @@ test_that("memory and time are predicted, and too much is refused with advice", 
 test_that("every allocation may fail and nothing leaks", {
   d <- bn_test_data()
   expect_survives_failures(list(
-    candidates = function() bn_scores(d, 3, candidates = 2, threads = 1), k2 = function() bn_scores(d, 3, "k2", threads = 1),
-    learn = function() bn_learn(d, iterations = 20, target = "sum", chains = 2, correct_bias = TRUE, seed = 1, threads = 1),
-    dag = function() bn_exact(d, posterior = "dag", threads = 1), order = function() bn_exact(d, posterior = "order", threads = 1)
+    candidates = function() bn_scores(d, 3, candidates = 2, threads = 1),
+    k2 = function() bn_scores(d, 3, "k2", threads = 1),
+    learn = function() bn_learn(d, iterations = 20, target = "sum", chains = 2, correct_bias = TRUE, seed = 1,
+                                threads = 1),
+    dag = function() bn_exact(d, posterior = "dag", threads = 1),
+    order = function() bn_exact(d, posterior = "order", threads = 1)
   ), most = 25)
 })
 
@@ -203,9 +206,11 @@ test_that("tables print, summarise and convert", {
 })
 
 test_that("a node without any set of parents is an error that names it", {
-  d <- withr::with_seed(1, data.frame(a = factor(sample(3, 1000, TRUE)), f = factor(sample(30000, 1000, TRUE), 1:30000)))
+  d <- withr::with_seed(1, data.frame(a = factor(sample(3, 1000, TRUE)),
+                                      f = factor(sample(30000, 1000, TRUE), 1:30000)))
   expect_error(bn_scores(d, 1, "bic"), "Column `f` \\(2\\) has no set of parents", class = "weft_error_input")
-  expect_error(bn_learn(d[2:1], 1, "bic", prior = bn_prior(c("f", "a"), required = cbind("f", "a"))), "`f`", class = "weft_error_input")
+  expect_error(bn_learn(d[2:1], 1, "bic", prior = bn_prior(c("f", "a"), required = cbind("f", "a"))), "`f`",
+               class = "weft_error_input")
 })
 
 test_that("more sets than a table can number are refused before they are scored", {

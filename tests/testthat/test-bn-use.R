@@ -209,7 +209,8 @@ test_that("Gaussian predictions do not depend on the units of what is known", {
   for (unit in c(1e-9, 1e9)) {
     d <- data.frame(a = a * unit, b, c)
     expect_equal(stats::predict(bn_fit(dag, d), d[1:2], "c"), expected, tolerance = 1e-8)
-    expect_equal(stats::predict(bn_fit(dag, d), d["c"], "b"), stats::predict(bn_fit(dag, data.frame(a, b, c)), data.frame(c), "b"),
+    expect_equal(stats::predict(bn_fit(dag, d), d["c"], "b"),
+                 stats::predict(bn_fit(dag, data.frame(a, b, c)), data.frame(c), "b"),
                  tolerance = 1e-8)
   }
 })

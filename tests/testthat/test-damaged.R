@@ -1,12 +1,13 @@
-# Saved results with every part spoilt in every way: using them is a classed error or has a result, and R goes on. All uses of all copies:
-# longtests/damaged.R.
+# Saved results with every part spoilt in every way: using them is a classed error or has a result, and R goes on. All
+# uses of all copies: longtests/damaged.R.
 
 test_that("a damaged copy of what was saved is a classed error or has a result, whatever takes it", {
   skip_on_cran()
   cases <- damage_cases()
   for (name in names(cases)) {
     case <- cases[[name]]
-    expect_identical(unclassed_uses(case[[1L]], case[[2L]], share = 60L, native = case[[3L]]), character(), label = name)
+    expect_identical(unclassed_uses(case[[1L]], case[[2L]], share = 60L, native = case[[3L]]), character(),
+                     label = name)
   }
 })
 

@@ -9,11 +9,14 @@ host_live <- function() .Call(weft:::C_weft_memory, NULL)[["host"]]
 test_that("what is no handle, or one of another kind or session, is refused", {
   d <- binary(20, 4)
   pack <- mi_pack(d, rep(0:1, 10))
-  with_pointer <- function(pointer, class = "weft_mi_pack") structure(utils::modifyList(unclass(pack), list(pointer = pointer)), class = class)
+  with_pointer <- function(pointer, class = "weft_mi_pack") {
+    structure(utils::modifyList(unclass(pack), list(pointer = pointer)), class = class)
+  }
   file <- withr::local_tempfile()
   saveRDS(pack, file)
-  not_ours <- list(with_pointer(NULL), with_pointer(1), with_pointer("a"), with_pointer(globalenv()), structure(list(), class = "weft_mi_pack"),
-                   structure(1:3, class = "weft_mi_pack"), structure(list(pointer = NULL), class = "weft_device_matrix"))
+  not_ours <- list(with_pointer(NULL), with_pointer(1), with_pointer("a"), with_pointer(globalenv()),
+                   structure(list(), class = "weft_mi_pack"), structure(1:3, class = "weft_mi_pack"),
+                   structure(list(pointer = NULL), class = "weft_device_matrix"))
   for (handle in c(not_ours, list(NULL, 1, "a"))) expect_error(weft_free(handle), class = "weft_error_input")
   other <- with_pointer(weft:::handle_pointer(pack), "weft_device_matrix")
   for (handle in c(not_ours[1:6], list(with_pointer(methods::new("externalptr")), readRDS(file)))) {
@@ -38,7 +41,8 @@ test_that("a pack freed while a call uses it ends after that call", {
   whole <- mi_pairs(d, class)
   gc()
   before <- host_live()
-  calls <- list(pairs = mi_pairs, triples = function(x, ...) mi_triples(x, features = 1:60, ...), full = function(x, ...) mi_pairs(x, full = TRUE, ...),
+  calls <- list(pairs = mi_pairs, triples = function(x, ...) mi_triples(x, features = 1:60, ...),
+                full = function(x, ...) mi_pairs(x, full = TRUE, ...),
                 tuples = function(x, ...) mi_tuples(x, order = 3, features = 1:60, ...))
   for (call in names(calls)) {
     pack <- mi_pack(d, class)
@@ -66,6 +70,32 @@ test_that("a pack freed while a call uses it ends after that call", {
   expect_identical(host_live(), before)
 })
 
+test_that("a device matrix freed or changed is refused, and one freed while a call uses it ends after that call", {
+  skip_if_no_cuda()
+  withr::local_options(weft.poll = 0)
+  withr::local_seed(2)
+  x <- matrix(stats::rnorm(3e5), 1000)
+  before <- .Call(weft:::C_weft_memory, NULL)[["device"]]
+  handle <- weft_upload(x)
+  whole <- pca(handle, 3, seed = 1, backend = "cuda")
+  for (change in list(list(dim = c(1000L, 400L)), list(dim = NULL), list(dimnames = list("a", NULL)), list(pointer = 1))) {
+    changed <- structure(utils::modifyList(unclass(handle), change), class = class(handle))
+    expect_error(pca(changed, 3, backend = "cuda"), class = "weft_error_input")
+    expect_error(as.matrix(changed), class = "weft_error_input")
+  }
+  asked <- 0
+  found <- tryCatch(pca(handle, 3, seed = 1, backend = "cuda", progress = function(done, total) {
+    asked <<- asked + 1
+    weft_free(handle)
+    gc()
+  }), weft_error_input = function(e) conditionMessage(e))
+  expect_gt(asked, 0)
+  # a later step of the same call asks for the matrix again, and is told
+  if (is.character(found)) expect_match(found, "freed") else expect_identical(found$sdev, whole$sdev)
+  expect_identical(.Call(weft:::C_weft_memory, NULL)[["device"]], before)
+  expect_error(as.matrix(handle), "freed", class = "weft_error_input")
+})
+
 test_that("jumps out of a progress handler pass by the native work, and go on", {
   withr::local_options(weft.poll = 0)
   pack <- mi_pack(binary(), rep(0:1, 100))
@@ -74,8 +104,8 @@ test_that("jumps out of a progress handler pass by the native work, and go on", 
   run <- function(handler) mi_pairs(pack, progress = handler)
   expect_identical(tryCatch(run(function(done, total) warning("w")), warning = conditionMessage), "w")
   expect_identical(tryCatch(run(function(done, total) stop("e")), error = conditionMessage), "e")
-  expect_identical(tryCatch(run(function(done, total) signalCondition(structure(class = c("own", "condition"), list()))), own = function(e) "own"),
-                   "own")
+  own <- structure(class = c("own", "condition"), list())
+  expect_identical(tryCatch(run(function(done, total) signalCondition(own)), own = function(e) "own"), "own")
   interrupt <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))
   expect_identical(tryCatch(run(function(done, total) signalCondition(interrupt)), interrupt = function(e) "interrupt"), "interrupt")
   expect_identical(withRestarts(run(function(done, total) invokeRestart("leave", 7)), leave = identity), 7)

@@ -9,7 +9,8 @@ saved_graph <- function() {
 saved_fits <- function() {
   list(
     bipartite = irm(saved_graph(), chains = 2, sweeps = 6, thin = 2, seed = 1, hold_out = 0.1),
-    undirected = irm(matrix(1, 5, 5) - diag(5), "undirected", "poisson", chains = 1, sweeps = 4, thin = 2, seed = 1, self = TRUE)
+    undirected = irm(matrix(1, 5, 5) - diag(5), "undirected", "poisson", chains = 1, sweeps = 4, thin = 2, seed = 1,
+                     self = TRUE)
   )
 }
 
@@ -20,7 +21,8 @@ shows <- list(
   trace = function(x) plot(x, "trace"), eta = function(x) plot(x, "eta"), sizes = function(x) plot(x, "sizes")
 )
 computes <- list(
-  predict = function(x) predict(x, cbind(1:2, 1:2)), update = function(x) update(x, sweeps = 1), matrix = plot, words = irm_words
+  predict = function(x) predict(x, cbind(1:2, 1:2)), update = function(x) update(x, sweeps = 1), matrix = plot,
+  words = irm_words
 )
 
 # A million proposals for each sweep, a million sweeps.
@@ -60,7 +62,9 @@ test_that("every method refuses a damaged fit", {
     for (field in c("row_cluster", "eta", "log_posterior", "run")) {
       damaged <- fit
       damaged[[field]] <- lapply(damaged[[field]], function(x) "text")
-      for (name in names(uses)) expect_error(uses[[name]](damaged), class = "weft_error_input", label = paste(name, field))
+      for (name in names(uses)) {
+        expect_error(uses[[name]](damaged), class = "weft_error_input", label = paste(name, field))
+      }
     }
     damaged <- fit
     damaged$row_cluster[1L] <- .Machine$integer.max # as many clusters would fill the memory
@@ -93,8 +97,8 @@ test_that("a checkpoint is finished as the run would have been", {
   expect_identical(irm_resume(file)[same], whole[same])
   expect_null(whole$run$checkpoint)
   again <- withr::local_tempfile()
-  more <- update(irm(saved_graph(), chains = 2, sweeps = 3, thin = 2, seed = 1, hold_out = 0.1), sweeps = 5, checkpoint = again,
-                 checkpoint_sweeps = 2)
+  begun <- irm(saved_graph(), chains = 2, sweeps = 3, thin = 2, seed = 1, hold_out = 0.1)
+  more <- update(begun, sweeps = 5, checkpoint = again, checkpoint_sweeps = 2)
   expect_identical(more[same], whole[same])
   expect_identical(irm_resume(again)[same], whole[same])
 })
@@ -117,7 +121,8 @@ test_that("checkpoints with any slot damaged are refused, whether the checksum w
       renewed <- changed
       renewed$checksum <- tryCatch(.Call(weft:::C_weft_irm_saved_sum, changed$run), error = function(e) NULL)
       got <- resumed(renewed)
-      if (is.list(got) && !identical(got, right) && !identical(renewed$checksum, changed$checksum)) got <- resumed(changed)
+      other <- is.list(got) && !identical(got, right) && !identical(renewed$checksum, changed$checksum)
+      if (other) got <- resumed(changed)
       if (is.character(got) && !"weft_error" %in% got) found <- c(found, paste(what, got[1L]))
       if (is.list(got) && !identical(got, right)) found <- c(found, paste(what, "went unseen"))
     }
@@ -180,8 +185,9 @@ test_that("nothing in a checkpoint is evaluated", {
   act <- bquote(file.create(.(marker)))
   active <- new.env()
   makeActiveBinding("done", eval(bquote(function() .(act))), active)
-  harm <- list(`function` = eval(bquote(function(...) .(act))), call = act, expression = as.expression(act), environment = active,
-               name = as.name("T"), formula = ~ file.create("x"), s4 = methods::getClass("numeric"), raw = raw(3), complex = 1i)
+  harm <- list(`function` = eval(bquote(function(...) .(act))), call = act, expression = as.expression(act),
+               environment = active, name = as.name("T"), formula = ~ file.create("x"), s4 = methods::getClass("numeric"),
+               raw = raw(3), complex = 1i)
   for (kind in names(harm)) {
     for (path in list("format", "run", c("run", "reason"), c("run", "graph"), c("run", "model", "key"))) {
       z <- saved
@@ -227,7 +233,8 @@ test_that("a checkpoint that cannot be written stops a run before it starts", {
   polls <- 0
   count <- function(done, total) polls <<- polls + 1
   refused <- function(path) {
-    expect_error(irm(saved_graph(), chains = 1, sweeps = 4, seed = 1, checkpoint = path, progress = count), class = "weft_error_input")
+    expect_error(irm(saved_graph(), chains = 1, sweeps = 4, seed = 1, checkpoint = path, progress = count),
+                 class = "weft_error_input")
     fit <- irm(saved_graph(), chains = 1, sweeps = 4, seed = 1)
     expect_error(update(fit, sweeps = 2, checkpoint = path, progress = count), class = "weft_error_input")
   }
@@ -249,7 +256,8 @@ test_that("a run whose checkpoint can no longer be written goes on, and says so 
   remove_later <- function(done, total) if (file.exists(file)) unlink(dir, recursive = TRUE)
   warnings <- list()
   fit <- withCallingHandlers(
-    irm(saved_graph(), chains = 1, sweeps = 12, seed = 1, checkpoint = file, checkpoint_sweeps = 2, progress = remove_later),
+    irm(saved_graph(), chains = 1, sweeps = 12, seed = 1, checkpoint = file, checkpoint_sweeps = 2,
+        progress = remove_later),
     warning = function(w) {
       warnings[[length(warnings) + 1L]] <<- w
       invokeRestart("muffleWarning")
@@ -261,10 +269,10 @@ test_that("a run whose checkpoint can no longer be written goes on, and says so 
 
 test_that("graphs made by hand are checked", {
   graph <- weft:::irm_graph(saved_graph())
-  lists <- slot_paths(graph)
-  expect_no_harm(graph, list(log_posterior = function(g) irm_log_posterior(g, rep(1:3, 4), rep(1:2, 5)), run = function(g) {
-    irm(g, chains = 1, sweeps = 2, seed = 1)
-  }), lists)
+  expect_no_harm(graph, list(
+    log_posterior = function(g) irm_log_posterior(g, rep(1:3, 4), rep(1:2, 5)),
+    run = function(g) irm(g, chains = 1, sweeps = 2, seed = 1)
+  ), slot_paths(graph))
   twice <- graph
   twice$missing <- twice$links
   twice$missing["weight"] <- list(NULL)

@@ -158,8 +158,8 @@ test_that("large alphas have the posterior of the Chinese restaurant process by 
     exact <- exact_posterior(A, alpha = c(alpha, alpha))
     together <- sum(exact[grepl("^(111|121)", names(exact))])
     for (sampler in c("blocked", "collapsed")) {
-      expect_no_warning(fit <- irm(A, alpha = alpha, sampler = sampler, chains = 8, sweeps = if (alpha > 5) 200 else 400, thin = 1, burn_in = 0,
-                                  seed = 3))
+      expect_no_warning(fit <- irm(A, alpha = alpha, sampler = sampler, chains = 8, sweeps = if (alpha > 5) 200 else 400,
+                                   thin = 1, burn_in = 0, seed = 3))
       expect_posterior(fit, exact, label = paste(alpha, sampler))
       expect_lt(abs(fit$coassignment$row[1, 3] - together), 0.02)
     }
@@ -174,7 +174,8 @@ test_that("large alphas have the posterior of the Chinese restaurant process by 
 
 test_that("many nodes and a large alpha have as many clusters as the prior gives them", {
   # one row without links of its own: the columns' clusters are the prior's
-  fit <- irm(matrix(1, 1, 60), missing = matrix(TRUE, 1, 60), alpha = 50, chains = 2, sweeps = 300, burn_in = 50, seed = 1)
+  fit <- irm(matrix(1, 1, 60), missing = matrix(TRUE, 1, 60), alpha = 50, chains = 2, sweeps = 300, burn_in = 50,
+             seed = 1)
   mean <- sum(as.numeric(names(fit$n_clusters$col)) * fit$n_clusters$col)
   var <- sum(50 / (50 + 0:59) * (1 - 50 / (50 + 0:59)))
   expect_lt(abs(mean - sum(50 / (50 + 0:59))), 5 * sqrt(var / 200)) # of 500 sweeps that hang together
@@ -224,7 +225,8 @@ test_that("too few clusters are a warning that says how many would do", {
   expect_no_warning(few(max_clusters = 1)) # asked for one
   planted <- irm_sample(60, 40, 3, 0.3, seed = 1)$A
   expect_no_warning(irm(planted, chains = 2, sweeps = 40, seed = 1, max_clusters = 15))
-  expect_warning(irm(planted, chains = 2, sweeps = 40, seed = 1, max_clusters = c(2, 10)), class = "weft_warning_truncation")
+  expect_warning(irm(planted, chains = 2, sweeps = 40, seed = 1, max_clusters = c(2, 10)),
+                 class = "weft_warning_truncation")
   expect_warning(update(suppressWarnings(few(max_clusters = c(2, 440))), sweeps = 5), class = "weft_warning_truncation")
 })
 
@@ -235,11 +237,13 @@ test_that("a default limit that is reached is raised, and a given one told", {
   expect_no_warning(fit <- irm(A, chains = 2, sweeps = 60, seed = 1))
   expect_identical(c(max(fit$row_cluster), max(fit$col_cluster)), c(30L, 25L))
   expect_equal(irm_nmi(fit$row_cluster, planted$row_cluster), 1)
-  expect_identical(fit$limits[c("mode", "limit", "first")], data.frame(mode = c("row", "col"), limit = c(58, 50), first = c(29, 25)))
+  expect_identical(fit$limits[c("mode", "limit", "first")],
+                   data.frame(mode = c("row", "col"), limit = c(58, 50), first = c(29, 25)))
   expect_identical(fit[part], irm(A, chains = 2, sweeps = 60, seed = 1, max_clusters = c(58, 50))[part])
   expect_output(print(fit), "The limit of 29 clusters of rows was reached; it was raised to 58", fixed = TRUE)
   expect_output(print(fit), "Number of clusters: rows 30 (1.00); columns 25 (1.00)", fixed = TRUE)
-  expect_warning(given <- irm(A, chains = 2, sweeps = 60, seed = 1, max_clusters = c(20, 60)), "for the rows", class = "weft_warning_truncation")
+  expect_warning(given <- irm(A, chains = 2, sweeps = 60, seed = 1, max_clusters = c(20, 60)), "for the rows",
+                 class = "weft_warning_truncation")
   expect_identical(given$limits$limit, c(20, 60))
   note <- "The limit of 20 clusters of rows was reached in 100 % of the sweeps: their number is no finding."
   expect_output(print(given), note, fixed = TRUE)
@@ -287,8 +291,12 @@ test_that("counts of billions and parameters at their ends keep labels in bounds
   for (beta in list(c(1e-6, 1e-6), c(1e9, 1e-6), c(1e-6, 1e9), c(1e9, 1e9), c(1, 1))) {
     for (alpha in c(1e-6, 1, 1e9)) {
       for (sampler in c("blocked", "collapsed")) {
-        run <- function(...) suppressWarnings(irm(..., alpha = alpha, beta = beta, sampler = sampler, max_clusters = 4, chains = 1, sweeps = 6, seed = 1))
-        fits <- list(run(huge, family = "poisson"), run(tiny), run(huge[1:3, ] %*% t(huge[1:3, ]) > 0, type = "undirected", self = TRUE),
+        run <- function(...) {
+          suppressWarnings(irm(..., alpha = alpha, beta = beta, sampler = sampler, max_clusters = 4, chains = 1,
+                               sweeps = 6, seed = 1))
+        }
+        fits <- list(run(huge, family = "poisson"), run(tiny),
+                     run(huge[1:3, ] %*% t(huge[1:3, ]) > 0, type = "undirected", self = TRUE),
                      run(huge[1:3, 1:3], type = "directed", family = "poisson", self = TRUE))
         for (fit in fits) expect_true(all(is.finite(fit$log_posterior)))
       }

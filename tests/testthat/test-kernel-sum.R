@@ -211,6 +211,21 @@ test_that("leave-one-out sums are exact however wide the bandwidth", {
   }
 })
 
+test_that("single precision keeps its bound in units of any size", {
+  withr::local_seed(11)
+  x <- matrix(rnorm(80), 40)
+  w <- cbind(runif(40), rnorm(40))
+  for (kernel in setdiff(all_kernels, "uniform")) {
+    want <- kernel_sum(x, weights = w, kernel = kernel)
+    for (unit in 10^c(-90, -25, -19, 0, 19, 25, 90)) for (size in 10^c(-250, -45, 0, 38, 250)) {
+      got <- kernel_sum(x * unit, weights = w * size, kernel = kernel, bandwidth = unit, precision = "single")
+      expect_lte(excess(got, want * size, 1.001 * attr(got, "error_bound")), 1, label = paste(kernel, unit, size))
+    }
+  }
+  far <- kernel_sum(x + 2^40, kernel = "gaussian", precision = "single")
+  expect_lte(excess(far, kernel_sum(x + 2^40), attr(far, "error_bound")), 1)
+})
+
 test_that("row names of queries stay with their sums", {
   x <- matrix(c(1, 2, 4, 1, 3, 0), 3)
   q <- matrix(c(1, 2, 1, 3), 2, dimnames = list(c("a", "b"), c("u", "v")))

@@ -79,7 +79,8 @@ test_that("small data wake no threads", {
   skip_on_os("windows")
   skip_if_not(dir.exists("/proc/self/task"))
   started <- run_in_r(c(
-    "library(weft)", "set.seed(1)", "x <- matrix(rnorm(60 * 40), 60)", "before <- length(list.files('/proc/self/task'))",
+    "library(weft)", "set.seed(1)", "x <- matrix(rnorm(60 * 40), 60)",
+      "before <- length(list.files('/proc/self/task'))",
     "invisible(pca_choose_k(x, 'q2'))", "cat('started', length(list.files('/proc/self/task')) - before, '\\n')"),
     env = c("OMP_NUM_THREADS=2", "OMP_THREAD_LIMIT=2"))
   expect_true("started 0 " %in% started, info = paste(started, collapse = "\n"))

@@ -120,7 +120,8 @@ test_that("rows that are all missing are named, whatever would fill them", {
       expect_error(pca(x, 2, method = method, backend = backend), "`r7`, `r9`: all missing", class = "weft_error_input")
     }
     expect_error(pca(x, 2, na = "em", backend = backend), "`r7`, `r9`: all missing", class = "weft_error_input")
-    expect_error(pca(unname(x), 2, na = "em", weights = rep(c(1, 0), 6), backend = backend), "`7`, `9`", class = "weft_error_input")
+    expect_error(pca(unname(x), 2, na = "em", weights = rep(c(1, 0), 6), backend = backend), "`7`, `9`",
+                 class = "weft_error_input")
   }
   x[c(7, 9), 3] <- 0.5 # one value is enough
   for (method in c("nipals", "gs")) expect_no_error(suppressWarnings(pca(x, 2, method = method, seed = 1)))

@@ -407,7 +407,8 @@ test_that("resident, streamed, single and sparse matrices on the device", {
 test_that("an interrupt while a block is read is an interrupt, and the session goes on", {
   signal <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))
   source <- weft:::block_source(10, 4, TRUE, 8 * 4 * 5, NULL, function(range, by_row) signalCondition(signal))
-  how <- tryCatch(weft:::column_moments(source, NULL, weft:::run_control(progress = FALSE)), interrupt = function(e) "interrupted")
+  how <- tryCatch(weft:::column_moments(source, NULL, weft:::run_control(progress = FALSE)),
+                  interrupt = function(e) "interrupted")
   expect_identical(how, "interrupted")
   skip_on_os("windows")
   skip_on_cran()
@@ -426,7 +427,8 @@ test_that("blocks of another size than was asked for are not believed", {
   for (block in list(matrix(0, 2, 4), matrix(0, 5, 3), numeric(20), matrix("a", 5, 4))) {
     source <- weft:::block_source(10, 4, TRUE, 8 * 4 * 5, NULL, function(range, by_row) block)
     if (is.character(block)) expect_warning(try(weft:::column_moments(source, NULL, control), silent = TRUE), "NAs")
-    else expect_error(weft:::column_moments(source, NULL, control), "Block 1 must be 5 rows and 4 columns", class = "weft_error_input")
+    else expect_error(weft:::column_moments(source, NULL, control), "Block 1 must be 5 rows and 4 columns",
+                      class = "weft_error_input")
   }
 })
 
@@ -436,12 +438,16 @@ test_that("data with more rows than a matrix can have are refused, as are damage
   writeBin(as.double(1:8), file)
   whole <- weft_file(file, 2)
   with_part <- function(part, value) { whole[[part]] <- value; whole }
+  for (spoilt in list(with_part("dim", c(4, NA)), with_part("layout", "spoilt"), with_part("path", NULL))) {
+    bad(pca(spoilt), "weft_file")
+  }
   bad(pca(with_part("dim", c(2^31, 2)), 1), "4294967296 are needed")
-  bad(pca(with_part("dim", c(4, NA))), "`dim`")
-  bad(pca(with_part("layout", "spoilt")), "`layout`")
-  bad(pca(with_part("path", NULL)), "`path`")
+  file.remove(file)
+  system2("truncate", c("-s", "8589934596", file)) # holes
+  if (isTRUE(file.size(file) > 2^33)) bad(pca(weft_file(file, 1, "float"), 1), "at most 2147483647 rows")
   m <- Matrix::rsparsematrix(30, 8, 0.3)
-  for (spoil in list(function(m) { m@i[3] <- 5000000L; m }, function(m) { m@i[1] <- -1L; m }, function(m) { m@p[2] <- 10000L; m },
+  for (spoil in list(function(m) { m@i[3] <- 5000000L; m }, function(m) { m@i[1] <- -1L; m },
+                     function(m) { m@p[2] <- 10000L; m },
                      function(m) { m@x <- m@x[-1]; m })) {
     bad(pca(spoil(m), 2), "valid Matrix")
     bad(pca(list(m, spoil(m)), 2), "valid Matrix")
@@ -496,7 +502,8 @@ test_that("arguments that are left out or have another name elsewhere say so", {
   bad(pca_reduced_dim(), "`x` must be given")
   bad(pca(x, scale. = TRUE), "no `scale.`.*called `scale`")
   bad(pca(x, rank. = 2, retx = TRUE), "no `rank.`, `retx`.*called `k`")
-  bad(pca(x, 2, "auto", TRUE, FALSE, NULL, NULL, NULL, "fail", "residual", NULL, "double", 2^28, NULL, NULL, FALSE, NULL, NULL, NULL, NULL, FALSE, 7),
+  bad(pca(x, 2, "auto", TRUE, FALSE, NULL, NULL, NULL, "fail", "residual", NULL, "double", 2^28, NULL, NULL, FALSE,
+          NULL, NULL, NULL, NULL, FALSE, 7),
       "1 too many")
   bad(pca(x, 2, max_iter = 1e10), "from 1 to 1000000000")
   fit <- pca(x, 2, seed = 1)

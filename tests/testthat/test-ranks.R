@@ -129,9 +129,9 @@ test_that("ranks that ask for different sums are told so", {
 test_that("with a confidence, what is drawn over ranks is what one rank draws, and bounds hold", {
   out <- run_ranks(4, '
     me <- attr(weft_ranks(), "rank")
-    set.seed(2); n <- 40000; x <- matrix(rnorm(n * 3), n); q <- matrix(rnorm(300), 100)
-    w <- cbind(rexp(n), rnorm(n)); w[1:10000, ] <- abs(w[1:10000, ]) # negative ones on one rank alone
-    own <- list(1:10000, integer(), 10001:10005, 10006:n)[[me + 1]] # one has none
+    set.seed(2); n <- 4000; x <- matrix(rnorm(n * 3), n); q <- matrix(rnorm(300), 100)
+    w <- cbind(rexp(n), rnorm(n)); w[1:1000, ] <- abs(w[1:1000, ]) # negative ones on one rank alone
+    own <- list(1:1000, integer(), 1001:1005, 1006:n)[[me + 1]] # one has none
     ask <- which(seq_len(100) %/% 30 == me)
     sums <- function(..., weights = NULL) {
       one <- as.matrix(kernel_sum(q, x, weights, ..., confidence = 0.95))[ask, ]
@@ -142,15 +142,17 @@ test_that("with a confidence, what is drawn over ranks is what one rank draws, a
       samples = sums(bandwidth = 4, rel_error = 0.1, method = "montecarlo", seed = 3),
       missed = sums(bandwidth = 1, rel_error = 0.01, method = "montecarlo", seed = 3),
       logs = sums(bandwidth = 4, rel_error = 0.1, method = "montecarlo", log = TRUE, seed = 3),
-      signed = sums(bandwidth = 4, rel_error = 0.2, abs_error = 20, method = "montecarlo", weights = w, seed = 3),
-      features = sums(bandwidth = c(4, 5, 6), kernel = "matern32", rel_error = 0.1, abs_error = 50, method = "features", seed = 3),
-      both = sums(bandwidth = 4, rel_error = 0.1, abs_error = 100, method = "features", weights = w, seed = 3))
+      signed = sums(bandwidth = 4, rel_error = 0.2, abs_error = 2, method = "montecarlo", weights = w, seed = 3),
+      features = sums(bandwidth = c(4, 5, 6), kernel = "matern32", rel_error = 0.1, abs_error = 5, method = "features",
+                      seed = 3),
+      both = sums(bandwidth = 4, rel_error = 0.1, abs_error = 10, method = "features", weights = w, seed = 3))
     if (any(off > 1e-12)) cat(sprintf("rank %d off: %s\\n", me, paste(names(off), signif(off, 2), collapse = " ")))
     exact <- kernel_sum(q, x, bandwidth = 0.5)[ask]
     set.seed(me) # the first rank draws the key of all
-    for (how in list(list(method = "direct"), list(method = "tree"), list(method = "tree", nodes = "samples"), list())) {
-      got <- do.call(kernel_sum, c(list(q[ask, ], x[own, ], bandwidth = 0.5, rel_error = 0.1, confidence = 1 - 1e-6, distributed = TRUE),
-                                how))
+    ways <- list(list(method = "direct"), list(method = "tree"), list(method = "tree", nodes = "samples"), list())
+    for (how in ways) {
+      got <- do.call(kernel_sum, c(list(q[ask, ], x[own, ], bandwidth = 0.5, rel_error = 0.1, confidence = 1 - 1e-6,
+                                        distributed = TRUE), how))
       if (any(abs(got / exact - 1) > 0.1)) cat(sprintf("rank %d, %s: bound broken\\n", me, toString(how)))
     }
     none <- kernel_sum(q[ask, ], x[0, ], rel_error = 0.1, confidence = 0.9, method = "montecarlo", distributed = TRUE)
@@ -158,7 +160,8 @@ test_that("with a confidence, what is drawn over ranks is what one rank draws, a
     cat(sprintf("rank %d done\\n", me))')
   expect_setequal(out, sprintf("rank %d done", 0:3))
   x <- matrix(1:6 / 6, 3)
-  expect_error(kernel_sum(x, rel_error = 0.1, method = "nystrom", distributed = TRUE), class = "weft_error_input", regexp = "reduced set")
+  expect_error(kernel_sum(x, rel_error = 0.1, method = "nystrom", distributed = TRUE), class = "weft_error_input",
+               regexp = "reduced set")
 })
 
 # One rank is stopped most of the time, as on a crowded machine.
