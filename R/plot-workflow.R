@@ -29,7 +29,8 @@ plot_fit <- function(x, which, ...) {
   if (which == "overview") return(plot_overview(x))
   step <- switch(which, samples = , variance = "components", which)
   if (is.null(x[[step]])) abort_no_result(sprintf("There is no \"%s\" to plot.", which), x, step)
-  switch(which, samples = plot_samples(x), variance = plot(x$components, ...), ranking = plot(x$ranking, ...), pairs = plot_tested_pairs(x$pairs, ...),
+  switch(which, samples = plot_samples(x), variance = plot(x$components, ...), ranking = plot(x$ranking, ...),
+         pairs = plot_tested_pairs(x$pairs, ...),
          network = plot_workflow_network(x, ...), clusters = plot_clusters(x, ...), bayes = plot(x$bayes, ...),
          outliers = plot_outliers(x))
 }
@@ -70,7 +71,8 @@ plot_samples <- function(x) {
   label <- sprintf("PC%d (%s of the variance)", c(1L, second), vapply(fit$share[c(1L, second)], percent, ""))
   old <- graphics::par(mar = c(4, 4, 2.5, 1) + 0.1)
   on.exit(graphics::par(old))
-  graphics::plot(scores[, 1L], scores[, second], type = "n", xlab = label[1L], ylab = label[2L], las = 1, main = "Samples")
+  graphics::plot(scores[, 1L], scores[, second], type = "n", xlab = label[1L], ylab = label[2L], las = 1, main = "")
+  graphics::title("Samples", adj = if (is.null(class)) 0.5 else 0)
   density <- if (!is.null(x$outliers)) sample_contours(scores[, c(1L, second), drop = FALSE])
   if (!is.null(density)) {
     graphics::contour(density$x, density$y, density$z, nlevels = 6, drawlabels = FALSE, col = "grey80", add = TRUE)
@@ -83,9 +85,11 @@ plot_samples <- function(x) {
     graphics::text(scores[odd, 1L], scores[odd, second], rownames(scores)[odd], pos = ifelse(left, 2, 4), cex = 0.75, xpd = NA,
                    offset = 0.7)
   }
-  if (!is.null(class)) graphics::legend("topleft", levels(class), pch = 21, pt.bg = class_palette(nlevels(class)), col = "white",
-                                        pt.cex = 1.3, bg = "#ffffffcc",
-                                        box.col = NA, text.width = NULL, cex = 0.9)
+  few <- !is.null(class) && nlevels(class) <= 4L # these go above the points, which a legend would hide
+  if (!is.null(class)) graphics::legend(if (few) "topright" else "topleft", levels(class), pch = 21,
+                                        pt.bg = class_palette(nlevels(class)), col = "white", pt.cex = 1.3,
+                                        bg = "#ffffffcc", bty = if (few) "n" else "o", box.col = NA, cex = 0.9,
+                                        horiz = few, xpd = NA, inset = if (few) c(0, -0.075) else 0)
 }
 
 # The density of the two scores on a grid, for its contours.

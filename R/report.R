@@ -136,6 +136,7 @@ quality_text <- function(q) {
 
 # What there is to say before the table of pairs.
 pairs_text <- function(r) {
+  if (!nrow(r)) return("There were no pairs.")
   if (is.null(r$p_fwer)) return("There was no permutation test for so many pairs: these may be what chance gives.")
   if (any(r$p_fwer <= 0.05)) return("The p-values hold for the whole search: pairs above 0.05 are what chance gives.")
   paste("None is significant: over the whole search chance gives as much interaction as the best pair has with probability",
@@ -197,5 +198,5 @@ report_lines <- function(fit, top = 5L) {
   done <- workflow_steps[-1L][vapply(workflow_steps[-1L], function(step) !is.null(fit[[step]]), NA)]
   title <- c(components = "Components", ranking = "Genes that tell the classes apart", pairs = "Pairs of genes", network = "Network",
              clusters = "Groups", bayes = "Bayesian network", outliers = "Samples that stand apart")
-  stats::setNames(vapply(done, step_text, "", x = fit, top = top, arrow = "\u2192"), title[done])
+  stats::setNames(vapply(done, step_text, "", x = fit, top = top), title[done])
 }

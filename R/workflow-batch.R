@@ -78,10 +78,13 @@ take_out_nuisance <- function(q) {
   class <- if (!is.null(q$class)) contrast_columns(q$class)
   design <- cbind(1, part, class)
   if (qr(design)$rank < ncol(design)) {
-    abort_input("Batches, covariates and classes must not be the same thing.",
-                x = if (is.null(q$covariates)) "Every batch has samples of one class only, or the other way round."
+    alone <- is.null(q$covariates)
+    abort_input(if (alone) "Batches and classes must not be the same thing."
+                else "Batches, covariates and classes must not be the same thing.",
+                x = if (alone) "Every batch has samples of one class only, or the other way round."
                     else "One of them follows from the others.",
-                i = "Their differences cannot be told apart: leave one out and keep that in mind.")
+                i = sprintf("Their differences cannot be told apart: leave %s out and keep that in mind.",
+                            if (alone) "`batch`" else "one"))
   }
   q <- warn_confounded(q, part, class)
   of_part <- 1L + seq_len(ncol(part))
@@ -191,7 +194,8 @@ warn_hidden <- function(q, hidden) {
 hidden_text <- function(q, hidden) {
   known <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch", names(q$covariates))
   sizes <- sort(tabulate(hidden$group, 2L), decreasing = TRUE)
-  sprintf("samples fall into groups of %d and %d in a direction with %s of the variance%s, which explains a quarter or more of %s of the genes.",
+  sprintf(paste("samples fall into groups of %d and %d in a direction with %s of the variance%s,",
+                "which explains a quarter or more of %s of the genes."),
           sizes[1L], sizes[2L], share_text(hidden$share),
           if (length(known)) sprintf(" that %s cannot account for", label_some(known)) else "",
           share_text(hidden$genes))

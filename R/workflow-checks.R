@@ -5,7 +5,7 @@
 # The classes that the steps' own functions return.
 step_classes <- list(
   components = list(c("weft_pca", "prcomp")), ranking = list(c("weft_mi", "data.frame")),
-  pairs = list(c("weft_mi_tuples", "data.frame")), 
+  pairs = list(c("weft_mi_tuples", "data.frame")),
   network = list(c("weft_network", "matrix", "array"), c("weft_regulation", "weft_network", "matrix", "array")),
   clusters = list("weft_irm"),
   bayes = list("weft_bn", c("weft_bn_exact", "weft_bn")), outliers = list(c("weft_outliers", "data.frame"))

@@ -50,8 +50,8 @@ print_fit <- function(x, top) {
 
 class_sizes <- function(class, format) sprintf(format, levels(class), tabulate(class, nlevels(class)))
 
-# A step's result in a sentence. `arrow` is between the genes of a directed edge.
-step_text <- function(step, x, top, arrow = "->") {
+# A step's result in a sentence.
+step_text <- function(step, x, top) {
   r <- x[[step]]
   switch(step,
     components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)), share_text(sum(r$share)),
@@ -70,7 +70,7 @@ step_text <- function(step, x, top, arrow = "->") {
     clusters = sprintf("%d clusters of samples, %d clusters of %d genes%s", max(r$row_cluster), max(r$col_cluster), length(r$col_cluster),
                        class_in_clusters(x)),
     bayes = sprintf("%d edges among %d genes. Surest: %s", as.integer(sum(r$dag)), nrow(r$dag),
-                    arrow_text(r, top, arrow)),
+                    arrow_text(r, top)),
     outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier),
                                            label_some(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
   )
@@ -98,12 +98,12 @@ hub_text <- function(net, top) {
   paste(sprintf("%s (%d)", names(degree)[best], as.integer(degree[best])), collapse = ", ")
 }
 
-arrow_text <- function(r, top, arrow) {
+arrow_text <- function(r, top) {
   edges <- as.data.frame(r)
   if (!nrow(edges)) return("none")
   if (!is.null(edges$posterior)) edges <- edges[order(-edges$posterior), ]
   edges <- utils::head(edges, top)
-  paste0(edges$from, " ", arrow, " ", edges$to, if (!is.null(edges$posterior)) sprintf(" (%.2f)", edges$posterior),
+  paste0(edges$from, " -> ", edges$to, if (!is.null(edges$posterior)) sprintf(" (%.2f)", edges$posterior),
          collapse = ", ")
 }
 

@@ -106,8 +106,8 @@ gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NU
   genes <- representatives(q)
   bins <- bins %||% usual_bins(nrow(q$x))
   permutations <- permutations %||% usual_permutations(length(genes), nrow(q$x))
-  mi_pairs(q$x[, genes, drop = FALSE], q$class, top = top, by = "interaction", bins = if (q$kind == "expression") bins, permutations = permutations,
-           seed = seed, backend = backend, threads = threads, progress = progress)
+  mi_pairs(q$x[, genes, drop = FALSE], q$class, top = top, by = "interaction", bins = if (q$kind == "expression") bins,
+           permutations = permutations, seed = seed, backend = backend, threads = threads, progress = progress)
 }
 
 usual_bins <- function(n) if (n < 100L) 2 else 3

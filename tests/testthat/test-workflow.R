@@ -252,10 +252,11 @@ test_that("pairs are tested when it is affordable, and chance is not named", {
   noise <- matrix(weft:::draws("normal", 40 * 20, key = 3), 40, dimnames = list(NULL, paste0("g", 1:20)))
   fit <- gene_network(noise, rep(1:2, 20), network = FALSE, clusters = FALSE, bayes = FALSE, seed = 1, progress = FALSE)
   expect_gt(min(fit$pairs$p_fwer), 0.05)
-  text <- paste(utils::capture.output(print(fit)), collapse = " ")
+  text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " ")) # lines are wrapped
   expect_match(text, "none of 190 pairs is significant \\(the least p over the whole search is 0\\.")
   expect_match(fit$steps$note[fit$steps$step == "pairs"], "190 pairs searched, none significant")
   expect_match(weft:::pairs_text(fit$pairs), "None is significant")
+  expect_match(weft:::pairs_text(fit$pairs[0, ]), "There were no pairs")
   snps <- weft_example("snps", n = 400, p = 30)
   told <- weft:::pair_text(gene_pairs(snps$x, snps$class, permutations = 39, seed = 1), 3)
   expect_match(told, "of 435 pairs significant. Most synergy: rs.* x rs.*p 0.025 over the whole search")
