@@ -163,6 +163,8 @@ methods_sentence <- function(step, r) {
     components = sprintf("Principal components of the scaled genes were found by the method \"%s\"; %d stand out by %s.",
                          r$method, r$leading,
                          switch(r$choice$method %||% "", parallel = "parallel analysis (Horn 1965)",
+                                signs = paste("comparison with data of permuted genes (Horn 1965) and of random signs",
+                                              "(Hong, Sheng and Dobriban 2020)"),
                                 gavish_donoho = "the threshold of Gavish and Donoho (2014)", "choice")),
     ranking = paste("Genes were cut into bins of equal frequency and ranked by their mutual information with the class; p-values are exact",
                     "or simulated for tables with the same margins, adjusted by the method of Benjamini and Hochberg."),

@@ -7,7 +7,8 @@
 #' the data that it takes.
 #'
 #' * `gene_components()`: principal components of the scaled genes ([pca()]), and how many of them stand out
-#'   ([pca_choose_k()]: parallel analysis up to half a million values, else the threshold of Gavish and Donoho).
+#'   ([pca_choose_k()] by permuted genes and drawn signs; of more than half a million values by as many genes, 200 at
+#'   least, as have them, chosen at random).
 #' * `gene_ranking()`: what every gene says about the class ([mi_rank()]).
 #' * `gene_pairs()`: pairs that say together what neither says alone ([mi_pairs()] by interaction), with a permutation test
 #'   of the whole search: 99 permutations for some thousand genes of a hundred samples, 19 where these would take more
@@ -77,8 +78,9 @@ gene_components <- function(x, k = NULL, leading = NULL, seed = NULL, backend = 
   fit <- pca(q$x, k, scale = TRUE, seed = seed, backend = backend, threads = threads, progress = progress)
   choice <- NULL
   if (is.null(leading)) {
-    small <- length(q$x) <= 5e5
-    choice <- pca_choose_k(q$x, if (small) "parallel" else "gavish_donoho", scale = TRUE, most = if (small) k, times = 10, seed = seed)
+    genes <- component_genes(dim(q$x))
+    few <- if (genes < ncol(q$x)) q$x[, sort(order(draws("uniform", ncol(q$x), key = 1))[seq_len(genes)])] else q$x
+    choice <- pca_choose_k(few, "signs", scale = TRUE, most = min(k, genes), times = 19, seed = seed)
     leading <- min(max(choice$k, min(2, k)), k)
   }
   fit$leading <- as.integer(leading)
@@ -87,6 +89,9 @@ gene_components <- function(x, k = NULL, leading = NULL, seed = NULL, backend = 
   if (!is.null(fit$hidden)) warn_hidden(q, fit$hidden)
   fit
 }
+
+# How many genes the number of components is found from: their data are decomposed 39 times.
+component_genes <- function(shape) min(shape[2L], max(200, 5e5 %/% shape[1L]))
 
 #' @rdname gene_steps
 #' @export

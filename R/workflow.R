@@ -211,9 +211,11 @@ workflow_estimate <- function(q, run) {
              bytes = vapply(steps, function(parts) max(vapply(parts, `[[`, 0, "bytes")), 0, USE.NAMES = FALSE))
 }
 
-# Small data are decomposed again for a parallel analysis.
+# Components are compared with those of 38 draws; see gene_components().
 estimate_components <- function(n, p, k, threads) {
-  by_engine <- cost_pca(n, p, n * p, k, "dense", threads)
-  once <- by_engine[[which.min(vapply(by_engine, `[[`, 0, "cpu"))]]
-  rep(list(once), if (n * p <= 5e5) 11 else 1)
+  once <- function(p) {
+    by_engine <- cost_pca(n, p, n * p, k, "dense", threads)
+    by_engine[[which.min(vapply(by_engine, `[[`, 0, "cpu"))]]
+  }
+  c(list(once(p)), rep(list(once(component_genes(c(n, p)))), 39))
 }
