@@ -174,10 +174,11 @@ autoplot.weft_irm <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
   n <- c(length(object$row_cluster), length(object$col_cluster))
   if (prod(n) > 4e6) abort_input("`autoplot()` draws graphs of at most 4 million cells.", i = "`plot()` counts larger ones into a raster.")
-  pairs <- list_pairs(object$run$graph$links)
+  pairs <- list_pairs(object$run$graph$links, object$family == "gaussian")
   m <- matrix(0, n[1L], n[2L])
   m[cbind(pairs$from, pairs$to)] <- 1
   if (object$type == "undirected") m[cbind(pairs$to, pairs$from)] <- 1
+  if (object$family == "gaussian") m <- pmax(pmin(real_matrix(object$run$graph) / 5 + 0.5, 1), 0)
   tiles(m, order(object$row_cluster), order(object$col_cluster), sprintf("%d x %d clusters", max(object$row_cluster),
                                                                          max(object$col_cluster)),
         "columns by cluster", "rows by cluster", c(0, 1)) + ggplot2::guides(fill = "none") +

@@ -1,4 +1,5 @@
 /* .Call entry points of the co-clustering room. */
+#include <math.h>
 #include <string.h>
 #include "../base/glue.h"
 #include "irm_bow.h"
@@ -68,20 +69,26 @@ SEXP C_weft_irm_edges(SEXP shape, SEXP from, SEXP to, SEXP weight, SEXP missing,
   return out;
 }
 
-/* ---- graph = list(links, missing, type, self) ---- */
+/* ---- graph = list(links, missing, type, self, values = NULL or c(centre, scale, unit)) ---- */
 
-typedef struct { weft_irm_type type; int self; weft_irm_edges links, missing; } graph_source;
+typedef struct { weft_irm_type type; int self; weft_irm_edges links, missing; double unit, log_scale; } graph_source;
 
 static graph_source source_of(SEXP graph)
 {
   graph_source g = { (weft_irm_type) Rf_asInteger(weft_glue_element(graph, "type")), Rf_asLogical(weft_glue_element(graph, "self")),
-                     edges_of(weft_glue_element(graph, "links")), edges_of(weft_glue_element(graph, "missing")) };
+                     edges_of(weft_glue_element(graph, "links")), edges_of(weft_glue_element(graph, "missing")), 0, 0 };
+  SEXP values = weft_glue_element(graph, "values");
+  if (values != R_NilValue) {
+    g.unit = REAL(values)[2];
+    g.log_scale = log(REAL(values)[1]);
+  }
   return g;
 }
 
 static weft_status open_graph(weft_ctx *ctx, weft_arena *mem, const graph_source *source, weft_irm_graph *out)
 {
-  return weft_irm_graph_make(ctx, mem, source->type, source->self, &source->links, &source->missing, out);
+  return weft_irm_graph_make(ctx, mem, source->type, source->self, &source->links, &source->missing, source->unit,
+                             source->log_scale, out);
 }
 
 /* ---- running ---- */
@@ -215,7 +222,7 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 
 /* ---- blocks and log posterior of given partitions ---- */
 
-typedef struct { graph_source source; int32_t *z[2]; int32_t k[2]; double *links, *pairs, *log_factorials; } blocks_job;
+typedef struct { graph_source source; int32_t *z[2]; int32_t k[2]; double *links, *pairs, *log_factorials, *squares; } blocks_job;
 
 static weft_status blocks(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -226,7 +233,7 @@ static weft_status blocks(weft_ctx *ctx, const weft_backend *backend, void *data
   (void) backend;
   WEFT_TRY(open_graph(ctx, &mem, &job->source, &graph));
   *job->log_factorials = graph.log_factorials;
-  WEFT_TRY(weft_irm_blocks(ctx, &graph, job->z, job->k, job->links, job->pairs));
+  WEFT_TRY(weft_irm_blocks(ctx, &graph, job->z, job->k, job->links, job->pairs, job->squares));
 done:
   weft_arena_end(&mem);
   return st;
@@ -234,13 +241,17 @@ done:
 
 static SEXP blocks_of(SEXP graph, SEXP row, SEXP col, SEXP n_row_clusters, SEXP n_col_clusters, SEXP control)
 {
-  const char *fields[] = { "links", "pairs", "log_factorials", "" };
+  const char *fields[] = { "links", "pairs", "log_factorials", "squares", "" };
   blocks_job job = { source_of(graph), { INTEGER(row), INTEGER(col) },
-                     { Rf_asInteger(n_row_clusters), Rf_asInteger(n_col_clusters) }, NULL, NULL, NULL };
+                     { Rf_asInteger(n_row_clusters), Rf_asInteger(n_col_clusters) }, NULL, NULL, NULL, NULL };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, job.k[0], job.k[1]));
   SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, job.k[0], job.k[1]));
   SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, 1));
+  if (job.source.unit > 0) {
+    SET_VECTOR_ELT(out, 3, Rf_allocMatrix(REALSXP, job.k[0], job.k[1]));
+    job.squares = REAL(VECTOR_ELT(out, 3));
+  }
   job.links = REAL(VECTOR_ELT(out, 0));
   job.pairs = REAL(VECTOR_ELT(out, 1));
   job.log_factorials = REAL(VECTOR_ELT(out, 2));
@@ -274,7 +285,9 @@ SEXP C_weft_irm_log_posterior(SEXP graph, SEXP row, SEXP col, SEXP n_row_cluster
   for (int32_t m = 0; m < k[1]; m++)
     for (int32_t l = 0; l < (source.type == WEFT_IRM_UNDIRECTED ? m + 1 : k[0]); l++) {
       const size_t at = (size_t) l + (size_t) m * (size_t) k[0];
-      sum += irm_f(Rf_asLogical(poisson), REAL(beta), REAL(VECTOR_ELT(counted, 0))[at], REAL(VECTOR_ELT(counted, 1))[at]);
+      const double links = REAL(VECTOR_ELT(counted, 0))[at], pairs = REAL(VECTOR_ELT(counted, 1))[at];
+      if (source.unit > 0) sum += irm_f_real(REAL(beta), 1, links, REAL(VECTOR_ELT(counted, 3))[at], pairs);
+      else sum += irm_f(Rf_asLogical(poisson), REAL(beta), links, pairs);
     }
   UNPROTECT(1);
   return Rf_ScalarReal(sum);
