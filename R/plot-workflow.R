@@ -122,16 +122,21 @@ plot_clusters <- function(x, ...) {
   old <- graphics::par(mar = c(4, 4, 2.5, if (is.null(class)) 1 else 2) + 0.1)
   on.exit(graphics::par(old))
   n <- c(length(fit$row_cluster), length(fit$col_cluster))
-  above <- fit$run$graph$links
-  pairs <- list_pairs(above)
+  real <- fit$family == "gaussian"
   rows <- order(fit$row_cluster, if (is.null(class)) seq_len(n[1L]) else as.integer(class))
   cols <- order(fit$col_cluster)
-  picture <- matrix(0, n[1L], n[2L])
-  picture[cbind(match(pairs$from, rows), match(pairs$to, cols))] <- 1
+  if (real) {
+    picture <- real_colours(real_matrix(fit$run$graph))[rows, cols, drop = FALSE]
+  } else {
+    pairs <- list_pairs(fit$run$graph$links)
+    picture <- matrix("#eef2f6", n[1L], n[2L])
+    picture[cbind(match(pairs$from, rows), match(pairs$to, cols))] <- "#2c5f8a"
+  }
   graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i",
-                 xlab = "genes by cluster (dark: above the gene's median)", ylab = "samples by cluster",
+                 xlab = sprintf("genes by cluster (%s)", if (real) "orange: above the gene's mean, blue: below"
+                                                         else "dark: above the gene's median"), ylab = "samples by cluster",
                  main = sprintf("%d x %d clusters", max(fit$row_cluster), max(fit$col_cluster)), las = 1)
-  graphics::rasterImage(grDevices::as.raster(ifelse(picture > 0, "#2c5f8a", "#eef2f6")), 0, n[1L], n[2L], 0, interpolate = FALSE)
+  graphics::rasterImage(grDevices::as.raster(picture), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)), col = "white", lwd = 1.5)
   graphics::box()
   if (!is.null(class)) {

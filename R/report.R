@@ -180,8 +180,9 @@ methods_sentence <- function(step, r) {
                                      "heaviest as were asked for or as ARACNE finds"), attr(r, "fdr"))
                      }, "."),
     clusters = sprintf(paste("Samples and genes were grouped at once by the infinite relational model (Kemp and others 2006)",
-                             "of which genes are above their median (%d chains of %d sweeps)."),
-                       ncol(r$log_posterior), nrow(r$log_posterior)),
+                             "%s (%d chains of %d sweeps)."),
+                       if (r$family == "gaussian") "with normal blocks, genes scaled to mean 0 and variance 1"
+                       else "of which genes are above their median", ncol(r$log_posterior), nrow(r$log_posterior)),
     bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with the %s score, at most",
                           "%d parents, %d chains of %s steps."), nrow(r$dag), toupper(r$table$type), max(r$table$max_parents),
                     as.integer(r$run$ladders), whole(r$iterations)),

@@ -67,8 +67,7 @@ step_text <- function(step, x, top) {
                       attr(r, "method"), attr(attr(r, "mi"), "estimator"),
                       if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) "" else sprintf(", false discovery rate %g",
                                                                                             attr(r, "fdr")), hub_text(r, top)),
-    clusters = sprintf("%d clusters of samples, %d clusters of %d genes%s", max(r$row_cluster), max(r$col_cluster), length(r$col_cluster),
-                       class_in_clusters(x)),
+    clusters = paste0(clusters_text(r), class_in_clusters(x)),
     bayes = sprintf("%d edges among %d genes. Surest: %s", as.integer(sum(r$dag)), nrow(r$dag),
                     arrow_text(r, top)),
     outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier),
@@ -90,6 +89,20 @@ pair_text <- function(r, top) {
           paste0(shown$feature1, " x ", shown$feature2, sprintf(" (+%.2f %s, p %s over the whole search)", shown$interaction,
                                                                 attr(r, "unit"), format(shown$p_fwer, digits = 2)),
                  collapse = ", "))
+}
+
+# How many groups there are, each number with its share of the sampled partitions. One at a limit is no finding.
+clusters_text <- function(r) {
+  number <- function(mode) {
+    found <- max(r[[paste0(mode, "_cluster")]])
+    limit <- r$limits[match(mode, r$limits$mode), ]
+    sprintf("%s%d", if (is_reached(limit)) "at least " else "", found)
+  }
+  share <- function(mode) counts_text(r$n_clusters[[mode]], 3L)
+  rhat <- max(r$rhat[is.finite(r$rhat)], 1)
+  sprintf("%s groups of samples (shares of the sampled partitions: %s) and %s of %d genes (%s)%s", number("row"), share("row"),
+          number("col"), length(r$col_cluster), share("col"),
+          if (rhat > 1.1) sprintf("; the chains do not agree yet (R-hat %.1f), more `sweeps` may help", rhat) else "")
 }
 
 hub_text <- function(net, top) {

@@ -15,7 +15,9 @@
 #'   than a minute of one core, none only where 19 would take more than 20 minutes.
 #' * `gene_mi_network()`: the network of mutual information ([mi_matrix()], [mi_network()]), cut to the edges whose information is
 #'   significant at a false discovery rate.
-#' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by whether a gene is above its median in a sample.
+#' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by the genes' values, each less its mean and divided by
+#'   its standard deviation, so that values within a block have one mean and variance. Levels are grouped by whether they
+#'   are above the gene's median.
 #'
 #' @section Which network: On simulated networks of 100 to 300 genes with 50 to 2,000 samples, MRNET on Spearman's
 #'   correlation ranked true edges best of nine estimators and five methods (`inst/bench/network-estimators.R`): its area
@@ -43,8 +45,8 @@
 #' @param genes for the network: names of genes, or how many to take: those of most information about the class, or of largest spread
 #'   without one. `NULL`: as many as `memory` allows. For clusters: how many of largest spread.
 #' @param memory most bytes that matrices of all pairs of genes may take; by default 60 % of what is free.
-#' @param max_clusters most clusters of samples, and of genes: in real expression the model goes on to split groups long after they can be
-#'   read; see [irm()].
+#' @param max_clusters most clusters of samples, and of genes; by default as many as it takes, see [irm()]. Where genes
+#'   go up and down by degrees rather than in blocks, the model cuts these into many groups.
 #' @param chains,sweeps see [irm()].
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
@@ -204,7 +206,7 @@ memory_limit <- function(memory) {
 
 #' @rdname gene_steps
 #' @export
-gene_clusters <- function(x, genes = 300, max_clusters = c(8, 12), chains = 4, sweeps = 100, seed = NULL, backend = NULL, threads = NULL,
+gene_clusters <- function(x, genes = 300, max_clusters = NULL, chains = 4, sweeps = 100, seed = NULL, backend = NULL, threads = NULL,
                           progress = NULL) {
   q <- checked_data(x)
   genes <- check_number(genes, "genes", min = 3, whole = TRUE)
@@ -212,8 +214,15 @@ gene_clusters <- function(x, genes = 300, max_clusters = c(8, 12), chains = 4, s
   without$class <- NULL
   use <- if (genes < ncol(q$x)) sort(leading_genes(without, genes)) else seq_len(ncol(q$x))
   data <- q$x[, use, drop = FALSE]
-  above <- data > rep(column_medians(data), each = nrow(data))
-  storage.mode(above) <- "integer"
-  irm(above, max_clusters = max_clusters, chains = chains, sweeps = sweeps, seed = seed, backend = backend, threads = threads,
-      progress = progress)
+  real <- q$kind == "expression"
+  data <- if (real) scaled_columns(data) else 1 * (data > rep(column_medians(data), each = nrow(data)))
+  irm(data, family = if (real) "gaussian" else "bernoulli", max_clusters = max_clusters, chains = chains, sweeps = sweeps, seed = seed,
+      backend = backend, threads = threads, progress = progress)
+}
+
+# Less their means, over their standard deviations; constant ones are 0.
+scaled_columns <- function(x) {
+  x <- x - rep(colMeans(x), each = nrow(x))
+  spread <- sqrt(colSums(x^2) / max(1, nrow(x) - 1))
+  x / rep(ifelse(spread > 0, spread, 1), each = nrow(x))
 }

@@ -106,7 +106,7 @@ workflow_progress <- function(progress) {
 run_steps <- function(fit, run) {
   q <- fit$quality
   own <- function(step, f, ..., device = TRUE) {
-    backend <- if (identical(run$backend, "cuda") && !device) "auto" else run$backend
+    backend <- if (identical(run$backend %||% weft_backend(), "cuda") && !device) "auto" else run$backend
     run_step(fit, run, step, function(args) {
       if (is.function(run$settings[[step]])) return(run$settings[[step]](q))
       given <- list(..., seed = run$seed + match(step, workflow_steps), backend = backend, threads = run$threads, progress = run$bar)
@@ -201,7 +201,8 @@ workflow_estimate <- function(q, run) {
       list(estimate_regulation(n, net, given, threads))
     } else list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
                 cost_network(net, method, threads)),
-    clusters = list(cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(8, 8), threads)),
+    clusters = list(if (q$kind == "levels") cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(20, 20), threads)
+                    else cost(sweeps * (1e-3 + 1.6e-7 * n * clustered) / min(threads, 4), Inf, 32 * n * clustered)),
     bayes = list(cost_chains(given("bayes", "iterations", 20000), 4 * given("bayes", "chains", 4), 50 * nodes, nodes, TRUE, threads)),
     outliers = list(cost(n^2 * 2e-8 + 0.02, Inf, 40 * n))
   )[workflow_steps[-1L]]
