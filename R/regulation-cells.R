@@ -2,7 +2,7 @@
 # counted once and nothing is made dense.
 
 least_cells <- 1000L # of fewer samples a dense matrix is no burden
-most_blocks <- 50L
+cell_blocks <- 50L
 
 is_cells <- function(data) inherits(data, "dgCMatrix")
 

@@ -48,7 +48,7 @@
 #' @section Counts and cells: Counts of a sparse matrix (whole numbers from 0) become log2(1 + x / size factor), a sample's
 #'   size factor being its total relative to the mean of all, so that depth does not make correlations; this is said.
 #'   Of a dense matrix `transform = "counts"` does so; [gene_quality()] prepares bulk counts. A sparse matrix of
-#'   `r least_cells` cells and more is never made dense: its halves are unions of `r most_blocks` blocks of cells, whose products
+#'   `r least_cells` cells and more is never made dense: its halves are unions of `r cell_blocks` blocks of cells, whose products
 #'   are counted once. With `compare` it is made dense.
 #'
 #' @section Stability: The share of the heaviest edges, as many as targets and at most 1,000, that are among the heaviest
@@ -128,7 +128,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   key <- mi_key(seed)
   if (!is.null(ranks)) key <- ranks_gather(key, host)[[1L]]
   placed <- if (is.null(groups)) input$data else places_in_groups(input$data, groups)
-  blocks <- if (is_cells(placed)) most_blocks
+  blocks <- if (is_cells(placed)) cell_blocks
   if (!is.null(blocks)) half <- blocks %/% 2L * (input$n %/% blocks)
   scores <- scores_of(placed, input$size, host)
   same_on_ranks(ranks, x = list(scores, input$names), compare = groups)
