@@ -14,9 +14,9 @@ real_graph <- function(A, type, missing, self, assay, threshold, dim, progress) 
     abort_input(sprintf("`%s` is not for real values.", names(which(given))[1L]),
                 x = "`family = \"gaussian\"` groups the rows and the columns of a matrix, two modes.")
   }
-  if (inherits(A, "SummarizedExperiment")) A <- t(as.matrix(take_assay(A, assay, "A")))
-  else A <- take_assay(A, assay, "A")
-  if (inherits(A, "Matrix")) A <- as.matrix(check_container(A, "A"))
+  source <- as_source(A, assay, "A")
+  A <- source_matrix(source) %||% source$data
+  if (source$experiment) A <- t(A) # rows are the experiment's, features
   if (!is.matrix(A) || !is.numeric(A)) {
     abort_input("`A` must be a matrix of numbers for `family = \"gaussian\"`.", x = paste0("It is ", describe(A), "."),
                 i = if (is.data.frame(A)) "`as.matrix()` makes one of a data frame of numbers.")

@@ -173,9 +173,10 @@ usual_steps <- function(m) min(5, max(2, floor(log2(m)) - 1))
 
 # As numeric_input(), with `size` and `normalised` where counts are divided by size factors; sparse cells stay sparse.
 regulation_input <- function(x, assay, transform = "none", sparse = FALSE) {
-  x <- take_assay(x, assay, "x")
+  source <- as_source(x, assay, "x")
+  x <- source$data
   counts <- NULL
-  if (inherits(x, "sparseMatrix")) {
+  if (source$kind == "sparse") {
     x <- sparse_numbers(x)
     if (!anyNA(x@x)) counts <- size_factors(x, transform)
   }
