@@ -174,10 +174,11 @@ autoplot.weft_irm <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
   n <- c(length(object$row_cluster), length(object$col_cluster))
   if (prod(n) > 4e6) abort_input("`autoplot()` draws graphs of at most 4 million cells.", i = "`plot()` counts larger ones into a raster.")
-  pairs <- list_pairs(object$run$graph$links)
+  pairs <- list_pairs(object$run$graph$links, object$family == "gaussian")
   m <- matrix(0, n[1L], n[2L])
   m[cbind(pairs$from, pairs$to)] <- 1
   if (object$type == "undirected") m[cbind(pairs$to, pairs$from)] <- 1
+  if (object$family == "gaussian") m <- pmax(pmin(real_matrix(object$run$graph) / 5 + 0.5, 1), 0)
   tiles(m, order(object$row_cluster), order(object$col_cluster), sprintf("%d x %d clusters", max(object$row_cluster),
                                                                          max(object$col_cluster)),
         "columns by cluster", "rows by cluster", c(0, 1)) + ggplot2::guides(fill = "none") +
@@ -261,7 +262,7 @@ autoplot.weft_outliers <- function(object, ...) {
 autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), ...) {
   need_package("ggplot2", "autoplot()")
   which <- check_choice(which, c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), "which")
-  object <- checked_fit(object, "object")
+  object <- with_labels(checked_fit(object, "object"))
   step <- if (which == "samples") "components" else which
   if (is.null(object[[step]])) abort_no_result(sprintf("There is no \"%s\" to plot.", which), object, step)
   drawing("object", if (which == "samples") ggplot2::autoplot(object$components, color = object$quality$class, ...)

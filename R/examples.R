@@ -29,8 +29,9 @@
 #'   missing cells, number of outlying samples.
 #' @param spoilt for `"expression"`: add the constant and the mostly missing genes?
 #' @return A list of class `weft_example`: `x` (samples in rows) and, where there are any, `class`, `batch`, `truth`,
-#'   `drivers`, `outliers`, `epistatic`, `marginal`, `row_cluster`, `col_cluster`, `gene_names` (descriptions), `labels`
-#'   (their first words, made different); and `source`, a sentence.
+#'   `drivers`, `outliers`, `epistatic`, `marginal`, `row_cluster`, `col_cluster`, `gene_names` (descriptions),
+#'   `symbols` (of genes, NA where the description does not begin with one; for [gene_quality()]); and `source`, a
+#'   sentence.
 #' @seealso [gene_network()]
 #' @export
 #' @examples
@@ -204,10 +205,21 @@ example_golub <- function() {
   utils::data("golub", package = "multtest", envir = loaded)
   x <- t(loaded$golub)
   dimnames(x) <- list(sprintf("patient%02d", seq_len(nrow(x))), make.unique(loaded$golub.gnames[, 3L]))
-  short <- make.unique(sub("[ ,(;].*", "", loaded$golub.gnames[, 2L]))
-  list(x = x, class = factor(loaded$golub.cl, 0:1, c("ALL", "AML")), labels = stats::setNames(short, colnames(x)),
+  list(x = x, class = factor(loaded$golub.cl, 0:1, c("ALL", "AML")),
+       symbols = stats::setNames(leading_symbol(loaded$golub.gnames[, 2L]), colnames(x)),
        gene_names = stats::setNames(loaded$golub.gnames[, 2L], colnames(x)),
        source = "Golub and others (1999), Science 286, 531-537; the training set as in the Bioconductor package multtest.")
+}
+
+# "CCND3 Cyclin D3" begins with a symbol: a short word of capitals and digits before a name that is not all capitals.
+# "RETINOBLASTOMA BINDING PROTEIN P48", "DNA polymerase beta", "GB DEF = ..." and "Heat shock protein" do not.
+leading_symbol <- function(description) {
+  words <- "^([A-Z][A-Z0-9]{1,7}(-[A-Z0-9]{1,3})?) +([A-Z0-9(][^ ]*.*)$"
+  symbol <- ifelse(grepl(words, description), sub(words, "\\1", description), NA)
+  rest <- sub("^[^ ]+ +", "", description)
+  no_symbol <- c("DNA", "RNA", "MRNA", "CDNA", "GB", "EST", "ESTS", "MHC", "HLA", "ATP", "GTP", "ADP", "NAD", "NADH", "NADPH", "III", "II")
+  symbol[!grepl("[a-z]{2}", rest) | symbol %in% no_symbol] <- NA
+  symbol
 }
 
 example_all <- function() {

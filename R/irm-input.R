@@ -1,5 +1,5 @@
 # Graphs in every form that users have, to one: list(type, self, links, missing, weighted, row_names, col_names), where
-# links and missing are lists by row (src/irm/irm_graph.c). Pairs are first c(from, to) with indices from 1.
+# links and missing are lists by row (src/irm/irm_graph.c); real values: R/irm-real.R. Pairs are first c(from, to) with indices from 1.
 
 irm_types <- c("bipartite", "directed", "undirected")
 
@@ -14,6 +14,7 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
   if (inherits(A, "weft_irm_graph")) return(check_irm_graph(A, "`A`"))
   if (!is.null(type)) type <- check_choice(type, irm_types, "type")
   self <- check_flag(self, "self")
+  if (family == "gaussian") return(real_graph(A, type, missing, self, assay, threshold, dim, progress))
   poisson <- family == "poisson"
   pairs <- irm_pairs(A, type, poisson, assay, threshold, dim)
   type <- type %||% pairs$type %||% "bipartite"

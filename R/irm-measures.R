@@ -5,7 +5,10 @@
 #'
 #' A block of N links in P observed pairs contributes \eqn{\log B(\beta_1 + N, \beta_2 + P - N) - \log B(\beta_1, \beta_2)};
 #' for counts, with gamma rates, \eqn{\log\Gamma(\beta_1 + N) - \log\Gamma(\beta_1) + \beta_1 \log \beta_2 - (\beta_1 + N)
-#' \log(\beta_2 + P) - \sum \log A_{ij}!}.
+#' \log(\beta_2 + P) - \sum \log A_{ij}!}. For real values, with sum S and sum of squares Q of the block's values less the
+#' mean of all and divided by their standard deviation s, it contributes \eqn{\log\Gamma(\beta_1 + P/2) -
+#' \log\Gamma(\beta_1) + \beta_1 \log \beta_2 - \log(1 + P)/2 - (\beta_1 + P/2) \log(\beta_2 + (Q - S^2/(1 + P))/2) -
+#' P \log(2\pi s^2)/2}.
 #'
 #' @inheritParams irm
 #' @param row_cluster,col_cluster one cluster a row and a column of `A`: numbers, characters or a factor. A one-mode graph
@@ -18,7 +21,7 @@
 #' irm_log_posterior(A, c(1, 1, 2), c(1, 1, 2))
 #' irm_log_posterior(A, c(1, 1, 1), c(1, 1, 1))
 irm_log_posterior <- function(A, row_cluster, col_cluster = NULL, alpha = 1, beta = c(1, 1), missing = NULL, type = NULL,
-                              family = c("bernoulli", "poisson"), self = FALSE, assay = NULL, threshold = NULL, dim = NULL) {
+                              family = c("bernoulli", "poisson", "gaussian"), self = FALSE, assay = NULL, threshold = NULL, dim = NULL) {
   need_args("A", "row_cluster")
   family <- check_choice(family, irm_families, "family")
   graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)

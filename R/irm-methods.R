@@ -1,6 +1,6 @@
 #' Predict links, and look at a co-clustering
 #'
-#' `predict()` averages the posterior mean of the link probability (counts: rate) over the sampled partitions of all
+#' `predict()` averages the posterior mean of the link probability (counts: rate; real values: mean) over the sampled partitions of all
 #' chains. `as.data.frame()` and `tidy()` list the nodes with their clusters, or with `what = "blocks"` the blocks.
 #'
 #' @param object,x what [irm()] returned.
@@ -31,7 +31,8 @@ predict.weft_irm <- function(object, pairs = NULL, uncertainty = FALSE, samples 
   at <- if (all) list(from = rep(seq_len(shape[1L]), shape[2L]), to = rep(seq_len(shape[2L]), each = shape[1L]))
         else named_pairs(pairs, shape, graph$row_names, col_names, "pairs")
   poisson <- object$family == "poisson"
-  moments <- each_sample(object, at$from, at$to, function(links, pairs, beta) {
+  moments <- each_sample(object, at$from, at$to, function(links, pairs, beta, squares) {
+    if (!is.null(squares)) return(real_moments(links, pairs, squares, beta, graph$values))
     mean <- if (poisson) (links + beta[1L]) / (pairs + beta[2L]) else (links + beta[1L]) / (pairs + sum(beta))
     within <- if (poisson) mean / (pairs + beta[2L]) else mean * (1 - mean) / (pairs + sum(beta) + 1)
     cbind(mean, within + mean^2)
@@ -67,7 +68,9 @@ as.data.frame.weft_irm <- function(x, ..., what = c("nodes", "blocks")) {
   check_irm_fit(x)
   what <- check_choice(what, c("nodes", "blocks"), "what")
   if (what == "blocks") {
-    return(data.frame(row_cluster = c(row(x$eta)), col_cluster = c(col(x$eta)), eta = c(x$eta), links = c(x$links), pairs = c(x$pairs)))
+    blocks <- data.frame(row_cluster = c(row(x$eta)), col_cluster = c(col(x$eta)), eta = c(x$eta), links = c(x$links), pairs = c(x$pairs))
+    if (x$family == "gaussian") blocks$sd <- c(x$sd)
+    return(blocks)
   }
   side <- function(mode, z, consensus) {
     data.frame(mode = mode, node = names(z) %||% as.character(seq_along(z)), cluster = unname(z), consensus = unname(consensus))
@@ -90,7 +93,9 @@ glance.weft_irm <- function(x, ...) {
              sampler = x$sampler, backend = x$backend, seconds = x$run$seconds)
 }
 
+# Links, events or observed values.
 link_total <- function(x) {
+  if (x$family == "gaussian") return(sum(x$pairs))
   weight <- x$run$graph$links$weight
   if (is.null(weight)) length(x$run$graph$links$to) else sum(as.double(weight))
 }
@@ -100,7 +105,7 @@ link_total <- function(x) {
 print.weft_irm <- function(x, ...) {
   check_irm_fit(x)
   count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
-  links <- count(link_total(x), if (x$family == "poisson") "event" else "link")
+  links <- count(link_total(x), switch(x$family, poisson = "event", gaussian = "value", "link"))
   if (x$type == "bipartite") {
     cat(sprintf("Co-clustering of %s and %s, %s\n", count(length(x$row_cluster), "row"), count(length(x$col_cluster), "column"), links))
     cat(sprintf("Best partition: %s, %s; log posterior %.1f\n", count(max(x$row_cluster), "row cluster"),
@@ -133,7 +138,8 @@ summary.weft_irm <- function(object, ...) {
   side <- function(z) tabulate(z, max(z))
   structure(class = "weft_irm_summary", list(
     sizes = list(row = side(object$row_cluster), col = side(object$col_cluster)), type = object$type,
-    n_clusters = object$n_clusters, density = sum(object$links) / sum(object$pairs), nmi = object$nmi, rhat = object$rhat,
+    n_clusters = object$n_clusters, explained = if (object$family == "gaussian") real_explained(object),
+    density = if (object$family == "gaussian") NA_real_ else sum(object$links) / sum(object$pairs), nmi = object$nmi, rhat = object$rhat,
     auc = object$auc, log_loss = object$log_loss, limits = object$limits, glance = glance(object)
   ))
 }
@@ -147,7 +153,9 @@ counts_text <- function(counts, most) {
 #' @export
 print.weft_irm_summary <- function(x, ...) {
   check_irm_summary(x)
-  cat(sprintf("Log posterior of the best partition: %.2f; density %.4g\n", x$glance$log_posterior, x$density))
+  cat(sprintf("Log posterior of the best partition: %.2f; %s\n", x$glance$log_posterior,
+              if (is.na(x$density)) sprintf("%s of the variance is between blocks", share_text(x$explained))
+              else sprintf("density %.4g", x$density)))
   modes <- if (x$type == "bipartite") c("row", "col") else "row"
   for (mode in modes) {
     cat(sprintf("%s clusters, sizes: %s\n", c(row = if (length(modes) == 2L) "Row" else "Node", col = "Column")[[mode]],

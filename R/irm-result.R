@@ -15,6 +15,7 @@ irm_result <- function(run, call, started) {
   beta <- matrix(run$state$beta, 4L)[3:4, chain]
   blocks <- irm_blocks(graph, row - 1L, col - 1L)
   flat <- worth_nothing(blocks, graph$kind, run$family, row, col, alpha, beta)
+  values <- graph$values
   if (any(flat)) {
     if (flat[["row"]]) row[] <- 1L
     if (flat[["col"]]) col[] <- 1L
@@ -37,7 +38,9 @@ irm_result <- function(run, call, started) {
   fit <- structure(class = "weft_irm", list(
     row_cluster = row, col_cluster = col, log_posterior = with_best(run$trace$log_posterior, run$state$best),
     n_clusters = both(counts), consensus = both(consensus), coassignment = both(together),
-    eta = block_mean(blocks, run$family, beta), links = blocks$links, pairs = blocks$pairs,
+    eta = if (is.null(values)) block_mean(blocks, run$family, beta) else real_mean(blocks, values),
+    links = if (is.null(values)) blocks$links else values[1L] * blocks$pairs + values[2L] * blocks$links, pairs = blocks$pairs,
+    sd = if (!is.null(values)) real_sd(blocks, beta, values),
     nmi = chain_agreement(best, modes, run$model$key), rhat = chain_rhat(run$trace, after, modes), alpha = alpha[seq_along(modes)],
     beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, limits = limits_of(run),
     type = graph$kind, family = run$family, sampler = run$sampler, burn_in = burn_in, backend = run$backend,
@@ -58,7 +61,8 @@ with_best <- function(trace, best) {
 # Whether the clusters of a mode, or of both, are worth less than log(20) nats over having one only: then so little speaks
 # for them that they are not reported. In graphs without structure some partition always happens to be a little better.
 worth_nothing <- function(blocks, kind, family, row, col, alpha, beta) {
-  f <- function(links, pairs) {
+  f <- function(links, pairs, squares = NULL) {
+    if (family == "gaussian") return(real_score(list(links = links, pairs = pairs, squares = squares), beta))
     if (family == "poisson") {
       return(sum(lgamma(beta[1L] + links) - lgamma(beta[1L]) + beta[1L] * log(beta[2L]) - (beta[1L] + links) * log(beta[2L] + pairs)))
     }
@@ -77,7 +81,7 @@ worth_nothing <- function(blocks, kind, family, row, col, alpha, beta) {
   value <- function(flat_row, flat_col) {
     by <- list(if (flat_row) rep(1, max(row)) else seq_len(max(row)), if (flat_col) rep(1, max(col)) else seq_len(max(col)))
     merged <- function(x) t(rowsum(t(rowsum(x, by[[1L]])), by[[2L]]))
-    f(merged(blocks$links), merged(blocks$pairs)) + crp(row, alpha[1L], flat_row) + crp(col, alpha[2L], flat_col)
+    f(merged(blocks$links), merged(blocks$pairs), if (!is.null(blocks$squares)) merged(blocks$squares)) + crp(row, alpha[1L], flat_row) + crp(col, alpha[2L], flat_col)
   }
   now <- value(FALSE, FALSE)
   if (value(TRUE, TRUE) > now - log(20)) return(c(row = TRUE, col = TRUE))
@@ -196,8 +200,8 @@ chain_rhat <- function(trace, after, modes) {
 # ---- holding out ----
 
 # Indices from 1 of a list by row, which may be a damaged fit's.
-list_pairs <- function(edges) {
-  check_irm_edges(edges, "run$graph$links", needs("The fit"))
+list_pairs <- function(edges, real = FALSE) {
+  check_irm_edges(edges, "run$graph$links", needs("The fit"), real = real)
   list(from = rep.int(seq_len(edges$n_row), diff(edges$start)), to = edges$to + 1L)
 }
 
@@ -271,7 +275,7 @@ without_pairs <- function(graph, held) {
 
 held_out_scores <- function(fit) {
   held <- fit$held_out
-  use <- each_sample(fit, held$row, held$col, function(links, pairs, beta) {
+  use <- each_sample(fit, held$row, held$col, function(links, pairs, beta, squares) {
     if (fit$family == "poisson") {
       size <- beta[1L] + links
       cbind(size / (beta[2L] + pairs), stats::dnbinom(held$count, size = size, prob = (beta[2L] + pairs) / (beta[2L] + pairs + 1)))
@@ -285,7 +289,7 @@ held_out_scores <- function(fit) {
   list(auc = if (any(link) && !all(link)) irm_auc(mean_of[, 1L], link) else NA_real_, log_loss = -mean(log(mean_of[, 2L])))
 }
 
-# f(links, pairs, beta) of the blocks that pairs (row, col) fall into, for each of at most `most` samples.
+# f(links, pairs, beta, squares) of the blocks that pairs (row, col) fall into, for each of at most `most` samples.
 each_sample <- function(fit, row, col, f, most = 100L) {
   run <- fit$run
   samples <- kept_samples(run, fit$burn_in)
@@ -300,6 +304,6 @@ each_sample <- function(fit, row, col, f, most = 100L) {
     blocks <- irm_blocks(run$graph, z, w)
     at <- cbind(z[row], w[col]) + 1L
     beta <- if (is.null(sweep)) fit$beta else run$trace$beta[sweep[s], , chain[s]]
-    f(blocks$links[at], blocks$pairs[at], beta)
+    f(blocks$links[at], blocks$pairs[at], beta, blocks$squares[at])
   })
 }

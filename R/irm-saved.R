@@ -44,7 +44,8 @@ check_irm_graph <- function(graph, what, inside = "") {
   need(identical(graph$kind, irm_types[graph$type + 1]), "graph$kind", "that of `graph$type`", graph$kind)
   need(is_flag(graph$self) && !(graph$self && graph$type == 0), "graph$self",
        "TRUE or FALSE, the latter in bipartite graphs", graph$self)
-  check_irm_edges(graph$links, "graph$links", need)
+  check_real_scale(graph, need)
+  check_irm_edges(graph$links, "graph$links", need, real = !is.null(graph$values))
   check_irm_edges(graph$missing, "graph$missing", need)
   shape <- list_shape(graph$links)
   need(identical(list_shape(graph$missing), shape), "graph$missing", "of the shape of `graph$links`",
@@ -59,15 +60,16 @@ check_irm_graph <- function(graph, what, inside = "") {
 list_shape <- function(edges) as.double(c(edges$n_row, edges$n_col))
 
 # Without `values` only what is needed to tell how many links there are.
-check_irm_edges <- function(x, field, need, values = TRUE) {
+check_irm_edges <- function(x, field, need, values = TRUE, real = FALSE) {
   inside <- function(name) paste0(field, "$", name)
   need_record(need, x, c("n_row", "n_col", "start", "to", "weight"), field)
   for (name in c("n_row", "n_col")) {
     need(is_count(x[[name]], 1, .Machine$integer.max - 1), inside(name), "a number of nodes", x[[name]])
   }
   count <- length(x$to)
-  need(is.null(x$weight) || is_integers(x$weight, count, 1L, .Machine$integer.max), inside("weight"),
-       "NULL or a count for each link", x$weight)
+  range <- if (real) c(-most_units, most_units) else c(1L, .Machine$integer.max)
+  need((is.null(x$weight) && !real) || is_integers(x$weight, count, range[1L], range[2L]), inside("weight"),
+       if (real) "a number of units for each value" else "NULL or a count for each link", x$weight)
   need(is_bare(x$to, "integer", count), inside("to"), "whole numbers", x$to)
   if (!values) return(invisible())
   need(is_integers(x$to, count, 0L, x$n_col - 1), inside("to"), sprintf("columns from 0 to %.0f", x$n_col - 1), x$to)
@@ -86,12 +88,16 @@ check_irm_run <- function(run, what) {
   need_record(needs(what), run, run_fields, "run")
   need <- needs(what, "run$")
   check_irm_graph(run$graph, what, "run$")
-  need(is_word(run$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", run$family)
+  need(is_word(run$family, irm_families), "family", "\"bernoulli\", \"poisson\" or \"gaussian\"", run$family)
   need(is_word(run$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", run$sampler)
   need(is_word(run$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", run$backend)
   need(is_word(run$reason), "reason", "a text", run$reason)
-  need((run$family == "poisson") == !is.null(run$graph$links$weight), "graph$links$weight",
-       "there for counts, and only there", run$graph$links$weight)
+  need((run$family != "bernoulli") == !is.null(run$graph$links$weight), "graph$links$weight",
+       "there for counts and values, and only there", run$graph$links$weight)
+  need((run$family == "gaussian") == !is.null(run$graph$values), "graph$values", "there for real values, and only there",
+       run$graph$values)
+  need(run$family != "gaussian" || (is.null(run$held) && run$backend == "cpu"), "backend",
+       "\"cpu\" for real values, of which none are held out", run$backend)
   need(is_count(run$chains, 1, 1000), "chains", "a whole number from 1 to 1000", run$chains)
   need(is_count(run$done, 0, most_sweeps), "done", "a number of sweeps", run$done)
   need(is_count(run$target, max(1, run$done), most_sweeps), "target", "a number of sweeps of at least `done`",
@@ -215,7 +221,7 @@ check_irm_fit <- function(x, run = FALSE) {
   x <- unclass(x)
   need_record(need, x, fit_fields, "fit")
   need(is_word(x$type, irm_types), "type", "that of a graph", x$type)
-  need(is_word(x$family, irm_families), "family", "\"bernoulli\" or \"poisson\"", x$family)
+  need(is_word(x$family, irm_families), "family", "\"bernoulli\", \"poisson\" or \"gaussian\"", x$family)
   need(is_word(x$sampler, irm_samplers), "sampler", "\"blocked\" or \"collapsed\"", x$sampler)
   need(is_word(x$backend, c("cpu", "cuda")), "backend", "\"cpu\" or \"cuda\"", x$backend)
   need(is_word(x$reason), "reason", "a text", x$reason)
@@ -235,7 +241,12 @@ check_irm_fit <- function(x, run = FALSE) {
   need_record(need, x$run, c("graph", "model", "seconds"), "run")
   need(is_reals(x$run$seconds, 1L, 0), "run$seconds", "a time", x$run$seconds)
   need_record(need, x$run$graph, "links", "run$graph")
-  check_irm_edges(x$run$graph$links, "run$graph$links", need, values = run)
+  if (x$family == "gaussian") {
+    need_record(need, x$run$graph, c("type", "values"), "run$graph")
+    check_real_scale(x$run$graph, needs("The fit", "run$"))
+    need(!is.null(x$run$graph$values), "run$graph$values", "centre, scale and unit", NULL)
+  }
+  check_irm_edges(x$run$graph$links, "run$graph$links", need, values = run, real = x$family == "gaussian")
   if (run) check_irm_run(x$run, "The fit")
   check_irm_agreement(x, run, need)
   invisible(x)
@@ -251,14 +262,21 @@ is_partition <- function(z) {
 check_irm_blocks <- function(x, need) {
   shape <- c(max(x$row_cluster), max(x$col_cluster))
   cells <- prod(shape)
+  real <- x$family == "gaussian"
   top <- if (x$family == "bernoulli") 1 else Inf
-  need(is_reals(x$eta, cells, 0, top) && has_shape(x$eta, shape), "eta",
-       sprintf("a matrix of %s probabilities or rates", by_text(shape)), x$eta)
-  for (name in c("links", "pairs")) {
+  need(is_reals(x$eta, cells, if (real) -Inf else 0, top) && has_shape(x$eta, shape), "eta",
+       sprintf("a matrix of %s probabilities, rates or means", by_text(shape)), x$eta)
+  if (real) {
+    for (name in c("links", "sd")) {
+      need(is_reals(x[[name]], cells, if (name == "sd") 0 else -Inf) && has_shape(x[[name]], shape), name,
+           sprintf("a matrix of %s numbers", by_text(shape)), x[[name]])
+    }
+  }
+  for (name in c(if (!real) "links", "pairs")) {
     need(is_reals(x[[name]], cells, 0) && has_shape(x[[name]], shape) && all(x[[name]] == round(x[[name]])), name,
          sprintf("a matrix of %s counts", by_text(shape)), x[[name]])
   }
-  need(x$family == "poisson" || all(x$links <= x$pairs), "links", "at most `pairs`", x$links)
+  need(x$family != "bernoulli" || all(x$links <= x$pairs), "links", "at most `pairs`", x$links)
 }
 
 check_irm_summaries <- function(x, modes, need) {
@@ -312,7 +330,8 @@ check_irm_summary <- function(x) {
   need_record(need, x, c("sizes", "type", "n_clusters", "density", "rhat", "glance", "limits"), "summary")
   need(is_word(x$type, irm_types), "type", "that of a graph", x$type)
   check_irm_limits(x$limits, if (x$type == "bipartite") c("row", "col") else "row", need)
-  need(is_reals(x$density, 1L, 0), "density", "a number", x$density)
+  of_values <- is_reals(x$explained, 1L, 0, 1) && length(x$density) == 1L && is.na(x$density)
+  need(of_values || is_reals(x$density, 1L, 0), "density", "a number", x$density)
   need(is.data.frame(x$glance) && is_reals(x$glance$log_posterior, 1L), "glance", "a data frame of one row", x$glance)
   named <- function(v) length(v) > 0L && is_text(names(v), length(v))
   need(named(x$rhat) && is_reals(x$rhat, length(x$rhat), missing = TRUE), "rhat", "named numbers", x$rhat)

@@ -1,11 +1,11 @@
 #' Co-cluster a graph: the infinite relational model
 #'
-#' Groups the rows and the columns of a 0/1 (or count) matrix at once, so that links within a block of a row cluster and a
-#' column cluster are equally likely. The numbers of clusters are inferred, missing links predicted. One-mode graphs, whose
+#' Groups the rows and the columns of a matrix of 0 and 1, of counts or of real values at once, so that links within a
+#' block of a row cluster and a column cluster are equally likely, or values have one mean and variance. The numbers of clusters are inferred, missing links predicted. One-mode graphs, whose
 #' rows and columns are the same nodes, get one partition.
 #'
 #' Clusters follow a Chinese restaurant process with concentration `alpha`; each block has a link probability from
-#' Beta(`beta`), or a rate from Gamma(shape `beta[1]`, rate `beta[2]`) for counts. `sampler = "blocked"` draws stick-breaking
+#' Beta(`beta`), or a rate from Gamma(shape `beta[1]`, rate `beta[2]`) for counts; for real values see below. `sampler = "blocked"` draws stick-breaking
 #' weights truncated at `max_clusters`, block probabilities, and then all labels of a mode at once (one after another in
 #' one-mode graphs); `"collapsed"` integrates weights and probabilities out and moves node after node. Split-merge
 #' proposals, targeted at clusters that resemble each other, keep both from getting stuck; they leave clusters of more than
@@ -29,6 +29,15 @@
 #'   (`weft_warning_truncation`) that says how many clusters to expect and which limit to try. `print()` and
 #'   `summary()` always say when a limit was reached.
 #'
+#' @section Real values: With `family = "gaussian"` the values of a block are normal, with a precision from Gamma(shape
+#'   `beta[1]`, rate `beta[2]`) and a mean from a normal law of that precision: the prior of the mean weighs as much as
+#'   one value. That is for `A` less its mean and divided by its standard deviation, which is done first, so that neither
+#'   its unit nor its origin matters; `eta`, `sd` and predictions are in the units of `A`. All values of a matrix count,
+#'   and NA is a value that was not observed. What rows, or columns, differ in as a whole (the level of a gene) is found
+#'   as clusters, too: take it out first if it is not meant, as with `scale()`. Values are rounded to a millionth of the
+#'   greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on any number of
+#'   threads. Runs are done on the CPU.
+#'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
 #'   characters are sorted. Duplicates count once, or add up as counts. An igraph is bipartite when its vertices have a
@@ -37,14 +46,15 @@
 #'
 #' @param A a graph: see below.
 #' @param type `"bipartite"`, `"directed"` or `"undirected"`; by default what an igraph is, else bipartite.
-#' @param family `"bernoulli"` for links, `"poisson"` for counts.
+#' @param family `"bernoulli"` for links, `"poisson"` for counts, `"gaussian"` for real values.
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They win over `A`.
-#' @param hold_out share of links to hide, with as many non-links, to measure prediction by.
+#' @param hold_out share of links to hide, with as many non-links, to measure prediction by; not for real values.
 #' @param max_clusters most clusters, one value or c(row, col). The default is twice the square root of the number of nodes,
 #'   from 20 to 512, and chains start from that many random clusters; it is larger where `alpha` asks for more clusters,
 #'   see below.
 #' @param alpha concentration, one value or c(row, col), or `"sample"`.
-#' @param beta prior weight of links and non-links (counts: shape and rate), or `"sample"`.
+#' @param beta prior weight of links and non-links (counts: shape and rate; real values: shape and rate of the
+#'   precision), or `"sample"`.
 #' @param hyper gamma priors, shape and rate, of sampled `alpha` and `beta`, which stay between 1e-9 and 1e12.
 #' @param chains,sweeps chains, and sweeps of each, `burn_in` included.
 #' @param burn_in first sweeps to leave out of all averages; by default half of them.
@@ -82,7 +92,8 @@
 #'   \item{n_clusters}{lists row and col: the posterior of the number of clusters}
 #'   \item{consensus, coassignment}{lists row and col: the partition nearest to all samples by variation of information,
 #'     and how often two nodes are together (NULL above 2,000 nodes)}
-#'   \item{eta, links, pairs}{by row and column cluster: posterior mean, links and observed pairs}
+#'   \item{eta, links, pairs}{by row and column cluster: posterior mean, links (real values: their sum) and observed
+#'     pairs; for real values also `sd`, the standard deviation within the block}
 #'   \item{nmi}{between the chains' best partitions, and after shuffling one of them: its chance level}
 #'   \item{rhat}{split R-hat of the log posterior and the numbers of clusters}
 #'   \item{auc, log_loss, held_out}{prediction of what `hold_out` hid; the loss is in nats a pair}
@@ -99,7 +110,10 @@
 #' fit
 #' irm_nmi(fit$row_cluster, planted$row_cluster)
 #' predict(fit, cbind(1:3, 1:3))
-irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NULL, hold_out = 0, max_clusters = NULL,
+#'
+#' values <- matrix(rnorm(40 * 20), 40) + outer(rep(c(-1, 1), each = 20), rep(c(1, 0, -1), c(8, 6, 6)))
+#' irm(values, family = "gaussian", chains = 2, sweeps = 40, seed = 1)
+irm <- function(A, type = NULL, family = c("bernoulli", "poisson", "gaussian"), missing = NULL, hold_out = 0, max_clusters = NULL,
                 alpha = 1, beta = c(1, 1), chains = 4, sweeps = 200, burn_in = NULL, sampler = c("blocked", "collapsed"),
                 split_merge = TRUE, init = NULL, backend = NULL, threads = NULL, seed = NULL, self = FALSE,
                 hyper = list(alpha = c(1, 1), beta = c(1, 1)), thin = NULL, assay = NULL, threshold = NULL, dim = NULL,
@@ -113,6 +127,10 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
   chains <- check_number(chains, "chains", min = 1, max = 1000, whole = TRUE)
   sweeps <- check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)
   hold_out <- check_number(hold_out, "hold_out", min = 0, max = 0.9)
+  if (hold_out > 0 && family == "gaussian") {
+    abort_input("`hold_out` must be 0 for real values.", x = sprintf("It is %g.", hold_out),
+                i = "`missing =` hides values, and `predict()` tells what they may have been.")
+  }
   if (!is.null(burn_in)) burn_in <- check_number(burn_in, "burn_in", min = 0, max = sweeps - 1, whole = TRUE)
   if (!is.null(thin)) thin <- check_number(thin, "thin", min = 1, max = longest_step, whole = TRUE)
   prior <- check_hyper(alpha, beta, hyper)
@@ -148,7 +166,7 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson"), missing = NU
 
 # ---- arguments ----
 
-irm_families <- c("bernoulli", "poisson")
+irm_families <- c("bernoulli", "poisson", "gaussian")
 irm_samplers <- c("blocked", "collapsed")
 most_sweeps <- 2^28 - 1 # of a chain: their numbers are the upper bits of a draw's index
 longest_step <- 1e9
@@ -188,6 +206,7 @@ check_path <- function(path) {
 
 # `sweeps`: of all chains.
 choose_irm <- function(backend, graph, model, sweeps, threads) {
+  if (!is.null(graph$values)) return(cpu_only(backend, "Real values are co-clustered"))
   asked <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   if ((graph$kind != "bipartite" || model$collapsed) && asked == "auto") {
     return(list(name = "cpu", reason = "labels are drawn one after another, for which a device has to be asked"))
@@ -318,7 +337,8 @@ irm_chains <- function(run, piece, ranks, control) {
 
 # What src/irm/irm_glue.c reads of a graph, a model and two partitions with labels from 0.
 native_graph <- function(graph) {
-  list(kind = graph$kind, self = graph$self, links = native_edges(graph$links), missing = native_edges(graph$missing))
+  list(kind = graph$kind, self = graph$self, links = native_edges(graph$links), missing = native_edges(graph$missing),
+       values = graph$values)
 }
 
 native_edges <- function(edges) {

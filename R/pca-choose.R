@@ -1,7 +1,10 @@
 #' How many principal components
 #'
 #' * `"parallel"`: components whose singular value exceeds the `level` quantile of those of data with every column permuted
-#'   (Horn 1965), up to the first that does not;
+#'   (Horn 1965), up to the first that does not. The quantile is an order statistic, so that `level` holds for columns
+#'   without relation, whatever their distribution; `times` below 1 / (1 - `level`) - 1 are too few for that;
+#' * `"signs"`: these, if they also exceed the quantile of data in which the sign of every centred value is drawn at
+#'   random (Hong, Sheng and Dobriban 2020). That keeps what rows of more noise than others do by themselves;
 #' * `"broken_stick"`: components whose share of variance exceeds that of a stick broken at random, up to the first that does
 #'   not;
 #' * `"gavish_donoho"`: singular values above the optimal hard threshold for unknown white noise (Gavish and Donoho 2014), by
@@ -14,10 +17,10 @@
 #' @param method see above.
 #' @param center,scale as in [pca()].
 #' @param most largest number considered.
-#' @param times permutations.
-#' @param level quantile of the permutations.
+#' @param times permutations, and as many draws of signs.
+#' @param level quantile of these.
 #' @param folds patterns of cells left out.
-#' @param seed a whole number: the permutations are then the same in every call, and R's generator is left alone; by default
+#' @param seed a whole number: the draws are then the same in every call, and R's generator is left alone; by default
 #'   the seed comes from R's generator. The other methods draw nothing.
 #' @param ... for `plot()`: passed on to [graphics::plot()].
 #' @return An object of class `weft_pca_k`: a list with `k` (which may be 0), `method`, and `curve`, a data frame with what was
@@ -30,10 +33,10 @@
 #' chosen <- pca_choose_k(x, seed = 1)
 #' chosen$k
 #' plot(chosen)
-pca_choose_k <- function(x, method = c("parallel", "broken_stick", "gavish_donoho", "q2"), center = TRUE, scale = FALSE,
+pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gavish_donoho", "q2"), center = TRUE, scale = FALSE,
                          most = NULL, times = 20, level = 0.95, folds = 7, seed = NULL) {
   need_args("x")
-  method <- check_choice(method, c("parallel", "broken_stick", "gavish_donoho", "q2"), "method")
+  method <- check_choice(method, c("parallel", "signs", "broken_stick", "gavish_donoho", "q2"), "method")
   times <- check_number(times, "times", min = 1, max = 1e6, whole = TRUE)
   level <- check_number(level, "level", min = 0, max = 1)
   folds <- check_number(folds, "folds", min = 2, max = 1000, whole = TRUE)
@@ -46,12 +49,13 @@ pca_choose_k <- function(x, method = c("parallel", "broken_stick", "gavish_donoh
     if (any(constant)) warn_constant((source$names %||% seq_len(ncol(x)))[constant])
   }
   room <- max(1, min(nrow(x) - !isFALSE(center), ncol(x)))
-  most <- check_number(most %||% min(room, if (method == "q2") 8 else if (method == "parallel") 50 else room), "most", min = 1,
+  most <- check_number(most %||% min(room, if (method == "q2") 8 else if (method %in% by_draws) 50 else room), "most", min = 1,
                        max = room, whole = TRUE)
-  if (method == "parallel" || !is.null(seed)) key <- random_key(seed)
+  if (method %in% by_draws || !is.null(seed)) key <- random_key(seed)
   fit <- function(x, k) suppressWarnings(pca(x, k, center = center, scale = scale, seed = 1, backend = "cpu", progress = FALSE))
   found <- switch(method,
-    parallel = parallel_analysis(x, most, times, level, key, fit), broken_stick = broken_stick(x, most, room, fit),
+    parallel = parallel_analysis(x, most, times, level, key, fit, permute_columns),
+    signs = parallel_analysis(x, most, times, level, key, fit, c(permute_columns, draw_signs)), broken_stick = broken_stick(x, most, room, fit),
     gavish_donoho = gavish_donoho(x, singular_values(x, room, center, scale)), q2 = cross_validation(x, most, folds, center, scale)
   )
   structure(class = "weft_pca_k", c(found, list(method = method)))
@@ -59,10 +63,18 @@ pca_choose_k <- function(x, method = c("parallel", "broken_stick", "gavish_donoh
 
 leading_run <- function(above) if (all(above)) length(above) else which(!above)[1L] - 1L
 
-parallel_analysis <- function(x, most, times, level, key, fit) {
+by_draws <- c("parallel", "signs")
+
+# `nulls`: how to draw data without components; all thresholds must be exceeded. Of t draws and the data itself, the
+# data's value is one of the (1 - level) (t + 1) greatest with that probability.
+parallel_analysis <- function(x, most, times, level, key, fit, nulls) {
   observed <- fit(x, most)$d
-  null <- vapply(seq_len(times), function(t) fit(permute_columns(x, key, t), most)$d, numeric(most))
-  threshold <- apply(matrix(null, most), 1L, stats::quantile, probs = level, names = FALSE)
+  place <- max(1, min(times, ceiling((times + 1) * level - 1e-9)))
+  thresholds <- vapply(c(nulls), function(null) {
+    drawn <- vapply(seq_len(times), function(t) fit(null(x, key, t), most)$d, numeric(most))
+    apply(matrix(drawn, most), 1L, function(d) sort(d)[place])
+  }, numeric(most))
+  threshold <- apply(matrix(thresholds, most), 1L, max)
   list(k = leading_run(observed > threshold),
        curve = data.frame(component = seq_len(most), value = observed, threshold = threshold))
 }
@@ -71,6 +83,11 @@ parallel_analysis <- function(x, most, times, level, key, fit) {
 permute_columns <- function(x, key, stream) {
   by_column <- order(rep(seq_len(ncol(x)), each = nrow(x)), draws("uniform", length(x), key = key, stream = stream), method = "radix")
   array(x[by_column], dim(x), dimnames(x))
+}
+
+draw_signs <- function(x, key, stream) {
+  sign <- ifelse(draws("uniform", length(x), key = key, stream = 2^31 + stream) < 0.5, -1, 1)
+  sign * (x - rep(colMeans(x), each = nrow(x)))
 }
 
 broken_stick <- function(x, most, room, fit) {
@@ -157,9 +174,9 @@ print.weft_pca_k <- function(x, ...) {
 #' @export
 plot.weft_pca_k <- function(x, ...) {
   check_pca_k(x, "x")
-  label <- switch(x$method, parallel = "singular value", broken_stick = "share of variance", gavish_donoho = "singular value",
+  label <- switch(x$method, parallel = , signs = "singular value", broken_stick = "share of variance", gavish_donoho = "singular value",
                   q2 = expression(Q^2))
-  rule <- switch(x$method, parallel = "of permuted columns", broken_stick = "broken stick", gavish_donoho = "threshold",
+  rule <- switch(x$method, parallel = "of permuted columns", signs = "of data without components", broken_stick = "broken stick", gavish_donoho = "threshold",
                  q2 = "column means")
   curve <- x$curve
   settings <- list(x = curve$component, y = curve$value, type = "o", pch = ifelse(curve$component <= x$k, 16, 1), col = "#2c5f8a",

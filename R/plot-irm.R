@@ -1,7 +1,7 @@
 #' Plot a co-clustering
 #'
 #' `"matrix"` draws the links with rows and columns in the order of their clusters and lines between these; large graphs
-#' are counted into a raster. `"trace"` draws the log posterior of every chain, `"eta"` the link probabilities of the
+#' are counted into a raster, real values averaged: blue is below the mean of all and orange above. `"trace"` draws the log posterior of every chain, `"eta"` the link probabilities of the
 #' blocks, `"sizes"` the clusters' sizes.
 #'
 #' @param x what [irm()] returned.
@@ -25,6 +25,7 @@ plot.weft_irm <- function(x, what = c("matrix", "trace", "eta", "sizes"), resolu
 }
 
 plot_irm_matrix <- function(x, resolution, ...) {
+  if (x$family == "gaussian") return(plot_real_matrix(x, resolution, ...))
   n <- c(length(x$row_cluster), length(x$col_cluster))
   place <- function(z) order(order(z))
   pairs <- list_pairs(x$run$graph$links)
@@ -39,6 +40,20 @@ plot_irm_matrix <- function(x, resolution, ...) {
   graphics::rasterImage(grDevices::as.raster(matrix(1 - 0.85 * shade, pixels[1L])), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = utils::head(cumsum(tabulate(x$row_cluster)), -1L), v = utils::head(cumsum(tabulate(x$col_cluster)), -1L),
                    col = "#c0392b", lwd = 0.8)
+  graphics::box()
+}
+
+plot_real_matrix <- function(x, resolution, ...) {
+  n <- c(length(x$row_cluster), length(x$col_cluster))
+  z <- real_matrix(x$run$graph)[order(x$row_cluster), order(x$col_cluster), drop = FALSE]
+  pixel <- function(mode) ceiling(seq_len(n[mode]) * min(n[mode], resolution) / n[mode])
+  averaged <- function(v) t(rowsum(t(rowsum(v, pixel(1L))), pixel(2L)))
+  z <- averaged(ifelse(is.na(z), 0, z)) / averaged(1 * !is.na(z))
+  graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i", xlab = "columns by cluster",
+                 ylab = "rows by cluster", main = sprintf("%s values", format(link_total(x), big.mark = ",")), ...)
+  graphics::rasterImage(grDevices::as.raster(real_colours(z)), 0, n[1L], n[2L], 0, interpolate = FALSE)
+  graphics::abline(h = utils::head(cumsum(tabulate(x$row_cluster)), -1L), v = utils::head(cumsum(tabulate(x$col_cluster)), -1L),
+                   col = "black", lwd = 0.8)
   graphics::box()
 }
 
@@ -74,9 +89,10 @@ irm_words <- function(x, mode = c("row", "col"), top = 20L) {
   mode <- check_choice(mode, c("row", "col"), "mode")
   top <- check_number(top, "top", min = 1, whole = TRUE)
   z <- if (mode == "row") x$row_cluster else x$col_cluster
-  pairs <- list_pairs(x$run$graph$links)
+  pairs <- list_pairs(x$run$graph$links, x$family == "gaussian")
   ends <- if (x$type != "bipartite") c(pairs$from, pairs$to) else if (mode == "row") pairs$from else pairs$to
   degree <- tabulate(ends, length(z))
+  if (x$family == "gaussian") degree[] <- 0L # all have as many values: names keep their order
   label <- names(z) %||% as.character(seq_along(z))
   lapply(split(seq_along(z), z), function(i) utils::head(label[i[order(-degree[i])]], top))
 }

@@ -21,7 +21,7 @@ plot.weft_gene_network <- function(x, which = c("overview", "samples", "variance
   which <- check_choice(which, c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes", "outliers"),
                         "which")
   fit <- checked_fit(x, "x")
-  drawing("x", plot_fit(fit, which, ...))
+  drawing("x", plot_fit(with_labels(fit), which, ...))
   invisible(x)
 }
 
@@ -29,9 +29,17 @@ plot_fit <- function(x, which, ...) {
   if (which == "overview") return(plot_overview(x))
   step <- switch(which, samples = , variance = "components", which)
   if (is.null(x[[step]])) abort_no_result(sprintf("There is no \"%s\" to plot.", which), x, step)
-  switch(which, samples = plot_samples(x), variance = plot(x$components, ...), ranking = plot(x$ranking, ...), pairs = plot(x$pairs, ...),
+  switch(which, samples = plot_samples(x), variance = plot(x$components, ...), ranking = plot(x$ranking, ...),
+         pairs = plot_tested_pairs(x$pairs, ...),
          network = plot_workflow_network(x, ...), clusters = plot_clusters(x, ...), bayes = plot(x$bayes, ...),
          outliers = plot_outliers(x))
+}
+
+# Says so where the pairs shown are what chance gives.
+plot_tested_pairs <- function(pairs, main = NULL, ...) {
+  state <- if (is.null(pairs$p_fwer)) "not tested" else if (!any(pairs$p_fwer <= 0.05)) "none significant"
+  if (is.null(main) && !is.null(state)) main <- sprintf("Pairs with most interaction (%s)", state)
+  if (is.null(main)) plot(pairs, ...) else plot(pairs, main = main, ...)
 }
 
 plot_overview <- function(x) {
@@ -63,7 +71,8 @@ plot_samples <- function(x) {
   label <- sprintf("PC%d (%s of the variance)", c(1L, second), vapply(fit$share[c(1L, second)], percent, ""))
   old <- graphics::par(mar = c(4, 4, 2.5, 1) + 0.1)
   on.exit(graphics::par(old))
-  graphics::plot(scores[, 1L], scores[, second], type = "n", xlab = label[1L], ylab = label[2L], las = 1, main = "Samples")
+  graphics::plot(scores[, 1L], scores[, second], type = "n", xlab = label[1L], ylab = label[2L], las = 1, main = "")
+  graphics::title("Samples", adj = if (is.null(class)) 0.5 else 0)
   density <- if (!is.null(x$outliers)) sample_contours(scores[, c(1L, second), drop = FALSE])
   if (!is.null(density)) {
     graphics::contour(density$x, density$y, density$z, nlevels = 6, drawlabels = FALSE, col = "grey80", add = TRUE)
@@ -76,9 +85,11 @@ plot_samples <- function(x) {
     graphics::text(scores[odd, 1L], scores[odd, second], rownames(scores)[odd], pos = ifelse(left, 2, 4), cex = 0.75, xpd = NA,
                    offset = 0.7)
   }
-  if (!is.null(class)) graphics::legend("topleft", levels(class), pch = 21, pt.bg = class_palette(nlevels(class)), col = "white",
-                                        pt.cex = 1.3, bg = "#ffffffcc",
-                                        box.col = NA, text.width = NULL, cex = 0.9)
+  few <- !is.null(class) && nlevels(class) <= 4L # these go above the points, which a legend would hide
+  if (!is.null(class)) graphics::legend(if (few) "topright" else "topleft", levels(class), pch = 21,
+                                        pt.bg = class_palette(nlevels(class)), col = "white", pt.cex = 1.3,
+                                        bg = "#ffffffcc", bty = if (few) "n" else "o", box.col = NA, cex = 0.9,
+                                        horiz = few, xpd = NA, inset = if (few) c(0, -0.075) else 0)
 }
 
 # The density of the two scores on a grid, for its contours.
@@ -111,16 +122,21 @@ plot_clusters <- function(x, ...) {
   old <- graphics::par(mar = c(4, 4, 2.5, if (is.null(class)) 1 else 2) + 0.1)
   on.exit(graphics::par(old))
   n <- c(length(fit$row_cluster), length(fit$col_cluster))
-  above <- fit$run$graph$links
-  pairs <- list_pairs(above)
+  real <- fit$family == "gaussian"
   rows <- order(fit$row_cluster, if (is.null(class)) seq_len(n[1L]) else as.integer(class))
   cols <- order(fit$col_cluster)
-  picture <- matrix(0, n[1L], n[2L])
-  picture[cbind(match(pairs$from, rows), match(pairs$to, cols))] <- 1
+  if (real) {
+    picture <- real_colours(real_matrix(fit$run$graph))[rows, cols, drop = FALSE]
+  } else {
+    pairs <- list_pairs(fit$run$graph$links)
+    picture <- matrix("#eef2f6", n[1L], n[2L])
+    picture[cbind(match(pairs$from, rows), match(pairs$to, cols))] <- "#2c5f8a"
+  }
   graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i",
-                 xlab = "genes by cluster (dark: above the gene's median)", ylab = "samples by cluster",
+                 xlab = sprintf("genes by cluster (%s)", if (real) "orange: above the gene's mean, blue: below"
+                                                         else "dark: above the gene's median"), ylab = "samples by cluster",
                  main = sprintf("%d x %d clusters", max(fit$row_cluster), max(fit$col_cluster)), las = 1)
-  graphics::rasterImage(grDevices::as.raster(ifelse(picture > 0, "#2c5f8a", "#eef2f6")), 0, n[1L], n[2L], 0, interpolate = FALSE)
+  graphics::rasterImage(grDevices::as.raster(picture), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)), col = "white", lwd = 1.5)
   graphics::box()
   if (!is.null(class)) {

@@ -134,6 +134,15 @@ quality_text <- function(q) {
   sprintf("%s Classes: %s.", kept, paste(class_sizes(q$class, "%s (%d)"), collapse = ", "))
 }
 
+# What there is to say before the table of pairs.
+pairs_text <- function(r) {
+  if (!nrow(r)) return("There were no pairs.")
+  if (is.null(r$p_fwer)) return("There was no permutation test for so many pairs: these may be what chance gives.")
+  if (any(r$p_fwer <= 0.05)) return("The p-values hold for the whole search: pairs above 0.05 are what chance gives.")
+  paste("None is significant: over the whole search chance gives as much interaction as the best pair has with probability",
+        sprintf("%s.", format(min(r$p_fwer), digits = 2)))
+}
+
 report_date <- function(fit) format(as.POSIXct(as.numeric(fit$date), origin = "1970-01-01"), "%e %B %Y, %H:%M")
 
 # The methods of an analysis in sentences, for a manuscript.
@@ -154,6 +163,8 @@ methods_sentence <- function(step, r) {
     components = sprintf("Principal components of the scaled genes were found by the method \"%s\"; %d stand out by %s.",
                          r$method, r$leading,
                          switch(r$choice$method %||% "", parallel = "parallel analysis (Horn 1965)",
+                                signs = paste("comparison with data of permuted genes (Horn 1965) and of random signs",
+                                              "(Hong, Sheng and Dobriban 2020)"),
                                 gavish_donoho = "the threshold of Gavish and Donoho (2014)", "choice")),
     ranking = paste("Genes were cut into bins of equal frequency and ranked by their mutual information with the class; p-values are exact",
                     "or simulated for tables with the same margins, adjusted by the method of Benjamini and Hochberg."),
@@ -169,8 +180,9 @@ methods_sentence <- function(step, r) {
                                      "heaviest as were asked for or as ARACNE finds"), attr(r, "fdr"))
                      }, "."),
     clusters = sprintf(paste("Samples and genes were grouped at once by the infinite relational model (Kemp and others 2006)",
-                             "of which genes are above their median (%d chains of %d sweeps)."),
-                       ncol(r$log_posterior), nrow(r$log_posterior)),
+                             "%s (%d chains of %d sweeps)."),
+                       if (r$family == "gaussian") "with normal blocks, genes scaled to mean 0 and variance 1"
+                       else "of which genes are above their median", ncol(r$log_posterior), nrow(r$log_posterior)),
     bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with the %s score, at most",
                           "%d parents, %d chains of %s steps."), nrow(r$dag), toupper(r$table$type), max(r$table$max_parents),
                     as.integer(r$run$ladders), whole(r$iterations)),
@@ -188,5 +200,5 @@ report_lines <- function(fit, top = 5L) {
   done <- workflow_steps[-1L][vapply(workflow_steps[-1L], function(step) !is.null(fit[[step]]), NA)]
   title <- c(components = "Components", ranking = "Genes that tell the classes apart", pairs = "Pairs of genes", network = "Network",
              clusters = "Groups", bayes = "Bayesian network", outliers = "Samples that stand apart")
-  stats::setNames(vapply(done, step_text, "", x = fit, top = top, arrow = "\u2192"), title[done])
+  stats::setNames(vapply(done, step_text, "", x = fit, top = top), title[done])
 }

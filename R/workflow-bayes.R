@@ -79,7 +79,8 @@ bayes_genes <- function(q, genes, network, ranking) {
     w <- as.matrix(network)
     return(colnames(w)[sort(order(-rowSums(w > 0), -rowSums(w), seq_len(ncol(w)))[seq_len(min(count, ncol(w)))])])
   }
-  colnames(q$x)[sort(leading_genes(q, count, ranking))]
+  leading <- leading_genes(q, ncol(q$x), ranking)
+  colnames(q$x)[sort(utils::head(leading[leading %in% representatives(q)], count))]
 }
 
 bayes_data <- function(x, kind, score) {

@@ -5,7 +5,7 @@
 # The classes that the steps' own functions return.
 step_classes <- list(
   components = list(c("weft_pca", "prcomp")), ranking = list(c("weft_mi", "data.frame")),
-  pairs = list(c("weft_mi_tuples", "data.frame")), 
+  pairs = list(c("weft_mi_tuples", "data.frame")),
   network = list(c("weft_network", "matrix", "array"), c("weft_regulation", "weft_network", "matrix", "array")),
   clusters = list("weft_irm"),
   bayes = list("weft_bn", c("weft_bn_exact", "weft_bn")), outliers = list(c("weft_outliers", "data.frame"))
@@ -91,13 +91,30 @@ sound_quality <- function(q) {
                mad = "numeric")
     samples <- c(sample = "character", kept = "logical", reason = "character", missing = "numeric")
     is_matrix(q$x) && length(q$x) && all(is.finite(q$x)) && is_labels(rownames(q$x)) && is_labels(colnames(q$x)) &&
-      is_groups(q$class, nrow(q$x)) && is_groups(q$batch, nrow(q$x)) &&
+      is_groups(q$class, nrow(q$x)) && is_groups(q$batch, nrow(q$x)) && sound_covariates(q$covariates, nrow(q$x)) &&
+      sound_symbols(q$genes) &&
       is_word(q$kind) && q$kind %in% c("expression", "levels") && is_number(q$imputed) &&
       is.numeric(q$input) && length(q$input) == 2L && !anyNA(q$input) && (is.null(q$log) || is_frame(q$log, log)) &&
       is_frame(q$genes, genes) && !anyNA(q$genes$kept) && identical(q$genes$gene[q$genes$kept], colnames(q$x)) &&
       is_frame(q$samples, samples) && !anyNA(q$samples$kept) &&
       identical(q$samples$sample[q$samples$kept], rownames(q$x))
   })
+}
+
+sound_covariates <- function(d, n) {
+  is.null(d) || identical(class(d), "data.frame") && length(attr(d, "row.names")) == n && is_text(names(d)) &&
+    all(vapply(d, function(v) is_groups(v, n) || is_numbers(v, n), NA))
+}
+
+sound_symbols <- function(genes) {
+  is.null(genes$symbol) && is.null(genes$representative) ||
+    is.character(genes$symbol) && !is.object(genes$symbol) && is_bare(genes$representative, "logical") &&
+      !anyNA(genes$representative) && !any(genes$representative & !genes$kept)
+}
+
+sound_hidden <- function(h, n) {
+  is.null(h) || is.list(h) && is_numbers(h$score, n) && is_groups(h$group, n) && nlevels(h$group) == 2L &&
+    is_number(h$share) && is_number(h$genes) && is_number(h$split)
 }
 
 sound_step <- function(step, r) {
@@ -131,7 +148,7 @@ sound_components <- function(r) {
     named_or_not(rownames(r$rotation)) && ncol(r$x) >= 1L && is_labels(colnames(r$rotation)) &&
     identical(colnames(r$x), colnames(r$rotation)) && is_plain_number(r$sdev) && is_plain_number(r$share) &&
     length(r$sdev) == ncol(r$x) && length(r$share) == ncol(r$x) && is_word(r$method) &&
-    (is.null(r$leading) || is_number(r$leading) && r$leading >= 1 && r$leading <= ncol(r$x))
+    sound_hidden(r$hidden, nrow(r$x)) && (is.null(r$leading) || is_number(r$leading) && r$leading >= 1 && r$leading <= ncol(r$x))
 }
 
 # TRUE or not; what cannot be asked is not.

@@ -26,6 +26,7 @@ print.weft_gene_network <- function(x, top = 5L, ...) {
 }
 
 print_fit <- function(x, top) {
+  x <- with_labels(x)
   q <- x$quality
   class <- if (is.null(q$class)) "no class" else paste(class_sizes(q$class, "%s %d"), collapse = ", ")
   cat(sprintf("Gene network of %s genes in %d samples (%s)\n\n", format(ncol(q$x), big.mark = ","), nrow(q$x),
@@ -49,13 +50,13 @@ print_fit <- function(x, top) {
 
 class_sizes <- function(class, format) sprintf(format, levels(class), tabulate(class, nlevels(class)))
 
-# A step's result in a sentence. `arrow` is between the genes of a directed edge.
-step_text <- function(step, x, top, arrow = "->") {
+# A step's result in a sentence.
+step_text <- function(step, x, top) {
   r <- x[[step]]
   switch(step,
     components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)), share_text(sum(r$share)),
-                         r$leading,
-                         class_on_components(x)),
+                         r$leading, paste0(class_on_components(x), if (!is.null(r$hidden)) paste(". Likely a hidden batch:", sub(
+                           "\\.$", "", hidden_text(x$quality, r$hidden))))),
     ranking = sprintf("%d genes at q <= 0.05. Best: %s", sum(r$q_value <= 0.05),
                       paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
                                                                                       collapse = ", ")),
@@ -66,10 +67,9 @@ step_text <- function(step, x, top, arrow = "->") {
                       attr(r, "method"), attr(attr(r, "mi"), "estimator"),
                       if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) "" else sprintf(", false discovery rate %g",
                                                                                             attr(r, "fdr")), hub_text(r, top)),
-    clusters = sprintf("%d clusters of samples, %d clusters of %d genes%s", max(r$row_cluster), max(r$col_cluster), length(r$col_cluster),
-                       class_in_clusters(x)),
+    clusters = paste0(clusters_text(r), class_in_clusters(x)),
     bayes = sprintf("%d edges among %d genes. Surest: %s", as.integer(sum(r$dag)), nrow(r$dag),
-                    arrow_text(r, top, arrow)),
+                    arrow_text(r, top)),
     outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier),
                                            label_some(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
   )
@@ -77,11 +77,32 @@ step_text <- function(step, x, top, arrow = "->") {
 
 pair_text <- function(r, top) {
   if (!nrow(r)) return("no pairs")
-  shown <- utils::head(as.data.frame(r), top)
-  sure <- if (!is.null(shown$p_fwer)) sprintf(", p %s over the whole search", format(shown$p_fwer, digits = 2)) else ""
-  sprintf("%s pairs. Most synergy: %s", format(attr(r, "searched"), big.mark = ",", scientific = FALSE),
-          paste0(shown$feature1, " x ", shown$feature2, sprintf(" (+%.2f %s%s)", shown$interaction, attr(r, "unit"), sure),
+  searched <- format(attr(r, "searched"), big.mark = ",", scientific = FALSE)
+  if (is.null(r$p_fwer)) return(sprintf("%s pairs, not tested", searched))
+  sure <- r$p_fwer <= 0.05
+  if (!any(sure)) {
+    return(sprintf("none of %s pairs is significant (the least p over the whole search is %s)", searched,
+                   format(min(r$p_fwer), digits = 2)))
+  }
+  shown <- utils::head(as.data.frame(r)[sure, ], top)
+  sprintf("%s%d of %s pairs significant. Most synergy: %s", if (all(sure)) "at least " else "", sum(sure), searched,
+          paste0(shown$feature1, " x ", shown$feature2, sprintf(" (+%.2f %s, p %s over the whole search)", shown$interaction,
+                                                                attr(r, "unit"), format(shown$p_fwer, digits = 2)),
                  collapse = ", "))
+}
+
+# How many groups there are, each number with its share of the sampled partitions. One at a limit is no finding.
+clusters_text <- function(r) {
+  number <- function(mode) {
+    found <- max(r[[paste0(mode, "_cluster")]])
+    limit <- r$limits[match(mode, r$limits$mode), ]
+    sprintf("%s%d", if (is_reached(limit)) "at least " else "", found)
+  }
+  share <- function(mode) counts_text(r$n_clusters[[mode]], 3L)
+  rhat <- max(r$rhat[is.finite(r$rhat)], 1)
+  sprintf("%s groups of samples (shares of the sampled partitions: %s) and %s of %d genes (%s)%s", number("row"), share("row"),
+          number("col"), length(r$col_cluster), share("col"),
+          if (rhat > 1.1) sprintf("; the chains do not agree yet (R-hat %.1f), more `sweeps` may help", rhat) else "")
 }
 
 hub_text <- function(net, top) {
@@ -90,12 +111,12 @@ hub_text <- function(net, top) {
   paste(sprintf("%s (%d)", names(degree)[best], as.integer(degree[best])), collapse = ", ")
 }
 
-arrow_text <- function(r, top, arrow) {
+arrow_text <- function(r, top) {
   edges <- as.data.frame(r)
   if (!nrow(edges)) return("none")
   if (!is.null(edges$posterior)) edges <- edges[order(-edges$posterior), ]
   edges <- utils::head(edges, top)
-  paste0(edges$from, " ", arrow, " ", edges$to, if (!is.null(edges$posterior)) sprintf(" (%.2f)", edges$posterior),
+  paste0(edges$from, " -> ", edges$to, if (!is.null(edges$posterior)) sprintf(" (%.2f)", edges$posterior),
          collapse = ", ")
 }
 

@@ -6,11 +6,16 @@
 #' where no other samples are. Its `distance` from the plane of these components: large when its genes do what no other sample's do.
 #'
 #' Scores are divided by robust standard deviations (1.4826 times the median absolute deviation) and the bandwidth is Silverman's for those.
-#' Either look is turned into a surprise, minus the logarithm of the density and the logarithm of the distance, and
-#' standardised: by median and median absolute deviation
-#' for the distance; for the density, whose upper half falls off about like an exponential, `z` is such that
-#' its tail beyond the median falls by half from quartile to quartile. The p-value of a sample is twice the smaller one of the two;
-#' outliers have a false discovery rate (Benjamini and Hochberg) of at most `fdr`.
+#' Either look is turned into the logarithm of a distance: the one from the plane, and the one at which a normal density
+#' would have fallen to what is found. The strangest tenth of the samples, two at least, are held against those next to
+#' them, down to a third of all or eight samples, whose spacings tell how fast the tail falls off. It is taken for
+#' exponential, which is what a distance with any power law has, and more than the logarithms of lighter-tailed ones:
+#' groups of unequal size and values of heavy tails are no outliers therefore. The p-value of a sample is twice the smaller
+#' one of its two; outliers have a false discovery rate (Benjamini and Hochberg) of at most `fdr`.
+#'
+#' What is assumed: fewer than a tenth of the samples stand apart, and samples have noise of about the same size. Of clean
+#' data from one multivariate t law of five degrees of freedom, in which some samples are noisier than all others as a
+#' whole, these are told.
 #'
 #' @param x what [gene_components()] or [pca()] returned; or data, as for those.
 #' @param k how many components; by default the leading ones, at most five.
@@ -43,14 +48,13 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
   n <- nrow(scores)
   density <- kde(scores, rep((4 / ((k + 2) * n))^(1 / (k + 4)), k), threads = threads, progress = progress)
   log_density <- stats::predict(density, log = TRUE, leave_one_out = TRUE, threads = threads)
-  p_density <- exponential_tail(-log_density)
+  peak <- max(stats::predict(density, log = TRUE, threads = threads))
+  p_density <- tail_p(0.5 * log(pmax(peak - log_density, 1e-6)))
   distance <- rep(NA_real_, n)
   p_distance <- rep(1, n)
   if (!is.null(data)) {
     distance <- distance_from(x, outlier_data(data, x))
-    from <- log(pmax(distance, 1e-300))
-    scale <- robust_sd(from)
-    if (scale > 0) p_distance <- stats::pnorm((from - stats::median(from)) / scale, lower.tail = FALSE)
+    p_distance <- tail_p(log(pmax(distance, 1e-300)))
   }
   p <- pmin(1, 2 * pmin(p_density, p_distance))
   q <- stats::p.adjust(p, "BH")
@@ -76,12 +80,22 @@ outlier_data <- function(data, fit) {
 
 robust_sd <- function(x) stats::mad(x)
 
-# The tail of a surprise beyond its median: halves from there to the upper quartile, and on at that rate.
-exponential_tail <- function(s) {
-  s <- pmin(s, 1e6)
-  quarter <- stats::quantile(s, c(0.5, 0.75), names = FALSE)
-  rate <- log(2) / max(quarter[2L] - quarter[1L], 1e-12)
-  ifelse(s > quarter[1L], 0.5 * exp(-rate * (s - quarter[1L])), 0.5 + 0.5 * (rank(-s) - 1) / length(s))
+# p-values of surprises whose upper tail is exponential. With s_1 >= s_2 >= ..., the spacings i (s_i - s_(i + 1)) of the
+# tail are then independent with one exponential law (Renyi 1953); those below the `top` greatest give its rate, and the
+# excess of each of these over s_(top + 1), divided by their sum, exceeds t with probability (1 + t)^-(their number).
+# Others have their share of samples at least as strange.
+tail_p <- function(s) {
+  n <- length(s)
+  top <- max(2L, as.integer(ceiling(n / 10)))
+  deep <- min(n - 1L, max(top + 8L, as.integer(ceiling(0.35 * n))))
+  share <- rank(-s, ties.method = "max") / n
+  if (deep <= top) return(share)
+  sorted <- sort(s, decreasing = TRUE)
+  i <- (top + 1L):deep
+  total <- sum(i * (sorted[i] - sorted[i + 1L]))
+  if (!(total > 1e-9)) return(rep(1, n)) # as many as that are equal but for rounding
+  excess <- (s - sorted[top + 1L]) / total
+  ifelse(excess > 0, top / n * (1 + pmax(excess, 0))^-(deep - top), share)
 }
 
 distance_from <- function(fit, x) {

@@ -15,24 +15,38 @@
 #' 4. `transform = "auto"` takes raw counts (whole numbers from 0, some above 50 or many zeros) to log2 counts per million (plus half a
 #'    count), and positive values with a long tail to
 #'    log2(1 + x), with a warning either way; what is on a log scale stays. `"counts"`, `"log2"` and `"none"` say it outright.
-#' 5. With `batch`, every gene's differences between batches are taken out (least squares, with the class in the model).
+#' 5. With `batch` or `covariates`, every gene's differences between batches and what is linear in covariates are taken
+#' out (least squares, with the class in the model). Where these explain half of the class or more, a warning says so,
+#' with the share.
 #' 6. Missing values are filled: `"components"` by the least-squares fit of up to three components ([pca()] with `na = "em"`),
 #'    `"median"` by the gene's median (genotypes: the most frequent value). `"auto"` takes the former up to two million values.
 #' 7. With `least_spread`, that share of the genes with the smallest median absolute deviation is left out.
+#'
+#' @section Symbols: Columns keep their names, such as those of probe sets. Where symbols are known, print, plots and
+#'   [weft_report()] show them, with the column's name where several columns measure one gene. Of these the one of
+#'   largest spread stands for the gene in networks, Bayesian networks and pairs, so that a gene is not linked to
+#'   itself; the ranking has all.
 #'
 #' @param x expression with samples in rows and genes in columns: a numeric matrix, data frame, sparse Matrix or
 #'   DelayedMatrix; or a SummarizedExperiment or SingleCellExperiment, which has them the other way round.
 #' @param class one category a sample, or the name of a column of `colData(x)`; `NULL` when there is none.
 #' @param batch the same for batches.
+#' @param covariates what else moves genes without being asked about, to be taken out: a vector of numbers or
+#'   categories, a matrix or data frame with a row per sample, or names of columns of `colData(x)`. Rows with names are
+#'   matched to samples. Leading components are given so, too, see `hidden` of [gene_components()].
+#' @param symbols the genes' symbols, one per column of `x` (NA where unknown), or the name of a column of `rowData(x)`;
+#'   by default that of a column such as `symbol` or `gene_name`, or names that occur more than once. See below.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param transform,impute see below.
 #' @param max_missing,max_missing_samples greatest share of missing values of a gene, of a sample.
 #' @param max_same greatest share of samples with one value.
 #' @param least_spread share of genes to leave out for their small spread.
 #' @param threads see [weft_threads()].
-#' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `kind` (`"expression"` or `"levels"`), `log`
-#'   (one row a decision: `step`, `genes` and `samples` it concerned, `what`), `genes` and `samples` (one row each of the
-#'   input: `kept`, `reason`, `missing` and, for genes, `median` and `mad`), `imputed` (number of cells). `as.matrix()` gives `x`.
+#' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `covariates`, `kind`
+#'   (`"expression"` or `"levels"`), `log` (one row a decision: `step`, `genes` and `samples` it concerned, `what`),
+#'   `genes` and `samples` (one row each of the input: `kept`, `reason`, `missing` and, for genes, `median`, `mad` and,
+#'   where symbols are known, `symbol` and `representative`, whether the gene's column of largest spread), `imputed`
+#'   (number of cells). `as.matrix()` gives `x`.
 #' @seealso [gene_network()]
 #' @export
 #' @examples
@@ -42,7 +56,7 @@
 #' q$log
 gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform = c("auto", "none", "log2", "counts"),
                          impute = c("auto", "components", "median"), max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
-                         least_spread = 0, threads = NULL) {
+                         least_spread = 0, covariates = NULL, symbols = NULL, threads = NULL) {
   need_args("x")
   transform <- check_choice(transform, c("auto", "none", "log2", "counts"), "transform")
   impute <- check_choice(impute, c("auto", "components", "median"), "impute")
@@ -54,8 +68,9 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
   check_orientation(data, class, x)
   check_samples(nrow(data))
   q <- list(x = data, class = sample_factor(class, x, data, "class"), batch = sample_factor(batch, x, data, "batch"),
-            log = NULL, input = dim(data))
+            covariates = covariate_frame(covariates, x, data), log = NULL, input = dim(data))
   check_class(q$class)
+  symbols <- gene_symbols(symbols, x, data)
   q <- name_genes(q)
   q$genes <- data.frame(gene = colnames(q$x), kept = TRUE, reason = "", missing = colMeans(is.na(q$x)), row.names = NULL)
   q$samples <- data.frame(sample = rownames(q$x), kept = TRUE, reason = "", missing = rowMeans(is.na(q$x)), row.names = NULL)
@@ -63,15 +78,17 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
   q <- drop_uninformative(q, max_same)
   q <- note_duplicates(q)
   q <- to_log_scale(q, transform)
-  q <- take_out_batch(q)
+  q <- take_out_nuisance(q)
   q <- fill_gaps(q, impute, threads)
   q <- drop_least_spread(q, least_spread)
   at <- match(colnames(q$x), q$genes$gene)
   q$genes$median <- q$genes$mad <- NA_real_
   q$genes$median[at] <- column_medians(q$x)
   q$genes$mad[at] <- column_medians(abs(q$x - rep(q$genes$median[at], each = nrow(q$x))))
+  q <- group_symbols(q, symbols)
   rownames(q$log) <- NULL
-  structure(q[c("x", "class", "batch", "kind", "log", "genes", "samples", "imputed", "input")], class = "weft_quality")
+  structure(q[c("x", "class", "batch", "covariates", "kind", "log", "genes", "samples", "imputed", "input")],
+            class = "weft_quality")
 }
 
 value_count <- function(class) if (is.data.frame(class)) nrow(class) else length(class)
@@ -282,6 +299,7 @@ leave_out <- function(q, genes = character(), samples = character(), reason) {
     q$x <- q$x[stay, , drop = FALSE]
     if (!is.null(q$class)) q$class <- droplevels(q$class[stay])
     if (!is.null(q$batch)) q$batch <- droplevels(q$batch[stay])
+    if (!is.null(q$covariates)) q$covariates <- q$covariates[stay, , drop = FALSE]
   }
   if (ncol(q$x) < 3L || nrow(q$x) < 8L) {
     abort_input("At least 3 genes and 8 samples must remain after filtering.",
@@ -399,33 +417,6 @@ guess_scale <- function(x) {
   top <- stats::quantile(v, 0.99, names = FALSE)
   if (all(v == round(v)) && (max(v) > 50 || max(v) > 5 && mean(v == 0) > 0.3)) return("counts")
   if (top > 100 && mean(v) > 1.5 * stats::median(v)) "log2" else "none"
-}
-
-# Least squares of every gene on class and batch; the batch's part is taken out. Genes with gaps one pattern at a time.
-take_out_batch <- function(q) {
-  if (is.null(q$batch)) return(q)
-  if (q$kind == "levels") return(note(q, "batch", "Values are levels, not measurements: batches were left as they are."))
-  if (nlevels(q$batch) < 2L) return(note(q, "batch", "There is one batch only."))
-  design <- stats::model.matrix(~batch, data.frame(batch = q$batch), contrasts.arg = list(batch = "contr.sum"))
-  size <- ncol(design) - 1L
-  if (!is.null(q$class)) design <- cbind(design, stats::model.matrix(~class, data.frame(class = q$class))[, -1L, drop = FALSE])
-  if (qr(design)$rank < ncol(design)) {
-    abort_input("Batches and classes must not be the same thing.", x = "Every batch has samples of one class only, or the other way round.",
-                i = "Their differences cannot be told apart: leave `batch` out and keep that in mind.")
-  }
-  part <- design[, 1L + seq_len(size), drop = FALSE]
-  gaps <- colSums(is.na(q$x)) > 0
-  if (any(!gaps)) {
-    beta <- qr.coef(qr(design), q$x[, !gaps, drop = FALSE])
-    q$x[, !gaps] <- q$x[, !gaps] - part %*% beta[1L + seq_len(size), , drop = FALSE]
-  }
-  for (j in which(gaps)) {
-    seen <- !is.na(q$x[, j])
-    beta <- qr.coef(qr(design[seen, , drop = FALSE]), q$x[seen, j])[1L + seq_len(size)]
-    q$x[, j] <- q$x[, j] - drop(part %*% ifelse(is.na(beta), 0, beta))
-  }
-  note(q, "batch", sprintf("Differences of gene means between %d batches were taken out%s.", nlevels(q$batch),
-                           if (is.null(q$class)) "" else ", those between classes kept"), ncol(q$x), nrow(q$x))
 }
 
 fill_gaps <- function(q, impute, threads) {

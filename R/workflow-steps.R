@@ -7,13 +7,17 @@
 #' the data that it takes.
 #'
 #' * `gene_components()`: principal components of the scaled genes ([pca()]), and how many of them stand out
-#'   ([pca_choose_k()]: parallel analysis up to half a million values, else the threshold of Gavish and Donoho).
+#'   ([pca_choose_k()] by permuted genes and drawn signs; of more than half a million values by as many genes, 200 at
+#'   least, as have them, chosen at random).
 #' * `gene_ranking()`: what every gene says about the class ([mi_rank()]).
 #' * `gene_pairs()`: pairs that say together what neither says alone ([mi_pairs()] by interaction), with a permutation test
-#'   of the whole search: 99 permutations up to 200,000 pairs, 19 up to a million, none above unless asked for.
+#'   of the whole search: 99 permutations for some thousand genes of a hundred samples, 19 where these would take more
+#'   than a minute of one core, none only where 19 would take more than 20 minutes.
 #' * `gene_mi_network()`: the network of mutual information ([mi_matrix()], [mi_network()]), cut to the edges whose information is
 #'   significant at a false discovery rate.
-#' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by whether a gene is above its median in a sample.
+#' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by the genes' values, each less its mean and divided by
+#'   its standard deviation, so that values within a block have one mean and variance. Levels are grouped by whether they
+#'   are above the gene's median.
 #'
 #' @section Which network: On simulated networks of 100 to 300 genes with 50 to 2,000 samples, MRNET on Spearman's
 #'   correlation ranked true edges best of nine estimators and five methods (`inst/bench/network-estimators.R`): its area
@@ -41,14 +45,21 @@
 #' @param genes for the network: names of genes, or how many to take: those of most information about the class, or of largest spread
 #'   without one. `NULL`: as many as `memory` allows. For clusters: how many of largest spread.
 #' @param memory most bytes that matrices of all pairs of genes may take; by default 60 % of what is free.
-#' @param max_clusters most clusters of samples, and of genes: in real expression the model goes on to split groups long after they can be
-#'   read; see [irm()].
+#' @param max_clusters most clusters of samples, and of genes; by default as many as it takes, see [irm()]. Where genes
+#'   go up and down by degrees rather than in blocks, the model cuts these into many groups.
 #' @param chains,sweeps see [irm()].
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
-#' @return `gene_components()`: as [pca()], with `leading` and `choice`; `gene_ranking()`: as [mi_rank()]; `gene_pairs()`: as
-#'   [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with attributes `fdr`, `cut`, the information that an edge must
-#'   exceed, and `limited`, a sentence where `memory` left genes out; `gene_clusters()`: as [irm()].
+#' @section Hidden batches: `gene_components()` looks along the leading components, with class, batch and covariates
+#'   taken out, for a direction in which samples fall into two groups (at least 80 % of its variance is between them; a
+#'   normal law gives 64 %) and which explains a quarter of a tenth of the genes. `hidden` then has the samples' `score`
+#'   and `group`, and a warning says what to do. Groups that are biology look the same.
+#'
+#' @return `gene_components()`: as [pca()], with `leading`, `choice` and, where there are any, `hidden` groups (`score`,
+#'   `group`, `share` of the variance, share of `genes`, `split`: share of the score's variance between the groups);
+#'   `gene_ranking()`: as [mi_rank()]; `gene_pairs()`: as [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with
+#'   attributes `fdr`, `cut`, the information that an edge must exceed, and `limited`, a sentence where `memory` left
+#'   genes out; `gene_clusters()`: as [irm()].
 #' @seealso [gene_network()], [gene_bayes()], [gene_outliers()]
 #' @name gene_steps
 #' @examples
@@ -69,14 +80,20 @@ gene_components <- function(x, k = NULL, leading = NULL, seed = NULL, backend = 
   fit <- pca(q$x, k, scale = TRUE, seed = seed, backend = backend, threads = threads, progress = progress)
   choice <- NULL
   if (is.null(leading)) {
-    small <- length(q$x) <= 5e5
-    choice <- pca_choose_k(q$x, if (small) "parallel" else "gavish_donoho", scale = TRUE, most = if (small) k, times = 10, seed = seed)
+    genes <- component_genes(dim(q$x))
+    few <- if (genes < ncol(q$x)) q$x[, sort(order(draws("uniform", ncol(q$x), key = 1))[seq_len(genes)])] else q$x
+    choice <- pca_choose_k(few, "signs", scale = TRUE, most = min(k, genes), times = 19, seed = seed)
     leading <- min(max(choice$k, min(2, k)), k)
   }
   fit$leading <- as.integer(leading)
   fit$choice <- choice
+  fit$hidden <- hidden_groups(q, fit)
+  if (!is.null(fit$hidden)) warn_hidden(q, fit$hidden)
   fit
 }
+
+# How many genes the number of components is found from: their data are decomposed 39 times.
+component_genes <- function(shape) min(shape[2L], max(200, 5e5 %/% shape[1L]))
 
 #' @rdname gene_steps
 #' @export
@@ -93,14 +110,21 @@ gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NU
                        progress = NULL) {
   q <- checked_data(x, class)
   needs_class(q, "`gene_pairs()`")
-  pairs <- choose(ncol(q$x), 2)
-  permutations <- permutations %||% usual_permutations(pairs)
-  bins <- bins %||% if (nrow(q$x) < 100L) 2 else 3
-  mi_pairs(q$x, q$class, top = top, by = "interaction", bins = if (q$kind == "expression") bins, permutations = permutations,
-           seed = seed, backend = backend, threads = threads, progress = progress)
+  genes <- representatives(q)
+  bins <- bins %||% usual_bins(nrow(q$x))
+  permutations <- permutations %||% usual_permutations(length(genes), nrow(q$x))
+  mi_pairs(q$x[, genes, drop = FALSE], q$class, top = top, by = "interaction", bins = if (q$kind == "expression") bins,
+           permutations = permutations, seed = seed, backend = backend, threads = threads, progress = progress)
 }
 
-usual_permutations <- function(pairs) if (pairs <= 2e5) 99 else if (pairs <= 1e6) 19 else 0
+usual_bins <- function(n) if (n < 100L) 2 else 3
+
+# As many as take about a minute, or for very many pairs some minutes, on one core: the same on every machine. 19 are
+# enough to tell at 0.05 whether the best pair is more than chance.
+usual_permutations <- function(genes, n) {
+  once <- cost_tuples(choose(genes, 2), n, usual_bins(n) - 1, 0, 1)$cpu
+  if (100 * once <= 60) 99 else if (20 * once <= 1200) 19 else 0
+}
 
 #' @rdname gene_steps
 #' @export
@@ -143,8 +167,9 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
 
 # Information and weights are two matrices of p x p doubles; a third is left for what else a method, and R, may need.
 network_genes <- function(q, genes, memory) {
-  p <- ncol(q$x)
   if (is.character(genes)) return(chosen_columns(genes, colnames(q$x), "genes"))
+  candidates <- representatives(q)
+  p <- length(candidates)
   most <- floor(sqrt(memory_limit(memory) / 24))
   count <- if (is.null(genes)) p else check_number(genes, "genes", min = 3, whole = TRUE)
   if (!is.null(genes) && min(count, p) > most) {
@@ -153,8 +178,9 @@ network_genes <- function(q, genes, memory) {
                i = "Lower `genes`, or leave it out to take as many as fit.")
   }
   count <- min(count, most, p)
-  if (count == p) return(seq_len(p))
-  chosen <- sort(leading_genes(q, count))
+  if (count == p) return(candidates)
+  leading <- leading_genes(q, ncol(q$x))
+  chosen <- sort(leading[leading %in% candidates][seq_len(count)])
   if (is.null(genes)) attr(chosen, "limited") <- sprintf(
     "The network is of the %s genes that %s: all pairs of %s genes would take %s of memory, and %s may be used.",
     format(count, big.mark = ","), if (is.null(q$class)) "vary most" else "say most about the class", format(p, big.mark = ","),
@@ -180,7 +206,7 @@ memory_limit <- function(memory) {
 
 #' @rdname gene_steps
 #' @export
-gene_clusters <- function(x, genes = 300, max_clusters = c(8, 12), chains = 4, sweeps = 100, seed = NULL, backend = NULL, threads = NULL,
+gene_clusters <- function(x, genes = 300, max_clusters = NULL, chains = 4, sweeps = 100, seed = NULL, backend = NULL, threads = NULL,
                           progress = NULL) {
   q <- checked_data(x)
   genes <- check_number(genes, "genes", min = 3, whole = TRUE)
@@ -188,8 +214,15 @@ gene_clusters <- function(x, genes = 300, max_clusters = c(8, 12), chains = 4, s
   without$class <- NULL
   use <- if (genes < ncol(q$x)) sort(leading_genes(without, genes)) else seq_len(ncol(q$x))
   data <- q$x[, use, drop = FALSE]
-  above <- data > rep(column_medians(data), each = nrow(data))
-  storage.mode(above) <- "integer"
-  irm(above, max_clusters = max_clusters, chains = chains, sweeps = sweeps, seed = seed, backend = backend, threads = threads,
-      progress = progress)
+  real <- q$kind == "expression"
+  data <- if (real) scaled_columns(data) else 1 * (data > rep(column_medians(data), each = nrow(data)))
+  irm(data, family = if (real) "gaussian" else "bernoulli", max_clusters = max_clusters, chains = chains, sweeps = sweeps, seed = seed,
+      backend = backend, threads = threads, progress = progress)
+}
+
+# Less their means, over their standard deviations; constant ones are 0.
+scaled_columns <- function(x) {
+  x <- x - rep(colMeans(x), each = nrow(x))
+  spread <- sqrt(colSums(x^2) / max(1, nrow(x) - 1))
+  x / rep(ifelse(spread > 0, spread, 1), each = nrow(x))
 }

@@ -106,7 +106,7 @@ workflow_progress <- function(progress) {
 run_steps <- function(fit, run) {
   q <- fit$quality
   own <- function(step, f, ..., device = TRUE) {
-    backend <- if (identical(run$backend, "cuda") && !device) "auto" else run$backend
+    backend <- if (identical(run$backend %||% weft_backend(), "cuda") && !device) "auto" else run$backend
     run_step(fit, run, step, function(args) {
       if (is.function(run$settings[[step]])) return(run$settings[[step]](q))
       given <- list(..., seed = run$seed + match(step, workflow_steps), backend = backend, threads = run$threads, progress = run$bar)
@@ -160,8 +160,10 @@ step_note <- function(step, result, fit) {
     components = sprintf("%s, %s leading, PC1 %s of the variance", count(length(result$sdev), "component"), result$leading %||% "?",
                          share_text(result$share[1L])),
     ranking = sprintf("%s at q <= 0.05", count(sum(result$q_value <= 0.05), "gene")),
-    pairs = sprintf("%s searched, best interaction %.3f %s", count(attr(result, "searched"), "pair"), result$interaction[1L],
-                    attr(result, "unit")),
+    pairs = sprintf("%s searched, %s", count(attr(result, "searched"), "pair"),
+                    if (is.null(result$p_fwer)) "not tested"
+                    else if (any(result$p_fwer <= 0.05)) sprintf("%d significant", sum(result$p_fwer <= 0.05))
+                    else "none significant"),
     network = sprintf("%s, %s (%s)", count(nrow(result), "gene"), count(count_edges(result), "edge"), attr(result, "method")),
     clusters = sprintf("%s, %s", count(max(result$row_cluster), "sample cluster"), count(max(result$col_cluster), "gene cluster")),
     bayes = sprintf("%s, %s", count(nrow(result$dag), "gene"), count(sum(result$dag), "edge")),
@@ -186,7 +188,7 @@ workflow_estimate <- function(q, run) {
   if (method == "auto") method <- if (net <= 1000) "mrnet" else "aracne"
   estimator <- given("network", "estimator", "auto")
   pairs <- choose(p, 2)
-  permutations <- given("pairs", "permutations", NULL) %||% usual_permutations(pairs)
+  permutations <- given("pairs", "permutations", NULL) %||% usual_permutations(p, n)
   clustered <- count(given("clusters", "genes", 300))
   sweeps <- given("clusters", "chains", 4) * given("clusters", "sweeps", 100)
   nodes <- count(given("bayes", "genes", 20))
@@ -199,7 +201,8 @@ workflow_estimate <- function(q, run) {
       list(estimate_regulation(n, net, given, threads))
     } else list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
                 cost_network(net, method, threads)),
-    clusters = list(cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(8, 8), threads)),
+    clusters = list(if (q$kind == "levels") cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(20, 20), threads)
+                    else cost(sweeps * (1e-3 + 1.6e-7 * n * clustered) / min(threads, 4), Inf, 32 * n * clustered)),
     bayes = list(cost_chains(given("bayes", "iterations", 20000), 4 * given("bayes", "chains", 4), 50 * nodes, nodes, TRUE, threads)),
     outliers = list(cost(n^2 * 2e-8 + 0.02, Inf, 40 * n))
   )[workflow_steps[-1L]]
@@ -209,9 +212,11 @@ workflow_estimate <- function(q, run) {
              bytes = vapply(steps, function(parts) max(vapply(parts, `[[`, 0, "bytes")), 0, USE.NAMES = FALSE))
 }
 
-# Small data are decomposed again for a parallel analysis.
+# Components are compared with those of 38 draws; see gene_components().
 estimate_components <- function(n, p, k, threads) {
-  by_engine <- cost_pca(n, p, n * p, k, "dense", threads)
-  once <- by_engine[[which.min(vapply(by_engine, `[[`, 0, "cpu"))]]
-  rep(list(once), if (n * p <= 5e5) 11 else 1)
+  once <- function(p) {
+    by_engine <- cost_pca(n, p, n * p, k, "dense", threads)
+    by_engine[[which.min(vapply(by_engine, `[[`, 0, "cpu"))]]
+  }
+  c(list(once(p)), rep(list(once(component_genes(c(n, p)))), 39))
 }

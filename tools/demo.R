@@ -7,9 +7,9 @@ real <- requireNamespace("multtest", quietly = TRUE)
 example <- weft_example(if (real) "golub" else "expression")
 cat("\n", example$source, "\n\n", sep = "")
 x <- example$x
-if (real) colnames(x) <- example$labels
 # the network is of the 1,000 genes that say most about the class
-fit <- gene_network(x, example$class, batch = example$batch, seed = 1, network = if (real) list(genes = 1000) else list(),
+fit <- gene_network(x, example$class, batch = example$batch, seed = 1, quality = list(symbols = example$symbols),
+                    network = if (real) list(genes = 1000) else list(),
                     progress = TRUE)
 cat("\n")
 print(fit)

@@ -5,9 +5,15 @@
  *
  *   z ~ Chinese restaurant process(α)     η_lm ~ Beta(β⁺, β⁻)        A_ij ~ Bernoulli(η_{z_i z_j})
  *                                         η_lm ~ Gamma(β⁺, rate β⁻)  A_ij ~ Poisson(η_{z_i z_j})
+ *                         τ_lm ~ Gamma(β⁺, rate β⁻), μ_lm ~ N(0, 1 / τ_lm)  A_ij ~ N(μ_{z_i z_j}, 1 / τ_{z_i z_j})
+ *
+ * Real values, the last line, come standardised and as whole multiples of a unit, a power of two, so that their sums and
+ * sums of squares are whole numbers too and no order of adding them makes a difference. A value of 0 is no link; all
+ * pairs that are not missing are observed.
  *
  * Mode 0 are the rows, mode 1 the columns. A one-mode graph has one partition for both: its state is mode 0 only.
- * With η integrated out, a block with N links in P observed pairs contributes f(N, P) (irm_score.h), and
+ * With η integrated out, a block with N links in P observed pairs contributes f(N, P), or with squares Q of its values
+ * f(N, Q, P) (irm_score.h), and
  *
  *   log posterior = Σ_lm f(N_lm, P_lm) + log CRP(z)   (+ log CRP of the other mode)
  *
@@ -38,7 +44,8 @@ typedef struct weft_irm_graph {
   int64_t link_count[2], missing_count[2]; /* entries of the lists */
   const int32_t *self_weight;              /* NULL without self links */
   const uint8_t *self_pair;                /* 1 where the pair (i, i) is observed */
-  double log_factorials;                   /* Σ log A_ij!, for counts */
+  double unit;                             /* of real values; 0 for links and counts */
+  double log_factorials;                   /* Σ log A_ij!, for counts; P / 2 log 2π + P log(their scale) for values */
 } weft_irm_graph;
 
 /* A canonical list as R keeps it: sorted by row, then column, without duplicates; one-mode undirected: i <= j. */
@@ -122,9 +129,10 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
 weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model,
                                 int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace);
 
-/* N and P of the blocks, rows fastest (l + m * k[0]). For undirected graphs both triangles. */
+/* N and P of the blocks, rows fastest (l + m * k[0]). For undirected graphs both triangles. Of real values, N and Q in
+ * these, not in units; squares may be NULL for others. */
 weft_status weft_irm_blocks(weft_ctx *ctx, const weft_irm_graph *graph, int32_t *const z[2], const int32_t k[2],
-                            double *links, double *pairs);
+                            double *links, double *pairs, double *squares);
 
 #ifdef __cplusplus
 }

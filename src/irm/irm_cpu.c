@@ -2,6 +2,7 @@
 #include <string.h>
 #include "../base/meet.h"
 #include "irm_blocked.h"
+#include "irm_real.h"
 
 /* Cluster scores between two polls. */
 #define BLOCKED_SLICE 1e9
@@ -9,7 +10,7 @@
 #define COLLAPSED_SLICE 1e7
 
 /* One set of tables a chain, since chains may run side by side. */
-struct irm_engine { weft_arena mem; irm_blocked **blocked; };
+struct irm_engine { weft_arena mem; irm_blocked **blocked; irm_real **real; };
 
 static weft_status look(weft_ctx *poll, double done, double total)
 {
@@ -25,8 +26,11 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, irm_state
   struct irm_engine *e;
   WEFT_TAKE0(e, &mem, 1);
   WEFT_TAKE0(e->blocked, &mem, (size_t) chains);
-  for (int c = 0; c < chains && !states[c]->model->collapsed; c++)
-    WEFT_TRY(irm_blocked_make(ctx, &mem, states[c], threads, &e->blocked[c]));
+  WEFT_TAKE0(e->real, &mem, (size_t) chains);
+  for (int c = 0; c < chains && !states[c]->model->collapsed; c++) {
+    if (states[c]->graph->unit > 0) WEFT_TRY(irm_real_make(&mem, states[c], threads, &e->real[c]));
+    else WEFT_TRY(irm_blocked_make(ctx, &mem, states[c], threads, &e->blocked[c]));
+  }
   e->mem = mem;
   *out = e;
   return st;
@@ -65,16 +69,20 @@ static weft_status labels(weft_ctx *poll, struct irm_engine *e, irm_state *s, do
 {
   weft_status st = WEFT_OK;
   irm_blocked *b = e->blocked[s->index];
+  irm_real *real = e->real[s->index];
   if (s->model->collapsed) return collapsed_labels(poll, s, done, total);
+  if (real) irm_real_draw(real, s);
   for (int mode = 0; mode < s->modes; mode++) {
-    const double k = (double) b->width[mode];
+    const double k = (double) (real ? s->k[mode] : b->width[mode]);
     const weft_meeting *parts = poll ? poll->meeting : NULL; /* which all write to the same labels */
     const int64_t begin = parts ? irm_share_start(s->graph, mode, s->k, poll->part, parts->parts) : 0;
     const int64_t end = parts ? irm_share_start(s->graph, mode, s->k, poll->part + 1, parts->parts) : s->graph->n[mode];
-    irm_blocked_mode(b, s, mode, s->threads);
+    if (real) irm_real_mode(real, s, mode);
+    else irm_blocked_mode(b, s, mode, s->threads);
     for (int64_t first = begin, last; first < end; first = last) {
       last = irm_slice_end(&s->graph->links[mode], first, end, 8 * k, k, BLOCKED_SLICE);
-      irm_blocked_nodes(b, s, mode, first, last, s->threads);
+      if (real) irm_real_nodes(real, s, mode, first, last, s->threads);
+      else irm_blocked_nodes(b, s, mode, first, last, s->threads);
       WEFT_TRY(look(poll, done, total));
     }
     if (parts) WEFT_TRY(weft_meet(poll, NULL));

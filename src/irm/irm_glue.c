@@ -1,4 +1,5 @@
 /* .Call entry points of the co-clustering room. */
+#include <math.h>
 #include <string.h>
 #include "../base/glue.h"
 #include "../base/record.h"
@@ -78,14 +79,16 @@ SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
   return out;
 }
 
-/* ---- graph = list(kind, self, links, missing) ---- */
+/* ---- graph = list(kind, self, links, missing, values = NULL or c(centre, scale, unit)) ---- */
 
-typedef struct { weft_irm_type type; int self; weft_irm_edges links, missing; } graph_source;
+typedef struct { weft_irm_type type; int self; weft_irm_edges links, missing; double unit, log_scale; } graph_source;
 
 static graph_source source_of(SEXP graph)
 {
   weft_record given = weft_record_open(graph, "graph");
+  const double *values = weft_record_doubles_or_null(&given, "values", 3);
   const graph_source g = {
+    .unit = values ? values[2] : 0, .log_scale = values ? log(values[1]) : 0,
     .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3), .self = weft_record_flag(&given, "self"),
     .links = edges_of(weft_record_field(&given, "links")), .missing = edges_of(weft_record_field(&given, "missing"))
   };
@@ -95,7 +98,8 @@ static graph_source source_of(SEXP graph)
 
 static weft_status open_graph(weft_ctx *ctx, weft_arena *mem, const graph_source *source, weft_irm_graph *out)
 {
-  return weft_irm_graph_make(ctx, mem, source->type, source->self, &source->links, &source->missing, out);
+  return weft_irm_graph_make(ctx, mem, source->type, source->self, &source->links, &source->missing, source->unit,
+                             source->log_scale, out);
 }
 
 /* ---- running ---- */
@@ -237,7 +241,7 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 
 /* ---- blocks and log posterior of given partitions ---- */
 
-typedef struct { graph_source source; int32_t *z[2]; int32_t k[2]; double *links, *pairs, *log_factorials; } blocks_job;
+typedef struct { graph_source source; int32_t *z[2]; int32_t k[2]; double *links, *pairs, *log_factorials, *squares; } blocks_job;
 
 static weft_status blocks(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -248,7 +252,7 @@ static weft_status blocks(weft_ctx *ctx, const weft_backend *backend, void *data
   (void) backend;
   WEFT_TRY(open_graph(ctx, &mem, &job->source, &graph));
   *job->log_factorials = graph.log_factorials;
-  WEFT_TRY(weft_irm_blocks(ctx, &graph, job->z, job->k, job->links, job->pairs));
+  WEFT_TRY(weft_irm_blocks(ctx, &graph, job->z, job->k, job->links, job->pairs, job->squares));
 done:
   weft_arena_end(&mem);
   return st;
@@ -271,12 +275,13 @@ static blocks_job blocks_job_of(SEXP graph, SEXP partition)
 
 SEXP C_weft_irm_blocks(SEXP graph, SEXP partition, SEXP control)
 {
-  const char *fields[] = { "links", "pairs", "log_factorials", "" };
+  const char *fields[] = { "links", "pairs", "log_factorials", "squares", "" };
   blocks_job job = blocks_job_of(graph, partition);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   job.links = REAL(weft_result_put(out, "links", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
   job.pairs = REAL(weft_result_put(out, "pairs", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
   job.log_factorials = REAL(weft_result_put(out, "log_factorials", Rf_allocVector(REALSXP, 1)));
+  if (job.source.unit > 0) job.squares = REAL(weft_result_put(out, "squares", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
   weft_glue_run(control, blocks, &job);
   UNPROTECT(1);
   return out;
@@ -292,6 +297,7 @@ SEXP C_weft_irm_log_posterior(SEXP graph, SEXP partition, SEXP prior, SEXP contr
   const int poisson = weft_record_flag(&given, "poisson"), one_mode = job.source.type != WEFT_IRM_BIPARTITE;
   weft_record_close(&given);
   const double *links = REAL(weft_glue_element(counted, "links")), *pairs = REAL(weft_glue_element(counted, "pairs"));
+  const double *squares = job.source.unit > 0 ? REAL(weft_glue_element(counted, "squares")) : NULL;
   const int32_t *k = job.k;
   int64_t *sizes[2];
   for (int mode = 0; mode < 2; mode++) {
@@ -304,7 +310,7 @@ SEXP C_weft_irm_log_posterior(SEXP graph, SEXP partition, SEXP prior, SEXP contr
   for (int32_t m = 0; m < k[1]; m++)
     for (int32_t l = 0; l < (job.source.type == WEFT_IRM_UNDIRECTED ? m + 1 : k[0]); l++) {
       const size_t at = (size_t) l + (size_t) m * (size_t) k[0];
-      sum += irm_f(poisson, beta, links[at], pairs[at]);
+      sum += squares ? irm_f_real(beta, 1, links[at], squares[at], pairs[at]) : irm_f(poisson, beta, links[at], pairs[at]);
     }
   UNPROTECT(1);
   return Rf_ScalarReal(sum);

@@ -234,8 +234,11 @@ done:
 /* Nodes and entries between two polls. */
 #define CHECK_SLICE 4000000
 
+/* Of a real value: squares of 2^23 such add up in 64 bits. */
+#define MOST_UNITS (1 << 20)
+
 /* NULL, or what is wrong with the entries of row i. */
-static const char *wrong_row(weft_irm_type type, int self, const weft_irm_edges *edges, int64_t i)
+static const char *wrong_row(weft_irm_type type, int self, int real, const weft_irm_edges *edges, int64_t i)
 {
   const double first = edges->start[i], last = edges->start[i + 1];
   if (!(first >= 0 && first <= last && last <= (double) edges->count)) return "offsets must ascend within the list";
@@ -245,7 +248,9 @@ static const char *wrong_row(weft_irm_type type, int self, const weft_irm_edges 
     if (e > (int64_t) first && j <= edges->to[e - 1]) return "columns must ascend within a row";
     if (type == WEFT_IRM_UNDIRECTED && j < i) return "an undirected pair must stand in the row of its smaller node";
     if (type != WEFT_IRM_BIPARTITE && !self && j == i) return "a node must not be paired with itself";
-    if (edges->weight && edges->weight[e] < 1) return "a count must be 1 or more";
+    if (edges->weight && !real && edges->weight[e] < 1) return "a count must be 1 or more";
+    if (real && (!edges->weight || edges->weight[e] > MOST_UNITS || edges->weight[e] < -MOST_UNITS))
+      return "a value is out of its range";
   }
   return NULL;
 }
@@ -259,7 +264,7 @@ static int share_a_pair(const weft_irm_edges *a, const weft_irm_edges *b, int64_
 }
 
 /* Everything below and in the samplers stands on this. */
-static weft_status check_lists(weft_ctx *ctx, weft_irm_type type, int self, const weft_irm_edges *links,
+static weft_status check_lists(weft_ctx *ctx, weft_irm_type type, int self, int real, const weft_irm_edges *links,
                                const weft_irm_edges *missing)
 {
   weft_status st = WEFT_OK;
@@ -269,7 +274,7 @@ static weft_status check_lists(weft_ctx *ctx, weft_irm_type type, int self, cons
     const int spans = edges->start[0] == 0 && edges->start[edges->n[0]] == (double) edges->count;
     const char *wrong = spans ? NULL : "offsets must span the list";
     for (int64_t i = 0; i < edges->n[0] && !wrong; i++) {
-      wrong = wrong_row(type, self, edges, i);
+      wrong = wrong_row(type, self, real && side == 0, edges, i);
       work += 1 + (int64_t) (edges->start[i + 1] - edges->start[i]);
       if (!wrong && side == 1 && share_a_pair(links, missing, i)) wrong = "a pair is a link too";
       if (!wrong && work > CHECK_SLICE) {
@@ -287,12 +292,13 @@ done:
 }
 
 weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const weft_irm_edges *links,
-                                const weft_irm_edges *missing, weft_irm_graph *out)
+                                const weft_irm_edges *missing, double unit, double log_scale, weft_irm_graph *out)
 {
   weft_status st = WEFT_OK;
   const int one_mode = type != WEFT_IRM_BIPARTITE;
   memset(out, 0, sizeof *out);
-  WEFT_TRY(check_lists(ctx, type, self, links, missing));
+  WEFT_TRY(check_lists(ctx, type, self, unit > 0, links, missing));
+  out->unit = unit;
   out->type = type;
   out->n[0] = links->n[0];
   out->n[1] = one_mode ? 0 : links->n[1];
@@ -311,7 +317,9 @@ weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
     }
   }
   if (one_mode && self) WEFT_TRY(make_self(arena, links, missing, out));
-  for (int64_t e = 0; links->weight && e < links->count; e++)
+  if (unit > 0)
+    out->log_factorials = ((double) links->n[0] * (double) links->n[1] - (double) missing->count) * (IRM_LOG_ROOT_2PI + log_scale);
+  for (int64_t e = 0; links->weight && unit == 0 && e < links->count; e++)
     out->log_factorials += irm_log_gamma(1.0 + links->weight[e]);
 done:
   return st;

@@ -13,8 +13,8 @@ weft_status weft_irm_edges_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
                                 const weft_irm_edges *missing, weft_irm_edges *out);
 
 /* Both orders of links and missing pairs; WEFT_ERR_INPUT, with what is wrong, when the lists are not canonical or share a
- * pair. */
+ * pair. `unit` of real values, or 0; `log_scale`: log of what they were divided by. */
 weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const weft_irm_edges *links,
-                                const weft_irm_edges *missing, weft_irm_graph *out);
+                                const weft_irm_edges *missing, double unit, double log_scale, weft_irm_graph *out);
 
 #endif

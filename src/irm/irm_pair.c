@@ -16,9 +16,10 @@ typedef struct pair_entry { int64_t links; int32_t at, missing; } pair_entry; /*
 
 /* One of the two clusters; arrays by place in the other mode's list of active clusters. */
 typedef struct pair_side {
-  int64_t nodes, *links, *pairs;
+  int64_t nodes, *links, *pairs, *values;
   double *now, *more, gain;      /* f(L, P), f(L, P + p), the first sum */
   double *a_link, *a_node, node; /* launch: log odds of a link, log of no link a pair, its sum over all pairs */
+  double *a_value;               /* and what a square of a real value adds */
   int64_t renew_at;
 } pair_side;
 
@@ -28,9 +29,10 @@ struct irm_pair {
   int64_t count, anchors[2];     /* members; where the anchors stand among them */
   int64_t *start, *sizes;        /* a member's entries; of the other mode's clusters, by place */
   pair_entry *entries;
+  int64_t *squares;              /* of real values, beside the entries; else NULL */
   uint8_t *side;
   int32_t *seen;                 /* by place, scratch: a member's entry; -1 */
-  double *rates, *kept_now, *kept_more;
+  double *rates, *widths, *kept_now, *kept_more;
   pair_side sides[2];
 };
 
@@ -50,12 +52,16 @@ weft_status irm_pair_make(weft_arena *arena, const irm_state *s, irm_pair **out)
   WEFT_TAKE(p->sizes, arena, (size_t) most);
   WEFT_TAKE(p->seen, arena, (size_t) most);
   WEFT_TAKE(p->rates, arena, (size_t) most);
+  if (g->unit > 0) WEFT_TAKE(p->widths, arena, (size_t) most);
+  if (g->unit > 0) WEFT_TAKE(p->squares, arena, (size_t) entries + 1);
   WEFT_TAKE(p->kept_now, arena, (size_t) most);
   WEFT_TAKE(p->kept_more, arena, (size_t) most);
   for (int side = 0; side < 2; side++) {
     pair_side *c = &p->sides[side];
     WEFT_TAKE(c->links, arena, (size_t) most);
     WEFT_TAKE(c->pairs, arena, (size_t) most);
+    if (g->unit > 0) WEFT_TAKE(c->values, arena, (size_t) most);
+    if (g->unit > 0) WEFT_TAKE(c->a_value, arena, (size_t) most);
     WEFT_TAKE(c->now, arena, (size_t) most);
     WEFT_TAKE(c->more, arena, (size_t) most);
     WEFT_TAKE(c->a_link, arena, (size_t) most);
@@ -71,13 +77,14 @@ done:
 static int32_t *place_of(const irm_state *s, const irm_pair *p) { return s->place[1 - p->mode]; }
 
 /* The entry of the member that is being listed with a cluster of the other mode. */
-static pair_entry *entry_of(irm_pair *p, int32_t at, int64_t first, int64_t *end)
+static int64_t entry_of(irm_pair *p, int32_t at, int64_t first, int64_t *end)
 {
   if (p->seen[at] < 0) {
     p->seen[at] = (int32_t) (*end - first);
+    if (p->squares) p->squares[*end] = 0;
     p->entries[(*end)++] = (pair_entry) { .at = at };
   }
-  return &p->entries[first + p->seen[at]];
+  return first + p->seen[at];
 }
 
 void irm_pair_load(irm_state *s, int mode, int32_t a, int32_t b, int64_t count, int32_t i, int32_t j)
@@ -100,10 +107,13 @@ void irm_pair_load(irm_state *s, int mode, int32_t a, int32_t b, int64_t count, 
     const int64_t first = p->start[x] = end;
     if (node == i) p->anchors[0] = x;
     if (node == j) p->anchors[1] = x;
-    for (int64_t e = links->start[node]; e < links->start[node + 1]; e++)
-      entry_of(p, place_of(s, p)[z[links->to[e]]], first, &end)->links += links->weight ? links->weight[e] : 1;
+    for (int64_t e = links->start[node]; e < links->start[node + 1]; e++) {
+      const int64_t to = entry_of(p, place_of(s, p)[z[links->to[e]]], first, &end);
+      p->entries[to].links += links->weight ? links->weight[e] : 1;
+      if (p->squares) p->squares[to] += (int64_t) links->weight[e] * links->weight[e];
+    }
     for (int64_t e = s->graph->missing_count[0] ? missing->start[node] : 0; s->graph->missing_count[0] && e < missing->start[node + 1]; e++)
-      entry_of(p, place_of(s, p)[z[missing->to[e]]], first, &end)->missing++;
+      p->entries[entry_of(p, place_of(s, p)[z[missing->to[e]]], first, &end)].missing++;
     for (int64_t e = first; e < end; e++) p->seen[p->entries[e].at] = -1;
   }
   p->start[count] = end;
@@ -118,15 +128,39 @@ static void add_member(irm_pair *p, int side, int64_t x, int by)
   for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
     c->links[p->entries[e].at] += by * p->entries[e].links;
     c->pairs[p->entries[e].at] -= by * p->entries[e].missing;
+    if (p->squares) c->values[p->entries[e].at] += by * p->squares[e];
   }
 }
 
 /* ---- the launch ---- */
 
+/* Of real values: means and variances shrunk in the same way, in units. A pair of value x adds
+ * a_node + a_link x + a_value x² to the log likelihood. */
+static void renew_means(irm_pair *p, int side)
+{
+  pair_side *c = &p->sides[side];
+  c->node = 0;
+  for (int32_t at = 0; at < p->clusters; at++) {
+    const double size = (double) p->sizes[at], count = (double) c->pairs[at] + size;
+    const double mean = ((double) c->links[at] + size * p->rates[at]) / count;
+    const double square = ((double) c->values[at] + size * (p->widths[at] + p->rates[at] * p->rates[at])) / count;
+    const double width = square - mean * mean > 1 ? square - mean * mean : 1;
+    c->a_link[at] = mean / width;
+    c->a_value[at] = -0.5 / width;
+    c->a_node[at] = -0.5 * (weft_log(width) + mean * mean / width);
+    c->node += size * c->a_node[at];
+  }
+  c->renew_at = c->nodes + 1 + c->nodes / RENEW_SHARE;
+}
+
 /* Rates shrunk towards those of both clusters together, as if one more node of these were in it. */
 static void renew_rates(const irm_state *s, irm_pair *p, int side)
 {
   pair_side *c = &p->sides[side];
+  if (p->squares) {
+    renew_means(p, side);
+    return;
+  }
   c->node = 0;
   for (int32_t at = 0; at < p->clusters; at++) {
     const double size = (double) p->sizes[at];
@@ -143,6 +177,7 @@ static void start_side(const irm_state *s, irm_pair *p, int side)
   pair_side *c = &p->sides[side];
   memset(c->links, 0, (size_t) p->clusters * sizeof *c->links);
   memset(c->pairs, 0, (size_t) p->clusters * sizeof *c->pairs);
+  if (p->squares) memset(c->values, 0, (size_t) p->clusters * sizeof *c->values);
   c->nodes = 0;
   add_member(p, side, p->anchors[side], 1);
   p->side[p->anchors[side]] = (uint8_t) side;
@@ -158,7 +193,13 @@ weft_status irm_pair_launch(weft_ctx *poll, irm_state *s)
     const size_t m = (size_t) s->active[1 - p->mode][at];
     const size_t first = (size_t) p->label[0] * width + m, second = (size_t) p->label[1] * width + m;
     const int64_t pairs = s->pairs[p->mode][first] + s->pairs[p->mode][second];
-    p->rates[at] = pairs ? ((double) (s->links[p->mode][first] + s->links[p->mode][second]) + 0.5) / ((double) pairs + 1) : 0.5;
+    const double links = (double) (s->links[p->mode][first] + s->links[p->mode][second]);
+    p->rates[at] = pairs ? (links + 0.5) / ((double) pairs + 1) : 0.5;
+    if (!p->squares) continue;
+    const double values = (double) (s->values[p->mode][first] + s->values[p->mode][second]);
+    p->rates[at] = pairs ? links / (double) pairs : 0;
+    p->widths[at] = pairs ? values / (double) pairs - p->rates[at] * p->rates[at] : 0;
+    if (p->widths[at] < 1) p->widths[at] = 1;
   }
   for (int side = 0; side < 2; side++) start_side(s, p, side);
   for (int64_t x = 0; x < p->count; x++) {
@@ -168,6 +209,7 @@ weft_status irm_pair_launch(weft_ctx *poll, irm_state *s)
       const pair_entry *n = &p->entries[e];
       odds += (double) n->links * (b->a_link[n->at] - a->a_link[n->at])
               - n->missing * (b->a_node[n->at] - a->a_node[n->at]);
+      if (p->squares) odds += (double) p->squares[e] * (b->a_value[n->at] - a->a_value[n->at]);
     }
     const double u = irm_next(s);
     const int side = weft_log(u / (1 - u)) < odds;
@@ -188,7 +230,7 @@ static void fill_gain(const irm_state *s, irm_pair *p, int side, int more)
   double *out = more ? c->more : c->now;
   c->gain = 0;
   for (int32_t at = 0; at < p->clusters; at++) {
-    out[at] = irm_f_fast(&s->tables, c->links[at], c->pairs[at] + (more ? p->sizes[at] : 0));
+    out[at] = irm_f_block(&s->tables, c->links[at], c->values ? c->values[at] : 0, c->pairs[at] + (more ? p->sizes[at] : 0));
     c->gain += c->more[at] - c->now[at];
   }
 }
@@ -200,7 +242,8 @@ static double gain_of(const irm_state *s, const irm_pair *p, int side, int64_t x
   double sum = c->gain;
   for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
     const pair_entry *n = &p->entries[e];
-    sum += irm_f_fast(&s->tables, c->links[n->at] + n->links, c->pairs[n->at] + p->sizes[n->at] - n->missing) - c->more[n->at];
+    sum += irm_f_block(&s->tables, c->links[n->at] + n->links, p->squares ? c->values[n->at] + p->squares[e] : 0,
+                       c->pairs[n->at] + p->sizes[n->at] - n->missing) - c->more[n->at];
   }
   return sum;
 }
@@ -214,7 +257,7 @@ static void move(const irm_state *s, irm_pair *p, int side, int64_t x, int by)
   memcpy(known, by > 0 ? c->more : c->now, (size_t) p->clusters * sizeof *known);
   for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
     const int32_t at = p->entries[e].at;
-    known[at] = irm_f_fast(&s->tables, c->links[at], c->pairs[at] + (by > 0 ? 0 : p->sizes[at]));
+    known[at] = irm_f_block(&s->tables, c->links[at], c->values ? c->values[at] : 0, c->pairs[at] + (by > 0 ? 0 : p->sizes[at]));
   }
   fill_gain(s, p, side, by > 0);
 }
@@ -270,6 +313,9 @@ void irm_pair_apply(irm_state *s, int all_in_a)
       const size_t l = (size_t) p->label[side];
       s->links[mode][l * width + m] = s->links[1 - mode][m * height + l] = links[side];
       s->pairs[mode][l * width + m] = s->pairs[1 - mode][m * height + l] = pairs[side];
+      if (!p->squares) continue;
+      const int64_t values = all_in_a ? (side ? 0 : a->values[at] + b->values[at]) : p->sides[side].values[at];
+      s->values[mode][l * width + m] = s->values[1 - mode][m * height + l] = values;
     }
   }
   for (int side = 0; side < 2; side++) irm_change_size(s, mode, p->label[side], nodes[side] - s->sizes[mode][p->label[side]]);

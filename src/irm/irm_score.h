@@ -2,6 +2,8 @@
  *
  *   links and non-links   f(N, P) = log B(β⁺ + N, β⁻ + P - N) - log B(β⁺, β⁻)
  *   counts                f(N, P) = log Γ(β⁺ + N) - log Γ(β⁺) + β⁺ log β⁻ - (β⁺ + N) log(β⁻ + P)
+ *   values                f(N, Q, P) = log Γ(β⁺ + P/2) - log Γ(β⁺) + β⁺ log β⁻ - ½ log(1 + P)
+ *                                      - (β⁺ + P/2) log(β⁻ + ½ (Q - N² / (1 + P)))
  *
  * CUDA files that include this are compiled without contraction.
  * irm_f() is accurate to a few ulp of its result; irm_f_fast() takes log Γ at small arguments from tables, for the
@@ -50,6 +52,22 @@ static WEFT_HD inline double irm_f(int poisson, const double beta[2], double lin
          - links * weft_log(beta[1] + pairs);
 }
 
+/* What a block of real values has left of its squares: those of the values about their shrunk mean, and of that. */
+static WEFT_HD inline double irm_rest(double sum, double squares, double pairs)
+{
+  const double rest = squares - sum * sum / (1 + pairs);
+  return rest > 0 ? rest : 0;
+}
+
+/* f of a block of real values, of which `sum` and `squares` are in units. */
+static WEFT_HD inline double irm_f_real(const double beta[2], double unit, double sum, double squares, double pairs)
+{
+  if (pairs == 0) return 0;
+  const double half = 0.5 * irm_rest(sum * unit, squares * (unit * unit), pairs);
+  return irm_log_gamma(beta[0] + 0.5 * pairs) - irm_log_gamma(beta[0]) - beta[0] * weft_log1p(half / beta[1])
+         - 0.5 * pairs * weft_log(beta[1] + half) - 0.5 * weft_log1p(pairs);
+}
+
 /* Σ f over the blocks first .. k-1 of a row cluster, in this order. */
 static WEFT_HD inline double irm_f_row(int poisson, const double beta[2], const int64_t *links, const int64_t *pairs, int32_t first,
                                        int32_t k)
@@ -85,9 +103,11 @@ static inline double irm_log_sticks(double alpha, const int64_t *sizes, int32_t 
 /* Tables of log Γ(β⁺ + N), log Γ(β⁻ + O), log Γ(β⁺ + β⁻ + P) for whole numbers below `size`. */
 typedef struct irm_tables {
   int poisson;
+  double unit;                    /* of real values, or 0 */
   int64_t size;
   double beta[2], base;
-  double *links, *others, *pairs; /* counts: pairs holds log(β⁻ + P); others is not used */
+  double *links, *others, *pairs; /* counts: pairs holds log(β⁻ + P); others is not used; values: pairs alone is, and
+                                     holds log Γ(β⁺ + P/2) - ½ log(1 + P) */
 } irm_tables;
 
 static inline void irm_tables_fill(irm_tables *t, int poisson, const double beta[2])
@@ -95,6 +115,12 @@ static inline void irm_tables_fill(irm_tables *t, int poisson, const double beta
   t->poisson = poisson;
   t->beta[0] = beta[0];
   t->beta[1] = beta[1];
+  if (t->unit > 0) {
+    for (int64_t n = 0; n < t->size; n++)
+      t->pairs[n] = irm_log_gamma(beta[0] + 0.5 * (double) n) - 0.5 * weft_log1p((double) n);
+    t->base = beta[0] * weft_log(beta[1]) - irm_log_gamma(beta[0]);
+    return;
+  }
   for (int64_t n = 0; n < t->size; n++) {
     t->links[n] = irm_log_gamma(beta[0] + (double) n);
     if (!poisson) t->others[n] = irm_log_gamma(beta[1] + (double) n);
@@ -114,6 +140,16 @@ static WEFT_HD inline double irm_f_fast(const irm_tables *t, int64_t links, int6
   double b = o < t->size ? t->others[o] : irm_log_gamma(t->beta[1] + (double) o);
   double c = pairs < t->size ? t->pairs[pairs] : irm_log_gamma(t->beta[0] + t->beta[1] + (double) pairs);
   return t->base + a + b - c;
+}
+
+/* The same of a block of any family. */
+static inline double irm_f_block(const irm_tables *t, int64_t links, int64_t squares, int64_t pairs)
+{
+  if (!(t->unit > 0)) return irm_f_fast(t, links, pairs);
+  const double p = (double) pairs;
+  const double half = 0.5 * irm_rest((double) links * t->unit, (double) squares * (t->unit * t->unit), p);
+  const double by_size = pairs < t->size ? t->pairs[pairs] : irm_log_gamma(t->beta[0] + 0.5 * p) - 0.5 * weft_log1p(p);
+  return t->base + by_size - (t->beta[0] + 0.5 * p) * weft_log(t->beta[1] + half);
 }
 
 #endif

@@ -8,7 +8,8 @@
  *
  *   v(c) = 0.3 / L + 0.7 T_c / ΣT,   T = max(0, (X - E X) / sd X),   X = Σ_im (n_im - mean_m)² / var_m
  *
- * where mean and variance are those of homogeneous nodes; in a one-mode graph v = 1/L. The other nodes join one of the two one
+ * where mean and variance are those of homogeneous nodes (real values: n_im their sum, whose variance is that of the block's
+ * values times n_m); in a one-mode graph v = 1/L. The other nodes join one of the two one
  * after another, in the order of their numbers, by how well the links fit (the launch): the rates of the two growing
  * clusters are shrunk towards those of c, as if one more node of c's average were in each, and their sizes do not count,
  * or else the first to grow would take all. Then two Gibbs scans restricted to the two clusters mix, and a last one makes
@@ -60,7 +61,7 @@ static double prior_apart(const irm_state *s, int mode, int32_t a, int32_t b, in
 
 /* T of a cluster of this many nodes, with its links and Σ_i n_im² by cluster of the other mode. */
 static double spread_of(const irm_state *s, int mode, int64_t nodes, const int64_t *links, const int64_t *links_too,
-                        const uint64_t *squares, const uint64_t *squares_too)
+                        const int64_t *values, const int64_t *values_too, const uint64_t *squares, const uint64_t *squares_too)
 {
   const int other = 1 - mode;
   double excess = 0, variance = 0;
@@ -69,6 +70,14 @@ static double spread_of(const irm_state *s, int mode, int64_t nodes, const int64
     const int32_t m = s->active[other][at];
     const double n = (double) (links[m] + (links_too ? links_too[m] : 0)), mean = n / (double) nodes;
     const double q = (double) squares[m] + (squares_too ? (double) squares_too[m] : 0);
+    if (values) {
+      const double size = (double) s->sizes[other][m], pairs = (double) nodes * size;
+      const double var = ((double) (values[m] + (values_too ? values_too[m] : 0)) - n * n / pairs) / pairs * size;
+      if (!(var > 0)) continue;
+      excess += (q - n * mean) / var - (double) (nodes - 1);
+      variance += 2 * (double) (nodes - 1);
+      continue;
+    }
     const double rate = mean / (double) s->sizes[other][m];
     const double var = s->model->poisson ? mean : mean * (1 - rate);
     if (!(var > 0)) continue;
@@ -81,7 +90,8 @@ static double spread_of(const irm_state *s, int mode, int64_t nodes, const int64
 static double spread_now(const irm_state *s, int mode, int32_t c)
 {
   const size_t row = (size_t) c * (size_t) s->k[1 - mode];
-  return spread_of(s, mode, s->sizes[mode][c], s->links[mode] + row, NULL, s->squares + row, NULL);
+  return spread_of(s, mode, s->sizes[mode][c], s->links[mode] + row, NULL, s->values[mode] ? s->values[mode] + row : NULL, NULL,
+                   s->squares + row, NULL);
 }
 
 /* Adds the node's n_im² to its cluster's. With counts of billions it passes 2^64: other splits are proposed then, which are
@@ -191,8 +201,10 @@ static double log_share_of_both(const irm_state *s, int mode, int32_t a, int32_t
   const int32_t clusters = s->active_count[mode] - 1;
   if (s->one_mode) return -weft_log((double) clusters);
   const size_t width = (size_t) s->k[1 - mode];
+  const int64_t *values = s->values[mode];
   const double both = spread_of(s, mode, s->sizes[mode][a] + s->sizes[mode][b], s->links[mode] + a * width, s->links[mode] + b * width,
-                                s->squares + a * width, s->squares + b * width);
+                                values ? values + a * width : NULL, values ? values + b * width : NULL, s->squares + a * width,
+                                s->squares + b * width);
   return weft_log(split_share(both, spreads_but(s, mode, a, b) + both, clusters));
 }
 

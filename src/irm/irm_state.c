@@ -46,8 +46,10 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     }
     WEFT_TAKE(s->links[turned], arena, blocks);
     WEFT_TAKE(s->pairs[turned], arena, blocks);
+    if (graph->unit > 0) WEFT_TAKE(s->values[turned], arena, blocks);
   }
-  if (threads > 1 && graph->link_count[0] > SHARED_LINKS && (double) blocks * threads < SHARED_BLOCKS)
+  if (graph->unit > 0) WEFT_TAKE0(s->profile.values, arena, (size_t) most);
+  if (threads > 1 && graph->unit == 0 && graph->link_count[0] > SHARED_LINKS && (double) blocks * threads < SHARED_BLOCKS)
     WEFT_TAKE(s->tallies, arena, blocks * (size_t) threads);
   if (s->tallies) WEFT_TAKE(s->counts, arena, (size_t) most * (size_t) threads);
   for (int d = 0; d < s->directions; d++) {
@@ -68,6 +70,7 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
   WEFT_TAKE(s->tables.links, arena, (size_t) s->tables.size);
   WEFT_TAKE(s->tables.others, arena, (size_t) s->tables.size);
   WEFT_TAKE(s->tables.pairs, arena, (size_t) s->tables.size);
+  s->tables.unit = graph->unit;
   irm_tables_fill(&s->tables, model->poisson, chain->beta);
 done:
   return st;
@@ -93,6 +96,7 @@ void irm_state_count_begin(irm_state *s)
     irm_state_count_active(s, mode);
   }
   memset(s->links[0], 0, blocks * sizeof(int64_t));
+  if (s->values[0]) memset(s->values[0], 0, blocks * sizeof(int64_t));
   const int64_t *rows = s->sizes[0], *columns = s->sizes[s->one_mode ? 0 : 1];
   for (int32_t l = 0; l < s->k[0]; l++)
     for (int32_t m = 0; m < s->k[1]; m++) {
@@ -119,7 +123,18 @@ static void add_lists(irm_state *s, const weft_irm_lists *lists, int64_t first, 
   }
 }
 
-/* The same by all threads. */
+/* The squares of the real values of these nodes. */
+static void add_values(irm_state *s, int64_t first, int64_t last)
+{
+  const weft_irm_lists *lists = &s->graph->links[0];
+  for (int64_t i = first; i < last; i++) {
+    int64_t *row = s->values[0] + (size_t) s->z[0][i] * (size_t) s->k[1];
+    for (int64_t e = lists->start[i]; e < lists->start[i + 1]; e++)
+      row[s->z[1][lists->to[e]]] += (int64_t) lists->weight[e] * lists->weight[e];
+  }
+}
+
+/* add_lists() by all threads. */
 static void share_out(irm_state *s, const weft_irm_lists *lists, int64_t first, int64_t last)
 {
   enum { CHUNK = 256 };
@@ -139,6 +154,7 @@ void irm_state_count_slice(irm_state *s, int64_t first, int64_t last)
 {
   if (s->tallies) share_out(s, &s->graph->links[0], first, last);
   else add_lists(s, &s->graph->links[0], first, last, 1, s->links[0]);
+  if (s->values[0]) add_values(s, first, last);
   if (s->graph->missing_count[0]) add_lists(s, &s->graph->missing[0], first, last, -1, s->pairs[0]);
   if (!s->graph->self_pair) return;
   for (int64_t i = first; i < last; i++) {
@@ -155,6 +171,7 @@ void irm_state_count_end(irm_state *s)
     for (int32_t m = 0; m < s->k[1]; m++) {
       s->links[1][(size_t) m * s->k[0] + l] = s->links[0][(size_t) l * s->k[1] + m];
       s->pairs[1][(size_t) m * s->k[0] + l] = s->pairs[0][(size_t) l * s->k[1] + m];
+      if (s->values[0]) s->values[1][(size_t) m * s->k[0] + l] = s->values[0][(size_t) l * s->k[1] + m];
     }
 }
 
@@ -197,11 +214,13 @@ static void fill_profile(irm_state *s, int mode, int64_t i)
     int64_t *count = s->profile.links[d], *pairs = s->profile.pairs[d];
     for (int32_t a = 0; a < s->active_count[other]; a++) {
       count[active[a]] = 0;
+      if (s->profile.values) s->profile.values[active[a]] = 0;
       pairs[active[a]] = s->sizes[other][active[a]];
     }
     for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) {
       const int32_t m = z[links->to[e]];
       if (m >= 0) count[m] += links->weight ? links->weight[e] : 1;
+      if (m >= 0 && s->profile.values) s->profile.values[m] += (int64_t) links->weight[e] * links->weight[e];
     }
     if (g->missing_count[0] == 0) continue;
     for (int64_t e = missing->start[i]; e < missing->start[i + 1]; e++)
@@ -228,6 +247,9 @@ static void add_profile(irm_state *s, int mode, int32_t l, int sign)
       if (symmetric && m == l) continue;
       s->links[far][m * height + l] += links;
       s->pairs[far][m * height + l] += pairs;
+      if (!p->values) continue;
+      s->values[near][l * width + m] += sign * p->values[m];
+      s->values[far][m * height + l] += sign * p->values[m];
     }
   }
   if (!s->one_mode) return;
@@ -261,12 +283,11 @@ void irm_put_in(irm_state *s, int mode, int64_t i, int32_t l)
   irm_change_size(s, mode, l, 1);
 }
 
-static double block_gain(const irm_state *s, const int64_t *links, const int64_t *pairs, size_t at, int64_t more_links,
-                         int64_t more_pairs)
+static double block_gain(const irm_state *s, int turned, size_t at, int64_t more_links, int64_t more_values, int64_t more_pairs)
 {
   if (more_pairs == 0) return 0;
-  return irm_f_fast(&s->tables, links[at] + more_links, pairs[at] + more_pairs)
-         - (pairs[at] ? irm_f_fast(&s->tables, links[at], pairs[at]) : 0);
+  return irm_f_block(&s->tables, s->links[turned][at] + more_links, (s->values[turned] ? s->values[turned][at] : 0) + more_values,
+                     s->pairs[turned][at] + more_pairs) - irm_block_now(s, turned, at);
 }
 
 double irm_gain(const irm_state *s, int mode, int32_t l)
@@ -284,17 +305,20 @@ double irm_gain(const irm_state *s, int mode, int32_t l)
         own_links += p->links[d][m];
         own_pairs += p->pairs[d][m];
       } else {
-        sum += block_gain(s, s->links[near], s->pairs[near], row + m, p->links[d][m], p->pairs[d][m]);
+        sum += block_gain(s, near, row + m, p->links[d][m], p->values ? p->values[m] : 0, p->pairs[d][m]);
       }
     }
   }
-  if (s->one_mode) sum += block_gain(s, s->links[0], s->pairs[0], (size_t) l * (size_t) (s->k[0] + 1), own_links, own_pairs);
+  if (s->one_mode) sum += block_gain(s, 0, (size_t) l * (size_t) (s->k[0] + 1), own_links, 0, own_pairs);
   return sum;
 }
 
-static double f_at(const irm_state *s, int64_t links, int64_t pairs)
+/* f of two blocks together. */
+static double f_joined(const irm_state *s, int turned, size_t a, size_t b)
 {
-  return pairs ? irm_f_fast(&s->tables, links, pairs) : 0;
+  const int64_t pairs = s->pairs[turned][a] + s->pairs[turned][b];
+  const int64_t values = s->values[turned] ? s->values[turned][a] + s->values[turned][b] : 0;
+  return pairs ? irm_f_block(&s->tables, s->links[turned][a] + s->links[turned][b], values, pairs) : 0;
 }
 
 double irm_merge_gain(const irm_state *s, int mode, int32_t a, int32_t b)
@@ -304,13 +328,11 @@ double irm_merge_gain(const irm_state *s, int mode, int32_t a, int32_t b)
   for (int d = 0; d < s->directions; d++) {
     const int near = s->one_mode ? d : mode;
     const size_t width = (size_t) s->k[s->one_mode ? 0 : 1 - mode];
-    const int64_t *links_a = s->links[near] + a * width, *links_b = s->links[near] + b * width;
-    const int64_t *pairs_a = s->pairs[near] + a * width, *pairs_b = s->pairs[near] + b * width;
     for (int32_t at = 0; at < s->active_count[other]; at++) {
       const int32_t m = s->active[other][at];
       if (s->one_mode && (m == a || m == b)) continue;
-      sum += f_at(s, links_a[m] + links_b[m], pairs_a[m] + pairs_b[m]) - f_at(s, links_a[m], pairs_a[m])
-             - f_at(s, links_b[m], pairs_b[m]);
+      const size_t at_a = a * width + (size_t) m, at_b = b * width + (size_t) m;
+      sum += f_joined(s, near, at_a, at_b) - irm_block_now(s, near, at_a) - irm_block_now(s, near, at_b);
     }
   }
   if (!s->one_mode) return sum;
@@ -319,9 +341,9 @@ double irm_merge_gain(const irm_state *s, int mode, int32_t a, int32_t b)
   for (int c = 0; c < (s->directions == 2 ? 4 : 3); c++) {
     links += s->links[0][at[c]];
     pairs += s->pairs[0][at[c]];
-    sum -= f_at(s, s->links[0][at[c]], s->pairs[0][at[c]]);
+    sum -= irm_block_now(s, 0, at[c]);
   }
-  return sum + f_at(s, links, pairs);
+  return sum + (pairs ? irm_f_fast(&s->tables, links, pairs) : 0);
 }
 
 /* The which-th empty cluster, from 0; -1 when there are fewer. */
@@ -334,6 +356,20 @@ int32_t irm_free_cluster(const irm_state *s, int mode, int32_t which)
 
 /* ---- the posterior ---- */
 
+/* Σ f over the blocks of row cluster l. */
+static double row_sum(const irm_state *s, int32_t l)
+{
+  const size_t row = (size_t) l * (size_t) s->k[1];
+  double sum = 0;
+  if (s->sizes[0][l] == 0) return 0;
+  if (!s->values[0])
+    return irm_f_row(s->model->poisson, s->chain->beta, s->links[0] + row, s->pairs[0] + row,
+                     s->graph->type == WEFT_IRM_UNDIRECTED ? l : 0, s->k[1]);
+  for (size_t at = row; at < row + (size_t) s->k[1]; at++)
+    sum += irm_f_real(s->chain->beta, s->graph->unit, (double) s->links[0][at], (double) s->values[0][at], (double) s->pairs[0][at]);
+  return sum;
+}
+
 void irm_state_block_sums(irm_state *s)
 {
   const int threads = (double) s->k[0] * s->k[1] > 4096 ? s->threads : 1;
@@ -341,11 +377,7 @@ void irm_state_block_sums(irm_state *s)
   WEFT_PARALLEL(threads)
   {
     WEFT_FOR(dynamic)
-    for (int32_t l = 0; l < s->k[0]; l++) {
-      const size_t row = (size_t) l * (size_t) s->k[1];
-      s->block_sums[l] = s->sizes[0][l] == 0 ? 0 : irm_f_row(s->model->poisson, s->chain->beta, s->links[0] + row, s->pairs[0] + row,
-                                                             s->graph->type == WEFT_IRM_UNDIRECTED ? l : 0, s->k[1]);
-    }
+    for (int32_t l = 0; l < s->k[0]; l++) s->block_sums[l] = row_sum(s, l);
   }
 }
 
@@ -358,7 +390,7 @@ double irm_state_log_posterior(const irm_state *s)
 }
 
 weft_status weft_irm_blocks(weft_ctx *ctx, const weft_irm_graph *graph, int32_t *const z[2], const int32_t k[2],
-                            double *links, double *pairs)
+                            double *links, double *pairs, double *squares)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -369,8 +401,10 @@ weft_status weft_irm_blocks(weft_ctx *ctx, const weft_irm_graph *graph, int32_t 
   WEFT_TRY(irm_count_blocks(ctx, &s, 0, 1));
   for (int32_t l = 0; l < s.k[0]; l++)
     for (int32_t m = 0; m < s.k[1]; m++) {
-      links[l + (size_t) m * s.k[0]] = (double) s.links[0][(size_t) l * s.k[1] + m];
-      pairs[l + (size_t) m * s.k[0]] = (double) s.pairs[0][(size_t) l * s.k[1] + m];
+      const size_t from = (size_t) l * s.k[1] + m, to = l + (size_t) m * s.k[0];
+      links[to] = (double) s.links[0][from] * (s.values[0] ? graph->unit : 1);
+      pairs[to] = (double) s.pairs[0][from];
+      if (s.values[0]) squares[to] = (double) s.values[0][from] * (graph->unit * graph->unit);
     }
 done:
   weft_arena_end(&mem);

@@ -3,6 +3,7 @@
  *   links[0][l * k[1] + m]   N_lm, contiguous in m: what a node of mode 0 reads
  *   links[1][m * k[0] + l]   the same turned over: what a node of mode 1 reads
  *   pairs[0], pairs[1]       P_lm likewise
+ *   values[0], values[1]     Q_lm, squares of real values, in units like N_lm
  *
  * A one-mode graph has mode 0 only: links[1] is then the transpose for incoming links, and the very same array as
  * links[0] when the graph is undirected (both triangles are kept; the diagonal counts every pair once). */
@@ -21,6 +22,7 @@ extern "C" {
 /* Links and observed pairs of one node with each cluster of the other side; [1]: a directed graph's incoming ones. */
 typedef struct irm_profile {
   int64_t *links[2], *pairs[2];
+  int64_t *values;               /* of real values, their squares */
   int64_t self_links, self_pairs;
 } irm_profile;
 
@@ -36,6 +38,7 @@ typedef struct irm_state {
   int64_t *sizes[2];
   int32_t *active[2], active_count[2], *place[2]; /* occupied clusters; place in active, or -1 */
   int64_t *links[2], *pairs[2];
+  int64_t *values[2];              /* Σ of squares of real values, like links; else NULL */
   int64_t *tallies, *counts;       /* blocks, and clusters of a mode, of each thread, when counting is shared out; or NULL */
   irm_tables tables;
   int on_device;                   /* labels and blocks are newer there */
@@ -106,6 +109,13 @@ static inline double irm_next(irm_state *s)
 static inline int64_t irm_next_below(irm_state *s, int64_t n)
 {
   return (int64_t) weft_draw_below(irm_rng(s, IRM_DRAW_SEQUENCE), irm_index(s, s->counter++), (uint64_t) n);
+}
+
+/* f of the block at this place, as the state has it. */
+static inline double irm_block_now(const irm_state *s, int turned, size_t at)
+{
+  return s->pairs[turned][at] ? irm_f_block(&s->tables, s->links[turned][at], s->values[turned] ? s->values[turned][at] : 0,
+                                            s->pairs[turned][at]) : 0;
 }
 
 static inline int irm_other(const irm_state *s, int mode) { return s->one_mode ? 0 : 1 - mode; }

@@ -35,10 +35,15 @@ ref_log_likelihood <- function(A, z, w, beta, family = "bernoulli", seen = !is.n
     swap <- matrix(FALSE, nrow(A), ncol(A))
   }
   block <- ifelse(swap, outer(z, w, function(l, m) paste(m, l)), outer(z, w, paste))
+  if (family == "gaussian") {
+    A <- A - mean(A[seen])
+    scale <- sqrt(mean(A[seen]^2))
+    A <- A / scale
+  }
   total <- 0
   for (b in unique(block[seen])) {
     x <- A[seen & block == b]
-    total <- total + if (family == "poisson") {
+    total <- total + if (family == "gaussian") ref_log_t(x, beta) - length(x) * log(scale) else if (family == "poisson") {
       lgamma(beta[1] + sum(x)) - lgamma(beta[1]) + beta[1] * log(beta[2]) - (beta[1] + sum(x)) * log(beta[2] + length(x)) -
         sum(lfactorial(x))
     } else {
@@ -46,6 +51,14 @@ ref_log_likelihood <- function(A, z, w, beta, family = "bernoulli", seen = !is.n
     }
   }
   total
+}
+
+# Values with a normal mean of the precision that all have, which has a gamma law: a multivariate t.
+ref_log_t <- function(x, beta) {
+  n <- length(x)
+  spread <- beta[2] / beta[1] * (diag(n) + 1)
+  lgamma(beta[1] + n / 2) - lgamma(beta[1]) - n / 2 * log(2 * beta[1] * pi) - determinant(spread)$modulus[[1]] / 2 -
+    (beta[1] + n / 2) * log1p(drop(x %*% solve(spread, x)) / (2 * beta[1]))
 }
 
 # The posterior over pairs of partitions: probabilities named by both ("11212 121"); one-mode: by one.

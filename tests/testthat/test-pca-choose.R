@@ -6,14 +6,33 @@ planted <- function(k, n = 120, p = 25) {
 }
 
 test_that("planted components are counted, and none in noise", {
-  for (method in c("parallel", "gavish_donoho", "q2")) {
+  for (method in c("parallel", "signs", "gavish_donoho", "q2")) {
     expect_identical(as.integer(pca_choose_k(planted(3), method, seed = 1)$k), 3L, label = method)
   }
   set.seed(32)
   noise <- matrix(rnorm(200 * 20), 200)
-  for (method in c("parallel", "broken_stick", "gavish_donoho", "q2")) {
+  for (method in c("parallel", "signs", "broken_stick", "gavish_donoho", "q2")) {
     expect_identical(as.integer(pca_choose_k(noise, method, seed = 1)$k), 0L, label = method)
   }
+})
+
+test_that("rows of more noise than others are no components to drawn signs", {
+  found <- vapply(1:20, function(key) {
+    x <- matrix(weft:::draws("normal", 40 * 60, key = key), 40) * rep(c(3, 1), c(8, 32))
+    c(pca_choose_k(x, "parallel", scale = TRUE, most = 5, times = 19, seed = key)$k,
+      pca_choose_k(x, "signs", scale = TRUE, most = 5, times = 19, seed = key)$k) > 0
+  }, logical(2))
+  expect_gte(sum(found[1L, ]), 15)
+  expect_lte(sum(found[2L, ]), 4)
+})
+
+test_that("the threshold is the order statistic that holds the level", {
+  x <- matrix(weft:::draws("normal", 30 * 8, key = 3), 30)
+  curve <- pca_choose_k(x, most = 3, times = 19, seed = 4)$curve
+  null <- vapply(1:19, function(t) stats::prcomp(weft:::permute_columns(x, weft:::random_key(4), t))$sdev[1:3] * sqrt(29), numeric(3))
+  expect_equal(curve$threshold, apply(null, 1L, max))
+  expect_equal(pca_choose_k(x, most = 3, times = 39, level = 0.9, seed = 4)$curve$threshold[1],
+               sort(vapply(1:39, function(t) stats::prcomp(weft:::permute_columns(x, weft:::random_key(4), t))$sdev[1] * sqrt(29), 0))[36])
 })
 
 test_that("the median of Marchenko and Pastur's law is right", {

@@ -194,3 +194,9 @@ test_that("errors and printed pages cannot write to the terminal", {
                                            method = "x"), "x.sif"), error = conditionMessage)
   expect_match(said, "twice\\u001b[2J", fixed = TRUE)
 })
+
+test_that("what weft itself says is ASCII, which every locale has", {
+  lines <- weft:::report_lines(harmless)
+  expect_match(lines[["Bayesian network"]], " -> ", fixed = TRUE)
+  expect_identical(lines, iconv(lines, "UTF-8", "ASCII"), ignore_attr = TRUE)
+})

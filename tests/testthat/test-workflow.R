@@ -187,12 +187,55 @@ test_that("a page is printed, tables have a row a gene and sample", {
   expect_type(summary(fit), "list")
 })
 
-test_that("outliers: few in clean data, none in equal data", {
-  flagged <- vapply(1:10, function(seed) {
-    x <- matrix(weft:::draws("normal", 100 * 30, key = seed), 100)
-    sum(gene_outliers(gene_components(x, leading = 2), data = x)$outlier)
+# Clean data of one kind, n samples of p genes.
+clean <- function(kind, key, n = 60, p = 60) {
+  normal <- function(r, c, stream) matrix(weft:::draws("normal", r * c, key = key, stream = stream), r)
+  chi <- function(count, df, stream) 2 * weft:::draws("gamma", count, a = df / 2, b = 1, key = key, stream = stream)
+  z <- normal(n, p, 1)
+  x <- switch(kind, plain = z, groups = z + outer(seq_len(n) <= 0.15 * n, 1.5 * drop(normal(1, p, 2))),
+              t = z / sqrt(matrix(chi(n * p, 3, 3), n) / 3), rows = z / sqrt(chi(n, 5, 3) / 5),
+              batches = z + normal(3, p, 2)[rep(1:3, n * c(0.6, 0.3, 0.1)), ],
+              factors = z / sqrt(matrix(chi(n * p, 4, 3), n) / 4) + normal(n, 3, 4) %*% normal(3, p, 5))
+  dimnames(x) <- list(paste0("s", seq_len(n)), paste0("g", seq_len(p)))
+  x
+}
+
+test_that("outliers and numbers of components hold their levels on clean data", {
+  # of 24 runs at a level of 0.05 more than 5 have a probability of 0.001
+  for (kind in c("plain", "groups", "t", "batches", "factors")) {
+    known <- c(plain = 0, groups = 1, t = 0, batches = 2, factors = 3)[[kind]]
+    over <- vapply(1:24, function(key) {
+      x <- clean(kind, key)
+      fit <- suppressWarnings(gene_components(x, k = 6, seed = key))
+      c(any(gene_outliers(fit, data = x)$outlier), fit$choice$k > known)
+    }, logical(2))
+    expect_lte(sum(over[1L, ]), 5, label = paste("runs with outliers:", kind))
+    expect_lte(sum(over[2L, ]), 5, label = paste("runs with more components:", kind))
+  }
+})
+
+test_that("samples that do stand apart are found, and no others", {
+  found <- vapply(1:6, function(key) {
+    e <- weft_example("expression", n = 80, p = 60, seed = key, batch = 0, missing = 0, spoilt = FALSE)
+    fit <- suppressWarnings(gene_components(e$x, seed = key))
+    o <- gene_outliers(fit, data = e$x)
+    told <- o$sample[o$outlier]
+    c(sum(told %in% e$outliers), sum(!told %in% e$outliers))
+  }, numeric(2))
+  expect_gte(sum(found[1L, ]), 13) # of 18
+  expect_lte(sum(found[2L, ]), 1)
+})
+
+test_that("the tail's p-values are those of exponential samples, whatever the scale", {
+  p <- vapply(1:400, function(key) {
+    s <- 3 + 10 * weft:::draws("exponential", 50, key = key)
+    weft:::tail_p(s)[which.max(s)]
   }, 0)
-  expect_lte(mean(flagged), 1)
+  # the greatest of five: (1 - u)^5 with u = 10 p
+  expect_gt(stats::ks.test(1 - (1 - 10 * p)^5, "punif")$p.value, 0.001)
+  expect_identical(weft:::tail_p(rep(1, 20)), rep(1, 20))
+  expect_true(all(weft:::tail_p(c(rep(0, 19), 1)) == 1))
+  expect_true(all(weft:::tail_p(1:8) <= 1))
 })
 
 test_that("plots draw without error", {
@@ -243,4 +286,25 @@ test_that("Bayesian networks take genes, scores and the network as prior", {
   expect_error(gene_bayes(q, genes = 5, prior = 1), "needs `network`", class = "weft_error_input")
   expect_error(gene_bayes(q, genes = c("TF01", "none")), "`genes` must", class = "weft_error_input")
   expect_error(gene_bayes(q, genes = 5, network = as.matrix(net)), "gene_mi_network", class = "weft_error_input")
+})
+
+test_that("pairs are tested when it is affordable, and chance is not named", {
+  expect_identical(weft:::usual_permutations(1000, 100), 99)
+  expect_identical(weft:::usual_permutations(20000, 500), 19)
+  expect_identical(weft:::usual_permutations(1e5, 1e5), 0)
+  noise <- matrix(weft:::draws("normal", 40 * 20, key = 3), 40, dimnames = list(NULL, paste0("g", 1:20)))
+  fit <- gene_network(noise, rep(1:2, 20), network = FALSE, clusters = FALSE, bayes = FALSE, seed = 1, progress = FALSE)
+  expect_gt(min(fit$pairs$p_fwer), 0.05)
+  text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " ")) # lines are wrapped
+  expect_match(text, "none of 190 pairs is significant \\(the least p over the whole search is 0\\.")
+  expect_match(fit$steps$note[fit$steps$step == "pairs"], "190 pairs searched, none significant")
+  expect_match(weft:::pairs_text(fit$pairs), "None is significant")
+  expect_match(weft:::pairs_text(fit$pairs[0, ]), "There were no pairs")
+  snps <- weft_example("snps", n = 400, p = 30)
+  told <- weft:::pair_text(gene_pairs(snps$x, snps$class, permutations = 39, seed = 1), 3)
+  expect_match(told, "of 435 pairs significant. Most synergy: rs.* x rs.*p 0.025 over the whole search")
+  untested <- gene_pairs(snps$x, snps$class, permutations = 0)
+  expect_identical(weft:::pair_text(untested, 3), "435 pairs, not tested")
+  withr::local_pdf(NULL)
+  expect_invisible(plot(fit, "pairs"))
 })

@@ -1,0 +1,202 @@
+# Batches and other variables that move genes without being asked about: taken out where they are known, told of where
+# they cannot be told from the class, or where samples fall into groups that no variable names.
+
+# ---- covariates ----
+
+# A data frame, one row per sample of `data`; NA where a sample has no value.
+covariate_frame <- function(covariates, x, data) {
+  if (is.null(covariates)) return(NULL)
+  if (inherits(x, "SummarizedExperiment") && is.character(covariates) && length(covariates) != nrow(data)) {
+    known <- as.data.frame(SummarizedExperiment::colData(x), optional = TRUE)
+    lost <- setdiff(covariates, names(known))
+    if (length(lost)) {
+      abort_input("`covariates` must name columns of `colData(x)`, or be values.", x = sprintf("There is no %s.", label_some(lost)))
+    }
+    covariates <- known[covariates]
+  }
+  named <- if (is.null(dim(covariates))) names(covariates) else if (.row_names_info(covariates) > 0L) rownames(covariates)
+  if (is.matrix(covariates)) named <- rownames(covariates)
+  frame <- if (is.atomic(covariates) && is.null(dim(covariates))) data.frame(covariate = unname(covariates))
+           else if (is.matrix(covariates) || is.data.frame(covariates)) as.data.frame(covariates)
+  if (is.null(frame) || !ncol(frame) || !all(vapply(frame, is_covariate, NA))) {
+    abort_input("`covariates` must be numbers or categories, one value or one row per sample.",
+                x = paste0("It is ", describe(covariates), "."))
+  }
+  samples <- rownames(data)
+  if (!is.null(named) && !anyDuplicated(named) && any(named %in% samples)) {
+    frame <- frame[match(samples, named), , drop = FALSE]
+  } else if (nrow(frame) != nrow(data)) {
+    abort_input("`covariates` must have a value or row for every sample.",
+                x = sprintf("It has %d for %d samples.", nrow(frame), nrow(data)))
+  }
+  names(frame) <- make.unique(valid_utf8(names(frame)))
+  frame[] <- lapply(frame, function(v) if (is.character(v) || is.logical(v)) factor(v) else v)
+  rownames(frame) <- samples
+  frame
+}
+
+is_covariate <- function(v) {
+  is.null(dim(v)) && (is.factor(v) || (!is.object(v) && (is.character(v) || is.logical(v) || is.numeric(v) && !any(is.infinite(v)))))
+}
+
+check_covariates <- function(q) {
+  lost <- rownames(q$x)[!stats::complete.cases(q$covariates)]
+  if (length(lost)) {
+    abort_input("`covariates` must be known for every sample.",
+                x = sprintf("Missing for %d of %d: %s.", length(lost), nrow(q$x), label_some(lost)))
+  }
+  q$covariates[] <- lapply(q$covariates, function(v) if (is.factor(v)) droplevels(v) else v)
+  same <- vapply(q$covariates, function(v) length(unique(v)) < 2L, NA)
+  if (any(same)) q <- note(q, "batch", sprintf("Covariates with one value only were left out: %s.", label_some(names(which(same)))))
+  q$covariates <- q$covariates[!same]
+  q
+}
+
+# ---- what is taken out ----
+
+# Centred columns for batches and covariates; NULL when there are none.
+nuisance_design <- function(q) {
+  parts <- list()
+  if (!is.null(q$batch) && nlevels(q$batch) > 1L) parts$batch <- contrast_columns(q$batch)
+  for (v in q$covariates) parts[[length(parts) + 1L]] <- if (is.factor(v)) contrast_columns(v) else as.matrix(v)
+  if (length(parts)) scale(do.call(cbind, parts), scale = FALSE)
+}
+
+contrast_columns <- function(group) {
+  columns <- stats::model.matrix(~group, data.frame(group = group), contrasts.arg = list(group = "contr.sum"))
+  columns[, -1L, drop = FALSE]
+}
+
+# Least squares of every gene on class, batch and covariates; the part of the last two is taken out. Genes with gaps one
+# by one.
+take_out_nuisance <- function(q) {
+  if (!is.null(q$covariates)) q <- check_covariates(q)
+  if (!is.null(q$batch) && nlevels(q$batch) < 2L) q <- note(q, "batch", "There is one batch only.")
+  part <- nuisance_design(q)
+  if (is.null(part)) return(q)
+  if (q$kind == "levels") return(note(q, "batch", "Values are levels, not measurements: batches and covariates were left as they are."))
+  class <- if (!is.null(q$class)) contrast_columns(q$class)
+  design <- cbind(1, part, class)
+  if (qr(design)$rank < ncol(design)) {
+    alone <- is.null(q$covariates)
+    abort_input(if (alone) "Batches and classes must not be the same thing."
+                else "Batches, covariates and classes must not be the same thing.",
+                x = if (alone) "Every batch has samples of one class only, or the other way round."
+                    else "One of them follows from the others.",
+                i = sprintf("Their differences cannot be told apart: leave %s out and keep that in mind.",
+                            if (alone) "`batch`" else "one"))
+  }
+  q <- warn_confounded(q, part, class)
+  of_part <- 1L + seq_len(ncol(part))
+  gaps <- colSums(is.na(q$x)) > 0
+  if (any(!gaps)) {
+    beta <- qr.coef(qr(design), q$x[, !gaps, drop = FALSE])
+    q$x[, !gaps] <- q$x[, !gaps] - part %*% beta[of_part, , drop = FALSE]
+  }
+  for (j in which(gaps)) {
+    seen <- !is.na(q$x[, j])
+    beta <- qr.coef(qr(design[seen, , drop = FALSE]), q$x[seen, j])[of_part]
+    q$x[, j] <- q$x[, j] - drop(part %*% ifelse(is.na(beta), 0, beta))
+  }
+  note(q, "batch", nuisance_text(q), ncol(q$x), nrow(q$x))
+}
+
+nuisance_text <- function(q) {
+  batch <- if (!is.null(q$batch) && nlevels(q$batch) > 1L) sprintf("Differences of gene means between %d batches", nlevels(q$batch))
+  count <- length(q$covariates)
+  with <- if (count) sprintf("%s linear in %s", if (is.null(batch)) "What is" else "what is", label_some(names(q$covariates)))
+  sprintf("%s %s taken out%s.", paste(c(batch, with), collapse = " and "), if (is.null(batch)) "was" else "were",
+          if (is.null(q$class)) "" else ", differences between classes kept")
+}
+
+# ---- batch and class nearly the same ----
+
+# The share of the variance of the class contrast that is hardest to tell from batches and covariates that these
+# explain: the square of the first canonical correlation. What is left is how many of the samples are as good as lost.
+class_explained <- function(part, class) {
+  centred <- function(m) qr.Q(qr(scale(m, scale = FALSE)))
+  min(1, svd(crossprod(centred(part), centred(class)), 0L, 0L)$d[1L])^2
+}
+
+warn_confounded <- function(q, part, class) {
+  if (is.null(class)) return(q)
+  explained <- class_explained(part, class)
+  if (explained < 0.5) return(q)
+  counted <- if (!is.null(q$batch) && is.null(q$covariates)) table(q$batch, q$class)
+  agree <- if (!is.null(counted)) {
+    sprintf(": %d of %d samples are of their batch's commonest class", as.integer(sum(apply(counted, 1L, max))), nrow(q$x))
+  } else ""
+  text <- sprintf(paste("`class` can hardly be told from `%s`%s. These explain %s of the class; what sets classes apart",
+                        "is known only as well as from %s of the samples."),
+                  if (is.null(q$covariates)) "batch" else if (is.null(q$batch)) "covariates" else "batch` and `covariates",
+                  agree, share_text(explained), share_text(1 - explained))
+  weft_warn("batch_class", text,
+            i = paste("No computation tells the two apart: look at results within one batch, or measure each class in each batch.",
+                      "Without `batch`, its differences would be taken for those of the class."))
+  note(q, "batch", text)
+}
+
+# ---- hidden batches ----
+
+# Two groups of samples along the leading components that class, batch and covariates do not explain, and that part many
+# genes; else NULL. A list: `score` (along the best direction among the scores, with what is known taken out), `group`,
+# `share` of the variance, `genes` (share of genes of whose variance the score explains a quarter), `split` (share of
+# the score's variance that is between the groups).
+hidden_groups <- function(q, fit) {
+  n <- nrow(q$x)
+  if (q$kind == "levels" || n < 13L) return(NULL)
+  known <- cbind(rep(1, n), nuisance_design(q), if (!is.null(q$class)) contrast_columns(q$class))
+  basis <- qr(known)
+  scores <- qr.resid(basis, fit$x[, seq_len(max(fit$leading, min(2L, ncol(fit$x)))), drop = FALSE])
+  turned <- svd(scores, nv = 0L)
+  total <- ncol(q$x) * (n - 1)
+  found <- NULL
+  for (j in which(turned$d^2 > 0.03 * total)) {
+    score <- turned$u[, j]
+    cut <- best_split(score)
+    if (cut$share < max(0.8, 0.68 + 4 / n)) next
+    genes <- mean(gene_shares(q$x, basis, score) >= 0.25)
+    if (genes < 0.1 || (!is.null(found) && genes <= found$genes)) next
+    score <- stats::setNames(score * turned$d[j], rownames(q$x))
+    found <- list(score = score, group = stats::setNames(factor(ifelse(turned$u[, j] > cut$at, "high", "low")), rownames(q$x)),
+                  share = turned$d[j]^2 / total, genes = genes, split = cut$share)
+  }
+  found
+}
+
+# Squared correlations of a score with genes from which what is known was taken out.
+gene_shares <- function(x, basis, score) {
+  at <- seq_len(ncol(x))
+  unlist(lapply(split(at, (at - 1L) %/% 1000L), function(some) {
+    rest <- qr.resid(basis, x[, some, drop = FALSE])
+    drop(crossprod(rest, score))^2 / pmax(colSums(rest^2), 1e-300)
+  }), use.names = FALSE)
+}
+
+# Where to cut a score into two groups, of a tenth of the samples and three at least, so that most variance is between
+# them. One normal law gives 2 / pi.
+best_split <- function(score) {
+  n <- length(score)
+  sorted <- sort(score - mean(score))
+  below <- max(3L, ceiling(n / 10)):(n - max(3L, ceiling(n / 10)))
+  between <- cumsum(sorted)[below]^2 * n / (below * (n - below))
+  best <- which.max(between)
+  list(share = between[best] / sum(sorted^2), at = mean(sorted[below[best] + 0:1]) + mean(score))
+}
+
+warn_hidden <- function(q, hidden) {
+  weft_warn("hidden_batch", paste("Likely a hidden batch:", hidden_text(q, hidden)),
+            i = paste("If samples came in groups (days, plates, sites), give these as `batch`. Else `covariates` of `gene_quality()` takes",
+                      "`hidden$score` of the components out.",
+                      if (is.null(q$class)) "If the groups are what you look for, give `hidden$group` as `class`."))
+}
+
+hidden_text <- function(q, hidden) {
+  known <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch", names(q$covariates))
+  sizes <- sort(tabulate(hidden$group, 2L), decreasing = TRUE)
+  sprintf(paste("samples fall into groups of %d and %d in a direction with %s of the variance%s,",
+                "which explains a quarter or more of %s of the genes."),
+          sizes[1L], sizes[2L], share_text(hidden$share),
+          if (length(known)) sprintf(" that %s cannot account for", label_some(known)) else "",
+          share_text(hidden$genes))
+}

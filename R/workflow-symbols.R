@@ -1,0 +1,99 @@
+# Symbols of genes: columns keep their names, what is shown has the symbols, and of several columns of one gene one
+# stands for it.
+
+symbol_columns <- c("symbol", "gene_symbol", "genesymbol", "hgnc_symbol", "gene_name", "external_gene_name")
+
+# One per column of the data, NA where unknown; NULL when there are none. `data` has the names as they came, which are
+# symbols when some occur more than once.
+gene_symbols <- function(symbols, x, data) {
+  p <- ncol(data)
+  known <- if (inherits(x, "SummarizedExperiment")) as.list(SummarizedExperiment::rowData(x))
+  if (is.character(symbols) && length(symbols) == 1L && p != 1L) {
+    if (!symbols %in% names(known)) {
+      abort_input("`symbols` must have one value per gene, or name a column of `rowData(x)`.",
+                  x = sprintf("There is no %s.", describe(symbols)))
+    }
+    symbols <- known[[symbols]]
+  } else if (is.null(symbols)) {
+    at <- match(symbol_columns, tolower(names(known)))
+    symbols <- if (any(!is.na(at))) known[[at[!is.na(at)][1L]]] else if (anyDuplicated(colnames(data))) colnames(data)
+    if (is.list(symbols)) symbols <- NULL # several for a gene
+    if (is.null(symbols)) return(NULL)
+  }
+  if (is.factor(symbols)) symbols <- as.character(symbols)
+  if (!is.character(symbols) || length(symbols) != p) {
+    abort_input("`symbols` must have one value per gene, as text.", x = sprintf("It is %s, for %d genes.", describe(symbols), p))
+  }
+  symbols <- trimws(valid_utf8(symbols))
+  symbols[!is.na(symbols) & !grepl("[[:alnum:]]", symbols)] <- NA # "", "---"
+  if (all(is.na(symbols))) NULL else symbols
+}
+
+# Puts symbols beside the genes, and says which columns stand for a gene that several columns measure.
+group_symbols <- function(q, symbols) {
+  if (is.null(symbols)) return(q)
+  genes <- q$genes
+  genes$symbol <- symbols
+  kept <- which(genes$kept)
+  by_spread <- kept[order(-genes$mad[kept])]
+  several <- !is.na(symbols[by_spread]) & duplicated(symbols[by_spread])
+  genes$representative <- genes$kept
+  genes$representative[by_spread[several]] <- FALSE
+  q$genes <- genes
+  if (!any(several)) return(q)
+  twice <- sort(table(symbols[kept]), decreasing = TRUE)
+  twice <- twice[twice > 1L]
+  note(q, "symbols", sprintf(
+    "%d genes are measured by several columns each, of which that of largest spread stands for the gene in networks and pairs: %s.",
+    length(twice), label_some(sprintf("%s (%d)", names(twice), as.integer(twice)))), sum(twice))
+}
+
+# Numbers of the columns that stand for a gene each.
+representatives <- function(q) {
+  genes <- q$genes
+  if (is.null(genes$representative)) return(seq_len(ncol(q$x)))
+  which(genes$representative[genes$kept])
+}
+
+# What is shown for each kept gene, by its name; NULL where names are all that is known.
+gene_labels <- function(q) {
+  if (is.null(q$genes$symbol)) return(NULL)
+  kept <- q$genes[q$genes$kept, ]
+  several <- kept$symbol %in% kept$symbol[duplicated(kept$symbol)]
+  label <- ifelse(is.na(kept$symbol), kept$gene,
+                  ifelse(several & kept$symbol != kept$gene, sprintf("%s (%s)", kept$symbol, kept$gene), kept$symbol))
+  stats::setNames(make.unique(label), kept$gene)
+}
+
+# The result with symbols in place of names, for showing it.
+with_labels <- function(fit) {
+  label <- gene_labels(fit$quality)
+  if (is.null(label)) return(fit)
+  shown <- function(names) unname(ifelse(is.na(label[names]), names, label[names]))
+  fit <- unclass(fit)
+  if (!is.null(fit$ranking)) fit$ranking$feature <- shown(fit$ranking$feature)
+  for (column in c("feature1", "feature2")) if (!is.null(fit$pairs)) fit$pairs[[column]] <- shown(fit$pairs[[column]])
+  if (!is.null(fit$components)) rownames(fit$components$rotation) <- shown(rownames(fit$components$rotation))
+  if (!is.null(fit$clusters)) names(fit$clusters$col_cluster) <- shown(names(fit$clusters$col_cluster))
+  if (!is.null(fit$network) && ncol(fit$network) <= many_features) fit$network <- relabelled_network(fit$network, shown)
+  if (!is.null(fit$bayes)) fit$bayes <- relabelled_bayes(fit$bayes, shown)
+  structure(fit, class = "weft_gene_network")
+}
+
+# Matrices of all pairs are copied for this, so that large ones keep their names.
+relabelled_network <- function(net, shown) {
+  named <- function(m) {
+    attr(m, "dimnames") <- lapply(dimnames(m), shown)
+    m
+  }
+  if (!is.null(attr(net, "mi"))) attr(net, "mi") <- named(attr(net, "mi"))
+  named(net)
+}
+
+relabelled_bayes <- function(fit, shown) {
+  for (part in c("dag", "edges", "average")) {
+    if (!is.null(fit[[part]])) dimnames(fit[[part]]) <- lapply(dimnames(fit[[part]]), shown)
+  }
+  fit$table$nodes <- shown(fit$table$nodes)
+  fit
+}

@@ -1,0 +1,91 @@
+# Batches, covariates and groups of samples that nobody named.
+
+make <- function(n, p, key, batch = 0) {
+  weft_example("expression", n = n, p = p, seed = key, batch = batch, outliers = 0, missing = 0, spoilt = FALSE)
+}
+
+test_that("batch and class nearly the same: a warning with the numbers, and one only then", {
+  e <- make(40, 30, 1)
+  mostly <- function(share) {
+    other <- c("control", "case")[3 - as.integer(e$class)]
+    swapped <- rank(weft:::draws("uniform", 40, key = 5) + (e$class == "case")) %% 20 < 20 * (1 - share)
+    factor(ifelse(swapped, other, as.character(e$class)), c("control", "case"))
+  }
+  batch <- mostly(0.9)
+  expect_identical(sum(batch == e$class), 36L)
+  said <- expect_warning(q <- gene_quality(e$x, e$class, batch), class = "weft_warning_batch_class")
+  expect_match(conditionMessage(said), "36 of 40 samples are of their batch's commonest class")
+  expect_match(conditionMessage(said), "explain 64 % of the class.* 36 % of the samples") # canonical correlation 0.8
+  expect_match(q$log$what, "36 of 40", all = FALSE)
+  expect_no_warning(gene_quality(e$x, e$class, mostly(0.7)), class = "weft_warning_batch_class")
+  expect_warning(gene_quality(e$x, e$class, covariates = as.numeric(e$class) + weft:::draws("normal", 40, key = 2) / 5),
+                 class = "weft_warning_batch_class")
+  expect_error(suppressWarnings(gene_quality(e$x, e$class, e$class)), "must not be the same thing", class = "weft_error_input")
+})
+
+test_that("the share of the class that batches explain is the squared canonical correlation", {
+  class <- weft:::contrast_columns(factor(rep(1:3, c(10, 8, 12))))
+  part <- cbind(weft:::draws("normal", 30, key = 3), rep(0:1, 15))
+  expect_equal(weft:::class_explained(part, class), stats::cancor(part, class)$cor[1]^2)
+})
+
+test_that("covariates are taken out, class differences stay", {
+  e <- make(60, 20, 2)
+  age <- stats::setNames(weft:::draws("normal", 60, key = 4), rownames(e$x))
+  x <- e$x + outer(age, seq(-2, 2, length.out = 20))
+  q <- gene_quality(x, e$class, covariates = age)
+  expect_lt(max(abs(qr.coef(qr(cbind(1, age, e$class == "case")), q$x)[2, ])), 1e-12)
+  expect_equal(gene_quality(x, e$class, covariates = rev(age))$x, q$x) # by name
+  expect_match(q$log$what, "What is linear in `covariate` was taken out, differences between classes kept", all = FALSE)
+  frame <- data.frame(age = unname(age), site = rep(c("a", "b", "c"), 20), same = 1)
+  both <- gene_quality(x, e$class, batch = rep(1:2, each = 30), covariates = frame)
+  design <- stats::model.matrix(~ age + site + batch + class, data.frame(frame, batch = factor(rep(1:2, each = 30)), class = e$class))
+  expect_lt(max(abs(qr.coef(qr(design), both$x)[c("age", "siteb", "sitec", "batch2"), ])), 1e-12)
+  expect_match(both$log$what, "one value only were left out: `same`", all = FALSE)
+  expect_identical(names(both$covariates), c("age", "site"))
+  skip_if_not_installed("SummarizedExperiment")
+  se <- SummarizedExperiment::SummarizedExperiment(list(t(x)), colData = data.frame(group = e$class, age = age))
+  expect_equal(gene_quality(se, "group", covariates = "age")$x, q$x)
+  expect_error(gene_quality(se, "group", covariates = "weight"), "There is no `weight`", class = "weft_error_input")
+})
+
+test_that("covariates that make no sense are refused", {
+  e <- make(20, 12, 1)
+  refused <- function(v, why) expect_error(gene_quality(e$x, e$class, covariates = v), why, class = "weft_error_input")
+  refused(1:3, "a value or row for every sample")
+  refused(mean, "numbers or categories")
+  refused(list(1), "numbers or categories")
+  refused(c(1:19, Inf), "numbers or categories")
+  refused(c(1:19, NA), "known for every sample")
+  refused(cbind(1:20, 2 * 1:20), "One of them follows from the others")
+})
+
+test_that("a hidden batch is told, with its groups, and goes when it is given", {
+  e <- make(60, 100, 2, batch = 1)
+  said <- expect_warning(fit <- gene_components(gene_quality(e$x, e$class), seed = 1), class = "weft_warning_hidden_batch")
+  expect_match(conditionMessage(said), "groups of 30 and 30 .* that `class` cannot account for.* of the genes")
+  agree <- mean((fit$hidden$group == "high") == (e$batch == "second"))
+  expect_gt(max(agree, 1 - agree), 0.95)
+  expect_gt(fit$hidden$genes, 0.2)
+  expect_no_warning(again <- gene_components(gene_quality(e$x, e$class, e$batch), seed = 1), class = "weft_warning_hidden_batch")
+  expect_null(again$hidden)
+  expect_no_warning(gene_components(gene_quality(e$x, e$class, covariates = fit$hidden$score), seed = 1),
+                    class = "weft_warning_hidden_batch")
+})
+
+test_that("networks without a hidden batch raise no alarm", {
+  told <- vapply(1:12, function(key) {
+    e <- make(c(24, 60, 100)[key %% 3 + 1], 60, key)
+    if (key %% 4 == 0) e <- weft_example("expression", n = 60, p = 60, seed = key, batch = 0, outliers = 3)
+    !is.null(suppressWarnings(gene_components(gene_quality(e$x, e$class), seed = 1))$hidden)
+  }, NA)
+  expect_identical(sum(told), 0L)
+})
+
+test_that("the best split of a score: two groups of a size, found by trying all", {
+  score <- c(weft:::draws("normal", 20, key = 6), 6 + weft:::draws("normal", 10, key = 7))
+  cut <- weft:::best_split(score)
+  every <- vapply(sort(score)[3:27], function(at) summary(stats::lm(score ~ I(score > at)))$r.squared, 0)
+  expect_equal(cut$share, max(every))
+  expect_identical(sum(score > cut$at), 10L)
+})
