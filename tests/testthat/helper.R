@@ -106,9 +106,11 @@ works_that_allocate <- function(backend) {
   path <- errors_folder()
   d <- errors_data(path, sparse = FALSE) # collecting memory takes five times as long when Matrix is loaded
   fits <- errors_fits(d, path)
-  calls <- exported_calls(c(mi_arguments(d, fits, path), kernel_arguments(d), bn_arguments(d, fits), irm_arguments(d, fits, path)))
+  calls <- exported_calls(c(mi_arguments(d, fits, path), kernel_arguments(d), bn_arguments(d, fits),
+                            irm_arguments(d, fits, path)))
   methods <- errors_methods(d, fits)
-  others <- c("as_igraph", "bn_convert", "network_convert", "irm_sample", "irm_words", "read_bag_of_words", "write_bag_of_words")
+  others <- c("as_igraph", "bn_convert", "network_convert", "irm_sample", "irm_words", "read_bag_of_words",
+              "write_bag_of_words")
   calls <- c(calls[setdiff(names(calls), others)], methods[grepl("^(predict|update)", names(methods))])
   works <- list()
   for (name in names(calls)) local({
