@@ -153,7 +153,7 @@ fail_each <- function(works, most) {
       if (how != wanted || left != 0) cat(sprintf("WRONG %s, %.0f: %s, %.0f bytes left\n", name, fail_at, how, left))
     }
     each <- unique(round(seq(1, asked, length.out = min(asked, most))))
-    for (k in each) check(-k, "weft_error_memory") # and all later ones, so that the second try fails too
+    for (k in each) check(-k, "weft_error_memory") # on the second try, too
     for (k in each[unique(round(seq(1, length(each), length.out = 5)))]) check(k, "works")
     cat(sprintf("DONE %s\t%.0f\n", name, asked))
   }
