@@ -35,15 +35,16 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
   unseen <- missing_pairs(missing, shape, pairs, type)
   missing <- sorted(c(unseen$from, pairs$na_from), c(unseen$to, pairs$na_to), NULL, NULL)
   links <- sorted(pairs$from, pairs$to, if (poisson) pairs$weight %||% rep(1L, length(pairs$from)), missing)
-  structure(class = "weft_irm_graph", list(type = match(type, irm_types) - 1L, self = self, links = links, missing = missing, kind = type,
-                                           row_names = plain_names(pairs$row_names),
+  structure(class = "weft_irm_graph", list(type = match(type, irm_types) - 1L, self = self, links = links,
+                                           missing = missing, kind = type, row_names = plain_names(pairs$row_names),
                                            col_names = plain_names(pairs$col_names)))
 }
 
 # The canonical list of pairs (indices from 1) without those of another such list.
 sort_links <- function(shape, kind, self, from, to, weight, without, control) {
-  .Call(C_weft_irm_edges, list(n_row = shape[1L], n_col = shape[2L], kind = kind, self = self, from = as.integer(from) - 1L,
-                               to = as.integer(to) - 1L, weight = weight, missing = if (!is.null(without)) native_edges(without)), control)
+  pairs <- list(n_row = shape[1L], n_col = shape[2L], kind = kind, self = self, from = as.integer(from) - 1L,
+                to = as.integer(to) - 1L, weight = weight, missing = if (!is.null(without)) native_edges(without))
+  .Call(C_weft_irm_edges, pairs, control)
 }
 
 plain_names <- function(x) if (!is.null(x)) enc2utf8(as.character(x))

@@ -337,9 +337,8 @@ irm_chains <- function(run, piece, ranks, control) {
 
 # What src/irm/irm_glue.c reads of a graph, a model and two partitions with labels from 0.
 native_graph <- function(graph) {
-  values <- graph$values %||% c(centre = 0, scale = 1, unit = 0) # no unit: links or counts
   list(kind = graph$kind, self = graph$self, links = native_edges(graph$links), missing = native_edges(graph$missing),
-       unit = values[[3L]], scale = values[[2L]])
+       values = graph$values)
 }
 
 native_edges <- function(edges) {

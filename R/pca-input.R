@@ -100,8 +100,8 @@ block_source <- function(n, p, by_row, block_size, names, read) {
 
 # What src/pca/pca_glue.c reads of a source.
 native_source <- function(source) {
-  list(kind = source$kind, n = source$n, p = source$p, data = source$data, starts = source$starts, by_row = isTRUE(source$by_row),
-       ranks = source$ranks)
+  list(kind = source$kind, n = source$n, p = source$p, data = source$data, starts = source$starts,
+       by_row = isTRUE(source$by_row), ranks = source$ranks)
 }
 
 column_moments <- function(source, weights, control) .Call(C_weft_pca_moments, native_source(source), weights, control)

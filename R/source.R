@@ -1,5 +1,5 @@
-# What users hand over is taken apart here, and nowhere else. as_source() has one method per container, and every system reads the record
-# that it gives: list(kind, data, experiment).
+# What users hand over is taken apart here, and nowhere else. container_source() has one method per container, and every
+# system reads the record that as_source() gives: list(kind, data, experiment).
 #   kind "matrix"    a base matrix of any type
 #        "frame"     a data frame whose columns have one value per row
 #        "sparse"    a valid sparse Matrix of any class
@@ -13,7 +13,8 @@
 as_source <- function(x, assay = NULL, arg = "x") {
   source <- container_source(x, assay, arg)
   if (!is.null(assay) && !source$experiment) {
-    abort_input("`assay` must be NULL unless `x` is a SummarizedExperiment.", x = paste0("`", arg, "` is ", describe(x), "."))
+    abort_input("`assay` must be NULL unless `x` is a SummarizedExperiment.",
+                x = paste0("`", arg, "` is ", describe(x), "."))
   }
   source
 }
@@ -56,8 +57,9 @@ container_source.SummarizedExperiment <- function(x, assay, arg) {
   assay <- assay %||% 1L
   known <- if (is.character(assay)) assay %in% found else assay %in% seq_along(SummarizedExperiment::assays(x))
   if (length(assay) != 1L || !isTRUE(known)) {
+    there <- if (length(found)) paste("are", label_some(found)) else "are no named assays"
     abort_input("`assay` must name one assay of `x`.", x = paste0("It is ", describe(assay), "."),
-                i = paste0("There ", if (length(found)) paste("are", label_some(found)) else "are no named assays", "."))
+                i = paste0("There ", there, "."))
   }
   source <- as_source(SummarizedExperiment::assay(x, assay), NULL, arg)
   new_source(if (source$kind == "frame") "matrix" else source$kind, turn(source$data), experiment = TRUE)
@@ -67,7 +69,8 @@ container_source.SummarizedExperiment <- function(x, assay, arg) {
 container_source.DataFrame <- function(x, assay, arg) {
   need_package("S4Vectors", "A DataFrame")
   frame <- tryCatch(as.data.frame(x, optional = TRUE), error = function(e) {
-    abort_input(sprintf("`%s` must be a valid DataFrame.", arg), x = conditionMessage(e), i = "It was changed, or damaged in a file.")
+    abort_input(sprintf("`%s` must be a valid DataFrame.", arg), x = conditionMessage(e),
+                i = "It was changed, or damaged in a file.")
   })
   as_source(frame, NULL, arg)
 }
@@ -80,6 +83,9 @@ container_source.weft_device_matrix <- function(x, assay, arg) new_source("resid
 
 #' @exportS3Method
 container_source.igraph <- function(x, assay, arg) new_source("graph", x)
+
+# The data alone, for functions that do not care what they came in.
+take_assay <- function(x, assay, arg) as_source(x, assay, arg)$data
 
 # The whole as a base matrix, where it is one, sparse or delayed; else NULL.
 source_matrix <- function(source) {
@@ -100,16 +106,17 @@ check_frame <- function(x, arg) {
   n <- .row_names_info(x, 2L)
   rows <- vapply(columns, NROW, 0)
   if (!is.null(columns) && all(rows == n)) return(invisible())
+  wrong <- which(rows != n)[1L]
   abort_input(sprintf("`%s` must be a data frame whose columns have one value a row.", arg),
-              x = if (any(rows != n)) sprintf("Column %d has %.0f values for %d rows.", which(rows != n)[1L], rows[rows != n][1L], n))
+              x = if (!is.na(wrong)) sprintf("Column %d has %.0f values for %d rows.", wrong, rows[wrong], n))
 }
 
 # What is wrong with a Matrix, as a sentence, or NULL. Indices are looked at natively, once.
 matrix_problem <- function(x) {
   slots <- tryCatch(methods::getSlots(methods::getClass(class(x))), error = function(e) NULL)
   if (is.null(slots)) return("Its class is unknown.")
-  problem <- if (inherits(x, "sparseMatrix")) .Call(C_weft_sparse_problem, x, if ("x" %in% names(slots)) slots[["x"]] else "")
-             else NA
+  numbers <- if ("x" %in% names(slots)) slots[["x"]] else ""
+  problem <- if (inherits(x, "sparseMatrix")) .Call(C_weft_sparse_problem, x, numbers) else NA
   if (is.character(problem)) return(problem)
   if (is.null(problem) && methods::is(x, "generalMatrix")) return(NULL)
   tryCatch({

@@ -30,7 +30,7 @@ void weft_memory_count_device(weft_memory *m, int device, int64_t bytes)
 int weft_memory_ask(weft_memory *m)
 {
   int64_t k = __atomic_add_fetch(&m->allocations, 1, __ATOMIC_RELAXED);
-  return m->fail_at > 0 ? k == m->fail_at : m->fail_at < 0 && k >= -m->fail_at;
+  return m->fail_at > 0 ? k == m->fail_at : m->fail_at < 0 && k == -m->fail_at;
 }
 
 weft_arena weft_arena_begin(weft_ctx *ctx)

@@ -337,14 +337,7 @@ TARGET static void popcount_tile(const uint64_t *a, size_t na, size_t lda, const
   }
 }
 
-const weft_bits_ops weft_bits_avx2 = {
-  .scan_i32 = scan_i32, .scan_u8 = scan_u8, .scan_f64 = scan_f64,
-  .narrow_i32_u8 = narrow_i32_u8, .narrow_i32_u16 = narrow_i32_u16,
-  .narrow_f64_u8 = narrow_f64_u8, .narrow_f64_u16 = narrow_f64_u16,
-  .plane_u8 = plane_u8, .plane_u16 = plane_u16, .scan_pack_binary_i32 = scan_pack_binary_i32,
-  .popcount = popcount, .popcount_and = popcount_and, .popcount_and3 = popcount_and3,
-  .popcount_and_many = popcount_and_many, .popcount_tile = popcount_tile,
-};
+const weft_bits_ops weft_bits_avx2 = WEFT_BITS_TABLE;
 #else
 typedef int weft_bits_avx2_unused; /* a translation unit may not be empty */
 #endif

@@ -106,11 +106,13 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
     if (!backend) st = weft_fail(&ctx, WEFT_ERR_DEVICE, "%s", why);
   }
   const uint64_t steps = weft_ranks_steps();
+  const int64_t asked = memory.allocations;
   bind_results(&ctx);
   if (st == WEFT_OK) st = work(&ctx, backend, data);
   if (st == WEFT_ERR_MEMORY && !run.left &&
       weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
     empty_results(&ctx);
+    if (memory.fail_at < 0) memory.allocations = asked; /* the same one is to fail again */
     R_gc();
     ctx.column = -1;
     st = work(&ctx, backend, data);
@@ -263,8 +265,9 @@ SEXP C_weft_finalisers(void) { return Rf_ScalarReal(finalisers); }
 
 /* ---- memory that outlives a work function ---- */
 
-/* An arena for results lives longer than the context of the run that fills it. It has a context of its own for the memory account;
- * while a run goes on, the arena belongs to the run's context, so that the run's error says what the arena could not take. */
+/* An arena for results lives longer than the context of the run that fills it. It has a context of its own for the memory
+ * account; while a run goes on, the arena belongs to the run's context, so that the run's error says what the arena could
+ * not take. */
 typedef struct held_arena { weft_arena arena; weft_ctx own; struct held_arena *next; } held_arena;
 
 static held_arena *results; /* those that were not ended yet */

@@ -14,9 +14,11 @@ static weft_irm_edges edges_of(SEXP list)
   weft_record given = weft_record_open(list, "links");
   const int64_t n_row = (int64_t) weft_record_size(&given, "n_row"), n_col = (int64_t) weft_record_size(&given, "n_col");
   const int64_t count = (int64_t) Rf_xlength(weft_record_field(&given, "to"));
-  const weft_irm_edges e = { .n = { n_row, n_col }, .count = count, .start = weft_record_doubles(&given, "start", (double) n_row + 1),
-                             .to = weft_record_integers(&given, "to", WEFT_ANY_LENGTH),
-                             .weight = weft_record_integers_or_null(&given, "weight", (double) count) };
+  const weft_irm_edges e = {
+    .n = { n_row, n_col }, .count = count, .start = weft_record_doubles(&given, "start", (double) n_row + 1),
+    .to = weft_record_integers(&given, "to", WEFT_ANY_LENGTH),
+    .weight = weft_record_integers_or_null(&given, "weight", (double) count)
+  };
   weft_record_close(&given);
   return e;
 }
@@ -57,7 +59,8 @@ static weft_status make_edges(weft_ctx *ctx, const weft_backend *backend, void *
                              job->has_missing ? &job->missing : NULL, &job->out);
 }
 
-/* pairs: n_row, n_col, kind, self; from, to: integers from 0; weight: integers or NULL; missing: a canonical list or NULL. */
+/* pairs: n_row, n_col, kind, self; from, to: integers from 0; weight: integers or NULL; missing: a canonical list or
+ * NULL. */
 SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
 {
   weft_record given = weft_record_open(pairs, "pairs");
@@ -65,8 +68,8 @@ SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
   SEXP missing = weft_record_field(&given, "missing");
   edges_job job = {
     .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3), .self = weft_record_flag(&given, "self"),
-    .n = { (int64_t) weft_record_size(&given, "n_row"), (int64_t) weft_record_size(&given, "n_col") }, .count = (int64_t) count,
-    .from = weft_record_integers(&given, "from", count), .to = weft_record_integers(&given, "to", count),
+    .n = { (int64_t) weft_record_size(&given, "n_row"), (int64_t) weft_record_size(&given, "n_col") },
+    .count = (int64_t) count, .from = weft_record_integers(&given, "from", count), .to = weft_record_integers(&given, "to", count),
     .weight = weft_record_integers_or_null(&given, "weight", count), .has_missing = missing != R_NilValue
   };
   weft_record_close(&given);
@@ -79,17 +82,18 @@ SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
   return out;
 }
 
-/* ---- graph = list(kind, self, links, missing, unit, scale): the last two are of real values, else 0 and 1 ---- */
+/* ---- graph = list(kind, self, links, missing, values = NULL or c(centre, scale, unit)) ---- */
 
 typedef struct { weft_irm_type type; int self; weft_irm_edges links, missing; double unit, log_scale; } graph_source;
 
 static graph_source source_of(SEXP graph)
 {
   weft_record given = weft_record_open(graph, "graph");
+  const double *values = weft_record_doubles_or_null(&given, "values", 3);
   const graph_source g = {
+    .unit = values ? values[2] : 0, .log_scale = values ? log(values[1]) : 0,
     .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3), .self = weft_record_flag(&given, "self"),
-    .links = edges_of(weft_record_field(&given, "links")), .missing = edges_of(weft_record_field(&given, "missing")),
-    .unit = weft_record_number(&given, "unit"), .log_scale = log(weft_record_number(&given, "scale"))
+    .links = edges_of(weft_record_field(&given, "links")), .missing = edges_of(weft_record_field(&given, "missing"))
   };
   weft_record_close(&given);
   return g;
@@ -138,7 +142,8 @@ static weft_status run(weft_ctx *ctx, const weft_backend *backend, void *data)
       to->best_beta[mode] = job->beta_from[4 * c + 2 + mode];
     }
   }
-  WEFT_TRY(weft_irm_run_spread(ctx, backend->irm, &graph, &job->model, job->chains, job->chain, job->done, job->sweeps, &job->trace));
+  WEFT_TRY(weft_irm_run_spread(ctx, backend->irm, &graph, &job->model, job->chains, job->chain, job->done, job->sweeps,
+                               &job->trace));
 done:
   weft_arena_end(&mem);
   return st;
@@ -148,7 +153,8 @@ static weft_irm_model model_of(SEXP list)
 {
   weft_record given = weft_record_open(list, "model");
   const double *k = weft_record_doubles(&given, "max_clusters", 2);
-  const double *alpha = weft_record_doubles(&given, "alpha_prior", 2), *beta = weft_record_doubles(&given, "beta_prior", 2);
+  const double *alpha = weft_record_doubles(&given, "alpha_prior", 2);
+  const double *beta = weft_record_doubles(&given, "beta_prior", 2);
   const weft_irm_model m = {
     .poisson = weft_record_flag(&given, "poisson"), .collapsed = weft_record_flag(&given, "collapsed"),
     .k = { (int32_t) k[0], (int32_t) k[1] }, .attempts = weft_record_integer(&given, "attempts"),
@@ -175,7 +181,8 @@ static double *put_doubles(SEXP result, const char *name, R_xlen_t length)
 }
 
 /* state: row, col (n x chains, from 0), alpha, beta (4 x chains: now and at the best), best, best_row, best_col.
- * plan: sweeps done, sweeps to do, thin, and the number of the first chain, from 0. Returns the new state and what the sweeps left. */
+ * plan: sweeps done, sweeps to do, thin, and the number of the first chain, from 0. Returns the new state and what the
+ * sweeps left. */
 SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 {
   const char *fields[] = { "row", "col", "alpha", "beta", "best", "best_row", "best_col", "log_posterior", "row_clusters",
@@ -240,7 +247,11 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 
 /* ---- blocks and log posterior of given partitions ---- */
 
-typedef struct { graph_source source; int32_t *z[2]; int32_t k[2]; double *links, *pairs, *log_factorials, *squares; } blocks_job;
+typedef struct {
+  graph_source source;
+  int32_t *z[2], k[2];
+  double *links, *pairs, *log_factorials, *squares;
+} blocks_job;
 
 static weft_status blocks(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -280,7 +291,8 @@ SEXP C_weft_irm_blocks(SEXP graph, SEXP partition, SEXP control)
   job.links = REAL(weft_result_put(out, "links", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
   job.pairs = REAL(weft_result_put(out, "pairs", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
   job.log_factorials = REAL(weft_result_put(out, "log_factorials", Rf_allocVector(REALSXP, 1)));
-  if (job.source.unit > 0) job.squares = REAL(weft_result_put(out, "squares", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
+  if (job.source.unit > 0)
+    job.squares = REAL(weft_result_put(out, "squares", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
   weft_glue_run(control, blocks, &job);
   UNPROTECT(1);
   return out;
@@ -309,8 +321,8 @@ SEXP C_weft_irm_log_posterior(SEXP graph, SEXP partition, SEXP prior, SEXP contr
   for (int32_t m = 0; m < k[1]; m++)
     for (int32_t l = 0; l < (job.source.type == WEFT_IRM_UNDIRECTED ? m + 1 : k[0]); l++) {
       const size_t at = (size_t) l + (size_t) m * (size_t) k[0];
-      if (job.source.unit > 0) sum += irm_f_real(beta, 1, links[at], squares[at], pairs[at]);
-      else sum += irm_f(poisson, beta, links[at], pairs[at]);
+      sum += squares ? irm_f_real(beta, 1, links[at], squares[at], pairs[at])
+                     : irm_f(poisson, beta, links[at], pairs[at]);
     }
   UNPROTECT(1);
   return Rf_ScalarReal(sum);

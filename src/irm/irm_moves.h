@@ -1,4 +1,5 @@
-/* The kinds of moves that a sweep is made of; each leaves the posterior as it is, but for the ascent, which is taken back. */
+/* The kinds of moves that a sweep is made of; each leaves the posterior as it is, but for the ascent, which is taken
+ * back. */
 #ifndef WEFT_IRM_MOVES_H
 #define WEFT_IRM_MOVES_H
 

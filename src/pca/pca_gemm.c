@@ -25,14 +25,7 @@
 # define DOTS_U 4
 # define KERNEL_NAME(x) portable##x
 # define KERNEL_TARGET
-# include "pca_kernel.h"
-# undef LANES
-# undef VECTORS
-# undef COLS
-# undef DOTS_X
-# undef DOTS_U
-# undef KERNEL_NAME
-# undef KERNEL_TARGET
+# include "pca_gemm_variant.h"
 #endif
 #if WEFT_SIMD_X86
 # define LANES 4
@@ -42,14 +35,7 @@
 # define DOTS_U 4
 # define KERNEL_NAME(x) avx2##x
 # define KERNEL_TARGET __attribute__((target("avx2,fma")))
-# include "pca_kernel.h"
-# undef LANES
-# undef VECTORS
-# undef COLS
-# undef DOTS_X
-# undef DOTS_U
-# undef KERNEL_NAME
-# undef KERNEL_TARGET
+# include "pca_gemm_variant.h"
 # define LANES 8
 # define VECTORS 3
 # define COLS 8
@@ -57,14 +43,7 @@
 # define DOTS_U 4
 # define KERNEL_NAME(x) avx512##x
 # define KERNEL_TARGET __attribute__((target("avx512f")))
-# include "pca_kernel.h"
-# undef LANES
-# undef VECTORS
-# undef COLS
-# undef DOTS_X
-# undef DOTS_U
-# undef KERNEL_NAME
-# undef KERNEL_TARGET
+# include "pca_gemm_variant.h"
 #endif
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }

@@ -171,8 +171,8 @@ static weft_pca_job job_of(SEXP list, size_t p)
     .method = (weft_pca_method) weft_record_kind(&given, "method", method_names, WEFT_PCA_METHOD_COUNT), .k = k,
     .tol = weft_record_number(&given, "tol"), .paper = weft_record_flag(&given, "paper"),
     .most = weft_record_size(&given, "max_iter"), .block = weft_record_size(&given, "block"),
-    .key = weft_record_key(&given, "key"), .start = weft_record_doubles_or_null(&given, "start", (double) p * (double) k),
-    .choose = weft_record_flag(&given, "choose")
+    .key = weft_record_key(&given, "key"),
+    .start = weft_record_doubles_or_null(&given, "start", (double) p * (double) k), .choose = weft_record_flag(&given, "choose")
   };
   weft_record_close(&given);
   return job;
@@ -183,8 +183,8 @@ static weft_pca_form form_of(SEXP list, size_t n, size_t p)
 {
   weft_record given = weft_record_open(list, "form");
   const weft_pca_form form = {
-    .center = weft_record_doubles(&given, "center", (double) p), .factor = weft_record_doubles(&given, "factor", (double) p),
-    .row = weft_record_doubles_or_null(&given, "row", (double) n), .single = weft_record_flag(&given, "single"),
+    .center = weft_record_doubles(&given, "center", (double) p),
+    .factor = weft_record_doubles(&given, "factor", (double) p), .row = weft_record_doubles_or_null(&given, "row", (double) n), .single = weft_record_flag(&given, "single"),
     .own = weft_record_flag(&given, "own")
   };
   weft_record_close(&given);

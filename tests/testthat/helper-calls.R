@@ -34,14 +34,14 @@ seed_numbers <- function(seed) set.seed(seed, "Mersenne-Twister", "Inversion", "
 
 # Makers by name: list(make, share), share their part of all calls.
 call_makers <- function() {
-  makers <- list()
-  for (k in seq_len(10)) { # testthat keeps helpers in an environment above this file's
-    where <- if (k == 1) environment(call_makers) else parent.env(where)
-    for (room in setdiff(ls(where, pattern = "^calls_"), names(makers))) makers[[room]] <- get(room, where)()
-    if (identical(where, globalenv())) break
-  }
-  out <- unlist(unname(makers), recursive = FALSE)
+  out <- unlist(lapply(functions_of_rooms("calls_"), function(make) make()), recursive = FALSE)
   out[order(names(out))]
+}
+
+# What helper files define under <prefix><room>.
+functions_of_rooms <- function(prefix) {
+  rooms <- c("base", "bn", "genes", "irm", "kernel", "mi", "models", "pca", "regulation")
+  Filter(Negate(is.null), lapply(paste0(prefix, rooms), get0, envir = environment(), mode = "function"))
 }
 
 # sides: two of them; `bits`: TRUE when they owe each other the same bits.

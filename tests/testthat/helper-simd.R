@@ -9,7 +9,9 @@ simd_levels <- function() {
   Filter(use_simd_level, simd_names)
 }
 
-use_simd_level <- function(level) level %in% simd_names && !is.null(.Call(weft:::C_weft_simd, match(level, simd_names) - 1L))
+use_simd_level <- function(level) {
+  level %in% simd_names && !is.null(.Call(weft:::C_weft_simd, match(level, simd_names) - 1L))
+}
 
 # Evaluates `code` with one of them in use.
 with_simd_level <- function(level, code) {
@@ -24,8 +26,8 @@ skip_unless_test_build <- function() {
   testthat::skip_if_not(exists("C_weft_bits_test", asNamespace("weft")), "weft was configured without WEFT_TESTS=yes")
 }
 
-# One native operation on the variant in use. Planes are raw vectors of eight bytes per word; codes are integers, missing as 255 or
-# 65535.
+# One native operation on the variant in use. Planes are raw vectors of eight bytes per word; codes are integers, missing
+# as 255 or 65535.
 bits_call <- function(op, ...) {
   skip_unless_test_build()
   .Call(get("C_weft_bits_test", asNamespace("weft")), op, list(...))

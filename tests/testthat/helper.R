@@ -106,9 +106,11 @@ works_that_allocate <- function(backend) {
   path <- errors_folder()
   d <- errors_data(path, sparse = FALSE) # collecting memory takes five times as long when Matrix is loaded
   fits <- errors_fits(d, path)
-  calls <- exported_calls(c(mi_arguments(d, fits, path), kernel_arguments(d), bn_arguments(d, fits), irm_arguments(d, fits, path)))
+  calls <- exported_calls(c(mi_arguments(d, fits, path), kernel_arguments(d), bn_arguments(d, fits),
+                            irm_arguments(d, fits, path)))
   methods <- errors_methods(d, fits)
-  others <- c("as_igraph", "bn_convert", "network_convert", "irm_sample", "irm_words", "read_bag_of_words", "write_bag_of_words")
+  others <- c("as_igraph", "bn_convert", "network_convert", "irm_sample", "irm_words", "read_bag_of_words",
+              "write_bag_of_words")
   calls <- c(calls[setdiff(names(calls), others)], methods[grepl("^(predict|update)", names(methods))])
   works <- list()
   for (name in names(calls)) local({
@@ -151,7 +153,7 @@ fail_each <- function(works, most) {
       if (how != wanted || left != 0) cat(sprintf("WRONG %s, %.0f: %s, %.0f bytes left\n", name, fail_at, how, left))
     }
     each <- unique(round(seq(1, asked, length.out = min(asked, most))))
-    for (k in each) check(-k, "weft_error_memory") # and all later ones, so that the second try fails too
+    for (k in each) check(-k, "weft_error_memory") # on the second try, too
     for (k in each[unique(round(seq(1, length(each), length.out = 5)))]) check(k, "works")
     cat(sprintf("DONE %s\t%.0f\n", name, asked))
   }

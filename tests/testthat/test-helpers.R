@@ -36,3 +36,11 @@ test_that("memory that is left behind and errors of another class are found", {
   other <- function() tryCatch(rank(), error = function(e) stop("another"))
   expect_match(failures_of(expect_survives_failures(list(other = other), 2)), "another, 0 bytes left", all = FALSE)
 })
+
+test_that("what helper files define for a room is found", {
+  lines <- unlist(lapply(list.files(test_path(), "^helper.*[.]R$", full.names = TRUE), readLines))
+  for (prefix in c("calls_", "twins_")) {
+    defined <- sub(" .*", "", grep(paste0("^", prefix, "[a-z]+ <- function"), lines, value = TRUE))
+    expect_setequal(lapply(defined, function(name) get(name)), functions_of_rooms(prefix))
+  }
+})

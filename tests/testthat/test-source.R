@@ -14,13 +14,14 @@ without_run <- function(x) {
 
 test_that("every container is one kind, with samples in rows", {
   m <- matrix(c(0, 1, 2, 0), 2, dimnames = list(NULL, c("a", "b")))
-  expect_identical(kinds(m, m > 0, as.data.frame(m), structure(list(a = 1), class = c("own", "data.frame"), row.names = 1L),
-                         list(1), NULL, letters, 1:3, as.raw(1), quote(a)),
+  own <- structure(list(a = 1), class = c("own", "data.frame"), row.names = 1L)
+  expect_identical(kinds(m, m > 0, as.data.frame(m), own, list(1), NULL, letters, 1:3, as.raw(1), quote(a)),
                    rep(c("matrix", "frame", "other"), c(2, 2, 6)))
   skip_if_not_installed("Matrix")
   dense <- methods::as(methods::as(methods::as(m, "dMatrix"), "generalMatrix"), "unpackedMatrix")
   sparse <- Matrix::Matrix(m, sparse = TRUE)
-  expect_identical(kinds(dense, sparse, methods::as(sparse, "TsparseMatrix"), Matrix::Diagonal(2), list(sparse, sparse), list(sparse, 1)),
+  expect_identical(kinds(dense, sparse, methods::as(sparse, "TsparseMatrix"), Matrix::Diagonal(2), list(sparse, sparse),
+                         list(sparse, 1)),
                    c("matrix", "sparse", "sparse", "sparse", "blocks", "other"))
   expect_identical(weft:::as_source(dense)$data, m)
   broken <- sparse
@@ -33,7 +34,8 @@ test_that("every container is one kind, with samples in rows", {
 test_that("an experiment is turned", {
   skip_if_not_installed("SummarizedExperiment")
   m <- matrix(1:6, 2, dimnames = list(c("g", "h"), NULL))
-  experiment <- SummarizedExperiment::SummarizedExperiment(list(first = m, second = Matrix::Matrix(m * 2, sparse = TRUE)))
+  assays <- list(first = m, second = Matrix::Matrix(m * 2, sparse = TRUE))
+  experiment <- SummarizedExperiment::SummarizedExperiment(assays)
   expect_identical(weft:::as_source(experiment), list(kind = "matrix", data = t(m), experiment = TRUE))
   expect_identical(weft:::as_source(experiment, "second")$kind, "sparse")
   expect_identical(as.matrix(weft:::as_source(experiment, 2)$data), t(m * 2))

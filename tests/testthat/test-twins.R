@@ -1,15 +1,7 @@
 # Every operation on both back ends, on the same fresh inputs, by one table: name, work(backend), tolerance (0: the same
 # bits). A room adds its operations as twins_<room>() in its own helper file. WEFT_TWIN_SEED repeats a failure.
 
-twin_operations <- function() {
-  makers <- character()
-  for (k in seq_len(10)) { # testthat keeps helpers in an environment above this file's
-    where <- if (k == 1) environment(twin_operations) else parent.env(where)
-    makers <- union(makers, ls(where, pattern = "^twins_"))
-    if (identical(where, globalenv())) break
-  }
-  unlist(lapply(makers, function(maker) get(maker)()), recursive = FALSE)
-}
+twin_operations <- function() unlist(lapply(functions_of_rooms("twins_"), function(make) make()), recursive = FALSE)
 
 test_that("every operation gives on the device what it gives on the CPU", {
   skip_if_no_cuda()

@@ -1,4 +1,4 @@
-/* The micro-kernels, included once for each instruction set.
+/* The micro-kernels, included once for each instruction set, whose macros end here.
  *   tile   tile (ROWS × COLS, column major) := sum over k of a_k b_k', where `a` holds ROWS and `b` COLS numbers for each k;
  *          ROWS is VECTORS vectors of LANES doubles
  *   dots   out (DOTS_X × DOTS_U, column major) := inner products of the columns x (less their centre) with the columns u */
@@ -52,3 +52,11 @@ KERNEL_TARGET static void KERNEL_NAME(_dots)(size_t depth, const double *const *
       out[v + j * DOTS_X] = total;
     }
 }
+
+#undef LANES
+#undef VECTORS
+#undef COLS
+#undef DOTS_X
+#undef DOTS_U
+#undef KERNEL_NAME
+#undef KERNEL_TARGET
