@@ -110,8 +110,8 @@
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
 #' @return A numeric vector, or a matrix with one column a column of `weights`, with the row names of `query`.
-#' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of minimal
-#' degree, Advances in Computational Mathematics 4, 389-396.
+#' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
+#' minimal degree, Advances in Computational Mathematics 4, 389-396.
 #' @seealso [kde()], [kernel_regression()], [kernel_tree()]
 #' @export
 #' @examples

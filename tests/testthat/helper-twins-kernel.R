@@ -98,7 +98,8 @@ twins_kernel <- function() {
   }))
   cube <- function(devices) list(tolerance = 1e-12, work = function(backend) {
     key <- floor(stats::runif(2) * 2^32)
-    .Call(weft:::C_weft_kernel_cube, c(700, 10, 8), key, "epanechnikov", c(0.3, 0.6), weft:::run_control(backend, devices = devices))$out[1:17, ]
+    .Call(weft:::C_weft_kernel_cube, c(700, 10, 8), key, "epanechnikov", c(0.3, 0.6),
+          weft:::run_control(backend, devices = devices))$out[1:17, ]
   })
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
     list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows, "kernel sums, tensor" = single("tensor"),
