@@ -12,7 +12,9 @@ kernel_approximate <- function(problem, method, split = split_weights(problem$we
     refuse(sprintf("The %s kernel is not positive definite%s.", problem$kernel,
                    if (definite > 0) sprintf(" in more than %d dimensions", definite) else ""))
   }
-  if (method == "features" && is_compact(problem$kernel)) refuse(sprintf("No spectrum of the %s kernel is known.", problem$kernel))
+  if (method == "features" && is_compact(problem$kernel)) {
+    refuse(sprintf("No spectrum of the %s kernel is known.", problem$kernel))
+  }
   task <- list(problem = problem, w = t(split$weights), tau = problem$abs_error / if (split$both) 2 else 1)
   out <- ways[[method]](task)
   missed <- ways$exact(task, out$missed)

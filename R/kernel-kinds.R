@@ -62,6 +62,10 @@ kernel_kinds <- list(
       -d / 2 * log(7) + lgamma(d) + log(1 + d + 2 * d * (d + 1) / 5 + d * (d + 1) * (d + 2) / 15)
     },
     cost = 27, definite = Inf, nu = 3.5
+  ),
+  wendland = kernel_kind(
+    value = function(r) inside(r, (1 - r)^4 * (4 * r + 1)),
+    log_radial = function(d) log(beta(d, 5) + 4 * beta(d + 1, 5)), cost = 14, definite = 3
   )
 )
 

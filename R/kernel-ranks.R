@@ -286,14 +286,15 @@ allowed_errors <- function(problem, region, reach, told, boxes, send) {
   lower <- lapply(told, function(other) as.vector(.Call(C_weft_ranks_lower, problem$control, reach, other$boxes)))
   lower <- send(lower)
   lower <- Reduce(`+`, Filter(length, lower), matrix(0, m, each))
-  task <- list(kernel = reach$kernel, h = reach$h, query = region$tree[c("x", "lo")], reference = reach$tree[c("x", "lo")],
-               weights = reach$weights, leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0,
-               abs_error = 0)
+  task <- list(kernel = reach$kernel, h = reach$h, query = region$tree[c("x", "lo")],
+               reference = reach$tree[c("x", "lo")], weights = reach$weights, leave_one_out = problem$leave_one_out,
+               log = FALSE, rel_error = 0, abs_error = 0)
   if (problem$leave_one_out) task$own <- own_places(region$own, reach$tree)
   near <- t(.Call(C_weft_ranks_nearest, problem$control, task, region$tree, reach$tree))
   f <- near + lower[, of_box, drop = FALSE]
   allowed <- (problem$prune[1L] * f + problem$prune[2L]) / problem$total
-  if (problem$log && of_sheet(problem$kernel, "form") == "EXPONENTIAL") allowed[f < 1e-280] <- -1 # exponents are shifted there
+  shifted <- problem$log && of_sheet(problem$kernel, "form") == "EXPONENTIAL"
+  if (shifted) allowed[f < 1e-280] <- -1 # exponents are shifted there
   allowed[problem$total == 0, ] <- Inf
   allowed <- do.call(pmin, c(list(rep(Inf, ncol(allowed))), lapply(seq_len(m), function(c) allowed[c, ])))
   list(box = vapply(split(allowed, factor(of_box, seq_len(each))), min, 0, USE.NAMES = FALSE), query = allowed)

@@ -17,9 +17,11 @@
 #' | `"matern32"` | \eqn{(1 + u) e^{-u}} | \eqn{u = \sqrt 3\, r/h} |
 #' | `"matern52"` | \eqn{(1 + u + u^2/3) e^{-u}} | \eqn{u = \sqrt 5\, r/h} |
 #' | `"matern72"` | \eqn{(1 + u + 2u^2/5 + u^3/15) e^{-u}} | \eqn{u = \sqrt 7\, r/h} |
+#' | `"wendland"` | \eqn{(1 - r/h)^4 (4r/h + 1)} | 0 from \eqn{r = h} on |
 #' | `"polynomial"` | \eqn{(scale\, x \cdot y + offset)^{degree}} | exact products only |
 #'
-#' The Gaussian, Laplacian, Cauchy and Matern kernels are positive definite in any number of dimensions.
+#' The Gaussian, Laplacian, Cauchy and Matern kernels are positive definite in any number of dimensions, Wendland's
+#' (1995) in up to three.
 #'
 #' A bandwidth of one number is \eqn{h}; a vector scales each dimension; a matrix is a covariance: \eqn{r} is then the
 #' Mahalanobis distance and \eqn{h = 1}.
@@ -108,6 +110,8 @@
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
 #' @return A numeric vector, or a matrix with one column a column of `weights`, with the row names of `query`.
+#' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
+#' minimal degree, Advances in Computational Mathematics 4, 389-396.
 #' @seealso [kde()], [kernel_regression()], [kernel_tree()]
 #' @export
 #' @examples

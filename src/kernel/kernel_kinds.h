@@ -42,7 +42,8 @@
   ROW(EPANECHNIKOV, "epanechnikov", COMPACT,     EXPANDED, YES, 1,                   2,      2,      1,      1) \
   ROW(TRIANGULAR,   "triangular",   COMPACT,     APART,    NO,  1,                   1,      1,      NONE,   NONE) \
   ROW(BIWEIGHT,     "biweight",     COMPACT,     EXPANDED, YES, 1,                   1.5397, 1,      2,      0.5) \
-  ROW(COSINE,       "cosine",       COMPACT,     EXPANDED, YES, 1,                   1.5708, 1.5708, 1.2338, 0.7854)
+  ROW(COSINE,       "cosine",       COMPACT,     EXPANDED, YES, 1,                   1.5708, 1.5708, 1.2338, 0.7854) \
+  ROW(WENDLAND,     "wendland",     COMPACT,     EXPANDED, NO,  1,                   2.1094, 0.6912, 10,     0.3456)
 
 /* ---- made from the rows ---- */
 
@@ -137,6 +138,12 @@ static WEFT_HD inline double weft_value_BIWEIGHT(double t, double s) { (void) s;
 /* cos(π√s / 2) = sin(π (1 - √s) / 2) */
 static WEFT_HD inline double weft_value_COSINE(double t, double s) {
   return sin(1.5707963267948966 * t / (1 + sqrt(s)));
+}
+
+/* (1 - r)^4 (4r + 1), of two continuous derivatives and positive definite in three dimensions (Wendland 1995) */
+static WEFT_HD inline double weft_value_WENDLAND(double t, double s) {
+  const double r = sqrt(s), m = t / (1 + r);
+  return m * m * (m * m) * (4 * r + 1);
 }
 
 /* Cases of switches by kernel. Names of functions are in parentheses: C declares one that is missing by itself where it
@@ -245,6 +252,13 @@ TARGET_INLINE VEC NAME(value_COSINE)(VEC t, VEC s) {
   return V(mul)(t, p);
 }
 
+/* The end is where √s is 1, and there the error of 1 - √s is that of s, halved. */
+TARGET_INLINE VEC NAME(value_WENDLAND)(VEC t, VEC s) {
+  const VEC one = V(set1)((REAL) 1), r = V(sqrt)(V(min)(s, one)), m = V(sub)(one, r), square = V(mul)(m, m);
+  (void) t;
+  return V(mul)(V(mul)(square, square), V(fmadd)(r, V(set1)((REAL) 4), one));
+}
+
 #endif
 
 /* ---- formulas, in the device's fast floats ----
@@ -294,6 +308,11 @@ __device__ static inline float single_COSINE(float t) {
   p = fmaf(p, s, -0.23370054992f);
   p = fmaf(p, s, 1.0f);
   return m * p;
+}
+
+__device__ static inline float single_WENDLAND(float t) {
+  const float r = fast_sqrt(fminf(fmaxf(1.0f - t, 0.0f), 1.0f)), m = 1.0f - r, square = m * m;
+  return square * square * fmaf(r, 4.0f, 1.0f);
 }
 
 #endif

@@ -17,6 +17,7 @@ static quad value(const char *k, quad s) {
   if (!strcmp(k, "epanechnikov")) return 1 - s;
   if (!strcmp(k, "triangular")) return 1 - r;
   if (!strcmp(k, "biweight")) return (1 - s) * (1 - s);
+  if (!strcmp(k, "wendland")) return (1 - r) * (1 - r) * (1 - r) * (1 - r) * (4 * r + 1);
   if (!strcmp(k, "cosine")) return cosq(M_PIq * r / 2);
   return nanq("");
 }
@@ -128,7 +129,7 @@ kernel_by_hand <- function(kernel, r) {
     gaussian = exp(-r^2 / 2), epanechnikov = pmax(1 - r^2, 0), uniform = (r <= 1) + 0, triangular = pmax(1 - r, 0),
     laplacian = , matern12 = exp(-r), biweight = pmax(1 - r^2, 0)^2, cosine = ifelse(r < 1, cos(pi * r / 2), 0),
     cauchy = 1 / (1 + r^2), matern32 = (1 + u) * exp(-u), matern52 = (1 + u + u^2 / 3) * exp(-u),
-    matern72 = (1 + u + 2 * u^2 / 5 + u^3 / 15) * exp(-u),
+    wendland = pmax(1 - r, 0)^4 * (4 * r + 1), matern72 = (1 + u + 2 * u^2 / 5 + u^3 / 15) * exp(-u),
     stop("no definition of ", kernel)
   )
 }

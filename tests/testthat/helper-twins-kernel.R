@@ -25,7 +25,7 @@ twins_kernel <- function() {
   })
   # far from zero, in units of any size: coordinates are 10^9 bandwidths and more
   single_far <- list(tolerance = 1e-3, work = function(backend) {
-    lapply(c("gaussian", "laplacian", "matern52", "epanechnikov", "cosine"), function(kernel) {
+    lapply(c("gaussian", "laplacian", "matern52", "matern72", "epanechnikov", "cosine", "wendland"), function(kernel) {
       unit <- 10^stats::runif(1, -60, 60)
       x <- (points(200, 3) + 2^sample(25:45, 1)) * unit
       lapply(c("single", "tensor"), function(precision) {
@@ -39,7 +39,8 @@ twins_kernel <- function() {
     d <- sample(c(1, 4, 9, 10, 16), 1)
     x <- matrix(stats::runif(300 * d), 300)
     q <- matrix(stats::runif(4100 * d), 4100)
-    lapply(c("gaussian", "epanechnikov", "cauchy"), function(kernel) {
+    expanded <- with(weft:::kernel_sheet(), name[single == "EXPANDED"])
+    lapply(expanded, function(kernel) {
       as.vector(kernel_sum(q, x, stats::runif(300), kernel, sqrt(d), precision = "single", backend = backend))
     })
   })
@@ -98,7 +99,8 @@ twins_kernel <- function() {
   }))
   cube <- function(devices) list(tolerance = 1e-12, work = function(backend) {
     key <- floor(stats::runif(2) * 2^32)
-    .Call(weft:::C_weft_kernel_cube, c(700, 10, 8), key, "epanechnikov", c(0.3, 0.6), weft:::run_control(backend, devices = devices))$out[1:17, ]
+    .Call(weft:::C_weft_kernel_cube, c(700, 10, 8), key, "epanechnikov", c(0.3, 0.6),
+          weft:::run_control(backend, devices = devices))$out[1:17, ]
   })
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
     list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows, "kernel sums, tensor" = single("tensor"),

@@ -84,9 +84,26 @@ test_that("frequencies are drawn from the kernel's spectrum", {
 test_that("what lies very far adds nothing, whatever the kernel", {
   for (kernel in all_kernels) {
     for (far in c(1e14, 1e100)) for (method in c("direct", "tree")) {
-      expect_identical(kernel_sum(0, c(0, far), kernel = kernel, method = method), 1, label = paste(kernel, far, method))
+      got <- kernel_sum(0, c(0, far), kernel = kernel, method = method)
+      expect_identical(got, 1, label = paste(kernel, far, method))
     }
     if (of_sheet(kernel, "single") == "NEVER") next
     expect_identical(as.vector(kernel_sum(0, c(0, 1e14), kernel = kernel, precision = "single")), 1, label = kernel)
   }
+})
+
+test_that("a kernel that is definite in few dimensions is refused in more", {
+  withr::local_seed(2)
+  x <- matrix(runif(2000), ncol = 4)
+  low <- x[, 1:3]
+  input <- function(...) expect_error(..., class = "weft_error_input")
+  input(gp_regression(x, x[, 1], "wendland"), regexp = "up to 3 dimensions")
+  expect_identical(gp_regression(low, x[, 1], "wendland", noise = 0.1)$n, 500L)
+  some <- function(x, method) {
+    kernel_sum(x, kernel = "wendland", bandwidth = 4, rel_error = 0.1, confidence = 0.9, method = method)
+  }
+  want <- kernel_sum(low, kernel = "wendland", bandwidth = 4, method = "direct")
+  expect_lte(max(abs(some(low, "nystrom") / want - 1)), 0.1)
+  input(some(x, "nystrom"), regexp = "in more than 3 dimensions")
+  input(some(low, "features"), regexp = "No spectrum")
 })

@@ -52,7 +52,8 @@ test_that("every kernel is its definition", {
   for (kernel in all_kernels) {
     want <- kernel_by_hand(kernel, r)
     for (h in c(1, 2, 0.25)) for (method in c("direct", "tree")) {
-      expect_equal(kernel_sum(r * h, 0, kernel = kernel, bandwidth = h, method = method), want, tolerance = 1e-13, label = kernel)
+      got <- kernel_sum(r * h, 0, kernel = kernel, bandwidth = h, method = method)
+      expect_equal(got, want, tolerance = 1e-13, label = kernel)
     }
     expect_equal(weft:::kernel_value(kernel, r), want, tolerance = 1e-14, label = kernel)
   }
