@@ -151,6 +151,12 @@ static WEFT_HD inline double weft_mi_nats_schurmann_grassberger(const weft_mi_es
   return e->sum / ((double) e->n + 1);
 }
 
+/* A row without its functions does not compile. */
+#define WEFT_MI_THERE(kind, name, entropy, turns, whole) \
+  + sizeof &weft_mi_add_##entropy + sizeof &weft_mi_end_##entropy + sizeof &weft_mi_nats_##entropy
+enum { WEFT_MI_ENTROPIES_THERE = 0 WEFT_MI_ENTROPY_KINDS(WEFT_MI_THERE) };
+#undef WEFT_MI_THERE
+
 /* 0 for fewer than two cells. */
 static WEFT_HD inline double weft_mi_estimate_nats(const weft_mi_estimate *e, const weft_mi_log *f, int estimator)
 {
