@@ -110,7 +110,7 @@ static SEXP vector_of(weft_record *record, const char *name, SEXPTYPE type, doub
 {
   const SEXP value = weft_record_field(record, name);
   if (may_be_null && value == R_NilValue) return value;
-  if (TYPEOF(value) != type || (length >= 0 && (double) Rf_xlength(value) != length)) {
+  if ((SEXPTYPE) TYPEOF(value) != type || (length >= 0 && (double) Rf_xlength(value) != length)) {
     char must[80];
     if (length >= 0) snprintf(must, sizeof must, "of type %s and length %.0f", Rf_type2char(type), length);
     else snprintf(must, sizeof must, "of type %s", Rf_type2char(type));

@@ -101,6 +101,12 @@ static inline double weft_bn_penalty_none(double rows) { return (void) rows, 0; 
 static inline double weft_bn_penalty_one(double rows) { return (void) rows, 1; }
 static inline double weft_bn_penalty_half_log(double rows) { return rows > 0 ? 0.5 * log(rows) : 0; }
 
+/* A row without its functions does not compile. */
+#define WEFT_BN_THERE(kind, name, data, masses, varies, occupied, penalty, ...) \
+  + sizeof &weft_bn_masses_##masses + sizeof &weft_bn_penalty_##penalty
+enum { WEFT_BN_SCORES_THERE = 0 WEFT_BN_SCORE_KINDS(WEFT_BN_THERE) };
+#undef WEFT_BN_THERE
+
 static inline double weft_bn_penalty_of(weft_bn_score score, double rows)
 {
 #define WEFT_BN_PENALTY(kind, name, data, masses, varies, occupied, penalty, ...) \

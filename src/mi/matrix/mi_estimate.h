@@ -41,9 +41,17 @@ static WEFT_HD inline double weft_mi_digamma(double x)
 
 static WEFT_HD inline int weft_mi_turns(int estimator)
 {
-#define WEFT_MI_TURNS(kind, name, entropy, turns) case WEFT_MI_##kind: return turns;
+#define WEFT_MI_TURNS(kind, name, entropy, turns, whole) case WEFT_MI_##kind: return turns;
   switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_TURNS) }
 #undef WEFT_MI_TURNS
+  return 0; /* never: every kind has its case */
+}
+
+static WEFT_HD inline int weft_mi_whole(int estimator)
+{
+#define WEFT_MI_WHOLE(kind, name, entropy, turns, whole) case WEFT_MI_##kind: return whole;
+  switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_WHOLE) }
+#undef WEFT_MI_WHOLE
   return 0; /* never: every kind has its case */
 }
 
@@ -89,7 +97,7 @@ static WEFT_HD inline void weft_mi_estimate_add(weft_mi_estimate *e, const weft_
     e->n += k;
     e->cells += 1;
   }
-#define WEFT_MI_ADD(kind, name, entropy, turns) case WEFT_MI_##kind: weft_mi_add_##entropy(e, f, turn, k); break;
+#define WEFT_MI_ADD(kind, name, entropy, turns, whole) case WEFT_MI_##kind: weft_mi_add_##entropy(e, f, turn, k); break;
   switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_ADD) }
 #undef WEFT_MI_ADD
 }
@@ -114,7 +122,7 @@ static WEFT_HD inline void weft_mi_end_schurmann_grassberger(weft_mi_estimate *e
 
 static WEFT_HD inline void weft_mi_estimate_turn(weft_mi_estimate *e, int estimator, int turn)
 {
-#define WEFT_MI_END(kind, name, entropy, turns) case WEFT_MI_##kind: weft_mi_end_##entropy(e, turn); break;
+#define WEFT_MI_END(kind, name, entropy, turns, whole) case WEFT_MI_##kind: weft_mi_end_##entropy(e, turn); break;
   switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_END) }
 #undef WEFT_MI_END
 }
@@ -143,11 +151,17 @@ static WEFT_HD inline double weft_mi_nats_schurmann_grassberger(const weft_mi_es
   return e->sum / ((double) e->n + 1);
 }
 
+/* A row without its functions does not compile. */
+#define WEFT_MI_THERE(kind, name, entropy, turns, whole) \
+  + sizeof &weft_mi_add_##entropy + sizeof &weft_mi_end_##entropy + sizeof &weft_mi_nats_##entropy
+enum { WEFT_MI_ENTROPIES_THERE = 0 WEFT_MI_ENTROPY_KINDS(WEFT_MI_THERE) };
+#undef WEFT_MI_THERE
+
 /* 0 for fewer than two cells. */
 static WEFT_HD inline double weft_mi_estimate_nats(const weft_mi_estimate *e, const weft_mi_log *f, int estimator)
 {
   if (e->cells < 2) return 0;
-#define WEFT_MI_NATS(kind, name, entropy, turns) case WEFT_MI_##kind: return weft_mi_nats_##entropy(e, f);
+#define WEFT_MI_NATS(kind, name, entropy, turns, whole) case WEFT_MI_##kind: return weft_mi_nats_##entropy(e, f);
   switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_NATS) }
 #undef WEFT_MI_NATS
   return 0; /* never: every kind has its case */

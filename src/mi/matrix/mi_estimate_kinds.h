@@ -4,7 +4,7 @@
  *
  * Of categories: WEFT_MI_<kind>, what R calls it, and <entropy>, which names weft_mi_add_<entropy>(),
  * weft_mi_end_<entropy>() and weft_mi_nats_<entropy>() of mi_estimate.h; `turns`: how often the counts of a histogram
- * are gone through.
+ * are gone through; `whole`: the information of two is the plain one, in whole numbers to the end (mi_table.h).
  *
  * Of numbers: WEFT_MI_<kind>, what R calls it; `of`: the VALUES, their RANKS, or normal SCORES of these; `way`: what is
  * computed of two columns: their CORRELATION, KENDALLS_TAU, or distances to NEIGHBOURS. */
@@ -12,11 +12,11 @@
 #define WEFT_MI_ESTIMATE_KINDS_H
 
 #define WEFT_MI_ENTROPY_KINDS(ROW) \
-  /*  kind                   name                     entropy                turns */ \
-  ROW(EMPIRICAL,             "empirical",             empirical,             1) \
-  ROW(MILLER_MADOW,          "miller-madow",          miller_madow,          1) \
-  ROW(SHRINK,                "shrink",                shrink,                3) \
-  ROW(SCHURMANN_GRASSBERGER, "schurmann-grassberger", schurmann_grassberger, 2)
+  /*  kind                   name                     entropy                turns  whole */ \
+  ROW(EMPIRICAL,             "empirical",             empirical,             1,     1) \
+  ROW(MILLER_MADOW,          "miller-madow",          miller_madow,          1,     0) \
+  ROW(SHRINK,                "shrink",                shrink,                3,     0) \
+  ROW(SCHURMANN_GRASSBERGER, "schurmann-grassberger", schurmann_grassberger, 2,     0)
 
 #define WEFT_MI_NUMERIC_KINDS(ROW) \
   /*  kind      name        of      way */ \

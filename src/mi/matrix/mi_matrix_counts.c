@@ -50,7 +50,7 @@ static double from_table(const weft_mi_log *f, const uint32_t *cells, uint32_t l
       w->compact[ab.cells++] = k;
       ab.n += k;
     }
-  if (estimator == WEFT_MI_EMPIRICAL) {
+  if (weft_mi_whole(estimator)) {
     int64_t fixed = weft_mi_fixed(f, ab.n);
     for (size_t k = 0; k < ab.cells; k++) fixed += weft_mi_fixed(f, w->compact[k]);
     for (uint32_t x = 0; x < la + lb; x++) fixed -= weft_mi_fixed(f, w->margin[x]);
@@ -90,7 +90,7 @@ static double from_codes(const weft_mi_log *f, const uint16_t *x, const uint16_t
 {
   const histogram a = tally(w, x, y, 0, w->coder.ids), b = tally(w, y, x, 0, w->coder.rows);
   if (a.cells < 2 || b.cells < 2) return 0;
-  const int exact = estimator == WEFT_MI_EMPIRICAL;
+  const int exact = weft_mi_whole(estimator);
   int64_t fixed = exact ? fixed_entropy(f, &a) + fixed_entropy(f, &b) : 0;
   double nats = exact ? 0 : entropy(f, &a, estimator) + entropy(f, &b, estimator);
   const histogram ab = tally(w, x, y, ly, w->coder.ids); /* in place of a */
@@ -153,7 +153,7 @@ static void matrix_tile(const weft_mi_tiling *tiling, const int64_t *of_x, const
         const size_t area = (size_t) t.a.levels * t.b.levels;
         weft_mi_cells(&t, i, j, w->cells);
         for (size_t k = area; k < area * t.parts; k++) w->cells[k % area] += w->cells[k];
-        if (t.vary || estimator != WEFT_MI_EMPIRICAL) {
+        if (t.vary || !weft_mi_whole(estimator)) {
           value = from_table(&x->f, w->cells, t.a.levels, t.b.levels, estimator, w);
         } else {
           int64_t fixed = whole - of_x[a0 + i] - of_y[b0 + j];

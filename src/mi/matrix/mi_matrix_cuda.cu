@@ -46,7 +46,7 @@ __global__ static void __launch_bounds__(SCORE_THREADS)
   const size_t j = (size_t) blockIdx.x * SCORE_THREADS + threadIdx.x, i = blockIdx.y;
   if (j >= p.nb || (p.same && p.place_b + j <= p.place_a + i)) return;
   double value = 0, ma, mb, mab;
-  if (estimator == WEFT_MI_EMPIRICAL) {
+  if (weft_mi_whole(estimator)) {
     const uint32_t la = p.counts.a.levels, lb = p.counts.b.levels;
     int64_t fixed = 0;
     uint64_t n = 0;

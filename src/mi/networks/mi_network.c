@@ -337,6 +337,11 @@ static double column_cost(const weft_network_job *d)
   return costs[d->method];
 }
 
+/* A row without its function does not compile. */
+#define THERE(kind, name, ...) + sizeof &name##_column
+enum { COLUMNS_THERE = 0 WEFT_NETWORK_KINDS(THERE) };
+#undef THERE
+
 static void one_column(const network *w, size_t j, workspace *s)
 {
 #define COLUMN(kind, name, ...) case WEFT_NETWORK_##kind: name##_column(w, j, s); break;

@@ -111,7 +111,7 @@ __global__ static void __launch_bounds__(THREADS) count_codes(codes_args t)
     const double ha = entropy(t.f, of_a, la, estimator, whole, real, &ma),
                  hb = entropy(t.f, of_b, lb, estimator, whole, real, &mb);
     double value;
-    if (estimator == WEFT_MI_EMPIRICAL) { /* whole numbers to the end, as on the CPU */
+    if (weft_mi_whole(estimator)) { /* whole numbers to the end, as on the CPU */
       long long sum = 0, n = 0;
       for (uint32_t k = threadIdx.x; k < cells; k += THREADS) { sum += weft_mi_fixed(&t.f, table[k]); n += table[k]; }
       for (uint32_t k = threadIdx.x; k < la + lb; k += THREADS) sum -= weft_mi_fixed(&t.f, of_a[k]);

@@ -56,6 +56,11 @@ static int by_least(weft_select_method m)
   return of(m)->combine == COMBINE_LEAST || of(m)->combine == COMBINE_LEAST_OR_ALONE;
 }
 
+/* A row without its functions does not compile. */
+#define THERE(kind, name, alone, group, says, ...) + sizeof &weft_select_##alone + sizeof &weft_select_##says
+enum { CRITERIA_THERE = 0 WEFT_SELECT_KINDS(THERE) };
+#undef THERE
+
 /* What a count says about a candidate: before any choice, and after one. */
 static double score_alone(weft_select_method method, const weft_select_sums *s)
 {
