@@ -134,12 +134,12 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   same_on_ranks(ranks, x = list(scores, input$names), compare = groups)
   genes <- regulation_genes(input, scores, regulators, targets, host)
   sizes <- lengths(genes[c("regulators", "targets")])
-  one <- cost_regulation(input$n, sizes, steps, resamples, nonlinear, 0, 1)
-  runs <- if (is.null(groups)) stability_runs(stability, input$n, copies, one$cpu)
-          else 1 + permutations
-  work <- cost_regulation(input$n, sizes, steps, resamples, nonlinear,
-                          copies + (if (is.null(groups)) runs else 2 * runs), threads)
-  chosen <- if (is.null(blocks)) choose_backend(backend, work) else cpu_only(backend, "Networks of sparse cells are found")
+  cost_of <- function(copies, threads) {
+    if (is.null(blocks)) return(cost_regulation(input$n, sizes, steps, resamples, nonlinear, copies, threads))
+    cost_cells(input$n, input$p, length(input$data@x), sizes, steps, resamples, nonlinear, copies, threads)
+  }
+  runs <- if (is.null(groups)) stability_runs(stability, input$n, copies, cost_of(0, 1)$cpu) else 1 + permutations
+  chosen <- choose_backend(backend, cost_of(copies + (if (is.null(groups)) runs else 2 * runs), threads))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",
                          devices_for(devices, chosen$name))
