@@ -115,7 +115,9 @@ methods <- list(
   `weft MRNET` = function(x, tf) as.matrix(mi_network(mi_matrix(x, estimator = "spearman"), "mrnet")),
   `weft CLR` = function(x, tf) as.matrix(mi_network(mi_matrix(x, estimator = "spearman"), "clr")),
   `minet MRNET` = function(x, tf) if (has("minet")) minet::mrnet(minet::build.mim(as.data.frame(x), "spearman")),
-  `parmigene CLR (KSG)` = function(x, tf) if (has("parmigene") && ncol(x) <= 200) parmigene::clr(parmigene::knnmi.all(t(x))),
+  `parmigene CLR (KSG)` = function(x, tf) {
+    if (has("parmigene") && ncol(x) <= 200) parmigene::clr(parmigene::knnmi.all(t(x)))
+  },
   `GENIE3, 300 trees` = function(x, tf) {
     if (has("GENIE3") && length(x) <= 1e4) square(GENIE3::GENIE3(t(x), nTrees = 300), colnames(x))
   },

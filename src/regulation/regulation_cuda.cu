@@ -483,8 +483,8 @@ static cells_view view_cells(const weft_regulation_job *job, const resident *r, 
 /* Products of all features in one half. */
 static cudaError_t begin_half(const weft_regulation_job *job, const resident *r, size_t half, cudaStream_t s)
 {
-  pack_job pack = { r->scores, r->regulator, job->cells ? NULL : r->rows + half * job->m, NULL, job->n, job->m, r->depth, job->regulators,
-                    r->padded,
+  pack_job pack = { r->scores, r->regulator, job->cells ? NULL : r->rows + half * job->m, NULL, job->n, job->m,
+                    r->depth, job->regulators, r->padded,
                     r->regulator_digits, r->features * r->depth, r->sum, r->variance, r->least };
   const unsigned blocks = (unsigned) ((job->regulators + WARPS - 1) / WARPS);
   if (job->cells && job->hinges)
@@ -502,8 +502,8 @@ static cudaError_t choose_for(const weft_regulation_job *job, const resident *r,
                               int32_t *choices, cudaStream_t s)
 {
   const int32_t *partner = world && !job->cells ? r->partner + (world - 1) * job->n : NULL;
-  const pack_job pack = { r->scores, r->target + first, job->cells ? NULL : r->rows + half * job->m, partner, job->n, job->m, r->depth,
-                          count, 0, r->target_digits, r->block * r->depth, r->target_sum, NULL, NULL };
+  const pack_job pack = { r->scores, r->target + first, job->cells ? NULL : r->rows + half * job->m, partner, job->n,
+                          job->m, r->depth, count, 0, r->target_digits, r->block * r->depth, r->target_sum, NULL, NULL };
   const half_view view = { r->products, r->sum, r->variance, r->least, r->favour + world * job->regulators,
                            job->regulators, r->padded, (double) job->m };
   const unsigned blocks = (unsigned) ((count + WARPS - 1) / WARPS);
