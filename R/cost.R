@@ -59,6 +59,20 @@ cost_regulation <- function(n, genes, steps, resamples, nonlinear, copies, threa
        4 * features * (features + targets) + 24 * genes[["regulators"]] * genes[["targets"]])
 }
 
+# The same of sparse cells with so many stored values: on the CPU block by block of what is stored, on a device dense.
+cost_cells <- function(n, p, stored, genes, steps, resamples, nonlinear, copies, threads) {
+  features <- genes[["regulators"]] * (1 + nonlinear)
+  targets <- genes[["targets"]] * (1 + copies)
+  density <- stored / (as.double(n) * p)
+  groups <- ceiling(resamples * 4 * as.double(features)^2 / max(2e8, 6 * stored))
+  products <- groups * density^2 * n * features * (features + targets)
+  sums <- 25 * as.double(resamples) * features * (features + targets)
+  turns <- as.double(resamples) * targets * steps * features
+  cost((products * 1e-9 + sums * 1e-10 + turns * 2e-9) / threads,
+       0.1 + 6 * stored / 1e10 + as.double(resamples) * features * (features + targets) * n / 2 / 1e14 + turns / 5e11,
+       8 * stored + 24 * genes[["regulators"]] * genes[["targets"]])
+}
+
 # Cutting numeric columns into bins of equal frequency, by sorting.
 cost_bins <- function(n, p, threads) cost(as.double(n) * p * 2e-8, Inf, 4 * as.double(n) * p)
 

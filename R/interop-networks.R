@@ -43,7 +43,7 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
     x <- checked_step(x, "bayes", "x", "bn_learn()")
     edges <- reading("x", as.data.frame(x))
     names <- rownames(x$dag)
-  } else if (inherits(x, "weft_regulation_comparison")) {
+  } else if (inherits(x, "weft_comparison")) {
     edges <- checked_comparison(x)$edges
     names(edges)[1:2] <- c("from", "to")
     names <- network_features(x$networks[[1L]])
@@ -63,7 +63,7 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
   nodes <- data.frame(name = names)
   if (!is.null(known)) nodes <- cbind(nodes, known[match(names, known$gene), !names(known) %in% c("gene", "kept", "reason"), drop = FALSE])
   rownames(nodes) <- NULL
-  list(nodes = nodes, edges = edges, directed = inherits(x, c("weft_bn", "weft_regulation_comparison")) || is_directed(x))
+  list(nodes = nodes, edges = edges, directed = inherits(x, c("weft_bn", "weft_comparison")) || is_directed(x))
 }
 
 #' @rdname network_tables

@@ -1,5 +1,5 @@
-# Sparse cells: scores of what is stored, and halves that are unions of blocks of cells, so that products of all genes are
-# counted once and nothing is made dense.
+# Sparse cells: scores of what is stored, and halves that are unions of blocks of cells, so that products of all genes
+# are counted once and nothing is made dense.
 
 least_cells <- 1000L # of fewer samples a dense matrix is no burden
 cell_blocks <- 50L
@@ -62,8 +62,9 @@ size_factors <- function(data, transform) {
   total <- if (is_cells(data)) Matrix::rowSums(data) else rowSums(data)
   if (!any(total > 0)) return(NULL)
   # ranks do not mind that these are not divided by their mean, which would depend on the order of the samples
-  list(size = ifelse(total > 0, total, 1), what = paste("Counts became log2(1 + x / size factor), a sample's factor its total relative to the",
-                                 "mean; genes enter by their ranks."))
+  list(size = ifelse(total > 0, total, 1),
+       what = paste("Counts became log2(1 + x / size factor), a sample's factor its total relative to the mean; genes",
+                    "enter by their ranks."))
 }
 
 # Whole numbers, as far as some of them show.

@@ -4,7 +4,8 @@
 compared_groups <- function(compare, x, n) {
   given <- class_input(compare, x, n, "compare")
   if (anyNA(given$codes)) {
-    abort_input("`compare` must not have missing values.", x = sprintf("Missing: %d of %d.", sum(is.na(given$codes)), n),
+    abort_input("`compare` must not have missing values.",
+                x = sprintf("Missing: %d of %d.", sum(is.na(given$codes)), n),
                 i = "Leave these samples out.")
   }
   groups <- factor(given$levels[given$codes + 1L], given$levels)
@@ -66,7 +67,7 @@ compare_regulation <- function(data, placed, groups, permutations, how) {
   names(networks) <- names
   structure(list(edges = change_table(found, tested, shape, full, how, names), p_value = tested$overall,
                  networks = networks, groups = table(groups, dnn = NULL), permutations = permutations),
-            class = "weft_regulation_comparison")
+            class = "weft_comparison")
 }
 
 pair_number <- function(edges, shape) (edges$target - 1) * shape[1L] + edges$regulator
@@ -175,33 +176,34 @@ change_table <- function(found, tested, shape, full, how, names) {
 #' both <- regulation(x, compare = treated, permutations = 20, resamples = 50, seed = 1)
 #' both
 #' plot(both)
-as.data.frame.weft_regulation_comparison <- function(x, ..., fdr = NULL) {
+as.data.frame.weft_comparison <- function(x, ..., fdr = NULL) {
   edges <- checked_comparison(x)$edges
   if (is.null(fdr)) return(edges)
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)
   edges[edges$q_value <= fdr, , drop = FALSE]
 }
 
-#' @rdname as.data.frame.weft_regulation_comparison
+#' @rdname as.data.frame.weft_comparison
 #' @export
-tidy.weft_regulation_comparison <- function(x, ...) as.data.frame(x, ...)
+tidy.weft_comparison <- function(x, ...) as.data.frame(x, ...)
 
-#' @rdname as.data.frame.weft_regulation_comparison
+#' @rdname as.data.frame.weft_comparison
 #' @export
-glance.weft_regulation_comparison <- function(x, ...) {
+glance.weft_comparison <- function(x, ...) {
   s <- summary(x)
   data.frame(regulators = s$regulators, targets = s$targets, conditions = length(s$groups), compared = s$compared,
              changed = s$changed, p_value = s$p_value, permutations = s$permutations, seconds = attr(x, "seconds"))
 }
 
-#' @rdname as.data.frame.weft_regulation_comparison
+#' @rdname as.data.frame.weft_comparison
 #' @export
-print.weft_regulation_comparison <- function(x, n = 6L, ...) {
+print.weft_comparison <- function(x, n = 6L, ...) {
   s <- summary(x)
   cat(sprintf("Directed networks of %s: %d regulator%s of %d target%s\n",
-              paste(sprintf("%s (%d samples)", names(s$groups), as.integer(s$groups)), collapse = " and "), s$regulators,
-              if (s$regulators == 1) "" else "s", s$targets, if (s$targets == 1) "" else "s"))
-  cat(sprintf("The networks %s (p = %.3g, %d permutations); of %d edges compared %d changed at a false discovery rate of %g",
+              paste(sprintf("%s (%d samples)", names(s$groups), as.integer(s$groups)), collapse = " and "),
+              s$regulators, if (s$regulators == 1) "" else "s", s$targets, if (s$targets == 1) "" else "s"))
+  cat(sprintf(paste("The networks %s (p = %.3g, %d permutations); of %d edges compared %d changed at a false discovery",
+                    "rate of %g"),
               if (s$p_value <= 0.05) "differ" else "are not shown to differ", s$p_value, as.integer(s$permutations),
               s$compared, s$changed, s$fdr))
   kinds <- s$changes[s$changes > 0]
@@ -217,9 +219,9 @@ print.weft_regulation_comparison <- function(x, n = 6L, ...) {
   invisible(x)
 }
 
-#' @rdname as.data.frame.weft_regulation_comparison
+#' @rdname as.data.frame.weft_comparison
 #' @export
-summary.weft_regulation_comparison <- function(object, ..., fdr = 0.05) {
+summary.weft_comparison <- function(object, ..., fdr = 0.05) {
   edges <- as.data.frame(object, fdr = fdr)
   of <- sort(table(edges$regulator), decreasing = TRUE)
   network <- object$networks[[1L]]
@@ -232,9 +234,9 @@ summary.weft_regulation_comparison <- function(object, ..., fdr = 0.05) {
 
 change_colours <- c(appeared = "#1b8a5a", went = "#d5662b", turned = "#7a4fa3", changed = "#7a4fa3")
 
-#' @rdname as.data.frame.weft_regulation_comparison
+#' @rdname as.data.frame.weft_comparison
 #' @export
-plot.weft_regulation_comparison <- function(x, edges = NULL, fdr = 0.05, shared = NULL, labels = TRUE, main = NULL, ...) {
+plot.weft_comparison <- function(x, edges = NULL, fdr = 0.05, shared = NULL, labels = TRUE, main = NULL, ...) {
   checked_comparison(x)
   table <- as.data.frame(x, fdr = if (is.null(edges)) fdr)
   if (!is.null(edges)) table <- utils::head(table, check_number(edges, "edges", min = 0, whole = TRUE))
@@ -291,7 +293,7 @@ place_edges <- function(edges, features) {
 
 #' @rdname as_igraph
 #' @export
-as_igraph.weft_regulation_comparison <- function(x, isolated = TRUE, ...) network_convert(x, "igraph", isolated = isolated)
+as_igraph.weft_comparison <- function(x, isolated = TRUE, ...) network_convert(x, "igraph", isolated = isolated)
 
 # It may have been saved and changed.
 checked_comparison <- function(x, arg = "x") {

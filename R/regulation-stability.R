@@ -6,8 +6,8 @@ stability_runs <- function(stability, n, copies, seconds) {
   if (isTRUE(stability) || copies > 0 && seconds < 0.25) 3L else 0L
 }
 
-# list(overlap, top, left_out, samples, runs): the share of the heaviest edges that are among the heaviest again when one
-# sample, or one of a hundred, is left out; the mean over runs that leave out others.
+# list(overlap, top, left_out, samples, runs): the share of the heaviest edges that are among the heaviest again when
+# one sample, or one of a hundred, is left out; the mean over runs that leave out others.
 regulation_stability <- function(data, found, runs, how) {
   n <- nrow(data)
   left_out <- max(1L, as.integer(n %/% 100L))

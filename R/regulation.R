@@ -35,25 +35,25 @@
 #'   an area in the copies and in the data. It controls edges between genes that do not depend on each other at all.
 #'   Indirect and reversed edges are dependences too, and are not counted as false.
 #'
-#' @section Comparing conditions: With `compare =` each condition has a network of its own, from halves of one size that the
-#'   same draws choose, and from places within the condition, so that genes which are merely higher in one of them do not
-#'   matter. The *effect* of an edge is the area in the second condition less that in the first (of more than two: the
-#'   greatest less the least). What is tested is the change: that difference, or the one of areas with the sign of the
-#'   effect where it is greater, so that an edge which turned from raising to lowering counts. Everything is done
+#' @section Comparing conditions: With `compare =` each condition has a network of its own, from halves of one size that
+#'   the same draws choose, and from places within the condition, so that genes which are merely higher in one of them
+#'   do not matter. The *effect* of an edge is the area in the second condition less that in the first (of more than
+#'   two: the greatest less the least). What is tested is the change: that difference, or the one of areas with the sign
+#'   of the effect where it is greater, so that an edge which turned from raising to lowering counts. Everything is done
 #'   again `permutations` times with the conditions dealt anew. The p-value of an edge is the share of these deals, the
 #'   data's among them, in which it changes at least as much. The q-value compares how many edges change as much in
 #'   the data and on average in all deals, and is not below the p-value of the whole, which says whether the networks
 #'   differ at all. Areas below `r least_compared_area` in all conditions are not compared.
 #'
-#' @section Counts and cells: Counts of a sparse matrix (whole numbers from 0) become log2(1 + x / size factor), a sample's
-#'   size factor being its total relative to the mean of all, so that depth does not make correlations; this is said.
-#'   Of a dense matrix `transform = "counts"` does so; [gene_quality()] prepares bulk counts. A sparse matrix of
-#'   `r least_cells` cells and more is never made dense: its halves are unions of `r cell_blocks` blocks of cells, whose products
-#'   are counted once. With `compare` it is made dense.
+#' @section Counts and cells: Counts of a sparse matrix (whole numbers from 0) become log2(1 + x / size factor), a
+#'   sample's size factor being its total relative to the mean of all, so that depth does not make correlations; this is
+#'   said. Of a dense matrix `transform = "counts"` does so; [gene_quality()] prepares bulk counts. A sparse matrix of
+#'   `r least_cells` cells and more is never made dense: its halves are unions of `r cell_blocks` blocks of cells, whose
+#'   products are counted once. With `compare` it is made dense.
 #'
-#' @section Stability: The share of the heaviest edges, as many as targets and at most 1,000, that are among the heaviest
-#'   again when one sample, or one of a hundred, is left out: the mean of three such runs, in the attribute `stability` and
-#'   in print.
+#' @section Stability: The share of the heaviest edges, as many as targets and at most 1,000, that are among the
+#'   heaviest again when one sample, or one of a hundred, is left out: the mean of three such runs, in the attribute
+#'   `stability` and in print.
 #'
 #' @inheritParams mi_pairs
 #' @param x samples in rows, genes in columns: a numeric matrix, data frame, sparse Matrix, DelayedMatrix or
@@ -62,8 +62,8 @@
 #'   most of all. `NULL`: all genes, or of more than 2,000 genes the 2,000 whose squared correlations with the others
 #'   vary most, which is said. `"all"`: all genes.
 #' @param targets names or numbers of the genes to be explained; `NULL`: all.
-#' @param steps how many features are chosen for a target in each half. `NULL`: from 2 for few samples to 5 for halves of
-#'   64 samples and more, the logarithm of their number to base 2, rounded down, less 1.
+#' @param steps how many features are chosen for a target in each half. `NULL`: from 2 for few samples to 5 for halves
+#'   of 64 samples and more, the logarithm of their number to base 2, rounded down, less 1.
 #' @param resamples how many halves of the samples: an even number.
 #' @param nonlinear offer max(z, 0) and min(z, 0) as well.
 #' @param copies how many null copies; each takes about as long as the data. 0 leaves q-values out.
@@ -71,16 +71,16 @@
 #' @param compare a factor with the condition of every sample, of at least 8 samples each, or the name of a column of
 #'   `colData(x)`: the networks of two or more conditions are compared.
 #' @param permutations how many times the conditions are dealt anew; each takes as long as the data.
-#' @param stability compute how stable the network is. `NULL`: where it takes less than about a second, and null copies are
-#'   made.
-#' @param transform `"counts"`: divide by size factors; `"none"`: take values as they are; `"auto"`: the former for counts in a
-#'   sparse matrix.
+#' @param stability compute how stable the network is. `NULL`: where it takes less than about a second, and null copies
+#'   are made.
+#' @param transform `"counts"`: divide by size factors; `"none"`: take values as they are; `"auto"`: the former for
+#'   counts in a sparse matrix.
 #' @param devices see [weft_devices()].
 #' @param distributed share the halves among the ranks of a job, which all call with the same data and get the same
 #'   result; see [weft_ranks()].
 #' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns.
-#'   Attributes record the call, back end and time. With `compare`, a list of class `weft_regulation_comparison`: `edges`,
-#'   a data frame described at [as.data.frame.weft_regulation_comparison()]; `p_value` of the whole; `networks`, one for
+#'   Attributes record the call, back end and time. With `compare`, a list of class `weft_comparison`: `edges`,
+#'   a data frame described at [as.data.frame.weft_comparison()]; `p_value` of the whole; `networks`, one for
 #'   each condition; `groups`, their numbers of samples; `permutations`.
 #' @references
 #' Haury, Mordelet, Vera-Licona, Vert (2012). TIGRESS: trustful inference of gene regulation using stability selection.
@@ -91,7 +91,7 @@
 #'
 #' Slawek, Arodz (2013). ENNET: inferring large gene regulatory networks from expression data using gradient boosting.
 #' *BMC Systems Biology* 7, 106.
-#' @seealso [as.data.frame.weft_regulation()], [plot.weft_regulation()], [plot.weft_regulation_comparison()],
+#' @seealso [as.data.frame.weft_regulation()], [plot.weft_regulation()], [plot.weft_comparison()],
 #'   [mi_network()]
 #' @export
 #' @examples
@@ -103,9 +103,10 @@
 #' net
 #' as.data.frame(net, fdr = 0.2)
 # nolint end
-regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE, copies = 1,
-                       seed = NULL, compare = NULL, permutations = 100, stability = NULL, transform = c("auto", "none", "counts"), assay = NULL,
-                       backend = NULL, threads = NULL, devices = NULL, distributed = FALSE, progress = NULL, verbose = FALSE) {
+regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE,
+                       copies = 1, seed = NULL, compare = NULL, permutations = 100, stability = NULL,
+                       transform = c("auto", "none", "counts"), assay = NULL, backend = NULL, threads = NULL,
+                       devices = NULL, distributed = FALSE, progress = NULL, verbose = FALSE) {
   need_args("x")
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "regulation", c(each_rank, "x", "compare"))
@@ -134,12 +135,12 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   same_on_ranks(ranks, x = list(scores, input$names), compare = groups)
   genes <- regulation_genes(input, scores, regulators, targets, host)
   sizes <- lengths(genes[c("regulators", "targets")])
-  one <- cost_regulation(input$n, sizes, steps, resamples, nonlinear, 0, 1)
-  runs <- if (is.null(groups)) stability_runs(stability, input$n, copies, one$cpu)
-          else 1 + permutations
-  work <- cost_regulation(input$n, sizes, steps, resamples, nonlinear,
-                          copies + (if (is.null(groups)) runs else 2 * runs), threads)
-  chosen <- if (is.null(blocks)) choose_backend(backend, work) else cpu_only(backend, "Networks of sparse cells are found")
+  cost_of <- function(copies, threads) {
+    if (is.null(blocks)) return(cost_regulation(input$n, sizes, steps, resamples, nonlinear, copies, threads))
+    cost_cells(input$n, input$p, length(input$data@x), sizes, steps, resamples, nonlinear, copies, threads)
+  }
+  runs <- if (is.null(groups)) stability_runs(stability, input$n, copies, cost_of(0, 1)$cpu) else 1 + permutations
+  chosen <- choose_backend(backend, cost_of(copies + (if (is.null(groups)) runs else 2 * runs), threads))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",
                          devices_for(devices, chosen$name))
@@ -150,9 +151,8 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
                    picked = genes$picked, normalised = input$normalised)
   if (!is.null(groups)) {
     out <- compare_regulation(input$data, placed, groups, permutations, how)
-    for (g in levels(groups)) {
-      attributes(out$networks[[g]]) <- c(attributes(out$networks[[g]]), run_record(match.call(), chosen, started), settings)
-    }
+    about <- c(run_record(match.call(), chosen, started), settings)
+    for (g in levels(groups)) attributes(out$networks[[g]]) <- c(attributes(out$networks[[g]]), about)
     return(record(out, match.call(), chosen, started))
   }
   choices <- regulation_choices(scores, halves_of(input$data, how), how, part_of_runs(1, 1 + runs))

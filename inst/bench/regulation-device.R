@@ -1,8 +1,10 @@
 # regulation() on a device: seconds, and whether both back ends choose the same. Usage: Rscript regulation-device.R
-# [small|large|all]
+# [small|large|cells|all]
 #   small   every shape of the table on both back ends (a minute)
 #   large   20,000 genes x 500 samples: 1,800 regulators, then all genes as regulators; the device alone, and the first
 #           against the CPU on a tenth of the targets and four halves
+#   cells   sparse counts, 120,000 cells x 20,000 genes with 1,800 regulators on the device alone, and 20,000 x 600 of
+#           them on both back ends
 library(weft)
 
 if (!nrow(weft_devices())) {
@@ -75,4 +77,37 @@ if (part %in% c("large", "all")) {
               choose$seconds))
   run <- clock(function() regulation(x, regulators = "all", copies = 0, seed = 1, backend = "cuda"))
   cat(sprintf("500 x 20,000, all genes as regulators, 200 halves, no null copy: %.2f s\n", run$seconds))
+}
+
+# Counts of cells whose regulators come in 20 programmes; some 6 % are not 0.
+simulated_cells <- function(n, p, regulators, share = 0.06) {
+  programme <- matrix(stats::rexp(n * 20), n)
+  columns <- lapply(seq_len(p), function(j) {
+    rate <- programme[, if (j <= regulators) 1 + j %% 20 else sample.int(20, 1)] * share * stats::rexp(1)
+    value <- stats::rpois(n, rate)
+    at <- which(value > 0)
+    list(at = at, value = as.double(value[at]))
+  })
+  at <- lapply(columns, `[[`, "at")
+  Matrix::sparseMatrix(i = unlist(at), p = c(0, cumsum(lengths(at))), x = unlist(lapply(columns, `[[`, "value")),
+                       dims = c(n, p), dimnames = list(NULL, sprintf("g%d", seq_len(p))))
+}
+
+if (part %in% c("cells", "all")) {
+  set.seed(1)
+  few <- simulated_cells(20000, 600, 200)
+  both <- lapply(c("cpu", "cuda"), function(backend) clock(function() {
+    regulation(few, regulators = 1:200, transform = "counts", resamples = 20, seed = 1, backend = backend)
+  }))
+  cat(sprintf("20,000 cells x 600 genes, 200 regulators, 20 halves: %.2f s on the CPU, %.2f s on the device, %s\n",
+              both[[1]]$seconds, both[[2]]$seconds,
+              if (same(both[[1]]$value, both[[2]]$value)) "same" else "DIFFERENT"))
+  many <- simulated_cells(120000, 20000, 1800)
+  cat(sprintf("120,000 x 20,000: %.0f million counts, %.2f GB\n", length(many@x) / 1e6, 12 * length(many@x) / 1e9))
+  gc(reset = TRUE)
+  run <- clock(function() regulation(many, regulators = 1:1800, transform = "counts", copies = 0, seed = 1,
+                                     backend = "cuda"))
+  status <- if (file.exists("/proc/self/status")) grep("VmHWM", readLines("/proc/self/status"), value = TRUE)
+  cat(sprintf("1,800 regulators, 200 halves, no null copy: %.2f s; %s with data and making them\n", run$seconds,
+              status))
 }

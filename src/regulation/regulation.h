@@ -42,7 +42,8 @@ weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size
 weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t m, size_t pairs,
                                    uint64_t key, int32_t *out);
 
-/* out (n × count): rows from 0, each column in an order drawn anew. Streams from WEFT_REGULATION_ORDERS on are for them. */
+/* out (n × count): rows from 0, each column in an order drawn anew. Streams from WEFT_REGULATION_ORDERS on are for
+ * them. */
 enum { WEFT_REGULATION_ORDERS = 2 };
 weft_status weft_regulation_orders(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t count,
                                    uint32_t stream, uint64_t key, int32_t *out);

@@ -176,7 +176,8 @@ static void multiply_column(const engine *e, column *c)
     for (size_t k = c->starts[b]; k < c->starts[b + 1]; k++) {
       const size_t at = (size_t) c->position[k];
       const uint32_t v = (uint32_t) c->value[k];
-      for (size_t i = e->row_starts[at]; i < e->row_starts[at + 1]; i++) out[e->feature[i]] += v * (uint32_t) e->value[i];
+      for (size_t i = e->row_starts[at]; i < e->row_starts[at + 1]; i++)
+        out[e->feature[i]] += v * (uint32_t) e->value[i];
     }
   }
 }

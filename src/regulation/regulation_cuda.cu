@@ -4,6 +4,8 @@
  *   multiply  products of all features, and of targets with features, on 8-bit tensor cores
  *   choose    a block a target
  *
+ * Sparse cells are unpacked half by half into the same digits.
+ *
  * A block keeps no state of its features: what is left of each in a step is found again from the products with those
  * chosen so far. That is some ten values of 32 bits a feature and step, instead of as many doubles that would have to
  * be kept, and has the bits of the CPU, which keeps them (regulation_step.h). */
@@ -18,6 +20,7 @@
 #define THREADS 256                   /* of a block that chooses */
 #define AT_ONCE ((size_t) 1 << 26)    /* products of targets with features that are kept */
 #define CHOICES_KEPT ((size_t) 1 << 24)
+#define DIGITS_KEPT ((size_t) 1 << 31) /* of one digit of targets */
 #define KINDS 3
 #define FULL 0xffffffffu
 
@@ -82,6 +85,18 @@ __device__ static void put_moments(const pack_job &job, size_t j, int kind, doub
   job.least[kind * job.padded + j] = weft_regulation_least(variance);
 }
 
+template <bool HINGES>
+__device__ static void note_regulator(const pack_job &job, size_t j, const long long (&sum)[2],
+                                      const long long (&squares)[2])
+{
+  job.sum[j] = (double) sum[0];
+  put_moments(job, j, 0, (double) (sum[0] + sum[1]), (double) (squares[0] + squares[1]));
+  if (!HINGES) return;
+  job.sum[job.padded + j] = (double) sum[1];
+  put_moments(job, j, 1, (double) sum[0], (double) squares[0]);
+  put_moments(job, j, 2, (double) sum[1], (double) squares[1]);
+}
+
 /* A regulator, in its parts. */
 template <bool HINGES> __global__ static void pack_regulators(pack_job job)
 {
@@ -99,13 +114,75 @@ template <bool HINGES> __global__ static void pack_regulators(pack_job job)
     squares[1] += second * second;
   }
   for (int part = 0; part < 2; part++) { sum[part] = warp_sum(sum[part]); squares[part] = warp_sum(squares[part]); }
-  if (lane) return;
-  job.sum[j] = (double) sum[0];
-  put_moments(job, j, 0, (double) (sum[0] + sum[1]), (double) (squares[0] + squares[1]));
-  if (!HINGES) return;
-  job.sum[job.padded + j] = (double) sum[1];
-  put_moments(job, j, 1, (double) sum[0], (double) squares[0]);
-  put_moments(job, j, 2, (double) sum[1], (double) squares[1]);
+  if (lane == 0) note_regulator<HINGES>(job, j, sum, squares);
+}
+
+/* ---- packing of sparse cells ---- */
+
+/* Where a stored value stands in the half at hand. */
+struct cells_view {
+  const int32_t *starts, *rows, *absent, *position;
+  const int16_t *scores;
+  const int32_t *place;               /* of each block: which one of the half's it is, or -1 */
+  const int32_t *inverse;             /* NULL, or where each row of the targets stands */
+  int32_t block_rows;
+};
+
+__device__ static int64_t place_of(const cells_view &x, int64_t stored)
+{
+  const int32_t row = x.rows[stored], at = x.position[x.inverse ? x.inverse[row] : row];
+  const int32_t block = at < 0 ? -1 : x.place[at / x.block_rows];
+  return block < 0 ? -1 : (int64_t) block * x.block_rows + at % x.block_rows;
+}
+
+/* What a target has where nothing is stored, then what is stored. */
+__global__ static void pack_cell_targets(pack_job job, cells_view x)
+{
+  const size_t t = blockIdx.x * (size_t) WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (t >= job.count) return;
+  const int32_t gene = job.gene[t], absent = x.absent[gene];
+  long long sum = 0;
+  for (size_t k = lane; k < job.depth; k += 32) put_digits(job, t, k, k < job.m ? absent : 0);
+  __syncwarp();
+  for (int64_t s = x.starts[gene] + (int64_t) lane; s < x.starts[gene + 1]; s += 32) {
+    const int64_t k = place_of(x, s);
+    if (k < 0) continue;
+    put_digits(job, t, (size_t) k, x.scores[s]);
+    sum += x.scores[s] - absent;
+  }
+  sum = warp_sum(sum);
+  if (lane == 0) job.sum[t] = (double) (sum + (long long) job.m * absent);
+}
+
+template <bool HINGES> __global__ static void pack_cell_regulators(pack_job job, cells_view x)
+{
+  const size_t j = blockIdx.x * (size_t) WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (j >= job.count) return;
+  const int32_t gene = job.gene[j], absent = x.absent[gene];
+  const int absent_first = HINGES && absent < 0 ? 0 : absent, absent_second = absent - absent_first;
+  long long sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
+  for (size_t k = lane; k < job.depth; k += 32) {
+    put_digits(job, j, k, k < job.m ? absent_first : 0);
+    if (HINGES) put_digits(job, job.padded + j, k, k < job.m ? absent_second : 0);
+  }
+  __syncwarp();
+  for (int64_t s = x.starts[gene] + (int64_t) lane; s < x.starts[gene + 1]; s += 32) {
+    const int64_t k = place_of(x, s);
+    if (k < 0) continue;
+    const int v = x.scores[s], first = HINGES && v < 0 ? 0 : v, second = v - first;
+    put_digits(job, j, (size_t) k, first);
+    if (HINGES) put_digits(job, job.padded + j, (size_t) k, second);
+    sum[0] += first - absent_first;
+    sum[1] += second - absent_second;
+    squares[0] += first * first - absent_first * absent_first;
+    squares[1] += second * second - absent_second * absent_second;
+  }
+  for (int part = 0; part < 2; part++) {
+    const long long value = part ? absent_second : absent_first;
+    sum[part] = warp_sum(sum[part]) + (long long) job.m * value;
+    squares[part] = warp_sum(squares[part]) + (long long) job.m * value * value;
+  }
+  if (lane == 0) note_regulator<HINGES>(job, j, sum, squares);
 }
 
 /* ---- choosing ---- */
@@ -259,6 +336,7 @@ static void launch_choose(const half_view &v, const int32_t *with, const double 
 struct resident {
   int16_t *scores;
   int32_t *regulator, *target, *own, *rows, *partner;
+  int32_t *starts, *stored_rows, *absent, *position, *places, *inverse; /* of sparse cells */
   int8_t *regulator_digits, *target_digits;
   int32_t *products, *with, *choices;
   double *sum, *variance, *least, *favour, *target_sum;
@@ -279,6 +357,12 @@ static void copy_numbers(const void *data, size_t first, size_t count, void *out
 {
   (void) threads;
   memcpy(out, (const int32_t *) data + first, count * sizeof(int32_t));
+}
+
+static void copy_shorts(const void *data, size_t first, size_t count, void *out, int threads)
+{
+  (void) threads;
+  memcpy(out, (const int16_t *) data + first, count * sizeof(int16_t));
 }
 
 static void copy_doubles(const void *data, size_t first, size_t count, void *out, int threads)
@@ -317,6 +401,35 @@ done:
   return st;
 }
 
+/* Scores as they are stored, where rows stand, and the place of every block in every half. */
+static weft_status send_cells(weft_ctx *ctx, weft_device_arena *mem, const weft_regulation_job *job, resident *r)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  const weft_regulation_cells *x = job->cells;
+  const size_t stored = (size_t) x->starts[job->p];
+  int32_t *places, *inverse;
+  WEFT_TAKE(places, &host, x->blocks * job->halves);
+  for (size_t k = 0; k < x->blocks * job->halves; k++) places[k] = -1;
+  for (size_t half = 0; half < job->halves; half++)
+    for (size_t k = 0; k < x->taken; k++)
+      places[half * x->blocks + (size_t) x->chosen[half * x->taken + k]] = (int32_t) k;
+  WEFT_TAKE(inverse, &host, job->n * job->copies);
+  for (size_t copy = 0; copy < job->copies; copy++)
+    for (size_t i = 0; i < job->n; i++) inverse[copy * job->n + (size_t) job->partner[copy * job->n + i]] = (int32_t) i;
+  WEFT_TRY(send_numbers(mem, places, x->blocks * job->halves, &r->places));
+  WEFT_TRY(send_numbers(mem, inverse, job->n * job->copies, &r->inverse));
+  WEFT_TRY(send_numbers(mem, x->starts, job->p + 1, &r->starts));
+  WEFT_TRY(send_numbers(mem, x->rows, stored, &r->stored_rows));
+  WEFT_TRY(send_numbers(mem, x->absent, job->p, &r->absent));
+  WEFT_TRY(send_numbers(mem, x->position, job->n, &r->position));
+  WEFT_DEVICE_TAKE(r->scores, mem, stored);
+  WEFT_TRY(weft_device_upload(mem, r->scores, stored, sizeof *r->scores, copy_shorts, x->scores));
+done:
+  weft_arena_end(&host);
+  return st;
+}
+
 static weft_status set_up(weft_ctx *ctx, weft_device_arena *mem, const weft_regulation_job *job, resident *r)
 {
   weft_status st = WEFT_OK;
@@ -325,6 +438,8 @@ static weft_status set_up(weft_ctx *ctx, weft_device_arena *mem, const weft_regu
   r->depth = round_up(job->m, WEFT_DIGITS_DEPTH);
   r->block = round_up(AT_ONCE / r->features + 1, WEFT_DIGITS_SIDE);
   if (r->block > job->targets) r->block = round_up(job->targets, WEFT_DIGITS_SIDE);
+  while (r->block > WEFT_DIGITS_SIDE && r->block * r->depth > DIGITS_KEPT)
+    r->block = round_up(r->block / 2, WEFT_DIGITS_SIDE);
   r->each = job->steps * job->targets * (1 + job->copies);
   r->kept = 1 + CHOICES_KEPT / r->each < job->halves ? 1 + CHOICES_KEPT / r->each : job->halves;
   WEFT_DEVICE_TAKE(r->products, mem, r->features * r->features);
@@ -339,28 +454,43 @@ static weft_status set_up(weft_ctx *ctx, weft_device_arena *mem, const weft_regu
   /* rows that no gene fills are multiplied too */
   WEFT_CUDA(cudaMemsetAsync(r->regulator_digits, 0, 2 * r->features * r->depth, mem->stream));
   WEFT_CUDA(cudaMemsetAsync(r->target_digits, 0, 2 * r->block * r->depth, mem->stream));
-  WEFT_DEVICE_TAKE(r->scores, mem, job->n * job->p);
-  WEFT_TRY(weft_device_upload(mem, r->scores, job->n * job->p, sizeof *r->scores, narrow, job->scores));
+  if (job->cells) WEFT_TRY(send_cells(ctx, mem, job, r));
+  else {
+    WEFT_DEVICE_TAKE(r->scores, mem, job->n * job->p);
+    WEFT_TRY(weft_device_upload(mem, r->scores, job->n * job->p, sizeof *r->scores, narrow, job->scores));
+    WEFT_TRY(send_numbers(mem, job->rows, job->m * job->halves, &r->rows));
+    WEFT_TRY(send_numbers(mem, job->partner, job->n * job->copies, &r->partner));
+  }
   WEFT_DEVICE_TAKE(r->favour, mem, job->regulators * (1 + job->copies));
   WEFT_TRY(weft_device_upload(mem, r->favour, job->regulators * (1 + job->copies), sizeof *r->favour, copy_doubles,
                               job->favour));
   WEFT_TRY(send_numbers(mem, job->regulator, job->regulators, &r->regulator));
   WEFT_TRY(send_numbers(mem, job->target, job->targets, &r->target));
-  WEFT_TRY(send_numbers(mem, job->rows, job->m * job->halves, &r->rows));
-  WEFT_TRY(send_numbers(mem, job->partner, job->n * job->copies, &r->partner));
   WEFT_TRY(find_own(ctx, mem, job, &r->own));
 done:
   return st;
 }
 
+/* What cells are in one half; `world` of the targets, 0 for regulators. */
+static cells_view view_cells(const weft_regulation_job *job, const resident *r, size_t half, size_t world)
+{
+  const cells_view x = { r->starts, r->stored_rows, r->absent, r->position, r->scores,
+                         r->places + half * job->cells->blocks, world ? r->inverse + (world - 1) * job->n : NULL,
+                         (int32_t) job->cells->block_rows };
+  return x;
+}
+
 /* Products of all features in one half. */
 static cudaError_t begin_half(const weft_regulation_job *job, const resident *r, size_t half, cudaStream_t s)
 {
-  pack_job pack = { r->scores, r->regulator, r->rows + half * job->m, NULL, job->n, job->m, r->depth, job->regulators,
-                    r->padded,
+  pack_job pack = { r->scores, r->regulator, job->cells ? NULL : r->rows + half * job->m, NULL, job->n, job->m,
+                    r->depth, job->regulators, r->padded,
                     r->regulator_digits, r->features * r->depth, r->sum, r->variance, r->least };
   const unsigned blocks = (unsigned) ((job->regulators + WARPS - 1) / WARPS);
-  if (job->hinges) pack_regulators<true><<<blocks, 32 * WARPS, 0, s>>>(pack);
+  if (job->cells && job->hinges)
+    pack_cell_regulators<true><<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, r, half, 0));
+  else if (job->cells) pack_cell_regulators<false><<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, r, half, 0));
+  else if (job->hinges) pack_regulators<true><<<blocks, 32 * WARPS, 0, s>>>(pack);
   else pack_regulators<false><<<blocks, 32 * WARPS, 0, s>>>(pack);
   weft_digits_multiply(r->regulator_digits, r->features, r->regulator_digits, r->features, r->depth, r->products, s);
   return cudaGetLastError();
@@ -371,12 +501,14 @@ static cudaError_t choose_for(const weft_regulation_job *job, const resident *r,
                               size_t first, size_t count,
                               int32_t *choices, cudaStream_t s)
 {
-  const int32_t *partner = world ? r->partner + (world - 1) * job->n : NULL;
-  const pack_job pack = { r->scores, r->target + first, r->rows + half * job->m, partner, job->n, job->m, r->depth,
-                          count, 0, r->target_digits, r->block * r->depth, r->target_sum, NULL, NULL };
+  const int32_t *partner = world && !job->cells ? r->partner + (world - 1) * job->n : NULL;
+  const pack_job pack = { r->scores, r->target + first, job->cells ? NULL : r->rows + half * job->m, partner, job->n,
+                          job->m, r->depth, count, 0, r->target_digits, r->block * r->depth, r->target_sum, NULL, NULL };
   const half_view view = { r->products, r->sum, r->variance, r->least, r->favour + world * job->regulators,
                            job->regulators, r->padded, (double) job->m };
-  pack_targets<<<(unsigned) ((count + WARPS - 1) / WARPS), 32 * WARPS, 0, s>>>(pack);
+  const unsigned blocks = (unsigned) ((count + WARPS - 1) / WARPS);
+  if (job->cells) pack_cell_targets<<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, r, half, world));
+  else pack_targets<<<blocks, 32 * WARPS, 0, s>>>(pack);
   weft_digits_multiply(r->target_digits, r->block, r->regulator_digits, r->features, r->depth, r->with, s);
   const auto launch = job->hinges ? launch_choose<true> : launch_choose<false>;
   launch(view, r->with, r->target_sum, r->own + first, (int) job->steps, choices, count, s);

@@ -166,8 +166,8 @@ static void use_cells(select_job *job, SEXP scores, SEXP samples)
 }
 
 /* An integer array, steps × targets × (1 + copies) × halves. genes: list(regulators, targets, favour), columns from 0
- * and a number for each regulator in each world; samples: what C_weft_regulation_halves() returned. Of sparse scores (use_cells) its
- * rows are blocks. */
+ * and a number for each regulator in each world; samples: what C_weft_regulation_halves() returned. Of sparse scores
+ * (use_cells) its rows are blocks. */
 SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP hinges, SEXP steps, SEXP shape, SEXP control)
 {
   SEXP rows = weft_glue_element(samples, "rows"), partner = weft_glue_element(samples, "partner");

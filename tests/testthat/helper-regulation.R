@@ -126,6 +126,14 @@ twins_regulation <- function() {
     "regulation, linear" = list(tolerance = 0, work = function(backend) {
       run(data(sample(8:90, 1), sample(4:300, 1)), resamples = 10, nonlinear = FALSE, steps = 3, backend = backend)
     }),
+    "regulation, sparse cells" = list(tolerance = 0, work = function(backend) {
+      n <- sample(1000:1400, 1)
+      x <- data(n, sample(c(5, 40, 150), 1))
+      x <- Matrix::Matrix(pmax(round(4 * x - sample(0:4, 1)), 0), sparse = TRUE)
+      p <- ncol(x)
+      run(x, transform = "counts", regulators = sample(p, sample(p, 1)), copies = 2, resamples = 10,
+          nonlinear = sample(c(TRUE, FALSE), 1), backend = backend)
+    }),
     "regulation, many samples" = list(tolerance = 0, work = function(backend) {
       run(data(sample(3000:5000, 1), 30), resamples = 4, backend = backend)
     })

@@ -52,8 +52,8 @@ test_that("choices are those of the dense path with the same halves", {
     targets <- if (trial %% 4 == 1) sample(p, sample(p, 1)) - 1L else seq_len(p) - 1L
     hinges <- trial %% 5 != 0
     favour <- runif(length(regulators) * (1 + how$copies), 0.5, 1)
-    expected <- regulation_select(weft:::regulation_scores(as.matrix(x), how$host), regulators, targets, dense, hinges, 4,
-                                  favour = favour)
+    scores <- weft:::regulation_scores(as.matrix(x), how$host)
+    expected <- regulation_select(scores, regulators, targets, dense, hinges, 4, favour = favour)
     for (control in list(weft:::run_control(threads = 1), weft:::run_control(threads = 2),
                          weft:::run_control(devices = rep(0L, 3)))) {
       expect_identical(regulation_select(cells, regulators, targets, samples, hinges, 4, control, favour), expected,
@@ -112,7 +112,8 @@ test_that("depth alone makes no edges between counts", {
   correlation <- function(size) {
     found <- weft:::cell_scores(counts, size, weft:::run_control())
     scores <- matrix(rep(found$absent, each = 1500), 1500)
-    scores[cbind(counts@i + 1L, rep(seq_len(30), diff(counts@p)))] <- readBin(found$scores, "integer", length(counts@i), 2)
+    at <- cbind(counts@i + 1L, rep(seq_len(30), diff(counts@p)))
+    scores[at] <- readBin(found$scores, "integer", nrow(at), 2)
     r <- stats::cor(scores)
     mean(r[upper.tri(r)])
   }

@@ -17,7 +17,7 @@ test_that("what appeared, went and turned is found, with its areas and sign", {
   withr::local_seed(21)
   d <- conditions(c(60, 50))
   both <- regulation(d$x, compare = d$group, permutations = 39, resamples = 60, seed = 1)
-  expect_s3_class(both, "weft_regulation_comparison")
+  expect_s3_class(both, "weft_comparison")
   expect_lte(both$p_value, 0.05)
   called <- as.data.frame(both, fdr = 0.05)
   at <- paste(called$regulator, called$target)
@@ -49,8 +49,8 @@ test_that("a comparison depends on the seed alone, and levels of genes do not ma
     as.data.frame(regulation(x, compare = group, permutations = 5, resamples = 10, seed = 2, ...))
   }
   edges <- run()
-  expect_identical(names(edges)[4:10], c("effect", "area_before", "area_after", "area_late", "sign_before", "sign_after",
-                                         "sign_late"))
+  expect_identical(names(edges)[4:10], c("effect", "area_before", "area_after", "area_late", "sign_before",
+                                         "sign_after", "sign_late"))
   expect_identical(unique(edges$change %in% c("changed", "turned")), TRUE)
   expect_equal(edges$effect, do.call(pmax, edges[5:7]) - do.call(pmin, edges[5:7]))
   expect_identical(run(threads = 1), run(threads = 2))
@@ -112,7 +112,8 @@ test_that("hard conditions", {
   expect_identical(plot(none, edges = 5), none)
   x <- regulated(20, 4)
   x[, 4] <- sample(c(-Inf, 0, Inf), 20, TRUE)
-  odd <- regulation(x, compare = factor(rep(c("a b", "c\"d"), 10), c("unused", "a b", "c\"d")), permutations = 3, resamples = 4, seed = 1)
+  group <- factor(rep(c("a b", "c\"d"), 10), c("unused", "a b", "c\"d"))
+  odd <- regulation(x, compare = group, permutations = 3, resamples = 4, seed = 1)
   expect_true(all(c("area_a b", "area_c\"d") %in% names(odd$edges)))
   one <- regulation(x, regulators = 1, targets = 2, compare = rep(1:2, 10), permutations = 3, resamples = 4, seed = 1)
   expect_lte(nrow(one$edges), 1)
@@ -143,7 +144,8 @@ test_that("a comparison is one for tables, files, other packages and pictures", 
     expect_no_warning(write_network(both, file))
     lines <- readLines(file)
     if (format == "graphml") expect_true(any(grepl("edgedefault=\"directed\"", lines)))
-    if (format == "sif") expect_identical(lines[1], paste(both$edges[1, c("regulator", "change", "target")], collapse = "\t"))
+    first <- paste(both$edges[1, c("regulator", "change", "target")], collapse = "\t")
+    if (format == "sif") expect_identical(lines[1], first)
     if (format == "csv") expect_equal(utils::read.csv(file)$q_value, both$edges$q_value)
   }
   if (requireNamespace("igraph", quietly = TRUE)) expect_equal(igraph::ecount(as_igraph(both)), nrow(both$edges))
@@ -189,5 +191,6 @@ test_that("fewer features are chosen where samples are few", {
   withr::local_seed(27)
   x <- regulated(25, 5)
   expect_identical(attr(regulation(x, resamples = 4, seed = 1), "steps"), 2)
-  expect_identical(as.matrix(regulation(x, resamples = 4, seed = 1)), as.matrix(regulation(x, resamples = 4, steps = 2, seed = 1)))
+  expect_identical(as.matrix(regulation(x, resamples = 4, seed = 1)),
+                   as.matrix(regulation(x, resamples = 4, steps = 2, seed = 1)))
 })
