@@ -81,7 +81,8 @@ worth_nothing <- function(blocks, kind, family, row, col, alpha, beta) {
   value <- function(flat_row, flat_col) {
     by <- list(if (flat_row) rep(1, max(row)) else seq_len(max(row)), if (flat_col) rep(1, max(col)) else seq_len(max(col)))
     merged <- function(x) t(rowsum(t(rowsum(x, by[[1L]])), by[[2L]]))
-    f(merged(blocks$links), merged(blocks$pairs), if (!is.null(blocks$squares)) merged(blocks$squares)) + crp(row, alpha[1L], flat_row) + crp(col, alpha[2L], flat_col)
+    squares <- if (!is.null(blocks$squares)) merged(blocks$squares)
+    f(merged(blocks$links), merged(blocks$pairs), squares) + crp(row, alpha[1L], flat_row) + crp(col, alpha[2L], flat_col)
   }
   now <- value(FALSE, FALSE)
   if (value(TRUE, TRUE) > now - log(20)) return(c(row = TRUE, col = TRUE))

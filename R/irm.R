@@ -1,11 +1,13 @@
 #' Co-cluster a graph: the infinite relational model
 #'
 #' Groups the rows and the columns of a matrix of 0 and 1, of counts or of real values at once, so that links within a
-#' block of a row cluster and a column cluster are equally likely, or values have one mean and variance. The numbers of clusters are inferred, missing links predicted. One-mode graphs, whose
+#' block of a row cluster and a column cluster are equally likely, or values have one mean and variance. The
+#' numbers of clusters are inferred, missing links predicted. One-mode graphs, whose
 #' rows and columns are the same nodes, get one partition.
 #'
 #' Clusters follow a Chinese restaurant process with concentration `alpha`; each block has a link probability from
-#' Beta(`beta`), or a rate from Gamma(shape `beta[1]`, rate `beta[2]`) for counts; for real values see below. `sampler = "blocked"` draws stick-breaking
+#' Beta(`beta`), or a rate from Gamma(shape `beta[1]`, rate `beta[2]`) for counts; for real values see below.
+#' `sampler = "blocked"` draws stick-breaking
 #' weights truncated at `max_clusters`, block probabilities, and then all labels of a mode at once (one after another in
 #' one-mode graphs); `"collapsed"` integrates weights and probabilities out and moves node after node. Split-merge
 #' proposals, targeted at clusters that resemble each other, keep both from getting stuck; they leave clusters of more than

@@ -55,7 +55,8 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
   fit <- function(x, k) suppressWarnings(pca(x, k, center = center, scale = scale, seed = 1, backend = "cpu", progress = FALSE))
   found <- switch(method,
     parallel = parallel_analysis(x, most, times, level, key, fit, permute_columns),
-    signs = parallel_analysis(x, most, times, level, key, fit, c(permute_columns, draw_signs)), broken_stick = broken_stick(x, most, room, fit),
+    signs = parallel_analysis(x, most, times, level, key, fit, c(permute_columns, draw_signs)),
+    broken_stick = broken_stick(x, most, room, fit),
     gavish_donoho = gavish_donoho(x, singular_values(x, room, center, scale)), q2 = cross_validation(x, most, folds, center, scale)
   )
   structure(class = "weft_pca_k", c(found, list(method = method)))
@@ -176,8 +177,8 @@ plot.weft_pca_k <- function(x, ...) {
   check_pca_k(x, "x")
   label <- switch(x$method, parallel = , signs = "singular value", broken_stick = "share of variance", gavish_donoho = "singular value",
                   q2 = expression(Q^2))
-  rule <- switch(x$method, parallel = "of permuted columns", signs = "of data without components", broken_stick = "broken stick", gavish_donoho = "threshold",
-                 q2 = "column means")
+  rule <- switch(x$method, parallel = "of permuted columns", signs = "of data without components",
+                 broken_stick = "broken stick", gavish_donoho = "threshold", q2 = "column means")
   curve <- x$curve
   settings <- list(x = curve$component, y = curve$value, type = "o", pch = ifelse(curve$component <= x$k, 16, 1), col = "#2c5f8a",
                    las = 1, xlab = "component", ylab = label, ylim = range(curve$value, curve$threshold),

@@ -1,7 +1,8 @@
 #' Plot a co-clustering
 #'
 #' `"matrix"` draws the links with rows and columns in the order of their clusters and lines between these; large graphs
-#' are counted into a raster, real values averaged: blue is below the mean of all and orange above. `"trace"` draws the log posterior of every chain, `"eta"` the link probabilities of the
+#' are counted into a raster, real values averaged: blue is below the mean of all and orange above.
+#' `"trace"` draws the log posterior of every chain, `"eta"` the link probabilities of the
 #' blocks, `"sizes"` the clusters' sizes.
 #'
 #' @param x what [irm()] returned.

@@ -137,7 +137,8 @@ plot_clusters <- function(x, ...) {
                                                          else "dark: above the gene's median"), ylab = "samples by cluster",
                  main = sprintf("%d x %d clusters", max(fit$row_cluster), max(fit$col_cluster)), las = 1)
   graphics::rasterImage(grDevices::as.raster(picture), 0, n[1L], n[2L], 0, interpolate = FALSE)
-  graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)), col = "white", lwd = 1.5)
+  graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)),
+                   col = if (real) "black" else "white", lwd = if (real) 0.8 else 1.5)
   graphics::box()
   if (!is.null(class)) {
     colour <- class_palette(nlevels(class))[as.integer(class)][rows]

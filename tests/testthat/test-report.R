@@ -200,3 +200,36 @@ test_that("what weft itself says is ASCII, which every locale has", {
   expect_match(lines[["Bayesian network"]], " -> ", fixed = TRUE)
   expect_identical(lines, iconv(lines, "UTF-8", "ASCII"), ignore_attr = TRUE)
 })
+
+test_that("findings are sure, at most five, and lead to their evidence", {
+  found <- weft:::report_findings(harmless)
+  expect_lte(nrow(found), 5)
+  expect_identical(found$strength, found$strength[order(match(found$strength, names(weft:::strengths)))])
+  expect_match(found$text[found$section == "ranking"], "genes differ between control and case; ")
+  page <- weft:::findings_page(harmless)
+  expect_match(page[1], "^- \\[strong\\]\\{\\.strength \\.strong\\} .*\\[Evidence\\]\\(#[a-z]+\\)$")
+  file <- withr::local_tempfile(fileext = ".html")
+  weft_report(harmless, file, open = FALSE)
+  html <- paste(readLines(file, warn = FALSE), collapse = " ")
+  for (section in found$section) expect_match(html, sprintf("id=\"%s\"", section), fixed = TRUE)
+  expect_match(html, "<span class=\"strength strong\">strong</span>", fixed = TRUE)
+})
+
+test_that("noise is no finding", {
+  for (key in 1:3) {
+    noise <- matrix(weft:::draws("normal", 40 * 30, key = key), 40, dimnames = list(paste0("s", 1:40), paste0("g", 1:30)))
+    class <- rep(c("one", "two"), 20)
+    fit <- gene_network(noise, class, seed = key, bayes = FALSE, clusters = list(chains = 2, sweeps = 40), progress = FALSE)
+    found <- weft:::report_findings(fit)
+    expect_false("strong" %in% found$strength)
+    expect_gte(length(attr(found, "in_vain")) + nrow(found), 5)
+  }
+  expect_match(attr(found, "in_vain"), "a gene that differs between one and two \\(30 tried\\)", all = FALSE)
+  expect_match(utils::tail(weft:::findings_page(fit), 1), "^Looked for and not found beyond chance: ")
+})
+
+test_that("what is as good as the last one named is said", {
+  expect_identical(weft:::best_names(c("a", "b", "c", "d", "e"), c(3, 2, 1, 1, 0)), "a, b and c (1 more with as much as c)")
+  expect_identical(weft:::best_names(c("a", "b"), 2:1), "a and b")
+  expect_identical(weft:::best_names("a", 1), "a")
+})
