@@ -128,7 +128,7 @@ residuals.weft_pca <- function(object, x, k = length(object$sdev), assay = NULL,
                                                                 object$n, nrow(object$rotation)))
   }
   data <- switch(source$kind, dense = source$data, sparse = as.matrix(do.call(rbind, source$data)),
-                 as.matrix(take_assay(x, assay, "x")))
+                 as.matrix(as_source(x, assay, "x")$data))
   data - stats::fitted(object, k = k)
 }
 

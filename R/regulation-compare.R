@@ -38,7 +38,7 @@ least_turned_area <- 0.25 # in both of two conditions that it raises and lowers 
 # can be compared.
 compare_regulation <- function(data, placed, groups, permutations, how) {
   names <- levels(groups)
-  orders <- .Call(C_weft_regulation_orders, data, permutations, 0L, how$key, how$host)
+  orders <- .Call(C_weft_regulation_orders, sample_names(data), permutations, 0L, how$key, how$host)
   in_order <- sort(as.integer(groups))
   runs <- (1 + permutations) * length(names)
   areas_of <- function(codes, world, copies = 0) {

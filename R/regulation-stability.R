@@ -11,8 +11,7 @@ stability_runs <- function(stability, n, copies, seconds) {
 regulation_stability <- function(data, found, runs, how) {
   n <- nrow(data)
   left_out <- max(1L, as.integer(n %/% 100L))
-  named <- if (is_cells(data)) cell_names(data) else data
-  orders <- .Call(C_weft_regulation_orders, named, runs, 1L, how$key, how$host)
+  orders <- .Call(C_weft_regulation_orders, sample_names(data), runs, 1L, how$key, how$host)
   top <- min(1000L, ncol(found$weights), length(found$edges$area))
   whole <- heaviest(found, top)
   how$copies <- 0

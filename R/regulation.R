@@ -15,7 +15,7 @@
 #'   reason the second half of the resamples favours such regulators a little when it chooses: by the factor \eqn{(v /
 #'   \max v + 0.1 \bar v)^g}, v the variances in the first half, with \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a
 #'   half, so that many samples speak for themselves. Halves come in pairs without a common sample, and which samples
-#'   they hold depends on the samples' values alone: neither the order of the samples nor one sample more or less
+#'   they hold depends on the samples' names (values, where they have none) alone: neither the order of the samples nor one sample more or less
 #'   changes much.
 #'
 #' @section Columns of `as.data.frame()`:
@@ -216,9 +216,16 @@ scores_of <- function(data, size, control) {
   if (is_cells(data)) cell_scores(data, size, control) else regulation_scores(data, control)
 }
 
-# Halves of the rows of `data`, whose values say which rows they hold.
+# Halves of the rows of `data`, whose names say which rows they hold.
 halves_of <- function(data, how) {
-  if (is_cells(data)) cell_halves(cell_names(data), how) else regulation_halves(data, how)
+  if (is_cells(data)) cell_halves(sample_names(data), how) else regulation_halves(data, how)
+}
+
+# Numbers that tell samples apart, whatever their order: of their names; where they have none, their values.
+sample_names <- function(data) {
+  names <- rownames(data)
+  if (is.null(names) || anyDuplicated(names)) return(if (is_cells(data)) cell_names(data) else data)
+  matrix(vapply(enc2utf8(names), function(name) sum(as.integer(digest_of(name)[1:6]) * 256^(0:5)), 0))
 }
 
 # Whole numbers so small that their products' sum over half of the rows fits in 32 bits.
@@ -261,9 +268,8 @@ pick_regulators <- function(scores, control, most = most_regulators) {
   sort(utils::head(order(-hub, seq_len(p)), most))
 }
 
-# Halves of the rows of `named`, whose values say which rows they hold.
-regulation_halves <- function(named, how) {
-  .Call(C_weft_regulation_halves, named, how$half, how$resamples / 2, how$copies, how$key, how$host)
+regulation_halves <- function(data, how) {
+  .Call(C_weft_regulation_halves, sample_names(data), how$half, how$resamples / 2, how$copies, how$key, how$host)
 }
 
 # steps x targets x (1 + copies) x halves. The first half of the pairs says which regulators the others favour,

@@ -84,9 +84,6 @@ container_source.weft_device_matrix <- function(x, assay, arg) new_source("resid
 #' @exportS3Method
 container_source.igraph <- function(x, assay, arg) new_source("graph", x)
 
-# The data alone, for functions that do not care what they came in.
-take_assay <- function(x, assay, arg) as_source(x, assay, arg)$data
-
 # The whole as a base matrix, where it is one, sparse or delayed; else NULL.
 source_matrix <- function(source) {
   switch(source$kind, matrix = source$data, sparse = , delayed = as.matrix(source$data))

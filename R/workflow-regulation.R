@@ -23,7 +23,7 @@
 #' @examples
 #' e <- weft_example("expression", n = 80, p = 30)
 #' gene_regulation(gene_quality(e$x, e$class, e$batch), resamples = 50, seed = 1)
-gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, copies = NULL, nonlinear = TRUE, steps = 5,
+gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, copies = NULL, nonlinear = TRUE, steps = NULL,
                             resamples = 200, genes = NULL, memory = NULL, seed = NULL, backend = NULL, threads = NULL,
                             progress = NULL) {
   q <- checked_data(x, class)
@@ -32,8 +32,7 @@ gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, copi
   data <- q$x[, chosen, drop = FALSE]
   copies <- copies %||% usual_copies(ncol(data))
   net <- regulation(data, regulators, steps = steps, resamples = resamples, nonlinear = nonlinear, copies = copies,
-                    seed = seed,
-                    backend = backend, threads = threads, progress = progress)
+                    seed = seed, backend = backend, threads = threads, progress = progress)
   attributes(net) <- c(attributes(net), list(fdr = if (copies > 0) fdr, limited = attr(chosen, "limited")))
   net
 }

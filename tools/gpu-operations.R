@@ -1,8 +1,7 @@
 # Every operation of the table of twins once on the device, for compute-sanitizer, and the handles; or, by the pattern
 # WEFT_OPERATIONS, some of them.
 library(weft)
-for (file in Sys.glob(c("tests/testthat/helper-twins-*.R", "tests/testthat/helper-regulation.R",
-                     "tests/testthat/helper-kernel.R"))) source(file)
+for (file in Sys.glob("tests/testthat/helper*.R")) source(file)
 operations <- unlist(lapply(ls(pattern = "^twins_"), function(maker) get(maker)()), recursive = FALSE)
 names <- grep(Sys.getenv("WEFT_OPERATIONS"), names(operations), value = TRUE)
 stopifnot(length(names) > 0)

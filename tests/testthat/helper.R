@@ -90,6 +90,8 @@ expect_all_survive_failures <- function(backend, most = Inf) {
                     sprintf("works <- works_that_allocate('%s')", backend), "cat('WORKS', names(works), '\n')",
                     sprintf("fail_each(works, %f)", most)))
   works <- strsplit(sub("^WORKS ", "", grep("^WORKS ", out, value = TRUE)), " ")[[1L]]
+  # a device's second try is in smaller pieces, and may not come to the block that fails
+  if (backend != "cpu") out <- grep("^WRONG .*: works, 0 bytes left$", out, value = TRUE, invert = TRUE)
   expect_failures_told(out, works)
   works
 }

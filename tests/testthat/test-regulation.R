@@ -47,7 +47,7 @@ test_that("halves come in pairs without a common sample, and partners are one cy
   expect_true(all(abs(tabulate(s$rows + 1L, 20) - 2000) < 6 * sqrt(1000)))
 })
 
-test_that("halves hang on a sample's values: order does not matter, and one sample less changes little", {
+test_that("halves depend on a sample's values: order does not matter, and one sample less changes little", {
   withr::local_seed(3)
   x <- matrix(rnorm(60), 30)
   members <- function(s, x) apply(s$rows + 1L, 2, function(rows) sort(x[rows, 1]))
@@ -181,6 +181,18 @@ test_that("the network finds what regulates, with its sign, and a list of regula
   net <- regulation(x, regulators = c("B", "A"), targets = c("D", "C"), resamples = 10, seed = 1)
   expect_identical(dimnames(net), list(c("B", "A"), c("D", "C")))
   expect_identical(dim(as.matrix(regulation(x, regulators = c("B", "A", "C"), targets = "D", resamples = 10, seed = 1))), c(3L, 1L))
+})
+
+test_that("with names of samples, rounding of their values changes little", {
+  withr::local_seed(8)
+  x <- regulated(60, 12)
+  near <- x * (1 + 1e-14 * rnorm(length(x)))
+  weights <- function(x) as.matrix(regulation(x, resamples = 20, seed = 1))
+  expect_false(identical(weights(near), weights(x))) # their values name the samples
+  rownames(x) <- rownames(near) <- paste0("s", 1:60)
+  expect_identical(weights(near), weights(x))
+  mixed <- sample(60)
+  expect_identical(weights(x[mixed, ]), weights(x))
 })
 
 test_that("seeds, threads, units and the order of samples", {
