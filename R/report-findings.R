@@ -101,7 +101,8 @@ finding_groups <- function(fit) {
   z <- r$row_cluster
   if (max(z) < 2L) return(in_vain(sprintf("groups among %d samples", length(z))))
   counted <- sprintf("%s%d groups of samples", if (is_reached(r$limits[1L, ])) "at least " else "", max(z))
-  if (max(r$rhat[is.finite(r$rhat)], 1) > 1.1) counted <- paste("about", counted) # the chains do not agree yet
+  settled <- max(r$rhat[is.finite(r$rhat)], 1) <= 1.1
+  if (!settled) counted <- paste("about", counted, "on which the chains do not agree yet")
   class <- as.integer(fit$quality$class)
   if (!length(class)) {
     return(finding(sprintf("There are %s (shares of the sampled partitions: %s).", counted, counts_text(r$n_clusters$row, 3L)),
@@ -113,9 +114,10 @@ finding_groups <- function(fit) {
     irm_nmi(z, class[order(draws("uniform", n, key = fit$seed %% 2^32, stream = t))])
   }, 0)
   p <- mean(c(TRUE, shuffled >= shared - 1e-12))
-  finding(sprintf("There are %s, which %s (they share %s of their information; shuffled classes %s).", counted,
+  finding(sprintf("There are %s; they %s (they share %s of their information; shuffled classes %s).", counted,
                   if (p <= strengths[["suggestive"]]) "go with the classes" else "do not go with the classes beyond chance",
-                  share_text(shared), share_text(mean(shuffled))), p)
+                  share_text(shared), share_text(mean(shuffled))),
+          strength = if (settled || p > strengths[["suggestive"]]) strength_of(p) else "suggestive")
 }
 
 # The component on which classes differ most; p is of an analysis of variance, for all components.
