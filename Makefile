@@ -5,26 +5,41 @@ INSTALLED = $(LIB)/installed
 SOURCES := $(shell find DESCRIPTION NAMESPACE configure R src inst -type f \( -name '*.[chR]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \
   -o -path 'inst/*' -o -path DESCRIPTION -o -path NAMESPACE -o -path configure \))
 RUN = R_LIBS="$(CURDIR)/$(LIB)$${R_LIBS:+:$$R_LIBS}"
+LOG = $(CURDIR)/$(LIB)/make.log
+STEP = sh tools/step.sh "$(LOG)"
+COMPILING = compiling weft (minutes; with a CUDA compiler more, WEFT_CUDA=no leaves CUDA out)
 
-.PHONY: demo test check test-cuda bench install setup setup-demo setup-check document clean
+.PHONY: demo test check test-cuda bench install setup setup-check document clean log
 
-demo: setup-demo $(INSTALLED)
-	$(RUN) Rscript tools/demo.R
+# A line a part; all else is in the log.
+demo: log
+	@$(STEP) "1/4 R packages (minutes where R itself is missing)" sh tools/setup.sh demo
+	@$(STEP) "2/4 $(COMPILING)" $(MAKE) $(INSTALLED)
+	@$(RUN) $(STEP) "3/4 analysing leukaemia data (simulated where multtest is missing)" Rscript tools/demo.R analyse
+	@$(RUN) $(STEP) "4/4 writing the report" Rscript tools/demo.R report
+	@echo "report: $(CURDIR)/demo-output/gene-network.html"
 
-test: $(INSTALLED)
-	$(RUN) sh tools/test.sh
+test: log
+	@$(STEP) "1/3 R packages (minutes where R itself is missing)" sh tools/setup.sh
+	@$(STEP) "2/3 $(COMPILING)" $(MAKE) $(INSTALLED)
+	@echo "3/3 tests, a line a file"
+	@$(RUN) sh tools/test.sh
 
 # R CMD check with and without CUDA, sanitizers, installation trials, lintr.
 check: setup-check
 	sh tools/check.sh
 
-test-cuda: $(INSTALLED)
-	WEFT_TEST_CUDA=1 $(RUN) sh tools/test.sh
+test-cuda: export WEFT_TEST_CUDA = 1
+test-cuda: test
 
 bench: $(INSTALLED)
 	for f in inst/bench/*.R; do $(RUN) Rscript $$f || exit 1; done
 
-# `install` always builds; the others only when a source is newer than what is installed.
+log:
+	@mkdir -p $(LIB)
+	@: >"$(LOG)"
+
+# In parallel, as `make -j` says or else on all processors. `install` always builds; the others only when a source is newer than what is installed.
 install:
 	rm -f $(INSTALLED)
 	$(MAKE) $(INSTALLED)
@@ -32,15 +47,13 @@ install:
 $(INSTALLED): $(SOURCES)
 	sh tools/setup.sh
 	mkdir -p $(LIB)
-	MAKEFLAGS=-j$$(getconf _NPROCESSORS_ONLN) WEFT_TESTS=yes R CMD INSTALL --preclean --no-docs --library="$(LIB)" .
+	jobs=$$(echo " $$MAKEFLAGS" | grep -o -e ' -j[0-9]*' | head -n 1); \
+	MAKEFLAGS=$${jobs:--j$$(getconf _NPROCESSORS_ONLN)} WEFT_TESTS=yes \
+	  R CMD INSTALL --preclean --no-docs --library="$(LIB)" .
 	touch $(INSTALLED)
 
 setup:
 	sh tools/setup.sh
-
-# knitr, rmarkdown and pandoc for the report, multtest for the data
-setup-demo:
-	sh tools/setup.sh demo
 
 setup-check:
 	sh tools/setup.sh check

@@ -23,6 +23,7 @@
 #' @param class for `"mdl"`, `"caim"`, `"cacc"` and `"ameva"`: one category a row.
 #' @param z for `"sd"`: how many standard deviations.
 #' @param threads see [weft_threads()].
+#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
 #' @return A data frame of class `weft_bins` of factors. The attribute `"cuts"` has the cut points by column.
 #' @seealso `bins =` in [mi_rank()], [mi_matrix()] and [mi_select()] cuts by equal frequency in place.
 #' @export
@@ -33,8 +34,9 @@
 #' predict(d, data.frame(Petal.Width = c(0.3, 2.1)))
 # nolint end
 discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd"), bins = 5, class = NULL,
-                       z = 1, assay = NULL, threads = NULL) {
+                       z = 1, assay = NULL, threads = NULL, ...) {
   need_args("x")
+  check_dots(character(), c(breaks = "bins", nbins = "bins", nb = "bins", disc = "method", y = "class"), ...)
   if (is.numeric(method) && length(method) == 1L) {
     abort_input("`method` must be the name of a method.", x = paste0("It is ", describe(method), "."),
                 i = sprintf("A number of bins goes into `bins = %s`.", describe(method)))

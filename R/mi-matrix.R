@@ -54,18 +54,36 @@ mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "s
                       backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   need_args("x")
+  if (is_estimator(y)) {
+    abort_input("`y` must be data like `x`, or left out.", x = paste0("It is ", describe(y), "."),
+                i = sprintf("An estimator goes into `estimator = %s`.", describe(y)))
+  }
   estimator <- check_choice(estimator, c(count_estimators, numeric_estimators), "estimator")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
   run <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
-  out <- memory_errors(run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose))
+  out <- name_estimators(memory_errors(run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose)))
   about <- run_record(match.call(), attr(out, "chosen"), started, estimator = estimator, unit = unit, na = na, test = attr(out, "test"))
   if (unit == "nats") out <- memory_errors(out * log(2))
   # at once: each change of attributes may copy the matrix, which may be most of the memory
   attributes(out) <- c(attributes(out)[c("dim", "dimnames")], list(class = c("weft_mi_matrix", "matrix", "array")), about)
   out
+}
+
+is_estimator <- function(x) is.character(x) && length(x) == 1L && x %in% c(count_estimators, numeric_estimators)
+
+# Numbers where categories are needed: native code, which ranking shares, names `bins =`; here there are estimators, too.
+name_estimators <- function(code) {
+  tryCatch(code, weft_error_input = function(e) {
+    if (grepl("discretize()", e$message, fixed = TRUE)) {
+      e$message <- paste0(e$message, "\n", bullet("info", paste(
+        "Or take an estimator of numbers: `estimator = \"copula\"`, \"pearson\", \"spearman\", \"kendall\"",
+        "or \"ksg\".")))
+    }
+    stop(e)
+  })
 }
 
 # ---- categories ----

@@ -51,6 +51,10 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
                        fdr = NULL, ..., backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   need_args("x")
+  if (is_estimator(method)) {
+    abort_input("`method` must be the name of a method.", x = paste0("It is ", describe(method), "."),
+                i = sprintf("An estimator goes into `estimator = %s`.", describe(method)))
+  }
   method <- check_choice(method, names(network_methods), "method")
   eps <- check_number(eps, "eps", min = 0)
   if (!is.null(tau)) tau <- check_number(tau, "tau", min = 0, max = 1)

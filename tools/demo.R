@@ -1,19 +1,20 @@
 # make demo: the workflow on real data (Golub's leukaemias, from the Bioconductor package multtest) or, without that package,
-# on the simulated example; writes the report and says where it is.
+# on the simulated example. `demo.R analyse` leaves the result in demo-output/fit.rds, `demo.R report` writes it up.
 suppressMessages(library(weft))
-started <- proc.time()[[3L]]
-print(weft_sitrep())
+part <- match.arg(commandArgs(TRUE), c("analyse", "report"))
 real <- requireNamespace("multtest", quietly = TRUE)
-example <- weft_example(if (real) "golub" else "expression")
-cat("\n", example$source, "\n\n", sep = "")
-x <- example$x
-# the network is of the 1,000 genes that say most about the class
-fit <- gene_network(x, example$class, batch = example$batch, seed = 1, quality = list(symbols = example$symbols),
-                    network = if (real) list(genes = 1000) else list(),
-                    progress = TRUE)
-cat("\n")
-print(fit)
-dir.create("demo-output", showWarnings = FALSE)
-file <- weft_report(fit, file.path("demo-output", "gene-network.html"), open = FALSE,
-                    title = if (real) "Two kinds of leukaemia (Golub and others 1999)" else "A simulated regulatory network")
-cat(sprintf("\n%.0f s. The report is in %s\n", proc.time()[[3L]] - started, file))
+saved <- file.path("demo-output", "fit.rds")
+if (part == "analyse") {
+  print(weft_sitrep())
+  example <- weft_example(if (real) "golub" else "expression")
+  cat("\n", example$source, "\n\n", sep = "")
+  # the network is of the 1,000 genes that say most about the class
+  fit <- gene_network(example$x, example$class, batch = example$batch, seed = 1, quality = list(symbols = example$symbols),
+                      network = if (real) list(genes = 1000) else list(), progress = TRUE)
+  print(fit)
+  dir.create("demo-output", showWarnings = FALSE)
+  saveRDS(fit, saved)
+} else {
+  weft_report(readRDS(saved), file.path("demo-output", "gene-network.html"), open = FALSE,
+              title = if (real) "Two kinds of leukaemia (Golub and others 1999)" else "A simulated regulatory network")
+}

@@ -33,6 +33,12 @@ test_that("an error is about the call as it was written", {
   expect_error(mi_rank(x, rep(0:1, 2), threads = 2^31), "from 1 to 4096")
   expect_error(weft_file(tempfile(), 2^33), "from 1 to 2147483647", class = "weft_error_input")
   expect_error(discretize(x, 3), "bins = 3", class = "weft_error_input")
+  expect_error(discretize(x, breaks = 3), "no `breaks`.*called `bins`", class = "weft_error_input")
+  expect_error(mi_network(x, "spearman"), "estimator = \"spearman\"", class = "weft_error_input")
+  expect_error(mi_matrix(x, "spearman"), "estimator = \"spearman\"", class = "weft_error_input")
+  for (f in c(mi_network, mi_matrix)) {
+    expect_error(f(x + 0.5), "`bins =`.*`estimator = \"copula\"`", class = "weft_error_input")
+  }
   expect_error(mi_matrix(x, 1:4), "data.frame\\(feature = y\\)", class = "weft_error_input")
   m <- as.matrix(mi_matrix(x))
   m[1, 2] <- 9

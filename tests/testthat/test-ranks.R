@@ -19,6 +19,14 @@ test_that("what ranks do not do is said, and what MPI fails at has nothing to do
   expect_error(fails("CUDA: gone", "cuda"), class = "weft_error_device", regexp = "backend = \"cpu\"")
 })
 
+test_that("a class of texts is compared as any other, and a choice by its first", {
+  said <- function(class, na = c("fail", "drop")) weft:::arguments_alike(environment(), formals(sys.function()), character(), character())
+  expect_identical(said(c("case", "control")), said(c("case", "control"), "fail"))
+  expect_false(identical(said(c("case", "control")), said(c("case", "case"))))
+  expect_false(identical(said(c("case", "control")), said(c("case", "control"), "drop")))
+  expect_false(identical(said(c("case", "control")), said()))
+})
+
 test_that("every rank gets what every rank has, empty and uneven parts too", {
   out <- run_ranks(3, '
     me <- attr(weft_ranks(), "rank")
