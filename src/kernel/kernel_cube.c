@@ -1,4 +1,4 @@
-/* Sums over points made from a key: the CPU's twin of kernel_large_cuda.cu, pair by pair, for small numbers of points. */
+/* Sums over points made from a key: the CPU's twin of kernel_cube_cuda.cu, pair by pair, for small numbers of points. */
 #include <string.h>
 #include "../base/philox.h"
 #include "kernel.h"
@@ -31,11 +31,3 @@ done:
   weft_arena_end(&mem);
   return st;
 }
-
-static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out, weft_kernel_effort *effort) {
-  (void) ctx, (void) task, (void) reach, (void) out, (void) effort;
-  *done = 0;
-  return WEFT_OK;
-}
-
-const weft_kernel_ops weft_kernel_cpu = {weft_kernel_direct, weft_kernel_direct_single, no_grid, weft_kernel_cube};

@@ -1,5 +1,5 @@
 /* A grid of points on the device: its plan, and the points sorted by cell (radix sort), with what each is within its cell as bytes.
- * kernel_cells_cuda.cu sums over it.
+ * kernel_grid_sum_cuda.cu sums over it.
  *
  * Cells of 31 to 62 points: with half as many, a query in ten dimensions would meet more than twice as many cells. */
 #include <cub/device/device_radix_sort.cuh>

@@ -66,14 +66,6 @@ static void visit_nodes(const weft_walk *w, weft_hands *t, int raise) {
   }
 }
 
-int weft_walk_holds_nearest(const weft_walk *w, const weft_hands *t, size_t v) {
-  const double first = w->reference->first[v], last = first + w->reference->count[v];
-  if (weft_walk_holds_own(w, (size_t) w->query->first[t->group], (size_t) w->query->count[t->group], v)) return 1;
-  for (size_t k = 0; k < t->near_leaves; k++)
-    if (t->near_first[k] >= first && t->near_first[k] < last) return 1;
-  return 0;
-}
-
 static void list_nodes(const weft_walk *w, weft_hands *t) {
   t->absorbed = 0;
   if (w->series) weft_series_begin(w, t);

@@ -1,6 +1,12 @@
-/* What the files of the walk share: kernel_walk.c (groups of queries), kernel_walk_tile.c (32 queries against a list of
- * nodes), kernel_walk_moments.c (what is known of nodes), kernel_walk_series.c and kernel_walk_samples.c (two ways to
- * estimate a node). */
+/* What the files of the walk share. Each calls only what stands below it here:
+ *
+ *   kernel_walk.c             groups of queries, and the list of nodes of each
+ *   kernel_walk_tile.c        32 queries against a list of nodes
+ *   kernel_walk_series.c      series that estimate nodes for a group
+ *   kernel_walk_samples.c     samples that estimate the frontier of 32 queries
+ *   kernel_walk_frontier.c    the nodes that the sums of 32 queries are still bounded by
+ *   kernel_walk_nodes.c       how nodes lie to each other and to queries
+ *   kernel_walk_moments.c     what bounds the sum of a node */
 #ifndef WEFT_KERNEL_WALK_H
 #define WEFT_KERNEL_WALK_H
 
@@ -51,6 +57,8 @@ typedef struct weft_hands {
   weft_kernel_effort effort;
 } weft_hands;
 
+/* ---- nodes (kernel_walk_nodes.c) ---- */
+
 /* Least and greatest s between box q of the query tree and box r of the reference tree. */
 void weft_walk_range(const weft_walk *w, size_t q, size_t r, double *least, double *greatest);
 /* True when all of node v's weight at the kernel value `most` is negligible; its error is then added to `dropped`. */
@@ -62,11 +70,10 @@ int weft_walk_holds_nearest(const weft_walk *w, const weft_hands *t, size_t v);
 /* The reference leaf that lies nearest to a leaf of queries, box to box from the root down. */
 size_t weft_walk_nearest(const weft_walk *w, size_t leaf);
 
-/* Lowers t->least to the least tolerance of 32 queries, as far as their nearest leaf tells. */
-void weft_walk_look(const weft_walk *w, weft_hands *t);
-/* Sums over the group's list for 32 queries: t->from of t->leaf. */
-void weft_walk_sum(const weft_walk *w, weft_hands *t);
+/* ---- the frontier (kernel_walk_frontier.c) ---- */
 
+/* t->order: the frontier from least to greatest error, to within a factor of two. */
+void weft_walk_order(weft_hands *t);
 /* How many of t->order can be kept within `share` of t->tolerance, which is set here; t->kept: their error. */
 size_t weft_walk_count_kept(const weft_walk *w, weft_hands *t, const weft_block_query *b, double share);
 /* The first `kept` of t->order to the front of the frontier; the nodes of the others into t->stack. Returns their number. */
@@ -89,5 +96,12 @@ void weft_series_evaluate(const weft_walk *w, weft_hands *t, const weft_block_qu
 
 /* Tries to estimate the whole frontier by samples; 1: it is settled. */
 int weft_walk_sample(const weft_walk *w, weft_hands *t, const weft_block_query *b);
+
+/* ---- tiles (kernel_walk_tile.c) ---- */
+
+/* Lowers t->least to the least tolerance of 32 queries, as far as their nearest leaf tells. */
+void weft_walk_look(const weft_walk *w, weft_hands *t);
+/* Sums over the group's list for 32 queries: t->from of t->leaf. */
+void weft_walk_sum(const weft_walk *w, weft_hands *t);
 
 #endif

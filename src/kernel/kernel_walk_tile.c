@@ -11,9 +11,7 @@
  * estimated by these instead. */
 #include "kernel_walk.h"
 
-#define NEGLIGIBLE 0.05  /* of the tolerance, for all nodes together that are left out for their smallness */
 #define LOG_LEAST 1e-280
-#define BUCKETS 128      /* of errors, by powers of two */
 
 static void sum_exactly(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v) {
   const weft_tree *r = w->reference;
@@ -29,37 +27,6 @@ static void settle(const weft_walk *w, weft_hands *t, size_t slot) {
     t->settled[size + i] += t->error[slot * size + i];
     t->settled[2 * size + i] += t->low[slot * size + i];
   }
-}
-
-void weft_walk_range(const weft_walk *w, size_t q, size_t r, double *least, double *greatest) {
-  const size_t d = w->task->reference.d;
-  const double *a = w->query->box + q * 2 * d, *b = w->reference->box + r * 2 * d, scale = 1 / (w->task->h * w->task->h);
-  *least = *greatest = 0;
-  for (size_t j = 0; j < d; j++) {
-    double right = b[j] - a[d + j], left = a[j] - b[d + j], gap = right > left ? right : left;
-    double one = b[d + j] - a[j], other = a[d + j] - b[j], reach = (one > other ? one : other) + 2 * w->slack;
-    gap -= 2 * w->slack;
-    if (gap > 0) *least += gap * gap;
-    *greatest += reach * reach;
-  }
-  *least *= scale * (1 - 1e-12), *greatest *= scale * (1 + 1e-12);
-}
-
-int weft_walk_negligible(const weft_walk *w, size_t v, double most, const double *least, double *dropped) {
-  const size_t m = w->task->m, d = w->task->reference.d;
-  const double *moments = w->moments + v * m * (d + 2);
-  for (size_t c = 0; c < m; c++)
-    if (w->column[c] * most > NEGLIGIBLE * least[c]) return 0;
-  for (size_t c = 0; c < m; c++) dropped[c] += moments[c * (d + 2)] * most;
-  return 1;
-}
-
-int weft_walk_holds_own(const weft_walk *w, size_t first_query, size_t count, size_t v) {
-  const double first = w->reference->first[v], last = first + w->reference->count[v];
-  if (!w->task->leave_one_out || !w->task->own) return 0;
-  for (size_t i = first_query; i < first_query + count; i++)
-    if (w->task->own[i] >= first && w->task->own[i] < last) return 1;
-  return 0;
 }
 
 /* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. Of a node that
@@ -117,69 +84,6 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
   t->node[slot] = (int32_t) v;
   t->priority[slot] = most;
   t->count++;
-}
-
-static int bucket_of(double priority, double greatest) {
-  int k = 0;
-  frexp(priority / greatest, &k);
-  k = BUCKETS - 1 + (k > 0 ? 0 : k);
-  return k < 0 ? 0 : k;
-}
-
-/* t->order: the frontier from least to greatest error, to within a factor of two. */
-static void order_frontier(weft_hands *t) {
-  size_t start[BUCKETS + 1] = {0};
-  double greatest = 1e-300;
-  for (size_t f = 0; f < t->count; f++) greatest = t->priority[f] > greatest ? t->priority[f] : greatest;
-  for (size_t f = 0; f < t->count; f++) start[bucket_of(t->priority[f], greatest) + 1]++;
-  for (int k = 0; k < BUCKETS; k++) start[k + 1] += start[k];
-  for (size_t f = 0; f < t->count; f++) t->order[start[bucket_of(t->priority[f], greatest)]++] = (int32_t) f;
-}
-
-size_t weft_walk_count_kept(const weft_walk *w, weft_hands *t, const weft_block_query *b, double share) {
-  const size_t size = w->task->m * WEFT_TILE;
-  memcpy(t->kept, b->total, size * sizeof *t->kept);
-  for (size_t i = 0; i < size; i++) t->kept[i] += b->rest[i] + t->settled[2 * size + i];
-  for (size_t f = 0; f < t->count; f++)
-    for (size_t i = 0; i < size; i++) t->kept[i] += t->low[f * size + i];
-  for (size_t i = 0; i < size; i++) {
-    t->tolerance[i] = w->rel * fmax(t->kept[i], t->floor[i]) + w->abs;
-    t->kept[i] = t->settled[size + i] + t->dropped_here[i / WEFT_TILE];
-  }
-  for (size_t f = 0; f < t->count; f++) {
-    const double *error = t->error + (size_t) t->order[f] * size;
-    int over = 0;
-    for (size_t i = 0; i < size; i++) {
-      t->kept[i] += error[i];
-      over |= t->kept[i] > share * t->tolerance[i];
-    }
-    if (over) {
-      for (size_t i = 0; i < size; i++) t->kept[i] -= error[i];
-      return f;
-    }
-  }
-  return t->count;
-}
-
-size_t weft_walk_part(const weft_walk *w, weft_hands *t, size_t kept) {
-  const size_t size = w->task->m * WEFT_TILE;
-  size_t expanded = t->count - kept, hole = 0;
-  for (size_t f = kept; f < t->count; f++) {
-    t->stack[f - kept] = t->node[t->order[f]];
-    t->node[t->order[f]] = -1;
-  }
-  for (size_t f = 0; f < t->count; f++) {
-    if (t->node[f] < 0) continue;
-    if (f != hole) {
-      t->node[hole] = t->node[f], t->priority[hole] = t->priority[f];
-      memcpy(t->estimate + hole * size, t->estimate + f * size, size * sizeof(double));
-      memcpy(t->error + hole * size, t->error + f * size, size * sizeof(double));
-      memcpy(t->low + hole * size, t->low + f * size, size * sizeof(double));
-    }
-    hole++;
-  }
-  t->count = hole;
-  return expanded;
 }
 
 /* ---- queries that need more digits or a shifted exponent, one by one ---- */
@@ -277,20 +181,6 @@ static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b) {
   }
 }
 
-size_t weft_walk_nearest(const weft_walk *w, size_t leaf) {
-  const weft_tree *r = w->reference;
-  if (w->query->first == r->first) return leaf;
-  size_t v = 0;
-  while (r->child[v] >= 0) {
-    double left, right, other;
-    v = (size_t) r->child[v];
-    weft_walk_range(w, leaf, v, &left, &other);
-    weft_walk_range(w, leaf, v + 1, &right, &other);
-    v += right < left;
-  }
-  return v;
-}
-
 /* Loads the queries, sums their nearest leaf, and sets t->floor and t->least_here: the least tolerance by what is known. */
 static void begin_tile(const weft_walk *w, weft_hands *t, weft_block_query *b) {
   const weft_kernel_task *task = w->task;
@@ -328,7 +218,7 @@ void weft_walk_sum(const weft_walk *w, weft_hands *t) {
   if (t->absorbed) weft_series_evaluate(w, t, &b);
   for (size_t k = 0; k < t->listed; k++) consider(w, t, &b, (size_t) t->list[k]);
   while (t->count) {
-    order_frontier(t);
+    weft_walk_order(t);
     const size_t kept = weft_walk_count_kept(w, t, &b, 1);
     if (kept == t->count || (w->task->confidence < 1 && weft_walk_sample(w, t, &b))) break;
     const size_t expanded = weft_walk_part(w, t, kept);
