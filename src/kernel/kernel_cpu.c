@@ -1,7 +1,8 @@
 /* The table of operations of the CPU. */
 #include "kernel.h"
 
-static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out, weft_kernel_effort *effort) {
+static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out,
+                           weft_kernel_effort *effort) {
   (void) ctx, (void) task, (void) reach, (void) out, (void) effort;
   *done = 0;
   return WEFT_OK;

@@ -1,11 +1,13 @@
-/* How the walk's nodes lie to each other and to its queries: which the lists of groups, their series and the tiles ask alike. */
+/* How the walk's nodes lie to each other and to its queries: which the lists of groups, their series and the tiles ask
+ * alike. */
 #include "kernel_walk.h"
 
 #define NEGLIGIBLE 0.05  /* of the tolerance, for all nodes together that are left out for their smallness */
 
 void weft_walk_range(const weft_walk *w, size_t q, size_t r, double *least, double *greatest) {
   const size_t d = w->task->reference.d;
-  const double *a = w->query->box + q * 2 * d, *b = w->reference->box + r * 2 * d, scale = 1 / (w->task->h * w->task->h);
+  const double *a = w->query->box + q * 2 * d, *b = w->reference->box + r * 2 * d,
+               scale = 1 / (w->task->h * w->task->h);
   *least = *greatest = 0;
   for (size_t j = 0; j < d; j++) {
     double right = b[j] - a[d + j], left = a[j] - b[d + j], gap = right > left ? right : left;

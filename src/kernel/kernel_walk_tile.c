@@ -1,4 +1,5 @@
-/* A walk for 32 queries. Each tile of queries starts from its nearest leaf, which is summed, and its group's list of nodes:
+/* A walk for 32 queries. Each tile of queries starts from its nearest leaf, which is summed, and its group's list of
+ * nodes:
  *
  *   bound every node of the frontier for every query of the tile (kernel_tile.h)
  *   repeat
@@ -7,8 +8,8 @@
  *     expand the others: leaves are summed exactly, inner nodes replaced by their children
  *   until none is expanded; the estimates of the kept ones join the exact part
  *
- * Lower bounds only grow, so what was kept stays within the tolerance. With samples allowed, what is left of a frontier may be
- * estimated by these instead. */
+ * Lower bounds only grow, so what was kept stays within the tolerance. With samples allowed, what is left of a frontier
+ * may be estimated by these instead. */
 #include "kernel_walk.h"
 
 #define LOG_LEAST 1e-280
@@ -29,8 +30,8 @@ static void settle(const weft_walk *w, weft_hands *t, size_t slot) {
   }
 }
 
-/* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. Of a node that
- * holds the leaf summed already its children are considered. */
+/* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. Of a
+ * node that holds the leaf summed already its children are considered. */
 static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v) {
   const weft_kernel_task *task = w->task;
   const weft_tree *r = w->reference;
@@ -44,8 +45,10 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
   }
   double nearest, farthest;
   weft_walk_range(w, t->leaf, v, &nearest, &farthest);
-  if (weft_kernel_compact(task->kind) ? nearest > 1 + 1e-9
-                                      : weft_walk_negligible(w, v, weft_kernel_of(task->kind, nearest, 0), t->least_here, t->dropped_here)) return;
+  if (weft_kernel_compact(task->kind)
+          ? nearest > 1 + 1e-9
+          : weft_walk_negligible(w, v, weft_kernel_of(task->kind, nearest, 0), t->least_here, t->dropped_here))
+    return;
   const int own = weft_walk_holds_own(w, b->first, b->count, v);
   if (own && r->child[v] >= 0) {
     consider(w, t, b, (size_t) r->child[v]);
@@ -59,9 +62,9 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
   const size_t slot = t->count;
   double *error = t->error + slot * size, *estimate = t->estimate + slot * size, *low = t->low + slot * size;
   weft_node_tile a = {b->q, b->q_lo, r->box + v * 2 * d, task->reference.x + first * d,
-                      task->reference.lo ? task->reference.lo + first * d : NULL, r->centre ? r->centre + v * (d + 1) : NULL,
-                      w->moments + v * m * (d + 2), d, m, 1 / (task->h * task->h), weft_distance_error(d), w->slack,
-                      estimate, error, low};
+                      task->reference.lo ? task->reference.lo + first * d : NULL,
+                      r->centre ? r->centre + v * (d + 1) : NULL, w->moments + v * m * (d + 2), d, m,
+                      1 / (task->h * task->h), weft_distance_error(d), w->slack, estimate, error, low};
   w->node(&a, task->kind);
   t->effort.nodes += 1;
   double most = 0, reach = 0;
@@ -128,8 +131,8 @@ static double nearest_exponent(const weft_walk *w, weft_hands *t, size_t i, size
   return least < INFINITY ? weft_kernel_exponent(task->kind, least / (task->h * task->h)) : INFINITY;
 }
 
-/* Column c of query i, every pair by itself; exponents relative to `shift`. A compact kernel visits the boxes in reach; an
- * exponential one those that could add 1e-15 of the term of the nearest reference, whose weight is given. */
+/* Column c of query i, every pair by itself; exponents relative to `shift`. A compact kernel visits the boxes in reach;
+ * an exponential one those that could add 1e-15 of the term of the nearest reference, whose weight is given. */
 static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, double shift, double weight) {
   const weft_kernel_task *task = w->task;
   const weft_tree *r = w->reference;
@@ -141,9 +144,11 @@ static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, d
   while (top) {
     const size_t v = (size_t) t->stack[--top];
     const double s = box_distance(w, q, v) / square;
-    if (weft_kernel_compact(task->kind) ? s > 1 + 1e-9
-                                        : w->moments[v * size + c * (task->reference.d + 2)] * weft_kernel_of(task->kind, s, shift) <
-                                            1e-15 * weight * r->count[v] / (double) task->reference.n) continue;
+    if (weft_kernel_compact(task->kind)
+            ? s > 1 + 1e-9
+            : w->moments[v * size + c * (task->reference.d + 2)] * weft_kernel_of(task->kind, s, shift) <
+                  1e-15 * weight * r->count[v] / (double) task->reference.n)
+      continue;
     if (r->child[v] >= 0) {
       t->stack[top++] = r->child[v];
       t->stack[top++] = r->child[v] + 1;
@@ -181,7 +186,8 @@ static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b) {
   }
 }
 
-/* Loads the queries, sums their nearest leaf, and sets t->floor and t->least_here: the least tolerance by what is known. */
+/* Loads the queries, sums their nearest leaf, and sets t->floor and t->least_here: the least tolerance by what is
+ * known. */
 static void begin_tile(const weft_walk *w, weft_hands *t, weft_block_query *b) {
   const weft_kernel_task *task = w->task;
   const size_t first = (size_t) w->query->first[t->leaf] + t->from, rest = (size_t) w->query->count[t->leaf] - t->from;
