@@ -1,4 +1,5 @@
-/* Sums over a grid of points that are made on the device from a key, as many as its memory holds; kernel_cube.c is the CPU's twin. */
+/* Sums over a grid of points that are made on the device from a key, as many as its memory holds; kernel_cube.c is the
+ * CPU's twin. */
 #include "../base/draws.h"
 #include "kernel_grid_cuda.cuh"
 

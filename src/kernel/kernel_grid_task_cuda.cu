@@ -1,5 +1,5 @@
-/* Exact sums of a task with a compact kernel over a grid: its points sent to all devices, the grid built (kernel_grid_cuda.cu) and
- * summed over (kernel_grid_sum_cuda.cu). */
+/* Exact sums of a task with a compact kernel over a grid: its points sent to all devices, the grid built
+ * (kernel_grid_cuda.cu) and summed over (kernel_grid_sum_cuda.cu). */
 #include "../base/meet.h"
 #include "../base/spread.h"
 #include "kernel_grid_cuda.cuh"
