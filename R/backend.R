@@ -1,11 +1,11 @@
 #' Choose where the work runs
 #'
-#' Every function of weft takes `backend =`: `"cpu"` and `"cuda"` are taken at their word, and are an error with the reason
-#' when they cannot run; `"auto"` weighs the size of the work and of the transfer, and the result says what it chose and
-#' why. `weft_backend()` reads or sets the default for the session.
+#' Every function of weft takes `backend =`: `"cpu"` and `"cuda"` are taken at their word, and are an error with the
+#' reason when they cannot run; `"auto"` weighs the size of the work and of the transfer, and the result says what it
+#' chose and why. `weft_backend()` reads or sets the default for the session.
 #'
-#' @section What runs where: MPI means `distributed = TRUE`. A DelayedMatrix is read in blocks by the functions of mutual information
-#'   and by [pca()]; the others take it into memory.
+#' @section What runs where: MPI means `distributed = TRUE`. A DelayedMatrix is read in blocks by the functions of
+#'   mutual information and by [pca()]; the others take it into memory.
 #'
 #' @eval capability_lines()
 #' @param backend `"auto"`, `"cpu"` or `"cuda"`; missing to read.
@@ -36,8 +36,8 @@ env_or <- function(name, default) {
 #' The least of the processors this process may use, `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` and the option
 #' `weft.threads`; two under R CMD check; one in a forked child. Results do not depend on it.
 #'
-#' Threads of OpenMP wait for each other by spinning. Where other programs want the same processors, that can make a call many times
-#' slower: start R with the environment variable `OMP_WAIT_POLICY=passive` then, or with fewer threads.
+#' Threads of OpenMP wait for each other by spinning. Where other programs want the same processors, that can make a
+#' call many times slower: start R with the environment variable `OMP_WAIT_POLICY=passive` then, or with fewer threads.
 #'
 #' @param threads a number to set for the session, `NULL` for no limit of weft's own; missing to read.
 #' @return The number of threads; when it is set, the former option, invisibly.
@@ -60,8 +60,8 @@ threads_for <- function(threads) {
 # The reason why no CUDA device can be used, or NULL. Opens the CUDA object.
 cuda_missing <- function() .Call(C_weft_cuda_missing, libs_dir())
 
-# Resolves `backend =` to list(name, reason). `predicted` is what a function of R/cost.R returned. The device is looked for only when
-# it could pay.
+# Resolves `backend =` to list(name, reason). `predicted` is what a function of R/cost.R returned. The device is looked
+# for only when it could pay.
 choose_backend <- function(backend, predicted = NULL) {
   backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   if (backend == "cpu") return(list(name = "cpu", reason = "asked for"))
@@ -73,7 +73,8 @@ choose_backend <- function(backend, predicted = NULL) {
   }
   if (is.null(predicted) || predicted$cpu <= predicted$cuda + cuda_start_seconds()) {
     return(list(name = "cpu", reason = if (is.null(predicted)) "no more than a device would"
-                                       else sprintf("about %s of work, too little for a device", seconds_text(predicted$cpu))))
+                                       else sprintf("about %s of work, too little for a device",
+                                                    seconds_text(predicted$cpu))))
   }
   why <- cuda_missing()
   if (!is.null(why)) return(list(name = "cpu", reason = why))
@@ -101,7 +102,8 @@ seconds_text <- function(s) {
 }
 
 # What native code is handed: see weft_glue_run() in src/base/glue.c.
-run_control <- function(backend = "cpu", threads = NULL, progress = NULL, columns = NULL, task = "Working", devices = first_device()) {
+run_control <- function(backend = "cpu", threads = NULL, progress = NULL, columns = NULL, task = "Working",
+                        devices = first_device()) {
   if (backend == "cuda") session$device_open <- TRUE
   list(
     backend = backend, libs = libs_dir(), threads = threads_for(threads), devices = devices,
@@ -110,7 +112,8 @@ run_control <- function(backend = "cpu", threads = NULL, progress = NULL, column
   )
 }
 
-first_device <- function() as.integer(check_number(getOption("weft.device", 0), "weft.device", min = 0, max = 1023, whole = TRUE))
+first_device <- function() as.integer(check_number(getOption("weft.device", 0), "weft.device", min = 0, max = 1023,
+                                                   whole = TRUE))
 
 # The devices of a call that takes `devices =`, as integers from 0. What runs on the CPU needs none.
 devices_for <- function(devices, backend) {
@@ -136,14 +139,16 @@ devices_for <- function(devices, backend) {
 #' The CUDA devices of this machine
 #'
 #' @section Several devices:
-#' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `devices =`: `NULL` for one, which the option
-#' `weft.device` chooses; `"all"`; or numbers of devices, from 0, as rows of this table. Tuples or chains are dealt over them, one host
-#' thread a device, and the result is that of one device, to the bit. Fewer chains of co-clustering than devices share each sweep: a
-#' device has its share of the nodes with their links, labels and counts go from device to device, and the labels are those of one
-#' device. [pca()] gives each device a run of rows; sums over rows go from device to device, and the result is that of one to rounding.
-#' [kernel_sum()] deals queries: over a grid the sums are those of one device, directly to rounding. The option `weft.devices` sets what
-#' `NULL` means, for what stands on [kernel_sum()] too. Each device has a copy of the packed data, the table of scores, the points, or,
-#' with as many chains as devices, the graph. `weft.device_memory` holds for each device. On the CPU `devices` means nothing.
+#' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `devices =`: `NULL` for one,
+#' which the option `weft.device` chooses; `"all"`; or numbers of devices, from 0, as rows of this table. Tuples or
+#' chains are dealt over them, one host thread a device, and the result is that of one device, to the bit. Fewer chains
+#' of co-clustering than devices share each sweep: a device has its share of the nodes with their links, labels and
+#' counts go from device to device, and the labels are those of one device. [pca()] gives each device a run of rows;
+#' sums over rows go from device to device, and the result is that of one to rounding. [kernel_sum()] deals queries:
+#' over a grid the sums are those of one device, directly to rounding. The option `weft.devices` sets what `NULL` means,
+#' for what stands on [kernel_sum()] too. Each device has a copy of the packed data, the table of scores, the points,
+#' or, with as many chains as devices, the graph. `weft.device_memory` holds for each device. On the CPU `devices` means
+#' nothing.
 #'
 #' @return A data frame with one row a device: `name`, `capability`, `processors`, `total` and `available` memory in
 #'   bytes, `driver` and `runtime` versions, and the capabilities weft was `built_for`. No rows when there is none; the

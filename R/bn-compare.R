@@ -1,13 +1,13 @@
 #' Compare networks
 #'
-#' @param a a network, a learned result with or without edge posteriors, a matrix of posteriors \[from, to\], or a list of
-#'   networks or results (for example over prior strengths).
+#' @param a a network, a learned result with or without edge posteriors, a matrix of posteriors \[from, to\], or a list
+#'   of networks or results (for example over prior strengths).
 #' @param truth the network to compare with.
 #' @param threshold posteriors of at least this count as edges, for a matrix of posteriors.
-#' @return An object of class `weft_bn_compare`: true and false positive rates of directed edges (`tpr`, `fpr`) and of the
-#'   skeleton (`skeleton_tpr`, `skeleton_fpr`), the structural Hamming distance `shd` (a reversed edge counts 1) and that
-#'   of the equivalence classes, `shd_cpdag`; and `roc`: for posteriors over their threshold, for a list over its entries.
-#'   Rates without a case are NA.
+#' @return An object of class `weft_bn_compare`: true and false positive rates of directed edges (`tpr`, `fpr`) and of
+#'   the skeleton (`skeleton_tpr`, `skeleton_fpr`), the structural Hamming distance `shd` (a reversed edge counts 1) and
+#'   that of the equivalence classes, `shd_cpdag`; and `roc`: for posteriors over their threshold, for a list over its
+#'   entries. Rates without a case are NA.
 #' @export
 #' @examples
 #' truth <- matrix(0, 3, 3, dimnames = list(letters[1:3], letters[1:3]))
@@ -88,8 +88,8 @@ posterior_roc <- function(posterior, truth) {
 
 #' The equivalence class of a network
 #'
-#' The completed partially directed graph: edges of v-structures and those that Meek's rules (1995) orient keep their direction,
-#' all others go both ways.
+#' The completed partially directed graph: edges of v-structures and those that Meek's rules (1995) orient keep their
+#' direction, all others go both ways.
 #'
 #' @param dag a network; see [bn_convert()].
 #' @return A matrix \[from, to\]; an edge without direction has both entries.
@@ -110,7 +110,8 @@ bn_cpdag <- function(dag) {
   }
   repeat {
     open <- dag & !directed # edges without direction, as they stand in the graph
-    grown <- directed | (open & (meek_chain(directed, linked) | meek_triangle(directed) | meek_kite(directed, linked, open)))
+    grown <- directed | (open & (meek_chain(directed, linked) | meek_triangle(directed) |
+                          meek_kite(directed, linked, open)))
     if (all(grown == directed)) break
     directed <- grown
   }

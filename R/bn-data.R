@@ -51,7 +51,8 @@ bn_numbers <- function(data) {
   x <- as.matrix(data)
   if (!is.double(x)) storage.mode(x) <- "double"
   bad <- colSums(!is.finite(x)) > 0
-  if (any(bad)) abort_input("`data` must be finite.", x = paste0("Infinite values in ", label_some(names(data)[bad]), "."))
+  if (any(bad)) abort_input("`data` must be finite.",
+                            x = paste0("Infinite values in ", label_some(names(data)[bad]), "."))
   list(x = unname(x))
 }
 
@@ -67,7 +68,8 @@ bn_category <- function(column, name) {
   if (is.factor(column)) {
     if (!nlevels(column)) abort_input(sprintf("Column `%s` must have at least one level.", name), x = "It has none.")
     if (nlevels(column) > 65535L) {
-      abort_input(sprintf("Column `%s` must have at most 65535 levels.", name), x = sprintf("It has %d.", nlevels(column)))
+      abort_input(sprintf("Column `%s` must have at most 65535 levels.", name),
+                  x = sprintf("It has %d.", nlevels(column)))
     }
     return(column)
   }
@@ -88,8 +90,9 @@ bn_category <- function(column, name) {
 bn_interventions <- function(interventions, names, n) {
   if (is.null(interventions)) return(NULL)
   if (!is.list(interventions) && !is.factor(interventions) && !is.character(interventions)) {
-    abort_input("`interventions` must be a list of node names, one entry a row, or a factor naming the node that was set.",
-                x = paste0("It is ", describe(interventions), "."))
+    abort_input(
+      "`interventions` must be a list of node names, one entry a row, or a factor naming the node that was set.",
+      x = paste0("It is ", describe(interventions), "."))
   }
   if (length(interventions) != n) {
     abort_input(sprintf("`interventions` must have one entry a row of `data`: %d.", n),
@@ -127,8 +130,8 @@ bn_limits <- function(max_parents, names) {
   as.integer(pmin(limits, max(p - 1L, 0L), 30L))
 }
 
-# What the native side is handed of data and score, but for `forbidden`; matrices over edges are [child, parent]. The caller
-# fills in the limits and candidates.
+# What the native side is handed of data and score, but for `forbidden`; matrices over edges are [child, parent]. The
+# caller fills in the limits and candidates.
 bn_problem <- function(input, score, ess, prior, gamma) {
   p <- input$p
   prior <- bn_use_prior(prior, input$names)
@@ -150,7 +153,8 @@ bn_scattered <- c("scatter", "scatter_rows", "group")
 bn_native_problem <- function(problem) problem[names(problem) != "forbidden"]
 
 # Posterior scatter matrices for BGe, one for each pattern of rows in which a node was not set:
-# T0 + S + n a / (n + a) (nu - mean)(nu - mean)', T0 = t I, t = a (w - p - 1) / (a + 1), with a = 1, w = p + 2, nu = means.
+# T0 + S + n a / (n + a) (nu - mean)(nu - mean)', T0 = t I, t = a (w - p - 1) / (a + 1), with a = 1, w = p + 2, nu =
+# means.
 bn_scatter <- function(input) {
   p <- input$p
   pattern <- if (is.null(input$set)) rep("", p) else apply(input$set, 2L, paste, collapse = "")

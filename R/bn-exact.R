@@ -1,12 +1,12 @@
 #' The best network, proven, and exact edge posteriors
 #'
 #' The optimum by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006): 8 bytes for each of
-#' the 2^p subsets, so 1 GB for 27 nodes and 34 GB for 32, the most; with `backend = "cuda"` in the device's memory. Memory is
-#' predicted, and a call that would need more than is free is refused. Posteriors run on the CPU.
+#' the 2^p subsets, so 1 GB for 27 nodes and 34 GB for 32, the most; with `backend = "cuda"` in the device's memory.
+#' Memory is predicted, and a call that would need more than is free is refused. Posteriors run on the CPU.
 #'
-#' `posterior = "order"` is the exact posterior under a uniform prior over orders (Koivisto and Sood 2004), up to about 20
-#' nodes; it is what `bn_learn(target = "sum")` estimates. `posterior = "dag"` is the posterior under a uniform prior over
-#' graphs, up to about 13 nodes (4^p steps).
+#' `posterior = "order"` is the exact posterior under a uniform prior over orders (Koivisto and Sood 2004), up to about
+#' 20 nodes; it is what `bn_learn(target = "sum")` estimates. `posterior = "dag"` is the posterior under a uniform prior
+#' over graphs, up to about 13 nodes (4^p steps).
 #'
 #' @inheritParams bn_learn
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned; for posteriors a table made
@@ -34,7 +34,8 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
   check_exact_memory(length(table$nodes), posterior, chosen$name)
   control <- run_control(chosen$name, threads, progress, table$nodes, "Exact search")
   best <- .Call(C_weft_bn_optimum, bn_native_table(table), control)
-  result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior, table = table)
+  result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior,
+                 table = table)
   if (posterior != "none") {
     exact <- .Call(C_weft_bn_edges, bn_native_table(table), posterior == "dag", replace(control, "backend", "cpu"))
     result$edges <- matrix(exact$edges, length(table$nodes), dimnames = dimnames(result$dag))
@@ -54,7 +55,8 @@ bn_exact_backend <- function(backend, p) {
   p <- if (length(p)) p else 1
   chosen <- choose_backend(backend, cost_exact(p))
   wanted <- if (is.null(backend)) weft_backend() else backend
-  free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1] else Inf
+  free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1]
+    else Inf
   if (8 * 2^p > 0.9 * free) {
     return(list(name = "cpu", reason = "more subsets than the device holds"))
   }
@@ -66,11 +68,14 @@ check_exact_memory <- function(p, posterior, backend) {
   free <- .Call(C_weft_host_available)
   most <- switch(posterior, none = 32L, order = 24L, dag = 16L)
   if (p > most || (free >= 0 && need > free)) {
-    weft_abort("memory", sprintf("The exact answer needs about %s of memory for %d nodes, %s are free.", bytes_text(need),
+    weft_abort("memory", sprintf("The exact answer needs about %s of memory for %d nodes, %s are free.",
+                                 bytes_text(need),
                                  as.integer(p), if (free < 0) "unknown amounts" else bytes_text(free)),
                x = if (p > most) sprintf("At most %d nodes are taken%s.", most,
-                                         if (posterior == "none") "" else sprintf(" for `posterior = \"%s\"`", posterior)),
-               i = if (posterior == "none") "Use `bn_learn()`, or fewer nodes." else "Use `bn_learn(target = \"sum\")`, or fewer nodes.")
+                                         if (posterior == "none") ""
+                                         else sprintf(" for `posterior = \"%s\"`", posterior)),
+               i = if (posterior == "none") "Use `bn_learn()`, or fewer nodes."
+                 else "Use `bn_learn(target = \"sum\")`, or fewer nodes.")
   }
 }
 
@@ -78,7 +83,8 @@ check_exact_memory <- function(p, posterior, backend) {
 #' @export
 print.weft_bn_exact <- function(x, ...) {
   check_bn(x, "x")
-  cat(sprintf("Best Bayesian network of %d nodes, proven: %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type, x$score))
+  cat(sprintf("Best Bayesian network of %d nodes, proven: %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type,
+              x$score))
   if (!is.null(x$edges)) {
     cat(sprintf("Exact edge posteriors, uniform prior over %ss; %d of at least 0.5\n",
                 if (x$posterior == "dag") "graph" else "order",

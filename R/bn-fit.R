@@ -1,15 +1,17 @@
 #' Parameters of a network, simulation, and prediction
 #'
 #' `bn_fit()` gives each node's conditional distribution. For categories these are posterior means,
-#' \eqn{(N_{kj} + \mathrm{ess}/(q r)) / (N_k + \mathrm{ess}/q)}; for numbers least squares on the parents, with the residual standard
-#' deviation. `bn_sample()` draws rows, `bn_log_lik()` gives the log-likelihood of each row of new data, and `predict()`
-#' the distribution of one node given all other columns of `newdata`; nodes that `newdata` lacks are summed out exactly.
+#' \eqn{(N_{kj} + \mathrm{ess}/(q r)) / (N_k + \mathrm{ess}/q)}; for numbers least squares on the parents, with the
+#' residual standard deviation. `bn_sample()` draws rows, `bn_log_lik()` gives the log-likelihood of each row of new
+#' data, and `predict()` the distribution of one node given all other columns of `newdata`; nodes that `newdata` lacks
+#' are summed out exactly.
 #'
 #' @inheritParams bn_scores
 #' @param dag a network; see [bn_convert()].
 #' @param data a data frame as for [bn_scores()].
-#' @return `bn_fit()`: an object of class `weft_bn_fit` with the `dag` and `nodes`, a list with for each node its `parents`
-#'   and `probability` (an array, the node's levels first, then its parents') or `intercept`, `slopes` and `sd`.
+#' @return `bn_fit()`: an object of class `weft_bn_fit` with the `dag` and `nodes`, a list with for each node its
+#'   `parents` and `probability` (an array, the node's levels first, then its parents') or `intercept`, `slopes` and
+#'   `sd`.
 #' @export
 #' @examples
 #' set.seed(1)
@@ -23,7 +25,8 @@ bn_fit <- function(dag, data, ess = 1, interventions = NULL, na = c("fail", "dro
   need_args("dag", "data")
   na <- check_choice(na, c("fail", "drop"), "na")
   ess <- check_ess(ess)
-  numbers <- is.data.frame(data) && length(data) > 0L && all(vapply(data, is.double, NA)) || (is.matrix(data) && is.double(data))
+  numbers <- is.data.frame(data) && length(data) > 0L && all(vapply(data, is.double, NA)) ||
+    (is.matrix(data) && is.double(data))
   input <- memory_errors(bn_input(data, if (numbers) "bge" else "bdeu", interventions, na))
   dag <- as_dag(dag, nodes = input$names)
   nodes <- lapply(seq_len(input$p), function(i) {
@@ -31,7 +34,8 @@ bn_fit <- function(dag, data, ess = 1, interventions = NULL, na = c("fail", "dro
     rows <- if (is.null(input$set)) seq_len(input$n) else which(input$set[, i] == 0L)
     if (numbers) fit_gauss(input, i, parents, rows) else fit_counts(input, i, parents, rows, ess)
   })
-  structure(list(dag = dag, nodes = stats::setNames(nodes, input$names), labels = input$labels, gaussian = numbers, n = input$n,
+  structure(list(dag = dag, nodes = stats::setNames(nodes, input$names), labels = input$labels, gaussian = numbers,
+                 n = input$n,
                  ess = ess), class = "weft_bn_fit")
 }
 
@@ -155,14 +159,16 @@ draw_levels <- function(node, codes, u) {
 # Level codes (NA where a value is not a known level) or numbers of the columns of `data` that are nodes.
 fit_columns <- function(fit, data, needed, arg) {
   if (is.matrix(data)) data <- as.data.frame(data, stringsAsFactors = FALSE)
-  if (!is.data.frame(data)) abort_input(sprintf("`%s` must be a data frame.", arg), x = paste0("It is ", describe(data), "."))
+  if (!is.data.frame(data)) abort_input(sprintf("`%s` must be a data frame.", arg),
+                                        x = paste0("It is ", describe(data), "."))
   twice <- intersect(names(fit$nodes), names(data)[duplicated(names(data))])
   if (length(twice)) {
     abort_input(sprintf("`%s` must have each node once.", arg), x = sprintf("Twice: %s.", label_some(twice)))
   }
   lacking <- setdiff(needed, names(data))
   if (length(lacking)) {
-    abort_input(sprintf("`%s` must have a column for every node.", arg), x = paste0("It lacks ", label_some(lacking), "."))
+    abort_input(sprintf("`%s` must have a column for every node.", arg),
+                x = paste0("It lacks ", label_some(lacking), "."))
   }
   shared <- intersect(names(fit$nodes), names(data))
   columns <- lapply(shared, function(name) {

@@ -14,10 +14,10 @@
 #'
 #' @param nodes names of the nodes, a data frame whose columns are the nodes, or their number (then `V1`, `V2`, ...).
 #' @param required,forbidden,known edges: a data frame or two-column matrix of names (`from`, `to`), an igraph graph, or
-#'   a matrix \[from, to\] that is not zero where there is an edge. A third column of `known`, or its igraph edge attribute
-#'   `weight`, gives R for each edge.
-#' @param tiers a list of vectors of names, earliest first, or a vector of numbers with the nodes' names: no edge may lead
-#'   from a later tier into an earlier one.
+#'   a matrix \[from, to\] that is not zero where there is an edge. A third column of `known`, or its igraph edge
+#'   attribute `weight`, gives R for each edge.
+#' @param tiers a list of vectors of names, earliest first, or a vector of numbers with the nodes' names: no edge may
+#'   lead from a later tier into an earlier one.
 #' @param known_probability R of known edges that come without a number.
 #' @param R an interface matrix to start from instead of 0.5 everywhere.
 #' @param hard are entries of exactly 1 and 0 required and forbidden edges?
@@ -45,7 +45,8 @@ bn_prior <- function(nodes, required = NULL, forbidden = NULL, tiers = NULL, kno
   R <- start_interface(R, nodes)
   edges <- edge_list(known, nodes, "known")
   R[cbind(edges$to, edges$from)] <- edges$value %||% rep(known_probability, length(edges$from))
-  if (!is.null(tiers)) R[outer(tier_of(tiers, nodes), tier_of(tiers, nodes), function(child, parent) parent > child)] <- 0
+  if (!is.null(tiers)) R[outer(tier_of(tiers, nodes), tier_of(tiers, nodes),
+                               function(child, parent) parent > child)] <- 0
   bans <- edge_list(forbidden, nodes, "forbidden")
   R[cbind(bans$to, bans$from)] <- 0
   needs <- edge_list(required, nodes, "required")
@@ -123,7 +124,8 @@ edge_list <- function(x, nodes, arg) {
                 x = paste0("It is ", describe(x), "."))
   }
   unknown <- setdiff(x, nodes)
-  if (length(unknown)) abort_input(sprintf("`%s` must name nodes.", arg), x = paste0("There is no ", label_some(unknown), "."))
+  if (length(unknown)) abort_input(sprintf("`%s` must name nodes.", arg),
+                                   x = paste0("There is no ", label_some(unknown), "."))
   if (any(x[, 1L] == x[, 2L])) {
     abort_input(sprintf("`%s` must not have edges from a node to itself.", arg),
                 x = paste0("Node ", label_some(x[x[, 1L] == x[, 2L], 1L]), "."))
@@ -169,7 +171,8 @@ bn_use_prior <- function(prior, nodes) {
   if (is.null(prior)) return(NULL)
   if (is.matrix(prior)) prior <- bn_prior(nodes, R = prior)
   if (!inherits(prior, "weft_bn_prior")) {
-    abort_input("`prior` must be what `bn_prior()` returned, or an interface matrix.", x = paste0("It is ", describe(prior), "."))
+    abort_input("`prior` must be what `bn_prior()` returned, or an interface matrix.",
+                x = paste0("It is ", describe(prior), "."))
   }
   check_prior(prior)
   if (!setequal(rownames(prior$R), nodes)) {

@@ -1,16 +1,17 @@
 #' Local scores of Bayesian networks
 #'
 #' `bn_scores()` scores every parent set of every node, drops those that cannot matter, and keeps the rest as a table
-#' that takes the place of `data` in [bn_learn()] and [bn_exact()]. `bn_local_score()` and `bn_score()` give single scores.
+#' that takes the place of `data` in [bn_learn()] and [bn_exact()]. `bn_local_score()` and `bn_score()` give single
+#' scores.
 #'
 #' All scores are natural logarithms. With counts \eqn{N_{kj}} (parent configuration k of q, state j of r) and
 #' \eqn{\alpha_{kj} = \mathrm{ess} / (q r)},
 #' \deqn{\mathrm{BDeu} = \sum_k \left[\ln\frac{\Gamma(\alpha_k)}{\Gamma(\alpha_k + N_k)} +
 #'   \sum_j \ln\frac{\Gamma(\alpha_{kj} + N_{kj})}{\Gamma(\alpha_{kj})}\right].}
-#' `"k2"` has \eqn{\alpha_{kj} = 1}; `"bds"` spreads `ess` over the parent configurations that occur; `"bic"` and `"aic"` are
-#' the log-likelihood less q (r - 1) times half the logarithm of the number of rows, or one; `"bge"` is the marginal
-#' likelihood of Gaussian data with \eqn{\alpha_\mu = 1}, \eqn{\alpha_w = p + 2} and the column means as prior mean.
-#' `gamma` adds |parents| ln `gamma`, `prior` the prior of each parent.
+#' `"k2"` has \eqn{\alpha_{kj} = 1}; `"bds"` spreads `ess` over the parent configurations that occur; `"bic"` and
+#' `"aic"` are the log-likelihood less q (r - 1) times half the logarithm of the number of rows, or one; `"bge"` is the
+#' marginal likelihood of Gaussian data with \eqn{\alpha_\mu = 1}, \eqn{\alpha_w = p + 2} and the column means as prior
+#' mean. `gamma` adds |parents| ln `gamma`, `prior` the prior of each parent.
 #'
 #' Numbers of levels come from the factors, not from the values seen.
 #'
@@ -21,30 +22,31 @@
 #'   `keep = "sum"` drops a set when a subset is better by `slack` nats: given any order, it is then worth at most
 #'   exp(-`slack`) of that subset. `keep = "all"` drops nothing.
 #'
-#' @section Candidates: With `candidates`, the parents of a node come from its list; all sets of at most `max_parents` of
-#'   them are scored. With `plus_one`, every set that is kept is tried again with each single node from outside its list.
+#' @section Candidates: With `candidates`, the parents of a node come from its list; all sets of at most `max_parents`
+#'   of them are scored. With `plus_one`, every set that is kept is tried again with each single node from outside its
+#'   list.
 #'
-#' @param data a data frame or matrix with one column a node (or a SummarizedExperiment, nodes in its rows): factors, logicals,
-#'   or integers and characters of few values; numbers for `score = "bge"`.
+#' @param data a data frame or matrix with one column a node (or a SummarizedExperiment, nodes in its rows): factors,
+#'   logicals, or integers and characters of few values; numbers for `score = "bge"`.
 #' @param max_parents most parents of a node: one number, or a named vector (nodes it does not name have 4). At most 30.
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`.
 #' @param ess the equivalent sample size of `"bdeu"` and `"bds"`.
 #' @param gamma a factor for every edge.
 #' @param prior what [bn_prior()] returned, or an interface matrix; NULL for none.
-#' @param candidates candidate parents: a number (that many of highest mutual information or correlation with the node), a
-#'   named list of names, or a matrix \[from, to\]; NULL: all nodes.
+#' @param candidates candidate parents: a number (that many of highest mutual information or correlation with the node),
+#'   a named list of names, or a matrix \[from, to\]; NULL: all nodes.
 #' @param plus_one may a set have one parent that is no candidate?
 #' @param interventions which nodes were set from outside: a list with one entry a row (names, NULL or NA), or a factor
 #'   with the name of the node that was set, NA where none was.
 #' @param keep,slack which sets are kept; see below.
 #' @param na `"fail"`, or `"drop"` to leave out rows with missing values.
 #' @param dry_run only predict memory and time.
-#' @param backend `"auto"`, `"cpu"` or `"cuda"`, see [weft_backend()]; both give the same table. Scores "bds" and "bge", and
-#'   sets with more than 2^18 combinations of levels, are counted on the CPU.
+#' @param backend `"auto"`, `"cpu"` or `"cuda"`, see [weft_backend()]; both give the same table. Scores "bds" and "bge",
+#'   and sets with more than 2^18 combinations of levels, are counted on the CPU.
 #' @param threads see [weft_threads()].
 #' @param progress,verbose see [mi_rank()].
-#' @return `bn_scores()`: an object of class `weft_bn_scores`; `as.data.frame()` gives `node`, `parents` (joined by ;) and
-#'   `score`. With `dry_run`: a data frame of the number of `sets`, `bytes` and `seconds` expected.
+#' @return `bn_scores()`: an object of class `weft_bn_scores`; `as.data.frame()` gives `node`, `parents` (joined by ;)
+#'   and `score`. With `dry_run`: a data frame of the number of `sets`, `bytes` and `seconds` expected.
 #' @export
 #' @examples
 #' set.seed(1)
@@ -57,7 +59,8 @@
 #' bn_local_score(d, "b", "a")
 bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1, gamma = 1,
                       prior = NULL, candidates = NULL, plus_one = TRUE, interventions = NULL,
-                      keep = c("max", "sum", "all"), slack = 20, na = c("fail", "drop"), dry_run = FALSE, backend = NULL,
+                      keep = c("max", "sum", "all"), slack = 20, na = c("fail", "drop"), dry_run = FALSE,
+                      backend = NULL,
                       threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   need_args("data")
@@ -182,7 +185,8 @@ bn_scores_backend <- function(backend, problem, predicted) {
   most <- max(problem$max_parents)
   kinds <- .Call(C_weft_bn_score_kinds)
   if (!bn_score_kind(problem$score, kinds)$device) {
-    return(cpu_only(backend, sprintf("Scores %s are counted", paste0("\"", kinds$name[!kinds$device], "\"", collapse = " and "))))
+    return(cpu_only(backend, sprintf("Scores %s are counted",
+                                     paste0("\"", kinds$name[!kinds$device], "\"", collapse = " and "))))
   }
   if (most > 29 || cells(most) > 2^15 || min(cells(most), problem$n) > 2^13 || cells(most + 1) > 2^18) {
     return(cpu_only(backend, "Parent sets with this many combinations of levels are counted"))
@@ -240,10 +244,12 @@ bn_table <- function(data, given, ..., keep) {
 print.weft_bn_scores <- function(x, ...) {
   check_bn_table(x, "x", values = FALSE)
   sizes <- diff(x$start)
-  cat(sprintf("Local scores (%s) of %d nodes, %d rows: %s of %s parent sets kept (for %s)\n", x$type, length(x$nodes), x$n,
+  cat(sprintf("Local scores (%s) of %d nodes, %d rows: %s of %s parent sets kept (for %s)\n", x$type, length(x$nodes),
+              x$n,
               format(sum(sizes), big.mark = ","), format(x$predicted$sets, big.mark = ","),
               switch(x$keep, max = "best graphs", sum = sprintf("sums, slack %g nats", x$slack), all = "all uses")))
-  cat(sprintf("At most %s parents a node; %d to %d sets a node\n", paste(unique(range(x$max_parents)), collapse = " to "),
+  cat(sprintf("At most %s parents a node; %d to %d sets a node\n",
+              paste(unique(range(x$max_parents)), collapse = " to "),
               min(sizes), max(sizes)))
   cat(run_line(x), "\n", sep = "")
   invisible(x)
@@ -254,7 +260,8 @@ print.weft_bn_scores <- function(x, ...) {
 summary.weft_bn_scores <- function(object, ...) {
   check_bn_table(object, "object")
   first <- object$start[-length(object$start)] + 1
-  data.frame(node = object$nodes, sets = diff(object$start), best = object$score[first], parents = set_names(object, first))
+  data.frame(node = object$nodes, sets = diff(object$start), best = object$score[first],
+             parents = set_names(object, first))
 }
 
 #' @rdname bn_scores
@@ -284,7 +291,8 @@ set_names <- function(table, sets) {
 #' @param parents names of its parents.
 #' @return `bn_local_score()` and `bn_score()`: a number.
 #' @export
-bn_local_score <- function(data, node, parents = character(), score = c("bdeu", "k2", "bic", "aic", "bds", "bge"), ess = 1,
+bn_local_score <- function(data, node, parents = character(), score = c("bdeu", "k2", "bic", "aic", "bds", "bge"),
+                           ess = 1,
                            gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
   score <- check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
@@ -332,11 +340,13 @@ check_nodes <- function(x, names, arg) {
 local_score <- function(input, node, parents, score, ess, gamma, prior) {
   shares <- length(parents) * log(gamma)
   if (!is.null(prior)) {
-    if (any(prior$forbidden[node, parents]) || any(prior$required[node, -parents_or_none(parents, input$p)])) return(-Inf)
+    if (any(prior$forbidden[node, parents]) ||
+        any(prior$required[node, -parents_or_none(parents, input$p)])) return(-Inf)
     shares <- shares + sum(prior$nats[node, parents])
   }
   rows <- if (is.null(input$set)) seq_len(input$n) else which(input$set[, node] == 0L)
-  shares + if (score == "bge") local_gauss(input, node, parents, rows) else local_counts(input, node, parents, rows, score, ess)
+  shares + if (score == "bge") local_gauss(input, node, parents, rows)
+    else local_counts(input, node, parents, rows, score, ess)
 }
 
 parents_or_none <- function(parents, p) if (length(parents)) parents else p + 1L
@@ -362,8 +372,8 @@ local_counts <- function(input, node, parents, rows, score, ess) {
   sum(log_rising(alpha, counts)) - sum(log_rising(total, parent_counts))
 }
 
-# ln of a (a + 1) ... (a + n - 1). The difference of two lgamma loses digits where a is large: there Stirling's series is
-# taken of the difference itself.
+# ln of a (a + 1) ... (a + n - 1). The difference of two lgamma loses digits where a is large: there Stirling's series
+# is taken of the difference itself.
 log_rising <- function(a, n) {
   if (a < 1e3) return(lgamma(a + n) - lgamma(a))
   tail <- function(x) 1 / (12 * x) - 1 / (360 * x^3)
@@ -385,7 +395,8 @@ local_gauss <- function(input, node, parents, rows) {
     }
     half <- (alpha_w - p + l) / 2
     steps <- (seq_len(l) - 1) / 2
-    l / 2 * log(1 / (n + 1)) - l * n / 2 * log(pi) + half * l * log(0.5) + sum(lgamma(half + n / 2 - steps) - lgamma(half - steps)) -
+    l / 2 * log(1 / (n + 1)) - l * n / 2 * log(pi) + half * l * log(0.5) +
+      sum(lgamma(half + n / 2 - steps) - lgamma(half - steps)) -
       (half + n / 2) * as.numeric(determinant(scatter)$modulus)
   }
   log_joint(c(parents, node)) - log_joint(parents)

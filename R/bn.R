@@ -7,47 +7,50 @@
 #' says nothing about its probability, and there are no edge posteriors.
 #'
 #' `target = "sum"` scores an order by the sum over all graphs that it allows (Friedman and Koller 2003), draws a graph
-#' given each saved order, and estimates the posterior of every edge from these. Under a uniform prior over orders a graph
-#' counts once for each order that it allows: graphs with few edges are favoured. `correct_bias = TRUE` weights each
-#' drawn graph by one over its number of orders, which makes the prior uniform over graphs. These numbers are counted
-#' exactly, which takes one step for each set of nodes that is closed under parents; where a graph has more than 2^18 of them the
-#' call is an error. The weights can be uneven: the result has their effective number.
+#' given each saved order, and estimates the posterior of every edge from these. Under a uniform prior over orders a
+#' graph counts once for each order that it allows: graphs with few edges are favoured. `correct_bias = TRUE` weights
+#' each drawn graph by one over its number of orders, which makes the prior uniform over graphs. These numbers are
+#' counted exactly, which takes one step for each set of nodes that is closed under parents; where a graph has more than
+#' 2^18 of them the call is an error. The weights can be uneven: the result has their effective number.
 #'
-#' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for each of
-#' `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves: half of them place one node
-#' elsewhere, a quarter swap two nodes, a quarter two neighbours. The best graph of every proposal is recorded, accepted or not.
-#' A search for the best graph ends with a descent from each ladder's last order, in which hardly anything worse is accepted: 2 p^2
-#' steps for p nodes, a quarter of `iterations` at most. Its graphs are recorded too; `trace` and [update()] know nothing of it.
+#' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for each
+#'   of
+#' `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves: half of them place one
+#' node elsewhere, a quarter swap two nodes, a quarter two neighbours. The best graph of every proposal is recorded,
+#' accepted or not. A search for the best graph ends with a descent from each ladder's last order, in which hardly
+#' anything worse is accepted: 2 p^2 steps for p nodes, a quarter of `iterations` at most. Its graphs are recorded too;
+#' `trace` and [update()] know nothing of it.
 #'
-#' A search proves nothing. Whether it went on for long enough shows when other seeds end at the same score; if not, give it more
-#' `iterations` and `chains`. For the ALARM network (37 nodes, 1,000 rows, at most 4 parents) 37 of 40 seeds reach the best graph
-#' known with 10,000 iterations, 39 with 20,000, all with 50,000; a failure is a graph that is worse by less than one nat.
-#' [bn_exact()] gives a proof for up to some 27 nodes.
-#' Results depend on the seed alone, not on the number of threads nor on the back end; a device takes thousands of chains
-#' at once.
+#' A search proves nothing. Whether it went on for long enough shows when other seeds end at the same score; if not,
+#' give it more `iterations` and `chains`. For the ALARM network (37 nodes, 1,000 rows, at most 4 parents) 37 of 40
+#' seeds reach the best graph known with 10,000 iterations, 39 with 20,000, all with 50,000; a failure is a graph that
+#' is worse by less than one nat. [bn_exact()] gives a proof for up to some 27 nodes. Results depend on the seed alone,
+#' not on the number of threads nor on the back end; a device takes thousands of chains at once.
 #'
 #' @inheritParams bn_scores
-#' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (then `max_parents`, `score` and
-#'   so on are its).
+#' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (then `max_parents`, `score`
+#'   and so on are its).
 #' @param iterations steps of every chain.
 #' @param chains independent ladders; NULL: 16 for `"max"`, 4 for `"sum"`.
 #' @param target `"max"` or `"sum"`; see below.
-#' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1, 1.5, 2.5 and 4 for `"sum"`.
+#' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1, 1.5, 2.5
+#'   and 4 for `"sum"`.
 #' @param swap_every steps between swaps of neighbouring temperatures.
 #' @param thin every how many steps the score is saved and, for `"sum"`, a graph drawn; NULL: about 1,000 times.
 #' @param burn_in for `"sum"`: steps before the first graph is drawn; NULL: a quarter.
 #' @param top how many best graphs to keep.
 #' @param start an order (names) or network to start from; NULL: random.
 #' @param correct_bias see below.
-#' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`, `slack`.
+#' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`,
+#'   `slack`.
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @param distributed share the chains among the ranks of a job, which all call with the same data and get the same
 #'   result; see [weft_ranks()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; see [weft_devices()].
-#' @return An object of class `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `dags` (list of `dag` and `score`, best
-#'   first, no duplicates), `edges` (posterior \[from, to\]; NULL for `"max"`), `trace` (saved iteration x chain),
-#'   `diagnostics` (split R-hat and effective sample size of the scores, acceptance by kind of move, swaps between temperatures;
-#'   for `"sum"` the greatest difference of an edge's posterior between chains).
+#' @return An object of class `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `dags` (list of `dag` and `score`,
+#'   best first, no duplicates), `edges` (posterior \[from, to\]; NULL for `"max"`), `trace` (saved iteration x chain),
+#'   `diagnostics` (split R-hat and effective sample size of the scores, acceptance by kind of move, swaps between
+#'   temperatures; for `"sum"` the greatest difference of an edge's posterior between chains).
 #' @seealso [bn_exact()], [bn_fit()], [bn_compare()], [plot.weft_bn()]
 #' @export
 #' @examples
@@ -71,7 +74,8 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
   verbose <- check_flag(verbose, "verbose")
   correct_bias <- check_flag(correct_bias, "correct_bias")
   if (correct_bias && target == "max") {
-    abort_input("`correct_bias` needs `target = \"sum\"`.", x = "The target is \"max\", which has no posterior to correct.")
+    abort_input("`correct_bias` needs `target = \"sum\"`.",
+                x = "The target is \"max\", which has no posterior to correct.")
   }
   table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
                     progress = progress, backend = backend, keep = target)
@@ -111,7 +115,8 @@ run_chains <- function(table, run, ranks, control) {
   }
   parts <- Filter(Negate(is.null), ranks_gather(own, control))
   together <- function(what, bind) do.call(bind, lapply(parts, `[[`, what))
-  out <- list(order = together("order", cbind), trace = together("trace", cbind), accepted = together("accepted", cbind),
+  out <- list(order = together("order", cbind), trace = together("trace", cbind),
+              accepted = together("accepted", cbind),
               swapped = together("swapped", c), sampled = together("sampled", c),
               sample_score = matrix(together("sample_score", c), ncol = run$ladders))
   best <- best_graphs(together("best_sets", cbind), together("best_score", c), run$best)
@@ -190,30 +195,34 @@ chain_result <- function(table, run, out) {
     dag = NULL, score = NA_real_, dags = NULL, edges = NULL, trace = out$trace, table = table, run = run,
     order = out$order, counts = out[c("accepted", "swapped")],
     best_sets = out$best_sets[, seq_len(found), drop = FALSE], best_score = out$best_score[seq_len(found)],
-    sampled = if (run$sum) array(out$sampled, c(p, nrow(out$sample_score), run$ladders)), sample_score = out$sample_score,
+    sampled = if (run$sum) array(out$sampled, c(p, nrow(out$sample_score), run$ladders)),
+    sample_score = out$sample_score,
     iterations = run$iterations, target = if (run$sum) "sum" else "max"
   )
 }
 
-# The best graphs of a short descent from each ladder's last order: hardly anything worse is accepted. The chains themselves, from
-# which update() goes on, are left as they are.
+# The best graphs of a short descent from each ladder's last order: hardly anything worse is accepted. The chains
+# themselves, from which update() goes on, are left as they are.
 descend <- function(fit, ranks, control) {
   run <- fit$run
   steps <- min(2 * length(fit$table$nodes)^2, fit$iterations %/% 4)
   if (steps < 1) return(list(sets = fit$best_sets, score = fit$best_score))
   coldest <- fit$order[, seq(1L, by = length(run$beta), length.out = run$ladders), drop = FALSE]
-  run <- utils::modifyList(run, list(iterations = steps, thin = steps, burn_in = 0, first = fit$iterations, beta = 20, order = coldest,
+  run <- utils::modifyList(run, list(iterations = steps, thin = steps, burn_in = 0, first = fit$iterations, beta = 20,
+                                     order = coldest,
                                      key = (run$key + 1) %% 2^32)) # draws of its own
   more <- run_chains(fit$table, run, ranks, control)
   found <- !is.na(more$best_score)
-  best_graphs(cbind(fit$best_sets, more$best_sets[, found, drop = FALSE]), c(fit$best_score, more$best_score[found]), run$best)
+  best_graphs(cbind(fit$best_sets, more$best_sets[, found, drop = FALSE]), c(fit$best_score, more$best_score[found]),
+              run$best)
 }
 
 # Graphs, edges, weights and diagnostics from what the chains left.
 finish_fit <- function(fit, threads, ranks, control) {
   best <- list(sets = fit$best_sets, score = fit$best_score)
   if (fit$target == "max") best <- descend(fit, ranks, control)
-  fit$dags <- lapply(seq_along(best$score), function(k) list(dag = sets_to_dag(fit$table, best$sets[, k]), score = best$score[k]))
+  fit$dags <- lapply(seq_along(best$score),
+                     function(k) list(dag = sets_to_dag(fit$table, best$sets[, k]), score = best$score[k]))
   fit$dag <- fit$dags[[1L]]$dag
   fit$score <- fit$dags[[1L]]$score
   fit$diagnostics <- chain_diagnostics(fit)
@@ -241,7 +250,8 @@ order_weights <- function(fit, threads) {
   p <- length(table$nodes)
   sets <- matrix(fit$sampled, p)
   different <- !duplicated(t(sets))
-  number <- match(apply(sets, 2L, paste, collapse = " "), apply(sets[, different, drop = FALSE], 2L, paste, collapse = " "))
+  number <- match(apply(sets, 2L, paste, collapse = " "),
+                  apply(sets[, different, drop = FALSE], 2L, paste, collapse = " "))
   columns <- as.integer(table$start[seq_len(p)] + sets[, different] + 1)
   limit <- 2^18
   logs <- .Call(C_weft_bn_orders, table$parents[, columns, drop = FALSE], p, limit, run_control("cpu", threads, FALSE))
@@ -389,7 +399,8 @@ print.weft_bn <- function(x, ...) {
   d <- x$diagnostics
   cat(sprintf("Bayesian network of %d nodes and %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type, x$score))
   cat(sprintf("Order MCMC (%s): %d ladders of %d temperatures, %s steps each; R-hat of the score %s, %s effective draws\n",
-              x$target, as.integer(x$run$ladders), length(x$run$beta), format(x$iterations, big.mark = ",", scientific = FALSE),
+              x$target, as.integer(x$run$ladders), length(x$run$beta),
+              format(x$iterations, big.mark = ",", scientific = FALSE),
               format(d$r_hat, digits = 3), format(d$ess, digits = 3)))
   cat(if (is.null(x$edges)) "No edge posteriors: target \"max\" is a search; `target = \"sum\"` estimates them\n"
       else sprintf("Edge posteriors from %d drawn graphs%s; %d of at least 0.5\n", length(x$sample_score),
@@ -421,7 +432,8 @@ tidy.weft_bn <- function(x, ...) summary(x)
 glance.weft_bn <- function(x, ...) {
   check_bn(x, "x")
   data.frame(nodes = nrow(x$dag), edges = sum(x$dag), score = x$score, type = x$table$type, target = x$target,
-             iterations = x$iterations, r_hat = x$diagnostics$r_hat, ess = x$diagnostics$ess, seconds = attr(x, "seconds"))
+             iterations = x$iterations, r_hat = x$diagnostics$r_hat, ess = x$diagnostics$ess,
+             seconds = attr(x, "seconds"))
 }
 
 edge_table <- function(dag, posterior) {

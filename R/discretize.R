@@ -11,13 +11,13 @@
 #' | `"mdl"` | splits that lower the class entropy by more than they cost to describe (Fayyad and Irani 1993) |
 #' | `"caim"`, `"cacc"`, `"ameva"` | add the cut that raises a criterion of class and bins most, while it rises (Kurgan and Cios 2004; Tsai, Lee and Yang 2008; Gonzalez-Abril and others 2009); the first two go on until there are as many bins as classes |
 #'
-#' Cuts by a class lie half way between neighbouring values; a column that says nothing about the class becomes one level.
-#' Bins are closed on the right, those of equal width on the left. Missing values stay missing. New values outside the range
-#' fall into the outermost bins.
+#' Cuts by a class lie half way between neighbouring values; a column that says nothing about the class becomes one
+#' level. Bins are closed on the right, those of equal width on the left. Missing values stay missing. New values
+#' outside the range fall into the outermost bins.
 #'
 #' @inheritParams mi_rank
-#' @param x a data frame or numeric matrix, or a SummarizedExperiment. In a data frame, columns that are not numeric stay as
-#'   they are.
+#' @param x a data frame or numeric matrix, or a SummarizedExperiment. In a data frame, columns that are not numeric
+#'   stay as they are.
 #' @param method see below.
 #' @param bins how many bins, for `"equalfreq"` and `"equalwidth"`.
 #' @param class for `"mdl"`, `"caim"`, `"cacc"` and `"ameva"`: one category a row.
@@ -47,7 +47,8 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
   by_class <- method %in% class_cuts
   frame <- memory_errors(bins_frame(x, assay))
   if (by_class && is.null(class)) {
-    abort_input(sprintf("`class` must be given for method \"%s\".", method), i = "\"equalfreq\" and \"equalwidth\" need none.")
+    abort_input(sprintf("`class` must be given for method \"%s\".", method),
+                i = "\"equalfreq\" and \"equalwidth\" need none.")
   }
   target <- if (by_class) class_input(class, x, nrow(frame))
   numbers <- binned_columns(frame)
@@ -61,14 +62,16 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
   )
   names(rules) <- names(frame)[numbers]
   out <- memory_errors(apply_rules(frame, numbers, rules, threads))
-  structure(out, class = c("weft_bins", "data.frame"), method = method, rules = rules, cuts = lapply(rules, `[[`, "cuts"))
+  structure(out, class = c("weft_bins", "data.frame"), method = method, rules = rules,
+            cuts = lapply(rules, `[[`, "cuts"))
 }
 
 # A data frame from what discretize() and `bins =` take.
 bins_frame <- function(x, assay, arg = "x") {
   source <- as_source(x, assay, arg)
   x <- source$data
-  if (source$kind == "frame") return(structure(as.list(x), names = names(x), class = "data.frame", row.names = attr(x, "row.names")))
+  if (source$kind == "frame") return(structure(as.list(x), names = names(x), class = "data.frame",
+                                               row.names = attr(x, "row.names")))
   x <- source_matrix(source)
   if (is.numeric(x) || is.logical(x)) {
     colnames(x) <- feature_names(x)
@@ -188,7 +191,8 @@ predict.weft_bins <- function(object, newdata, ...) {
   if (identical(names(frame)[known], names(rules))) return(apply_rules(frame, known, rules))
   twice <- unique(c(names(rules)[duplicated(names(rules))], names(frame)[known][duplicated(names(frame)[known])]))
   if (length(twice)) {
-    abort_input("Columns of `newdata` must have names of their own to be found by name.", x = sprintf("Twice: %s.", label_some(twice)))
+    abort_input("Columns of `newdata` must have names of their own to be found by name.",
+                x = sprintf("Twice: %s.", label_some(twice)))
   }
   apply_rules(frame, known, rules[match(names(frame)[known], names(rules))])
 }
@@ -199,10 +203,12 @@ bin_rules <- function(x, arg) {
   number <- function(v, lengths = 1L) is.numeric(v) && length(v) %in% lengths && !anyNA(v)
   fine <- function(rule) {
     is.list(rule) && is.numeric(rule$cuts) && !anyNA(rule$cuts) && !is.unsorted(rule$cuts) &&
-      (is.null(rule$width) || number(rule$width) && number(rule$least) && number(rule$bins) && length(rule$cuts) == rule$bins - 1) &&
+      (is.null(rule$width) || number(rule$width) && number(rule$least) && number(rule$bins) &&
+       length(rule$cuts) == rule$bins - 1) &&
       (is.null(rule$sd) || isTRUE(rule$sd) && length(rule$cuts) == 2L)
   }
-  whole <- is.list(rules) && (length(rules) == 0L || is.character(names(rules)) && !anyNA(names(rules))) && all(vapply(rules, fine, NA))
+  whole <- is.list(rules) && (length(rules) == 0L || is.character(names(rules)) && !anyNA(names(rules))) &&
+    all(vapply(rules, fine, NA))
   kinds <- if (whole) vapply(rules, function(rule) 2 * is.null(rule$sd) + is.null(rule$width), 0)
   if (!whole || length(unique(kinds)) > 1L) abort_changed(arg, "its attribute `rules`")
   rules
@@ -218,7 +224,8 @@ print.weft_bins <- function(x, ...) {
   for (j in utils::head(seq_along(rules), 10L)) {
     cuts <- rules[[j]]$cuts
     shown <- paste(format(signif(utils::head(cuts, 6L), 4)), collapse = " ")
-    cat(sprintf("  %s: %s%s\n", names(rules)[j], if (length(cuts)) shown else "one bin", if (length(cuts) > 6L) " ..." else ""))
+    cat(sprintf("  %s: %s%s\n", names(rules)[j], if (length(cuts)) shown else "one bin",
+                if (length(cuts) > 6L) " ..." else ""))
   }
   if (length(rules) > 10L) cat(sprintf("  ... and %d more\n", length(rules) - 10L))
   invisible(x)
@@ -245,16 +252,18 @@ bin_input <- function(x, bins, assay = NULL, threads = NULL, arg = "x") {
     values <- x
     if (!is.double(values)) storage.mode(values) <- "double"
   }
-  codes <- bin_values(values, lapply(find_cuts(values, bins = bins, threads = threads), function(cuts) list(cuts = cuts)), threads)
+  codes <- bin_values(values, lapply(find_cuts(values, bins = bins, threads = threads),
+                                     function(cuts) list(cuts = cuts)), threads)
   if (!is.data.frame(x)) return(`dimnames<-`(codes, dimnames(x)))
   x[numbers] <- lapply(seq_along(numbers), function(i) codes[, i])
   x
 }
 
-# The same for a function of `x` and `class`, where the class may be the name of a column of `x`: list(x, class, assay), where
-# `assay` is what is left to be chosen. Without bins they stay as they are.
+# The same for a function of `x` and `class`, where the class may be the name of a column of `x`: list(x, class, assay),
+# where `assay` is what is left to be chosen. Without bins they stay as they are.
 with_bins <- function(x, class, bins, assay = NULL, threads = NULL) {
-  if (inherits(x, "weft_mi_pack")) abort_input("`bins` must be NULL for a pack.", i = "Give it to `mi_pack()`, or cut with `discretize()`.")
+  if (inherits(x, "weft_mi_pack")) abort_input("`bins` must be NULL for a pack.",
+                                               i = "Give it to `mi_pack()`, or cut with `discretize()`.")
   if (is.null(bins)) return(list(x = x, class = class, assay = assay))
   if (is.null(class)) return(list(x = bin_input(x, bins, assay, threads)))
   if (inherits(x, "SummarizedExperiment")) {

@@ -3,18 +3,20 @@
 
 #' Example data: simulated sets with known truth, and real ones
 #'
-#' Without a name: what there is. The simulated sets are made on the spot, the same for the same arguments on every machine;
-#' the real ones are loaded from data packages of Bioconductor that must be installed.
+#' Without a name: what there is. The simulated sets are made on the spot, the same for the same arguments on every
+#' machine; the real ones are loaded from data packages of Bioconductor that must be installed.
 #'
 #' @section Simulated sets:
-#' * `"expression"`: log expression of `p` genes in `n` samples. A tenth of the genes or so are regulators; every other gene
-#'   hangs on one to three earlier genes, mostly regulators, through a saturating function (`tanh`), and has noise of its own; signal
-#'   and noise have equal variance. Three regulators, the `drivers`, are shifted in the cases. On top of that come what real
-#'   data have: a shift of every gene in the second `batch`, missing cells, `outliers` (samples with a quarter of their
-#'   genes moved far away), two constant genes and two that are mostly missing. `truth` is the network \[from, to\].
-#' * `"snps"`: `p` genotypes (0, 1, 2 copies) of `n` people. Two of them, the `epistatic` pair, raise the risk of disease
-#'   when exactly one of them is carried, and so say nothing alone; two others, `marginal`, act by themselves.
-#' * `"words"`: `n` documents and `p` words, a sparse 0/1 matrix with four themes; most words stand in documents of their theme.
+#' * `"expression"`: log expression of `p` genes in `n` samples. A tenth of the genes or so are regulators; every other
+#'   gene hangs on one to three earlier genes, mostly regulators, through a saturating function (`tanh`), and has noise
+#'   of its own; signal and noise have equal variance. Three regulators, the `drivers`, are shifted in the cases. On top
+#'   of that come what real data have: a shift of every gene in the second `batch`, missing cells, `outliers` (samples
+#'   with a quarter of their genes moved far away), two constant genes and two that are mostly missing. `truth` is the
+#'   network \[from, to\].
+#' * `"snps"`: `p` genotypes (0, 1, 2 copies) of `n` people. Two of them, the `epistatic` pair, raise the risk of
+#'   disease when exactly one of them is carried, and so say nothing alone; two others, `marginal`, act by themselves.
+#' * `"words"`: `n` documents and `p` words, a sparse 0/1 matrix with four themes; most words stand in documents of
+#'   their theme.
 #' * `"points"`: `n` points in the plane: four clusters of different shape and a twentieth of the points anywhere.
 #'
 #' @section Real sets:
@@ -40,21 +42,26 @@
 #' e
 #' e$x[1:3, 1:5]
 #' sum(e$truth)
-weft_example <- function(name = NULL, n = NULL, p = NULL, seed = 1, batch = 0.5, missing = 0.01, outliers = 3, spoilt = TRUE) {
+weft_example <- function(name = NULL, n = NULL, p = NULL, seed = 1, batch = 0.5, missing = 0.01, outliers = 3,
+                         spoilt = TRUE) {
   if (is.null(name)) return(example_table())
   name <- check_choice(name, example_table()$name, "name")
   seed <- check_number(seed, "seed", min = 0, max = 2^53, whole = TRUE)
-  usual <- switch(name, expression = c(200, 100), snps = c(1000, 200), words = c(150, 120), points = c(500, 2), c(NA, NA))
+  usual <- switch(name, expression = c(200, 100), snps = c(1000, 200), words = c(150, 120), points = c(500, 2),
+                  c(NA, NA))
   real <- anyNA(usual)
-  if (real && !(is.null(n) && is.null(p))) abort_input("`n` and `p` are for simulated sets.", x = sprintf("\"%s\" is a real one.", name))
+  if (real && !(is.null(n) && is.null(p))) abort_input("`n` and `p` are for simulated sets.",
+                                                       x = sprintf("\"%s\" is a real one.", name))
   if (!real) {
     n <- check_number(n %||% usual[1L], "n", min = 10, max = 1e6, whole = TRUE)
-    p <- check_number(p %||% usual[2L], "p", min = switch(name, points = 2, 12), max = if (name == "points") 2 else 1e5, whole = TRUE)
+    p <- check_number(p %||% usual[2L], "p", min = switch(name, points = 2, 12), max = if (name == "points") 2 else 1e5,
+                      whole = TRUE)
   }
   made <- switch(name,
     expression = example_expression(n, p, seed, check_number(batch, "batch", min = 0, max = 100),
                                     check_number(missing, "missing", min = 0, max = 0.5),
-                                    check_number(outliers, "outliers", min = 0, max = n / 4, whole = TRUE), check_flag(spoilt, "spoilt")),
+                                    check_number(outliers, "outliers", min = 0, max = n / 4, whole = TRUE),
+                                    check_flag(spoilt, "spoilt")),
     snps = example_snps(n, p, seed), words = example_words(n, p, seed), points = example_points(n, seed),
     golub = example_golub(), all = example_all()
   )
@@ -65,7 +72,8 @@ example_table <- function() {
   have <- function(package) requireNamespace(package, quietly = TRUE)
   data.frame(
     name = c("expression", "snps", "words", "points", "golub", "all"),
-    what = c("gene expression from a known network, with batches, gaps and outliers", "genotypes with an epistatic pair",
+    what = c("gene expression from a known network, with batches, gaps and outliers",
+             "genotypes with an epistatic pair",
              "documents and words with themes", "clustered points", "leukaemia, 38 patients, 3,051 genes",
              "leukaemia, 128 patients, 12,625 probe sets"),
     package = c(rep("(simulated)", 4L), "multtest", "ALL"), available = c(rep(TRUE, 4L), have("multtest"), have("ALL"))
@@ -130,8 +138,8 @@ example_expression <- function(n, p, seed, batch, missing, outliers, spoilt) {
   ))
 }
 
-# Every gene after the third hangs on one to three earlier ones: four times in five on a regulator, and on those the more
-# often the more they regulate already.
+# Every gene after the third hangs on one to three earlier ones: four times in five on a regulator, and on those the
+# more often the more they regulate already.
 example_dag <- function(p, regulators, seed, names) {
   dag <- matrix(0L, p, p, dimnames = list(from = names, to = names))
   count <- 1 + draws("below", p, a = 3, key = seed, stream = 1)
@@ -176,9 +184,11 @@ example_words <- function(n, p, seed) {
   rate <- ifelse(outer(row, col, `==`), 0.35, ifelse(rep(col, each = n) == 5, 0.2, 0.02))
   links <- matrix(draws("uniform", n * p, key = seed, stream = 33), n) < rate
   words <- sprintf("%s%02d", c(themes, "common")[col], stats::ave(col, col, FUN = seq_along))
-  x <- methods::as(methods::as(Matrix::Matrix(links, sparse = TRUE, dimnames = list(sprintf("doc%03d", seq_len(n)), words)),
+  x <- methods::as(methods::as(Matrix::Matrix(links, sparse = TRUE,
+                                              dimnames = list(sprintf("doc%03d", seq_len(n)), words)),
                                "generalMatrix"), "dMatrix")
-  list(x = x, row_cluster = factor(themes[row], themes), col_cluster = factor(c(themes, "common")[col], c(themes, "common")),
+  list(x = x, row_cluster = factor(themes[row], themes),
+       col_cluster = factor(c(themes, "common")[col], c(themes, "common")),
        source = sprintf("Simulated: %d links, seed %.0f.", sum(links), seed))
 }
 
@@ -190,7 +200,8 @@ example_points <- function(n, seed) {
   cluster <- 1 + draws("below", n, a = 4, key = seed, stream = 41)
   z <- matrix(draws("normal", 2 * n, key = seed, stream = 42), n)
   x <- matrix(0, n, 2L, dimnames = list(NULL, c("x", "y")))
-  for (k in 1:4) x[cluster == k, ] <- z[cluster == k, , drop = FALSE] %*% spread[[k]] + rep(centre[k, ], each = sum(cluster == k))
+  for (k in 1:4) x[cluster == k, ] <- z[cluster == k, , drop = FALSE] %*% spread[[k]] +
+    rep(centre[k, ], each = sum(cluster == k))
   stray <- draws("uniform", n, key = seed, stream = 43) < 0.05
   x[stray, ] <- matrix(-4 + 14 * draws("uniform", 2 * sum(stray), key = seed, stream = 44), ncol = 2L)
   list(x = x, row_cluster = factor(ifelse(stray, "stray", LETTERS[cluster])),
@@ -208,7 +219,8 @@ example_golub <- function() {
   list(x = x, class = factor(loaded$golub.cl, 0:1, c("ALL", "AML")),
        symbols = stats::setNames(leading_symbol(loaded$golub.gnames[, 2L]), colnames(x)),
        gene_names = stats::setNames(loaded$golub.gnames[, 2L], colnames(x)),
-       source = "Golub and others (1999), Science 286, 531-537; the training set as in the Bioconductor package multtest.")
+       source =
+         "Golub and others (1999), Science 286, 531-537; the training set as in the Bioconductor package multtest.")
 }
 
 # "CCND3 Cyclin D3" begins with a symbol: a short word of capitals and digits before a name that is not all capitals.
@@ -217,7 +229,8 @@ leading_symbol <- function(description) {
   words <- "^([A-Z][A-Z0-9]{1,7}(-[A-Z0-9]{1,3})?) +([A-Z0-9(][^ ]*.*)$"
   symbol <- ifelse(grepl(words, description), sub(words, "\\1", description), NA)
   rest <- sub("^[^ ]+ +", "", description)
-  no_symbol <- c("DNA", "RNA", "MRNA", "CDNA", "GB", "EST", "ESTS", "MHC", "HLA", "ATP", "GTP", "ADP", "NAD", "NADH", "NADPH", "III", "II")
+  no_symbol <- c("DNA", "RNA", "MRNA", "CDNA", "GB", "EST", "ESTS", "MHC", "HLA", "ATP", "GTP", "ADP", "NAD", "NADH",
+                 "NADPH", "III", "II")
   symbol[!grepl("[a-z]{2}", rest) | symbol %in% no_symbol] <- NA
   symbol
 }

@@ -1,5 +1,6 @@
 # Graphs in every form that users have, to one: list(type, self, links, missing, weighted, row_names, col_names), where
-# links and missing are lists by row (src/irm/irm_graph.c); real values: R/irm-real.R. Pairs are first c(from, to) with indices from 1.
+# links and missing are lists by row (src/irm/irm_graph.c); real values: R/irm-real.R. Pairs are first c(from, to) with
+# indices from 1.
 
 irm_types <- c("bipartite", "directed", "undirected")
 
@@ -9,7 +10,8 @@ check_file <- function(path, arg, what) {
   abort_input(sprintf("`%s` must be %s.", arg, what), x = paste0("There is no file ", describe(path), "."))
 }
 
-irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self = FALSE, assay = NULL, threshold = NULL,
+irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self = FALSE, assay = NULL,
+                      threshold = NULL,
                       dim = NULL, progress = FALSE) {
   if (inherits(A, "weft_irm_graph")) return(check_irm_graph(A, "`A`"))
   if (!is.null(type)) type <- check_choice(type, irm_types, "type")
@@ -59,12 +61,14 @@ irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
   A <- source$data
   if (source$kind == "graph") return(igraph_pairs(A, poisson))
   if (source$kind == "frame") return(edge_pairs(A, type, poisson, dim))
-  if (source$experiment) A <- turn(if (source$kind == "sparse") A else as.matrix(A)) # rows are the experiment's, features
+  # rows are the experiment's, features
+  if (source$experiment) A <- turn(if (source$kind == "sparse") A else as.matrix(A))
   if (!is.null(dim)) abort_input("`dim` is for edge lists.", x = paste0("`A` is ", describe(A), "."))
   if (source$kind == "sparse") return(sparse_pairs(A, poisson, threshold))
   if (is.matrix(A) && (is.numeric(A) || is.logical(A))) return(dense_pairs(A, poisson, threshold))
-  abort_input("`A` must be a matrix, a sparse Matrix, an edge list in a data frame, an igraph or a SummarizedExperiment.",
-              x = paste0("It is ", describe(A), "."))
+  abort_input(
+    "`A` must be a matrix, a sparse Matrix, an edge list in a data frame, an igraph or a SummarizedExperiment.",
+    x = paste0("It is ", describe(A), "."))
 }
 
 # ---- matrices ----
@@ -78,7 +82,8 @@ sparse_pairs <- function(A, poisson, threshold) {
   if (inherits(A, "indMatrix") || inherits(A, "diagonalMatrix")) A <- methods::as(A, "CsparseMatrix")
   A <- methods::as(methods::as(A, "generalMatrix"), "TsparseMatrix")
   values <- if (inherits(A, "nMatrix")) rep(1, length(A@i)) else A@x
-  if (!inherits(A, "nMatrix") && anyDuplicated(data.frame(A@i, A@j))) { # a triplet matrix may hold a pair in parts: they add up
+  # a triplet matrix may hold a pair in parts: they add up
+  if (!inherits(A, "nMatrix") && anyDuplicated(data.frame(A@i, A@j))) {
     A <- methods::as(methods::as(A, "CsparseMatrix"), "TsparseMatrix")
     values <- A@x
   }
@@ -94,7 +99,8 @@ matrix_pairs <- function(from, to, value, shape, names, poisson, threshold) {
   }
   check_values(value[!gone], from[!gone], to[!gone], poisson, threshold)
   link <- !gone & value != 0
-  list(from = from[link], to = to[link], weight = if (poisson) as.integer(value[link]), na_from = from[gone], na_to = to[gone],
+  list(from = from[link], to = to[link], weight = if (poisson) as.integer(value[link]), na_from = from[gone],
+       na_to = to[gone],
        n_row = shape[1L], n_col = shape[2L], row_names = names[[1L]], col_names = names[[2L]], matrix = TRUE)
 }
 
@@ -139,7 +145,8 @@ upper_triangle <- function(pairs, poisson) {
 edge_pairs <- function(A, type, poisson, dim) {
   wanted <- if (poisson) 2:3 else 2L
   if (!ncol(A) %in% wanted) {
-    abort_input(if (poisson) "An edge list must have two columns, or three with counts." else "An edge list must have two columns.",
+    abort_input(if (poisson) "An edge list must have two columns, or three with counts."
+                else "An edge list must have two columns.",
                 x = paste0("`A` is ", describe(A), "."), i = "A 0/1 data frame becomes a matrix with `as.matrix()`.")
   }
   weight <- NULL
@@ -155,13 +162,15 @@ edge_pairs <- function(A, type, poisson, dim) {
   }
   one_mode <- !is.null(type) && type != "bipartite"
   ends <- edge_ends(A[[1L]], A[[2L]], one_mode, dim)
-  list(from = ends$from, to = ends$to, weight = weight, n_row = ends$n_row, n_col = ends$n_col, row_names = ends$row_names,
+  list(from = ends$from, to = ends$to, weight = weight, n_row = ends$n_row, n_col = ends$n_col,
+       row_names = ends$row_names,
        col_names = ends$col_names, matrix = FALSE)
 }
 
 edge_ends <- function(a, b, one_mode, dim) {
   if (anyNA(a) || anyNA(b)) {
-    abort_input("An edge list must not have missing values.", x = sprintf("Row %d has one.", which(is.na(a) | is.na(b))[1L]),
+    abort_input("An edge list must not have missing values.",
+                x = sprintf("Row %d has one.", which(is.na(a) | is.na(b))[1L]),
                 i = "Pairs that were not observed go into `missing =`.")
   }
   if (one_mode && is.numeric(a) != is.numeric(b)) {
@@ -177,7 +186,8 @@ edge_ends <- function(a, b, one_mode, dim) {
   first <- edge_side(a, "first", dim[1L])
   second <- edge_side(b, "second", dim[length(dim)])
   if (one_mode) first$n <- second$n <- max(first$n, second$n)
-  list(from = first$index, to = second$index, n_row = first$n, n_col = second$n, row_names = first$names, col_names = second$names)
+  list(from = first$index, to = second$index, n_row = first$n, n_col = second$n, row_names = first$names,
+       col_names = second$names)
 }
 
 as_names <- function(x) if (is.factor(x)) x else factor(x, sort(unique(as.character(x))))
@@ -206,7 +216,8 @@ edge_side <- function(x, which, size) {
 }
 
 igraph_pairs <- function(A, poisson) {
-  if (!requireNamespace("igraph", quietly = TRUE)) abort_input("An igraph needs the package igraph.", i = "Install it from CRAN.")
+  if (!requireNamespace("igraph", quietly = TRUE)) abort_input("An igraph needs the package igraph.",
+                                                               i = "Install it from CRAN.")
   ends <- igraph::as_edgelist(A, names = FALSE)
   names <- igraph::vertex_attr(A, "name")
   weight <- if (poisson) igraph::edge_attr(A, "weight")

@@ -3,16 +3,17 @@
 #' The logarithm of p(A | clusters), with the link probabilities integrated out, plus that of the Chinese restaurant
 #' process of each partition: the scale on which [irm()] and everything else here compares partitions.
 #'
-#' A block of N links in P observed pairs contributes \eqn{\log B(\beta_1 + N, \beta_2 + P - N) - \log B(\beta_1, \beta_2)};
-#' for counts, with gamma rates, \eqn{\log\Gamma(\beta_1 + N) - \log\Gamma(\beta_1) + \beta_1 \log \beta_2 - (\beta_1 + N)
-#' \log(\beta_2 + P) - \sum \log A_{ij}!}. For real values, with sum S and sum of squares Q of the block's values less the
-#' mean of all and divided by their standard deviation s, it contributes \eqn{\log\Gamma(\beta_1 + P/2) -
+#' A block of N links in P observed pairs contributes \eqn{\log B(\beta_1 + N, \beta_2 + P - N) - \log B(\beta_1,
+#' \beta_2)}; for counts, with gamma rates, \eqn{\log\Gamma(\beta_1 + N) - \log\Gamma(\beta_1) + \beta_1 \log \beta_2 -
+#' (\beta_1 + N)
+#' \log(\beta_2 + P) - \sum \log A_{ij}!}. For real values, with sum S and sum of squares Q of the block's values less
+#' the mean of all and divided by their standard deviation s, it contributes \eqn{\log\Gamma(\beta_1 + P/2) -
 #' \log\Gamma(\beta_1) + \beta_1 \log \beta_2 - \log(1 + P)/2 - (\beta_1 + P/2) \log(\beta_2 + (Q - S^2/(1 + P))/2) -
 #' P \log(2\pi s^2)/2}.
 #'
 #' @inheritParams irm
-#' @param row_cluster,col_cluster one cluster a row and a column of `A`: numbers, characters or a factor. A one-mode graph
-#'   has `row_cluster` only.
+#' @param row_cluster,col_cluster one cluster a row and a column of `A`: numbers, characters or a factor. A one-mode
+#'   graph has `row_cluster` only.
 #' @param alpha,beta as in [irm()], but fixed.
 #' @return A number.
 #' @export
@@ -20,8 +21,10 @@
 #' A <- rbind(c(1, 1, 0), c(1, 1, 0), c(0, 0, 1))
 #' irm_log_posterior(A, c(1, 1, 2), c(1, 1, 2))
 #' irm_log_posterior(A, c(1, 1, 1), c(1, 1, 1))
-irm_log_posterior <- function(A, row_cluster, col_cluster = NULL, alpha = 1, beta = c(1, 1), missing = NULL, type = NULL,
-                              family = c("bernoulli", "poisson", "gaussian"), self = FALSE, assay = NULL, threshold = NULL, dim = NULL) {
+irm_log_posterior <- function(A, row_cluster, col_cluster = NULL, alpha = 1, beta = c(1, 1), missing = NULL,
+                              type = NULL,
+                              family = c("bernoulli", "poisson", "gaussian"), self = FALSE, assay = NULL,
+                              threshold = NULL, dim = NULL) {
   need_args("A", "row_cluster")
   family <- check_choice(family, irm_families, "family")
   graph <- irm_graph(A, type, family, missing, self, assay, threshold, dim)
@@ -31,12 +34,14 @@ irm_log_posterior <- function(A, row_cluster, col_cluster = NULL, alpha = 1, bet
   }
   row <- cluster_codes(row_cluster, graph$links$n_row, "row_cluster")
   one_mode <- graph$kind != "bipartite"
-  if (one_mode && !is.null(col_cluster) && !identical(cluster_codes(col_cluster, graph$links$n_row, "col_cluster"), row)) {
+  if (one_mode && !is.null(col_cluster) &&
+      !identical(cluster_codes(col_cluster, graph$links$n_row, "col_cluster"), row)) {
     abort_input("A one-mode graph has one partition: leave `col_cluster` out.")
   }
   col <- if (one_mode) row else cluster_codes(col_cluster, graph$links$n_col, "col_cluster")
   prior <- list(alpha = rep_len(hyper$alpha, 2L), beta = hyper$beta, poisson = family == "poisson")
-  .Call(C_weft_irm_log_posterior, native_graph(graph), native_partition(row, col), prior, run_control("cpu", NULL, FALSE))
+  .Call(C_weft_irm_log_posterior, native_graph(graph), native_partition(row, col), prior,
+        run_control("cpu", NULL, FALSE))
 }
 
 # Labels from 0 by first appearance.
@@ -102,15 +107,16 @@ irm_auc <- function(score, truth) {
   links <- sum(truth == 1)
   others <- length(truth) - links
   if (links == 0 || others == 0) {
-    abort_input("`truth` must have links and non-links.", x = sprintf("It has %d and %d.", as.integer(links), as.integer(others)))
+    abort_input("`truth` must have links and non-links.",
+                x = sprintf("It has %d and %d.", as.integer(links), as.integer(others)))
   }
   (sum(rank(score)[truth == 1]) - links * (links + 1) / 2) / (as.double(links) * others)
 }
 
 #' A random graph with planted clusters
 #'
-#' Every block draws its link probability from Beta(s d, s (1 - d)) with mean `density` d; every node a cluster at random,
-#' none empty.
+#' Every block draws its link probability from Beta(s d, s (1 - d)) with mean `density` d; every node a cluster at
+#' random, none empty.
 #'
 #' @param n_row,n_col numbers of rows and columns.
 #' @param k number of clusters, one value or c(row, col).
@@ -130,12 +136,14 @@ irm_sample <- function(n_row, n_col, k, density = 0.1, contrast = NULL, seed = N
   n_col <- check_number(n_col, "n_col", min = 1, max = .Machine$integer.max - 1, whole = TRUE)
   k <- check_pair(k, "k")
   if (any(k < 1 | k != round(k) | k > c(n_row, n_col))) {
-    abort_input("`k` must be whole numbers from 1 to the numbers of rows and columns.", x = sprintf("It is %s.", toString(k)))
+    abort_input("`k` must be whole numbers from 1 to the numbers of rows and columns.",
+                x = sprintf("It is %s.", toString(k)))
   }
   density <- check_number(density, "density", min = 0, max = 1)
   ask_memory(16 * (n_row + n_col) + 24 * prod(k) + 16 * density * n_row * n_col,
              "The graph's nodes, blocks and links must fit into memory.")
-  spread <- if (is.null(contrast)) 1 / min(density, 1 - density) else 1 / check_number(contrast, "contrast", 1e-6, 1) - 1
+  spread <- if (is.null(contrast)) 1 / min(density, 1 - density)
+    else 1 / check_number(contrast, "contrast", 1e-6, 1) - 1
   key <- irm_key(seed)
   clusters <- function(n, k, stream) {
     z <- c(seq_len(k), 1L + as.integer(draws("below", n - k, a = k, key = key, stream = stream)))
@@ -187,7 +195,8 @@ links_among <- function(pairs, p, key, stream) {
 # One value or one a mode.
 check_pair <- function(x, arg, min = -Inf) {
   if (!is.numeric(x) || !length(x) %in% 1:2 || anyNA(x) || any(x < min) || any(is.infinite(x))) {
-    abort_input(sprintf("`%s` must be one number or c(row, col)%s.", arg, if (is.finite(min)) sprintf(", at least %g", min) else ""),
+    abort_input(sprintf("`%s` must be one number or c(row, col)%s.", arg,
+                        if (is.finite(min)) sprintf(", at least %g", min) else ""),
                 x = paste0("It is ", describe(x), "."))
   }
   rep_len(as.double(x), 2L)

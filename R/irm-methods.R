@@ -1,7 +1,8 @@
 #' Predict links, and look at a co-clustering
 #'
-#' `predict()` averages the posterior mean of the link probability (counts: rate; real values: mean) over the sampled partitions of all
-#' chains. `as.data.frame()` and `tidy()` list the nodes with their clusters, or with `what = "blocks"` the blocks.
+#' `predict()` averages the posterior mean of the link probability (counts: rate; real values: mean) over the sampled
+#' partitions of all chains. `as.data.frame()` and `tidy()` list the nodes with their clusters, or with `what =
+#' "blocks"` the blocks.
 #'
 #' @param object,x what [irm()] returned.
 #' @param pairs two columns, rows and columns of `A` by index or name; NULL for all pairs.
@@ -9,8 +10,8 @@
 #' @param samples most partitions to average over.
 #' @param what `"nodes"` or `"blocks"`.
 #' @param ... not used.
-#' @return `predict()`: a numeric vector; without `pairs` a matrix; with `uncertainty` a data frame of `estimate` and `sd`.
-#'   `fitted()`: the probability at the best partition, a matrix. `coef()`: `eta`. `glance()`: one row.
+#' @return `predict()`: a numeric vector; without `pairs` a matrix; with `uncertainty` a data frame of `estimate` and
+#'   `sd`. `fitted()`: the probability at the best partition, a matrix. `coef()`: `eta`. `glance()`: one row.
 #' @export
 #' @examples
 #' planted <- irm_sample(40, 30, k = 2, density = 0.3, seed = 1)
@@ -68,12 +69,14 @@ as.data.frame.weft_irm <- function(x, ..., what = c("nodes", "blocks")) {
   check_irm_fit(x)
   what <- check_choice(what, c("nodes", "blocks"), "what")
   if (what == "blocks") {
-    blocks <- data.frame(row_cluster = c(row(x$eta)), col_cluster = c(col(x$eta)), eta = c(x$eta), links = c(x$links), pairs = c(x$pairs))
+    blocks <- data.frame(row_cluster = c(row(x$eta)), col_cluster = c(col(x$eta)), eta = c(x$eta), links = c(x$links),
+                         pairs = c(x$pairs))
     if (x$family == "gaussian") blocks$sd <- c(x$sd)
     return(blocks)
   }
   side <- function(mode, z, consensus) {
-    data.frame(mode = mode, node = names(z) %||% as.character(seq_along(z)), cluster = unname(z), consensus = unname(consensus))
+    data.frame(mode = mode, node = names(z) %||% as.character(seq_along(z)), cluster = unname(z),
+               consensus = unname(consensus))
   }
   if (x$type != "bipartite") return(side("node", x$row_cluster, x$consensus$row))
   rbind(side("row", x$row_cluster, x$consensus$row), side("col", x$col_cluster, x$consensus$col))
@@ -87,9 +90,11 @@ tidy.weft_irm <- function(x, ...) as.data.frame(x, ...)
 #' @export
 glance.weft_irm <- function(x, ...) {
   check_irm_fit(x)
-  data.frame(type = x$type, family = x$family, rows = length(x$row_cluster), cols = length(x$col_cluster), links = link_total(x),
+  data.frame(type = x$type, family = x$family, rows = length(x$row_cluster), cols = length(x$col_cluster),
+             links = link_total(x),
              row_clusters = max(x$row_cluster), col_clusters = max(x$col_cluster), log_posterior = max(x$log_posterior),
-             rhat = x$rhat[["log_posterior"]], auc = x$auc, chains = ncol(x$log_posterior), sweeps = nrow(x$log_posterior),
+             rhat = x$rhat[["log_posterior"]], auc = x$auc, chains = ncol(x$log_posterior),
+             sweeps = nrow(x$log_posterior),
              sampler = x$sampler, backend = x$backend, seconds = x$run$seconds)
 }
 
@@ -107,7 +112,8 @@ print.weft_irm <- function(x, ...) {
   count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
   links <- count(link_total(x), switch(x$family, poisson = "event", gaussian = "value", "link"))
   if (x$type == "bipartite") {
-    cat(sprintf("Co-clustering of %s and %s, %s\n", count(length(x$row_cluster), "row"), count(length(x$col_cluster), "column"), links))
+    cat(sprintf("Co-clustering of %s and %s, %s\n", count(length(x$row_cluster), "row"),
+                count(length(x$col_cluster), "column"), links))
     cat(sprintf("Best partition: %s, %s; log posterior %.1f\n", count(max(x$row_cluster), "row cluster"),
                 count(max(x$col_cluster), "column cluster"), max(x$log_posterior)))
   } else {
@@ -121,10 +127,12 @@ print.weft_irm <- function(x, ...) {
   of <- if (x$type == "bipartite") c("rows ", "columns ")
   cat(sprintf("Number of clusters: %s\n", paste0(of, counts, collapse = "; ")))
   writeLines(limit_notes(x$limits, x$type))
-  cat(sprintf("%s of %s, %s sampler, R-hat %.3f\n", count(ncol(x$log_posterior), "chain"), count(nrow(x$log_posterior), "sweep"),
+  cat(sprintf("%s of %s, %s sampler, R-hat %.3f\n", count(ncol(x$log_posterior), "chain"),
+              count(nrow(x$log_posterior), "sweep"),
               x$sampler, x$rhat[["log_posterior"]]))
   if (ncol(x$log_posterior) > 1L) {
-    cat("NMI between chains:", paste(sprintf("%s %.2f [by chance %.2f]", x$nmi$mode, x$nmi$nmi, x$nmi$chance), collapse = ", "), "\n")
+    cat("NMI between chains:", paste(sprintf("%s %.2f [by chance %.2f]", x$nmi$mode, x$nmi$nmi, x$nmi$chance),
+                                     collapse = ", "), "\n")
   }
   if (!is.null(x$held_out)) cat(sprintf("Held-out pairs: AUC %.4f, log loss %.4f\n", x$auc, x$log_loss))
   cat(sprintf("%s back end (%s), %s\n", x$backend, x$reason, seconds_text(x$run$seconds)))
@@ -139,7 +147,8 @@ summary.weft_irm <- function(object, ...) {
   structure(class = "weft_irm_summary", list(
     sizes = list(row = side(object$row_cluster), col = side(object$col_cluster)), type = object$type,
     n_clusters = object$n_clusters, explained = if (object$family == "gaussian") real_explained(object),
-    density = if (object$family == "gaussian") NA_real_ else sum(object$links) / sum(object$pairs), nmi = object$nmi, rhat = object$rhat,
+    density = if (object$family == "gaussian") NA_real_ else sum(object$links) / sum(object$pairs), nmi = object$nmi,
+    rhat = object$rhat,
     auc = object$auc, log_loss = object$log_loss, limits = object$limits, glance = glance(object)
   ))
 }

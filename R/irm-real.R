@@ -9,7 +9,8 @@
 most_units <- 2^20 # of a value: src/irm/irm_graph.c
 
 real_graph <- function(A, type, missing, self, assay, threshold, dim, progress) {
-  given <- c(type = !is.null(type) && type != "bipartite", self = self, threshold = !is.null(threshold), dim = !is.null(dim))
+  given <- c(type = !is.null(type) && type != "bipartite", self = self, threshold = !is.null(threshold),
+             dim = !is.null(dim))
   if (any(given)) {
     abort_input(sprintf("`%s` is not for real values.", names(which(given))[1L]),
                 x = "`family = \"gaussian\"` groups the rows and the columns of a matrix, two modes.")
@@ -30,7 +31,8 @@ real_graph <- function(A, type, missing, self, assay, threshold, dim, progress) 
   bad <- which(is.infinite(A), arr.ind = TRUE)
   if (nrow(bad)) {
     abort_input("`A` must hold finite numbers or NA.",
-                x = sprintf("Row %d, column %d holds %s.", bad[1L, 1L], bad[1L, 2L], format(A[bad[1L, , drop = FALSE]])))
+                x = sprintf("Row %d, column %d holds %s.", bad[1L, 1L], bad[1L, 2L],
+                            format(A[bad[1L, , drop = FALSE]])))
   }
   gone <- which(is.na(A), arr.ind = TRUE, useNames = FALSE)
   if (nrow(gone) == length(A)) abort_input("`A` must have values.", x = "All are missing.")
@@ -40,7 +42,8 @@ real_graph <- function(A, type, missing, self, assay, threshold, dim, progress) 
   control <- run_control("cpu", 1L, progress, NULL, "Sorting values")
   sorted <- function(at, weight) sort_links(shape, "bipartite", FALSE, at[, 1L], at[, 2L], weight, NULL, control)
   structure(class = "weft_irm_graph", list(type = 0L, self = FALSE, links = sorted(at, as.integer(units[at])),
-                                           missing = sorted(gone, NULL), kind = "bipartite", row_names = plain_names(names[[1L]]),
+                                           missing = sorted(gone, NULL), kind = "bipartite",
+                                           row_names = plain_names(names[[1L]]),
                                            col_names = plain_names(names[[2L]]), values = values))
 }
 
@@ -59,7 +62,8 @@ real_scale <- function(A) {
 
 check_real_scale <- function(graph, need) {
   v <- graph$values
-  need(is.null(v) || is_reals(v, 3L) && v[2L] > 0 && v[3L] > 0 && v[3L] <= 1 && log2(v[3L]) == round(log2(v[3L])), "graph$values",
+  need(is.null(v) || is_reals(v, 3L) && v[2L] > 0 && v[3L] > 0 && v[3L] <= 1 && log2(v[3L]) == round(log2(v[3L])),
+       "graph$values",
        "NULL, or centre, scale and unit of real values", v)
   need(is.null(v) || graph$type == 0, "graph$type", "0 for real values", graph$type)
 }

@@ -39,9 +39,11 @@ irm_result <- function(run, call, started) {
     row_cluster = row, col_cluster = col, log_posterior = with_best(run$trace$log_posterior, run$state$best),
     n_clusters = both(counts), consensus = both(consensus), coassignment = both(together),
     eta = if (is.null(values)) block_mean(blocks, run$family, beta) else real_mean(blocks, values),
-    links = if (is.null(values)) blocks$links else values[1L] * blocks$pairs + values[2L] * blocks$links, pairs = blocks$pairs,
+    links = if (is.null(values)) blocks$links else values[1L] * blocks$pairs + values[2L] * blocks$links,
+    pairs = blocks$pairs,
     sd = if (!is.null(values)) real_sd(blocks, beta, values),
-    nmi = chain_agreement(best, modes, run$model$key), rhat = chain_rhat(run$trace, after, modes), alpha = alpha[seq_along(modes)],
+    nmi = chain_agreement(best, modes, run$model$key), rhat = chain_rhat(run$trace, after, modes),
+    alpha = alpha[seq_along(modes)],
     beta = beta, auc = NA_real_, log_loss = NA_real_, held_out = run$held, limits = limits_of(run),
     type = graph$kind, family = run$family, sampler = run$sampler, burn_in = burn_in, backend = run$backend,
     reason = run$reason, call = call, run = run
@@ -58,13 +60,15 @@ with_best <- function(trace, best) {
   trace
 }
 
-# Whether the clusters of a mode, or of both, are worth less than log(20) nats over having one only: then so little speaks
-# for them that they are not reported. In graphs without structure some partition always happens to be a little better.
+# Whether the clusters of a mode, or of both, are worth less than log(20) nats over having one only: then so little
+# speaks for them that they are not reported. In graphs without structure some partition always happens to be a little
+# better.
 worth_nothing <- function(blocks, kind, family, row, col, alpha, beta) {
   f <- function(links, pairs, squares = NULL) {
     if (family == "gaussian") return(real_score(list(links = links, pairs = pairs, squares = squares), beta))
     if (family == "poisson") {
-      return(sum(lgamma(beta[1L] + links) - lgamma(beta[1L]) + beta[1L] * log(beta[2L]) - (beta[1L] + links) * log(beta[2L] + pairs)))
+      return(sum(lgamma(beta[1L] + links) - lgamma(beta[1L]) + beta[1L] * log(beta[2L]) -
+                 (beta[1L] + links) * log(beta[2L] + pairs)))
     }
     sum(lbeta(beta[1L] + links, beta[2L] + pairs - links) - lbeta(beta[1L], beta[2L]))
   }
@@ -79,10 +83,12 @@ worth_nothing <- function(blocks, kind, family, row, col, alpha, beta) {
     return(c(row = one > now - log(20), col = one > now - log(20)))
   }
   value <- function(flat_row, flat_col) {
-    by <- list(if (flat_row) rep(1, max(row)) else seq_len(max(row)), if (flat_col) rep(1, max(col)) else seq_len(max(col)))
+    by <- list(if (flat_row) rep(1, max(row)) else seq_len(max(row)),
+               if (flat_col) rep(1, max(col)) else seq_len(max(col)))
     merged <- function(x) t(rowsum(t(rowsum(x, by[[1L]])), by[[2L]]))
     squares <- if (!is.null(blocks$squares)) merged(blocks$squares)
-    f(merged(blocks$links), merged(blocks$pairs), squares) + crp(row, alpha[1L], flat_row) + crp(col, alpha[2L], flat_col)
+    f(merged(blocks$links), merged(blocks$pairs), squares) + crp(row, alpha[1L], flat_row) +
+      crp(col, alpha[2L], flat_col)
   }
   now <- value(FALSE, FALSE)
   if (value(TRUE, TRUE) > now - log(20)) return(c(row = TRUE, col = TRUE))
@@ -121,7 +127,8 @@ kept_samples <- function(run, burn_in) {
   use <- which(at > burn_in)
   lapply(list(row = run$trace$row_samples, col = run$trace$col_samples), function(x) {
     x <- x[, use, , drop = FALSE]
-    structure(matrix(x, dim(x)[1L]), sweep = rep(at[use], run$chains), chain = rep(seq_len(run$chains), each = length(use)))
+    structure(matrix(x, dim(x)[1L]), sweep = rep(at[use], run$chains),
+              chain = rep(seq_len(run$chains), each = length(use)))
   })
 }
 
@@ -216,7 +223,8 @@ hide_pairs <- function(graph, share, key) {
   at <- at[order(links$from[at], links$to[at])]
   none <- random_non_links(graph, links, hidden, key)
   data.frame(row = c(links$from[at], none$from), col = c(links$to[at], none$to),
-             count = c(if (is.null(graph$links$weight)) rep(1L, hidden) else graph$links$weight[at], rep(0L, length(none$from))))
+             count = c(if (is.null(graph$links$weight)) rep(1L, hidden) else graph$links$weight[at],
+                       rep(0L, length(none$from))))
 }
 
 random_non_links <- function(graph, links, wanted, key) {
@@ -279,7 +287,8 @@ held_out_scores <- function(fit) {
   use <- each_sample(fit, held$row, held$col, function(links, pairs, beta, squares) {
     if (fit$family == "poisson") {
       size <- beta[1L] + links
-      cbind(size / (beta[2L] + pairs), stats::dnbinom(held$count, size = size, prob = (beta[2L] + pairs) / (beta[2L] + pairs + 1)))
+      cbind(size / (beta[2L] + pairs),
+            stats::dnbinom(held$count, size = size, prob = (beta[2L] + pairs) / (beta[2L] + pairs + 1)))
     } else {
       p <- (links + beta[1L]) / (pairs + sum(beta))
       cbind(p, ifelse(held$count > 0, p, 1 - p))
@@ -287,7 +296,8 @@ held_out_scores <- function(fit) {
   })
   mean_of <- Reduce(`+`, use) / length(use)
   link <- held$count > 0
-  list(auc = if (any(link) && !all(link)) irm_auc(mean_of[, 1L], link) else NA_real_, log_loss = -mean(log(mean_of[, 2L])))
+  list(auc = if (any(link) && !all(link)) irm_auc(mean_of[, 1L], link) else NA_real_,
+       log_loss = -mean(log(mean_of[, 2L])))
 }
 
 # f(links, pairs, beta, squares) of the blocks that pairs (row, col) fall into, for each of at most `most` samples.
@@ -295,7 +305,8 @@ each_sample <- function(fit, row, col, f, most = 100L) {
   run <- fit$run
   samples <- kept_samples(run, fit$burn_in)
   one_mode <- fit$type != "bipartite"
-  if (ncol(samples$row) == 0L) samples <- list(row = cbind(unname(fit$row_cluster) - 1L), col = cbind(unname(fit$col_cluster) - 1L))
+  if (ncol(samples$row) == 0L) samples <- list(row = cbind(unname(fit$row_cluster) - 1L),
+                                               col = cbind(unname(fit$col_cluster) - 1L))
   use <- unique(round(seq(1, ncol(samples$row), length.out = min(most, ncol(samples$row)))))
   sweep <- attr(samples$row, "sweep")
   chain <- attr(samples$row, "chain")

@@ -94,7 +94,8 @@ check_irm_run <- function(run, what) {
   need(is_word(run$reason), "reason", "a text", run$reason)
   need((run$family != "bernoulli") == !is.null(run$graph$links$weight), "graph$links$weight",
        "there for counts and values, and only there", run$graph$links$weight)
-  need((run$family == "gaussian") == !is.null(run$graph$values), "graph$values", "there for real values, and only there",
+  need((run$family == "gaussian") == !is.null(run$graph$values), "graph$values",
+       "there for real values, and only there",
        run$graph$values)
   need(run$family != "gaussian" || (is.null(run$held) && run$backend == "cpu"), "backend",
        "\"cpu\" for real values, of which none are held out", run$backend)
@@ -209,7 +210,8 @@ check_irm_trace <- function(run, need) {
 # ---- fits ----
 
 fit_fields <- c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "coassignment", "eta",
-                "links", "pairs", "nmi", "rhat", "alpha", "beta", "auc", "log_loss", "limits", "type", "family", "sampler",
+                "links", "pairs", "nmi", "rhat", "alpha", "beta", "auc", "log_loss", "limits", "type", "family",
+                "sampler",
                 "burn_in", "backend", "reason", "run")
 
 # What a method shows of a fit, and with `run` all that it computes from. Returns the fit.

@@ -10,12 +10,13 @@
 #' `sampler = "blocked"` draws stick-breaking
 #' weights truncated at `max_clusters`, block probabilities, and then all labels of a mode at once (one after another in
 #' one-mode graphs); `"collapsed"` integrates weights and probabilities out and moves node after node. Split-merge
-#' proposals, targeted at clusters that resemble each other, keep both from getting stuck; they leave clusters of more than
-#' 20,000 nodes alone.
+#' proposals, targeted at clusters that resemble each other, keep both from getting stuck; they leave clusters of more
+#' than 20,000 nodes alone.
 #'
-#' The best partition may be a rare sample, or none. From samples, and from the best partition so far with one cluster dealt out
-#' anew, the sampler therefore also goes uphill, by moving single nodes and joining clusters, and keeps the best partition that it
-#' meets: every sweep in small graphs, as often as is cheap in larger ones. The samples stay as they are.
+#' The best partition may be a rare sample, or none. From samples, and from the best partition so far with one cluster
+#' dealt out anew, the sampler therefore also goes uphill, by moving single nodes and joining clusters, and keeps the
+#' best partition that it meets: every sweep in small graphs, as often as is cheap in larger ones. The samples stay as
+#' they are.
 #'
 #' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, and neither does it
 #' matter whether 100 sweeps run at once or as 40 and, with `update()`, 60 more, unless a limit of clusters is raised.
@@ -33,12 +34,12 @@
 #'
 #' @section Real values: With `family = "gaussian"` the values of a block are normal, with a precision from Gamma(shape
 #'   `beta[1]`, rate `beta[2]`) and a mean from a normal law of that precision: the prior of the mean weighs as much as
-#'   one value. That is for `A` less its mean and divided by its standard deviation, which is done first, so that neither
-#'   its unit nor its origin matters; `eta`, `sd` and predictions are in the units of `A`. All values of a matrix count,
-#'   and NA is a value that was not observed. What rows, or columns, differ in as a whole (the level of a gene) is found
-#'   as clusters, too: take it out first if it is not meant, as with `scale()`. Values are rounded to a millionth of the
-#'   greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on any number of
-#'   threads. Runs are done on the CPU.
+#'   one value. That is for `A` less its mean and divided by its standard deviation, which is done first, so that
+#'   neither its unit nor its origin matters; `eta`, `sd` and predictions are in the units of `A`. All values of a
+#'   matrix count, and NA is a value that was not observed. What rows, or columns, differ in as a whole (the level of a
+#'   gene) is found as clusters, too: take it out first if it is not meant, as with `scale()`. Values are rounded to a
+#'   millionth of the greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on
+#'   any number of threads. Runs are done on the CPU.
 #'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
@@ -51,9 +52,9 @@
 #' @param family `"bernoulli"` for links, `"poisson"` for counts, `"gaussian"` for real values.
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They win over `A`.
 #' @param hold_out share of links to hide, with as many non-links, to measure prediction by; not for real values.
-#' @param max_clusters most clusters, one value or c(row, col). The default is twice the square root of the number of nodes,
-#'   from 20 to 512, and chains start from that many random clusters; it is larger where `alpha` asks for more clusters,
-#'   see below.
+#' @param max_clusters most clusters, one value or c(row, col). The default is twice the square root of the number of
+#'   nodes, from 20 to 512, and chains start from that many random clusters; it is larger where `alpha` asks for more
+#'   clusters, see below.
 #' @param alpha concentration, one value or c(row, col), or `"sample"`.
 #' @param beta prior weight of links and non-links (counts: shape and rate; real values: shape and rate of the
 #'   precision), or `"sample"`.
@@ -63,11 +64,12 @@
 #' @param thin every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
 #' @param sampler `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
 #'   millions of blocks.
-#' @param split_merge TRUE (10), FALSE, or the number of proposals a sweep and mode; from the 61st sweep on a fifth of it.
+#' @param split_merge TRUE (10), FALSE, or the number of proposals a sweep and mode; from the 61st sweep on a fifth of
+#'   it.
 #' @param init list(row, col) of clusters to start all chains from; by default random.
 #' @param self in one-mode graphs, links of nodes to themselves count.
-#' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link; `threshold`
-#'   also serves matrices.
+#' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link;
+#'   `threshold` also serves matrices.
 #' @param dim numbers of rows and columns of an edge list of indices, when the last ones may have no link.
 #' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] goes on from there. It
 #'   is written under another name in the same folder and then renamed, so that it is complete at any time; a link of
@@ -76,21 +78,23 @@
 #'   checkpoint is tried.
 #' @param checkpoint_sweeps see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
-#' @param backend see [weft_backend()]. A device draws the same labels as the CPU. What it is good for is the blocked sampler
-#'   on bipartite graphs; in one-mode graphs and the collapsed sampler, where each label hangs on the others, one of its
-#'   multiprocessors goes node after node, and only `"cuda"` chooses it. Split-merge proposals and all else run on the CPU.
-#' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same result; see
-#'   [weft_ranks()].
-#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; in bipartite graphs with the blocked sampler
-#'   fewer chains than devices share every sweep. See [weft_devices()].
+#' @param backend see [weft_backend()]. A device draws the same labels as the CPU. What it is good for is the blocked
+#'   sampler on bipartite graphs; in one-mode graphs and the collapsed sampler, where each label hangs on the others,
+#'   one of its multiprocessors goes node after node, and only `"cuda"` chooses it. Split-merge proposals and all else
+#'   run on the CPU.
+#' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same
+#'   result; see [weft_ranks()].
+#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; in bipartite graphs with the
+#'   blocked sampler fewer chains than devices share every sweep. See [weft_devices()].
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
 #' @return A list of class `weft_irm`:
-#'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same twice
+#'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same
+#'   twice
 #'     for a one-mode graph. A mode whose clusters are worth less than log(20), 3 nats, over having one only gets one:
 #'     in graphs without structure some partition always happens to be a little better}
 #'   \item{log_posterior}{sweeps x chains, as [irm_log_posterior()] at that sweep's alpha and beta; its maximum is the
-#'     partition's, but for that rule. The greatest value of a chain may be of a partition uphill from a sample, see above; R-hat is
-#'     of the samples}
+#'     partition's, but for that rule. The greatest value of a chain may be of a partition uphill from a sample, see
+#'     above; R-hat is of the samples}
 #'   \item{n_clusters}{lists row and col: the posterior of the number of clusters}
 #'   \item{consensus, coassignment}{lists row and col: the partition nearest to all samples by variation of information,
 #'     and how often two nodes are together (NULL above 2,000 nodes)}
@@ -115,8 +119,10 @@
 #'
 #' values <- matrix(rnorm(40 * 20), 40) + outer(rep(c(-1, 1), each = 20), rep(c(1, 0, -1), c(8, 6, 6)))
 #' irm(values, family = "gaussian", chains = 2, sweeps = 40, seed = 1)
-irm <- function(A, type = NULL, family = c("bernoulli", "poisson", "gaussian"), missing = NULL, hold_out = 0, max_clusters = NULL,
-                alpha = 1, beta = c(1, 1), chains = 4, sweeps = 200, burn_in = NULL, sampler = c("blocked", "collapsed"),
+irm <- function(A, type = NULL, family = c("bernoulli", "poisson", "gaussian"), missing = NULL, hold_out = 0,
+                max_clusters = NULL,
+                alpha = 1, beta = c(1, 1), chains = 4, sweeps = 200, burn_in = NULL,
+                sampler = c("blocked", "collapsed"),
                 split_merge = TRUE, init = NULL, backend = NULL, threads = NULL, seed = NULL, self = FALSE,
                 hyper = list(alpha = c(1, 1), beta = c(1, 1)), thin = NULL, assay = NULL, threshold = NULL, dim = NULL,
                 checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL) {
@@ -178,10 +184,12 @@ most_hyper <- 1e12
 
 check_hyper <- function(alpha, beta, hyper = list()) {
   positive <- function(x, arg, n, many) {
-    if (is.numeric(x) && length(x) %in% n && all(is.finite(x)) && all(x >= 1e-6 & x <= 1e9)) return(rep_len(as.double(x), 2L))
+    if (is.numeric(x) && length(x) %in% n && all(is.finite(x)) &&
+        all(x >= 1e-6 & x <= 1e9)) return(rep_len(as.double(x), 2L))
     abort_input(sprintf("`%s` must be %s, from 1e-06 to 1e+09.", arg, many), x = paste0("It is ", describe(x), "."))
   }
-  prior <- function(which) positive(hyper[[which]] %||% c(1, 1), paste0("hyper$", which), 2L, "two numbers, shape and rate")
+  prior <- function(which) positive(hyper[[which]] %||% c(1, 1), paste0("hyper$", which), 2L,
+                                    "two numbers, shape and rate")
   named <- is.list(hyper) && (!length(hyper) || !is.null(names(hyper)))
   if (!named || length(setdiff(names(hyper), c("alpha", "beta")))) {
     abort_input("`hyper` must be a list with `alpha` and `beta`.",
@@ -371,7 +379,8 @@ add_trace <- function(trace, left, run, piece) {
   )
   if (is.null(trace)) return(new)
   samples <- c("row_samples", "col_samples")
-  for (field in names(new)) trace[[field]] <- bind_along(trace[[field]], new[[field]], if (field %in% samples) 2L else 1L)
+  for (field in names(new)) trace[[field]] <- bind_along(trace[[field]], new[[field]], if (field %in% samples) 2L
+                                                         else 1L)
   trace
 }
 

@@ -2,22 +2,23 @@
 #'
 #' A density from points, with batch evaluation by [kernel_sum()] and its guaranteed relative error.
 #'
-#' The density is \eqn{\frac{1}{n\,c \prod_j h_j} \sum_i k(q, x_i)}, where \eqn{c} is the integral of the kernel over all of
-#' space: it integrates to 1. Kernels are those of [kernel_sum()] but for the polynomial one; the Cauchy kernel has a finite
-#' integral in one dimension only.
+#' The density is \eqn{\frac{1}{n\,c \prod_j h_j} \sum_i k(q, x_i)}, where \eqn{c} is the integral of the kernel over
+#' all of space: it integrates to 1. Kernels are those of [kernel_sum()] but for the polynomial one; the Cauchy kernel
+#' has a finite integral in one dimension only.
 #'
-#' @section Bandwidths: A number, a vector with one a dimension, or a covariance matrix is taken as it is. For \eqn{n} points in
+#' @section Bandwidths: A number, a vector with one a dimension, or a covariance matrix is taken as it is. For \eqn{n}
+#'   points in
 #'   \eqn{d} dimensions with standard deviations \eqn{s_j}:
 #'   * `"scott"`: \eqn{s_j n^{-1/(d+4)}};
 #'   * `"silverman"`: that times \eqn{(4/(d+2))^{1/(d+4)}};
-#'   * `"plugin"`: per dimension, the two-stage direct plug-in of Wand and Jones (1995), with pairwise functionals of the points
-#'     on a fine grid;
+#'   * `"plugin"`: per dimension, the two-stage direct plug-in of Wand and Jones (1995), with pairwise functionals of
+#'     the points on a fine grid;
 #'   * `"lscv"` and `"lcv"`: the multiple of Scott's that minimises the least-squares criterion or maximises the
-#'     leave-one-out likelihood, over a grid as in [kernel_bandwidth()] and then by golden section; of several optima the one
-#'     with the largest bandwidth, since tied points favour ever smaller ones.
+#'     leave-one-out likelihood, over a grid as in [kernel_bandwidth()] and then by golden section; of several optima
+#'     the one with the largest bandwidth, since tied points favour ever smaller ones.
 #'
-#'   The first three rules are for the Gaussian kernel. For another kernel they are multiplied by the ratio of canonical bandwidths (Marron
-#'   and Nolan 1988), which smooths as much; `"lscv"` and `"lcv"` use the kernel itself.
+#'   The first three rules are for the Gaussian kernel. For another kernel they are multiplied by the ratio of canonical
+#'   bandwidths (Marron and Nolan 1988), which smooths as much; `"lscv"` and `"lcv"` use the kernel itself.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param bandwidth see below.
@@ -25,8 +26,9 @@
 #' @param rel_error greatest relative error of densities, by default 1e-4; 0 is exact.
 #' @param tree the type of the tree that is built; see [kernel_tree()].
 #' @param backend,threads,seed,progress see [kernel_sum()].
-#' @param distributed the ranks of a job each give their own part of `x`; see [weft_ranks()]. The density is of all points. All ranks then
-#'   call `predict()` together, each with its own `newdata`; without it, each gets the densities at its own part. Not for `"plugin"`.
+#' @param distributed the ranks of a job each give their own part of `x`; see [weft_ranks()]. The density is of all
+#'   points. All ranks then call `predict()` together, each with its own `newdata`; without it, each gets the densities
+#'   at its own part. Not for `"plugin"`.
 #' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and how it was made.
 #'   `backend` is where predictions will be summed: what was asked for, `"auto"` choosing for each.
 #'   `saveRDS()` and `readRDS()` keep it, tree included.
@@ -54,14 +56,16 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
   n <- rows_of_all(x, distributed)
   if (n < 1) abort_input("`x` must have at least one row.")
   if (kernel == "cauchy" && ncol(x) > 1L) {
-    abort_input("The Cauchy kernel has no finite integral in more than one dimension.", x = sprintf("`x` has %d columns.", ncol(x)),
+    abort_input("The Cauchy kernel has no finite integral in more than one dimension.",
+                x = sprintf("`x` has %d columns.", ncol(x)),
                 i = "Take another kernel, for example \"laplacian\".")
   }
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, bandwidth_rules, "bandwidth") else "given"
   if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress, distributed)
   object <- points_model(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed)
   structure(class = "weft_kde", c(object, list(
-    rule = rule, log_scale = -log(n) - log_integral(kernel, ncol(x)) - log_volume(object$parts, ncol(x)), call = match.call(),
+    rule = rule, log_scale = -log(n) - log_integral(kernel, ncol(x)) - log_volume(object$parts, ncol(x)),
+    call = match.call(),
     backend = backend, seconds = proc.time()[[3L]] - started
   )))
 }
@@ -69,10 +73,12 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
 bandwidth_rules <- c("scott", "silverman", "plugin", "lscv", "lcv")
 
 log_volume <- function(parts, d) {
-  if (parts$full) sum(log(diag(parts$scale))) else if (!is.null(parts$scale)) sum(log(parts$scale)) else d * log(parts$h)
+  if (parts$full) sum(log(diag(parts$scale))) else if (!is.null(parts$scale)) sum(log(parts$scale))
+  else d * log(parts$h)
 }
 
-# How much wider than the Gaussian's this kernel's bandwidth is for the same smoothing: (R(K) / mu_2(K)^2)^(1 / (d + 4)).
+# How much wider than the Gaussian's this kernel's bandwidth is for the same smoothing: (R(K) / mu_2(K)^2)^(1 / (d +
+# 4)).
 canonical_ratio <- function(kernel, d) {
   if (kernel %in% c("gaussian", "cauchy")) return(1)
   canonical <- function(kernel) {
@@ -97,14 +103,15 @@ canonical_ratio <- function(kernel, d) {
 #' @param backend where to sum; by default what [kde()] was given.
 #' @param threads,progress see [kernel_sum()].
 #' @param ... ignored.
-#' @return `predict()`: densities, one a row, with an attribute `"backend"` when they come from a device; `print()`: `x`,
-#'   invisibly; `summary()`: a list; `glance()`: one row.
+#' @return `predict()`: densities, one a row, with an attribute `"backend"` when they come from a device; `print()`:
+#'   `x`, invisibly; `summary()`: a list; `glance()`: one row.
 #' @export
 #' @examples
 #' d <- kde(faithful$waiting)
 #' predict(d, c(50, 80))
 #' sum(predict(d, log = TRUE, leave_one_out = TRUE))
-predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL, backend = NULL,
+predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL,
+                             backend = NULL,
                              threads = NULL, progress = NULL, ...) {
   join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kde()", kde_parts(object))
@@ -116,7 +123,8 @@ predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out 
   n <- if (leave_one_out) base::log(object$n) - base::log(max(object$n - 1, 1)) else 0
   scale <- object$log_scale + n
   sums <- as.vector(result$sum)
-  f <- if (check_flag(log, "log")) sums + scale else if (abs(scale) < 600) sums * exp(scale) else exp(base::log(sums) + scale)
+  f <- if (check_flag(log, "log")) sums + scale else if (abs(scale) < 600) sums * exp(scale)
+    else exp(base::log(sums) + scale)
   f <- name_rows(f, result$rows)
   if (identical(result$backend, "cuda")) structure(f, backend = "cuda") else f
 }
@@ -171,5 +179,6 @@ summary.weft_kde <- function(object, ...) {
 #' @export
 glance.weft_kde <- function(x, ...) {
   check_parts(x, "kde()", kde_parts(x)[shown_parts])
-  data.frame(n = x$n, d = x$d, kernel = x$kernel, rule = x$rule, rel_error = x$rel_error, backend = x$backend, seconds = x$seconds)
+  data.frame(n = x$n, d = x$d, kernel = x$kernel, rule = x$rule, rel_error = x$rel_error, backend = x$backend,
+             seconds = x$seconds)
 }

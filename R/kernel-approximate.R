@@ -1,12 +1,14 @@
-# Approximations that are asked for by name: Monte Carlo, random Fourier features, a reduced set of references. Columns of weights
-# are not negative here (split_weights()). Each gives, for every query, an estimate and the bound of its error; queries whose
-# bound misses the tolerance in the end are summed exactly.
+# Approximations that are asked for by name: Monte Carlo, random Fourier features, a reduced set of references. Columns
+# of weights are not negative here (split_weights()). Each gives, for every query, an estimate and the bound of its
+# error; queries whose bound misses the tolerance in the end are summed exactly.
 
 kernel_approximate <- function(problem, method, split = split_weights(problem$weights), ways = ways_of_one_rank) {
   refuse <- function(x) abort_input(sprintf("`method = \"%s\"` cannot be used here.", method), x = x)
   if (problem$leave_one_out) refuse("Leave-one-out sums are not approximated this way.")
-  if (problem$rel_error == 0 && problem$abs_error == 0) refuse("`rel_error` and `abs_error` are both zero: the sum is to be exact.")
-  if (method != "nystrom" && problem$confidence == 1) refuse("Its bound is probabilistic: `confidence` must be below 1.")
+  if (problem$rel_error == 0 &&
+      problem$abs_error == 0) refuse("`rel_error` and `abs_error` are both zero: the sum is to be exact.")
+  if (method != "nystrom" && problem$confidence == 1)
+    refuse("Its bound is probabilistic: `confidence` must be below 1.")
   definite <- kernel_kinds[[problem$kernel]]$definite
   if (method != "montecarlo" && ncol(problem$reference) > definite) {
     refuse(sprintf("The %s kernel is not positive definite%s.", problem$kernel,
@@ -21,10 +23,12 @@ kernel_approximate <- function(problem, method, split = split_weights(problem$we
   if (any(out$missed)) out$sum[out$missed, ] <- missed
   sums <- join_parts(out$sum, split, ncol(problem$weights))
   list(sum = if (problem$log) log(sums) else sums, method = method, effort = c(out$work, 0, sum(out$missed)),
-       reason = sprintf("asked for; %s, %d of %d queries summed exactly", out$note, sum(out$missed), length(out$missed)))
+       reason = sprintf("asked for; %s, %d of %d queries summed exactly", out$note, sum(out$missed),
+                        length(out$missed)))
 }
 
-ways_of_one_rank <- list(montecarlo = function(task) sum_by_samples(task), features = function(task) sum_by_features(task),
+ways_of_one_rank <- list(montecarlo = function(task) sum_by_samples(task),
+                         features = function(task) sum_by_features(task),
                          nystrom = function(task) sum_by_reduced_set(task),
                          exact = function(task, missed) if (any(missed)) exact_parts(task, missed))
 
@@ -44,9 +48,10 @@ exact_parts <- function(task, some, references = NULL, w = task$w) {
 
 # ---- central limit theorem ----
 
-# Adds batches of independent unbiased estimates until the interval of every query is within the tolerance, looking after 32,
-# 64, 128 ... batches with the confidence shared among the looks. A query is only trusted when its batches vary by less than their
-# mean: else too few terms carry the sum for the theorem to hold. `batch(b, open)`: estimates of the queries `open`.
+# Adds batches of independent unbiased estimates until the interval of every query is within the tolerance, looking
+# after 32, 64, 128 ... batches with the confidence shared among the looks. A query is only trusted when its batches
+# vary by less than their mean: else too few terms carry the sum for the theorem to hold. `batch(b, open)`: estimates of
+# the queries `open`.
 sum_by_batches <- function(task, batch, most) {
   p <- task$problem
   nq <- nrow(p$query)
@@ -67,7 +72,8 @@ sum_by_batches <- function(task, batch, most) {
     mean <- sums[open, , drop = FALSE] / done
     sd <- sqrt(pmax(squares[open, , drop = FALSE] / done - mean^2, 0) * done / (done - 1))
     half <- stats::qt(1 - (1 - p$confidence) / (2 * looks), done - 1) * sd / sqrt(done)
-    good <- half <= p$rel_error * pmax(mean - half, 0) + task$tau & (sd < mean | mean == 0 & task$w_zero(m, length(open)))
+    good <- half <= p$rel_error * pmax(mean - half,
+                                       0) + task$tau & (sd < mean | mean == 0 & task$w_zero(m, length(open)))
     ready <- rowSums(!good) == 0
     estimate[open[ready], ] <- mean[ready, ]
     open <- open[!ready]
@@ -89,7 +95,8 @@ sum_by_samples <- function(task, size = 256) {
   n <- nrow(p$reference)
   total <- colSums(task$w)
   share <- rowSums(task$w / rep(ifelse(total > 0, total, 1), each = n))
-  if (sum(share) == 0) return(list(sum = matrix(0, nrow(p$query), ncol(task$w)), missed = logical(nrow(p$query)), work = 0,
+  if (sum(share) == 0) return(list(sum = matrix(0, nrow(p$query), ncol(task$w)), missed = logical(nrow(p$query)),
+                                   work = 0,
                                    note = "no weights"))
   share <- share / sum(share)
   reach <- cumsum(share)
@@ -126,10 +133,11 @@ sum_by_features <- function(task, size = 64) {
   c(out, list(work = 0, note = sprintf("%d frequencies", out$batches * size)))
 }
 
-# d x size frequencies: normal, over the square root of a chi-square for the Laplacian and Matern kernels (a multivariate t), times
-# that of an exponential for the Cauchy kernel.
+# d x size frequencies: normal, over the square root of a chi-square for the Laplacian and Matern kernels (a
+# multivariate t), times that of an exponential for the Cauchy kernel.
 spectral_draws <- function(kernel, d, size, key, b) {
-  normal <- function(count, stream) draws("normal", count * size, key = key, stream = stream, first = (b - 1) * count * size)
+  normal <- function(count, stream) draws("normal", count * size, key = key, stream = stream,
+                                          first = (b - 1) * count * size)
   omega <- matrix(normal(d, 2), d)
   if (kernel == "gaussian") return(omega)
   if (kernel == "cauchy") {
@@ -159,11 +167,12 @@ sum_by_reduced_set <- function(task) {
   residual <- pmax(1 - colSums(to_query^2), 0) + 1e-12
   bound <- sqrt(residual) %o% colSums(task$w * sqrt(chol$residual + 1e-12))
   missed <- rowSums(bound > p$rel_error * pmax(estimate - bound, 0) + task$tau) > 0
-  list(sum = estimate, missed = missed, work = nrow(x) * ncol(root) + nq * ncol(root), note = sprintf("%d references", ncol(root)))
+  list(sum = estimate, missed = missed, work = nrow(x) * ncol(root) + nq * ncol(root),
+       note = sprintf("%d references", ncol(root)))
 }
 
-# root (n x r) with root root' ~ K, pivots of greatest residual first, until `enough(residual)`. Columns are made some at a time, from
-# the matrix of those known before, which then grows by them: so it is copied once for all of them.
+# root (n x r) with root root' ~ K, pivots of greatest residual first, until `enough(residual)`. Columns are made some
+# at a time, from the matrix of those known before, which then grows by them: so it is copied once for all of them.
 pivoted_cholesky <- function(x, kernel, h, most, enough, together = 32L) {
   root <- matrix(0, nrow(x), 0L)
   residual <- rep(1, nrow(x))

@@ -2,11 +2,11 @@
 #'
 #' The least-squares or likelihood cross-validation score of each bandwidth of a grid, by kernel sums over one tree.
 #'
-#' `"lscv"` is \eqn{\int \hat f^2 - \frac{2}{n} \sum_i \hat f_{-i}(x_i)}, smaller is better. Its integral is a sum over all pairs of
-#' points of the kernel convolved with itself: again a kernel for the Gaussian, for the Laplacian in one and three dimensions, and for
-#' the uniform and Cauchy kernels in one; a Matern function of higher order for the other Matern kernels; tabulated for the rest, from a
-#' closed form for the uniform kernel and by quadrature where the kernel ends. `"lcv"` is the mean of \eqn{\log \hat f_{-i}(x_i)}, larger
-#' is better. All bandwidths are walked in one go.
+#' `"lscv"` is \eqn{\int \hat f^2 - \frac{2}{n} \sum_i \hat f_{-i}(x_i)}, smaller is better. Its integral is a sum over
+#' all pairs of points of the kernel convolved with itself: again a kernel for the Gaussian, for the Laplacian in one
+#' and three dimensions, and for the uniform and Cauchy kernels in one; a Matern function of higher order for the other
+#' Matern kernels; tabulated for the rest, from a closed form for the uniform kernel and by quadrature where the kernel
+#' ends. `"lcv"` is the mean of \eqn{\log \hat f_{-i}(x_i)}, larger is better. All bandwidths are walked in one go.
 #'
 #' From `queries` points on, the means are over a random sample of so many of them, each against all others.
 #'
@@ -14,19 +14,21 @@
 #' @param grid multiples of `shape` to score; the default is 24 values about the rule of thumb.
 #' @param criterion `"lscv"` or `"lcv"`.
 #' @param kernel a kernel of [kernel_sum()] but the polynomial one; the Cauchy kernel in one dimension only.
-#' @param shape the bandwidths that a value of 1 stands for, one a dimension; 1 makes the grid bandwidths as they are, which is the
-#'   default when `grid` is given. Without a grid it is Scott's rule.
+#' @param shape the bandwidths that a value of 1 stands for, one a dimension; 1 makes the grid bandwidths as they are,
+#'   which is the default when `grid` is given. Without a grid it is Scott's rule.
 #' @param rel_error relative error of the sums.
 #' @param queries most points to take the mean over.
 #' @param threads,seed,progress see [kernel_sum()].
-#' @param distributed score over the ranks of a job, each with its own part of `x`, and all points as queries; see [weft_ranks()].
+#' @param distributed score over the ranks of a job, each with its own part of `x`, and all points as queries; see
+#'   [weft_ranks()].
 #' @return A data frame `bandwidth`, `score`; attributes `"best"`, the best bandwidth of the grid, and `"shape"`.
 #' @export
 #' @examples
 #' b <- kernel_bandwidth(faithful$waiting, c(1, 2, 4, 8))
 #' b
 #' attr(b, "best")
-kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kernel = "gaussian", shape = NULL, rel_error = 1e-4,
+kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kernel = "gaussian", shape = NULL,
+                             rel_error = 1e-4,
                              queries = 20000, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE) {
   join_ranks(distributed, "kernel_bandwidth", c(each_rank, "x"))
   need_args("x")
@@ -34,14 +36,16 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
   kernel <- check_choice(kernel, kernel_names, "kernel")
   x <- kernel_points(x, "x")
   if (kernel == "cauchy" && ncol(x) > 1L) {
-    abort_input("The Cauchy kernel has no finite integral in more than one dimension.", x = sprintf("`x` has %d columns.", ncol(x)))
+    abort_input("The Cauchy kernel has no finite integral in more than one dimension.",
+                x = sprintf("`x` has %d columns.", ncol(x)))
   }
   n <- rows_of_all(x, distributed)
   if (n < 2) abort_input("`x` must have at least two rows to leave one out.")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 0.5)
   queries <- check_number(queries, "queries", min = 2, whole = TRUE)
   if (is.null(shape)) {
-    shape <- if (is.null(grid)) spread(x, distributed) * n^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x)) else 1
+    shape <- if (is.null(grid)) spread(x, distributed) * n^(-1 / (ncol(x) + 4)) * canonical_ratio(kernel, ncol(x))
+      else 1
   }
   if (is.null(grid)) grid <- exp(seq(log(0.1), log(4), length.out = 24))
   if (!is.numeric(grid) || !length(grid) || !all(is.finite(grid)) || any(grid <= 0)) {
@@ -62,9 +66,10 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
   out
 }
 
-# A function of a vector t: the scores of the bandwidths t * shape. Points are rescaled and put into trees once; all bandwidths are
-# walked in one go where trees pay.
-bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress, distributed = FALSE) {
+# A function of a vector t: the scores of the bandwidths t * shape. Points are rescaled and put into trees once; all
+# bandwidths are walked in one go where trees pay.
+bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress,
+                             distributed = FALSE) {
   n <- rows_of_all(x, distributed)
   d <- ncol(x)
   parts <- check_bandwidth(shape, d, points_reach(x))
@@ -87,14 +92,16 @@ bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, th
   if (criterion == "lcv") {
     return(function(t) colMeans(sums(kernel, t, TRUE)) - log(n - 1) - log_integral(kernel, d) - log_shape - d * log(t))
   }
-  # the integral of the squared density: the mean over all pairs of the kernel convolved with itself, over its integral's square
+  # the integral of the squared density: the mean over all pairs of the kernel convolved with itself, over its
+  # integral's square
   squared <- kernel_convolution(kernel, d)
   mass <- log_integral(kernel, d)
   function(t) {
     volume <- exp(-log_shape - d * log(t))
     if (is.null(squared$kernel)) {
       pairs <- pair_sums(squared$radial, trees$own, trees$own, t, rel_error, threads, progress)
-      if (nrow(others)) pairs <- pairs + pair_sums(squared$radial, trees$own, trees$others, t, rel_error, threads, progress)
+      if (nrow(others)) pairs <- pairs + pair_sums(squared$radial, trees$own, trees$others, t, rel_error, threads,
+                                                   progress)
       plain <- colMeans(sums(kernel, t))
     } else {
       both <- colMeans(if (squared$kernel == kernel) sums(kernel, c(t, t * squared$wider))
@@ -111,7 +118,8 @@ scorer_over_ranks <- function(z, n, criterion, kernel, rel_error, log_shape, thr
   d <- ncol(z)
   mean_sums <- function(kernel, t, log = FALSE) {
     vapply(t, function(h) {
-      ranks_sum(sum(kernel_sum(z, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log, leave_one_out = TRUE, threads = threads,
+      ranks_sum(sum(kernel_sum(z, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log,
+                               leave_one_out = TRUE, threads = threads,
                                distributed = TRUE))) / n
     }, 0)
   }
@@ -119,8 +127,10 @@ scorer_over_ranks <- function(z, n, criterion, kernel, rel_error, log_shape, thr
   if (criterion == "lcv") return(function(t) mean_sums(kernel, t, TRUE) - log(n - 1) - mass - log_shape - d * log(t))
   squared <- kernel_convolution(kernel, d)
   if (is.null(squared$kernel)) {
-    abort_input("Over ranks, least-squares cross-validation needs a kernel whose convolution with itself is one of the kernels.",
-                x = sprintf("`kernel` is \"%s\", in %d dimensions.", kernel, d), i = "Use the Gaussian kernel, or \"lcv\".")
+    abort_input(
+      "Over ranks, least-squares cross-validation needs a kernel whose convolution with itself is one of the kernels.",
+      x = sprintf("`kernel` is \"%s\", in %d dimensions.", kernel, d),
+      i = "Use the Gaussian kernel, or \"lcv\".")
   }
   function(t) {
     pairs <- squared$at_zero * (1 + mean_sums(squared$kernel, t * squared$wider))
@@ -128,15 +138,16 @@ scorer_over_ranks <- function(z, n, criterion, kernel, rel_error, log_shape, thr
   }
 }
 
-# Sums at `query` for many bandwidths, one a column: one walk over the trees for all, or directly one after another where a sample shows
-# that trees do not pay at the middle bandwidth, or on a device.
+# Sums at `query` for many bandwidths, one a column: one walk over the trees for all, or directly one after another
+# where a sample shows that trees do not pay at the middle bandwidth, or on a device.
 sums_of_bandwidths <- function(query, tree, self, kernel, h, rel_error, log, threads, progress) {
   middle <- sort(h)[(length(h) + 1) %/% 2]
   problem <- kernel_problem(query, NULL, NULL, kernel, middle, rel_error, tree = tree, log = log, leave_one_out = self,
                             threads = threads, progress = progress)
   plan <- plan_method(problem)
   if (plan$method != "tree" || identical(plan$chosen$name, "cuda")) {
-    one <- function(h) kernel_sum(query, tree, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log, leave_one_out = self,
+    one <- function(h) kernel_sum(query, tree, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log,
+                                  leave_one_out = self,
                                   threads = threads, progress = progress)
     return(matrix(vapply(h, one, numeric(nrow(query))), nrow(query)))
   }
@@ -159,7 +170,8 @@ spread <- function(x, distributed = FALSE) {
   s <- if (distributed) sd_of_all(x, n) else apply(x, 2L, stats::sd)
   if (n < 2 || any(!(s > 0))) {
     abort_input("A rule for bandwidths needs columns that vary.",
-                x = if (n < 2) sprintf("`x` has %d row.", n) else sprintf("Column %d is constant.", which(!(s > 0))[1L]),
+                x = if (n < 2) sprintf("`x` has %d row.", n)
+                  else sprintf("Column %d is constant.", which(!(s > 0))[1L]),
                 i = "Leave it out, or give `bandwidth` as numbers.")
   }
   unname(s)
@@ -168,7 +180,8 @@ spread <- function(x, distributed = FALSE) {
 rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed = FALSE) {
   d <- ncol(x)
   if (distributed && rule == "plugin") {
-    abort_input("The plug-in rule needs all points in one place.", i = "Over ranks, use \"scott\", \"silverman\", \"lscv\" or \"lcv\".")
+    abort_input("The plug-in rule needs all points in one place.",
+                i = "Over ranks, use \"scott\", \"silverman\", \"lscv\" or \"lcv\".")
   }
   scott <- spread(x, distributed) * rows_of_all(x, distributed)^(-1 / (d + 4))
   if (rule == "scott") return(scott * canonical_ratio(kernel, d))
@@ -181,13 +194,14 @@ rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed
   scores <- sign * score(grid)
   best <- largest_minimum(ifelse(is.finite(scores), scores, Inf))
   around <- grid[c(max(best - 1L, 1L), min(best + 1L, length(grid)))]
-  found <- stats::optimize(function(t) { s <- sign * score(t); if (is.finite(s)) s else 1e300 }, around, tol = 1e-3 * around[1L])
+  found <- stats::optimize(function(t) { s <- sign * score(t); if (is.finite(s)) s else 1e300 }, around,
+                           tol = 1e-3 * around[1L])
   t <- if (isTRUE(found$objective <= scores[best])) found$minimum else grid[best]
   t * shape
 }
 
-# The largest bandwidth with a local minimum, as Hall and Marron (1991) advise: with tied points both criteria have no bound as
-# the bandwidth goes to zero. The least score where no minimum is inside the grid.
+# The largest bandwidth with a local minimum, as Hall and Marron (1991) advise: with tied points both criteria have no
+# bound as the bandwidth goes to zero. The least score where no minimum is inside the grid.
 largest_minimum <- function(scores) {
   k <- length(scores)
   inside <- which(scores[-c(1L, k)] <= scores[seq_len(k - 2L)] & scores[-c(1L, k)] < scores[seq.int(3L, k)]) + 1L
@@ -195,8 +209,8 @@ largest_minimum <- function(scores) {
 }
 
 # Two-stage direct plug-in in one dimension (Wand and Jones 1995, section 3.6). The functionals
-# psi_r = mean over all pairs of the r-th derivative of a normal density are computed from a linear binning: an error of the
-# order (bin / g)^2, with bins a thousandth of the spread and less.
+# psi_r = mean over all pairs of the r-th derivative of a normal density are computed from a linear binning: an error of
+# the order (bin / g)^2, with bins a thousandth of the spread and less.
 plugin_bandwidth <- function(x) {
   n <- length(x)
   range <- stats::IQR(x) / 1.349

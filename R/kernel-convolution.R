@@ -1,6 +1,6 @@
-# Kernels convolved with themselves, g(r) = integral of k(|y|) k(|y - r e|): what the integral of a squared density sums over pairs.
-# list(kernel, wider, at_zero) where g(r) is at_zero times a kernel of kernel_sum() at bandwidth `wider`; else list(radial), a
-# table of cubic pieces for C_weft_kernel_pairs.
+# Kernels convolved with themselves, g(r) = integral of k(|y|) k(|y - r e|): what the integral of a squared density sums
+# over pairs. list(kernel, wider, at_zero) where g(r) is at_zero times a kernel of kernel_sum() at bandwidth `wider`;
+# else list(radial), a table of cubic pieces for C_weft_kernel_pairs.
 kernel_convolution <- function(kernel, d) {
   at_zero <- convolution_at_zero(kernel, d)
   known <- function(kernel, wider) list(kernel = kernel, wider = wider, at_zero = at_zero)
@@ -36,7 +36,8 @@ convolution_values <- function(kernel, d, r, at_zero) {
     g[u == 0] <- 1
     return(at_zero * g)
   }
-  # Twice the integral over the half of the first ball beyond r / 2, where both kernels are smooth but for the tip of the second
+  # Twice the integral over the half of the first ball beyond r / 2, where both kernels are smooth but for the tip of
+  # the second
   vapply(r, function(r) if (r >= 2) 0 else lens_integral(kernel, d, r), 0)
 }
 
@@ -58,7 +59,8 @@ lens_integral <- function(kernel, d, r) {
     }
     v <- rep(rule$x, each = length(t))
     rho <- v * sin(angle)
-    f <- kernel_value(kernel, sqrt(t^2 + rho^2)) * kernel_value(kernel, sqrt((t - r)^2 + rho^2)) * rho^(d - 2) * sin(angle)
+    f <- kernel_value(kernel, sqrt(t^2 + rho^2)) * kernel_value(kernel,
+                                                                sqrt((t - r)^2 + rho^2)) * rho^(d - 2) * sin(angle)
     total <- total + sum(weight * f * rep(rule$w, each = length(t)))
   }
   2 * total * if (d == 1L) 1 else exp(log_sphere(d - 1))

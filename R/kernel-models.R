@@ -4,8 +4,8 @@
 
 # ---- saved models ----
 
-# `parts`: functions of a part's value that are TRUE where it can be what `made_by` makes, in the order in which they need
-# each other.
+# `parts`: functions of a part's value that are TRUE where it can be what `made_by` makes, in the order in which they
+# need each other.
 check_parts <- function(object, made_by, parts) {
   if (!is.list(object) || !identical(unclass(object)$version, tree_version)) {
     abort_input("The model must be of this version's format.", i = sprintf("Make it again with `%s`.", made_by))
@@ -91,8 +91,8 @@ tree_parts <- function(object) {
   ))
 }
 
-# Sums of a model that keeps its points in a tree: kde and regression. The result's rows are those of `newdata`, or of the
-# points.
+# Sums of a model that keeps its points in a tree: kde and regression. The result's rows are those of `newdata`, or of
+# the points.
 model_sums <- function(object, newdata, weights, log = FALSE, leave_one_out = FALSE, rel_error = NULL, threads = NULL,
                        progress = NULL, backend = NULL) {
   query <- if (is.null(newdata)) NULL else match_columns(newdata, object)

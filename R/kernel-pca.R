@@ -1,10 +1,11 @@
 #' Kernel principal components without a matrix
 #'
-#' The leading eigenvectors of the centred kernel matrix \eqn{H K H}, by a block Krylov iteration whose products are exact kernel sums.
+#' The leading eigenvectors of the centred kernel matrix \eqn{H K H}, by a block Krylov iteration whose products are
+#' exact kernel sums.
 #'
-#' Scores of the training points have length \eqn{\sqrt{\lambda}}: column j of the scores is \eqn{\sqrt{\lambda_j}\, u_j}. `predict()`
-#' projects new points, \eqn{\sum_i u_{ij} \tilde k(q, x_i) / \sqrt{\lambda_j}} with the centred kernel \eqn{\tilde k}, and gives
-#' the scores themselves at the training points.
+#' Scores of the training points have length \eqn{\sqrt{\lambda}}: column j of the scores is \eqn{\sqrt{\lambda_j}\,
+#' u_j}. `predict()` projects new points, \eqn{\sum_i u_{ij} \tilde k(q, x_i) / \sqrt{\lambda_j}} with the centred
+#' kernel \eqn{\tilde k}, and gives the scores themselves at the training points.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param k how many components.
@@ -12,14 +13,16 @@
 #' @param tolerance of the eigenvectors: residuals relative to the largest eigenvalue.
 #' @param max_iterations give up after so many blocks.
 #' @param backend,threads,seed,progress see [kernel_sum()]; `seed` sets the starting block.
-#' @return An object of class `weft_kernel_pca`: `values` (\eqn{\lambda}), `vectors` (\eqn{u}), `scores`. `saveRDS()` keeps it.
+#' @return An object of class `weft_kernel_pca`: `values` (\eqn{\lambda}), `vectors` (\eqn{u}), `scores`. `saveRDS()`
+#'   keeps it.
 #' @export
 #' @examples
 #' p <- kernel_pca(iris[1:4], 2, bandwidth = 2)
 #' p
 #' plot(p$scores, col = iris$Species)
 #' predict(p, iris[1:2, 1:4])
-kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, offset = 1, degree = 3, tolerance = 1e-8,
+kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, offset = 1, degree = 3,
+                       tolerance = 1e-8,
                        max_iterations = 60, backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   need_args("x")
@@ -57,13 +60,14 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
 kernel_pca_sums <- function(object, query, weights, threads, progress) {
   p <- object$polynomial
   points <- if (is.null(query)) object$data else query
-  out <- kernel_sum(points, if (!is.null(query)) object$data, weights = weights, kernel = object$kernel, bandwidth = object$bandwidth,
+  out <- kernel_sum(points, if (!is.null(query)) object$data, weights = weights, kernel = object$kernel,
+                    bandwidth = object$bandwidth,
                     scale = p[1L], offset = p[2L], degree = p[3L], threads = threads, progress = progress)
   matrix(out, nrow(points), ncol(weights))
 }
 
-# Rayleigh and Ritz over the span of V, A V, A^2 V ..., each block made orthogonal to all before, twice. `product` applies a
-# symmetric operator whose range is orthogonal to the constants.
+# Rayleigh and Ritz over the span of V, A V, A^2 V ..., each block made orthogonal to all before, twice. `product`
+# applies a symmetric operator whose range is orthogonal to the constants.
 block_krylov <- function(product, n, k, tolerance, max_iterations, key) {
   width <- min(n - 1, k + 4)
   centre <- function(v) v - rep(colMeans(v), each = n)
@@ -142,7 +146,8 @@ same_numbers <- function(a, b) all(abs(a - b) <= 1e-10 * max(abs(b), 1e-300))
 #' @export
 print.weft_kernel_pca <- function(x, ...) {
   check_parts(x, "kernel_pca()", pca_parts(x))
-  cat(sprintf("Kernel principal components of %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) "" else "s", x$kernel))
+  cat(sprintf("Kernel principal components of %d points in %d dimension%s, %s kernel\n", x$n, x$d, if (x$d == 1L) ""
+              else "s", x$kernel))
   cat("Eigenvalues:", paste(signif(x$values, 5), collapse = ", "), "\n")
   cat(sprintf("%.0f blocks, %s\n", x$iterations, seconds_text(x$seconds)))
   invisible(x)

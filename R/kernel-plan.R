@@ -1,16 +1,18 @@
-# How `method = "auto"` chooses. The direct sum's time is known from 10^6 pairs of the kind, timed a moment ago, as processor
-# time, which other work on the machine hardly changes. The walk is begun, with groups of queries from everywhere first, and given up when
-# what is left of it would take longer than the direct sum, whose pairs are timed again before it is. So nothing is done twice where the
-# walk is better, and where it is not, it is seen early. Where no sums are wanted, or a device might be faster than both, 2 to 4 groups are
-# tried. Shorter work goes by the costs below.
+# How `method = "auto"` chooses. The direct sum's time is known from 10^6 pairs of the kind, timed a moment ago, as
+# processor time, which other work on the machine hardly changes. The walk is begun, with groups of queries from
+# everywhere first, and given up when what is left of it would take longer than the direct sum, whose pairs are timed
+# again before it is. So nothing is done twice where the walk is better, and where it is not, it is seen early. Where no
+# sums are wanted, or a device might be faster than both, 2 to 4 groups are tried. Shorter work goes by the costs below.
 
 cost_of_direct <- function(problem, precision = "double") {
-  cost_direct_sums(nrow(problem$query), nrow(problem$reference), ncol(problem$reference), ncol(problem$weights), problem$kernel,
+  cost_direct_sums(nrow(problem$query), nrow(problem$reference), ncol(problem$reference), ncol(problem$weights),
+                   problem$kernel,
                    precision, problem$control$threads)
 }
 
 # Where a direct sum runs.
-direct_backend <- function(problem, precision = "double") choose_backend(problem$backend, cost_of_direct(problem, precision))
+direct_backend <- function(problem, precision = "double") choose_backend(problem$backend,
+                                                                         cost_of_direct(problem, precision))
 
 # For the rest of the calling function, kernel sums run on `backend`; a device that is not there is an error at once.
 use_backend <- function(backend, frame = parent.frame()) {
@@ -47,8 +49,8 @@ device_plan <- function(problem) {
   if (near > 0.2) direct else list(method = "tree", seconds = seconds * near * 2 + n * d * 1e-9 + 0.02)
 }
 
-# list(method, reason, and of these what is known: trees, chosen; budget: processor seconds, and the plan `otherwise`). try: a walk
-# may be begun to see how long it takes.
+# list(method, reason, and of these what is known: trees, chosen; budget: processor seconds, and the plan `otherwise`).
+# try: a walk may be begun to see how long it takes.
 plan_method <- function(problem, try = FALSE) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
@@ -64,12 +66,14 @@ plan_method <- function(problem, try = FALSE) {
   build <- (if (built) 0 else build_cost(n, d)) + if (problem$self) 0 else build_cost(nq, d)
   took <- function(work) work * core_seconds("double") / problem$control$threads
   if (work < 3e7 || work < 1.5 * build) {
-    return(list(method = "direct", reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
+    return(list(method = "direct",
+                reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
   trees <- native_trees(problem)
   direct <- direct_seconds(problem, trees)
   here <- list(name = "cpu", reason = "on the CPU")
-  may_move <- problem$backend == "auto" && direct > cuda_start_seconds() && is.null(cuda_missing()) # else no device could pay
+  # else no device could pay
+  may_move <- problem$backend == "auto" && direct > cuda_start_seconds() && is.null(cuda_missing())
   if (try && !may_move) {
     text <- sprintf("about %s directly", seconds_text(direct))
     return(list(method = "tree", trees = trees, chosen = here, budget = direct * problem$control$threads,
@@ -103,23 +107,26 @@ trial_control <- function(control) {
   control
 }
 
-# Seconds of the whole direct sum, by some 3 x 10^5 pairs. Of each kind of pair the least of late is known, since other work on the machine
-# adds to processor time too, though less than to the time that passes.
+# Seconds of the whole direct sum, by some 3 x 10^5 pairs. Of each kind of pair the least of late is known, since other
+# work on the machine adds to processor time too, though less than to the time that passes.
 direct_seconds <- function(problem, trees) {
   split <- split_weights(problem$weights)
   kind <- pair_kind(problem, trees$reference, split)
   known <- pairs_of_late(kind)
   now <- min(known, Inf)
   if (length(known) < 3) {
-    now <- .Call(C_weft_kernel_pair_seconds, native_task(problem, trees$query, trees$reference, split), trial_control(problem$control))
+    now <- .Call(C_weft_kernel_pair_seconds, native_task(problem, trees$query, trees$reference, split),
+                 trial_control(problem$control))
     now <- if (now > 0) min(now, 2.5 * know_pairs(kind, now)) # more is not the machine's pace
-           else pair_cost(problem$kernel, nrow(trees$query$x), nrow(split$weights)) * core_seconds("double") # a profiler's clock stands still meanwhile
+           # a profiler's clock stands still meanwhile
+           else pair_cost(problem$kernel, nrow(trees$query$x), nrow(split$weights)) * core_seconds("double")
   }
   now * ncol(trees$query$x) * ncol(trees$reference$x) / problem$control$threads
 }
 
 # What makes pairs take as long as others.
-pair_kind <- function(problem, points, split) paste(problem$kernel, nrow(points$x), nrow(split$weights), is.null(points$lo))
+pair_kind <- function(problem, points, split) paste(problem$kernel, nrow(points$x), nrow(split$weights),
+                                                    is.null(points$lo))
 
 # Seconds of a pair of the kind, as measured of late, named by when: a machine may be slower now than it was.
 pairs_of_late <- function(kind) {

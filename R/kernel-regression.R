@@ -1,22 +1,23 @@
 #' Kernel regression
 #'
-#' The local mean of Nadaraya and Watson, \eqn{\hat m(q) = \sum_i k(q, x_i) y_i / \sum_i k(q, x_i)}, numerator and denominator in
-#' one pass of [kernel_sum()].
+#' The local mean of Nadaraya and Watson, \eqn{\hat m(q) = \sum_i k(q, x_i) y_i / \sum_i k(q, x_i)}, numerator and
+#' denominator in one pass of [kernel_sum()].
 #'
 #' Responses enter relative to their mean \eqn{\bar y}. With `rel_error` \eqn{\varepsilon} the numerator is within
 #' \eqn{\varepsilon \sum k |y_i - \bar y|} and the denominator within \eqn{\varepsilon \sum k}. Where no reference is in
-#' reach of a compact kernel, or all are so far off that the denominator is below \eqn{10^{-290}} of the weights, the regression is
-#' `NA`.
+#' reach of a compact kernel, or all are so far off that the denominator is below \eqn{10^{-290}} of the weights, the
+#' regression is `NA`.
 #'
-#' `bandwidth = "cv"` takes the multiple of Scott's rule with the least mean square leave-one-out error, where points that no other
-#' reaches are predicted by \eqn{\bar y}.
+#' `bandwidth = "cv"` takes the multiple of Scott's rule with the least mean square leave-one-out error, where points
+#' that no other reaches are predicted by \eqn{\bar y}.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one a row.
 #' @param bandwidth `"cv"`, `"scott"`, `"silverman"`, or numbers as for [kernel_sum()].
 #' @param weights `NULL`, or one number a row, not negative.
 #' @param kernel,rel_error,tree,backend,threads,seed,progress see [kde()].
-#' @param distributed the ranks of a job each give their own part of `x`, `y` and `weights`; see [weft_ranks()] and [kde()].
+#' @param distributed the ranks of a job each give their own part of `x`, `y` and `weights`; see [weft_ranks()] and
+#'   [kde()].
 #' @return An object of class `weft_kernel_regression`, which `saveRDS()` keeps, tree included.
 #' @seealso [predict.weft_kernel_regression()]
 #' @export
@@ -26,7 +27,8 @@
 #' predict(r, c(50, 80), interval = "confidence")
 #' plot(r)
 kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "gaussian", rel_error = 1e-4,
-                              tree = c("kd", "ball", "vp", "rp"), backend = NULL, threads = NULL, seed = NULL, progress = NULL,
+                              tree = c("kd", "ball", "vp", "rp"), backend = NULL, threads = NULL, seed = NULL,
+                              progress = NULL,
                               distributed = FALSE) {
   started <- proc.time()[[3L]]
   join_ranks(distributed, "kernel_regression", c(each_rank, "x", "y", "weights"))
@@ -74,7 +76,8 @@ check_response <- function(y, n) {
 
 check_case_weights <- function(weights, n, distributed = FALSE) {
   if (is.null(weights)) weights <- rep(1, n)
-  valid <- is.numeric(weights) && length(weights) == n && all(is.finite(weights)) && all(weights >= 0 & weights <= 1e100)
+  valid <- is.numeric(weights) && length(weights) == n && all(is.finite(weights)) &&
+    all(weights >= 0 & weights <= 1e100)
   if (!valid || (if (distributed) ranks_sum(sum(weights)) else sum(weights > 0)) == 0) {
     abort_input(sprintf("`weights` must be %d numbers from 0 to 1e100, not all zero.", n),
                 x = paste0("It is ", describe(weights), "."))
@@ -83,7 +86,8 @@ check_case_weights <- function(weights, n, distributed = FALSE) {
 }
 
 regression_model <- function(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed, distributed = FALSE) {
-  object <- points_model(x, rows_of_all(x, distributed), bandwidth, kernel, tree, rel_error, threads, seed, NULL, distributed)
+  object <- points_model(x, rows_of_all(x, distributed), bandwidth, kernel, tree, rel_error, threads, seed, NULL,
+                         distributed)
   structure(class = "weft_kernel_regression", c(object, list(
     response = y, weights = w, centre = mean_of_all(y, w, distributed), backend = weft_backend()
   )))
@@ -114,23 +118,25 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 #'
 #' @param object,x what [kernel_regression()] returned.
 #' @param newdata points in rows; missing: the points that the regression was made from.
-#' @param interval `"none"` or `"confidence"`: pointwise bands \eqn{\hat m \pm z\, \hat\sigma(q) \sqrt{\rho / \sum_i k}}, where
-#'   \eqn{\hat\sigma^2} is the local mean of the squared leave-one-out residuals and \eqn{\rho = \int k^2 / \int k}. They do not
-#'   account for the bias.
+#' @param interval `"none"` or `"confidence"`: pointwise bands \eqn{\hat m \pm z\, \hat\sigma(q) \sqrt{\rho / \sum_i
+#'   k}}, where
+#'   \eqn{\hat\sigma^2} is the local mean of the squared leave-one-out residuals and \eqn{\rho = \int k^2 / \int k}.
+#'   They do not account for the bias.
 #' @param level of the bands.
 #' @param leave_one_out leave each point out of its own prediction; without `newdata` only.
 #' @param backend where to sum; by default what [kernel_regression()] was given.
 #' @param rel_error,threads,progress see [kernel_sum()].
 #' @param n how many points to draw the curve with.
 #' @param ... ignored by `predict()` and `print()`, passed on to [graphics::plot.default()] by `plot()`.
-#' @return `predict()`: numbers, `NA` where nothing is in reach; with an interval a matrix `fit`, `lwr`, `upr`. The others: `x`,
-#'   invisibly.
+#' @return `predict()`: numbers, `NA` where nothing is in reach; with an interval a matrix `fit`, `lwr`, `upr`. The
+#'   others: `x`, invisibly.
 #' @export
 #' @examples
 #' r <- kernel_regression(faithful$waiting, faithful$eruptions, bandwidth = 4, kernel = "epanechnikov")
 #' predict(r, c(50, 80, 500))
 predict.weft_kernel_regression <- function(object, newdata = NULL, interval = c("none", "confidence"), level = 0.95,
-                                           leave_one_out = FALSE, rel_error = NULL, backend = NULL, threads = NULL, progress = NULL,
+                                           leave_one_out = FALSE, rel_error = NULL, backend = NULL, threads = NULL,
+                                           progress = NULL,
                                            ...) {
   join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kernel_regression()", regression_parts(object))

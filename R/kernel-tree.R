@@ -2,13 +2,13 @@
 #'
 #' A binary tree of points, built once and used by many [kernel_sum()]s: with other weights, kernels and bandwidths.
 #'
-#' The types differ in how a node is split: `"kd"` at the median of its widest coordinate, `"ball"` along the line through two
-#' far points, `"vp"` by the distance from a vantage point, `"rp"` along a random direction. All splits are by rank, so that
-#' leaves are full. Nodes know the box around their points, and but for kd-trees a ball too. kd-trees are built fastest and are
-#' the best in few dimensions.
+#' The types differ in how a node is split: `"kd"` at the median of its widest coordinate, `"ball"` along the line
+#' through two far points, `"vp"` by the distance from a vantage point, `"rp"` along a random direction. All splits are
+#' by rank, so that leaves are full. Nodes know the box around their points, and but for kd-trees a ball too. kd-trees
+#' are built fastest and are the best in few dimensions.
 #'
-#' A tree is an ordinary R object: `saveRDS()` and `readRDS()` keep it. It carries the version of its format, and a tree of
-#' another version is an error that says to build it again.
+#' A tree is an ordinary R object: `saveRDS()` and `readRDS()` keep it. It carries the version of its format, and a tree
+#' of another version is an error that says to build it again.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param type `"kd"`, `"ball"`, `"vp"` or `"rp"`.
@@ -24,7 +24,8 @@
 #' tree
 #' plot(tree)
 #' kernel_sum(x[1:3, ], weights = seq_len(2000), bandwidth = 0.2, tree = tree)
-kernel_tree <- function(x, type = c("kd", "ball", "vp", "rp"), leaf_size = 32, seed = NULL, threads = NULL, progress = NULL) {
+kernel_tree <- function(x, type = c("kd", "ball", "vp", "rp"), leaf_size = 32, seed = NULL, threads = NULL,
+                        progress = NULL) {
   started <- proc.time()[[3L]]
   need_args("x")
   type <- check_choice(type, c("kd", "ball", "vp", "rp"), "type")
@@ -35,7 +36,8 @@ kernel_tree <- function(x, type = c("kd", "ball", "vp", "rp"), leaf_size = 32, s
   points <- .Call(C_weft_kernel_points, x, numeric(ncol(x)), NULL, FALSE, control)
   native <- grow_tree(points, type, leaf_size, key, control)
   structure(class = "weft_kernel_tree", list(
-    version = tree_version, type = type, n = nrow(x), d = ncol(x), leaf_size = leaf_size, names = colnames(x), native = native,
+    version = tree_version, type = type, n = nrow(x), d = ncol(x), leaf_size = leaf_size, names = colnames(x),
+    native = native,
     seconds = proc.time()[[3L]] - started
   ))
 }
@@ -59,8 +61,8 @@ kernel_key <- function(seed) {
   c(seed %/% 2^32, seed %% 2^32)
 }
 
-# A tree may come from a file: what native code takes from it is looked at first, and done again where it follows from the
-# points. points: NULL, or those that the tree must be of.
+# A tree may come from a file: what native code takes from it is looked at first, and done again where it follows from
+# the points. points: NULL, or those that the tree must be of.
 check_tree <- function(tree, points = NULL) {
   check_tree_shape(tree)
   wrong <- wrong_in_tree(tree$native, tree$n, tree$d, tree$type, points)
@@ -96,8 +98,8 @@ damaged_tree <- function(part) {
               i = "Build it again with `kernel_tree()`.")
 }
 
-# NULL, or the name of the array that a tree of n points in d dimensions cannot have; "points": they are not those given,
-# rescaled.
+# NULL, or the name of the array that a tree of n points in d dimensions cannot have; "points": they are not those
+# given, rescaled.
 wrong_in_tree <- function(native, n, d, type, points = NULL, bandwidth = list(scale = NULL, full = FALSE)) {
   origin <- if (is.null(points) || !nrow(points)) numeric(d) else as.double(points[1L, ])
   size <- c(n, d, match(type, tree_types) - 1)
@@ -159,14 +161,16 @@ plot.weft_kernel_tree <- function(x, depth = 6, ...) {
   level <- tree_levels(x$native$child)
   points <- t(x$native$x)
   names <- x$names %||% c("x1", "x2")
-  settings <- list(x = points[, 1L], y = points[, 2L], pch = 16, cex = 0.3, col = "#9aa5b1", xlab = names[1L], ylab = names[2L],
+  settings <- list(x = points[, 1L], y = points[, 2L], pch = 16, cex = 0.3, col = "#9aa5b1", xlab = names[1L],
+                   ylab = names[2L],
                    main = sprintf("%s tree, %d points", x$type, x$n))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   shown <- which(level <= depth)
   shown <- shown[order(-level[shown])]
   colours <- grDevices::hcl.colors(depth + 3, "Viridis")
   box <- x$native$box[, shown, drop = FALSE]
-  graphics::rect(box[1L, ], box[2L, ], box[3L, ], box[4L, ], border = colours[level[shown] + 1L], lwd = 0.6 + 1.6 / (1 + level[shown]))
+  graphics::rect(box[1L, ], box[2L, ], box[3L, ], box[4L, ], border = colours[level[shown] + 1L],
+                 lwd = 0.6 + 1.6 / (1 + level[shown]))
   invisible(x)
 }
 

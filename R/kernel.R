@@ -1,6 +1,7 @@
 #' Kernel sums with guaranteed error
 #'
-#' \eqn{f_c(q) = \sum_i w_{ic}\, k(q, x_i)} for every query \eqn{q}, exactly or within an error that holds for every query.
+#' \eqn{f_c(q) = \sum_i w_{ic}\, k(q, x_i)} for every query \eqn{q}, exactly or within an error that holds for every
+#' query.
 #'
 #' With \eqn{r} the Euclidean distance and \eqn{h} the bandwidth, none of the kernels is normalised:
 #'
@@ -27,79 +28,83 @@
 #' Mahalanobis distance and \eqn{h = 1}.
 #'
 #' @section Errors: With `rel_error` \eqn{\varepsilon} and `abs_error` \eqn{\tau} the result is within
-#'   \eqn{\varepsilon f + \tau} of the sum for every query and column (\eqn{\varepsilon \sum |w| k + \tau} with weights of
-#'   both signs). Both zero, the default, is exact: within 1e-12 of \eqn{\sum |w| k}, and exactly 0 beyond the reach of a
-#'   compact kernel; kernel values below 1e-307 count as 0. Relative errors below 1e-12 are treated as exact.
+#'   \eqn{\varepsilon f + \tau} of the sum for every query and column (\eqn{\varepsilon \sum |w| k + \tau} with weights
+#'   of both signs). Both zero, the default, is exact: within 1e-12 of \eqn{\sum |w| k}, and exactly 0 beyond the reach
+#'   of a compact kernel; kernel values below 1e-307 count as 0. Relative errors below 1e-12 are treated as exact.
 #'
-#'   `confidence` below 1 lets the bound fail with probability at most `1 - confidence` for a query and column, by the central
-#'   limit theorem: trees may then sample nodes, and `method = "montecarlo"` draws references until the bound holds, which pay for
-#'   many references and a smooth kernel.
+#'   `confidence` below 1 lets the bound fail with probability at most `1 - confidence` for a query and column, by the
+#'   central limit theorem: trees may then sample nodes, and `method = "montecarlo"` draws references until the bound
+#'   holds, which pay for many references and a smooth kernel.
 #'
-#'   With `log = TRUE` the result is the logarithm: finite where the sum underflows (for the Gaussian, Laplacian and Matern
-#'   kernels), `-Inf` where the sum is 0; \eqn{\varepsilon} then bounds the ratio.
+#'   With `log = TRUE` the result is the logarithm: finite where the sum underflows (for the Gaussian, Laplacian and
+#'   Matern kernels), `-Inf` where the sum is 0; \eqn{\varepsilon} then bounds the ratio.
 #'
-#' @section Methods: `"direct"` computes every pair with vector instructions. `"tree"` walks a tree of the queries and one of
-#'   the references and bounds whole nodes, by the mean square distance from the query: no kernel here but the uniform one is
-#'   anything but convex in the squared distance, so its value at the mean and a chord bracket the node's sum. Nodes
-#'   with the largest error are expanded first. With `nodes = "bounds"` that is all. `"series"` also gathers nodes far from a group of
-#'   queries, or small beside the bandwidth, into one Taylor series about the group's middle, translated from Hermite moments
-#'   of the nodes, with a bound of what is cut off: for the Gaussian kernel in up to 6 dimensions, where it saves most with wide
-#'   bandwidths and small errors. `"samples"` (with `confidence` < 1) draws references from each of the nodes that are left, until
-#'   the interval of their mean keeps the error, when that takes fewer pairs than computing them. `"auto"` does each where it
-#'   applies and pays; `verbose = TRUE` tells how many nodes and pairs went which way.
+#' @section Methods: `"direct"` computes every pair with vector instructions. `"tree"` walks a tree of the queries and
+#'   one of the references and bounds whole nodes, by the mean square distance from the query: no kernel here but the
+#'   uniform one is anything but convex in the squared distance, so its value at the mean and a chord bracket the node's
+#'   sum. Nodes with the largest error are expanded first. With `nodes = "bounds"` that is all. `"series"` also gathers
+#'   nodes far from a group of queries, or small beside the bandwidth, into one Taylor series about the group's middle,
+#'   translated from Hermite moments of the nodes, with a bound of what is cut off: for the Gaussian kernel in up to 6
+#'   dimensions, where it saves most with wide bandwidths and small errors. `"samples"` (with `confidence` < 1) draws
+#'   references from each of the nodes that are left, until the interval of their mean keeps the error, when that takes
+#'   fewer pairs than computing them. `"auto"` does each where it applies and pays; `verbose = TRUE` tells how many
+#'   nodes and pairs went which way.
 #'
-#'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum, whose time is
-#'   known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by processor time, so a choice near
-#'   a tie may be another one on the next run, and with it what the error leaves open.
+#'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum,
+#'   whose time is known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by
+#'   processor time, so a choice near a tie may be another one on the next run, and with it what the error leaves open.
 #'
-#'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra of the
-#'   Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of references by
-#'   pivoted Cholesky; positive definite kernels; with `rel_error` or `abs_error` > 0) are for smooth kernels in many
-#'   dimensions. They check their bound for every query and compute queries that miss it exactly. `"auto"` takes none of them.
-#'   A reduced set is worth asking for where points are many and the bandwidth is wide beside their spread (1.2e5 normal points in
-#'   10 dimensions, `bandwidth = 8`, `rel_error = 0.01`: 22 s of processor time, 35 s directly); samples and features were slower
-#'   than direct sums or bounds on all data tried.
+#'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra
+#'   of the Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of
+#'   references by pivoted Cholesky; positive definite kernels; with `rel_error` or `abs_error` > 0) are for smooth
+#'   kernels in many dimensions. They check their bound for every query and compute queries that miss it exactly.
+#'   `"auto"` takes none of them. A reduced set is worth asking for where points are many and the bandwidth is wide
+#'   beside their spread (1.2e5 normal points in 10 dimensions, `bandwidth = 8`, `rel_error = 0.01`: 22 s of processor
+#'   time, 35 s directly); samples and features were slower than direct sums or bounds on all data tried.
 #'
 #' @section Less than double precision: `precision = "single"` sums directly in 32-bit floats, with coordinates
-#'   relative to blocks of queries. `"tensor"` takes products on a device's tensor cores, each coordinate a pair of 16-bit
-#'   floats: for the Gaussian, Epanechnikov, biweight and cosine kernels, up to 36 dimensions and one column of weights; otherwise,
-#'   and on the CPU, it is `"single"`. The result has an attribute `"error_bound"`, the greatest error of each query.
-#'   Both are refused for the uniform kernel, for logarithms, and where the bound would break `rel_error` and `abs_error`,
-#'   or, when both are zero, be above 1% of the summed weights.
+#'   relative to blocks of queries. `"tensor"` takes products on a device's tensor cores, each coordinate a pair of
+#'   16-bit floats: for the Gaussian, Epanechnikov, biweight and cosine kernels, up to 36 dimensions and one column of
+#'   weights; otherwise, and on the CPU, it is `"single"`. The result has an attribute `"error_bound"`, the greatest
+#'   error of each query. Both are refused for the uniform kernel, for logarithms, and where the bound would break
+#'   `rel_error` and `abs_error`, or, when both are zero, be above 1% of the summed weights.
 #'
-#' @section Devices: On a CUDA device `method = "direct"` sums every pair, in double to the same promise as on the CPU, with
-#'   several columns of weights, leave-one-out sums, logarithms and bandwidths of any form. `"tree"` sorts the points into a grid of
-#'   cells and sums the pairs within reach, exactly: for a compact kernel that is all; another kernel is cut off where what lies
-#'   beyond adds less than the tolerance, and queries with sums too small for that are summed directly. `"auto"` takes the grid
-#'   when a sample shows few pairs to be near each other. Polynomial kernels and sampled, spectral and reduced sums run on the CPU.
-#'   A result that comes from a device has an attribute `"backend"`.
+#' @section Devices: On a CUDA device `method = "direct"` sums every pair, in double to the same promise as on the CPU,
+#'   with several columns of weights, leave-one-out sums, logarithms and bandwidths of any form. `"tree"` sorts the
+#'   points into a grid of cells and sums the pairs within reach, exactly: for a compact kernel that is all; another
+#'   kernel is cut off where what lies beyond adds less than the tolerance, and queries with sums too small for that are
+#'   summed directly. `"auto"` takes the grid when a sample shows few pairs to be near each other. Polynomial kernels
+#'   and sampled, spectral and reduced sums run on the CPU. A result that comes from a device has an attribute
+#'   `"backend"`.
 #'
-#' @section Ranks: With `distributed = TRUE` every rank of a job, see [weft_ranks()], calls with its own part of the references,
-#'   weights and queries, and gets the sums of its own queries over the references of all. Parts may be empty or of any size. The sums
-#'   are those of one rank: exact ones to 1e-12, others within the same bounds, with `leave_one_out` the query's own reference left out.
-#'   Points are first brought together by place: ranks are halved again and again, each half taking its side of a coordinate, so that
-#'   every rank has about as many points. Then each rank sends the others those of its references that their queries need: none out of
-#'   a compact kernel's reach or too far away to matter, and one point for many whose kernel values hardly differ. A rank that is done
-#'   takes over queries of slower ones: of a rank with more than 1 / `getOption("weft.balance")` times its work, by default twice. All
-#'   arguments but the data must be the same everywhere. `verbose = TRUE` prints what each rank did and sent.
+#' @section Ranks: With `distributed = TRUE` every rank of a job, see [weft_ranks()], calls with its own part of the
+#'   references, weights and queries, and gets the sums of its own queries over the references of all. Parts may be
+#'   empty or of any size. The sums are those of one rank: exact ones to 1e-12, others within the same bounds, with
+#'   `leave_one_out` the query's own reference left out. Points are first brought together by place: ranks are halved
+#'   again and again, each half taking its side of a coordinate, so that every rank has about as many points. Then each
+#'   rank sends the others those of its references that their queries need: none out of a compact kernel's reach or too
+#'   far away to matter, and one point for many whose kernel values hardly differ. A rank that is done takes over
+#'   queries of slower ones: of a rank with more than 1 / `getOption("weft.balance")` times its work, by default twice.
+#'   All arguments but the data must be the same everywhere. `verbose = TRUE` prints what each rank did and sent.
 #'
-#'   With `confidence` below 1, `"montecarlo"` and `"features"` draw from the references of all ranks, in the order of the ranks, what one
-#'   rank would: equal seeds give the sums of one rank to rounding, 1e-9 or better, however many ranks there are. Without a seed rank 0
-#'   draws the key for all. Nodes of trees are estimated by bounds, which draw nothing and hold for certain, or by samples where `nodes =
-#'   "samples"` asks for them. Sums by trees depend within their bound on how the points lie on the ranks and on which queries another
-#'   rank took over, so that they may differ between runs by what the tolerance allows, samples with equal seeds too.
-#'   `nodes = "series"` and `method = "nystrom"` are errors.
+#'   With `confidence` below 1, `"montecarlo"` and `"features"` draw from the references of all ranks, in the order of
+#'   the ranks, what one rank would: equal seeds give the sums of one rank to rounding, 1e-9 or better, however many
+#'   ranks there are. Without a seed rank 0 draws the key for all. Nodes of trees are estimated by bounds, which draw
+#'   nothing and hold for certain, or by samples where `nodes = "samples"` asks for them. Sums by trees depend within
+#'   their bound on how the points lie on the ranks and on which queries another rank took over, so that they may differ
+#'   between runs by what the tolerance allows, samples with equal seeds too. `nodes = "series"` and `method =
+#'   "nystrom"` are errors.
 #'
-#' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers in one
-#'   dimension. Columns match those of `reference` by position.
+#' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers
+#'   in one dimension. Columns match those of `reference` by position.
 #' @param reference the points summed over; by default the queries themselves.
 #' @param weights `NULL` for 1, a vector with one number a reference, or a matrix with one column a sum. Any sign.
 #' @param kernel,bandwidth see the table.
 #' @param rel_error,abs_error,confidence see below; `rel_error` is from 0 to 1.
 #' @param method `"auto"`, `"direct"`, `"tree"`, `"montecarlo"`, `"features"` or `"nystrom"`.
 #' @param nodes how the nodes of trees are estimated; see Methods.
-#' @param tree a [kernel_tree()] of the references, to build it only once; it may stand in for `reference`. It is used as
-#'   it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
+#' @param tree a [kernel_tree()] of the references, to build it only once; it may stand in for `reference`. It is used
+#'   as it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
 #' @param precision `"double"`, `"single"` or `"tensor"`.
 #' @param log give logarithms.
 #' @param leave_one_out leave reference `i` out of the sum of query `i`; the references must be the queries.
@@ -124,14 +129,17 @@
 kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
                        abs_error = 0, confidence = 1,
                        method = c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), tree = NULL,
-                       nodes = c("auto", "bounds", "series", "samples"), precision = c("double", "single", "tensor"), log = FALSE,
-                       leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, devices = NULL, threads = NULL,
+                       nodes = c("auto", "bounds", "series", "samples"), precision = c("double", "single", "tensor"),
+                       log = FALSE,
+                       leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, devices = NULL,
+                       threads = NULL,
                        seed = NULL, progress = NULL, verbose = FALSE, distributed = FALSE) {
   join_ranks(distributed, "kernel_sum", c(setdiff(each_rank, "verbose"), "query", "reference", "weights", "tree"))
   verbose <- check_flag(verbose, "verbose")
   need_args("query")
   if (is.null(query)) {
-    abort_input("`query` must be points.", x = "It is NULL.", i = "For the sums at the references, give these as `query`.")
+    abort_input("`query` must be points.", x = "It is NULL.",
+                i = "For the sums at the references, give these as `query`.")
   }
   problem <- kernel_problem(query, reference, weights, kernel, bandwidth, rel_error, abs_error, confidence, tree, log,
                             leave_one_out, list(scale, offset, degree), backend, threads, seed, progress)
@@ -186,7 +194,8 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   if (!is.null(tree)) check_tree_shape(tree)
   if (!is.null(tree) && !is.null(reference) && !identical(as.double(dim(reference)), as.double(c(tree$n, tree$d)))) {
     abort_input("`tree` must be a tree of `reference`.",
-                x = sprintf("It has %.0f points of %.0f coordinates, `reference` %d of %d.", tree$n, tree$d, nrow(reference),
+                x = sprintf("It has %.0f points of %.0f coordinates, `reference` %d of %d.", tree$n, tree$d,
+                            nrow(reference),
                             ncol(reference)))
   }
   if (!is.null(tree)) tree <- check_tree(tree, reference)
@@ -205,7 +214,8 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   }
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")
   same <- function(rows) all(query[rows, ] == reference[rows, ])
-  self <- self || (identical(dim(query), dim(reference)) && same(seq_len(min(9L, nrow(query)))) && all(query == reference))
+  self <- self || (identical(dim(query), dim(reference)) && same(seq_len(min(9L, nrow(query)))) &&
+                   all(query == reference))
   if (leave_one_out && !self) {
     abort_input("`leave_one_out = TRUE` needs the references to be the queries.", i = "Leave `reference` out.")
   }
@@ -213,17 +223,20 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   w <- kernel_weights(weights, nrow(reference))
   if (log && (any(w < 0) || kernel == "polynomial")) {
     abort_input("Logarithms need sums of positive terms.",
-                x = if (kernel == "polynomial") "Polynomial kernels may be negative." else "`weights` has negative numbers.")
+                x = if (kernel == "polynomial") "Polynomial kernels may be negative."
+                  else "`weights` has negative numbers.")
   }
   reach <- max(0, if (nrow(reference)) abs(box[1:2, ]), if (nrow(query)) abs(query_box[1:2, ]))
   list(
     query = query, reference = reference, self = self, tree = tree, weights = w, vector = is.null(dim(weights)),
-    kernel = kernel, bandwidth = if (kernel != "polynomial") check_bandwidth(bandwidth, ncol(reference), reach), box = box,
+    kernel = kernel, bandwidth = if (kernel != "polynomial") check_bandwidth(bandwidth, ncol(reference), reach),
+    box = box,
     rel_error = check_number(rel_error, "rel_error", min = 0, max = 1),
     abs_error = check_number(abs_error, "abs_error", min = 0, max = .Machine$double.xmax),
     confidence = check_number(confidence, "confidence", min = 1e-6, max = 1), log = log, leave_one_out = leave_one_out,
     polynomial = check_polynomial(polynomial), seed = seed, backend = backend,
-    control = run_control("cpu", threads, progress, task = "Summing kernels") # the back end is entered when it is chosen
+    # the back end is entered when it is chosen
+    control = run_control("cpu", threads, progress, task = "Summing kernels")
   )
 }
 
@@ -233,7 +246,8 @@ check_polynomial <- function(p) {
     check_number(p[[3L]], "degree", min = 0, max = 100, whole = TRUE))
 }
 
-# A double matrix with finite coordinates, whose range goes into `checked`: points may be so many that another look at them counts.
+# A double matrix with finite coordinates, whose range goes into `checked`: points may be so many that another look at
+# them counts.
 kernel_points <- function(x, arg, checked = new.env()) {
   source <- as_source(x, NULL, arg)
   x <- source_matrix(source) %||% source$data
@@ -248,7 +262,8 @@ kernel_points <- function(x, arg, checked = new.env()) {
     x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
   }
   if (!is.matrix(x) || !is.numeric(x)) {
-    abort_input(sprintf("`%s` must be a numeric matrix or data frame, points in rows.", arg), x = paste0("It is ", describe(x), "."))
+    abort_input(sprintf("`%s` must be a numeric matrix or data frame, points in rows.", arg),
+                x = paste0("It is ", describe(x), "."))
   }
   if (ncol(x) < 1L) abort_input(sprintf("`%s` must have at least one column.", arg))
   if (!is.double(x)) storage.mode(x) <- "double"
@@ -265,8 +280,8 @@ kernel_points <- function(x, arg, checked = new.env()) {
 # 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies.
 points_range <- function(x) .Call(C_weft_kernel_range, x, control_of_size(length(x)))
 
-# For passes over so many numbers: below 100 MB on one thread, since to wake the others takes longer, with a control that is
-# made once: such calls are many and short.
+# For passes over so many numbers: below 100 MB on one thread, since to wake the others takes longer, with a control
+# that is made once: such calls are many and short.
 control_of_size <- function(numbers) {
   if (is.null(one_thread$control)) one_thread$control <- run_control("cpu", 1L, FALSE)
   if (numbers > 1.3e7) run_control("cpu", progress = FALSE) else one_thread$control
@@ -285,7 +300,8 @@ kernel_weights <- function(weights, n) {
   if (is.null(weights)) return(matrix(1, n, 1L))
   if (is.data.frame(weights)) weights <- as.matrix(weights)
   if (!is.numeric(weights) || (is.matrix(weights) && ncol(weights) < 1L)) {
-    abort_input("`weights` must be numbers: a vector, or a matrix with one column a sum.", x = paste0("It is ", describe(weights), "."))
+    abort_input("`weights` must be numbers: a vector, or a matrix with one column a sum.",
+                x = paste0("It is ", describe(weights), "."))
   }
   if (NROW(weights) != n) {
     abort_input(sprintf("`weights` must have one row a reference: %d.", n), x = sprintf("It has %d.", NROW(weights)))
@@ -302,8 +318,8 @@ kernel_weights <- function(weights, n) {
   w
 }
 
-# list(h, scale, full): h one number; scale NULL, divisors, or the lower triangle of a covariance (h is then 1). reach: the greatest
-# distance from 0 of a coordinate.
+# list(h, scale, full): h one number; scale NULL, divisors, or the lower triangle of a covariance (h is then 1). reach:
+# the greatest distance from 0 of a coordinate.
 check_bandwidth <- function(bandwidth, d, reach) {
   if (is.data.frame(bandwidth)) bandwidth <- as.matrix(bandwidth)
   if (!is.numeric(bandwidth) || !length(bandwidth) || !all(is.finite(bandwidth))) {
@@ -392,7 +408,8 @@ kernel_run <- function(problem, method = "auto") {
     return(kernel_polynomial(problem, method))
   }
   if (!nrow(problem$query) || !nrow(problem$reference)) {
-    return(list(sum = matrix(if (problem$log) -Inf else 0, nrow(problem$query), ncol(problem$weights)), method = "direct",
+    return(list(sum = matrix(if (problem$log) -Inf else 0, nrow(problem$query), ncol(problem$weights)),
+                method = "direct",
                 reason = "nothing to sum", effort = c(0, 0, 0)))
   }
   if (method %in% c("montecarlo", "features", "nystrom")) {
@@ -402,7 +419,8 @@ kernel_run <- function(problem, method = "auto") {
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem, try = TRUE)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
   if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
-  if (plan$method == "direct") kernel_direct(problem, plan) else kernel_walk(problem, plan) %||% kernel_direct(problem, plan$otherwise)
+  if (plan$method == "direct") kernel_direct(problem, plan)
+  else kernel_walk(problem, plan) %||% kernel_direct(problem, plan$otherwise)
 }
 
 kernel_direct <- function(problem, plan) {
@@ -413,15 +431,17 @@ kernel_direct <- function(problem, plan) {
   problem$control$backend <- chosen$name
   problem$control$devices <- devices_for(problem$devices, chosen$name)
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
-  if (chosen$name == "cpu" && !problem$log && out$effort[7L] > 0.01) { # a profiler's clock has steps of some milliseconds
+  # a profiler's clock has steps of some milliseconds
+  if (chosen$name == "cpu" && !problem$log && out$effort[7L] > 0.01) {
     know_pairs(pair_kind(problem, reference, split), out$effort[7L] / (as.double(ncol(query$x)) * ncol(reference$x)))
   }
   list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", backend = chosen$name,
        reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
 }
 
-# Over a grid on the device: all pairs within reach, exactly. A kernel without an end is cut off where what lies beyond adds less
-# than the tolerance; queries whose sum turns out too small for that are summed directly. So the bound holds for each.
+# Over a grid on the device: all pairs within reach, exactly. A kernel without an end is cut off where what lies beyond
+# adds less than the tolerance; queries whose sum turns out too small for that are summed directly. So the bound holds
+# for each.
 kernel_grid <- function(problem, plan) {
   chosen <- choose_backend("cuda")
   problem$control$backend <- chosen$name
@@ -457,8 +477,9 @@ kernel_grid <- function(problem, plan) {
        reason = paste0(plan$reason, "; a grid on the device"), effort = out$effort)
 }
 
-# How far pairs count; NULL where that is no less than all. Without a tolerance of its own, a query is taken to have a sum of at
-# least its own weight when it is a reference, else a thousandth of what a mean pair within one bandwidth would give.
+# How far pairs count; NULL where that is no less than all. Without a tolerance of its own, a query is taken to have a
+# sum of at least its own weight when it is a reference, else a thousandth of what a mean pair within one bandwidth
+# would give.
 grid_reach <- function(problem, totals, tau) {
   h <- problem$bandwidth$h
   if (is_compact(problem$kernel)) return(h)
@@ -470,7 +491,8 @@ grid_reach <- function(problem, totals, tau) {
   far <- switch(problem$kernel, gaussian = sqrt(-2 * log(target)), cauchy = sqrt(1 / target), 6 - 2 * log(target))
   far <- far * (1 + 1e-6) # so that rounding does not keep its value above the target
   if (kernel_value(problem$kernel, far) > target) return(NULL)
-  near <- stats::uniroot(function(r) log(kernel_value(problem$kernel, r) / target), c(0, far), tol = 1e-6)$root * (1 + 1e-5)
+  near <- stats::uniroot(function(r) log(kernel_value(problem$kernel, r) / target), c(0, far),
+                         tol = 1e-6)$root * (1 + 1e-5)
   box <- problem$box %||% points_range(problem$reference)
   range <- box[2L, ] - box[1L, ]
   if (is.null(problem$bandwidth$scale) && near * h > 0.5 * max(range)) NULL else near * h
@@ -485,7 +507,8 @@ kernel_walk <- function(problem, plan) {
   sums <- out$sum
   sums[trees$query$order + 1L, ] <- out$sum
   used <- c(if (out$effort[4L] > 0) sprintf("series for %.0f nodes", out$effort[4L]),
-            if (out$effort[5L] > 0) sprintf("%.0f sampled pairs", out$effort[5L]), sprintf("%.0f nodes bounded", out$effort[2L]),
+            if (out$effort[5L] > 0) sprintf("%.0f sampled pairs", out$effort[5L]),
+            sprintf("%.0f nodes bounded", out$effort[2L]),
             sprintf("%.3g of the pairs computed", out$effort[1L] / (as.double(nrow(sums)) * nrow(problem$reference))))
   list(sum = join_parts(sums, split, ncol(problem$weights)), method = "tree", effort = out$effort,
        reason = paste0(plan$reason, "; ", paste(used, collapse = ", ")))
@@ -495,10 +518,12 @@ series_use <- c(bounds = 0, samples = 0, auto = 1, series = 2) # as in kernel.h
 
 # Walks for one bandwidth or many, narrowest first; sums in the query tree's order.
 walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0, budget = 0) {
-  task <- native_task(problem, trees$query, trees$reference, split, split$weights[, trees$reference$order + 1L, drop = FALSE], as.double(h))
+  task <- native_task(problem, trees$query, trees$reference, split,
+                      split$weights[, trees$reference$order + 1L, drop = FALSE], as.double(h))
   nodes <- problem$nodes %||% "auto"
   samples <- nodes %in% c("auto", "samples") && problem$confidence < 1
-  options <- c(series_use[[nodes]], if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0), trial, budget)
+  options <- c(series_use[[nodes]], if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0), trial,
+               budget)
   .Call(C_weft_kernel_walk, task, trees$query, trees$reference, as.double(options), problem$control)
 }
 
@@ -509,11 +534,13 @@ kernel_polynomial <- function(problem, method) {
   plain <- list(scale = NULL, full = FALSE)
   points <- function(x) .Call(C_weft_kernel_points, x, numeric(ncol(x)), plain$scale, plain$full, problem$control)
   task <- list(h = 1, query = points(problem$query), reference = points(problem$reference),
-               weights = t(problem$weights), leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0, abs_error = 0)
+               weights = t(problem$weights), leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0,
+               abs_error = 0)
   out <- .Call(C_weft_kernel_polynomial, task, problem$polynomial, problem$control)
   if (!all(is.finite(out$sum))) {
     abort_input("Sums of the polynomial kernel must be within the range of numbers.",
-                x = sprintf("%d of %d are not.", sum(!is.finite(out$sum)), length(out$sum)), i = "Use a smaller `scale`.")
+                x = sprintf("%d of %d are not.", sum(!is.finite(out$sum)), length(out$sum)),
+                i = "Use a smaller `scale`.")
   }
   list(sum = out$sum, method = "direct", reason = "polynomial kernels are summed directly", effort = out$effort)
 }
@@ -544,7 +571,8 @@ kernel_single <- function(problem, method, precision) {
   own <- if (problem$leave_one_out) order - 1L
   problem$control$backend <- chosen$name
   problem$control$devices <- devices_for(problem$devices, chosen$name)
-  out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, precision == "tensor", problem$control)
+  out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, precision == "tensor",
+               problem$control)
   sums <- join_parts(out$sum * rep(unit, each = nrow(out$sum)), split, ncol(problem$weights))
   sums[order, ] <- sums
   bound <- numeric(nrow(problem$query))

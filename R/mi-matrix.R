@@ -3,44 +3,46 @@
 #' Every feature with every other, or the features of `x` with those of `y`, for categories or for numbers.
 #'
 #' @section Categories: `"empirical"` is the plug-in estimate \eqn{H(X)+H(Y)-H(XY)} from counts. `"miller-madow"` adds
-#'   (occupied cells - 1) / 2n nats to each entropy; `"shrink"` shrinks the frequencies towards equal ones over the occupied
-#'   cells (James and Stein); `"schurmann-grassberger"` adds 1 / cells to every count. The diagonal holds H(A), and
-#'   constants give 0. Numeric columns need `bins`, or [discretize()].
+#'   (occupied cells - 1) / 2n nats to each entropy; `"shrink"` shrinks the frequencies towards equal ones over the
+#'   occupied cells (James and Stein); `"schurmann-grassberger"` adds 1 / cells to every count. The diagonal holds H(A),
+#'   and constants give 0. Numeric columns need `bins`, or [discretize()].
 #'
 #' @section Correlations: `"pearson"`, `"spearman"`, `"kendall"` (tau-b) and `"copula"` give
 #'   \eqn{-\frac{1}{2}\ln(1-\rho^2)}, for the last with the correlation of the normal scores
 #'   \eqn{\Phi^{-1}(\mathrm{rank}/(n+1))}; tied values share their average rank. This is the information of Gaussian
-#'   columns (the copula's: of columns that some increasing functions make Gaussian), and misses what is not monotone. It is
-#'   infinite for a perfect correlation; as rounding cannot tell one from \eqn{\rho^2 > 1 - 2^{-46}}, that is where it ends:
-#'   at 23 bits (15.94 nats). The diagonal is 0, as a column's information about itself has no finite value here.
-#'   Constants give 0.
+#'   columns (the copula's: of columns that some increasing functions make Gaussian), and misses what is not monotone.
+#'   It is infinite for a perfect correlation; as rounding cannot tell one from \eqn{\rho^2 > 1 - 2^{-46}}, that is
+#'   where it ends: at 23 bits (15.94 nats). The diagonal is 0, as a column's information about itself has no finite
+#'   value here. Constants give 0.
 #'
 #' @section Nearest neighbours: `"ksg"` is the second estimator of Kraskov, Stoegbauer and Grassberger (2004) with the
-#'   maximum norm, columns divided by their standard deviations. With the distances along x and y to the farthest of the `k`
-#'   nearest neighbours of a point, and \eqn{n_x}, \eqn{n_y} the other points within these,
+#'   maximum norm, columns divided by their standard deviations. With the distances along x and y to the farthest of the
+#'   `k` nearest neighbours of a point, and \eqn{n_x}, \eqn{n_y} the other points within these,
 #'   \eqn{I = \psi(k) - 1/k + \psi(n) - \mathrm{mean}(\psi(n_x)+\psi(n_y))}. It finds any dependence. Estimates near
-#'   independence scatter around 0; negative ones are kept. No noise is added: points as far away as the k-th neighbour all
-#'   count as neighbours, and k is their number for that point. Without ties this is the formula as it stands; with ties it
-#'   comes near the estimate for categories. The diagonal, constants, and pairs with no more than `k` common rows give 0.
+#'   independence scatter around 0; negative ones are kept. No noise is added: points as far away as the k-th neighbour
+#'   all count as neighbours, and k is their number for that point. Without ties this is the formula as it stands; with
+#'   ties it comes near the estimate for categories. The diagonal, constants, and pairs with no more than `k` common
+#'   rows give 0.
 #'
 #' @section Other packages: infotheo (1.2.0.1) and praznik give the same numbers for `"empirical"`, infotheo for
-#'   `"miller-madow"`, parmigene (1.1.1) for `"ksg"` without its noise. infotheo's `"sg"` divides 1 by the number of cells in
-#'   whole numbers and so adds 0; its `"shrink"` takes the posterior mean in place of the entropy of the shrunk frequencies, and
-#'   is not a number for constants.
+#'   `"miller-madow"`, parmigene (1.1.1) for `"ksg"` without its noise. infotheo's `"sg"` divides 1 by the number of
+#'   cells in whole numbers and so adds 0; its `"shrink"` takes the posterior mean in place of the entropy of the shrunk
+#'   frequencies, and is not a number for constants.
 #'
-#' @section Missing values: `na = "fail"` (the default) says which columns have missing values. `"drop"` leaves out, pair by
-#'   pair, the rows where either is missing; ranks, standard deviations and entropies are over the rows that stay. `"level"`,
-#'   for categories only, makes missing one more level.
+#' @section Missing values: `na = "fail"` (the default) says which columns have missing values. `"drop"` leaves out,
+#'   pair by pair, the rows where either is missing; ranks, standard deviations and entropies are over the rows that
+#'   stay. `"level"`, for categories only, makes missing one more level.
 #'
 #' @inheritParams mi_rank
-#' @param x features in columns. For the estimators of categories as in [mi_rank()]; else numbers (a numeric matrix or data
-#'   frame, sparse Matrix, DelayedMatrix or SummarizedExperiment).
+#' @param x features in columns. For the estimators of categories as in [mi_rank()]; else numbers (a numeric matrix or
+#'   data frame, sparse Matrix, DelayedMatrix or SummarizedExperiment).
 #' @param y the same with as many rows, or `NULL` for `x` with itself.
 #' @param estimator one of the names above.
 #' @param bins for the estimators of categories: cut numeric columns into so many bins of equal frequency first.
 #' @param k for `"ksg"`: how many neighbours.
-#' @return A matrix of class `weft_mi_matrix` with feature names: symmetric without `y`, else one row a feature of `x` and one
-#'   column a feature of `y`. Attributes record the call, estimator, unit, back end and time; `as.matrix()` drops them.
+#' @return A matrix of class `weft_mi_matrix` with feature names: symmetric without `y`, else one row a feature of `x`
+#'   and one column a feature of `y`. Attributes record the call, estimator, unit, back end and time; `as.matrix()`
+#'   drops them.
 #' @seealso [mi_network()]
 #' @export
 #' @examples
@@ -48,8 +50,9 @@
 #' m
 #' mi_matrix(mtcars, bins = 3)["mpg", "wt"]
 #' mi_matrix(mtcars["mpg"], mtcars[c("wt", "hp")], estimator = "ksg", k = 5)
-mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "shrink", "schurmann-grassberger", "copula",
-                                                 "pearson", "spearman", "kendall", "ksg"),
+mi_matrix <- function(x, y = NULL,
+                      estimator = c("empirical", "miller-madow", "shrink", "schurmann-grassberger", "copula",
+                                    "pearson", "spearman", "kendall", "ksg"),
                       bins = NULL, k = 3, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
                       backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
@@ -65,10 +68,12 @@ mi_matrix <- function(x, y = NULL, estimator = c("empirical", "miller-madow", "s
   threads <- threads_for(threads)
   run <- if (estimator %in% count_estimators) count_matrix else numeric_matrix
   out <- name_estimators(memory_errors(run(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose)))
-  about <- run_record(match.call(), attr(out, "chosen"), started, estimator = estimator, unit = unit, na = na, test = attr(out, "test"))
+  about <- run_record(match.call(), attr(out, "chosen"), started, estimator = estimator, unit = unit, na = na,
+                      test = attr(out, "test"))
   if (unit == "nats") out <- memory_errors(out * log(2))
   # at once: each change of attributes may copy the matrix, which may be most of the memory
-  attributes(out) <- c(attributes(out)[c("dim", "dimnames")], list(class = c("weft_mi_matrix", "matrix", "array")), about)
+  attributes(out) <- c(attributes(out)[c("dim", "dimnames")], list(class = c("weft_mi_matrix", "matrix", "array")),
+                       about)
   out
 }
 
@@ -118,7 +123,8 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
   m
 }
 
-# A device counts tables in its shared memory (mi_codes.cuh); larger ones are counted on the CPU, and the result says so.
+# A device counts tables in its shared memory (mi_codes.cuh); larger ones are counted on the CPU, and the result says
+# so.
 note_large <- function(chosen, cells) {
   if (chosen$name == "cuda" && is.finite(cells) && cells > largest_device_table) {
     chosen$reason <- paste0(chosen$reason, "; the largest tables on the CPU")
@@ -131,13 +137,15 @@ largest_device_table <- 5e4
 # Levels, missing values and entropy of every column: its information about a class of one level.
 column_facts <- function(input, na, threads) {
   if (is.null(input)) return(NULL)
-  .Call(C_weft_mi_rank, input$data, integer(input$n), 1L, na == "level", run_control("cpu", threads, FALSE, input$names))
+  .Call(C_weft_mi_rank, input$data, integer(input$n), 1L, na == "level",
+        run_control("cpu", threads, FALSE, input$names))
 }
 
 fail_missing <- function(names, missing, arg, level = TRUE) {
   if (is.null(missing) || !any(missing > 0)) return(invisible())
   abort_input(sprintf("`%s` must not have missing values.", arg),
-              x = sprintf("Missing in %d of %d columns: %s.", sum(missing > 0), length(names), label_some(names[missing > 0])),
+              x = sprintf("Missing in %d of %d columns: %s.", sum(missing > 0), length(names),
+                          label_some(names[missing > 0])),
               i = paste0("`na = \"drop\"` leaves these rows out, score by score",
                          if (level) "; `na = \"level\"` makes missing a level", "."))
 }
@@ -218,7 +226,8 @@ count_missing <- function(input, estimator, arg) {
   if (is.finite(total)) return(numeric(input$p))
   if (estimator %in% c("pearson", "ksg") && any(bad <- colSums(is.infinite(input$data)) > 0)) {
     abort_input(sprintf("`%s` must be finite for this estimator.", arg),
-                x = sprintf("Infinite values in %s.", label_some(input$names[bad])), i = "Ranks take infinite values: `\"spearman\"`.")
+                x = sprintf("Infinite values in %s.", label_some(input$names[bad])),
+                i = "Ranks take infinite values: `\"spearman\"`.")
   }
   colSums(is.na(input$data))
 }
@@ -232,8 +241,8 @@ count_missing <- function(input, estimator, arg) {
 #' @param x,object what [mi_matrix()] returned.
 #' @param n how many rows and columns to show.
 #' @param ... ignored.
-#' @return `x`, invisibly; `summary()`: a list with the number of features and the quartiles of the information of different
-#'   features; `as.matrix()`: a plain matrix.
+#' @return `x`, invisibly; `summary()`: a list with the number of features and the quartiles of the information of
+#'   different features; `as.matrix()`: a plain matrix.
 #' @export
 #' @examples
 #' m <- mi_matrix(mtcars, estimator = "kendall")
@@ -244,7 +253,8 @@ print.weft_mi_matrix <- function(x, n = 6L, ...) {
   m <- as.matrix(x)
   if (is.null(attr(x, "unit"))) return(invisible(print(m)))
   check_result(x, record = c("estimator", run_attributes))
-  cat(sprintf("Mutual information of %s features (%s, %s)\n", paste(unique(dim(m)), collapse = " x "), attr(x, "estimator"),
+  cat(sprintf("Mutual information of %s features (%s, %s)\n", paste(unique(dim(m)), collapse = " x "),
+              attr(x, "estimator"),
               attr(x, "unit")))
   if (length(m)) print(signif(m[seq_len(min(n, nrow(m))), seq_len(min(n, ncol(m))), drop = FALSE], 4))
   if (any(dim(m) > n)) cat("...\n")
@@ -263,7 +273,8 @@ as.matrix.weft_mi_matrix <- function(x, ...) {
 # A matrix of doubles with names that fit, and a record that can be read.
 check_information <- function(x, arg = "x", record = character()) {
   if (!is.matrix(x) || !is.double(x)) abort_changed(arg, sprintf("it is a %s of length %.0f", typeof(x), length(x)))
-  named <- vapply(1:2, function(side) dim(x)[side] == 0L || is.character(dimnames(x)[[side]]) && !anyNA(dimnames(x)[[side]]), NA)
+  named <- vapply(1:2, function(side) dim(x)[side] == 0L || is.character(dimnames(x)[[side]]) &&
+                  !anyNA(dimnames(x)[[side]]), NA)
   if (!all(named)) abort_changed(arg, "its names")
   check_result(x, arg, record)
 }
@@ -303,13 +314,15 @@ plot.weft_mi_matrix <- function(x, ...) {
   m <- clustered_matrix(x)
   labels <- function(names) if (length(names) <= 60L) names else rep("", length(names))
   text_size <- function(count) max(0.4, min(0.9, 30 / count))
-  space <- function(names) if (length(names) <= 60L) 1 + 0.5 * text_size(length(names)) * min(max(nchar(names)), 24) else 1
+  space <- function(names) if (length(names) <= 60L) 1 + 0.5 * text_size(length(names)) * min(max(nchar(names)), 24)
+    else 1
   old <- graphics::par(mar = c(space(colnames(m)), space(rownames(m)), 2.5, 1) + 0.1)
   on.exit(graphics::par(old))
   size <- dim(m)
   graphics::image(seq_len(size[2L]), seq_len(size[1L]), t(m[rev(seq_len(size[1L])), , drop = FALSE]), axes = FALSE,
                   xlab = "", ylab = "", col = grDevices::hcl.colors(64L, "Blues 3", rev = TRUE),
-                  main = sprintf("Mutual information, 0 to %.3g %s", max(m, 0, na.rm = TRUE), attr(x, "unit") %||% "bits"))
+                  main = sprintf("Mutual information, 0 to %.3g %s", max(m, 0, na.rm = TRUE),
+                                 attr(x, "unit") %||% "bits"))
   graphics::axis(1, seq_len(size[2L]), labels(colnames(m)), las = 2, tick = FALSE, line = -0.8,
                  cex.axis = text_size(size[2L]))
   graphics::axis(2, seq_len(size[1L]), labels(rev(rownames(m))), las = 1, tick = FALSE, line = -0.8,

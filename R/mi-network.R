@@ -11,35 +11,35 @@
 #' | `"mrnetb"` | for every target all features score \eqn{m_{it} - \frac{1}{|S|}\sum_{j \in S \setminus i} m_{ij}}; the worst leaves S while it is negative, then is exchanged for the best outside as long as that scores more in its place |
 #' | `"relnet"` | `m` where it is above `threshold` |
 #'
-#' The weight of both directions in `"mrnet"` and `"mrnetb"` is the greater one. The diagonal of `m` does not matter. Edges
-#' are the pairs with a positive weight. What rounding leaves of 0 is no weight: differences of at most 1e-12 bits, or in a plain
-#' matrix of at most 9e-16 times its side and its greatest entry, count as 0.
+#' The weight of both directions in `"mrnet"` and `"mrnetb"` is the greater one. The diagonal of `m` does not matter.
+#' Edges are the pairs with a positive weight. What rounding leaves of 0 is no weight: differences of at most 1e-12
+#' bits, or in a plain matrix of at most 9e-16 times its side and its greatest entry, count as 0.
 #'
-#' @section Significance: With `fdr` the edges stay whose test passes at this false discovery rate (Benjamini and Hochberg, over all
-#'   pairs), each by its own test; `"relnet"` without `threshold` has `fdr = 0.05` unless told otherwise, the other methods have no
-#'   test by default. For counts the test is G = 2 n I (I in nats) with (levels - 1)(levels - 1)
-#'   degrees of freedom; for Pearson, Spearman and copula 2 n I with one; for Kendall tau-b over its standard deviation under
-#'   independence, squared; n counts the rows where both are known. There is none for KSG, for corrected counts, for counts with
-#'   missing values left out, and for a plain matrix: `fdr` is an error there, and `"relnet"` needs `threshold`. Where there is a
-#'   test, `as.data.frame()` gives its p and q values with every method.
+#' @section Significance: With `fdr` the edges stay whose test passes at this false discovery rate (Benjamini and
+#'   Hochberg, over all pairs), each by its own test; `"relnet"` without `threshold` has `fdr = 0.05` unless told
+#'   otherwise, the other methods have no test by default. For counts the test is G = 2 n I (I in nats) with (levels -
+#'   1)(levels - 1) degrees of freedom; for Pearson, Spearman and copula 2 n I with one; for Kendall tau-b over its
+#'   standard deviation under independence, squared; n counts the rows where both are known. There is none for KSG, for
+#'   corrected counts, for counts with missing values left out, and for a plain matrix: `fdr` is an error there, and
+#'   `"relnet"` needs `threshold`. Where there is a test, `as.data.frame()` gives its p and q values with every method.
 #'
-#' @section Other packages: minet (3.65) gives the same weights for `"aracne"`, `"clr"` and `"mrnet"`, parmigene (1.1.1) for
-#'   `"aracne"` and `"mrnet"`. parmigene's `clr` counts the diagonal into means and deviations and squares z twice; minet's
-#'   `mrnetb` has the target and the diagonal among what it sums.
+#' @section Other packages: minet (3.65) gives the same weights for `"aracne"`, `"clr"` and `"mrnet"`, parmigene (1.1.1)
+#'   for `"aracne"` and `"mrnet"`. parmigene's `clr` counts the diagonal into means and deviations and squares z twice;
+#'   minet's `mrnetb` has the target and the diagonal among what it sums.
 #'
 #' @inheritParams mi_rank
-#' @param x what [mi_matrix()] returned or another symmetric matrix of information; or data, handed to [mi_matrix()] together
-#'   with `...`.
+#' @param x what [mi_matrix()] returned or another symmetric matrix of information; or data, handed to [mi_matrix()]
+#'   together with `...`.
 #' @param method one of the names above.
 #' @param eps,tau for `"aracne"` only: tolerances, `eps` in units of `m`, `tau` from 0 to 1. One of them at a time.
 #' @param threshold for `"relnet"` only: edges have more information than this, in units of `m`.
 #' @param fdr the false discovery rate of edges; `NULL` for no test, but 0.05 for `"relnet"` without a threshold.
 #' @param ... for data: arguments of [mi_matrix()], such as `estimator`, `bins` and `na`.
 #' @param threads see [weft_threads()].
-#' @param backend where the matrix, when it is made here, and the method run; see [weft_backend()]. The cut of `"relnet"` is
-#'   always on the CPU, and says so.
-#' @return A symmetric matrix of weights of class `weft_network`, with a zero diagonal. Attributes record the call, method,
-#'   back end and time, and `mi` has the matrix it was made from.
+#' @param backend where the matrix, when it is made here, and the method run; see [weft_backend()]. The cut of
+#'   `"relnet"` is always on the CPU, and says so.
+#' @return A symmetric matrix of weights of class `weft_network`, with a zero diagonal. Attributes record the call,
+#'   method, back end and time, and `mi` has the matrix it was made from.
 #' @seealso [plot.weft_network()], [as_igraph()]
 #' @export
 #' @examples
@@ -47,7 +47,8 @@
 #' net
 #' head(as.data.frame(net))
 # nolint end
-mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet"), eps = 0, tau = NULL, threshold = NULL,
+mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet"), eps = 0, tau = NULL,
+                       threshold = NULL,
                        fdr = NULL, ..., backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   need_args("x")
@@ -72,7 +73,8 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   chosen <- network_backend(method, p, backend, threads)
   report_backend(chosen, verbose)
   if (method == "relnet" && is.null(threshold)) fdr <- fdr %||% 0.05
-  significant <- if (!is.null(fdr) && fdr < 1) memory_errors(significant_pairs(m, fdr, threads)) %||% abort_untested(m, method)
+  significant <- if (!is.null(fdr) &&
+                     fdr < 1) memory_errors(significant_pairs(m, fdr, threads)) %||% abort_untested(m, method)
   control <- run_control(chosen$name, threads, progress, colnames(m), "Building the network")
   how <- list(method = method, eps = if (method == "relnet") threshold %||% -Inf else eps, keep = 1 - (tau %||% 0),
               least = rounding_of(m))
@@ -82,13 +84,16 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   }
   names <- colnames(m) %||% rownames(m) %||% sprintf("V%d", seq_len(p))
   # at once, so that a large matrix is not copied
-  attributes(weights) <- c(list(dim = c(p, p), dimnames = list(names, names), class = c("weft_network", "matrix", "array")),
-                           run_record(match.call(), chosen, started, method = method, threshold = threshold, fdr = fdr, mi = m))
+  attributes(weights) <- c(list(dim = c(p, p), dimnames = list(names, names),
+                                class = c("weft_network", "matrix", "array")),
+                           run_record(match.call(), chosen, started, method = method, threshold = threshold, fdr = fdr,
+                                      mi = m))
   weights
 }
 
-# Those of src/mi/networks/mi_network_kinds.h: how reports cite each, and the seconds of a p x p matrix on the CPU, where `memory`
-# threads read as fast as memory allows, and on a device. ARACNE reads rows that no cache holds for every triangle.
+# Those of src/mi/networks/mi_network_kinds.h: how reports cite each, and the seconds of a p x p matrix on the CPU,
+# where `memory` threads read as fast as memory allows, and on a device. ARACNE reads rows that no cache holds for every
+# triangle.
 network_methods <- list(
   aracne = list(cite = "ARACNE (Margolin and others 2006)",
                 cpu = function(p, threads, memory) p^3 * 2.3e-11 / memory, cuda = function(p) p^3 * 1.5e-13),
@@ -104,14 +109,16 @@ network_methods <- list(
 
 only_for <- function(given, arg, method, used) {
   if (!given || method == used) return(invisible())
-  abort_input(sprintf("`%s` must be left out: it is for method \"%s\".", arg, method), x = sprintf("`method` is \"%s\".", used),
+  abort_input(sprintf("`%s` must be left out: it is for method \"%s\".", arg, method),
+              x = sprintf("`method` is \"%s\".", used),
               i = if (arg == "threshold") "`fdr` keeps significant edges with every method.")
 }
 
 abort_untested <- function(m, method) {
   must <- if (method == "relnet") "`threshold` must be given" else "`fdr` must be NULL"
   abort_input(paste0(must, ": there is no test of this information."),
-              x = if (is.null(attr(m, "test"))) "It is a plain matrix." else sprintf("It is from \"%s\".", attr(m, "estimator")),
+              x = if (is.null(attr(m, "test"))) "It is a plain matrix."
+                else sprintf("It is from \"%s\".", attr(m, "estimator")),
               i = "\"empirical\" counts without missing values, and correlations, have one.")
 }
 
@@ -140,7 +147,8 @@ network_input <- function(x, ...) {
   }
   given <- names(list(...))
   extra <- setdiff(given, c("backend", "threads", "progress", "verbose"))
-  square <- is.matrix(x) && !is.object(x) && is.numeric(x) && nrow(x) == ncol(x) && identical(rownames(x), colnames(x)) && !length(extra)
+  square <- is.matrix(x) && !is.object(x) && is.numeric(x) && nrow(x) == ncol(x) &&
+    identical(rownames(x), colnames(x)) && !length(extra)
   if (square && (!is.null(colnames(x)) || isSymmetric(unname(x), check.attributes = FALSE))) return(x)
   mi_matrix(x, ...)
 }
@@ -153,14 +161,16 @@ pair_test <- function(m) {
   if (is.null(test)) return(NULL)
   p <- ncol(m)
   number <- function(v, lengths) is.numeric(v) && length(v) %in% lengths
-  fine <- is.list(test) && is.character(test$estimator) && length(test$estimator) == 1L && !is.na(test$estimator) && p == nrow(m) &&
+  fine <- is.list(test) && is.character(test$estimator) && length(test$estimator) == 1L && !is.na(test$estimator) &&
+    p == nrow(m) &&
     (is.null(test$levels) || number(test$levels, p)) && (identical(test$n, NA) || number(test$n, c(1, as.double(p)^2)))
   if (!fine) abort_changed("x", "its attribute `test`")
   counted <- !is.null(test$levels) && test$estimator != "empirical"
   if (counted || test$estimator %in% c("ksg") || anyNA(test$n)) NULL else test
 }
 
-# p-values of pairs, or NULL when there is no test. at: a matrix of row and column numbers; columns: whole columns, as a matrix.
+# p-values of pairs, or NULL when there is no test. at: a matrix of row and column numbers; columns: whole columns, as a
+# matrix.
 pair_p_values <- function(m, at = NULL, columns = seq_len(ncol(m)), test = pair_test(m)) {
   if (is.null(test)) return(NULL)
   taken <- function(v) if (is.null(at)) v[, columns, drop = FALSE] else v[at]
@@ -183,9 +193,9 @@ pair_p_values <- function(m, at = NULL, columns = seq_len(ncol(m)), test = pair_
   p
 }
 
-# Which pairs pass at a false discovery rate (Benjamini and Hochberg, over all pairs): those whose entry of `measure` is above `cut`.
-# `information`: what all of them have more of. NULL where there is no test. Where all pairs have the same one, information itself
-# measures; else it is -p, which takes a matrix more.
+# Which pairs pass at a false discovery rate (Benjamini and Hochberg, over all pairs): those whose entry of `measure` is
+# above `cut`. `information`: what all of them have more of. NULL where there is no test. Where all pairs have the same
+# one, information itself measures; else it is -p, which takes a matrix more.
 significant_pairs <- function(m, fdr, threads = NULL) {
   test <- pair_test(m)
   if (is.null(test)) return(NULL)
@@ -308,10 +318,10 @@ network_edges <- function(net, q_values = TRUE) {
 #' @param x,object what [mi_network()] returned.
 #' @param n how many edges to show.
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row an edge, heaviest first: `feature1`, `feature2`, `weight`, the information
-#'   `mi` it stands on, and `p_value` and `q_value` where there is a test (`q_value`, which needs all pairs in order, up to
-#'   5,000 features). `summary()`: a list with the number of features and
-#'   edges, the density, the features of most edges, and how many have none. `as.matrix()`: a plain matrix.
+#' @return `as.data.frame()` and `tidy()`: one row an edge, heaviest first: `feature1`, `feature2`, `weight`, the
+#'   information `mi` it stands on, and `p_value` and `q_value` where there is a test (`q_value`, which needs all pairs
+#'   in order, up to 5,000 features). `summary()`: a list with the number of features and edges, the density, the
+#'   features of most edges, and how many have none. `as.matrix()`: a plain matrix.
 #' @export
 #' @examples
 #' net <- mi_network(mtcars, "mrnet", estimator = "spearman")
@@ -363,7 +373,8 @@ tidy.weft_network <- function(x, ...) as.data.frame(x)
 glance.weft_network <- function(x, ...) {
   check_result(x, record = c("method", run_attributes))
   s <- summary(x)
-  data.frame(features = s$features, edges = s$edges, density = s$density, method = s$method, backend = attr(x, "backend"),
+  data.frame(features = s$features, edges = s$edges, density = s$density, method = s$method,
+             backend = attr(x, "backend"),
              seconds = attr(x, "seconds"))
 }
 
@@ -372,7 +383,8 @@ glance.weft_network <- function(x, ...) {
 #' @param x what [mi_network()] or [regulation()] returned.
 #' @param isolated keep features without edges.
 #' @param ... ignored.
-#' @return An igraph, directed for [regulation()] and else undirected, with the edge attributes of `as.data.frame(x)`, weights among them.
+#' @return An igraph, directed for [regulation()] and else undirected, with the edge attributes of `as.data.frame(x)`,
+#'   weights among them.
 #' @export
 #' @examples
 #' net <- mi_network(mtcars, "aracne", estimator = "spearman")

@@ -1,17 +1,17 @@
 #' Pack categorical data once for several searches
 #'
-#' Turns features into bit planes sorted by class: what [mi_pairs()], [mi_triples()] and [mi_tuples()] count from, and what
-#' [mi_rank()] takes too. Those functions pack by themselves; with a pack in place of `x` they pay for packing once, and for
-#' sending it to a device once, when they first use it there.
+#' Turns features into bit planes sorted by class: what [mi_pairs()], [mi_triples()] and [mi_tuples()] count from, and
+#' what [mi_rank()] takes too. Those functions pack by themselves; with a pack in place of `x` they pay for packing
+#' once, and for sending it to a device once, when they first use it there.
 #'
-#' A binary feature takes one bit a row, one of L levels L - 1 bits (L with missing values); above 24 levels, or with more
-#' than 64 classes, it is kept as 16-bit codes. A pack lives until [weft_free()] or R's garbage collector ends it, and not
-#' beyond the R session.
+#' A binary feature takes one bit a row, one of L levels L - 1 bits (L with missing values); above 24 levels, or with
+#' more than 64 classes, it is kept as 16-bit codes. A pack lives until [weft_free()] or R's garbage collector ends it,
+#' and not beyond the R session.
 #'
 #' @inheritParams mi_rank
 #' @param threads see [weft_threads()].
-#' @param class a factor or vector of categories, one value a row; `NULL` for a pack that is only measured feature against
-#'   feature.
+#' @param class a factor or vector of categories, one value a row; `NULL` for a pack that is only measured feature
+#'   against feature.
 #' @return An object of class `weft_mi_pack` with `dim` and `dimnames`.
 #' @seealso [weft_free()]
 #' @export
@@ -67,13 +67,15 @@ pack_pointer <- function(pack) {
 }
 
 # What is in a pack, for a comparison of packs.
-what_is_packed <- function(pack) c(unclass(pack)[c("dim", "names", "class_levels", "na")], .Call(C_weft_mi_pack_digest, pack_pointer(pack)))
+what_is_packed <- function(pack) c(unclass(pack)[c("dim", "names", "class_levels", "na")],
+                                   .Call(C_weft_mi_pack_digest, pack_pointer(pack)))
 
 # A live pack whose list says what is packed: sizes from it go into native code.
 check_pack <- function(pack) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   classes <- pack$class_levels
-  fine <- is.numeric(pack$dim) && length(pack$dim) == 2L && isTRUE(pack$dim[1L] >= info$n) && isTRUE(pack$dim[2L] == info$p) &&
+  fine <- is.numeric(pack$dim) && length(pack$dim) == 2L && isTRUE(pack$dim[1L] >= info$n) &&
+    isTRUE(pack$dim[2L] == info$p) &&
     is.character(pack$names) && length(pack$names) == info$p && is.character(pack$na) && length(pack$na) == 1L &&
     (is.null(classes) || is.character(classes) && length(classes) == info$classes)
   if (!fine) abort_changed("x", "the list around the pack")
@@ -92,7 +94,8 @@ pack_for <- function(x, class, na, assay, bins, threads, progress) {
     abort_input("`class` must be left out when `x` is a pack.", x = paste0("It is ", describe(class), "."),
                 i = "A pack has its class already; make another one with `mi_pack()`.")
   }
-  if (!is.null(bins)) abort_input("`bins` must be NULL for a pack.", i = "Give it to `mi_pack()`, or cut with `discretize()`.")
+  if (!is.null(bins)) abort_input("`bins` must be NULL for a pack.",
+                                  i = "Give it to `mi_pack()`, or cut with `discretize()`.")
   check_pack(x)
   if (is.null(x$class_levels)) {
     abort_input("`x` must be a pack with a class.", x = "It was made without one.", i = "Give `class` to `mi_pack()`.")

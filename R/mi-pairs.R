@@ -1,17 +1,18 @@
 #' Search all pairs of features for joint information about a class
 #'
-#' Scores every pair of features by \eqn{I(C; A_m \times A_n)}, the information that both together carry about the class,
-#' and keeps the best. Counts are exact and scores double; both back ends and any number of threads give the same pairs in
-#' the same order.
+#' Scores every pair of features by \eqn{I(C; A_m \times A_n)}, the information that both together carry about the
+#' class, and keeps the best. Counts are exact and scores double; both back ends and any number of threads give the same
+#' pairs in the same order.
 #'
-#' The interaction is what a pair says beyond its members, \eqn{I(C; A_m \times A_n) - I(C; A_m) - I(C; A_n)}: positive for
-#' synergy (an exclusive or), negative for redundancy (two copies). Equal scores are ordered by column. `top` and the
-#' thresholds apply together.
+#' The interaction is what a pair says beyond its members, \eqn{I(C; A_m \times A_n) - I(C; A_m) - I(C; A_n)}: positive
+#' for synergy (an exclusive or), negative for redundancy (two copies). Equal scores are ordered by column. `top` and
+#' the thresholds apply together.
 #'
-#' @section Permutation test: With `permutations = B` the class labels are exchanged B times among the rows and all pairs
-#'   are searched again, on the same packed data. `p_value` compares a pair with itself: (1 + number of permutations in
-#'   which it scores at least as much) / (B + 1). `p_fwer` compares it with the best pair of each permutation, and so holds
-#'   the probability of any false finding in the whole search. The score is the one that `by` names.
+#' @section Permutation test: With `permutations = B` the class labels are exchanged B times among the rows and all
+#'   pairs are searched again, on the same packed data. `p_value` compares a pair with itself: (1 + number of
+#'   permutations in which it scores at least as much) / (B + 1). `p_fwer` compares it with the best pair of each
+#'   permutation, and so holds the probability of any false finding in the whole search. The score is the one that `by`
+#'   names.
 #'
 #' @inheritParams mi_rank
 #' @inheritSection mi_rank Missing values
@@ -28,9 +29,9 @@
 #'   result; see [weft_ranks()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the search among; see [weft_devices()].
 #' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1`, `feature2` (in column order), `mi`, the
-#'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of a
-#'   pair are over the same rows. With `full = TRUE` a list of two symmetric matrices, `mi` and `interaction`; a feature with
-#'   itself says what it says alone.
+#'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of
+#'   a pair are over the same rows. With `full = TRUE` a list of two symmetric matrices, `mi` and `interaction`; a
+#'   feature with itself says what it says alone.
 #' @seealso [mi_triples()], [mi_pack()]
 #' @export
 #' @examples
@@ -60,7 +61,8 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   side <- sides(pack$names, features, with)
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
   chosen <- choose_for_tuples(backend, pack, p * (p - 1) / 2 * (1 + permutations), threads, verbose)
-  control <- run_control(chosen$name, threads, progress, pack$names, "Searching pairs", devices_for(devices, chosen$name))
+  control <- run_control(chosen$name, threads, progress, pack$names, "Searching pairs",
+                         devices_for(devices, chosen$name))
   if (full) {
     if (!is.null(side) || permutations > 0 || distributed) {
       abort_input("`full = TRUE` must stand without `features`, `with`, `permutations` and `distributed`.",
@@ -79,7 +81,8 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
     out$p_value <- (1 + Reduce(`+`, lapply(tested, `[[`, "at_least"))) / (permutations + 1)
     out$p_fwer <- fwer(found[[keep$by]], do.call(pmax, lapply(tested, `[[`, "greatest")))
   }
-  record(structure(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit, by = keep$by,
+  record(structure(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit,
+         by = keep$by,
          class_levels = pack$class_levels, na = pack$na, searched = choose_tuples(side, p, 2))
 }
 
@@ -98,7 +101,8 @@ check_search <- function(top, min_mi, min_gain, by, unit) {
 # The columns of `names` that an argument chooses.
 chosen_columns <- function(which, names, arg) {
   if (is.character(which) && anyDuplicated(names) && any(twice <- which %in% names[duplicated(names)])) {
-    abort_input(sprintf("Features of `%s` must have names of their own.", arg), x = sprintf("Twice: %s.", label_some(unique(which[twice]))),
+    abort_input(sprintf("Features of `%s` must have names of their own.", arg),
+                x = sprintf("Twice: %s.", label_some(unique(which[twice]))),
                 i = "Numbers tell them apart.")
   }
   at <- if (is.character(which)) match(which, names) else if (is.numeric(which)) match(which, seq_along(names)) else NA
@@ -129,7 +133,8 @@ search_tuples <- function(pack, side, order, keep, ranks, control) {
 # This rank's part of what is dealt, from 0, and how many parts there are.
 # What native code reads of a search: check_search() and which part of it this rank does.
 search_list <- function(order, keep, ranks = NULL) {
-  c(list(order = order, by_interaction = keep$by == "interaction"), keep[c("top", "min_mi", "min_gain")], rank_part(ranks))
+  c(list(order = order, by_interaction = keep$by == "interaction"), keep[c("top", "min_mi", "min_gain")],
+    rank_part(ranks))
 }
 
 rank_part <- function(ranks) if (is.null(ranks)) c(part = 0L, parts = 1L) else c(part = ranks$rank, parts = ranks$size)
@@ -210,15 +215,15 @@ fwer <- function(scores, greatest) {
 
 #' Print, summarise and plot pairs, triples and tuples of features
 #'
-#' `plot()` draws the best tuples' joint information as bars, with a dot where it would be without the interaction: for a
-#' pair the sum of its members, for larger tuples the best of those that lack one member. A dot left of a bar's end is
+#' `plot()` draws the best tuples' joint information as bars, with a dot where it would be without the interaction: for
+#' a pair the sum of its members, for larger tuples the best of those that lack one member. A dot left of a bar's end is
 #' synergy, right of it redundancy.
 #'
 #' @param x,object what [mi_pairs()], [mi_triples()] or [mi_tuples()] returned.
 #' @param n,top how many to show.
 #' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by the others.
-#' @return `x`, invisibly; `summary()`: a list with the number of tuples kept and searched, and the quartiles of information
-#'   and interaction; `tidy()` and `as.data.frame()`: a plain data frame; `glance()`: one row about the run.
+#' @return `x`, invisibly; `summary()`: a list with the number of tuples kept and searched, and the quartiles of
+#'   information and interaction; `tidy()` and `as.data.frame()`: a plain data frame; `glance()`: one row about the run.
 #' @export
 #' @examples
 #' x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
@@ -248,7 +253,8 @@ check_tuples <- function(x, arg = "x", record = character()) {
   check_result(x, arg, record, c("feature1", grep("^feature", names(x), value = TRUE)), c("mi", "interaction"))
 }
 tuple_order <- function(x) sum(grepl("^feature[0-9]+$", names(x)))
-tuple_word <- function(order) if (order == 2L) "pairs" else if (order == 3L) "triples" else sprintf("tuples of %d", order)
+tuple_word <- function(order) if (order == 2L) "pairs" else if (order == 3L) "triples" else sprintf("tuples of %d",
+                                                                                                    order)
 
 #' @rdname print.weft_mi_tuples
 #' @export

@@ -1,7 +1,7 @@
 #' Select features for a class one after the other
 #'
-#' Greedy selection: the feature that says most about the class comes first, and every next one is the best in the light of
-#' those before it.
+#' Greedy selection: the feature that says most about the class comes first, and every next one is the best in the light
+#' of those before it.
 #'
 #' With W the features chosen so far, Y the class and X a candidate:
 #'
@@ -15,13 +15,13 @@
 #' | `"cmi"` | I(X;Y given all of W together) |
 #' | `"jim"` | sum over W of the Gini gain \eqn{\sum p_{xwy}^2/p_{xw} - \sum p_y^2} |
 #'
-#' The first feature is chosen by I(X;Y), by `"jim"` by its Gini gain. Scores within 1e-12 bits are ties, and the first column
-#' wins. `"cmim"` and `"cmi"` stop when the best score is not above 1e-12. Every score is over the rows where all of its
-#' variables are known.
+#' The first feature is chosen by I(X;Y), by `"jim"` by its Gini gain. Scores within 1e-12 bits are ties, and the first
+#' column wins. `"cmim"` and `"cmi"` stop when the best score is not above 1e-12. Every score is over the rows where all
+#' of its variables are known.
 #'
-#' Selection runs on the CPU: each step counts every feature once with one other, a few bytes for every table, and sending
-#' the features to a device takes longer than counting them. A named `backend = "cuda"` is an error that says so; the
-#' redundancies of all pairs, where these are wanted, are [mi_matrix()]'s, on either back end.
+#' Selection runs on the CPU: each step counts every feature once with one other, a few bytes for every table, and
+#' sending the features to a device takes longer than counting them. A named `backend = "cuda"` is an error that says
+#' so; the redundancies of all pairs, where these are wanted, are [mi_matrix()]'s, on either back end.
 #'
 #' @inheritParams mi_rank
 #' @param k how many features, at most as many as there are; by default ten, or all of fewer.
@@ -47,21 +47,25 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
   input <- memory_errors(whole_input(categorical_input(given$x, given$assay)))
   if (missing(k)) k <- min(k, input$p)
   k <- check_number(k, "k", min = 0, whole = TRUE)
-  if (k > input$p) abort_input("`k` must be at most the number of features.", x = sprintf("It is %g of %d.", k, input$p))
+  if (k > input$p) abort_input("`k` must be at most the number of features.",
+                               x = sprintf("It is %g of %d.", k, input$p))
   target <- class_input(given$class, given$x, input$n)
   check_some_rows(target$codes, na)
   if (na == "fail") fail_missing(input$names, column_facts(input, na, threads)$missing, "x")
   control <- run_control("cpu", threads, progress, input$names, "Selecting features")
   picked <- .Call(C_weft_mi_select, input$data, target$codes, length(target$levels), na == "level",
                   list(method = method, k = k), control)
-  in_unit <- c(select_methods[[method]][["first"]], rep(select_methods[[method]][["later"]], max(length(picked$score) - 1L, 0L)))
+  in_unit <- c(select_methods[[method]][["first"]],
+               rep(select_methods[[method]][["later"]], max(length(picked$score) - 1L, 0L)))
   scale <- ifelse(in_unit[seq_along(picked$score)] & unit == "nats", log(2), 1)
   out <- list2DF(list(feature = input$names[picked$feature], score = picked$score * scale), length(picked$score))
-  record(structure(out, class = c("weft_selection", "data.frame")), match.call(), chosen, started, method = method, unit = unit,
+  record(structure(out, class = c("weft_selection", "data.frame")), match.call(), chosen, started, method = method,
+         unit = unit,
          columns = picked$feature, features = input$p)
 }
 
-# Those of src/mi/select/mi_select_kinds.h; whether the first score, and the later ones, are information, which has a unit.
+# Those of src/mi/select/mi_select_kinds.h; whether the first score, and the later ones, are information, which has a
+# unit.
 select_methods <- list(
   mrmr = c(first = TRUE, later = TRUE), mim = c(first = TRUE, later = TRUE), jmi = c(first = TRUE, later = TRUE),
   jmim = c(first = TRUE, later = TRUE), njmim = c(first = TRUE, later = FALSE), disr = c(first = TRUE, later = FALSE),
@@ -103,8 +107,10 @@ plot.weft_selection <- function(x, n = 20L, ...) {
   shown <- shown[rev(seq_len(nrow(shown))), ]
   old <- graphics::par(mar = c(4, 1 + 0.55 * min(max(nchar(shown$feature)), 24), 3, 1) + 0.1)
   on.exit(graphics::par(old))
-  settings <- list(height = shown$score, names.arg = substr(shown$feature, 1L, 24L), horiz = TRUE, las = 1, col = "#2c5f8a",
-                   border = NA, xlab = "score", main = sprintf("%d features in order of selection (%s)", nrow(shown), attr(x, "method")))
+  settings <- list(height = shown$score, names.arg = substr(shown$feature, 1L, 24L), horiz = TRUE, las = 1,
+                   col = "#2c5f8a",
+                   border = NA, xlab = "score",
+                   main = sprintf("%d features in order of selection (%s)", nrow(shown), attr(x, "method")))
   do.call(graphics::barplot, utils::modifyList(settings, list(...)))
   invisible(x)
 }

@@ -3,14 +3,14 @@
 #' `mi_triples()` scores every triple of features by \eqn{I(C; A_i \times A_j \times A_k)} and keeps the best;
 #' `mi_tuples()` does the same for any order over a chosen set of features.
 #'
-#' The interaction of a triple is what it says beyond its best pair, \eqn{I(C; A_i \times A_j \times A_k) - \max I(C; pair)},
-#' and that of a larger tuple what it says beyond the best of the tuples that lack one member; it is never negative.
-#' A device of compute capability 9.0 searches triples of binary features without missing values, for a class of two levels
-#' (of at most 65,535 rows each) and a `top` of at most 524,288; `"auto"` leaves others to the CPU, and a named `"cuda"` is an
-#' error that says why. Tuples are counted on the CPU.
+#' The interaction of a triple is what it says beyond its best pair, \eqn{I(C; A_i \times A_j \times A_k) - \max I(C;
+#' pair)}, and that of a larger tuple what it says beyond the best of the tuples that lack one member; it is never
+#' negative. A device of compute capability 9.0 searches triples of binary features without missing values, for a class
+#' of two levels (of at most 65,535 rows each) and a `top` of at most 524,288; `"auto"` leaves others to the CPU, and a
+#' named `"cuda"` is an error that says why. Tuples are counted on the CPU.
 #'
-#' There are p(p-1)(p-2)/6 triples: a thousand features have 166 million, ten thousand need a device. Tuples are counted one
-#' by one, so choose their features first, for instance those of the best pairs.
+#' There are p(p-1)(p-2)/6 triples: a thousand features have 166 million, ten thousand need a device. Tuples are counted
+#' one by one, so choose their features first, for instance those of the best pairs.
 #'
 #' @inheritParams mi_pairs
 #' @inheritSection mi_rank Missing values
@@ -27,8 +27,10 @@
 #' mi_triples(x, class, top = 3)
 #' class <- (x[, 2] + x[, 5] + x[, 9] + x[, 10]) %% 2
 #' mi_tuples(x, class, order = 4, features = c(1:5, 9:12), top = 3)
-mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"), features = NULL,
-                       na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, bins = NULL, distributed = FALSE,
+mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"),
+                       features = NULL,
+                       na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL, bins = NULL,
+                       distributed = FALSE,
                        devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "mi_triples", c(each_rank, "x"))
@@ -61,10 +63,13 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
       chosen <- list(name = "cpu", reason = "triples need a device of compute capability 9.0")
     }
   }
-  control <- run_control(chosen$name, threads, progress, pack$names, "Searching triples", devices_for(devices, chosen$name))
+  control <- run_control(chosen$name, threads, progress, pack$names, "Searching triples",
+                         devices_for(devices, chosen$name))
   found <- search_tuples(pack, side, 3L, keep, ranks, control)
-  record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call, chosen,
-         started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na, searched = choose(p, 3))
+  record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
+         chosen,
+         started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na,
+         searched = choose(p, 3))
 }
 
 # Why the device's search does not take these triples, as words for the message, or NULL.
@@ -114,6 +119,7 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, min_mi =
   report_backend(chosen, verbose)
   found <- .Call(C_weft_mi_tuples, pack_pointer(pack), as.integer(columns), search_list(order, keep),
                  run_control("cpu", threads, progress, pack$names, "Searching tuples"))
-  record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call, chosen,
+  record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
+         chosen,
          started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na, searched = ways)
 }

@@ -18,22 +18,22 @@
 #'   For features of 100 rows or more that \eqn{\chi^2} gives a p-value above 0.1, that one stays.
 #'
 #' @section Missing values: Every score is over one set of rows. `na = "fail"` (the default) says which columns have
-#'   missing values. `"drop"` leaves out, feature by feature, the rows where it or the class is missing; the entropies of
-#'   that score are over the same rows. `"level"` makes missing one more level of the feature. Rows with a missing class
-#'   are left out under `"drop"` and `"level"`.
+#'   missing values. `"drop"` leaves out, feature by feature, the rows where it or the class is missing; the entropies
+#'   of that score are over the same rows. `"level"` makes missing one more level of the feature. Rows with a missing
+#'   class are left out under `"drop"` and `"level"`.
 #'
 #' @section Permutation test: With `permutations = B` the class labels are exchanged B times among the rows.
 #'   `p_permutation` is (1 + number of permutations in which the feature scores at least as much) / (B + 1); `p_fwer`
 #'   compares it with the best feature of each permutation, and so holds the probability of any false finding.
 #'
-#' @section Back ends: Ranking is bound by reading the input, so `"auto"` keeps it on the CPU. A pack is ranked on the CPU
-#'   only, and a named `"cuda"` is then an error; permutations run on either.
+#' @section Back ends: Ranking is bound by reading the input, so `"auto"` keeps it on the CPU. A pack is ranked on the
+#'   CPU only, and a named `"cuda"` is then an error; permutations run on either.
 #'
 #' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
 #'   whole-number matrix, a sparse Matrix, a DelayedMatrix, or a SummarizedExperiment (features in its rows); or a
 #'   pack made by [mi_pack()] (then without `class`, `na` and `assay`). At most 65,535 levels a feature.
-#' @param class a factor or vector of categories, one value a row; for a SummarizedExperiment also the name of a column of
-#'   its `colData`.
+#' @param class a factor or vector of categories, one value a row; for a SummarizedExperiment also the name of a column
+#'   of its `colData`.
 #' @param na what to do with missing values; see below.
 #' @param unit `"bits"` or `"nats"`.
 #' @param bins cut numeric columns into so many bins of equal frequency first; see [discretize()].
@@ -45,7 +45,8 @@
 #' @param verbose say which back end runs and why.
 #' @return A data frame of class `weft_mi`, best feature first (equal scores in column order): `feature`, `mi`,
 #'   `entropy` of the feature, `levels` seen, rows `n`, G `statistic`, `df`, `p_value`, and Benjamini and Hochberg's
-#'   `q_value`; with permutations also `p_permutation` and `p_fwer`. Attributes record the call, unit, back end and time.
+#'   `q_value`; with permutations also `p_permutation` and `p_fwer`. Attributes record the call, unit, back end and
+#'   time.
 #' @seealso [plot.weft_mi()]
 #' @export
 #' @examples
@@ -75,7 +76,8 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   if (permutations > 0 || inherits(x, "weft_mi_pack")) {
     pack <- pack_for(x, class, na, assay, NULL, threads, progress)
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
-    return(rank_pack(pack, permutations, seed, scale, unit, match.call(), backend, threads_for(threads), progress, verbose,
+    return(rank_pack(pack, permutations, seed, scale, unit, match.call(), backend, threads_for(threads), progress,
+                     verbose,
                      started))
   }
   input <- memory_errors(categorical_input(x, assay))
@@ -101,16 +103,18 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
 check_some_rows <- function(codes, na, n = length(codes)) {
   if (n < 1L) abort_input("`x` must have at least one row.", x = "It has none.")
   if (na == "fail" && anyNA(codes)) abort_missing_class(codes)
-  if (length(codes) && all(is.na(codes))) abort_input("`class` must be known in at least one row.", x = sprintf("All %d are missing.", n))
+  if (length(codes) && all(is.na(codes))) abort_input("`class` must be known in at least one row.",
+                                                      x = sprintf("All %d are missing.", n))
 }
 
 # Results come back from users, out of files and after changes: abort_changed() says what is not as it was made.
 abort_changed <- function(arg, what) {
-  abort_input(sprintf("`%s` must be as weft made it.", arg), x = sprintf("It was changed: %s.", what), i = "Make it again.")
+  abort_input(sprintf("`%s` must be as weft made it.", arg), x = sprintf("It was changed: %s.", what),
+              i = "Make it again.")
 }
 
-# What methods read of any result: attributes of one text or number, which must be there when they are among `record`, and columns of
-# text or numbers.
+# What methods read of any result: attributes of one text or number, which must be there when they are among `record`,
+# and columns of text or numbers.
 check_result <- function(x, arg = "x", record = character(), text = character(), numbers = character()) {
   check <- function(names, right) {
     for (name in names) {
@@ -122,8 +126,10 @@ check_result <- function(x, arg = "x", record = character(), text = character(),
   check(c("backend", "reason", "unit", "na", "method", "estimator", "by"), is.character)
   check(c("seconds", "searched", "features", "threshold", "fdr"), is.numeric)
   if (is.data.frame(x)) check_frame(x, arg)
-  for (name in text) if (!is.character(x[[name]]) || anyNA(x[[name]])) abort_changed(arg, sprintf("its column `%s`", name))
-  for (name in numbers) if (!is.numeric(x[[name]]) || anyNA(x[[name]])) abort_changed(arg, sprintf("its column `%s`", name))
+  for (name in text) if (!is.character(x[[name]]) || anyNA(x[[name]])) abort_changed(arg,
+                                                                                     sprintf("its column `%s`", name))
+  for (name in numbers) if (!is.numeric(x[[name]]) || anyNA(x[[name]])) abort_changed(arg,
+                                                                                      sprintf("its column `%s`", name))
 }
 
 run_attributes <- c("backend", "reason", "seconds") # what run_line() says
@@ -141,7 +147,8 @@ rank_pack <- function(pack, permutations, seed, scale, unit, call, backend, thre
   best <- order(-scores$mi)
   result <- rank_table(pack$names, scores, p_value, best, scale)
   if (permutations > 0) {
-    tested <- .Call(C_weft_mi_permute_rank, pack_pointer(pack), list(permutations = permutations, key = mi_key(seed)), control)
+    tested <- .Call(C_weft_mi_permute_rank, pack_pointer(pack), list(permutations = permutations, key = mi_key(seed)),
+                    control)
     result$p_permutation <- ((1 + tested$at_least) / (permutations + 1))[best]
     result$p_fwer <- fwer(tested$observed, tested$greatest)[best]
   }
@@ -185,8 +192,8 @@ run_line <- function(x) {
 #' @param n,top how many features to show.
 #' @param alpha the false discovery rate that counts as significant.
 #' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by the others.
-#' @return `x`, invisibly; `summary()`: a list with the number of features, of significant ones and the quartiles of their
-#'   information; `tidy()`: a plain data frame; `glance()`: one row about the run.
+#' @return `x`, invisibly; `summary()`: a list with the number of features, of significant ones and the quartiles of
+#'   their information; `tidy()`: a plain data frame; `glance()`: one row about the run.
 #' @export
 #' @examples
 #' x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
@@ -198,7 +205,8 @@ print.weft_mi <- function(x, n = 10L, ...) {
   check_ranking(x, record = c("unit", run_attributes))
   n <- check_shown(n)
   shown <- shorten_numbers(utils::head(as.data.frame(x), n))
-  cat(sprintf("Mutual information of %d feature%s with a class of %d level%s (%s)\n", nrow(x), if (nrow(x) == 1L) "" else "s",
+  cat(sprintf("Mutual information of %d feature%s with a class of %d level%s (%s)\n", nrow(x), if (nrow(x) == 1L) ""
+              else "s",
               length(attr(x, "class_levels")), if (length(attr(x, "class_levels")) == 1L) "" else "s", attr(x, "unit")))
   if (nrow(shown)) print.data.frame(shown, row.names = FALSE)
   if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
@@ -273,12 +281,14 @@ plot.weft_mi <- function(x, top = 20L, alpha = 0.05, ...) {
   on.exit(graphics::par(old))
   significant <- shown$q_value <= alpha
   settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = "#2c5f8a",
-                   col = ifelse(significant, "#2c5f8a", "white"), xlab = sprintf("mutual information (%s)", attr(x, "unit")),
+                   col = ifelse(significant, "#2c5f8a", "white"),
+                   xlab = sprintf("mutual information (%s)", attr(x, "unit")),
                    main = sprintf("Best %d of %d features%s", nrow(shown), nrow(x),
                                   if (all(significant)) sprintf(" (all q <= %g)", alpha) else ""),
                    xlim = c(0, max(shown$mi, 1e-12) * 1.05))
   do.call(graphics::barplot, utils::modifyList(settings, list(...)))
-  if (!all(significant)) graphics::legend("bottomright", bty = "n", legend = as.expression(list(bquote(q <= .(alpha)), "not significant")),
+  if (!all(significant)) graphics::legend("bottomright", bty = "n",
+                                          legend = as.expression(list(bquote(q <= .(alpha)), "not significant")),
                                            fill = c("#2c5f8a", "white"), border = "#2c5f8a")
   invisible(x)
 }

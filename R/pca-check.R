@@ -29,7 +29,8 @@ check_pca <- function(x, arg) {
 
 check_pca_k <- function(x, arg) {
   need <- parts_of(x, arg, "pca_choose_k()")
-  need("method", function(v) is_word(v, c("parallel", "signs", "broken_stick", "gavish_donoho", "q2")), "the name of a method")
+  need("method", function(v) is_word(v, c("parallel", "signs", "broken_stick", "gavish_donoho", "q2")),
+       "the name of a method")
   need("k", function(v) is_numbers(v, 1L, min = 0, whole = TRUE), "a whole number")
   need("curve", function(v) {
     is_frame(v) && nrow(v) > 0L && all(vapply(unclass(v)[c("component", "value", "threshold")], is_numbers, NA))

@@ -1,17 +1,17 @@
 #' How many principal components
 #'
-#' * `"parallel"`: components whose singular value exceeds the `level` quantile of those of data with every column permuted
-#'   (Horn 1965), up to the first that does not. The quantile is an order statistic, so that `level` holds for columns
-#'   without relation, whatever their distribution; `times` below 1 / (1 - `level`) - 1 are too few for that;
+#' * `"parallel"`: components whose singular value exceeds the `level` quantile of those of data with every column
+#'   permuted (Horn 1965), up to the first that does not. The quantile is an order statistic, so that `level` holds for
+#'   columns without relation, whatever their distribution; `times` below 1 / (1 - `level`) - 1 are too few for that;
 #' * `"signs"`: these, if they also exceed the quantile of data in which the sign of every centred value is drawn at
 #'   random (Hong, Sheng and Dobriban 2020). That keeps what rows of more noise than others do by themselves;
-#' * `"broken_stick"`: components whose share of variance exceeds that of a stick broken at random, up to the first that does
-#'   not;
-#' * `"gavish_donoho"`: singular values above the optimal hard threshold for unknown white noise (Gavish and Donoho 2014), by
-#'   the median of all of them;
-#' * `"q2"`: the number that predicts left-out cells best: cells are left out in `folds` diagonal patterns and filled by the
-#'   least-squares fit (as `na = "em"`); Q2 = 1 - (squared errors) / (those of the column means). 0 when none beats the
-#'   means, the smallest of numbers that are equally good.
+#' * `"broken_stick"`: components whose share of variance exceeds that of a stick broken at random, up to the first that
+#'   does not;
+#' * `"gavish_donoho"`: singular values above the optimal hard threshold for unknown white noise (Gavish and Donoho
+#'   2014), by the median of all of them;
+#' * `"q2"`: the number that predicts left-out cells best: cells are left out in `folds` diagonal patterns and filled by
+#'   the least-squares fit (as `na = "em"`); Q2 = 1 - (squared errors) / (those of the column means). 0 when none beats
+#'   the means, the smallest of numbers that are equally good.
 #'
 #' @param x a numeric matrix or data frame without missing values.
 #' @param method see above.
@@ -23,9 +23,9 @@
 #' @param seed a whole number: the draws are then the same in every call, and R's generator is left alone; by default
 #'   the seed comes from R's generator. The other methods draw nothing.
 #' @param ... for `plot()`: passed on to [graphics::plot()].
-#' @return An object of class `weft_pca_k`: a list with `k` (which may be 0), `method`, and `curve`, a data frame with what was
-#'   compared for each number of components; for `"q2"` also `steps`, the decompositions that all fits took. `plot()`
-#'   draws it.
+#' @return An object of class `weft_pca_k`: a list with `k` (which may be 0), `method`, and `curve`, a data frame with
+#'   what was compared for each number of components; for `"q2"` also `steps`, the decompositions that all fits took.
+#'   `plot()` draws it.
 #' @seealso [pca()]
 #' @export
 #' @examples
@@ -33,7 +33,8 @@
 #' chosen <- pca_choose_k(x, seed = 1)
 #' chosen$k
 #' plot(chosen)
-pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gavish_donoho", "q2"), center = TRUE, scale = FALSE,
+pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gavish_donoho", "q2"), center = TRUE,
+                         scale = FALSE,
                          most = NULL, times = 20, level = 0.95, folds = 7, seed = NULL) {
   need_args("x")
   method <- check_choice(method, c("parallel", "signs", "broken_stick", "gavish_donoho", "q2"), "method")
@@ -41,7 +42,8 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
   level <- check_number(level, "level", min = 0, max = 1)
   folds <- check_number(folds, "folds", min = 2, max = 1000, whole = TRUE)
   source <- pca_source(x)
-  if (source$kind != "dense") abort_input("`x` must be a matrix or data frame in memory.", x = paste0("It is ", describe(x), "."))
+  if (source$kind != "dense") abort_input("`x` must be a matrix or data frame in memory.",
+                                          x = paste0("It is ", describe(x), "."))
   x <- source$data
   if (!all(is.finite(x))) abort_input("`x` must be finite, without missing values.")
   if (isTRUE(center) && isTRUE(scale)) {
@@ -49,15 +51,18 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
     if (any(constant)) warn_constant((source$names %||% seq_len(ncol(x)))[constant])
   }
   room <- max(1, min(nrow(x) - !isFALSE(center), ncol(x)))
-  most <- check_number(most %||% min(room, if (method == "q2") 8 else if (method %in% by_draws) 50 else room), "most", min = 1,
+  most <- check_number(most %||% min(room, if (method == "q2") 8 else if (method %in% by_draws) 50 else room), "most",
+                       min = 1,
                        max = room, whole = TRUE)
   if (method %in% by_draws || !is.null(seed)) key <- random_key(seed)
-  fit <- function(x, k) suppressWarnings(pca(x, k, center = center, scale = scale, seed = 1, backend = "cpu", progress = FALSE))
+  fit <- function(x, k) suppressWarnings(pca(x, k, center = center, scale = scale, seed = 1, backend = "cpu",
+                                             progress = FALSE))
   found <- switch(method,
     parallel = parallel_analysis(x, most, times, level, key, fit, permute_columns),
     signs = parallel_analysis(x, most, times, level, key, fit, c(permute_columns, draw_signs)),
     broken_stick = broken_stick(x, most, room, fit),
-    gavish_donoho = gavish_donoho(x, singular_values(x, room, center, scale)), q2 = cross_validation(x, most, folds, center, scale)
+    gavish_donoho = gavish_donoho(x, singular_values(x, room, center, scale)),
+    q2 = cross_validation(x, most, folds, center, scale)
   )
   structure(class = "weft_pca_k", c(found, list(method = method)))
 }
@@ -82,7 +87,8 @@ parallel_analysis <- function(x, most, times, level, key, fit, nulls) {
 
 # Each column by itself, in the order of draws of its own.
 permute_columns <- function(x, key, stream) {
-  by_column <- order(rep(seq_len(ncol(x)), each = nrow(x)), draws("uniform", length(x), key = key, stream = stream), method = "radix")
+  by_column <- order(rep(seq_len(ncol(x)), each = nrow(x)), draws("uniform", length(x), key = key, stream = stream),
+                     method = "radix")
   array(x[by_column], dim(x), dimnames(x))
 }
 
@@ -94,7 +100,8 @@ draw_signs <- function(x, key, stream) {
 broken_stick <- function(x, most, room, fit) {
   share <- fit(x, most)$share
   threshold <- rev(cumsum(1 / rev(seq_len(room))))[seq_len(most)] / room
-  list(k = leading_run(share > threshold), curve = data.frame(component = seq_len(most), value = share, threshold = threshold))
+  list(k = leading_run(share > threshold),
+       curve = data.frame(component = seq_len(most), value = share, threshold = threshold))
 }
 
 # All of them, without what pca() makes of their vectors.
@@ -102,7 +109,8 @@ singular_values <- function(x, room, center, scale) {
   source <- pca_source(x)
   control <- run_control("cpu", NULL, FALSE, task = "Principal components")
   moments <- column_moments(source, NULL, control)
-  form <- pca_form(moments, check_center(center, source$p, "center"), check_center(scale, source$p, "scale"), NULL, NULL, source$n)
+  form <- pca_form(moments, check_center(center, source$p, "center"), check_center(scale, source$p, "scale"), NULL,
+                   NULL, source$n)
   job <- list(method = "gram", choose = TRUE, k = as.integer(room), tol = default_tol(FALSE, "residual", "fail"),
               paper = FALSE, max_iter = 1000L, block = 0L, key = random_key(1), start = NULL)
   pca_native(source, form, job, FALSE, control)$d * 2^form$exponent
@@ -175,17 +183,20 @@ print.weft_pca_k <- function(x, ...) {
 #' @export
 plot.weft_pca_k <- function(x, ...) {
   check_pca_k(x, "x")
-  label <- switch(x$method, parallel = , signs = "singular value", broken_stick = "share of variance", gavish_donoho = "singular value",
+  label <- switch(x$method, parallel = , signs = "singular value", broken_stick = "share of variance",
+                  gavish_donoho = "singular value",
                   q2 = expression(Q^2))
   rule <- switch(x$method, parallel = "of permuted columns", signs = "of data without components",
                  broken_stick = "broken stick", gavish_donoho = "threshold", q2 = "column means")
   curve <- x$curve
-  settings <- list(x = curve$component, y = curve$value, type = "o", pch = ifelse(curve$component <= x$k, 16, 1), col = "#2c5f8a",
+  settings <- list(x = curve$component, y = curve$value, type = "o", pch = ifelse(curve$component <= x$k, 16, 1),
+                   col = "#2c5f8a",
                    las = 1, xlab = "component", ylab = label, ylim = range(curve$value, curve$threshold),
                    main = sprintf("%d component%s", as.integer(x$k), if (x$k == 1) "" else "s"))
   do.call(graphics::plot, utils::modifyList(settings, list(...)))
   graphics::lines(curve$component, curve$threshold, col = "#b3541e", lty = 2)
-  graphics::legend(if (x$method == "q2") "bottomright" else "topright", bty = "n", legend = c("data", rule), col = c("#2c5f8a", "#b3541e"),
+  graphics::legend(if (x$method == "q2") "bottomright" else "topright", bty = "n", legend = c("data", rule),
+                   col = c("#2c5f8a", "#b3541e"),
                    lty = 1:2, pch = c(16, NA))
   invisible(x)
 }

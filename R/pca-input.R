@@ -1,4 +1,5 @@
-# From what users have to a source of numbers for src/pca: list(kind, n, p, data, starts, by_row, row_names, names). `kind`:
+# From what users have to a source of numbers for src/pca: list(kind, n, p, data, starts, by_row, row_names, names).
+# `kind`:
 #   "dense"     a double matrix
 #   "sparse"    a list of dgCMatrix, blocks of rows
 #   "blocks"    a function(i) that reads block i of rows or columns
@@ -31,7 +32,8 @@ pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x") {
 
 dense_source <- function(x) {
   if (!is.double(x)) storage.mode(x) <- "double"
-  list(kind = "dense", n = as.double(nrow(x)), p = as.double(ncol(x)), data = x, row_names = rownames(x), names = colnames(x))
+  list(kind = "dense", n = as.double(nrow(x)), p = as.double(ncol(x)), data = x, row_names = rownames(x),
+       names = colnames(x))
 }
 
 frame_matrix <- function(x, arg) {
@@ -46,7 +48,8 @@ frame_matrix <- function(x, arg) {
 
 sparse_source <- function(blocks, arg) {
   blocks <- lapply(blocks, function(x) {
-    if (!inherits(x, "dgCMatrix")) x <- methods::as(methods::as(methods::as(x, "dMatrix"), "generalMatrix"), "CsparseMatrix")
+    if (!inherits(x, "dgCMatrix")) x <- methods::as(methods::as(methods::as(x, "dMatrix"), "generalMatrix"),
+                                                    "CsparseMatrix")
     x
   })
   columns <- vapply(blocks, ncol, 0L)
@@ -56,7 +59,8 @@ sparse_source <- function(blocks, arg) {
   }
   rows <- as.double(vapply(blocks, nrow, 0L))
   names <- lapply(blocks, rownames)
-  list(kind = "sparse", n = sum(rows), p = as.double(columns[1L]), data = unname(blocks), starts = cumsum(c(0, rows))[seq_along(rows)],
+  list(kind = "sparse", n = sum(rows), p = as.double(columns[1L]), data = unname(blocks),
+       starts = cumsum(c(0, rows))[seq_along(rows)],
        by_row = TRUE, row_names = if (!any(vapply(names, is.null, NA))) unlist(names), names = colnames(blocks[[1L]]))
 }
 
@@ -66,7 +70,8 @@ resident_source <- function(x, arg) {
                 i = "Make it again with `weft_upload()`.")
   }
   d <- as.double(dim(x))
-  list(kind = "resident", n = d[1L], p = d[2L], data = x$pointer, row_names = dimnames(x)[[1L]], names = dimnames(x)[[2L]])
+  list(kind = "resident", n = d[1L], p = d[2L], data = x$pointer, row_names = dimnames(x)[[1L]],
+       names = dimnames(x)[[2L]])
 }
 
 # What fits into `block_size` bytes is read once; else blocks are read again for each pass.
@@ -81,7 +86,8 @@ delayed_source <- function(x, block_size) {
 file_source <- function(x, block_size) {
   d <- as.double(dim(x))
   if (8 * prod(d) <= block_size) return(dense_source(as.matrix(x)))
-  block_source(d[1L], d[2L], x$layout == "row", block_size, NULL, function(range, by_row) if (by_row) x[range, ] else x[, range])
+  block_source(d[1L], d[2L], x$layout == "row", block_size, NULL, function(range, by_row) if (by_row) x[range, ]
+               else x[, range])
 }
 
 block_source <- function(n, p, by_row, block_size, names, read) {
@@ -125,13 +131,14 @@ check_center <- function(x, p, arg) {
 }
 
 # The form in which the native code sees X: (x - center) * factor * row. A power of two brings the whole near 1, so that
-# squares neither overflow nor vanish: what comes back is multiplied by 2^exponent. `scale` holds the columns' weights too, so
-# that (x - center) / scale is what loadings belong to. `total`: rows, or the sum of their weights.
+# squares neither overflow nor vanish: what comes back is multiplied by 2^exponent. `scale` holds the columns' weights
+# too, so that (x - center) / scale is what loadings belong to. `total`: rows, or the sum of their weights.
 pca_form <- function(moments, center, scale, weights, col_weights, total) {
   about <- if (isTRUE(center)) moments$mean else if (isFALSE(center)) numeric(length(moments$mean)) else center
   norm <- hypotenuse(moments$norm, sqrt(moments$weight) * (moments$mean - about))
   if (isTRUE(center)) norm <- moments$norm
-  divide <- if (isFALSE(scale)) rep(1, length(norm)) else if (isTRUE(scale)) norm / sqrt(pmax(1, moments$weight - 1)) else scale
+  divide <- if (isFALSE(scale)) rep(1, length(norm)) else if (isTRUE(scale)) norm / sqrt(pmax(1, moments$weight - 1))
+    else scale
   constant <- divide == 0 # of use with scale = TRUE alone
   if (isTRUE(scale)) divide[constant] <- 1
   if (!is.null(col_weights)) divide <- divide / sqrt(col_weights)

@@ -1,11 +1,11 @@
 #' Print, summarise and use principal components
 #'
-#' `predict()` gives scores of supplementary rows, or with `type = "columns"` where supplementary columns, measured on the
-#' same rows, stand: their loadings (regressions on the scores of unit length) and correlations with the components.
+#' `predict()` gives scores of supplementary rows, or with `type = "columns"` where supplementary columns, measured on
+#' the same rows, stand: their loadings (regressions on the scores of unit length) and correlations with the components.
 #' `fitted()` is the approximation by the components, in the units of the data; `residuals()` the data less that.
 #'
-#' `tidy()` returns what broom does for [stats::prcomp()]: `matrix = "u"` the scores, `"v"` the loadings, `"d"` the standard
-#' deviations with their shares of the total variance. `augment()` adds scores to the data.
+#' `tidy()` returns what broom does for [stats::prcomp()]: `matrix = "u"` the scores, `"v"` the loadings, `"d"` the
+#' standard deviations with their shares of the total variance. `augment()` adds scores to the data.
 #'
 #' @param object,x what [pca()] returned; for `residuals()` `x` is the data that it was made from.
 #' @param newdata rows (or columns) to place: a matrix, data frame or sparse Matrix.
@@ -16,9 +16,9 @@
 #' @param data the data to add scores to.
 #' @param digits significant digits.
 #' @param ... not used.
-#' @return `predict()`: a matrix of scores, or for `type = "columns"` a list of two matrices, `loadings` and `correlation`;
-#'   `fitted()`, `residuals()`: a matrix; `summary()`: an object of class `summary.prcomp` with `importance`; `glance()`: one
-#'   row about the run.
+#' @return `predict()`: a matrix of scores, or for `type = "columns"` a list of two matrices, `loadings` and
+#'   `correlation`; `fitted()`, `residuals()`: a matrix; `summary()`: an object of class `summary.prcomp` with
+#'   `importance`; `glance()`: one row about the run.
 #' @export
 #' @examples
 #' fit <- pca(USArrests[-(1:5), ], k = 2, scale = TRUE)
@@ -29,7 +29,8 @@ print.weft_pca <- function(x, digits = 4L, ...) {
   check_pca(x, "x")
   digits <- check_number(digits, "digits", min = 1, max = 22, whole = TRUE)
   k <- length(x$sdev)
-  cat(sprintf("%d principal component%s of %.0f row%s and %d column%s (method \"%s\")\n", k, if (k == 1L) "" else "s", x$n,
+  cat(sprintf("%d principal component%s of %.0f row%s and %d column%s (method \"%s\")\n", k, if (k == 1L) "" else "s",
+              x$n,
               if (x$n == 1) "" else "s", nrow(x$rotation), if (nrow(x$rotation) == 1L) "" else "s", x$method))
   shown <- seq_len(min(k, 8L))
   table <- rbind(`standard deviation` = x$sdev, `share of variance` = x$share, `cumulative share` = cumsum(x$share))
@@ -70,7 +71,8 @@ predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) 
   names <- rownames(object$rotation)
   if (!is.null(names) && !is.null(colnames(x)) && !identical(names, colnames(x))) {
     lost <- setdiff(names, colnames(x))
-    if (length(lost)) abort_input("`newdata` must have the columns of the data.", x = sprintf("It lacks %s.", label_some(lost)))
+    if (length(lost)) abort_input("`newdata` must have the columns of the data.",
+                                  x = sprintf("It lacks %s.", label_some(lost)))
     twice <- unique(c(names[duplicated(names)], intersect(names, colnames(x)[duplicated(colnames(x))])))
     if (length(twice)) {
       abort_input("Columns of `newdata` must have names of their own to be found by name.",
@@ -92,7 +94,8 @@ scale_of <- function(fit, p) if (isFALSE(fit$scale)) rep(1, p) else fit$scale
 
 # A column is treated as those of the data were: centred if they were, weighted alike.
 place_columns <- function(fit, x) {
-  if (nrow(x) != fit$n) abort_input(sprintf("`newdata` must have %.0f rows.", fit$n), x = sprintf("It has %d.", nrow(x)))
+  if (nrow(x) != fit$n) abort_input(sprintf("`newdata` must have %.0f rows.", fit$n),
+                                    x = sprintf("It has %d.", nrow(x)))
   w <- fit$weights %||% rep(1, fit$n)
   x <- as.matrix(x)
   if (!isFALSE(fit$center)) x <- sweep(x, 2L, colSums(x * w) / sum(w))
@@ -145,7 +148,8 @@ tidy.weft_pca <- function(x, matrix = "u", ...) {
   }
   values <- if (matrix == "u") x$x else x$rotation
   what <- rownames(values) %||% seq_len(nrow(values))
-  out <- data.frame(rep(what, times = ncol(values)), PC = rep(seq_len(ncol(values)), each = nrow(values)), value = c(values))
+  out <- data.frame(rep(what, times = ncol(values)), PC = rep(seq_len(ncol(values)), each = nrow(values)),
+                    value = c(values))
   names(out)[1L] <- if (matrix == "u") "row" else "column"
   out
 }
@@ -155,7 +159,8 @@ tidy.weft_pca <- function(x, matrix = "u", ...) {
 glance.weft_pca <- function(x, ...) {
   check_pca(x, "x")
   data.frame(components = length(x$sdev), share = sum(x$share), rank = x$rank, method = x$method,
-             iterations = max(x$iterations), converged = all(x$converged), residual = max(x$residual), backend = x$backend,
+             iterations = max(x$iterations), converged = all(x$converged), residual = max(x$residual),
+             backend = x$backend,
              seconds = x$seconds)
 }
 
@@ -182,8 +187,8 @@ generics::augment
 
 #' Principal components of a SingleCellExperiment
 #'
-#' Runs [pca()] on an assay (cells are its columns) and keeps the scores as a reduced dimension, with the loadings and the
-#' percentages of variance as attributes, as other packages expect them.
+#' Runs [pca()] on an assay (cells are its columns) and keeps the scores as a reduced dimension, with the loadings and
+#' the percentages of variance as attributes, as other packages expect them.
 #'
 #' @param x a SingleCellExperiment.
 #' @param k number of components.

@@ -1,20 +1,23 @@
-# Principal components of data with missing values: NIPALS and GS-PCA over what is observed (src/pca/pca_missing.c), and the
-# least-squares fit by EM.
+# Principal components of data with missing values: NIPALS and GS-PCA over what is observed (src/pca/pca_missing.c), and
+# the least-squares fit by EM.
 
 pca_missing <- function(source, moments, method, na, job, settings, control) {
   if (!source$kind %in% c("dense", "resident")) {
-    abort_input("Missing values need an ordinary matrix or data frame.", x = sprintf("`x` is of kind \"%s\".", source$kind))
+    abort_input("Missing values need an ordinary matrix or data frame.",
+                x = sprintf("`x` is of kind \"%s\".", source$kind))
   }
   if (na == "em") return(pca_em(source, job, settings, control))
   if (!method %in% c("nipals", "gs")) {
     bad <- which(moments$missing > 0)
     abort_input(
       sprintf("Method \"%s\" does not take missing values.", method),
-      x = sprintf("Missing in %d of %d columns: %s.", length(bad), source$p, label_some((source$names %||% seq_len(source$p))[bad])),
+      x = sprintf("Missing in %d of %d columns: %s.", length(bad), source$p,
+                  label_some((source$names %||% seq_len(source$p))[bad])),
       i = "`na = \"em\"` gives the least-squares fit; methods \"nipals\" and \"gs\" regress over what is observed."
     )
   }
-  if (!is.null(settings$weights)) abort_input("`weights` must be NULL when values are missing.", i = "`na = \"em\"` takes weights.")
+  if (!is.null(settings$weights)) abort_input("`weights` must be NULL when values are missing.",
+                                              i = "`na = \"em\"` takes weights.")
   form <- pca_form(moments, settings$center, settings$scale, NULL, settings$col_weights, source$n)
   form$native$own <- TRUE
   run <- pca_native(source, form, job, FALSE, control)
@@ -28,7 +31,8 @@ sign_of <- function(v) apply(v, 2L, function(l) if (l[which(abs(l) >= max(abs(l)
 
 pca_em <- function(source, job, settings, control) {
   if (source$kind == "resident") {
-    abort_input("`na = \"em\"` needs a matrix in memory.", x = "`x` is on the device.", i = "`as.matrix()` brings the numbers back.")
+    abort_input("`na = \"em\"` needs a matrix in memory.", x = "`x` is on the device.",
+                i = "`as.matrix()` brings the numbers back.")
   }
   em_fit(source, NULL, job, settings, control)$run
 }
@@ -45,14 +49,16 @@ em_fit <- function(source, cells, job, settings, control) {
   moments <- column_moments(source, settings$weights, control)
   x[gaps] <- cells %||% moments$mean[column]
   spread <- pmax(moments$norm / sqrt(pmax(1, moments$weight)), .Machine$double.xmin)[column]
-  inner <- list(method = "krylov", choose = FALSE, k = job$k, tol = 1e-3, paper = FALSE, max_iter = job$max_iter, block = 0L,
+  inner <- list(method = "krylov", choose = FALSE, k = job$k, tol = 1e-3, paper = FALSE, max_iter = job$max_iter,
+                block = 0L,
                 key = job$key, start = NULL)
   converged <- FALSE
   passes <- 0
   before <- Inf
   for (iteration in seq_len(job$max_iter)) {
     source$data <- x
-    form <- pca_form(column_moments(source, settings$weights, control), settings$center, settings$scale, settings$weights,
+    form <- pca_form(column_moments(source, settings$weights, control), settings$center, settings$scale,
+                     settings$weights,
                      settings$col_weights, if (is.null(settings$weights)) source$n else sum(settings$weights))
     if (iteration == 1L) first <- form$exponent
     run <- pca_native(source, form, inner, FALSE, control)

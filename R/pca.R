@@ -1,37 +1,40 @@
 #' Principal components
 #'
-#' The first components of a wide or tall matrix: dense, sparse, on disk, on a device, or with missing values. The result is a
-#' [stats::prcomp()] object with more in it, so whatever takes those takes it: [stats::biplot()], [stats::screeplot()],
-#' factoextra, broom.
+#' The first components of a wide or tall matrix: dense, sparse, on disk, on a device, or with missing values. The
+#' result is a [stats::prcomp()] object with more in it, so whatever takes those takes it: [stats::biplot()],
+#' [stats::screeplot()], factoextra, broom.
 #'
 #' With X the centred, scaled and weighted data and X = U diag(d) V', `rotation` is V, `x` is U diag(d) and `sdev` is
 #' d / sqrt(max(1, n - 1)), all of them k components. The loading of largest size is positive in each component.
 #'
-#' @section Methods: `"krylov"` is block Golub-Kahan-Lanczos with full reorthogonalisation and a Rayleigh-Ritz step, `"gram"`
-#'   takes eigenvectors of the smaller Gram matrix (a few of many by Chebyshev-filtered subspace iteration) and corrects what
-#'   squaring lost; both reach machine precision, find values of any multiplicity, and any number of components. `"auto"` takes
-#'   the cheaper one. `"gs"` and `"nipals"` find one component after another (GS-PCA keeps them orthogonal, NIPALS does not);
-#'   they are slower, and kept for comparison and for missing values.
+#' @section Methods: `"krylov"` is block Golub-Kahan-Lanczos with full reorthogonalisation and a Rayleigh-Ritz step,
+#'   `"gram"` takes eigenvectors of the smaller Gram matrix (a few of many by Chebyshev-filtered subspace iteration) and
+#'   corrects what squaring lost; both reach machine precision, find values of any multiplicity, and any number of
+#'   components. `"auto"` takes the cheaper one. `"gs"` and `"nipals"` find one component after another (GS-PCA keeps
+#'   them orthogonal, NIPALS does not); they are slower, and kept for comparison and for missing values.
 #'
-#' @section When it stops: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tol` times the
-#'   largest d. Values are then right to at least that. `stop = "paper"` (for `"gs"` and `"nipals"`) stops when d changes by at
-#'   most `tol` between iterations, in the units of the data: it depends on their scale and leaves angles of the order of the
-#'   square root of `tol`. Components that did not converge are named in a warning and marked in `converged`. Values below
-#'   max(n, p) times the machine's precision times the largest are set to 0, with a warning; their vectors are orthonormal.
+#' @section When it stops: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tol` times
+#'   the largest d. Values are then right to at least that. `stop = "paper"` (for `"gs"` and `"nipals"`) stops when d
+#'   changes by at most `tol` between iterations, in the units of the data: it depends on their scale and leaves angles
+#'   of the order of the square root of `tol`. Components that did not converge are named in a warning and marked in
+#'   `converged`. Values below max(n, p) times the machine's precision times the largest are set to 0, with a warning;
+#'   their vectors are orthonormal.
 #'
-#' @section Missing values: `"nipals"` and `"gs"` regress over what is observed. That is not the least-squares fit; `na = "em"`
-#'   is: missing cells are replaced by their fit, means re-estimated, and so on until they stand still. All of these run on
-#'   either back end; on a device the matrix has to fit. Rows and columns without any value are an error.
+#' @section Missing values: `"nipals"` and `"gs"` regress over what is observed. That is not the least-squares fit;
+#'   `na = "em"` is: missing cells are replaced by their fit, means re-estimated, and so on until they stand still. All
+#'   of these run on either back end; on a device the matrix has to fit. Rows and columns without any value are an
+#'   error.
 #'
-#' @section Over ranks: With `distributed = TRUE` every rank calls with its rows, in the order of the ranks, and `weights` of these; the
-#'   columns and all other arguments are the same. Sums over rows are taken over the ranks, so that per pass p times some tens of
-#'   numbers travel (or p by p, once), however many rows there are; with fewer rows than columns vectors of rows travel too. The result,
-#'   with the scores of all rows, is that of the whole matrix to rounding. Methods `"krylov"` and `"gram"`, complete data, weights
-#'   above 0. Ranks should run on machines of one kind: they take the same course because they compute the same bits.
+#' @section Over ranks: With `distributed = TRUE` every rank calls with its rows, in the order of the ranks, and
+#'   `weights` of these; the columns and all other arguments are the same. Sums over rows are taken over the ranks, so
+#'   that per pass p times some tens of numbers travel (or p by p, once), however many rows there are; with fewer rows
+#'   than columns vectors of rows travel too. The result, with the scores of all rows, is that of the whole matrix to
+#'   rounding. Methods `"krylov"` and `"gram"`, complete data, weights above 0. Ranks should run on machines of one
+#'   kind: they take the same course because they compute the same bits.
 #'
-#' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (centred implicitly, never made dense) or a
-#'   list of them (blocks of rows), a SummarizedExperiment (samples in its columns), a DelayedMatrix or [weft_file()] (read in
-#'   blocks), or a [weft_upload()] handle.
+#' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (centred implicitly, never made dense)
+#'   or a list of them (blocks of rows), a SummarizedExperiment (samples in its columns), a DelayedMatrix or
+#'   [weft_file()] (read in blocks), or a [weft_upload()] handle.
 #' @param k number of components; all min(n, p) when missing.
 #' @param method see below.
 #' @param center,scale `TRUE`, `FALSE`, or a number a column. `scale = TRUE` divides by the standard deviation (constant
@@ -42,25 +45,25 @@
 #' @param na `"fail"`, or `"em"` for the least-squares fit of the observed values.
 #' @param stop `"residual"` or `"paper"`; see below.
 #' @param max_iter most iterations: of a component, or of the block.
-#' @param precision `"single"` keeps a dense matrix as 32-bit floats while it iterates, sums in double, and ends with a step in
-#'   double: values are right to about 1e-12 of the largest (those below 1e-6 of it to 1e-7), loadings to about 1e-7 over the relative
-#'   gap between values.
+#' @param precision `"single"` keeps a dense matrix as 32-bit floats while it iterates, sums in double, and ends with a
+#'   step in double: values are right to about 1e-12 of the largest (those below 1e-6 of it to 1e-7), loadings to about
+#'   1e-7 over the relative gap between values.
 #' @param block_size bytes of a DelayedMatrix or file to hold at once; what fits is read only once.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
-#' @param distributed `x` is this rank's rows of a matrix that the ranks of a job share; all get the result of the whole. See below,
-#'   and [weft_ranks()].
+#' @param distributed `x` is this rank's rows of a matrix that the ranks of a job share; all get the result of the
+#'   whole. See below, and [weft_ranks()].
 #' @param seed a whole number for the random start; by default it comes from R's generator.
-#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the rows among; see [weft_devices()]. For methods `"krylov"` and
-#'   `"gram"` (which is `"krylov"` where there are fewer rows than columns) and complete matrices in memory (dense, or sparse); the
-#'   result is that of one device to rounding.
+#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the rows among; see [weft_devices()]. For methods
+#'   `"krylov"` and `"gram"` (which is `"krylov"` where there are fewer rows than columns) and complete matrices in
+#'   memory (dense, or sparse); the result is that of one device to rounding.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress,verbose see [mi_rank()].
 #' @param ... nothing: a name that is not one of the above is an error, which says how an argument of [stats::prcomp()]
 #'   is called here.
-#' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in [stats::prcomp()], and
-#'   `d`, `share` of the total variance, `total_variance`, `rank`, `residual`, `iterations`, `converged`, `orthogonality` (the
-#'   largest inner product between different loadings, and cosine between scores), `passes` over the data, `method`, `call`,
-#'   `backend`, `reason`, `seconds`.
+#' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in
+#'   [stats::prcomp()], and `d`, `share` of the total variance, `total_variance`, `rank`, `residual`, `iterations`,
+#'   `converged`, `orthogonality` (the largest inner product between different loadings, and cosine between scores),
+#'   `passes` over the data, `method`, `call`, `backend`, `reason`, `seconds`.
 #' @seealso [predict.weft_pca()], [plot.weft_pca()], [pca_choose_k()], [pca_reduced_dim()]
 #' @export
 #' @examples
@@ -89,7 +92,8 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   by_vectors <- method %in% c("gs", "nipals")
   if (stop == "paper" && !by_vectors) abort_input("`stop = \"paper\"` needs method \"gs\" or \"nipals\".")
   tol <- if (is.null(tol)) default_tol(by_vectors, stop, na) else check_number(tol, "tol", min = 0, max = 1e300)
-  max_iter <- check_number(max_iter %||% if (by_vectors || na == "em") 10000 else 1000, "max_iter", min = 1, max = 1e9, whole = TRUE)
+  max_iter <- check_number(max_iter %||% if (by_vectors || na == "em") 10000 else 1000, "max_iter", min = 1, max = 1e9,
+                           whole = TRUE)
   block_size <- check_number(block_size, "block_size", min = 8)
   source <- memory_errors(pca_source(x, assay, block_size))
   if (!is.null(ranks)) source <- shared_source(source, method, na)
@@ -102,7 +106,8 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   center <- check_center(center, source$p, "center")
   scale <- check_center(scale, source$p, "scale")
   if (precision == "single" && !source$kind %in% c("dense", "resident")) {
-    abort_input("`precision = \"single\"` needs a matrix in memory or on a device.", x = paste0("`x` is ", describe(x), "."))
+    abort_input("`precision = \"single\"` needs a matrix in memory or on a device.",
+                x = paste0("`x` is ", describe(x), "."))
   }
   threads <- threads_for(threads)
   plan <- pca_plan(source, k, method, threads)
@@ -119,7 +124,8 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   job <- list(method = plan$method, choose = method == "auto", k = as.integer(k), tol = tol,
               paper = stop == "paper", max_iter = max_iter, block = 0L, key = random_key(seed), start = NULL)
   if (!is.null(ranks)) job$key <- ranks_gather(job$key)[[1L]]
-  settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights, single = precision == "single")
+  settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights,
+                   single = precision == "single")
   if (sum(moments$missing) > 0) {
     if (!is.null(ranks)) abort_input("`x` must be complete for `distributed = TRUE`.", x = "It has missing values.")
     if (!is.null(devices) && length(on) > 1L) {
@@ -175,7 +181,8 @@ check_moments <- function(moments, source) {
   bad <- which(moments$infinite > 0)
   if (length(bad)) {
     abort_input("`x` must not have infinite values.", x = sprintf(
-      "Found in %d of %.0f columns: %s.", length(bad), source$p, label_some((source$names %||% seq_len(source$p))[bad])))
+      "Found in %d of %.0f columns: %s.", length(bad), source$p,
+      label_some((source$names %||% seq_len(source$p))[bad])))
   }
   empty <- which(moments$weight == 0 & moments$missing > 0)
   if (length(empty)) {
@@ -215,7 +222,8 @@ pca_result <- function(run, source, k, weights) {
   dimnames(run$v) <- list(source$names, labels)
   named <- function(x) if (is.logical(x)) x else stats::setNames(x, source$names)
   structure(class = c("weft_pca", "prcomp"), list(
-    sdev = run$d / sqrt(form$df) * 2^form$exponent, rotation = run$v, center = named(form$center), scale = named(form$scale), x = scores,
+    sdev = run$d / sqrt(form$df) * 2^form$exponent, rotation = run$v, center = named(form$center),
+    scale = named(form$scale), x = scores,
     d = run$d * 2^form$exponent, share = if (form$total > 0) run$d^2 / form$total else numeric(k),
     total_variance = form$total / form$df * 2^form$exponent * 2^form$exponent, rank = run$rank, residual = run$residual,
     iterations = run$iterations, converged = run$converged, orthogonality = orthogonality(run),
@@ -231,7 +239,8 @@ unweighted_scores <- function(scores, run, source, weights) {
   if (!source$kind %in% c("dense", "sparse")) {
     abort_input("`weights` of 0 need a matrix in memory.", i = "Leave these rows out and use `predict()` on them.")
   }
-  x <- if (source$kind == "dense") source$data[none, , drop = FALSE] else as.matrix(do.call(rbind, source$data)[none, , drop = FALSE])
+  x <- if (source$kind == "dense") source$data[none, , drop = FALSE]
+    else as.matrix(do.call(rbind, source$data)[none, , drop = FALSE])
   native <- run$form$native
   scores[none, ] <- (sweep(x, 2L, native$center) * rep(native$factor, each = length(none))) %*% run$v
   scores

@@ -40,12 +40,18 @@ void weft_arena_drop(weft_arena *arena, void *block);
 #else
 # define WEFT_AS_TYPE_OF(p)
 #endif
-#define WEFT_TAKE_WITH(take, p, arena, count) do { \
-    if (!((p) = WEFT_AS_TYPE_OF(p) take((arena), (count), sizeof *(p)))) { st = WEFT_ERR_MEMORY; goto done; } } while (0)
+#define WEFT_TAKE_WITH(take, p, arena, count) \
+  do { \
+    if (!((p) = WEFT_AS_TYPE_OF(p) take((arena), (count), sizeof *(p)))) { \
+      st = WEFT_ERR_MEMORY; \
+      goto done; \
+    } \
+  } while (0)
 #define WEFT_TAKE(p, arena, count) WEFT_TAKE_WITH(weft_arena_take, p, arena, count)
 #define WEFT_TAKE0(p, arena, count) WEFT_TAKE_WITH(weft_arena_take0, p, arena, count)
 
-/* The account: 0 when the allocation may go on, 1 when the test's `fail_at` has come. Shared by host and device code. */
+/* The account: 0 when the allocation may go on, 1 when the test's `fail_at` has come. Shared by host and device
+ * code. */
 int weft_memory_ask(weft_memory *m);
 void weft_memory_count_host(weft_memory *m, int64_t bytes);
 void weft_memory_count_device(weft_memory *m, int device, int64_t bytes);

@@ -59,8 +59,8 @@ typedef struct weft_rank { int rank, size, on_host; } weft_rank;
 
 #define WEFT_WHY 512 /* bytes of a reason why a rank stopped, its end included */
 
-/* Whatever ranks do together begins with a roll call (src/mpi/mpi_roll.c): it is done when all are about to do the same, else by
- * none, and each gets an error. `together`: all ranks must come to the same calls in the same order. */
+/* Whatever ranks do together begins with a roll call (src/mpi/mpi_roll.c): it is done when all are about to do the
+ * same, else by none, and each gets an error. `together`: all ranks must come to the same calls in the same order. */
 typedef struct weft_mpi_table {
   int abi;
   size_t size;
@@ -68,7 +68,8 @@ typedef struct weft_mpi_table {
   int (*describe)(char *out, size_t len);
   /* Starts MPI unless somebody has. Every rank must come here, once. */
   weft_status (*start)(weft_ctx *ctx, weft_rank *out);
-  /* Answers the others until all have come here, then ends MPI if weft started it. `why`: in case a call is still open. */
+  /* Answers the others until all have come here, then ends MPI if weft started it. `why`: in case a call is still
+   * open. */
   void (*stop)(const char *why);
   /* Ends all ranks now. */
   void (*end_all)(int code);
@@ -77,7 +78,8 @@ typedef struct weft_mpi_table {
   weft_status (*enter)(weft_ctx *ctx, uint64_t call, uint64_t digest, int *same);
   /* The call has its result here: waits until it has it everywhere. Together. */
   weft_status (*leave)(weft_ctx *ctx);
-  /* The call goes on nowhere: tells the others why, and waits until they know; why = NULL: all know already, by what they were told. */
+  /* The call goes on nowhere: tells the others why, and waits until they know; why = NULL: all know already, by what
+   * they were told. */
   weft_status (*give_up)(weft_ctx *ctx, const char *why);
   /* What was said in a call is forgotten, after any of these ends. */
   void (*forget)(void);

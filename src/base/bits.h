@@ -5,9 +5,9 @@
  * from 0; the largest value, 255 or 65535, means missing.
  *
  * Each operation has a portable, an AVX2 and an AVX-512 variant behind one table of function pointers (simd.h chooses).
- * Short calls in a hot loop should take the table once: `const weft_bits_ops *ops = weft_bits();`. Results are exact and
- * the same for every variant. Pointers need the alignment of their type only. Counts are 32 bits wide: at most 2^32 - 1
- * rows. */
+ * Short calls in a hot loop should take the table once: `const weft_bits_ops *ops = weft_bits();`. Results are exact
+ * and the same for every variant. Pointers need the alignment of their type only. Counts are 32 bits wide: at most
+ * 2^32 - 1 rows. */
 #ifndef WEFT_BITS_H
 #define WEFT_BITS_H
 

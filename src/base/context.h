@@ -31,7 +31,7 @@ typedef struct weft_ctx {
   int device;                 /* CUDA device index: the first of `devices` */
   const int *devices;         /* all that this call may use; one may come twice */
   int device_count;
-  int lane;                   /* which of the call's host threads: 0 the caller's, 1 .. device_count those of spread.h */
+  int lane; /* which of the call's host threads: 0 the caller's, 1 .. device_count those of spread.h */
   double device_limit;        /* bytes of each device's memory that may be used; 0: what is free */
   weft_memory *memory;        /* the process-wide account */
   int64_t column;             /* the column an input error speaks of, from 0; -1: none */
@@ -63,7 +63,8 @@ double weft_seconds(void);
 /* Of the processor's work for the calling thread. */
 double weft_thread_seconds(void);
 
-/* An out-of-memory error that says what was needed and what is free. `where` is "host" or "device"; `have` < 0 when unknown. */
+/* An out-of-memory error that says what was needed and what is free. `where` is "host" or "device"; `have` < 0 when
+ * unknown. */
 weft_status weft_fail_memory(weft_ctx *ctx, const char *where, double need, double have, const char *what);
 
 #ifdef __cplusplus

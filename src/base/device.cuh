@@ -41,12 +41,13 @@ double weft_device_available(weft_ctx *ctx);
 /* How many items of `bytes_each` fit beside `fixed` bytes: between 1 and `items`, or 0 with the error filled. */
 size_t weft_device_chunk(weft_ctx *ctx, size_t items, double bytes_each, double fixed);
 
-/* Whether the kernel's code, as the driver took it for this device, was compiled for compute capability `version` / 10 or later:
- * a newer device runs code of an older one, in which newer instructions are left out. */
+/* Whether the kernel's code, as the driver took it for this device, was compiled for compute capability `version` / 10
+ * or later: a newer device runs code of an older one, in which newer instructions are left out. */
 bool weft_device_compiled_for(const void *kernel, int version);
 
-/* Lets launches of the kernel ask for `bytes` of shared memory beyond what it declares. The limit belongs to the process, and
- * parts of a call launch the same kernel at the same time: it is only ever raised, to the most that the device has. */
+/* Lets launches of the kernel ask for `bytes` of shared memory beyond what it declares. The limit belongs to the
+ * process, and parts of a call launch the same kernel at the same time: it is only ever raised, to the most that the
+ * device has. */
 cudaError_t weft_device_allow_shared(const void *kernel, size_t bytes);
 
 weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, const char *file, int line);
@@ -65,12 +66,12 @@ typedef void (*weft_fill)(const void *data, size_t first, size_t count, void *ou
  * Polls between chunks. Complete in stream order; `data` may be changed when it returns. */
 weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill, const void *data);
 
-/* Writes `bytes` of device memory to host memory that the host may not have touched yet: through the pinned buffers, from which
- * all threads copy. Waits for what the stream was given before; polls between chunks. */
+/* Writes `bytes` of device memory to host memory that the host may not have touched yet: through the pinned buffers,
+ * from which all threads copy. Waits for what the stream was given before; polls between chunks. */
 weft_status weft_device_download(weft_device_arena *arena, void *out, const void *from, size_t bytes);
 
-/* In a part of several (meet.h), all of which come to the same calls (join_cuda.cu). x, on each part's device, becomes the sum
- * over the parts. Returns when it is there. */
+/* In a part of several (meet.h), all of which come to the same calls (join_cuda.cu). x, on each part's device, becomes
+ * the sum over the parts. Returns when it is there. */
 weft_status weft_device_join_add(weft_device_arena *arena, double *x, size_t count);
 weft_status weft_device_join_counts(weft_device_arena *arena, unsigned long long *x, size_t count);
 /* Bytes starts[r] .. starts[r + 1] - 1 of x become those of part r. */

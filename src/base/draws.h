@@ -1,5 +1,5 @@
-/* Random draws that are functions of (key, stream, index): the same bits on the CPU and on the GPU, in any order, with any
- * number of threads. An index is a logical draw (cell i of matrix A, step t of chain c), never a thread.
+/* Random draws that are functions of (key, stream, index): the same bits on the CPU and on the GPU, in any order, with
+ * any number of threads. An index is a logical draw (cell i of matrix A, step t of chain c), never a thread.
  *
  *   key     64 bits   one a call: from the user's seed
  *   stream  32 bits   one a purpose: two kinds of draws, or two matrices, never share one
@@ -69,8 +69,8 @@ static WEFT_HD inline double weft_draw_gumbel(weft_rng rng, uint64_t index)
 }
 
 /* The logarithm of Marsaglia and Tsang's acceptance probability over the normal, x^2/2 + d (1 - v + log v) with
- * v = (1 + y)^3, y = x / (3 sqrt(d)). It is 3 d (log(1 + y) - y + y^2/2 - y^3/3): written so, and by its series when y is
- * small, it loses nothing to cancellation at shapes up to the largest double. */
+ * v = (1 + y)^3, y = x / (3 sqrt(d)). It is 3 d (log(1 + y) - y + y^2/2 - y^3/3): written so, and by its series when y
+ * is small, it loses nothing to cancellation at shapes up to the largest double. */
 static WEFT_HD inline double weft_gamma_log_ratio(double d, double y)
 {
   double q;
@@ -85,7 +85,8 @@ static WEFT_HD inline double weft_gamma_log_ratio(double d, double y)
 }
 
 /* Gamma of a shape >= 1 (Marsaglia and Tsang 2000); *boost is a uniform that the acceptance does not depend on. */
-static WEFT_HD inline double weft_gamma_from_one(weft_rng rng, uint64_t index, uint32_t sub, double shape, double *boost)
+static WEFT_HD inline double weft_gamma_from_one(weft_rng rng, uint64_t index, uint32_t sub, double shape,
+                                                 double *boost)
 {
   double d = weft_sub(shape, 1.0 / 3.0), scale = weft_div(1.0 / 3.0, weft_sqrt(d));
   for (uint32_t t = 0; t < WEFT_GAMMA_ATTEMPTS; t++) {
@@ -191,9 +192,10 @@ static WEFT_HD inline int64_t weft_draw_categorical(weft_rng rng, uint64_t index
   return last;
 }
 
-/* The same law from logarithms that need no common scale: the greatest of log_weights[i] + gumbel_i, the first on a tie.
- * -Inf and NaN are never drawn; -1 when there is nothing else. n is at most 2^33. */
-static WEFT_HD inline int64_t weft_draw_categorical_log(weft_rng rng, uint64_t index, const double *log_weights, int64_t n)
+/* The same law from logarithms that need no common scale: the greatest of log_weights[i] + gumbel_i, the first on a
+ * tie. -Inf and NaN are never drawn; -1 when there is nothing else. n is at most 2^33. */
+static WEFT_HD inline int64_t weft_draw_categorical_log(weft_rng rng, uint64_t index, const double *log_weights,
+                                                        int64_t n)
 {
   double best = -WEFT_INFINITY;
   int64_t chosen = -1;

@@ -59,7 +59,8 @@ static inline const char *weft_draws_law_make(int kind, double a, double b, weft
   case WEFT_DRAW_GAMMA: case WEFT_DRAW_LOG_GAMMA:
     return a > 0 && a <= DBL_MAX ? NULL : "`a`, the shape, must be positive and finite";
   case WEFT_DRAW_BETA: case WEFT_DRAW_LOG_BETA: case WEFT_DRAW_LOG1M_BETA:
-    return a > 0 && a <= DBL_MAX && b > 0 && b <= DBL_MAX ? NULL : "`a` and `b`, the shapes, must be positive and finite";
+    return a > 0 && a <= DBL_MAX && b > 0 && b <= DBL_MAX ? NULL
+                                                          : "`a` and `b`, the shapes, must be positive and finite";
   case WEFT_DRAW_BELOW:
     return a >= 1 && a < 18446744073709551616.0 ? NULL : "`a` must be at least 1 and below 2^64";
   case WEFT_DRAW_CATEGORICAL: case WEFT_DRAW_CATEGORICAL_LOG:

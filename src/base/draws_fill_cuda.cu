@@ -1,6 +1,6 @@
 /* Vectors of draws on the device (draws_fill.h): the functions of draws.h, compiled by nvcc, in a grid-stride loop over
- * 64-bit indices. The result comes to the host in chunks, each a launch well below 100 ms. cuRAND's own Philox words are
- * here as well, as the independent witness of ours (philox.h has the mapping). */
+ * 64-bit indices. The result comes to the host in chunks, each a launch well below 100 ms. cuRAND's own Philox words
+ * are here as well, as the independent witness of ours (philox.h has the mapping). */
 #include <curand_kernel.h>
 #include "device.cuh"
 #include "draws_fill.h"

@@ -265,9 +265,9 @@ SEXP C_weft_finalisers(void) { return Rf_ScalarReal(finalisers); }
 
 /* ---- memory that outlives a work function ---- */
 
-/* An arena for results lives longer than the context of the run that fills it. It has a context of its own for the memory
- * account; while a run goes on, the arena belongs to the run's context, so that the run's error says what the arena could
- * not take. */
+/* An arena for results lives longer than the context of the run that fills it. It has a context of its own for the
+ * memory account; while a run goes on, the arena belongs to the run's context, so that the run's error says what the
+ * arena could not take. */
 typedef struct held_arena { weft_arena arena; weft_ctx own; struct held_arena *next; } held_arena;
 
 static held_arena *results; /* those that were not ended yet */

@@ -1,5 +1,5 @@
-/* Matrices that stay on a device, behind an external pointer that R's garbage collector or weft_free() releases; and raw
- * files read in pieces. */
+/* Matrices that stay on a device, behind an external pointer that R's garbage collector or weft_free() releases; and
+ * raw files read in pieces. */
 #include "file.h"
 #include "glue.h"
 

@@ -1,5 +1,5 @@
-/* What kernels for Hopper's warpgroup products share (compute capability 9.0a): barriers in shared memory, bulk copies, and
- * the way in which an operand lies there. Without swizzling, rows go in eights, a row's 32 bytes in two halves:
+/* What kernels for Hopper's warpgroup products share (compute capability 9.0a): barriers in shared memory, bulk copies,
+ * and the way in which an operand lies there. Without swizzling, rows go in eights, a row's 32 bytes in two halves:
  *
  *   offset(row, byte) = (row / 8) * 256 + (byte / 16) * 128 + (row % 8) * 16 + byte % 16 */
 #ifndef WEFT_HOPPER_CUH

@@ -1,8 +1,9 @@
-/* What parts on several devices say to each other (meet.h), by copies from device to device: sums and shares of vectors that
- * each part has on its own. Sums are added in the parts' order, so all parts get the same bits, whatever the connection.
+/* What parts on several devices say to each other (meet.h), by copies from device to device: sums and shares of vectors
+ * that each part has on its own. Sums are added in the parts' order, so all parts get the same bits, whatever the
+ * connection.
  *
- * A sum goes in two steps, as every number travels twice at most then: each part adds up its own slice of all parts' vectors
- * in place, then takes the others' slices from them. */
+ * A sum goes in two steps, as every number travels twice at most then: each part adds up its own slice of all parts'
+ * vectors in place, then takes the others' slices from them. */
 #include "device.cuh"
 #include "meet.h"
 #include "spread.h"

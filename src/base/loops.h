@@ -23,7 +23,9 @@
 #if WEFT_SIMD_X86
 # define WEFT_VARIANTS(make) make(portable, ) make(avx2, WEFT_TARGET_AVX2) make(avx512, WEFT_TARGET_AVX512)
 # define WEFT_VARIANT_HERE(name) \
-    (weft_simd_level() == WEFT_SIMD_AVX512 ? name##_avx512 : weft_simd_level() == WEFT_SIMD_AVX2 ? name##_avx2 : name##_portable)
+    (weft_simd_level() == WEFT_SIMD_AVX512 ? name##_avx512 \
+     : weft_simd_level() == WEFT_SIMD_AVX2 ? name##_avx2 \
+                                           : name##_portable)
 #else
 # define WEFT_VARIANTS(make) make(portable, )
 # define WEFT_VARIANT_HERE(name) (name##_portable)

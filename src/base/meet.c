@@ -46,7 +46,8 @@ static weft_status alone(weft_ctx *ctx)
   return st != WEFT_OK ? st : weft_fail(ctx, WEFT_ERR_INTERNAL, "parts of a call did not come to the same meetings");
 }
 
-/* Waits until all have come. Unless `firm`, leaves when told to stop; `firm`, when those who have not come have ended. */
+/* Waits until all have come. Unless `firm`, leaves when told to stop; `firm`, when those who have not come have
+ * ended. */
 static weft_status wait_for_all(weft_ctx *ctx, int firm)
 {
   weft_meeting *m = ctx->meeting;
@@ -61,14 +62,16 @@ static weft_status wait_for_all(weft_ctx *ctx, int firm)
     return WEFT_OK;
   }
   release_lock(m);
-  for (int looks = 1; __atomic_load_n(&m->round, __ATOMIC_ACQUIRE) == round; looks = looks > 3 * EAGER ? 2 * EAGER + 1 : looks + 1) {
+  for (int looks = 1; __atomic_load_n(&m->round, __ATOMIC_ACQUIRE) == round;
+       looks = looks > 3 * EAGER ? 2 * EAGER + 1 : looks + 1) {
     give_way(looks);
     if (looks % 64) continue;
     take_lock(m);
     if (m->round != round) st = WEFT_OK;
     else if (firm ? m->arrived + m->ended >= m->parts : m->ended > 0) st = alone(ctx);
     else if (!firm) st = weft_poll(ctx, 0, 0);
-    if (st != WEFT_OK && !firm) m->arrived--; /* the round cannot come about; those who come are not to count on this part */
+    if (st != WEFT_OK && !firm)
+      m->arrived--; /* the round cannot come about; those who come are not to count on this part */
     release_lock(m);
     if (st != WEFT_OK) return st;
   }

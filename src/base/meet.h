@@ -1,11 +1,12 @@
-/* Where the parts of a call meet (spread.h): each shows the others something of its own, all look at it, all go on. A round is
+/* Where the parts of a call meet (spread.h): each shows the others something of its own, all look at it, all go on. A
+ * round is
  *
  *   WEFT_TRY(weft_meet(ctx, mine));        all have come; ctx->meeting->shown[r] is what part r shows
  *   ... look, with any failure kept in st; do not leave ...
  *   st = weft_meet_end(ctx, st);           all have looked: what was shown may change or go
  *
- * A part that is told to stop, or finds that another has ended, leaves weft_meet() with an error. weft_meet_end() waits for
- * everybody who is still looking, whatever happens. */
+ * A part that is told to stop, or finds that another has ended, leaves weft_meet() with an error. weft_meet_end() waits
+ * for everybody who is still looking, whatever happens. */
 #ifndef WEFT_MEET_H
 #define WEFT_MEET_H
 

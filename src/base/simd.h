@@ -1,15 +1,18 @@
 /* Which variant of the vector code runs. One binary carries them all: each variant is a function compiled with a
  * target attribute, and the machine it runs on decides. Where the compiler or the system cannot do that (arm64, old
- * compilers, gcc on 64-bit Windows, which spills vectors to a stack it does not align), only the portable code is built.
+ * compilers, gcc on 64-bit Windows, which spills vectors to a stack it does not align), only the portable code is
+ * built.
  *
- * The environment variable WEFT_SIMD = portable | avx2 | avx512, read once, caps the choice; other values are ignored. */
+ * The environment variable WEFT_SIMD = portable | avx2 | avx512, read once, caps the choice; other values are
+ * ignored. */
 #ifndef WEFT_SIMD_H
 #define WEFT_SIMD_H
 
-#if defined(__x86_64__) && (defined(__clang__) ? __clang_major__ >= 10 : defined(__GNUC__) && __GNUC__ >= 8 && !defined(_WIN32))
-#define WEFT_SIMD_X86 1
-#define WEFT_TARGET_AVX2 __attribute__((target("avx2,popcnt")))
-#define WEFT_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512vpopcntdq,popcnt")))
+#if defined(__x86_64__) && \
+    (defined(__clang__) ? __clang_major__ >= 10 : defined(__GNUC__) && __GNUC__ >= 8 && !defined(_WIN32))
+# define WEFT_SIMD_X86 1
+# define WEFT_TARGET_AVX2 __attribute__((target("avx2,popcnt")))
+# define WEFT_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512vpopcntdq,popcnt")))
 #else
 #define WEFT_SIMD_X86 0
 #endif

@@ -1,5 +1,5 @@
-/* Whether a sparse matrix of the package Matrix is what its class says, before anything reads it: its slots are R's to change,
- * and Matrix's own conversions trust them too. One pass over the indices. */
+/* Whether a sparse matrix of the package Matrix is what its class says, before anything reads it: its slots are R's to
+ * change, and Matrix's own conversions trust them too. One pass over the indices. */
 #include <stdio.h>
 #include <string.h>
 #include "glue.h"
@@ -20,7 +20,8 @@ static SEXP says(const char *format, const char *name, double a, double b)
   return Rf_mkString(text);
 }
 
-/* The first of at[from .. to - 1] that lies outside 0 .. size - 1, or is not greater than the one before it; -1: none. */
+/* The first of at[from .. to - 1] that lies outside 0 .. size - 1, or is not greater than the one before it; -1:
+ * none. */
 static R_xlen_t first_bad(const int *at, R_xlen_t from, R_xlen_t to, int size, int in_order)
 {
   for (R_xlen_t k = from; k < to; k++)
@@ -39,7 +40,8 @@ static int some_bad(const int *at, R_xlen_t from, R_xlen_t to, int size)
 
 static SEXP names_problem(SEXP names, const int *dim)
 {
-  if (!names || TYPEOF(names) != VECSXP || Rf_xlength(names) != 2) return Rf_mkString("Its slot `Dimnames` is not a list of two.");
+  if (!names || TYPEOF(names) != VECSXP || Rf_xlength(names) != 2)
+    return Rf_mkString("Its slot `Dimnames` is not a list of two.");
   for (int side = 0; side < 2; side++) {
     SEXP of = VECTOR_ELT(names, side);
     if (of != R_NilValue && (TYPEOF(of) != STRSXP || Rf_xlength(of) != dim[side]))
@@ -57,7 +59,8 @@ static SEXP compressed_problem(SEXP start, SEXP at, const char *name, int column
   const int *p = INTEGER_RO(start), *i = INTEGER_RO(at);
   if (p[0] != 0) return says("Its slot `%s` begins with %.0f, not %.0f.", "p", p[0], 0);
   for (int j = 0; j < columns; j++)
-    if (p[j + 1] < p[j]) return says("Its slot `%s` falls, or is missing, after number %.0f of %.0f.", "p", j + 1.0, columns + 1.0);
+    if (p[j + 1] < p[j])
+      return says("Its slot `%s` falls, or is missing, after number %.0f of %.0f.", "p", j + 1.0, columns + 1.0);
   if (p[columns] > Rf_xlength(at))
     return says("Its slot `%s` has %.0f numbers; %.0f are needed.", name, (double) Rf_xlength(at), p[columns]);
   const int threads = p[columns] < 1000000 ? 1 : weft_threads_for(0, 0);
@@ -74,8 +77,10 @@ static SEXP compressed_problem(SEXP start, SEXP at, const char *name, int column
     const R_xlen_t k = first_bad(i, p[j], p[j + 1], size, 1);
     if (k < 0) continue;
     if (i[k] < 0 || i[k] >= size)
-      return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) k + 1, size - 1.0);
-    return says("Its slot `%s` does not rise within column or row %.0f, at number %.0f.", name, j + 1.0, (double) k + 1);
+      return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) k + 1,
+                  size - 1.0);
+    return says("Its slot `%s` does not rise within column or row %.0f, at number %.0f.", name, j + 1.0,
+                (double) k + 1);
   }
   return NULL;
 }
@@ -86,27 +91,31 @@ static SEXP triplet_problem(SEXP at, const char *name, int size)
     const R_xlen_t left = Rf_xlength(at) - from, end = from + (left < AT_ONCE ? left : AT_ONCE);
     const R_xlen_t bad = first_bad(INTEGER_RO(at), from, end, size, 0);
     if (bad >= 0)
-      return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) bad + 1, size - 1.0);
+      return says("Its slot `%s` is out of range at number %.0f: indices go from 0 to %.0f.", name, (double) bad + 1,
+                  size - 1.0);
     R_CheckUserInterrupt();
   }
   return NULL;
 }
 
-/* A sentence about what is wrong with x, NULL when nothing is, and NA for a class without indices, which has few slots. holds: what
- * the class has in its slot `x`: "numeric", "logical", or "" for none. */
+/* A sentence about what is wrong with x, NULL when nothing is, and NA for a class without indices, which has few slots.
+ * holds: what the class has in its slot `x`: "numeric", "logical", or "" for none. */
 SEXP C_weft_sparse_problem(SEXP x, SEXP holds)
 {
   const char *wanted = CHAR(STRING_ELT(holds, 0));
   const SEXP size = part(x, "Dim"), p = part(x, "p"), i = part(x, "i"), j = part(x, "j"), values = part(x, "x");
-  if (!size || TYPEOF(size) != INTSXP || Rf_xlength(size) != 2) return Rf_mkString("Its slot `Dim` is not two whole numbers.");
+  if (!size || TYPEOF(size) != INTSXP || Rf_xlength(size) != 2)
+    return Rf_mkString("Its slot `Dim` is not two whole numbers.");
   const int *dim = INTEGER_RO(size);
   if (dim[0] < 0 || dim[1] < 0) return Rf_mkString("Its slot `Dim` is negative or missing.");
   SEXP wrong = names_problem(part(x, "Dimnames"), dim);
   if (wrong) return wrong;
   if (!i + !j + !p != 1) return Rf_ScalarLogical(NA_LOGICAL);
-  if ((i && TYPEOF(i) != INTSXP) || (j && TYPEOF(j) != INTSXP)) return Rf_mkString("Its indices are not whole numbers.");
+  if ((i && TYPEOF(i) != INTSXP) || (j && TYPEOF(j) != INTSXP))
+    return Rf_mkString("Its indices are not whole numbers.");
   if (i && j && Rf_xlength(i) != Rf_xlength(j))
-    return says("Its slots `%s` and `j` have %.0f and %.0f numbers.", "i", (double) Rf_xlength(i), (double) Rf_xlength(j));
+    return says("Its slots `%s` and `j` have %.0f and %.0f numbers.", "i", (double) Rf_xlength(i),
+                (double) Rf_xlength(j));
   const R_xlen_t stored = Rf_xlength(i ? i : j);
   if (*wanted && (!values || TYPEOF(values) != (strcmp(wanted, "logical") ? REALSXP : LGLSXP)))
     return Rf_mkString("Its slot `x` is not what its class holds.");

@@ -1,5 +1,6 @@
 /* The thread policy, in one place: the least of the processors this process may use, OMP_NUM_THREADS,
- * OMP_THREAD_LIMIT, and the user's option; 2 under R CMD check; 1 in a forked child, where OpenMP's threads are gone. */
+ * OMP_THREAD_LIMIT, and the user's option; 2 under R CMD check; 1 in a forked child, where OpenMP's threads are
+ * gone. */
 #include <stdlib.h>
 #include "backend.h"
 #include "parallel.h"

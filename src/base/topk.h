@@ -3,8 +3,8 @@
  * never kept.
  *
  * A push is one comparison with the bar, the worst item that can still get in. What passes goes into a buffer of 2k
- * items; when it is full, a quickselect keeps the best k and raises the bar. Its depth is bounded: a heap sort takes over
- * from a bad run of pivots, so that no order of pushes is quadratic.
+ * items; when it is full, a quickselect keeps the best k and raises the bar. Its depth is bounded: a heap sort takes
+ * over from a bad run of pivots, so that no order of pushes is quadratic.
  *
  *   weft_topk best;
  *   WEFT_TRY(weft_topk_init(&best, &mem, k));     one a thread, memory from the caller's arena
@@ -68,7 +68,8 @@ static inline void weft_scored_sort(weft_scored *x, size_t n) {
   }
 }
 
-/* Orders the ends and the middle of x[0 .. n - 1], n >= 3, and splits by the middle: returns the pivot's final place. */
+/* Orders the ends and the middle of x[0 .. n - 1], n >= 3, and splits by the middle: returns the pivot's final
+ * place. */
 static inline size_t weft_scored_split(weft_scored *x, size_t n) {
   weft_scored *mid = &x[n / 2], *last = &x[n - 1];
   if (weft_scored_before(*mid, *x)) weft_scored_swap(mid, x);

@@ -12,7 +12,8 @@
 #define SMALL_SWEEP 1e8
 /* Split-merge proposals are for finding the clusters: after so many sweeps their number is divided. */
 enum { EARLY_SWEEPS = 60, LATER_SHARE = 5 };
-/* Early on there are none in a mode that lost more than this share of its clusters in the sweep: it is still settling. */
+/* Early on there are none in a mode that lost more than this share of its clusters in the sweep: it is still
+ * settling. */
 #define SETTLING 0.04
 /* Work of a chain between two looks when they do, and what a sweep and a proposal cost at least. */
 #define BATCH 5e6
@@ -23,7 +24,8 @@ static weft_status look(weft_ctx *poll, double done, double total)
   return poll ? weft_poll(poll, done, total) : WEFT_OK;
 }
 
-/* What the chains of a run share. Labels and blocks stay on a device between sweeps where these draw many nodes at once. */
+/* What the chains of a run share. Labels and blocks stay on a device between sweeps where these draw many nodes at
+ * once. */
 typedef struct irm_run { const weft_irm_ops *ops; struct irm_engine *engine; int stays; } irm_run;
 
 /* To the host, for what works there. */
@@ -62,7 +64,8 @@ static weft_status sweep(weft_ctx *poll, const irm_run *run, irm_state *s, doubl
   } else {
     WEFT_TRY(blocked_labels(poll, run, s, done, total));
   }
-  const int attempts = s->sweep <= EARLY_SWEEPS ? s->model->attempts : (s->model->attempts + LATER_SHARE - 1) / LATER_SHARE;
+  const int attempts =
+      s->sweep <= EARLY_SWEEPS ? s->model->attempts : (s->model->attempts + LATER_SHARE - 1) / LATER_SHARE;
   if (attempts || s->model->sample_beta) WEFT_TRY(fetch(poll, run, s));
   for (int mode = 0; mode < s->modes && attempts; mode++) {
     if (s->sweep <= EARLY_SWEEPS && s->active_count[mode] < (1 - SETTLING) * before[mode]) continue;
@@ -125,9 +128,9 @@ done:
   return st;
 }
 
-/* Whether there might have been more clusters than `max_clusters`: in the collapsed sampler, when all are occupied; in the
- * blocked one, when the last of the sticks, which stands for all that would follow, has several nodes. As long as it has
- * one at most, sticks without an end give the same partitions the same probabilities. */
+/* Whether there might have been more clusters than `max_clusters`: in the collapsed sampler, when all are occupied; in
+ * the blocked one, when the last of the sticks, which stands for all that would follow, has several nodes. As long as
+ * it has one at most, sticks without an end give the same partitions the same probabilities. */
 static int is_full(const irm_state *s, int mode)
 {
   const int32_t k = s->k[mode];
@@ -135,8 +138,8 @@ static int is_full(const irm_state *s, int mode)
   return s->sizes[mode][k - 1] > 1;
 }
 
-static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, const weft_irm_trace *trace, int chain, int64_t row,
-                          int64_t rows, int64_t done)
+static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, const weft_irm_trace *trace, int chain,
+                          int64_t row, int64_t rows, int64_t done)
 {
   weft_status st = WEFT_OK;
   weft_irm_chain *c = s->chain;
@@ -159,7 +162,8 @@ static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, cons
   if (s->on_device) WEFT_TRY(run->ops->fetch(poll, run->engine, s, 0));
   const int64_t slot = s->sweep / trace->thin - done / trace->thin - 1;
   for (int mode = 0; mode < s->modes; mode++) {
-    int32_t *to = trace->samples[mode] + ((size_t) chain * (size_t) trace->kept + (size_t) slot) * (size_t) s->graph->n[mode];
+    int32_t *to =
+        trace->samples[mode] + ((size_t) chain * (size_t) trace->kept + (size_t) slot) * (size_t) s->graph->n[mode];
     relabel(s->z[mode], s->graph->n[mode], s->k[mode], s->place[mode], to);
     irm_state_count_active(s, mode);
   }
@@ -197,8 +201,9 @@ static void account_for(double took, double stages[WEFT_IRM_STAGES])
   stages[WEFT_IRM_STAGE_OTHER] = took;
 }
 
-weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
-                         weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace)
+weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
+                         const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps,
+                         weft_irm_trace *trace)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);

@@ -7,9 +7,9 @@
  *                                         η_lm ~ Gamma(β⁺, rate β⁻)  A_ij ~ Poisson(η_{z_i z_j})
  *                         τ_lm ~ Gamma(β⁺, rate β⁻), μ_lm ~ N(0, 1 / τ_lm)  A_ij ~ N(μ_{z_i z_j}, 1 / τ_{z_i z_j})
  *
- * Real values, the last line, come standardised and as whole multiples of a unit, a power of two, so that their sums and
- * sums of squares are whole numbers too and no order of adding them makes a difference. A value of 0 is no link; all
- * pairs that are not missing are observed.
+ * Real values, the last line, come standardised and as whole multiples of a unit, a power of two, so that their sums
+ * and sums of squares are whole numbers too and no order of adding them makes a difference. A value of 0 is no link;
+ * all pairs that are not missing are observed.
  *
  * Mode 0 are the rows, mode 1 the columns. A one-mode graph has one partition for both: its state is mode 0 only.
  * With η integrated out, a block with N links in P observed pairs contributes f(N, P), or with squares Q of its values
@@ -36,7 +36,8 @@ typedef struct weft_irm_lists {
 } weft_irm_lists;
 
 /* Links and missing pairs in both orders. A bipartite graph: [0] by rows, [1] by columns. A directed one: [0] outgoing,
- * [1] incoming. An undirected one: [0] both ways, [1] the same. One-mode lists leave the diagonal out; it is in self_*. */
+ * [1] incoming. An undirected one: [0] both ways, [1] the same. One-mode lists leave the diagonal out; it is in
+ * self_*. */
 typedef struct weft_irm_graph {
   weft_irm_type type;
   int64_t n[2];
@@ -75,8 +76,14 @@ typedef struct weft_irm_chain {
 } weft_irm_chain;
 
 /* The stages of a device's sweep, for whoever asks where the time goes. */
-enum { WEFT_IRM_STAGE_PARAMETERS, WEFT_IRM_STAGE_ROWS, WEFT_IRM_STAGE_COLUMNS, WEFT_IRM_STAGE_BLOCKS, WEFT_IRM_STAGE_OTHER,
-       WEFT_IRM_STAGES };
+enum {
+  WEFT_IRM_STAGE_PARAMETERS,
+  WEFT_IRM_STAGE_ROWS,
+  WEFT_IRM_STAGE_COLUMNS,
+  WEFT_IRM_STAGE_BLOCKS,
+  WEFT_IRM_STAGE_OTHER,
+  WEFT_IRM_STAGES
+};
 
 /* Per sweep and chain, sweeps fastest. The labels of every thin-th sweep are kept, counted over the chain's life. */
 typedef struct weft_irm_trace {
@@ -90,23 +97,26 @@ typedef struct weft_irm_trace {
 } weft_irm_trace;
 
 /* A sweep's operations, chain after chain. The blocked sampler on bipartite graphs leaves labels and blocks on a device
- * between sweeps: `fetch` and `put` bring them to the state and back. One-mode graphs and the collapsed sampler, which go
- * node after node, ask it for labels alone. Both back ends draw the same labels.
+ * between sweeps: `fetch` and `put` bring them to the state and back. One-mode graphs and the collapsed sampler, which
+ * go node after node, ask it for labels alone. Both back ends draw the same labels.
  *
- * When the context is a part's of several that meet (base/meet.h), `open` takes its share of the nodes of blocked bipartite
- * graphs, `labels` draws these and `count` counts their links; all parts have all labels and blocks afterwards. */
+ * When the context is a part's of several that meet (base/meet.h), `open` takes its share of the nodes of blocked
+ * bipartite graphs, `labels` draws these and `count` counts their links; all parts have all labels and blocks
+ * afterwards. */
 struct irm_state;
 struct irm_engine;
 typedef struct weft_irm_ops {
   int stays; /* labels and blocks do, between the blocked sweeps of bipartite graphs */
-  weft_status (*open)(const struct weft_irm_ops *ops, weft_ctx *ctx, struct irm_state *const *states, int chains, int threads,
-                      struct irm_engine **out);
+  weft_status (*open)(const struct weft_irm_ops *ops, weft_ctx *ctx, struct irm_state *const *states, int chains,
+                      int threads, struct irm_engine **out);
   void (*close)(struct irm_engine *engine);
-  /* New labels of all modes from the blocks and, blocked, the drawn log μ; sizes go to the state, and from the collapsed
-   * sampler blocks and active clusters too. poll may be NULL on the CPU. */
+  /* New labels of all modes from the blocks and, blocked, the drawn log μ; sizes go to the state, and from the
+   * collapsed sampler blocks and active clusters too. poll may be NULL on the CPU. */
   weft_status (*labels)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, double done, double total);
-  /* Gives every label l of a mode the name place[mode][l] (when `rename`), then counts the blocks. Sizes go to the state too. */
-  weft_status (*count)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, int rename, double done, double total);
+  /* Gives every label l of a mode the name place[mode][l] (when `rename`), then counts the blocks. Sizes go to the
+   * state too. */
+  weft_status (*count)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, int rename, double done,
+                       double total);
   /* rows[l]: what the blocks of row cluster l contribute to the log posterior, k[0] of them. */
   weft_status (*block_sums)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, double *rows);
   /* Labels, and blocks when asked for, to the state; and both from it. */
@@ -122,12 +132,14 @@ typedef struct weft_irm_ops {
 extern const weft_irm_ops weft_irm_cpu;
 
 /* Runs `sweeps` more sweeps of every chain, which have had `done` each. */
-weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model, int chains,
-                         weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace);
+weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
+                         const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps,
+                         weft_irm_trace *trace);
 
 /* The same with the chains dealt over the call's devices, or, where there are fewer, every sweep; irm_spread.c. */
-weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model,
-                                int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace);
+weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
+                                const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done,
+                                int64_t sweeps, weft_irm_trace *trace);
 
 /* N and P of the blocks, rows fastest (l + m * k[0]). For undirected graphs both triangles. Of real values, N and Q in
  * these, not in units; squares may be NULL for others. */

@@ -1,7 +1,7 @@
-/* Uphill: single nodes go where the posterior is greatest, then the two clusters whose union raises it most become one, until
- * nothing helps. The best partition may have a share of the samples of 1e-4 or less, but be a few moves away from many of
- * them, and from other good ones: one ascent of four starts at the sample, the others at the chain's best partition with one
- * cluster dealt out anew. The sample itself is left as it is. */
+/* Uphill: single nodes go where the posterior is greatest, then the two clusters whose union raises it most become one,
+ * until nothing helps. The best partition may have a share of the samples of 1e-4 or less, but be a few moves away from
+ * many of them, and from other good ones: one ascent of four starts at the sample, the others at the chain's best
+ * partition with one cluster dealt out anew. The sample itself is left as it is. */
 #include <string.h>
 #include "irm_moves.h"
 
@@ -15,7 +15,8 @@ int irm_ascent_start(const irm_state *s)
 {
   double gains = 0;
   for (int mode = 0; mode < s->modes; mode++)
-    gains += (double) s->graph->n[mode] * (s->active_count[mode] + 1) * s->active_count[irm_other(s, mode)] * s->directions;
+    gains +=
+        (double) s->graph->n[mode] * (s->active_count[mode] + 1) * s->active_count[irm_other(s, mode)] * s->directions;
   const int64_t wait = 1 + (int64_t) (gains / GAINS_A_SWEEP);
   return s->sweep % wait ? IRM_STAY : s->sweep / wait % 4 == 1 ? IRM_FROM_SAMPLE : IRM_FROM_BEST;
 }
@@ -34,7 +35,8 @@ static weft_status move_nodes(weft_ctx *poll, irm_state *s, int mode, int *bette
     int32_t to = from;
     for (int32_t a = 0; a < count + (empty >= 0); a++) {
       const int32_t l = a < count ? s->active[mode][a] : empty;
-      const double gain = irm_gain(s, mode, l) + weft_log(a < count ? (double) s->sizes[mode][l] : s->chain->alpha[mode]);
+      const double gain =
+          irm_gain(s, mode, l) + weft_log(a < count ? (double) s->sizes[mode][l] : s->chain->alpha[mode]);
       if (l == from || gain <= most) continue;
       most = gain;
       to = l;
@@ -55,8 +57,8 @@ static weft_status join_best(weft_ctx *poll, irm_state *s, int mode, int *better
     if (poll && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
     for (int32_t y = x + 1; y < count; y++) {
       const double a = (double) s->sizes[mode][active[x]], b = (double) s->sizes[mode][active[y]];
-      const double gain = irm_merge_gain(s, mode, active[x], active[y]) + irm_log_gamma(a + b) - irm_log_gamma(a) - irm_log_gamma(b)
-                          - weft_log(s->chain->alpha[mode]);
+      const double gain = irm_merge_gain(s, mode, active[x], active[y]) + irm_log_gamma(a + b) - irm_log_gamma(a) -
+                          irm_log_gamma(b) - weft_log(s->chain->alpha[mode]);
       if (gain <= most) continue;
       most = gain;
       into = active[x];
@@ -94,7 +96,8 @@ static void disturb(irm_state *s)
   const int32_t empty = irm_free_cluster(s, mode, 0), two = empty >= 0 && irm_next(s) < 0.5;
   for (int64_t i = 0; i < s->graph->n[mode]; i++) {
     if (s->z[mode][i] != a) continue;
-    const int32_t to = two ? (irm_next(s) < 0.5 ? a : empty) : s->active[mode][irm_next_below(s, s->active_count[mode])];
+    const int32_t to =
+        two ? (irm_next(s) < 0.5 ? a : empty) : s->active[mode][irm_next_below(s, s->active_count[mode])];
     if (to == a) continue;
     irm_take_out(s, mode, i);
     irm_put_in(s, mode, i, to);
@@ -104,7 +107,8 @@ static void disturb(irm_state *s)
 weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best)
 {
   weft_status st = WEFT_OK;
-  for (int mode = 0; mode < s->modes; mode++) memcpy(s->sampled[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
+  for (int mode = 0; mode < s->modes; mode++)
+    memcpy(s->sampled[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
   if (from_best) {
     go_to(s, s->chain->best_z);
     disturb(s);

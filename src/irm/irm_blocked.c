@@ -4,9 +4,9 @@
  *   η_lm ~ Beta(N_lm + β⁺, P_lm - N_lm + β⁻)   (counts: Gamma(N_lm + β⁺, rate P_lm + β⁻))
  *
  * and given those and the other mode, the labels of a mode are independent (irm_nodes.h); in a one-mode graph they are
- * not, and are drawn one after another. Everything is kept as logarithms: log η and log(1 - η) come from log gamma draws,
- * so that small β give no infinities. Labels are not sorted by size, which would be biased; instead neighbouring labels
- * are proposed to swap, with v integrated out. */
+ * not, and are drawn one after another. Everything is kept as logarithms: log η and log(1 - η) come from log gamma
+ * draws, so that small β give no infinities. Labels are not sorted by size, which would be biased; instead neighbouring
+ * labels are proposed to swap, with v integrated out. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "irm_blocked.h"
@@ -122,8 +122,8 @@ static int narrow_rows(const double *rows, const int64_t *sizes, int32_t count, 
   return 1;
 }
 
-/* Only rows of occupied clusters are read, and far more clusters may be allowed than are occupied. In a one-mode graph an
- * empty cluster gets its rows when a node joins it; entries for links of nodes to themselves are drawn for all. */
+/* Only rows of occupied clusters are read, and far more clusters may be allowed than are occupied. In a one-mode graph
+ * an empty cluster gets its rows when a node joins it; entries for links of nodes to themselves are drawn for all. */
 static void draw_tables(irm_blocked *b, irm_state *s, int mode, int threads)
 {
   const int other = irm_other(s, mode);
@@ -196,14 +196,17 @@ static void draw_one(irm_blocked *b, irm_state *s, int64_t i)
   memset(t->sums, 0, (size_t) width * sizeof *t->sums); /* links first: whole numbers, which add up in any order */
   for (int d = 0; d < s->directions; d++) {
     for (int64_t e = g->links[d].start[i]; e < g->links[d].start[i + 1]; e++)
-      add_row(t->sums, b->link_rows[d] + s->z[0][g->links[d].to[e]] * width, k, g->links[d].weight ? g->links[d].weight[e] : 1);
+      add_row(t->sums, b->link_rows[d] + s->z[0][g->links[d].to[e]] * width, k,
+              g->links[d].weight ? g->links[d].weight[e] : 1);
     for (int64_t e = g->missing[d].start[i]; e < g->missing[d].start[i + 1]; e++)
       add_row(t->sums, b->missing_rows[d] + s->z[0][g->missing[d].to[e]] * width, k, -1);
   }
   for (int64_t l = 0; l < width; l++) t->sums[l] = l < k ? t->sums[l] + b->base[0][l] * IRM_UNITS : PAD;
   for (int32_t l = 0; g->self_pair && l < k; l++)
-    t->sums[l] += g->self_weight[i] * b->link_rows[0][l * width + l] + g->self_pair[i] * b->none_rows[0][l * width + l] * IRM_UNITS;
-  s->z[0][i] = irm_pick(t->sums, t->scores, width, weft_draw_words(irm_rng(s, IRM_DRAW_ROW), irm_index(s, (uint64_t) i), 0));
+    t->sums[l] += g->self_weight[i] * b->link_rows[0][l * width + l] +
+                  g->self_pair[i] * b->none_rows[0][l * width + l] * IRM_UNITS;
+  s->z[0][i] =
+      irm_pick(t->sums, t->scores, width, weft_draw_words(irm_rng(s, IRM_DRAW_ROW), irm_index(s, (uint64_t) i), 0));
   s->sizes[0][s->z[0][i]]++;
   if (!b->drawn[s->z[0][i]]) draw_rows(b, s, s->z[0][i]);
   move_base(b, s, s->z[0][i], 1);
@@ -218,12 +221,11 @@ void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, in
     return;
   }
   const weft_irm_graph *g = s->graph;
-  const irm_node_job job = {
-    &g->links[mode], g->missing_count[mode] ? &g->missing[mode] : NULL, s->z[1 - mode], s->z[mode], s->k[mode], s->k[1 - mode],
-    b->width[mode], b->narrow[mode], b->link_narrow[mode], b->missing_narrow[mode], b->base_narrow[mode],
-    b->link_rows[mode], b->missing_rows[mode], b->base[mode],
-    irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL), irm_index(s, 0)
-  };
+  const irm_node_job job = { &g->links[mode], g->missing_count[mode] ? &g->missing[mode] : NULL, s->z[1 - mode],
+                             s->z[mode], s->k[mode], s->k[1 - mode], b->width[mode], b->narrow[mode],
+                             b->link_narrow[mode], b->missing_narrow[mode], b->base_narrow[mode], b->link_rows[mode],
+                             b->missing_rows[mode], b->base[mode], irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
+                             irm_index(s, 0) };
   const irm_nodes_function run = irm_nodes_variant();
   if (threads == 1) {
     run(&job, first, last, &b->scratch[0]);

@@ -12,7 +12,8 @@ int64_t weft_irm_numbers(const unsigned char *text, int64_t length, int32_t *out
     }
     int64_t value = 0;
     const int64_t first = at;
-    for (; at < length && text[at] >= '0' && text[at] <= '9' && value <= INT32_MAX; at++) value = 10 * value + (text[at] - '0');
+    for (; at < length && text[at] >= '0' && text[at] <= '9' && value <= INT32_MAX; at++)
+      value = 10 * value + (text[at] - '0');
     if (at == first || value > INT32_MAX) {
       *bad = first;
       return count;

@@ -17,8 +17,8 @@ static weft_status look(weft_ctx *poll, double done, double total)
   return poll ? weft_poll(poll, done, total) : WEFT_OK;
 }
 
-static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, irm_state *const *states, int chains, int threads,
-                               struct irm_engine **out)
+static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, irm_state *const *states, int chains,
+                               int threads, struct irm_engine **out)
 {
   weft_status st = WEFT_OK;
   (void) ops;
@@ -130,4 +130,5 @@ static void stages(struct irm_engine *e, double seconds[WEFT_IRM_STAGES])
   for (int k = 0; k < WEFT_IRM_STAGES; k++) seconds[k] = 0;
 }
 
-const weft_irm_ops weft_irm_cpu = { 0, open_engine, close_engine, labels, count, block_sums, fetch, nothing, nothing, nothing, stages };
+const weft_irm_ops weft_irm_cpu = { 0,     open_engine, close_engine, labels,  count, block_sums,
+                                    fetch, nothing,     nothing,      nothing, stages };

@@ -1,5 +1,5 @@
-/* The blocked sweep on the device; see irm.h for the operations and irm_units.h for the arithmetic. It goes shard by shard
- * (irm_shards.cu). A shard's nodes are
+/* The blocked sweep on the device; see irm.h for the operations and irm_units.h for the arithmetic. It goes shard by
+ * shard (irm_shards.cu). A shard's nodes are
  *
  *   light   at most 255 links: counts as bytes in shared memory, a product in 8-bit integers with the tables' three
  *           planes of bytes, and the draw, in one kernel (on Hopper irm_wgmma.cu)

@@ -52,8 +52,8 @@ weft_status irm_wgmma_draw(weft_ctx *ctx, const irm_light_job &job, cudaStream_t
 
 #ifdef __CUDACC__
 
-/* The greatest of a chunk's scores, the sum of its weights, and the label in it that u picks: the lane holds columns lane
- * + 32 i. All lanes get the same. */
+/* The greatest of a chunk's scores, the sum of its weights, and the label in it that u picks: the lane holds columns
+ * lane + 32 i. All lanes get the same. */
 struct irm_chunk { uint64_t total; int32_t most, label; };
 
 __device__ static inline irm_chunk irm_pick_chunk(const int32_t (&s)[4], double u)

@@ -12,7 +12,8 @@ static const char *const type_names[] = { "bipartite", "directed", "undirected" 
 static weft_irm_edges edges_of(SEXP list)
 {
   weft_record given = weft_record_open(list, "links");
-  const int64_t n_row = (int64_t) weft_record_size(&given, "n_row"), n_col = (int64_t) weft_record_size(&given, "n_col");
+  const int64_t n_row = (int64_t) weft_record_size(&given, "n_row"),
+                n_col = (int64_t) weft_record_size(&given, "n_col");
   const int64_t count = (int64_t) Rf_xlength(weft_record_field(&given, "to"));
   const weft_irm_edges e = {
     .n = { n_row, n_col }, .count = count, .start = weft_record_doubles(&given, "start", (double) n_row + 1),
@@ -66,12 +67,13 @@ SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
   weft_record given = weft_record_open(pairs, "pairs");
   const double count = (double) Rf_xlength(weft_record_field(&given, "from"));
   SEXP missing = weft_record_field(&given, "missing");
-  edges_job job = {
-    .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3), .self = weft_record_flag(&given, "self"),
-    .n = { (int64_t) weft_record_size(&given, "n_row"), (int64_t) weft_record_size(&given, "n_col") },
-    .count = (int64_t) count, .from = weft_record_integers(&given, "from", count), .to = weft_record_integers(&given, "to", count),
-    .weight = weft_record_integers_or_null(&given, "weight", count), .has_missing = missing != R_NilValue
-  };
+  edges_job job = { .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3),
+                    .self = weft_record_flag(&given, "self"),
+                    .n = { (int64_t) weft_record_size(&given, "n_row"), (int64_t) weft_record_size(&given, "n_col") },
+                    .count = (int64_t) count, .from = weft_record_integers(&given, "from", count),
+                    .to = weft_record_integers(&given, "to", count),
+                    .weight = weft_record_integers_or_null(&given, "weight", count),
+                    .has_missing = missing != R_NilValue };
   weft_record_close(&given);
   if (job.has_missing) job.missing = edges_of(missing);
   SEXP holder = PROTECT(weft_glue_arena(&job.arena));
@@ -185,9 +187,9 @@ static double *put_doubles(SEXP result, const char *name, R_xlen_t length)
  * sweeps left. */
 SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 {
-  const char *fields[] = { "row", "col", "alpha", "beta", "best", "best_row", "best_col", "log_posterior", "row_clusters",
-                           "col_clusters", "alpha_trace", "beta_trace", "row_samples", "col_samples", "stages", "row_full",
-                           "col_full", "" };
+  const char *fields[] = { "row",         "col",           "alpha",        "beta",         "best",        "best_row",
+                           "best_col",    "log_posterior", "row_clusters", "col_clusters", "alpha_trace", "beta_trace",
+                           "row_samples", "col_samples",   "stages",       "row_full",     "col_full",    "" };
   weft_record from = weft_record_open(state, "state"), given = weft_record_open(plan, "plan");
   run_job job = { .source = source_of(graph), .model = model_of(model) };
   const int chains = job.chains = (int) Rf_xlength(weft_record_field(&from, "best"));

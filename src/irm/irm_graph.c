@@ -1,5 +1,5 @@
-/* Edge lists in canonical order, and graphs in both orders. Lists come from R, perhaps from a file, and are checked before
- * they are used.
+/* Edge lists in canonical order, and graphs in both orders. Lists come from R, perhaps from a file, and are checked
+ * before they are used.
  *
  * Sorting is by counting, least significant key first: a stable pass by column, then one by row, each O(links + nodes).
  * Turning lists over (columns of rows into rows of columns) is one such pass and leaves the neighbours ascending. */
@@ -10,7 +10,8 @@
 #include "irm_score.h"
 
 /* order[] = the numbers 0 .. count-1 (or those in `before`), stably sorted by key. */
-static void counting_pass(int64_t count, const int32_t *key, int64_t n, const int64_t *before, int64_t *order, int64_t *start)
+static void counting_pass(int64_t count, const int32_t *key, int64_t n, const int64_t *before, int64_t *order,
+                          int64_t *start)
 {
   memset(start, 0, (size_t) (n + 1) * sizeof *start);
   for (int64_t e = 0; e < count; e++) start[key[e] + 1]++;
@@ -69,8 +70,10 @@ weft_status weft_irm_edges_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
     for (; i < a[edge]; i++) offsets[i + 1] = (double) kept;
     if (sum == 0 || (one_mode && !self && a[edge] == b[edge]) || listed(missing, a[edge], b[edge], &at)) continue;
     if (weight && sum > INT32_MAX) {
-      st = weft_fail(ctx, WEFT_ERR_INPUT, "The counts of one pair must add up to at most 2147483647; those of row %lld and "
-                     "column %lld add up to %lld.", (long long) a[edge] + 1, (long long) b[edge] + 1, (long long) sum);
+      st = weft_fail(ctx, WEFT_ERR_INPUT,
+                     "The counts of one pair must add up to at most 2147483647; those of row %lld and "
+                     "column %lld add up to %lld.",
+                     (long long) a[edge] + 1, (long long) b[edge] + 1, (long long) sum);
       goto done;
     }
     kept_to[kept] = b[edge];
@@ -99,12 +102,13 @@ static int64_t first_from(const weft_irm_edges *edges, int64_t i, int64_t j)
 }
 
 /* Counts (to NULL) or places the entries of columns first .. last-1; next[j]: where the column's next one goes. */
-static void turn_columns(const weft_irm_edges *edges, int64_t first, int64_t last, int drop_diagonal, int64_t *next, int32_t *to,
-                         int32_t *weight)
+static void turn_columns(const weft_irm_edges *edges, int64_t first, int64_t last, int drop_diagonal, int64_t *next,
+                         int32_t *to, int32_t *weight)
 {
   for (int64_t i = 0; i < edges->n[0]; i++) {
     const int64_t end = (int64_t) edges->start[i + 1];
-    for (int64_t e = first == 0 ? (int64_t) edges->start[i] : first_from(edges, i, first); e < end && edges->to[e] < last; e++) {
+    for (int64_t e = first == 0 ? (int64_t) edges->start[i] : first_from(edges, i, first);
+         e < end && edges->to[e] < last; e++) {
       if (drop_diagonal && edges->to[e] == i) continue;
       const int64_t at = next[edges->to[e]]++;
       if (to) to[at] = (int32_t) i;
@@ -114,8 +118,8 @@ static void turn_columns(const weft_irm_edges *edges, int64_t first, int64_t las
 }
 
 /* The lists by column, ascending: pieces of columns at a time, each thread its own. */
-static weft_status turn_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *edges, int drop_diagonal, weft_irm_lists *out,
-                              int64_t *entries)
+static weft_status turn_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *edges, int drop_diagonal,
+                              weft_irm_lists *out, int64_t *entries)
 {
   weft_status st = WEFT_OK;
   const int64_t n = edges->n[1], pieces = (n + TURN_COLUMNS - 1) / TURN_COLUMNS;
@@ -139,7 +143,8 @@ static weft_status turn_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_e
       {
         WEFT_FOR(dynamic)
         for (int64_t p = round; p < last; p++)
-          turn_columns(edges, p * TURN_COLUMNS, p + 1 < pieces ? (p + 1) * TURN_COLUMNS : n, drop_diagonal, next, to, weight);
+          turn_columns(edges, p * TURN_COLUMNS, p + 1 < pieces ? (p + 1) * TURN_COLUMNS : n, drop_diagonal, next, to,
+                       weight);
       }
       WEFT_TRY(weft_poll(ctx, (double) last, (double) pieces));
     }
@@ -209,7 +214,8 @@ done:
   return st;
 }
 
-static weft_status make_self(weft_arena *arena, const weft_irm_edges *links, const weft_irm_edges *missing, weft_irm_graph *out)
+static weft_status make_self(weft_arena *arena, const weft_irm_edges *links, const weft_irm_edges *missing,
+                             weft_irm_graph *out)
 {
   weft_status st = WEFT_OK;
   int32_t *weight;
@@ -291,8 +297,9 @@ done:
   return st;
 }
 
-weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const weft_irm_edges *links,
-                                const weft_irm_edges *missing, double unit, double log_scale, weft_irm_graph *out)
+weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self,
+                                const weft_irm_edges *links, const weft_irm_edges *missing, double unit,
+                                double log_scale, weft_irm_graph *out)
 {
   weft_status st = WEFT_OK;
   const int one_mode = type != WEFT_IRM_BIPARTITE;
@@ -318,7 +325,8 @@ weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
   }
   if (one_mode && self) WEFT_TRY(make_self(arena, links, missing, out));
   if (unit > 0)
-    out->log_factorials = ((double) links->n[0] * (double) links->n[1] - (double) missing->count) * (IRM_LOG_ROOT_2PI + log_scale);
+    out->log_factorials =
+        ((double) links->n[0] * (double) links->n[1] - (double) missing->count) * (IRM_LOG_ROOT_2PI + log_scale);
   for (int64_t e = 0; links->weight && unit == 0 && e < links->count; e++)
     out->log_factorials += irm_log_gamma(1.0 + links->weight[e]);
 done:

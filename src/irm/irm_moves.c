@@ -38,7 +38,10 @@ enum { HYPER_STEPS = 4 };
 #define LEAST_HYPER 1e-9
 #define MOST_HYPER 1e12
 
-static double log_prior(double x, const double prior[2]) { return prior[0] * weft_log(x) - prior[1] * x; } /* of log x */
+static double log_prior(double x, const double prior[2])
+{
+  return prior[0] * weft_log(x) - prior[1] * x;
+} /* of log x */
 
 static int may_be(double x) { return x >= LEAST_HYPER && x <= MOST_HYPER; }
 

@@ -23,7 +23,8 @@ void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last);
 void irm_sample_alpha(irm_state *s, int mode);
 void irm_sample_beta(irm_state *s);
 
-/* irm_ascend.c; poll may be NULL. Whether this sweep is one to go uphill, and where from; there, and back to the sample. */
+/* irm_ascend.c; poll may be NULL. Whether this sweep is one to go uphill, and where from; there, and back to the
+ * sample. */
 enum { IRM_STAY, IRM_FROM_SAMPLE, IRM_FROM_BEST };
 int irm_ascent_start(const irm_state *s);
 weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best);

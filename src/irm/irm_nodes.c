@@ -61,7 +61,8 @@ INLINE int32_t pick(int32_t *scores, int64_t width, weft_u32x4 words)
     double share[CHUNKS], all = 0, reached = 0;
     int32_t top = most[0];
     for (int64_t c = 1; c < chunks; c++) if (most[c] > top) top = most[c];
-    for (int64_t c = 0; c < chunks; c++) all += share[c] = (double) total[c] * irm_weight((uint32_t) top - (uint32_t) most[c]);
+    for (int64_t c = 0; c < chunks; c++)
+      all += share[c] = (double) total[c] * irm_weight((uint32_t) top - (uint32_t) most[c]);
     const double target = weft_u01(words.v[0], words.v[1]) * all;
     for (int64_t c = 0; c < chunks && target >= reached; c++) {
       reached += share[c];

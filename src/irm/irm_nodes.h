@@ -3,14 +3,14 @@
  *
  *   score_l = base_l + Σ_j A_ij W[z_j][l] - Σ_{j missing} V[z_j][l]
  *
- * with W = log(η / (1 - η)) (counts: log η), V = log(1 - η) (counts: -η), base_l = log μ_l + Σ_m n_m V[m][l], all on the
- * grid of irm_units.h. W and V are turned so that the clusters of one m are contiguous:
+ * with W = log(η / (1 - η)) (counts: log η), V = log(1 - η) (counts: -η), base_l = log μ_l + Σ_m n_m V[m][l], all on
+ * the grid of irm_units.h. W and V are turned so that the clusters of one m are contiguous:
  *
  *   W: k_other rows of `width`            | m = 0: l = 0 .. k-1, padding | m = 1: ... |      width = 16 ceil(k / 16)
  *
- * A light node adds rows of 32-bit tables, each less the middle of its values (a constant per m does not change the draw).
- * A heavy one, with more than IRM_LIGHT links and missing pairs, counts its links by cluster and adds count times row in
- * double; so does every node when a table is too wide for 32 bits. */
+ * A light node adds rows of 32-bit tables, each less the middle of its values (a constant per m does not change the
+ * draw). A heavy one, with more than IRM_LIGHT links and missing pairs, counts its links by cluster and adds count
+ * times row in double; so does every node when a table is too wide for 32 bits. */
 #ifndef WEFT_IRM_NODES_H
 #define WEFT_IRM_NODES_H
 

@@ -1,12 +1,14 @@
-/* Restricted scans over two clusters a and b of one mode of a bipartite graph. The other mode's labels stand still, so that
- * a node's links n_m with each of its clusters are counted once a proposal, and the state's blocks wait for the outcome.
+/* Restricted scans over two clusters a and b of one mode of a bipartite graph. The other mode's labels stand still, so
+ * that a node's links n_m with each of its clusters are counted once a proposal, and the state's blocks wait for the
+ * outcome.
  *
- * With f the contribution of a block (irm_score.h), L and P a cluster's links and pairs with cluster m, and p the size of m,
- * a node gains
+ * With f the contribution of a block (irm_score.h), L and P a cluster's links and pairs with cluster m, and p the size
+ * of m, a node gains
  *
  *   Σ_m [f(L, P + p) - f(L, P)]  +  Σ_{m it has n links or q missing pairs with} [f(L + n, P + p - q) - f(L, P + p)]
  *
- * by joining: the first sum is the cluster's alone and is kept, so that a node costs its links, and one f an m when it moves. */
+ * by joining: the first sum is the cluster's alone and is kept, so that a node costs its links, and one f an m when it
+ * moves. */
 #include <string.h>
 #include "irm_pair.h"
 
@@ -112,7 +114,8 @@ void irm_pair_load(irm_state *s, int mode, int32_t a, int32_t b, int64_t count, 
       p->entries[to].links += links->weight ? links->weight[e] : 1;
       if (p->squares) p->squares[to] += (int64_t) links->weight[e] * links->weight[e];
     }
-    for (int64_t e = s->graph->missing_count[0] ? missing->start[node] : 0; s->graph->missing_count[0] && e < missing->start[node + 1]; e++)
+    for (int64_t e = s->graph->missing_count[0] ? missing->start[node] : 0;
+         s->graph->missing_count[0] && e < missing->start[node + 1]; e++)
       p->entries[entry_of(p, place_of(s, p)[z[missing->to[e]]], first, &end)].missing++;
     for (int64_t e = first; e < end; e++) p->seen[p->entries[e].at] = -1;
   }
@@ -230,7 +233,8 @@ static void fill_gain(const irm_state *s, irm_pair *p, int side, int more)
   double *out = more ? c->more : c->now;
   c->gain = 0;
   for (int32_t at = 0; at < p->clusters; at++) {
-    out[at] = irm_f_block(&s->tables, c->links[at], c->values ? c->values[at] : 0, c->pairs[at] + (more ? p->sizes[at] : 0));
+    out[at] =
+        irm_f_block(&s->tables, c->links[at], c->values ? c->values[at] : 0, c->pairs[at] + (more ? p->sizes[at] : 0));
     c->gain += c->more[at] - c->now[at];
   }
 }
@@ -257,7 +261,8 @@ static void move(const irm_state *s, irm_pair *p, int side, int64_t x, int by)
   memcpy(known, by > 0 ? c->more : c->now, (size_t) p->clusters * sizeof *known);
   for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
     const int32_t at = p->entries[e].at;
-    known[at] = irm_f_block(&s->tables, c->links[at], c->values ? c->values[at] : 0, c->pairs[at] + (by > 0 ? 0 : p->sizes[at]));
+    known[at] = irm_f_block(&s->tables, c->links[at], c->values ? c->values[at] : 0,
+                            c->pairs[at] + (by > 0 ? 0 : p->sizes[at]));
   }
   fill_gain(s, p, side, by > 0);
 }
@@ -279,7 +284,8 @@ weft_status irm_pair_scan(weft_ctx *poll, irm_state *s, const int32_t *target, d
     move(s, p, from, x, -1);
     const double odds = gain_of(s, p, 1, x) - gain_of(s, p, 0, x)
                         + weft_log((double) p->sides[1].nodes) - weft_log((double) p->sides[0].nodes);
-    const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)), log_a = log_b - odds;
+    const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)),
+                 log_a = log_b - odds;
     const int side = target ? target[x] == p->label[1] : weft_log(irm_next(s)) < log_b;
     *log_q += side ? log_b : log_a;
     p->side[x] = (uint8_t) side;
@@ -318,6 +324,7 @@ void irm_pair_apply(irm_state *s, int all_in_a)
       s->values[mode][l * width + m] = s->values[1 - mode][m * height + l] = values;
     }
   }
-  for (int side = 0; side < 2; side++) irm_change_size(s, mode, p->label[side], nodes[side] - s->sizes[mode][p->label[side]]);
+  for (int side = 0; side < 2; side++)
+    irm_change_size(s, mode, p->label[side], nodes[side] - s->sizes[mode][p->label[side]]);
   for (int64_t x = 0; x < p->count; x++) s->z[mode][s->members[x]] = p->label[all_in_a ? 0 : p->side[x]];
 }

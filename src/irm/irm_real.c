@@ -1,4 +1,5 @@
-/* Blocked Gibbs sampling where blocks hold real values. Given the labels, with N, Q and P a block's sum, squares and pairs,
+/* Blocked Gibbs sampling where blocks hold real values. Given the labels, with N, Q and P a block's sum, squares and
+ * pairs,
  *
  *   τ ~ Gamma(β⁺ + P/2, rate β⁻ + ½ (Q - N² / (1 + P))),   μ | τ ~ N(N / (1 + P), 1 / (τ (1 + P)))
  *
@@ -7,8 +8,8 @@
  *
  *   log μ_l + Σ_m  p ½ (log τ_lm - τ_lm μ_lm²) + n τ_lm μ_lm - q ½ τ_lm
  *
- * n, q and p are whole numbers. The sum over m has one order, so that the labels depend neither on the threads nor on who
- * adds. Scores are then rounded to the grid of irm_units.h and drawn from as those of links are. */
+ * n, q and p are whole numbers. The sum over m has one order, so that the labels depend neither on the threads nor on
+ * who adds. Scores are then rounded to the grid of irm_units.h and drawn from as those of links are. */
 #include "../base/parallel.h"
 #include "irm_real.h"
 
@@ -79,7 +80,8 @@ void irm_real_mode(irm_real *r, const irm_state *s, int mode)
   for (int what = 0; what < 3; what++)
     for (int32_t m = 0; m < s->k[1 - mode]; m++)
       for (int32_t l = 0; l < s->k[mode]; l++) {
-        const size_t at = mode == 0 ? (size_t) l * (size_t) s->k[1] + (size_t) m : (size_t) m * (size_t) s->k[1] + (size_t) l;
+        const size_t at =
+            mode == 0 ? (size_t) l * (size_t) s->k[1] + (size_t) m : (size_t) m * (size_t) s->k[1] + (size_t) l;
         r->rows[what][(size_t) m * (size_t) r->width[mode] + (size_t) l] = from[what][at];
       }
 }

@@ -5,8 +5,9 @@
  * of whatever the bytes say:
  *
  *   header   "X\n", version, writer, least reader, and in version 3 the name of an encoding
- *   item     flags: type in bits 0-7, attributes follow (bit 9), a tag comes first (bit 10), encoding of strings from bit
- *            12; then a length and elements, or further items; attributes are a list of pairs that ends with NILVALUE
+ *   item     flags: type in bits 0-7, attributes follow (bit 9), a tag comes first (bit 10), encoding of strings from
+ *            bit 12; then a length and elements, or further items; attributes are a list of pairs that ends with
+ *            NILVALUE
  *
  * Only vectors of logicals, integers, doubles and strings, and lists of these, are made; of attributes only names, dim,
  * dimnames, class and row.names, and through Rf_setAttrib(), which holds them against the vector. No length is believed

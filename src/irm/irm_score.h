@@ -69,8 +69,8 @@ static WEFT_HD inline double irm_f_real(const double beta[2], double unit, doubl
 }
 
 /* Σ f over the blocks first .. k-1 of a row cluster, in this order. */
-static WEFT_HD inline double irm_f_row(int poisson, const double beta[2], const int64_t *links, const int64_t *pairs, int32_t first,
-                                       int32_t k)
+static WEFT_HD inline double irm_f_row(int poisson, const double beta[2], const int64_t *links, const int64_t *pairs,
+                                       int32_t first, int32_t k)
 {
   double sum = 0;
   for (int32_t m = first; m < k; m++) sum += irm_f(poisson, beta, (double) links[m], (double) pairs[m]);

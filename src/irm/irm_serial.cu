@@ -1,16 +1,17 @@
-/* Labels drawn one node after another on the device: the collapsed sampler, and the blocked one of one-mode graphs, where
- * every label hangs on all others. The arithmetic and its order are those of irm_moves.c, irm_state.c and draw_one() in
- * irm_blocked.c, so that the labels are the CPU's.
+/* Labels drawn one node after another on the device: the collapsed sampler, and the blocked one of one-mode graphs,
+ * where every label hangs on all others. The arithmetic and its order are those of irm_moves.c, irm_state.c and
+ * draw_one() in irm_blocked.c, so that the labels are the CPU's.
  *
  * One block of threads does it. What it shares out is a node's work: links, and
  *
  *   collapsed   candidates x clusters of the other mode: each gain by itself, then a candidate's in the CPU's order
  *   one-mode    clusters, and links where there are fewer clusters than threads: whole numbers, in any order
  *
- * State, blocks and labels are sent for a sweep and brought back after it, since counting and split-merge are the host's.
- * A node takes 4 microseconds at least. On one H200 a sweep of 2,000 x 2,000 nodes by the collapsed sampler took 25, 58 and
- * 283 ms at 10, 50 and 150 clusters of each mode, against 5, 50 and 403 ms on one thread of its host; one of a directed graph
- * of 5,000 nodes and 100,000 links 20, 31 and 51 ms at 20, 128 and 512 clusters, against 4, 24 and 147. */
+ * State, blocks and labels are sent for a sweep and brought back after it, since counting and split-merge are the
+ * host's. A node takes 4 microseconds at least. On one H200 a sweep of 2,000 x 2,000 nodes by the collapsed sampler
+ * took 25, 58 and 283 ms at 10, 50 and 150 clusters of each mode, against 5, 50 and 403 ms on one thread of its host;
+ * one of a directed graph of 5,000 nodes and 100,000 links 20, 31 and 51 ms at 20, 128 and 512 clusters, against 4, 24
+ * and 147. */
 #include <algorithm>
 #include <cstring>
 #include "irm_serial.cuh"

@@ -1,4 +1,5 @@
-/* Labels drawn one node after another on the device; see irm_serial.cu. Everything else of such a sweep is the host's. */
+/* Labels drawn one node after another on the device; see irm_serial.cu. Everything else of such a sweep is the
+ * host's. */
 #ifndef WEFT_IRM_SERIAL_CUH
 #define WEFT_IRM_SERIAL_CUH
 

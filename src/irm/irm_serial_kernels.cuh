@@ -151,7 +151,8 @@ __global__ static void __launch_bounds__(THREADS) draw_one_mode(const __grid_con
 
 /* ---- the collapsed sampler ---- */
 
-/* near[d]: the blocks that a node of this mode reads, rows of k_other; far[d]: the same blocks turned over, rows of k. */
+/* near[d]: the blocks that a node of this mode reads, rows of k_other; far[d]: the same blocks turned over, rows of
+ * k. */
 struct collapsed_job {
   serial_lists links[2], missing[2];
   const int32_t *self_weight;
@@ -230,7 +231,8 @@ __device__ static double block_gain(const irm_tables &t, int64_t links, int64_t 
   return irm_f_fast(&t, links + more_links, pairs + more_pairs) - (pairs ? irm_f_fast(&t, links, pairs) : 0);
 }
 
-/* One thread: cluster l has one node more or less; a cluster that empties leaves the list, the last one takes its place. */
+/* One thread: cluster l has one node more or less; a cluster that empties leaves the list, the last one takes its
+ * place. */
 __device__ static void set_size(const collapsed_job &j, int32_t l, int by)
 {
   const int64_t now = j.sizes[l] += by;

@@ -1,5 +1,5 @@
-/* The graph on the device. Each mode's nodes go in shards of their own, with their lists and an order of work, which stay on
- * the device when they fit and are sent again every sweep when not. Shards know nothing of each other.
+/* The graph on the device. Each mode's nodes go in shards of their own, with their lists and an order of work, which
+ * stay on the device when they fit and are sent again every sweep when not. Shards know nothing of each other.
  *
  *   shard's memory   | start: count + 1 | to | weight | missing: start | to | order | pieces | */
 #include <algorithm>
@@ -99,8 +99,8 @@ static int64_t node_load(const weft_irm_graph *g, int mode, int64_t i)
   return load;
 }
 
-/* Cuts a mode's nodes into shards of at most `most` bytes of links, orders each shard's nodes: light ones by load, then heavy ones,
- * the longest first; and cuts the heavy ones' lists into pieces. */
+/* Cuts a mode's nodes into shards of at most `most` bytes of links, orders each shard's nodes: light ones by load, then
+ * heavy ones, the longest first; and cuts the heavy ones' lists into pieces. */
 static weft_status cut_mode(weft_ctx *ctx, irm_shards *all, int mode, double most)
 {
   weft_status st = WEFT_OK;

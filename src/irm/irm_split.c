@@ -1,20 +1,20 @@
-/* Split-merge proposals with restricted Gibbs scans (Jain and Neal 2004), targeted: a merge joins a random cluster a with
- * a cluster b that the posterior wants to merge with it, which is drawn with
+/* Split-merge proposals with restricted Gibbs scans (Jain and Neal 2004), targeted: a merge joins a random cluster a
+ * with a cluster b that the posterior wants to merge with it, which is drawn with
  *
  *   w(b | a) = 0.2 / (L - 1) + 0.8 softmax_b(Δ_ab / 2),   Δ_ab = log posterior after the merge - before.
  *
- * A split takes a cluster c and two of its nodes as anchors, i and j. In a bipartite graph c is drawn by how much more its
- * nodes differ than chance has it: with n_im the links of node i with cluster m of the other mode, of size n_m,
+ * A split takes a cluster c and two of its nodes as anchors, i and j. In a bipartite graph c is drawn by how much more
+ * its nodes differ than chance has it: with n_im the links of node i with cluster m of the other mode, of size n_m,
  *
  *   v(c) = 0.3 / L + 0.7 T_c / ΣT,   T = max(0, (X - E X) / sd X),   X = Σ_im (n_im - mean_m)² / var_m
  *
- * where mean and variance are those of homogeneous nodes (real values: n_im their sum, whose variance is that of the block's
- * values times n_m); in a one-mode graph v = 1/L. The other nodes join one of the two one
- * after another, in the order of their numbers, by how well the links fit (the launch): the rates of the two growing
- * clusters are shrunk towards those of c, as if one more node of c's average were in each, and their sizes do not count,
- * or else the first to grow would take all. Then two Gibbs scans restricted to the two clusters mix, and a last one makes
- * the proposal, whose probability q is the product of its choices. A merge is judged by the q of the split that would
- * undo it. With L clusters before the split, n nodes in c, and n_a + n_b = n:
+ * where mean and variance are those of homogeneous nodes (real values: n_im their sum, whose variance is that of the
+ * block's values times n_m); in a one-mode graph v = 1/L. The other nodes join one of the two one after another, in the
+ * order of their numbers, by how well the links fit (the launch): the rates of the two growing clusters are shrunk
+ * towards those of c, as if one more node of c's average were in each, and their sizes do not count, or else the first
+ * to grow would take all. Then two Gibbs scans restricted to the two clusters mix, and a last one makes the proposal,
+ * whose probability q is the product of its choices. A merge is judged by the q of the split that would undo it. With L
+ * clusters before the split, n nodes in c, and n_a + n_b = n:
  *
  *   forward   1/2 · v(c) · 1/(n (n - 1)) · 1/E · q
  *   backward  1/2 · 1/(L + 1) · (w(b | a) + w(a | b)) · 1/2 · 1/(n_a n_b)
@@ -49,7 +49,10 @@ static double prior_apart(const irm_state *s, int mode, int32_t a, int32_t b, in
   double apart = above, together = above;
   for (int32_t l = high; l >= low; l--) {
     const double here = l == a || l == b ? 0 : (double) sizes[l];
-    const double n_apart = l == a ? (double) size_a : l == b ? (double) size_b : here, n_together = l == a ? both : here;
+    const double n_apart = l == a   ? (double) size_a
+                           : l == b ? (double) size_b
+                                    : here,
+                 n_together = l == a ? both : here;
     if (l < k - 1) sum += irm_log_beta(1.0 + n_apart, alpha + apart) - irm_log_beta(1.0 + n_together, alpha + together);
     apart += n_apart;
     together += n_together;
@@ -61,7 +64,8 @@ static double prior_apart(const irm_state *s, int mode, int32_t a, int32_t b, in
 
 /* T of a cluster of this many nodes, with its links and Σ_i n_im² by cluster of the other mode. */
 static double spread_of(const irm_state *s, int mode, int64_t nodes, const int64_t *links, const int64_t *links_too,
-                        const int64_t *values, const int64_t *values_too, const uint64_t *squares, const uint64_t *squares_too)
+                        const int64_t *values, const int64_t *values_too, const uint64_t *squares,
+                        const uint64_t *squares_too)
 {
   const int other = 1 - mode;
   double excess = 0, variance = 0;
@@ -90,12 +94,12 @@ static double spread_of(const irm_state *s, int mode, int64_t nodes, const int64
 static double spread_now(const irm_state *s, int mode, int32_t c)
 {
   const size_t row = (size_t) c * (size_t) s->k[1 - mode];
-  return spread_of(s, mode, s->sizes[mode][c], s->links[mode] + row, NULL, s->values[mode] ? s->values[mode] + row : NULL, NULL,
-                   s->squares + row, NULL);
+  return spread_of(s, mode, s->sizes[mode][c], s->links[mode] + row, NULL,
+                   s->values[mode] ? s->values[mode] + row : NULL, NULL, s->squares + row, NULL);
 }
 
-/* Adds the node's n_im² to its cluster's. With counts of billions it passes 2^64: other splits are proposed then, which are
- * as valid. */
+/* Adds the node's n_im² to its cluster's. With counts of billions it passes 2^64: other splits are proposed then, which
+ * are as valid. */
 static void add_squares(const irm_state *s, int mode, int64_t i, int64_t *count, uint64_t *squares)
 {
   const weft_irm_lists *links = &s->graph->links[mode];
@@ -117,7 +121,8 @@ static void add_slice(irm_state *s, int mode, int64_t first, int64_t last)
   const int32_t *z = s->z[mode];
   uint64_t *tallies = (uint64_t *) s->tallies;
   if (!tallies) {
-    for (int64_t i = first; i < last; i++) add_squares(s, mode, i, s->profile.links[0], s->squares + (size_t) z[i] * width);
+    for (int64_t i = first; i < last; i++)
+      add_squares(s, mode, i, s->profile.links[0], s->squares + (size_t) z[i] * width);
     return;
   }
   memset(tallies, 0, blocks * (size_t) s->threads * sizeof *tallies);
@@ -202,9 +207,9 @@ static double log_share_of_both(const irm_state *s, int mode, int32_t a, int32_t
   if (s->one_mode) return -weft_log((double) clusters);
   const size_t width = (size_t) s->k[1 - mode];
   const int64_t *values = s->values[mode];
-  const double both = spread_of(s, mode, s->sizes[mode][a] + s->sizes[mode][b], s->links[mode] + a * width, s->links[mode] + b * width,
-                                values ? values + a * width : NULL, values ? values + b * width : NULL, s->squares + a * width,
-                                s->squares + b * width);
+  const double both = spread_of(s, mode, s->sizes[mode][a] + s->sizes[mode][b], s->links[mode] + a * width,
+                                s->links[mode] + b * width, values ? values + a * width : NULL,
+                                values ? values + b * width : NULL, s->squares + a * width, s->squares + b * width);
   return weft_log(split_share(both, spreads_but(s, mode, a, b) + both, clusters));
 }
 
@@ -250,7 +255,8 @@ static double choose_side(irm_state *s, int mode, int64_t i, int32_t a, int32_t 
 {
   const double odds = irm_gain(s, mode, b) - irm_gain(s, mode, a) + weft_log((double) s->sizes[mode][b])
                       - weft_log((double) s->sizes[mode][a]);
-  const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)), log_a = log_b - odds;
+  const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)),
+               log_a = log_b - odds;
   int32_t side = forced;
   if (side < 0) side = weft_log(irm_next(s)) < log_b ? b : a;
   irm_put_in(s, mode, i, side);
@@ -258,8 +264,8 @@ static double choose_side(irm_state *s, int mode, int64_t i, int32_t a, int32_t 
 }
 
 /* One scan over the members but the anchors; `target` NULL, or the label each member is to get. */
-static weft_status scan(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a, int32_t b,
-                        const int32_t *target, double *log_q)
+static weft_status scan(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a,
+                        int32_t b, const int32_t *target, double *log_q)
 {
   *log_q = 0;
   for (int64_t at = 0; at < count; at++) {
@@ -272,8 +278,8 @@ static weft_status scan(weft_ctx *poll, irm_state *s, int mode, int64_t count, i
   return WEFT_OK;
 }
 
-/* The rates of a and b together with every active cluster, in `rates`: k for each direction. The four (undirected: three)
- * blocks among a and b are one. */
+/* The rates of a and b together with every active cluster, in `rates`: k for each direction. The four (undirected:
+ * three) blocks among a and b are one. */
 static void pooled_rates(const irm_state *s, int32_t a, int32_t b, double *rates)
 {
   const size_t k = (size_t) s->k[0];
@@ -314,7 +320,8 @@ static double launch_odds(const irm_state *s, int32_t a, int32_t b, const double
 }
 
 /* From all members in a or b to the launch state, anchors i in a and j in b, and RESTRICTED_SCANS that mix. */
-static weft_status launch(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a, int32_t b)
+static weft_status launch(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a,
+                          int32_t b)
 {
   double unused;
   pooled_rates(s, a, b, s->rates);
@@ -337,8 +344,8 @@ static weft_status launch(weft_ctx *poll, irm_state *s, int mode, int64_t count,
 }
 
 /* The launch and the scan that makes a proposal or, with `target`, is forced to it. */
-static weft_status propose(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a, int32_t b,
-                           const int32_t *target, double *log_q)
+static weft_status propose(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a,
+                           int32_t b, const int32_t *target, double *log_q)
 {
   weft_status st;
   if (s->one_mode) {
@@ -366,8 +373,10 @@ static void join(irm_state *s, int mode, int64_t count, int32_t a)
 
 /* ---- the two proposals ---- */
 
-/* log backward - log forward of a split, without q: sizes apart, L clusters together, `empty` of them free then; w of both. */
-static double log_ways(const irm_state *s, double size_a, double size_b, double clusters, double empty, double log_v, double w)
+/* log backward - log forward of a split, without q: sizes apart, L clusters together, `empty` of them free then; w of
+ * both. */
+static double log_ways(const irm_state *s, double size_a, double size_b, double clusters, double empty, double log_v,
+                       double w)
 {
   const double n = size_a + size_b;
   double ways = -log_v - weft_log(clusters + 1) + weft_log(w) - weft_log(2.0) - weft_log(size_a) - weft_log(size_b)
@@ -391,8 +400,9 @@ static weft_status propose_split(weft_ctx *poll, irm_state *s, int mode)
   const weft_status st = propose(poll, s, mode, count, i, j, a, b, NULL, &log_q);
   if (st != WEFT_OK) return st;
   const int64_t size_a = s->sizes[mode][a], size_b = s->sizes[mode][b];
-  const double log_u = weft_log(irm_next(s)), most = prior_apart(s, mode, a, b, size_a, size_b) - irm_merge_gain(s, mode, a, b) - log_q +
-                       log_ways(s, (double) size_a, (double) size_b, clusters, empty, log_v, 2);
+  const double log_u = weft_log(irm_next(s)),
+               most = prior_apart(s, mode, a, b, size_a, size_b) - irm_merge_gain(s, mode, a, b) - log_q +
+                      log_ways(s, (double) size_a, (double) size_b, clusters, empty, log_v, 2);
   /* w of both is at most 2: most splits need no similarities */
   if (log_u < most && log_u < most + weft_log((similarity(s, mode, a, b) + similarity(s, mode, b, a)) / 2)) {
     renew_spreads(s, mode, a, b, count);

@@ -1,8 +1,8 @@
-/* Chains dealt over the devices of a call; see base/spread.h. A chain's draws depend on the key and its number alone, so each
- * device runs its own chains and writes them where one run would have.
+/* Chains dealt over the devices of a call; see base/spread.h. A chain's draws depend on the key and its number alone,
+ * so each device runs its own chains and writes them where one run would have.
  *
- * Fewer chains than devices go one after another: their sweeps are run by a team, in which each part has an engine with its
- * share of the nodes. What is not a sweep's, such as split-merge, the caller's thread does once. */
+ * Fewer chains than devices go one after another: their sweeps are run by a team, in which each part has an engine with
+ * its share of the nodes. What is not a sweep's, such as split-merge, the caller's thread does once. */
 #include <string.h>
 #include "../base/spread.h"
 #include "irm_state.h"
@@ -24,7 +24,8 @@ static weft_status run_part(weft_ctx *ctx, size_t part, void *data)
   chains_job *job = data;
   weft_status st = WEFT_OK;
   const size_t first = (size_t) weft_share_start((uint64_t) job->chains, part, job->parts);
-  const size_t end = (size_t) weft_share_start((uint64_t) job->chains, part + 1, job->parts), rows = (size_t) job->sweeps;
+  const size_t end = (size_t) weft_share_start((uint64_t) job->chains, part + 1, job->parts),
+               rows = (size_t) job->sweeps;
   weft_irm_trace own = *job->trace;
   ctx->meeting = NULL; /* each draws all nodes of its chains */
   ctx->part = 0;
@@ -38,7 +39,8 @@ static weft_status run_part(weft_ctx *ctx, size_t part, void *data)
     own.samples[mode] += first * (size_t) own.kept * (size_t) job->graph->n[mode];
   }
   if (end > first)
-    st = weft_irm_run(ctx, job->ops, job->graph, job->model, (int) (end - first), job->chain + first, job->done, job->sweeps, &own);
+    st = weft_irm_run(ctx, job->ops, job->graph, job->model, (int) (end - first), job->chain + first, job->done,
+                      job->sweeps, &own);
   if (end > first) memcpy(job->stages[part], own.stages, sizeof own.stages);
   return st;
 }
@@ -107,7 +109,8 @@ static weft_status run_all(weft_ctx *ctx, shared_call call)
   WEFT_TRY(weft_team_run(ctx, call.engine->team, run_call, &call));
   if (call.what != LABELS && call.what != COUNT) goto done;
   for (int mode = 0; mode < 2; mode++)
-    memcpy(call.s->sizes[mode], call.engine->sizes[0] + (mode ? call.s->k[0] : 0), (size_t) call.s->k[mode] * sizeof(int64_t));
+    memcpy(call.s->sizes[mode], call.engine->sizes[0] + (mode ? call.s->k[0] : 0),
+           (size_t) call.s->k[mode] * sizeof(int64_t));
 done:
   return st;
 }
@@ -123,8 +126,8 @@ static void close_shared(struct irm_engine *e)
   weft_arena_end(&mem);
 }
 
-static weft_status open_shared(const weft_irm_ops *ops, weft_ctx *ctx, irm_state *const *states, int chains, int threads,
-                               struct irm_engine **out)
+static weft_status open_shared(const weft_irm_ops *ops, weft_ctx *ctx, irm_state *const *states, int chains,
+                               int threads, struct irm_engine **out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -137,7 +140,8 @@ static weft_status open_shared(const weft_irm_ops *ops, weft_ctx *ctx, irm_state
   e->parts = ctx->device_count;
   WEFT_TAKE0(e->part, &e->mem, (size_t) e->parts);
   WEFT_TAKE0(e->sizes, &e->mem, (size_t) e->parts);
-  for (int r = 0; r < e->parts; r++) WEFT_TAKE(e->sizes[r], &e->mem, (size_t) states[0]->k[0] + (size_t) states[0]->k[1]);
+  for (int r = 0; r < e->parts; r++)
+    WEFT_TAKE(e->sizes[r], &e->mem, (size_t) states[0]->k[0] + (size_t) states[0]->k[1]);
   WEFT_TRY(weft_team_begin(ctx, &e->team));
   call.engine = e;
   WEFT_TRY(weft_team_run(ctx, e->team, open_part, &call));
@@ -152,9 +156,11 @@ static weft_status shared_labels(weft_ctx *ctx, struct irm_engine *e, irm_state 
   return run_all(ctx, (shared_call) { .engine = e, .s = s, .what = LABELS, .done = done, .total = total });
 }
 
-static weft_status shared_count(weft_ctx *ctx, struct irm_engine *e, irm_state *s, int rename, double done, double total)
+static weft_status shared_count(weft_ctx *ctx, struct irm_engine *e, irm_state *s, int rename, double done,
+                                double total)
 {
-  return run_all(ctx, (shared_call) { .engine = e, .s = s, .what = COUNT, .flag = rename, .done = done, .total = total });
+  return run_all(ctx,
+                 (shared_call){ .engine = e, .s = s, .what = COUNT, .flag = rename, .done = done, .total = total });
 }
 
 static weft_status shared_block_sums(weft_ctx *ctx, struct irm_engine *e, irm_state *s, double *rows)
@@ -182,24 +188,28 @@ static weft_status shared_fetch_best(weft_ctx *ctx, struct irm_engine *e, irm_st
   return run_all(ctx, (shared_call) { .engine = e, .s = s, .what = FETCH_BEST });
 }
 
-static void shared_stages(struct irm_engine *e, double seconds[WEFT_IRM_STAGES]) { e->each->stages(e->part[0], seconds); }
-
-static weft_status run_shared(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model,
-                              int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace)
+static void shared_stages(struct irm_engine *e, double seconds[WEFT_IRM_STAGES])
 {
-  const shared_ops shared = {
-    { ops->stays, open_shared, close_shared, shared_labels, shared_count, shared_block_sums, shared_fetch, shared_put, shared_keep,
-      shared_fetch_best, shared_stages }, ops
-  };
+  e->each->stages(e->part[0], seconds);
+}
+
+static weft_status run_shared(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
+                              const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done,
+                              int64_t sweeps, weft_irm_trace *trace)
+{
+  const shared_ops shared = { { ops->stays, open_shared, close_shared, shared_labels, shared_count, shared_block_sums,
+                                shared_fetch, shared_put, shared_keep, shared_fetch_best, shared_stages },
+                              ops };
   return weft_irm_run(ctx, &shared.ops, graph, model, chains, chain, done, sweeps, trace);
 }
 
-weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph, const weft_irm_model *model,
-                                int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps, weft_irm_trace *trace)
+weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
+                                const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done,
+                                int64_t sweeps, weft_irm_trace *trace)
 {
   weft_status st = WEFT_OK;
-  chains_job job = { .ops = ops, .graph = graph, .model = model, .chains = chains, .chain = chain, .done = done, .sweeps = sweeps,
-                     .trace = trace, .parts = (size_t) ctx->device_count };
+  chains_job job = { .ops = ops, .graph = graph, .model = model, .chains = chains, .chain = chain, .done = done,
+                     .sweeps = sweeps, .trace = trace, .parts = (size_t) ctx->device_count };
   if (chains < ctx->device_count && graph->type == WEFT_IRM_BIPARTITE && !model->collapsed)
     return run_shared(ctx, ops, graph, model, chains, chain, done, sweeps, trace);
   if (job.parts == 1) return weft_irm_run(ctx, ops, graph, model, chains, chain, done, sweeps, trace);

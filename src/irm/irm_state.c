@@ -49,7 +49,8 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     if (graph->unit > 0) WEFT_TAKE(s->values[turned], arena, blocks);
   }
   if (graph->unit > 0) WEFT_TAKE0(s->profile.values, arena, (size_t) most);
-  if (threads > 1 && graph->unit == 0 && graph->link_count[0] > SHARED_LINKS && (double) blocks * threads < SHARED_BLOCKS)
+  if (threads > 1 && graph->unit == 0 && graph->link_count[0] > SHARED_LINKS &&
+      (double) blocks * threads < SHARED_BLOCKS)
     WEFT_TAKE(s->tallies, arena, blocks * (size_t) threads);
   if (s->tallies) WEFT_TAKE(s->counts, arena, (size_t) most * (size_t) threads);
   for (int d = 0; d < s->directions; d++) {
@@ -65,7 +66,8 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
   WEFT_TAKE(s->rates, arena, 2 * (size_t) most);
   WEFT_TAKE(s->members, arena, (size_t) nodes);
   WEFT_TAKE(s->targets, arena, (size_t) nodes);
-  const double all = (double) graph->n[0] * (double) (s->one_mode ? graph->n[0] : graph->n[1]) + graph->link_count[0] + 1;
+  const double all =
+      (double) graph->n[0] * (double) (s->one_mode ? graph->n[0] : graph->n[1]) + graph->link_count[0] + 1;
   s->tables.size = all < TABLE_SIZE ? (int64_t) all : TABLE_SIZE;
   WEFT_TAKE(s->tables.links, arena, (size_t) s->tables.size);
   WEFT_TAKE(s->tables.others, arena, (size_t) s->tables.size);
@@ -144,7 +146,8 @@ static void share_out(irm_state *s, const weft_irm_lists *lists, int64_t first, 
   {
     WEFT_FOR(dynamic)
     for (int64_t chunk = first; chunk < last; chunk += CHUNK)
-      add_lists(s, lists, chunk, chunk + CHUNK < last ? chunk + CHUNK : last, 1, s->tallies + (size_t) WEFT_THREAD() * blocks);
+      add_lists(s, lists, chunk, chunk + CHUNK < last ? chunk + CHUNK : last, 1,
+                s->tallies + (size_t) WEFT_THREAD() * blocks);
   }
   for (int t = 0; t < s->threads; t++)
     for (size_t b = 0; b < blocks; b++) s->links[0][b] += s->tallies[(size_t) t * blocks + b];
@@ -283,11 +286,13 @@ void irm_put_in(irm_state *s, int mode, int64_t i, int32_t l)
   irm_change_size(s, mode, l, 1);
 }
 
-static double block_gain(const irm_state *s, int turned, size_t at, int64_t more_links, int64_t more_values, int64_t more_pairs)
+static double block_gain(const irm_state *s, int turned, size_t at, int64_t more_links, int64_t more_values,
+                         int64_t more_pairs)
 {
   if (more_pairs == 0) return 0;
-  return irm_f_block(&s->tables, s->links[turned][at] + more_links, (s->values[turned] ? s->values[turned][at] : 0) + more_values,
-                     s->pairs[turned][at] + more_pairs) - irm_block_now(s, turned, at);
+  return irm_f_block(&s->tables, s->links[turned][at] + more_links,
+                     (s->values[turned] ? s->values[turned][at] : 0) + more_values, s->pairs[turned][at] + more_pairs) -
+         irm_block_now(s, turned, at);
 }
 
 double irm_gain(const irm_state *s, int mode, int32_t l)
@@ -366,7 +371,8 @@ static double row_sum(const irm_state *s, int32_t l)
     return irm_f_row(s->model->poisson, s->chain->beta, s->links[0] + row, s->pairs[0] + row,
                      s->graph->type == WEFT_IRM_UNDIRECTED ? l : 0, s->k[1]);
   for (size_t at = row; at < row + (size_t) s->k[1]; at++)
-    sum += irm_f_real(s->chain->beta, s->graph->unit, (double) s->links[0][at], (double) s->values[0][at], (double) s->pairs[0][at]);
+    sum += irm_f_real(s->chain->beta, s->graph->unit, (double) s->links[0][at], (double) s->values[0][at],
+                      (double) s->pairs[0][at]);
   return sum;
 }
 

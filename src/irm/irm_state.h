@@ -39,14 +39,14 @@ typedef struct irm_state {
   int32_t *active[2], active_count[2], *place[2]; /* occupied clusters; place in active, or -1 */
   int64_t *links[2], *pairs[2];
   int64_t *values[2];              /* Σ of squares of real values, like links; else NULL */
-  int64_t *tallies, *counts;       /* blocks, and clusters of a mode, of each thread, when counting is shared out; or NULL */
+  int64_t *tallies, *counts; /* blocks, and clusters of a mode, of each thread, when counting is shared out; or NULL */
   irm_tables tables;
   int on_device;                   /* labels and blocks are newer there */
   int best_on_device;
   int index, threads;              /* of the chain in this run; for work that is shared out */
   irm_profile profile;
   double *scores;                  /* of the clusters of a mode, for one node; also similarities */
-  uint64_t *squares;               /* Σ_i n_im² of each cluster and one of the other mode, modulo 2^64; see irm_split.c */
+  uint64_t *squares; /* Σ_i n_im² of each cluster and one of the other mode, modulo 2^64; see irm_split.c */
   double *spreads;
   irm_pair *pair;                  /* of split-merge in bipartite graphs */
   double *log_stick[2];            /* log μ of the sweep */
@@ -64,7 +64,8 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
 /* Active clusters, ascending, from the sizes. */
 void irm_state_count_active(irm_state *s, int mode);
 
-/* Sizes, active clusters and pairs from the labels; then the links of slices of mode 0's nodes, and what follows from them. */
+/* Sizes, active clusters and pairs from the labels; then the links of slices of mode 0's nodes, and what follows from
+ * them. */
 void irm_state_count_begin(irm_state *s);
 void irm_state_count_slice(irm_state *s, int64_t first, int64_t last);
 void irm_state_count_end(irm_state *s);
@@ -114,14 +115,16 @@ static inline int64_t irm_next_below(irm_state *s, int64_t n)
 /* f of the block at this place, as the state has it. */
 static inline double irm_block_now(const irm_state *s, int turned, size_t at)
 {
-  return s->pairs[turned][at] ? irm_f_block(&s->tables, s->links[turned][at], s->values[turned] ? s->values[turned][at] : 0,
-                                            s->pairs[turned][at]) : 0;
+  return s->pairs[turned][at] ? irm_f_block(&s->tables, s->links[turned][at],
+                                            s->values[turned] ? s->values[turned][at] : 0, s->pairs[turned][at])
+                              : 0;
 }
 
 static inline int irm_other(const irm_state *s, int mode) { return s->one_mode ? 0 : 1 - mode; }
 
 /* The end of the slice of nodes that starts at `first`: `per_node` + `per_link` x links adds up to at most `budget`. */
-static inline int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node, double per_link, double budget)
+static inline int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node,
+                                    double per_link, double budget)
 {
   int64_t last = first;
   double work = 0;
@@ -132,8 +135,8 @@ static inline int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, 
   return last;
 }
 
-/* The first node of a mode that is part `part`'s of `parts`; part `parts` starts behind the last. Shares are about equal in
- * links and in what a node costs besides, its product with a table. */
+/* The first node of a mode that is part `part`'s of `parts`; part `parts` starts behind the last. Shares are about
+ * equal in links and in what a node costs besides, its product with a table. */
 static inline int64_t irm_share_start(const weft_irm_graph *g, int mode, const int32_t k[2], int part, int parts)
 {
   const int64_t *start = g->links[mode].start;

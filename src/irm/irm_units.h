@@ -1,17 +1,19 @@
 /* Scores of clusters as whole numbers, and the draw from them: the same on every machine, in any order of additions.
  *
- * A score is in units of 2^-15 bits, so that a step is 2e-5 nats. The drawn log odds of a block are rounded to this grid,
- * and its log(1 - η) is computed from what was rounded: the sampler is exact for an η that differs from the draw by less
- * than its posterior tells apart. Sums of grid values are exact in doubles, and in 32 bits for a light node:
+ * A score is in units of 2^-15 bits, so that a step is 2e-5 nats. The drawn log odds of a block are rounded to this
+ * grid, and its log(1 - η) is computed from what was rounded: the sampler is exact for an η that differs from the draw
+ * by less than its posterior tells apart. Sums of grid values are exact in doubles, and in 32 bits for a light node:
  *
  *   at most IRM_LIGHT links, each within IRM_NARROW of the middle of its row:    |Σ| <= 255 · 2^21 < 2^29
  *   the base, below the greatest one by at most 2^30 + 2^21:                     |score| < 2^31
  *
- * What is cut off there lies 2^21 units (64 bits) and more below another cluster whatever the links are: it has no weight.
+ * What is cut off there lies 2^21 units (64 bits) and more below another cluster whatever the links are: it has no
+ * weight.
  *
- * The draw. Clusters go in chunks of 128. In a chunk, w = 2^28 · 2^-(greatest - score), truncated, and one uniform picks
- * from the chunk's whole-number sum, by columns c % 8 first, then c / 8: the order in which a tensor core's threads and a
- * vector's lanes hold them. Another uniform picks the chunk by sum · 2^-(its distance from the greatest). */
+ * The draw. Clusters go in chunks of 128. In a chunk, w = 2^28 · 2^-(greatest - score), truncated, and one uniform
+ * picks from the chunk's whole-number sum, by columns c % 8 first, then c / 8: the order in which a tensor core's
+ * threads and a vector's lanes hold them. Another uniform picks the chunk by sum · 2^-(its distance from the
+ * greatest). */
 #ifndef WEFT_IRM_UNITS_H
 #define WEFT_IRM_UNITS_H
 
@@ -40,7 +42,8 @@ static WEFT_HD inline double irm_none(int poisson, double units)
 }
 
 /* Log odds of η from its posterior given N links in P pairs (counts: log η), on the grid. */
-static WEFT_HD inline double irm_draw_log_odds(weft_rng rng, uint64_t index, int poisson, const double *beta, double links, double pairs)
+static WEFT_HD inline double irm_draw_log_odds(weft_rng rng, uint64_t index, int poisson, const double *beta,
+                                               double links, double pairs)
 {
   double link, none;
   if (poisson) return irm_units(weft_draw_log_gamma(rng, index, beta[0] + links) - weft_log(beta[1] + pairs));
@@ -54,7 +57,8 @@ static WEFT_HD inline double irm_middle(double low, double high) { return floor(
 /* 2^28 · 2^-(distance / 2^15), relative error below 4e-7. With y = 1 + fraction, the polynomial is 3 + 2^(1 - y): in
  * [3.5, 4] a float's bits are a straight function of its value. */
 #define IRM_WEIGHT_POLYNOMIAL(y) \
-  (((((y) * -0.00094823026f + 0.013953722f) * (y) - 0.10163368f) * (y) + 0.47084103f) * (y) - 1.380998f) * (y) + 4.9987851f
+  (((((y) * -0.00094823026f + 0.013953722f) * (y) -0.10163368f) * (y) + 0.47084103f) * (y) -1.380998f) * (y) + \
+      4.9987851f
 #define IRM_WEIGHT_ONE 0x3f800000u
 #define IRM_WEIGHT_THREE 0x40400000u
 

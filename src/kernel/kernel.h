@@ -38,24 +38,28 @@ typedef struct weft_kernel_task {
   double rel_error, abs_error;
   /* Of walks alone: */
   int series;              /* weft_series_use: nodes may join series, where the kernel has one */
-  double confidence;       /* below 1: samples may stand for nodes, within the errors with this probability for a query and column */
+  double confidence; /* below 1: samples may stand for nodes, within the errors with this probability for a query and
+                        column */
   uint64_t key;            /* of their draws */
   const int32_t *own;      /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */
   size_t trial;            /* 0: all; else so many groups of queries alone are summed, to see what all would take */
-  double budget;           /* 0, or processor seconds: a walk that would have more than these still ahead of it is given up */
+  double budget; /* 0, or processor seconds: a walk that would have more than these still ahead of it is given up */
   /* Of grids alone: */
   int columns;             /* points lie as R has them, x[j * n + i], without low parts */
   /* Of direct sums alone: */
-  size_t own_first;        /* query i leaves reference own_first + i out, when it leaves one out and there is no `own` */
+  size_t own_first; /* query i leaves reference own_first + i out, when it leaves one out and there is no `own` */
 } weft_kernel_task;
 
 static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, size_t k) {
   return t->leave_one_out && (t->own ? (int64_t) t->own[i] == (int64_t) k : k == t->own_first + i);
 }
 
-/* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a group's series,
- * sampled pairs; processor seconds before the first group of queries and after, queries summed; 1 when the walk was given up. */
-typedef struct weft_kernel_effort { double pairs, nodes, repeated, series, samples, prepared, walked, queries, given_up; } weft_kernel_effort;
+/* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a
+ * group's series, sampled pairs; processor seconds before the first group of queries and after, queries summed; 1 when
+ * the walk was given up. */
+typedef struct weft_kernel_effort {
+  double pairs, nodes, repeated, series, samples, prepared, walked, queries, given_up;
+} weft_kernel_effort;
 
 /* ---- tiles: 32 queries against a run of references ---- */
 
@@ -140,12 +144,13 @@ weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, si
 /* ---- direct sums ---- */
 
 weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
-/* Processor seconds of a direct sum's pair on the CPU, as the first of the task's pairs take now: the least of some times. */
+/* Processor seconds of a direct sum's pair on the CPU, as the first of the task's pairs take now: the least of some
+ * times. */
 weft_status weft_kernel_pair_seconds(weft_ctx *ctx, const weft_kernel_task *task, int times, double *seconds);
-/* In float, coordinates relative to each block of queries, which should come in an order in which neighbours lie together;
- * bound[i]: greatest error of query i over Σ|w|. own: NULL, or query i leaves reference own[i] out. */
-weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out,
-                                      double *bound);
+/* In float, coordinates relative to each block of queries, which should come in an order in which neighbours lie
+ * together; bound[i]: greatest error of query i over Σ|w|. own: NULL, or query i leaves reference own[i] out. */
+weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
+                                      double *out, double *bound);
 /* Σ_i w_ic (scale x·y + offset)^degree, dot products compensated; weights of any sign. */
 weft_status weft_kernel_polynomial(weft_ctx *ctx, const weft_kernel_task *task, double scale, double offset,
                                    double degree, double *out);
@@ -163,12 +168,13 @@ typedef struct weft_tree {
   const double *first, *count; /* of points, per node; doubles, as R keeps them */
   const int32_t *child;    /* the left child, the right one follows; -1: a leaf */
   const double *box;       /* nodes * 2d: least, then greatest coordinates */
-  const double *centre;    /* ball, vp, rp: nodes * (d + 1): middle relative to the node's first point, radius; or NULL */
+  const double *centre; /* ball, vp, rp: nodes * (d + 1): middle relative to the node's first point, radius; or NULL */
   const double *moments;   /* NULL, or weft_kernel_moments() of the weights, where many walks share them */
 } weft_tree;
 
 size_t weft_tree_nodes(size_t n, size_t leaf_size);
-/* The uppermost nodes of the subtree at `from` with at most `most` points, or leaves, from left to right. Room for all nodes. */
+/* The uppermost nodes of the subtree at `from` with at most `most` points, or leaves, from left to right. Room for all
+ * nodes. */
 size_t weft_tree_top(const weft_tree *t, size_t from, double most, int32_t *nodes);
 
 /* Fills order, points (moved in place), nodes. All arrays are the caller's. */
@@ -182,24 +188,26 @@ typedef struct weft_tree_build {
   int32_t *child;
 } weft_tree_build;
 weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b);
-/* For trees that were kept elsewhere: *wrong is NULL, or the array that weft_tree_grow() cannot have made. Arrays must have
- * their sizes. */
+/* For trees that were kept elsewhere: *wrong is NULL, or the array that weft_tree_grow() cannot have made. Arrays must
+ * have their sizes. */
 weft_status weft_tree_check(weft_ctx *ctx, const weft_tree_build *b, const char **wrong);
 
 /* task->reference and weights in the reference tree's order; queries are the query tree's points; out in its order. */
 weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
                              const weft_tree *reference, double *out, weft_kernel_effort *effort);
 /* The same for many bandwidths, narrowest first, instead of task->h; out: one after another. */
-weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, const double *h, size_t bandwidths, const weft_tree *query,
-                                  const weft_tree *reference, double *out, weft_kernel_effort *effort);
+weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, const double *h, size_t bandwidths,
+                                  const weft_tree *query, const weft_tree *reference, double *out,
+                                  weft_kernel_effort *effort);
 
 /* nodes * m * (d + 2): see weft_node_tile. */
-weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *reference, double *moments);
+weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *reference,
+                                double *moments);
 
 /* ---- pairs ---- */
 
-/* A decreasing function of r, 0 from its end on: cubic pieces of width 1 / per_unit; bend[k]: half its second derivative by r² from piece
- * k on, at most. */
+/* A decreasing function of r, 0 from its end on: cubic pieces of width 1 / per_unit; bend[k]: half its second
+ * derivative by r² from piece k on, at most. */
 typedef struct weft_radial {
   size_t pieces;
   double per_unit;
@@ -222,7 +230,8 @@ typedef struct weft_kernel_cube_job {
   int kind;
   const double *h;
   double *seconds; /* making, cells, sorting, moving, directory, then the sums of each bandwidth */
-  /* bandwidths * (2 samples + 4): sums of the samples, the same directly, mean of all sums, tests of cells, of (query, cell), of pairs */
+  /* bandwidths * (2 samples + 4): sums of the samples, the same directly, mean of all sums, tests of cells, of (query,
+   * cell), of pairs */
   double *out;
 } weft_kernel_cube_job;
 static WEFT_HD inline float weft_kernel_cube_at(uint32_t word) { return (float) (word >> 8) * 5.9604644775390625e-08f; }
@@ -231,23 +240,26 @@ weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job);
 typedef struct weft_kernel_ops {
   /* As weft_kernel_direct(). */
   weft_status (*direct)(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
-  /* As weft_kernel_direct_single(); `tensor`: products in pairs of 16-bit floats on tensor cores, where there are any. */
-  weft_status (*single)(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out, double *bound);
+  /* As weft_kernel_direct_single(); `tensor`: products in pairs of 16-bit floats on tensor cores, where there are
+   * any. */
+  weft_status (*single)(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out,
+                        double *bound);
   /* Sums over all pairs no farther apart than `reach`, over a grid, where one suits; *done = 0: nothing was done. */
-  weft_status (*grid)(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out, weft_kernel_effort *effort);
+  weft_status (*grid)(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out,
+                      weft_kernel_effort *effort);
   weft_status (*cube)(weft_ctx *ctx, const weft_kernel_cube_job *job);
 } weft_kernel_ops;
 
 extern const weft_kernel_ops weft_kernel_cpu;
 
 /* ops->direct() and ops->single() with the queries dealt over the call's devices; kernel_spread.c. */
-weft_status weft_kernel_direct_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task, double *out,
-                                      weft_kernel_effort *effort);
-weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task, const int32_t *own,
-                                      int tensor, double *out, double *bound);
+weft_status weft_kernel_direct_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
+                                      double *out, weft_kernel_effort *effort);
+weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
+                                      const int32_t *own, int tensor, double *out, double *bound);
 /* ops->grid() and ops->cube() with the queries dealt so; the points are all devices'. */
-weft_status weft_kernel_grid_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task, double reach, int *done,
-                                    double *out, weft_kernel_effort *effort);
+weft_status weft_kernel_grid_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
+                                    double reach, int *done, double *out, weft_kernel_effort *effort);
 weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_cube_job *job);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* Sums over points made from a key: the CPU's twin of kernel_large_cuda.cu, pair by pair, for small numbers of points. */
+/* Sums over points made from a key: the CPU's twin of kernel_cube_cuda.cu, pair by pair, for small numbers of
+ * points. */
 #include <string.h>
 #include "../base/philox.h"
 #include "kernel.h"
@@ -13,13 +14,15 @@ weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job) {
   WEFT_TAKE(sums, &mem, n);
   for (size_t i = 0; i < n; i++) {
     ones[i] = 1;
-    for (size_t j = 0; j < d; j++) x[i * d + j] = (double) weft_kernel_cube_at(weft_philox(job->key, i, WEFT_STREAM_CUBE, (uint32_t) (j / 4)).v[j & 3]);
+    for (size_t j = 0; j < d; j++)
+      x[i * d + j] =
+          (double) weft_kernel_cube_at(weft_philox(job->key, i, WEFT_STREAM_CUBE, (uint32_t) (j / 4)).v[j & 3]);
   }
   memset(job->seconds, 0, (5 + job->bandwidths) * sizeof *job->seconds);
   for (size_t k = 0; k < job->bandwidths; k++) {
     weft_kernel_effort effort = {0};
-    const weft_kernel_task task = {.kind = job->kind, .h = job->h[k], .query = {n, d, x, NULL}, .reference = {n, d, x, NULL},
-                                   .weights = ones, .m = 1, .confidence = 1};
+    const weft_kernel_task task = {.kind = job->kind, .h = job->h[k], .query = {n, d, x, NULL},
+                                   .reference = {n, d, x, NULL}, .weights = ones, .m = 1, .confidence = 1};
     double *at = job->out + k * size, total = 0;
     WEFT_TRY(weft_kernel_direct(ctx, &task, sums, &effort));
     for (size_t i = 0; i < n; i++) total += sums[i] / (double) n;
@@ -31,11 +34,3 @@ done:
   weft_arena_end(&mem);
   return st;
 }
-
-static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out, weft_kernel_effort *effort) {
-  (void) ctx, (void) task, (void) reach, (void) out, (void) effort;
-  *done = 0;
-  return WEFT_OK;
-}
-
-const weft_kernel_ops weft_kernel_cpu = {weft_kernel_direct, weft_kernel_direct_single, no_grid, weft_kernel_cube};

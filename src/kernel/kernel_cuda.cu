@@ -1,5 +1,5 @@
-/* Direct sums on the device, in double: the same promise as on the CPU (kernel_direct.c), to which kernel_again.c adds the
- * queries that need more digits. References that do not fit are sent slab by slab. */
+/* Direct sums on the device, in double: the same promise as on the CPU (kernel_direct.c); queries that need more digits
+ * are summed again. References that do not fit are sent slab by slab. */
 #include "kernel_cuda_host.cuh"
 
 /* ---- points and weights ---- */

@@ -1,8 +1,8 @@
 /* Tiles of kernel sums on the device, one template for float and double.
  *
- * A block of 256 threads sums a chunk of references for a tile of queries. Coordinates lie in shared memory, a dimension's
- * together; each thread has 2V queries by 2V references (V: numbers in 16 bytes, 4 floats or 2 doubles), so that 4 loads feed
- * 64 (16) products:
+ * A block of 256 threads sums a chunk of references for a tile of queries. Coordinates lie in shared memory, a
+ * dimension's together; each thread has 2V queries by 2V references (V: numbers in 16 bytes, 4 floats or 2 doubles), so
+ * that 4 loads feed 64 (16) products:
  *
  *             references, T at a time
  *           tx = 0 1 2 ... 15 | 0 1 2 ... 15       thread (tq, tx): queries    V tq .. and T/2 + V tq ..
@@ -10,8 +10,9 @@
  *       1   |  V x V of a thread           |
  *      ..   |                              |       T = 32 V
  *
- * A pair costs d multiply-adds by |q|² + |x|² - 2 q·x (EXPAND; in float, about the middle of the block's queries), or 2d
- * instructions by differences. Sums of RUN terms in a lane go on in double, partial sums of chunks are added in their order. */
+ * A pair costs d multiply-adds by |q|² + |x|² - 2 q·x (EXPAND; in float, about the middle of the block's queries), or
+ * 2d instructions by differences. Sums of RUN terms in a lane go on in double, partial sums of chunks are added in
+ * their order. */
 #ifndef WEFT_KERNEL_CUDA_CUH
 #define WEFT_KERNEL_CUDA_CUH
 
@@ -91,7 +92,8 @@ template <> __device__ inline double value_double<WEFT_COSINE>(double s) {
   return sinpi(0.5 * fmax(1 - s, 0.0) / (1 + sqrt(s)));
 }
 
-/* References in shared memory at a time: several tiles where all dimensions fit, so that warps drift apart between barriers. */
+/* References in shared memory at a time: several tiles where all dimensions fit, so that warps drift apart between
+ * barriers. */
 template <typename Real> __host__ __device__ static inline int tile_rows(int d) {
   return tile_shape<Real>::T * (d <= DIM_STEP / 4 ? 4 : d <= DIM_STEP / 2 ? 2 : 1);
 }

@@ -1,5 +1,5 @@
-/* What the host side of the kernel room's device code shares: grids, uploads, and launches of tiles in slices short enough to
- * poll between them. */
+/* What the host side of the kernel room's device code shares: grids, uploads, and launches of tiles in slices short
+ * enough to poll between them. */
 #ifndef WEFT_KERNEL_CUDA_HOST_CUH
 #define WEFT_KERNEL_CUDA_HOST_CUH
 

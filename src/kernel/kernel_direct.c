@@ -1,8 +1,8 @@
 /* Direct sums: every query meets every reference.
  *
  * The work is cut into items, a block of 32 queries by a chunk of references. Threads compute a batch of items; their
- * totals are then added in the items' order, so that the result does not depend on the number of threads. Within an item,
- * runs of 256 references are added plainly and the runs with compensation. */
+ * totals are then added in the items' order, so that the result does not depend on the number of threads. Within an
+ * item, runs of 256 references are added plainly and the runs with compensation. */
 #include "../base/parallel.h"
 #include "kernel_block.h"
 

@@ -1,12 +1,13 @@
 /* .Call entry points of the kernel room. Points come as d x n matrices, so that a point's coordinates lie together:
- * a list of `x` and `lo` (NULL without low parts); for grids as a list of `columns` too, R's own n x d matrix. A task is the
- * list that R's native_task() makes. */
+ * a list of `x` and `lo` (NULL without low parts); for grids as a list of `columns` too, R's own n x d matrix. A task
+ * is the list that R's native_task() makes. */
 #include <string.h>
 #include <time.h>
 #include "kernel_glue.h"
 
 static weft_points points_of(SEXP list) {
-  SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo"), columns = weft_glue_element(list, "columns");
+  SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo"),
+       columns = weft_glue_element(list, "columns");
   if (columns != R_NilValue) {
     weft_points p = {(size_t) Rf_nrows(columns), (size_t) Rf_ncols(columns), REAL(columns), NULL};
     return p;
@@ -25,14 +26,13 @@ int weft_kernel_kind_of(SEXP name) {
 /* A task without its kernel. */
 static weft_kernel_task points_and_weights_of(SEXP list) {
   SEXP weights = weft_glue_element(list, "weights");
-  weft_kernel_task t = {
-    -1, Rf_asReal(weft_glue_element(list, "h")),
-    points_of(weft_glue_element(list, "query")), points_of(weft_glue_element(list, "reference")),
-    weights == R_NilValue ? NULL : REAL(weights), weights == R_NilValue ? 1 : (size_t) Rf_nrows(weights), Rf_asLogical(weft_glue_element(list, "leave_one_out")),
-    Rf_asLogical(weft_glue_element(list, "log")), Rf_asReal(weft_glue_element(list, "rel_error")),
-    Rf_asReal(weft_glue_element(list, "abs_error")), 0, 1, 0, NULL, 0, 0,
-    weft_glue_element(weft_glue_element(list, "reference"), "columns") != R_NilValue, 0
-  };
+  weft_kernel_task t = {-1, Rf_asReal(weft_glue_element(list, "h")), points_of(weft_glue_element(list, "query")),
+                        points_of(weft_glue_element(list, "reference")), weights == R_NilValue ? NULL : REAL(weights),
+                        weights == R_NilValue ? 1 : (size_t) Rf_nrows(weights),
+                        Rf_asLogical(weft_glue_element(list, "leave_one_out")),
+                        Rf_asLogical(weft_glue_element(list, "log")), Rf_asReal(weft_glue_element(list, "rel_error")),
+                        Rf_asReal(weft_glue_element(list, "abs_error")), 0, 1, 0, NULL, 0, 0,
+                        weft_glue_element(weft_glue_element(list, "reference"), "columns") != R_NilValue, 0};
   SEXP own = weft_glue_element(list, "own");
   if (own != R_NilValue) t.own = INTEGER(own);
   return t;
@@ -85,7 +85,8 @@ static SEXP result_of(const weft_kernel_task *t, size_t bandwidths) {
 
 static void store_effort(SEXP out, weft_kernel_effort e) {
   double *to = REAL(VECTOR_ELT(out, 1));
-  to[0] = e.pairs, to[1] = e.nodes, to[2] = e.repeated, to[3] = e.series, to[4] = e.samples, to[5] = e.prepared, to[6] = e.walked, to[7] = e.queries;
+  to[0] = e.pairs, to[1] = e.nodes, to[2] = e.repeated, to[3] = e.series, to[4] = e.samples, to[5] = e.prepared,
+  to[6] = e.walked, to[7] = e.queries;
   to[8] = e.given_up;
 }
 
@@ -228,7 +229,8 @@ SEXP C_weft_kernel_cube(SEXP size, SEXP key, SEXP kernel, SEXP h, SEXP control) 
   const char *fields[] = {"out", "seconds", ""};
   const double *s = REAL(size);
   weft_kernel_cube_job job = {(size_t) s[0], (size_t) s[1], (size_t) s[2], (size_t) Rf_xlength(h),
-                              ((uint64_t) (uint32_t) REAL(key)[0] << 32) | (uint32_t) REAL(key)[1], weft_kernel_kind_of(kernel), REAL(h), NULL, NULL};
+                              ((uint64_t) (uint32_t) REAL(key)[0] << 32) | (uint32_t) REAL(key)[1],
+                              weft_kernel_kind_of(kernel), REAL(h), NULL, NULL};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, 2 * (int) job.samples + 4, (int) job.bandwidths));
   SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 5 + (R_xlen_t) job.bandwidths));
@@ -307,16 +309,16 @@ static weft_status check_tree(weft_ctx *ctx, const weft_backend *backend, void *
   (void) backend;
   WEFT_TRY(weft_tree_check(ctx, &j->tree, &j->wrong));
   if (j->wrong || !j->columns) goto done;
-  WEFT_TRY(weft_points_check(ctx, j->columns, j->tree.n, j->tree.d, j->origin, j->scale, j->full, j->tree.order, j->tree.x,
-                             j->tree.lo, &same));
+  WEFT_TRY(weft_points_check(ctx, j->columns, j->tree.n, j->tree.d, j->origin, j->scale, j->full, j->tree.order,
+                             j->tree.x, j->tree.lo, &same));
   if (!same) j->wrong = "points";
 done:
   return st;
 }
 
-/* NULL, or the name of what is wrong with a tree of n points in d dimensions that C_weft_tree_grow() is said to have made;
- * "points" when they are not those of `columns`, a matrix or NULL, rescaled as C_weft_kernel_points() does.
- * size: n, d, type. */
+/* NULL, or the name of what is wrong with a tree of n points in d dimensions that C_weft_tree_grow() is said to have
+ * made; "points" when they are not those of `columns`, a matrix or NULL, rescaled as C_weft_kernel_points() does. size:
+ * n, d, type. */
 SEXP C_weft_tree_check(SEXP tree, SEXP size, SEXP columns, SEXP origin, SEXP scale, SEXP full, SEXP control) {
   const double *s = REAL(size);
   const size_t n = (size_t) s[0], d = (size_t) s[1];
@@ -324,12 +326,13 @@ SEXP C_weft_tree_check(SEXP tree, SEXP size, SEXP columns, SEXP origin, SEXP sca
   check_job job = {.wrong = TYPEOF(tree) == VECSXP ? misshapen(tree, n, d, with_centre, scaled) : "tree"};
   if (!job.wrong) {
     const size_t leaf = (size_t) INTEGER(weft_glue_element(tree, "leaf_size"))[0];
-    job.tree = (weft_tree_build) {
-      (weft_tree_type) type, n, d, leaf, weft_tree_nodes(n, leaf), 0, REAL(weft_glue_element(tree, "x")),
-      scaled ? REAL(weft_glue_element(tree, "lo")) : NULL, INTEGER(weft_glue_element(tree, "order")),
-      REAL(weft_glue_element(tree, "first")), REAL(weft_glue_element(tree, "count")), REAL(weft_glue_element(tree, "box")),
-      with_centre ? REAL(weft_glue_element(tree, "centre")) : NULL, INTEGER(weft_glue_element(tree, "child"))
-    };
+    job.tree = (weft_tree_build){(weft_tree_type) type, n, d, leaf, weft_tree_nodes(n, leaf), 0,
+                                 REAL(weft_glue_element(tree, "x")),
+                                 scaled ? REAL(weft_glue_element(tree, "lo")) : NULL,
+                                 INTEGER(weft_glue_element(tree, "order")), REAL(weft_glue_element(tree, "first")),
+                                 REAL(weft_glue_element(tree, "count")), REAL(weft_glue_element(tree, "box")),
+                                 with_centre ? REAL(weft_glue_element(tree, "centre")) : NULL,
+                                 INTEGER(weft_glue_element(tree, "child"))};
     if (columns != R_NilValue) job.columns = REAL(columns);
     job.origin = REAL(origin), job.scale = scaled ? REAL(scale) : NULL, job.full = Rf_asLogical(full);
     weft_glue_run(control, check_tree, &job);
@@ -342,16 +345,18 @@ typedef struct { sum_job sum; const double *h; size_t bandwidths; } walk_job;
 static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *data) {
   walk_job *j = data;
   (void) backend;
-  return weft_kernel_walk_many(ctx, &j->sum.task, j->h, j->bandwidths, &j->sum.query, &j->sum.reference, j->sum.out, &j->sum.effort);
+  return weft_kernel_walk_many(ctx, &j->sum.task, j->h, j->bandwidths, &j->sum.query, &j->sum.reference, j->sum.out,
+                               &j->sum.effort);
 }
 
-/* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's order, one
- * bandwidth's after another's. options: use of series (kernel.h), confidence, two words of a key; and if there
- * are two more, groups of a trial or 0 and a budget or 0. */
+/* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's
+ * order, one bandwidth's after another's. options: use of series (kernel.h), confidence, two words of a key; and if
+ * there are two more, groups of a trial or 0 and a budget or 0. */
 SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP options, SEXP control) {
   SEXP h = weft_glue_element(task, "h");
   const double *o = REAL(options);
-  walk_job job = {.sum = {.task = task_of(task), .query = tree_of(query), .reference = tree_of(reference)}, .h = REAL(h),
+  walk_job job = {.sum = {.task = task_of(task), .query = tree_of(query), .reference = tree_of(reference)},
+                  .h = REAL(h),
                   .bandwidths = (size_t) Rf_xlength(h)};
   job.sum.task.series = (int) o[0], job.sum.task.confidence = o[1];
   job.sum.task.key = ((uint64_t) (uint32_t) o[2] << 32) | (uint32_t) o[3];
@@ -364,13 +369,21 @@ SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP options, SEX
   return out;
 }
 
-typedef struct { weft_radial g; const double *h; size_t bandwidths; double rel_error; weft_tree query, reference; double *out; } pairs_job;
+typedef struct {
+  weft_radial g;
+  const double *h;
+  size_t bandwidths;
+  double rel_error;
+  weft_tree query, reference;
+  double *out;
+} pairs_job;
 
 static weft_status sum_pairs(weft_ctx *ctx, const weft_backend *backend, void *data) {
   pairs_job *j = data;
   weft_status st = WEFT_OK;
   (void) backend;
-  for (size_t b = 0; b < j->bandwidths; b++) WEFT_TRY(weft_kernel_pairs(ctx, &j->g, j->h[b], j->rel_error, &j->query, &j->reference, j->out + b));
+  for (size_t b = 0; b < j->bandwidths; b++)
+    WEFT_TRY(weft_kernel_pairs(ctx, &j->g, j->h[b], j->rel_error, &j->query, &j->reference, j->out + b));
 done:
   return st;
 }
@@ -378,9 +391,14 @@ done:
 /* radial: list(coefficients = 4 x pieces, per_unit, bend). One sum over all pairs for each of `h`. */
 SEXP C_weft_kernel_pairs(SEXP radial, SEXP h, SEXP rel_error, SEXP query, SEXP reference, SEXP control) {
   SEXP coefficients = weft_glue_element(radial, "coefficients");
-  pairs_job job = {{(size_t) Rf_ncols(coefficients), Rf_asReal(weft_glue_element(radial, "per_unit")), REAL(coefficients),
-                    REAL(weft_glue_element(radial, "bend"))}, REAL(h), (size_t) Rf_xlength(h), Rf_asReal(rel_error),
-                   tree_of(query), tree_of(reference), NULL};
+  pairs_job job = {{(size_t) Rf_ncols(coefficients), Rf_asReal(weft_glue_element(radial, "per_unit")),
+                    REAL(coefficients), REAL(weft_glue_element(radial, "bend"))},
+                   REAL(h),
+                   (size_t) Rf_xlength(h),
+                   Rf_asReal(rel_error),
+                   tree_of(query),
+                   tree_of(reference),
+                   NULL};
   SEXP out = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(h)));
   job.out = REAL(out);
   weft_glue_run(control, sum_pairs, &job);

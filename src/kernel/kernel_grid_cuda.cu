@@ -1,5 +1,5 @@
-/* A grid of points on the device: its plan, and the points sorted by cell (radix sort), with what each is within its cell as bytes.
- * kernel_cells_cuda.cu sums over it.
+/* A grid of points on the device: its plan, and the points sorted by cell (radix sort), with what each is within its
+ * cell as bytes. kernel_grid_sum_cuda.cu sums over it.
  *
  * Cells of 31 to 62 points: with half as many, a query in ten dimensions would meet more than twice as many cells. */
 #include <cub/device/device_radix_sort.cuh>
@@ -48,8 +48,8 @@ bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, cons
     if (widest < 0) break;
     width[widest] /= 2, halved[widest]++, cells *= 2;
   }
-  /* A single cell would save nothing. Where some dimension is cut, its cells are no narrower than 0.51 h, and those that
-   * the kernel reaches are 126 units together: so h is less than 83 units, and whole numbers and halves hold every
+  /* A single cell would save nothing. Where some dimension is cut, its cells are no narrower than 0.51 h, and those
+   * that the kernel reaches are 126 units together: so h is less than 83 units, and whole numbers and halves hold every
    * distance that counts. */
   if (cells < 2) return false;
   double unit = 0;

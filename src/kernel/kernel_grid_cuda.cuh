@@ -1,4 +1,5 @@
-/* A grid of points on the device (kernel_grid_cuda.cu) and sums over it (kernel_cells_cuda.cu), for what runs them. */
+/* A grid of points on the device (kernel_grid_cuda.cu) and sums over it (kernel_grid_sum_cuda.cu), for what runs
+ * them. */
 #ifndef WEFT_KERNEL_GRID_CUDA_CUH
 #define WEFT_KERNEL_GRID_CUDA_CUH
 
@@ -34,15 +35,17 @@ template <typename Real> struct grid_points {
 bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, const double *high, double h);
 void weft_grid_reach(grid_plan *plan, double h);
 
-/* rows, lo: moved into the cells' order (out of place: `from` is freed). seconds: keys, sort, move, directory; or NULL. */
+/* rows, lo: moved into the cells' order (out of place: `from` is freed). seconds: keys, sort, move, directory; or
+ * NULL. */
 template <typename Real>
 weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, Real *from, Real *from_lo,
                             grid_points<Real> *out, double *seconds);
 
-/* kernel_cells_cuda.cu. out[order[i] + c * n]: sums of query i. counts: tests of cells, of lattice points, of pairs. once: queries are the references, and
- * each pair of points is computed once for both, which takes half the time; sums are then added to in any order, so that their last
- * bits differ from run to run. In a part of several (../base/meet.h), which all have the same points, each takes its share of the
- * queries; all get the sums, and counts of their own. */
+/* kernel_grid_sum_cuda.cu. out[order[i] + c * n]: sums of query i. counts: tests of cells, of lattice points, of pairs.
+ * once: queries are the references, and each pair of points is computed once for both, which takes half the time; sums
+ * are then added to in any order, so that their last bits differ from run to run. In a part of several
+ * (../base/meet.h), which all have the same points, each takes its share of the queries; all get the sums, and counts
+ * of their own. */
 template <typename Real>
 weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h, int leave_one_out, bool once,
                           const grid_points<Real> &query, const grid_points<Real> &reference, int m, double *out, double counts[3]);

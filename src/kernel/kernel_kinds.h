@@ -263,8 +263,8 @@ TARGET_INLINE VEC NAME(value_WENDLAND)(VEC t, VEC s) {
 
 /* ---- formulas, in the device's fast floats ----
  *
- * Of what tiles have: for EXPANDED kernels t = B - scale² s, where B is 1 for compact ones and else 0, and t may be off at
- * either end by rounding; for those APART scale² s. */
+ * Of what tiles have: for EXPANDED kernels t = B - scale² s, where B is 1 for compact ones and else 0, and t may be off
+ * at either end by rounding; for those APART scale² s. */
 
 #ifdef WEFT_KINDS_IN_FAST_FLOATS
 

@@ -1,9 +1,10 @@
-/* The sum of a radial function over all pairs of two trees' points, for criteria that need only this number: a kernel convolved with
- * itself. The function is given by values, slopes and curvatures: cubic pieces of equal width in r.
+/* The sum of a radial function over all pairs of two trees' points, for criteria that need only this number: a kernel
+ * convolved with itself. The function is given by values, slopes and curvatures: cubic pieces of equal width in r.
  *
- * As a function of s = r² its mean over the pairs of two nodes is its value at the mean of s, which moments give exactly, but
- * for half of its second derivative times the variance of s, at most (greatest s - mean)(mean - least s). A pair of nodes
- * is taken so when that is within the tolerance: rel_error times a lower bound of the mean over all pairs. */
+ * As a function of s = r² its mean over the pairs of two nodes is its value at the mean of s, which moments give
+ * exactly, but for half of its second derivative times the variance of s, at most (greatest s - mean)(mean - least s).
+ * A pair of nodes is taken so when that is within the tolerance: rel_error times a lower bound of the mean over all
+ * pairs. */
 #include <math.h>
 #include <string.h>
 #include "../base/parallel.h"
@@ -15,7 +16,8 @@
 typedef struct {
   const weft_radial *g;
   const weft_tree *query, *reference;
-  const double *query_moments, *reference_moments; /* d + 1 a node: mean relative to the first point, mean square from it */
+  /* d + 1 a node: mean relative to the first point, mean square from it */
+  const double *query_moments, *reference_moments;
   double inv_h2, allowed;
 } pairs;
 
@@ -62,7 +64,8 @@ static void range(const pairs *p, size_t q, size_t r, double *least, double *mea
   const double *u = p->query_moments + q * (d + 1), *v = p->reference_moments + r * (d + 1);
   *least = *greatest = 0, *mean = u[d] + v[d];
   for (size_t j = 0; j < d; j++) {
-    const double right = b[j] - a[d + j], left = a[j] - b[d + j], gap = fmax(fmax(right, left), 0), reach = fmax(b[d + j] - a[j], a[d + j] - b[j]);
+    const double right = b[j] - a[d + j], left = a[j] - b[d + j], gap = fmax(fmax(right, left), 0),
+                 reach = fmax(b[d + j] - a[j], a[d + j] - b[j]);
     const double middle = p->query->points.x[first_q * d + j] - p->reference->points.x[first_r * d + j] + u[j] - v[j];
     *least += gap * gap, *greatest += reach * reach, *mean += middle * middle;
   }
@@ -147,15 +150,17 @@ weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, dou
       range(&p, (size_t) groups[i], (size_t) others[k], &least, &mean, &greatest);
       low += query->count[groups[i]] * reference->count[others[k]] * value_at(g, greatest);
     }
-  p.allowed = rel_error * fmax(low / ((double) query->points.n * (double) reference->points.n),
-                               query->first == reference->first ? g->coefficients[0] / (double) reference->points.n : 0);
+  p.allowed =
+      rel_error * fmax(low / ((double) query->points.n * (double) reference->points.n),
+                       query->first == reference->first ? g->coefficients[0] / (double) reference->points.n : 0);
   const size_t count = weft_tree_top(query, 0, GROUP_POINTS, groups), batch = 4 * (size_t) ctx->threads;
   for (size_t start = 0; start < count; start += batch) {
     const size_t end = count - start < batch ? count : start + batch;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) count));
     WEFT_PARALLEL(ctx->threads)
     WEFT_FOR(dynamic)
-    for (size_t i = start; i < end; i++) totals[i] = sum_group(&p, (size_t) groups[i], stack + (size_t) WEFT_THREAD() * depth);
+    for (size_t i = start; i < end; i++)
+      totals[i] = sum_group(&p, (size_t) groups[i], stack + (size_t) WEFT_THREAD() * depth);
   }
   *out = 0;
   for (size_t i = 0; i < count; i++) *out += totals[i];

@@ -1,5 +1,5 @@
-/* Points from R's columns: one after another, and rescaled by a bandwidth of many numbers with nothing lost: differences
- * from an origin are taken exactly, divisions and the solve with a triangle done in pairs of doubles. */
+/* Points from R's columns: one after another, and rescaled by a bandwidth of many numbers with nothing lost:
+ * differences from an origin are taken exactly, divisions and the solve with a triangle done in pairs of doubles. */
 #include <stdatomic.h>
 #include "../base/parallel.h"
 #include "kernel_scalar.h"
@@ -80,7 +80,8 @@ VECTORIZE static void range_of(const double *x, size_t count, double *out) {
       high[k] = x[i + k] > high[k] ? x[i + k] : high[k];
       nothing[k] += x[i + k] - x[i + k];
     }
-  for (int k = 1; k < LANES; k++) low[0] = fmin(low[0], low[k]), high[0] = fmax(high[0], high[k]), nothing[0] += nothing[k];
+  for (int k = 1; k < LANES; k++)
+    low[0] = fmin(low[0], low[k]), high[0] = fmax(high[0], high[k]), nothing[0] += nothing[k];
   if (nothing[0] != 0) low[0] = INFINITY, high[0] = -INFINITY, i = 0;
   for (; i < count; i++) {
     const int finite = x[i] - x[i] == 0;
@@ -105,7 +106,8 @@ weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, si
       WEFT_PARALLEL(ctx->threads)
       WEFT_FOR(static)
       for (size_t at = first; at < end; at += RANGE_AT_ONCE)
-        range_of(columns + j * n + at, end - at < RANGE_AT_ONCE ? end - at : RANGE_AT_ONCE, part + 3 * ((at - first) / RANGE_AT_ONCE));
+        range_of(columns + j * n + at, end - at < RANGE_AT_ONCE ? end - at : RANGE_AT_ONCE,
+                 part + 3 * ((at - first) / RANGE_AT_ONCE));
       for (size_t k = 0; k < 3 * ((end - first + RANGE_AT_ONCE - 1) / RANGE_AT_ONCE); k += 3)
         to[0] = fmin(to[0], part[k]), to[1] = fmax(to[1], part[k + 1]), to[2] += part[k + 2];
     }

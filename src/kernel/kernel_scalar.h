@@ -44,7 +44,8 @@ static WEFT_HD inline double weft_square_distance(const weft_points *a, size_t i
 }
 
 /* 1 - r²/h², correctly signed. */
-static WEFT_HD inline double weft_inside_exactly(const weft_points *a, size_t i, const weft_points *b, size_t k, double h) {
+static WEFT_HD inline double weft_inside_exactly(const weft_points *a, size_t i, const weft_points *b, size_t k,
+                                                 double h) {
   const size_t d = a->d;
   weft_dd sum = {0, 0};
   for (size_t j = 0; j < d; j++) {
@@ -57,8 +58,8 @@ static WEFT_HD inline double weft_inside_exactly(const weft_points *a, size_t i,
 }
 
 /* k of one pair, good to 1e-13 of itself. */
-static WEFT_HD inline double weft_kernel_pair(int kind, const weft_points *a, size_t i, const weft_points *b, size_t k, double h,
-                                      double shift) {
+static WEFT_HD inline double weft_kernel_pair(int kind, const weft_points *a, size_t i, const weft_points *b, size_t k,
+                                              double h, double shift) {
   double s = weft_square_distance(a, i, b, k) / (h * h);
   if (!weft_kernel_compact(kind) || s > 1.0625) return weft_kernel_of(kind, s, shift);
   if (weft_kernel_step(kind) && s < 0.9375) return 1;

@@ -1,10 +1,10 @@
 /* Direct sums in single precision. Coordinates are taken relative to the middle of each block of 64 queries, in double,
- * before they are rounded, so that far clusters and outliers cost only the blocks they are in, and in units of the power of
- * two next to h, so that squares neither vanish nor overflow.
+ * before they are rounded, so that far clusters and outliers cost only the blocks they are in, and in units of the
+ * power of two next to h, so that squares neither vanish nor overflow.
  *
- * The bound. With u = 2^-24, a rounded coordinate difference is off by at most u (|x - c| + |q - c| + |x - q|), so a distance
- * r <= its true value by 2u (r + 2ρ) at most, where ρ is the block's radius; the sum of squares, the scaling and the
- * kernel's own arithmetic add (d + 12) u r / 2 and 8 u of k. With D1 = max |k'| h and D2 = max r |k'| over r:
+ * The bound. With u = 2^-24, a rounded coordinate difference is off by at most u (|x - c| + |q - c| + |x - q|), so a
+ * distance r <= its true value by 2u (r + 2ρ) at most, where ρ is the block's radius; the sum of squares, the scaling
+ * and the kernel's own arithmetic add (d + 12) u r / 2 and 8 u of k. With D1 = max |k'| h and D2 = max r |k'| over r:
  *   |k error| <= u (4 ρ D1 / h + (2 + (d + 12) / 2) D2 + 8)
  * and adding 512 terms in a lane before they go on in double, at most 512 u more of Σ|w| k. */
 #include "../base/parallel.h"
@@ -65,8 +65,8 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
   }
 }
 
-weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out,
-                                      double *bound) {
+weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
+                                      double *out, double *bound) {
   weft_status st = WEFT_OK;
   (void) tensor;
   weft_arena mem = weft_arena_begin(ctx);

@@ -1,16 +1,17 @@
 /* Direct sums in float on the device, with a bound for every query.
  *
- * Coordinates are z = (x - first reference) * scale / h as pairs of floats, taken relative to the middle of a block of 128
- * queries, so that far clusters and outliers cost only the blocks they are in. The bound, with u = 2^-24, rho the block's
- * radius and r the distance in bandwidths:
- *   a rounded coordinate is off by 2u |z - c|; s = |q|² + |x|² - 2 q·x from d + 2 rounded products and sums is off by at most
- *   u (2d + 9) ((2 rho + r)² + 1), and k by that times |k'(s)|; with E0 = max |k'(s)| and E1 = max s |k'(s)|, at most
+ * Coordinates are z = (x - first reference) * scale / h as pairs of floats, taken relative to the middle of a block of
+ * 128 queries, so that far clusters and outliers cost only the blocks they are in. The bound, with u = 2^-24, rho the
+ * block's radius and r the distance in bandwidths:
+ *   a rounded coordinate is off by 2u |z - c|; s = |q|² + |x|² - 2 q·x from d + 2 rounded products and sums is off by
+ *   at most u (2d + 9) ((2 rho + r)² + 1), and k by that times |k'(s)|; with E0 = max |k'(s)| and E1 = max s |k'(s)|,
+ *   at most
  *     u (2d + 9) ((8 rho² + 1) E0 + 2 E1)
  *   of differences, with D1 = max |k'(r)| and D2 = max r |k'(r)|, at most u (8 rho D1 + (4 + (d + 12) / 2) D2)
- *   a coordinate z itself is off by u² |z| in its pair and by 2^-52 |z| before that, so that with R the greatest |z| of the
- *   block's queries, as a vector, r is off by at most 2.2 u² (R + r), and k by D1 times that; rho, found from the first
- *   floats of the pairs, is off by u R
- *   k's own arithmetic adds 16u of k, and 128 terms in a lane 128u of Σ|w| k. */
+ *   a coordinate z itself is off by u² |z| in its pair and by 2^-52 |z| before that, so that with R the greatest |z| of
+ *   the block's queries, as a vector, r is off by at most 2.2 u² (R + r), and k by D1 times that; rho, found from the
+ *   first floats of the pairs, is off by u R k's own arithmetic adds 16u of k, and 128 terms in a lane 128u of Σ|w|
+ *   k. */
 #include "kernel_cuda_host.cuh"
 #include "kernel_single_cuda.cuh"
 
@@ -38,8 +39,8 @@ __global__ void split_weights(const double *w, int64_t n, int m, int64_t stride,
     out[k % m * stride + k / m] = (float) w[k];
 }
 
-/* The middle of each block's box, half its diagonal, and the length of the vector of its greatest |coordinates|. One warp a
- * block. */
+/* The middle of each block's box, half its diagonal, and the length of the vector of its greatest |coordinates|. One
+ * warp a block. */
 __global__ void find_middles(const float *q, int64_t n, int d, int64_t stride, int tile, float *middle, float *radius, float *far) {
   const int64_t block = blockIdx.x;
   const int64_t first = block * tile, last = first + tile < n ? first + tile : n;
@@ -107,7 +108,8 @@ static void bound_of(int kind, int tensor, double d, double *constant, double *p
   }
 }
 
-/* Tiles of a launch, at most `most`, that keep all processors busy to its end with two blocks each, where it is long enough for that. */
+/* Tiles of a launch, at most `most`, that keep all processors busy to its end with two blocks each, where it is long
+ * enough for that. */
 static int64_t even_launch(int64_t most, int64_t chunks, int processors) {
   const int64_t at_once = 2 * processors, rounds = most * chunks / at_once, even = rounds * at_once / chunks;
   return even ? even : most;

@@ -1,19 +1,21 @@
 /* Direct sums with the products on tensor cores.
  *
- * A coordinate a, relative to the middle of a block's queries, is a pair of 16-bit floats h + l, good to 2^-22 |a| + 2^-25. Of the
- * four products of two pairs three are taken. A pair of dimensions takes three 32-bit words of the inner dimension of the
- * product, and one word has the reference's norm, so that t = B - |q - x|² comes out whole (B - |q|² is where accumulators start):
+ * A coordinate a, relative to the middle of a block's queries, is a pair of 16-bit floats h + l, good to 2^-22
+ * |a| + 2^-25. Of the four products of two pairs three are taken. A pair of dimensions takes three 32-bit words of the
+ * inner dimension of the product, and one word has the reference's norm, so that t = B - |q - x|² comes out whole
+ * (B - |q|² is where accumulators start):
  *
  *   word        3p            3p + 1        3p + 2        8 KS - 1
  *   query       2h 2h'        2h 2h'        2l 2l'        1 1
  *   reference   h h'          l l'          h h'          -|x|² in two 16-bit floats
  *
- * 16-bit floats end at 65504: references where |x|² > 60000 count as 0, which is right for compact kernels and the Gaussian as
- * long as the bound says anything; other kernels are summed in float.
+ * 16-bit floats end at 65504: references where |x|² > 60000 count as 0, which is right for compact kernels and the
+ * Gaussian as long as the bound says anything; other kernels are summed in float.
  *
- * What this adds to the bound of kernel_single_cuda.cu, in units of u = 2^-24 and of A² + 1, A = |q| + |x|: 6 for the pairs and the
- * product left out, √d / 2 for their absolute part, 4 for the norm, and 17 a step of 16 for sums that may be truncated: with
- * (3d + 2) / 16 + 1 steps at most 4d + 32. A warp has 16 MT queries; eight warps share 512 references at a time. */
+ * What this adds to the bound of kernel_single_cuda.cu, in units of u = 2^-24 and of A² + 1, A = |q| + |x|: 6 for the
+ * pairs and the product left out, √d / 2 for their absolute part, 4 for the norm, and 17 a step of 16 for sums that may
+ * be truncated: with (3d + 2) / 16 + 1 steps at most 4d + 32. A warp has 16 MT queries; eight warps share 512
+ * references at a time. */
 #include <cuda_fp16.h>
 #include "kernel_single_cuda.cuh"
 

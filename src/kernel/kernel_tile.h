@@ -1,14 +1,14 @@
 /* The body of a tile, included by each vector variant for double and for float after it has defined
- *   REAL VEC LANES NV REFS TILE ARGS TARGET_INLINE TRACK   types; vectors of queries and references at a time; TRACK: the
- *                                                          double version, with low parts and error accounting
+ *   REAL VEC LANES NV REFS TILE ARGS TARGET_INLINE TRACK   types; vectors of queries and references at a time; TRACK:
+ *                                                          the double version, with low parts and error accounting
  *   V(op)                                                  add sub mul div fmadd fnmadd sqrt min max set1 loadu storeu
  *   KEEP_LT(a, b, v) KEEP_LE(a, b, v)                      v where a < b (a <= b), else 0
  *   MAGIC POW2(v)                                          the constant that rounds to integers; 2^n from n + MAGIC
  *   NAME(x)
  *
  * Queries lie in the lanes and references are broadcast: NV x REFS accumulators of distances, two instructions a
- * dimension each, with NV + REFS loads. exp is a Chebyshev interpolant of our own on ±ln2/2 (relative error 4e-18, in float
- * 3e-9; 0 where the result would be denormal). */
+ * dimension each, with NV + REFS loads. exp is a Chebyshev interpolant of our own on ±ln2/2 (relative error 4e-18, in
+ * float 3e-9; 0 where the result would be denormal). */
 
 #define UNROLL _Pragma("GCC unroll 8")
 
@@ -132,8 +132,8 @@ TARGET_INLINE void NAME(body)(const ARGS *a, int kind, int pairs, int single) {
 }
 
 #if TRACK
-/* Bounds of a node's sum for every query of a tile. With s̄ the weighted mean of s over the node (exact from its moments),
- * a convex k gives W k(s̄) <= Σ w k <= W (the chord of k over [s least, s greatest], at s̄). */
+/* Bounds of a node's sum for every query of a tile. With s̄ the weighted mean of s over the node (exact from its
+ * moments), a convex k gives W k(s̄) <= Σ w k <= W (the chord of k over [s least, s greatest], at s̄). */
 TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind) {
   const VEC zero = V(set1)(0), one = V(set1)(1), scale = V(set1)(a->inv_h2), slack = V(set1)(a->slack);
   for (size_t from = 0; from < TILE; from += LANES) {
@@ -232,9 +232,10 @@ static void NAME(node)(const weft_node_tile *t, int kind) {
 #endif
 
 #if !TRACK
-/* out = (float) ((x - middle) * scale), element by element: what brings a run of references into a block's coordinates. */
-TARGET VECTORIZE static void NAME(shift)(const double *restrict x, const double *restrict middle, double scale, size_t count,
-                                         float *restrict out) {
+/* out = (float) ((x - middle) * scale), element by element: what brings a run of references into a block's
+ * coordinates. */
+TARGET VECTORIZE static void NAME(shift)(const double *restrict x, const double *restrict middle, double scale,
+                                         size_t count, float *restrict out) {
   for (size_t i = 0; i < count; i++) out[i] = (float) ((x[i] - middle[i]) * scale);
 }
 #endif

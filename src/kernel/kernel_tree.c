@@ -3,9 +3,9 @@
  *   kd    by the widest coordinate                 ball  along the line through two far points
  *   vp    by the distance from a vantage point     rp    along a random direction
  *
- * Each gives every point of a node a key; a quickselect brings the lower keys to the front, moving the points themselves.
- * The split is by rank, at a multiple of the leaf size, so that all leaves but one are full and the shape is known
- * beforehand. Levels are built one after another, the nodes of a level in parallel. */
+ * Each gives every point of a node a key; a quickselect brings the lower keys to the front, moving the points
+ * themselves. The split is by rank, at a multiple of the leaf size, so that all leaves but one are full and the shape
+ * is known beforehand. Levels are built one after another, the nodes of a level in parallel. */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -161,7 +161,8 @@ static double middle_of(double a, double b, double c) {
 
 /* The `left` least keys of first .. last - 1 to the front (Hoare's find). Pivots are medians of three places taken by a
  * linear congruence, which no order of the data foils. */
-static weft_status select_rank(const weft_tree_build *b, double *key, size_t first, size_t last, size_t left, weft_ctx *ctx) {
+static weft_status select_rank(const weft_tree_build *b, double *key, size_t first, size_t last, size_t left,
+                               weft_ctx *ctx) {
   weft_status st = WEFT_OK;
   const size_t goal = first + left;
   uint64_t place = first * UINT64_C(2654435761) + left;
@@ -209,10 +210,10 @@ done:
   return st;
 }
 
-/* Nodes in batches of some a million points, in parallel. `key` NULL: balls, which are relative to a node's first point and
- * so must wait until the points lie still. */
-static weft_status grow_nodes(weft_ctx *ctx, const weft_tree_build *b, size_t first, size_t last, double *key, double *lines,
-                              double done, double total) {
+/* Nodes in batches of some a million points, in parallel. `key` NULL: balls, which are relative to a node's first point
+ * and so must wait until the points lie still. */
+static weft_status grow_nodes(weft_ctx *ctx, const weft_tree_build *b, size_t first, size_t last, double *key,
+                              double *lines, double done, double total) {
   weft_status st = WEFT_OK;
   for (size_t start = first, end; start < last; start = end) {
     double points = 0;

@@ -1,16 +1,16 @@
 /* Kernel sums by two trees, within rel_error * f + abs_error for every query, for one or many bandwidths.
  *
- * A group is a node of the query tree with up to 1024 points. The reference leaf nearest to each of its leaves, its own when
- * references are the queries, is summed at once: a first lower bound. Boxes against boxes then raise it, and give the group a
- * list of reference nodes, without those out of a compact kernel's reach, those that add next to nothing to the lower
- * bound, and those that join its series (kernel_walk_series.c). Every 32 queries of a leaf of the group walk from this list
- * (kernel_walk_tile.c).
+ * A group is a node of the query tree with up to 1024 points. The reference leaf nearest to each of its leaves, its own
+ * when references are the queries, is summed at once: a first lower bound. Boxes against boxes then raise it, and give
+ * the group a list of reference nodes, without those out of a compact kernel's reach, those that add next to nothing to
+ * the lower bound, and those that join its series (kernel_walk_series.c). Every 32 queries of a leaf of the group walk
+ * from this list (kernel_walk_tile.c).
  *
- * Bandwidths are walked from the narrowest to the widest over the same trees and moments. No sum is below that of a narrower
- * bandwidth, which is the next one's first lower bound.
+ * Bandwidths are walked from the narrowest to the widest over the same trees and moments. No sum is below that of a
+ * narrower bandwidth, which is the next one's first lower bound.
  *
- * A result depends on nothing but its group, so threads do not change it. Exact sums are the same with a tolerance of a few
- * roundings. Threads take a step at a time, 32 queries or a list, and stop between two for the poll. */
+ * A result depends on nothing but its group, so threads do not change it. Exact sums are the same with a tolerance of a
+ * few roundings. Threads take a step at a time, 32 queries or a list, and stop between two for the poll. */
 #include <stdatomic.h>
 #include <time.h>
 #include "../base/parallel.h"
@@ -18,13 +18,15 @@
 
 #define GROUP 1024       /* fewer where references are so many that a group would take seconds */
 #define GROUP_PAIRS 1e9
-#define SERIES_GROUP 256 /* small beside the bandwidth, where series are to be short: 2 to 5 times as fast in two dimensions */
+#define SERIES_GROUP \
+  256 /* small beside the bandwidth, where series are to be short: 2 to 5 times as fast in two dimensions */
 #define FEW_DIGITS 0.03  /* greater relative errors are kept by bounds anyway */
 #define SAMPLED_NODES 128 /* lists are of so many nodes at first, where samples may stand for them */
 #define SHARE 0.9        /* of the tolerance for bounds; the rest is for rounding */
 #define FRONTIER_DOUBLES ((size_t) 1 << 20)
 #define BETWEEN_POLLS 0.03 /* seconds */
-#define SAMPLED_GROUPS 6 /* that a budget has parted into such of a 64th of the points, or of 128, to see soon how long the rest takes */
+#define SAMPLED_GROUPS \
+  6 /* that a budget has parted into such of a 64th of the points, or of 128, to see soon how long the rest takes */
 #define PARTS 64
 #define LEAST_GROUP 128
 #define LOOKS 16         /* in the time of a budget */
@@ -35,12 +37,14 @@ enum { IDLE, LOOK, LIST, SUM };
 
 /* ---- lists ---- */
 
-/* Visits the nodes that a group's list is made of: about as large as the group, smaller ones nowhere, larger ones where their kernel
- * values hardly differ. `raise`: only adds their lower bounds to t->least; nodes that hold a nearest leaf have had theirs. */
+/* Visits the nodes that a group's list is made of: about as large as the group, smaller ones nowhere, larger ones where
+ * their kernel values hardly differ. `raise`: only adds their lower bounds to t->least; nodes that hold a nearest leaf
+ * have had theirs. */
 static void visit_nodes(const weft_walk *w, weft_hands *t, int raise) {
   const weft_tree *r = w->reference;
   const int kind = w->task->kind, compact = weft_kernel_compact(kind);
-  const double half = fmax(w->query->count[t->group] / 2, w->least_listed), part = (double) w->task->reference.n / SAMPLED_NODES;
+  const double half = fmax(w->query->count[t->group] / 2, w->least_listed),
+               part = (double) w->task->reference.n / SAMPLED_NODES;
   const double fine = !raise && !compact && w->task->confidence < 1 && part > half ? part : half;
   const size_t m = w->task->m, size = m * (w->task->reference.d + 2);
   size_t top = 0;
@@ -57,21 +61,14 @@ static void visit_nodes(const weft_walk *w, weft_hands *t, int raise) {
     if (r->child[v] < 0 || r->count[v] <= fine || most - fewest <= 0.5 * w->rel * fewest) {
       if (!raise) t->list[t->listed++] = (int32_t) v;
       else if (!weft_walk_holds_nearest(w, t, v))
-        for (size_t c = 0; c < m; c++) t->least[c] += w->rel * (1 - 1e-9) * w->moments[v * size + c * (size / m)] * fewest;
+        for (size_t c = 0; c < m; c++)
+          t->least[c] += w->rel * (1 - 1e-9) * w->moments[v * size + c * (size / m)] * fewest;
       continue;
     }
     if (raise && most < 1e-300) continue;
     t->stack[top++] = r->child[v] + 1;
     t->stack[top++] = r->child[v];
   }
-}
-
-int weft_walk_holds_nearest(const weft_walk *w, const weft_hands *t, size_t v) {
-  const double first = w->reference->first[v], last = first + w->reference->count[v];
-  if (weft_walk_holds_own(w, (size_t) w->query->first[t->group], (size_t) w->query->count[t->group], v)) return 1;
-  for (size_t k = 0; k < t->near_leaves; k++)
-    if (t->near_first[k] >= first && t->near_first[k] < last) return 1;
-  return 0;
 }
 
 static void list_nodes(const weft_walk *w, weft_hands *t) {
@@ -87,8 +84,8 @@ static void begin_leaves(weft_hands *t) {
   t->todo[0] = t->group, t->top = 1, t->leaf = SIZE_MAX;
 }
 
-/* The group's next 32 queries into t->leaf and t->from, in LOOK with its nearest leaf noted; 0: there are no more. The tree is
- * no deeper than 64 levels: each halves the leaves. */
+/* The group's next 32 queries into t->leaf and t->from, in LOOK with its nearest leaf noted; 0: there are no more. The
+ * tree is no deeper than 64 levels: each halves the leaves. */
 static int next_tile(const weft_walk *w, weft_hands *t) {
   const weft_tree *q = w->query;
   t->from += WEFT_TILE;
@@ -134,16 +131,17 @@ static int take_step(const weft_walk *w, weft_hands *t, const int32_t *groups, s
   }
 }
 
-/* Groups in the order in which they are taken; `before`: the points of those before each, and of all; `largest`: of the largest
- * before any was parted. */
+/* Groups in the order in which they are taken; `before`: the points of those before each, and of all; `largest`: of the
+ * largest before any was parted. */
 typedef struct { int32_t *node; double *before, largest; size_t count; } group_list;
 
 typedef struct { double spent, done; } progress;
 
-/* Processor seconds that what is left of the groups will take, as those since the first look say: the first groups pay for memory
- * that is touched for the first time. 0: too few to say, unless a quarter of the budget has brought no more. */
-static double seconds_left(const weft_walk *w, const weft_hands *t, int threads, size_t begun, const group_list *groups, double spent,
-                           double budget, progress *first) {
+/* Processor seconds that what is left of the groups will take, as those since the first look say: the first groups pay
+ * for memory that is touched for the first time. 0: too few to say, unless a quarter of the budget has brought no
+ * more. */
+static double seconds_left(const weft_walk *w, const weft_hands *t, int threads, size_t begun, const group_list *groups,
+                           double spent, double budget, progress *first) {
   const double few = FEW_GROUPS * groups->before[1];
   progress now = {spent, 0};
   if (!(budget > 0) || !begun || begun >= groups->count) return 0;
@@ -169,8 +167,8 @@ done:
   return st;
 }
 
-static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t, const group_list *groups, double done, double total,
-                               double *given_up) {
+static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t, const group_list *groups, double done,
+                               double total, double *given_up) {
   weft_status st = WEFT_OK;
   atomic_size_t next = 0;
   int busy = 1, asked = 0;
@@ -227,8 +225,10 @@ done:
   return st;
 }
 
-/* For a budget: small ones instead of the first few, which come from everywhere; of each of those one before the others. */
-static weft_status part_first_groups(weft_arena *mem, const weft_tree *query, double small, int32_t *groups, size_t *count) {
+/* For a budget: small ones instead of the first few, which come from everywhere; of each of those one before the
+ * others. */
+static weft_status part_first_groups(weft_arena *mem, const weft_tree *query, double small, int32_t *groups,
+                                     size_t *count) {
   weft_status st = WEFT_OK;
   const size_t parted = *count < SAMPLED_GROUPS ? *count : SAMPLED_GROUPS, whole = *count - parted;
   size_t found = parted;
@@ -248,7 +248,8 @@ done:
 }
 
 /* Groups of at most `most` points: all, or `trial` of them, or with a budget mixed and the first ones small. */
-static weft_status list_groups(weft_arena *mem, const weft_kernel_task *task, const weft_tree *query, double most, group_list *out) {
+static weft_status list_groups(weft_arena *mem, const weft_kernel_task *task, const weft_tree *query, double most,
+                               group_list *out) {
   weft_status st = WEFT_OK;
   WEFT_TAKE(out->node, mem, query->nodes);
   WEFT_TAKE(out->before, mem, query->nodes + 1);
@@ -258,7 +259,8 @@ static weft_status list_groups(weft_arena *mem, const weft_kernel_task *task, co
   for (size_t g = 0; g < out->count; g++) out->largest = fmax(out->largest, query->count[out->node[g]]);
   if (task->budget > 0) {
     WEFT_TRY(mix_groups(mem, out->node, out->count));
-    WEFT_TRY(part_first_groups(mem, query, fmin(most, fmax(LEAST_GROUP, (double) query->points.n / PARTS)), out->node, &out->count));
+    WEFT_TRY(part_first_groups(mem, query, fmin(most, fmax(LEAST_GROUP, (double) query->points.n / PARTS)), out->node,
+                               &out->count));
   }
   out->before[0] = 0;
   for (size_t g = 0; g < out->count; g++) out->before[g + 1] = out->before[g] + query->count[out->node[g]];
@@ -282,10 +284,12 @@ static weft_status take_hands(weft_arena *mem, const weft_walk *w, weft_hands *t
   WEFT_TAKE(t->error, mem, w->capacity * size);
   WEFT_TAKE(t->low, mem, w->capacity * size);
   WEFT_TAKE(t->tolerance, mem, 9 * size);
-  t->kept = t->tolerance + size, t->settled = t->kept + size, t->floor = t->settled + 3 * size, t->batches = t->floor + size;
+  t->kept = t->tolerance + size, t->settled = t->kept + size, t->floor = t->settled + 3 * size,
+  t->batches = t->floor + size;
   t->certain = t->batches + 2 * size;
   WEFT_TAKE(t->least, mem, 5 * m);
-  t->dropped = t->least + m, t->least_here = t->dropped + m, t->dropped_here = t->least_here + m, t->local_error = t->dropped_here + m;
+  t->dropped = t->least + m, t->least_here = t->dropped + m, t->dropped_here = t->least_here + m,
+  t->local_error = t->dropped_here + m;
   WEFT_TAKE(t->priority, mem, w->capacity);
   WEFT_TAKE(t->node, mem, w->capacity);
   WEFT_TAKE(t->order, mem, w->capacity);
@@ -316,8 +320,9 @@ done:
 
 static weft_walk plan_walk(const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference) {
   const double most = greatest_coordinate(query), other = greatest_coordinate(reference);
-  weft_walk w = {.task = task, .query = query, .reference = reference, .tile = weft_tile_variant(), .node = weft_node_variant(),
-                 .rel = WEFT_EXACT, .abs = SHARE * task->abs_error, .capacity = FRONTIER_DOUBLES / (task->m * WEFT_TILE)};
+  weft_walk w = {.task = task, .query = query, .reference = reference, .tile = weft_tile_variant(),
+                 .node = weft_node_variant(), .rel = WEFT_EXACT, .abs = SHARE * task->abs_error,
+                 .capacity = FRONTIER_DOUBLES / (task->m * WEFT_TILE)};
   if (task->rel_error > WEFT_EXACT) w.rel = SHARE * task->rel_error;
   if (task->reference.lo) w.slack = 4e-16 * (most > other ? most : other);
   if (w.capacity < 16) w.capacity = 16;
@@ -326,8 +331,9 @@ static weft_walk plan_walk(const weft_kernel_task *task, const weft_tree *query,
   return w;
 }
 
-weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, const double *h, size_t bandwidths, const weft_tree *query,
-                                  const weft_tree *reference, double *out, weft_kernel_effort *effort) {
+weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, const double *h, size_t bandwidths,
+                                  const weft_tree *query, const weft_tree *reference, double *out,
+                                  weft_kernel_effort *effort) {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t m = task->m, d = task->reference.d;
@@ -349,7 +355,8 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
   WEFT_TAKE(t, &mem, (size_t) ctx->threads);
   for (size_t c = 0; c < m; c++) column[c] = moments[c * (d + 2)];
   w.moments = moments, w.column = column;
-  if (task->series) WEFT_TRY(weft_series_prepare(ctx, &mem, task, query, reference, w.rel, w.slack, h[bandwidths - 1], &w.series));
+  if (task->series)
+    WEFT_TRY(weft_series_prepare(ctx, &mem, task, query, reference, w.rel, w.slack, h[bandwidths - 1], &w.series));
   if (task->confidence < 1) {
     WEFT_TAKE(running, &mem, m * (task->reference.n + 1));
     WEFT_TRY(running_weights(ctx, task, running));

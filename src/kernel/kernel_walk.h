@@ -1,6 +1,12 @@
-/* What the files of the walk share: kernel_walk.c (groups of queries), kernel_walk_tile.c (32 queries against a list of
- * nodes), kernel_walk_moments.c (what is known of nodes), kernel_walk_series.c and kernel_walk_samples.c (two ways to
- * estimate a node). */
+/* What the files of the walk share. Each calls only what stands below it here:
+ *
+ *   kernel_walk.c             groups of queries, and the list of nodes of each
+ *   kernel_walk_tile.c        32 queries against a list of nodes
+ *   kernel_walk_series.c      series that estimate nodes for a group
+ *   kernel_walk_samples.c     samples that estimate the frontier of 32 queries
+ *   kernel_walk_frontier.c    the nodes that the sums of 32 queries are still bounded by
+ *   kernel_walk_nodes.c       how nodes lie to each other and to queries
+ *   kernel_walk_moments.c     what bounds the sum of a node */
 #ifndef WEFT_KERNEL_WALK_H
 #define WEFT_KERNEL_WALK_H
 
@@ -17,7 +23,7 @@ typedef struct weft_walk {
   const double *column;    /* m: total weight */
   const double *narrower;  /* nq * m, or NULL: the results of a narrower bandwidth, which no sum is below */
   const weft_series *series; /* or NULL */
-  const double *running;   /* (n + 1) * m, or NULL without samples: weights of the references before, column by column */
+  const double *running; /* (n + 1) * m, or NULL without samples: weights of the references before, column by column */
   weft_tile_sum tile;
   weft_tile_node node;
   double rel, abs, slack;
@@ -29,14 +35,14 @@ typedef struct weft_walk {
 /* One thread's. */
 typedef struct weft_hands {
   double *block, *estimate, *error, *low; /* capacity * m * WEFT_TILE each */
-  double *tolerance, *kept, *settled;     /* m * WEFT_TILE; settled: 3 of them: estimate, error, low of finished nodes */
+  double *tolerance, *kept, *settled; /* m * WEFT_TILE; settled: 3 of them: estimate, error, low of finished nodes */
   double *floor;                          /* m * WEFT_TILE: what no sum is below */
   double *priority;                       /* capacity */
-  double *least, *dropped;                /* m: least tolerance of the group's queries; error of what its list leaves out */
+  double *least, *dropped; /* m: least tolerance of the group's queries; error of what its list leaves out */
   double *least_here, *dropped_here;      /* m: the same of a leaf */
   double *local, *local_error, *powers;   /* the group's series: m * terms, m, terms and more of scratch */
   double *drawn;                          /* capacity * (2d + 1): sampled points, low parts, weights */
-  double *batches, *certain;              /* 2 m * WEFT_TILE, m * WEFT_TILE: of sampled totals, sum and sum of squares; the error
+  double *batches, *certain; /* 2 m * WEFT_TILE, m * WEFT_TILE: of sampled totals, sum and sum of squares; the error
                                              that what is not sampled has */
   unsigned attempts;                      /* to sample this tile */
   size_t nearest;                         /* the reference leaf that is summed already */
@@ -51,25 +57,29 @@ typedef struct weft_hands {
   weft_kernel_effort effort;
 } weft_hands;
 
+/* ---- nodes (kernel_walk_nodes.c) ---- */
+
 /* Least and greatest s between box q of the query tree and box r of the reference tree. */
 void weft_walk_range(const weft_walk *w, size_t q, size_t r, double *least, double *greatest);
 /* True when all of node v's weight at the kernel value `most` is negligible; its error is then added to `dropped`. */
 int weft_walk_negligible(const weft_walk *w, size_t v, double most, const double *least, double *dropped);
-/* True when node v holds a reference that one of the queries leaves out, where that is not the one of the same number. */
+/* True when node v holds a reference that one of the queries leaves out, where that is not the one of the same
+ * number. */
 int weft_walk_holds_own(const weft_walk *w, size_t first_query, size_t count, size_t v);
-/* True when node v holds a leaf that is nearest to one of the group's, or a reference that one of its queries leaves out. */
+/* True when node v holds a leaf that is nearest to one of the group's, or a reference that one of its queries leaves
+ * out. */
 int weft_walk_holds_nearest(const weft_walk *w, const weft_hands *t, size_t v);
 /* The reference leaf that lies nearest to a leaf of queries, box to box from the root down. */
 size_t weft_walk_nearest(const weft_walk *w, size_t leaf);
 
-/* Lowers t->least to the least tolerance of 32 queries, as far as their nearest leaf tells. */
-void weft_walk_look(const weft_walk *w, weft_hands *t);
-/* Sums over the group's list for 32 queries: t->from of t->leaf. */
-void weft_walk_sum(const weft_walk *w, weft_hands *t);
+/* ---- the frontier (kernel_walk_frontier.c) ---- */
 
+/* t->order: the frontier from least to greatest error, to within a factor of two. */
+void weft_walk_order(weft_hands *t);
 /* How many of t->order can be kept within `share` of t->tolerance, which is set here; t->kept: their error. */
 size_t weft_walk_count_kept(const weft_walk *w, weft_hands *t, const weft_block_query *b, double share);
-/* The first `kept` of t->order to the front of the frontier; the nodes of the others into t->stack. Returns their number. */
+/* The first `kept` of t->order to the front of the frontier; the nodes of the others into t->stack. Returns their
+ * number. */
 size_t weft_walk_part(const weft_walk *w, weft_hands *t, size_t kept);
 
 /* ---- series (kernel_walk_series.c) ---- */
@@ -89,5 +99,12 @@ void weft_series_evaluate(const weft_walk *w, weft_hands *t, const weft_block_qu
 
 /* Tries to estimate the whole frontier by samples; 1: it is settled. */
 int weft_walk_sample(const weft_walk *w, weft_hands *t, const weft_block_query *b);
+
+/* ---- tiles (kernel_walk_tile.c) ---- */
+
+/* Lowers t->least to the least tolerance of 32 queries, as far as their nearest leaf tells. */
+void weft_walk_look(const weft_walk *w, weft_hands *t);
+/* Sums over the group's list for 32 queries: t->from of t->leaf. */
+void weft_walk_sum(const weft_walk *w, weft_hands *t);
 
 #endif

@@ -1,12 +1,13 @@
-/* Samples for what is left of a frontier: batches of one reference drawn from every node, weighing what the node does, are
- * independent estimates of the frontier's sum for each of 32 queries. Nodes of little error keep their bounds. The mean
- * of the batches is taken once the interval of Student's t about it is within what the tolerance leaves, for every query and column.
+/* Samples for what is left of a frontier: batches of one reference drawn from every node, weighing what the node does,
+ * are independent estimates of the frontier's sum for each of 32 queries. Nodes of little error keep their bounds. The
+ * mean of the batches is taken once the interval of Student's t about it is within what the tolerance leaves, for every
+ * query and column.
  *
- * Looks are taken at 32, 64, ... batches, with the probability of a failure shared among the looks of a tile. References are drawn
- * in proportion to their weights. What no batch happened to show cannot hide either: the bounds of the nodes give the range R
- * of a batch, and as many batches are taken as make 3 R / batches, which is what events too rare to be seen may add to the mean
- * (the rule of three), a quarter of what the tolerance leaves. Draws are functions of (key, query, batch, node), so threads do
- * not change them. */
+ * Looks are taken at 32, 64, ... batches, with the probability of a failure shared among the looks of a tile.
+ * References are drawn in proportion to their weights. What no batch happened to show cannot hide either: the bounds of
+ * the nodes give the range R of a batch, and as many batches are taken as make 3 R / batches, which is what events too
+ * rare to be seen may add to the mean (the rule of three), a quarter of what the tolerance leaves. Draws are functions
+ * of (key, query, batch, node), so threads do not change them. */
 #include "../base/draws.h"
 #include "kernel_walk.h"
 
@@ -18,15 +19,17 @@
 #define RARE 12.0    /* batches for each time that the range of one is what the tolerance leaves */
 #define WORTH 4.0    /* pairs that samples must save, for each that they take */
 
-/* The upper q quantile of Student's t: Hill's expansion of the normal one (Algorithm 396, 1970), good to 1e-3 from 30 degrees on,
- * after Acklam's tail for the normal; 2% are added. */
+/* The upper q quantile of Student's t: Hill's expansion of the normal one (Algorithm 396, 1970), good to 1e-3 from 30
+ * degrees on, after Acklam's tail for the normal; 2% are added. */
 static double quantile(double q, double degrees) {
-  const double r = sqrt(-2 * log(q)), z = r - (2.515517 + r * (0.802853 + r * 0.010328)) / (1 + r * (1.432788 + r * (0.189269 + r * 0.001308)));
+  const double r = sqrt(-2 * log(q)), z = r - (2.515517 + r * (0.802853 + r * 0.010328)) /
+                                                  (1 + r * (1.432788 + r * (0.189269 + r * 0.001308)));
   const double z3 = z * z * z, z5 = z3 * z * z;
   return 1.02 * (z + (z3 + z) / (4 * degrees) + (5 * z5 + 16 * z3 + 3 * z) / (96 * degrees * degrees));
 }
 
-/* A reference of node v with a probability in proportion to its weight in column c, by bisection of the running sums. */
+/* A reference of node v with a probability in proportion to its weight in column c, by bisection of the running
+ * sums. */
 static size_t draw(const weft_walk *w, size_t v, size_t c, uint64_t index) {
   const weft_rng rng = {w->task->key, STREAM_SAMPLES + ((uint32_t) c << 8)};
   const weft_u32x4 word = weft_draw_words(rng, index, (uint32_t) v);
@@ -43,7 +46,8 @@ static size_t draw(const weft_walk *w, size_t v, size_t c, uint64_t index) {
 
 /* False where the running sums have too few digits for a node's weights. */
 static int drawable(const weft_walk *w, size_t v) {
-  const size_t n = w->task->reference.n, first = (size_t) w->reference->first[v], last = first + (size_t) w->reference->count[v];
+  const size_t n = w->task->reference.n, first = (size_t) w->reference->first[v],
+               last = first + (size_t) w->reference->count[v];
   for (size_t c = 0; c < w->task->m; c++) {
     const double *running = w->running + c * (n + 1), weight = running[last] - running[first];
     if (w->moments[(v * w->task->m + c) * (w->task->reference.d + 2)] > 0 && !(weight > 1e-8 * running[last])) return 0;
@@ -52,7 +56,8 @@ static int drawable(const weft_walk *w, size_t v) {
 }
 
 /* For each column a reference of every sampled node, with the node's weight; adds their sums to `total`. */
-static void add_batch(const weft_walk *w, weft_hands *t, const weft_block_query *b, size_t kept, uint32_t batch, double *total) {
+static void add_batch(const weft_walk *w, weft_hands *t, const weft_block_query *b, size_t kept, uint32_t batch,
+                      double *total) {
   const weft_kernel_task *task = w->task;
   const size_t d = task->reference.d, m = task->m, count = t->count - kept;
   double *x = t->drawn, *lo = x + count * d, *weights = lo + count * d;
@@ -87,12 +92,15 @@ static double batches_for_range(const weft_walk *w, const weft_hands *t, size_t 
 /* How many batches the intervals of all queries and columns need, judged by those done. */
 static double batches_needed(const weft_walk *w, const weft_hands *t, double done) {
   const size_t size = w->task->m * WEFT_TILE;
-  const double *sum = t->batches, *square = t->batches + size, z = quantile((1 - w->task->confidence) / (2 * LOOKS * ATTEMPTS), done - 1);
+  const double *sum = t->batches, *square = t->batches + size,
+               z = quantile((1 - w->task->confidence) / (2 * LOOKS * ATTEMPTS), done - 1);
   double most = 0;
   for (size_t i = 0; i < size; i++) {
     const double mean = sum[i] / done, spread = z * sqrt(fmax(square[i] / done - mean * mean, 0) / (done - 1));
     const double left = t->tolerance[i] - t->certain[i];
-    if (spread > 0) most = fmax(most, left > 0 ? done * (spread / left) * (spread / left) / 0.5625 : INFINITY); /* three quarters of it */
+    if (spread > 0)
+      most = fmax(most,
+                  left > 0 ? done * (spread / left) * (spread / left) / 0.5625 : INFINITY); /* three quarters of it */
   }
   return most;
 }

@@ -1,20 +1,23 @@
-/* Series for the Gaussian kernel in few dimensions: far-field moments of a node, translated into a Taylor series about the middle
- * of a group of queries, in which many nodes are added up; a query then costs one polynomial for all of them.
+/* Series for the Gaussian kernel in few dimensions: far-field moments of a node, translated into a Taylor series about
+ * the middle of a group of queries, in which many nodes are added up; a query then costs one polynomial for all of
+ * them.
  *
- * In units of √2 h, with a the vector between the middles, u a query's place from its middle and v a reference's from its own,
+ * In units of √2 h, with a the vector between the middles, u a query's place from its middle and v a reference's from
+ * its own,
  *
- *   exp(-|a + u - v|²) = Σ over α, β of  h_{α+β}(a)  v^α / α!  (-u)^β / β!,      h_k(a) = H_k(a) exp(-a²), products over dimensions
+ *   exp(-|a + u - v|²) = Σ over α, β of  h_{α+β}(a) v^α / α! (-u)^β / β!, h_k(a) = H_k(a) exp(-a²), products over
+ *                                        dimensions
  *
- * which is cut off at total degree |α| + |β| < p. What is left out is the remainder of Taylor's series along the line u - v. With
- * Cramér's bound |H_k(z)| <= 1.0866 2^(k/2) √k! exp(z²/2), with ρ = (radius of the group + radius of the node) / h, and r the
- * least distance between their boxes, it is at most
+ * which is cut off at total degree |α| + |β| < p. What is left out is the remainder of Taylor's series along the line
+ * u - v. With Cramér's bound |H_k(z)| <= 1.0866 2^(k/2) √k! exp(z²/2), with ρ = (radius of the group + radius of the
+ * node) / h, and r the least distance between their boxes, it is at most
  *
  *   1.0866 ρ^p / √p!  exp(-r² / 4h²)      for each unit of weight, in any dimension.
  *
- * A node joins with the least p that keeps this below its share of the group's tolerance, when the translation costs less than
- * looking at the node from each 32 queries. Moments are kept in units of the node's own radius, so that they serve every
- * bandwidth; those of a node with children that have some are translated from these. (Greengard and Strain 1991; graded
- * order after Yang, Duraiswami, Gumerov and Davis 2003.) */
+ * A node joins with the least p that keeps this below its share of the group's tolerance, when the translation costs
+ * less than looking at the node from each 32 queries. Moments are kept in units of the node's own radius, so that they
+ * serve every bandwidth; those of a node with children that have some are translated from these. (Greengard and Strain
+ * 1991; graded order after Yang, Duraiswami, Gumerov and Davis 2003.) */
 #include "../base/parallel.h"
 #include "kernel_walk.h"
 
@@ -109,7 +112,8 @@ static inline void fill_powers(const weft_series *s, size_t terms, size_t lanes,
 /* ---- moments ---- */
 
 /* LANES points at once. powers: terms * LANES. */
-static void moments_of_points(const weft_series *s, const weft_kernel_task *task, const weft_tree *r, size_t v, double *powers) {
+static void moments_of_points(const weft_series *s, const weft_kernel_task *task, const weft_tree *r, size_t v,
+                              double *powers) {
   const size_t d = s->d, m = s->m, first = (size_t) r->first[v], last = first + (size_t) r->count[v];
   const size_t slot = (size_t) s->slot[v];
   const double *middle = s->middle + slot * (d + 1), scale = middle[d] > 0 ? 1 / middle[d] : 0;
@@ -120,7 +124,8 @@ static void moments_of_points(const weft_series *s, const weft_kernel_task *task
     memset(at, 0, sizeof at);
     for (size_t k = 0; k < count; k++)
       for (size_t j = 0; j < d; j++)
-        at[j][k] = (r->points.x[(i + k) * d + j] - middle[j] + (r->points.lo ? r->points.lo[(i + k) * d + j] : 0)) * scale;
+        at[j][k] =
+            (r->points.x[(i + k) * d + j] - middle[j] + (r->points.lo ? r->points.lo[(i + k) * d + j] : 0)) * scale;
     fill_powers(s, s->terms, LANES, at[0], powers);
     for (size_t c = 0; c < m; c++) {
       double weight[LANES] = {0};
@@ -136,7 +141,8 @@ static void moments_of_points(const weft_series *s, const weft_kernel_task *task
     for (size_t t = 0; t < s->terms; t++) to[c * s->terms + t] /= s->factorial[t];
 }
 
-/* Adds the moments of a child: (v_child R_child + shift) / R. M_γ += Σ over α + β = γ of M_α (R_child / R)^|α| shift^β / β!. */
+/* Adds the moments of a child: (v_child R_child + shift) / R. M_γ += Σ over α + β = γ of M_α (R_child / R)^|α|
+ * shift^β / β!. */
 static void moments_of_child(const weft_series *s, size_t child, size_t parent, double *powers) {
   const size_t d = s->d;
   const double *a = s->middle + child * (d + 1), *b = s->middle + parent * (d + 1), scale = b[d] > 0 ? 1 / b[d] : 0;
@@ -174,7 +180,8 @@ static int children_have_moments(const weft_series *s, const weft_tree *r, size_
   return k >= 0 && s->slot[k] >= 0 && s->slot[k + 1] >= 0;
 }
 
-static weft_status fill_moments(weft_ctx *ctx, weft_arena *mem, weft_series *s, const weft_kernel_task *task, const weft_tree *r) {
+static weft_status fill_moments(weft_ctx *ctx, weft_arena *mem, weft_series *s, const weft_kernel_task *task,
+                                const weft_tree *r) {
   weft_status st = WEFT_OK;
   double *powers;
   WEFT_TAKE(powers, mem, s->terms * LANES * (size_t) ctx->threads);
@@ -212,16 +219,19 @@ static size_t choose_order(size_t d, double rel) {
 static int worth_moments(const weft_series *s, size_t slots, size_t queries, size_t references) {
   double translation = 1; /* C(order - 1 + 2 d, 2 d) */
   for (size_t k = 1; k <= 2 * s->d; k++) translation *= (double) (s->order - 1 + k) / (double) k;
-  return 8 * ((double) slots * translation + (double) references * (double) s->terms) < (double) queries * (double) references;
+  return 8 * ((double) slots * translation + (double) references * (double) s->terms) <
+         (double) queries * (double) references;
 }
 
 weft_status weft_series_prepare(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, const weft_tree *query,
-                                const weft_tree *reference, double rel, double slack, double widest, const weft_series **series) {
+                                const weft_tree *reference, double rel, double slack, double widest,
+                                const weft_series **series) {
   weft_status st = WEFT_OK;
   const size_t d = task->reference.d, nodes = reference->nodes;
   weft_series *s;
   *series = NULL;
-  if (task->kind != WEFT_GAUSSIAN || d > MOST_DIMENSIONS || rel < 1e-10 || !nodes || query->points.n < 256) return WEFT_OK;
+  if (task->kind != WEFT_GAUSSIAN || d > MOST_DIMENSIONS || rel < 1e-10 || !nodes || query->points.n < 256)
+    return WEFT_OK;
   WEFT_TAKE0(s, mem, 1);
   s->d = d, s->m = task->m, s->order = choose_order(d, rel);
   s->terms = 1;
@@ -233,7 +243,9 @@ weft_status weft_series_prepare(weft_ctx *ctx, weft_arena *mem, const weft_kerne
     box_middle(reference->box + v * 2 * d, d, slack, middle);
     s->slot[v] = reference->count[v] >= LEAST_POINTS && middle[d] <= 3 * widest ? (int32_t) slots++ : -1;
   }
-  if (!slots || (task->series == WEFT_SERIES_IF_WORTH && !worth_moments(s, slots, query->points.n, reference->points.n))) goto done;
+  if (!slots ||
+      (task->series == WEFT_SERIES_IF_WORTH && !worth_moments(s, slots, query->points.n, reference->points.n)))
+    goto done;
   WEFT_TAKE(s->power, mem, s->terms * d);
   WEFT_TAKE(s->parent, mem, s->terms);
   WEFT_TAKE(s->axis, mem, s->terms);
@@ -254,7 +266,9 @@ done:
 /* ---- a group's series ---- */
 
 /* In t->powers: terms, terms, then d tables of h_k, then the group's middle and radius. */
-static double *group_middle(const weft_series *s, weft_hands *t) { return t->powers + 2 * s->terms + s->d * (MOST_ORDER + 2); }
+static double *group_middle(const weft_series *s, weft_hands *t) {
+  return t->powers + 2 * s->terms + s->d * (MOST_ORDER + 2);
+}
 
 void weft_series_begin(const weft_walk *w, weft_hands *t) {
   const weft_series *s = w->series;
@@ -298,7 +312,8 @@ int weft_series_absorb(const weft_walk *w, weft_hands *t, size_t v, double neare
   if (!p) p = 1;
   const size_t looks = ((size_t) w->query->count[t->group] + WEFT_TILE - 1) / WEFT_TILE;
   const double products = (double) (s->within[p] * (s->within[p] + 1)) / 2 + 8.0 * (double) s->within[p];
-  if (!(error <= allowed) || products > 1500 * (double) looks + 32 * fmin(w->reference->count[v], 512) * (double) looks) return 0;
+  if (!(error <= allowed) || products > 1500 * (double) looks + 32 * fmin(w->reference->count[v], 512) * (double) looks)
+    return 0;
   double between[MOST_DIMENSIONS], *hermite = t->powers, *far_field = t->powers + s->terms;
   for (size_t j = 0; j < d; j++) between[j] = (b[j] - a[j]) / h * 0.70710678118654752;
   fill_hermite(s, t, p, between, hermite);

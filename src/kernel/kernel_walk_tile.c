@@ -1,4 +1,5 @@
-/* A walk for 32 queries. Each tile of queries starts from its nearest leaf, which is summed, and its group's list of nodes:
+/* A walk for 32 queries. Each tile of queries starts from its nearest leaf, which is summed, and its group's list of
+ * nodes:
  *
  *   bound every node of the frontier for every query of the tile (kernel_tile.h)
  *   repeat
@@ -7,13 +8,11 @@
  *     expand the others: leaves are summed exactly, inner nodes replaced by their children
  *   until none is expanded; the estimates of the kept ones join the exact part
  *
- * Lower bounds only grow, so what was kept stays within the tolerance. With samples allowed, what is left of a frontier may be
- * estimated by these instead. */
+ * Lower bounds only grow, so what was kept stays within the tolerance. With samples allowed, what is left of a frontier
+ * may be estimated by these instead. */
 #include "kernel_walk.h"
 
-#define NEGLIGIBLE 0.05  /* of the tolerance, for all nodes together that are left out for their smallness */
 #define LOG_LEAST 1e-280
-#define BUCKETS 128      /* of errors, by powers of two */
 
 static void sum_exactly(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v) {
   const weft_tree *r = w->reference;
@@ -31,39 +30,8 @@ static void settle(const weft_walk *w, weft_hands *t, size_t slot) {
   }
 }
 
-void weft_walk_range(const weft_walk *w, size_t q, size_t r, double *least, double *greatest) {
-  const size_t d = w->task->reference.d;
-  const double *a = w->query->box + q * 2 * d, *b = w->reference->box + r * 2 * d, scale = 1 / (w->task->h * w->task->h);
-  *least = *greatest = 0;
-  for (size_t j = 0; j < d; j++) {
-    double right = b[j] - a[d + j], left = a[j] - b[d + j], gap = right > left ? right : left;
-    double one = b[d + j] - a[j], other = a[d + j] - b[j], reach = (one > other ? one : other) + 2 * w->slack;
-    gap -= 2 * w->slack;
-    if (gap > 0) *least += gap * gap;
-    *greatest += reach * reach;
-  }
-  *least *= scale * (1 - 1e-12), *greatest *= scale * (1 + 1e-12);
-}
-
-int weft_walk_negligible(const weft_walk *w, size_t v, double most, const double *least, double *dropped) {
-  const size_t m = w->task->m, d = w->task->reference.d;
-  const double *moments = w->moments + v * m * (d + 2);
-  for (size_t c = 0; c < m; c++)
-    if (w->column[c] * most > NEGLIGIBLE * least[c]) return 0;
-  for (size_t c = 0; c < m; c++) dropped[c] += moments[c * (d + 2)] * most;
-  return 1;
-}
-
-int weft_walk_holds_own(const weft_walk *w, size_t first_query, size_t count, size_t v) {
-  const double first = w->reference->first[v], last = first + w->reference->count[v];
-  if (!w->task->leave_one_out || !w->task->own) return 0;
-  for (size_t i = first_query; i < first_query + count; i++)
-    if (w->task->own[i] >= first && w->task->own[i] < last) return 1;
-  return 0;
-}
-
-/* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. Of a node that
- * holds the leaf summed already its children are considered. */
+/* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. Of a
+ * node that holds the leaf summed already its children are considered. */
 static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v) {
   const weft_kernel_task *task = w->task;
   const weft_tree *r = w->reference;
@@ -77,8 +45,10 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
   }
   double nearest, farthest;
   weft_walk_range(w, t->leaf, v, &nearest, &farthest);
-  if (weft_kernel_compact(task->kind) ? nearest > 1 + 1e-9
-                                      : weft_walk_negligible(w, v, weft_kernel_of(task->kind, nearest, 0), t->least_here, t->dropped_here)) return;
+  if (weft_kernel_compact(task->kind)
+          ? nearest > 1 + 1e-9
+          : weft_walk_negligible(w, v, weft_kernel_of(task->kind, nearest, 0), t->least_here, t->dropped_here))
+    return;
   const int own = weft_walk_holds_own(w, b->first, b->count, v);
   if (own && r->child[v] >= 0) {
     consider(w, t, b, (size_t) r->child[v]);
@@ -92,9 +62,9 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
   const size_t slot = t->count;
   double *error = t->error + slot * size, *estimate = t->estimate + slot * size, *low = t->low + slot * size;
   weft_node_tile a = {b->q, b->q_lo, r->box + v * 2 * d, task->reference.x + first * d,
-                      task->reference.lo ? task->reference.lo + first * d : NULL, r->centre ? r->centre + v * (d + 1) : NULL,
-                      w->moments + v * m * (d + 2), d, m, 1 / (task->h * task->h), weft_distance_error(d), w->slack,
-                      estimate, error, low};
+                      task->reference.lo ? task->reference.lo + first * d : NULL,
+                      r->centre ? r->centre + v * (d + 1) : NULL, w->moments + v * m * (d + 2), d, m,
+                      1 / (task->h * task->h), weft_distance_error(d), w->slack, estimate, error, low};
   w->node(&a, task->kind);
   t->effort.nodes += 1;
   double most = 0, reach = 0;
@@ -117,69 +87,6 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
   t->node[slot] = (int32_t) v;
   t->priority[slot] = most;
   t->count++;
-}
-
-static int bucket_of(double priority, double greatest) {
-  int k = 0;
-  frexp(priority / greatest, &k);
-  k = BUCKETS - 1 + (k > 0 ? 0 : k);
-  return k < 0 ? 0 : k;
-}
-
-/* t->order: the frontier from least to greatest error, to within a factor of two. */
-static void order_frontier(weft_hands *t) {
-  size_t start[BUCKETS + 1] = {0};
-  double greatest = 1e-300;
-  for (size_t f = 0; f < t->count; f++) greatest = t->priority[f] > greatest ? t->priority[f] : greatest;
-  for (size_t f = 0; f < t->count; f++) start[bucket_of(t->priority[f], greatest) + 1]++;
-  for (int k = 0; k < BUCKETS; k++) start[k + 1] += start[k];
-  for (size_t f = 0; f < t->count; f++) t->order[start[bucket_of(t->priority[f], greatest)]++] = (int32_t) f;
-}
-
-size_t weft_walk_count_kept(const weft_walk *w, weft_hands *t, const weft_block_query *b, double share) {
-  const size_t size = w->task->m * WEFT_TILE;
-  memcpy(t->kept, b->total, size * sizeof *t->kept);
-  for (size_t i = 0; i < size; i++) t->kept[i] += b->rest[i] + t->settled[2 * size + i];
-  for (size_t f = 0; f < t->count; f++)
-    for (size_t i = 0; i < size; i++) t->kept[i] += t->low[f * size + i];
-  for (size_t i = 0; i < size; i++) {
-    t->tolerance[i] = w->rel * fmax(t->kept[i], t->floor[i]) + w->abs;
-    t->kept[i] = t->settled[size + i] + t->dropped_here[i / WEFT_TILE];
-  }
-  for (size_t f = 0; f < t->count; f++) {
-    const double *error = t->error + (size_t) t->order[f] * size;
-    int over = 0;
-    for (size_t i = 0; i < size; i++) {
-      t->kept[i] += error[i];
-      over |= t->kept[i] > share * t->tolerance[i];
-    }
-    if (over) {
-      for (size_t i = 0; i < size; i++) t->kept[i] -= error[i];
-      return f;
-    }
-  }
-  return t->count;
-}
-
-size_t weft_walk_part(const weft_walk *w, weft_hands *t, size_t kept) {
-  const size_t size = w->task->m * WEFT_TILE;
-  size_t expanded = t->count - kept, hole = 0;
-  for (size_t f = kept; f < t->count; f++) {
-    t->stack[f - kept] = t->node[t->order[f]];
-    t->node[t->order[f]] = -1;
-  }
-  for (size_t f = 0; f < t->count; f++) {
-    if (t->node[f] < 0) continue;
-    if (f != hole) {
-      t->node[hole] = t->node[f], t->priority[hole] = t->priority[f];
-      memcpy(t->estimate + hole * size, t->estimate + f * size, size * sizeof(double));
-      memcpy(t->error + hole * size, t->error + f * size, size * sizeof(double));
-      memcpy(t->low + hole * size, t->low + f * size, size * sizeof(double));
-    }
-    hole++;
-  }
-  t->count = hole;
-  return expanded;
 }
 
 /* ---- queries that need more digits or a shifted exponent, one by one ---- */
@@ -224,8 +131,8 @@ static double nearest_exponent(const weft_walk *w, weft_hands *t, size_t i, size
   return least < INFINITY ? weft_kernel_exponent(task->kind, least / (task->h * task->h)) : INFINITY;
 }
 
-/* Column c of query i, every pair by itself; exponents relative to `shift`. A compact kernel visits the boxes in reach; an
- * exponential one those that could add 1e-15 of the term of the nearest reference, whose weight is given. */
+/* Column c of query i, every pair by itself; exponents relative to `shift`. A compact kernel visits the boxes in reach;
+ * an exponential one those that could add 1e-15 of the term of the nearest reference, whose weight is given. */
 static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, double shift, double weight) {
   const weft_kernel_task *task = w->task;
   const weft_tree *r = w->reference;
@@ -237,9 +144,11 @@ static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, d
   while (top) {
     const size_t v = (size_t) t->stack[--top];
     const double s = box_distance(w, q, v) / square;
-    if (weft_kernel_compact(task->kind) ? s > 1 + 1e-9
-                                        : w->moments[v * size + c * (task->reference.d + 2)] * weft_kernel_of(task->kind, s, shift) <
-                                            1e-15 * weight * r->count[v] / (double) task->reference.n) continue;
+    if (weft_kernel_compact(task->kind)
+            ? s > 1 + 1e-9
+            : w->moments[v * size + c * (task->reference.d + 2)] * weft_kernel_of(task->kind, s, shift) <
+                  1e-15 * weight * r->count[v] / (double) task->reference.n)
+      continue;
     if (r->child[v] >= 0) {
       t->stack[top++] = r->child[v];
       t->stack[top++] = r->child[v] + 1;
@@ -277,21 +186,8 @@ static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b) {
   }
 }
 
-size_t weft_walk_nearest(const weft_walk *w, size_t leaf) {
-  const weft_tree *r = w->reference;
-  if (w->query->first == r->first) return leaf;
-  size_t v = 0;
-  while (r->child[v] >= 0) {
-    double left, right, other;
-    v = (size_t) r->child[v];
-    weft_walk_range(w, leaf, v, &left, &other);
-    weft_walk_range(w, leaf, v + 1, &right, &other);
-    v += right < left;
-  }
-  return v;
-}
-
-/* Loads the queries, sums their nearest leaf, and sets t->floor and t->least_here: the least tolerance by what is known. */
+/* Loads the queries, sums their nearest leaf, and sets t->floor and t->least_here: the least tolerance by what is
+ * known. */
 static void begin_tile(const weft_walk *w, weft_hands *t, weft_block_query *b) {
   const weft_kernel_task *task = w->task;
   const size_t first = (size_t) w->query->first[t->leaf] + t->from, rest = (size_t) w->query->count[t->leaf] - t->from;
@@ -328,7 +224,7 @@ void weft_walk_sum(const weft_walk *w, weft_hands *t) {
   if (t->absorbed) weft_series_evaluate(w, t, &b);
   for (size_t k = 0; k < t->listed; k++) consider(w, t, &b, (size_t) t->list[k]);
   while (t->count) {
-    order_frontier(t);
+    weft_walk_order(t);
     const size_t kept = weft_walk_count_kept(w, t, &b, 1);
     if (kept == t->count || (w->task->confidence < 1 && weft_walk_sample(w, t, &b))) break;
     const size_t expanded = weft_walk_part(w, t, kept);

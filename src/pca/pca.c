@@ -19,9 +19,9 @@ static void cut_at_rank(const weft_pca_run *run)
   }
 }
 
-/* The largest loading of each component becomes positive; among loadings that differ by rounding the first decides, so that
- * back ends agree. Loadings of columns that are nothing are exactly 0, but where the value is so small that they are rounding of
- * its own size: there vectors would no longer be orthogonal. */
+/* The largest loading of each component becomes positive; among loadings that differ by rounding the first decides, so
+ * that back ends agree. Loadings of columns that are nothing are exactly 0, but where the value is so small that they
+ * are rounding of its own size: there vectors would no longer be orthogonal. */
 static void orient(const weft_pca_run *run, const double *factor)
 {
   const size_t n = run->n, p = run->p;
@@ -58,7 +58,9 @@ weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data
   const int wide = p > all;
   const size_t n = wide ? all : data->n; /* the rows of vectors here */
   weft_pca_job coarse = *job;
-  weft_pca_run run = { ctx, ops, NULL, &coarse, n, p, wide ? n : p, wide ? p : n, wide, data->ranks, data->n, 0, 0, out };
+  weft_pca_run run = {
+    ctx, ops, NULL, &coarse, n, p, wide ? n : p, wide ? p : n, wide, data->ranks, data->n, 0, 0, out
+  };
   const int vectors = job->method == WEFT_PCA_GS || job->method == WEFT_PCA_NIPALS;
   if (form->single && !job->paper) coarse.tol = fmax(job->tol, SINGLE_TOL);
   out->method = job->method;

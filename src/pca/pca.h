@@ -1,7 +1,7 @@
 /* Principal components: the interface of the room. Structs in, structs out; no R and no CUDA types.
  *
- * The matrix that is decomposed is X[i, j] = (data[i, j] - center[j]) factor[j] row[i]: never formed, where a back end can
- * apply it on the fly. X = U diag(d) V'; loadings are V, scores U d.
+ * The matrix that is decomposed is X[i, j] = (data[i, j] - center[j]) factor[j] row[i]: never formed, where a back end
+ * can apply it on the fly. X = U diag(d) V'; loadings are V, scores U d.
  *
  * The algorithms are written once (pca_block.c, pca_vector.c) in terms of the operations below. A back end says where
  * vectors live and how products are taken; what decides (tests of convergence, ranks, small decompositions) runs on the
@@ -27,8 +27,8 @@ typedef struct weft_pca_panel {
   const int32_t *rows, *starts; /* starts: p + 1 */
 } weft_pca_panel;
 
-/* The data as panels that tile it by rows or by columns. `fetch` gives one, valid until the next is asked for, or for ever
- * when `stays`. */
+/* The data as panels that tile it by rows or by columns. `fetch` gives one, valid until the next is asked for, or for
+ * ever when `stays`. */
 typedef struct weft_pca_data {
   size_t n, p, panels;
   weft_status (*fetch)(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out);
@@ -38,10 +38,10 @@ typedef struct weft_pca_data {
   const struct weft_pca_ranks *ranks; /* who has the other rows; NULL: all are here */
 } weft_pca_data;
 
-/* The rows of X shared among ranks, each with its own as `data`; see pca_ranks.c. Calls that every rank makes. A rank is a
- * process, or a host thread with a device of its own (pca_spread.c). */
+/* The rows of X shared among ranks, each with its own as `data`; see pca_ranks.c. Calls that every rank makes. A rank
+ * is a process, or a host thread with a device of its own (pca_spread.c). */
 typedef struct weft_pca_ranks {
-  int parts;                          /* of a call on several devices, which add up where the numbers are; else processes */
+  int parts; /* of a call on several devices, which add up where the numbers are; else processes */
   size_t size;                        /* ranks */
   const size_t *rows;                 /* of each */
   size_t all, first;                  /* rows of all ranks; of those before this one */
@@ -55,7 +55,7 @@ typedef struct weft_pca_form {
   const double *center, *factor; /* p each */
   const double *row;             /* n, or NULL */
   int single;                    /* keep X as floats, sum in double; weft_pca_ops.refine() ends it */
-  int own;                       /* X becomes a matrix of its own, to be deflated: for the operations on what is observed */
+  int own; /* X becomes a matrix of its own, to be deflated: for the operations on what is observed */
 } weft_pca_form;
 
 /* Over the observed values of each column, weighted. */
@@ -69,8 +69,8 @@ typedef struct weft_pca_moments {
 
 typedef struct weft_pca_space weft_pca_space;
 
-/* Pointers called `s_` are in the space's memory (host or device), the others on the host. All matrices are column major
- * and packed (leading dimension = rows) where no leading dimension is given. */
+/* Pointers called `s_` are in the space's memory (host or device), the others on the host. All matrices are column
+ * major and packed (leading dimension = rows) where no leading dimension is given. */
 typedef struct weft_pca_ops {
   weft_status (*moments)(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out);
   /* How many values of each row are no NaN: n counts, of a dense matrix. */
@@ -87,15 +87,17 @@ typedef struct weft_pca_ops {
   /* out = X v (v: p × b), or X' v (v: n × b) */
   weft_status (*product)(weft_pca_space *space, int transposed, const double *s_v, size_t b, double *s_out);
   /* c = alpha op(a) op(b) + beta c; op(a) is m × k, op(b) k × n */
-  weft_status (*gemm)(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha, const double *s_a,
-                      size_t lda, const double *s_b, size_t ldb, double beta, double *s_c, size_t ldc);
+  weft_status (*gemm)(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha,
+                      const double *s_a, size_t lda, const double *s_b, size_t ldb, double beta, double *s_c,
+                      size_t ldc);
   /* Whether a Gram matrix of this order is to be had in one reading of X, and has room. */
   int (*squares)(const weft_pca_space *space, size_t order);
-  /* g = X'X, or XX' when `rows`, both triangles; and its diagonal. `coarse`: errors of 1e-6 of the largest entry will do. */
+  /* g = X'X, or XX' when `rows`, both triangles; and its diagonal. `coarse`: errors of 1e-6 of the largest entry will
+   * do. */
   weft_status (*square)(weft_pca_space *space, int rows, int coarse, double *s_g, double *s_diagonal);
   /* out = alpha g v + beta out, b vectors */
-  weft_status (*by_square)(weft_pca_space *space, const double *s_g, size_t order, size_t b, double alpha, const double *s_v, double beta,
-                           double *s_out);
+  weft_status (*by_square)(weft_pca_space *space, const double *s_g, size_t order, size_t b, double alpha,
+                           const double *s_v, double beta, double *s_out);
   /* g[i, i] = diagonal[i] - by */
   weft_status (*shift)(weft_pca_space *space, double *s_g, size_t order, const double *s_diagonal, double by);
   /* The k leading eigenvectors (order × k) of the symmetric g, which is destroyed. */
@@ -126,7 +128,7 @@ typedef enum { WEFT_PCA_METHODS(WEFT_PCA_METHOD) WEFT_PCA_METHOD_COUNT } weft_pc
 typedef struct weft_pca_job {
   weft_pca_method method;
   size_t k;
-  double tol;           /* largest |X v - d u|, |X'u - d v|, relative to the largest d; the paper's epsilon when `paper` */
+  double tol; /* largest |X v - d u|, |X'u - d v|, relative to the largest d; the paper's epsilon when `paper` */
   int paper;            /* stop by the paper's test: d changed by at most tol */
   size_t most;          /* iterations (of a component, or of the block) */
   size_t block;         /* vectors in a block; 0: chosen */
@@ -137,7 +139,7 @@ typedef struct weft_pca_job {
 
 typedef struct weft_pca_result {
   double *d;            /* k; exactly 0 beyond the numerical rank */
-  double *u, *v;        /* n × k, p × k; over ranks u has this one's rows where p is at most the rows of all, else all */
+  double *u, *v; /* n × k, p × k; over ranks u has this one's rows where p is at most the rows of all, else all */
   double *residual;     /* k: as `tol` */
   int32_t *iterations;  /* k */
   int32_t *converged;   /* k */
@@ -150,12 +152,12 @@ weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data
                      const weft_pca_job *job, weft_pca_result *out);
 
 /* The same with the rows dealt over the call's devices, for krylov and gram; pca_spread.c. */
-weft_status weft_pca_spread(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
-                            const weft_pca_job *job, weft_pca_result *out);
+weft_status weft_pca_spread(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data,
+                            const weft_pca_form *form, const weft_pca_job *job, weft_pca_result *out);
 
 /* NIPALS and GS-PCA over what is observed (NaN elsewhere) in a dense matrix; form->own is set. */
-weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
-                             const weft_pca_job *job, weft_pca_result *out);
+weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data,
+                             const weft_pca_form *form, const weft_pca_job *job, weft_pca_result *out);
 
 #ifdef __cplusplus
 }

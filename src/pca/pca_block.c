@@ -1,16 +1,16 @@
-/* Block Golub-Kahan-Lanczos with full reorthogonalisation and Rayleigh-Ritz extraction (Golub, Luk and Overton 1981; thick
- * restart after Wu and Simon 2000, Baglama and Reichel 2005).
+/* Block Golub-Kahan-Lanczos with full reorthogonalisation and Rayleigh-Ritz extraction (Golub, Luk and Overton 1981;
+ * thick restart after Wu and Simon 2000, Baglama and Reichel 2005).
  *
  *   X P = Q H                     P: near × J, Q: far × J, orthonormal; H: J × J, held whole on the host
  *   X'Q = P H' + N R E'           N: the next block of P; E: the last columns of Q
  *
- * With H = A S C', the triplets (Q a, s, P c) satisfy X v = s u to rounding, and X'u - s v = N R (rows of a that belong to
- * the last block): the residual is known without a pass. H is gathered from the Gram-Schmidt coefficients, so restarts,
- * vanished directions and truncated blocks need no special structure. When P fills the near space the triplets are those of
- * X to rounding, whatever its spectrum: that is how all components are had.
+ * With H = A S C', the triplets (Q a, s, P c) satisfy X v = s u to rounding, and X'u - s v = N R (rows of a that belong
+ * to the last block): the residual is known without a pass. H is gathered from the Gram-Schmidt coefficients, so
+ * restarts, vanished directions and truncated blocks need no special structure. When P fills the near space the
+ * triplets are those of X to rounding, whatever its spectrum: that is how all components are had.
  *
- * "gram" begins with the eigenvectors of the smaller Gram matrix instead of a random block, and goes on only when residuals
- * ask for it: squaring loses components below 1e-8 of the largest. */
+ * "gram" begins with the eigenvectors of the smaller Gram matrix instead of a random block, and goes on only when
+ * residuals ask for it: squaring loses components below 1e-8 of the largest. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -239,8 +239,9 @@ done:
   return st;
 }
 
-/* X'U - V diag(s) of the k triplets that P, Q and H hold now: norms relative to the largest value, and those columns that
- * are too large, a panel's worth, as the next block. e->next is 0 when there are none, PANEL + 1 when there are too many. */
+/* X'U - V diag(s) of the k triplets that P, Q and H hold now: norms relative to the largest value, and those columns
+ * that are too large, a panel's worth, as the next block. e->next is 0 when there are none, PANEL + 1 when there are
+ * too many. */
 static weft_status true_residuals(engine *e)
 {
   weft_status st = WEFT_OK;
@@ -259,8 +260,10 @@ static weft_status true_residuals(engine *e)
     memset(r, 0, b * b * sizeof *r);
     for (size_t j = 0; j < b; j++) r[j + j * b] = e->values[first + j];
     WEFT_TRY(ops->put(run->space, e->frame.s_small, r, b * b));
-    WEFT_TRY(ops->gemm(run->space, 0, 0, near, b, b, -1, e->s_p + first * near, near, e->frame.s_small, b, 1, s_out + first * near, near));
-    WEFT_TRY(ops->gemm(run->space, 1, 0, b, b, near, 1, s_out + first * near, near, s_out + first * near, near, 0, e->frame.s_small, b));
+    WEFT_TRY(ops->gemm(run->space, 0, 0, near, b, b, -1, e->s_p + first * near, near, e->frame.s_small, b, 1,
+                       s_out + first * near, near));
+    WEFT_TRY(ops->gemm(run->space, 1, 0, b, b, near, 1, s_out + first * near, near, s_out + first * near, near, 0,
+                       e->frame.s_small, b));
     WEFT_TRY(ops->get(run->space, r, e->frame.s_small, b * b));
     for (size_t j = 0; j < b; j++)
       run->out->residual[first + j] = e->values[0] > 0 ? sqrt(fmax(0, r[j + j * b])) / e->values[0] : 0;
@@ -297,8 +300,8 @@ done:
   return st;
 }
 
-/* The eigenvectors of the Gram matrix (or the guess, when there is one), by Rayleigh-Ritz the triplets of X in their span,
- * and their residuals. */
+/* The eigenvectors of the Gram matrix (or the guess, when there is one), by Rayleigh-Ritz the triplets of X in their
+ * span, and their residuals. */
 static weft_status gram_start(engine *e)
 {
   weft_status st = WEFT_OK;
@@ -374,9 +377,9 @@ static size_t blocks_to_go(double before, double now, size_t blocks, double tol)
   return go < 1 ? 1 : go > 12 ? 12 : (size_t) go;
 }
 
-/* Goes on until the residuals are small, P is the whole near space, or the blocks are used up. A block start finds as many
- * copies of a value as it has vectors; when more could be wanted, random blocks behind the found triplets look for others
- * until a look finds none. */
+/* Goes on until the residuals are small, P is the whole near space, or the blocks are used up. A block start finds as
+ * many copies of a value as it has vectors; when more could be wanted, random blocks behind the found triplets look for
+ * others until a look finds none. */
 static weft_status iterate(engine *e, size_t b)
 {
   weft_status st = WEFT_OK;
@@ -437,8 +440,8 @@ done:
   return st;
 }
 
-/* Room for columns, within a quarter of the memory that is free. More room saves few passes when a restart keeps enough (see
- * iterate()), and costs more in orthogonalisation and small problems. */
+/* Room for columns, within a quarter of the memory that is free. More room saves few passes when a restart keeps enough
+ * (see iterate()), and costs more in orthogonalisation and small problems. */
 static size_t choose_capacity(const weft_pca_run *run, size_t b)
 {
   const size_t k = run->job->k;

@@ -12,7 +12,8 @@ typedef struct weft_pca_run {
   const weft_pca_ops *ops;
   weft_pca_space *space;
   const weft_pca_job *job;
-  size_t n, p, near, far; /* over ranks the far side, where it is rows, has this rank's alone; else all is on every rank */
+  size_t n, p, near,
+      far;            /* over ranks the far side, where it is rows, has this rank's alone; else all is on every rank */
   int near_is_rows;   /* p > n, rows of all ranks */
   const weft_pca_ranks *ranks;
   size_t here;        /* rows of the data that are here */
@@ -49,12 +50,14 @@ typedef struct weft_pca_frame {
   double scale;            /* the largest norm seen: what counts as nothing is relative to it */
 } weft_pca_frame;
 
-/* The panel of b columns behind the first `before` of `s_basis` (near or far vectors) is made orthonormal and orthogonal to them:
- * old panel = basis c + new panel r; c: before × b, r: b × b. Directions that vanish give rows of zeros in r and are
- * replaced by random ones. */
-weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far, size_t before, size_t b, double *c, double *r);
+/* The panel of b columns behind the first `before` of `s_basis` (near or far vectors) is made orthonormal and
+ * orthogonal to them: old panel = basis c + new panel r; c: before × b, r: b × b. Directions that vanish give rows of
+ * zeros in r and are replaced by random ones. */
+weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far, size_t before, size_t b, double *c,
+                                    double *r);
 
-/* About the k leading eigenvectors of the smaller Gram matrix, near × k. `b`: weft_pca_filter_block(), 0 where others pay. */
+/* About the k leading eigenvectors of the smaller Gram matrix, near × k. `b`: weft_pca_filter_block(), 0 where others
+ * pay. */
 size_t weft_pca_filter_block(const weft_pca_run *run);
 weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors);
 

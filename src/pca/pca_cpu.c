@@ -31,8 +31,8 @@ static int threads_for_cells(const weft_ctx *ctx, double cells) { return cells <
 /* What a column's values in one panel amount to; `norm` is about their own mean. */
 typedef struct { double weight, mean, norm, least, greatest, missing, infinite; } part;
 
-/* Zeros that a sparse column does not store count `zeros` (their weight). Sums are taken of values divided by a power of
- * two near the largest, so that nothing overflows or vanishes. */
+/* Zeros that a sparse column does not store count `zeros` (their weight). Sums are taken of values divided by a power
+ * of two near the largest, so that nothing overflows or vanishes. */
 static part part_of(const double *x, const int32_t *rows, size_t count, const double *weights, double zeros)
 {
   part a = { 0, 0, 0, INFINITY, -INFINITY, 0, 0 };
@@ -53,7 +53,8 @@ static part part_of(const double *x, const int32_t *rows, size_t count, const do
   if (a.least == a.greatest) { a.mean = a.least; return a; }
   frexp(largest, &exponent);
   unit = ldexp(1, exponent < -1000 ? 1000 : -exponent);
-  for (size_t i = 0; i < count; i++) if (isfinite(x[i])) sum += (weights ? weights[rows ? (size_t) rows[i] : i] : 1) * (x[i] * unit);
+  for (size_t i = 0; i < count; i++)
+    if (isfinite(x[i])) sum += (weights ? weights[rows ? (size_t) rows[i] : i] : 1) * (x[i] * unit);
   const double mean = sum / a.weight;
   for (size_t i = 0; i < count; i++) {
     const double d = x[i] * unit - mean;
@@ -195,7 +196,8 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
     for (int64_t j = 0; j < (int64_t) x.p; j++)
       for (size_t i = 0; i < x.n; i++) {
         const size_t at = i + (size_t) j * x.n;
-        const double value = (x.dense[i + (size_t) j * x.ld] - form->center[j]) * form->factor[j] * (form->row ? form->row[i] : 1);
+        const double value =
+            (x.dense[i + (size_t) j * x.ld] - form->center[j]) * form->factor[j] * (form->row ? form->row[i] : 1);
         if (s->own) s->own[at] = value; else s->floats[at] = (float) value;
       }
   }
@@ -402,8 +404,8 @@ done:
 }
 
 /* As a transposed product, which needs no packing. */
-static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v, double beta,
-                             double *out)
+static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v,
+                             double beta, double *out)
 {
   return gemm(s, 1, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
 }
@@ -436,7 +438,8 @@ static double norm_of(const double *x, size_t count)
   return sqrt(sum);
 }
 
-static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w, double out[3])
+static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w,
+                        double out[3])
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(s->ctx);

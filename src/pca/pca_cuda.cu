@@ -1,6 +1,6 @@
-/* The operations of pca.h on a device. X is centred and scaled where it is put: in place after the upload, in a copy of a
- * resident matrix. What does not fit is prepared piece by piece, column after column, in each product. Sparse blocks are kept
- * by columns and by rows, so that both products gather; the centre comes off afterwards (see pca_cpu.c). */
+/* The operations of pca.h on a device. X is centred and scaled where it is put: in place after the upload, in a copy of
+ * a resident matrix. What does not fit is prepared piece by piece, column after column, in each product. Sparse blocks
+ * are kept by columns and by rows, so that both products gather; the centre comes off afterwards (see pca_cpu.c). */
 #include <cmath>
 #include <cstring>
 #include <new>

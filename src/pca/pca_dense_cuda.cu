@@ -1,16 +1,17 @@
-/* One iteration of GS-PCA, u = X v and w = X'u, with X read once. X is laid out in panels of 16 rows, each from its first column
- * to its last, so that memory is read in long runs. A cluster of 8 blocks takes a panel; every block has an eighth of the
- * columns, every thread two rows of up to 15 of them:
+/* One iteration of GS-PCA, u = X v and w = X'u, with X read once. X is laid out in panels of 16 rows, each from its
+ * first column to its last, so that memory is read in long runs. A cluster of 8 blocks takes a panel; every block has
+ * an eighth of the columns, every thread two rows of up to 15 of them:
  *
  *   columns:  block 0 | block 1 | ... | block 7          thread = 8 group + pair: rows 2 pair, 2 pair + 1 of the
  *   16 rows   a cell a thread and column: 16 bytes       block's columns group, group + 64, ...
  *
  *   1. a thread takes its cells of a panel from shared memory into registers, asks for cells of panels to come in their
- *      place (nobody else touches them: no barrier), and sums its part of u; parts meet through distributed shared memory
+ *      place (nobody else touches them: no barrier), and sums its part of u; parts meet through distributed shared
+ *      memory
  *   2. with u known, the cells in registers give the parts of w, which stay in registers over all panels
  *
- * So the memory is kept busy while parts are exchanged. Clusters' parts of w are added in order at the end, by the kernel that
- * follows: the same bits in every run. */
+ * So the memory is kept busy while parts are exchanged. Clusters' parts of w are added in order at the end, by the
+ * kernel that follows: the same bits in every run. */
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 #include "pca_cuda.cuh"

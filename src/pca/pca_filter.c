@@ -1,11 +1,11 @@
-/* Leading eigenvectors of the smaller Gram matrix G, for few components of a large matrix: subspace iteration with Chebyshev
- * polynomials (Rutishauser 1970; Zhou and Saad 2007). With c the smallest Ritz value of a block of b > k vectors, the
- * polynomial of degree m that is small on [0, c] grows fastest beyond it:
+/* Leading eigenvectors of the smaller Gram matrix G, for few components of a large matrix: subspace iteration with
+ * Chebyshev polynomials (Rutishauser 1970; Zhou and Saad 2007). With c the smallest Ritz value of a block of b > k
+ * vectors, the polynomial of degree m that is small on [0, c] grows fastest beyond it:
  *
  *   h = c / 2,  Y1 = (G - h) V / h,  Y(j+1) = 2 (G - h) Yj / h - Y(j-1)
  *
- * A step is one product with G and nothing else: a quarter of the reading that an iteration on X (n = 2 p) takes, and no
- * look at the host within a cycle. What squaring loses the caller finds again on X. */
+ * A step is one product with G and nothing else: a quarter of the reading that an iteration on X (n = 2 p) takes, and
+ * no look at the host within a cycle. What squaring loses the caller finds again on X. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -77,8 +77,8 @@ done:
   return st;
 }
 
-/* How often too large the worst residual of X's triplets would be: |X'u - d v| is |G v - d^2 v| / d. At most 1 ends it, as
- * does what rounding of G leaves. */
+/* How often too large the worst residual of X's triplets would be: |X'u - d v| is |G v - d^2 v| / d. At most 1 ends it,
+ * as does what rounding of G leaves. */
 static double too_large(const filter *f)
 {
   const weft_pca_run *run = f->frame->run;
@@ -99,8 +99,10 @@ static weft_status cycle(filter *f, double over)
   const weft_pca_ops *ops = run->ops;
   const size_t near = run->near, b = f->b;
   const double h = fmax(0.5 * f->values[b - 1], DBL_EPSILON * f->values[0]);
-  const double fastest = acosh(fmax(f->values[0] / h - 1, 1)), wanted = acosh(fmax(f->values[run->job->k - 1] / h - 1, 1));
-  const double needed = wanted > 0 ? ceil(log(4 * over) / wanted) : DEGREE, most = fastest > 0 ? floor(log(GROWTH) / fastest) : DEGREE;
+  const double fastest = acosh(fmax(f->values[0] / h - 1, 1)),
+               wanted = acosh(fmax(f->values[run->job->k - 1] / h - 1, 1));
+  const double needed = wanted > 0 ? ceil(log(4 * over) / wanted) : DEGREE,
+               most = fastest > 0 ? floor(log(GROWTH) / fastest) : DEGREE;
   const int degree = (int) fmax(1, fmin(most, needed <= LONGEST ? needed : DEGREE));
   double *s_before = f->s_v, *s_now = f->s_w, *s_spare;
   /* W was made with another shift */

@@ -81,7 +81,8 @@ static inline double entry(const weft_pca_view *v, size_t i, size_t j)
 }
 
 /* Four columns at a time, so that what is written stands together. */
-static void pack_transposed(const weft_pca_view *v, size_t i, size_t count, size_t high, size_t k, size_t depth, double *out)
+static void pack_transposed(const weft_pca_view *v, size_t i, size_t count, size_t high, size_t k, size_t depth,
+                            double *out)
 {
   size_t r = 0;
   for (; !v->single && !v->row && r + 4 <= count; r += 4) {
@@ -103,8 +104,8 @@ static void pack_transposed(const weft_pca_view *v, size_t i, size_t count, size
   for (; r < count; r++) for (size_t d = 0; d < depth; d++) out[d * high + r] = entry(v, k + d, i + r);
 }
 
-/* Rows i .. i+count-1 of op(view), columns k .. k+depth-1, as strips `high` rows high; missing rows are zero. Not transposed,
- * a column of the whole block is read before the next. */
+/* Rows i .. i+count-1 of op(view), columns k .. k+depth-1, as strips `high` rows high; missing rows are zero. Not
+ * transposed, a column of the whole block is read before the next. */
 static void pack_block(const weft_pca_view *v, size_t i, size_t count, size_t high, size_t k, size_t depth, double *out)
 {
   const size_t strip = high * depth, whole = count / high * high;
@@ -231,10 +232,12 @@ weft_status weft_pca_gemm(weft_ctx *ctx, size_t m, size_t n, size_t k, double al
   bt.transposed = !b->transposed;
   if (!m || !n) return WEFT_OK;
   if (!k) {
-    for (size_t j = 0; j < n; j++) for (size_t i = 0; i < m; i++) c[i + j * ldc] = beta == 0 ? 0 : beta * c[i + j * ldc];
+    for (size_t j = 0; j < n; j++)
+      for (size_t i = 0; i < m; i++) c[i + j * ldc] = beta == 0 ? 0 : beta * c[i + j * ldc];
     return WEFT_OK;
   }
-  if (a->transposed && !b->transposed && n <= FEW && !a->single && !a->row && !b->single && !b->center && !b->factor && !b->row) {
+  if (a->transposed && !b->transposed && n <= FEW && !a->single && !a->row && !b->single && !b->center && !b->factor &&
+      !b->row) {
     const skinny s = { k, alpha, beta, a, b, c, ldc };
     return skinny_product(ctx, &use, &s, m, n, threads);
   }

@@ -1,9 +1,9 @@
 /* Matrix products of the CPU back end: C := alpha op(A) op(B) + beta C, column major.
  *
- * A BLAS would do, but not all that is needed here: X is centred, scaled and weighted while it is packed, so that no centred
- * copy exists and nothing is lost to cancellation; every entry of C is summed in an order that does not depend on the number
- * of threads, so that results are the same bits; the work stops for the user between panels; and it is fast under any R,
- * also one with the reference BLAS. */
+ * A BLAS would do, but not all that is needed here: X is centred, scaled and weighted while it is packed, so that no
+ * centred copy exists and nothing is lost to cancellation; every entry of C is summed in an order that does not depend
+ * on the number of threads, so that results are the same bits; the work stops for the user between panels; and it is
+ * fast under any R, also one with the reference BLAS. */
 #ifndef WEFT_PCA_GEMM_H
 #define WEFT_PCA_GEMM_H
 

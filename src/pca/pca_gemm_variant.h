@@ -1,7 +1,8 @@
 /* The micro-kernels, included once for each instruction set, whose macros end here.
- *   tile   tile (ROWS × COLS, column major) := sum over k of a_k b_k', where `a` holds ROWS and `b` COLS numbers for each k;
- *          ROWS is VECTORS vectors of LANES doubles
- *   dots   out (DOTS_X × DOTS_U, column major) := inner products of the columns x (less their centre) with the columns u */
+ *   tile   tile (ROWS × COLS, column major) := sum over k of a_k b_k', where `a` holds ROWS and `b` COLS numbers for
+ *          each k; ROWS is VECTORS vectors of LANES doubles
+ *   dots   out (DOTS_X × DOTS_U, column major) := inner products of the columns x (less their centre) with the columns
+ *          u */
 typedef double KERNEL_NAME(_vector) __attribute__((vector_size(8 * LANES), aligned(8)));
 
 KERNEL_TARGET static void KERNEL_NAME(_tile)(size_t depth, const double *a, const double *b, double *tile)
@@ -26,8 +27,8 @@ KERNEL_TARGET static void KERNEL_NAME(_tile)(size_t depth, const double *a, cons
     for (int v = 0; v < VECTORS; v++) *(KERNEL_NAME(_vector) *) (tile + (j * VECTORS + v) * LANES) = sum[j][v];
 }
 
-KERNEL_TARGET static void KERNEL_NAME(_dots)(size_t depth, const double *const *x, const double *center, const double *const *u,
-                                             double *out)
+KERNEL_TARGET static void KERNEL_NAME(_dots)(size_t depth, const double *const *x, const double *center,
+                                             const double *const *u, double *out)
 {
   KERNEL_NAME(_vector) sum[DOTS_U][DOTS_X];
   size_t k = 0;

@@ -1,6 +1,7 @@
 /* .Call entry points of the room of principal components. A source is a list made by native_source() in R/pca-input.R:
  *   kind  "dense", "sparse", "blocks" or "resident";  n, p
- *   data  a double matrix; a list of dgCMatrix row blocks; a function(i) that returns block i as a double matrix; a pointer
+ *   data  a double matrix; a list of dgCMatrix row blocks; a function(i) that returns block i as a double matrix; a
+ *         pointer
  *   starts  the first row (by_row) or column of each block, from 0
  *   ranks   the rows of each rank, where this is one rank's part; else NULL */
 #include <limits.h>
@@ -117,7 +118,8 @@ typedef struct { weft_pca_data data; const double *weights; weft_pca_moments out
 static weft_status run_moments(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   moments_job *job = data;
-  if (!job->data.resident) backend = weft_cpu_backend(); /* the data are here: sending them would cost more than reading */
+  if (!job->data.resident)
+    backend = weft_cpu_backend(); /* the data are here: sending them would cost more than reading */
   return backend->pca->moments(ctx, &job->data, job->weights, &job->out);
 }
 
@@ -167,13 +169,16 @@ static weft_pca_job job_of(SEXP list, size_t p)
 {
   weft_record given = weft_record_open(list, "job");
   const size_t k = weft_record_size(&given, "k");
-  const weft_pca_job job = {
-    .method = (weft_pca_method) weft_record_kind(&given, "method", method_names, WEFT_PCA_METHOD_COUNT), .k = k,
-    .tol = weft_record_number(&given, "tol"), .paper = weft_record_flag(&given, "paper"),
-    .most = weft_record_size(&given, "max_iter"), .block = weft_record_size(&given, "block"),
-    .key = weft_record_key(&given, "key"),
-    .start = weft_record_doubles_or_null(&given, "start", (double) p * (double) k), .choose = weft_record_flag(&given, "choose")
-  };
+  const weft_pca_job job = { .method = (weft_pca_method) weft_record_kind(&given, "method", method_names,
+                                                                          WEFT_PCA_METHOD_COUNT),
+                             .k = k,
+                             .tol = weft_record_number(&given, "tol"),
+                             .paper = weft_record_flag(&given, "paper"),
+                             .most = weft_record_size(&given, "max_iter"),
+                             .block = weft_record_size(&given, "block"),
+                             .key = weft_record_key(&given, "key"),
+                             .start = weft_record_doubles_or_null(&given, "start", (double) p * (double) k),
+                             .choose = weft_record_flag(&given, "choose") };
   weft_record_close(&given);
   return job;
 }
@@ -182,16 +187,16 @@ static weft_pca_job job_of(SEXP list, size_t p)
 static weft_pca_form form_of(SEXP list, size_t n, size_t p)
 {
   weft_record given = weft_record_open(list, "form");
-  const weft_pca_form form = {
-    .center = weft_record_doubles(&given, "center", (double) p),
-    .factor = weft_record_doubles(&given, "factor", (double) p), .row = weft_record_doubles_or_null(&given, "row", (double) n), .single = weft_record_flag(&given, "single"),
-    .own = weft_record_flag(&given, "own")
-  };
+  const weft_pca_form form = { .center = weft_record_doubles(&given, "center", (double) p),
+                               .factor = weft_record_doubles(&given, "factor", (double) p),
+                               .row = weft_record_doubles_or_null(&given, "row", (double) n),
+                               .single = weft_record_flag(&given, "single"), .own = weft_record_flag(&given, "own") };
   weft_record_close(&given);
   return form;
 }
 
-/* A matrix of R's has 32-bit dimensions: pca_source() refuses more, and this sees that nothing is written past an end. */
+/* A matrix of R's has 32-bit dimensions: pca_source() refuses more, and this sees that nothing is written past an
+ * end. */
 static int dimension(size_t count)
 {
   if (count > INT_MAX) weft_glue_fail(WEFT_ERR_INTERNAL, "A matrix with a side of %.0f.", (double) count);
@@ -225,7 +230,13 @@ static void finish_result(SEXP out, const weft_pca_result *r)
   weft_result_put(out, "method", Rf_mkString(method_names[r->method]));
 }
 
-typedef struct { weft_pca_data data; weft_pca_form form; weft_pca_job job; weft_pca_result out; weft_pca_ranks ranks; } pca_job;
+typedef struct {
+  weft_pca_data data;
+  weft_pca_form form;
+  weft_pca_job job;
+  weft_pca_result out;
+  weft_pca_ranks ranks;
+} pca_job;
 
 /* counts: the rows of every rank, or NULL. */
 static void set_ranks(pca_job *job, SEXP counts)

@@ -31,8 +31,8 @@ done:
   return st;
 }
 
-/* The lower triangle to about single precision: the units for halves take products exactly and sum them in single. The halves are
- * padded in both directions to multiples of 16: for other sizes cuBLAS is three times slower. */
+/* The lower triangle to about single precision: the units for halves take products exactly and sum them in single. The
+ * halves are padded in both directions to multiples of 16: for other sizes cuBLAS is three times slower. */
 static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, double *g)
 {
   weft_status st = WEFT_OK;

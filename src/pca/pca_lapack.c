@@ -22,10 +22,12 @@ weft_status weft_pca_tridiagonal(weft_ctx *ctx, size_t order, double *diagonal, 
   WEFT_TAKE(iwork, &mem, (size_t) liwork);
   WEFT_TAKE(work, &mem, (size_t) lwork);
   WEFT_TAKE(value, &mem, order);
-  F77_CALL(dstevr)("V", "I", &m, diagonal, off, &none, &none, &first, &m, &none, &found, value, vectors, &m, support, work,
-                   &lwork, iwork, &liwork, &info FCONE FCONE);
+  F77_CALL(dstevr)
+  ("V", "I", &m, diagonal, off, &none, &none, &first, &m, &none, &found, value, vectors, &m, support, work, &lwork,
+   iwork, &liwork, &info FCONE FCONE);
   if (info || found != (int) k) {
-    st = weft_fail(ctx, WEFT_ERR_INTERNAL, "LAPACK's dstevr failed (info %d, %d of %d eigenvalues)", info, found, (int) k);
+    st = weft_fail(ctx, WEFT_ERR_INTERNAL, "LAPACK's dstevr failed (info %d, %d of %d eigenvalues)", info, found,
+                   (int) k);
     goto done;
   }
   for (size_t j = 0; j < k; j++) values[j] = value[k - 1 - j];

@@ -1,7 +1,7 @@
 /* NIPALS with missing values (Wold 1966; Christoffersson 1970): regressions over what is observed,
  *   p_j = sum_i x_ij t_i / sum_i t_i^2,   t_i = sum_j x_ij p_j / sum_j p_j^2     (i, j: x_ij observed),
- * p brought to unit length in between, and x -= t p' when both stand still. This is not the least-squares fit of the observed
- * values. "gs" keeps p and t orthogonal to those found before (Andrecut 2009). */
+ * p brought to unit length in between, and x -= t p' when both stand still. This is not the least-squares fit of the
+ * observed values. "gs" keeps p and t orthogonal to those found before (Andrecut 2009). */
 #include <math.h>
 #include <string.h>
 #include "../base/arena.h"
@@ -28,10 +28,10 @@ static void free_of(double *x, const double *found, size_t count, size_t columns
   }
 }
 
-/* Loads and new scores from the scores t. What loads are multiplied by divides scores, so that NIPALS needs no look at all
- * loads before the scores. */
-static weft_status iteration(const weft_pca_ops *ops, weft_pca_space *space, int gs, const weft_pca_result *out, size_t k,
-                             size_t n, size_t p, double *t, double *loads)
+/* Loads and new scores from the scores t. What loads are multiplied by divides scores, so that NIPALS needs no look at
+ * all loads before the scores. */
+static weft_status iteration(const weft_pca_ops *ops, weft_pca_space *space, int gs, const weft_pca_result *out,
+                             size_t k, size_t n, size_t p, double *t, double *loads)
 {
   weft_status st = WEFT_OK;
   double size;
@@ -52,8 +52,8 @@ done:
   return st;
 }
 
-weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
-                             const weft_pca_job *job, weft_pca_result *out)
+weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data,
+                             const weft_pca_form *form, const weft_pca_job *job, weft_pca_result *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);

@@ -1,6 +1,6 @@
-/* The CPU's regressions over what is observed; see pca_observed.h. A column is read from memory once an iteration: its loading
- * is found, and added to the sums of all scores while the column is in the first-level cache. Columns are cut into slices with
- * sums of their own, which are added in order, so that threads change nothing. */
+/* The CPU's regressions over what is observed; see pca_observed.h. A column is read from memory once an iteration: its
+ * loading is found, and added to the sums of all scores while the column is in the first-level cache. Columns are cut
+ * into slices with sums of their own, which are added in order, so that threads change nothing. */
 #include <string.h>
 #include "../base/arena.h"
 #include "../base/parallel.h"
@@ -10,8 +10,8 @@
 #define SLICES 8
 #define SERIAL_CELLS 2e6 /* below it, waking threads costs more than they do, on a busy machine much more */
 
-/* Sums over what is observed in x: of x t and of t^2; and, onto over and under, x l and l^2. Comparing x with itself gives a
- * mask of all ones where it is a number. */
+/* Sums over what is observed in x: of x t and of t^2; and, onto over and under, x l and l^2. Comparing x with itself
+ * gives a mask of all ones where it is a number. */
 #define OBSERVED(name, lanes, target) \
   typedef double name##_vector __attribute__((vector_size(8 * lanes), aligned(8))); \
   typedef int64_t name##_mask __attribute__((vector_size(8 * lanes), aligned(8))); \
@@ -21,27 +21,40 @@
     size_t i = 0; \
     for (; i + 4 * lanes <= n; i += 4 * lanes) \
       for (int u = 0; u < 4; u++) { \
-        const name##_vector a = *(const name##_vector *) (x + i + u * lanes), b = *(const name##_vector *) (t + i + u * lanes); \
+        const name##_vector a = *(const name##_vector *) (x + i + u * lanes), \
+                            b = *(const name##_vector *) (t + i + u * lanes); \
         const name##_mask seen = a == a; \
-        over[u] += (name##_vector) ((name##_mask) a & seen) * b; \
-        under[u] += (name##_vector) ((name##_mask) b & seen) * b; \
+        over[u] += (name##_vector)((name##_mask) a & seen) * b; \
+        under[u] += (name##_vector)((name##_mask) b & seen) * b; \
       } \
     out[0] = out[1] = 0; \
-    for (; i < n; i++) if (x[i] == x[i]) { out[0] += x[i] * t[i]; out[1] += t[i] * t[i]; } \
-    for (int u = 0; u < 4; u++) for (int l = 0; l < lanes; l++) { out[0] += over[u][l]; out[1] += under[u][l]; } \
+    for (; i < n; i++) \
+      if (x[i] == x[i]) { \
+        out[0] += x[i] * t[i]; \
+        out[1] += t[i] * t[i]; \
+      } \
+    for (int u = 0; u < 4; u++) \
+      for (int l = 0; l < lanes; l++) { \
+        out[0] += over[u][l]; \
+        out[1] += under[u][l]; \
+      } \
   } \
   target static void name##_add(size_t n, const double *x, double load, double *over, double *under) \
   { \
     const double square = load * load; \
-    const name##_vector squares = square + (name##_vector) { 0 }; \
+    const name##_vector squares = square + (name##_vector){ 0 }; \
     size_t i = 0; \
     for (; i + lanes <= n; i += lanes) { \
       const name##_vector a = *(const name##_vector *) (x + i); \
       const name##_mask seen = a == a; \
-      *(name##_vector *) (over + i) += (name##_vector) ((name##_mask) a & seen) * load; \
-      *(name##_vector *) (under + i) += (name##_vector) ((name##_mask) squares & seen); \
+      *(name##_vector *) (over + i) += (name##_vector)((name##_mask) a & seen) * load; \
+      *(name##_vector *) (under + i) += (name##_vector)((name##_mask) squares & seen); \
     } \
-    for (; i < n; i++) if (x[i] == x[i]) { over[i] += x[i] * load; under[i] += square; } \
+    for (; i < n; i++) \
+      if (x[i] == x[i]) { \
+        over[i] += x[i] * load; \
+        under[i] += square; \
+      } \
   }
 
 OBSERVED(portable, 2, )
@@ -67,7 +80,8 @@ static kernel best_kernel(void)
 }
 
 /* loads from t when `find`; new scores when `scores`, from those loads or from the ones given. */
-static weft_status regress(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *t, double *loads, int find, double *scores)
+static weft_status regress(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *t, double *loads, int find,
+                           double *scores)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);

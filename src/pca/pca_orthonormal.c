@@ -1,5 +1,6 @@
-/* Orthonormal bases, a panel at a time: block classical Gram-Schmidt against what is there and Cholesky within the panel, in
- * rounds until one finds nothing more (CGS2 and CholeskyQR2 as a rule). Coefficients are gathered on the host. */
+/* Orthonormal bases, a panel at a time: block classical Gram-Schmidt against what is there and Cholesky within the
+ * panel, in rounds until one finds nothing more (CGS2 and CholeskyQR2 as a rule). Coefficients are gathered on the
+ * host. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -10,8 +11,9 @@
 #define COLLAPSES 5    /* rounds that a vector may take to find what is left of it */
 #define CLEAN 1e-8     /* what a round may find and still be the last: it leaves the square */
 
-/* With g the b × b Gram matrix of a panel: t such that (panel t) has about orthonormal columns, and its inverse. By Cholesky
- * when g is well conditioned, else by eigenvectors with small eigenvalues lifted: the next round does the rest. */
+/* With g the b × b Gram matrix of a panel: t such that (panel t) has about orthonormal columns, and its inverse. By
+ * Cholesky when g is well conditioned, else by eigenvectors with small eigenvalues lifted: the next round does the
+ * rest. */
 static int cholesky(const double *g, size_t b, double *t, double *inverse)
 {
   double scale[WEFT_PCA_PANEL];
@@ -76,7 +78,8 @@ static void multiply(const double *a, const double *b, size_t m, size_t n, size_
   }
 }
 
-weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far, size_t before, size_t b, double *c, double *r)
+weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far, size_t before, size_t b, double *c,
+                                    double *r)
 {
   weft_status st = WEFT_OK;
   weft_pca_run *run = e->run;
@@ -114,7 +117,8 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far,
         const double x = r[l + j * b];
         if (x != 0) for (size_t i = 0; i < before; i++) c[i + j * before] += e->small[i + l * all] * x;
       }
-    if (before && found > 0) WEFT_TRY(ops->gemm(space, 0, 0, rows, b, before, -1, s_basis, rows, e->s_small, all, 1, s_panel, rows));
+    if (before && found > 0)
+      WEFT_TRY(ops->gemm(space, 0, 0, rows, b, before, -1, s_basis, rows, e->s_small, all, 1, s_panel, rows));
     for (size_t j = 0; j < b; j++) { /* the Gram matrix of what is left */
       const double *column = e->small + j * all;
       for (size_t i = 0; i <= j; i++) {
@@ -130,9 +134,11 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far,
       double carries = 0;
       for (size_t l = 0; l < b; l++) carries = fmax(carries, fabs(r[j + l * b]));
       if (round == 0) e->scale = fmax(e->scale, norm);
-      /* unit vectors stay, whatever they carry: they only need to be orthogonal; what collapses again and again lies in the span of
-       * the others, of which rounding alone is left */
-      if (norm > 0 && (carries == 0 || (round && norm > 0.5) || (round < COLLAPSES && norm * carries > DBL_EPSILON * e->scale))) continue;
+      /* unit vectors stay, whatever they carry: they only need to be orthogonal; what collapses again and again lies in
+       * the span of the others, of which rounding alone is left */
+      if (norm > 0 &&
+          (carries == 0 || (round && norm > 0.5) || (round < COLLAPSES && norm * carries > DBL_EPSILON * e->scale)))
+        continue;
       if (ranks) run->drawn += ranks->first;
       WEFT_TRY(weft_pca_random(run, s_panel + j * rows, rows));
       if (ranks) run->drawn += ranks->all - ranks->first - rows;

@@ -1,10 +1,12 @@
-/* A decomposition whose rows are shared among ranks (pca.h). Loadings and small matrices are on every rank, in the same bits.
+/* A decomposition whose rows are shared among ranks (pca.h). Loadings and small matrices are on every rank, in the same
+ * bits.
  *
- *   p <= n   near vectors are loadings, far ones have this rank's rows:  X v here,  X'u a sum over the ranks, and so are inner
- *            products of far vectors and the Gram matrix: p × b, b × b and p × p numbers travel
+ *   p <= n   near vectors are loadings, far ones have this rank's rows: X v here, X'u a sum over the ranks, and so are
+ *            inner products of far vectors and the Gram matrix: p × b, b × b and p × p numbers travel
  *   p > n    near vectors have the rows of all, which are few: X v is gathered, X'u a sum
  *
- * What travels goes through the host, so any back end will do; sums over the parts of one call stay on their devices. */
+ * What travels goes through the host, so any back end will do; sums over the parts of one call stay on their
+ * devices. */
 #include <string.h>
 #include "pca_block.h"
 

@@ -1,9 +1,11 @@
-/* Small decompositions; see pca_small.h. Symmetric matrices are brought to tridiagonal form by Householder reflections, one
- * pass over the matrix a reflection: the update by the last one and the product with the next are done together, so that
- * the cost is that of reading the matrix from cache. LAPACK finds the leading eigenpairs of the tridiagonal matrix.
+/* Small decompositions; see pca_small.h. Symmetric matrices are brought to tridiagonal form by Householder reflections,
+ * one pass over the matrix a reflection: the update by the last one and the product with the next are done together, so
+ * that the cost is that of reading the matrix from cache. LAPACK finds the leading eigenpairs of the tridiagonal
+ * matrix.
  *
- * Singular values: the eigenvectors L of a a' make the columns of a'L nearly orthogonal; rotations between pairs of columns
- * (one-sided Jacobi, Hestenes 1958) do the rest, so that what squaring lost in the small values is found again. */
+ * Singular values: the eigenvectors L of a a' make the columns of a'L nearly orthogonal; rotations between pairs of
+ * columns (one-sided Jacobi, Hestenes 1958) do the rest, so that what squaring lost in the small values is found
+ * again. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -17,17 +19,22 @@
 /* x -= a * s + b * t, then the inner product of x with v. */
 #define UPDATE_AND_DOT(name, lanes, target) \
   typedef double name##_vector __attribute__((vector_size(8 * lanes), aligned(8))); \
-  target static double name(size_t n, double *x, const double *a, double s, const double *b, double t, const double *v) \
+  target static double name(size_t n, double *x, const double *a, double s, const double *b, double t, \
+                            const double *v) \
   { \
     name##_vector sum = { 0 }; \
     double total = 0; \
     size_t i = 0; \
     for (; i + lanes <= n; i += lanes) { \
-      name##_vector now = *(name##_vector *) (x + i) - *(const name##_vector *) (a + i) * s - *(const name##_vector *) (b + i) * t; \
+      name##_vector now = \
+          *(name##_vector *) (x + i) - *(const name##_vector *) (a + i) * s - *(const name##_vector *) (b + i) * t; \
       *(name##_vector *) (x + i) = now; \
       sum += now * *(const name##_vector *) (v + i); \
     } \
-    for (; i < n; i++) { x[i] = x[i] - a[i] * s - b[i] * t; total += x[i] * v[i]; } \
+    for (; i < n; i++) { \
+      x[i] = x[i] - a[i] * s - b[i] * t; \
+      total += x[i] * v[i]; \
+    } \
     for (int l = 0; l < lanes; l++) total += sum[l]; \
     return total; \
   }
@@ -38,7 +45,8 @@ UPDATE_AND_DOT(avx2_column, 4, __attribute__((target("avx2"))))
 UPDATE_AND_DOT(avx512_column, 8, __attribute__((target("avx512f"))))
 #endif
 
-typedef double (*column_step)(size_t n, double *x, const double *a, double s, const double *b, double t, const double *v);
+typedef double (*column_step)(size_t n, double *x, const double *a, double s, const double *b, double t,
+                              const double *v);
 
 static column_step best_column_step(void)
 {
@@ -66,7 +74,8 @@ static double reflection(double *x, size_t n, double *tau)
 
 /* A := diagonal and off-diagonal; the reflections stay below the diagonal, column j holding v_j from row j + 1 on.
  * Both triangles of `a` are kept up, so that every access runs down a column. */
-static weft_status tridiagonal(weft_ctx *ctx, double *a, size_t m, double *diagonal, double *off, double *tau, double *work)
+static weft_status tridiagonal(weft_ctx *ctx, double *a, size_t m, double *diagonal, double *off, double *tau,
+                               double *work)
 {
   weft_status st = WEFT_OK;
   const column_step step = best_column_step();
@@ -310,8 +319,8 @@ done:
   return st;
 }
 
-weft_status weft_pca_svd_leading(weft_ctx *ctx, const double *a, size_t m, size_t k, double tol, double *values, double *left,
-                                 double *right)
+weft_status weft_pca_svd_leading(weft_ctx *ctx, const double *a, size_t m, size_t k, double tol, double *values,
+                                 double *left, double *right)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);

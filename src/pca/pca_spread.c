@@ -1,5 +1,6 @@
-/* One decomposition with its rows dealt over the call's devices; see pca.h and base/spread.h. Each part is what a rank is
- * (pca_ranks.c): it has its own rows and the small matrices of all, and meets the others where sums over rows are needed.
+/* One decomposition with its rows dealt over the call's devices; see pca.h and base/spread.h. Each part is what a rank
+ * is (pca_ranks.c): it has its own rows and the small matrices of all, and meets the others where sums over rows are
+ * needed.
  *
  *   dense    a run of rows of the whole matrix
  *   sparse   a run of its blocks of rows */
@@ -55,7 +56,8 @@ static weft_status run_part(weft_ctx *ctx, size_t part, void *data)
 }
 
 /* Rows of each part; sparse blocks stay whole, so there are at most as many parts as blocks. */
-static size_t deal(const weft_pca_data *data, size_t parts, const weft_pca_panel *panels, size_t *first_panel, size_t *first_row)
+static size_t deal(const weft_pca_data *data, size_t parts, const weft_pca_panel *panels, size_t *first_panel,
+                   size_t *first_row)
 {
   const size_t units = data->sparse ? data->panels : data->n;
   if (parts > units) parts = units;
@@ -105,14 +107,15 @@ static weft_status spread(weft_ctx *ctx, spread_job *job, weft_pca_result *out)
   out->passes = job->out[0].passes;
   out->method = job->out[0].method;
   for (size_t r = 0; r < parts && !wide; r++)
-    for (size_t j = 0; j < k; j++) memcpy(out->u + j * n + job->first_row[r], job->out[r].u + j * rows[r], rows[r] * sizeof *out->u);
+    for (size_t j = 0; j < k; j++)
+      memcpy(out->u + j * n + job->first_row[r], job->out[r].u + j * rows[r], rows[r] * sizeof *out->u);
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-weft_status weft_pca_spread(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
-                            const weft_pca_job *job, weft_pca_result *out)
+weft_status weft_pca_spread(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data,
+                            const weft_pca_form *form, const weft_pca_job *job, weft_pca_result *out)
 {
   spread_job whole = { .ops = ops, .data = data, .form = form, .job = job };
   const int blocks = job->method == WEFT_PCA_KRYLOV || job->method == WEFT_PCA_GRAM;

@@ -1,9 +1,9 @@
-/* NIPALS-PCA and GS-PCA, a component at a time (Wold 1966; Andrecut 2009). One iteration is u = R v, w = R'u, where R is what
- * is left of X. The deflated matrix is not formed:
+/* NIPALS-PCA and GS-PCA, a component at a time (Wold 1966; Andrecut 2009). One iteration is u = R v, w = R'u, where R
+ * is what is left of X. The deflated matrix is not formed:
  *
  *   gs      for v orthogonal to the found loadings R v = X v, so that freeing w of them, twice, is the whole deflation
- *   nipals  R v = X v - T (P'v), R'u = X'u - P (T'u), with T and P as they came out: its loss of orthogonality is that of
- *           the deflated matrix
+ *   nipals  R v = X v - T (P'v), R'u = X'u - P (T'u), with T and P as they came out: its loss of orthogonality is that
+ *           of the deflated matrix
  *
  * An iteration ends when |R'u - s v| <= tol times the largest value, or by the paper's test of s against the last one.
  * Without the latter gs closes with a Rayleigh-Ritz step on what it found. */
@@ -57,8 +57,8 @@ done:
 }
 
 /* x -= a (b'y): a and x have `rows` rows, b and y `from`. */
-static weft_status subtract(engine *e, double *s_x, const double *s_a, size_t rows, const double *s_b, const double *s_y,
-                            size_t from, size_t columns)
+static weft_status subtract(engine *e, double *s_x, const double *s_a, size_t rows, const double *s_b,
+                            const double *s_y, size_t from, size_t columns)
 {
   weft_status st = WEFT_OK;
   const weft_pca_ops *ops = e->run->ops;

@@ -1,17 +1,18 @@
 /* Sums of compact kernels over a grid, exactly.
  *
- * Points are sorted by cell (kernel_grid_cuda.cu). A warp has up to 32 queries of one cell, and each lane keeps the square distances of its
- * query from the slabs around the cell, dimension by dimension. A cell around is an offset in the first dimensions and one in
- * the last: square distances of the latter are kept in a table, those of the former are summed one after another, and the two meet
- * where their sum is within reach of some lane. So each (query, cell) is decided by the query, not by boxes, which in ten
- * dimensions saves a factor of 60, without a walk down a tree of dimensions, whose inner nodes would be as many as its leaves.
- * Cells met are queued with the mask of the lanes they concern. For each of them the lanes take its points, two each, as
- * bytes relative to the warp's own cell, and every query of the mask is held against them by integer dot products:
+ * Points are sorted by cell (kernel_grid_cuda.cu). A warp has up to 32 queries of one cell, and each lane keeps the
+ * square distances of its query from the slabs around the cell, dimension by dimension. A cell around is an offset in
+ * the first dimensions and one in the last: square distances of the latter are kept in a table, those of the former are
+ * summed one after another, and the two meet where their sum is within reach of some lane. So each (query, cell) is
+ * decided by the query, not by boxes, which in ten dimensions saves a factor of 60, without a walk down a tree of
+ * dimensions, whose inner nodes would be as many as its leaves. Cells met are queued with the mask of the lanes they
+ * concern. For each of them the lanes take its points, two each, as bytes relative to the warp's own cell, and every
+ * query of the mask is held against them by integer dot products:
  *
  *   |q - x|² <= near  <=>  q·x - |x|²/2 >= (|q|² - near) / 2        three dp4a for up to 12 dimensions
  *
- * `near` allows for what the lattice rounds off; pairs that pass, a few in a thousand, are gathered and computed in double, 32 at
- * a time. */
+ * `near` allows for what the lattice rounds off; pairs that pass, a few in a thousand, are gathered and computed in
+ * double, 32 at a time. */
 #include <cuda_fp16.h>
 #include <cub/device/device_scan.cuh>
 #include "../base/meet.h"
@@ -321,7 +322,8 @@ __device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run
   }
 }
 
-/* Keeps offsets of the last dimensions that some query reaches, as many at a time as there is room for, and pairs them up. */
+/* Keeps offsets of the last dimensions that some query reaches, as many at a time as there is room for, and pairs them
+ * up. */
 template <typename Real, int D> __device__ __forceinline__ double visit(const grid_args<Real> &a, const grid_run &own) {
   const int L = last_dims(D), F = D - L, lane = own.lane;
   grid_warp<D> &m = own_part<D>();
@@ -415,8 +417,8 @@ template <typename Real> static cudaError_t launch_dims(const grid_args<Real> &a
   }
 }
 
-/* Offsets of cells that some point of a cell may reach, in dimensions from .. to - 1. Those that lead to earlier cells get the bits of
- * `before`, and are left out when that is ~0. */
+/* Offsets of cells that some point of a cell may reach, in dimensions from .. to - 1. Those that lead to earlier cells
+ * get the bits of `before`, and are left out when that is ~0. */
 static int list_offsets(const grid_plan &g, int from, int to, uint32_t before, uint32_t *out) {
   int count = 0, o[GRID_DIMS];
   for (int j = from; j < to; j++) o[j] = -g.reach[j];
