@@ -5,8 +5,8 @@
  * In units of √2 h, with a the vector between the middles, u a query's place from its middle and v a reference's from
  * its own,
  *
- *   exp(-|a + u - v|²) = Σ over α, β of  h_{α+β}(a) v^α / α! (-u)^β / β!, h_k(a) = H_k(a) exp(-a²), products over
- *                                        dimensions
+ *   exp(-|a + u - v|²) = Σ over α, β of  h_{α+β}(a)  v^α / α!  (-u)^β / β!
+ *               h_k(a) = H_k(a) exp(-a²), products over dimensions
  *
  * which is cut off at total degree |α| + |β| < p. What is left out is the remainder of Taylor's series along the line
  * u - v. With Cramér's bound |H_k(z)| <= 1.0866 2^(k/2) √k! exp(z²/2), with ρ = (radius of the group + radius of the
