@@ -20,8 +20,10 @@ run() { # run PROCESSES NAME ...: the longest files are named first
 if [ $# -gt 0 ]; then run "$(getconf _NPROCESSORS_ONLN)" "$@"
 else
   others=$(ls tests/testthat | sed -n 's/^test-\(.*\)\.R$/\1/p' | grep -vxE 'irm-saved|damaged|ranks|pca|mi-damage|memory')
-  run "$(getconf _NPROCESSORS_ONLN)" irm-saved damaged ranks pca mi-damage $others
-  run 1 memory # it looks at how much memory of the device is free
+  first=memory last=
+  if [ -n "${WEFT_TEST_CUDA-}" ]; then first= last=memory; fi # it looks at how much memory of the device is free
+  run "$(getconf _NPROCESSORS_ONLN)" $first irm-saved damaged ranks pca mi-damage $others
+  [ -z "$last" ] || run 1 $last
 fi
 cat "$TEST_LOGS"/*.log | grep -E '^[0-9]+ passed, ' |
   awk '{ passed += $1; failed += $3; skipped += /early/ ? 0 : $5 } END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' || failed=1
