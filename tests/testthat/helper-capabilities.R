@@ -50,7 +50,9 @@ capability_of <- function(call, what) {
     missing = {
       x[3, 2] <- NA
       args[[call$data]] <- x
-      if (any(c("na", "...") %in% known) && !identical(call$f, discretize)) args$na <- if (identical(call$f, pca)) "em" else "drop"
+      if (any(c("na", "...") %in% known) && !identical(call$f, discretize)) {
+        args$na <- if (identical(call$f, pca)) "em" else "drop"
+      }
       args
     })
   refused <- function(condition) "no"
