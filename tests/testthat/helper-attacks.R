@@ -1,6 +1,6 @@
 # Text that tries to be more than text, where it is written. `made`: a file that code would make; `secret`: one that an
 # image would embed.
-attacks <- function(made = "/tmp/made-by-code", secret = "/etc/passwd") {
+attacks <- function(made = "made-by-code", secret = "secret.png") {
   c("<script>alert(1)</script>", "<img src=none onerror=alert(2)>", sprintf("![p](%s)", secret),
     sprintf("<img src='%s'>", secret),
     sprintf("`r system(\"touch %s\")`", made), "`r 1`", sprintf("`r file.create('%s')`", made), "---", "...", "\"", "'",
