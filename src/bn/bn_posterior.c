@@ -255,7 +255,7 @@ weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const 
   *difference = 0;
   for (size_t first = 0; first < p; first += step) {
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (samples * ladders) * (double) (step < p ? step : p) * 10))
     WEFT_FOR(static)
     for (int k = 0; k < ctx->threads; k++) {
       const size_t from = first + NODES_EACH * (size_t) k, to = from + NODES_EACH < p ? from + NODES_EACH : p;

@@ -213,7 +213,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   const double work = k * (2.0 * (double) graph->link_count[0] + 10 * nodes)
                       + (model->collapsed ? 10 * nodes * model->k[0] * (model->k[1] ? model->k[1] : model->k[0]) : 0);
   const int side_by_side = ops == &weft_irm_cpu && chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP;
-  const int threads = side_by_side ? 1 : ctx->threads;
+  const int threads = side_by_side ? 1 : weft_threads_worth(ctx->threads, work);
   memset(trace->stages, 0, sizeof trace->stages);
   if (graph->unit > 0 && ops->stays) { /* a damaged run: choose_irm() does not send it here */
     st = weft_fail(ctx, WEFT_ERR_DEVICE, "Real values are co-clustered on the CPU only.");
@@ -229,14 +229,14 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   }
   WEFT_TRY(ops->open(ops, ctx, pointers, chains, threads, &run.engine));
   for (int c = 0; c < chains; c++) WEFT_TRY(first_count(ctx, &run, &states[c]));
-  const double batch = side_by_side ? BATCH / (work + SWEEP_OVERHEAD * (1 + model->attempts)) : 1;
+  const double each = work + SWEEP_OVERHEAD * (1 + model->attempts), batch = side_by_side ? BATCH / each : 1;
   const double started = weft_seconds();
   for (int64_t row = 0, next; row < sweeps; row = next) {
     WEFT_TRY(weft_poll(ctx, (double) row, (double) sweeps));
     next = row + (batch < 1 ? 1 : (int64_t) batch);
     if (next > sweeps) next = sweeps;
     if (side_by_side) {
-      WEFT_PARALLEL(ctx->threads)
+      WEFT_PARALLEL(weft_threads_worth(ctx->threads, chains * (double) (next - row) * each))
       {
         WEFT_FOR(dynamic)
         for (int c = 0; c < chains; c++)

@@ -378,7 +378,7 @@ static double row_sum(const irm_state *s, int32_t l)
 
 void irm_state_block_sums(irm_state *s)
 {
-  const int threads = (double) s->k[0] * s->k[1] > 4096 ? s->threads : 1;
+  const int threads = weft_threads_worth(s->threads, 40.0 * s->k[0] * s->k[1]);
   (void) threads;
   WEFT_PARALLEL(threads)
   {

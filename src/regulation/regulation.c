@@ -56,7 +56,7 @@ weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, siz
   for (int64_t first = 0; first < count; first += batch) {
     const int64_t end = first + batch < count ? first + batch : count;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * (double) n * 40))
     WEFT_FOR(dynamic)
     for (int64_t j = first; j < end; j++) {
       const size_t own = (size_t) WEFT_THREAD() * n, at = (size_t) j * n;
@@ -100,7 +100,7 @@ weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size
   for (size_t first = 0; first < p; first += batch) {
     const size_t end = p - first < batch ? p : first + batch;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * (double) n * 2))
     WEFT_FOR(static)
     for (int64_t i = 0; i < (int64_t) n; i++)
       for (size_t j = first; j < end; j++) out[i].values = mixed(out[i].values, x[(size_t) i + j * n]);

@@ -82,7 +82,7 @@ weft_status weft_regulation_cell_scores(weft_ctx *ctx, const weft_regulation_cou
   for (int64_t first = 0; first < genes; first += batch) {
     const int64_t end = first + batch < genes ? first + batch : genes;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) genes));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, 40 * (double) (x->starts[x->p] / genes * (end - first))))
     WEFT_FOR(dynamic)
     for (int64_t g = first; g < end; g++) {
       const size_t own = (size_t) WEFT_THREAD() * longest;
@@ -214,7 +214,7 @@ static weft_status all_items(weft_ctx *ctx, const engine *e, item_work *work, si
     const int64_t end = (int64_t) (count - first < batch ? count : first + batch);
     const double share = (double) first / (double) count;
     WEFT_TRY(weft_poll(ctx, (double) e->first + share * (double) e->count, (double) e->job->halves));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - (int64_t) first) * cost))
     WEFT_FOR(dynamic)
     for (int64_t item = (int64_t) first; item < end; item++) work(e, (size_t) item, &e->columns[WEFT_THREAD()]);
   }

@@ -47,7 +47,7 @@ static weft_status all_items(weft_ctx *ctx, const engine *e, item_work *work, si
     const int64_t end = (int64_t) (count - first < batch ? count : first + batch);
     const double share = (double) first / (double) count;
     WEFT_TRY(weft_poll(ctx, (double) e->first + share * (double) e->count, (double) e->job->halves));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - (int64_t) first) * cost))
     WEFT_FOR(dynamic)
     for (int64_t item = (int64_t) first; item < end; item++) work(e, (size_t) item, WEFT_THREAD());
   }
