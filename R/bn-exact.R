@@ -37,11 +37,17 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior,
                  table = table)
   if (posterior != "none") {
-    exact <- .Call(C_weft_bn_edges, bn_native_table(table), posterior == "dag", replace(control, "backend", "cpu"))
+    exact <- if (posterior == "order") order_edges(table, best$score, control)
+             else .Call(C_weft_bn_edges_graphs, bn_native_table(table), replace(control, "backend", "cpu"))
     result$edges <- matrix(exact$edges, length(table$nodes), dimnames = dimnames(result$dag))
     result$log_total <- exact$log_total
   }
   record(structure(result, class = c("weft_bn_exact", "weft_bn")), match.call(), chosen, started)
+}
+
+# `shape`: into how many low and middle bits native code cuts subsets; zeros leave it the choice.
+order_edges <- function(table, optimum, control, shape = c(0L, 0L)) {
+  .Call(C_weft_bn_edges_orders, bn_native_table(table), optimum, shape, control)
 }
 
 # Of data or a table that are still to be checked; NULL when they say nothing.
