@@ -64,8 +64,7 @@ if (given[1] == "cube") {
   given_h <- as.numeric(setdiff(given[-(1:2)], c("all", "rates")))
   devices <- if ("all" %in% given) seq_len(nrow(weft_devices())) - 1L else 0L
   for (h in if (length(given_h)) given_h else c(0.02, 0.1, 0.15)) {
-    r <- .Call(weft:::C_weft_kernel_cube, c(n, 10, 64), c(0, 7), "epanechnikov", h,
-               weft:::run_control("cuda", devices = devices))
+    r <- sum_cube(n, h, devices)
     cat(sprintf("%.0f points: made in %.3f s; cells %.3f, sorting %.3f, moving %.3f, directory %.3f: built in %.3f s\n", n, r$seconds[1],
                 r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5])))
     for (k in seq_along(h)) {

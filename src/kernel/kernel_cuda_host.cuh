@@ -56,6 +56,8 @@ void launch_add_chunks(cudaStream_t stream, const double *partial, const double 
 weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out, double *bound);
 
 weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here, double *out, weft_kernel_effort *effort);
-weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job);
+#ifdef WEFT_TESTS
+weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
+#endif
 
 #endif

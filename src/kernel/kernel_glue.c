@@ -220,26 +220,6 @@ SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control) {
   return job.done ? out : R_NilValue;
 }
 
-static weft_status cube(weft_ctx *ctx, const weft_backend *backend, void *data) {
-  return weft_kernel_cube_spread(ctx, backend->kernel, data);
-}
-
-/* size: n, d, samples; key: two words. list(out, seconds) as in kernel.h. */
-SEXP C_weft_kernel_cube(SEXP size, SEXP key, SEXP kernel, SEXP h, SEXP control) {
-  const char *fields[] = {"out", "seconds", ""};
-  const double *s = REAL(size);
-  weft_kernel_cube_job job = {(size_t) s[0], (size_t) s[1], (size_t) s[2], (size_t) Rf_xlength(h),
-                              ((uint64_t) (uint32_t) REAL(key)[0] << 32) | (uint32_t) REAL(key)[1],
-                              weft_kernel_kind_of(kernel), REAL(h), NULL, NULL};
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, 2 * (int) job.samples + 4, (int) job.bandwidths));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 5 + (R_xlen_t) job.bandwidths));
-  job.out = REAL(VECTOR_ELT(out, 0)), job.seconds = REAL(VECTOR_ELT(out, 1));
-  weft_glue_run(control, cube, &job);
-  UNPROTECT(1);
-  return out;
-}
-
 /* ---- trees ---- */
 
 static weft_status grow(weft_ctx *ctx, const weft_backend *backend, void *data) {

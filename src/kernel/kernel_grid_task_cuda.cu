@@ -123,7 +123,7 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
     WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) nq, rows, lo, &query, NULL));
   }
   WEFT_DEVICE_TAKE(d_out, &mem, nq * m);
-  WEFT_TRY(weft_grid_sum(ctx, &mem, plan, task->kind, task->h, task->leave_one_out, false, query, reference, (int) m, d_out, counts));
+  WEFT_TRY(weft_grid_sum(ctx, &mem, plan, task->kind, task->h, task->leave_one_out, query, reference, (int) m, d_out, counts));
   first = weft_share_start(nq * m, ctx->part, parts_of(ctx)), end = weft_share_start(nq * m, ctx->part + 1, parts_of(ctx));
   WEFT_TRY(weft_device_download(&mem, out + first, d_out + first, (end - first) * sizeof *out));
   effort->pairs += 32 * counts[1], effort->nodes += counts[0], effort->repeated += counts[2];
