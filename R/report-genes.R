@@ -115,7 +115,7 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
              sprintf(paste("The first %d genes (rows) in %s samples (columns), classes side by side: orange is above a gene's mean, blue below, by up",
                            "to 2.5 of its standard deviations. Strips on top: class%s. %d of the %d have a q of at most 0.05; these genes were",
                            "chosen by the class, so that blocks along it are no finding of their own."),
-                     length(names), format(length(samples), big.mark = ","), if (is.null(q$batch)) "" else ", batch", sure, length(names)),
+                     length(names), format(length(samples), big.mark = ","), if (is.null(q$batch)) "" else ", and batch in greys", sure, length(names)),
              width = 8, height = 1.8 + 0.15 * length(names), kind = "large")
 }
 
@@ -126,19 +126,19 @@ draw_heatmap <- function(z, names, class, batch) {
   graphics::par(mar = c(3.2, 1, 2.8, 10))
   graphics::plot(NA, xlim = c(0, n), ylim = c(p, -0.055 * p), xaxs = "i", yaxs = "i", axes = FALSE, ann = FALSE)
   graphics::rasterImage(matrix(two_sided(z), p), 0, p, n, 0, interpolate = FALSE)
-  strips <- Filter(Negate(is.null), list(class, batch))
+  strips <- Filter(Negate(is.null), list(class = class, batch = batch))
   for (k in seq_along(strips)) {
     low <- -0.01 * p - (k - 1) * 0.022 * p
     graphics::rect(seq_len(n) - 1, low, seq_len(n), low - 0.018 * p, border = NA, xpd = NA,
-                   col = report_colours(nlevels(strips[[k]]))[as.integer(strips[[k]])])
+                   col = strip_colours(strips[k]))
   }
   graphics::axis(4L, seq_len(p) - 0.5, names, las = 1, tick = FALSE, line = -0.8, cex.axis = 0.72)
   graphics::abline(v = cumsum(tabulate(class, nlevels(class))), col = "white", lwd = 2)
   key_above(class)
   at <- seq(0.62, 0.98, length.out = 102L) * n
-  low <- p + graphics::strheight("M") * 1.2
-  graphics::rect(at[-102L], low, at[-1L], low + graphics::strheight("M"), border = NA, xpd = NA, col = two_sided(seq(-2.5, 2.5, length.out = 101L)))
-  graphics::text(c(0.62, 0.8, 0.98) * n, low + 2.2 * graphics::strheight("M"), c("-2.5", "0", "2.5 sd"), xpd = NA, cex = 0.75)
+  low <- 1.015 * p
+  graphics::rect(at[-102L], low, at[-1L], low + 0.017 * p, border = NA, xpd = NA, col = two_sided(seq(-2.5, 2.5, length.out = 101L)))
+  graphics::text(c(0.62, 0.8, 0.98) * n, 1.05 * p, c("-2.5", "0", "2.5 sd"), xpd = NA, cex = 0.75)
 }
 
 # ---- pairs ----

@@ -122,8 +122,10 @@ bayes_edges <- function(r, least = 0.1) {
 bayes_surety <- function(r) {
   if (is.null(r$edges)) return(NULL)
   found <- bayes_edges(r, 0.9)
-  sprintf("%s a posterior of 0.9 or more whichever way %s; of %s the direction is as sure.", if (nrow(found) == 1L) "One edge has" else sprintf("%d edges have", nrow(found)),
-          if (nrow(found) == 1L) "it points" else "they point", if (nrow(found)) sprintf("%d of them", sum(found$direction >= 0.9)) else "none")
+  sure <- sum(found$direction >= 0.9)
+  if (!nrow(found)) return("No edge has a posterior of 0.9 or more, both directions together.")
+  sprintf("%s a posterior of 0.9 or more, both directions together; the direction is as sure for %s.",
+          if (nrow(found) == 1L) "One edge has" else sprintf("%d edges have", nrow(found)), if (sure) sprintf("%d", sure) else "none")
 }
 
 # ---- sets of genes ----

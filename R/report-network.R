@@ -10,7 +10,7 @@ report_network <- function(fit, top, most = 200L) {
     caption <- network_caption(net, edges, drawn)
     if (on_page()) raw_html(network_svg(drawn, caption))
     else put_figure(function() plot_fit(fit, "network"), "The network.", caption, width = 7, height = 6.5)
-    put_table(hub_table(edges, colnames(net)), "Genes with most edges, and to which, heaviest first.", "hubs", min(top, 10))
+    put_table(hub_table(edges, colnames(net)), "Genes with most edges, and to which, heaviest first; (+) high with it, (-) low with it.", "hubs", min(top, 10))
     put_table(report_edge_table(edges), edges_caption(net), "edges", top)
   }
   if (is_directed(net) && !is.null(stability_text(net))) report_paragraph(stability_text(net))
@@ -83,7 +83,8 @@ network_caption <- function(net, edges, drawn) {
 }
 
 edges_caption <- function(net) {
-  if (is_directed(net)) return(paste("Edges, heaviest first. Direction: this edge's share of the weights of both directions; near 0.5 it is open.",
+  if (is_directed(net)) return(paste("Edges, heaviest first. Sign: + where the second gene is high with the first, - where it is low.",
+                                     "Direction: this edge's share of the weights of both directions; near 0.5 it is open.",
                                      "q: the least false discovery rate at which the edge is kept; it counts edges between genes that do not depend on each other."))
   sprintf("Edges, heaviest first, by the method %s%s.", attr(net, "method"),
           if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) ", not tested"
@@ -92,7 +93,7 @@ edges_caption <- function(net) {
 
 report_edge_table <- function(edges) {
   out <- data.frame(from = edges$from, to = edges$to, weight = edges$weight)
-  if (any(edges$sign != 0)) out$sign <- c("lowers", "", "raises")[edges$sign + 2L]
+  if (any(edges$sign != 0)) out$sign <- c("-", "", "+")[edges$sign + 2L]
   if (!all(is.na(edges$direction))) out$direction <- edges$direction
   if (!all(is.na(edges$q))) out$q <- edges$q
   out
@@ -125,7 +126,7 @@ network_svg <- function(drawn, caption, width = 1000) {
   height <- attr(place, "height")
   radius <- round(3.5 + 6 * sqrt(degree / max(degree)), 1)
   label <- short_name(names, 24L)
-  shown <- svg_labels(place, label, degree, radius, width, height)
+  shown <- svg_labels(place, at, label, degree, radius, width, height)
   directed <- !all(is.na(drawn$direction)) || any(drawn$sign != 0)
   c("<figure class=\"network\">",
     sprintf("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", as.integer(width), as.integer(height),
@@ -163,7 +164,7 @@ svg_edges <- function(drawn, at, place, radius, directed) {
   long <- pmax(sqrt(rowSums(away^2)), 1e-9)
   start <- from + away / long * radius[at[, 1L]]
   end <- to - away / long * (radius[at[, 2L]] + if (directed) 3 else 0)
-  told <- sprintf("%s %s %s, weight %.3g%s", drawn$from, if (directed) c("lowers", "predicts", "raises")[drawn$sign + 2L] else "with", drawn$to,
+  told <- sprintf("%s %s %s, weight %.3g%s", drawn$from, if (directed) c("predicts low", "predicts", "predicts high")[drawn$sign + 2L] else "with", drawn$to,
                   drawn$weight, ifelse(is.na(drawn$q), "", sprintf(", FDR %.2g", drawn$q)))
   sprintf(paste0("<line class=\"edge %s\" data-a=\"%d\" data-b=\"%d\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"%.1f\"%s>",
                  "<title>%s</title></line>"), kind, at[, 1L] - 1L, at[, 2L] - 1L, start[, 1L], start[, 2L], end[, 1L], end[, 2L], wide,
@@ -181,29 +182,34 @@ svg_places <- function(w, width, margin = 70) {
   structure(round(place, 1), height = round(span[2L] * scale + margin))
 }
 
-# Where names stand: right, left, above or below their point, where they cover no other name or point; names of genes with
-# most edges first. Those without room are hidden until the gene is pointed at.
-svg_labels <- function(place, label, degree, radius, width, height, size = 11) {
+# Where names stand: right, left, above or below their point, where they cover no other name or point and, if it can be,
+# no edge; names of genes with most edges first. Those without room are hidden until the gene is pointed at.
+svg_labels <- function(place, at, label, degree, radius, width, height, size = 11) {
   wide <- 0.6 * size * nchar(label, "width") + 2
   boxes <- cbind(place - radius, place + radius)
+  along <- do.call(rbind, lapply(seq(0.06, 0.94, length.out = 23L), function(t) {
+    (1 - t) * place[at[, 1L], , drop = FALSE] + t * place[at[, 2L], , drop = FALSE]
+  }))
   count <- length(label)
   out <- data.frame(x = radius + 3, y = rep(size * 0.35, count), anchor = "start", free = FALSE)
-  meets <- function(box, others) any(box[1L] < others[, 3L] & box[3L] > others[, 1L] & box[2L] < others[, 4L] & box[4L] > others[, 2L])
+  covers <- function(box, low, high) any(box[1L] < high[, 1L] & box[3L] > low[, 1L] & box[2L] < high[, 2L] & box[4L] > low[, 2L])
   for (i in order(-degree, seq_len(count))) {
     r <- radius[i] + 3
     dx <- c(r, -r - wide[i], -wide[i] / 2, -wide[i] / 2)
     dy <- c(-size / 2, -size / 2, -r - size, r)
-    for (t in 1:4) {
-      low <- place[i, ] + c(dx[t], dy[t])
-      box <- c(low, low + c(wide[i], size))
-      if (box[1L] < 0 || box[2L] < 0 || box[3L] > width || box[4L] > height || meets(box, boxes[-i, , drop = FALSE])) next
-      out$x[i] <- c(r, -r, 0, 0)[t]
-      out$y[i] <- dy[t] + 0.85 * size
-      out$anchor[i] <- c("start", "end", "middle", "middle")[t]
-      out$free[i] <- TRUE
-      boxes <- rbind(boxes, box)
-      break
-    }
+    tries <- lapply(1:4, function(t) c(place[i, ] + c(dx[t], dy[t]), place[i, ] + c(dx[t] + wide[i], dy[t] + size)))
+    free <- vapply(tries, function(box) {
+      all(box[1:2] >= 0) && box[3L] <= width && box[4L] <= height &&
+        !covers(box, boxes[-i, 1:2, drop = FALSE], boxes[-i, 3:4, drop = FALSE])
+    }, NA)
+    if (!any(free)) next
+    clear <- free & !vapply(tries, covers, NA, low = along, high = along)
+    t <- which(if (any(clear)) clear else free)[1L]
+    out$x[i] <- c(r, -r, 0, 0)[t]
+    out$y[i] <- dy[t] + 0.85 * size
+    out$anchor[i] <- c("start", "end", "middle", "middle")[t]
+    out$free[i] <- TRUE
+    boxes <- rbind(boxes, tries[[t]])
   }
   out
 }

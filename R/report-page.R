@@ -107,9 +107,10 @@ put_figure <- function(draw, alt, caption = NULL, width = 5.2, height = 4.2, kin
     grDevices::dev.off(mine)
     if (before > 1L) grDevices::dev.set(before)
   })
-  if (!on_page()) {
-    return(cat("", sprintf("![%s](%s){width=%.0f%%}", markdown_text(caption %||% alt), basename(file), min(100, 100 * width / 7)), "",
-               sep = "\n"))
+  if (!on_page()) { # those without a caption stand in one line
+    image <- sprintf("![%s](%s){width=%.0f%%}", markdown_text(caption %||% alt), basename(file),
+                     min(100, 100 * width / 7))
+    return(cat(if (!is.null(caption)) "\n", image, "\n", if (!is.null(caption)) "\n", sep = ""))
   }
   raw_html(sprintf("<figure%s>", if (nzchar(kind)) sprintf(" class=\"%s\"", kind) else ""), "<div class=\"scroll\">",
            sprintf("<img alt=\"%s\" width=\"%d\" src=\"%s\">", html_text(alt), as.integer(width * 120), knitr::image_uri(file)), "</div>",
@@ -150,6 +151,8 @@ report_colours <- function(count) {
   eight <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
   if (count <= 8L) eight[seq_len(count)] else grDevices::hcl.colors(count, "Viridis")
 }
+
+batch_colours <- function(count) grDevices::grey.colors(count, 0.85, 0.25)
 
 report_shapes <- function(count) rep_len(c(21L, 24L, 22L, 25L, 23L), count)
 

@@ -24,10 +24,11 @@ figure_distances <- function(q, most = 300L) {
   by <- stats::hclust(stats::as.dist(d), "average")$order
   mean_distance <- rowSums(d) / (nrow(d) - 1)
   far <- order(-mean_distance)[1:2]
+  strips <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch in greys")
   caption <- sprintf(paste("Distances between samples: the root mean square of their genes' differences, in standard deviations",
                            "of each gene. Dark is near; samples that are alike stand together.%s Farthest from all others on average: %s",
                            "(%.2f; the middle sample %.2f).%s"),
-                     if (is.null(q$class)) "" else " The strips show class (first) and batch, where there is one.",
+                     if (length(strips)) sprintf(" Strips: %s.", paste(strips, collapse = ", then ")) else "",
                      joined(rownames(d)[far]), mean_distance[far[1L]], stats::median(mean_distance),
                      if (n > most) sprintf(" %d of %s samples are shown.", most, format(n, big.mark = ",")) else "")
   put_figure(function() draw_distances(d[by, by], q$class[some][by], q$batch[some][by]),
@@ -42,13 +43,19 @@ draw_distances <- function(d, class, batch) {
   level <- if (diff(usual) > 0) (pmin(pmax(d, usual[1L]), usual[2L]) - usual[1L]) / diff(usual) else 0 * d
   graphics::plot(NA, xlim = c(-0.09 * n, n), ylim = c(n, 0), xaxs = "i", yaxs = "i", axes = FALSE, ann = FALSE, asp = 1)
   graphics::rasterImage(matrix(shade[round(63 * level) + 1L], n), 0, n, n, 0, interpolate = FALSE)
-  strips <- Filter(Negate(is.null), list(class, batch))
+  strips <- Filter(Negate(is.null), list(class = class, batch = batch))
   for (k in seq_along(strips)) {
     right <- -0.01 * n - (k - 1) * 0.04 * n
     graphics::rect(right - 0.03 * n, seq_len(n) - 1, right, seq_len(n), border = NA, xpd = NA,
-                   col = report_colours(nlevels(strips[[k]]))[as.integer(strips[[k]])])
+                   col = strip_colours(strips[k]))
   }
   key_above(class)
+}
+
+# Classes in colours, batches in greys.
+strip_colours <- function(strip) {
+  group <- strip[[1L]]
+  (if (names(strip) == "batch") batch_colours(nlevels(group)) else report_colours(nlevels(group)))[as.integer(group)]
 }
 
 # Classes above a figure.
@@ -120,7 +127,7 @@ figure_scores <- function(scores, two, q, share) {
   what <- if (is.null(share)) "Before batch and covariates were taken out: samples" else "Samples"
   caption <- sprintf("%s on PC%d and PC%d. Each point is a sample; near points have like values in the genes of these components.%s", what,
                      two[1L], two[2L], if (is.null(class)) "" else " Colour and shape: class.")
-  if (!is.null(q$batch)) caption <- paste(caption, "Filled in grey: the first batch, else by class.")
+  if (!is.null(q$batch)) caption <- paste(caption, sprintf("Points of the batch %s are filled with grey.", levels(q$batch)[1L]))
   put_figure(function() {
     count <- if (is.null(class)) 1L else nlevels(class)
     code <- if (is.null(class)) rep(1L, nrow(scores)) else as.integer(class)
@@ -175,7 +182,7 @@ variable_shares <- function(scores, variables, form = "table") {
   if (form == "share") return(found[[1L]][1L, ])
   tries <- length(variables) * ncol(scores)
   columns <- lapply(seq_len(ncol(scores)), function(k) vapply(found, function(f) {
-    sprintf("%s (p %s)", share_text(f[1L, k]), probability_text(min(1, f[2L, k] * tries)))
+    sprintf("%s (p %s)", if (f[1L, k] < 0.001) "< 0.1 %" else share_text(f[1L, k]), probability_text(min(1, f[2L, k] * tries)))
   }, ""))
   data.frame(variable = names(variables), stats::setNames(columns, paste0("PC", seq_len(ncol(scores)))), row.names = NULL)
 }
