@@ -204,7 +204,7 @@ check_hyper <- function(alpha, beta, hyper = list()) {
 
 # Proposals a sweep and mode.
 check_attempts <- function(split_merge) {
-  if (is.logical(split_merge)) return(if (check_flag(split_merge, "split_merge")) 10 else 0)
+  if (is.logical(split_merge)) return(if (check_flag(split_merge, "split_merge")) 20 else 0)
   check_number(split_merge, "split_merge", min = 0, max = most_attempts, whole = TRUE)
 }
 
@@ -240,25 +240,32 @@ init_codes <- function(init, nodes) {
        col = if (nodes[2L] > 0) cluster_codes(init$col, nodes[2L], "init$col") else integer())
 }
 
-# `start`: how many random clusters of each mode there are without `init`.
+# `start`: how many clusters of each mode there are at most without `init`. Chains start from random nodes, each with
+# those that have most in common with it (src/irm/irm_start.c); of real values from random clusters.
 start_state <- function(graph, init, model, chains, prior, nodes, start = model$max_clusters) {
-  k <- model$max_clusters
-  labels <- lapply(1:2, function(mode) {
-    n <- nodes[mode]
-    if (n == 0) return(integer())
-    if (is.null(init)) {
-      return(as.integer(draws("below", n * chains, a = start[mode], key = model$key, stream = 2^31 + mode)))
-    }
-    z <- init[[mode]]
-    if (max(z) >= k[mode]) {
-      abort_input(sprintf("`init$%s` must have at most `max_clusters` clusters: %.0f.", c("row", "col")[mode], k[mode]),
-                  x = sprintf("It has %d.", max(z) + 1L))
-    }
-    rep(z, chains)
-  })
-  list(row = labels[[1L]], col = labels[[2L]], alpha = rep(rep(prior$alpha, 2L), chains),
-       beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels[[1L]],
-       best_col = labels[[2L]])
+  labels <- if (!is.null(init)) given_start(init, model$max_clusters, chains)
+            else if (!is.null(graph$values)) random_start(start, model$key, chains, nodes)
+            else .Call(C_weft_irm_start, native_graph(graph),
+                       list(clusters = as.double(start), chains = chains, key = as.double(model$key)),
+                       run_control("cpu", NULL, FALSE))
+  list(row = labels$row, col = labels$col, alpha = rep(rep(prior$alpha, 2L), chains),
+       beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels$row,
+       best_col = labels$col)
+}
+
+random_start <- function(start, key, chains, nodes) {
+  labels <- function(mode) as.integer(draws("below", nodes[mode] * chains, a = start[mode], key = key,
+                                            stream = 2^31 + mode))
+  list(row = labels(1L), col = labels(2L))
+}
+
+given_start <- function(init, most, chains) {
+  for (mode in 1:2) {
+    if (!length(init[[mode]]) || max(init[[mode]]) < most[mode]) next
+    abort_input(sprintf("`init$%s` must have at most `max_clusters` clusters: %.0f.", c("row", "col")[mode], most[mode]),
+                x = sprintf("It has %d.", max(init[[mode]]) + 1L))
+  }
+  lapply(init, rep, chains)
 }
 
 # ---- running ----
