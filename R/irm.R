@@ -53,8 +53,8 @@
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They win over `A`.
 #' @param hold_out share of links to hide, with as many non-links, to measure prediction by; not for real values.
 #' @param max_clusters most clusters, one value or c(row, col). The default is twice the square root of the number of
-#'   nodes, from 20 to 512, and chains start from that many random clusters; it is larger where `alpha` asks for more
-#'   clusters, see below.
+#'   nodes, from 20 to 512; it is larger where `alpha` asks for more clusters, see below. Chains start from that many
+#'   random nodes, each with the nodes that share most neighbours with it (real values: from as many random clusters).
 #' @param alpha concentration, one value or c(row, col), or `"sample"`.
 #' @param beta prior weight of links and non-links (counts: shape and rate; real values: shape and rate of the
 #'   precision), or `"sample"`.
@@ -64,9 +64,9 @@
 #' @param thin every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
 #' @param sampler `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
 #'   millions of blocks.
-#' @param split_merge TRUE (10), FALSE, or the number of proposals a sweep and mode; from the 61st sweep on a fifth of
-#'   it.
-#' @param init list(row, col) of clusters to start all chains from; by default random.
+#' @param split_merge TRUE (30), FALSE, or the number of proposals a sweep and mode, at most 65,536; from the 61st sweep
+#'   on a fifth of it.
+#' @param init list(row, col) of clusters to start all chains from; by default see `max_clusters`.
 #' @param self in one-mode graphs, links of nodes to themselves count.
 #' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link;
 #'   `threshold` also serves matrices.
@@ -204,7 +204,7 @@ check_hyper <- function(alpha, beta, hyper = list()) {
 
 # Proposals a sweep and mode.
 check_attempts <- function(split_merge) {
-  if (is.logical(split_merge)) return(if (check_flag(split_merge, "split_merge")) 20 else 0)
+  if (is.logical(split_merge)) return(if (check_flag(split_merge, "split_merge")) 30 else 0)
   check_number(split_merge, "split_merge", min = 0, max = most_attempts, whole = TRUE)
 }
 
