@@ -1,5 +1,5 @@
-# A CUDA object without a toolkit: NVIDIA's compiler and libraries come as Python wheels, with which the sources that the
-# installed package carries are built into the user's own folder, from where the object is opened.
+# A CUDA object without a toolkit: NVIDIA's compiler and libraries come as Python wheels, with which the sources that
+# the installed package carries are built into the user's own folder, from where the object is opened.
 
 # What is fetched, in megabytes: what the object is compiled and linked with, and no more.
 cuda_wheels <- data.frame(
@@ -48,7 +48,8 @@ weft_install_cuda <- function(arch = NULL, ask = TRUE, from = NULL, remove = FAL
   if (!is.null(from) && !dir.exists(check_text(from, "from"))) {
     abort_input("`from` must be a folder with wheels.", x = sprintf("There is no folder %s.", describe(from)))
   }
-  if (is.null(root)) abort_input("This installation of weft has no sources of the CUDA object.", i = "Install weft from source.")
+  if (is.null(root)) abort_input("This installation of weft has no sources of the CUDA object.",
+                                 i = "Install weft from source.")
   arch <- checked_arch(arch)
   tools <- needed_tools()
   if (!agreed(ask, from, root)) return(invisible())
@@ -85,11 +86,13 @@ checked_arch <- function(arch) {
   }
   arch <- as.character(arch)
   if (!length(arch) || anyNA(arch) || !all(grepl("^[0-9]{2,3}$", arch)) || any(as.integer(arch) < 75L)) {
-    abort_input("`arch` must be compute capabilities from 75 on, as in \"90\".", x = sprintf("It is %s.", toString(arch)))
+    abort_input("`arch` must be compute capabilities from 75 on, as in \"90\".",
+                x = sprintf("It is %s.", toString(arch)))
   }
   driver <- suppressWarnings(as.numeric(sub("[.].*", "", device_report("driver_version"))))
   if (length(driver) && any(driver < least_driver, na.rm = TRUE)) {
-    abort_input(sprintf("The driver must be of version %d or later.", least_driver), x = sprintf("It is %.0f.", min(driver)),
+    abort_input(sprintf("The driver must be of version %d or later.", least_driver),
+                x = sprintf("It is %.0f.", min(driver)),
                 i = "Ask who looks after this machine for a newer driver, or for a CUDA toolkit of the driver's age.")
   }
   arch
@@ -99,15 +102,18 @@ checked_arch <- function(arch) {
 device_report <- function(what) {
   smi <- Sys.which("nvidia-smi")
   if (!nzchar(smi)) return(character())
-  said <- suppressWarnings(system2(smi, c(paste0("--query-gpu=", what), "--format=csv,noheader"), stdout = TRUE, stderr = FALSE))
+  said <- suppressWarnings(system2(smi, c(paste0("--query-gpu=", what), "--format=csv,noheader"), stdout = TRUE,
+                                   stderr = FALSE))
   trimws(said[grepl("^ *[0-9]+([.][0-9]+)* *$", said)])
 }
 
 needed_tools <- function() {
-  if (Sys.info()[["sysname"]] != "Linux") abort_input("`weft_install_cuda()` is for Linux.", x = sprintf("This is %s.", Sys.info()[["sysname"]]))
+  if (Sys.info()[["sysname"]] != "Linux") abort_input("`weft_install_cuda()` is for Linux.",
+                                                      x = sprintf("This is %s.", Sys.info()[["sysname"]]))
   names <- c("python3", "make")
   found <- Sys.which(names)
-  if (any(!nzchar(found))) abort_input("`weft_install_cuda()` needs python3 and make.", x = sprintf("Not found: %s.", toString(names[!nzchar(found)])))
+  if (any(!nzchar(found))) abort_input("`weft_install_cuda()` needs python3 and make.",
+                                       x = sprintf("Not found: %s.", toString(names[!nzchar(found)])))
   said <- suppressWarnings(system2(found[["python3"]], c("-m", "pip", "--version"), stdout = TRUE, stderr = TRUE,
                                    env = without_r_libraries()))
   if (!is.null(attr(said, "status"))) {
@@ -119,19 +125,22 @@ needed_tools <- function() {
 
 agreed <- function(ask, from, root) {
   total <- sum(cuda_wheels$megabytes)
-  message(sprintf("%s %.1f GB of NVIDIA's compiler and libraries (CUDA 13):", if (is.null(from)) "This will fetch" else "This will unpack",
+  message(sprintf("%s %.1f GB of NVIDIA's compiler and libraries (CUDA 13):",
+                  if (is.null(from)) "This will fetch" else "This will unpack",
                   total / 1000))
-  message(paste(sprintf("  %-20s %-11s %4.0f MB", cuda_wheels$package, cuda_wheels$version, cuda_wheels$megabytes), collapse = "\n"))
-  message(sprintf("from %s into %s,\nand build weft's CUDA object there. About 4 GB of disk are needed meanwhile, 1.2 GB stay.",
+  message(paste(sprintf("  %-20s %-11s %4.0f MB", cuda_wheels$package, cuda_wheels$version, cuda_wheels$megabytes),
+                collapse = "\n"))
+  message(sprintf("from %s into %s,\nand build weft's CUDA object there. It takes 4 GB of disk meanwhile; 1.2 GB stay.",
                   from %||% "the index that pip uses (PyPI)", root))
   message("The wheels are under NVIDIA's own licence: https://docs.nvidia.com/cuda/eula/")
   if (!ask) return(TRUE)
-  if (!interactive()) abort_input("`weft_install_cuda()` asks before it fetches.", i = "In scripts: `weft_install_cuda(ask = FALSE)`.")
+  if (!interactive()) abort_input("`weft_install_cuda()` asks before it fetches.",
+                                  i = "In scripts: `weft_install_cuda(ask = FALSE)`.")
   isTRUE(utils::askYesNo("Go on?"))
 }
 
-# R puts folders before those in which programs look for libraries, and a Python of one's own then takes the system's for
-# its own. The system's are searched all the same.
+# R puts folders before those in which programs look for libraries, and a Python of one's own then takes the system's
+# for its own. The system's are searched all the same.
 without_r_libraries <- function() {
   folders <- strsplit(Sys.getenv("LD_LIBRARY_PATH"), ":", fixed = TRUE)[[1L]]
   kept <- folders[nzchar(folders) & folders != R.home("lib") & !grepl("^/(usr/)?lib(32|64)?(/|$)", folders)]
@@ -147,7 +156,8 @@ run_tool <- function(program, args, what, quiet, env = character()) {
   status <- system2(program, args, stdout = to, stderr = to, env = c(without_r_libraries(), env))
   if (status == 0L) return(invisible())
   last <- if (quiet) utils::tail(grep("[^ ]", readLines(log, warn = FALSE), value = TRUE), 5L) else "See above."
-  abort_input(sprintf("%s: this failed.", what), x = plain_text(paste(last, collapse = "\n")), i = "`quiet = FALSE` shows all that was said.")
+  abort_input(sprintf("%s: this failed.", what), x = plain_text(paste(last, collapse = "\n")),
+              i = "`quiet = FALSE` shows all that was said.")
 }
 
 # The folder of the toolkit.
@@ -155,10 +165,12 @@ fetch_wheels <- function(python, root, from, quiet) {
   wanted <- shQuote(paste0(cuda_wheels$package, "==", cuda_wheels$version))
   where <- if (!is.null(from)) c("--no-index", "--find-links", shQuote(normalizePath(from)))
   target <- file.path(root, "wheels")
-  run_tool(python, c("-m", "pip", "install", "--no-deps", "--no-compile", "--only-binary", ":all:", "--target", shQuote(target), where, wanted),
+  run_tool(python, c("-m", "pip", "install", "--no-deps", "--no-compile", "--only-binary", ":all:", "--target",
+                     shQuote(target), where, wanted),
            "Fetching (minutes)", quiet)
   toolkit <- file.path(target, "nvidia", "cu13")
-  if (!file.exists(file.path(toolkit, "bin", "nvcc"))) abort_input("The wheels must hold nvcc.", x = sprintf("There is none in %s.", toolkit))
+  if (!file.exists(file.path(toolkit, "bin", "nvcc"))) abort_input("The wheels must hold nvcc.",
+                                                                   x = sprintf("There is none in %s.", toolkit))
   toolkit
 }
 
@@ -167,13 +179,16 @@ build_cuda <- function(root, toolkit, arch, make, quiet) {
   utils::untar(system.file("cuda", "sources.tar.gz", package = "weft", mustWork = TRUE), exdir = work)
   old <- setwd(work)
   on.exit(setwd(old))
-  env <- c(paste0("NVCC=", shQuote(file.path(toolkit, "bin", "nvcc"))), paste0("WEFT_CUDA_ARCH=", shQuote(paste(arch, collapse = " "))), "WEFT_CUDA=yes",
+  env <- c(paste0("NVCC=", shQuote(file.path(toolkit, "bin", "nvcc"))),
+           paste0("WEFT_CUDA_ARCH=", shQuote(paste(arch, collapse = " "))), "WEFT_CUDA=yes",
            "WEFT_MPI=no", "WEFT_TESTS=no", paste0("R_HOME=", shQuote(R.home())))
   run_tool("sh", "configure", "Configuring", quiet, env)
   setwd("src")
   jobs <- max(1L, parallel_jobs())
-  run_tool(make, c(sprintf("-j%d", jobs), "-f", "Makevars", "-f", shQuote(file.path(R.home("etc"), "Makeconf")), "weft_cuda.so"),
-           sprintf("Compiling for %s on %d processor%s (about %d minutes)", toString(arch), jobs, if (jobs == 1L) "" else "s",
+  run_tool(make, c(sprintf("-j%d", jobs), "-f", "Makevars", "-f", shQuote(file.path(R.home("etc"), "Makeconf")),
+                   "weft_cuda.so"),
+           sprintf("Compiling for %s on %d processor%s (about %d minutes)", toString(arch), jobs,
+                   if (jobs == 1L) "" else "s",
                    as.integer(ceiling((1.5 + 2 * length(arch)) / jobs))), quiet, paste0("R_HOME=", shQuote(R.home())))
   dir.create(file.path(root, "cuda"))
   object <- file.path(root, "cuda", "weft_cuda.so")

@@ -296,5 +296,5 @@ plot.weft_mi <- function(x, top = 20L, alpha = 0.05, ...) {
 }
 
 # What arguments are called in other packages (infotheo, minet, praznik, sklearn), and here.
-mi_names_elsewhere <- c(y = "class", Y = "class", target = "class", X = "x", dataset = "x", method = "estimator", disc = "bins",
-                        nbins = "bins", breaks = "bins", n_neighbors = "k")
+mi_names_elsewhere <- c(y = "class", Y = "class", target = "class", X = "x", dataset = "x",
+                        method = "estimator", disc = "bins", nbins = "bins", breaks = "bins", n_neighbors = "k")

@@ -1,7 +1,8 @@
 #' weft: structure in wide data, on the CPU and the GPU
 #'
 #' Start with [gene_network()], which goes from an expression matrix to networks, and [weft_report()], which writes the
-#' result up; `vignette("weft-in-ten-minutes")` walks through it, `vignette("coming-from")` maps calls of other packages.
+#' result up; `vignette("weft-in-ten-minutes")` walks through it, `vignette("coming-from")` maps calls of other
+#' packages.
 #'
 #' | what you want to know | functions |
 #' |---|---|

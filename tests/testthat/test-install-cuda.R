@@ -47,7 +47,8 @@ test_that("the object is built in the user's folder, with what was fetched, and 
 test_that("what fails is named, with the last words of the program, and leaves nothing behind", {
   skip_if_not(nzchar(system.file("cuda", "sources.tar.gz", package = "weft")), "no sources in this installation")
   there <- machine(python3 = pip("echo no such wheel; exit 1"), make = make)
-  failed <- function(...) expect_error(suppressMessages(weft_install_cuda(arch = "90", ask = FALSE)), ..., class = "weft_error_input")
+  failed <- function(...) expect_error(suppressMessages(weft_install_cuda(arch = "90", ask = FALSE)), ...,
+                                       class = "weft_error_input")
   failed("Fetching.*no such wheel")
   expect_false(dir.exists(weft:::user_cuda_dir()))
   there <- machine(python3 = pip(), make = "echo out of disk; exit 2")
@@ -59,8 +60,10 @@ test_that("what fails is named, with the last words of the program, and leaves n
 
 test_that("arguments, devices and drivers are looked at before anything is fetched", {
   there <- machine(python3 = pip("echo called; exit 1"), make = make, "nvidia-smi" = "exit 9")
-  expect_error(weft_install_cuda(ask = FALSE), "`arch` must be given on a machine without a device", class = "weft_error_input")
-  expect_error(weft_install_cuda("sm_90", ask = FALSE), "`arch` must be compute capabilities", class = "weft_error_input")
+  expect_error(weft_install_cuda(ask = FALSE), "`arch` must be given on a machine without a device",
+               class = "weft_error_input")
+  expect_error(weft_install_cuda("sm_90", ask = FALSE), "`arch` must be compute capabilities",
+               class = "weft_error_input")
   expect_error(weft_install_cuda("61", ask = FALSE), "`arch` must be compute capabilities", class = "weft_error_input")
   expect_error(weft_install_cuda("90", ask = NA), "`ask` must be TRUE or FALSE", class = "weft_error_input")
   expect_error(weft_install_cuda("90", from = "/no/such"), "`from` must be a folder", class = "weft_error_input")
