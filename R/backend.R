@@ -58,7 +58,7 @@ threads_for <- function(threads) {
 }
 
 # The reason why no CUDA device can be used, or NULL. Opens the CUDA object.
-cuda_missing <- function() .Call(C_weft_cuda_missing, libs_dir())
+cuda_missing <- function() .Call(C_weft_cuda_missing, cuda_dir())
 
 # Resolves `backend =` to list(name, reason). `predicted` is what a function of R/cost.R returned. The device is looked
 # for only when it could pay.
@@ -106,7 +106,7 @@ run_control <- function(backend = "cpu", threads = NULL, progress = NULL, column
                         devices = first_device()) {
   if (backend == "cuda") session$device_open <- TRUE
   list(
-    backend = backend, libs = libs_dir(), threads = threads_for(threads), devices = devices,
+    backend = backend, libs = cuda_dir(), threads = threads_for(threads), devices = devices,
     device_limit = check_number(getOption("weft.device_memory", 0), "weft.device_memory", min = 0),
     progress = ranks_progress(progress_function(progress, task)), poll = getOption("weft.poll", 0.1), columns = columns
   )
