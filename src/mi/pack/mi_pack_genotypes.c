@@ -3,6 +3,10 @@
 #include "../../base/genotypes.h"
 #include "mi_pack_genotypes.h"
 
+#if WEFT_SIMD_X86
+# include <immintrin.h>
+#endif
+
 /* ---- which rows move where ---- */
 
 /* The steps that push the bits of `rows` together: a bit goes down by as many places as there are zeros below it, one
@@ -77,29 +81,65 @@ uint32_t weft_mi_genotypes_learn(const weft_mi_sorter *sorter, const uint8_t *pa
   return levels + (na_level && count[WEFT_GENOTYPE_MISSING]);
 }
 
-/* Low and high bits of the rows that count, sorted by class. */
-static void sort_halves(const weft_mi_sorter *s, const weft_mi_pack *pack, const uint8_t *packed, uint64_t *low,
-                        uint64_t *high)
+/* Adds a run of a class's bits behind those before it. */
+static inline void append(const weft_mi_move *m, size_t first_word, uint64_t low, uint64_t high, uint64_t *lows,
+                          uint64_t *highs)
 {
-  memset(low, 0, pack->words * sizeof *low);
-  memset(high, 0, pack->words * sizeof *high);
+  const size_t word = first_word + m->at / 64;
+  const uint32_t shift = (uint32_t) (m->at % 64);
+  lows[word] |= low << shift;
+  highs[word] |= high << shift;
+  if (shift + m->count > 64) {
+    lows[word + 1] |= low >> (64 - shift);
+    highs[word + 1] |= high >> (64 - shift);
+  }
+}
+
+/* Low and high bits of the rows that count, sorted by class; both zeroed before. */
+static void sort_portable(const weft_mi_sorter *s, const weft_mi_pack *pack, const uint8_t *packed, uint64_t *lows,
+                          uint64_t *highs)
+{
   for (size_t w = 0; w < s->words; w++) {
-    uint64_t lows, highs;
-    weft_genotype_word(packed, s->n, w, &lows, &highs);
+    uint64_t low, high;
+    weft_genotype_word(packed, s->n, w, &low, &high);
     for (uint32_t c = 0; c < s->classes; c++) {
       const weft_mi_move *m = &s->moves[w * s->classes + c];
-      const size_t word = pack->class_word[c] + m->at / 64;
-      const uint32_t shift = (uint32_t) (m->at % 64);
-      if (!m->count) continue;
-      const uint64_t l = push_together(m, lows), h = push_together(m, highs);
-      low[word] |= l << shift;
-      high[word] |= h << shift;
-      if (shift + m->count > 64) {
-        low[word + 1] |= l >> (64 - shift);
-        high[word + 1] |= h >> (64 - shift);
-      }
+      if (m->count) append(m, pack->class_word[c], push_together(m, low), push_together(m, high), lows, highs);
     }
   }
+}
+
+#if WEFT_SIMD_X86
+/* One instruction in place of each dozen; those processors that have AVX-512 are quick at it. */
+__attribute__((target("bmi2"))) static void sort_pext(const weft_mi_sorter *s, const weft_mi_pack *pack,
+                                                      const uint8_t *packed, uint64_t *lows, uint64_t *highs)
+{
+  const uint64_t even = UINT64_C(0x5555555555555555);
+  for (size_t w = 0; w < s->words; w++) {
+    uint64_t pairs[2];
+    weft_genotype_pairs(packed, s->n, w, pairs);
+    const uint64_t low = _pext_u64(pairs[0], even) | _pext_u64(pairs[1], even) << 32,
+                   high = _pext_u64(pairs[0], ~even) | _pext_u64(pairs[1], ~even) << 32;
+    for (uint32_t c = 0; c < s->classes; c++) {
+      const weft_mi_move *m = &s->moves[w * s->classes + c];
+      if (m->count) append(m, pack->class_word[c], _pext_u64(low, m->rows), _pext_u64(high, m->rows), lows, highs);
+    }
+  }
+}
+#endif
+
+static void sort_halves(const weft_mi_sorter *s, const weft_mi_pack *pack, const uint8_t *packed, uint64_t *lows,
+                        uint64_t *highs)
+{
+  memset(lows, 0, pack->words * sizeof *lows);
+  memset(highs, 0, pack->words * sizeof *highs);
+#if WEFT_SIMD_X86
+  if (weft_simd_level() == WEFT_SIMD_AVX512) {
+    sort_pext(s, pack, packed, lows, highs);
+    return;
+  }
+#endif
+  sort_portable(s, pack, packed, lows, highs);
 }
 
 /* Rows with so many copies, or missing, in a word of sorted halves. */
