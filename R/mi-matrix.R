@@ -207,7 +207,7 @@ numeric_input <- function(x, assay = NULL, arg = "x") {
                   i = "`estimator = \"empirical\"` is for categories.")
     }
   }
-  if (!source$kind %in% c("frame", "matrix", "sparse", "delayed")) {
+  if (!source$kind %in% c("frame", "matrix", "sparse", "delayed", "genotypes")) {
     abort_input(sprintf("`%s` must be a numeric matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
                 x = paste0("It is ", describe(x), "."),
                 i = if (is.atomic(x) && !is.null(x)) sprintf("For one feature, use `data.frame(feature = %s)`.", arg))

@@ -3,6 +3,7 @@
 #include "../../base/parallel.h"
 #include "../mi.h"
 #include "mi_pack.h"
+#include "mi_pack_genotypes.h"
 
 #define KEYS 512     /* group keys: coded, side (2 bits), missing, planes (5 bits) */
 #define BATCH_CELLS 4e7
@@ -11,7 +12,7 @@
 typedef struct { weft_codes plan; weft_codes_result result; uint32_t levels; int missing; } shape_of;
 
 /* One thread's room: codes as they come, codes made dense. */
-typedef struct { uint16_t *raw, *dense, *lut; int32_t *wide; } workspace;
+typedef struct { uint16_t *raw, *dense, *lut; int32_t *wide; uint64_t *halves; } workspace;
 
 static int is_coded(const weft_mi_pack *pack, uint32_t levels)
 {
@@ -101,10 +102,21 @@ static int plainly_binary(const weft_mi_pack *pack, const shape_of *s)
          pack->n == pack->rows_in;
 }
 
-static shape_of learn(const weft_mi_pack *pack, const weft_column *x, int na_level, workspace *w)
+/* Genotypes of few classes go from two bits to planes by the way of their own. */
+static int plainly_genotypes(const weft_column *x, const weft_mi_sorter *sorter)
+{
+  return x->type == WEFT_COLUMN_GENOTYPE && sorter->classes;
+}
+
+static shape_of learn(const weft_mi_pack *pack, const weft_column *x, int na_level, const weft_mi_sorter *sorter,
+                      workspace *w)
 {
   shape_of s;
   memset(&s, 0, sizeof s);
+  if (plainly_genotypes(x, sorter)) {
+    s.levels = weft_mi_genotypes_learn(sorter, x->values, na_level, &s.missing, &s.plan.missing);
+    return s;
+  }
   s.result = weft_codes_plan(x, pack->rows_in, na_level, &s.plan);
   if (plainly_binary(pack, &s)) { s.levels = 2; return s; }
   if (s.result == WEFT_CODES_WIDE) s.plan.width = 0;
@@ -135,10 +147,14 @@ static void write_planes(const weft_mi_pack *pack, const weft_mi_group *g, size_
 }
 
 static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_level, shape_of *s, size_t place,
-                         workspace *w)
+                         const weft_mi_sorter *sorter, workspace *w)
 {
   const weft_mi_group *g = &pack->groups[pack->group_of[place]];
   if (!g->coded && !g->shape.planes) return;
+  if (plainly_genotypes(x, sorter)) {
+    weft_mi_genotypes_write(sorter, pack, x->values, na_level, g, place, w->halves);
+    return;
+  }
   if (!g->coded && plainly_binary(pack, s)) {
     uint8_t *raw = (uint8_t *) w->raw, *sorted = (uint8_t *) w->dense;
     weft_encode_all(x, pack->n, na_level, &s->plan, raw, sorted);
@@ -230,6 +246,7 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
   workspace *work;
   uint32_t *levels;
   uint8_t *missing;
+  weft_mi_sorter sorter;
   memset(out, 0, sizeof *out);
   out->p = out->columns = p;
   out->rows_in = n;
@@ -240,8 +257,10 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
   WEFT_TAKE(shapes, &own, p);
   WEFT_TAKE(levels, &own, p);
   WEFT_TAKE(missing, &own, p);
+  WEFT_TRY(weft_mi_sorter_make(&own, out, columns, p, classes, &sorter));
   WEFT_TAKE(work, &own, (size_t) threads);
   for (int t = 0; t < threads; t++) {
+    WEFT_TAKE(work[t].halves, &own, sorter.classes ? 2 * out->words : 0);
     WEFT_TAKE(work[t].raw, &own, n);
     WEFT_TAKE(work[t].dense, &own, n + 1);
     WEFT_TAKE(work[t].lut, &own, 65536);
@@ -257,8 +276,8 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
         WEFT_FOR(dynamic)
         for (int64_t k = 0; k < count; k++) {
           const size_t j = first + (size_t) k;
-          if (pass) write_column(out, &columns[j], na_level, &shapes[j], out->place[j], w);
-          else shapes[j] = learn(out, &columns[j], na_level, w);
+          if (pass) write_column(out, &columns[j], na_level, &shapes[j], out->place[j], &sorter, w);
+          else shapes[j] = learn(out, &columns[j], na_level, &sorter, w);
         }
       }
       for (size_t j = first; !pass && j < first + (size_t) count; j++)
