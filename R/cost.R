@@ -111,12 +111,14 @@ cost_chains <- function(iterations, replicas, sets, nodes, sums, threads) {
   cost(iterations * replicas * step[1L] / threads, 0.05 + iterations * step[2L] * max(1, replicas / 2000), 2^27)
 }
 
-# An optimum by dynamic programming, whose subsets a device holds itself; posteriors run on the CPU, in long doubles.
-cost_exact <- function(p, posterior = "none", backend = "cpu") {
+# An optimum by dynamic programming, whose subsets a device holds itself, or a posterior. Over orders: one number per subset, the
+# sets with what they are sorted by, and a buffer per thread (src/bn/bn_orders_cpu.c); over graphs long doubles, on the CPU alone.
+cost_exact <- function(p, posterior = "none", backend = "cpu", sets = 0, threads = 1) {
   long_double <- 16
   subsets <- if (backend == "cuda") 4 * 2^(p - 10) else 8 * 2^p
+  buffers <- if (backend == "cuda") 0 else 8 * threads * min(sets, p * 2^8) * 2^min(8, ceiling(max(p - 8, 0) / 2))
   cost(p * 2^p * 2e-9, 0.02 + p * 2^p * 1e-11,
-       switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = (p + 2) * long_double * 2^p,
+       switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = subsets + 80 * sets + buffers,
               dag = p * long_double * 2^p + 2 * long_double * 3^p))
 }
 

@@ -100,7 +100,8 @@ class_input <- function(class, x, n, arg = "class") {
     abort_input(sprintf("`%s` must hold categories.", arg), x = "It has numbers with a fraction.",
                 i = "Turn it into a factor, for example with `cut()`.")
   }
-  class <- droplevels(as.factor(class))
+  class <- as.factor(class)
+  if (!all(tabulate(class, nlevels(class)) > 0L)) class <- droplevels(class)
   if (nlevels(class) > 65535L) {
     abort_input(sprintf("`%s` must have at most 65535 levels.", arg), x = sprintf("It has %d.", nlevels(class)))
   }

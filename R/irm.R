@@ -178,7 +178,7 @@ irm_families <- c("bernoulli", "poisson", "gaussian")
 irm_samplers <- c("blocked", "collapsed")
 most_sweeps <- 2^28 - 1 # of a chain: their numbers are the upper bits of a draw's index
 longest_step <- 1e9
-most_attempts <- 1e6
+most_attempts <- 2^16
 least_hyper <- 1e-9 # of alpha and beta: src/irm/irm_moves.c
 most_hyper <- 1e12
 

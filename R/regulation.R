@@ -5,8 +5,10 @@
 #' halves of the samples, and what is chosen early and often gets a heavy edge. The whole ranking is returned, with an
 #' empirical false discovery rate for each edge.
 #'
-#' @section Method: Values become normal scores (ranks, average over ties), so that units and monotone transformations
-#'   do not matter. A regulator offers its scores z and, with `nonlinear`, max(z, 0) and min(z, 0), so that thresholds
+#' @section Method: Values become normal scores z (ranks, average over ties), so that units and monotone transformations
+#'   do not matter. Of n < 100 samples the ranks alone say too little: n / 100 parts of z are normal scores and the rest
+#'   is the distance from the median in units of the median absolute distance, cut off where normal scores end. Values
+#'   should then be on a scale on which they are not very skewed, such as logarithms. A regulator offers its scores z and, with `nonlinear`, max(z, 0) and min(z, 0), so that thresholds
 #'   and saturation are seen. In every half of the samples, forward selection chooses `steps` features for each target:
 #'   each time the one that lowers the residual variance most. The *area* of an edge is the mean over halves of (steps -
 #'   s + 1) / steps, where s is the step at which the regulator was chosen, 0 where it was not (Haury and others 2012).
@@ -76,6 +78,8 @@
 #' @param transform `"counts"`: divide by size factors; `"none"`: take values as they are; `"auto"`: the former for
 #'   counts in a sparse matrix.
 #' @param devices see [weft_devices()].
+#' @param ... nothing: a name that is not one of the above is an error, which says how an argument of TIGRESS, GENIE3
+#'   and others is called here.
 #' @param distributed share the halves among the ranks of a job, which all call with the same data and get the same
 #'   result; see [weft_ranks()].
 #' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns.
@@ -106,10 +110,11 @@
 regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE,
                        copies = 1, seed = NULL, compare = NULL, permutations = 100, stability = NULL,
                        transform = c("auto", "none", "counts"), assay = NULL, backend = NULL, threads = NULL,
-                       devices = NULL, distributed = FALSE, progress = NULL, verbose = FALSE) {
+                       devices = NULL, distributed = FALSE, progress = NULL, verbose = FALSE, ...) {
   need_args("x")
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "regulation", c(each_rank, "x", "compare"))
+  check_dots(character(), regulation_names_elsewhere, ...)
   steps <- if (!is.null(steps)) check_number(steps, "steps", min = 1, max = most_steps, whole = TRUE)
   resamples <- check_number(resamples, "resamples", min = 2, max = 1e6, whole = TRUE)
   if (resamples %% 2 != 0) abort_input("`resamples` must be even: halves come in pairs.",
@@ -128,7 +133,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   host <- run_control("cpu", threads, FALSE, input$names)
   key <- mi_key(seed)
   if (!is.null(ranks)) key <- ranks_gather(key, host)[[1L]]
-  placed <- if (is.null(groups)) input$data else places_in_groups(input$data, groups)
+  placed <- if (is.null(groups)) input$data else places_in_groups(input$data, groups, host)
   blocks <- if (is_cells(placed)) cell_blocks
   if (!is.null(blocks)) half <- blocks %/% 2L * (input$n %/% blocks)
   scores <- scores_of(placed, input$size, host)
@@ -165,6 +170,16 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   found$weights
 }
 
+# What others call arguments that have another name here.
+regulation_names_elsewhere <- c(
+  tfs = "regulators", tf = "regulators", TFs = "regulators", TF = "regulators", Tf = "regulators",
+  tf_names = "regulators", tflist = "regulators", factors = "regulators", candidates = "regulators",
+  genes = "targets", targetlist = "targets", L = "steps", nsteps = "steps", nstepsLARS = "steps",
+  nsplit = "resamples", subsamples = "resamples", halves = "resamples", B = "resamples", nboot = "resamples",
+  hinges = "nonlinear", nulls = "copies", group = "compare", groups = "compare", condition = "compare",
+  conditions = "compare", nperm = "permutations", nCores = "threads", ncores = "threads", nthreads = "threads"
+)
+
 most_steps <- 32
 most_regulators <- 2000L # of all genes, unless they are asked for
 
@@ -187,7 +202,7 @@ regulation_input <- function(x, assay, transform = "none", sparse = FALSE) {
   }
   fail_missing_values(input)
   if (is.null(counts) && transform == "counts") counts <- size_factors(input$data, transform)
-  if (is.matrix(input$data) && !is.null(counts)) input$data <- input$data / counts$size
+  if (is.matrix(input$data) && !is.null(counts)) input$data <- log2(1 + input$data / counts$relative)
   input$normalised <- counts$what
   if (!is.null(counts) && transform == "auto") {
     message(counts$what, " `transform = \"counts\"` says so, `\"none\"` takes values as they are.")
@@ -228,12 +243,18 @@ sample_names <- function(data) {
   matrix(vapply(enc2utf8(names), function(name) sum(as.integer(digest_of(name)[1:6]) * 256^(0:5)), 0))
 }
 
-# Whole numbers so small that their products' sum over half of the rows fits in 32 bits.
-regulation_scores <- function(data, control) {
+# Few samples: their ranks say little about how far apart values are, and the noise of ranks hides which of two close
+# genes is the regulator. So much of the scores is of ranks, the rest of the values themselves.
+share_by_rank <- function(n) min(1, n / 100)
+
+rank_quantiles <- function(n) stats::qnorm((seq(2, 2 * n) / 2 - 0.5) / n)
+
+# Whole numbers so small that their products' sum over half of the rows fits in 32 bits. placed: `data` has places
+# already, those of samples within conditions.
+regulation_scores <- function(data, control, by_rank = share_by_rank(nrow(data)), placed = FALSE) {
   n <- nrow(data)
   most <- min(2047, floor(sqrt((2^31 - 1) / (n %/% 2))))
-  quantile <- stats::qnorm((seq(2, 2 * n) / 2 - 0.5) / n)
-  .Call(C_weft_regulation_scores, data, quantile, most, control)
+  .Call(C_weft_regulation_scores, data, if (!placed) rank_quantiles(n), by_rank, most, control)
 }
 
 # list(regulators, targets): columns from 0; picked: how many of all genes were, when they were.

@@ -43,7 +43,8 @@ NULL
   if (.Call(C_weft_finalisers) == 0) library.dynam.unload("weft", libpath)
 }
 
-libs_dir <- function() dirname(getLoadedDLLs()[["weft"]][["path"]])
+# R makes the list of all loaded libraries anew for whoever asks, which takes longer than most of a small call.
+libs_dir <- function() session$libs %||% (session$libs <- dirname(getLoadedDLLs()[["weft"]][["path"]]))
 
 #' @importFrom stats setNames
 NULL

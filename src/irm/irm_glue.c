@@ -84,6 +84,27 @@ SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
   return out;
 }
 
+typedef struct { weft_arena *arena; weft_irm_edges columns, out; int drop_diagonal; } turn_job;
+
+static weft_status turn(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  turn_job *job = data;
+  (void) backend;
+  return weft_irm_edges_turn(ctx, job->arena, &job->columns, job->drop_diagonal, &job->out);
+}
+
+/* columns: a list of links by column, whose "rows" are the columns; drop_diagonal: a flag. The same by row. */
+SEXP C_weft_irm_turned(SEXP columns, SEXP drop_diagonal, SEXP control)
+{
+  turn_job job = { .columns = edges_of(columns), .drop_diagonal = Rf_asLogical(drop_diagonal) == TRUE };
+  SEXP holder = PROTECT(weft_glue_arena(&job.arena));
+  weft_glue_run(control, turn, &job);
+  SEXP out = PROTECT(edges_as_list(&job.out));
+  weft_glue_arena_end(holder);
+  UNPROTECT(2);
+  return out;
+}
+
 /* ---- graph = list(kind, self, links, missing, values = NULL or c(centre, scale, unit)) ---- */
 
 typedef struct { weft_irm_type type; int self; weft_irm_edges links, missing; double unit, log_scale; } graph_source;

@@ -27,11 +27,18 @@ enum { WEFT_REGULATION_MOST_STEPS = 32, WEFT_REGULATION_MOST_SCORE = 2047 };
 
 /* ---- scores and halves ---- */
 
-/* out (n × p): every column of x becomes ranks (average over ties), then quantile[2 rank - 2], then its distance from
- * the mean in parts of the greatest one, times `most`, rounded. Constants become 0. */
-weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *quantile,
-                                   int32_t most,
-                                   int32_t *out);
+/* How columns become scores. quantile: of the ranks 1, 1.5, 2 .. n; by_rank: from 0 to 1. */
+typedef struct { const double *quantile; double by_rank; int32_t most; } weft_regulation_scale;
+
+/* out (n × p): every column of x becomes quantile[2 rank - 2] (ranks are averages over ties); then by_rank times that
+ * and 1 - by_rank times the distance from the median in normal units, their reach that of the quantiles. */
+weft_status weft_regulation_places(weft_ctx *ctx, const double *x, size_t n, size_t p,
+                                   const weft_regulation_scale *scale, double *out);
+
+/* out (n × p): places, or x itself where `quantile` is NULL; their distances from the mean in parts of the greatest one,
+ * times `most`, rounded. Constants become 0. */
+weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, size_t p,
+                                   const weft_regulation_scale *scale, int32_t *out);
 
 /* What a row's draws hang on: its values, so that neither its place nor the other rows matter. `again` counts earlier
  * rows of the same values. */

@@ -81,7 +81,7 @@ weft_status weft_regulation_cell_scores(weft_ctx *ctx, const weft_regulation_cou
   for (int64_t first = 0; first < genes; first += batch) {
     const int64_t end = first + batch < genes ? first + batch : genes;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) genes));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, 40 * (double) (x->starts[x->p] / genes * (end - first))))
     WEFT_FOR(dynamic)
     for (int64_t g = first; g < end; g++) {
       const size_t own = (size_t) WEFT_THREAD() * longest;

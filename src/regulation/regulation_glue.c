@@ -4,20 +4,39 @@
 
 /* ---- scores ---- */
 
-typedef struct { const double *x; size_t n, p; const double *quantile; int32_t most, *out; } scores_job;
+typedef struct { const double *x; size_t n, p; weft_regulation_scale scale; double *places; int32_t *out; } scores_job;
+
+static weft_status places(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const scores_job *job = data;
+  (void) backend;
+  return weft_regulation_places(ctx, job->x, job->n, job->p, &job->scale, job->places);
+}
+
+/* x: doubles without NaN, at least one row; quantile: of ranks 1, 1.5, 2 .. n. */
+SEXP C_weft_regulation_places(SEXP x, SEXP quantile, SEXP by_rank, SEXP control)
+{
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, Rf_nrows(x), Rf_ncols(x)));
+  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x),
+                     { REAL_RO(quantile), Rf_asReal(by_rank), 0 }, REAL(out), NULL };
+  weft_glue_run(control, places, &job);
+  UNPROTECT(1);
+  return out;
+}
 
 static weft_status scores(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   const scores_job *job = data;
   (void) backend;
-  return weft_regulation_scores(ctx, job->x, job->n, job->p, job->quantile, job->most, job->out);
+  return weft_regulation_scores(ctx, job->x, job->n, job->p, &job->scale, job->out);
 }
 
-/* x: doubles without NaN, at least one row; quantile: of ranks 1, 1.5, 2 .. n. */
-SEXP C_weft_regulation_scores(SEXP x, SEXP quantile, SEXP most, SEXP control)
+/* As above; quantile: NULL where x has places already. */
+SEXP C_weft_regulation_scores(SEXP x, SEXP quantile, SEXP by_rank, SEXP most, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_ncols(x)));
-  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL_RO(quantile), Rf_asInteger(most),
+  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x),
+                     { Rf_isNull(quantile) ? NULL : REAL_RO(quantile), Rf_asReal(by_rank), Rf_asInteger(most) }, NULL,
                      INTEGER(out) };
   weft_glue_run(control, scores, &job);
   UNPROTECT(1);

@@ -61,7 +61,7 @@ test_that("what R has no memory for is a classed error", {
     "cat(class_of(mi_matrix(x, estimator = 'pearson')), class_of(discretize(x)), class_of(mi_rank(x, x[, 1], bins = 2)), '\\n')"
   ))
   lib <- paste(c(dirname(find.package("weft")), .libPaths()), collapse = .Platform$path.sep)
-  command <- sprintf("ulimit -v 1700000; R_LIBS=%s OMP_NUM_THREADS=2 %s --vanilla %s", shQuote(lib),
+  command <- sprintf("ulimit -v 1700000; R_LIBS=%s WEFT_BACKEND=cpu OMP_NUM_THREADS=2 %s --vanilla %s", shQuote(lib),
                      shQuote(file.path(R.home("bin"), "Rscript")), shQuote(script))
   out <- suppressWarnings(system2("sh", c("-c", shQuote(command)), stdout = TRUE, stderr = TRUE))
   expect_identical(strsplit(trimws(utils::tail(out, 2L)), " "), list(rep("weft_error_memory", 4), rep("weft_error_memory", 3)))

@@ -280,6 +280,25 @@ test_that("components of rows shared among ranks are those of the whole matrix",
   expect_identical(sum(lengths(fine)), 30L, info = paste(out, collapse = "\n"))
 })
 
+test_that("ranks on different processors and back ends come to the same components", {
+  tall <- 'set.seed(1)
+    orthonormal <- function(n, k) qr.Q(qr(matrix(rnorm(n * k), n)))
+    tall <- orthonormal(400, 40) %*% (1.5^-(1:40) * t(orthonormal(150, 40)))
+    mine <- list(1:200, 201:397, 398:400)[[me + 1]]
+    report <- function() for (method in c("gram", "krylov")) {
+      one <- pca(tall, k = 4, method = method, backend = "cpu", seed = 1)
+      all <- pca(tall[mine, ], k = 4, method = method, seed = 1, distributed = TRUE)
+      cat(sprintf("rank %d %s\n", me, max(abs(all$d - one$d), abs(all$rotation - one$rotation)) < 1e-12))
+    }'
+  expect_all_right <- function(setting) {
+    out <- run_ranks(3, c('me <- attr(weft_ranks(), "rank")', setting, tall, "report()"))
+    expect_identical(sum(grepl("^rank [0-2] TRUE$", out)), 6L, info = paste(out, collapse = "\n"))
+  }
+  expect_all_right('if (me == 2) Sys.setenv(WEFT_PCA_OTHER_SIGNS = "1")')
+  skip_if_no_cuda()
+  expect_all_right('weft_backend(c("cpu", "cuda", "cpu")[me + 1])')
+})
+
 test_that("ranks with different columns, and what is not shared, are errors", {
   for (code in c("pca(matrix(rnorm(20), 5 - me), distributed = TRUE)", 'pca(diag(5), method = "gs", distributed = TRUE)',
                  "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), distributed = TRUE)", "pca(diag(4), weights = if (me) 1:4, distributed = TRUE)")) {

@@ -1,18 +1,31 @@
 # Directed networks. The reference in helper-regulation.R is plain R; its decisions must be the same.
 
-test_that("scores are normal scores as whole numbers", {
+test_that("scores are whole numbers: normal scores, of few samples the values in part", {
   withr::local_seed(1)
-  for (n in c(4, 5, 17, 200)) {
-    x <- matrix(rnorm(n * 6), n)
+  for (n in c(4, 5, 17, 50, 99, 100, 200)) {
+    x <- matrix(rnorm(n * 9), n)
     x[, 2] <- round(x[, 2])
     x[, 3] <- 7
     x[1, 4] <- Inf
     x[2, 4] <- -Inf
     x[, 5] <- sample(c(0, -0, 1), n, TRUE)
+    x[, 7] <- c(-Inf, Inf, 0)[rep_len(c(1, 2, 1, 2, 3), n)]
+    x[, 8] <- x[, 8] * 1e308
+    x[, 9] <- rt(n, 1)
     expect_identical(unname(weft:::regulation_scores(x, weft:::run_control())), unname(reference_scores(x)))
+    expect_identical(unname(weft:::regulation_scores(x, weft:::run_control(), by_rank = 1)),
+                     unname(reference_scores(x, 1)))
     expect_identical(weft:::regulation_scores(x, weft:::run_control(threads = 2)),
                      weft:::regulation_scores(x, weft:::run_control(threads = 1)))
   }
+  # units do not matter, and in what is left of the values no extreme goes beyond a normal score
+  x <- matrix(rnorm(125), 25)
+  expect_identical(weft:::regulation_scores(4 * x + 2^20, weft:::run_control()),
+                   weft:::regulation_scores(4 * x + 2^20 - 2^20, weft:::run_control()))
+  far <- x
+  far[which.max(x[, 1]), 1] <- 1e6
+  expect_lt(max(abs(weft:::regulation_scores(far, weft:::run_control()) -
+                      weft:::regulation_scores(x, weft:::run_control()))), 500)
   x <- cbind(rnorm(3000))
   expect_identical(weft:::regulation_scores(exp(x), weft:::run_control()),
                    weft:::regulation_scores(x, weft:::run_control()))

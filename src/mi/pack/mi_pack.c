@@ -251,7 +251,7 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
     for (size_t first = 0; first < p; first += batch) {
       const int64_t count = (int64_t) (p - first < batch ? p - first : batch);
       WEFT_TRY(weft_poll(ctx, (double) first + (double) p * pass, 2.0 * (double) p));
-      WEFT_PARALLEL(threads)
+      WEFT_PARALLEL(weft_threads_worth(threads, (double) count * 2 * (double) n))
       {
         workspace *w = &work[WEFT_THREAD()];
         WEFT_FOR(dynamic)
@@ -335,7 +335,7 @@ weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_p
        first < in->plane_rows; first += batch) {
     const int64_t count = (int64_t) (in->plane_rows - first < batch ? in->plane_rows - first : batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) in->plane_rows));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) count * (double) in->n))
     WEFT_FOR(static)
     for (int64_t k = 0; k < count; k++) move_bits(in, out, first + (size_t) k, from);
   }

@@ -258,8 +258,8 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
   const double p = (double) pack->p, possible = p * (p - 1) * (p - 2) / 6;
+  const int threads = weft_threads_worth(ctx->threads, possible * (30 + (double) pack->n / 8));
   int begun = 0;
   weft_mi_pace pace = { (size_t) threads, 0 };
   weft_mi_keeper *keepers = NULL;

@@ -64,8 +64,8 @@ weft_status weft_mi_search_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
   const double ways = weft_mi_choose((double) p, search->order);
+  const int threads = weft_threads_worth(ctx->threads, ways * search->order * 2 * (double) pack->n);
   const uint64_t tuples = (uint64_t) ways, units = (tuples + UNIT - 1) / UNIT;
   int begun = 0;
   weft_mi_pace pace = { 4 * (size_t) threads, 0 };
