@@ -98,7 +98,7 @@ walk_seconds <- function(problem, trees) {
   problem$control <- trial_control(problem$control)
   effort <- walk_trees(problem, trees, split_weights(problem$weights),
                        trial = min(4, max(2, ncol(trees$query$x) %/% 20000)))$effort
-  (effort[6L] + effort[7L] * ncol(trees$query$x) / effort[8L]) / threads
+  (effort[["prepared"]] + effort[["walked"]] * ncol(trees$query$x) / effort[["queries"]]) / threads
 }
 
 trial_control <- function(control) {

@@ -15,9 +15,8 @@ seconds <- function(work) system.time(work())[["elapsed"]]
 
 # Below R: the points are there already, in the form that native code takes.
 sum_points <- function(x, q, kernel, precision, backend = "cuda", h = 0.5) {
-  task <- list(kernel = weft:::native_kernel(kernel), h = h, query = list(x = q, lo = NULL),
-               reference = list(x = x, lo = NULL), weights = matrix(1, 1L, ncol(x)), leave_one_out = FALSE, log = FALSE,
-               rel_error = 0, abs_error = 0)
+  task <- weft:::sums_task(weft:::native_kernel(kernel), h, list(x = q, lo = NULL), list(x = x, lo = NULL),
+                           matrix(1, 1L, ncol(x)), leave_one_out = FALSE)
   control <- weft:::run_control(backend)
   if (precision == "double") .Call(weft:::C_weft_kernel_direct, task, control)
   else .Call(weft:::C_weft_kernel_single, task, NULL, precision == "tensor", control)

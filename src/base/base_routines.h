@@ -33,7 +33,7 @@
   R(C_weft_sparse_problem, 2) \
   R(C_weft_file_read, 5) \
   R(C_weft_map, 4) \
-  R(C_weft_draws, 8)
+  R(C_weft_draws, 2)
 
 /* Entry points for tests and benchmarks, which are there when configured with WEFT_TESTS=yes. */
 #ifdef WEFT_TESTS

@@ -425,46 +425,6 @@ SEXP C_weft_mpi(SEXP libs)
   return out;
 }
 
-typedef struct { weft_device_info *list; int count; } device_query;
-
-static weft_status list_devices(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  device_query *q = data;
-  weft_status st = WEFT_OK;
-  for (int i = 0; i < q->count && st == WEFT_OK; i++) st = backend->device->info(ctx, i, &q->list[i]);
-  return st;
-}
-
-/* A list of columns, one row a device. */
-SEXP C_weft_devices(SEXP control)
-{
-  const char *fields[] = { "name",   "capability", "processors", "total", "available",
-                           "driver", "runtime",    "built_for",  "" };
-  char why[512] = "";
-  const weft_backend *b = weft_cuda_backend(CHAR(Rf_asChar(weft_glue_element(control, "libs"))), why, sizeof why);
-  int n = b ? b->device->count(why, sizeof why) : 0;
-  device_query q = { n ? (weft_device_info *) R_alloc((size_t) n, sizeof(weft_device_info)) : NULL, n };
-  if (n) weft_glue_run(control, list_devices, &q);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  for (int k = 0; fields[k][0]; k++)
-    SET_VECTOR_ELT(out, k, Rf_allocVector(k == 0 || k == 1 || k == 7 ? STRSXP : REALSXP, n));
-  for (int i = 0; i < n; i++) {
-    const weft_device_info *d = &q.list[i];
-    char capability[24];
-    snprintf(capability, sizeof capability, "%d.%d", d->major, d->minor);
-    SET_STRING_ELT(VECTOR_ELT(out, 0), i, Rf_mkChar(d->name));
-    SET_STRING_ELT(VECTOR_ELT(out, 1), i, Rf_mkChar(capability));
-    REAL(VECTOR_ELT(out, 2))[i] = d->processors;
-    REAL(VECTOR_ELT(out, 3))[i] = d->total;
-    REAL(VECTOR_ELT(out, 4))[i] = d->available;
-    REAL(VECTOR_ELT(out, 5))[i] = d->driver;
-    REAL(VECTOR_ELT(out, 6))[i] = d->runtime;
-    SET_STRING_ELT(VECTOR_ELT(out, 7), i, Rf_mkChar(d->architectures));
-  }
-  UNPROTECT(1);
-  return out;
-}
-
 SEXP C_weft_threads(SEXP wanted, SEXP option)
 {
   return Rf_ScalarInteger(weft_threads_for(Rf_asInteger(wanted), Rf_asInteger(option)));

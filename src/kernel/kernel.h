@@ -57,8 +57,11 @@ static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, siz
 /* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a
  * group's series, sampled pairs; processor seconds before the first group of queries and after, queries summed; 1 when
  * the walk was given up. */
+#define WEFT_KERNEL_EFFORT(X) \
+  X(pairs) X(nodes) X(repeated) X(series) X(samples) X(prepared) X(walked) X(queries) X(given_up)
 typedef struct weft_kernel_effort {
-  double pairs, nodes, repeated, series, samples, prepared, walked, queries, given_up;
+#define WEFT_EFFORT_FIELD(name) double name;
+  WEFT_KERNEL_EFFORT(WEFT_EFFORT_FIELD)
 } weft_kernel_effort;
 
 /* ---- tiles: 32 queries against a run of references ---- */

@@ -21,9 +21,8 @@ SEXP C_weft_kernel_cube(SEXP cube_list, SEXP control) {
   weft_record_close(&record);
   job.h = REAL(h), job.bandwidths = (size_t) Rf_xlength(h);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, 2 * (int) job.samples + 4, (int) job.bandwidths));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 5 + (R_xlen_t) job.bandwidths));
-  job.out = REAL(VECTOR_ELT(out, 0)), job.seconds = REAL(VECTOR_ELT(out, 1));
+  job.out = REAL(weft_result_put(out, "out", Rf_allocMatrix(REALSXP, 2 * (int) job.samples + 4, (int) job.bandwidths)));
+  job.seconds = REAL(weft_result_put(out, "seconds", Rf_allocVector(REALSXP, 5 + (R_xlen_t) job.bandwidths)));
   weft_glue_run(control, cube, &job);
   UNPROTECT(1);
   return out;

@@ -22,7 +22,7 @@ static weft_status send_numbers(weft_ctx *ctx, weft_device_arena *mem, const dou
   const int parts = parts_of(ctx);
   const size_t first = weft_share_start(count, ctx->part, parts), end = weft_share_start(count, ctx->part + 1, parts);
   size_t starts[WEFT_MOST_DEVICES + 1];
-  WEFT_TRY(weft_device_upload(mem, out + first, end - first, sizeof *x, fill_doubles, x + first));
+  WEFT_TRY(weft_device_upload(mem, out + first, end - first, sizeof *x, weft_fill_doubles, x + first));
   for (int r = 0; r <= parts; r++) starts[r] = weft_share_start(count, r, parts) * sizeof *x;
   if (parts > 1) WEFT_TRY(weft_device_join_shares(mem, out, starts));
 done:

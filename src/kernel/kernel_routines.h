@@ -8,8 +8,8 @@
   R(C_weft_kernel_single, 4) \
   R(C_weft_kernel_grid, 3) \
   R(C_weft_kernel_polynomial, 3) \
-  R(C_weft_tree_grow, 5) \
-  R(C_weft_tree_check, 7) \
+  R(C_weft_tree_grow, 3) \
+  R(C_weft_tree_check, 3) \
   R(C_weft_kernel_walk, 5) \
   R(C_weft_kernel_moments, 3) \
   R(C_weft_ranks_split, 4) \

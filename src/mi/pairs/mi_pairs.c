@@ -179,7 +179,7 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
   const int threads = weft_threads_worth(ctx->threads, possible * pair_work(pack));
   int begun = 0;
   weft_mi_pace pace = { 4 * (size_t) threads, 0 };
-  weft_mi_keeper *keepers;
+  weft_mi_keeper *keepers = NULL;
   workspace *work;
   shared s = { search, { 0 }, NULL, NULL, search->min_mi, search->min_gain, words };
   WEFT_TRY(prepare(ctx, &own, pack, &s, &work));
@@ -211,11 +211,7 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
   }
 done:
   for (int t = 0; t < begun; t++) keepers[t] = work[t].keeper;
-  if (st == WEFT_OK) {
-    st = weft_mi_keepers_end(ctx, keepers, threads, mem, out);
-  } else {
-    for (int t = 0; t < begun; t++) weft_arena_end(&keepers[t].mem);
-  }
+  st = weft_mi_keepers_close(ctx, st, keepers, begun, mem, out);
   weft_arena_end(&own);
   return st;
 }
