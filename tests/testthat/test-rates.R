@@ -68,7 +68,7 @@ test_that("a file of rates is read as numbers of this machine and version, or no
                  c(good, "", good), "\x80\x81", strrep("x", 2e5))
   for (lines in spoilt) {
     writeLines(lines, file, useBytes = TRUE)
-    expect_null(read(), label = paste(substr(lines, 1, 40), collapse = "|"))
+    expect_null(read(), label = deparse1(lines, width.cutoff = 500))
   }
   saveRDS(quote(stop("evaluated")), file)
   expect_null(read())
@@ -97,9 +97,10 @@ test_that("nothing is measured or written unasked where that is switched off, an
   expect_true(weft:::calibrate_once())
   expect_identical(list.files(cache, recursive = TRUE), "R/weft/rates.dcf")
   expect_false(weft:::calibrate_once())
-  weft:::session$rates <- NULL
+  session <- weft:::session
+  session$rates <- NULL
   expect_true(weft:::calibrate_once()) # from the file
-  expect_equal(weft:::session$rates, weft:::read_rates())
+  expect_equal(session$rates, weft:::read_rates())
 })
 
 test_that("a small call starts no team of threads", {
