@@ -71,6 +71,8 @@ choose_backend <- function(backend, predicted = NULL) {
     weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste0("CUDA: ", why, "."),
                i = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.")
   }
+  if (!is.null(predicted) && is.finite(predicted$cuda) && predicted$cpu > worth_rates && is.null(cuda_missing()) &&
+      calibrate_once()) predicted <- eval.parent(substitute(predicted))
   if (is.null(predicted) || predicted$cpu <= predicted$cuda + cuda_start_seconds()) {
     return(list(name = "cpu", reason = if (is.null(predicted)) "no more than a device would"
                                        else sprintf("about %s of work, too little for a device",
@@ -91,6 +93,8 @@ cpu_only <- function(backend, what) {
   }
   list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU only"))
 }
+
+worth_rates <- 0.05 # seconds on the CPU, less than which a call is not kept waiting for rates
 
 # Opening the object and a device costs this once per session; later calls find them open.
 cuda_start_seconds <- function() if (isTRUE(session$device_open)) 0 else 0.3
