@@ -19,9 +19,12 @@ weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, co
   if (e == cudaErrorMemoryAllocation)
     return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", step);
   if (e == cudaErrorNoKernelImageForDevice)
-    return weft_fail(ctx, WEFT_ERR_DEVICE, "weft was built for compute capabilities %s, not for this device; install it "
-                     "again with WEFT_CUDA_ARCH set.", WEFT_BUILT_FOR);
-  return weft_fail(ctx, WEFT_ERR_DEVICE, "CUDA: %s (%s:%d, %s)", cudaGetErrorString(e), name ? name + 1 : file, line, step);
+    return weft_fail(ctx, WEFT_ERR_DEVICE,
+                     "weft was built for compute capabilities %s, not for this device; install it "
+                     "again with WEFT_CUDA_ARCH set.",
+                     WEFT_BUILT_FOR);
+  return weft_fail(ctx, WEFT_ERR_DEVICE, "CUDA: %s (%s:%d, %s)", cudaGetErrorString(e), name ? name + 1 : file, line,
+                   step);
 }
 
 static int device_count(char *why, size_t len)
@@ -207,7 +210,8 @@ done:
   return st;
 }
 
-weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill, const void *data)
+weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill,
+                               const void *data)
 {
   weft_status st = arena->opened;
   weft_ctx *ctx = arena->ctx;
@@ -221,7 +225,8 @@ weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
     WEFT_CUDA(cudaEventSynchronize(staging.sent[turn]));
     fill(data, first, now, staging.buffer[turn], ctx->threads);
-    WEFT_CUDA(cudaMemcpyAsync((char *) out + first * size, staging.buffer[turn], now * size, cudaMemcpyHostToDevice, arena->stream));
+    WEFT_CUDA(cudaMemcpyAsync((char *) out + first * size, staging.buffer[turn], now * size, cudaMemcpyHostToDevice,
+                              arena->stream));
     WEFT_CUDA(cudaEventRecord(staging.sent[turn], arena->stream));
     first += now;
   }
@@ -253,7 +258,8 @@ weft_status weft_device_download(weft_device_arena *arena, void *out, const void
     if (k < chunks) {
       const size_t first = k * STAGING_BYTES, now = bytes - first < STAGING_BYTES ? bytes - first : STAGING_BYTES;
       WEFT_CUDA(cudaEventSynchronize(staging.sent[k % 2]));
-      WEFT_CUDA(cudaMemcpyAsync(staging.buffer[k % 2], (const char *) from + first, now, cudaMemcpyDeviceToHost, arena->stream));
+      WEFT_CUDA(cudaMemcpyAsync(staging.buffer[k % 2], (const char *) from + first, now, cudaMemcpyDeviceToHost,
+                                arena->stream));
       WEFT_CUDA(cudaEventRecord(staging.sent[k % 2], arena->stream));
     }
     if (k > 0) {

@@ -27,7 +27,8 @@ struct weft_device_arena {
   weft_device_block *blocks;
   cudaStream_t stream;
   weft_status opened; /* why there is no stream, when there is none */
-  void *joining;      /* a block that joins use (join_cuda.cu), kept since devices that reach each other take memory slowly */
+  /* a block that joins use (join_cuda.cu), kept since devices that reach each other take memory slowly */
+  void *joining;
   size_t joining_bytes;
 };
 
@@ -66,7 +67,8 @@ void weft_fill_doubles(const void *data, size_t first, size_t count, void *out, 
 
 /* Fills device memory `out` (count × size bytes) through two pinned buffers: while one travels, the other is filled.
  * Polls between chunks. Complete in stream order; `data` may be changed when it returns. */
-weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill, const void *data);
+weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill,
+                               const void *data);
 
 /* Writes `bytes` of device memory to host memory that the host may not have touched yet: through the pinned buffers,
  * from which all threads copy. Waits for what the stream was given before; polls between chunks. */
