@@ -1,13 +1,13 @@
-# Sets of genes that users bring: read from a file that nothing is believed of, and tested against what the workflow found,
-# with the genes that could have been found as the universe.
+# Sets of genes that users bring: read from a file that nothing is believed of, and tested against what the workflow
+# found, with the genes that could have been found as the universe.
 
 most_set_bytes <- 256 * 2^20
 most_sets <- 200000L
 
 #' Read sets of genes from a GMT file
 #'
-#' GMT is the format in which MSigDB and others give sets of genes away: a line per set, with its name, a description and
-#' its genes, separated by tabs. A line that is not like this is an error that names it.
+#' GMT is the format in which MSigDB and others give sets of genes away: a line per set, with its name, a description
+#' and its genes, separated by tabs. A line that is not like this is an error that names it.
 #'
 #' @param file the path of a GMT file, which may be compressed by gzip: at most 256 MiB of text and 200,000 sets.
 #' @return A list of character vectors, the genes of each set without repetitions, under the sets' names. The attribute
@@ -62,8 +62,10 @@ gmt_lines <- function(path) {
                       error = function(e) abort_input("`file` must be readable.", x = plain_text(conditionMessage(e))))
     if (!length(block)) break
     total <- total + length(block)
-    if (total > most_set_bytes) abort_input("`file` must have at most 256 MiB of text.", i = "Leave out sets that are not needed.")
-    if (any(block == 0)) abort_input("`file` must be text.", x = "It has bytes that are no text.", i = "Is it a GMT file?")
+    if (total > most_set_bytes) abort_input("`file` must have at most 256 MiB of text.",
+                                            i = "Leave out sets that are not needed.")
+    if (any(block == 0)) abort_input("`file` must be text.", x = "It has bytes that are no text.",
+                                     i = "Is it a GMT file?")
     blocks[[length(blocks) + 1L]] <- block
   }
   text <- rawToChar(do.call(c, c(blocks, list(raw()))))
@@ -78,28 +80,28 @@ gmt_lines <- function(path) {
 
 #' Do lists of genes hold more of a set than chance gives?
 #'
-#' Tests lists of genes against sets that you bring, such as pathways. Of the result of [gene_network()] the lists are the
-#' best genes, by the class in which they are highest, the neighbourhoods of the hubs of the network, and the groups of
-#' genes. The universe is always the genes that could have been on the list, not all genes there are: those that were
+#' Tests lists of genes against sets that you bring, such as pathways. Of the result of [gene_network()] the lists are
+#' the best genes, by the class in which they are highest, the neighbourhoods of the hubs of the network, and the groups
+#' of' genes. The universe is always the genes that could have been on the list, not all genes there are: those that were
 #' ranked, those that the network was made of, those that were grouped.
 #'
 #' The p-value is that of the hypergeometric law: how often a list of as many genes, drawn from the universe, holds at
-#' least as many of the set. A gene that several columns measure counts once. q-values are those of Benjamini and Hochberg
-#' over all lists and sets that were tested. The test takes genes for independent, which those on one list rarely are, and
-#' sets overlap: a small q says that the overlap is not one of random genes, no more.
+#' least as many of the set. A gene that several columns measure counts once. q-values are those of Benjamini and
+#' Hochberg over all lists and sets that were tested. The test takes genes for independent, which those on one list
+#' rarely are, and sets overlap: a small q says that the overlap is not one of random genes, no more.
 #'
 #' @param x what [gene_network()] returned; or a character vector, or a named list of them: lists of genes, tested in
 #'   `universe`.
-#' @param sets a named list of character vectors, or the path of a GMT file; see [read_gmt()]. Its genes are called as the
-#'   symbols of the data, or as its columns where no symbols are known.
+#' @param sets a named list of character vectors, or the path of a GMT file; see [read_gmt()]. Its genes are called as
+#'   the symbols of the data, or as its columns where no symbols are known.
 #' @param universe for lists of genes: all genes that could have been on them.
 #' @param from which lists to take from `x`: `"ranking"`, `"network"`, `"clusters"`; by default all that there are.
 #' @param fdr the best genes are those with at most this q-value in the ranking.
 #' @param min_size,max_size sets with fewer or more genes in the universe are left out.
 #' @param hubs how many neighbourhoods of the network, of the genes with most edges.
-#' @return A data frame of class `weft_gene_sets`, least p-value first: `query` (the list), `set`, `size` (genes of the set
-#'   in the universe), `listed` (genes on the list), `overlap`, `expected` (by chance), `fold` (overlap over expected),
-#'   `p_value`, `q_value`, `genes` (those in common). The attribute `"universe"` has the sizes of the universes.
+#' @return A data frame of class `weft_gene_sets`, least p-value first: `query` (the list), `set`, `size` (genes of the
+#'   set in the universe), `listed` (genes on the list), `overlap`, `expected` (by chance), `fold` (overlap over
+#'   expected), `p_value`, `q_value`, `genes` (those in common). The attribute `"universe"` has the sizes of the universes.
 #' @seealso [read_gmt()]; [weft_report()], whose `sets` puts the result on the page.
 #' @export
 #' @examples
@@ -115,31 +117,37 @@ gene_sets <- function(x, sets, universe = NULL, from = c("ranking", "network", "
   hubs <- check_number(hubs, "hubs", min = 0, max = 1e4, whole = TRUE)
   sets <- if (is.character(sets) && length(sets) == 1L) read_gmt(sets) else check_sets(sets, "sets")
   if (inherits(x, "weft_gene_network")) {
-    if (!is.null(universe)) abort_input("`universe` must be left out here.", x = "The result of `gene_network()` says which genes were tested.")
+    if (!is.null(universe)) abort_input("`universe` must be left out here.",
+                                        x = "The result of `gene_network()` says which genes were tested.")
     unknown <- setdiff(from, c("ranking", "network", "clusters"))
     if (!is.character(from) || length(unknown)) {
-      abort_input("`from` must be some of \"ranking\", \"network\", \"clusters\".", x = paste0("It is ", describe(from), "."))
+      abort_input("`from` must be some of \"ranking\", \"network\", \"clusters\".",
+                  x = paste0("It is ", describe(from), "."))
     }
     queries <- fit_lists(checked_fit(x, "x"), from, fdr, hubs)
   } else {
     queries <- user_lists(x, universe)
   }
-  found <- do.call(rbind, c(list(empty_overlaps()), lapply(queries, test_lists, sets = sets, sizes = c(min_size, max_size))))
+  found <- do.call(rbind, c(list(empty_overlaps()), lapply(queries, test_lists, sets = sets,
+                                                           sizes = c(min_size, max_size))))
   found$q_value <- stats::p.adjust(found$p_value, "BH")
   found <- found[order(found$p_value, -found$overlap, found$query, found$set),
                  c("query", "set", "size", "listed", "overlap", "expected", "fold", "p_value", "q_value", "genes")]
   rownames(found) <- NULL
-  structure(found, class = c("weft_gene_sets", "data.frame"), universe = vapply(queries, function(q) length(q$universe), 0L))
+  structure(found, class = c("weft_gene_sets", "data.frame"), universe = vapply(queries,
+                                                                                function(q) length(q$universe), 0L))
 }
 
 check_sets <- function(sets, arg) {
-  named <- is.list(sets) && !is.data.frame(sets) && length(sets) && !is.null(names(sets)) && all(nzchar(names(sets))) && !anyNA(names(sets))
+  named <- is.list(sets) && !is.data.frame(sets) && length(sets) && !is.null(names(sets)) && 
+    all(nzchar(names(sets))) && !anyNA(names(sets))
   if (!named || !all(vapply(sets, is.character, NA))) {
     abort_input(sprintf("`%s` must be a named list of character vectors, or the path of a GMT file.", arg),
                 x = paste0("It is ", describe(sets), "."))
   }
   if (anyDuplicated(names(sets))) {
-    abort_input(sprintf("The names of `%s` must be different.", arg), x = sprintf("%s is there twice.", label_some(names(sets)[anyDuplicated(names(sets))])))
+    abort_input(sprintf("The names of `%s` must be different.", arg),
+                x = sprintf("%s is there twice.", label_some(names(sets)[anyDuplicated(names(sets))])))
   }
   lapply(sets, function(genes) unique(genes[!is.na(genes) & nzchar(genes)]))
 }
@@ -149,7 +157,8 @@ user_lists <- function(x, universe) {
   if (is.character(x)) x <- list(genes = x)
   lists <- check_sets(x, "x")
   if (!is.character(universe) || !length(universe)) {
-    abort_input("`universe` must be given: the genes that could have been on the lists.", x = paste0("It is ", describe(universe), "."),
+    abort_input("`universe` must be given: the genes that could have been on the lists.",
+                x = paste0("It is ", describe(universe), "."),
                 i = "These are the genes that were measured and tested, not all genes there are.")
   }
   universe <- unique(universe[!is.na(universe) & nzchar(universe)])
@@ -181,7 +190,8 @@ best_lists <- function(fit, called, fdr) {
   q <- fit$quality
   best <- fit$ranking$feature[fit$ranking$q_value <= fdr]
   if (!length(best)) return(list())
-  means <- vapply(levels(q$class), function(level) colMeans(q$x[q$class == level, best, drop = FALSE]), numeric(length(best)))
+  means <- vapply(levels(q$class), function(level) colMeans(q$x[q$class == level, best, drop = FALSE]),
+                  numeric(length(best)))
   highest <- factor(max.col(matrix(means, length(best)), "first"), seq_len(nlevels(q$class)))
   by_class <- split(best, highest)
   names(by_class) <- paste("higher in", levels(q$class))
@@ -199,7 +209,8 @@ hub_lists <- function(net, called, hubs) {
 network_features_of <- function(net) if (is_directed(net)) network_features(net) else colnames(net)
 
 empty_overlaps <- function() {
-  data.frame(query = character(), set = character(), size = integer(), listed = integer(), overlap = integer(), expected = numeric(),
+  data.frame(query = character(), set = character(), size = integer(), listed = integer(), overlap = integer(),
+             expected = numeric(),
              fold = numeric(), p_value = numeric(), genes = character())
 }
 
@@ -214,7 +225,8 @@ test_lists <- function(query, sets, sizes) {
     common <- lapply(inside, intersect, listed)
     overlap <- lengths(common)
     expected <- size * length(listed) / length(universe)
-    data.frame(query = name, set = names(inside), size = unname(size), listed = length(listed), overlap = unname(overlap),
+    data.frame(query = name, set = names(inside), size = unname(size), listed = length(listed),
+               overlap = unname(overlap),
                expected = unname(expected), fold = unname(overlap / expected),
                p_value = stats::phyper(overlap - 1, size, length(universe) - size, length(listed), lower.tail = FALSE),
                genes = vapply(common, toString, ""), row.names = NULL)
@@ -232,7 +244,8 @@ print.weft_gene_sets <- function(x, n = 10L, ...) {
   cat(sprintf("%s against %s: %d at a false discovery rate of 0.05\n", several(length(unique(x$query)), "list"),
               several(length(unique(x$set)), "set"), sum(x$q_value <= 0.05)))
   shown <- utils::head(as.data.frame(x)[c(whole, "p_value")], n)
-  shown[] <- lapply(shown, function(v) if (is.double(v)) signif(v, 3) else if (is.character(v)) short_name(v, 32L) else v)
+  shown[] <- lapply(shown, function(v) if (is.double(v)) signif(v, 3) else if (is.character(v)) short_name(v,
+                                                                                                           32L) else v)
   if (nrow(shown)) print.data.frame(shown, row.names = FALSE)
   if (nrow(x) > n) cat(sprintf("... and %s more\n", format(nrow(x) - n, big.mark = ",")))
   invisible(x)

@@ -68,6 +68,7 @@ irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
   source <- as_source(A, assay, "A")
   A <- source$data
   if (source$kind == "graph") return(igraph_pairs(A, poisson))
+  if (source$kind == "genotypes") A <- as.matrix(A)
   if (source$kind == "frame") return(edge_pairs(A, type, poisson, dim))
   # rows are the experiment's, features
   if (source$experiment) A <- turn(if (source$kind == "sparse") A else as.matrix(A))

@@ -69,6 +69,8 @@ plan_method <- function(problem, try = FALSE) {
     return(list(method = "direct",
                 reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
+  at_once <- device_at_once(problem, min(took(work), took(build) + on_core(nq * 1e-6) / problem$control$threads))
+  if (!is.null(at_once)) return(at_once)
   trees <- native_trees(problem)
   direct <- direct_seconds(problem, trees)
   here <- list(name = "cpu", reason = "on the CPU")
@@ -90,6 +92,15 @@ plan_method <- function(problem, try = FALSE) {
   # groups differ more than pairs do: near a tie the direct sum is the safer one
   list(method = if (1.15 * tree < direct) "tree" else "direct", trees = trees, chosen = here,
        reason = sprintf("about %s by trees, %s directly", seconds_text(tree), seconds_text(direct)))
+}
+
+# The plan where a device is faster than anything that the CPU could do in `least` seconds, before trees are grown to see.
+device_at_once <- function(problem, least) {
+  if (problem$backend != "auto" || least <= cuda_start_seconds() || !is.null(cuda_missing())) return(NULL)
+  device <- device_plan(problem)
+  chosen <- choose_backend("auto", cost(least, device$seconds))
+  if (chosen$name == "cuda") list(method = device$method, chosen = chosen,
+                                  reason = "the device is faster than both ways on the CPU")
 }
 
 # Seconds of the whole walk, by one of 2 to 4 groups of queries.

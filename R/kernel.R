@@ -114,6 +114,7 @@
 #' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
+#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
 #' @return A numeric vector, or a matrix with one column a column of `weights`, with the row names of `query`.
 #' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
 #' minimal degree, Advances in Computational Mathematics 4, 389-396.
@@ -133,10 +134,11 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
                        log = FALSE,
                        leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, devices = NULL,
                        threads = NULL,
-                       seed = NULL, progress = NULL, verbose = FALSE, distributed = FALSE) {
+                       seed = NULL, progress = NULL, verbose = FALSE, distributed = FALSE, ...) {
   join_ranks(distributed, "kernel_sum", c(setdiff(each_rank, "verbose"), "query", "reference", "weights", "tree"))
   verbose <- check_flag(verbose, "verbose")
   need_args("query")
+  check_dots(character(), kernel_names_elsewhere, ...)
   if (is.null(query)) {
     abort_input("`query` must be points.", x = "It is NULL.",
                 i = "For the sums at the references, give these as `query`.")

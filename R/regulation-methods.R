@@ -31,7 +31,8 @@ as.data.frame.weft_regulation <- function(x, ..., fdr = attr(x, "fdr")) {
               direction = direction_share(x, from, to, weight[by_weight]),
               frequency = frequency, area = edges$area[kept] / (attr(x, "steps") * halves))
   if (!is.null(edges$q_value)) out$q_value <- edges$q_value[kept]
-  out$expected_false <- expected_false(frequency, attr(x, "steps"), halves / 2, nrow(x), ncol(x))
+  out$expected_false <- if (isFALSE(attr(x, "complementary"))) rep(NA_real_, length(kept))
+                        else expected_false(frequency, attr(x, "steps"), halves / 2, nrow(x), ncol(x))
   list2DF(out, length(kept))
 }
 

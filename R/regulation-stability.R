@@ -15,7 +15,7 @@ regulation_stability <- function(data, found, runs, how) {
   top <- min(1000L, ncol(found$weights), length(found$edges$area))
   whole <- heaviest(found, top)
   how$copies <- 0
-  how$half <- if (is.null(how$blocks)) (n - left_out) %/% 2L
+  how$half <- if (is.null(how$blocks)) half_of(n - left_out)
               else how$blocks %/% 2L * ((n - left_out) %/% how$blocks)
   overlap <- vapply(seq_len(runs), function(k) {
     rows <- -(orders[seq_len(left_out), k] + 1L)

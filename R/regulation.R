@@ -16,8 +16,8 @@
 #'   regulator that explains many genes well is likelier to explain one more (Slawek and Arodz 2013). For the same
 #'   reason the second half of the resamples favours such regulators a little when it chooses: by the factor \eqn{(v /
 #'   \max v + 0.1 \bar v)^g}, v the variances in the first half, with \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a
-#'   half, so that many samples speak for themselves. Halves come in pairs without a common sample, and which samples
-#'   they hold depends on the samples' names (values, where they have none) alone: neither the order of the samples nor one sample more or less
+#'   half, so that many samples speak for themselves. Halves come in pairs without a common sample; of fewer than 32
+#'   samples a "half" has 16, at most two thirds, and pairs share some. Which samples halves hold depends on the samples' names (values, where they have none) alone: neither the order of the samples nor one sample more or less
 #'   changes much.
 #'
 #' @section Columns of `as.data.frame()`:
@@ -30,7 +30,7 @@
 #' | `frequency` | in which share of the halves the regulator was chosen |
 #' | `area` | see above |
 #' | `q_value` | the least false discovery rate at which the edge is kept |
-#' | `expected_false` | how many edges of at least this frequency chance gives, at most on average, by the bound of Shah and Samworth (2013) with unimodal frequencies; `NA` for frequencies up to one half |
+#' | `expected_false` | how many edges of at least this frequency chance gives, at most on average, by the bound of Shah and Samworth (2013) with unimodal frequencies; `NA` for frequencies up to one half, and where pairs of halves share samples |
 #'
 #' @section False discoveries: In a null copy the samples of all targets are permuted together, once for the whole run,
 #'   and everything is done again. The q-value compares how many edges reach
@@ -128,7 +128,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   threads <- threads_for(threads)
   input <- regulation_input(x, assay, transform, is.null(compare))
   groups <- if (!is.null(compare)) compared_groups(compare, x, input$n)
-  half <- (if (is.null(groups)) input$n else min(table(groups))) %/% 2L
+  half <- half_of(if (is.null(groups)) input$n else min(table(groups)))
   steps <- steps %||% usual_steps(half)
   host <- run_control("cpu", threads, FALSE, input$names)
   key <- mi_key(seed)
@@ -157,13 +157,17 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   if (!is.null(groups)) {
     out <- compare_regulation(input$data, placed, groups, permutations, how)
     about <- c(run_record(match.call(), chosen, started), settings)
-    for (g in levels(groups)) attributes(out$networks[[g]]) <- c(attributes(out$networks[[g]]), about)
+    for (g in levels(groups)) {
+      own <- list(complementary = 2 * half <= sum(groups == g))
+      attributes(out$networks[[g]]) <- c(attributes(out$networks[[g]]), about, own)
+    }
     return(record(out, match.call(), chosen, started))
   }
   choices <- regulation_choices(scores, halves_of(input$data, how), how, part_of_runs(1, 1 + runs))
   found <- regulation_network(choices, genes, input$names, copies, host)
   stable <- if (runs > 0) regulation_stability(input$data, found, runs, how)
-  about <- c(run_record(match.call(), chosen, started), settings, list(edges = found$edges, stability = stable))
+  about <- c(run_record(match.call(), chosen, started), settings,
+             list(edges = found$edges, stability = stable, complementary = 2 * half <= input$n))
   # at once, so that a large matrix is not copied
   class <- c("weft_regulation", "weft_network", "matrix", "array")
   attributes(found$weights) <- c(attributes(found$weights), list(class = class), about)
@@ -182,6 +186,9 @@ regulation_names_elsewhere <- c(
 
 most_steps <- 32
 most_regulators <- 2000L # of all genes, unless they are asked for
+
+# Samples in a half of n. Of few samples a half is two thirds, as regressions on fewer than some 16 are noise.
+half_of <- function(n) max(n %/% 2L, min(16L, (2L * n) %/% 3L))
 
 # Few samples cannot tell many features apart; m: samples in a half.
 usual_steps <- function(m) min(5, max(2, floor(log2(m)) - 1))

@@ -1,4 +1,4 @@
-# The report on genes and pairs of genes: tables with directions and sizes, not p-values alone, and the values themselves.
+# The report on genes and pairs of genes: tables with directions and sizes, and the values.
 
 report_genes <- function(fit, top) {
   q <- fit$quality
@@ -8,7 +8,8 @@ report_genes <- function(fit, top) {
   strips <- utils::head(fit$ranking$feature, 12L)
   columns <- shown_columns(fit, strips)
   side_by_side(for (k in seq_along(strips)) figure_strip(q, columns[k], strips[k], k), kind = "tiles")
-  report_paragraph(sprintf(paste("Values of the first %d genes by class: each point is a sample, bars are medians. A gene that tells the classes",
+  report_paragraph(sprintf(paste("Values of the first %d genes by class: each point is a sample, bars are medians.",
+                                 "A gene that tells the classes",
                                  "apart has clouds that hardly overlap."), length(strips)))
   figure_heatmap(fit)
 }
@@ -27,7 +28,8 @@ gene_results <- function(fit) {
   known <- !is.na(at)
   r <- r[known, ]
   at <- at[known]
-  means <- vapply(levels(q$class), function(level) colMeans(q$x[q$class == level, at, drop = FALSE]), numeric(length(at)))
+  means <- vapply(levels(q$class), function(level) colMeans(q$x[q$class == level, at, drop = FALSE]),
+                  numeric(length(at)))
   means <- matrix(means, length(at), dimnames = list(NULL, levels(q$class)))
   highest <- max.col(means, "first")
   difference <- apply(means, 1L, function(m) diff(range(m)))
@@ -46,11 +48,15 @@ gene_results <- function(fit) {
 
 genes_caption <- function(fit) {
   class <- fit$quality$class
-  sprintf(paste("Genes by what they say about the class. %s Information in %s: 0 for a gene that says nothing, %.2f for one that tells",
+  sprintf(paste("Genes by what they say about the class. %s Information in %s: 0 for a gene that says nothing,",
+                "%.2f for one that tells",
                 "every sample's class. q: false discovery rate over all %s genes."),
-          if (nlevels(class) == 2L) sprintf("The log fold change is the mean in %s less that in %s, on the scale of the data.", levels(class)[2L],
-                                            levels(class)[1L]) else "Differences are between the highest and the lowest class mean.",
-          attr(fit$ranking, "unit"), class_entropy(class, attr(fit$ranking, "unit")), format(nrow(fit$ranking), big.mark = ","))
+          if (nlevels(class) == 2L) sprintf(paste("The log fold change is the mean in %s less that in %s, on the scale",
+                                                  "of the data."), levels(class)[2L],
+                                            levels(class)[1L]) else paste("Differences are between the highest and the",
+                                                                          "lowest class mean."),
+          attr(fit$ranking, "unit"), class_entropy(class, attr(fit$ranking, "unit")),
+          format(nrow(fit$ranking), big.mark = ","))
 }
 
 class_entropy <- function(class, unit) {
@@ -61,32 +67,41 @@ class_entropy <- function(class, unit) {
 
 genes_text <- function(fit, results) {
   sure <- results$q <= 0.05
-  text <- if (any(sure)) sprintf("%s of %s genes differ %s at a false discovery rate of 0.05: %s.", format(sum(sure), big.mark = ","),
+  text <- if (any(sure)) sprintf("%s of %s genes differ %s at a false discovery rate of 0.05: %s.",
+                                 format(sum(sure), big.mark = ","),
                                  format(nrow(results), big.mark = ","), among_classes(fit$quality$class),
-                                 joined(sprintf("%d are highest in %s", table(factor(results$`higher in`[sure], levels(fit$quality$class))),
+                                 joined(sprintf("%d are highest in %s",
+                                                table(factor(results$`higher in`[sure], levels(fit$quality$class))),
                                                 levels(fit$quality$class))))
-          else sprintf("No gene of %s differs %s at a false discovery rate of 0.05.", format(nrow(results), big.mark = ","),
+          else sprintf("No gene of %s differs %s at a false discovery rate of 0.05.",
+                       format(nrow(results), big.mark = ","),
                        among_classes(fit$quality$class))
   twelfth <- results$information[min(12L, nrow(results))]
   tied <- sum(results$information == twelfth)
-  paste(text, if (tied > 1L) sprintf("Genes are cut into few levels, so that many have the same information: %d have that of the twelfth; their order says nothing.",
+  paste(text,
+        if (tied > 1L) sprintf(paste("Genes are cut into few levels, so that many have the same information: %d have",
+                                     "that of the twelfth; their order says nothing."),
                                      tied))
 }
 
-figure_strip <- function(q, column, name, place) {
+figure_strip <- function(q, column, name, rank_of) {
   put_figure(function() {
     value <- q$x[, column]
     code <- as.integer(q$class)
     count <- nlevels(q$class)
     graphics::par(mar = c(2.2, 2.6, 1.8, 0.4), mgp = c(1.6, 0.5, 0), tcl = -0.25)
-    aside <- stats::ave(value, code, FUN = function(v) ((rank(v, ties.method = "first") * 7) %% 11 - 5) / 5) # no randomness
-    graphics::plot(code + 0.22 * aside, value, pch = report_shapes(count)[code], bg = report_colours(count)[code], col = "white", lwd = 0.4,
-                   cex = if (length(value) > 300L) 0.5 else 1.1, xlim = c(0.5, count + 0.5), xaxt = "n", xlab = "", ylab = "", cex.axis = 0.8)
-    graphics::axis(1L, seq_len(count), plain_text(levels(q$class)), tick = FALSE, line = -0.6, cex.axis = if (count > 3L) 0.6 else 0.85)
+    place <- stats::ave(value, code, FUN = function(v) rank(v, ties.method = "first"))
+    aside <- ((7 * place) %% 11 - 5) / 5 # no randomness
+    graphics::plot(code + 0.22 * aside, value, pch = report_shapes(count)[code], bg = report_colours(count)[code],
+                   col = "white", lwd = 0.4,
+                   cex = if (length(value) > 300L) 0.5 else 1.1, xlim = c(0.5, count + 0.5), xaxt = "n", xlab = "",
+                   ylab = "", cex.axis = 0.8)
+    graphics::axis(1L, seq_len(count), plain_text(levels(q$class)), tick = FALSE, line = -0.6,
+                   cex.axis = if (count > 3L) 0.6 else 0.85)
     middle <- vapply(split(value, q$class), stats::median, 0)
     graphics::segments(seq_len(count) - 0.3, middle, seq_len(count) + 0.3, middle, lwd = 2)
     graphics::title(short_name(name, 22L), cex.main = 0.95, line = 0.5)
-  }, sprintf("Values of gene %d of the ranking in each class.", place), width = 2.15, height = 2.3)
+  }, sprintf("Values of gene %d of the ranking in each class.", rank_of), width = 2.15, height = 2.3)
 }
 
 short_name <- function(x, most) {
@@ -110,12 +125,16 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
   }))
   genes <- tree(t(z))
   sure <- sum(fit$ranking$q_value[seq_along(names)] <= 0.05)
-  put_figure(function() draw_heatmap(t(z[samples, genes, drop = FALSE]), names[genes], class[samples], q$batch[some][samples]),
+  put_figure(function() draw_heatmap(t(z[samples, genes, drop = FALSE]), names[genes], class[samples],
+                                     q$batch[some][samples]),
              sprintf("Heat map of the first %d genes in all samples, classes side by side.", length(names)),
-             sprintf(paste("The first %d genes (rows) in %s samples (columns), classes side by side: orange is above a gene's mean, blue below, by up",
-                           "to 2.5 of its standard deviations. Strips on top: class%s. %d of the %d have a q of at most 0.05; these genes were",
+             sprintf(paste("The first %d genes (rows) in %s samples (columns), classes side by side: orange is",
+                           "above a gene's mean, blue below, by up",
+                           "to 2.5 of its standard deviations. Strips on top: class%s. %d of the %d have a q of at",
+                           "most 0.05; these genes were",
                            "chosen by the class, so that blocks along it are no finding of their own."),
-                     length(names), format(length(samples), big.mark = ","), if (is.null(q$batch)) "" else ", and batch in greys", sure, length(names)),
+                     length(names), format(length(samples), big.mark = ","),
+                     if (is.null(q$batch)) "" else ", and batch in greys", sure, length(names)),
              width = 8, height = 1.8 + 0.15 * length(names), kind = "large")
 }
 
@@ -137,7 +156,8 @@ draw_heatmap <- function(z, names, class, batch) {
   key_above(class)
   at <- seq(0.62, 0.98, length.out = 102L) * n
   low <- 1.015 * p
-  graphics::rect(at[-102L], low, at[-1L], low + 0.017 * p, border = NA, xpd = NA, col = two_sided(seq(-2.5, 2.5, length.out = 101L)))
+  graphics::rect(at[-102L], low, at[-1L], low + 0.017 * p, border = NA, xpd = NA,
+                 col = two_sided(seq(-2.5, 2.5, length.out = 101L)))
   graphics::text(c(0.62, 0.8, 0.98) * n, 1.05 * p, c("-2.5", "0", "2.5 sd"), xpd = NA, cex = 0.75)
 }
 
@@ -146,13 +166,17 @@ draw_heatmap <- function(z, names, class, batch) {
 # Pairs are shown only where they were tested: the best of many million are always impressive.
 report_pairs <- function(fit, top) {
   r <- as.data.frame(fit$pairs)
-  report_paragraph("The interaction of a pair is what it says about the class beyond what its members say by themselves. Positive is synergy.",
+  report_paragraph(paste("The interaction of a pair is what it says about the class beyond what its members say by",
+                         "themselves. Positive is synergy."),
                    pairs_text(fit$pairs))
   if (!nrow(r) || is.null(r$p_fwer)) return(invisible())
-  shown <- data.frame(`first gene` = r$feature1, `second gene` = r$feature2, information = r$mi, interaction = r$interaction, p = r$p_fwer,
+  shown <- data.frame(`first gene` = r$feature1, `second gene` = r$feature2, information = r$mi,
+                      interaction = r$interaction, p = r$p_fwer,
                       check.names = FALSE)
-  put_table(shown, sprintf(paste("Pairs with most interaction of %s searched. p: how often the best of all pairs has as much when the classes are shuffled",
-                                 "(%s)."), format(attr(fit$pairs, "searched"), big.mark = ",", scientific = FALSE),
-                           if (any(r$p_fwer <= 0.05)) "those of at most 0.05 are beyond chance" else "none is beyond chance"),
+  put_table(shown,
+            sprintf(paste("Pairs with most interaction of %s searched. p: how often the best of all pairs has as",
+                          "much when the classes are shuffled (%s)."),
+                    format(attr(fit$pairs, "searched"), big.mark = ",", scientific = FALSE),
+                    if (any(r$p_fwer <= 0.05)) "those of at most 0.05 are beyond chance" else "none is beyond chance"),
             "pairs", min(top, 10))
 }

@@ -6,13 +6,20 @@ report_groups <- function(fit, top) {
   report_paragraph(paste0("There are ", clusters_text(r), "."), groups_agreement(fit),
                    "The model is one of blocks: genes that go up and down by degrees are cut into many groups.")
   put_figure(function() plot_clusters(fit), "Heat map of samples by genes in the order of their groups.",
-             sprintf(paste("Values of %s genes in all samples, ordered by group; lines part the groups. A real group is a block of one colour that goes on",
+             sprintf(paste("Values of %s genes in all samples, ordered by group; lines part the groups. A real",
+                           "group is a block of one colour that goes on",
                            "across several genes. %s"), format(length(r$col_cluster), big.mark = ","),
-                     if (is.null(q$class)) "" else "The strip at the right shows the classes."), width = 8, height = 5.2, kind = "large")
-  put_table(group_table(fit), paste("Groups of samples, with the genes that set each apart: difference between the group's mean and that of all other samples,",
-                                    "in standard deviations of the gene. Groups were found from these genes, so that no p-value would mean anything."),
+                     if (is.null(q$class)) "" else "The strip at the right shows the classes."), width = 8,
+                     height = 5.2, kind = "large")
+  put_table(group_table(fit),
+            paste("Groups of samples, with the genes that set each apart: difference between the group's mean and",
+                  "that of all other samples,",
+                                    paste("in standard deviations of the gene. Groups were found from these genes, so",
+                                          "that no p-value would mean anything.")),
             "sample-groups", 20)
-  put_table(number_table(r), paste("How sure the number of groups is: the share of the sampled partitions with that many groups (posterior probability, as far as",
+  put_table(number_table(r),
+            paste("How sure the number of groups is: the share of the sampled partitions with that many groups",
+                  "(posterior probability, as far as",
                                    "the chains agree)."), "group-numbers", 10)
   put_table(gene_group_table(r), "Groups of genes, largest first.", "gene-groups", min(top, 15))
 }
@@ -21,7 +28,8 @@ report_groups <- function(fit, top) {
 groups_agreement <- function(fit) {
   found <- class_agreement(fit)
   if (is.null(found)) return(NULL)
-  sprintf("Groups and classes share %s of their information; shuffled classes %s on average (p %s).", share_text(found$shared),
+  sprintf("Groups and classes share %s of their information; shuffled classes %s on average (p %s).",
+          share_text(found$shared),
           share_text(found$chance), probability_text(found$p))
 }
 
@@ -47,7 +55,8 @@ group_table <- function(fit, most = 40L) {
   groups <- sort(unique(z))
   rows <- lapply(groups, function(g) {
     own <- z == g
-    apart <- if (all(own)) rep(0, ncol(values)) else colMeans(values[own, , drop = FALSE]) - colMeans(values[!own, , drop = FALSE])
+    apart <- if (all(own)) rep(0, ncol(values))
+             else colMeans(values[own, , drop = FALSE]) - colMeans(values[!own, , drop = FALSE])
     first <- utils::head(order(-abs(apart)), 5L)
     classes <- if (!is.null(q$class)) {
       counted <- table(q$class[own])
@@ -80,15 +89,21 @@ gene_group_table <- function(r) {
 report_bayes <- function(fit, top) {
   r <- fit$bayes
   report_paragraph(sprintf("The network is of %d genes%s.", nrow(r$dag), bayes_chosen(fit)), bayes_surety(r),
-                   "Networks with the same independences cannot be told apart by such data, and a hidden cause of two genes looks like an edge between them: that two genes go together is a finding, which way an edge points is often a suggestion.")
+                   paste("Networks with the same independences cannot be told apart by such data, and a hidden cause of",
+                         "two genes looks like an edge between them: that two genes go together is a finding, which",
+                         "way an edge points is often a suggestion."))
   put_figure(function() plot(r), "The best Bayesian network, drawn in layers.",
-             sprintf(paste("The network of highest posterior: %d edges. The wider and darker an edge, the surer; dashed edges are likely but not part of the",
+             sprintf(paste("The network of highest posterior: %d edges. The wider and darker an edge, the surer;",
+                           "dashed edges are likely but not part of the",
                            "best network."), as.integer(sum(r$dag))), width = 8, height = 5.6, kind = "large")
-  if (!is.null(r$edges)) put_table(bayes_edges(r), paste("Posterior probability that two genes are joined at all, and, where they are, that the edge points as written. A direction below 0.9 is",
+  if (!is.null(r$edges)) put_table(bayes_edges(r),
+                                   paste("Posterior probability that two genes are joined at all, and, where they",
+                                         "are, that the edge points as written. A direction below 0.9 is",
                                                       "open."), "bayesian-edges", top)
   if (!is.null(r$trace)) {
     put_figure(function() plot(r, "trace"), "Scores along the Markov chains.",
-               "Scores along the chains: they should look alike and have no trend. Where they differ, more iterations are needed.", width = 6.5, height = 3)
+               paste("Scores along the chains: they should look alike and have no trend. Where they differ, more",
+                     "iterations are needed."), width = 6.5, height = 3)
   }
 }
 
@@ -97,7 +112,8 @@ bayes_chosen <- function(fit) {
   named <- is.call(setting) && "genes" %in% names(setting) && !is.numeric(setting$genes)
   if (named) return(" that were named for it")
   if (!is.null(fit$quality$class)) {
-    return(", chosen because they say most about the class: that they all differ between the classes is how they were chosen, and much of what joins them may be the class itself")
+    return(paste(", chosen because they say most about the class: that they all differ between the classes is how they",
+                 "were chosen, and much of what joins them may be the class itself"))
   }
   ", chosen because they have most edges in the network above"
 }
@@ -112,9 +128,11 @@ bayes_edges <- function(r, least = 0.1) {
   to <- ifelse(forth >= back, pair[, 2L], pair[, 1L])
   direction <- pmax(forth, back) / (forth + back)
   out <- data.frame(from = rownames(e)[from], to = rownames(e)[to], edge = pmin(1, forth + back), direction = direction,
-                    verdict = ifelse(forth + back >= 0.9, ifelse(direction >= 0.9, "edge and direction likely", "edge likely, direction open"),
+                    verdict = ifelse(forth + back >= 0.9, ifelse(direction >= 0.9, "edge and direction likely",
+                                                                 "edge likely, direction open"),
                                      ifelse(forth + back >= 0.5, "suggestive", "could be chance")),
-                    `in the best network` = ifelse(r$dag[cbind(from, to)] != 0, "yes", ifelse(r$dag[cbind(to, from)] != 0, "reversed", "no")),
+                    `in the best network` = ifelse(r$dag[cbind(from, to)] != 0, "yes",
+                                                   ifelse(r$dag[cbind(to, from)] != 0, "reversed", "no")),
                     check.names = FALSE)
   out[order(-out$edge, -out$direction), ]
 }
@@ -125,7 +143,8 @@ bayes_surety <- function(r) {
   sure <- sum(found$direction >= 0.9)
   if (!nrow(found)) return("No edge has a posterior of 0.9 or more, both directions together.")
   sprintf("%s a posterior of 0.9 or more, both directions together; the direction is as sure for %s.",
-          if (nrow(found) == 1L) "One edge has" else sprintf("%d edges have", nrow(found)), if (sure) sprintf("%d", sure) else "none")
+          if (nrow(found) == 1L) "One edge has" else sprintf("%d edges have", nrow(found)),
+          if (sure) sprintf("%d", sure) else "none")
 }
 
 # ---- sets of genes ----
@@ -133,11 +152,16 @@ bayes_surety <- function(r) {
 report_sets <- function(found, top) {
   d <- as.data.frame(found)
   sure <- d$q_value <= 0.05
-  report_paragraph(sprintf("%s of genes were compared with %s that hold 5 or more of the genes tested%s.", several(length(unique(d$query)), "list"),
+  report_paragraph(sprintf("%s of genes were compared with %s that hold 5 or more of the genes tested%s.",
+                           several(length(unique(d$query)), "list"),
                            several(length(unique(d$set)), "set"),
-                           if (any(sure)) sprintf("; %s at a false discovery rate of 0.05", several(sum(sure), "overlap")) else "; no overlap is beyond chance"))
-  shown <- data.frame(list = d$query, set = d$set, `genes in set` = d$size, overlap = d$overlap, expected = d$expected, p = d$p_value, q = d$q_value,
+                           if (any(sure)) sprintf("; %s at a false discovery rate of 0.05",
+                                                  several(sum(sure), "overlap")) else "; no overlap is beyond chance"))
+  shown <- data.frame(list = d$query, set = d$set, `genes in set` = d$size, overlap = d$overlap, expected = d$expected,
+                      p = d$p_value, q = d$q_value,
                       genes = d$genes, check.names = FALSE)
-  put_table(shown, paste("Sets of genes that the lists hold more of than chance gives: hypergeometric test with the tested genes as universe, false discovery rate over all lists and",
+  put_table(shown,
+            paste("Sets of genes that the lists hold more of than chance gives: hypergeometric test with the",
+                  "tested genes as universe, false discovery rate over all lists and",
                          "sets. Sets overlap, so that several rows may tell the same thing."), "gene-sets", top)
 }

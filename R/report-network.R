@@ -10,7 +10,9 @@ report_network <- function(fit, top, most = 200L) {
     caption <- network_caption(net, edges, drawn)
     if (on_page()) raw_html(network_svg(drawn, caption))
     else put_figure(function() plot_fit(fit, "network"), "The network.", caption, width = 7, height = 6.5)
-    put_table(hub_table(edges, colnames(net)), "Genes with most edges, and to which, heaviest first; (+) high with it, (-) low with it.", "hubs", min(top, 10))
+    put_table(hub_table(edges, colnames(net)),
+              "Genes with most edges, and to which, heaviest first; (+) high with it, (-) low with it.", "hubs",
+              min(top, 10))
     put_table(report_edge_table(edges), edges_caption(net), "edges", top)
   }
   if (is_directed(net) && !is.null(stability_text(net))) report_paragraph(stability_text(net))
@@ -26,7 +28,8 @@ report_edges <- function(net) {
   ends <- network_ends(net)
   names <- colnames(net)
   rho <- edge_signs(net, ends)
-  data.frame(from = names[ends[, 1L]], to = names[ends[, 2L]], weight = unclass(net)[ends], sign = rho, q = rep(NA_real_, nrow(ends)),
+  data.frame(from = names[ends[, 1L]], to = names[ends[, 2L]], weight = unclass(net)[ends], sign = rho,
+             q = rep(NA_real_, nrow(ends)),
              direction = rep(NA_real_, nrow(ends)))
 }
 
@@ -42,8 +45,10 @@ network_words <- function(net, edges) {
   if (!nrow(edges)) return(text)
   paste(text, if (is_directed(net)) {
     open <- mean(edges$direction < 0.8, na.rm = TRUE)
-    paste0("An edge says that the one gene helps to predict the other beyond what the others do. Which way it points is less sure",
-           if (is.finite(open)) sprintf(": for %s of the edges the other direction has at least a quarter of its weight",
+    paste0("An edge says that the one gene helps to predict the other beyond what the others do. Which way it ",
+           "points is less sure",
+           if (is.finite(open)) sprintf(paste(": for %s of the edges the other direction has at least a quarter of its",
+                                              "weight"),
                                         share_text(open)) else "", ".")
   } else "An edge says that two genes go together more than others near them do, not which acts on which.")
 }
@@ -71,21 +76,26 @@ network_caption <- function(net, edges, drawn) {
   genes <- length(unique(c(drawn$from, drawn$to)))
   all <- nrow(edges)
   what <- if (nrow(drawn) == all) sprintf("All %d edges", all)
-          else if (attr(drawn, "whole")) sprintf("The %d heaviest of %s edges", nrow(drawn), format(all, big.mark = ","))
+          else if (attr(drawn, "whole")) sprintf("The %d heaviest of %s edges", nrow(drawn),
+                                                 format(all, big.mark = ","))
           else sprintf("The largest connected part, %d edges, of the %d heaviest of %s edges", nrow(drawn),
                        attr(drawn, "heaviest"), format(all, big.mark = ","))
   parts <- if (attr(drawn, "whole")) attr(drawn, "parts") else 1L
   sprintf("%s, with their %d genes%s. %s Genes with more edges are larger; heavier edges are wider. %s", what, genes,
           if (parts > 1L) sprintf(" in %d connected parts", parts) else "",
-          if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted: solid blue where it is high with it,",
-                                      "dashed orange where it is low with it, grey where it is neither.") else "Edges have no direction.",
+          if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted:",
+                                      "solid blue where it is high with it,",
+                                      "dashed orange where it is low with it, grey where it is neither.")
+          else "Edges have no direction.",
           "Distances on paper follow distances along edges.")
 }
 
 edges_caption <- function(net) {
-  if (is_directed(net)) return(paste("Edges, heaviest first. Sign: + where the second gene is high with the first, - where it is low.",
-                                     "Direction: this edge's share of the weights of both directions; near 0.5 it is open.",
-                                     "q: the least false discovery rate at which the edge is kept; it counts edges between genes that do not depend on each other."))
+  if (is_directed(net)) return(paste("Edges, heaviest first. Sign: + where the second gene is high with the first,",
+                                     "- where it is low.",
+                                     "Direction: this edge's share of the weights of both; near 0.5 it is open.",
+                                     "q: the least false discovery rate at which the edge is kept; it counts edges",
+                                      "between genes that do not depend on each other."))
   sprintf("Edges, heaviest first, by the method %s%s.", attr(net, "method"),
           if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) ", not tested"
           else sprintf("; all have a false discovery rate of at most %g", attr(net, "fdr")))
@@ -130,7 +140,8 @@ network_svg <- function(drawn, caption, width = 1000) {
   directed <- !all(is.na(drawn$direction)) || any(drawn$sign != 0)
   c("<figure class=\"network\">",
     sprintf("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", as.integer(width), as.integer(height),
-            html_text(sprintf("Network of %d genes and %d edges; the table below lists the edges.", length(names), nrow(drawn)))),
+            html_text(sprintf("Network of %d genes and %d edges; the table below lists the edges.", length(names),
+                              nrow(drawn)))),
     "<defs>", svg_marker("up", "#2c5f8a"), svg_marker("down", "#b3541e"), svg_marker("plain", "#77828d"), "</defs>",
     svg_edges(drawn, at, place, radius, directed),
     svg_nodes(names, label, degree, place, radius, shown),
@@ -139,7 +150,8 @@ network_svg <- function(drawn, caption, width = 1000) {
 
 svg_nodes <- function(names, label, degree, place, radius, shown) {
   hub <- degree >= max(4, stats::quantile(degree, 0.9))
-  paste0(sprintf("<g class=\"node%s%s\" data-x=\"%.1f\" data-y=\"%.1f\" data-r=\"%.1f\" transform=\"translate(%.1f,%.1f)\">",
+  paste0(sprintf(paste("<g class=\"node%s%s\" data-x=\"%.1f\" data-y=\"%.1f\" data-r=\"%.1f\"",
+                       "transform=\"translate(%.1f,%.1f)\">"),
                  ifelse(hub, " hub", ""), ifelse(shown$free, "", " hidden"), place[, 1L], place[, 2L], radius,
                  place[, 1L], place[, 2L]),
          sprintf("<title>%s: %d edge%s</title>", html_text(names), degree, ifelse(degree == 1L, "", "s")),
@@ -149,8 +161,9 @@ svg_nodes <- function(names, label, degree, place, radius, shown) {
 }
 
 svg_marker <- function(kind, colour) {
-  sprintf(paste0("<marker id=\"arrow-%s\" viewBox=\"0 0 10 10\" refX=\"8\" refY=\"5\" markerWidth=\"8\" markerHeight=\"8\" ",
-                 "markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 1 L10 5 L0 9 z\" fill=\"%s\"/></marker>"), kind, colour)
+  sprintf(paste0("<marker id=\"arrow-%s\" viewBox=\"0 0 10 10\" refX=\"8\" refY=\"5\" markerWidth=\"8\" ",
+                 "markerHeight=\"8\" markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 1 L10 5 L0 9 z\" ",
+                 "fill=\"%s\"/></marker>"), kind, colour)
 }
 
 svg_edges <- function(drawn, at, place, radius, directed) {
@@ -164,10 +177,14 @@ svg_edges <- function(drawn, at, place, radius, directed) {
   long <- pmax(sqrt(rowSums(away^2)), 1e-9)
   start <- from + away / long * radius[at[, 1L]]
   end <- to - away / long * (radius[at[, 2L]] + if (directed) 3 else 0)
-  told <- sprintf("%s %s %s, weight %.3g%s", drawn$from, if (directed) c("predicts low", "predicts", "predicts high")[drawn$sign + 2L] else "with", drawn$to,
+  told <- sprintf("%s %s %s, weight %.3g%s", drawn$from, if (directed) c("predicts low", "predicts",
+                                                                         "predicts high")[drawn$sign + 2L] else "with",
+                                                                         drawn$to,
                   drawn$weight, ifelse(is.na(drawn$q), "", sprintf(", FDR %.2g", drawn$q)))
-  sprintf(paste0("<line class=\"edge %s\" data-a=\"%d\" data-b=\"%d\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"%.1f\"%s>",
-                 "<title>%s</title></line>"), kind, at[, 1L] - 1L, at[, 2L] - 1L, start[, 1L], start[, 2L], end[, 1L], end[, 2L], wide,
+  sprintf(paste0("<line class=\"edge %s\" data-a=\"%d\" data-b=\"%d\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" ",
+                 "y2=\"%.1f\" stroke-width=\"%.1f\"%s>",
+                 "<title>%s</title></line>"), kind, at[, 1L] - 1L, at[, 2L] - 1L, start[, 1L], start[, 2L], end[, 1L],
+                 end[, 2L], wide,
           if (directed) sprintf(" marker-end=\"url(#arrow-%s)\"", kind) else rep("", length(kind)), html_text(told))
 }
 
@@ -192,7 +209,9 @@ svg_labels <- function(place, at, label, degree, radius, width, height, size = 1
   }))
   count <- length(label)
   out <- data.frame(x = radius + 3, y = rep(size * 0.35, count), anchor = "start", free = FALSE)
-  covers <- function(box, low, high) any(box[1L] < high[, 1L] & box[3L] > low[, 1L] & box[2L] < high[, 2L] & box[4L] > low[, 2L])
+  covers <- function(box, low, high) {
+    any(box[1L] < high[, 1L] & box[3L] > low[, 1L] & box[2L] < high[, 2L] & box[4L] > low[, 2L])
+  }
   for (i in order(-degree, seq_len(count))) {
     r <- radius[i] + 3
     dx <- c(r, -r - wide[i], -wide[i] / 2, -wide[i] / 2)

@@ -31,7 +31,8 @@ page_script <- function() {
   if (on_page()) raw_html("<script>", report_asset("report.js"), "</script>")
 }
 
-report_asset <- function(name) readLines(system.file("report", name, package = "weft", mustWork = TRUE), encoding = "UTF-8")
+report_asset <- function(name) readLines(system.file("report", name, package = "weft", mustWork = TRUE),
+                                         encoding = "UTF-8")
 
 report_paragraph <- function(...) {
   text <- paste(c(...), collapse = " ")
@@ -40,7 +41,7 @@ report_paragraph <- function(...) {
 
 # ---- tables ----
 
-# A data frame as a table: on a page all rows (500 at most), of which a script shows the first ones; else the first ones.
+# A data frame as a table in Markdown, names and values as they are.
 report_table <- function(d, caption, rows = nrow(d), digits = 3) {
   d <- utils::head(as.data.frame(d), rows)
   shown <- table_text(d, digits)
@@ -50,9 +51,11 @@ report_table <- function(d, caption, rows = nrow(d), digits = 3) {
                align = ifelse(number, "r", "l"), col.names = markdown_text(names(d)))
 }
 
+# On a page all rows (500 at most), of which a script shows the first ones; else these.
 put_table <- function(d, caption, name, rows = 20, most = 500L) {
   d <- as.data.frame(d, optional = TRUE)
-  if (nrow(d) > most) caption <- sprintf("%s The table has the first %d of %s rows.", caption, most, format(nrow(d), big.mark = ","))
+  if (nrow(d) > most) caption <- sprintf("%s The table has the first %d of %s rows.", caption, most,
+                                         format(nrow(d), big.mark = ","))
   if (!on_page()) return(cat("", report_table(d, caption, rows), "", sep = "\n"))
   raw_html(html_table(utils::head(d, most), caption, name, rows))
 }
@@ -84,7 +87,8 @@ table_text <- function(d, digits = 3) {
   d[] <- lapply(seq_along(d), function(j) {
     v <- d[[j]]
     if (probability[j]) probability_text(v)
-    else if (is.double(v)) ifelse(is.na(v), "", vapply(signif(v, digits), function(one) format(one, big.mark = ","), ""))
+    else if (is.double(v)) ifelse(is.na(v), "", vapply(signif(v, digits), function(one) format(one, big.mark = ","),
+                                                       ""))
     else if (number[j]) ifelse(is.na(v), "", format(v, big.mark = ",", trim = TRUE))
     else plain_text(v)
   })
@@ -113,7 +117,8 @@ put_figure <- function(draw, alt, caption = NULL, width = 5.2, height = 4.2, kin
     return(cat(if (!is.null(caption)) "\n", image, "\n", if (!is.null(caption)) "\n", sep = ""))
   }
   raw_html(sprintf("<figure%s>", if (nzchar(kind)) sprintf(" class=\"%s\"", kind) else ""), "<div class=\"scroll\">",
-           sprintf("<img alt=\"%s\" width=\"%d\" src=\"%s\">", html_text(alt), as.integer(width * 120), knitr::image_uri(file)), "</div>",
+           sprintf("<img alt=\"%s\" width=\"%d\" src=\"%s\">", html_text(alt), as.integer(width * 120),
+                   knitr::image_uri(file)), "</div>",
            if (!is.null(caption)) sprintf("<figcaption>%s</figcaption>", html_text(caption)), "</figure>")
 }
 
@@ -167,4 +172,5 @@ joined <- function(x) {
   paste(toString(utils::head(x, -1L)), "and", utils::tail(x, 1L))
 }
 
-some_of <- function(x, most) paste0(toString(utils::head(x, most)), if (length(x) > most) sprintf(" and %d more", length(x) - most))
+some_of <- function(x, most) paste0(toString(utils::head(x, most)),
+                                    if (length(x) > most) sprintf(" and %d more", length(x) - most))

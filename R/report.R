@@ -1,24 +1,24 @@
-# The report: an R Markdown template in inst/rmarkdown, filled with the result of the workflow. What its sections write is
-# in report-*.R.
+# The report: an R Markdown template in inst/rmarkdown, filled with the result of the workflow. What its sections write
+# is in report-*.R.
 
 #' Write the workflow's result up as a page
 #'
 #' A self-contained page: findings in plain sentences with how sure they are; samples, genes, pairs, network, groups and
-#' Bayesian network in figures whose captions say how to read them, and in tables that sort, are searched and download as
-#' CSV; a text of methods to be put into a manuscript, with references; settings, session, machine and back ends. It opens
-#' without a network.
+#' Bayesian network in figures whose captions say how to read them, and in tables that sort, are searched and download
+#' as CSV; a text of methods to be put into a manuscript, with references; settings, session, machine and back ends. It
+#' opens without a network.
 #'
 #' Names of genes, samples and classes, the title and all else that comes from data are shown as they are: nothing in
 #' them is markup, a link, a file to be put in, or code.
 #'
-#' The page is made from the R Markdown template `gene_network` of this package, which can be copied and changed: in RStudio under New
-#' file, R Markdown, From template; else `rmarkdown::draft("my-report.Rmd", "gene_network", package = "weft")`, and give
+#' The page is made from the R Markdown template `gene_network` of this package, which can be copied and changed: in RStudio
+#' under New file, R Markdown, From template; else `rmarkdown::draft("my-report.Rmd", "gene_network", package = "weft")`, and give
 #' that file as `template`. Of the parameters `fit`, `title`, `author`, `top` and `sets` it gets those that it declares;
 #' title and author come as Markdown in which everything stands for itself. For Quarto,
 #' `system.file("quarto", "gene-network.qmd", package = "weft")` is the same report, of a result that [saveRDS()] wrote.
 #'
-#' A PDF is printed from the page by Chromium or Chrome (on the `PATH`, or named by the environment variable `WEFT_CHROME`);
-#' without one it is made with LaTeX.
+#' A PDF is printed from the page by Chromium or Chrome (on the `PATH`, or named by the environment variable
+#' `WEFT_CHROME`); without one it is made with LaTeX.
 #'
 #' @param fit what [gene_network()] returned.
 #' @param file where to write the report: a path that ends in `.html`, or `.pdf`.
@@ -101,8 +101,9 @@ render_report <- function(template, params, work, quiet, form = "html") {
       abort_input("`template` must declare the parameter `fit`.",
                   i = "Its first lines need `params:` and below that `  fit: null`.")
     }
-    rmarkdown::render(copy, output_format = if (latex) rmarkdown::pdf_document(latex_engine = latex_engine(), toc = TRUE, toc_depth = 2),
-                      output_file = if (latex) "report.pdf" else "report.html", params = params[intersect(names(params), declared)],
+    format <- if (latex) rmarkdown::pdf_document(latex_engine = latex_engine(), toc = TRUE, toc_depth = 2)
+    rmarkdown::render(copy, output_format = format, output_file = if (latex) "report.pdf" else "report.html",
+                      params = params[intersect(names(params), declared)],
                       envir = new.env(parent = globalenv()), quiet = quiet)
   }, error = function(e) {
     if (inherits(e, "weft_error")) stop(e)
@@ -118,7 +119,9 @@ render_report <- function(template, params, work, quiet, form = "html") {
 pdf_maker <- function() {
   named <- Sys.getenv("WEFT_CHROME")
   if (nzchar(named) && named != "no") {
-    if (!nzchar(Sys.which(named))) abort_input("`WEFT_CHROME` must be the path of Chromium or Chrome.", x = sprintf("It is %s.", describe(named)))
+    if (!nzchar(Sys.which(named))) {
+      abort_input("`WEFT_CHROME` must be the path of Chromium or Chrome.", x = sprintf("It is %s.", describe(named)))
+    }
     return(unname(Sys.which(named)))
   }
   found <- Sys.which(c("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge"))
@@ -131,15 +134,18 @@ pdf_maker <- function() {
 
 latex_engine <- function() if (nzchar(Sys.which("xelatex"))) "xelatex" else "pdflatex"
 
-# Prints report.html of the folder `work` into report.pdf. A profile of its own, so that an open browser does not take over.
+# Prints report.html of the folder `work` into report.pdf. A profile of its own, so that an open browser does not take
+# over.
 print_page <- function(browser, work) {
   pdf <- file.path(work, "report.pdf")
-  told <- c("--headless", "--disable-gpu", if (identical(unname(Sys.info()["user"]), "root")) "--no-sandbox", "--no-pdf-header-footer",
+  told <- c("--headless", "--disable-gpu", if (identical(unname(Sys.info()["user"]), "root")) "--no-sandbox",
+            "--no-pdf-header-footer",
             shQuote(paste0("--user-data-dir=", file.path(work, "profile"))), shQuote(paste0("--print-to-pdf=", pdf)),
             shQuote(paste0("file://", file.path(work, "report.html"))))
   said <- suppressWarnings(system2(browser, told, stdout = TRUE, stderr = TRUE, timeout = 120))
   if (!isTRUE(file.size(pdf) > 1000)) {
-    abort_input("The page could not be printed.", x = plain_text(paste(c(utils::tail(said, 2L), "No more is known."), collapse = " ")),
+    abort_input("The page could not be printed.", x = plain_text(paste(c(utils::tail(said, 2L), "No more is known."),
+                                                                       collapse = " ")),
                 i = "Open the page that `format = \"html\"` writes, and print it.")
   }
 }
@@ -175,7 +181,8 @@ report_data <- function(fit) {
   report_paragraph(quality_text(fit$quality))
   log <- as.data.frame(fit, what = "log")
   if (!nrow(log)) return(report_paragraph("Nothing had to be done."))
-  put_table(log, "Every change, in the order in which it was made, with the numbers of genes and samples it concerned.", "changes", 100)
+  put_table(log, "Every change, in the order in which it was made, with the numbers of genes and samples it concerned.",
+            "changes", 100)
 }
 
 report_date <- function(fit) format(as.POSIXct(as.numeric(fit$date), origin = "1970-01-01"), "%e %B %Y, %H:%M")

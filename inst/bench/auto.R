@@ -198,6 +198,7 @@ if ("--summary" %in% given) {
   began <- proc.time()[[3L]]
   device <- nrow(weft_devices()) > 0
   if (device) kernel_sum(normal(100, 2), bandwidth = 1, backend = "cuda") # opens it
+  print(weft_calibrate(save = FALSE))
   listen()
   groups <- lapply(all_cells(), function(group) Filter(function(x) device || !"cuda" %in% x$choices, group))
   if (!is.na(only <- option("only", NA))) groups <- lapply(groups, function(g) Filter(function(x) startsWith(x$name, only), g))

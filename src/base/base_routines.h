@@ -22,6 +22,7 @@
   R(C_weft_devices, 1) \
   R(C_weft_threads, 2) \
   R(C_weft_openmp, 0) \
+  R(C_weft_rates, 1) \
   R(C_weft_simd, 1) \
   R(C_weft_host_available, 0) \
   R(C_weft_memory, 1) \
@@ -32,6 +33,7 @@
   R(C_weft_resident, 1) \
   R(C_weft_sparse_problem, 2) \
   R(C_weft_file_read, 5) \
+  R(C_weft_map, 4) \
   R(C_weft_draws, 2)
 
 /* Entry points for tests and benchmarks, which are there when configured with WEFT_TESTS=yes. */

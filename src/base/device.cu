@@ -351,4 +351,4 @@ done:
   return st;
 }
 
-const weft_device_ops weft_device_cuda = { device_count, device_info, upload, download, release };
+const weft_device_ops weft_device_cuda = { device_count, device_info, upload, download, release, weft_device_rates };

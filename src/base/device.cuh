@@ -84,6 +84,9 @@ weft_status weft_device_join_shares(weft_device_arena *arena, void *x, const siz
 /* The pinned buffers are kept for the process; this gives them back. */
 void weft_device_forget_staging(void);
 
+/* rates.h */
+weft_status weft_device_rates(weft_ctx *ctx, double *rates);
+
 extern const weft_device_ops weft_device_cuda;
 
 #endif

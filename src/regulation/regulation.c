@@ -184,17 +184,19 @@ weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *na
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
+  const size_t second = m < n - m ? m : n - m; /* place of the second half's first row */
   sorted_row *order;
-  uint8_t *half;
+  uint8_t *in;
   WEFT_TAKE(order, &mem, n);
-  WEFT_TAKE(half, &mem, n);
+  WEFT_TAKE(in, &mem, n);
   for (size_t pair = 0; pair < pairs; pair++) {
     int32_t *to[2] = { out + 2 * pair * m, out + (2 * pair + 1) * m };
     WEFT_TRY(weft_poll(ctx, (double) pair, (double) pairs));
     draw_order(names, n, key, STREAM_HALVES, pair, order);
-    /* with odd n, or small halves, the last wait */
-    for (size_t k = 0; k < n; k++) half[order[k].row] = (uint8_t) (k < m ? 0 : k < 2 * m ? 1 : 2);
-    for (size_t i = 0; i < n; i++) if (half[i] < 2) *to[half[i]]++ = (int32_t) i;
+    /* with odd n, or small halves, the last wait; where two do not fit in n, the middle is in both */
+    for (size_t k = 0; k < n; k++) in[order[k].row] = (uint8_t) ((k < m ? 1 : 0) | (k >= second && k < second + m ? 2 : 0));
+    for (size_t i = 0; i < n; i++)
+      for (int k = 0; k < 2; k++) if (in[i] & (1 << k)) *to[k]++ = (int32_t) i;
   }
 done:
   weft_arena_end(&mem);

@@ -45,7 +45,8 @@ weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, siz
 typedef struct { uint64_t values; uint32_t again; } weft_regulation_name;
 weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_regulation_name *out);
 
-/* out (m × 2 pairs, m up to n / 2): rows from 0, ascending; columns 2k and 2k + 1 have no row in common. */
+/* out (m × 2 pairs, m up to n): rows from 0, ascending; columns 2k and 2k + 1 have no row in common where m is up to
+ * n / 2, and else as few as can be. */
 weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t m, size_t pairs,
                                    uint64_t key, int32_t *out);
 

@@ -95,8 +95,8 @@ regulated <- function(n, p) {
   x
 }
 
-regulation_samples <- function(x, resamples, copies, key = c(0, 1)) {
-  .Call(weft:::C_weft_regulation_halves, x, nrow(x) %/% 2L, resamples / 2, copies, key, weft:::run_control())
+regulation_samples <- function(x, resamples, copies, key = c(0, 1), half = nrow(x) %/% 2L) {
+  .Call(weft:::C_weft_regulation_halves, x, half, resamples / 2, copies, key, weft:::run_control())
 }
 
 regulation_select <- function(scores, regulators, targets, samples, hinges, steps, control = weft:::run_control(),

@@ -189,7 +189,7 @@ test_that("stability is the overlap of the heaviest edges without some samples",
 test_that("fewer features are chosen where samples are few", {
   expect_identical(vapply(c(2, 8, 12, 16, 31, 32, 50, 64, 6e4), weft:::usual_steps, 0), c(2, 2, 2, 3, 3, 4, 4, 5, 5))
   withr::local_seed(27)
-  x <- regulated(25, 5)
+  x <- regulated(20, 5)
   expect_identical(attr(regulation(x, resamples = 4, seed = 1), "steps"), 2)
   expect_identical(as.matrix(regulation(x, resamples = 4, seed = 1)),
                    as.matrix(regulation(x, resamples = 4, steps = 2, seed = 1)))
