@@ -144,7 +144,8 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
                 i = "For the sums at the references, give these as `query`.")
   }
   problem <- kernel_problem(query, reference, weights, kernel, bandwidth, rel_error, abs_error, confidence, tree, log,
-                            leave_one_out, list(scale = scale, offset = offset, degree = degree), backend, threads, seed,
+                            leave_one_out, list(scale = scale, offset = offset,
+                                                degree = degree), backend, threads, seed,
                             progress)
   problem$nodes <- check_node_estimates(nodes, problem)
   devices_for(devices, "cpu") # to be right wherever the sums are taken

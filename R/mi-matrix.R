@@ -81,7 +81,8 @@ mi_matrix <- function(x, y = NULL,
 
 is_estimator <- function(x) is.character(x) && length(x) == 1L && x %in% c(count_estimators, numeric_estimators)
 
-# Numbers where categories are needed: native code, which ranking shares, names `bins =`; here there are estimators, too.
+# Numbers where categories are needed: native code, which ranking shares, names `bins =`; here there are estimators,
+# too.
 name_estimators <- function(code) {
   tryCatch(code, weft_error_input = function(e) {
     if (grepl("discretize()", e$message, fixed = TRUE)) {

@@ -266,7 +266,8 @@ warn_about <- function(fit, k, constant, source) {
               i = "`converged` and `residual` in the result say how far they are; raise `max_iter` or `tol`.")
   }
   if (fit$rank < k) {
-    weft_warn("rank", sprintf("The numerical rank is %.0f, less than `k` = %.0f: the last %.0f standard deviations are 0.",
+    weft_warn("rank",
+              sprintf("The numerical rank is %.0f, less than `k` = %.0f: the last %.0f standard deviations are 0.",
                               fit$rank, k, k - fit$rank),
               i = "Their vectors are orthonormal but otherwise arbitrary.")
   }

@@ -46,7 +46,8 @@ plot_range <- function(x, j, n) {
 
 plot_curve <- function(x, at, shown, names, points, ...) {
   f <- stats::predict(x, at)
-  settings <- list(x = at, y = f, type = "l", lwd = 2, col = "#2c5f8a", xlab = names[1L], ylab = "density", ylim = c(0, max(f) * 1.05),
+  settings <- list(x = at, y = f, type = "l", lwd = 2, col = "#2c5f8a", xlab = names[1L], ylab = "density",
+                   ylim = c(0, max(f) * 1.05),
                    main = sprintf("%.0f points, bandwidth %.4g", x$n, x$bandwidth[1L]))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   graphics::polygon(c(at, rev(at)), c(f, 0 * f), border = NA, col = grDevices::adjustcolor("#2c5f8a", 0.15))
@@ -55,7 +56,8 @@ plot_curve <- function(x, at, shown, names, points, ...) {
 }
 
 plot_contours <- function(x, grid, shown, names, points, ...) {
-  settings <- list(x = range(grid$x), y = range(grid$y), type = "n", xlab = names[1L], ylab = names[2L], xaxs = "i", yaxs = "i",
+  settings <- list(x = range(grid$x), y = range(grid$y), type = "n", xlab = names[1L], ylab = names[2L], xaxs = "i",
+                   yaxs = "i",
                    main = sprintf("%.0f points, %s kernel", x$n, x$kernel))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   levels <- max(grid$z) * c(0.01, seq(0.1, 0.9, by = 0.1))
@@ -72,8 +74,11 @@ plot_surface <- function(x, grid, names, theta, phi, ...) {
   facet <- (z[-1L, -1L] + z[-1L, -n] + z[-n, -1L] + z[-n, -n]) / 4
   colours <- rev(grDevices::hcl.colors(64, "Blues 3"))
   fill <- colours[pmin(64, 1 + floor(63 * facet / max(facet)))]
-  settings <- list(x = grid$x, y = grid$y, z = z, theta = theta, phi = phi, col = fill, border = NA, shade = 0.3, expand = 0.6,
-                   ticktype = "detailed", xlab = paste0("\n", names[1L]), ylab = paste0("\n", names[2L]), zlab = "\n\ndensity",
+  settings <- list(x = grid$x, y = grid$y, z = z, theta = theta, phi = phi, col = fill, border = NA, shade = 0.3,
+                   expand = 0.6,
+                   ticktype = "detailed", xlab = paste0("\n", names[1L]), ylab = paste0("\n",
+                                                                                        names[2L]),
+                                                                                        zlab = "\n\ndensity",
                    cex.axis = 0.7, # empty lines take the names off the numbers
                    main = sprintf("%.0f points, %s kernel", x$n, x$kernel))
   do.call(graphics::persp, utils::modifyList(settings, list(...)))
