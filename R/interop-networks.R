@@ -5,7 +5,7 @@
 #' `network_tables()` gives nodes and edges as two data frames, in the form that tidygraph's `tbl_graph()` takes;
 #' `network_convert()` an object of another package; `write_network()` a file for Cytoscape, Gephi or a text editor.
 #'
-#' GraphML has all columns of nodes and edges as attributes, and reads back as it was. SIF has one line an edge,
+#' GraphML has all columns of nodes and edges as attributes, and reads back as it was. SIF has one line per edge,
 #' `gene1 interaction gene2`, tabs between them; the interaction is
 #' `mi` for networks of mutual information, `drives` for directed ones, and what became of the edge for compared ones;
 #' genes without edges have lines of their own. Files are UTF-8. Tabs, line ends and other control characters in names

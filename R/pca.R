@@ -37,8 +37,8 @@
 #'   [weft_file()] (read in blocks), or a [weft_upload()] handle.
 #' @param k number of components; all min(n, p) when missing.
 #' @param method see below.
-#' @param center,scale `TRUE`, `FALSE`, or a number a column. `scale = TRUE` divides by the standard deviation (constant
-#'   columns by 1, with a warning).
+#' @param center,scale `TRUE`, `FALSE`, or a number per column. `scale = TRUE` divides by the standard deviation
+#'   (constant columns by 1, with a warning).
 #' @param weights weights of rows, as if they were repeated so often.
 #' @param col_weights weights of columns; they become part of the result's `scale`.
 #' @param tol accuracy; see below. Default 1e-12, for `"gs"` and `"nipals"` 1e-8, for `stop = "paper"` 1e-7.

@@ -11,7 +11,7 @@
 #' @param edges how many of the heaviest edges to draw; by default two and a half times as many as features, or as many
 #'   as features where there are more than a hundred.
 #' @param labels `TRUE`, `FALSE`, or the names to write.
-#' @param groups a factor or vector, one value a feature, shown by colour; by default the neighbourhoods are not
+#' @param groups a factor or vector, one value per feature, shown by colour; by default the neighbourhoods are not
 #'   coloured.
 #' @param main the title.
 #' @param ... ignored.
@@ -29,7 +29,8 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
   }
   if (!is.null(edges)) most <- check_number(edges, "edges", min = 0, whole = TRUE)
   if (!is.null(groups) && length(groups) != p) {
-    abort_input("`groups` must have one value a feature.", x = sprintf("It has %d for %d features.", length(groups), p))
+    abort_input("`groups` must have one value per feature.",
+                x = sprintf("It has %d for %d features.", length(groups), p))
   }
   shown <- min(most, nrow(ends))
   drawn <- if (shown > 0) which(weight >= weight[shown]) else integer()

@@ -6,7 +6,7 @@
 #' @param x,object what [pca()] returned.
 #' @param top most components to show.
 #' @param components two components.
-#' @param color a vector with one value a row.
+#' @param color a vector with one value per row.
 #' @param ... passed on to [graphics::barplot()] by `plot()`.
 #' @return `plot()`: `x`, invisibly; `autoplot()`: a ggplot.
 #' @export
@@ -38,7 +38,7 @@ autoplot.weft_pca <- function(object, components = 1:2, color = NULL, ...) {
                 x = paste0("It is ", describe(components), "."))
   }
   if (!is.null(color) && length(color) != nrow(object$x)) {
-    abort_input(sprintf("`color` must have one value a row: %d.", nrow(object$x)),
+    abort_input(sprintf("`color` must have one value per row: %d.", nrow(object$x)),
                 x = sprintf("It has %d.", length(color)))
   }
   data <- data.frame(first = object$x[, components[1L]], second = object$x[, components[2L]])

@@ -50,8 +50,7 @@ plot_overview <- function(x) {
                        if (!is.null(x$components)) "samples"))
   if (!length(parts)) abort_input("There is nothing to plot.",
                                   x = "All steps were left out, or done by functions of your own.")
-  shape <- if (length(parts) == 1L) c(1L, 1L) else if (length(parts) <= 2L) c(1L,
-                                                                              2L) else c(ceiling(length(parts) / 2), 2L)
+  shape <- c(ceiling(length(parts) / 2), min(length(parts), 2L))
   old <- graphics::par(mfrow = shape, cex = 0.75)
   on.exit(graphics::par(old))
   for (part in parts) {
@@ -64,8 +63,9 @@ plot_workflow_network <- function(x, edges = if (ncol(x$network) > 100L) 200, ..
   plot(x$network, edges = edges, groups = network_groups(x), ...)
 }
 
-class_palette <- function(count) if (count <= 4L) c("#2c5f8a", "#b3541e", "#4c8c4a",
-                                                    "#8a4f9e")[seq_len(count)] else group_palette(count)
+class_palette <- function(count) {
+  if (count <= 4L) c("#2c5f8a", "#b3541e", "#4c8c4a", "#8a4f9e")[seq_len(count)] else group_palette(count)
+}
 
 plot_samples <- function(x) {
   fit <- x$components
@@ -140,7 +140,8 @@ plot_clusters <- function(x, ...) {
   }
   graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i",
                  xlab = sprintf("genes by cluster (%s)", if (real) "orange: above the gene's mean, blue: below"
-                                                         else "dark: above the gene's median"), ylab = "samples by cluster",
+                                                         else "dark: above the gene's median"),
+                 ylab = "samples by cluster",
                  main = sprintf("%d x %d clusters", max(fit$row_cluster), max(fit$col_cluster)), las = 1)
   graphics::rasterImage(grDevices::as.raster(picture), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)),
@@ -163,12 +164,10 @@ plot_outliers <- function(x) {
   o <- o[match(x$quality$samples$sample[x$quality$samples$kept], o$sample), ]
   old <- graphics::par(mar = c(4, 4, 2.5, 1) + 0.1)
   on.exit(graphics::par(old))
-  top <- max(o$score[is.finite(o$score)], 3)
-  score <- pmin(o$score, top)
-  graphics::plot(seq_along(score), score, pch = 16, col = ifelse(o$outlier, "#b3541e", "#2c5f8a"), xlab = "sample",
-                 ylab = "outlier score", las = 1,
-                 ylim = c(0, top * 1.08), main = sprintf("%d sample%s apart", sum(o$outlier),
-                                                         if (sum(o$outlier) == 1L) " stands" else "s stand"))
+  picture <- outliers_picture(o)
+  score <- picture$data$score
+  graphics::plot(seq_along(score), score, pch = 16, col = ifelse(o$outlier, "#b3541e", "#2c5f8a"), las = 1,
+                 xlab = picture$xlab, ylab = picture$ylab, ylim = c(0, picture$top * 1.08), main = picture$title)
   odd <- which(o$outlier)
   if (length(odd)) graphics::text(odd, score[odd], o$sample[odd], pos = ifelse(odd > length(score) / 2, 2, 4),
                                   cex = 0.75)

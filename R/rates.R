@@ -27,8 +27,8 @@ slowness <- function(rate) {
 #' @param again measure again what is known.
 #' @param save write the file.
 #' @param threads see [weft_threads()].
-#' @return A data frame of class `weft_rates`, one row a rate: `rate`, its `value` per second (`NA` for what there is no
-#'   device for), the `reference` that costs were found on, and what is meant.
+#' @return A data frame of class `weft_rates`, one row per rate: `rate`, its `value` per second (`NA` for what there is
+#'   no device for), the `reference` that costs were found on, and what is meant.
 #' @seealso [weft_backend()]
 #' @export
 #' @examples

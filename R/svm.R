@@ -9,7 +9,7 @@
 #'
 #' @param model what `kernlab::ksvm()` or `e1071::svm()` returned.
 #' @param new the points: a numeric matrix or data frame with the columns of the training data.
-#' @param decision give the decision values, one column a pair of classes, instead of the classes.
+#' @param decision give the decision values, one column per pair of classes, instead of the classes.
 #' @param rel_error relative error of the sums, against the sum of absolute terms.
 #' @param backend,threads,progress see [kernel_sum()].
 #' @return A factor of classes, numbers for regression, or a matrix of decision values.
@@ -72,7 +72,7 @@ svm_fits <- function(parts) {
     (is.null(parts$sorted) || setequal(parts$sorted, parts$levels))
 }
 
-# Decision values, one column a problem. Each problem: support vectors, coefficients (columns), intercepts.
+# Decision values, one column per problem. Each problem: support vectors, coefficients (columns), intercepts.
 svm_values <- function(parts, new, rel_error, threads, progress) {
   if (!is.null(parts$x_scale)) {
     columns <- parts$x_scale$columns

@@ -1,21 +1,21 @@
-# tidy(), glance() and augment() of what has none in its system's own file: one row a thing found, one row a fit, the
-# data with what was found beside them.
+# tidy(), glance() and augment() of what has none in its system's own file: one row per thing found, one row per fit,
+# the data with what was found beside them.
 
 #' Results as data frames
 #'
-#' `tidy()` gives one row a thing found, `glance()` one row about the fit, `augment()` the data with what was found
+#' `tidy()` gives one row per thing found, `glance()` one row about the fit, `augment()` the data with what was found
 #' added. These are the methods of results whose own help page has none; rankings, pairs, networks, Bayesian networks,
 #' components, co-clusterings and [gene_network()] describe theirs.
 #'
 #' @param x what a function of weft returned.
 #' @param data the data, for `augment()`; for a density or a regression by default the points that it was made from.
 #' @param ... ignored.
-#' @return A data frame. `tidy()`: of a matrix of information one row a pair; of a selection, `feature` and `score` with
-#'   their `step`; of cut points
-#'   one row a cut; of [pca_choose_k()] the curve; of [bn_compare()] the rates; of [bn_scores()] one row a parent set;
-#'   of [bn_fit()] one row a level and configuration of its node's parents, or for numbers one row a coefficient; of
-#'   [gene_quality()] the log; of outliers the table; of a density, regression, kernel
-#'   components or Gaussian process one row a point, dimension or component.
+#' @return A data frame. `tidy()`: of a matrix of information one row per pair; of a selection, `feature` and `score`
+#'   with their `step`; of cut points
+#'   one row per cut; of [pca_choose_k()] the curve; of [bn_compare()] the rates; of [bn_scores()] one row per parent
+#'   set; of [bn_fit()] one row per level and configuration of its node's parents, or for numbers one row per
+#'   coefficient; of [gene_quality()] the log; of outliers the table; of a density, regression, kernel
+#'   components or Gaussian process one row per point, dimension or component.
 #' @name tidiers
 #' @examples
 #' head(tidy(mi_matrix(mtcars, estimator = "spearman")), 3)

@@ -3,9 +3,10 @@
 #' Print, summarise and take apart the result of the workflow
 #'
 #' @param x,object what [gene_network()] returned.
-#' @param what a table: `"genes"` (one row a gene of the input: filtering, information, rank, number of edges, cluster,
-#'   whether it is in the Bayesian network), `"samples"` (filtering, class, scores, cluster, outlier score), `"edges"`
-#'   of the network, `"directed"` edges of the Bayesian network, `"pairs"`, or the `"log"` of what was done to the data.
+#' @param what a table: `"genes"` (one row per gene of the input: filtering, information, rank, number of edges,
+#'   cluster, whether it is in the Bayesian network), `"samples"` (filtering, class, scores, cluster, outlier score),
+#'   `"edges"` of the network, `"directed"` edges of the Bayesian network, `"pairs"`, or the `"log"` of what was done to
+#'   the data.
 #' @param top how many genes, edges and so on to show.
 #' @param data not used; there for the generic.
 #' @param ... ignored.

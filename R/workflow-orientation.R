@@ -9,7 +9,7 @@ check_orientation <- function(data, class, x) {
   in_coldata <- experiment && is.character(class) && given == 1L
   if (!is.null(class) && !in_coldata && given != nrow(data)) {
     abort_input(
-      sprintf("`class` must have one value a sample, which is a row of `x`: %d.",
+      sprintf("`class` must have one value per sample, which is a row of `x`: %d.",
               nrow(data)), x = sprintf("It has %d.", given),
       i = if (given == ncol(data)) "`x` has as many columns: samples are in its columns. `gene_network(t(x), class)` turns it."
           else if (given == 1L &&

@@ -45,7 +45,7 @@
 #' @param least_spread share of genes to leave out for their small spread.
 #' @param threads see [weft_threads()].
 #' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `covariates`, `kind`
-#'   (`"expression"` or `"levels"`), `log` (one row a decision: `step`, `genes` and `samples` it concerned, `what`),
+#'   (`"expression"` or `"levels"`), `log` (one row per decision: `step`, `genes` and `samples` it concerned, `what`),
 #'   `genes` and `samples` (one row each of the input: `kept`, `reason`, `missing` and, for genes, `median`, `mad` and,
 #'   where symbols are known, `symbol` and `representative`, whether the gene's column of largest spread), `imputed`
 #'   (number of cells), and where batches or covariates were taken out `before`, the samples' scores on up to five
