@@ -27,7 +27,7 @@ weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, co
                    step);
 }
 
-static int device_count(char *why, size_t len)
+int weft_device_count(char *why, size_t len)
 {
   int n = 0, driver = 0;
   cudaError_t e = cudaGetDeviceCount(&n);
@@ -62,7 +62,7 @@ cudaError_t weft_device_allow_shared(const void *kernel, size_t bytes)
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - (int) a.sharedSizeBytes);
 }
 
-static weft_status device_info(weft_ctx *ctx, int device, weft_device_info *out)
+weft_status weft_device_describe(weft_ctx *ctx, int device, weft_device_info *out)
 {
   weft_status st = WEFT_OK;
   cudaDeviceProp p;
@@ -295,7 +295,7 @@ static void fill_float(const void *data, size_t first, size_t count, void *out, 
   for (int64_t i = 0; i < (int64_t) count; i++) y[i] = (float) x[i];
 }
 
-static void release(weft_ctx *ctx, weft_device_matrix *m)
+void weft_matrix_release(weft_ctx *ctx, weft_device_matrix *m)
 {
   if (!m->data) return;
   int before = 0;
@@ -307,7 +307,7 @@ static void release(weft_ctx *ctx, weft_device_matrix *m)
   m->data = NULL;
 }
 
-static weft_status upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single, weft_device_matrix *out)
+weft_status weft_matrix_upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single, weft_device_matrix *out)
 {
   weft_status st = WEFT_OK;
   const size_t count = (size_t) n * (size_t) p, size = single ? sizeof(float) : sizeof(double);
@@ -328,7 +328,7 @@ done:
   return st;
 }
 
-static weft_status download(weft_ctx *ctx, const weft_device_matrix *m, double *out)
+weft_status weft_matrix_download(weft_ctx *ctx, const weft_device_matrix *m, double *out)
 {
   weft_status st = WEFT_OK;
   const size_t count = (size_t) m->n * (size_t) m->p, step = (size_t) 1 << 22;
@@ -350,5 +350,3 @@ done:
   weft_arena_end(&mem);
   return st;
 }
-
-const weft_device_ops weft_device_cuda = { device_count, device_info, upload, download, release, weft_device_rates };

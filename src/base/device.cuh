@@ -87,6 +87,12 @@ void weft_device_forget_staging(void);
 /* rates.h */
 weft_status weft_device_rates(weft_ctx *ctx, double *rates);
 
-extern const weft_device_ops weft_device_cuda;
+/* What the table of the back end is made of (backend_cuda.cu; backend.h says what each does). */
+int weft_device_count(char *why, size_t len);
+weft_status weft_device_describe(weft_ctx *ctx, int device, weft_device_info *out);
+weft_status weft_matrix_upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single,
+                               weft_device_matrix *out);
+weft_status weft_matrix_download(weft_ctx *ctx, const weft_device_matrix *m, double *out);
+void weft_matrix_release(weft_ctx *ctx, weft_device_matrix *m);
 
 #endif
