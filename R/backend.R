@@ -154,7 +154,7 @@ devices_for <- function(devices, backend) {
 #' or, with as many chains as devices, the graph. `weft.device_memory` holds for each device. On the CPU `devices` means
 #' nothing.
 #'
-#' @return A data frame with one row a device: `name`, `capability`, `processors`, `total` and `available` memory in
+#' @return A data frame with one row per device: `name`, `capability`, `processors`, `total` and `available` memory in
 #'   bytes, `driver` and `runtime` versions, and the capabilities weft was `built_for`. No rows when there is none; the
 #'   attribute `"reason"` then says why.
 #' @export

@@ -1,5 +1,5 @@
 /* .Call entry points of the Bayesian-network room. A table of scores is an R list: start (p + 1), score in nats (whole
- * multiples of 2^-bits), parents (an integer matrix, a column a set, node numbers from 1 and zeros), bits. */
+ * multiples of 2^-bits), parents (an integer matrix, a column per set, node numbers from 1 and zeros), bits. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -470,7 +470,7 @@ done:
   return st;
 }
 
-/* parents: an integer matrix as in a table, a column a node, p columns a graph. */
+/* parents: an integer matrix as in a table, a column per node, p columns a graph. */
 SEXP C_weft_bn_orders(SEXP parents, SEXP p, SEXP limit, SEXP control)
 {
   orders_job job = { INTEGER(parents), (size_t) Rf_nrows(parents), (size_t) Rf_asInteger(p), 0,

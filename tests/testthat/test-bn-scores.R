@@ -188,7 +188,7 @@ test_that("inputs that break a rule are classed errors", {
   bad(bn_scores(d, c(a = 1, zz = 2)), "max_parents")
   bad(bn_scores(d, score = "bge"), "numeric")
   bad(bn_scores(d, ess = 0), "positive")
-  bad(bn_scores(d, interventions = "a"), "one entry a row")
+  bad(bn_scores(d, interventions = "a"), "one entry per row")
   bad(bn_scores(d, interventions = rep("zz", 150)), "no column `zz`")
   bad(bn_scores(d, candidates = list("a")), "names of nodes")
   bad(bn_local_score(d, "a", "a"), "other than")
