@@ -8,17 +8,18 @@
 #' @section Method: Values become normal scores z (ranks, average over ties), so that units and monotone transformations
 #'   do not matter. Of n < 100 samples the ranks alone say too little: n / 100 parts of z are normal scores and the rest
 #'   is the distance from the median in units of the median absolute distance, cut off where normal scores end. Values
-#'   should then be on a scale on which they are not very skewed, such as logarithms. A regulator offers its scores z and, with `nonlinear`, max(z, 0) and min(z, 0), so that thresholds
-#'   and saturation are seen. In every half of the samples, forward selection chooses `steps` features for each target:
-#'   each time the one that lowers the residual variance most. The *area* of an edge is the mean over halves of (steps -
-#'   s + 1) / steps, where s is the step at which the regulator was chosen, 0 where it was not (Haury and others 2012).
-#'   The *weight* is the area times the variance of the regulator's areas, relative to the largest such variance: a
-#'   regulator that explains many genes well is likelier to explain one more (Slawek and Arodz 2013). For the same
-#'   reason the second half of the resamples favours such regulators a little when it chooses: by the factor \eqn{(v /
-#'   \max v + 0.1 \bar v)^g}, v the variances in the first half, with \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a
-#'   half, so that many samples speak for themselves. Halves come in pairs without a common sample; of fewer than 32
-#'   samples a "half" has 16, at most two thirds, and pairs share some. Which samples halves hold depends on the samples' names (values, where they have none) alone: neither the order of the samples nor one sample more or less
-#'   changes much.
+#'   should then be on a scale on which they are not very skewed, such as logarithms. A regulator offers its scores z
+#'   and, with `nonlinear`, max(z, 0) and min(z, 0), so that thresholds and saturation are seen. In every half of the
+#'   samples, forward selection chooses `steps` features for each target: each time the one that lowers the residual
+#'   variance most. The *area* of an edge is the mean over halves of (steps - s + 1) / steps, where s is the step at
+#'   which the regulator was chosen, 0 where it was not (Haury and others 2012). The *weight* is the area times the
+#'   variance of the regulator's areas, relative to the largest such variance: a regulator that explains many genes well
+#'   is likelier to explain one more (Slawek and Arodz 2013). For the same reason the second half of the resamples
+#'   favours such regulators a little when it chooses: by the factor \eqn{(v / \max v + 0.1 \bar v)^g}, v the variances
+#'   in the first half, with \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a half, so that many samples speak for
+#'   themselves. Halves come in pairs without a common sample; of fewer than 32 samples a "half" has 16, at most two
+#'   thirds, and pairs share some. Which samples halves hold depends on the samples' names (values, where they have
+#'   none) alone: neither the order of the samples nor one sample more or less changes much.
 #'
 #' @section Columns of `as.data.frame()`:
 #'
