@@ -58,7 +58,7 @@ threads_for <- function(threads) {
 }
 
 # The reason why no CUDA device can be used, or NULL. Opens the CUDA object.
-cuda_missing <- function() .Call(C_weft_cuda_missing, libs_dir())
+cuda_missing <- function() .Call(C_weft_cuda_missing, cuda_dir())
 
 # Resolves `backend =` to list(name, reason). `predicted` is what a function of R/cost.R returned. The device is looked
 # for only when it could pay.
@@ -71,6 +71,8 @@ choose_backend <- function(backend, predicted = NULL) {
     weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste0("CUDA: ", why, "."),
                i = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.")
   }
+  if (!is.null(predicted) && is.finite(predicted$cuda) && predicted$cpu > worth_rates && is.null(cuda_missing()) &&
+      calibrate_once()) predicted <- eval.parent(substitute(predicted))
   if (is.null(predicted) || predicted$cpu <= predicted$cuda + cuda_start_seconds()) {
     return(list(name = "cpu", reason = if (is.null(predicted)) "no more than a device would"
                                        else sprintf("about %s of work, too little for a device",
@@ -92,6 +94,8 @@ cpu_only <- function(backend, what) {
   list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU only"))
 }
 
+worth_rates <- 0.05 # seconds on the CPU, less than which a call is not kept waiting for rates
+
 # Opening the object and a device costs this once per session; later calls find them open.
 cuda_start_seconds <- function() if (isTRUE(session$device_open)) 0 else 0.3
 
@@ -106,7 +110,7 @@ run_control <- function(backend = "cpu", threads = NULL, progress = NULL, column
                         devices = first_device()) {
   if (backend == "cuda") session$device_open <- TRUE
   list(
-    backend = backend, libs = libs_dir(), threads = threads_for(threads), devices = devices,
+    backend = backend, libs = cuda_dir(), threads = threads_for(threads), devices = devices,
     device_limit = check_number(getOption("weft.device_memory", 0), "weft.device_memory", min = 0),
     progress = ranks_progress(progress_function(progress, task)), poll = getOption("weft.poll", 0.1), columns = columns
   )

@@ -1,12 +1,15 @@
 #' The best network, proven, and exact edge posteriors
 #'
 #' The optimum by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006): 8 bytes for each of
-#' the 2^p subsets, so 1 GB for 27 nodes and 34 GB for 32, the most; with `backend = "cuda"` in the device's memory.
-#' Memory is predicted, and a call that would need more than is free is refused. Posteriors run on the CPU.
+#' the 2^p subsets, so 1 GB for 27 nodes and 69 GB for 33, the most; with `backend = "cuda"` in the device's memory.
+#' Memory is predicted, and a call that would need more than is free is refused.
 #'
-#' `posterior = "order"` is the exact posterior under a uniform prior over orders (Koivisto and Sood 2004), up to about
-#' 20 nodes; it is what `bn_learn(target = "sum")` estimates. `posterior = "dag"` is the posterior under a uniform prior
-#' over graphs, up to about 13 nodes (4^p steps).
+#' `posterior = "order"` is the exact posterior under a uniform prior over orders (Koivisto and Sood 2004), which
+#' `bn_learn(target = "sum")` estimates, by forward and backward sums over all subsets: about p^2 2^p steps, and again
+#' 8 bytes per subset, for 33 nodes at most. All terms are positive and have exponents of their own, so that nothing
+#' cancels and nothing underflows however far apart the scores lie; the two directions are compared, and each node's
+#' parent sets must have probabilities that sum to 1. `posterior = "dag"` is the posterior under a uniform prior
+#' over graphs, on the CPU, up to about 13 nodes (4^p steps).
 #'
 #' @inheritParams bn_learn
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned; for posteriors a table made
@@ -31,17 +34,29 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
   if (length(p)) check_exact_memory(p, posterior, chosen$name)
   table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
                     progress = progress, backend = backend, keep = if (posterior == "none") "max" else "all")
-  check_exact_memory(length(table$nodes), posterior, chosen$name)
+  check_exact_memory(length(table$nodes), posterior, chosen$name, length(table$score), threads_for(threads))
   control <- run_control(chosen$name, threads, progress, table$nodes, "Exact search")
   best <- .Call(C_weft_bn_optimum, bn_native_table(table), control)
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior,
                  table = table)
   if (posterior != "none") {
-    exact <- .Call(C_weft_bn_edges, bn_native_table(table), posterior == "dag", replace(control, "backend", "cpu"))
+    exact <- if (posterior == "order") order_edges(table, best$score, order_control(control, backend))
+             else .Call(C_weft_bn_edges_graphs, bn_native_table(table), replace(control, "backend", "cpu"))
     result$edges <- matrix(exact$edges, length(table$nodes), dimnames = dimnames(result$dag))
     result$log_total <- exact$log_total
   }
   record(structure(result, class = c("weft_bn_exact", "weft_bn")), match.call(), chosen, started)
+}
+
+# Sums over orders run on a device that was asked for.
+order_control <- function(control, backend) {
+  if ((backend %||% weft_backend()) != "cuda") control$backend <- "cpu"
+  control
+}
+
+# `shape`: into how many low and middle bits native code cuts subsets; zeros leave it the choice.
+order_edges <- function(table, optimum, control, shape = c(0L, 0L)) {
+  .Call(C_weft_bn_edges_orders, bn_native_table(table), optimum, shape, control)
 }
 
 # Of data or a table that are still to be checked; NULL when they say nothing.
@@ -63,10 +78,10 @@ bn_exact_backend <- function(backend, p) {
   chosen
 }
 
-check_exact_memory <- function(p, posterior, backend) {
-  need <- cost_exact(p, posterior, backend)$bytes
+check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1) {
+  need <- cost_exact(p, posterior, backend, sets, threads)$bytes
   free <- .Call(C_weft_host_available)
-  most <- switch(posterior, none = 32L, order = 24L, dag = 16L)
+  most <- switch(posterior, none = 33L, order = 33L, dag = 16L)
   if (p > most || (free >= 0 && need > free)) {
     weft_abort("memory", sprintf("The exact answer needs about %s of memory for %d nodes, %s are free.",
                                  bytes_text(need),

@@ -144,10 +144,12 @@ bin_values <- function(values, rules, threads = NULL) {
 
 apply_rules <- function(frame, numbers, rules, threads = NULL) {
   codes <- bin_values(column_matrix(frame[numbers]), unname(rules), threads)
-  for (i in seq_along(numbers)) {
-    frame[[numbers[i]]] <- structure(codes[, i], levels = bin_labels(rules[[i]]), class = "factor")
-  }
-  frame
+  columns <- unclass(frame) # a data frame would copy all its columns for each that changes
+  columns[numbers] <- lapply(seq_along(numbers), function(i) {
+    structure(codes[, i], levels = bin_labels(rules[[i]]), class = "factor")
+  })
+  class(columns) <- class(frame)
+  columns
 }
 
 bin_labels <- function(rule) {

@@ -16,6 +16,7 @@
 #' @param tolerance of the residual relative to `y`; in the prediction's variances, to the covariances.
 #' @param max_iterations give up after so many.
 #' @param backend,threads,progress see [kernel_sum()].
+#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
 #' @return An object of class `weft_gp`: `alpha`, `iterations`, `residual` and what was given. `saveRDS()` keeps it.
 #' @export
 #' @examples
@@ -24,9 +25,10 @@
 #' g
 #' predict(g, c(50, 80), se = TRUE)
 gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2, variance = 1, rank = 100, tolerance = 1e-6,
-                          max_iterations = 1000, backend = NULL, threads = NULL, progress = NULL) {
+                          max_iterations = 1000, backend = NULL, threads = NULL, progress = NULL, ...) {
   started <- proc.time()[[3L]]
   need_args("x", "y")
+  check_dots(character(), kernel_names_elsewhere, ...)
   kernel <- check_choice(kernel, definite_kernels, "kernel")
   backend <- use_backend(backend)
   x <- kernel_points(x, "x")

@@ -53,8 +53,8 @@
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They win over `A`.
 #' @param hold_out share of links to hide, with as many non-links, to measure prediction by; not for real values.
 #' @param max_clusters most clusters, one value or c(row, col). The default is twice the square root of the number of
-#'   nodes, from 20 to 512, and chains start from that many random clusters; it is larger where `alpha` asks for more
-#'   clusters, see below.
+#'   nodes, from 20 to 512; it is larger where `alpha` asks for more clusters, see below. Chains start from that many
+#'   random nodes, each with the nodes that share most neighbours with it (real values: from as many random clusters).
 #' @param alpha concentration, one value or c(row, col), or `"sample"`.
 #' @param beta prior weight of links and non-links (counts: shape and rate; real values: shape and rate of the
 #'   precision), or `"sample"`.
@@ -64,9 +64,9 @@
 #' @param thin every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
 #' @param sampler `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
 #'   millions of blocks.
-#' @param split_merge TRUE (10), FALSE, or the number of proposals a sweep and mode; from the 61st sweep on a fifth of
-#'   it.
-#' @param init list(row, col) of clusters to start all chains from; by default random.
+#' @param split_merge TRUE (30), FALSE, or the number of proposals a sweep and mode, at most 65,536; from the 61st sweep
+#'   on a fifth of it.
+#' @param init list(row, col) of clusters to start all chains from; by default see `max_clusters`.
 #' @param self in one-mode graphs, links of nodes to themselves count.
 #' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link;
 #'   `threshold` also serves matrices.
@@ -178,7 +178,7 @@ irm_families <- c("bernoulli", "poisson", "gaussian")
 irm_samplers <- c("blocked", "collapsed")
 most_sweeps <- 2^28 - 1 # of a chain: their numbers are the upper bits of a draw's index
 longest_step <- 1e9
-most_attempts <- 1e6
+most_attempts <- 2^16
 least_hyper <- 1e-9 # of alpha and beta: src/irm/irm_moves.c
 most_hyper <- 1e12
 
@@ -204,7 +204,7 @@ check_hyper <- function(alpha, beta, hyper = list()) {
 
 # Proposals a sweep and mode.
 check_attempts <- function(split_merge) {
-  if (is.logical(split_merge)) return(if (check_flag(split_merge, "split_merge")) 10 else 0)
+  if (is.logical(split_merge)) return(if (check_flag(split_merge, "split_merge")) 30 else 0)
   check_number(split_merge, "split_merge", min = 0, max = most_attempts, whole = TRUE)
 }
 
@@ -240,25 +240,32 @@ init_codes <- function(init, nodes) {
        col = if (nodes[2L] > 0) cluster_codes(init$col, nodes[2L], "init$col") else integer())
 }
 
-# `start`: how many random clusters of each mode there are without `init`.
+# `start`: how many clusters of each mode there are at most without `init`. Chains start from random nodes, each with
+# those that have most in common with it (src/irm/irm_start.c); of real values from random clusters.
 start_state <- function(graph, init, model, chains, prior, nodes, start = model$max_clusters) {
-  k <- model$max_clusters
-  labels <- lapply(1:2, function(mode) {
-    n <- nodes[mode]
-    if (n == 0) return(integer())
-    if (is.null(init)) {
-      return(as.integer(draws("below", n * chains, a = start[mode], key = model$key, stream = 2^31 + mode)))
-    }
-    z <- init[[mode]]
-    if (max(z) >= k[mode]) {
-      abort_input(sprintf("`init$%s` must have at most `max_clusters` clusters: %.0f.", c("row", "col")[mode], k[mode]),
-                  x = sprintf("It has %d.", max(z) + 1L))
-    }
-    rep(z, chains)
-  })
-  list(row = labels[[1L]], col = labels[[2L]], alpha = rep(rep(prior$alpha, 2L), chains),
-       beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels[[1L]],
-       best_col = labels[[2L]])
+  labels <- if (!is.null(init)) given_start(init, model$max_clusters, chains)
+            else if (!is.null(graph$values)) random_start(start, model$key, chains, nodes)
+            else .Call(C_weft_irm_start, native_graph(graph),
+                       list(clusters = as.double(start), chains = chains, key = as.double(model$key)),
+                       run_control("cpu", NULL, FALSE))
+  list(row = labels$row, col = labels$col, alpha = rep(rep(prior$alpha, 2L), chains),
+       beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels$row,
+       best_col = labels$col)
+}
+
+random_start <- function(start, key, chains, nodes) {
+  labels <- function(mode) as.integer(draws("below", nodes[mode] * chains, a = start[mode], key = key,
+                                            stream = 2^31 + mode))
+  list(row = labels(1L), col = labels(2L))
+}
+
+given_start <- function(init, most, chains) {
+  for (mode in 1:2) {
+    if (!length(init[[mode]]) || max(init[[mode]]) < most[mode]) next
+    abort_input(sprintf("`init$%s` must have at most `max_clusters` clusters: %.0f.", c("row", "col")[mode], most[mode]),
+                x = sprintf("It has %d.", max(init[[mode]]) + 1L))
+  }
+  lapply(init, rep, chains)
 }
 
 # ---- running ----

@@ -29,6 +29,7 @@
 #' @param distributed the ranks of a job each give their own part of `x`; see [weft_ranks()]. The density is of all
 #'   points. All ranks then call `predict()` together, each with its own `newdata`; without it, each gets the densities
 #'   at its own part. Not for `"plugin"`.
+#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
 #' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and how it was made.
 #'   `backend` is where predictions will be summed: what was asked for, `"auto"` choosing for each.
 #'   `saveRDS()` and `readRDS()` keep it, tree included.
@@ -44,10 +45,11 @@
 #' plot(d)
 #' plot(kde(faithful$waiting, "lscv"))
 kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, tree = c("kd", "ball", "vp", "rp"),
-                backend = NULL, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE) {
+                backend = NULL, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE, ...) {
   started <- proc.time()[[3L]]
   join_ranks(distributed, "kde", c(each_rank, "x"))
   need_args("x")
+  check_dots(character(), kernel_names_elsewhere, ...)
   kernel <- check_choice(kernel, kernel_names, "kernel")
   backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")

@@ -21,6 +21,7 @@
 #' @param threads,seed,progress see [kernel_sum()].
 #' @param distributed score over the ranks of a job, each with its own part of `x`, and all points as queries; see
 #'   [weft_ranks()].
+#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
 #' @return A data frame `bandwidth`, `score`; attributes `"best"`, the best bandwidth of the grid, and `"shape"`.
 #' @export
 #' @examples
@@ -29,9 +30,10 @@
 #' attr(b, "best")
 kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kernel = "gaussian", shape = NULL,
                              rel_error = 1e-4,
-                             queries = 20000, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE) {
+                             queries = 20000, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE, ...) {
   join_ranks(distributed, "kernel_bandwidth", c(each_rank, "x"))
   need_args("x")
+  check_dots(character(), kernel_names_elsewhere, ...)
   criterion <- check_choice(criterion, c("lscv", "lcv"), "criterion")
   kernel <- check_choice(kernel, kernel_names, "kernel")
   x <- kernel_points(x, "x")

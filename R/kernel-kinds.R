@@ -101,3 +101,9 @@ check_definite <- function(kernel, d) {
                 x = sprintf("`x` has %d columns.", d), i = "Take another kernel, for example \"matern52\".")
   }
 }
+
+# What arguments are called in other packages (ks, KernSmooth, stats, sklearn), and here.
+kernel_names_elsewhere <- c(h = "bandwidth", H = "bandwidth", bw = "bandwidth", width = "bandwidth",
+                            lambda = "bandwidth",
+                            kern = "kernel", w = "weights", eval.points = "query", gridsize = "grid", ncomp = "k",
+                            features = "k", n_components = "k", rtol = "rel_error", atol = "abs_error")

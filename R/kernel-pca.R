@@ -13,6 +13,7 @@
 #' @param tolerance of the eigenvectors: residuals relative to the largest eigenvalue.
 #' @param max_iterations give up after so many blocks.
 #' @param backend,threads,seed,progress see [kernel_sum()]; `seed` sets the starting block.
+#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
 #' @return An object of class `weft_kernel_pca`: `values` (\eqn{\lambda}), `vectors` (\eqn{u}), `scores`. `saveRDS()`
 #'   keeps it.
 #' @export
@@ -23,9 +24,10 @@
 #' predict(p, iris[1:2, 1:4])
 kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, offset = 1, degree = 3,
                        tolerance = 1e-8,
-                       max_iterations = 60, backend = NULL, threads = NULL, seed = NULL, progress = NULL) {
+                       max_iterations = 60, backend = NULL, threads = NULL, seed = NULL, progress = NULL, ...) {
   started <- proc.time()[[3L]]
   need_args("x")
+  check_dots(character(), kernel_names_elsewhere, ...)
   kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
   backend <- use_backend(backend)
   x <- kernel_points(x, "x")
@@ -37,7 +39,8 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
   object <- structure(class = "weft_kernel_pca", list(
     version = tree_version, kernel = kernel,
     bandwidth = if (kernel == "polynomial") 1 else plain_bandwidth(bandwidth, x),
-    polynomial = check_polynomial(list(scale, offset, degree)), data = unname(x),
+    polynomial = unlist(check_polynomial(list(scale = scale, offset = offset, degree = degree)), use.names = FALSE),
+    data = unname(x),
     names = colnames(x), rows = rownames(x), n = n, d = ncol(x), backend = backend
   ))
   product <- function(v) {

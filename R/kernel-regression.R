@@ -18,6 +18,7 @@
 #' @param kernel,rel_error,tree,backend,threads,seed,progress see [kde()].
 #' @param distributed the ranks of a job each give their own part of `x`, `y` and `weights`; see [weft_ranks()] and
 #'   [kde()].
+#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
 #' @return An object of class `weft_kernel_regression`, which `saveRDS()` keeps, tree included.
 #' @seealso [predict.weft_kernel_regression()]
 #' @export
@@ -29,10 +30,11 @@
 kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "gaussian", rel_error = 1e-4,
                               tree = c("kd", "ball", "vp", "rp"), backend = NULL, threads = NULL, seed = NULL,
                               progress = NULL,
-                              distributed = FALSE) {
+                              distributed = FALSE, ...) {
   started <- proc.time()[[3L]]
   join_ranks(distributed, "kernel_regression", c(each_rank, "x", "y", "weights"))
   need_args("x", "y")
+  check_dots(character(), kernel_names_elsewhere, ...)
   kernel <- check_choice(kernel, kernel_names, "kernel")
   backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")

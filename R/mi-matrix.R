@@ -40,6 +40,7 @@
 #' @param estimator one of the names above.
 #' @param bins for the estimators of categories: cut numeric columns into so many bins of equal frequency first.
 #' @param k for `"ksg"`: how many neighbours.
+#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
 #' @return A matrix of class `weft_mi_matrix` with feature names: symmetric without `y`, else one row a feature of `x`
 #'   and one column a feature of `y`. Attributes record the call, estimator, unit, back end and time; `as.matrix()`
 #'   drops them.
@@ -54,9 +55,10 @@ mi_matrix <- function(x, y = NULL,
                       estimator = c("empirical", "miller-madow", "shrink", "schurmann-grassberger", "copula",
                                     "pearson", "spearman", "kendall", "ksg"),
                       bins = NULL, k = 3, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
-                      backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                      backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
   started <- proc.time()[[3L]]
   need_args("x")
+  check_dots(character(), mi_names_elsewhere, ...)
   if (is_estimator(y)) {
     abort_input("`y` must be data like `x`, or left out.", x = paste0("It is ", describe(y), "."),
                 i = sprintf("An estimator goes into `estimator = %s`.", describe(y)))
@@ -205,7 +207,7 @@ numeric_input <- function(x, assay = NULL, arg = "x") {
                   i = "`estimator = \"empirical\"` is for categories.")
     }
   }
-  if (!source$kind %in% c("frame", "matrix", "sparse", "delayed")) {
+  if (!source$kind %in% c("frame", "matrix", "sparse", "delayed", "genotypes")) {
     abort_input(sprintf("`%s` must be a numeric matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
                 x = paste0("It is ", describe(x), "."),
                 i = if (is.atomic(x) && !is.null(x)) sprintf("For one feature, use `data.frame(feature = %s)`.", arg))

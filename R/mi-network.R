@@ -149,9 +149,12 @@ network_input <- function(x, ...) {
   extra <- setdiff(given, c("backend", "threads", "progress", "verbose"))
   square <- is.matrix(x) && !is.object(x) && is.numeric(x) && nrow(x) == ncol(x) &&
     identical(rownames(x), colnames(x)) && !length(extra)
-  if (square && (!is.null(colnames(x)) || isSymmetric(unname(x), check.attributes = FALSE))) return(x)
+  if (square && (!is.null(colnames(x)) || is_symmetric(unname(x)))) return(x)
   mi_matrix(x, ...)
 }
+
+# isSymmetric() takes the mean of all differences, for which an exact mirror image has no need.
+is_symmetric <- function(x) identical(x, t(x)) || isSymmetric(x, check.attributes = FALSE)
 
 # ---- significance ----
 

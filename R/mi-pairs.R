@@ -28,6 +28,7 @@
 #' @param distributed share the search among the ranks of a job, which all call with the same data and get the same
 #'   result; see [weft_ranks()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the search among; see [weft_devices()].
+#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
 #' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1`, `feature2` (in column order), `mi`, the
 #'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of
 #'   a pair are over the same rows. With `full = TRUE` a list of two symmetric matrices, `mi` and `interaction`; a
@@ -44,11 +45,12 @@
 mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"), features = NULL,
                      with = NULL, full = FALSE, permutations = 0, na = c("fail", "drop", "level"),
                      unit = c("bits", "nats"), seed = NULL, assay = NULL, bins = NULL, distributed = FALSE,
-                     devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                     devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "mi_pairs", c(each_rank, "x"))
   call <- match.call()
   need_args("x")
+  check_dots(character(), mi_names_elsewhere, ...)
   verbose <- check_flag(verbose, "verbose")
   keep <- check_search(top, min_mi, min_gain, by, unit)
   full <- check_flag(full, "full")

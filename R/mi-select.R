@@ -27,6 +27,7 @@
 #' @param k how many features, at most as many as there are; by default ten, or all of fewer.
 #' @param method one of the names above.
 #' @param unit `"bits"` or `"nats"`; ratios and Gini gains have no unit.
+#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
 #' @return A data frame of class `weft_selection` with `feature` and `score` in order of selection.
 #' @export
 #' @examples
@@ -35,9 +36,10 @@
 #' mi_select(iris[1:4], iris$Species, k = 2, method = "mrmr", bins = 5)
 mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim", "njmim", "disr", "cmim", "cmi", "jim"),
                       bins = NULL, na = c("fail", "drop", "level"), unit = c("bits", "nats"), assay = NULL,
-                      backend = NULL, threads = NULL, progress = NULL) {
+                      backend = NULL, threads = NULL, progress = NULL, ...) {
   started <- proc.time()[[3L]]
   need_args("x", "class")
+  check_dots(character(), mi_names_elsewhere, ...)
   chosen <- cpu_only(backend, "Features are selected")
   method <- check_choice(method, names(select_methods), "method")
   na <- check_choice(na, c("fail", "drop", "level"), "na")

@@ -43,6 +43,7 @@
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress show a progress bar; the default is in interactive sessions, after two seconds.
 #' @param verbose say which back end runs and why.
+#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
 #' @return A data frame of class `weft_mi`, best feature first (equal scores in column order): `feature`, `mi`,
 #'   `entropy` of the feature, `levels` seen, rows `n`, G `statistic`, `df`, `p_value`, and Benjamini and Hochberg's
 #'   `q_value`; with permutations also `p_permutation` and `p_fwer`. Attributes record the call, unit, back end and
@@ -58,9 +59,10 @@
 #' )
 #' mi_rank(x, class)
 mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", "nats"), bins = NULL, permutations = 0,
-                    seed = NULL, assay = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                    seed = NULL, assay = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
   started <- proc.time()[[3L]]
   need_args("x")
+  check_dots(character(), mi_names_elsewhere, ...)
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   unit <- check_choice(unit, c("bits", "nats"), "unit")
@@ -292,3 +294,7 @@ plot.weft_mi <- function(x, top = 20L, alpha = 0.05, ...) {
                                            fill = c("#2c5f8a", "white"), border = "#2c5f8a")
   invisible(x)
 }
+
+# What arguments are called in other packages (infotheo, minet, praznik, sklearn), and here.
+mi_names_elsewhere <- c(y = "class", Y = "class", target = "class", X = "x", dataset = "x",
+                        method = "estimator", disc = "bins", nbins = "bins", breaks = "bins", n_neighbors = "k")

@@ -108,15 +108,11 @@ finding_groups <- function(fit) {
     return(finding(sprintf("There are %s (shares of the sampled partitions: %s).", counted, counts_text(r$n_clusters$row, 3L)),
                    strength = "suggestive"))
   }
-  shared <- irm_nmi(z, class)
-  n <- length(class)
-  shuffled <- vapply(seq_len(199), function(t) {
-    irm_nmi(z, class[order(draws("uniform", n, key = fit$seed %% 2^32, stream = t))])
-  }, 0)
-  p <- mean(c(TRUE, shuffled >= shared - 1e-12))
+  found <- class_agreement(fit)
+  p <- found$p
   finding(sprintf("There are %s; they %s (they share %s of their information; shuffled classes %s).", counted,
                   if (p <= strengths[["suggestive"]]) "go with the classes" else "do not go with the classes beyond chance",
-                  share_text(shared), share_text(mean(shuffled))),
+                  share_text(found$shared), share_text(found$chance)),
           strength = if (settled || p > strengths[["suggestive"]]) strength_of(p) else "suggestive")
 }
 

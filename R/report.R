@@ -1,28 +1,38 @@
-# The report: an R Markdown template in inst/rmarkdown, filled with the result of the workflow.
+# The report: an R Markdown template in inst/rmarkdown, filled with the result of the workflow. What its sections write
+# is in report-*.R.
 
 #' Write the workflow's result up as a page
 #'
-#' A self-contained HTML page: what was done to the data, figures and tables of every step, a text of methods to be put into a
-#' manuscript, and the session, machine and back ends. It opens without a network.
+#' A self-contained page: findings in plain sentences with how sure they are; samples, genes, pairs, network, groups and
+#' Bayesian network in figures whose captions say how to read them, and in tables that sort, are searched and download
+#' as CSV; a text of methods to be put into a manuscript, with references; settings, session, machine and back ends. It
+#' opens without a network.
 #'
 #' Names of genes, samples and classes, the title and all else that comes from data are shown as they are: nothing in
 #' them is markup, a link, a file to be put in, or code.
 #'
-#' The page is made from the R Markdown template `gene_network` of this package, which can be copied and changed: in RStudio under New
-#' file, R Markdown, From template; else `rmarkdown::draft("my-report.Rmd", "gene_network", package = "weft")`, and give
-#' that file as `template`. Of the parameters `fit`, `title`, `author` and `top` it gets those that it declares; title
-#' and author come as Markdown in which everything stands for itself.
+#' The page is made from the R Markdown template `gene_network` of this package, which can be copied and changed: in RStudio
+#' under New file, R Markdown, From template; else `rmarkdown::draft("my-report.Rmd", "gene_network", package = "weft")`, and give
+#' that file as `template`. Of the parameters `fit`, `title`, `author`, `top` and `sets` it gets those that it declares;
+#' title and author come as Markdown in which everything stands for itself. For Quarto,
+#' `system.file("quarto", "gene-network.qmd", package = "weft")` is the same report, of a result that [saveRDS()] wrote.
+#'
+#' A PDF is printed from the page by Chromium or Chrome (on the `PATH`, or named by the environment variable
+#' `WEFT_CHROME`); without one it is made with LaTeX.
 #'
 #' @param fit what [gene_network()] returned.
-#' @param file where to write the page: a path that ends in `.html`.
+#' @param file where to write the report: a path that ends in `.html`, or `.pdf`.
 #' @param title its title.
 #' @param author names of its authors, if it is to have any.
 #' @param template an R Markdown file with the parameter `fit`.
-#' @param top how many genes, pairs and edges the tables have.
-#' @param open open the page in a browser; the default is in interactive sessions.
+#' @param top how many rows the tables show at first.
+#' @param open open the report; the default is in interactive sessions.
 #' @param quiet say nothing while rendering.
-#' @return The path of the page, invisibly.
-#' @seealso [gene_network()]
+#' @param format `"html"` or `"pdf"`; by default as `file` ends.
+#' @param sets sets of genes, as [gene_sets()] takes them: the report then says which of them the best genes, the
+#'   neighbourhoods of hubs and the groups hold more of than chance gives.
+#' @return The path of the report, invisibly.
+#' @seealso [gene_network()], [gene_sets()]
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 60, p = 30)
@@ -30,13 +40,17 @@
 #' if (requireNamespace("rmarkdown", quietly = TRUE) && rmarkdown::pandoc_available("1.12.3")) {
 #'   weft_report(fit, tempfile(fileext = ".html"), open = FALSE)
 #' }
-weft_report <- function(fit, file = "gene-network.html", title = "Gene network report", author = NULL, template = NULL,
-                        top = 20, open = interactive(), quiet = TRUE) {
+weft_report <- function(fit, file = paste0("gene-network.", format), title = "Gene network report", author = NULL,
+                        template = NULL, top = 20, open = interactive(), quiet = TRUE, format = c("html", "pdf"),
+                        sets = NULL) {
   need_args("fit")
   fit <- checked_fit(fit, "fit")
+  if (missing(format) && !missing(file) && is.character(file) && any(grepl("\\.pdf$", file))) format <- "pdf"
+  format <- check_choice(format, c("html", "pdf"), "format")
   check_output(file, "file")
-  if (!grepl("\\.html?$", file)) abort_input("`file` must be one path that ends in .html.",
-                                             x = paste0("It is ", describe(file), "."))
+  if (!grepl(if (format == "pdf") "\\.pdf$" else "\\.html?$", file)) {
+    abort_input(sprintf("`file` must be one path that ends in .%s.", format), x = paste0("It is ", describe(file), "."))
+  }
   title <- check_text(title, "title")
   if (!is.null(author) && (!is.character(author) || anyNA(author))) {
     abort_input("`author` must be names, as text.", x = paste0("It is ", describe(author), "."))
@@ -50,13 +64,16 @@ weft_report <- function(fit, file = "gene-network.html", title = "Gene network r
     abort_input("`weft_report()` needs pandoc.", x = "It was not found.",
                 i = "It comes with RStudio; on Debian and Ubuntu `apt-get install pandoc`; see https://pandoc.org.")
   }
+  if (is.character(sets) && length(sets) == 1L) sets <- read_gmt(sets) else if (!is.null(sets)) check_sets(sets, "sets")
+  browser <- if (format == "pdf") pdf_maker()
   author <- paste(valid_utf8(author), collapse = ", ")
-  params <- list(fit = fit, title = markdown_text(title), author = markdown_text(author), top = top)
+  params <- list(fit = fit, title = markdown_text(title), author = markdown_text(author), top = top, sets = sets)
   work <- tempfile("weft-report-")
   dir.create(work)
   on.exit(unlink(work, recursive = TRUE))
-  render_report(report_template(template), params, work, quiet)
-  file <- put_in_place(file.path(work, "report.html"), file)
+  render_report(report_template(template), params, work, quiet, if (identical(browser, "latex")) "latex" else "html")
+  if (format == "pdf" && browser != "latex") print_page(browser, work)
+  file <- put_in_place(file.path(work, paste0("report.", format)), file)
   if (open) utils::browseURL(paste0("file://", gsub("%2F", "/", utils::URLencode(file, reserved = TRUE), fixed = TRUE)))
   invisible(file)
 }
@@ -74,16 +91,19 @@ report_template <- function(template) {
 }
 
 # Renders a copy of the template in the folder `work`, with the parameters that it declares.
-render_report <- function(template, params, work, quiet) {
+render_report <- function(template, params, work, quiet, form = "html") {
   copy <- file.path(work, "report.Rmd")
   file.copy(template, copy)
+  latex <- form == "latex"
   tryCatch({
     declared <- names(rmarkdown::yaml_front_matter(copy)$params)
     if (!"fit" %in% declared) {
       abort_input("`template` must declare the parameter `fit`.",
                   i = "Its first lines need `params:` and below that `  fit: null`.")
     }
-    rmarkdown::render(copy, output_file = "report.html", params = params[intersect(names(params), declared)],
+    format <- if (latex) rmarkdown::pdf_document(latex_engine = latex_engine(), toc = TRUE, toc_depth = 2)
+    rmarkdown::render(copy, output_format = format, output_file = if (latex) "report.pdf" else "report.html",
+                      params = params[intersect(names(params), declared)],
                       envir = new.env(parent = globalenv()), quiet = quiet)
   }, error = function(e) {
     if (inherits(e, "weft_error")) stop(e)
@@ -93,30 +113,44 @@ render_report <- function(template, params, work, quiet) {
   })
 }
 
+# ---- PDF ----
+
+# The path of a browser that prints pages, or "latex".
+pdf_maker <- function() {
+  named <- Sys.getenv("WEFT_CHROME")
+  if (nzchar(named) && named != "no") {
+    if (!nzchar(Sys.which(named))) {
+      abort_input("`WEFT_CHROME` must be the path of Chromium or Chrome.", x = sprintf("It is %s.", describe(named)))
+    }
+    return(unname(Sys.which(named)))
+  }
+  found <- Sys.which(c("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge"))
+  found <- unname(found[nzchar(found)])
+  if (length(found) && named != "no") return(found[1L])
+  if (nzchar(Sys.which(latex_engine()))) return("latex")
+  abort_input("`format = \"pdf\"` needs Chromium, Chrome or LaTeX.", x = "None was found.",
+              i = "`WEFT_CHROME` may name the browser. Or open the page that `format = \"html\"` writes, and print it.")
+}
+
+latex_engine <- function() if (nzchar(Sys.which("xelatex"))) "xelatex" else "pdflatex"
+
+# Prints report.html of the folder `work` into report.pdf. A profile of its own, so that an open browser does not take
+# over.
+print_page <- function(browser, work) {
+  pdf <- file.path(work, "report.pdf")
+  told <- c("--headless", "--disable-gpu", if (identical(unname(Sys.info()["user"]), "root")) "--no-sandbox",
+            "--no-pdf-header-footer",
+            shQuote(paste0("--user-data-dir=", file.path(work, "profile"))), shQuote(paste0("--print-to-pdf=", pdf)),
+            shQuote(paste0("file://", file.path(work, "report.html"))))
+  said <- suppressWarnings(system2(browser, told, stdout = TRUE, stderr = TRUE, timeout = 120))
+  if (!isTRUE(file.size(pdf) > 1000)) {
+    abort_input("The page could not be printed.", x = plain_text(paste(c(utils::tail(said, 2L), "No more is known."),
+                                                                       collapse = " ")),
+                i = "Open the page that `format = \"html\"` writes, and print it.")
+  }
+}
+
 # ---- what the template shows ----
-
-# A data frame as a table in Markdown: its first rows, with names and values as they are.
-report_table <- function(d, caption, rows = nrow(d), digits = 3) {
-  d <- utils::head(as.data.frame(d), rows)
-  number <- vapply(d, is.numeric, NA)
-  probability <- intersect(c("p_value", "q_value", "p_fwer"), names(d)[number])
-  d[probability] <- lapply(d[probability], probability_text)
-  d[] <- lapply(d, function(v) if (is.double(v)) signif(v, digits) else if (is.numeric(v)) v else markdown_text(v))
-  knitr::kable(d, format = "pipe", caption = markdown_text(caption), row.names = FALSE,
-               align = ifelse(number, "r", "l"), col.names = markdown_text(names(d)))
-}
-
-probability_text <- function(v) {
-  ifelse(is.na(v), "", ifelse(v < 0.001, "< 0.001", formatC(v, digits = 2, format = "fg", flag = "#")))
-}
-
-# Lines as a block of code, whose fence is longer than any in it.
-verbatim <- function(lines) {
-  lines <- plain_text(cli::ansi_strip(lines))
-  runs <- unlist(regmatches(lines, gregexpr("`+", lines)))
-  fence <- strrep("`", max(3L, nchar(runs) + 1L))
-  cat("", fence, lines, fence, "", sep = "\n")
-}
 
 # The call as it was; data that stand in it themselves are cut short.
 call_lines <- function(fit, most = 20L) {
@@ -141,6 +175,14 @@ pairs_text <- function(r) {
   if (any(r$p_fwer <= 0.05)) return("The p-values hold for the whole search: pairs above 0.05 are what chance gives.")
   paste("None is significant: over the whole search chance gives as much interaction as the best pair has with probability",
         sprintf("%s.", format(min(r$p_fwer), digits = 2)))
+}
+
+report_data <- function(fit) {
+  report_paragraph(quality_text(fit$quality))
+  log <- as.data.frame(fit, what = "log")
+  if (!nrow(log)) return(report_paragraph("Nothing had to be done."))
+  put_table(log, "Every change, in the order in which it was made, with the numbers of genes and samples it concerned.",
+            "changes", 100)
 }
 
 report_date <- function(fit) format(as.POSIXct(as.numeric(fit$date), origin = "1970-01-01"), "%e %B %Y, %H:%M")

@@ -51,6 +51,9 @@ print.weft_sitrep <- function(x, ...) {
   } else {
     line(FALSE, "CUDA", x$cuda_reason)
     if (!is.null(x$build$CUDA)) cat("    at installation: ", x$build$CUDA, "\n", sep = "")
+    if (startsWith(x$cuda_reason, "weft was installed without it")) {
+      cat("    weft_install_cuda() builds it where a driver is, without a toolkit\n")
+    }
   }
   line(x$mpi, "MPI", x$mpi_text)
   if (!x$mpi && !is.null(x$build$MPI)) cat("    at installation: ", x$build$MPI, "\n", sep = "")

@@ -1,9 +1,24 @@
 #' weft: structure in wide data, on the CPU and the GPU
 #'
-#' Start with [gene_network()], which goes from an expression matrix to networks and a report, and `vignette("weft-in-ten-minutes")`.
-#' By themselves: [mi_rank()], [mi_pairs()] and [mi_network()] (mutual information), [pca()] (components), [bn_learn()] (Bayesian
-#' networks), [kernel_sum()] and [kde()] (kernel sums), [irm()] (groups of rows and columns). [weft_sitrep()] says what this machine
-#' offers; [weft_options] lists the settings.
+#' Start with [gene_network()], which goes from an expression matrix to networks, and [weft_report()], which writes the
+#' result up; `vignette("weft-in-ten-minutes")` walks through it, `vignette("coming-from")` maps calls of other
+#' packages.
+#'
+#' | what you want to know | functions |
+#' |---|---|
+#' | what an expression data set has to say | [gene_network()], [weft_report()], [gene_sets()] |
+#' | is the data sound, which samples are odd | [gene_quality()], [gene_outliers()] |
+#' | which features tell about a class | [mi_rank()], [mi_select()], [discretize()] |
+#' | which tell only together | [mi_pairs()], [mi_triples()] |
+#' | which go together | [mi_matrix()], [mi_network()] |
+#' | which regulate which, with false discovery rates | [regulation()] |
+#' | which may drive which, with the uncertainty of every edge | [bn_learn()], [bn_exact()], [bn_compare()] |
+#' | in which directions data vary | [pca()], [pca_choose_k()], [kernel_pca()] |
+#' | how points are distributed | [kde()], [kernel_bandwidth()] |
+#' | how a value depends on others | [kernel_regression()], [gp_regression()], [svm_predict()] |
+#' | how rows and columns group | [irm()] |
+#' | what this machine offers | [weft_sitrep()], [weft_backend()], [weft_options], [weft_install_cuda()] |
+#' | data to try it on | [weft_example()], [read_plink()], [read_bag_of_words()], [read_gmt()] |
 #'
 #' @keywords internal
 #' @useDynLib weft, .registration = TRUE
@@ -26,6 +41,7 @@ generics::glance
 #' | `weft.device` | `CUDA_VISIBLE_DEVICES` | which device, from 0 (default 0) |
 #' | `weft.devices` | | the devices of calls that take several, `"all"` or numbers from 0; see [weft_devices()] |
 #' | `weft.device_memory` | | most bytes of each device's memory to use; work that needs more is done in chunks |
+#' | `weft.calibrate` | `WEFT_CALIBRATE` | whether `"auto"` may measure this machine and keep the result; see [weft_calibrate()] |
 #' | `weft.balance` | | over ranks, queries go to a rank with less than this share of the work (default 0.5; 0: never) |
 #' | `weft.progress` | | show progress bars: default only in interactive sessions |
 #' | | `WEFT_SIMD` | cap on the CPU's vector instructions: `"portable"`, `"avx2"`, `"avx512"` |
@@ -43,7 +59,16 @@ NULL
   if (.Call(C_weft_finalisers) == 0) library.dynam.unload("weft", libpath)
 }
 
-libs_dir <- function() dirname(getLoadedDLLs()[["weft"]][["path"]])
+# R makes the list of all loaded libraries anew for whoever asks, which takes longer than most of a small call.
+libs_dir <- function() session$libs %||% (session$libs <- dirname(getLoadedDLLs()[["weft"]][["path"]]))
+
+# Where the CUDA object is: weft's own, or the one that weft_install_cuda() built from the same sources.
+cuda_dir <- function() {
+  own <- libs_dir()
+  if (file.exists(file.path(own, "cuda", "weft_cuda.so"))) return(own)
+  built <- user_cuda_dir()
+  if (!is.null(built) && file.exists(file.path(built, "cuda", "weft_cuda.so"))) built else own
+}
 
 #' @importFrom stats setNames
 NULL

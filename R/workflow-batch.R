@@ -89,6 +89,7 @@ take_out_nuisance <- function(q) {
   q <- warn_confounded(q, part, class)
   of_part <- 1L + seq_len(ncol(part))
   gaps <- colSums(is.na(q$x)) > 0
+  q$before <- first_scores(q$x[, !gaps, drop = FALSE])
   if (any(!gaps)) {
     beta <- qr.coef(qr(design), q$x[, !gaps, drop = FALSE])
     q$x[, !gaps] <- q$x[, !gaps] - part %*% beta[of_part, , drop = FALSE]
@@ -99,6 +100,14 @@ take_out_nuisance <- function(q) {
     q$x[, j] <- q$x[, j] - drop(part %*% ifelse(is.na(beta), 0, beta))
   }
   note(q, "batch", nuisance_text(q), ncol(q$x), nrow(q$x))
+}
+
+# Samples on up to five components, for the report to show what was there before; NULL where too few genes have no gaps.
+first_scores <- function(x) {
+  if (ncol(x) < 3L) return(NULL)
+  genes <- component_genes(dim(x))
+  if (genes < ncol(x)) x <- x[, sort(order(draws("uniform", ncol(x), key = 1))[seq_len(genes)]), drop = FALSE]
+  pca(x, min(5, dim(x) - c(1L, 0L)), scale = TRUE, seed = 1, backend = "cpu", progress = FALSE)$x
 }
 
 nuisance_text <- function(q) {

@@ -92,7 +92,7 @@ sound_quality <- function(q) {
     samples <- c(sample = "character", kept = "logical", reason = "character", missing = "numeric")
     is_matrix(q$x) && length(q$x) && all(is.finite(q$x)) && is_labels(rownames(q$x)) && is_labels(colnames(q$x)) &&
       is_groups(q$class, nrow(q$x)) && is_groups(q$batch, nrow(q$x)) && sound_covariates(q$covariates, nrow(q$x)) &&
-      sound_symbols(q$genes) &&
+      sound_symbols(q$genes) && sound_before(q$before, nrow(q$x)) &&
       is_word(q$kind) && q$kind %in% c("expression", "levels") && is_number(q$imputed) &&
       is.numeric(q$input) && length(q$input) == 2L && !anyNA(q$input) && (is.null(q$log) || is_frame(q$log, log)) &&
       is_frame(q$genes, genes) && !anyNA(q$genes$kept) && identical(q$genes$gene[q$genes$kept], colnames(q$x)) &&
@@ -110,6 +110,10 @@ sound_symbols <- function(genes) {
   is.null(genes$symbol) && is.null(genes$representative) ||
     is.character(genes$symbol) && !is.object(genes$symbol) && is_bare(genes$representative, "logical") &&
       !anyNA(genes$representative) && !any(genes$representative & !genes$kept)
+}
+
+sound_before <- function(before, n) {
+  is.null(before) || is_matrix(before) && nrow(before) == n && ncol(before) >= 1L && all(is.finite(before))
 }
 
 sound_hidden <- function(h, n) {

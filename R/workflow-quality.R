@@ -46,7 +46,8 @@
 #'   (`"expression"` or `"levels"`), `log` (one row a decision: `step`, `genes` and `samples` it concerned, `what`),
 #'   `genes` and `samples` (one row each of the input: `kept`, `reason`, `missing` and, for genes, `median`, `mad` and,
 #'   where symbols are known, `symbol` and `representative`, whether the gene's column of largest spread), `imputed`
-#'   (number of cells). `as.matrix()` gives `x`.
+#'   (number of cells), and where batches or covariates were taken out `before`, the samples' scores on up to five
+#'   components before that. `as.matrix()` gives `x`.
 #' @seealso [gene_network()]
 #' @export
 #' @examples
@@ -87,7 +88,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
   q$genes$mad[at] <- column_medians(abs(q$x - rep(q$genes$median[at], each = nrow(q$x))))
   q <- group_symbols(q, symbols)
   rownames(q$log) <- NULL
-  structure(q[c("x", "class", "batch", "covariates", "kind", "log", "genes", "samples", "imputed", "input")],
+  structure(q[c("x", "class", "batch", "covariates", "kind", "log", "genes", "samples", "imputed", "input", if (!is.null(q$before)) "before")],
             class = "weft_quality")
 }
 

@@ -16,3 +16,17 @@ put("weft_cuda.so", file.path(libs, "cuda"))
 put("weft_mpi.so", file.path(libs, "mpi"))
 put("weft-build.dcf", libs)
 put("symbols.rds", libs)
+
+# What weft_install_cuda() builds the CUDA object from, and a key by which an object of other sources is told.
+if (.Platform$OS.type == "unix") {
+  there <- file.path(R_PACKAGE_DIR, "cuda")
+  dir.create(there, showWarnings = FALSE)
+  sources <- c("configure", file.path("src", list.files(".", "[.](c|h|cu|cuh|in)$", recursive = TRUE)))
+  old <- setwd("..")
+  sources <- sort(sources[file.exists(sources)], method = "radix")
+  sums <- tempfile()
+  writeLines(paste(sources, tools::md5sum(sources)), sums)
+  writeLines(unname(tools::md5sum(sums)), file.path(there, "key"))
+  utils::tar(file.path(there, "sources.tar.gz"), sources, compression = "gzip", compression_level = 9, tar = "internal")
+  setwd(old)
+}

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <cmath>
 #include "device.cuh"
-#include "draws_fill.h"
 #include "parallel.h"
 
 #ifndef WEFT_BUILT_FOR
@@ -269,7 +268,7 @@ done:
 
 /* ---- resident matrices ---- */
 
-static void fill_double(const void *data, size_t first, size_t count, void *out, int threads)
+void weft_fill_doubles(const void *data, size_t first, size_t count, void *out, int threads)
 {
   const double *x = (const double *) data + first;
   const size_t block = (count + threads - 1) / threads;
@@ -311,7 +310,7 @@ static weft_status upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, 
   char *data;
   data = (char *) weft_device_take(&mem, count, size);
   if (!data) { st = mem.opened != WEFT_OK ? mem.opened : WEFT_ERR_MEMORY; goto done; }
-  WEFT_TRY(weft_device_upload(&mem, data, count, size, single ? fill_float : fill_double, x));
+  WEFT_TRY(weft_device_upload(&mem, data, count, size, single ? fill_float : weft_fill_doubles, x));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   /* from the call's arena to the handle: the account goes on counting it */
   m.data = data;
@@ -346,17 +345,4 @@ done:
   return st;
 }
 
-const weft_device_ops weft_device_cuda = { device_count, device_info, upload, download, release };
-
-/* ---- the table ---- */
-
-extern "C" {
-#define EXTERN_CUDA(room) extern const struct weft_##room##_ops weft_##room##_cuda;
-WEFT_ROOMS(EXTERN_CUDA)
-
-#define CUDA_FIELD(room) &weft_##room##_cuda,
-static const weft_backend table = { WEFT_ABI, sizeof(weft_backend), "cuda", &weft_device_cuda, weft_draws_fill_cuda,
-                                    WEFT_ROOMS(CUDA_FIELD) };
-
-__attribute__((visibility("default"))) const weft_backend *weft_cuda_entry(void) { return &table; }
-}
+const weft_device_ops weft_device_cuda = { device_count, device_info, upload, download, release, weft_device_rates };

@@ -61,6 +61,8 @@ weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, co
 /* Writes elements first .. first+count-1 of the host data, in the device's form, to `out`. Called on the host with
  * `threads` to use; must not fail. */
 typedef void (*weft_fill)(const void *data, size_t first, size_t count, void *out, int threads);
+/* Copies doubles as they are. */
+void weft_fill_doubles(const void *data, size_t first, size_t count, void *out, int threads);
 
 /* Fills device memory `out` (count × size bytes) through two pinned buffers: while one travels, the other is filled.
  * Polls between chunks. Complete in stream order; `data` may be changed when it returns. */
@@ -79,6 +81,9 @@ weft_status weft_device_join_shares(weft_device_arena *arena, void *x, const siz
 
 /* The pinned buffers are kept for the process; this gives them back. */
 void weft_device_forget_staging(void);
+
+/* rates.h */
+weft_status weft_device_rates(weft_ctx *ctx, double *rates);
 
 extern const weft_device_ops weft_device_cuda;
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "genotypes.h"
 #include "glue.h"
 #include "parallel.h"
 #include "ranks.h"
@@ -327,16 +328,19 @@ SEXP weft_glue_arena(weft_arena **arena)
 
 static SEXP slot(SEXP x, const char *name) { return R_do_slot(x, Rf_install(name)); }
 static int is_sparse(SEXP x) { return Rf_isS4(x) && R_has_slot(x, Rf_install("p")); }
+static int is_genotypes(SEXP x) { return TYPEOF(x) == VECSXP && Rf_inherits(x, "weft_genotypes"); }
 
 size_t weft_glue_ncol(SEXP x)
 {
   if (is_sparse(x)) return (size_t) INTEGER(slot(x, "Dim"))[1];
+  if (is_genotypes(x)) return (size_t) Rf_xlength(weft_glue_element(x, "wanted"));
   return TYPEOF(x) == VECSXP ? (size_t) Rf_xlength(x) : (size_t) Rf_ncols(x);
 }
 
 size_t weft_glue_nrow(SEXP x)
 {
   if (is_sparse(x)) return (size_t) INTEGER(slot(x, "Dim"))[0];
+  if (is_genotypes(x)) return (size_t) Rf_asReal(weft_glue_element(x, "n"));
   if (TYPEOF(x) == VECSXP) return Rf_xlength(x) ? (size_t) Rf_xlength(VECTOR_ELT(x, 0)) : 0;
   return (size_t) Rf_nrows(x);
 }
@@ -368,11 +372,27 @@ static void sparse_columns(SEXP x, weft_column *views)
   }
 }
 
+/* What genotype_columns() in R/plink.R makes: variants of a mapped .bed file. */
+static void genotype_columns(SEXP x, weft_column *views)
+{
+  const weft_mapped *file = weft_glue_mapped(weft_glue_element(x, "pointer"));
+  const double *wanted = REAL(weft_glue_element(x, "wanted"));
+  const size_t p = weft_glue_ncol(x), bytes = weft_genotype_bytes(weft_glue_nrow(x));
+  for (size_t j = 0; j < p; j++) {
+    const size_t at = WEFT_GENOTYPE_HEAD + (size_t) wanted[j] * bytes;
+    if (!(wanted[j] >= 0) || at + bytes > file->size)
+      weft_glue_fail(WEFT_ERR_INTERNAL, "Variant %.0f reached the native code.", wanted[j]);
+    views[j] = (weft_column){ WEFT_COLUMN_GENOTYPE, file->data + at, NULL, 0 };
+  }
+}
+
 void weft_glue_columns(SEXP x, weft_column *views)
 {
   size_t p = weft_glue_ncol(x), size;
   if (is_sparse(x)) {
     sparse_columns(x, views);
+  } else if (is_genotypes(x)) {
+    genotype_columns(x, views);
   } else if (TYPEOF(x) == VECSXP) {
     for (size_t j = 0; j < p; j++) views[j] = view_of(VECTOR_ELT(x, (R_xlen_t) j), &size);
   } else {
@@ -401,46 +421,6 @@ SEXP C_weft_mpi(SEXP libs)
   if (mpi) mpi->describe(text, sizeof text);
   SEXP out = PROTECT(Rf_mkString(text));
   Rf_setAttrib(out, Rf_install("available"), Rf_ScalarLogical(mpi != NULL));
-  UNPROTECT(1);
-  return out;
-}
-
-typedef struct { weft_device_info *list; int count; } device_query;
-
-static weft_status list_devices(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  device_query *q = data;
-  weft_status st = WEFT_OK;
-  for (int i = 0; i < q->count && st == WEFT_OK; i++) st = backend->device->info(ctx, i, &q->list[i]);
-  return st;
-}
-
-/* A list of columns, one row a device. */
-SEXP C_weft_devices(SEXP control)
-{
-  const char *fields[] = { "name",   "capability", "processors", "total", "available",
-                           "driver", "runtime",    "built_for",  "" };
-  char why[512] = "";
-  const weft_backend *b = weft_cuda_backend(CHAR(Rf_asChar(weft_glue_element(control, "libs"))), why, sizeof why);
-  int n = b ? b->device->count(why, sizeof why) : 0;
-  device_query q = { n ? (weft_device_info *) R_alloc((size_t) n, sizeof(weft_device_info)) : NULL, n };
-  if (n) weft_glue_run(control, list_devices, &q);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  for (int k = 0; fields[k][0]; k++)
-    SET_VECTOR_ELT(out, k, Rf_allocVector(k == 0 || k == 1 || k == 7 ? STRSXP : REALSXP, n));
-  for (int i = 0; i < n; i++) {
-    const weft_device_info *d = &q.list[i];
-    char capability[24];
-    snprintf(capability, sizeof capability, "%d.%d", d->major, d->minor);
-    SET_STRING_ELT(VECTOR_ELT(out, 0), i, Rf_mkChar(d->name));
-    SET_STRING_ELT(VECTOR_ELT(out, 1), i, Rf_mkChar(capability));
-    REAL(VECTOR_ELT(out, 2))[i] = d->processors;
-    REAL(VECTOR_ELT(out, 3))[i] = d->total;
-    REAL(VECTOR_ELT(out, 4))[i] = d->available;
-    REAL(VECTOR_ELT(out, 5))[i] = d->driver;
-    REAL(VECTOR_ELT(out, 6))[i] = d->runtime;
-    SET_STRING_ELT(VECTOR_ELT(out, 7), i, Rf_mkChar(d->architectures));
-  }
   UNPROTECT(1);
   return out;
 }

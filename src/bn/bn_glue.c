@@ -325,16 +325,25 @@ SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
 
 /* ---- exact answers ---- */
 
-typedef struct { table_view view; int32_t *sets; int64_t score; double *edges, log_total; int graphs; } exact_job;
+typedef struct {
+  table_view view;
+  int32_t *sets;
+  int64_t score;
+  weft_bn_order_shape shape;
+  double *edges, log_total;
+} exact_job;
 
 static weft_status optimum(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   exact_job *job = data;
-  weft_bn_table table;
+  weft_bn_table table, best;
+  int32_t *number;
   WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(backend->bn->optimum(ctx, &table, job->sets, &job->score));
+  WEFT_TRY(weft_bn_undominated(ctx, &mem, &table, &best, &number));
+  WEFT_TRY(backend->bn->optimum(ctx, &best, job->sets, &job->score));
+  for (size_t i = 0; i < table.p; i++) job->sets[i] = number[best.start[i] + job->sets[i]];
 done:
   weft_arena_end(&mem);
   return st;
@@ -352,7 +361,20 @@ SEXP C_weft_bn_optimum(SEXP table, SEXP control)
   return out;
 }
 
-static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
+static weft_status edges_orders(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  exact_job *job = data;
+  weft_bn_table table;
+  WEFT_TRY(open_table(&mem, &job->view, &table));
+  WEFT_TRY(backend->bn->edges_orders(ctx, &table, job->score, &job->shape, job->edges, &job->log_total));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static weft_status edges_graphs(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -360,23 +382,36 @@ static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
   weft_bn_table table;
   (void) backend;
   WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY((job->graphs ? weft_bn_edges_graphs : weft_bn_edges_orders)(ctx, &table, job->edges, &job->log_total));
+  WEFT_TRY(weft_bn_edges_graphs(ctx, &table, job->edges, &job->log_total));
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-SEXP C_weft_bn_edges(SEXP table, SEXP graphs, SEXP control)
+static SEXP edges_of(weft_work find, exact_job *job, SEXP control)
 {
   const char *fields[] = { "edges", "log_total", "" };
-  exact_job job = { .view = view_of(table), .graphs = Rf_asLogical(graphs) };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  const int side = dimension(job.view.p);
-  job.edges = REAL(weft_result_put(out, "edges", Rf_allocMatrix(REALSXP, side, side)));
-  weft_glue_run(control, edges, &job);
-  weft_result_put(out, "log_total", Rf_ScalarReal(job.log_total));
+  const int side = dimension(job->view.p);
+  job->edges = REAL(weft_result_put(out, "edges", Rf_allocMatrix(REALSXP, side, side)));
+  weft_glue_run(control, find, job);
+  weft_result_put(out, "log_total", Rf_ScalarReal(job->log_total));
   UNPROTECT(1);
   return out;
+}
+
+SEXP C_weft_bn_edges_graphs(SEXP table, SEXP control)
+{
+  exact_job job = { .view = view_of(table) };
+  return edges_of(edges_graphs, &job, control);
+}
+
+/* optimum: the best score in nats. shape: bits of low and mid parts of subsets; zeros: as the back end chooses. */
+SEXP C_weft_bn_edges_orders(SEXP table, SEXP optimum, SEXP shape, SEXP control)
+{
+  exact_job job = { .view = view_of(table), .shape = { INTEGER(shape)[0], INTEGER(shape)[1] } };
+  job.score = (int64_t) ldexp(Rf_asReal(optimum), job.view.bits);
+  return edges_of(edges_orders, &job, control);
 }
 
 typedef struct {

@@ -1,9 +1,6 @@
-/* Posteriors of edges, exact and from drawn graphs, and the number of orders of a graph.
+/* Posteriors of edges, exact over graphs and from drawn graphs, and the number of orders of a graph.
  *
  * With a_i(S) = Σ of exp(score) over the sets of i within S (each node's best set counts 1):
- *   over orders (Koivisto and Sood 2004), every order the same prior:
- *     f(W) = Σ_{s in W} f(W - s) a_s(W - s),  b(W) = Σ_{s not in W} a_s(W) b(W + s)
- *     P(u -> v) = Σ_W f(W) (a_v(W) - a_v(W - u)) b(W + v) / f(all)
  *   over graphs, every graph the same prior: a graph is the sequence of its layers, where a layer's nodes have parents
  *   among the nodes before it, at least one of them in the last layer. So with S the nodes so far and L the last layer
  *     F(S + N, N) += F(S, L) Π_{j in N} (a_j(S) - a_j(S - L)),
@@ -38,45 +35,6 @@ static weft_status subset_sums(weft_arena *mem, const weft_bn_table *t, real **o
   }
   *out = sums;
 done:
-  return st;
-}
-
-weft_status weft_bn_edges_orders(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total)
-{
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const size_t p = table->p, all = (size_t) 1 << p;
-  real *a, *f, *b;
-  double offset;
-  WEFT_TRY(subset_sums(&mem, table, &a, &offset));
-  WEFT_TAKE0(f, &mem, all);
-  WEFT_TAKE0(b, &mem, all);
-  f[0] = b[all - 1] = 1;
-  for (size_t w = 1; w < all; w++) {
-    if (!(w & 0xffff)) WEFT_TRY(weft_poll(ctx, 0.1 * (double) w / (double) all, 1));
-    for (size_t left = w; left; left &= left - 1) {
-      const size_t s = (size_t) __builtin_ctzll(left), rest = w & ~((size_t) 1 << s);
-      f[w] += f[rest] * a[s * all + rest];
-    }
-  }
-  for (size_t w = all - 1; w-- > 0; ) {
-    if (!(w & 0xffff)) WEFT_TRY(weft_poll(ctx, 0.2 - 0.1 * (double) w / (double) all, 1));
-    for (size_t s = 0; s < p; s++) if (!(w >> s & 1)) b[w] += a[s * all + w] * b[w | (size_t) 1 << s];
-  }
-  for (size_t v = 0; v < p; v++) {
-    const real *av = a + v * all;
-    for (size_t u = 0; u < p; u++) {
-      WEFT_TRY(weft_poll(ctx, 0.2 + 0.8 * (double) v / (double) p, 1));
-      const size_t from = (size_t) 1 << u, to = (size_t) 1 << v;
-      real sum = 0;
-      for (size_t w = 0; w < all && u != v; w++)
-        if ((w & from) && !(w & to)) sum += f[w] * (av[w] - av[w ^ from]) * b[w | to];
-      edges[u + p * v] = (double) (sum / f[all - 1]);
-    }
-  }
-  *log_total = offset + (double) logl(f[all - 1]);
-done:
-  weft_arena_end(&mem);
   return st;
 }
 
@@ -255,7 +213,7 @@ weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const 
   *difference = 0;
   for (size_t first = 0; first < p; first += step) {
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (samples * ladders) * (double) (step < p ? step : p) * 10))
     WEFT_FOR(static)
     for (int k = 0; k < ctx->threads; k++) {
       const size_t from = first + NODES_EACH * (size_t) k, to = from + NODES_EACH < p ? from + NODES_EACH : p;

@@ -52,7 +52,6 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
   if (threads > 1 && graph->unit == 0 && graph->link_count[0] > SHARED_LINKS &&
       (double) blocks * threads < SHARED_BLOCKS)
     WEFT_TAKE(s->tallies, arena, blocks * (size_t) threads);
-  if (s->tallies) WEFT_TAKE(s->counts, arena, (size_t) most * (size_t) threads);
   for (int d = 0; d < s->directions; d++) {
     WEFT_TAKE0(s->profile.links[d], arena, (size_t) most);
     WEFT_TAKE0(s->profile.pairs[d], arena, (size_t) most);
@@ -60,12 +59,15 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
   WEFT_TAKE(s->scores, arena, 2 * (size_t) most + 2);
   if (model->attempts && !s->one_mode) {
     WEFT_TAKE(s->squares, arena, blocks);
+    WEFT_TAKE(s->reached, arena, blocks);
+    WEFT_TAKE(s->sampled_nodes, arena, (size_t) most);
+    WEFT_TAKE(s->begins, arena, (size_t) most + 1);
     WEFT_TAKE(s->spreads, arena, (size_t) most);
+    WEFT_TAKE(s->row_now, arena, (size_t) most);
+    WEFT_TAKE(s->order, arena, (size_t) nodes);
   }
   WEFT_TAKE(s->block_sums, arena, (size_t) s->k[0]);
   WEFT_TAKE(s->rates, arena, 2 * (size_t) most);
-  WEFT_TAKE(s->members, arena, (size_t) nodes);
-  WEFT_TAKE(s->targets, arena, (size_t) nodes);
   const double all =
       (double) graph->n[0] * (double) (s->one_mode ? graph->n[0] : graph->n[1]) + graph->link_count[0] + 1;
   s->tables.size = all < TABLE_SIZE ? (int64_t) all : TABLE_SIZE;
@@ -378,7 +380,7 @@ static double row_sum(const irm_state *s, int32_t l)
 
 void irm_state_block_sums(irm_state *s)
 {
-  const int threads = (double) s->k[0] * s->k[1] > 4096 ? s->threads : 1;
+  const int threads = weft_threads_worth(s->threads, 40.0 * s->k[0] * s->k[1]);
   (void) threads;
   WEFT_PARALLEL(threads)
   {

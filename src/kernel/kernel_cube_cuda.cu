@@ -1,6 +1,7 @@
 /* Sums over a grid of points that are made on the device from a key, as many as its memory holds; kernel_cube.c is the
  * CPU's twin. */
 #include "../base/draws.h"
+#include "kernel_cube.h"
 #include "kernel_grid_cuda.cuh"
 
 /* Uniform in the unit cube: 24 bits each, four to a Philox block. */
@@ -98,7 +99,7 @@ weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job
     weft_grid_reach(&plan, h);
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
     began = weft_seconds();
-    WEFT_TRY(weft_grid_sum(ctx, &mem, plan, job->kind, h, 0, true, points, points, 1, sums, at + 2 * job->samples + 1));
+    WEFT_TRY(weft_grid_sum(ctx, &mem, plan, job->kind, h, 0, points, points, 1, sums, at + 2 * job->samples + 1));
     job->seconds[5 + k] = weft_seconds() - began;
     mean_of<<<1024, 256, 0, mem.stream>>>(sums, n, partial);
     WEFT_CUDA(cudaGetLastError());

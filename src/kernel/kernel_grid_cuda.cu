@@ -197,5 +197,7 @@ done:
 #define INSTANCE(Real) \
   template weft_status weft_grid_build<Real>(weft_ctx *, weft_device_arena *, const grid_plan &, int64_t, Real *, Real *, \
                                              grid_points<Real> *, double *);
-INSTANCE(float)
 INSTANCE(double)
+#ifdef WEFT_TESTS
+INSTANCE(float)
+#endif

@@ -21,7 +21,8 @@ struct grid_plan {
   int near;                     /* the same between lattice points */
 };
 
-/* Points in the order of their cells. Real is float for points made on the device. */
+/* Points in the order of their cells. Real is float for the points of kernel_cube.h, which builds with WEFT_TESTS=yes have;
+ * these are always queries and references at once. */
 template <typename Real> struct grid_points {
   int64_t n;
   Real *rows, *lo;              /* n * d, a point's coordinates together; lo may be NULL */
@@ -42,12 +43,10 @@ weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_pl
                             grid_points<Real> *out, double *seconds);
 
 /* kernel_grid_sum_cuda.cu. out[order[i] + c * n]: sums of query i. counts: tests of cells, of lattice points, of pairs.
- * once: queries are the references, and each pair of points is computed once for both, which takes half the time; sums
- * are then added to in any order, so that their last bits differ from run to run. In a part of several
- * (../base/meet.h), which all have the same points, each takes its share of the queries; all get the sums, and counts
- * of their own. */
+ * In a part of several (../base/meet.h), which all have the same points, each takes its share of the queries; all get
+ * the sums, and counts of their own. */
 template <typename Real>
-weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h, int leave_one_out, bool once,
+weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h, int leave_one_out,
                           const grid_points<Real> &query, const grid_points<Real> &reference, int m, double *out, double counts[3]);
 
 #endif

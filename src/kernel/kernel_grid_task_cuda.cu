@@ -22,7 +22,7 @@ static weft_status send_numbers(weft_ctx *ctx, weft_device_arena *mem, const dou
   const int parts = parts_of(ctx);
   const size_t first = weft_share_start(count, ctx->part, parts), end = weft_share_start(count, ctx->part + 1, parts);
   size_t starts[WEFT_MOST_DEVICES + 1];
-  WEFT_TRY(weft_device_upload(mem, out + first, end - first, sizeof *x, fill_doubles, x + first));
+  WEFT_TRY(weft_device_upload(mem, out + first, end - first, sizeof *x, weft_fill_doubles, x + first));
   for (int r = 0; r <= parts; r++) starts[r] = weft_share_start(count, r, parts) * sizeof *x;
   if (parts > 1) WEFT_TRY(weft_device_join_shares(mem, out, starts));
 done:
@@ -123,7 +123,7 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
     WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) nq, rows, lo, &query, NULL));
   }
   WEFT_DEVICE_TAKE(d_out, &mem, nq * m);
-  WEFT_TRY(weft_grid_sum(ctx, &mem, plan, task->kind, task->h, task->leave_one_out, false, query, reference, (int) m, d_out, counts));
+  WEFT_TRY(weft_grid_sum(ctx, &mem, plan, task->kind, task->h, task->leave_one_out, query, reference, (int) m, d_out, counts));
   first = weft_share_start(nq * m, ctx->part, parts_of(ctx)), end = weft_share_start(nq * m, ctx->part + 1, parts_of(ctx));
   WEFT_TRY(weft_device_download(&mem, out + first, d_out + first, (end - first) * sizeof *out));
   effort->pairs += 32 * counts[1], effort->nodes += counts[0], effort->repeated += counts[2];

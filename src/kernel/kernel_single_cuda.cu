@@ -160,10 +160,10 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   WEFT_DEVICE_TAKE(raw, &mem, staged);
   WEFT_DEVICE_TAKE(partial, &mem, chunks * most_columns * stride);
   /* the same whatever part of the queries this is */
-  WEFT_TRY(weft_device_upload(&mem, origin, d, sizeof(double), fill_doubles, task->reference.x));
+  WEFT_TRY(weft_device_upload(&mem, origin, d, sizeof(double), weft_fill_doubles, task->reference.x));
   for (int64_t first = 0; first < nq; first += staged / d) {
     const int64_t count = nq - first < staged / d ? nq - first : staged / d;
-    WEFT_TRY(weft_device_upload(&mem, raw, count * d, sizeof(double), fill_doubles, task->query.x + first * d));
+    WEFT_TRY(weft_device_upload(&mem, raw, count * d, sizeof(double), weft_fill_doubles, task->query.x + first * d));
     split_points<<<grid_for((double) count * d), 256, 0, mem.stream>>>(raw, count, (int) d, origin, factor, nq, q + first, q_lo + first);
     WEFT_CUDA(cudaGetLastError());
   }
@@ -175,9 +175,9 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
     const int64_t rows = n - at < slab ? n - at : slab, chunk = chunk_rows(nq, rows, T);
     const int64_t most = (int64_t) (LAUNCH_WORK / ((double) rows * T * (double) (d + 10))) + 1;
     const int64_t per_launch = even_launch(most, (rows + chunk - 1) / chunk, processors);
-    WEFT_TRY(weft_device_upload(&mem, raw, rows * d, sizeof(double), fill_doubles, task->reference.x + at * d));
+    WEFT_TRY(weft_device_upload(&mem, raw, rows * d, sizeof(double), weft_fill_doubles, task->reference.x + at * d));
     split_points<<<grid_for((double) rows * d), 256, 0, mem.stream>>>(raw, rows, (int) d, origin, factor, slab, x, x_lo);
-    WEFT_TRY(weft_device_upload(&mem, raw, rows * m, sizeof(double), fill_doubles, task->weights + at * m));
+    WEFT_TRY(weft_device_upload(&mem, raw, rows * m, sizeof(double), weft_fill_doubles, task->weights + at * m));
     split_weights<<<grid_for((double) rows * m), 256, 0, mem.stream>>>(raw, rows, (int) m, slab, w);
     WEFT_CUDA(cudaGetLastError());
     for (int64_t first = 0; first < nq; first += query_slab) {
@@ -203,7 +203,7 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
     WEFT_TAKE(own_weights, &host, nq * m);
     for (int64_t i = 0; i < nq; i++)
       for (int64_t c = 0; c < m; c++) own_weights[i * m + c] = task->weights[(size_t) own[i] * m + c];
-    WEFT_TRY(weft_device_upload(&mem, d_own, nq * m, sizeof(double), fill_doubles, own_weights));
+    WEFT_TRY(weft_device_upload(&mem, d_own, nq * m, sizeof(double), weft_fill_doubles, own_weights));
   }
   finish_single<<<grid_for((double) nq), 256, 0, mem.stream>>>(nq, (int) m, T, total, rest, d_own, radius, far, 1 / weft_kernel_row_of(kind)->scale,
                                                               constant, per_rho, per_rho2, per_far, d_out, d_bound);

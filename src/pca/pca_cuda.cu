@@ -58,18 +58,6 @@ static cudaError_t prepare_piece(const weft_pca_space *s, const From *from, int6
   return cudaGetLastError();
 }
 
-static void fill_doubles(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  const double *x = (const double *) data + first;
-  const size_t share = (count + threads - 1) / threads;
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(static)
-  for (int t = 0; t < threads; t++) {
-    const size_t a = t * share, b = a + share < count ? a + share : count;
-    if (a < b) memcpy((double *) out + a, x + a, (b - a) * sizeof *x);
-  }
-}
-
 struct columns { const double *x; size_t rows, ld; };
 
 /* Elements of columns of `rows` rows, one after another, from columns that lie `ld` apart. */
@@ -77,7 +65,7 @@ static void fill_columns(const void *data, size_t first, size_t count, void *out
 {
   const columns *c = (const columns *) data;
   const size_t share = (count + threads - 1) / threads;
-  if (c->rows == c->ld) { fill_doubles(c->x, first, count, out, threads); return; }
+  if (c->rows == c->ld) { weft_fill_doubles(c->x, first, count, out, threads); return; }
   WEFT_PARALLEL(threads)
   WEFT_FOR(static)
   for (int t = 0; t < threads; t++) {
@@ -241,8 +229,8 @@ static weft_status place_sparse(weft_pca_space *s)
     WEFT_DEVICE_TAKE(row_starts, &s->mem, (size_t) b.n + 1);
     WEFT_DEVICE_TAKE(columns, &s->mem, stored);
     WEFT_DEVICE_TAKE(row_values, &s->mem, stored);
-    WEFT_TRY(weft_device_upload(&s->mem, values, stored, sizeof(double), fill_doubles, panel.values));
-    WEFT_TRY(weft_device_upload(&s->mem, rows, stored / 2, 8, fill_doubles, panel.rows));
+    WEFT_TRY(weft_device_upload(&s->mem, values, stored, sizeof(double), weft_fill_doubles, panel.values));
+    WEFT_TRY(weft_device_upload(&s->mem, rows, stored / 2, 8, weft_fill_doubles, panel.rows));
     if (stored % 2) WEFT_CUDA(cudaMemcpyAsync(rows + stored - 1, panel.rows + stored - 1, 4, cudaMemcpyHostToDevice, s->mem.stream));
     WEFT_CUDA(cudaMemcpyAsync(starts, panel.starts, ((size_t) p + 1) * 4, cudaMemcpyHostToDevice, s->mem.stream));
     LIBRARY("cuSPARSE", cusparseCsr2cscEx2_bufferSize(s->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows, row_values,

@@ -4,6 +4,7 @@
 #include "../base/draws.h"
 #include "../base/parallel.h"
 #include "regulation.h"
+#include "regulation_loops.h"
 
 #define AT_ONCE 4e6 /* values a thread goes through between two polls */
 
@@ -88,7 +89,7 @@ static weft_status columns(weft_ctx *ctx, const double *x, size_t n, size_t p, c
   for (int64_t first = 0; first < count; first += batch) {
     const int64_t end = first + batch < count ? first + batch : count;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * (double) n * 40))
     WEFT_FOR(dynamic)
     for (int64_t j = first; j < end; j++) {
       const size_t own = (size_t) WEFT_THREAD() * n, at = (size_t) j * n;
@@ -146,7 +147,7 @@ weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size
   for (size_t first = 0; first < p; first += batch) {
     const size_t end = p - first < batch ? p : first + batch;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * (double) n * 2))
     WEFT_FOR(static)
     for (int64_t i = 0; i < (int64_t) n; i++)
       for (size_t j = first; j < end; j++) out[i].values = mixed(out[i].values, x[(size_t) i + j * n]);
@@ -234,5 +235,38 @@ weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *
   }
 done:
   weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- what both ways of selection on the CPU share ---- */
+
+weft_status weft_regulation_items(weft_ctx *ctx, const weft_regulation_phase *phase, weft_regulation_item *work,
+                                  const void *engine)
+{
+  weft_status st = WEFT_OK;
+  const size_t count = phase->items;
+  const size_t batch = (size_t) (1 + ctx->threads * (WEFT_REGULATION_ITEMS / (phase->cost + 1)));
+  for (size_t first = 0; first < count; first += batch) {
+    const int64_t end = (int64_t) (count - first < batch ? count : first + batch);
+    const double share = (double) first / (double) count;
+    WEFT_TRY(weft_poll(ctx, (double) phase->first + share * (double) phase->count, (double) phase->halves));
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - (int64_t) first) * phase->cost))
+    WEFT_FOR(dynamic)
+    for (int64_t item = (int64_t) first; item < end; item++) work(engine, (size_t) item, WEFT_THREAD());
+  }
+done:
+  return st;
+}
+
+weft_status weft_regulation_own(weft_arena *mem, const weft_regulation_job *job, int32_t **out)
+{
+  weft_status st = WEFT_OK;
+  int32_t *of_gene;
+  WEFT_TAKE(*out, mem, job->targets);
+  WEFT_TAKE(of_gene, mem, job->p);
+  for (size_t g = 0; g < job->p; g++) of_gene[g] = -1;
+  for (size_t j = 0; j < job->regulators; j++) of_gene[job->regulator[j]] = (int32_t) j;
+  for (size_t t = 0; t < job->targets; t++) (*out)[t] = of_gene[job->target[t]];
+done:
   return st;
 }

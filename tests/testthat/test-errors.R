@@ -8,8 +8,8 @@ test_that("wrong arguments are classed errors", {
   fits <- list(weft_network = mi_network(d$numbers, "mrnet", estimator = "pearson"), weft_mi_matrix = mi_matrix(d$levels),
                weft_mi_pack = mi_pack(d$levels, d$class))
   calls <- mi_arguments(d, fits, path)
-  mine <- c("discretize", "mi_matrix", "mi_network", "mi_pack", "mi_pairs", "mi_rank", "mi_select", "mi_triples", "mi_tuples", "read_plink",
-            "weft_file", "weft_free", "weft_upload")
+  mine <- c("discretize", "mi_matrix", "mi_network", "mi_pack", "mi_pairs", "mi_rank", "mi_select", "mi_triples", "mi_tuples", "plink_file",
+            "read_plink", "weft_file", "weft_free", "weft_upload")
   found <- wrong_calls(exported_calls(calls[mine]), wrong_values()[c("missing", "null", "na", "text", "infinite", "nothing", "a_function")])
   expect_identical(sprintf("%s: %s", found$call, found$message), character())
   expect_gt(attr(found, "made"), 700)
@@ -65,4 +65,26 @@ test_that("what R has no memory for is a classed error", {
                      shQuote(file.path(R.home("bin"), "Rscript")), shQuote(script))
   out <- suppressWarnings(system2("sh", c("-c", shQuote(command)), stdout = TRUE, stderr = TRUE))
   expect_identical(strsplit(trimws(utils::tail(out, 2L)), " "), list(rep("weft_error_memory", 4), rep("weft_error_memory", 3)))
+})
+
+test_that("names of other packages are errors that say what is meant here", {
+  x <- as.matrix(mtcars)
+  meant <- function(call, here) expect_error(call, sprintf("Here it is called `%s`", here), class = "weft_error_input")
+  meant(kde(x[, 1], h = 1), "bandwidth")
+  meant(kde(x[, 1:2], H = diag(2)), "bandwidth")
+  meant(kernel_sum(x, bw = 1), "bandwidth")
+  meant(kernel_regression(x[, 1], x[, 2], bw = 1), "bandwidth")
+  meant(kernel_bandwidth(x[, 1], gridsize = 5), "grid")
+  meant(kernel_pca(x, features = 2), "k")
+  meant(gp_regression(x[, 1], x[, 2], h = 1), "bandwidth")
+  meant(pca(x, scale. = TRUE), "scale")
+  meant(mi_rank(x, y = mtcars$am), "class")
+  meant(mi_pairs(x, Y = mtcars$am), "class")
+  meant(mi_matrix(x, method = "spearman"), "estimator")
+  meant(mi_network(x, disc = "equalfreq"), "bins")
+  meant(mi_select(x, mtcars$am, nbins = 3), "bins")
+  said <- expect_error(mi_rank(x, mtcars$am, eval.points = 1), "There is no `eval.points`", class = "weft_error_input")
+  expect_false(grepl("called", conditionMessage(said))) # what another function has is not offered
+  expect_error(discretize(x, 3), "A number of bins goes into `bins = 3`", fixed = TRUE, class = "weft_error_input")
+  expect_error(mi_network(x), "estimator = \"copula\"", class = "weft_error_input")
 })

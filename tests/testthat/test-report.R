@@ -168,7 +168,10 @@ test_that("templates of one's own get the parameters that they declare, and argu
   writeLines(c("---", "params:", "  fit: null", "---", "`r stop('an error of my own')`"), template)
   expect_error(weft_report(harmless, file, template = template, open = FALSE), "an error of my own",
                class = "weft_error_input")
-  expect_error(weft_report(harmless, "report.pdf"), "ends in .html", class = "weft_error_input")
+  expect_error(weft_report(harmless, "report.txt"), "ends in .html", class = "weft_error_input")
+  expect_error(weft_report(harmless, "report.html", format = "pdf"), "ends in .pdf", class = "weft_error_input")
+  expect_error(weft_report(harmless, file, format = "doc"), "`format` must be one of", class = "weft_error_input")
+  expect_error(weft_report(harmless, file, sets = list(1)), "`sets` must be a named list", class = "weft_error_input")
   expect_error(weft_report(harmless, "/no/such/folder/report.html"), "must exist", class = "weft_error_input")
   expect_error(weft_report(harmless, folder), "is a folder", class = "weft_error_input")
   expect_error(weft_report(harmless, file, title = NA), "`title` must be one text", class = "weft_error_input")

@@ -167,16 +167,19 @@ done:
   return st;
 }
 
+/* Operations for a pair: counting a few planes, and scoring. */
+static double pair_work(const weft_mi_pack *pack) { return 30 + (double) pack->n / 16; }
+
 static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, uint64_t words,
                                 weft_arena *mem, weft_mi_found *out)
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
   const double possible = 0.5 * (double) pack->p * ((double) pack->p - 1);
+  const int threads = weft_threads_worth(ctx->threads, possible * pair_work(pack));
   int begun = 0;
   weft_mi_pace pace = { 4 * (size_t) threads, 0 };
-  weft_mi_keeper *keepers;
+  weft_mi_keeper *keepers = NULL;
   workspace *work;
   shared s = { search, { 0 }, NULL, NULL, search->min_mi, search->min_gain, words };
   WEFT_TRY(prepare(ctx, &own, pack, &s, &work));
@@ -208,11 +211,7 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
   }
 done:
   for (int t = 0; t < begun; t++) keepers[t] = work[t].keeper;
-  if (st == WEFT_OK) {
-    st = weft_mi_keepers_end(ctx, keepers, threads, mem, out);
-  } else {
-    for (int t = 0; t < begun; t++) weft_arena_end(&keepers[t].mem);
-  }
+  st = weft_mi_keepers_close(ctx, st, keepers, begun, mem, out);
   weft_arena_end(&own);
   return st;
 }
@@ -243,7 +242,7 @@ static weft_status fill_full(weft_ctx *ctx, const weft_mi_pack *pack, uint64_t w
     const int64_t count = (int64_t) (s.tiling.tiles - first < pace.batch ? s.tiling.tiles - first : pace.batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) s.tiling.tiles));
     weft_mi_pace_start(&pace);
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, 0.5 * (double) pack->p * (double) pack->p * pair_work(pack)))
     {
       weft_mi_tile tile;
       WEFT_FOR(dynamic)

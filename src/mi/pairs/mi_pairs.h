@@ -128,6 +128,9 @@ void weft_mi_screen(const weft_mi_counts *t, uint32_t classes, float class_sum, 
                     float *out);
 double weft_mi_screen_error(const weft_mi_counts *t, uint64_t n);
 
+/* The greatest KL(q || p) / (q - p)² over q, in bits. */
+double weft_mi_steepest(double p);
+
 #ifdef __cplusplus
 }
 #endif

@@ -156,3 +156,18 @@ double weft_mi_screen_error(const weft_mi_counts *t, uint64_t n)
   const double cells = (double) t->a.levels * t->b.levels * (t->parts + 1.0) + t->parts + 8;
   return 4 * LOG_ERROR + (cells + 16) * 0x1p-23 * log2((double) n + 2) * 2;
 }
+
+/* A little above the greatest, for the points between those looked at. */
+double weft_mi_steepest(double p)
+{
+  double most = 0;
+  for (int k = 0; k <= 20000; k++) {
+    const double q = k / 20000.0, d = (q - p) * (q - p);
+    double kl = 0;
+    if (fabs(q - p) < 1e-4) continue;
+    if (q > 0) kl += q * log2(q / p);
+    if (q < 1) kl += (1 - q) * log2((1 - q) / (1 - p));
+    most = fmax(most, kl / d);
+  }
+  return fmax(most, 0.5 / (log(2.0) * p * (1 - p))) * 1.002;
+}

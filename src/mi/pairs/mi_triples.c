@@ -258,11 +258,11 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
   const double p = (double) pack->p, possible = p * (p - 1) * (p - 2) / 6;
+  const int threads = weft_threads_worth(ctx->threads, possible * (30 + (double) pack->n / 8));
   int begun = 0;
   weft_mi_pace pace = { (size_t) threads, 0 };
-  weft_mi_keeper *keepers;
+  weft_mi_keeper *keepers = NULL;
   workspace *work;
   shared s = { search, { 0 }, NULL, search->min_mi, search->min_gain, 0 };
   WEFT_TRY(prepare(ctx, &own, pack, &s, &work));
@@ -288,11 +288,7 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
   }
 done:
   for (int t = 0; t < begun; t++) keepers[t] = work[t].keeper;
-  if (st == WEFT_OK) {
-    st = weft_mi_keepers_end(ctx, keepers, threads, mem, out);
-  } else {
-    for (int t = 0; t < begun; t++) weft_arena_end(&keepers[t].mem);
-  }
+  st = weft_mi_keepers_close(ctx, st, keepers, begun, mem, out);
   weft_arena_end(&own);
   return st;
 }

@@ -1,0 +1,256 @@
+# Sets of genes that users bring: read from a file that nothing is believed of, and tested against what the workflow
+# found, with the genes that could have been found as the universe.
+
+most_set_bytes <- 256 * 2^20
+most_sets <- 200000L
+
+#' Read sets of genes from a GMT file
+#'
+#' GMT is the format in which MSigDB and others give sets of genes away: a line per set, with its name, a description
+#' and its genes, separated by tabs. A line that is not like this is an error that names it.
+#'
+#' @param file the path of a GMT file, which may be compressed by gzip: at most 256 MiB of text and 200,000 sets.
+#' @return A list of character vectors, the genes of each set without repetitions, under the sets' names. The attribute
+#'   `"description"` has the second column.
+#' @seealso [gene_sets()]
+#' @export
+#' @examples
+#' file <- tempfile(fileext = ".gmt")
+#' writeLines(c("cell cycle\tan example\tCDK1\tCCNB1\tPLK1", "globins\tanother\tHBA1\tHBB"), file)
+#' read_gmt(file)
+read_gmt <- function(file) {
+  need_args("file")
+  path <- check_text(file, "file")
+  if (!file.exists(path) || dir.exists(path)) {
+    abort_input("`file` must be a GMT file.", x = sprintf("There is no file %s.", describe(path)))
+  }
+  lines <- gmt_lines(path)
+  filled <- which(nzchar(trimws(lines)))
+  if (!length(filled)) abort_input("`file` must have sets.", x = sprintf("%s is empty.", describe(path)))
+  if (length(filled) > most_sets) {
+    abort_input(sprintf("`file` must have at most %s sets.", format(most_sets, big.mark = ",")),
+                x = sprintf("It has %s.", format(length(filled), big.mark = ",")))
+  }
+  fields <- strsplit(lines[filled], "\t", fixed = TRUE)
+  name <- trimws(vapply(fields, `[`, "", 1L))
+  genes <- lapply(fields, function(f) {
+    f <- trimws(f[-(1:2)])
+    unique(f[nzchar(f)])
+  })
+  damaged <- function(at, what) {
+    abort_input("Every line of `file` must be a set: its name, a description and its genes, separated by tabs.",
+                x = sprintf("Line %d %s.", filled[at], what))
+  }
+  short <- which(lengths(fields) < 3L | !lengths(genes))
+  if (length(short)) damaged(short[1L], "has no genes")
+  nameless <- which(!nzchar(name))
+  if (length(nameless)) damaged(nameless[1L], "has no name")
+  twice <- which(duplicated(name))
+  if (length(twice)) damaged(twice[1L], sprintf("has the name of line %d, %s", filled[match(name[twice[1L]], name)],
+                                                describe(plain_text(name[twice[1L]]))))
+  structure(stats::setNames(genes, name), description = vapply(fields, `[`, "", 2L))
+}
+
+# The text of a file, whose size counts uncompressed: a small file may hold much.
+gmt_lines <- function(path) {
+  from <- gzfile(path, "rb")
+  on.exit(close(from))
+  blocks <- list()
+  total <- 0
+  repeat {
+    block <- tryCatch(withCallingHandlers(readBin(from, "raw", 2^22), warning = function(w) stop(w)),
+                      error = function(e) abort_input("`file` must be readable.", x = plain_text(conditionMessage(e))))
+    if (!length(block)) break
+    total <- total + length(block)
+    if (total > most_set_bytes) abort_input("`file` must have at most 256 MiB of text.",
+                                            i = "Leave out sets that are not needed.")
+    if (any(block == 0)) abort_input("`file` must be text.", x = "It has bytes that are no text.",
+                                     i = "Is it a GMT file?")
+    blocks[[length(blocks) + 1L]] <- block
+  }
+  text <- rawToChar(do.call(c, c(blocks, list(raw()))))
+  if (!validUTF8(text)) {
+    text <- iconv(text, "latin1", "UTF-8")
+    if (is.na(text)) abort_input("`file` must be text in UTF-8 or Latin-1.")
+  }
+  Encoding(text) <- "UTF-8"
+  text <- sub("^\ufeff", "", text)
+  strsplit(text, "\r\n|\n|\r")[[1L]]
+}
+
+#' Do lists of genes hold more of a set than chance gives?
+#'
+#' Tests lists of genes against sets that you bring, such as pathways. Of the result of [gene_network()] the lists are
+#' the best genes, by the class in which they are highest, the neighbourhoods of the hubs of the network, and the groups
+#' of' genes. The universe is always the genes that could have been on the list, not all genes there are: those that were
+#' ranked, those that the network was made of, those that were grouped.
+#'
+#' The p-value is that of the hypergeometric law: how often a list of as many genes, drawn from the universe, holds at
+#' least as many of the set. A gene that several columns measure counts once. q-values are those of Benjamini and
+#' Hochberg over all lists and sets that were tested. The test takes genes for independent, which those on one list
+#' rarely are, and sets overlap: a small q says that the overlap is not one of random genes, no more.
+#'
+#' @param x what [gene_network()] returned; or a character vector, or a named list of them: lists of genes, tested in
+#'   `universe`.
+#' @param sets a named list of character vectors, or the path of a GMT file; see [read_gmt()]. Its genes are called as
+#'   the symbols of the data, or as its columns where no symbols are known.
+#' @param universe for lists of genes: all genes that could have been on them.
+#' @param from which lists to take from `x`: `"ranking"`, `"network"`, `"clusters"`; by default all that there are.
+#' @param fdr the best genes are those with at most this q-value in the ranking.
+#' @param min_size,max_size sets with fewer or more genes in the universe are left out.
+#' @param hubs how many neighbourhoods of the network, of the genes with most edges.
+#' @return A data frame of class `weft_gene_sets`, least p-value first: `query` (the list), `set`, `size` (genes of the
+#'   set in the universe), `listed` (genes on the list), `overlap`, `expected` (by chance), `fold` (overlap over
+#'   expected), `p_value`, `q_value`, `genes` (those in common). The attribute `"universe"` has the sizes of the universes.
+#' @seealso [read_gmt()]; [weft_report()], whose `sets` puts the result on the page.
+#' @export
+#' @examples
+#' universe <- sprintf("gene%d", 1:200)
+#' sets <- list(first = universe[1:20], second = universe[101:120])
+#' gene_sets(universe[c(1:8, 150:154)], sets, universe)
+gene_sets <- function(x, sets, universe = NULL, from = c("ranking", "network", "clusters"), fdr = 0.05, min_size = 5,
+                      max_size = 500, hubs = 10) {
+  need_args("x", "sets")
+  fdr <- check_number(fdr, "fdr", min = 0, max = 1)
+  min_size <- check_number(min_size, "min_size", min = 1, whole = TRUE)
+  max_size <- check_number(max_size, "max_size", min = min_size, whole = TRUE)
+  hubs <- check_number(hubs, "hubs", min = 0, max = 1e4, whole = TRUE)
+  sets <- if (is.character(sets) && length(sets) == 1L) read_gmt(sets) else check_sets(sets, "sets")
+  if (inherits(x, "weft_gene_network")) {
+    if (!is.null(universe)) abort_input("`universe` must be left out here.",
+                                        x = "The result of `gene_network()` says which genes were tested.")
+    unknown <- setdiff(from, c("ranking", "network", "clusters"))
+    if (!is.character(from) || length(unknown)) {
+      abort_input("`from` must be some of \"ranking\", \"network\", \"clusters\".",
+                  x = paste0("It is ", describe(from), "."))
+    }
+    queries <- fit_lists(checked_fit(x, "x"), from, fdr, hubs)
+  } else {
+    queries <- user_lists(x, universe)
+  }
+  found <- do.call(rbind, c(list(empty_overlaps()), lapply(queries, test_lists, sets = sets,
+                                                           sizes = c(min_size, max_size))))
+  found$q_value <- stats::p.adjust(found$p_value, "BH")
+  found <- found[order(found$p_value, -found$overlap, found$query, found$set),
+                 c("query", "set", "size", "listed", "overlap", "expected", "fold", "p_value", "q_value", "genes")]
+  rownames(found) <- NULL
+  structure(found, class = c("weft_gene_sets", "data.frame"), universe = vapply(queries,
+                                                                                function(q) length(q$universe), 0L))
+}
+
+check_sets <- function(sets, arg) {
+  named <- is.list(sets) && !is.data.frame(sets) && length(sets) && !is.null(names(sets)) && 
+    all(nzchar(names(sets))) && !anyNA(names(sets))
+  if (!named || !all(vapply(sets, is.character, NA))) {
+    abort_input(sprintf("`%s` must be a named list of character vectors, or the path of a GMT file.", arg),
+                x = paste0("It is ", describe(sets), "."))
+  }
+  if (anyDuplicated(names(sets))) {
+    abort_input(sprintf("The names of `%s` must be different.", arg),
+                x = sprintf("%s is there twice.", label_some(names(sets)[anyDuplicated(names(sets))])))
+  }
+  lapply(sets, function(genes) unique(genes[!is.na(genes) & nzchar(genes)]))
+}
+
+# Lists with the universe that they are from: each a list of `lists` and `universe`.
+user_lists <- function(x, universe) {
+  if (is.character(x)) x <- list(genes = x)
+  lists <- check_sets(x, "x")
+  if (!is.character(universe) || !length(universe)) {
+    abort_input("`universe` must be given: the genes that could have been on the lists.",
+                x = paste0("It is ", describe(universe), "."),
+                i = "These are the genes that were measured and tested, not all genes there are.")
+  }
+  universe <- unique(universe[!is.na(universe) & nzchar(universe)])
+  outside <- lapply(lists, setdiff, universe)
+  if (any(lengths(outside) > 0L)) {
+    abort_input("All genes of `x` must be in `universe`.", x = sprintf("Not so: %s.", label_some(unlist(outside))))
+  }
+  list(list(lists = lists, universe = universe))
+}
+
+fit_lists <- function(fit, from, fdr, hubs) {
+  q <- fit$quality
+  identifier <- if (is.null(q$genes$symbol)) stats::setNames(q$genes$gene, q$genes$gene)
+                else stats::setNames(ifelse(is.na(q$genes$symbol), q$genes$gene, q$genes$symbol), q$genes$gene)
+  called <- function(columns) unique(unname(identifier[columns]))
+  there <- intersect(from, names(Filter(Negate(is.null), unclass(fit)[c("ranking", "network", "clusters")])))
+  if (!length(there)) abort_input("`x` must have a ranking, a network or groups.", x = "These steps were left out.")
+  lapply(stats::setNames(nm = there), function(step) switch(step,
+    ranking = list(lists = best_lists(fit, called, fdr), universe = called(fit$ranking$feature)),
+    network = list(lists = hub_lists(fit$network, called, hubs), universe = called(network_features_of(fit$network))),
+    clusters = {
+      z <- fit$clusters$col_cluster
+      groups <- split(names(z), z)
+      list(lists = stats::setNames(lapply(groups, called), paste("group", names(groups))), universe = called(names(z)))
+    }))
+}
+
+best_lists <- function(fit, called, fdr) {
+  q <- fit$quality
+  best <- fit$ranking$feature[fit$ranking$q_value <= fdr]
+  if (!length(best)) return(list())
+  means <- vapply(levels(q$class), function(level) colMeans(q$x[q$class == level, best, drop = FALSE]),
+                  numeric(length(best)))
+  highest <- factor(max.col(matrix(means, length(best)), "first"), seq_len(nlevels(q$class)))
+  by_class <- split(best, highest)
+  names(by_class) <- paste("higher in", levels(q$class))
+  lapply(Filter(length, by_class), called)
+}
+
+hub_lists <- function(net, called, hubs) {
+  edges <- report_edges(net)
+  degree <- sort(table(c(edges$from, edges$to)), decreasing = TRUE)
+  chosen <- utils::head(names(degree)[degree >= 2L], hubs)
+  near <- lapply(chosen, function(g) unique(c(g, edges$to[edges$from == g], edges$from[edges$to == g])))
+  stats::setNames(lapply(near, called), paste("around", vapply(chosen, called, "")))
+}
+
+network_features_of <- function(net) if (is_directed(net)) network_features(net) else colnames(net)
+
+empty_overlaps <- function() {
+  data.frame(query = character(), set = character(), size = integer(), listed = integer(), overlap = integer(),
+             expected = numeric(),
+             fold = numeric(), p_value = numeric(), genes = character())
+}
+
+test_lists <- function(query, sets, sizes) {
+  universe <- query$universe
+  inside <- lapply(sets, intersect, universe)
+  inside <- inside[lengths(inside) >= sizes[1L] & lengths(inside) <= sizes[2L]]
+  if (!length(inside) || !length(query$lists)) return(empty_overlaps())
+  size <- lengths(inside)
+  do.call(rbind, lapply(names(query$lists), function(name) {
+    listed <- query$lists[[name]]
+    common <- lapply(inside, intersect, listed)
+    overlap <- lengths(common)
+    expected <- size * length(listed) / length(universe)
+    data.frame(query = name, set = names(inside), size = unname(size), listed = length(listed),
+               overlap = unname(overlap),
+               expected = unname(expected), fold = unname(overlap / expected),
+               p_value = stats::phyper(overlap - 1, size, length(universe) - size, length(listed), lower.tail = FALSE),
+               genes = vapply(common, toString, ""), row.names = NULL)
+  }))
+}
+
+#' @rdname gene_sets
+#' @param n how many rows to show.
+#' @param ... ignored.
+#' @export
+print.weft_gene_sets <- function(x, n = 10L, ...) {
+  whole <- c("query", "set", "size", "listed", "overlap", "q_value")
+  if (!all(whole %in% names(x)) || is.null(attr(x, "universe"))) return(NextMethod())
+  n <- check_number(n, "n", min = 0, whole = TRUE)
+  cat(sprintf("%s against %s: %d at a false discovery rate of 0.05\n", several(length(unique(x$query)), "list"),
+              several(length(unique(x$set)), "set"), sum(x$q_value <= 0.05)))
+  shown <- utils::head(as.data.frame(x)[c(whole, "p_value")], n)
+  shown[] <- lapply(shown, function(v) if (is.double(v)) signif(v, 3) else if (is.character(v)) short_name(v,
+                                                                                                           32L) else v)
+  if (nrow(shown)) print.data.frame(shown, row.names = FALSE)
+  if (nrow(x) > n) cat(sprintf("... and %s more\n", format(nrow(x) - n, big.mark = ",")))
+  invisible(x)
+}
+
+#' @rdname gene_sets
+#' @export
+as.data.frame.weft_gene_sets <- function(x, ...) list2DF(unclass(x)[names(x)], length(x[[1L]]))

@@ -1,0 +1,220 @@
+# A CUDA object without a toolkit: NVIDIA's compiler and libraries come as Python wheels, with which the sources that
+# the installed package carries are built into the user's own folder, from where the object is opened.
+
+# What is fetched, in megabytes: what the object is compiled and linked with, and no more.
+cuda_wheels <- data.frame(
+  package = c("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-cccl", "nvidia-cuda-runtime",
+              "nvidia-curand", "nvidia-nvjitlink", "nvidia-cublas", "nvidia-cusolver", "nvidia-cusparse"),
+  version = c("13.0.88", "13.0.88", "13.0.88", "13.0.85", "13.0.96", "10.4.5.25", "13.5.37", "13.10.0.20", "12.4.1.2",
+              "12.9.4.2"),
+  megabytes = c(37, 62, 1, 3, 2, 77, 41, 444, 260, 230)
+)
+least_driver <- 580 # of CUDA 13
+
+#' Build the CUDA back end without a CUDA toolkit
+#'
+#' For a machine that has an NVIDIA driver but no `nvcc`: fetches NVIDIA's compiler and libraries as Python wheels, says
+#' before that what and how much, builds the CUDA object from the sources that the installed package carries, and loads
+#' it. Neither root nor an installation of weft anew is needed. What the object does not need is deleted afterwards.
+#'
+#' All goes into one folder below `tools::R_user_dir("weft", "data")`, which `remove = TRUE` deletes. The object belongs
+#' to the sources that it was built from: another version of weft does not open it, and wants this function again. Where
+#' weft was installed with its own CUDA object, that one is used.
+#'
+#' @section Needed: Linux, `python3` with pip, `make` and the C and C++ compiler that R was configured with; a driver of
+#'   version `r least_driver` or later; 4 GB of disk while it works, of which 1.2 GB stay.
+#'
+#' @param arch compute capabilities to build for, as in `"90"` or `c("80", "90")`; by default those of this machine's
+#'   devices.
+#' @param ask ask before anything is fetched. In scripts it must be `FALSE`.
+#' @param from a folder with the wheels, from which pip then takes them without a network.
+#' @param remove delete what an earlier call built.
+#' @param quiet do not show what pip, configure and make say.
+#' @return The path of the object, invisibly; `NULL` when the answer was no, or it was removed.
+#' @seealso [weft_sitrep()]
+#' @export
+#' @examples
+#' # what would be fetched
+#' weft:::cuda_wheels
+#' if (interactive()) weft_install_cuda()
+weft_install_cuda <- function(arch = NULL, ask = TRUE, from = NULL, remove = FALSE, quiet = TRUE) {
+  ask <- check_flag(ask, "ask")
+  quiet <- check_flag(quiet, "quiet")
+  root <- user_cuda_dir()
+  if (check_flag(remove, "remove")) {
+    unlink(cuda_home(), recursive = TRUE)
+    return(invisible())
+  }
+  if (!is.null(from) && !dir.exists(check_text(from, "from"))) {
+    abort_input("`from` must be a folder with wheels.", x = sprintf("There is no folder %s.", describe(from)))
+  }
+  if (is.null(root)) abort_input("This installation of weft has no sources of the CUDA object.",
+                                 i = "Install weft from source.")
+  arch <- checked_arch(arch)
+  tools <- needed_tools()
+  if (!agreed(ask, from, root)) return(invisible())
+  unlink(root, recursive = TRUE)
+  dir.create(root, recursive = TRUE)
+  finished <- FALSE
+  on.exit(if (!finished) unlink(root, recursive = TRUE))
+  toolkit <- fetch_wheels(tools[["python3"]], root, from, quiet)
+  object <- build_cuda(root, toolkit, arch, tools[["make"]], quiet)
+  trim_toolkit(root, toolkit, object)
+  finished <- TRUE
+  missing <- cuda_missing()
+  message(if (is.null(missing)) "The CUDA back end is there; weft_sitrep() shows the devices."
+          else paste0("The CUDA object is built; it cannot be used yet: ", missing))
+  invisible(object)
+}
+
+cuda_home <- function() file.path(tools::R_user_dir("weft", "data"), "cuda")
+
+# The folder of the object of these sources; NULL where the package carries none.
+user_cuda_dir <- function() {
+  file <- system.file("cuda", "key", package = "weft")
+  if (nzchar(file)) file.path(cuda_home(), readLines(file, n = 1L))
+}
+
+checked_arch <- function(arch) {
+  if (is.null(arch)) {
+    found <- device_report("compute_cap")
+    arch <- gsub(".", "", unique(found), fixed = TRUE)
+    if (!length(arch)) {
+      abort_input("`arch` must be given on a machine without a device.", x = "nvidia-smi tells of none.",
+                  i = "For example `arch = \"90\"` for an H100 or H200.")
+    }
+  }
+  arch <- as.character(arch)
+  if (!length(arch) || anyNA(arch) || !all(grepl("^[0-9]{2,3}$", arch)) || any(as.integer(arch) < 75L)) {
+    abort_input("`arch` must be compute capabilities from 75 on, as in \"90\".",
+                x = sprintf("It is %s.", toString(arch)))
+  }
+  driver <- suppressWarnings(as.numeric(sub("[.].*", "", device_report("driver_version"))))
+  if (length(driver) && any(driver < least_driver, na.rm = TRUE)) {
+    abort_input(sprintf("The driver must be of version %d or later.", least_driver),
+                x = sprintf("It is %.0f.", min(driver)),
+                i = "Ask who looks after this machine for a newer driver, or for a CUDA toolkit of the driver's age.")
+  }
+  arch
+}
+
+# What nvidia-smi says of all devices; nothing without them.
+device_report <- function(what) {
+  smi <- Sys.which("nvidia-smi")
+  if (!nzchar(smi)) return(character())
+  said <- suppressWarnings(system2(smi, c(paste0("--query-gpu=", what), "--format=csv,noheader"), stdout = TRUE,
+                                   stderr = FALSE))
+  trimws(said[grepl("^ *[0-9]+([.][0-9]+)* *$", said)])
+}
+
+needed_tools <- function() {
+  if (Sys.info()[["sysname"]] != "Linux") abort_input("`weft_install_cuda()` is for Linux.",
+                                                      x = sprintf("This is %s.", Sys.info()[["sysname"]]))
+  names <- c("python3", "make")
+  found <- Sys.which(names)
+  if (any(!nzchar(found))) abort_input("`weft_install_cuda()` needs python3 and make.",
+                                       x = sprintf("Not found: %s.", toString(names[!nzchar(found)])))
+  said <- suppressWarnings(system2(found[["python3"]], c("-m", "pip", "--version"), stdout = TRUE, stderr = TRUE,
+                                   env = without_r_libraries()))
+  if (!is.null(attr(said, "status"))) {
+    abort_input("`weft_install_cuda()` needs Python's pip.", x = plain_text(paste(said, collapse = " ")),
+                i = "On Debian and Ubuntu `apt-get install python3-pip`.")
+  }
+  found
+}
+
+agreed <- function(ask, from, root) {
+  total <- sum(cuda_wheels$megabytes)
+  message(sprintf("%s %.1f GB of NVIDIA's compiler and libraries (CUDA 13):",
+                  if (is.null(from)) "This will fetch" else "This will unpack",
+                  total / 1000))
+  message(paste(sprintf("  %-20s %-11s %4.0f MB", cuda_wheels$package, cuda_wheels$version, cuda_wheels$megabytes),
+                collapse = "\n"))
+  message(sprintf("from %s into %s,\nand build weft's CUDA object there. It takes 4 GB of disk meanwhile; 1.2 GB stay.",
+                  from %||% "the index that pip uses (PyPI)", root))
+  message("The wheels are under NVIDIA's own licence: https://docs.nvidia.com/cuda/eula/")
+  if (!ask) return(TRUE)
+  if (!interactive()) abort_input("`weft_install_cuda()` asks before it fetches.",
+                                  i = "In scripts: `weft_install_cuda(ask = FALSE)`.")
+  isTRUE(utils::askYesNo("Go on?"))
+}
+
+# R puts folders before those in which programs look for libraries, and a Python of one's own then takes the system's
+# for its own. The system's are searched all the same.
+without_r_libraries <- function() {
+  folders <- strsplit(Sys.getenv("LD_LIBRARY_PATH"), ":", fixed = TRUE)[[1L]]
+  kept <- folders[nzchar(folders) & folders != R.home("lib") & !grepl("^/(usr/)?lib(32|64)?(/|$)", folders)]
+  paste0("LD_LIBRARY_PATH=", shQuote(paste(kept, collapse = ":")))
+}
+
+# Runs a program; what it said comes with the error.
+run_tool <- function(program, args, what, quiet, env = character()) {
+  message(what)
+  log <- tempfile()
+  on.exit(unlink(log))
+  to <- if (quiet) log else ""
+  status <- system2(program, args, stdout = to, stderr = to, env = c(without_r_libraries(), env))
+  if (status == 0L) return(invisible())
+  last <- if (quiet) utils::tail(grep("[^ ]", readLines(log, warn = FALSE), value = TRUE), 5L) else "See above."
+  abort_input(sprintf("%s: this failed.", what), x = plain_text(paste(last, collapse = "\n")),
+              i = "`quiet = FALSE` shows all that was said.")
+}
+
+# The folder of the toolkit.
+fetch_wheels <- function(python, root, from, quiet) {
+  wanted <- shQuote(paste0(cuda_wheels$package, "==", cuda_wheels$version))
+  where <- if (!is.null(from)) c("--no-index", "--find-links", shQuote(normalizePath(from)))
+  target <- file.path(root, "wheels")
+  run_tool(python, c("-m", "pip", "install", "--no-deps", "--no-compile", "--only-binary", ":all:", "--target",
+                     shQuote(target), where, wanted),
+           "Fetching (minutes)", quiet)
+  toolkit <- file.path(target, "nvidia", "cu13")
+  if (!file.exists(file.path(toolkit, "bin", "nvcc"))) abort_input("The wheels must hold nvcc.",
+                                                                   x = sprintf("There is none in %s.", toolkit))
+  toolkit
+}
+
+build_cuda <- function(root, toolkit, arch, make, quiet) {
+  work <- file.path(root, "build")
+  utils::untar(system.file("cuda", "sources.tar.gz", package = "weft", mustWork = TRUE), exdir = work)
+  old <- setwd(work)
+  on.exit(setwd(old))
+  env <- c(paste0("NVCC=", shQuote(file.path(toolkit, "bin", "nvcc"))),
+           paste0("WEFT_CUDA_ARCH=", shQuote(paste(arch, collapse = " "))), "WEFT_CUDA=yes",
+           "WEFT_MPI=no", "WEFT_TESTS=no", paste0("R_HOME=", shQuote(R.home())))
+  run_tool("sh", "configure", "Configuring", quiet, env)
+  setwd("src")
+  jobs <- max(1L, parallel_jobs())
+  run_tool(make, c(sprintf("-j%d", jobs), "-f", "Makevars", "-f", shQuote(file.path(R.home("etc"), "Makeconf")),
+                   "weft_cuda.so"),
+           sprintf("Compiling for %s on %d processor%s (about %d minutes)", toString(arch), jobs,
+                   if (jobs == 1L) "" else "s",
+                   as.integer(ceiling((1.5 + 2 * length(arch)) / jobs))), quiet, paste0("R_HOME=", shQuote(R.home())))
+  dir.create(file.path(root, "cuda"))
+  object <- file.path(root, "cuda", "weft_cuda.so")
+  put_in_place("weft_cuda.so", object)
+  object
+}
+
+parallel_jobs <- function() {
+  said <- suppressWarnings(system2("getconf", "_NPROCESSORS_ONLN", stdout = TRUE, stderr = FALSE))
+  count <- suppressWarnings(as.integer(said[1L]))
+  if (length(count) && !is.na(count)) count else 1L
+}
+
+# Keeps the libraries that the object is linked to, and theirs.
+trim_toolkit <- function(root, toolkit, object) {
+  said <- suppressWarnings(system2("ldd", shQuote(object), stdout = TRUE, stderr = FALSE, env = without_r_libraries()))
+  used <- unique(normalizePath(sub(" \\(0x.*", "", sub(".*=> ", "", grep("=> /", said, value = TRUE)))))
+  lib <- normalizePath(file.path(toolkit, "lib"))
+  keep <- used[dirname(used) == lib]
+  if (!length(keep)) return(invisible()) # without ldd all of it stays
+  unlink(file.path(root, "build"), recursive = TRUE)
+  parts <- list.files(file.path(root, "wheels"), all.files = TRUE, no.. = TRUE, full.names = TRUE)
+  unlink(parts[basename(parts) != "nvidia"], recursive = TRUE)
+  parts <- list.files(toolkit, all.files = TRUE, no.. = TRUE, full.names = TRUE)
+  unlink(parts[basename(parts) != "lib"], recursive = TRUE)
+  libraries <- list.files(lib, full.names = TRUE)
+  unlink(setdiff(libraries, keep), recursive = TRUE)
+  invisible()
+}

@@ -1,0 +1,182 @@
+# The report on genes and pairs of genes: tables with directions and sizes, and the values.
+
+report_genes <- function(fit, top) {
+  q <- fit$quality
+  results <- gene_results(fit)
+  report_paragraph(genes_text(fit, results))
+  put_table(results, genes_caption(fit), "genes", top)
+  strips <- utils::head(fit$ranking$feature, 12L)
+  columns <- shown_columns(fit, strips)
+  side_by_side(for (k in seq_along(strips)) figure_strip(q, columns[k], strips[k], k), kind = "tiles")
+  report_paragraph(sprintf(paste("Values of the first %d genes by class: each point is a sample, bars are medians.",
+                                 "A gene that tells the classes",
+                                 "apart has clouds that hardly overlap."), length(strips)))
+  figure_heatmap(fit)
+}
+
+# Numbers of the columns of the data that are shown under these names.
+shown_columns <- function(fit, shown) {
+  label <- gene_labels(fit$quality)
+  match(shown, if (is.null(label)) colnames(fit$quality$x) else label)
+}
+
+# One row a gene, best first: in which class it is highest, by how much, the means, and what it says about the class.
+gene_results <- function(fit) {
+  q <- fit$quality
+  r <- as.data.frame(fit$ranking)
+  at <- shown_columns(fit, r$feature)
+  known <- !is.na(at)
+  r <- r[known, ]
+  at <- at[known]
+  means <- vapply(levels(q$class), function(level) colMeans(q$x[q$class == level, at, drop = FALSE]),
+                  numeric(length(at)))
+  means <- matrix(means, length(at), dimnames = list(NULL, levels(q$class)))
+  highest <- max.col(means, "first")
+  difference <- apply(means, 1L, function(m) diff(range(m)))
+  out <- data.frame(rank = seq_len(nrow(r)), gene = r$feature)
+  if (!is.null(q$genes$symbol)) out$column <- colnames(q$x)[at]
+  out$`higher in` <- levels(q$class)[highest]
+  two <- nlevels(q$class) == 2L
+  out[[if (q$kind == "levels") "difference" else if (two) "log fold change" else "greatest difference"]] <-
+    if (two) means[, 2L] - means[, 1L] else difference
+  for (level in seq_len(min(nlevels(q$class), 6L))) out[[paste("mean", levels(q$class)[level])]] <- means[, level]
+  out$information <- r$mi
+  out$p <- r$p_value
+  out$q <- r$q_value
+  out
+}
+
+genes_caption <- function(fit) {
+  class <- fit$quality$class
+  sprintf(paste("Genes by what they say about the class. %s Information in %s: 0 for a gene that says nothing,",
+                "%.2f for one that tells",
+                "every sample's class. q: false discovery rate over all %s genes."),
+          if (nlevels(class) == 2L) sprintf(paste("The log fold change is the mean in %s less that in %s, on the scale",
+                                                  "of the data."), levels(class)[2L],
+                                            levels(class)[1L]) else paste("Differences are between the highest and the",
+                                                                          "lowest class mean."),
+          attr(fit$ranking, "unit"), class_entropy(class, attr(fit$ranking, "unit")),
+          format(nrow(fit$ranking), big.mark = ","))
+}
+
+class_entropy <- function(class, unit) {
+  share <- tabulate(class) / length(class)
+  share <- share[share > 0]
+  -sum(share * log(share)) / if (unit == "bits") log(2) else 1
+}
+
+genes_text <- function(fit, results) {
+  sure <- results$q <= 0.05
+  text <- if (any(sure)) sprintf("%s of %s genes differ %s at a false discovery rate of 0.05: %s.",
+                                 format(sum(sure), big.mark = ","),
+                                 format(nrow(results), big.mark = ","), among_classes(fit$quality$class),
+                                 joined(sprintf("%d are highest in %s",
+                                                table(factor(results$`higher in`[sure], levels(fit$quality$class))),
+                                                levels(fit$quality$class))))
+          else sprintf("No gene of %s differs %s at a false discovery rate of 0.05.",
+                       format(nrow(results), big.mark = ","),
+                       among_classes(fit$quality$class))
+  twelfth <- results$information[min(12L, nrow(results))]
+  tied <- sum(results$information == twelfth)
+  paste(text,
+        if (tied > 1L) sprintf(paste("Genes are cut into few levels, so that many have the same information: %d have",
+                                     "that of the twelfth; their order says nothing."),
+                                     tied))
+}
+
+figure_strip <- function(q, column, name, rank_of) {
+  put_figure(function() {
+    value <- q$x[, column]
+    code <- as.integer(q$class)
+    count <- nlevels(q$class)
+    graphics::par(mar = c(2.2, 2.6, 1.8, 0.4), mgp = c(1.6, 0.5, 0), tcl = -0.25)
+    place <- stats::ave(value, code, FUN = function(v) rank(v, ties.method = "first"))
+    aside <- ((7 * place) %% 11 - 5) / 5 # no randomness
+    graphics::plot(code + 0.22 * aside, value, pch = report_shapes(count)[code], bg = report_colours(count)[code],
+                   col = "white", lwd = 0.4,
+                   cex = if (length(value) > 300L) 0.5 else 1.1, xlim = c(0.5, count + 0.5), xaxt = "n", xlab = "",
+                   ylab = "", cex.axis = 0.8)
+    graphics::axis(1L, seq_len(count), plain_text(levels(q$class)), tick = FALSE, line = -0.6,
+                   cex.axis = if (count > 3L) 0.6 else 0.85)
+    middle <- vapply(split(value, q$class), stats::median, 0)
+    graphics::segments(seq_len(count) - 0.3, middle, seq_len(count) + 0.3, middle, lwd = 2)
+    graphics::title(short_name(name, 22L), cex.main = 0.95, line = 0.5)
+  }, sprintf("Values of gene %d of the ranking in each class.", rank_of), width = 2.15, height = 2.3)
+}
+
+short_name <- function(x, most) {
+  x <- plain_text(x)
+  ifelse(nchar(x, "width") > most, paste0(substr(x, 1L, most - 2L), ".."), x)
+}
+
+# ---- heat map of the first fifty ----
+
+figure_heatmap <- function(fit, count = 50L, most = 400L) {
+  q <- fit$quality
+  names <- utils::head(fit$ranking$feature, count)
+  columns <- shown_columns(fit, names)
+  some <- if (nrow(q$x) > most) round(seq(1, nrow(q$x), length.out = most)) else seq_len(nrow(q$x))
+  z <- scaled_columns(q$x[some, columns, drop = FALSE])
+  tree <- function(m) if (nrow(m) > 2L) stats::hclust(stats::dist(m), "average")$order else seq_len(nrow(m))
+  class <- q$class[some]
+  samples <- unlist(lapply(levels(class), function(level) {
+    own <- which(class == level)
+    own[tree(z[own, , drop = FALSE])]
+  }))
+  genes <- tree(t(z))
+  sure <- sum(fit$ranking$q_value[seq_along(names)] <= 0.05)
+  put_figure(function() draw_heatmap(t(z[samples, genes, drop = FALSE]), names[genes], class[samples],
+                                     q$batch[some][samples]),
+             sprintf("Heat map of the first %d genes in all samples, classes side by side.", length(names)),
+             sprintf(paste("The first %d genes (rows) in %s samples (columns), classes side by side: orange is",
+                           "above a gene's mean, blue below, by up",
+                           "to 2.5 of its standard deviations. Strips on top: class%s. %d of the %d have a q of at",
+                           "most 0.05; these genes were",
+                           "chosen by the class, so that blocks along it are no finding of their own."),
+                     length(names), format(length(samples), big.mark = ","),
+                     if (is.null(q$batch)) "" else ", and batch in greys", sure, length(names)),
+             width = 8, height = 1.8 + 0.15 * length(names), kind = "large")
+}
+
+draw_heatmap <- function(z, names, class, batch) {
+  p <- nrow(z)
+  n <- ncol(z)
+  names <- short_name(names, 26L)
+  graphics::par(mar = c(3.2, 1, 2.8, 10))
+  graphics::plot(NA, xlim = c(0, n), ylim = c(p, -0.055 * p), xaxs = "i", yaxs = "i", axes = FALSE, ann = FALSE)
+  graphics::rasterImage(matrix(two_sided(z), p), 0, p, n, 0, interpolate = FALSE)
+  strips <- Filter(Negate(is.null), list(class = class, batch = batch))
+  for (k in seq_along(strips)) {
+    low <- -0.01 * p - (k - 1) * 0.022 * p
+    graphics::rect(seq_len(n) - 1, low, seq_len(n), low - 0.018 * p, border = NA, xpd = NA,
+                   col = strip_colours(strips[k]))
+  }
+  graphics::axis(4L, seq_len(p) - 0.5, names, las = 1, tick = FALSE, line = -0.8, cex.axis = 0.72)
+  graphics::abline(v = cumsum(tabulate(class, nlevels(class))), col = "white", lwd = 2)
+  key_above(class)
+  at <- seq(0.62, 0.98, length.out = 102L) * n
+  low <- 1.015 * p
+  graphics::rect(at[-102L], low, at[-1L], low + 0.017 * p, border = NA, xpd = NA,
+                 col = two_sided(seq(-2.5, 2.5, length.out = 101L)))
+  graphics::text(c(0.62, 0.8, 0.98) * n, 1.05 * p, c("-2.5", "0", "2.5 sd"), xpd = NA, cex = 0.75)
+}
+
+# ---- pairs ----
+
+# Pairs are shown only where they were tested: the best of many million are always impressive.
+report_pairs <- function(fit, top) {
+  r <- as.data.frame(fit$pairs)
+  report_paragraph(paste("The interaction of a pair is what it says about the class beyond what its members say by",
+                         "themselves. Positive is synergy."),
+                   pairs_text(fit$pairs))
+  if (!nrow(r) || is.null(r$p_fwer)) return(invisible())
+  shown <- data.frame(`first gene` = r$feature1, `second gene` = r$feature2, information = r$mi,
+                      interaction = r$interaction, p = r$p_fwer,
+                      check.names = FALSE)
+  put_table(shown,
+            sprintf(paste("Pairs with most interaction of %s searched. p: how often the best of all pairs has as",
+                          "much when the classes are shuffled (%s)."),
+                    format(attr(fit$pairs, "searched"), big.mark = ",", scientific = FALSE),
+                    if (any(r$p_fwer <= 0.05)) "those of at most 0.05 are beyond chance" else "none is beyond chance"),
+            "pairs", min(top, 10))
+}

@@ -1,0 +1,167 @@
+# The report on groups of samples and genes, on the Bayesian network, and on sets of genes.
+
+report_groups <- function(fit, top) {
+  r <- fit$clusters
+  q <- fit$quality
+  report_paragraph(paste0("There are ", clusters_text(r), "."), groups_agreement(fit),
+                   "The model is one of blocks: genes that go up and down by degrees are cut into many groups.")
+  put_figure(function() plot_clusters(fit), "Heat map of samples by genes in the order of their groups.",
+             sprintf(paste("Values of %s genes in all samples, ordered by group; lines part the groups. A real",
+                           "group is a block of one colour that goes on",
+                           "across several genes. %s"), format(length(r$col_cluster), big.mark = ","),
+                     if (is.null(q$class)) "" else "The strip at the right shows the classes."), width = 8,
+                     height = 5.2, kind = "large")
+  put_table(group_table(fit),
+            paste("Groups of samples, with the genes that set each apart: difference between the group's mean and",
+                  "that of all other samples,",
+                                    paste("in standard deviations of the gene. Groups were found from these genes, so",
+                                          "that no p-value would mean anything.")),
+            "sample-groups", 20)
+  put_table(number_table(r),
+            paste("How sure the number of groups is: the share of the sampled partitions with that many groups",
+                  "(posterior probability, as far as",
+                                   "the chains agree)."), "group-numbers", 10)
+  put_table(gene_group_table(r), "Groups of genes, largest first.", "gene-groups", min(top, 15))
+}
+
+# What classes and groups share, beside what shuffled classes do.
+groups_agreement <- function(fit) {
+  found <- class_agreement(fit)
+  if (is.null(found)) return(NULL)
+  sprintf("Groups and classes share %s of their information; shuffled classes %s on average (p %s).",
+          share_text(found$shared),
+          share_text(found$chance), probability_text(found$p))
+}
+
+class_agreement <- function(fit, times = 199L) {
+  z <- fit$clusters$row_cluster
+  class <- as.integer(fit$quality$class)
+  if (!length(class)) return(NULL)
+  shared <- irm_nmi(z, class)
+  n <- length(class)
+  shuffled <- vapply(seq_len(times), function(t) {
+    irm_nmi(z, class[order(draws("uniform", n, key = fit$seed %% 2^32, stream = t))])
+  }, 0)
+  list(shared = shared, chance = mean(shuffled), p = mean(c(TRUE, shuffled >= shared - 1e-12)))
+}
+
+group_table <- function(fit, most = 40L) {
+  q <- fit$quality
+  z <- fit$clusters$row_cluster
+  names <- names(fit$clusters$col_cluster)
+  columns <- shown_columns(fit, names)
+  known <- !is.na(columns)
+  values <- scaled_columns(q$x[, columns[known], drop = FALSE])
+  groups <- sort(unique(z))
+  rows <- lapply(groups, function(g) {
+    own <- z == g
+    apart <- if (all(own)) rep(0, ncol(values))
+             else colMeans(values[own, , drop = FALSE]) - colMeans(values[!own, , drop = FALSE])
+    first <- utils::head(order(-abs(apart)), 5L)
+    classes <- if (!is.null(q$class)) {
+      counted <- table(q$class[own])
+      toString(sprintf("%s %d", names(counted), counted)[counted > 0])
+    }
+    c(list(group = as.integer(g), samples = as.integer(sum(own))), if (!is.null(classes)) list(classes = classes),
+      list(names = some_of(rownames(q$x)[own], most),
+           `marker genes` = paste(sprintf("%s (%+.1f)", names[known][first], apart[first]), collapse = ", ")))
+  })
+  do.call(rbind, lapply(rows, function(row) as.data.frame(row, optional = TRUE, stringsAsFactors = FALSE)))
+}
+
+number_table <- function(r) {
+  of <- function(mode, what) {
+    counts <- sort(r$n_clusters[[mode]], decreasing = TRUE)
+    data.frame(groups = paste("of", what), number = as.integer(names(counts)), share = as.double(counts))
+  }
+  rbind(of("row", "samples"), of("col", "genes"))
+}
+
+gene_group_table <- function(r) {
+  z <- r$col_cluster
+  sizes <- sort(table(z), decreasing = TRUE)
+  data.frame(group = as.integer(names(sizes)), genes = as.integer(sizes),
+             names = vapply(names(sizes), function(g) some_of(names(z)[z == as.integer(g)], 12L), ""), row.names = NULL)
+}
+
+# ---- Bayesian network ----
+
+report_bayes <- function(fit, top) {
+  r <- fit$bayes
+  report_paragraph(sprintf("The network is of %d genes%s.", nrow(r$dag), bayes_chosen(fit)), bayes_surety(r),
+                   paste("Networks with the same independences cannot be told apart by such data, and a hidden cause of",
+                         "two genes looks like an edge between them: that two genes go together is a finding, which",
+                         "way an edge points is often a suggestion."))
+  put_figure(function() plot(r), "The best Bayesian network, drawn in layers.",
+             sprintf(paste("The network of highest posterior: %d edges. The wider and darker an edge, the surer;",
+                           "dashed edges are likely but not part of the",
+                           "best network."), as.integer(sum(r$dag))), width = 8, height = 5.6, kind = "large")
+  if (!is.null(r$edges)) put_table(bayes_edges(r),
+                                   paste("Posterior probability that two genes are joined at all, and, where they",
+                                         "are, that the edge points as written. A direction below 0.9 is",
+                                                      "open."), "bayesian-edges", top)
+  if (!is.null(r$trace)) {
+    put_figure(function() plot(r, "trace"), "Scores along the Markov chains.",
+               paste("Scores along the chains: they should look alike and have no trend. Where they differ, more",
+                     "iterations are needed."), width = 6.5, height = 3)
+  }
+}
+
+bayes_chosen <- function(fit) {
+  setting <- fit$call$bayes
+  named <- is.call(setting) && "genes" %in% names(setting) && !is.numeric(setting$genes)
+  if (named) return(" that were named for it")
+  if (!is.null(fit$quality$class)) {
+    return(paste(", chosen because they say most about the class: that they all differ between the classes is how they",
+                 "were chosen, and much of what joins them may be the class itself"))
+  }
+  ", chosen because they have most edges in the network above"
+}
+
+bayes_edges <- function(r, least = 0.1) {
+  e <- r$edges
+  pair <- which(upper.tri(e) & e + t(e) >= least, arr.ind = TRUE)
+  if (!nrow(pair)) return(data.frame(from = character(), to = character(), edge = numeric(), direction = numeric()))
+  forth <- e[pair]
+  back <- e[pair[, 2:1, drop = FALSE]]
+  from <- ifelse(forth >= back, pair[, 1L], pair[, 2L])
+  to <- ifelse(forth >= back, pair[, 2L], pair[, 1L])
+  direction <- pmax(forth, back) / (forth + back)
+  out <- data.frame(from = rownames(e)[from], to = rownames(e)[to], edge = pmin(1, forth + back), direction = direction,
+                    verdict = ifelse(forth + back >= 0.9, ifelse(direction >= 0.9, "edge and direction likely",
+                                                                 "edge likely, direction open"),
+                                     ifelse(forth + back >= 0.5, "suggestive", "could be chance")),
+                    `in the best network` = ifelse(r$dag[cbind(from, to)] != 0, "yes",
+                                                   ifelse(r$dag[cbind(to, from)] != 0, "reversed", "no")),
+                    check.names = FALSE)
+  out[order(-out$edge, -out$direction), ]
+}
+
+bayes_surety <- function(r) {
+  if (is.null(r$edges)) return(NULL)
+  found <- bayes_edges(r, 0.9)
+  sure <- sum(found$direction >= 0.9)
+  if (!nrow(found)) return("No edge has a posterior of 0.9 or more, both directions together.")
+  sprintf("%s a posterior of 0.9 or more, both directions together; the direction is as sure for %s.",
+          if (nrow(found) == 1L) "One edge has" else sprintf("%d edges have", nrow(found)),
+          if (sure) sprintf("%d", sure) else "none")
+}
+
+# ---- sets of genes ----
+
+report_sets <- function(found, top) {
+  d <- as.data.frame(found)
+  sure <- d$q_value <= 0.05
+  report_paragraph(sprintf("%s of genes were compared with %s that hold 5 or more of the genes tested%s.",
+                           several(length(unique(d$query)), "list"),
+                           several(length(unique(d$set)), "set"),
+                           if (any(sure)) sprintf("; %s at a false discovery rate of 0.05",
+                                                  several(sum(sure), "overlap")) else "; no overlap is beyond chance"))
+  shown <- data.frame(list = d$query, set = d$set, `genes in set` = d$size, overlap = d$overlap, expected = d$expected,
+                      p = d$p_value, q = d$q_value,
+                      genes = d$genes, check.names = FALSE)
+  put_table(shown,
+            paste("Sets of genes that the lists hold more of than chance gives: hypergeometric test with the",
+                  "tested genes as universe, false discovery rate over all lists and",
+                         "sets. Sets overlap, so that several rows may tell the same thing."), "gene-sets", top)
+}

@@ -1,0 +1,89 @@
+# The end of the report: methods as a paper prints them, with references; settings; how it ran.
+
+report_methods <- function(fit, enriched = NULL) {
+  text <- methods_text(fit)
+  if (!is.null(enriched)) {
+    text <- c(text,
+              paste("Overlaps with sets of genes were tested by the hypergeometric law, with the tested genes as",
+                    "universe, and adjusted by the",
+                          "method of Benjamini and Hochberg."))
+  }
+  report_paragraph(text)
+  cat("\n\n### References\n\n")
+  if (on_page()) raw_html("<div class=\"references\">")
+  for (reference in report_references(fit, text)) report_paragraph(reference)
+  if (on_page()) raw_html("</div>")
+}
+
+# Those that the text of methods names: each by a pattern of how it is cited there.
+report_references <- function(fit, text = methods_text(fit)) {
+  known <- c(
+    "Benjamini and Hochberg" = paste("Benjamini Y, Hochberg Y (1995). Controlling the false discovery rate: a",
+                                     "practical and powerful approach to",
+                                     "multiple testing. Journal of the Royal Statistical Society B 57, 289-300."),
+    "Friedman and Koller" = paste("Friedman N, Koller D (2003). Being Bayesian about network structure. Machine",
+                                  "Learning 50, 95-125."),
+    "Gavish and Donoho" = paste("Gavish M, Donoho DL (2014). The optimal hard threshold for singular values is",
+                                "4/sqrt(3). IEEE Transactions on",
+                                "Information Theory 60, 5040-5053."),
+    "Haury and others" = paste("Haury A-C, Mordelet F, Vera-Licona P, Vert J-P (2012). TIGRESS: trustful inference",
+                               "of gene regulation using",
+                               "stability selection. BMC Systems Biology 6, 145."),
+    "Hong, Sheng and Dobriban" = paste("Hong D, Sheng Y, Dobriban E (2020). Selecting the number of components in",
+                                       "PCA via random signflips.",
+                                       "arXiv:2012.02985."),
+    "Horn 1965" = paste("Horn JL (1965). A rationale and test for the number of factors in factor analysis.",
+                        "Psychometrika 30, 179-185."),
+    "Kemp and others" = paste("Kemp C, Tenenbaum JB, Griffiths TL, Yamada T, Ueda N (2006). Learning systems of",
+                              "concepts with an infinite",
+                              "relational model. Proceedings of AAAI-06, 381-388."),
+    "Slawek and Arodz" = paste("Slawek J, Arodz T (2013). ENNET: inferring large gene regulatory networks from",
+                               "expression data using gradient",
+                               "boosting. BMC Systems Biology 7, 106.")
+  )
+  cited <- vapply(names(known), function(key) any(grepl(key, text, fixed = TRUE)), NA)
+  c(unname(known[cited]), sprintf("weft, version %s; %s.", fit$version, R.version.string))
+}
+
+# What every step was told: what the call says, else the default. Nothing of the call is evaluated.
+settings_table <- function(fit) {
+  functions <- list(quality = gene_quality, components = gene_components, ranking = gene_ranking, pairs = gene_pairs,
+                    network = if (is_directed(fit$network)) gene_regulation else gene_mi_network,
+                    clusters = gene_clusters, bayes = gene_bayes,
+                    outliers = gene_outliers)
+  steps <- intersect(names(functions), c("quality", names(fit)[!vapply(unclass(fit), is.null, NA)]))
+  hidden <- c("x", "class", "batch", "assay", "backend", "threads", "progress", "seed", "memory", "network", "ranking",
+              "data", "...", "covariates", "symbols")
+  rows <- lapply(steps, function(step) {
+    usual <- formals(functions[[step]])
+    usual <- usual[setdiff(names(usual), hidden)]
+    value <- vapply(usual, function(v) deparse_short(if (is.call(v) && identical(v[[1L]], quote(c))) v[[2L]] else v), "")
+    said <- fit$call[[step]]
+    told <- is.call(said) && identical(said[[1L]], quote(list))
+    given <- if (told) as.list(said)[-1L]
+    given <- given[intersect(names(given), names(value))]
+    value[names(given)] <- vapply(given, deparse_short, "")
+    data.frame(step = step, setting = names(value), value = unname(value),
+               `set by` = ifelse(names(value) %in% names(given), "the call",
+                                 if (is.null(said) || told) "default" else "the call (see below)"), check.names = FALSE)
+  })
+  do.call(rbind, rows)
+}
+
+deparse_short <- function(v, most = 60L) {
+  text <- paste(deparse(v, width.cutoff = 60L, nlines = 2L), collapse = " ")
+  if (nchar(text) > most) paste0(substr(text, 1L, most - 3L), "...") else text
+}
+
+report_run <- function(fit) {
+  steps <- fit$steps
+  estimate <- fit$estimate$seconds[match(steps$step, fit$estimate$step)]
+  put_table(data.frame(step = steps$step, seconds = steps$seconds,
+                       estimated = if (length(estimate)) estimate else NA_real_,
+                       `back end` = steps$backend, result = steps$note, check.names = FALSE),
+            "Steps, their time in seconds and back end.", "steps", 20)
+  put_table(settings_table(fit), "Settings of every step.", "settings", 100)
+  verbatim(call_lines(fit), "The call")
+  verbatim(sitrep_lines(fit$sitrep), "Machine and back ends")
+  verbatim(utils::capture.output(print(utils::sessionInfo())), "R session that wrote this page")
+}

@@ -1,0 +1,234 @@
+# The report on the network: its heaviest edges as an SVG that a script (inst/report/report.js) zooms, searches and lets
+# be dragged, and that is whole without it; hubs with what they are joined to; edges with their false discovery rates.
+
+report_network <- function(fit, top, most = 200L) {
+  net <- fit$network
+  edges <- report_edges(net)
+  report_paragraph(network_words(net, edges))
+  if (nrow(edges)) {
+    drawn <- drawn_edges(edges, most)
+    caption <- network_caption(net, edges, drawn)
+    if (on_page()) raw_html(network_svg(drawn, caption))
+    else put_figure(function() plot_fit(fit, "network"), "The network.", caption, width = 7, height = 6.5)
+    put_table(hub_table(edges, colnames(net)),
+              "Genes with most edges, and to which, heaviest first; (+) high with it, (-) low with it.", "hubs",
+              min(top, 10))
+    put_table(report_edge_table(edges), edges_caption(net), "edges", top)
+  }
+  if (is_directed(net) && !is.null(stability_text(net))) report_paragraph(stability_text(net))
+}
+
+# from, to, weight, sign (-1, 0 or 1), q (NA without a test), direction (NA where there is none); heaviest first.
+report_edges <- function(net) {
+  if (is_directed(net)) {
+    e <- as.data.frame(net)
+    return(data.frame(from = e$regulator, to = e$target, weight = e$weight, sign = sign(e$sign) * (abs(e$sign) > 0.2),
+                      q = e$q_value %||% rep(NA_real_, nrow(e)), direction = e$direction))
+  }
+  ends <- network_ends(net)
+  names <- colnames(net)
+  rho <- edge_signs(net, ends)
+  data.frame(from = names[ends[, 1L]], to = names[ends[, 2L]], weight = unclass(net)[ends], sign = rho,
+             q = rep(NA_real_, nrow(ends)),
+             direction = rep(NA_real_, nrow(ends)))
+}
+
+# Mutual information has no sign.
+edge_signs <- function(net, ends) rep(0, nrow(ends))
+
+network_words <- function(net, edges) {
+  fdr <- attr(net, "fdr")
+  tested <- !is.null(fdr) && !is.na(attr(net, "cut") %||% 0)
+  text <- sprintf("%s among %s genes%s.", several(nrow(edges), if (is_directed(net)) "directed edge" else "edge"),
+                  format(ncol(net), big.mark = ","),
+                  if (tested) sprintf(" at a false discovery rate of %g", fdr) else ", not tested")
+  if (!nrow(edges)) return(text)
+  paste(text, if (is_directed(net)) {
+    open <- mean(edges$direction < 0.8, na.rm = TRUE)
+    paste0("An edge says that the one gene helps to predict the other beyond what the others do. Which way it ",
+           "points is less sure",
+           if (is.finite(open)) sprintf(paste(": for %s of the edges the other direction has at least a quarter of its",
+                                              "weight"),
+                                        share_text(open)) else "", ".")
+  } else "An edge says that two genes go together more than others near them do, not which acts on which.")
+}
+
+# The heaviest edges; of more than `most` the largest connected part of these.
+drawn_edges <- function(edges, most) {
+  few <- utils::head(edges, most)
+  names <- unique(c(few$from, few$to))
+  at <- cbind(match(few$from, names), match(few$to, names))
+  part <- graph_components(drawn_adjacency(at, few$weight, length(names)) > 0)
+  largest <- part == which.max(tabulate(part))
+  whole <- nrow(edges) <= most || sum(largest) < 10L
+  kept <- whole | largest[at[, 1L]]
+  structure(few[kept, ], parts = max(part), heaviest = nrow(few), whole = whole)
+}
+
+drawn_adjacency <- function(at, weight, count) {
+  w <- matrix(0, count, count)
+  weight[!is.finite(weight)] <- max(weight[is.finite(weight)], 1)
+  w[at] <- weight
+  pmax(w, t(w))
+}
+
+network_caption <- function(net, edges, drawn) {
+  genes <- length(unique(c(drawn$from, drawn$to)))
+  all <- nrow(edges)
+  what <- if (nrow(drawn) == all) sprintf("All %d edges", all)
+          else if (attr(drawn, "whole")) sprintf("The %d heaviest of %s edges", nrow(drawn),
+                                                 format(all, big.mark = ","))
+          else sprintf("The largest connected part, %d edges, of the %d heaviest of %s edges", nrow(drawn),
+                       attr(drawn, "heaviest"), format(all, big.mark = ","))
+  parts <- if (attr(drawn, "whole")) attr(drawn, "parts") else 1L
+  sprintf("%s, with their %d genes%s. %s Genes with more edges are larger; heavier edges are wider. %s", what, genes,
+          if (parts > 1L) sprintf(" in %d connected parts", parts) else "",
+          if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted:",
+                                      "solid blue where it is high with it,",
+                                      "dashed orange where it is low with it, grey where it is neither.")
+          else "Edges have no direction.",
+          "Distances on paper follow distances along edges.")
+}
+
+edges_caption <- function(net) {
+  if (is_directed(net)) return(paste("Edges, heaviest first. Sign: + where the second gene is high with the first,",
+                                     "- where it is low.",
+                                     "Direction: this edge's share of the weights of both; near 0.5 it is open.",
+                                     "q: the least false discovery rate at which the edge is kept; it counts edges",
+                                      "between genes that do not depend on each other."))
+  sprintf("Edges, heaviest first, by the method %s%s.", attr(net, "method"),
+          if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) ", not tested"
+          else sprintf("; all have a false discovery rate of at most %g", attr(net, "fdr")))
+}
+
+report_edge_table <- function(edges) {
+  out <- data.frame(from = edges$from, to = edges$to, weight = edges$weight)
+  if (any(edges$sign != 0)) out$sign <- c("-", "", "+")[edges$sign + 2L]
+  if (!all(is.na(edges$direction))) out$direction <- edges$direction
+  if (!all(is.na(edges$q))) out$q <- edges$q
+  out
+}
+
+hub_table <- function(edges, genes, most = 100L) {
+  degree <- sort(table(c(edges$from, edges$to)), decreasing = TRUE)
+  hubs <- utils::head(names(degree), most)
+  mark <- function(e, other) paste0(other, c(" (-)", "", " (+)")[e$sign + 2L])
+  directed <- !all(is.na(edges$direction)) || any(edges$sign != 0)
+  rows <- lapply(hubs, function(g) {
+    out <- edges[edges$from == g, ]
+    into <- edges[edges$to == g, ]
+    if (!directed) {
+      return(data.frame(gene = g, edges = nrow(out) + nrow(into), neighbours = some_of(c(out$to, into$from), 10L)))
+    }
+    data.frame(gene = g, edges = nrow(out) + nrow(into), targets = some_of(mark(out, out$to), 10L),
+               `predicted by` = some_of(mark(into, into$from), 10L), check.names = FALSE)
+  })
+  do.call(rbind, rows)
+}
+
+# ---- the drawing ----
+
+network_svg <- function(drawn, caption, width = 1000) {
+  names <- unique(c(drawn$from, drawn$to))
+  at <- cbind(match(drawn$from, names), match(drawn$to, names))
+  degree <- tabulate(at, length(names))
+  place <- svg_places(drawn_adjacency(at, drawn$weight, length(names)), width)
+  height <- attr(place, "height")
+  radius <- round(3.5 + 6 * sqrt(degree / max(degree)), 1)
+  label <- short_name(names, 24L)
+  shown <- svg_labels(place, at, label, degree, radius, width, height)
+  directed <- !all(is.na(drawn$direction)) || any(drawn$sign != 0)
+  c("<figure class=\"network\">",
+    sprintf("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", as.integer(width), as.integer(height),
+            html_text(sprintf("Network of %d genes and %d edges; the table below lists the edges.", length(names),
+                              nrow(drawn)))),
+    "<defs>", svg_marker("up", "#2c5f8a"), svg_marker("down", "#b3541e"), svg_marker("plain", "#77828d"), "</defs>",
+    svg_edges(drawn, at, place, radius, directed),
+    svg_nodes(names, label, degree, place, radius, shown),
+    "</svg>", sprintf("<figcaption>%s</figcaption>", html_text(caption)), "</figure>")
+}
+
+svg_nodes <- function(names, label, degree, place, radius, shown) {
+  hub <- degree >= max(4, stats::quantile(degree, 0.9))
+  paste0(sprintf(paste("<g class=\"node%s%s\" data-x=\"%.1f\" data-y=\"%.1f\" data-r=\"%.1f\"",
+                       "transform=\"translate(%.1f,%.1f)\">"),
+                 ifelse(hub, " hub", ""), ifelse(shown$free, "", " hidden"), place[, 1L], place[, 2L], radius,
+                 place[, 1L], place[, 2L]),
+         sprintf("<title>%s: %d edge%s</title>", html_text(names), degree, ifelse(degree == 1L, "", "s")),
+         sprintf("<circle r=\"%.1f\"/>", radius),
+         sprintf("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text></g>", shown$x, shown$y, shown$anchor,
+                 html_text(label)))
+}
+
+svg_marker <- function(kind, colour) {
+  sprintf(paste0("<marker id=\"arrow-%s\" viewBox=\"0 0 10 10\" refX=\"8\" refY=\"5\" markerWidth=\"8\" ",
+                 "markerHeight=\"8\" markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 1 L10 5 L0 9 z\" ",
+                 "fill=\"%s\"/></marker>"), kind, colour)
+}
+
+svg_edges <- function(drawn, at, place, radius, directed) {
+  kind <- c("down", "plain", "up")[drawn$sign + 2L]
+  weight <- drawn$weight
+  weight[!is.finite(weight)] <- max(weight[is.finite(weight)], 1)
+  wide <- 0.8 + 2.6 * sqrt(weight / max(weight))
+  from <- place[at[, 1L], , drop = FALSE]
+  to <- place[at[, 2L], , drop = FALSE]
+  away <- to - from
+  long <- pmax(sqrt(rowSums(away^2)), 1e-9)
+  start <- from + away / long * radius[at[, 1L]]
+  end <- to - away / long * (radius[at[, 2L]] + if (directed) 3 else 0)
+  told <- sprintf("%s %s %s, weight %.3g%s", drawn$from, if (directed) c("predicts low", "predicts",
+                                                                         "predicts high")[drawn$sign + 2L] else "with",
+                                                                         drawn$to,
+                  drawn$weight, ifelse(is.na(drawn$q), "", sprintf(", FDR %.2g", drawn$q)))
+  sprintf(paste0("<line class=\"edge %s\" data-a=\"%d\" data-b=\"%d\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" ",
+                 "y2=\"%.1f\" stroke-width=\"%.1f\"%s>",
+                 "<title>%s</title></line>"), kind, at[, 1L] - 1L, at[, 2L] - 1L, start[, 1L], start[, 2L], end[, 1L],
+                 end[, 2L], wide,
+          if (directed) sprintf(" marker-end=\"url(#arrow-%s)\"", kind) else rep("", length(kind)), html_text(told))
+}
+
+# Places in a picture of this width, as high as it needs.
+svg_places <- function(w, width, margin = 70) {
+  xy <- network_layout(w)
+  span <- apply(xy, 2L, function(v) max(diff(range(v)), 1e-9))
+  scale <- (width - 2 * margin) / max(span[1L], 0.8 * span[2L], 4)
+  place <- sweep(xy, 2L, apply(xy, 2L, min)) * scale
+  place[, 1L] <- place[, 1L] + (width - span[1L] * scale) / 2
+  place[, 2L] <- place[, 2L] + margin / 2
+  structure(round(place, 1), height = round(span[2L] * scale + margin))
+}
+
+# Where names stand: right, left, above or below their point, where they cover no other name or point and, if it can be,
+# no edge; names of genes with most edges first. Those without room are hidden until the gene is pointed at.
+svg_labels <- function(place, at, label, degree, radius, width, height, size = 11) {
+  wide <- 0.6 * size * nchar(label, "width") + 2
+  boxes <- cbind(place - radius, place + radius)
+  along <- do.call(rbind, lapply(seq(0.06, 0.94, length.out = 23L), function(t) {
+    (1 - t) * place[at[, 1L], , drop = FALSE] + t * place[at[, 2L], , drop = FALSE]
+  }))
+  count <- length(label)
+  out <- data.frame(x = radius + 3, y = rep(size * 0.35, count), anchor = "start", free = FALSE)
+  covers <- function(box, low, high) {
+    any(box[1L] < high[, 1L] & box[3L] > low[, 1L] & box[2L] < high[, 2L] & box[4L] > low[, 2L])
+  }
+  for (i in order(-degree, seq_len(count))) {
+    r <- radius[i] + 3
+    dx <- c(r, -r - wide[i], -wide[i] / 2, -wide[i] / 2)
+    dy <- c(-size / 2, -size / 2, -r - size, r)
+    tries <- lapply(1:4, function(t) c(place[i, ] + c(dx[t], dy[t]), place[i, ] + c(dx[t] + wide[i], dy[t] + size)))
+    free <- vapply(tries, function(box) {
+      all(box[1:2] >= 0) && box[3L] <= width && box[4L] <= height &&
+        !covers(box, boxes[-i, 1:2, drop = FALSE], boxes[-i, 3:4, drop = FALSE])
+    }, NA)
+    if (!any(free)) next
+    clear <- free & !vapply(tries, covers, NA, low = along, high = along)
+    t <- which(if (any(clear)) clear else free)[1L]
+    out$x[i] <- c(r, -r, 0, 0)[t]
+    out$y[i] <- dy[t] + 0.85 * size
+    out$anchor[i] <- c("start", "end", "middle", "middle")[t]
+    out$free[i] <- TRUE
+    boxes <- rbind(boxes, tries[[t]])
+  }
+  out
+}

@@ -1,0 +1,176 @@
+# How the report is written. A page gets HTML of its own, with tables that sort and are searched (inst/report); other
+# formats get Markdown. All text from data goes through html_text() or markdown_text().
+
+on_page <- function() startsWith(knitr::pandoc_to() %||% "", "html")
+
+# Text of a page: nothing in it is markup, for HTML or for the Markdown around it, in ASCII, so that it is the same in
+# every locale.
+html_text <- function(x) {
+  x <- replace_characters(plain_text(x), c(utf8ToInt("<>&\"'`")), function(code) sprintf("&#%d;", as.integer(code)))
+  ascii_entities(x)
+}
+
+# Characters beyond ASCII as numbers, which HTML and Markdown read back.
+ascii_entities <- function(x) {
+  other <- which(grepl("[^ -~]", x, useBytes = TRUE))
+  x[other] <- vapply(x[other], function(text) {
+    code <- utf8ToInt(text)
+    paste(ifelse(code < 127L, intToUtf8(code, multiple = TRUE), sprintf("&#%d;", code)), collapse = "")
+  }, "", USE.NAMES = FALSE)
+  x
+}
+
+raw_html <- function(...) cat("", "```{=html}", ..., "```", "", sep = "\n")
+
+# The page's own style and script, which no other format has.
+page_style <- function() {
+  if (on_page()) raw_html("<style>", report_asset("report.css"), "</style>")
+}
+
+page_script <- function() {
+  if (on_page()) raw_html("<script>", report_asset("report.js"), "</script>")
+}
+
+report_asset <- function(name) readLines(system.file("report", name, package = "weft", mustWork = TRUE),
+                                         encoding = "UTF-8")
+
+report_paragraph <- function(...) {
+  text <- paste(c(...), collapse = " ")
+  if (nzchar(text)) cat("", markdown_text(text), "", sep = "\n")
+}
+
+# ---- tables ----
+
+# A data frame as a table in Markdown, names and values as they are.
+report_table <- function(d, caption, rows = nrow(d), digits = 3) {
+  d <- utils::head(as.data.frame(d), rows)
+  shown <- table_text(d, digits)
+  number <- vapply(d, is.numeric, NA)
+  shown[] <- lapply(shown, markdown_text)
+  knitr::kable(shown, format = "pipe", caption = markdown_text(caption), row.names = FALSE,
+               align = ifelse(number, "r", "l"), col.names = markdown_text(names(d)))
+}
+
+# On a page all rows (500 at most), of which a script shows the first ones; else these.
+put_table <- function(d, caption, name, rows = 20, most = 500L) {
+  d <- as.data.frame(d, optional = TRUE)
+  if (nrow(d) > most) caption <- sprintf("%s The table has the first %d of %s rows.", caption, most,
+                                         format(nrow(d), big.mark = ","))
+  if (!on_page()) return(cat("", report_table(d, caption, rows), "", sep = "\n"))
+  raw_html(html_table(utils::head(d, most), caption, name, rows))
+}
+
+html_table <- function(d, caption, name, rows) {
+  number <- vapply(d, is.numeric, NA)
+  shown <- table_text(d)
+  cells <- lapply(seq_along(d), function(j) {
+    text <- html_text(shown[[j]])
+    if (!number[j]) {
+      long <- if (any(nchar(shown[[j]], "chars") > 40L)) " class=\"long\"" else ""
+      return(sprintf("<td%s>%s</td>", long, text))
+    }
+    exact <- ifelse(is.na(d[[j]]), "", format_exact(d[[j]]))
+    sprintf("<td class=\"num\" data-v=\"%s\">%s</td>", exact, text)
+  })
+  head <- sprintf("<th scope=\"col\"%s>%s</th>", ifelse(number, " class=\"num\"", ""), html_text(names(d)))
+  c("<figure class=\"table\">", sprintf("<figcaption>%s</figcaption>", html_text(caption)), "<div class=\"scroll\">",
+    sprintf("<table data-name=\"%s\" data-first=\"%d\">", name, as.integer(rows)), "<thead><tr>", head, "</tr></thead>",
+    "<tbody>", if (nrow(d)) paste0("<tr>", do.call(paste0, cells), "</tr>"), "</tbody></table>", "</div></figure>")
+}
+
+format_exact <- function(v) vapply(v, function(one) format(one, digits = 7L, trim = TRUE), "")
+
+# What readers see: three digits, probabilities with their own words.
+table_text <- function(d, digits = 3) {
+  number <- vapply(d, is.numeric, NA)
+  probability <- number & grepl("^(p|q|p_.*|q_value|FDR)$", names(d))
+  d[] <- lapply(seq_along(d), function(j) {
+    v <- d[[j]]
+    if (probability[j]) probability_text(v)
+    else if (is.double(v)) ifelse(is.na(v), "", vapply(signif(v, digits), function(one) format(one, big.mark = ","),
+                                                       ""))
+    else if (number[j]) ifelse(is.na(v), "", format(v, big.mark = ",", trim = TRUE))
+    else plain_text(v)
+  })
+  d
+}
+
+probability_text <- function(v) {
+  ifelse(is.na(v), "", ifelse(v < 0.001, "< 0.001", formatC(v, digits = 2, format = "fg", flag = "#")))
+}
+
+# ---- figures ----
+
+# Draws a picture and puts it into the text, with a caption that may hold names and a text for those who cannot see it.
+put_figure <- function(draw, alt, caption = NULL, width = 5.2, height = 4.2, kind = "") {
+  file <- tempfile("figure-", tmpdir = normalizePath("."), fileext = ".png")
+  before <- grDevices::dev.cur()
+  open_png(file, width, height)
+  mine <- grDevices::dev.cur()
+  tryCatch(draw(), finally = {
+    grDevices::dev.off(mine)
+    if (before > 1L) grDevices::dev.set(before)
+  })
+  if (!on_page()) { # those without a caption stand in one line
+    image <- sprintf("![%s](%s){width=%.0f%%}", markdown_text(caption %||% alt), basename(file),
+                     min(100, 100 * width / 7))
+    return(cat(if (!is.null(caption)) "\n", image, "\n", if (!is.null(caption)) "\n", sep = ""))
+  }
+  raw_html(sprintf("<figure%s>", if (nzchar(kind)) sprintf(" class=\"%s\"", kind) else ""), "<div class=\"scroll\">",
+           sprintf("<img alt=\"%s\" width=\"%d\" src=\"%s\">", html_text(alt), as.integer(width * 120),
+                   knitr::image_uri(file)), "</div>",
+           if (!is.null(caption)) sprintf("<figcaption>%s</figcaption>", html_text(caption)), "</figure>")
+}
+
+# Few colours compress well; text stays smooth.
+open_png <- function(file, width, height) {
+  type <- if (isTRUE(capabilities("cairo")[[1L]])) "cairo" else getOption("bitmapType")
+  grDevices::png(file, width, height, units = "in", res = 120, type = type)
+  graphics::par(mar = c(4, 4, 2.2, 1) + 0.1, las = 1, cex.main = 1, font.main = 1)
+}
+
+# Figures side by side, where there is room.
+side_by_side <- function(..., kind = "side") {
+  if (on_page()) raw_html(sprintf("<div class=\"%s\">", kind))
+  force(list(...))
+  if (on_page()) raw_html("</div>")
+  invisible()
+}
+
+# Lines as a block of code, whose fence is longer than any in it; on a page folded away under `title`.
+verbatim <- function(lines, title = NULL) {
+  lines <- plain_text(cli::ansi_strip(lines))
+  if (on_page() && !is.null(title)) {
+    return(raw_html("<details>", sprintf("<summary>%s</summary>", html_text(title)),
+                    paste0("<pre>", paste(html_text(lines), collapse = "&#10;"), "</pre>"), "</details>"))
+  }
+  runs <- unlist(regmatches(lines, gregexpr("`+", lines)))
+  fence <- strrep("`", max(3L, nchar(runs) + 1L))
+  cat("", fence, lines, fence, "", sep = "\n")
+}
+
+# ---- words and colours ----
+
+# Colours that those who see few of them tell apart (Okabe and Ito 2008), and shapes for print.
+report_colours <- function(count) {
+  eight <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+  if (count <= 8L) eight[seq_len(count)] else grDevices::hcl.colors(count, "Viridis")
+}
+
+batch_colours <- function(count) grDevices::grey.colors(count, 0.85, 0.25)
+
+report_shapes <- function(count) rep_len(c(21L, 24L, 22L, 25L, 23L), count)
+
+# Below, middle, above.
+two_sided <- function(z, most = 2.5) {
+  ramp <- grDevices::colorRampPalette(c("#1f4e79", "#9fb8cd", "#f7f7f7", "#e8b48f", "#a04000"))(101L)
+  ramp[round(50 * (pmin(pmax(z, -most), most) / most)) + 51L]
+}
+
+joined <- function(x) {
+  if (length(x) < 2L) return(paste(x))
+  paste(toString(utils::head(x, -1L)), "and", utils::tail(x, 1L))
+}
+
+some_of <- function(x, most) paste0(toString(utils::head(x, most)),
+                                    if (length(x) > most) sprintf(" and %d more", length(x) - most))

@@ -1,0 +1,15 @@
+/* The table of the CUDA back end, which weft.so asks for when it has opened weft_cuda.so (backend.c). */
+#include "backend.h"
+#include "device.cuh"
+#include "draws_fill.h"
+
+extern "C" {
+#define EXTERN_CUDA(room) extern const struct weft_##room##_ops weft_##room##_cuda;
+WEFT_ROOMS(EXTERN_CUDA)
+
+#define CUDA_FIELD(room) &weft_##room##_cuda,
+static const weft_backend table = { WEFT_ABI, sizeof(weft_backend), "cuda", &weft_device_cuda, weft_draws_fill_cuda,
+                                    WEFT_ROOMS(CUDA_FIELD) };
+
+__attribute__((visibility("default"))) const weft_backend *weft_cuda_entry(void) { return &table; }
+}

@@ -1,0 +1,81 @@
+# Building the CUDA object without a toolkit: with a pip, a compiler and a make that only do what real ones would leave.
+
+skip_on_os(c("windows", "mac"))
+skip_on_cran()
+
+# Programs of these names and lines come first on the PATH; what is built goes below the folder that is returned.
+machine <- function(..., env = parent.frame()) {
+  there <- withr::local_tempdir(.local_envir = env)
+  programs <- list(...)
+  for (name in names(programs)) {
+    writeLines(c("#!/bin/sh", programs[[name]]), file.path(there, name))
+    Sys.chmod(file.path(there, name), "755")
+  }
+  withr::local_envvar(PATH = paste(there, Sys.getenv("PATH"), sep = ":"), R_USER_DATA_DIR = file.path(there, "data"),
+                      .local_envir = env)
+  there
+}
+
+compiler <- c("case \"$*\" in *--list-gpu-code*) echo sm_75 sm_90; exit ;; esac",
+              "while [ $# -gt 0 ]; do if [ \"$1\" = -o ]; then : >\"$2\"; fi; shift; done")
+# pip --version answers; pip install puts a compiler and libraries into the target
+pip <- function(lines = character()) {
+  c("case \"$*\" in *--version*) echo pip 23; exit 0 ;; esac", lines,
+    "while [ $# -gt 0 ]; do if [ \"$1\" = --target ]; then t=$2/nvidia/cu13; fi; shift; done",
+    "mkdir -p \"$t/bin\" \"$t/lib\"; for l in cublas cusolver cusparse; do : >\"$t/lib/lib$l.so.13\"; done",
+    "cat >\"$t/bin/nvcc\" <<'END'", "#!/bin/sh", compiler, "END", "chmod +x \"$t/bin/nvcc\"")
+}
+make <- "grep '^CUDA_LIBS' Makevars >libraries.txt; cp libraries.txt weft_cuda.so"
+
+test_that("the object is built in the user's folder, with what was fetched, and removed again", {
+  skip_if_not(nzchar(system.file("cuda", "sources.tar.gz", package = "weft")), "no sources in this installation")
+  there <- machine(python3 = pip(), make = make)
+  said <- testthat::capture_messages(object <- weft_install_cuda(arch = "90", ask = FALSE))
+  expect_match(said, "fetch 1.2 GB", all = FALSE)
+  expect_match(said, "nvidia-cublas .* 444 MB", all = FALSE)
+  expect_match(said, "Compiling for 90", all = FALSE)
+  expect_true(startsWith(object, normalizePath(file.path(there, "data"))))
+  expect_true(file.exists(object))
+  expect_match(readLines(object), "-l:libcublas.so.13 -l:libcusolver.so.13 -l:libcusparse.so.13", fixed = TRUE)
+  own <- file.exists(file.path(weft:::libs_dir(), "cuda", "weft_cuda.so"))
+  expect_identical(weft:::cuda_dir(), if (own) weft:::libs_dir() else weft:::user_cuda_dir())
+  weft_install_cuda(remove = TRUE)
+  expect_false(file.exists(object))
+  expect_identical(weft:::cuda_dir(), weft:::libs_dir())
+})
+
+test_that("what fails is named, with the last words of the program, and leaves nothing behind", {
+  skip_if_not(nzchar(system.file("cuda", "sources.tar.gz", package = "weft")), "no sources in this installation")
+  there <- machine(python3 = pip("echo no such wheel; exit 1"), make = make)
+  failed <- function(...) expect_error(suppressMessages(weft_install_cuda(arch = "90", ask = FALSE)), ...,
+                                       class = "weft_error_input")
+  failed("Fetching.*no such wheel")
+  expect_false(dir.exists(weft:::user_cuda_dir()))
+  there <- machine(python3 = pip(), make = "echo out of disk; exit 2")
+  failed("Compiling.*out of disk")
+  expect_false(dir.exists(weft:::user_cuda_dir()))
+  there <- machine(python3 = c("case \"$*\" in *--version*) echo no module; exit 1 ;; esac"))
+  failed("needs Python's pip")
+})
+
+test_that("arguments, devices and drivers are looked at before anything is fetched", {
+  there <- machine(python3 = pip("echo called; exit 1"), make = make, "nvidia-smi" = "exit 9")
+  expect_error(weft_install_cuda(ask = FALSE), "`arch` must be given on a machine without a device",
+               class = "weft_error_input")
+  expect_error(weft_install_cuda("sm_90", ask = FALSE), "`arch` must be compute capabilities",
+               class = "weft_error_input")
+  expect_error(weft_install_cuda("61", ask = FALSE), "`arch` must be compute capabilities", class = "weft_error_input")
+  expect_error(weft_install_cuda("90", ask = NA), "`ask` must be TRUE or FALSE", class = "weft_error_input")
+  expect_error(weft_install_cuda("90", from = "/no/such"), "`from` must be a folder", class = "weft_error_input")
+  skip_if(interactive())
+  expect_error(suppressMessages(weft_install_cuda("90")), "asks before it fetches", class = "weft_error_input")
+  there <- machine("nvidia-smi" = c("case \"$*\" in *compute_cap*) echo 9.0; echo 8.6 ;; *) echo 550.54.15 ;; esac"))
+  expect_error(weft_install_cuda(ask = FALSE), "driver must be of version 580.*It is 550", class = "weft_error_input")
+  there <- machine("nvidia-smi" = c("case \"$*\" in *compute_cap*) echo 9.0; echo 9.0 ;; *) echo 580.65.06 ;; esac"))
+  expect_identical(weft:::checked_arch(NULL), "90")
+})
+
+test_that("programs do not find R's libraries before their own", {
+  withr::local_envvar(LD_LIBRARY_PATH = paste(R.home("lib"), "/usr/lib/x86_64-linux-gnu", "/opt/own/lib", sep = ":"))
+  expect_identical(weft:::without_r_libraries(), paste0("LD_LIBRARY_PATH=", shQuote("/opt/own/lib")))
+})

@@ -1,0 +1,179 @@
+# The parts of the report: what they say against the data, and that every kind of result has a report.
+
+skip_if_not_installed("rmarkdown")
+skip_if_not(rmarkdown::pandoc_available("1.12.3"), "no pandoc")
+skip_on_cran()
+
+e <- weft_example("expression", n = 60, p = 40, seed = 4, missing = 0, spoilt = FALSE)
+fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, clusters = list(chains = 1, sweeps = 20),
+                    pairs = list(permutations = 9), bayes = list(genes = 6, iterations = 500), progress = FALSE)
+
+page_of <- function(fit, ...) {
+  file <- withr::local_tempfile(fileext = ".html")
+  suppressWarnings(weft_report(fit, file, ..., open = FALSE))
+  lines <- readLines(file, warn = FALSE)
+  structure(paste(lines, collapse = "\n"), size = file.size(file))
+}
+
+# A failure names what is missing, not the whole page.
+says <- function(page, words) expect_true(grepl(words, page), info = words)
+
+test_that("a page is small, asks for nothing from outside, and is the same in the C locale", {
+  page <- page_of(fit)
+  expect_lt(attr(page, "size"), 3 * 2^20)
+  expect_false(grepl("(src|href)=\"(https?:)?//", page))
+  says(page, "aria-label=\"Network of [0-9]+ genes")
+  images <- regmatches(page, gregexpr("<img [^>]*>", page))[[1L]]
+  expect_true(all(grepl("alt=\"[^\"]{15,}\"", images)))
+  named <- fit
+  levels(named$quality$class) <- c("\u00fcber", "\u4e2d")
+  text <- function(page) sub("id=\"how-it-ran\".*", "", gsub("data:image/png;base64,[^\"]*", "",
+                                                             page)) # but for the session
+  there <- text(page_of(named))
+  elsewhere <- withr::with_locale(c(LC_CTYPE = "C"), text(page_of(named)))
+  expect_true(identical(there, elsewhere))
+  says(there, "&#252;ber|\u00fcber")
+})
+
+test_that("the table of genes has means, differences and directions of the data", {
+  shown <- weft:::gene_results(fit)
+  expect_identical(shown$gene, fit$ranking$feature)
+  x <- fit$quality$x[, shown$gene]
+  means <- rowsum(x, as.character(fit$quality$class)) / as.vector(table(as.character(fit$quality$class)))
+  expect_equal(shown$`mean case`, unname(means["case", ]))
+  expect_equal(shown$`log fold change`, unname(means["case", ] - means["control", ]))
+  expect_identical(shown$`higher in`, unname(ifelse(means["case", ] > means["control", ], "case", "control")))
+})
+
+test_that("a sample's reason is where it lies farthest out", {
+  o <- as.data.frame(fit$outliers)
+  k <- attr(fit$outliers, "components")
+  reasons <- weft:::outlier_reasons(fit, o)
+  scores <- fit$components$x[o$sample, seq_len(k), drop = FALSE]
+  z <- apply(scores, 2, function(v) (v - median(v)) / mad(v))
+  off <- (o$distance - median(o$distance)) / mad(o$distance)
+  best <- max.col(abs(z), "first")
+  expected <- ifelse(off > apply(abs(z), 1, max), sprintf("what no component has: %.1f spreads more than usual", off),
+                     sprintf("PC%d: %.1f spreads %s the middle", best, abs(z[cbind(seq_along(best), best)]),
+                             ifelse(z[cbind(seq_along(best), best)] > 0, "above", "below")))
+  expect_identical(reasons, unname(expected))
+})
+
+test_that("shares of components that variables explain are those of an analysis of variance", {
+  scores <- fit$components$x[, 1:3]
+  found <- weft:::variable_shares(scores, list(class = fit$quality$class))
+  by_r <- summary(lm(scores[, 2] ~ fit$quality$class))
+  expect_identical(sub(" \\(.*", "", found$PC2),
+                   if (by_r$r.squared < 0.001) "< 0.1 %" else weft:::share_text(by_r$r.squared))
+  numbers <- weft:::variable_shares(scores, list(class = fit$quality$class), "share")
+  expect_equal(numbers[["PC2"]], by_r$r.squared)
+  before <- fit$quality$before
+  after <- weft:::variable_shares(scores, list(batch = fit$quality$batch), "share")
+  expect_identical(dim(before), c(60L, 5L))
+  expect_gt(max(weft:::variable_shares(before, list(batch = fit$quality$batch), "share")), 0.1)
+  expect_lt(max(after), 0.01)
+})
+
+test_that("the network drawn is the heaviest edges' largest part, and the caption says which", {
+  chain <- data.frame(from = sprintf("g%03d", 1:300), to = sprintf("g%03d", 2:301), weight = 300:1, sign = 1, q = 0.01,
+                      direction = 0.9)
+  chain <- chain[-50, ]
+  drawn <- weft:::drawn_edges(chain, 200)
+  expect_identical(nrow(drawn), 151L)
+  expect_false(attr(drawn, "whole"))
+  expect_match(weft:::network_caption(fit$network, chain, drawn),
+               "The largest connected part, 151 edges, of the 200 heaviest of 299 edges, with their 152 genes",
+               fixed = TRUE)
+  few <- weft:::drawn_edges(chain[1:100, ], 200)
+  expect_match(weft:::network_caption(fit$network, chain[1:100, ], few),
+               "All 100 edges, with their 102 genes in 2 connected parts", fixed = TRUE)
+})
+
+test_that("names in the drawing cover neither each other nor points", {
+  drawn <- weft:::drawn_edges(weft:::report_edges(fit$network), 200)
+  names <- unique(c(drawn$from, drawn$to))
+  at <- cbind(match(drawn$from, names), match(drawn$to, names))
+  place <- weft:::svg_places(weft:::drawn_adjacency(at, drawn$weight, length(names)), 1000)
+  radius <- rep(5, length(names))
+  put <- weft:::svg_labels(place, at, names, tabulate(at), radius, 1000, attr(place, "height"))
+  wide <- 0.6 * 11 * nchar(names)
+  left <- place[, 1] + put$x - ifelse(put$anchor == "start", 0, ifelse(put$anchor == "end", wide, wide / 2))
+  low <- place[, 2] + put$y - 9
+  free <- which(put$free)
+  expect_gt(length(free), length(names) / 2)
+  for (i in free) {
+    others <- setdiff(free, i)
+    meets <- left[i] < left[others] + wide[others] & left[i] + wide[i] > left[others] &
+      low[i] < low[others] + 10 & low[i] + 10 > low[others]
+    expect_false(any(meets))
+    points <- left[i] < place[-i, 1] + 4 & left[i] + wide[i] > place[-i, 1] - 4 & 
+      low[i] < place[-i, 2] + 4 & low[i] + 10 > place[-i, 2] - 4
+    expect_false(any(points))
+  }
+})
+
+test_that("edges of the Bayesian network have both directions' posterior together", {
+  edges <- weft:::bayes_edges(fit$bayes)
+  p <- fit$bayes$edges
+  forth <- p[cbind(edges$from, edges$to)]
+  back <- p[cbind(edges$to, edges$from)]
+  expect_equal(edges$edge, forth + back)
+  expect_equal(edges$direction, forth / (forth + back))
+  expect_true(all(forth >= back) && all(edges$edge >= 0.1))
+})
+
+test_that("settings are the call's, else the defaults, and nothing of the call is run", {
+  set <- weft:::settings_table(fit)
+  of <- function(step, setting) set[set$step == step & set$setting == setting, ]
+  expect_identical(of("clusters", "sweeps")$value, "20")
+  expect_identical(of("clusters", "sweeps")$`set by`, "the call")
+  expect_identical(of("clusters", "genes")$`set by`, "default")
+  evil <- fit
+  evil$call <- quote(gene_network(x, bayes = list(genes = stop("run"))))
+  expect_identical(weft:::settings_table(evil)$value[weft:::settings_table(evil)$setting == "genes" &
+                                                       weft:::settings_table(evil)$step == "bayes"], "stop(\"run\")")
+})
+
+test_that("results without class, with three classes, of levels, and with steps left out have a report", {
+  quick <- function(x, ...) suppressWarnings(gene_network(x, ..., seed = 1, progress = FALSE, pairs = FALSE,
+                                                          bayes = list(genes = 5, iterations = 300),
+                                                          clusters = list(chains = 1, sweeps = 10)))
+  says(page_of(quick(e$x)), "Groups of samples and genes")
+  three <- quick(e$x, rep(c("a", "b", "c"), 20))
+  says(page_of(three), "greatest difference")
+  snps <- weft_example("snps", n = 80, p = 30)
+  levels <- quick(snps$x, snps$class)
+  says(page_of(levels), "Bayesian network")
+  says(page_of(quick(e$x, network = list(method = "clr"))), "Edges have no direction")
+  says(page_of(gene_network(e$x, seed = 1, progress = FALSE, network = FALSE, clusters = FALSE, bayes = FALSE,
+                            outliers = FALSE,
+                                    components = FALSE)), "Samples")
+  nothing <- matrix(weft:::draws("normal", 30 * 12, key = 9), 30, dimnames = list(NULL, letters[1:12]))
+  says(page_of(quick(nothing, rep(1:2, 15))), "0 directed edges")
+})
+
+test_that("sets of genes get a section of their own", {
+  genes <- colnames(fit$quality$x)
+  page <- page_of(fit, sets = list("first <b>" = head(fit$ranking$feature, 8), second = tail(genes, 8)))
+  says(page, "Sets of genes")
+  says(page, "first &#60;b&#62;|first &lt;b&gt;")
+})
+
+test_that("a PDF is written where a browser or LaTeX is", {
+  skip_if(inherits(try(weft:::pdf_maker(), silent = TRUE), "try-error"), "neither Chromium nor LaTeX")
+  file <- withr::local_tempfile(fileext = ".pdf")
+  expect_identical(suppressWarnings(weft_report(fit, file, open = FALSE)), normalizePath(file))
+  expect_identical(readChar(file, 4L), "%PDF")
+  withr::local_envvar(WEFT_CHROME = "/no/such/browser")
+  expect_error(weft_report(fit, file, open = FALSE), "`WEFT_CHROME` must be", class = "weft_error_input")
+  withr::local_envvar(WEFT_CHROME = "no", PATH = dirname(rmarkdown::pandoc_exec()))
+  skip_if(nzchar(Sys.which("xelatex")) || nzchar(Sys.which("pdflatex")), "LaTeX is where pandoc is")
+  expect_error(weft_report(fit, file, open = FALSE), "needs Chromium, Chrome or LaTeX", class = "weft_error_input")
+})
+
+test_that("the Quarto template has the sections of the other one", {
+  read <- function(...) readLines(system.file(..., package = "weft", mustWork = TRUE))
+  sections <- function(lines) grep("^## |section\\(", lines, value = TRUE)
+  expect_identical(sections(read("quarto", "gene-network.qmd")),
+                   sections(read("rmarkdown", "templates", "gene_network", "skeleton", "skeleton.Rmd")))
+})
