@@ -283,7 +283,7 @@ ranked_by <- function(method, made, kind, set) {
   data.frame(kind = kind, set = set, method = method, t(measures(unclass(as.matrix(w)), made$truth)), seconds = seconds)
 }
 
-# list(calls, directions)
+# Edges called and what is said of their directions, of one set.
 called_in <- function(made, kind, set) {
   copies <- max(1, min(20, 1000 %/% ncol(made$x))) # as gene_network()
   net <- regulation(made$x, copies = copies, seed = set, stability = FALSE)

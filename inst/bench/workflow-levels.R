@@ -1,6 +1,7 @@
 # How often clean data have "outliers", and more components than there are: gene_outliers() and gene_components() on 100
 # genes. Both are asked at 0.05.
 # Usage: Rscript workflow-levels.R [runs] [file.csv] [samples ...]    (default: 200 runs of 24, 60 and 150 samples)
+# A hidden batch is one in "batches" alone; "network" has two classes, which are not given, and may be told as one.
 # Each setting's row is added to the file when it is done, and is not made again: runs that were stopped go on.
 suppressMessages(library(weft))
 given <- commandArgs(TRUE)
