@@ -145,14 +145,15 @@ check_flag <- function(x, arg) {
   abort_input(sprintf("`%s` must be TRUE or FALSE.", arg), x = paste0("It is ", describe(x), "."))
 }
 
-# What `...` may hold: arguments called `allowed`. A function has `...` so that a wrong name is an error of ours, which
-# says what other functions' names (`known`, from their name to ours) are called here.
-check_dots <- function(allowed, known = character(), ...) {
+# What `...` may hold: arguments called `.allowed`. A function has `...` so that a wrong name is an error of ours, which
+# says what other functions' names (`.known`, from their name to ours) are called here. Its own arguments begin with a
+# dot, or a user's `k` would be taken for `known`.
+check_dots <- function(.allowed, .known = character(), ...) {
   if (!...length()) return(invisible())
   given <- names(substitute(list(...)))[-1L] %||% rep("", ...length())
-  wrong <- given[!given %in% allowed]
+  wrong <- given[!given %in% .allowed]
   if (!length(wrong)) return(invisible())
-  meant <- intersect(known[wrong[wrong %in% names(known)]], names(formals(sys.function(sys.parent()))))
+  meant <- intersect(.known[wrong[wrong %in% names(.known)]], names(formals(sys.function(sys.parent()))))
   named <- wrong[nzchar(wrong)]
   abort_input("Arguments must be ones that the function has.",
               x = if (length(named)) sprintf("There is no %s.", label_some(named))
