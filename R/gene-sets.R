@@ -139,7 +139,7 @@ gene_sets <- function(x, sets, universe = NULL, from = c("ranking", "network", "
 }
 
 check_sets <- function(sets, arg) {
-  named <- is.list(sets) && !is.data.frame(sets) && length(sets) && !is.null(names(sets)) && 
+  named <- is.list(sets) && !is.data.frame(sets) && length(sets) && !is.null(names(sets)) &&
     all(nzchar(names(sets))) && !anyNA(names(sets))
   if (!named || !all(vapply(sets, is.character, NA))) {
     abort_input(sprintf("`%s` must be a named list of character vectors, or the path of a GMT file.", arg),

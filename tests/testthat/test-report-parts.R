@@ -106,7 +106,7 @@ test_that("names in the drawing cover neither each other nor points", {
     meets <- left[i] < left[others] + wide[others] & left[i] + wide[i] > left[others] &
       low[i] < low[others] + 10 & low[i] + 10 > low[others]
     expect_false(any(meets))
-    points <- left[i] < place[-i, 1] + 4 & left[i] + wide[i] > place[-i, 1] - 4 & 
+    points <- left[i] < place[-i, 1] + 4 & left[i] + wide[i] > place[-i, 1] - 4 &
       low[i] < place[-i, 2] + 4 & low[i] + 10 > place[-i, 2] - 4
     expect_false(any(points))
   }
