@@ -47,10 +47,8 @@ report_references <- function(fit, text = methods_text(fit)) {
 
 # What every step was told: what the call says, else the default. Nothing of the call is evaluated.
 settings_table <- function(fit) {
-  functions <- list(quality = gene_quality, components = gene_components, ranking = gene_ranking, pairs = gene_pairs,
-                    network = if (is_directed(fit$network)) gene_regulation else gene_mi_network,
-                    clusters = gene_clusters, bayes = gene_bayes,
-                    outliers = gene_outliers)
+  functions <- step_functions()
+  functions$network <- if (is_directed(fit$network)) gene_regulation else gene_mi_network
   steps <- intersect(names(functions), c("quality", names(fit)[!vapply(unclass(fit), is.null, NA)]))
   hidden <- c("x", "class", "batch", "assay", "backend", "threads", "progress", "seed", "memory", "network", "ranking",
               "data", "...", "covariates", "symbols")

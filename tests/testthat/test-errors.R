@@ -87,5 +87,10 @@ test_that("names of other packages are errors that say what is meant here", {
   said <- expect_error(mi_rank(x, mtcars$am, eval.points = 1), "There is no `eval.points`", class = "weft_error_input")
   expect_false(grepl("called", conditionMessage(said))) # what another function has is not offered
   expect_error(discretize(x, 3), "A number of bins goes into `bins = 3`", fixed = TRUE, class = "weft_error_input")
+  expect_error(gene_network(x, mtcars$am, covariates = mtcars$wt), "`quality = list(covariates = )`", fixed = TRUE,
+               class = "weft_error_input")
+  expect_error(gene_network(x, mtcars$am, method = "clr"), "`network = list(method = )`", fixed = TRUE,
+               class = "weft_error_input")
+  expect_error(gene_network(x, mtcars$am, nonsense = 1), "There is no `nonsense`", class = "weft_error_input")
   expect_error(mi_network(x), "estimator = \"copula\"", class = "weft_error_input")
 })
