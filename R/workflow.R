@@ -46,6 +46,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'   in the result.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress say what is done, with the time of each step; the default is in interactive sessions.
+#' @param ... nothing: the name of a step's argument is an error that says where it belongs.
 #' @return An object of class `weft_gene_network`: a list with the result of each step under its name (`NULL` where it
 #'   was left out), `steps` (a data frame: `step`, `seconds`, `backend`, `note`), `estimate`, `seed`, `sitrep`,
 #'   `version`, `date` and `call`.
@@ -61,8 +62,9 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = list(), components = list(),
                          ranking = list(),
                          pairs = list(), network = list(), clusters = list(), bayes = list(), outliers = list(), memory = NULL,
-                         dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+                         dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL, progress = NULL, ...) {
   need_args("x")
+  check_step_dots(...)
   call <- match.call()
   settings <- list(quality = quality, components = components, ranking = ranking, pairs = pairs, network = network,
                    clusters = clusters, bayes = bayes, outliers = outliers)
@@ -88,6 +90,25 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
   fit$date <- Sys.time()
   fit$call <- call
   structure(fit, class = "weft_gene_network")
+}
+
+# The functions whose arguments the steps take.
+step_functions <- function() {
+  list(quality = gene_quality, components = gene_components, ranking = gene_ranking, pairs = gene_pairs,
+       network = gene_regulation, network = gene_mi_network, clusters = gene_clusters, bayes = gene_bayes,
+       outliers = gene_outliers)
+}
+
+# An argument of a step belongs into the step's list.
+check_step_dots <- function(...) {
+  given <- names(substitute(list(...)))[-1L]
+  functions <- step_functions()
+  takes <- vapply(functions, function(f) any(given %in% names(formals(f))), NA)
+  if (!any(takes)) return(check_dots(character(), character(), ...))
+  of <- names(functions)[takes]
+  name <- intersect(given, names(formals(functions[[which(takes)[1L]]])))[1L]
+  abort_input("Arguments must be ones that the function has.", x = sprintf("There is no %s.", label_some(name)),
+              i = sprintf("Arguments of a step go into its list: `%s = list(%s = )`.", unique(of), name)[1L])
 }
 
 check_step <- function(setting, step) {
