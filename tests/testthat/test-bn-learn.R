@@ -248,3 +248,41 @@ test_that("an error names the function that was called, not the data that do.cal
     expect_identical(deparse(conditionCall(failed)), "bn_learn(..., iterations = -1)")
   }
 })
+
+test_that("`iterations = 0` is a descent alone, to a graph that no order next to its own betters", {
+  d <- linked_bn_data(12, 400)
+  quick <- bn_learn(d, iterations = 0, seed = 1)
+  expect_equal(quick$score, bn_score(d, quick), tolerance = 1e-10)
+  best <- bn_exact(d)$score
+  expect_lte(quick$score, best + 1e-9)
+  start <- rev(names(d))
+  expect_gt(quick$score, bn_learn(d, iterations = 1, seed = 1)$score)
+  expect_gt(bn_learn(d, iterations = 0, chains = 1, start = start, seed = 1)$score,
+            bn_learn(d, iterations = 1, chains = 1, start = start, seed = 1)$score)
+  expect_identical(bn_learn(d, iterations = 0, seed = 1, threads = 2)$dags, quick$dags)
+  more <- update(quick, iterations = 2000)
+  expect_gte(more$score, quick$score)
+  expect_identical(more$order, bn_learn(d, iterations = 2001, thin = 1, seed = 1)$order)
+  expect_output(print(quick), "12 nodes")
+  expect_error(bn_learn(d, iterations = 0, target = "sum"), class = "weft_error_input", regexp = "at least 1")
+})
+
+test_that("arguments by other packages' names are errors that name the ones meant", {
+  d <- bn_test_data()
+  for (f in list(bn_learn, bn_exact)) {
+    expect_error(f(d, iss = 5), class = "weft_error_input", regexp = "called `ess`")
+    expect_error(f(d, maxp = 2), class = "weft_error_input", regexp = "`max_parents`")
+  }
+  expect_error(bn_learn(d, restart = 5), class = "weft_error_input", regexp = "`chains`")
+})
+
+# Each column a noisy copy of an earlier one.
+linked_bn_data <- function(p, n) {
+  withr::local_seed(p)
+  x <- matrix(sample(0:1, n * p, TRUE), n)
+  for (j in seq_len(p)[-1L]) {
+    copied <- stats::runif(n) < 0.8
+    x[copied, j] <- x[copied, sample(j - 1, 1L)]
+  }
+  as.data.frame(x)
+}
