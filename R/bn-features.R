@@ -15,9 +15,10 @@
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @inheritParams bn_learn
 #' @return An object of class `weft_bn_features`: matrices \[from, to\] `edges`, `paths` (from is an ancestor of to) and
-#'   `blankets` (symmetric); `classes`, a data frame of equivalence classes, the most probable first, with `probability`,
-#'   `error`, `edges` (of the class) and `undirected` ones, and their graphs in `cpdags`, as [bn_cpdag()] gives them;
-#'   `errors`, the standard errors of the three matrices; `draws`, and `different`, how many graphs were.
+#'   `blankets` (symmetric); `classes`, a data frame of equivalence classes, the most probable first, with their
+#'   `probability`, its `error`, and the numbers of all `edges` and of `undirected` ones; the classes' graphs in
+#'   `cpdags`, as [bn_cpdag()] gives them; `errors`, the standard errors of the three matrices; `draws`, and
+#'   `different`, how many graphs there were.
 #' @seealso [bn_exact()], [bn_learn()], [bn_cpdag()]
 #' @export
 #' @examples
@@ -44,7 +45,7 @@ draw_exactly <- function(fit, draws, seed, threads, progress) {
                 i = "Write `bn_exact(data, posterior = \"dag\")`.")
   }
   check_bn_table(fit[["table"]], "fit$table")
-  draws <- check_number(draws %||% 1000, "draws", min = 2, max = 1e7, whole = TRUE)
+  draws <- check_number(draws %||% 1000, "draws", min = 2, max = 1e6, whole = TRUE)
   check_exact_memory(nrow(fit$dag), "dag", "cpu", length(fit$table$score), threads_for(threads))
   sets <- memory_errors(.Call(C_weft_bn_draw_graphs, bn_native_table(fit$table), fit$score, draw_key(seed), draws,
                               run_control("cpu", threads, progress, fit$table$nodes, "Drawing networks")))
@@ -84,13 +85,16 @@ graph_features <- function(table, drawn) {
   weight[cbind(stretch, at[2L, ])] <- shares
   cpdags <- lapply(dags, bn_cpdag)
   class_of <- vapply(cpdags, paste, "", collapse = "")
-  estimate <- function(holds) estimate_share(weight, holds, drawn)
+  number <- match(class_of, unique(class_of))
   square <- function(x) matrix(x, p, p, dimnames = list(from = table$nodes, to = table$nodes))
-  of_graphs <- function(f) estimate(t(vapply(dags, function(dag) as.double(f(dag != 0)), double(p * p))))
+  of_graphs <- function(f) {
+    holds <- vapply(dags, function(dag) as.double(f(dag != 0)), double(p * p))
+    estimate_share(tcrossprod(weight, matrix(holds, p * p)), weight, drawn)
+  }
   found <- list(edges = of_graphs(identity), paths = of_graphs(ancestors_of), blankets = of_graphs(blankets_of))
-  classes <- estimate(outer(class_of, unique(class_of), `==`) + 0)
-  ranked <- order(-classes$share, match(unique(class_of), class_of))
-  cpdags <- cpdags[match(unique(class_of), class_of)][ranked]
+  classes <- estimate_share(t(rowsum(t(weight), number)), weight, drawn)
+  ranked <- order(-classes$share)
+  cpdags <- cpdags[!duplicated(number)][ranked]
   undirected <- vapply(cpdags, function(x) sum(x & t(x)) / 2, 0)
   c(lapply(found, function(f) square(f$share)), list(
     classes = data.frame(probability = classes$share[ranked], error = classes$error[ranked],
@@ -100,13 +104,12 @@ graph_features <- function(table, drawn) {
   ))
 }
 
-# Weighted shares of the graphs (columns of `weight`, rows of `holds`) with each property, and their standard errors: of
-# independent draws, or from the stretches' means.
-estimate_share <- function(weight, holds, drawn) {
-  share <- drop(colSums(weight) %*% holds) / sum(weight)
-  share <- pmin(share, 1)
+# Shares of properties, and their standard errors: of independent draws, or from the stretches' means. `mass`: the weight
+# of the graphs with each property (columns) in each stretch (rows), `weight` that of each graph.
+estimate_share <- function(mass, weight, drawn) {
+  share <- pmin(colSums(mass) / sum(weight), 1)
   if (drawn$independent) return(list(share = share, error = sqrt(share * (1 - share) / ncol(drawn$sets))))
-  means <- (weight %*% holds) / rowSums(weight)
+  means <- mass / rowSums(weight)
   list(share = share, error = apply(means, 2L, stats::sd) / sqrt(nrow(means)))
 }
 

@@ -1,7 +1,7 @@
 # Posteriors over graphs and what is drawn from them, against all graphs and against sums without signs.
 
-# Σ of the weights of all graphs, relative to the best sets: graphs as sequences of layers, where each node's parents are
-# among the nodes before it and one of them is in the layer before. All terms are positive. `local`: scores by mask.
+# Σ of the weights of all graphs, relative to the best sets: graphs as sequences of layers, where each node's parents
+# are among the nodes before it and one of them is in the layer before. All terms are positive. `local`: by mask.
 slow_graph_total <- function(local) {
   p <- nrow(local)
   all <- 2^p - 1
@@ -119,11 +119,13 @@ test_that("features are the sums over all graphs, within five standard errors", 
                                                collapse = ""), "")
   classes <- sort(tapply(weight, class_of, sum), decreasing = TRUE)
   fit <- bn_exact(scores, posterior = "dag")
-  near <- function(found, error, exact) expect_lte(max(abs(found - exact) - 5 * sqrt(exact * (1 - exact) / 4000)), 1e-12)
+  near <- function(found, exact) {
+    expect_lte(max(abs(unname(found) - exact) - 5 * sqrt(exact * (1 - exact) / 4000)), 1e-12)
+  }
   features <- bn_features(fit, draws = 4000, seed = 3)
-  near(unname(features$edges), features$errors$edges, unname(fit$edges))
-  near(unname(features$paths), features$errors$paths, paths)
-  near(unname(features$blankets), features$errors$blankets, blankets)
+  near(features$edges, unname(fit$edges))
+  near(features$paths, paths)
+  near(features$blankets, blankets)
   expect_lt(abs(features$classes$probability[1] - classes[[1]]), 5 * sqrt(classes[[1]] * (1 - classes[[1]]) / 4000))
   expect_equal(sum(features$classes$probability), 1)
   expect_equal(features$errors$paths, sqrt(features$paths * (1 - features$paths) / 4000))
