@@ -129,14 +129,16 @@ cost_chains <- function(iterations, replicas, sets, nodes, sums, threads) {
 }
 
 # An optimum by dynamic programming, whose subsets a device holds itself, or a posterior. Over orders: one number per subset, the
-# sets with what they are sorted by, and a buffer per thread (src/bn/bn_orders_cpu.c); over graphs long doubles, on the CPU alone.
+# sets with what they are sorted by, and a buffer per thread (src/bn/bn_orders_cpu.c); over graphs long doubles, p + 2 per subset and
+# 2 for each thread (src/bn/bn_graphs.c), on the CPU alone.
 cost_exact <- function(p, posterior = "none", backend = "cpu", sets = 0, threads = 1) {
   long_double <- 16
   subsets <- if (backend == "cuda") 4 * 2^(p - 10) else 8 * 2^p
   buffers <- if (backend == "cuda") 0 else 8 * threads * min(sets, p * 2^8) * 2^min(8, ceiling(max(p - 8, 0) / 2))
-  cost(on_core(p * 2^p * 2e-9), launching(0.02) + on_device(p * 2^p * 1e-11),
+  sums <- if (posterior == "order") p^2 * 2^p else 0
+  cost(on_core(p * 2^p * 2e-9 + sums * 2e-9 / threads), launching(0.02) + on_device(p * 2^p * 1e-11 + sums * 4e-12),
        switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = subsets + 80 * sets + buffers,
-              dag = p * long_double * 2^p + 2 * long_double * 3^p))
+              dag = (p + 2 + 2 * threads) * long_double * 2^p + (long_double + 16) * sets))
 }
 
 # ---- co-clustering ----
