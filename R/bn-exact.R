@@ -26,7 +26,7 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
   check_dots(bn_score_settings, ...)
   posterior <- check_choice(posterior, c("none", "dag", "order"), "posterior")
   p <- node_count(data)
-  chosen <- bn_exact_backend(backend, p)
+  chosen <- bn_exact_backend(backend, p, threads_for(threads))
   report_backend(chosen, check_flag(verbose, "verbose"))
   if (length(p)) check_exact_memory(p, posterior, chosen$name)
   table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
@@ -51,9 +51,9 @@ node_count <- function(data) {
 }
 
 # Steps on the CPU and on an H200, as measured; the device holds 8 bytes for each subset. Posteriors run on the CPU.
-bn_exact_backend <- function(backend, p) {
+bn_exact_backend <- function(backend, p, threads) {
   p <- if (length(p)) p else 1
-  chosen <- choose_backend(backend, cost_exact(p))
+  chosen <- choose_backend(backend, cost_exact(p, threads = threads))
   wanted <- if (is.null(backend)) weft_backend() else backend
   free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1]
     else Inf

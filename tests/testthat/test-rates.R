@@ -53,6 +53,19 @@ test_that("every cost of an operation is positive and grows with its rates' slow
   expect_equal(of_rates(weft:::reference_rates / 4), 4 * usual)
 })
 
+test_that("how much is computed is the same on every machine", {
+  often <- function(rates) {
+    rates_known(rates)
+    c(weft:::usual_permutations(20000, 500), weft:::usual_permutations(3000, 500), weft:::usual_permutations(100000, 2000))
+  }
+  usual <- often(NULL)
+  expect_identical(often(weft:::reference_rates * 1000), usual)
+  expect_identical(often(weft:::reference_rates / 1000), usual)
+  rates_known(weft:::reference_rates / 7)
+  expect_identical(weft:::at_reference(weft:::slowness("core")), 1)
+  expect_equal(weft:::slowness("core"), 7)
+})
+
 test_that("a file of rates is read as numbers of this machine and version, or not at all", {
   file <- withr::local_tempfile()
   read <- function() weft:::read_rates(file)
