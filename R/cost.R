@@ -1,12 +1,14 @@
-# What work costs: for each operation one function predicts its seconds on the CPU and on a device, and the bytes of host memory it
-# needs beside its input. choose_backend(), dry runs and refusals for lack of memory ask these functions; nobody else estimates.
-# Sizes are doubles: products of them exceed what integers hold.
+# What work costs: for each operation one function predicts its seconds on the CPU and on a device, and the bytes of
+# host memory it needs beside its input. choose_backend(), dry runs and refusals for lack of memory ask these functions;
+# nobody else estimates. Sizes are doubles: products of them exceed what integers hold.
 #
-# Seconds of a device include sending the data and fetching the result, but not starting the device, which choose_backend() adds
-# once per session. Constants are seconds on the machine of `reference_rates` (R/rates.R), of one core where a core does the work;
-# what bounds each part says by which rate of this machine it is scaled.
+# Seconds of a device include sending the data and fetching the result, but not starting the device, which
+# choose_backend() adds once per session. Constants are seconds on the machine of `reference_rates` (R/rates.R), of one
+# core where a core does the work; what bounds each part says by which rate of this machine it is scaled. They were
+# fitted to whole calls (inst/bench/auto.R).
 
-cost <- function(cpu, cuda = Inf, bytes = 0) list(cpu = as.double(cpu), cuda = as.double(cuda), bytes = as.double(bytes))
+cost <- function(cpu, cuda = Inf, bytes = 0) list(cpu = as.double(cpu), cuda = as.double(cuda),
+                                                  bytes = as.double(bytes))
 
 # Seconds on the reference machine as seconds here, by what bounds them.
 on_core <- function(seconds) seconds * slowness("core")
@@ -31,29 +33,33 @@ cost_rank <- function(n, p, threads) {
 
 cost_rank_permuted <- function(n, p, permutations, threads) {
   cells <- as.double(n) * p
-  cost(on_core(cells * (1 + permutations) / 2e10 / threads), launching(0.01) + on_device(permutations * cells / 4e13), cells)
+  cost(on_core(cells * (1 + permutations) / 2e10 / threads), launching(0.01) + on_device(permutations * cells / 4e13),
+       cells)
 }
 
-# Tables of pairs, triples or longer tuples: a few cells each, and the words counted for them. `planes`: bit planes per feature.
-# What is found of triples is looked at again by the host, whichever the back end.
+# Tables of pairs, triples or longer tuples: a few cells each, and the words counted for them. `planes`: bit planes per
+# feature. What is found of triples is looked at again by the host, whichever the back end.
 cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2) {
   each <- planes^2 * (5e-9 + n * 5e-12) * if (order > 2) 10 else 1
   again <- launching(if (order > 2) 0.03 else 0.002)
   cost(on_core(tuples * each / threads), again + sent(4 * packed_bytes) + on_device(tuples * each / 2000), packed_bytes)
 }
 
-# A matrix of pairs of categorical columns; p and planes: columns and bit planes per column, of x and, where there is one, of y.
+# A matrix of pairs of categorical columns; p and planes: columns and bit planes per column, of x and, where there is
+# one, of y.
 cost_counts_matrix <- function(pairs, n, p, planes, threads) {
   each <- planes[1L] * planes[length(planes)] * (2e-9 + n * 5e-12)
   cost(on_core(pairs * each / threads),
-       launching(0.005) + sent(sum(p * planes) * n / 2) + on_device(pairs * each / 500) + fetched(45 * pairs), 16 * pairs)
+       launching(0.005) + sent(sum(p * planes) * n / 2) + on_device(pairs * each / 500) + fetched(45 * pairs),
+       16 * pairs)
 }
 
 # A matrix of pairs of numeric columns.
 cost_numeric_matrix <- function(pairs, n, estimator, threads) {
   each <- switch(estimator, ksg = n * 6e-7, kendall = n^2 * 3e-11, n * 4e-10)
   gain <- switch(estimator, ksg = 1200, kendall = 30, 250) # of a device over one core
-  cost(on_core(pairs * each / threads), launching(5e-4) + on_device(pairs * each / gain) + fetched(24 * pairs), 16 * pairs)
+  cost(on_core(pairs * each / threads), launching(5e-4) + on_device(pairs * each / gain) + fetched(24 * pairs),
+       16 * pairs)
 }
 
 # A network from a p x p matrix, which travels both ways.
@@ -70,7 +76,8 @@ cost_regulation <- function(n, genes, steps, resamples, nonlinear, copies, threa
   targets <- genes[["targets"]] * (1 + copies)
   products <- as.double(resamples) * features * (features / 2 + targets) * n / 2
   turns <- as.double(resamples) * targets * steps * features
-  cost(on_core((products * 6.5e-11 + turns * 6.5e-9) / threads), launching(0.05) + on_device(products / 1e13 + turns / 5e11),
+  cost(on_core((products * 6.5e-11 + turns * 6.5e-9) / threads),
+       launching(0.05) + on_device(products / 1e13 + turns / 5e11),
        4 * features * (features + targets) + 24 * genes[["regulators"]] * genes[["targets"]])
 }
 
@@ -94,8 +101,8 @@ cost_bins <- function(n, p, threads) cost(on_core(as.double(n) * p * 2e-8), Inf,
 
 # ---- principal components ----
 
-# k components of n x p with so many stored values, by each engine. "vectors" are the methods that go one component at a time.
-# Stored values of sparse blocks are multiplied one by one, rows gathered from everywhere.
+# k components of n x p with so many stored values, by each engine. "vectors" are the methods that go one component at a
+# time. Stored values of sparse blocks are multiplied one by one, rows gathered from everywhere.
 cost_pca <- function(n, p, cells, k, kind, threads) {
   near <- min(n, p)
   block <- min(64, max(16, k + 6))
@@ -106,7 +113,8 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
   there <- launching(0.004) + sent(24 * cells)
   turns <- if (kind == "sparse") 20000 else 150
   list(krylov = cost(products / core, in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there, 8 * cells),
-       gram = cost(square + (cells * near + steps) / core, square + on_device(cells * near / 4e13 + steps / 8e11) + there,
+       gram = cost(square + (cells * near + steps) / core,
+                   square + on_device(cells * near / 4e13 + steps / 8e11) + there,
                    8 * (cells + near^2)),
        vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells))
 }
@@ -116,7 +124,8 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
 # One count of a score table, on one core.
 cost_of_count <- function(n, bge) if (bge) 2e-7 else 1.5e-7 * max(1, n / 1000)
 
-# A table of scores: `counts` on the CPU, `outside` of them for members beyond the candidates, which the CPU tries for a device too.
+# A table of scores: `counts` on the CPU, `outside` of them for members beyond the candidates, which the CPU tries for a
+# device too.
 cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads) {
   leaf <- on_core(cost_of_count(n, bge))
   beyond <- outside * leaf / threads
@@ -124,7 +133,8 @@ cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads) {
        launching(0.003) + on_device(sets * max(1, n / 1000) / 2e9) + beyond, bytes)
 }
 
-# Steps of all chains. A single chain is slow on a device, and thousands are not slower than one. `sets`: parent sets per node.
+# Steps of all chains. A single chain is slow on a device, and thousands are not slower than one. `sets`: parent sets
+# per node.
 cost_chains <- function(iterations, replicas, sets, nodes, sums, threads) {
   step <- if (sums) c(5.5e-7, 3e-6) + c(1.4e-8, 1.5e-8) * sets
           else if (nodes <= 128) c(4e-7, 1e-6)
@@ -144,12 +154,13 @@ cost_exact <- function(p, posterior = "none", backend = "cpu", threads = 1) {
 
 # ---- co-clustering ----
 
-# Sweeps of all chains over size[1] x size[2] nodes with so many links and at most k[1] and k[2] clusters. Between the sweeps the host
-# splits and merges clusters, whichever the back end.
+# Sweeps of all chains over size[1] x size[2] nodes with so many links and at most k[1] and k[2] clusters. Between the
+# sweeps the host splits and merges clusters, whichever the back end.
 cost_irm <- function(sweeps, size, links, k, threads) {
   labels <- sweeps * (links * sum(k) * 1e-10 + sum(size * k) * 1e-9) / min(threads, 16)
   between <- on_core(sweeps * sum(size) * 1e-5 / threads)
-  cost(on_core(labels) + between, on_device(labels / 20) + between + launching(sweeps * 5e-4) + sent(40 * links), 16 * links)
+  cost(on_core(labels) + between, on_device(labels / 20) + between + launching(sweeps * 5e-4) + sent(40 * links),
+       16 * links)
 }
 
 # ---- kernel sums ----

@@ -95,7 +95,8 @@ plan_method <- function(problem, try = FALSE) {
        reason = sprintf("about %s by trees, %s directly", seconds_text(tree), seconds_text(direct)))
 }
 
-# The plan where a device is faster than anything that the CPU could do in `least` seconds, before trees are grown to see.
+# The plan where a device is faster than anything that the CPU could do in `least` seconds, before trees are grown to
+# see.
 device_at_once <- function(problem, least) {
   if (problem$backend != "auto" || least <= cuda_start_seconds() || !is.null(cuda_missing())) return(NULL)
   device <- device_plan(problem)
