@@ -32,7 +32,9 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
   table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
                     progress = progress, backend = backend, keep = if (posterior == "none") "max" else "all")
   check_exact_memory(length(table$nodes), posterior, chosen$name)
-  control <- run_control(chosen$name, threads, progress, table$nodes, "Exact search")
+  nodes <- length(table$nodes)
+  control <- run_control(chosen$name, worth_threads(cost_exact(nodes)$cpu, threads_for(threads)), progress,
+                         table$nodes, "Exact search")
   best <- .Call(C_weft_bn_optimum, bn_native_table(table), control)
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior,
                  table = table)

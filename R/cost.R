@@ -23,6 +23,9 @@ fetched <- function(bytes) bytes * slowness("down") / reference_rates[["down"]]
 # Loops that wait for memory rather than for arithmetic gain from few threads only.
 memory_threads <- function(threads) min(threads, 4.5)
 
+# Threads for work of so many seconds of one core: others are not woken for less than that takes (src/base/parallel.h).
+worth_threads <- function(seconds, threads) if (seconds < 5e-4) 1L else threads
+
 # ---- mutual information ----
 
 # Reading the input bounds a ranking, and a device would have to be sent it.

@@ -4,9 +4,9 @@
 # pairs). Each is called once to warm up, then in turn, until a tenth of a second has gone or five times; the least time
 # counts. What one of the choices would take more than some seconds for is left out unless asked for.
 #
-# Usage: Rscript auto.R [--large] [--seconds 140] [--csv auto.csv] [--only name] [--summary auto.csv] Smaller sizes of
-# all functions come first: when the time is up, the largest are missing. --summary reads a file and prints the share of
-# cells up to 1.3, the worst ones, and where predictions were wrong by more than a factor of two.
+# Usage: Rscript auto.R [--large] [--seconds 140] [--csv auto.csv] [--only name] [--summary auto.csv]
+# Smaller sizes of all functions come first: when the time is up, the largest are missing. --summary reads a file and
+# prints the share of cells up to 1.3, the worst ones, and where predictions were wrong by more than a factor of two.
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 

@@ -1,8 +1,10 @@
 # What a call costs beside its work: every exported function on tiny data (50 rows, 5 columns), with one thread and with
 # the default number, in microseconds: by the clock the least of many calls, and of processor their mean, on which other
 # work on the machine has little influence. Processes of two libraries run in turn, three times each; of the three the
-# least of either figure counts. Usage: Rscript overhead.R [library before] [library after]    (default: the installed
-# weft alone) A process of its own (`--one`) prints name, threads and both figures.
+# least of either figure counts.
+#
+# Usage: Rscript overhead.R [library before] [library after]    (default: the installed weft alone)
+# A process of its own (`--one`) prints name, threads and both figures.
 
 tiny_calls <- function() {
   set.seed(1)
