@@ -33,13 +33,15 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
   check_dots(bn_score_settings, bn_other_names, ...)
   posterior <- check_choice(posterior, c("none", "dag", "order"), "posterior")
   p <- node_count(data)
-  chosen <- bn_exact_backend(backend, p, posterior)
+  chosen <- bn_exact_backend(backend, p, posterior, threads_for(threads))
   report_backend(chosen, check_flag(verbose, "verbose"))
   if (length(p)) check_exact_memory(p, posterior, chosen$name)
   table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
                     progress = progress, backend = backend, keep = if (posterior == "none") "max" else "all")
-  check_exact_memory(length(table$nodes), posterior, chosen$name, length(table$score), threads_for(threads))
-  control <- run_control(chosen$name, threads, progress, table$nodes, "Exact search")
+  nodes <- length(table$nodes)
+  check_exact_memory(nodes, posterior, chosen$name, length(table$score), threads_for(threads))
+  control <- run_control(chosen$name, worth_threads(cost_exact(nodes, posterior)$cpu, threads_for(threads)), progress,
+                         table$nodes, "Exact search")
   best <- .Call(C_weft_bn_optimum, bn_native_table(table), control)
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior,
                  table = table)
@@ -65,9 +67,9 @@ node_count <- function(data) {
 }
 
 # The device holds 8 bytes for each subset. Sums over graphs run on the CPU.
-bn_exact_backend <- function(backend, p, posterior) {
+bn_exact_backend <- function(backend, p, posterior, threads) {
   p <- if (length(p)) p else 1
-  chosen <- choose_backend(backend, cost_exact(p, posterior))
+  chosen <- choose_backend(backend, cost_exact(p, posterior, threads = threads))
   wanted <- if (is.null(backend)) weft_backend() else backend
   free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1]
     else Inf

@@ -87,7 +87,8 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   if (verbose) message(sprintf("%s parent sets, about %s, %s", format(predicted$sets, big.mark = ","),
                                bytes_text(predicted$bytes),
                                seconds_text(predicted$seconds)))
-  control <- run_control(chosen$name, threads, progress, input$names, "Scoring parent sets")
+  control <- run_control(chosen$name, worth_threads(predicted$seconds * threads, threads), progress, input$names,
+                         "Scoring parent sets")
   table <- memory_errors(.Call(C_weft_bn_scores, bn_native_problem(problem), control))
   result <- c(table, list(
     nodes = input$names, n = input$n, type = score, max_parents = stats::setNames(problem$max_parents, input$names),

@@ -87,9 +87,9 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
   same_on_ranks(ranks, data = unclass(table)[setdiff(names(table), "predicted")], start = run$order)
   chosen <- bn_chain_backend(backend, table, run, threads)
   report_backend(chosen, verbose)
-  control <- function(progress) {
-    run_control(chosen$name, threads, progress, table$nodes, "Sampling orders", devices_for(devices, chosen$name))
-  }
+  on <- devices_for(devices, chosen$name)
+  worth <- worth_threads(chain_costs(table, run, 1)$cpu, threads_for(threads))
+  control <- function(progress) run_control(chosen$name, worth, progress, table$nodes, "Sampling orders", on)
   fit <- memory_errors(chain_result(table, run, run_chains(table, run, ranks, control(progress))))
   fit$correct_bias <- correct_bias
   record(memory_errors(finish_fit(fit, threads, ranks, control(FALSE))), match.call(), chosen, started)
@@ -97,10 +97,12 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
 
 bn_chain_backend <- function(backend, table, run, threads) {
   if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
-  replicas <- run$ladders * length(run$beta)
+  choose_backend(backend, chain_costs(table, run, threads_for(threads)))
+}
+
+chain_costs <- function(table, run, threads) {
   nodes <- length(table$nodes)
-  choose_backend(backend, cost_chains(run$iterations, replicas, length(table$score) / nodes, nodes, run$sum,
-                                      threads_for(threads)))
+  cost_chains(run$iterations, run$ladders * length(run$beta), length(table$score) / nodes, nodes, run$sum, threads)
 }
 
 # The chains of `run`; over ranks each has its ladders, and all get what one run gives.

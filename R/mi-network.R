@@ -102,7 +102,7 @@ network_methods <- list(
   mrnet = list(cite = "MRNET (Meyer and others 2007)",
                cpu = function(p, threads, memory) p^3 * 2e-10 / threads, cuda = function(p) p^3 * 2e-12),
   mrnetb = list(cite = "MRNETB (Meyer and others 2010)",
-                cpu = function(p, threads, memory) p^3 * 2e-9 / threads, cuda = function(p) p^3 * 1e-11),
+                cpu = function(p, threads, memory) p^3 * 1e-9 / threads, cuda = function(p) p^3 * 1e-11),
   relnet = list(cite = "a threshold (relevance network)",
                 cpu = function(p, threads, memory) p^2 * 4e-9, cuda = NULL) # too little for a device
 )

@@ -11,6 +11,14 @@ slowness <- function(rate) {
   if (is.null(rates) || is.na(rates[rate])) 1 else reference_rates[[rate]] / rates[[rate]]
 }
 
+# What must be the same on every machine: decisions about how much is computed.
+at_reference <- function(seconds) {
+  known <- session$rates
+  session$rates <- NULL
+  on.exit(session$rates <- known)
+  force(seconds)
+}
+
 #' Measure what this machine does in a second
 #'
 #' `backend = "auto"` weighs what a call would take on the CPU and on a device: work that is counted, over what the

@@ -170,7 +170,7 @@ done:
 }
 
 /* Operations for a pair: counting a few planes, and scoring. */
-static double pair_work(const weft_mi_pack *pack) { return 30 + (double) pack->n / 16; }
+static double pair_work(const weft_mi_pack *pack) { return 15 + (double) pack->n / 32; }
 
 static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, uint64_t words,
                                 weft_arena *mem, weft_mi_found *out)
