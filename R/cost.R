@@ -153,9 +153,10 @@ cost_exact <- function(p, posterior = "none", backend = "cpu", sets = 0, threads
   long_double <- 16
   subsets <- if (backend == "cuda") 4 * 2^(p - 10) else 8 * 2^p
   buffers <- if (backend == "cuda") 0 else 8 * threads * min(sets, p * 2^8) * 2^min(8, ceiling(max(p - 8, 0) / 2))
-  sums <- if (posterior == "order") p^2 * 2^p else 0
-  cost(on_core((p * 2^p + sums) * 2e-9 / threads),
-       launching(0.002) + on_device(p * 2^p * 1e-11 + sums * 4e-12),
+  orders <- if (posterior == "order") p^2 * 2^p else 0
+  graphs <- if (posterior == "dag") on_core(p * 3^p * 1e-9 / threads) else 0 # on the CPU, whatever the back end
+  cost(on_core((p * 2^p + orders) * 2e-9 / threads) + graphs,
+       launching(0.002) + on_device(p * 2^p * 1e-11 + orders * 4e-12) + graphs,
        switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = subsets + 80 * sets + buffers,
               dag = (p + 2 + 2 * threads) * long_double * 2^p + (long_double + 16) * sets))
 }
