@@ -21,7 +21,8 @@ test_that("autoplot() has the labels and the data that plot() has", {
   expect_true(drawn$labels$x %in% texts)
   expect_true(sub(" [(].*", "", drawn$labels$title) %in% texts)
   expect_identical(drawn$data$value, utils::head(ranked$mi, 4))
-  for (result in list(mi_select(x, class, k = 3), pca_choose_k(as.matrix(iris[1:4]), seed = 1), kde(faithful$waiting))) {
+  results <- list(mi_select(x, class, k = 3), pca_choose_k(as.matrix(iris[1:4]), seed = 1), kde(faithful$waiting))
+  for (result in results) {
     drawn <- ggplot2::autoplot(result)
     texts <- texts_of(function() plot(result))
     expect_true(all(unlist(Filter(is.character, drawn$labels[c("x", "y", "title")])) %in% texts))
