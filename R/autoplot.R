@@ -323,4 +323,5 @@ autoplot.weft_quality <- function(object, top = 100, ...) {
 }
 
 utils::globalVariables(c("value", "label", "fill", "column", "x", "y", "xend", "yend", "weight", "edges", "name",
-                         "posterior", "fpr", "tpr", "entry", "density", "lower", "upper", "component", "threshold", "place", "score", "outlier"))
+                         "posterior", "fpr", "tpr", "entry", "density", "lower", "upper", "component", "threshold",
+                         "place", "score", "outlier"))
