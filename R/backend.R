@@ -36,8 +36,9 @@ env_or <- function(name, default) {
 #' The least of the processors this process may use, `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` and the option
 #' `weft.threads`; two under R CMD check; one in a forked child. Results do not depend on it.
 #'
-#' Threads of OpenMP wait for each other by spinning. Where other programs want the same processors, that can make a
-#' call many times slower: start R with the environment variable `OMP_WAIT_POLICY=passive` then, or with fewer threads.
+#' Work of less than half a millisecond is done by one thread. Threads of OpenMP wait for each other by spinning. Where
+#' other programs want the same processors, that can make a call many times slower: start R with the environment
+#' variable `OMP_WAIT_POLICY=passive` then, or with fewer threads.
 #'
 #' @param threads a number to set for the session, `NULL` for no limit of weft's own; missing to read.
 #' @return The number of threads; when it is set, the former option, invisibly.
@@ -154,7 +155,7 @@ devices_for <- function(devices, backend) {
 #' or, with as many chains as devices, the graph. `weft.device_memory` holds for each device. On the CPU `devices` means
 #' nothing.
 #'
-#' @return A data frame with one row a device: `name`, `capability`, `processors`, `total` and `available` memory in
+#' @return A data frame with one row per device: `name`, `capability`, `processors`, `total` and `available` memory in
 #'   bytes, `driver` and `runtime` versions, and the capabilities weft was `built_for`. No rows when there is none; the
 #'   attribute `"reason"` then says why.
 #' @export

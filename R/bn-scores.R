@@ -26,7 +26,7 @@
 #'   of them are scored. With `plus_one`, every set that is kept is tried again with each single node from outside its
 #'   list.
 #'
-#' @param data a data frame or matrix with one column a node (or a SummarizedExperiment, nodes in its rows): factors,
+#' @param data a data frame or matrix with one column per node (or a SummarizedExperiment, nodes in its rows): factors,
 #'   logicals, or integers and characters of few values; numbers for `score = "bge"`.
 #' @param max_parents most parents of a node: one number, or a named vector (nodes it does not name have 4). At most 30.
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`.
@@ -36,8 +36,8 @@
 #' @param candidates candidate parents: a number (that many of highest mutual information or correlation with the node),
 #'   a named list of names, or a matrix \[from, to\]; NULL: all nodes.
 #' @param plus_one may a set have one parent that is no candidate?
-#' @param interventions which nodes were set from outside: a list with one entry a row (names, NULL or NA), or a factor
-#'   with the name of the node that was set, NA where none was.
+#' @param interventions which nodes were set from outside: a list with one entry per row (names, NULL or NA), or a
+#'   factor with the name of the node that was set, NA where none was.
 #' @param keep,slack which sets are kept; see below.
 #' @param na `"fail"`, or `"drop"` to leave out rows with missing values.
 #' @param dry_run only predict memory and time.
@@ -87,7 +87,8 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   if (verbose) message(sprintf("%s parent sets, about %s, %s", format(predicted$sets, big.mark = ","),
                                bytes_text(predicted$bytes),
                                seconds_text(predicted$seconds)))
-  control <- run_control(chosen$name, threads, progress, input$names, "Scoring parent sets")
+  control <- run_control(chosen$name, worth_threads(predicted$seconds * threads, threads), progress, input$names,
+                         "Scoring parent sets")
   table <- memory_errors(.Call(C_weft_bn_scores, bn_native_problem(problem), control))
   result <- c(table, list(
     nodes = input$names, n = input$n, type = score, max_parents = stats::setNames(problem$max_parents, input$names),

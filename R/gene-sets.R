@@ -82,8 +82,8 @@ gmt_lines <- function(path) {
 #'
 #' Tests lists of genes against sets that you bring, such as pathways. Of the result of [gene_network()] the lists are
 #' the best genes, by the class in which they are highest, the neighbourhoods of the hubs of the network, and the groups
-#' of' genes. The universe is always the genes that could have been on the list, not all genes there are: those that were
-#' ranked, those that the network was made of, those that were grouped.
+#' of genes. The universe is always the genes that could have been on the list, not all genes there are: those that
+#' were ranked, those that the network was made of, those that were grouped.
 #'
 #' The p-value is that of the hypergeometric law: how often a list of as many genes, drawn from the universe, holds at
 #' least as many of the set. A gene that several columns measure counts once. q-values are those of Benjamini and
@@ -101,7 +101,8 @@ gmt_lines <- function(path) {
 #' @param hubs how many neighbourhoods of the network, of the genes with most edges.
 #' @return A data frame of class `weft_gene_sets`, least p-value first: `query` (the list), `set`, `size` (genes of the
 #'   set in the universe), `listed` (genes on the list), `overlap`, `expected` (by chance), `fold` (overlap over
-#'   expected), `p_value`, `q_value`, `genes` (those in common). The attribute `"universe"` has the sizes of the universes.
+#'   expected), `p_value`, `q_value`, `genes` (those in common). The attribute `"universe"` has the sizes of the
+#'   universes.
 #' @seealso [read_gmt()]; [weft_report()], whose `sets` puts the result on the page.
 #' @export
 #' @examples
@@ -139,7 +140,7 @@ gene_sets <- function(x, sets, universe = NULL, from = c("ranking", "network", "
 }
 
 check_sets <- function(sets, arg) {
-  named <- is.list(sets) && !is.data.frame(sets) && length(sets) && !is.null(names(sets)) && 
+  named <- is.list(sets) && !is.data.frame(sets) && length(sets) && !is.null(names(sets)) &&
     all(nzchar(names(sets))) && !anyNA(names(sets))
   if (!named || !all(vapply(sets, is.character, NA))) {
     abort_input(sprintf("`%s` must be a named list of character vectors, or the path of a GMT file.", arg),

@@ -81,7 +81,7 @@ class_input <- function(class, x, n, arg = "class") {
   if (inherits(x, "SummarizedExperiment") && is.character(class) && length(class) == 1L && n != 1L) {
     known <- names(SummarizedExperiment::colData(x))
     if (!class %in% known) {
-      abort_input(sprintf("`%s` must name a column of `colData(x)`, or have one value a sample.", arg),
+      abort_input(sprintf("`%s` must name a column of `colData(x)`, or have one value per sample.", arg),
                   x = sprintf("There is no \"%s\".", class), i = paste0("There are ", label_some(known), "."))
     }
     class <- SummarizedExperiment::colData(x)[[class]]
@@ -89,12 +89,12 @@ class_input <- function(class, x, n, arg = "class") {
   if (is.data.frame(class) && ncol(class) == 1L) class <- class[[1L]]
   categories <- is.atomic(class) && !is.null(class) && is.null(dim(class)) && !is.raw(class) && !is.complex(class)
   if (!categories && !is.factor(class)) {
-    abort_input(sprintf("`%s` must be a factor or a vector of categories, one value a row of `x`.", arg),
+    abort_input(sprintf("`%s` must be a factor or a vector of categories, one value per row of `x`.", arg),
                 x = paste0("It is ", describe(class), "."))
   }
   if (length(class) != n) {
     abort_input(
-      sprintf("`%s` must have one value a row of `x`: %d.", arg, n), x = sprintf("It has %d.", length(class)),
+      sprintf("`%s` must have one value per row of `x`: %d.", arg, n), x = sprintf("It has %d.", length(class)),
       i = if (length(class) == ncol(x)) "`x` has as many columns: are the samples in its columns? Then use `t(x)`."
     )
   }

@@ -115,6 +115,7 @@ listed_pairs <- function(pairs) {
   if (is.null(pairs$columns)) return(pairs)
   pairs$from <- pairs$columns$to + 1L
   pairs$to <- rep.int(seq_len(pairs$n_col), diff(pairs$columns$start))
+  pairs$columns <- NULL
   pairs
 }
 

@@ -85,8 +85,10 @@
 #' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same
 #'   result; see [weft_ranks()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; in bipartite graphs with the
-#'   blocked sampler fewer chains than devices share every sweep. See [weft_devices()].
+#'   blocked sampler fewer chains than devices share every sweep where sweeps are so long that it pays. See
+#'   [weft_devices()].
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
+#' @param ... nothing: an argument that is none of these is an error.
 #' @return A list of class `weft_irm`:
 #'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same
 #'   twice
@@ -125,8 +127,9 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
                 sampler = c("blocked", "collapsed"),
                 split_merge = TRUE, init = NULL, backend = NULL, threads = NULL, seed = NULL, self = FALSE,
                 hyper = list(alpha = c(1, 1), beta = c(1, 1)), thin = NULL, assay = NULL, threshold = NULL, dim = NULL,
-                checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL) {
+                checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL, ...) {
   started <- proc.time()[[3L]]
+  check_dots(character(), irm_names_elsewhere, ...)
   ranks <- join_ranks(distributed, "irm", c(each_rank, "A"), given = "checkpoint")
   need_args("A")
   family <- check_choice(family, irm_families, "family")
@@ -174,6 +177,15 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
 
 # ---- arguments ----
 
+# What the limit of clusters, the sweeps and others are called elsewhere. There is no argument for a number of clusters
+# that is to be found: that is what the model is for.
+irm_names_elsewhere <- c(
+  k = "max_clusters", K = "max_clusters", n_clusters = "max_clusters", nclusters = "max_clusters",
+  centers = "max_clusters", iterations = "sweeps", iter = "sweeps", n_iter = "sweeps", niter = "sweeps",
+  iter.max = "sweeps", nchains = "chains", n_chains = "chains", nstart = "chains", burnin = "burn_in",
+  warmup = "burn_in", random_state = "seed", method = "sampler", model = "family", gpu = "backend", cores = "threads",
+  ncores = "threads"
+)
 irm_families <- c("bernoulli", "poisson", "gaussian")
 irm_samplers <- c("blocked", "collapsed")
 most_sweeps <- 2^28 - 1 # of a chain: their numbers are the upper bits of a draw's index
@@ -262,7 +274,8 @@ random_start <- function(start, key, chains, nodes) {
 given_start <- function(init, most, chains) {
   for (mode in 1:2) {
     if (!length(init[[mode]]) || max(init[[mode]]) < most[mode]) next
-    abort_input(sprintf("`init$%s` must have at most `max_clusters` clusters: %.0f.", c("row", "col")[mode], most[mode]),
+    abort_input(sprintf("`init$%s` must have at most `max_clusters` clusters: %.0f.", c("row", "col")[mode],
+                        most[mode]),
                 x = sprintf("It has %d.", max(init[[mode]]) + 1L))
   }
   lapply(init, rep, chains)
@@ -284,12 +297,24 @@ run_irm <- function(run, call, started, threads, progress, devices = NULL, ranks
   fit
 }
 
+# The devices of a run: where chains are fewer than devices, all share every sweep if that is predicted to be faster
+# than a device for each chain. A device that is named twice is for trying out the parts.
+irm_devices <- function(on, run) {
+  if (length(on) <= run$chains || anyDuplicated(on) || run$sampler == "collapsed" || run$graph$kind != "bipartite") {
+    return(on)
+  }
+  links <- run$graph$links
+  sweep <- function(parts) cost_irm_sweep(c(links$n_row, links$n_col), length(links$to), run$model$max_clusters, parts)
+  if (run$chains * sweep(length(on)) < sweep(1)) on else on[seq_len(run$chains)]
+}
+
 run_sweeps <- function(run, threads, progress, devices, ranks) {
   unsaved <- NULL
   while (run$done < run$target) {
     piece <- run$target - run$done
     if (!is.null(run$checkpoint)) piece <- min(piece, run$save_every)
-    control <- run_control(run$backend, threads, progress, NULL, "Co-clustering", devices_for(devices, run$backend))
+    on <- irm_devices(devices_for(devices, run$backend), run)
+    control <- run_control(run$backend, threads, progress, NULL, "Co-clustering", on)
     left <- irm_chains(run, piece, ranks, control)
     run$state <- left[names(run$state)]
     run$trace <- add_trace(run$trace, left, run, piece)
@@ -433,6 +458,7 @@ update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, prog
                             checkpoint_sweeps = 20, ...) {
   started <- proc.time()[[3L]]
   need_args("sweeps")
+  check_dots(character(), irm_names_elsewhere, ...)
   run <- where_it_runs(check_irm_fit(object, run = TRUE)$run)
   run$grows <- FALSE # the sweeps so far stay
   run$target <- run$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)

@@ -46,7 +46,8 @@ device_plan <- function(problem) {
   square <- 0
   for (j in seq_len(d)) square <- square + outer(q[, j], x[, j], "-")^2
   near <- mean(square < (2 * reach)^2) + 1e-4
-  if (near > 0.2) direct else list(method = "tree", seconds = seconds * near * 2 + n * d * 1e-9 + 0.02)
+  grid <- list(method = "tree", seconds = seconds * near * 2 + launching(n * d * 1e-9 + 0.009))
+  if (near > 0.2 || direct$seconds <= grid$seconds) direct else grid
 }
 
 # list(method, reason, and of these what is known: trees, chosen; budget: processor seconds, and the plan `otherwise`).
@@ -65,11 +66,11 @@ plan_method <- function(problem, try = FALSE) {
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
   build <- (if (built) 0 else build_cost(n, d)) + if (problem$self) 0 else build_cost(nq, d)
   took <- function(work) work * core_seconds("double") / problem$control$threads
-  if (work < 3e7 || work < 1.5 * build) {
+  if (work < 3e7 || took(work) < 1.5e-3 || work < 1.5 * build) {
     return(list(method = "direct",
                 reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
-  at_once <- device_at_once(problem, min(took(work), took(build) + on_core(nq * 1e-6) / problem$control$threads))
+  at_once <- device_at_once(problem, min(took(work), took(build) + on_core(nq * 4e-6) / problem$control$threads))
   if (!is.null(at_once)) return(at_once)
   trees <- native_trees(problem)
   direct <- direct_seconds(problem, trees)
@@ -94,7 +95,8 @@ plan_method <- function(problem, try = FALSE) {
        reason = sprintf("about %s by trees, %s directly", seconds_text(tree), seconds_text(direct)))
 }
 
-# The plan where a device is faster than anything that the CPU could do in `least` seconds, before trees are grown to see.
+# The plan where a device is faster than anything that the CPU could do in `least` seconds, before trees are grown to
+# see.
 device_at_once <- function(problem, least) {
   if (problem$backend != "auto" || least <= cuda_start_seconds() || !is.null(cuda_missing())) return(NULL)
   device <- device_plan(problem)

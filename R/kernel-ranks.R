@@ -76,7 +76,7 @@ new_counters <- function() {
   count
 }
 
-# A data frame with one row a rank, the same on all; every rank must come here.
+# A data frame with one row per rank, the same on all; every rank must come here.
 ranks_counters <- function(result) {
   count <- result$counters
   if (is.null(count)) return(NULL)

@@ -98,7 +98,7 @@
 #' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers
 #'   in one dimension. Columns match those of `reference` by position.
 #' @param reference the points summed over; by default the queries themselves.
-#' @param weights `NULL` for 1, a vector with one number a reference, or a matrix with one column a sum. Any sign.
+#' @param weights `NULL` for 1, a vector with one number per reference, or a matrix with one column per sum. Any sign.
 #' @param kernel,bandwidth see the table.
 #' @param rel_error,abs_error,confidence see below; `rel_error` is from 0 to 1.
 #' @param method `"auto"`, `"direct"`, `"tree"`, `"montecarlo"`, `"features"` or `"nystrom"`.
@@ -115,7 +115,7 @@
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
 #' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
-#' @return A numeric vector, or a matrix with one column a column of `weights`, with the row names of `query`.
+#' @return A numeric vector, or a matrix with one column per column of `weights`, with the row names of `query`.
 #' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
 #' minimal degree, Advances in Computational Mathematics 4, 389-396.
 #' @seealso [kde()], [kernel_regression()], [kernel_tree()]
@@ -144,7 +144,8 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
                 i = "For the sums at the references, give these as `query`.")
   }
   problem <- kernel_problem(query, reference, weights, kernel, bandwidth, rel_error, abs_error, confidence, tree, log,
-                            leave_one_out, list(scale = scale, offset = offset, degree = degree), backend, threads, seed,
+                            leave_one_out, list(scale = scale, offset = offset,
+                                                degree = degree), backend, threads, seed,
                             progress)
   problem$nodes <- check_node_estimates(nodes, problem)
   devices_for(devices, "cpu") # to be right wherever the sums are taken
@@ -309,11 +310,11 @@ kernel_weights <- function(weights, n) {
   if (is.null(weights)) return(matrix(1, n, 1L))
   if (is.data.frame(weights)) weights <- as.matrix(weights)
   if (!is.numeric(weights) || (is.matrix(weights) && ncol(weights) < 1L)) {
-    abort_input("`weights` must be numbers: a vector, or a matrix with one column a sum.",
+    abort_input("`weights` must be numbers: a vector, or a matrix with one column per sum.",
                 x = paste0("It is ", describe(weights), "."))
   }
   if (NROW(weights) != n) {
-    abort_input(sprintf("`weights` must have one row a reference: %d.", n), x = sprintf("It has %d.", NROW(weights)))
+    abort_input(sprintf("`weights` must have one row per reference: %d.", n), x = sprintf("It has %d.", NROW(weights)))
   }
   w <- matrix(as.double(weights), n, NCOL(weights))
   range <- points_range(w)

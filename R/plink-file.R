@@ -70,7 +70,8 @@ in_region <- function(bim, chromosome, from, to) {
     }
     inside <- bim$chromosome %in% as.character(chromosome)
   }
-  if (is.finite(from) || is.finite(to)) inside <- inside & !is.na(bim$position) & bim$position >= from & bim$position <= to
+  if (is.finite(from) ||
+      is.finite(to)) inside <- inside & !is.na(bim$position) & bim$position >= from & bim$position <= to
   inside
 }
 
@@ -93,7 +94,8 @@ whole_plink <- function(x) {
     is.data.frame(variants) && is.data.frame(samples) && identical(nrow(variants), length(parts$wanted)) &&
     is.character(variants$variant) && is.character(samples$individual) && is.character(samples$family)
   if (!isTRUE(fine)) {
-    abort_input("The genotypes must be as `plink_file()` described them.", i = "Describe them again with `plink_file()`.")
+    abort_input("The genotypes must be as `plink_file()` described them.",
+                i = "Describe them again with `plink_file()`.")
   }
   parts
 }

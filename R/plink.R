@@ -7,9 +7,9 @@
 #' @param variants which variants: numbers or names; all by default.
 #' @param type `"integer"`, or `"raw"` for a quarter of the memory, which cannot hold missing genotypes.
 #' @param threads see [weft_threads()].
-#' @return A matrix with samples in rows and variants in columns, counts 0, 1, 2 of the first allele of the `.bim` file, `NA`
-#'   where missing. Row names are the individual ids, prefixed by the family's where they are not unique. The attributes
-#'   `"variants"` and `"samples"` hold the two tables as data frames.
+#' @return A matrix with samples in rows and variants in columns, counts 0, 1, 2 of the first allele of the `.bim` file,
+#'   `NA` where missing. Row names are the individual ids, prefixed by the family's where they are not unique. The
+#'   attributes `"variants"` and `"samples"` hold the two tables as data frames.
 #' @seealso [plink_file()], which leaves genotypes in the file.
 #' @export
 #' @examples
@@ -28,7 +28,8 @@ read_plink <- function(path, variants = NULL, type = c("integer", "raw"), thread
   x <- .Call(C_weft_mi_genotypes, parts$bed, as.double(nrow(fam)), wanted - 1, run_control("cpu", threads, FALSE))
   if (type == "raw") {
     if (anyNA(x)) {
-      abort_input("`type` must be \"integer\" where genotypes are missing.", x = sprintf("%d are missing.", sum(is.na(x))))
+      abort_input("`type` must be \"integer\" where genotypes are missing.",
+                  x = sprintf("%d are missing.", sum(is.na(x))))
     }
     x <- memory_errors(matrix(as.raw(x), nrow(x), ncol(x)))
   }
@@ -66,7 +67,8 @@ plink_table <- function(file, columns) {
     abort_input(sprintf("%s must be a file that can be read.", basename(file)))
   })
   bad <- which(!validUTF8(lines))
-  if (length(bad)) abort_input(sprintf("%s must be text in UTF-8.", basename(file)), x = sprintf("Line %d is not.", bad[1L]))
+  if (length(bad)) abort_input(sprintf("%s must be text in UTF-8.", basename(file)),
+                               x = sprintf("Line %d is not.", bad[1L]))
   lines <- strsplit(trimws(lines), "[ \t]+")
   lines <- lines[lengths(lines) > 0L & vapply(lines, function(line) !identical(line, ""), NA)]
   bad <- which(lengths(lines) != length(columns))
@@ -99,7 +101,8 @@ variant_index <- function(variants, names) {
 check_bed <- function(file, n, p) {
   bytes <- 3 + (n + 3) %/% 4 * p
   size <- file.size(file)
-  con <- tryCatch(file(file, "rb"), condition = function(e) abort_input(sprintf("%s must be a file that can be read.", basename(file))))
+  con <- tryCatch(file(file, "rb"),
+                  condition = function(e) abort_input(sprintf("%s must be a file that can be read.", basename(file))))
   on.exit(close(con))
   magic <- readBin(con, "raw", 3L)
   if (length(magic) < 3L || any(magic[1:2] != as.raw(c(0x6c, 0x1b)))) {
@@ -107,7 +110,8 @@ check_bed <- function(file, n, p) {
                 x = sprintf("It begins with %s.", if (length(magic)) paste(magic, collapse = " ") else "nothing"))
   }
   if (magic[3L] != as.raw(1)) {
-    abort_input("The .bed file must hold one variant after another (third byte 01).", x = sprintf("It is %s.", magic[3L]),
+    abort_input("The .bed file must hold one variant after another (third byte 01).",
+                x = sprintf("It is %s.", magic[3L]),
                 i = "`plink --make-bed` writes it anew.")
   }
   if (size != bytes) {

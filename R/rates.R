@@ -1,5 +1,5 @@
-# What this machine does in a second. Costs (R/cost.R) are seconds on the machine of `reference_rates`, each part bound by one
-# of these rates; they are measured where a choice between CPU and device stands on them, once.
+# What this machine does in a second. Costs (R/cost.R) are seconds on the machine of `reference_rates`, each part bound
+# by one of these rates; they are measured where a choice between CPU and device stands on them, once.
 
 # An H200 and sixteen cores beside it.
 reference_rates <- c(core = 1.5e10, memory = 1.2e11, gather = 1.2e8, calls = 1e5, up = 2e10, down = 1.5e10,
@@ -9,6 +9,14 @@ reference_rates <- c(core = 1.5e10, memory = 1.2e11, gather = 1.2e8, calls = 1e5
 slowness <- function(rate) {
   rates <- session$rates
   if (is.null(rates) || is.na(rates[rate])) 1 else reference_rates[[rate]] / rates[[rate]]
+}
+
+# What must be the same on every machine: decisions about how much is computed.
+at_reference <- function(seconds) {
+  known <- session$rates
+  session$rates <- NULL
+  on.exit(session$rates <- known)
+  force(seconds)
 }
 
 #' Measure what this machine does in a second
@@ -27,8 +35,8 @@ slowness <- function(rate) {
 #' @param again measure again what is known.
 #' @param save write the file.
 #' @param threads see [weft_threads()].
-#' @return A data frame of class `weft_rates`, one row a rate: `rate`, its `value` per second (`NA` for what there is no
-#'   device for), the `reference` that costs were found on, and what is meant.
+#' @return A data frame of class `weft_rates`, one row per rate: `rate`, its `value` per second (`NA` for what there is
+#'   no device for), the `reference` that costs were found on, and what is meant.
 #' @seealso [weft_backend()]
 #' @export
 #' @examples
@@ -97,7 +105,8 @@ machine_text <- function() {
   devices <- if (is.null(cuda_missing())) weft_devices()$name
   processor <- tryCatch(grep("^model name", readLines("/proc/cpuinfo", n = 50L, warn = FALSE), value = TRUE)[1L],
                         error = function(e) NA, warning = function(w) NA)
-  text <- paste(c(Sys.info()[["nodename"]], R.version$platform, sub(".*: *", "", processor), threads_for(NULL), devices),
+  text <- paste(c(Sys.info()[["nodename"]], R.version$platform, sub(".*: *", "", processor), threads_for(NULL),
+                  devices),
                 collapse = "; ")
   gsub("[^ -~]", "?", text)
 }
@@ -127,7 +136,8 @@ write_rates <- function(rates, file = rates_file()) {
     new <- tempfile("rates", dirname(file))
     on.exit(unlink(new))
     write.dcf(as.list(c(Machine = machine_text(), Version = rates_version(),
-                        stats::setNames(format(unname(rates), digits = 4, scientific = TRUE, trim = TRUE), names(rates)))),
+                        stats::setNames(format(unname(rates), digits = 4, scientific = TRUE, trim = TRUE),
+                                        names(rates)))),
               new, width = 10000)
     file.rename(new, file)
   }, error = function(e) FALSE))

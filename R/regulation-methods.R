@@ -7,9 +7,10 @@
 #'   of its own.
 #' @param n how many edges to show.
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row an edge, heaviest first; its columns are described at [regulation()].
-#'   `summary()`: a list with the numbers of features, regulators, targets and edges with a q-value up to `fdr`, the
-#'   regulators of most such edges, and how many features have none. `as.matrix()`: a plain matrix of weights.
+#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first; its columns are described at
+#'   [regulation()]. `summary()`: a list with the numbers of features, regulators, targets and edges with a q-value up
+#'   to `fdr`, the regulators of most such edges, and how many features have none. `as.matrix()`: a plain matrix of
+#'   weights.
 #' @export
 #' @examples
 #' net <- regulation(mtcars, resamples = 20, seed = 1)
@@ -145,7 +146,7 @@ network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(
 #' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, or without q-values
 #'   as many as features.
 #' @param fdr see `edges`.
-#' @param groups a factor or vector, one value a feature: the targets, then the regulators that are no targets.
+#' @param groups a factor or vector, one value per feature: the targets, then the regulators that are no targets.
 #' @return `x`, invisibly.
 #' @export
 #' @examples
@@ -154,7 +155,7 @@ plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05
                                  main = NULL, ...) {
   features <- network_features(x)
   if (!is.null(groups) && length(groups) != length(features)) {
-    abort_input("`groups` must have one value a feature.",
+    abort_input("`groups` must have one value per feature.",
                 x = sprintf("It has %d for %d features.", length(groups), length(features)))
   }
   tested <- !is.null(attr(x, "edges")$q_value)

@@ -145,7 +145,8 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
     if (is.null(blocks)) return(cost_regulation(input$n, sizes, steps, resamples, nonlinear, copies, threads))
     cost_cells(input$n, input$p, length(input$data@x), sizes, steps, resamples, nonlinear, copies, threads)
   }
-  runs <- if (is.null(groups)) stability_runs(stability, input$n, copies, cost_of(0, 1)$cpu) else 1 + permutations
+  runs <- if (!is.null(groups)) 1 + permutations
+          else stability_runs(stability, input$n, copies, at_reference(cost_of(0, 1)$cpu))
   chosen <- choose_backend(backend, cost_of(copies + (if (is.null(groups)) runs else 2 * runs), threads))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",

@@ -8,9 +8,8 @@ report_genes <- function(fit, top) {
   strips <- utils::head(fit$ranking$feature, 12L)
   columns <- shown_columns(fit, strips)
   side_by_side(for (k in seq_along(strips)) figure_strip(q, columns[k], strips[k], k), kind = "tiles")
-  report_paragraph(sprintf(paste("Values of the first %d genes by class: each point is a sample, bars are medians.",
-                                 "A gene that tells the classes",
-                                 "apart has clouds that hardly overlap."), length(strips)))
+  report_paragraph(sprintf(paste("Values of the first %d genes by class: each point is a sample, bars are medians. A",
+                                 "gene that tells the classes apart has clouds that hardly overlap."), length(strips)))
   figure_heatmap(fit)
 }
 
@@ -48,13 +47,12 @@ gene_results <- function(fit) {
 
 genes_caption <- function(fit) {
   class <- fit$quality$class
-  sprintf(paste("Genes by what they say about the class. %s Information in %s: 0 for a gene that says nothing,",
-                "%.2f for one that tells",
-                "every sample's class. q: false discovery rate over all %s genes."),
-          if (nlevels(class) == 2L) sprintf(paste("The log fold change is the mean in %s less that in %s, on the scale",
-                                                  "of the data."), levels(class)[2L],
-                                            levels(class)[1L]) else paste("Differences are between the highest and the",
-                                                                          "lowest class mean."),
+  sprintf(paste("Genes by what they say about the class. %s Information in %s: 0 for a gene that says nothing, %.2f",
+                "for one that tells every sample's class. q: false discovery rate over all %s genes."),
+          if (nlevels(class) == 2L) sprintf(paste("The log fold change is the mean in %s less that in %s, on the",
+                                                  "scale of the data."), levels(class)[2L],
+                                            levels(class)[1L]) else paste("Differences are between the highest and",
+                                                                          "the lowest class mean."),
           attr(fit$ranking, "unit"), class_entropy(class, attr(fit$ranking, "unit")),
           format(nrow(fit$ranking), big.mark = ","))
 }
@@ -128,11 +126,10 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
   put_figure(function() draw_heatmap(t(z[samples, genes, drop = FALSE]), names[genes], class[samples],
                                      q$batch[some][samples]),
              sprintf("Heat map of the first %d genes in all samples, classes side by side.", length(names)),
-             sprintf(paste("The first %d genes (rows) in %s samples (columns), classes side by side: orange is",
-                           "above a gene's mean, blue below, by up",
-                           "to 2.5 of its standard deviations. Strips on top: class%s. %d of the %d have a q of at",
-                           "most 0.05; these genes were",
-                           "chosen by the class, so that blocks along it are no finding of their own."),
+             sprintf(paste("The first %d genes (rows) in %s samples (columns), classes side by side: orange is above",
+                           "a gene's mean, blue below, by up to 2.5 of its standard deviations. Strips on top:",
+                           "class%s. %d of the %d have a q of at most 0.05; these genes were chosen by the class, so",
+                           "that blocks along it are no finding of their own."),
                      length(names), format(length(samples), big.mark = ","),
                      if (is.null(q$batch)) "" else ", and batch in greys", sure, length(names)),
              width = 8, height = 1.8 + 0.15 * length(names), kind = "large")
@@ -174,8 +171,8 @@ report_pairs <- function(fit, top) {
                       interaction = r$interaction, p = r$p_fwer,
                       check.names = FALSE)
   put_table(shown,
-            sprintf(paste("Pairs with most interaction of %s searched. p: how often the best of all pairs has as",
-                          "much when the classes are shuffled (%s)."),
+            sprintf(paste("Pairs with most interaction of %s searched. p: how often the best of all pairs has as much",
+                          "when the classes are shuffled (%s)."),
                     format(attr(fit$pairs, "searched"), big.mark = ",", scientific = FALSE),
                     if (any(r$p_fwer <= 0.05)) "those of at most 0.05 are beyond chance" else "none is beyond chance"),
             "pairs", min(top, 10))

@@ -6,21 +6,18 @@ report_groups <- function(fit, top) {
   report_paragraph(paste0("There are ", clusters_text(r), "."), groups_agreement(fit),
                    "The model is one of blocks: genes that go up and down by degrees are cut into many groups.")
   put_figure(function() plot_clusters(fit), "Heat map of samples by genes in the order of their groups.",
-             sprintf(paste("Values of %s genes in all samples, ordered by group; lines part the groups. A real",
-                           "group is a block of one colour that goes on",
-                           "across several genes. %s"), format(length(r$col_cluster), big.mark = ","),
+             sprintf(paste("Values of %s genes in all samples, ordered by group; lines part the groups. A real group",
+                           "is a block of one colour that goes on across several genes. %s"),
+                     format(length(r$col_cluster), big.mark = ","),
                      if (is.null(q$class)) "" else "The strip at the right shows the classes."), width = 8,
                      height = 5.2, kind = "large")
   put_table(group_table(fit),
-            paste("Groups of samples, with the genes that set each apart: difference between the group's mean and",
-                  "that of all other samples,",
-                                    paste("in standard deviations of the gene. Groups were found from these genes, so",
-                                          "that no p-value would mean anything.")),
-            "sample-groups", 20)
+            paste("Groups of samples, with the genes that set each apart: difference between the group's mean and that",
+                  "of all other samples, in standard deviations of the gene. Groups were found from these genes, so",
+                  "that no p-value would mean anything."), "sample-groups", 20)
   put_table(number_table(r),
             paste("How sure the number of groups is: the share of the sampled partitions with that many groups",
-                  "(posterior probability, as far as",
-                                   "the chains agree)."), "group-numbers", 10)
+                  "(posterior probability, as far as the chains agree)."), "group-numbers", 10)
   put_table(gene_group_table(r), "Groups of genes, largest first.", "gene-groups", min(top, 15))
 }
 
@@ -89,17 +86,17 @@ gene_group_table <- function(r) {
 report_bayes <- function(fit, top) {
   r <- fit$bayes
   report_paragraph(sprintf("The network is of %d genes%s.", nrow(r$dag), bayes_chosen(fit)), bayes_surety(r),
-                   paste("Networks with the same independences cannot be told apart by such data, and a hidden cause of",
-                         "two genes looks like an edge between them: that two genes go together is a finding, which",
-                         "way an edge points is often a suggestion."))
+                   paste("Networks with the same independences cannot be told apart by such data, and a hidden cause",
+                         "of two genes looks like an edge between them: that two genes go together is a finding,",
+                         "which way an edge points is often a suggestion."))
   put_figure(function() plot(r), "The best Bayesian network, drawn in layers.",
              sprintf(paste("The network of highest posterior: %d edges. The wider and darker an edge, the surer;",
-                           "dashed edges are likely but not part of the",
-                           "best network."), as.integer(sum(r$dag))), width = 8, height = 5.6, kind = "large")
+                           "dashed edges are likely but not part of the best network."), as.integer(sum(r$dag))),
+             width = 8, height = 5.6, kind = "large")
   if (!is.null(r$edges)) put_table(bayes_edges(r),
                                    paste("Posterior probability that two genes are joined at all, and, where they",
-                                         "are, that the edge points as written. A direction below 0.9 is",
-                                                      "open."), "bayesian-edges", top)
+                                         "are, that the edge points as written. A direction below 0.9 is open."),
+                                   "bayesian-edges", top)
   if (!is.null(r$trace)) {
     put_figure(function() plot(r, "trace"), "Scores along the Markov chains.",
                paste("Scores along the chains: they should look alike and have no trend. Where they differ, more",
@@ -112,8 +109,8 @@ bayes_chosen <- function(fit) {
   named <- is.call(setting) && "genes" %in% names(setting) && !is.numeric(setting$genes)
   if (named) return(" that were named for it")
   if (!is.null(fit$quality$class)) {
-    return(paste(", chosen because they say most about the class: that they all differ between the classes is how they",
-                 "were chosen, and much of what joins them may be the class itself"))
+    return(paste(", chosen because they say most about the class: that they all differ between the classes is how",
+                 "they were chosen, and much of what joins them may be the class itself"))
   }
   ", chosen because they have most edges in the network above"
 }
@@ -161,7 +158,7 @@ report_sets <- function(found, top) {
                       p = d$p_value, q = d$q_value,
                       genes = d$genes, check.names = FALSE)
   put_table(shown,
-            paste("Sets of genes that the lists hold more of than chance gives: hypergeometric test with the",
-                  "tested genes as universe, false discovery rate over all lists and",
-                         "sets. Sets overlap, so that several rows may tell the same thing."), "gene-sets", top)
+            paste("Sets of genes that the lists hold more of than chance gives: hypergeometric test with the tested",
+                  "genes as universe, false discovery rate over all lists and sets. Sets overlap, so that several",
+                  "rows may tell the same thing."), "gene-sets", top)
 }

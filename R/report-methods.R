@@ -5,8 +5,7 @@ report_methods <- function(fit, enriched = NULL) {
   if (!is.null(enriched)) {
     text <- c(text,
               paste("Overlaps with sets of genes were tested by the hypergeometric law, with the tested genes as",
-                    "universe, and adjusted by the",
-                          "method of Benjamini and Hochberg."))
+                    "universe, and adjusted by the method of Benjamini and Hochberg."))
   }
   report_paragraph(text)
   cat("\n\n### References\n\n")
@@ -19,27 +18,22 @@ report_methods <- function(fit, enriched = NULL) {
 report_references <- function(fit, text = methods_text(fit)) {
   known <- c(
     "Benjamini and Hochberg" = paste("Benjamini Y, Hochberg Y (1995). Controlling the false discovery rate: a",
-                                     "practical and powerful approach to",
-                                     "multiple testing. Journal of the Royal Statistical Society B 57, 289-300."),
+                                     "practical and powerful approach to multiple testing. Journal of the Royal",
+                                     "Statistical Society B 57, 289-300."),
     "Friedman and Koller" = paste("Friedman N, Koller D (2003). Being Bayesian about network structure. Machine",
                                   "Learning 50, 95-125."),
     "Gavish and Donoho" = paste("Gavish M, Donoho DL (2014). The optimal hard threshold for singular values is",
-                                "4/sqrt(3). IEEE Transactions on",
-                                "Information Theory 60, 5040-5053."),
-    "Haury and others" = paste("Haury A-C, Mordelet F, Vera-Licona P, Vert J-P (2012). TIGRESS: trustful inference",
-                               "of gene regulation using",
-                               "stability selection. BMC Systems Biology 6, 145."),
-    "Hong, Sheng and Dobriban" = paste("Hong D, Sheng Y, Dobriban E (2020). Selecting the number of components in",
-                                       "PCA via random signflips.",
-                                       "arXiv:2012.02985."),
+                                "4/sqrt(3). IEEE Transactions on Information Theory 60, 5040-5053."),
+    "Haury and others" = paste("Haury A-C, Mordelet F, Vera-Licona P, Vert J-P (2012). TIGRESS: trustful inference of",
+                               "gene regulation using stability selection. BMC Systems Biology 6, 145."),
+    "Hong, Sheng and Dobriban" = paste("Hong D, Sheng Y, Dobriban E (2020). Selecting the number of components in PCA",
+                                       "via random signflips. arXiv:2012.02985."),
     "Horn 1965" = paste("Horn JL (1965). A rationale and test for the number of factors in factor analysis.",
                         "Psychometrika 30, 179-185."),
     "Kemp and others" = paste("Kemp C, Tenenbaum JB, Griffiths TL, Yamada T, Ueda N (2006). Learning systems of",
-                              "concepts with an infinite",
-                              "relational model. Proceedings of AAAI-06, 381-388."),
+                              "concepts with an infinite relational model. Proceedings of AAAI-06, 381-388."),
     "Slawek and Arodz" = paste("Slawek J, Arodz T (2013). ENNET: inferring large gene regulatory networks from",
-                               "expression data using gradient",
-                               "boosting. BMC Systems Biology 7, 106.")
+                               "expression data using gradient boosting. BMC Systems Biology 7, 106.")
   )
   cited <- vapply(names(known), function(key) any(grepl(key, text, fixed = TRUE)), NA)
   c(unname(known[cited]), sprintf("weft, version %s; %s.", fit$version, R.version.string))
@@ -47,17 +41,16 @@ report_references <- function(fit, text = methods_text(fit)) {
 
 # What every step was told: what the call says, else the default. Nothing of the call is evaluated.
 settings_table <- function(fit) {
-  functions <- list(quality = gene_quality, components = gene_components, ranking = gene_ranking, pairs = gene_pairs,
-                    network = if (is_directed(fit$network)) gene_regulation else gene_mi_network,
-                    clusters = gene_clusters, bayes = gene_bayes,
-                    outliers = gene_outliers)
+  functions <- step_functions()
+  functions$network <- if (is_directed(fit$network)) gene_regulation else gene_mi_network
   steps <- intersect(names(functions), c("quality", names(fit)[!vapply(unclass(fit), is.null, NA)]))
   hidden <- c("x", "class", "batch", "assay", "backend", "threads", "progress", "seed", "memory", "network", "ranking",
               "data", "...", "covariates", "symbols")
   rows <- lapply(steps, function(step) {
     usual <- formals(functions[[step]])
     usual <- usual[setdiff(names(usual), hidden)]
-    value <- vapply(usual, function(v) deparse_short(if (is.call(v) && identical(v[[1L]], quote(c))) v[[2L]] else v), "")
+    first <- function(v) if (is.call(v) && identical(v[[1L]], quote(c))) v[[2L]] else v # of choices
+    value <- vapply(usual, function(v) deparse_short(first(v)), "")
     said <- fit$call[[step]]
     told <- is.call(said) && identical(said[[1L]], quote(list))
     given <- if (told) as.list(said)[-1L]

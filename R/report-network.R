@@ -3,14 +3,14 @@
 
 report_network <- function(fit, top, most = 200L) {
   net <- fit$network
-  edges <- report_edges(net)
+  edges <- report_edges(net, fit)
   report_paragraph(network_words(net, edges))
   if (nrow(edges)) {
     drawn <- drawn_edges(edges, most)
     caption <- network_caption(net, edges, drawn)
     if (on_page()) raw_html(network_svg(drawn, caption))
     else put_figure(function() plot_fit(fit, "network"), "The network.", caption, width = 7, height = 6.5)
-    put_table(hub_table(edges, colnames(net)),
+    put_table(hub_table(edges),
               "Genes with most edges, and to which, heaviest first; (+) high with it, (-) low with it.", "hubs",
               min(top, 10))
     put_table(report_edge_table(edges), edges_caption(net), "edges", top)
@@ -18,23 +18,31 @@ report_network <- function(fit, top, most = 200L) {
   if (is_directed(net) && !is.null(stability_text(net))) report_paragraph(stability_text(net))
 }
 
-# from, to, weight, sign (-1, 0 or 1), q (NA without a test), direction (NA where there is none); heaviest first.
-report_edges <- function(net) {
+# from, to, weight, sign (-1, 0 or 1), q (NA without a test), direction (NA where there is none), directed; heaviest
+# first.
+report_edges <- function(net, fit = NULL) {
   if (is_directed(net)) {
     e <- as.data.frame(net)
     return(data.frame(from = e$regulator, to = e$target, weight = e$weight, sign = sign(e$sign) * (abs(e$sign) > 0.2),
-                      q = e$q_value %||% rep(NA_real_, nrow(e)), direction = e$direction))
+                      q = e$q_value %||% rep(NA_real_, nrow(e)), direction = e$direction, directed = rep(TRUE, nrow(e))))
   }
   ends <- network_ends(net)
   names <- colnames(net)
-  rho <- edge_signs(net, ends)
-  data.frame(from = names[ends[, 1L]], to = names[ends[, 2L]], weight = unclass(net)[ends], sign = rho,
-             q = rep(NA_real_, nrow(ends)),
-             direction = rep(NA_real_, nrow(ends)))
+  data.frame(from = names[ends[, 1L]], to = names[ends[, 2L]], weight = unclass(net)[ends],
+             sign = if (is.null(fit)) rep(0, nrow(ends)) else rank_signs(fit, names, ends),
+             q = rep(NA_real_, nrow(ends)), direction = rep(NA_real_, nrow(ends)), directed = rep(FALSE, nrow(ends)))
 }
 
-# Mutual information has no sign.
-edge_signs <- function(net, ends) rep(0, nrow(ends))
+# Information has no sign: that of the genes' rank correlation, 0 where it is below 0.2, or for very many edges.
+rank_signs <- function(fit, names, ends) {
+  columns <- shown_columns(fit, names)
+  if (!nrow(ends) || nrow(ends) > 1e5 || anyNA(columns)) return(rep(0, nrow(ends)))
+  used <- sort(unique(c(ends)))
+  ranks <- scaled_columns(apply(fit$quality$x[, columns[used], drop = FALSE], 2L, rank))
+  rho <- colSums(ranks[, match(ends[, 1L], used), drop = FALSE] * ranks[, match(ends[, 2L], used), drop = FALSE]) /
+    (nrow(ranks) - 1)
+  sign(rho) * (abs(rho) >= 0.2)
+}
 
 network_words <- function(net, edges) {
   fdr <- attr(net, "fdr")
@@ -47,8 +55,8 @@ network_words <- function(net, edges) {
     open <- mean(edges$direction < 0.8, na.rm = TRUE)
     paste0("An edge says that the one gene helps to predict the other beyond what the others do. Which way it ",
            "points is less sure",
-           if (is.finite(open)) sprintf(paste(": for %s of the edges the other direction has at least a quarter of its",
-                                              "weight"),
+           if (is.finite(open)) sprintf(paste(": for %s of the edges the other direction has at least a quarter of",
+                                              "its weight"),
                                         share_text(open)) else "", ".")
   } else "An edge says that two genes go together more than others near them do, not which acts on which.")
 }
@@ -83,19 +91,18 @@ network_caption <- function(net, edges, drawn) {
   parts <- if (attr(drawn, "whole")) attr(drawn, "parts") else 1L
   sprintf("%s, with their %d genes%s. %s Genes with more edges are larger; heavier edges are wider. %s", what, genes,
           if (parts > 1L) sprintf(" in %d connected parts", parts) else "",
-          if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted:",
-                                      "solid blue where it is high with it,",
-                                      "dashed orange where it is low with it, grey where it is neither.")
-          else "Edges have no direction.",
+          if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted: solid",
+                                      "blue where it is high with it, dashed orange where it is low with it, grey",
+                                      "where it is neither.")
+          else "Edges have no direction; dashed orange ones join genes of which one is low where the other is high.",
           "Distances on paper follow distances along edges.")
 }
 
 edges_caption <- function(net) {
-  if (is_directed(net)) return(paste("Edges, heaviest first. Sign: + where the second gene is high with the first,",
-                                     "- where it is low.",
-                                     "Direction: this edge's share of the weights of both; near 0.5 it is open.",
-                                     "q: the least false discovery rate at which the edge is kept; it counts edges",
-                                      "between genes that do not depend on each other."))
+  if (is_directed(net)) return(paste("Edges, heaviest first. Sign: + where the second gene is high with the first, -",
+                                     "where it is low. Direction: this edge's share of the weights of both; near 0.5",
+                                     "it is open. q: the least false discovery rate at which the edge is kept; it",
+                                     "counts edges between genes that do not depend on each other."))
   sprintf("Edges, heaviest first, by the method %s%s.", attr(net, "method"),
           if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) ", not tested"
           else sprintf("; all have a false discovery rate of at most %g", attr(net, "fdr")))
@@ -109,16 +116,16 @@ report_edge_table <- function(edges) {
   out
 }
 
-hub_table <- function(edges, genes, most = 100L) {
+hub_table <- function(edges, most = 100L) {
   degree <- sort(table(c(edges$from, edges$to)), decreasing = TRUE)
   hubs <- utils::head(names(degree), most)
   mark <- function(e, other) paste0(other, c(" (-)", "", " (+)")[e$sign + 2L])
-  directed <- !all(is.na(edges$direction)) || any(edges$sign != 0)
+  directed <- any(edges$directed)
   rows <- lapply(hubs, function(g) {
     out <- edges[edges$from == g, ]
     into <- edges[edges$to == g, ]
     if (!directed) {
-      return(data.frame(gene = g, edges = nrow(out) + nrow(into), neighbours = some_of(c(out$to, into$from), 10L)))
+      return(data.frame(gene = g, edges = nrow(out) + nrow(into), neighbours = some_of(c(mark(out, out$to), mark(into, into$from)), 10L)))
     }
     data.frame(gene = g, edges = nrow(out) + nrow(into), targets = some_of(mark(out, out$to), 10L),
                `predicted by` = some_of(mark(into, into$from), 10L), check.names = FALSE)
@@ -137,7 +144,7 @@ network_svg <- function(drawn, caption, width = 1000) {
   radius <- round(3.5 + 6 * sqrt(degree / max(degree)), 1)
   label <- short_name(names, 24L)
   shown <- svg_labels(place, at, label, degree, radius, width, height)
-  directed <- !all(is.na(drawn$direction)) || any(drawn$sign != 0)
+  directed <- any(drawn$directed)
   c("<figure class=\"network\">",
     sprintf("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", as.integer(width), as.integer(height),
             html_text(sprintf("Network of %d genes and %d edges; the table below lists the edges.", length(names),
@@ -177,10 +184,9 @@ svg_edges <- function(drawn, at, place, radius, directed) {
   long <- pmax(sqrt(rowSums(away^2)), 1e-9)
   start <- from + away / long * radius[at[, 1L]]
   end <- to - away / long * (radius[at[, 2L]] + if (directed) 3 else 0)
-  told <- sprintf("%s %s %s, weight %.3g%s", drawn$from, if (directed) c("predicts low", "predicts",
-                                                                         "predicts high")[drawn$sign + 2L] else "with",
-                                                                         drawn$to,
-                  drawn$weight, ifelse(is.na(drawn$q), "", sprintf(", FDR %.2g", drawn$q)))
+  verb <- if (directed) c("predicts low", "predicts", "predicts high") else c("against", "with", "with")
+  told <- sprintf("%s %s %s, weight %.3g%s", drawn$from, verb[drawn$sign + 2L], drawn$to, drawn$weight,
+                  ifelse(is.na(drawn$q), "", sprintf(", FDR %.2g", drawn$q)))
   sprintf(paste0("<line class=\"edge %s\" data-a=\"%d\" data-b=\"%d\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" ",
                  "y2=\"%.1f\" stroke-width=\"%.1f\"%s>",
                  "<title>%s</title></line>"), kind, at[, 1L] - 1L, at[, 2L] - 1L, start[, 1L], start[, 2L], end[, 1L],

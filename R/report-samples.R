@@ -25,11 +25,9 @@ figure_distances <- function(q, most = 300L) {
   mean_distance <- rowSums(d) / (nrow(d) - 1)
   far <- order(-mean_distance)[1:2]
   strips <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch in greys")
-  caption <- sprintf(paste("Distances between samples: the root mean square of their genes' differences, in",
-                           "standard deviations",
-                           "of each gene. Dark is near; samples that are alike stand together.%s Farthest from all",
-                           "others on average: %s",
-                           "(%.2f; the middle sample %.2f).%s"),
+  caption <- sprintf(paste("Distances between samples: the root mean square of their genes' differences, in standard",
+                           "deviations of each gene. Dark is near; samples that are alike stand together.%s Farthest",
+                           "from all others on average: %s (%.2f; the middle sample %.2f).%s"),
                      if (length(strips)) sprintf(" Strips: %s.", paste(strips, collapse = ", then ")) else "",
                      joined(rownames(d)[far]), mean_distance[far[1L]], stats::median(mean_distance),
                      if (n > most) sprintf(" %d of %s samples are shown.", most, format(n, big.mark = ",")) else "")
@@ -77,9 +75,8 @@ figure_values <- function(q, most = 80L) {
   middle <- apply(q$x, 1L, stats::median)
   odd <- order(-abs(middle - stats::median(middle)))[1L]
   colour <- if (is.null(q$class)) "#9fb8cd" else report_colours(nlevels(q$class))[as.integer(q$class)[some]]
-  caption <- sprintf(paste("Values of all genes in each sample%s: boxes hold the middle half. Boxes should stand",
-                           "at one height; the middle of %s",
-                           "is farthest from that of the others (by %s).%s"),
+  caption <- sprintf(paste("Values of all genes in each sample%s: boxes hold the middle half. Boxes should stand at",
+                           "one height; the middle of %s is farthest from that of the others (by %s).%s"),
                      if (is.null(q$class)) "" else ", by class", rownames(q$x)[odd],
                      format(signif(abs(middle[odd] - stats::median(middle)), 2)),
                      if (q$imputed > 0) sprintf(" %s missing values were filled in.",
@@ -121,8 +118,8 @@ report_components <- function(fit) {
                          "components", 20)
   }
   put_table(loading_table(pc),
-            paste("Genes with the largest loadings on the components that stand out: a component is high where",
-                  "the genes with + are."),
+            paste("Genes with the largest loadings on the components that stand out: a component is high where the",
+                  "genes with + are."),
             "loadings", 10)
 }
 
@@ -233,8 +230,7 @@ report_outliers <- function(fit) {
   figure_outliers(fit, o)
   put_table(outlier_table(fit, o),
             paste("Strangest samples first. The score is in standard deviations of a normal law; a spread is 1.48",
-                  "times the",
-                                         "median distance of all samples from their middle."), "samples",
+                  "times the median distance of all samples from their middle."), "samples",
             max(6L, min(20L, sum(o$outlier))))
 }
 

@@ -110,7 +110,7 @@ check_frame <- function(x, arg) {
   rows <- vapply(columns, NROW, 0)
   if (!is.null(columns) && all(rows == n)) return(invisible())
   wrong <- which(rows != n)[1L]
-  abort_input(sprintf("`%s` must be a data frame whose columns have one value a row.", arg),
+  abort_input(sprintf("`%s` must be a data frame whose columns have one value per row.", arg),
               x = if (!is.na(wrong)) sprintf("Column %d has %.0f values for %d rows.", wrong, rows[wrong], n))
 }
 

@@ -29,7 +29,7 @@ extern "C" {
  * larger one makes them again. */
 static inline int weft_threads_worth(int most, double operations)
 {
-  return operations < 2e5 ? 1 : most;
+  return operations < 5e5 ? 1 : most;
 }
 
 /* How many threads a call may use when it asks for `wanted` (0: the default). */

@@ -1,4 +1,5 @@
-/* The rates of the host, see rates.h: each the best of three short runs, since other work on the machine only slows them. */
+/* The rates of the host, see rates.h: each the best of three short runs, since other work on the machine only slows
+ * them. */
 #include "arena.h"
 #include "loops.h"
 #include "parallel.h"

@@ -117,7 +117,12 @@ typedef weft_status weft_bn_optimum_op(weft_ctx *ctx, const weft_bn_table *table
 typedef struct weft_bn_order_shape { int low_bits, mid_bits; } weft_bn_order_shape;
 typedef weft_status weft_bn_edges_orders_op(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum,
                                             const weft_bn_order_shape *shape, double *edges, double *log_total);
-weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
+/* *error: how far the probabilities of a node's sets are from 1 in sum, at most (s. bn_graphs.c). */
+weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, double *edges,
+                                 double *log_total, double *error);
+/* Independent draws from the posterior that is uniform over graphs: p × draws numbers within the nodes' sets. */
+weft_status weft_bn_draw_graphs(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, uint64_t key, size_t draws,
+                                int32_t *sampled);
 
 /* Weighted means of edges [from, to] over the graphs that chains drew (weft_bn_chains.sampled), and the greatest
  * difference between the means of two ladders. */

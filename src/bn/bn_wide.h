@@ -1,7 +1,8 @@
 /* Positive numbers of a wide range in 64 bits, for sums whose terms lie thousands of nats apart: `fraction` bits of
- * fraction below an exponent field. The call chooses the split, so that no exponent which matters is lost (bn_orders.c);
- * 0 is the word 0. Words compare like the numbers they stand for. Additions round to nearest in integers; products and
- * their sums are doubles with an exponent of their own. The same bits on the host and on the device. */
+ * fraction below an exponent field. The call chooses the split, so that no exponent which matters is lost
+ * (bn_orders.c); 0 is the word 0. Words compare like the numbers they stand for. Additions round to nearest in
+ * integers; products and their sums are doubles with an exponent of their own. The same bits on the host and on the
+ * device. */
 #ifndef WEFT_BN_WIDE_H
 #define WEFT_BN_WIDE_H
 

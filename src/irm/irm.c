@@ -195,7 +195,8 @@ done:
   return st;
 }
 
-/* What split-merge proposals are weighed in; `before`: a state that has it already, and does not run at the same time. */
+/* What split-merge proposals are weighed in; `before`: a state that has it already, and does not run at the same time,
+ * or NULL. */
 static weft_status take_trials(weft_arena *mem, irm_state *s, const irm_state *before)
 {
   weft_status st = WEFT_OK;

@@ -282,7 +282,7 @@ static weft_status start(weft_ctx *ctx, const weft_backend *backend, void *data)
   (void) backend;
   WEFT_TRY(open_graph(ctx, &mem, &job->source, &graph));
   for (int c = 0; c < job->chains; c++) {
-    int32_t *const z[2] = { job->z[0] + (size_t) c * (size_t) graph.n[0], job->z[1] + (size_t) c * (size_t) graph.n[1] };
+    int32_t *const z[2] = { job->z[0] + (int64_t) c * graph.n[0], job->z[1] + (int64_t) c * graph.n[1] };
     WEFT_TRY(weft_irm_start(ctx, &graph, job->key, job->k, (uint32_t) c, z));
   }
 done:

@@ -2,8 +2,8 @@
  * that a node's links n_m with each of its clusters are counted once a proposal, and the state's blocks wait for the
  * outcome.
  *
- * With f the contribution of a block (irm_score.h), L and P a cluster's links and pairs with cluster m, p the size of m,
- * and n links and q missing pairs of a node with it, the node's move adds
+ * With f the contribution of a block (irm_score.h), L and P a cluster's links and pairs with cluster m, p the size of
+ * m, and n links and q missing pairs of a node with it, the node's move adds
  *
  *   Σ_m [f(L ∓ n, P ∓ (p - q)) - f(L, P)]
  *
@@ -15,6 +15,7 @@
 #include <string.h>
 #include "irm_pair.h"
 
+#define INLINE static inline __attribute__((always_inline)) /* the innermost loops are worth two copies */
 enum { POLL_NODES = 512, RENEW_SHARE = 5 };
 
 typedef struct pair_entry { int64_t links; int32_t at, missing; } pair_entry; /* the counts of many links add up */
@@ -262,7 +263,7 @@ weft_status irm_pair_launch(weft_ctx *poll, const irm_state *s, irm_trial *t)
 /* ---- scans ---- */
 
 /* f of a block, of which `in_tables` says that tables have all of it. */
-static inline __attribute__((always_inline)) double f_of(const irm_state *s, int in_tables, int64_t links, int64_t values, int64_t pairs)
+INLINE double f_of(const irm_state *s, int in_tables, int64_t links, int64_t values, int64_t pairs)
 {
   const irm_tables *t = &s->tables;
   if (in_tables) return t->base + t->links[links] + t->others[pairs - links] - t->pairs[pairs];
@@ -317,7 +318,7 @@ static void unpack(irm_pair *p, int64_t before, int64_t x)
 }
 
 /* What is gained when member x joins (`by` 1) or leaves (-1); c->next is filled on the way. */
-static inline double gain_by_place(const irm_state *s, const irm_pair *p, int side, int by, int in_tables)
+INLINE double gain_by_place(const irm_state *s, const irm_pair *p, int side, int by, int in_tables)
 {
   const pair_side *c = &p->sides[side];
   double sum = 0;

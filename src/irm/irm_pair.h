@@ -1,5 +1,5 @@
-/* A split-merge proposal while it is weighed, and the two clusters of a bipartite graph that its nodes move between; see
- * irm_split.c and irm_pair.c. What weighs a proposal in a bipartite graph leaves the state as it is. */
+/* A split-merge proposal while it is weighed, and the two clusters of a bipartite graph that its nodes move between;
+ * see irm_split.c and irm_pair.c. What weighs a proposal in a bipartite graph leaves the state as it is. */
 #ifndef WEFT_IRM_PAIR_H
 #define WEFT_IRM_PAIR_H
 

@@ -8,11 +8,11 @@
  *
  *   v(c) = 0.3 / L + 0.7 T_c / ΣT
  *
- * and in a one-mode graph v = 1/L. The other nodes join one of the two one after another, in the order of their numbers,
- * by how well the links fit (the launch): the rates of the two growing clusters are shrunk towards those of c, as if one
- * more node of c's average were in each, and their sizes do not count, or else the first to grow would take all. Then
- * two Gibbs scans restricted to the two clusters mix, and a last one makes the proposal, whose probability q is the
- * product of its choices. A merge is judged by the q of the split that would undo it. With L clusters before the split,
+ * and in a one-mode graph v = 1/L. The other nodes join one of the two one after another, in the order of their
+ * numbers, by how well the links fit (the launch): the rates of the two growing clusters are shrunk towards those of c,
+ * as if one more node of c's average were in each, and their sizes do not count, or else the first to grow would take
+ * all. Then two Gibbs scans restricted to the two clusters mix, and a last one makes the proposal, whose probability q
+ * is the product of its choices. A merge is judged by the q of the split that would undo it. With L clusters before the split,
  * n nodes in c, and n_a + n_b = n:
  *
  *   forward   1/2 · v(c) · 1/(n (n - 1)) · 1/E · q
@@ -404,7 +404,8 @@ static weft_status weigh_merge(weft_ctx *poll, irm_state *s, irm_trial *t, int m
   weft_status st = WEFT_OK;
   const int32_t clusters = s->active_count[mode], *active = s->active[mode];
   if (clusters < 2) return WEFT_OK;
-  const int32_t from = active[irm_trial_below(t, clusters)], chosen = draw_similar(s, t, mode, from), to = active[chosen];
+  const int32_t from = active[irm_trial_below(t, clusters)], chosen = draw_similar(s, t, mode, from);
+  const int32_t to = active[chosen];
   const double w = t->scores[chosen];
   const int stays = irm_trial_next(t) >= 0.5; /* which label: `from`'s */
   const int32_t a = stays ? from : to, b = stays ? to : from;

@@ -49,7 +49,7 @@ static weft_status cube_part(weft_ctx *ctx, size_t part, void *data) {
 }
 
 weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_cube_job *job) {
-  if (ctx->device_count == 1 || ops == &weft_kernel_cpu) return ops->cube(ctx, job);
+  if (ctx->device_count == 1 || ops->cube == weft_kernel_cube) return ops->cube(ctx, job);
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t size = 2 * job->samples + 4;

@@ -352,7 +352,8 @@ static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *
 }
 
 /* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's
- * order, one bandwidth's after another's. walk: list(series, confidence, key, trial, budget), as in weft_kernel_task. */
+ * order, one bandwidth's after another's. walk: list(series, confidence, key, trial, budget), as weft_kernel_task
+ * has them. */
 SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP walk, SEXP control) {
   static const char *const series[] = {"never", "if worth", "always"}; /* weft_series_use */
   SEXP h = weft_glue_element(task, "h");

@@ -194,7 +194,8 @@ weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *na
     WEFT_TRY(weft_poll(ctx, (double) pair, (double) pairs));
     draw_order(names, n, key, STREAM_HALVES, pair, order);
     /* with odd n, or small halves, the last wait; where two do not fit in n, the middle is in both */
-    for (size_t k = 0; k < n; k++) in[order[k].row] = (uint8_t) ((k < m ? 1 : 0) | (k >= second && k < second + m ? 2 : 0));
+    for (size_t k = 0; k < n; k++)
+      in[order[k].row] = (uint8_t) ((k < m ? 1 : 0) | (k >= second && k < second + m ? 2 : 0));
     for (size_t i = 0; i < n; i++)
       for (int k = 0; k < 2; k++) if (in[i] & (1 << k)) *to[k]++ = (int32_t) i;
   }

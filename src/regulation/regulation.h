@@ -35,8 +35,8 @@ typedef struct { const double *quantile; double by_rank; int32_t most; } weft_re
 weft_status weft_regulation_places(weft_ctx *ctx, const double *x, size_t n, size_t p,
                                    const weft_regulation_scale *scale, double *out);
 
-/* out (n × p): places, or x itself where `quantile` is NULL; their distances from the mean in parts of the greatest one,
- * times `most`, rounded. Constants become 0. */
+/* out (n × p): places, or x itself where `quantile` is NULL; their distances from the mean in parts of the greatest
+ * one, times `most`, rounded. Constants become 0. */
 weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, size_t p,
                                    const weft_regulation_scale *scale, int32_t *out);
 

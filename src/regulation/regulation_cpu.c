@@ -246,8 +246,9 @@ typedef struct {
 } hubs_job;
 
 /* 16 genes against all targets, in the order of these. */
-static void hub_panel(const engine *e, size_t item, int thread)
+static void hub_panel(const void *data, size_t item, int thread)
 {
+  const engine *e = data;
   const hubs_job *h = (const hubs_job *) e;
   const slot *s = &e->slots[0];
   const size_t targets = e->job->targets;

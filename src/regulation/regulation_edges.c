@@ -121,8 +121,8 @@ weft_status weft_regulation_list(weft_ctx *ctx, const weft_regulation_chosen *ch
 }
 
 /* Of one target. */
-static void write_weights(const weft_regulation_edges *e, const double *starts, size_t t, size_t regulators, double full,
-                          const double *share, double *out)
+static void write_weights(const weft_regulation_edges *e, const double *starts, size_t t, size_t regulators,
+                          double full, const double *share, double *out)
 {
   memset(out, 0, regulators * sizeof *out);
   for (size_t k = (size_t) starts[t]; k < (size_t) starts[t + 1]; k++) {

@@ -40,6 +40,7 @@ errors_data <- function(path, sparse = TRUE) {
   writeLines(c("1 rs1 0 100 A G", "1 rs2 0 200 C T"), path("snps.bim"))
   writeLines(sprintf("f%d i%d 0 0 0 -9", 1:4, 1:4), path("snps.fam"))
   writeBin(as.double(1:6), path("numbers"))
+  writeLines("one\tan example\ta\tb", path("sets.gmt"))
   words <- if (sparse) Matrix::sparseMatrix(i = c(1, 2, 2), j = c(1, 1, 3), dims = c(2, 3), dimnames = list(c("gene", "cell"), NULL))
   if (sparse) write_bag_of_words(words, path("words"), path("words.vocab"))
   dag <- matrix(0L, 3, 3, dimnames = list(letters[1:3], letters[1:3]))
@@ -67,7 +68,8 @@ errors_fits <- function(d, path) {
     weft_kde = kde(d$numbers[, 1:2], .5), weft_kernel_regression = kernel_regression(d$numbers[, 2], d$y, .5),
     weft_gp = gp_regression(d$numbers[, 2], d$y, bandwidth = 1, noise = .1), weft_kernel_pca = kernel_pca(d$numbers, 2),
     weft_quality = checked, weft_gene_network = quiet(d$genes$x, d$genes$class),
-    weft_outliers = gene_outliers(components, data = checked), weft_example = d$genes
+    weft_outliers = gene_outliers(components, data = checked), weft_example = d$genes,
+    weft_gene_sets = gene_sets(letters[1:4], list(one = letters[1:6]), letters)
   )
 }
 
@@ -128,8 +130,9 @@ gene_arguments <- function(d, fits, path) {
     gene_network = list(x = d$genes$x, class = d$genes$class, components = FALSE, ranking = FALSE, pairs = FALSE, network = FALSE,
                         clusters = FALSE, bayes = FALSE, outliers = FALSE),
     gene_outliers = list(x = fits$weft_gene_network$components, data = fits$weft_quality),
-    gene_quality = list(x = d$genes$x, class = d$genes$class), weft_report = list(fit = fits$weft_gene_network, file = path("report.html"),
-                                                                               open = FALSE)
+    gene_quality = list(x = d$genes$x, class = d$genes$class), read_gmt = list(file = path("sets.gmt")),
+    gene_sets = list(x = letters[1:4], sets = list(one = letters[1:6]), universe = letters),
+    weft_report = list(fit = fits$weft_gene_network, file = path("report.html"), open = FALSE)
   )
 }
 

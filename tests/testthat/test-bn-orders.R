@@ -44,17 +44,6 @@ cut_edges <- function(scores, shape, threads = 1) {
   order_edges(scores, bn_exact(scores)$score, run_control(threads = threads), as.integer(shape))
 }
 
-# Binary columns, each a noisy copy of an earlier one or free.
-linked <- function(p, n, noise = 0.2, seed = p) {
-  withr::local_seed(seed)
-  x <- matrix(sample(0:1, n * p, TRUE), n)
-  for (j in seq_len(p)[-1L]) {
-    copied <- stats::runif(n) >= noise
-    x[copied, j] <- x[copied, sample(j - 1, 1L)]
-  }
-  as.data.frame(x)
-}
-
 test_that("every score, with interventions and priors, gives what all graphs give", {
   dags <- all_dags(4L)
   agree <- function(scores) {
@@ -78,7 +67,7 @@ test_that("every score, with interventions and priors, gives what all graphs giv
 
 test_that("sums in logarithms over all subsets agree to 1e-10, up to 16 nodes", {
   for (p in c(1, 2, 9, 12, 16)) {
-    scores <- bn_scores(linked(p, 200), min(3, p - 1), keep = "all")
+    scores <- bn_scores(linked_bn_data(p, 200), min(3, p - 1), keep = "all")
     slow <- slow_order_posterior(scores)
     fast <- bn_exact(scores, posterior = "order")
     expect_lt(max(abs(fast$edges - slow$edges)), 1e-10)
@@ -88,7 +77,7 @@ test_that("sums in logarithms over all subsets agree to 1e-10, up to 16 nodes", 
 
 test_that("nothing underflows where scores lie thousands of nats apart", {
   # copies of one column: every node's best set costs the others theirs, and no double holds the empty set's weight
-  scores <- bn_scores(linked(9, 20000, noise = 0.02), 2, keep = "all")
+  scores <- bn_scores(linked_bn_data(9, 20000, noise = 0.02), 2, keep = "all")
   apart <- vapply(seq_len(9), function(i) scores$score[scores$start[i] + 1] - scores$score[scores$start[i + 1]], 0)
   expect_gt(min(apart), 5000)
   slow <- slow_order_posterior(scores)
@@ -99,7 +88,7 @@ test_that("nothing underflows where scores lie thousands of nats apart", {
 })
 
 test_that("candidates and limits of each node are summed as they are", {
-  d <- linked(10, 300)
+  d <- linked_bn_data(10, 300)
   for (scores in list(bn_scores(d, 3, candidates = 3, keep = "all"),
                       bn_scores(d, c(V1 = 0, V2 = 1, V3 = 5), keep = "all"))) {
     slow <- slow_order_posterior(scores)
@@ -108,7 +97,7 @@ test_that("candidates and limits of each node are summed as they are", {
 })
 
 test_that("threads do not change a bit, nor the cut of subsets more than rounding", {
-  scores <- bn_scores(linked(11, 300), 4, keep = "all")
+  scores <- bn_scores(linked_bn_data(11, 300), 4, keep = "all")
   one <- bn_exact(scores, posterior = "order", threads = 1)
   expect_identical(bn_exact(scores, posterior = "order", threads = 2)$edges, one$edges)
   # what the device does: other low parts, more mid parts, no tops
@@ -120,12 +109,12 @@ test_that("threads do not change a bit, nor the cut of subsets more than roundin
 })
 
 test_that("the best graph of a table that keeps all sets is that of the pruned one", {
-  d <- linked(12, 300)
+  d <- linked_bn_data(12, 300)
   expect_identical(bn_exact(bn_scores(d, 4, keep = "all"))$dag, bn_exact(d)$dag)
 })
 
 test_that("sums over orders stop when told, and what does not fit is refused before anything is scored", {
-  scores <- bn_scores(linked(17, 100), 2, keep = "all")
+  scores <- bn_scores(linked_bn_data(17, 100), 2, keep = "all")
   best <- bn_exact(scores)$score
   expect_stops(function(stop_now) order_edges(scores, best, run_control(threads = 1, progress = stop_now)), "sums")
   polls <- 0

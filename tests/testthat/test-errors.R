@@ -20,7 +20,8 @@ test_that("the long form calls every exported function", {
   d <- errors_data(path)
   known <- c(names(mi_arguments(d, list(), path)), names(kernel_arguments(d)), names(bn_arguments(d, list())),
              names(irm_arguments(d, list(), path)), names(gene_arguments(d, list(), path)))
-  optional <- c("add_results", "pca_reduced_dim", "svm_predict", "augment", "glance", "tidy")
+  optional <- c("weft_install_cuda", # has its own test, with programs that fetch nothing
+                "add_results", "pca_reduced_dim", "svm_predict", "augment", "glance", "tidy")
   expect_setequal(c(known, optional), getNamespaceExports("weft"))
 })
 
@@ -86,5 +87,10 @@ test_that("names of other packages are errors that say what is meant here", {
   said <- expect_error(mi_rank(x, mtcars$am, eval.points = 1), "There is no `eval.points`", class = "weft_error_input")
   expect_false(grepl("called", conditionMessage(said))) # what another function has is not offered
   expect_error(discretize(x, 3), "A number of bins goes into `bins = 3`", fixed = TRUE, class = "weft_error_input")
+  expect_error(gene_network(x, mtcars$am, covariates = mtcars$wt), "`quality = list(covariates = )`", fixed = TRUE,
+               class = "weft_error_input")
+  expect_error(gene_network(x, mtcars$am, method = "clr"), "`network = list(method = )`", fixed = TRUE,
+               class = "weft_error_input")
+  expect_error(gene_network(x, mtcars$am, nonsense = 1), "There is no `nonsense`", class = "weft_error_input")
   expect_error(mi_network(x), "estimator = \"copula\"", class = "weft_error_input")
 })

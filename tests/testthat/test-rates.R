@@ -41,16 +41,33 @@ test_that("every cost of an operation is positive and grows with its rates' slow
     w <- asNamespace("weft")
     found <- list(w$cost_rank(100, 50, 2), w$cost_rank_permuted(100, 50, 99, 2), w$cost_tuples(1e4, 100, 2, 1e4, 2),
                   w$cost_counts_matrix(1e4, 100, 100, 2, 2), w$cost_numeric_matrix(1e4, 100, "ksg", 2),
-                  w$cost_network(500, "aracne", 2), w$cost_regulation(100, c(regulators = 10, targets = 50), 5, 20, TRUE, 1, 2),
-                  w$cost_cells(100, 50, 900, c(regulators = 10, targets = 50), 5, 20, TRUE, 1, 2), w$cost_pca(100, 50, 5000, 5, "dense", 2)$gram,
+                  w$cost_network(500, "aracne", 2), w$cost_regulation(100, c(regulators = 10, targets = 50), 5, 20,
+                                                                      TRUE, 1, 2),
+                  w$cost_cells(100, 50, 900, c(regulators = 10, targets = 50), 5, 20, TRUE, 1, 2), w$cost_pca(100, 50,
+                      5000, 5, "dense", 2)$gram,
                   w$cost_pca(100, 50, 5000, 5, "dense", 2)$krylov, w$cost_bn_table(1e4, 1e4, 10, 500, FALSE, 1e6, 2),
-                  w$cost_chains(1000, 4, 50, 20, TRUE, 2), w$cost_exact(15), w$cost_irm(100, c(50, 50), 500, c(5, 5), 2))
+                  w$cost_chains(1000, 4, 50, 20, TRUE, 2), w$cost_exact(15), w$cost_irm(100, c(50, 50), 500, c(5, 5),
+                                                                                        2))
     cbind(cpu = vapply(found, `[[`, 0, "cpu"), cuda = vapply(found, `[[`, 0, "cuda"))
   }
   usual <- of_rates(NULL)
   expect_true(all(usual > 0 & is.finite(usual)))
   expect_equal(of_rates(weft:::reference_rates), usual)
   expect_equal(of_rates(weft:::reference_rates / 4), 4 * usual)
+})
+
+test_that("how much is computed is the same on every machine", {
+  often <- function(rates) {
+    rates_known(rates)
+    c(weft:::usual_permutations(20000, 500), weft:::usual_permutations(3000, 500), weft:::usual_permutations(100000,
+        2000))
+  }
+  usual <- often(NULL)
+  expect_identical(often(weft:::reference_rates * 1000), usual)
+  expect_identical(often(weft:::reference_rates / 1000), usual)
+  rates_known(weft:::reference_rates / 7)
+  expect_identical(weft:::at_reference(weft:::slowness("core")), 1)
+  expect_equal(weft:::slowness("core"), 7)
 })
 
 test_that("a file of rates is read as numbers of this machine and version, or not at all", {
@@ -63,7 +80,8 @@ test_that("a file of rates is read as numbers of this machine and version, or no
   expect_identical(list.files(dirname(file), "^rates"), character())
   good <- readLines(file)
   spoilt <- list(character(), "", good[1:4], sub("^core: .*", "core: -1", good), sub("^core: .*", "core: NA", good),
-                 sub("^core: .*", "core: q('no')", good), sub("^memory: .*", "memory: Inf", good), sub("^up: .*", "up: 0", good),
+                 sub("^core: .*", "core: q('no')", good), sub("^memory: .*", "memory: Inf", good), sub("^up: .*",
+                     "up: 0", good),
                  sub("^Version: .*", "Version: 0.0.0", good), sub("^Machine: .*", "Machine: another", good),
                  c(good, "", good), "\x80\x81", strrep("x", 2e5))
   for (lines in spoilt) {
@@ -114,9 +132,12 @@ test_that("a small call starts no team of threads", {
     "threads <- function() length(list.files('/proc/self/task'))",
     "try_each <- function(calls) for (name in names(calls)) {",
     "  before <- threads()", "  calls[[name]]()", "  if (threads() > before) cat('TEAM', name, '\\n')", "}",
-    "try_each(list(rank = function() mi_rank(x, class, threads = t), pairs = function() mi_pairs(x, class, threads = t),",
-    "  triples = function() mi_triples(x, class, threads = t), select = function() mi_select(x, class, k = 2, threads = t),",
-    "  counts = function() mi_matrix(x, threads = t), numeric = function() mi_matrix(z, estimator = 'spearman', threads = t),",
+    "try_each(list(rank = function() mi_rank(x, class, threads = t),",
+    "  pairs = function() mi_pairs(x, class, threads = t),",
+    "  triples = function() mi_triples(x, class, threads = t),",
+    "  select = function() mi_select(x, class, k = 2, threads = t),",
+    "  counts = function() mi_matrix(x, threads = t),",
+    "  numeric = function() mi_matrix(z, estimator = 'spearman', threads = t),",
     "  clr = function() mi_network(z, 'clr', estimator = 'spearman', threads = t),",
     "  cut = function() discretize(z, bins = 3, threads = t), pca = function() pca(z, 2, threads = t),",
     "  direct = function() kernel_sum(z, bandwidth = 1, threads = t),",

@@ -89,6 +89,16 @@ test_that("the network drawn is the heaviest edges' largest part, and the captio
                "All 100 edges, with their 102 genes in 2 connected parts", fixed = TRUE)
 })
 
+test_that("edges of information have the sign of the rank correlation, and no arrows", {
+  net <- gene_mi_network(fit$quality, method = "clr", estimator = "spearman")
+  edges <- weft:::report_edges(net, list(quality = fit$quality))
+  rho <- stats::cor(fit$quality$x, method = "spearman")[cbind(edges$from, edges$to)]
+  expect_identical(edges$sign, sign(rho) * (abs(rho) >= 0.2))
+  svg <- weft:::network_svg(weft:::drawn_edges(edges, 200), "caption")
+  expect_false(any(grepl("marker-end", svg)))
+  expect_true(any(grepl("class=\"edge down\"", svg)))
+})
+
 test_that("names in the drawing cover neither each other nor points", {
   drawn <- weft:::drawn_edges(weft:::report_edges(fit$network), 200)
   names <- unique(c(drawn$from, drawn$to))
@@ -106,7 +116,7 @@ test_that("names in the drawing cover neither each other nor points", {
     meets <- left[i] < left[others] + wide[others] & left[i] + wide[i] > left[others] &
       low[i] < low[others] + 10 & low[i] + 10 > low[others]
     expect_false(any(meets))
-    points <- left[i] < place[-i, 1] + 4 & left[i] + wide[i] > place[-i, 1] - 4 & 
+    points <- left[i] < place[-i, 1] + 4 & left[i] + wide[i] > place[-i, 1] - 4 &
       low[i] < place[-i, 2] + 4 & low[i] + 10 > place[-i, 2] - 4
     expect_false(any(points))
   }

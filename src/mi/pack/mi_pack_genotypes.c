@@ -153,8 +153,8 @@ static inline uint64_t rows_with(int copies, uint64_t low, uint64_t high)
   }
 }
 
-void weft_mi_genotypes_write(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint8_t *packed, int na_level,
-                             const weft_mi_group *g, size_t place, uint64_t *halves)
+void weft_mi_genotypes_write(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint8_t *packed,
+                             int na_level, const weft_mi_group *g, size_t place, uint64_t *halves)
 {
   const uint64_t *low = halves, *high = halves + pack->words;
   uint32_t q = 0;

@@ -27,7 +27,7 @@ weft_status weft_mi_sorter_make(weft_arena *mem, const weft_mi_pack *pack, const
 uint32_t weft_mi_genotypes_learn(const weft_mi_sorter *sorter, const uint8_t *packed, int na_level, int *missing,
                                  size_t *all_missing);
 /* Planes and margins of the attribute at `place` of group g. `halves`: twice the words of a plane. */
-void weft_mi_genotypes_write(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint8_t *packed, int na_level,
-                             const weft_mi_group *g, size_t place, uint64_t *halves);
+void weft_mi_genotypes_write(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint8_t *packed,
+                             int na_level, const weft_mi_group *g, size_t place, uint64_t *halves);
 
 #endif
