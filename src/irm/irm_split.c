@@ -12,8 +12,8 @@
  * numbers, by how well the links fit (the launch): the rates of the two growing clusters are shrunk towards those of c,
  * as if one more node of c's average were in each, and their sizes do not count, or else the first to grow would take
  * all. Then two Gibbs scans restricted to the two clusters mix, and a last one makes the proposal, whose probability q
- * is the product of its choices. A merge is judged by the q of the split that would undo it. With L clusters before the split,
- * n nodes in c, and n_a + n_b = n:
+ * is the product of its choices. A merge is judged by the q of the split that would undo it. With L clusters before the
+ * split, n nodes in c, and n_a + n_b = n:
  *
  *   forward   1/2 · v(c) · 1/(n (n - 1)) · 1/E · q
  *   backward  1/2 · 1/(L + 1) · (w(b | a) + w(a | b)) · 1/2 · 1/(n_a n_b)
