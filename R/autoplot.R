@@ -2,13 +2,14 @@
 
 #' Figures by ggplot2
 #'
-#' `ggplot2::autoplot()` of what weft's functions return: a ggplot to be changed further. It shows what `plot()` shows, where there is
-#' one, in its main form.
+#' `ggplot2::autoplot()` of what weft's functions return: a ggplot to be changed further. It shows what `plot()` shows,
+#' where there is one, in its main form.
 #'
 #' @param object what a function of weft returned.
 #' @param top how many features, pairs, edges, components or samples to show.
 #' @param n points of a grid along each dimension.
-#' @param which for [gene_network()]: `"samples"`, `"ranking"`, `"pairs"`, `"network"`, `"clusters"`, `"bayes"` or `"outliers"`.
+#' @param which for [gene_network()]: `"samples"`, `"ranking"`, `"pairs"`, `"network"`, `"clusters"`, `"bayes"` or
+#'   `"outliers"`.
 #' @param ... passed on by the method for [gene_network()], ignored by the others.
 #' @return A ggplot.
 #' @name autoplot
@@ -18,15 +19,9 @@
 #' autoplot(kde(faithful$waiting))
 NULL
 
-weft_colours <- c(blue = "#2c5f8a", pale = "#8fb3d1", orange = "#b3541e", dark = "#1f3b57")
-
-check_top <- function(top) check_number(top, "top", min = 1, whole = TRUE)
-
-check_grid <- function(n) check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
-
 ordered_names <- function(names) factor(names, levels = rev(unique(names)))
 
-bars <- function(data, label, value, title, xlab, fill = NULL) {
+bars <- function(label, value, title, xlab, fill = NULL) {
   shown <- data.frame(label = ordered_names(label), value = value)
   shown$fill <- fill %||% TRUE
   ggplot2::ggplot(shown, ggplot2::aes(x = value, y = label, fill = fill)) +
@@ -39,33 +34,28 @@ bars <- function(data, label, value, title, xlab, fill = NULL) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_mi <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
-  top <- check_top(top)
-  shown <- utils::head(as.data.frame(object), top)
-  bars(shown, shown$feature, shown$mi, sprintf("Best %d of %d features (filled: q <= 0.05)", nrow(shown), nrow(object)),
-       sprintf("mutual information (%s)", attr(object, "unit")), shown$q_value <= 0.05)
+  picture <- ranking_picture(object, top, "object")
+  bars(picture$data$feature, picture$data$mi, paste(picture$title, "(filled: q <= 0.05)"), picture$xlab,
+       picture$data$q_value <= 0.05)
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_mi_tuples <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
-  top <- check_top(top)
-  shown <- utils::head(as.data.frame(object), top)
-  label <- do.call(paste, c(shown[grepl("^feature[0-9]+$", names(shown))], sep = " \u00d7 "))
-  bars(shown, label, shown$mi, sprintf("Best %d %s; points: without the interaction", nrow(shown), tuple_word(tuple_order(object))),
-       sprintf("mutual information (%s)", attr(object, "unit"))) +
-    ggplot2::geom_point(ggplot2::aes(x = value), data = data.frame(label = ordered_names(label), value = shown$mi - shown$interaction,
-                                                                   fill = TRUE),
-                        color = weft_colours[["orange"]], show.legend = FALSE)
+  picture <- tuples_picture(object, top, "object")
+  shown <- picture$data
+  bars(shown$label, shown$mi, paste0(picture$title, "; points: without the interaction"), picture$xlab) +
+    ggplot2::geom_point(ggplot2::aes(x = value), color = weft_colours[["orange"]], show.legend = FALSE,
+                        data = data.frame(label = ordered_names(shown$label), value = shown$without, fill = TRUE))
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_selection <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
-  top <- check_top(top)
-  shown <- utils::head(tidy(object), top)
-  bars(shown, shown$feature, shown$score, sprintf("Features in order of selection (%s)", attr(object, "method")), "score")
+  picture <- selection_picture(object, check_top(top), "object")
+  bars(picture$data$feature, picture$data$score, picture$title, picture$xlab)
 }
 
 tiles <- function(m, row_order, col_order, title, xlab = NULL, ylab = NULL, limits = NULL, names = FALSE) {
@@ -85,9 +75,9 @@ autoplot.weft_mi_matrix <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
   m <- clustered_matrix(object)
   named <- max(dim(m)) <= 60L
-  picture <- tiles(m, seq_len(nrow(m)), seq_len(ncol(m)), sprintf("Mutual information (%s)", attr(object, "unit") %||% "bits"),
-                   names = named)
-  if (named) picture + ggplot2::theme(axis.text.x = ggplot2::element_text(angle = 90, hjust = 1, vjust = 0.5)) else picture
+  title <- sprintf("Mutual information (%s)", attr(object, "unit") %||% "bits")
+  tiles(m, seq_len(nrow(m)), seq_len(ncol(m)), title, names = named) +
+    if (named) ggplot2::theme(axis.text.x = ggplot2::element_text(angle = 90, hjust = 1, vjust = 0.5))
 }
 
 #' @rdname autoplot
@@ -112,7 +102,8 @@ picture_of_network <- function(from, to, weight, title, arrows = FALSE) {
   lines <- data.frame(x = nodes$x[a], y = nodes$y[a], xend = nodes$x[b], yend = nodes$y[b], weight = weight)
   head <- if (arrows) ggplot2::arrow(length = ggplot2::unit(0.08, "inches"))
   ggplot2::ggplot(nodes, ggplot2::aes(x = x, y = y)) +
-    ggplot2::geom_segment(ggplot2::aes(xend = xend, yend = yend, alpha = weight), data = lines, color = "grey40", arrow = head) +
+    ggplot2::geom_segment(ggplot2::aes(xend = xend, yend = yend, alpha = weight), data = lines, color = "grey40",
+                          arrow = head) +
     ggplot2::geom_point(ggplot2::aes(size = edges), color = weft_colours[["blue"]]) +
     ggplot2::geom_text(ggplot2::aes(label = name), vjust = -0.9, size = 3, check_overlap = TRUE) +
     ggplot2::scale_size_area(max_size = 6) + ggplot2::coord_equal() + ggplot2::theme_void() +
@@ -147,9 +138,11 @@ picture_of_dag <- function(dag, edges) {
                       posterior = edges$posterior %||% rep(1, nrow(edges)))
   lines$yend <- lines$yend - sign(lines$yend - lines$y) * 0.12
   ggplot2::ggplot(nodes, ggplot2::aes(x = x, y = y)) +
-    ggplot2::geom_segment(ggplot2::aes(xend = xend, yend = yend, alpha = posterior), data = lines, color = weft_colours[["blue"]],
+    ggplot2::geom_segment(ggplot2::aes(xend = xend, yend = yend, alpha = posterior), data = lines,
+                          color = weft_colours[["blue"]],
                           arrow = ggplot2::arrow(length = ggplot2::unit(2, "mm"), type = "closed")) +
-    ggplot2::geom_label(ggplot2::aes(label = name), size = 3) + ggplot2::scale_alpha(range = c(0.3, 1), limits = c(0, 1)) +
+    ggplot2::geom_label(ggplot2::aes(label = name), size = 3) +
+    ggplot2::scale_alpha(range = c(0.3, 1), limits = c(0, 1)) +
     ggplot2::scale_x_continuous(expand = c(0.08, 0)) + ggplot2::theme_void() +
     ggplot2::labs(title = sprintf("Bayesian network: %d nodes, %d edges", nrow(nodes), nrow(edges))) +
     if (is.null(edges$posterior)) ggplot2::guides(alpha = "none")
@@ -159,13 +152,13 @@ picture_of_dag <- function(dag, edges) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_compare <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
-  check_comparison(object, "object")
-  if (is.null(object$roc)) abort_input("`object` must have a ROC to plot.", i = "Compare posteriors, or a list of networks.")
-  base <- ggplot2::ggplot(object$roc, ggplot2::aes(x = fpr, y = tpr)) + ggplot2::geom_abline(color = "grey80") +
+  picture <- roc_picture(object, "object")
+  base <- ggplot2::ggplot(picture$data, ggplot2::aes(x = fpr, y = tpr)) + ggplot2::geom_abline(color = "grey80") +
     ggplot2::coord_equal(xlim = 0:1, ylim = 0:1) +
-    ggplot2::labs(x = "false positive rate", y = "true positive rate", title = "Directed edges") + ggplot2::theme_minimal()
-  if ("threshold" %in% names(object$roc)) base + ggplot2::geom_line(color = weft_colours[["blue"]])
-  else base + ggplot2::geom_point(color = weft_colours[["blue"]]) + ggplot2::geom_text(ggplot2::aes(label = entry), hjust = -0.2, size = 3)
+    ggplot2::labs(x = picture$xlab, y = picture$ylab, title = picture$title) + ggplot2::theme_minimal()
+  if (picture$curve) return(base + ggplot2::geom_line(color = weft_colours[["blue"]]))
+  base + ggplot2::geom_point(color = weft_colours[["blue"]]) +
+    ggplot2::geom_text(ggplot2::aes(label = entry), hjust = -0.2, size = 3)
 }
 
 #' @rdname autoplot
@@ -173,7 +166,8 @@ autoplot.weft_bn_compare <- function(object, ...) {
 autoplot.weft_irm <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
   n <- c(length(object$row_cluster), length(object$col_cluster))
-  if (prod(n) > 4e6) abort_input("`autoplot()` draws graphs of at most 4 million cells.", i = "`plot()` counts larger ones into a raster.")
+  if (prod(n) > 4e6) abort_input("`autoplot()` draws graphs of at most 4 million cells.",
+                                 i = "`plot()` counts larger ones into a raster.")
   pairs <- list_pairs(object$run$graph$links, object$family == "gaussian")
   m <- matrix(0, n[1L], n[2L])
   m[cbind(pairs$from, pairs$to)] <- 1
@@ -182,45 +176,45 @@ autoplot.weft_irm <- function(object, ...) {
   tiles(m, order(object$row_cluster), order(object$col_cluster), sprintf("%d x %d clusters", max(object$row_cluster),
                                                                          max(object$col_cluster)),
         "columns by cluster", "rows by cluster", c(0, 1)) + ggplot2::guides(fill = "none") +
-    ggplot2::geom_hline(yintercept = cumsum(tabulate(object$row_cluster)) + 0.5, color = weft_colours[["orange"]], linewidth = 0.3) +
-    ggplot2::geom_vline(xintercept = cumsum(tabulate(object$col_cluster)) + 0.5, color = weft_colours[["orange"]], linewidth = 0.3)
+    ggplot2::geom_hline(yintercept = cumsum(tabulate(object$row_cluster)) + 0.5, color = weft_colours[["orange"]],
+                        linewidth = 0.3) +
+    ggplot2::geom_vline(xintercept = cumsum(tabulate(object$col_cluster)) + 0.5, color = weft_colours[["orange"]],
+                        linewidth = 0.3)
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_kde <- function(object, n = if (object$d == 1L) 400 else 80, ...) {
   need_package("ggplot2", "autoplot()")
-  if (object$d > 2L) abort_input("`object` must be a density of one or two dimensions to be drawn.", x = sprintf("It has %d.", object$d))
-  n <- check_grid(n)
-  axes <- lapply(seq_len(object$d), function(j) plot_range(object, j, n))
-  names <- names(point_frame(object))
-  points <- stats::setNames(point_frame(object), c("x", "y")[seq_len(object$d)])
+  picture <- density_picture(object, n, "object")
+  points <- stats::setNames(as.data.frame(picture$points), c("x", "y")[seq_len(object$d)])
+  names <- picture$names
   if (object$d == 1L) {
-    curve <- data.frame(x = axes[[1L]], density = stats::predict(object, axes[[1L]]))
-    return(ggplot2::ggplot(curve, ggplot2::aes(x = x, y = density)) + ggplot2::geom_line(color = weft_colours[["blue"]]) +
+    curve <- data.frame(x = picture$axes[[1L]], density = picture$density)
+    return(ggplot2::ggplot(curve, ggplot2::aes(x = x, y = density)) +
+             ggplot2::geom_line(color = weft_colours[["blue"]]) +
              ggplot2::geom_rug(ggplot2::aes(x = x), data = points, inherit.aes = FALSE, alpha = 0.3) +
              ggplot2::labs(x = names, y = "density") + ggplot2::theme_minimal())
   }
-  grid <- expand.grid(x = axes[[1L]], y = axes[[2L]])
-  grid$density <- stats::predict(object, as.matrix(grid))
+  grid <- cbind(stats::setNames(expand.grid(picture$axes), c("x", "y")), density = picture$density)
   ggplot2::ggplot(grid, ggplot2::aes(x = x, y = y)) + ggplot2::geom_point(data = points, color = "grey70", size = 0.6) +
-    ggplot2::geom_contour(ggplot2::aes(z = density), color = weft_colours[["blue"]]) + ggplot2::labs(x = names[1L], y = names[2L]) +
-      ggplot2::theme_minimal()
+    ggplot2::geom_contour(ggplot2::aes(z = density), color = weft_colours[["blue"]]) +
+    ggplot2::labs(x = names[1L], y = names[2L]) + ggplot2::theme_minimal()
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_kernel_regression <- function(object, n = 200, ...) { # nolint: object_length_linter.
   need_package("ggplot2", "autoplot()")
-  if (object$d > 1L) abort_input("`object` must be a regression on one variable to be drawn.", x = sprintf("It has %d.", object$d))
-  n <- check_grid(n)
-  points <- data.frame(x = object$data[, 1L], y = stats::fitted(object) + stats::residuals(object))
-  at <- seq(min(points$x), max(points$x), length.out = n)
-  band <- as.data.frame(stats::predict(object, at, interval = "confidence"))
-  curve <- data.frame(x = at, y = band[[1L]], lower = band[[2L]], upper = band[[3L]])
-  ggplot2::ggplot(curve, ggplot2::aes(x = x, y = y)) + ggplot2::geom_point(data = points, color = "grey60", size = 0.8) +
+  band_of_ggplot(regression_picture(object, n, 0.95, "object"))
+}
+
+band_of_ggplot <- function(picture) {
+  ggplot2::ggplot(picture$curve, ggplot2::aes(x = x, y = y)) +
+    ggplot2::geom_point(data = picture$points, color = "grey60", size = 0.8) +
     ggplot2::geom_ribbon(ggplot2::aes(ymin = lower, ymax = upper), fill = weft_colours[["pale"]], alpha = 0.5) +
-    ggplot2::geom_line(color = weft_colours[["blue"]]) + ggplot2::labs(x = object$names %||% "x", y = "y") + ggplot2::theme_minimal()
+    ggplot2::geom_line(color = weft_colours[["blue"]]) + ggplot2::labs(x = picture$xlab, y = picture$ylab) +
+    ggplot2::theme_minimal()
 }
 
 #' @rdname autoplot
@@ -228,7 +222,8 @@ autoplot.weft_kernel_regression <- function(object, n = 200, ...) { # nolint: ob
 autoplot.weft_kernel_pca <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
   scores <- data.frame(x = object$scores[, 1L], y = object$scores[, min(2L, ncol(object$scores))])
-  ggplot2::ggplot(scores, ggplot2::aes(x = x, y = y)) + ggplot2::geom_point(color = weft_colours[["blue"]], alpha = 0.7) +
+  ggplot2::ggplot(scores, ggplot2::aes(x = x, y = y)) +
+    ggplot2::geom_point(color = weft_colours[["blue"]], alpha = 0.7) +
     ggplot2::labs(x = "first component", y = "second component") + ggplot2::theme_minimal()
 }
 
@@ -236,11 +231,12 @@ autoplot.weft_kernel_pca <- function(object, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_pca_k <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
-  check_pca_k(object, "object")
-  ggplot2::ggplot(object$curve, ggplot2::aes(x = component, y = value)) + ggplot2::geom_line(color = weft_colours[["blue"]]) +
-    ggplot2::geom_point(color = weft_colours[["blue"]]) + ggplot2::geom_line(ggplot2::aes(y = threshold),
-                                                                             color = weft_colours[["orange"]], linetype = 2) +
-    ggplot2::labs(title = sprintf("%d components by \"%s\"", as.integer(object$k), object$method)) + ggplot2::theme_minimal()
+  picture <- components_picture(object, "object")
+  ggplot2::ggplot(picture$data, ggplot2::aes(x = component, y = value)) +
+    ggplot2::geom_line(color = weft_colours[["blue"]]) + ggplot2::geom_point(color = weft_colours[["blue"]]) +
+    ggplot2::geom_line(ggplot2::aes(y = threshold), color = weft_colours[["orange"]], linetype = 2) +
+    ggplot2::labs(y = picture$ylab, title = picture$title, subtitle = paste("dashed:", picture$rule)) +
+    ggplot2::theme_minimal()
 }
 
 #' @rdname autoplot
@@ -249,17 +245,19 @@ autoplot.weft_outliers <- function(object, ...) {
   need_package("ggplot2", "autoplot()")
   object <- checked_step(object, "outliers", "object", "gene_outliers()")
   shown <- as.data.frame(object)
-  shown$place <- rank(shown$sample)
-  ggplot2::ggplot(shown, ggplot2::aes(x = place, y = pmin(score, 40), color = outlier)) + ggplot2::geom_point() +
-    ggplot2::geom_text(ggplot2::aes(label = sample), data = shown[shown$outlier, , drop = FALSE], vjust = -0.7, size = 3,
-                       show.legend = FALSE) +
-    ggplot2::scale_color_manual(values = c(`TRUE` = weft_colours[["orange"]], `FALSE` = weft_colours[["blue"]]), guide = "none") +
-    ggplot2::labs(x = "sample", y = "outlier score") + ggplot2::theme_minimal()
+  picture <- outliers_picture(shown[order(shown$sample), ])
+  ggplot2::ggplot(picture$data, ggplot2::aes(x = place, y = score, color = outlier)) + ggplot2::geom_point() +
+    ggplot2::geom_text(ggplot2::aes(label = sample), data = picture$data[picture$data$outlier, , drop = FALSE],
+                       vjust = -0.7, size = 3, show.legend = FALSE) +
+    ggplot2::scale_color_manual(values = c(`TRUE` = weft_colours[["orange"]], `FALSE` = weft_colours[["blue"]]),
+                                guide = "none") +
+    ggplot2::labs(x = picture$xlab, y = picture$ylab, title = picture$title) + ggplot2::theme_minimal()
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
-autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), ...) {
+autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "pairs", "network", "clusters", "bayes",
+                                                         "outliers"), ...) {
   need_package("ggplot2", "autoplot()")
   which <- check_choice(which, c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), "which")
   object <- with_labels(checked_fit(object, "object"))
@@ -273,15 +271,13 @@ autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_gp <- function(object, n = 200, ...) {
   need_package("ggplot2", "autoplot()")
-  if (object$d > 1L) abort_input("`object` must be a process on one variable to be drawn.", x = sprintf("It has %d.", object$d))
-  n <- check_grid(n)
+  check_dimensions(object, 1L, "object", "a process on one variable")
+  n <- check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
   points <- data.frame(x = object$data[, 1L], y = object$y)
   at <- seq(min(points$x), max(points$x), length.out = n)
   found <- stats::predict(object, matrix(at), se = TRUE)
   curve <- data.frame(x = at, y = found$fit, lower = found$fit - 1.96 * found$se, upper = found$fit + 1.96 * found$se)
-  ggplot2::ggplot(curve, ggplot2::aes(x = x, y = y)) + ggplot2::geom_point(data = points, color = "grey60", size = 0.8) +
-    ggplot2::geom_ribbon(ggplot2::aes(ymin = lower, ymax = upper), fill = weft_colours[["pale"]], alpha = 0.5) +
-    ggplot2::geom_line(color = weft_colours[["blue"]]) + ggplot2::labs(x = object$names %||% "x", y = "y") + ggplot2::theme_minimal()
+  band_of_ggplot(list(points = points, curve = curve, xlab = object$names %||% "x", ylab = "y"))
 }
 
 #' @rdname autoplot
@@ -291,7 +287,8 @@ autoplot.weft_bn_scores <- function(object, top = 20, ...) {
   top <- check_top(top)
   sets <- table(factor(as.data.frame(object)$node, levels = object$nodes))
   shown <- utils::head(sort(sets, decreasing = TRUE), top)
-  bars(shown, names(shown), as.numeric(shown), sprintf("Nodes with most parent sets, %d of %d", length(shown), length(sets)),
+  bars(names(shown), as.numeric(shown),
+       sprintf("Nodes with most parent sets, %d of %d", length(shown), length(sets)),
        "parent sets kept")
 }
 
@@ -302,7 +299,8 @@ autoplot.weft_bins <- function(object, top = 20, ...) {
   top <- check_top(top)
   levels <- sort(vapply(object, nlevels, 0L), decreasing = TRUE)
   shown <- utils::head(levels, top)
-  bars(shown, names(shown), unname(shown), sprintf("Columns with most levels, %d of %d", length(shown), length(levels)), "levels")
+  bars(names(shown), unname(shown),
+       sprintf("Columns with most levels, %d of %d", length(shown), length(levels)), "levels")
 }
 
 #' @rdname autoplot
@@ -315,12 +313,14 @@ autoplot.weft_quality <- function(object, top = 100, ...) {
   part <- object$x[some, , drop = FALSE]
   values <- data.frame(sample = factor(rownames(part), levels = rownames(part))[row(part)], value = c(part))
   values$class <- (object$class[some] %||% factor(rep("sample", length(some))))[row(part)]
-  ggplot2::ggplot(values, ggplot2::aes(x = sample, y = value, fill = class)) + ggplot2::geom_boxplot(outlier.shape = NA, linewidth = 0.2) +
-    ggplot2::labs(x = "sample", title = sprintf("Values of %d samples, %d genes", length(some), ncol(part))) + ggplot2::theme_minimal() +
+  ggplot2::ggplot(values, ggplot2::aes(x = sample, y = value, fill = class)) +
+    ggplot2::geom_boxplot(outlier.shape = NA, linewidth = 0.2) +
+    ggplot2::labs(x = "sample", title = sprintf("Values of %d samples, %d genes", length(some), ncol(part))) +
+    ggplot2::theme_minimal() +
     ggplot2::theme(axis.text.x = ggplot2::element_blank(), panel.grid.major.x = ggplot2::element_blank()) +
-    ggplot2::scale_fill_manual(values = group_palette(nlevels(values$class))) + if (is.null(object$class)) ggplot2::guides(fill = "none")
+    ggplot2::scale_fill_manual(values = group_palette(nlevels(values$class))) +
+    if (is.null(object$class)) ggplot2::guides(fill = "none")
 }
 
-utils::globalVariables(c("value", "label", "fill", "column", "x", "y", "xend", "yend", "weight", "edges", "name", "posterior", "fpr",
-                         "tpr", "entry", "density",
-                         "lower", "upper", "component", "threshold", "place", "score", "outlier"))
+utils::globalVariables(c("value", "label", "fill", "column", "x", "y", "xend", "yend", "weight", "edges", "name",
+                         "posterior", "fpr", "tpr", "entry", "density", "lower", "upper", "component", "threshold", "place", "score", "outlier"))

@@ -36,8 +36,9 @@ env_or <- function(name, default) {
 #' The least of the processors this process may use, `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` and the option
 #' `weft.threads`; two under R CMD check; one in a forked child. Results do not depend on it.
 #'
-#' Threads of OpenMP wait for each other by spinning. Where other programs want the same processors, that can make a
-#' call many times slower: start R with the environment variable `OMP_WAIT_POLICY=passive` then, or with fewer threads.
+#' Work of less than half a millisecond is done by one thread. Threads of OpenMP wait for each other by spinning. Where
+#' other programs want the same processors, that can make a call many times slower: start R with the environment
+#' variable `OMP_WAIT_POLICY=passive` then, or with fewer threads.
 #'
 #' @param threads a number to set for the session, `NULL` for no limit of weft's own; missing to read.
 #' @return The number of threads; when it is set, the former option, invisibly.
@@ -71,6 +72,8 @@ choose_backend <- function(backend, predicted = NULL) {
     weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste0("CUDA: ", why, "."),
                i = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.")
   }
+  if (!is.null(predicted) && is.finite(predicted$cuda) && predicted$cpu > worth_rates && is.null(cuda_missing()) &&
+      calibrate_once()) predicted <- eval.parent(substitute(predicted))
   if (is.null(predicted) || predicted$cpu <= predicted$cuda + cuda_start_seconds()) {
     return(list(name = "cpu", reason = if (is.null(predicted)) "no more than a device would"
                                        else sprintf("about %s of work, too little for a device",
@@ -91,6 +94,8 @@ cpu_only <- function(backend, what) {
   }
   list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU only"))
 }
+
+worth_rates <- 0.05 # seconds on the CPU, less than which a call is not kept waiting for rates
 
 # Opening the object and a device costs this once per session; later calls find them open.
 cuda_start_seconds <- function() if (isTRUE(session$device_open)) 0 else 0.3
@@ -150,7 +155,7 @@ devices_for <- function(devices, backend) {
 #' or, with as many chains as devices, the graph. `weft.device_memory` holds for each device. On the CPU `devices` means
 #' nothing.
 #'
-#' @return A data frame with one row a device: `name`, `capability`, `processors`, `total` and `available` memory in
+#' @return A data frame with one row per device: `name`, `capability`, `processors`, `total` and `available` memory in
 #'   bytes, `driver` and `runtime` versions, and the capabilities weft was `built_for`. No rows when there is none; the
 #'   attribute `"reason"` then says why.
 #' @export

@@ -20,7 +20,7 @@ check_bn_table <- function(x, arg, values = TRUE) {
   total <- x[["start"]][p + 1L]
   need("score", function(v) is.double(v) && length(v) == total, "numbers, one a set")
   need("parents", function(v) is.matrix(v) && is.integer(v) && ncol(v) == total && nrow(v) <= p,
-       "a matrix of integers, one column a set")
+       "a matrix of integers, one column per set")
   need("bits", function(v) is_numbers(v, 1L, min = -1074, max = 40, whole = TRUE), "a whole number of at most 40")
   check_run_record(parts_of(x, arg, "bn_scores()", function(part) attr(x, part, exact = TRUE)))
   if (!values) return(invisible(x))
@@ -70,7 +70,7 @@ check_bn <- function(x, arg) {
   need("run", function(v) v$sum == (x[["target"]] == "sum"), "of the same target")
   need("iterations", function(v) is_numbers(v, 1L, min = 1, max = 2^53, whole = TRUE), "a whole number of at least 1")
   need("trace", function(v) is.matrix(v) && is.double(v) && nrow(v) > 0L && is_table(v, nrow(v), ladders),
-       "a matrix of scores, one column a chain")
+       "a matrix of scores, one column per chain")
   need("correct_bias", is_flag, "TRUE or FALSE")
   need("diagnostics", function(v) is_diagnostics(v, x[["target"]]), "a list of diagnostics")
   need("sample_score", function(v) is_numbers(v) && (x[["target"]] == "max" || length(v) > 0L), "numbers")
@@ -118,14 +118,14 @@ check_bn_chains <- function(x, arg) {
   orders <- function(v) {
     is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) && all(apply(v, 2L, anyDuplicated) == 0L)
   }
-  need("order", orders, "orders of the nodes, one column a chain at each temperature")
+  need("order", orders, "orders of the nodes, one column per chain at each temperature")
   need("counts", function(v) {
     is_table(v[["accepted"]], 4L, replicas, min = 0) &&
       is_numbers(v[["swapped"]], 2 * run$ladders * (length(run$beta) - 1), min = 0)
   }, "the numbers of moves and swaps")
   need("best_score", function(v) is_numbers(v) && length(v) > 0L, "numbers")
   need("best_sets", function(v) is.matrix(v) && nrow(v) == p && ncol(v) == length(x[["best_score"]]) && within_sets(v),
-       "numbers of sets, one column a network")
+       "numbers of sets, one column per network")
   if (!run$sum) return(invisible(x))
   need("sampled", function(v) length(dim(v)) == 3L && all(dim(v)[c(1L, 3L)] == c(p, run$ladders)) && within_sets(v),
        "numbers of sets by node, saved step and chain")

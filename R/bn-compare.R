@@ -165,15 +165,13 @@ as.data.frame.weft_bn_compare <- function(x, ...) {
 #' @rdname bn_compare
 #' @export
 plot.weft_bn_compare <- function(x, ...) {
-  check_comparison(x)
-  if (is.null(x$roc)) abort_input("`x` must have a ROC to plot.", i = "Compare posteriors, or a list of networks.")
-  curve <- "threshold" %in% names(x$roc)
+  picture <- roc_picture(x, "x")
   old <- graphics::par(pty = "s")
   on.exit(graphics::par(old))
-  graphics::plot(c(0, 1), c(0, 1), type = "n", las = 1, xlab = "false positive rate", ylab = "true positive rate",
-                 main = "Directed edges")
+  graphics::plot(c(0, 1), c(0, 1), type = "n", las = 1, xlab = picture$xlab, ylab = picture$ylab,
+                 main = picture$title)
   graphics::abline(0, 1, col = "grey80")
-  if (curve) graphics::lines(x$roc$fpr, x$roc$tpr, col = "#2c5f8a", lwd = 2)
+  if (picture$curve) graphics::lines(x$roc$fpr, x$roc$tpr, col = "#2c5f8a", lwd = 2)
   else {
     graphics::points(x$roc$fpr, x$roc$tpr, pch = 19, col = "#2c5f8a")
     graphics::text(x$roc$fpr, x$roc$tpr, x$roc$entry, pos = 4, cex = 0.8)

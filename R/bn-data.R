@@ -91,11 +91,11 @@ bn_interventions <- function(interventions, names, n) {
   if (is.null(interventions)) return(NULL)
   if (!is.list(interventions) && !is.factor(interventions) && !is.character(interventions)) {
     abort_input(
-      "`interventions` must be a list of node names, one entry a row, or a factor naming the node that was set.",
+      "`interventions` must be a list of node names, one entry per row, or a factor naming the node that was set.",
       x = paste0("It is ", describe(interventions), "."))
   }
   if (length(interventions) != n) {
-    abort_input(sprintf("`interventions` must have one entry a row of `data`: %d.", n),
+    abort_input(sprintf("`interventions` must have one entry per row of `data`: %d.", n),
                 x = sprintf("It has %d.", length(interventions)))
   }
   entries <- if (is.list(interventions)) lapply(interventions, function(e) e[!is.na(e)])

@@ -189,7 +189,7 @@ fit_columns <- function(fit, data, needed, arg) {
 }
 
 #' @rdname bn_fit
-#' @return `bn_log_lik()`: one number a row.
+#' @return `bn_log_lik()`: one number per row.
 #' @export
 bn_log_lik <- function(fit, data) {
   need_args("fit", "data")
@@ -207,8 +207,8 @@ bn_log_lik <- function(fit, data) {
 #' @rdname bn_fit
 #' @param newdata a data frame with some of the nodes.
 #' @param node the node to predict; its own column in `newdata`, if any, is not used.
-#' @param type `"probability"` (a matrix, one row a row of `newdata`) or `"class"`, the likeliest level. For numbers the
-#'   conditional mean either way.
+#' @param type `"probability"` (a matrix, one row per row of `newdata`) or `"class"`, the likeliest level. For numbers
+#'   the conditional mean either way.
 #' @return `predict()`: see `type`.
 #' @export
 predict.weft_bn_fit <- function(object, newdata, node, type = c("probability", "class"), ...) {

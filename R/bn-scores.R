@@ -26,7 +26,7 @@
 #'   of them are scored. With `plus_one`, every set that is kept is tried again with each single node from outside its
 #'   list.
 #'
-#' @param data a data frame or matrix with one column a node (or a SummarizedExperiment, nodes in its rows): factors,
+#' @param data a data frame or matrix with one column per node (or a SummarizedExperiment, nodes in its rows): factors,
 #'   logicals, or integers and characters of few values; numbers for `score = "bge"`.
 #' @param max_parents most parents of a node: one number, or a named vector (nodes it does not name have 4). At most 30.
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`.
@@ -36,8 +36,8 @@
 #' @param candidates candidate parents: a number (that many of highest mutual information or correlation with the node),
 #'   a named list of names, or a matrix \[from, to\]; NULL: all nodes.
 #' @param plus_one may a set have one parent that is no candidate?
-#' @param interventions which nodes were set from outside: a list with one entry a row (names, NULL or NA), or a factor
-#'   with the name of the node that was set, NA where none was.
+#' @param interventions which nodes were set from outside: a list with one entry per row (names, NULL or NA), or a
+#'   factor with the name of the node that was set, NA where none was.
 #' @param keep,slack which sets are kept; see below.
 #' @param na `"fail"`, or `"drop"` to leave out rows with missing values.
 #' @param dry_run only predict memory and time.
@@ -87,7 +87,8 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   if (verbose) message(sprintf("%s parent sets, about %s, %s", format(predicted$sets, big.mark = ","),
                                bytes_text(predicted$bytes),
                                seconds_text(predicted$seconds)))
-  control <- run_control(chosen$name, threads, progress, input$names, "Scoring parent sets")
+  control <- run_control(chosen$name, worth_threads(predicted$seconds * threads, threads), progress, input$names,
+                         "Scoring parent sets")
   table <- memory_errors(.Call(C_weft_bn_scores, bn_native_problem(problem), control))
   result <- c(table, list(
     nodes = input$names, n = input$n, type = score, max_parents = stats::setNames(problem$max_parents, input$names),
@@ -175,8 +176,9 @@ bn_predict <- function(problem, keep, threads) {
   bytes <- work + 2^27 + kept * (2 * (16 + 8 * ceiling(p / 64)) + 8 + 4 * width)
   work_of <- cost_bn_table(sum(sets), if (by_child) 2 * sum(sets) else joint, 60 * sum(problem$outside), problem$n,
                            kind$gauss, bytes, threads)
-  data.frame(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = work_of$bytes, seconds = work_of$cpu,
-             device_seconds = work_of$cuda, work_bytes = work)
+  list2DF(list(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = work_of$bytes,
+               seconds = work_of$cpu,
+               device_seconds = work_of$cuda, work_bytes = work))
 }
 
 # The device counts what has few cells; see the limits in src/bn/bn_table_cuda.cu.

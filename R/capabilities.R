@@ -7,5 +7,6 @@ capability_lines <- function(file = system.file("capabilities.csv", package = "w
   heads <- c("function", "CPU", "CUDA", "several devices", "MPI", "sparse", "DelayedMatrix", "missing values", "seed")
   cells <- ifelse(table[-1L] == "yes", "yes", "")
   c(paste0("| ", paste(heads, collapse = " | "), " |"), paste0("|---|", strrep(":-:|", length(heads) - 1L)),
-    paste0("| `", sub(",.*", "", table[[1L]]), "()`", sub("^[^,]*", "", table[[1L]]), " | ", apply(cells, 1L, paste, collapse = " | "), " |"))
+    paste0("| `", sub(",.*", "", table[[1L]]), "()`", sub("^[^,]*", "", table[[1L]]), " | ",
+           apply(cells, 1L, paste, collapse = " | "), " |"))
 }

@@ -24,12 +24,14 @@ bullet <- function(symbol, text) {
   if (length(text)) paste(cli::symbol[[symbol]], text)
 }
 
-# Evaluates code in which R itself may run out of memory: its error for that has no class, only words, in the user's language.
+# Evaluates code in which R itself may run out of memory: its error for that has no class, only words, in the user's
+# language.
 memory_errors <- function(code) {
   withCallingHandlers(code, simpleError = function(e) {
     words <- sub("%.*", "", gettext("cannot allocate vector of size %0.1f Gb", domain = "R"))
     if (!startsWith(conditionMessage(e), words)) return()
-    weft_abort("memory", "R has no memory for a copy that this call makes of the data.", x = paste0(conditionMessage(e), "."),
+    weft_abort("memory", "R has no memory for a copy that this call makes of the data.",
+               x = paste0(conditionMessage(e), "."),
                i = "Use fewer columns or rows.")
   })
 }
@@ -38,7 +40,8 @@ memory_errors <- function(code) {
 caller_of_weft <- function() {
   own <- topenv()
   for (k in seq_len(sys.nframe())) {
-    if (identical(topenv(environment(sys.function(k)) %||% baseenv()), own)) return(short_call(sys.call(k), sys.function(k), own))
+    if (identical(topenv(environment(sys.function(k)) %||% baseenv()), own)) return(short_call(sys.call(k),
+                                                                                               sys.function(k), own))
   }
   NULL
 }
@@ -52,7 +55,8 @@ short_call <- function(call, f, own) {
   }
   for (k in seq_along(call)[-1L]) {
     value <- call[[k]]
-    if (missing(value) || is.language(value) || (is.atomic(value) && length(value) <= 1L && is.null(attributes(value)))) next
+    if (missing(value) || is.language(value) ||
+        (is.atomic(value) && length(value) <= 1L && is.null(attributes(value)))) next
     call[[k]] <- quote(...)
   }
   call
@@ -74,7 +78,8 @@ raise_native <- function(status, message, column, control) {
       "Use fewer columns or rows, or end other work on this machine."
     },
     device = paste0("`weft_sitrep()` shows what this machine has",
-                    if (identical(control$backend, "cuda") && !about_ranks(message)) "; `backend = \"cpu\"` gives the same result", "."),
+                    if (identical(control$backend, "cuda") &&
+                        !about_ranks(message)) "; `backend = \"cpu\"` gives the same result", "."),
     internal = "This is a bug in weft; please report it with the call that led here."
   )
   weft_abort(status, message, i = hint)
@@ -121,7 +126,8 @@ need_package <- function(package, what) {
 need_args <- function(...) {
   frame <- parent.frame()
   for (arg in c(...)) {
-    if (eval(call("missing", as.name(arg)), frame)) abort_input(sprintf("`%s` must be given.", arg), x = "It is missing.")
+    if (eval(call("missing", as.name(arg)), frame)) abort_input(sprintf("`%s` must be given.", arg),
+                                                                x = "It is missing.")
   }
 }
 
@@ -139,14 +145,15 @@ check_flag <- function(x, arg) {
   abort_input(sprintf("`%s` must be TRUE or FALSE.", arg), x = paste0("It is ", describe(x), "."))
 }
 
-# What `...` may hold: arguments called `allowed`. A function has `...` so that a wrong name is an error of ours, which says
-# what other functions' names (`known`, from their name to ours) are called here.
-check_dots <- function(allowed, known = character(), ...) {
+# What `...` may hold: arguments called `.allowed`. A function has `...` so that a wrong name is an error of ours, which
+# says what other functions' names (`.known`, from their name to ours) are called here. Its own arguments begin with a
+# dot, or a user's `k` would be taken for `known`.
+check_dots <- function(.allowed, .known = character(), ...) {
   if (!...length()) return(invisible())
   given <- names(substitute(list(...)))[-1L] %||% rep("", ...length())
-  wrong <- given[!given %in% allowed]
+  wrong <- given[!given %in% .allowed]
   if (!length(wrong)) return(invisible())
-  meant <- intersect(known[wrong[wrong %in% names(known)]], names(formals(sys.function(sys.parent()))))
+  meant <- intersect(.known[wrong[wrong %in% names(.known)]], names(formals(sys.function(sys.parent()))))
   named <- wrong[nzchar(wrong)]
   abort_input("Arguments must be ones that the function has.",
               x = if (length(named)) sprintf("There is no %s.", label_some(named))

@@ -1,52 +1,76 @@
-# What work costs: for each operation one function predicts its seconds on the CPU and on a device, and the bytes of host memory it
-# needs beside its input. choose_backend(), dry runs and refusals for lack of memory ask these functions; nobody else estimates.
-# Sizes are doubles: products of them exceed what integers hold.
+# What work costs: for each operation one function predicts its seconds on the CPU and on a device, and the bytes of
+# host memory it needs beside its input. choose_backend(), dry runs and refusals for lack of memory ask these functions;
+# nobody else estimates. Sizes are doubles: products of them exceed what integers hold.
 #
-# Seconds of a device include sending the data and fetching the result, but not starting the device, which choose_backend() adds
-# once per session. Rates of the CPU are of one core; those of the device were measured on one H200.
+# Seconds of a device include sending the data and fetching the result, but not starting the device, which
+# choose_backend() adds once per session. Constants are seconds on the machine of `reference_rates` (R/rates.R), of one
+# core where a core does the work; what bounds each part says by which rate of this machine it is scaled. They were
+# fitted to whole calls (inst/bench/auto.R).
 
-cost <- function(cpu, cuda = Inf, bytes = 0) list(cpu = as.double(cpu), cuda = as.double(cuda), bytes = as.double(bytes))
+cost <- function(cpu, cuda = Inf, bytes = 0) list(cpu = as.double(cpu), cuda = as.double(cuda),
+                                                  bytes = as.double(bytes))
+
+# Seconds on the reference machine as seconds here, by what bounds them.
+on_core <- function(seconds) seconds * slowness("core")
+in_memory <- function(seconds) seconds * slowness("memory")
+on_device <- function(seconds) seconds * slowness("device_core")
+in_device_memory <- function(seconds) seconds * slowness("device_memory")
+# Small calls on a device: kernels started, memory taken and given back.
+launching <- function(seconds) seconds * slowness("calls")
+sent <- function(bytes) bytes * slowness("up") / reference_rates[["up"]]
+fetched <- function(bytes) bytes * slowness("down") / reference_rates[["down"]]
 
 # Loops that wait for memory rather than for arithmetic gain from few threads only.
 memory_threads <- function(threads) min(threads, 4.5)
+
+# Threads for work of so many seconds of one core: others are not woken for less than that takes (src/base/parallel.h).
+worth_threads <- function(seconds, threads) if (seconds < 5e-4) 1L else threads
 
 # ---- mutual information ----
 
 # Reading the input bounds a ranking, and a device would have to be sent it.
 cost_rank <- function(n, p, threads) {
-  read <- as.double(n) * p * 4e-10
-  cost(read / min(threads, 4), read / min(threads, 4) + read / 4, 64 * p)
+  read <- in_memory(as.double(n) * p * 4e-10 / min(threads, 4))
+  cost(read, read + sent(as.double(n) * p), 64 * p)
 }
 
 cost_rank_permuted <- function(n, p, permutations, threads) {
   cells <- as.double(n) * p
-  cost(cells * (1 + permutations) / 2e10 / threads, 0.01 + permutations * cells / 4e13, cells)
+  cost(on_core(cells * (1 + permutations) / 2e10 / threads), launching(0.01) + on_device(permutations * cells / 4e13),
+       cells)
 }
 
-# Tables of pairs, triples or longer tuples: a few cells each, and the words counted for them. `planes`: bit planes per feature.
-cost_tuples <- function(tuples, n, planes, packed_bytes, threads) {
-  each <- planes^2 * (5e-9 + n * 5e-12)
-  cost(tuples * each / threads, 0.005 + packed_bytes / 5e9 + tuples * each / 2000, packed_bytes)
+# Tables of pairs, triples or longer tuples: a few cells each, and the words counted for them. `planes`: bit planes per
+# feature. What is found of triples is looked at again by the host, whichever the back end.
+cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2) {
+  each <- planes^2 * (5e-9 + n * 5e-12) * if (order > 2) 10 else 1
+  again <- launching(if (order > 2) 0.03 else 0.002)
+  cost(on_core(tuples * each / threads), again + sent(4 * packed_bytes) + on_device(tuples * each / 2000), packed_bytes)
 }
 
-# A matrix of pairs of categorical columns; p and planes: columns and bit planes per column, of x and, where there is one, of y.
+# A matrix of pairs of categorical columns; p and planes: columns and bit planes per column, of x and, where there is
+# one, of y.
 cost_counts_matrix <- function(pairs, n, p, planes, threads) {
   each <- planes[1L] * planes[length(planes)] * (2e-9 + n * 5e-12)
-  cost(pairs * each / threads, 0.005 + sum(p * planes) * n / 4e10 + pairs * (each / 500 + 3e-9), 16 * pairs)
+  cost(on_core(pairs * each / threads),
+       launching(0.005) + sent(sum(p * planes) * n / 2) + on_device(pairs * each / 500) + fetched(45 * pairs),
+       16 * pairs)
 }
 
 # A matrix of pairs of numeric columns.
 cost_numeric_matrix <- function(pairs, n, estimator, threads) {
-  each <- switch(estimator, ksg = n * 2e-7, kendall = n^2 * 3e-12, n * 3e-10)
-  gain <- switch(estimator, ksg = 400, kendall = 1, 20) # of a device over one core
-  cost(pairs * each / threads, pairs * (each / gain + 4e-9), 16 * pairs)
+  each <- switch(estimator, ksg = n * 6e-7, kendall = n^2 * 3e-11, n * 4e-10)
+  gain <- switch(estimator, ksg = 1200, kendall = 30, 250) # of a device over one core
+  cost(on_core(pairs * each / threads), launching(5e-4) + on_device(pairs * each / gain) + fetched(24 * pairs),
+       16 * pairs)
 }
 
 # A network from a p x p matrix, which travels both ways.
 cost_network <- function(p, method, threads) {
   takes <- network_methods[[method]]
   cuda <- if (is.null(takes$cuda)) Inf else takes$cuda(p)
-  cost(takes$cpu(p, threads, memory_threads(threads)), cuda + p^2 * 4e-9, 8 * p^2)
+  cost(in_memory(takes$cpu(p, threads, memory_threads(threads))),
+       launching(5e-4) + in_device_memory(cuda) + fetched(60 * p^2), 8 * p^2)
 }
 
 # Forward selection on halves of the samples; genes: regulators and targets, counted.
@@ -55,7 +79,8 @@ cost_regulation <- function(n, genes, steps, resamples, nonlinear, copies, threa
   targets <- genes[["targets"]] * (1 + copies)
   products <- as.double(resamples) * features * (features / 2 + targets) * n / 2
   turns <- as.double(resamples) * targets * steps * features
-  cost((products * 2e-11 + turns * 2e-9) / threads, 0.1 + products / 1e13 + turns / 5e11,
+  cost(on_core((products * 6.5e-11 + turns * 6.5e-9) / threads),
+       launching(0.05) + on_device(products / 1e13 + turns / 5e11),
        4 * features * (features + targets) + 24 * genes[["regulators"]] * genes[["targets"]])
 }
 
@@ -68,27 +93,33 @@ cost_cells <- function(n, p, stored, genes, steps, resamples, nonlinear, copies,
   products <- groups * density^2 * n * features * (features + targets)
   sums <- 25 * as.double(resamples) * features * (features + targets)
   turns <- as.double(resamples) * targets * steps * features
-  cost((products * 1e-9 + sums * 1e-10 + turns * 2e-9) / threads,
-       0.1 + 6 * stored / 1e10 + as.double(resamples) * features * (features + targets) * n / 2 / 1e14 + turns / 5e11,
+  dense <- as.double(resamples) * features * (features + targets) * n / 2
+  cost(on_core((products * 1e-9 + sums * 1e-10 + turns * 2e-9) / threads),
+       launching(0.05) + sent(12 * stored) + on_device(dense / 1e14 + turns / 5e11),
        8 * stored + 24 * genes[["regulators"]] * genes[["targets"]])
 }
 
 # Cutting numeric columns into bins of equal frequency, by sorting.
-cost_bins <- function(n, p, threads) cost(as.double(n) * p * 2e-8, Inf, 4 * as.double(n) * p)
+cost_bins <- function(n, p, threads) cost(on_core(as.double(n) * p * 2e-8), Inf, 4 * as.double(n) * p)
 
 # ---- principal components ----
 
-# k components of n x p with so many stored values, by each engine. "vectors" are the methods that go one component at a time.
+# k components of n x p with so many stored values, by each engine. "vectors" are the methods that go one component at a
+# time. Stored values of sparse blocks are multiplied one by one, rows gathered from everywhere.
 cost_pca <- function(n, p, cells, k, kind, threads) {
   near <- min(n, p)
   block <- min(64, max(16, k + 6))
   steps <- if (k <= 52 && near >= 512) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
   square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf # only these form a Gram matrix
-  core <- 3e10 * min(threads, 16)
-  sent <- 8 * cells / 2e10
-  list(krylov = cost(70 * 2 * cells * block * (if (kind == "sparse") 4 else 3) / core, 150 * 8 * cells / 2e12 + 0.05 + sent, 8 * cells),
-       gram = cost(square + (cells * near + steps) / core, square + cells * near / 4e13 + steps / 1e13 + sent, 8 * (cells + near^2)),
-       vectors = cost(4000 * k * cells / core, 4000 * k * cells / 1e13 + sent, 8 * cells))
+  core <- 7e9 * min(threads, 16) / slowness("core")
+  products <- 70 * 2 * cells * block * (if (kind == "sparse") 45 else 2)
+  there <- launching(0.004) + sent(24 * cells)
+  turns <- if (kind == "sparse") 20000 else 150
+  list(krylov = cost(products / core, in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there, 8 * cells),
+       gram = cost(square + (cells * near + steps) / core,
+                   square + on_device(cells * near / 4e13 + steps / 8e11) + there,
+                   8 * (cells + near^2)),
+       vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells))
 }
 
 # ---- Bayesian networks ----
@@ -96,38 +127,56 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
 # One count of a score table, on one core.
 cost_of_count <- function(n, bge) if (bge) 2e-7 else 1.5e-7 * max(1, n / 1000)
 
-# A table of scores: `counts` on the CPU, `outside` of them for members beyond the candidates, which the CPU tries for a device too.
+# A table of scores: `counts` on the CPU, `outside` of them for members beyond the candidates, which the CPU tries for a
+# device too.
 cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads) {
-  leaf <- cost_of_count(n, bge)
+  leaf <- on_core(cost_of_count(n, bge))
   beyond <- outside * leaf / threads
-  cost((counts * leaf + sets * 1e-8) / threads + beyond, 0.02 + sets * max(1, n / 1000) / 2e9 + beyond, bytes)
+  cost((counts * leaf + on_core(sets * 1e-8)) / threads + beyond,
+       launching(0.003) + on_device(sets * max(1, n / 1000) / 2e9) + beyond, bytes)
 }
 
-# Steps of all chains. A single chain is slow on a device, and thousands are not slower than one. `sets`: parent sets per node.
+# Steps of all chains. A single chain is slow on a device, and thousands are not slower than one. `sets`: parent sets
+# per node.
 cost_chains <- function(iterations, replicas, sets, nodes, sums, threads) {
-  step <- if (sums) c(1e-7, 5e-6) + c(2.5e-9, 1.5e-8) * sets
-          else if (nodes <= 128) c(1e-7, 2e-6)
-          else c(1e-7, 1e-4) # masks of more than two words
-  cost(iterations * replicas * step[1L] / threads, 0.05 + iterations * step[2L] * max(1, replicas / 2000), 2^27)
+  step <- if (sums) c(5.5e-7, 3e-6) + c(1.4e-8, 1.5e-8) * sets
+          else if (nodes <= 128) c(4e-7, 1e-6)
+          else c(4e-7, 1e-4) # masks of more than two words
+  cost(on_core(iterations * replicas * step[1L] / min(threads, replicas)),
+       launching(if (sums) 0.02 else 0.005) + on_device(iterations * step[2L] * max(1, replicas / 2000)), 2^27)
 }
 
-# An optimum by dynamic programming, whose subsets a device holds itself; posteriors run on the CPU, in long doubles.
-cost_exact <- function(p, posterior = "none", backend = "cpu") {
+# An optimum by dynamic programming, whose subsets a device holds itself, or a posterior. Over orders: one number per
+# subset, the sets with what they are sorted by, and a buffer per thread (src/bn/bn_orders_cpu.c); over graphs long
+# doubles, p + 2 per subset and 2 for each thread (src/bn/bn_graphs.c), on the CPU alone.
+cost_exact <- function(p, posterior = "none", backend = "cpu", sets = 0, threads = 1) {
   long_double <- 16
   subsets <- if (backend == "cuda") 4 * 2^(p - 10) else 8 * 2^p
-  cost(p * 2^p * 2e-9, 0.02 + p * 2^p * 1e-11,
-       switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = (p + 2) * long_double * 2^p,
-              dag = p * long_double * 2^p + 2 * long_double * 3^p))
+  buffers <- if (backend == "cuda") 0 else 8 * threads * min(sets, p * 2^8) * 2^min(8, ceiling(max(p - 8, 0) / 2))
+  orders <- if (posterior == "order") p^2 * 2^p else 0
+  graphs <- if (posterior == "dag") on_core(p * 3^p * 1e-9 / threads) else 0 # on the CPU, whatever the back end
+  cost(on_core((p * 2^p + orders) * 2e-9 / threads) + graphs,
+       launching(0.002) + on_device(p * 2^p * 1e-11 + orders * 4e-12) + graphs,
+       switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = subsets + 80 * sets + buffers,
+              dag = (p + 2 + 2 * threads) * long_double * 2^p + (long_double + 16) * sets))
 }
 
 # ---- co-clustering ----
 
-# Sweeps of all chains over size[1] x size[2] nodes with so many links and at most k[1] and k[2] clusters. Between the sweeps the host
-# splits and merges clusters, whichever the back end.
+# Sweeps of all chains over size[1] x size[2] nodes with so many links and at most k[1] and k[2] clusters. Between the
+# sweeps the host splits and merges clusters, whichever the back end.
 cost_irm <- function(sweeps, size, links, k, threads) {
   labels <- sweeps * (links * sum(k) * 1e-10 + sum(size * k) * 1e-9) / min(threads, 16)
-  between <- sweeps * sum(size) * 1e-5 / threads
-  cost(labels + between, labels / 20 + between + sweeps * 5e-4 + links * 2e-9, 16 * links)
+  between <- on_core(sweeps * sum(size) * 1e-6 / min(threads, 4))
+  cost(on_core(labels) + between, on_device(labels / 20) + between + launching(sweeps * 5e-4) + sent(40 * links),
+       16 * links)
+}
+
+# Seconds of one sweep of a chain on a device, or shared by several: they meet several times a sweep. Fitted to sweeps
+# of 5.5e8 links and 500 clusters, 30.1, 16.1 and 9.1 ms on 1, 2 and 4 devices.
+cost_irm_sweep <- function(size, links, k, devices) {
+  alone <- (links * sum(k) + 10 * sum(size * k)) * 5e-14
+  if (devices == 1) alone else alone / devices + 1e-3 + 2e-4 * devices
 }
 
 # ---- kernel sums ----
@@ -139,12 +188,14 @@ pair_cost <- function(kernel, d, m) d + kernel_kinds[[kernel]]$cost + 2 * (m - 1
 build_cost <- function(n, d) n * (d + 8) * max(1, log2(n / 32)) * 3
 
 # Seconds of a core per unit of the two above.
-core_seconds <- function(precision) 1 / if (precision == "double") 1.6e10 else 3.5e10
+core_seconds <- function(precision) on_core(1 / if (precision == "double") 1.6e10 else 3.5e10)
 
 # Direct sums of nq queries over n references in d dimensions with m columns of weights.
 cost_direct_sums <- function(nq, n, d, m, kernel, precision, threads) {
   pairs <- as.double(n) * nq
   bytes <- 8 * (n * (d + m) + nq * (d + 2 * m))
-  on_device <- switch(precision, double = 8e12 / (2 * d + 14 + 2 * m), single = 1.3e13 / (d + 3 + m), tensor = 2.4e12)
-  cost(pairs * pair_cost(kernel, d, m) * core_seconds(precision) / threads, pairs / on_device + bytes / 5e9 + 0.01, bytes)
+  there <- switch(precision, double = 8e12 / (2 * d + 14 + 2 * m), single = 1.3e13 / (d + 3 + m), tensor = 2.4e12) /
+    slowness(if (precision == "double") "device_core" else "device_single")
+  cost(pairs * pair_cost(kernel, d, m) * core_seconds(precision) / threads,
+       pairs / there + sent(4 * bytes) + launching(0.001), bytes)
 }

@@ -33,7 +33,8 @@
 #' table(d$Petal.Width, iris$Species)
 #' predict(d, data.frame(Petal.Width = c(0.3, 2.1)))
 # nolint end
-discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd"), bins = 5, class = NULL,
+discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd"), bins = 5,
+                       class = NULL,
                        z = 1, assay = NULL, threads = NULL, ...) {
   need_args("x")
   check_dots(character(), c(breaks = "bins", nbins = "bins", nb = "bins", disc = "method", y = "class"), ...)
@@ -144,10 +145,12 @@ bin_values <- function(values, rules, threads = NULL) {
 
 apply_rules <- function(frame, numbers, rules, threads = NULL) {
   codes <- bin_values(column_matrix(frame[numbers]), unname(rules), threads)
-  for (i in seq_along(numbers)) {
-    frame[[numbers[i]]] <- structure(codes[, i], levels = bin_labels(rules[[i]]), class = "factor")
-  }
-  frame
+  columns <- unclass(frame) # a data frame would copy all its columns for each that changes
+  columns[numbers] <- lapply(seq_along(numbers), function(i) {
+    structure(codes[, i], levels = bin_labels(rules[[i]]), class = "factor")
+  })
+  class(columns) <- class(frame)
+  columns
 }
 
 bin_labels <- function(rule) {

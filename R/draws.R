@@ -1,15 +1,9 @@
 # The package's random draws, seen from R: draw i is a function of (key, stream, first + i) and of nothing else
-# (src/base/draws.h). The tests hold them to their laws and hold the back ends to each other.
-
-# In the order of weft_draw_kind (src/base/draws_fill.h).
-draw_kinds <- c(
-  "words", "curand_words", "uniform", "normal", "exponential", "gumbel", "gamma", "log_gamma", "beta", "log_beta",
-  "log1m_beta", "below", "categorical", "categorical_log"
-)
+# (src/base/draws.h). The tests check their distributions, and that both back ends draw the same.
 
 #' Draws of one kind
 #'
-#' @param kind One of `draw_kinds`.
+#' @param kind A name in WEFT_DRAW_LIST (src/base/draws_fill.h).
 #' @param n Number of draws.
 #' @param a,b Parameters of the kind: the sub-counter of words, the shapes of gammas and betas, n of below; for
 #'   categoricals the number of categories and the slope of their weights `1 + b * j`, j from 0.
@@ -20,10 +14,8 @@ draw_kinds <- c(
 #' @noRd
 draws <- function(kind, n, a = 0, b = 0, key = 1, stream = 0, first = 0, backend = "cpu",
                   threads = NULL) {
-  .Call(
-    C_weft_draws, match(kind, draw_kinds) - 1L, as.double(n), as.double(a), as.double(b), as_halves(key),
-    as.double(stream), as_halves(first), run_control(choose_backend(backend)$name, threads, FALSE)
-  )
+  law <- list(kind = kind, n = n, a = a, b = b, key = as_halves(key), stream = stream, first = as_halves(first))
+  .Call(C_weft_draws, law, run_control(choose_backend(backend)$name, threads, FALSE))
 }
 
 as_halves <- function(x) {

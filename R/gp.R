@@ -1,10 +1,10 @@
 #' Gaussian-process regression without a matrix
 #'
-#' Solves \eqn{(K + noise\, I)\, \alpha = y} by preconditioned conjugate gradients whose products are exact kernel sums, so that the
-#' \eqn{n \times n} matrix is never stored.
+#' Solves \eqn{(K + noise\, I)\, \alpha = y} by preconditioned conjugate gradients whose products are exact kernel sums,
+#' so that the \eqn{n \times n} matrix is never stored.
 #'
-#' The prior has mean zero and covariance `variance` times the kernel; `y` is not centred. The preconditioner is a pivoted
-#' Cholesky factor of low rank plus the noise. Predictive variances take one more solve a query, in blocks.
+#' The prior has mean zero and covariance `variance` times the kernel; `y` is not centred. The preconditioner is a
+#' pivoted Cholesky factor of low rank plus the noise. Predictive variances take one more solve a query, in blocks.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one a row.
@@ -24,7 +24,8 @@
 #' g <- gp_regression(faithful$waiting, y, bandwidth = 10, noise = 0.1)
 #' g
 #' predict(g, c(50, 80), se = TRUE)
-gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2, variance = 1, rank = 100, tolerance = 1e-6,
+gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2, variance = 1, rank = 100,
+                          tolerance = 1e-6,
                           max_iterations = 1000, backend = NULL, threads = NULL, progress = NULL, ...) {
   started <- proc.time()[[3L]]
   need_args("x", "y")
@@ -60,7 +61,8 @@ gp_preconditioner <- function(object, threads) {
   if (r < 1) return(function(v) v)
   problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth, threads = threads)
   z <- t(native_points(object$data, problem)$x)
-  root <- sqrt(object$variance) * pivoted_cholesky(z, object$kernel, problem$bandwidth$h, r, function(residual) FALSE)$root
+  root <- sqrt(object$variance) *
+    pivoted_cholesky(z, object$kernel, problem$bandwidth$h, r, function(residual) FALSE)$root
   inner <- chol(crossprod(root) + diag(object$noise, ncol(root)))
   function(v) (v - root %*% backsolve(inner, forwardsolve(t(inner), crossprod(root, v)))) / object$noise
 }
@@ -99,7 +101,8 @@ gp_solve <- function(object, precondition, b, threads, progress) {
 }
 
 gp_product_self <- function(object, v, threads, progress) {
-  matrix(object$variance * kernel_sum(object$data, weights = v, kernel = object$kernel, bandwidth = object$bandwidth, threads = threads,
+  matrix(object$variance *
+         kernel_sum(object$data, weights = v, kernel = object$kernel, bandwidth = object$bandwidth, threads = threads,
                                       progress = progress), nrow(v))
 }
 
@@ -119,7 +122,8 @@ predict.weft_gp <- function(object, newdata = NULL, se = FALSE, threads = NULL, 
   check_parts(object, "gp_regression()", gp_parts(object))
   se <- check_flag(se, "se")
   q <- if (is.null(newdata)) name_rows(object$data, object$rows) else match_columns(newdata, object)
-  fit <- object$variance * kernel_sum(q, object$data, weights = object$alpha, kernel = object$kernel, bandwidth = object$bandwidth,
+  fit <- object$variance *
+    kernel_sum(q, object$data, weights = object$alpha, kernel = object$kernel, bandwidth = object$bandwidth,
                                       threads = threads, progress = progress)
   if (!se) return(fit)
   precondition <- gp_preconditioner(object, threads)

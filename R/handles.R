@@ -120,16 +120,19 @@ number_bytes <- function(type) if (type == "float") 4 else 8
 existing_file <- function(path, arg) {
   if (is.character(path) && length(path) == 1L && !is.na(path) && file.exists(path) && !dir.exists(path)) return(path)
   abort_input(sprintf("`%s` must name a file that exists.", arg),
-              x = if (is.character(path) && length(path) == 1L && isTRUE(dir.exists(path))) sprintf("%s is a directory.", describe(path))
+              x = if (is.character(path) && length(path) == 1L &&
+                      isTRUE(dir.exists(path))) sprintf("%s is a directory.", describe(path))
                   else paste0("It is ", describe(path), "."))
 }
 
 # As weft_file() made it: what other functions read goes where these say.
 whole_file <- function(x) {
   parts <- if (is.list(x)) unclass(x)
-  one <- function(name, choices) is.character(parts[[name]]) && length(parts[[name]]) == 1L && parts[[name]] %in% choices
+  one <- function(name, choices) is.character(parts[[name]]) && length(parts[[name]]) == 1L &&
+    parts[[name]] %in% choices
   size <- parts$dim
-  fine <- one("path", parts$path) && one("type", c("double", "float")) && one("layout", c("row", "column")) && is.double(size) &&
+  fine <- one("path", parts$path) && one("type", c("double", "float")) && one("layout", c("row", "column")) &&
+    is.double(size) &&
     length(size) == 2L && all(is.finite(size)) && all(size >= c(0, 1)) && all(size == round(size)) && !is.na(parts$path)
   if (!fine) abort_input("The file must be as `weft_file()` described it.", i = "Describe it again with `weft_file()`.")
   there <- file.size(parts$path) %/% number_bytes(parts$type) # looked at before memory is asked for
@@ -171,8 +174,10 @@ as.matrix.weft_file <- function(x, ...) {
 }
 
 check_block <- function(i, most, arg) {
-  if (!is.numeric(i) || !length(i) || anyNA(i) || i[1L] < 1 || i[1L] %% 1 != 0 || i[length(i)] > most || any(diff(i) != 1)) {
-    abort_input(sprintf("`%s` must be consecutive indices from 1 to %.0f.", arg, most), x = paste0("It is ", describe(i), "."))
+  if (!is.numeric(i) || !length(i) || anyNA(i) || i[1L] < 1 || i[1L] %% 1 != 0 || i[length(i)] > most ||
+      any(diff(i) != 1)) {
+    abort_input(sprintf("`%s` must be consecutive indices from 1 to %.0f.", arg, most),
+                x = paste0("It is ", describe(i), "."))
   }
   i
 }

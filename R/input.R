@@ -2,19 +2,21 @@
 # has them the other way round and is turned.
 
 # Categorical data: list(data, names, n, p) with `data` an integer, logical, double or raw matrix, a list of such
-# columns, or a sparse matrix of class dgCMatrix or ngCMatrix. Nothing is copied that is already in order.
+# columns, a sparse matrix of class dgCMatrix or ngCMatrix, or genotype_columns(). Nothing is copied that is already in
+# order.
 categorical_input <- function(x, assay = NULL, arg = "x") {
   source <- as_source(x, assay, arg)
   x <- source$data
   data <- switch(source$kind,
     delayed = x, # read in blocks of columns by for_blocks()
-    frame = categorical_columns(x, arg), sparse = sparse_columns(x),
+    frame = categorical_columns(x, arg), sparse = sparse_columns(x), genotypes = genotype_columns(x),
     matrix = if (is.character(x)) lapply(seq_len(ncol(x)), function(j) unclass(factor(x[, j])))
              else if (is.numeric(x) || is.logical(x) || is.raw(x)) x
   )
   if (is.null(data)) {
     abort_input(
-      sprintf("`%s` must be a matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
+      sprintf("`%s` must be a matrix, data frame, sparse Matrix, SummarizedExperiment, DelayedMatrix or plink_file().",
+              arg),
       x = paste0("It is ", describe(x), "."),
       i = if (is.atomic(x) && !is.null(x)) sprintf("For one feature, use `data.frame(feature = %s)`.", arg)
     )
@@ -79,7 +81,7 @@ class_input <- function(class, x, n, arg = "class") {
   if (inherits(x, "SummarizedExperiment") && is.character(class) && length(class) == 1L && n != 1L) {
     known <- names(SummarizedExperiment::colData(x))
     if (!class %in% known) {
-      abort_input(sprintf("`%s` must name a column of `colData(x)`, or have one value a sample.", arg),
+      abort_input(sprintf("`%s` must name a column of `colData(x)`, or have one value per sample.", arg),
                   x = sprintf("There is no \"%s\".", class), i = paste0("There are ", label_some(known), "."))
     }
     class <- SummarizedExperiment::colData(x)[[class]]
@@ -87,12 +89,12 @@ class_input <- function(class, x, n, arg = "class") {
   if (is.data.frame(class) && ncol(class) == 1L) class <- class[[1L]]
   categories <- is.atomic(class) && !is.null(class) && is.null(dim(class)) && !is.raw(class) && !is.complex(class)
   if (!categories && !is.factor(class)) {
-    abort_input(sprintf("`%s` must be a factor or a vector of categories, one value a row of `x`.", arg),
+    abort_input(sprintf("`%s` must be a factor or a vector of categories, one value per row of `x`.", arg),
                 x = paste0("It is ", describe(class), "."))
   }
   if (length(class) != n) {
     abort_input(
-      sprintf("`%s` must have one value a row of `x`: %d.", arg, n), x = sprintf("It has %d.", length(class)),
+      sprintf("`%s` must have one value per row of `x`: %d.", arg, n), x = sprintf("It has %d.", length(class)),
       i = if (length(class) == ncol(x)) "`x` has as many columns: are the samples in its columns? Then use `t(x)`."
     )
   }
@@ -100,7 +102,8 @@ class_input <- function(class, x, n, arg = "class") {
     abort_input(sprintf("`%s` must hold categories.", arg), x = "It has numbers with a fraction.",
                 i = "Turn it into a factor, for example with `cut()`.")
   }
-  class <- droplevels(as.factor(class))
+  class <- as.factor(class)
+  if (!all(tabulate(class, nlevels(class)) > 0L)) class <- droplevels(class)
   if (nlevels(class) > 65535L) {
     abort_input(sprintf("`%s` must have at most 65535 levels.", arg), x = sprintf("It has %d.", nlevels(class)))
   }

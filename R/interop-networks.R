@@ -5,21 +5,23 @@
 #' `network_tables()` gives nodes and edges as two data frames, in the form that tidygraph's `tbl_graph()` takes;
 #' `network_convert()` an object of another package; `write_network()` a file for Cytoscape, Gephi or a text editor.
 #'
-#' GraphML has all columns of nodes and edges as attributes, and reads back as it was. SIF has one line an edge,
+#' GraphML has all columns of nodes and edges as attributes, and reads back as it was. SIF has one line per edge,
 #' `gene1 interaction gene2`, tabs between them; the interaction is
-#' `mi` for networks of mutual information, `drives` for directed ones, and what became of the edge for compared ones; genes without edges have lines of their own.
-#' Files are UTF-8. Tabs, line ends and other control characters in names are written as in R (`\\t`, `\\n`) in SIF,
-#' and so are those that XML cannot hold in GraphML. In CSV, text that a spreadsheet would take for a formula has an
-#' apostrophe before it.
+#' `mi` for networks of mutual information, `drives` for directed ones, and what became of the edge for compared ones;
+#' genes without edges have lines of their own. Files are UTF-8. Tabs, line ends and other control characters in names
+#' are written as in R (`\\t`, `\\n`) in SIF, and so are those that XML cannot hold in GraphML. In CSV, text that a
+#' spreadsheet would take for a formula has an apostrophe before it.
 #'
-#' @param x what [gene_network()], [mi_network()], [regulation()], [gene_mi_network()], [bn_learn()] or [bn_exact()] returned.
+#' @param x what [gene_network()], [mi_network()], [regulation()], [gene_mi_network()], [bn_learn()] or [bn_exact()]
+#'   returned.
 #' @param which for a result of [gene_network()]: `"network"` (mutual information) or `"bayes"` (directed).
 #' @param isolated keep genes without edges.
 #' @param to `"igraph"`, `"graphNEL"` (package graph), `"tidygraph"`, or for directed networks `"bnlearn"`.
 #' @param file where to write.
 #' @param format `"graphml"`, `"sif"` or `"csv"` (the table of edges); by default what the name of the file ends with.
-#' @return `network_tables()`: a list of `nodes` (with `name` first; from [gene_network()] with all that is known of the genes), `edges`
-#'   (`from` and `to` by name, and their numbers), and `directed`; `network_convert()`: the object; `write_network()`: the path, invisibly.
+#' @return `network_tables()`: a list of `nodes` (with `name` first; from [gene_network()] with all that is known of the
+#'   genes), `edges` (`from` and `to` by name, and their numbers), and `directed`; `network_convert()`: the object;
+#'   `write_network()`: the path, invisibly.
 #' @seealso [as_igraph()], [bn_convert()]
 #' @export
 #' @examples
@@ -61,14 +63,16 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
   if (length(nameless)) abort_input("Features must have names.", x = sprintf("Feature %d has none.", nameless[1L]))
   if (!isolated) names <- names[names %in% c(edges$from, edges$to)]
   nodes <- data.frame(name = names)
-  if (!is.null(known)) nodes <- cbind(nodes, known[match(names, known$gene), !names(known) %in% c("gene", "kept", "reason"), drop = FALSE])
+  if (!is.null(known)) nodes <- cbind(nodes, known[match(names, known$gene),
+                                                   !names(known) %in% c("gene", "kept", "reason"), drop = FALSE])
   rownames(nodes) <- NULL
   list(nodes = nodes, edges = edges, directed = inherits(x, c("weft_bn", "weft_comparison")) || is_directed(x))
 }
 
 #' @rdname network_tables
 #' @export
-network_convert <- function(x, to = c("igraph", "graphNEL", "tidygraph", "bnlearn"), which = c("network", "bayes"), isolated = TRUE) {
+network_convert <- function(x, to = c("igraph", "graphNEL", "tidygraph", "bnlearn"), which = c("network", "bayes"),
+                            isolated = TRUE) {
   to <- check_choice(to, c("igraph", "graphNEL", "tidygraph", "bnlearn"), "to")
   tables <- network_tables(x, which, isolated)
   if (to == "bnlearn") {
@@ -144,8 +148,10 @@ csv_lines <- function(d) {
 graphml_lines <- function(tables) {
   keys <- function(d, domain) {
     if (!length(d)) return(character())
-    sprintf("  <key id=\"%s_%s\" for=\"%s\" attr.name=\"%s\" attr.type=\"%s\"/>", domain, xml_text(names(d)), domain, xml_text(names(d)),
-            vapply(d, function(v) switch(typeof(v), logical = "boolean", integer = if (is.factor(v)) "string" else "int", double = "double",
+    sprintf("  <key id=\"%s_%s\" for=\"%s\" attr.name=\"%s\" attr.type=\"%s\"/>", domain, xml_text(names(d)), domain,
+            xml_text(names(d)),
+            vapply(d, function(v) switch(typeof(v), logical = "boolean",
+                                         integer = if (is.factor(v)) "string" else "int", double = "double",
                                          "string"), ""))
   }
   cells_of <- function(d, domain) {
@@ -159,11 +165,13 @@ graphml_lines <- function(tables) {
   nodes <- tables$nodes[setdiff(names(tables$nodes), "id")]
   values <- tables$edges[setdiff(names(tables$edges), c("from", "to"))]
   id <- function(name) sprintf("n%d", match(name, nodes$name))
-  c("<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">", keys(nodes, "node"),
+  c("<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">",
+    keys(nodes, "node"),
     keys(values, "edge"),
     sprintf("  <graph id=\"weft\" edgedefault=\"%s\">", if (tables$directed) "directed" else "undirected"),
     sprintf("    <node id=\"%s\">%s</node>", id(nodes$name), cells_of(nodes, "node")),
-    if (nrow(values) || nrow(tables$edges)) sprintf("    <edge source=\"%s\" target=\"%s\">%s</edge>", id(tables$edges$from),
+    if (nrow(values) || nrow(tables$edges)) sprintf("    <edge source=\"%s\" target=\"%s\">%s</edge>",
+                                                    id(tables$edges$from),
                                                     id(tables$edges$to), cells_of(values, "edge")),
     "  </graph>", "</graphml>")
 }

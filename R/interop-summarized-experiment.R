@@ -2,11 +2,12 @@
 
 #' Keep results where the data are
 #'
-#' Puts the workflow's numbers into a SummarizedExperiment or SingleCellExperiment: of genes into its `rowData`, of samples
-#' into its `colData`, scores of components into `reducedDims` (SingleCellExperiment only), the call and table of steps into `metadata`.
-#' Genes and samples that were left out have `NA`.
+#' Puts the workflow's numbers into a SummarizedExperiment or SingleCellExperiment: of genes into its `rowData`, of
+#' samples into its `colData`, scores of components into `reducedDims` (SingleCellExperiment only), the call and table
+#' of steps into `metadata`. Genes and samples that were left out have `NA`.
 #'
-#' @param x the SummarizedExperiment or SingleCellExperiment that `fit` was made from, or one with the same rows and columns.
+#' @param x the SummarizedExperiment or SingleCellExperiment that `fit` was made from, or one with the same rows and
+#'   columns.
 #' @param fit what [gene_network()] returned.
 #' @param prefix what the names of new columns begin with.
 #' @param name the name of the reduced dimension.
@@ -33,7 +34,8 @@ add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {
   need_package("SummarizedExperiment", "`add_results()`")
   if (!identical(as.integer(dim(x)), as.integer(rev(fit$quality$input)))) {
     abort_input("`x` must have the genes and samples that `fit` was made from.",
-                x = sprintf("It has %d and %d, not %d and %d.", nrow(x), ncol(x), fit$quality$input[2L], fit$quality$input[1L]))
+                x = sprintf("It has %d and %d, not %d and %d.", nrow(x), ncol(x), fit$quality$input[2L],
+                            fit$quality$input[1L]))
   }
   genes <- as.data.frame(fit, what = "genes")
   if (!is.null(rownames(x)) && !identical(make.unique(rownames(x)), genes$gene)) {
@@ -41,13 +43,15 @@ add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {
                 x = sprintf("Its first is `%s`, the fit's `%s`.", rownames(x)[1L], genes$gene[1L]))
   }
   put <- function(old, new) {
-    for (column in setdiff(names(new), c("gene", "sample", "class", "batch"))) old[[paste0(prefix, column)]] <- new[[column]]
+    for (column in setdiff(names(new),
+                           c("gene", "sample", "class", "batch"))) old[[paste0(prefix, column)]] <- new[[column]]
     old
   }
   samples <- as.data.frame(fit, what = "samples")
   scores <- fit$components$x
   SummarizedExperiment::rowData(x) <- put(SummarizedExperiment::rowData(x), genes)
-  SummarizedExperiment::colData(x) <- put(SummarizedExperiment::colData(x), samples[setdiff(names(samples), colnames(scores))])
+  SummarizedExperiment::colData(x) <- put(SummarizedExperiment::colData(x),
+                                          samples[setdiff(names(samples), colnames(scores))])
   if (!is.null(scores) && inherits(x, "SingleCellExperiment")) {
     need_package("SingleCellExperiment", "`add_results()`")
     whole <- matrix(NA_real_, ncol(x), ncol(scores), dimnames = list(colnames(x), colnames(scores)))

@@ -76,7 +76,7 @@ write_bag_of_words <- function(A, file, vocab = NULL) {
   need_args("A", "file")
   check_name(file, "file")
   if (!is.null(vocab)) check_name(vocab, "vocab")
-  pairs <- irm_pairs(A, "bipartite", TRUE, NULL, NULL, NULL)
+  pairs <- listed_pairs(irm_pairs(A, "bipartite", TRUE, NULL, NULL, NULL))
   names <- enc2utf8(as.character(pairs$row_names %||% paste0("V", seq_len(pairs$n_row))))
   if (!is.null(vocab) && any(grepl("[\r\n]", names, useBytes = TRUE))) {
     abort_input("Row names of `A` must have no line breaks: each is a line of `vocab`.",

@@ -27,7 +27,7 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
                   x = sprintf("It has %d rows and %d columns.", shape[1L], shape[2L]),
                   i = "`type = \"bipartite\"` groups rows and columns apart.")
     }
-    if (type == "undirected" && pairs$matrix) pairs <- upper_triangle(pairs, poisson)
+    if (type == "undirected" && pairs$matrix) pairs <- upper_triangle(listed_pairs(pairs), poisson)
   } else if (self) {
     abort_input("`self = TRUE` is for one-mode graphs.", x = "`type` is \"bipartite\".")
   }
@@ -36,7 +36,10 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
   sorted <- function(from, to, weight, without) sort_links(shape, type, self, from, to, weight, without, control)
   unseen <- missing_pairs(missing, shape, pairs, type)
   missing <- sorted(c(unseen$from, pairs$na_from), c(unseen$to, pairs$na_to), NULL, NULL)
-  links <- sorted(pairs$from, pairs$to, if (poisson) pairs$weight %||% rep(1L, length(pairs$from)), missing)
+  links <- if (!is.null(pairs$columns) && !length(missing$to)) turned_links(pairs$columns, type, self, control) else {
+    pairs <- listed_pairs(pairs)
+    sorted(pairs$from, pairs$to, if (poisson) pairs$weight %||% rep(1L, length(pairs$from)), missing)
+  }
   structure(class = "weft_irm_graph", list(type = match(type, irm_types) - 1L, self = self, links = links,
                                            missing = missing, kind = type, row_names = plain_names(pairs$row_names),
                                            col_names = plain_names(pairs$col_names)))
@@ -47,6 +50,11 @@ sort_links <- function(shape, kind, self, from, to, weight, without, control) {
   pairs <- list(n_row = shape[1L], n_col = shape[2L], kind = kind, self = self, from = as.integer(from) - 1L,
                 to = as.integer(to) - 1L, weight = weight, missing = if (!is.null(without)) native_edges(without))
   .Call(C_weft_irm_edges, pairs, control)
+}
+
+# The canonical list of what list(n_row, n_col, start, to, weight) has by column.
+turned_links <- function(columns, kind, self, control) {
+  .Call(C_weft_irm_turned, columns, kind != "bipartite" && !self, control)
 }
 
 plain_names <- function(x) if (!is.null(x)) enc2utf8(as.character(x))
@@ -60,6 +68,7 @@ irm_pairs <- function(A, type, poisson, assay, threshold, dim) {
   source <- as_source(A, assay, "A")
   A <- source$data
   if (source$kind == "graph") return(igraph_pairs(A, poisson))
+  if (source$kind == "genotypes") A <- as.matrix(A)
   if (source$kind == "frame") return(edge_pairs(A, type, poisson, dim))
   # rows are the experiment's, features
   if (source$experiment) A <- turn(if (source$kind == "sparse") A else as.matrix(A))
@@ -78,16 +87,36 @@ dense_pairs <- function(A, poisson, threshold) {
   matrix_pairs(at[, 1L], at[, 2L], A[at], dim(A), dimnames(A), poisson, threshold)
 }
 
+# A compressed matrix that holds links and nothing else stays as it is, in `columns`; others become pairs.
 sparse_pairs <- function(A, poisson, threshold) {
-  if (inherits(A, "indMatrix") || inherits(A, "diagonalMatrix")) A <- methods::as(A, "CsparseMatrix")
-  A <- methods::as(methods::as(A, "generalMatrix"), "TsparseMatrix")
-  values <- if (inherits(A, "nMatrix")) rep(1, length(A@i)) else A@x
-  # a triplet matrix may hold a pair in parts: they add up
-  if (!inherits(A, "nMatrix") && anyDuplicated(data.frame(A@i, A@j))) {
-    A <- methods::as(methods::as(A, "CsparseMatrix"), "TsparseMatrix")
-    values <- A@x
+  A <- methods::as(methods::as(A, "generalMatrix"), "CsparseMatrix") # parts of one pair in a triplet matrix add up
+  values <- if (!inherits(A, "nMatrix")) A@x
+  if (length(A@i) == A@p[A@Dim[2L] + 1L] && all_links(values, poisson, threshold)) {
+    weight <- if (poisson && is.null(threshold)) as.integer(values)
+    if (poisson && !length(weight)) weight <- rep(1L, length(A@i))
+    columns <- list(n_row = A@Dim[2L], n_col = A@Dim[1L], start = as.double(A@p), to = A@i, weight = weight)
+    return(list(columns = columns, weight = weight, n_row = A@Dim[1L], n_col = A@Dim[2L], row_names = A@Dimnames[[1L]],
+                col_names = A@Dimnames[[2L]], matrix = TRUE))
   }
-  matrix_pairs(A@i + 1L, A@j + 1L, values, A@Dim, A@Dimnames, poisson, threshold)
+  to <- rep.int(seq_len(A@Dim[2L]), diff(A@p))
+  matrix_pairs(A@i + 1L, to, values %||% rep(1, length(to)), A@Dim, A@Dimnames, poisson, threshold)
+}
+
+# Whether values, of which there are none where every entry is a link, say that every entry is one.
+all_links <- function(values, poisson, threshold) {
+  if (!is.null(threshold)) return(FALSE)
+  if (is.null(values) || is.logical(values)) return(is.null(values) || isTRUE(all(values)))
+  if (!poisson) return(isTRUE(all(values == 1)))
+  isTRUE(all(values >= 1 & values <= .Machine$integer.max)) && all(values == round(values))
+}
+
+# The pairs of `columns`, one by one.
+listed_pairs <- function(pairs) {
+  if (is.null(pairs$columns)) return(pairs)
+  pairs$from <- pairs$columns$to + 1L
+  pairs$to <- rep.int(seq_len(pairs$n_col), diff(pairs$columns$start))
+  pairs$columns <- NULL
+  pairs
 }
 
 matrix_pairs <- function(from, to, value, shape, names, poisson, threshold) {
@@ -97,11 +126,13 @@ matrix_pairs <- function(from, to, value, shape, names, poisson, threshold) {
     if (threshold < 0) abort_input("`threshold` must not be negative.", x = sprintf("It is %g.", threshold))
     value <- as.double(value > threshold)
   }
-  check_values(value[!gone], from[!gone], to[!gone], poisson, threshold)
+  if (any(gone)) check_values(value[!gone], from[!gone], to[!gone], poisson, threshold)
+  else check_values(value, from, to, poisson, threshold)
   link <- !gone & value != 0
-  list(from = from[link], to = to[link], weight = if (poisson) as.integer(value[link]), na_from = from[gone],
-       na_to = to[gone],
-       n_row = shape[1L], n_col = shape[2L], row_names = names[[1L]], col_names = names[[2L]], matrix = TRUE)
+  of_links <- function(x) if (all(link)) x else x[link]
+  list(from = of_links(from), to = of_links(to), weight = if (poisson) as.integer(of_links(value)),
+       na_from = from[gone], na_to = to[gone], n_row = shape[1L], n_col = shape[2L], row_names = names[[1L]],
+       col_names = names[[2L]], matrix = TRUE)
 }
 
 check_values <- function(value, from, to, poisson, threshold) {

@@ -9,7 +9,7 @@
 #' @param uncertainty also give the standard deviation over partitions and within blocks.
 #' @param samples most partitions to average over.
 #' @param what `"nodes"` or `"blocks"`.
-#' @param ... not used.
+#' @param ... nothing; `predict()` refuses what it does not know.
 #' @return `predict()`: a numeric vector; without `pairs` a matrix; with `uncertainty` a data frame of `estimate` and
 #'   `sd`. `fitted()`: the probability at the best partition, a matrix. `coef()`: `eta`. `glance()`: one row.
 #' @export
@@ -20,6 +20,7 @@
 #' head(as.data.frame(fit))
 predict.weft_irm <- function(object, pairs = NULL, uncertainty = FALSE, samples = 100L, ...) {
   check_irm_fit(object, run = TRUE)
+  check_dots(character(), c(newdata = "pairs", se.fit = "uncertainty"), ...)
   uncertainty <- check_flag(uncertainty, "uncertainty")
   samples <- check_number(samples, "samples", min = 1, whole = TRUE)
   graph <- object$run$graph

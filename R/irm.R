@@ -53,8 +53,8 @@
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They win over `A`.
 #' @param hold_out share of links to hide, with as many non-links, to measure prediction by; not for real values.
 #' @param max_clusters most clusters, one value or c(row, col). The default is twice the square root of the number of
-#'   nodes, from 20 to 512, and chains start from that many random clusters; it is larger where `alpha` asks for more
-#'   clusters, see below.
+#'   nodes, from 20 to 512; it is larger where `alpha` asks for more clusters, see below. Chains start from that many
+#'   random nodes, each with the nodes that share most neighbours with it (real values: from as many random clusters).
 #' @param alpha concentration, one value or c(row, col), or `"sample"`.
 #' @param beta prior weight of links and non-links (counts: shape and rate; real values: shape and rate of the
 #'   precision), or `"sample"`.
@@ -64,9 +64,9 @@
 #' @param thin every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
 #' @param sampler `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
 #'   millions of blocks.
-#' @param split_merge TRUE (10), FALSE, or the number of proposals a sweep and mode; from the 61st sweep on a fifth of
-#'   it.
-#' @param init list(row, col) of clusters to start all chains from; by default random.
+#' @param split_merge TRUE (30), FALSE, or the number of proposals a sweep and mode, at most 65,536; from the 61st sweep
+#'   on a fifth of it.
+#' @param init list(row, col) of clusters to start all chains from; by default see `max_clusters`.
 #' @param self in one-mode graphs, links of nodes to themselves count.
 #' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link;
 #'   `threshold` also serves matrices.
@@ -85,8 +85,10 @@
 #' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same
 #'   result; see [weft_ranks()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; in bipartite graphs with the
-#'   blocked sampler fewer chains than devices share every sweep. See [weft_devices()].
+#'   blocked sampler fewer chains than devices share every sweep where sweeps are so long that it pays. See
+#'   [weft_devices()].
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
+#' @param ... nothing: an argument that is none of these is an error.
 #' @return A list of class `weft_irm`:
 #'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same
 #'   twice
@@ -125,8 +127,9 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
                 sampler = c("blocked", "collapsed"),
                 split_merge = TRUE, init = NULL, backend = NULL, threads = NULL, seed = NULL, self = FALSE,
                 hyper = list(alpha = c(1, 1), beta = c(1, 1)), thin = NULL, assay = NULL, threshold = NULL, dim = NULL,
-                checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL) {
+                checkpoint = NULL, checkpoint_sweeps = 20, distributed = FALSE, devices = NULL, progress = NULL, ...) {
   started <- proc.time()[[3L]]
+  check_dots(character(), irm_names_elsewhere, ...)
   ranks <- join_ranks(distributed, "irm", c(each_rank, "A"), given = "checkpoint")
   need_args("A")
   family <- check_choice(family, irm_families, "family")
@@ -174,11 +177,20 @@ irm <- function(A, type = NULL, family = c("bernoulli", "poisson", "gaussian"), 
 
 # ---- arguments ----
 
+# What the limit of clusters, the sweeps and others are called elsewhere. There is no argument for a number of clusters
+# that is to be found: that is what the model is for.
+irm_names_elsewhere <- c(
+  k = "max_clusters", K = "max_clusters", n_clusters = "max_clusters", nclusters = "max_clusters",
+  centers = "max_clusters", iterations = "sweeps", iter = "sweeps", n_iter = "sweeps", niter = "sweeps",
+  iter.max = "sweeps", nchains = "chains", n_chains = "chains", nstart = "chains", burnin = "burn_in",
+  warmup = "burn_in", random_state = "seed", method = "sampler", model = "family", gpu = "backend", cores = "threads",
+  ncores = "threads"
+)
 irm_families <- c("bernoulli", "poisson", "gaussian")
 irm_samplers <- c("blocked", "collapsed")
 most_sweeps <- 2^28 - 1 # of a chain: their numbers are the upper bits of a draw's index
 longest_step <- 1e9
-most_attempts <- 1e6
+most_attempts <- 2^16
 least_hyper <- 1e-9 # of alpha and beta: src/irm/irm_moves.c
 most_hyper <- 1e12
 
@@ -204,7 +216,7 @@ check_hyper <- function(alpha, beta, hyper = list()) {
 
 # Proposals a sweep and mode.
 check_attempts <- function(split_merge) {
-  if (is.logical(split_merge)) return(if (check_flag(split_merge, "split_merge")) 10 else 0)
+  if (is.logical(split_merge)) return(if (check_flag(split_merge, "split_merge")) 30 else 0)
   check_number(split_merge, "split_merge", min = 0, max = most_attempts, whole = TRUE)
 }
 
@@ -240,25 +252,33 @@ init_codes <- function(init, nodes) {
        col = if (nodes[2L] > 0) cluster_codes(init$col, nodes[2L], "init$col") else integer())
 }
 
-# `start`: how many random clusters of each mode there are without `init`.
+# `start`: how many clusters of each mode there are at most without `init`. Chains start from random nodes, each with
+# those that have most in common with it (src/irm/irm_start.c); of real values from random clusters.
 start_state <- function(graph, init, model, chains, prior, nodes, start = model$max_clusters) {
-  k <- model$max_clusters
-  labels <- lapply(1:2, function(mode) {
-    n <- nodes[mode]
-    if (n == 0) return(integer())
-    if (is.null(init)) {
-      return(as.integer(draws("below", n * chains, a = start[mode], key = model$key, stream = 2^31 + mode)))
-    }
-    z <- init[[mode]]
-    if (max(z) >= k[mode]) {
-      abort_input(sprintf("`init$%s` must have at most `max_clusters` clusters: %.0f.", c("row", "col")[mode], k[mode]),
-                  x = sprintf("It has %d.", max(z) + 1L))
-    }
-    rep(z, chains)
-  })
-  list(row = labels[[1L]], col = labels[[2L]], alpha = rep(rep(prior$alpha, 2L), chains),
-       beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels[[1L]],
-       best_col = labels[[2L]])
+  labels <- if (!is.null(init)) given_start(init, model$max_clusters, chains)
+            else if (!is.null(graph$values)) random_start(start, model$key, chains, nodes)
+            else .Call(C_weft_irm_start, native_graph(graph),
+                       list(clusters = as.double(start), chains = chains, key = as.double(model$key)),
+                       run_control("cpu", NULL, FALSE))
+  list(row = labels$row, col = labels$col, alpha = rep(rep(prior$alpha, 2L), chains),
+       beta = rep(rep(prior$beta, 2L), chains), best = rep(-Inf, chains), best_row = labels$row,
+       best_col = labels$col)
+}
+
+random_start <- function(start, key, chains, nodes) {
+  labels <- function(mode) as.integer(draws("below", nodes[mode] * chains, a = start[mode], key = key,
+                                            stream = 2^31 + mode))
+  list(row = labels(1L), col = labels(2L))
+}
+
+given_start <- function(init, most, chains) {
+  for (mode in 1:2) {
+    if (!length(init[[mode]]) || max(init[[mode]]) < most[mode]) next
+    abort_input(sprintf("`init$%s` must have at most `max_clusters` clusters: %.0f.", c("row", "col")[mode],
+                        most[mode]),
+                x = sprintf("It has %d.", max(init[[mode]]) + 1L))
+  }
+  lapply(init, rep, chains)
 }
 
 # ---- running ----
@@ -277,12 +297,24 @@ run_irm <- function(run, call, started, threads, progress, devices = NULL, ranks
   fit
 }
 
+# The devices of a run: where chains are fewer than devices, all share every sweep if that is predicted to be faster
+# than a device for each chain. A device that is named twice is for trying out the parts.
+irm_devices <- function(on, run) {
+  if (length(on) <= run$chains || anyDuplicated(on) || run$sampler == "collapsed" || run$graph$kind != "bipartite") {
+    return(on)
+  }
+  links <- run$graph$links
+  sweep <- function(parts) cost_irm_sweep(c(links$n_row, links$n_col), length(links$to), run$model$max_clusters, parts)
+  if (run$chains * sweep(length(on)) < sweep(1)) on else on[seq_len(run$chains)]
+}
+
 run_sweeps <- function(run, threads, progress, devices, ranks) {
   unsaved <- NULL
   while (run$done < run$target) {
     piece <- run$target - run$done
     if (!is.null(run$checkpoint)) piece <- min(piece, run$save_every)
-    control <- run_control(run$backend, threads, progress, NULL, "Co-clustering", devices_for(devices, run$backend))
+    on <- irm_devices(devices_for(devices, run$backend), run)
+    control <- run_control(run$backend, threads, progress, NULL, "Co-clustering", on)
     left <- irm_chains(run, piece, ranks, control)
     run$state <- left[names(run$state)]
     run$trace <- add_trace(run$trace, left, run, piece)
@@ -426,6 +458,7 @@ update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, prog
                             checkpoint_sweeps = 20, ...) {
   started <- proc.time()[[3L]]
   need_args("sweeps")
+  check_dots(character(), irm_names_elsewhere, ...)
   run <- where_it_runs(check_irm_fit(object, run = TRUE)$run)
   run$grows <- FALSE # the sweeps so far stay
   run$target <- run$done + check_number(sweeps, "sweeps", min = 1, max = 1e8, whole = TRUE)

@@ -22,7 +22,8 @@ kernel_approximate <- function(problem, method, split = split_weights(problem$we
   missed <- ways$exact(task, out$missed)
   if (any(out$missed)) out$sum[out$missed, ] <- missed
   sums <- join_parts(out$sum, split, ncol(problem$weights))
-  list(sum = if (problem$log) log(sums) else sums, method = method, effort = c(out$work, 0, sum(out$missed)),
+  list(sum = if (problem$log) log(sums) else sums, method = method,
+       effort = effort_of(out$work, repeated = sum(out$missed)),
        reason = sprintf("asked for; %s, %d of %d queries summed exactly", out$note, sum(out$missed),
                         length(out$missed)))
 }

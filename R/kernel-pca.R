@@ -39,7 +39,8 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
   object <- structure(class = "weft_kernel_pca", list(
     version = tree_version, kernel = kernel,
     bandwidth = if (kernel == "polynomial") 1 else plain_bandwidth(bandwidth, x),
-    polynomial = check_polynomial(list(scale, offset, degree)), data = unname(x),
+    polynomial = unlist(check_polynomial(list(scale = scale, offset = offset, degree = degree)), use.names = FALSE),
+    data = unname(x),
     names = colnames(x), rows = rownames(x), n = n, d = ncol(x), backend = backend
   ))
   product <- function(v) {

@@ -46,7 +46,8 @@ device_plan <- function(problem) {
   square <- 0
   for (j in seq_len(d)) square <- square + outer(q[, j], x[, j], "-")^2
   near <- mean(square < (2 * reach)^2) + 1e-4
-  if (near > 0.2) direct else list(method = "tree", seconds = seconds * near * 2 + n * d * 1e-9 + 0.02)
+  grid <- list(method = "tree", seconds = seconds * near * 2 + launching(n * d * 1e-9 + 0.009))
+  if (near > 0.2 || direct$seconds <= grid$seconds) direct else grid
 }
 
 # list(method, reason, and of these what is known: trees, chosen; budget: processor seconds, and the plan `otherwise`).
@@ -65,10 +66,12 @@ plan_method <- function(problem, try = FALSE) {
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
   build <- (if (built) 0 else build_cost(n, d)) + if (problem$self) 0 else build_cost(nq, d)
   took <- function(work) work * core_seconds("double") / problem$control$threads
-  if (work < 3e7 || work < 1.5 * build) {
+  if (work < 3e7 || took(work) < 1.5e-3 || work < 1.5 * build) {
     return(list(method = "direct",
                 reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
+  at_once <- device_at_once(problem, min(took(work), took(build) + on_core(nq * 4e-6) / problem$control$threads))
+  if (!is.null(at_once)) return(at_once)
   trees <- native_trees(problem)
   direct <- direct_seconds(problem, trees)
   here <- list(name = "cpu", reason = "on the CPU")
@@ -92,13 +95,23 @@ plan_method <- function(problem, try = FALSE) {
        reason = sprintf("about %s by trees, %s directly", seconds_text(tree), seconds_text(direct)))
 }
 
+# The plan where a device is faster than anything that the CPU could do in `least` seconds, before trees are grown to
+# see.
+device_at_once <- function(problem, least) {
+  if (problem$backend != "auto" || least <= cuda_start_seconds() || !is.null(cuda_missing())) return(NULL)
+  device <- device_plan(problem)
+  chosen <- choose_backend("auto", cost(least, device$seconds))
+  if (chosen$name == "cuda") list(method = device$method, chosen = chosen,
+                                  reason = "the device is faster than both ways on the CPU")
+}
+
 # Seconds of the whole walk, by one of 2 to 4 groups of queries.
 walk_seconds <- function(problem, trees) {
   threads <- problem$control$threads
   problem$control <- trial_control(problem$control)
   effort <- walk_trees(problem, trees, split_weights(problem$weights),
                        trial = min(4, max(2, ncol(trees$query$x) %/% 20000)))$effort
-  (effort[6L] + effort[7L] * ncol(trees$query$x) / effort[8L]) / threads
+  (effort[["prepared"]] + effort[["walked"]] * ncol(trees$query$x) / effort[["queries"]]) / threads
 }
 
 trial_control <- function(control) {

@@ -61,7 +61,7 @@ new_counters <- function() {
   count$sent <- numeric()
   count$messages <- 0
   count$given <- count$helped <- count$asked <- 0
-  count$effort <- c(0, 0, 0)
+  count$effort <- effort_of()
   last <- proc.time()[[3L]]
   count$lap <- function(phase) {
     now <- proc.time()[[3L]]
@@ -76,14 +76,15 @@ new_counters <- function() {
   count
 }
 
-# A data frame with one row a rank, the same on all; every rank must come here.
+# A data frame with one row per rank, the same on all; every rank must come here.
 ranks_counters <- function(result) {
   count <- result$counters
   if (is.null(count)) return(NULL)
   sent <- function(phase) 8 * sum(count$sent[phase], na.rm = TRUE)
   here <- data.frame(
     rank = ranks$me$rank, references = count$references, queries = count$queries, received = count$received,
-    together = count$together, pairs = count$effort[1L], nodes = if (result$method == "tree") count$effort[2L] else NA,
+    together = count$together, pairs = count$effort[["pairs"]],
+    nodes = if (result$method == "tree") count$effort[["nodes"]] else NA,
     given = count$given, helped = count$helped, asked = count$asked,
     bytes_tree = sent("tree"), bytes_reach = sent("reach"), bytes_balance = sent("balance"), bytes_home = sent("home"),
     messages = count$messages, t(round(count$seconds, 3)), method = result$method
@@ -196,15 +197,15 @@ points_of_columns <- function(columns, problem) {
 # Halves the ranks until each is alone. Any number of ranks: a half gets its share of the points.
 split_among_ranks <- function(cloud, d, scale, control, count) {
   group <- .Call(C_weft_ranks_regroup, control, NA_integer_)
-  while (group[2L] > 1L) {
-    rank <- group[1L]
-    half <- group[2L] %/% 2L
+  while (group$size > 1L) {
+    rank <- group$rank
+    half <- group$size %/% 2L
     box <- if (ncol(cloud)) vapply(seq_len(d), function(j) range(cloud[j, ]), c(0, 0)) else matrix(c(Inf, -Inf), 2L, d)
     box <- .Call(C_weft_ranks_reduce, control, c(box[1L, ], -box[2L, ]), TRUE)
     width <- (-box[d + seq_len(d)] - box[seq_len(d)]) / scale
-    left <- .Call(C_weft_ranks_split, control, group, cloud[which.max(width), ], half / group[2L])
+    left <- .Call(C_weft_ranks_split, control, group, cloud[which.max(width), ], half / group$size)
     goes <- if (rank < half) !left else left
-    parts <- vector("list", group[2L])
+    parts <- vector("list", group$size)
     parts[[1L + if (rank < half) half + rank else (rank - half) %% half]] <- as.vector(cloud[, goes])
     count$send("tree", lengths(parts))
     came <- Filter(length, .Call(C_weft_ranks_exchange, control, parts))
@@ -286,10 +287,8 @@ allowed_errors <- function(problem, region, reach, told, boxes, send) {
   lower <- lapply(told, function(other) as.vector(.Call(C_weft_ranks_lower, problem$control, reach, other$boxes)))
   lower <- send(lower)
   lower <- Reduce(`+`, Filter(length, lower), matrix(0, m, each))
-  task <- list(kernel = reach$kernel, h = reach$h, query = region$tree[c("x", "lo")],
-               reference = reach$tree[c("x", "lo")], weights = reach$weights, leave_one_out = problem$leave_one_out,
-               log = FALSE, rel_error = 0, abs_error = 0)
-  if (problem$leave_one_out) task$own <- own_places(region$own, reach$tree)
+  task <- sums_task(reach$kernel, reach$h, region$tree[c("x", "lo")], reach$tree[c("x", "lo")], reach$weights,
+                    problem$leave_one_out, own = if (problem$leave_one_out) own_places(region$own, reach$tree))
   near <- t(.Call(C_weft_ranks_nearest, problem$control, task, region$tree, reach$tree))
   f <- near + lower[, of_box, drop = FALSE]
   allowed <- (problem$prune[1L] * f + problem$prune[2L]) / problem$total
@@ -343,7 +342,7 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
   work <- list(method = "direct", reason = "nothing to sum", backend = "cpu", problem = p, query = query,
                references = references, own = own)
   if (!nrow(query) || !ncol(references)) {
-    work$run <- function(rows) list(sum = matrix(if (p$log) -Inf else 0, length(rows), p$m), effort = c(0, 0, 0))
+    work$run <- function(rows) list(sum = matrix(if (p$log) -Inf else 0, length(rows), p$m), effort = effort_of())
     return(work)
   }
   if (p$kernel == "polynomial") return(polynomial_sums(work))
@@ -381,8 +380,8 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
     task <- native_task(p, block, tree, split, weights)
     if (p$leave_one_out) task$own <- places[rows][block$order + 1L]
     # no series: one of all references for each block of queries would not pay
-    drawn <- if (p$nodes == "samples") c(p$confidence, p$key) else c(1, 0, 0)
-    out <- .Call(C_weft_kernel_walk, task, block, tree, c(0, drawn, 0, 0), p$control)
+    walk <- if (p$nodes == "samples") walk_plan("never", p$confidence, p$key) else walk_plan("never")
+    out <- .Call(C_weft_kernel_walk, task, block, tree, walk, p$control)
     sums <- out$sum
     sums[block$order + 1L, ] <- out$sum
     list(sum = join_parts(sums, split, p$m), effort = out$effort)
@@ -394,10 +393,8 @@ polynomial_sums <- function(work) {
   p <- work$problem
   work$reason <- "polynomial kernels are summed directly"
   work$run <- function(rows) {
-    task <- list(h = 1, query = list(x = t(work$query[rows, , drop = FALSE])),
-                 reference = list(x = t(p$reference)), weights = t(p$weights), leave_one_out = p$leave_one_out,
-                 log = FALSE, rel_error = 0, abs_error = 0)
-    if (p$leave_one_out) task$own <- as.integer(work$own[rows]) - 1L
+    task <- sums_task(NULL, 1, list(x = t(work$query[rows, , drop = FALSE])), list(x = t(p$reference)), t(p$weights),
+                      p$leave_one_out, own = if (p$leave_one_out) as.integer(work$own[rows]) - 1L)
     .Call(C_weft_kernel_polynomial, task, p$polynomial, p$control)
   }
   work
@@ -466,7 +463,7 @@ balanced_sums <- function(problem, local, region, me, count) {
   timed <- function(work, rows) {
     started <- proc.time()[[3L]]
     out <- work$run(rows)
-    count$effort <- count$effort + out$effort[1:3]
+    count$effort <- count$effort + out$effort[names(count$effort)]
     list(sum = out$sum, rate = max(proc.time()[[3L]] - started, 1e-4) / length(rows))
   }
   help_guest <- function() {

@@ -14,7 +14,7 @@
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one a row.
 #' @param bandwidth `"cv"`, `"scott"`, `"silverman"`, or numbers as for [kernel_sum()].
-#' @param weights `NULL`, or one number a row, not negative.
+#' @param weights `NULL`, or one number per row, not negative.
 #' @param kernel,rel_error,tree,backend,threads,seed,progress see [kde()].
 #' @param distributed the ranks of a job each give their own part of `x`, `y` and `weights`; see [weft_ranks()] and
 #'   [kde()].

@@ -28,7 +28,7 @@ kernel_tree <- function(x, type = c("kd", "ball", "vp", "rp"), leaf_size = 32, s
                         progress = NULL) {
   started <- proc.time()[[3L]]
   need_args("x")
-  type <- check_choice(type, c("kd", "ball", "vp", "rp"), "type")
+  type <- check_choice(type, tree_types, "type")
   leaf_size <- check_number(leaf_size, "leaf_size", min = 1, max = 2^20, whole = TRUE)
   x <- kernel_points(x, "x")
   control <- run_control("cpu", threads, progress, task = "Building a tree")
@@ -51,7 +51,7 @@ grow_tree <- function(points, type, leaf_size, key, control) {
                                                                         ceiling(ncol(points$x) / leaf_size), leaf_size),
                 i = "Use a greater `leaf_size`.")
   }
-  .Call(C_weft_tree_grow, points, match(type, tree_types) - 1L, as.integer(leaf_size), as.double(key), control)
+  .Call(C_weft_tree_grow, points, list(type = type, leaf_size = leaf_size, key = as.double(key)), control)
 }
 
 # Two words for the draws: from the seed, or from R's random numbers.
@@ -102,9 +102,9 @@ damaged_tree <- function(part) {
 # given, rescaled.
 wrong_in_tree <- function(native, n, d, type, points = NULL, bandwidth = list(scale = NULL, full = FALSE)) {
   origin <- if (is.null(points) || !nrow(points)) numeric(d) else as.double(points[1L, ])
-  size <- c(n, d, match(type, tree_types) - 1)
-  control <- control_of_size(as.double(n) * d)
-  .Call(C_weft_tree_check, native, size, points, origin, bandwidth$scale, bandwidth$full, control)
+  expected <- list(type = type, n = n, d = d, columns = points, origin = origin, scale = bandwidth$scale,
+                   full = bandwidth$full)
+  .Call(C_weft_tree_check, native, expected, control_of_size(as.double(n) * d))
 }
 
 # The points in the order of the rows that the tree was made from.
@@ -146,7 +146,8 @@ native_trees <- function(problem, only_query = FALSE) {
 print.weft_kernel_tree <- function(x, ...) {
   check_tree_shape(x)
   nodes <- max(0, 2 * ceiling(x$n / x$leaf_size) - 1)
-  cat(sprintf("<weft_kernel_tree> %s tree of %d points in %d dimension%s, %.0f nodes, leaves of at most %d (built in %s)\n",
+  cat(sprintf(paste("<weft_kernel_tree> %s tree of %d points in %d dimension%s, %.0f nodes, leaves of at most %d",
+                    "(built in %s)\n"),
               x$type, x$n, x$d, if (x$d == 1L) "" else "s", nodes, x$leaf_size, seconds_text(x$seconds)))
   invisible(x)
 }

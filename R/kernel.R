@@ -98,7 +98,7 @@
 #' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers
 #'   in one dimension. Columns match those of `reference` by position.
 #' @param reference the points summed over; by default the queries themselves.
-#' @param weights `NULL` for 1, a vector with one number a reference, or a matrix with one column a sum. Any sign.
+#' @param weights `NULL` for 1, a vector with one number per reference, or a matrix with one column per sum. Any sign.
 #' @param kernel,bandwidth see the table.
 #' @param rel_error,abs_error,confidence see below; `rel_error` is from 0 to 1.
 #' @param method `"auto"`, `"direct"`, `"tree"`, `"montecarlo"`, `"features"` or `"nystrom"`.
@@ -115,7 +115,7 @@
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
 #' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
-#' @return A numeric vector, or a matrix with one column a column of `weights`, with the row names of `query`.
+#' @return A numeric vector, or a matrix with one column per column of `weights`, with the row names of `query`.
 #' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
 #' minimal degree, Advances in Computational Mathematics 4, 389-396.
 #' @seealso [kde()], [kernel_regression()], [kernel_tree()]
@@ -144,7 +144,9 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
                 i = "For the sums at the references, give these as `query`.")
   }
   problem <- kernel_problem(query, reference, weights, kernel, bandwidth, rel_error, abs_error, confidence, tree, log,
-                            leave_one_out, list(scale, offset, degree), backend, threads, seed, progress)
+                            leave_one_out, list(scale = scale, offset = offset,
+                                                degree = degree), backend, threads, seed,
+                            progress)
   problem$nodes <- check_node_estimates(nodes, problem)
   devices_for(devices, "cpu") # to be right wherever the sums are taken
   problem["devices"] <- list(devices)
@@ -182,8 +184,9 @@ is_compact_or_polynomial <- function(kernel) kernel == "polynomial" || is_compac
 
 # Everything checked and brought into the form that the native code takes.
 kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_error = 0, abs_error = 0, confidence = 1,
-                           tree = NULL, log = FALSE, leave_one_out = FALSE, polynomial = list(1, 0, 3), backend = NULL,
-                           threads = NULL, seed = NULL, progress = NULL) {
+                           tree = NULL, log = FALSE, leave_one_out = FALSE,
+                           polynomial = list(scale = 1, offset = 0, degree = 3), backend = NULL, threads = NULL,
+                           seed = NULL, progress = NULL) {
   kernel <- check_choice(kernel, c(kernel_names, "polynomial"), "kernel")
   backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   if (inherits(reference, "weft_kernel_tree")) {
@@ -191,8 +194,8 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
     reference <- NULL
   }
   self <- is.null(query) || (is.null(reference) && is.null(tree)) # models ask for the sums at their own points by NULL
-  checked <- new.env()
-  if (!is.null(reference)) reference <- kernel_points(reference, "reference", checked)
+  given <- if (!is.null(reference)) checked_points(reference, "reference")
+  reference <- given$points
   if (!is.null(tree)) check_tree_shape(tree)
   if (!is.null(tree) && !is.null(reference) && !identical(as.double(dim(reference)), as.double(c(tree$n, tree$d)))) {
     abort_input("`tree` must be a tree of `reference`.",
@@ -201,12 +204,15 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
                             ncol(reference)))
   }
   if (!is.null(tree)) tree <- check_tree(tree, reference)
-  reference <- if (!is.null(reference)) reference
-               else if (!is.null(tree)) tree_points(tree)
-               else kernel_points(query, "query", checked)
-  box <- checked$range %||% points_range(reference)
-  query <- if (self) reference else kernel_points(query, "query", checked)
-  query_box <- if (self) box else checked$range
+  if (is.null(given)) {
+    given <- if (is.null(tree)) checked_points(query, "query")
+             else list(points = tree_points(tree), range = NULL)
+    reference <- given$points
+  }
+  box <- given$range %||% points_range(reference)
+  asked <- if (self) list(points = reference, range = box) else checked_points(query, "query")
+  query <- asked$points
+  query_box <- asked$range
   if (ncol(query) != ncol(reference)) {
     abort_input("`query` and `reference` must have the same columns.",
                 x = sprintf("`query` has %d, `reference` %d.", ncol(query), ncol(reference)),
@@ -244,13 +250,15 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
 
 check_polynomial <- function(p) {
   most <- .Machine$double.xmax
-  c(check_number(p[[1L]], "scale", -most, most), check_number(p[[2L]], "offset", -most, most),
-    check_number(p[[3L]], "degree", min = 0, max = 100, whole = TRUE))
+  list(scale = check_number(p$scale, "scale", -most, most), offset = check_number(p$offset, "offset", -most, most),
+       degree = check_number(p$degree, "degree", min = 0, max = 100, whole = TRUE))
 }
 
-# A double matrix with finite coordinates, whose range goes into `checked`: points may be so many that another look at
-# them counts.
-kernel_points <- function(x, arg, checked = new.env()) {
+# A double matrix with finite coordinates.
+kernel_points <- function(x, arg) checked_points(x, arg)$points
+
+# list(points, range): the same and its points_range(), since points may be so many that another look at them counts.
+checked_points <- function(x, arg) {
   source <- as_source(x, NULL, arg)
   x <- source_matrix(source) %||% source$data
   if (source$kind == "frame") {
@@ -269,14 +277,14 @@ kernel_points <- function(x, arg, checked = new.env()) {
   }
   if (ncol(x) < 1L) abort_input(sprintf("`%s` must have at least one column.", arg))
   if (!is.double(x)) storage.mode(x) <- "double"
-  checked$range <- points_range(x)
-  if (any(checked$range[3L, ] > 0)) {
+  range <- points_range(x)
+  if (any(range[3L, ] > 0)) {
     bad <- !is.finite(x)
     at <- which(bad, arr.ind = TRUE)[1L, ]
     abort_input(sprintf("`%s` must have finite coordinates.", arg),
                 x = sprintf("%d are missing or infinite, the first in row %d, column %d.", sum(bad), at[1L], at[2L]))
   }
-  x
+  list(points = x, range = range)
 }
 
 # 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies.
@@ -302,11 +310,11 @@ kernel_weights <- function(weights, n) {
   if (is.null(weights)) return(matrix(1, n, 1L))
   if (is.data.frame(weights)) weights <- as.matrix(weights)
   if (!is.numeric(weights) || (is.matrix(weights) && ncol(weights) < 1L)) {
-    abort_input("`weights` must be numbers: a vector, or a matrix with one column a sum.",
+    abort_input("`weights` must be numbers: a vector, or a matrix with one column per sum.",
                 x = paste0("It is ", describe(weights), "."))
   }
   if (NROW(weights) != n) {
-    abort_input(sprintf("`weights` must have one row a reference: %d.", n), x = sprintf("It has %d.", NROW(weights)))
+    abort_input(sprintf("`weights` must have one row per reference: %d.", n), x = sprintf("It has %d.", NROW(weights)))
   }
   w <- matrix(as.double(weights), n, NCOL(weights))
   range <- points_range(w)
@@ -381,10 +389,20 @@ split_weights <- function(w, negative = points_range(w)[1L, ] < 0) {
 }
 
 native_task <- function(problem, query, reference, split, weights = split$weights, h = problem$bandwidth$h) {
-  list(kernel = native_kernel(problem$kernel), h = h, query = query[c("x", "lo")],
-       reference = reference[c("x", "lo")], weights = weights, leave_one_out = problem$leave_one_out, log = problem$log,
-       rel_error = problem$rel_error, abs_error = problem$abs_error / if (split$both) 2 else 1)
+  sums_task(native_kernel(problem$kernel), h, query[c("x", "lo")], reference[c("x", "lo")], weights,
+            problem$leave_one_out, problem$log, problem$rel_error, problem$abs_error / if (split$both) 2 else 1)
 }
+
+# The record that weft_kernel_task_of() reads. kernel: NULL for polynomial sums. own: what each query leaves out, from
+# 0, where that is not the reference of its number.
+sums_task <- function(kernel, h, query, reference, weights, leave_one_out, log = FALSE, rel_error = 0, abs_error = 0,
+                      own = NULL) {
+  list(kernel = kernel, h = as.double(h), query = query, reference = reference, weights = weights,
+       leave_one_out = leave_one_out, own = own, log = log, rel_error = rel_error, abs_error = abs_error)
+}
+
+# What a sum took, as native code counts it: of what is summed without trees.
+effort_of <- function(pairs = 0, nodes = 0, repeated = 0) c(pairs = pairs, nodes = nodes, repeated = repeated)
 
 join_parts <- function(sums, split, m) {
   if (!split$both) return(sums)
@@ -411,8 +429,7 @@ kernel_run <- function(problem, method = "auto") {
   }
   if (!nrow(problem$query) || !nrow(problem$reference)) {
     return(list(sum = matrix(if (problem$log) -Inf else 0, nrow(problem$query), ncol(problem$weights)),
-                method = "direct",
-                reason = "nothing to sum", effort = c(0, 0, 0)))
+                method = "direct", reason = "nothing to sum", effort = effort_of()))
   }
   if (method %in% c("montecarlo", "features", "nystrom")) {
     cpu_only(problem$backend, "Approximations by samples, features and reduced sets run")
@@ -434,8 +451,9 @@ kernel_direct <- function(problem, plan) {
   problem$control$devices <- devices_for(problem$devices, chosen$name)
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
   # a profiler's clock has steps of some milliseconds
-  if (chosen$name == "cpu" && !problem$log && out$effort[7L] > 0.01) {
-    know_pairs(pair_kind(problem, reference, split), out$effort[7L] / (as.double(ncol(query$x)) * ncol(reference$x)))
+  took <- out$effort[["walked"]]
+  if (chosen$name == "cpu" && !problem$log && took > 0.01) {
+    know_pairs(pair_kind(problem, reference, split), took / (as.double(ncol(query$x)) * ncol(reference$x)))
   }
   list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", backend = chosen$name,
        reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
@@ -505,28 +523,34 @@ kernel_walk <- function(problem, plan) {
   split <- split_weights(problem$weights)
   trees <- plan$trees %||% native_trees(problem)
   out <- walk_trees(problem, trees, split, budget = plan$budget %||% 0)
-  if (out$effort[9L] > 0) return(NULL)
+  effort <- as.list(out$effort)
+  if (effort$given_up > 0) return(NULL)
   sums <- out$sum
   sums[trees$query$order + 1L, ] <- out$sum
-  used <- c(if (out$effort[4L] > 0) sprintf("series for %.0f nodes", out$effort[4L]),
-            if (out$effort[5L] > 0) sprintf("%.0f sampled pairs", out$effort[5L]),
-            sprintf("%.0f nodes bounded", out$effort[2L]),
-            sprintf("%.3g of the pairs computed", out$effort[1L] / (as.double(nrow(sums)) * nrow(problem$reference))))
+  used <- c(if (effort$series > 0) sprintf("series for %.0f nodes", effort$series),
+            if (effort$samples > 0) sprintf("%.0f sampled pairs", effort$samples),
+            sprintf("%.0f nodes bounded", effort$nodes),
+            sprintf("%.3g of the pairs computed", effort$pairs / (as.double(nrow(sums)) * nrow(problem$reference))))
   list(sum = join_parts(sums, split, ncol(problem$weights)), method = "tree", effort = out$effort,
        reason = paste0(plan$reason, "; ", paste(used, collapse = ", ")))
 }
 
-series_use <- c(bounds = 0, samples = 0, auto = 1, series = 2) # as in kernel.h
+series_use <- c(bounds = "never", samples = "never", auto = "if worth", series = "always")
+
+# How trees are walked: the record that C_weft_kernel_walk() reads.
+walk_plan <- function(series, confidence = 1, key = c(0, 0), trial = 0, budget = 0) {
+  list(series = series, confidence = confidence, key = as.double(key), trial = trial, budget = budget)
+}
 
 # Walks for one bandwidth or many, narrowest first; sums in the query tree's order.
 walk_trees <- function(problem, trees, split, h = problem$bandwidth$h, trial = 0, budget = 0) {
   task <- native_task(problem, trees$query, trees$reference, split,
-                      split$weights[, trees$reference$order + 1L, drop = FALSE], as.double(h))
+                      split$weights[, trees$reference$order + 1L, drop = FALSE], h)
   nodes <- problem$nodes %||% "auto"
   samples <- nodes %in% c("auto", "samples") && problem$confidence < 1
-  options <- c(series_use[[nodes]], if (samples) c(problem$confidence, kernel_key(problem$seed)) else c(1, 0, 0), trial,
-               budget)
-  .Call(C_weft_kernel_walk, task, trees$query, trees$reference, as.double(options), problem$control)
+  walk <- walk_plan(series_use[[nodes]], if (samples) problem$confidence else 1,
+                    if (samples) kernel_key(problem$seed) else c(0, 0), trial, budget)
+  .Call(C_weft_kernel_walk, task, trees$query, trees$reference, walk, problem$control)
 }
 
 kernel_polynomial <- function(problem, method) {
@@ -535,9 +559,8 @@ kernel_polynomial <- function(problem, method) {
   }
   plain <- list(scale = NULL, full = FALSE)
   points <- function(x) .Call(C_weft_kernel_points, x, numeric(ncol(x)), plain$scale, plain$full, problem$control)
-  task <- list(h = 1, query = points(problem$query), reference = points(problem$reference),
-               weights = t(problem$weights), leave_one_out = problem$leave_one_out, log = FALSE, rel_error = 0,
-               abs_error = 0)
+  task <- sums_task(NULL, 1, points(problem$query), points(problem$reference), t(problem$weights),
+                    problem$leave_one_out)
   out <- .Call(C_weft_kernel_polynomial, task, problem$polynomial, problem$control)
   if (!all(is.finite(out$sum))) {
     abort_input("Sums of the polynomial kernel must be within the range of numbers.",

@@ -41,8 +41,8 @@
 #' @param bins for the estimators of categories: cut numeric columns into so many bins of equal frequency first.
 #' @param k for `"ksg"`: how many neighbours.
 #' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
-#' @return A matrix of class `weft_mi_matrix` with feature names: symmetric without `y`, else one row a feature of `x`
-#'   and one column a feature of `y`. Attributes record the call, estimator, unit, back end and time; `as.matrix()`
+#' @return A matrix of class `weft_mi_matrix` with feature names: symmetric without `y`, else one row per feature of `x`
+#'   and one column per feature of `y`. Attributes record the call, estimator, unit, back end and time; `as.matrix()`
 #'   drops them.
 #' @seealso [mi_network()]
 #' @export
@@ -81,7 +81,8 @@ mi_matrix <- function(x, y = NULL,
 
 is_estimator <- function(x) is.character(x) && length(x) == 1L && x %in% c(count_estimators, numeric_estimators)
 
-# Numbers where categories are needed: native code, which ranking shares, names `bins =`; here there are estimators, too.
+# Numbers where categories are needed: native code, which ranking shares, names `bins =`; here there are estimators,
+# too.
 name_estimators <- function(code) {
   tryCatch(code, weft_error_input = function(e) {
     if (grepl("discretize()", e$message, fixed = TRUE)) {
@@ -207,7 +208,7 @@ numeric_input <- function(x, assay = NULL, arg = "x") {
                   i = "`estimator = \"empirical\"` is for categories.")
     }
   }
-  if (!source$kind %in% c("frame", "matrix", "sparse", "delayed")) {
+  if (!source$kind %in% c("frame", "matrix", "sparse", "delayed", "genotypes")) {
     abort_input(sprintf("`%s` must be a numeric matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
                 x = paste0("It is ", describe(x), "."),
                 i = if (is.atomic(x) && !is.null(x)) sprintf("For one feature, use `data.frame(feature = %s)`.", arg))

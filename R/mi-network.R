@@ -102,7 +102,7 @@ network_methods <- list(
   mrnet = list(cite = "MRNET (Meyer and others 2007)",
                cpu = function(p, threads, memory) p^3 * 2e-10 / threads, cuda = function(p) p^3 * 2e-12),
   mrnetb = list(cite = "MRNETB (Meyer and others 2010)",
-                cpu = function(p, threads, memory) p^3 * 2e-9 / threads, cuda = function(p) p^3 * 1e-11),
+                cpu = function(p, threads, memory) p^3 * 1e-9 / threads, cuda = function(p) p^3 * 1e-11),
   relnet = list(cite = "a threshold (relevance network)",
                 cpu = function(p, threads, memory) p^2 * 4e-9, cuda = NULL) # too little for a device
 )
@@ -149,9 +149,12 @@ network_input <- function(x, ...) {
   extra <- setdiff(given, c("backend", "threads", "progress", "verbose"))
   square <- is.matrix(x) && !is.object(x) && is.numeric(x) && nrow(x) == ncol(x) &&
     identical(rownames(x), colnames(x)) && !length(extra)
-  if (square && (!is.null(colnames(x)) || isSymmetric(unname(x), check.attributes = FALSE))) return(x)
+  if (square && (!is.null(colnames(x)) || is_symmetric(unname(x)))) return(x)
   mi_matrix(x, ...)
 }
+
+# isSymmetric() takes the mean of all differences, for which an exact mirror image has no need.
+is_symmetric <- function(x) identical(x, t(x)) || isSymmetric(x, check.attributes = FALSE)
 
 # ---- significance ----
 
@@ -318,7 +321,7 @@ network_edges <- function(net, q_values = TRUE) {
 #' @param x,object what [mi_network()] returned.
 #' @param n how many edges to show.
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row an edge, heaviest first: `feature1`, `feature2`, `weight`, the
+#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first: `feature1`, `feature2`, `weight`, the
 #'   information `mi` it stands on, and `p_value` and `q_value` where there is a test (`q_value`, which needs all pairs
 #'   in order, up to 5,000 features). `summary()`: a list with the number of features and edges, the density, the
 #'   features of most edges, and how many have none. `as.matrix()`: a plain matrix.

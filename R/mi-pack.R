@@ -4,13 +4,13 @@
 #' what [mi_rank()] takes too. Those functions pack by themselves; with a pack in place of `x` they pay for packing
 #' once, and for sending it to a device once, when they first use it there.
 #'
-#' A binary feature takes one bit a row, one of L levels L - 1 bits (L with missing values); above 24 levels, or with
+#' A binary feature takes one bit per row, one of L levels L - 1 bits (L with missing values); above 24 levels, or with
 #' more than 64 classes, it is kept as 16-bit codes. A pack lives until [weft_free()] or R's garbage collector ends it,
 #' and not beyond the R session.
 #'
 #' @inheritParams mi_rank
 #' @param threads see [weft_threads()].
-#' @param class a factor or vector of categories, one value a row; `NULL` for a pack that is only measured feature
+#' @param class a factor or vector of categories, one value per row; `NULL` for a pack that is only measured feature
 #'   against feature.
 #' @return An object of class `weft_mi_pack` with `dim` and `dimnames`.
 #' @seealso [weft_free()]
@@ -86,7 +86,7 @@ check_pack <- function(pack) {
 pack_for <- function(x, class, na, assay, bins, threads, progress) {
   if (!inherits(x, "weft_mi_pack")) {
     if (missing(class) || is.null(class)) {
-      abort_input("`class` must be a factor or a vector of categories, one value a row of `x`.", x = "It is missing.")
+      abort_input("`class` must be a factor or a vector of categories, one value per row of `x`.", x = "It is missing.")
     }
     return(mi_pack(x, class, na, assay, bins, threads, progress))
   }

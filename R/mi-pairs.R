@@ -160,11 +160,11 @@ choose_tuples <- function(side, p, order) {
   first * second + both * (first + second) + choose(both, 2)
 }
 
-choose_for_tuples <- function(backend, pack, tuples, threads, verbose) {
+choose_for_tuples <- function(backend, pack, tuples, threads, verbose, order = 2) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   most <- two_greatest(info$levels)
   planes <- if (most[1L] <= 2) 1 else mean(pmin(pmax(info$levels - 1, 1), 24))
-  chosen <- choose_backend(backend, cost_tuples(tuples, pack$dim[1L], planes, info$bytes, threads))
+  chosen <- choose_backend(backend, cost_tuples(tuples, pack$dim[1L], planes, info$bytes, threads, order))
   chosen <- note_large(chosen, if (most[1L] > 24 || info$classes > 64) prod(most) * info$classes else 0)
   report_backend(chosen, verbose)
   chosen
@@ -288,22 +288,16 @@ glance.weft_mi_tuples <- function(x, ...) {
 #' @rdname print.weft_mi_tuples
 #' @export
 plot.weft_mi_tuples <- function(x, top = 20L, ...) {
-  check_tuples(x)
-  top <- check_number(top, "top", min = 1, whole = TRUE)
-  shown <- utils::head(as.data.frame(x), top)
-  if (!nrow(shown)) abort_input("`x` must have at least one tuple to plot.")
-  shown <- shown[rev(seq_len(nrow(shown))), ]
-  labels <- do.call(paste, c(shown[paste0("feature", seq_len(tuple_order(x)))], sep = " \u00d7 "))
-  labels <- ifelse(nchar(labels) > 36L, paste0(substr(labels, 1L, 35L), "\u2026"), labels)
+  picture <- tuples_picture(x, top, "x")
+  shown <- picture$data[rev(seq_len(nrow(picture$data))), ]
+  labels <- ifelse(nchar(shown$label) > 36L, paste0(substr(shown$label, 1L, 35L), "\u2026"), shown$label)
   old <- graphics::par(mar = c(4, 1 + 0.5 * max(nchar(labels)), 3, 1) + 0.1)
   on.exit(graphics::par(old))
-  without <- shown$mi - shown$interaction
   settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = NA, col = "#8fb3d1",
-                   xlab = sprintf("mutual information (%s)", attr(x, "unit")),
-                   xlim = c(0, max(shown$mi, without, 1e-12) * 1.05),
-                   main = sprintf("Best %d %s", nrow(shown), tuple_word(tuple_order(x))))
+                   xlab = picture$xlab, xlim = c(0, max(shown$mi, shown$without, 1e-12) * 1.05),
+                   main = picture$title)
   at <- do.call(graphics::barplot, utils::modifyList(settings, list(...)))
-  graphics::points(without, at, pch = 19, col = "#1f3b57")
+  graphics::points(shown$without, at, pch = 19, col = "#1f3b57")
   graphics::legend("top", inset = c(0, -0.06), xpd = TRUE, horiz = TRUE, bty = "n", pch = c(15, 19), pt.cex = c(1.8, 1),
                    legend = c("joint", "without the interaction"), col = c("#8fb3d1", "#1f3b57"))
   invisible(x)

@@ -103,16 +103,12 @@ check_selection <- function(x, record = character()) check_result(x, "x", c("met
 #' @export
 plot.weft_selection <- function(x, n = 20L, ...) {
   check_selection(x)
-  n <- check_shown(n)
-  shown <- utils::head(list2DF(list(feature = x$feature, score = x$score), nrow(x)), n)
-  if (!nrow(shown)) abort_input("`x` must have at least one feature to plot.")
-  shown <- shown[rev(seq_len(nrow(shown))), ]
+  picture <- selection_picture(x, check_shown(n), "x")
+  shown <- picture$data[rev(seq_len(nrow(picture$data))), ]
   old <- graphics::par(mar = c(4, 1 + 0.55 * min(max(nchar(shown$feature)), 24), 3, 1) + 0.1)
   on.exit(graphics::par(old))
   settings <- list(height = shown$score, names.arg = substr(shown$feature, 1L, 24L), horiz = TRUE, las = 1,
-                   col = "#2c5f8a",
-                   border = NA, xlab = "score",
-                   main = sprintf("%d features in order of selection (%s)", nrow(shown), attr(x, "method")))
+                   col = "#2c5f8a", border = NA, xlab = picture$xlab, main = picture$title)
   do.call(graphics::barplot, utils::modifyList(settings, list(...)))
   invisible(x)
 }

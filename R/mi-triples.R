@@ -53,7 +53,7 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
     chosen <- cpu_only(backend, paste("Triples", not_there, "are searched"))
     report_backend(chosen, verbose)
   } else {
-    chosen <- choose_for_tuples(backend, pack, choose(p, 3), threads, verbose)
+    chosen <- choose_for_tuples(backend, pack, choose(p, 3), threads, verbose, order = 3)
     if (chosen$name == "cuda" && !has_bit_wgmma()) {
       if (chosen$reason == "asked for") {
         weft_abort("device", "`backend = \"cuda\"` cannot run here.",

@@ -32,8 +32,8 @@
 #' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
 #'   whole-number matrix, a sparse Matrix, a DelayedMatrix, or a SummarizedExperiment (features in its rows); or a
 #'   pack made by [mi_pack()] (then without `class`, `na` and `assay`). At most 65,535 levels a feature.
-#' @param class a factor or vector of categories, one value a row; for a SummarizedExperiment also the name of a column
-#'   of its `colData`.
+#' @param class a factor or vector of categories, one value per row; for a SummarizedExperiment also the name of a
+#'   column of its `colData`.
 #' @param na what to do with missing values; see below.
 #' @param unit `"bits"` or `"nats"`.
 #' @param bins cut numeric columns into so many bins of equal frequency first; see [discretize()].
@@ -272,21 +272,17 @@ glance.weft_mi <- function(x, ...) {
 #' @rdname print.weft_mi
 #' @export
 plot.weft_mi <- function(x, top = 20L, alpha = 0.05, ...) {
-  check_ranking(x)
-  top <- check_number(top, "top", min = 1, whole = TRUE)
+  picture <- ranking_picture(x, top, "x")
   alpha <- check_number(alpha, "alpha", min = 0, max = 1)
-  shown <- utils::head(as.data.frame(x), top)
-  if (!nrow(shown)) abort_input("`x` must have at least one feature to plot.")
-  shown <- shown[rev(seq_len(nrow(shown))), ]
+  shown <- picture$data[rev(seq_len(nrow(picture$data))), ]
   labels <- ifelse(nchar(shown$feature) > 24L, paste0(substr(shown$feature, 1L, 21L), "..."), shown$feature)
   old <- graphics::par(mar = c(4, 1 + 0.55 * max(nchar(labels)), 3, 1) + 0.1)
   on.exit(graphics::par(old))
   significant <- shown$q_value <= alpha
   settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = "#2c5f8a",
                    col = ifelse(significant, "#2c5f8a", "white"),
-                   xlab = sprintf("mutual information (%s)", attr(x, "unit")),
-                   main = sprintf("Best %d of %d features%s", nrow(shown), nrow(x),
-                                  if (all(significant)) sprintf(" (all q <= %g)", alpha) else ""),
+                   xlab = picture$xlab,
+                   main = paste0(picture$title, if (all(significant)) sprintf(" (all q <= %g)", alpha)),
                    xlim = c(0, max(shown$mi, 1e-12) * 1.05))
   do.call(graphics::barplot, utils::modifyList(settings, list(...)))
   if (!all(significant)) graphics::legend("bottomright", bty = "n",

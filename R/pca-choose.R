@@ -182,20 +182,15 @@ print.weft_pca_k <- function(x, ...) {
 #' @rdname pca_choose_k
 #' @export
 plot.weft_pca_k <- function(x, ...) {
-  check_pca_k(x, "x")
-  label <- switch(x$method, parallel = , signs = "singular value", broken_stick = "share of variance",
-                  gavish_donoho = "singular value",
-                  q2 = expression(Q^2))
-  rule <- switch(x$method, parallel = "of permuted columns", signs = "of data without components",
-                 broken_stick = "broken stick", gavish_donoho = "threshold", q2 = "column means")
-  curve <- x$curve
+  picture <- components_picture(x, "x")
+  curve <- picture$data
   settings <- list(x = curve$component, y = curve$value, type = "o", pch = ifelse(curve$component <= x$k, 16, 1),
                    col = "#2c5f8a",
-                   las = 1, xlab = "component", ylab = label, ylim = range(curve$value, curve$threshold),
-                   main = sprintf("%d component%s", as.integer(x$k), if (x$k == 1) "" else "s"))
+                   las = 1, xlab = "component", ylab = picture$ylab, ylim = range(curve$value, curve$threshold),
+                   main = picture$title)
   do.call(graphics::plot, utils::modifyList(settings, list(...)))
   graphics::lines(curve$component, curve$threshold, col = "#b3541e", lty = 2)
-  graphics::legend(if (x$method == "q2") "bottomright" else "topright", bty = "n", legend = c("data", rule),
+  graphics::legend(if (x$method == "q2") "bottomright" else "topright", bty = "n", legend = c("data", picture$rule),
                    col = c("#2c5f8a", "#b3541e"),
                    lty = 1:2, pch = c(16, NA))
   invisible(x)

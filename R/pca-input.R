@@ -9,13 +9,15 @@ pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x") {
   given <- as_source(x, assay, arg)
   x <- given$data
   source <- switch(given$kind,
-    resident = resident_source(x, arg), file = file_source(x, block_size), delayed = delayed_source(x, block_size),
+    resident = resident_source(x, arg), file = file_source(x, block_size), genotypes = plink_source(x, block_size),
+    delayed = delayed_source(x, block_size),
     frame = dense_source(frame_matrix(x, arg)), blocks = sparse_source(x, arg), sparse = sparse_source(list(x), arg),
     matrix = if (is.numeric(x) || is.logical(x)) dense_source(x)
   )
   if (is.null(source)) abort_input(
     sprintf(paste("`%s` must be a numeric matrix or data frame, a sparse Matrix or a list of them (blocks of rows), a",
-                  "SummarizedExperiment, a DelayedMatrix, a weft_file() or a weft_upload() handle."), arg),
+                  "SummarizedExperiment, a DelayedMatrix, a weft_file(), a plink_file() or a weft_upload() handle."),
+            arg),
     x = paste0("It is ", describe(x), "."), i = if (is.numeric(x)) "For one feature, use `cbind(feature = x)`."
   )
   if (source$n < 1 || source$p < 1) {
@@ -88,6 +90,13 @@ file_source <- function(x, block_size) {
   if (8 * prod(d) <= block_size) return(dense_source(as.matrix(x)))
   block_source(d[1L], d[2L], x$layout == "row", block_size, NULL, function(range, by_row) if (by_row) x[range, ]
                else x[, range])
+}
+
+# Genotypes become numbers block after block of variants.
+plink_source <- function(x, block_size) {
+  d <- as.double(dim(x))
+  if (8 * prod(d) <= block_size) return(dense_source(as.matrix(x)))
+  block_source(d[1L], d[2L], FALSE, block_size, dimnames(x), function(range, by_row) read_variants(x, range))
 }
 
 block_source <- function(n, p, by_row, block_size, names, read) {

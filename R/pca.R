@@ -37,8 +37,8 @@
 #'   [weft_file()] (read in blocks), or a [weft_upload()] handle.
 #' @param k number of components; all min(n, p) when missing.
 #' @param method see below.
-#' @param center,scale `TRUE`, `FALSE`, or a number a column. `scale = TRUE` divides by the standard deviation (constant
-#'   columns by 1, with a warning).
+#' @param center,scale `TRUE`, `FALSE`, or a number per column. `scale = TRUE` divides by the standard deviation
+#'   (constant columns by 1, with a warning).
 #' @param weights weights of rows, as if they were repeated so often.
 #' @param col_weights weights of columns; they become part of the result's `scale`.
 #' @param tol accuracy; see below. Default 1e-12, for `"gs"` and `"nipals"` 1e-8, for `stop = "paper"` 1e-7.
@@ -266,7 +266,8 @@ warn_about <- function(fit, k, constant, source) {
               i = "`converged` and `residual` in the result say how far they are; raise `max_iter` or `tol`.")
   }
   if (fit$rank < k) {
-    weft_warn("rank", sprintf("The numerical rank is %.0f, less than `k` = %.0f: the last %.0f standard deviations are 0.",
+    weft_warn("rank",
+              sprintf("The numerical rank is %.0f, less than `k` = %.0f: the last %.0f standard deviations are 0.",
                               fit$rank, k, k - fit$rank),
               i = "Their vectors are orthonormal but otherwise arbitrary.")
   }

@@ -7,9 +7,10 @@
 #' @param variants which variants: numbers or names; all by default.
 #' @param type `"integer"`, or `"raw"` for a quarter of the memory, which cannot hold missing genotypes.
 #' @param threads see [weft_threads()].
-#' @return A matrix with samples in rows and variants in columns, counts 0, 1, 2 of the first allele of the `.bim` file, `NA`
-#'   where missing. Row names are the individual ids, prefixed by the family's where they are not unique. The attributes
-#'   `"variants"` and `"samples"` hold the two tables as data frames.
+#' @return A matrix with samples in rows and variants in columns, counts 0, 1, 2 of the first allele of the `.bim` file,
+#'   `NA` where missing. Row names are the individual ids, prefixed by the family's where they are not unique. The
+#'   attributes `"variants"` and `"samples"` hold the two tables as data frames.
+#' @seealso [plink_file()], which leaves genotypes in the file.
 #' @export
 #' @examples
 #' stem <- tempfile()
@@ -20,6 +21,26 @@
 read_plink <- function(path, variants = NULL, type = c("integer", "raw"), threads = NULL) {
   need_args("path")
   type <- check_choice(type, c("integer", "raw"), "type")
+  parts <- plink_parts(path)
+  bim <- parts$variants
+  fam <- parts$samples
+  wanted <- variant_index(variants, bim$variant)
+  x <- .Call(C_weft_mi_genotypes, parts$bed, as.double(nrow(fam)), wanted - 1, run_control("cpu", threads, FALSE))
+  if (type == "raw") {
+    if (anyNA(x)) {
+      abort_input("`type` must be \"integer\" where genotypes are missing.",
+                  x = sprintf("%d are missing.", sum(is.na(x))))
+    }
+    x <- memory_errors(matrix(as.raw(x), nrow(x), ncol(x)))
+  }
+  dimnames(x) <- list(sample_labels(fam), bim$variant[wanted])
+  bim <- bim[wanted, ]
+  row.names(bim) <- NULL
+  structure(x, variants = bim, samples = fam)
+}
+
+# The three files of a data set, looked at: list(bed, variants, samples).
+plink_parts <- function(path) {
   if (!is.character(path) || length(path) != 1L || is.na(path)) {
     abort_input("`path` must name a .bed file.", x = paste0("It is ", describe(path), "."))
   }
@@ -33,20 +54,12 @@ read_plink <- function(path, variants = NULL, type = c("integer", "raw"), thread
   }
   bim <- plink_table(files[2L], c("chromosome", "variant", "morgans", "position", "allele1", "allele2"))
   fam <- plink_table(files[3L], c("family", "individual", "father", "mother", "sex", "phenotype"))
-  wanted <- variant_index(variants, bim$variant)
   check_bed(files[1L], nrow(fam), nrow(bim))
-  x <- .Call(C_weft_mi_genotypes, files[1L], as.double(nrow(fam)), wanted - 1, run_control("cpu", threads, FALSE))
-  if (type == "raw") {
-    if (anyNA(x)) {
-      abort_input("`type` must be \"integer\" where genotypes are missing.", x = sprintf("%d are missing.", sum(is.na(x))))
-    }
-    x <- memory_errors(matrix(as.raw(x), nrow(x), ncol(x)))
-  }
-  ids <- if (anyDuplicated(fam$individual)) paste(fam$family, fam$individual, sep = ":") else fam$individual
-  dimnames(x) <- list(ids, bim$variant[wanted])
-  bim <- bim[wanted, ]
-  row.names(bim) <- NULL
-  structure(x, variants = bim, samples = fam)
+  list(bed = files[1L], variants = bim, samples = fam)
+}
+
+sample_labels <- function(fam) {
+  if (anyDuplicated(fam$individual)) paste(fam$family, fam$individual, sep = ":") else fam$individual
 }
 
 plink_table <- function(file, columns) {
@@ -54,7 +67,8 @@ plink_table <- function(file, columns) {
     abort_input(sprintf("%s must be a file that can be read.", basename(file)))
   })
   bad <- which(!validUTF8(lines))
-  if (length(bad)) abort_input(sprintf("%s must be text in UTF-8.", basename(file)), x = sprintf("Line %d is not.", bad[1L]))
+  if (length(bad)) abort_input(sprintf("%s must be text in UTF-8.", basename(file)),
+                               x = sprintf("Line %d is not.", bad[1L]))
   lines <- strsplit(trimws(lines), "[ \t]+")
   lines <- lines[lengths(lines) > 0L & vapply(lines, function(line) !identical(line, ""), NA)]
   bad <- which(lengths(lines) != length(columns))
@@ -87,7 +101,8 @@ variant_index <- function(variants, names) {
 check_bed <- function(file, n, p) {
   bytes <- 3 + (n + 3) %/% 4 * p
   size <- file.size(file)
-  con <- tryCatch(file(file, "rb"), condition = function(e) abort_input(sprintf("%s must be a file that can be read.", basename(file))))
+  con <- tryCatch(file(file, "rb"),
+                  condition = function(e) abort_input(sprintf("%s must be a file that can be read.", basename(file))))
   on.exit(close(con))
   magic <- readBin(con, "raw", 3L)
   if (length(magic) < 3L || any(magic[1:2] != as.raw(c(0x6c, 0x1b)))) {
@@ -95,7 +110,8 @@ check_bed <- function(file, n, p) {
                 x = sprintf("It begins with %s.", if (length(magic)) paste(magic, collapse = " ") else "nothing"))
   }
   if (magic[3L] != as.raw(1)) {
-    abort_input("The .bed file must hold one variant after another (third byte 01).", x = sprintf("It is %s.", magic[3L]),
+    abort_input("The .bed file must hold one variant after another (third byte 01).",
+                x = sprintf("It is %s.", magic[3L]),
                 i = "`plink --make-bed` writes it anew.")
   }
   if (size != bytes) {

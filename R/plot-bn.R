@@ -1,12 +1,12 @@
-# Plots of networks. The layout is layered: a node lies one layer below its lowest parent; within layers nodes are ordered
-# by the mean place of their neighbours, sweeping down and up (Sugiyama, Tagawa and Toda 1981).
+# Plots of networks. The layout is layered: a node lies one layer below its lowest parent; within layers nodes are
+# ordered by the mean place of their neighbours, sweeping down and up (Sugiyama, Tagawa and Toda 1981).
 
 #' Plot learned networks
 #'
 #' @param x what [bn_learn()] or [bn_exact()] returned.
-#' @param which `"network"` (width and shade of an edge are its posterior; edges that are not in the best network but have a
-#'   posterior of at least `threshold` are dashed), `"trace"` (score along each chain), `"score"` (best score so far against
-#'   iteration) or `"posterior"` (sorted edge posteriors).
+#' @param which `"network"` (width and shade of an edge are its posterior; edges that are not in the best network but
+#'   have a posterior of at least `threshold` are dashed), `"trace"` (score along each chain), `"score"` (best score so
+#'   far against iteration) or `"posterior"` (sorted edge posteriors).
 #' @param threshold see `which`.
 #' @param cex size of the nodes' names.
 #' @param ... ignored.
@@ -21,10 +21,12 @@ plot.weft_bn <- function(x, which = c("network", "trace", "score", "posterior"),
   cex <- check_number(cex, "cex", min = 0, max = 100)
   check_bn(x, "x")
   if (which %in% c("trace", "score") && is.null(x$trace)) {
-    abort_input(sprintf("`which = \"%s\"` is for what `bn_learn()` returned.", which), x = "An exact answer has no chains.")
+    abort_input(sprintf("`which = \"%s\"` is for what `bn_learn()` returned.", which),
+                x = "An exact answer has no chains.")
   }
   if (which == "posterior" && is.null(x$edges)) {
-    abort_input("`which = \"posterior\"` needs edge posteriors.", i = "Use `target = \"sum\"`, or `posterior =` of `bn_exact()`.")
+    abort_input("`which = \"posterior\"` needs edge posteriors.",
+                i = "Use `target = \"sum\"`, or `posterior =` of `bn_exact()`.")
   }
   switch(which, network = plot_network(x$dag, x$edges, threshold, cex), trace = with_wide_axis(plot_traces(x)),
          score = with_wide_axis(plot_scores(x)), posterior = plot_posteriors(x$edges))
@@ -110,7 +112,8 @@ plot_network <- function(dag, edges, threshold, cex) {
     to <- shown[k, 2L]
     draw_edge(at, from, to, half_width, half_height, posterior[from, to], dag[from, to] != 0)
   }
-  graphics::rect(at$x - half_width, at$y - half_height, at$x + half_width, at$y + half_height, col = "white", border = bn_blue)
+  graphics::rect(at$x - half_width, at$y - half_height, at$x + half_width, at$y + half_height, col = "white",
+                 border = bn_blue)
   graphics::text(at$x, at$y, nodes, cex = cex)
 }
 
@@ -129,5 +132,6 @@ draw_edge <- function(at, from, to, half_width, half_height, posterior, in_best)
   width <- 0.5 + 3 * posterior
   n <- length(kept)
   graphics::lines(px[kept], py[kept], col = shade, lwd = width, lty = if (in_best) 1 else 2)
-  graphics::arrows(px[kept[n - 1L]], py[kept[n - 1L]], px[kept[n]], py[kept[n]], length = 0.07, col = shade, lwd = width)
+  graphics::arrows(px[kept[n - 1L]], py[kept[n - 1L]], px[kept[n]], py[kept[n]], length = 0.07, col = shade,
+                   lwd = width)
 }

@@ -38,8 +38,10 @@ plot_irm_matrix <- function(x, resolution, ...) {
   shade <- if (any(count > 0)) pmin(1, count / stats::quantile(count[count > 0], 0.95)) else count
   graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i", xlab = "columns by cluster",
                  ylab = "rows by cluster", main = sprintf("%s links", format(link_total(x), big.mark = ",")), ...)
-  graphics::rasterImage(grDevices::as.raster(matrix(1 - 0.85 * shade, pixels[1L])), 0, n[1L], n[2L], 0, interpolate = FALSE)
-  graphics::abline(h = utils::head(cumsum(tabulate(x$row_cluster)), -1L), v = utils::head(cumsum(tabulate(x$col_cluster)), -1L),
+  graphics::rasterImage(grDevices::as.raster(matrix(1 - 0.85 * shade, pixels[1L])), 0, n[1L], n[2L], 0,
+                        interpolate = FALSE)
+  graphics::abline(h = utils::head(cumsum(tabulate(x$row_cluster)), -1L),
+                   v = utils::head(cumsum(tabulate(x$col_cluster)), -1L),
                    col = "#c0392b", lwd = 0.8)
   graphics::box()
 }
@@ -53,7 +55,8 @@ plot_real_matrix <- function(x, resolution, ...) {
   graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i", xlab = "columns by cluster",
                  ylab = "rows by cluster", main = sprintf("%s values", format(link_total(x), big.mark = ",")), ...)
   graphics::rasterImage(grDevices::as.raster(real_colours(z)), 0, n[1L], n[2L], 0, interpolate = FALSE)
-  graphics::abline(h = utils::head(cumsum(tabulate(x$row_cluster)), -1L), v = utils::head(cumsum(tabulate(x$col_cluster)), -1L),
+  graphics::abline(h = utils::head(cumsum(tabulate(x$row_cluster)), -1L),
+                   v = utils::head(cumsum(tabulate(x$col_cluster)), -1L),
                    col = "black", lwd = 0.8)
   graphics::box()
 }
@@ -67,8 +70,9 @@ plot_irm_trace <- function(x, ...) {
 
 plot_irm_eta <- function(x, ...) {
   k <- dim(x$eta)
-  graphics::image(seq_len(k[2L]), seq_len(k[1L]), t(x$eta), col = grDevices::hcl.colors(64L, "Blues", rev = TRUE), ylim = c(k[1L], 0) + 0.5,
-                  xlab = "column cluster", ylab = "row cluster", main = sprintf("eta, %.3g to %.3g", min(x$eta), max(x$eta)), ...)
+  graphics::image(seq_len(k[2L]), seq_len(k[1L]), t(x$eta), col = grDevices::hcl.colors(64L, "Blues", rev = TRUE),
+                  ylim = c(k[1L], 0) + 0.5, xlab = "column cluster", ylab = "row cluster",
+                  main = sprintf("eta, %.3g to %.3g", min(x$eta), max(x$eta)), ...)
   graphics::box()
 }
 
@@ -76,8 +80,10 @@ plot_irm_sizes <- function(x, ...) {
   both <- if (x$type == "bipartite") list(row = x$row_cluster, column = x$col_cluster) else list(node = x$row_cluster)
   old <- graphics::par(mfrow = c(1L, length(both)))
   on.exit(graphics::par(old))
-  for (mode in names(both)) graphics::barplot(tabulate(both[[mode]]), names.arg = seq_len(max(both[[mode]])), border = NA,
-                                              col = "#2c5f8a", xlab = paste(mode, "cluster"), ylab = "nodes", ...)
+  for (mode in names(both)) {
+    graphics::barplot(tabulate(both[[mode]]), names.arg = seq_len(max(both[[mode]])), border = NA,
+                      col = "#2c5f8a", xlab = paste(mode, "cluster"), ylab = "nodes", ...)
+  }
 }
 
 #' @rdname plot.weft_irm

@@ -16,24 +16,16 @@
 #' plot(d, style = "perspective")
 plot.weft_kde <- function(x, style = c("contour", "perspective"), n = if (x$d == 1L) 400 else 80, points = TRUE,
                           theta = -30, phi = 30, ...) {
-  check_parts(x, "kde()", kde_parts(x))
   style <- check_choice(style, c("contour", "perspective"), "style")
-  if (x$d > 2L) {
-    abort_input("`x` must be a density of one or two dimensions to be drawn.", x = sprintf("It has %d.", x$d),
-                i = "Make densities of one or two columns.")
-  }
-  n <- check_number(n, "n", min = 2, max = 2000, whole = TRUE)
   points <- check_flag(points, "points")
   theta <- check_number(theta, "theta", min = -360, max = 360)
   phi <- check_number(phi, "phi", min = -360, max = 360)
-  axes <- lapply(seq_len(x$d), function(j) plot_range(x, j, n))
-  shown <- x$data[unique(round(seq(1, nrow(x$data), length.out = min(nrow(x$data), 2000)))), , drop = FALSE]
-  names <- x$names %||% if (x$d == 1L) "x" else c("x1", "x2")
-  if (x$d == 1L) return(plot_curve(x, axes[[1L]], shown, names, points, ...))
-  grid <- list(x = axes[[1L]], y = axes[[2L]])
-  grid$z <- matrix(stats::predict(x, as.matrix(expand.grid(axes))), n)
-  if (style == "contour") plot_contours(x, grid, shown, names, points, ...)
-  else plot_surface(x, grid, names, theta, phi, ...)
+  picture <- density_picture(x, n, "x")
+  axes <- picture$axes
+  if (x$d == 1L) return(plot_curve(x, picture, points, ...))
+  grid <- list(x = axes[[1L]], y = axes[[2L]], z = matrix(picture$density, length(axes[[1L]])))
+  if (style == "contour") plot_contours(x, grid, picture$points, picture$names, points, ...)
+  else plot_surface(x, grid, picture$names, theta, phi, ...)
   invisible(grid)
 }
 
@@ -44,18 +36,21 @@ plot_range <- function(x, j, n) {
   seq(r[1L] - reach * h[j], r[2L] + reach * h[j], length.out = n)
 }
 
-plot_curve <- function(x, at, shown, names, points, ...) {
-  f <- stats::predict(x, at)
-  settings <- list(x = at, y = f, type = "l", lwd = 2, col = "#2c5f8a", xlab = names[1L], ylab = "density", ylim = c(0, max(f) * 1.05),
+plot_curve <- function(x, picture, points, ...) {
+  at <- picture$axes[[1L]]
+  f <- picture$density
+  settings <- list(x = at, y = f, type = "l", lwd = 2, col = "#2c5f8a", xlab = picture$names, ylab = "density",
+                   ylim = c(0, max(f) * 1.05),
                    main = sprintf("%.0f points, bandwidth %.4g", x$n, x$bandwidth[1L]))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   graphics::polygon(c(at, rev(at)), c(f, 0 * f), border = NA, col = grDevices::adjustcolor("#2c5f8a", 0.15))
-  if (points) graphics::rug(shown[, 1L], col = grDevices::adjustcolor("black", 0.3), quiet = TRUE)
+  if (points) graphics::rug(picture$points[, 1L], col = grDevices::adjustcolor("black", 0.3), quiet = TRUE)
   invisible(list(x = at, y = f))
 }
 
 plot_contours <- function(x, grid, shown, names, points, ...) {
-  settings <- list(x = range(grid$x), y = range(grid$y), type = "n", xlab = names[1L], ylab = names[2L], xaxs = "i", yaxs = "i",
+  settings <- list(x = range(grid$x), y = range(grid$y), type = "n", xlab = names[1L], ylab = names[2L], xaxs = "i",
+                   yaxs = "i",
                    main = sprintf("%.0f points, %s kernel", x$n, x$kernel))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   levels <- max(grid$z) * c(0.01, seq(0.1, 0.9, by = 0.1))
@@ -72,9 +67,10 @@ plot_surface <- function(x, grid, names, theta, phi, ...) {
   facet <- (z[-1L, -1L] + z[-1L, -n] + z[-n, -1L] + z[-n, -n]) / 4
   colours <- rev(grDevices::hcl.colors(64, "Blues 3"))
   fill <- colours[pmin(64, 1 + floor(63 * facet / max(facet)))]
-  settings <- list(x = grid$x, y = grid$y, z = z, theta = theta, phi = phi, col = fill, border = NA, shade = 0.3, expand = 0.6,
-                   ticktype = "detailed", xlab = paste0("\n", names[1L]), ylab = paste0("\n", names[2L]), zlab = "\n\ndensity",
-                   cex.axis = 0.7, # empty lines take the names off the numbers
+  settings <- list(x = grid$x, y = grid$y, z = z, theta = theta, phi = phi, col = fill, border = NA, shade = 0.3,
+                   expand = 0.6, ticktype = "detailed", cex.axis = 0.7,
+                   # empty lines take the names off the numbers
+                   xlab = paste0("\n", names[1L]), ylab = paste0("\n", names[2L]), zlab = "\n\ndensity",
                    main = sprintf("%.0f points, %s kernel", x$n, x$kernel))
   do.call(graphics::persp, utils::modifyList(settings, list(...)))
 }
@@ -82,22 +78,18 @@ plot_surface <- function(x, grid, names, theta, phi, ...) {
 #' @rdname predict.weft_kernel_regression
 #' @export
 plot.weft_kernel_regression <- function(x, n = 300, level = 0.95, ...) {
-  check_parts(x, "kernel_regression()", regression_parts(x))
-  if (x$d != 1L) abort_input("`x` must be a regression on one column to be drawn.", x = sprintf("It has %d.", x$d))
-  n <- check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
-  at <- seq(min(x$data), max(x$data), length.out = n)
-  band <- stats::predict(x, at, interval = "confidence", level = level)
-  name <- x$names %||% "x"
-  settings <- list(x = x$data[, 1L], y = x$response, pch = 16, cex = 0.5, col = grDevices::adjustcolor("black", 0.3),
-                   xlab = name, ylab = "y",
+  picture <- regression_picture(x, n, level, "x")
+  curve <- picture$curve
+  settings <- list(x = picture$points$x, y = picture$points$y, pch = 16, cex = 0.5,
+                   col = grDevices::adjustcolor("black", 0.3), xlab = picture$xlab, ylab = picture$ylab,
                    main = sprintf("Kernel regression, bandwidth %.4g, %g%% bands", x$bandwidth[1L], 100 * level))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
-  known <- !is.na(band[, 1L])
+  known <- !is.na(curve$y)
   run <- cumsum(c(TRUE, diff(known) != 0))
   for (part in split(which(known), run[known])) {
-    graphics::polygon(c(at[part], rev(at[part])), c(band[part, 2L], rev(band[part, 3L])), border = NA,
+    graphics::polygon(c(curve$x[part], rev(curve$x[part])), c(curve$lower[part], rev(curve$upper[part])), border = NA,
                       col = grDevices::adjustcolor("#2c5f8a", 0.25))
   }
-  graphics::lines(at, band[, 1L], lwd = 2, col = "#2c5f8a")
+  graphics::lines(curve$x, curve$y, lwd = 2, col = "#2c5f8a")
   invisible(x)
 }

@@ -1,16 +1,18 @@
-# Drawing a network with base graphics: components are laid out each by itself so that distances on paper follow distances
-# along edges (Kamada and Kawai's stress, by majorisation), and packed side by side, large ones first. No randomness.
+# Drawing a network with base graphics: components are laid out each by itself so that distances on paper follow
+# distances along edges (Kamada and Kawai's stress, by majorisation), and packed side by side, large ones first. No
+# randomness.
 
 #' Draw a network
 #'
-#' Features are points, larger with more edges; edges are lines, wider with more weight. Names are written where they do not
-#' cover each other, those of the best connected features first. The layout is the same every time.
+#' Features are points, larger with more edges; edges are lines, wider with more weight. Names are written where they do
+#' not cover each other, those of the best connected features first. The layout is the same every time.
 #'
 #' @param x what [mi_network()] returned.
-#' @param edges how many of the heaviest edges to draw; by default two and a half times as many as features, or as many as
-#'   features where there are more than a hundred.
+#' @param edges how many of the heaviest edges to draw; by default two and a half times as many as features, or as many
+#'   as features where there are more than a hundred.
 #' @param labels `TRUE`, `FALSE`, or the names to write.
-#' @param groups a factor or vector, one value a feature, shown by colour; by default the neighbourhoods are not coloured.
+#' @param groups a factor or vector, one value per feature, shown by colour; by default the neighbourhoods are not
+#'   coloured.
 #' @param main the title.
 #' @param ... ignored.
 #' @return `x`, invisibly.
@@ -27,7 +29,8 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
   }
   if (!is.null(edges)) most <- check_number(edges, "edges", min = 0, whole = TRUE)
   if (!is.null(groups) && length(groups) != p) {
-    abort_input("`groups` must have one value a feature.", x = sprintf("It has %d for %d features.", length(groups), p))
+    abort_input("`groups` must have one value per feature.",
+                x = sprintf("It has %d for %d features.", length(groups), p))
   }
   shown <- min(most, nrow(ends))
   drawn <- if (shown > 0) which(weight >= weight[shown]) else integer()
@@ -65,7 +68,8 @@ draw_features <- function(place, names, degree, labels, colour) {
 }
 
 network_title <- function(x, shown, all, left_out) {
-  text <- sprintf("%s network: %s", attr(x, "method") %||% "", if (shown < all) sprintf("strongest %d of %d edges", shown, all)
+  text <- sprintf("%s network: %s", attr(x, "method") %||% "",
+                  if (shown < all) sprintf("strongest %d of %d edges", shown, all)
                                                                else sprintf("%d edges", all))
   if (left_out > 0) text <- paste0(text, sprintf("; %d feature%s without", left_out, if (left_out == 1) "" else "s"))
   trimws(text)
@@ -80,14 +84,16 @@ group_colours <- function(groups) {
 
 draw_groups <- function(groups) {
   groups <- as.factor(groups)
-  graphics::legend("bottomleft", levels(groups), pch = 21, pt.bg = group_palette(nlevels(groups)), col = "white", pt.cex = 1.3,
+  graphics::legend("bottomleft", levels(groups), pch = 21, pt.bg = group_palette(nlevels(groups)), col = "white",
+                   pt.cex = 1.3,
                    bty = "n", cex = 0.8)
 }
 
 draw_edges <- function(place, w) {
   at <- which(upper.tri(w) & w > 0, arr.ind = TRUE)
   weight <- w[at]
-  if (any(is.infinite(weight))) weight[is.infinite(weight)] <- max(weight[is.finite(weight)], 0) + 1 # wider than all others
+  # wider than all others
+  if (any(is.infinite(weight))) weight[is.infinite(weight)] <- max(weight[is.finite(weight)], 0) + 1
   share <- if (diff(range(weight)) > 0) (weight - min(weight)) / diff(range(weight)) else rep(1, length(weight))
   by_weight <- order(weight)
   at <- at[by_weight, , drop = FALSE]
@@ -96,7 +102,8 @@ draw_edges <- function(place, w) {
                      lwd = 0.6 + 2 * share, col = grDevices::grey(0.8 - 0.45 * share))
 }
 
-# Each name beside its point where it covers no name or point drawn before: right, left, above or below; else it is left out.
+# Each name beside its point where it covers no name or point drawn before: right, left, above or below; else it is left
+# out.
 draw_labels <- function(place, names, degree, size) {
   cex <- if (nrow(place) <= 30) 0.9 else if (nrow(place) <= 80) 0.75 else 0.6
   wide <- graphics::strwidth(names, cex = cex)
@@ -113,7 +120,8 @@ draw_labels <- function(place, names, degree, size) {
     y <- place[i, 2L]
     r <- radius[i] * 1.1
     half <- wide[i] / 2
-    tries <- rbind(c(x + r, y - high / 2, x + r + wide[i], y + high / 2), c(x - r - wide[i], y - high / 2, x - r, y + high / 2),
+    tries <- rbind(c(x + r, y - high / 2, x + r + wide[i], y + high / 2),
+                   c(x - r - wide[i], y - high / 2, x - r, y + high / 2),
                    c(x - half, y + r, x + half, y + r + high), c(x - half, y - r - high, x + half, y - r))
     for (t in seq_len(4L)) {
       box <- tries[t, ]
@@ -121,7 +129,8 @@ draw_labels <- function(place, names, degree, size) {
       if (!free(box, boxes[-i, , drop = FALSE])) next
       middle <- c(box[1L] + box[3L], box[2L] + box[4L]) / 2
       for (turn in (0:7) * pi / 4) { # a light rim, so that edges behind do not disturb
-        graphics::text(middle[1L] + 0.12 * high * cos(turn), middle[2L] + 0.12 * high * sin(turn), names[i], cex = cex, col = "white")
+        graphics::text(middle[1L] + 0.12 * high * cos(turn), middle[2L] + 0.12 * high * sin(turn), names[i], cex = cex,
+                       col = "white")
       }
       graphics::text(middle[1L], middle[2L], names[i], cex = cex, col = "#222222")
       boxes <- rbind(boxes, box)

@@ -1,12 +1,12 @@
 #' Plot principal components
 #'
-#' `plot()` is a scree plot: shares of the variance as bars, their sum as a line. `biplot()` is [stats::biplot()] of the scores
-#' and loadings. `autoplot()` draws scores with ggplot2, coloured by a variable if one is given.
+#' `plot()` is a scree plot: shares of the variance as bars, their sum as a line. `biplot()` is [stats::biplot()] of the
+#' scores and loadings. `autoplot()` draws scores with ggplot2, coloured by a variable if one is given.
 #'
 #' @param x,object what [pca()] returned.
 #' @param top most components to show.
 #' @param components two components.
-#' @param color a vector with one value a row.
+#' @param color a vector with one value per row.
 #' @param ... passed on to [graphics::barplot()] by `plot()`.
 #' @return `plot()`: `x`, invisibly; `autoplot()`: a ggplot.
 #' @export
@@ -18,7 +18,8 @@ plot.weft_pca <- function(x, top = 20L, ...) {
   top <- check_number(top, "top", min = 1, whole = TRUE)
   check_pca(x, "x")
   share <- 100 * utils::head(x$share, top)
-  settings <- list(height = share, names.arg = seq_along(share), col = "#2c5f8a", border = NA, las = 1, ylim = c(0, 105), yaxs = "i",
+  settings <- list(height = share, names.arg = seq_along(share), col = "#2c5f8a", border = NA, las = 1,
+                   ylim = c(0, 105), yaxs = "i",
                    xlab = "component", ylab = "share of variance (%)", main = "")
   at <- do.call(graphics::barplot, utils::modifyList(settings, list(...)))
   graphics::lines(at, cumsum(share), type = "o", pch = 16, cex = 0.7, col = "#b3541e")
@@ -37,7 +38,8 @@ autoplot.weft_pca <- function(object, components = 1:2, color = NULL, ...) {
                 x = paste0("It is ", describe(components), "."))
   }
   if (!is.null(color) && length(color) != nrow(object$x)) {
-    abort_input(sprintf("`color` must have one value a row: %d.", nrow(object$x)), x = sprintf("It has %d.", length(color)))
+    abort_input(sprintf("`color` must have one value per row: %d.", nrow(object$x)),
+                x = sprintf("It has %d.", length(color)))
   }
   data <- data.frame(first = object$x[, components[1L]], second = object$x[, components[2L]])
   label <- sprintf("PC%d (%.1f %%)", components, 100 * object$share[components])

@@ -6,8 +6,8 @@
 #' network, the co-clustering, and the samples' outlier scores, as far as their steps were not left out.
 #'
 #' @param x what [gene_network()] returned.
-#' @param which `"overview"`, or one of the parts: `"samples"`, `"variance"`, `"ranking"`, `"pairs"`, `"network"`, `"clusters"`, `"bayes"`,
-#'   `"outliers"`.
+#' @param which `"overview"`, or one of the parts: `"samples"`, `"variance"`, `"ranking"`, `"pairs"`, `"network"`,
+#'   `"clusters"`, `"bayes"`, `"outliers"`.
 #' @param ... passed on to the part's own `plot()`; ignored by `"overview"`, `"samples"` and `"outliers"`.
 #' @return `x`, invisibly.
 #' @export
@@ -16,9 +16,11 @@
 #' fit <- gene_network(e$x, e$class, seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE)
 #' plot(fit)
 #' plot(fit, "samples")
-plot.weft_gene_network <- function(x, which = c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes",
+plot.weft_gene_network <- function(x, which = c("overview", "samples", "variance", "ranking", "pairs", "network",
+                                                "clusters", "bayes",
                                                 "outliers"), ...) {
-  which <- check_choice(which, c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes", "outliers"),
+  which <- check_choice(which, c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes",
+                                 "outliers"),
                         "which")
   fit <- checked_fit(x, "x")
   drawing("x", plot_fit(with_labels(fit), which, ...))
@@ -44,10 +46,11 @@ plot_tested_pairs <- function(pairs, main = NULL, ...) {
 
 plot_overview <- function(x) {
   parts <- intersect(c("samples", "ranking", "network", "bayes", "clusters", "outliers"),
-                     c(workflow_steps[vapply(workflow_steps, function(s) !is.null(x[[s]]), NA)], if (!is.null(x$components)) "samples"))
+                     c(workflow_steps[vapply(workflow_steps, function(s) !is.null(x[[s]]), NA)],
+                       if (!is.null(x$components)) "samples"))
   if (!length(parts)) abort_input("There is nothing to plot.",
                                   x = "All steps were left out, or done by functions of your own.")
-  shape <- if (length(parts) == 1L) c(1L, 1L) else if (length(parts) <= 2L) c(1L, 2L) else c(ceiling(length(parts) / 2), 2L)
+  shape <- c(ceiling(length(parts) / 2), min(length(parts), 2L))
   old <- graphics::par(mfrow = shape, cex = 0.75)
   on.exit(graphics::par(old))
   for (part in parts) {
@@ -60,7 +63,9 @@ plot_workflow_network <- function(x, edges = if (ncol(x$network) > 100L) 200, ..
   plot(x$network, edges = edges, groups = network_groups(x), ...)
 }
 
-class_palette <- function(count) if (count <= 4L) c("#2c5f8a", "#b3541e", "#4c8c4a", "#8a4f9e")[seq_len(count)] else group_palette(count)
+class_palette <- function(count) {
+  if (count <= 4L) c("#2c5f8a", "#b3541e", "#4c8c4a", "#8a4f9e")[seq_len(count)] else group_palette(count)
+}
 
 plot_samples <- function(x) {
   fit <- x$components
@@ -82,7 +87,8 @@ plot_samples <- function(x) {
   if (length(odd)) {
     graphics::points(scores[odd, 1L], scores[odd, second], pch = 1, cex = 2.2, lwd = 1.5)
     left <- scores[odd, 1L] > mean(graphics::par("usr")[1:2])
-    graphics::text(scores[odd, 1L], scores[odd, second], rownames(scores)[odd], pos = ifelse(left, 2, 4), cex = 0.75, xpd = NA,
+    graphics::text(scores[odd, 1L], scores[odd, second], rownames(scores)[odd], pos = ifelse(left, 2, 4), cex = 0.75,
+                   xpd = NA,
                    offset = 0.7)
   }
   few <- !is.null(class) && nlevels(class) <= 4L # these go above the points, which a legend would hide
@@ -134,7 +140,8 @@ plot_clusters <- function(x, ...) {
   }
   graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i",
                  xlab = sprintf("genes by cluster (%s)", if (real) "orange: above the gene's mean, blue: below"
-                                                         else "dark: above the gene's median"), ylab = "samples by cluster",
+                                                         else "dark: above the gene's median"),
+                 ylab = "samples by cluster",
                  main = sprintf("%d x %d clusters", max(fit$row_cluster), max(fit$col_cluster)), las = 1)
   graphics::rasterImage(grDevices::as.raster(picture), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)),
@@ -144,8 +151,10 @@ plot_clusters <- function(x, ...) {
     colour <- class_palette(nlevels(class))[as.integer(class)][rows]
     usr <- graphics::par("usr")
     width <- 0.02 * n[2L]
-    graphics::rect(usr[2L] + width * 0.4, seq_len(n[1L]) - 1, usr[2L] + width * 1.4, seq_len(n[1L]), col = colour, border = NA, xpd = NA)
-    graphics::legend("topright", inset = c(0, -0.075), levels(class), fill = class_palette(nlevels(class)), border = NA, bty = "n",
+    graphics::rect(usr[2L] + width * 0.4, seq_len(n[1L]) - 1, usr[2L] + width * 1.4, seq_len(n[1L]), col = colour,
+                   border = NA, xpd = NA)
+    graphics::legend("topright", inset = c(0, -0.075), levels(class), fill = class_palette(nlevels(class)),
+                     border = NA, bty = "n",
                      horiz = TRUE, xpd = NA, cex = 0.8)
   }
 }
@@ -155,12 +164,11 @@ plot_outliers <- function(x) {
   o <- o[match(x$quality$samples$sample[x$quality$samples$kept], o$sample), ]
   old <- graphics::par(mar = c(4, 4, 2.5, 1) + 0.1)
   on.exit(graphics::par(old))
-  top <- max(o$score[is.finite(o$score)], 3)
-  score <- pmin(o$score, top)
-  graphics::plot(seq_along(score), score, pch = 16, col = ifelse(o$outlier, "#b3541e", "#2c5f8a"), xlab = "sample",
-                 ylab = "outlier score", las = 1,
-                 ylim = c(0, top * 1.08), main = sprintf("%d sample%s apart", sum(o$outlier),
-                                                         if (sum(o$outlier) == 1L) " stands" else "s stand"))
+  picture <- outliers_picture(o)
+  score <- picture$data$score
+  graphics::plot(seq_along(score), score, pch = 16, col = ifelse(o$outlier, "#b3541e", "#2c5f8a"), las = 1,
+                 xlab = picture$xlab, ylab = picture$ylab, ylim = c(0, picture$top * 1.08), main = picture$title)
   odd <- which(o$outlier)
-  if (length(odd)) graphics::text(odd, score[odd], o$sample[odd], pos = ifelse(odd > length(score) / 2, 2, 4), cex = 0.75)
+  if (length(odd)) graphics::text(odd, score[odd], o$sample[odd], pos = ifelse(odd > length(score) / 2, 2, 4),
+                                  cex = 0.75)
 }

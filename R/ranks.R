@@ -28,7 +28,7 @@
 #'   rank whose script has ended is an error to the others. An error that a script does not catch ends the whole job
 #'   with a message that names the rank, and so does a crash.
 #'
-#' @return A data frame of class `weft_ranks` with one row a rank: `rank` from 0, `host`, `pid`, `threads`, `device`
+#' @return A data frame of class `weft_ranks` with one row per rank: `rank` from 0, `host`, `pid`, `threads`, `device`
 #'   (`NA` without one). Attributes `"rank"` and `"size"` are this process's number and the number of ranks.
 #' @seealso [mi_pairs()], [kernel_sum()], [kde()]; [weft_sitrep()] says whether weft was installed with MPI.
 #' @export

@@ -13,9 +13,8 @@ sparse_parts <- function(data) list(starts = data@p, rows = data@i, values = dat
 cell_scores <- function(data, size, control) {
   n <- nrow(data)
   most <- min(2047, floor(sqrt((2^31 - 1) / (n %/% 2))))
-  quantile <- stats::qnorm((seq(2, 2 * n) / 2 - 0.5) / n)
   parts <- sparse_parts(data)
-  found <- .Call(C_weft_regulation_cell_scores, parts, size, quantile, most, control)
+  found <- .Call(C_weft_regulation_cell_scores, parts, size, rank_quantiles(n), most, control)
   c(parts[c("starts", "rows", "n")], found)
 }
 
@@ -61,10 +60,10 @@ size_factors <- function(data, transform) {
   }
   total <- if (is_cells(data)) Matrix::rowSums(data) else rowSums(data)
   if (!any(total > 0)) return(NULL)
-  # ranks do not mind that these are not divided by their mean, which would depend on the order of the samples
-  list(size = ifelse(total > 0, total, 1),
-       what = paste("Counts became log2(1 + x / size factor), a sample's factor its total relative to the mean; genes",
-                    "enter by their ranks."))
+  size <- ifelse(total > 0, total, 1)
+  # ranks do not mind that `size` is not divided by its mean; sorted, the order of the samples does not change the mean
+  list(size = size, relative = size / mean(sort(size)),
+       what = "Counts became log2(1 + x / size factor), a sample's factor being its total relative to the mean.")
 }
 
 # Whole numbers, as far as some of them show.

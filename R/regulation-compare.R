@@ -20,11 +20,13 @@ compared_groups <- function(compare, x, n) {
   groups
 }
 
-# Every value's place among those of its gene and condition, from 0 to 1: conditions differ in how genes depend on each
-# other, and in nothing else.
-places_in_groups <- function(data, groups) {
+# Every value's place among those of its gene and condition, in normal units: conditions differ in how genes depend on
+# each other, and in nothing else.
+places_in_groups <- function(data, groups, control) {
   for (rows in split(seq_along(groups), groups)) {
-    for (j in seq_len(ncol(data))) data[rows, j] <- (rank(data[rows, j]) - 0.5) / length(rows)
+    n <- length(rows)
+    data[rows, ] <- .Call(C_weft_regulation_places, data[rows, , drop = FALSE], rank_quantiles(n), share_by_rank(n),
+                          control)
   }
   data
 }
@@ -46,7 +48,8 @@ compare_regulation <- function(data, placed, groups, permutations, how) {
     lapply(seq_along(names), function(g) {
       rows <- which(codes == g)
       samples <- regulation_halves(data[rows, , drop = FALSE], how)
-      choices <- regulation_choices(regulation_scores(placed[rows, , drop = FALSE], how$host), samples, how,
+      choices <- regulation_choices(regulation_scores(placed[rows, , drop = FALSE], how$host, placed = TRUE), samples,
+                                    how,
                                     part_of_runs((world - 1) * length(names) + g, runs))
       if (world == 1) regulation_network(choices, how$genes, how$names, copies, how$host)
       else list(edges = regulation_edges(choices, length(how$genes$regulators), 0L, how$host))
@@ -158,9 +161,9 @@ change_table <- function(found, tested, shape, full, how, names) {
 #' @param shared how many unchanged edges to draw behind them.
 #' @param labels,main see [plot.weft_network()].
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row an edge, smallest q-value first, with `regulator`, `target`, `change`
-#'   (`"appeared"`, `"went"`, `"turned"` with areas of a quarter and more of either sign, or `"changed"` with more than
-#'   two conditions), `effect` (the area in the second
+#' @return `as.data.frame()` and `tidy()`: one row per edge, smallest q-value first, with `regulator`, `target`,
+#'   `change` (`"appeared"`, `"went"`, `"turned"` with areas of a quarter and more of either sign, or `"changed"` with
+#'   more than two conditions), `effect` (the area in the second
 #'   condition less that in the first, or the greatest less the least area), the areas and signs in each condition,
 #'   `p_value` and `q_value`, as described at [regulation()]. `summary()`: a list with the numbers of edges of each
 #'   change up to `fdr`, the regulators of most of them, and the p-value of the whole. `plot()` and `print()`: `x`,

@@ -7,9 +7,10 @@
 #'   of its own.
 #' @param n how many edges to show.
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row an edge, heaviest first; its columns are described at [regulation()].
-#'   `summary()`: a list with the numbers of features, regulators, targets and edges with a q-value up to `fdr`, the
-#'   regulators of most such edges, and how many features have none. `as.matrix()`: a plain matrix of weights.
+#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first; its columns are described at
+#'   [regulation()]. `summary()`: a list with the numbers of features, regulators, targets and edges with a q-value up
+#'   to `fdr`, the regulators of most such edges, and how many features have none. `as.matrix()`: a plain matrix of
+#'   weights.
 #' @export
 #' @examples
 #' net <- regulation(mtcars, resamples = 20, seed = 1)
@@ -31,7 +32,8 @@ as.data.frame.weft_regulation <- function(x, ..., fdr = attr(x, "fdr")) {
               direction = direction_share(x, from, to, weight[by_weight]),
               frequency = frequency, area = edges$area[kept] / (attr(x, "steps") * halves))
   if (!is.null(edges$q_value)) out$q_value <- edges$q_value[kept]
-  out$expected_false <- expected_false(frequency, attr(x, "steps"), halves / 2, nrow(x), ncol(x))
+  out$expected_false <- if (isFALSE(attr(x, "complementary"))) rep(NA_real_, length(kept))
+                        else expected_false(frequency, attr(x, "steps"), halves / 2, nrow(x), ncol(x))
   list2DF(out, length(kept))
 }
 
@@ -144,7 +146,7 @@ network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(
 #' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, or without q-values
 #'   as many as features.
 #' @param fdr see `edges`.
-#' @param groups a factor or vector, one value a feature: the targets, then the regulators that are no targets.
+#' @param groups a factor or vector, one value per feature: the targets, then the regulators that are no targets.
 #' @return `x`, invisibly.
 #' @export
 #' @examples
@@ -153,7 +155,7 @@ plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05
                                  main = NULL, ...) {
   features <- network_features(x)
   if (!is.null(groups) && length(groups) != length(features)) {
-    abort_input("`groups` must have one value a feature.",
+    abort_input("`groups` must have one value per feature.",
                 x = sprintf("It has %d for %d features.", length(groups), length(features)))
   }
   tested <- !is.null(attr(x, "edges")$q_value)

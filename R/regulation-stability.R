@@ -3,7 +3,7 @@
 # How many further runs show it: none where that was not asked for and would take long. `seconds`: of one run.
 stability_runs <- function(stability, n, copies, seconds) {
   if (n < 5L || isFALSE(stability)) return(0L)
-  if (isTRUE(stability) || copies > 0 && seconds < 0.25) 3L else 0L
+  if (isTRUE(stability) || copies > 0 && seconds < 0.8) 3L else 0L
 }
 
 # list(overlap, top, left_out, samples, runs): the share of the heaviest edges that are among the heaviest again when
@@ -15,7 +15,7 @@ regulation_stability <- function(data, found, runs, how) {
   top <- min(1000L, ncol(found$weights), length(found$edges$area))
   whole <- heaviest(found, top)
   how$copies <- 0
-  how$half <- if (is.null(how$blocks)) (n - left_out) %/% 2L
+  how$half <- if (is.null(how$blocks)) half_of(n - left_out)
               else how$blocks %/% 2L * ((n - left_out) %/% how$blocks)
   overlap <- vapply(seq_len(runs), function(k) {
     rows <- -(orders[seq_len(left_out), k] + 1L)

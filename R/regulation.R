@@ -5,18 +5,21 @@
 #' halves of the samples, and what is chosen early and often gets a heavy edge. The whole ranking is returned, with an
 #' empirical false discovery rate for each edge.
 #'
-#' @section Method: Values become normal scores (ranks, average over ties), so that units and monotone transformations
-#'   do not matter. A regulator offers its scores z and, with `nonlinear`, max(z, 0) and min(z, 0), so that thresholds
-#'   and saturation are seen. In every half of the samples, forward selection chooses `steps` features for each target:
-#'   each time the one that lowers the residual variance most. The *area* of an edge is the mean over halves of (steps -
-#'   s + 1) / steps, where s is the step at which the regulator was chosen, 0 where it was not (Haury and others 2012).
-#'   The *weight* is the area times the variance of the regulator's areas, relative to the largest such variance: a
-#'   regulator that explains many genes well is likelier to explain one more (Slawek and Arodz 2013). For the same
-#'   reason the second half of the resamples favours such regulators a little when it chooses: by the factor \eqn{(v /
-#'   \max v + 0.1 \bar v)^g}, v the variances in the first half, with \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a
-#'   half, so that many samples speak for themselves. Halves come in pairs without a common sample, and which samples
-#'   they hold depends on the samples' names (values, where they have none) alone: neither the order of the samples nor one sample more or less
-#'   changes much.
+#' @section Method: Values become normal scores z (ranks, average over ties), so that units and monotone transformations
+#'   do not matter. Of n < 100 samples the ranks alone say too little: n / 100 parts of z are normal scores and the rest
+#'   is the distance from the median in units of the median absolute distance, cut off where normal scores end. Values
+#'   should then be on a scale on which they are not very skewed, such as logarithms. A regulator offers its scores z
+#'   and, with `nonlinear`, max(z, 0) and min(z, 0), so that thresholds and saturation are seen. In every half of the
+#'   samples, forward selection chooses `steps` features for each target: each time the one that lowers the residual
+#'   variance most. The *area* of an edge is the mean over halves of (steps - s + 1) / steps, where s is the step at
+#'   which the regulator was chosen, 0 where it was not (Haury and others 2012). The *weight* is the area times the
+#'   variance of the regulator's areas, relative to the largest such variance: a regulator that explains many genes well
+#'   is likelier to explain one more (Slawek and Arodz 2013). For the same reason the second half of the resamples
+#'   favours such regulators a little when it chooses: by the factor \eqn{(v / \max v + 0.1 \bar v)^g}, v the variances
+#'   in the first half, with \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a half, so that many samples speak for
+#'   themselves. Halves come in pairs without a common sample; of fewer than 32 samples a "half" has 16, at most two
+#'   thirds, and pairs share some. Which samples halves hold depends on the samples' names (values, where they have
+#'   none) alone: neither the order of the samples nor one sample more or less changes much.
 #'
 #' @section Columns of `as.data.frame()`:
 #'
@@ -28,7 +31,7 @@
 #' | `frequency` | in which share of the halves the regulator was chosen |
 #' | `area` | see above |
 #' | `q_value` | the least false discovery rate at which the edge is kept |
-#' | `expected_false` | how many edges of at least this frequency chance gives, at most on average, by the bound of Shah and Samworth (2013) with unimodal frequencies; `NA` for frequencies up to one half |
+#' | `expected_false` | how many edges of at least this frequency chance gives, at most on average, by the bound of Shah and Samworth (2013) with unimodal frequencies; `NA` for frequencies up to one half, and where pairs of halves share samples |
 #'
 #' @section False discoveries: In a null copy the samples of all targets are permuted together, once for the whole run,
 #'   and everything is done again. The q-value compares how many edges reach
@@ -76,6 +79,8 @@
 #' @param transform `"counts"`: divide by size factors; `"none"`: take values as they are; `"auto"`: the former for
 #'   counts in a sparse matrix.
 #' @param devices see [weft_devices()].
+#' @param ... nothing: a name that is not one of the above is an error, which says how an argument of TIGRESS, GENIE3
+#'   and others is called here.
 #' @param distributed share the halves among the ranks of a job, which all call with the same data and get the same
 #'   result; see [weft_ranks()].
 #' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns.
@@ -106,10 +111,11 @@
 regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE,
                        copies = 1, seed = NULL, compare = NULL, permutations = 100, stability = NULL,
                        transform = c("auto", "none", "counts"), assay = NULL, backend = NULL, threads = NULL,
-                       devices = NULL, distributed = FALSE, progress = NULL, verbose = FALSE) {
+                       devices = NULL, distributed = FALSE, progress = NULL, verbose = FALSE, ...) {
   need_args("x")
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "regulation", c(each_rank, "x", "compare"))
+  check_dots(character(), regulation_names_elsewhere, ...)
   steps <- if (!is.null(steps)) check_number(steps, "steps", min = 1, max = most_steps, whole = TRUE)
   resamples <- check_number(resamples, "resamples", min = 2, max = 1e6, whole = TRUE)
   if (resamples %% 2 != 0) abort_input("`resamples` must be even: halves come in pairs.",
@@ -123,12 +129,12 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   threads <- threads_for(threads)
   input <- regulation_input(x, assay, transform, is.null(compare))
   groups <- if (!is.null(compare)) compared_groups(compare, x, input$n)
-  half <- (if (is.null(groups)) input$n else min(table(groups))) %/% 2L
+  half <- half_of(if (is.null(groups)) input$n else min(table(groups)))
   steps <- steps %||% usual_steps(half)
   host <- run_control("cpu", threads, FALSE, input$names)
   key <- mi_key(seed)
   if (!is.null(ranks)) key <- ranks_gather(key, host)[[1L]]
-  placed <- if (is.null(groups)) input$data else places_in_groups(input$data, groups)
+  placed <- if (is.null(groups)) input$data else places_in_groups(input$data, groups, host)
   blocks <- if (is_cells(placed)) cell_blocks
   if (!is.null(blocks)) half <- blocks %/% 2L * (input$n %/% blocks)
   scores <- scores_of(placed, input$size, host)
@@ -139,7 +145,8 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
     if (is.null(blocks)) return(cost_regulation(input$n, sizes, steps, resamples, nonlinear, copies, threads))
     cost_cells(input$n, input$p, length(input$data@x), sizes, steps, resamples, nonlinear, copies, threads)
   }
-  runs <- if (is.null(groups)) stability_runs(stability, input$n, copies, cost_of(0, 1)$cpu) else 1 + permutations
+  runs <- if (!is.null(groups)) 1 + permutations
+          else stability_runs(stability, input$n, copies, at_reference(cost_of(0, 1)$cpu))
   chosen <- choose_backend(backend, cost_of(copies + (if (is.null(groups)) runs else 2 * runs), threads))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",
@@ -152,21 +159,38 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   if (!is.null(groups)) {
     out <- compare_regulation(input$data, placed, groups, permutations, how)
     about <- c(run_record(match.call(), chosen, started), settings)
-    for (g in levels(groups)) attributes(out$networks[[g]]) <- c(attributes(out$networks[[g]]), about)
+    for (g in levels(groups)) {
+      own <- list(complementary = 2 * half <= sum(groups == g))
+      attributes(out$networks[[g]]) <- c(attributes(out$networks[[g]]), about, own)
+    }
     return(record(out, match.call(), chosen, started))
   }
   choices <- regulation_choices(scores, halves_of(input$data, how), how, part_of_runs(1, 1 + runs))
   found <- regulation_network(choices, genes, input$names, copies, host)
   stable <- if (runs > 0) regulation_stability(input$data, found, runs, how)
-  about <- c(run_record(match.call(), chosen, started), settings, list(edges = found$edges, stability = stable))
+  about <- c(run_record(match.call(), chosen, started), settings,
+             list(edges = found$edges, stability = stable, complementary = 2 * half <= input$n))
   # at once, so that a large matrix is not copied
   class <- c("weft_regulation", "weft_network", "matrix", "array")
   attributes(found$weights) <- c(attributes(found$weights), list(class = class), about)
   found$weights
 }
 
+# What others call arguments that have another name here.
+regulation_names_elsewhere <- c(
+  tfs = "regulators", tf = "regulators", TFs = "regulators", TF = "regulators", Tf = "regulators",
+  tf_names = "regulators", tflist = "regulators", factors = "regulators", candidates = "regulators",
+  genes = "targets", targetlist = "targets", L = "steps", nsteps = "steps", nstepsLARS = "steps",
+  nsplit = "resamples", subsamples = "resamples", halves = "resamples", B = "resamples", nboot = "resamples",
+  hinges = "nonlinear", nulls = "copies", group = "compare", groups = "compare", condition = "compare",
+  conditions = "compare", nperm = "permutations", nCores = "threads", ncores = "threads", nthreads = "threads"
+)
+
 most_steps <- 32
 most_regulators <- 2000L # of all genes, unless they are asked for
+
+# Samples in a half of n. Of few samples a half is two thirds, as regressions on fewer than some 16 are noise.
+half_of <- function(n) max(n %/% 2L, min(16L, (2L * n) %/% 3L))
 
 # Few samples cannot tell many features apart; m: samples in a half.
 usual_steps <- function(m) min(5, max(2, floor(log2(m)) - 1))
@@ -187,7 +211,7 @@ regulation_input <- function(x, assay, transform = "none", sparse = FALSE) {
   }
   fail_missing_values(input)
   if (is.null(counts) && transform == "counts") counts <- size_factors(input$data, transform)
-  if (is.matrix(input$data) && !is.null(counts)) input$data <- input$data / counts$size
+  if (is.matrix(input$data) && !is.null(counts)) input$data <- log2(1 + input$data / counts$relative)
   input$normalised <- counts$what
   if (!is.null(counts) && transform == "auto") {
     message(counts$what, " `transform = \"counts\"` says so, `\"none\"` takes values as they are.")
@@ -228,12 +252,18 @@ sample_names <- function(data) {
   matrix(vapply(enc2utf8(names), function(name) sum(as.integer(digest_of(name)[1:6]) * 256^(0:5)), 0))
 }
 
-# Whole numbers so small that their products' sum over half of the rows fits in 32 bits.
-regulation_scores <- function(data, control) {
+# Few samples: their ranks say little about how far apart values are, and the noise of ranks hides which of two close
+# genes is the regulator. So much of the scores is of ranks, the rest of the values themselves.
+share_by_rank <- function(n) min(1, n / 100)
+
+rank_quantiles <- function(n) stats::qnorm((seq(2, 2 * n) / 2 - 0.5) / n)
+
+# Whole numbers so small that their products' sum over half of the rows fits in 32 bits. placed: `data` has places
+# already, those of samples within conditions.
+regulation_scores <- function(data, control, by_rank = share_by_rank(nrow(data)), placed = FALSE) {
   n <- nrow(data)
   most <- min(2047, floor(sqrt((2^31 - 1) / (n %/% 2))))
-  quantile <- stats::qnorm((seq(2, 2 * n) / 2 - 0.5) / n)
-  .Call(C_weft_regulation_scores, data, quantile, most, control)
+  .Call(C_weft_regulation_scores, data, if (!placed) rank_quantiles(n), by_rank, most, control)
 }
 
 # list(regulators, targets): columns from 0; picked: how many of all genes were, when they were.

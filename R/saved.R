@@ -1,8 +1,9 @@
-# Results come back from files, and files are damaged or written by others. What a result holds is looked at before it is
-# used, type, size and range, and refused with what is wrong; a call or formula in it is never evaluated.
+# Results come back from files, and files are damaged or written by others. What a result holds is looked at before it
+# is used, type, size and range, and refused with what is wrong; a call or formula in it is never evaluated.
 
-# A function(part, fine, must): an error unless fine(the part) is TRUE. `x` came as argument `arg` and was made by `maker`;
-# `must` says what the part must be. `take` gets a part by its whole name, where `$` would be content with its beginning.
+# A function(part, fine, must): an error unless fine(the part) is TRUE. `x` came as argument `arg` and was made by
+# `maker`; `must` says what the part must be. `take` gets a part by its whole name, where `$` would be content with its
+# beginning.
 parts_of <- function(x, arg, maker, take = function(part) unclass(x)[[part]]) {
   function(part, fine, must) {
     ok <- tryCatch(suppressWarnings(isTRUE(fine(take(part)))), error = function(e) FALSE)
@@ -24,20 +25,23 @@ check_run_record <- function(need) {
 
 # ---- what a part may be: no class, and of a type, length and range ----
 
-is_bare <- function(x, type, n = NULL) is.atomic(x) && !is.object(x) && typeof(x) %in% type && (is.null(n) || length(x) == n)
+is_bare <- function(x, type, n = NULL) is.atomic(x) && !is.object(x) && typeof(x) %in% type &&
+  (is.null(n) || length(x) == n)
 
 is_numbers <- function(x, length = NULL, min = -Inf, max = Inf, whole = FALSE, finite = TRUE) {
   if (!is_bare(x, c("double", "integer"), length) || anyNA(x)) return(FALSE)
   if (!length(x)) return(TRUE)
   range <- range(x)
-  range[1L] >= min && range[2L] <= max && (!finite || all(is.finite(range))) && (!whole || is.integer(x) || all(x == round(x)))
+  range[1L] >= min && range[2L] <= max && (!finite || all(is.finite(range))) && (!whole || is.integer(x) ||
+                                                                                 all(x == round(x)))
 }
 
 is_number <- function(x, min = -Inf, max = Inf) is_numbers(x, 1L, min, max)
 is_count <- function(x, min = 0, max = 2^53) is_numbers(x, 1L, min, max, whole = TRUE)
 
 # Of one type, for native code. `missing`: NA and infinite numbers, too.
-is_reals <- function(x, n, min = -Inf, max = Inf, missing = FALSE) is_bare(x, "double", n) && (missing || is_numbers(x, n, min, max))
+is_reals <- function(x, n, min = -Inf, max = Inf, missing = FALSE) is_bare(x, "double", n) &&
+  (missing || is_numbers(x, n, min, max))
 is_integers <- function(x, n, min, max) is_bare(x, "integer", n) && is_numbers(x, n, min, max)
 
 is_table <- function(x, rows, columns, ...) is.matrix(x) && has_shape(x, c(rows, columns)) && is_numbers(x, ...)

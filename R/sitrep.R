@@ -3,7 +3,7 @@
 #' Opens the CUDA and MPI objects, if they were built, and prints driver, runtime, devices, built architectures, MPI,
 #' OpenMP, threads and vector instructions, each with the reason when it is missing. Include it in a bug report.
 #'
-#' @return A list of class `weft_sitrep`, one element a part.
+#' @return A list of class `weft_sitrep`, one element per part.
 #' @export
 #' @examples
 #' weft_sitrep()

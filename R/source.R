@@ -79,14 +79,20 @@ container_source.DataFrame <- function(x, assay, arg) {
 container_source.weft_file <- function(x, assay, arg) new_source("file", x)
 
 #' @exportS3Method
+container_source.weft_plink <- function(x, assay, arg) {
+  whole_plink(x)
+  new_source("genotypes", x)
+}
+
+#' @exportS3Method
 container_source.weft_device_matrix <- function(x, assay, arg) new_source("resident", x)
 
 #' @exportS3Method
 container_source.igraph <- function(x, assay, arg) new_source("graph", x)
 
-# The whole as a base matrix, where it is one, sparse or delayed; else NULL.
+# The whole as a base matrix, where it is one, sparse, delayed or genotypes; else NULL.
 source_matrix <- function(source) {
-  switch(source$kind, matrix = source$data, sparse = , delayed = as.matrix(source$data))
+  switch(source$kind, matrix = source$data, sparse = , delayed = , genotypes = as.matrix(source$data))
 }
 
 # Native code goes where slots and lengths say.
@@ -104,7 +110,7 @@ check_frame <- function(x, arg) {
   rows <- vapply(columns, NROW, 0)
   if (!is.null(columns) && all(rows == n)) return(invisible())
   wrong <- which(rows != n)[1L]
-  abort_input(sprintf("`%s` must be a data frame whose columns have one value a row.", arg),
+  abort_input(sprintf("`%s` must be a data frame whose columns have one value per row.", arg),
               x = if (!is.na(wrong)) sprintf("Column %d has %.0f values for %d rows.", wrong, rows[wrong], n))
 }
 

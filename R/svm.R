@@ -1,14 +1,15 @@
 #' Batch prediction of support vector machines
 #'
-#' Predictions of models of `kernlab::ksvm()` and `e1071::svm()` by kernel sums over their support vectors: every pair of classes is
-#' one column of signed weights, and all are summed in one pass where the model shares its support vectors.
+#' Predictions of models of `kernlab::ksvm()` and `e1071::svm()` by kernel sums over their support vectors: every pair
+#' of classes is one column of signed weights, and all are summed in one pass where the model shares its support
+#' vectors.
 #'
-#' Taken are classification (C, nu; one against one) and regression (epsilon, nu) with radial, Laplacian (kernlab), polynomial or
-#' linear kernels. The input is scaled as the model scaled its own.
+#' Taken are classification (C, nu; one against one) and regression (epsilon, nu) with radial, Laplacian (kernlab),
+#' polynomial or linear kernels. The input is scaled as the model scaled its own.
 #'
 #' @param model what `kernlab::ksvm()` or `e1071::svm()` returned.
 #' @param new the points: a numeric matrix or data frame with the columns of the training data.
-#' @param decision give the decision values, one column a pair of classes, instead of the classes.
+#' @param decision give the decision values, one column per pair of classes, instead of the classes.
 #' @param rel_error relative error of the sums, against the sum of absolute terms.
 #' @param backend,threads,progress see [kernel_sum()].
 #' @return A factor of classes, numbers for regression, or a matrix of decision values.
@@ -71,7 +72,7 @@ svm_fits <- function(parts) {
     (is.null(parts$sorted) || setequal(parts$sorted, parts$levels))
 }
 
-# Decision values, one column a problem. Each problem: support vectors, coefficients (columns), intercepts.
+# Decision values, one column per problem. Each problem: support vectors, coefficients (columns), intercepts.
 svm_values <- function(parts, new, rel_error, threads, progress) {
   if (!is.null(parts$x_scale)) {
     columns <- parts$x_scale$columns
@@ -90,8 +91,8 @@ svm_values <- function(parts, new, rel_error, threads, progress) {
   out
 }
 
-# One against one: a positive value is a vote for the first class of the pair (e1071) or the second (kernlab, which swaps
-# `first` and `second`); the first of the classes with most votes wins.
+# One against one: a positive value is a vote for the first class of the pair (e1071) or the second (kernlab, which
+# swaps `first` and `second`); the first of the classes with most votes wins.
 vote <- function(values, parts) {
   count <- matrix(0, nrow(values), length(parts$levels))
   for (j in seq_len(ncol(values))) {
@@ -130,16 +131,19 @@ e1071_parts <- function(model) {
   x_scale <- if (length(scaled)) {
     list(columns = scaled, centre = model$x.scale[["scaled:center"]], scale = model$x.scale[["scaled:scale"]])
   }
-  base <- list(kernel = kernel, x_scale = x_scale, names = colnames(model$SV), d = ncol(model$SV), regression = regression)
+  base <- list(kernel = kernel, x_scale = x_scale, names = colnames(model$SV), d = ncol(model$SV),
+               regression = regression)
   y_scale <- if (!length(scaled) || !regression) c(0, 1)
              else c(model$y.scale[["scaled:center"]], model$y.scale[["scaled:scale"]])
   if (regression) {
-    return(c(base, list(y_scale = y_scale, problems = list(list(vectors = model$SV, coefficients = model$coefs[, 1L, drop = FALSE],
+    return(c(base, list(y_scale = y_scale,
+                        problems = list(list(vectors = model$SV, coefficients = model$coefs[, 1L, drop = FALSE],
                                                                 intercepts = model$rho)))))
   }
   k <- model$nclasses
   pairs <- class_pairs(k)
-  if (!is.numeric(model$labels) || any(lengths(model[c("nSV", "levels")]) != k) || length(model$rho) != length(pairs$first)) {
+  if (!is.numeric(model$labels) || any(lengths(model[c("nSV", "levels")]) != k) ||
+      length(model$rho) != length(pairs$first)) {
     stop("counts differ")
   }
   owner <- rep(seq_len(k), model$nSV)
@@ -150,7 +154,8 @@ e1071_parts <- function(model) {
     ifelse(owner == i, model$coefs[, max(1, j - 1)], ifelse(owner == j, model$coefs[, i], 0))
   }, numeric(nrow(model$SV)))
   levels <- model$levels[model$labels]
-  c(base, list(problems = list(list(vectors = model$SV, coefficients = matrix(coefficients, nrow(model$SV)), intercepts = model$rho)),
+  c(base, list(problems = list(list(vectors = model$SV, coefficients = matrix(coefficients, nrow(model$SV)),
+                                    intercepts = model$rho)),
                levels = levels, sorted = model$levels, first = pairs$first, second = pairs$second,
                pairs = paste0(levels[pairs$first], "/", levels[pairs$second])))
 }
@@ -173,7 +178,8 @@ ksvm_parts <- function(model) {
   known <- is.null(scaling) || (is.logical(scaling$scaled) && !anyNA(scaling$scaled) && length(scaling$scaled))
   if (!known) stop("no scaling")
   x_scale <- if (any(scaling$scaled)) {
-    list(columns = which(scaling$scaled), centre = scaling$x.scale[["scaled:center"]], scale = scaling$x.scale[["scaled:scale"]])
+    list(columns = which(scaling$scaled), centre = scaling$x.scale[["scaled:center"]],
+         scale = scaling$x.scale[["scaled:scale"]])
   }
   vectors <- slot("xmatrix")
   coefficients <- slot("coef")
@@ -184,8 +190,10 @@ ksvm_parts <- function(model) {
          coefficients = matrix(if (is.list(coefficients)) coefficients[[p]] else coefficients), intercepts = b[p])
   }
   first <- if (many) vectors[[1L]] else vectors
-  y_scale <- if (is.null(scaling$y.scale)) c(0, 1) else c(scaling$y.scale[["scaled:center"]], scaling$y.scale[["scaled:scale"]])
-  base <- list(kernel = kernel, x_scale = x_scale, names = colnames(first), d = ncol(first), regression = regression, y_scale = y_scale)
+  y_scale <- if (is.null(scaling$y.scale)) c(0, 1) else c(scaling$y.scale[["scaled:center"]],
+                                                          scaling$y.scale[["scaled:scale"]])
+  base <- list(kernel = kernel, x_scale = x_scale, names = colnames(first), d = ncol(first), regression = regression,
+               y_scale = y_scale)
   if (regression) {
     if (length(b) != 1L) stop("counts differ")
     return(c(base, list(problems = list(problem(1L)))))
@@ -193,6 +201,7 @@ ksvm_parts <- function(model) {
   levels <- slot("lev")
   pairs <- class_pairs(length(levels))
   if (length(b) != length(pairs$first)) stop("counts differ")
-  c(base, list(problems = lapply(seq_along(pairs$first), problem), levels = levels, first = pairs$second, second = pairs$first,
+  c(base, list(problems = lapply(seq_along(pairs$first), problem), levels = levels, first = pairs$second,
+               second = pairs$first,
                pairs = paste0(levels[pairs$first], "/", levels[pairs$second])))
 }

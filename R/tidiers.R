@@ -1,21 +1,21 @@
-# tidy(), glance() and augment() of what has none in its system's own file: one row a thing found, one row a fit, the data
-# with what was found beside them.
+# tidy(), glance() and augment() of what has none in its system's own file: one row per thing found, one row per fit,
+# the data with what was found beside them.
 
 #' Results as data frames
 #'
-#' `tidy()` gives one row a thing found, `glance()` one row about the fit, `augment()` the data with what was found added. These are
-#' the methods of results whose own help page has none; rankings, pairs, networks, Bayesian networks, components, co-clusterings
-#' and [gene_network()] describe theirs.
+#' `tidy()` gives one row per thing found, `glance()` one row about the fit, `augment()` the data with what was found
+#' added. These are the methods of results whose own help page has none; rankings, pairs, networks, Bayesian networks,
+#' components, co-clusterings and [gene_network()] describe theirs.
 #'
 #' @param x what a function of weft returned.
 #' @param data the data, for `augment()`; for a density or a regression by default the points that it was made from.
 #' @param ... ignored.
-#' @return A data frame. `tidy()`: of a matrix of information one row a pair; of a selection, `feature` and `score` with
-#'   their `step`; of cut points
-#'   one row a cut; of [pca_choose_k()] the curve; of [bn_compare()] the rates; of [bn_scores()] one row a parent set; of [bn_fit()]
-#'   one row a level and configuration of its node's parents, or for numbers one row a coefficient; of [gene_quality()] the log;
-#'   of outliers the table; of a density, regression, kernel
-#'   components or Gaussian process one row a point, dimension or component.
+#' @return A data frame. `tidy()`: of a matrix of information one row per pair; of a selection, `feature` and `score`
+#'   with their `step`; of cut points
+#'   one row per cut; of [pca_choose_k()] the curve; of [bn_compare()] the rates; of [bn_scores()] one row per parent
+#'   set; of [bn_fit()] one row per level and configuration of its node's parents, or for numbers one row per
+#'   coefficient; of [gene_quality()] the log; of outliers the table; of a density, regression, kernel
+#'   components or Gaussian process one row per point, dimension or component.
 #' @name tidiers
 #' @examples
 #' head(tidy(mi_matrix(mtcars, estimator = "spearman")), 3)
@@ -39,7 +39,8 @@ tidy.weft_mi_matrix <- function(x, ...) {
 #' @export
 glance.weft_mi_matrix <- function(x, ...) {
   check_information(x, record = c("estimator", "unit", "na", run_attributes))
-  data.frame(rows = nrow(x), columns = ncol(x), estimator = attr(x, "estimator"), unit = attr(x, "unit"), na = attr(x, "na"),
+  data.frame(rows = nrow(x), columns = ncol(x), estimator = attr(x, "estimator"), unit = attr(x, "unit"),
+             na = attr(x, "na"),
              backend = attr(x, "backend"), seconds = attr(x, "seconds"))
 }
 
@@ -69,7 +70,8 @@ tidy.weft_bins <- function(x, ...) {
 #' @export
 glance.weft_bins <- function(x, ...) {
   cuts <- lapply(bin_rules(x, "x"), `[[`, "cuts")
-  data.frame(n = nrow(x), columns = ncol(x), cut = length(cuts), whole = sum(lengths(cuts) == 0L), cuts = sum(lengths(cuts)))
+  data.frame(n = nrow(x), columns = ncol(x), cut = length(cuts), whole = sum(lengths(cuts) == 0L),
+             cuts = sum(lengths(cuts)))
 }
 
 #' @rdname tidiers
@@ -103,7 +105,8 @@ tidy.weft_bn_fit <- function(x, ...) {
     }
     levels <- expand.grid(x$labels[c(name, node$parents)], KEEP.OUT.ATTRS = FALSE, stringsAsFactors = FALSE)
     given <- lapply(node$parents, function(parent) paste(parent, levels[[parent]], sep = " = "))
-    data.frame(node = name, level = levels[[1L]], parents = if (length(given)) do.call(paste, c(given, sep = ", ")) else "",
+    data.frame(node = name, level = levels[[1L]],
+               parents = if (length(given)) do.call(paste, c(given, sep = ", ")) else "",
                probability = c(node$probability))
   })
   out <- do.call(rbind, rows)
@@ -118,7 +121,8 @@ glance.weft_bn_fit <- function(x, ...) {
   free <- vapply(x$nodes, function(node) {
     if (x$gaussian) length(node$slopes) + 2 else length(node$probability) * (1 - 1 / dim(node$probability)[1L])
   }, 0)
-  data.frame(nodes = nrow(x$dag), edges = sum(x$dag), n = x$n, parameters = sum(free), kind = if (x$gaussian) "gaussian" else "categories")
+  data.frame(nodes = nrow(x$dag), edges = sum(x$dag), n = x$n, parameters = sum(free),
+             kind = if (x$gaussian) "gaussian" else "categories")
 }
 
 #' @rdname tidiers
@@ -132,7 +136,8 @@ tidy.weft_quality <- function(x, ...) {
 #' @export
 glance.weft_quality <- function(x, ...) {
   x <- checked_quality(x, "x")
-  data.frame(samples = nrow(x$x), genes = ncol(x$x), samples_left_out = sum(!x$samples$kept), genes_left_out = sum(!x$genes$kept),
+  data.frame(samples = nrow(x$x), genes = ncol(x$x), samples_left_out = sum(!x$samples$kept),
+             genes_left_out = sum(!x$genes$kept),
              imputed = x$imputed, kind = x$kind)
 }
 
@@ -205,7 +210,8 @@ tidy.weft_kernel_pca <- function(x, ...) data.frame(component = seq_along(x$valu
 #' @rdname tidiers
 #' @export
 glance.weft_kernel_pca <- function(x, ...) {
-  data.frame(n = nrow(x$scores), components = ncol(x$scores), kernel = x$kernel, iterations = x$iterations, seconds = x$seconds)
+  data.frame(n = nrow(x$scores), components = ncol(x$scores), kernel = x$kernel, iterations = x$iterations,
+             seconds = x$seconds)
 }
 
 #' @rdname tidiers
@@ -221,7 +227,8 @@ tidy.weft_gp <- function(x, ...) augment(x)
 #' @rdname tidiers
 #' @export
 glance.weft_gp <- function(x, ...) {
-  data.frame(n = x$n, d = x$d, kernel = x$kernel, noise = x$noise, variance = x$variance, iterations = x$iterations, seconds = x$seconds)
+  data.frame(n = x$n, d = x$d, kernel = x$kernel, noise = x$noise, variance = x$variance, iterations = x$iterations,
+             seconds = x$seconds)
 }
 
 #' @rdname tidiers

@@ -10,7 +10,8 @@ covariate_frame <- function(covariates, x, data) {
     known <- as.data.frame(SummarizedExperiment::colData(x), optional = TRUE)
     lost <- setdiff(covariates, names(known))
     if (length(lost)) {
-      abort_input("`covariates` must name columns of `colData(x)`, or be values.", x = sprintf("There is no %s.", label_some(lost)))
+      abort_input("`covariates` must name columns of `colData(x)`, or be values.",
+                  x = sprintf("There is no %s.", label_some(lost)))
     }
     covariates <- known[covariates]
   }
@@ -36,7 +37,8 @@ covariate_frame <- function(covariates, x, data) {
 }
 
 is_covariate <- function(v) {
-  is.null(dim(v)) && (is.factor(v) || (!is.object(v) && (is.character(v) || is.logical(v) || is.numeric(v) && !any(is.infinite(v)))))
+  is.null(dim(v)) && (is.factor(v) ||
+                      (!is.object(v) && (is.character(v) || is.logical(v) || is.numeric(v) && !any(is.infinite(v)))))
 }
 
 check_covariates <- function(q) {
@@ -47,7 +49,8 @@ check_covariates <- function(q) {
   }
   q$covariates[] <- lapply(q$covariates, function(v) if (is.factor(v)) droplevels(v) else v)
   same <- vapply(q$covariates, function(v) length(unique(v)) < 2L, NA)
-  if (any(same)) q <- note(q, "batch", sprintf("Covariates with one value only were left out: %s.", label_some(names(which(same)))))
+  if (any(same)) q <- note(q, "batch",
+                           sprintf("Covariates with one value only were left out: %s.", label_some(names(which(same)))))
   q$covariates <- q$covariates[!same]
   q
 }
@@ -74,7 +77,8 @@ take_out_nuisance <- function(q) {
   if (!is.null(q$batch) && nlevels(q$batch) < 2L) q <- note(q, "batch", "There is one batch only.")
   part <- nuisance_design(q)
   if (is.null(part)) return(q)
-  if (q$kind == "levels") return(note(q, "batch", "Values are levels, not measurements: batches and covariates were left as they are."))
+  if (q$kind == "levels") return(note(q, "batch",
+                                      "Values are levels, not measurements: batches and covariates were left as they are."))
   class <- if (!is.null(q$class)) contrast_columns(q$class)
   design <- cbind(1, part, class)
   if (qr(design)$rank < ncol(design)) {
@@ -111,9 +115,11 @@ first_scores <- function(x) {
 }
 
 nuisance_text <- function(q) {
-  batch <- if (!is.null(q$batch) && nlevels(q$batch) > 1L) sprintf("Differences of gene means between %d batches", nlevels(q$batch))
+  batch <- if (!is.null(q$batch) && nlevels(q$batch) > 1L) sprintf("Differences of gene means between %d batches",
+                                                                   nlevels(q$batch))
   count <- length(q$covariates)
-  with <- if (count) sprintf("%s linear in %s", if (is.null(batch)) "What is" else "what is", label_some(names(q$covariates)))
+  with <- if (count) sprintf("%s linear in %s", if (is.null(batch)) "What is" else "what is",
+                             label_some(names(q$covariates)))
   sprintf("%s %s taken out%s.", paste(c(batch, with), collapse = " and "), if (is.null(batch)) "was" else "were",
           if (is.null(q$class)) "" else ", differences between classes kept")
 }
@@ -133,7 +139,8 @@ warn_confounded <- function(q, part, class) {
   if (explained < 0.5) return(q)
   counted <- if (!is.null(q$batch) && is.null(q$covariates)) table(q$batch, q$class)
   agree <- if (!is.null(counted)) {
-    sprintf(": %d of %d samples are of their batch's commonest class", as.integer(sum(apply(counted, 1L, max))), nrow(q$x))
+    sprintf(": %d of %d samples are of their batch's commonest class", as.integer(sum(apply(counted, 1L, max))),
+            nrow(q$x))
   } else ""
   text <- sprintf(paste("`class` can hardly be told from `%s`%s. These explain %s of the class; what sets classes apart",
                         "is known only as well as from %s of the samples."),
@@ -167,7 +174,8 @@ hidden_groups <- function(q, fit) {
     genes <- mean(gene_shares(q$x, basis, score) >= 0.25)
     if (genes < 0.1 || (!is.null(found) && genes <= found$genes)) next
     score <- stats::setNames(score * turned$d[j], rownames(q$x))
-    found <- list(score = score, group = stats::setNames(factor(ifelse(turned$u[, j] > cut$at, "high", "low")), rownames(q$x)),
+    found <- list(score = score,
+                  group = stats::setNames(factor(ifelse(turned$u[, j] > cut$at, "high", "low")), rownames(q$x)),
                   share = turned$d[j]^2 / total, genes = genes, split = cut$share)
   }
   found

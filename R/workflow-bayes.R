@@ -2,13 +2,13 @@
 
 #' A Bayesian network of the selected genes
 #'
-#' Which gene drives which, as far as data can say: [bn_learn()] on a few genes, whose candidate parents are the genes with which they
-#' share most information, with the network of mutual information as prior knowledge if asked for.
+#' Which gene drives which, as far as data can say: [bn_learn()] on a few genes, whose candidate parents are the genes
+#' with which they share most information, with the network of mutual information as prior knowledge if asked for.
 #'
-#' `score = "auto"` is `"bic"`, on three bins of equal frequency for expression. On simulated networks with saturating effects
-#' (20 genes of 100 or 200, with 200 or 500 samples, 20 sets each) its best graphs were nearer to the truth than those of the linear
-#' Gaussian score `"bge"`: a mean distance of equivalence classes of 21.1 and 15.6, against 26.2 and 25.5; greedy search
-#' (bnlearn's `hc()`) came to 30.5
+#' `score = "auto"` is `"bic"`, on three bins of equal frequency for expression. On simulated networks with saturating
+#' effects (20 genes of 100 or 200, with 200 or 500 samples, 20 sets each) its best graphs were nearer to the truth than
+#' those of the linear Gaussian score `"bge"`: a mean distance of equivalence classes of 21.1 and 15.6, against 26.2 and
+#' 25.5; greedy search (bnlearn's `hc()`) came to 30.5
 #' and 30.0 with its default for numbers, and to 20.8 and 15.4, within the standard error, on the same bins
 #' (`inst/bench/workflow-truth.R`). `"bge"` takes normal scores (ranks turned into quantiles of the normal law).
 #'
@@ -21,7 +21,8 @@
 #' @param class one category a sample, when `x` is data.
 #' @param genes names of genes, or how many: those of most information about the class, or with most edges in `network`
 #'   without one, or of largest spread.
-#' @param network what [gene_mi_network()] returned: its information gives the candidates; `NULL`: it is found for the genes.
+#' @param network what [gene_mi_network()] returned: its information gives the candidates; `NULL`: it is found for the
+#'   genes.
 #' @param ranking what [gene_ranking()] returned, if there is one.
 #' @param candidates how many candidate parents a gene; other genes can be added one at a time.
 #' @param prior weight from 0 to 1 of `network` as prior knowledge: the strongest edge has the odds that the probability
@@ -39,7 +40,8 @@
 #' q <- gene_quality(e$x, e$class, e$batch)
 #' gene_bayes(q, genes = 8, iterations = 2000)
 gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NULL, candidates = 8, prior = 0,
-                       score = c("auto", "bge", "bdeu", "k2", "bic", "aic", "bds"), max_parents = 3, iterations = 20000, chains = 4,
+                       score = c("auto", "bge", "bdeu", "k2", "bic", "aic",
+                                 "bds"), max_parents = 3, iterations = 20000, chains = 4,
                        target = c("sum", "max"), ..., seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
   q <- checked_data(x, class)
   score <- check_choice(score, c("auto", "bge", "bdeu", "k2", "bic", "aic", "bds"), "score")
@@ -52,7 +54,8 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
   data <- bayes_data(q$x[, chosen, drop = FALSE], q$kind, score)
   screen <- bayes_candidates(q, chosen, network, check_number(candidates, "candidates", min = 1, whole = TRUE), threads)
   knowledge <- if (prior > 0) bayes_prior(chosen, network, prior)
-  fit <- bn_learn(data, max_parents = max_parents, score = score, iterations = iterations, chains = chains, target = target,
+  fit <- bn_learn(data, max_parents = max_parents, score = score, iterations = iterations, chains = chains,
+                  target = target,
                   candidates = screen, prior = knowledge, ..., seed = seed, backend = backend, threads = threads, progress = progress)
   fit$genes <- chosen
   fit$data <- data
@@ -60,7 +63,8 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
   fit
 }
 
-# Edges of posterior one half and more, directions together, from the surest on; one that would close a cycle is left out.
+# Edges of posterior one half and more, directions together, from the surest on; one that would close a cycle is left
+# out.
 average_network <- function(edges) {
   either <- edges + t(edges)
   dag <- matrix(0L, nrow(edges), ncol(edges), dimnames = dimnames(edges))
@@ -97,8 +101,10 @@ bayes_candidates <- function(q, chosen, network, count, threads) {
   p <- length(chosen)
   if (count >= p - 1L) return(NULL)
   m <- attr(network, "mi")
-  m <- if (!is.null(m) && all(chosen %in% colnames(m))) unclass(m)[match(chosen, colnames(m)), match(chosen, colnames(m))]
-       else as.matrix(mi_matrix(q$x[, chosen, drop = FALSE], estimator = if (q$kind == "levels") "empirical" else "spearman",
+  m <- if (!is.null(m) && all(chosen %in% colnames(m))) unclass(m)[match(chosen, colnames(m)),
+                                                                   match(chosen, colnames(m))]
+       else as.matrix(mi_matrix(q$x[, chosen, drop = FALSE],
+                                estimator = if (q$kind == "levels") "empirical" else "spearman",
                                 threads = threads, progress = FALSE))
   diag(m) <- -Inf
   allowed <- matrix(0, p, p, dimnames = list(from = chosen, to = chosen))

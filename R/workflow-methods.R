@@ -3,14 +3,15 @@
 #' Print, summarise and take apart the result of the workflow
 #'
 #' @param x,object what [gene_network()] returned.
-#' @param what a table: `"genes"` (one row a gene of the input: filtering, information, rank, number of edges, cluster, whether it is in the
-#'   Bayesian network), `"samples"` (filtering, class, scores, cluster, outlier score), `"edges"` of the network, `"directed"` edges
-#'   of the Bayesian network, `"pairs"`, or the `"log"` of what was done to the data.
+#' @param what a table: `"genes"` (one row per gene of the input: filtering, information, rank, number of edges,
+#'   cluster, whether it is in the Bayesian network), `"samples"` (filtering, class, scores, cluster, outlier score),
+#'   `"edges"` of the network, `"directed"` edges of the Bayesian network, `"pairs"`, or the `"log"` of what was done to
+#'   the data.
 #' @param top how many genes, edges and so on to show.
 #' @param data not used; there for the generic.
 #' @param ... ignored.
-#' @return `print()`: `x`, invisibly; `summary()`: a list of the best of each step; `as.data.frame()` and `tidy()`: the table asked
-#'   for; `augment()`: the table of samples; `glance()`: one row about the analysis.
+#' @return `print()`: `x`, invisibly; `summary()`: a list of the best of each step; `as.data.frame()` and `tidy()`: the
+#'   table asked for; `augment()`: the table of samples; `glance()`: one row about the analysis.
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 60, p = 30)
@@ -54,8 +55,10 @@ class_sizes <- function(class, format) sprintf(format, levels(class), tabulate(c
 step_text <- function(step, x, top) {
   r <- x[[step]]
   switch(step,
-    components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)), share_text(sum(r$share)),
-                         r$leading, paste0(class_on_components(x), if (!is.null(r$hidden)) paste(". Likely a hidden batch:", sub(
+    components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)),
+                         share_text(sum(r$share)),
+                         r$leading, paste0(class_on_components(x),
+                                           if (!is.null(r$hidden)) paste(". Likely a hidden batch:", sub(
                            "\\.$", "", hidden_text(x$quality, r$hidden))))),
     ranking = sprintf("%d genes at q <= 0.05. Best: %s", sum(r$q_value <= 0.05),
                       paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
@@ -86,7 +89,8 @@ pair_text <- function(r, top) {
   }
   shown <- utils::head(as.data.frame(r)[sure, ], top)
   sprintf("%s%d of %s pairs significant. Most synergy: %s", if (all(sure)) "at least " else "", sum(sure), searched,
-          paste0(shown$feature1, " x ", shown$feature2, sprintf(" (+%.2f %s, p %s over the whole search)", shown$interaction,
+          paste0(shown$feature1, " x ", shown$feature2,
+                 sprintf(" (+%.2f %s, p %s over the whole search)", shown$interaction,
                                                                 attr(r, "unit"), format(shown$p_fwer, digits = 2)),
                  collapse = ", "))
 }
@@ -100,7 +104,8 @@ clusters_text <- function(r) {
   }
   share <- function(mode) counts_text(r$n_clusters[[mode]], 3L)
   rhat <- max(r$rhat[is.finite(r$rhat)], 1)
-  sprintf("%s groups of samples (shares of the sampled partitions: %s) and %s of %d genes (%s)%s", number("row"), share("row"),
+  sprintf("%s groups of samples (shares of the sampled partitions: %s) and %s of %d genes (%s)%s", number("row"),
+          share("row"),
           number("col"), length(r$col_cluster), share("col"),
           if (rhat > 1.1) sprintf("; the chains do not agree yet (R-hat %.1f), more `sweeps` may help", rhat) else "")
 }
@@ -133,7 +138,8 @@ class_on_components <- function(x) {
 class_in_clusters <- function(x) {
   class <- x$quality$class
   if (is.null(class)) return("")
-  sprintf("; samples' clusters and classes share %s of their information", share_text(irm_nmi(x$clusters$row_cluster, as.integer(class))))
+  sprintf("; samples' clusters and classes share %s of their information",
+          share_text(irm_nmi(x$clusters$row_cluster, as.integer(class))))
 }
 
 #' @rdname print.weft_gene_network
@@ -215,11 +221,13 @@ sample_table <- function(x) {
   if (!is.null(x$quality$batch)) out$batch <- at(names(x$quality$batch), x$quality$batch)
   if (!is.null(x$components)) {
     scores <- x$components$x
-    for (k in seq_len(min(x$components$leading %||% 2L, ncol(scores)))) out[[colnames(scores)[k]]] <- at(rownames(scores), scores[, k])
+    for (k in seq_len(min(x$components$leading %||% 2L,
+                          ncol(scores)))) out[[colnames(scores)[k]]] <- at(rownames(scores), scores[, k])
   }
   if (!is.null(x$clusters)) out$cluster <- at(names(x$clusters$row_cluster), x$clusters$row_cluster)
   if (!is.null(x$outliers)) {
-    for (column in c("log_density", "distance", "score", "q_value", "outlier")) out[[column]] <- at(x$outliers$sample, x$outliers[[column]])
+    for (column in c("log_density", "distance", "score", "q_value",
+                     "outlier")) out[[column]] <- at(x$outliers$sample, x$outliers[[column]])
   }
   out
 }
@@ -244,10 +252,12 @@ glance_at_fit <- function(x) {
   data.frame(
     samples = nrow(x$quality$x), genes = ncol(x$quality$x), classes = value(x$quality$class, nlevels, 0L),
     imputed = x$quality$imputed, leading = value(x$components, function(r) r$leading %||% NA_integer_, NA_integer_),
-    significant = value(x$ranking, function(r) sum(r$q_value <= 0.05), NA_integer_), edges = value(x$network, count_edges, NA_real_),
+    significant = value(x$ranking, function(r) sum(r$q_value <= 0.05),
+                        NA_integer_), edges = value(x$network, count_edges, NA_real_),
     gene_clusters = value(x$clusters, function(r) max(r$col_cluster), NA_integer_),
     sample_clusters = value(x$clusters, function(r) max(r$row_cluster), NA_integer_),
-    directed = value(x$bayes, function(r) sum(r$dag), NA_real_), outliers = value(x$outliers, function(r) sum(r$outlier), NA_integer_),
+    directed = value(x$bayes, function(r) sum(r$dag),
+                     NA_real_), outliers = value(x$outliers, function(r) sum(r$outlier), NA_integer_),
     seed = x$seed, seconds = sum(x$steps$seconds)
   )
 }

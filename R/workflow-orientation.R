@@ -1,6 +1,6 @@
-# Which side of a matrix has the samples? A class of another length than the rows settles it (an error that says so). Without one,
-# names and values tell: genes are called by identifiers and symbols, and have levels that differ far more than samples do. What they
-# tell is never more than a warning.
+# Which side of a matrix has the samples? A class of another length than the rows settles it (an error that says so).
+# Without one, names and values tell: genes are called by identifiers and symbols, and have levels that differ far more
+# than samples do. What they tell is never more than a warning.
 
 # `data` is the matrix that was made of `x`, `class` what the user gave.
 check_orientation <- function(data, class, x) {
@@ -9,9 +9,11 @@ check_orientation <- function(data, class, x) {
   in_coldata <- experiment && is.character(class) && given == 1L
   if (!is.null(class) && !in_coldata && given != nrow(data)) {
     abort_input(
-      sprintf("`class` must have one value a sample, which is a row of `x`: %d.", nrow(data)), x = sprintf("It has %d.", given),
+      sprintf("`class` must have one value per sample, which is a row of `x`: %d.",
+              nrow(data)), x = sprintf("It has %d.", given),
       i = if (given == ncol(data)) "`x` has as many columns: samples are in its columns. `gene_network(t(x), class)` turns it."
-          else if (given == 1L && is.character(class)) "A column's name is for a SummarizedExperiment; else give the column: `pheno$group`."
+          else if (given == 1L &&
+                   is.character(class)) "A column's name is for a SummarizedExperiment; else give the column: `pheno$group`."
     )
   }
   if (experiment || (!is.null(class) && nrow(data) != ncol(data))) return(invisible())
@@ -50,14 +52,16 @@ table_turned <- function(x, text, number) {
   by_name >= 2 || (by_name > -2 && levels_turned(level_shares(as.matrix(as.data.frame(x)[number]) + 0)))
 }
 
-# 2: identifiers of data bases, or some of the genes that are in nearly every set; 1: a letter and a number; 0: nothing is known.
+# 2: identifiers of data bases, or some of the genes that are in nearly every set; 1: a letter and a number; 0: nothing
+# is known.
 names_of_genes <- function(names) {
   identifiers <- paste0(
     "^(ENS[A-Z]*[GTP][0-9]{6}|[NX][MR]_[0-9]{4}|LOC[0-9]{4}|ILMN_[0-9]|A_[0-9]+_P[0-9]|FBgn[0-9]{4}|WBGene[0-9]{4}|AT[1-5CM]G[0-9]{5}$|",
     "Y[A-P][LR][0-9]{3}[CW]|(hsa|mmu|rno)-(mir|let)-|rs[0-9]{4})|_(a|s|x|g|f|i|r)?_?at$|",
     "^(gene|probe|probeset|transcript|feature|snp)[ ._-]?[0-9]+$"
   )
-  common <- c("ACTB", "GAPDH", "B2M", "TP53", "TRP53", "MYC", "EGFR", "KRAS", "BRCA1", "BRCA2", "PTEN", "RB1", "AKT1", "MAPK1",
+  common <- c("ACTB", "GAPDH", "B2M", "TP53", "TRP53", "MYC", "EGFR", "KRAS", "BRCA1", "BRCA2", "PTEN", "RB1", "AKT1",
+              "MAPK1",
               "JUN", "FOS", "STAT1", "STAT3", "VEGFA", "TNF", "IL6", "PTPRC", "ESR1", "ERBB2", "MKI67", "CDKN1A", "CDKN2A",
               "CCND1", "BCL2", "BAX", "CASP3", "HIF1A", "NFKB1", "SOX2", "POU5F1", "GATA3", "RPL13A", "RPLP0", "HPRT1", "TBP",
               "A1BG", "A2M")
@@ -79,8 +83,8 @@ likeness <- function(names, certain, hint, known) {
   if (mean(grepl(hint, names)) > 0.5) 1 else 0
 }
 
-# Shares of the variance of ranks that are between the means of rows, and of columns, beyond what chance gives. Sides whose means are
-# equal were centred, and tell nothing.
+# Shares of the variance of ranks that are between the means of rows, and of columns, beyond what chance gives. Sides
+# whose means are equal were centred, and tell nothing.
 level_shares <- function(data) {
   some <- function(count) unique(round(seq(1, count, length.out = min(count, 400L))))
   part <- data[some(nrow(data)), some(ncol(data)), drop = FALSE]

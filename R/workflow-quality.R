@@ -1,10 +1,10 @@
-# The first step of the workflow: from what users have to a complete numeric matrix of samples by genes, with a record of
-# everything that was done to it.
+# The first step of the workflow: from what users have to a complete numeric matrix of samples by genes, with a record
+# of everything that was done to it.
 
 #' Check, filter and complete expression data
 #'
-#' Leaves out what carries no information, brings values to a scale on which genes can be compared, fills gaps, and writes
-#' down all of it. The first step of [gene_network()]; its result takes the place of `x` in the others.
+#' Leaves out what carries no information, brings values to a scale on which genes can be compared, fills gaps, and
+#' writes down all of it. The first step of [gene_network()]; its result takes the place of `x` in the others.
 #'
 #' @section What is done, in this order:
 #' 1. Genes without names get some, equal names are made different.
@@ -12,14 +12,16 @@
 #'    `max_missing_samples`.
 #' 3. Genes that are constant, or have the same value in more than `max_same` of the samples, are left out. Genotypes
 #'    and other whole numbers of at most five values are only left out when constant.
-#' 4. `transform = "auto"` takes raw counts (whole numbers from 0, some above 50 or many zeros) to log2 counts per million (plus half a
-#'    count), and positive values with a long tail to
-#'    log2(1 + x), with a warning either way; what is on a log scale stays. `"counts"`, `"log2"` and `"none"` say it outright.
+#' 4. `transform = "auto"` takes raw counts (whole numbers from 0, some above 50 or many zeros) to log2 counts per
+#'    million (plus half a count), and positive values with a long tail to
+#'    log2(1 + x), with a warning either way; what is on a log scale stays. `"counts"`, `"log2"` and `"none"` say it
+#'    outright.
 #' 5. With `batch` or `covariates`, every gene's differences between batches and what is linear in covariates are taken
 #' out (least squares, with the class in the model). Where these explain half of the class or more, a warning says so,
 #' with the share.
-#' 6. Missing values are filled: `"components"` by the least-squares fit of up to three components ([pca()] with `na = "em"`),
-#'    `"median"` by the gene's median (genotypes: the most frequent value). `"auto"` takes the former up to two million values.
+#' 6. Missing values are filled: `"components"` by the least-squares fit of up to three components ([pca()] with `na =
+#'    "em"`), `"median"` by the gene's median (genotypes: the most frequent value). `"auto"` takes the former up to two
+#'    million values.
 #' 7. With `least_spread`, that share of the genes with the smallest median absolute deviation is left out.
 #'
 #' @section Symbols: Columns keep their names, such as those of probe sets. Where symbols are known, print, plots and
@@ -43,7 +45,7 @@
 #' @param least_spread share of genes to leave out for their small spread.
 #' @param threads see [weft_threads()].
 #' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `covariates`, `kind`
-#'   (`"expression"` or `"levels"`), `log` (one row a decision: `step`, `genes` and `samples` it concerned, `what`),
+#'   (`"expression"` or `"levels"`), `log` (one row per decision: `step`, `genes` and `samples` it concerned, `what`),
 #'   `genes` and `samples` (one row each of the input: `kept`, `reason`, `missing` and, for genes, `median`, `mad` and,
 #'   where symbols are known, `symbol` and `representative`, whether the gene's column of largest spread), `imputed`
 #'   (number of cells), and where batches or covariates were taken out `before`, the samples' scores on up to five
@@ -56,7 +58,8 @@
 #' q
 #' q$log
 gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform = c("auto", "none", "log2", "counts"),
-                         impute = c("auto", "components", "median"), max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
+                         impute = c("auto", "components",
+                                    "median"), max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
                          least_spread = 0, covariates = NULL, symbols = NULL, threads = NULL) {
   need_args("x")
   transform <- check_choice(transform, c("auto", "none", "log2", "counts"), "transform")
@@ -73,8 +76,10 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
   check_class(q$class)
   symbols <- gene_symbols(symbols, x, data)
   q <- name_genes(q)
-  q$genes <- data.frame(gene = colnames(q$x), kept = TRUE, reason = "", missing = colMeans(is.na(q$x)), row.names = NULL)
-  q$samples <- data.frame(sample = rownames(q$x), kept = TRUE, reason = "", missing = rowMeans(is.na(q$x)), row.names = NULL)
+  q$genes <- data.frame(gene = colnames(q$x), kept = TRUE, reason = "", missing = colMeans(is.na(q$x)),
+                        row.names = NULL)
+  q$samples <- data.frame(sample = rownames(q$x), kept = TRUE, reason = "", missing = rowMeans(is.na(q$x)),
+                          row.names = NULL)
   q <- drop_missing(q, max_missing, max_missing_samples)
   q <- drop_uninformative(q, max_same)
   q <- note_duplicates(q)
@@ -88,7 +93,8 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
   q$genes$mad[at] <- column_medians(abs(q$x - rep(q$genes$median[at], each = nrow(q$x))))
   q <- group_symbols(q, symbols)
   rownames(q$log) <- NULL
-  structure(q[c("x", "class", "batch", "covariates", "kind", "log", "genes", "samples", "imputed", "input", if (!is.null(q$before)) "before")],
+  structure(q[c("x", "class", "batch", "covariates", "kind", "log", "genes", "samples", "imputed", "input",
+                if (!is.null(q$before)) "before")],
             class = "weft_quality")
 }
 
@@ -164,7 +170,8 @@ abort_text_columns <- function(x, number, classified) {
   odd <- odd_cell(x[[text[1L]]])
   abort_input("Every column of `x` must be a gene, with numbers.",
               x = sprintf("Not so: %s (%s).", label_some(names(x)[text]), describe(x[[text[1L]]])),
-              i = if (length(text) == 1L && (by_class || classified == 0L && sum(number) > 2L && table_turned(x, text, number))) sprintf(
+              i = if (length(text) == 1L &&
+                      (by_class || classified == 0L && sum(number) > 2L && table_turned(x, text, number))) sprintf(
                     "%s `rownames(x) <- %s; %s <- NULL; gene_network(t(x)%s)` turns it.",
                     if (by_class) "`class` has as many values as there are other columns: genes are in the rows." else
                       "Are genes in the rows, and these their names?", column, column, if (by_class) ", class" else "")
@@ -189,7 +196,8 @@ check_samples <- function(n) {
                           "Are the samples in the columns? Then use `t(x)`."))
   }
   if (n < 20) {
-    weft_warn("few_samples", sprintf("%d samples are few: only strong dependences stand out, and networks are rough.", n),
+    weft_warn("few_samples",
+              sprintf("%d samples are few: only strong dependences stand out, and networks are rough.", n),
               i = "Networks of genes need some 50 samples; rankings and components make sense with fewer.")
   }
 }
@@ -223,7 +231,8 @@ sample_factor <- function(value, x, data, arg) {
 check_order <- function(value, x, arg) {
   named <- names(value)
   samples <- if (!inherits(x, "SummarizedExperiment")) rownames(x)
-  if (is.null(named) || is.null(samples) || is.data.frame(value) || length(named) != length(samples) || anyDuplicated(named)) return()
+  if (is.null(named) || is.null(samples) || is.data.frame(value) || length(named) != length(samples) ||
+      anyDuplicated(named)) return()
   if (setequal(named, samples) && !identical(named, samples)) {
     at <- which(named != samples)[1L]
     abort_input(sprintf("`%s` must be in the order of the rows of `x`.", arg),
@@ -239,18 +248,22 @@ check_class <- function(class) {
                 i = "Leave `class` out for an analysis without one.")
   }
   if (nlevels(class) > length(class) / 2) {
-    abort_input("`class` must be groups of samples.", x = sprintf("It has %d levels for %d samples.", nlevels(class), length(class)),
+    abort_input("`class` must be groups of samples.",
+                x = sprintf("It has %d levels for %d samples.", nlevels(class), length(class)),
                 i = "Is it an identifier? Numbers are cut into groups by `cut()`.")
   }
   missing <- intersect(levels(class), c("NA", "N/A", "na", "n/a", "NaN"))
   if (length(missing)) {
-    weft_warn("class_na", sprintf("The class of %d samples is the text \"%s\", which is taken for a group.", sum(class %in% missing),
+    weft_warn("class_na", sprintf("The class of %d samples is the text \"%s\", which is taken for a group.",
+                                  sum(class %in% missing),
                                   missing[1L]),
-              i = sprintf("If it means unknown: `class[class == \"%s\"] <- NA`, and leave these samples out.", missing[1L]))
+              i = sprintf("If it means unknown: `class[class == \"%s\"] <- NA`, and leave these samples out.",
+                          missing[1L]))
   }
   small <- names(which(table(class) < 3L))
   if (length(small)) {
-    weft_warn("small_class", sprintf("Fewer than 3 samples of class %s: what sets it apart cannot be learned.", label_some(small)))
+    weft_warn("small_class",
+              sprintf("Fewer than 3 samples of class %s: what sets it apart cannot be learned.", label_some(small)))
   }
 }
 
@@ -316,14 +329,16 @@ drop_missing <- function(q, max_missing, max_missing_samples) {
   genes <- colnames(q$x)[colMeans(is.na(q$x)) > max_missing]
   if (length(genes)) {
     q <- leave_out(q, genes, reason = "missing values")
-    q <- note(q, "missing values", sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing),
+    q <- note(q, "missing values",
+              sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing),
                                            label_some(genes)),
               length(genes))
   }
   samples <- rownames(q$x)[rowMeans(is.na(q$x)) > max_missing_samples]
   if (length(samples)) {
     q <- leave_out(q, samples = samples, reason = "missing values")
-    q <- note(q, "missing values", sprintf("Samples with more than %s missing were left out: %s.", share_text(max_missing_samples),
+    q <- note(q, "missing values",
+              sprintf("Samples with more than %s missing were left out: %s.", share_text(max_missing_samples),
                                            label_some(samples)), 0L, length(samples))
   }
   q
@@ -375,11 +390,12 @@ note_duplicates <- function(q) {
   few <- q$x[, unique(round(seq(1, ncol(q$x), length.out = min(ncol(q$x), 200L)))), drop = FALSE]
   twice <- rownames(q$x)[duplicated(few)]
   if (q$kind == "levels" || !length(twice)) return(q)
-  note(q, "duplicates", sprintf("Samples equal to another one were found and kept: %s.", label_some(twice)), 0L, length(twice))
+  note(q, "duplicates", sprintf("Samples equal to another one were found and kept: %s.", label_some(twice)), 0L,
+       length(twice))
 }
 
-# Counts: whole numbers from 0, in the hundreds, or with many zeros as from single cells. Intensities: positive, with a tail that a log
-# scale would not have.
+# Counts: whole numbers from 0, in the hundreds, or with many zeros as from single cells. Intensities: positive, with a
+# tail that a log scale would not have.
 to_log_scale <- function(q, transform) {
   asked <- transform != "auto"
   if (!asked) transform <- if (q$kind == "levels") "none" else guess_scale(q$x)
@@ -390,10 +406,12 @@ to_log_scale <- function(q, transform) {
   }
   if (transform == "counts") {
     size <- rowSums(q$x, na.rm = TRUE)
-    if (any(size <= 0)) abort_input("Every sample must have counts.", x = sprintf("None: %s.", label_some(rownames(q$x)[size <= 0])))
+    if (any(size <= 0)) abort_input("Every sample must have counts.",
+                                    x = sprintf("None: %s.", label_some(rownames(q$x)[size <= 0])))
     q$x <- log2((q$x + 0.5) / (size + 1) * 1e6)
     what <- sprintf("Raw counts became log2 counts per million (plus half a count); library sizes were %s to %s.",
-                    format(min(size), big.mark = ",", scientific = FALSE), format(max(size), big.mark = ",", scientific = FALSE))
+                    format(min(size), big.mark = ",", scientific = FALSE), format(max(size), big.mark = ",",
+                                                                                  scientific = FALSE))
     if (!asked) {
       weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 on, some large or many zeros.",
                                 "It was taken to log2 counts per million."),
@@ -404,7 +422,8 @@ to_log_scale <- function(q, transform) {
     q$x <- log2(1 + q$x)
     what <- "Values became log2(1 + x)."
     if (!asked) {
-      weft_warn("scale", "`x` has positive values with a long tail, as intensities before taking logarithms. It became log2(1 + x).",
+      weft_warn("scale",
+                "`x` has positive values with a long tail, as intensities before taking logarithms. It became log2(1 + x).",
                 i = "`transform = \"log2\"` says so without this warning, `\"none\"` leaves values as they are.")
     }
   }
@@ -428,7 +447,8 @@ fill_gaps <- function(q, impute, threads) {
   if (q$kind == "levels") impute <- "median"
   if (impute == "components") {
     k <- max(1, min(3, nrow(q$x) %/% 10, ncol(q$x) - 1L))
-    fit <- suppressWarnings(pca(q$x, k, scale = TRUE, na = "em", tol = 1e-4, max_iter = 200, seed = 1, backend = "auto", threads = threads,
+    fit <- suppressWarnings(pca(q$x, k, scale = TRUE, na = "em", tol = 1e-4, max_iter = 200, seed = 1,
+                                backend = "auto", threads = threads,
                                 progress = FALSE), classes = "weft_warning")
     q$x[gaps] <- stats::fitted(fit)[gaps]
     how <- sprintf("the fit of %d component%s", as.integer(k), if (k == 1) "" else "s")
@@ -439,7 +459,8 @@ fill_gaps <- function(q, impute, threads) {
     }
     how <- if (q$kind == "levels") "the gene's most frequent value" else "the gene's median"
   }
-  note(q, "missing values", sprintf("%s missing cells (%s) were filled by %s.", format(q$imputed, big.mark = ","), share_text(mean(gaps)),
+  note(q, "missing values",
+       sprintf("%s missing cells (%s) were filled by %s.", format(q$imputed, big.mark = ","), share_text(mean(gaps)),
                                     how),
        sum(colSums(gaps) > 0), sum(rowSums(gaps) > 0))
 }
@@ -450,7 +471,8 @@ drop_least_spread <- function(q, least_spread) {
   genes <- colnames(q$x)[order(mad)][seq_len(floor(least_spread * ncol(q$x)))]
   if (!length(genes)) return(q)
   q <- leave_out(q, genes, reason = "small spread")
-  note(q, "small spread", sprintf("The %s of genes with the smallest median absolute deviation were left out.", share_text(least_spread)),
+  note(q, "small spread",
+       sprintf("The %s of genes with the smallest median absolute deviation were left out.", share_text(least_spread)),
        length(genes))
 }
 
@@ -477,7 +499,8 @@ as.matrix.weft_quality <- function(x, ...) checked_quality(x, "x")$x
 checked_data <- function(x, class = NULL) {
   need_args("x")
   if (!inherits(x, "weft_quality")) return(gene_quality(x, class))
-  if (!is.null(class)) abort_input("`class` must be left out with a result of `gene_quality()`.", i = "It has the class in it.")
+  if (!is.null(class)) abort_input("`class` must be left out with a result of `gene_quality()`.",
+                                   i = "It has the class in it.")
   checked_quality(x, "x")
 }
 

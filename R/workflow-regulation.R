@@ -23,7 +23,8 @@
 #' @examples
 #' e <- weft_example("expression", n = 80, p = 30)
 #' gene_regulation(gene_quality(e$x, e$class, e$batch), resamples = 50, seed = 1)
-gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, copies = NULL, nonlinear = TRUE, steps = NULL,
+gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, copies = NULL, nonlinear = TRUE,
+                            steps = NULL,
                             resamples = 200, genes = NULL, memory = NULL, seed = NULL, backend = NULL, threads = NULL,
                             progress = NULL) {
   q <- checked_data(x, class)

@@ -1,5 +1,5 @@
-# The steps of the workflow between the checks and the Bayesian network: each takes what gene_quality() returned, or data,
-# and returns what the system behind it returns.
+# The steps of the workflow between the checks and the Bayesian network: each takes what gene_quality() returned, or
+# data, and returns what the system behind it returns.
 
 #' Steps of the workflow
 #'
@@ -10,40 +10,40 @@
 #'   ([pca_choose_k()] by permuted genes and drawn signs; of more than half a million values by as many genes, 200 at
 #'   least, as have them, chosen at random).
 #' * `gene_ranking()`: what every gene says about the class ([mi_rank()]).
-#' * `gene_pairs()`: pairs that say together what neither says alone ([mi_pairs()] by interaction), with a permutation test
-#'   of the whole search: 99 permutations for some thousand genes of a hundred samples, 19 where these would take more
-#'   than a minute of one core, none only where 19 would take more than 20 minutes.
-#' * `gene_mi_network()`: the network of mutual information ([mi_matrix()], [mi_network()]), cut to the edges whose information is
-#'   significant at a false discovery rate.
-#' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by the genes' values, each less its mean and divided by
-#'   its standard deviation, so that values within a block have one mean and variance. Levels are grouped by whether they
-#'   are above the gene's median.
+#' * `gene_pairs()`: pairs that say together what neither says alone ([mi_pairs()] by interaction), with a permutation
+#'   test of the whole search: 99 permutations for some thousand genes of a hundred samples, 19 where these would take
+#'   more than a minute of one core, none only where 19 would take more than 20 minutes.
+#' * `gene_mi_network()`: the network of mutual information ([mi_matrix()], [mi_network()]), cut to the edges whose
+#'   information is significant at a false discovery rate.
+#' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by the genes' values, each less its mean and divided
+#'   by its standard deviation, so that values within a block have one mean and variance. Levels are grouped by whether
+#'   they are above the gene's median.
 #'
 #' @section Which network: On simulated networks of 100 to 300 genes with 50 to 2,000 samples, MRNET on Spearman's
-#'   correlation ranked true edges best of nine estimators and five methods (`inst/bench/network-estimators.R`): its area
-#'   under precision-recall was 0.72 with 200 samples, that of five bins 0.66, that of nearest neighbours 0.61. It is
-#'   the default up to 1,000
+#'   correlation ranked true edges best of nine estimators and five methods (`inst/bench/network-estimators.R`): its
+#'   area under precision-recall was 0.72 with 200 samples, that of five bins 0.66, that of nearest neighbours 0.61. It
+#'   is the default up to 1,000
 #'   genes; ARACNE, which takes less time, above. Genotypes and other levels are counted (`"empirical"`).
 #'
-#' @section Which edges: First, edges must be significant: the test is that of [mi_network()], with Benjamini and Hochberg's
-#'   threshold over all pairs of genes. With hundreds of samples nearly every pair passes, as everything hangs together a little.
-#'   `edges = "auto"` therefore keeps as many of the heaviest edges as ARACNE finds, which drops what a third gene explains. On the
-#'   simulated networks eight in ten of these were true with 200 samples or more, and half with 50. `Inf` keeps all that are significant;
-#'   with `fdr = 1` besides, the whole ranking.
+#' @section Which edges: First, edges must be significant: the test is that of [mi_network()], with Benjamini and
+#'   Hochberg's threshold over all pairs of genes. With hundreds of samples nearly every pair passes, as everything
+#'   hangs together a little. `edges = "auto"` therefore keeps as many of the heaviest edges as ARACNE finds, which
+#'   drops what a third gene explains. On the simulated networks eight in ten of these were true with 200 samples or
+#'   more, and half with 50. `Inf` keeps all that are significant; with `fdr = 1` besides, the whole ranking.
 #'
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category a sample, when `x` is data.
 #' @param k number of components, by default at most 10; of neighbours for `estimator = "ksg"`.
 #' @param leading how many components stand out; by default it is found.
-#' @param bins how many bins of equal frequency; by default 3, for pairs with fewer than 100 samples 2. Levels stay as they
-#'   are.
+#' @param bins how many bins of equal frequency; by default 3, for pairs with fewer than 100 samples 2. Levels stay as
+#'   they are.
 #' @param top how many pairs to keep.
 #' @param permutations number of permutations; for pairs see below.
 #' @param method,estimator see [mi_network()] and [mi_matrix()]; `"auto"`: see below.
 #' @param fdr false discovery rate of edges; 1 for no test.
 #' @param edges `"auto"`, or the number of heaviest edges to keep; see below.
-#' @param genes for the network: names of genes, or how many to take: those of most information about the class, or of largest spread
-#'   without one. `NULL`: as many as `memory` allows. For clusters: how many of largest spread.
+#' @param genes for the network: names of genes, or how many to take: those of most information about the class, or of
+#'   largest spread without one. `NULL`: as many as `memory` allows. For clusters: how many of largest spread.
 #' @param memory most bytes that matrices of all pairs of genes may take; by default 60 % of what is free.
 #' @param max_clusters most clusters of samples, and of genes; by default as many as it takes, see [irm()]. Where genes
 #'   go up and down by degrees rather than in blocks, the model cuts these into many groups.
@@ -97,16 +97,19 @@ component_genes <- function(shape) min(shape[2L], max(200, 5e5 %/% shape[1L]))
 
 #' @rdname gene_steps
 #' @export
-gene_ranking <- function(x, class = NULL, bins = 3, permutations = 0, seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+gene_ranking <- function(x, class = NULL, bins = 3, permutations = 0, seed = NULL, backend = NULL, threads = NULL,
+                         progress = NULL) {
   q <- checked_data(x, class)
   needs_class(q, "`gene_ranking()`")
-  mi_rank(q$x, q$class, bins = if (q$kind == "expression") bins, permutations = permutations, seed = seed, backend = backend,
+  mi_rank(q$x, q$class, bins = if (q$kind == "expression") bins, permutations = permutations, seed = seed,
+          backend = backend,
           threads = threads, progress = progress)
 }
 
 #' @rdname gene_steps
 #' @export
-gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NULL, seed = NULL, backend = NULL, threads = NULL,
+gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NULL, seed = NULL, backend = NULL,
+                       threads = NULL,
                        progress = NULL) {
   q <- checked_data(x, class)
   needs_class(q, "`gene_pairs()`")
@@ -122,13 +125,14 @@ usual_bins <- function(n) if (n < 100L) 2 else 3
 # As many as take about a minute, or for very many pairs some minutes, on one core: the same on every machine. 19 are
 # enough to tell at 0.05 whether the best pair is more than chance.
 usual_permutations <- function(genes, n) {
-  once <- cost_tuples(choose(genes, 2), n, usual_bins(n) - 1, 0, 1)$cpu
+  once <- at_reference(cost_tuples(choose(genes, 2), n, usual_bins(n) - 1, 0, 1)$cpu)
   if (100 * once <= 60) 99 else if (20 * once <= 1200) 19 else 0
 }
 
 #' @rdname gene_steps
 #' @export
-gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet"), estimator = "auto", k = 3,
+gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet"),
+                            estimator = "auto", k = 3,
                             fdr = 0.01, edges = "auto", genes = NULL, memory = NULL, backend = NULL, threads = NULL, progress = NULL) {
   q <- checked_data(x, class)
   method <- check_choice(method, c("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet"), "method")
@@ -149,11 +153,13 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   control <- pass_control(threads)
   # `net` has one name here, so that a matrix of billions of cells is cut in place
   network <- function(method, most) {
-    net <- mi_network(m, method, threshold = if (method == "relnet") 0, backend = backend, threads = threads, progress = progress)
+    net <- mi_network(m, method, threshold = if (method == "relnet") 0, backend = backend, threads = threads,
+                      progress = progress)
     bar <- if (most < 1) Inf
            else if (is.finite(most)) .Call(C_weft_mi_greatest, net, significant$measure, significant$cut, most, control)
            else 0
-    if (bar > 0 || !is.na(cut)) net <- .Call(C_weft_mi_cut_edges, net, significant$measure, significant$cut, bar, control)
+    if (bar > 0 || !is.na(cut)) net <- .Call(C_weft_mi_cut_edges, net, significant$measure, significant$cut, bar,
+                                             control)
     attributes(net) <- c(attributes(net), list(fdr = fdr, cut = cut, limited = attr(chosen, "limited")))
     net
   }
@@ -183,7 +189,8 @@ network_genes <- function(q, genes, memory) {
   chosen <- sort(leading[leading %in% candidates][seq_len(count)])
   if (is.null(genes)) attr(chosen, "limited") <- sprintf(
     "The network is of the %s genes that %s: all pairs of %s genes would take %s of memory, and %s may be used.",
-    format(count, big.mark = ","), if (is.null(q$class)) "vary most" else "say most about the class", format(p, big.mark = ","),
+    format(count, big.mark = ","), if (is.null(q$class)) "vary most" else "say most about the class", format(p,
+                                                                                                             big.mark = ","),
     bytes_text(24 * p^2), bytes_text(memory_limit(memory))
   )
   chosen
@@ -206,7 +213,8 @@ memory_limit <- function(memory) {
 
 #' @rdname gene_steps
 #' @export
-gene_clusters <- function(x, genes = 300, max_clusters = NULL, chains = 4, sweeps = 100, seed = NULL, backend = NULL, threads = NULL,
+gene_clusters <- function(x, genes = 300, max_clusters = NULL, chains = 4, sweeps = 100, seed = NULL, backend = NULL,
+                          threads = NULL,
                           progress = NULL) {
   q <- checked_data(x)
   genes <- check_number(genes, "genes", min = 3, whole = TRUE)
@@ -216,7 +224,8 @@ gene_clusters <- function(x, genes = 300, max_clusters = NULL, chains = 4, sweep
   data <- q$x[, use, drop = FALSE]
   real <- q$kind == "expression"
   data <- if (real) scaled_columns(data) else 1 * (data > rep(column_medians(data), each = nrow(data)))
-  irm(data, family = if (real) "gaussian" else "bernoulli", max_clusters = max_clusters, chains = chains, sweeps = sweeps, seed = seed,
+  irm(data, family = if (real) "gaussian" else "bernoulli", max_clusters = max_clusters, chains = chains,
+      sweeps = sweeps, seed = seed,
       backend = backend, threads = threads, progress = progress)
 }
 

@@ -22,7 +22,8 @@ gene_symbols <- function(symbols, x, data) {
   }
   if (is.factor(symbols)) symbols <- as.character(symbols)
   if (!is.character(symbols) || length(symbols) != p) {
-    abort_input("`symbols` must have one value per gene, as text.", x = sprintf("It is %s, for %d genes.", describe(symbols), p))
+    abort_input("`symbols` must have one value per gene, as text.",
+                x = sprintf("It is %s, for %d genes.", describe(symbols), p))
   }
   symbols <- trimws(valid_utf8(symbols))
   symbols[!is.na(symbols) & !grepl("[[:alnum:]]", symbols)] <- NA # "", "---"

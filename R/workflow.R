@@ -1,5 +1,5 @@
-# The whole workflow in one call: checks, components, ranking, pairs, network, clusters, Bayesian network, outliers. Each step is a
-# function of its own (workflow-*.R); here they are called in turn, timed, and kept together.
+# The whole workflow in one call: checks, components, ranking, pairs, network, clusters, Bayesian network, outliers.
+# Each step is a function of its own (workflow-*.R); here they are called in turn, timed, and kept together.
 
 workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clusters", "bayes", "outliers")
 
@@ -22,34 +22,34 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' | `bayes` | [gene_bayes()] | |
 #' | `outliers` | [gene_outliers()] | |
 #'
-#' A list has arguments for that function, such as `network = list(method = "clr")`. `FALSE` leaves the step out (but for
-#' `quality`). A function replaces it: it is called with the result of `quality` and must return what the step's own function does.
-#' Steps that need a class are left out without one.
+#' A list has arguments for that function, such as `network = list(method = "clr")`. `FALSE` leaves the step out (but
+#' for `quality`). A function replaces it: it is called with the result of `quality` and must return what the step's own
+#' function does. Steps that need a class are left out without one.
 #'
-#' @section Time and memory: Before the work starts it says about how long it will take, step by step, when `progress` is on;
-#'   `dry_run = TRUE` returns that as a data frame. Estimates are rough: within a factor of three where they
+#' @section Time and memory: Before the work starts it says about how long it will take, step by step, when `progress`
+#'   is on; `dry_run = TRUE` returns that as a data frame. Estimates are rough: within a factor of three where they
 #'   were tried.
-#'   Matrices of all pairs of genes take most memory; where they would need more than `memory`, the network is of as many genes
-#'   as fit, those that say most about the class or vary most, and the log says so.
+#'   Matrices of all pairs of genes take most memory; where they would need more than `memory`, the network is of as
+#'   many genes as fit, those that say most about the class or vary most, and the log says so.
 #'
-#' @section Devices: With `backend = "cuda"` every step that has device code uses it, the others run on the CPU; the table
-#'   of steps in the result says which ran where.
+#' @section Devices: With `backend = "cuda"` every step that has device code uses it, the others run on the CPU; the
+#'   table of steps in the result says which ran where.
 #'
 #' @inheritParams gene_quality
-#' @param x expression with samples in rows and genes in columns: a matrix, data frame, sparse Matrix or DelayedMatrix; or
-#'   a SummarizedExperiment or SingleCellExperiment. Genotypes work as well.
-#' @param quality,components,ranking,pairs,network,clusters,bayes,outliers a list of arguments of the step, a function in its
-#'   place, or `FALSE`; see below.
+#' @param x expression with samples in rows and genes in columns: a matrix, data frame, sparse Matrix or DelayedMatrix;
+#'   or a SummarizedExperiment or SingleCellExperiment. Genotypes work as well.
+#' @param quality,components,ranking,pairs,network,clusters,bayes,outliers a list of arguments of the step, a function
+#'   in its place, or `FALSE`; see below.
 #' @param memory most bytes for matrices of all pairs of genes; by default 60 % of what is free.
 #' @param dry_run only estimate time and memory.
-#' @param seed a whole number, from which every step gets its own; by default one is drawn from R's generator, and kept in
-#'   the result.
+#' @param seed a whole number, from which every step gets its own; by default one is drawn from R's generator, and kept
+#'   in the result.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress say what is done, with the time of each step; the default is in interactive sessions.
 #' @param ... nothing: the name of a step's argument is an error that says where it belongs.
-#' @return An object of class `weft_gene_network`: a list with the result of each step under its name (`NULL` where it was
-#'   left out), `steps` (a data frame: `step`, `seconds`, `backend`, `note`), `estimate`, `seed`, `sitrep`, `version`, `date` and
-#'   `call`.
+#' @return An object of class `weft_gene_network`: a list with the result of each step under its name (`NULL` where it
+#'   was left out), `steps` (a data frame: `step`, `seconds`, `backend`, `note`), `estimate`, `seed`, `sitrep`,
+#'   `version`, `date` and `call`.
 #' @seealso [weft_report()], [plot.weft_gene_network()], [add_results()], [write_network()]
 #' @export
 #' @examples
@@ -59,7 +59,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'                     bayes = list(genes = 8, iterations = 2000), pairs = FALSE)
 #' fit
 #' head(as.data.frame(fit, what = "edges"))
-gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = list(), components = list(), ranking = list(),
+gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = list(), components = list(),
+                         ranking = list(),
                          pairs = list(), network = list(), clusters = list(), bayes = list(), outliers = list(), memory = NULL,
                          dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL, progress = NULL, ...) {
   need_args("x")
@@ -70,8 +71,10 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
   for (step in workflow_steps) check_step(settings[[step]], step)
   say <- workflow_progress(progress)
   if (identical(backend %||% weft_backend(), "cuda")) choose_backend("cuda") # an error here rather than half way
-  seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31) else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
-  run <- list(settings = settings, seed = seed, backend = backend, threads = threads_for(threads), memory = memory, say = say,
+  seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31) else check_number(seed, "seed", min = 0, max = 2^31,
+                                                                              whole = TRUE)
+  run <- list(settings = settings, seed = seed, backend = backend, threads = threads_for(threads), memory = memory,
+              say = say,
               bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
   fit <- list(steps = NULL)
   fit <- run_step(fit, run, "quality", function(args) do.call(gene_quality, c(list(x, class, batch, assay), args)))
@@ -113,7 +116,8 @@ check_step <- function(setting, step) {
   if (is.function(setting) || (isFALSE(setting) && step != "quality") || (named && !is.object(setting))) return()
   abort_input(sprintf("`%s` must be a list of arguments by name, a function%s.", step,
                       if (step == "quality") "" else ", or FALSE to leave the step out"),
-              x = paste0("It is ", describe(setting), "."), i = sprintf("For example `%s = list(%s)`.", step, switch(step,
+              x = paste0("It is ", describe(setting), "."), i = sprintf("For example `%s = list(%s)`.", step,
+                                                                        switch(step,
                 quality = "max_missing = 0.1", components = "k = 5", ranking = "bins = 5", pairs = "top = 100",
                 network = "method = \"clr\"", clusters = "genes = 200", bayes = "genes = 15", outliers = "fdr = 0.01")))
 }
@@ -130,7 +134,8 @@ run_steps <- function(fit, run) {
     backend <- if (identical(run$backend %||% weft_backend(), "cuda") && !device) "auto" else run$backend
     run_step(fit, run, step, function(args) {
       if (is.function(run$settings[[step]])) return(run$settings[[step]](q))
-      given <- list(..., seed = run$seed + match(step, workflow_steps), backend = backend, threads = run$threads, progress = run$bar)
+      given <- list(..., seed = run$seed + match(step, workflow_steps), backend = backend, threads = run$threads,
+                    progress = run$bar)
       given <- given[names(given) %in% names(formals(f)) | names(given) == ""]
       do.call(f, c(list(q), utils::modifyList(given, args)))
     })
@@ -149,7 +154,8 @@ run_steps <- function(fit, run) {
     if (is.null(known("components"))) {
       abort_input("`outliers` needs the step `components`.", i = "Leave both out: `outliers = FALSE`.")
     }
-    do.call(gene_outliers, utils::modifyList(list(fit$components, data = q, threads = run$threads, progress = run$bar), args))
+    do.call(gene_outliers,
+            utils::modifyList(list(fit$components, data = q, threads = run$threads, progress = run$bar), args))
   })
 }
 
@@ -160,7 +166,8 @@ run_step <- function(fit, run, step, f) {
     fit[step] <- list(NULL)
     return(fit)
   }
-  if (step == "quality" && is.function(setting)) f <- function(args) abort_input("`quality` must be a list of arguments.")
+  if (step == "quality" &&
+      is.function(setting)) f <- function(args) abort_input("`quality` must be a list of arguments.")
   started <- proc.time()[[3L]]
   result <- f(if (is.list(setting)) setting else list())
   fit[[step]] <- result
@@ -178,15 +185,18 @@ step_note <- function(step, result, fit) {
   count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
   tryCatch(switch(step,
     quality = sprintf("%s and %s kept", count(nrow(result$x), "sample"), count(ncol(result$x), "gene")),
-    components = sprintf("%s, %s leading, PC1 %s of the variance", count(length(result$sdev), "component"), result$leading %||% "?",
+    components = sprintf("%s, %s leading, PC1 %s of the variance", count(length(result$sdev), "component"),
+                         result$leading %||% "?",
                          share_text(result$share[1L])),
     ranking = sprintf("%s at q <= 0.05", count(sum(result$q_value <= 0.05), "gene")),
     pairs = sprintf("%s searched, %s", count(attr(result, "searched"), "pair"),
                     if (is.null(result$p_fwer)) "not tested"
                     else if (any(result$p_fwer <= 0.05)) sprintf("%d significant", sum(result$p_fwer <= 0.05))
                     else "none significant"),
-    network = sprintf("%s, %s (%s)", count(nrow(result), "gene"), count(count_edges(result), "edge"), attr(result, "method")),
-    clusters = sprintf("%s, %s", count(max(result$row_cluster), "sample cluster"), count(max(result$col_cluster), "gene cluster")),
+    network = sprintf("%s, %s (%s)", count(nrow(result), "gene"), count(count_edges(result), "edge"),
+                      attr(result, "method")),
+    clusters = sprintf("%s, %s", count(max(result$row_cluster), "sample cluster"),
+                       count(max(result$col_cluster), "gene cluster")),
     bayes = sprintf("%s, %s", count(nrow(result$dag), "gene"), count(sum(result$dag), "edge")),
     outliers = count(sum(result$outlier), "outlier")
   ), error = function(e) "")
@@ -224,12 +234,14 @@ workflow_estimate <- function(q, run) {
                 cost_network(net, method, threads)),
     clusters = list(if (q$kind == "levels") cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(20, 20), threads)
                     else cost(sweeps * (1e-3 + 1.6e-7 * n * clustered) / min(threads, 4), Inf, 32 * n * clustered)),
-    bayes = list(cost_chains(given("bayes", "iterations", 20000), 4 * given("bayes", "chains", 4), 50 * nodes, nodes, TRUE, threads)),
+    bayes = list(cost_chains(given("bayes", "iterations", 20000), 4 * given("bayes", "chains", 4), 50 * nodes, nodes,
+                             TRUE, threads)),
     outliers = list(cost(n^2 * 2e-8 + 0.02, Inf, 40 * n))
   )[workflow_steps[-1L]]
   left_out <- vapply(run$settings[names(steps)], isFALSE, NA)
   steps <- steps[!left_out]
-  data.frame(step = names(steps), seconds = vapply(steps, function(parts) sum(vapply(parts, `[[`, 0, "cpu")), 0, USE.NAMES = FALSE),
+  data.frame(step = names(steps),
+             seconds = vapply(steps, function(parts) sum(vapply(parts, `[[`, 0, "cpu")), 0, USE.NAMES = FALSE),
              bytes = vapply(steps, function(parts) max(vapply(parts, `[[`, 0, "bytes")), 0, USE.NAMES = FALSE))
 }
 

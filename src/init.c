@@ -12,7 +12,8 @@
 #include "pca/pca_routines.h"
 #include "regulation/regulation_routines.h"
 
-#define ALL_ROUTINES(R) BASE_ROUTINES(R) BN_ROUTINES(R) IRM_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R) PCA_ROUTINES(R) \
+#define ALL_ROUTINES(R) \
+  BASE_ROUTINES(R) BN_ROUTINES(R) IRM_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R) PCA_ROUTINES(R) \
   REGULATION_ROUTINES(R) TEST_ROUTINES(R)
 
 /* Prototypes by number of arguments. */

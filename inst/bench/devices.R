@@ -188,8 +188,7 @@ if (wanted("cube")) {
               proc.time()[["elapsed"]] - began))
   alone <- NULL
   for (count in counts) {
-    r <- .Call(weft:::C_weft_kernel_cube, c(2.56e8, 10, 64), c(0, 7), "epanechnikov", 0.1,
-               weft:::run_control("cuda", devices = seq_len(count) - 1L))
+    r <- sum_cube(2.56e8, 0.1, seq_len(count) - 1L)
     if (is.null(alone)) alone <- list(seconds = r$seconds[6], mean = r$out[129])
     note("Epanechnikov sums over a grid, h = 0.1: 2.56e8 uniform points in 10 dimensions, made on the devices", "strong", count,
          r$seconds[6], alone$seconds)

@@ -15,9 +15,8 @@ seconds <- function(work) system.time(work())[["elapsed"]]
 
 # Below R: the points are there already, in the form that native code takes.
 sum_points <- function(x, q, kernel, precision, backend = "cuda", h = 0.5) {
-  task <- list(kernel = weft:::native_kernel(kernel), h = h, query = list(x = q, lo = NULL),
-               reference = list(x = x, lo = NULL), weights = matrix(1, 1L, ncol(x)), leave_one_out = FALSE, log = FALSE,
-               rel_error = 0, abs_error = 0)
+  task <- weft:::sums_task(weft:::native_kernel(kernel), h, list(x = q, lo = NULL), list(x = x, lo = NULL),
+                           matrix(1, 1L, ncol(x)), leave_one_out = FALSE)
   control <- weft:::run_control(backend)
   if (precision == "double") .Call(weft:::C_weft_kernel_direct, task, control)
   else .Call(weft:::C_weft_kernel_single, task, NULL, precision == "tensor", control)
@@ -64,8 +63,7 @@ if (given[1] == "cube") {
   given_h <- as.numeric(setdiff(given[-(1:2)], c("all", "rates")))
   devices <- if ("all" %in% given) seq_len(nrow(weft_devices())) - 1L else 0L
   for (h in if (length(given_h)) given_h else c(0.02, 0.1, 0.15)) {
-    r <- .Call(weft:::C_weft_kernel_cube, c(n, 10, 64), c(0, 7), "epanechnikov", h,
-               weft:::run_control("cuda", devices = devices))
+    r <- sum_cube(n, h, devices)
     cat(sprintf("%.0f points: made in %.3f s; cells %.3f, sorting %.3f, moving %.3f, directory %.3f: built in %.3f s\n", n, r$seconds[1],
                 r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5])))
     for (k in seq_along(h)) {

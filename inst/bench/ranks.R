@@ -26,7 +26,7 @@ problem <- weft:::kernel_problem(x, NULL, NULL, "epanechnikov", h, rel_error = 0
 result <- weft:::kernel_over_ranks(problem)
 took <- proc.time() - before
 if (size == 1) {
-  all <- data.frame(rank = 0, references = n, queries = n, received = 0, together = 0, pairs = result$effort[1], nodes = result$effort[2],
+  all <- data.frame(rank = 0, references = n, queries = n, received = 0, together = 0, pairs = result$effort[["pairs"]], nodes = result$effort[["nodes"]],
                     given = 0, helped = 0, asked = 0, bytes_tree = 0, bytes_reach = 0, bytes_balance = 0, bytes_home = 0, messages = 0,
                     tree = NA, reach = NA, plan = NA, sums = NA, home = NA, method = result$method)
 } else {

@@ -63,51 +63,46 @@ if (part %in% c("large", "all")) {
     run <- clock(function() regulation(x, regulators = 1:1800, copies = copies, seed = 1, backend = "cuda"))
     cat(sprintf("500 x 20,000, 1,800 regulators, 200 halves, %d null copies: %.2f s\n", copies, run$seconds))
   }
-  parts <- clock(function() {
-    scores <- weft:::regulation_scores(x, weft:::run_control("cpu"))
-    samples <- .Call(weft:::C_weft_regulation_halves, x, nrow(x) %/% 2L, 100, 0, c(0, 1), weft:::run_control("cpu"))
-    list(scores, samples)
-  })
-  shape <- c(5L, 20000L, 1L, 200L)
-  choose <- clock(function() .Call(weft:::C_weft_regulation_select, parts$value[[1]],
-                                   list(regulators = 0:1799, targets = 0:19999, favour = rep(1, 1800)),
-                                   parts$value[[2]], TRUE, 5, shape, weft:::run_control("cuda")))
-  cat(sprintf("of that: scores and halves %.2f s (host), choosing %.2f s (device), the rest edges and weights (host)\n",
-              parts$seconds,
-              choose$seconds))
   run <- clock(function() regulation(x, regulators = "all", copies = 0, seed = 1, backend = "cuda"))
   cat(sprintf("500 x 20,000, all genes as regulators, 200 halves, no null copy: %.2f s\n", run$seconds))
 }
 
-# Counts of cells whose regulators come in 20 programmes; some 6 % are not 0.
+# Counts of cells whose regulators come in 20 programmes; some 6 % are not 0. Columns are drawn by all processors, each
+# from a seed of its own.
 simulated_cells <- function(n, p, regulators, share = 0.06) {
+  set.seed(1)
   programme <- matrix(stats::rexp(n * 20), n)
-  columns <- lapply(seq_len(p), function(j) {
+  columns <- parallel::mclapply(seq_len(p), function(j) {
+    set.seed(j)
     rate <- programme[, if (j <= regulators) 1 + j %% 20 else sample.int(20, 1)] * share * stats::rexp(1)
     value <- stats::rpois(n, rate)
     at <- which(value > 0)
     list(at = at, value = as.double(value[at]))
-  })
+  }, mc.cores = parallel::detectCores(), mc.preschedule = TRUE)
   at <- lapply(columns, `[[`, "at")
   Matrix::sparseMatrix(i = unlist(at), p = c(0, cumsum(lengths(at))), x = unlist(lapply(columns, `[[`, "value")),
                        dims = c(n, p), dimnames = list(NULL, sprintf("g%d", seq_len(p))))
 }
 
 if (part %in% c("cells", "all")) {
-  set.seed(1)
   few <- simulated_cells(20000, 600, 200)
+  many <- simulated_cells(120000, 20000, 1800) # a process forked later could not use the device
   both <- lapply(c("cpu", "cuda"), function(backend) clock(function() {
     regulation(few, regulators = 1:200, transform = "counts", resamples = 20, seed = 1, backend = backend)
   }))
   cat(sprintf("20,000 cells x 600 genes, 200 regulators, 20 halves: %.2f s on the CPU, %.2f s on the device, %s\n",
               both[[1]]$seconds, both[[2]]$seconds,
               if (same(both[[1]]$value, both[[2]]$value)) "same" else "DIFFERENT"))
-  many <- simulated_cells(120000, 20000, 1800)
   cat(sprintf("120,000 x 20,000: %.0f million counts, %.2f GB\n", length(many@x) / 1e6, 12 * length(many@x) / 1e9))
-  gc(reset = TRUE)
+  memory <- function(what) {
+    if (!file.exists("/proc/self/status")) return(NA)
+    as.numeric(gsub("[^0-9]", "", grep(what, readLines("/proc/self/status"), value = TRUE))) / 1e6
+  }
+  gc()
+  try(writeLines("5", "/proc/self/clear_refs")) # the peak begins anew
+  before <- memory("VmRSS")
   run <- clock(function() regulation(many, regulators = 1:1800, transform = "counts", copies = 0, seed = 1,
                                      backend = "cuda"))
-  status <- if (file.exists("/proc/self/status")) grep("VmHWM", readLines("/proc/self/status"), value = TRUE)
-  cat(sprintf("1,800 regulators, 200 halves, no null copy: %.2f s; %s with data and making them\n", run$seconds,
-              status))
+  cat(sprintf("1,800 regulators, 200 halves, no null copy: %.2f s; memory %.2f GB before, %.2f at the peak\n",
+              run$seconds, before, memory("VmHWM")))
 }

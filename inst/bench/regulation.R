@@ -2,9 +2,11 @@
 # seconds of regulation() and of peers in the same run, on simulated networks, and on the networks of DREAM4 where
 # KBoost brings them.
 # Usage: Rscript regulation.R [sets] [file.csv] [seconds] [name of a kind ...]    (default: 20 sets of every kind)
-# Peers where they are installed: minet, parmigene, GENIE3, ennet, KBoost. A peer that has taken so many seconds on a
-# kind is left out of its further sets. Tables are written after each kind: file.csv, file-calls.csv (false discovery
-# rates; rate 0: how many sets of permuted data have an edge at .05) and file-direction.csv.
+# Peers where they are installed: minet, parmigene, GENIE3, ennet, KBoost, tigress. A peer that has taken so many seconds
+# on a kind is left out of its further sets. Tables are written after each kind: file.csv, file-calls.csv (false discovery
+# rates; rate 0: how many sets of permuted data have an edge at .05) and file-direction.csv. What was measured is kept
+# after each set, one file per kind in the folder file-parts, and is not measured again: runs that were stopped go on,
+# several may work on different kinds, and the tables hold all that the folder does.
 library(weft)
 
 has <- function(package) requireNamespace(package, quietly = TRUE)
@@ -124,6 +126,7 @@ methods <- list(
   `ennet` = function(x, tf) {
     if (has("ennet") && length(x) <= 1e4) square(ennet::ennet(x, Tf = seq_len(ncol(x))), colnames(x))
   },
+  `TIGRESS` = function(x, tf) if (has("tigress") && length(x) <= 1e4) tigress::tigress(x, allsteps = FALSE),
   `KBoost` = function(x, tf) if (has("KBoost") && ncol(x) <= 200) {
     w <- KBoost::kboost(x)$GRN # a row a target
     dimnames(w) <- list(colnames(x), colnames(x))
@@ -235,48 +238,79 @@ direction_table <- function(directions) {
   }))
 }
 
-write_tables <- function() {
-  rounded <- function(d) { d[] <- lapply(d, function(v) if (is.double(v)) signif(v, 3) else v); d }
-  named <- function(what) sub("[.]csv$", sprintf("%s.csv", what), file)
-  utils::write.csv(rounded(table_of(table)), file, row.names = FALSE)
-  utils::write.csv(rounded(calls_table(calls)), named("-calls"), row.names = FALSE)
-  if (NROW(directions)) utils::write.csv(rounded(direction_table(directions)), named("-direction"), row.names = FALSE)
+# ---- what is kept ----
+
+parts <- if (!is.na(file)) sub("[.]csv$", "-parts", file)
+part_file <- function(kind) file.path(parts, paste0(gsub("[^A-Za-z0-9]+", "-", kind), ".rds"))
+nothing <- list(table = NULL, calls = NULL, directions = NULL)
+kept_of <- function(kind) if (!is.null(parts) && file.exists(part_file(kind))) readRDS(part_file(kind)) else nothing
+keep <- function(kept, kind) {
+  if (is.null(parts)) return(invisible())
+  dir.create(parts, showWarnings = FALSE)
+  half_written <- paste0(part_file(kind), ".new")
+  saveRDS(kept, half_written)
+  file.rename(half_written, part_file(kind))
 }
 
-table <- NULL
-calls <- NULL
-directions <- NULL
+write_tables <- function() {
+  all <- lapply(intersect(names(kinds), names(kinds)[file.exists(part_file(names(kinds)))]), kept_of)
+  together <- function(what) do.call(rbind, lapply(all, `[[`, what))
+  rounded <- function(d) {
+    d[] <- lapply(d, function(v) if (is.double(v)) signif(v, 3) else v)
+    d
+  }
+  write <- function(d, end) utils::write.csv(rounded(d), sub("[.]csv$", end, file), row.names = FALSE)
+  write(table_of(together("table")), ".csv")
+  write(calls_table(together("calls")), "-calls.csv")
+  if (NROW(together("directions"))) write(direction_table(together("directions")), "-direction.csv")
+}
+
+# ---- measuring ----
+
 own <- grepl("^(regulation|weft)", names(methods))
+
+# Methods that this set lacks, but for peers that have had their time.
+still_to_run <- function(table, set) {
+  taken <- vapply(names(methods), function(name) sum(table$seconds[table$method == name]), 0)
+  setdiff(names(methods)[own | taken <= patience], table$method[table$set == set])
+}
+
+ranked_by <- function(method, made, kind, set) {
+  started <- proc.time()[[3L]]
+  w <- methods[[method]](made$x, made$regulators)
+  if (is.null(w)) return(NULL)
+  seconds <- proc.time()[[3L]] - started
+  data.frame(kind = kind, set = set, method = method, t(measures(unclass(as.matrix(w)), made$truth)), seconds = seconds)
+}
+
+# Edges called and what is said of their directions, of one set.
+called_in <- function(made, kind, set) {
+  copies <- max(1, min(20, 1000 %/% ncol(made$x))) # as gene_network()
+  net <- regulation(made$x, copies = copies, seed = set, stability = FALSE)
+  none <- regulation(permuted(made$x), copies = copies, seed = set, stability = FALSE)
+  measured <- rbind(calls_at(net, made$truth, 0.05), calls_at(net, made$truth, 0.2), calls_at(none, made$truth, 0.05))
+  said <- directions_of(net, made$truth)
+  list(calls = data.frame(kind = kind, set = set, rate = c(0.05, 0.2, 0), measured),
+       directions = if (nrow(said)) data.frame(kind = kind, set = set, said))
+}
+
 for (kind in asked) {
-  taken <- stats::setNames(numeric(length(methods)), names(methods))
+  kept <- kept_of(kind)
   for (set in seq_len(sets)) {
+    left <- still_to_run(kept$table, set)
+    counted <- set %in% kept$calls$set
+    if (!length(left) && counted) next
     set.seed(set)
     made <- kinds[[kind]](set)
     if (is.null(made)) next
-    for (method in names(methods)[own | taken <= patience]) {
-      started <- proc.time()[[3L]]
-      w <- methods[[method]](made$x, made$regulators)
-      if (is.null(w)) next
-      seconds <- proc.time()[[3L]] - started
-      taken[[method]] <- taken[[method]] + seconds
-      w <- as.matrix(w)
-      table <- rbind(table, data.frame(kind = kind, set = set, method = method, t(measures(unclass(w), made$truth)),
-                                       seconds = seconds))
-    }
-    copies <- max(1, min(20, 1000 %/% ncol(made$x))) # as gene_network()
-    net <- regulation(made$x, copies = copies, seed = set, stability = FALSE)
-    none <- regulation(permuted(made$x), copies = copies, seed = set, stability = FALSE)
-    measured <- rbind(calls_at(net, made$truth, 0.05), calls_at(net, made$truth, 0.2), calls_at(none, made$truth, 0.05))
-    calls <- rbind(calls, data.frame(kind = kind, set = set, rate = c(0.05, 0.2, 0), measured))
-    said <- directions_of(net, made$truth)
-    if (nrow(said)) directions <- rbind(directions, data.frame(kind = kind, said))
+    for (method in left) kept$table <- rbind(kept$table, ranked_by(method, made, kind, set))
+    if (!counted) kept <- Map(rbind, kept, c(list(table = NULL), called_in(made, kind, set)))
+    keep(kept, kind)
   }
-  here <- table[table$kind == kind, ]
+  if (is.null(kept$table)) next
   cat("\n", kind, "\n", sep = "")
-  if (is.null(here)) next
-  means <- table_of(here)[-1]
+  means <- table_of(kept$table)[-1]
   print(means[match(intersect(names(methods), means$method), means$method), ], row.names = FALSE, digits = 3)
-  print(calls_table(calls[calls$kind == kind, ])[-1], row.names = FALSE, digits = 3)
-  if (!is.na(file)) write_tables()
+  print(calls_table(kept$calls)[-1], row.names = FALSE, digits = 3)
+  if (!is.null(parts)) write_tables()
 }
-if (NROW(directions)) print(direction_table(transform(directions, kind = "all"))[-1], row.names = FALSE, digits = 3)

@@ -1,12 +1,16 @@
 # How often clean data have "outliers", and more components than there are: gene_outliers() and gene_components() on 100
-# genes. Both are asked at 0.05. Rscript inst/bench/workflow-levels.R [runs] [samples]
+# genes. Both are asked at 0.05.
+# Usage: Rscript workflow-levels.R [runs] [file.csv] [samples ...]    (default: 200 runs of 24, 60 and 150 samples)
+# A hidden batch is one in "batches" alone; "network" has two classes, which are not given, and may be told as one.
+# Each setting's row is added to the file when it is done, and is not made again: runs that were stopped go on.
 suppressMessages(library(weft))
-given <- as.integer(commandArgs(TRUE))
-runs <- if (length(given)) given[1L] else 200L
-sizes <- if (length(given) > 1L) given[-1L] else c(24L, 60L, 150L)
+given <- commandArgs(TRUE)
+runs <- if (length(given)) as.integer(given[1L]) else 200L
+file <- if (length(given) > 1L) given[2L]
+sizes <- if (length(given) > 2L) as.integer(given[-(1:2)]) else c(24L, 60L, 150L)
 genes <- 100L
 # components that there are; NA where it is not known
-settings <- c(plain = 0, groups = 1, t3 = 0, t5 = 0, rows = 0, batches = 2, factors = 3, "t factors" = 3, network = NA)
+settings <- c(rows = 0, plain = 0, groups = 1, batches = 2, t5 = 0, t3 = 0, factors = 3, "t factors" = 3, network = NA)
 
 clean <- function(setting, n, seed) {
   set.seed(seed)
@@ -21,12 +25,18 @@ clean <- function(setting, n, seed) {
   x
 }
 
+done <- if (!is.null(file) && file.exists(file)) read.csv(file, comment.char = "#")
 for (n in sizes) for (setting in names(settings)) {
+  if (any(done$setting == setting & done$samples == n)) next
   found <- vapply(seq_len(runs), function(seed) {
     q <- suppressWarnings(gene_quality(clean(setting, n, seed), transform = "none"))
     fit <- suppressWarnings(gene_components(q, seed = seed))
-    c(any(gene_outliers(fit, data = q)$outlier), fit$choice$k > settings[[setting]])
-  }, numeric(2))
-  cat(sprintf("%-10s %3d samples: runs with outliers %.3f, with too many components %.3f\n", setting, n, mean(found[1L, ]),
-              mean(found[2L, ])))
+    c(any(gene_outliers(fit, data = q)$outlier), fit$choice$k > settings[[setting]], !is.null(fit$hidden))
+  }, numeric(3))
+  row <- data.frame(setting = setting, samples = n, runs = runs, outliers = mean(found[1L, ]),
+                    too_many_components = mean(found[2L, ]), hidden_batch = mean(found[3L, ]))
+  cat(sprintf("%-10s %3d samples: runs with outliers %.3f, with too many components %.3f, with a hidden batch %.3f\n", setting, n,
+              row$outliers, row$too_many_components, row$hidden_batch))
+  done <- rbind(done, row)
+  if (!is.null(file)) write.csv(done, file, row.names = FALSE)
 }

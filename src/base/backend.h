@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define WEFT_ABI 3
+#define WEFT_ABI 4
 
 typedef struct weft_device_info {
   char name[128], architectures[128]; /* architectures: what the object was built for, "75 80 86 89 90" */
@@ -39,6 +39,7 @@ typedef struct weft_device_ops {
   weft_status (*upload)(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single, weft_device_matrix *out);
   weft_status (*download)(weft_ctx *ctx, const weft_device_matrix *m, double *out);
   void (*release)(weft_ctx *ctx, weft_device_matrix *m);
+  weft_status (*rates)(weft_ctx *ctx, double *rates); /* rates.h */
 } weft_device_ops;
 
 #define WEFT_ROOM_FIELD(room) const struct weft_##room##_ops *room;

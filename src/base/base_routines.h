@@ -22,6 +22,7 @@
   R(C_weft_devices, 1) \
   R(C_weft_threads, 2) \
   R(C_weft_openmp, 0) \
+  R(C_weft_rates, 1) \
   R(C_weft_simd, 1) \
   R(C_weft_host_available, 0) \
   R(C_weft_memory, 1) \
@@ -32,11 +33,12 @@
   R(C_weft_resident, 1) \
   R(C_weft_sparse_problem, 2) \
   R(C_weft_file_read, 5) \
-  R(C_weft_draws, 8)
+  R(C_weft_map, 4) \
+  R(C_weft_draws, 2)
 
-/* Entry points that are there when configured with WEFT_TESTS=yes. */
+/* Entry points for tests and benchmarks, which are there when configured with WEFT_TESTS=yes. */
 #ifdef WEFT_TESTS
-# define TEST_ROUTINES(R) R(C_weft_bits_test, 2)
+# define TEST_ROUTINES(R) R(C_weft_bits_test, 2) R(C_weft_kernel_cube, 2) R(C_weft_mi_planes_test, 3)
 #else
 # define TEST_ROUTINES(R)
 #endif

@@ -1,8 +1,8 @@
 /* Columns to codes, codes to bit planes, and counting: the inner loops of everything that counts categories.
  *
- * A bit plane of a column holds one bit a row, 64 rows a word, row r at bit r % 64 of word r / 64; the tail of the last
- * word is zero. A table of two attributes is then a few popcounts of ANDs of planes. Codes are bytes or 16-bit words
- * from 0; the largest value, 255 or 65535, means missing.
+ * A bit plane of a column holds one bit per row, 64 rows a word, row r at bit r % 64 of word r / 64; the tail of the
+ * last word is zero. A table of two attributes is then a few popcounts of ANDs of planes. Codes are bytes or 16-bit
+ * words from 0; the largest value, 255 or 65535, means missing.
  *
  * Each operation has a portable, an AVX2 and an AVX-512 variant behind one table of function pointers (simd.h chooses).
  * Short calls in a hot loop should take the table once: `const weft_bits_ops *ops = weft_bits();`. Results are exact

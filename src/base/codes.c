@@ -1,6 +1,20 @@
 /* Columns to codes; see codes.h. A plan needs one pass over the column (least, greatest, missing), coding another. */
 #include <string.h>
 #include "codes.h"
+#include "genotypes.h"
+
+/* Codes of rows first .. first+count-1 of a column of genotypes, missing as the code's largest value. */
+static void encode_genotypes(const weft_column *x, size_t first, size_t count, const weft_codes *plan, void *out)
+{
+  const uint16_t na = plan->width == 1 ? WEFT_NA_U8 : WEFT_NA_U16;
+  uint16_t code[4];
+  for (int k = 0; k < 4; k++) code[k] = k == WEFT_GENOTYPE_MISSING ? na : (uint16_t) (k - plan->base);
+  for (size_t i = 0; i < count; i++) {
+    const uint16_t now = code[weft_genotype_at(x->values, first + i)];
+    if (plan->width == 1) ((uint8_t *) out)[i] = (uint8_t) now;
+    else ((uint16_t *) out)[i] = now;
+  }
+}
 
 static int is_sparse(const weft_column *x) { return x->type == WEFT_COLUMN_SPARSE || x->type == WEFT_COLUMN_PATTERN; }
 
@@ -36,6 +50,14 @@ weft_codes_result weft_codes_plan(const weft_column *x, size_t n, int na_level, 
   case WEFT_COLUMN_PATTERN:
     if (values) least = greatest = 1;
     break;
+  case WEFT_COLUMN_GENOTYPE: {
+    uint64_t count[4];
+    weft_genotype_counts(x->values, values, NULL, count);
+    plan->missing = (size_t) count[WEFT_GENOTYPE_MISSING];
+    least = count[0] ? 0 : count[1] ? 1 : 2;
+    greatest = count[2] ? 2 : count[1] ? 1 : 0;
+    break;
+  }
   }
   if (plan->missing == values) { least = 0; greatest = -1; }
   if (is_sparse(x) && values < n) { /* zeros that are not stored */
@@ -90,6 +112,7 @@ void weft_encode(const weft_column *x, size_t first, size_t count, int na_level,
     if (plan->width == 1) memset(out, 1 - plan->base, count);
     else for (size_t i = 0; i < count; i++) ((uint16_t *) out)[i] = (uint16_t) (1 - plan->base);
     break;
+  case WEFT_COLUMN_GENOTYPE: encode_genotypes(x, first, count, plan, out); break;
   }
   if (na_level && plan->missing) missing_to_level(out, count, plan);
 }
@@ -134,6 +157,10 @@ static int32_t value_at(const weft_column *x, size_t i)
   switch (x->type) {
   case WEFT_COLUMN_I32: return ((const int32_t *) x->values)[i];
   case WEFT_COLUMN_U8: return ((const uint8_t *) x->values)[i];
+  case WEFT_COLUMN_GENOTYPE: {
+    const int copies = weft_genotype_at(x->values, i);
+    return copies == WEFT_GENOTYPE_MISSING ? WEFT_NA_I32 : copies;
+  }
   default: {
     double v = ((const double *) x->values)[i];
     return v == v ? (int32_t) v : WEFT_NA_I32;

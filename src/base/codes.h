@@ -20,7 +20,7 @@ typedef enum {
 } weft_codes_result;
 
 /* Codes of a column: value - base, so that codes go up with the values; not every code below `levels` need occur.
- * Missing values have code 255 (one byte a code) or 65535 (two), or, as a level of their own, code levels - 1. */
+ * Missing values have code 255 (one byte per code) or 65535 (two), or, as a level of their own, code levels - 1. */
 typedef struct weft_codes {
   int width;        /* bytes a code: 1 or 2 */
   uint32_t levels;

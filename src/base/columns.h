@@ -10,7 +10,8 @@ typedef enum {
   WEFT_COLUMN_F64,     /* NaN is missing */
   WEFT_COLUMN_U8,      /* raw bytes; nothing is missing */
   WEFT_COLUMN_SPARSE,  /* doubles at `rows`, zero elsewhere; NaN is missing */
-  WEFT_COLUMN_PATTERN  /* one at `rows`, zero elsewhere */
+  WEFT_COLUMN_PATTERN, /* one at `rows`, zero elsewhere */
+  WEFT_COLUMN_GENOTYPE /* two bits a row, 0 to 2 copies or missing: genotypes.h */
 } weft_column_type;
 
 typedef struct weft_column {

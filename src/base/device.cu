@@ -4,7 +4,6 @@
 #include <cstring>
 #include <cmath>
 #include "device.cuh"
-#include "draws_fill.h"
 #include "parallel.h"
 
 #ifndef WEFT_BUILT_FOR
@@ -20,12 +19,15 @@ weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, co
   if (e == cudaErrorMemoryAllocation)
     return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", step);
   if (e == cudaErrorNoKernelImageForDevice)
-    return weft_fail(ctx, WEFT_ERR_DEVICE, "weft was built for compute capabilities %s, not for this device; install it "
-                     "again with WEFT_CUDA_ARCH set.", WEFT_BUILT_FOR);
-  return weft_fail(ctx, WEFT_ERR_DEVICE, "CUDA: %s (%s:%d, %s)", cudaGetErrorString(e), name ? name + 1 : file, line, step);
+    return weft_fail(ctx, WEFT_ERR_DEVICE,
+                     "weft was built for compute capabilities %s, not for this device; install it "
+                     "again with WEFT_CUDA_ARCH set.",
+                     WEFT_BUILT_FOR);
+  return weft_fail(ctx, WEFT_ERR_DEVICE, "CUDA: %s (%s:%d, %s)", cudaGetErrorString(e), name ? name + 1 : file, line,
+                   step);
 }
 
-static int device_count(char *why, size_t len)
+int weft_device_count(char *why, size_t len)
 {
   int n = 0, driver = 0;
   cudaError_t e = cudaGetDeviceCount(&n);
@@ -60,7 +62,7 @@ cudaError_t weft_device_allow_shared(const void *kernel, size_t bytes)
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - (int) a.sharedSizeBytes);
 }
 
-static weft_status device_info(weft_ctx *ctx, int device, weft_device_info *out)
+weft_status weft_device_describe(weft_ctx *ctx, int device, weft_device_info *out)
 {
   weft_status st = WEFT_OK;
   cudaDeviceProp p;
@@ -208,7 +210,8 @@ done:
   return st;
 }
 
-weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill, const void *data)
+weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill,
+                               const void *data)
 {
   weft_status st = arena->opened;
   weft_ctx *ctx = arena->ctx;
@@ -222,7 +225,8 @@ weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
     WEFT_CUDA(cudaEventSynchronize(staging.sent[turn]));
     fill(data, first, now, staging.buffer[turn], ctx->threads);
-    WEFT_CUDA(cudaMemcpyAsync((char *) out + first * size, staging.buffer[turn], now * size, cudaMemcpyHostToDevice, arena->stream));
+    WEFT_CUDA(cudaMemcpyAsync((char *) out + first * size, staging.buffer[turn], now * size, cudaMemcpyHostToDevice,
+                              arena->stream));
     WEFT_CUDA(cudaEventRecord(staging.sent[turn], arena->stream));
     first += now;
   }
@@ -254,7 +258,8 @@ weft_status weft_device_download(weft_device_arena *arena, void *out, const void
     if (k < chunks) {
       const size_t first = k * STAGING_BYTES, now = bytes - first < STAGING_BYTES ? bytes - first : STAGING_BYTES;
       WEFT_CUDA(cudaEventSynchronize(staging.sent[k % 2]));
-      WEFT_CUDA(cudaMemcpyAsync(staging.buffer[k % 2], (const char *) from + first, now, cudaMemcpyDeviceToHost, arena->stream));
+      WEFT_CUDA(cudaMemcpyAsync(staging.buffer[k % 2], (const char *) from + first, now, cudaMemcpyDeviceToHost,
+                                arena->stream));
       WEFT_CUDA(cudaEventRecord(staging.sent[k % 2], arena->stream));
     }
     if (k > 0) {
@@ -269,7 +274,7 @@ done:
 
 /* ---- resident matrices ---- */
 
-static void fill_double(const void *data, size_t first, size_t count, void *out, int threads)
+void weft_fill_doubles(const void *data, size_t first, size_t count, void *out, int threads)
 {
   const double *x = (const double *) data + first;
   const size_t block = (count + threads - 1) / threads;
@@ -290,7 +295,7 @@ static void fill_float(const void *data, size_t first, size_t count, void *out, 
   for (int64_t i = 0; i < (int64_t) count; i++) y[i] = (float) x[i];
 }
 
-static void release(weft_ctx *ctx, weft_device_matrix *m)
+void weft_matrix_release(weft_ctx *ctx, weft_device_matrix *m)
 {
   if (!m->data) return;
   int before = 0;
@@ -302,7 +307,7 @@ static void release(weft_ctx *ctx, weft_device_matrix *m)
   m->data = NULL;
 }
 
-static weft_status upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single, weft_device_matrix *out)
+weft_status weft_matrix_upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single, weft_device_matrix *out)
 {
   weft_status st = WEFT_OK;
   const size_t count = (size_t) n * (size_t) p, size = single ? sizeof(float) : sizeof(double);
@@ -311,7 +316,7 @@ static weft_status upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, 
   char *data;
   data = (char *) weft_device_take(&mem, count, size);
   if (!data) { st = mem.opened != WEFT_OK ? mem.opened : WEFT_ERR_MEMORY; goto done; }
-  WEFT_TRY(weft_device_upload(&mem, data, count, size, single ? fill_float : fill_double, x));
+  WEFT_TRY(weft_device_upload(&mem, data, count, size, single ? fill_float : weft_fill_doubles, x));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   /* from the call's arena to the handle: the account goes on counting it */
   m.data = data;
@@ -323,7 +328,7 @@ done:
   return st;
 }
 
-static weft_status download(weft_ctx *ctx, const weft_device_matrix *m, double *out)
+weft_status weft_matrix_download(weft_ctx *ctx, const weft_device_matrix *m, double *out)
 {
   weft_status st = WEFT_OK;
   const size_t count = (size_t) m->n * (size_t) m->p, step = (size_t) 1 << 22;
@@ -344,19 +349,4 @@ static weft_status download(weft_ctx *ctx, const weft_device_matrix *m, double *
 done:
   weft_arena_end(&mem);
   return st;
-}
-
-const weft_device_ops weft_device_cuda = { device_count, device_info, upload, download, release };
-
-/* ---- the table ---- */
-
-extern "C" {
-#define EXTERN_CUDA(room) extern const struct weft_##room##_ops weft_##room##_cuda;
-WEFT_ROOMS(EXTERN_CUDA)
-
-#define CUDA_FIELD(room) &weft_##room##_cuda,
-static const weft_backend table = { WEFT_ABI, sizeof(weft_backend), "cuda", &weft_device_cuda, weft_draws_fill_cuda,
-                                    WEFT_ROOMS(CUDA_FIELD) };
-
-__attribute__((visibility("default"))) const weft_backend *weft_cuda_entry(void) { return &table; }
 }

@@ -27,7 +27,8 @@ struct weft_device_arena {
   weft_device_block *blocks;
   cudaStream_t stream;
   weft_status opened; /* why there is no stream, when there is none */
-  void *joining;      /* a block that joins use (join_cuda.cu), kept since devices that reach each other take memory slowly */
+  /* a block that joins use (join_cuda.cu), kept since devices that reach each other take memory slowly */
+  void *joining;
   size_t joining_bytes;
 };
 
@@ -61,10 +62,13 @@ weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, co
 /* Writes elements first .. first+count-1 of the host data, in the device's form, to `out`. Called on the host with
  * `threads` to use; must not fail. */
 typedef void (*weft_fill)(const void *data, size_t first, size_t count, void *out, int threads);
+/* Copies doubles as they are. */
+void weft_fill_doubles(const void *data, size_t first, size_t count, void *out, int threads);
 
 /* Fills device memory `out` (count × size bytes) through two pinned buffers: while one travels, the other is filled.
  * Polls between chunks. Complete in stream order; `data` may be changed when it returns. */
-weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill, const void *data);
+weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill,
+                               const void *data);
 
 /* Writes `bytes` of device memory to host memory that the host may not have touched yet: through the pinned buffers,
  * from which all threads copy. Waits for what the stream was given before; polls between chunks. */
@@ -80,6 +84,15 @@ weft_status weft_device_join_shares(weft_device_arena *arena, void *x, const siz
 /* The pinned buffers are kept for the process; this gives them back. */
 void weft_device_forget_staging(void);
 
-extern const weft_device_ops weft_device_cuda;
+/* rates.h */
+weft_status weft_device_rates(weft_ctx *ctx, double *rates);
+
+/* What the table of the back end is made of (backend_cuda.cu; backend.h says what each does). */
+int weft_device_count(char *why, size_t len);
+weft_status weft_device_describe(weft_ctx *ctx, int device, weft_device_info *out);
+weft_status weft_matrix_upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single,
+                               weft_device_matrix *out);
+weft_status weft_matrix_download(weft_ctx *ctx, const weft_device_matrix *m, double *out);
+void weft_matrix_release(weft_ctx *ctx, weft_device_matrix *m);
 
 #endif

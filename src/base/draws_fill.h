@@ -1,5 +1,5 @@
 /* Vectors of draws: element i of the result is the draw of index first + i (draws.h), on the CPU or on the device.
- * The tests compare the two, and glue uses it for R. The systems call draws.h where they need a draw.
+ * The tests compare the two, and R draws through it. Native code calls draws.h where it needs a draw.
  *
  * What a kind takes from `a` and `b`:
  *   words, curand_words     a: sub-counter            four 32-bit words an index; cuRAND's on the device only
@@ -17,11 +17,14 @@
 extern "C" {
 #endif
 
-typedef enum {
-  WEFT_DRAW_WORDS = 0, WEFT_DRAW_CURAND_WORDS, WEFT_DRAW_UNIFORM, WEFT_DRAW_NORMAL, WEFT_DRAW_EXPONENTIAL,
-  WEFT_DRAW_GUMBEL, WEFT_DRAW_GAMMA, WEFT_DRAW_LOG_GAMMA, WEFT_DRAW_BETA, WEFT_DRAW_LOG_BETA, WEFT_DRAW_LOG1M_BETA,
-  WEFT_DRAW_BELOW, WEFT_DRAW_CATEGORICAL, WEFT_DRAW_CATEGORICAL_LOG, WEFT_DRAW_KINDS
-} weft_draw_kind;
+/* The kinds, as R calls them too. */
+#define WEFT_DRAW_LIST(X) \
+  X(WORDS, "words") X(CURAND_WORDS, "curand_words") X(UNIFORM, "uniform") X(NORMAL, "normal") \
+  X(EXPONENTIAL, "exponential") X(GUMBEL, "gumbel") X(GAMMA, "gamma") X(LOG_GAMMA, "log_gamma") X(BETA, "beta") \
+  X(LOG_BETA, "log_beta") X(LOG1M_BETA, "log1m_beta") X(BELOW, "below") X(CATEGORICAL, "categorical") \
+  X(CATEGORICAL_LOG, "categorical_log")
+#define WEFT_DRAW_ENUM(kind, name) WEFT_DRAW_##kind,
+typedef enum { WEFT_DRAW_LIST(WEFT_DRAW_ENUM) WEFT_DRAW_KINDS } weft_draw_kind;
 
 /* `out` has n elements, 4 n for the kinds of words. The index wraps at 2^64. */
 weft_status weft_draws_fill(weft_ctx *ctx, int kind, uint64_t key, uint32_t stream, uint64_t first, size_t n, double a,

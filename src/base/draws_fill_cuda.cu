@@ -55,7 +55,8 @@ weft_status weft_draws_fill_cuda(weft_ctx *ctx, int kind, uint64_t key, uint32_t
     else
       fill_draws<<<grid, THREADS, 0, mem.stream>>>(law, rng, first + at, (int64_t) count, device);
     WEFT_CUDA(cudaGetLastError());
-    WEFT_CUDA(cudaMemcpyAsync(out + at * width, device, count * width * sizeof *out, cudaMemcpyDeviceToHost, mem.stream));
+    WEFT_CUDA(
+        cudaMemcpyAsync(out + at * width, device, count * width * sizeof *out, cudaMemcpyDeviceToHost, mem.stream));
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   }
 done:

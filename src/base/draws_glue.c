@@ -1,6 +1,6 @@
-/* .Call entry point of the draws: what the tests, and nothing else, see of them in R. */
+/* .Call entry point of the draws. */
 #include "draws_fill.h"
-#include "glue.h"
+#include "record.h"
 
 typedef struct { int kind; uint64_t key, first; uint32_t stream; size_t n; double a, b, *out; } draws_job;
 
@@ -10,18 +10,22 @@ static weft_status fill(weft_ctx *ctx, const weft_backend *backend, void *data)
   return backend->draws(ctx, j->kind, j->key, j->stream, j->first, j->n, j->a, j->b, j->out);
 }
 
-/* A 64-bit number as c(high, low), its 32-bit halves as doubles. */
-static uint64_t join_halves(SEXP halves)
+/* law: list(kind, n, a, b, key, stream, first); key and first are 64-bit numbers in two halves. */
+SEXP C_weft_draws(SEXP law, SEXP control)
 {
-  return (uint64_t) REAL(halves)[0] << 32 | (uint64_t) REAL(halves)[1];
-}
-
-SEXP C_weft_draws(SEXP kind, SEXP n, SEXP a, SEXP b, SEXP key, SEXP stream, SEXP first, SEXP control)
-{
-  R_xlen_t count = (R_xlen_t) Rf_asReal(n);
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, count * weft_draws_width(Rf_asInteger(kind))));
-  draws_job job = { Rf_asInteger(kind), join_halves(key), join_halves(first), (uint32_t) Rf_asReal(stream),
-                    (size_t) count, Rf_asReal(a), Rf_asReal(b), REAL(out) };
+#define KIND_NAME(kind, name) name,
+  static const char *const kinds[] = { WEFT_DRAW_LIST(KIND_NAME) };
+  weft_record given = weft_record_open(law, "law");
+  draws_job job = { .kind = weft_record_kind(&given, "kind", kinds, WEFT_DRAW_KINDS),
+                    .key = weft_record_key(&given, "key"),
+                    .first = weft_record_key(&given, "first"),
+                    .stream = (uint32_t) weft_record_size(&given, "stream"),
+                    .n = weft_record_size(&given, "n"),
+                    .a = weft_record_number(&given, "a"),
+                    .b = weft_record_number(&given, "b") };
+  weft_record_close(&given);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.n * weft_draws_width(job.kind)));
+  job.out = REAL(out);
   weft_glue_run(control, fill, &job);
   UNPROTECT(1);
   return out;

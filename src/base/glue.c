@@ -323,68 +323,6 @@ SEXP weft_glue_arena(weft_arena **arena)
   return holder;
 }
 
-/* ---- columns ---- */
-
-static SEXP slot(SEXP x, const char *name) { return R_do_slot(x, Rf_install(name)); }
-static int is_sparse(SEXP x) { return Rf_isS4(x) && R_has_slot(x, Rf_install("p")); }
-
-size_t weft_glue_ncol(SEXP x)
-{
-  if (is_sparse(x)) return (size_t) INTEGER(slot(x, "Dim"))[1];
-  return TYPEOF(x) == VECSXP ? (size_t) Rf_xlength(x) : (size_t) Rf_ncols(x);
-}
-
-size_t weft_glue_nrow(SEXP x)
-{
-  if (is_sparse(x)) return (size_t) INTEGER(slot(x, "Dim"))[0];
-  if (TYPEOF(x) == VECSXP) return Rf_xlength(x) ? (size_t) Rf_xlength(VECTOR_ELT(x, 0)) : 0;
-  return (size_t) Rf_nrows(x);
-}
-
-/* The type, the bytes of an element, and the start of an ordinary vector. */
-static weft_column view_of(SEXP x, size_t *size)
-{
-  weft_column v = { WEFT_COLUMN_I32, NULL, NULL, 0 };
-  *size = sizeof(int32_t);
-  switch (TYPEOF(x)) {
-  case INTSXP: v.values = INTEGER(x); break;
-  case LGLSXP: v.values = LOGICAL(x); break;
-  case REALSXP: v.type = WEFT_COLUMN_F64; v.values = REAL(x); *size = sizeof(double); break;
-  case RAWSXP: v.type = WEFT_COLUMN_U8; v.values = RAW(x); *size = 1; break;
-  default: weft_glue_fail(WEFT_ERR_INTERNAL, "A column of type %s reached the native code.", Rf_type2char(TYPEOF(x)));
-  }
-  return v;
-}
-
-static void sparse_columns(SEXP x, weft_column *views)
-{
-  const int *start = INTEGER(slot(x, "p")), *rows = INTEGER(slot(x, "i"));
-  const double *values = R_has_slot(x, Rf_install("x")) ? REAL(slot(x, "x")) : NULL;
-  size_t p = weft_glue_ncol(x);
-  for (size_t j = 0; j < p; j++) {
-    weft_column v = { values ? WEFT_COLUMN_SPARSE : WEFT_COLUMN_PATTERN, values ? values + start[j] : NULL,
-                      rows + start[j], (size_t) (start[j + 1] - start[j]) };
-    views[j] = v;
-  }
-}
-
-void weft_glue_columns(SEXP x, weft_column *views)
-{
-  size_t p = weft_glue_ncol(x), size;
-  if (is_sparse(x)) {
-    sparse_columns(x, views);
-  } else if (TYPEOF(x) == VECSXP) {
-    for (size_t j = 0; j < p; j++) views[j] = view_of(VECTOR_ELT(x, (R_xlen_t) j), &size);
-  } else {
-    size_t n = weft_glue_nrow(x);
-    weft_column first = view_of(x, &size);
-    for (size_t j = 0; j < p; j++) {
-      views[j] = first;
-      views[j].values = (const char *) first.values + j * n * size;
-    }
-  }
-}
-
 /* ---- entry points: what this machine has ---- */
 
 SEXP C_weft_cuda_missing(SEXP libs)
@@ -401,46 +339,6 @@ SEXP C_weft_mpi(SEXP libs)
   if (mpi) mpi->describe(text, sizeof text);
   SEXP out = PROTECT(Rf_mkString(text));
   Rf_setAttrib(out, Rf_install("available"), Rf_ScalarLogical(mpi != NULL));
-  UNPROTECT(1);
-  return out;
-}
-
-typedef struct { weft_device_info *list; int count; } device_query;
-
-static weft_status list_devices(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  device_query *q = data;
-  weft_status st = WEFT_OK;
-  for (int i = 0; i < q->count && st == WEFT_OK; i++) st = backend->device->info(ctx, i, &q->list[i]);
-  return st;
-}
-
-/* A list of columns, one row a device. */
-SEXP C_weft_devices(SEXP control)
-{
-  const char *fields[] = { "name",   "capability", "processors", "total", "available",
-                           "driver", "runtime",    "built_for",  "" };
-  char why[512] = "";
-  const weft_backend *b = weft_cuda_backend(CHAR(Rf_asChar(weft_glue_element(control, "libs"))), why, sizeof why);
-  int n = b ? b->device->count(why, sizeof why) : 0;
-  device_query q = { n ? (weft_device_info *) R_alloc((size_t) n, sizeof(weft_device_info)) : NULL, n };
-  if (n) weft_glue_run(control, list_devices, &q);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  for (int k = 0; fields[k][0]; k++)
-    SET_VECTOR_ELT(out, k, Rf_allocVector(k == 0 || k == 1 || k == 7 ? STRSXP : REALSXP, n));
-  for (int i = 0; i < n; i++) {
-    const weft_device_info *d = &q.list[i];
-    char capability[24];
-    snprintf(capability, sizeof capability, "%d.%d", d->major, d->minor);
-    SET_STRING_ELT(VECTOR_ELT(out, 0), i, Rf_mkChar(d->name));
-    SET_STRING_ELT(VECTOR_ELT(out, 1), i, Rf_mkChar(capability));
-    REAL(VECTOR_ELT(out, 2))[i] = d->processors;
-    REAL(VECTOR_ELT(out, 3))[i] = d->total;
-    REAL(VECTOR_ELT(out, 4))[i] = d->available;
-    REAL(VECTOR_ELT(out, 5))[i] = d->driver;
-    REAL(VECTOR_ELT(out, 6))[i] = d->runtime;
-    SET_STRING_ELT(VECTOR_ELT(out, 7), i, Rf_mkChar(d->architectures));
-  }
   UNPROTECT(1);
   return out;
 }

@@ -19,6 +19,7 @@
 #include "arena.h"
 #include "backend.h"
 #include "columns.h"
+#include "mapped.h"
 
 typedef weft_status (*weft_work)(weft_ctx *ctx, const weft_backend *backend, void *data);
 
@@ -74,6 +75,9 @@ SEXP weft_glue_element(SEXP list, const char *name);
 size_t weft_glue_ncol(SEXP x);
 size_t weft_glue_nrow(SEXP x);
 void weft_glue_columns(SEXP x, weft_column *views);
+
+/* The file behind what C_weft_map() made; an R error when it belongs to another session. */
+const weft_mapped *weft_glue_mapped(SEXP pointer);
 
 /* The device matrix behind a weft_upload() handle; an R error when it was freed or belongs to another session. */
 weft_device_matrix *weft_glue_device_matrix(SEXP handle);

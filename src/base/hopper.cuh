@@ -15,7 +15,8 @@ __device__ static inline uint32_t shared_address(const void *p) { return (uint32
 /* Of an operand that begins here. */
 __device__ static inline uint64_t operand_descriptor(const void *shared)
 {
-  return (uint64_t) ((shared_address(shared) & 0x3ffff) >> 4) | (uint64_t) (128 >> 4) << 16 | (uint64_t) (256 >> 4) << 32;
+  return (uint64_t) ((shared_address(shared) & 0x3ffff) >> 4) | (uint64_t) (128 >> 4) << 16 |
+         (uint64_t) (256 >> 4) << 32;
 }
 
 __device__ static inline void barrier_init(uint64_t *bar, uint32_t count)
@@ -34,7 +35,8 @@ __device__ static inline void barrier_arrive(uint64_t *bar)
 /* Arrives, and announces the bytes of the copies to come. */
 __device__ static inline void barrier_expect(uint64_t *bar, uint32_t bytes)
 {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(shared_address(bar)), "r"(bytes) : "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes)
+               : "memory");
 }
 
 __device__ static inline void barrier_wait(uint64_t *bar, uint32_t phase)

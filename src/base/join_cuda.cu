@@ -29,7 +29,9 @@ static weft_status copy_shown(weft_device_arena *arena, int r, void *to, size_t 
   reach(ctx->device, m->device[r]);
   if (m->device[r] == ctx->device)
     WEFT_CUDA(cudaMemcpyAsync(to, (const char *) m->shown[r] + at, bytes, cudaMemcpyDeviceToDevice, arena->stream));
-  else WEFT_CUDA(cudaMemcpyPeerAsync(to, ctx->device, (const char *) m->shown[r] + at, m->device[r], bytes, arena->stream));
+  else
+    WEFT_CUDA(
+        cudaMemcpyPeerAsync(to, ctx->device, (const char *) m->shown[r] + at, m->device[r], bytes, arena->stream));
 done:
   return st;
 }
@@ -90,7 +92,8 @@ template <typename T> static weft_status add(weft_device_arena *arena, T *x, siz
 
   WEFT_TRY(weft_meet(ctx, x));
   for (int r = 0; r < parts && st == WEFT_OK; r++)
-    if (r != own) st = copy_shown(arena, r, others + (size_t) (r - (r > own)) * slice, first * sizeof(T), slice * sizeof(T));
+    if (r != own)
+      st = copy_shown(arena, r, others + (size_t) (r - (r > own)) * slice, first * sizeof(T), slice * sizeof(T));
   if (st == WEFT_OK && slice) {
     const unsigned blocks = (unsigned) (slice < 256 * 1024 ? (slice + 255) / 256 : 1024);
     add_parts<<<blocks, 256, 0, arena->stream>>>(x + first, others, slice, parts, own);
@@ -112,7 +115,10 @@ done:
 
 weft_status weft_device_join_add(weft_device_arena *arena, double *x, size_t count) { return add(arena, x, count); }
 
-weft_status weft_device_join_counts(weft_device_arena *arena, unsigned long long *x, size_t count) { return add(arena, x, count); }
+weft_status weft_device_join_counts(weft_device_arena *arena, unsigned long long *x, size_t count)
+{
+  return add(arena, x, count);
+}
 
 weft_status weft_device_join_shares(weft_device_arena *arena, void *x, const size_t *starts)
 {

@@ -1,8 +1,8 @@
 /* Entry points of what ranks tell each other; see messages.h. R calls them when there are ranks. */
 #include <string.h>
-#include "glue.h"
 #include "messages.h"
 #include "ranks.h"
+#include "record.h"
 
 static const weft_mpi_messages *messages(void) { return weft_ranks_table()->messages; }
 
@@ -19,17 +19,20 @@ static const weft_mpi_messages *messages(void) { return weft_ranks_table()->mess
     return st; \
   }
 
-typedef struct { int part, at[2]; } grouping;
+typedef struct { int part, rank, size; } grouping;
 
-WITH_MESSAGES(regroup, grouping, regroup(ctx, j->part, &j->at[0], &j->at[1]))
+WITH_MESSAGES(regroup, grouping, regroup(ctx, j->part, &j->rank, &j->size))
 
-/* c(rank, size) in the group from now on; part: NA for all ranks. */
+/* list(rank, size) in the group from now on; part: NA for all ranks. */
 SEXP C_weft_ranks_regroup(SEXP control, SEXP part)
 {
-  grouping g = { Rf_asInteger(part) == NA_INTEGER ? -1 : Rf_asInteger(part), { 0, 1 } };
+  const char *fields[] = { "rank", "size", "" };
+  grouping g = { Rf_asInteger(part) == NA_INTEGER ? -1 : Rf_asInteger(part), 0, 1 };
   weft_glue_run(control, regroup, &g);
-  SEXP out = Rf_allocVector(INTSXP, 2);
-  memcpy(INTEGER(out), g.at, sizeof g.at);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  weft_result_put(out, "rank", Rf_ScalarInteger(g.rank));
+  weft_result_put(out, "size", Rf_ScalarInteger(g.size));
+  UNPROTECT(1);
   return out;
 }
 

@@ -23,6 +23,15 @@
 extern "C" {
 #endif
 
+/* Threads for a region of so many operations of about a nanosecond: all or one. A region ends when its last thread has
+ * had its turn, which takes some ten microseconds where processors are free, and where other programs want them as long
+ * as the system lets these run, milliseconds. No number in between: a team that shrinks ends its threads, and the next
+ * larger one makes them again. */
+static inline int weft_threads_worth(int most, double operations)
+{
+  return operations < 5e5 ? 1 : most;
+}
+
 /* How many threads a call may use when it asks for `wanted` (0: the default). */
 int weft_threads_for(int wanted, int option);
 

@@ -106,11 +106,23 @@ weft_status weft_bn_chain_spread(weft_ctx *ctx, weft_bn_chain_op *chain, const w
 /* ---- exact answers ---- */
 
 /* The best graph, as each node's index within its sets. Tables of all subsets of p nodes: 8 * 2^p bytes. */
+/* The sets of a table that can be the best of an order: no subset of theirs is as good. number[k]: which of its node's
+ * sets set k is. The new table lives in `mem`. */
+weft_status weft_bn_undominated(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *table, weft_bn_table *out,
+                                int32_t **number);
 typedef weft_status weft_bn_optimum_op(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets, int64_t *score);
 /* Posterior probability of every edge [from, to], p × p, uniform over orders or over graphs; *log_total gets the
- * logarithm of the sum of all graphs' weights (each times its number of orders when over orders). */
-weft_status weft_bn_edges_orders(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
-weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, double *edges, double *log_total);
+ * logarithm of the sum of all graphs' weights (each times its number of orders when over orders). Over orders (s.
+ * bn_orders.h): `optimum` is the best graph's score; low_bits 0 lets the back end choose how it cuts subsets. */
+typedef struct weft_bn_order_shape { int low_bits, mid_bits; } weft_bn_order_shape;
+typedef weft_status weft_bn_edges_orders_op(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum,
+                                            const weft_bn_order_shape *shape, double *edges, double *log_total);
+/* *error: how far the probabilities of a node's sets are from 1 in sum, at most (s. bn_graphs.c). */
+weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, double *edges,
+                                 double *log_total, double *error);
+/* Independent draws from the posterior that is uniform over graphs: p × draws numbers within the nodes' sets. */
+weft_status weft_bn_draw_graphs(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, uint64_t key, size_t draws,
+                                int32_t *sampled);
 
 /* Weighted means of edges [from, to] over the graphs that chains drew (weft_bn_chains.sampled), and the greatest
  * difference between the means of two ladders. */
@@ -121,12 +133,13 @@ weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const 
  * first graph on that has more than `limit` sets that are closed under parents. */
 weft_status weft_bn_count_orders(weft_ctx *ctx, const uint64_t *parents, size_t p, size_t m, size_t limit, double *out);
 
-/* ---- both back ends: the same tables, chains and optima, bit for bit ---- */
+/* ---- both back ends: the same tables, chains and optima, bit for bit; sums over orders within rounding ---- */
 
 typedef struct weft_bn_ops {
   weft_bn_scores_op *scores;
   weft_bn_chain_op *chain;
   weft_bn_optimum_op *optimum;
+  weft_bn_edges_orders_op *edges_orders;
 } weft_bn_ops;
 
 extern const weft_bn_ops weft_bn_cpu;
@@ -134,6 +147,7 @@ extern const weft_bn_ops weft_bn_cpu;
 weft_bn_scores_op weft_bn_scores_cpu;
 weft_bn_chain_op weft_bn_chain_cpu;
 weft_bn_optimum_op weft_bn_optimum_cpu;
+weft_bn_edges_orders_op weft_bn_edges_orders_cpu;
 
 #ifdef __cplusplus
 }

@@ -10,8 +10,11 @@
 #endif
 
 #define LANES 8
-/* What the planes of one set of cells may take: they must stay in the second-level cache. */
-#define PLANE_BYTES ((size_t) 192 << 10)
+/* What the planes of one set of cells may take, and what of that stays in the second-level cache: beyond it a word
+ * takes some four times as long, which is still far less than to walk the rows. */
+#define PLANE_BYTES ((size_t) 2 << 20)
+#define NEAR_BYTES ((size_t) 192 << 10)
+#define FAR_FACTOR 4
 #define TABLE_BYTES ((size_t) 24 << 20)
 
 /* ---- set-up ---- */
@@ -154,7 +157,8 @@ static int planes_pay(const weft_bn_columns *columns, const weft_bn_cells *c, si
 {
   if (!c->has_planes || !columns->planes[v]) return 0;
   const double blocks = (double) (c->cells + LANES - 1) / LANES, words = (double) columns->words;
-  return blocks * (columns->levels[v] - 1) * (words + 5) < 2.5 * c->rows + 20;
+  const double slower = blocks * words * 8 * LANES > NEAR_BYTES ? FAR_FACTOR : 1;
+  return slower * blocks * (columns->levels[v] - 1) * (words + 5) < 2.5 * c->rows + 20;
 }
 
 void weft_bn_root(const weft_bn_columns *columns, const int32_t *set, weft_bn_cells *out)

@@ -10,7 +10,7 @@
 #include "bn_chain.h"
 #include "bn_internal.h"
 
-#define MOST_NODES 32
+#define MOST_NODES 33
 #define LOW_BITS 8
 #define BLOCK 256
 /* Nodes with more possible parents than this find g_s by going through their sets. */
@@ -121,6 +121,35 @@ static void trace_back(const optimum_job *job, int32_t *best_sets)
       break;
     }
   }
+}
+
+weft_status weft_bn_undominated(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *t, weft_bn_table *out,
+                                int32_t **number)
+{
+  weft_status st = WEFT_OK;
+  const size_t total = (size_t) t->start[t->p], words = t->words;
+  int64_t kept = 0;
+  *out = (weft_bn_table) { .p = t->p, .words = words, .bits = t->bits };
+  WEFT_TAKE(out->start, mem, t->p + 1);
+  WEFT_TAKE(out->score, mem, total);
+  WEFT_TAKE(out->mask, mem, total * words);
+  WEFT_TAKE(*number, mem, total);
+  for (size_t i = 0; i < t->p; i++) {
+    const int64_t first = out->start[i] = kept;
+    for (int64_t k = t->start[i]; k < t->start[i + 1]; k++) {
+      const uint64_t *mask = t->mask + (size_t) k * words;
+      int64_t better = first;
+      if (!(k & 0xfff)) WEFT_TRY(weft_poll(ctx, 0, 1));
+      while (better < kept && !fits(out->mask + (size_t) better * words, mask, words)) better++;
+      if (better < kept) continue;
+      memcpy(out->mask + (size_t) kept * words, mask, words * sizeof *mask);
+      out->score[kept] = t->score[k];
+      (*number)[kept++] = (int32_t) (k - t->start[i]);
+    }
+  }
+  out->start[t->p] = kept;
+done:
+  return st;
 }
 
 weft_status weft_bn_optimum_cpu(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets, int64_t *score)

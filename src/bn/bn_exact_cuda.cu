@@ -11,7 +11,7 @@
 #define LOW_BITS 10
 #define LOW 1024
 #define THREADS 256
-#define MOST_NODES 32
+#define MOST_NODES 33
 #define DENSE_PARENTS 20        /* nodes with more possible parents go through their sets */
 #define LAUNCH_SECONDS 0.03
 

@@ -1,5 +1,5 @@
 /* .Call entry points of the Bayesian-network room. A table of scores is an R list: start (p + 1), score in nats (whole
- * multiples of 2^-bits), parents (an integer matrix, a column a set, node numbers from 1 and zeros), bits. */
+ * multiples of 2^-bits), parents (an integer matrix, a column per set, node numbers from 1 and zeros), bits. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -325,16 +325,25 @@ SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
 
 /* ---- exact answers ---- */
 
-typedef struct { table_view view; int32_t *sets; int64_t score; double *edges, log_total; int graphs; } exact_job;
+typedef struct {
+  table_view view;
+  int32_t *sets;
+  int64_t score;
+  weft_bn_order_shape shape;
+  double *edges, log_total, error;
+} exact_job;
 
 static weft_status optimum(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   exact_job *job = data;
-  weft_bn_table table;
+  weft_bn_table table, best;
+  int32_t *number;
   WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(backend->bn->optimum(ctx, &table, job->sets, &job->score));
+  WEFT_TRY(weft_bn_undominated(ctx, &mem, &table, &best, &number));
+  WEFT_TRY(backend->bn->optimum(ctx, &best, job->sets, &job->score));
+  for (size_t i = 0; i < table.p; i++) job->sets[i] = number[best.start[i] + job->sets[i]];
 done:
   weft_arena_end(&mem);
   return st;
@@ -352,7 +361,20 @@ SEXP C_weft_bn_optimum(SEXP table, SEXP control)
   return out;
 }
 
-static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
+static weft_status edges_orders(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  exact_job *job = data;
+  weft_bn_table table;
+  WEFT_TRY(open_table(&mem, &job->view, &table));
+  WEFT_TRY(backend->bn->edges_orders(ctx, &table, job->score, &job->shape, job->edges, &job->log_total));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static weft_status edges_graphs(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -360,21 +382,68 @@ static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
   weft_bn_table table;
   (void) backend;
   WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY((job->graphs ? weft_bn_edges_graphs : weft_bn_edges_orders)(ctx, &table, job->edges, &job->log_total));
+  WEFT_TRY(weft_bn_edges_graphs(ctx, &table, job->score, job->edges, &job->log_total, &job->error));
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-SEXP C_weft_bn_edges(SEXP table, SEXP graphs, SEXP control)
+static SEXP edges_of(weft_work find, exact_job *job, SEXP control)
 {
-  const char *fields[] = { "edges", "log_total", "" };
-  exact_job job = { .view = view_of(table), .graphs = Rf_asLogical(graphs) };
+  const char *fields[] = { "edges", "log_total", "error", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  const int side = dimension(job.view.p);
-  job.edges = REAL(weft_result_put(out, "edges", Rf_allocMatrix(REALSXP, side, side)));
-  weft_glue_run(control, edges, &job);
-  weft_result_put(out, "log_total", Rf_ScalarReal(job.log_total));
+  const int side = dimension(job->view.p);
+  job->edges = REAL(weft_result_put(out, "edges", Rf_allocMatrix(REALSXP, side, side)));
+  weft_glue_run(control, find, job);
+  weft_result_put(out, "log_total", Rf_ScalarReal(job->log_total));
+  weft_result_put(out, "error", Rf_ScalarReal(job->error));
+  UNPROTECT(1);
+  return out;
+}
+
+static int64_t units_of(SEXP score, const table_view *view) { return (int64_t) ldexp(Rf_asReal(score), view->bits); }
+
+/* optimum: the best score in nats. */
+SEXP C_weft_bn_edges_graphs(SEXP table, SEXP optimum, SEXP control)
+{
+  exact_job job = { .view = view_of(table) };
+  job.score = units_of(optimum, &job.view);
+  return edges_of(edges_graphs, &job, control);
+}
+
+/* shape: bits of low and mid parts of subsets; zeros: as the back end chooses. */
+SEXP C_weft_bn_edges_orders(SEXP table, SEXP optimum, SEXP shape, SEXP control)
+{
+  exact_job job = { .view = view_of(table), .shape = { INTEGER(shape)[0], INTEGER(shape)[1] } };
+  job.score = units_of(optimum, &job.view);
+  return edges_of(edges_orders, &job, control);
+}
+
+typedef struct { table_view view; int64_t score; uint64_t key; size_t draws; int32_t *sampled; } draw_job;
+
+static weft_status draw_graphs(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  draw_job *job = data;
+  weft_bn_table table;
+  (void) backend;
+  WEFT_TRY(open_table(&mem, &job->view, &table));
+  WEFT_TRY(weft_bn_draw_graphs(ctx, &table, job->score, job->key, job->draws, job->sampled));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* key: two halves of 32 bits. The result: p × draws numbers of sets, from 0. */
+SEXP C_weft_bn_draw_graphs(SEXP table, SEXP optimum, SEXP key, SEXP draws, SEXP control)
+{
+  draw_job job = { .view = view_of(table), .draws = (size_t) Rf_asReal(draws) };
+  job.score = units_of(optimum, &job.view);
+  job.key = (uint64_t) REAL(key)[0] << 32 | (uint64_t) REAL(key)[1];
+  SEXP out = PROTECT(Rf_allocMatrix(INTSXP, dimension(job.view.p), dimension(job.draws)));
+  job.sampled = INTEGER(out);
+  weft_glue_run(control, draw_graphs, &job);
   UNPROTECT(1);
   return out;
 }
@@ -435,7 +504,7 @@ done:
   return st;
 }
 
-/* parents: an integer matrix as in a table, a column a node, p columns a graph. */
+/* parents: an integer matrix as in a table, a column per node, p columns a graph. */
 SEXP C_weft_bn_orders(SEXP parents, SEXP p, SEXP limit, SEXP control)
 {
   orders_job job = { INTEGER(parents), (size_t) Rf_nrows(parents), (size_t) Rf_asInteger(p), 0,

@@ -13,7 +13,7 @@ weft_status weft_bn_run_timed(weft_ctx *ctx, size_t threads, size_t tasks, weft_
                               double *took)
 {
   const double started = weft_seconds();
-  WEFT_PARALLEL((int) threads)
+  WEFT_PARALLEL((int) (threads < tasks ? threads : tasks))
   {
     WEFT_FOR(dynamic)
     for (size_t t = 0; t < tasks; t++) task(data, t, WEFT_THREAD());

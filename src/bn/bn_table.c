@@ -449,7 +449,8 @@ weft_status weft_bn_scores_cpu(weft_ctx *ctx, const weft_bn_problem *problem, we
   return weft_bn_table_make(ctx, problem, weft_bn_prune_cpu, keep, out);
 }
 
-const weft_bn_ops weft_bn_cpu = { weft_bn_scores_cpu, weft_bn_chain_cpu, weft_bn_optimum_cpu };
+const weft_bn_ops weft_bn_cpu = { weft_bn_scores_cpu, weft_bn_chain_cpu, weft_bn_optimum_cpu,
+                                  weft_bn_edges_orders_cpu };
 
 /* ---- screening ---- */
 

@@ -6,7 +6,6 @@
 #include <string.h>
 #include "../base/parallel.h"
 #include "irm_moves.h"
-#include "irm_pair.h"
 
 /* Work of a sweep, in cluster scores, below which chains run side by side without looking up. */
 #define SMALL_SWEEP 1e8
@@ -28,12 +27,12 @@ static weft_status look(weft_ctx *poll, double done, double total)
  * once. */
 typedef struct irm_run { const weft_irm_ops *ops; struct irm_engine *engine; int stays; } irm_run;
 
-/* To the host, for what works there. */
+/* To the host, for what works there; the device's labels and blocks hold until the host's change. */
 static weft_status fetch(weft_ctx *poll, const irm_run *run, irm_state *s)
 {
   weft_status st = WEFT_OK;
-  if (s->on_device) WEFT_TRY(run->ops->fetch(poll, run->engine, s, 1));
-  s->on_device = 0;
+  if (s->on_device && !s->on_host) WEFT_TRY(run->ops->fetch(poll, run->engine, s, 1));
+  s->on_host = 1;
 done:
   return st;
 }
@@ -44,6 +43,7 @@ static weft_status blocked_labels(weft_ctx *poll, const irm_run *run, irm_state 
   const weft_irm_ops *counting = run->stays ? run->ops : &weft_irm_cpu;
   if (run->stays && !s->on_device) WEFT_TRY(run->ops->put(poll, run->engine, s));
   s->on_device = run->stays;
+  s->on_host = !run->stays;
   for (int mode = 0; mode < s->modes; mode++) irm_draw_sticks(s, mode);
   WEFT_TRY(run->ops->labels(poll, run->engine, s, done, total));
   for (int mode = 0; mode < s->modes; mode++) irm_swap_labels(s, mode);
@@ -66,16 +66,16 @@ static weft_status sweep(weft_ctx *poll, const irm_run *run, irm_state *s, doubl
   }
   const int attempts =
       s->sweep <= EARLY_SWEEPS ? s->model->attempts : (s->model->attempts + LATER_SHARE - 1) / LATER_SHARE;
-  if (attempts || s->model->sample_beta) WEFT_TRY(fetch(poll, run, s));
   for (int mode = 0; mode < s->modes && attempts; mode++) {
+    int changed = 0;
     if (s->sweep <= EARLY_SWEEPS && s->active_count[mode] < (1 - SETTLING) * before[mode]) continue;
-    WEFT_TRY(irm_split_begin(poll, s, mode));
-    for (int k = 0; k < attempts; k++) {
-      WEFT_TRY(irm_split_merge(poll, s, mode));
-      WEFT_TRY(look(poll, done, total));
-    }
+    WEFT_TRY(fetch(poll, run, s));
+    WEFT_TRY(irm_split_merge(poll, s, mode, attempts, &changed));
+    if (changed) s->on_device = 0;
+    WEFT_TRY(look(poll, done, total));
   }
   for (int mode = 0; mode < s->modes && s->model->sample_alpha; mode++) irm_sample_alpha(s, mode);
+  if (s->model->sample_beta) WEFT_TRY(fetch(poll, run, s));
   if (s->model->sample_beta) irm_sample_beta(s);
 done:
   return st;
@@ -117,6 +117,7 @@ static weft_status ascend(weft_ctx *poll, const irm_run *run, irm_state *s)
   const int from = irm_ascent_start(s);
   if (from == IRM_STAY) return st;
   WEFT_TRY(fetch(poll, run, s));
+  s->on_device = 0;
   if (s->best_on_device) WEFT_TRY(run->ops->fetch_best(poll, run->engine, s));
   s->best_on_device = 0;
   WEFT_TRY(irm_ascend(poll, s, from == IRM_FROM_BEST));
@@ -159,7 +160,7 @@ static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, cons
   if (value > c->best) WEFT_TRY(keep_best(poll, run, s, value));
   WEFT_TRY(ascend(poll, run, s));
   if (s->sweep % trace->thin) goto done;
-  if (s->on_device) WEFT_TRY(run->ops->fetch(poll, run->engine, s, 0));
+  if (s->on_device && !s->on_host) WEFT_TRY(run->ops->fetch(poll, run->engine, s, 0));
   const int64_t slot = s->sweep / trace->thin - done / trace->thin - 1;
   for (int mode = 0; mode < s->modes; mode++) {
     int32_t *to =
@@ -194,6 +195,18 @@ done:
   return st;
 }
 
+/* What split-merge proposals are weighed in; `before`: a state that has it already, and does not run at the same time,
+ * or NULL. */
+static weft_status take_trials(weft_arena *mem, irm_state *s, const irm_state *before)
+{
+  weft_status st = WEFT_OK;
+  s->trial_count = irm_trials_wanted(s);
+  if (before) s->trials = before->trials;
+  else WEFT_TRY(irm_trials_make(mem, s, s->trial_count, &s->trials));
+done:
+  return st;
+}
+
 /* What a device does not know of is the host's: between its stages and between sweeps. */
 static void account_for(double took, double stages[WEFT_IRM_STAGES])
 {
@@ -213,7 +226,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   const double work = k * (2.0 * (double) graph->link_count[0] + 10 * nodes)
                       + (model->collapsed ? 10 * nodes * model->k[0] * (model->k[1] ? model->k[1] : model->k[0]) : 0);
   const int side_by_side = ops == &weft_irm_cpu && chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP;
-  const int threads = side_by_side ? 1 : ctx->threads;
+  const int threads = side_by_side ? 1 : weft_threads_worth(ctx->threads, work);
   memset(trace->stages, 0, sizeof trace->stages);
   if (graph->unit > 0 && ops->stays) { /* a damaged run: choose_irm() does not send it here */
     st = weft_fail(ctx, WEFT_ERR_DEVICE, "Real values are co-clustered on the CPU only.");
@@ -223,20 +236,20 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   WEFT_TAKE(pointers, &mem, (size_t) chains);
   for (int c = 0; c < chains; c++) {
     WEFT_TRY(irm_state_make(ctx, &mem, graph, model, &chain[c], threads, &states[c]));
-    if (model->attempts && !states[c].one_mode) WEFT_TRY(irm_pair_make(&mem, &states[c], &states[c].pair));
+    if (model->attempts) WEFT_TRY(take_trials(&mem, &states[c], c > 0 && !side_by_side ? &states[0] : NULL));
     states[c].index = c;
     pointers[c] = &states[c];
   }
   WEFT_TRY(ops->open(ops, ctx, pointers, chains, threads, &run.engine));
   for (int c = 0; c < chains; c++) WEFT_TRY(first_count(ctx, &run, &states[c]));
-  const double batch = side_by_side ? BATCH / (work + SWEEP_OVERHEAD * (1 + model->attempts)) : 1;
+  const double each = work + SWEEP_OVERHEAD * (1 + model->attempts), batch = side_by_side ? BATCH / each : 1;
   const double started = weft_seconds();
   for (int64_t row = 0, next; row < sweeps; row = next) {
     WEFT_TRY(weft_poll(ctx, (double) row, (double) sweeps));
     next = row + (batch < 1 ? 1 : (int64_t) batch);
     if (next > sweeps) next = sweeps;
     if (side_by_side) {
-      WEFT_PARALLEL(ctx->threads)
+      WEFT_PARALLEL(weft_threads_worth(ctx->threads, chains * (double) (next - row) * each))
       {
         WEFT_FOR(dynamic)
         for (int c = 0; c < chains; c++)

@@ -129,7 +129,7 @@ static void draw_tables(irm_blocked *b, irm_state *s, int mode, int threads)
   const int other = irm_other(s, mode);
   const int32_t k = s->k[mode], count = s->k[other];
   const int64_t *sizes = s->sizes[other];
-  const int shared = (double) k * count > 1024 ? threads : 1;
+  const int shared = weft_threads_worth(threads, 20.0 * k * count);
   (void) shared;
   WEFT_PARALLEL(shared)
   {

@@ -6,6 +6,7 @@
 #include "irm_bow.h"
 #include "irm_graph.h"
 #include "irm_score.h"
+#include "irm_start.h"
 
 static const char *const type_names[] = { "bipartite", "directed", "undirected" }; /* in the order of weft_irm_type */
 
@@ -78,6 +79,27 @@ SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
   if (job.has_missing) job.missing = edges_of(missing);
   SEXP holder = PROTECT(weft_glue_arena(&job.arena));
   weft_glue_run(control, make_edges, &job);
+  SEXP out = PROTECT(edges_as_list(&job.out));
+  weft_glue_arena_end(holder);
+  UNPROTECT(2);
+  return out;
+}
+
+typedef struct { weft_arena *arena; weft_irm_edges columns, out; int drop_diagonal; } turn_job;
+
+static weft_status turn(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  turn_job *job = data;
+  (void) backend;
+  return weft_irm_edges_turn(ctx, job->arena, &job->columns, job->drop_diagonal, &job->out);
+}
+
+/* columns: a list of links by column, whose "rows" are the columns; drop_diagonal: a flag. The same by row. */
+SEXP C_weft_irm_turned(SEXP columns, SEXP drop_diagonal, SEXP control)
+{
+  turn_job job = { .columns = edges_of(columns), .drop_diagonal = Rf_asLogical(drop_diagonal) == TRUE };
+  SEXP holder = PROTECT(weft_glue_arena(&job.arena));
+  weft_glue_run(control, turn, &job);
   SEXP out = PROTECT(edges_as_list(&job.out));
   weft_glue_arena_end(holder);
   UNPROTECT(2);
@@ -243,6 +265,45 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
       beta[4 * c + 2 + mode] = chain->best_beta[mode];
     }
   }
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- where chains start ---- */
+
+typedef struct { graph_source source; uint64_t key; int32_t k[2]; int chains; int32_t *z[2]; } start_job;
+
+static weft_status start(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  start_job *job = data;
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_irm_graph graph;
+  (void) backend;
+  WEFT_TRY(open_graph(ctx, &mem, &job->source, &graph));
+  for (int c = 0; c < job->chains; c++) {
+    int32_t *const z[2] = { job->z[0] + (int64_t) c * graph.n[0], job->z[1] + (int64_t) c * graph.n[1] };
+    WEFT_TRY(weft_irm_start(ctx, &graph, job->key, job->k, (uint32_t) c, z));
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* plan: clusters (two numbers), chains, key. Labels from 0 of all chains: row, col. */
+SEXP C_weft_irm_start(SEXP graph, SEXP plan, SEXP control)
+{
+  const char *fields[] = { "row", "col", "" };
+  weft_record given = weft_record_open(plan, "plan");
+  const double *k = weft_record_doubles(&given, "clusters", 2);
+  start_job job = { .source = source_of(graph), .key = weft_record_key(&given, "key"),
+                    .k = { (int32_t) k[0], (int32_t) k[1] }, .chains = weft_record_integer(&given, "chains") };
+  weft_record_close(&given);
+  const int one_mode = job.source.type != WEFT_IRM_BIPARTITE;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  job.z[0] = put_integers(out, "row", (R_xlen_t) job.source.links.n[0] * job.chains);
+  job.z[1] = put_integers(out, "col", one_mode ? 0 : (R_xlen_t) job.source.links.n[1] * job.chains);
+  weft_glue_run(control, start, &job);
   UNPROTECT(1);
   return out;
 }

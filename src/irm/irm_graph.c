@@ -87,8 +87,10 @@ done:
   return st;
 }
 
-/* Columns between two polls, and of a thread's piece of work: their offsets stay in its cache. */
+/* Most columns between two polls, and of a thread's piece of work: their offsets stay in its cache. Of fewer columns
+ * each thread gets a share, but not a small one, since every piece looks into all rows. */
 #define TURN_COLUMNS 65536
+#define LEAST_COLUMNS 1024
 
 /* The first entry of row i at or after column j. */
 static int64_t first_from(const weft_irm_edges *edges, int64_t i, int64_t j)
@@ -117,13 +119,19 @@ static void turn_columns(const weft_irm_edges *edges, int64_t first, int64_t las
   }
 }
 
+static int64_t columns_at_once(int64_t n, int threads)
+{
+  const int64_t share = (n + threads - 1) / threads;
+  return share > TURN_COLUMNS ? TURN_COLUMNS : share < LEAST_COLUMNS ? LEAST_COLUMNS : share;
+}
+
 /* The lists by column, ascending: pieces of columns at a time, each thread its own. */
 static weft_status turn_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *edges, int drop_diagonal,
                               weft_irm_lists *out, int64_t *entries)
 {
   weft_status st = WEFT_OK;
-  const int64_t n = edges->n[1], pieces = (n + TURN_COLUMNS - 1) / TURN_COLUMNS;
   const int threads = edges->count > 100000 ? ctx->threads : 1;
+  const int64_t n = edges->n[1], piece = columns_at_once(n, threads), pieces = (n + piece - 1) / piece;
   int64_t *start, *next;
   int32_t *to = NULL, *weight = NULL;
   weft_arena mem = weft_arena_begin(ctx);
@@ -143,8 +151,7 @@ static weft_status turn_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_e
       {
         WEFT_FOR(dynamic)
         for (int64_t p = round; p < last; p++)
-          turn_columns(edges, p * TURN_COLUMNS, p + 1 < pieces ? (p + 1) * TURN_COLUMNS : n, drop_diagonal, next, to,
-                       weight);
+          turn_columns(edges, p * piece, p + 1 < pieces ? (p + 1) * piece : n, drop_diagonal, next, to, weight);
       }
       WEFT_TRY(weft_poll(ctx, (double) last, (double) pieces));
     }
@@ -293,6 +300,24 @@ static weft_status check_lists(weft_ctx *ctx, weft_irm_type type, int self, int 
                    side == 0 ? "links" : "missing pairs", wrong);
     goto done;
   }
+done:
+  return st;
+}
+
+weft_status weft_irm_edges_turn(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *columns, int drop_diagonal,
+                                weft_irm_edges *out)
+{
+  weft_status st = WEFT_OK;
+  const weft_irm_edges none = { .n = { 0, 0 }, .start = (const double[]) { 0 } };
+  const int64_t n[2] = { columns->n[1], columns->n[0] };
+  weft_irm_lists lists;
+  int64_t count;
+  double *start;
+  WEFT_TRY(check_lists(ctx, WEFT_IRM_BIPARTITE, 1, 0, columns, &none));
+  WEFT_TRY(turn_lists(ctx, arena, columns, drop_diagonal, &lists, &count));
+  WEFT_TAKE(start, arena, (size_t) n[0] + 1);
+  for (int64_t i = 0; i <= n[0]; i++) start[i] = (double) lists.start[i];
+  *out = (weft_irm_edges) { { n[0], n[1] }, count, start, lists.to, lists.weight };
 done:
   return st;
 }

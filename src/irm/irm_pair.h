@@ -1,4 +1,5 @@
-/* Two clusters of a bipartite graph while nodes move between them; see irm_pair.c. */
+/* A split-merge proposal while it is weighed, and the two clusters of a bipartite graph that its nodes move between;
+ * see irm_split.c and irm_pair.c. What weighs a proposal in a bipartite graph leaves the state as it is. */
 #ifndef WEFT_IRM_PAIR_H
 #define WEFT_IRM_PAIR_H
 
@@ -7,15 +8,52 @@
 /* Only clusters of up to so many nodes are split, or made by a merge. */
 #define IRM_SPLIT_NODES 20000
 
-weft_status irm_pair_make(weft_arena *arena, const irm_state *s, irm_pair **out);
+typedef struct irm_pair irm_pair;
 
-/* From here on: the first `count` of s->members, all nodes of a and b, of which nodes i and j stay in a and b. */
-void irm_pair_load(irm_state *s, int mode, int32_t a, int32_t b, int64_t count, int32_t i, int32_t j);
+struct irm_trial {
+  int32_t *members, *targets; /* nodes of its clusters, and where a scan is to put them */
+  double *scores;             /* of the clusters of a mode */
+  int64_t *counts;            /* scratch, by cluster of the other mode */
+  weft_rng rng;               /* the proposal's own draws */
+  uint64_t index;
+  irm_pair *pair;             /* bipartite graphs only */
+  int32_t a, b;               /* the outcome: b is empty before a split and after a merge */
+  int64_t count;              /* members */
+  int joins, accepted, deferred;
+};
+
+/* What the blocks of a cluster of a bipartite graph hold, in the order of the other mode's active clusters or, with
+ * `at`, at their labels; Σ f over them; its nodes. */
+typedef struct irm_row {
+  const int64_t *links, *pairs, *values;
+  const int32_t *at;
+  double now;
+  int64_t nodes;
+} irm_row;
+
+/* With room for so many entries, one for a node and a cluster of the other mode that it has links with. */
+weft_status irm_pair_make(weft_arena *arena, const irm_state *s, int64_t entries, irm_pair **out);
+/* What the largest proposal takes. */
+int64_t irm_pair_entries(const irm_state *s);
+
+/* From here on: the trial's members, all nodes of a and b, of which nodes i and j stay in a and b. 0 when there is not
+ * room enough. */
+int irm_pair_load(const irm_state *s, irm_trial *t, int mode, int32_t i, int32_t j);
 /* Every member joins one of the two, one after another, by its links alone. */
-weft_status irm_pair_launch(weft_ctx *poll, irm_state *s);
+weft_status irm_pair_launch(weft_ctx *poll, const irm_state *s, irm_trial *t);
 /* A restricted Gibbs scan, or one that is forced to the labels in `target`; log of the product of its choices. */
-weft_status irm_pair_scan(weft_ctx *poll, irm_state *s, const int32_t *target, double *log_q);
+weft_status irm_pair_scan(weft_ctx *poll, const irm_state *s, irm_trial *t, const int32_t *target, double *log_q);
+/* One of the two, after a scan. */
+irm_row irm_pair_row(const irm_trial *t, int side);
 /* Labels, sizes and blocks of the state: as the members are now, or all in a. */
-void irm_pair_apply(irm_state *s, int all_in_a);
+void irm_pair_apply(irm_state *s, const irm_trial *t, int all_in_a);
+
+/* The next uniform, or whole number below n, of the proposal. */
+static inline double irm_trial_next(irm_trial *t) { return weft_draw_uniform(t->rng, t->index++); }
+
+static inline int64_t irm_trial_below(irm_trial *t, int64_t n)
+{
+  return (int64_t) weft_draw_below(t->rng, t->index++, (uint64_t) n);
+}
 
 #endif

@@ -1,6 +1,8 @@
 /* The .Call entry points of the co-clustering room: name and number of arguments. */
 #define IRM_ROUTINES(R) \
   R(C_weft_irm_edges, 2) \
+  R(C_weft_irm_turned, 3) \
+  R(C_weft_irm_start, 3) \
   R(C_weft_irm_run, 5) \
   R(C_weft_irm_blocks, 3) \
   R(C_weft_irm_log_posterior, 4) \

@@ -110,23 +110,34 @@ typedef struct irm_tables {
                                      holds log Γ(β⁺ + P/2) - ½ log(1 + P) */
 } irm_tables;
 
-static inline void irm_tables_fill(irm_tables *t, int poisson, const double beta[2])
+/* Entries first .. last-1 of the tables, for the beta that they have. */
+static inline void irm_tables_fill_part(irm_tables *t, int64_t first, int64_t last)
+{
+  const double *beta = t->beta;
+  for (int64_t n = first; n < last; n++) {
+    if (t->unit > 0) {
+      t->pairs[n] = irm_log_gamma(beta[0] + 0.5 * (double) n) - 0.5 * weft_log1p((double) n);
+      continue;
+    }
+    t->links[n] = irm_log_gamma(beta[0] + (double) n);
+    if (!t->poisson) t->others[n] = irm_log_gamma(beta[1] + (double) n);
+    t->pairs[n] = t->poisson ? weft_log(beta[1] + (double) n) : irm_log_gamma(beta[0] + beta[1] + (double) n);
+  }
+}
+
+static inline void irm_tables_begin(irm_tables *t, int poisson, const double beta[2])
 {
   t->poisson = poisson;
   t->beta[0] = beta[0];
   t->beta[1] = beta[1];
-  if (t->unit > 0) {
-    for (int64_t n = 0; n < t->size; n++)
-      t->pairs[n] = irm_log_gamma(beta[0] + 0.5 * (double) n) - 0.5 * weft_log1p((double) n);
-    t->base = beta[0] * weft_log(beta[1]) - irm_log_gamma(beta[0]);
-    return;
-  }
-  for (int64_t n = 0; n < t->size; n++) {
-    t->links[n] = irm_log_gamma(beta[0] + (double) n);
-    if (!poisson) t->others[n] = irm_log_gamma(beta[1] + (double) n);
-    t->pairs[n] = poisson ? weft_log(beta[1] + (double) n) : irm_log_gamma(beta[0] + beta[1] + (double) n);
-  }
-  t->base = poisson ? beta[0] * weft_log(beta[1]) - irm_log_gamma(beta[0]) : -irm_log_beta(beta[0], beta[1]);
+  t->base = poisson || t->unit > 0 ? beta[0] * weft_log(beta[1]) - irm_log_gamma(beta[0])
+                                   : -irm_log_beta(beta[0], beta[1]);
+}
+
+static inline void irm_tables_fill(irm_tables *t, int poisson, const double beta[2])
+{
+  irm_tables_begin(t, poisson, beta);
+  irm_tables_fill_part(t, 0, t->size);
 }
 
 static WEFT_HD inline double irm_f_fast(const irm_tables *t, int64_t links, int64_t pairs)

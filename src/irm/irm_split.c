@@ -3,35 +3,43 @@
  *
  *   w(b | a) = 0.2 / (L - 1) + 0.8 softmax_b(Δ_ab / 2),   Δ_ab = log posterior after the merge - before.
  *
- * A split takes a cluster c and two of its nodes as anchors, i and j. In a bipartite graph c is drawn by how much more
- * its nodes differ than chance has it: with n_im the links of node i with cluster m of the other mode, of size n_m,
+ * A split takes a cluster c and two of its nodes as anchors, i and j. In a bipartite graph c is drawn by how uneven its
+ * nodes are, T of irm_uneven.c:
  *
- *   v(c) = 0.3 / L + 0.7 T_c / ΣT,   T = max(0, (X - E X) / sd X),   X = Σ_im (n_im - mean_m)² / var_m
+ *   v(c) = 0.3 / L + 0.7 T_c / ΣT
  *
- * where mean and variance are those of homogeneous nodes (real values: n_im their sum, whose variance is that of the
- * block's values times n_m); in a one-mode graph v = 1/L. The other nodes join one of the two one after another, in the
- * order of their numbers, by how well the links fit (the launch): the rates of the two growing clusters are shrunk
- * towards those of c, as if one more node of c's average were in each, and their sizes do not count, or else the first
- * to grow would take all. Then two Gibbs scans restricted to the two clusters mix, and a last one makes the proposal,
- * whose probability q is the product of its choices. A merge is judged by the q of the split that would undo it. With L
- * clusters before the split, n nodes in c, and n_a + n_b = n:
+ * and in a one-mode graph v = 1/L. The other nodes join one of the two one after another, in the order of their
+ * numbers, by how well the links fit (the launch): the rates of the two growing clusters are shrunk towards those of c,
+ * as if one more node of c's average were in each, and their sizes do not count, or else the first to grow would take
+ * all. Then two Gibbs scans restricted to the two clusters mix, and a last one makes the proposal, whose probability q
+ * is the product of its choices. A merge is judged by the q of the split that would undo it. With L clusters before the split,
+ * n nodes in c, and n_a + n_b = n:
  *
  *   forward   1/2 · v(c) · 1/(n (n - 1)) · 1/E · q
  *   backward  1/2 · 1/(L + 1) · (w(b | a) + w(a | b)) · 1/2 · 1/(n_a n_b)
  *
  * The last 1/2 is which of the two labels stays. Under sticks labels count and the new one is one of E empty ones at
  * random; in the Chinese restaurant process they do not, and 1/E falls away. Only clusters of up to IRM_SPLIT_NODES
- * nodes are split, or made by a merge, which keeps a proposal's cost bounded and is symmetric. */
-#include <math.h>
+ * nodes are split, or made by a merge, which keeps a proposal's cost bounded and is symmetric.
+ *
+ * Most proposals are refused. In a bipartite graph threads therefore weigh the next few at once, each for the state as
+ * it is and with draws of its own. The first that is accepted changes the state, and those after it are weighed again:
+ * the outcome is that of one after another. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "irm_moves.h"
-#include "irm_pair.h"
+#include "irm_uneven.h"
 
 #define FLAT_SHARE 0.2
 #define FLAT_SPLITS 0.3
 #define SIMILARITY_SCALE 0.5
-enum { RESTRICTED_SCANS = 2, POLL_NODES = 512, POLL_LINKS = 10000000 };
+/* Entries of the proposals that are weighed beside the first: larger ones wait for its room. */
+#define BESIDE_ENTRIES ((int64_t) 1 << 20)
+enum { RESTRICTED_SCANS = 2, POLL_NODES = 512, MOST_TRIALS = 16 };
+/* Where the draws of a sweep's proposals stand among those of sequential code: behind all others, 2^18 for each. */
+#define TRIAL_DRAWS ((uint64_t) 1 << 35)
+#define TRIAL_BITS 18
+#define MODE_BITS 34
 
 /* ---- the prior ---- */
 
@@ -62,111 +70,6 @@ static double prior_apart(const irm_state *s, int mode, int32_t a, int32_t b, in
 
 /* ---- which cluster to split ---- */
 
-/* T of a cluster of this many nodes, with its links and Σ_i n_im² by cluster of the other mode. */
-static double spread_of(const irm_state *s, int mode, int64_t nodes, const int64_t *links, const int64_t *links_too,
-                        const int64_t *values, const int64_t *values_too, const uint64_t *squares,
-                        const uint64_t *squares_too)
-{
-  const int other = 1 - mode;
-  double excess = 0, variance = 0;
-  if (nodes < 2 || nodes > IRM_SPLIT_NODES) return 0;
-  for (int32_t at = 0; at < s->active_count[other]; at++) {
-    const int32_t m = s->active[other][at];
-    const double n = (double) (links[m] + (links_too ? links_too[m] : 0)), mean = n / (double) nodes;
-    const double q = (double) squares[m] + (squares_too ? (double) squares_too[m] : 0);
-    if (values) {
-      const double size = (double) s->sizes[other][m], pairs = (double) nodes * size;
-      const double var = ((double) (values[m] + (values_too ? values_too[m] : 0)) - n * n / pairs) / pairs * size;
-      if (!(var > 0)) continue;
-      excess += (q - n * mean) / var - (double) (nodes - 1);
-      variance += 2 * (double) (nodes - 1);
-      continue;
-    }
-    const double rate = mean / (double) s->sizes[other][m];
-    const double var = s->model->poisson ? mean : mean * (1 - rate);
-    if (!(var > 0)) continue;
-    excess += (q - n * mean) / var - (double) (nodes - 1);
-    variance += (double) (nodes - 1) * (2 + 1 / mean);
-  }
-  return excess > 0 ? excess / sqrt(variance) : 0;
-}
-
-static double spread_now(const irm_state *s, int mode, int32_t c)
-{
-  const size_t row = (size_t) c * (size_t) s->k[1 - mode];
-  return spread_of(s, mode, s->sizes[mode][c], s->links[mode] + row, NULL,
-                   s->values[mode] ? s->values[mode] + row : NULL, NULL, s->squares + row, NULL);
-}
-
-/* Adds the node's n_im² to its cluster's. With counts of billions it passes 2^64: other splits are proposed then, which
- * are as valid. */
-static void add_squares(const irm_state *s, int mode, int64_t i, int64_t *count, uint64_t *squares)
-{
-  const weft_irm_lists *links = &s->graph->links[mode];
-  /* (x + w)² - x² = w (2 x + w), link by link */
-  for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) count[s->z[1 - mode][links->to[e]]] = 0;
-  for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) {
-    const int32_t m = s->z[1 - mode][links->to[e]];
-    const int64_t w = links->weight ? links->weight[e] : 1;
-    squares[m] += (uint64_t) w * (2 * (uint64_t) count[m] + (uint64_t) w);
-    count[m] += w;
-  }
-}
-
-/* Those of nodes first .. last-1, by all threads where counting is shared out. */
-static void add_slice(irm_state *s, int mode, int64_t first, int64_t last)
-{
-  enum { CHUNK = 256 };
-  const size_t width = (size_t) s->k[1 - mode], blocks = width * (size_t) s->k[mode];
-  const int32_t *z = s->z[mode];
-  uint64_t *tallies = (uint64_t *) s->tallies;
-  if (!tallies) {
-    for (int64_t i = first; i < last; i++)
-      add_squares(s, mode, i, s->profile.links[0], s->squares + (size_t) z[i] * width);
-    return;
-  }
-  memset(tallies, 0, blocks * (size_t) s->threads * sizeof *tallies);
-  WEFT_PARALLEL(s->threads)
-  {
-    WEFT_FOR(dynamic)
-    for (int64_t chunk = first; chunk < last; chunk += CHUNK) {
-      const size_t t = (size_t) WEFT_THREAD();
-      for (int64_t i = chunk; i < last && i < chunk + CHUNK; i++)
-        add_squares(s, mode, i, s->counts + t * width, tallies + t * blocks + (size_t) z[i] * width);
-    }
-  }
-  for (int t = 0; t < s->threads; t++)
-    for (size_t c = 0; c < blocks; c++) s->squares[c] += tallies[(size_t) t * blocks + c];
-}
-
-weft_status irm_split_begin(weft_ctx *poll, irm_state *s, int mode)
-{
-  if (s->one_mode) return WEFT_OK;
-  memset(s->squares, 0, (size_t) s->k[mode] * (size_t) s->k[1 - mode] * sizeof *s->squares);
-  for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
-    last = irm_slice_end(&s->graph->links[mode], first, s->graph->n[mode], 10, 1, POLL_LINKS);
-    add_slice(s, mode, first, last);
-    if (poll && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
-  }
-  for (int32_t c = 0; c < s->k[mode]; c++) s->spreads[c] = s->sizes[mode][c] ? spread_now(s, mode, c) : 0;
-  return WEFT_OK;
-}
-
-/* After a move of the nodes of a and b; one of them may be empty now. */
-static void renew_spreads(irm_state *s, int mode, int32_t a, int32_t b, int64_t count)
-{
-  const size_t width = (size_t) s->k[1 - mode];
-  if (s->one_mode) return;
-  memset(s->squares + a * width, 0, width * sizeof *s->squares);
-  memset(s->squares + b * width, 0, width * sizeof *s->squares);
-  for (int64_t at = 0; at < count; at++) {
-    const int32_t i = s->members[at];
-    add_squares(s, mode, i, s->profile.links[0], s->squares + (size_t) s->z[mode][i] * width);
-  }
-  s->spreads[a] = s->sizes[mode][a] ? spread_now(s, mode, a) : 0;
-  s->spreads[b] = s->sizes[mode][b] ? spread_now(s, mode, b) : 0;
-}
-
 /* v, given a cluster's T, the sum of all and their number. */
 static double split_share(double spread, double all, double clusters)
 {
@@ -185,15 +88,15 @@ static double spreads_but(const irm_state *s, int mode, int32_t a, int32_t b)
 }
 
 /* A cluster to split, and log v. */
-static int32_t choose_split(irm_state *s, int mode, double *log_share)
+static int32_t choose_split(const irm_state *s, irm_trial *t, int mode, double *log_share)
 {
   const int32_t clusters = s->active_count[mode], *active = s->active[mode];
   if (s->one_mode) {
     *log_share = -weft_log((double) clusters);
-    return active[irm_next_below(s, clusters)];
+    return active[irm_trial_below(t, clusters)];
   }
   const double all = spreads_but(s, mode, -1, -1);
-  double u = irm_next(s);
+  double u = irm_trial_next(t);
   int32_t at = 0;
   while (at < clusters - 1 && (u -= split_share(s->spreads[active[at]], all, clusters)) >= 0) at++;
   *log_share = weft_log(split_share(s->spreads[active[at]], all, clusters));
@@ -205,27 +108,54 @@ static double log_share_of_both(const irm_state *s, int mode, int32_t a, int32_t
 {
   const int32_t clusters = s->active_count[mode] - 1;
   if (s->one_mode) return -weft_log((double) clusters);
-  const size_t width = (size_t) s->k[1 - mode];
-  const int64_t *values = s->values[mode];
-  const double both = spread_of(s, mode, s->sizes[mode][a] + s->sizes[mode][b], s->links[mode] + a * width,
-                                s->links[mode] + b * width, values ? values + a * width : NULL,
-                                values ? values + b * width : NULL, s->squares + a * width, s->squares + b * width);
+  const double both = irm_uneven_joined(s, mode, a, b);
   return weft_log(split_share(both, spreads_but(s, mode, a, b) + both, clusters));
 }
 
 /* ---- similarity ---- */
 
+static irm_row row_of(const irm_state *s, int mode, int32_t l)
+{
+  const size_t row = (size_t) l * (size_t) s->k[1 - mode];
+  return (irm_row) { s->links[mode] + row, s->pairs[mode] + row, s->values[mode] ? s->values[mode] + row : NULL,
+                     s->active[1 - mode], s->row_now[l], s->sizes[mode][l] };
+}
+
+/* Gain in Σ f of making one cluster of two. */
+static double joined_gain(const irm_state *s, int mode, const irm_row *x, const irm_row *y)
+{
+  double sum = 0;
+  for (int32_t place = 0; place < s->active_count[1 - mode]; place++) {
+    const int32_t a = x->at ? x->at[place] : place, b = y->at ? y->at[place] : place;
+    const int64_t values = x->values ? x->values[a] + y->values[b] : 0, pairs = x->pairs[a] + y->pairs[b];
+    if (pairs) sum += irm_f_block(&s->tables, x->links[a] + y->links[b], values, pairs);
+  }
+  return sum - x->now - y->now;
+}
+
+static double merge_gain(const irm_state *s, int mode, int32_t a, int32_t b)
+{
+  if (s->one_mode) return irm_merge_gain(s, mode, a, b);
+  const irm_row x = row_of(s, mode, a), y = row_of(s, mode, b);
+  return joined_gain(s, mode, &x, &y);
+}
+
+/* Δ / 2 but for what is the same for all b. */
+static double score_of(double gain, int64_t nodes_a, int64_t nodes_b)
+{
+  const double a = (double) nodes_a, b = (double) nodes_b;
+  return SIMILARITY_SCALE * (gain + irm_log_gamma(a + b) - irm_log_gamma(a) - irm_log_gamma(b));
+}
+
 /* Fills scores with w(b | a) for the active clusters, in their order; 0 for a itself. */
-static void similarities(irm_state *s, int mode, int32_t a, double *scores)
+static void similarities(const irm_state *s, int mode, int32_t a, double *scores)
 {
   const int32_t count = s->active_count[mode], *active = s->active[mode];
+  const int64_t *sizes = s->sizes[mode];
   double most = -WEFT_INFINITY, total = 0;
   for (int32_t at = 0; at < count; at++) {
-    const int32_t b = active[at];
-    if (b == a) continue;
-    const double size_a = (double) s->sizes[mode][a], size_b = (double) s->sizes[mode][b];
-    scores[at] = SIMILARITY_SCALE * (irm_merge_gain(s, mode, a, b) + irm_log_gamma(size_a + size_b)
-                                     - irm_log_gamma(size_a) - irm_log_gamma(size_b));
+    if (active[at] == a) continue;
+    scores[at] = score_of(merge_gain(s, mode, a, active[at]), sizes[a], sizes[active[at]]);
     if (scores[at] > most) most = scores[at];
   }
   for (int32_t at = 0; at < count; at++) total += scores[at] = active[at] == a ? 0 : weft_exp(scores[at] - most);
@@ -233,46 +163,66 @@ static void similarities(irm_state *s, int mode, int32_t a, double *scores)
     if (active[at] != a) scores[at] = FLAT_SHARE / (count - 1) + (1 - FLAT_SHARE) * scores[at] / total;
 }
 
-static double similarity(irm_state *s, int mode, int32_t a, int32_t b)
+static double similarity(const irm_state *s, irm_trial *t, int mode, int32_t a, int32_t b)
 {
-  similarities(s, mode, a, s->scores);
-  return s->scores[s->place[mode][b]];
+  similarities(s, mode, a, t->scores);
+  return t->scores[s->place[mode][b]];
+}
+
+/* w(y | x) for the two clusters that the trial has made of cluster a, which the state still has as one. */
+static double similarity_apart(const irm_state *s, irm_trial *t, int mode, const irm_row *x, const irm_row *y)
+{
+  const int32_t count = s->active_count[mode], *active = s->active[mode];
+  const double own = score_of(joined_gain(s, mode, x, y), x->nodes, y->nodes);
+  double most = own, total = 0;
+  for (int32_t at = 0; at < count; at++) {
+    if (active[at] == t->a) continue;
+    const irm_row other = row_of(s, mode, active[at]);
+    t->scores[at] = score_of(joined_gain(s, mode, x, &other), x->nodes, other.nodes);
+    if (t->scores[at] > most) most = t->scores[at];
+  }
+  for (int32_t at = 0; at < count; at++) if (active[at] != t->a) total += weft_exp(t->scores[at] - most);
+  const double share = weft_exp(own - most);
+  return FLAT_SHARE / count + (1 - FLAT_SHARE) * share / (total + share);
 }
 
 /* ---- restricted scans: in one-mode graphs through the state, in bipartite ones by irm_pair.c ---- */
 
-static int64_t list_members(irm_state *s, int mode, int32_t a, int32_t b)
+static void list_members(const irm_state *s, irm_trial *t, int mode, int32_t a, int32_t b)
 {
-  int64_t count = 0;
   const int32_t *z = s->z[mode];
-  for (int64_t i = 0; i < s->graph->n[mode]; i++) if (z[i] == a || z[i] == b) s->members[count++] = (int32_t) i;
-  return count;
+  t->a = a;
+  t->b = b;
+  t->count = 0;
+  for (int64_t i = 0; i < s->graph->n[mode]; i++)
+    if (z[i] == a || z[i] == b) t->members[t->count++] = (int32_t) i;
 }
 
 /* Puts node i, which has been taken out, into a or b: at random, or where `forced` says (>= 0). Returns log of the
  * probability of the choice. */
-static double choose_side(irm_state *s, int mode, int64_t i, int32_t a, int32_t b, int32_t forced)
+static double choose_side(irm_state *s, irm_trial *t, int mode, int64_t i, int32_t forced)
 {
+  const int32_t a = t->a, b = t->b;
   const double odds = irm_gain(s, mode, b) - irm_gain(s, mode, a) + weft_log((double) s->sizes[mode][b])
                       - weft_log((double) s->sizes[mode][a]);
   const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)),
                log_a = log_b - odds;
   int32_t side = forced;
-  if (side < 0) side = weft_log(irm_next(s)) < log_b ? b : a;
+  if (side < 0) side = weft_log(irm_trial_next(t)) < log_b ? b : a;
   irm_put_in(s, mode, i, side);
   return side == b ? log_b : log_a;
 }
 
 /* One scan over the members but the anchors; `target` NULL, or the label each member is to get. */
-static weft_status scan(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a,
-                        int32_t b, const int32_t *target, double *log_q)
+static weft_status scan(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, int32_t i, int32_t j,
+                        const int32_t *target, double *log_q)
 {
   *log_q = 0;
-  for (int64_t at = 0; at < count; at++) {
-    const int32_t node = s->members[at];
+  for (int64_t at = 0; at < t->count; at++) {
+    const int32_t node = t->members[at];
     if (node == i || node == j) continue;
     irm_take_out(s, mode, node);
-    *log_q += choose_side(s, mode, node, a, b, target ? target[at] : -1);
+    *log_q += choose_side(s, t, mode, node, target ? target[at] : -1);
     if (poll && at % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
   }
   return WEFT_OK;
@@ -320,54 +270,52 @@ static double launch_odds(const irm_state *s, int32_t a, int32_t b, const double
 }
 
 /* From all members in a or b to the launch state, anchors i in a and j in b, and RESTRICTED_SCANS that mix. */
-static weft_status launch(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a,
-                          int32_t b)
+static weft_status launch(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, int32_t i, int32_t j)
 {
+  const int32_t a = t->a, b = t->b;
   double unused;
   pooled_rates(s, a, b, s->rates);
-  for (int64_t at = 0; at < count; at++) irm_take_out(s, mode, s->members[at]);
+  for (int64_t at = 0; at < t->count; at++) irm_take_out(s, mode, t->members[at]);
   irm_take_out(s, mode, i);
   irm_put_in(s, mode, i, a);
   irm_take_out(s, mode, j);
   irm_put_in(s, mode, j, b);
-  for (int64_t at = 0; at < count; at++) {
-    const int32_t node = s->members[at];
+  for (int64_t at = 0; at < t->count; at++) {
+    const int32_t node = t->members[at];
     if (node == i || node == j) continue;
     irm_take_out(s, mode, node);
-    const double odds = launch_odds(s, a, b, s->rates), u = irm_next(s);
+    const double odds = launch_odds(s, a, b, s->rates), u = irm_trial_next(t);
     irm_put_in(s, mode, node, weft_log(u / (1 - u)) < odds ? b : a);
     if (poll && at % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
   }
   for (int k = 0; k < RESTRICTED_SCANS; k++)
-    if (scan(poll, s, mode, count, i, j, a, b, NULL, &unused) != WEFT_OK) return WEFT_ERR_INTERRUPT;
+    if (scan(poll, s, t, mode, i, j, NULL, &unused) != WEFT_OK) return WEFT_ERR_INTERRUPT;
   return WEFT_OK;
 }
 
-/* The launch and the scan that makes a proposal or, with `target`, is forced to it. */
-static weft_status propose(weft_ctx *poll, irm_state *s, int mode, int64_t count, int32_t i, int32_t j, int32_t a,
-                           int32_t b, const int32_t *target, double *log_q)
+/* The launch and the scan that makes a proposal or, with `target`, is forced to it; not when the trial is put off. */
+static weft_status propose(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, int32_t i, int32_t j,
+                           const int32_t *target, double *log_q)
 {
   weft_status st;
   if (s->one_mode) {
-    st = launch(poll, s, mode, count, i, j, a, b);
-    return st == WEFT_OK ? scan(poll, s, mode, count, i, j, a, b, target, log_q) : st;
+    st = launch(poll, s, t, mode, i, j);
+    return st == WEFT_OK ? scan(poll, s, t, mode, i, j, target, log_q) : st;
   }
-  irm_pair_load(s, mode, a, b, count, i, j);
-  st = irm_pair_launch(poll, s);
-  for (int k = 0; k < RESTRICTED_SCANS && st == WEFT_OK; k++) st = irm_pair_scan(poll, s, NULL, log_q);
-  if (st == WEFT_OK) st = irm_pair_scan(poll, s, target, log_q);
-  if (st == WEFT_OK && !target) irm_pair_apply(s, 0);
-  return st;
+  t->deferred = !irm_pair_load(s, t, mode, i, j);
+  if (t->deferred) return WEFT_OK;
+  st = irm_pair_launch(poll, s, t);
+  for (int k = 0; k < RESTRICTED_SCANS && st == WEFT_OK; k++) st = irm_pair_scan(poll, s, t, NULL, log_q);
+  return st == WEFT_OK ? irm_pair_scan(poll, s, t, target, log_q) : st;
 }
 
-/* All members into a. */
-static void join(irm_state *s, int mode, int64_t count, int32_t a)
+/* All members of a one-mode graph into a. */
+static void join(irm_state *s, const irm_trial *t, int mode)
 {
-  if (!s->one_mode) irm_pair_apply(s, 1);
-  for (int64_t at = 0; s->one_mode && at < count; at++) {
-    if (s->z[mode][s->members[at]] == a) continue;
-    irm_take_out(s, mode, s->members[at]);
-    irm_put_in(s, mode, s->members[at], a);
+  for (int64_t at = 0; at < t->count; at++) {
+    if (s->z[mode][t->members[at]] == t->a) continue;
+    irm_take_out(s, mode, t->members[at]);
+    irm_put_in(s, mode, t->members[at], t->a);
   }
 }
 
@@ -385,83 +333,174 @@ static double log_ways(const irm_state *s, double size_a, double size_b, double 
   return ways;
 }
 
-static weft_status propose_split(weft_ctx *poll, irm_state *s, int mode)
+/* Whether the clusters that a split has made are to stay. */
+static int split_is_kept(const irm_state *s, irm_trial *t, int mode, double log_v, double log_q)
 {
-  const int32_t clusters = s->active_count[mode], empty = s->k[mode] - clusters;
-  double log_v;
-  const int32_t a = choose_split(s, mode, &log_v);
-  const int64_t n = s->sizes[mode][a];
-  if (empty == 0 || n < 2 || n > IRM_SPLIT_NODES) return WEFT_OK;
-  const int32_t b = irm_free_cluster(s, mode, s->model->collapsed ? 0 : (int32_t) irm_next_below(s, empty));
-  const int64_t count = list_members(s, mode, a, a);
-  const int64_t first = irm_next_below(s, n), drawn = irm_next_below(s, n - 1), second = drawn + (drawn >= first);
-  const int32_t i = s->members[first], j = s->members[second];
-  double log_q;
-  const weft_status st = propose(poll, s, mode, count, i, j, a, b, NULL, &log_q);
-  if (st != WEFT_OK) return st;
-  const int64_t size_a = s->sizes[mode][a], size_b = s->sizes[mode][b];
-  const double log_u = weft_log(irm_next(s)),
-               most = prior_apart(s, mode, a, b, size_a, size_b) - irm_merge_gain(s, mode, a, b) - log_q +
-                      log_ways(s, (double) size_a, (double) size_b, clusters, empty, log_v, 2);
-  /* w of both is at most 2: most splits need no similarities */
-  if (log_u < most && log_u < most + weft_log((similarity(s, mode, a, b) + similarity(s, mode, b, a)) / 2)) {
-    renew_spreads(s, mode, a, b, count);
-    return WEFT_OK;
+  const int32_t clusters = s->active_count[mode] - (s->one_mode ? 1 : 0), empty = s->k[mode] - clusters;
+  irm_row a = { .nodes = s->sizes[mode][t->a] }, b = { .nodes = s->sizes[mode][t->b] };
+  double gain, similar;
+  if (!s->one_mode) {
+    a = irm_pair_row(t, 0);
+    b = irm_pair_row(t, 1);
+    gain = joined_gain(s, mode, &a, &b);
+  } else {
+    gain = irm_merge_gain(s, mode, t->a, t->b);
   }
-  join(s, mode, count, a);
-  return WEFT_OK;
+  const double log_u = weft_log(irm_trial_next(t)),
+               most = prior_apart(s, mode, t->a, t->b, a.nodes, b.nodes) - gain - log_q +
+                      log_ways(s, (double) a.nodes, (double) b.nodes, clusters, empty, log_v, 2);
+  if (log_u >= most) return 0; /* w of both is at most 2: most splits need no similarities */
+  if (s->one_mode) similar = similarity(s, t, mode, t->a, t->b) + similarity(s, t, mode, t->b, t->a);
+  else similar = similarity_apart(s, t, mode, &a, &b) + similarity_apart(s, t, mode, &b, &a);
+  return log_u < most + weft_log(similar / 2);
 }
 
-static weft_status propose_merge(weft_ctx *poll, irm_state *s, int mode, int32_t *target)
+static weft_status weigh_split(weft_ctx *poll, irm_state *s, irm_trial *t, int mode)
+{
+  weft_status st = WEFT_OK;
+  const int32_t empty = s->k[mode] - s->active_count[mode];
+  double log_v, log_q;
+  const int32_t a = choose_split(s, t, mode, &log_v);
+  const int64_t n = s->sizes[mode][a];
+  if (empty == 0 || n < 2 || n > IRM_SPLIT_NODES) return WEFT_OK;
+  list_members(s, t, mode, a, irm_free_cluster(s, mode, s->model->collapsed ? 0 : (int32_t) irm_trial_below(t, empty)));
+  const int64_t first = irm_trial_below(t, n), drawn = irm_trial_below(t, n - 1), second = drawn + (drawn >= first);
+  WEFT_TRY(propose(poll, s, t, mode, t->members[first], t->members[second], NULL, &log_q));
+  if (t->deferred) goto done;
+  t->accepted = split_is_kept(s, t, mode, log_v, log_q);
+  if (s->one_mode && !t->accepted) join(s, t, mode);
+done:
+  return st;
+}
+
+/* Two clusters a and b of this list, each drawn node by node: anchors, and where all members are. */
+static void draw_anchors(const irm_state *s, irm_trial *t, int mode, int32_t *i, int32_t *j)
+{
+  int64_t which_a = irm_trial_below(t, s->sizes[mode][t->a]), which_b = irm_trial_below(t, s->sizes[mode][t->b]);
+  for (int64_t m = 0; m < t->count; m++) {
+    t->targets[m] = s->z[mode][t->members[m]];
+    if (t->targets[m] == t->a && which_a-- == 0) *i = t->members[m];
+    if (t->targets[m] == t->b && which_b-- == 0) *j = t->members[m];
+  }
+}
+
+/* The active cluster that w(· | a) draws; its place among them. */
+static int32_t draw_similar(const irm_state *s, irm_trial *t, int mode, int32_t a)
 {
   const int32_t clusters = s->active_count[mode], *active = s->active[mode];
-  if (clusters < 2) return WEFT_OK;
-  int32_t a = active[irm_next_below(s, clusters)], b;
-  similarities(s, mode, a, s->scores);
-  double u = irm_next(s);
-  int32_t at = 0, chosen = -1;
-  for (; at < clusters; at++) {
+  int32_t chosen = -1;
+  similarities(s, mode, a, t->scores);
+  double u = irm_trial_next(t);
+  for (int32_t at = 0; at < clusters; at++) {
     if (active[at] == a) continue;
     chosen = at;
-    if ((u -= s->scores[at]) < 0) break;
+    if ((u -= t->scores[at]) < 0) break;
   }
-  b = active[chosen];
-  const double w = s->scores[chosen];
-  const int32_t from = a;
-  if (irm_next(s) < 0.5) { /* which label stays: a's */
-    int32_t held = a;
-    a = b;
-    b = held;
-  }
+  return chosen;
+}
+
+static weft_status weigh_merge(weft_ctx *poll, irm_state *s, irm_trial *t, int mode)
+{
+  weft_status st = WEFT_OK;
+  const int32_t clusters = s->active_count[mode], *active = s->active[mode];
+  if (clusters < 2) return WEFT_OK;
+  const int32_t from = active[irm_trial_below(t, clusters)], chosen = draw_similar(s, t, mode, from);
+  const int32_t to = active[chosen];
+  const double w = t->scores[chosen];
+  const int stays = irm_trial_next(t) >= 0.5; /* which label: `from`'s */
+  const int32_t a = stays ? from : to, b = stays ? to : from;
   const int64_t size_a = s->sizes[mode][a], size_b = s->sizes[mode][b];
+  int32_t i = -1, j = -1;
+  double log_q;
   if (size_a + size_b > IRM_SPLIT_NODES) return WEFT_OK;
   const double least = w + FLAT_SHARE / (clusters - 1); /* of w of both */
   const double ways = log_ways(s, (double) size_a, (double) size_b, clusters - 1, s->k[mode] - clusters + 1,
                                log_share_of_both(s, mode, a, b), least);
-  double ratio = irm_merge_gain(s, mode, a, b) - prior_apart(s, mode, a, b, size_a, size_b) - ways;
-  const double log_u = weft_log(irm_next(s));
+  double ratio = merge_gain(s, mode, a, b) - prior_apart(s, mode, a, b, size_a, size_b) - ways;
+  const double log_u = weft_log(irm_trial_next(t));
   if (log_u >= ratio) return WEFT_OK; /* q is at most 1: most merges need no more similarities, and no launch */
-  ratio -= weft_log((w + similarity(s, mode, a == from ? b : a, from)) / least);
+  ratio -= weft_log((w + similarity(s, t, mode, to, from)) / least);
   if (log_u >= ratio) return WEFT_OK;
-  const int64_t count = list_members(s, mode, a, b);
-  int64_t which_a = irm_next_below(s, size_a), which_b = irm_next_below(s, size_b);
-  int32_t i = -1, j = -1;
-  for (int64_t m = 0; m < count; m++) {
-    target[m] = s->z[mode][s->members[m]];
-    if (target[m] == a && which_a-- == 0) i = s->members[m];
-    if (target[m] == b && which_b-- == 0) j = s->members[m];
-  }
-  double log_q;
-  const weft_status st = propose(poll, s, mode, count, i, j, a, b, target, &log_q);
-  if (st != WEFT_OK) return st;
-  if (log_u >= ratio + log_q) return WEFT_OK; /* the forced scan has put everything back */
-  join(s, mode, count, a);
-  renew_spreads(s, mode, a, b, count);
-  return WEFT_OK;
+  list_members(s, t, mode, a, b);
+  draw_anchors(s, t, mode, &i, &j);
+  WEFT_TRY(propose(poll, s, t, mode, i, j, t->targets, &log_q));
+  if (t->deferred) goto done;
+  t->accepted = log_u < ratio + log_q;
+  t->joins = 1;
+  if (s->one_mode && t->accepted) join(s, t, mode); /* the forced scan has put everything back */
+done:
+  return st;
 }
 
-weft_status irm_split_merge(weft_ctx *poll, irm_state *s, int mode)
+/* ---- all of a sweep ---- */
+
+weft_status irm_trials_make(weft_arena *arena, const irm_state *s, int count, irm_trial **out)
 {
-  if (irm_next(s) < 0.5) return propose_split(poll, s, mode);
-  return propose_merge(poll, s, mode, s->targets);
+  weft_status st = WEFT_OK;
+  const int32_t most = s->k[0] > s->k[1] ? s->k[0] : s->k[1];
+  const int64_t entries = s->one_mode ? 0 : irm_pair_entries(s);
+  int64_t nodes = s->graph->n[0] > s->graph->n[1] ? s->graph->n[0] : s->graph->n[1];
+  irm_trial *t;
+  if (nodes > IRM_SPLIT_NODES) nodes = IRM_SPLIT_NODES;
+  WEFT_TAKE0(t, arena, (size_t) count);
+  for (int k = 0; k < count; k++) {
+    WEFT_TAKE(t[k].members, arena, (size_t) nodes);
+    WEFT_TAKE(t[k].targets, arena, (size_t) nodes);
+    WEFT_TAKE(t[k].scores, arena, (size_t) most);
+    WEFT_TAKE(t[k].counts, arena, (size_t) most);
+    if (s->one_mode) continue;
+    WEFT_TRY(irm_pair_make(arena, s, k == 0 || entries < BESIDE_ENTRIES ? entries : BESIDE_ENTRIES, &t[k].pair));
+  }
+  *out = t;
+done:
+  return st;
+}
+
+int irm_trials_wanted(const irm_state *s)
+{
+  return s->one_mode ? 1 : s->threads < MOST_TRIALS ? s->threads : MOST_TRIALS;
+}
+
+static weft_status weigh(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, int number)
+{
+  t->rng = irm_rng(s, IRM_DRAW_SEQUENCE);
+  t->index = irm_index(s, TRIAL_DRAWS + ((uint64_t) mode << MODE_BITS) + ((uint64_t) number << TRIAL_BITS));
+  t->accepted = t->joins = t->deferred = 0;
+  return irm_trial_next(t) < 0.5 ? weigh_split(poll, s, t, mode) : weigh_merge(poll, s, t, mode);
+}
+
+/* Proposals first .. first+count-1, for the state as it is. */
+static weft_status weigh_some(weft_ctx *poll, irm_state *s, int mode, int first, int count)
+{
+  if (count == 1) return weigh(poll, s, &s->trials[0], mode, first);
+  WEFT_PARALLEL(count)
+  {
+    WEFT_FOR(dynamic)
+    for (int k = 0; k < count; k++) weigh(NULL, s, &s->trials[k], mode, first + k);
+  }
+  return poll ? weft_poll(poll, 0, 0) : WEFT_OK;
+}
+
+weft_status irm_split_merge(weft_ctx *poll, irm_state *s, int mode, int attempts, int *changed)
+{
+  weft_status st = WEFT_OK;
+  if (!s->one_mode) WEFT_TRY(irm_uneven_begin(poll, s, mode));
+  for (int first = 0, next; first < attempts; first = next) {
+    const int count = attempts - first < s->trial_count ? attempts - first : s->trial_count;
+    WEFT_TRY(weigh_some(poll, s, mode, first, count));
+    next = first + count;
+    for (int k = 0; k < count; k++) {
+      irm_trial *t = &s->trials[k];
+      if (t->deferred) WEFT_TRY(weigh(poll, s, t = &s->trials[0], mode, first + k));
+      if (!t->accepted) continue;
+      if (!s->one_mode) irm_pair_apply(s, t, t->joins);
+      if (!s->one_mode) irm_uneven_renew(s, mode, t);
+      *changed = 1;
+      next = first + k + 1;
+      break;
+    }
+    if (poll) WEFT_TRY(weft_poll(poll, 0, 0));
+  }
+done:
+  return st;
 }

@@ -8,8 +8,34 @@
 #define SHARED_BLOCKS 1e8
 /* Links that are counted between two polls. */
 #define COUNT_SLICE 3e7
-/* log Γ tables end here; larger counts go through Stirling's formula. */
+/* log Γ tables end here; larger counts go through Stirling's formula. In large graphs they hold blocks of 1/400 of all
+ * pairs, up to the second size, unless each sweep has them filled anew. */
 #define TABLE_SIZE ((int64_t) 1 << 18)
+#define LARGE_TABLE ((int64_t) 1 << 21)
+#define TABLE_SHARE 400
+
+static int64_t table_size(const weft_irm_graph *g, const weft_irm_model *model)
+{
+  const double pairs = (double) g->n[0] * (double) (g->type == WEFT_IRM_BIPARTITE ? g->n[1] : g->n[0]);
+  const double all = pairs + (double) g->link_count[0] + 1;
+  double size = model->sample_beta ? 0 : pairs / TABLE_SHARE;
+  if (size > LARGE_TABLE) size = LARGE_TABLE;
+  if (size < TABLE_SIZE) size = TABLE_SIZE;
+  return all < size ? (int64_t) all : (int64_t) size;
+}
+
+static void fill_tables(irm_state *s)
+{
+  enum { PIECE = 4096 };
+  const int threads = s->tables.size > 4 * PIECE ? s->threads : 1;
+  (void) threads;
+  WEFT_PARALLEL(threads)
+  {
+    WEFT_FOR(static)
+    for (int64_t n = 0; n < s->tables.size; n += PIECE)
+      irm_tables_fill_part(&s->tables, n, n + PIECE < s->tables.size ? n + PIECE : s->tables.size);
+  }
+}
 
 weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, const weft_irm_model *model,
                            weft_irm_chain *chain, int threads, irm_state *s)
@@ -52,7 +78,6 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
   if (threads > 1 && graph->unit == 0 && graph->link_count[0] > SHARED_LINKS &&
       (double) blocks * threads < SHARED_BLOCKS)
     WEFT_TAKE(s->tallies, arena, blocks * (size_t) threads);
-  if (s->tallies) WEFT_TAKE(s->counts, arena, (size_t) most * (size_t) threads);
   for (int d = 0; d < s->directions; d++) {
     WEFT_TAKE0(s->profile.links[d], arena, (size_t) most);
     WEFT_TAKE0(s->profile.pairs[d], arena, (size_t) most);
@@ -60,20 +85,22 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
   WEFT_TAKE(s->scores, arena, 2 * (size_t) most + 2);
   if (model->attempts && !s->one_mode) {
     WEFT_TAKE(s->squares, arena, blocks);
+    WEFT_TAKE(s->reached, arena, blocks);
+    WEFT_TAKE(s->sampled_nodes, arena, (size_t) most);
+    WEFT_TAKE(s->begins, arena, (size_t) most + 1);
     WEFT_TAKE(s->spreads, arena, (size_t) most);
+    WEFT_TAKE(s->row_now, arena, (size_t) most);
+    WEFT_TAKE(s->order, arena, (size_t) nodes);
   }
   WEFT_TAKE(s->block_sums, arena, (size_t) s->k[0]);
   WEFT_TAKE(s->rates, arena, 2 * (size_t) most);
-  WEFT_TAKE(s->members, arena, (size_t) nodes);
-  WEFT_TAKE(s->targets, arena, (size_t) nodes);
-  const double all =
-      (double) graph->n[0] * (double) (s->one_mode ? graph->n[0] : graph->n[1]) + graph->link_count[0] + 1;
-  s->tables.size = all < TABLE_SIZE ? (int64_t) all : TABLE_SIZE;
+  s->tables.size = table_size(graph, model);
   WEFT_TAKE(s->tables.links, arena, (size_t) s->tables.size);
   WEFT_TAKE(s->tables.others, arena, (size_t) s->tables.size);
   WEFT_TAKE(s->tables.pairs, arena, (size_t) s->tables.size);
   s->tables.unit = graph->unit;
-  irm_tables_fill(&s->tables, model->poisson, chain->beta);
+  irm_tables_begin(&s->tables, model->poisson, chain->beta);
+  fill_tables(s);
 done:
   return st;
 }
@@ -378,7 +405,7 @@ static double row_sum(const irm_state *s, int32_t l)
 
 void irm_state_block_sums(irm_state *s)
 {
-  const int threads = (double) s->k[0] * s->k[1] > 4096 ? s->threads : 1;
+  const int threads = weft_threads_worth(s->threads, 40.0 * s->k[0] * s->k[1]);
   (void) threads;
   WEFT_PARALLEL(threads)
   {

@@ -26,7 +26,7 @@ typedef struct irm_profile {
   int64_t self_links, self_pairs;
 } irm_profile;
 
-typedef struct irm_pair irm_pair;
+typedef struct irm_trial irm_trial;
 
 typedef struct irm_state {
   const weft_irm_graph *graph;
@@ -39,20 +39,22 @@ typedef struct irm_state {
   int32_t *active[2], active_count[2], *place[2]; /* occupied clusters; place in active, or -1 */
   int64_t *links[2], *pairs[2];
   int64_t *values[2];              /* Σ of squares of real values, like links; else NULL */
-  int64_t *tallies, *counts; /* blocks, and clusters of a mode, of each thread, when counting is shared out; or NULL */
+  int64_t *tallies;                /* blocks of each thread, when counting is shared out; or NULL */
   irm_tables tables;
-  int on_device;                   /* labels and blocks are newer there */
+  int on_device, on_host;          /* where labels and blocks are as they are now, in a run that leaves them there */
   int best_on_device;
   int index, threads;              /* of the chain in this run; for work that is shared out */
   irm_profile profile;
   double *scores;                  /* of the clusters of a mode, for one node; also similarities */
-  uint64_t *squares; /* Σ_i n_im² of each cluster and one of the other mode, modulo 2^64; see irm_split.c */
-  double *spreads;
-  irm_pair *pair;                  /* of split-merge in bipartite graphs */
+  uint64_t *squares; /* Σ_i n_im² of each cluster and one of the other mode, modulo 2^64; see irm_uneven.c */
+  int64_t *reached, *sampled_nodes, *begins, stride;
+  double *spreads, *row_now;       /* T of each cluster, and Σ f over its blocks */
+  int32_t *order;
+  irm_trial *trials;               /* split-merge proposals that are weighed at once */
+  int trial_count;
   double *log_stick[2];            /* log μ of the sweep */
   double *block_sums;              /* of the rows of blocks, in the log posterior */
   double *rates;                   /* of a cluster's blocks, k for each direction */
-  int32_t *members, *targets;      /* nodes of a cluster, and where a scan is to put them */
   int32_t *sampled[2];             /* the labels that irm_ascend() started from */
   int64_t sweep;
   uint64_t counter;                /* of the draws of sequential code, from 0 in every sweep */

@@ -57,8 +57,11 @@ static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, siz
 /* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a
  * group's series, sampled pairs; processor seconds before the first group of queries and after, queries summed; 1 when
  * the walk was given up. */
+#define WEFT_KERNEL_EFFORT(X) \
+  X(pairs) X(nodes) X(repeated) X(series) X(samples) X(prepared) X(walked) X(queries) X(given_up)
 typedef struct weft_kernel_effort {
-  double pairs, nodes, repeated, series, samples, prepared, walked, queries, given_up;
+#define WEFT_EFFORT_FIELD(name) double name;
+  WEFT_KERNEL_EFFORT(WEFT_EFFORT_FIELD)
 } weft_kernel_effort;
 
 /* ---- tiles: 32 queries against a run of references ---- */
@@ -221,21 +224,11 @@ weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, dou
 
 /* ---- what both back ends do ---- */
 
-/* Sums over n points uniform in the unit cube, made from a key: coordinate j of point i is word j % 4 of Philox block
- * (key, i, WEFT_STREAM_CUBE, j / 4). Query c of `samples` is point c * (n / samples). A compact kernel. */
-#define WEFT_STREAM_CUBE 0x6b740002u
-typedef struct weft_kernel_cube_job {
-  size_t n, d, samples, bandwidths; /* samples: at most 64 */
-  uint64_t key;
-  int kind;
-  const double *h;
-  double *seconds; /* making, cells, sorting, moving, directory, then the sums of each bandwidth */
-  /* bandwidths * (2 samples + 4): sums of the samples, the same directly, mean of all sums, tests of cells, of (query,
-   * cell), of pairs */
-  double *out;
-} weft_kernel_cube_job;
-static WEFT_HD inline float weft_kernel_cube_at(uint32_t word) { return (float) (word >> 8) * 5.9604644775390625e-08f; }
-weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job);
+#ifdef WEFT_TESTS
+/* Benchmarks' points, made where they are summed; kernel_cube.h. */
+struct weft_kernel_cube_job;
+weft_status weft_kernel_cube(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
+#endif
 
 typedef struct weft_kernel_ops {
   /* As weft_kernel_direct(). */
@@ -247,7 +240,9 @@ typedef struct weft_kernel_ops {
   /* Sums over all pairs no farther apart than `reach`, over a grid, where one suits; *done = 0: nothing was done. */
   weft_status (*grid)(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out,
                       weft_kernel_effort *effort);
-  weft_status (*cube)(weft_ctx *ctx, const weft_kernel_cube_job *job);
+#ifdef WEFT_TESTS
+  weft_status (*cube)(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
+#endif
 } weft_kernel_ops;
 
 extern const weft_kernel_ops weft_kernel_cpu;
@@ -257,10 +252,9 @@ weft_status weft_kernel_direct_spread(weft_ctx *ctx, const weft_kernel_ops *ops,
                                       double *out, weft_kernel_effort *effort);
 weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
                                       const int32_t *own, int tensor, double *out, double *bound);
-/* ops->grid() and ops->cube() with the queries dealt so; the points are all devices'. */
+/* ops->grid() with the queries dealt so; the points are all devices'. */
 weft_status weft_kernel_grid_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
                                     double reach, int *done, double *out, weft_kernel_effort *effort);
-weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_cube_job *job);
 
 #ifdef __cplusplus
 }

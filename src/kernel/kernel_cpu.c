@@ -8,4 +8,9 @@ static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double r
   return WEFT_OK;
 }
 
-const weft_kernel_ops weft_kernel_cpu = {weft_kernel_direct, weft_kernel_direct_single, no_grid, weft_kernel_cube};
+const weft_kernel_ops weft_kernel_cpu = {
+  weft_kernel_direct, weft_kernel_direct_single, no_grid,
+#ifdef WEFT_TESTS
+  weft_kernel_cube,
+#endif
+};

@@ -1,8 +1,9 @@
-/* Sums over points made from a key: the CPU's twin of kernel_cube_cuda.cu, pair by pair, for small numbers of
- * points. */
+/* Sums over points made from a key: the CPU's twin of kernel_cube_cuda.cu, pair by pair, for small numbers of points;
+ * and the call on several devices. */
 #include <string.h>
 #include "../base/philox.h"
-#include "kernel.h"
+#include "../base/spread.h"
+#include "kernel_cube.h"
 
 weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job) {
   weft_status st = WEFT_OK;
@@ -30,6 +31,39 @@ weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job) {
     at[2 * job->samples] = total;
     at[2 * job->samples + 1] = at[2 * job->samples + 2] = 0, at[2 * job->samples + 3] = effort.pairs;
   }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- on several devices ---- */
+
+typedef struct {
+  const weft_kernel_ops *ops;
+  weft_kernel_cube_job part[WEFT_MOST_DEVICES];
+} cube_job;
+
+static weft_status cube_part(weft_ctx *ctx, size_t part, void *data) {
+  cube_job *job = data;
+  return job->ops->cube(ctx, &job->part[part]);
+}
+
+weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_cube_job *job) {
+  if (ctx->device_count == 1 || ops->cube == weft_kernel_cube) return ops->cube(ctx, job);
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t size = 2 * job->samples + 4;
+  cube_job jobs = {.ops = ops};
+  for (int k = 0; k < ctx->device_count; k++) {
+    jobs.part[k] = *job;
+    if (!k) continue;
+    WEFT_TAKE(jobs.part[k].seconds, &mem, 5 + job->bandwidths);
+    WEFT_TAKE(jobs.part[k].out, &mem, size * job->bandwidths);
+  }
+  WEFT_TRY(weft_spread(ctx, cube_part, &jobs));
+  for (int k = 1; k < ctx->device_count; k++) /* all have the sums, each what it did for them */
+    for (size_t b = 0; b < job->bandwidths; b++)
+      for (size_t c = size - 3; c < size; c++) job->out[b * size + c] += jobs.part[k].out[b * size + c];
 done:
   weft_arena_end(&mem);
   return st;

@@ -1,12 +1,14 @@
 /* Sums over a grid of points that are made on the device from a key, as many as its memory holds; kernel_cube.c is the
  * CPU's twin. */
 #include "../base/draws.h"
+#include "kernel_cube.h"
 #include "kernel_grid_cuda.cuh"
 
 /* Uniform in the unit cube: 24 bits each, four to a Philox block. */
 __global__ void make_points(uint64_t key, int64_t n, int d, float *x) {
   const int blocks = (d + 3) / 4;
-  for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * blocks; k += (int64_t) gridDim.x * blockDim.x) {
+  for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * blocks;
+       k += (int64_t) gridDim.x * blockDim.x) {
     const int64_t i = k / blocks;
     const int part = (int) (k % blocks);
     const weft_u32x4 w = weft_philox(key, (uint64_t) i, WEFT_STREAM_CUBE, (uint32_t) part);
@@ -16,7 +18,8 @@ __global__ void make_points(uint64_t key, int64_t n, int d, float *x) {
 
 /* Every point against a few queries, in double, one thread a point; sums of 256 points go to their own place. */
 #define CHECK_MOST 64
-__global__ void __launch_bounds__(256) check_sums(const float *x, int64_t n, int d, const float *q, int count, int kind, double inv_h2, double *partial) {
+__global__ void __launch_bounds__(256)
+    check_sums(const float *x, int64_t n, int d, const float *q, int count, int kind, double inv_h2, double *partial) {
   __shared__ double part[8][CHECK_MOST];
   extern __shared__ float own[]; /* count * d */
   for (int k = threadIdx.x; k < count * d; k += 256) own[k] = q[k];
@@ -76,7 +79,8 @@ weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job
   memset(&points, 0, sizeof points);
   for (int j = 0; j < d; j++) low[j] = 0, high[j] = 1;
   for (size_t k = 0; k < job->bandwidths; k++) most = fmax(most, job->h[k]);
-  if (!weft_grid_plan(&plan, job->n, job->d, low, high, most)) WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "No grid suits these points."));
+  if (!weft_grid_plan(&plan, job->n, job->d, low, high, most))
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "No grid suits these points."));
   WEFT_DEVICE_TAKE(partial, &mem, blocks * CHECK_MOST);
   WEFT_DEVICE_TAKE(few, &mem, CHECK_MOST);
   WEFT_DEVICE_TAKE(q, &mem, CHECK_MOST * d);
@@ -98,7 +102,7 @@ weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job
     weft_grid_reach(&plan, h);
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
     began = weft_seconds();
-    WEFT_TRY(weft_grid_sum(ctx, &mem, plan, job->kind, h, 0, true, points, points, 1, sums, at + 2 * job->samples + 1));
+    WEFT_TRY(weft_grid_sum(ctx, &mem, plan, job->kind, h, 0, points, points, 1, sums, at + 2 * job->samples + 1));
     job->seconds[5 + k] = weft_seconds() - began;
     mean_of<<<1024, 256, 0, mem.stream>>>(sums, n, partial);
     WEFT_CUDA(cudaGetLastError());
@@ -108,11 +112,12 @@ weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job
     for (int b = 0; b < 1024; b++) at[2 * job->samples] += host[b] / (double) n;
     WEFT_CUDA(cudaMemsetAsync(partial, 0, blocks * CHECK_MOST * sizeof *partial, mem.stream));
     take_sums<<<1, 64, 0, mem.stream>>>(sums, step, (int) job->samples, few);
-    check_sums<<<blocks, 256, job->samples * d * sizeof(float), mem.stream>>>(points.rows, n, d, q, (int) job->samples, job->kind,
-                                                                              1 / (h * h), partial);
+    check_sums<<<blocks, 256, job->samples * d * sizeof(float), mem.stream>>>(points.rows, n, d, q, (int) job->samples,
+                                                                              job->kind, 1 / (h * h), partial);
     WEFT_CUDA(cudaGetLastError());
     WEFT_CUDA(cudaMemcpyAsync(at, few, job->samples * sizeof *at, cudaMemcpyDeviceToHost, mem.stream));
-    WEFT_CUDA(cudaMemcpyAsync(host_partial, partial, blocks * CHECK_MOST * sizeof *partial, cudaMemcpyDeviceToHost, mem.stream));
+    WEFT_CUDA(cudaMemcpyAsync(host_partial, partial, blocks * CHECK_MOST * sizeof *partial, cudaMemcpyDeviceToHost,
+                              mem.stream));
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
     for (size_t c = 0; c < job->samples; c++) {
       at[job->samples + c] = 0;

@@ -12,9 +12,11 @@ __global__ void transpose_points(const double *x, int64_t n, int d, int64_t stri
 /* ---- sums of chunks ---- */
 
 /* total and rest: cols * queries, compensated; `inside` may be NULL. */
-__global__ void add_chunks(const double *partial, const double *inside, int chunks, int cols, int64_t stride, int64_t first, int64_t count,
-                           int64_t total_stride, double *total, double *rest, double *total_inside) {
-  for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < count * cols; k += (int64_t) gridDim.x * blockDim.x) {
+__global__ void add_chunks(const double *partial, const double *inside, int chunks, int cols, int64_t stride,
+                           int64_t first, int64_t count, int64_t total_stride, double *total, double *rest,
+                           double *total_inside) {
+  for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < count * cols;
+       k += (int64_t) gridDim.x * blockDim.x) {
     const int64_t q = k % count, c = k / count, to = c * total_stride + first + q;
     double t = total[to], r = rest[to], in = 0;
     for (int chunk = 0; chunk < chunks; chunk++) {
@@ -27,22 +29,24 @@ __global__ void add_chunks(const double *partial, const double *inside, int chun
   }
 }
 
-void launch_add_chunks(cudaStream_t stream, const double *partial, const double *inside, int chunks, int cols, int64_t stride,
-                       int64_t first, int64_t count, int64_t total_stride, double *total, double *rest, double *total_inside) {
-  add_chunks<<<grid_for(count * cols), 256, 0, stream>>>(partial, inside, chunks, cols, stride, first, count, total_stride, total, rest,
-                                                         total_inside);
+void launch_add_chunks(cudaStream_t stream, const double *partial, const double *inside, int chunks, int cols,
+                       int64_t stride, int64_t first, int64_t count, int64_t total_stride, double *total, double *rest,
+                       double *total_inside) {
+  add_chunks<<<grid_for(count * cols), 256, 0, stream>>>(partial, inside, chunks, cols, stride, first, count,
+                                                         total_stride, total, rest, total_inside);
 }
 
 /* Finishes sums; lists the queries that need more digits or a shifted exponent. */
-__global__ void finish_sums(int kind, int logarithm, double error, int64_t nq, int m, const double *total, const double *rest,
-                            const double *inside, double *out, unsigned *list, unsigned *listed) {
+__global__ void finish_sums(int kind, int logarithm, double error, int64_t nq, int m, const double *total,
+                            const double *rest, const double *inside, double *out, unsigned *list, unsigned *listed) {
   for (int64_t q = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; q < nq; q += (int64_t) gridDim.x * blockDim.x) {
     int repeat = 0;
     for (int c = 0; c < m; c++) {
       const int64_t at = c * nq + q;
       const double sum = total[at] + rest[at];
       out[at] = logarithm ? log(sum) : sum;
-      if (weft_kernel_compact(kind)) repeat |= weft_kernel_step(kind) ? inside[at] > 0 : error * inside[at] > 2e-13 * sum;
+      if (weft_kernel_compact(kind))
+        repeat |= weft_kernel_step(kind) ? inside[at] > 0 : error * inside[at] > 2e-13 * sum;
       else if (logarithm && weft_kernel_exponential(kind)) repeat |= sum < 1e-280;
     }
     if (repeat) list[atomicAdd(listed, 1u)] = (unsigned) q;
@@ -81,7 +85,9 @@ __global__ void __launch_bounds__(128) find_least(const again_args a) {
 }
 
 __device__ static double shift_of(const again_args &a, double least) {
-  return a.logarithm && weft_kernel_exponential(a.kind) && least < INFINITY ? weft_kernel_exponent(a.kind, least / (a.h * a.h)) : 0;
+  return a.logarithm && weft_kernel_exponential(a.kind) && least < INFINITY
+             ? weft_kernel_exponent(a.kind, least / (a.h * a.h))
+             : 0;
 }
 
 __global__ void __launch_bounds__(128) sum_again(const again_args a) {
@@ -147,11 +153,15 @@ static weft_status send_slab(direct_run *r, size_t first, size_t count) {
   const size_t d = t->reference.d, m = t->m;
   if (r->resident == count && r->resident_first == first) return st;
   r->resident = 0;
-  WEFT_TRY(weft_device_upload(r->mem, r->raw, count * d, sizeof(double), fill_doubles, t->reference.x + first * d));
-  if (r->lo) WEFT_TRY(weft_device_upload(r->mem, r->raw_lo, count * d, sizeof(double), fill_doubles, t->reference.lo + first * d));
-  WEFT_TRY(weft_device_upload(r->mem, r->w_raw, count * m, sizeof(double), fill_doubles, t->weights + first * m));
+  WEFT_TRY(
+      weft_device_upload(r->mem, r->raw, count * d, sizeof(double), weft_fill_doubles, t->reference.x + first * d));
+  if (r->lo)
+    WEFT_TRY(weft_device_upload(r->mem, r->raw_lo, count * d, sizeof(double), weft_fill_doubles,
+                                t->reference.lo + first * d));
+  WEFT_TRY(weft_device_upload(r->mem, r->w_raw, count * m, sizeof(double), weft_fill_doubles, t->weights + first * m));
   transpose_points<<<grid_for(count * d), 256, 0, r->mem->stream>>>(r->raw, count, (int) d, r->slab, r->x);
-  if (r->lo) transpose_points<<<grid_for(count * d), 256, 0, r->mem->stream>>>(r->raw_lo, count, (int) d, r->slab, r->lo);
+  if (r->lo)
+    transpose_points<<<grid_for(count * d), 256, 0, r->mem->stream>>>(r->raw_lo, count, (int) d, r->slab, r->lo);
   transpose_points<<<grid_for(count * m), 256, 0, r->mem->stream>>>(r->w_raw, count, (int) m, r->slab, r->w);
   WEFT_CUDA(cudaGetLastError());
   r->resident_first = first, r->resident = count;
@@ -178,7 +188,8 @@ done:
 }
 
 /* Adds the slab's references to every query. */
-static weft_status sum_slab(direct_run *r, double *partial, double *partial_inside, double *total, double *rest, double *inside) {
+static weft_status sum_slab(direct_run *r, double *partial, double *partial_inside, double *total, double *rest,
+                            double *inside) {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = r->ctx;
   const weft_kernel_task *t = r->task;
@@ -196,16 +207,19 @@ static weft_status sum_slab(direct_run *r, double *partial, double *partial_insi
                                   (int) (blocks - block < per_launch ? blocks - block : per_launch),
           { { r->q + first, r->q_lo ? r->q_lo + first : NULL, count, nq }, { r->x, r->lo, n, (int64_t) r->slab },
             r->w + c * r->slab, NULL, (int) d, cols, n, chunk, (int) block,
-            t->leave_one_out ? (int64_t) r->resident_first - (int64_t) t->own_first - first : INT64_MIN, weft_distance_error(d), partial,
-            partial_inside } };
+            t->leave_one_out ? (int64_t) r->resident_first - (int64_t) t->own_first - first : INT64_MIN,
+            weft_distance_error(d), partial, partial_inside } };
         l.args.out_stride = r->stride;
         l.args.inv_h2 = 1 / (t->h * t->h);
-        WEFT_TRY(weft_poll(ctx, (double) (first + block * T) + (double) nq * (double) r->resident_first / (double) t->reference.n, (double) nq));
+        WEFT_TRY(
+            weft_poll(ctx,
+                      (double) (first + block * T) + (double) nq * (double) r->resident_first / (double) t->reference.n,
+                      (double) nq));
         WEFT_TRY(launch_double(l));
         WEFT_CUDA(cudaStreamSynchronize(r->mem->stream));
       }
-      launch_add_chunks(r->mem->stream, partial, partial_inside, (int) chunks, cols, r->stride, first, count, nq, total + c * nq,
-                        rest + c * nq, inside ? inside + c * nq : NULL);
+      launch_add_chunks(r->mem->stream, partial, partial_inside, (int) chunks, cols, r->stride, first, count, nq,
+                        total + c * nq, rest + c * nq, inside ? inside + c * nq : NULL);
       WEFT_CUDA(cudaGetLastError());
     }
   }
@@ -274,7 +288,8 @@ static weft_status direct_cuda(weft_ctx *ctx, const weft_kernel_task *task, doub
   WEFT_DEVICE_TAKE(list, &mem, nq);
   WEFT_DEVICE_TAKE(counter, &mem, 1);
   stride = nq < QUERY_SLAB ? nq : QUERY_SLAB;
-  chunks = 2048 / (((stride + tile_shape<double>::T - 1) / tile_shape<double>::T)) + 3 + (n < SLAB_ROWS ? n : SLAB_ROWS) / 65536;
+  chunks = 2048 / (((stride + tile_shape<double>::T - 1) / tile_shape<double>::T)) + 3 +
+           (n < SLAB_ROWS ? n : SLAB_ROWS) / 65536;
   r.stride = (int64_t) stride;
   r.slab = weft_device_chunk(ctx, n < SLAB_ROWS ? n : SLAB_ROWS, (double) each,
                              (double) chunks * COLUMNS * (double) stride * sizeof(double) * (compact ? 2 : 1) + 1e6);
@@ -287,11 +302,13 @@ static weft_status direct_cuda(weft_ctx *ctx, const weft_kernel_task *task, doub
   WEFT_DEVICE_TAKE(r.w, &mem, r.slab * m);
   WEFT_DEVICE_TAKE(partial, &mem, chunks * COLUMNS * stride);
   if (compact) WEFT_DEVICE_TAKE(partial_inside, &mem, chunks * COLUMNS * stride);
-  WEFT_TRY(weft_device_upload(&mem, r.q_raw, nq * d, sizeof(double), fill_doubles, task->query.x));
-  transpose_points<<<grid_for((double) nq * d), 256, 0, mem.stream>>>(r.q_raw, (int64_t) nq, (int) d, (int64_t) nq, r.q);
+  WEFT_TRY(weft_device_upload(&mem, r.q_raw, nq * d, sizeof(double), weft_fill_doubles, task->query.x));
+  transpose_points<<<grid_for((double) nq * d), 256, 0, mem.stream>>>(r.q_raw, (int64_t) nq, (int) d, (int64_t) nq,
+                                                                      r.q);
   if (pairs) {
-    WEFT_TRY(weft_device_upload(&mem, r.q_raw_lo, nq * d, sizeof(double), fill_doubles, task->query.lo));
-    transpose_points<<<grid_for((double) nq * d), 256, 0, mem.stream>>>(r.q_raw_lo, (int64_t) nq, (int) d, (int64_t) nq, r.q_lo);
+    WEFT_TRY(weft_device_upload(&mem, r.q_raw_lo, nq * d, sizeof(double), weft_fill_doubles, task->query.lo));
+    transpose_points<<<grid_for((double) nq * d), 256, 0, mem.stream>>>(r.q_raw_lo, (int64_t) nq, (int) d, (int64_t) nq,
+                                                                        r.q_lo);
   }
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaMemsetAsync(total, 0, nq * m * sizeof *total, mem.stream));
@@ -302,8 +319,9 @@ static weft_status direct_cuda(weft_ctx *ctx, const weft_kernel_task *task, doub
     WEFT_TRY(send_slab(&r, first, n - first < r.slab ? n - first : r.slab));
     WEFT_TRY(sum_slab(&r, partial, partial_inside, total, rest, inside));
   }
-  finish_sums<<<grid_for((double) nq), 256, 0, mem.stream>>>(task->kind, task->logarithm, weft_distance_error(d), (int64_t) nq, (int) m,
-                                                            total, rest, inside, d_out, list, counter);
+  finish_sums<<<grid_for((double) nq), 256, 0, mem.stream>>>(task->kind, task->logarithm, weft_distance_error(d),
+                                                             (int64_t) nq, (int) m, total, rest, inside, d_out, list,
+                                                             counter);
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaMemcpyAsync(&listed, counter, sizeof listed, cudaMemcpyDeviceToHost, mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
@@ -319,5 +337,10 @@ done:
 
 extern "C" {
 extern const weft_kernel_ops weft_kernel_cuda;
-const weft_kernel_ops weft_kernel_cuda = { direct_cuda, weft_kernel_single_cuda, weft_kernel_grid_cuda, weft_kernel_cube_cuda };
+const weft_kernel_ops weft_kernel_cuda = {
+  direct_cuda, weft_kernel_single_cuda, weft_kernel_grid_cuda,
+#ifdef WEFT_TESTS
+  weft_kernel_cube_cuda,
+#endif
+};
 }

@@ -49,9 +49,21 @@ template <typename Real> struct tile_args {
   Real inv_h2;           /* in double; floats come scaled */
 };
 
-__device__ static inline float fast_exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-__device__ static inline float fast_sqrt(float x) { float y; asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-__device__ static inline float fast_inverse(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ static inline float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ static inline float fast_sqrt(float x) {
+  float y;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ static inline float fast_inverse(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 
 #define LOG2_E 1.4426950408889634f
 #define WEFT_KINDS_IN_FAST_FLOATS
@@ -71,7 +83,10 @@ template <int KIND> __device__ static inline float value_single(float t) {
   return NAN;
 }
 
-#define VALUE_EXPONENTIAL(name) case WEFT_##name: u = weft_exponent_##name(s); return weft_factor_##name(s, u) * exp(-u);
+#define VALUE_EXPONENTIAL(name) \
+case WEFT_##name: \
+  u = weft_exponent_##name(s); \
+  return weft_factor_##name(s, u) * exp(-u);
 #define VALUE_ALGEBRAIC(name) case WEFT_##name: return weft_value_##name(s);
 #define VALUE_COMPACT(name) case WEFT_##name: return weft_value_##name(t, s);
 #define VALUE_STEP(name) case WEFT_##name: return s <= 1;
@@ -103,7 +118,8 @@ template <typename Real> struct alignas(16) pack16 { Real v[16 / sizeof(Real)]; 
 __device__ static inline float from_pair(float hi, float lo, float centre) { return (hi - centre) + lo; }
 
 template <typename Real, int KIND, bool EXPAND, bool PAIRS, int COLS>
-__global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ? 2 : 1) sum_tiles(const tile_args<Real> a) {
+__global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ? 2 : 1)
+    sum_tiles(const tile_args<Real> a) {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T, P = 2 * V;
   const bool single = sizeof(Real) == 4, compact = WEFT_KERNEL_IN(COMPACT, KIND);
   extern __shared__ __align__(16) unsigned char shared_bytes[];
@@ -133,7 +149,8 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
       if (at == from || a.d > DIM_STEP)
         for (int k = thread; k < width * T; k += TILE_THREADS) {
           const int j = k / T, l = k % T;
-          const int64_t i = first_query + l < a.query.n ? first_query + l : a.query.n - 1, place = (j0 + j) * a.query.stride + i;
+          const int64_t i = first_query + l < a.query.n ? first_query + l : a.query.n - 1,
+                        place = (j0 + j) * a.query.stride + i;
           Real v = a.query.x[place];
           if (single) v = from_pair((float) v, (float) a.query.lo[place], centre[j0 + j]);
           else if (PAIRS) q_lo[k] = a.query.lo[place];
@@ -212,13 +229,16 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
           for (int i = 0; i < P; i++)
 #pragma unroll
             for (int k = 0; k < P; k++) acc[i][k] *= a.inv_h2;
-        const bool own_tile = !single && a.omit != INT64_MIN && at + part + a.omit < first_query + T && at + part + a.omit + T > first_query;
+        const bool own_tile = !single && a.omit != INT64_MIN && at + part + a.omit < first_query + T &&
+                              at + part + a.omit + T > first_query;
         if (own_tile)
 #pragma unroll
           for (int i = 0; i < P; i++)
 #pragma unroll
             for (int k = 0; k < P; k++)
-              if (first_query + i / V * (T / 2) + tq * V + i % V == at + part + a.omit + k / V * (T / 2) + tx * V + k % V) acc[i][k] = (Real) FAR;
+              if (first_query + i / V * (T / 2) + tq * V + i % V ==
+                  at + part + a.omit + k / V * (T / 2) + tx * V + k % V)
+                acc[i][k] = (Real) FAR;
         if (!single && compact)
 #pragma unroll
           for (int c = 0; c < COLS; c++) {
@@ -229,7 +249,8 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
 #pragma unroll
               for (int i = 0; i < P; i++) {
                 const double s = (double) acc[i][k];
-                inside[i * COLS + c] += (WEFT_KERNEL_IN(STEP, KIND) ? fabs(s - 1) <= a.near : s < 1 + a.near) ? weight : (Real) 0;
+                inside[i * COLS + c] +=
+                    (WEFT_KERNEL_IN(STEP, KIND) ? fabs(s - 1) <= a.near : s < 1 + a.near) ? weight : (Real) 0;
               }
             }
           }
@@ -286,7 +307,8 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
 template <typename Real> static inline size_t tile_bytes(int d, int cols, bool pairs) {
   const size_t T = tile_shape<Real>::T, P = 2 * tile_shape<Real>::V, dims = d < DIM_STEP ? d : DIM_STEP;
   const size_t XT = tile_rows<Real>(d);
-  return sizeof(Real) * ((T + XT) * dims * (pairs ? 2 : 1) + cols * XT + T + XT) + sizeof(double) * P * cols * TILE_THREADS;
+  return sizeof(Real) * ((T + XT) * dims * (pairs ? 2 : 1) + cols * XT + T + XT) +
+         sizeof(double) * P * cols * TILE_THREADS;
 }
 
 #endif

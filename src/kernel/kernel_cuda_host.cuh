@@ -14,17 +14,6 @@ static inline int grid_for(double count) {
   return blocks < 1 ? 1 : blocks > 65536 ? 65536 : (int) blocks;
 }
 
-static inline void fill_doubles(const void *data, size_t first, size_t count, void *out, int threads) {
-  const double *x = (const double *) data + first;
-  const size_t part = (count + threads - 1) / threads;
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(static)
-  for (int t = 0; t < threads; t++) {
-    size_t a = t * part, b = a + part < count ? a + part : count;
-    if (a < b) memcpy((double *) out + a, x + a, (b - a) * sizeof *x);
-  }
-}
-
 /* References of a block: few enough that small problems fill the device, and a function of the sizes alone. */
 static inline int64_t chunk_rows(int64_t nq, int64_t n, int tile) {
   const int64_t blocks = (nq + tile - 1) / tile;
@@ -50,12 +39,17 @@ static cudaError_t launch_tiles(Kernel kernel, const tile_launch<Real> &l, int c
 }
 
 /* kernel_cuda.cu */
-void launch_add_chunks(cudaStream_t stream, const double *partial, const double *inside, int chunks, int cols, int64_t stride,
-                       int64_t first, int64_t count, int64_t total_stride, double *total, double *rest, double *total_inside);
+void launch_add_chunks(cudaStream_t stream, const double *partial, const double *inside, int chunks, int cols,
+                       int64_t stride, int64_t first, int64_t count, int64_t total_stride, double *total, double *rest,
+                       double *total_inside);
 
-weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out, double *bound);
+weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
+                                    double *out, double *bound);
 
-weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here, double *out, weft_kernel_effort *effort);
-weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job);
+weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here,
+                                  double *out, weft_kernel_effort *effort);
+#ifdef WEFT_TESTS
+weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
+#endif
 
 #endif

@@ -45,7 +45,7 @@ static weft_status sum_items(weft_ctx *ctx, const direct *w, double *totals) {
   for (size_t start = 0; start < items; start += batch) {
     const size_t count = items - start < batch ? items - start : batch;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) items));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) count * cost))
     {
       double *own = memory + (size_t) WEFT_THREAD() * w->block_doubles;
       WEFT_FOR(dynamic)
@@ -137,7 +137,7 @@ weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, doub
     size_t end = start + at_once * (size_t) ctx->threads;
     if (end > repeats) end = repeats;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) repeats));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) ((end - start) * n * task->reference.d * 8)))
     WEFT_FOR(dynamic)
     for (size_t i = start; i < end; i++) sum_one(task, list[i], out);
   }
@@ -180,7 +180,7 @@ weft_status weft_kernel_polynomial(weft_ctx *ctx, const weft_kernel_task *task, 
   for (size_t start = 0; start < nq; start += at_once) {
     const size_t end = nq - start < at_once ? nq : start + at_once;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) nq));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - start) * (double) n * (double) (4 * d + m)))
     WEFT_FOR(dynamic)
     for (size_t i = start; i < end; i++) {
       for (size_t c = 0; c < m; c++) {

@@ -3,6 +3,7 @@
  * is the list that R's native_task() makes. */
 #include <string.h>
 #include <time.h>
+#include "../base/record.h"
 #include "kernel_glue.h"
 
 static weft_points points_of(SEXP list) {
@@ -23,28 +24,33 @@ int weft_kernel_kind_of(SEXP name) {
   weft_glue_fail(WEFT_ERR_INTERNAL, "kernel_kinds.h has no kernel \"%s\"", wanted);
 }
 
-/* A task without its kernel. */
-static weft_kernel_task points_and_weights_of(SEXP list) {
-  SEXP weights = weft_glue_element(list, "weights");
-  weft_kernel_task t = {-1, Rf_asReal(weft_glue_element(list, "h")), points_of(weft_glue_element(list, "query")),
-                        points_of(weft_glue_element(list, "reference")), weights == R_NilValue ? NULL : REAL(weights),
-                        weights == R_NilValue ? 1 : (size_t) Rf_nrows(weights),
-                        Rf_asLogical(weft_glue_element(list, "leave_one_out")),
-                        Rf_asLogical(weft_glue_element(list, "log")), Rf_asReal(weft_glue_element(list, "rel_error")),
-                        Rf_asReal(weft_glue_element(list, "abs_error")), 0, 1, 0, NULL, 0, 0,
-                        weft_glue_element(weft_glue_element(list, "reference"), "columns") != R_NilValue, 0};
-  SEXP own = weft_glue_element(list, "own");
-  if (own != R_NilValue) t.own = INTEGER(own);
+/* A task of products has no kernel, and `kernel` is NULL there. Several bandwidths: `h` is the first. */
+static weft_kernel_task task_of(SEXP list, int of_products) {
+  weft_record record = weft_record_open(list, "task");
+  SEXP kernel = weft_record_field(&record, "kernel"), weights = weft_record_field(&record, "weights"),
+       reference = weft_record_field(&record, "reference");
+  const weft_kernel_task t = {
+    .kind = of_products ? -1 : weft_kernel_kind_of(kernel),
+    .h = weft_record_doubles(&record, "h", WEFT_ANY_LENGTH)[0],
+    .query = points_of(weft_record_field(&record, "query")),
+    .reference = points_of(reference),
+    .weights = weights == R_NilValue ? NULL : REAL(weights),
+    .m = weights == R_NilValue ? 1 : (size_t) Rf_nrows(weights),
+    .leave_one_out = weft_record_flag(&record, "leave_one_out"),
+    .own = weft_record_integers_or_null(&record, "own", WEFT_ANY_LENGTH),
+    .logarithm = weft_record_flag(&record, "log"),
+    .rel_error = weft_record_number(&record, "rel_error"),
+    .abs_error = weft_record_number(&record, "abs_error"),
+    .confidence = 1,
+    .columns = weft_glue_element(reference, "columns") != R_NilValue,
+  };
+  weft_record_close(&record);
   return t;
 }
 
-static weft_kernel_task task_of(SEXP list) {
-  weft_kernel_task t = points_and_weights_of(list);
-  t.kind = weft_kernel_kind_of(weft_glue_element(list, "kernel"));
-  return t;
-}
+weft_kernel_task weft_kernel_task_of(SEXP list) { return task_of(list, 0); }
 
-static weft_tree tree_of(SEXP list) {
+weft_tree weft_kernel_tree_of(SEXP list) {
   SEXP centre = weft_glue_element(list, "centre"), first = weft_glue_element(list, "first"),
        moments = weft_glue_element(list, "moments");
   weft_tree t = {
@@ -72,22 +78,23 @@ SEXP C_weft_kernel_kinds(void) {
   return out;
 }
 
-/* list(sum = nq x m for each bandwidth, effort = pairs, nodes, repeated, series, samples, processor seconds before
- * and in the walk or the direct sum, queries, given up or not) */
-static SEXP result_of(const weft_kernel_task *t, size_t bandwidths) {
+/* list(sum = nq x m for each bandwidth, effort = a vector with the fields of weft_kernel_effort as its names); `job`
+ * gets where the sums go. */
+static SEXP result_of(weft_kernel_sum_job *job, size_t bandwidths) {
   const char *fields[] = {"sum", "effort", ""};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) t->query.n, (int) (t->m * bandwidths)));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 9));
+  job->out = REAL(weft_result_put(
+      out, "sum", Rf_allocMatrix(REALSXP, (int) job->task.query.n, (int) (job->task.m * bandwidths))));
   UNPROTECT(1);
   return out;
 }
 
-static void store_effort(SEXP out, weft_kernel_effort e) {
-  double *to = REAL(VECTOR_ELT(out, 1));
-  to[0] = e.pairs, to[1] = e.nodes, to[2] = e.repeated, to[3] = e.series, to[4] = e.samples, to[5] = e.prepared,
-  to[6] = e.walked, to[7] = e.queries;
-  to[8] = e.given_up;
+static void store_effort(SEXP out, const weft_kernel_effort *e) {
+#define EFFORT_NAME(field) #field,
+#define EFFORT_VALUE(field) e->field,
+  const char *names[] = {WEFT_KERNEL_EFFORT(EFFORT_NAME) ""};
+  const double values[] = {WEFT_KERNEL_EFFORT(EFFORT_VALUE)};
+  memcpy(REAL(weft_result_put(out, "effort", Rf_mkNamed(REALSXP, names))), values, sizeof values);
 }
 
 /* ---- points ---- */
@@ -104,10 +111,10 @@ SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP contr
   const char *fields[] = {"x", "lo", ""};
   const int scaled = scale != R_NilValue;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x)));
-  if (scaled) SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x)));
   points_job job = {REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(origin), scaled ? REAL(scale) : NULL,
-                    Rf_asLogical(full), REAL(VECTOR_ELT(out, 0)), scaled ? REAL(VECTOR_ELT(out, 1)) : NULL};
+                    Rf_asLogical(full), NULL, NULL};
+  job.out = REAL(weft_result_put(out, "x", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
+  if (scaled) job.lo = REAL(weft_result_put(out, "lo", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
   weft_glue_run(control, fill_points, &job);
   UNPROTECT(1);
   return out;
@@ -148,19 +155,18 @@ static weft_status time_pairs(weft_ctx *ctx, const weft_backend *backend, void *
 }
 
 SEXP C_weft_kernel_pair_seconds(SEXP task, SEXP control) {
-  timing_job job = {task_of(task), 0};
+  timing_job job = {weft_kernel_task_of(task), 0};
   weft_glue_run(control, time_pairs, &job);
   return Rf_ScalarReal(job.seconds);
 }
 
 SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
-  sum_job job = {.task = task_of(task)};
-  SEXP out = PROTECT(result_of(&job.task, 1));
+  sum_job job = {.task = weft_kernel_task_of(task)};
+  SEXP out = PROTECT(result_of(&job, 1));
   const clock_t started = clock();
-  job.out = REAL(VECTOR_ELT(out, 0));
   weft_glue_run(control, direct, &job);
   job.effort.walked = (double) (clock() - started) / CLOCKS_PER_SEC;
-  store_effort(out, job.effort);
+  store_effort(out, &job.effort);
   UNPROTECT(1);
   return out;
 }
@@ -173,11 +179,12 @@ static weft_status single(weft_ctx *ctx, const weft_backend *backend, void *data
 /* list(sum, bound): greatest error of each query over the sum of |w|. own: NULL, or what each query leaves out. */
 SEXP C_weft_kernel_single(SEXP task, SEXP own, SEXP tensor, SEXP control) {
   const char *fields[] = {"sum", "bound", ""};
-  sum_job job = {.task = task_of(task), .own = own == R_NilValue ? NULL : INTEGER(own), .tensor = Rf_asLogical(tensor)};
+  sum_job job = {.task = weft_kernel_task_of(task),
+                 .own = own == R_NilValue ? NULL : INTEGER(own),
+                 .tensor = Rf_asLogical(tensor)};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, (R_xlen_t) job.task.query.n));
-  job.out = REAL(VECTOR_ELT(out, 0)), job.bound = REAL(VECTOR_ELT(out, 1));
+  job.out = REAL(weft_result_put(out, "sum", Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m)));
+  job.bound = REAL(weft_result_put(out, "bound", Rf_allocVector(REALSXP, (R_xlen_t) job.task.query.n)));
   weft_glue_run(control, single, &job);
   UNPROTECT(1);
   return out;
@@ -189,15 +196,17 @@ static weft_status polynomial(weft_ctx *ctx, const weft_backend *backend, void *
   return weft_kernel_polynomial(ctx, &j->task, j->scale, j->offset, j->degree, j->out);
 }
 
-/* parameters: scale, offset, degree */
 SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control) {
-  const double *p = REAL(parameters);
-  sum_job job = {.task = points_and_weights_of(task), .scale = p[0], .offset = p[1], .degree = p[2]};
-  SEXP out = PROTECT(result_of(&job.task, 1));
-  job.out = REAL(VECTOR_ELT(out, 0));
+  weft_record record = weft_record_open(parameters, "parameters");
+  sum_job job = {.task = task_of(task, 1),
+                 .scale = weft_record_number(&record, "scale"),
+                 .offset = weft_record_number(&record, "offset"),
+                 .degree = weft_record_number(&record, "degree")};
+  weft_record_close(&record);
+  SEXP out = PROTECT(result_of(&job, 1));
   weft_glue_run(control, polynomial, &job);
   job.effort.pairs = (double) job.task.query.n * (double) job.task.reference.n;
-  store_effort(out, job.effort);
+  store_effort(out, &job.effort);
   UNPROTECT(1);
   return out;
 }
@@ -211,33 +220,12 @@ static weft_status over_grid(weft_ctx *ctx, const weft_backend *backend, void *d
 
 /* NULL where no grid suits. */
 SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control) {
-  grid_job job = {.sum = {.task = task_of(task)}, .reach = Rf_asReal(reach), .done = 0};
-  SEXP out = PROTECT(result_of(&job.sum.task, 1));
-  job.sum.out = REAL(VECTOR_ELT(out, 0));
+  grid_job job = {.sum = {.task = weft_kernel_task_of(task)}, .reach = Rf_asReal(reach), .done = 0};
+  SEXP out = PROTECT(result_of(&job.sum, 1));
   weft_glue_run(control, over_grid, &job);
-  store_effort(out, job.sum.effort);
+  store_effort(out, &job.sum.effort);
   UNPROTECT(1);
   return job.done ? out : R_NilValue;
-}
-
-static weft_status cube(weft_ctx *ctx, const weft_backend *backend, void *data) {
-  return weft_kernel_cube_spread(ctx, backend->kernel, data);
-}
-
-/* size: n, d, samples; key: two words. list(out, seconds) as in kernel.h. */
-SEXP C_weft_kernel_cube(SEXP size, SEXP key, SEXP kernel, SEXP h, SEXP control) {
-  const char *fields[] = {"out", "seconds", ""};
-  const double *s = REAL(size);
-  weft_kernel_cube_job job = {(size_t) s[0], (size_t) s[1], (size_t) s[2], (size_t) Rf_xlength(h),
-                              ((uint64_t) (uint32_t) REAL(key)[0] << 32) | (uint32_t) REAL(key)[1],
-                              weft_kernel_kind_of(kernel), REAL(h), NULL, NULL};
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(REALSXP, 2 * (int) job.samples + 4, (int) job.bandwidths));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, 5 + (R_xlen_t) job.bandwidths));
-  job.out = REAL(VECTOR_ELT(out, 0)), job.seconds = REAL(VECTOR_ELT(out, 1));
-  weft_glue_run(control, cube, &job);
-  UNPROTECT(1);
-  return out;
 }
 
 /* ---- trees ---- */
@@ -247,29 +235,33 @@ static weft_status grow(weft_ctx *ctx, const weft_backend *backend, void *data) 
   return weft_tree_grow(ctx, data);
 }
 
-/* points: list(x, lo). The result's list is the tree as R keeps it and tree_of() reads it. */
-SEXP C_weft_tree_grow(SEXP points, SEXP type, SEXP leaf_size, SEXP key, SEXP control) {
+static const char *const tree_types[] = {"kd", "ball", "vp", "rp"}; /* weft_tree_type */
+
+/* points: list(x, lo); plan: list(type, leaf_size, key). The result is the tree as R keeps it and weft_kernel_tree_of()
+ * reads it. */
+SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control) {
   const char *fields[] = {"x", "lo", "order", "first", "count", "child", "box", "centre", "leaf_size", ""};
   const weft_points p = points_of(points);
-  const size_t leaf = (size_t) Rf_asInteger(leaf_size), nodes = weft_tree_nodes(p.n, leaf);
-  const uint32_t high = (uint32_t) REAL(key)[0], low = (uint32_t) REAL(key)[1];
-  const int with_centre = Rf_asInteger(type) != WEFT_TREE_KD;
+  weft_record record = weft_record_open(plan, "plan");
+  weft_tree_build b = {.type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4),
+                       .n = p.n,
+                       .d = p.d,
+                       .leaf_size = weft_record_size(&record, "leaf_size"),
+                       .key = weft_record_key(&record, "key")};
+  weft_record_close(&record);
+  b.nodes = weft_tree_nodes(p.n, b.leaf_size);
+  const R_xlen_t nodes = (R_xlen_t) b.nodes;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_duplicate(weft_glue_element(points, "x")));
-  SET_VECTOR_ELT(out, 1, Rf_duplicate(weft_glue_element(points, "lo")));
-  SET_VECTOR_ELT(out, 2, Rf_allocVector(INTSXP, (R_xlen_t) p.n));
-  SET_VECTOR_ELT(out, 3, Rf_allocVector(REALSXP, (R_xlen_t) nodes));
-  SET_VECTOR_ELT(out, 4, Rf_allocVector(REALSXP, (R_xlen_t) nodes));
-  SET_VECTOR_ELT(out, 5, Rf_allocVector(INTSXP, (R_xlen_t) nodes));
-  SET_VECTOR_ELT(out, 6, Rf_allocMatrix(REALSXP, 2 * (int) p.d, (int) nodes));
-  if (with_centre) SET_VECTOR_ELT(out, 7, Rf_allocMatrix(REALSXP, (int) p.d + 1, (int) nodes));
-  SET_VECTOR_ELT(out, 8, Rf_ScalarInteger((int) leaf));
-  weft_tree_build b = {
-    (weft_tree_type) Rf_asInteger(type), p.n, p.d, leaf, nodes, ((uint64_t) high << 32) | low,
-    REAL(VECTOR_ELT(out, 0)), p.lo ? REAL(VECTOR_ELT(out, 1)) : NULL, INTEGER(VECTOR_ELT(out, 2)),
-    REAL(VECTOR_ELT(out, 3)), REAL(VECTOR_ELT(out, 4)), REAL(VECTOR_ELT(out, 6)),
-    with_centre ? REAL(VECTOR_ELT(out, 7)) : NULL, INTEGER(VECTOR_ELT(out, 5))
-  };
+  b.x = REAL(weft_result_put(out, "x", Rf_duplicate(weft_glue_element(points, "x"))));
+  if (p.lo) b.lo = REAL(weft_result_put(out, "lo", Rf_duplicate(weft_glue_element(points, "lo"))));
+  b.order = INTEGER(weft_result_put(out, "order", Rf_allocVector(INTSXP, (R_xlen_t) p.n)));
+  b.first = REAL(weft_result_put(out, "first", Rf_allocVector(REALSXP, nodes)));
+  b.count = REAL(weft_result_put(out, "count", Rf_allocVector(REALSXP, nodes)));
+  b.child = INTEGER(weft_result_put(out, "child", Rf_allocVector(INTSXP, nodes)));
+  b.box = REAL(weft_result_put(out, "box", Rf_allocMatrix(REALSXP, 2 * (int) p.d, (int) nodes)));
+  if (b.type != WEFT_TREE_KD)
+    b.centre = REAL(weft_result_put(out, "centre", Rf_allocMatrix(REALSXP, (int) p.d + 1, (int) nodes)));
+  weft_result_put(out, "leaf_size", Rf_ScalarInteger((int) b.leaf_size));
   weft_glue_run(control, grow, &b);
   UNPROTECT(1);
   return out;
@@ -316,25 +308,35 @@ done:
   return st;
 }
 
-/* NULL, or the name of what is wrong with a tree of n points in d dimensions that C_weft_tree_grow() is said to have
- * made; "points" when they are not those of `columns`, a matrix or NULL, rescaled as C_weft_kernel_points() does. size:
- * n, d, type. */
-SEXP C_weft_tree_check(SEXP tree, SEXP size, SEXP columns, SEXP origin, SEXP scale, SEXP full, SEXP control) {
-  const double *s = REAL(size);
-  const size_t n = (size_t) s[0], d = (size_t) s[1];
-  const int type = (int) s[2], with_centre = type != WEFT_TREE_KD, scaled = scale != R_NilValue;
-  check_job job = {.wrong = TYPEOF(tree) == VECSXP ? misshapen(tree, n, d, with_centre, scaled) : "tree"};
+/* expected: list(type, n, d, columns, origin, scale, full). NULL, or the name of what is wrong with a tree of n points
+ * in d dimensions that C_weft_tree_grow() is said to have made; "points" when they are not those of `columns`, a matrix
+ * or NULL, rescaled as C_weft_kernel_points() does. */
+SEXP C_weft_tree_check(SEXP tree, SEXP expected, SEXP control) {
+  weft_record record = weft_record_open(expected, "expected");
+  const weft_tree_type type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4);
+  const size_t n = weft_record_size(&record, "n"), d = weft_record_size(&record, "d");
+  check_job job = {.columns = weft_record_doubles_or_null(&record, "columns", (double) n * (double) d),
+                   .origin = weft_record_doubles(&record, "origin", (double) d),
+                   .scale = weft_record_doubles_or_null(&record, "scale", WEFT_ANY_LENGTH),
+                   .full = weft_record_flag(&record, "full")};
+  weft_record_close(&record);
+  const int with_centre = type != WEFT_TREE_KD, scaled = job.scale != NULL;
+  job.wrong = TYPEOF(tree) == VECSXP ? misshapen(tree, n, d, with_centre, scaled) : "tree";
   if (!job.wrong) {
     const size_t leaf = (size_t) INTEGER(weft_glue_element(tree, "leaf_size"))[0];
-    job.tree = (weft_tree_build){(weft_tree_type) type, n, d, leaf, weft_tree_nodes(n, leaf), 0,
-                                 REAL(weft_glue_element(tree, "x")),
-                                 scaled ? REAL(weft_glue_element(tree, "lo")) : NULL,
-                                 INTEGER(weft_glue_element(tree, "order")), REAL(weft_glue_element(tree, "first")),
-                                 REAL(weft_glue_element(tree, "count")), REAL(weft_glue_element(tree, "box")),
-                                 with_centre ? REAL(weft_glue_element(tree, "centre")) : NULL,
-                                 INTEGER(weft_glue_element(tree, "child"))};
-    if (columns != R_NilValue) job.columns = REAL(columns);
-    job.origin = REAL(origin), job.scale = scaled ? REAL(scale) : NULL, job.full = Rf_asLogical(full);
+    job.tree = (weft_tree_build){.type = type,
+                                 .n = n,
+                                 .d = d,
+                                 .leaf_size = leaf,
+                                 .nodes = weft_tree_nodes(n, leaf),
+                                 .x = REAL(weft_glue_element(tree, "x")),
+                                 .lo = scaled ? REAL(weft_glue_element(tree, "lo")) : NULL,
+                                 .order = INTEGER(weft_glue_element(tree, "order")),
+                                 .first = REAL(weft_glue_element(tree, "first")),
+                                 .count = REAL(weft_glue_element(tree, "count")),
+                                 .box = REAL(weft_glue_element(tree, "box")),
+                                 .centre = with_centre ? REAL(weft_glue_element(tree, "centre")) : NULL,
+                                 .child = INTEGER(weft_glue_element(tree, "child"))};
     weft_glue_run(control, check_tree, &job);
   }
   return job.wrong ? Rf_mkString(job.wrong) : R_NilValue;
@@ -350,21 +352,26 @@ static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *
 }
 
 /* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's
- * order, one bandwidth's after another's. options: use of series (kernel.h), confidence, two words of a key; and if
- * there are two more, groups of a trial or 0 and a budget or 0. */
-SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP options, SEXP control) {
+ * order, one bandwidth's after another's. walk: list(series, confidence, key, trial, budget), as weft_kernel_task
+ * has them. */
+SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP walk, SEXP control) {
+  static const char *const series[] = {"never", "if worth", "always"}; /* weft_series_use */
   SEXP h = weft_glue_element(task, "h");
-  const double *o = REAL(options);
-  walk_job job = {.sum = {.task = task_of(task), .query = tree_of(query), .reference = tree_of(reference)},
+  walk_job job = {.sum = {.task = weft_kernel_task_of(task),
+                          .query = weft_kernel_tree_of(query),
+                          .reference = weft_kernel_tree_of(reference)},
                   .h = REAL(h),
                   .bandwidths = (size_t) Rf_xlength(h)};
-  job.sum.task.series = (int) o[0], job.sum.task.confidence = o[1];
-  job.sum.task.key = ((uint64_t) (uint32_t) o[2] << 32) | (uint32_t) o[3];
-  if (Rf_xlength(options) == 6) job.sum.task.trial = (size_t) o[4], job.sum.task.budget = o[5];
-  SEXP out = PROTECT(result_of(&job.sum.task, job.bandwidths));
-  job.sum.out = REAL(VECTOR_ELT(out, 0));
+  weft_record record = weft_record_open(walk, "walk");
+  job.sum.task.series = weft_record_kind(&record, "series", series, 3);
+  job.sum.task.confidence = weft_record_number(&record, "confidence");
+  job.sum.task.key = weft_record_key(&record, "key");
+  job.sum.task.trial = weft_record_size(&record, "trial");
+  job.sum.task.budget = weft_record_number(&record, "budget");
+  weft_record_close(&record);
+  SEXP out = PROTECT(result_of(&job.sum, job.bandwidths));
   weft_glue_run(control, walk_trees, &job);
-  store_effort(out, job.sum.effort);
+  store_effort(out, &job.sum.effort);
   UNPROTECT(1);
   return out;
 }
@@ -390,23 +397,21 @@ done:
 
 /* radial: list(coefficients = 4 x pieces, per_unit, bend). One sum over all pairs for each of `h`. */
 SEXP C_weft_kernel_pairs(SEXP radial, SEXP h, SEXP rel_error, SEXP query, SEXP reference, SEXP control) {
-  SEXP coefficients = weft_glue_element(radial, "coefficients");
-  pairs_job job = {{(size_t) Rf_ncols(coefficients), Rf_asReal(weft_glue_element(radial, "per_unit")),
-                    REAL(coefficients), REAL(weft_glue_element(radial, "bend"))},
-                   REAL(h),
-                   (size_t) Rf_xlength(h),
-                   Rf_asReal(rel_error),
-                   tree_of(query),
-                   tree_of(reference),
-                   NULL};
+  weft_record record = weft_record_open(radial, "radial");
+  const size_t pieces = (size_t) Rf_ncols(weft_record_field(&record, "coefficients"));
+  pairs_job job = {.g = {.pieces = pieces,
+                         .per_unit = weft_record_number(&record, "per_unit"),
+                         .coefficients = weft_record_doubles(&record, "coefficients", 4.0 * (double) pieces),
+                         .bend = weft_record_doubles(&record, "bend", (double) pieces + 1)},
+                   .h = REAL(h),
+                   .bandwidths = (size_t) Rf_xlength(h),
+                   .rel_error = Rf_asReal(rel_error),
+                   .query = weft_kernel_tree_of(query),
+                   .reference = weft_kernel_tree_of(reference)};
+  weft_record_close(&record);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(h)));
   job.out = REAL(out);
   weft_glue_run(control, sum_pairs, &job);
   UNPROTECT(1);
   return out;
 }
-
-/* ---- for the entry points of ranks ---- */
-
-weft_kernel_task weft_kernel_task_of(SEXP list) { return task_of(list); }
-weft_tree weft_kernel_tree_of(SEXP list) { return tree_of(list); }

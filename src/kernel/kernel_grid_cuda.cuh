@@ -13,7 +13,8 @@
 /* Coordinates are counted in a lattice unit; a cell is k of them wide in each dimension. */
 struct grid_plan {
   int d, dims, words;           /* words of 4 bytes a point: (dims + 3) / 4 */
-  int fine, fine_dim[GRID_FINE], fine_level[GRID_FINE]; /* halvings within a cell: of which dimension, how often by then */
+  /* halvings within a cell: of which dimension, how often by then */
+  int fine, fine_dim[GRID_FINE], fine_level[GRID_FINE];
   int axis[GRID_DIMS], k[GRID_DIMS], cells[GRID_DIMS], reach[GRID_DIMS];
   uint32_t stride[GRID_DIMS], total;
   double low[GRID_DIMS], unit, inv_unit;
@@ -21,7 +22,8 @@ struct grid_plan {
   int near;                     /* the same between lattice points */
 };
 
-/* Points in the order of their cells. Real is float for points made on the device. */
+/* Points in the order of their cells. Real is float for the points of kernel_cube.h, which builds with WEFT_TESTS=yes
+ * have; these are always queries and references at once. */
 template <typename Real> struct grid_points {
   int64_t n;
   Real *rows, *lo;              /* n * d, a point's coordinates together; lo may be NULL */
@@ -38,16 +40,15 @@ void weft_grid_reach(grid_plan *plan, double h);
 /* rows, lo: moved into the cells' order (out of place: `from` is freed). seconds: keys, sort, move, directory; or
  * NULL. */
 template <typename Real>
-weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, Real *from, Real *from_lo,
-                            grid_points<Real> *out, double *seconds);
+weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, Real *from,
+                            Real *from_lo, grid_points<Real> *out, double *seconds);
 
 /* kernel_grid_sum_cuda.cu. out[order[i] + c * n]: sums of query i. counts: tests of cells, of lattice points, of pairs.
- * once: queries are the references, and each pair of points is computed once for both, which takes half the time; sums
- * are then added to in any order, so that their last bits differ from run to run. In a part of several
- * (../base/meet.h), which all have the same points, each takes its share of the queries; all get the sums, and counts
- * of their own. */
+ * In a part of several (../base/meet.h), which all have the same points, each takes its share of the queries; all get
+ * the sums, and counts of their own. */
 template <typename Real>
-weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h, int leave_one_out, bool once,
-                          const grid_points<Real> &query, const grid_points<Real> &reference, int m, double *out, double counts[3]);
+weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h,
+                          int leave_one_out, const grid_points<Real> &query, const grid_points<Real> &reference, int m,
+                          double *out, double counts[3]);
 
 #endif

@@ -18,7 +18,8 @@
 #include "../base/meet.h"
 #include "kernel_grid_cuda.cuh"
 
-#define WARPS 1  /* of a block: they have nothing to do with each other, and the slowest would hold the places of the others */
+/* Warps of a block: they have nothing to do with each other, and the slowest would hold the places of the others. */
+#define WARPS 1
 #define BLOCKS 20 /* of a multiprocessor */
 #define QUEUE 64 /* cells of a warp that wait to be met */
 #define AHEAD 2  /* of them whose points are asked for at a time */
@@ -46,18 +47,25 @@ __device__ static inline uint32_t run_size(uint32_t points) {
 __global__ void list_runs(const uint32_t *start, const uint32_t *first_run, uint32_t total, uint2 *run) {
   for (int64_t c = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; c < total; c += (int64_t) gridDim.x * blockDim.x) {
     const uint32_t size = run_size(start[c + 1] - start[c]);
-    for (uint32_t at = start[c], k = first_run[c]; k < first_run[c + 1]; at += size, k++) run[k] = make_uint2((uint32_t) c, at);
+    for (uint32_t at = start[c], k = first_run[c]; k < first_run[c + 1]; at += size, k++)
+      run[k] = make_uint2((uint32_t) c, at);
   }
 }
 
 /* ---- the walk ---- */
 
+/* Each pair of points is computed once for both, which takes half the time; sums are then added to in any order, so
+ * that their last bits differ from run to run: for points of kernel_cube.h. */
+template <typename Real> constexpr bool once = false;
+template <> constexpr bool once<float> = true;
+
 template <typename Real> struct grid_args {
   grid_plan g;
-  int kind, leave_one_out, once;
+  int kind, leave_one_out;
   double h, inv_h2;
   grid_points<Real> query, reference;
-  const uint32_t *first, *last; /* offsets of cells around: 3 bits a dimension, of the first dimensions and of the last */
+  /* offsets of cells around: 3 bits a dimension, of the first dimensions and of the last */
+  const uint32_t *first, *last;
   int firsts, lasts;
   const uint2 *run;
   int64_t all_runs;
@@ -150,7 +158,8 @@ __device__ __noinline__ double compute(const grid_args<Real> &a, grid_run own, i
     query = m.hit_query[from + own.lane];
     const int64_t x = m.hit_point[from + own.lane], q = (int64_t) own.first + query;
     if (!(a.leave_one_out && q == x)) value = pair_value(a, q, x);
-    if (a.once && value != 0 && x >= own.end) atomicAdd(&a.out[a.reference.order[x]], a.weights ? value * a.weights[q] : value);
+    if (once<Real> && value != 0 && x >= own.end)
+      atomicAdd(&a.out[a.reference.order[x]], a.weights ? value * a.weights[q] : value);
     if (a.weights) value *= a.weights[x];
   }
   for (int k = 0; k < count; k++) {
@@ -173,8 +182,9 @@ template <int D> __device__ __forceinline__ int keep(grid_warp<D> &m, bool hit, 
 
 /* Points of a cell, a lane's two or one, against the queries of its mask. */
 template <int SETS, typename Real, int D>
-__device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &own, uint32_t mask, const uint32_t *offset,
-                                     int (*local)[(D + 3) / 4], uint32_t start, uint32_t count, int &hits, double &total) {
+__device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &own, uint32_t mask,
+                                     const uint32_t *offset, int (*local)[(D + 3) / 4], uint32_t start, uint32_t count,
+                                     int &hits, double &total) {
   const int W = (D + 3) / 4;
   grid_warp<D> &m = own_part<D>();
   int x[SETS][W], begin[SETS];
@@ -212,15 +222,18 @@ __device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &o
   }
 }
 
-template <int W> __device__ __forceinline__ void load(const int32_t *points, int lane, uint32_t start, uint32_t count, int (*local)[W]) {
+template <int W>
+__device__ __forceinline__ void load(const int32_t *points, int lane, uint32_t start, uint32_t count, int (*local)[W]) {
 #pragma unroll
   for (int s = 0; s < 2; s++)
 #pragma unroll
-    for (int w = 0; w < W; w++) local[s][w] = lane + 32 * s < count ? points[((int64_t) start + lane + 32 * s) * W + w] : 0;
+    for (int w = 0; w < W; w++)
+      local[s][w] = lane + 32 * s < count ? points[((int64_t) start + lane + 32 * s) * W + w] : 0;
 }
 
 /* Meets the cells queued. */
-template <typename Real, int D> __device__ __noinline__ double work_off(const grid_args<Real> &a, grid_run own, int queued, double total) {
+template <typename Real, int D>
+__device__ __noinline__ double work_off(const grid_args<Real> &a, grid_run own, int queued, double total) {
   const int W = (D + 3) / 4, F = D - last_dims(D);
   grid_warp<D> &m = own_part<D>();
   const int32_t *points = a.reference.local;
@@ -284,7 +297,8 @@ template <int FROM, int DIMS, int D> __device__ __forceinline__ float least_of(c
   for (int j = 0; j < DIMS; j++) s += m.least[FROM + j][code >> 3 * j & 7];
   return s;
 }
-template <int FROM, int DIMS, int D> __device__ __forceinline__ float distance(const grid_warp<D> &m, uint32_t code, int lane) {
+template <int FROM, int DIMS, int D>
+__device__ __forceinline__ float distance(const grid_warp<D> &m, uint32_t code, int lane) {
   float s = 0;
 #pragma unroll
   for (int j = 0; j < DIMS; j++) s += __half2float(m.table[FROM + j][code >> 3 * j & 7][lane]);
@@ -293,7 +307,8 @@ template <int FROM, int DIMS, int D> __device__ __forceinline__ float distance(c
 
 /* Every offset of the first dimensions with those kept of the last; queues the cells that some query reaches. */
 template <typename Real, int D>
-__device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run &own, int kept, int &queued, double &total) {
+__device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run &own, int kept, int &queued,
+                                        double &total) {
   const int F = D - last_dims(D), lane = own.lane;
   grid_warp<D> &m = own_part<D>();
   const float within = a.g.within;
@@ -306,7 +321,7 @@ __device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run
       if (most < 0) continue;
       for (int k = 0; k < kept; k += 32) {
         const bool may = k + lane < kept && m.later_least[k + lane] <= most &&
-                         !(a.once && code == CENTRE(F) && (m.later_code[k + lane] & BEFORE));
+                         !(once<Real> && code == CENTRE(F) && (m.later_code[k + lane] & BEFORE));
         uint32_t with = __ballot_sync(~0u, may);
         while (with) {
           const int e = k + take_last(with);
@@ -354,7 +369,8 @@ template <typename Real, int D> __device__ __forceinline__ double visit(const gr
   return work_off<Real, D>(a, own, queued, total);
 }
 
-template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_constant__ grid_args<Real> a) {
+template <typename Real, int D>
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_constant__ grid_args<Real> a) {
   const int W = (D + 3) / 4;
   const int64_t own_run = a.first_run + (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);
   const int64_t r = (own_run / STRIPE * a.parts + a.part) * STRIPE + own_run % STRIPE;
@@ -373,7 +389,8 @@ template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, BL
     const int at = (int) (rest / a.g.stride[j]);
     rest %= a.g.stride[j];
     const float k = (float) a.g.k[j];
-    const float x = (float) (((double) a.query.rows[i * a.g.d + a.g.axis[j]] - a.g.low[j]) * a.g.inv_unit - (double) a.g.k[j] * at);
+    const float x =
+        (float) (((double) a.query.rows[i * a.g.d + a.g.axis[j]] - a.g.low[j]) * a.g.inv_unit - (double) a.g.k[j] * at);
 #pragma unroll
     for (int o = -GRID_REACH; o <= GRID_REACH; o++) {
       const float gap = o < 0 ? x + (float) (-o - 1) * k : o > 0 ? (k - x) + (float) (o - 1) * k : 0;
@@ -388,7 +405,8 @@ template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, BL
     words[w] = a.query.local[i * W + w];
     norm = __dp4a(words[w], words[w], norm);
   }
-  m.q[own.lane] = make_uint4((uint32_t) words[0], (uint32_t) words[1], (uint32_t) words[2], (uint32_t) ((norm - a.g.near) >> 1));
+  m.q[own.lane] =
+      make_uint4((uint32_t) words[0], (uint32_t) words[1], (uint32_t) words[2], (uint32_t) ((norm - a.g.near) >> 1));
   __syncwarp();
   double total = visit<Real, D>(a, own);
   if (m.hits) total = compute<Real, D>(a, own, 0, m.hits, total);
@@ -398,7 +416,7 @@ template <typename Real, int D> __global__ void __launch_bounds__(32 * WARPS, BL
     atomicAdd(&a.counts[2], m.pairs);
   }
   if (!here) return;
-  if (a.once) atomicAdd(&a.out[a.query.order[i]], total);
+  if (once<Real>) atomicAdd(&a.out[a.query.order[i]], total);
   else a.out[a.query.order[i]] = total;
 }
 
@@ -439,8 +457,9 @@ static int list_offsets(const grid_plan &g, int from, int to, uint32_t before, u
 }
 
 template <typename Real>
-weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h, int leave_one_out, bool once,
-                          const grid_points<Real> &query, const grid_points<Real> &reference, int m, double *out, double counts[3]) {
+weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h,
+                          int leave_one_out, const grid_points<Real> &query, const grid_points<Real> &reference, int m,
+                          double *out, double counts[3]) {
   weft_status st = WEFT_OK;
   uint32_t *first_run, runs = 0;
   uint2 *run;
@@ -452,18 +471,18 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   const int split = plan.dims - last_dims(plan.dims);
   uint32_t *first, *last, *host;
   size_t most = 1;
-  grid_args<Real> a = { plan, kind, leave_one_out, once, h, 1 / (h * h), query, reference, NULL, NULL, 0, 0, NULL, 0, part, parts, 0, 0,
-                        NULL, NULL, NULL };
+  grid_args<Real> a = { plan, kind, leave_one_out, h, 1 / (h * h), query, reference, NULL, NULL, 0, 0, NULL, 0, part,
+                        parts, 0, 0, NULL, NULL, NULL };
   weft_arena hold = weft_arena_begin(ctx);
   for (int j = 0; j < split; j++) most *= SLOTS;
   WEFT_TAKE(host, &hold, most);
   WEFT_DEVICE_TAKE(first, mem, most);
   WEFT_DEVICE_TAKE(last, mem, most);
   a.first = first, a.last = last;
-  a.firsts = list_offsets(plan, 0, split, once ? ~0u : 0, host);
+  a.firsts = list_offsets(plan, 0, split, once<Real> ? ~0u : 0, host);
   WEFT_CUDA(cudaMemcpyAsync(first, host, a.firsts * sizeof *host, cudaMemcpyHostToDevice, mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
-  a.lasts = list_offsets(plan, split, plan.dims, once ? BEFORE : 0, host);
+  a.lasts = list_offsets(plan, split, plan.dims, once<Real> ? BEFORE : 0, host);
   WEFT_CUDA(cudaMemcpyAsync(last, host, a.lasts * sizeof *host, cudaMemcpyHostToDevice, mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   WEFT_DEVICE_TAKE(first_run, mem, (size_t) plan.total + 1);
@@ -471,9 +490,11 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   WEFT_CUDA(cudaMemsetAsync(d_counts, 0, 3 * sizeof *d_counts, mem->stream));
   count_runs<<<grid_for((double) plan.total + 1), 256, 0, mem->stream>>>(query.start, plan.total, first_run);
   WEFT_CUDA(cudaGetLastError());
-  WEFT_CUDA(cub::DeviceScan::ExclusiveSum(NULL, scratch_bytes, first_run, first_run, (int64_t) plan.total + 1, mem->stream));
+  WEFT_CUDA(
+      cub::DeviceScan::ExclusiveSum(NULL, scratch_bytes, first_run, first_run, (int64_t) plan.total + 1, mem->stream));
   WEFT_DEVICE_TAKE(scratch, mem, scratch_bytes);
-  WEFT_CUDA(cub::DeviceScan::ExclusiveSum(scratch, scratch_bytes, first_run, first_run, (int64_t) plan.total + 1, mem->stream));
+  WEFT_CUDA(cub::DeviceScan::ExclusiveSum(scratch, scratch_bytes, first_run, first_run, (int64_t) plan.total + 1,
+                                          mem->stream));
   WEFT_CUDA(cudaMemcpyAsync(&runs, first_run + plan.total, sizeof runs, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   weft_device_drop(mem, scratch);
@@ -484,7 +505,7 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   weft_device_drop(mem, first_run);
   a.run = run, a.all_runs = runs, a.counts = d_counts;
   own_runs = ((runs + STRIPE - 1) / STRIPE + parts - 1 - part) / parts * STRIPE;
-  if (once || parts > 1) WEFT_CUDA(cudaMemsetAsync(out, 0, query.n * m * sizeof *out, mem->stream));
+  if (once<Real> || parts > 1) WEFT_CUDA(cudaMemsetAsync(out, 0, query.n * m * sizeof *out, mem->stream));
   for (int c = 0; c < m; c++) {
     a.weights = reference.weights ? reference.weights + (size_t) c * reference.n : NULL;
     a.out = out + (size_t) c * query.n;
@@ -512,7 +533,10 @@ done:
 }
 
 #define INSTANCE(Real) \
-  template weft_status weft_grid_sum<Real>(weft_ctx *, weft_device_arena *, const grid_plan &, int, double, int, bool, \
-                                           const grid_points<Real> &, const grid_points<Real> &, int, double *, double *);
-INSTANCE(float)
+  template weft_status weft_grid_sum<Real>(weft_ctx *, weft_device_arena *, const grid_plan &, int, double, int, \
+                                           const grid_points<Real> &, const grid_points<Real> &, int, double *, \
+                                           double *);
 INSTANCE(double)
+#ifdef WEFT_TESTS
+INSTANCE(float)
+#endif

@@ -22,14 +22,15 @@ static weft_status send_numbers(weft_ctx *ctx, weft_device_arena *mem, const dou
   const int parts = parts_of(ctx);
   const size_t first = weft_share_start(count, ctx->part, parts), end = weft_share_start(count, ctx->part + 1, parts);
   size_t starts[WEFT_MOST_DEVICES + 1];
-  WEFT_TRY(weft_device_upload(mem, out + first, end - first, sizeof *x, fill_doubles, x + first));
+  WEFT_TRY(weft_device_upload(mem, out + first, end - first, sizeof *x, weft_fill_doubles, x + first));
   for (int r = 0; r <= parts; r++) starts[r] = weft_share_start(count, r, parts) * sizeof *x;
   if (parts > 1) WEFT_TRY(weft_device_join_shares(mem, out, starts));
 done:
   return st;
 }
 
-static weft_status send(weft_ctx *ctx, weft_device_arena *mem, const weft_points *p, int columns, double **out, double **out_lo) {
+static weft_status send(weft_ctx *ctx, weft_device_arena *mem, const weft_points *p, int columns, double **out,
+                        double **out_lo) {
   weft_status st = WEFT_OK;
   double *rows, *lo = NULL;
   WEFT_DEVICE_TAKE(rows, mem, p->n * p->d);
@@ -65,7 +66,8 @@ __global__ void __launch_bounds__(256) bound_rows(const double *rows, int64_t n,
       if (t < half) least[t] = fmin(least[t], least[t + half]), greatest[t] = fmax(greatest[t], greatest[t + half]);
       __syncthreads();
     }
-    if (!t) part[((int64_t) blockIdx.x * d + j) * 2] = least[0], part[((int64_t) blockIdx.x * d + j) * 2 + 1] = greatest[0];
+    if (!t)
+      part[((int64_t) blockIdx.x * d + j) * 2] = least[0], part[((int64_t) blockIdx.x * d + j) * 2 + 1] = greatest[0];
     __syncthreads();
   }
 }
@@ -73,8 +75,8 @@ __global__ void __launch_bounds__(256) bound_rows(const double *rows, int64_t n,
 #define BOUND_BLOCKS 264
 
 /* Box of the references; queries may lie outside. */
-static weft_status find_box(weft_ctx *ctx, weft_arena *host, weft_device_arena *mem, const double *rows, int64_t n, int d, double *low,
-                            double *high) {
+static weft_status find_box(weft_ctx *ctx, weft_arena *host, weft_device_arena *mem, const double *rows, int64_t n,
+                            int d, double *low, double *high) {
   weft_status st = WEFT_OK;
   double *part, *parts;
   WEFT_TAKE(parts, host, BOUND_BLOCKS * 2 * d);
@@ -91,7 +93,8 @@ done:
   return st;
 }
 
-weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here, double *out, weft_kernel_effort *effort) {
+weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here,
+                                  double *out, weft_kernel_effort *effort) {
   weft_status st = WEFT_OK;
   const size_t n = task->reference.n, nq = task->query.n, d = task->reference.d, m = task->m;
   const bool self = task->query.x == task->reference.x;
@@ -114,7 +117,8 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
     WEFT_DEVICE_TAKE(weights, &mem, n * m);
     WEFT_DEVICE_TAKE(reference.weights, &mem, n * m);
     WEFT_TRY(send_numbers(ctx, &mem, task->weights, n * m, weights));
-    sort_weights<<<grid_for((double) n * m), 256, 0, mem.stream>>>(weights, reference.order, (int64_t) n, (int) m, reference.weights);
+    sort_weights<<<grid_for((double) n * m), 256, 0, mem.stream>>>(weights, reference.order, (int64_t) n, (int) m,
+                                                                   reference.weights);
     WEFT_CUDA(cudaGetLastError());
   }
   if (self) query = reference;
@@ -123,8 +127,10 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
     WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) nq, rows, lo, &query, NULL));
   }
   WEFT_DEVICE_TAKE(d_out, &mem, nq * m);
-  WEFT_TRY(weft_grid_sum(ctx, &mem, plan, task->kind, task->h, task->leave_one_out, false, query, reference, (int) m, d_out, counts));
-  first = weft_share_start(nq * m, ctx->part, parts_of(ctx)), end = weft_share_start(nq * m, ctx->part + 1, parts_of(ctx));
+  WEFT_TRY(weft_grid_sum(ctx, &mem, plan, task->kind, task->h, task->leave_one_out, query, reference, (int) m, d_out,
+                         counts));
+  first = weft_share_start(nq * m, ctx->part, parts_of(ctx)),
+  end = weft_share_start(nq * m, ctx->part + 1, parts_of(ctx));
   WEFT_TRY(weft_device_download(&mem, out + first, d_out + first, (end - first) * sizeof *out));
   effort->pairs += 32 * counts[1], effort->nodes += counts[0], effort->repeated += counts[2];
   *done_here = 1;

@@ -157,7 +157,7 @@ weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, dou
   for (size_t start = 0; start < count; start += batch) {
     const size_t end = count - start < batch ? count : start + batch;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) count));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) query->points.n * (double) reference->points.n * 2))
     WEFT_FOR(dynamic)
     for (size_t i = start; i < end; i++)
       totals[i] = sum_group(&p, (size_t) groups[i], stack + (size_t) WEFT_THREAD() * depth);

@@ -26,7 +26,7 @@ weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, siz
   for (size_t start = 0; start < n; start += AT_ONCE) {
     const size_t end = n - start < AT_ONCE ? n : start + AT_ONCE;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) n));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - start) * (double) d * (scale ? 20 : 2)))
     WEFT_FOR(static)
     for (size_t i = start; i < end; i++) {
       if (scale) rescale(columns, n, d, i, origin, scale, full, out + i * d, lo + i * d);
@@ -48,7 +48,7 @@ weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, si
   for (size_t start = 0; start < n && atomic_load(&all); start += AT_ONCE) {
     const size_t end = n - start < AT_ONCE ? n : start + AT_ONCE;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) n));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - start) * (double) d * (scale ? 20 : 2)))
     WEFT_FOR(static)
     for (size_t i = start; i < end; i++) {
       const size_t row = (size_t) order[i];
@@ -103,7 +103,7 @@ weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, si
     for (size_t first = 0; first < n; first += together) {
       const size_t end = n - first < together ? n : first + together;
       WEFT_TRY(weft_poll(ctx, (double) j, (double) d));
-      WEFT_PARALLEL(ctx->threads)
+      WEFT_PARALLEL(weft_threads_worth(ctx->threads, 3 * (double) (end - first)))
       WEFT_FOR(static)
       for (size_t at = first; at < end; at += RANGE_AT_ONCE)
         range_of(columns + j * n + at, end - at < RANGE_AT_ONCE ? end - at : RANGE_AT_ONCE,

@@ -254,7 +254,7 @@ weft_status weft_ranks_nearest(weft_ctx *ctx, const weft_kernel_task *task, cons
   for (size_t start = 0; start < query->nodes; start += 16384) {
     const size_t end = query->nodes - start < 16384 ? query->nodes : start + 16384;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) query->nodes));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) task->query.n * (double) (task->reference.d + 10) * 16))
     WEFT_FOR(dynamic)
     for (size_t v = start; v < end; v++)
       if (query->child[v] < 0)

@@ -1,6 +1,7 @@
 /* .Call entry points of kernel sums over ranks; R/kernel-ranks.R says how they come together. */
 #include "kernel_glue.h"
 #include "../base/ranks.h"
+#include "../base/record.h"
 #include "kernel_ranks.h"
 
 typedef struct { int rank, size; const double *key; size_t n; double share; int *left; } split_job;
@@ -15,11 +16,17 @@ done:
   return st;
 }
 
-/* group: rank and size in it. Which of this rank's points go left. */
+/* group: list(rank, size). Which of this rank's points go left. */
 SEXP C_weft_ranks_split(SEXP control, SEXP group, SEXP key, SEXP share) {
+  weft_record record = weft_record_open(group, "group");
+  split_job job = {.rank = weft_record_integer(&record, "rank"),
+                   .size = weft_record_integer(&record, "size"),
+                   .key = REAL(key),
+                   .n = (size_t) Rf_xlength(key),
+                   .share = Rf_asReal(share)};
+  weft_record_close(&record);
   SEXP out = PROTECT(Rf_allocVector(LGLSXP, Rf_xlength(key)));
-  split_job job = {INTEGER(group)[0],        INTEGER(group)[1], REAL(key),
-                   (size_t) Rf_xlength(key), Rf_asReal(share),  LOGICAL(out)};
+  job.left = LOGICAL(out);
   weft_glue_run(control, split, &job);
   UNPROTECT(1);
   return out;
@@ -36,16 +43,17 @@ typedef struct {
 
 /* reach: list(tree, weights, kernel, h, far) */
 static reach_job reach_of(SEXP list, SEXP boxes) {
-  SEXP weights = weft_glue_element(list, "weights");
-  reach_job j = {.tree = weft_kernel_tree_of(weft_glue_element(list, "tree")),
-                 .boxes = REAL(boxes),
-                 .count = (size_t) Rf_ncols(boxes)};
-  j.reach = (weft_reach){NULL,
-                         REAL(weights),
-                         (size_t) Rf_nrows(weights),
-                         weft_kernel_kind_of(weft_glue_element(list, "kernel")),
-                         Rf_asReal(weft_glue_element(list, "h")),
-                         Rf_asReal(weft_glue_element(list, "far"))};
+  weft_record record = weft_record_open(list, "reach");
+  SEXP weights = weft_record_field(&record, "weights");
+  const reach_job j = {.tree = weft_kernel_tree_of(weft_record_field(&record, "tree")),
+                       .reach = {.weights = REAL(weights),
+                                 .m = (size_t) Rf_nrows(weights),
+                                 .kind = weft_kernel_kind_of(weft_record_field(&record, "kernel")),
+                                 .h = weft_record_number(&record, "h"),
+                                 .far = weft_record_number(&record, "far")},
+                       .boxes = REAL(boxes),
+                       .count = (size_t) Rf_ncols(boxes)};
+  weft_record_close(&record);
   return j;
 }
 
@@ -80,10 +88,9 @@ SEXP C_weft_ranks_needed(SEXP control, SEXP reach, SEXP boxes, SEXP allowed, SEX
   reach_job job = reach_of(reach, boxes);
   const char *fields[] = {"one", "keep", ""};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocVector(LGLSXP, (R_xlen_t) job.tree.nodes));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(LGLSXP, (R_xlen_t) job.tree.points.n));
   job.allowed = REAL(allowed), job.together = Rf_asLogical(together);
-  job.one = LOGICAL(VECTOR_ELT(out, 0)), job.keep = LOGICAL(VECTOR_ELT(out, 1));
+  job.one = LOGICAL(weft_result_put(out, "one", Rf_allocVector(LGLSXP, (R_xlen_t) job.tree.nodes)));
+  job.keep = LOGICAL(weft_result_put(out, "keep", Rf_allocVector(LGLSXP, (R_xlen_t) job.tree.points.n)));
   weft_glue_run(control, needed, &job);
   UNPROTECT(1);
   return out;

@@ -7,10 +7,9 @@
   R(C_weft_kernel_pair_seconds, 2) \
   R(C_weft_kernel_single, 4) \
   R(C_weft_kernel_grid, 3) \
-  R(C_weft_kernel_cube, 5) \
   R(C_weft_kernel_polynomial, 3) \
-  R(C_weft_tree_grow, 5) \
-  R(C_weft_tree_check, 7) \
+  R(C_weft_tree_grow, 3) \
+  R(C_weft_tree_check, 3) \
   R(C_weft_kernel_walk, 5) \
   R(C_weft_kernel_moments, 3) \
   R(C_weft_ranks_split, 4) \

@@ -29,7 +29,8 @@ __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const ti
     float square = 0;
 #pragma unroll
     for (int j = 0; j < D; j++) {
-      const float z = j < a.d ? from_pair(a.query.x[j * a.query.stride + at], a.query.lo[j * a.query.stride + at], centre[j]) : 0;
+      const float z =
+          j < a.d ? from_pair(a.query.x[j * a.query.stride + at], a.query.lo[j * a.query.stride + at], centre[j]) : 0;
       square += z * z;
       q[i][j] = 2 * z;
     }
@@ -44,7 +45,9 @@ __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const ti
       float square = 0;
 #pragma unroll
       for (int j = 0; j < D; j++) {
-        const float z = j < a.d ? from_pair(a.reference.x[j * a.reference.stride + i], a.reference.lo[j * a.reference.stride + i], centre[j]) : 0;
+        const float z = j < a.d ? from_pair(a.reference.x[j * a.reference.stride + i],
+                                            a.reference.lo[j * a.reference.stride + i], centre[j])
+                                : 0;
         x[j][r] = z;
         square += z * z;
       }
@@ -60,7 +63,8 @@ __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const ti
         const float4 start = *(const float4 *) (x_term + k);
 #pragma unroll
         for (int i = 0; i < ROW_QUERIES; i++)
-          acc[i][0] = q_term[i] + start.x, acc[i][1] = q_term[i] + start.y, acc[i][2] = q_term[i] + start.z, acc[i][3] = q_term[i] + start.w;
+          acc[i][0] = q_term[i] + start.x, acc[i][1] = q_term[i] + start.y, acc[i][2] = q_term[i] + start.z,
+          acc[i][3] = q_term[i] + start.w;
 #pragma unroll
         for (int j = 0; j < D; j++) {
           const float4 y = *(const float4 *) (x[j] + k);
@@ -90,7 +94,9 @@ __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const ti
   }
 }
 
-bool weft_kernel_rows_can(int kind, int64_t nq, int64_t d, int64_t m) { return WEFT_KERNEL_IN(EXPANDED, kind) && d <= 16 && m == 1 && nq >= 4096; }
+bool weft_kernel_rows_can(int kind, int64_t nq, int64_t d, int64_t m) {
+  return WEFT_KERNEL_IN(EXPANDED, kind) && d <= 16 && m == 1 && nq >= 4096;
+}
 
 int weft_kernel_rows_tile(void) { return ROW_THREADS * ROW_QUERIES; }
 

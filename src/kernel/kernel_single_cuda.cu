@@ -24,8 +24,8 @@
 #define UNIT 5.9604644775390625e-08 /* u */
 
 /* z = (x - origin) * factor in two floats, dimension-major. */
-__global__ void split_points(const double *x, int64_t n, int d, const double *origin, double factor, int64_t stride, float *hi,
-                             float *lo) {
+__global__ void split_points(const double *x, int64_t n, int d, const double *origin, double factor, int64_t stride,
+                             float *hi, float *lo) {
   for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * d; k += (int64_t) gridDim.x * blockDim.x) {
     const double z = (x[k] - origin[k % d]) * factor;
     const float h = (float) z;
@@ -41,7 +41,8 @@ __global__ void split_weights(const double *w, int64_t n, int m, int64_t stride,
 
 /* The middle of each block's box, half its diagonal, and the length of the vector of its greatest |coordinates|. One
  * warp a block. */
-__global__ void find_middles(const float *q, int64_t n, int d, int64_t stride, int tile, float *middle, float *radius, float *far) {
+__global__ void find_middles(const float *q, int64_t n, int d, int64_t stride, int tile, float *middle, float *radius,
+                             float *far) {
   const int64_t block = blockIdx.x;
   const int64_t first = block * tile, last = first + tile < n ? first + tile : n;
   float square = 0, far_square = 0;
@@ -60,9 +61,9 @@ __global__ void find_middles(const float *q, int64_t n, int d, int64_t stride, i
   if (threadIdx.x == 0) radius[block] = sqrtf(square) * 1.00001f, far[block] = sqrtf(far_square) * 1.00001f;
 }
 
-__global__ void finish_single(int64_t nq, int m, int tile, const double *total, const double *rest, const double *own, const float *radius,
-                              const float *far, double unscale, double constant, double per_rho, double per_rho2, double per_far,
-                              double *out, double *bound) {
+__global__ void finish_single(int64_t nq, int m, int tile, const double *total, const double *rest, const double *own,
+                              const float *radius, const float *far, double unscale, double constant, double per_rho,
+                              double per_rho2, double per_far, double *out, double *bound) {
   for (int64_t q = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; q < nq; q += (int64_t) gridDim.x * blockDim.x) {
     const double off = (double) far[q / tile] * unscale, rho = (double) radius[q / tile] * unscale + UNIT * off;
     bound[q] = UNIT * (constant + per_rho * rho + per_rho2 * rho * rho + per_far * off);
@@ -77,7 +78,8 @@ __global__ void finish_single(int64_t nq, int m, int tile, const double *total, 
 static weft_status launch_single(const tile_launch<float> &l) {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = l.ctx;
-#define LAUNCH(KIND, EXPAND, COLS) WEFT_CUDA(launch_tiles((sum_tiles<float, KIND, EXPAND, false, COLS>), l, COLS, false))
+#define LAUNCH(KIND, EXPAND, COLS) \
+  WEFT_CUDA(launch_tiles((sum_tiles<float, KIND, EXPAND, false, COLS>), l, COLS, false))
 #define CASE(name, EXPAND) \
   case WEFT_##name: \
     if (l.args.cols == 1) LAUNCH(WEFT_##name, EXPAND, 1); else LAUNCH(WEFT_##name, EXPAND, COLUMNS); \
@@ -96,7 +98,8 @@ done:
 }
 
 /* The rounding of 16-bit pairs: see kernel_tensor_cuda.cu. */
-static void bound_of(int kind, int tensor, double d, double *constant, double *per_rho, double *per_rho2, double *per_far) {
+static void bound_of(int kind, int tensor, double d, double *constant, double *per_rho, double *per_rho2,
+                     double *per_far) {
   const weft_kernel_row *k = weft_kernel_row_of(kind);
   *constant = 16 + RUN_TERMS, *per_rho = *per_rho2 = 0;
   *per_far = 2.2 * UNIT * k->d1;
@@ -115,7 +118,8 @@ static int64_t even_launch(int64_t most, int64_t chunks, int processors) {
   return even ? even : most;
 }
 
-weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor, double *out, double *bound) {
+weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
+                                    double *out, double *bound) {
   weft_status st = WEFT_OK;
   const int64_t nq = task->query.n, n = task->reference.n, d = task->reference.d, m = task->m;
   const int kind = task->kind;
@@ -125,7 +129,8 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   const int64_t blocks = (nq + T - 1) / T, query_slab = n <= WIDE_ROWS ? WIDE_SLAB : QUERY_SLAB;
   const int64_t stride = nq < query_slab ? nq : query_slab, most_columns = m < COLUMNS ? m : COLUMNS;
   const double factor = weft_kernel_row_of(kind)->scale / task->h;
-  double *raw, *origin, *total, *rest, *partial, *d_out, *d_bound, *d_own = NULL, *own_weights, constant, per_rho, per_rho2, per_far;
+  double *raw, *origin, *total, *rest, *partial, *d_out, *d_bound, *d_own = NULL, *own_weights, constant, per_rho,
+                                                                   per_rho2, per_far;
   float *q, *q_lo, *x, *x_lo, *w, *middle, *radius, *far;
   int64_t slab, chunks, staged;
   int processors;
@@ -160,11 +165,12 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   WEFT_DEVICE_TAKE(raw, &mem, staged);
   WEFT_DEVICE_TAKE(partial, &mem, chunks * most_columns * stride);
   /* the same whatever part of the queries this is */
-  WEFT_TRY(weft_device_upload(&mem, origin, d, sizeof(double), fill_doubles, task->reference.x));
+  WEFT_TRY(weft_device_upload(&mem, origin, d, sizeof(double), weft_fill_doubles, task->reference.x));
   for (int64_t first = 0; first < nq; first += staged / d) {
     const int64_t count = nq - first < staged / d ? nq - first : staged / d;
-    WEFT_TRY(weft_device_upload(&mem, raw, count * d, sizeof(double), fill_doubles, task->query.x + first * d));
-    split_points<<<grid_for((double) count * d), 256, 0, mem.stream>>>(raw, count, (int) d, origin, factor, nq, q + first, q_lo + first);
+    WEFT_TRY(weft_device_upload(&mem, raw, count * d, sizeof(double), weft_fill_doubles, task->query.x + first * d));
+    split_points<<<grid_for((double) count * d), 256, 0, mem.stream>>>(raw, count, (int) d, origin, factor, nq,
+                                                                       q + first, q_lo + first);
     WEFT_CUDA(cudaGetLastError());
   }
   find_middles<<<(unsigned) blocks, 32, 0, mem.stream>>>(q, nq, (int) d, nq, T, middle, radius, far);
@@ -175,9 +181,10 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
     const int64_t rows = n - at < slab ? n - at : slab, chunk = chunk_rows(nq, rows, T);
     const int64_t most = (int64_t) (LAUNCH_WORK / ((double) rows * T * (double) (d + 10))) + 1;
     const int64_t per_launch = even_launch(most, (rows + chunk - 1) / chunk, processors);
-    WEFT_TRY(weft_device_upload(&mem, raw, rows * d, sizeof(double), fill_doubles, task->reference.x + at * d));
-    split_points<<<grid_for((double) rows * d), 256, 0, mem.stream>>>(raw, rows, (int) d, origin, factor, slab, x, x_lo);
-    WEFT_TRY(weft_device_upload(&mem, raw, rows * m, sizeof(double), fill_doubles, task->weights + at * m));
+    WEFT_TRY(weft_device_upload(&mem, raw, rows * d, sizeof(double), weft_fill_doubles, task->reference.x + at * d));
+    split_points<<<grid_for((double) rows * d), 256, 0, mem.stream>>>(raw, rows, (int) d, origin, factor, slab, x,
+                                                                      x_lo);
+    WEFT_TRY(weft_device_upload(&mem, raw, rows * m, sizeof(double), weft_fill_doubles, task->weights + at * m));
     split_weights<<<grid_for((double) rows * m), 256, 0, mem.stream>>>(raw, rows, (int) m, slab, w);
     WEFT_CUDA(cudaGetLastError());
     for (int64_t first = 0; first < nq; first += query_slab) {
@@ -187,14 +194,15 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
         for (int64_t block = 0; block < tiles; block += per_launch) {
           tile_launch<float> l = { ctx, mem.stream, kind, (int) ((rows + chunk - 1) / chunk),
                                    (int) (tiles - block < per_launch ? tiles - block : per_launch),
-            { { q + first, q_lo + first, count, nq }, { x, x_lo, rows, slab }, w + c * slab, middle + first / T * d, (int) d, cols, rows,
-              chunk, (int) block, INT64_MIN, 0, partial, NULL, stride, 1 } };
-          WEFT_TRY(weft_poll(ctx, (double) at * (double) nq + (double) rows * (double) (first + block * T), (double) n * (double) nq));
+            { { q + first, q_lo + first, count, nq }, { x, x_lo, rows, slab }, w + c * slab, middle + first / T * d,
+              (int) d, cols, rows, chunk, (int) block, INT64_MIN, 0, partial, NULL, stride, 1 } };
+          WEFT_TRY(weft_poll(ctx, (double) at * (double) nq + (double) rows * (double) (first + block * T),
+                             (double) n * (double) nq));
           WEFT_TRY(on_tensor ? weft_kernel_launch_tensor(l) : by_rows ? weft_kernel_launch_rows(l) : launch_single(l));
           WEFT_CUDA(cudaStreamSynchronize(mem.stream));
         }
-        launch_add_chunks(mem.stream, partial, NULL, (int) ((rows + chunk - 1) / chunk), cols, stride, first, count, nq, total + c * nq,
-                          rest + c * nq, NULL);
+        launch_add_chunks(mem.stream, partial, NULL, (int) ((rows + chunk - 1) / chunk), cols, stride, first, count, nq,
+                          total + c * nq, rest + c * nq, NULL);
         WEFT_CUDA(cudaGetLastError());
       }
     }
@@ -203,10 +211,11 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
     WEFT_TAKE(own_weights, &host, nq * m);
     for (int64_t i = 0; i < nq; i++)
       for (int64_t c = 0; c < m; c++) own_weights[i * m + c] = task->weights[(size_t) own[i] * m + c];
-    WEFT_TRY(weft_device_upload(&mem, d_own, nq * m, sizeof(double), fill_doubles, own_weights));
+    WEFT_TRY(weft_device_upload(&mem, d_own, nq * m, sizeof(double), weft_fill_doubles, own_weights));
   }
-  finish_single<<<grid_for((double) nq), 256, 0, mem.stream>>>(nq, (int) m, T, total, rest, d_own, radius, far, 1 / weft_kernel_row_of(kind)->scale,
-                                                              constant, per_rho, per_rho2, per_far, d_out, d_bound);
+  finish_single<<<grid_for((double) nq), 256, 0, mem.stream>>>(nq, (int) m, T, total, rest, d_own, radius, far,
+                                                               1 / weft_kernel_row_of(kind)->scale, constant, per_rho,
+                                                               per_rho2, per_far, d_out, d_bound);
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaMemcpyAsync(out, d_out, nq * m * sizeof *out, cudaMemcpyDeviceToHost, mem.stream));
   WEFT_CUDA(cudaMemcpyAsync(bound, d_bound, nq * sizeof *bound, cudaMemcpyDeviceToHost, mem.stream));

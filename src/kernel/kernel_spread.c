@@ -105,34 +105,3 @@ weft_status weft_kernel_grid_spread(weft_ctx *ctx, const weft_kernel_ops *ops, c
 done:
   return st;
 }
-
-typedef struct {
-  const weft_kernel_ops *ops;
-  weft_kernel_cube_job part[WEFT_MOST_DEVICES];
-} cube_job;
-
-static weft_status cube_part(weft_ctx *ctx, size_t part, void *data) {
-  cube_job *job = data;
-  return job->ops->cube(ctx, &job->part[part]);
-}
-
-weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_cube_job *job) {
-  if (ctx->device_count == 1 || ops == &weft_kernel_cpu) return ops->cube(ctx, job);
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const size_t size = 2 * job->samples + 4;
-  cube_job jobs = {.ops = ops};
-  for (int k = 0; k < ctx->device_count; k++) {
-    jobs.part[k] = *job;
-    if (!k) continue;
-    WEFT_TAKE(jobs.part[k].seconds, &mem, 5 + job->bandwidths);
-    WEFT_TAKE(jobs.part[k].out, &mem, size * job->bandwidths);
-  }
-  WEFT_TRY(weft_spread(ctx, cube_part, &jobs));
-  for (int k = 1; k < ctx->device_count; k++) /* all have the sums, each what it did for them */
-    for (size_t b = 0; b < job->bandwidths; b++)
-      for (size_t c = size - 3; c < size; c++) job->out[b * size + c] += jobs.part[k].out[b * size + c];
-done:
-  weft_arena_end(&mem);
-  return st;
-}

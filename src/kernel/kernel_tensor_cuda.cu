@@ -60,7 +60,8 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
   unsigned left[MT][KS][4];
   float start[MT][4], sum[MT][2];
   double total[MT][2];
-  for (int j = thread; j < 2 * PAIRS + 4; j += 256) centre[j] = j < a.d ? a.centre[block * a.d + j] : 0; /* read to the end of a pair */
+  for (int j = thread; j < 2 * PAIRS + 4; j += 256)
+    centre[j] = j < a.d ? a.centre[block * a.d + j] : 0; /* read to the end of a pair */
   __syncthreads();
 #pragma unroll
   for (int mt = 0; mt < MT; mt++)
@@ -117,7 +118,8 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
       w[r] = asked < end && !far ? a.weights[i] : 0;
 #pragma unroll
       for (int k = 0; k < WORDS; k += 4)
-        *(uint4 *) (rows + r * STRIDE + k) = far ? make_uint4(0, 0, 0, 0) : make_uint4(words[k], words[k + 1], words[k + 2], words[k + 3]);
+        *(uint4 *) (rows + r * STRIDE + k) =
+            far ? make_uint4(0, 0, 0, 0) : make_uint4(words[k], words[k + 1], words[k + 2], words[k + 3]);
     }
     __syncthreads();
 #pragma unroll 2
@@ -176,7 +178,8 @@ template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<
 }
 
 bool weft_kernel_tensor_can(int kind, int64_t d) {
-  return WEFT_KERNEL_IN(TENSOR, kind) && d <= TENSOR_DIMS && weft_device_compiled_for((const void *) sum_tensor<WEFT_GAUSSIAN, 1, 4>, 80);
+  return WEFT_KERNEL_IN(TENSOR, kind) && d <= TENSOR_DIMS &&
+         weft_device_compiled_for((const void *) sum_tensor<WEFT_GAUSSIAN, 1, 4>, 80);
 }
 
 /* Steps of 16 that d dimensions take, of those there are instances of. */

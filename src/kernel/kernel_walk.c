@@ -176,6 +176,8 @@ static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t,
   progress first = {0, 0};
   double budget = w->task->budget;
   const double slice = budget > 0 ? fmin(BETWEEN_POLLS, budget / LOOKS / ctx->threads) : BETWEEN_POLLS;
+  /* no walk does more than all pairs */
+  const double pairs = (double) w->task->query.n * (double) w->task->reference.n;
   for (int k = 0; k < ctx->threads; k++) t[k].phase = IDLE;
   while (busy) {
     const double until = weft_seconds() + slice, spent = (double) (clock() - started) / CLOCKS_PER_SEC;
@@ -187,7 +189,7 @@ static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t,
       *given_up = 1;
       break;
     }
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, pairs * (double) (w->task->reference.d + 8) / 16))
     while (take_step(w, &t[WEFT_THREAD()], groups->node, groups->count, &next))
       if (weft_seconds() > until) break;
     busy = atomic_load(&next) < groups->count;

@@ -46,7 +46,7 @@ static void add_cell(double *partial, int *levels, uint64_t index, size_t count)
   ++*levels;
 }
 
-/* Scores attribute j from 16-bit codes. `keys`: 2n words; `margin`: a word a class. */
+/* Scores attribute j from 16-bit codes. `keys`: 2n words; `margin`: a word per class. */
 static void score_sorted(const weft_mi_data *data, const uint16_t *codes, uint32_t *keys, uint32_t *margin,
                          const weft_mi_rank *out, size_t j)
 {

@@ -83,6 +83,11 @@ weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, cons
  * the first allele, 2, 1, 0, or INT32_MIN where missing. */
 weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const double *wanted, size_t p, int32_t *out);
 
+/* Of p columns of genotypes of n samples: samples with 0, 1, 2 copies and missing (4 × p), and the p-value of the exact
+ * test of Hardy-Weinberg proportions (1 where there is one allele or none). */
+weft_status weft_mi_genotype_summary(weft_ctx *ctx, const weft_column *columns, size_t n, size_t p, double *counts,
+                                     double *hwe);
+
 /* ---- greedy selection (mi_select.c) ---- */
 
 /* The features in order of selection (from 0) and their scores, at most k; returns how many through `found`. */

@@ -228,7 +228,7 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
   for (size_t first = 0; first < d->p; first += batch) {
     const int64_t count = (int64_t) (d->p - first < batch ? d->p - first : batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) d->p));
-    WEFT_PARALLEL(threads)
+    WEFT_PARALLEL(weft_threads_worth(threads, (double) count * ((double) d->n + 100)))
     {
       workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(dynamic)

@@ -274,7 +274,7 @@ static weft_status simulated(weft_ctx *ctx, const item *items, const uint32_t *m
   for (int64_t first = 0; first < pieces; first += 4 * threads) {
     const int64_t end = first + 4 * threads < pieces ? first + 4 * threads : pieces;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) pieces));
-    WEFT_PARALLEL(threads)
+    WEFT_PARALLEL(weft_threads_worth(threads, (double) (end - first) * DRAWS_AT_ONCE * 5 * (double) s.n))
     {
       const size_t t = (size_t) WEFT_THREAD();
       WEFT_FOR(static)
@@ -365,9 +365,10 @@ static weft_status walk_all(weft_ctx *ctx, const item *items, law *laws, size_t 
   uint32_t *left;
   WEFT_TAKE(left, &mem, (size_t) threads * widest);
   for (size_t first = 0, next = 0; first < count; first = next) {
-    for (double work = 0; next < count && work < MOST_TABLES * threads; next++) work += items[laws[next].first].tables;
+    double work = 0;
+    for (; next < count && work < MOST_TABLES * threads; next++) work += items[laws[next].first].tables;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
-    WEFT_PARALLEL(threads)
+    WEFT_PARALLEL(weft_threads_worth(threads, 10 * work))
     WEFT_FOR(dynamic)
     for (int64_t g = (int64_t) first; g < (int64_t) next; g++) {
       const item *x = &items[laws[g].first];
@@ -442,7 +443,7 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
   for (size_t first = 0; first < count; first += at_once) {
     const int64_t now = (int64_t) (count - first < at_once ? count - first : at_once);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
-    WEFT_PARALLEL(threads)
+    WEFT_PARALLEL(weft_threads_worth(threads, (double) now * 4 * (double) pack->n))
     {
       workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(dynamic)

@@ -102,6 +102,9 @@ static weft_status extract(engine *e, size_t k, double tol)
   WEFT_TAKE(h, &mem, size * size);
   for (size_t j = 0; j < size; j++) memcpy(h + j * size, e->h + j * e->capacity, size * sizeof *h);
   WEFT_TRY(weft_pca_svd_leading(e->run->ctx, h, size, k, tol, e->values, e->left, e->right));
+  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->values, k));
+  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->left, size * k));
+  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->right, size * k));
   for (size_t i = 0; i < k && i < e->run->job->k; i++) {
     double sum = 0;
     for (size_t row = 0; row < e->r_rows; row++) {
@@ -112,6 +115,7 @@ static weft_status extract(engine *e, size_t k, double tol)
     e->run->out->residual[i] = e->values[0] > 0 ? sqrt(sum) / e->values[0] : 0;
     if (e->r_rows == 0 && e->next) e->run->out->residual[i] = INFINITY; /* not known: the block was cut */
   }
+  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->run->out->residual, least(k, e->run->job->k)));
 done:
   weft_arena_end(&mem);
   return st;
@@ -268,6 +272,7 @@ static weft_status true_residuals(engine *e)
     for (size_t j = 0; j < b; j++)
       run->out->residual[first + j] = e->values[0] > 0 ? sqrt(fmax(0, r[j + j * b])) / e->values[0] : 0;
   }
+  WEFT_TRY(weft_pca_ranks_as_first(run, run->out->residual, k));
   for (size_t j = 0; j < k; j++) {
     if (run->out->residual[j] <= run->job->tol || e->next > PANEL) continue;
     if (e->next < PANEL && e->next < near - k)
@@ -288,13 +293,21 @@ static weft_status gram_vectors(engine *e)
   weft_pca_run *run = e->run;
   const weft_pca_ops *ops = run->ops;
   const size_t b = weft_pca_filter_block(run), near = run->near;
-  double *s_g = NULL, *s_diagonal = NULL;
+  double *s_g = NULL, *s_diagonal = NULL, *vectors;
+  weft_arena mem = weft_arena_begin(run->ctx);
   if (b) return weft_pca_filter(&e->frame, b, e->s_p);
   WEFT_TRY(ops->take(run->space, near * near, &s_g));
   WEFT_TRY(ops->take(run->space, near, &s_diagonal));
   WEFT_TRY(weft_pca_square(run, 0, s_g, s_diagonal));
   WEFT_TRY(ops->eigen(run->space, s_g, near, run->job->k, e->s_p));
+  if (run->ranks) {
+    WEFT_TAKE(vectors, &mem, near * run->job->k);
+    WEFT_TRY(ops->get(run->space, vectors, e->s_p, near * run->job->k));
+    WEFT_TRY(weft_pca_ranks_as_first(run, vectors, near * run->job->k));
+    WEFT_TRY(ops->put(run->space, e->s_p, vectors, near * run->job->k));
+  }
 done:
+  weft_arena_end(&mem);
   if (s_g) ops->drop(run->space, s_g);
   if (s_diagonal) ops->drop(run->space, s_diagonal);
   return st;

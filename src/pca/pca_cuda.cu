@@ -10,7 +10,8 @@
 weft_status weft_pca_library_error(weft_ctx *ctx, const char *library, int code, const char *file, int line)
 {
   const char *name = strrchr(file, '/');
-  if (code == CUBLAS_STATUS_ALLOC_FAILED) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", library);
+  if (code == CUBLAS_STATUS_ALLOC_FAILED)
+    return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", library);
   return weft_fail(ctx, WEFT_ERR_DEVICE, "%s: error %d (%s:%d)", library, code, name ? name + 1 : file, line);
 }
 
@@ -52,22 +53,12 @@ template <typename From, typename To>
 static cudaError_t prepare_piece(const weft_pca_space *s, const From *from, int64_t row, int64_t column, int64_t rows,
                                  int64_t columns, To *to, int64_t ld, bool form)
 {
-  const dim3 grid((unsigned) ((ld + 1023) / 1024 < 64 ? (ld + 1023) / 1024 : 64), (unsigned) (columns < 4096 ? columns : 4096));
-  prepare<<<grid, 256, 0, s->mem.stream>>>(from, rows, columns, form ? s->center + column : NULL, form ? s->factor + column : NULL,
-                                           form && s->row ? s->row + row : NULL, to, ld);
+  const dim3 grid((unsigned) ((ld + 1023) / 1024 < 64 ? (ld + 1023) / 1024 : 64),
+                  (unsigned) (columns < 4096 ? columns : 4096));
+  prepare<<<grid, 256, 0, s->mem.stream>>>(from, rows, columns, form ? s->center + column : NULL,
+                                           form ? s->factor + column : NULL, form && s->row ? s->row + row : NULL, to,
+                                           ld);
   return cudaGetLastError();
-}
-
-static void fill_doubles(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  const double *x = (const double *) data + first;
-  const size_t share = (count + threads - 1) / threads;
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(static)
-  for (int t = 0; t < threads; t++) {
-    const size_t a = t * share, b = a + share < count ? a + share : count;
-    if (a < b) memcpy((double *) out + a, x + a, (b - a) * sizeof *x);
-  }
 }
 
 struct columns { const double *x; size_t rows, ld; };
@@ -77,7 +68,7 @@ static void fill_columns(const void *data, size_t first, size_t count, void *out
 {
   const columns *c = (const columns *) data;
   const size_t share = (count + threads - 1) / threads;
-  if (c->rows == c->ld) { fill_doubles(c->x, first, count, out, threads); return; }
+  if (c->rows == c->ld) { weft_fill_doubles(c->x, first, count, out, threads); return; }
   WEFT_PARALLEL(threads)
   WEFT_FOR(static)
   for (int t = 0; t < threads; t++) {
@@ -96,7 +87,10 @@ struct piece { const double *x; int64_t row, column, rows, columns, ld; };
 typedef weft_status (*piece_work)(weft_pca_space *s, const piece *x, void *data);
 
 /* Columns of `rows` rows that the piece buffer holds. */
-static int64_t columns_at_once(const weft_pca_space *s, int64_t rows) { return (int64_t) (s->piece_count / (size_t) rows); }
+static int64_t columns_at_once(const weft_pca_space *s, int64_t rows)
+{
+  return (int64_t) (s->piece_count / (size_t) rows);
+}
 
 template <typename From>
 static weft_status pieces_of_device(weft_pca_space *s, const From *from, bool form, piece_work work, void *data)
@@ -126,7 +120,8 @@ static weft_status each_piece(weft_pca_space *s, piece_work work, void *data)
     return work(s, &x, data);
   }
   if (s->single && !s->refined) return pieces_of_device(s, s->single, false, work, data);
-  if (d->resident && d->resident->single) return pieces_of_device(s, (const float *) d->resident->data, true, work, data);
+  if (d->resident && d->resident->single)
+    return pieces_of_device(s, (const float *) d->resident->data, true, work, data);
   if (d->resident) return pieces_of_device(s, (const double *) d->resident->data, true, work, data);
   for (size_t t = 0; t < d->panels; t++) {
     WEFT_TRY(d->fetch(ctx, d->source, t, &panel));
@@ -151,8 +146,10 @@ static weft_status keep_piece(weft_pca_space *s, const piece *x, void *data)
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
   const kept *to = (const kept *) data;
-  if (to->x) WEFT_CUDA(cudaMemcpy2DAsync(to->x + x->row + x->column * s->ld, s->ld * sizeof(double), x->x, x->ld * sizeof(double),
-                                         x->rows * sizeof(double), x->columns, cudaMemcpyDeviceToDevice, s->mem.stream));
+  if (to->x)
+    WEFT_CUDA(cudaMemcpy2DAsync(to->x + x->row + x->column * s->ld, s->ld * sizeof(double), x->x,
+                                x->ld * sizeof(double), x->rows * sizeof(double), x->columns, cudaMemcpyDeviceToDevice,
+                                s->mem.stream));
   else WEFT_CUDA(prepare_piece(s, x->x, 0, 0, x->rows, x->columns, to->single + x->column * x->ld, x->ld, false));
 done:
   return st;
@@ -186,7 +183,8 @@ static weft_status place_dense(weft_pca_space *s)
   float *held;
   kept to = { NULL, NULL };
   s->piece_count = (size_t) fmin(most, fmax(tallest, (double) ((size_t) 1 << 24)));
-  if (s->piece_count < (size_t) n && (d->resident || d->panels == 1)) return weft_fail_memory(ctx, "device", 8.0 * (double) n, have, "one column");
+  if (s->piece_count < (size_t) n && (d->resident || d->panels == 1))
+    return weft_fail_memory(ctx, "device", 8.0 * (double) n, have, "one column");
   if (fits && d->resident) {
     WEFT_DEVICE_TAKE(x, &s->mem, (size_t) (s->ld * p));
     if (d->resident->single) WEFT_CUDA(prepare_piece(s, (const float *) d->resident->data, 0, 0, n, p, x, s->ld, true));
@@ -241,21 +239,26 @@ static weft_status place_sparse(weft_pca_space *s)
     WEFT_DEVICE_TAKE(row_starts, &s->mem, (size_t) b.n + 1);
     WEFT_DEVICE_TAKE(columns, &s->mem, stored);
     WEFT_DEVICE_TAKE(row_values, &s->mem, stored);
-    WEFT_TRY(weft_device_upload(&s->mem, values, stored, sizeof(double), fill_doubles, panel.values));
-    WEFT_TRY(weft_device_upload(&s->mem, rows, stored / 2, 8, fill_doubles, panel.rows));
-    if (stored % 2) WEFT_CUDA(cudaMemcpyAsync(rows + stored - 1, panel.rows + stored - 1, 4, cudaMemcpyHostToDevice, s->mem.stream));
+    WEFT_TRY(weft_device_upload(&s->mem, values, stored, sizeof(double), weft_fill_doubles, panel.values));
+    WEFT_TRY(weft_device_upload(&s->mem, rows, stored / 2, 8, weft_fill_doubles, panel.rows));
+    if (stored % 2)
+      WEFT_CUDA(cudaMemcpyAsync(rows + stored - 1, panel.rows + stored - 1, 4, cudaMemcpyHostToDevice, s->mem.stream));
     WEFT_CUDA(cudaMemcpyAsync(starts, panel.starts, ((size_t) p + 1) * 4, cudaMemcpyHostToDevice, s->mem.stream));
-    LIBRARY("cuSPARSE", cusparseCsr2cscEx2_bufferSize(s->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows, row_values,
-                        row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC, CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, &bytes));
+    LIBRARY("cuSPARSE",
+            cusparseCsr2cscEx2_bufferSize(s->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows, row_values,
+                                          row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC,
+                                          CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, &bytes));
     WEFT_DEVICE_TAKE(buffer, &s->mem, bytes + 1);
-    LIBRARY("cuSPARSE", cusparseCsr2cscEx2(s->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows, row_values, row_starts,
-                        columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC, CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, buffer));
+    LIBRARY("cuSPARSE", cusparseCsr2cscEx2(s->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows,
+                                           row_values, row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC,
+                                           CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, buffer));
     WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
     weft_device_drop(&s->mem, buffer);
-    LIBRARY("cuSPARSE", cusparseCreateCsr(&b.by_column, p, b.n, b.stored, starts, rows, values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
-                                          CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
-    LIBRARY("cuSPARSE", cusparseCreateCsr(&b.by_row, b.n, p, b.stored, row_starts, columns, row_values, CUSPARSE_INDEX_32I,
+    LIBRARY("cuSPARSE", cusparseCreateCsr(&b.by_column, p, b.n, b.stored, starts, rows, values, CUSPARSE_INDEX_32I,
                                           CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+    LIBRARY("cuSPARSE",
+            cusparseCreateCsr(&b.by_row, b.n, p, b.stored, row_starts, columns, row_values, CUSPARSE_INDEX_32I,
+                              CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
     s->blocks->push_back(b);
   }
 done:
@@ -289,7 +292,10 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
   s->blocks = new (std::nothrow) std::vector<sparse_block>();
   if (s->mem.opened != WEFT_OK) { st = s->mem.opened; goto done; }
   s->blas = blas_handle(ctx);
-  if (!s->blas) { st = weft_pca_library_error(ctx, "cuBLAS", CUBLAS_STATUS_NOT_INITIALIZED, __FILE__, __LINE__); goto done; }
+  if (!s->blas) {
+    st = weft_pca_library_error(ctx, "cuBLAS", CUBLAS_STATUS_NOT_INITIALIZED, __FILE__, __LINE__);
+    goto done;
+  }
   LIBRARY("cuBLAS", cublasSetStream(s->blas, s->mem.stream));
   WEFT_TRY(send(s, &s->center, form->center, data->p));
   WEFT_TRY(send(s, &s->factor, form->factor, data->p));
@@ -375,12 +381,12 @@ static weft_status gemm(weft_pca_space *s, int ta, int tb, size_t m, size_t n, s
   weft_ctx *ctx = s->ctx;
   if (!m || !n) return st;
   if (n == 1 && !tb && k > 1 && m > 1) {
-    LIBRARY("cuBLAS", cublasDgemv(s->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int) (ta ? k : m), (int) (ta ? m : k), &alpha, a, (int) lda,
-                                  b, 1, &beta, c, 1));
+    LIBRARY("cuBLAS", cublasDgemv(s->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int) (ta ? k : m), (int) (ta ? m : k),
+                                  &alpha, a, (int) lda, b, 1, &beta, c, 1));
     return st;
   }
-  LIBRARY("cuBLAS", cublasDgemm(s->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, (int) m, (int) n, (int) k,
-                                &alpha, a, (int) lda, b, (int) ldb, &beta, c, (int) ldc));
+  LIBRARY("cuBLAS", cublasDgemm(s->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, (int) m,
+                                (int) n, (int) k, &alpha, a, (int) lda, b, (int) ldb, &beta, c, (int) ldc));
 done:
   return st;
 }
@@ -391,9 +397,10 @@ static weft_status multiply_piece(weft_pca_space *s, const piece *x, void *data)
 {
   const product_job *job = (const product_job *) data;
   const size_t n = s->data->n, p = s->data->p, ld = (size_t) x->ld;
-  return job->transposed
-    ? gemm(s, 1, 0, x->columns, job->b, x->rows, 1, x->x, ld, job->v + x->row, n, x->row ? 1 : 0, job->out + x->column, p)
-    : gemm(s, 0, 0, x->rows, job->b, x->columns, 1, x->x, ld, job->v + x->column, p, x->column ? 1 : 0, job->out + x->row, n);
+  return job->transposed ? gemm(s, 1, 0, x->columns, job->b, x->rows, 1, x->x, ld, job->v + x->row, n, x->row ? 1 : 0,
+                                job->out + x->column, p)
+                         : gemm(s, 0, 0, x->rows, job->b, x->columns, 1, x->x, ld, job->v + x->column, p,
+                                x->column ? 1 : 0, job->out + x->row, n);
 }
 
 /* to[i b + j] = from[i + j rows] times[i] */
@@ -406,8 +413,8 @@ __global__ void by_rows(double *to, const double *from, int64_t rows, int b, con
 }
 
 /* out[i + j rows] = (sums[i b + j] - shift[j] center[i]) times[i] */
-__global__ void take_centre(double *out, const double *sums, int64_t rows, int b, const double *shift, const double *center,
-                            const double *times)
+__global__ void take_centre(double *out, const double *sums, int64_t rows, int b, const double *shift,
+                            const double *center, const double *times)
 {
   const int64_t at = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
   if (at >= rows * b) return;
@@ -416,7 +423,8 @@ __global__ void take_centre(double *out, const double *sums, int64_t rows, int b
 }
 
 /* sums (rows of b) += block × in, both with rows one after another. */
-static weft_status sparse_piece(weft_pca_space *s, const sparse_block *x, int transposed, double *in, double *sums, size_t b)
+static weft_status sparse_piece(weft_pca_space *s, const sparse_block *x, int transposed, double *in, double *sums,
+                                size_t b)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
@@ -426,15 +434,18 @@ static weft_status sparse_piece(weft_pca_space *s, const sparse_block *x, int tr
   cusparseSpMatDescr_t matrix = transposed ? x->by_column : x->by_row;
   size_t bytes = 0;
   char *buffer = NULL;
-  LIBRARY("cuSPARSE", cusparseCreateDnMat(&left, from, (int64_t) b, (int64_t) b, in + (transposed ? x->row * (int64_t) b : 0), CUDA_R_64F,
-                                          CUSPARSE_ORDER_ROW));
-  LIBRARY("cuSPARSE", cusparseCreateDnMat(&right, to, (int64_t) b, (int64_t) b, sums + (transposed ? 0 : x->row * (int64_t) b), CUDA_R_64F,
-                                          CUSPARSE_ORDER_ROW));
-  LIBRARY("cuSPARSE", cusparseSpMM_bufferSize(s->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix,
-                                              left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, &bytes));
+  LIBRARY("cuSPARSE",
+          cusparseCreateDnMat(&left, from, (int64_t) b, (int64_t) b, in + (transposed ? x->row * (int64_t) b : 0),
+                              CUDA_R_64F, CUSPARSE_ORDER_ROW));
+  LIBRARY("cuSPARSE",
+          cusparseCreateDnMat(&right, to, (int64_t) b, (int64_t) b, sums + (transposed ? 0 : x->row * (int64_t) b),
+                              CUDA_R_64F, CUSPARSE_ORDER_ROW));
+  LIBRARY("cuSPARSE",
+          cusparseSpMM_bufferSize(s->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
+                                  matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, &bytes));
   WEFT_DEVICE_TAKE(buffer, &s->mem, bytes + 1);
-  LIBRARY("cuSPARSE", cusparseSpMM(s->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix, left, &keep,
-                                   right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, buffer));
+  LIBRARY("cuSPARSE", cusparseSpMM(s->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
+                                   matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, buffer));
 done:
   if (left) cusparseDestroyDnMat(left);
   if (right) cusparseDestroyDnMat(right);
@@ -457,15 +468,18 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
     WEFT_CUDA(weft_pca_fill(ones, (int64_t) n, 1, s->mem.stream));
   }
   WEFT_CUDA(cudaMemsetAsync(sums, 0, to * b * sizeof *sums, s->mem.stream));
-  by_rows<<<weft_pca_blocks_for(from * b), 256, 0, s->mem.stream>>>(in, v, (int64_t) from, (int) b, transposed ? s->row : s->factor);
+  by_rows<<<weft_pca_blocks_for(from * b), 256, 0, s->mem.stream>>>(in, v, (int64_t) from, (int) b,
+                                                                    transposed ? s->row : s->factor);
   WEFT_CUDA(cudaGetLastError());
-  LIBRARY("cuBLAS", cublasDgemv(s->blas, CUBLAS_OP_N, (int) b, (int) from, &one, in, (int) b, transposed ? ones : s->center, 1, &none, shift, 1));
+  LIBRARY("cuBLAS", cublasDgemv(s->blas, CUBLAS_OP_N, (int) b, (int) from, &one, in, (int) b,
+                                transposed ? ones : s->center, 1, &none, shift, 1));
   for (const sparse_block &x : *s->blocks) {
     WEFT_TRY(weft_poll(ctx, 0, 0));
     WEFT_TRY(sparse_piece(s, &x, transposed, in, sums, b));
   }
-  take_centre<<<weft_pca_blocks_for(to * b), 256, 0, s->mem.stream>>>(out, sums, (int64_t) to, (int) b, shift, transposed ? s->center : NULL,
-                                                             transposed ? s->factor : s->row);
+  take_centre<<<weft_pca_blocks_for(to * b), 256, 0, s->mem.stream>>>(out, sums, (int64_t) to, (int) b, shift,
+                                                                      transposed ? s->center : NULL,
+                                                                      transposed ? s->factor : s->row);
   WEFT_CUDA(cudaGetLastError());
 done:
   cudaStreamSynchronize(s->mem.stream);
@@ -485,8 +499,8 @@ static int squares(const weft_pca_space *s, size_t order)
   return s->x && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(s->ctx);
 }
 
-static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v, double beta,
-                             double *out)
+static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v,
+                             double beta, double *out)
 {
   return gemm(s, 0, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
 }
@@ -528,7 +542,8 @@ done:
   return st;
 }
 
-static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w, double out[3])
+static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w,
+                        double out[3])
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
@@ -562,8 +577,8 @@ done:
 extern "C" {
 extern const weft_pca_ops weft_pca_cuda;
 const weft_pca_ops weft_pca_cuda = {
-  weft_pca_moments_cuda, weft_pca_seen_cuda, open_space, close_space, take, drop, put, get, copy, draw, weft_pca_product, gemm, squares, weft_pca_square,
-  by_square, weft_pca_shift, weft_pca_eigen, step, refine, join, weft_pca_observed_cuda, weft_pca_observed_loads_cuda,
-  weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
+  weft_pca_moments_cuda, weft_pca_seen_cuda, open_space, close_space, take, drop, put, get, copy, draw,
+  weft_pca_product, gemm, squares, weft_pca_square, by_square, weft_pca_shift, weft_pca_eigen, step, refine, join,
+  weft_pca_observed_cuda, weft_pca_observed_loads_cuda, weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
 };
 }

@@ -36,13 +36,20 @@ struct weft_pca_space {
 
 weft_status weft_pca_library_error(weft_ctx *ctx, const char *library, int code, const char *file, int line);
 #define LIBRARY(name, step) \
-  do { int e_ = (int) (step); if (e_) { st = weft_pca_library_error(ctx, name, e_, __FILE__, __LINE__); goto done; } } while (0)
+  do { \
+    int e_ = (int) (step); \
+    if (e_) { \
+      st = weft_pca_library_error(ctx, name, e_, __FILE__, __LINE__); \
+      goto done; \
+    } \
+  } while (0)
 
 static inline unsigned weft_pca_blocks_for(size_t count) { return (unsigned) ((count + 255) / 256); }
 cudaError_t weft_pca_fill(double *x, int64_t count, double value, cudaStream_t stream);
 
 /* Operations of pca.h that have files of their own. */
-weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out);
+weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, const double *weights,
+                                  const weft_pca_moments *out);
 weft_status weft_pca_seen_cuda(weft_ctx *ctx, const weft_pca_data *data, double *out);
 weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out);
 weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal);
@@ -62,10 +69,11 @@ size_t weft_pca_tiled_count(int64_t n, int64_t p);
 cudaError_t weft_pca_tile(const double *x, int64_t n, int64_t p, int64_t ld, double *to, cudaStream_t stream);
 /* u = X v and `parts` parts of w = X'u with one reading of X. `partial`: weft_pca_fused_partial(p) doubles. */
 size_t weft_pca_fused_partial(int64_t p);
-cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *u, double *partial, int *parts, cudaStream_t stream);
+cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *u, double *partial, int *parts,
+                           cudaStream_t stream);
 /* w (the sum of the parts, when there are some) freed of the k columns of `found`, twice where needed; v = w / |w|;
  * then, in memory that the host sees, out = { |u|, |w|, |w / |u| - |u| v|, turn }. k <= 256. */
-cudaError_t weft_pca_after(const double *found, int k, const double *partial, int parts, double *v, const double *u, double *w, int64_t n,
-                           int64_t p, double *out, double turn, cudaStream_t stream);
+cudaError_t weft_pca_after(const double *found, int k, const double *partial, int parts, double *v, const double *u,
+                           double *w, int64_t n, int64_t p, double *out, double turn, cudaStream_t stream);
 
 #endif

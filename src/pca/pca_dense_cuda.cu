@@ -18,7 +18,14 @@
 
 namespace cg = cooperative_groups;
 
-enum { CLUSTER = 8, ROWS = 16, THREADS = 512, GROUPS = THREADS / 8, CELLS = 15 /* a thread and panel */, RING = 24 /* asked for */ };
+enum {
+  CLUSTER = 8,
+  ROWS = 16,
+  THREADS = 512,
+  GROUPS = THREADS / 8,
+  CELLS = 15 /* a thread and panel */,
+  RING = 24 /* asked for */
+};
 
 static __host__ __device__ inline int columns_each(int64_t p) { return (int) ((p + CLUSTER - 1) / CLUSTER); }
 
@@ -35,8 +42,8 @@ static __device__ void barrier_wait() { asm volatile("barrier.cluster.wait.acqui
 /* What a thread asks for, in order: the cells of its first panel, of the next one, ... */
 struct asked { int64_t panel; int cell, slot; };
 
-static __device__ void ask(const double *own, int64_t p, asked &next, int64_t clusters, int64_t panels, int columns, int group,
-                           double2 *ring)
+static __device__ void ask(const double *own, int64_t p, asked &next, int64_t clusters, int64_t panels, int columns,
+                           int group, double2 *ring)
 {
   if (next.panel < panels && group + next.cell * GROUPS < columns)
     __pipeline_memcpy_async(ring + next.slot * THREADS, own + (next.panel * p + next.cell * GROUPS) * ROWS, 16);
@@ -56,9 +63,11 @@ fused(weft_pca_dense m, const double *v, double *u, double *partial)
   const int columns = first >= m.p ? 0 : (int) (m.p - first < each ? m.p - first : each);
   const int64_t clusters = gridDim.x / CLUSTER, mine = blockIdx.x / CLUSTER;
   double2 *ring = (double2 *) shared + t;
-  double *own_v = shared + (size_t) RING * THREADS * 2, *parts = own_v + CELLS * GROUPS; /* parts: [parity][block][row] */
+  /* parts: [parity][block][row] */
+  double *own_v = shared + (size_t) RING * THREADS * 2, *parts = own_v + CELLS * GROUPS;
   double *warps = parts + 2 * CLUSTER * ROWS;                                           /* [warp][row] */
-  const double *own = m.tiled + (first + group) * ROWS + 2 * pair; /* the thread's first column may lie outside: not asked for */
+  /* the thread's first column may lie outside: not asked for */
+  const double *own = m.tiled + (first + group) * ROWS + 2 * pair;
   asked next = { mine, 0, 0 };
   double sum[CELLS];
 #pragma unroll
@@ -122,9 +131,11 @@ __global__ void fused(weft_pca_dense, const double *, double *, double *) {}
 /* x, ld rows a column, in panels of ROWS rows: to[(panel p + j) ROWS + row]. */
 __global__ void tile(const double *x, int64_t n, int64_t p, int64_t ld, double *to)
 {
-  const int64_t panels = (n + ROWS - 1) / ROWS, panel = (int64_t) blockIdx.x * 16 + threadIdx.x / ROWS, i = panel * ROWS + threadIdx.x % ROWS;
+  const int64_t panels = (n + ROWS - 1) / ROWS, panel = (int64_t) blockIdx.x * 16 + threadIdx.x / ROWS,
+                i = panel * ROWS + threadIdx.x % ROWS;
   if (panel >= panels) return;
-  for (int64_t j = blockIdx.y; j < p; j += gridDim.y) to[(panel * p + j) * ROWS + threadIdx.x % ROWS] = i < n ? x[i + j * ld] : 0;
+  for (int64_t j = blockIdx.y; j < p; j += gridDim.y)
+    to[(panel * p + j) * ROWS + threadIdx.x % ROWS] = i < n ? x[i + j * ld] : 0;
 }
 
 size_t weft_pca_tiled_count(int64_t n, int64_t p) { return (size_t) ((n + ROWS - 1) / ROWS * ROWS * p); }
@@ -132,7 +143,8 @@ size_t weft_pca_tiled_count(int64_t n, int64_t p) { return (size_t) ((n + ROWS -
 cudaError_t weft_pca_tile(const double *x, int64_t n, int64_t p, int64_t ld, double *to, cudaStream_t stream)
 {
   const int64_t panels = (n + ROWS - 1) / ROWS;
-  tile<<<dim3((unsigned) ((panels + 15) / 16), (unsigned) (p < 2048 ? p : 2048)), 16 * ROWS, 0, stream>>>(x, n, p, ld, to);
+  tile<<<dim3((unsigned) ((panels + 15) / 16), (unsigned) (p < 2048 ? p : 2048)), 16 * ROWS, 0, stream>>>(x, n, p, ld,
+                                                                                                          to);
   return cudaGetLastError();
 }
 
@@ -176,7 +188,8 @@ bool weft_pca_fused_fits(int64_t p)
 
 size_t weft_pca_fused_partial(int64_t p) { return 32 * (size_t) p; }
 
-cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *u, double *partial, int *parts, cudaStream_t stream)
+cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *u, double *partial, int *parts,
+                           cudaStream_t stream)
 {
   *parts = clusters_at_once();
   fused<<<*parts * CLUSTER, THREADS, shared_bytes(), stream>>>(*m, v, u, partial);
@@ -225,8 +238,9 @@ template <typename F> static __device__ void sum_all(meeting &m, int k, int bloc
   __syncthreads();
 }
 
-__global__ void __launch_bounds__(AFTER) after(const double *found, int k, const double *partial, int parts, double *v, const double *u,
-                                               double *w, int64_t n, int64_t p, volatile double *out, double turn)
+__global__ void __launch_bounds__(AFTER)
+    after(const double *found, int k, const double *partial, int parts, double *v, const double *u, double *w,
+          int64_t n, int64_t p, volatile double *out, double turn)
 {
   __shared__ meeting m;
   const int blocks = (int) gridDim.x;
@@ -277,8 +291,8 @@ __global__ void __launch_bounds__(AFTER) after(const double *found, int k, const
   }
 }
 
-cudaError_t weft_pca_after(const double *found, int k, const double *partial, int parts, double *v, const double *u, double *w, int64_t n,
-                           int64_t p, double *out, double turn, cudaStream_t stream)
+cudaError_t weft_pca_after(const double *found, int k, const double *partial, int parts, double *v, const double *u,
+                           double *w, int64_t n, int64_t p, double *out, double turn, cudaStream_t stream)
 {
   cudaLaunchConfig_t config = {};
   cudaLaunchAttribute attribute[1];

@@ -60,6 +60,8 @@ static weft_status look(filter *f)
   for (size_t j = 0; j < b; j++)
     for (size_t i = 0; i < j; i++) small[i + j * b] = small[j + i * b] = 0.5 * (small[i + j * b] + small[j + i * b]);
   WEFT_TRY(weft_pca_leading(run->ctx, small, b, b, f->values, vectors));
+  WEFT_TRY(weft_pca_ranks_as_first(run, f->values, b));
+  WEFT_TRY(weft_pca_ranks_as_first(run, vectors, b * b));
   WEFT_TRY(ops->put(space, s_small, vectors, b * b));
   WEFT_TRY(ops->gemm(space, 0, 0, near, b, b, 1, f->s_v, near, s_small, b, 0, s_swap, near));
   WEFT_TRY(ops->copy(space, f->s_v, s_swap, near * b));
@@ -71,6 +73,7 @@ static weft_status look(filter *f)
   WEFT_TRY(ops->gemm(space, 1, 0, k, k, near, 1, s_swap, near, s_swap, near, 0, s_small, k));
   WEFT_TRY(ops->get(space, small, s_small, k * k));
   for (size_t j = 0; j < k; j++) f->residual[j] = sqrt(fmax(0, small[j + j * k]));
+  WEFT_TRY(weft_pca_ranks_as_first(run, f->residual, k));
   for (size_t j = 0; j < b; j++) f->values[j] += f->shift;
 done:
   weft_arena_end(&mem);

@@ -123,7 +123,7 @@ static weft_status run_moments(weft_ctx *ctx, const weft_backend *backend, void 
   return backend->pca->moments(ctx, &job->data, job->weights, &job->out);
 }
 
-/* Lists mean, norm, weight, missing, infinite: one number a column. */
+/* Lists mean, norm, weight, missing, infinite: one number per column. */
 SEXP C_weft_pca_moments(SEXP source, SEXP weights, SEXP control)
 {
   const char *fields[] = { "mean", "norm", "weight", "missing", "infinite", "" };

@@ -64,11 +64,12 @@ static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, dou
   WEFT_CUDA(cudaGetLastError());
   for (int64_t j = 0; j < all; j += width) {
     const int wide = (int) (all - j < width ? all - j : width);
-    LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, (int) (all - j), wide, depth, &one, high + j * step, CUDA_R_16F, ld, high + j * step,
-                                   CUDA_R_16F, ld, &none, main + j + j * all, CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+    LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, (int) (all - j), wide, depth, &one, high + j * step,
+                                   CUDA_R_16F, ld, high + j * step, CUDA_R_16F, ld, &none, main + j + j * all,
+                                   CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   }
-  LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, m, m, depth, &one, high, CUDA_R_16F, ld, low, CUDA_R_16F, ld, &none, cross, CUDA_R_32F, m,
-                                 CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, m, m, depth, &one, high, CUDA_R_16F, ld, low, CUDA_R_16F, ld,
+                                 &none, cross, CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   join<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(main, cross, all, order, ldexp(1, -exponent), g);
   WEFT_CUDA(cudaGetLastError());
 done:
@@ -95,8 +96,9 @@ weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, 
       for (size_t at = 0; at < other;) {
         const size_t depth = (double) (other - at) < at_once ? other - at : (size_t) at_once;
         WEFT_TRY(weft_poll(ctx, (double) at, (double) other));
-        LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T, (int) order, (int) depth, &one,
-                                      s->x + at * (rows ? (size_t) s->ld : 1), (int) s->ld, at ? &one : &none, g, (int) order));
+        LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T, (int) order,
+                                      (int) depth, &one, s->x + at * (rows ? (size_t) s->ld : 1), (int) s->ld,
+                                      at ? &one : &none, g, (int) order));
         at += depth;
         if (at < other) WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
       }
@@ -135,16 +137,22 @@ weft_status weft_pca_eigen(weft_pca_space *s, double *g, size_t order, size_t k,
   LIBRARY("cuSOLVER", cusolverDnSetStream(s->solver, s->mem.stream));
   WEFT_DEVICE_TAKE(values, &s->mem, order);
   WEFT_DEVICE_TAKE(info, &s->mem, 1);
-  LIBRARY("cuSOLVER", cusolverDnDsyevdx_bufferSize(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g, m,
-                                                   zero, zero, first, m, &found, values, &size));
+  LIBRARY("cuSOLVER",
+          cusolverDnDsyevdx_bufferSize(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I,
+                                       CUBLAS_FILL_MODE_LOWER, m, g, m, zero, zero, first, m, &found, values, &size));
   WEFT_DEVICE_TAKE(work, &s->mem, (size_t) size);
-  LIBRARY("cuSOLVER", cusolverDnDsyevdx(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g, m, zero, zero,
-                                        first, m, &found, values, work, size, info));
+  LIBRARY("cuSOLVER",
+          cusolverDnDsyevdx(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g, m,
+                            zero, zero, first, m, &found, values, work, size, info));
   WEFT_CUDA(cudaMemcpyAsync(&failed, info, sizeof failed, cudaMemcpyDeviceToHost, s->mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
-  if (failed || found != (int) k) { st = weft_fail(ctx, WEFT_ERR_INTERNAL, "cuSOLVER's syevdx failed (info %d)", failed); goto done; }
+  if (failed || found != (int) k) {
+    st = weft_fail(ctx, WEFT_ERR_INTERNAL, "cuSOLVER's syevdx failed (info %d)", failed);
+    goto done;
+  }
   for (size_t j = 0; j < k; j++)
-    WEFT_CUDA(cudaMemcpyAsync(vectors + j * order, g + (k - 1 - j) * order, order * sizeof *g, cudaMemcpyDeviceToDevice, s->mem.stream));
+    WEFT_CUDA(cudaMemcpyAsync(vectors + j * order, g + (k - 1 - j) * order, order * sizeof *g, cudaMemcpyDeviceToDevice,
+                              s->mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
 done:
   double *blocks[] = { values, work, (double *) info };

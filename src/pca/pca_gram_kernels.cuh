@@ -27,7 +27,8 @@ __global__ void mirror(double *g, int64_t order, double *diagonal)
 __global__ void largest_bits(const double *x, int64_t count, unsigned long long *bits)
 {
   double most = 0;
-  for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < count; i += (int64_t) gridDim.x * blockDim.x) most = fmax(most, fabs(x[i]));
+  for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < count; i += (int64_t) gridDim.x * blockDim.x)
+    most = fmax(most, fabs(x[i]));
   for (int d = 16; d; d /= 2) most = fmax(most, __shfl_xor_sync(0xffffffffu, most, d));
   if (threadIdx.x % 32 == 0) atomicMax(bits, (unsigned long long) __double_as_longlong(most));
 }
@@ -58,7 +59,8 @@ __global__ void join(const float *high, const float *cross, int64_t ld, int64_t 
   __syncthreads();
   for (int y = threadIdx.y; y < 32; y += blockDim.y) {
     const int64_t i = ii + threadIdx.x, j = jj + y;
-    if (i < order && j <= i) g[i + j * order] = back * back * (high[i + j * ld] + ((double) cross[i + j * ld] + tile[threadIdx.x][y]) / LOW);
+    if (i < order && j <= i)
+      g[i + j * order] = back * back * (high[i + j * ld] + ((double) cross[i + j * ld] + tile[threadIdx.x][y]) / LOW);
   }
 }
 

@@ -35,7 +35,8 @@ __global__ void find_loads(const double *x, int64_t n, int64_t p, int64_t ld, co
 
 __global__ void sum_scores(const double *x, int64_t n, int64_t p, int64_t ld, const double *loads, double *sums)
 {
-  const int64_t i = blockIdx.x * (int64_t) THREADS + threadIdx.x, each = (p + SLICES - 1) / SLICES, first = blockIdx.y * each;
+  const int64_t i = blockIdx.x * (int64_t) THREADS + threadIdx.x, each = (p + SLICES - 1) / SLICES,
+                first = blockIdx.y * each;
   const int64_t last = first + each < p ? first + each : p;
   double over = 0, under = 0;
   if (i >= n) return;
@@ -108,9 +109,15 @@ done:
   return st;
 }
 
-weft_status weft_pca_observed_cuda(weft_pca_space *s, double *t, double *loads) { return regress(s, true, t, loads, t); }
+weft_status weft_pca_observed_cuda(weft_pca_space *s, double *t, double *loads)
+{
+  return regress(s, true, t, loads, t);
+}
 
-weft_status weft_pca_observed_loads_cuda(weft_pca_space *s, const double *t, double *loads) { return regress(s, true, t, loads, NULL); }
+weft_status weft_pca_observed_loads_cuda(weft_pca_space *s, const double *t, double *loads)
+{
+  return regress(s, true, t, loads, NULL);
+}
 
 weft_status weft_pca_observed_scores_cuda(weft_pca_space *s, const double *loads, double *t)
 {
@@ -126,7 +133,8 @@ weft_status weft_pca_deflate_cuda(weft_pca_space *s, const double *t, const doub
   WEFT_TRY(vectors(s));
   WEFT_CUDA(cudaMemcpyAsync(s->t, t, (size_t) n * sizeof *t, cudaMemcpyHostToDevice, s->mem.stream));
   WEFT_CUDA(cudaMemcpyAsync(s->loads, loads, (size_t) p * sizeof *loads, cudaMemcpyHostToDevice, s->mem.stream));
-  take_off<<<dim3(blocks, (unsigned) (p < 4096 ? p : 4096)), THREADS, 0, s->mem.stream>>>(s->x, n, p, s->ld, s->t, s->loads);
+  take_off<<<dim3(blocks, (unsigned) (p < 4096 ? p : 4096)), THREADS, 0, s->mem.stream>>>(s->x, n, p, s->ld, s->t,
+                                                                                          s->loads);
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
 done:

@@ -69,7 +69,8 @@ __global__ void column_moments(const From *x, int64_t n, int64_t p, const double
   }
 }
 
-weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out)
+weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, const double *weights,
+                                  const weft_pca_moments *out)
 {
   weft_status st = WEFT_OK;
   const weft_device_matrix *m = data->resident;
@@ -84,11 +85,16 @@ weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, cons
   {
     const weft_pca_moments on_device = { d, d + p, d + 2 * p, d + 3 * p, d + 4 * p };
     const unsigned grid = (unsigned) (p < 65536 ? p : 65536);
-    if (m->single) column_moments<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const float *) m->data, m->n, m->p, d_weights, on_device);
-    else column_moments<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const double *) m->data, m->n, m->p, d_weights, on_device);
+    if (m->single)
+      column_moments<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const float *) m->data, m->n, m->p, d_weights,
+                                                              on_device);
+    else
+      column_moments<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const double *) m->data, m->n, m->p, d_weights,
+                                                              on_device);
     WEFT_CUDA(cudaGetLastError());
   }
-  for (int i = 0; i < 5; i++) WEFT_CUDA(cudaMemcpyAsync(to[i], d + i * p, p * sizeof *d, cudaMemcpyDeviceToHost, mem.stream));
+  for (int i = 0; i < 5; i++)
+    WEFT_CUDA(cudaMemcpyAsync(to[i], d + i * p, p * sizeof *d, cudaMemcpyDeviceToHost, mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
 done:
   weft_device_end(&mem);

@@ -55,6 +55,8 @@ static weft_status by_eigenvectors(weft_pca_frame *e, const double *g, size_t b,
   for (size_t j = 0; j < b; j++) scale[j] = g[j + j * b] > 0 ? sqrt(g[j + j * b]) : 1;
   for (size_t j = 0; j < b; j++) for (size_t i = 0; i < b; i++) work[i + j * b] = g[i + j * b] / (scale[i] * scale[j]);
   WEFT_TRY(weft_pca_leading(e->run->ctx, work, b, b, value, vectors));
+  WEFT_TRY(weft_pca_ranks_as_first(e->run, value, b));
+  WEFT_TRY(weft_pca_ranks_as_first(e->run, vectors, b * b));
   for (size_t j = 0; j < b; j++) {
     const double lifted = sqrt(fmax(value[j], (double) b * 4 * DBL_EPSILON));
     for (size_t i = 0; i < b; i++) {
@@ -103,6 +105,7 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far,
     WEFT_TRY(ops->gemm(space, 1, 0, all, b, rows, 1, s_basis, rows, s_panel, rows, 0, e->s_small, all));
     if (ranks) WEFT_TRY(weft_pca_ranks_add(run, e->s_small, all * b));
     WEFT_TRY(ops->get(space, e->small, e->s_small, all * b));
+    if (!ranks) WEFT_TRY(weft_pca_ranks_as_first(run, e->small, all * b));
     for (size_t j = 0; j < b; j++) {
       const double *column = e->small + j * all;
       for (size_t i = 0; i < before; i++) found = fmax(found, fabs(column[i]));

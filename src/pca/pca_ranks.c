@@ -1,5 +1,6 @@
 /* A decomposition whose rows are shared among ranks (pca.h). Loadings and small matrices are on every rank, in the same
- * bits.
+ * bits: what small problems give (eigenvectors, whose signs depend on the library, and residuals, which decide how to
+ * go on) is taken from the first rank, since ranks may run on different back ends and processors.
  *
  *   p <= n   near vectors are loadings, far ones have this rank's rows: X v here, X'u a sum over the ranks, and so are
  *            inner products of far vectors and the Gram matrix: p × b, b × b and p × p numbers travel
@@ -20,6 +21,26 @@ weft_status weft_pca_ranks_add(weft_pca_run *run, double *s_x, size_t count)
   WEFT_TRY(run->ops->get(run->space, x, s_x, count));
   WEFT_TRY(run->ranks->add(run->ctx, x, count));
   WEFT_TRY(run->ops->put(run->space, s_x, x, count));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+weft_status weft_pca_ranks_as_first(weft_pca_run *run, double *x, size_t count)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(run->ctx);
+  uint64_t *sizes;
+  unsigned char **to;
+  double *first;
+  if (!run->ranks) goto done;
+  WEFT_TAKE(first, &mem, count);
+  WEFT_TAKE0(sizes, &mem, run->ranks->size);
+  WEFT_TAKE(to, &mem, run->ranks->size);
+  for (size_t r = 0; r < run->ranks->size; r++) to[r] = (unsigned char *) first;
+  sizes[0] = count * sizeof *x;
+  WEFT_TRY(run->ranks->gather(run->ctx, x, sizes, to));
+  memcpy(x, first, count * sizeof *x);
 done:
   weft_arena_end(&mem);
   return st;

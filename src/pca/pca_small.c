@@ -8,6 +8,7 @@
  * again. */
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "../base/arena.h"
 #include "../base/parallel.h"
@@ -132,6 +133,9 @@ weft_status weft_pca_leading(weft_ctx *ctx, double *a, size_t m, size_t k, doubl
       }
     }
   }
+#ifdef WEFT_TESTS /* signs as of another library */
+  if (getenv("WEFT_PCA_OTHER_SIGNS")) for (size_t i = 0; i < m * k; i++) vectors[i] = -vectors[i];
+#endif
 done:
   weft_arena_end(&mem);
   return st;

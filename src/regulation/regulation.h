@@ -27,18 +27,26 @@ enum { WEFT_REGULATION_MOST_STEPS = 32, WEFT_REGULATION_MOST_SCORE = 2047 };
 
 /* ---- scores and halves ---- */
 
-/* out (n × p): every column of x becomes ranks (average over ties), then quantile[2 rank - 2], then its distance from
- * the mean in parts of the greatest one, times `most`, rounded. Constants become 0. */
-weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *quantile,
-                                   int32_t most,
-                                   int32_t *out);
+/* How columns become scores. quantile: of the ranks 1, 1.5, 2 .. n; by_rank: from 0 to 1. */
+typedef struct { const double *quantile; double by_rank; int32_t most; } weft_regulation_scale;
+
+/* out (n × p): every column of x becomes quantile[2 rank - 2] (ranks are averages over ties); then by_rank times that
+ * and 1 - by_rank times the distance from the median in normal units, their reach that of the quantiles. */
+weft_status weft_regulation_places(weft_ctx *ctx, const double *x, size_t n, size_t p,
+                                   const weft_regulation_scale *scale, double *out);
+
+/* out (n × p): places, or x itself where `quantile` is NULL; their distances from the mean in parts of the greatest
+ * one, times `most`, rounded. Constants become 0. */
+weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, size_t p,
+                                   const weft_regulation_scale *scale, int32_t *out);
 
 /* What a row's draws hang on: its values, so that neither its place nor the other rows matter. `again` counts earlier
  * rows of the same values. */
 typedef struct { uint64_t values; uint32_t again; } weft_regulation_name;
 weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_regulation_name *out);
 
-/* out (m × 2 pairs, m up to n / 2): rows from 0, ascending; columns 2k and 2k + 1 have no row in common. */
+/* out (m × 2 pairs, m up to n): rows from 0, ascending; columns 2k and 2k + 1 have no row in common where m is up to
+ * n / 2, and else as few as can be. */
 weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t m, size_t pairs,
                                    uint64_t key, int32_t *out);
 

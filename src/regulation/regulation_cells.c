@@ -18,7 +18,6 @@
 
 #define LANES ((size_t) WEFT_REGULATION_LANES)
 #define LEAST_BYTES 2e8           /* of products that are kept, unless one half needs more */
-#define ITEM_OPERATIONS 1e8       /* that a thread does between two polls: some 30 ms */
 
 /* ---- scores ---- */
 
@@ -76,13 +75,13 @@ weft_status weft_regulation_cell_scores(weft_ctx *ctx, const weft_regulation_cou
   int64_t batch;
   for (size_t g = 0; g < x->p; g++)
     if ((size_t) (x->starts[g + 1] - x->starts[g]) > longest) longest = (size_t) (x->starts[g + 1] - x->starts[g]);
-  batch = (int64_t) (1 + ctx->threads * (ITEM_OPERATIONS / 64 / ((double) x->starts[x->p] / (double) genes + 1)));
+  batch = (int64_t) (1 + ctx->threads * (WEFT_REGULATION_ITEMS / 64 / ((double) x->starts[x->p] / (double) genes + 1)));
   WEFT_TAKE(order, &mem, longest * (size_t) ctx->threads);
   WEFT_TAKE(z, &mem, longest * (size_t) ctx->threads);
   for (int64_t first = 0; first < genes; first += batch) {
     const int64_t end = first + batch < genes ? first + batch : genes;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) genes));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, 40 * (double) (x->starts[x->p] / genes * (end - first))))
     WEFT_FOR(dynamic)
     for (int64_t g = first; g < end; g++) {
       const size_t own = (size_t) WEFT_THREAD() * longest;
@@ -204,27 +203,17 @@ static double sum_half(const engine *e, const column *c, size_t at, int32_t *out
 
 /* ---- phases ---- */
 
-typedef void item_work(const engine *e, size_t item, column *c);
-
-static weft_status all_items(weft_ctx *ctx, const engine *e, item_work *work, size_t count, double cost)
+static weft_status all_items(weft_ctx *ctx, const engine *e, weft_regulation_item *work, size_t count, double cost)
 {
-  weft_status st = WEFT_OK;
-  const size_t batch = (size_t) (1 + ctx->threads * (ITEM_OPERATIONS / (cost + 1)));
-  for (size_t first = 0; first < count; first += batch) {
-    const int64_t end = (int64_t) (count - first < batch ? count : first + batch);
-    const double share = (double) first / (double) count;
-    WEFT_TRY(weft_poll(ctx, (double) e->first + share * (double) e->count, (double) e->job->halves));
-    WEFT_PARALLEL(ctx->threads)
-    WEFT_FOR(dynamic)
-    for (int64_t item = (int64_t) first; item < end; item++) work(e, (size_t) item, &e->columns[WEFT_THREAD()]);
-  }
-done:
-  return st;
+  const weft_regulation_phase phase = { e->first, e->count, e->job->halves, count, cost };
+  return weft_regulation_items(ctx, &phase, work, e);
 }
 
 /* Sums of a feature in the halves of the group, which products need. */
-static void sum_feature(const engine *e, size_t f, column *c)
+static void sum_feature(const void *data, size_t f, int thread)
 {
+  const engine *e = data;
+  column *c = &e->columns[thread];
   const size_t j = f % e->padded;
   if (j >= e->job->regulators) return;
   read_column(e, (size_t) e->job->regulator[j], feature_part(e, f), NULL, c);
@@ -237,8 +226,10 @@ static void sum_feature(const engine *e, size_t f, column *c)
   }
 }
 
-static void multiply(const engine *e, size_t f, column *c)
+static void multiply(const void *data, size_t f, int thread)
 {
+  const engine *e = data;
+  column *c = &e->columns[thread];
   const size_t j = f % e->padded;
   if (j >= e->job->regulators) return;
   read_column(e, (size_t) e->job->regulator[j], feature_part(e, f), NULL, c);
@@ -266,8 +257,10 @@ static void note_moments(const engine *e, const slot *s)
   }
 }
 
-static void choose(const engine *e, size_t item, column *c)
+static void choose(const void *data, size_t item, int thread)
 {
+  const engine *e = data;
+  column *c = &e->columns[thread];
   const weft_regulation_job *job = e->job;
   const size_t world = item / job->targets, t = item % job->targets, worlds = 1 + job->copies;
   read_column(e, (size_t) job->target[t], WHOLE, world ? e->inverse + (world - 1) * job->n : NULL, c);

@@ -8,7 +8,6 @@
  * All threads share a phase; between phases, and between runs of its items, the user is asked whether to stop. */
 #include <math.h>
 #include <string.h>
-#include "../base/parallel.h"
 #include "regulation.h"
 #include "regulation_loops.h"
 #include "regulation_step.h"
@@ -16,7 +15,6 @@
 #define LANES ((size_t) WEFT_REGULATION_LANES)
 #define ROWS ((size_t) 48)        /* of products at once: a multiple of the lanes and of what kernels take */
 #define SLOT_BYTES 2e8            /* of all slots, unless one needs more */
-#define ITEM_OPERATIONS 1e8       /* that a thread does between two polls: some 30 ms */
 
 typedef struct {
   int32_t *panels, *rows, *products; /* both forms; features × features */
@@ -36,23 +34,11 @@ typedef struct {
   int32_t *choices;
 } engine;
 
-typedef void item_work(const engine *e, size_t item, int thread);
-
 /* All items of a phase; `cost` is a rough number of operations of each. */
-static weft_status all_items(weft_ctx *ctx, const engine *e, item_work *work, size_t count, double cost)
+static weft_status all_items(weft_ctx *ctx, const engine *e, weft_regulation_item *work, size_t count, double cost)
 {
-  weft_status st = WEFT_OK;
-  const size_t batch = (size_t) (1 + ctx->threads * (ITEM_OPERATIONS / (cost + 1)));
-  for (size_t first = 0; first < count; first += batch) {
-    const int64_t end = (int64_t) (count - first < batch ? count : first + batch);
-    const double share = (double) first / (double) count;
-    WEFT_TRY(weft_poll(ctx, (double) e->first + share * (double) e->count, (double) e->job->halves));
-    WEFT_PARALLEL(ctx->threads)
-    WEFT_FOR(dynamic)
-    for (int64_t item = (int64_t) first; item < end; item++) work(e, (size_t) item, WEFT_THREAD());
-  }
-done:
-  return st;
+  const weft_regulation_phase phase = { e->first, e->count, e->job->halves, count, cost };
+  return weft_regulation_items(ctx, &phase, work, e);
 }
 
 /* A gene's scores in the half's rows (partner: in the rows that stand for these), as pairs. */
@@ -90,8 +76,9 @@ static void note_moments(const engine *e, const slot *s, size_t j)
   }
 }
 
-static void pack(const engine *e, size_t item, int thread)
+static void pack(const void *data, size_t item, int thread)
 {
+  const engine *e = data;
   const slot *s = &e->slots[item / (e->padded / LANES)];
   const size_t panel = item % (e->padded / LANES), half = e->first + item / (e->padded / LANES);
   const int hinges = e->job->hinges;
@@ -116,8 +103,9 @@ static void pack(const engine *e, size_t item, int thread)
 
 static size_t row_blocks(const engine *e) { return (e->features + ROWS - 1) / ROWS; }
 
-static void multiply(const engine *e, size_t item, int thread)
+static void multiply(const void *data, size_t item, int thread)
 {
+  const engine *e = data;
   const slot *s = &e->slots[item / row_blocks(e)];
   const size_t first = item % row_blocks(e) * ROWS, count = e->features - first < ROWS ? e->features - first : ROWS;
   (void) thread;
@@ -126,8 +114,9 @@ static void multiply(const engine *e, size_t item, int thread)
                        s->products + first * e->features + panel * LANES, e->features);
 }
 
-static void mirror(const engine *e, size_t item, int thread)
+static void mirror(const void *data, size_t item, int thread)
 {
+  const engine *e = data;
   const slot *s = &e->slots[item / row_blocks(e)];
   const size_t first = item % row_blocks(e) * ROWS, end = first + ROWS < e->features ? first + ROWS : e->features;
   (void) thread;
@@ -146,8 +135,9 @@ static double products_of_regulator(const engine *e, const slot *s, size_t j, in
   return s->sum[j] + s->sum[e->padded + j];
 }
 
-static void choose(const engine *e, size_t item, int thread)
+static void choose(const void *data, size_t item, int thread)
 {
+  const engine *e = data;
   const weft_regulation_job *job = e->job;
   const size_t worlds = 1 + job->copies, world = item / e->blocks % worlds, at = item / e->blocks / worlds;
   const size_t half = e->first + at, first = item % e->blocks * e->block;
@@ -180,19 +170,6 @@ static void choose(const engine *e, size_t item, int thread)
 }
 
 /* ---- the whole ---- */
-
-weft_status weft_regulation_own(weft_arena *mem, const weft_regulation_job *job, int32_t **out)
-{
-  weft_status st = WEFT_OK;
-  int32_t *of_gene;
-  WEFT_TAKE(*out, mem, job->targets);
-  WEFT_TAKE(of_gene, mem, job->p);
-  for (size_t g = 0; g < job->p; g++) of_gene[g] = -1;
-  for (size_t j = 0; j < job->regulators; j++) of_gene[job->regulator[j]] = (int32_t) j;
-  for (size_t t = 0; t < job->targets; t++) (*out)[t] = of_gene[job->target[t]];
-done:
-  return st;
-}
 
 static void set_sizes(engine *e, const weft_regulation_job *job)
 {
@@ -269,8 +246,9 @@ typedef struct {
 } hubs_job;
 
 /* 16 genes against all targets, in the order of these. */
-static void hub_panel(const engine *e, size_t item, int thread)
+static void hub_panel(const void *data, size_t item, int thread)
 {
+  const engine *e = data;
   const hubs_job *h = (const hubs_job *) e;
   const slot *s = &e->slots[0];
   const size_t targets = e->job->targets;

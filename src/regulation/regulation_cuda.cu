@@ -503,7 +503,8 @@ static cudaError_t choose_for(const weft_regulation_job *job, const resident *r,
 {
   const int32_t *partner = world && !job->cells ? r->partner + (world - 1) * job->n : NULL;
   const pack_job pack = { r->scores, r->target + first, job->cells ? NULL : r->rows + half * job->m, partner, job->n,
-                          job->m, r->depth, count, 0, r->target_digits, r->block * r->depth, r->target_sum, NULL, NULL };
+                          job->m, r->depth, count, 0, r->target_digits, r->block * r->depth, r->target_sum, NULL,
+                          NULL };
   const half_view view = { r->products, r->sum, r->variance, r->least, r->favour + world * job->regulators,
                            job->regulators, r->padded, (double) job->m };
   const unsigned blocks = (unsigned) ((count + WARPS - 1) / WARPS);

@@ -74,7 +74,8 @@ static weft_status all_targets(weft_ctx *ctx, const weft_regulation_chosen *c, d
   for (int64_t first = 0; first < targets; first += batch) {
     const int64_t end = first + batch < targets ? first + batch : targets;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) targets));
-    WEFT_PARALLEL(ctx->threads)
+    const double each = 4 * (double) (c->halves * c->steps) + (double) c->regulators;
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * each))
     WEFT_FOR(dynamic)
     for (int64_t t = first; t < end; t++) {
       const size_t own = (size_t) WEFT_THREAD() * c->regulators;
@@ -120,8 +121,8 @@ weft_status weft_regulation_list(weft_ctx *ctx, const weft_regulation_chosen *ch
 }
 
 /* Of one target. */
-static void write_weights(const weft_regulation_edges *e, const double *starts, size_t t, size_t regulators, double full,
-                          const double *share, double *out)
+static void write_weights(const weft_regulation_edges *e, const double *starts, size_t t, size_t regulators,
+                          double full, const double *share, double *out)
 {
   memset(out, 0, regulators * sizeof *out);
   for (size_t k = (size_t) starts[t]; k < (size_t) starts[t + 1]; k++) {
@@ -138,7 +139,7 @@ weft_status weft_regulation_weights(weft_ctx *ctx, const weft_regulation_edges *
   for (int64_t first = 0; first < count; first += batch) {
     const int64_t end = first + batch < count ? first + batch : count;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) targets));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * (double) regulators))
     WEFT_FOR(static)
     for (int64_t t = first; t < end; t++)
       write_weights(edges, starts, (size_t) t, regulators, full, share, out + (size_t) t * regulators);

@@ -1,23 +1,42 @@
 /* .Call entry points of the regulation room. */
-#include "../base/glue.h"
+#include "../base/record.h"
 #include "regulation.h"
 
 /* ---- scores ---- */
 
-typedef struct { const double *x; size_t n, p; const double *quantile; int32_t most, *out; } scores_job;
+typedef struct { const double *x; size_t n, p; weft_regulation_scale scale; double *places; int32_t *out; } scores_job;
+
+static weft_status places(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const scores_job *job = data;
+  (void) backend;
+  return weft_regulation_places(ctx, job->x, job->n, job->p, &job->scale, job->places);
+}
+
+/* x: doubles without NaN, at least one row; quantile: of ranks 1, 1.5, 2 .. n. */
+SEXP C_weft_regulation_places(SEXP x, SEXP quantile, SEXP by_rank, SEXP control)
+{
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, Rf_nrows(x), Rf_ncols(x)));
+  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x),
+                     { REAL_RO(quantile), Rf_asReal(by_rank), 0 }, REAL(out), NULL };
+  weft_glue_run(control, places, &job);
+  UNPROTECT(1);
+  return out;
+}
 
 static weft_status scores(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   const scores_job *job = data;
   (void) backend;
-  return weft_regulation_scores(ctx, job->x, job->n, job->p, job->quantile, job->most, job->out);
+  return weft_regulation_scores(ctx, job->x, job->n, job->p, &job->scale, job->out);
 }
 
-/* x: doubles without NaN, at least one row; quantile: of ranks 1, 1.5, 2 .. n. */
-SEXP C_weft_regulation_scores(SEXP x, SEXP quantile, SEXP most, SEXP control)
+/* As above; quantile: NULL where x has places already. */
+SEXP C_weft_regulation_scores(SEXP x, SEXP quantile, SEXP by_rank, SEXP most, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_ncols(x)));
-  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL_RO(quantile), Rf_asInteger(most),
+  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x),
+                     { Rf_isNull(quantile) ? NULL : REAL_RO(quantile), Rf_asReal(by_rank), Rf_asInteger(most) }, NULL,
                      INTEGER(out) };
   weft_glue_run(control, scores, &job);
   UNPROTECT(1);
@@ -40,13 +59,12 @@ SEXP C_weft_regulation_cell_scores(SEXP x, SEXP size, SEXP quantile, SEXP most, 
   const char *fields[] = { "scores", "absent", "" };
   SEXP starts = weft_glue_element(x, "starts"), values = weft_glue_element(x, "values");
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocVector(RAWSXP, 2 * Rf_xlength(values)));
-  SET_VECTOR_ELT(out, 1, Rf_allocVector(INTSXP, Rf_xlength(starts) - 1));
+  void *scores = RAW(weft_result_put(out, "scores", Rf_allocVector(RAWSXP, 2 * Rf_xlength(values))));
+  int *absent = INTEGER(weft_result_put(out, "absent", Rf_allocVector(INTSXP, Rf_xlength(starts) - 1)));
   cells_job job = { { (size_t) Rf_asInteger(weft_glue_element(x, "n")), (size_t) Rf_xlength(starts) - 1,
                       INTEGER_RO(starts), INTEGER_RO(weft_glue_element(x, "rows")), REAL_RO(values),
                       Rf_isNull(size) ? NULL : REAL_RO(size) },
-                    REAL_RO(quantile), Rf_asInteger(most), INTEGER(VECTOR_ELT(out, 1)),
-                    (int16_t *) (void *) RAW(VECTOR_ELT(out, 0)) };
+                    REAL_RO(quantile), Rf_asInteger(most), absent, scores };
   weft_glue_run(control, cell_scores, &job);
   UNPROTECT(1);
   return out;
@@ -54,22 +72,40 @@ SEXP C_weft_regulation_cell_scores(SEXP x, SEXP size, SEXP quantile, SEXP most, 
 
 /* ---- halves ---- */
 
-typedef struct { const double *x; size_t n, p, m, pairs, copies; uint64_t key; int32_t *rows, *partner; } halves_job;
+/* Random halves with partners, or random orders, of rows that are known by what they hold. */
+typedef struct {
+  const double *x;
+  size_t n, p;
+  uint64_t key;
+  size_t m, pairs, copies;  /* halves */
+  int32_t *rows, *partner;
+  size_t count;             /* orders, where `orders` is not NULL */
+  uint32_t stream;
+  int32_t *orders;
+} rows_job;
 
 /* key: its 32-bit halves, high first. */
-static uint64_t key_of(SEXP key) { return ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1]; }
-
-static weft_status halves(weft_ctx *ctx, const weft_backend *backend, void *data)
+static rows_job rows_job_of(SEXP x, SEXP key)
 {
-  const halves_job *job = data;
+  return (rows_job) { .x = REAL_RO(x), .n = (size_t) Rf_nrows(x), .p = (size_t) Rf_ncols(x),
+                      .key = ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1] };
+}
+
+static weft_status draw_rows(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const rows_job *job = data;
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_regulation_name *names;
   (void) backend;
   WEFT_TAKE(names, &mem, job->n);
   WEFT_TRY(weft_regulation_names(ctx, job->x, job->n, job->p, names));
-  WEFT_TRY(weft_regulation_halves(ctx, names, job->n, job->m, job->pairs, job->key, job->rows));
-  WEFT_TRY(weft_regulation_partners(ctx, names, job->n, job->copies, job->key, job->partner));
+  if (job->orders) {
+    WEFT_TRY(weft_regulation_orders(ctx, names, job->n, job->count, job->stream, job->key, job->orders));
+  } else {
+    WEFT_TRY(weft_regulation_halves(ctx, names, job->n, job->m, job->pairs, job->key, job->rows));
+    WEFT_TRY(weft_regulation_partners(ctx, names, job->n, job->copies, job->key, job->partner));
+  }
 done:
   weft_arena_end(&mem);
   return st;
@@ -79,41 +115,26 @@ done:
 SEXP C_weft_regulation_halves(SEXP x, SEXP m, SEXP pairs, SEXP copies, SEXP key, SEXP control)
 {
   const char *fields[] = { "rows", "partner", "" };
-  const int n = Rf_nrows(x), half = Rf_asInteger(m), count = Rf_asInteger(pairs), nulls = Rf_asInteger(copies);
+  const int half = Rf_asInteger(m), count = Rf_asInteger(pairs), nulls = Rf_asInteger(copies);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_allocMatrix(INTSXP, half, 2 * count));
-  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(INTSXP, n, nulls));
-  halves_job job = { REAL_RO(x), (size_t) n, (size_t) Rf_ncols(x), (size_t) half, (size_t) count, (size_t) nulls,
-                     key_of(key), INTEGER(VECTOR_ELT(out, 0)), INTEGER(VECTOR_ELT(out, 1)) };
-  weft_glue_run(control, halves, &job);
+  rows_job job = rows_job_of(x, key);
+  job.m = (size_t) half, job.pairs = (size_t) count, job.copies = (size_t) nulls;
+  job.rows = INTEGER(weft_result_put(out, "rows", Rf_allocMatrix(INTSXP, half, 2 * count)));
+  job.partner = INTEGER(weft_result_put(out, "partner", Rf_allocMatrix(INTSXP, Rf_nrows(x), nulls)));
+  weft_glue_run(control, draw_rows, &job);
   UNPROTECT(1);
   return out;
-}
-
-typedef struct { const double *x; size_t n, p, count; uint32_t stream; uint64_t key; int32_t *out; } orders_job;
-
-static weft_status orders(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  const orders_job *job = data;
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  weft_regulation_name *names;
-  (void) backend;
-  WEFT_TAKE(names, &mem, job->n);
-  WEFT_TRY(weft_regulation_names(ctx, job->x, job->n, job->p, names));
-  WEFT_TRY(weft_regulation_orders(ctx, names, job->n, job->count, job->stream, job->key, job->out));
-done:
-  weft_arena_end(&mem);
-  return st;
 }
 
 /* n × count: rows from 0 in random orders. purpose: orders for different ones do not depend on each other; from 0. */
 SEXP C_weft_regulation_orders(SEXP x, SEXP count, SEXP purpose, SEXP key, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_asInteger(count)));
-  orders_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), (size_t) Rf_asInteger(count),
-                     WEFT_REGULATION_ORDERS + (uint32_t) Rf_asInteger(purpose), key_of(key), INTEGER(out) };
-  weft_glue_run(control, orders, &job);
+  rows_job job = rows_job_of(x, key);
+  job.count = (size_t) Rf_asInteger(count);
+  job.stream = WEFT_REGULATION_ORDERS + (uint32_t) Rf_asInteger(purpose);
+  job.orders = INTEGER(out);
+  weft_glue_run(control, draw_rows, &job);
   UNPROTECT(1);
   return out;
 }

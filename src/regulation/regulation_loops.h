@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "../base/context.h"
 
 enum { WEFT_REGULATION_LANES = 16, WEFT_REGULATION_KINDS = 3 };
 
@@ -40,5 +41,20 @@ typedef struct weft_regulation_loops {
 } weft_regulation_loops;
 
 const weft_regulation_loops *weft_regulation_loops_here(void);
+
+/* ---- phases: items that threads share; between runs of them the user is asked whether to stop ---- */
+
+/* Operations that a thread does between two polls: some 30 ms. */
+#define WEFT_REGULATION_ITEMS 1e8
+
+typedef struct weft_regulation_phase {
+  size_t first, count, halves; /* halves that are worked on, of all: what progress tells */
+  size_t items;
+  double cost;                 /* of an item: a rough number of operations */
+} weft_regulation_phase;
+
+typedef void weft_regulation_item(const void *engine, size_t item, int thread);
+weft_status weft_regulation_items(weft_ctx *ctx, const weft_regulation_phase *phase, weft_regulation_item *work,
+                                  const void *engine);
 
 #endif

@@ -1,6 +1,7 @@
 /* The .Call entry points of the regulation room: name and number of arguments. */
 #define REGULATION_ROUTINES(R) \
-  R(C_weft_regulation_scores, 4) \
+  R(C_weft_regulation_places, 4) \
+  R(C_weft_regulation_scores, 5) \
   R(C_weft_regulation_cell_scores, 5) \
   R(C_weft_regulation_halves, 6) \
   R(C_weft_regulation_orders, 5) \

@@ -13,6 +13,17 @@ bn_test_data <- function(n = 150, wide = FALSE, seed = 1) {
   x
 }
 
+# Binary columns, each a noisy copy of an earlier one or free.
+linked_bn_data <- function(p, n, noise = 0.2, seed = p) {
+  withr::local_seed(seed)
+  x <- matrix(sample(0:1, n * p, TRUE), n)
+  for (j in seq_len(p)[-1L]) {
+    copied <- stats::runif(n) >= noise
+    x[copied, j] <- x[copied, sample(j - 1, 1L)]
+  }
+  as.data.frame(x)
+}
+
 # Σ_{t < n} ln(a + t), by its definition.
 slow_rising <- function(a, n) vapply(n, function(k) sum(log(a + seq_len(k) - 1)), 0)
 

@@ -13,7 +13,7 @@ calls_mi <- function() {
 
 some_rows <- function(most) if (chance(0.05)) pick(whole(1000, 6000), 1024, 2048, 4096) else some_size(most)
 
-# Codes from 1, one column a feature; some hang on each other, on `class` or are copies.
+# Codes from 1, one column per feature; some hang on each other, on `class` or are copies.
 some_codes <- function(n, p, levels, class = NULL) {
   codes <- matrix(0L, n, p)
   for (j in seq_len(p)) {

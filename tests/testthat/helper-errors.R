@@ -81,7 +81,7 @@ mi_arguments <- function(d, fits, path) {
     mi_matrix = list(x = d$levels), mi_network = list(x = fits$weft_mi_matrix), mi_pack = pair, mi_pairs = permuted, mi_rank = permuted,
     mi_select = c(pair, k = 2), mi_triples = pair, mi_tuples = c(pair, order = 3), network_convert = list(x = fits$weft_network),
     network_tables = list(x = fits$weft_network), write_network = list(x = fits$weft_network, file = path("net.csv")),
-    read_plink = list(path = path("snps.bed")), weft_backend = list(backend = "cpu"), weft_devices = list(), weft_ranks = list(),
+    read_plink = list(path = path("snps.bed")), plink_file = list(path = path("snps.bed")), weft_backend = list(backend = "cpu"), weft_devices = list(), weft_ranks = list(),
     weft_file = list(path = path("numbers"), ncol = 2), weft_free = list(handle = fits$weft_mi_pack), weft_sitrep = list(),
     weft_threads = list(threads = 1), weft_upload = list(x = d$numbers),
     weft_example = list(name = "expression", n = 20, p = 12), pca = list(x = d$numbers, k = 2),

@@ -82,7 +82,7 @@ exact_posterior <- function(A, alpha = c(1, 1), beta = c(1, 1), k = NULL, type =
   p / sum(p)
 }
 
-# Frequencies of the sampled pairs of partitions, one column a chain.
+# Frequencies of the sampled pairs of partitions, one column per chain.
 sampled_posterior <- function(fit, states) {
   trace <- fit$run$trace
   name <- function(x) apply(x + 1L, 2:3, paste, collapse = "")

@@ -72,7 +72,7 @@ quad_library <- local({
   }
 })
 
-# list(sum, absolute, log): matrices, one column a column of w.
+# list(sum, absolute, log): matrices, one column per column of w.
 quad_sum <- function(q, x, w, h, kernel, leave_one_out = FALSE) {
   if (!quad_library()) testthat::skip("no compiler with libquadmath")
   if (is.matrix(h)) h <- t(chol(h))

@@ -1,12 +1,18 @@
 # Directed networks in plain R, from the formulas of the help page; shares no code with the package. And the room's rows
 # of the table in test-twins.R.
 
-reference_scores <- function(x) {
+reference_scores <- function(x, by_rank = min(1, nrow(x) / 100)) {
   n <- nrow(x)
   most <- min(2047, floor(sqrt((2^31 - 1) / (n %/% 2))))
   apply(x, 2, function(v) {
     z <- stats::qnorm((rank(v) - 0.5) / n)
     if (length(unique(v)) == 1) return(integer(n))
+    centre <- stats::median(v)
+    unit <- stats::median(abs(v - centre)) / stats::qnorm(0.75)
+    if (by_rank < 1 && is.finite(unit) && unit > 0) {
+      reach <- stats::qnorm(1 - 0.5 / n)
+      z <- by_rank * z + (1 - by_rank) * pmax(-reach, pmin(reach, (v - centre) / unit))
+    }
     total <- 0
     for (one in z) total <- total + one # one after the other: mean() would round otherwise
     z <- z - total / n
@@ -89,8 +95,8 @@ regulated <- function(n, p) {
   x
 }
 
-regulation_samples <- function(x, resamples, copies, key = c(0, 1)) {
-  .Call(weft:::C_weft_regulation_halves, x, nrow(x) %/% 2L, resamples / 2, copies, key, weft:::run_control())
+regulation_samples <- function(x, resamples, copies, key = c(0, 1), half = nrow(x) %/% 2L) {
+  .Call(weft:::C_weft_regulation_halves, x, half, resamples / 2, copies, key, weft:::run_control())
 }
 
 regulation_select <- function(scores, regulators, targets, samples, hinges, steps, control = weft:::run_control(),

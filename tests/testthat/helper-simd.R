@@ -22,8 +22,9 @@ with_simd_level <- function(level, code) {
 }
 
 # What only tests use is in builds with WEFT_TESTS=yes, as those of `make install`.
+has_test_entries <- function() exists("C_weft_bits_test", asNamespace("weft"))
 skip_unless_test_build <- function() {
-  testthat::skip_if_not(exists("C_weft_bits_test", asNamespace("weft")), "weft was configured without WEFT_TESTS=yes")
+  testthat::skip_if_not(has_test_entries(), "weft was configured without WEFT_TESTS=yes")
 }
 
 # One native operation on the variant in use. Planes are raw vectors of eight bytes per word; codes are integers, missing

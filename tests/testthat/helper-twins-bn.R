@@ -83,6 +83,36 @@ twins_bn <- function() {
     "bn_exact, every node with many possible parents" = list(tolerance = 0, work = function(backend) {
       exact <- bn_exact(bn_scores(some(rep(2, 14), 60), 2, keep = "all", backend = "cpu"), backend = backend)
       list(exact$dag, exact$score)
+    }),
+    # each back end adds in the order that its own cut of the subsets gives: at most p^2 roundings of 2^-50
+    "bn_exact, posterior over orders" = list(tolerance = 1e-10, work = function(backend) {
+      exact <- bn_exact(some(sample(2:3, sample(2:16, 1), TRUE), 300), 3, posterior = "order", backend = backend)
+      list(exact$edges, exact$log_total)
+    }),
+    "sums over orders, little device memory" = list(tolerance = 1e-10, work = function(backend) {
+      withr::local_options(weft.device_memory = 1e6)
+      order_sums(14, some, c(0L, 0L))$work(backend)
+    }),
+    "sums over orders, subsets cut alike" = order_sums(13, some, c(8L, 3L)),
+    "sums over orders, no tops" = order_sums(15, some, c(8L, 7L)),
+    "sums over orders, no mids" = order_sums(4, some, c(3L, 0L)),
+    "sums over orders of scores thousands of nats apart" = list(tolerance = 0, work = function(backend) {
+      order_sums(6, far_apart, c(3L, 2L))$work(backend)
     })
   )
+}
+
+# Scores whose weights underflow in doubles: copies of one column.
+far_apart <- function(levels, n) {
+  x <- sample(4, 4000, TRUE)
+  copy <- function(k) factor(ifelse(stats::runif(4000) < 0.02 * k, sample(4, 4000, TRUE), x), 1:4)
+  list2DF(lapply(stats::setNames(1:6, letters[1:6]), copy))
+}
+
+# Sums over orders with the same cut of subsets on both back ends: the same bits.
+order_sums <- function(p, data, shape) {
+  list(tolerance = 0, work = function(backend) {
+    table <- bn_scores(data(rep(2, p), 300), 3, keep = "all", backend = "cpu")
+    weft:::order_edges(table, bn_exact(table, backend = "cpu")$score, weft:::run_control(backend), shape)
+  })
 }

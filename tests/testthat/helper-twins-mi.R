@@ -30,6 +30,33 @@ twins_mi <- function() {
       tidy(mi_pairs(some(rep(2, 90), n), sample(2, n, TRUE), by = "interaction", features = 1:50, with = 30:90, min_gain = 1e-3,
                     top = Inf, backend = backend))
     }),
+    "mi_pairs, three levels" = list(tolerance = 0, work = function(backend) {
+      n <- sample(3000, 1)
+      tidy(mi_pairs(some(rep(3, sample(20:300, 1)), n), sample(2, n, TRUE), top = sample(300, 1), backend = backend))
+    }),
+    "mi_pairs, three levels, by interaction between two sets" = list(tolerance = 0, work = function(backend) {
+      n <- sample(900, 1)
+      tidy(mi_pairs(some(rep(3, 170), n), sample(2, n, TRUE, c(9, 1)), by = "interaction", features = 1:90,
+                    with = 60:170, min_gain = 1e-3, top = Inf, backend = backend))
+    }),
+    "mi_pairs, up to three levels, two to eight classes" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(1:3, sample(2000, 3)), 1)
+      x <- some(sample(3, 150, TRUE), n)
+      lapply(c(2, 3, 8), function(classes) {
+        class <- factor(sample(classes, n, TRUE), 1:9)
+        lapply(list(class, droplevels(class)), function(class)
+          tidy(mi_pairs(x, class, top = 90, by = sample(c("mi", "interaction"), 1), backend = backend)))
+      })
+    }),
+    "mi_pairs, more rows than 16 bits count" = list(tolerance = 0, work = function(backend) {
+      n <- sample(65530:70000, 1)
+      tidy(mi_pairs(some(sample(2:3, 20, TRUE), n), sample(2, n, TRUE), top = 40, min_mi = 1e-5, backend = backend))
+    }),
+    "mi_pairs, two to five levels, thresholds" = list(tolerance = 0, work = function(backend) {
+      n <- sample(900, 1)
+      tidy(mi_pairs(some(sample(2:5, 120, TRUE), n), sample(4, n, TRUE), top = Inf, min_mi = 0.01, min_gain = 0,
+                    backend = backend))
+    }),
     "mi_pairs, mixed levels, missing left out" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
       tidy(mi_pairs(some(c(rep(2, 30), rep(3, 30), 5, 40, 300), n, 0.05), sample(3, n, TRUE), na = "drop", top = 100, backend = backend))

@@ -82,7 +82,7 @@ test_that("values become codes from the base, missing as the largest code", {
                                                   rep(c(0L, 65534L, 65535L), 40)))
 })
 
-test_that("a plane has one bit a row and a zero tail", {
+test_that("a plane has one bit per row and a zero tail", {
   set.seed(5)
   for (n in lengths_to_try) for (bits in c(8, 16)) {
     missing <- as.integer(2^bits - 1)

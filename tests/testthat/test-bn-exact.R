@@ -83,7 +83,7 @@ test_that("the optimum keeps required and forbidden edges and is never below a s
 test_that("graphs beyond memory are refused", {
   wide <- as.data.frame(matrix(0:1, 4, 40))
   expect_error(bn_exact(wide, 1), class = "weft_error_memory", regexp = "40 nodes")
-  expect_error(bn_exact(wide[1:20], 1, posterior = "dag"), class = "weft_error_memory")
+  expect_error(bn_exact(wide[1:24], 1, posterior = "dag"), class = "weft_error_memory")
 })
 
 test_that("the nodes of a table and of a SummarizedExperiment are counted, not the columns of something", {

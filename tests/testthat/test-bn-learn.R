@@ -153,7 +153,7 @@ test_that("long searches can be interrupted", {
 test_that("arguments that break a rule are classed errors", {
   d <- bn_test_data()
   bad <- function(code, text) expect_error(code, class = "weft_error_input", regexp = text)
-  bad(bn_learn(d, iterations = 0), "iterations")
+  bad(bn_learn(d, iterations = -1), "iterations")
   bad(bn_learn(d, temperatures = c(2, 1)), "start with 1")
   bad(bn_learn(d, chains = 0), "chains")
   bad(bn_learn(d, correct_bias = TRUE), "target = \"sum\"")
@@ -247,4 +247,31 @@ test_that("an error names the function that was called, not the data that do.cal
     failed <- tryCatch(do.call(f, list(d, iterations = -1)), error = identity)
     expect_identical(deparse(conditionCall(failed)), "bn_learn(..., iterations = -1)")
   }
+})
+
+test_that("`iterations = 0` is a descent alone, to a graph that no order next to its own betters", {
+  d <- linked_bn_data(12, 400)
+  quick <- bn_learn(d, iterations = 0, seed = 1)
+  expect_equal(quick$score, bn_score(d, quick), tolerance = 1e-10)
+  best <- bn_exact(d)$score
+  expect_lte(quick$score, best + 1e-9)
+  start <- rev(names(d))
+  expect_gt(quick$score, bn_learn(d, iterations = 1, seed = 1)$score)
+  expect_gt(bn_learn(d, iterations = 0, chains = 1, start = start, seed = 1)$score,
+            bn_learn(d, iterations = 1, chains = 1, start = start, seed = 1)$score)
+  expect_identical(bn_learn(d, iterations = 0, seed = 1, threads = 2)$dags, quick$dags)
+  more <- update(quick, iterations = 2000)
+  expect_gte(more$score, quick$score)
+  expect_identical(more$order, bn_learn(d, iterations = 2001, thin = 1, seed = 1)$order)
+  expect_output(print(quick), "12 nodes")
+  expect_error(bn_learn(d, iterations = 0, target = "sum"), class = "weft_error_input", regexp = "from 1")
+})
+
+test_that("arguments by other packages' names are errors that name the ones meant", {
+  d <- bn_test_data()
+  for (f in list(bn_learn, bn_exact)) {
+    expect_error(f(d, iss = 5), class = "weft_error_input", regexp = "called `ess`")
+    expect_error(f(d, maxp = 2), class = "weft_error_input", regexp = "`max_parents`")
+  }
+  expect_error(bn_learn(d, restart = 5), class = "weft_error_input", regexp = "`chains`")
 })

@@ -164,6 +164,20 @@ test_that("memory and time are predicted, and too much is refused with advice", 
   expect_gt(bn_scores(wide, 6, dry_run = TRUE)$bytes, 1e12)
 })
 
+test_that("planes beyond a cache count what lists of rows count", {
+  # 27 cells of 70,000 rows are 236 KB of planes, 81 cells 709 KB
+  d <- withr::with_seed(1, as.data.frame(matrix(sample(3, 5 * 70000, TRUE), 70000)))
+  d[[2]] <- ifelse(d[[1]] > 1, d[[2]], 1L)
+  d[] <- lapply(d, factor, levels = 1:3)
+  for (score in c("bdeu", "bic")) {
+    scores <- bn_scores(d, 4, score, keep = "all")
+    for (parents in list(1:3, 1:4)) {
+      expect_equal(mask_scores(scores)[5, sum(2^(parents - 1)) + 1],
+                   reference_score(d, "V5", paste0("V", parents), score), tolerance = 1e-10)
+    }
+  }
+})
+
 test_that("every allocation may fail and nothing leaks", {
   d <- bn_test_data()
   expect_survives_failures(list(
@@ -172,7 +186,8 @@ test_that("every allocation may fail and nothing leaks", {
     learn = function() bn_learn(d, iterations = 20, target = "sum", chains = 2, correct_bias = TRUE, seed = 1,
                                 threads = 1),
     dag = function() bn_exact(d, posterior = "dag", threads = 1),
-    order = function() bn_exact(d, posterior = "order", threads = 1)
+    order = function() bn_exact(d, posterior = "order", threads = 1),
+    features = function() bn_features(bn_exact(d[1:3], posterior = "dag", threads = 1), draws = 5, seed = 1, threads = 1)
   ), most = 25)
 })
 
@@ -188,7 +203,7 @@ test_that("inputs that break a rule are classed errors", {
   bad(bn_scores(d, c(a = 1, zz = 2)), "max_parents")
   bad(bn_scores(d, score = "bge"), "numeric")
   bad(bn_scores(d, ess = 0), "positive")
-  bad(bn_scores(d, interventions = "a"), "one entry a row")
+  bad(bn_scores(d, interventions = "a"), "one entry per row")
   bad(bn_scores(d, interventions = rep("zz", 150)), "no column `zz`")
   bad(bn_scores(d, candidates = list("a")), "names of nodes")
   bad(bn_local_score(d, "a", "a"), "other than")

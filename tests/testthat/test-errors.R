@@ -8,8 +8,8 @@ test_that("wrong arguments are classed errors", {
   fits <- list(weft_network = mi_network(d$numbers, "mrnet", estimator = "pearson"), weft_mi_matrix = mi_matrix(d$levels),
                weft_mi_pack = mi_pack(d$levels, d$class))
   calls <- mi_arguments(d, fits, path)
-  mine <- c("discretize", "mi_matrix", "mi_network", "mi_pack", "mi_pairs", "mi_rank", "mi_select", "mi_triples", "mi_tuples", "read_plink",
-            "weft_file", "weft_free", "weft_upload")
+  mine <- c("discretize", "mi_matrix", "mi_network", "mi_pack", "mi_pairs", "mi_rank", "mi_select", "mi_triples", "mi_tuples", "plink_file",
+            "read_plink", "weft_file", "weft_free", "weft_upload")
   found <- wrong_calls(exported_calls(calls[mine]), wrong_values()[c("missing", "null", "na", "text", "infinite", "nothing", "a_function")])
   expect_identical(sprintf("%s: %s", found$call, found$message), character())
   expect_gt(attr(found, "made"), 700)
@@ -62,7 +62,7 @@ test_that("what R has no memory for is a classed error", {
     "cat(class_of(mi_matrix(x, estimator = 'pearson')), class_of(discretize(x)), class_of(mi_rank(x, x[, 1], bins = 2)), '\\n')"
   ))
   lib <- paste(c(dirname(find.package("weft")), .libPaths()), collapse = .Platform$path.sep)
-  command <- sprintf("ulimit -v 1700000; R_LIBS=%s OMP_NUM_THREADS=2 %s --vanilla %s", shQuote(lib),
+  command <- sprintf("ulimit -v 1700000; R_LIBS=%s WEFT_BACKEND=cpu OMP_NUM_THREADS=2 %s --vanilla %s", shQuote(lib),
                      shQuote(file.path(R.home("bin"), "Rscript")), shQuote(script))
   out <- suppressWarnings(system2("sh", c("-c", shQuote(command)), stdout = TRUE, stderr = TRUE))
   expect_identical(strsplit(trimws(utils::tail(out, 2L)), " "), list(rep("weft_error_memory", 4), rep("weft_error_memory", 3)))

@@ -95,7 +95,7 @@ named_network <- function(names) {
   mi_network(m, "relnet", threshold = 0.1)
 }
 
-test_that("SIF has a line an edge and three fields a line, whatever the names are", {
+test_that("SIF has a line per edge and three fields a line, whatever the names are", {
   net <- named_network(nasty)
   file <- withr::local_tempfile(fileext = ".sif")
   write_network(net, file)
@@ -126,7 +126,7 @@ test_that("GraphML is well-formed and reads back, whatever the names are", {
   expect_identical(as.double(read[-seq_len(1 + p)]), as.data.frame(net)$weight) # thirds: all digits are there
 })
 
-test_that("CSV has a row an edge, and text that is no formula", {
+test_that("CSV has a row per edge, and text that is no formula", {
   net <- named_network(nasty)
   file <- withr::local_tempfile(fileext = ".csv")
   write_network(net, file)

@@ -28,7 +28,7 @@ test_that("series keep their bound on hard cases, and are used", {
                  label = paste("series,", case$what, epsilon))
     }
     p <- weft:::kernel_problem(case$q, case$x, case$w, "gaussian", case$h, 1e-3, backend = "cpu")
-    used <- used + (weft:::kernel_run(p, "tree")$effort[4] > 0)
+    used <- used + (weft:::kernel_run(p, "tree")$effort[["series"]] > 0)
     if (case$self) {
       left <- kernel_sum(case$x, weights = case$w, bandwidth = case$h, leave_one_out = TRUE, method = "direct", backend = "cpu")
       got <- kernel_sum(case$x, weights = case$w, bandwidth = case$h, leave_one_out = TRUE, rel_error = 1e-4, method = "tree",
@@ -45,7 +45,7 @@ test_that("series are left out where their moments would take as long as the pai
     x <- matrix(rnorm(2 * n), ncol = 2)
     p <- weft:::kernel_problem(x, NULL, NULL, "gaussian", 2, 1e-3, backend = "cpu")
     p$nodes <- nodes
-    weft:::kernel_run(p, "tree")$effort[4]
+    weft:::kernel_run(p, "tree")$effort[["series"]]
   }
   expect_equal(effort(1200, "auto"), 0)
   expect_gt(effort(1200, "series"), 0)
@@ -69,7 +69,7 @@ test_that("samples keep their bound at its rate, whatever the weights, and do no
     expect_identical(run(threads = 1), got)
   }
   p <- weft:::kernel_problem(q, NULL, NULL, "gaussian", 4, 0.1, confidence = 0.9, seed = 5, tree = tree)
-  expect_gt(weft:::kernel_run(p, "tree")$effort[5], 0)
+  expect_gt(weft:::kernel_run(p, "tree")$effort[["samples"]], 0)
   expect_error(kernel_sum(q, x, nodes = "samples"), class = "weft_error_input", regexp = "confidence")
   expect_error(kernel_sum(q, x, kernel = "laplacian", nodes = "series"), class = "weft_error_input", regexp = "Gaussian")
 })

@@ -1,18 +1,31 @@
 # Directed networks. The reference in helper-regulation.R is plain R; its decisions must be the same.
 
-test_that("scores are normal scores as whole numbers", {
+test_that("scores are whole numbers: normal scores, of few samples the values in part", {
   withr::local_seed(1)
-  for (n in c(4, 5, 17, 200)) {
-    x <- matrix(rnorm(n * 6), n)
+  for (n in c(4, 5, 17, 50, 99, 100, 200)) {
+    x <- matrix(rnorm(n * 9), n)
     x[, 2] <- round(x[, 2])
     x[, 3] <- 7
     x[1, 4] <- Inf
     x[2, 4] <- -Inf
     x[, 5] <- sample(c(0, -0, 1), n, TRUE)
+    x[, 7] <- c(-Inf, Inf, 0)[rep_len(c(1, 2, 1, 2, 3), n)]
+    x[, 8] <- x[, 8] * 1e308
+    x[, 9] <- rt(n, 1)
     expect_identical(unname(weft:::regulation_scores(x, weft:::run_control())), unname(reference_scores(x)))
+    expect_identical(unname(weft:::regulation_scores(x, weft:::run_control(), by_rank = 1)),
+                     unname(reference_scores(x, 1)))
     expect_identical(weft:::regulation_scores(x, weft:::run_control(threads = 2)),
                      weft:::regulation_scores(x, weft:::run_control(threads = 1)))
   }
+  # units do not matter, and in what is left of the values no extreme goes beyond a normal score
+  x <- matrix(rnorm(125), 25)
+  expect_identical(weft:::regulation_scores(4 * x + 2^20, weft:::run_control()),
+                   weft:::regulation_scores(4 * x + 2^20 - 2^20, weft:::run_control()))
+  far <- x
+  far[which.max(x[, 1]), 1] <- 1e6
+  expect_lt(max(abs(weft:::regulation_scores(far, weft:::run_control()) -
+                      weft:::regulation_scores(x, weft:::run_control()))), 500)
   x <- cbind(rnorm(3000))
   expect_identical(weft:::regulation_scores(exp(x), weft:::run_control()),
                    weft:::regulation_scores(x, weft:::run_control()))
@@ -42,6 +55,16 @@ test_that("halves come in pairs without a common sample, and partners are one cy
     expect_identical(regulation_samples(x, 40, 3), s)
     expect_false(identical(regulation_samples(x, 40, 3, c(0, 2))$rows, s$rows))
   }
+  # larger ones share as few samples as can be, and leave none out
+  for (size in list(c(25, 16), c(5, 3), c(6, 6), c(31, 16))) {
+    s <- regulation_samples(matrix(rnorm(3 * size[1]), size[1]), 20, 0, half = size[2])$rows
+    for (k in seq(1, 20, 2)) {
+      expect_length(intersect(s[, k], s[, k + 1]), 2 * size[2] - size[1])
+      expect_setequal(c(s[, k], s[, k + 1]), seq_len(size[1]) - 1)
+      expect_false(is.unsorted(s[, k + 1], strictly = TRUE))
+    }
+  }
+  expect_identical(vapply(c(4L, 5L, 25L, 31L, 32L, 33L, 1000L), weft:::half_of, 0L), c(2L, 3L, 16L, 16L, 16L, 16L, 500L))
   # each sample in each half as often as another: 2000 halves, 6 standard deviations
   s <- regulation_samples(matrix(rnorm(20), 20), 4000, 0)
   expect_true(all(abs(tabulate(s$rows + 1L, 20) - 2000) < 6 * sqrt(1000)))
@@ -166,6 +189,35 @@ test_that("edges, weights and q-values follow from the choices", {
   expect_identical(as.data.frame(net, fdr = 0.1), edges[edges$q_value <= 0.1, ], ignore_attr = "row.names")
 })
 
+test_that("the bound for complementary halves is not given where halves share samples", {
+  withr::local_seed(10)
+  x <- regulated(40, 6)
+  bound <- function(rows) as.data.frame(regulation(x[rows, ], resamples = 20, copies = 0, seed = 1))$expected_false
+  expect_true(any(!is.na(bound(1:40))))
+  expect_true(any(!is.na(bound(1:32))))
+  expect_true(all(is.na(bound(1:31))))
+  both <- regulation(x, compare = rep(c("few", "many"), c(8, 32)), permutations = 1, resamples = 20, copies = 0, seed = 1)
+  expect_true(all(is.na(as.data.frame(both$networks$few)$expected_false)))
+  expect_true(any(!is.na(as.data.frame(both$networks$many)$expected_false)))
+})
+
+test_that("few samples: the values find more edges than their ranks alone", {
+  withr::local_seed(12)
+  ranks_only <- function(x) apply(x, 2, function(v) stats::qnorm((rank(v) - 0.5) / length(v)))
+  true_first <- function(x, edges) {
+    found <- as.data.frame(regulation(x, copies = 0, seed = 1))[seq_along(edges), ]
+    mean(edges %in% paste(found$regulator, found$target))
+  }
+  gained <- replicate(12, {
+    x <- matrix(rnorm(24 * 30), 24, dimnames = list(sprintf("s%d", 1:24), sprintf("g%d", 1:30)))
+    parent <- rep(1:3, each = 9)
+    x[, 4:30] <- 0.5 * x[, 4:30] + x[, parent]
+    edges <- sprintf("g%d g%d", parent, 4:30)
+    true_first(x, edges) - true_first(ranks_only(x), edges)
+  })
+  expect_gt(mean(gained), 0.02)
+})
+
 test_that("the network finds what regulates, with its sign, and a list of regulators is respected", {
   withr::local_seed(8)
   n <- 120
@@ -260,6 +312,9 @@ test_that("mistakes are classed errors", {
   expect_error(regulation(x, regulators = c(TRUE, FALSE)), class = "weft_error_input")
   expect_error(regulation(x, regulators = character()), class = "weft_error_input")
   expect_error(regulation(x, resamples = 3), class = "weft_error_input", regexp = "even")
+  expect_error(regulation(x, tfs = "g1"), class = "weft_error_input", regexp = "no `tfs`.*called `regulators`")
+  expect_error(regulation(x, group = 1, nsplit = 2), class = "weft_error_input", regexp = "called `compare`.*`resamples`")
+  expect_error(regulation(x, whatever = 1), class = "weft_error_input", regexp = "no `whatever`")
   expect_error(regulation(x, steps = 0), class = "weft_error_input")
   expect_error(regulation(x, copies = -1), class = "weft_error_input")
   expect_error(regulation(data.frame(a = letters)), class = "weft_error_input")

@@ -89,7 +89,7 @@ test_that("GraphML is read back by igraph, names with odd characters too", {
   expect_equal(igraph::ecount(g), sum(fit$bayes$dag))
 })
 
-test_that("SIF and CSV have a line an edge", {
+test_that("SIF and CSV have a line per edge", {
   file <- withr::local_tempfile(fileext = ".sif")
   write_network(fit, file, isolated = FALSE)
   edges <- as.data.frame(fit, what = "edges")

@@ -165,7 +165,7 @@ test_that("progress tells the steps and their times", {
   expect_match(said[length(said)], "outliers")
 })
 
-test_that("a page is printed, tables have a row a gene and sample", {
+test_that("a page is printed, tables have a row per gene and sample", {
   text <- utils::capture.output(print(fit))
   expect_lt(length(text), 40)
   expect_true(all(nchar(text) <= 115))

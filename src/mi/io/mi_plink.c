@@ -6,10 +6,12 @@
 # define _POSIX_C_SOURCE 200809L
 #endif
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
 #include "../../base/arena.h"
+#include "../../base/genotypes.h"
 #include "../../base/parallel.h"
 #include "../mi.h"
 
@@ -57,5 +59,57 @@ weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const d
 done:
   fclose(f);
   weft_arena_end(&mem);
+  return st;
+}
+
+/* Exact test of Hardy-Weinberg proportions: the probability of all numbers of heterozygotes that are no likelier than
+ * the one seen, given the alleles. Numbers of one parity follow each other by
+ *   P(h + 2) / P(h) = 4 r c / ((h + 1) (h + 2)),   r and c the homozygotes of the rare and of the common allele,
+ * from the likeliest on, both ways, until nothing is left. */
+static double equilibrium(double one, double hets, double other)
+{
+  const double n = one + hets + other, rare = 2 * fmin(one, other) + hets;
+  double middle = floor(rare * (2 * n - rare) / (2 * n)), total = 0, tail = 0, seen = 0;
+  if (rare < 1) return 1;
+  if (fmod(middle, 2) != fmod(rare, 2)) middle++;
+  for (int pass = 0; pass < 2; pass++)
+    for (int up = 0; up < 2; up++) {
+      double h = middle, r = (rare - middle) / 2, c = n - h - r, p = 1;
+      for (;;) {
+        if (up || h != middle) {
+          if (pass && p <= seen * (1 + 1e-9)) tail += p;
+          if (!pass) total += p;
+          if (!pass && h == hets) seen = p;
+        }
+        if (up ? r < 1 : h < 2) break;
+        p *= up ? 4 * r * c / ((h + 1) * (h + 2)) : h * (h - 1) / (4 * (r + 1) * (c + 1));
+        h += up ? 2 : -2;
+        r += up ? -1 : 1;
+        c += up ? -1 : 1;
+        if (!(p > 0)) break;
+      }
+    }
+  return fmin(1, tail / total);
+}
+
+weft_status weft_mi_genotype_summary(weft_ctx *ctx, const weft_column *columns, size_t n, size_t p, double *counts,
+                                     double *hwe)
+{
+  weft_status st = WEFT_OK;
+  const size_t batch = 1 + 8 * AT_ONCE / (n + 1) * (size_t) ctx->threads;
+  for (size_t first = 0; first < p; first += batch) {
+    const int64_t count = (int64_t) (p - first < batch ? p - first : batch);
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
+    WEFT_PARALLEL(ctx->threads)
+    WEFT_FOR(dynamic)
+    for (int64_t k = 0; k < count; k++) {
+      const size_t j = first + (size_t) k;
+      uint64_t of[4];
+      weft_genotype_counts(columns[j].values, n, NULL, of);
+      for (int g = 0; g < 4; g++) counts[4 * j + (size_t) g] = (double) of[g];
+      hwe[j] = equilibrium((double) of[0], (double) of[1], (double) of[2]);
+    }
+  }
+done:
   return st;
 }

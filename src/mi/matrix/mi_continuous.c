@@ -221,7 +221,7 @@ weft_status weft_mi_make_ready(weft_ctx *ctx, weft_arena *mem, const weft_mi_num
   for (size_t first = 0; first < data->p; first += at_once) {
     const int64_t end = (int64_t) (data->p - first < at_once ? data->p : first + at_once);
     WEFT_TRY(weft_poll(ctx, 0, 1));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * (double) n * 40))
     {
       const size_t mine = (size_t) WEFT_THREAD() * n;
       WEFT_FOR(dynamic)

@@ -128,7 +128,8 @@ static weft_status all_tiles(weft_ctx *ctx, const weft_mi_ready *r, double *out,
   for (size_t first = 0; first < total; first += batch) {
     const int64_t end = (int64_t) (total - first < batch ? total : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) total));
-    WEFT_PARALLEL(ctx->threads)
+    const double pairs = (double) (end - (int64_t) first) * (double) (side * side);
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, pairs * pair_cost(r)))
     {
       weft_mi_scratch *own = &scratch[WEFT_THREAD()];
       WEFT_FOR(dynamic)
@@ -157,7 +158,7 @@ static weft_status clear(weft_ctx *ctx, double *out, size_t count)
   for (size_t first = 0; first < count; first += batch) {
     const int64_t end = (int64_t) (count - first < batch ? count : first + batch);
     WEFT_TRY(weft_poll(ctx, 0, 1));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) end - (double) first))
     WEFT_FOR(static)
     for (int64_t at = (int64_t) first; at < end; at += (int64_t) piece)
       memset(out + at, 0, ((size_t) (end - at) < piece ? (size_t) (end - at) : piece) * sizeof *out);

@@ -139,7 +139,7 @@ weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *d, double *out
     size_t r, s;
     pair_at(d->n, first, &r, &s);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) k.pairs));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) d->p * (double) count))
     WEFT_FOR(static)
     for (int64_t j = 0; j < (int64_t) d->p; j++) {
       fill_planes(&k, (size_t) j, r, s, count);
@@ -148,7 +148,7 @@ weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *d, double *out
     for (int64_t from = 0; from < total; from += at_once) {
       const int64_t end = total - from < at_once ? total : from + at_once;
       WEFT_TRY(weft_poll(ctx, (double) first + (double) count * (double) from / (double) total, (double) k.pairs));
-      WEFT_PARALLEL(ctx->threads)
+      WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - from) * TILE * TILE * (double) count / 128))
       WEFT_FOR(dynamic)
       for (int64_t t = from; t < end; t++)
         count_tile(&k, &tiles, (size_t) t, counts + (size_t) WEFT_THREAD() * TILE * TILE);

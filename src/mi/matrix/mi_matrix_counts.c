@@ -179,7 +179,8 @@ static weft_status fill_matrix(weft_ctx *ctx, const weft_mi_pack *x, const weft_
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
+  const double pairs = (double) x->p * (double) (y ? y->p : x->p);
+  const int threads = weft_threads_worth(ctx->threads, pairs * (30 + (double) x->n / 8));
   const size_t cells = (size_t) WEFT_MI_PLANAR_LEVELS * WEFT_MI_PLANAR_LEVELS;
   weft_mi_pace pace = { (size_t) threads, 0 };
   weft_mi_tiling tiling;
@@ -233,7 +234,7 @@ weft_status weft_mi_own_entropies(weft_ctx *ctx, const weft_mi_pack *x, int esti
   for (int64_t first = 0; first < (int64_t) x->p; first += batch) {
     const int64_t end = (int64_t) x->p - first < batch ? (int64_t) x->p : first + batch;
     WEFT_TRY(weft_poll(ctx, 1, 1));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * 2 * (double) x->n))
     WEFT_FOR(dynamic)
     for (int64_t place = first; place < end; place++)
       out[x->column[place] * (x->columns + 1)] = own_entropy(x, (size_t) place, estimator, &work[WEFT_THREAD()]);

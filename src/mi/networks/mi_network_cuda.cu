@@ -99,19 +99,6 @@ __global__ static void settle(const double *m, size_t p, size_t first, double ke
   }
 }
 
-/* Numbers to be sent, copied by all threads. */
-static void copy_numbers(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  const double *from = (const double *) data + first;
-  const size_t part = (count + threads - 1) / threads;
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(static)
-  for (int t = 0; t < threads; t++) {
-    const size_t a = t * part, b = a + part < count ? a + part : count;
-    if (a < b) memcpy((double *) out + a, from + a, (b - a) * sizeof *from);
-  }
-}
-
 /* The power of two that brings the greatest weight into [1/2, 1). */
 static double scale_of(double greatest)
 {
@@ -174,7 +161,7 @@ weft_status weft_network_cuda(weft_ctx *ctx, const weft_network_job *job, double
   double *m, greatest = 0;
   WEFT_TRY(weft_network_check(ctx, job, &greatest));
   WEFT_DEVICE_TAKE(m, &mem, p * p);
-  WEFT_TRY(weft_device_upload(&mem, m, p * p, sizeof *m, copy_numbers, job->m));
+  WEFT_TRY(weft_device_upload(&mem, m, p * p, sizeof *m, weft_fill_doubles, job->m));
   WEFT_TRY(way(ctx, &mem, job, m, greatest, out));
 done:
   weft_device_end(&mem);

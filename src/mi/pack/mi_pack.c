@@ -3,15 +3,22 @@
 #include "../../base/parallel.h"
 #include "../mi.h"
 #include "mi_pack.h"
+#include "mi_pack_genotypes.h"
 
 #define KEYS 512     /* group keys: coded, side (2 bits), missing, planes (5 bits) */
 #define BATCH_CELLS 4e7
 
-/* What the first pass learns of an attribute. */
-typedef struct { weft_codes plan; weft_codes_result result; uint32_t levels; int missing; } shape_of;
+/* What the first pass learns of an attribute. used: of codes of a byte, those that occur, a bit each. */
+typedef struct {
+  weft_codes plan;
+  weft_codes_result result;
+  uint32_t levels;
+  int missing;
+  uint64_t used[4];
+} shape_of;
 
 /* One thread's room: codes as they come, codes made dense. */
-typedef struct { uint16_t *raw, *dense, *lut; int32_t *wide; } workspace;
+typedef struct { uint16_t *raw, *dense, *lut; int32_t *wide; uint64_t *halves; } workspace;
 
 static int is_coded(const weft_mi_pack *pack, uint32_t levels)
 {
@@ -65,20 +72,41 @@ done:
 
 /* ---- codes ---- */
 
-/* Codes of a column as 16-bit numbers in the input's order, missing as 65535, and how many numbers there may be. */
+/* Codes that need 16 bits, in the input's order, missing as 65535, and how many numbers there may be. */
 static weft_codes_result raw_codes(const weft_column *x, size_t n, int na_level, weft_codes *plan, workspace *w)
 {
   weft_codes_result r = plan->width ? WEFT_CODES_OK : weft_codes_plan(x, n, na_level, plan);
   if (r == WEFT_CODES_WIDE) return weft_encode_wide(x, n, na_level, plan, w->raw, w->wide);
   if (r != WEFT_CODES_OK) return r;
-  if (plan->width == 2) {
-    weft_encode_all(x, n, na_level, plan, w->raw, w->dense);
-  } else {
-    uint8_t *bytes = (uint8_t *) w->dense;
-    weft_encode_all(x, n, na_level, plan, bytes, bytes + n);
-    for (size_t i = 0; i < n; i++) w->raw[i] = bytes[i] == WEFT_NA_U8 ? WEFT_MI_MISSING : bytes[i];
-  }
+  weft_encode_all(x, n, na_level, plan, w->raw, w->dense);
   return WEFT_CODES_OK;
+}
+
+/* Codes of a byte: which occur in the rows that count. */
+static void learn_bytes(const weft_mi_pack *pack, const weft_column *x, int na_level, shape_of *s, workspace *w)
+{
+  uint8_t *bytes = (uint8_t *) w->dense, seen[WEFT_NA_U8 + 1] = { 0 };
+  weft_encode_all(x, pack->rows_in, na_level, &s->plan, bytes, (uint8_t *) w->raw);
+  if (pack->n == pack->rows_in) for (size_t i = 0; i < pack->n; i++) seen[bytes[i]] = 1;
+  else for (size_t r = 0; r < pack->n; r++) seen[bytes[pack->order[r]]] = 1;
+  s->missing = seen[WEFT_NA_U8];
+  for (uint32_t k = 0; k < s->plan.levels; k++) {
+    s->used[k / 64] |= (uint64_t) seen[k] << k % 64;
+    s->levels += seen[k];
+  }
+}
+
+/* Their dense codes, in the order of the pack, missing as 255. Returns where they are. */
+static const uint8_t *sort_bytes(const weft_mi_pack *pack, const weft_column *x, int na_level, const shape_of *s,
+                                 workspace *w)
+{
+  uint8_t *bytes = (uint8_t *) w->raw, *sorted = (uint8_t *) w->dense, dense[WEFT_NA_U8 + 1] = { 0 };
+  uint8_t level = 0;
+  for (uint32_t k = 0; k < s->plan.levels; k++) if (s->used[k / 64] >> k % 64 & 1) dense[k] = level++;
+  dense[WEFT_NA_U8] = WEFT_NA_U8;
+  weft_encode_all(x, pack->rows_in, na_level, &s->plan, bytes, sorted);
+  for (size_t r = 0; r < pack->n; r++) sorted[r] = dense[bytes[pack->order[r]]];
+  return sorted;
 }
 
 /* lut: dense code of a raw one, over the rows that count. Returns the number of levels that occur. */
@@ -101,14 +129,26 @@ static int plainly_binary(const weft_mi_pack *pack, const shape_of *s)
          pack->n == pack->rows_in;
 }
 
-static shape_of learn(const weft_mi_pack *pack, const weft_column *x, int na_level, workspace *w)
+/* Genotypes of few classes go from two bits to planes by the way of their own. */
+static int plainly_genotypes(const weft_column *x, const weft_mi_sorter *sorter)
+{
+  return x->type == WEFT_COLUMN_GENOTYPE && sorter->classes;
+}
+
+static shape_of learn(const weft_mi_pack *pack, const weft_column *x, int na_level, const weft_mi_sorter *sorter,
+                      workspace *w)
 {
   shape_of s;
   memset(&s, 0, sizeof s);
+  if (plainly_genotypes(x, sorter)) {
+    s.levels = weft_mi_genotypes_learn(sorter, x->values, na_level, &s.missing, &s.plan.missing);
+    return s;
+  }
   s.result = weft_codes_plan(x, pack->rows_in, na_level, &s.plan);
-  if (plainly_binary(pack, &s)) { s.levels = 2; return s; }
+  if (plainly_binary(pack, &s)) { s.levels = 2; s.used[0] = 3; return s; }
   if (s.result == WEFT_CODES_WIDE) s.plan.width = 0;
   else if (s.result != WEFT_CODES_OK) return s;
+  else if (s.plan.width == 1) { learn_bytes(pack, x, na_level, &s, w); return s; }
   s.result = raw_codes(x, pack->rows_in, na_level, &s.plan, w);
   if (s.result != WEFT_CODES_OK) return s;
   s.levels = make_lut(pack, s.plan.levels, w, &s.missing);
@@ -135,15 +175,19 @@ static void write_planes(const weft_mi_pack *pack, const weft_mi_group *g, size_
 }
 
 static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_level, shape_of *s, size_t place,
-                         workspace *w)
+                         const weft_mi_sorter *sorter, workspace *w)
 {
   const weft_mi_group *g = &pack->groups[pack->group_of[place]];
   if (!g->coded && !g->shape.planes) return;
-  if (!g->coded && plainly_binary(pack, s)) {
-    uint8_t *raw = (uint8_t *) w->raw, *sorted = (uint8_t *) w->dense;
-    weft_encode_all(x, pack->n, na_level, &s->plan, raw, sorted);
-    for (size_t r = 0; r < pack->n; r++) sorted[r] = raw[pack->order[r]];
-    write_planes(pack, g, place, sorted);
+  if (plainly_genotypes(x, sorter)) {
+    weft_mi_genotypes_write(sorter, pack, x->values, na_level, g, place, w->halves);
+    return;
+  }
+  uint16_t *out = g->coded ? pack->codes + (g->code0 + place - g->first) * pack->n : NULL;
+  if (s->plan.width == 1) {
+    const uint8_t *sorted = sort_bytes(pack, x, na_level, s, w);
+    if (!g->coded) write_planes(pack, g, place, sorted);
+    else for (size_t r = 0; r < pack->n; r++) out[r] = sorted[r] == WEFT_NA_U8 ? WEFT_MI_MISSING : sorted[r];
     return;
   }
   int missing;
@@ -151,7 +195,6 @@ static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_
   raw_codes(x, pack->rows_in, na_level, &s->plan, w);
   make_lut(pack, s->plan.levels, w, &missing);
   if (g->coded) {
-    uint16_t *out = pack->codes + (g->code0 + place - g->first) * pack->n;
     for (size_t r = 0; r < pack->n; r++) out[r] = w->lut[w->raw[pack->order[r]]];
   } else {
     uint8_t *sorted = (uint8_t *) w->dense;
@@ -230,6 +273,7 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
   workspace *work;
   uint32_t *levels;
   uint8_t *missing;
+  weft_mi_sorter sorter;
   memset(out, 0, sizeof *out);
   out->p = out->columns = p;
   out->rows_in = n;
@@ -240,8 +284,10 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
   WEFT_TAKE(shapes, &own, p);
   WEFT_TAKE(levels, &own, p);
   WEFT_TAKE(missing, &own, p);
+  WEFT_TRY(weft_mi_sorter_make(&own, out, columns, p, classes, &sorter));
   WEFT_TAKE(work, &own, (size_t) threads);
   for (int t = 0; t < threads; t++) {
+    WEFT_TAKE(work[t].halves, &own, sorter.classes ? 2 * out->words : 0);
     WEFT_TAKE(work[t].raw, &own, n);
     WEFT_TAKE(work[t].dense, &own, n + 1);
     WEFT_TAKE(work[t].lut, &own, 65536);
@@ -251,14 +297,14 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
     for (size_t first = 0; first < p; first += batch) {
       const int64_t count = (int64_t) (p - first < batch ? p - first : batch);
       WEFT_TRY(weft_poll(ctx, (double) first + (double) p * pass, 2.0 * (double) p));
-      WEFT_PARALLEL(threads)
+      WEFT_PARALLEL(weft_threads_worth(threads, (double) count * 2 * (double) n))
       {
         workspace *w = &work[WEFT_THREAD()];
         WEFT_FOR(dynamic)
         for (int64_t k = 0; k < count; k++) {
           const size_t j = first + (size_t) k;
-          if (pass) write_column(out, &columns[j], na_level, &shapes[j], out->place[j], w);
-          else shapes[j] = learn(out, &columns[j], na_level, w);
+          if (pass) write_column(out, &columns[j], na_level, &shapes[j], out->place[j], &sorter, w);
+          else shapes[j] = learn(out, &columns[j], na_level, &sorter, w);
         }
       }
       for (size_t j = first; !pass && j < first + (size_t) count; j++)
@@ -335,7 +381,7 @@ weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_p
        first < in->plane_rows; first += batch) {
     const int64_t count = (int64_t) (in->plane_rows - first < batch ? in->plane_rows - first : batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) in->plane_rows));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) count * (double) in->n))
     WEFT_FOR(static)
     for (int64_t k = 0; k < count; k++) move_bits(in, out, first + (size_t) k, from);
   }

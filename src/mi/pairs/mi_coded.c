@@ -198,7 +198,7 @@ weft_status weft_mi_score_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const 
   for (size_t first = 0; first < count; first += batch) {
     const int64_t now = (int64_t) (count - first < batch ? count - first : batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
-    WEFT_PARALLEL(threads)
+    WEFT_PARALLEL(weft_threads_worth(threads, (double) now * order * 4 * (double) pack->n))
     {
       workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(dynamic)
@@ -261,7 +261,7 @@ weft_status weft_mi_pack_rank(weft_ctx *ctx, const weft_mi_pack *pack, const wef
   for (size_t first = 0; first < pack->p; first += batch) {
     const int64_t end = (int64_t) (pack->p - first < batch ? pack->p : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) pack->p));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * 2 * (double) pack->n))
     WEFT_FOR(dynamic)
     for (int64_t j = (int64_t) first; j < end; j++) rank_one(pack, (size_t) j, &work[WEFT_THREAD()], out);
   }

@@ -11,6 +11,7 @@ typedef struct {
   weft_mi_tiling tiling;
   const int64_t *alone;        /* fixed-point information of a place by itself */
   const float *alone_bits;
+  weft_mi_screening screening;
   double bar_mi, bar_gain;     /* in bits; may only rise */
   uint64_t words;              /* 0, or only what weft_mi_large() says of them */
 } shared;
@@ -90,7 +91,7 @@ static void search_planes(const shared *s, const weft_mi_tile *tile, workspace *
     /* an interaction is never above the joint information: all that the screen can say where the marginals differ */
     const float low = (float) ((known ? bar_mi : fmax(bar_mi, bar_gain)) - error);
     const float low_gain = known ? (float) (bar_gain + (double) s->alone_bits[a0 + i] - error) : -INFINITY;
-    weft_mi_screen(&t, p->classes, (float) ((double) p->class_fixed * p->f.unit), p->n, i, tile->nj, w->screen);
+    weft_mi_screen(&t, &s->screening, i, tile->nj, fmaxf(low, low_gain), w->screen);
     for (size_t j = first; j < tile->nj; j++) {
       if (w->screen[j] < low || w->screen[j] - s->alone_bits[b0 + j] < low_gain) continue;
       pair_score score = score_pair(s, &t, i, j, a0 + i, b0 + j, w);
@@ -154,6 +155,7 @@ static weft_status prepare(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *p
   for (size_t k = 0; k < pack->p; k++) bits[k] = (float) weft_mi_bits(alone[k], pack->f.unit, pack->n);
   s->alone = alone;
   s->alone_bits = bits;
+  s->screening = weft_mi_screening_of(pack);
   WEFT_TAKE(*work, mem, (size_t) ctx->threads);
   for (int t = 0; t < ctx->threads; t++) {
     workspace *w = &(*work)[t];
@@ -167,18 +169,21 @@ done:
   return st;
 }
 
+/* Operations for a pair: counting a few planes, and scoring. */
+static double pair_work(const weft_mi_pack *pack) { return 15 + (double) pack->n / 32; }
+
 static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, uint64_t words,
                                 weft_arena *mem, weft_mi_found *out)
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
   const double possible = 0.5 * (double) pack->p * ((double) pack->p - 1);
+  const int threads = weft_threads_worth(ctx->threads, possible * pair_work(pack));
   int begun = 0;
   weft_mi_pace pace = { 4 * (size_t) threads, 0 };
-  weft_mi_keeper *keepers;
+  weft_mi_keeper *keepers = NULL;
   workspace *work;
-  shared s = { search, { 0 }, NULL, NULL, search->min_mi, search->min_gain, words };
+  shared s = { .search = search, .bar_mi = search->min_mi, .bar_gain = search->min_gain, .words = words };
   WEFT_TRY(prepare(ctx, &own, pack, &s, &work));
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
@@ -208,11 +213,7 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
   }
 done:
   for (int t = 0; t < begun; t++) keepers[t] = work[t].keeper;
-  if (st == WEFT_OK) {
-    st = weft_mi_keepers_end(ctx, keepers, threads, mem, out);
-  } else {
-    for (int t = 0; t < begun; t++) weft_arena_end(&keepers[t].mem);
-  }
+  st = weft_mi_keepers_close(ctx, st, keepers, begun, mem, out);
   weft_arena_end(&own);
   return st;
 }
@@ -237,13 +238,13 @@ static weft_status fill_full(weft_ctx *ctx, const weft_mi_pack *pack, uint64_t w
   weft_arena mem = weft_arena_begin(ctx);
   weft_mi_pace pace = { 4 * (size_t) ctx->threads, 0 };
   workspace *work;
-  shared s = { NULL, { 0 }, NULL, NULL, 0, 0, words };
+  shared s = { .words = words };
   WEFT_TRY(prepare(ctx, &mem, pack, &s, &work));
   for (size_t first = 0; first < s.tiling.tiles; first += pace.batch, weft_mi_pace_next(&pace)) {
     const int64_t count = (int64_t) (s.tiling.tiles - first < pace.batch ? s.tiling.tiles - first : pace.batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) s.tiling.tiles));
     weft_mi_pace_start(&pace);
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, 0.5 * (double) pack->p * (double) pack->p * pair_work(pack)))
     {
       weft_mi_tile tile;
       WEFT_FOR(dynamic)

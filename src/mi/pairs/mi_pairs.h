@@ -122,11 +122,25 @@ weft_status weft_mi_permute_spread(weft_ctx *ctx, const weft_mi_ops *ops, const 
 weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, size_t permutations,
                                  uint64_t key, double *observed, double *at_least, double *greatest);
 
-/* Approximate joint information of pair (i, j) for j < count; off by at most weft_mi_screen_error(). out has room for
- * count rounded up to 16. `classes` of the table's parts are added up to one level of the group. */
-void weft_mi_screen(const weft_mi_counts *t, uint32_t classes, float class_sum, uint64_t n, size_t i, size_t count,
+/* What a search's screens have in common. `classes` of a table's parts are added up to one level of its group. */
+typedef struct weft_mi_screening {
+  uint32_t classes;
+  float class_sum;      /* Σ n_c log2 n_c - n log2 n */
+  uint64_t n;
+  uint64_t class0;      /* rows of the first class, where there are two and both occur; else 0 */
+  double steepest;      /* then: weft_mi_steepest() of its share */
+} weft_mi_screening;
+
+weft_mi_screening weft_mi_screening_of(const weft_mi_pack *pack);
+
+/* Approximate joint information of pair (i, j) for j < count; off by at most weft_mi_screen_error(), or, where it is
+ * below `least`, at least the joint information less that. out has room for count rounded up to 16. */
+void weft_mi_screen(const weft_mi_counts *t, const weft_mi_screening *s, size_t i, size_t count, float least,
                     float *out);
 double weft_mi_screen_error(const weft_mi_counts *t, uint64_t n);
+
+/* The greatest KL(q || p) / (q - p)² over q, in bits. */
+double weft_mi_steepest(double p);
 
 #ifdef __cplusplus
 }

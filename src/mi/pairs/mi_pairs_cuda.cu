@@ -1,6 +1,7 @@
 /* Pairs and triples on the device. Any shape of attributes: counts of a panel's tiles by 1-bit tensor cores (mma.sync
- * on compute capability 8.0 and later, POPC before), then one thread a pair scores its table. Binary attributes with
- * two classes have a way of their own on Hopper, mi_pairs_wgmma.cu. Attributes with codes are counted one block a pair,
+ * on compute capability 8.0 and later, POPC before), then one thread a pair scores its table. On Hopper
+ * binary attributes with two classes have a way of their own, mi_pairs_wgmma.cu, and so have attributes of at most
+ * three levels with two to eight classes, mi_planes_wgmma.cu. Attributes with codes are counted one block a pair,
  * mi_codes_cuda.cu. */
 #include <cmath>
 #include <cstring>
@@ -17,6 +18,7 @@
 #define SLACK_UNITS ((int64_t) 1 << 20)     /* with four a row, more than the rounding of f adds up to */
 #define MOST_PAIRS 2e10                     /* between two polls */
 #define MOST_CELLS 1e14                     /* pairs × rows */
+#define MOST_PLANAR 1e13                    /* of attributes of three levels */
 #define MOST_CODED 1e10                     /* pairs × rows, one block a pair */
 #define MOST_SCORED 5e8                     /* pairs, one thread each */
 
@@ -218,8 +220,8 @@ static weft_status search_codes(weft_ctx *ctx, weft_device_arena *mem, weft_aren
 
 struct binary_job {
   mi_binary b;
-  const uint8_t *tiles_a, *tiles_b;
-  uint8_t *own_a, *own_b, *constants;
+  const uint8_t *tiles[2];
+  uint8_t *own[2], *constants;
   uint64_t start;
 };
 
@@ -247,20 +249,64 @@ static mi_binary describe_binary(const weft_mi_pack *p, const weft_mi_resident *
   b.row_b = h->plane0;
   b.columns = p->columns;
   b.plane_rows = p->plane_rows;
-  b.steepest = weft_mi_wgmma_steepest(p->class_rows[1] / ((double) p->class_rows[0] + p->class_rows[1]));
+  b.steepest = weft_mi_steepest(p->class_rows[1] / ((double) p->class_rows[0] + p->class_rows[1]));
   b.same = g == h;
   return b;
 }
 
-/* The planes of one group in wgmma's order. */
-static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_resident *r, size_t row, size_t count,
+/* Rows of planes in wgmma's order: those of binary attributes, or two an attribute. */
+struct arranged { int rows_each; size_t first, row, count; uint32_t planes; };
+
+static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_resident *r, const arranged *a,
                            uint8_t **out)
 {
   weft_status st = WEFT_OK;
   uint8_t *tiles;
-  WEFT_DEVICE_TAKE(tiles, mem, (count + 255) / 256 * 256 * r->words * 4);
+  const size_t bytes =
+      a->rows_each == 1 ? (a->count + 255) / 256 * 256 * r->words * 4 : weft_mi_planes_bytes(r, a->count);
+  WEFT_DEVICE_TAKE(tiles, mem, bytes);
   *out = tiles;
-  WEFT_TRY(weft_mi_wgmma_arrange(ctx, r, row, count, tiles, mem->stream));
+  if (a->rows_each == 1) WEFT_TRY(weft_mi_wgmma_arrange(ctx, r, a->row, a->count, tiles, mem->stream));
+  else WEFT_TRY(weft_mi_planes_arrange(ctx, r, a->row, a->count, a->planes, tiles, mem->stream));
+done:
+  return st;
+}
+
+/* The same, kept with the pack for its next search. */
+static weft_status arrange_once(weft_ctx *ctx, weft_mi_resident *r, const arranged *a, const uint8_t **out)
+{
+  weft_status st = WEFT_OK;
+  if (!r->tiles || r->tiles_first != a->first || r->tiles_rows != a->rows_each) {
+    if (r->tiles) weft_device_drop(&r->mem, r->tiles);
+    r->tiles = NULL;
+    r->mem.ctx = ctx;
+    st = arrange(ctx, &r->mem, r, a, &r->tiles);
+    r->mem.ctx = &r->own;
+    if (st != WEFT_OK) goto done;
+    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+    r->tiles_first = a->first;
+    r->tiles_rows = a->rows_each;
+  }
+  *out = r->tiles;
+done:
+  return st;
+}
+
+/* Both sides of a panel; what *own points to is for this search alone. */
+static weft_status arrange_sides(weft_ctx *ctx, weft_device_arena *mem, weft_mi_resident *r,
+                                 const weft_mi_panel *panel, int rows_each, uint8_t *own[2], const uint8_t *tiles[2])
+{
+  weft_status st = WEFT_OK;
+  for (int side = 0; side < 2; side++) {
+    const weft_mi_group *g = side ? panel->h : panel->g;
+    const arranged a = { rows_each, g->first, g->plane0, g->count, g->shape.planes };
+    if (panel->same) {
+      WEFT_TRY(arrange_once(ctx, r, &a, &tiles[side]));
+    } else {
+      WEFT_TRY(arrange(ctx, mem, r, &a, &own[side]));
+      tiles[side] = own[side];
+    }
+  }
 done:
   return st;
 }
@@ -268,7 +314,7 @@ done:
 static weft_status run_binary(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
 {
   binary_job *job = (binary_job *) data;
-  return weft_mi_wgmma_pairs(ctx, &job->b, job->tiles_a, job->tiles_b, job->constants, &c->bar, &c->hits,
+  return weft_mi_wgmma_pairs(ctx, &job->b, job->tiles[0], job->tiles[1], job->constants, &c->bar, &c->hits,
                              job->start + first, count, c->stream);
 }
 
@@ -285,24 +331,7 @@ static weft_status search_binary(weft_ctx *ctx, weft_device_arena *mem, const we
   binary_job job;
   memset(&job, 0, sizeof job);
   job.b = describe_binary(pack, r, panel->g, panel->h);
-  if (job.b.same) {
-    if (!r->tiles || r->tiles_first != panel->g->first) {
-      if (r->tiles) weft_device_drop(&r->mem, r->tiles);
-      r->tiles = NULL;
-      r->mem.ctx = ctx;
-      st = arrange(ctx, &r->mem, r, job.b.row_a, job.b.count_a, &r->tiles);
-      r->mem.ctx = &r->own;
-      if (st != WEFT_OK) goto done;
-      WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
-      r->tiles_first = panel->g->first;
-    }
-    job.tiles_a = job.tiles_b = r->tiles;
-  } else {
-    WEFT_TRY(arrange(ctx, mem, r, job.b.row_a, job.b.count_a, &job.own_a));
-    WEFT_TRY(arrange(ctx, mem, r, job.b.row_b, job.b.count_b, &job.own_b));
-    job.tiles_a = job.own_a;
-    job.tiles_b = job.own_b;
-  }
+  WEFT_TRY(arrange_sides(ctx, mem, r, panel, 1, job.own, job.tiles));
   WEFT_DEVICE_TAKE(job.constants, mem, weft_mi_wgmma_room(&job.b, 2));
   {
     /* neighbouring tiles share planes in the cache, so a part has a run of them */
@@ -314,9 +343,89 @@ static weft_status search_binary(weft_ctx *ctx, weft_device_arena *mem, const we
     st = run_all(ctx, c, &r_tiles);
   }
 done:
-  weft_device_drop(mem, job.own_a);
-  weft_device_drop(mem, job.own_b);
+  weft_device_drop(mem, job.own[0]);
+  weft_device_drop(mem, job.own[1]);
   weft_device_drop(mem, job.constants);
+  return st;
+}
+
+/* ---- attributes of at most three levels on Hopper ---- */
+
+struct planar_job {
+  mi_planar b;
+  const uint8_t *tiles[2];
+  uint8_t *own[2], *room;
+  uint64_t start;
+};
+
+static int fits_planes(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g)
+{
+  uint32_t occupied = 0;
+  for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
+  return !g->coded && g->shape.planes <= 2 && !g->shape.missing && occupied >= 2 &&
+         p->classes <= WEFT_PLANES_CLASSES && weft_mi_wgmma_ready(ctx->device);
+}
+
+static mi_planar describe_planar(const weft_mi_pack *p, const weft_mi_resident *r, const weft_mi_group *g,
+                                 const weft_mi_group *h)
+{
+  mi_planar b;
+  memset(&b, 0, sizeof b);
+  b.r = r;
+  b.classes = p->classes;
+  for (uint32_t c = 0; c < p->classes; c++) b.class_rows[c] = p->class_rows[c];
+  b.first_a = g->first;
+  b.first_b = h->first;
+  b.count_a = g->count;
+  b.count_b = h->count;
+  b.row_a = g->plane0;
+  b.row_b = h->plane0;
+  b.planes_a = g->shape.planes;
+  b.planes_b = h->shape.planes;
+  b.columns = p->columns;
+  b.plane_rows = p->plane_rows;
+  b.packed = p->classes == 2 && p->n <= WEFT_PLANES_PACKED;
+  if (b.packed) b.steepest = weft_mi_steepest(p->class_rows[0] / (double) p->n);
+  b.same = g == h;
+  return b;
+}
+
+static weft_status run_planar(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
+{
+  planar_job *job = (planar_job *) data;
+  return weft_mi_planes_pairs(ctx, &job->b, job->tiles[0], job->tiles[1], job->room, &c->bar, &c->hits,
+                              job->start + first, count, c->stream);
+}
+
+static double planar_until(const void *job, uint64_t units)
+{
+  (void) job;
+  return (double) units * 64 * 128;
+}
+
+static weft_status search_planar(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
+                                 const weft_mi_panel *panel, collector *c)
+{
+  weft_status st = WEFT_OK;
+  planar_job job;
+  size_t bytes;
+  memset(&job, 0, sizeof job);
+  job.b = describe_planar(pack, r, panel->g, panel->h);
+  WEFT_TRY(arrange_sides(ctx, mem, r, panel, 2, job.own, job.tiles));
+  WEFT_TRY(weft_mi_planes_room(ctx, &job.b, &bytes));
+  WEFT_DEVICE_TAKE(job.room, mem, bytes);
+  {
+    const uint64_t tiles = weft_mi_planes_tiles(&job.b),
+                   end = weft_share_start(tiles, c->search->part + 1, c->search->parts);
+    job.start = weft_share_start(tiles, c->search->part, c->search->parts);
+    const runner r_tiles = { &job, end - job.start, fmin(MOST_PAIRS, MOST_PLANAR / (double) pack->n), run_planar,
+                             planar_until };
+    st = run_all(ctx, c, &r_tiles);
+  }
+done:
+  weft_device_drop(mem, job.own[0]);
+  weft_device_drop(mem, job.own[1]);
+  weft_device_drop(mem, job.room);
   return st;
 }
 
@@ -357,11 +466,13 @@ static weft_status search_triples(weft_ctx *ctx, weft_device_arena *mem, const w
   triple_job job;
   uint8_t *tiles = NULL;
   size_t bytes;
+  const weft_mi_group *g = &pack->groups[0];
+  const arranged all = { 1, g->first, g->plane0, g->count, 1 };
   memset(&job, 0, sizeof job);
-  job.b = describe_binary(pack, r, &pack->groups[0], &pack->groups[0]);
+  job.b = describe_binary(pack, r, g, g);
   job.ld = (pack->p + 255) / 256 * 256;
   bytes = job.ld * r->words * 4;
-  WEFT_TRY(arrange(ctx, mem, r, job.b.row_a, job.b.count_a, &tiles));
+  WEFT_TRY(arrange(ctx, mem, r, &all, &tiles));
   job.tiles = tiles;
   WEFT_DEVICE_TAKE(job.masked, mem, bytes);
   WEFT_DEVICE_TAKE(job.constants, mem, weft_mi_wgmma_room(&job.b, 3));
@@ -446,6 +557,8 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
       if (by_codes(panel)) WEFT_TRY(search_codes(ctx, &mem, &host, pack, *device, panel, &c));
       else if (fits_wgmma(ctx, pack, panel->g) && fits_wgmma(ctx, pack, panel->h))
         WEFT_TRY(search_binary(ctx, &mem, pack, *device, panel, &c));
+      else if (fits_planes(ctx, pack, panel->g) && fits_planes(ctx, pack, panel->h))
+        WEFT_TRY(search_planar(ctx, &mem, pack, *device, panel, &c));
       else WEFT_TRY(search_panel(ctx, &mem, &host, pack, *device, panel, &c));
     }
     if (any_coded(&tiling)) {

@@ -9,6 +9,7 @@
 
 #include "../../base/device.cuh"
 extern "C" {
+#include "mi_planes.h"
 #include "mi_tile.h"
 }
 
@@ -30,8 +31,9 @@ struct weft_mi_resident {
   uint32_t *class_word;       /* classes + 1 */
   uint32_t words;
   weft_mi_log f;              /* with the table on the device */
-  uint8_t *tiles;             /* binary group, in the order of the shared memory of wgmma; made when first used */
+  uint8_t *tiles;             /* one group, in the order of the shared memory of wgmma; made when first used */
   size_t tiles_first;
+  int tiles_rows;             /* an attribute: 1 as in mi_pairs_wgmma.cu, 2 as in mi_planes_wgmma.cu */
 };
 
 /* NULL in *out when it fails. */
@@ -62,14 +64,12 @@ struct mi_binary {
   size_t count_a, count_b;
   size_t row_a, row_b;        /* first row of planes */
   size_t columns, plane_rows;
-  double steepest;            /* weft_mi_wgmma_steepest() of the share of class 1 */
+  double steepest;            /* weft_mi_steepest() of the share of class 1 */
   int same;
 };
 
 /* 1 when this device and this build have 1-bit wgmma. */
 int weft_mi_wgmma_ready(int device);
-/* The greatest KL(q || p) / (q - p)² over q, in bits. */
-double weft_mi_wgmma_steepest(double p);
 /* Tiles of a search over pairs. */
 uint64_t weft_mi_wgmma_tiles(const mi_binary *b);
 /* Puts rows first .. first+count-1 of the planes in wgmma's order. `out`: room for count rounded up to 256 rows. */
@@ -88,5 +88,33 @@ weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_
 weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint8_t *masked,
                                   void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
                                   const mi_hits *hits, cudaStream_t s);
+
+/* ---- at most three levels, two to eight classes: mi_planes_wgmma.cu ---- */
+
+/* Attributes of two groups of a pack. */
+struct mi_planar {
+  const weft_mi_resident *r;
+  uint32_t classes, class_rows[WEFT_PLANES_CLASSES];
+  size_t first_a, first_b;    /* first place of the groups */
+  size_t count_a, count_b;
+  size_t row_a, row_b;        /* first row of planes */
+  uint32_t planes_a, planes_b;
+  size_t columns, plane_rows;
+  double steepest;            /* of packed counts: weft_mi_steepest() of the share of class 0 */
+  int same, packed;
+};
+
+uint64_t weft_mi_planes_tiles(const mi_planar *b);
+/* Bytes of the arranged planes of `count` attributes. */
+size_t weft_mi_planes_bytes(const weft_mi_resident *r, size_t count);
+/* Arranges the `planes` planes of `count` attributes, from row `first` of the pack's on. */
+weft_status weft_mi_planes_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count,
+                                   uint32_t planes, uint8_t *out, cudaStream_t s);
+/* Bytes of `room` below. */
+weft_status weft_mi_planes_room(weft_ctx *ctx, const mi_planar *b, size_t *bytes);
+/* Scores tiles first .. first+count-1. */
+weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
+                                 uint8_t *room, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
+                                 cudaStream_t s);
 
 #endif

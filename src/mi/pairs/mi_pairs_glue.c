@@ -14,21 +14,42 @@ static weft_status check_count(weft_ctx *ctx, size_t count)
                    "Give `top`, or raise `min_mi`.", count);
 }
 
+/* What is searched, and what comes of it. */
+typedef struct {
+  weft_mi_handle *handle;
+  const uint8_t *side;    /* as in C_weft_mi_search(), or NULL */
+  const uint32_t *chosen; /* the columns whose tuples are searched, or NULL: pairs or triples of all */
+  size_t p;               /* how many are chosen */
+  weft_mi_search search;
+  weft_arena *keep;
+  results out;
+} search_job;
+
+/* Column numbers of a found item. */
+static void columns_of(const search_job *job, uint64_t index, uint32_t *columns)
+{
+  const int order = job->search.order;
+  const uint64_t all = job->handle->pack.columns;
+  if (!job->chosen) {
+    for (int j = order; j-- > 0; index /= all) columns[j] = (uint32_t) (index % all);
+    return;
+  }
+  weft_mi_unrank(index, job->p, order, columns);
+  for (int j = 0; j < order; j++) columns[j] = job->chosen[columns[j]];
+}
+
 /* Column numbers of found items, and their scores. */
-static weft_status score_found(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_found *found, int order,
-                               weft_arena *mem, results *out)
+static weft_status score_found(weft_ctx *ctx, search_job *job, const weft_mi_found *found)
 {
   weft_status st = WEFT_OK;
+  const size_t order = (size_t) job->search.order;
+  results *out = &job->out;
   out->count = found->count;
   WEFT_TRY(check_count(ctx, found->count));
-  WEFT_TAKE(out->columns, mem, found->count * (size_t) order);
-  WEFT_TAKE(out->scores, mem, found->count);
-  for (size_t k = 0; k < found->count; k++) {
-    uint64_t index = found->items[k].index;
-    for (int j = order; j-- > 0; index /= pack->columns)
-      out->columns[k * (size_t) order + (size_t) j] = (uint32_t) (index % pack->columns);
-  }
-  WEFT_TRY(weft_mi_score_tuples(ctx, pack, out->columns, out->count, order, out->scores));
+  WEFT_TAKE(out->columns, job->keep, found->count * order);
+  WEFT_TAKE(out->scores, job->keep, found->count);
+  for (size_t k = 0; k < found->count; k++) columns_of(job, found->items[k].index, out->columns + k * order);
+  WEFT_TRY(weft_mi_score_tuples(ctx, &job->handle->pack, out->columns, out->count, job->search.order, out->scores));
 done:
   return st;
 }
@@ -58,13 +79,15 @@ static SEXP as_list(const results *r, int order)
 
 /* ---- searches ---- */
 
-typedef struct {
-  weft_mi_handle *handle;
-  const uint8_t *side;
-  weft_mi_search search;
-  weft_arena *keep;
-  results out;
-} search_job;
+static SEXP run_search(search_job *job, weft_work work, SEXP control)
+{
+  SEXP holder = PROTECT(weft_glue_arena(&job->keep));
+  weft_glue_run(control, work, job);
+  SEXP out = PROTECT(as_list(&job->out, job->search.order));
+  weft_glue_arena_end(holder);
+  UNPROTECT(2);
+  return out;
+}
 
 static weft_status search(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -82,7 +105,7 @@ static weft_status search(weft_ctx *ctx, const weft_backend *backend, void *data
     devices = part_devices;
   }
   WEFT_TRY(weft_mi_search_spread(ctx, backend->mi, pack, devices, &job->search, &mem, &found));
-  WEFT_TRY(score_found(ctx, &job->handle->pack, &found, job->search.order, job->keep, &job->out));
+  WEFT_TRY(score_found(ctx, job, &found));
 done:
   for (int k = 0; k < WEFT_MOST_DEVICES; k++) if (part_devices[k]) backend->mi->release(ctx, part_devices[k]);
   weft_arena_end(&mem);
@@ -109,12 +132,7 @@ SEXP C_weft_mi_search(SEXP pack, SEXP side, SEXP how, SEXP control)
 {
   search_job job = { .handle = weft_mi_handle_of(pack), .side = side == R_NilValue ? NULL : RAW(side),
                      .search = search_of(how) };
-  SEXP holder = PROTECT(weft_glue_arena(&job.keep));
-  weft_glue_run(control, search, &job);
-  SEXP out = PROTECT(as_list(&job.out, job.search.order));
-  weft_glue_arena_end(holder);
-  UNPROTECT(2);
-  return out;
+  return run_search(&job, search, control);
 }
 
 typedef struct { weft_mi_handle *handle; double *mi, *interaction; } full_job;
@@ -139,35 +157,15 @@ SEXP C_weft_mi_full(SEXP pack, SEXP control)
   return out;
 }
 
-typedef struct {
-  weft_mi_handle *handle;
-  const uint32_t *chosen;
-  size_t p;
-  weft_mi_search search;
-  weft_arena *keep;
-  results out;
-} tuples_job;
-
 static weft_status tuples(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;
-  tuples_job *job = data;
+  search_job *job = data;
   weft_arena mem = weft_arena_begin(ctx);
-  const weft_mi_pack *pack = &job->handle->pack;
-  const size_t order = (size_t) job->search.order;
   weft_mi_found found = { NULL, 0 };
   (void) backend;
-  WEFT_TRY(weft_mi_search_tuples(ctx, pack, job->chosen, job->p, &job->search, &mem, &found));
-  job->out.count = found.count;
-  WEFT_TRY(check_count(ctx, found.count));
-  WEFT_TAKE(job->out.columns, job->keep, found.count * order);
-  WEFT_TAKE(job->out.scores, job->keep, found.count);
-  for (size_t k = 0; k < found.count; k++) {
-    uint32_t *columns = job->out.columns + k * order;
-    weft_mi_unrank(found.items[k].index, job->p, job->search.order, columns);
-    for (size_t j = 0; j < order; j++) columns[j] = job->chosen[columns[j]];
-  }
-  WEFT_TRY(weft_mi_score_tuples(ctx, pack, job->out.columns, found.count, job->search.order, job->out.scores));
+  WEFT_TRY(weft_mi_search_tuples(ctx, &job->handle->pack, job->chosen, job->p, &job->search, &mem, &found));
+  WEFT_TRY(score_found(ctx, job, &found));
 done:
   weft_arena_end(&mem);
   return st;
@@ -179,13 +177,8 @@ SEXP C_weft_mi_tuples(SEXP pack, SEXP chosen, SEXP how, SEXP control)
   const size_t p = (size_t) Rf_xlength(chosen);
   uint32_t *columns = (uint32_t *) R_alloc(p, sizeof *columns);
   for (size_t k = 0; k < p; k++) columns[k] = (uint32_t) INTEGER(chosen)[k] - 1;
-  tuples_job job = { .handle = weft_mi_handle_of(pack), .chosen = columns, .p = p, .search = search_of(how) };
-  SEXP holder = PROTECT(weft_glue_arena(&job.keep));
-  weft_glue_run(control, tuples, &job);
-  SEXP out = PROTECT(as_list(&job.out, job.search.order));
-  weft_glue_arena_end(holder);
-  UNPROTECT(2);
-  return out;
+  search_job job = { .handle = weft_mi_handle_of(pack), .chosen = columns, .p = p, .search = search_of(how) };
+  return run_search(&job, tuples, control);
 }
 
 /* ---- permutations ---- */

@@ -1,14 +1,6 @@
 /* Binary attributes and two classes on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a).
  *
- * A tile is 128 attributes by 256. Two warpgroups own 64 rows each; a producer warp brings the planes by bulk copies
- * through a ring of stages, one k-step of 256 rows of data a stage, and runs ahead into the next tile while this one is
- * scored:
- *
- *   stage   | a: 128 × 32 bytes | b: 256 × 32 bytes |
- *
- * Planes lie in global memory in the order of shared memory, blocks of 128 attributes by k-step, so a stage is two
- * straight copies. In a block, rows go in eights, a row's 32 bytes in two halves: offset(row, byte) = (row / 8) * 256 +
- * (byte / 16) * 128 + (row % 8) * 16 + byte % 16
+ * A tile is 128 attributes by 256 (mi_tiles_wgmma.cuh).
  *
  * The accumulators of class 0 are shifted up by 16 bits before class 1 is added: one register holds both counts.
  *
@@ -23,17 +15,9 @@
  * A warp screens its own 16 rows of a tile, eight at a time: through shared memory of its own, so that a lane has four
  * neighbouring columns and the code is a short loop. No warp waits for another. */
 #include <cmath>
-#include "mi_pairs_cuda.cuh"
-#include "../../base/hopper.cuh"
+#include "mi_tiles_wgmma.cuh"
 
-#define ROWS_A 128
-#define ROWS_B 256
 #define STAGES 12
-#define BLOCK_BYTES (128 * 32)
-#define STAGE_BYTES (3 * BLOCK_BYTES)
-#define CONSUMERS 256
-#define THREADS (CONSUMERS + 32)
-#define GROUP 16                 /* tiles of side a that share side b in the cache; a square has GROUP / 2 of side b */
 #define COUNTS_ROW (ROWS_B + 8)  /* words a row of counts: eight rows of a warp's stores fall into different banks */
 #define WARP_ROWS 8              /* rows a warp has in shared memory */
 #define UNROLL 4                 /* rows screened at a time, of four columns a lane */
@@ -54,9 +38,7 @@ struct tile_args {
   const uint8_t *a, *b;
   int steps0, steps;              /* k-steps of class 0, of both */
   uint32_t count_a, count_b;
-  uint32_t tiles_a, tiles_b;
-  int same;
-  uint32_t low;                   /* first attribute that counts: behind the fixed one of a triple */
+  tile_grid grid;                 /* low: behind the fixed attribute of a triple */
   uint64_t first, count;          /* tiles of this launch */
   const struct row_side
       *of_a; /* constants of the screen; triples: two an attribute, in level 1 and 0 of the fixed one */
@@ -78,55 +60,7 @@ struct tile_args {
   uint32_t fixed;
 };
 
-/* Tiles go in groups of rows, in a group column after column, from the diagonal on: the first column of a group. */
-__host__ __device__ static inline uint32_t first_column(int same, uint32_t group, uint32_t low)
-{
-  const uint32_t diagonal = same ? group * (GROUP / 2) : 0, behind = low / ROWS_B;
-  return diagonal > behind ? diagonal : behind;
-}
-
-/* ---- small things ---- */
-
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-
-/* c += popcounts of 64 rows of a and 256 of b over 256 bits. */
-__device__ static inline void mma_64x256x256(uint32_t (&c)[128], uint64_t a, uint64_t b)
-{
-  asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc "
-               "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
-               "%28,%29,%30,%31,"
-               "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%"
-               "57,%58,%59,%60,%61,%62,%63,"
-               "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%"
-               "89,%90,%91,%92,%93,%94,%95,"
-               "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%"
-               "117,%118,%119,%120,%121,"
-               "%122,%123,%124,%125,%126,%127}, %128, %129, p;}\n"
-               : R16(0), R16(16), R16(32), R16(48), R16(64), R16(80), R16(96), R16(112)
-               : "l"(a), "l"(b));
-}
-
-
-/* Where a walk through the tiles has come. */
-struct walk { uint64_t base; uint32_t group; };
-
-/* Tile `index`, not below the last one's, as (row of tiles, column of tiles); 0 when there is nothing in it. */
-__device__ static inline int place_tile(const tile_args &t, walk *w, uint64_t index, uint32_t *ta, uint32_t *tb)
-{
-  uint32_t from = first_column(t.same, w->group, t.low);
-  for (;;) {
-    const uint64_t size = from < t.tiles_b ? (uint64_t) (t.tiles_b - from) * GROUP : 0;
-    if (index < w->base + size) break;
-    w->base += size;
-    from = first_column(t.same, ++w->group, t.low);
-  }
-  const uint32_t within = (uint32_t) (index - w->base);
-  *ta = w->group * GROUP + within % GROUP;
-  *tb = from + within / GROUP;
-  if (*ta >= t.tiles_a || (*ta + 1) * ROWS_A <= t.low) return 0;
-  return !t.same || (*tb + 1) * ROWS_B > *ta * ROWS_A + 1;
-}
 
 /* ---- scores ---- */
 
@@ -287,7 +221,7 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
       for (; passed; passed &= passed - 1) {
         const uint32_t k = (uint32_t) __ffs((int) passed) - 1, r = r0 + k / 4, from = side + k % 4;
         const uint32_t one = row0 + r, other = column + from;
-        if (one < t.low || one >= t.count_a || other >= t.count_b || (t.same && other <= one)) continue;
+        if (one < t.grid.low || one >= t.count_a || other >= t.count_b || (t.grid.same && other <= one)) continue;
         const uint32_t packed = counts[r * COUNTS_ROW + lane * 4 + from];
         if (KIND == TRIPLES) score_triple(t, one, other, packed);
         else score_pair(t, one, other, packed);
@@ -301,33 +235,18 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
 template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(const __grid_constant__ tile_args t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
-  __shared__ uint64_t full[STAGES], empty[STAGES];
+  __shared__ ring<STAGES> copies;
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
-  if (thread == 0) {
-    for (int s = 0; s < STAGES; s++) {
-      barrier_init(&full[s], 1);
-      barrier_init(&empty[s], CONSUMERS);
-    }
-    barriers_made();
-  }
-  __syncthreads();
+  make_ring(&copies);
 
-  uint32_t step = 0; /* k-steps since the start: stage and phase of the ring */
-  walk at_tile = { 0, t.low / ROWS_A / GROUP };
+  uint32_t step = 0; /* k-steps since the start */
+  tile_walk at_tile = { 0, t.grid.low / ROWS_A / GROUP };
   if (warp_of_block >= CONSUMERS / 32) {
     if (thread == CONSUMERS) for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
       uint32_t ta, tb;
-      if (!place_tile(t, &at_tile, t.first + k, &ta, &tb)) continue;
-      const uint8_t *a = t.a + (size_t) ta * t.steps * BLOCK_BYTES, *b = t.b + (size_t) tb * 2 * t.steps * BLOCK_BYTES;
-      for (int s = 0; s < t.steps; s++, step++) {
-        const uint32_t at = step % STAGES;
-        if (step >= STAGES) barrier_wait(&empty[at], (step / STAGES - 1) & 1);
-        barrier_expect(&full[at], STAGE_BYTES);
-        uint8_t *to = stages + at * STAGE_BYTES;
-        bulk_copy(to, a + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &full[at]);
-        bulk_copy(to + BLOCK_BYTES, b + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &full[at]);
-        bulk_copy(to + 2 * BLOCK_BYTES, b + (size_t) (t.steps + s) * BLOCK_BYTES, BLOCK_BYTES, &full[at]);
-      }
+      if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
+      bring_tile(&copies, stages, t.a + (size_t) ta * t.steps * BLOCK_BYTES,
+                 t.b + (size_t) tb * 2 * t.steps * BLOCK_BYTES, t.steps, &step);
     }
     return;
   }
@@ -336,31 +255,14 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
   uint32_t *const counts = (uint32_t *) (stages + STAGES * STAGE_BYTES) + warp_of_block * WARP_ROWS * COUNTS_ROW;
   for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
     uint32_t ta, tb, c[128];
-    if (!place_tile(t, &at_tile, t.first + k, &ta, &tb)) continue;
+    if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
 #pragma unroll
     for (int i = 0; i < 128; i++) c[i] = 0;
 #pragma unroll
     for (int class_index = 0; class_index < 2; class_index++) {
-      const int steps = class_index ? t.steps - t.steps0 : t.steps0;
 #pragma unroll
       for (int i = 0; i < 128 && class_index; i++) c[i] <<= 16;
-      for (int s = 0; s < steps; s++, step++) {
-        const uint32_t at = step % STAGES;
-        const uint8_t *from = stages + at * STAGE_BYTES;
-        barrier_wait(&full[at], step / STAGES & 1);
-        hold(c);
-        product_fence();
-        mma_64x256x256(c, operand_descriptor(from + group * 64 * 32), operand_descriptor(from + BLOCK_BYTES));
-        product_commit();
-        if (s > 0) { /* the step before is done: its stage is free */
-          product_wait<1>();
-          hold(c);
-          barrier_arrive(&empty[(step - 1) % STAGES]);
-        }
-      }
-      product_wait<0>();
-      hold(c);
-      barrier_arrive(&empty[(step - 1) % STAGES]);
+      count_steps(&copies, stages, group, class_index ? t.steps - t.steps0 : t.steps0, &step, c);
     }
 
     /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
@@ -398,13 +300,11 @@ __global__ static void arrange_rows(const uint32_t *planes, uint32_t words, size
 {
   const uint32_t pieces = words / 4;
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x, row = k / pieces;
-  const uint32_t piece = (uint32_t) (k % pieces), step = piece / 2;
+  const uint32_t piece = (uint32_t) (k % pieces);
   if (row >= room) return;
   uint4 v = { 0, 0, 0, 0 };
   if (row < count) v = *(const uint4 *) (planes + (first + row) * words + piece * 4);
-  const size_t in_block = row % 128;
-  *(uint4 *) (out + (row / 128 * (words / STEP_WORDS) + step) * BLOCK_BYTES + in_block / 8 * 256 + piece % 2 * 128 +
-              in_block % 8 * 16) = v;
+  *(uint4 *) (out + piece_offset(row, piece, words / STEP_WORDS)) = v;
 }
 
 /* Rows of `tiles` ANDed with row `fixed`. */
@@ -506,22 +406,17 @@ int weft_mi_wgmma_ready(int device)
 #endif
 }
 
-/* Tiles of attributes from `low` on. */
-static uint64_t tiles_from(const mi_binary *b, uint32_t low)
+static tile_grid grid_of(const mi_binary *b, uint32_t low)
 {
-  const uint32_t tiles_a = (uint32_t) ((b->count_a + ROWS_A - 1) / ROWS_A),
-                 tiles_b = (uint32_t) ((b->count_b + ROWS_B - 1) / ROWS_B);
-  uint64_t tiles = 0;
-  for (uint32_t group = low / ROWS_A / GROUP; group * GROUP < tiles_a; group++) {
-    const uint32_t from = first_column(b->same, group, low);
-    if (from < tiles_b) tiles += (uint64_t) (tiles_b - from) * GROUP;
-  }
-  return tiles;
+  const tile_grid grid = { (uint32_t) ((b->count_a + ROWS_A - 1) / ROWS_A),
+                           (uint32_t) ((b->count_b + ROWS_B - 1) / ROWS_B), b->same, low };
+  return grid;
 }
 
 uint64_t weft_mi_wgmma_tiles(const mi_binary *b)
 {
-  return tiles_from(b, 0);
+  const tile_grid grid = grid_of(b, 0);
+  return tiles_of(&grid);
 }
 
 weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out,
@@ -534,21 +429,6 @@ weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
-}
-
-/* A little above the greatest, for the points between those looked at. */
-double weft_mi_wgmma_steepest(double p)
-{
-  double most = 0;
-  for (int k = 0; k <= 20000; k++) {
-    const double q = k / 20000.0, d = (q - p) * (q - p);
-    double kl = 0;
-    if (fabs(q - p) < 1e-4) continue;
-    if (q > 0) kl += q * log2(q / p);
-    if (q < 1) kl += (1 - q) * log2((1 - q) / (1 - p));
-    most = fmax(most, kl / d);
-  }
-  return fmax(most, 0.5 / (log(2.0) * p * (1 - p))) * 1.002;
 }
 
 /* What pairs and triples have in common. */
@@ -565,9 +445,7 @@ static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uin
   t.steps = b->steps[0] + b->steps[1];
   t.count_a = (uint32_t) b->count_a;
   t.count_b = (uint32_t) b->count_b;
-  t.tiles_a = (uint32_t) ((b->count_a + ROWS_A - 1) / ROWS_A);
-  t.tiles_b = (uint32_t) ((b->count_b + ROWS_B - 1) / ROWS_B);
-  t.same = b->same;
+  t.grid = grid_of(b, 0);
   t.margins = r->margins;
   t.plane_rows = b->plane_rows;
   t.row_a = b->row_a;
@@ -685,8 +563,8 @@ weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8
   t.joint = (uint32_t *) joint;
   t.ld = ld;
   t.fixed = i;
-  t.low = i + 1;
-  t.count = tiles_from(b, t.low);
+  t.grid = grid_of(b, i + 1);
+  t.count = tiles_of(&t.grid);
   WEFT_TRY(launch(ctx, tiles<TRIPLES>, &t, s));
 done:
   return st;

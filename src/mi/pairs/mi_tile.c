@@ -239,6 +239,14 @@ done:
   return st;
 }
 
+weft_status weft_mi_keepers_close(weft_ctx *ctx, weft_status st, weft_mi_keeper *keepers, int begun, weft_arena *mem,
+                                  weft_mi_found *out)
+{
+  if (st == WEFT_OK) return weft_mi_keepers_end(ctx, keepers, begun, mem, out);
+  for (int t = 0; t < begun; t++) weft_arena_end(&keepers[t].mem);
+  return st;
+}
+
 /* ---- pacing ---- */
 
 void weft_mi_pace_start(weft_mi_pace *p)

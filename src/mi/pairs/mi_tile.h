@@ -59,6 +59,9 @@ static inline double weft_mi_keeper_bar(const weft_mi_keeper *k) { return k->bou
 /* Merges all threads' into `out`, best first; ends the keepers. */
 weft_status weft_mi_keepers_end(weft_ctx *ctx, weft_mi_keeper *keepers, int threads, weft_arena *mem,
                                 weft_mi_found *out);
+/* The same when `st` is WEFT_OK; otherwise frees the first `begun` keepers and returns `st`. */
+weft_status weft_mi_keepers_close(weft_ctx *ctx, weft_status st, weft_mi_keeper *keepers, int begun, weft_arena *mem,
+                                  weft_mi_found *out);
 
 /* ---- pacing ---- */
 

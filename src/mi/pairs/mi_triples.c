@@ -16,6 +16,7 @@ typedef struct {
   const weft_mi_search *search;
   weft_mi_tiling tiling;
   const float *alone_bits;
+  weft_mi_screening screening;
   double bar_mi, bar_gain;
   size_t chunks;            /* of fixed attributes a tile */
 } shared;
@@ -153,7 +154,7 @@ static void search_fixed(const shared *s, const weft_mi_tile *tile, size_t i, co
     /* the interaction is at most joint - what i says alone, and joint - what the pair says */
     const float low = (float) (fmax(bar_mi, bar_gain + (known ? (double) s->alone_bits[i] : 0)) - error);
     const float low_gain = gains && known ? (float) (bar_gain - 2 * error) : -INFINITY;
-    weft_mi_screen(&t, p->classes, (float) ((double) p->class_fixed * p->f.unit), p->n, m, tile->nj, w->screen);
+    weft_mi_screen(&t, &s->screening, m, tile->nj, fmaxf(low, low_gain), w->screen);
     for (size_t j = first; j < tile->nj; j++) {
       if (w->screen[j] < low || (gains && w->screen[j] - w->pairs[m][j] < low_gain)) continue;
       const triple_score score = score_triple(p, &t, shape->levels, m, j, w);
@@ -169,7 +170,7 @@ static void search_planes(const shared *s, const weft_mi_tile *tile, size_t from
   weft_mi_counts all;
   weft_mi_tile_count(&s->tiling, tile, w->all, &all);
   for (size_t m = 0; gains && m < tile->ni; m++)
-    weft_mi_screen(&all, p->classes, (float) ((double) p->class_fixed * p->f.unit), p->n, m, tile->nj, w->pairs[m]);
+    weft_mi_screen(&all, &s->screening, m, tile->nj, -INFINITY, w->pairs[m]);
   for (size_t i = from; i < to; i++) search_fixed(s, tile, i, &all, gains, w);
 }
 
@@ -221,6 +222,7 @@ static weft_status prepare(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *p
   weft_mi_marginals(p, alone);
   for (size_t k = 0; k < p->p; k++) bits[k] = (float) weft_mi_bits(alone[k], p->f.unit, p->n);
   s->alone_bits = bits;
+  s->screening = weft_mi_screening_of(p);
   const size_t margins = (size_t) levels * p->classes * planes * WEFT_MI_TILE;
   WEFT_TAKE(*work, mem, (size_t) ctx->threads);
   for (int t = 0; t < ctx->threads; t++) {
@@ -258,13 +260,13 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
   const double p = (double) pack->p, possible = p * (p - 1) * (p - 2) / 6;
+  const int threads = weft_threads_worth(ctx->threads, possible * (30 + (double) pack->n / 8));
   int begun = 0;
   weft_mi_pace pace = { (size_t) threads, 0 };
-  weft_mi_keeper *keepers;
+  weft_mi_keeper *keepers = NULL;
   workspace *work;
-  shared s = { search, { 0 }, NULL, search->min_mi, search->min_gain, 0 };
+  shared s = { .search = search, .bar_mi = search->min_mi, .bar_gain = search->min_gain };
   WEFT_TRY(prepare(ctx, &own, pack, &s, &work));
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
@@ -288,11 +290,7 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
   }
 done:
   for (int t = 0; t < begun; t++) keepers[t] = work[t].keeper;
-  if (st == WEFT_OK) {
-    st = weft_mi_keepers_end(ctx, keepers, threads, mem, out);
-  } else {
-    for (int t = 0; t < begun; t++) weft_arena_end(&keepers[t].mem);
-  }
+  st = weft_mi_keepers_close(ctx, st, keepers, begun, mem, out);
   weft_arena_end(&own);
   return st;
 }

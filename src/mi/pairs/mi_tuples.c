@@ -64,12 +64,12 @@ weft_status weft_mi_search_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
   const double ways = weft_mi_choose((double) p, search->order);
+  const int threads = weft_threads_worth(ctx->threads, ways * search->order * 2 * (double) pack->n);
   const uint64_t tuples = (uint64_t) ways, units = (tuples + UNIT - 1) / UNIT;
   int begun = 0;
   weft_mi_pace pace = { 4 * (size_t) threads, 0 };
-  weft_mi_keeper *keepers;
+  weft_mi_keeper *keepers = NULL;
   workspace *work;
   uint16_t *codes;
   WEFT_TAKE(codes, &own, p * pack->n);
@@ -99,11 +99,7 @@ weft_status weft_mi_search_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const
   }
 done:
   for (int t = 0; t < begun; t++) keepers[t] = work[t].keeper;
-  if (st == WEFT_OK) {
-    st = weft_mi_keepers_end(ctx, keepers, threads, mem, out);
-  } else {
-    for (int t = 0; t < begun; t++) weft_arena_end(&keepers[t].mem);
-  }
+  st = weft_mi_keepers_close(ctx, st, keepers, begun, mem, out);
   weft_arena_end(&own);
   return st;
 }

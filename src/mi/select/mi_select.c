@@ -120,7 +120,7 @@ static weft_status score_all(weft_ctx *ctx, selection *s, const weft_select_grou
   for (size_t first = 0; first < p; first += batch) {
     const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) turn + (double) first / (double) p, (double) k));
-    WEFT_PARALLEL(ctx->threads)
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * 4 * (double) s->data->n))
     {
       weft_select_workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(dynamic)
@@ -159,7 +159,7 @@ static weft_status score_promising(weft_ctx *ctx, selection *s, const int32_t *c
       for (size_t first = 0; first < open; first += batch) {
         const int64_t end = (int64_t) (open - first < batch ? open : first + batch);
         WEFT_TRY(weft_poll(ctx, (double) turn, (double) k));
-        WEFT_PARALLEL(ctx->threads)
+        WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * 4 * (double) s->data->n))
         {
           weft_select_workspace *own = &work[WEFT_THREAD()];
           WEFT_FOR(dynamic)

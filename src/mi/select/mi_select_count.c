@@ -41,7 +41,7 @@ weft_status weft_select_encode(weft_ctx *ctx, weft_arena *mem, const weft_mi_dat
   WEFT_TAKE(scratch, &own, n * (size_t) ctx->threads);
   WEFT_TAKE(work, &own, 2 * n * (size_t) ctx->threads);
   WEFT_TRY(weft_poll(ctx, 0, 1));
-  WEFT_PARALLEL(ctx->threads)
+  WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) n * (double) p * 4))
   {
     const size_t mine = (size_t) WEFT_THREAD() * n;
     WEFT_FOR(dynamic)
@@ -59,7 +59,7 @@ weft_status weft_select_encode(weft_ctx *ctx, weft_arena *mem, const weft_mi_dat
     planes += x->levels[j] * x->words;
   }
   WEFT_TRY(weft_poll(ctx, 0, 1));
-  WEFT_PARALLEL(ctx->threads)
+  WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) n * (double) total / 4))
   WEFT_FOR(dynamic)
   for (int64_t j = 0; j < (int64_t) p; j++)
     for (uint32_t a = 0; x->planes[j] && a < x->levels[j]; a++)

@@ -1,0 +1,147 @@
+#' Paths, ancestors, Markov blankets and equivalence classes
+#'
+#' Probabilities of what is not a single edge, from graphs drawn out of the posterior: that one node is an ancestor of
+#' another, that it belongs to another's Markov blanket (its parents, its children, and their other parents), and that
+#' the network belongs to an equivalence class. Each comes with its Monte Carlo standard error.
+#'
+#' The graphs of `bn_exact(posterior = "dag")` are drawn exactly and independently from the posterior that is uniform
+#' over graphs (Talvitie, Vuoksenmaa and Koivisto 2020), layer after layer: the nodes without parents, those whose
+#' parents are among these, and so on. Those of `bn_learn(target = "sum")` are the ones that its chains drew, with its
+#' prior over orders or, with `correct_bias`, its weights; their errors come from the means of eight stretches of each
+#' chain, and are too small where chains have not converged.
+#'
+#' @param fit what `bn_exact(posterior = "dag")` or `bn_learn(target = "sum")` returned.
+#' @param draws how many graphs to draw from an exact posterior; chains have theirs, and the number must not be given.
+#' @param seed a whole number; NULL draws the key from R's generator.
+#' @inheritParams bn_learn
+#' @return An object of class `weft_bn_features`: matrices \[from, to\] `edges`, `paths` (from is an ancestor of to) and
+#'   `blankets` (symmetric); `classes`, a data frame of equivalence classes, the most probable first, with their
+#'   `probability`, its `error`, and the numbers of all `edges` and of `undirected` ones; the classes' graphs in
+#'   `cpdags`, as [bn_cpdag()] gives them; `errors`, the standard errors of the three matrices; `draws`, and
+#'   `different`, how many graphs there were.
+#' @seealso [bn_exact()], [bn_learn()], [bn_cpdag()]
+#' @export
+#' @examples
+#' d <- data.frame(a = rep(0:1, 20), b = rep(c(0L, 1L, 1L, 1L), 10), c = rep(0:1, each = 20))
+#' features <- bn_features(bn_exact(d, posterior = "dag"), draws = 500, seed = 1)
+#' features
+#' features$paths
+bn_features <- function(fit, draws = NULL, seed = NULL, threads = NULL, progress = NULL) {
+  started <- proc.time()[[3L]]
+  need_args("fit")
+  chosen <- list(name = "cpu", reason = "graphs are drawn on the CPU")
+  exact <- inherits(fit, "weft_bn_exact")
+  drawn <- if (exact) draw_exactly(fit, draws, seed, threads, progress) else chain_graphs(fit, draws)
+  result <- memory_errors(graph_features(fit$table, drawn))
+  record(structure(result, class = "weft_bn_features"), match.call(), chosen, started)
+}
+
+# Numbers of sets, a column per graph, with their weights and the stretch that each belongs to; `independent` draws.
+draw_exactly <- function(fit, draws, seed, threads, progress) {
+  check_bn(fit, "fit")
+  if (!identical(fit$posterior, "dag")) {
+    abort_input("`fit` must have a posterior over graphs.",
+                x = sprintf("It was made with `posterior = \"%s\"`.", fit$posterior),
+                i = "Write `bn_exact(data, posterior = \"dag\")`.")
+  }
+  check_bn_table(fit[["table"]], "fit$table")
+  draws <- check_number(draws %||% 1000, "draws", min = 2, max = 1e6, whole = TRUE)
+  check_exact_memory(nrow(fit$dag), "dag", "cpu", length(fit$table$score), threads_for(threads))
+  sets <- memory_errors(.Call(C_weft_bn_draw_graphs, bn_native_table(fit$table), fit$score, draw_key(seed), draws,
+                              run_control("cpu", threads, progress, fit$table$nodes, "Drawing networks")))
+  list(sets = sets, weight = rep(1, draws), stretch = rep(1L, draws), independent = TRUE)
+}
+
+chain_graphs <- function(fit, draws) {
+  check_bn_chains(fit, "fit")
+  if (fit$target != "sum") {
+    abort_input("`fit` must have drawn graphs.", x = "It was learned with `target = \"max\"`.",
+                i = "Write `bn_learn(data, target = \"sum\")`.")
+  }
+  if (!is.null(draws)) {
+    abort_input("`draws` is for exact posteriors.",
+                x = sprintf("The chains drew %d networks.", length(fit$sample_score)))
+  }
+  if (!is.null(fit$weights) && !is_numbers(fit$weights, length(fit$sample_score), min = 0)) {
+    abort_damaged("fit", "bn_learn()", "Its `weights` must be one number of at least 0 for each drawn graph.")
+  }
+  p <- nrow(fit$dag)
+  samples <- nrow(fit$sample_score)
+  stretches <- ceiling(seq_len(samples) / samples * min(8, samples))
+  list(sets = matrix(fit$sampled, p), weight = as.double(fit$weights %||% rep(1, length(fit$sample_score))),
+       stretch = as.integer(outer(stretches, 8 * (seq_len(ncol(fit$sample_score)) - 1L), `+`)), independent = FALSE)
+}
+
+graph_features <- function(table, drawn) {
+  p <- length(table$nodes)
+  key <- apply(drawn$sets, 2L, paste, collapse = " ")
+  first <- which(!duplicated(key))
+  dags <- lapply(first, function(k) sets_to_dag(table, drawn$sets[, k, drop = FALSE]))
+  # weight of each different graph in each stretch
+  shares <- rowsum(drawn$weight, paste(drawn$stretch, match(key, key[first])))
+  at <- matrix(as.integer(unlist(strsplit(rownames(shares), " ", fixed = TRUE))), 2L)
+  stretch <- match(at[1L, ], unique(at[1L, ]))
+  weight <- matrix(0, max(stretch), length(first))
+  weight[cbind(stretch, at[2L, ])] <- shares
+  cpdags <- lapply(dags, bn_cpdag)
+  class_of <- vapply(cpdags, paste, "", collapse = "")
+  number <- match(class_of, unique(class_of))
+  square <- function(x) matrix(x, p, p, dimnames = list(from = table$nodes, to = table$nodes))
+  of_graphs <- function(f) {
+    holds <- vapply(dags, function(dag) as.double(f(dag != 0)), double(p * p))
+    estimate_share(tcrossprod(weight, matrix(holds, p * p)), weight, drawn)
+  }
+  found <- list(edges = of_graphs(identity), paths = of_graphs(ancestors_of), blankets = of_graphs(blankets_of))
+  classes <- estimate_share(t(rowsum(t(weight), number)), weight, drawn)
+  ranked <- order(-classes$share)
+  cpdags <- cpdags[!duplicated(number)][ranked]
+  undirected <- vapply(cpdags, function(x) sum(x & t(x)) / 2, 0)
+  c(lapply(found, function(f) square(f$share)), list(
+    classes = data.frame(probability = classes$share[ranked], error = classes$error[ranked],
+                         edges = vapply(cpdags, sum, 0) - undirected, undirected = undirected),
+    cpdags = cpdags, errors = lapply(found, function(f) square(f$error)), draws = ncol(drawn$sets),
+    different = length(first), independent = drawn$independent
+  ))
+}
+
+# Shares of properties, and their standard errors: of independent draws, or from the stretches' means. `mass`: the weight
+# of the graphs with each property (columns) in each stretch (rows), `weight` that of each graph.
+estimate_share <- function(mass, weight, drawn) {
+  share <- pmin(colSums(mass) / sum(weight), 1)
+  if (drawn$independent) return(list(share = share, error = sqrt(share * (1 - share) / ncol(drawn$sets))))
+  means <- mass / rowSums(weight)
+  list(share = share, error = apply(means, 2L, stats::sd) / sqrt(nrow(means)))
+}
+
+# [from, to]: from is an ancestor of to.
+ancestors_of <- function(edges) {
+  for (k in seq_len(nrow(edges))) edges <- edges | outer(edges[, k], edges[k, ], `&`)
+  edges
+}
+
+# Parents, children, and the children's other parents.
+blankets_of <- function(edges) {
+  blanket <- edges | t(edges) | (edges %*% t(edges)) > 0
+  diag(blanket) <- FALSE
+  blanket
+}
+
+#' @rdname bn_features
+#' @param x what `bn_features()` returned.
+#' @param ... ignored.
+#' @export
+print.weft_bn_features <- function(x, ...) {
+  need <- parts_of(x, "x", "bn_features()")
+  need("classes", is.data.frame, "a data frame")
+  need("draws", function(v) is_numbers(v, 1L, min = 1), "a number")
+  best <- x$classes[1L, ]
+  cat(sprintf("Features of %d networks %s, %d different, of %d equivalence classes\n", as.integer(x$draws),
+              if (x$independent) "drawn from the exact posterior over graphs" else "that chains drew",
+              as.integer(x$different), nrow(x$classes)))
+  cat(sprintf("Most probable class: %.3f (standard error %.3f), %d edges, %d of them undirected\n", best$probability,
+              best$error, as.integer(best$edges), as.integer(best$undirected)))
+  cat(sprintf("%d paths and %d pairs in each other's Markov blankets have a probability of at least 0.5\n",
+              sum(x$paths >= 0.5), sum(x$blankets >= 0.5) / 2))
+  cat(run_line(x), "\n", sep = "")
+  invisible(x)
+}

@@ -1,0 +1,91 @@
+# What pictures show: a function per picture returns its data and its labels, from which plot() draws with base graphics
+# and autoplot() with ggplot2. arg: what the caller calls the object.
+
+weft_colours <- c(blue = "#2c5f8a", pale = "#8fb3d1", orange = "#b3541e", dark = "#1f3b57")
+
+check_top <- function(top) check_number(top, "top", min = 1, whole = TRUE)
+
+check_dimensions <- function(x, most, arg, what) {
+  if (x$d <= most) return()
+  abort_input(sprintf("`%s` must be %s to be drawn.", arg, what), x = sprintf("It has %d.", x$d))
+}
+
+# The first rows of a result.
+best_rows <- function(x, top, arg, what) {
+  shown <- utils::head(as.data.frame(x), top)
+  if (!nrow(shown)) abort_input(sprintf("`%s` must have at least one %s to plot.", arg, what))
+  shown
+}
+
+information_label <- function(x) sprintf("mutual information (%s)", attr(x, "unit"))
+
+ranking_picture <- function(x, top, arg) {
+  check_ranking(x, arg)
+  shown <- best_rows(x, check_top(top), arg, "feature")
+  list(data = shown, xlab = information_label(x), title = sprintf("Best %d of %d features", nrow(shown), nrow(x)))
+}
+
+tuples_picture <- function(x, top, arg) {
+  check_tuples(x, arg)
+  shown <- best_rows(x, check_top(top), arg, "tuple")
+  label <- do.call(paste, c(shown[paste0("feature", seq_len(tuple_order(x)))], sep = " \u00d7 "))
+  list(data = data.frame(label = label, mi = shown$mi, without = shown$mi - shown$interaction),
+       xlab = information_label(x), title = sprintf("Best %d %s", nrow(shown), tuple_word(tuple_order(x))))
+}
+
+selection_picture <- function(x, top, arg) {
+  check_result(x, arg, "method", "feature", "score")
+  shown <- best_rows(list2DF(list(feature = x$feature, score = x$score), nrow(x)), top, arg, "feature")
+  list(data = shown, xlab = "score",
+       title = sprintf("%d features in order of selection (%s)", nrow(shown), attr(x, "method")))
+}
+
+roc_picture <- function(x, arg) {
+  check_comparison(x, arg)
+  if (is.null(x$roc)) {
+    abort_input(sprintf("`%s` must have a ROC to plot.", arg), i = "Compare posteriors, or a list of networks.")
+  }
+  list(data = x$roc, curve = "threshold" %in% names(x$roc), xlab = "false positive rate", ylab = "true positive rate",
+       title = "Directed edges")
+}
+
+# How many components a rule keeps, and what it goes by.
+components_picture <- function(x, arg) {
+  check_pca_k(x, arg)
+  list(data = x$curve,
+       ylab = switch(x$method, broken_stick = "share of variance", q2 = expression(Q^2), "singular value"),
+       rule = switch(x$method, parallel = "of permuted columns", signs = "of data without components",
+                     broken_stick = "broken stick", gavish_donoho = "threshold", q2 = "column means"),
+       title = sprintf("%d component%s", as.integer(x$k), if (x$k == 1) "" else "s"))
+}
+
+# A density on a grid of n points along each of its one or two dimensions; at most 2,000 of its points.
+density_picture <- function(x, n, arg) {
+  check_parts(x, "kde()", kde_parts(x))
+  check_dimensions(x, 2L, arg, "a density of one or two dimensions")
+  n <- check_number(n, "n", min = 2, max = if (x$d == 1L) 1e5 else 2000, whole = TRUE)
+  axes <- lapply(seq_len(x$d), function(j) plot_range(x, j, n))
+  list(axes = axes, density = stats::predict(x, if (x$d == 1L) axes[[1L]] else as.matrix(expand.grid(axes))),
+       points = x$data[unique(round(seq(1, nrow(x$data), length.out = min(nrow(x$data), 2000)))), , drop = FALSE],
+       names = x$names %||% if (x$d == 1L) "x" else c("x1", "x2"))
+}
+
+regression_picture <- function(x, n, level, arg) {
+  check_parts(x, "kernel_regression()", regression_parts(x))
+  check_dimensions(x, 1L, arg, "a regression on one column")
+  n <- check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
+  at <- seq(min(x$data), max(x$data), length.out = n)
+  band <- stats::predict(x, at, interval = "confidence", level = level)
+  list(points = data.frame(x = x$data[, 1L], y = x$response),
+       curve = data.frame(x = at, y = band[, 1L], lower = band[, 2L], upper = band[, 3L]), xlab = x$names %||% "x",
+       ylab = "y")
+}
+
+# Scores in the order given; those that are infinite are drawn beside the greatest that is not.
+outliers_picture <- function(x) {
+  top <- max(x$score[is.finite(x$score)], 3)
+  list(data = data.frame(place = seq_along(x$score), score = pmin(x$score, top), outlier = x$outlier,
+                         sample = x$sample),
+       top = top, xlab = "sample", ylab = "outlier score",
+       title = sprintf("%d sample%s apart", sum(x$outlier), if (sum(x$outlier) == 1L) " stands" else "s stand"))
+}

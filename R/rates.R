@@ -1,0 +1,144 @@
+# What this machine does in a second. Costs (R/cost.R) are seconds on the machine of `reference_rates`, each part bound
+# by one of these rates; they are measured where a choice between CPU and device stands on them, once.
+
+# An H200 and sixteen cores beside it.
+reference_rates <- c(core = 1.5e10, memory = 1.2e11, gather = 1.2e8, calls = 1e5, up = 2e10, down = 1.5e10,
+                     device_memory = 3e12, device_core = 1.6e13, device_single = 3e13)
+
+# How many times as long as on that machine work takes here that is bound by a rate.
+slowness <- function(rate) {
+  rates <- session$rates
+  if (is.null(rates) || is.na(rates[rate])) 1 else reference_rates[[rate]] / rates[[rate]]
+}
+
+# What must be the same on every machine: decisions about how much is computed.
+at_reference <- function(seconds) {
+  known <- session$rates
+  session$rates <- NULL
+  on.exit(session$rates <- known)
+  force(seconds)
+}
+
+#' Measure what this machine does in a second
+#'
+#' `backend = "auto"` weighs what a call would take on the CPU and on a device: work that is counted, over what the
+#' machine does of it in a second. Where there is a device, these rates are measured when a call of more than some
+#' hundredths of a second first has the choice, which takes about a second, and kept in a file for later sessions.
+#' `weft_calibrate()` shows them, and measures those that are not known yet. Results do not depend on them.
+#'
+#' @section The file: `rates.dcf` in `tools::R_user_dir("weft", "cache")`; it holds numbers and the versions of weft,
+#'   the machine and its devices that they are true of. One of another machine or version, or a damaged one, is measured
+#'   and written anew. With the option `weft.calibrate = FALSE` or the variable `WEFT_CALIBRATE=no` nothing is measured
+#'   or written unless `weft_calibrate()` is called, and costs are those of an H200 with sixteen cores; so it is under
+#'   R CMD check.
+#'
+#' @param again measure again what is known.
+#' @param save write the file.
+#' @param threads see [weft_threads()].
+#' @return A data frame of class `weft_rates`, one row per rate: `rate`, its `value` per second (`NA` for what there is
+#'   no device for), the `reference` that costs were found on, and what is meant.
+#' @seealso [weft_backend()]
+#' @export
+#' @examples
+#' weft_calibrate(save = FALSE)
+weft_calibrate <- function(again = FALSE, save = TRUE, threads = NULL) {
+  again <- check_flag(again, "again")
+  save <- check_flag(save, "save")
+  threads <- threads_for(threads)
+  known <- if (!again) session$rates %||% read_rates()
+  session$rates <- known %||% measure_rates(threads)
+  if (save && is.null(known)) write_rates(session$rates)
+  means <- c(core = "double multiply-adds of one core", memory = "bytes read from memory by all threads",
+             gather = "places of a large table that one core looks up", calls = "device kernels started and waited for",
+             up = "bytes to the device", down = "bytes back", device_memory = "bytes that the device reads or writes",
+             device_core = "double multiply-adds of the device", device_single = "single multiply-adds of the device")
+  structure(list2DF(list(rate = names(reference_rates), value = unname(session$rates[names(reference_rates)]),
+                         reference = unname(reference_rates), meaning = unname(means[names(reference_rates)]))),
+            class = c("weft_rates", "data.frame"))
+}
+
+#' @export
+print.weft_rates <- function(x, ...) {
+  check_frame(x, "x")
+  shown <- as.data.frame.list(unclass(x)[names(x)])
+  for (column in intersect(c("value", "reference"), names(shown))) {
+    if (is.numeric(shown[[column]])) shown[[column]] <- formatC(shown[[column]], digits = 2, format = "e")
+  }
+  print(shown, row.names = FALSE, right = FALSE)
+  invisible(x)
+}
+
+measure_rates <- function(threads = NULL) {
+  host <- .Call(C_weft_rates, run_control("cpu", threads, FALSE))
+  device <- if (is.null(cuda_missing())) .Call(C_weft_rates, run_control("cuda", threads, FALSE))
+  out <- stats::setNames(rep(NA_real_, length(reference_rates)), names(reference_rates))
+  found <- c(host, device)
+  out[names(found)] <- found
+  out
+}
+
+# Before a choice that matters: TRUE when rates became known that were not.
+calibrate_once <- function() {
+  if (!is.null(session$rates) || isTRUE(session$no_rates) || !may_calibrate()) return(FALSE)
+  known <- read_rates()
+  rates <- known %||% tryCatch(measure_rates(), weft_error = function(e) NULL)
+  session$no_rates <- is.null(rates)
+  session$rates <- rates
+  if (is.null(known) && !is.null(rates)) write_rates(rates)
+  !is.null(rates)
+}
+
+may_calibrate <- function() {
+  option <- getOption("weft.calibrate")
+  if (!is.null(option)) return(check_flag(option, "weft.calibrate"))
+  said <- Sys.getenv("WEFT_CALIBRATE")
+  if (nzchar(said)) return(!tolower(said) %in% c("no", "false", "0", "off"))
+  !any(nzchar(Sys.getenv(c("_R_CHECK_PACKAGE_NAME_", "_R_CHECK_LIMIT_CORES_", "TESTTHAT"))))
+}
+
+# ---- the file ----
+
+rates_file <- function() file.path(tools::R_user_dir("weft", "cache"), "rates.dcf")
+
+# What rates are true of, as text of one line.
+machine_text <- function() {
+  devices <- if (is.null(cuda_missing())) weft_devices()$name
+  processor <- tryCatch(grep("^model name", readLines("/proc/cpuinfo", n = 50L, warn = FALSE), value = TRUE)[1L],
+                        error = function(e) NA, warning = function(w) NA)
+  text <- paste(c(Sys.info()[["nodename"]], R.version$platform, sub(".*: *", "", processor), threads_for(NULL),
+                  devices),
+                collapse = "; ")
+  gsub("[^ -~]", "?", text)
+}
+
+rates_version <- function() as.character(utils::packageVersion("weft"))
+
+# Named numbers, or NULL where there is no such file or not one of this machine and version.
+read_rates <- function(file = rates_file()) {
+  if (!file.exists(file) || !isTRUE(file.size(file) < 1e5)) return(NULL)
+  fields <- tryCatch(read.dcf(file), error = function(e) NULL, warning = function(w) NULL)
+  if (is.null(fields) || nrow(fields) != 1L) return(NULL)
+  here <- c(Machine = machine_text(), Version = rates_version())
+  if (!all(c(names(here), names(reference_rates)) %in% colnames(fields))) return(NULL)
+  if (!identical(unname(fields[1L, names(here)]), unname(here))) return(NULL)
+  values <- suppressWarnings(as.numeric(fields[1L, names(reference_rates)]))
+  names(values) <- names(reference_rates)
+  on_host <- c("core", "memory", "gather")
+  right <- is.finite(values) & values > 0
+  if (!all(right[on_host]) || any(!right & !is.na(values))) return(NULL)
+  values
+}
+
+# Whole or not at all: written beside and moved. Where that cannot be, the session knows the rates all the same.
+write_rates <- function(rates, file = rates_file()) {
+  suppressWarnings(tryCatch({
+    dir.create(dirname(file), recursive = TRUE, showWarnings = FALSE)
+    new <- tempfile("rates", dirname(file))
+    on.exit(unlink(new))
+    write.dcf(as.list(c(Machine = machine_text(), Version = rates_version(),
+                        stats::setNames(format(unname(rates), digits = 4, scientific = TRUE, trim = TRUE),
+                                        names(rates)))),
+              new, width = 10000)
+    file.rename(new, file)
+  }, error = function(e) FALSE))
+}

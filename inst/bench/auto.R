@@ -1,0 +1,251 @@
+# The regret of a choice that weft makes by itself: the time of "auto" over that of the best of the named ones, for
+# whole calls, on at least six sizes and kinds of data for each function that chooses. On a machine with a device the
+# choice is the back end; everywhere it is the method (direct sums and trees, the engines of pca(), walks over tables of
+# pairs). Each is called once to warm up, then in turn, until a tenth of a second has gone or five times; the least time
+# counts. What one of the choices would take more than some seconds for is left out unless asked for.
+#
+# Usage: Rscript auto.R [--large] [--seconds 140] [--csv auto.csv] [--only name] [--summary auto.csv]
+# Smaller sizes of all functions come first: when the time is up, the largest are missing. --summary reads a file and
+# prints the share of cells up to 1.3, the worst ones, and where predictions were wrong by more than a factor of two.
+library(weft)
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+
+option <- function(name, default) {
+  given <- commandArgs(TRUE)
+  at <- match(paste0("--", name), given)
+  if (is.na(at)) default else given[at + 1L]
+}
+
+# ---- what is called ----
+
+levels_of <- function(n, p, levels) matrix(sample.int(levels, n * p, TRUE) - 1L, n)
+normal <- function(n, p) matrix(stats::rnorm(n * p), n)
+spread <- function(n, d) { # points around fifty centres
+  centres <- matrix(stats::runif(50 * d), 50)
+  centres[sample(50, n, TRUE), , drop = FALSE] + normal(n, d) * 0.05
+}
+sparse <- function(n, p, share) Matrix::rsparsematrix(n, p, share)
+information <- function(p) { # symmetric, of the size that real ones have
+  m <- abs(tcrossprod(normal(p, 8))) / 20
+  diag(m) <- 0
+  dimnames(m) <- list(seq_len(p), seq_len(p))
+  m
+}
+factors <- function(n, p, levels) {
+  as.data.frame(lapply(as.data.frame(levels_of(n, p, levels)), factor, levels = seq_len(levels) - 1L))
+}
+text_of <- function(...) paste(format(c(...), trim = TRUE, scientific = FALSE, drop0trailing = TRUE), collapse = " x ")
+
+# One cell: data are made when it is run.
+cell <- function(name, size, make, run, choices = c("cpu", "cuda"), by = "backend") {
+  list(name = name, size = size, make = make, run = run, choices = choices, by = by)
+}
+cells_over <- function(name, table, make, run, ..., label = NULL) {
+  lapply(seq_len(nrow(table)), function(k) {
+    row <- as.list(table[k, , drop = FALSE])
+    cell(name, label %||% text_of(unlist(row)), function() do.call(make, row), run, ...)
+  })
+}
+sizes <- function(names, ...) stats::setNames(as.data.frame(do.call(rbind, list(...))), names)
+with_class <- function(x) list(x = x, class = sample(0:1, nrow(x), TRUE))
+mi <- function(n, p, levels) with_class(levels_of(n, p, levels))
+
+all_cells <- function() {
+  points <- sizes(c("n", "d", "h"), c(2000, 2, 0.1), c(20000, 2, 0.1), c(20000, 10, 1), c(100000, 2, 0.01), c(50000, 5,
+      0.3),
+                  c(200000, 1, 0.01), c(300000, 2, 0.1), c(1000000, 2, 0.1))
+  sums <- function(kernel, rel) function(x, ...) {
+    kernel_sum(x$x, kernel = kernel, bandwidth = x$h, rel_error = rel, ...)
+  }
+  make_points <- function(n, d, h) list(x = spread(n, d), h = h)
+  decompositions <- sizes(c("n", "p", "k"), c(200, 200, 5), c(4000, 2000, 10), c(500, 20000, 10), c(20000, 300, 10),
+                          c(2000, 2000, 100), c(100000, 50, 5), c(1000, 5000, 5), c(50000, 1000, 20))
+  make_dense <- function(n, p, k) list(x = tcrossprod(normal(n, 5), normal(p, 5)) + normal(n, p), k = k)
+  list(
+    cells_over("mi_pairs", sizes(c("n", "p", "levels"), c(100, 200, 2), c(1000, 1000, 2), c(500, 5000, 2), c(10000,
+        1000, 2),
+                                 c(500, 2000, 3), c(2000, 1000, 10), c(1000, 10000, 2), c(100000, 500, 3)), mi,
+               function(x, ...) mi_pairs(x$x, x$class, top = 100, ...)),
+    cells_over("mi_triples", sizes(c("n", "p", "levels"), c(100, 50, 2), c(500, 150, 2), c(1000, 300, 2), c(5000, 150,
+        2),
+                                   c(500, 150, 3), c(1000, 100, 4), c(1000, 500, 2)), mi,
+               function(x, ...) mi_triples(x$x, x$class, top = 100, ...)),
+    cells_over("mi_rank, 200 permutations", sizes(c("n", "p", "levels"), c(100, 100, 2), c(500, 2000, 2), c(500, 20000,
+        2),
+                                                  c(10000, 500, 2), c(500, 5000, 3), c(2000, 2000, 10), c(2000, 20000,
+                                                      3)), mi,
+               function(x, ...) mi_rank(x$x, x$class, permutations = 200, seed = 1, ...)),
+    cells_over("mi_matrix, counts", sizes(c("n", "p", "levels"), c(100, 100, 3), c(200, 1000, 3), c(500, 3000, 3),
+                                          c(5000, 500, 2),
+                                          c(500, 1000, 10), c(20000, 300, 3), c(300, 6000, 3)),
+               function(n, p, levels) levels_of(n, p, levels), function(x, ...) mi_matrix(x, ...)),
+    cells_over("mi_matrix, spearman", sizes(c("n", "p"), c(50, 200), c(200, 1000), c(200, 4000), c(2000, 1000), c(500,
+        6000),
+                                            c(20000, 300), c(100, 10000)), normal,
+               function(x, ...) mi_matrix(x, estimator = "spearman", ...)),
+    cells_over("mi_matrix, ksg", sizes(c("n", "p"), c(50, 20), c(100, 100), c(500, 50), c(200, 200), c(2000, 20),
+                                       c(500, 150)), normal,
+               function(x, ...) mi_matrix(x, estimator = "ksg", ...)),
+    cells_over("mi_matrix, kendall", sizes(c("n", "p"), c(50, 50), c(100, 500), c(200, 1000), c(500, 300), c(1000,
+        200), c(100, 3000)),
+               normal, function(x, ...) mi_matrix(x, estimator = "kendall", ...)),
+    unlist(lapply(c("aracne", "clr", "mrnet", "mrnetb"), function(method) {
+      p <- switch(method, mrnetb = c(50, 200, 500, 1000, 1500, 2000), c(100, 300, 1000, 2000, 3000, 5000))
+      cells_over(paste0("mi_network, ", method), sizes("p", p[1], p[2], p[3], p[4], p[5], p[6]), information,
+                 function(x, ...) mi_network(x, method = method, ...))
+    }), recursive = FALSE),
+    cells_over("regulation", sizes(c("n", "p", "r"), c(40, 50, 5), c(100, 200, 20), c(200, 500, 50), c(500, 300, 100),
+                                   c(100, 2000, 50), c(300, 1000, 200)),
+               function(n, p, r) {
+                 x <- normal(n, p)
+                 dimnames(x) <- list(sprintf("s%d", 1:n), sprintf("g%d", 1:p))
+                 list(x = x, r = r)
+               }, function(x, ...) regulation(x$x, regulators = seq_len(x$r), seed = 1, ...)),
+    cells_over("pca", decompositions, make_dense, function(x, ...) pca(x$x, x$k, seed = 1, ...)),
+    cells_over("pca, sparse", sizes(c("n", "p", "share"), c(2000, 1000, 0.05), c(20000, 2000, 0.02), c(5000, 20000,
+        0.01),
+                                    c(100000, 500, 0.02), c(50000, 5000, 0.01), c(1000, 1000, 0.3)), sparse,
+               function(x, ...) pca(x, 10, seed = 1, ...)),
+    cells_over("pca, engines", utils::head(decompositions, 7), make_dense,
+               function(x, ...) pca(x$x, x$k, seed = 1, backend = "cpu", ...), choices = c("krylov", "gram"),
+                 by = "method"),
+    cells_over("bn_scores", sizes(c("n", "p", "parents"), c(100, 8, 2), c(500, 20, 3), c(1000, 40, 3), c(5000, 20, 3),
+                                  c(500, 60, 3),
+                                  c(2000, 25, 4)),
+               function(n, p, parents) list(x = factors(n, p, 3), parents = parents),
+               function(x, ...) bn_scores(x$x, max_parents = x$parents, ...)),
+    cells_over("bn_scores, bge", sizes(c("n", "p", "parents"), c(100, 8, 2), c(500, 20, 3), c(1000, 40, 3), c(5000, 20,
+        3),
+                                       c(500, 60, 3), c(2000, 25, 4)),
+               function(n, p, parents) list(x = as.data.frame(normal(n, p)), parents = parents),
+               function(x, ...) bn_scores(x$x, score = "bge", max_parents = x$parents, ...)),
+    unlist(lapply(c("sum", "max"), function(target) {
+      cells_over(paste0("bn_learn, ", target), sizes(c("p", "chains", "iterations"), c(8, 1, 1000), c(20, 4, 5000),
+                                                     c(40, 4, 5000),
+                                                     c(20, 64, 5000), c(60, 16, 2000), c(30, 500, 1000)),
+                 function(p, chains, iterations) {
+                   list(table = bn_scores(factors(500, p, 3), max_parents = 3, keep = target), chains = chains,
+                        iterations = iterations)
+                 }, function(x, ...) {
+                   bn_learn(x$table, target = target, chains = x$chains, iterations = x$iterations, seed = 1, ...)
+                 })
+    }), recursive = FALSE),
+    cells_over("bn_exact", sizes(c("n", "p"), c(200, 8), c(200, 14), c(200, 18), c(200, 20), c(200, 22), c(500, 16)),
+               function(n, p) bn_scores(factors(n, p, 3), max_parents = 3), function(x, ...) bn_exact(x, ...)),
+    cells_over("irm", sizes(c("rows", "columns", "share"), c(100, 100, 0.1), c(500, 500, 0.05), c(2000, 2000, 0.01),
+                            c(5000, 500, 0.02),
+                            c(10000, 10000, 0.001), c(1000, 20000, 0.005)),
+               function(rows, columns, share) irm_sample(rows, columns, 8, density = share, seed = 1)$A,
+               function(x, ...) irm(x, chains = 2, sweeps = 30, seed = 1, ...)),
+    cells_over("kernel_sum, gaussian", points, make_points, sums("gaussian", 0.01)),
+    cells_over("kernel_sum, epanechnikov", points, make_points, sums("epanechnikov", 0.1)),
+    cells_over("kernel_sum, all pairs", points[c(1:3, 5), ], make_points, sums("gaussian", 0)),
+    cells_over("kernel_sum, trees", points[1:6, ], make_points,
+               function(x, ...) kernel_sum(x$x, bandwidth = x$h, rel_error = 0.01, backend = "cpu", ...),
+                 choices = c("direct", "tree"),
+               by = "method")
+  )
+}
+
+# ---- running ----
+
+# What the choices of a call were given to weigh, added up over its steps.
+asked <- new.env()
+listen <- function() {
+  space <- asNamespace("weft")
+  choose <- space$choose_backend
+  unlockBinding("choose_backend", space)
+  assign("choose_backend", function(backend, predicted = NULL, ...) {
+    if (!is.null(predicted)) asked$seconds <- asked$seconds + c(predicted$cpu, predicted$cuda)
+    choose(backend, predicted, ...)
+  }, envir = space)
+  lockBinding("choose_backend", space)
+}
+
+timed <- function(f, limit) {
+  once <- function() {
+    began <- as.double(Sys.time()) # finer than system.time()
+    f()
+    as.double(Sys.time()) - began
+  }
+  first <- once()
+  if (first > limit) return(first)
+  t <- once()
+  while (sum(t) < 0.1 && length(t) < 5) t <- c(t, once())
+  min(t, first)
+}
+
+run_cell <- function(x, limit) {
+  set.seed(1)
+  data <- x$make()
+  gc(FALSE)
+  call <- function(choice) suppressWarnings(do.call(x$run, c(list(data), stats::setNames(list(choice), x$by),
+                                                             list(progress = FALSE))))
+  asked$seconds <- c(0, 0)
+  auto <- call("auto")
+  predicted <- asked$seconds
+  took <- attr(auto, "backend") %||% (if (is.list(auto)) auto$backend) %||% ""
+  if (x$by == "method") took <- attr(auto, "method") %||% (if (is.list(auto)) auto$method) %||% ""
+  seconds <- vapply(c("auto", x$choices), function(choice) timed(function() call(choice), limit), 0)
+  best <- min(seconds[-1L])
+  data.frame(call = x$name, size = x$size, first = x$choices[1L], first_seconds = signif(seconds[[2L]], 4),
+             second = x$choices[2L],
+             second_seconds = signif(seconds[[3L]], 4), auto_seconds = signif(seconds[[1L]], 4), took = took[1L],
+             regret = round(seconds[[1L]] / best, 2), predicted_cpu = signif(predicted[1L], 3),
+             predicted_cuda = signif(predicted[2L], 3))
+}
+
+`%||%` <- function(a, b) if (is.null(a)) b else a
+
+summarise <- function(found) {
+  good <- mean(found$regret <= 1.3)
+  cat(sprintf("%d cells of %d functions: regret at most 1.3 in %.1f %%, worst %.2f\n", nrow(found),
+              length(unique(found$call)), 100 * good,
+              max(found$regret)))
+  worst <- found[order(-found$regret), ]
+  print(utils::head(worst[worst$regret > 1.3, ], 25), row.names = FALSE)
+  device <- found[found$second == "cuda", ]
+  off <- function(predicted, took) pmax(predicted / took, took / predicted)
+  wrong <- device[off(device$predicted_cpu, device$first_seconds) > 2 | off(device$predicted_cuda,
+                                                                            device$second_seconds) > 2, ]
+  cat(sprintf("%d of %d predictions wrong by more than a factor of two\n", nrow(wrong), nrow(device)))
+}
+
+given <- commandArgs(TRUE)
+if ("--summary" %in% given) {
+  summarise(utils::read.csv(option("summary", "")))
+} else {
+  machine_line()
+  began <- proc.time()[[3L]]
+  device <- nrow(weft_devices()) > 0
+  if (device) kernel_sum(normal(100, 2), bandwidth = 1, backend = "cuda") # opens it
+  print(weft_calibrate(save = FALSE))
+  listen()
+  groups <- lapply(all_cells(), function(group) Filter(function(x) device || !"cuda" %in% x$choices, group))
+  if (!is.na(only <- option("only", NA))) groups <- lapply(groups, function(g) Filter(function(x) startsWith(x$name,
+      only), g))
+  by_name <- split(unlist(groups, recursive = FALSE), vapply(unlist(groups, recursive = FALSE), `[[`, "", "name"))
+  limit <- if ("--large" %in% given) Inf else 1.5
+  rounds <- unlist(lapply(seq_len(max(lengths(by_name))), function(k) lapply(Filter(function(g) length(g) >= k,
+                                                                                    by_name), `[[`, k)),
+                   recursive = FALSE)
+  found <- NULL
+  file <- option("csv", "")
+  for (x in rounds) {
+    if (proc.time()[[3L]] - began > as.numeric(option("seconds", 140))) break
+    row <- tryCatch(run_cell(x, limit), error = function(e) {
+      cat(sprintf("# %s, %s: %s\n", x$name, x$size, sub("\n.*", "", conditionMessage(e))))
+      NULL
+    })
+    if (is.null(row)) next
+    cat(sprintf("%-26s %-22s %-7s %8.4f %-6s %8.4f auto %8.4f (%s) %5.2f  predicted %8.4f %8.4f\n", row$call, row$size,
+                row$first,
+                row$first_seconds, row$second, row$second_seconds, row$auto_seconds, row$took, row$regret,
+                  row$predicted_cpu,
+                row$predicted_cuda))
+    found <- rbind(found, row)
+    if (nzchar(file)) utils::write.csv(found, file, row.names = FALSE)
+  }
+  cat(sprintf("%d of %d cells in %.0f s\n", NROW(found), length(rounds), proc.time()[[3L]] - began))
+  summarise(found)
+}

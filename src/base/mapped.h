@@ -1,0 +1,13 @@
+/* A file's bytes as memory, read by the system when they are first looked at. */
+#ifndef WEFT_MAPPED_H
+#define WEFT_MAPPED_H
+
+#include "context.h"
+
+typedef struct weft_mapped { const uint8_t *data; size_t size; } weft_mapped;
+
+/* `name`: the file in messages. A file of any other size than `size` is an error. */
+weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t size, weft_mapped *out);
+void weft_unmap(weft_mapped *mapped);
+
+#endif

@@ -1,0 +1,97 @@
+/* Tiles of 128 rows of bits by 256 on Hopper's 1-bit tensor cores: what the kernels over pairs have in common.
+ *
+ * Two warpgroups own 64 rows each; a producer warp brings the rows by bulk copies through a ring of stages, one k-step
+ * of 256 bits a stage, and runs ahead into the next tile while this one is scored:
+ *
+ *   stage   | a: 128 × 32 bytes | b: 256 × 32 bytes |
+ *
+ * Rows lie in global memory in the order of shared memory (mi_tiles.h), so a stage is straight copies. */
+#ifndef WEFT_MI_TILES_WGMMA_CUH
+#define WEFT_MI_TILES_WGMMA_CUH
+
+#include "mi_pairs_cuda.cuh"
+#include "../../base/hopper.cuh"
+#include "mi_tiles.h"
+
+#define CONSUMERS 256
+#define THREADS (CONSUMERS + 32)
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+/* c += popcounts of 64 rows of a and 256 of b over 256 bits. */
+__device__ static inline void mma_64x256x256(uint32_t (&c)[128], uint64_t a, uint64_t b)
+{
+  asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc "
+               "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
+               "%28,%29,%30,%31,"
+               "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%"
+               "57,%58,%59,%60,%61,%62,%63,"
+               "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%"
+               "89,%90,%91,%92,%93,%94,%95,"
+               "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%"
+               "117,%118,%119,%120,%121,"
+               "%122,%123,%124,%125,%126,%127}, %128, %129, p;}\n"
+               : R16(0), R16(16), R16(32), R16(48), R16(64), R16(80), R16(96), R16(112)
+               : "l"(a), "l"(b));
+}
+
+/* Stages that are full and that are empty. */
+template <uint32_t STAGES> struct ring { uint64_t full[STAGES], empty[STAGES]; };
+
+/* By all threads of a block. */
+template <uint32_t STAGES> __device__ static inline void make_ring(ring<STAGES> *r)
+{
+  if (threadIdx.x == 0) {
+    for (uint32_t s = 0; s < STAGES; s++) {
+      barrier_init(&r->full[s], 1);
+      barrier_init(&r->empty[s], CONSUMERS);
+    }
+    barriers_made();
+  }
+  __syncthreads();
+}
+
+/* Brings a tile's rows, by one thread. *step: k-steps since the start, which give stage and phase of the ring. */
+template <uint32_t STAGES>
+__device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const uint8_t *a, const uint8_t *b,
+                                         int steps, uint32_t *step)
+{
+  for (int s = 0; s < steps; s++, ++*step) {
+    const uint32_t at = *step % STAGES;
+    if (*step >= STAGES) barrier_wait(&r->empty[at], (*step / STAGES - 1) & 1);
+    barrier_expect(&r->full[at], STAGE_BYTES);
+    uint8_t *to = stages + at * STAGE_BYTES;
+    bulk_copy(to, a + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &r->full[at]);
+    bulk_copy(to + BLOCK_BYTES, b + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &r->full[at]);
+    bulk_copy(to + 2 * BLOCK_BYTES, b + (size_t) (steps + s) * BLOCK_BYTES, BLOCK_BYTES, &r->full[at]);
+  }
+}
+
+/* Adds a class's counts of warpgroup `group`: by all threads of both. */
+template <uint32_t STAGES>
+__device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages, uint32_t group, int steps,
+                                          uint32_t *step, uint32_t (&c)[128])
+{
+  if (!steps) return;
+  for (int s = 0; s < steps; s++, ++*step) {
+    const uint32_t at = *step % STAGES;
+    const uint8_t *from = stages + at * STAGE_BYTES;
+    barrier_wait(&r->full[at], *step / STAGES & 1);
+    hold(c);
+    product_fence();
+    mma_64x256x256(c, operand_descriptor(from + group * 64 * 32), operand_descriptor(from + BLOCK_BYTES));
+    product_commit();
+    if (s > 0) { /* the step before is done: its stage is free */
+      product_wait<1>();
+      hold(c);
+      barrier_arrive(&r->empty[(*step - 1) % STAGES]);
+    }
+  }
+  product_wait<0>();
+  hold(c);
+  barrier_arrive(&r->empty[(*step - 1) % STAGES]);
+}
+
+#endif
+#endif

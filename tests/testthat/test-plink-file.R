@@ -1,0 +1,135 @@
+# A file is described and read where it lies; what comes of it must be what read_plink()'s integers give.
+
+# Writes a matrix of 0, 1, 2 and NA as stem.bed, .bim and .fam.
+write_genotypes <- function(stem, g, bim = NULL) {
+  codes <- ifelse(is.na(g), 1L, c(3L, 2L, 0L)[g + 1L])
+  block <- function(bits) as.raw(colSums(matrix(c(bits, rep(0L, -length(bits) %% 4)), 4) * c(1L, 4L, 16L, 64L)))
+  blocks <- unlist(lapply(seq_len(ncol(g)), function(j) block(codes[, j])))
+  writeBin(c(as.raw(c(0x6c, 0x1b, 0x01)), blocks), paste0(stem, ".bed"))
+  writeLines(bim %||% sprintf("1 rs%d 0 %d A G", seq_len(ncol(g)), 100 * seq_len(ncol(g))), paste0(stem, ".bim"))
+  writeLines(sprintf("f i%d 0 0 1 -9", seq_len(nrow(g))), paste0(stem, ".fam"))
+  stem
+}
+`%||%` <- function(a, b) if (is.null(a)) b else a
+
+# Rare and common variants, constants, missing calls here and there.
+some_genotypes <- function(n, p, missing = 0.05) {
+  g <- matrix(stats::rbinom(n * p, 2, rep(stats::runif(p), each = n)), n)
+  g[stats::runif(n * p) < missing] <- NA
+  g[, seq_len(p %/% 3)][is.na(g[, seq_len(p %/% 3)])] <- 0L
+  if (p > 4) g[, p - 0:3] <- rep(list(0L, 2L, NA, c(1L, rep(2L, n - 1L))), each = 1) |> lapply(rep_len, n) |> unlist()
+  g
+}
+
+test_that("every function that counts gives what integers give, whatever the classes, rows and missing calls", {
+  set.seed(1)
+  stem <- withr::local_tempfile()
+  for (n in c(1, 3, 63, 64, 65, 200, 517)) {
+    g <- some_genotypes(n, 40)
+    write_genotypes(stem, g)
+    file <- plink_file(stem)
+    whole <- read_plink(stem)[, , drop = FALSE]
+    expect_identical(dim(file), dim(whole))
+    expect_identical(dimnames(file), dimnames(whole))
+    expect_identical(as.matrix(file), whole)
+    for (classes in c(1, 2, 5, 8, 9, 20)) {
+      class <- sample(classes, n, TRUE)
+      if (n > 60) class[sample(n, 20)] <- NA
+      for (na in c("drop", "level")) {
+        packs <- list(mi_pack(file, class, na = na), mi_pack(whole, class, na = na))
+        expect_identical(weft:::what_is_packed(packs[[1]]), weft:::what_is_packed(packs[[2]]))
+        lapply(packs, weft_free)
+      }
+      expect_identical(tidy(mi_rank(file, class, na = "drop")), tidy(mi_rank(whole, class, na = "drop")))
+    }
+  }
+})
+
+test_that("pairs, triples, matrices, selection, components and blocks take a file", {
+  set.seed(2)
+  stem <- write_genotypes(withr::local_tempfile(), some_genotypes(120, 30, 0)[, 1:26])
+  file <- plink_file(stem)
+  whole <- read_plink(stem)[, , drop = FALSE]
+  class <- sample(2, 120, TRUE)
+  for (take in list(
+    function(x) tidy(mi_pairs(x, class, top = 50)), function(x) tidy(mi_triples(x, class, top = 50)),
+    function(x) tidy(mi_tuples(x, class, order = 3, features = c("rs2", "rs5", "rs7", "rs8"))),
+    function(x) as.matrix(mi_matrix(x)), function(x) as.matrix(mi_matrix(x, estimator = "spearman")),
+    function(x) mi_select(x, class, 5)[c("feature", "score")], function(x) tidy(mi_rank(x, class, bins = 2)),
+    function(x) abs(pca(x, 3, backend = "cpu")$rotation), function(x) irm(x, sweeps = 5, seed = 1, threshold = 1)[c("row", "col")]
+  )) expect_equal(take(file), take(whole), tolerance = 1e-12)
+  blocks <- pca(file, 3, block_size = 3000, backend = "cpu")
+  expect_equal(abs(blocks$rotation), abs(pca(whole, 3, backend = "cpu")$rotation), tolerance = 1e-8)
+})
+
+# All numbers of heterozygotes, given the alleles.
+hwe_reference <- function(counts) {
+  n <- sum(counts)
+  copies <- counts[2] + 2 * counts[3]
+  h <- seq(copies %% 2, min(copies, 2 * n - copies), by = 2)
+  log_p <- lfactorial(n) - lfactorial((copies - h) / 2) - lfactorial(h) - lfactorial(n - (copies + h) / 2) + h * log(2)
+  p <- exp(log_p - max(log_p))
+  sum(p[p <= p[h == counts[2]] * (1 + 1e-7)]) / sum(p)
+}
+
+test_that("filters keep the variants that counts in R keep", {
+  set.seed(3)
+  g <- some_genotypes(150, 60)
+  g[, 7] <- c(rep(0L, 75), rep(2L, 75))
+  bim <- sprintf("%s rs%d 0 %d A G", rep(c("1", "X"), 30), 1:60, 10 * (1:60))
+  stem <- write_genotypes(withr::local_tempfile(), g, bim)
+  counts <- vapply(1:60, function(j) tabulate(g[, j] + 1L, 3), integer(3))
+  share <- ifelse(colSums(counts) > 0, (counts[2, ] + 2 * counts[3, ]) / (2 * colSums(counts)), 0)
+  maf <- pmin(share, 1 - share)
+  missing <- colMeans(is.na(g))
+  hwe <- apply(counts, 2, hwe_reference)
+  kept <- function(...) match(colnames(plink_file(stem, ...)), paste0("rs", 1:60))
+  expect_identical(kept(min_maf = 0.1), which(maf >= 0.1))
+  expect_identical(kept(max_missing = 0.04), which(missing <= 0.04))
+  expect_identical(kept(min_hwe = 0.2), which(hwe >= 0.2))
+  expect_false(7 %in% kept(min_hwe = 1e-10))
+  expect_identical(kept(chromosome = "X", from = 100, to = 305), seq(10L, 30L, 2L))
+  expect_identical(kept(variants = c("rs9", "rs3"), min_maf = 0), c(9L, 3L))
+  about <- plink_file(stem, min_maf = 1e-9)$variants
+  among <- which(maf > 0)
+  expect_identical(about$variant, paste0("rs", among))
+  expect_equal(about[c("maf", "missing", "hwe")], data.frame(maf, missing, hwe)[among, ], tolerance = 1e-9,
+               ignore_attr = "row.names")
+  expect_identical(ncol(plink_file(stem, from = 1e6)), 0L)
+})
+
+test_that("the test of proportions holds for very many samples and for none", {
+  expect_hwe <- function(counts, expected) {
+    g <- rep(c(0L, 1L, 2L, NA), counts)
+    stem <- write_genotypes(withr::local_tempfile(), matrix(g))
+    expect_equal(weft:::variant_summary(plink_file(stem), NULL)$hwe, expected, tolerance = 1e-8)
+  }
+  for (counts in list(c(900, 90, 10), c(30000, 15000, 2000), c(1, 1, 0), c(5, 0, 5), c(0, 7, 0)))
+    expect_hwe(c(counts, 1), hwe_reference(counts))
+  expect_hwe(c(0, 0, 0, 3), 1)
+  expect_hwe(c(4, 0, 0, 0), 1)
+  expect_hwe(c(20000, 0, 20000, 0), 0)
+})
+
+test_that("what is wrong with a file is said when it is described and when it is read", {
+  stem <- write_genotypes(withr::local_tempfile(), some_genotypes(30, 10, 0))
+  bed <- paste0(stem, ".bed")
+  expect_error(plink_file(paste0(stem, "no")), "There is no", class = "weft_error_input")
+  expect_error(plink_file(stem, chromosome = "7"), "There is no `7`", class = "weft_error_input")
+  expect_error(plink_file(stem, min_maf = 0.6), "min_maf", class = "weft_error_input")
+  file <- plink_file(stem)
+  expect_error(mi_pairs(file, 1:3), "30", class = "weft_error_input")
+  bytes <- readBin(bed, "raw", 1e4)
+  writeBin(bytes[-length(bytes)], bed)
+  expect_error(plink_file(stem), "cut short", class = "weft_error_input")
+  expect_error(mi_pack(file, rep(1:2, 15)), "must have 83 bytes; it has 82", class = "weft_error_input")
+  expect_error(as.matrix(file), "must have 83 bytes", class = "weft_error_input")
+  unlink(bed)
+  expect_error(mi_pack(file, rep(1:2, 15)), "Can't read", class = "weft_error_input")
+  for (damage in list(list(wanted = 11), list(wanted = "1"), list(path = NULL), list(samples = 3), list(variants = data.frame()))) {
+    bad <- file
+    bad[names(damage)] <- damage
+    expect_error(mi_pack(bad, rep(1:2, 15)), "plink_file", class = "weft_error_input")
+  }
+  expect_output(print(file), "30 samples, 10 of 10 variants")
+})

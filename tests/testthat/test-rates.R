@@ -1,0 +1,152 @@
+rates_known <- function(rates, env = parent.frame()) {
+  session <- weft:::session
+  old <- session$rates
+  session$rates <- rates
+  withr::defer(session$rates <- old, envir = env)
+}
+
+test_that("rates are measured, shown and kept for the session", {
+  rates_known(NULL)
+  r <- weft_calibrate(save = FALSE)
+  expect_s3_class(r, "weft_rates")
+  expect_identical(r$rate, names(weft:::reference_rates))
+  expect_true(all(r$value[1:3] > 1e5))
+  expect_identical(is.na(r$value[4:9]), rep(nrow(weft_devices()) == 0, 6))
+  expect_identical(weft_calibrate(save = FALSE)$value, r$value)
+  expect_output(print(r), "device_core")
+  expect_error(weft_calibrate(again = NA), class = "weft_error_input")
+  expect_error(weft_calibrate(save = "yes"), class = "weft_error_input")
+})
+
+test_that("costs follow the rates, each the one that bounds it", {
+  rates_known(NULL)
+  costs <- function() unlist(weft:::cost_direct_sums(1e5, 1e5, 3, 1, "gaussian", "double", 4)[c("cpu", "cuda")])
+  usual <- costs()
+  half <- weft:::reference_rates
+  half["core"] <- half["core"] / 2
+  rates_known(half)
+  expect_equal(costs() / usual, c(cpu = 2, cuda = 1))
+  slow <- weft:::reference_rates
+  slow[c("calls", "up", "down", "device_core")] <- slow[c("calls", "up", "down", "device_core")] / 3
+  rates_known(slow)
+  expect_equal(costs() / usual, c(cpu = 1, cuda = 3))
+  missing <- replace(weft:::reference_rates, 4:9, NA)
+  rates_known(missing)
+  expect_equal(costs(), usual)
+})
+
+test_that("every cost of an operation is positive and grows with its rates' slowness", {
+  of_rates <- function(rates) {
+    rates_known(rates)
+    w <- asNamespace("weft")
+    found <- list(w$cost_rank(100, 50, 2), w$cost_rank_permuted(100, 50, 99, 2), w$cost_tuples(1e4, 100, 2, 1e4, 2),
+                  w$cost_counts_matrix(1e4, 100, 100, 2, 2), w$cost_numeric_matrix(1e4, 100, "ksg", 2),
+                  w$cost_network(500, "aracne", 2), w$cost_regulation(100, c(regulators = 10, targets = 50), 5, 20,
+                                                                      TRUE, 1, 2),
+                  w$cost_cells(100, 50, 900, c(regulators = 10, targets = 50), 5, 20, TRUE, 1, 2), w$cost_pca(100, 50,
+                      5000, 5, "dense", 2)$gram,
+                  w$cost_pca(100, 50, 5000, 5, "dense", 2)$krylov, w$cost_bn_table(1e4, 1e4, 10, 500, FALSE, 1e6, 2),
+                  w$cost_chains(1000, 4, 50, 20, TRUE, 2), w$cost_exact(15), w$cost_irm(100, c(50, 50), 500, c(5, 5),
+                                                                                        2))
+    cbind(cpu = vapply(found, `[[`, 0, "cpu"), cuda = vapply(found, `[[`, 0, "cuda"))
+  }
+  usual <- of_rates(NULL)
+  expect_true(all(usual > 0 & is.finite(usual)))
+  expect_equal(of_rates(weft:::reference_rates), usual)
+  expect_equal(of_rates(weft:::reference_rates / 4), 4 * usual)
+})
+
+test_that("how much is computed is the same on every machine", {
+  often <- function(rates) {
+    rates_known(rates)
+    c(weft:::usual_permutations(20000, 500), weft:::usual_permutations(3000, 500), weft:::usual_permutations(100000,
+        2000))
+  }
+  usual <- often(NULL)
+  expect_identical(often(weft:::reference_rates * 1000), usual)
+  expect_identical(often(weft:::reference_rates / 1000), usual)
+  rates_known(weft:::reference_rates / 7)
+  expect_identical(weft:::at_reference(weft:::slowness("core")), 1)
+  expect_equal(weft:::slowness("core"), 7)
+})
+
+test_that("a file of rates is read as numbers of this machine and version, or not at all", {
+  file <- withr::local_tempfile()
+  read <- function() weft:::read_rates(file)
+  expect_null(read())
+  rates <- replace(weft:::reference_rates, 4:9, NA)
+  expect_true(weft:::write_rates(rates, file))
+  expect_equal(read(), rates)
+  expect_identical(list.files(dirname(file), "^rates"), character())
+  good <- readLines(file)
+  spoilt <- list(character(), "", good[1:4], sub("^core: .*", "core: -1", good), sub("^core: .*", "core: NA", good),
+                 sub("^core: .*", "core: q('no')", good), sub("^memory: .*", "memory: Inf", good), sub("^up: .*",
+                     "up: 0", good),
+                 sub("^Version: .*", "Version: 0.0.0", good), sub("^Machine: .*", "Machine: another", good),
+                 c(good, "", good), "\x80\x81", strrep("x", 2e5))
+  for (lines in spoilt) {
+    writeLines(lines, file, useBytes = TRUE)
+    expect_null(read(), label = deparse1(lines, width.cutoff = 500))
+  }
+  saveRDS(quote(stop("evaluated")), file)
+  expect_null(read())
+  expect_true(weft:::write_rates(rates, file))
+  expect_equal(read(), rates)
+  expect_false(weft:::write_rates(rates, file.path(file, "below", "a file")))
+})
+
+test_that("nothing is measured or written unasked where that is switched off, and under checks and tests", {
+  withr::local_envvar(WEFT_CALIBRATE = NA, TESTTHAT = NA, `_R_CHECK_PACKAGE_NAME_` = NA, `_R_CHECK_LIMIT_CORES_` = NA)
+  withr::local_options(weft.calibrate = NULL)
+  expect_true(weft:::may_calibrate())
+  for (variable in c("TESTTHAT", "_R_CHECK_PACKAGE_NAME_", "_R_CHECK_LIMIT_CORES_")) {
+    withr::with_envvar(stats::setNames("true", variable), expect_false(weft:::may_calibrate()))
+  }
+  withr::with_envvar(c(WEFT_CALIBRATE = "no"), expect_false(weft:::may_calibrate()))
+  withr::with_envvar(c(TESTTHAT = "true", WEFT_CALIBRATE = "yes"), expect_true(weft:::may_calibrate()))
+  withr::with_options(list(weft.calibrate = FALSE), expect_false(weft:::may_calibrate()))
+  withr::with_options(list(weft.calibrate = 3), expect_error(weft:::may_calibrate(), class = "weft_error_input"))
+  cache <- withr::local_tempdir()
+  withr::local_envvar(R_USER_CACHE_DIR = cache, WEFT_CALIBRATE = "no")
+  rates_known(NULL)
+  expect_false(weft:::calibrate_once())
+  expect_identical(list.files(cache, recursive = TRUE), character())
+  withr::local_envvar(WEFT_CALIBRATE = "yes")
+  expect_true(weft:::calibrate_once())
+  expect_identical(list.files(cache, recursive = TRUE), "R/weft/rates.dcf")
+  expect_false(weft:::calibrate_once())
+  session <- weft:::session
+  session$rates <- NULL
+  expect_true(weft:::calibrate_once()) # from the file
+  expect_equal(session$rates, weft:::read_rates())
+})
+
+test_that("a small call starts no team of threads", {
+  skip_on_cran()
+  skip_if_not(dir.exists("/proc/self/task"), "no list of threads")
+  skip_if(is.na(weft_sitrep()$openmp), "no OpenMP")
+  out <- run_in_r(c(
+    "library(weft)", "set.seed(1)", "n <- 50",
+    "x <- matrix(rbinom(5 * n, 1, 0.4), n, dimnames = list(NULL, letters[1:5]))", "class <- rep(0:1, n / 2)",
+    "z <- matrix(rnorm(5 * n), n, dimnames = list(NULL, letters[1:5]))", "y <- z[, 1]", "t <- 4L",
+    "threads <- function() length(list.files('/proc/self/task'))",
+    "try_each <- function(calls) for (name in names(calls)) {",
+    "  before <- threads()", "  calls[[name]]()", "  if (threads() > before) cat('TEAM', name, '\\n')", "}",
+    "try_each(list(rank = function() mi_rank(x, class, threads = t),",
+    "  pairs = function() mi_pairs(x, class, threads = t),",
+    "  triples = function() mi_triples(x, class, threads = t),",
+    "  select = function() mi_select(x, class, k = 2, threads = t),",
+    "  counts = function() mi_matrix(x, threads = t),",
+    "  numeric = function() mi_matrix(z, estimator = 'spearman', threads = t),",
+    "  clr = function() mi_network(z, 'clr', estimator = 'spearman', threads = t),",
+    "  cut = function() discretize(z, bins = 3, threads = t), pca = function() pca(z, 2, threads = t),",
+    "  direct = function() kernel_sum(z, bandwidth = 1, threads = t),",
+    "  tree = function() kernel_sum(z, bandwidth = 1, method = 'tree', threads = t),",
+    "  regression = function() kernel_regression(z, y, bandwidth = 1, threads = t)))",
+    "cat('DONE', '\\n')", "big <- matrix(rnorm(4e5), 2000)", "before <- threads()",
+    "m <- mi_matrix(big, estimator = 'spearman', threads = t)", "cat('LARGE', threads() > before, '\\n')"),
+    env = "OMP_NUM_THREADS=4")
+  expect_identical(grep("^TEAM", out, value = TRUE), character())
+  expect_true("DONE " %in% out, label = paste(out, collapse = "\n"))
+  expect_true("LARGE TRUE " %in% out)
+})
