@@ -21,7 +21,8 @@
 #' @param posterior `"none"`, `"dag"` or `"order"`.
 #' @param ... passed on to [bn_scores()].
 #' @return An object of class `weft_bn_exact` and `weft_bn`: `dag`, `score`, `edges` (\[from, to\], NULL without
-#'   `posterior`), `log_total` (logarithm of the sum over graphs of exp(score), times orders for `"order"`), `error` (for `"dag"`).
+#'   `posterior`), `log_total` (logarithm of the sum over graphs of exp(score), times orders for `"order"`), and
+#'   for `"dag"` `error`.
 #' @export
 #' @examples
 #' d <- data.frame(a = rep(0:1, 20), b = rep(c(0L, 1L, 1L, 1L), 10), c = rep(0:1, each = 20))

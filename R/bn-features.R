@@ -104,8 +104,8 @@ graph_features <- function(table, drawn) {
   ))
 }
 
-# Shares of properties, and their standard errors: of independent draws, or from the stretches' means. `mass`: the weight
-# of the graphs with each property (columns) in each stretch (rows), `weight` that of each graph.
+# Shares of properties, and their standard errors: of independent draws, or from the stretches' means. `mass`: the
+# weight of the graphs with each property (columns) in each stretch (rows), `weight` that of each graph.
 estimate_share <- function(mass, weight, drawn) {
   share <- pmin(colSums(mass) / sum(weight), 1)
   if (drawn$independent) return(list(share = share, error = sqrt(share * (1 - share) / ncol(drawn$sets))))
@@ -132,8 +132,15 @@ blankets_of <- function(edges) {
 #' @export
 print.weft_bn_features <- function(x, ...) {
   need <- parts_of(x, "x", "bn_features()")
-  need("classes", is.data.frame, "a data frame")
-  need("draws", function(v) is_numbers(v, 1L, min = 1), "a number")
+  columns <- c("probability", "error", "edges", "undirected")
+  need("classes", function(v) is.data.frame(v) && nrow(v) > 0L && all(vapply(v[columns], is_numbers, NA, min = 0)),
+       "a data frame of numbers")
+  for (part in c("paths", "blankets")) {
+    need(part, function(v) is_edges(v, rownames(v)), "a matrix of probabilities, rows and columns named by the nodes")
+  }
+  for (part in c("draws", "different")) need(part, function(v) is_numbers(v, 1L, min = 1, whole = TRUE), "a whole number")
+  need("independent", is_flag, "TRUE or FALSE")
+  check_run_record(parts_of(x, "x", "bn_features()", function(part) attr(x, part, exact = TRUE)))
   best <- x$classes[1L, ]
   cat(sprintf("Features of %d networks %s, %d different, of %d equivalence classes\n", as.integer(x$draws),
               if (x$independent) "drawn from the exact posterior over graphs" else "that chains drew",

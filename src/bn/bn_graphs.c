@@ -1,6 +1,6 @@
-/* Exact posteriors and exact draws under a uniform prior over graphs, by inclusion and exclusion over subsets (Tian and
- * He 2009; Talvitie, Vuoksenmaa and Koivisto 2020), 3^p steps. With a_v(C) = Σ of the weights of v's parent sets within
- * C, and nodes that have all parents within C taken together as R:
+/* Exact posteriors and exact draws under a uniform prior over graphs, by inclusion and exclusion over subsets (Tian
+ * and He 2009; Talvitie, Vuoksenmaa and Koivisto 2020), 3^p steps. With a_v(C) = Σ of the weights of v's parent sets
+ * within C, and nodes that have all parents within C taken together as R:
  *   B(C) = Σ_{R outside C, not empty} (-1)^(|R| + 1) Π_{v in R} a_v(C) B(C + R)   what all nodes outside C can add
  *   F(C + R) gets (-1)^(|R| + 1) F(C) Π_{v in R} a_v(C)                             graphs on C + R
  *   D_v(C) = dB(none) / da_v(C),   P(v has parents P) = weight_v(P) Σ_{C with P} D_v(C) / B(none)
@@ -221,8 +221,8 @@ weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, int6
   }
   *log_total = g.offset + (double) logl(g.backward[0]);
   if (!(*error < WORST_ERROR))
-    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "The sums over graphs cancel: probabilities of a node's parents differ from "
-                       "1 by %.2g in sum.", *error));
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "The sums over graphs cancel: probabilities of a node's parents "
+                       "differ from 1 by %.2g in sum.", *error));
 done:
   weft_arena_end(&mem);
   return st;

@@ -63,6 +63,7 @@ errors_fits <- function(d, path) {
     weft_file = weft_file(path("numbers"), 2), weft_kernel_tree = kernel_tree(d$numbers[, 1:2]),
     weft_bn = bn, weft_bn_fit = bn_fit(bn, d$levels[1:3]), weft_bn_scores = bn_scores(d$levels[1:3], 2),
     weft_bn_exact = bn_exact(d$levels[1:3]), weft_bn_compare = bn_compare(other, d$dag),
+    weft_bn_features = bn_features(bn_exact(d$levels[1:3], posterior = "dag"), draws = 20, seed = 1),
     weft_irm = irm(d$links, chains = 1, sweeps = 6, seed = 1, checkpoint = path("checkpoint"), progress = FALSE),
     weft_pca = pca(d$numbers, 2, seed = 1), weft_pca_k = pca_choose_k(d$numbers, seed = 1, times = 2),
     weft_kde = kde(d$numbers[, 1:2], .5), weft_kernel_regression = kernel_regression(d$numbers[, 2], d$y, .5),
@@ -101,7 +102,10 @@ kernel_arguments <- function(d) {
 
 bn_arguments <- function(d, fits) {
   data <- d$levels[1:3]
+  file <- tempfile(fileext = ".bif")
+  writeLines(c("variable a { type discrete [ 2 ] { yes, no }; }", "probability ( a ) { table 0.2, 0.8; }"), file)
   list(
+    bn_features = list(fit = bn_exact(data, posterior = "dag"), draws = 10), bn_read = list(file = file),
     bn_compare = list(a = d$dag, truth = d$dag), bn_convert = list(x = d$dag, to = "igraph"), bn_cpdag = list(dag = d$dag),
     bn_exact = list(data = data), bn_fit = list(dag = d$dag, data = data), bn_learn = list(data = data, iterations = 20, chains = 1),
     bn_local_score = list(data = data, node = "a", parents = "b"), bn_log_lik = list(fit = fits$weft_bn_fit, data = data),

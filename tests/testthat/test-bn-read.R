@@ -1,0 +1,93 @@
+# Networks from files, in three formats, and files that are wrong.
+
+bif_lines <- c(
+  "network unknown {", "  property \"made { by hand }\" ;", "}", "// a comment; {",
+  "variable a {", "  type discrete [ 2 ] { yes, no };", "}",
+  "variable c { type discrete [ 3 ] { <5, 5-12, >12 }; property \"x ; y\" ; }",
+  "variable b { type discrete [ 2 ] { on, off }; }",
+  "probability ( a ) { table 0.2, 0.8; }",
+  "probability ( b ) {", "  table 0.5, 0.5;", "}",
+  "probability ( c | b, a ) {",
+  "  (on, yes) 0.1, 0.2, 0.7;", "  (off, yes) 0.2, 0.2, 0.6;", "  (on, no) 0.3, 0.3, 0.4;",
+  "  default 0.25, 0.25, 0.5;", "}")
+
+net_lines <- c(
+  "net { node_size = (80 40); }", "node a { states = ( \"yes\" \"no\" ); position = (1 2); }",
+  "node c { label = \"a = { b\"; states = ( \"<5\" \"5-12\" \">12\" ); }",
+  "node b { states = ( \"on\" \"off\" ); } % end",
+  "potential ( a ) { data = ( 0.2 0.8 ); }", "potential ( b | ) { data = ( 0.5 0.5 ); }",
+  "potential ( c | b a ) {", "  data = ((( 0.1 0.2 0.7 ) ( 0.3 0.3 0.4 ))",
+  "          (( 0.2 0.2 0.6 ) ( 0.25 0.25 0.5 )));", "}")
+
+dsc_lines <- c(
+  "belief network \"unknown\"", "node a { type : discrete [ 2 ] = { \"yes\", \"no\" }; }",
+  "node c { type : discrete [ 3 ] = { \"<5\", \"5-12\", \">12\" }; }",
+  "node b { type : discrete [ 2 ] = { \"on\", \"off\" }; }",
+  "probability ( a ) { 0.2, 0.8; }", "probability ( b ) { 0.5, 0.5; }",
+  "probability ( c | b, a ) {", "  (0, 0) : 0.1, 0.2, 0.7;", "  (1, 0) : 0.2, 0.2, 0.6;", "  (0, 1) : 0.3, 0.3, 0.4;",
+  "  (1, 1) : 0.25, 0.25, 0.5;", "}")
+
+read_lines <- function(lines, format, sep = "\n") {
+  file <- withr::local_tempfile(fileext = paste0(".", format))
+  writeBin(charToRaw(paste0(paste(lines, collapse = sep), sep)), file)
+  bn_read(file)
+}
+
+test_that("a network is the same from each format, its parents in the order of the nodes", {
+  bif <- read_lines(bif_lines, "bif")
+  expect_identical(rownames(bif$dag), c("a", "c", "b"))
+  expect_identical(bif$nodes$c$parents, c("a", "b"))
+  expect_identical(dimnames(bif$nodes$c$probability),
+                   list(c = c("<5", "5-12", ">12"), a = c("yes", "no"), b = c("on", "off")))
+  expect_equal(bif$nodes$c$probability[, "yes", "off"], c(0.2, 0.2, 0.6), ignore_attr = TRUE)
+  expect_equal(bif$nodes$c$probability[, "no", "on"], c(0.3, 0.3, 0.4), ignore_attr = TRUE)
+  expect_equal(bif$nodes$c$probability[, "no", "off"], c(0.25, 0.25, 0.5), ignore_attr = TRUE)
+  expect_identical(read_lines(net_lines, "net"), bif)
+  expect_identical(read_lines(dsc_lines, "dsc"), bif)
+  expect_identical(read_lines(bif_lines, "bif", "\r\n"), bif)
+})
+
+test_that("what is read can be sampled, and learned again", {
+  fit <- read_lines(bif_lines, "bif")
+  d <- bn_sample(fit, 4000, seed = 1)
+  expect_identical(levels(d$c), c("<5", "5-12", ">12"))
+  again <- bn_fit(fit$dag, d)
+  expect_lt(max(abs(again$nodes$c$probability - fit$nodes$c$probability)), 0.07) # 400 rows: 3 standard errors
+  expect_equal(sum(exp(bn_log_lik(fit, expand.grid(lapply(fit$labels, function(l) factor(l, l)))))), 1)
+})
+
+test_that("files that break a rule are errors that name the line", {
+  bad <- function(change, text, lines = bif_lines, format = "bif") {
+    expect_error(read_lines(change(lines), format), class = "weft_error_input", regexp = text)
+  }
+  swap <- function(from, to) function(lines) sub(from, to, lines, fixed = TRUE)
+  bad(swap("0.2, 0.8", "0.2, 0.9"), "sum to 1, not 1.1.*Line 10")
+  bad(swap("0.2, 0.8", "-0.2, 1.2"), "at least 0")
+  bad(swap("0.2, 0.8", "0.2, x"), "`x` is not a number.*Line 10")
+  bad(swap("0.2, 0.8", "NaN, 1"), "not a number|lacks")
+  bad(swap("(off, yes) 0.2, 0.2, 0.6", "(off, yes) 0.2, 0.8"), "needs 3 numbers here, not 2.*Line 16")
+  bad(swap("(off, yes)", "(off, maybe)"), "`maybe` is not a state of node `a`.*Line 16")
+  bad(swap("(off, yes)", "(off)"), "2 parents, not 1")
+  bad(swap("default 0.25, 0.25, 0.5;", ""), "lacks probabilities.*Line 14")
+  bad(swap("c | b, a", "c | b, z"), "no node `z`")
+  bad(swap("c | b, a", "c | b, b"), "different nodes")
+  bad(swap("{ yes, no }", "{ yes, yes }"), "different states.*Line 5")
+  bad(swap("variable b", "variable a"), "`a` comes twice.*Line 9")
+  bad(swap("probability ( b )", "probability ( a )"), "probabilities twice")
+  bad(function(lines) lines[-10], "`a` has no probabilities")
+  bad(function(lines) lines[1:16], "`;|ends|expected|missing")
+  bad(swap("network unknown", "nonsense unknown"), "`nonsense` is not a part of BIF.*Line 1")
+  bad(function(lines) character(), "no nodes")
+  bad(swap("(0, 0)", "(0, 2)"), "`3` is not a state", dsc_lines, "dsc")
+  bad(swap("(1, 0)", "(1, x)"), "not a number", dsc_lines, "dsc")
+  bad(swap("( 0.2 0.8 )", "( 0.2 0.8 0 )"), "needs 2 numbers", net_lines, "net")
+  cycle <- c(bif_lines[5:9], "probability ( a | b ) { default 0.2, 0.8; }",
+             "probability ( b | a ) { default 0.5, 0.5; }", "probability ( c ) { table 0.2, 0.3, 0.5; }")
+  bad(function(lines) cycle, "cycle")
+  expect_error(bn_read(tempfile(fileext = ".bif")), class = "weft_error_input", regexp = "no file")
+  expect_error(bn_read("x.txt"), class = "weft_error_input", regexp = "format")
+  expect_error(bn_read(1), class = "weft_error_input", regexp = "name of a file")
+  zeros <- withr::local_tempfile(fileext = ".bif")
+  writeBin(as.raw(c(65, 0, 66)), zeros)
+  expect_error(bn_read(zeros), class = "weft_error_input", regexp = "zero bytes")
+})
