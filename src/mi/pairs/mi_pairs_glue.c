@@ -244,8 +244,8 @@ done:
   return st;
 }
 
-/* columns: 2 × pairs, from 1. how: list(by_interaction, permutations, key, part, parts, near_list()). `greatest` is -Inf for
- * permutations of other parts. */
+/* columns: 2 × pairs, from 1. how: list(by_interaction, permutations, key, part, parts, near_list()). `greatest` is
+ * -Inf for permutations of other parts. */
 SEXP C_weft_mi_permute_pairs(SEXP pack, SEXP side, SEXP columns, SEXP how, SEXP control)
 {
   weft_record given = weft_record_open(how, "how");
