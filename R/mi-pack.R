@@ -26,6 +26,7 @@ mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NU
                     progress = NULL) {
   need_args("x")
   na <- check_choice(na, c("fail", "drop", "level"), "na")
+  given <- x
   cut <- memory_errors(with_bins(x, class, bins, assay, threads))
   x <- cut$x
   class <- cut$class
@@ -36,7 +37,7 @@ mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NU
   pointer <- .Call(C_weft_mi_pack, whole_data(input), target$codes, length(target$levels), na == "level", control)
   pack <- structure(class = "weft_mi_pack", list(
     pointer = pointer, dim = c(input$n, input$p), names = input$names,
-    class_levels = if (!is.null(class)) target$levels, na = na
+    class_levels = if (!is.null(class)) target$levels, na = na, positions = positions_of(given)
   ))
   missing <- .Call(C_weft_mi_pack_info, pointer)$missing
   if (na == "fail" && any(missing > 0)) {

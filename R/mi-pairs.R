@@ -22,6 +22,10 @@
 #' @param by order by `"mi"` or by `"interaction"`.
 #' @param features names or numbers of features: only pairs among these.
 #' @param with names or numbers of features: only pairs of one of `features` (all when `NULL`) with one of these.
+#' @param min_distance leave out pairs of features on one chromosome that are nearer to each other than this, in bases:
+#'   neighbours are copies of each other in part, and seem to interact.
+#' @param positions a data frame with columns `chromosome` and `position`, one row per feature, for `min_distance`; not
+#'   needed where `x` is from [plink_file()] or [read_plink()]. A feature without a position is near no other.
 #' @param full return all pairs as matrices.
 #' @param permutations number of label permutations; 0 for no test.
 #' @param seed a whole number for the permutations, which leaves R's random numbers alone; `NULL` to draw from them.
@@ -43,7 +47,8 @@
 #' mi_pairs(x, class, top = 2, by = "interaction", permutations = 99, seed = 1)
 #' round(mi_pairs(x[, 1:4], class, full = TRUE)$interaction, 3)
 mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"), features = NULL,
-                     with = NULL, full = FALSE, permutations = 0, na = c("fail", "drop", "level"),
+                     with = NULL, min_distance = 0, positions = NULL, full = FALSE, permutations = 0,
+                     na = c("fail", "drop", "level"),
                      unit = c("bits", "nats"), seed = NULL, assay = NULL, bins = NULL, distributed = FALSE,
                      devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
   started <- proc.time()[[3L]]
@@ -61,13 +66,16 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack), add = TRUE)
   same_on_ranks(ranks, x = what_is_packed(pack))
   side <- sides(pack$names, features, with)
+  near <- near_pairs(min_distance, positions %||% positions_of(x), pack$dim[2L])
+  keep$near <- near
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
   chosen <- choose_for_tuples(backend, pack, p * (p - 1) / 2 * (1 + permutations), threads, verbose)
   control <- run_control(chosen$name, threads, progress, pack$names, "Searching pairs",
                          devices_for(devices, chosen$name))
   if (full) {
-    if (!is.null(side) || permutations > 0 || distributed) {
-      abort_input("`full = TRUE` must stand without `features`, `with`, `permutations` and `distributed`.",
+    if (!is.null(side) || permutations > 0 || distributed || !is.null(near)) {
+      abort_input(paste("`full = TRUE` must stand without `features`, `with`, `min_distance`, `permutations` and",
+                        "`distributed`."),
                   i = "Leave out columns of `x`.")
     }
     return(record(full_pairs(pack, control, keep$scale), call, chosen, started, unit = keep$unit))
@@ -77,7 +85,8 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   if (permutations > 0) {
     key <- mi_key(seed)
     if (!is.null(ranks)) key <- ranks_gather(key, control)[[1L]]
-    how <- c(list(by_interaction = keep$by == "interaction", permutations = permutations, key = key), rank_part(ranks))
+    how <- c(list(by_interaction = keep$by == "interaction", permutations = permutations, key = key), near_list(near),
+             rank_part(ranks))
     tested <- .Call(C_weft_mi_permute_pairs, pack_pointer(pack), side, found$columns, how, control)
     tested <- if (is.null(ranks)) list(tested) else ranks_gather(tested, control)
     out$p_value <- (1 + Reduce(`+`, lapply(tested, `[[`, "at_least"))) / (permutations + 1)
@@ -85,7 +94,7 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   }
   record(structure(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit,
          by = keep$by,
-         class_levels = pack$class_levels, na = pack$na, searched = choose_tuples(side, p, 2))
+         class_levels = pack$class_levels, na = pack$na, searched = choose_tuples(side, p, 2) - count_near(near, side))
 }
 
 # The arguments that all searches share; thresholds in bits.
@@ -136,7 +145,52 @@ search_tuples <- function(pack, side, order, keep, ranks, control) {
 # What native code reads of a search: check_search() and which part of it this rank does.
 search_list <- function(order, keep, ranks = NULL) {
   c(list(order = order, by_interaction = keep$by == "interaction"), keep[c("top", "min_mi", "min_gain")],
-    rank_part(ranks))
+    near_list(keep$near), rank_part(ranks))
+}
+
+# ---- pairs left out because they are neighbours ----
+
+# Where the variants of genotypes lie, NULL for other data.
+positions_of <- function(x) {
+  if (inherits(x, "weft_mi_pack")) return(x$positions)
+  variants <- if (inherits(x, "weft_plink")) whole_plink(x)$variants else if (is.matrix(x)) attr(x, "variants")
+  if (is.data.frame(variants) && all(c("chromosome", "position") %in% names(variants)))
+    variants[c("chromosome", "position")]
+}
+
+# list(chromosome: numbers from 1, position, distance), or NULL when nothing is left out.
+near_pairs <- function(min_distance, positions, p) {
+  min_distance <- check_number(min_distance, "min_distance", min = 0)
+  if (min_distance == 0) return(NULL)
+  fine <- is.data.frame(positions) && all(c("chromosome", "position") %in% names(positions)) &&
+    nrow(positions) == p && is.numeric(positions$position)
+  if (!fine) {
+    abort_input(sprintf("`positions` must be a data frame with `chromosome` and `position` of %.0f features.", p),
+                x = paste0("It is ", describe(positions), "."),
+                i = "`plink_file()` and `read_plink()` know them; other data need `positions =` for `min_distance`.")
+  }
+  position <- as.double(positions$position)
+  position[is.na(positions$chromosome)] <- NaN
+  list(chromosome = match(positions$chromosome, unique(positions$chromosome)), position = position,
+       distance = min_distance)
+}
+
+near_list <- function(near) {
+  if (is.null(near)) list(chromosome = NULL, position = NULL, distance = 0) else near
+}
+
+# How many pairs of a search are left out.
+count_near <- function(near, side) {
+  if (is.null(near)) return(0)
+  within <- function(which) {
+    groups <- split(near$position[which], near$chromosome[which])
+    sum(vapply(groups, function(position) {
+      position <- sort(position)
+      sum(findInterval(position + near$distance, position, left.open = TRUE) - seq_along(position))
+    }, 0))
+  }
+  if (is.null(side)) return(within(seq_along(near$position)))
+  within(which(side != 0)) - within(which(side == 1)) - within(which(side == 2))
 }
 
 rank_part <- function(ranks) if (is.null(ranks)) c(part = 0L, parts = 1L) else c(part = ranks$rank, parts = ranks$size)

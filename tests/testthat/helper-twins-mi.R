@@ -57,6 +57,13 @@ twins_mi <- function() {
       tidy(mi_pairs(some(sample(2:5, 120, TRUE), n), sample(4, n, TRUE), top = Inf, min_mi = 0.01, min_gain = 0,
                     backend = backend))
     }),
+    "mi_pairs, neighbours left out" = list(tolerance = 0, work = function(backend) {
+      n <- sample(900, 1)
+      where <- data.frame(chromosome = sample(3, 120, TRUE), position = sample(1000, 120))
+      lapply(list(2, 2:5), function(levels)
+        tidy(mi_pairs(some(sample(levels, 120, TRUE), n), sample(2, n, TRUE), top = 80, min_distance = 200,
+                      positions = where, backend = backend)))
+    }),
     "mi_pairs, mixed levels, missing left out" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
       tidy(mi_pairs(some(c(rep(2, 30), rep(3, 30), 5, 40, 300), n, 0.05), sample(3, n, TRUE), na = "drop", top = 100, backend = backend))

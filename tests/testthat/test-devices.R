@@ -22,7 +22,8 @@ mixed_data <- function(n = 150, p = 130) {
 
 # Results of a search by some number of parts, by what `control` says.
 search_with <- function(pack, control, order = 2L, top = 40, by_interaction = FALSE, side = NULL, min_mi = -Inf) {
-  how <- list(order = order, top = top, by_interaction = by_interaction, min_mi = min_mi, min_gain = -Inf, part = 0L, parts = 1L)
+  how <- c(list(order = order, top = top, by_interaction = by_interaction, min_mi = min_mi, min_gain = -Inf, part = 0L,
+                parts = 1L), weft:::near_list(NULL))
   .Call(weft:::C_weft_mi_search, weft:::pack_pointer(pack), side, how, control)
 }
 
@@ -45,7 +46,8 @@ test_that("searches and permutation tests do not depend on the number of parts",
   }
   found <- search_with(pack, dealt_control(1), top = 9, side = side)$columns
   test <- function(parts, rank = 0L, ranks = 1L) {
-    how <- list(by_interaction = FALSE, permutations = 11, key = c(0, 5), part = rank, parts = ranks)
+    how <- c(list(by_interaction = FALSE, permutations = 11, key = c(0, 5), part = rank, parts = ranks),
+             weft:::near_list(NULL))
     .Call(weft:::C_weft_mi_permute_pairs, weft:::pack_pointer(pack), side, found, how, dealt_control(parts))
   }
   one <- test(1)

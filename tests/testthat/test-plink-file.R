@@ -133,3 +133,41 @@ test_that("what is wrong with a file is said when it is described and when it is
   }
   expect_output(print(file), "30 samples, 10 of 10 variants")
 })
+
+test_that("pairs nearer than min_distance are left out, whatever the order and the tests", {
+  set.seed(4)
+  n <- 150
+  g <- some_genotypes(n, 60, 0)[, 1:40]
+  bim <- sprintf("%d rs%d 0 %d A G", rep(1:2, each = 20), 1:40, c(1:20 * 10, 20:1 * 10))
+  stem <- write_genotypes(withr::local_tempfile(), g, bim)
+  file <- plink_file(stem)
+  class <- xor(g[, 3] > 0, g[, 15] > 0) + 0
+  at <- file$variants
+  for (backend in test_backends()) {
+    for (by in c("mi", "interaction")) {
+      all <- as.data.frame(mi_pairs(file, class, top = Inf, by = by, backend = backend))
+      i <- match(all$feature1, at$variant)
+      j <- match(all$feature2, at$variant)
+      far <- at$chromosome[i] != at$chromosome[j] | abs(at$position[i] - at$position[j]) >= 70
+      found <- mi_pairs(file, class, top = Inf, by = by, min_distance = 70, backend = backend)
+      expect_identical(as.data.frame(found), all[far, ], ignore_attr = "row.names")
+      expect_identical(attr(found, "searched"), sum(far) + 0)
+      best <- mi_pairs(read_plink(stem), class, top = 9, by = by, min_distance = 70, backend = backend)
+      expect_identical(as.data.frame(best), utils::head(all[far, ], 9), ignore_attr = "row.names")
+    }
+    pack <- mi_pack(file, class)
+    between <- as.data.frame(mi_pairs(pack, features = 1:20, with = 21:40, top = 50, permutations = 9, seed = 1,
+                                      backend = backend))
+    apart <- mi_pairs(pack, min_distance = 1e6, top = 50, permutations = 9, seed = 1, backend = backend)
+    expect_identical(as.data.frame(apart), between)
+    expect_identical(attr(apart, "searched"), 400)
+    weft_free(pack)
+  }
+  some <- mi_pairs(file, class, features = 1:5, with = 4:9, min_distance = 25)
+  expect_identical(nrow(some), as.integer(attr(some, "searched")))
+  unknown <- data.frame(chromosome = 1, position = c(NA, rep(5, 39)))
+  expect_identical(nrow(mi_pairs(g, class, min_distance = 1, positions = unknown)), 39L)
+  expect_error(mi_pairs(g, class, min_distance = 5), "positions", class = "weft_error_input")
+  expect_error(mi_pairs(file, class, min_distance = 5, full = TRUE), "min_distance", class = "weft_error_input")
+  expect_error(mi_pairs(file, class, min_distance = -1), "min_distance", class = "weft_error_input")
+})

@@ -71,6 +71,7 @@ static void keep(const shared *s, const pair_score *score, size_t a, size_t b, w
                gain = weft_mi_bits(score->gain, p->f.unit, score->n);
   const uint64_t x = p->column[a], y = p->column[b];
   if (!(mi >= s->search->min_mi && gain >= s->search->min_gain)) return;
+  if (weft_mi_is_near(&s->search->near, x, y)) return;
   weft_mi_keep(&w->keeper, s->search->by_interaction ? gain : mi, (x < y ? x : y) * p->columns + (x < y ? y : x));
 }
 

@@ -10,6 +10,20 @@
 extern "C" {
 #endif
 
+/* Pairs that a search leaves out: those on one chromosome nearer than `distance`. One value a column; a position that
+ * is NaN is near nothing. */
+typedef struct weft_mi_near {
+  const uint32_t *chromosome; /* NULL: none is left out */
+  const double *position;
+  double distance;
+} weft_mi_near;
+
+static WEFT_HD inline int weft_mi_is_near(const weft_mi_near *near, uint64_t x, uint64_t y)
+{
+  return near->chromosome && near->chromosome[x] == near->chromosome[y] &&
+         fabs(near->position[x] - near->position[y]) < near->distance;
+}
+
 /* What a search keeps. Thresholds are in bits; -INFINITY: none. */
 typedef struct weft_mi_search {
   size_t top;           /* SIZE_MAX: all above the thresholds */
@@ -17,6 +31,7 @@ typedef struct weft_mi_search {
   int by_interaction;
   double min_mi, min_gain;
   size_t part, parts;   /* only the tuples dealt to this part (spread.h); one part has all */
+  weft_mi_near near;    /* of pairs */
 } weft_mi_search;
 
 /* Best first. The index of columns i < j is i * columns + j; of a triple (i * columns + j) * columns + k. */

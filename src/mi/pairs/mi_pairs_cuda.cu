@@ -496,6 +496,7 @@ static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *r, const
 {
   const double p = (double) r->complete;
   if (!c->keeper.bounded || search->by_interaction || search->min_gain > -INFINITY) return;
+  if (search->near.chromosome) return; /* how many tuples are left is not known */
   for (size_t g = 0; g < pack->group_count; g++) if (pack->groups[g].side != 3) return;
   for (size_t k = 0; k < MI_STRONGEST && k < r->complete; k++) {
     const double left = p - (double) k - 1;
@@ -514,6 +515,29 @@ static int any_coded(const weft_mi_tiling *tiling)
 {
   for (size_t k = 0; k < tiling->panel_count; k++) if (by_codes(&tiling->panels[k])) return 1;
   return 0;
+}
+
+/* Where the columns lie, for the kernels. */
+static weft_status send_near(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                             const weft_mi_search *search, mi_bar *bar)
+{
+  weft_status st = WEFT_OK;
+  uint32_t *chromosome;
+  double *position;
+  bar->columns = pack->columns;
+  if (!search->near.chromosome) goto done;
+  WEFT_DEVICE_TAKE(chromosome, mem, pack->columns);
+  WEFT_DEVICE_TAKE(position, mem, pack->columns);
+  WEFT_CUDA(cudaMemcpyAsync(chromosome, search->near.chromosome, pack->columns * sizeof *chromosome,
+                            cudaMemcpyHostToDevice, mem->stream));
+  WEFT_CUDA(cudaMemcpyAsync(position, search->near.position, pack->columns * sizeof *position, cudaMemcpyHostToDevice,
+                            mem->stream));
+  WEFT_CUDA(cudaStreamSynchronize(mem->stream));
+  bar->near.chromosome = chromosome;
+  bar->near.position = position;
+  bar->near.distance = search->near.distance;
+done:
+  return st;
 }
 
 extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
@@ -548,6 +572,7 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   WEFT_TAKE(c.buffer, &host, c.hits.capacity);
   WEFT_TRY(weft_mi_keeper_begin(ctx, &c.keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
   begun = 1;
+  WEFT_TRY(send_near(ctx, &mem, pack, search, &c.bar));
   start_bar(pack, *device, search, &c);
   if (search->order == 3) {
     WEFT_TRY(search_triples(ctx, &mem, pack, *device, &c));

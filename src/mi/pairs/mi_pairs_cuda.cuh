@@ -40,7 +40,14 @@ struct weft_mi_resident {
 weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **out);
 
 /* Where a score stands against what is kept: behind the bar when lower, or equal with a higher index. */
-struct mi_bar { double score; uint64_t index; double min_mi, min_gain; int by_interaction; };
+struct mi_bar {
+  double score;
+  uint64_t index;
+  double min_mi, min_gain;
+  int by_interaction;
+  weft_mi_near near;          /* on the device */
+  uint64_t columns;           /* of pairs: an index is x * columns + y */
+};
 
 struct mi_hits { weft_scored *items; unsigned long long *count; uint64_t capacity; };
 
@@ -49,6 +56,7 @@ __device__ static inline void mi_offer(const mi_bar &bar, const mi_hits &hits, d
   const double score = bar.by_interaction ? gain : mi;
   if (!(mi >= bar.min_mi && gain >= bar.min_gain)) return;
   if (score < bar.score || (score == bar.score && index >= bar.index)) return;
+  if (bar.near.chromosome && weft_mi_is_near(&bar.near, index / bar.columns, index % bar.columns)) return;
   const unsigned long long at = atomicAdd(hits.count, 1ull);
   if (at < hits.capacity) { hits.items[at].score = score; hits.items[at].index = index; }
 }

@@ -112,8 +112,19 @@ done:
   return st;
 }
 
+/* near_list() of R/mi-pairs.R, of so many columns. */
+static weft_mi_near near_of(weft_record *given, size_t columns)
+{
+  const weft_mi_near near = {
+    .chromosome = (const uint32_t *) weft_record_integers_or_null(given, "chromosome", (double) columns),
+    .position = weft_record_doubles_or_null(given, "position", (double) columns),
+    .distance = weft_record_number(given, "distance")
+  };
+  return near;
+}
+
 /* What search_list() in R/mi-pairs.R makes. */
-static weft_mi_search search_of(SEXP list)
+static weft_mi_search search_of(SEXP list, const weft_mi_handle *handle)
 {
   weft_record given = weft_record_open(list, "search");
   const double top = weft_record_number(&given, "top"); /* Inf: all */
@@ -121,7 +132,7 @@ static weft_mi_search search_of(SEXP list)
     .top = top < 1e15 ? (size_t) top : SIZE_MAX, .order = weft_record_integer(&given, "order"),
     .by_interaction = weft_record_flag(&given, "by_interaction"), .min_mi = weft_record_number(&given, "min_mi"),
     .min_gain = weft_record_number(&given, "min_gain"), .part = weft_record_size(&given, "part"),
-    .parts = weft_record_size(&given, "parts")
+    .parts = weft_record_size(&given, "parts"), .near = near_of(&given, handle->pack.columns)
   };
   weft_record_close(&given);
   return search;
@@ -130,8 +141,8 @@ static weft_mi_search search_of(SEXP list)
 /* side: raw, a byte a column (bit 0: first set, bit 1: second, 0: left out), or NULL. */
 SEXP C_weft_mi_search(SEXP pack, SEXP side, SEXP how, SEXP control)
 {
-  search_job job = { .handle = weft_mi_handle_of(pack), .side = side == R_NilValue ? NULL : RAW(side),
-                     .search = search_of(how) };
+  search_job job = { .handle = weft_mi_handle_of(pack), .side = side == R_NilValue ? NULL : RAW(side) };
+  job.search = search_of(how, job.handle);
   return run_search(&job, search, control);
 }
 
@@ -177,7 +188,8 @@ SEXP C_weft_mi_tuples(SEXP pack, SEXP chosen, SEXP how, SEXP control)
   const size_t p = (size_t) Rf_xlength(chosen);
   uint32_t *columns = (uint32_t *) R_alloc(p, sizeof *columns);
   for (size_t k = 0; k < p; k++) columns[k] = (uint32_t) INTEGER(chosen)[k] - 1;
-  search_job job = { .handle = weft_mi_handle_of(pack), .chosen = columns, .p = p, .search = search_of(how) };
+  search_job job = { .handle = weft_mi_handle_of(pack), .chosen = columns, .p = p };
+  job.search = search_of(how, job.handle);
   return run_search(&job, tuples, control);
 }
 
@@ -225,8 +237,8 @@ done:
   return st;
 }
 
-/* columns: 2 × pairs, from 1. how: list(by_interaction, permutations, key, part, parts). `greatest` is -Inf for
- * permutations of other parts. */
+/* columns: 2 × pairs, from 1. how: list(by_interaction, permutations, key, part, parts, near_list()). `greatest` is
+ * -Inf for permutations of other parts. */
 SEXP C_weft_mi_permute_pairs(SEXP pack, SEXP side, SEXP columns, SEXP how, SEXP control)
 {
   weft_record given = weft_record_open(how, "how");
@@ -239,6 +251,7 @@ SEXP C_weft_mi_permute_pairs(SEXP pack, SEXP side, SEXP columns, SEXP how, SEXP 
                                   .parts = weft_record_size(&given, "parts") },
                       .permutations = weft_record_size(&given, "permutations"),
                       .key = weft_record_key(&given, "key") };
+  job.search.near = near_of(&given, job.pack->columns);
   weft_record_close(&given);
   job.columns = (uint32_t *) R_alloc(2 * job.count, sizeof *job.columns);
   for (size_t k = 0; k < 2 * job.count; k++) job.columns[k] = (uint32_t) INTEGER(columns)[k] - 1;
