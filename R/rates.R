@@ -22,15 +22,14 @@ at_reference <- function(seconds) {
 #' Measure what this machine does in a second
 #'
 #' `backend = "auto"` weighs what a call would take on the CPU and on a device: work that is counted, over what the
-#' machine does of it in a second. Where there is a device, these rates are measured when a call of more than some
-#' hundredths of a second first has the choice, which takes about a second, and kept in a file for later sessions.
-#' `weft_calibrate()` shows them, and measures those that are not known yet. Results do not depend on them.
+#' machine does of it in a second. `weft_calibrate()` measures that, which takes about a second, and keeps it in a file
+#' for later sessions; without, costs are those of an H200 with sixteen cores. Results do not depend on it.
 #'
-#' @section The file: `rates.dcf` in `tools::R_user_dir("weft", "cache")`; it holds numbers and the versions of weft,
-#'   the machine and its devices that they are true of. One of another machine or version, or a damaged one, is measured
-#'   and written anew. With the option `weft.calibrate = FALSE` or the variable `WEFT_CALIBRATE=no` nothing is measured
-#'   or written unless `weft_calibrate()` is called, and costs are those of an H200 with sixteen cores; so it is under
-#'   R CMD check.
+#' @section The file: `rates.dcf` in `tools::R_user_dir("weft", "cache")`; it holds numbers, and the version of weft,
+#'   the machine and its devices that they are true of. One of another machine or version, or a damaged one, is as none.
+#'   With the option `weft.calibrate = TRUE` or the variable `WEFT_CALIBRATE=yes` a call of more than some hundredths of
+#'   a second that has the choice measures and writes what is not known, once; with `FALSE` or `no`, and by themselves
+#'   under R CMD check and in tests, calls do not look for the file either.
 #'
 #' @param again measure again what is known.
 #' @param save write the file.
@@ -77,23 +76,25 @@ measure_rates <- function(threads = NULL) {
   out
 }
 
-# Before a choice that matters: TRUE when rates became known that were not.
+# Before a choice that matters: TRUE when rates became known that were not. Those of a file are taken, and where the
+# user has said so, others are measured.
 calibrate_once <- function() {
-  if (!is.null(session$rates) || isTRUE(session$no_rates) || !may_calibrate()) return(FALSE)
-  known <- read_rates()
-  rates <- known %||% tryCatch(measure_rates(), weft_error = function(e) NULL)
-  session$no_rates <- is.null(rates)
-  session$rates <- rates
-  if (is.null(known) && !is.null(rates)) write_rates(rates)
-  !is.null(rates)
+  if (!is.null(session$rates) || isTRUE(session$no_rates)) return(FALSE)
+  asked <- asked_to_calibrate()
+  known <- if (!isFALSE(asked)) read_rates()
+  session$rates <- known %||% if (isTRUE(asked)) tryCatch(measure_rates(), weft_error = function(e) NULL)
+  session$no_rates <- is.null(session$rates)
+  if (is.null(known) && !is.null(session$rates)) write_rates(session$rates)
+  !is.null(session$rates)
 }
 
-may_calibrate <- function() {
+# TRUE, FALSE, or NULL where the user has said nothing. Checks and tests look at no file unless told to.
+asked_to_calibrate <- function() {
   option <- getOption("weft.calibrate")
   if (!is.null(option)) return(check_flag(option, "weft.calibrate"))
   said <- Sys.getenv("WEFT_CALIBRATE")
   if (nzchar(said)) return(!tolower(said) %in% c("no", "false", "0", "off"))
-  !any(nzchar(Sys.getenv(c("_R_CHECK_PACKAGE_NAME_", "_R_CHECK_LIMIT_CORES_", "TESTTHAT"))))
+  if (any(nzchar(Sys.getenv(c("_R_CHECK_PACKAGE_NAME_", "_R_CHECK_LIMIT_CORES_", "TESTTHAT"))))) FALSE
 }
 
 # ---- the file ----

@@ -98,27 +98,41 @@ test_that("a file of rates is read as numbers of this machine and version, or no
 test_that("nothing is measured or written unasked where that is switched off, and under checks and tests", {
   withr::local_envvar(WEFT_CALIBRATE = NA, TESTTHAT = NA, `_R_CHECK_PACKAGE_NAME_` = NA, `_R_CHECK_LIMIT_CORES_` = NA)
   withr::local_options(weft.calibrate = NULL)
-  expect_true(weft:::may_calibrate())
+  asked <- weft:::asked_to_calibrate
+  expect_null(asked())
   for (variable in c("TESTTHAT", "_R_CHECK_PACKAGE_NAME_", "_R_CHECK_LIMIT_CORES_")) {
-    withr::with_envvar(stats::setNames("true", variable), expect_false(weft:::may_calibrate()))
+    withr::with_envvar(stats::setNames("true", variable), expect_false(asked()))
   }
-  withr::with_envvar(c(WEFT_CALIBRATE = "no"), expect_false(weft:::may_calibrate()))
-  withr::with_envvar(c(TESTTHAT = "true", WEFT_CALIBRATE = "yes"), expect_true(weft:::may_calibrate()))
-  withr::with_options(list(weft.calibrate = FALSE), expect_false(weft:::may_calibrate()))
-  withr::with_options(list(weft.calibrate = 3), expect_error(weft:::may_calibrate(), class = "weft_error_input"))
+  withr::with_envvar(c(WEFT_CALIBRATE = "no"), expect_false(asked()))
+  withr::with_envvar(c(TESTTHAT = "true", WEFT_CALIBRATE = "yes"), expect_true(asked()))
+  withr::with_options(list(weft.calibrate = FALSE), expect_false(asked()))
+  withr::with_options(list(weft.calibrate = 3), expect_error(asked(), class = "weft_error_input"))
   cache <- withr::local_tempdir()
-  withr::local_envvar(R_USER_CACHE_DIR = cache, WEFT_CALIBRATE = "no")
+  withr::local_envvar(R_USER_CACHE_DIR = cache)
+  session <- weft:::session
+  anew <- function() {
+    session$rates <- session$no_rates <- NULL
+    weft:::calibrate_once()
+  }
   rates_known(NULL)
-  expect_false(weft:::calibrate_once())
-  expect_identical(list.files(cache, recursive = TRUE), character())
+  withr::defer(session$no_rates <- NULL)
+  for (said in c(NA, "no")) {
+    withr::local_envvar(WEFT_CALIBRATE = said)
+    expect_false(anew())
+    expect_identical(list.files(cache, recursive = TRUE), character())
+  }
   withr::local_envvar(WEFT_CALIBRATE = "yes")
-  expect_true(weft:::calibrate_once())
+  expect_true(anew())
   expect_identical(list.files(cache, recursive = TRUE), "R/weft/rates.dcf")
   expect_false(weft:::calibrate_once())
-  session <- weft:::session
-  session$rates <- NULL
-  expect_true(weft:::calibrate_once()) # from the file
+  withr::local_envvar(WEFT_CALIBRATE = NA)
+  expect_true(anew()) # from the file
   expect_equal(session$rates, weft:::read_rates())
+  withr::local_envvar(WEFT_CALIBRATE = "no")
+  expect_false(anew())
+  withr::local_envvar(WEFT_CALIBRATE = NA)
+  writeLines("damaged", weft:::rates_file())
+  expect_false(anew())
 })
 
 test_that("a small call starts no team of threads", {
