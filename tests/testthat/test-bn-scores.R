@@ -187,7 +187,9 @@ test_that("every allocation may fail and nothing leaks", {
                                 threads = 1),
     dag = function() bn_exact(d, posterior = "dag", threads = 1),
     order = function() bn_exact(d, posterior = "order", threads = 1),
-    features = function() bn_features(bn_exact(d[1:3], posterior = "dag", threads = 1), draws = 5, seed = 1, threads = 1)
+    features = function() {
+      bn_features(bn_exact(d[1:3], posterior = "dag", threads = 1), draws = 5, seed = 1, threads = 1)
+    }
   ), most = 25)
 })
 
