@@ -153,7 +153,8 @@ check_dots <- function(.allowed, .known = character(), ...) {
   given <- names(substitute(list(...)))[-1L] %||% rep("", ...length())
   wrong <- given[!given %in% .allowed]
   if (!length(wrong)) return(invisible())
-  meant <- intersect(.known[wrong[wrong %in% names(.known)]], names(formals(sys.function(sys.parent()))))
+  has <- c(names(formals(sys.function(sys.parent()))), .allowed)
+  meant <- intersect(.known[wrong[wrong %in% names(.known)]], has)
   named <- wrong[nzchar(wrong)]
   abort_input("Arguments must be ones that the function has.",
               x = if (length(named)) sprintf("There is no %s.", label_some(named))

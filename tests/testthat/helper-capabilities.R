@@ -50,7 +50,7 @@ capability_of <- function(call, what) {
     missing = {
       x[3, 2] <- NA
       args[[call$data]] <- x
-      if (any(c("na", "...") %in% known) && !identical(call$f, discretize)) {
+      if (any(c("na", "...") %in% known) && !identical(call$f, discretize) && !identical(call$f, irm)) {
         args$na <- if (identical(call$f, pca)) "em" else "drop"
       }
       args

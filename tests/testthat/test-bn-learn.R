@@ -109,7 +109,7 @@ test_that("one node, constant columns and one row work", {
 
 test_that("exact answers and the counting of orders can be interrupted", {
   stop_now <- function(done, total) stop("enough")
-  withr::local_options(weft.poll = 0.01)
+  withr::local_options(weft.poll = 1e-5)
   d <- withr::with_seed(1, as.data.frame(matrix(sample(0:1, 60 * 17, TRUE), 60)))
   table <- bn_scores(d, 1, keep = "all")
   for (posterior in c("none", "order")) expect_error(bn_exact(table, posterior = posterior, progress = stop_now), "enough")

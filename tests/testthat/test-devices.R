@@ -77,7 +77,8 @@ test_that("direct sums do not depend on the number of parts", {
   x <- withr::with_seed(4, matrix(stats::rnorm(3 * 9000), 9000))
   y <- x[1:40, ] + 0.1
   for (scale in list(0.7, c(0.5, 1, 2))) {
-    p <- weft:::kernel_problem(x, y, cbind(1:40, 1), "gaussian", scale, 0, 0, 1, NULL, FALSE, FALSE, c(1, 0, 3), NULL, 2, NULL, NULL)
+    p <- weft:::kernel_problem(x, y, cbind(1:40, 1), "gaussian", scale, 0, 0, 1, NULL, FALSE, FALSE,
+                              list(scale = 1, offset = 0, degree = 3), NULL, 2, NULL, NULL)
     task <- weft:::native_task(p, weft:::native_points(p$query, p), weft:::native_points(p$reference, p), weft:::split_weights(p$weights))
     direct <- function(parts) .Call(weft:::C_weft_kernel_direct, task, dealt_control(parts))$sum
     one <- direct(1)

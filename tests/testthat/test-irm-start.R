@@ -98,7 +98,7 @@ test_that("an argument that there is none of is an error that names what is mean
   expect_error(irm(diag(4), nonsense = 2), "There is no `nonsense`", class = "weft_error_input")
   fit <- irm(diag(4), chains = 1, sweeps = 4, seed = 1)
   expect_error(predict(fit, newdata = cbind(1, 1)), "Here it is called `pairs`", class = "weft_error_input")
-  expect_error(update(fit, 2, burnin = 1), "Here it is called `burn_in`", class = "weft_error_input")
+  expect_error(update(fit, 2, burnin = 1), "There is no `burnin`", class = "weft_error_input")
 })
 
 test_that("devices share sweeps only where these are long", {
