@@ -61,7 +61,7 @@ new_plink <- function(parts, wanted, total) {
 in_region <- function(bim, chromosome, from, to) {
   inside <- rep(TRUE, nrow(bim))
   if (!is.null(chromosome)) {
-    unknown <- setdiff(as.character(chromosome), bim$chromosome)
+    unknown <- if (is.atomic(chromosome)) setdiff(as.character(chromosome), bim$chromosome)
     if (!is.atomic(chromosome) || length(unknown)) {
       abort_input("`chromosome` must name chromosomes of the .bim file.",
                   x = if (is.atomic(chromosome)) sprintf("There is no %s.", label_some(unknown))
