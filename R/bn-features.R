@@ -138,7 +138,9 @@ print.weft_bn_features <- function(x, ...) {
   for (part in c("paths", "blankets")) {
     need(part, function(v) is_edges(v, rownames(v)), "a matrix of probabilities, rows and columns named by the nodes")
   }
-  for (part in c("draws", "different")) need(part, function(v) is_numbers(v, 1L, min = 1, whole = TRUE), "a whole number")
+  for (part in c("draws", "different")) {
+    need(part, function(v) is_numbers(v, 1L, min = 1, whole = TRUE), "a whole number")
+  }
   need("independent", is_flag, "TRUE or FALSE")
   check_run_record(parts_of(x, "x", "bn_features()", function(part) attr(x, part, exact = TRUE)))
   best <- x$classes[1L, ]

@@ -24,7 +24,8 @@ report_edges <- function(net, fit = NULL) {
   if (is_directed(net)) {
     e <- as.data.frame(net)
     return(data.frame(from = e$regulator, to = e$target, weight = e$weight, sign = sign(e$sign) * (abs(e$sign) > 0.2),
-                      q = e$q_value %||% rep(NA_real_, nrow(e)), direction = e$direction, directed = rep(TRUE, nrow(e))))
+                      q = e$q_value %||% rep(NA_real_, nrow(e)), direction = e$direction,
+                      directed = rep(TRUE, nrow(e))))
   }
   ends <- network_ends(net)
   names <- colnames(net)
@@ -125,7 +126,8 @@ hub_table <- function(edges, most = 100L) {
     out <- edges[edges$from == g, ]
     into <- edges[edges$to == g, ]
     if (!directed) {
-      return(data.frame(gene = g, edges = nrow(out) + nrow(into), neighbours = some_of(c(mark(out, out$to), mark(into, into$from)), 10L)))
+      neighbours <- some_of(c(mark(out, out$to), mark(into, into$from)), 10L)
+      return(data.frame(gene = g, edges = nrow(out) + nrow(into), neighbours = neighbours))
     }
     data.frame(gene = g, edges = nrow(out) + nrow(into), targets = some_of(mark(out, out$to), 10L),
                `predicted by` = some_of(mark(into, into$from), 10L), check.names = FALSE)

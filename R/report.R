@@ -229,8 +229,9 @@ methods_sentence <- function(step, r) {
                           "%d parents, %d chains of %s steps."), nrow(r$dag), toupper(r$table$type), max(r$table$max_parents),
                     as.integer(r$run$ladders), whole(r$iterations)),
     outliers = sprintf(paste("Samples that stand apart were found by their kernel density among %d components and their distance from",
-                             "these, at a false discovery rate of %g. Samples are taken to be about equally noisy: one that",
-                             "is much noisier than all others stands apart too."), attr(r, "components"), attr(r, "fdr"))
+                             "these, at a false discovery rate of %g. Samples are taken to be about equally noisy:",
+                             "one that is much noisier than all others stands apart too."),
+                       attr(r, "components"), attr(r, "fdr"))
   )
 }
 

@@ -307,7 +307,8 @@ void weft_matrix_release(weft_ctx *ctx, weft_device_matrix *m)
   m->data = NULL;
 }
 
-weft_status weft_matrix_upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single, weft_device_matrix *out)
+weft_status weft_matrix_upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single,
+                               weft_device_matrix *out)
 {
   weft_status st = WEFT_OK;
   const size_t count = (size_t) n * (size_t) p, size = single ? sizeof(float) : sizeof(double);

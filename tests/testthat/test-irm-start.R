@@ -12,7 +12,8 @@ test_that("compressed matrices are the graphs that dense ones are", {
       same_graph(methods::as(methods::as(sparse, class), form), A)
     }
   }
-  same_graph(Matrix::sparseMatrix(i = c(1, 1, 2), j = c(2, 2, 1), dims = c(2, 3), repr = "T"), rbind(c(0, 1, 0), c(1, 0, 0)))
+  same_graph(Matrix::sparseMatrix(i = c(1, 1, 2), j = c(2, 2, 1), dims = c(2, 3), repr = "T"),
+             rbind(c(0, 1, 0), c(1, 0, 0)))
   zeros <- methods::as(sparse, "dMatrix")
   zeros@x[c(1, 4)] <- 0 # stored, and no link
   same_graph(zeros, as.matrix(zeros))
@@ -23,7 +24,9 @@ test_that("compressed matrices are the graphs that dense ones are", {
   same_graph(3 * sparse, 3 * A, family = "poisson")
   same_graph(3 * sparse, 3 * A, threshold = 2)
   square <- A[, c(1:5, 1, 3)]
-  for (self in c(FALSE, TRUE)) same_graph(Matrix::Matrix(square, sparse = TRUE, doDiag = FALSE), square, type = "directed", self = self)
+  for (self in c(FALSE, TRUE)) {
+    same_graph(Matrix::Matrix(square, sparse = TRUE, doDiag = FALSE), square, type = "directed", self = self)
+  }
   both <- 1 * (square | t(square))
   dimnames(both) <- NULL
   same_graph(Matrix::Matrix(both, sparse = TRUE, doDiag = FALSE), both, type = "undirected")
@@ -57,7 +60,8 @@ test_that("chains start from clusters of nodes that are alike", {
   row <- matrix(z$row, 400)
   expect_false(identical(row[, 1], row[, 2]))
   alike <- weft:::partition_entropies(row[, 1] + 1L, planted$row_cluster)
-  shuffled <- weft:::partition_entropies(row[order(draws <- weft:::draws("uniform", 400, key = 1)), 1] + 1L, planted$row_cluster)
+  shuffled <- weft:::partition_entropies(row[order(draws <- weft:::draws("uniform", 400, key = 1)), 1] + 1L,
+                                         planted$row_cluster)
   shared <- function(h) h[["a"]] + h[["b"]] - h[["both"]]
   expect_gt(shared(alike), 2 * shared(shuffled))
   expect_identical(start_of(planted$A, c(40, 30), threads = 3L), z)

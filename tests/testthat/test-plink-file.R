@@ -56,7 +56,8 @@ test_that("pairs, triples, matrices, selection, components and blocks take a fil
     function(x) tidy(mi_tuples(x, class, order = 3, features = c("rs2", "rs5", "rs7", "rs8"))),
     function(x) as.matrix(mi_matrix(x)), function(x) as.matrix(mi_matrix(x, estimator = "spearman")),
     function(x) mi_select(x, class, 5)[c("feature", "score")], function(x) tidy(mi_rank(x, class, bins = 2)),
-    function(x) abs(pca(x, 3, backend = "cpu")$rotation), function(x) irm(x, sweeps = 5, seed = 1, threshold = 1)[c("row", "col")]
+    function(x) abs(pca(x, 3, backend = "cpu")$rotation),
+    function(x) irm(x, sweeps = 5, seed = 1, threshold = 1)[c("row", "col")]
   )) expect_equal(take(file), take(whole), tolerance = 1e-12)
   blocks <- pca(file, 3, block_size = 3000, backend = "cpu")
   expect_equal(abs(blocks$rotation), abs(pca(whole, 3, backend = "cpu")$rotation), tolerance = 1e-8)
@@ -126,7 +127,8 @@ test_that("what is wrong with a file is said when it is described and when it is
   expect_error(as.matrix(file), "must have 83 bytes", class = "weft_error_input")
   unlink(bed)
   expect_error(mi_pack(file, rep(1:2, 15)), "Can't read", class = "weft_error_input")
-  for (damage in list(list(wanted = 11), list(wanted = "1"), list(path = NULL), list(samples = 3), list(variants = data.frame()))) {
+  for (damage in list(list(wanted = 11), list(wanted = "1"), list(path = NULL), list(samples = 3),
+                      list(variants = data.frame()))) {
     bad <- file
     bad[names(damage)] <- damage
     expect_error(mi_pack(bad, rep(1:2, 15)), "plink_file", class = "weft_error_input")

@@ -172,7 +172,7 @@ test_that("with a confidence, what is drawn over ranks is what one rank draws, a
                regexp = "reduced set")
 })
 
-# One rank sleeps before every block of queries, which are cut so that a block takes 0.2 s however crowded the machine is.
+# One rank sleeps before every block of queries; blocks are cut to take 0.2 s, however crowded the machine is.
 test_that("queries of a slow rank migrate, and a rank that dies ends the job", {
   slow <- 'me <- attr(weft_ranks(), "rank")
     set.seed(me); x <- matrix(rnorm(24000 * 3), 24000)

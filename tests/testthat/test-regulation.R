@@ -64,7 +64,8 @@ test_that("halves come in pairs without a common sample, and partners are one cy
       expect_false(is.unsorted(s[, k + 1], strictly = TRUE))
     }
   }
-  expect_identical(vapply(c(4L, 5L, 25L, 31L, 32L, 33L, 1000L), weft:::half_of, 0L), c(2L, 3L, 16L, 16L, 16L, 16L, 500L))
+  expect_identical(vapply(c(4L, 5L, 25L, 31L, 32L, 33L, 1000L), weft:::half_of, 0L),
+                   c(2L, 3L, 16L, 16L, 16L, 16L, 500L))
   # each sample in each half as often as another: 2000 halves, 6 standard deviations
   s <- regulation_samples(matrix(rnorm(20), 20), 4000, 0)
   expect_true(all(abs(tabulate(s$rows + 1L, 20) - 2000) < 6 * sqrt(1000)))
@@ -196,7 +197,8 @@ test_that("the bound for complementary halves is not given where halves share sa
   expect_true(any(!is.na(bound(1:40))))
   expect_true(any(!is.na(bound(1:32))))
   expect_true(all(is.na(bound(1:31))))
-  both <- regulation(x, compare = rep(c("few", "many"), c(8, 32)), permutations = 1, resamples = 20, copies = 0, seed = 1)
+  both <- regulation(x, compare = rep(c("few", "many"), c(8, 32)), permutations = 1, resamples = 20, copies = 0,
+                     seed = 1)
   expect_true(all(is.na(as.data.frame(both$networks$few)$expected_false)))
   expect_true(any(!is.na(as.data.frame(both$networks$many)$expected_false)))
 })
@@ -313,7 +315,8 @@ test_that("mistakes are classed errors", {
   expect_error(regulation(x, regulators = character()), class = "weft_error_input")
   expect_error(regulation(x, resamples = 3), class = "weft_error_input", regexp = "even")
   expect_error(regulation(x, tfs = "g1"), class = "weft_error_input", regexp = "no `tfs`.*called `regulators`")
-  expect_error(regulation(x, group = 1, nsplit = 2), class = "weft_error_input", regexp = "called `compare`.*`resamples`")
+  expect_error(regulation(x, group = 1, nsplit = 2), class = "weft_error_input",
+               regexp = "called `compare`.*`resamples`")
   expect_error(regulation(x, whatever = 1), class = "weft_error_input", regexp = "no `whatever`")
   expect_error(regulation(x, steps = 0), class = "weft_error_input")
   expect_error(regulation(x, copies = -1), class = "weft_error_input")

@@ -105,7 +105,10 @@ static const uint8_t *sort_bytes(const weft_mi_pack *pack, const weft_column *x,
   for (uint32_t k = 0; k < s->plan.levels; k++) if (s->used[k / 64] >> k % 64 & 1) dense[k] = level++;
   dense[WEFT_NA_U8] = WEFT_NA_U8;
   weft_encode_all(x, pack->rows_in, na_level, &s->plan, bytes, sorted);
-  for (size_t r = 0; r < pack->n; r++) sorted[r] = dense[bytes[pack->order[r]]];
+  if (level == s->plan.levels) /* dense already */
+    for (size_t r = 0; r < pack->n; r++) sorted[r] = bytes[pack->order[r]];
+  else
+    for (size_t r = 0; r < pack->n; r++) sorted[r] = dense[bytes[pack->order[r]]];
   return sorted;
 }
 

@@ -143,7 +143,8 @@ static void search_thread(search *s, const side *a, const side *b, uint32_t ta, 
     count_thread(s, a, b, ta, tb, thread, first, s->steps[k], c[s->packed ? 0 : k]);
   }
   for (uint32_t pair = 0; pair < WEFT_PLANES_PAIRS; pair++) {
-    const size_t one = ta * WEFT_PLANES_A + weft_planes_a(thread), other = tb * WEFT_PLANES_B + weft_planes_b(thread, pair);
+    const size_t one = ta * WEFT_PLANES_A + weft_planes_a(thread),
+                 other = tb * WEFT_PLANES_B + weft_planes_b(thread, pair);
     uint32_t both[WEFT_PLANES_CLASSES][4];
     if (one >= a->g->count || other >= b->g->count || (a->g == b->g && other <= one)) continue;
     for (uint32_t k = 0; k < WEFT_PLANES_CLASSES; k++)
