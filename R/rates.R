@@ -1,9 +1,9 @@
 # What this machine does in a second. Costs (R/cost.R) are seconds on the machine of `reference_rates`, each part bound
 # by one of these rates; they are measured where a choice between CPU and device stands on them, once.
 
-# An H200 and sixteen cores beside it.
-reference_rates <- c(core = 1.5e10, memory = 1.2e11, gather = 1.2e8, calls = 1e5, up = 2e10, down = 1.5e10,
-                     device_memory = 3e12, device_core = 1.6e13, device_single = 3e13)
+# An H200 and sixteen cores beside it, as weft_calibrate() measured them on 2026-11-23.
+reference_rates <- c(core = 1.17e10, memory = 1.2e11, gather = 1.77e8, calls = 1.12e5, up = 3.65e10, down = 4.24e10,
+                     device_memory = 2.7e12, device_core = 1.62e13, device_single = 2.9e13)
 
 # How many times as long as on that machine work takes here that is bound by a rate.
 slowness <- function(rate) {
