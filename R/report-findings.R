@@ -18,7 +18,8 @@ report_findings <- function(fit, most = 5L) {
   found <- Filter(function(f) !is.null(f$text), found)
   vain <- vapply(found, function(f) isTRUE(f$vain), NA)
   of <- function(field) vapply(found[!vain], function(f) f[[field]], "")
-  out <- data.frame(text = as.character(of("text")), strength = as.character(of("strength")), section = as.character(of("section")))
+  out <- data.frame(text = as.character(of("text")), strength = as.character(of("strength")),
+                    section = as.character(of("section")))
   out <- out[order(match(out$strength, names(strengths))), ]
   structure(utils::head(out, most), row.names = seq_len(min(most, nrow(out))),
             in_vain = vapply(found[vain], function(f) f$text, ""))
@@ -47,10 +48,12 @@ finding_genes <- function(fit) {
   r <- fit$ranking
   q <- fit$quality
   sure <- r$q_value <= strengths[["suggestive"]]
-  if (!any(sure)) return(in_vain(sprintf("a gene that differs %s (%s tried)", among_classes(q$class), format(nrow(r), big.mark = ","))))
+  if (!any(sure)) return(in_vain(sprintf("a gene that differs %s (%s tried)", among_classes(q$class),
+                                         format(nrow(r), big.mark = ","))))
   name <- r$feature[sure]
   finding(sprintf("%s of %s %s %s; %s most.", format(sum(sure), big.mark = ","), several(nrow(r), "gene"),
-                  if (sum(sure) == 1L) "differs" else "differ", among_classes(q$class), best_names(name, r$mi[sure])), min(r$q_value))
+                  if (sum(sure) == 1L) "differs" else "differ", among_classes(q$class), best_names(name, r$mi[sure])),
+          min(r$q_value))
 }
 
 finding_network <- function(fit) {
@@ -78,7 +81,8 @@ finding_outliers <- function(fit) {
   o <- as.data.frame(fit$outliers)
   if (!any(o$outlier)) return(in_vain(sprintf("a sample that stands apart from the other %d", nrow(o) - 1L)))
   odd <- o[o$outlier, ]
-  finding(sprintf("%s of %d stand%s apart: %s.", several(nrow(odd), "sample"), nrow(o), if (nrow(odd) == 1L) "s" else "",
+  finding(sprintf("%s of %d stand%s apart: %s.", several(nrow(odd), "sample"), nrow(o),
+                  if (nrow(odd) == 1L) "s" else "",
                   best_names(odd$sample, odd$p_value, 5L)), min(odd$q_value))
 }
 
@@ -105,7 +109,8 @@ finding_groups <- function(fit) {
   if (!settled) counted <- paste("about", counted, "on which the chains do not agree yet")
   class <- as.integer(fit$quality$class)
   if (!length(class)) {
-    return(finding(sprintf("There are %s (shares of the sampled partitions: %s).", counted, counts_text(r$n_clusters$row, 3L)),
+    return(finding(sprintf("There are %s (shares of the sampled partitions: %s).", counted,
+                           counts_text(r$n_clusters$row, 3L)),
                    strength = "suggestive"))
   }
   found <- class_agreement(fit)
@@ -123,7 +128,8 @@ finding_components <- function(fit) {
   if (is.null(class)) {
     k <- fit$components$choice$k %||% 0
     if (k == 0) return(in_vain("a direction in which many genes go together"))
-    return(finding(sprintf("%s out: genes go together in %s.", several(k, if (k == 1) "component stands" else "component"),
+    return(finding(sprintf("%s out: genes go together in %s.",
+                           several(k, if (k == 1) "component stands" else "component"),
                            if (k == 1) "one direction" else "as many directions"), strength = "suggestive"))
   }
   apart <- apply(scores, 2L, function(v) {
@@ -131,11 +137,13 @@ finding_components <- function(fit) {
     within <- sum((v - stats::ave(v, class))^2)
     df <- c(nlevels(class) - 1L, length(v) - nlevels(class))
     if (df[2L] < 1L || within <= 0) return(c(p = 1, share = 0))
-    c(p = stats::pf(between / df[1L] / (within / df[2L]), df[1L], df[2L], lower.tail = FALSE), share = between / (between + within))
+    c(p = stats::pf(between / df[1L] / (within / df[2L]), df[1L], df[2L], lower.tail = FALSE),
+      share = between / (between + within))
   })
   best <- which.min(apart["p", ])
   p <- min(1, apart["p", best] * ncol(scores))
-  if (p > strengths[["suggestive"]]) return(in_vain(sprintf("a component on which the classes differ (%d tried)", ncol(scores))))
+  if (p > strengths[["suggestive"]]) return(in_vain(sprintf("a component on which the classes differ (%d tried)",
+                                                            ncol(scores))))
   finding(sprintf("The classes differ on PC%d, which has %s of the variance; %s of it is between them.", best,
                   share_text(fit$components$share[best]), share_text(apart["share", best])), p)
 }
@@ -155,9 +163,11 @@ finding_bayes <- function(fit) {
 findings_page <- function(fit) {
   found <- report_findings(fit)
   mark <- c(strong = "strong", suggestive = "suggestive", "could be chance" = "chance")
-  lines <- sprintf("- [%s]{.strength .%s} %s [Evidence](#%s)", found$strength, mark[found$strength], markdown_text(found$text),
+  lines <- sprintf("- [%s]{.strength .%s} %s [Evidence](#%s)", found$strength, mark[found$strength],
+                   markdown_text(found$text),
                    found$section)
   if (!length(lines)) lines <- "- Nothing was found beyond chance."
   vain <- attr(found, "in_vain")
-  c(lines, if (length(vain)) c("", paste0("Looked for and not found beyond chance: ", markdown_text(paste(vain, collapse = "; ")), ".")))
+  c(lines, if (length(vain)) c("", paste0("Looked for and not found beyond chance: ",
+                                          markdown_text(paste(vain, collapse = "; ")), ".")))
 }

@@ -9,7 +9,8 @@ if (part == "analyse") {
   example <- weft_example(if (real) "golub" else "expression")
   cat("\n", example$source, "\n\n", sep = "")
   # the network is of the 1,000 genes that say most about the class
-  fit <- gene_network(example$x, example$class, batch = example$batch, seed = 1, quality = list(symbols = example$symbols),
+  fit <- gene_network(example$x, example$class, batch = example$batch, seed = 1,
+                      quality = list(symbols = example$symbols),
                       network = if (real) list(genes = 1000) else list(), progress = TRUE)
   print(fit)
   dir.create("demo-output", showWarnings = FALSE)

@@ -26,8 +26,10 @@ problem <- weft:::kernel_problem(x, NULL, NULL, "epanechnikov", h, rel_error = 0
 result <- weft:::kernel_over_ranks(problem)
 took <- proc.time() - before
 if (size == 1) {
-  all <- data.frame(rank = 0, references = n, queries = n, received = 0, together = 0, pairs = result$effort[["pairs"]], nodes = result$effort[["nodes"]],
-                    given = 0, helped = 0, asked = 0, bytes_tree = 0, bytes_reach = 0, bytes_balance = 0, bytes_home = 0, messages = 0,
+  all <- data.frame(rank = 0, references = n, queries = n, received = 0, together = 0, pairs = result$effort[["pairs"]],
+                    nodes = result$effort[["nodes"]],
+                    given = 0, helped = 0, asked = 0, bytes_tree = 0, bytes_reach = 0, bytes_balance = 0,
+                    bytes_home = 0, messages = 0,
                     tree = NA, reach = NA, plan = NA, sums = NA, home = NA, method = result$method)
 } else {
   all <- weft:::ranks_counters(result)
@@ -35,9 +37,12 @@ if (size == 1) {
 times <- do.call(rbind, weft:::ranks_gather(data.frame(seconds = took[[3]], busy = took[[1]] + took[[2]])))
 if (me == 0) {
   load <- if (file.exists("/proc/loadavg")) as.numeric(strsplit(readLines("/proc/loadavg"), " ")[[1]][1]) else NA
-  out <- cbind(data.frame(points = args[1], d = d, n = n, scaling = args[4], h = h, ranks = size, load = load), all, times)
+  out <- cbind(data.frame(points = args[1], d = d, n = n, scaling = args[4], h = h, ranks = size, load = load), all,
+               times)
   file <- args[6]
-  utils::write.table(out, file, sep = ",", row.names = FALSE, col.names = !file.exists(file), append = file.exists(file), quote = FALSE)
-  print(out[c("n", "h", "ranks", "rank", "received", "pairs", "bytes_tree", "bytes_reach", "given", "seconds", "busy", "method")],
+  utils::write.table(out, file, sep = ",", row.names = FALSE, col.names = !file.exists(file),
+                     append = file.exists(file), quote = FALSE)
+  print(out[c("n", "h", "ranks", "rank", "received", "pairs", "bytes_tree", "bytes_reach", "given", "seconds", "busy",
+              "method")],
         row.names = FALSE)
 }

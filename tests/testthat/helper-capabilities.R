@@ -26,7 +26,8 @@ capability_calls <- function() {
     kernel_regression = of_numbers(kernel_regression, y = numbers[, 1], bandwidth = 1),
     gp_regression = of_numbers(gp_regression, y = numbers[, 1]), kernel_pca = of_numbers(kernel_pca, k = 2),
     irm = list(f = irm, data = "A", args = list(A = binary, chains = 1, sweeps = 4, seed = 1)),
-    "irm, real values" = list(f = irm, data = "A", args = list(A = numbers, family = "gaussian", chains = 1, sweeps = 4, seed = 1)),
+    "irm, real values" = list(f = irm, data = "A",
+                              args = list(A = numbers, family = "gaussian", chains = 1, sweeps = 4, seed = 1)),
     irm_log_posterior = list(f = irm_log_posterior, data = "A",
                              args = list(A = binary, row_cluster = rep(1:2, 20), col_cluster = rep(1:2, 3)))
   )

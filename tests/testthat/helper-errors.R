@@ -14,7 +14,8 @@ valid_calls <- function() {
 exported_calls <- function(arguments) {
   lapply(stats::setNames(nm = names(arguments)), function(name) {
     f <- getExportedValue("weft", name)
-    list(f = f, args = c(arguments[[name]], quiet_arguments(f, names(arguments[[name]]))), sweep = setdiff(names(formals(f)), "..."))
+    list(f = f, args = c(arguments[[name]], quiet_arguments(f, names(arguments[[name]]))),
+         sweep = setdiff(names(formals(f)), "..."))
   })
 }
 
@@ -35,30 +36,37 @@ errors_data <- function(path, sparse = TRUE) {
   set.seed(1)
   n <- 30L
   numbers <- matrix(stats::rnorm(n * 4), n, dimnames = list(NULL, c("a", "b", "c", "d")))
-  levels <- as.data.frame(lapply(1:4, function(j) factor(sample(c("u", "v"), n, TRUE))), col.names = c("a", "b", "c", "d"))
+  levels <- as.data.frame(lapply(1:4, function(j) factor(sample(c("u", "v"), n, TRUE))),
+                          col.names = c("a", "b", "c", "d"))
   writeBin(as.raw(c(0x6c, 0x1b, 0x01, 0xdc, 0x0f)), path("snps.bed"))
   writeLines(c("1 rs1 0 100 A G", "1 rs2 0 200 C T"), path("snps.bim"))
   writeLines(sprintf("f%d i%d 0 0 0 -9", 1:4, 1:4), path("snps.fam"))
   writeBin(as.double(1:6), path("numbers"))
   writeLines("one\tan example\ta\tb", path("sets.gmt"))
-  words <- if (sparse) Matrix::sparseMatrix(i = c(1, 2, 2), j = c(1, 1, 3), dims = c(2, 3), dimnames = list(c("gene", "cell"), NULL))
+  words <- if (sparse) Matrix::sparseMatrix(i = c(1, 2, 2), j = c(1, 1, 3), dims = c(2, 3),
+                                            dimnames = list(c("gene", "cell"), NULL))
   if (sparse) write_bag_of_words(words, path("words"), path("words.vocab"))
   dag <- matrix(0L, 3, 3, dimnames = list(letters[1:3], letters[1:3]))
   dag["a", "b"] <- 1L
-  list(numbers = numbers, levels = levels, class = rep(c("case", "control"), length.out = n), words = words, dag = dag, y = numbers[, 1]^2,
-       links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12), genes = weft_example("expression", n = 40, p = 12, seed = 1, spoilt = FALSE))
+  list(numbers = numbers, levels = levels, class = rep(c("case", "control"), length.out = n), words = words, dag = dag,
+       y = numbers[, 1]^2,
+       links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12),
+       genes = weft_example("expression", n = 40, p = 12, seed = 1, spoilt = FALSE))
 }
 
 errors_fits <- function(d, path) {
-  quiet <- function(...) gene_network(..., seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE, progress = FALSE)
+  quiet <- function(...) gene_network(..., seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE,
+                                      progress = FALSE)
   bn <- bn_learn(d$levels[1:3], iterations = 50, chains = 1, seed = 1, progress = FALSE)
   checked <- gene_quality(d$genes$x, d$genes$class)
   components <- gene_components(checked, 3, leading = 2, seed = 1)
   other <- d$dag
   other[] <- c(0, .2, .3, .9, 0, .1, .2, .3, 0)
   list(
-    weft_mi = mi_rank(d$levels, d$class), weft_mi_tuples = mi_pairs(d$levels, d$class), weft_mi_matrix = mi_matrix(d$levels),
-    weft_network = mi_network(d$numbers, "mrnet", estimator = "pearson"), weft_selection = mi_select(d$levels, d$class, 2),
+    weft_mi = mi_rank(d$levels, d$class), weft_mi_tuples = mi_pairs(d$levels, d$class),
+       weft_mi_matrix = mi_matrix(d$levels),
+    weft_network = mi_network(d$numbers, "mrnet", estimator = "pearson"),
+       weft_selection = mi_select(d$levels, d$class, 2),
     weft_bins = discretize(as.data.frame(d$numbers), bins = 3), weft_mi_pack = mi_pack(d$levels, d$class),
     weft_file = weft_file(path("numbers"), 2), weft_kernel_tree = kernel_tree(d$numbers[, 1:2]),
     weft_bn = bn, weft_bn_fit = bn_fit(bn, d$levels[1:3]), weft_bn_scores = bn_scores(d$levels[1:3], 2),
@@ -78,16 +86,21 @@ mi_arguments <- function(d, fits, path) {
   pair <- list(x = d$levels, class = d$class)
   permuted <- c(pair, permutations = 2)
   list(
-    as_igraph = list(x = fits$weft_network), discretize = list(x = as.data.frame(d$numbers), method = "mdl", class = d$class),
-    mi_matrix = list(x = d$levels), mi_network = list(x = fits$weft_mi_matrix), mi_pack = pair, mi_pairs = permuted, mi_rank = permuted,
-    mi_select = c(pair, k = 2), mi_triples = pair, mi_tuples = c(pair, order = 3), network_convert = list(x = fits$weft_network),
+    as_igraph = list(x = fits$weft_network),
+       discretize = list(x = as.data.frame(d$numbers), method = "mdl", class = d$class),
+    mi_matrix = list(x = d$levels), mi_network = list(x = fits$weft_mi_matrix), mi_pack = pair, mi_pairs = permuted,
+       mi_rank = permuted,
+    mi_select = c(pair, k = 2), mi_triples = pair, mi_tuples = c(pair, order = 3),
+       network_convert = list(x = fits$weft_network),
     network_tables = list(x = fits$weft_network), write_network = list(x = fits$weft_network, file = path("net.csv")),
     read_plink = list(path = path("snps.bed")), plink_file = list(path = path("snps.bed")),
     weft_backend = list(backend = "cpu"), weft_devices = list(), weft_ranks = list(),
-    weft_file = list(path = path("numbers"), ncol = 2), weft_free = list(handle = fits$weft_mi_pack), weft_sitrep = list(),
+    weft_file = list(path = path("numbers"), ncol = 2), weft_free = list(handle = fits$weft_mi_pack),
+       weft_sitrep = list(),
     weft_threads = list(threads = 1), weft_upload = list(x = d$numbers),
     weft_example = list(name = "expression", n = 20, p = 12), pca = list(x = d$numbers, k = 2),
-    pca_choose_k = list(x = d$numbers, times = 2), regulation = list(x = d$numbers, steps = 2, resamples = 4, copies = 0)
+    pca_choose_k = list(x = d$numbers, times = 2),
+       regulation = list(x = d$numbers, steps = 2, resamples = 4, copies = 0)
   )
 }
 
@@ -107,10 +120,14 @@ bn_arguments <- function(d, fits) {
   writeLines(c("variable a { type discrete [ 2 ] { yes, no }; }", "probability ( a ) { table 0.2, 0.8; }"), file)
   list(
     bn_features = list(fit = bn_exact(data, posterior = "dag"), draws = 10), bn_read = list(file = file),
-    bn_compare = list(a = d$dag, truth = d$dag), bn_convert = list(x = d$dag, to = "igraph"), bn_cpdag = list(dag = d$dag),
-    bn_exact = list(data = data), bn_fit = list(dag = d$dag, data = data), bn_learn = list(data = data, iterations = 20, chains = 1),
-    bn_local_score = list(data = data, node = "a", parents = "b"), bn_log_lik = list(fit = fits$weft_bn_fit, data = data),
-    bn_prior = list(nodes = c("a", "b", "c")), bn_sample = list(fit = fits$weft_bn_fit, n = 2), bn_score = list(data = data, dag = d$dag),
+    bn_compare = list(a = d$dag, truth = d$dag), bn_convert = list(x = d$dag, to = "igraph"),
+       bn_cpdag = list(dag = d$dag),
+    bn_exact = list(data = data), bn_fit = list(dag = d$dag, data = data),
+       bn_learn = list(data = data, iterations = 20, chains = 1),
+    bn_local_score = list(data = data, node = "a", parents = "b"),
+       bn_log_lik = list(fit = fits$weft_bn_fit, data = data),
+    bn_prior = list(nodes = c("a", "b", "c")), bn_sample = list(fit = fits$weft_bn_fit, n = 2),
+       bn_score = list(data = data, dag = d$dag),
     bn_scores = list(data = data)
   )
 }
@@ -118,7 +135,8 @@ bn_arguments <- function(d, fits) {
 irm_arguments <- function(d, fits, path) {
   list(
     irm = list(A = d$links, chains = 1, sweeps = 4), irm_auc = list(score = c(.2, .7, .4), truth = c(0, 1, 0)),
-    irm_log_posterior = list(A = as.matrix(d$links) * 1, row_cluster = rep(1, 12), col_cluster = rep(1, 12), type = "bipartite"),
+    irm_log_posterior = list(A = as.matrix(d$links) * 1, row_cluster = rep(1, 12), col_cluster = rep(1, 12),
+                             type = "bipartite"),
     irm_nmi = list(a = c(1, 1, 2), b = c(1, 2, 2)), irm_resume = list(file = path("checkpoint")),
     irm_sample = list(n_row = 5, n_col = 4, k = 2), irm_words = list(x = fits$weft_irm),
     read_bag_of_words = list(file = path("words"), vocab = path("words.vocab")),
@@ -130,9 +148,11 @@ gene_arguments <- function(d, fits, path) {
   q <- list(x = fits$weft_quality)
   list(
     gene_bayes = c(q, genes = 4, iterations = 20, chains = 1), gene_clusters = c(q, genes = 5, chains = 1, sweeps = 4),
-    gene_components = c(q, k = 2, leading = 1), gene_mi_network = q, gene_pairs = c(q, permutations = 2), gene_ranking = q,
+    gene_components = c(q, k = 2, leading = 1), gene_mi_network = q, gene_pairs = c(q, permutations = 2),
+       gene_ranking = q,
     gene_regulation = c(q, steps = 2, resamples = 4, copies = 0),
-    gene_network = list(x = d$genes$x, class = d$genes$class, components = FALSE, ranking = FALSE, pairs = FALSE, network = FALSE,
+    gene_network = list(x = d$genes$x, class = d$genes$class, components = FALSE, ranking = FALSE, pairs = FALSE,
+                        network = FALSE,
                         clusters = FALSE, bayes = FALSE, outliers = FALSE),
     gene_outliers = list(x = fits$weft_gene_network$components, data = fits$weft_quality),
     gene_quality = list(x = d$genes$x, class = d$genes$class), read_gmt = list(file = path("sets.gmt")),
@@ -148,8 +168,10 @@ optional_arguments <- function(d) {
     out$pca_reduced_dim <- list(x = SingleCellExperiment::SingleCellExperiment(list(logcounts = t(d$numbers))), k = 2)
   }
   if (requireNamespace("SummarizedExperiment", quietly = TRUE)) {
-    se <- SummarizedExperiment::SummarizedExperiment(list(logcounts = t(d$genes$x)), colData = data.frame(group = d$genes$class))
-    fit <- gene_network(se, "group", seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE, progress = FALSE)
+    se <- SummarizedExperiment::SummarizedExperiment(list(logcounts = t(d$genes$x)),
+                                                     colData = data.frame(group = d$genes$class))
+    fit <- gene_network(se, "group", seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE,
+                        progress = FALSE)
     out$add_results <- list(x = se, fit = fit)
   }
   if (requireNamespace("e1071", quietly = TRUE)) {
@@ -176,15 +198,18 @@ errors_methods <- function(d, fits) {
     f <- get(table[row, 3L], asNamespace("weft"))
     takes <- setdiff(names(formals(f)), "...")
     args <- c(stats::setNames(list(fit), takes[1L]), own[[name]])
-    if (length(takes) > 1L) calls[[name]] <- list(f = f, args = c(args, quiet_arguments(f, names(args))), sweep = takes[-1L])
+    if (length(takes) > 1L) calls[[name]] <- list(f = f, args = c(args, quiet_arguments(f, names(args))),
+                                                  sweep = takes[-1L])
   }
   calls
 }
 
 # What stands in for an argument; "missing" leaves it out.
 wrong_values <- function() {
-  list(missing = NULL, null = NULL, na = NA, text = "a", negative = -1, infinite = Inf, nothing = list(), none = numeric(),
-       many = c(.5, 2), huge = 1e300, frame = data.frame(), empty = matrix(0, 0, 0), a_function = function(...) 1, formula = y ~ x,
+  list(missing = NULL, null = NULL, na = NA, text = "a", negative = -1, infinite = Inf, nothing = list(),
+       none = numeric(),
+       many = c(.5, 2), huge = 1e300, frame = data.frame(), empty = matrix(0, 0, 0), a_function = function(...) 1,
+       formula = y ~ x,
        complex = 1i, words = c("a", "b"), flag = TRUE, date = as.Date("2020-01-01"), environment = globalenv())
 }
 

@@ -21,7 +21,8 @@ cuda_lines <- function(capabilities, arch = NULL, flags = NULL) {
                       R_HOME = R.home())
   withr::local_dir(there)
   said <- suppressWarnings(system2("sh", "configure", stdout = TRUE, stderr = TRUE))
-  c(sub(".*, for (.*)\\)$", "\\1", grep("^weft: CUDA: yes", said, value = TRUE)), grep("takes about", said, value = TRUE))
+  c(sub(".*, for (.*)\\)$", "\\1", grep("^weft: CUDA: yes", said, value = TRUE)),
+    grep("takes about", said, value = TRUE))
 }
 
 test_that("CUDA is built for the devices of the machine, for all without one, and as told", {

@@ -5,13 +5,15 @@ test_that("wrong arguments are classed errors", {
   skip_on_cran()
   path <- errors_folder()
   d <- errors_data(path)
-  fits <- list(weft_network = mi_network(d$numbers, "mrnet", estimator = "pearson"), weft_mi_matrix = mi_matrix(d$levels),
+  fits <- list(weft_network = mi_network(d$numbers, "mrnet", estimator = "pearson"),
+               weft_mi_matrix = mi_matrix(d$levels),
                weft_mi_pack = mi_pack(d$levels, d$class))
   calls <- mi_arguments(d, fits, path)
   mine <- c("discretize", "mi_matrix", "mi_network", "mi_pack", "mi_pairs", "mi_rank", "mi_select", "mi_triples",
             "mi_tuples", "plink_file",
             "read_plink", "weft_file", "weft_free", "weft_upload")
-  found <- wrong_calls(exported_calls(calls[mine]), wrong_values()[c("missing", "null", "na", "text", "infinite", "nothing", "a_function")])
+  found <- wrong_calls(exported_calls(calls[mine]),
+                       wrong_values()[c("missing", "null", "na", "text", "infinite", "nothing", "a_function")])
   expect_identical(sprintf("%s: %s", found$call, found$message), character())
   expect_gt(attr(found, "made"), 700)
 })
@@ -31,7 +33,8 @@ test_that("an error is about the call as it was written", {
   message <- function(code) tryCatch(code, error = function(e) deparse(conditionCall(e)))
   expect_identical(message(mi_rank(x, c(NA, 1, 1, 2))), "mi_rank(x, c(NA, 1, 1, 2))")
   expect_identical(message(do.call(mi_rank, list(x, c(NA, 1, 1, 2)))), "mi_rank(..., ...)")
-  expect_identical(message(do.call("mi_rank", list(x, class = c(NA, 1, 1, 2), bins = 2))), "mi_rank(..., class = ..., bins = 2)")
+  expect_identical(message(do.call("mi_rank", list(x, class = c(NA, 1, 1, 2), bins = 2))),
+                   "mi_rank(..., class = ..., bins = 2)")
   expect_error(mi_rank(x, rep(0:1, 2), threads = 2^31), "from 1 to 4096")
   expect_error(weft_file(tempfile(), 2^33), "from 1 to 2147483647", class = "weft_error_input")
   expect_error(discretize(x, 3), "bins = 3", class = "weft_error_input")
@@ -66,7 +69,8 @@ test_that("what R has no memory for is a classed error", {
   command <- sprintf("ulimit -v 1700000; R_LIBS=%s WEFT_BACKEND=cpu OMP_NUM_THREADS=2 %s --vanilla %s", shQuote(lib),
                      shQuote(file.path(R.home("bin"), "Rscript")), shQuote(script))
   out <- suppressWarnings(system2("sh", c("-c", shQuote(command)), stdout = TRUE, stderr = TRUE))
-  expect_identical(strsplit(trimws(utils::tail(out, 2L)), " "), list(rep("weft_error_memory", 4), rep("weft_error_memory", 3)))
+  expect_identical(strsplit(trimws(utils::tail(out, 2L)), " "),
+                   list(rep("weft_error_memory", 4), rep("weft_error_memory", 3)))
 })
 
 test_that("names of other packages are errors that say what is meant here", {

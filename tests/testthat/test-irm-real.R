@@ -15,7 +15,8 @@ test_that("the log posterior is that of a multivariate t", {
   for (A in list(small, gaps, 1e6 + 1e3 * small, 1e-100 * gaps)) {
     for (beta in list(c(1, 1), c(0.3, 4))) {
       expect_equal(irm_log_posterior(A, z, w, alpha = c(2, 0.5), beta = beta, family = "gaussian"),
-                   ref_log_likelihood(A, z, w, beta, "gaussian") + ref_log_crp(z, 2) + ref_log_crp(w, 0.5), tolerance = 1e-5)
+                   ref_log_likelihood(A, z, w, beta, "gaussian") + ref_log_crp(z, 2) + ref_log_crp(w, 0.5),
+                   tolerance = 1e-5)
     }
   }
 })
@@ -29,7 +30,8 @@ test_that("samplers agree with exact enumeration", {
         k <- if (sampler == "blocked") 3
         exact <- do.call(exact_posterior, c(case, list(family = "gaussian", k = k)))
         fit <- suppressWarnings(do.call(irm, c(case, list(
-          family = "gaussian", sampler = sampler, max_clusters = k %||% 4, chains = 16, sweeps = 400, burn_in = 0, thin = 1,
+          family = "gaussian", sampler = sampler, max_clusters = k %||% 4, chains = 16, sweeps = 400, burn_in = 0,
+                                                          thin = 1,
           split_merge = split_merge, seed = 7, backend = "cpu"))))
         expect_posterior(fit, exact, label = paste(sampler, split_merge))
       }
@@ -45,7 +47,8 @@ test_that("planted blocks of values are found, by both samplers, with missing va
     expect_identical(irm_nmi(fit$col_cluster, cols), 1)
     expect_equal(fit$eta[fit$row_cluster[1], fit$col_cluster[20]], 2, tolerance = 0.15)
     expect_equal(unname(fit$sd), matrix(1, 3, 2), tolerance = 0.2)
-    expect_equal(max(fit$log_posterior), irm_log_posterior(hidden, fit$row_cluster, fit$col_cluster, family = "gaussian"))
+    expect_equal(max(fit$log_posterior),
+                 irm_log_posterior(hidden, fit$row_cluster, fit$col_cluster, family = "gaussian"))
     told <- predict(fit)[is.na(hidden)]
     expect_gt(stats::cor(told, planted[is.na(hidden)]), 0.7)
   }
@@ -65,14 +68,16 @@ test_that("noise is one cluster, in any unit", {
 
 test_that("threads, and cutting a run in two, change nothing", {
   run <- function(threads, sweeps = 30) {
-    irm(planted, family = "gaussian", alpha = "sample", beta = "sample", chains = 2, sweeps = sweeps, seed = 3, thin = 1, threads = threads,
+    irm(planted, family = "gaussian", alpha = "sample", beta = "sample", chains = 2, sweeps = sweeps, seed = 3,
+        thin = 1, threads = threads,
         max_clusters = 20)
   }
   one <- suppressWarnings(run(1))
   expect_identical(suppressWarnings(run(2))$run$trace, one$run$trace)
   expect_identical(suppressWarnings(update(run(1, 12), 18))$run$trace, one$run$trace)
   file <- withr::local_tempfile()
-  saved <- irm(planted, family = "gaussian", chains = 1, sweeps = 10, seed = 3, checkpoint = file, checkpoint_sweeps = 5)
+  saved <- irm(planted, family = "gaussian", chains = 1, sweeps = 10, seed = 3, checkpoint = file,
+               checkpoint_sweeps = 5)
   resumed <- irm_resume(file)
   expect_identical(resumed$run$trace, saved$run$trace)
   expect_identical(resumed$eta, saved$eta)

@@ -29,10 +29,12 @@ test_that("rows of more noise than others are no components to drawn signs", {
 test_that("the threshold is the order statistic that holds the level", {
   x <- matrix(weft:::draws("normal", 30 * 8, key = 3), 30)
   curve <- pca_choose_k(x, most = 3, times = 19, seed = 4)$curve
-  null <- vapply(1:19, function(t) stats::prcomp(weft:::permute_columns(x, weft:::random_key(4), t))$sdev[1:3] * sqrt(29), numeric(3))
+  null <- vapply(1:19, function(t) stats::prcomp(weft:::permute_columns(x, weft:::random_key(4),
+                                                                        t))$sdev[1:3] * sqrt(29), numeric(3))
   expect_equal(curve$threshold, apply(null, 1L, max))
   expect_equal(pca_choose_k(x, most = 3, times = 39, level = 0.9, seed = 4)$curve$threshold[1],
-               sort(vapply(1:39, function(t) stats::prcomp(weft:::permute_columns(x, weft:::random_key(4), t))$sdev[1] * sqrt(29), 0))[36])
+               sort(vapply(1:39, function(t) stats::prcomp(weft:::permute_columns(x, weft:::random_key(4),
+                                                                                  t))$sdev[1] * sqrt(29), 0))[36])
 })
 
 test_that("the median of Marchenko and Pastur's law is right", {

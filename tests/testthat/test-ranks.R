@@ -8,11 +8,13 @@ test_that("a process that nobody launched is one rank of one", {
 
 test_that("what ranks do not do is said, and what MPI fails at has nothing to do with a back end", {
   x <- matrix(1:6 / 6, 3)
-  expect_error(kernel_sum(x, bandwidth = 1, rel_error = 0.1, nodes = "series", distributed = TRUE), class = "weft_error_input",
+  expect_error(kernel_sum(x, bandwidth = 1, rel_error = 0.1, nodes = "series", distributed = TRUE),
+               class = "weft_error_input",
                regexp = "bounds or samples")
   fails <- function(message, backend) weft:::raise_native("device", message, NA_real_, list(backend = backend))
   for (backend in c("cpu", "cuda")) {
-    error <- expect_error(fails("MPI_Allgather failed: no", backend), class = "weft_error_device", regexp = "weft_sitrep")
+    error <- expect_error(fails("MPI_Allgather failed: no", backend), class = "weft_error_device",
+                          regexp = "weft_sitrep")
     expect_no_match(conditionMessage(error), "backend")
     expect_error(fails("rank 1 stopped", backend), class = "weft_error_ranks")
   }
@@ -20,7 +22,8 @@ test_that("what ranks do not do is said, and what MPI fails at has nothing to do
 })
 
 test_that("a class of texts is compared as any other, and a choice by its first", {
-  said <- function(class, na = c("fail", "drop")) weft:::arguments_alike(environment(), formals(sys.function()), character(), character())
+  said <- function(class, na = c("fail", "drop")) weft:::arguments_alike(environment(), formals(sys.function()),
+                                                                         character(), character())
   expect_identical(said(c("case", "control")), said(c("case", "control"), "fail"))
   expect_false(identical(said(c("case", "control")), said(c("case", "case"))))
   expect_false(identical(said(c("case", "control")), said(c("case", "control"), "drop")))
@@ -40,7 +43,8 @@ test_that("every rank gets what every rank has, empty and uneven parts too", {
 
 test_that("an error on one rank ends the job and names the rank", {
   out <- run_ranks(3, c(
-    'me <- attr(weft_ranks(), "rank")', 'if (me == 1) stop("its file is missing")', "weft:::ranks_gather(me)", 'cat("went on\\n")'))
+    'me <- attr(weft_ranks(), "rank")', 'if (me == 1) stop("its file is missing")', "weft:::ranks_gather(me)",
+                        'cat("went on\\n")'))
   expect_match(out, "its file is missing", all = FALSE)
   expect_match(out, "weft: rank 1 on .* stopped", all = FALSE)
   expect_false("went on" %in% out)
@@ -63,7 +67,8 @@ test_that("a search for pairs over ranks gives what one rank gives", {
       all <- do.call(mi_pairs, c(list(x, class, distributed = TRUE), search))
       cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
     }')
-  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 15L, info = paste(out, collapse = "\n"))
+  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 15L,
+                   info = paste(out, collapse = "\n"))
 })
 
 test_that("sums over ranks are one rank's, in uneven and empty parts", {
@@ -130,7 +135,8 @@ test_that("densities, regressions and bandwidths over ranks are one rank's", {
 })
 
 test_that("ranks that ask for different sums are told so", {
-  out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "kernel_sum(matrix(1:4, 2), bandwidth = 1 + me, distributed = TRUE)"))
+  out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")',
+                        "kernel_sum(matrix(1:4, 2), bandwidth = 1 + me, distributed = TRUE)"))
   expect_match(out, "Not as on rank 0: `bandwidth` (rank 1)", fixed = TRUE, all = FALSE)
 })
 
@@ -192,7 +198,8 @@ test_that("queries of a slow rank migrate, and a rank that dies ends the job", {
                         'if (me == 1) system(sprintf("(sleep 1; kill -KILL %d) >/dev/null 2>&1 &", Sys.getpid()))',
                         'f <- kernel_sum(x, kernel = "cauchy", method = "direct", distributed = TRUE, backend = "cpu")',
                         'cat("went on\\n")'))
-  expect_match(out, "rank 1 .*signal 9|EXIT CODE: 9", all = FALSE) # mpirun's words, which a job that hangs never gets to
+  expect_match(out, "rank 1 .*signal 9|EXIT CODE: 9",
+               all = FALSE) # mpirun's words, which a job that hangs never gets to
   expect_false("went on" %in% out)
 })
 
@@ -207,7 +214,8 @@ test_that("a search for triples over ranks gives what one rank gives", {
       all <- do.call(mi_triples, c(list(x, class, distributed = TRUE), search))
       cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
     }')
-  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 12L, info = paste(out, collapse = "\n"))
+  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 12L,
+                   info = paste(out, collapse = "\n"))
 })
 
 test_that("chains over ranks are those of one rank, also where a rank has none", {
@@ -226,7 +234,8 @@ test_that("chains over ranks are those of one rank, also where a rank has none",
     set.seed(me) # the first rank\'s key is everybody\'s
     scores <- unlist(weft:::ranks_gather(bn_learn(d, iterations = 30, distributed = TRUE)$trace[30, ]))
     cat(sprintf("rank %d %s\\n", me, all(scores == scores[seq_len(length(scores) / 3)])))')
-  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 12L, info = paste(out, collapse = "\n"))
+  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 12L,
+                   info = paste(out, collapse = "\n"))
 })
 
 test_that("co-clustering over ranks is that of one rank", {
@@ -239,7 +248,8 @@ test_that("co-clustering over ranks is that of one rank", {
       all <- irm(A, chains = chains, sweeps = 12, seed = 2, distributed = TRUE)
       cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && identical(one$run$state, all$run$state)))
     }')
-  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 6L, info = paste(out, collapse = "\n"))
+  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 6L,
+                   info = paste(out, collapse = "\n"))
 })
 
 test_that("components of rows shared among ranks are those of the whole matrix", {
@@ -300,8 +310,10 @@ test_that("ranks on different processors and back ends come to the same componen
 })
 
 test_that("ranks with different columns, and what is not shared, are errors", {
-  for (code in c("pca(matrix(rnorm(20), 5 - me), distributed = TRUE)", 'pca(diag(5), method = "gs", distributed = TRUE)',
-                 "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), distributed = TRUE)", "pca(diag(4), weights = if (me) 1:4, distributed = TRUE)")) {
+  for (code in c("pca(matrix(rnorm(20), 5 - me), distributed = TRUE)",
+                 'pca(diag(5), method = "gs", distributed = TRUE)',
+                 "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), distributed = TRUE)",
+                 "pca(diag(4), weights = if (me) 1:4, distributed = TRUE)")) {
     out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', code))
     expect_match(out, "the columns of x|needs method|must be complete|whether there are weights", all = FALSE)
     expect_match(out, "weft: rank . on .* stopped", all = FALSE)

@@ -220,9 +220,11 @@ test_that("findings are sure, at most five, and lead to their evidence", {
 
 test_that("noise is no finding", {
   for (key in 1:3) {
-    noise <- matrix(weft:::draws("normal", 40 * 30, key = key), 40, dimnames = list(paste0("s", 1:40), paste0("g", 1:30)))
+    noise <- matrix(weft:::draws("normal", 40 * 30, key = key), 40,
+                    dimnames = list(paste0("s", 1:40), paste0("g", 1:30)))
     class <- rep(c("one", "two"), 20)
-    fit <- gene_network(noise, class, seed = key, bayes = FALSE, clusters = list(chains = 2, sweeps = 40), progress = FALSE)
+    fit <- gene_network(noise, class, seed = key, bayes = FALSE, clusters = list(chains = 2, sweeps = 40),
+                        progress = FALSE)
     found <- weft:::report_findings(fit)
     expect_false("strong" %in% found$strength)
     expect_gte(length(attr(found, "in_vain")) + nrow(found), 5)
@@ -232,7 +234,8 @@ test_that("noise is no finding", {
 })
 
 test_that("what is as good as the last one named is said", {
-  expect_identical(weft:::best_names(c("a", "b", "c", "d", "e"), c(3, 2, 1, 1, 0)), "a, b and c (1 more with as much as c)")
+  expect_identical(weft:::best_names(c("a", "b", "c", "d", "e"), c(3, 2, 1, 1, 0)),
+                   "a, b and c (1 more with as much as c)")
   expect_identical(weft:::best_names(c("a", "b"), 2:1), "a and b")
   expect_identical(weft:::best_names("a", 1), "a")
 })

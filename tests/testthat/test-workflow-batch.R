@@ -20,7 +20,8 @@ test_that("batch and class nearly the same: a warning with the numbers, and one 
   expect_no_warning(gene_quality(e$x, e$class, mostly(0.7)), class = "weft_warning_batch_class")
   expect_warning(gene_quality(e$x, e$class, covariates = as.numeric(e$class) + weft:::draws("normal", 40, key = 2) / 5),
                  class = "weft_warning_batch_class")
-  expect_error(suppressWarnings(gene_quality(e$x, e$class, e$class)), "must not be the same thing", class = "weft_error_input")
+  expect_error(suppressWarnings(gene_quality(e$x, e$class, e$class)), "must not be the same thing",
+               class = "weft_error_input")
 })
 
 test_that("the share of the class that batches explain is the squared canonical correlation", {
@@ -39,7 +40,8 @@ test_that("covariates are taken out, class differences stay", {
   expect_match(q$log$what, "What is linear in `covariate` was taken out, differences between classes kept", all = FALSE)
   frame <- data.frame(age = unname(age), site = rep(c("a", "b", "c"), 20), same = 1)
   both <- gene_quality(x, e$class, batch = rep(1:2, each = 30), covariates = frame)
-  design <- stats::model.matrix(~ age + site + batch + class, data.frame(frame, batch = factor(rep(1:2, each = 30)), class = e$class))
+  design <- stats::model.matrix(~ age + site + batch + class,
+                                data.frame(frame, batch = factor(rep(1:2, each = 30)), class = e$class))
   expect_lt(max(abs(qr.coef(qr(design), both$x)[c("age", "siteb", "sitec", "batch2"), ])), 1e-12)
   expect_match(both$log$what, "one value only were left out: `same`", all = FALSE)
   expect_identical(names(both$covariates), c("age", "site"))
@@ -62,12 +64,14 @@ test_that("covariates that make no sense are refused", {
 
 test_that("a hidden batch is told, with its groups, and goes when it is given", {
   e <- make(60, 100, 2, batch = 1)
-  said <- expect_warning(fit <- gene_components(gene_quality(e$x, e$class), seed = 1), class = "weft_warning_hidden_batch")
+  said <- expect_warning(fit <- gene_components(gene_quality(e$x, e$class), seed = 1),
+                         class = "weft_warning_hidden_batch")
   expect_match(conditionMessage(said), "groups of 30 and 30 .* that `class` cannot account for.* of the genes")
   agree <- mean((fit$hidden$group == "high") == (e$batch == "second"))
   expect_gt(max(agree, 1 - agree), 0.95)
   expect_gt(fit$hidden$genes, 0.2)
-  expect_no_warning(again <- gene_components(gene_quality(e$x, e$class, e$batch), seed = 1), class = "weft_warning_hidden_batch")
+  expect_no_warning(again <- gene_components(gene_quality(e$x, e$class, e$batch), seed = 1),
+                    class = "weft_warning_hidden_batch")
   expect_null(again$hidden)
   expect_no_warning(gene_components(gene_quality(e$x, e$class, covariates = fit$hidden$score), seed = 1),
                     class = "weft_warning_hidden_batch")

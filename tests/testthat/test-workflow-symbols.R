@@ -38,7 +38,8 @@ test_that("what is shown has symbols, and the column's name where there are seve
   label <- weft:::gene_labels(q)
   expect_identical(unname(label[c("p02_at", "p01_s_at", "p07_at")]), c("TF02", "TF01 (p01_s_at)", "p07_at"))
   expect_identical(anyDuplicated(label), 0L)
-  fit <- gene_network(x, e$class, batch = e$batch, quality = list(symbols = symbols), seed = 2, pairs = list(permutations = 5),
+  fit <- gene_network(x, e$class, batch = e$batch, quality = list(symbols = symbols), seed = 2,
+                      pairs = list(permutations = 5),
                       clusters = list(chains = 1, sweeps = 10), bayes = list(genes = 5, iterations = 200),
                       network = list(method = "mrnet"), progress = FALSE)
   text <- paste(utils::capture.output(print(fit)), collapse = " ")
@@ -79,6 +80,7 @@ test_that("a SummarizedExperiment has them in its rows", {
 test_that("a description begins with a symbol or does not", {
   said <- c("CCND3 Cyclin D3", "CD33 CD33 antigen (differentiation antigen)", "TCF3 Transcription factor 3 (E2A)",
             "HLA-DRA Major histocompatibility complex", "RETINOBLASTOMA BINDING PROTEIN P48", "Heat shock protein 70",
-            "Red cell anion exchanger", "DNA polymerase beta", "GB DEF = Thing of Man", "Zyxin", "MB-1 gene", "HEAT SHOCK")
+            "Red cell anion exchanger", "DNA polymerase beta", "GB DEF = Thing of Man", "Zyxin", "MB-1 gene",
+            "HEAT SHOCK")
   expect_identical(weft:::leading_symbol(said), c("CCND3", "CD33", "TCF3", "HLA-DRA", rep(NA, 8)))
 })
