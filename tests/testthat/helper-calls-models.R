@@ -19,7 +19,7 @@ predicted_call <- function(f, made, how, agree) {
   run <- function(side) {
     fit <- call_on(side, f, made)
     predicted <- do.call(stats::predict, c(list(fit), how, list(threads = side$threads)))
-    list(bandwidth = plain(fit$bandwidth), predicted = as.vector(predicted))
+    list(bandwidth = plain(fit$bandwidth), predicted = as.vector(predicted), scale = fit$log_scale)
   }
   same_bandwidth <- function(a, b) first_of(within(a$bandwidth, b$bandwidth, 0, "bandwidth"), agree(a, b))
   model_call(sprintf("predict(%s, %s)", call_text(f, made), call_text("", how)), run, same_bandwidth)
@@ -35,7 +35,8 @@ draw_kde <- function() {
   error <- 2 * made$rel_error + 1e-11
   predicted_call("kde", made, how, function(a, b) {
     f <- b$predicted
-    bound <- if (isTRUE(how$log)) -2 * log1p(-error) + 4e-10 * pmax(1, abs(f)) else error * abs(f) + 1e-290
+    least <- exp(log(1e-307) + log(nrow(p$x)) + b$scale) # values of the kernel below 1e-307 may count as 0
+    bound <- if (isTRUE(how$log)) -2 * log1p(-error) + 4e-10 * pmax(1, abs(f)) else error * abs(f) + least
     within(a$predicted, f, bound, "density")
   })
 }

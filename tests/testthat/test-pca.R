@@ -180,7 +180,8 @@ test_that("threads and repeated calls change nothing", {
   again <- pca(x, 8, method = "krylov", seed = 3, threads = 2)
   same <- c("sdev", "rotation", "x")
   expect_identical(two[same], again[same])
-  expect_equal(one[same], two[same], tolerance = 1e-13)
+  expect_equal(one$sdev, two$sdev, tolerance = 1e-13)
+  expect_equal(one[same], two[same], tolerance = 1e-10) # vectors: rounding over the gap between neighbouring values
   set.seed(8)
   a <- pca(x, 2)
   set.seed(8)
