@@ -98,7 +98,7 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
                    (int) Rf_xlength(devices), 0, weft_record_number(&given, "device_limit"), &memory, -1, "", NULL, 0 };
   weft_record_field(&given, "columns"); /* their names, for raise_native() */
   weft_record_close(&given);
-  glue_run run = { running, PROTECT(R_MakeUnwindCont()), 0 };
+  glue_run run = { .outer = running, .token = PROTECT(R_MakeUnwindCont()) };
   weft_status st = WEFT_OK;
   poll.ctx = &ctx;
   running = &run;

@@ -165,7 +165,6 @@ static void search_fixed(const shared *s, const weft_mi_tile *tile, size_t i, co
 
 static void search_planes(const shared *s, const weft_mi_tile *tile, size_t from, size_t to, workspace *w)
 {
-  const weft_mi_pack *p = s->tiling.x;
   const int gains = s->search->by_interaction || s->search->min_gain > -INFINITY;
   weft_mi_counts all;
   weft_mi_tile_count(&s->tiling, tile, w->all, &all);
