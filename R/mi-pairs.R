@@ -94,7 +94,7 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   }
   record(structure(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit,
          by = keep$by,
-         class_levels = pack$class_levels, na = pack$na, searched = choose_tuples(side, p, 2) - count_near(near, side))
+         class_levels = pack$class_levels, na = pack$na, permutations = permutations, searched = choose_tuples(side, p, 2) - count_near(near, side))
 }
 
 # The arguments that all searches share; thresholds in bits.
