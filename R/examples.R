@@ -84,7 +84,8 @@ example_table <- function() {
 
 #' @export
 print.weft_example <- function(x, ...) {
-  cat(sprintf("Example \"%s\": %d rows, %d columns\n%s\n", x$name, nrow(x$x), ncol(x$x), x$source))
+  cat(sprintf("Example \"%s\": %d rows, %d columns\n", x$name, nrow(x$x), ncol(x$x)))
+  cat_wrapped(x$source)
   parts <- setdiff(names(x), c("name", "x", "source"))
   if (length(parts)) cat("With", paste(parts, collapse = ", "), "\n")
   invisible(x)
