@@ -443,7 +443,7 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
+  const int threads = weft_threads_worth(ctx->threads, (double) count * 4 * (double) pack->n);
   const size_t most = (pack->n < MOST_FACTORIALS ? pack->n : MOST_FACTORIALS) + MOST_SIDE;
   const double fit = 1 + 1e7 / ((double) pack->n + 100) * threads;
   const size_t at_once = fit < ATTRIBUTES_AT_ONCE ? (size_t) fit : ATTRIBUTES_AT_ONCE;
@@ -479,7 +479,7 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
   for (size_t first = 0; first < count; first += at_once) {
     const int64_t now = (int64_t) (count - first < at_once ? count - first : at_once);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
-    WEFT_PARALLEL(weft_threads_worth(threads, (double) now * 4 * (double) pack->n))
+    WEFT_PARALLEL(threads)
     {
       workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(dynamic)
