@@ -125,18 +125,6 @@ test_that("hard inputs give answers", {
   expect_tuples(mi_pairs(x, labels, top = Inf), reference_tuples(x, labels, 2))
 })
 
-test_that("other inputs: sparse, raw, SummarizedExperiment, DelayedMatrix", {
-  set.seed(7)
-  x <- matrix(rbinom(60 * 8, 1, 0.3), 60)
-  class <- sample(0:1, 60, TRUE)
-  dense <- as.data.frame(mi_pairs(x, class))
-  expect_identical(as.data.frame(mi_pairs(Matrix::Matrix(x, sparse = TRUE), class)), dense)
-  expect_identical(as.data.frame(mi_pairs(Matrix::Matrix(x != 0, sparse = TRUE), class)), dense)
-  expect_identical(as.data.frame(mi_pairs(matrix(as.raw(x), 60), class)), dense)
-  if (requireNamespace("DelayedArray", quietly = TRUE))
-    expect_identical(as.data.frame(mi_pairs(DelayedArray::DelayedArray(x), class)), dense)
-})
-
 test_that("a pack gives what the data give", {
   set.seed(8)
   x <- mixed_columns(90)
