@@ -89,3 +89,44 @@ outliers_picture <- function(x) {
        top = top, xlab = "sample", ylab = "outlier score",
        title = sprintf("%d sample%s apart", sum(x$outlier), if (sum(x$outlier) == 1L) " stands" else "s stand"))
 }
+
+# Writes names beside their points, `chosen` in order: right, left, above, below or at a corner, wherever a name covers no
+# point, no name before it and no edge of the picture. Those without room are left out, or, where `all` must be there,
+# written where they cover least. `rim`: in a light rim, on lines.
+write_names <- function(place, names, chosen, radius, cex, all = FALSE, rim = FALSE) {
+  wide <- graphics::strwidth(names, cex = cex)
+  high <- graphics::strheight("Mg", cex = cex)
+  scale <- graphics::yinch(1) / graphics::xinch(1) # what is as far upwards on paper
+  radius <- rep_len(radius, nrow(place))
+  taken <- cbind(place[, 1L] - radius, place[, 2L] - radius * scale, place[, 1L] + radius, place[, 2L] + radius * scale)
+  edge <- graphics::par("usr")
+  for (i in chosen[nzchar(names[chosen])]) {
+    boxes <- name_boxes(place[i, ], wide[i], high, radius[i] * 1.15, scale)
+    outside <- boxes[, 1L] < edge[1L] | boxes[, 3L] > edge[2L] | boxes[, 2L] < edge[3L] | boxes[, 4L] > edge[4L]
+    others <- taken[-i, , drop = FALSE]
+    covers <- apply(boxes, 1L, function(box) {
+      sum(box[1L] < others[, 3L] & box[3L] > others[, 1L] & box[2L] < others[, 4L] & box[4L] > others[, 2L])
+    }) + 1000 * outside
+    best <- which.min(covers)
+    if (covers[best] > 0 && !all) next
+    box <- boxes[best, ]
+    write_name((box[1L] + box[3L]) / 2, (box[2L] + box[4L]) / 2, names[i], cex, if (rim) 0.12 * high)
+    taken <- rbind(taken, box)
+  }
+}
+
+# Where a name may stand: x0, y0, x1, y1 in a row each, best first.
+name_boxes <- function(at, wide, high, radius, scale) {
+  up <- radius * scale
+  left <- at[1L] + c(radius, -radius - wide, -wide / 2, -wide / 2, radius / 2, radius / 2, -radius / 2 - wide,
+                     -radius / 2 - wide)
+  low <- at[2L] + c(-high / 2, -high / 2, up, -up - high, up / 2, -up / 2 - high, up / 2, -up / 2 - high)
+  cbind(left, low, left + wide, low + high)
+}
+
+write_name <- function(x, y, name, cex, rim = NULL) {
+  if (!is.null(rim)) for (turn in (0:7) * pi / 4) {
+    graphics::text(x + rim * cos(turn), y + rim * sin(turn), name, cex = cex, col = "white")
+  }
+  graphics::text(x, y, name, cex = cex, col = "#222222")
+}

@@ -101,17 +101,16 @@ print.weft_regulation <- function(x, n = 6L, ...) {
   if (!is.null(attr(x, "picked"))) {
     cat("The regulators were picked by their correlations; `regulators =` takes a list.\n")
   }
-  if (!is.null(attr(x, "normalised"))) cat(attr(x, "normalised"), "\n", sep = "")
+  if (!is.null(attr(x, "normalised"))) cat_wrapped(attr(x, "normalised"))
   if (!is.null(q)) cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
-  if (!is.null(stability_text(x))) cat(stability_text(x), "\n", sep = "")
+  if (!is.null(stability_text(x))) cat_wrapped(stability_text(x))
   edges <- as.data.frame(x, fdr = NULL)
   if (nrow(edges)) {
     shown <- utils::head(edges, n)
-    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 3) else column)
-    print.data.frame(shown, row.names = FALSE)
+    print_rows(shown, digits = 3L)
   }
   if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }
 

@@ -172,9 +172,15 @@ quality_text <- function(q) {
 pairs_text <- function(r) {
   if (!nrow(r)) return("There were no pairs.")
   if (is.null(r$p_fwer)) return("There was no permutation test for so many pairs: these may be what chance gives.")
-  if (any(r$p_fwer <= 0.05)) return("The p-values hold for the whole search: pairs above 0.05 are what chance gives.")
-  paste("None is significant: over the whole search chance gives as much interaction as the best pair has with probability",
-        sprintf("%s.", format(min(r$p_fwer), digits = 2)))
+  sure <- sum(r$p_fwer <= 0.05)
+  if (sure) {
+    return(sprintf(paste("%s beyond chance: p %s over %s. All other pairs here are what chance gives.",
+                         "A pair is to be looked at in other samples before it is believed."),
+                   if (sure == 1L) sprintf("One pair, %s with %s, is", r$feature1[r$p_fwer <= 0.05], r$feature2[r$p_fwer <= 0.05])
+                   else sprintf("%d pairs are", sure), probability_text(min(r$p_fwer)), whole_search(r)))
+  }
+  sprintf("No pair is beyond chance: p is at least %s over %s.",
+          probability_text(min(r$p_fwer)), whole_search(r))
 }
 
 report_data <- function(fit) {
@@ -237,12 +243,4 @@ methods_sentence <- function(step, r) {
 
 network_reference <- function(method) {
   if (method %in% names(network_methods)) network_methods[[method]]$cite else method
-}
-
-# The page's first lines: step and result, in words.
-report_lines <- function(fit, top = 5L) {
-  done <- workflow_steps[-1L][vapply(workflow_steps[-1L], function(step) !is.null(fit[[step]]), NA)]
-  title <- c(components = "Components", ranking = "Genes that tell the classes apart", pairs = "Pairs of genes", network = "Network",
-             clusters = "Groups", bayes = "Bayesian network", outliers = "Samples that stand apart")
-  stats::setNames(vapply(done, step_text, "", x = fit, top = top), title[done])
 }
