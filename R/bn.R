@@ -102,7 +102,7 @@ bn_chain_backend <- function(backend, table, run, threads) {
 
 chain_costs <- function(table, run, threads) {
   nodes <- length(table$nodes)
-  cost_chains(run$iterations, run$ladders * length(run$beta), length(table$score) / nodes, nodes, run$sum, threads)
+  cost_chains(run$iterations, run$ladders, length(run$beta), length(table$score) / nodes, nodes, run$sum, threads)
 }
 
 # The chains of `run`; over ranks each has its ladders, and all get what one run gives.

@@ -97,8 +97,7 @@ check_irm_run <- function(run, what) {
   need((run$family == "gaussian") == !is.null(run$graph$values), "graph$values",
        "there for real values, and only there",
        run$graph$values)
-  need(run$family != "gaussian" || (is.null(run$held) && run$backend == "cpu"), "backend",
-       "\"cpu\" for real values, of which none are held out", run$backend)
+  need(run$family != "gaussian" || is.null(run$held), "held", "NULL for real values", run$held)
   need(is_count(run$chains, 1, 1000), "chains", "a whole number from 1 to 1000", run$chains)
   need(is_count(run$done, 0, most_sweeps), "done", "a number of sweeps", run$done)
   need(is_count(run$target, max(1, run$done), most_sweeps), "target", "a number of sweeps of at least `done`",

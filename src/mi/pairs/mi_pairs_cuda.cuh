@@ -51,14 +51,25 @@ struct mi_bar {
 
 struct mi_hits { weft_scored *items; unsigned long long *count; uint64_t capacity; };
 
-__device__ static inline void mi_offer(const mi_bar &bar, const mi_hits &hits, double mi, double gain, uint64_t index)
+/* Of tuples of any order. */
+__device__ static inline int mi_passes(const mi_bar &bar, double mi, double gain, uint64_t index)
 {
   const double score = bar.by_interaction ? gain : mi;
-  if (!(mi >= bar.min_mi && gain >= bar.min_gain)) return;
-  if (score < bar.score || (score == bar.score && index >= bar.index)) return;
-  if (bar.near.chromosome && weft_mi_is_near(&bar.near, index / bar.columns, index % bar.columns)) return;
+  return mi >= bar.min_mi && gain >= bar.min_gain && score >= bar.score && !(score == bar.score && index >= bar.index);
+}
+
+__device__ static inline void mi_append(const mi_hits &hits, double score, uint64_t index)
+{
   const unsigned long long at = atomicAdd(hits.count, 1ull);
   if (at < hits.capacity) { hits.items[at].score = score; hits.items[at].index = index; }
+}
+
+/* A pair: neighbours are left out. */
+__device__ static inline void mi_offer(const mi_bar &bar, const mi_hits &hits, double mi, double gain, uint64_t index)
+{
+  if (!mi_passes(bar, mi, gain, index)) return;
+  if (bar.near.chromosome && weft_mi_is_near(&bar.near, index / bar.columns, index % bar.columns)) return;
+  mi_append(hits, bar.by_interaction ? gain : mi, index);
 }
 
 /* ---- binary attributes, two classes: mi_pairs_wgmma.cu ---- */
