@@ -343,15 +343,16 @@ glance.weft_mi_tuples <- function(x, ...) {
 plot.weft_mi_tuples <- function(x, top = 20L, ...) {
   picture <- tuples_picture(x, top, "x")
   shown <- picture$data[rev(seq_len(nrow(picture$data))), ]
-  labels <- ifelse(nchar(shown$label) > 36L, paste0(substr(shown$label, 1L, 35L), "\u2026"), shown$label)
-  old <- graphics::par(mar = c(4, 1 + 0.5 * max(nchar(labels)), 3, 1) + 0.1)
+  labels <- cut_name(shown$label, 36L)
+  old <- graphics::par(mar = bar_margins(labels) + c(0, 0, 1.6, 0))
   on.exit(graphics::par(old))
-  settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = NA, col = "#8fb3d1",
+  settings <- list(height = shown$mi, names.arg = labels, border = NA, col = "#8fb3d1",
                    xlab = picture$xlab, xlim = c(0, max(shown$mi, shown$without, 1e-12) * 1.05),
                    main = picture$title)
-  at <- do.call(graphics::barplot, utils::modifyList(settings, list(...)))
+  at <- draw_bars(settings, ...)
   graphics::points(shown$without, at, pch = 19, col = "#1f3b57")
-  graphics::legend("top", inset = c(0, -0.06), xpd = TRUE, horiz = TRUE, bty = "n", pch = c(15, 19), pt.cex = c(1.8, 1),
+  graphics::legend(graphics::grconvertX(0.5, "nfc"), graphics::par("usr")[4L], xjust = 0.5, yjust = 0.2, xpd = NA,
+                   horiz = TRUE, bty = "n", pch = c(15, 19), pt.cex = c(1.8, 1), cex = 0.9,
                    legend = c("joint", "without the interaction"), col = c("#8fb3d1", "#1f3b57"))
   invisible(x)
 }
