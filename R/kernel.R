@@ -50,6 +50,11 @@
 #'   fewer pairs than computing them. `"auto"` does each where it applies and pays; `verbose = TRUE` tells how many
 #'   nodes and pairs went which way.
 #'
+#'   `"line"` is for points in one dimension and all kernels but the Cauchy one: references are sorted into cells narrower
+#'   than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not grow
+#'   with the number of references in reach. Exact sums are as exact as direct ones; the Gaussian kernel is a series,
+#'   cut off where the rest is within the tolerance. `"auto"` takes it wherever it applies but for the smallest sums.
+#'
 #'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum,
 #'   whose time is known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by
 #'   processor time, so a choice near a tie may be another one on the next run, and with it what the error leaves open.
@@ -101,7 +106,7 @@
 #' @param weights `NULL` for 1, a vector with one number per reference, or a matrix with one column per sum. Any sign.
 #' @param kernel,bandwidth see the table.
 #' @param rel_error,abs_error,confidence see below; `rel_error` is from 0 to 1.
-#' @param method `"auto"`, `"direct"`, `"tree"`, `"montecarlo"`, `"features"` or `"nystrom"`.
+#' @param method `"auto"`, `"direct"`, `"tree"`, `"line"`, `"montecarlo"`, `"features"` or `"nystrom"`.
 #' @param nodes how the nodes of trees are estimated; see Methods.
 #' @param tree a [kernel_tree()] of the references, to build it only once; it may stand in for `reference`. It is used
 #'   as it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
@@ -129,7 +134,8 @@
 #' kernel_sum(x, bandwidth = 0.1, rel_error = 0.01, leave_one_out = TRUE)[1:3]
 kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
                        abs_error = 0, confidence = 1,
-                       method = c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), tree = NULL,
+                       method = c("auto", "direct", "tree", "line", "montecarlo", "features", "nystrom"),
+                       tree = NULL,
                        nodes = c("auto", "bounds", "series", "samples"), precision = c("double", "single", "tensor"),
                        log = FALSE,
                        leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, devices = NULL,
@@ -151,7 +157,10 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
   devices_for(devices, "cpu") # to be right wherever the sums are taken
   problem["devices"] <- list(devices)
   precision <- check_choice(precision, c("double", "single", "tensor"), "precision")
-  method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
+  method <- check_choice(method, c("auto", "direct", "tree", "line", "montecarlo", "features", "nystrom"), "method")
+  if (distributed && method == "line") {
+    abort_input("Sums over ranks are not taken along a line.", i = "Use \"auto\", \"direct\" or \"tree\".")
+  }
   if (distributed && precision != "double") {
     abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
   }
@@ -435,6 +444,8 @@ kernel_run <- function(problem, method = "auto") {
     cpu_only(problem$backend, "Approximations by samples, features and reduced sets run")
     return(kernel_approximate(problem, method))
   }
+  if (method == "line") return(kernel_line(problem))
+  if (method == "auto" && is.null(problem$plan) && line_pays(problem)) return(kernel_line(problem, "one dimension"))
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem, try = TRUE)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
   if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
