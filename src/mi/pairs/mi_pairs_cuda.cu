@@ -227,7 +227,7 @@ struct binary_job {
 
 static int fits_wgmma(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g)
 {
-  return !g->coded && g->shape.planes == 1 && !g->shape.missing && p->classes == 2 && p->class_rows[0] &&
+  return !g->coded && g->shape.planes == 1 && !g->shape.missing && p->classes == 2 && p->per == 2 && p->class_rows[0] &&
          p->class_rows[1] && p->class_rows[0] <= 65535 && p->class_rows[1] <= 65535 && weft_mi_wgmma_ready(ctx->device);
 }
 
@@ -362,7 +362,7 @@ static int fits_planes(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi
 {
   uint32_t occupied = 0;
   for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
-  return !g->coded && g->shape.planes <= 2 && !g->shape.missing && occupied >= 2 &&
+  return !g->coded && g->shape.planes <= 2 && !g->shape.missing && occupied >= 2 && p->per == p->classes &&
          p->classes <= WEFT_PLANES_CLASSES && weft_mi_wgmma_ready(ctx->device);
 }
 
