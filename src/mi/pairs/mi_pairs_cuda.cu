@@ -1,13 +1,14 @@
 /* Pairs and triples on the device. Any shape of attributes: counts of a panel's tiles by 1-bit tensor cores (mma.sync
  * on compute capability 8.0 and later, POPC before), then one thread a pair scores its table. On Hopper
  * binary attributes with two classes have a way of their own, mi_pairs_wgmma.cu, and so have attributes of at most
- * three levels with two to eight classes, mi_planes_wgmma.cu. Attributes with codes are counted one block a pair,
- * mi_codes_cuda.cu. */
+ * three levels with two to eight classes, mi_planes_wgmma.cu; other planes, mi_products_wgmma.cu. Attributes with codes
+ * are counted one block a pair, mi_codes_cuda.cu. */
 #include <cmath>
 #include <cstring>
 #include "../../base/parallel.h"
 #include "mi_pairs_cuda.cuh"
 #include "mi_codes.cuh"
+#include "mi_products.cuh"
 #include "mi_tables.cuh"
 
 #define HITS ((uint64_t) 1 << 20)
@@ -429,6 +430,33 @@ done:
   return st;
 }
 
+/* ---- attributes of any planes on Hopper ---- */
+
+struct products_job { mi_products p; uint64_t start; };
+
+static weft_status run_products(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
+{
+  const products_job *job = (const products_job *) data;
+  return weft_mi_products_pairs(ctx, &job->p, &c->bar, &c->hits, job->start + first, count, c->stream);
+}
+
+static weft_status search_products(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                   const weft_mi_resident *r, const weft_mi_panel *panel, collector *c)
+{
+  weft_status st = WEFT_OK;
+  products_job job;
+  WEFT_TRY(weft_mi_products_begin(ctx, mem, pack, r, panel, &job.p));
+  {
+    const uint64_t end = weft_share_start(job.p.tiles, c->search->part + 1, c->search->parts);
+    job.start = weft_share_start(job.p.tiles, c->search->part, c->search->parts);
+    const runner r_tiles = { &job, end - job.start, weft_mi_products_most(&job.p), run_products, binary_until };
+    st = run_all(ctx, c, &r_tiles);
+  }
+done:
+  weft_mi_products_end(mem, &job.p);
+  return st;
+}
+
 /* ---- triples ---- */
 
 struct triple_job {
@@ -584,6 +612,8 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
         WEFT_TRY(search_binary(ctx, &mem, pack, *device, panel, &c));
       else if (fits_planes(ctx, pack, panel->g) && fits_planes(ctx, pack, panel->h))
         WEFT_TRY(search_planar(ctx, &mem, pack, *device, panel, &c));
+      else if (weft_mi_products_fit(ctx, pack, panel->g, panel->h))
+        WEFT_TRY(search_products(ctx, &mem, pack, *device, panel, &c));
       else WEFT_TRY(search_panel(ctx, &mem, &host, pack, *device, panel, &c));
     }
     if (any_coded(&tiling)) {
