@@ -2,6 +2,7 @@
  * are arranged in the order of shared memory, then a search goes through tiles of pairs. */
 #include <cmath>
 #include <cstring>
+#include "mi_products.cuh"
 #include "mi_search_cuda.cuh"
 
 #define MOST_PAIRS 2e10                     /* between two polls */
@@ -115,7 +116,7 @@ struct binary_job : tiled_job { mi_binary b; };
 
 int weft_mi_fits_binary(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g)
 {
-  return !g->coded && g->shape.planes == 1 && !g->shape.missing && p->classes == 2 && p->class_rows[0] &&
+  return !g->coded && g->shape.planes == 1 && !g->shape.missing && p->classes == 2 && p->per == 2 && p->class_rows[0] &&
          p->class_rows[1] && p->class_rows[0] <= 65535 && p->class_rows[1] <= 65535 && weft_mi_wgmma_ready(ctx->device);
 }
 
@@ -165,7 +166,7 @@ int weft_mi_fits_planar(const weft_ctx *ctx, const weft_mi_pack *p, const weft_m
 {
   uint32_t occupied = 0;
   for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
-  return !g->coded && g->shape.planes <= 2 && !g->shape.missing && occupied >= 2 &&
+  return !g->coded && g->shape.planes <= 2 && !g->shape.missing && occupied >= 2 && p->per == p->classes &&
          p->classes <= WEFT_PLANES_CLASSES && weft_mi_wgmma_ready(ctx->device);
 }
 
@@ -212,6 +213,33 @@ weft_status weft_mi_hopper_planar(weft_ctx *ctx, weft_device_arena *mem, const w
     st = search_tiles(ctx, mem, r, panel, 2, bytes, &job, tiles, c);
   }
 done:
+  return st;
+}
+
+/* ---- attributes of any planes ---- */
+
+struct products_job { mi_products p; uint64_t start; };
+
+static weft_status run_products(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
+{
+  const products_job *job = (const products_job *) data;
+  return weft_mi_products_pairs(ctx, &job->p, &c->bar, &c->hits, job->start + first, count, c->stream);
+}
+
+weft_status weft_mi_hopper_products(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                    const weft_mi_resident *r, const weft_mi_panel *panel, mi_collector *c)
+{
+  weft_status st = WEFT_OK;
+  products_job job;
+  WEFT_TRY(weft_mi_products_begin(ctx, mem, pack, r, panel, &job.p));
+  {
+    const uint64_t end = weft_share_start(job.p.tiles, c->search->part + 1, c->search->parts);
+    job.start = weft_share_start(job.p.tiles, c->search->part, c->search->parts);
+    const mi_runner tiles = { &job, end - job.start, weft_mi_products_most(&job.p), run_products, binary_until };
+    WEFT_TRY(weft_mi_run_all(ctx, c, &tiles));
+  }
+done:
+  weft_mi_products_end(mem, &job.p);
   return st;
 }
 

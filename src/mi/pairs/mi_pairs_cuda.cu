@@ -6,6 +6,7 @@
 #include "../../base/parallel.h"
 #include "mi_search_cuda.cuh"
 #include "mi_codes.cuh"
+#include "mi_products.cuh"
 #include "mi_tables.cuh"
 
 #define HITS ((uint64_t) 1 << 20)
@@ -196,6 +197,8 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
         WEFT_TRY(weft_mi_hopper_binary(ctx, &mem, pack, *device, panel, &c));
       else if (weft_mi_fits_planar(ctx, pack, panel->g) && weft_mi_fits_planar(ctx, pack, panel->h))
         WEFT_TRY(weft_mi_hopper_planar(ctx, &mem, pack, *device, panel, &c));
+      else if (weft_mi_products_fit(ctx, pack, panel->g, panel->h))
+        WEFT_TRY(weft_mi_hopper_products(ctx, &mem, pack, *device, panel, &c));
       else WEFT_TRY(search_panel(ctx, &mem, &host, pack, *device, panel, &c));
     }
     if (any_coded(&tiling)) {

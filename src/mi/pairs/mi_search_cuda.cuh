@@ -49,6 +49,8 @@ weft_status weft_mi_hopper_binary(weft_ctx *ctx, weft_device_arena *mem, const w
                                   const weft_mi_panel *panel, mi_collector *c);
 weft_status weft_mi_hopper_planar(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
                                   const weft_mi_panel *panel, mi_collector *c);
+weft_status weft_mi_hopper_products(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                    const weft_mi_resident *r, const weft_mi_panel *panel, mi_collector *c);
 weft_status weft_mi_hopper_triples(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                    const weft_mi_resident *r, mi_collector *c);
 
