@@ -94,7 +94,9 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   }
   record(structure(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit,
          by = keep$by,
-         class_levels = pack$class_levels, na = pack$na, permutations = permutations, searched = choose_tuples(side, p, 2) - count_near(near, side))
+         class_levels = pack$class_levels, na = pack$na, permutations = permutations, searched = choose_tuples(side,
+                                                                                                               p,
+                                                                                                               2) - count_near(near, side))
 }
 
 # The arguments that all searches share; thresholds in bits.
@@ -292,7 +294,8 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
   n <- check_shown(n)
   shown <- utils::head(as.data.frame(x), n)
   order <- tuple_order(x)
-  cat_wrapped(sprintf("Joint information of %s of features with a class of %d level%s (%s): %s kept of %s", tuple_word(order),
+  cat_wrapped(sprintf("Joint information of %s of features with a class of %d level%s (%s): %s kept of %s",
+                      tuple_word(order),
               length(attr(x, "class_levels")), if (length(attr(x, "class_levels")) == 1L) "" else "s", attr(x, "unit"),
               format(nrow(x), big.mark = ","), format(attr(x, "searched"), big.mark = ",", scientific = FALSE)))
   if (nrow(shown)) {

@@ -141,9 +141,9 @@ outliers_picture <- function(x) {
        title = sprintf("%d sample%s apart", sum(x$outlier), if (sum(x$outlier) == 1L) " stands" else "s stand"))
 }
 
-# Writes names beside their points, `chosen` in order: right, left, above, below or at a corner, wherever a name covers no
-# point, no name before it and no edge of the picture. Those without room are left out, or, where `all` must be there,
-# written where they cover least. `rim`: in a light rim, on lines.
+# Writes names beside their points, `chosen` in order: right, left, above, below or at a corner, wherever a name covers
+# no point, no name before it and no edge of the picture. Those without room are left out, or, where `all` must be
+# there, written where they cover least. `rim`: in a light rim, on lines.
 write_names <- function(place, names, chosen, radius, cex, all = FALSE, rim = FALSE) {
   wide <- graphics::strwidth(names, cex = cex)
   high <- graphics::strheight("Mg", cex = cex)
