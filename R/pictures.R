@@ -141,15 +141,17 @@ outliers_picture <- function(x) {
        title = sprintf("%d sample%s apart", sum(x$outlier), if (sum(x$outlier) == 1L) " stands" else "s stand"))
 }
 
-# Writes names beside their points, `chosen` in order: right, left, above, below or at a corner, wherever a name covers no
-# point, no name before it and no edge of the picture. Those without room are left out, or, where `all` must be there,
-# written where they cover least. `rim`: in a light rim, on lines.
+# Writes names beside their points, `chosen` in order: right, left, above, below or at a corner, wherever a name covers
+# no point, no name before it and no edge of the picture. Those without room are left out, or, where `all` must be
+# there, written where they cover least. `rim`: in a light rim, on lines.
 write_names <- function(place, names, chosen, radius, cex, all = FALSE, rim = FALSE) {
   wide <- graphics::strwidth(names, cex = cex)
   high <- graphics::strheight("Mg", cex = cex)
   scale <- graphics::yinch(1) / graphics::xinch(1) # what is as far upwards on paper
   radius <- rep_len(radius, nrow(place))
-  taken <- cbind(place[, 1L] - radius, place[, 2L] - radius * scale, place[, 1L] + radius, place[, 2L] + radius * scale)
+  taken <- unname(cbind(place[, 1L] - radius, place[, 2L] - radius * scale, place[, 1L] + radius,
+                        place[, 2L] + radius * scale))
+  rownames(taken) <- rep("", nrow(place))
   edge <- graphics::par("usr")
   for (i in chosen[nzchar(names[chosen])]) {
     boxes <- name_boxes(place[i, ], wide[i], high, radius[i] * 1.15, scale)
@@ -163,7 +165,9 @@ write_names <- function(place, names, chosen, radius, cex, all = FALSE, rim = FA
     box <- boxes[best, ]
     write_name((box[1L] + box[3L]) / 2, (box[2L] + box[4L]) / 2, names[i], cex, if (rim) 0.12 * high)
     taken <- rbind(taken, box)
+    rownames(taken)[nrow(taken)] <- names[i]
   }
+  invisible(taken[-seq_len(nrow(place)), , drop = FALSE]) # where names stand
 }
 
 # Where a name may stand: x0, y0, x1, y1 in a row each, best first.
