@@ -246,7 +246,8 @@ bn_table <- function(data, given, ..., keep) {
 print.weft_bn_scores <- function(x, ...) {
   check_bn_table(x, "x", values = FALSE)
   sizes <- diff(x$start)
-  cat_wrapped(sprintf("Local scores (%s) of %d nodes, %d rows: %s of %s parent sets kept (for %s)", x$type, length(x$nodes),
+  cat_wrapped(sprintf("Local scores (%s) of %d nodes, %d rows: %s of %s parent sets kept (for %s)", x$type,
+                      length(x$nodes),
               x$n,
               format(sum(sizes), big.mark = ","), format(x$predicted$sets, big.mark = ","),
               switch(x$keep, max = "best graphs", sum = sprintf("sums, slack %g nats", x$slack), all = "all uses")))

@@ -411,7 +411,8 @@ print.weft_bn <- function(x, ...) {
   check_bn(x, "x")
   d <- x$diagnostics
   cat(sprintf("Bayesian network of %d nodes and %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type, x$score))
-  cat_wrapped(sprintf("Order MCMC (%s): %d ladders of %d temperatures, %s steps each; R-hat of the score %s, %s effective draws",
+  cat_wrapped(sprintf(paste("Order MCMC (%s): %d ladders of %d temperatures, %s steps each; R-hat of the score %s, %s",
+                            "effective draws"),
               x$target, as.integer(x$run$ladders), length(x$run$beta),
               format(x$iterations, big.mark = ",", scientific = FALSE),
               format(d$r_hat, digits = 3), format(d$ess, digits = 3)))
