@@ -86,6 +86,17 @@ test_that("networks without a hidden batch raise no alarm", {
   expect_identical(sum(told), 0L)
 })
 
+test_that("the targets of a regulator that is on or off are no batch", {
+  n <- 60
+  x <- matrix(weft:::draws("normal", n * 100, key = 8), n, dimnames = list(NULL, sprintf("g%03d", 1:100)))
+  x[1:30, 1:25] <- x[1:30, 1:25] + 4
+  expect_no_warning(fit <- gene_components(gene_quality(x, transform = "none"), seed = 1),
+                    class = "weft_warning_hidden_batch")
+  expect_null(fit$hidden)
+  x[1:30, 26:100] <- x[1:30, 26:100] + rep(2 * weft:::draws("normal", 75, key = 9), each = 30)
+  expect_warning(gene_components(gene_quality(x, transform = "none"), seed = 1), class = "weft_warning_hidden_batch")
+})
+
 test_that("the best split of a score: two groups of a size, found by trying all", {
   score <- c(weft:::draws("normal", 20, key = 6), 6 + weft:::draws("normal", 10, key = 7))
   cut <- weft:::best_split(score)
