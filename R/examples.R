@@ -45,7 +45,7 @@
 weft_example <- function(name = NULL, n = NULL, p = NULL, seed = 1, batch = 0.5, missing = 0.01, outliers = 3,
                          spoilt = TRUE) {
   if (is.null(name)) return(example_table())
-  name <- check_choice(name, example_table()$name, "name")
+  name <- check_choice(name, example_names, "name")
   seed <- check_number(seed, "seed", min = 0, max = 2^53, whole = TRUE)
   usual <- switch(name, expression = c(200, 100), snps = c(1000, 200), words = c(150, 120), points = c(500, 2),
                   c(NA, NA))
@@ -68,10 +68,12 @@ weft_example <- function(name = NULL, n = NULL, p = NULL, seed = 1, batch = 0.5,
   structure(c(list(name = name), made), class = "weft_example")
 }
 
+example_names <- c("expression", "snps", "words", "points", "golub", "all")
+
 example_table <- function() {
-  have <- function(package) requireNamespace(package, quietly = TRUE)
+  have <- function(package) nzchar(system.file(package = package)) # loading multtest takes a second
   data.frame(
-    name = c("expression", "snps", "words", "points", "golub", "all"),
+    name = example_names,
     what = c("gene expression from a known network, with batches, gaps and outliers",
              "genotypes with an epistatic pair",
              "documents and words with themes", "clustered points", "leukaemia, 38 patients, 3,051 genes",
@@ -82,7 +84,8 @@ example_table <- function() {
 
 #' @export
 print.weft_example <- function(x, ...) {
-  cat(sprintf("Example \"%s\": %d rows, %d columns\n%s\n", x$name, nrow(x$x), ncol(x$x), x$source))
+  cat(sprintf("Example \"%s\": %d rows, %d columns\n", x$name, nrow(x$x), ncol(x$x)))
+  cat_wrapped(x$source)
   parts <- setdiff(names(x), c("name", "x", "source"))
   if (length(parts)) cat("With", paste(parts, collapse = ", "), "\n")
   invisible(x)

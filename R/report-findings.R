@@ -59,7 +59,9 @@ finding_genes <- function(fit) {
 finding_network <- function(fit) {
   net <- fit$network
   edges <- count_edges(net)
-  if (is_directed(net) && !is.null(attr(net, "edges")$q_value)) edges <- sum(attr(net, "edges")$q_value <= (attr(net, "fdr") %||% 0.05))
+  if (is_directed(net) && !is.null(attr(net, "edges")$q_value)) {
+    edges <- sum(attr(net, "edges")$q_value <= (attr(net, "fdr") %||% 0.05))
+  }
   fdr <- attr(net, "fdr")
   if (edges == 0) return(in_vain(sprintf("an edge among %s", several(ncol(net), "gene"))))
   if (is.null(fdr) || is.na(attr(net, "cut") %||% 0)) return(NULL) # not tested
@@ -119,7 +121,8 @@ whole_search <- function(pairs) {
   times <- attr(pairs, "permutations")
   if (is.null(times)) return("the whole search")
   least <- min(pairs$p_fwer) <= 1.0001 / (times + 1)
-  sprintf("the whole search%s", if (least) sprintf(", the least that %d shuffles of the classes can give", as.integer(times))
+  sprintf("the whole search%s", if (least) sprintf(", the least that %d shuffles of the classes can give",
+                                                   as.integer(times))
                                 else sprintf(", by %d shuffles of the classes", as.integer(times)))
 }
 
@@ -140,7 +143,8 @@ finding_groups <- function(fit) {
   found <- class_agreement(fit)
   p <- found$p
   finding(sprintf("Samples fall into %s, which %s: both share %s of their information, shuffled classes %s.", counted,
-                  if (p <= strengths[["suggestive"]]) "go with the classes" else "do not go with the classes beyond chance",
+                  if (p <= strengths[["suggestive"]]) "go with the classes"
+                  else "do not go with the classes beyond chance",
                   share_text(found$shared), share_text(found$chance)),
           strength = if (settled || p > strengths[["suggestive"]]) strength_of(p) else "suggestive")
 }
@@ -179,7 +183,8 @@ finding_bayes <- function(fit) {
   edges <- edges[order(-edges$posterior), ]
   sure <- edges[edges$posterior >= 0.9, ]
   if (!nrow(sure)) return(NULL)
-  finding(sprintf("Of %d genes chosen beforehand, %s in nearly all networks sampled: %s. Hidden causes may stand behind both.",
+  finding(sprintf(paste("Of %d genes chosen beforehand, %s in nearly all networks sampled: %s. Hidden causes may stand",
+                        "behind both."),
                   nrow(fit$bayes$dag), if (nrow(sure) == 1L) "one edge is" else sprintf("%d edges are", nrow(sure)),
                   best_names(paste(sure$from, "->", sure$to), sure$posterior)), strength = "suggestive")
 }
@@ -193,15 +198,15 @@ directions_text <- function(fit) {
                       "proposal for an experiment.")), collapse = " ")
 }
 
-# Of pairs of genes with an edge, how many point one way. What is said of simulated networks is in
-# inst/bench/regulation-direction.csv.
+# Of pairs of genes with an edge, how many point one way. The table regulation-direction.csv of inst/bench has what is
+# said of simulated networks.
 network_directions <- function(edges, clear = 0.9) {
   if (!nrow(edges) || all(is.na(edges$direction))) return(NULL)
   pair <- paste(pmin(edges$from, edges$to), pmax(edges$from, edges$to), sep = "\r")
   direction <- tapply(edges$direction, pair, max)
   sure <- sum(direction >= clear)
-  sprintf(paste("In the network %s of %s of genes %s clearly one way (at least 0.9 of the weight of both directions: right",
-                "in nine cases of ten or more on simulated networks); for %s it is open."),
+  sprintf(paste("In the network %s of %s of genes %s clearly one way (at least 0.9 of the weight of both directions:",
+                "right in nine cases of ten or more on simulated networks); for %s it is open."),
           if (sure) format(sure, big.mark = ",") else "none", several(length(direction), "joined pair"),
           if (sure == 1L) "points" else "point", if (sure) "the others" else "all")
 }

@@ -33,7 +33,8 @@ shown_columns <- function(fit, shown) {
   match(shown, if (is.null(label)) colnames(fit$quality$x) else label)
 }
 
-# One row a gene, best first, equal ones with one rank: in which class it is highest, by how much, the means, and what it says about the class.
+# One row a gene, best first, equal ones with one rank: in which class it is highest, by how much, the means, and what
+# it says about the class.
 gene_results <- function(fit) {
   q <- fit$quality
   r <- as.data.frame(fit$ranking)
@@ -92,8 +93,8 @@ genes_text <- function(fit, results) {
   twelfth <- results$information[min(12L, nrow(results))]
   tied <- sum(results$information == twelfth)
   paste(text, if (tied > 1L) {
-    sprintf(paste("Genes are cut into few levels, so that many say the same: %d share the rank of the twelfth, and their",
-                  "order says nothing."), tied)
+    sprintf(paste("Genes are cut into few levels, so that many say the same: %d share the rank of the twelfth, and",
+                  "their order says nothing."), tied)
   })
 }
 
@@ -154,7 +155,8 @@ draw_heatmap <- function(z, names, class, batch) {
   p <- nrow(z)
   n <- ncol(z)
   names <- short_name(names, 26L)
-  graphics::par(mar = c(2.6, 0.4 + 0.35 * max(nchar(names, "width")), 2, 0.6)) # names at the left: phones show that first
+  graphics::par(mar = c(2.6, 0.4 + 0.35 * max(nchar(names, "width")), 2,
+                        0.6)) # names at the left: phones show that first
   graphics::plot(NA, xlim = c(0, n), ylim = c(p, -0.055 * p), xaxs = "i", yaxs = "i", axes = FALSE, ann = FALSE)
   graphics::rasterImage(matrix(two_sided(z), p), 0, p, n, 0, interpolate = FALSE)
   strips <- Filter(Negate(is.null), list(class = class, batch = batch))

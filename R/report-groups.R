@@ -152,9 +152,11 @@ bayes_surety <- function(r) {
   found <- bayes_edges(r, 0.9)
   sure <- sum(found$direction >= 0.9)
   if (!nrow(found)) return("No edge of the Bayesian network has a posterior of 0.9 or more, both directions together.")
-  sprintf("Of the Bayesian network %s a posterior of 0.9 or more, both directions together; the direction is as sure for %s.",
+  sprintf(paste("Of the Bayesian network %s a posterior of 0.9 or more, both directions together; the direction is as",
+                "sure for %s."),
           if (nrow(found) == 1L) "one edge has" else sprintf("%d edges have", nrow(found)),
-          if (nrow(found) == 1L) if (sure) "it, too" else "it not" else if (sure) sprintf("%d of them", sure) else "none of them")
+          if (nrow(found) == 1L) if (sure) "it, too" else "it not" else if (sure) sprintf("%d of them",
+                                                                                          sure) else "none of them")
 }
 
 # ---- sets of genes ----

@@ -181,8 +181,8 @@ figure_variance <- function(pc) {
                             col = ifelse(seq_along(pc$share) <= pc$leading, "#0072B2", "grey80"))
     graphics::abline(v = at[pc$leading] + 0.6, lty = 2)
   }, "Bars of the components' shares of the variance.",
-  sprintf(paste("Shares of the variance. The first %d, dark, stand out against data without dependence between genes; all",
-                "%d together have %s."), pc$leading, length(pc$share), share_text(sum(pc$share))))
+  sprintf(paste("Shares of the variance. The first %d, dark, stand out against data without dependence between genes;",
+                "all %d together have %s."), pc$leading, length(pc$share), share_text(sum(pc$share))))
 }
 
 sample_variables <- function(q) {
@@ -236,8 +236,8 @@ report_outliers <- function(fit) {
                   "leaving them out."),
             joined(o$sample[o$outlier]), if (sum(o$outlier) == 1L) "s" else "", attr(fit$outliers, "fdr"))
   } else {
-    sprintf(paste("None of %d samples stands apart from the others at a false discovery rate of %g. The strangest is %s:",
-                  "as strange a sample is what chance gives."),
+    sprintf(paste("None of %d samples stands apart from the others at a false discovery rate of %g. The strangest is",
+                  "%s: as strange a sample is what chance gives."),
             nrow(o), attr(fit$outliers, "fdr"), strangest_text(fit, o))
   })
   figure_outliers(fit, o)
@@ -258,7 +258,8 @@ outlier_table <- function(fit, o) {
 # "patient21 (q 0.26; PC4: 4.6 spreads below the middle)"
 strangest_text <- function(fit, o) {
   reason <- outlier_reasons(fit, o[1L, ])
-  sprintf("%s (q %s%s)", o$sample[1L], probability_text(o$q_value[1L]), if (nzchar(reason)) paste0("; ", reason) else "")
+  sprintf("%s (q %s%s)", o$sample[1L], probability_text(o$q_value[1L]), if (nzchar(reason)) paste0("; ",
+                                                                                                   reason) else "")
 }
 
 # On which component, or off all of them, each sample is farthest out.

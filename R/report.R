@@ -176,7 +176,8 @@ pairs_text <- function(r) {
   if (sure) {
     return(sprintf(paste("%s beyond chance: p %s over %s. All other pairs here are what chance gives.",
                          "A pair is to be looked at in other samples before it is believed."),
-                   if (sure == 1L) sprintf("One pair, %s with %s, is", r$feature1[r$p_fwer <= 0.05], r$feature2[r$p_fwer <= 0.05])
+                   if (sure == 1L) sprintf("One pair, %s with %s, is", r$feature1[r$p_fwer <= 0.05],
+                                           r$feature2[r$p_fwer <= 0.05])
                    else sprintf("%d pairs are", sure), probability_text(min(r$p_fwer)), whole_search(r)))
   }
   sprintf("No pair is beyond chance: p is at least %s over %s.",
@@ -199,7 +200,8 @@ methods_text <- function(fit) {
   steps <- workflow_steps[-1L][vapply(workflow_steps[-1L], function(step) !is.null(fit[[step]]), NA)]
   sentences <- c(vapply(steps, function(step) methods_sentence(step, fit[[step]]), ""),
                  sprintf("The step \"%s\" was done by a function of the user's.", names(fit$foreign)))
-  c(sprintf("Expression of %s genes in %d samples was analysed with weft %s (%s).", format(q$input[2L], big.mark = ","), q$input[1L],
+  c(sprintf("Expression of %s genes in %d samples was analysed with weft %s (%s).", format(q$input[2L],
+                                                                                           big.mark = ","), q$input[1L],
             fit$version, R.version.string),
     q$log$what, sprintf("%s genes and %d samples were kept.", format(ncol(q$x), big.mark = ","), nrow(q$x)),
     sentences, sprintf("The random seed was %.0f.", fit$seed))
@@ -232,7 +234,8 @@ methods_sentence <- function(step, r) {
                        if (r$family == "gaussian") "with normal blocks, genes scaled to mean 0 and variance 1"
                        else "of which genes are above their median", ncol(r$log_posterior), nrow(r$log_posterior)),
     bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with the %s score, at most",
-                          "%d parents, %d chains of %s steps."), nrow(r$dag), toupper(r$table$type), max(r$table$max_parents),
+                          "%d parents, %d chains of %s steps."), nrow(r$dag), toupper(r$table$type),
+                          max(r$table$max_parents),
                     as.integer(r$run$ladders), whole(r$iterations)),
     outliers = sprintf(paste("Samples that stand apart were found by their kernel density among %d components and their distance from",
                              "these, at a false discovery rate of %g. Samples are taken to be about equally noisy:",

@@ -30,8 +30,9 @@ print_fit <- function(x, top) {
   x <- with_labels(x)
   q <- x$quality
   class <- if (is.null(q$class)) "no class" else paste(class_sizes(q$class, "%s %d"), collapse = ", ")
-  cat(sprintf("Gene network of %s genes in %d samples (%s)\n\n", format(ncol(q$x), big.mark = ","), nrow(q$x),
-              plain_text(class)))
+  cat_wrapped(sprintf("Gene network of %s genes in %d samples (%s)", format(ncol(q$x), big.mark = ","), nrow(q$x),
+                      class))
+  cat("\n")
   line <- function(name, ...) {
     text <- strwrap(plain_text(paste0(...)), width = max(40, min(getOption("width"), 112) - 12))
     cat(sprintf("%-11s %s\n", c(name, rep("", length(text) - 1L)), text), sep = "")

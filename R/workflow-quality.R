@@ -492,7 +492,7 @@ print.weft_quality <- function(x, ...) {
               format(x$input[2L], big.mark = ",")))
   if (!is.null(x$class)) cat("Class:", plain_text(paste(class_sizes(x$class, "%s %d"), collapse = ", ")), "\n")
   if (is.null(x$log)) cat("Nothing had to be done.\n")
-  for (line in x$log$what) cat(strwrap(plain_text(line), width = 100, prefix = "  ", initial = "* "), sep = "\n")
+  for (line in x$log$what) cat(strwrap(plain_text(line), width = getOption("width"), prefix = "  ", initial = "* "), sep = "\n")
   invisible(x)
 }
 

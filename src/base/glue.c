@@ -114,8 +114,8 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   if (st == WEFT_ERR_MEMORY && !run.left &&
       weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
     empty_results(&ctx);
-    if (memory.fail_at < 0) memory.allocations = asked; /* the same one is to fail again */
-    R_gc();
+    if (memory.fail_at < 0) memory.allocations = asked; /* a test lets the same one fail again, whatever is collected */
+    else R_gc();
     ctx.column = -1;
     st = work(&ctx, backend, data);
   }

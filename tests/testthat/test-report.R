@@ -161,7 +161,7 @@ test_that("templates of one's own get the parameters that they declare, and argu
                                   template)
   own("title: \"Own\"")
   weft_report(harmless, file, template = template, open = FALSE)
-  expect_match(readLines(file, warn = FALSE), "8 steps", all = FALSE)
+  expect_match(readLines(file, warn = FALSE), "8 steps", all = FALSE, fixed = TRUE)
   writeLines("no parameters", template)
   expect_error(weft_report(harmless, file, template = template, open = FALSE), "declare the parameter `fit`",
                class = "weft_error_input")
