@@ -319,7 +319,7 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
+  const int threads = weft_threads_worth(ctx->threads, 2.0 * (double) p * (double) n);
   const double per_poll = BATCH_CELLS * threads / (double) (n ? n : 1);
   const size_t batch = per_poll < threads ? (size_t) threads : per_poll > (double) p ? (p ? p : 1) : (size_t) per_poll;
   shape_of *shapes;
@@ -351,7 +351,7 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
     for (size_t first = 0; first < p; first += batch) {
       const int64_t count = (int64_t) (p - first < batch ? p - first : batch);
       WEFT_TRY(weft_poll(ctx, (double) first + (double) p * pass, 2.0 * (double) p));
-      WEFT_PARALLEL(weft_threads_worth(threads, (double) count * 2 * (double) n))
+      WEFT_PARALLEL(threads)
       {
         workspace *w = &work[WEFT_THREAD()];
         WEFT_FOR(dynamic)
