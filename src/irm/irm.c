@@ -252,10 +252,6 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   const int side_by_side = ops == &weft_irm_cpu && chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP;
   const int threads = side_by_side ? 1 : weft_threads_worth(ctx->threads, work);
   memset(trace->stages, 0, sizeof trace->stages);
-  if (graph->unit > 0 && ops->stays) { /* a damaged run: choose_irm() does not send it here */
-    st = weft_fail(ctx, WEFT_ERR_DEVICE, "Real values are co-clustered on the CPU only.");
-    goto done;
-  }
   WEFT_TAKE0(states, &mem, (size_t) chains);
   WEFT_TAKE(pointers, &mem, (size_t) chains);
   WEFT_TAKE(some, &mem, (size_t) chains);

@@ -1,4 +1,5 @@
-# The arithmetic of the kernel for attributes of at most three levels, repeated on the host by the functions it calls.
+# The arithmetic of the kernels on Hopper's tensor cores, repeated on the host by the functions that they call:
+# attributes of at most three levels first, those of any planes last.
 
 planes_on_host <- function(x, class, packed, members = ncol(x)) {
   skip_unless_test_build()
@@ -57,6 +58,44 @@ test_that("counts beyond 16 bits keep their classes apart", {
   expect_lt(max(spare), 1e-4) # a screen by logarithms is close
 })
 
+some_gaps <- function(levels, n, missing) {
+  list2DF(stats::setNames(lapply(levels, function(l) replace(sample(l, n, TRUE), stats::runif(n) < missing, NA)),
+                          paste0("x", seq_along(levels))))
+}
+
+# Tables of two to five levels from products of planes and margins; the screen against exact scores.
+expect_products <- function(x, class, strata = NULL) {
+  skip_unless_test_build()
+  pack <- weft:::make_pack(x, class, "drop", NULL, NULL, NULL, NULL, strata)
+  on.exit(weft_free(pack))
+  full <- mi_pairs(pack, full = TRUE, backend = "cpu")
+  host <- .Call(get("C_weft_mi_products_test", asNamespace("weft")), pack$pointer, full$mi, full$interaction)
+  at <- lower.tri(full$mi) & host$slack > 0 # pairs with rows
+  expect_gt(sum(at), 0)
+  expect_identical(sum(host$wrong), 0)
+  expect_lt(max(abs(host$mi - full$mi)[at] / host$slack[at]), 0.2)
+  expect_lt(max(abs(host$gain - full$interaction)[at] / host$slack[at]), 0.5)
+  expect_identical(range(host$kept[at]), c(1, 1))
+  expect_identical(range(host$spared[at]), c(1, 1))
+  max(host$slack[at])
+}
+
+test_that("tables of two to five levels, complete or not, follow from products; no pair is screened below its score", {
+  set.seed(4)
+  for (n in c(40, 700)) {
+    for (missing in c(0, 0.1, 0.7)) {
+      x <- some_gaps(rep(2:5, 5), n, missing)
+      x[1:4] <- some_gaps(2:5, n, 0)
+      for (classes in c(1, 2, 3, 8)) expect_products(x, sample(classes, n, TRUE))
+      expect_products(x, sample(3, n, TRUE), sample(4, n, TRUE, c(20, 5, 2, 0.2)))
+    }
+  }
+  n <- 100000
+  x <- some_gaps(c(3, 3, 4), n, c(0, 0.01, 0.01))
+  x[[3]] <- pmin(4L, x[[2]] + stats::rbinom(n, 1, 0.01))
+  expect_lt(expect_products(x, pmin(2L, x[[1]])), 2e-5)
+})
+
 test_that("few levels of a byte, sorted word by word, pack as columns sorted row by row do", {
   set.seed(31)
   for (n in c(1, 63, 64, 65, 200, 1000)) {
@@ -64,20 +103,19 @@ test_that("few levels of a byte, sorted word by word, pack as columns sorted row
     if (!anyNA(class) || all(is.na(class))) class[1] <- 1L
     gaps <- function(levels) sample(levels, n, TRUE)
     columns <- list(gaps(0:2), gaps(c(3L, 5L, 9L)), gaps(0:7), gaps(c(-2L, 1L)), gaps(c(0:4, NA)), rep(4L, n),
-                    gaps(c(1.0, 2.0, NA)), gaps(c(TRUE, FALSE, NA)), gaps(0:1), as.raw(gaps(0:2)), as.raw(gaps(c(1L, 7L))))
+                    gaps(c(1.0, 2.0, NA)), gaps(c(TRUE, FALSE, NA)), gaps(0:1), as.raw(gaps(0:2)),
+                    as.raw(gaps(c(1L, 7L))))
     x <- stats::setNames(structure(columns, class = "data.frame", row.names = seq_len(n)), letters[1:11])
     for (na in c("drop", "level")) {
-      together <- mi_rank(x, class, na = na)
       packed <- mi_pack(x, class, na = na)
       alone <- do.call(rbind, lapply(names(x), function(name) {
         one <- mi_pack(x[name], class, na = na) # too few columns to sort word by word
         on.exit(weft_free(one))
         as.data.frame(mi_rank(one))
       }))
-      at <- match(as.data.frame(together)$feature, alone$feature)
       of_pack <- as.data.frame(mi_rank(packed))
-      expect_equal(of_pack$mi, alone$mi[match(of_pack$feature, alone$feature)])
-      expect_equal(of_pack$n, alone$n[match(of_pack$feature, alone$feature)])
+      at <- match(of_pack$feature, alone$feature)
+      expect_equal(of_pack[c("mi", "n", "levels")], alone[at, c("mi", "n", "levels")], ignore_attr = TRUE)
       pairs <- as.data.frame(mi_pairs(packed, top = Inf))
       few <- mi_pack(x[1:5], class, na = na)
       other <- as.data.frame(mi_pairs(few, top = Inf))
