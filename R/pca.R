@@ -115,7 +115,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   chosen <- if (source$kind == "resident") choose_resident(backend)
             else choose_backend(backend, plan$cost)
   report_backend(chosen, verbose)
-  on <- devices_of_rows(devices, chosen$name, source, method, na)
+  on <- devices_of_rows(devices, chosen$name, source, method, na, chosen$divided)
   source <- cut_blocks(source, length(on))
   control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components", on)
   moments <- column_moments(source, weights, control)

@@ -150,7 +150,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   chosen <- choose_backend(backend, cost_of(copies + (if (is.null(groups)) runs else 2 * runs), threads))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",
-                         devices_for(devices, chosen$name))
+                         devices_for(devices, chosen$name, chosen$divided))
   how <- list(genes = genes, names = input$names, nonlinear = nonlinear, steps = steps, resamples = resamples,
               copies = copies, key = key, half = half, blocks = blocks, size = input$size,
               ranks = ranks, control = control, host = host)
