@@ -294,7 +294,7 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
   n <- check_shown(n)
   shown <- utils::head(as.data.frame(x), n)
   order <- tuple_order(x)
-  cat_wrapped(sprintf("Joint information of %s of features with a class of %d level%s (%s): %s kept of %s",
+  cat_wrapped(sprintf("Joint information of %s with a class of %d level%s (%s): %s kept of %s",
                       tuple_word(order),
               length(attr(x, "class_levels")), if (length(attr(x, "class_levels")) == 1L) "" else "s", attr(x, "unit"),
               format(nrow(x), big.mark = ","), format(attr(x, "searched"), big.mark = ",", scientific = FALSE)))
