@@ -120,7 +120,9 @@ cost_bins <- function(n, p, threads) cost(on_core(as.double(n) * p * 2e-8), Inf,
 cost_pca <- function(n, p, cells, k, kind, threads) {
   near <- min(n, p)
   block <- min(64, max(16, k + 6))
-  steps <- if (k <= 52 && near >= 512) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
+  filtered <- k <= 52 && near >= 512 # products with the Gram matrix; else all its eigenvectors
+  steps <- if (filtered) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
+  eigenvectors <- if (filtered) on_device(steps / 1.1e13) + launching(0.015) else on_device(steps / 8e11)
   square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf # only these form a Gram matrix
   core <- 7e9 * min(threads, 16) / slowness("core")
   products <- 70 * 2 * cells * block * (if (kind == "sparse") 45 else 2)
@@ -129,7 +131,7 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
   list(krylov = cost(products / core, in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there, 8 * cells,
                      called()),
        gram = cost(square + (cells * near + steps) / core,
-                   square + on_device(cells * near / 4e13 + steps / 8e11) + there,
+                   square + on_device(cells * near / 4e13) + eigenvectors + there,
                    8 * (cells + near^2), called()),
        vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells, called()))
 }

@@ -437,9 +437,11 @@ file_bytes <- function(file) {
   if (!identical(pieces[[1L]][1:2], charToRaw("X\n"))) stop("is something else")
   available <- .Call(C_weft_host_available)
   size <- 0
+  ask <- 2^16 # what is asked for is allocated, however short the file is
   repeat {
-    piece <- suppressWarnings(readBin(input, raw(), 2^26))
+    piece <- suppressWarnings(readBin(input, raw(), ask))
     if (!length(piece)) return(do.call(c, pieces))
+    ask <- min(2 * ask, 2^26)
     size <- size + length(piece)
     if (available >= 0 && 3 * size > available) {
       weft_abort("memory", "A checkpoint must fit into memory.",

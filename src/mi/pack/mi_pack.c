@@ -64,8 +64,9 @@ static weft_status make_log(weft_arena *mem, weft_mi_pack *out)
   WEFT_TAKE(table, mem, out->f.known);
   for (uint64_t k = 0; k < out->f.known; k++) table[k] = weft_mi_fixed_of(k, out->f.unit);
   out->f.table = table;
-  out->class_fixed = -weft_mi_fixed(&out->f, out->n);
-  for (uint32_t c = 0; c < out->classes; c++) out->class_fixed += weft_mi_fixed(&out->f, out->class_rows[c]);
+  weft_mi_by_class by_class = weft_mi_by_class_of(&out->f, out->per);
+  for (uint32_t c = 0; c < out->classes; c++) weft_mi_by_class_add(&by_class, out->class_rows[c]);
+  out->class_fixed = by_class.sum;
 done:
   return st;
 }
@@ -270,7 +271,7 @@ done:
 /* ---- entry points ---- */
 
 weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, size_t p, size_t n,
-                               const uint16_t *classes, uint32_t class_levels, int na_level, weft_mi_pack *out)
+                               const weft_mi_classes *classes, int na_level, weft_mi_pack *out)
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
@@ -285,14 +286,15 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
   memset(out, 0, sizeof *out);
   out->p = out->columns = p;
   out->rows_in = n;
-  out->classes = class_levels;
-  WEFT_TRY(sort_rows(mem, classes, out));
+  out->classes = classes->levels;
+  out->per = classes->per;
+  WEFT_TRY(sort_rows(mem, classes->codes, out));
   WEFT_TRY(make_log(mem, out));
   WEFT_TAKE(out->missing, mem, p);
   WEFT_TAKE(shapes, &own, p);
   WEFT_TAKE(levels, &own, p);
   WEFT_TAKE(missing, &own, p);
-  WEFT_TRY(weft_mi_sorter_make(&own, out, columns, p, classes, &sorter));
+  WEFT_TRY(weft_mi_sorter_make(&own, out, columns, p, classes->codes, &sorter));
   WEFT_TAKE(work, &own, (size_t) threads);
   for (int t = 0; t < threads; t++) {
     WEFT_TAKE(work[t].halves, &own, sorter.classes ? 2 * out->words : 0);

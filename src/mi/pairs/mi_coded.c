@@ -81,9 +81,9 @@ size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t 
     }
     w->class_end[c] = (uint32_t) n;
   }
-  int64_t of_classes = -weft_mi_fixed(&pack->f, n);
+  weft_mi_by_class all = weft_mi_by_class_of(&pack->f, pack->per);
   for (uint32_t c = 0; c < pack->classes; c++)
-    of_classes += weft_mi_fixed(&pack->f, w->class_end[c] - (c ? w->class_end[c - 1] : 0));
+    weft_mi_by_class_add(&all, w->class_end[c] - (c ? w->class_end[c - 1] : 0));
   for (int m = 0; m < count; m++) {
     uint64_t span = 1;
     memset(w->ids, 0, n * sizeof *w->ids);
@@ -96,9 +96,12 @@ size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t 
         span = densify(w, n, codes[j], levels[j]);
       }
     }
-    int64_t sum = -sum_f(w, &pack->f, 0, n) - of_classes;
-    for (uint32_t c = 0; c < pack->classes; c++)
+    int64_t sum = -all.sum;
+    for (uint32_t c = 0; c < pack->classes; c++) {
       sum += sum_f(w, &pack->f, c ? w->class_end[c - 1] : 0, w->class_end[c]);
+      if ((c + 1) % pack->per) continue; /* not the last class of its stratum */
+      sum -= sum_f(w, &pack->f, c + 1 > pack->per ? w->class_end[c - pack->per] : 0, w->class_end[c]);
+    }
     out[m] = sum > 0 ? sum : 0;
   }
   return n;
@@ -143,7 +146,7 @@ static void score_planes(const weft_mi_pack *pack, size_t a, size_t b, workspace
   weft_mi_cells(&t, 0, 0, w->cells);
   for (int k = 0; k < 3; k++) {
     static const int masks[] = { 6, 2, 4 };
-    scores[k] = weft_mi_of_table(&pack->f, w->cells, 1, pack->classes, t.a.levels, t.b.levels, masks[k], w->work, &n);
+    scores[k] = weft_mi_of_table(pack, w->cells, 1, t.a.levels, t.b.levels, masks[k], w->work, &n);
   }
   out->mi = weft_mi_bits(scores[0], pack->f.unit, n);
   out->interaction = weft_mi_bits(scores[0] - scores[1] - scores[2], pack->f.unit, n);

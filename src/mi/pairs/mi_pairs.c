@@ -40,14 +40,14 @@ static pair_score score_pair(const shared *s, const weft_mi_counts *t, size_t i,
   weft_mi_cells(t, i, j, w->cells);
   if (!t->vary) {
     out.n = p->n;
-    out.joint = weft_mi_joint(&p->f, w->cells, 1, p->classes, (size_t) t->a.levels * t->b.levels, p->class_fixed);
+    out.joint = weft_mi_joint(p, w->cells, 1, (size_t) t->a.levels * t->b.levels);
     out.gain = out.joint - s->alone[a] - s->alone[b];
     return out;
   }
   const uint32_t la = t->a.levels, lb = t->b.levels;
-  out.joint = weft_mi_of_table(&p->f, w->cells, 1, p->classes, la, lb, 6, w->work, &out.n);
-  out.gain = out.joint - weft_mi_of_table(&p->f, w->cells, 1, p->classes, la, lb, 2, w->work, &out.n)
-             - weft_mi_of_table(&p->f, w->cells, 1, p->classes, la, lb, 4, w->work, &out.n);
+  out.joint = weft_mi_of_table(p, w->cells, 1, la, lb, 6, w->work, &out.n);
+  out.gain = out.joint - weft_mi_of_table(p, w->cells, 1, la, lb, 2, w->work, &out.n)
+             - weft_mi_of_table(p, w->cells, 1, la, lb, 4, w->work, &out.n);
   return out;
 }
 
@@ -81,7 +81,7 @@ static void search_planes(const shared *s, const weft_mi_tile *tile, workspace *
   const size_t a0 = tile->panel->g->first + tile->i0, b0 = tile->panel->h->first + tile->j0;
   weft_mi_counts t;
   weft_mi_tile_count(&s->tiling, tile, w->both, &t);
-  const double error = weft_mi_screen_error(&t, p->n);
+  const double error = weft_mi_screen_error(&t, &s->screening);
   const int known = !t.vary;
   for (size_t i = 0; i < tile->ni; i++) {
     const size_t first = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0;

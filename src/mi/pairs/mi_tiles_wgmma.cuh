@@ -52,12 +52,13 @@ template <uint32_t STAGES> __device__ static inline void make_ring(ring<STAGES> 
   __syncthreads();
 }
 
-/* Brings a tile's rows, by one thread. *step: k-steps since the start, which give stage and phase of the ring. */
+/* Brings k-steps first .. end-1 of a tile's rows, which have `steps`, by one thread. *step: k-steps since the start,
+ * which give stage and phase of the ring. */
 template <uint32_t STAGES>
-__device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const uint8_t *a, const uint8_t *b,
-                                         int steps, uint32_t *step)
+__device__ static inline void bring_steps(ring<STAGES> *r, uint8_t *stages, const uint8_t *a, const uint8_t *b,
+                                          int steps, int first, int end, uint32_t *step)
 {
-  for (int s = 0; s < steps; s++, ++*step) {
+  for (int s = first; s < end; s++, ++*step) {
     const uint32_t at = *step % STAGES;
     if (*step >= STAGES) barrier_wait(&r->empty[at], (*step / STAGES - 1) & 1);
     barrier_expect(&r->full[at], STAGE_BYTES);
@@ -66,6 +67,14 @@ __device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const
     bulk_copy(to + BLOCK_BYTES, b + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &r->full[at]);
     bulk_copy(to + 2 * BLOCK_BYTES, b + (size_t) (steps + s) * BLOCK_BYTES, BLOCK_BYTES, &r->full[at]);
   }
+}
+
+/* All of them. */
+template <uint32_t STAGES>
+__device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const uint8_t *a, const uint8_t *b,
+                                         int steps, uint32_t *step)
+{
+  bring_steps(r, stages, a, b, steps, 0, steps, step);
 }
 
 /* Adds a class's counts: by all threads of both warpgroups. */

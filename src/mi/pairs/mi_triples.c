@@ -125,9 +125,9 @@ static triple_score score_triple(const weft_mi_pack *p, const weft_mi_counts *t,
   triple_score out;
   int64_t greatest = 0;
   weft_mi_cells(t, m, j, w->cells);
-  out.joint = weft_mi_of_table(&p->f, w->cells, levels, p->classes, la, lb, 7, w->work, &out.n);
+  out.joint = weft_mi_of_table(p, w->cells, levels, la, lb, 7, w->work, &out.n);
   for (int k = 0; k < 3; k++) {
-    const int64_t pair = weft_mi_of_table(&p->f, w->cells, levels, p->classes, la, lb, pairs[k], w->work, &out.n);
+    const int64_t pair = weft_mi_of_table(p, w->cells, levels, la, lb, pairs[k], w->work, &out.n);
     if (pair > greatest) greatest = pair;
   }
   out.gain = out.joint - greatest;
@@ -144,7 +144,7 @@ static void search_fixed(const shared *s, const weft_mi_tile *tile, size_t i, co
   weft_mi_counts t;
   count_levels(p, tile, i, all, w, &t);
   const int known = !t.vary;
-  const double error = weft_mi_screen_error(&t, p->n);
+  const double error = weft_mi_screen_error(&t, &s->screening);
   for (size_t m = i >= a0 ? i - a0 + 1 : 0; m < tile->ni; m++) {
     const size_t first = tile->panel->same && tile->j0 <= tile->i0 + m ? tile->i0 + m + 1 - tile->j0 : 0;
     const double bar = weft_mi_keeper_bar(&w->keeper);
