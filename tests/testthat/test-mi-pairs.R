@@ -220,7 +220,7 @@ test_that("matrices of information between columns, by four estimators", {
 test_that("results print, summarise and plot", {
   x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
   r <- mi_pairs(x, mtcars$am, backend = "cpu")
-  expect_output(print(r), "pairs of features with a class of 2 levels \\(bits\\): 6 kept of 6")
+  expect_output(print(r), "pairs with a class of 2 levels \\(bits\\): 6 kept of 6")
   expect_identical(summary(r)$kept, 6L)
   expect_identical(class(tidy(r)), "data.frame")
   expect_identical(glance(r)$searched, 6)
