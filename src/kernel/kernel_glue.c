@@ -317,7 +317,7 @@ static int is_matrix(SEXP x, double rows, double columns) {
 }
 
 static int is_vector(SEXP x, SEXPTYPE type, double length) {
-  return TYPEOF(x) == type && (double) XLENGTH(x) == length;
+  return TYPEOF(x) == (int) type && (double) XLENGTH(x) == length;
 }
 
 /* The first array that has another type or size than those of a tree of n points in d dimensions, or NULL. */
