@@ -1,7 +1,7 @@
 # Direct sums in 32-bit floats, with a bound for each query.
 
-# list(sum, size, bound) of the queries `order`, neighbours next to each other: size is the sum of |w| k, and the bound of
-# the error of both is over the sum of |w|.
+# list(sum, size, bound) of the queries `order`, neighbours next to each other: size is the sum of |w| k, and the bound
+# of the error of both is over the sum of |w|.
 single_sums <- function(problem, chosen, order, tensor = FALSE) {
   split <- split_weights(problem$weights)
   most <- vapply(seq_len(nrow(split$weights)), function(c) max(split$weights[c, ], 0), 0)

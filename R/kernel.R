@@ -50,10 +50,11 @@
 #'   fewer pairs than computing them. `"auto"` does each where it applies and pays; `verbose = TRUE` tells how many
 #'   nodes and pairs went which way.
 #'
-#'   `"line"` is for points in one dimension and all kernels but the Cauchy one: references are sorted into cells narrower
-#'   than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not grow
-#'   with the number of references in reach. Exact sums are as exact as direct ones; the Gaussian kernel is a series,
-#'   cut off where the rest is within the tolerance. `"auto"` takes it wherever it applies but for the smallest sums.
+#'   `"line"` is for points in one dimension and all kernels but the Cauchy one: references are sorted into cells
+#'   narrower than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not
+#'   grow with the number of references in reach. Exact sums are as exact as direct ones; the Gaussian kernel is a
+#'   series, cut off where the rest is within the tolerance. `"auto"` takes it wherever it applies but for the smallest
+#'   sums.
 #'
 #'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum,
 #'   whose time is known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by
@@ -67,9 +68,9 @@
 #'   beside their spread (1.2e5 normal points in 10 dimensions, `bandwidth = 8`, `rel_error = 0.01`: 22 s of processor
 #'   time, 35 s directly); samples and features were slower than direct sums or bounds on all data tried.
 #'
-#' @section Less than double precision: With errors of `rel_error` from 1e-3 on, `method = "auto"` takes direct sums of many
-#'   pairs on the CPU in 32-bit floats, and those queries in double whose bound is not within the errors: rounding is
-#'   part of the error then. `precision = "single"` sums directly in 32-bit floats, with coordinates
+#' @section Less than double precision: With errors of `rel_error` from 1e-3 on, `method = "auto"` takes direct sums of
+#'   many pairs on the CPU in 32-bit floats, and those queries in double whose bound is not within the errors: rounding
+#'   is part of the error then. `precision = "single"` sums directly in 32-bit floats, with coordinates
 #'   relative to blocks of queries. `"tensor"` takes products on a device's tensor cores, each coordinate a pair of
 #'   16-bit floats: for the Gaussian, Epanechnikov, biweight and cosine kernels, up to 36 dimensions and one column of
 #'   weights; otherwise, and on the CPU, it is `"single"`. The result has an attribute `"error_bound"`, the greatest

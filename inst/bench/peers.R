@@ -1,7 +1,7 @@
 # weft beside what else does the same, in one run: processor time, the least of several, weft and peer in turn, and the
-# error of both against an exact answer where there is one. A ratio above 1 means that weft is faster. Peers that are not
-# installed are left out: KernSmooth, ks, RSpectra, parmigene, softImpute. What the BLAS of R does is a peer's part and
-# weft's alike, so it is named.
+# error of both against an exact answer where there is one. A ratio above 1 means that weft is faster. Peers that are
+# not installed are left out: KernSmooth, ks, RSpectra, parmigene, softImpute. What the BLAS of R does is a peer's part
+# and weft's alike, so it is named.
 #
 # Usage: Rscript peers.R [--only name] [--times 5] [--csv peers.csv] [--threads 1]
 library(weft)
@@ -51,6 +51,7 @@ gp <- function(n) {
 }
 gp1 <- gp(1000)
 sparse <- if (have("Matrix")) Matrix::rsparsematrix(20000, 2000, 0.02, rand.x = stats::rexp)
+centred <- list(center = TRUE, tol = 1e-8)
 wide <- matrix(stats::rnorm(100 * 2000), 100)
 ten <- matrix(stats::runif(10 * 20000), 20000)
 genes <- matrix(stats::rnorm(50 * 1000), 50)
@@ -72,8 +73,7 @@ rows <- list(
     function() stats::ksmooth(x4, y4, "normal", 0.2 / 0.3706506, x.points = x4)),
   "Gaussian process, 1,000 x 8" = row(gp1$weft, gp1$peer),
   "components, sparse 20,000 x 2,000" = row(function() pca(sparse, 20),
-                                            function() RSpectra::svds(sparse, 20, opts = list(center = TRUE, tol = 1e-8)),
-                                            needs = "RSpectra"),
+                                            function() RSpectra::svds(sparse, 20, opts = centred), needs = "RSpectra"),
   "components, 100 x 2,000" = row(function() pca(wide, 10), function() RSpectra::svds(scale(wide, scale = FALSE), 10),
                                   needs = "RSpectra"),
   "kernel sum, 10-D" = row(function() kernel_sum(ten, kernel = "epanechnikov", bandwidth = 0.5, rel_error = 0.1),

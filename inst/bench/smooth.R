@@ -1,8 +1,8 @@
 # Cliffs: one number of a call (rows, columns, components, levels, dimensions, bandwidth) grows in steps of at most a
-# fifth, and what is printed is where the processor time of a call grows by more than half from one step to the next, with
-# the figures before and after. The steps of a sweep are gone through upwards and downwards in turn, three times; of each
-# the least time counts, since other work on the machine only adds to it. A call that takes less than 20 ms is repeated.
-# A jump that three more measurements of the two steps do not show was the machine's.
+# fifth, and what is printed is where the processor time of a call grows by more than half from one step to the next,
+# with the figures before and after. The steps of a sweep are gone through upwards and downwards in turn, three times;
+# of each the least time counts, since other work on the machine only adds to it. A call that takes less than 20 ms is
+# repeated. A jump that three more measurements of the two steps do not show was the machine's.
 #
 # Usage: Rscript smooth.R [--only name] [--seconds 300] [--csv smooth.csv] [--threads 1]
 library(weft)
@@ -18,8 +18,9 @@ normal <- function(n, p) matrix(stats::rnorm(n * p), n)
 levels_of <- function(n, p, levels) matrix(sample.int(levels, n * p, TRUE) - 1L, n)
 quiet <- function(...) suppressWarnings(suppressMessages(...))
 
-# A sweep: the values, and a function of one that makes the data and returns the call. Differences that lie in the problem
-# itself (the first component more that fills no gap) are no cliffs of weft's; what is known of them stands in `why`.
+# A sweep: the values, and a function of one that makes the data and returns the call. Differences that lie in the
+# problem itself (the first component more that fills no gap) are no cliffs of weft's; what is known of them stands in
+# `why`.
 sweep <- function(values, call, why = "") list(values = values, call = call, why = why)
 
 sweeps <- list(
@@ -116,7 +117,8 @@ measure <- function(sweep, rounds, until) {
   least <- rep(Inf, length(calls))
   for (f in calls[c(1L, length(calls))]) f() # pages and caches are warm
   for (round in seq_len(rounds)) {
-    for (k in if (round %% 2) seq_along(calls) else rev(seq_along(calls))) least[k] <- min(least[k], seconds_of(calls[[k]]))
+    order <- if (round %% 2) seq_along(calls) else rev(seq_along(calls))
+    for (k in order) least[k] <- min(least[k], seconds_of(calls[[k]]))
     if (proc.time()[[3L]] > until) break
   }
   for (k in jumps(sweep$values, least)) {

@@ -369,7 +369,7 @@ test_that("wide errors are kept in single precision, and in double where its bou
   w <- cbind(1, rnorm(nrow(x)))
   for (loo in c(FALSE, TRUE)) {
     sums <- function(weights, ...) kernel_sum(x, weights = weights, bandwidth = 2, leave_one_out = loo, ...)
-    expect_message(got <- sums(w, rel_error = 0.01, verbose = TRUE), "in single precision, [1-9][0-9]* queries in double")
+    expect_message(got <- sums(w, rel_error = 0.01, verbose = TRUE), "single precision, [1-9][0-9]* queries in double")
     want <- sums(w, method = "direct")
     expect_true(all(abs(got - want) <= 0.01 * sums(abs(w), method = "direct")))
     expect_false(identical(got, want))
