@@ -178,9 +178,11 @@ pca_plan <- function(source, k, method, threads) {
   list(method = method, cost = by_engine[[if (method %in% names(by_engine)) method else "vectors"]])
 }
 
-# Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long for
-# each vector of a block of 8 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
-pca_block <- function(source, backend, ranks) if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 8L else 0L
+# Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long
+# for each vector of a block of 8 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
+pca_block <- function(source, backend, ranks) {
+  if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 8L else 0L
+}
 
 check_moments <- function(moments, source) {
   bad <- which(moments$infinite > 0)
