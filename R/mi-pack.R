@@ -25,6 +25,11 @@
 mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NULL, bins = NULL, threads = NULL,
                     progress = NULL) {
   need_args("x")
+  make_pack(x, class, na, assay, bins, threads, progress)
+}
+
+# `strata`: as mi_pairs() has it; the classes of one stratum come after those of another.
+make_pack <- function(x, class, na, assay, bins, threads, progress, strata = NULL) {
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   given <- x
   cut <- memory_errors(with_bins(x, class, bins, assay, threads))
@@ -32,12 +37,16 @@ mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NU
   class <- cut$class
   input <- memory_errors(categorical_input(x, cut$assay))
   target <- if (is.null(class)) list(codes = NULL, levels = "") else class_input(class, x, input$n)
-  check_some_rows(target$codes, na, input$n)
+  strata <- strata_input(strata, length(target$levels), na, x, input$n)
+  codes <- if (is.null(strata)) target$codes else strata$codes * length(target$levels) + target$codes
+  check_some_rows(codes, na, input$n)
   control <- run_control("cpu", threads, progress, input$names, "Packing")
-  pointer <- .Call(C_weft_mi_pack, whole_data(input), target$codes, length(target$levels), na == "level", control)
+  levels <- c(length(target$levels), max(1L, length(strata$levels)))
+  pointer <- .Call(C_weft_mi_pack, whole_data(input), codes, levels, na == "level", control)
   pack <- structure(class = "weft_mi_pack", list(
     pointer = pointer, dim = c(input$n, input$p), names = input$names,
-    class_levels = if (!is.null(class)) target$levels, na = na, positions = positions_of(given)
+    class_levels = if (!is.null(class)) target$levels, na = na, positions = positions_of(given),
+    strata_levels = strata$levels
   ))
   missing <- .Call(C_weft_mi_pack_info, pointer)$missing
   if (na == "fail" && any(missing > 0)) {
@@ -45,6 +54,22 @@ mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NU
     abort_missing_features(input, missing)
   }
   pack
+}
+
+# class_input() of strata, NULL where there are none.
+strata_input <- function(strata, classes, na, x, n) {
+  if (is.null(strata)) return(NULL)
+  strata <- class_input(strata, x, n, "strata")
+  if (na == "fail" && anyNA(strata$codes)) {
+    abort_input("`strata` must not have missing values.",
+                x = sprintf("%d of %d are missing.", sum(is.na(strata$codes)), n),
+                i = "`na = \"drop\"` leaves these rows out.")
+  }
+  if (classes * as.double(length(strata$levels)) > 65535) {
+    abort_input("`class` and `strata` must have at most 65535 levels together, one times the other.",
+                x = sprintf("They have %d and %d.", classes, length(strata$levels)))
+  }
+  strata
 }
 
 abort_missing_class <- function(codes) {
@@ -68,7 +93,7 @@ pack_pointer <- function(pack) {
 }
 
 # What is in a pack, for a comparison of packs.
-what_is_packed <- function(pack) c(unclass(pack)[c("dim", "names", "class_levels", "na")],
+what_is_packed <- function(pack) c(unclass(pack)[c("dim", "names", "class_levels", "strata_levels", "na")],
                                    .Call(C_weft_mi_pack_digest, pack_pointer(pack)))
 
 # A live pack whose list says what is packed: sizes from it go into native code.
@@ -78,22 +103,26 @@ check_pack <- function(pack) {
   fine <- is.numeric(pack$dim) && length(pack$dim) == 2L && isTRUE(pack$dim[1L] >= info$n) &&
     isTRUE(pack$dim[2L] == info$p) &&
     is.character(pack$names) && length(pack$names) == info$p && is.character(pack$na) && length(pack$na) == 1L &&
-    (is.null(classes) || is.character(classes) && length(classes) == info$classes)
+    (is.null(classes) || is.character(classes) && length(classes) * max(1L, length(pack$strata_levels)) == info$classes)
   if (!fine) abort_changed("x", "the list around the pack")
   pack
 }
 
 # A pack with a class, for functions that take one in place of data: x itself, or a new one for this call.
-pack_for <- function(x, class, na, assay, bins, threads, progress) {
+pack_for <- function(x, class, na, assay, bins, threads, progress, strata = NULL) {
   if (!inherits(x, "weft_mi_pack")) {
     if (missing(class) || is.null(class)) {
       abort_input("`class` must be a factor or a vector of categories, one value per row of `x`.", x = "It is missing.")
     }
-    return(mi_pack(x, class, na, assay, bins, threads, progress))
+    return(make_pack(x, class, na, assay, bins, threads, progress, strata))
   }
   if (!missing(class)) {
     abort_input("`class` must be left out when `x` is a pack.", x = paste0("It is ", describe(class), "."),
                 i = "A pack has its class already; make another one with `mi_pack()`.")
+  }
+  if (!is.null(strata)) {
+    abort_input("`strata` must be NULL for a pack.", x = paste0("It is ", describe(strata), "."),
+                i = "A pack has its rows sorted by class: give the data that it was made of.")
   }
   if (!is.null(bins)) abort_input("`bins` must be NULL for a pack.",
                                   i = "Give it to `mi_pack()`, or cut with `discretize()`.")

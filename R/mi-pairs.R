@@ -8,6 +8,13 @@
 #' for synergy (an exclusive or), negative for redundancy (two copies). Equal scores are ordered by column. `top` and
 #' the thresholds apply together.
 #'
+#' @section Strata: With `strata`, the information is that within strata, \eqn{I(C; A_m \times A_n | S)}: every stratum
+#'   has tables of its own, and its information counts by its share of the rows. What batches, sexes, centres or
+#'   clusters of ancestry say about the class is then in no pair's score; members' own scores and the interaction are
+#'   within strata too. For numeric covariates give the strata that their quantiles cut, as
+#'   `interaction(cut(age, 4), sex)`: enough for a screen, and each combination needs enough rows for its own table.
+#'   Permutations exchange labels within strata.
+#'
 #' @section Permutation test: With `permutations = B` the class labels are exchanged B times among the rows and all
 #'   pairs are searched again, on the same packed data. `p_value` compares a pair with itself: (1 + number of
 #'   permutations in which it scores at least as much) / (B + 1). `p_fwer` compares it with the best pair of each
@@ -26,6 +33,8 @@
 #'   neighbours are copies of each other in part, and seem to interact.
 #' @param positions a data frame with columns `chromosome` and `position`, one row per feature, for `min_distance`; not
 #'   needed where `x` is from [plink_file()] or [read_plink()]. A feature without a position is near no other.
+#' @param strata a factor or vector of categories, one value per row (or, for a `SummarizedExperiment`, the name of a
+#'   column of `colData(x)`): score pairs within these. Rows without a stratum are treated as rows without a class.
 #' @param full return all pairs as matrices.
 #' @param permutations number of label permutations; 0 for no test.
 #' @param seed a whole number for the permutations, which leaves R's random numbers alone; `NULL` to draw from them.
@@ -47,7 +56,7 @@
 #' mi_pairs(x, class, top = 2, by = "interaction", permutations = 99, seed = 1)
 #' round(mi_pairs(x[, 1:4], class, full = TRUE)$interaction, 3)
 mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = c("mi", "interaction"), features = NULL,
-                     with = NULL, min_distance = 0, positions = NULL, full = FALSE, permutations = 0,
+                     with = NULL, min_distance = 0, positions = NULL, strata = NULL, full = FALSE, permutations = 0,
                      na = c("fail", "drop", "level"),
                      unit = c("bits", "nats"), seed = NULL, assay = NULL, bins = NULL, distributed = FALSE,
                      devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE, ...) {
@@ -62,7 +71,7 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   threads <- threads_for(threads)
-  pack <- pack_for(x, class, na, assay, bins, threads, progress)
+  pack <- pack_for(x, class, na, assay, bins, threads, progress, strata)
   if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack), add = TRUE)
   same_on_ranks(ranks, x = what_is_packed(pack))
   side <- sides(pack$names, features, with)
@@ -78,7 +87,8 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
                         "`distributed`."),
                   i = "Leave out columns of `x`.")
     }
-    return(record(full_pairs(pack, control, keep$scale), call, chosen, started, unit = keep$unit))
+    return(record(full_pairs(pack, control, keep$scale), call, chosen, started, unit = keep$unit,
+                  strata = pack$strata_levels))
   }
   found <- search_tuples(pack, side, 2L, keep, ranks, control)
   out <- tuples_table(found, pack$names, keep$scale)
@@ -94,7 +104,8 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   }
   record(structure(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit,
          by = keep$by,
-         class_levels = pack$class_levels, na = pack$na, searched = choose_tuples(side, p, 2) - count_near(near, side))
+         class_levels = pack$class_levels, strata = pack$strata_levels, na = pack$na, permutations = permutations,
+         searched = choose_tuples(side, p, 2) - count_near(near, side))
 }
 
 # The arguments that all searches share; thresholds in bits.
@@ -292,15 +303,18 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
   n <- check_shown(n)
   shown <- utils::head(as.data.frame(x), n)
   order <- tuple_order(x)
-  cat(sprintf("Joint information of %s of features with a class of %d level%s (%s): %s kept of %s\n", tuple_word(order),
-              length(attr(x, "class_levels")), if (length(attr(x, "class_levels")) == 1L) "" else "s", attr(x, "unit"),
+  strata <- length(attr(x, "strata"))
+  cat_wrapped(sprintf("Joint information of %s of features with a class of %d level%s%s (%s): %s kept of %s",
+              tuple_word(order), length(attr(x, "class_levels")),
+              if (length(attr(x, "class_levels")) == 1L) "" else "s",
+              if (strata) sprintf(" within %d strat%s", strata, if (strata == 1L) "um" else "a") else "",
+              attr(x, "unit"),
               format(nrow(x), big.mark = ","), format(attr(x, "searched"), big.mark = ",", scientific = FALSE)))
   if (nrow(shown)) {
-    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 4) else column)
-    print.data.frame(shown, row.names = FALSE)
+    print_rows(shown)
   }
   if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -344,15 +358,16 @@ glance.weft_mi_tuples <- function(x, ...) {
 plot.weft_mi_tuples <- function(x, top = 20L, ...) {
   picture <- tuples_picture(x, top, "x")
   shown <- picture$data[rev(seq_len(nrow(picture$data))), ]
-  labels <- ifelse(nchar(shown$label) > 36L, paste0(substr(shown$label, 1L, 35L), "\u2026"), shown$label)
-  old <- graphics::par(mar = c(4, 1 + 0.5 * max(nchar(labels)), 3, 1) + 0.1)
+  labels <- cut_name(shown$label, 36L)
+  old <- graphics::par(mar = bar_margins(labels) + c(0, 0, 1.6, 0))
   on.exit(graphics::par(old))
-  settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = NA, col = "#8fb3d1",
+  settings <- list(height = shown$mi, names.arg = labels, border = NA, col = "#8fb3d1",
                    xlab = picture$xlab, xlim = c(0, max(shown$mi, shown$without, 1e-12) * 1.05),
                    main = picture$title)
-  at <- do.call(graphics::barplot, utils::modifyList(settings, list(...)))
+  at <- draw_bars(settings, ...)
   graphics::points(shown$without, at, pch = 19, col = "#1f3b57")
-  graphics::legend("top", inset = c(0, -0.06), xpd = TRUE, horiz = TRUE, bty = "n", pch = c(15, 19), pt.cex = c(1.8, 1),
+  graphics::legend(graphics::grconvertX(0.5, "nfc"), graphics::par("usr")[4L], xjust = 0.5, yjust = 0.2, xpd = NA,
+                   horiz = TRUE, bty = "n", pch = c(15, 19), pt.cex = c(1.8, 1), cex = 0.9,
                    legend = c("joint", "without the interaction"), col = c("#8fb3d1", "#1f3b57"))
   invisible(x)
 }

@@ -7,7 +7,7 @@
 #'
 #' The filters are applied when the file is described: genotypes are counted once, over all samples. The test of
 #' Hardy-Weinberg proportions is exact, and takes no account of sex: leave out sex chromosomes, or do without. Do not
-#' change the files while functions read them.
+#' change the files while functions read them: a file that becomes shorter is an error, other changes go unnoticed.
 #'
 #' @inheritParams read_plink
 #' @param variants only these, before any filter: numbers or names; all by default.

@@ -116,9 +116,11 @@ check_matrix <- function(x, arg) {
 }
 
 check_frame <- function(x, arg) {
-  columns <- if (is.list(x)) unclass(x)
+  columns <- if (typeof(x) == "list") unclass(x)
   n <- .row_names_info(x, 2L)
-  rows <- vapply(columns, NROW, 0)
+  rows <- as.double(lengths(columns, use.names = FALSE))
+  boxed <- which(!.Call(C_weft_plain_columns, columns))
+  rows[boxed] <- vapply(columns[boxed], NROW, 0)
   if (!is.null(columns) && all(rows == n)) return(invisible())
   wrong <- which(rows != n)[1L]
   abort_input(sprintf("`%s` must be a data frame whose columns have one value per row.", arg),

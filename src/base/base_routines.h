@@ -32,13 +32,15 @@
   R(C_weft_free, 1) \
   R(C_weft_resident, 1) \
   R(C_weft_sparse_problem, 2) \
+  R(C_weft_plain_columns, 1) \
   R(C_weft_file_read, 5) \
   R(C_weft_map, 4) \
   R(C_weft_draws, 2)
 
 /* Entry points for tests and benchmarks, which are there when configured with WEFT_TESTS=yes. */
 #ifdef WEFT_TESTS
-# define TEST_ROUTINES(R) R(C_weft_bits_test, 2) R(C_weft_kernel_cube, 2) R(C_weft_mi_planes_test, 3)
+# define TEST_ROUTINES(R) \
+   R(C_weft_bits_test, 2) R(C_weft_kernel_cube, 2) R(C_weft_mi_planes_test, 3) R(C_weft_mi_products_test, 3)
 #else
 # define TEST_ROUTINES(R)
 #endif

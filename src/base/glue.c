@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "glue.h"
+#include "mapped.h"
 #include "parallel.h"
 #include "ranks.h"
 #include "record.h"
@@ -97,7 +98,7 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
                    (int) Rf_xlength(devices), 0, weft_record_number(&given, "device_limit"), &memory, -1, "", NULL, 0 };
   weft_record_field(&given, "columns"); /* their names, for raise_native() */
   weft_record_close(&given);
-  glue_run run = { running, PROTECT(R_MakeUnwindCont()), 0 };
+  glue_run run = { .outer = running, .token = PROTECT(R_MakeUnwindCont()) };
   weft_status st = WEFT_OK;
   poll.ctx = &ctx;
   running = &run;
@@ -107,19 +108,22 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   }
   const uint64_t steps = weft_ranks_steps();
   const int64_t asked = memory.allocations;
+  const int lost = weft_mapped_lost();
   bind_results(&ctx);
   if (st == WEFT_OK) st = work(&ctx, backend, data);
   if (st == WEFT_ERR_MEMORY && !run.left &&
       weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
     empty_results(&ctx);
-    if (memory.fail_at < 0) memory.allocations = asked; /* the same one is to fail again */
-    R_gc();
+    if (memory.fail_at < 0) memory.allocations = asked; /* a test lets the same one fail again, whatever is collected */
+    else R_gc();
     ctx.column = -1;
     st = work(&ctx, backend, data);
   }
   unbind_results(&ctx);
   running = run.outer;
   end_freed();
+  if (weft_mapped_lost() != lost)
+    st = weft_fail(&ctx, WEFT_ERR_INPUT, "The file of genotypes became shorter, or could not be read, while it was in use.");
   if (run.left) R_ContinueUnwind(run.token);
   if (st != WEFT_OK) weft_glue_raise(st, &ctx, control);
   UNPROTECT(1);

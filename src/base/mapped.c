@@ -1,8 +1,7 @@
 /* Files as memory; see mapped.h. Where the system has no mmap() the file is read whole. */
 #define _FILE_OFFSET_BITS 64
-#ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
-#endif
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, SA_ONSTACK */
+#define _DARWIN_C_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +10,79 @@
 
 #ifndef _WIN32
 # include <fcntl.h>
+# include <signal.h>
+# include <stdatomic.h>
 # include <sys/mman.h>
 # include <sys/stat.h>
 # include <unistd.h>
+
+/* A mapped file that another process makes shorter has pages without a file behind them; looking at one raises SIGBUS,
+ * which would end R. The handler puts zeros in place of what is gone, and counts: weft_glue_run() then fails. Entries
+ * are never freed, only used again, since a handler in another thread may be looking at the list. */
+typedef struct weft_mapping {
+  struct weft_mapping *next;
+  atomic_uintptr_t start; /* 0: not in use */
+  atomic_size_t size;
+} mapping;
+
+static _Atomic(mapping *) mappings;
+static atomic_int in_use, lost;
+static uintptr_t page;
+static struct sigaction before; /* what handled SIGBUS */
+
+static int fill_lost(uintptr_t at)
+{
+  for (mapping *m = atomic_load(&mappings); m; m = m->next) {
+    const uintptr_t start = atomic_load(&m->start), end = start + atomic_load(&m->size), from = at / page * page;
+    if (!start || at < start || at >= end) continue;
+    return mmap((void *) from, end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (void *) from;
+  }
+  return 0;
+}
+
+static void page_lost(int signal, siginfo_t *about, void *context)
+{
+  const int kept = errno;
+  if (fill_lost((uintptr_t) about->si_addr)) atomic_fetch_add(&lost, 1);
+  else if (before.sa_flags & SA_SIGINFO) before.sa_sigaction(signal, about, context);
+  else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) before.sa_handler(signal);
+  else sigaction(SIGBUS, &before, NULL); /* and the access fails again */
+  errno = kept;
+}
+
+static int watch(weft_mapped *of)
+{
+  mapping *m = atomic_load(&mappings);
+  while (m && atomic_load(&m->start)) m = m->next;
+  if (!m) {
+    m = calloc(1, sizeof *m);
+    if (!m) return 0;
+    m->next = atomic_load(&mappings);
+    atomic_store(&mappings, m);
+  }
+  atomic_store(&m->size, of->size);
+  atomic_store(&m->start, (uintptr_t) of->data);
+  of->watched = m;
+  if (atomic_fetch_add(&in_use, 1) == 0) {
+    struct sigaction ours = { 0 };
+    ours.sa_sigaction = page_lost;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    page = (uintptr_t) sysconf(_SC_PAGESIZE);
+    sigaction(SIGBUS, &ours, &before);
+  }
+  return 1;
+}
+
+static void unwatch(weft_mapped *of)
+{
+  struct sigaction now;
+  atomic_store(&of->watched->start, 0);
+  if (atomic_fetch_sub(&in_use, 1) == 1 && !sigaction(SIGBUS, NULL, &now) && now.sa_sigaction == page_lost)
+    sigaction(SIGBUS, &before, NULL);
+}
+
+int weft_mapped_lost(void) { return atomic_load(&lost); }
 
 weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t size, weft_mapped *out)
 {
@@ -21,8 +90,7 @@ weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t s
   struct stat about;
   void *data = NULL;
   const int file = open(path, O_RDONLY);
-  out->data = NULL;
-  out->size = 0;
+  memset(out, 0, sizeof *out);
   if (file < 0 || fstat(file, &about)) {
     st = weft_fail(ctx, WEFT_ERR_INPUT, "Can't read '%s': %s.", name, strerror(errno));
     goto done;
@@ -38,6 +106,11 @@ weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t s
   }
   out->data = data;
   out->size = size;
+  if (data && !watch(out)) {
+    st = weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory for '%s'.", name);
+    munmap(data, size);
+    out->data = NULL;
+  }
 done:
   if (file >= 0) close(file);
   return st;
@@ -45,11 +118,15 @@ done:
 
 void weft_unmap(weft_mapped *mapped)
 {
-  if (mapped->data) munmap((void *) mapped->data, mapped->size);
+  if (!mapped->data) return;
+  unwatch(mapped);
+  munmap((void *) mapped->data, mapped->size);
   mapped->data = NULL;
 }
 
 #else
+
+int weft_mapped_lost(void) { return 0; }
 
 weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t size, weft_mapped *out)
 {

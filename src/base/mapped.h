@@ -4,10 +4,13 @@
 
 #include "context.h"
 
-typedef struct weft_mapped { const uint8_t *data; size_t size; } weft_mapped;
+typedef struct weft_mapped { const uint8_t *data; size_t size; struct weft_mapping *watched; } weft_mapped;
 
 /* `name`: the file in messages. A file of any other size than `size` is an error. */
 weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t size, weft_mapped *out);
 void weft_unmap(weft_mapped *mapped);
+
+/* How often so far bytes were looked at that a mapped file no longer had; they read as zeros. */
+int weft_mapped_lost(void);
 
 #endif

@@ -57,6 +57,48 @@ twins_mi <- function() {
       tidy(mi_pairs(some(sample(2:5, 120, TRUE), n), sample(4, n, TRUE), top = Inf, min_mi = 0.01, min_gain = 0,
                     backend = backend))
     }),
+    "mi_pairs, genotypes with missing calls" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(3, sample(3000, 3)), 1)
+      x <- cbind(some(rep(3, sample(20:280, 1)), n, 0.03), some(sample(2:3, 20, TRUE), n))
+      class <- sample(sample(c(1, 2, 2, 3), 1), n, TRUE)
+      lapply(c("drop", "level"), function(na) lapply(c("mi", "interaction"), function(by)
+        tidy(mi_pairs(stats::setNames(x, seq_along(x)), class, na = na, top = sample(300, 1), by = by,
+                      backend = backend))))
+    }),
+    "mi_pairs, missing calls, more rows than 16 bits count" = list(tolerance = 0, work = function(backend) {
+      n <- sample(132000:140000, 1)
+      tidy(mi_pairs(some(c(sample(2:4, 12, TRUE), 3), n, 0.01), sample(2, n, TRUE), na = "drop", top = 30,
+                    backend = backend))
+    }),
+    "mi_pairs, two to nine levels, missing or not, two sets" = list(tolerance = 0, work = function(backend) {
+      n <- sample(2000, 1)
+      x <- stats::setNames(cbind(some(sample(2:9, 70, TRUE), n), some(sample(2:9, 70, TRUE), n, 0.2)), 1:140)
+      for (j in c(1, 80)) x[[j]] <- 1L # constants have no planes
+      tidy(mi_pairs(x, sample(sample(20, 1), n, TRUE), na = "drop", features = 1:100, with = 60:140, top = Inf,
+                    min_mi = 0.01, min_gain = -0.02, backend = backend))
+    }),
+    "mi_pairs, four and five levels, all pairs kept" = list(tolerance = 0, work = function(backend) {
+      n <- sample(900, 1)
+      tidy(mi_pairs(some(sample(4:5, 300, TRUE), n), sample(4, n, TRUE), top = Inf, backend = backend))
+    }),
+    "mi_pairs, strata" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(2, sample(2000, 3)), 1)
+      x <- stats::setNames(cbind(some(sample(2:5, 90, TRUE), n), some(c(sample(2:5, 60, TRUE), 40, 7), n, 0.05)), 1:152)
+      class <- sample(sample(c(2, 3), 1), n, TRUE)
+      strata <- sample(c(1:3, NA), n, TRUE, c(4, 4, 1, 0.1))
+      strata[1] <- 1
+      lapply(c("mi", "interaction"), function(by)
+        tidy(mi_pairs(x, class, strata = strata, na = "drop", by = by, top = 200, backend = backend)))
+    }),
+    "mi_pairs, strata, full, many combinations" = list(tolerance = 0, work = function(backend) {
+      n <- sample(900, 1)
+      mi_pairs(some(c(2, 3, 2, 30, 5), n, 0.1), sample(9, n, TRUE), strata = sample(sample(c(2, 11), 1), n, TRUE),
+               full = TRUE, na = "drop", backend = backend)[c("mi", "interaction")]
+    }),
+    "mi_pairs, strata, permutations" = list(tolerance = 0, work = function(backend) {
+      tidy(mi_pairs(some(rep(2:3, 20), 150), sample(2, 150, TRUE), strata = sample(3, 150, TRUE), top = 20,
+                    permutations = 9, seed = 1, backend = backend))
+    }),
     "mi_pairs, neighbours left out" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
       where <- data.frame(chromosome = sample(3, 120, TRUE), position = sample(1000, 120))

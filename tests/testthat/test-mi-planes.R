@@ -1,4 +1,5 @@
-# The arithmetic of the kernel for attributes of at most three levels, repeated on the host by the functions it calls.
+# The arithmetic of the kernels on Hopper's tensor cores, repeated on the host by the functions that they call:
+# attributes of at most three levels first, those of any planes last.
 
 planes_on_host <- function(x, class, packed, members = ncol(x)) {
   skip_unless_test_build()
@@ -55,4 +56,42 @@ test_that("counts beyond 16 bits keep their classes apart", {
   x[, 2] <- x[, 1] + (class == 2 & x[, 1] < 3)
   spare <- expect_planes(x, class, FALSE)
   expect_lt(max(spare), 1e-4) # a screen by logarithms is close
+})
+
+some_gaps <- function(levels, n, missing) {
+  list2DF(stats::setNames(lapply(levels, function(l) replace(sample(l, n, TRUE), stats::runif(n) < missing, NA)),
+                          paste0("x", seq_along(levels))))
+}
+
+# Tables of two to five levels from products of planes and margins; the screen against exact scores.
+expect_products <- function(x, class, strata = NULL) {
+  skip_unless_test_build()
+  pack <- weft:::make_pack(x, class, "drop", NULL, NULL, NULL, NULL, strata)
+  on.exit(weft_free(pack))
+  full <- mi_pairs(pack, full = TRUE, backend = "cpu")
+  host <- .Call(get("C_weft_mi_products_test", asNamespace("weft")), pack$pointer, full$mi, full$interaction)
+  at <- lower.tri(full$mi) & host$slack > 0 # pairs with rows
+  expect_gt(sum(at), 0)
+  expect_identical(sum(host$wrong), 0)
+  expect_lt(max(abs(host$mi - full$mi)[at] / host$slack[at]), 0.2)
+  expect_lt(max(abs(host$gain - full$interaction)[at] / host$slack[at]), 0.5)
+  expect_identical(range(host$kept[at]), c(1, 1))
+  expect_identical(range(host$spared[at]), c(1, 1))
+  max(host$slack[at])
+}
+
+test_that("tables of two to five levels, complete or not, follow from products; no pair is screened below its score", {
+  set.seed(4)
+  for (n in c(40, 700)) {
+    for (missing in c(0, 0.1, 0.7)) {
+      x <- some_gaps(rep(2:5, 5), n, missing)
+      x[1:4] <- some_gaps(2:5, n, 0)
+      for (classes in c(1, 2, 3, 8)) expect_products(x, sample(classes, n, TRUE))
+      expect_products(x, sample(3, n, TRUE), sample(4, n, TRUE, c(20, 5, 2, 0.2)))
+    }
+  }
+  n <- 100000
+  x <- some_gaps(c(3, 3, 4), n, c(0, 0.01, 0.01))
+  x[[3]] <- pmin(4L, x[[2]] + stats::rbinom(n, 1, 0.01))
+  expect_lt(expect_products(x, pmin(2L, x[[1]])), 2e-5)
 })

@@ -173,3 +173,26 @@ test_that("pairs nearer than min_distance are left out, whatever the order and t
   expect_error(mi_pairs(file, class, min_distance = 5, full = TRUE), "min_distance", class = "weft_error_input")
   expect_error(mi_pairs(file, class, min_distance = -1), "min_distance", class = "weft_error_input")
 })
+
+test_that("a file that becomes shorter while it is read is an error, and R goes on", {
+  skip_on_os("windows") # there the file is read whole
+  stem <- tempfile()
+  variants <- 3000
+  make <- function() writeBin(as.raw(c(0x6c, 0x1b, 0x01, rep(0x1b, 50 * variants))), paste0(stem, ".bed"))
+  make()
+  writeLines(sprintf("1 rs%d 0 %d A G", seq_len(variants), seq_len(variants)), paste0(stem, ".bim"))
+  writeLines(sprintf("f%d i%d 0 0 0 -9", 1:200, 1:200), paste0(stem, ".fam"))
+  control <- weft:::run_control("cpu", 2, FALSE)
+  summary_of <- function(columns) .Call(weft:::C_weft_mi_genotype_summary, columns, control)
+  whole <- summary_of(weft:::genotype_columns(plink_file(stem)))
+  columns <- weft:::genotype_columns(plink_file(stem))
+  other <- weft:::genotype_columns(plink_file(stem))
+  writeBin(as.raw(c(0x6c, 0x1b, 0x01)), paste0(stem, ".bed"))
+  expect_error(summary_of(columns), class = "weft_error_input", "shorter")
+  expect_error(summary_of(other[2900]), class = "weft_error_input", "shorter")
+  expect_error(mi_rank(plink_file(stem), rep(0:1, 100)), class = "weft_error_input")
+  rm(columns, other)
+  gc()
+  make()
+  expect_identical(summary_of(weft:::genotype_columns(plink_file(stem))), whole)
+})

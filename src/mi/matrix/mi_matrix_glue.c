@@ -19,8 +19,10 @@ SEXP C_weft_mi_matrix_counts(SEXP x, SEXP y, SEXP estimator, SEXP na_level, SEXP
 {
   const int level = Rf_asLogical(na_level);
   const int kind = weft_kind_of(estimator, "estimator", weft_mi_entropy_names, WEFT_MI_ESTIMATORS);
-  SEXP a = PROTECT(TYPEOF(x) == EXTPTRSXP ? x : weft_mi_make_pack(x, R_NilValue, 1, level, control));
-  SEXP b = PROTECT(y == R_NilValue || TYPEOF(y) == EXTPTRSXP ? y : weft_mi_make_pack(y, R_NilValue, 1, level, control));
+  SEXP a = PROTECT(TYPEOF(x) == EXTPTRSXP ? x : weft_mi_make_pack(x, R_NilValue, 1, 1, level, control));
+  SEXP b = y;
+  if (y != R_NilValue && TYPEOF(y) != EXTPTRSXP) b = weft_mi_make_pack(y, R_NilValue, 1, 1, level, control);
+  PROTECT(b);
   const weft_mi_pack *first = &weft_mi_handle_of(a)->pack;
   const weft_mi_pack *second = b == R_NilValue ? NULL : &weft_mi_handle_of(b)->pack;
   SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) first->p, (double) (second ? second->p : first->p)));

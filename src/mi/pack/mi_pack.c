@@ -64,8 +64,9 @@ static weft_status make_log(weft_arena *mem, weft_mi_pack *out)
   WEFT_TAKE(table, mem, out->f.known);
   for (uint64_t k = 0; k < out->f.known; k++) table[k] = weft_mi_fixed_of(k, out->f.unit);
   out->f.table = table;
-  out->class_fixed = -weft_mi_fixed(&out->f, out->n);
-  for (uint32_t c = 0; c < out->classes; c++) out->class_fixed += weft_mi_fixed(&out->f, out->class_rows[c]);
+  weft_mi_by_class by_class = weft_mi_by_class_of(&out->f, out->per);
+  for (uint32_t c = 0; c < out->classes; c++) weft_mi_by_class_add(&by_class, out->class_rows[c]);
+  out->class_fixed = by_class.sum;
 done:
   return st;
 }
@@ -96,19 +97,24 @@ static void learn_bytes(const weft_mi_pack *pack, const weft_column *x, int na_l
   }
 }
 
-/* Their dense codes, in the order of the pack, missing as 255. Returns where they are. */
+/* Their dense codes, in the order of the pack, missing as 255. Returns where they are. Bytes from 0 are codes already,
+ * and are read where they lie. */
 static const uint8_t *sort_bytes(const weft_mi_pack *pack, const weft_column *x, int na_level, const shape_of *s,
                                  workspace *w)
 {
+  const int as_they_are = x->type == WEFT_COLUMN_U8 && !s->plan.base;
   uint8_t *bytes = (uint8_t *) w->raw, *sorted = (uint8_t *) w->dense, dense[WEFT_NA_U8 + 1] = { 0 };
+  const uint8_t *from = as_they_are ? x->values : bytes;
+  const uint32_t *order = pack->order; /* bytes may alias all else: not through the pack */
+  const size_t n = pack->n;
   uint8_t level = 0;
   for (uint32_t k = 0; k < s->plan.levels; k++) if (s->used[k / 64] >> k % 64 & 1) dense[k] = level++;
   dense[WEFT_NA_U8] = WEFT_NA_U8;
-  weft_encode_all(x, pack->rows_in, na_level, &s->plan, bytes, sorted);
+  if (!as_they_are) weft_encode_all(x, pack->rows_in, na_level, &s->plan, bytes, sorted);
   if (level == s->plan.levels) /* dense already */
-    for (size_t r = 0; r < pack->n; r++) sorted[r] = bytes[pack->order[r]];
+    for (size_t r = 0; r < n; r++) sorted[r] = from[order[r]];
   else
-    for (size_t r = 0; r < pack->n; r++) sorted[r] = dense[bytes[pack->order[r]]];
+    for (size_t r = 0; r < n; r++) sorted[r] = dense[from[order[r]]];
   return sorted;
 }
 
@@ -265,7 +271,7 @@ done:
 /* ---- entry points ---- */
 
 weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, size_t p, size_t n,
-                               const uint16_t *classes, uint32_t class_levels, int na_level, weft_mi_pack *out)
+                               const weft_mi_classes *classes, int na_level, weft_mi_pack *out)
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
@@ -280,14 +286,15 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
   memset(out, 0, sizeof *out);
   out->p = out->columns = p;
   out->rows_in = n;
-  out->classes = class_levels;
-  WEFT_TRY(sort_rows(mem, classes, out));
+  out->classes = classes->levels;
+  out->per = classes->per;
+  WEFT_TRY(sort_rows(mem, classes->codes, out));
   WEFT_TRY(make_log(mem, out));
   WEFT_TAKE(out->missing, mem, p);
   WEFT_TAKE(shapes, &own, p);
   WEFT_TAKE(levels, &own, p);
   WEFT_TAKE(missing, &own, p);
-  WEFT_TRY(weft_mi_sorter_make(&own, out, columns, p, classes, &sorter));
+  WEFT_TRY(weft_mi_sorter_make(&own, out, columns, p, classes->codes, &sorter));
   WEFT_TAKE(work, &own, (size_t) threads);
   for (int t = 0; t < threads; t++) {
     WEFT_TAKE(work[t].halves, &own, sorter.classes ? 2 * out->words : 0);

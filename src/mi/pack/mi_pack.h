@@ -38,7 +38,8 @@ typedef struct weft_mi_group {
 typedef struct weft_mi_pack {
   size_t n, p;               /* rows that count; attributes */
   size_t rows_in, columns;   /* of the input */
-  uint32_t classes;
+  uint32_t classes;          /* of all strata together */
+  uint32_t per;              /* of one stratum; class c of stratum s is number s * per + c */
   size_t words;              /* of a plane */
   size_t *class_word;        /* classes + 1 */
   uint32_t *class_rows;
@@ -53,12 +54,15 @@ typedef struct weft_mi_pack {
   uint32_t *margins;         /* margins[class * plane_rows + row]: set bits */
   double *missing;           /* of an attribute: values missing in rows_in rows */
   weft_mi_log f;
-  int64_t class_fixed;       /* Σ f(n_c) - f(n) */
+  int64_t class_fixed;       /* Σ f(n_c) - f(n), summed over strata */
 } weft_mi_pack;
 
-/* `classes`: a code a row, WEFT_NA_U16 where the row does not count. Memory is taken from `mem`. */
+/* The class of every row, of `levels`, of which a stratum has `per`; WEFT_NA_U16 where the row does not count. */
+typedef struct weft_mi_classes { const uint16_t *codes; uint32_t levels, per; } weft_mi_classes;
+
+/* Memory is taken from `mem`. */
 weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, size_t p, size_t n,
-                               const uint16_t *classes, uint32_t class_levels, int na_level, weft_mi_pack *out);
+                               const weft_mi_classes *classes, int na_level, weft_mi_pack *out);
 
 /* The same attributes with the classes of the rows exchanged: sorted row r gets the class of sorted row perm[r]. Shares
  * what does not change with `in`. `out` may be refilled: its blocks are taken when it has none. */

@@ -35,8 +35,7 @@ typedef struct {
   weft_mi_handle *handle;
   const weft_column *columns;
   size_t p, n;
-  const uint16_t *classes;
-  uint32_t class_levels;
+  weft_mi_classes classes;
   int na_level;
 } build_job;
 
@@ -49,14 +48,13 @@ static weft_status build(weft_ctx *ctx, const weft_backend *backend, void *data)
   h->ctx = *ctx;
   h->ctx.poll = NULL;
   h->mem = weft_arena_begin(ctx);
-  weft_status st = weft_mi_pack_build(ctx, &h->mem, job->columns, job->p, job->n, job->classes, job->class_levels,
-                                      job->na_level, &h->pack);
+  weft_status st =
+    weft_mi_pack_build(ctx, &h->mem, job->columns, job->p, job->n, &job->classes, job->na_level, &h->pack);
   h->mem.ctx = &h->ctx;
   return st;
 }
 
-/* class_codes: integers from 0 with NA, or NULL: all rows, one class. */
-SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, int na_level, SEXP control)
+SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, uint32_t strata, int na_level, SEXP control)
 {
   const int one_class = class_codes == R_NilValue;
   const size_t p = weft_glue_ncol(x), n = one_class ? weft_glue_nrow(x) : (size_t) Rf_xlength(class_codes);
@@ -66,7 +64,7 @@ SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, int na_l
   weft_mi_handle *h = weft_mi_handle_of(pointer);
   if (one_class) memset(classes, 0, n * sizeof *classes);
   weft_glue_columns(x, columns);
-  build_job job = { h, columns, p, n, classes, class_levels, na_level };
+  build_job job = { h, columns, p, n, { classes, class_levels * strata, class_levels }, na_level };
   weft_glue_run(control, build, &job);
   UNPROTECT(1);
   return pointer;
@@ -74,9 +72,11 @@ SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, int na_l
 
 void weft_mi_free_pack(SEXP pointer) { weft_glue_handle_free(pointer, &kind); }
 
+/* class_levels: c(of a stratum, strata). */
 SEXP C_weft_mi_pack(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level, SEXP control)
 {
-  return weft_mi_make_pack(x, class_codes, (uint32_t) Rf_asInteger(class_levels), Rf_asLogical(na_level), control);
+  return weft_mi_make_pack(x, class_codes, (uint32_t) INTEGER(class_levels)[0], (uint32_t) INTEGER(class_levels)[1],
+                           Rf_asLogical(na_level), control);
 }
 
 /* What a pack says of itself: rows, attributes, classes, bytes; missing values and levels of every attribute. */
@@ -117,6 +117,7 @@ SEXP C_weft_mi_pack_digest(SEXP pointer)
   size_t coded = 0;
   for (size_t g = 0; g < pack->group_count; g++) coded += pack->groups[g].coded ? pack->groups[g].count : 0;
   weft_digest_word(&d, pack->n);
+  weft_digest_word(&d, pack->per);
   weft_digest_bytes(&d, pack->class_rows, pack->classes * sizeof *pack->class_rows);
   weft_digest_bytes(&d, pack->place, pack->p * sizeof *pack->place);
   weft_digest_bytes(&d, pack->levels, pack->p * sizeof *pack->levels);

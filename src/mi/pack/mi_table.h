@@ -39,6 +39,32 @@ static WEFT_HD inline double weft_mi_bits(int64_t fixed, double unit, uint64_t n
   return n ? weft_div(weft_mul((double) fixed, unit), (double) n) : 0;
 }
 
+/* Counts of one level (a cell, a margin, all rows), class after class, `per` classes a stratum: Σ f(count) less Σ
+ * f(count of a stratum). With one stratum this is a level's part of the information above. */
+typedef struct weft_mi_by_class {
+  const weft_mi_log *f;
+  uint32_t per, seen;   /* seen: classes of the stratum so far */
+  uint64_t stratum, n;  /* its rows so far; rows of the strata that are complete */
+  int64_t sum;
+} weft_mi_by_class;
+
+static WEFT_HD inline weft_mi_by_class weft_mi_by_class_of(const weft_mi_log *f, uint32_t per)
+{
+  const weft_mi_by_class out = { f, per, 0, 0, 0, 0 };
+  return out;
+}
+
+static WEFT_HD inline void weft_mi_by_class_add(weft_mi_by_class *s, uint64_t count)
+{
+  s->sum += weft_mi_fixed(s->f, count);
+  s->stratum += count;
+  if (++s->seen < s->per) return;
+  s->sum -= weft_mi_fixed(s->f, s->stratum);
+  s->n += s->stratum;
+  s->seen = 0;
+  s->stratum = 0;
+}
+
 /* How the counts of an attribute's levels follow from its planes. A complete attribute has a plane for every level but
  * the last, whose counts are what is left; one with missing values has a plane for every level. */
 typedef struct weft_mi_shape { uint32_t planes, levels; int missing; } weft_mi_shape;

@@ -13,7 +13,7 @@ struct codes_args {
   const uint16_t *a, *b, *row_class;
   const uint32_t *levels_a, *levels_b, *column;
   size_t n, place_a, place_b, nj, columns;
-  uint32_t classes, words;
+  uint32_t classes, per, words;
   int same;
   weft_mi_log f;
   codes_out out;
@@ -56,18 +56,15 @@ __device__ static double entropy(const weft_mi_log &f, const uint32_t *counts, u
   return weft_mi_estimate_nats(&e, &f, estimator);
 }
 
-/* Σ f over `items` items' counts by class, less Σ f over the items. */
+/* Σ f over `items` items' counts by class, less Σ f over the items, or within strata over each item's strata. */
 __device__ static long long by_level(const weft_mi_log &f, const uint32_t *counts, uint32_t items, uint32_t classes,
-                                     long long *room)
+                                     uint32_t per, long long *room)
 {
   long long sum = 0;
   for (uint32_t k = threadIdx.x; k < items; k += THREADS) {
-    uint64_t level = 0;
-    for (uint32_t c = 0; c < classes; c++) {
-      sum += weft_mi_fixed(&f, counts[k * classes + c]);
-      level += counts[k * classes + c];
-    }
-    sum -= weft_mi_fixed(&f, level);
+    weft_mi_by_class item = weft_mi_by_class_of(&f, per);
+    for (uint32_t c = 0; c < classes; c++) weft_mi_by_class_add(&item, counts[k * classes + c]);
+    sum += item.sum;
   }
   return total(sum, room);
 }
@@ -126,17 +123,21 @@ __global__ static void __launch_bounds__(THREADS) count_codes(codes_args t)
     return;
   }
   long long n = 0, of_classes = 0;
-  for (uint32_t c = threadIdx.x; c < classes; c += THREADS) {
-    uint64_t rows = 0;
-    for (uint32_t x = 0; x < la; x++) rows += of_a[x * classes + c];
-    of_classes += weft_mi_fixed(&t.f, rows);
-    n += (long long) rows;
+  for (uint32_t first = threadIdx.x * t.per; first < classes; first += THREADS * t.per) { /* a stratum */
+    weft_mi_by_class all = weft_mi_by_class_of(&t.f, t.per);
+    for (uint32_t c = first; c < first + t.per; c++) {
+      uint64_t rows = 0;
+      for (uint32_t x = 0; x < la; x++) rows += of_a[x * classes + c];
+      weft_mi_by_class_add(&all, rows);
+    }
+    of_classes += all.sum;
+    n += (long long) all.n;
   }
   n = total(n, whole);
-  of_classes = total(of_classes, whole) - weft_mi_fixed(&t.f, (uint64_t) n);
-  long long joint = by_level(t.f, table, la * lb, classes, whole) - of_classes,
-            one = by_level(t.f, of_a, la, classes, whole) - of_classes,
-            other = by_level(t.f, of_b, lb, classes, whole) - of_classes;
+  of_classes = total(of_classes, whole);
+  long long joint = by_level(t.f, table, la * lb, classes, t.per, whole) - of_classes,
+            one = by_level(t.f, of_a, la, classes, t.per, whole) - of_classes,
+            other = by_level(t.f, of_b, lb, classes, t.per, whole) - of_classes;
   if (threadIdx.x) return;
   joint = joint > 0 ? joint : 0;
   const long long gain = joint - (one > 0 ? one : 0) - (other > 0 ? other : 0);
@@ -256,6 +257,7 @@ weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *
   t.nj = c->nj;
   t.columns = c->x->columns;
   t.classes = c->classes ? c->x->classes : 1;
+  t.per = c->classes ? c->x->per : 1;
   t.same = c->same;
   t.f = c->r->f;
   t.out = *out;

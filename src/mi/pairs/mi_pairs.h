@@ -92,14 +92,14 @@ weft_status weft_mi_own_entropies(weft_ctx *ctx, const weft_mi_pack *x, int esti
 weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search,
                                    weft_arena *mem, weft_mi_found *out);
 
-/* One thread's room for counting a tuple from codes. */
+/* One thread's room for counting tuples of up to `order` columns from codes. */
 typedef struct weft_mi_coder {
   size_t n, hash_size;
   uint32_t *ids, *rows, *counts, *class_end;
   uint64_t *keys;
   uint32_t *slots;
 } weft_mi_coder;
-weft_status weft_mi_coder_init(weft_mi_coder *w, weft_arena *mem, const weft_mi_pack *pack);
+weft_status weft_mi_coder_init(weft_mi_coder *w, weft_arena *mem, const weft_mi_pack *pack, int order);
 /* Fixed-point information about the class of the columns of `codes` whose bit is set in masks[0 .. count-1], over the
  * rows where all k are known; returns how many these are. */
 size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t *const *codes, const uint32_t *levels,
@@ -137,10 +137,12 @@ weft_status weft_mi_permute_spread(weft_ctx *ctx, const weft_mi_ops *ops, const 
 weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, size_t permutations,
                                  uint64_t key, double *observed, double *at_least, double *greatest);
 
-/* What a search's screens have in common. `classes` of a table's parts are added up to one level of its group. */
+/* What a search's screens have in common. `classes` of a table's parts are added up to one level of its group: in
+ * triples, of the fixed attribute's level; in pairs within strata, of the stratum. */
 typedef struct weft_mi_screening {
   uint32_t classes;
-  float class_sum;      /* Σ n_c log2 n_c - n log2 n */
+  int stratified;
+  float class_sum;      /* Σ n_c log2 n_c - n log2 n, summed over strata */
   uint64_t n;
   uint64_t class0;      /* rows of the first class, where there are two and both occur; else 0 */
   double steepest;      /* then: weft_mi_steepest() of its share */
@@ -152,7 +154,7 @@ weft_mi_screening weft_mi_screening_of(const weft_mi_pack *pack);
  * below `least`, at least the joint information less that. out has room for count rounded up to 16. */
 void weft_mi_screen(const weft_mi_counts *t, const weft_mi_screening *s, size_t i, size_t count, float least,
                     float *out);
-double weft_mi_screen_error(const weft_mi_counts *t, uint64_t n);
+double weft_mi_screen_error(const weft_mi_counts *t, const weft_mi_screening *s);
 
 /* The greatest KL(q || p) / (q - p)² over q, in bits. */
 double weft_mi_steepest(double p);

@@ -14,7 +14,7 @@ struct part {
   weft_mi_counts counts;
   weft_mi_log f;
   size_t na, nb, place_a, place_b, columns;
-  uint32_t classes;
+  uint32_t classes, per;         /* per: of a stratum */
   uint64_t n;
   int64_t class_fixed;
   int same;

@@ -133,6 +133,7 @@ weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, 
   out->place_b = h->first + j0;
   out->columns = x->columns;
   out->classes = x->classes;
+  out->per = x->per;
   out->n = x->n;
   out->class_fixed = x->class_fixed;
   out->same = panel->same;

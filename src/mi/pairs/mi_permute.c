@@ -5,8 +5,8 @@
  *   rank    the permuted labels are packed as attributes: features against them are a matrix of pairs, which is one
  *           product of bit matrices
  *
- * Permutation b exchanges by Fisher and Yates; step i draws index b 2^32 + i. Scores are exact, so that "at least as
- * large" means that. */
+ * Permutation b exchanges by Fisher and Yates, within strata; step i draws index b 2^32 + i. Scores are exact, so that
+ * "at least as large" means that. */
 #include <math.h>
 #include <string.h>
 #include "../../base/draws.h"
@@ -16,15 +16,21 @@
 enum { STREAM = 0x6d69 }; /* this purpose's draws */
 #define LABELS_AT_ONCE 64
 
-static void permute(uint64_t key, uint64_t b, size_t n, uint32_t *perm)
+/* Of the pack's sorted rows, in which those of a stratum are neighbours. */
+static void permute(uint64_t key, uint64_t b, const weft_mi_pack *pack, uint32_t *perm)
 {
   const weft_rng rng = { key, STREAM };
-  for (size_t i = 0; i < n; i++) perm[i] = (uint32_t) i;
-  for (size_t i = n; i-- > 1;) {
-    const size_t j = (size_t) weft_draw_below(rng, b << 32 | i, i + 1);
-    const uint32_t swap = perm[i];
-    perm[i] = perm[j];
-    perm[j] = swap;
+  for (size_t i = 0; i < pack->n; i++) perm[i] = (uint32_t) i;
+  for (size_t c = 0, end = 0, start = 0; c < pack->classes; c++) {
+    end += pack->class_rows[c];
+    if ((c + 1) % pack->per) continue;
+    for (size_t i = end; i-- > start + 1;) {
+      const size_t j = start + (size_t) weft_draw_below(rng, b << 32 | i, i - start + 1);
+      const uint32_t swap = perm[i];
+      perm[i] = perm[j];
+      perm[j] = swap;
+    }
+    start = end;
   }
 }
 
@@ -52,7 +58,7 @@ weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const w
   for (size_t b = search->part; b < permutations; b += search->parts) {
     weft_arena step = weft_arena_begin(ctx);
     weft_mi_found best = { NULL, 0 };
-    permute(key, b, pack->n, perm);
+    permute(key, b, pack, perm);
     st = weft_mi_pack_permute(ctx, &mem, pack, perm, &moved);
     if (st == WEFT_OK) st = weft_mi_score_tuples(ctx, &moved, columns, count, search->order, now);
     if (st == WEFT_OK) st = ops->search(ctx, &moved, &device, &single, &step, &best);
@@ -85,6 +91,7 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
   weft_mi_resident *device = NULL;
   WEFT_TAKE(perm, &mem, pack->n);
   WEFT_TAKE(classes, &mem, rows);
+  const weft_mi_classes same = { classes, pack->classes, pack->per };
   WEFT_TAKE0(values, &mem, rows * LABELS_AT_ONCE);
   WEFT_TAKE(scores, &mem, pack->p * LABELS_AT_ONCE);
   memset(at_least, 0, pack->p * sizeof *at_least);
@@ -99,11 +106,11 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
     weft_arena step = weft_arena_begin(ctx);
     weft_mi_pack labels;
     for (size_t k = 0; k < sets; k++) {
-      if (first + k) permute(key, first + k - 1, pack->n, perm);
+      if (first + k) permute(key, first + k - 1, pack, perm);
       for (size_t r = 0; r < pack->n; r++)
         values[k * rows + pack->order[r]] = classes[pack->order[first + k ? perm[r] : r]];
     }
-    st = weft_mi_pack_build(ctx, &step, columns, sets, rows, classes, pack->classes, 0, &labels);
+    st = weft_mi_pack_build(ctx, &step, columns, sets, rows, &same, 0, &labels);
     if (st == WEFT_OK) st = ops->matrix(ctx, pack, &device, &labels, WEFT_MI_EMPIRICAL, scores);
     weft_arena_end(&step);
     if (st != WEFT_OK) goto done;

@@ -43,11 +43,12 @@ INLINE void add_f(const ints *k, floats *sum)
 
 /* Sixteen pairs from j on. The dimensions are constants where that pays. */
 INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, uint32_t pa, uint32_t pb, int missing_a,
-                    int missing_b, int vary, float class_sum, float n, size_t i, size_t j, float *out)
+                    int missing_b, int vary, int stratified, float class_sum, float n, size_t i, size_t j, float *out)
 {
   const uint32_t la = pa + !missing_a, lb = pb + !missing_b;
   ints levels[MOST_CELLS], by_class[WEFT_MI_PLANAR_CLASSES], column_left[WEFT_MI_PLANAR_LEVELS];
-  floats joint = { 0 }, of_levels = { 0 };
+  ints rows = (ints){ 0 };
+  floats joint = { 0 }, of_levels = { 0 }, of_classes = { 0 }, of_rows = { 0 };
   if (vary)
     for (uint32_t c = 0; c < classes; c++) by_class[c] = (ints){ 0 };
   for (uint32_t part = 0; part < parts; part++) {
@@ -91,17 +92,21 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
 #undef CELL
     if (c == classes - 1)
       for (uint32_t k = 0; k < la * lb; k++) add_f(&levels[k], &of_levels);
+    if (vary && (stratified ? c == classes - 1 : part == parts - 1)) {
+      ints all = (ints){ 0 };
+      for (uint32_t k = 0; k < classes; k++) {
+        add_f(&by_class[k], &of_classes);
+        all += by_class[k];
+        by_class[k] = (ints){ 0 };
+      }
+      add_f(&all, &of_rows);
+      rows += all;
+    }
   }
   floats score;
   if (vary) {
-    ints rows = (ints){ 0 };
-    floats of_classes = { 0 }, of_rows = { 0 }, real;
-    for (uint32_t c = 0; c < classes; c++) {
-      add_f(&by_class[c], &of_classes);
-      rows += by_class[c];
-    }
-    add_f(&rows, &of_rows);
-    real = __builtin_convertvector((signed_ints) rows - (rows == 0), floats); /* a comparison is -1 where it holds */
+    const floats real = /* a comparison is -1 where it holds */
+      __builtin_convertvector((signed_ints) rows - (rows == 0), floats);
     score = ((joint - of_levels) - (of_classes - of_rows)) / real;
   } else {
     score = ((joint - of_levels) - class_sum) / n;
@@ -192,12 +197,14 @@ INLINE void row(const weft_mi_counts *t, const weft_mi_screening *s, squares by,
     if (bounded && parts == 2 && pa == 1 && pb == 1 && all_below(t, 1, 1, 1, by, least, i, j, now, out + j)) continue;
     if (bounded && parts == 2 && pa == 2 && pb == 2 && all_below(t, 1, 2, 2, by, least, i, j, now, out + j)) continue;
     if (bounded && parts == 4 && pa == 1 && pb == 1 && all_below(t, 2, 1, 1, by, least, i, j, now, out + j)) continue;
-    if (flat && pa == 1 && pb == 1) sixteen(t, 2, 2, 1, 1, 0, 0, 0, class_sum, n, i, j, out + j);
-    else if (flat && pa == 2 && pb == 2) sixteen(t, 2, 2, 2, 2, 0, 0, 0, class_sum, n, i, j, out + j);
+    if (flat && pa == 1 && pb == 1) sixteen(t, 2, 2, 1, 1, 0, 0, 0, 0, class_sum, n, i, j, out + j);
+    else if (flat && pa == 2 && pb == 2) sixteen(t, 2, 2, 2, 2, 0, 0, 0, 0, class_sum, n, i, j, out + j);
     else if (known && pa == 1 && pb == 1 && parts == 4 && classes == 2)
-      sixteen(t, 4, 2, 1, 1, 0, 0, 0, class_sum, n, i, j, out + j);
-    else if (known) sixteen(t, parts, classes, pa, pb, 0, 0, 0, class_sum, n, i, j, out + j);
-    else sixteen(t, parts, classes, pa, pb, t->a.missing, t->b.missing, 1, class_sum, n, i, j, out + j);
+      sixteen(t, 4, 2, 1, 1, 0, 0, 0, 0, class_sum, n, i, j, out + j);
+    else if (known) sixteen(t, parts, classes, pa, pb, 0, 0, 0, 0, class_sum, n, i, j, out + j);
+    else if (!s->stratified)
+      sixteen(t, parts, classes, pa, pb, t->a.missing, t->b.missing, 1, 0, class_sum, n, i, j, out + j);
+    else sixteen(t, parts, classes, pa, pb, t->a.missing, t->b.missing, 1, 1, class_sum, n, i, j, out + j);
   }
 }
 
@@ -230,8 +237,9 @@ static const row_function rows[] = { row_portable, row_portable, row_portable };
 
 weft_mi_screening weft_mi_screening_of(const weft_mi_pack *pack)
 {
-  weft_mi_screening s = { pack->classes, (float) ((double) pack->class_fixed * pack->f.unit), pack->n, 0, 0 };
-  if (pack->classes == 2 && pack->class_rows[0] && pack->class_rows[1]) {
+  weft_mi_screening s = { pack->per, pack->per < pack->classes, (float) ((double) pack->class_fixed * pack->f.unit),
+                          pack->n, 0, 0 };
+  if (pack->classes == 2 && pack->per == 2 && pack->class_rows[0] && pack->class_rows[1]) {
     s.class0 = pack->class_rows[0];
     s.steepest = weft_mi_steepest((double) s.class0 / (double) s.n);
   }
@@ -246,10 +254,11 @@ void weft_mi_screen(const weft_mi_counts *t, const weft_mi_screening *s, size_t 
   rows[level](t, s, s->class0 && level != WEFT_SIMD_AVX512 ? squares_of(s) : none, i, count, least, out);
 }
 
-double weft_mi_screen_error(const weft_mi_counts *t, uint64_t n)
+double weft_mi_screen_error(const weft_mi_counts *t, const weft_mi_screening *s)
 {
-  const double cells = (double) t->a.levels * t->b.levels * (t->parts + 1.0) + t->parts + 8;
-  return 4 * LOG_ERROR + (cells + 16) * 0x1p-23 * log2((double) n + 2) * 2;
+  const double strata = s->stratified ? t->parts / (double) s->classes : 1;
+  const double cells = (double) t->a.levels * t->b.levels * (t->parts + strata) + t->parts + strata + 7;
+  return 4 * LOG_ERROR + (cells + 16) * 0x1p-23 * log2((double) s->n + 2) * 2;
 }
 
 /* A little above the greatest, for the points between those looked at. */

@@ -3,69 +3,17 @@
 #define WEFT_MI_TABLES_CUH
 
 #include "mi_panel.cuh"
+#include "mi_scores.cuh"
 
 #define SCORE_THREADS 128
 
-struct pair_score { int64_t joint, gain; uint64_t n; };
-
-/* The sums of mi_table.h, cell by cell: no table is kept. */
 __device__ static pair_score score_pair(const part &p, size_t i, size_t j)
 {
   const weft_mi_counts &t = p.counts;
-  const uint32_t la = t.a.levels, lb = t.b.levels;
-  int64_t joint = 0, of_a = 0, of_b = 0, of_classes = 0;
-  uint64_t n = 0;
-  for (uint32_t x = 0; x < la; x++)
-    for (uint32_t y = 0; y < lb; y++) {
-      uint64_t level = 0;
-      for (uint32_t c = 0; c < p.classes; c++) {
-        const uint32_t k = weft_mi_cell(&t, c, i, j, x, y);
-        joint += weft_mi_fixed(&p.f, k);
-        level += k;
-      }
-      joint -= weft_mi_fixed(&p.f, level);
-      n += level;
-    }
-  pair_score out;
-  out.n = n;
-  if (!t.vary) {
-    joint -= p.class_fixed;
-    out.joint = joint > 0 ? joint : 0;
-    out.gain = out.joint - p.alone[p.place_a + i] - p.alone[p.place_b + j];
-    return out;
-  }
-  for (uint32_t c = 0; c < p.classes; c++) {
-    uint64_t rows = 0;
-    for (uint32_t x = 0; x < la; x++) {
-      uint64_t k = 0;
-      for (uint32_t y = 0; y < lb; y++) k += weft_mi_cell(&t, c, i, j, x, y);
-      of_a += weft_mi_fixed(&p.f, k);
-      rows += k;
-    }
-    for (uint32_t y = 0; y < lb; y++) {
-      uint64_t k = 0;
-      for (uint32_t x = 0; x < la; x++) k += weft_mi_cell(&t, c, i, j, x, y);
-      of_b += weft_mi_fixed(&p.f, k);
-    }
-    of_classes += weft_mi_fixed(&p.f, rows);
-  }
-  for (uint32_t x = 0; x < la; x++) {
-    uint64_t k = 0;
-    for (uint32_t c = 0; c < p.classes; c++) for (uint32_t y = 0; y < lb; y++) k += weft_mi_cell(&t, c, i, j, x, y);
-    of_a -= weft_mi_fixed(&p.f, k);
-  }
-  for (uint32_t y = 0; y < lb; y++) {
-    uint64_t k = 0;
-    for (uint32_t c = 0; c < p.classes; c++) for (uint32_t x = 0; x < la; x++) k += weft_mi_cell(&t, c, i, j, x, y);
-    of_b -= weft_mi_fixed(&p.f, k);
-  }
-  of_classes -= weft_mi_fixed(&p.f, n);
-  joint -= of_classes;
-  of_a -= of_classes;
-  of_b -= of_classes;
-  out.joint = joint > 0 ? joint : 0;
-  out.gain = out.joint - (of_a > 0 ? of_a : 0) - (of_b > 0 ? of_b : 0);
-  return out;
+  const auto cell = [&](uint32_t c, uint32_t x, uint32_t y) { return weft_mi_cell(&t, c, i, j, x, y); };
+  if (t.vary) return score_varying(p.f, p.classes, p.per, t.a.levels, t.b.levels, cell);
+  return score_complete(p.f, p.classes, p.per, t.a.levels, t.b.levels, cell, p.class_fixed, p.alone[p.place_a + i],
+                        p.alone[p.place_b + j]);
 }
 
 /* One thread a pair. With `mi`, all scores are written there and to `interaction`: pair (i, j) at i * nb + j. */

@@ -106,50 +106,36 @@ void weft_mi_tile_count(const weft_mi_tiling *tiling, const weft_mi_tile *tile, 
 
 /* ---- tables ---- */
 
-int64_t weft_mi_joint(const weft_mi_log *f, const uint32_t *cells, uint32_t groups, uint32_t classes, size_t area,
-                      int64_t class_fixed)
+int64_t weft_mi_joint(const weft_mi_pack *pack, const uint32_t *cells, uint32_t groups, size_t area)
 {
-  int64_t sum = -class_fixed;
-  for (uint32_t g = 0; g < groups; g++, cells += classes * area)
-    for (size_t k = 0; k < area; k++) {
-      uint64_t level = 0;
-      for (uint32_t c = 0; c < classes; c++) {
-        level += cells[c * area + k];
-        sum += weft_mi_fixed(f, cells[c * area + k]);
-      }
-      sum -= weft_mi_fixed(f, level);
-    }
+  weft_mi_by_class all = weft_mi_by_class_of(&pack->f, pack->per);
+  for (uint32_t g = 0; g < groups; g++, cells += pack->classes * area)
+    for (size_t k = 0; k < area; k++)
+      for (uint32_t c = 0; c < pack->classes; c++) weft_mi_by_class_add(&all, cells[c * area + k]);
+  const int64_t sum = all.sum - pack->class_fixed;
   return sum > 0 ? sum : 0;
 }
 
-int64_t weft_mi_of_table(const weft_mi_log *f, const uint32_t *cells, uint32_t groups, uint32_t classes, uint32_t la,
-                         uint32_t lb, int mask, uint32_t *work, uint64_t *n)
+int64_t weft_mi_of_table(const weft_mi_pack *pack, const uint32_t *cells, uint32_t groups, uint32_t la, uint32_t lb,
+                         int mask, uint32_t *work, uint64_t *n)
 {
-  const uint32_t dg = mask & 1 ? groups : 1, da = mask & 2 ? la : 1, db = mask & 4 ? lb : 1, area = dg * da * db;
-  int64_t sum = 0;
-  *n = 0;
+  const uint32_t classes = pack->classes, dg = mask & 1 ? groups : 1, da = mask & 2 ? la : 1, db = mask & 4 ? lb : 1,
+                 area = dg * da * db;
+  weft_mi_by_class levels = weft_mi_by_class_of(&pack->f, pack->per), all = levels;
   memset(work, 0, (size_t) area * classes * sizeof *work);
   for (uint32_t g = 0; g < groups; g++)
     for (uint32_t c = 0; c < classes; c++)
       for (uint32_t x = 0; x < la; x++)
         for (uint32_t y = 0; y < lb; y++)
           work[(((mask & 1 ? g : 0) * da + (mask & 2 ? x : 0)) * db + (mask & 4 ? y : 0)) * classes + c] += *cells++;
-  for (uint32_t k = 0; k < area; k++) {
-    uint64_t level = 0;
-    for (uint32_t c = 0; c < classes; c++) {
-      level += work[(size_t) k * classes + c];
-      sum += weft_mi_fixed(f, work[(size_t) k * classes + c]);
-    }
-    sum -= weft_mi_fixed(f, level);
-  }
+  for (size_t k = 0; k < (size_t) area * classes; k++) weft_mi_by_class_add(&levels, work[k]);
   for (uint32_t c = 0; c < classes; c++) {
     uint64_t rows = 0;
     for (uint32_t k = 0; k < area; k++) rows += work[(size_t) k * classes + c];
-    sum -= weft_mi_fixed(f, rows);
-    *n += rows;
+    weft_mi_by_class_add(&all, rows);
   }
-  sum += weft_mi_fixed(f, *n);
-  return sum > 0 ? sum : 0;
+  *n = all.n;
+  return levels.sum > all.sum ? levels.sum - all.sum : 0;
 }
 
 void weft_mi_marginals(const weft_mi_pack *pack, int64_t *out)
@@ -157,21 +143,17 @@ void weft_mi_marginals(const weft_mi_pack *pack, int64_t *out)
   for (size_t place = 0; place < pack->p; place++) {
     const weft_mi_group *g = &pack->groups[pack->group_of[place]];
     const uint32_t *margins = pack->margins + g->plane0 + (place - g->first);
-    int64_t sum = -pack->class_fixed;
+    weft_mi_by_class levels = weft_mi_by_class_of(&pack->f, pack->per);
     out[place] = 0;
     if (g->coded || g->shape.missing) continue;
-    for (uint32_t q = 0; q <= g->shape.planes; q++) {
-      uint64_t level = 0;
+    for (uint32_t q = 0; q <= g->shape.planes; q++)
       for (uint32_t c = 0; c < pack->classes; c++) {
         uint32_t k = pack->class_rows[c];
         if (q < g->shape.planes) k = margins[c * pack->plane_rows + q * g->count];
         else for (uint32_t p = 0; p < g->shape.planes; p++) k -= margins[c * pack->plane_rows + p * g->count];
-        level += k;
-        sum += weft_mi_fixed(&pack->f, k);
+        weft_mi_by_class_add(&levels, k);
       }
-      sum -= weft_mi_fixed(&pack->f, level);
-    }
-    out[place] = sum > 0 ? sum : 0;
+    if (levels.sum > pack->class_fixed) out[place] = levels.sum - pack->class_fixed;
   }
 }
 

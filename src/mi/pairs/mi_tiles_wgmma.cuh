@@ -52,12 +52,13 @@ template <uint32_t STAGES> __device__ static inline void make_ring(ring<STAGES> 
   __syncthreads();
 }
 
-/* Brings a tile's rows, by one thread. *step: k-steps since the start, which give stage and phase of the ring. */
+/* Brings k-steps first .. end-1 of a tile's rows, which have `steps`, by one thread. *step: k-steps since the start,
+ * which give stage and phase of the ring. */
 template <uint32_t STAGES>
-__device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const uint8_t *a, const uint8_t *b,
-                                         int steps, uint32_t *step)
+__device__ static inline void bring_steps(ring<STAGES> *r, uint8_t *stages, const uint8_t *a, const uint8_t *b,
+                                          int steps, int first, int end, uint32_t *step)
 {
-  for (int s = 0; s < steps; s++, ++*step) {
+  for (int s = first; s < end; s++, ++*step) {
     const uint32_t at = *step % STAGES;
     if (*step >= STAGES) barrier_wait(&r->empty[at], (*step / STAGES - 1) & 1);
     barrier_expect(&r->full[at], STAGE_BYTES);
@@ -68,19 +69,28 @@ __device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const
   }
 }
 
-/* Adds a class's counts of warpgroup `group`: by all threads of both. */
+/* All of them. */
 template <uint32_t STAGES>
-__device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages, uint32_t group, int steps,
-                                          uint32_t *step, uint32_t (&c)[128])
+__device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const uint8_t *a, const uint8_t *b,
+                                         int steps, uint32_t *step)
+{
+  bring_steps(r, stages, a, b, steps, 0, steps, step);
+}
+
+/* Adds a class's counts: by all threads of both warpgroups. */
+template <uint32_t STAGES>
+__device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
+                                          uint32_t (&c)[128])
 {
   if (!steps) return;
+  const uint32_t own = threadIdx.x / 128 * 64 * 32; /* bytes before this warpgroup's rows */
   for (int s = 0; s < steps; s++, ++*step) {
     const uint32_t at = *step % STAGES;
     const uint8_t *from = stages + at * STAGE_BYTES;
     barrier_wait(&r->full[at], *step / STAGES & 1);
     hold(c);
     product_fence();
-    mma_64x256x256(c, operand_descriptor(from + group * 64 * 32), operand_descriptor(from + BLOCK_BYTES));
+    mma_64x256x256(c, operand_descriptor(from + own), operand_descriptor(from + BLOCK_BYTES));
     product_commit();
     if (s > 0) { /* the step before is done: its stage is free */
       product_wait<1>();

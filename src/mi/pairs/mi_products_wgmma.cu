@@ -1,0 +1,423 @@
+/* Attributes of any number of planes, with or without missing values, and any number of classes, on Hopper's 1-bit
+ * tensor cores (wgmma, compute capability 9.0a). What fits mi_pairs_wgmma.cu or mi_planes_wgmma.cu is faster there.
+ *
+ * Every plane is arranged by itself, so that a thread that holds a product's accumulators has the same 128 pairs in all
+ * products of planes. One kernel counts: a unit of work is a tile of 128 attributes by 256, a plane of each and a class,
+ * or two classes of at most 65,535 rows, which share a word. Counts go to memory; complete attributes have L - 1 planes
+ * for L levels and those with missing values L, so that only these pay for their ninth product. Another kernel, of many
+ * threads, takes a pair each: it completes the tables from margins, screens by logarithms (mi_products.h) and scores
+ * what passes exactly. Tiles go through both a batch at a time. */
+#include <cmath>
+#include "mi_products.cuh"
+#include "mi_scores.cuh"
+#include "mi_tiles_wgmma.cuh"
+
+#define STAGES 16
+#define SHARED_BYTES (STAGES * STAGE_BYTES)
+#define AREA (ROWS_A * ROWS_B)                 /* pairs a tile */
+#define COUNTS_BYTES ((size_t) 256 << 20)      /* of a batch */
+#define MOST_BATCH 4096                        /* tiles */
+#define STRIP 16                               /* rows of a tile that a block scores */
+#define CLASSES WEFT_MI_PLANAR_CLASSES
+
+/* ---- counting ---- */
+
+struct count_args {
+  const uint8_t *a, *b;
+  size_t plane_a, plane_b;      /* bytes of one plane of all attributes */
+  int steps;                    /* k-steps of a row */
+  int class_step[CLASSES + 1];  /* first k-step of each class */
+  uint32_t classes, planes_a, planes_b, products;
+  int packed;
+  tile_grid grid;
+  tile_walk start;              /* where a walk to tile `first` has come */
+  uint64_t first;
+  uint32_t units;               /* tiles × products */
+  uint32_t *out;
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+/* What a unit counts: false when nothing is in its tile. */
+struct unit { const uint8_t *a, *b; uint32_t class_index; };
+
+__device__ static inline bool unit_at(const count_args &t, uint32_t k, tile_walk *walk, unit *out)
+{
+  uint32_t ta, tb;
+  if (!place_tile(&t.grid, walk, t.first + k / t.products, &ta, &tb)) return false;
+  const uint32_t product = k % t.products, planes = t.planes_a * t.planes_b, word = product / planes;
+  out->a = t.a + product % planes / t.planes_b * t.plane_a + (size_t) ta * t.steps * BLOCK_BYTES;
+  out->b = t.b + product % t.planes_b * t.plane_b + (size_t) tb * 2 * t.steps * BLOCK_BYTES;
+  out->class_index = t.packed ? 2 * word : word;
+  return true;
+}
+
+/* One past the last class of a unit. */
+__device__ static inline uint32_t classes_end(const count_args &t, uint32_t class_index)
+{
+  return t.packed && class_index + 1 < t.classes ? class_index + 2 : class_index + 1;
+}
+
+__global__ static void __launch_bounds__(THREADS, 1) count_products(const __grid_constant__ count_args t)
+{
+  extern __shared__ __align__(1024) uint8_t stages[];
+  __shared__ ring<STAGES> copies;
+  const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
+  make_ring(&copies);
+
+  uint32_t step = 0; /* k-steps since the start */
+  tile_walk walk = t.start;
+  unit now;
+  if (warp_of_block >= CONSUMERS / 32) {
+    if (thread == CONSUMERS) for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
+      if (!unit_at(t, k, &walk, &now)) continue;
+      bring_steps(&copies, stages, now.a, now.b, t.steps, t.class_step[now.class_index],
+                  t.class_step[classes_end(t, now.class_index)], &step);
+    }
+    return;
+  }
+
+  const uint32_t group = warp_of_block / 4, lane = thread % 32, warp = warp_of_block % 4;
+  for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
+    uint32_t c[128];
+    if (!unit_at(t, k, &walk, &now)) continue;
+    const uint32_t first = now.class_index, second = first + 1;
+#pragma unroll
+    for (int i = 0; i < 128; i++) c[i] = 0;
+    count_steps(&copies, stages, t.class_step[second] - t.class_step[first], &step, c);
+    if (t.packed) {
+#pragma unroll
+      for (int i = 0; i < 128; i++) c[i] <<= 16;
+      if (second < t.classes)
+        count_steps(&copies, stages, t.class_step[second + 1] - t.class_step[second], &step, c);
+    }
+    /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
+    uint32_t *out = t.out + (size_t) k * AREA + (group * 64 + warp * 16 + lane / 4) * ROWS_B + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 128; i += 2)
+      *(uint2 *) (out + i / 2 % 2 * 8 * ROWS_B + i / 4 * 8) = make_uint2(c[i], c[i + 1]);
+  }
+}
+
+#else /* host side, and devices that never run it */
+__global__ static void count_products(const __grid_constant__ count_args t) { (void) t; }
+#endif
+
+/* ---- scoring ---- */
+
+struct score_args {
+  const uint32_t *counts;       /* [tile of the batch][product][row][column] */
+  uint32_t planes_a, planes_b, products;
+  weft_mi_shape a, b;
+  uint32_t classes, per;        /* per: of a stratum */
+  int packed;
+  const uint32_t *margin_a, *margin_b; /* [class * plane_rows + plane * count + attribute] */
+  const uint32_t *class_rows;
+  size_t plane_rows, count_a, count_b, place_a, place_b, columns;
+  const uint32_t *column;
+  const int64_t *alone;
+  weft_mi_log f;
+  int64_t class_fixed;
+  tile_grid grid;
+  tile_walk start;
+  uint64_t first;
+  float bar_mi, bar_gain, error;
+  mi_bar bar;
+  mi_hits hits;
+};
+
+/* A pair: its counts, and where it is. */
+struct counted { const uint32_t *words; size_t one, other; };
+
+__device__ static inline uint32_t margin_a(const score_args &t, const counted &p, uint32_t c, uint32_t x)
+{
+  return __ldg(&t.margin_a[c * t.plane_rows + x * t.count_a + p.one]);
+}
+__device__ static inline uint32_t margin_b(const score_args &t, const counted &p, uint32_t c, uint32_t y)
+{
+  return __ldg(&t.margin_b[c * t.plane_rows + y * t.count_b + p.other]);
+}
+
+/* The word of planes x and y that has class c, and that class's part of it. */
+__device__ static inline uint32_t word_of(const score_args &t, const counted &p, uint32_t c, uint32_t x, uint32_t y)
+{
+  return p.words[(size_t) (((t.packed ? c / 2 : c) * t.planes_a + x) * t.planes_b + y) * AREA];
+}
+__device__ static inline uint32_t part_of(const score_args &t, uint32_t word, uint32_t c)
+{
+  return !t.packed ? word : c % 2 ? word & 0xffffu : word >> 16;
+}
+
+/* Any cell of a class. */
+__device__ static uint32_t cell_of(const score_args &t, const counted &p, uint32_t c, uint32_t x, uint32_t y)
+{
+  const uint32_t pa = t.planes_a, pb = t.planes_b;
+  uint32_t k;
+  if (x < pa && y < pb) return part_of(t, word_of(t, p, c, x, y), c);
+  if (x < pa) {
+    k = margin_a(t, p, c, x);
+    for (uint32_t q = 0; q < pb; q++) k -= part_of(t, word_of(t, p, c, x, q), c);
+    return k;
+  }
+  if (y < pb) {
+    k = margin_b(t, p, c, y);
+    for (uint32_t q = 0; q < pa; q++) k -= part_of(t, word_of(t, p, c, q, y), c);
+    return k;
+  }
+  k = t.class_rows[c];
+  for (uint32_t q = 0; q < pb; q++) k -= margin_b(t, p, c, q);
+  for (uint32_t q = 0; q < pa; q++) {
+    k -= margin_a(t, p, c, q);
+    for (uint32_t r = 0; r < pb; r++) k += part_of(t, word_of(t, p, c, q, r), c);
+  }
+  return k;
+}
+
+__device__ static void score_and_offer(const score_args &t, const counted &p)
+{
+  const auto cell = [&](uint32_t c, uint32_t x, uint32_t y) { return cell_of(t, p, c, x, y); };
+  const size_t a = t.place_a + p.one, b = t.place_b + p.other;
+  const pair_score s = t.a.missing || t.b.missing
+                           ? score_varying(t.f, t.classes, t.per, t.a.levels, t.b.levels, cell)
+                           : score_complete(t.f, t.classes, t.per, t.a.levels, t.b.levels, cell, t.class_fixed,
+                                            t.alone[a], t.alone[b]);
+  const uint64_t x = t.column[a], y = t.column[b];
+  mi_offer(t.bar, t.hits, weft_mi_bits(s.joint, t.f.unit, s.n), weft_mi_bits(s.gain, t.f.unit, s.n),
+           (x < y ? x : y) * t.columns + (x < y ? y : x));
+}
+
+/* The screen of attributes of LA and LB levels: 0 when the pair is behind the bar. */
+template <uint32_t LA, uint32_t LB> __device__ static inline int may_pass(const score_args &t, const counted &p)
+{
+  const weft_products_shape s = { LA, LB, t.a.missing, t.b.missing };
+  const int each = (s.missing_a || s.missing_b) && t.bar_gain > -INFINITY;
+  uint32_t words[LA * LB], cell[LA * LB], level[LA * LB] = {}, seen = 0;
+  weft_products_sums sums = { 0, 0, 0, 0 };
+#pragma unroll 1
+  for (uint32_t c = 0; c < t.classes; c++) {
+    uint32_t of_a[LA] = {}, of_b[LB] = {};
+    if (!t.packed || c % 2 == 0) {
+#pragma unroll
+      for (uint32_t x = 0; x < LA; x++)
+#pragma unroll
+        for (uint32_t y = 0; y < LB; y++)
+          words[x * LB + y] = x < t.planes_a && y < t.planes_b ? word_of(t, p, c, x, y) : 0;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < LA * LB; i++) cell[i] = part_of(t, words[i], c);
+    if (!s.missing_b)
+#pragma unroll
+      for (uint32_t x = 0; x < LA; x++) if (x < t.planes_a) of_a[x] = margin_a(t, p, c, x);
+    if (!s.missing_a)
+#pragma unroll
+      for (uint32_t y = 0; y < LB; y++) if (y < t.planes_b) of_b[y] = margin_b(t, p, c, y);
+    weft_products_cells(s, of_a, of_b, __ldg(&t.class_rows[c]), cell);
+    weft_products_class(s, cell, each, level, &sums);
+    if (++seen < t.per) continue;
+    weft_products_stratum(s, each, level, &sums);
+    seen = 0;
+  }
+  float own = 0;
+  if (!each && t.bar_gain > -INFINITY)
+    own = (float) ((double) (t.alone[t.place_a + p.one] + t.alone[t.place_b + p.other]) * t.f.unit);
+  return weft_products_passes(&sums, each, own, t.bar_mi, t.bar_gain, t.error);
+}
+
+/* Blocks of STRIP rows of a tile, a thread a column. LA 0: no screen. */
+template <uint32_t LA, uint32_t LB>
+__global__ static void __launch_bounds__(ROWS_B) score_products(const __grid_constant__ score_args t)
+{
+  tile_walk walk = t.start;
+  uint32_t ta, tb;
+  if (!place_tile(&t.grid, &walk, t.first + blockIdx.y, &ta, &tb)) return;
+  counted p;
+  p.other = (size_t) tb * ROWS_B + threadIdx.x;
+  if (p.other >= t.count_b) return;
+  for (uint32_t row = blockIdx.x * STRIP; row < (blockIdx.x + 1) * STRIP; row++) {
+    p.one = (size_t) ta * ROWS_A + row;
+    p.words = t.counts + (size_t) blockIdx.y * t.products * AREA + row * ROWS_B + threadIdx.x;
+    if (p.one >= t.count_a || (t.grid.same && p.other <= p.one)) return; /* and so are the rows behind */
+    if constexpr (LA > 0) if (!may_pass<LA, LB>(t, p)) continue;
+    score_and_offer(t, p);
+  }
+}
+
+typedef void (*score_kernel)(const score_args);
+
+static score_kernel kernel_for(uint32_t la, uint32_t lb)
+{
+#define ROW(a) { score_products<a, 2>, score_products<a, 3>, score_products<a, 4>, score_products<a, 5> }
+  static const score_kernel kernels[4][4] = { ROW(2), ROW(3), ROW(4), ROW(5) };
+#undef ROW
+  const uint32_t most = WEFT_PRODUCTS_LEVELS;
+  return la < 2 || lb < 2 || la > most || lb > most ? score_products<0, 0> : kernels[la - 2][lb - 2];
+}
+
+/* ---- host ---- */
+
+static size_t room_of(const weft_mi_group *g) { return (g->count + ROWS_B - 1) / ROWS_B * ROWS_B; }
+
+static int counts_pack(const weft_mi_pack *p)
+{
+  for (uint32_t c = 0; c < p->classes; c++) if (p->class_rows[c] > WEFT_PRODUCTS_HALF) return 0;
+  return 1;
+}
+
+static size_t products_of(const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h)
+{
+  const size_t words = counts_pack(p) ? (p->classes + 1) / 2 : p->classes;
+  return words * g->shape.planes * h->shape.planes;
+}
+
+int weft_mi_products_fit(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h)
+{
+  return !g->coded && !h->coded && g->shape.planes && h->shape.planes && p->n && p->classes <= CLASSES &&
+         products_of(p, g, h) * AREA * 4 <= COUNTS_BYTES && weft_mi_wgmma_ready(ctx->device);
+}
+
+static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_resident *r, const weft_mi_group *g,
+                           uint8_t **out)
+{
+  weft_status st = WEFT_OK;
+  const size_t plane = room_of(g) * r->words * 4;
+  uint8_t *planes;
+  WEFT_DEVICE_TAKE(planes, mem, g->shape.planes * plane);
+  *out = planes;
+  for (uint32_t q = 0; q < g->shape.planes; q++)
+    WEFT_TRY(weft_mi_wgmma_arrange(ctx, r, g->plane0 + q * g->count, g->count, planes + q * plane, mem->stream));
+done:
+  return st;
+}
+
+weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                   const weft_mi_resident *r, const weft_mi_panel *panel, mi_products *out)
+{
+  weft_status st = WEFT_OK;
+  const weft_mi_group *g = panel->g, *h = panel->h;
+  const size_t bytes = products_of(pack, g, h) * AREA * sizeof *out->counts;
+  size_t most = COUNTS_BYTES / bytes;
+  memset(out, 0, sizeof *out);
+  out->pack = pack;
+  out->r = r;
+  out->panel = panel;
+  out->packed = counts_pack(pack);
+  out->grid.tiles_a = (uint32_t) ((g->count + ROWS_A - 1) / ROWS_A);
+  out->grid.tiles_b = (uint32_t) ((h->count + ROWS_B - 1) / ROWS_B);
+  out->grid.same = panel->same;
+  out->tiles = tiles_of(&out->grid);
+  WEFT_TRY(arrange(ctx, mem, r, g, &out->sides[0]));
+  if (panel->same) out->sides[1] = out->sides[0];
+  else WEFT_TRY(arrange(ctx, mem, r, h, &out->sides[1]));
+  if (most > MOST_BATCH) most = MOST_BATCH;
+  if (most > out->tiles) most = (size_t) out->tiles;
+  out->batch = (uint32_t) weft_device_chunk(ctx, most, (double) bytes, 0);
+  if (!out->batch) { st = WEFT_ERR_MEMORY; goto done; }
+  WEFT_DEVICE_TAKE(out->counts, mem, out->batch * (bytes / sizeof *out->counts));
+done:
+  return st;
+}
+
+void weft_mi_products_end(weft_device_arena *mem, mi_products *job)
+{
+  if (job->sides[1] != job->sides[0]) weft_device_drop(mem, job->sides[1]);
+  weft_device_drop(mem, job->sides[0]);
+  weft_device_drop(mem, job->counts);
+}
+
+double weft_mi_products_most(const mi_products *job)
+{
+  const weft_mi_shape a = job->panel->g->shape, b = job->panel->h->shape;
+  const int screened = kernel_for(a.levels, b.levels) != score_products<0, 0>;
+  const double counting = (double) job->pack->n * a.planes * b.planes / 3e15;
+  const double cells = (double) a.levels * b.levels * job->pack->classes;
+  return 0.1 / (counting + cells * (screened ? 4e-12 : 2e-11 * (a.planes + b.planes)));
+}
+
+static count_args counting(const mi_products *job)
+{
+  const weft_mi_pack *p = job->pack;
+  const weft_mi_group *g = job->panel->g, *h = job->panel->h;
+  count_args t;
+  memset(&t, 0, sizeof t);
+  t.a = job->sides[0];
+  t.b = job->sides[1];
+  t.plane_a = room_of(g) * job->r->words * 4;
+  t.plane_b = room_of(h) * job->r->words * 4;
+  t.classes = p->classes;
+  for (uint32_t c = 0; c < p->classes; c++)
+    t.class_step[c + 1] = t.class_step[c] + (int) ((p->class_rows[c] + STEP_BITS - 1) / STEP_BITS);
+  t.steps = t.class_step[p->classes];
+  t.planes_a = g->shape.planes;
+  t.planes_b = h->shape.planes;
+  t.products = (uint32_t) products_of(p, g, h);
+  t.packed = job->packed;
+  t.grid = job->grid;
+  t.out = job->counts;
+  return t;
+}
+
+static score_args scoring(const mi_products *job, const mi_bar *bar, const mi_hits *hits)
+{
+  const weft_mi_pack *p = job->pack;
+  const weft_mi_resident *r = job->r;
+  const weft_mi_group *g = job->panel->g, *h = job->panel->h;
+  score_args t;
+  memset(&t, 0, sizeof t);
+  t.counts = job->counts;
+  t.planes_a = g->shape.planes;
+  t.planes_b = h->shape.planes;
+  t.products = (uint32_t) products_of(p, g, h);
+  t.a = g->shape;
+  t.b = h->shape;
+  t.classes = p->classes;
+  t.per = p->per;
+  t.packed = job->packed;
+  t.margin_a = r->margins + g->plane0;
+  t.margin_b = r->margins + h->plane0;
+  t.class_rows = r->class_rows;
+  t.plane_rows = p->plane_rows;
+  t.count_a = g->count;
+  t.count_b = h->count;
+  t.place_a = g->first;
+  t.place_b = h->first;
+  t.columns = p->columns;
+  t.column = r->column;
+  t.alone = r->alone;
+  t.f = r->f;
+  t.class_fixed = p->class_fixed;
+  t.grid = job->grid;
+  t.bar_mi = (float) (bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score));
+  t.bar_gain = (float) (bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain);
+  t.error = (float) weft_products_error(g->shape.levels * h->shape.levels, p->classes);
+  t.bar = *bar;
+  t.hits = *hits;
+  return t;
+}
+
+weft_status weft_mi_products_pairs(weft_ctx *ctx, const mi_products *job, const mi_bar *bar, const mi_hits *hits,
+                                   uint64_t first, uint64_t count, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  count_args units = counting(job);
+  score_args pairs = scoring(job, bar, hits);
+  const score_kernel score = kernel_for(pairs.a.levels, pairs.b.levels);
+  tile_walk walk = { 0, 0 };
+  int processors = 0;
+  WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
+  WEFT_CUDA(weft_device_allow_shared((const void *) count_products, SHARED_BYTES));
+  for (uint64_t at = first; at < first + count; at += job->batch) {
+    const uint32_t now = first + count - at < job->batch ? (uint32_t) (first + count - at) : job->batch;
+    uint32_t ta, tb;
+    place_tile(&job->grid, &walk, at, &ta, &tb);
+    units.start = pairs.start = walk;
+    units.first = pairs.first = at;
+    units.units = now * units.products;
+    count_products<<<units.units < (uint32_t) processors ? units.units : (unsigned) processors, THREADS, SHARED_BYTES,
+                     s>>>(units);
+    WEFT_CUDA(cudaGetLastError());
+    score<<<dim3(ROWS_A / STRIP, now), ROWS_B, 0, s>>>(pairs);
+    WEFT_CUDA(cudaGetLastError());
+  }
+done:
+  return st;
+}
