@@ -480,11 +480,16 @@ done:
   return st;
 }
 
+/* Triples before a part's unit: about, and of all of `parts` their share. */
+static double triples_before(uint64_t units, double parts)
+{
+  const double before = (double) units * parts;
+  return before * (before + 1) * (before + 2) / 6 / parts;
+}
+
 static double triples_until(const void *data, uint64_t units)
 {
-  const triple_job *job = (const triple_job *) data;
-  const double before = (double) units * job->parts;
-  return before * (before + 1) * (before + 2) / 6 / job->parts;
+  return triples_before(units, ((const triple_job *) data)->parts);
 }
 
 static weft_status search_triples(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
@@ -510,6 +515,41 @@ static weft_status search_triples(weft_ctx *ctx, weft_device_arena *mem, const w
     job.parts = (double) c->search->parts;
     const runner r_fixed = { &job, units_dealt(c, pack->p - 2), fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n),
                              run_triples, triples_until };
+    st = run_all(ctx, c, &r_fixed);
+  }
+done:
+  return st;
+}
+
+/* ---- triples of any few levels on Hopper ---- */
+
+struct levels_job { mi_levels t; double parts; };
+
+static weft_status run_levels(weft_ctx *ctx, void *data, collector *c, uint64_t first, uint64_t count)
+{
+  weft_status st = WEFT_OK;
+  const levels_job *job = (const levels_job *) data;
+  for (uint64_t k = first; k < first + count; k++)
+    WEFT_TRY(weft_mi_levels_triples(ctx, &job->t, (uint32_t) (job->t.pack->p - 3 - unit_dealt(c, k)), &c->bar, &c->hits,
+                                    c->stream));
+done:
+  return st;
+}
+
+static double levels_until(const void *data, uint64_t units)
+{
+  return triples_before(units, ((const levels_job *) data)->parts);
+}
+
+static weft_status search_levels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                 const weft_mi_resident *r, collector *c)
+{
+  weft_status st = WEFT_OK;
+  levels_job job;
+  job.parts = (double) c->search->parts;
+  WEFT_TRY(weft_mi_levels_begin(ctx, mem, pack, r, &job.t));
+  {
+    const runner r_fixed = { &job, units_dealt(c, pack->p - 2), weft_mi_levels_most(&job.t), run_levels, levels_until };
     st = run_all(ctx, c, &r_fixed);
   }
 done:
@@ -543,6 +583,11 @@ static int any_coded(const weft_mi_tiling *tiling)
 {
   for (size_t k = 0; k < tiling->panel_count; k++) if (by_codes(&tiling->panels[k])) return 1;
   return 0;
+}
+
+static int binary_triples(const weft_ctx *ctx, const weft_mi_pack *pack)
+{
+  return pack->group_count == 1 && pack->p >= 3 && fits_wgmma(ctx, pack, &pack->groups[0]);
 }
 
 /* Where the columns lie, for the kernels. */
@@ -579,8 +624,7 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   weft_mi_tiling tiling;
   int begun = 0;
   memset(&c, 0, sizeof c);
-  if (search->order == 3 &&
-      (search->top > HITS / 2 || pack->group_count != 1 || pack->p < 3 || !fits_wgmma(ctx, pack, &pack->groups[0]))) {
+  if (search->order == 3 && (search->top > HITS / 2 || !(binary_triples(ctx, pack) || weft_mi_levels_fit(ctx, pack)))) {
     st = weft_fail(ctx, WEFT_ERR_DEVICE,
                    "These triples are not for this device: see ?mi_triples."); /* R has looked before */
     goto done;
@@ -603,7 +647,8 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   WEFT_TRY(send_near(ctx, &mem, pack, search, &c.bar));
   start_bar(pack, *device, search, &c);
   if (search->order == 3) {
-    WEFT_TRY(search_triples(ctx, &mem, pack, *device, &c));
+    if (binary_triples(ctx, pack)) WEFT_TRY(search_triples(ctx, &mem, pack, *device, &c));
+    else WEFT_TRY(search_levels(ctx, &mem, pack, *device, &c));
   } else {
     for (size_t k = 0; k < tiling.panel_count; k++) {
       const weft_mi_panel *panel = &tiling.panels[k];
