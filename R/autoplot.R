@@ -35,8 +35,13 @@ bars <- function(label, value, title, xlab, fill = NULL) {
 autoplot.weft_mi <- function(object, top = 20, ...) {
   need_package("ggplot2", "autoplot()")
   picture <- ranking_picture(object, top, "object")
+  count <- nrow(picture$data)
+  ties <- picture$ties
+  beside <- ties$value + 0.02 * max(picture$data$mi)
   bars(picture$data$feature, picture$data$mi, paste(picture$title, "(filled: q <= 0.05)"), picture$xlab,
-       picture$data$q_value <= 0.05)
+       picture$data$q_value <= 0.05) +
+    ggplot2::annotate("segment", x = beside, xend = beside, y = count + 1 - ties$last, yend = count + 1 - ties$first,
+                      color = "grey40")
 }
 
 #' @rdname autoplot
@@ -58,12 +63,13 @@ autoplot.weft_selection <- function(object, top = 20, ...) {
   bars(picture$data$feature, picture$data$score, picture$title, picture$xlab)
 }
 
-tiles <- function(m, row_order, col_order, title, xlab = NULL, ylab = NULL, limits = NULL, names = FALSE) {
+tiles <- function(m, row_order, col_order, title, xlab = NULL, ylab = NULL, limits = NULL, names = FALSE,
+                  colours = c("#f4f7fa", weft_colours[["dark"]])) {
   marks <- function(labels, order) if (names) list(breaks = seq_along(order), labels = labels[order]) else list()
   data <- data.frame(row = rep(seq_len(nrow(m)), ncol(m)), column = rep(seq_len(ncol(m)), each = nrow(m)),
                      value = c(m[row_order, col_order]))
   ggplot2::ggplot(data, ggplot2::aes(x = column, y = row, fill = value)) + ggplot2::geom_raster() +
-    ggplot2::scale_fill_gradient(low = "#f4f7fa", high = weft_colours[["dark"]], na.value = "grey90", limits = limits) +
+    ggplot2::scale_fill_gradientn(colours = colours, na.value = "grey90", limits = limits) +
       do.call(ggplot2::scale_y_reverse, c(list(expand = c(0, 0)), marks(rownames(m), row_order))) +
     do.call(ggplot2::scale_x_continuous, c(list(expand = c(0, 0)), marks(colnames(m), col_order))) +
       ggplot2::labs(x = xlab, y = ylab, title = title, fill = NULL) + ggplot2::theme_minimal()
@@ -87,7 +93,8 @@ autoplot.weft_network <- function(object, top = NULL, ...) {
   top <- check_top(top %||% max(10, ceiling(2.5 * nrow(object))))
   edges <- utils::head(as.data.frame(object), top)
   if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
-  picture_of_network(edges$feature1, edges$feature2, edges$weight, sprintf("Network (%s)", attr(object, "method")))
+  picture_of_network(edges$feature1, edges$feature2, edges$weight,
+                     sprintf("Network (%s): heaviest %d edges", attr(object, "method"), nrow(edges)))
 }
 
 picture_of_network <- function(from, to, weight, title, arrows = FALSE) {
@@ -106,8 +113,9 @@ picture_of_network <- function(from, to, weight, title, arrows = FALSE) {
                           arrow = head) +
     ggplot2::geom_point(ggplot2::aes(size = edges), color = weft_colours[["blue"]]) +
     ggplot2::geom_text(ggplot2::aes(label = name), vjust = -0.9, size = 3, check_overlap = TRUE) +
-    ggplot2::scale_size_area(max_size = 6) + ggplot2::coord_equal() + ggplot2::theme_void() +
-    ggplot2::labs(title = sprintf("%s: heaviest %d edges", title, length(weight)))
+    ggplot2::scale_size_area(max_size = 6) + ggplot2::scale_x_continuous(expand = ggplot2::expansion(0.12)) +
+    ggplot2::coord_equal() + ggplot2::theme_void() +
+    ggplot2::labs(title = title)
 }
 
 #' @rdname autoplot
@@ -172,14 +180,16 @@ autoplot.weft_irm <- function(object, ...) {
   m <- matrix(0, n[1L], n[2L])
   m[cbind(pairs$from, pairs$to)] <- 1
   if (object$type == "undirected") m[cbind(pairs$to, pairs$from)] <- 1
-  if (object$family == "gaussian") m <- pmax(pmin(real_matrix(object$run$graph) / 5 + 0.5, 1), 0)
+  real <- object$family == "gaussian"
+  lines <- if (real) "black" else weft_colours[["orange"]]
+  if (real) m <- pmax(pmin(real_matrix(object$run$graph) / 5 + 0.5, 1), 0)
   tiles(m, order(object$row_cluster), order(object$col_cluster), sprintf("%d x %d clusters", max(object$row_cluster),
                                                                          max(object$col_cluster)),
-        "columns by cluster", "rows by cluster", c(0, 1)) + ggplot2::guides(fill = "none") +
-    ggplot2::geom_hline(yintercept = cumsum(tabulate(object$row_cluster)) + 0.5, color = weft_colours[["orange"]],
-                        linewidth = 0.3) +
-    ggplot2::geom_vline(xintercept = cumsum(tabulate(object$col_cluster)) + 0.5, color = weft_colours[["orange"]],
-                        linewidth = 0.3)
+        "columns by cluster", "rows by cluster", c(0, 1), colours = if (real) real_ramp
+                                                                    else c("#f4f7fa", weft_colours[["dark"]])) +
+    ggplot2::guides(fill = "none") +
+    ggplot2::geom_hline(yintercept = cumsum(tabulate(object$row_cluster)) + 0.5, color = lines, linewidth = 0.3) +
+    ggplot2::geom_vline(xintercept = cumsum(tabulate(object$col_cluster)) + 0.5, color = lines, linewidth = 0.3)
 }
 
 #' @rdname autoplot

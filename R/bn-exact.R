@@ -107,7 +107,7 @@ print.weft_bn_exact <- function(x, ...) {
                 if (x$posterior == "dag") "graph" else "order",
                 sum(x$edges >= 0.5)))
   }
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }
 

@@ -151,6 +151,6 @@ print.weft_bn_features <- function(x, ...) {
               best$error, as.integer(best$edges), as.integer(best$undirected)))
   cat(sprintf("%d paths and %d pairs in each other's Markov blankets have a probability of at least 0.5\n",
               sum(x$paths >= 0.5), sum(x$blankets >= 0.5) / 2))
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }

@@ -39,7 +39,7 @@ bn_read <- function(file, format = NULL) {
   }
   format <- check_choice(format, names(bn_formats), "format")
   tokens <- bn_tokens(read_text(file), bn_formats[[format]]$words, file)
-  memory_errors(network_of(bn_formats[[format]]$read(tokens), tokens))
+  memory_errors(network_of(read_parts(tokens, bn_formats[[format]]), tokens))
 }
 
 read_text <- function(file) {
@@ -132,35 +132,47 @@ take_family <- function(r) {
   list(child = names[1L], parents = names[-1L], line = line, rows = list())
 }
 
-# ---- the formats: a list of `states`, by node, with their lines, and of `families` ----
+# ---- the formats: words of a file's parts, and what reads a node's states and a row of a node's table ----
 
-read_bif <- function(r) {
+# list(states: by node, families)
+read_parts <- function(r, format) {
   states <- families <- list()
   while (!at_end(r)) {
     kind <- tolower(take(r))
     line <- r$line[r$at - 1L]
-    if (kind == "network") {
-      take_until(r, "{")
-      skip_block(r)
-    } else if (kind == "variable") {
+    if (kind == format$head) {
+      format$skip_head(r)
+    } else if (kind == format$node) {
       name <- take(r)
-      take_sign(r, "{")
-      while (!sees(r, "}")) {
-        if (tolower(take(r)) != "type") { take_until(r, ";"); next }
-        take_until(r, "{")
-        states <- add_states(r, states, name, take_until(r, "}"), line)
-        take_sign(r, ";")
-      }
-      take_sign(r, "}")
-    } else if (kind == "probability") {
+      in_block(r, function() {
+        if (tolower(take(r)) != format$states) return(take_until(r, ";"))
+        states <<- add_states(r, states, name, format$take_states(r), line)
+        if (format$stop || sees(r, ";")) take_sign(r, ";")
+      })
+    } else if (kind == format$family) {
       family <- take_family(r)
-      take_sign(r, "{")
-      while (!sees(r, "}")) family <- bif_row(r, family)
-      take_sign(r, "}")
+      in_block(r, function() family <<- format$take_row(r, family))
       families <- c(families, list(family))
-    } else fail_at(r, sprintf("`%s` is not a part of BIF", kind), line)
+    } else fail_at(r, sprintf("`%s` is not a part of %s", kind, format$name), line)
   }
   list(states = states, families = families)
+}
+
+# Calls entry() until the block ends.
+in_block <- function(r, entry) {
+  take_sign(r, "{")
+  while (!sees(r, "}")) entry()
+  take_sign(r, "}")
+}
+
+in_braces <- function(r) {
+  take_until(r, "{")
+  take_until(r, "}")
+}
+
+add_row <- function(family, given, values, line) {
+  family$rows <- c(family$rows, list(list(given = given, values = values, line = line)))
+  family
 }
 
 bif_row <- function(r, family) {
@@ -177,89 +189,62 @@ bif_row <- function(r, family) {
     }
     given <- if (word == "default") NULL else character()
   }
-  family$rows <- c(family$rows, list(list(given = given, values = take_numbers(r, ";"), line = line)))
-  family
+  add_row(family, given, take_numbers(r, ";"), line)
 }
 
-read_dsc <- function(r) {
-  states <- families <- list()
-  while (!at_end(r)) {
-    kind <- tolower(take(r))
-    line <- r$line[r$at - 1L]
-    if (kind == "belief") {
-      while (!at_end(r) && !sees(r, "node") && !sees(r, "probability")) take(r)
-    } else if (kind == "node") {
-      name <- take(r)
-      take_sign(r, "{")
-      while (!sees(r, "}")) {
-        if (tolower(take(r)) != "type") { take_until(r, ";"); next }
-        take_until(r, "{")
-        states <- add_states(r, states, name, take_until(r, "}"), line)
-        if (sees(r, ";")) take_sign(r, ";")
-      }
-      take_sign(r, "}")
-    } else if (kind == "probability") {
-      family <- take_family(r)
-      take_sign(r, "{")
-      while (!sees(r, "}")) {
-        row <- list(given = character(), line = r$line[min(r$at, length(r$line))])
-        if (sees(r, "(")) {
-          take_sign(r, "(")
-          row$given <- as.integer(round(take_numbers(r, ")"))) + 1L # states by their numbers, from 0
-          take_sign(r, ":")
-        }
-        row$values <- take_numbers(r, ";")
-        family$rows <- c(family$rows, list(row))
-      }
-      take_sign(r, "}")
-      families <- c(families, list(family))
-    } else fail_at(r, sprintf("`%s` is not a part of DSC", kind), line)
+dsc_row <- function(r, family) {
+  line <- r$line[min(r$at, length(r$line))]
+  given <- character()
+  if (sees(r, "(")) {
+    take_sign(r, "(")
+    given <- as.integer(round(take_numbers(r, ")"))) + 1L # states by their numbers, from 0
+    take_sign(r, ":")
   }
-  list(states = states, families = families)
+  add_row(family, given, take_numbers(r, ";"), line)
 }
 
-read_net <- function(r) {
-  states <- families <- list()
-  while (!at_end(r)) {
-    kind <- tolower(take(r))
-    line <- r$line[r$at - 1L]
-    if (kind == "net") {
-      take_sign(r, "{")
-      skip_block(r)
-    } else if (kind == "node") {
-      name <- take(r)
-      take_sign(r, "{")
-      while (!sees(r, "}")) {
-        if (tolower(take(r)) != "states") { take_until(r, ";"); next }
-        take_sign(r, "=")
-        take_sign(r, "(")
-        states <- add_states(r, states, name, take_until(r, ")"), line)
-        take_sign(r, ";")
-      }
-      take_sign(r, "}")
-    } else if (kind == "potential") {
-      family <- take_family(r)
-      take_sign(r, "{")
-      while (!sees(r, "}")) {
-        if (tolower(take(r)) != "data") { take_until(r, ";"); next }
-        take_sign(r, "=")
-        line <- r$line[r$at]
-        words <- take_until(r, ";")
-        numbers <- suppressWarnings(as.numeric(words[!words %in% c("(", ")")])) # nesting repeats what the order says
-        if (anyNA(numbers)) fail_at(r, "a number is expected in `data`", line)
-        family$rows <- list(list(given = NA, values = numbers, line = line)) # the child's states vary fastest
-      }
-      take_sign(r, "}")
-      families <- c(families, list(family))
-    } else fail_at(r, sprintf("`%s` is not a part of NET", kind), line)
+# All of a node's table at once: the child's states vary fastest.
+net_table <- function(r, family) {
+  if (tolower(take(r)) != "data") {
+    take_until(r, ";")
+    return(family)
   }
-  list(states = states, families = families)
+  take_sign(r, "=")
+  line <- r$line[r$at]
+  words <- take_until(r, ";")
+  numbers <- suppressWarnings(as.numeric(words[!words %in% c("(", ")")])) # nesting repeats what the order says
+  if (anyNA(numbers)) fail_at(r, "a number is expected in `data`", line)
+  family$rows <- NULL
+  add_row(family, NA, numbers, line)
 }
 
 bn_formats <- list(
-  bif = list(read = read_bif, words = "[^][(){}|,;\"\\s]+"),
-  net = list(read = read_net, words = "[^][(){}|,;=\"\\s]+"),
-  dsc = list(read = read_dsc, words = "[^][(){}|,;:=\"\\s]+")
+  bif = list(
+    name = "BIF", words = "[^][(){}|,;\"\\s]+", head = "network", node = "variable", states = "type", stop = TRUE,
+    family = "probability", take_states = in_braces, take_row = bif_row,
+    skip_head = function(r) {
+      take_until(r, "{")
+      skip_block(r)
+    }
+  ),
+  net = list(
+    name = "NET", words = "[^][(){}|,;=\"\\s]+", head = "net", node = "node", states = "states", stop = TRUE,
+    family = "potential", take_row = net_table,
+    skip_head = function(r) {
+      take_sign(r, "{")
+      skip_block(r)
+    },
+    take_states = function(r) {
+      take_sign(r, "=")
+      take_sign(r, "(")
+      take_until(r, ")")
+    }
+  ),
+  dsc = list(
+    name = "DSC", words = "[^][(){}|,;:=\"\\s]+", head = "belief", node = "node", states = "type", stop = FALSE,
+    family = "probability", take_states = in_braces, take_row = dsc_row,
+    skip_head = function(r) while (!at_end(r) && !sees(r, "node") && !sees(r, "probability")) take(r)
+  )
 )
 
 add_states <- function(r, states, name, labels, line) {

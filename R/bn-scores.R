@@ -175,7 +175,7 @@ bn_predict <- function(problem, keep, threads) {
   work <- 8 * (if (by_child) 0 else joint) + 8 * (threads + 1) * max(sets)
   bytes <- work + 2^27 + kept * (2 * (16 + 8 * ceiling(p / 64)) + 8 + 4 * width)
   work_of <- cost_bn_table(sum(sets), if (by_child) 2 * sum(sets) else joint, 60 * sum(problem$outside), problem$n,
-                           kind$gauss, bytes, threads)
+                           kind$gauss, bytes, threads, p)
   list2DF(list(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = work_of$bytes,
                seconds = work_of$cpu,
                device_seconds = work_of$cuda, work_bytes = work))
@@ -246,14 +246,15 @@ bn_table <- function(data, given, ..., keep) {
 print.weft_bn_scores <- function(x, ...) {
   check_bn_table(x, "x", values = FALSE)
   sizes <- diff(x$start)
-  cat(sprintf("Local scores (%s) of %d nodes, %d rows: %s of %s parent sets kept (for %s)\n", x$type, length(x$nodes),
+  cat_wrapped(sprintf("Local scores (%s) of %d nodes, %d rows: %s of %s parent sets kept (for %s)", x$type,
+                      length(x$nodes),
               x$n,
               format(sum(sizes), big.mark = ","), format(x$predicted$sets, big.mark = ","),
               switch(x$keep, max = "best graphs", sum = sprintf("sums, slack %g nats", x$slack), all = "all uses")))
   cat(sprintf("At most %s parents a node; %d to %d sets a node\n",
               paste(unique(range(x$max_parents)), collapse = " to "),
               min(sizes), max(sizes)))
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }
 

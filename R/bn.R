@@ -102,7 +102,7 @@ bn_chain_backend <- function(backend, table, run, threads) {
 
 chain_costs <- function(table, run, threads) {
   nodes <- length(table$nodes)
-  cost_chains(run$iterations, run$ladders * length(run$beta), length(table$score) / nodes, nodes, run$sum, threads)
+  cost_chains(run$iterations, run$ladders, length(run$beta), length(table$score) / nodes, nodes, run$sum, threads)
 }
 
 # The chains of `run`; over ranks each has its ladders, and all get what one run gives.
@@ -411,16 +411,17 @@ print.weft_bn <- function(x, ...) {
   check_bn(x, "x")
   d <- x$diagnostics
   cat(sprintf("Bayesian network of %d nodes and %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type, x$score))
-  cat(sprintf("Order MCMC (%s): %d ladders of %d temperatures, %s steps each; R-hat of the score %s, %s effective draws\n",
+  cat_wrapped(sprintf(paste("Order MCMC (%s): %d ladders of %d temperatures, %s steps each; R-hat of the score %s, %s",
+                            "effective draws"),
               x$target, as.integer(x$run$ladders), length(x$run$beta),
               format(x$iterations, big.mark = ",", scientific = FALSE),
               format(d$r_hat, digits = 3), format(d$ess, digits = 3)))
-  cat(if (is.null(x$edges)) "No edge posteriors: target \"max\" is a search; `target = \"sum\"` estimates them\n"
-      else sprintf("Edge posteriors from %d drawn graphs%s; %d of at least 0.5\n", length(x$sample_score),
+  cat_wrapped(if (is.null(x$edges)) "No edge posteriors: target \"max\" is a search; `target = \"sum\"` estimates them"
+      else sprintf("Edge posteriors from %d drawn graphs%s; %d of at least 0.5", length(x$sample_score),
                    if (x$correct_bias) sprintf(", corrected to a uniform prior over graphs (worth %.0f)",
                                                d$effective_weights) else "",
                    sum(x$edges >= 0.5)))
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }
 

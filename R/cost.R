@@ -7,8 +7,11 @@
 # core where a core does the work; what bounds each part says by which rate of this machine it is scaled. They were
 # fitted to whole calls (inst/bench/auto.R).
 
-cost <- function(cpu, cuda = Inf, bytes = 0) list(cpu = as.double(cpu), cuda = as.double(cuda),
-                                                  bytes = as.double(bytes))
+#
+# `beside`: seconds of the call that no choice changes: checks, packing, and R's memory for the result.
+cost <- function(cpu, cuda = Inf, bytes = 0, beside = 0) {
+  list(cpu = as.double(cpu), cuda = as.double(cuda), bytes = as.double(bytes), beside = as.double(beside))
+}
 
 # Seconds on the reference machine as seconds here, by what bounds them.
 on_core <- function(seconds) seconds * slowness("core")
@@ -19,6 +22,10 @@ in_device_memory <- function(seconds) seconds * slowness("device_memory")
 launching <- function(seconds) seconds * slowness("calls")
 sent <- function(bytes) bytes * slowness("up") / reference_rates[["up"]]
 fetched <- function(bytes) bytes * slowness("down") / reference_rates[["down"]]
+# A result in R's memory: from the system, page by page, where it is larger than what the allocator keeps.
+written <- function(bytes) in_memory(bytes * if (bytes > 2^25) 1.5e-9 else 2e-10)
+# Checks of arguments and an R object to return; and columns looked at, of which each costs something by itself.
+called <- function(n = 0, p = 0) on_core(7e-4 + 5e-7 * p) + in_memory(3e-10 * n * p)
 
 # Loops that wait for memory rather than for arithmetic gain from few threads only.
 memory_threads <- function(threads) min(threads, 4.5)
@@ -31,21 +38,24 @@ worth_threads <- function(seconds, threads) if (seconds < 5e-4) 1L else threads
 # Reading the input bounds a ranking, and a device would have to be sent it.
 cost_rank <- function(n, p, threads) {
   read <- in_memory(as.double(n) * p * 4e-10 / min(threads, 4))
-  cost(read, read + sent(as.double(n) * p), 64 * p)
+  cost(read, read + sent(as.double(n) * p), 64 * p, called())
 }
 
 cost_rank_permuted <- function(n, p, permutations, threads) {
   cells <- as.double(n) * p
-  cost(on_core(cells * (1 + permutations) / 2e10 / threads), launching(0.01) + on_device(permutations * cells / 4e13),
-       cells)
+  cost(on_core(cells * (1 + permutations) / 5e9 / threads), launching(0.003) + on_device(permutations * cells / 1e12),
+       cells, called(n, p) + on_core(cells * 4e-9))
 }
 
 # Tables of pairs, triples or longer tuples: a few cells each, and the words counted for them. `planes`: bit planes per
-# feature. What is found of triples is looked at again by the host, whichever the back end.
+# feature. A device takes triples one fixed feature after another.
 cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2) {
   each <- planes^2 * (5e-9 + n * 5e-12) * if (order > 2) 10 else 1
-  again <- launching(if (order > 2) 0.03 else 0.002)
-  cost(on_core(tuples * each / threads), again + sent(4 * packed_bytes) + on_device(tuples * each / 2000), packed_bytes)
+  features <- if (order > 2) (6 * tuples)^(1 / 3) else (2 * tuples)^(1 / 2)
+  there <- launching(if (order > 2) 0.002 + 1.8e-4 * features else 0.002)
+  cost(on_core(tuples * each / threads),
+       there + sent(4 * packed_bytes) + on_device(tuples * each / if (order > 2) 12000 else 2000), packed_bytes,
+       called(n, features))
 }
 
 # A matrix of pairs of categorical columns; p and planes: columns and bit planes per column, of x and, where there is
@@ -53,16 +63,17 @@ cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2) {
 cost_counts_matrix <- function(pairs, n, p, planes, threads) {
   each <- planes[1L] * planes[length(planes)] * (2e-9 + n * 5e-12)
   cost(on_core(pairs * each / threads),
-       launching(0.005) + sent(sum(p * planes) * n / 2) + on_device(pairs * each / 500) + fetched(45 * pairs),
-       16 * pairs)
+       launching(0.002) + sent(sum(p * planes) * n / 2) + on_device(pairs * each / 500) + fetched(45 * pairs),
+       16 * pairs, called(n, sum(p)) + written(16 * pairs))
 }
 
-# A matrix of pairs of numeric columns.
+# A matrix of pairs of numeric columns, which are sorted first.
 cost_numeric_matrix <- function(pairs, n, estimator, threads) {
-  each <- switch(estimator, ksg = n * 6e-7, kendall = n^2 * 3e-11, n * 4e-10)
+  each <- switch(estimator, ksg = n * 7e-7, kendall = 3e-7 + n^2 * 3e-11, n * 4e-10)
   gain <- switch(estimator, ksg = 1200, kendall = 30, 250) # of a device over one core
+  sorted <- on_core(n * sqrt(2 * pairs) * 1e-7 / threads)
   cost(on_core(pairs * each / threads), launching(5e-4) + on_device(pairs * each / gain) + fetched(24 * pairs),
-       16 * pairs)
+       16 * pairs, called() + sorted + written(16 * pairs))
 }
 
 # A network from a p x p matrix, which travels both ways.
@@ -70,7 +81,7 @@ cost_network <- function(p, method, threads) {
   takes <- network_methods[[method]]
   cuda <- if (is.null(takes$cuda)) Inf else takes$cuda(p)
   cost(in_memory(takes$cpu(p, threads, memory_threads(threads))),
-       launching(5e-4) + in_device_memory(cuda) + fetched(60 * p^2), 8 * p^2)
+       launching(4e-4) + in_device_memory(cuda) + fetched(60 * p^2), 8 * p^2, on_core(1.5e-4) + written(8 * p^2))
 }
 
 # Forward selection on halves of the samples; genes: regulators and targets, counted.
@@ -80,8 +91,8 @@ cost_regulation <- function(n, genes, steps, resamples, nonlinear, copies, threa
   products <- as.double(resamples) * features * (features / 2 + targets) * n / 2
   turns <- as.double(resamples) * targets * steps * features
   cost(on_core((products * 6.5e-11 + turns * 6.5e-9) / threads),
-       launching(0.05) + on_device(products / 1e13 + turns / 5e11),
-       4 * features * (features + targets) + 24 * genes[["regulators"]] * genes[["targets"]])
+       launching(0.027 + 4.5e-4 * min(features, 500)) + on_device(products / 1e13 + turns / 5e11),
+       4 * features * (features + targets) + 24 * genes[["regulators"]] * genes[["targets"]], on_core(0.011))
 }
 
 # The same of sparse cells with so many stored values: on the CPU block by block of what is stored, on a device dense.
@@ -109,17 +120,20 @@ cost_bins <- function(n, p, threads) cost(on_core(as.double(n) * p * 2e-8), Inf,
 cost_pca <- function(n, p, cells, k, kind, threads) {
   near <- min(n, p)
   block <- min(64, max(16, k + 6))
-  steps <- if (k <= 52 && near >= 512) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
+  filtered <- k <= 52 && near >= 512 # products with the Gram matrix; else all its eigenvectors
+  steps <- if (filtered) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
+  eigenvectors <- if (filtered) on_device(steps / 1.1e13) + launching(0.015) else on_device(steps / 8e11)
   square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf # only these form a Gram matrix
   core <- 7e9 * min(threads, 16) / slowness("core")
   products <- 70 * 2 * cells * block * (if (kind == "sparse") 45 else 2)
   there <- launching(0.004) + sent(24 * cells)
   turns <- if (kind == "sparse") 20000 else 150
-  list(krylov = cost(products / core, in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there, 8 * cells),
+  list(krylov = cost(products / core, in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there, 8 * cells,
+                     called()),
        gram = cost(square + (cells * near + steps) / core,
-                   square + on_device(cells * near / 4e13 + steps / 8e11) + there,
-                   8 * (cells + near^2)),
-       vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells))
+                   square + on_device(cells * near / 4e13) + eigenvectors + there,
+                   8 * (cells + near^2), called()),
+       vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells, called()))
 }
 
 # ---- Bayesian networks ----
@@ -128,22 +142,25 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
 cost_of_count <- function(n, bge) if (bge) 2e-7 else 1.5e-7 * max(1, n / 1000)
 
 # A table of scores: `counts` on the CPU, `outside` of them for members beyond the candidates, which the CPU tries for a
-# device too.
-cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads) {
+# device too. p: nodes.
+cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads, p = 0) {
   leaf <- on_core(cost_of_count(n, bge))
   beyond <- outside * leaf / threads
   cost((counts * leaf + on_core(sets * 1e-8)) / threads + beyond,
-       launching(0.003) + on_device(sets * max(1, n / 1000) / 2e9) + beyond, bytes)
+       launching(0.001) + on_device(sets * max(1, n / 1000) / 2e9) + beyond, bytes,
+       called() + on_core(1.5e-8 * n * p + 1e-8 * sets))
 }
 
-# Steps of all chains. A single chain is slow on a device, and thousands are not slower than one. `sets`: parent sets
-# per node.
-cost_chains <- function(iterations, replicas, sets, nodes, sums, threads) {
-  step <- if (sums) c(5.5e-7, 3e-6) + c(1.4e-8, 1.5e-8) * sets
-          else if (nodes <= 128) c(4e-7, 1e-6)
-          else c(4e-7, 1e-4) # masks of more than two words
-  cost(on_core(iterations * replicas * step[1L] / min(threads, replicas)),
-       launching(if (sums) 0.02 else 0.005) + on_device(iterations * step[2L] * max(1, replicas / 2000)), 2^27)
+# Steps of so many chains, each of which goes on one thread through so many temperatures. A single chain is slow on a
+# device, and thousands are not slower than one. `sets`: parent sets per node.
+cost_chains <- function(iterations, chains, temperatures, sets, nodes, sums, threads) {
+  step <- if (sums) c(5.5e-7, 3e-6) + c(1.4e-8, 1e-7) * sets
+          else if (nodes <= 128) c(1.8e-7, 1e-6)
+          else c(1.8e-7, 1e-4) # masks of more than two words
+  replicas <- chains * temperatures
+  cost(on_core(iterations * replicas * step[1L] / min(threads, chains)),
+       launching(if (sums) 0.005 else 0.0025) + on_device(iterations * step[2L] * max(1, replicas / 2000)), 2^27,
+       on_core(1.2e-3))
 }
 
 # An optimum by dynamic programming, whose subsets a device holds itself, or a posterior. Over orders: one number per
@@ -156,9 +173,9 @@ cost_exact <- function(p, posterior = "none", backend = "cpu", sets = 0, threads
   orders <- if (posterior == "order") p^2 * 2^p else 0
   graphs <- if (posterior == "dag") on_core(p * 3^p * 1e-9 / threads) else 0 # on the CPU, whatever the back end
   cost(on_core((p * 2^p + orders) * 2e-9 / threads) + graphs,
-       launching(0.002) + on_device(p * 2^p * 1e-11 + orders * 4e-12) + graphs,
+       launching(0.001) + on_device(p * 2^p * 1e-11 + orders * 4e-12) + graphs,
        switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = subsets + 80 * sets + buffers,
-              dag = (p + 2 + 2 * threads) * long_double * 2^p + (long_double + 16) * sets))
+              dag = (p + 2 + 2 * threads) * long_double * 2^p + (long_double + 16) * sets), called())
 }
 
 # ---- co-clustering ----

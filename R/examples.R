@@ -32,7 +32,7 @@
 #' @param spoilt for `"expression"`: add the constant and the mostly missing genes?
 #' @return A list of class `weft_example`: `x` (samples in rows) and, where there are any, `class`, `batch`, `truth`,
 #'   `drivers`, `outliers`, `epistatic`, `marginal`, `row_cluster`, `col_cluster`, `gene_names` (descriptions),
-#'   `symbols` (of genes, NA where the description does not begin with one; for [gene_quality()]); and `source`, a
+#'   `symbols` (of genes, NA where none is known; for [gene_quality()], as are the descriptions); and `source`, a
 #'   sentence.
 #' @seealso [gene_network()]
 #' @export
@@ -45,7 +45,7 @@
 weft_example <- function(name = NULL, n = NULL, p = NULL, seed = 1, batch = 0.5, missing = 0.01, outliers = 3,
                          spoilt = TRUE) {
   if (is.null(name)) return(example_table())
-  name <- check_choice(name, example_table()$name, "name")
+  name <- check_choice(name, example_names, "name")
   seed <- check_number(seed, "seed", min = 0, max = 2^53, whole = TRUE)
   usual <- switch(name, expression = c(200, 100), snps = c(1000, 200), words = c(150, 120), points = c(500, 2),
                   c(NA, NA))
@@ -68,10 +68,12 @@ weft_example <- function(name = NULL, n = NULL, p = NULL, seed = 1, batch = 0.5,
   structure(c(list(name = name), made), class = "weft_example")
 }
 
+example_names <- c("expression", "snps", "words", "points", "golub", "all")
+
 example_table <- function() {
-  have <- function(package) requireNamespace(package, quietly = TRUE)
+  have <- function(package) nzchar(system.file(package = package)) # loading multtest takes a second
   data.frame(
-    name = c("expression", "snps", "words", "points", "golub", "all"),
+    name = example_names,
     what = c("gene expression from a known network, with batches, gaps and outliers",
              "genotypes with an epistatic pair",
              "documents and words with themes", "clustered points", "leukaemia, 38 patients, 3,051 genes",
@@ -82,7 +84,8 @@ example_table <- function() {
 
 #' @export
 print.weft_example <- function(x, ...) {
-  cat(sprintf("Example \"%s\": %d rows, %d columns\n%s\n", x$name, nrow(x$x), ncol(x$x), x$source))
+  cat(sprintf("Example \"%s\": %d rows, %d columns\n", x$name, nrow(x$x), ncol(x$x)))
+  cat_wrapped(x$source)
   parts <- setdiff(names(x), c("name", "x", "source"))
   if (length(parts)) cat("With", paste(parts, collapse = ", "), "\n")
   invisible(x)
@@ -217,22 +220,17 @@ example_golub <- function() {
   x <- t(loaded$golub)
   dimnames(x) <- list(sprintf("patient%02d", seq_len(nrow(x))), make.unique(loaded$golub.gnames[, 3L]))
   list(x = x, class = factor(loaded$golub.cl, 0:1, c("ALL", "AML")),
-       symbols = stats::setNames(leading_symbol(loaded$golub.gnames[, 2L]), colnames(x)),
+       symbols = stats::setNames(golub_symbols(loaded$golub.gnames[, 3L]), colnames(x)),
        gene_names = stats::setNames(loaded$golub.gnames[, 2L], colnames(x)),
        source =
          "Golub and others (1999), Science 286, 531-537; the training set as in the Bioconductor package multtest.")
 }
 
-# "CCND3 Cyclin D3" begins with a symbol: a short word of capitals and digits before a name that is not all capitals.
-# "RETINOBLASTOMA BINDING PROTEIN P48", "DNA polymerase beta", "GB DEF = ..." and "Heat shock protein" do not.
-leading_symbol <- function(description) {
-  words <- "^([A-Z][A-Z0-9]{1,7}(-[A-Z0-9]{1,3})?) +([A-Z0-9(][^ ]*.*)$"
-  symbol <- ifelse(grepl(words, description), sub(words, "\\1", description), NA)
-  rest <- sub("^[^ ]+ +", "", description)
-  no_symbol <- c("DNA", "RNA", "MRNA", "CDNA", "GB", "EST", "ESTS", "MHC", "HLA", "ATP", "GTP", "ADP", "NAD", "NADH",
-                 "NADPH", "III", "II")
-  symbol[!grepl("[a-z]{2}", rest) | symbol %in% no_symbol] <- NA
-  symbol
+# The array's descriptions have old symbols, or none.
+golub_symbols <- function(probes) {
+  known <- utils::read.csv(system.file("extdata", "golub-symbols.csv.gz", package = "weft", mustWork = TRUE),
+                           comment.char = "#")
+  known$symbol[match(probes, known$probe)]
 }
 
 example_all <- function() {

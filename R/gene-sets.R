@@ -247,7 +247,7 @@ print.weft_gene_sets <- function(x, n = 10L, ...) {
   shown <- utils::head(as.data.frame(x)[c(whole, "p_value")], n)
   shown[] <- lapply(shown, function(v) if (is.double(v)) signif(v, 3) else if (is.character(v)) short_name(v,
                                                                                                            32L) else v)
-  if (nrow(shown)) print.data.frame(shown, row.names = FALSE)
+  if (nrow(shown)) print_rows(shown)
   if (nrow(x) > n) cat(sprintf("... and %s more\n", format(nrow(x) - n, big.mark = ",")))
   invisible(x)
 }

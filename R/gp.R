@@ -1,10 +1,12 @@
 #' Gaussian-process regression without a matrix
 #'
 #' Solves \eqn{(K + noise\, I)\, \alpha = y} by preconditioned conjugate gradients whose products are exact kernel sums,
-#' so that the \eqn{n \times n} matrix is never stored.
+#' so that the \eqn{n \times n} matrix need not be stored.
 #'
 #' The prior has mean zero and covariance `variance` times the kernel; `y` is not centred. The preconditioner is a
-#' pivoted Cholesky factor of low rank plus the noise. Predictive variances take one more solve a query, in blocks.
+#' pivoted Cholesky factor of low rank plus the noise, or, where that is quicker, the Cholesky factor of the whole matrix,
+#' by the BLAS that R uses: then a step or two of conjugate gradients check and refine its solution. Predictive variances
+#' take one more solve a query, in blocks.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one a row.
@@ -12,7 +14,9 @@
 #' @param bandwidth as for [kernel_sum()].
 #' @param noise variance of the noise, positive.
 #' @param variance variance of the process.
-#' @param rank of the preconditioner.
+#' @param rank of the preconditioner: a number up to 2000, or the number of points for the factor of the whole matrix.
+#'   `NULL` takes that for up to 20,000 points where it fits into a quarter of the free memory and is expected to be
+#'   quicker, by a product of matrices that is timed once per session, and else 100.
 #' @param tolerance of the residual relative to `y`; in the prediction's variances, to the covariances.
 #' @param max_iterations give up after so many.
 #' @param backend,threads,progress see [kernel_sum()].
@@ -24,7 +28,7 @@
 #' g <- gp_regression(faithful$waiting, y, bandwidth = 10, noise = 0.1)
 #' g
 #' predict(g, c(50, 80), se = TRUE)
-gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2, variance = 1, rank = 100,
+gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2, variance = 1, rank = NULL,
                           tolerance = 1e-6,
                           max_iterations = 1000, backend = NULL, threads = NULL, progress = NULL, ...) {
   started <- proc.time()[[3L]]
@@ -37,10 +41,11 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
   y <- check_response(y, nrow(x))
   noise <- check_number(noise, "noise", min = 1e-12, max = 1e100)
   variance <- check_number(variance, "variance", min = 1e-100, max = 1e100)
-  rank <- check_number(rank, "rank", min = 0, max = 2000, whole = TRUE)
+  if (!is.null(rank)) rank <- check_number(rank, "rank", min = 0, max = max(2000, nrow(x)), whole = TRUE)
   tolerance <- check_number(tolerance, "tolerance", min = 1e-14, max = 1)
   max_iterations <- check_number(max_iterations, "max_iterations", min = 1, max = 1e9, whole = TRUE)
   if (!nrow(x)) abort_input("`x` must have at least one row.")
+  if (is.null(rank)) rank <- gp_rank(nrow(x), ncol(x), kernel, backend, threads)
   object <- structure(class = "weft_gp", list(
     version = tree_version, kernel = kernel, bandwidth = plain_bandwidth(bandwidth, x), noise = noise,
     variance = variance, rank = rank, tolerance = tolerance, max_iterations = max_iterations, data = unname(x),
@@ -55,12 +60,15 @@ gp_regression <- function(x, y, kernel = "gaussian", bandwidth = 1, noise = 1e-2
   object
 }
 
-# A function that applies (L L' + noise I)^-1, by the Woodbury identity.
+# A function that applies (L L' + noise I)^-1, by the Woodbury identity, or the inverse of the whole matrix.
 gp_preconditioner <- function(object, threads) {
   r <- min(object$rank, object$n)
   if (r < 1) return(function(v) v)
   problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth, threads = threads)
   z <- t(native_points(object$data, problem)$x)
+  whole <- if (r == object$n) gp_factor(z, object$kernel, problem$bandwidth$h, object$variance, object$noise)
+  if (!is.null(whole)) return(whole)
+  r <- min(r, 2000)
   root <- sqrt(object$variance) *
     pivoted_cholesky(z, object$kernel, problem$bandwidth$h, r, function(residual) FALSE)$root
   inner <- chol(crossprod(root) + diag(object$noise, ncol(root)))

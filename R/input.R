@@ -31,15 +31,9 @@ is_delayed <- function(input) inherits(input$data, "DelayedArray")
 
 categorical_columns <- function(x, arg) {
   data <- as.list.data.frame(x)
-  others <- which(!vapply(data, is_categorical, NA))
+  others <- which(!.Call(C_weft_plain_columns, data))
   data[others] <- lapply(others, function(j) categorical_column(data[[j]], names(x)[j], arg))
   data
-}
-
-# What native code takes as it is.
-is_categorical <- function(column) {
-  if (is.object(column)) is.factor(column) && typeof(column) == "integer" && is.null(dim(column))
-  else is.null(dim(column)) && (is.numeric(column) || is.logical(column) || is.raw(column))
 }
 
 categorical_column <- function(column, name, arg) {

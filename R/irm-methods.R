@@ -136,7 +136,7 @@ print.weft_irm <- function(x, ...) {
                                      collapse = ", "), "\n")
   }
   if (!is.null(x$held_out)) cat(sprintf("Held-out pairs: AUC %.4f, log loss %.4f\n", x$auc, x$log_loss))
-  cat(sprintf("%s back end (%s), %s\n", x$backend, x$reason, seconds_text(x$run$seconds)))
+  cat_wrapped(sprintf("%s back end (%s), %s", x$backend, x$reason, seconds_text(x$run$seconds)))
   invisible(x)
 }
 

@@ -115,8 +115,10 @@ real_matrix <- function(graph) {
 
 # Colours of standardised values, blue below the centre and orange above; those beyond 2.5 are as deep as these. Missing
 # ones are grey.
+real_ramp <- c("#2c5f8a", "#f4f4f2", "#b3541e")
+
 real_colours <- function(z) {
-  ramp <- grDevices::colorRampPalette(c("#2c5f8a", "#f4f4f2", "#b3541e"))(101L)
+  ramp <- grDevices::colorRampPalette(real_ramp)(101L)
   out <- ramp[round(50 * pmax(-1, pmin(1, z / 2.5))) + 51]
   out[is.na(z)] <- "#bbbbbb"
   matrix(out, nrow(z))

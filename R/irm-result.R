@@ -136,6 +136,10 @@ coassignment <- function(samples, names) {
   n <- nrow(samples)
   if (n > coassignment_limit || ncol(samples) == 0L) return(NULL)
   out <- matrix(0, n, n, dimnames = if (!is.null(names)) list(names, names))
+  if (n <= 30L) { # a pass over all samples for each node; of many nodes the clusters are fewer than the pairs
+    for (i in seq_len(n)) out[i, ] <- rowMeans(samples == rep(samples[i, ], each = n))
+    return(out)
+  }
   for (s in seq_len(ncol(samples))) {
     for (together in split(seq_len(n), samples[, s])) out[together, together] <- out[together, together] + 1
   }

@@ -97,8 +97,7 @@ check_irm_run <- function(run, what) {
   need((run$family == "gaussian") == !is.null(run$graph$values), "graph$values",
        "there for real values, and only there",
        run$graph$values)
-  need(run$family != "gaussian" || (is.null(run$held) && run$backend == "cpu"), "backend",
-       "\"cpu\" for real values, of which none are held out", run$backend)
+  need(run$family != "gaussian" || is.null(run$held), "held", "NULL for real values", run$held)
   need(is_count(run$chains, 1, 1000), "chains", "a whole number from 1 to 1000", run$chains)
   need(is_count(run$done, 0, most_sweeps), "done", "a number of sweeps", run$done)
   need(is_count(run$target, max(1, run$done), most_sweeps), "target", "a number of sweeps of at least `done`",
@@ -438,9 +437,11 @@ file_bytes <- function(file) {
   if (!identical(pieces[[1L]][1:2], charToRaw("X\n"))) stop("is something else")
   available <- .Call(C_weft_host_available)
   size <- 0
+  ask <- 2^16 # what is asked for is allocated, however short the file is
   repeat {
-    piece <- suppressWarnings(readBin(input, raw(), 2^26))
+    piece <- suppressWarnings(readBin(input, raw(), ask))
     if (!length(piece)) return(do.call(c, pieces))
+    ask <- min(2 * ask, 2^26)
     size <- size + length(piece)
     if (available >= 0 && 3 * size > available) {
       weft_abort("memory", "A checkpoint must fit into memory.",

@@ -39,7 +39,7 @@
 #'   matrix count, and NA is a value that was not observed. What rows, or columns, differ in as a whole (the level of a
 #'   gene) is found as clusters, too: take it out first if it is not meant, as with `scale()`. Values are rounded to a
 #'   millionth of the greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on
-#'   any number of threads. Runs are done on the CPU.
+#'   any number of threads and on both back ends. A device has to be asked for: `backend = "cuda"`.
 #'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
@@ -228,8 +228,10 @@ check_path <- function(path) {
 
 # `sweeps`: of all chains.
 choose_irm <- function(backend, graph, model, sweeps, threads) {
-  if (!is.null(graph$values)) return(cpu_only(backend, "Real values are co-clustered"))
   asked <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
+  if (!is.null(graph$values) && asked == "auto") {
+    return(list(name = "cpu", reason = "real values go to a device when it is asked for"))
+  }
   if ((graph$kind != "bipartite" || model$collapsed) && asked == "auto") {
     return(list(name = "cpu", reason = "labels are drawn one after another, for which a device has to be asked"))
   }

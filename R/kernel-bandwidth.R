@@ -8,7 +8,9 @@
 #' Matern kernels; tabulated for the rest, from a closed form for the uniform kernel and by quadrature where the kernel
 #' ends. `"lcv"` is the mean of \eqn{\log \hat f_{-i}(x_i)}, larger is better. All bandwidths are walked in one go.
 #'
-#' From `queries` points on, the means are over a random sample of so many of them, each against all others.
+#' From `queries` points on, the means are over a random sample of so many of them, each against all others. In one
+#' dimension `"lscv"` for the Gaussian kernel is of all pairs of points, whatever `queries`: these are counted by their
+#' distance, once for all bandwidths, on a grid so fine that the sums keep `rel_error`.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param grid multiples of `shape` to score; the default is 24 values about the rule of thumb.
@@ -78,6 +80,15 @@ bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, th
   log_shape <- log_volume(parts, d)
   z <- x / rep(if (is.null(parts$scale)) rep(parts$h, d) else parts$scale, each = nrow(x))
   if (distributed) return(scorer_over_ranks(z, n, criterion, kernel, rel_error, log_shape, threads))
+  walking <- function() walking_scorer(z, criterion, kernel, rel_error, log_shape, queries, threads, seed, progress)
+  if (criterion == "lscv" && kernel == "gaussian" && d == 1L) return(line_scorer(z, rel_error, log_shape, walking))
+  walking()
+}
+
+# By trees, or where points lie on a line by one sum after another.
+walking_scorer <- function(z, criterion, kernel, rel_error, log_shape, queries, threads, seed, progress) {
+  n <- nrow(z)
+  d <- ncol(z)
   some <- if (n > queries) sort(sample_rows(n, queries, seed)) else seq_len(n)
   own <- z[some, , drop = FALSE]
   others <- z[-some, , drop = FALSE]
@@ -146,7 +157,7 @@ sums_of_bandwidths <- function(query, tree, self, kernel, h, rel_error, log, thr
   middle <- sort(h)[(length(h) + 1) %/% 2]
   problem <- kernel_problem(query, NULL, NULL, kernel, middle, rel_error, tree = tree, log = log, leave_one_out = self,
                             threads = threads, progress = progress)
-  plan <- plan_method(problem)
+  plan <- if (line_pays(problem)) list(method = "line") else plan_method(problem)
   if (plan$method != "tree" || identical(plan$chosen$name, "cuda")) {
     one <- function(h) kernel_sum(query, tree, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log,
                                   leave_one_out = self,
@@ -210,47 +221,33 @@ largest_minimum <- function(scores) {
   if (length(inside)) max(inside) else which.min(scores)
 }
 
-# Two-stage direct plug-in in one dimension (Wand and Jones 1995, section 3.6). The functionals
-# psi_r = mean over all pairs of the r-th derivative of a normal density are computed from a linear binning: an error of
-# the order (bin / g)^2, with bins a thousandth of the spread and less.
+# Two-stage direct plug-in in one dimension (Wand and Jones 1995, section 3.6).
 plugin_bandwidth <- function(x) {
   n <- length(x)
   range <- stats::IQR(x) / 1.349
   sigma <- if (range > 0) min(stats::sd(x), range) else stats::sd(x)
-  psi <- pairwise_functional(x, sigma)
   at_zero <- c(`4` = 3, `6` = -15) / sqrt(2 * pi)
   g6 <- (-2 * at_zero[["6"]] / (105 / (32 * sqrt(pi) * sigma^9) * n))^(1 / 9)
-  g4 <- (-2 * at_zero[["4"]] / (psi(6, g6) * n))^(1 / 7)
-  (1 / (2 * sqrt(pi)) / (psi(4, g4) * n))^(1 / 5)
+  g4 <- (-2 * at_zero[["4"]] / (pairwise_functional(x, 6, g6) * n))^(1 / 7)
+  (1 / (2 * sqrt(pi)) / (pairwise_functional(x, 4, g4) * n))^(1 / 5)
 }
 
-# A function of (r, g). Points far out, beyond what a grid of 2^15 bins can hold, are paired with each other only within
-# 10 bandwidths, where all of the derivative is.
-pairwise_functional <- function(x, sigma) {
-  n <- length(x)
-  width <- sigma / 1000
-  x <- sort((x - stats::median(x)) / width)
-  cell <- floor(x)
-  share <- x - cell
-  index <- c(cell, cell + 1)
-  mass <- rowsum(c(1 - share, share), index)
-  at <- as.numeric(rownames(mass))
-  mass <- mass[, 1L]
-  hermite <- function(r, u) if (r == 4) u^4 - 6 * u^2 + 3 else u^6 - 15 * u^4 + 45 * u^2 - 15
-  function(r, g) {
-    u_step <- width / g
-    reach <- ceiling(10 / u_step)
-    # thin the grid where the bandwidth is much wider than a bin
-    thin <- max(1, floor(0.01 / u_step))
-    cells <- rowsum(mass, round(at / thin))
-    place <- as.numeric(rownames(cells))
-    cells <- cells[, 1L]
-    lags <- 0:ceiling(reach / thin)
-    pairs <- vapply(lags, function(lag) {
-      hit <- match(place + lag, place)
-      sum(cells * cells[hit], na.rm = TRUE)
-    }, 0)
-    u <- lags * thin * u_step
-    sum(pairs * ifelse(lags == 0, 1, 2) * hermite(r, u) * stats::dnorm(u)) / (n^2 * g^(r + 1))
+# The mean over all pairs, points with themselves among them, of the r-th derivative of a normal density of deviation g.
+# Bins of a twenty-fifth of g leave an error of some 1e-5 of it. Where points lie too far apart for so many bins, gaps
+# wider than the derivative reaches are closed; what then still needs wider bins has half of its points 10^5 times as far
+# apart as the other half.
+pairwise_functional <- function(x, r, g, most_bins = 2^20) {
+  n <- as.double(length(x))
+  reach <- 10
+  bin <- g / 25
+  pairs <- pair_counts(x, bin, most_bins)
+  if (is.null(pairs)) {
+    x <- cumsum(c(0, pmin(diff(sort(x)), reach * g)))
+    bin <- max(bin, x[length(x)] / (16 * most_bins - 8))
+    pairs <- pair_counts(x, bin, 16 * most_bins)
   }
+  pairs <- pairs[seq_len(min(length(pairs), ceiling(reach * g / bin)))]
+  u <- (seq_along(pairs) - 1) * (bin / g)
+  hermite <- function(u) if (r == 4) u^4 - 6 * u^2 + 3 else u^6 - 15 * u^4 + 45 * u^2 - 15
+  (sum(pairs * hermite(u) * stats::dnorm(u)) + n * hermite(0) * stats::dnorm(0)) / (n^2 * g^(r + 1))
 }

@@ -64,19 +64,23 @@ is_form_of <- function(parts, object) {
 
 # ---- points in a tree ----
 
-# What a density and a regression keep alike: the points, in a tree unless they are spread over ranks, and how to sum
-# over them.
+# What a density and a regression keep alike: the points, in a tree unless they are spread over ranks or lie on a line,
+# and how to sum over them.
 points_model <- function(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed) {
   bandwidth <- plain_bandwidth(bandwidth, x)
   parts <- check_bandwidth(bandwidth, ncol(x), points_reach(x))
   problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE,
                   seed = seed, control = run_control("cpu", threads, progress, task = "Building a tree"))
+  on_line <- tree == "kd" && has_line(kernel, ncol(x)) # needs no tree, which else would show damage to the points
   list(
     version = tree_version, kernel = kernel, bandwidth = bandwidth, n = n, d = ncol(x), names = colnames(x),
     rows = rownames(x), rel_error = rel_error, tree_type = tree, distributed = distributed,
-    native = if (!distributed) native_trees(problem)$reference, parts = parts, data = unname(x)
+    native = if (!distributed && !on_line) native_trees(problem)$reference,
+    digest = if (!distributed && on_line) digest_of(unname(x)), parts = parts, data = unname(x)
   )
 }
+
+is_on_line <- function(object) object$tree_type == "kd" && has_line(object$kernel, object$d) && !is.null(object$digest)
 
 tree_parts <- function(object) {
   c(point_parts(object, kernel_names), list(
@@ -86,8 +90,10 @@ tree_parts <- function(object) {
     parts = function(v) is_form_of(v, object),
     native = function(v) {
       if (isTRUE(object$distributed)) return(is.null(v))
+      if (is.null(v)) return(is_on_line(object))
       is.null(wrong_in_tree(v, object$n, object$d, object$tree_type, object$data, object$parts))
-    }
+    },
+    digest = function(v) is.null(v) || identical(v, digest_of(object$data))
   ))
 }
 

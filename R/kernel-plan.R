@@ -33,7 +33,8 @@ device_plan <- function(problem) {
   d <- ncol(problem$reference)
   seconds <- cost_of_direct(problem)$cuda
   direct <- list(method = "direct", seconds = seconds)
-  if (problem$log || n < 2e4) return(direct)
+  made <- launching(n * d * 1e-9 + 0.009) # a grid
+  if (problem$log || n < 2e4 || seconds <= made) return(direct) # looking at points takes some milliseconds
   weights <- if (any(points_range(problem$weights)[1L, ] < 0)) abs(problem$weights) else problem$weights
   reach <- grid_reach(problem, colSums(weights), problem$abs_error)
   if (is.null(reach)) return(direct)
@@ -41,12 +42,12 @@ device_plan <- function(problem) {
     x <- x[unique(round(seq(1, nrow(x), length.out = min(nrow(x), size)))), , drop = FALSE]
     t(native_points(x, problem)$x)
   }
-  q <- z(problem$query, 200)
-  x <- z(problem$reference, 2000)
+  q <- z(problem$query, 100)
+  x <- z(problem$reference, 1000)
   square <- 0
   for (j in seq_len(d)) square <- square + outer(q[, j], x[, j], "-")^2
   near <- mean(square < (2 * reach)^2) + 1e-4
-  grid <- list(method = "tree", seconds = seconds * near * 2 + launching(n * d * 1e-9 + 0.009))
+  grid <- list(method = "tree", seconds = seconds * near * 2 + made)
   if (near > 0.2 || direct$seconds <= grid$seconds) direct else grid
 }
 
@@ -70,7 +71,9 @@ plan_method <- function(problem, try = FALSE) {
     return(list(method = "direct",
                 reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
-  at_once <- device_at_once(problem, min(took(work), took(build) + on_core(nq * 4e-6) / problem$control$threads))
+  no_less <- problem$rel_error == 0 && problem$abs_error == 0 && !is_compact(problem$kernel) # than all pairs
+  by_trees <- if (no_less) Inf else took(build) + on_core(nq * 4e-6) / problem$control$threads
+  at_once <- device_at_once(problem, min(took(work), by_trees))
   if (!is.null(at_once)) return(at_once)
   trees <- native_trees(problem)
   direct <- direct_seconds(problem, trees)

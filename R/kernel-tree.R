@@ -146,8 +146,8 @@ native_trees <- function(problem, only_query = FALSE) {
 print.weft_kernel_tree <- function(x, ...) {
   check_tree_shape(x)
   nodes <- max(0, 2 * ceiling(x$n / x$leaf_size) - 1)
-  cat(sprintf(paste("<weft_kernel_tree> %s tree of %d points in %d dimension%s, %.0f nodes, leaves of at most %d",
-                    "(built in %s)\n"),
+  cat_wrapped(sprintf(paste("<weft_kernel_tree> %s tree of %d points in %d dimension%s, %.0f nodes, leaves of at",
+                            "most %d (built in %s)"),
               x$type, x$n, x$d, if (x$d == 1L) "" else "s", nodes, x$leaf_size, seconds_text(x$seconds)))
   invisible(x)
 }

@@ -50,6 +50,11 @@
 #'   fewer pairs than computing them. `"auto"` does each where it applies and pays; `verbose = TRUE` tells how many
 #'   nodes and pairs went which way.
 #'
+#'   `"line"` is for points in one dimension and all kernels but the Cauchy one: references are sorted into cells narrower
+#'   than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not grow
+#'   with the number of references in reach. Exact sums are as exact as direct ones; the Gaussian kernel is a series,
+#'   cut off where the rest is within the tolerance. `"auto"` takes it wherever it applies but for the smallest sums.
+#'
 #'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum,
 #'   whose time is known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by
 #'   processor time, so a choice near a tie may be another one on the next run, and with it what the error leaves open.
@@ -101,7 +106,7 @@
 #' @param weights `NULL` for 1, a vector with one number per reference, or a matrix with one column per sum. Any sign.
 #' @param kernel,bandwidth see the table.
 #' @param rel_error,abs_error,confidence see below; `rel_error` is from 0 to 1.
-#' @param method `"auto"`, `"direct"`, `"tree"`, `"montecarlo"`, `"features"` or `"nystrom"`.
+#' @param method `"auto"`, `"direct"`, `"tree"`, `"line"`, `"montecarlo"`, `"features"` or `"nystrom"`.
 #' @param nodes how the nodes of trees are estimated; see Methods.
 #' @param tree a [kernel_tree()] of the references, to build it only once; it may stand in for `reference`. It is used
 #'   as it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
@@ -129,7 +134,8 @@
 #' kernel_sum(x, bandwidth = 0.1, rel_error = 0.01, leave_one_out = TRUE)[1:3]
 kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
                        abs_error = 0, confidence = 1,
-                       method = c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), tree = NULL,
+                       method = c("auto", "direct", "tree", "line", "montecarlo", "features", "nystrom"),
+                       tree = NULL,
                        nodes = c("auto", "bounds", "series", "samples"), precision = c("double", "single", "tensor"),
                        log = FALSE,
                        leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, devices = NULL,
@@ -151,7 +157,10 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
   devices_for(devices, "cpu") # to be right wherever the sums are taken
   problem["devices"] <- list(devices)
   precision <- check_choice(precision, c("double", "single", "tensor"), "precision")
-  method <- check_choice(method, c("auto", "direct", "tree", "montecarlo", "features", "nystrom"), "method")
+  method <- check_choice(method, c("auto", "direct", "tree", "line", "montecarlo", "features", "nystrom"), "method")
+  if (distributed && method == "line") {
+    abort_input("Sums over ranks are not taken along a line.", i = "Use \"auto\", \"direct\" or \"tree\".")
+  }
   if (distributed && precision != "double") {
     abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
   }
@@ -254,153 +263,6 @@ check_polynomial <- function(p) {
        degree = check_number(p$degree, "degree", min = 0, max = 100, whole = TRUE))
 }
 
-# A double matrix with finite coordinates.
-kernel_points <- function(x, arg) checked_points(x, arg)$points
-
-# list(points, range): the same and its points_range(), since points may be so many that another look at them counts.
-checked_points <- function(x, arg) {
-  source <- as_source(x, NULL, arg)
-  x <- source_matrix(source) %||% source$data
-  if (source$kind == "frame") {
-    numeric <- vapply(x, is.numeric, NA)
-    if (!all(numeric)) {
-      abort_input(sprintf("`%s` must have numeric columns.", arg), x = paste("Not so:", label_some(names(x)[!numeric])))
-    }
-    x <- as.matrix(x)
-  }
-  if (is.numeric(x) && is.null(dim(x))) {
-    x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
-  }
-  if (!is.matrix(x) || !is.numeric(x)) {
-    abort_input(sprintf("`%s` must be a numeric matrix or data frame, points in rows.", arg),
-                x = paste0("It is ", describe(x), "."))
-  }
-  if (ncol(x) < 1L) abort_input(sprintf("`%s` must have at least one column.", arg))
-  if (!is.double(x)) storage.mode(x) <- "double"
-  range <- points_range(x)
-  if (any(range[3L, ] > 0)) {
-    bad <- !is.finite(x)
-    at <- which(bad, arr.ind = TRUE)[1L, ]
-    abort_input(sprintf("`%s` must have finite coordinates.", arg),
-                x = sprintf("%d are missing or infinite, the first in row %d, column %d.", sum(bad), at[1L], at[2L]))
-  }
-  list(points = x, range = range)
-}
-
-# 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies.
-points_range <- function(x) .Call(C_weft_kernel_range, x, control_of_size(length(x)))
-
-# For passes over so many numbers: below 100 MB on one thread, since to wake the others takes longer, with a control
-# that is made once: such calls are many and short.
-control_of_size <- function(numbers) {
-  if (is.null(one_thread$control)) one_thread$control <- run_control("cpu", 1L, FALSE)
-  if (numbers > 1.3e7) run_control("cpu", progress = FALSE) else one_thread$control
-}
-
-one_thread <- new.env(parent = emptyenv())
-
-# The greatest distance from 0 of a coordinate.
-points_reach <- function(...) {
-  sets <- list(...)
-  sets <- sets[vapply(sets, nrow, 0L) > 0L]
-  max(0, vapply(sets, function(x) max(abs(points_range(x)[1:2, ])), 0))
-}
-
-kernel_weights <- function(weights, n) {
-  if (is.null(weights)) return(matrix(1, n, 1L))
-  if (is.data.frame(weights)) weights <- as.matrix(weights)
-  if (!is.numeric(weights) || (is.matrix(weights) && ncol(weights) < 1L)) {
-    abort_input("`weights` must be numbers: a vector, or a matrix with one column per sum.",
-                x = paste0("It is ", describe(weights), "."))
-  }
-  if (NROW(weights) != n) {
-    abort_input(sprintf("`weights` must have one row per reference: %d.", n), x = sprintf("It has %d.", NROW(weights)))
-  }
-  w <- matrix(as.double(weights), n, NCOL(weights))
-  range <- points_range(w)
-  strange <- sum(range[3L, ])
-  if (strange) abort_input("`weights` must be finite.", x = sprintf("%d are not.", strange))
-  if (n && max(abs(range[1:2, ])) > 1e290) { # else sums are infinite
-    abort_input("`weights` must be from -1e290 to 1e290.",
-                x = sprintf("They are from %g to %g.", min(range[1L, ]), max(range[2L, ])))
-  }
-  colnames(w) <- colnames(weights)
-  w
-}
-
-# list(h, scale, full): h one number; scale NULL, divisors, or the lower triangle of a covariance (h is then 1). reach:
-# the greatest distance from 0 of a coordinate.
-check_bandwidth <- function(bandwidth, d, reach) {
-  if (is.data.frame(bandwidth)) bandwidth <- as.matrix(bandwidth)
-  if (!is.numeric(bandwidth) || !length(bandwidth) || !all(is.finite(bandwidth))) {
-    abort_input("`bandwidth` must be finite numbers.", x = paste0("It is ", describe(bandwidth), "."))
-  }
-  if (is.matrix(bandwidth) && !identical(dim(bandwidth), c(1L, 1L))) return(bandwidth_matrix(bandwidth, d, reach))
-  if (is.matrix(bandwidth)) bandwidth <- sqrt(max(bandwidth, 0))
-  if (!length(bandwidth) %in% c(1L, d) || any(bandwidth <= 0)) {
-    abort_input(sprintf("`bandwidth` must be one positive number, %d of them, or a covariance matrix.", d),
-                x = paste0("It is ", describe(bandwidth), "."))
-  }
-  if (min(bandwidth) < 1e-100 || max(bandwidth) > 1e100) strange_bandwidth(range(bandwidth), reach)
-  if (reach / min(bandwidth) > 1e100 || reach > 1e150) strange_bandwidth(range(bandwidth), reach)
-  bandwidth <- as.double(bandwidth)
-  if (all(bandwidth == bandwidth[1L])) return(list(h = bandwidth[1L], scale = NULL, full = FALSE))
-  list(h = 1, scale = bandwidth, full = FALSE)
-}
-
-bandwidth_matrix <- function(bandwidth, d, reach) {
-  symmetric <- nrow(bandwidth) == d && isSymmetric(unname(bandwidth), tol = 1e-10)
-  root <- if (symmetric) tryCatch(chol(bandwidth), error = function(e) NULL)
-  if (is.null(root)) {
-    abort_input(sprintf("A bandwidth matrix must be a positive definite covariance of %d rows.", d),
-                x = paste0("It is ", describe(bandwidth), "."))
-  }
-  root <- unname(t(root))
-  widths <- c(1 / max(rowSums(abs(forwardsolve(root, diag(d))))), max(root)) # narrowest and widest, to a factor of d
-  if (!isTRUE(widths[1L] >= 1e-100) || widths[2L] > 1e100 || reach / widths[1L] > 1e100 || reach > 1e150) {
-    strange_bandwidth(widths, reach)
-  }
-  list(h = 1, scale = root, full = TRUE)
-}
-
-# Squares of distances, in and over bandwidths, must be numbers.
-strange_bandwidth <- function(range, reach) {
-  abort_input("Bandwidths and coordinates over bandwidths must be from 1e-100 to 1e100, coordinates up to 1e150.",
-              x = sprintf("The bandwidths are from %g to %g, coordinates up to %g.", range[1L], range[2L], reach))
-}
-
-# Points as native code takes them; with a scale relative to the first reference.
-native_points <- function(x, problem) {
-  b <- problem$bandwidth
-  origin <- problem$origin %||% if (nrow(problem$reference)) problem$reference[1L, ] else numeric(ncol(x))
-  .Call(C_weft_kernel_points, x, as.double(origin), b$scale, b$full, problem$control)
-}
-
-# Signed columns become two: list(weights = m x n, part = which column, sign).
-split_weights <- function(w, negative = points_range(w)[1L, ] < 0) {
-  m <- ncol(w)
-  if (!any(negative)) {
-    return(list(weights = if (m == 1L) matrix(w, 1L) else t(w), part = seq_len(m), sign = rep(1, m), both = FALSE))
-  }
-  part <- c(seq_len(m), which(negative))
-  sign <- rep(c(1, -1), c(m, sum(negative)))
-  columns <- t(pmax(w[, part, drop = FALSE] * rep(sign, each = nrow(w)), 0))
-  list(weights = columns, part = part, sign = sign, both = any(negative))
-}
-
-native_task <- function(problem, query, reference, split, weights = split$weights, h = problem$bandwidth$h) {
-  sums_task(native_kernel(problem$kernel), h, query[c("x", "lo")], reference[c("x", "lo")], weights,
-            problem$leave_one_out, problem$log, problem$rel_error, problem$abs_error / if (split$both) 2 else 1)
-}
-
-# The record that weft_kernel_task_of() reads. kernel: NULL for polynomial sums. own: what each query leaves out, from
-# 0, where that is not the reference of its number.
-sums_task <- function(kernel, h, query, reference, weights, leave_one_out, log = FALSE, rel_error = 0, abs_error = 0,
-                      own = NULL) {
-  list(kernel = kernel, h = as.double(h), query = query, reference = reference, weights = weights,
-       leave_one_out = leave_one_out, own = own, log = log, rel_error = rel_error, abs_error = abs_error)
-}
-
 # What a sum took, as native code counts it: of what is summed without trees.
 effort_of <- function(pairs = 0, nodes = 0, repeated = 0) c(pairs = pairs, nodes = nodes, repeated = repeated)
 
@@ -435,6 +297,8 @@ kernel_run <- function(problem, method = "auto") {
     cpu_only(problem$backend, "Approximations by samples, features and reduced sets run")
     return(kernel_approximate(problem, method))
   }
+  if (method == "line") return(kernel_line(problem))
+  if (method == "auto" && is.null(problem$plan) && line_pays(problem)) return(kernel_line(problem, "one dimension"))
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem, try = TRUE)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
   if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))

@@ -261,7 +261,7 @@ print.weft_mi_matrix <- function(x, n = 6L, ...) {
               attr(x, "unit")))
   if (length(m)) print(signif(m[seq_len(min(n, nrow(m))), seq_len(min(n, ncol(m))), drop = FALSE], 4))
   if (any(dim(m) > n)) cat("...\n")
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }
 

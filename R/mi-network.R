@@ -336,12 +336,11 @@ print.weft_network <- function(x, n = 6L, ...) {
   cat(sprintf("Network of %d features with %d edges (%s)\n", nrow(x), nrow(edges), attr(x, "method") %||% "?"))
   if (nrow(edges)) {
     shown <- utils::head(edges, n)
-    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 4) else column)
-    print.data.frame(shown, row.names = FALSE)
+    print_rows(shown)
   }
   if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
   if (!is.null(attr(x, "seconds"))) check_result(x, record = run_attributes)
-  if (!is.null(attr(x, "seconds"))) cat(run_line(x), "\n", sep = "")
+  if (!is.null(attr(x, "seconds"))) cat_wrapped(run_line(x))
   invisible(x)
 }
 

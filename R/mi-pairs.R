@@ -104,7 +104,7 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   }
   record(structure(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit,
          by = keep$by,
-         class_levels = pack$class_levels, strata = pack$strata_levels, na = pack$na,
+         class_levels = pack$class_levels, strata = pack$strata_levels, na = pack$na, permutations = permutations,
          searched = choose_tuples(side, p, 2) - count_near(near, side))
 }
 
@@ -304,18 +304,17 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
   shown <- utils::head(as.data.frame(x), n)
   order <- tuple_order(x)
   strata <- length(attr(x, "strata"))
-  cat(sprintf("Joint information of %s of features with a class of %d level%s%s (%s): %s kept of %s\n",
+  cat_wrapped(sprintf("Joint information of %s of features with a class of %d level%s%s (%s): %s kept of %s",
               tuple_word(order), length(attr(x, "class_levels")),
               if (length(attr(x, "class_levels")) == 1L) "" else "s",
               if (strata) sprintf(" within %d strat%s", strata, if (strata == 1L) "um" else "a") else "",
               attr(x, "unit"),
               format(nrow(x), big.mark = ","), format(attr(x, "searched"), big.mark = ",", scientific = FALSE)))
   if (nrow(shown)) {
-    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 4) else column)
-    print.data.frame(shown, row.names = FALSE)
+    print_rows(shown)
   }
   if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -359,15 +358,16 @@ glance.weft_mi_tuples <- function(x, ...) {
 plot.weft_mi_tuples <- function(x, top = 20L, ...) {
   picture <- tuples_picture(x, top, "x")
   shown <- picture$data[rev(seq_len(nrow(picture$data))), ]
-  labels <- ifelse(nchar(shown$label) > 36L, paste0(substr(shown$label, 1L, 35L), "\u2026"), shown$label)
-  old <- graphics::par(mar = c(4, 1 + 0.5 * max(nchar(labels)), 3, 1) + 0.1)
+  labels <- cut_name(shown$label, 36L)
+  old <- graphics::par(mar = bar_margins(labels) + c(0, 0, 1.6, 0))
   on.exit(graphics::par(old))
-  settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = NA, col = "#8fb3d1",
+  settings <- list(height = shown$mi, names.arg = labels, border = NA, col = "#8fb3d1",
                    xlab = picture$xlab, xlim = c(0, max(shown$mi, shown$without, 1e-12) * 1.05),
                    main = picture$title)
-  at <- do.call(graphics::barplot, utils::modifyList(settings, list(...)))
+  at <- draw_bars(settings, ...)
   graphics::points(shown$without, at, pch = 19, col = "#1f3b57")
-  graphics::legend("top", inset = c(0, -0.06), xpd = TRUE, horiz = TRUE, bty = "n", pch = c(15, 19), pt.cex = c(1.8, 1),
+  graphics::legend(graphics::grconvertX(0.5, "nfc"), graphics::par("usr")[4L], xjust = 0.5, yjust = 0.2, xpd = NA,
+                   horiz = TRUE, bty = "n", pch = c(15, 19), pt.cex = c(1.8, 1), cex = 0.9,
                    legend = c("joint", "without the interaction"), col = c("#8fb3d1", "#1f3b57"))
   invisible(x)
 }

@@ -91,9 +91,9 @@ print.weft_selection <- function(x, n = 20L, ...) {
   n <- check_shown(n)
   cat(sprintf("%d of %.0f features selected (%s)\n", nrow(x), attr(x, "features"), attr(x, "method")))
   shown <- utils::head(list2DF(list(feature = x$feature, score = signif(x$score, 4)), nrow(x)), n)
-  if (nrow(shown)) print.data.frame(shown)
+  if (nrow(shown)) print_rows(shown, row.names = TRUE)
   if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -105,10 +105,10 @@ plot.weft_selection <- function(x, n = 20L, ...) {
   check_selection(x)
   picture <- selection_picture(x, check_shown(n), "x")
   shown <- picture$data[rev(seq_len(nrow(picture$data))), ]
-  old <- graphics::par(mar = c(4, 1 + 0.55 * min(max(nchar(shown$feature)), 24), 3, 1) + 0.1)
+  labels <- cut_name(shown$feature, 24L)
+  old <- graphics::par(mar = bar_margins(labels))
   on.exit(graphics::par(old))
-  settings <- list(height = shown$score, names.arg = substr(shown$feature, 1L, 24L), horiz = TRUE, las = 1,
-                   col = "#2c5f8a", border = NA, xlab = picture$xlab, main = picture$title)
-  do.call(graphics::barplot, utils::modifyList(settings, list(...)))
+  draw_bars(list(height = shown$score, names.arg = labels, col = "#2c5f8a", border = NA, xlab = picture$xlab,
+                 main = picture$title), ...)
   invisible(x)
 }

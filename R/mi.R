@@ -188,7 +188,9 @@ run_line <- function(x) {
 
 #' Print, summarise and plot feature rankings
 #'
-#' `plot()` draws the information of the best features as bars, significant ones (q at most `alpha`) filled.
+#' `plot()` draws the information of the best features as bars, significant ones (q at most `alpha`) filled. A bracket
+#' joins features that say the same, whose order means nothing; the title counts those that were left out and say as
+#' much as the last.
 #'
 #' @param x,object what [mi_rank()] returned.
 #' @param n,top how many features to show.
@@ -206,13 +208,13 @@ print.weft_mi <- function(x, n = 10L, ...) {
   if (!is_ranking(x)) return(NextMethod())
   check_ranking(x, record = c("unit", run_attributes))
   n <- check_shown(n)
-  shown <- shorten_numbers(utils::head(as.data.frame(x), n))
+  shown <- utils::head(as.data.frame(x), n)
   cat(sprintf("Mutual information of %d feature%s with a class of %d level%s (%s)\n", nrow(x), if (nrow(x) == 1L) ""
               else "s",
               length(attr(x, "class_levels")), if (length(attr(x, "class_levels")) == 1L) "" else "s", attr(x, "unit")))
-  if (nrow(shown)) print.data.frame(shown, row.names = FALSE)
+  if (nrow(shown)) print_rows(shown)
   if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -275,16 +277,17 @@ plot.weft_mi <- function(x, top = 20L, alpha = 0.05, ...) {
   picture <- ranking_picture(x, top, "x")
   alpha <- check_number(alpha, "alpha", min = 0, max = 1)
   shown <- picture$data[rev(seq_len(nrow(picture$data))), ]
-  labels <- ifelse(nchar(shown$feature) > 24L, paste0(substr(shown$feature, 1L, 21L), "..."), shown$feature)
-  old <- graphics::par(mar = c(4, 1 + 0.55 * max(nchar(labels)), 3, 1) + 0.1)
+  labels <- cut_name(shown$feature, 24L)
+  old <- graphics::par(mar = bar_margins(labels))
   on.exit(graphics::par(old))
   significant <- shown$q_value <= alpha
-  settings <- list(height = shown$mi, names.arg = labels, horiz = TRUE, las = 1, border = "#2c5f8a",
+  settings <- list(height = shown$mi, names.arg = labels, border = "#2c5f8a",
                    col = ifelse(significant, "#2c5f8a", "white"),
-                   xlab = picture$xlab,
-                   main = paste0(picture$title, if (all(significant)) sprintf(" (all q <= %g)", alpha)),
-                   xlim = c(0, max(shown$mi, 1e-12) * 1.05))
-  do.call(graphics::barplot, utils::modifyList(settings, list(...)))
+                   xlab = paste0(picture$xlab, if (all(significant)) sprintf("; all q <= %g", alpha)),
+                   main = picture$title,
+                   xlim = c(0, max(shown$mi, 1e-12) * 1.08))
+  at <- draw_bars(settings, ...)
+  draw_ties(picture$ties, at, nrow(shown), max(shown$mi, 1e-12))
   if (!all(significant)) graphics::legend("bottomright", bty = "n",
                                           legend = as.expression(list(bquote(q <= .(alpha)), "not significant")),
                                            fill = c("#2c5f8a", "white"), border = "#2c5f8a")

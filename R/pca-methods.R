@@ -38,7 +38,7 @@ print.weft_pca <- function(x, digits = 4L, ...) {
   print(signif(table[, shown, drop = FALSE], digits))
   if (k > 8L) cat(sprintf("... and %d more\n", k - 8L))
   if (!all(x$converged)) cat("Did not converge:", label_some(paste0("PC", which(!x$converged))), "\n")
-  cat(sprintf("%s back end (%s), %s\n", x$backend, x$reason, seconds_text(x$seconds)))
+  cat_wrapped(sprintf("%s back end (%s), %s", x$backend, x$reason, seconds_text(x$seconds)))
   invisible(x)
 }
 

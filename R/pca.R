@@ -122,7 +122,8 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   if (!is.null(ranks)) moments <- joint_moments(ranks_gather(moments, control))
   check_moments(moments, source)
   job <- list(method = plan$method, choose = method == "auto", k = as.integer(k), tol = tol,
-              paper = stop == "paper", max_iter = max_iter, block = 0L, key = random_key(seed), start = NULL)
+              paper = stop == "paper", max_iter = max_iter, block = pca_block(source, chosen$name, ranks),
+              key = random_key(seed), start = NULL)
   if (!is.null(ranks)) job$key <- ranks_gather(job$key)[[1L]]
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights,
                    single = precision == "single")
@@ -176,6 +177,10 @@ pca_plan <- function(source, k, method, threads) {
   if (method == "auto") method <- names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
   list(method = method, cost = by_engine[[if (method %in% names(by_engine)) method else "vectors"]])
 }
+
+# Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long for
+# each vector of a block of 8 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
+pca_block <- function(source, backend, ranks) if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 8L else 0L
 
 check_moments <- function(moments, source) {
   bad <- which(moments$infinite > 0)

@@ -22,7 +22,44 @@ information_label <- function(x) sprintf("mutual information (%s)", attr(x, "uni
 ranking_picture <- function(x, top, arg) {
   check_ranking(x, arg)
   shown <- best_rows(x, check_top(top), arg, "feature")
-  list(data = shown, xlab = information_label(x), title = sprintf("Best %d of %d features", nrow(shown), nrow(x)))
+  more <- sum(x$mi[-seq_len(nrow(shown))] == shown$mi[nrow(shown)])
+  list(data = shown, ties = runs_of_equals(shown$mi), xlab = information_label(x),
+       title = sprintf("Best %d of %d features%s", nrow(shown), nrow(x),
+                       if (more) sprintf(", %d more tied", more) else ""))
+}
+
+# First, last and value of every run of equal values.
+runs_of_equals <- function(values) {
+  runs <- rle(values)
+  last <- cumsum(runs$lengths)
+  data.frame(first = last - runs$lengths + 1L, last = last, value = runs$values)[runs$lengths > 1L, ]
+}
+
+# ---- bars ----
+
+# The lines that names take beside bars.
+bar_margins <- function(labels) c(4, 1.2 + 0.58 * max(nchar(labels, "width"), 1L), 3, 1) + 0.1
+
+# Bars from left to right with every name, as large as it fits; settings are those of barplot(), which `...` overrides.
+draw_bars <- function(settings, ...) {
+  settings <- utils::modifyList(c(settings, list(horiz = TRUE, las = 1)), list(...))
+  labels <- settings$names.arg
+  settings$names.arg <- rep("", length(settings$height))
+  at <- do.call(graphics::barplot, settings)
+  room <- if (length(at) > 1L) min(diff(sort(at))) / (1.15 * graphics::strheight("Mg", cex = 1)) else 1
+  graphics::axis(2L, at, labels, tick = FALSE, las = 1, line = -0.6, gap.axis = -1, cex.axis = max(0.4, min(1, room)))
+  at
+}
+
+# Brackets right of tied bars; bars stand in reverse order.
+draw_ties <- function(ties, at, count, widest) {
+  if (!nrow(ties)) return(invisible())
+  x <- ties$value + 0.02 * widest
+  low <- at[count + 1L - ties$last]
+  high <- at[count + 1L - ties$first]
+  graphics::segments(x, low, x, high, col = "grey40")
+  tick <- 0.008 * widest
+  graphics::segments(c(x, x), c(low, high), c(x, x) - tick, c(low, high), col = "grey40")
 }
 
 tuples_picture <- function(x, top, arg) {
@@ -81,6 +118,20 @@ regression_picture <- function(x, n, level, arg) {
        ylab = "y")
 }
 
+# Edges of a directed network to draw: as many as asked for, or those at the false discovery rate, 250 at most, or where
+# none was tested as many as features.
+directed_picture <- function(x, edges, fdr) {
+  tested <- !is.null(attr(x, "edges")$q_value) && is.null(edges)
+  table <- as.data.frame(x, fdr = if (tested) fdr)
+  table <- table[table$regulator != table$target, ]
+  shown <- utils::head(table, edges %||% if (tested) 250 else length(network_features(x)))
+  title <- if (!tested) sprintf("regulation: strongest %d of %d edges", nrow(shown), length(attr(x, "edges")$area))
+           else sprintf("regulation: %s%d edges at a false discovery rate of %g",
+                        if (nrow(shown) < nrow(table)) sprintf("strongest %d of ", nrow(shown)) else "", nrow(table),
+                        fdr)
+  list(data = shown, title = title)
+}
+
 # Scores in the order given; those that are infinite are drawn beside the greatest that is not.
 outliers_picture <- function(x) {
   top <- max(x$score[is.finite(x$score)], 3)
@@ -88,4 +139,49 @@ outliers_picture <- function(x) {
                          sample = x$sample),
        top = top, xlab = "sample", ylab = "outlier score",
        title = sprintf("%d sample%s apart", sum(x$outlier), if (sum(x$outlier) == 1L) " stands" else "s stand"))
+}
+
+# Writes names beside their points, `chosen` in order: right, left, above, below or at a corner, wherever a name covers
+# no point, no name before it and no edge of the picture. Those without room are left out, or, where `all` must be
+# there, written where they cover least. `rim`: in a light rim, on lines.
+write_names <- function(place, names, chosen, radius, cex, all = FALSE, rim = FALSE) {
+  wide <- graphics::strwidth(names, cex = cex)
+  high <- graphics::strheight("Mg", cex = cex)
+  scale <- graphics::yinch(1) / graphics::xinch(1) # what is as far upwards on paper
+  radius <- rep_len(radius, nrow(place))
+  taken <- unname(cbind(place[, 1L] - radius, place[, 2L] - radius * scale, place[, 1L] + radius,
+                        place[, 2L] + radius * scale))
+  rownames(taken) <- rep("", nrow(place))
+  edge <- graphics::par("usr")
+  for (i in chosen[nzchar(names[chosen])]) {
+    boxes <- name_boxes(place[i, ], wide[i], high, radius[i] * 1.15, scale)
+    outside <- boxes[, 1L] < edge[1L] | boxes[, 3L] > edge[2L] | boxes[, 2L] < edge[3L] | boxes[, 4L] > edge[4L]
+    others <- taken[-i, , drop = FALSE]
+    covers <- apply(boxes, 1L, function(box) {
+      sum(box[1L] < others[, 3L] & box[3L] > others[, 1L] & box[2L] < others[, 4L] & box[4L] > others[, 2L])
+    }) + 1000 * outside
+    best <- which.min(covers)
+    if (covers[best] > 0 && !all) next
+    box <- boxes[best, ]
+    write_name((box[1L] + box[3L]) / 2, (box[2L] + box[4L]) / 2, names[i], cex, if (rim) 0.12 * high)
+    taken <- rbind(taken, box)
+    rownames(taken)[nrow(taken)] <- names[i]
+  }
+  invisible(taken[-seq_len(nrow(place)), , drop = FALSE]) # where names stand
+}
+
+# Where a name may stand: x0, y0, x1, y1 in a row each, best first.
+name_boxes <- function(at, wide, high, radius, scale) {
+  up <- radius * scale
+  left <- at[1L] + c(radius, -radius - wide, -wide / 2, -wide / 2, radius / 2, radius / 2, -radius / 2 - wide,
+                     -radius / 2 - wide)
+  low <- at[2L] + c(-high / 2, -high / 2, up, -up - high, up / 2, -up / 2 - high, up / 2, -up / 2 - high)
+  cbind(left, low, left + wide, low + high)
+}
+
+write_name <- function(x, y, name, cex, rim = NULL) {
+  if (!is.null(rim)) for (turn in (0:7) * pi / 4) {
+    graphics::text(x + rim * cos(turn), y + rim * sin(turn), name, cex = cex, col = "white")
+  }
+  graphics::text(x, y, name, cex = cex, col = "#222222")
 }

@@ -102,52 +102,23 @@ draw_edges <- function(place, w) {
                      lwd = 0.6 + 2 * share, col = grDevices::grey(0.8 - 0.45 * share))
 }
 
-# Each name beside its point where it covers no name or point drawn before: right, left, above or below; else it is left
-# out.
+# Names of the genes with most edges first, as far as there is room.
 draw_labels <- function(place, names, degree, size) {
   cex <- if (nrow(place) <= 30) 0.9 else if (nrow(place) <= 80) 0.75 else 0.6
-  wide <- graphics::strwidth(names, cex = cex)
-  high <- graphics::strheight("Mg", cex = cex)
-  radius <- size * graphics::strwidth("o") * 0.5
-  boxes <- cbind(place - radius * 0.8, place + radius * 0.8) # x0, y0, x1, y1
-  free <- function(box, others) {
-    !any(box[1L] < others[, 3L] & box[3L] > others[, 1L] & box[2L] < others[, 4L] & box[4L] > others[, 2L])
-  }
-  edge <- graphics::par("usr")
-  for (i in utils::head(order(-degree, seq_along(names)), 100L)) {
-    if (!nzchar(names[i])) next
-    x <- place[i, 1L]
-    y <- place[i, 2L]
-    r <- radius[i] * 1.1
-    half <- wide[i] / 2
-    tries <- rbind(c(x + r, y - high / 2, x + r + wide[i], y + high / 2),
-                   c(x - r - wide[i], y - high / 2, x - r, y + high / 2),
-                   c(x - half, y + r, x + half, y + r + high), c(x - half, y - r - high, x + half, y - r))
-    for (t in seq_len(4L)) {
-      box <- tries[t, ]
-      if (box[1L] < edge[1L] || box[3L] > edge[2L] || box[2L] < edge[3L] || box[4L] > edge[4L]) next
-      if (!free(box, boxes[-i, , drop = FALSE])) next
-      middle <- c(box[1L] + box[3L], box[2L] + box[4L]) / 2
-      for (turn in (0:7) * pi / 4) { # a light rim, so that edges behind do not disturb
-        graphics::text(middle[1L] + 0.12 * high * cos(turn), middle[2L] + 0.12 * high * sin(turn), names[i], cex = cex,
-                       col = "white")
-      }
-      graphics::text(middle[1L], middle[2L], names[i], cex = cex, col = "#222222")
-      boxes <- rbind(boxes, box)
-      break
-    }
-  }
+  write_names(place, names, utils::head(order(-degree, seq_along(names)), 100L), size * graphics::strwidth("o") * 0.45,
+              cex, rim = TRUE)
 }
 
 # ---- layout ----
 
-# Positions of all nodes of a weighted adjacency matrix, about one unit an edge.
-network_layout <- function(w) {
+# Positions of all nodes of a weighted adjacency matrix, about one unit an edge, in a picture of this shape.
+network_layout <- function(w, shape = 1.25) {
   component <- graph_components(w > 0)
   parts <- split(seq_len(nrow(w)), component)
   parts <- parts[order(-lengths(parts), vapply(parts, `[`, 0L, 1L))]
   pieces <- lapply(parts, function(nodes) turn_wide(stress_layout(w[nodes, nodes, drop = FALSE])))
-  corners <- pack_boxes(vapply(pieces, function(xy) apply(xy, 2L, function(v) diff(range(v))), numeric(2L)) + 1)
+  corners <- pack_boxes(vapply(pieces, function(xy) apply(xy, 2L, function(v) diff(range(v))), numeric(2L)) + c(1, 0.7),
+                        shape)
   place <- matrix(0, nrow(w), 2L)
   for (k in seq_along(parts)) {
     least <- apply(pieces[[k]], 2L, min)
@@ -220,8 +191,8 @@ turn_wide <- function(xy) {
 }
 
 # Lower left corners of boxes (width, height by column) set on shelves of about the width of the whole.
-pack_boxes <- function(size) {
-  width <- max(size[1L, 1L], 1.25 * sqrt(sum(size[1L, ] * size[2L, ])))
+pack_boxes <- function(size, shape) {
+  width <- max(size[1L, 1L], shape * sqrt(sum(size[1L, ] * size[2L, ])))
   corners <- matrix(0, 2L, ncol(size))
   x <- y <- high <- 0
   for (k in seq_len(ncol(size))) {

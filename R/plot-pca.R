@@ -49,7 +49,8 @@ autoplot.weft_pca <- function(object, components = 1:2, color = NULL, ...) {
     data$color <- color
     points <- ggplot2::geom_point(ggplot2::aes(color = color), alpha = 0.7)
   }
-  ggplot2::ggplot(data, ggplot2::aes(x = first, y = second)) + points +
+  own <- if (is.factor(color)) ggplot2::scale_color_manual(values = class_palette(nlevels(color)))
+  ggplot2::ggplot(data, ggplot2::aes(x = first, y = second)) + points + own +
     ggplot2::labs(x = label[1L], y = label[2L], color = NULL) + ggplot2::coord_equal() + ggplot2::theme_minimal()
 }
 

@@ -51,7 +51,7 @@ plot_overview <- function(x) {
   if (!length(parts)) abort_input("There is nothing to plot.",
                                   x = "All steps were left out, or done by functions of your own.")
   shape <- c(ceiling(length(parts) / 2), min(length(parts), 2L))
-  old <- graphics::par(mfrow = shape, cex = 0.75)
+  old <- graphics::par(mfrow = shape, cex = 0.62, cex.main = 1.05, mgp = c(2.4, 0.7, 0))
   on.exit(graphics::par(old))
   for (part in parts) {
     if (part == "ranking") plot(x$ranking, top = 15L) else plot_fit(x, part)
@@ -59,7 +59,7 @@ plot_overview <- function(x) {
 }
 
 # Of a large network the heaviest edges: more cannot be read, and would take long to lay out.
-plot_workflow_network <- function(x, edges = if (ncol(x$network) > 100L) 200, ...) {
+plot_workflow_network <- function(x, edges = if (!is_directed(x$network) && ncol(x$network) > 100L) 200, ...) {
   plot(x$network, edges = edges, groups = network_groups(x), ...)
 }
 
@@ -86,16 +86,14 @@ plot_samples <- function(x) {
   odd <- if (!is.null(x$outliers)) match(x$outliers$sample[x$outliers$outlier], rownames(scores))
   if (length(odd)) {
     graphics::points(scores[odd, 1L], scores[odd, second], pch = 1, cex = 2.2, lwd = 1.5)
-    left <- scores[odd, 1L] > mean(graphics::par("usr")[1:2])
-    graphics::text(scores[odd, 1L], scores[odd, second], rownames(scores)[odd], pos = ifelse(left, 2, 4), cex = 0.75,
-                   xpd = NA,
-                   offset = 0.7)
+    write_names(scores[, c(1L, second), drop = FALSE], plain_text(rownames(scores)), utils::head(odd, 20L),
+                1.1 * graphics::strwidth("o"), 0.75, all = TRUE)
   }
   few <- !is.null(class) && nlevels(class) <= 4L # these go above the points, which a legend would hide
-  if (!is.null(class)) graphics::legend(if (few) "topright" else "topleft", levels(class), pch = 21,
+  if (!is.null(class)) graphics::legend(if (few) "bottomright" else "topleft", levels(class), pch = 21,
                                         pt.bg = class_palette(nlevels(class)), col = "white", pt.cex = 1.3,
                                         bg = "#ffffffcc", bty = if (few) "n" else "o", box.col = NA, cex = 0.9,
-                                        horiz = few, xpd = NA, inset = if (few) c(0, -0.075) else 0)
+                                        horiz = few, xpd = NA, inset = if (few) c(0, 1) else 0)
 }
 
 # The density of the two scores on a grid, for its contours.
@@ -139,10 +137,11 @@ plot_clusters <- function(x, ...) {
     picture[cbind(match(pairs$from, rows), match(pairs$to, cols))] <- "#2c5f8a"
   }
   graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i",
-                 xlab = sprintf("genes by cluster (%s)", if (real) "orange: above the gene's mean, blue: below"
-                                                         else "dark: above the gene's median"),
-                 ylab = "samples by cluster",
-                 main = sprintf("%d x %d clusters", max(fit$row_cluster), max(fit$col_cluster)), las = 1)
+                 xlab = sprintf("genes by cluster (%s)",
+                                if (real) "orange: above the mean" else "dark: above the median"),
+                 ylab = "samples by cluster", main = "", las = 1)
+  graphics::title(sprintf("%d x %d clusters", max(fit$row_cluster), max(fit$col_cluster)),
+                  adj = if (is.null(class)) 0.5 else 0)
   graphics::rasterImage(grDevices::as.raster(picture), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)),
                    col = if (real) "black" else "white", lwd = if (real) 0.8 else 1.5)
@@ -153,7 +152,7 @@ plot_clusters <- function(x, ...) {
     width <- 0.02 * n[2L]
     graphics::rect(usr[2L] + width * 0.4, seq_len(n[1L]) - 1, usr[2L] + width * 1.4, seq_len(n[1L]), col = colour,
                    border = NA, xpd = NA)
-    graphics::legend("topright", inset = c(0, -0.075), levels(class), fill = class_palette(nlevels(class)),
+    graphics::legend("bottomright", inset = c(0, 1), levels(class), fill = class_palette(nlevels(class)),
                      border = NA, bty = "n",
                      horiz = TRUE, xpd = NA, cex = 0.8)
   }
@@ -169,6 +168,6 @@ plot_outliers <- function(x) {
   graphics::plot(seq_along(score), score, pch = 16, col = ifelse(o$outlier, "#b3541e", "#2c5f8a"), las = 1,
                  xlab = picture$xlab, ylab = picture$ylab, ylim = c(0, picture$top * 1.08), main = picture$title)
   odd <- which(o$outlier)
-  if (length(odd)) graphics::text(odd, score[odd], o$sample[odd], pos = ifelse(odd > length(score) / 2, 2, 4),
-                                  cex = 0.75)
+  write_names(cbind(seq_along(score), score), plain_text(o$sample), utils::head(odd[order(-score[odd])], 20L),
+              0.75 * graphics::strwidth("o"), 0.75, all = TRUE)
 }

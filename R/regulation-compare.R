@@ -202,23 +202,22 @@ glance.weft_comparison <- function(x, ...) {
 #' @export
 print.weft_comparison <- function(x, n = 6L, ...) {
   s <- summary(x)
-  cat(sprintf("Directed networks of %s: %d regulator%s of %d target%s\n",
+  cat_wrapped(sprintf("Directed networks of %s: %d regulator%s of %d target%s",
               paste(sprintf("%s (%d samples)", names(s$groups), as.integer(s$groups)), collapse = " and "),
               s$regulators, if (s$regulators == 1) "" else "s", s$targets, if (s$targets == 1) "" else "s"))
-  cat(sprintf(paste("The networks %s (p = %.3g, %d permutations); of %d edges compared %d changed at a false discovery",
-                    "rate of %g"),
-              if (s$p_value <= 0.05) "differ" else "are not shown to differ", s$p_value, as.integer(s$permutations),
-              s$compared, s$changed, s$fdr))
   kinds <- s$changes[s$changes > 0]
-  cat(if (length(kinds)) sprintf(": %s", paste(kinds, names(kinds), collapse = ", ")), "\n", sep = "")
+  cat_wrapped(sprintf(paste("The networks %s (p = %.3g, %d permutations); of %d edges compared %d changed at a false",
+                            "discovery rate of %g%s"),
+                      if (s$p_value <= 0.05) "differ" else "are not shown to differ", s$p_value,
+                      as.integer(s$permutations), s$compared, s$changed, s$fdr,
+                      if (length(kinds)) sprintf(": %s", paste(kinds, names(kinds), collapse = ", ")) else ""))
   edges <- as.data.frame(x)
   if (nrow(edges)) {
     shown <- utils::head(edges, n)
-    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 3) else column)
-    print.data.frame(shown, row.names = FALSE)
+    print_rows(shown, digits = 3L)
   }
   if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }
 

@@ -101,17 +101,16 @@ print.weft_regulation <- function(x, n = 6L, ...) {
   if (!is.null(attr(x, "picked"))) {
     cat("The regulators were picked by their correlations; `regulators =` takes a list.\n")
   }
-  if (!is.null(attr(x, "normalised"))) cat(attr(x, "normalised"), "\n", sep = "")
+  if (!is.null(attr(x, "normalised"))) cat_wrapped(attr(x, "normalised"))
   if (!is.null(q)) cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
-  if (!is.null(stability_text(x))) cat(stability_text(x), "\n", sep = "")
+  if (!is.null(stability_text(x))) cat_wrapped(stability_text(x))
   edges <- as.data.frame(x, fdr = NULL)
   if (nrow(edges)) {
     shown <- utils::head(edges, n)
-    shown[] <- lapply(shown, function(column) if (is.double(column)) signif(column, 3) else column)
-    print.data.frame(shown, row.names = FALSE)
+    print_rows(shown, digits = 3L)
   }
   if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
-  cat(run_line(x), "\n", sep = "")
+  cat_wrapped(run_line(x))
   invisible(x)
 }
 
@@ -143,8 +142,8 @@ network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(
 #'
 #' @inheritParams plot.weft_network
 #' @param x what [regulation()] returned.
-#' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, or without q-values
-#'   as many as features.
+#' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, at most 250, or
+#'   without q-values as many as features.
 #' @param fdr see `edges`.
 #' @param groups a factor or vector, one value per feature: the targets, then the regulators that are no targets.
 #' @return `x`, invisibly.
@@ -158,15 +157,13 @@ plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05
     abort_input("`groups` must have one value per feature.",
                 x = sprintf("It has %d for %d features.", length(groups), length(features)))
   }
-  tested <- !is.null(attr(x, "edges")$q_value)
-  table <- as.data.frame(x, fdr = if (tested && is.null(edges)) fdr)
   if (!is.null(edges)) edges <- check_number(edges, "edges", min = 0, whole = TRUE)
-  most <- edges %||% if (tested) Inf else length(features)
-  table <- utils::head(table[table$regulator != table$target, ], most)
+  picture <- directed_picture(x, edges, fdr)
+  table <- picture$data
   old <- graphics::par(mar = c(0.5, 0.5, 2.5, 0.5))
   on.exit(graphics::par(old))
   graphics::plot.new()
-  graphics::title(main %||% directed_title(x, nrow(table), if (tested && is.null(edges)) fdr), cex.main = 1)
+  graphics::title(main %||% picture$title, cex.main = 1)
   if (!nrow(table)) return(invisible(x))
   keep <- features[features %in% c(table$regulator, table$target)]
   at <- cbind(match(table$regulator, keep), match(table$target, keep))
@@ -181,11 +178,6 @@ plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05
   draw_features(place, keep, rowSums(w > 0), labels, colour)
   if (!is.null(groups)) draw_groups(groups)
   invisible(x)
-}
-
-directed_title <- function(x, shown, fdr) {
-  if (!is.null(fdr)) return(sprintf("regulation: %d edges at a false discovery rate of %g", shown, fdr))
-  sprintf("regulation: strongest %d of %d edges", shown, length(attr(x, "edges")$area))
 }
 
 # colour: by default one for edges that raise and one for those that lower their target.
@@ -208,8 +200,8 @@ draw_arrows <- function(place, at, weight, sign, colour = NULL, heaviest = max(w
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_regulation <- function(object, top = NULL, ...) {
   need_package("ggplot2", "autoplot()")
-  edges <- utils::head(as.data.frame(object, fdr = NULL), top %||% max(10, ceiling(2.5 * nrow(object))))
-  edges <- edges[edges$regulator != edges$target, ]
+  picture <- directed_picture(object, if (!is.null(top)) check_top(top), attr(object, "fdr") %||% 0.05)
+  edges <- picture$data
   if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
-  picture_of_network(edges$regulator, edges$target, edges$weight, "Directed network", arrows = TRUE)
+  picture_of_network(edges$regulator, edges$target, edges$weight, picture$title, arrows = TRUE)
 }

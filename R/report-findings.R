@@ -59,16 +59,26 @@ finding_genes <- function(fit) {
 finding_network <- function(fit) {
   net <- fit$network
   edges <- count_edges(net)
-  if (is_directed(net) && !is.null(attr(net, "edges")$q_value)) edges <- sum(attr(net, "edges")$q_value <= (attr(net, "fdr") %||% 0.05))
+  if (is_directed(net) && !is.null(attr(net, "edges")$q_value)) {
+    edges <- sum(attr(net, "edges")$q_value <= (attr(net, "fdr") %||% 0.05))
+  }
   fdr <- attr(net, "fdr")
   if (edges == 0) return(in_vain(sprintf("an edge among %s", several(ncol(net), "gene"))))
   if (is.null(fdr) || is.na(attr(net, "cut") %||% 0)) return(NULL) # not tested
   degree <- sort(network_degree(net), decreasing = TRUE)
   q <- if (is_directed(net)) min(attr(net, "edges")$q_value, 1) else fdr
-  finding(sprintf("%s among %s at a false discovery rate of %g; %s %s most neighbours.%s",
+  finding(sprintf("%s among %s at a false discovery rate of %g%s.",
                   several(edges, if (is_directed(net)) "directed edge" else "edge"), several(ncol(net), "gene"), fdr,
-                  best_names(names(degree), degree), if (length(degree) > 1L) "have" else "has",
-                  if (is_directed(net)) " Which way an edge points is less sure than that it is there." else ""), q)
+                  hubs_found(degree)), q)
+}
+
+# The three genes of most edges, or as many of them as have more than those after them.
+hubs_found <- function(degree) {
+  few <- degree[seq_len(min(3L, length(degree)))]
+  if (length(degree) > 3L) few <- few[few > degree[4L]]
+  if (!length(few)) return("")
+  sprintf("; %s most neighbours (%s)", paste(joined(names(few)), if (length(few) > 1L) "have" else "has"),
+          paste(few, collapse = ", "))
 }
 
 finding_hidden <- function(fit) {
@@ -79,11 +89,14 @@ finding_hidden <- function(fit) {
 
 finding_outliers <- function(fit) {
   o <- as.data.frame(fit$outliers)
-  if (!any(o$outlier)) return(in_vain(sprintf("a sample that stands apart from the other %d", nrow(o) - 1L)))
+  if (!any(o$outlier)) {
+    return(in_vain(sprintf("a sample that stands apart from the other %d; the strangest is %s", nrow(o) - 1L,
+                           strangest_text(fit, o))))
+  }
   odd <- o[o$outlier, ]
-  finding(sprintf("%s of %d stand%s apart: %s.", several(nrow(odd), "sample"), nrow(o),
-                  if (nrow(odd) == 1L) "s" else "",
-                  best_names(odd$sample, odd$p_value, 5L)), min(odd$q_value))
+  finding(sprintf("%s of %d stand%s apart: %s. The strangest is %s.", several(nrow(odd), "sample"), nrow(o),
+                  if (nrow(odd) == 1L) "s" else "", best_names(odd$sample, odd$p_value, 5L), strangest_text(fit, odd)),
+          min(odd$q_value))
 }
 
 finding_pairs <- function(fit) {
@@ -94,9 +107,23 @@ finding_pairs <- function(fit) {
     return(in_vain(sprintf("a pair of genes that says more about the class than its members (%s tried)",
                            format(attr(fit$pairs, "searched"), big.mark = ",", scientific = FALSE))))
   }
-  finding(sprintf("%s of genes %s more about the class than %s members; %s most.", several(nrow(sure), "pair"),
-                  if (nrow(sure) == 1L) "says" else "say", if (nrow(sure) == 1L) "its" else "their",
-                  best_names(paste(sure$feature1, "with", sure$feature2), sure$interaction, 2L)), min(sure$p_fwer))
+  one <- nrow(sure) == 1L
+  finding(sprintf("%s of %s of genes %s more about the class together than %s members do alone: %s (p %s over %s).",
+                  format(nrow(sure), big.mark = ","),
+                  several(attr(fit$pairs, "searched"), "pair"), if (one) "says" else "say", if (one) "its" else "their",
+                  best_names(paste(sure$feature1, "with", sure$feature2), sure$interaction, 2L),
+                  probability_text(min(sure$p_fwer)), whole_search(fit$pairs)),
+          min(sure$p_fwer))
+}
+
+# What the p-values of pairs are over; the least that so few shuffles can give says little by being no less.
+whole_search <- function(pairs) {
+  times <- attr(pairs, "permutations")
+  if (is.null(times)) return("the whole search")
+  least <- min(pairs$p_fwer) <= 1.0001 / (times + 1)
+  sprintf("the whole search%s", if (least) sprintf(", the least that %d shuffles of the classes can give",
+                                                   as.integer(times))
+                                else sprintf(", by %d shuffles of the classes", as.integer(times)))
 }
 
 # Whether samples' groups go with classes: against shuffled classes.
@@ -104,19 +131,20 @@ finding_groups <- function(fit) {
   r <- fit$clusters
   z <- r$row_cluster
   if (max(z) < 2L) return(in_vain(sprintf("groups among %d samples", length(z))))
-  counted <- sprintf("%s%d groups of samples", if (is_reached(r$limits[1L, ])) "at least " else "", max(z))
   settled <- max(r$rhat[is.finite(r$rhat)], 1) <= 1.1
-  if (!settled) counted <- paste("about", counted, "on which the chains do not agree yet")
+  counted <- sprintf("%s%d groups%s", if (is_reached(r$limits[1L, ])) "at least " else if (settled) "" else "about ",
+                     max(z), if (settled) "" else " (on how many the chains do not agree yet)")
   class <- as.integer(fit$quality$class)
   if (!length(class)) {
-    return(finding(sprintf("There are %s (shares of the sampled partitions: %s).", counted,
+    return(finding(sprintf("Samples fall into %s (shares of the sampled partitions: %s).", counted,
                            counts_text(r$n_clusters$row, 3L)),
                    strength = "suggestive"))
   }
   found <- class_agreement(fit)
   p <- found$p
-  finding(sprintf("There are %s; they %s (they share %s of their information; shuffled classes %s).", counted,
-                  if (p <= strengths[["suggestive"]]) "go with the classes" else "do not go with the classes beyond chance",
+  finding(sprintf("Samples fall into %s, which %s: both share %s of their information, shuffled classes %s.", counted,
+                  if (p <= strengths[["suggestive"]]) "go with the classes"
+                  else "do not go with the classes beyond chance",
                   share_text(found$shared), share_text(found$chance)),
           strength = if (settled || p > strengths[["suggestive"]]) strength_of(p) else "suggestive")
 }
@@ -144,7 +172,8 @@ finding_components <- function(fit) {
   p <- min(1, apart["p", best] * ncol(scores))
   if (p > strengths[["suggestive"]]) return(in_vain(sprintf("a component on which the classes differ (%d tried)",
                                                             ncol(scores))))
-  finding(sprintf("The classes differ on PC%d, which has %s of the variance; %s of it is between them.", best,
+  finding(sprintf("%s differ on PC%d (%s of all variance): %s of it lies between them.",
+                  if (nlevels(class) == 2L) joined(levels(class)) else sprintf("The %d classes", nlevels(class)), best,
                   share_text(fit$components$share[best]), share_text(apart["share", best])), p)
 }
 
@@ -154,9 +183,32 @@ finding_bayes <- function(fit) {
   edges <- edges[order(-edges$posterior), ]
   sure <- edges[edges$posterior >= 0.9, ]
   if (!nrow(sure)) return(NULL)
-  finding(sprintf("Of %d genes chosen beforehand, %s in nearly all networks sampled: %s. Hidden causes may stand behind both.",
+  finding(sprintf(paste("Of %d genes chosen beforehand, %s in nearly all networks sampled: %s. Hidden causes may stand",
+                        "behind both."),
                   nrow(fit$bayes$dag), if (nrow(sure) == 1L) "one edge is" else sprintf("%d edges are", nrow(sure)),
                   best_names(paste(sure$from, "->", sure$to), sure$posterior)), strength = "suggestive")
+}
+
+# How far directions are to be believed: how many are clear, and what no data of this kind can tell.
+directions_text <- function(fit) {
+  text <- c(if (is_directed(fit$network)) network_directions(report_edges(fit$network)),
+            if (!is.null(fit$bayes)) bayes_surety(fit$bayes))
+  if (!length(text)) return(NULL)
+  paste(c(text, paste("Two genes that an unmeasured cause moves look like one that drives the other; a direction is a",
+                      "proposal for an experiment.")), collapse = " ")
+}
+
+# Of pairs of genes with an edge, how many point one way. The table regulation-direction.csv of inst/bench has what is
+# said of simulated networks.
+network_directions <- function(edges, clear = 0.9) {
+  if (!nrow(edges) || all(is.na(edges$direction))) return(NULL)
+  pair <- paste(pmin(edges$from, edges$to), pmax(edges$from, edges$to), sep = "\r")
+  direction <- tapply(edges$direction, pair, max)
+  sure <- sum(direction >= clear)
+  sprintf(paste("In the network %s of %s of genes %s clearly one way (at least 0.9 of the weight of both directions:",
+                "right in nine cases of ten or more on simulated networks); for %s it is open."),
+          if (sure) format(sure, big.mark = ",") else "none", several(length(direction), "joined pair"),
+          if (sure == 1L) "points" else "point", if (sure) "the others" else "all")
 }
 
 # The findings as a list in Markdown.
@@ -168,6 +220,9 @@ findings_page <- function(fit) {
                    found$section)
   if (!length(lines)) lines <- "- Nothing was found beyond chance."
   vain <- attr(found, "in_vain")
-  c(lines, if (length(vain)) c("", paste0("Looked for and not found beyond chance: ",
-                                          markdown_text(paste(vain, collapse = "; ")), ".")))
+  directions <- directions_text(with_labels(fit))
+  c(lines,
+    if (!is.null(directions)) c("", paste("**How far to believe directions.**", markdown_text(directions))),
+    if (length(vain)) c("", paste0("**Looked for and not found beyond chance:** ",
+                                   markdown_text(paste(vain, collapse = "; ")), ".")))
 }

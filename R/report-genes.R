@@ -4,13 +4,27 @@ report_genes <- function(fit, top) {
   q <- fit$quality
   results <- gene_results(fit)
   report_paragraph(genes_text(fit, results))
-  put_table(results, genes_caption(fit), "genes", top)
+  put_table(results, genes_caption(fit), "genes", top,
+            minor = c("column", "description", "information", "p", grep("^mean ", names(results), value = TRUE)))
   strips <- utils::head(fit$ranking$feature, 12L)
   columns <- shown_columns(fit, strips)
   side_by_side(for (k in seq_along(strips)) figure_strip(q, columns[k], strips[k], k), kind = "tiles")
   report_paragraph(sprintf(paste("Values of the first %d genes by class: each point is a sample, bars are medians. A",
-                                 "gene that tells the classes apart has clouds that hardly overlap."), length(strips)))
+                                 "gene that tells the classes apart has clouds that hardly overlap%s."),
+                           length(strips), strips_text(q, columns, strips)))
   figure_heatmap(fit)
+}
+
+# Of two classes, how many samples of the first gene lie on the wrong side of the best cut.
+strips_text <- function(q, columns, names) {
+  if (nlevels(q$class) != 2L || !length(columns) || is.na(columns[1L])) return("")
+  value <- q$x[, columns[1L]]
+  second <- as.integer(q$class)[order(value)] == 2L
+  last <- c(which(diff(sort(value)) > 0), length(value)) # a cut may not part equal values
+  wrong <- c(sum(!second), (cumsum(second) + sum(!second) - cumsum(!second))[last])
+  wrong <- min(wrong, length(value) - wrong)
+  sprintf(": cut where it parts best, %s has %s on the wrong side", names[1L],
+          if (wrong) several(wrong, "sample") else "none")
 }
 
 # Numbers of the columns of the data that are shown under these names.
@@ -19,7 +33,8 @@ shown_columns <- function(fit, shown) {
   match(shown, if (is.null(label)) colnames(fit$quality$x) else label)
 }
 
-# One row a gene, best first: in which class it is highest, by how much, the means, and what it says about the class.
+# One row a gene, best first, equal ones with one rank: in which class it is highest, by how much, the means, and what
+# it says about the class.
 gene_results <- function(fit) {
   q <- fit$quality
   r <- as.data.frame(fit$ranking)
@@ -32,7 +47,8 @@ gene_results <- function(fit) {
   means <- matrix(means, length(at), dimnames = list(NULL, levels(q$class)))
   highest <- max.col(means, "first")
   difference <- apply(means, 1L, function(m) diff(range(m)))
-  out <- data.frame(rank = seq_len(nrow(r)), gene = r$feature)
+  out <- data.frame(rank = rank(-r$mi, ties.method = "min"), gene = r$feature)
+  if (!is.null(q$genes$description)) out$description <- q$genes$description[match(colnames(q$x)[at], q$genes$gene)]
   if (!is.null(q$genes$symbol)) out$column <- colnames(q$x)[at]
   out$`higher in` <- levels(q$class)[highest]
   two <- nlevels(q$class) == 2L
@@ -76,10 +92,10 @@ genes_text <- function(fit, results) {
                        among_classes(fit$quality$class))
   twelfth <- results$information[min(12L, nrow(results))]
   tied <- sum(results$information == twelfth)
-  paste(text,
-        if (tied > 1L) sprintf(paste("Genes are cut into few levels, so that many have the same information: %d have",
-                                     "that of the twelfth; their order says nothing."),
-                                     tied))
+  paste(text, if (tied > 1L) {
+    sprintf(paste("Genes are cut into few levels, so that many say the same: %d share the rank of the twelfth, and",
+                  "their order says nothing."), tied)
+  })
 }
 
 figure_strip <- function(q, column, name, rank_of) {
@@ -132,14 +148,15 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
                            "that blocks along it are no finding of their own."),
                      length(names), format(length(samples), big.mark = ","),
                      if (is.null(q$batch)) "" else ", and batch in greys", sure, length(names)),
-             width = 8, height = 1.8 + 0.15 * length(names), kind = "large")
+             width = 7.4, height = 1.4 + 0.15 * length(names), kind = "large")
 }
 
 draw_heatmap <- function(z, names, class, batch) {
   p <- nrow(z)
   n <- ncol(z)
   names <- short_name(names, 26L)
-  graphics::par(mar = c(3.2, 1, 2.8, 10))
+  graphics::par(mar = c(2.6, 0.4 + 0.35 * max(nchar(names, "width")), 2,
+                        0.6)) # names at the left: phones show that first
   graphics::plot(NA, xlim = c(0, n), ylim = c(p, -0.055 * p), xaxs = "i", yaxs = "i", axes = FALSE, ann = FALSE)
   graphics::rasterImage(matrix(two_sided(z), p), 0, p, n, 0, interpolate = FALSE)
   strips <- Filter(Negate(is.null), list(class = class, batch = batch))
@@ -148,14 +165,14 @@ draw_heatmap <- function(z, names, class, batch) {
     graphics::rect(seq_len(n) - 1, low, seq_len(n), low - 0.018 * p, border = NA, xpd = NA,
                    col = strip_colours(strips[k]))
   }
-  graphics::axis(4L, seq_len(p) - 0.5, names, las = 1, tick = FALSE, line = -0.8, cex.axis = 0.72)
+  graphics::axis(2L, seq_len(p) - 0.5, names, las = 1, tick = FALSE, line = -0.45, cex.axis = 0.72)
   graphics::abline(v = cumsum(tabulate(class, nlevels(class))), col = "white", lwd = 2)
   key_above(class)
-  at <- seq(0.62, 0.98, length.out = 102L) * n
+  at <- seq(0.02, 0.38, length.out = 102L) * n
   low <- 1.015 * p
   graphics::rect(at[-102L], low, at[-1L], low + 0.017 * p, border = NA, xpd = NA,
                  col = two_sided(seq(-2.5, 2.5, length.out = 101L)))
-  graphics::text(c(0.62, 0.8, 0.98) * n, 1.05 * p, c("-2.5", "0", "2.5 sd"), xpd = NA, cex = 0.75)
+  graphics::text(c(0.02, 0.2, 0.38) * n, 1.05 * p, c("-2.5", "0", "2.5 sd"), xpd = NA, cex = 0.75)
 }
 
 # ---- pairs ----
@@ -163,17 +180,16 @@ draw_heatmap <- function(z, names, class, batch) {
 # Pairs are shown only where they were tested: the best of many million are always impressive.
 report_pairs <- function(fit, top) {
   r <- as.data.frame(fit$pairs)
-  report_paragraph(paste("The interaction of a pair is what it says about the class beyond what its members say by",
-                         "themselves. Positive is synergy."),
-                   pairs_text(fit$pairs))
+  report_paragraph(pairs_text(fit$pairs),
+                   paste("The interaction of a pair is what it says about the class beyond what its members say by",
+                         "themselves; where it is positive, the two say more together."))
   if (!nrow(r) || is.null(r$p_fwer)) return(invisible())
   shown <- data.frame(`first gene` = r$feature1, `second gene` = r$feature2, information = r$mi,
                       interaction = r$interaction, p = r$p_fwer,
                       check.names = FALSE)
   put_table(shown,
             sprintf(paste("Pairs with most interaction of %s searched. p: how often the best of all pairs has as much",
-                          "when the classes are shuffled (%s)."),
-                    format(attr(fit$pairs, "searched"), big.mark = ",", scientific = FALSE),
-                    if (any(r$p_fwer <= 0.05)) "those of at most 0.05 are beyond chance" else "none is beyond chance"),
-            "pairs", min(top, 10))
+                          "when the classes are shuffled."),
+                    format(attr(fit$pairs, "searched"), big.mark = ",", scientific = FALSE)),
+            "pairs", min(top, 10), minor = "information")
 }

@@ -3,22 +3,33 @@
 report_groups <- function(fit, top) {
   r <- fit$clusters
   q <- fit$quality
-  report_paragraph(paste0("There are ", clusters_text(r), "."), groups_agreement(fit),
+  report_paragraph(paste0("The best partition has ", clusters_text(r), "."), groups_agreement(fit),
                    "The model is one of blocks: genes that go up and down by degrees are cut into many groups.")
   put_figure(function() plot_clusters(fit), "Heat map of samples by genes in the order of their groups.",
-             sprintf(paste("Values of %s genes in all samples, ordered by group; lines part the groups. A real group",
-                           "is a block of one colour that goes on across several genes. %s"),
-                     format(length(r$col_cluster), big.mark = ","),
-                     if (is.null(q$class)) "" else "The strip at the right shows the classes."), width = 8,
-                     height = 5.2, kind = "large")
+             paste(sprintf(paste("Values of %s genes in all samples, ordered by group; lines part the groups. A real",
+                                 "group is a block of one colour that goes on across several genes."),
+                           format(length(r$col_cluster), big.mark = ",")), groups_shown(r, q)),
+             width = 7.4, height = 5, kind = "large")
   put_table(group_table(fit),
             paste("Groups of samples, with the genes that set each apart: difference between the group's mean and that",
                   "of all other samples, in standard deviations of the gene. Groups were found from these genes, so",
-                  "that no p-value would mean anything."), "sample-groups", 20)
+                  "that no p-value would mean anything."), "sample-groups", 20, minor = "names")
   put_table(number_table(r),
             paste("How sure the number of groups is: the share of the sampled partitions with that many groups",
                   "(posterior probability, as far as the chains agree)."), "group-numbers", 10)
   put_table(gene_group_table(r), "Groups of genes, largest first.", "gene-groups", min(top, 15))
+}
+
+# What the picture of the groups shows here.
+groups_shown <- function(r, q) {
+  size <- tabulate(r$row_cluster)
+  alone <- sum(size <= 2L)
+  small <- if (alone) sprintf("%d of the %d groups of samples %s of one or two, which is no discovery.", alone,
+                              length(size), if (alone == 1L) "is" else "are")
+  if (is.null(q$class)) return(small)
+  pure <- sum(rowSums(table(r$row_cluster, q$class) > 0) == 1L)
+  paste(sprintf("The strip at the right shows the classes: %d of %d groups of samples are of one class.", pure,
+                length(size)), small)
 }
 
 # What classes and groups share, beside what shuffled classes do.
@@ -90,17 +101,19 @@ report_bayes <- function(fit, top) {
                          "of two genes looks like an edge between them: that two genes go together is a finding,",
                          "which way an edge points is often a suggestion."))
   put_figure(function() plot(r), "The best Bayesian network, drawn in layers.",
-             sprintf(paste("The network of highest posterior: %d edges. The wider and darker an edge, the surer;",
-                           "dashed edges are likely but not part of the best network."), as.integer(sum(r$dag))),
-             width = 8, height = 5.6, kind = "large")
+             sprintf(paste("The network of highest posterior: %d edges%s. The wider and darker an edge, the surer;",
+                           "dashed edges are likely but not part of the best network."), as.integer(sum(r$dag)),
+                     if (is.null(r$edges)) "" else sprintf(", %d of them with a posterior of 0.5 or more",
+                                                           sum(r$edges[r$dag != 0] >= 0.5))),
+             width = 7.4, height = 5.2, kind = "large")
   if (!is.null(r$edges)) put_table(bayes_edges(r),
                                    paste("Posterior probability that two genes are joined at all, and, where they",
                                          "are, that the edge points as written. A direction below 0.9 is open."),
-                                   "bayesian-edges", top)
+                                   "bayesian-edges", top, minor = "in the best network")
   if (!is.null(r$trace)) {
     put_figure(function() plot(r, "trace"), "Scores along the Markov chains.",
-               paste("Scores along the chains: they should look alike and have no trend. Where they differ, more",
-                     "iterations are needed."), width = 6.5, height = 3)
+               paste("Scores along the chains: they should look alike and have no trend, as where R-hat, above the",
+                     "picture, is at most 1.1. Else more iterations are needed."), width = 5.6, height = 3)
   }
 }
 
@@ -138,10 +151,12 @@ bayes_surety <- function(r) {
   if (is.null(r$edges)) return(NULL)
   found <- bayes_edges(r, 0.9)
   sure <- sum(found$direction >= 0.9)
-  if (!nrow(found)) return("No edge has a posterior of 0.9 or more, both directions together.")
-  sprintf("%s a posterior of 0.9 or more, both directions together; the direction is as sure for %s.",
-          if (nrow(found) == 1L) "One edge has" else sprintf("%d edges have", nrow(found)),
-          if (sure) sprintf("%d", sure) else "none")
+  if (!nrow(found)) return("No edge of the Bayesian network has a posterior of 0.9 or more, both directions together.")
+  sprintf(paste("Of the Bayesian network %s a posterior of 0.9 or more, both directions together; the direction is as",
+                "sure for %s."),
+          if (nrow(found) == 1L) "one edge has" else sprintf("%d edges have", nrow(found)),
+          if (nrow(found) == 1L) if (sure) "it, too" else "it not" else if (sure) sprintf("%d of them",
+                                                                                          sure) else "none of them")
 }
 
 # ---- sets of genes ----

@@ -12,8 +12,8 @@ report_network <- function(fit, top, most = 200L) {
     else put_figure(function() plot_fit(fit, "network"), "The network.", caption, width = 7, height = 6.5)
     put_table(hub_table(edges),
               "Genes with most edges, and to which, heaviest first; (+) high with it, (-) low with it.", "hubs",
-              min(top, 10))
-    put_table(report_edge_table(edges), edges_caption(net), "edges", top)
+              min(top, 10), minor = "predicted by")
+    put_table(report_edge_table(edges), edges_caption(net), "edges", top, minor = "weight")
   }
   if (is_directed(net) && !is.null(stability_text(net))) report_paragraph(stability_text(net))
 }
@@ -53,12 +53,8 @@ network_words <- function(net, edges) {
                   if (tested) sprintf(" at a false discovery rate of %g", fdr) else ", not tested")
   if (!nrow(edges)) return(text)
   paste(text, if (is_directed(net)) {
-    open <- mean(edges$direction < 0.8, na.rm = TRUE)
-    paste0("An edge says that the one gene helps to predict the other beyond what the others do. Which way it ",
-           "points is less sure",
-           if (is.finite(open)) sprintf(paste(": for %s of the edges the other direction has at least a quarter of",
-                                              "its weight"),
-                                        share_text(open)) else "", ".")
+    paste(c("An edge says that the one gene helps to predict the other beyond what the others do.",
+            network_directions(edges)), collapse = " ")
   } else "An edge says that two genes go together more than others near them do, not which acts on which.")
 }
 
@@ -94,7 +90,7 @@ network_caption <- function(net, edges, drawn) {
           if (parts > 1L) sprintf(" in %d connected parts", parts) else "",
           if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted: solid",
                                       "blue where it is high with it, dashed orange where it is low with it, grey",
-                                      "where it is neither.")
+                                      "where it is neither; arrows at both ends: both directions were kept.")
           else "Edges have no direction; dashed orange ones join genes of which one is low where the other is high.",
           "Distances on paper follow distances along edges.")
 }
@@ -147,14 +143,14 @@ network_svg <- function(drawn, caption, width = 1000) {
   label <- short_name(names, 24L)
   shown <- svg_labels(place, at, label, degree, radius, width, height)
   directed <- any(drawn$directed)
-  c("<figure class=\"network\">",
+  c("<figure class=\"network\"><div class=\"pan\">",
     sprintf("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", as.integer(width), as.integer(height),
             html_text(sprintf("Network of %d genes and %d edges; the table below lists the edges.", length(names),
                               nrow(drawn)))),
     "<defs>", svg_marker("up", "#2c5f8a"), svg_marker("down", "#b3541e"), svg_marker("plain", "#77828d"), "</defs>",
     svg_edges(drawn, at, place, radius, directed),
     svg_nodes(names, label, degree, place, radius, shown),
-    "</svg>", sprintf("<figcaption>%s</figcaption>", html_text(caption)), "</figure>")
+    "</svg></div>", sprintf("<figcaption>%s</figcaption>", html_text(caption)), "</figure>")
 }
 
 svg_nodes <- function(names, label, degree, place, radius, shown) {
@@ -198,7 +194,7 @@ svg_edges <- function(drawn, at, place, radius, directed) {
 
 # Places in a picture of this width, as high as it needs.
 svg_places <- function(w, width, margin = 70) {
-  xy <- network_layout(w)
+  xy <- network_layout(w, 1.7)
   span <- apply(xy, 2L, function(v) max(diff(range(v)), 1e-9))
   scale <- (width - 2 * margin) / max(span[1L], 0.8 * span[2L], 4)
   place <- sweep(xy, 2L, apply(xy, 2L, min)) * scale

@@ -51,32 +51,38 @@ report_table <- function(d, caption, rows = nrow(d), digits = 3) {
                align = ifelse(number, "r", "l"), col.names = markdown_text(names(d)))
 }
 
-# On a page all rows (500 at most), of which a script shows the first ones; else these.
-put_table <- function(d, caption, name, rows = 20, most = 500L) {
+# On a page all rows (500 at most), of which a script shows the first ones; else these. Columns named in `minor` are not
+# shown on phones.
+put_table <- function(d, caption, name, rows = 20, most = 500L, minor = character()) {
   d <- as.data.frame(d, optional = TRUE)
   if (nrow(d) > most) caption <- sprintf("%s The table has the first %d of %s rows.", caption, most,
                                          format(nrow(d), big.mark = ","))
   if (!on_page()) return(cat("", report_table(d, caption, rows), "", sep = "\n"))
-  raw_html(html_table(utils::head(d, most), caption, name, rows))
+  raw_html(html_table(utils::head(d, most), caption, name, rows, minor))
 }
 
-html_table <- function(d, caption, name, rows) {
+html_table <- function(d, caption, name, rows, minor = character()) {
   number <- vapply(d, is.numeric, NA)
+  less <- names(d) %in% minor
   shown <- table_text(d)
   cells <- lapply(seq_along(d), function(j) {
     text <- html_text(shown[[j]])
     if (!number[j]) {
-      long <- if (any(nchar(shown[[j]], "chars") > 40L)) " class=\"long\"" else ""
-      return(sprintf("<td%s>%s</td>", long, text))
+      long <- any(nchar(shown[[j]], "chars") > 40L)
+      return(sprintf("<td%s>%s</td>", class_words(c("long", "minor")[c(long, less[j])]), text))
     }
     exact <- ifelse(is.na(d[[j]]), "", format_exact(d[[j]]))
-    sprintf("<td class=\"num\" data-v=\"%s\">%s</td>", exact, text)
+    sprintf("<td%s data-v=\"%s\">%s</td>", class_words(c("num", if (less[j]) "minor")), exact, text)
   })
-  head <- sprintf("<th scope=\"col\"%s>%s</th>", ifelse(number, " class=\"num\"", ""), html_text(names(d)))
+  head <- sprintf("<th scope=\"col\"%s>%s</th>",
+                  vapply(seq_along(d), function(j) class_words(c("num", "minor")[c(number[j], less[j])]), ""),
+                  html_text(names(d)))
   c("<figure class=\"table\">", sprintf("<figcaption>%s</figcaption>", html_text(caption)), "<div class=\"scroll\">",
     sprintf("<table data-name=\"%s\" data-first=\"%d\">", name, as.integer(rows)), "<thead><tr>", head, "</tr></thead>",
     "<tbody>", if (nrow(d)) paste0("<tr>", do.call(paste0, cells), "</tr>"), "</tbody></table>", "</div></figure>")
 }
+
+class_words <- function(words) if (length(words)) sprintf(" class=\"%s\"", paste(words, collapse = " ")) else ""
 
 format_exact <- function(v) vapply(v, function(one) format(one, digits = 7L, trim = TRUE), "")
 
@@ -126,7 +132,7 @@ put_figure <- function(draw, alt, caption = NULL, width = 5.2, height = 4.2, kin
 open_png <- function(file, width, height) {
   type <- if (isTRUE(capabilities("cairo")[[1L]])) "cairo" else getOption("bitmapType")
   grDevices::png(file, width, height, units = "in", res = 120, type = type)
-  graphics::par(mar = c(4, 4, 2.2, 1) + 0.1, las = 1, cex.main = 1, font.main = 1)
+  graphics::par(mar = c(3.4, 3.6, 2, 0.6) + 0.1, mgp = c(2.3, 0.6, 0), tcl = -0.3, las = 1, cex.main = 1, font.main = 1)
 }
 
 # Figures side by side, where there is room.
@@ -171,6 +177,9 @@ joined <- function(x) {
   if (length(x) < 2L) return(paste(x))
   paste(toString(utils::head(x, -1L)), "and", utils::tail(x, 1L))
 }
+
+# Names from data in a sentence; errors put them into `label_some()`'s quotation marks.
+some_named <- function(names, most = 5L) some_of(plain_text(names), most)
 
 some_of <- function(x, most) paste0(toString(utils::head(x, most)),
                                     if (length(x) > most) sprintf(" and %d more", length(x) - most))

@@ -83,9 +83,8 @@ figure_values <- function(q, most = 80L) {
                                                 format(q$imputed, big.mark = ",")) else "")
   put_figure(function() {
     graphics::boxplot(t(q$x[some, , drop = FALSE]), outline = FALSE, xaxt = "n", ylab = "value", border = "grey35",
-                      lwd = 0.7,
-                      xlab = if (length(by) > most) sprintf("%d of the samples", most) else "samples",
-                      col = colour)
+                      lwd = 0.7, xlab = "", col = colour)
+    graphics::title(xlab = if (length(by) > most) sprintf("%d of the samples", most) else "samples", line = 0.8)
     key_above(q$class)
   }, "Box plots of the values of every sample.", caption)
 }
@@ -125,21 +124,22 @@ report_components <- function(fit) {
 
 components_text <- function(fit) {
   pc <- fit$components
-  stands <- if (pc$leading == 1L) "stands" else "stand"
-  text <- sprintf("%d component%s %s out; together the first %d have %s of the variance.", pc$leading,
-                  if (pc$leading == 1L) "" else "s",
-                  stands, length(pc$share), share_text(sum(pc$share)))
-  paste0(text, if (is.null(fit$quality$class)) "" else
-    sprintf(" The classes differ most on PC%d.", which.max(variable_shares(pc$x, fit$quality["class"], "share"))))
+  text <- sprintf("%s out from what chance gives.", several_stand(pc$leading, "component"))
+  if (is.null(fit$quality$class)) return(text)
+  share <- variable_shares(pc$x, fit$quality["class"], "share")
+  sprintf("%s The classes differ most on PC%d: %s of its variance lies between them.", text, which.max(share),
+          share_text(max(share)))
 }
+
+several_stand <- function(n, what) sprintf("%s stand%s", several(n, what), if (n == 1L) "s" else "")
 
 figure_scores <- function(scores, two, q, share) {
   class <- q$class
   label <- paste0("PC", two, if (is.null(share)) "" else sprintf(" (%s of the variance)", share_text_each(share[two])))
   what <- if (is.null(share)) "Before batch and covariates were taken out: samples" else "Samples"
   caption <- sprintf(paste("%s on PC%d and PC%d. Each point is a sample; near points have like values in the genes of",
-                           "these components.%s"), what,
-                     two[1L], two[2L], if (is.null(class)) "" else " Colour and shape: class.")
+                           "these components.%s Named are the three farthest out."), what,
+                     two[1L], two[2L], if (is.null(class)) "" else between_classes(scores, two, class))
   if (!is.null(q$batch)) caption <- paste(caption, sprintf("Points of the batch %s are filled with grey.",
                                                            levels(q$batch)[1L]))
   put_figure(function() {
@@ -155,13 +155,21 @@ figure_scores <- function(scores, two, q, share) {
   }, sprintf("Scatter plot of the samples on components %d and %d.", two[1L], two[2L]), caption)
 }
 
-# Names of the three samples that lie farthest out.
-name_extremes <- function(at, count = 3L) {
+# What a picture of two components shows of the classes.
+between_classes <- function(scores, two, class) {
+  share <- variable_shares(scores[, two, drop = FALSE], list(class = class), "share")
+  sprintf(" Colour and shape are the class: %s of PC%d and %s of PC%d lie between the classes.",
+          small_share(share[1L]), two[1L], small_share(share[2L]), two[2L])
+}
+
+# Names of the samples that lie farthest out.
+name_extremes <- function(at, cex = 0.75) {
+  write_names(at, plain_text(rownames(at)), extremes(at), 0.75 * graphics::strwidth("o"), cex, all = TRUE)
+}
+
+extremes <- function(at, count = 3L) {
   z <- apply(at, 2L, function(v) (v - stats::median(v)) / max(robust_sd(v), 1e-300))
-  far <- utils::head(order(-rowSums(z^2)), count)
-  left <- at[far, 1L] > mean(graphics::par("usr")[1:2])
-  graphics::text(at[far, 1L], at[far, 2L], plain_text(rownames(at)[far]), pos = ifelse(left, 2, 4), cex = 0.7,
-                 offset = 0.5)
+  utils::head(order(-rowSums(z^2)), count)
 }
 
 share_text_each <- function(share) vapply(share, share_text, "")
@@ -173,8 +181,8 @@ figure_variance <- function(pc) {
                             col = ifelse(seq_along(pc$share) <= pc$leading, "#0072B2", "grey80"))
     graphics::abline(v = at[pc$leading] + 0.6, lty = 2)
   }, "Bars of the components' shares of the variance.",
-  sprintf("Shares of the variance. The first %d, dark, stand out against data without dependence between genes.",
-          pc$leading))
+  sprintf(paste("Shares of the variance. The first %d, dark, stand out against data without dependence between genes;",
+                "all %d together have %s."), pc$leading, length(pc$share), share_text(sum(pc$share))))
 }
 
 sample_variables <- function(q) {
@@ -200,12 +208,14 @@ variable_shares <- function(scores, variables, form = "table") {
   if (form == "share") return(found[[1L]][1L, ])
   tries <- length(variables) * ncol(scores)
   columns <- lapply(seq_len(ncol(scores)), function(k) vapply(found, function(f) {
-    sprintf("%s (p %s)", if (f[1L, k] < 0.001) "< 0.1 %" else share_text(f[1L, k]),
+    sprintf("%s (p %s)", small_share(f[1L, k]),
             probability_text(min(1, f[2L, k] * tries)))
   }, ""))
   data.frame(variable = names(variables), stats::setNames(columns, paste0("PC", seq_len(ncol(scores)))),
              row.names = NULL)
 }
+
+small_share <- function(share) if (share < 0.001) "< 0.1 %" else share_text(share)
 
 loading_table <- function(pc) {
   v <- pc$rotation
@@ -225,10 +235,13 @@ report_outliers <- function(fit) {
     sprintf(paste("%s stand%s apart at a false discovery rate of %g. Look at how they were taken and measured before",
                   "leaving them out."),
             joined(o$sample[o$outlier]), if (sum(o$outlier) == 1L) "s" else "", attr(fit$outliers, "fdr"))
-  } else sprintf("None of %d samples stands apart from the others at a false discovery rate of %g.", nrow(o),
-                 attr(fit$outliers, "fdr")))
+  } else {
+    sprintf(paste("None of %d samples stands apart from the others at a false discovery rate of %g. The strangest is",
+                  "%s: as strange a sample is what chance gives."),
+            nrow(o), attr(fit$outliers, "fdr"), strangest_text(fit, o))
+  })
   figure_outliers(fit, o)
-  put_table(outlier_table(fit, o),
+  put_table(outlier_table(fit, o), minor = c("score", "stands apart"),
             paste("Strangest samples first. The score is in standard deviations of a normal law; a spread is 1.48",
                   "times the median distance of all samples from their middle."), "samples",
             max(6L, min(20L, sum(o$outlier))))
@@ -242,9 +255,17 @@ outlier_table <- function(fit, o) {
   cbind(out, score = o$score, q = o$q_value, `stands apart` = ifelse(o$outlier, "yes", "no"), `farthest out` = reason)
 }
 
+# "patient21 (q 0.26; PC4: 4.6 spreads below the middle)"
+strangest_text <- function(fit, o) {
+  reason <- outlier_reasons(fit, o[1L, ])
+  sprintf("%s (q %s%s)", o$sample[1L], probability_text(o$q_value[1L]), if (nzchar(reason)) paste0("; ",
+                                                                                                   reason) else "")
+}
+
 # On which component, or off all of them, each sample is farthest out.
 outlier_reasons <- function(fit, o) {
   scores <- fit$components$x
+  if (is.null(scores)) return(rep("", nrow(o)))
   k <- min(attr(fit$outliers, "components"), ncol(scores))
   spreads <- function(v) (v - stats::median(v)) / max(robust_sd(v), 1e-300)
   z <- apply(scores[, seq_len(k), drop = FALSE], 2L, spreads)[match(o$sample, rownames(scores)), , drop = FALSE]
@@ -264,11 +285,11 @@ figure_outliers <- function(fit, o) {
     graphics::plot(at, pmin(o$score, top), pch = ifelse(o$outlier, 17L, 16L),
                    col = ifelse(o$outlier, "#D55E00", "#0072B2"), xlab = "sample",
                    ylab = "score", ylim = c(0, 1.08 * top))
-    named <- utils::head(which(o$outlier), 10L)
-    if (length(named)) graphics::text(at[named], pmin(o$score, top)[named], plain_text(o$sample[named]), cex = 0.75,
-                                      pos = ifelse(at[named] > mean(range(at)), 2, 4))
+    write_names(cbind(at, pmin(o$score, top)), plain_text(o$sample), seq_len(max(2L, min(10L, sum(o$outlier)))),
+                0.75 * graphics::strwidth("o"), 0.75, all = TRUE)
   }, "Outlier score of every sample.",
-  sprintf("How strange each sample is, in standard deviations of a normal law. Triangles stand apart: %d of %d.",
-          sum(o$outlier), nrow(o)),
-  width = 6.5, height = 3.2)
+  sprintf("How strange each sample is, in standard deviations of a normal law. %s Named: the strangest.",
+          if (any(o$outlier)) sprintf("Triangles stand apart: %d of %d.", sum(o$outlier), nrow(o))
+          else "None stands apart; those that did would be triangles."),
+  width = 5.6, height = 3.2)
 }

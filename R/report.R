@@ -172,9 +172,16 @@ quality_text <- function(q) {
 pairs_text <- function(r) {
   if (!nrow(r)) return("There were no pairs.")
   if (is.null(r$p_fwer)) return("There was no permutation test for so many pairs: these may be what chance gives.")
-  if (any(r$p_fwer <= 0.05)) return("The p-values hold for the whole search: pairs above 0.05 are what chance gives.")
-  paste("None is significant: over the whole search chance gives as much interaction as the best pair has with probability",
-        sprintf("%s.", format(min(r$p_fwer), digits = 2)))
+  sure <- sum(r$p_fwer <= 0.05)
+  if (sure) {
+    return(sprintf(paste("%s beyond chance: p %s over %s. All other pairs here are what chance gives.",
+                         "A pair is to be looked at in other samples before it is believed."),
+                   if (sure == 1L) sprintf("One pair, %s with %s, is", r$feature1[r$p_fwer <= 0.05],
+                                           r$feature2[r$p_fwer <= 0.05])
+                   else sprintf("%d pairs are", sure), probability_text(min(r$p_fwer)), whole_search(r)))
+  }
+  sprintf("No pair is beyond chance: p is at least %s over %s.",
+          probability_text(min(r$p_fwer)), whole_search(r))
 }
 
 report_data <- function(fit) {
@@ -193,7 +200,8 @@ methods_text <- function(fit) {
   steps <- workflow_steps[-1L][vapply(workflow_steps[-1L], function(step) !is.null(fit[[step]]), NA)]
   sentences <- c(vapply(steps, function(step) methods_sentence(step, fit[[step]]), ""),
                  sprintf("The step \"%s\" was done by a function of the user's.", names(fit$foreign)))
-  c(sprintf("Expression of %s genes in %d samples was analysed with weft %s (%s).", format(q$input[2L], big.mark = ","), q$input[1L],
+  c(sprintf("Expression of %s genes in %d samples was analysed with weft %s (%s).", format(q$input[2L],
+                                                                                           big.mark = ","), q$input[1L],
             fit$version, R.version.string),
     q$log$what, sprintf("%s genes and %d samples were kept.", format(ncol(q$x), big.mark = ","), nrow(q$x)),
     sentences, sprintf("The random seed was %.0f.", fit$seed))
@@ -226,7 +234,8 @@ methods_sentence <- function(step, r) {
                        if (r$family == "gaussian") "with normal blocks, genes scaled to mean 0 and variance 1"
                        else "of which genes are above their median", ncol(r$log_posterior), nrow(r$log_posterior)),
     bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with the %s score, at most",
-                          "%d parents, %d chains of %s steps."), nrow(r$dag), toupper(r$table$type), max(r$table$max_parents),
+                          "%d parents, %d chains of %s steps."), nrow(r$dag), toupper(r$table$type),
+                          max(r$table$max_parents),
                     as.integer(r$run$ladders), whole(r$iterations)),
     outliers = sprintf(paste("Samples that stand apart were found by their kernel density among %d components and their distance from",
                              "these, at a false discovery rate of %g. Samples are taken to be about equally noisy:",
@@ -237,12 +246,4 @@ methods_sentence <- function(step, r) {
 
 network_reference <- function(method) {
   if (method %in% names(network_methods)) network_methods[[method]]$cite else method
-}
-
-# The page's first lines: step and result, in words.
-report_lines <- function(fit, top = 5L) {
-  done <- workflow_steps[-1L][vapply(workflow_steps[-1L], function(step) !is.null(fit[[step]]), NA)]
-  title <- c(components = "Components", ranking = "Genes that tell the classes apart", pairs = "Pairs of genes", network = "Network",
-             clusters = "Groups", bayes = "Bayesian network", outliers = "Samples that stand apart")
-  stats::setNames(vapply(done, step_text, "", x = fit, top = top), title[done])
 }

@@ -6,12 +6,14 @@
 #        "delayed"   a DelayedArray, to be read in blocks or brought into memory
 #        "blocks"    a list of valid sparse Matrices, blocks of rows
 #        "file", "resident", "graph"   what weft_file(), weft_upload() and igraph make
+#        "store"     a weft_store(), for systems that read it in blocks (`stored`); for others it is brought into memory
 #        "other"     anything else, as it is: the system says what it takes
 #   experiment       the container had samples in its columns and has been turned: `data` has them in its rows
 # A new container is one method here that ends in one of these kinds.
 
-as_source <- function(x, assay = NULL, arg = "x") {
+as_source <- function(x, assay = NULL, arg = "x", stored = FALSE) {
   source <- container_source(x, assay, arg)
+  if (source$kind == "store" && !stored) source <- new_source("sparse", memory_errors(store_sparse(x)))
   if (!is.null(assay) && !source$experiment) {
     abort_input("`assay` must be NULL unless `x` is a SummarizedExperiment.",
                 x = paste0("`", arg, "` is ", describe(x), "."))
@@ -79,6 +81,12 @@ container_source.DataFrame <- function(x, assay, arg) {
 container_source.weft_file <- function(x, assay, arg) new_source("file", x)
 
 #' @exportS3Method
+container_source.weft_store <- function(x, assay, arg) {
+  whole_store(x)
+  new_source("store", x)
+}
+
+#' @exportS3Method
 container_source.weft_plink <- function(x, assay, arg) {
   whole_plink(x)
   new_source("genotypes", x)
@@ -105,9 +113,11 @@ check_matrix <- function(x, arg) {
 }
 
 check_frame <- function(x, arg) {
-  columns <- if (is.list(x)) unclass(x)
+  columns <- if (typeof(x) == "list") unclass(x)
   n <- .row_names_info(x, 2L)
-  rows <- vapply(columns, NROW, 0)
+  rows <- as.double(lengths(columns, use.names = FALSE))
+  boxed <- which(!.Call(C_weft_plain_columns, columns))
+  rows[boxed] <- vapply(columns[boxed], NROW, 0)
   if (!is.null(columns) && all(rows == n)) return(invisible())
   wrong <- which(rows != n)[1L]
   abort_input(sprintf("`%s` must be a data frame whose columns have one value per row.", arg),

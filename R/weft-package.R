@@ -2,23 +2,32 @@
 #'
 #' Start with [gene_network()], which goes from an expression matrix to networks, and [weft_report()], which writes the
 #' result up; `vignette("weft-in-ten-minutes")` walks through it, `vignette("coming-from")` maps calls of other
-#' packages.
+#' packages. Every function takes a matrix, data frame, sparse Matrix, DelayedMatrix or SummarizedExperiment, as far as
+#' its help says, and `backend =` (see [weft_backend()]).
 #'
-#' | what you want to know | functions |
-#' |---|---|
-#' | what an expression data set has to say | [gene_network()], [weft_report()], [gene_sets()] |
-#' | is the data sound, which samples are odd | [gene_quality()], [gene_outliers()] |
-#' | which features tell about a class | [mi_rank()], [mi_select()], [discretize()] |
-#' | which tell only together | [mi_pairs()], [mi_triples()] |
-#' | which go together | [mi_matrix()], [mi_network()] |
-#' | which regulate which, with false discovery rates | [regulation()] |
-#' | which may drive which, with the uncertainty of every edge | [bn_learn()], [bn_exact()], [bn_compare()] |
-#' | in which directions data vary | [pca()], [pca_choose_k()], [kernel_pca()] |
-#' | how points are distributed | [kde()], [kernel_bandwidth()] |
-#' | how a value depends on others | [kernel_regression()], [gp_regression()], [svm_predict()] |
-#' | how rows and columns group | [irm()] |
-#' | what this machine offers | [weft_sitrep()], [weft_backend()], [weft_options], [weft_install_cuda()] |
-#' | data to try it on | [weft_example()], [read_plink()], [read_bag_of_words()], [read_gmt()] |
+#' | what you want to know | functions | read |
+#' |---|---|---|
+#' | what an expression data set has to say | [gene_network()], [weft_report()] | `weft-in-ten-minutes` |
+#' | is the data sound, which samples are odd | [gene_quality()], [gene_outliers()] | `weft-in-ten-minutes` |
+#' | which features tell about a class | [mi_rank()], [mi_select()], [discretize()] | `genes-alone-and-together` |
+#' | which tell only together | [mi_pairs()], [mi_triples()], [mi_tuples()] | `gwas-pair-scan` |
+#' | what genotypes say, from PLINK's files | [plink_file()], [read_plink()], [mi_pairs()] | `gwas-pair-scan` |
+#' | which go together | [mi_matrix()], [mi_network()] | `genes-alone-and-together` |
+#' | which regulate which, with false discovery rates | [regulation()], [gene_regulation()] | `which-genes-drive-which` |
+#' | whether a network differs between conditions | [regulation()] with `compare` | `which-genes-drive-which` |
+#' | which may drive which, with the uncertainty of every edge | [bn_learn()], [bn_exact()], [bn_features()], [bn_compare()] | `from-expression-to-a-causal-network` |
+#' | in which directions data vary | [pca()], [pca_choose_k()], [kernel_pca()] | `components-of-wide-data` |
+#' | what single cells have in common | [pca()], [regulation()], [pca_reduced_dim()] | `hundred-thousand-cells` |
+#' | how points are distributed | [kde()], [kernel_sum()], [kernel_bandwidth()] | `a-million-points` |
+#' | how a value depends on others | [kernel_regression()], [gp_regression()], [svm_predict()] | `a-million-points` |
+#' | how rows and columns group | [irm()], [read_bag_of_words()] | `genes-by-samples` |
+#' | which known sets of genes are behind it | [gene_sets()], [read_gmt()] | |
+#' | how to go on elsewhere | [as_igraph()], [network_convert()], [write_network()], [add_results()], [bn_convert()], [autoplot] | `coming-from` |
+#' | what this machine offers | [weft_sitrep()], [weft_backend()], [weft_options], [weft_install_cuda()] | `running-on-gpus-and-clusters` |
+#' | how long it takes, and how exact it is | `dry_run = TRUE`, [weft_calibrate()] | `benchmarks`, `how-weft-computes` |
+#' | data to try it on | [weft_example()] | |
+#'
+#' `vignette("gwas-pair-scan")` and so on open what the last column names.
 #'
 #' @keywords internal
 #' @useDynLib weft, .registration = TRUE

@@ -50,7 +50,7 @@ check_covariates <- function(q) {
   q$covariates[] <- lapply(q$covariates, function(v) if (is.factor(v)) droplevels(v) else v)
   same <- vapply(q$covariates, function(v) length(unique(v)) < 2L, NA)
   if (any(same)) q <- note(q, "batch",
-                           sprintf("Covariates with one value only were left out: %s.", label_some(names(which(same)))))
+                           sprintf("Covariates with one value only were left out: %s.", some_named(names(which(same)))))
   q$covariates <- q$covariates[!same]
   q
 }
@@ -119,7 +119,7 @@ nuisance_text <- function(q) {
                                                                    nlevels(q$batch))
   count <- length(q$covariates)
   with <- if (count) sprintf("%s linear in %s", if (is.null(batch)) "What is" else "what is",
-                             label_some(names(q$covariates)))
+                             some_named(names(q$covariates)))
   sprintf("%s %s taken out%s.", paste(c(batch, with), collapse = " and "), if (is.null(batch)) "was" else "were",
           if (is.null(q$class)) "" else ", differences between classes kept")
 }
@@ -214,6 +214,6 @@ hidden_text <- function(q, hidden) {
   sprintf(paste("samples fall into groups of %d and %d in a direction with %s of the variance%s,",
                 "which explains a quarter or more of %s of the genes."),
           sizes[1L], sizes[2L], share_text(hidden$share),
-          if (length(known)) sprintf(" that %s cannot account for", label_some(known)) else "",
+          if (length(known)) sprintf(" that %s cannot account for", some_named(known)) else "",
           share_text(hidden$genes))
 }

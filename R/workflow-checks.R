@@ -107,6 +107,11 @@ sound_covariates <- function(d, n) {
 }
 
 sound_symbols <- function(genes) {
+  described <- genes$description
+  (is.null(described) || is.character(described) && !is.object(described)) && sound_symbol(genes)
+}
+
+sound_symbol <- function(genes) {
   is.null(genes$symbol) && is.null(genes$representative) ||
     is.character(genes$symbol) && !is.object(genes$symbol) && is_bare(genes$representative, "logical") &&
       !anyNA(genes$representative) && !any(genes$representative & !genes$kept)

@@ -30,8 +30,9 @@ print_fit <- function(x, top) {
   x <- with_labels(x)
   q <- x$quality
   class <- if (is.null(q$class)) "no class" else paste(class_sizes(q$class, "%s %d"), collapse = ", ")
-  cat(sprintf("Gene network of %s genes in %d samples (%s)\n\n", format(ncol(q$x), big.mark = ","), nrow(q$x),
-              plain_text(class)))
+  cat_wrapped(sprintf("Gene network of %s genes in %d samples (%s)", format(ncol(q$x), big.mark = ","), nrow(q$x),
+                      class))
+  cat("\n")
   line <- function(name, ...) {
     text <- strwrap(plain_text(paste0(...)), width = max(40, min(getOption("width"), 112) - 12))
     cat(sprintf("%-11s %s\n", c(name, rep("", length(text) - 1L)), text), sep = "")
@@ -74,7 +75,7 @@ step_text <- function(step, x, top) {
     bayes = sprintf("%d edges among %d genes. Surest: %s", as.integer(sum(r$dag)), nrow(r$dag),
                     arrow_text(r, top)),
     outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier),
-                                           label_some(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
+                                           some_named(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
   )
 }
 
@@ -107,7 +108,7 @@ clusters_text <- function(r) {
   sprintf("%s groups of samples (shares of the sampled partitions: %s) and %s of %d genes (%s)%s", number("row"),
           share("row"),
           number("col"), length(r$col_cluster), share("col"),
-          if (rhat > 1.1) sprintf("; the chains do not agree yet (R-hat %.1f), more `sweeps` may help", rhat) else "")
+          if (rhat > 1.1) sprintf("; the chains do not agree yet (R-hat %.1f), more sweeps may help", rhat) else "")
 }
 
 hub_text <- function(net, top) {
@@ -138,7 +139,7 @@ class_on_components <- function(x) {
 class_in_clusters <- function(x) {
   class <- x$quality$class
   if (is.null(class)) return("")
-  sprintf("; samples' clusters and classes share %s of their information",
+  sprintf("; samples' groups and classes share %s of their information",
           share_text(irm_nmi(x$clusters$row_cluster, as.integer(class))))
 }
 

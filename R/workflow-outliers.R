@@ -122,7 +122,7 @@ print.weft_outliers <- function(x, n = 6L, ...) {
   cat(sprintf("%d sample%s of %d stand%s apart among %d components (false discovery rate %g)\n", found,
               if (found == 1L) "" else "s",
               nrow(x), if (found == 1L) "s" else "", attr(x, "components"), attr(x, "fdr")))
-  print.data.frame(shorten_numbers(utils::head(as.data.frame(x), n)), row.names = FALSE)
+  print_rows(utils::head(as.data.frame(x), n))
   invisible(x)
 }
 

@@ -38,6 +38,8 @@
 #'   matched to samples. Leading components are given so, too, see `hidden` of [gene_components()].
 #' @param symbols the genes' symbols, one per column of `x` (NA where unknown), or the name of a column of `rowData(x)`;
 #'   by default that of a column such as `symbol` or `gene_name`, or names that occur more than once. See below.
+#' @param descriptions what the genes are, in words, for the report: one text per column of `x` (NA where unknown), or
+#'   the name of a column of `rowData(x)`; by default that of a column such as `description` or `gene_title`.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param transform,impute see below.
 #' @param max_missing,max_missing_samples greatest share of missing values of a gene, of a sample.
@@ -47,7 +49,8 @@
 #' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `covariates`, `kind`
 #'   (`"expression"` or `"levels"`), `log` (one row per decision: `step`, `genes` and `samples` it concerned, `what`),
 #'   `genes` and `samples` (one row each of the input: `kept`, `reason`, `missing` and, for genes, `median`, `mad` and,
-#'   where symbols are known, `symbol` and `representative`, whether the gene's column of largest spread), `imputed`
+#'   where they are known, `symbol` and `representative`, whether the gene's column of largest spread, and
+#'   `description`), `imputed`
 #'   (number of cells), and where batches or covariates were taken out `before`, the samples' scores on up to five
 #'   components before that. `as.matrix()` gives `x`.
 #' @seealso [gene_network()]
@@ -60,7 +63,7 @@
 gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform = c("auto", "none", "log2", "counts"),
                          impute = c("auto", "components",
                                     "median"), max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
-                         least_spread = 0, covariates = NULL, symbols = NULL, threads = NULL) {
+                         least_spread = 0, covariates = NULL, symbols = NULL, descriptions = NULL, threads = NULL) {
   need_args("x")
   transform <- check_choice(transform, c("auto", "none", "log2", "counts"), "transform")
   impute <- check_choice(impute, c("auto", "components", "median"), "impute")
@@ -75,6 +78,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
             covariates = covariate_frame(covariates, x, data), log = NULL, input = dim(data))
   check_class(q$class)
   symbols <- gene_symbols(symbols, x, data)
+  descriptions <- gene_words(descriptions, x, ncol(data), description_columns, "descriptions")
   q <- name_genes(q)
   q$genes <- data.frame(gene = colnames(q$x), kept = TRUE, reason = "", missing = colMeans(is.na(q$x)),
                         row.names = NULL)
@@ -92,6 +96,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
   q$genes$median[at] <- column_medians(q$x)
   q$genes$mad[at] <- column_medians(abs(q$x - rep(q$genes$median[at], each = nrow(q$x))))
   q <- group_symbols(q, symbols)
+  q$genes$description <- descriptions
   rownames(q$log) <- NULL
   structure(q[c("x", "class", "batch", "covariates", "kind", "log", "genes", "samples", "imputed", "input",
                 if (!is.null(q$before)) "before")],
@@ -292,7 +297,7 @@ name_genes <- function(q) {
   colnames(q$x) <- make.unique(names)
   if (any(twice | empty)) {
     q <- note(q, "names", sprintf("Genes with a name that another has, or none, got numbers added: %s.",
-                                  label_some(unique(names[twice | empty]))),
+                                  some_named(unique(names[twice | empty]))),
               sum(twice | empty))
   }
   q
@@ -331,7 +336,7 @@ drop_missing <- function(q, max_missing, max_missing_samples) {
     q <- leave_out(q, genes, reason = "missing values")
     q <- note(q, "missing values",
               sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing),
-                                           label_some(genes)),
+                                           some_named(genes)),
               length(genes))
   }
   samples <- rownames(q$x)[rowMeans(is.na(q$x)) > max_missing_samples]
@@ -339,7 +344,7 @@ drop_missing <- function(q, max_missing, max_missing_samples) {
     q <- leave_out(q, samples = samples, reason = "missing values")
     q <- note(q, "missing values",
               sprintf("Samples with more than %s missing were left out: %s.", share_text(max_missing_samples),
-                                           label_some(samples)), 0L, length(samples))
+                                           some_named(samples)), 0L, length(samples))
   }
   q
 }
@@ -352,7 +357,7 @@ drop_uninformative <- function(q, max_same) {
   if (any(constant)) {
     genes <- colnames(x)[constant]
     q <- leave_out(q, genes, reason = "constant")
-    q <- note(q, "constant", sprintf("Constant genes were left out: %s.", label_some(genes)), length(genes))
+    q <- note(q, "constant", sprintf("Constant genes were left out: %s.", some_named(genes)), length(genes))
   }
   q$kind <- if (all_few_levels(q$x)) "levels" else "expression"
   if (q$kind == "expression" && max_same < 1) {
@@ -362,7 +367,7 @@ drop_uninformative <- function(q, max_same) {
       q <- leave_out(q, genes, reason = "low information")
       q <- note(q, "low information", sprintf("Genes with one value in more than %s of the samples were left out: %s.",
                                               share_text(max_same),
-                                              label_some(genes)), length(genes))
+                                              some_named(genes)), length(genes))
     }
   }
   q
@@ -390,7 +395,7 @@ note_duplicates <- function(q) {
   few <- q$x[, unique(round(seq(1, ncol(q$x), length.out = min(ncol(q$x), 200L)))), drop = FALSE]
   twice <- rownames(q$x)[duplicated(few)]
   if (q$kind == "levels" || !length(twice)) return(q)
-  note(q, "duplicates", sprintf("Samples equal to another one were found and kept: %s.", label_some(twice)), 0L,
+  note(q, "duplicates", sprintf("Samples equal to another one were found and kept: %s.", some_named(twice)), 0L,
        length(twice))
 }
 
@@ -487,7 +492,7 @@ print.weft_quality <- function(x, ...) {
               format(x$input[2L], big.mark = ",")))
   if (!is.null(x$class)) cat("Class:", plain_text(paste(class_sizes(x$class, "%s %d"), collapse = ", ")), "\n")
   if (is.null(x$log)) cat("Nothing had to be done.\n")
-  for (line in x$log$what) cat(strwrap(plain_text(line), width = 100, prefix = "  ", initial = "* "), sep = "\n")
+  for (line in x$log$what) cat(strwrap(plain_text(line), width = getOption("width"), prefix = "  ", initial = "* "), sep = "\n")
   invisible(x)
 }
 

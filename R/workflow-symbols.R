@@ -3,31 +3,49 @@
 
 symbol_columns <- c("symbol", "gene_symbol", "genesymbol", "hgnc_symbol", "gene_name", "external_gene_name")
 
+description_columns <- c("description", "gene_title", "gene.title", "genetitle", "gene_description", "genename",
+                         "fullname", "full_name")
+
 # One per column of the data, NA where unknown; NULL when there are none. `data` has the names as they came, which are
 # symbols when some occur more than once.
 gene_symbols <- function(symbols, x, data) {
-  p <- ncol(data)
-  known <- if (inherits(x, "SummarizedExperiment")) as.list(SummarizedExperiment::rowData(x))
-  if (is.character(symbols) && length(symbols) == 1L && p != 1L) {
-    if (!symbols %in% names(known)) {
-      abort_input("`symbols` must have one value per gene, or name a column of `rowData(x)`.",
-                  x = sprintf("There is no %s.", describe(symbols)))
+  if (is.null(symbols) && is.null(known_column(x, symbol_columns)) && anyDuplicated(colnames(data))) {
+    symbols <- colnames(data)
+  }
+  gene_words(symbols, x, ncol(data), symbol_columns, "symbols")
+}
+
+# What the caller gave for every gene, or named as a column of rowData(x), or what is found there; NULL without any.
+gene_words <- function(given, x, p, usual, arg) {
+  if (is.character(given) && length(given) == 1L && p != 1L) {
+    known <- row_data(x)
+    if (!given %in% names(known)) {
+      abort_input(sprintf("`%s` must have one value per gene, or name a column of `rowData(x)`.", arg),
+                  x = sprintf("There is no %s.", describe(given)))
     }
-    symbols <- known[[symbols]]
-  } else if (is.null(symbols)) {
-    at <- match(symbol_columns, tolower(names(known)))
-    symbols <- if (any(!is.na(at))) known[[at[!is.na(at)][1L]]] else if (anyDuplicated(colnames(data))) colnames(data)
-    if (is.list(symbols)) symbols <- NULL # several for a gene
-    if (is.null(symbols)) return(NULL)
+    given <- known[[given]]
+  } else if (is.null(given)) {
+    given <- known_column(x, usual)
+    if (is.null(given)) return(NULL)
   }
-  if (is.factor(symbols)) symbols <- as.character(symbols)
-  if (!is.character(symbols) || length(symbols) != p) {
-    abort_input("`symbols` must have one value per gene, as text.",
-                x = sprintf("It is %s, for %d genes.", describe(symbols), p))
+  if (is.factor(given)) given <- as.character(given)
+  if (!is.character(given) || length(given) != p) {
+    abort_input(sprintf("`%s` must have one value per gene, as text.", arg),
+                x = sprintf("It is %s, for %d genes.", describe(given), p))
   }
-  symbols <- trimws(valid_utf8(symbols))
-  symbols[!is.na(symbols) & !grepl("[[:alnum:]]", symbols)] <- NA # "", "---"
-  if (all(is.na(symbols))) NULL else symbols
+  given <- trimws(valid_utf8(given))
+  given[!is.na(given) & !grepl("[[:alnum:]]", given)] <- NA # "", "---"
+  if (all(is.na(given))) NULL else given
+}
+
+row_data <- function(x) if (inherits(x, "SummarizedExperiment")) as.list(SummarizedExperiment::rowData(x))
+
+# The first column of rowData(x) that has one of these names, and one text per gene.
+known_column <- function(x, usual) {
+  known <- row_data(x)
+  at <- match(usual, tolower(names(known)))
+  found <- if (any(!is.na(at))) known[[at[!is.na(at)][1L]]]
+  if (is.character(found) || is.factor(found)) found
 }
 
 # Puts symbols beside the genes, and says which columns stand for a gene that several columns measure.
@@ -46,7 +64,7 @@ group_symbols <- function(q, symbols) {
   twice <- twice[twice > 1L]
   note(q, "symbols", sprintf(
     "%d genes are measured by several columns each, of which that of largest spread stands for the gene in networks and pairs: %s.",
-    length(twice), label_some(sprintf("%s (%d)", names(twice), as.integer(twice)))), sum(twice))
+    length(twice), some_named(sprintf("%s (%d)", names(twice), as.integer(twice)))), sum(twice))
 }
 
 # Numbers of the columns that stand for a gene each.

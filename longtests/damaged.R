@@ -3,7 +3,7 @@
 suppressPackageStartupMessages(library(weft))
 library(generics, warn.conflicts = FALSE)
 for (file in c("helper.R", "helper-bn.R", "helper-spoilt.R")) source(file.path("tests/testthat", file))
-cases <- damage_cases()
+cases <- damage_cases(drawn = TRUE)
 wrong <- 0
 for (name in if (length(commandArgs(TRUE))) commandArgs(TRUE) else names(cases)) {
   case <- cases[[name]]

@@ -11,10 +11,11 @@
 #include "mi/mi_routines.h"
 #include "pca/pca_routines.h"
 #include "regulation/regulation_routines.h"
+#include "store/store_routines.h"
 
 #define ALL_ROUTINES(R) \
   BASE_ROUTINES(R) BN_ROUTINES(R) IRM_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R) PCA_ROUTINES(R) \
-  REGULATION_ROUTINES(R) TEST_ROUTINES(R)
+  REGULATION_ROUTINES(R) STORE_ROUTINES(R) TEST_ROUTINES(R)
 
 /* Prototypes by number of arguments. */
 #define ARGS0 void

@@ -1,10 +1,13 @@
 # The regret of a choice that weft makes by itself: the time of "auto" over that of the best of the named ones, for
 # whole calls, on at least six sizes and kinds of data for each function that chooses. On a machine with a device the
-# choice is the back end; everywhere it is the method (direct sums and trees, the engines of pca(), walks over tables of
-# pairs). Each is called once to warm up, then in turn, until a tenth of a second has gone or five times; the least time
-# counts. What one of the choices would take more than some seconds for is left out unless asked for.
+# choice is the back end; everywhere it is the method (direct sums and trees, the engines of pca()). All are called once
+# to warm up and then in turn, --rounds times or until .15 seconds of each have gone; the least time counts. Of a cell
+# where one of the choices takes more than 1.5 seconds each is called once, unless --large is given.
 #
-# Usage: Rscript auto.R [--large] [--seconds 140] [--csv auto.csv] [--only name] [--summary auto.csv]
+# Usage: Rscript auto.R [cpu | devices] [--large] [--seconds 140] [--rounds 15] [--csv auto.csv] [--only name]
+#        Rscript auto.R --summary auto.csv
+# `cpu` leaves devices alone. `devices` compares one device with all that the machine has, where functions take them:
+# the default there is `devices = "all"`, which takes as many as pay (R/cost.R).
 # Smaller sizes of all functions come first: when the time is up, the largest are missing. --summary reads a file and
 # prints the share of cells up to 1.3, the worst ones, and where predictions were wrong by more than a factor of two.
 library(weft)
@@ -156,26 +159,33 @@ listen <- function() {
   choose <- space$choose_backend
   unlockBinding("choose_backend", space)
   assign("choose_backend", function(backend, predicted = NULL, ...) {
-    if (!is.null(predicted)) asked$seconds <- asked$seconds + c(predicted$cpu, predicted$cuda)
+    if (!is.null(predicted)) asked$seconds <- asked$seconds + c(predicted$cpu, predicted$cuda) + predicted$beside
     choose(backend, predicted, ...)
   }, envir = space)
   lockBinding("choose_backend", space)
 }
 
-timed <- function(f, limit) {
-  once <- function() {
+# The least seconds of each of these calls. They are made in turn, so that whatever else the machine does, and how
+# deeply its processors sleep, concerns all alike.
+least_of <- function(calls, limit, rounds) {
+  once <- function(f) {
     began <- as.double(Sys.time()) # finer than system.time()
     f()
     as.double(Sys.time()) - began
   }
-  first <- once()
-  if (first > limit) return(first)
-  t <- once()
-  while (sum(t) < 0.1 && length(t) < 5) t <- c(t, once())
-  min(t, first)
+  least <- vapply(calls, once, 0)
+  if (any(least > limit)) return(least)
+  spent <- 0
+  for (k in seq_len(rounds)) {
+    now <- vapply(calls, once, 0)
+    least <- pmin(least, now)
+    spent <- spent + sum(now)
+    if (spent > 0.15 * length(calls) && k > 1L) break
+  }
+  least
 }
 
-run_cell <- function(x, limit) {
+run_cell <- function(x, limit, rounds) {
   set.seed(1)
   data <- x$make()
   gc(FALSE)
@@ -186,7 +196,7 @@ run_cell <- function(x, limit) {
   predicted <- asked$seconds
   took <- attr(auto, "backend") %||% (if (is.list(auto)) auto$backend) %||% ""
   if (x$by == "method") took <- attr(auto, "method") %||% (if (is.list(auto)) auto$method) %||% ""
-  seconds <- vapply(c("auto", x$choices), function(choice) timed(function() call(choice), limit), 0)
+  seconds <- least_of(lapply(c("auto", x$choices), function(choice) function() call(choice)), limit, rounds)
   best <- min(seconds[-1L])
   data.frame(call = x$name, size = x$size, first = x$choices[1L], first_seconds = signif(seconds[[2L]], 4),
              second = x$choices[2L],
@@ -217,7 +227,7 @@ if ("--summary" %in% given) {
 } else {
   machine_line()
   began <- proc.time()[[3L]]
-  device <- nrow(weft_devices()) > 0
+  device <- !"cpu" %in% given && nrow(weft_devices()) > 0
   if (device) kernel_sum(normal(100, 2), bandwidth = 1, backend = "cuda") # opens it
   print(weft_calibrate(save = FALSE))
   listen()
@@ -233,7 +243,7 @@ if ("--summary" %in% given) {
   file <- option("csv", "")
   for (x in rounds) {
     if (proc.time()[[3L]] - began > as.numeric(option("seconds", 140))) break
-    row <- tryCatch(run_cell(x, limit), error = function(e) {
+    row <- tryCatch(run_cell(x, limit, as.integer(option("rounds", 15))), error = function(e) {
       cat(sprintf("# %s, %s: %s\n", x$name, x$size, sub("\n.*", "", conditionMessage(e))))
       NULL
     })

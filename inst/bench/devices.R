@@ -73,7 +73,7 @@ if (wanted("sweep")) {
   alone <- NULL
   for (count in counts) {
     control <- weft:::run_control("cuda", NULL, FALSE, devices = seq_len(count) - 1L)
-    seconds <- system.time(out <- .Call(weft:::C_weft_irm_run, big, model, state, c(0, 31, 1e9, 0), control))[["elapsed"]]
+    seconds <- system.time(out <- run_sweeps(big, model, state, 31, control))[["elapsed"]]
     sweep <- sum(out$stages) / 31
     if (is.null(alone)) { alone <- sweep; known <- out[c("log_posterior", names(state))] }
     note("one sweep of co-clustering, 141,043 x 8.2 million nodes, 5.5e8 links, 500 x 500 clusters", "strong", count,

@@ -20,7 +20,7 @@ sweeps <- function(graph, k, n, backend, start = NULL) {
     }))
   }
   control <- weft:::run_control(backend, NULL, FALSE)
-  seconds <- system.time(out <- .Call(weft:::C_weft_irm_run, graph, model, state, c(0, n, 1e9, 0), control))[["elapsed"]]
+  seconds <- system.time(out <- run_sweeps(graph, model, state, n, control))[["elapsed"]]
   list(seconds = seconds, stages = out$stages / n, trace = out$log_posterior, clusters = out$row_clusters, state = out[names(state)])
 }
 

@@ -23,3 +23,9 @@ start_at <- function(labels) {
   list(row = labels[[1]], col = labels[[2]], alpha = rep(1, 4), beta = rep(1, 4), best = -Inf, best_row = labels[[1]],
        best_col = labels[[2]])
 }
+
+# A chain's sweeps below irm(): what native code returns of them.
+run_sweeps <- function(graph, model, state, sweeps, control) {
+  plan <- list(done = 0, sweeps = sweeps, thin = 1e9, first_chain = 0)
+  .Call(weft:::C_weft_irm_run, weft:::native_graph(graph), weft:::native_model(model), state, plan, control)
+}

@@ -1,7 +1,8 @@
 # Directed networks held against the truth: average precision, early precision, direction, false discovery rates and
 # seconds of regulation() and of peers in the same run, on simulated networks, and on the networks of DREAM4 where
 # KBoost brings them.
-# Usage: Rscript regulation.R [sets] [file.csv] [seconds] [name of a kind ...]    (default: 20 sets of every kind)
+# Usage: Rscript regulation.R [sets] [file.csv] [seconds] [name of a kind or a method ...]
+# By default 20 sets of every kind, by every method.
 # Peers where they are installed: minet, parmigene, GENIE3, ennet, KBoost, tigress. A peer that has taken so many seconds
 # on a kind is left out of its further sets. Tables are written after each kind: file.csv, file-calls.csv (false discovery
 # rates; rate 0: how many sets of permuted data have an edge at .05) and file-direction.csv. What was measured is kept
@@ -120,6 +121,7 @@ methods <- list(
   `parmigene CLR (KSG)` = function(x, tf) {
     if (has("parmigene") && ncol(x) <= 200) parmigene::clr(parmigene::knnmi.all(t(x)))
   },
+  `GENIE3` = function(x, tf) if (has("GENIE3") && length(x) <= 1e4) square(GENIE3::GENIE3(t(x)), colnames(x)),
   `GENIE3, 300 trees` = function(x, tf) {
     if (has("GENIE3") && length(x) <= 1e4) square(GENIE3::GENIE3(t(x), nTrees = 300), colnames(x))
   },
@@ -180,7 +182,9 @@ given <- function(k, usual) if (length(args) >= k) args[k] else usual
 sets <- as.integer(given(1, 20))
 file <- given(2, NA)
 patience <- as.numeric(given(3, Inf))
-asked <- if (length(args) > 3L) intersect(args[-(1:3)], names(kinds)) else names(kinds)
+chosen <- function(all) if (any(args[-(1:3)] %in% all)) intersect(args[-(1:3)], all) else all
+asked <- chosen(names(kinds))
+methods_asked <- chosen(names(methods))
 cat(sprintf("%s, %s, %d threads\n", format(Sys.Date()), R.version.string, threads))
 
 # Edges called at a false discovery rate: how many, the share of pairs that do not depend on each other, and of those
@@ -272,14 +276,15 @@ own <- grepl("^(regulation|weft)", names(methods))
 # Methods that this set lacks, but for peers that have had their time.
 still_to_run <- function(table, set) {
   taken <- vapply(names(methods), function(name) sum(table$seconds[table$method == name]), 0)
-  setdiff(names(methods)[own | taken <= patience], table$method[table$set == set])
+  setdiff(intersect(methods_asked, names(methods)[own | taken <= patience]), table$method[table$set == set])
 }
 
 ranked_by <- function(method, made, kind, set) {
-  started <- proc.time()[[3L]]
+  processor <- function() sum(proc.time()[-3L])
+  started <- processor()
   w <- methods[[method]](made$x, made$regulators)
   if (is.null(w)) return(NULL)
-  seconds <- proc.time()[[3L]] - started
+  seconds <- processor() - started
   data.frame(kind = kind, set = set, method = method, t(measures(unclass(as.matrix(w)), made$truth)), seconds = seconds)
 }
 

@@ -64,6 +64,7 @@
       setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
     });
     tools.appendChild(found);
+    if (t.querySelector("th.minor")) make("span", "Turn the phone for more columns.", tools).className = "turn";
     figure.insertBefore(tools, figure.querySelector(".scroll"));
     heads.forEach(function (head, column) {
       head.tabIndex = 0;
@@ -139,7 +140,8 @@
       });
     });
     make("span", "Drag genes or the ground; click a gene for its neighbours.", tools);
-    box.insertBefore(tools, svg);
+    make("span", "Swipe for the rest.", tools).className = "turn";
+    box.insertBefore(tools, box.firstChild);
     svg.addEventListener("wheel", function (e) {
       if (!e.ctrlKey && !e.shiftKey && document.activeElement !== svg) return; /* else the page could not be scrolled */
       e.preventDefault();
@@ -175,6 +177,7 @@
         if (Number(edge.getAttribute("data-a")) === held || Number(edge.getAttribute("data-b")) === held) draw(edge);
       });
     });
+    svg.addEventListener("pointercancel", function () { held = null; }); /* the page is scrolled instead */
     svg.addEventListener("pointerup", function () {
       if (held !== null && !from.moved) light(held < 0 ? [] : [held]);
       held = null;

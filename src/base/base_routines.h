@@ -32,6 +32,7 @@
   R(C_weft_free, 1) \
   R(C_weft_resident, 1) \
   R(C_weft_sparse_problem, 2) \
+  R(C_weft_plain_columns, 1) \
   R(C_weft_file_read, 5) \
   R(C_weft_map, 4) \
   R(C_weft_draws, 2)

@@ -80,3 +80,23 @@ void weft_glue_columns(SEXP x, weft_column *views)
     }
   }
 }
+
+/* Whether a column goes into native code as it is: a factor, or whole numbers, numbers, logical values or bytes without
+ * a class, and without dimensions. */
+static int is_plain(SEXP column)
+{
+  const int type = TYPEOF(column);
+  if (Rf_getAttrib(column, R_DimSymbol) != R_NilValue) return 0;
+  if (Rf_isObject(column)) return type == INTSXP && Rf_inherits(column, "factor");
+  return type == INTSXP || type == REALSXP || type == LGLSXP || type == RAWSXP;
+}
+
+/* One answer for each column of a list, which may have a million. */
+SEXP C_weft_plain_columns(SEXP columns)
+{
+  const R_xlen_t p = Rf_xlength(columns);
+  SEXP out = PROTECT(Rf_allocVector(LGLSXP, p));
+  for (R_xlen_t j = 0; j < p; j++) LOGICAL(out)[j] = is_plain(VECTOR_ELT(columns, j));
+  UNPROTECT(1);
+  return out;
+}

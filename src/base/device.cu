@@ -51,15 +51,37 @@ bool weft_device_compiled_for(const void *kernel, int version)
   return false;
 }
 
+/* What has been allowed, a bit per device: asking the driver takes microseconds, and a search over triples launches
+ * once per feature. A kernel that finds no room in the table is asked for each time. */
+static struct { const void *kernel; uint64_t devices; } allowed[512];
+
+static uint64_t *allowed_on(const void *kernel)
+{
+  const size_t room = sizeof allowed / sizeof *allowed, start = (uintptr_t) kernel / 16 % room;
+  for (size_t k = 0; k < room; k++) {
+    auto *slot = &allowed[(start + k) % room];
+    const void *there = NULL;
+    if (__atomic_compare_exchange_n(&slot->kernel, &there, kernel, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+        there == kernel)
+      return &slot->devices;
+  }
+  return NULL;
+}
+
 cudaError_t weft_device_allow_shared(const void *kernel, size_t bytes)
 {
   cudaFuncAttributes a;
   int device, most;
-  cudaError_t e = cudaFuncGetAttributes(&a, kernel);
-  if (e != cudaSuccess || bytes + a.sharedSizeBytes <= 48 << 10) return e;
-  if ((e = cudaGetDevice(&device)) != cudaSuccess) return e;
+  uint64_t *devices = allowed_on(kernel);
+  cudaError_t e = cudaGetDevice(&device);
+  if (e != cudaSuccess) return e;
+  if (devices && device < WEFT_MOST_DEVICES && __atomic_load_n(devices, __ATOMIC_ACQUIRE) >> device & 1) return e;
+  if ((e = cudaFuncGetAttributes(&a, kernel)) != cudaSuccess || bytes + a.sharedSizeBytes <= 48 << 10) return e;
   if ((e = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) != cudaSuccess) return e;
-  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - (int) a.sharedSizeBytes);
+  e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - (int) a.sharedSizeBytes);
+  if (e == cudaSuccess && devices && device < WEFT_MOST_DEVICES)
+    __atomic_fetch_or(devices, (uint64_t) 1 << device, __ATOMIC_RELEASE);
+  return e;
 }
 
 weft_status weft_device_describe(weft_ctx *ctx, int device, weft_device_info *out)

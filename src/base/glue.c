@@ -98,7 +98,7 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
                    (int) Rf_xlength(devices), 0, weft_record_number(&given, "device_limit"), &memory, -1, "", NULL, 0 };
   weft_record_field(&given, "columns"); /* their names, for raise_native() */
   weft_record_close(&given);
-  glue_run run = { running, PROTECT(R_MakeUnwindCont()), 0 };
+  glue_run run = { .outer = running, .token = PROTECT(R_MakeUnwindCont()) };
   weft_status st = WEFT_OK;
   poll.ctx = &ctx;
   running = &run;
@@ -114,8 +114,8 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   if (st == WEFT_ERR_MEMORY && !run.left &&
       weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
     empty_results(&ctx);
-    if (memory.fail_at < 0) memory.allocations = asked; /* the same one is to fail again */
-    R_gc();
+    if (memory.fail_at < 0) memory.allocations = asked; /* a test lets the same one fail again, whatever is collected */
+    else R_gc();
     ctx.column = -1;
     st = work(&ctx, backend, data);
   }

@@ -53,10 +53,11 @@ done:
   return st;
 }
 
-static weft_status sweep(weft_ctx *poll, const irm_run *run, irm_state *s, double done, double total)
+static weft_status new_labels(weft_ctx *poll, const irm_run *run, irm_state *s, double done, double total)
 {
   weft_status st = WEFT_OK;
-  const int32_t before[2] = { s->active_count[0], s->modes == 2 ? s->active_count[1] : 0 };
+  s->before[0] = s->active_count[0];
+  s->before[1] = s->modes == 2 ? s->active_count[1] : 0;
   s->counter = 0;
   if (s->model->collapsed) {
     WEFT_TRY(irm_count_blocks(poll, s, done, total));
@@ -64,16 +65,36 @@ static weft_status sweep(weft_ctx *poll, const irm_run *run, irm_state *s, doubl
   } else {
     WEFT_TRY(blocked_labels(poll, run, s, done, total));
   }
-  const int attempts =
-      s->sweep <= EARLY_SWEEPS ? s->model->attempts : (s->model->attempts + LATER_SHARE - 1) / LATER_SHARE;
-  for (int mode = 0; mode < s->modes && attempts; mode++) {
-    int changed = 0;
-    if (s->sweep <= EARLY_SWEEPS && s->active_count[mode] < (1 - SETTLING) * before[mode]) continue;
-    WEFT_TRY(fetch(poll, run, s));
-    WEFT_TRY(irm_split_merge(poll, s, mode, attempts, &changed));
-    if (changed) s->on_device = 0;
-    WEFT_TRY(look(poll, done, total));
+done:
+  return st;
+}
+
+/* Proposals of chains that are at the same sweep; `some` has room for as many. */
+static weft_status split_and_merge(weft_ctx *poll, const irm_run *run, irm_state *const *states, int chains,
+                                   irm_state **some)
+{
+  weft_status st = WEFT_OK;
+  const irm_state *first = states[0];
+  const int early = first->sweep <= EARLY_SWEEPS, most = first->model->attempts;
+  const int attempts = early ? most : (most + LATER_SHARE - 1) / LATER_SHARE;
+  for (int mode = 0; mode < first->modes && attempts; mode++) {
+    int settled = 0;
+    for (int c = 0; c < chains; c++) {
+      irm_state *s = states[c];
+      if (early && s->active_count[mode] < (1 - SETTLING) * s->before[mode]) continue;
+      WEFT_TRY(fetch(poll, run, s));
+      some[settled++] = s;
+    }
+    if (settled) WEFT_TRY(irm_split_merge(poll, some, settled, mode, attempts));
+    for (int c = 0; c < settled; c++) if (some[c]->queue.changed) some[c]->on_device = 0;
   }
+done:
+  return st;
+}
+
+static weft_status new_parameters(weft_ctx *poll, const irm_run *run, irm_state *s)
+{
+  weft_status st = WEFT_OK;
   for (int mode = 0; mode < s->modes && s->model->sample_alpha; mode++) irm_sample_alpha(s, mode);
   if (s->model->sample_beta) WEFT_TRY(fetch(poll, run, s));
   if (s->model->sample_beta) irm_sample_beta(s);
@@ -195,14 +216,17 @@ done:
   return st;
 }
 
-/* What split-merge proposals are weighed in; `before`: a state that has it already, and does not run at the same time,
- * or NULL. */
-static weft_status take_trials(weft_arena *mem, irm_state *s, const irm_state *before)
+/* One sweep of chains one after another but for proposals. */
+static weft_status sweep_all(weft_ctx *poll, const irm_run *run, irm_state *const *states, int chains,
+                             irm_state **some, double done, double total)
 {
   weft_status st = WEFT_OK;
-  s->trial_count = irm_trials_wanted(s);
-  if (before) s->trials = before->trials;
-  else WEFT_TRY(irm_trials_make(mem, s, s->trial_count, &s->trials));
+  for (int c = 0; c < chains; c++) WEFT_TRY(new_labels(poll, run, states[c], done, total));
+  WEFT_TRY(split_and_merge(poll, run, states, chains, some));
+  for (int c = 0; c < chains; c++) {
+    WEFT_TRY(look(poll, done, total));
+    WEFT_TRY(new_parameters(poll, run, states[c]));
+  }
 done:
   return st;
 }
@@ -220,7 +244,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  irm_state *states, **pointers;
+  irm_state *states, **pointers, **some;
   irm_run run = { ops, NULL, ops->stays && graph->type == WEFT_IRM_BIPARTITE && !model->collapsed };
   const double k = (double) model->k[0] + model->k[1], nodes = (double) graph->n[0] + (double) graph->n[1];
   const double work = k * (2.0 * (double) graph->link_count[0] + 10 * nodes)
@@ -228,15 +252,12 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   const int side_by_side = ops == &weft_irm_cpu && chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP;
   const int threads = side_by_side ? 1 : weft_threads_worth(ctx->threads, work);
   memset(trace->stages, 0, sizeof trace->stages);
-  if (graph->unit > 0 && ops->stays) { /* a damaged run: choose_irm() does not send it here */
-    st = weft_fail(ctx, WEFT_ERR_DEVICE, "Real values are co-clustered on the CPU only.");
-    goto done;
-  }
   WEFT_TAKE0(states, &mem, (size_t) chains);
   WEFT_TAKE(pointers, &mem, (size_t) chains);
+  WEFT_TAKE(some, &mem, (size_t) chains);
   for (int c = 0; c < chains; c++) {
     WEFT_TRY(irm_state_make(ctx, &mem, graph, model, &chain[c], threads, &states[c]));
-    if (model->attempts) WEFT_TRY(take_trials(&mem, &states[c], c > 0 && !side_by_side ? &states[0] : NULL));
+    if (model->attempts) WEFT_TRY(irm_trials_make(&mem, &states[c], chains));
     states[c].index = c;
     pointers[c] = &states[c];
   }
@@ -255,16 +276,14 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
         for (int c = 0; c < chains; c++)
           for (int64_t r = row; r < next; r++) {
             states[c].sweep = done + r + 1;
-            sweep(NULL, &run, &states[c], 0, 1);
+            sweep_all(NULL, &run, &pointers[c], 1, &some[c], 0, 1);
             record(NULL, &run, &states[c], trace, c, r, sweeps, done);
           }
       }
     } else {
-      for (int c = 0; c < chains; c++) {
-        states[c].sweep = done + row + 1;
-        WEFT_TRY(sweep(ctx, &run, &states[c], (double) row, (double) sweeps));
-        WEFT_TRY(record(ctx, &run, &states[c], trace, c, row, sweeps, done));
-      }
+      for (int c = 0; c < chains; c++) states[c].sweep = done + row + 1;
+      WEFT_TRY(sweep_all(ctx, &run, pointers, chains, some, (double) row, (double) sweeps));
+      for (int c = 0; c < chains; c++) WEFT_TRY(record(ctx, &run, &states[c], trace, c, row, sweeps, done));
     }
   }
   const double took = weft_seconds() - started;

@@ -6,6 +6,8 @@
  *   heavy   the others: counts in double, a product, which is exact on whole numbers, and a kernel that draws. So do
  *           nodes with missing pairs, and all nodes when a table is too wide for 32 bits.
  *
+ * Real values have kernels of their own (irm_real_cuda.cu), for their draws, their counts and their blocks' scores.
+ *
  * Of several devices each draws its share of the nodes and takes the others' labels from them; counts are added up.
  *
  * All sums are of whole numbers, so that neither order nor kernel changes a label. */
@@ -16,16 +18,21 @@
 #include "../base/meet.h"
 #include "irm_cuda.cuh"
 #include "irm_kernels.cuh"
+#include "irm_real_cuda.cuh"
 #include "irm_serial.cuh"
 
 #define BATCH_BYTES 268435456.0        /* counts and scores of heavy nodes at once */
 
 typedef unsigned long long u64;
 
-struct chain_memory { uint16_t *z[2], *best[2]; u64 *links, *sizes[2]; long long *pairs; };
+/* values: NULL but for real ones, whose squares they are. */
+struct chain_memory { uint16_t *z[2], *best[2]; u64 *links, *values, *sizes[2]; long long *pairs; };
+
+static irm_real_counts counts_of(const chain_memory *c) { return { c->links, c->values, c->pairs }; }
 
 struct irm_engine {
   irm_serial *serial;                /* or NULL: what goes node after node, for which nothing below is set up */
+  irm_real_device *real;             /* or NULL: for real values, which need none of the tables below */
   weft_device_arena mem;
   weft_arena host;
   const weft_irm_graph *graph;
@@ -67,13 +74,14 @@ static weft_status take_tables(irm_engine *e, int mode)
   t->k_other = e->k[1 - mode];
   t->width = (t->k + IRM_CHUNK - 1) / IRM_CHUNK * IRM_CHUNK;
   const size_t cells = (size_t) t->width * (size_t) t->k_other;
+  TAKE_AT(e->log_stick[mode], &e->mem, (size_t) t->k);
+  TAKE_AT(e->names[mode], &e->mem, (size_t) t->k);
+  if (e->real) return st;
   WEFT_DEVICE_TAKE(t->link, &e->mem, cells);
   if (e->graph->missing_count[0]) WEFT_DEVICE_TAKE(t->missing, &e->mem, cells);
   WEFT_DEVICE_TAKE(t->base, &e->mem, (size_t) t->width);
   WEFT_DEVICE_TAKE(t->base_narrow, &e->mem, (size_t) t->width);
   WEFT_DEVICE_TAKE(t->nats, &e->mem, (size_t) t->width);
-  TAKE_AT(e->log_stick[mode], &e->mem, (size_t) t->k);
-  TAKE_AT(e->names[mode], &e->mem, (size_t) t->k);
   if (!e->shards.light_ok[mode]) return st;
   WEFT_DEVICE_TAKE(t->planes, &e->mem, (size_t) PLANES * ((size_t) t->k_other + 3) / 4 * 4 * (size_t) t->width + 16);
   if (e->wgmma && irm_wgmma_fits(t->k, t->k_other)) WEFT_DEVICE_TAKE(t->tiles, &e->mem, irm_wgmma_bytes(t->k, t->k_other));
@@ -81,12 +89,26 @@ done:
   return st;
 }
 
-static weft_status take_memory(weft_ctx *ctx, irm_engine *e, int chains)
+/* Counts and scores of heavy nodes: a quarter of what is left. */
+static weft_status take_slots(weft_ctx *ctx, irm_engine *e)
+{
+  weft_status st = WEFT_OK;
+  double each = 0;
+  for (int mode = 0; mode < 2; mode++) each = std::max(each, 8.0 * (e->t[mode].width + e->k[1 - mode]));
+  const double room = weft_device_available(ctx), wanted = std::min(BATCH_BYTES, room / 4) / each;
+  e->slots = (int64_t) std::min(std::max(wanted, 1.0), (double) std::max(e->graph->n[0], e->graph->n[1]));
+  WEFT_DEVICE_TAKE(e->counts, &e->mem, (size_t) e->slots * (size_t) std::max(e->k[0], e->k[1]));
+  WEFT_DEVICE_TAKE(e->scores, &e->mem, (size_t) e->slots * (size_t) std::max(e->t[0].width, e->t[1].width));
+done:
+  return st;
+}
+
+static weft_status take_memory(weft_ctx *ctx, irm_engine *e, irm_state *const *states, int chains)
 {
   weft_status st = WEFT_OK;
   const weft_irm_graph *g = e->graph;
   const size_t cells = (size_t) e->k[0] * (size_t) e->k[1];
-  double each = 0;
+  if (g->unit > 0) WEFT_TRY(irm_real_open(ctx, &e->mem, &e->host, states[0], &e->real));
   WEFT_TAKE0(e->chains, &e->host, (size_t) chains);
   for (int c = 0; c < chains; c++) {
     chain_memory *m = &e->chains[c];
@@ -97,23 +119,16 @@ static weft_status take_memory(weft_ctx *ctx, irm_engine *e, int chains)
     }
     WEFT_DEVICE_TAKE(m->links, &e->mem, cells);
     WEFT_DEVICE_TAKE(m->pairs, &e->mem, cells);
+    if (e->real) WEFT_DEVICE_TAKE(m->values, &e->mem, cells);
   }
-  WEFT_DEVICE_TAKE(e->link, &e->mem, cells);
+  if (!e->real) WEFT_DEVICE_TAKE(e->link, &e->mem, cells);
   WEFT_DEVICE_TAKE(e->none, &e->mem, cells);
   WEFT_DEVICE_TAKE(e->sums, &e->mem, (size_t) e->k[0]);
   WEFT_DEVICE_TAKE(e->narrow, &e->mem, 2);
   for (int mode = 0; mode < 2; mode++) WEFT_TRY(take_tables(e, mode));
   WEFT_TAKE(e->labels_host, &e->host, (size_t) std::max(std::max(g->n[0], g->n[1]), (int64_t) std::max(e->k[0], e->k[1])));
   WEFT_TAKE(e->numbers_host, &e->host, cells);
-
-  /* a quarter of what is left for heavy nodes, a third of the rest for a shard */
-  for (int mode = 0; mode < 2; mode++) each = std::max(each, 8.0 * (e->t[mode].width + e->k[1 - mode]));
-  {
-    const double room = weft_device_available(ctx), wanted = std::min(BATCH_BYTES, room / 4) / each;
-    e->slots = (int64_t) std::min(std::max(wanted, 1.0), (double) std::max(g->n[0], g->n[1]));
-  }
-  WEFT_DEVICE_TAKE(e->counts, &e->mem, (size_t) e->slots * (size_t) std::max(e->k[0], e->k[1]));
-  WEFT_DEVICE_TAKE(e->scores, &e->mem, (size_t) e->slots * (size_t) std::max(e->t[0].width, e->t[1].width));
+  if (!e->real) WEFT_TRY(take_slots(ctx, e));
   WEFT_TRY(irm_shards_make(ctx, &e->shards, weft_device_available(ctx)));
 done:
   return st;
@@ -155,7 +170,8 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct ir
     e->shards.first[mode] = irm_share_start(e->graph, mode, e->k, ctx->part, e->parts);
     e->shards.end[mode] = irm_share_start(e->graph, mode, e->k, ctx->part + 1, e->parts);
   }
-  for (int mode = 0; mode < 2; mode++) e->shards.light_ok[mode] = e->k[0] <= LIGHT_CLUSTERS && e->k[1] <= LIGHT_CLUSTERS;
+  for (int mode = 0; mode < 2; mode++)
+    e->shards.light_ok[mode] = e->graph->unit == 0 && e->k[0] <= LIGHT_CLUSTERS && e->k[1] <= LIGHT_CLUSTERS;
   WEFT_CUDA(cudaGetDeviceProperties(&properties, ctx->device));
   for (int mode = 0; mode < 2; mode++) /* 64 KB on compute capability 7.5 */
     if (irm_light_shared(e->k[1 - mode], e->k[mode] + IRM_CHUNK) > properties.sharedMemPerBlockOptin) e->shards.light_ok[mode] = 0;
@@ -165,7 +181,7 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct ir
 #endif
   for (int k = 0; k <= WEFT_IRM_STAGES; k++) WEFT_CUDA(cudaEventCreate(&e->events[k]));
   WEFT_CUDA(weft_device_allow_shared((const void *) irm_draw_light, irm_light_shared(LIGHT_CLUSTERS, LIGHT_CLUSTERS)));
-  WEFT_TRY(take_memory(ctx, e, chains));
+  WEFT_TRY(take_memory(ctx, e, states, chains));
   WEFT_CUDA(cudaStreamSynchronize(e->mem.stream));
   *out = e;
   return st;
@@ -176,6 +192,24 @@ done:
 
 /* ---- a mode ---- */
 
+static weft_status draw_mode_real(weft_ctx *ctx, irm_engine *e, irm_state *s, int mode, double done_work, double total)
+{
+  weft_status st = WEFT_OK;
+  chain_memory *c = &e->chains[s->index];
+  WEFT_TRY(irm_real_begin(ctx, e->real, mode, c->sizes[1 - mode]));
+  for (const irm_shard &shard : *e->shards.list) {
+    irm_shard_view v;
+    if (shard.mode != mode) continue;
+    WEFT_TRY(irm_shard_bring(&e->shards, shard, &v));
+    WEFT_TRY(irm_real_draw(ctx, e->real, s, shard, v, e->log_stick[mode], c->sizes[1 - mode], c->z[1 - mode],
+                           c->z[mode]));
+    WEFT_CUDA(cudaStreamSynchronize(e->mem.stream));
+    WEFT_TRY(weft_poll(ctx, done_work, total));
+  }
+done:
+  return st;
+}
+
 static weft_status draw_tables(weft_ctx *ctx, irm_engine *e, irm_state *s)
 {
   weft_status st = WEFT_OK;
@@ -184,6 +218,7 @@ static weft_status draw_tables(weft_ctx *ctx, irm_engine *e, irm_state *s)
   const int64_t cells = (int64_t) e->k[0] * e->k[1];
   for (int mode = 0; mode < 2; mode++)
     WEFT_CUDA(cudaMemcpyAsync(e->log_stick[mode], s->log_stick[mode], (size_t) e->k[mode] * sizeof(double), cudaMemcpyHostToDevice, q));
+  if (e->real) return irm_real_parameters(ctx, e->real, s, counts_of(c));
   WEFT_CUDA(cudaMemsetAsync(e->narrow, 0xff, 2 * sizeof(int), q));
   irm_draw_eta<<<(unsigned) ((cells + 127) / 128), 128, 0, q>>>(irm_rng(s, IRM_DRAW_ETA), irm_index(s, 0), e->poisson, s->chain->beta[0],
                                                                s->chain->beta[1], (const long long *) c->links, c->pairs, cells,
@@ -242,7 +277,7 @@ done:
   return st;
 }
 
-static weft_status draw_mode(weft_ctx *ctx, irm_engine *e, irm_state *s, int mode, double done_work, double total)
+static weft_status draw_mode_links(weft_ctx *ctx, irm_engine *e, irm_state *s, int mode, double done_work, double total)
 {
   weft_status st = WEFT_OK;
   cudaStream_t q = e->mem.stream;
@@ -270,6 +305,17 @@ static weft_status draw_mode(weft_ctx *ctx, irm_engine *e, irm_state *s, int mod
     WEFT_CUDA(cudaStreamSynchronize(q));
     WEFT_TRY(weft_poll(ctx, done_work, total));
   }
+done:
+  return st;
+}
+
+/* A mode's labels, and then its sizes. */
+static weft_status draw_mode(weft_ctx *ctx, irm_engine *e, irm_state *s, int mode, double done_work, double total)
+{
+  weft_status st = WEFT_OK;
+  cudaStream_t q = e->mem.stream;
+  chain_memory *c = &e->chains[s->index];
+  WEFT_TRY((e->real ? draw_mode_real : draw_mode_links)(ctx, e, s, mode, done_work, total));
   if (e->parts > 1) WEFT_TRY(weft_device_join_shares(&e->mem, c->z[mode], e->share[mode]));
   WEFT_CUDA(cudaMemsetAsync(c->sizes[mode], 0, (size_t) e->k[mode] * sizeof(u64), q));
   irm_count_sizes<<<(unsigned) std::min<int64_t>(1024, (e->graph->n[mode] + 4095) / 4096), 256,
@@ -313,6 +359,7 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *e, irm_state *s, doub
   const int64_t own_step = mode == 0 ? e->k[1] : 1, other_step = mode == 0 ? 1 : e->k[1];
   const size_t shared = e->k[1 - mode] <= 8192 ? (size_t) e->k[1 - mode] * 4 : 0;
   WEFT_CUDA(cudaMemsetAsync(c->links, 0, (size_t) cells * sizeof(u64), q));
+  if (c->values) WEFT_CUDA(cudaMemsetAsync(c->values, 0, (size_t) cells * sizeof(u64), q));
   if (ctx->part == 0 || !missing) irm_count_pairs<<<(unsigned) ((cells + 255) / 256), 256, 0, q>>>(c->sizes[0], c->sizes[1], e->k[1], cells, c->pairs);
   else WEFT_CUDA(cudaMemsetAsync(c->pairs, 0, (size_t) cells * sizeof(u64), q)); /* part 0's are added */
   for (const irm_shard &shard : *e->shards.list) {
@@ -321,7 +368,9 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *e, irm_state *s, doub
     WEFT_TRY(irm_shard_bring(&e->shards, shard, &v));
     irm_blocks_job job = { v.start, v.to, v.weight, (int32_t) shard.count, (uint32_t) shard.links, c->z[mode] + shard.first, c->z[1 - mode],
                            e->k[1 - mode], own_step, other_step, 1, c->links };
-    if (job.links) irm_count_links<<<(unsigned) ((shard.links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, q>>>(job, shared != 0);
+    if (e->real) WEFT_TRY(irm_real_count(ctx, e->real, shard, v, c->z[mode], c->z[1 - mode], counts_of(c)));
+    else if (job.links)
+      irm_count_links<<<(unsigned) ((shard.links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, q>>>(job, shared != 0);
     job.start = v.missing_start;
     job.to = v.missing_to;
     job.weight = NULL;
@@ -334,6 +383,7 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *e, irm_state *s, doub
     WEFT_TRY(weft_poll(ctx, done_work, total));
   }
   if (e->parts > 1) WEFT_TRY(weft_device_join_counts(&e->mem, c->links, (size_t) cells));
+  if (e->parts > 1 && c->values) WEFT_TRY(weft_device_join_counts(&e->mem, c->values, (size_t) cells));
   if (e->parts > 1 && missing) WEFT_TRY(weft_device_join_counts(&e->mem, (u64 *) c->pairs, (size_t) cells));
 done:
   return st;
@@ -367,8 +417,9 @@ static weft_status block_sums(weft_ctx *ctx, irm_engine *e, irm_state *s, double
   chain_memory *c = &e->chains[s->index];
   const int64_t cells = (int64_t) e->k[0] * e->k[1];
   float ms;
-  irm_block_scores<<<(unsigned) ((cells + 127) / 128), 128, 0, q>>>(e->poisson, s->chain->beta[0], s->chain->beta[1], (const long long *) c->links,
-                                                                   c->pairs, cells, e->none);
+  if (e->real) WEFT_TRY(irm_real_scores(ctx, e->real, s, counts_of(c), e->none));
+  else irm_block_scores<<<(unsigned) ((cells + 127) / 128), 128, 0, q>>>(
+    e->poisson, s->chain->beta[0], s->chain->beta[1], (const long long *) c->links, c->pairs, cells, e->none);
   irm_row_sums<<<(unsigned) ((e->k[0] + 31) / 32), 32, 0, q>>>(e->none, e->k[0], e->k[1], e->sums);
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaMemcpyAsync(rows, e->sums, (size_t) e->k[0] * sizeof(double), cudaMemcpyDeviceToHost, q));
@@ -412,6 +463,7 @@ static weft_status fetch(weft_ctx *ctx, irm_engine *e, irm_state *s, int blocks)
   if (!blocks) goto done;
   WEFT_TRY(bring_numbers(ctx, e, c->links, e->k, s->links[0], s->links[1]));
   WEFT_TRY(bring_numbers(ctx, e, c->pairs, e->k, s->pairs[0], s->pairs[1]));
+  if (c->values) WEFT_TRY(bring_numbers(ctx, e, c->values, e->k, s->values[0], s->values[1]));
 done:
   return st;
 }
@@ -430,6 +482,8 @@ static weft_status put(weft_ctx *ctx, irm_engine *e, irm_state *s)
   }
   WEFT_CUDA(cudaMemcpyAsync(c->links, s->links[0], cells * sizeof(int64_t), cudaMemcpyHostToDevice, q));
   WEFT_CUDA(cudaMemcpyAsync(c->pairs, s->pairs[0], cells * sizeof(int64_t), cudaMemcpyHostToDevice, q));
+  if (c->values)
+    WEFT_CUDA(cudaMemcpyAsync(c->values, s->values[0], cells * sizeof(int64_t), cudaMemcpyHostToDevice, q));
   WEFT_CUDA(cudaStreamSynchronize(q));
 done:
   return st;

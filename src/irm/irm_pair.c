@@ -32,7 +32,7 @@ typedef struct pair_side {
 
 struct irm_pair {
   int mode;
-  int32_t label[2], clusters;
+  int32_t clusters;
   int64_t count, anchors[2];     /* members; where the anchors stand among them */
   int64_t room;                  /* for entries */
   int64_t *start, *sizes;        /* a member's entries; of the other mode's clusters, by place */
@@ -134,8 +134,6 @@ int irm_pair_load(const irm_state *s, irm_trial *t, int mode, int32_t i, int32_t
   irm_pair *p = t->pair;
   int64_t end = 0, largest = 0;
   p->mode = mode;
-  p->label[0] = t->a;
-  p->label[1] = t->b;
   p->count = t->count;
   p->clusters = s->active_count[1 - mode];
   for (int32_t at = 0; at < p->clusters; at++) {
@@ -230,7 +228,7 @@ weft_status irm_pair_launch(weft_ctx *poll, const irm_state *s, irm_trial *t)
   const size_t width = (size_t) s->k[1 - p->mode];
   for (int32_t at = 0; at < p->clusters; at++) {
     const size_t m = (size_t) s->active[1 - p->mode][at];
-    const size_t first = (size_t) p->label[0] * width + m, second = (size_t) p->label[1] * width + m;
+    const size_t first = (size_t) t->a * width + m, second = (size_t) t->b * width + m;
     const int64_t pairs = s->pairs[p->mode][first] + s->pairs[p->mode][second];
     const double links = (double) (s->links[p->mode][first] + s->links[p->mode][second]);
     p->rates[at] = pairs ? (links + 0.5) / ((double) pairs + 1) : 0.5;
@@ -388,7 +386,7 @@ weft_status irm_pair_scan(weft_ctx *poll, const irm_state *s, irm_trial *t, cons
     const double odds = from ? -change : change;
     const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)),
                  log_a = log_b - odds;
-    const int side = target ? target[x] == p->label[1] : weft_log(irm_trial_next(t)) < log_b;
+    const int side = target ? target[x] == t->b : weft_log(irm_trial_next(t)) < log_b;
     *log_q += side ? log_b : log_a;
     if (side == from) continue;
     move(s, p, from, x, -1);
@@ -415,13 +413,14 @@ void irm_pair_apply(irm_state *s, const irm_trial *t, int all_in_a)
   const pair_side *a = &p->sides[0], *b = &p->sides[1];
   const int mode = p->mode;
   const size_t width = (size_t) s->k[1 - mode], height = (size_t) s->k[mode];
+  const int32_t label[2] = { t->a, t->b };
   const int64_t nodes[2] = { all_in_a ? p->count : a->nodes, all_in_a ? 0 : b->nodes };
   for (int32_t at = 0; at < p->clusters; at++) {
     const size_t m = (size_t) s->active[1 - mode][at];
     const int64_t links[2] = { all_in_a ? a->links[at] + b->links[at] : a->links[at], all_in_a ? 0 : b->links[at] };
     const int64_t pairs[2] = { all_in_a ? a->pairs[at] + b->pairs[at] : a->pairs[at], all_in_a ? 0 : b->pairs[at] };
     for (int side = 0; side < 2; side++) {
-      const size_t l = (size_t) p->label[side];
+      const size_t l = (size_t) label[side];
       s->links[mode][l * width + m] = s->links[1 - mode][m * height + l] = links[side];
       s->pairs[mode][l * width + m] = s->pairs[1 - mode][m * height + l] = pairs[side];
       if (!p->squares) continue;
@@ -430,6 +429,6 @@ void irm_pair_apply(irm_state *s, const irm_trial *t, int all_in_a)
     }
   }
   for (int side = 0; side < 2; side++)
-    irm_change_size(s, mode, p->label[side], nodes[side] - s->sizes[mode][p->label[side]]);
-  for (int64_t x = 0; x < p->count; x++) s->z[mode][t->members[x]] = p->label[all_in_a ? 0 : p->side[x]];
+    irm_change_size(s, mode, label[side], nodes[side] - s->sizes[mode][label[side]]);
+  for (int64_t x = 0; x < p->count; x++) s->z[mode][t->members[x]] = label[all_in_a ? 0 : p->side[x]];
 }

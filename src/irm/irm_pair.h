@@ -14,12 +14,15 @@ struct irm_trial {
   int32_t *members, *targets; /* nodes of its clusters, and where a scan is to put them */
   double *scores;             /* of the clusters of a mode */
   int64_t *counts;            /* scratch, by cluster of the other mode */
-  weft_rng rng;               /* the proposal's own draws */
-  uint64_t index;
+  weft_rng rng;               /* the proposal's own draws, and which of them the scans are at */
+  uint64_t index, scans;
   irm_pair *pair;             /* bipartite graphs only */
   int32_t a, b;               /* the outcome: b is empty before a split and after a merge */
   int64_t count;              /* members */
   int joins, accepted, deferred;
+  int known;                  /* what the scans made, which holds while these clusters' nodes do; irm_split.c */
+  int32_t of[2], changes[2];
+  double log_q;
 };
 
 /* What the blocks of a cluster of a bipartite graph hold, in the order of the other mode's active clusters or, with
@@ -48,12 +51,10 @@ irm_row irm_pair_row(const irm_trial *t, int side);
 /* Labels, sizes and blocks of the state: as the members are now, or all in a. */
 void irm_pair_apply(irm_state *s, const irm_trial *t, int all_in_a);
 
-/* The next uniform, or whole number below n, of the proposal. */
-static inline double irm_trial_next(irm_trial *t) { return weft_draw_uniform(t->rng, t->index++); }
+/* irm_split.c: proposal `number` of the sweep in a mode, for the state as it is; its outcome is in the trial. */
+weft_status irm_weigh(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, int number);
 
-static inline int64_t irm_trial_below(irm_trial *t, int64_t n)
-{
-  return (int64_t) weft_draw_below(t->rng, t->index++, (uint64_t) n);
-}
+/* The next uniform of the proposal's scans. */
+static inline double irm_trial_next(irm_trial *t) { return weft_draw_uniform(t->rng, t->index + t->scans++); }
 
 #endif

@@ -9,14 +9,12 @@
  *   log μ_l + Σ_m  p ½ (log τ_lm - τ_lm μ_lm²) + n τ_lm μ_lm - q ½ τ_lm
  *
  * n, q and p are whole numbers. The sum over m has one order, so that the labels depend neither on the threads nor on
- * who adds. Scores are then rounded to the grid of irm_units.h and drawn from as those of links are. */
+ * the back end (irm_real_cuda.cu). Scores are then rounded to the grid of irm_units.h and drawn from as those of links are. */
 #include "../base/parallel.h"
 #include "irm_real.h"
+#include "irm_real_block.h"
 
 #define PAD (-WEFT_INFINITY)
-#define FARTHEST 600.0
-/* The normals' draws stand behind the gammas' in a sweep's indices, of which there are 2^36. */
-#define NORMALS ((uint64_t) 1 << 35)
 
 typedef struct { double *sums; int32_t *scores; int64_t *links, *squares, *pairs; } real_scratch;
 
@@ -57,20 +55,15 @@ done:
 
 void irm_real_draw(irm_real *r, const irm_state *s)
 {
-  const double unit = s->graph->unit, *beta = s->chain->beta;
   const weft_rng rng = irm_rng(s, IRM_DRAW_ETA);
   const size_t blocks = (size_t) s->k[0] * (size_t) s->k[1];
   for (size_t at = 0; at < blocks; at++) {
-    const double sum = (double) s->links[0][at] * unit, squares = (double) s->values[0][at] * (unit * unit);
-    const double pairs = (double) s->pairs[0][at], rate = beta[1] + 0.5 * irm_rest(sum, squares, pairs);
-    double log_tau = weft_draw_log_gamma(rng, irm_index(s, at), beta[0] + 0.5 * pairs) - weft_log(rate);
-    if (log_tau < -FARTHEST) log_tau = -FARTHEST; /* of an empty block, when β⁺ is tiny: no node would join it */
-    if (log_tau > FARTHEST) log_tau = FARTHEST;
-    const double tau = weft_exp(log_tau), spread = weft_exp(-0.5 * (log_tau + weft_log1p(pairs)));
-    const double mean = sum / (1 + pairs) + spread * weft_draw_normal(rng, irm_index(s, NORMALS + at));
-    r->node[at] = 0.5 * (log_tau - tau * mean * mean);
-    r->link[at] = tau * mean * unit;
-    r->square[at] = -0.5 * tau * (unit * unit);
+    const irm_real_block b =
+        irm_real_draw_block(rng, irm_index(s, 0), at, s->chain->beta, s->graph->unit, (double) s->links[0][at],
+                            (double) s->values[0][at], (double) s->pairs[0][at]);
+    r->node[at] = b.pair;
+    r->link[at] = b.link;
+    r->square[at] = b.square;
   }
 }
 

@@ -154,7 +154,7 @@ static WEFT_HD inline double irm_f_fast(const irm_tables *t, int64_t links, int6
 }
 
 /* The same of a block of any family. */
-static inline double irm_f_block(const irm_tables *t, int64_t links, int64_t squares, int64_t pairs)
+static WEFT_HD inline double irm_f_block(const irm_tables *t, int64_t links, int64_t squares, int64_t pairs)
 {
   if (!(t->unit > 0)) return irm_f_fast(t, links, pairs);
   const double p = (double) pairs;

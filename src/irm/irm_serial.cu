@@ -29,8 +29,8 @@ struct irm_serial {
   int64_t *sizes[2];
   /* collapsed */
   int32_t *active[2], *place[2], *active_count;
-  int64_t *blocks_links[2], *blocks_pairs[2];
-  int64_t *count[2], *pairs[2];
+  int64_t *blocks_links[2], *blocks_pairs[2], *blocks_values[2]; /* the last: of real values, or NULL */
+  int64_t *count[2], *pairs[2], *squares;
   double *gains, *scores;
   irm_tables tables;
   bool tables_sent;
@@ -77,7 +77,9 @@ static weft_status take_collapsed(irm_serial *r, const irm_state *s)
     }
     TAKE_AT(r->blocks_links[turned], r->mem, blocks);
     TAKE_AT(r->blocks_pairs[turned], r->mem, blocks);
+    if (s->values[turned]) TAKE_AT(r->blocks_values[turned], r->mem, blocks);
   }
+  if (s->values[0]) WEFT_DEVICE_TAKE(r->squares, r->mem, most);
   for (int d = 0; d < s->directions; d++) {
     TAKE_AT(r->count[d], r->mem, most);
     TAKE_AT(r->pairs[d], r->mem, most);
@@ -200,9 +202,9 @@ static weft_status send_tables(weft_ctx *ctx, irm_serial *r, const irm_tables *t
 {
   weft_status st = WEFT_OK;
   if (r->tables_sent && memcmp(t->beta, r->tables.beta, sizeof t->beta) == 0) return st;
-  SEND(r->tables.links, t->links, t->size);
   SEND(r->tables.pairs, t->pairs, t->size);
-  if (!t->poisson) SEND(r->tables.others, t->others, t->size);
+  if (t->unit == 0) SEND(r->tables.links, t->links, t->size);
+  if (t->unit == 0 && !t->poisson) SEND(r->tables.others, t->others, t->size);
   memcpy(r->tables.beta, t->beta, sizeof t->beta);
   r->tables.base = t->base;
   r->tables_sent = true;
@@ -226,6 +228,7 @@ static weft_status labels_collapsed(weft_ctx *ctx, irm_serial *r, irm_state *s, 
   for (int turned = 0; turned < (symmetric ? 1 : 2); turned++) {
     SEND(r->blocks_links[turned], s->links[turned], cells);
     SEND(r->blocks_pairs[turned], s->pairs[turned], cells);
+    if (s->values[turned]) SEND(r->blocks_values[turned], s->values[turned], cells);
   }
   for (int mode = 0; mode < s->modes; mode++) {
     const int other = irm_other(s, mode);
@@ -242,6 +245,9 @@ static weft_status labels_collapsed(weft_ctx *ctx, irm_serial *r, irm_state *s, 
       job.count[d] = r->count[d];
       job.pairs[d] = r->pairs[d];
     }
+    job.near_values = r->blocks_values[mode];
+    job.far_values = r->blocks_values[1 - mode];
+    job.squares = r->squares;
     job.self_weight = r->self_weight;
     job.self_pair = r->self_pair;
     job.one_mode = s->one_mode;
@@ -279,6 +285,7 @@ static weft_status labels_collapsed(weft_ctx *ctx, irm_serial *r, irm_state *s, 
   for (int turned = 0; turned < (symmetric ? 1 : 2); turned++) {
     BRING(s->links[turned], r->blocks_links[turned], cells);
     BRING(s->pairs[turned], r->blocks_pairs[turned], cells);
+    if (s->values[turned]) BRING(s->values[turned], r->blocks_values[turned], cells);
   }
   WEFT_CUDA(cudaStreamSynchronize(r->mem->stream));
 done:

@@ -164,7 +164,9 @@ struct collapsed_job {
   int64_t *sizes, *sizes_other;
   int32_t *active, *active_other, *place, *active_count, *active_count_other;
   int64_t *near_links[2], *near_pairs[2], *far_links[2], *far_pairs[2];
-  int64_t *count[2], *pairs[2]; /* of the node, by cluster of the other mode */
+  int64_t *near_values, *far_values; /* squares of real values; else NULL */
+  int64_t *count[2], *pairs[2];      /* of the node, by cluster of the other mode */
+  int64_t *squares;                  /* likewise, of real values */
   double *gains, *scores, alpha;
   irm_tables tables;
   weft_rng rng;
@@ -180,6 +182,7 @@ __device__ static void fill_profile(const collapsed_job &j, int64_t i)
     const int32_t m = j.active_other[at];
     for (int d = 0; d < j.directions; d++) {
       j.count[d][m] = 0;
+      if (j.squares) j.squares[m] = 0;
       j.pairs[d][m] = j.sizes_other[m];
     }
   }
@@ -188,7 +191,10 @@ __device__ static void fill_profile(const collapsed_job &j, int64_t i)
     const serial_lists &a = j.links[d], &b = j.missing[d];
     for (int64_t e = a.start[i] + threadIdx.x; e < a.start[i + 1]; e += THREADS) {
       const int32_t m = j.z_other[a.to[e]];
-      if (m >= 0) atomicAdd((u64 *) &j.count[d][m], (u64) (a.weight ? a.weight[e] : 1));
+      if (m < 0) continue;
+      const long long w = a.weight ? a.weight[e] : 1;
+      atomicAdd((u64 *) &j.count[d][m], (u64) w);
+      if (j.squares) atomicAdd((u64 *) &j.squares[m], (u64) (w * w));
     }
     for (int64_t e = j.any_missing ? b.start[i] + threadIdx.x : 0; j.any_missing && e < b.start[i + 1]; e += THREADS) {
       const int32_t m = j.z_other[b.to[e]];
@@ -212,6 +218,9 @@ __device__ static void add_profile(const collapsed_job &j, int64_t i, int32_t l,
       if (j.symmetric && m == l) continue;
       j.far_links[d][far] += links;
       j.far_pairs[d][far] += pairs;
+      if (!j.squares) continue;
+      j.near_values[near] += sign * j.squares[m];
+      j.far_values[far] += sign * j.squares[m];
     }
   }
   if (!j.self_pair) return;
@@ -225,10 +234,14 @@ __device__ static void add_profile(const collapsed_job &j, int64_t i, int32_t l,
   j.far_pairs[0][diagonal] += sign * j.self_pair[i];
 }
 
-__device__ static double block_gain(const irm_tables &t, int64_t links, int64_t pairs, int64_t more_links, int64_t more_pairs)
+/* What a block has, or a node adds to it; squares: of real values. */
+struct block_counts { int64_t links, squares, pairs; };
+
+__device__ static double block_gain(const irm_tables &t, const block_counts &now, const block_counts &more)
 {
-  if (more_pairs == 0) return 0;
-  return irm_f_fast(&t, links + more_links, pairs + more_pairs) - (pairs ? irm_f_fast(&t, links, pairs) : 0);
+  if (more.pairs == 0) return 0;
+  return irm_f_block(&t, now.links + more.links, now.squares + more.squares, now.pairs + more.pairs) -
+         (now.pairs ? irm_f_block(&t, now.links, now.squares, now.pairs) : 0);
 }
 
 /* One thread: cluster l has one node more or less; a cluster that empties leaves the list, the last one takes its
@@ -277,8 +290,10 @@ __global__ static void __launch_bounds__(THREADS) draw_collapsed(const __grid_co
       const int32_t m = j.active_other[at % others], a = (int32_t) (at / others % choices), d = (int32_t) (at / others / choices);
       const int32_t l = a < clusters ? j.active[a] : empty;
       const int64_t cell = (int64_t) l * j.k_other + m;
+      const block_counts now = { j.near_links[d][cell], j.squares ? j.near_values[cell] : 0, j.near_pairs[d][cell] };
+      const block_counts more = { j.count[d][m], j.squares ? j.squares[m] : 0, j.pairs[d][m] };
       j.gains[((int64_t) d * others + at % others) * choices + a] =
-        j.one_mode && m == l ? 0 : block_gain(j.tables, j.near_links[d][cell], j.near_pairs[d][cell], j.count[d][m], j.pairs[d][m]);
+        j.one_mode && m == l ? 0 : block_gain(j.tables, now, more);
     }
     __syncthreads();
     double most = -WEFT_INFINITY;
@@ -293,7 +308,7 @@ __global__ static void __launch_bounds__(THREADS) draw_collapsed(const __grid_co
           links += j.count[d][l];
           pairs += j.pairs[d][l];
         }
-        sum += block_gain(j.tables, j.near_links[0][diagonal], j.near_pairs[0][diagonal], links, pairs);
+        sum += block_gain(j.tables, { j.near_links[0][diagonal], 0, j.near_pairs[0][diagonal] }, { links, 0, pairs });
       }
       j.scores[a] = sum + weft_log(a < clusters ? (double) j.sizes[l] : j.alpha);
       most = fmax(most, j.scores[a]);

@@ -20,26 +20,36 @@
  *
  * The last 1/2 is which of the two labels stays. Under sticks labels count and the new one is one of E empty ones at
  * random; in the Chinese restaurant process they do not, and 1/E falls away. Only clusters of up to IRM_SPLIT_NODES
- * nodes are split, or made by a merge, which keeps a proposal's cost bounded and is symmetric.
- *
- * Most proposals are refused. In a bipartite graph threads therefore weigh the next few at once, each for the state as
- * it is and with draws of its own. The first that is accepted changes the state, and those after it are weighed again:
- * the outcome is that of one after another. */
+ * nodes are split, or made by a merge, which keeps a proposal's cost bounded and is symmetric. */
 #include <string.h>
-#include "../base/parallel.h"
 #include "irm_moves.h"
 #include "irm_uneven.h"
 
 #define FLAT_SHARE 0.2
 #define FLAT_SPLITS 0.3
 #define SIMILARITY_SCALE 0.5
-/* Entries of the proposals that are weighed beside the first: larger ones wait for its room. */
-#define BESIDE_ENTRIES ((int64_t) 1 << 20)
-enum { RESTRICTED_SCANS = 2, POLL_NODES = 512, MOST_TRIALS = 16 };
-/* Where the draws of a sweep's proposals stand among those of sequential code: behind all others, 2^18 for each. */
+enum { RESTRICTED_SCANS = 2, POLL_NODES = 512 };
+/* Where the draws of a sweep's proposals stand among those of sequential code: behind all others, 2^18 for each. Of
+ * these, single ones come first, then those of the scans, then two for each cluster. */
 #define TRIAL_DRAWS ((uint64_t) 1 << 35)
 #define TRIAL_BITS 18
 #define MODE_BITS 34
+enum { DRAW_KIND, DRAW_LABEL, DRAW_FIRST, DRAW_SECOND, DRAW_STAYS, DRAW_OUTCOME, DRAW_SCANS };
+#define CLUSTER_DRAWS ((uint64_t) 1 << 17)
+#define SIMILAR_DRAWS (CLUSTER_DRAWS + ((uint64_t) 1 << 16))
+
+static double draw_at(const irm_trial *t, uint64_t which) { return weft_draw_uniform(t->rng, t->index + which); }
+
+static int64_t below_at(const irm_trial *t, uint64_t which, int64_t n)
+{
+  return (int64_t) weft_draw_below(t->rng, t->index + which, (uint64_t) n);
+}
+
+/* Gumbel noise of cluster l. */
+static double noise(const irm_trial *t, uint64_t draws, int32_t l)
+{
+  return -weft_log(-weft_log(draw_at(t, draws + (uint64_t) l)));
+}
 
 /* ---- the prior ---- */
 
@@ -88,19 +98,37 @@ static double spreads_but(const irm_state *s, int mode, int32_t a, int32_t b)
 }
 
 /* A cluster to split, and log v. */
-static int32_t choose_split(const irm_state *s, irm_trial *t, int mode, double *log_share)
+static int32_t choose_split(const irm_state *s, const irm_trial *t, int mode, double *log_share)
 {
   const int32_t clusters = s->active_count[mode], *active = s->active[mode];
-  if (s->one_mode) {
-    *log_share = -weft_log((double) clusters);
-    return active[irm_trial_below(t, clusters)];
+  const double all = s->one_mode ? 0 : spreads_but(s, mode, -1, -1);
+  double most = -WEFT_INFINITY;
+  int32_t chosen = active[0];
+  *log_share = 0;
+  for (int32_t at = 0; at < clusters; at++) {
+    const double share = weft_log(split_share(s->one_mode ? 0 : s->spreads[active[at]], all, clusters));
+    const double value = share + noise(t, CLUSTER_DRAWS, active[at]);
+    if (!(value > most || (value == most && active[at] < chosen))) continue;
+    most = value;
+    chosen = active[at];
+    *log_share = share;
   }
-  const double all = spreads_but(s, mode, -1, -1);
-  double u = irm_trial_next(t);
-  int32_t at = 0;
-  while (at < clusters - 1 && (u -= split_share(s->spreads[active[at]], all, clusters)) >= 0) at++;
-  *log_share = weft_log(split_share(s->spreads[active[at]], all, clusters));
-  return active[at];
+  return chosen;
+}
+
+/* Any cluster. */
+static int32_t choose_any(const irm_state *s, const irm_trial *t, int mode)
+{
+  const int32_t *active = s->active[mode];
+  double most = -WEFT_INFINITY;
+  int32_t chosen = active[0];
+  for (int32_t at = 0; at < s->active_count[mode]; at++) {
+    const double value = draw_at(t, CLUSTER_DRAWS + (uint64_t) active[at]);
+    if (!(value > most || (value == most && active[at] < chosen))) continue;
+    most = value;
+    chosen = active[at];
+  }
+  return chosen;
 }
 
 /* log v of the cluster that a and b would make. */
@@ -194,6 +222,8 @@ static void list_members(const irm_state *s, irm_trial *t, int mode, int32_t a, 
   t->a = a;
   t->b = b;
   t->count = 0;
+  t->known = 0;
+  t->scans = DRAW_SCANS;
   for (int64_t i = 0; i < s->graph->n[mode]; i++)
     if (z[i] == a || z[i] == b) t->members[t->count++] = (int32_t) i;
 }
@@ -346,7 +376,7 @@ static int split_is_kept(const irm_state *s, irm_trial *t, int mode, double log_
   } else {
     gain = irm_merge_gain(s, mode, t->a, t->b);
   }
-  const double log_u = weft_log(irm_trial_next(t)),
+  const double log_u = weft_log(draw_at(t, DRAW_OUTCOME)),
                most = prior_apart(s, mode, t->a, t->b, a.nodes, b.nodes) - gain - log_q +
                       log_ways(s, (double) a.nodes, (double) b.nodes, clusters, empty, log_v, 2);
   if (log_u >= most) return 0; /* w of both is at most 2: most splits need no similarities */
@@ -355,19 +385,42 @@ static int split_is_kept(const irm_state *s, irm_trial *t, int mode, double log_
   return log_u < most + weft_log(similar / 2);
 }
 
+/* Whether the scans of this trial are those of clusters a and b (-1 in a split) as they are, and that they are now. */
+static int is_known(const irm_state *s, const irm_trial *t, int mode, int32_t a, int32_t b)
+{
+  if (s->one_mode || !t->known || t->of[0] != a || t->of[1] != b) return 0;
+  return t->changes[0] == s->changes[mode][a] && (b < 0 || t->changes[1] == s->changes[mode][b]);
+}
+
+static void know(const irm_state *s, irm_trial *t, int mode, int32_t a, int32_t b)
+{
+  if (s->one_mode) return;
+  t->known = 1;
+  t->of[0] = a;
+  t->of[1] = b;
+  t->changes[0] = s->changes[mode][a];
+  t->changes[1] = b < 0 ? 0 : s->changes[mode][b];
+}
+
 static weft_status weigh_split(weft_ctx *poll, irm_state *s, irm_trial *t, int mode)
 {
   weft_status st = WEFT_OK;
   const int32_t empty = s->k[mode] - s->active_count[mode];
-  double log_v, log_q;
+  double log_v;
   const int32_t a = choose_split(s, t, mode, &log_v);
   const int64_t n = s->sizes[mode][a];
   if (empty == 0 || n < 2 || n > IRM_SPLIT_NODES) return WEFT_OK;
-  list_members(s, t, mode, a, irm_free_cluster(s, mode, s->model->collapsed ? 0 : (int32_t) irm_trial_below(t, empty)));
-  const int64_t first = irm_trial_below(t, n), drawn = irm_trial_below(t, n - 1), second = drawn + (drawn >= first);
-  WEFT_TRY(propose(poll, s, t, mode, t->members[first], t->members[second], NULL, &log_q));
-  if (t->deferred) goto done;
-  t->accepted = split_is_kept(s, t, mode, log_v, log_q);
+  const int32_t b = irm_free_cluster(s, mode, s->model->collapsed ? 0 : (int32_t) below_at(t, DRAW_LABEL, empty));
+  if (!is_known(s, t, mode, a, -1)) {
+    const int64_t first = below_at(t, DRAW_FIRST, n), drawn = below_at(t, DRAW_SECOND, n - 1),
+                  second = drawn + (drawn >= first);
+    list_members(s, t, mode, a, b);
+    WEFT_TRY(propose(poll, s, t, mode, t->members[first], t->members[second], NULL, &t->log_q));
+    if (t->deferred) goto done;
+    know(s, t, mode, a, -1);
+  }
+  t->b = b;
+  t->accepted = split_is_kept(s, t, mode, log_v, t->log_q);
   if (s->one_mode && !t->accepted) join(s, t, mode);
 done:
   return st;
@@ -376,7 +429,8 @@ done:
 /* Two clusters a and b of this list, each drawn node by node: anchors, and where all members are. */
 static void draw_anchors(const irm_state *s, irm_trial *t, int mode, int32_t *i, int32_t *j)
 {
-  int64_t which_a = irm_trial_below(t, s->sizes[mode][t->a]), which_b = irm_trial_below(t, s->sizes[mode][t->b]);
+  int64_t which_a = below_at(t, DRAW_FIRST, s->sizes[mode][t->a]),
+          which_b = below_at(t, DRAW_SECOND, s->sizes[mode][t->b]);
   for (int64_t m = 0; m < t->count; m++) {
     t->targets[m] = s->z[mode][t->members[m]];
     if (t->targets[m] == t->a && which_a-- == 0) *i = t->members[m];
@@ -389,12 +443,14 @@ static int32_t draw_similar(const irm_state *s, irm_trial *t, int mode, int32_t 
 {
   const int32_t clusters = s->active_count[mode], *active = s->active[mode];
   int32_t chosen = -1;
+  double most = -WEFT_INFINITY;
   similarities(s, mode, a, t->scores);
-  double u = irm_trial_next(t);
   for (int32_t at = 0; at < clusters; at++) {
     if (active[at] == a) continue;
+    const double value = weft_log(t->scores[at]) + noise(t, SIMILAR_DRAWS, active[at]);
+    if (chosen >= 0 && !(value > most || (value == most && active[at] < active[chosen]))) continue;
+    most = value;
     chosen = at;
-    if ((u -= t->scores[at]) < 0) break;
   }
   return chosen;
 }
@@ -404,103 +460,40 @@ static weft_status weigh_merge(weft_ctx *poll, irm_state *s, irm_trial *t, int m
   weft_status st = WEFT_OK;
   const int32_t clusters = s->active_count[mode], *active = s->active[mode];
   if (clusters < 2) return WEFT_OK;
-  const int32_t from = active[irm_trial_below(t, clusters)], chosen = draw_similar(s, t, mode, from);
+  const int32_t from = choose_any(s, t, mode), chosen = draw_similar(s, t, mode, from);
   const int32_t to = active[chosen];
   const double w = t->scores[chosen];
-  const int stays = irm_trial_next(t) >= 0.5; /* which label: `from`'s */
+  const int stays = draw_at(t, DRAW_STAYS) >= 0.5; /* which label: `from`'s */
   const int32_t a = stays ? from : to, b = stays ? to : from;
   const int64_t size_a = s->sizes[mode][a], size_b = s->sizes[mode][b];
   int32_t i = -1, j = -1;
-  double log_q;
   if (size_a + size_b > IRM_SPLIT_NODES) return WEFT_OK;
   const double least = w + FLAT_SHARE / (clusters - 1); /* of w of both */
   const double ways = log_ways(s, (double) size_a, (double) size_b, clusters - 1, s->k[mode] - clusters + 1,
                                log_share_of_both(s, mode, a, b), least);
   double ratio = merge_gain(s, mode, a, b) - prior_apart(s, mode, a, b, size_a, size_b) - ways;
-  const double log_u = weft_log(irm_trial_next(t));
+  const double log_u = weft_log(draw_at(t, DRAW_OUTCOME));
   if (log_u >= ratio) return WEFT_OK; /* q is at most 1: most merges need no more similarities, and no launch */
   ratio -= weft_log((w + similarity(s, t, mode, to, from)) / least);
   if (log_u >= ratio) return WEFT_OK;
-  list_members(s, t, mode, a, b);
-  draw_anchors(s, t, mode, &i, &j);
-  WEFT_TRY(propose(poll, s, t, mode, i, j, t->targets, &log_q));
-  if (t->deferred) goto done;
-  t->accepted = log_u < ratio + log_q;
+  if (!is_known(s, t, mode, a, b)) {
+    list_members(s, t, mode, a, b);
+    draw_anchors(s, t, mode, &i, &j);
+    WEFT_TRY(propose(poll, s, t, mode, i, j, t->targets, &t->log_q));
+    if (t->deferred) goto done;
+    know(s, t, mode, a, b);
+  }
+  t->accepted = log_u < ratio + t->log_q;
   t->joins = 1;
   if (s->one_mode && t->accepted) join(s, t, mode); /* the forced scan has put everything back */
 done:
   return st;
 }
 
-/* ---- all of a sweep ---- */
-
-weft_status irm_trials_make(weft_arena *arena, const irm_state *s, int count, irm_trial **out)
-{
-  weft_status st = WEFT_OK;
-  const int32_t most = s->k[0] > s->k[1] ? s->k[0] : s->k[1];
-  const int64_t entries = s->one_mode ? 0 : irm_pair_entries(s);
-  int64_t nodes = s->graph->n[0] > s->graph->n[1] ? s->graph->n[0] : s->graph->n[1];
-  irm_trial *t;
-  if (nodes > IRM_SPLIT_NODES) nodes = IRM_SPLIT_NODES;
-  WEFT_TAKE0(t, arena, (size_t) count);
-  for (int k = 0; k < count; k++) {
-    WEFT_TAKE(t[k].members, arena, (size_t) nodes);
-    WEFT_TAKE(t[k].targets, arena, (size_t) nodes);
-    WEFT_TAKE(t[k].scores, arena, (size_t) most);
-    WEFT_TAKE(t[k].counts, arena, (size_t) most);
-    if (s->one_mode) continue;
-    WEFT_TRY(irm_pair_make(arena, s, k == 0 || entries < BESIDE_ENTRIES ? entries : BESIDE_ENTRIES, &t[k].pair));
-  }
-  *out = t;
-done:
-  return st;
-}
-
-int irm_trials_wanted(const irm_state *s)
-{
-  return s->one_mode ? 1 : s->threads < MOST_TRIALS ? s->threads : MOST_TRIALS;
-}
-
-static weft_status weigh(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, int number)
+weft_status irm_weigh(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, int number)
 {
   t->rng = irm_rng(s, IRM_DRAW_SEQUENCE);
   t->index = irm_index(s, TRIAL_DRAWS + ((uint64_t) mode << MODE_BITS) + ((uint64_t) number << TRIAL_BITS));
   t->accepted = t->joins = t->deferred = 0;
-  return irm_trial_next(t) < 0.5 ? weigh_split(poll, s, t, mode) : weigh_merge(poll, s, t, mode);
-}
-
-/* Proposals first .. first+count-1, for the state as it is. */
-static weft_status weigh_some(weft_ctx *poll, irm_state *s, int mode, int first, int count)
-{
-  if (count == 1) return weigh(poll, s, &s->trials[0], mode, first);
-  WEFT_PARALLEL(count)
-  {
-    WEFT_FOR(dynamic)
-    for (int k = 0; k < count; k++) weigh(NULL, s, &s->trials[k], mode, first + k);
-  }
-  return poll ? weft_poll(poll, 0, 0) : WEFT_OK;
-}
-
-weft_status irm_split_merge(weft_ctx *poll, irm_state *s, int mode, int attempts, int *changed)
-{
-  weft_status st = WEFT_OK;
-  if (!s->one_mode) WEFT_TRY(irm_uneven_begin(poll, s, mode));
-  for (int first = 0, next; first < attempts; first = next) {
-    const int count = attempts - first < s->trial_count ? attempts - first : s->trial_count;
-    WEFT_TRY(weigh_some(poll, s, mode, first, count));
-    next = first + count;
-    for (int k = 0; k < count; k++) {
-      irm_trial *t = &s->trials[k];
-      if (t->deferred) WEFT_TRY(weigh(poll, s, t = &s->trials[0], mode, first + k));
-      if (!t->accepted) continue;
-      if (!s->one_mode) irm_pair_apply(s, t, t->joins);
-      if (!s->one_mode) irm_uneven_renew(s, mode, t);
-      *changed = 1;
-      next = first + k + 1;
-      break;
-    }
-    if (poll) WEFT_TRY(weft_poll(poll, 0, 0));
-  }
-done:
-  return st;
+  return draw_at(t, DRAW_KIND) < 0.5 ? weigh_split(poll, s, t, mode) : weigh_merge(poll, s, t, mode);
 }

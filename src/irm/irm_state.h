@@ -28,6 +28,10 @@ typedef struct irm_profile {
 
 typedef struct irm_trial irm_trial;
 
+/* A sweep's proposals in a mode: `next` is the first without an outcome; those below `begun` have been weighed, for some
+ * state before; those below `end` have slots, number n that of n modulo their number. */
+typedef struct irm_queue { int next, begun, end, changed; } irm_queue;
+
 typedef struct irm_state {
   const weft_irm_graph *graph;
   const weft_irm_model *model;
@@ -50,8 +54,11 @@ typedef struct irm_state {
   int64_t *reached, *sampled_nodes, *begins, stride;
   double *spreads, *row_now;       /* T of each cluster, and Σ f over its blocks */
   int32_t *order;
-  irm_trial *trials;               /* split-merge proposals that are weighed at once */
+  irm_trial *trials;               /* split-merge proposals that are weighed at once, and room for a large one */
   int trial_count;
+  irm_queue queue;
+  int32_t *changes[2];             /* how often proposals have changed each cluster */
+  int32_t before[2];               /* occupied clusters before the sweep */
   double *log_stick[2];            /* log μ of the sweep */
   double *block_sums;              /* of the rows of blocks, in the log posterior */
   double *rates;                   /* of a cluster's blocks, k for each direction */

@@ -131,7 +131,8 @@ weft_status irm_uneven_begin(weft_ctx *poll, irm_state *s, int mode)
 {
   const int64_t wanted = (int64_t) SAMPLED_NODES * (s->active_count[1 - mode] + 1);
   s->stride = s->graph->n[mode] > 2 * wanted ? s->graph->n[mode] / wanted : 1;
-  const int threads = sort_sample(s, mode) > SHARED_LINKS ? s->trial_count : 1;
+  const int most = s->threads < s->trial_count ? s->threads : s->trial_count; /* each has a trial's scratch */
+  const int threads = sort_sample(s, mode) > SHARED_LINKS ? most : 1;
   (void) threads;
   WEFT_PARALLEL(threads)
   {

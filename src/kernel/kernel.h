@@ -147,6 +147,9 @@ weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, si
 /* ---- direct sums ---- */
 
 weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort);
+/* The listed queries of a direct sum again, pair by pair and with more digits. */
+weft_status weft_kernel_repeat(weft_ctx *ctx, const weft_kernel_task *task, const size_t *list, size_t count,
+                               double *out);
 /* Processor seconds of a direct sum's pair on the CPU, as the first of the task's pairs take now: the least of some
  * times. */
 weft_status weft_kernel_pair_seconds(weft_ctx *ctx, const weft_kernel_task *task, int times, double *seconds);
@@ -206,6 +209,24 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
 /* nodes * m * (d + 2): see weft_node_tile. */
 weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *reference,
                                 double *moments);
+
+/* ---- one dimension ---- */
+
+/* Sums over sorted references by moments of cells, exactly or within the errors; kernel_line.h. Points without low
+ * parts, no `own`. part: NULL, or of which column each is a part, so that tolerances are relative to what all parts of a
+ * column have together. */
+weft_status weft_kernel_line(weft_ctx *ctx, const weft_kernel_task *task, const int *part, double *out,
+                             weft_kernel_effort *effort);
+int weft_kernel_has_line(int kind);
+/* Weights of points on a grid, by which smooth functions of two points' distance are summed over all pairs. */
+typedef struct weft_binning {
+  size_t n, bins;
+  const double *x;
+  double least, per_bin; /* place of x: (x - least) * per_bin, at least 1, less than bins - 2 */
+} weft_binning;
+/* bin: bins, the points' shares, each parted among the four bins around it by cubic interpolation. own: 4, the sum over
+ * the points of the products of their own shares 0, 1, 2 and 3 bins apart. */
+weft_status weft_kernel_bin(weft_ctx *ctx, const weft_binning *b, double *bin, double *own);
 
 /* ---- pairs ---- */
 

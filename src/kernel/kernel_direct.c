@@ -114,6 +114,22 @@ static size_t find_repeats(const direct *w, const double *totals, size_t *list) 
   return found;
 }
 
+weft_status weft_kernel_repeat(weft_ctx *ctx, const weft_kernel_task *task, const size_t *list, size_t count,
+                               double *out) {
+  weft_status st = WEFT_OK;
+  const size_t n = task->reference.n, d = task->reference.d;
+  const size_t at_once = ((size_t) (BATCH_PAIRS / ((double) (n + 1) * (double) d)) + 1) * (size_t) ctx->threads;
+  for (size_t start = 0; start < count; start += at_once) {
+    const size_t end = count - start < at_once ? count : start + at_once;
+    WEFT_TRY(weft_poll(ctx, (double) start, (double) count));
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) ((end - start) * n * d * 8)))
+    WEFT_FOR(dynamic)
+    for (size_t i = start; i < end; i++) sum_one(task, list[i], out);
+  }
+done:
+  return st;
+}
+
 weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort) {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -132,15 +148,7 @@ weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, doub
       out[i + c * nq] = task->logarithm ? log(sum) : sum;
     }
   repeats = find_repeats(&w, totals, list);
-  const size_t at_once = (size_t) (BATCH_PAIRS / ((double) (n + 1) * (double) task->reference.d)) + 1;
-  for (size_t start = 0; start < repeats; start += at_once * (size_t) ctx->threads) {
-    size_t end = start + at_once * (size_t) ctx->threads;
-    if (end > repeats) end = repeats;
-    WEFT_TRY(weft_poll(ctx, (double) start, (double) repeats));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) ((end - start) * n * task->reference.d * 8)))
-    WEFT_FOR(dynamic)
-    for (size_t i = start; i < end; i++) sum_one(task, list[i], out);
-  }
+  WEFT_TRY(weft_kernel_repeat(ctx, task, list, repeats, out));
   effort->pairs += (double) nq * (double) n;
   effort->repeated += (double) repeats;
 done:

@@ -62,17 +62,19 @@ weft_tree weft_kernel_tree_of(SEXP list) {
   return t;
 }
 
-/* The sheet of kernels (kernel_kinds.h): a named list of columns. */
+/* The sheet of kernels (kernel_kinds.h), and which can be summed on a line: a named list of columns. */
 SEXP C_weft_kernel_kinds(void) {
-  const char *fields[] = {"name", "form", "single", "scale", "d1", "d2", "e0", "e1", ""};
+  const char *fields[] = {"name", "form", "single", "scale", "d1", "d2", "e0", "e1", "line", ""};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  for (int k = 0; fields[k][0]; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(k < 3 ? STRSXP : REALSXP, WEFT_KERNELS));
+  for (int k = 0; k < 8; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(k < 3 ? STRSXP : REALSXP, WEFT_KERNELS));
+  SET_VECTOR_ELT(out, 8, Rf_allocVector(LGLSXP, WEFT_KERNELS));
   for (int kind = 0; kind < WEFT_KERNELS; kind++) {
     const weft_kernel_row *row = weft_kernel_row_of(kind);
     const char *words[] = {row->name, row->form, row->single};
     const double numbers[] = {row->scale, row->d1, row->d2, row->e0, row->e1};
     for (int k = 0; k < 3; k++) SET_STRING_ELT(VECTOR_ELT(out, k), kind, Rf_mkChar(words[k]));
     for (int k = 0; k < 5; k++) REAL(VECTOR_ELT(out, 3 + k))[kind] = numbers[k];
+    LOGICAL(VECTOR_ELT(out, 8))[kind] = weft_kernel_has_line(kind);
   }
   UNPROTECT(1);
   return out;
@@ -190,6 +192,49 @@ SEXP C_weft_kernel_single(SEXP task, SEXP own, SEXP tensor, SEXP control) {
   return out;
 }
 
+static weft_status on_line(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  sum_job *j = data;
+  (void) backend;
+  return weft_kernel_line(ctx, &j->task, j->own, j->out, &j->effort);
+}
+
+/* Sums in one dimension, whose kernel must be one that the sheet says has them. part: NULL, or of which column, from 0,
+ * each is a part. */
+SEXP C_weft_kernel_line(SEXP task, SEXP part, SEXP control) {
+  sum_job job = {.task = weft_kernel_task_of(task), .own = part == R_NilValue ? NULL : INTEGER(part)};
+  SEXP out = PROTECT(result_of(&job, 1));
+  weft_glue_run(control, on_line, &job);
+  store_effort(out, &job.effort);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { weft_binning binning; double *bin, *own; } bin_job;
+
+static weft_status fill_bins(weft_ctx *ctx, const weft_backend *backend, void *data) {
+  bin_job *j = data;
+  (void) backend;
+  return weft_kernel_bin(ctx, &j->binning, j->bin, j->own);
+}
+
+/* list(bin, own): see weft_kernel_bin(). */
+SEXP C_weft_kernel_bin(SEXP x, SEXP grid, SEXP control) {
+  const char *fields[] = {"bin", "own", ""};
+  weft_record record = weft_record_open(grid, "grid");
+  bin_job job = {.binning = {.n = (size_t) XLENGTH(x),
+                             .bins = weft_record_size(&record, "bins"),
+                             .x = REAL(x),
+                             .least = weft_record_number(&record, "least"),
+                             .per_bin = weft_record_number(&record, "per_bin")}};
+  weft_record_close(&record);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  job.bin = REAL(weft_result_put(out, "bin", weft_glue_vector(REALSXP, (double) job.binning.bins)));
+  job.own = REAL(weft_result_put(out, "own", Rf_allocVector(REALSXP, 4)));
+  weft_glue_run(control, fill_bins, &job);
+  UNPROTECT(1);
+  return out;
+}
+
 static weft_status polynomial(weft_ctx *ctx, const weft_backend *backend, void *data) {
   sum_job *j = data;
   (void) backend;
@@ -272,7 +317,7 @@ static int is_matrix(SEXP x, double rows, double columns) {
 }
 
 static int is_vector(SEXP x, SEXPTYPE type, double length) {
-  return TYPEOF(x) == type && (double) XLENGTH(x) == length;
+  return TYPEOF(x) == (int) type && (double) XLENGTH(x) == length;
 }
 
 /* The first array that has another type or size than those of a tree of n points in d dimensions, or NULL. */

@@ -8,6 +8,8 @@
   R(C_weft_kernel_single, 4) \
   R(C_weft_kernel_grid, 3) \
   R(C_weft_kernel_polynomial, 3) \
+  R(C_weft_kernel_line, 3) \
+  R(C_weft_kernel_bin, 3) \
   R(C_weft_tree_grow, 3) \
   R(C_weft_tree_check, 3) \
   R(C_weft_kernel_walk, 5) \

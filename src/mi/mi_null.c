@@ -8,7 +8,7 @@
  * correction is right within some percent (2 x 2, whose scores stand far apart: E >= 1000) at most MOST_TABLES tables
  * exact: all tables are visited E >= 5, or n > MOST_ROWS               NaN: with so many tables the score is all but
  * continuous else                                   simulated: (1 + tables that score as high) / (1 + tables), as in a
- * permutation test */
+ * permutation test, until ENOUGH_HITS score as high */
 #include <stdlib.h>
 #include <string.h>
 #include "../base/draws.h"
@@ -21,9 +21,10 @@
 #define MOST_SIDE 1024u               /* levels or classes of a table that is looked at */
 #define ATTRIBUTES_AT_ONCE 4096
 #define MOST_FACTORIALS ((size_t) 1 << 20)
-#define DRAWS_AT_ONCE 4096
-#define LEAST_DRAWS 1e4
-#define MOST_DRAWS 1e6
+#define DRAWS_AT_ONCE 1024
+#define LEAST_DRAWS 10000
+#define MOST_DRAWS 1000000
+#define ENOUGH_HITS 2500             /* tables that score as high: a standard error of 2 % of p */
 #define DRAWING_WORK 2e8              /* rows dealt in a call, unless LEAST_DRAWS need more */
 enum { STREAM = 0x6e756c6c, KEY = 1 }; /* the same tables in every call */
 
@@ -253,44 +254,79 @@ static int64_t dealt_score(const sides *s, const int64_t *f, uint64_t b, const u
   return score;
 }
 
-static weft_status simulated(weft_ctx *ctx, const item *items, const uint32_t *margins, size_t count, const int64_t *f,
-                             size_t draws, double *tail)
-{
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const sides s = sides_of(items, margins);
-  const int64_t rounding = (int64_t) s.l * s.k;
-  const int64_t pieces = (int64_t) ((draws + DRAWS_AT_ONCE - 1) / DRAWS_AT_ONCE);
-  const int threads = ctx->threads;
+/* What the tables of one law are dealt from, and how many of a thread's had each place among the scores. */
+typedef struct {
+  sides s;
+  const item *items;
+  size_t count;
+  const int64_t *f;
   uint16_t *sorted, *labels;
   uint32_t *cells;
-  size_t *hits, sum = 0;
-  WEFT_TAKE(sorted, &mem, s.n);
-  WEFT_TAKE(labels, &mem, (size_t) threads * s.n);
-  WEFT_TAKE(cells, &mem, 2 * (size_t) threads * s.k);
-  WEFT_TAKE0(hits, &mem, (size_t) threads * (count + 1));
-  for (uint32_t j = 0, r = 0; j < s.k; j++)
-    for (uint32_t m = 0; m < s.classes[j]; m++) sorted[r++] = (uint16_t) j;
-  for (int64_t first = 0; first < pieces; first += 4 * threads) {
-    const int64_t end = first + 4 * threads < pieces ? first + 4 * threads : pieces;
-    WEFT_TRY(weft_poll(ctx, (double) first, (double) pieces));
-    WEFT_PARALLEL(weft_threads_worth(threads, (double) (end - first) * DRAWS_AT_ONCE * 5 * (double) s.n))
+  size_t *hits;
+} dealing;
+
+static weft_status deal_tables(weft_ctx *ctx, const dealing *d, size_t from, size_t until, size_t most)
+{
+  const sides *s = &d->s;
+  const int64_t rounding = (int64_t) s->l * s->k;
+  const int threads = ctx->threads;
+  const size_t step = 4 * (size_t) threads * DRAWS_AT_ONCE;
+  for (size_t first = from; first < until; first += step) {
+    const size_t end = first + step < until ? first + step : until;
+    const int64_t pieces = (int64_t) ((end - first + DRAWS_AT_ONCE - 1) / DRAWS_AT_ONCE);
+    const weft_status st = weft_poll(ctx, (double) first, (double) most);
+    if (st != WEFT_OK) return st;
+    WEFT_PARALLEL(weft_threads_worth(threads, (double) (end - first) * 5 * (double) s->n))
     {
       const size_t t = (size_t) WEFT_THREAD();
+      uint32_t *cells = d->cells + 2 * t * s->k;
       WEFT_FOR(static)
-      for (int64_t piece = first; piece < end; piece++) {
-        const size_t from = (size_t) piece * DRAWS_AT_ONCE;
-        for (size_t b = from; b < draws && b < from + DRAWS_AT_ONCE; b++) {
-          uint32_t *counts = cells + 2 * t * s.k;
-          const int64_t score = dealt_score(&s, f, b, sorted, labels + t * s.n, counts, counts + s.k);
-          hits[t * (count + 1) + reached(items, count, score + rounding)]++;
+      for (int64_t piece = 0; piece < pieces; piece++) {
+        const size_t begin = first + (size_t) piece * DRAWS_AT_ONCE;
+        for (size_t b = begin; b < end && b < begin + DRAWS_AT_ONCE; b++) {
+          const int64_t score = dealt_score(s, d->f, b, d->sorted, d->labels + t * s->n, cells, cells + s->k);
+          d->hits[t * (d->count + 1) + reached(d->items, d->count, score + rounding)]++;
         }
       }
     }
   }
-  for (size_t i = 0; i < count; i++) {
-    for (int t = 0; t < threads; t++) sum += hits[(size_t) t * (count + 1) + i];
-    tail[i] = (1 + (double) sum) / (1 + (double) draws);
+  return WEFT_OK;
+}
+
+/* Settles the p-values (below 0: open) that `dealt` tables tell; all of them when these are the most. Each goes by its
+ * own score, so that it is the same whatever other attributes share the law. 1: none is open. */
+static int settle(const dealing *d, int threads, size_t dealt, size_t most, double *tail)
+{
+  size_t sum = 0;
+  int settled = 1;
+  for (size_t i = 0; i < d->count; i++) {
+    for (int t = 0; t < threads; t++) sum += d->hits[(size_t) t * (d->count + 1) + i];
+    if (tail[i] >= 0) continue;
+    if (sum >= ENOUGH_HITS || dealt == most) tail[i] = (1 + (double) sum) / (1 + (double) dealt);
+    else settled = 0;
+  }
+  return settled;
+}
+
+/* Twice as many tables in turn, until every p-value is settled. */
+static weft_status simulated(weft_ctx *ctx, const item *items, const uint32_t *margins, size_t count, const int64_t *f,
+                             size_t most, double *tail)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t threads = (size_t) ctx->threads;
+  dealing d = { sides_of(items, margins), items, count, f, NULL, NULL, NULL, NULL };
+  WEFT_TAKE(d.sorted, &mem, d.s.n);
+  WEFT_TAKE(d.labels, &mem, threads * d.s.n);
+  WEFT_TAKE(d.cells, &mem, 2 * threads * d.s.k);
+  WEFT_TAKE0(d.hits, &mem, threads * (count + 1));
+  for (uint32_t j = 0, r = 0; j < d.s.k; j++)
+    for (uint32_t m = 0; m < d.s.classes[j]; m++) d.sorted[r++] = (uint16_t) j;
+  for (size_t i = 0; i < count; i++) tail[i] = -1;
+  for (size_t from = 0, until = LEAST_DRAWS;; from = until, until *= 2) {
+    if (until > most) until = most;
+    WEFT_TRY(deal_tables(ctx, &d, from, until, most));
+    if (settle(&d, ctx->threads, until, most, tail)) break;
   }
 done:
   weft_arena_end(&mem);
@@ -407,7 +443,7 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
+  const int threads = weft_threads_worth(ctx->threads, (double) count * 4 * (double) pack->n);
   const size_t most = (pack->n < MOST_FACTORIALS ? pack->n : MOST_FACTORIALS) + MOST_SIDE;
   const double fit = 1 + 1e7 / ((double) pack->n + 100) * threads;
   const size_t at_once = fit < ATTRIBUTES_AT_ONCE ? (size_t) fit : ATTRIBUTES_AT_ONCE;
@@ -443,7 +479,7 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
   for (size_t first = 0; first < count; first += at_once) {
     const int64_t now = (int64_t) (count - first < at_once ? count - first : at_once);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
-    WEFT_PARALLEL(weft_threads_worth(threads, (double) now * 4 * (double) pack->n))
+    WEFT_PARALLEL(threads)
     {
       workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(dynamic)

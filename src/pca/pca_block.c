@@ -381,13 +381,15 @@ static double worst(const weft_pca_run *run)
   return w;
 }
 
-/* How many more blocks until the residuals, falling as they did between two looks, are small enough. */
-static size_t blocks_to_go(double before, double now, size_t blocks, double tol)
+/* How many more blocks of b until the residuals, falling as they did between two looks, are small enough. A look
+ * decomposes all of H, so narrow blocks are looked at as often as wide ones by what they add to it. */
+static size_t blocks_to_go(double before, double now, size_t blocks, double tol, size_t b)
 {
   const double fall = log(before / now) / (double) blocks;
-  if (!isfinite(fall) || !(fall > 0)) return 4;
+  const size_t fewest = most(1, 16 / b), farthest = most(12, 128 / b);
+  if (!isfinite(fall) || !(fall > 0)) return most(4, 64 / b);
   const double go = 0.9 * log(now / tol) / fall;
-  return go < 1 ? 1 : go > 12 ? 12 : (size_t) go;
+  return go < (double) fewest ? fewest : go > (double) farthest ? farthest : (size_t) go;
 }
 
 /* Goes on until the residuals are small, P is the whole near space, or the blocks are used up. A block start finds as
@@ -400,7 +402,7 @@ static weft_status iterate(engine *e, size_t b)
   const weft_pca_job *job = run->job;
   const size_t k = job->k;
   const double tol = fmax(0.1 * job->tol, 3e-14);
-  size_t since = 0, look = 3, blocks = 0;
+  size_t since = 0, look = most(3, 48 / b), blocks = 0;
   double before = 0, found = -1;
   for (;;) {
     const int last = e->size + e->next >= run->near || blocks + 1 >= job->most;
@@ -428,7 +430,7 @@ static weft_status iterate(engine *e, size_t b)
       look = LOOK_AGAIN;
       continue;
     }
-    look = blocks_to_go(before, worst(run), since, job->tol);
+    look = blocks_to_go(before, worst(run), since, job->tol, b);
     before = worst(run);
     since = 0;
     if (out_of_room) WEFT_TRY(restart(e, keep));

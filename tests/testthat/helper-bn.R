@@ -51,19 +51,22 @@ all_dags <- function(p) {
   grid <- as.matrix(expand.grid(masks))
   closed <- matrix(0L, nrow(grid), 1L) # nodes placed so far
   for (step in seq_len(p)) {
-    for (i in seq_len(p)) closed <- ifelse(bitwAnd(grid[, i], closed) == grid[, i], bitwOr(closed, 2^(i - 1)), closed)
+    for (i in seq_len(p)) closed <- bitwOr(closed, 2^(i - 1) * (bitwAnd(grid[, i], closed) == grid[, i]))
   }
   grid[closed == 2^p - 1, , drop = FALSE]
 }
 
-count_orders_slowly <- function(parents, p) {
-  ways <- c(1, rep(0, 2^p - 1))
+count_orders <- function(dags) {
+  p <- ncol(dags)
+  ways <- matrix(0, nrow(dags), 2^p)
+  ways[, 1L] <- 1
   for (s in 0:(2^p - 1)) for (i in seq_len(p)) {
     bit <- 2^(i - 1)
-    if (ways[s + 1] && !bitwAnd(s, bit) && bitwAnd(parents[i],
-                                                   s) == parents[i]) ways[s + bit + 1] <- ways[s + bit + 1] + ways[s + 1]
+    if (bitwAnd(s, bit)) next
+    fits <- bitwAnd(dags[, i], s) == dags[, i]
+    ways[, s + bit + 1] <- ways[, s + bit + 1] + ifelse(fits, ways[, s + 1], 0)
   }
-  ways[2^p]
+  ways[, 2^p]
 }
 
 # Scores of every (node, parent mask) of a table with `keep = "all"`.
@@ -82,7 +85,7 @@ enumerated_edges <- function(scores, dags, over) {
   p <- length(scores$nodes)
   local <- mask_scores(scores)
   total <- rowSums(vapply(seq_len(p), function(i) local[i, dags[, i] + 1], double(nrow(dags))))
-  if (over == "order") total <- total + log(apply(dags, 1L, count_orders_slowly, p = p))
+  if (over == "order") total <- total + log(count_orders(dags))
   weight <- exp(total - max(total))
   edges <- matrix(0, p, p, dimnames = list(from = scores$nodes, to = scores$nodes))
   for (u in seq_len(p)) for (v in seq_len(p)) edges[u, v] <- sum(weight[bitwAnd(dags[, v], 2^(u - 1)) > 0]) / sum(weight)

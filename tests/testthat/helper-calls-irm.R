@@ -21,6 +21,24 @@ some_links <- function(n, p, counts, type) {
   A
 }
 
+# Real values: planted blocks, constant, far apart, with gaps.
+some_values <- function(n, p) {
+  means <- matrix(stats::rnorm(9, sd = 2), 3)[sample(3, n, TRUE), sample(3, p, TRUE)]
+  A <- matrix(means, n, p) + stats::rnorm(n * p) * pick(0.01, 1)
+  if (chance(0.05)) A[] <- pick(0, 3)
+  if (chance(0.1)) A[1L] <- pick(1e6, -1e12)
+  if (chance(0.1)) A <- A * pick(1e-300, 1e250) + pick(0, 1)
+  if (chance(0.3)) A[-1L][stats::runif(n * p - 1) < 0.1] <- NA
+  A
+}
+
+# The call with real values in place of the links.
+of_values <- function(args) {
+  args$A <- some_values(max(1, some_size(pick(12, 60))), max(1, some_size(pick(12, 60, 400, prob = c(3, 3, 1)))))
+  args$family <- "gaussian"
+  args[setdiff(names(args), c("type", "dim", "hold_out", "missing", "init"))]
+}
+
 draw_irm <- function() {
   type <- pick("bipartite", "undirected", "directed", prob = c(4, 1, 1))
   counts <- chance(0.3)
@@ -46,7 +64,8 @@ draw_irm <- function() {
     maybe(0.1, hyper = list(alpha = c(2, 0.5), beta = c(1, 3))), if (type != "bipartite") maybe(0.4, self = TRUE)
   )
   if (chance(0.1)) args$init <- list(row = sample(1:2, n, TRUE), col = sample(1:2, p, TRUE))
-  take <- fields("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "coassignment", "eta",
+  if (type == "bipartite" && chance(0.3)) args <- of_values(args)
+  take <- fields("row_cluster", "col_cluster", "log_posterior", "n_clusters", "consensus", "coassignment", "eta", "sd",
                  "links", "pairs", "nmi", "rhat", "alpha", "beta", "auc", "log_loss", "held_out", "burn_in")
   call <- drawn_call("irm", args, take)
   if (chance(0.8)) return(call)

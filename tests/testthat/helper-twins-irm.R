@@ -18,6 +18,14 @@ twins_irm <- function() {
     if (type == "undirected") A <- 1 * (A | t(A))
     list(A = A, type = type, ...)
   }
+  # Planted blocks of real values, a share of them missing.
+  values <- function(rows, cols, ..., missing = 0) {
+    n <- c(sample(rows, 1), sample(cols, 1))
+    means <- matrix(stats::rnorm(12, sd = 1.5), 4)[sample.int(4, n[1], TRUE), sample.int(3, n[2], TRUE)]
+    A <- means + stats::rnorm(length(means)) * sample(c(0.1, 1), length(means), TRUE)
+    A[stats::runif(length(A)) < missing] <- NA
+    list(A = A, family = "gaussian", ...)
+  }
   graphs <- function(n, links) data.frame(sample.int(n, links, TRUE), sample.int(n %/% 3, links, TRUE))
   list(
     "irm, light nodes" = run(function() planted(100:300, 100:300, 4, 0.1), split_merge = FALSE),
@@ -43,6 +51,20 @@ twins_irm <- function() {
       list(A = matrix(stats::rpois(n * n, 0.8), n), type = "directed", self = TRUE, family = "poisson", max_clusters = 600)
     }, alpha = "sample", split_merge = 2, sweeps = 4),
     "irm, collapsed" = run(function() planted(25:60, 25:60, 4, 0.2), sampler = "collapsed", hold_out = 0.05, split_merge = 2, sweeps = 4),
+    "irm, gauss, blocked" = run(function() values(40:80, 60:100), split_merge = FALSE),
+    "irm, gauss, long lists, sampled parameters" = run(function() values(5:9, 900:1100), alpha = "sample", beta = "sample",
+                                                       sweeps = 6),
+    "irm, gauss, missing values, split-merge" = run(function() values(30:50, 20:40, missing = 0.1), split_merge = 3),
+    "irm, gauss, many clusters" = run(function() values(200:300, 30:40, max_clusters = c(180, 30)), split_merge = FALSE,
+                                      sweeps = 6),
+    "irm, gauss, clusters beyond shared memory" = run(function() values(820:850, 12:20, missing = 0.05, max_clusters = c(810, 12)),
+                                                      split_merge = FALSE, sweeps = 3),
+    "irm, gauss, sweeps that three parts share" = run(function() values(50:90, 40:60, missing = 0.1), devices = c(0, 0, 0),
+                                                      sweeps = 6),
+    "irm, gauss, tiny shapes beta" = run(function() values(20:30, 20:30, beta = c(1e-3, 1e-3)), split_merge = FALSE),
+    "irm, gauss, collapsed" = run(function() values(20:40, 15:30, missing = 0.1), sampler = "collapsed", split_merge = 2,
+                                  beta = "sample", sweeps = 4),
+    "irm, gauss, collapsed, large alpha" = run(function() values(20:30, 20:30, alpha = 30), sampler = "collapsed", sweeps = 3),
     "irm, collapsed counts" = run(function() {
       list(A = matrix(stats::rpois(23 * 47, 0.8), 23), family = "poisson")
     }, sampler = "collapsed", beta = "sample", sweeps = 5),

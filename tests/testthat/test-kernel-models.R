@@ -160,6 +160,9 @@ test_that("Gaussian processes agree with a dense solve", {
     expect_equal(p$fit, drop(kq %*% solve(k, y)), tolerance = 1e-5)
     expect_equal(p$se^2, 2 - rowSums(t(solve(k, t(kq))) * kq), tolerance = 1e-4)
   }
+  dense <- gp_regression(x, y, bandwidth = 0.3, noise = 0.01, rank = 200)
+  expect_lte(dense$iterations, 2) # the whole matrix's factor leaves nothing to do
+  expect_equal(dense$alpha, gp_regression(x, y, bandwidth = 0.3, noise = 0.01, rank = 20)$alpha, tolerance = 1e-4)
   each <- gp_regression(x, y, bandwidth = c(0.3, 0.6), noise = 0.1, rank = 0)
   k <- kernel_value_matrix(sweep(x, 2, c(0.3, 0.6), "/"), sweep(x, 2, c(0.3, 0.6), "/"), 1, "gaussian")
   expect_equal(each$alpha, drop(solve(k + diag(0.1, 200), y)), tolerance = 1e-5)
@@ -251,4 +254,18 @@ test_that("predictions of support vector machines are the packages' own", {
   }
   expect_error(svm_predict(stats::lm(dist ~ speed, cars), cars), class = "weft_error_input")
   expect_error(svm_predict(e1071::svm(Species ~ ., iris, kernel = "sigmoid"), iris[1:4]), class = "weft_error_input", regexp = "sigmoid")
+})
+
+test_that("a matrix is factored panel by panel, or says that it has no root", {
+  withr::local_seed(8)
+  x <- matrix(rnorm(140), ncol = 2)
+  k <- 3 * kernel_value_matrix(x, x, 0.7, "matern32") + diag(0.2, 70)
+  b <- matrix(rnorm(140), 70)
+  for (width in c(1L, 16L, 35L, 70L, 256L)) {
+    solve_with <- weft:::gp_factor(x, "matern32", 0.7, 3, 0.2, width)
+    expect_equal(solve_with(b), solve(k, b), tolerance = 1e-10, label = width)
+  }
+  expect_null(weft:::gp_factor(matrix(0, 3, 1), "gaussian", 1, 1e20, 1e-12))
+  tied <- gp_regression(matrix(0, 300, 1), rep(1, 300), noise = 1e-3, variance = 1e13, tolerance = 1e-3)
+  expect_true(all(is.finite(tied$alpha)))
 })

@@ -13,9 +13,9 @@ test_that("a failed allocation anywhere is an error, and nothing leaks", {
 })
 
 test_that("every operation says what memory it lacked, whichever allocation failed", {
-  most <- if (nzchar(Sys.getenv("WEFT_EVERY_ALLOCATION"))) Inf else 8 # of each operation; all of them take minutes
-  works <- expect_all_survive_failures("cpu", most)
+  works <- expect_all_survive_failures("cpu")
   expect_true(all(c("mi_pairs", "bn_scores", "irm", "pca", "kernel_sum", "mi_network", "regulation") %in% works))
+  most <- if (nzchar(Sys.getenv("WEFT_EVERY_ALLOCATION"))) Inf else 8 # on a device all of them take minutes
   if (is.null(weft:::cuda_missing())) expect_all_survive_failures("cuda", most)
 })
 

@@ -289,3 +289,14 @@ test_that("results print, summarise, plot and say how they were made", {
   expect_no_error(plot(r))
   expect_no_error(plot(r, top = 3, main = "mine"))
 })
+
+test_that("bytes say what the same whole numbers say", {
+  withr::local_seed(7)
+  class <- sample(c("a", "b", NA), 90, TRUE)
+  numbers <- data.frame(from0 = sample(0:1, 90, TRUE), from1 = sample(1:2, 90, TRUE),
+                        gaps = sample(c(0L, 3L, 7L), 90, TRUE), high = sample(c(250L, 255L), 90, TRUE), all = sample(0:255, 90, TRUE), one = 0L)
+  for (rows in list(1:90, which(!is.na(class)))) {
+    scores <- function(x) as.data.frame(mi_rank(mi_pack(x[rows, ], class[rows], na = "drop")))
+    expect_identical(scores(as.data.frame(lapply(numbers, as.raw))), scores(numbers))
+  }
+})

@@ -75,7 +75,7 @@ test_that("what strata say of the class is in no score, and one stratum changes 
   plain <- mi_pairs(x, class)
   expect_identical(tidy(mi_pairs(x, class, strata = rep(1, n))), tidy(plain))
   expect_identical(attr(mi_pairs(x, class, strata = strata), "strata"), c("new", "old"))
-  expect_output(print(mi_pairs(x, class, strata = strata)), "a class of 2 levels within 2 strata (bits)", fixed = TRUE)
+  expect_output(print(mi_pairs(x, class, strata = strata)), "a class of 2 levels within 2 strata", fixed = TRUE)
   expect_output(print(plain), "a class of 2 levels (bits)", fixed = TRUE)
 })
 

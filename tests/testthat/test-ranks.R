@@ -75,7 +75,7 @@ test_that("sums over ranks are one rank's, in uneven and empty parts", {
   out <- run_ranks(3, '
     at <- weft_ranks(); me <- attr(at, "rank")
     set.seed(2)
-    x <- rbind(matrix(rnorm(5000), 2500), matrix(rnorm(400, 40), 200), matrix(1, 150, 2)); n <- nrow(x)
+    x <- rbind(matrix(rnorm(2000), 1000), matrix(rnorm(200, 40), 100), matrix(1, 90, 2)); n <- nrow(x)
     q <- rbind(x[sample(n, 300), ], matrix(rnorm(60, 5, 20), 30)); w <- cbind(rexp(n), rnorm(n))
     parts <- list(seq_len(n) %% 3 == me, if (me == 1) rep(TRUE, n) else rep(FALSE, n), if (me == 0) seq_len(n) <= 10 else
                     if (me == 1) seq_len(n) > 10 else rep(FALSE, n))
@@ -310,12 +310,15 @@ test_that("ranks on different processors and back ends come to the same componen
 })
 
 test_that("ranks with different columns, and what is not shared, are errors", {
-  for (code in c("pca(matrix(rnorm(20), 5 - me), distributed = TRUE)",
-                 'pca(diag(5), method = "gs", distributed = TRUE)',
-                 "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), distributed = TRUE)",
-                 "pca(diag(4), weights = if (me) 1:4, distributed = TRUE)")) {
-    out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', code))
-    expect_match(out, "the columns of x|needs method|must be complete|whether there are weights", all = FALSE)
+  calls <- c(`the columns of x` = "pca(matrix(rnorm(20), 5 - me), distributed = TRUE)",
+             `needs method` = 'pca(diag(5), method = "gs", distributed = TRUE)',
+             `must be complete` = "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), distributed = TRUE)",
+             `whether there are weights` = "pca(diag(4), weights = if (me) 1:4, distributed = TRUE)")
+  found <- outcomes(2, character(), calls)
+  for (said in names(calls)) expect_match(found[said, ], paste0("^weft_error_(input|ranks) .*", said))
+  for (said in c("the columns of x", "must be complete")) { # one that is found together, one that each rank finds
+    out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', calls[[said]])) # nobody catches it
+    expect_match(out, said, all = FALSE)
     expect_match(out, "weft: rank . on .* stopped", all = FALSE)
   }
 })

@@ -46,7 +46,7 @@ test_that("every cost of an operation is positive and grows with its rates' slow
                   w$cost_cells(100, 50, 900, c(regulators = 10, targets = 50), 5, 20, TRUE, 1, 2), w$cost_pca(100, 50,
                       5000, 5, "dense", 2)$gram,
                   w$cost_pca(100, 50, 5000, 5, "dense", 2)$krylov, w$cost_bn_table(1e4, 1e4, 10, 500, FALSE, 1e6, 2),
-                  w$cost_chains(1000, 4, 50, 20, TRUE, 2), w$cost_exact(15), w$cost_irm(100, c(50, 50), 500, c(5, 5),
+                  w$cost_chains(1000, 4, 1, 50, 20, TRUE, 2), w$cost_exact(15), w$cost_irm(100, c(50, 50), 500, c(5, 5),
                                                                                         2))
     cbind(cpu = vapply(found, `[[`, 0, "cpu"), cuda = vapply(found, `[[`, 0, "cuda"))
   }
@@ -54,6 +54,14 @@ test_that("every cost of an operation is positive and grows with its rates' slow
   expect_true(all(usual > 0 & is.finite(usual)))
   expect_equal(of_rates(weft:::reference_rates), usual)
   expect_equal(of_rates(weft:::reference_rates / 4), 4 * usual)
+})
+
+test_that("engines of components are chosen as they measured on a device", {
+  rates_known(NULL)
+  plan <- function(n, p, k) weft:::pca_plan(list(kind = "resident", n = n, p = p), k, "auto", 16)$method
+  # 15,000 x 7,500, 10 components: gram 24 to 48 ms, krylov 76 to 158
+  expect_identical(c(plan(15000, 7500, 10), plan(4000, 2000, 10), plan(500, 20000, 10)), rep("gram", 3))
+  expect_identical(plan(20000, 20000, 10), "krylov") # a Gram matrix of more than 10,000 columns is not formed
 })
 
 test_that("how much is computed is the same on every machine", {

@@ -16,19 +16,19 @@ page_of <- function(fit, ...) {
 }
 
 # A failure names what is missing, not the whole page.
-says <- function(page, words) expect_true(grepl(words, page), info = words)
+says <- function(page, words) expect_true(grepl(words, page, perl = TRUE), info = words)
 
 test_that("a page is small, asks for nothing from outside, and is the same in the C locale", {
   page <- page_of(fit)
   expect_lt(attr(page, "size"), 3 * 2^20)
-  expect_false(grepl("(src|href)=\"(https?:)?//", page))
+  expect_false(grepl("(src|href)=\"(https?:)?//", page, perl = TRUE))
   says(page, "aria-label=\"Network of [0-9]+ genes")
-  images <- regmatches(page, gregexpr("<img [^>]*>", page))[[1L]]
+  images <- regmatches(page, gregexpr("<img [^>]*>", page, perl = TRUE))[[1L]]
   expect_true(all(grepl("alt=\"[^\"]{15,}\"", images)))
   named <- fit
   levels(named$quality$class) <- c("\u00fcber", "\u4e2d")
-  text <- function(page) sub("id=\"how-it-ran\".*", "", gsub("data:image/png;base64,[^\"]*", "",
-                                                             page)) # but for the session
+  text <- function(page) sub("(?s)id=\"how-it-ran\".*", "", gsub("data:image/png;base64,[^\"]*", "", page, perl = TRUE),
+                              perl = TRUE) # but for the session
   there <- text(page_of(named))
   elsewhere <- withr::with_locale(c(LC_CTYPE = "C"), text(page_of(named)))
   expect_true(identical(there, elsewhere))
@@ -171,6 +171,7 @@ test_that("sets of genes get a section of their own", {
 
 test_that("a PDF is written where a browser or LaTeX is", {
   skip_if(inherits(try(weft:::pdf_maker(), silent = TRUE), "try-error"), "neither Chromium nor LaTeX")
+  skip_if(nzchar(Sys.getenv("LD_PRELOAD")), "a sanitizer that is loaded first stops the browser")
   file <- withr::local_tempfile(fileext = ".pdf")
   expect_identical(suppressWarnings(weft_report(fit, file, open = FALSE)), normalizePath(file))
   expect_identical(readChar(file, 4L), "%PDF")
@@ -186,4 +187,30 @@ test_that("the Quarto template has the sections of the other one", {
   sections <- function(lines) grep("^## |section\\(", lines, value = TRUE)
   expect_identical(sections(read("quarto", "gene-network.qmd")),
                    sections(read("rmarkdown", "templates", "gene_network", "skeleton", "skeleton.Rmd")))
+})
+
+test_that("the first page says how many directions are clear, and what p-values of pairs rest on", {
+  edges <- data.frame(from = c("a", "b", "c", "d"), to = c("b", "a", "d", "e"), direction = c(0.6, 0.4, 0.95, 0.85))
+  expect_match(weft:::network_directions(edges), "^In the network 1 of 3 joined pairs of genes points clearly one way")
+  expect_match(weft:::network_directions(edges[1:2, ]), "none of 1 joined pair .* for all it is open\\.$")
+  pairs <- structure(data.frame(p_fwer = c(0.05, 1)), permutations = 19)
+  expect_identical(weft:::whole_search(pairs), "the whole search, the least that 19 shuffles of the classes can give")
+  pairs$p_fwer <- c(0.1, 1)
+  expect_identical(weft:::whole_search(pairs), "the whole search, by 19 shuffles of the classes")
+  page <- paste(weft:::findings_page(fit), collapse = " ")
+  expect_match(page, "How far to believe directions")
+})
+
+test_that("the best cut through a gene leaves the fewest samples on the wrong side", {
+  q <- fit$quality
+  for (gene in c(1, 5, 9)) {
+    value <- q$x[, gene]
+    second <- as.integer(q$class) == 2L
+    wrong <- vapply(c(-Inf, value), function(cut) {
+      below <- value <= cut
+      min(sum(second[below]) + sum(!second[!below]), sum(!second[below]) + sum(second[!below]))
+    }, 0)
+    told <- sprintf("g has %s on the wrong side", weft:::several(min(wrong), "sample"))
+    expect_match(weft:::strips_text(q, gene, "g"), if (min(wrong)) told else "g has none on the wrong side")
+  }
 })

@@ -31,6 +31,27 @@ test_that("every container is one kind, with samples in rows", {
   expect_error(weft:::as_source(m, "counts"), "`assay` must be NULL", class = "weft_error_input")
 })
 
+test_that("columns of a data frame have one value per row, whatever they are", {
+  frame <- function(...) structure(list(...), class = "data.frame", names = paste0("v", seq_len(...length())),
+                                   row.names = c(NA, -3L))
+  fine <- frame(1:3, c(1, 2, 3), as.raw(1:3), factor(1:3), c(TRUE, NA, TRUE), letters[1:3], list(1, 2, 3),
+                matrix(1:6, 3), data.frame(a = 1:3), Sys.Date() + 0:2)
+  expect_identical(weft:::as_source(fine)$data, fine)
+  for (wrong in list(1:2, matrix(1:3, 1), data.frame(a = 1, b = 2, c = 3), factor(1:4), NULL, sum)) {
+    expect_error(weft:::as_source(frame(1:3, wrong)), "one value per row", class = "weft_error_input")
+  }
+  expect_error(weft:::as_source(structure(pairlist(a = 1:3), class = "data.frame", row.names = 1:3)),
+               "one value per row", class = "weft_error_input")
+})
+
+test_that("what native code takes as it is, is a plain vector or a factor", {
+  plain <- list(1L, 1, TRUE, as.raw(1), factor(1), factor(character()), integer())
+  other <- list("a", NULL, list(1), 1i, matrix(1), array(1, 1), Sys.Date(),
+                structure(factor(1:2), dim = 2L), sum, quote(a))
+  expect_identical(.Call(weft:::C_weft_plain_columns, c(plain, other)),
+                   rep(c(TRUE, FALSE), c(length(plain), length(other))))
+})
+
 test_that("an experiment is turned", {
   skip_if_not_installed("SummarizedExperiment")
   m <- matrix(1:6, 2, dimnames = list(c("g", "h"), NULL))

@@ -30,7 +30,7 @@ test_that("the whole result, changed in one place", {
   uses <- list(print = print, summary = summary, glance = glance, genes = table("genes"), samples = table("samples"),
                edges = table("edges"), directed = table("directed"), words = function(x) {
                  x <- weft:::checked_fit(x, "x")
-                 weft:::reading("x", list(weft:::methods_text(x), weft:::report_lines(x), weft:::call_lines(x),
+                 weft:::reading("x", list(weft:::methods_text(x), weft:::findings_page(x), weft:::call_lines(x),
                                           weft:::report_date(x)))
                })
   expect_identical(unclassed_after(unclass(fit), 2L, of_class(fit, uses)), character())

@@ -16,7 +16,7 @@ test_that("columns keep their names, the widest of a gene stands for it", {
   expect_identical(sum(!genes$representative), 3L)
   of <- genes[genes$symbol %in% "TF01", ]
   expect_identical(of$gene[of$representative], of$gene[which.max(of$mad)])
-  expect_match(q$log$what, "2 genes are measured by several columns.*`TF01 \\(3\\)`", all = FALSE)
+  expect_match(q$log$what, "2 genes are measured by several columns.*: TF01 \\(3\\), G02 \\(2\\)", all = FALSE)
 })
 
 test_that("a gene is not linked to itself", {
@@ -77,10 +77,35 @@ test_that("a SummarizedExperiment has them in its rows", {
   expect_error(gene_quality(x, e$class, symbols = c("a", "b")), "one value per gene", class = "weft_error_input")
 })
 
-test_that("a description begins with a symbol or does not", {
-  said <- c("CCND3 Cyclin D3", "CD33 CD33 antigen (differentiation antigen)", "TCF3 Transcription factor 3 (E2A)",
-            "HLA-DRA Major histocompatibility complex", "RETINOBLASTOMA BINDING PROTEIN P48", "Heat shock protein 70",
-            "Red cell anion exchanger", "DNA polymerase beta", "GB DEF = Thing of Man", "Zyxin", "MB-1 gene",
-            "HEAT SHOCK")
-  expect_identical(weft:::leading_symbol(said), c("CCND3", "CD33", "TCF3", "HLA-DRA", rep(NA, 8)))
+test_that("descriptions are kept, found in rowData, checked and shown", {
+  said <- sprintf("gene number %d", seq_along(symbols))
+  said[3] <- " "
+  described <- gene_quality(x, e$class, descriptions = said)
+  expect_identical(described$genes$description[c(1, 3)], c("gene number 1", NA))
+  expect_null(q$genes$description)
+  fit <- gene_network(x, e$class, quality = list(descriptions = said), seed = 1, components = FALSE, network = FALSE,
+                      pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE, progress = FALSE)
+  shown <- weft:::gene_results(fit)
+  at <- match(shown$gene, colnames(x))
+  expect_identical(shown$description, described$genes$description[at])
+  expect_error(gene_quality(x, e$class, descriptions = 1), "`descriptions` must have one value per gene, as text",
+               class = "weft_error_input")
+  broken <- fit
+  broken$quality$genes$description <- 1
+  expect_error(print(broken), class = "weft_error_input")
+  skip_if_not_installed("SummarizedExperiment")
+  se <- SummarizedExperiment::SummarizedExperiment(list(t(x)), rowData = data.frame(Gene.Title = said),
+                                                   colData = data.frame(group = e$class))
+  expect_identical(gene_quality(se, "group")$genes$description, described$genes$description)
+})
+
+test_that("equal genes have one rank", {
+  shown <- weft:::gene_results(gene_network(x, e$class, seed = 1, components = FALSE, network = FALSE, pairs = FALSE,
+                                            clusters = FALSE, bayes = FALSE, outliers = FALSE, progress = FALSE))
+  expect_identical(shown$rank, rank(-shown$information, ties.method = "min"))
+})
+
+test_that("the leukaemia data have symbols of today", {
+  symbols <- weft:::golub_symbols(c("X95735_at", "M27783_s_at", "AFFX-HUMISGF3A/M97935_MA_at", "none"))
+  expect_identical(symbols, c("ZYX", "ELANE", NA, NA))
 })

@@ -298,7 +298,7 @@ test_that("pairs are tested when it is affordable, and chance is not named", {
   text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " ")) # lines are wrapped
   expect_match(text, "none of 190 pairs is significant \\(the least p over the whole search is 0\\.")
   expect_match(fit$steps$note[fit$steps$step == "pairs"], "190 pairs searched, none significant")
-  expect_match(weft:::pairs_text(fit$pairs), "None is significant")
+  expect_match(weft:::pairs_text(fit$pairs), "No pair is beyond chance: p is at least 0\\.")
   expect_match(weft:::pairs_text(fit$pairs[0, ]), "There were no pairs")
   snps <- weft_example("snps", n = 400, p = 30)
   told <- weft:::pair_text(gene_pairs(snps$x, snps$class, permutations = 39, seed = 1), 3)

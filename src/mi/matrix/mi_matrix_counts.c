@@ -201,7 +201,7 @@ static weft_status fill_matrix(weft_ctx *ctx, const weft_mi_pack *x, const weft_
     WEFT_TAKE(work[t].compact, &mem, cells);
     WEFT_TAKE(work[t].margin, &mem, 2 * WEFT_MI_PLANAR_LEVELS);
     WEFT_TAKE(work[t].codes, &mem, (tiling.codes + 1) * x->n);
-    WEFT_TRY(weft_mi_coder_init(&work[t].coder, &mem, x));
+    WEFT_TRY(weft_mi_coder_init(&work[t].coder, &mem, x, 1));
   }
   for (size_t first = 0; first < tiling.tiles; first += pace.batch, weft_mi_pace_next(&pace)) {
     const int64_t count = (int64_t) (tiling.tiles - first < pace.batch ? tiling.tiles - first : pace.batch);
@@ -224,17 +224,18 @@ weft_status weft_mi_own_entropies(weft_ctx *ctx, const weft_mi_pack *x, int esti
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const int64_t batch = 1 + (int64_t) (1e7 / ((double) x->n + 100)) * ctx->threads;
+  const int threads = weft_threads_worth(ctx->threads, (double) x->p * 2 * (double) x->n);
+  const int64_t batch = 1 + (int64_t) (1e7 / ((double) x->n + 100)) * threads;
   workspace *work;
-  WEFT_TAKE(work, &mem, (size_t) ctx->threads);
-  for (int t = 0; t < ctx->threads; t++) {
+  WEFT_TAKE(work, &mem, (size_t) threads);
+  for (int t = 0; t < threads; t++) {
     WEFT_TAKE(work[t].codes, &mem, x->n);
-    WEFT_TRY(weft_mi_coder_init(&work[t].coder, &mem, x));
+    WEFT_TRY(weft_mi_coder_init(&work[t].coder, &mem, x, 1));
   }
   for (int64_t first = 0; first < (int64_t) x->p; first += batch) {
     const int64_t end = (int64_t) x->p - first < batch ? (int64_t) x->p : first + batch;
     WEFT_TRY(weft_poll(ctx, 1, 1));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * 2 * (double) x->n))
+    WEFT_PARALLEL(threads)
     WEFT_FOR(dynamic)
     for (int64_t place = first; place < end; place++)
       out[x->column[place] * (x->columns + 1)] = own_entropy(x, (size_t) place, estimator, &work[WEFT_THREAD()]);

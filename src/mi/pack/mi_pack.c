@@ -97,19 +97,24 @@ static void learn_bytes(const weft_mi_pack *pack, const weft_column *x, int na_l
   }
 }
 
-/* Their dense codes, in the order of the pack, missing as 255. Returns where they are. */
+/* Their dense codes, in the order of the pack, missing as 255. Returns where they are. Bytes from 0 are codes already,
+ * and are read where they lie. */
 static const uint8_t *sort_bytes(const weft_mi_pack *pack, const weft_column *x, int na_level, const shape_of *s,
                                  workspace *w)
 {
+  const int as_they_are = x->type == WEFT_COLUMN_U8 && !s->plan.base;
   uint8_t *bytes = (uint8_t *) w->raw, *sorted = (uint8_t *) w->dense, dense[WEFT_NA_U8 + 1] = { 0 };
+  const uint8_t *from = as_they_are ? x->values : bytes;
+  const uint32_t *order = pack->order; /* bytes may alias all else: not through the pack */
+  const size_t n = pack->n;
   uint8_t level = 0;
   for (uint32_t k = 0; k < s->plan.levels; k++) if (s->used[k / 64] >> k % 64 & 1) dense[k] = level++;
   dense[WEFT_NA_U8] = WEFT_NA_U8;
-  weft_encode_all(x, pack->rows_in, na_level, &s->plan, bytes, sorted);
+  if (!as_they_are) weft_encode_all(x, pack->rows_in, na_level, &s->plan, bytes, sorted);
   if (level == s->plan.levels) /* dense already */
-    for (size_t r = 0; r < pack->n; r++) sorted[r] = bytes[pack->order[r]];
+    for (size_t r = 0; r < n; r++) sorted[r] = from[order[r]];
   else
-    for (size_t r = 0; r < pack->n; r++) sorted[r] = dense[bytes[pack->order[r]]];
+    for (size_t r = 0; r < n; r++) sorted[r] = dense[from[order[r]]];
   return sorted;
 }
 

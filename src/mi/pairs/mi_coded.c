@@ -10,7 +10,17 @@
 #define PLANE_CELLS 256               /* larger tables of pairs are counted from codes */
 #define DIRECT ((uint64_t) 1 << 18) /* numbers up to here are used as they are */
 
-weft_status weft_mi_coder_init(weft_mi_coder *w, weft_arena *mem, const weft_mi_pack *pack)
+/* How many numbers a tuple of `order` columns may have: of few levels as many as tables have cells. */
+static size_t numbers_of(const weft_mi_pack *pack, int order)
+{
+  uint64_t levels = 1, numbers = 1;
+  for (size_t place = 0; place < pack->p; place++) if (pack->levels[place] > levels) levels = pack->levels[place];
+  for (int k = 0; k < order && numbers <= DIRECT; k++) numbers *= levels;
+  if (numbers <= DIRECT) return (size_t) numbers;
+  return DIRECT > pack->n ? (size_t) DIRECT : pack->n;
+}
+
+weft_status weft_mi_coder_init(weft_mi_coder *w, weft_arena *mem, const weft_mi_pack *pack, int order)
 {
   weft_status st = WEFT_OK;
   const size_t n = pack->n;
@@ -20,7 +30,7 @@ weft_status weft_mi_coder_init(weft_mi_coder *w, weft_arena *mem, const weft_mi_
   WEFT_TAKE(w->ids, mem, n);
   WEFT_TAKE(w->rows, mem, n);
   WEFT_TAKE(w->class_end, mem, pack->classes + 1);
-  WEFT_TAKE0(w->counts, mem, DIRECT > n ? DIRECT : n);
+  WEFT_TAKE0(w->counts, mem, numbers_of(pack, order));
   WEFT_TAKE(w->keys, mem, w->hash_size);
   WEFT_TAKE(w->slots, mem, w->hash_size);
 done:
@@ -185,12 +195,12 @@ weft_status weft_mi_score_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const 
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
+  const int threads = weft_threads_worth(ctx->threads, (double) count * order * 4 * (double) pack->n);
   const size_t batch = 1 + (size_t) (2e7 / ((double) pack->n + 1000)) * (size_t) threads;
   workspace *work;
   WEFT_TAKE(work, &mem, (size_t) threads);
   for (int t = 0; t < threads; t++) {
-    WEFT_TRY(weft_mi_coder_init(&work[t].coder, &mem, pack));
+    WEFT_TRY(weft_mi_coder_init(&work[t].coder, &mem, pack, order));
     WEFT_TAKE(work[t].codes, &mem, (size_t) order * pack->n);
     WEFT_TAKE(work[t].both, &mem, PLANE_CELLS);
     WEFT_TAKE(work[t].margin_a, &mem, PLANE_CELLS);
@@ -201,7 +211,7 @@ weft_status weft_mi_score_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const 
   for (size_t first = 0; first < count; first += batch) {
     const int64_t now = (int64_t) (count - first < batch ? count - first : batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
-    WEFT_PARALLEL(weft_threads_worth(threads, (double) now * order * 4 * (double) pack->n))
+    WEFT_PARALLEL(threads)
     {
       workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(dynamic)
@@ -253,18 +263,19 @@ weft_status weft_mi_pack_rank(weft_ctx *ctx, const weft_mi_pack *pack, const wef
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const size_t batch = 1 + (size_t) (1e7 / ((double) pack->n + 100)) * (size_t) ctx->threads;
+  const int threads = weft_threads_worth(ctx->threads, (double) pack->p * 2 * (double) pack->n);
+  const size_t batch = 1 + (size_t) (1e7 / ((double) pack->n + 100)) * (size_t) threads;
   rank_workspace *work;
-  WEFT_TAKE(work, &mem, (size_t) ctx->threads);
-  for (int t = 0; t < ctx->threads; t++) {
-    WEFT_TRY(weft_mi_coder_init(&work[t].counts.coder, &mem, pack));
+  WEFT_TAKE(work, &mem, (size_t) threads);
+  for (int t = 0; t < threads; t++) {
+    WEFT_TRY(weft_mi_coder_init(&work[t].counts.coder, &mem, pack, 1));
     WEFT_TAKE(work[t].counts.codes, &mem, pack->n);
     WEFT_TAKE(work[t].levels, &mem, 65536);
   }
   for (size_t first = 0; first < pack->p; first += batch) {
     const int64_t end = (int64_t) (pack->p - first < batch ? pack->p : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) pack->p));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * 2 * (double) pack->n))
+    WEFT_PARALLEL(threads)
     WEFT_FOR(dynamic)
     for (int64_t j = (int64_t) first; j < end; j++) rank_one(pack, (size_t) j, &work[WEFT_THREAD()], out);
   }

@@ -144,7 +144,7 @@ static void full_tile(const shared *s, const weft_mi_tile *tile, workspace *w, d
 
 /* ---- entry points ---- */
 
-static weft_status prepare(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *pack, shared *s, workspace **work)
+static weft_status prepare(weft_arena *mem, const weft_mi_pack *pack, int threads, shared *s, workspace **work)
 {
   weft_status st = WEFT_OK;
   int64_t *alone;
@@ -157,14 +157,14 @@ static weft_status prepare(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *p
   s->alone = alone;
   s->alone_bits = bits;
   s->screening = weft_mi_screening_of(pack);
-  WEFT_TAKE(*work, mem, (size_t) ctx->threads);
-  for (int t = 0; t < ctx->threads; t++) {
+  WEFT_TAKE(*work, mem, (size_t) threads);
+  for (int t = 0; t < threads; t++) {
     workspace *w = &(*work)[t];
     WEFT_TAKE(w->both, mem, s->tiling.both);
     WEFT_TAKE(w->cells, mem, s->tiling.cells);
     WEFT_TAKE(w->work, mem, s->tiling.cells);
     WEFT_TAKE(w->codes, mem, s->tiling.codes * pack->n);
-    if (s->tiling.codes) WEFT_TRY(weft_mi_coder_init(&w->coder, mem, pack));
+    if (s->tiling.codes) WEFT_TRY(weft_mi_coder_init(&w->coder, mem, pack, 2));
   }
 done:
   return st;
@@ -185,7 +185,7 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
   weft_mi_keeper *keepers = NULL;
   workspace *work;
   shared s = { .search = search, .bar_mi = search->min_mi, .bar_gain = search->min_gain, .words = words };
-  WEFT_TRY(prepare(ctx, &own, pack, &s, &work));
+  WEFT_TRY(prepare(&own, pack, threads, &s, &work));
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
     WEFT_TRY(weft_mi_keeper_begin(ctx, &work[begun].keeper, search->top, possible < 1 ? 1 : (size_t) possible));
@@ -237,15 +237,16 @@ static weft_status fill_full(weft_ctx *ctx, const weft_mi_pack *pack, uint64_t w
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  weft_mi_pace pace = { 4 * (size_t) ctx->threads, 0 };
+  const int threads = weft_threads_worth(ctx->threads, 0.5 * (double) pack->p * (double) pack->p * pair_work(pack));
+  weft_mi_pace pace = { 4 * (size_t) threads, 0 };
   workspace *work;
   shared s = { .words = words };
-  WEFT_TRY(prepare(ctx, &mem, pack, &s, &work));
+  WEFT_TRY(prepare(&mem, pack, threads, &s, &work));
   for (size_t first = 0; first < s.tiling.tiles; first += pace.batch, weft_mi_pace_next(&pace)) {
     const int64_t count = (int64_t) (s.tiling.tiles - first < pace.batch ? s.tiling.tiles - first : pace.batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) s.tiling.tiles));
     weft_mi_pace_start(&pace);
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, 0.5 * (double) pack->p * (double) pack->p * pair_work(pack)))
+    WEFT_PARALLEL(threads)
     {
       weft_mi_tile tile;
       WEFT_FOR(dynamic)

@@ -92,14 +92,14 @@ weft_status weft_mi_own_entropies(weft_ctx *ctx, const weft_mi_pack *x, int esti
 weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search,
                                    weft_arena *mem, weft_mi_found *out);
 
-/* One thread's room for counting a tuple from codes. */
+/* One thread's room for counting tuples of up to `order` columns from codes. */
 typedef struct weft_mi_coder {
   size_t n, hash_size;
   uint32_t *ids, *rows, *counts, *class_end;
   uint64_t *keys;
   uint32_t *slots;
 } weft_mi_coder;
-weft_status weft_mi_coder_init(weft_mi_coder *w, weft_arena *mem, const weft_mi_pack *pack);
+weft_status weft_mi_coder_init(weft_mi_coder *w, weft_arena *mem, const weft_mi_pack *pack, int order);
 /* Fixed-point information about the class of the columns of `codes` whose bit is set in masks[0 .. count-1], over the
  * rows where all k are known; returns how many these are. */
 size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t *const *codes, const uint32_t *levels,

@@ -51,29 +51,43 @@ struct mi_bar {
 
 struct mi_hits { weft_scored *items; unsigned long long *count; uint64_t capacity; };
 
-__device__ static inline void mi_offer(const mi_bar &bar, const mi_hits &hits, double mi, double gain, uint64_t index)
+/* Of tuples of any order. */
+__device__ static inline int mi_passes(const mi_bar &bar, double mi, double gain, uint64_t index)
 {
   const double score = bar.by_interaction ? gain : mi;
-  if (!(mi >= bar.min_mi && gain >= bar.min_gain)) return;
-  if (score < bar.score || (score == bar.score && index >= bar.index)) return;
-  if (bar.near.chromosome && weft_mi_is_near(&bar.near, index / bar.columns, index % bar.columns)) return;
+  return mi >= bar.min_mi && gain >= bar.min_gain && score >= bar.score && !(score == bar.score && index >= bar.index);
+}
+
+__device__ static inline void mi_append(const mi_hits &hits, double score, uint64_t index)
+{
   const unsigned long long at = atomicAdd(hits.count, 1ull);
   if (at < hits.capacity) { hits.items[at].score = score; hits.items[at].index = index; }
 }
 
-/* ---- binary attributes, two classes: mi_pairs_wgmma.cu ---- */
+/* A pair: neighbours are left out. */
+__device__ static inline void mi_offer(const mi_bar &bar, const mi_hits &hits, double mi, double gain, uint64_t index)
+{
+  if (!mi_passes(bar, mi, gain, index)) return;
+  if (bar.near.chromosome && weft_mi_is_near(&bar.near, index / bar.columns, index % bar.columns)) return;
+  mi_append(hits, bar.by_interaction ? gain : mi, index);
+}
 
-/* Attributes of one group of a pack, 128 (side a) or 256 (side b) a tile. */
-struct mi_binary {
+/* Attributes of two groups of a pack, on the two sides of tiles. */
+struct mi_sides {
   const weft_mi_resident *r;
-  uint32_t class_rows[2];
-  int steps[2];               /* k-steps of each class */
   size_t first_a, first_b;    /* first place of the groups */
   size_t count_a, count_b;
   size_t row_a, row_b;        /* first row of planes */
   size_t columns, plane_rows;
-  double steepest;            /* weft_mi_steepest() of the share of class 1 */
   int same;
+};
+
+/* ---- binary attributes, two classes: mi_pairs_wgmma.cu ---- */
+
+struct mi_binary : mi_sides { /* 128 (side a) or 256 (side b) a tile */
+  uint32_t class_rows[2];
+  int steps[2];               /* k-steps of each class */
+  double steepest;            /* weft_mi_steepest() of the share of class 1 */
 };
 
 /* 1 when this device and this build have 1-bit wgmma. */
@@ -99,17 +113,11 @@ weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8
 
 /* ---- at most three levels, two to eight classes: mi_planes_wgmma.cu ---- */
 
-/* Attributes of two groups of a pack. */
-struct mi_planar {
-  const weft_mi_resident *r;
+struct mi_planar : mi_sides {
   uint32_t classes, class_rows[WEFT_PLANES_CLASSES];
-  size_t first_a, first_b;    /* first place of the groups */
-  size_t count_a, count_b;
-  size_t row_a, row_b;        /* first row of planes */
   uint32_t planes_a, planes_b;
-  size_t columns, plane_rows;
   double steepest;            /* of packed counts: weft_mi_steepest() of the share of class 0 */
-  int same, packed;
+  int packed;
 };
 
 uint64_t weft_mi_planes_tiles(const mi_planar *b);

@@ -167,8 +167,9 @@ __device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, 
     if (other > greatest) greatest = other;
   }
   uint64_t x = t.column[t.place_a + t.fixed], y = t.column[t.place_a + a], z = t.column[t.place_a + b];
-  mi_offer(t.bar, t.hits, weft_mi_bits(sum, t.f.unit, t.n), weft_mi_bits(sum - greatest, t.f.unit, t.n),
-           (x * t.columns + y) * t.columns + z);
+  const uint64_t index = (x * t.columns + y) * t.columns + z;
+  const double mi = weft_mi_bits(sum, t.f.unit, t.n), gain = weft_mi_bits(sum - greatest, t.f.unit, t.n);
+  if (mi_passes(t.bar, mi, gain, index)) mi_append(t.hits, t.bar.by_interaction ? gain : mi, index);
 }
 
 /* ---- the screen ---- */
@@ -251,7 +252,7 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
     return;
   }
 
-  const uint32_t group = warp_of_block / 4, lane = thread % 32, warp = warp_of_block % 4;
+  const uint32_t lane = thread % 32;
   uint32_t *const counts = (uint32_t *) (stages + STAGES * STAGE_BYTES) + warp_of_block * WARP_ROWS * COUNTS_ROW;
   for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
     uint32_t ta, tb, c[128];
@@ -262,12 +263,12 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
     for (int class_index = 0; class_index < 2; class_index++) {
 #pragma unroll
       for (int i = 0; i < 128 && class_index; i++) c[i] <<= 16;
-      count_steps(&copies, stages, group, class_index ? t.steps - t.steps0 : t.steps0, &step, c);
+      count_steps(&copies, stages, class_index ? t.steps - t.steps0 : t.steps0, &step, c);
     }
 
     /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
     if constexpr (KIND == COUNTS) {
-      const uint32_t row0 = ta * ROWS_A + group * 64 + warp * 16 + lane / 4, col0 = tb * ROWS_B + lane % 4 * 2;
+      const uint32_t row0 = ta * ROWS_A + warp_of_block * 16 + lane / 4, col0 = tb * ROWS_B + lane % 4 * 2;
 #pragma unroll
       for (int i = 0; i < 128; i++) {
         const uint32_t row = row0 + i / 2 % 2 * 8, col = col0 + i / 4 * 8 + i % 2;
@@ -282,7 +283,7 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
           *(uint2 *) (counts + lane / 4 * COUNTS_ROW + lane % 4 * 2 + j * 8) =
               make_uint2(c[4 * j + 2 * half], c[4 * j + 2 * half + 1]);
         __syncwarp();
-        screen_rows<KIND>(t, counts, ta * ROWS_A + group * 64 + warp * 16 + half * WARP_ROWS, tb * ROWS_B + lane * 4);
+        screen_rows<KIND>(t, counts, ta * ROWS_A + warp_of_block * 16 + half * WARP_ROWS, tb * ROWS_B + lane * 4);
       }
     }
   }

@@ -195,7 +195,6 @@ template <bool PACKED> __global__ static void __launch_bounds__(THREADS, 1)
     return;
   }
 
-  const uint32_t group = warp_of_block / 4;
   for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
     uint32_t ta, tb, c[128];
     if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
@@ -203,10 +202,10 @@ template <bool PACKED> __global__ static void __launch_bounds__(THREADS, 1)
     if constexpr (PACKED) {
 #pragma unroll
       for (int i = 0; i < 128; i++) c[i] = 0;
-      count_steps(&copies, stages, group, t.steps[0], &step, c);
+      count_steps(&copies, stages, t.steps[0], &step, c);
 #pragma unroll
       for (int i = 0; i < 128; i++) c[i] *= 65537u;
-      count_steps(&copies, stages, group, t.steps[1], &step, c);
+      count_steps(&copies, stages, t.steps[1], &step, c);
       uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread;
       put_all(c, mine);
       search_packed(t, mine, one, b0);
@@ -215,7 +214,7 @@ template <bool PACKED> __global__ static void __launch_bounds__(THREADS, 1)
       for (uint32_t class_index = 0; class_index < t.classes; class_index++) {
 #pragma unroll
         for (int i = 0; i < 128; i++) c[i] = 0;
-        count_steps(&copies, stages, group, t.steps[class_index], &step, c);
+        count_steps(&copies, stages, t.steps[class_index], &step, c);
         put_all(c, counts_of(t, class_index));
       }
       search_wide(t, one, b0);

@@ -60,12 +60,12 @@ __global__ static void __launch_bounds__(THREADS, 1) count_products(const __grid
     const uint32_t first = now.class_index, second = first + 1;
 #pragma unroll
     for (int i = 0; i < 128; i++) c[i] = 0;
-    count_steps(&copies, stages, group, t.class_step[second] - t.class_step[first], &step, c);
+    count_steps(&copies, stages, t.class_step[second] - t.class_step[first], &step, c);
     if (t.packed) {
 #pragma unroll
       for (int i = 0; i < 128; i++) c[i] <<= 16;
       if (second < now.end)
-        count_steps(&copies, stages, group, t.class_step[second + 1] - t.class_step[second], &step, c);
+        count_steps(&copies, stages, t.class_step[second + 1] - t.class_step[second], &step, c);
     }
     /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
     uint32_t *out = t.out + (size_t) k * AREA + (group * 64 + warp * 16 + lane / 4) * ROWS_B + lane % 4 * 2;

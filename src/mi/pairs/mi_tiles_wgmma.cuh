@@ -77,19 +77,20 @@ __device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const
   bring_steps(r, stages, a, b, steps, 0, steps, step);
 }
 
-/* Adds a class's counts of warpgroup `group`: by all threads of both. */
+/* Adds a class's counts: by all threads of both warpgroups. */
 template <uint32_t STAGES>
-__device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages, uint32_t group, int steps,
-                                          uint32_t *step, uint32_t (&c)[128])
+__device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
+                                          uint32_t (&c)[128])
 {
   if (!steps) return;
+  const uint32_t own = threadIdx.x / 128 * 64 * 32; /* bytes before this warpgroup's rows */
   for (int s = 0; s < steps; s++, ++*step) {
     const uint32_t at = *step % STAGES;
     const uint8_t *from = stages + at * STAGE_BYTES;
     barrier_wait(&r->full[at], *step / STAGES & 1);
     hold(c);
     product_fence();
-    mma_64x256x256(c, operand_descriptor(from + group * 64 * 32), operand_descriptor(from + BLOCK_BYTES));
+    mma_64x256x256(c, operand_descriptor(from + own), operand_descriptor(from + BLOCK_BYTES));
     product_commit();
     if (s > 0) { /* the step before is done: its stage is free */
       product_wait<1>();

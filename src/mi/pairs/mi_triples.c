@@ -165,7 +165,6 @@ static void search_fixed(const shared *s, const weft_mi_tile *tile, size_t i, co
 
 static void search_planes(const shared *s, const weft_mi_tile *tile, size_t from, size_t to, workspace *w)
 {
-  const weft_mi_pack *p = s->tiling.x;
   const int gains = s->search->by_interaction || s->search->min_gain > -INFINITY;
   weft_mi_counts all;
   weft_mi_tile_count(&s->tiling, tile, w->all, &all);
@@ -204,7 +203,7 @@ static void search_codes(const shared *s, const weft_mi_tile *tile, size_t from,
 
 /* ---- entry point ---- */
 
-static weft_status prepare(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *p, shared *s, workspace **work)
+static weft_status prepare(weft_arena *mem, const weft_mi_pack *p, int threads, shared *s, workspace **work)
 {
   weft_status st = WEFT_OK;
   uint32_t levels = 1, planes = 1;
@@ -224,8 +223,8 @@ static weft_status prepare(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *p
   s->alone_bits = bits;
   s->screening = weft_mi_screening_of(p);
   const size_t margins = (size_t) levels * p->classes * planes * WEFT_MI_TILE;
-  WEFT_TAKE(*work, mem, (size_t) ctx->threads);
-  for (int t = 0; t < ctx->threads; t++) {
+  WEFT_TAKE(*work, mem, (size_t) threads);
+  for (int t = 0; t < threads; t++) {
     workspace *w = &(*work)[t];
     WEFT_TAKE(w->all, mem, s->tiling.both);
     WEFT_TAKE(w->both, mem, s->tiling.both * levels);
@@ -237,7 +236,7 @@ static weft_status prepare(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *p
     WEFT_TAKE(w->work, mem, s->tiling.cells * levels);
     WEFT_TAKE(w->pairs, mem, WEFT_MI_TILE);
     WEFT_TAKE(w->codes, mem, (s->tiling.codes + 1) * p->n);
-    if (s->tiling.codes) WEFT_TRY(weft_mi_coder_init(&w->coder, mem, p));
+    if (s->tiling.codes) WEFT_TRY(weft_mi_coder_init(&w->coder, mem, p, 3));
   }
 done:
   return st;
@@ -267,7 +266,7 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
   weft_mi_keeper *keepers = NULL;
   workspace *work;
   shared s = { .search = search, .bar_mi = search->min_mi, .bar_gain = search->min_gain };
-  WEFT_TRY(prepare(ctx, &own, pack, &s, &work));
+  WEFT_TRY(prepare(&own, pack, threads, &s, &work));
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
     WEFT_TRY(

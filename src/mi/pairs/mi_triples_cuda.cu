@@ -147,8 +147,9 @@ __device__ static void score_triple(const triple_args &t, const counted &p)
   if (x > y) { swap = x; x = y; y = swap; }
   if (y > z) { swap = y; y = z; z = swap; }
   if (x > y) { swap = x; x = y; y = swap; }
-  mi_offer(s.bar, s.hits, weft_mi_bits(joint, s.f.unit, n), weft_mi_bits(joint - greatest, s.f.unit, n),
-           (x * s.columns + y) * s.columns + z);
+  const uint64_t index = (x * s.columns + y) * s.columns + z;
+  const double mi = weft_mi_bits(joint, s.f.unit, n), gain = weft_mi_bits(joint - greatest, s.f.unit, n);
+  if (mi_passes(s.bar, mi, gain, index)) mi_append(s.hits, s.bar.by_interaction ? gain : mi, index);
 }
 
 /* Blocks of STRIP rows of a tile, a thread a column. */

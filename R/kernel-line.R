@@ -1,0 +1,102 @@
+# Sums in one dimension (src/kernel/kernel_line.h), and sums over all pairs of points there.
+
+# Whether sums can be taken so: points in one dimension, and a kernel that moments are enough for.
+has_line <- function(kernel, d) d == 1L && kernel != "polynomial" && of_sheet(kernel, "line")
+
+# Whether they pay. Sorting and cells take some hundred nanoseconds per point and query, a pair about one.
+line_pays <- function(problem) {
+  n <- as.double(nrow(problem$reference))
+  nq <- as.double(nrow(problem$query))
+  has_line(problem$kernel, ncol(problem$reference)) && is.null(problem$bandwidth$scale) && problem$backend != "cuda" &&
+    n * nq > 300 * (n + nq)
+}
+
+kernel_line <- function(problem, reason = "asked for") {
+  if (!has_line(problem$kernel, ncol(problem$reference))) {
+    abort_input("`method = \"line\"` is for one dimension and all kernels but the Cauchy and polynomial ones.",
+                x = sprintf("`kernel` is \"%s\", in %d dimensions.", problem$kernel, ncol(problem$reference)))
+  }
+  cpu_only(problem$backend, "Sums along a line are taken")
+  split <- split_weights(problem$weights)
+  reference <- list(columns = problem$reference) # one column lies in memory as one row does
+  query <- if (problem$self) reference else list(columns = problem$query)
+  task <- native_task(problem, NULL, NULL, split)
+  task$query <- query
+  task$reference <- reference
+  task$abs_error <- problem$abs_error
+  out <- .Call(C_weft_kernel_line, task, if (split$both) split$part - 1L, problem$control)
+  list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "line", backend = "cpu", effort = out$effort,
+       reason = sprintf("%s; %.0f cells met, %.3g of the pairs computed", reason, out$effort[["nodes"]],
+                        out$effort[["pairs"]] / (as.double(nrow(problem$query)) * nrow(problem$reference))))
+}
+
+# ---- sums over all pairs ----
+
+# Sums of the Gaussian kernel over all pairs of x's points but those of a point with itself, as a function of bandwidths,
+# none below `least`: within `rel_error`, NA where that is not sure. NULL where a grid would have too many bins.
+#
+# Points are parted among the bins of a grid as cubic interpolation parts a value, and the pairs of bins counted by their
+# distance, by the fast Fourier transform. In bandwidths, with v a distance: between points `bin` apart, interpolation
+# errs by at most 3/128 bin^4 times the greatest fourth derivative, for one of two points, and by 1.25 times as much for
+# the other. For bins of at most 1/8 that derivative is at most `steepest` exp(-v^2 / 6), whose sum over all pairs is at
+# most sqrt(3) times that of exp(-v^2 / 2), both being integrals of a squared modulus. Without the pairs of points with
+# themselves it is what the grid says of it, with a margin.
+gaussian_pairs <- function(x, least, rel_error, most_bins = 2^20) {
+  if (rel_error < 1e-9) return(NULL)
+  steepest <- 3.5
+  error <- 3 / 128 * 2.25 * steepest
+  bin <- least * min((rel_error / (2 * error * sqrt(3)))^0.25, 1 / 8)
+  pairs <- pair_counts(x, bin, most_bins)
+  if (is.null(pairs)) return(NULL)
+  reach <- sqrt(-2 * log(1e-4 * rel_error))
+  n <- length(x)
+  sum_of <- function(h) {
+    lags <- seq_len(min(length(pairs), ceiling(reach * h / bin))) - 1
+    sum(pairs[seq_along(lags)] * exp(-0.5 * (lags * (bin / h))^2))
+  }
+  function(h) {
+    vapply(h, function(h) {
+      sum <- sum_of(h)
+      per_pair <- error * (bin / h)^4
+      kept <- per_pair * (sqrt(3) * (sum + n) - n) <= rel_error * sum ||
+        per_pair * 1.5 * sum_of(sqrt(3) * h) <= rel_error * sum
+      if (kept) sum else NA_real_
+    }, 0)
+  }
+}
+
+# Least-squares scores of z's bandwidths; of those that bins cannot serve by what `walking()` returns.
+line_scorer <- function(z, rel_error, log_shape, walking) {
+  n <- as.double(nrow(z))
+  squared <- kernel_convolution("gaussian", 1L)
+  mass <- log_integral("gaussian", 1L)
+  known <- list(least = Inf)
+  by_walk <- NULL
+  function(t) {
+    if (min(t) < known$least) known <<- list(least = min(t), pairs = gaussian_pairs(z, min(t), rel_error))
+    if (is.null(known$pairs)) scores <- rep(NA_real_, length(t))
+    else {
+      integral <- exp(-2 * mass) * squared$at_zero * (1 + known$pairs(t * squared$wider) / n) / n
+      scores <- exp(-log_shape - log(t)) * (integral - 2 * exp(-mass) * known$pairs(t) / (n * (n - 1)))
+    }
+    left <- is.na(scores)
+    if (any(left) && is.null(by_walk)) by_walk <<- walking()
+    if (any(left)) scores[left] <- by_walk(t[left])
+    scores
+  }
+}
+
+# Ordered pairs of different points by distance, in bins: 0, 1, 2, ... Points are parted among bins, so that counts are
+# not whole. NULL where bins would be too many.
+pair_counts <- function(x, bin, most_bins) {
+  range <- points_range(matrix(x))
+  bins <- ceiling((range[2L, 1L] - range[1L, 1L]) / bin) + 4
+  if (!(bins <= most_bins)) return(NULL)
+  grid <- list(bins = bins, least = range[1L, 1L] - 1.5 * bin, per_bin = 1 / bin)
+  parted <- .Call(C_weft_kernel_bin, as.double(x), grid, control_of_size(length(x)))
+  size <- stats::nextn(2 * bins, 2)
+  square <- Mod(stats::fft(c(parted$bin, numeric(size - bins))))^2
+  pairs <- c(1, rep(2, bins - 1)) * Re(stats::fft(square, inverse = TRUE))[seq_len(bins)] / size
+  pairs[1:4] <- pairs[1:4] - c(1, 2, 2, 2) * parted$own
+  pairs
+}

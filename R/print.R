@@ -1,0 +1,42 @@
+# What the print methods share: one screen, no wider than the console.
+
+# Columns that a narrow console can do without, least needed first.
+spare_columns <- c("expected_false", "df", "statistic", "levels", "entropy", "n", "frequency", "area", "log_density",
+                   "mi1", "mi2", "size", "listed", "p_value")
+
+# Rows of a result as wide as the console: long names are cut, then columns are left out, which is said.
+print_rows <- function(d, row.names = FALSE, digits = 4L) { # nolint: object_name_linter.
+  d <- as.data.frame(d)
+  d[] <- lapply(d, function(column) {
+    if (is.double(column)) signif(column, digits) else if (is.character(column)) valid_utf8(column) else column
+  })
+  room <- getOption("width")
+  if (rows_width(d, row.names) >= room) {
+    d[] <- lapply(d, function(column) if (is.character(column)) cut_name(column, 24L) else column)
+    names(d) <- cut_name(names(d), 24L)
+  }
+  gone <- character()
+  while (rows_width(d, row.names) >= room && ncol(d) > 3L) {
+    spare <- c(intersect(spare_columns, names(d)), rev(names(d)[-(1:3)]))[1L]
+    gone <- c(gone, spare)
+    d <- d[names(d) != spare]
+  }
+  print.data.frame(d, row.names = row.names)
+  if (length(gone)) cat_wrapped(sprintf("Not shown: %s; see as.data.frame().", toString(rev(gone))))
+}
+
+rows_width <- function(d, row.names) { # nolint: object_name_linter.
+  wide <- vapply(seq_along(d), function(j) max(nchar(c(names(d)[j], format(d[[j]])), "width")), 0)
+  sum(wide + 1) + if (isFALSE(row.names)) 0 else max(nchar(rownames(d)), 0)
+}
+
+# The middle goes: numbers stand at ends.
+cut_name <- function(x, most) {
+  end <- nchar(x, "chars")
+  first <- (most - 2L) %/% 2L + 2L
+  long <- !is.na(x) & nchar(x, "width") > most
+  ifelse(long, paste0(substr(x, 1L, first), "..", substr(x, end - (most - 3L - first), end)), x)
+}
+
+# A sentence on as many lines as it takes.
+cat_wrapped <- function(...) cat(strwrap(plain_text(paste0(...)), getOption("width"), exdent = 2L), sep = "\n")

@@ -1,0 +1,234 @@
+#' Write a store
+#'
+#' Writes a matrix of samples (cells) and features as a file that [weft_store()] opens. What is on disk is read in
+#' pieces, and no more than about `memory` bytes are taken besides, however large it is.
+#'
+#' @section What can be imported: In memory: matrices, data frames, sparse Matrices of any class, lists of them (blocks
+#'   of samples, which together may have more than 2^31 values), SummarizedExperiments, DelayedMatrices (in blocks).
+#'   From disk: Matrix Market text (`.mtx`, also compressed as `.gz`, `.bz2` or `.xz`), and folders with `matrix.mtx`
+#'   and the files `barcodes.tsv` and `features.tsv` (or `genes.tsv`) of 10x Genomics.
+#'
+#' @section When it is stopped: The file is written under a temporary name in the folder of `path`, which begins with a
+#'   dot and ends in `.part`, and gets its name when it is whole and on the disk. After an error or an interrupt the
+#'   temporary file is removed. Where R was killed it stays, and cannot be opened. A link that has the name is replaced
+#'   and not followed.
+#'
+#' @param x what to import; see below.
+#' @param path the file to write.
+#' @param samples whether samples are in the `"rows"` or `"columns"` of `x`. By default they are in its rows, but in the
+#'   columns of a SummarizedExperiment and of 10x Genomics' files.
+#' @param assay for a SummarizedExperiment: the assay's name or number.
+#' @param overwrite whether a file at `path` may be replaced.
+#' @param memory bytes to work in, besides `x` and one number per row and column. Blocks have at most a 64th of it in
+#'   values, and 2^22; to read one takes about 15 bytes per value.
+#' @param progress see [mi_rank()].
+#' @return The store, as [weft_store()] opens it.
+#' @seealso [weft_store()]
+#' @export
+#' @examples
+#' folder <- tempfile()
+#' dir.create(folder)
+#' writeLines(c("%%MatrixMarket matrix coordinate integer general", "3 2 3", "1 1 5", "3 1 1", "2 2 7"),
+#'            file.path(folder, "matrix.mtx"))
+#' writeLines(c("cell-1", "cell-2"), file.path(folder, "barcodes.tsv"))
+#' writeLines(c("g1\tTP53", "g2\tMYC", "g3\tKRAS"), file.path(folder, "features.tsv"))
+#' x <- weft_import(folder, tempfile(fileext = ".weft"))
+#' as.matrix(x)
+weft_import <- function(x, path, samples = NULL, assay = NULL, overwrite = FALSE, memory = 2^28, progress = NULL) {
+  need_args(c("x", "path"))
+  path <- store_path(path, check_flag(overwrite, "overwrite"))
+  memory <- check_number(memory, "memory", min = 2^20, max = 2^45)
+  if (!is.null(samples)) samples <- check_choice(samples, c("rows", "columns"), "samples")
+  from <- memory_errors(import_source(x, samples, assay, memory))
+  control <- run_control("cpu", NULL, progress, NULL, "Importing")
+  writer <- NULL
+  on.exit(if (!is.null(writer)) .Call(C_weft_store_abandon, writer))
+  begin <- function() {
+    if (!is.null(writer)) .Call(C_weft_store_abandon, writer)
+    writer <<- .Call(C_weft_store_begin, path, overwrite, as.double(from$n), as.double(from$p), memory, control)
+    writer
+  }
+  memory_errors(from$fill(begin, control))
+  put_vectors(writer, from, control)
+  .Call(C_weft_store_finish, writer, control)
+  writer <- NULL
+  weft_store(path)
+}
+
+store_path <- function(path, overwrite) {
+  if (!is_word(path) || !nzchar(path)) abort_input("`path` must name a file.", x = paste0("It is ", describe(path), "."))
+  path <- path.expand(path)
+  if (!dir.exists(dirname(path))) {
+    abort_input("`path` must be in a folder that exists.", x = sprintf("There is no '%s'.", dirname(path)))
+  }
+  if (dir.exists(path)) abort_input("`path` must name a file.", x = sprintf("'%s' is a folder.", basename(path)))
+  if (file.exists(path) && !overwrite) {
+    abort_input("`path` must name a new file.", x = sprintf("There is '%s' already.", basename(path)),
+                i = "`overwrite = TRUE` replaces it.")
+  }
+  path
+}
+
+# ---- names and tables ----
+
+put_vectors <- function(writer, from, control) {
+  put <- function(name, value) .Call(C_weft_store_put_vector, writer, enc2utf8(name), value, control)
+  put_names <- function(name, value) if (!is.null(value)) put(name, store_text(value))
+  put_names("row names", from$row_names)
+  put_names("column names", from$names)
+  put_store_table(put, "row", from$row_data)
+  put_store_table(put, "column", from$column_data)
+}
+
+# A table's columns are vectors "row data: <name>"; a factor's levels, and what logical values are called, are
+# "row levels: <name>".
+put_store_table <- function(put, side, table) {
+  for (name in names(table)) {
+    column <- table[[name]]
+    data <- paste0(side, " data: ", name)
+    if (is.factor(column) || is.logical(column)) {
+      put(data, if (is.factor(column)) as.integer(column) else as.integer(column) + 1L)
+      put(paste0(side, if (is.factor(column)) " levels: " else " flags: ", name),
+          if (is.factor(column)) store_text(levels(column)) else c("FALSE", "TRUE"))
+    } else {
+      put(data, if (is.numeric(column)) as.vector(unclass(column)) else store_text(column))
+    }
+  }
+}
+
+store_text <- function(x) {
+  x <- enc2utf8(as.character(x))
+  if (!all(validUTF8(x[!is.na(x)]))) {
+    abort_input("Names and texts must be valid.", x = "Some cannot be brought to UTF-8.",
+                i = "Give their encoding with `Encoding()`, or convert them with `iconv()`.")
+  }
+  x
+}
+
+#' @rdname weft_store
+#' @export
+store_data <- function(x, side = c("rows", "columns")) {
+  need_args("x")
+  if (!inherits(x, "weft_store")) abort_input("`x` must be a store.", x = paste0("It is ", describe(x), "."))
+  side <- check_choice(side, c("rows", "columns"), "side")
+  k <- match(side, c("rows", "columns"))
+  count <- dim(x)[k]
+  prefix <- paste0(c("row", "column")[k], " data: ")
+  vectors <- open_store(x)$about$vectors
+  named <- substring(vectors[startsWith(vectors, prefix)], nchar(prefix) + 1L)
+  columns <- lapply(named, function(name) store_column(x, c("row", "column")[k], name, count))
+  names(columns) <- named
+  labels <- dimnames(x)[[k]]
+  structure(columns, class = "data.frame",
+            row.names = if (is.null(labels) || anyNA(labels) || anyDuplicated(labels)) .set_row_names(count)
+                        else labels)
+}
+
+store_column <- function(x, side, name, count) {
+  column <- store_vector(x, paste0(side, " data: ", name), count)
+  levels <- store_vector(x, paste0(side, " levels: ", name), type = "text")
+  flags <- is.null(levels) && !is.null(store_vector(x, paste0(side, " flags: ", name), type = "text"))
+  if (is.null(levels) && !flags) return(column)
+  most <- if (flags) 2L else length(levels)
+  if (!is.integer(column) || any(column < 1L | column > most, na.rm = TRUE) || anyDuplicated(levels) || anyNA(levels)) {
+    abort_input(sprintf("'%s' must have levels for the values of \"%s\".", basename(unclass(x)$path), name),
+                x = "Some have none, or levels are not unique.", i = "It is damaged: import the data again.")
+  }
+  if (flags) column == 2L else factor(levels[column], levels)
+}
+
+# ---- sources ----
+
+# What is imported, as list(n, p, row_names, names, row_data, column_data, fill). fill(begin, control) calls begin() for
+# a writer, once or anew, and hands it all rows.
+import_source <- function(x, samples, assay, memory) {
+  if (is_word(x)) return(file_import(x, samples, memory))
+  if (inherits(x, "weft_store")) {
+    abort_input("`x` must not be a store already.", i = "Copy its file, or take `x[, ]` first.")
+  }
+  experiment <- inherits(x, "SummarizedExperiment")
+  if (experiment && !is.null(samples)) abort_input("`samples` must be NULL for a SummarizedExperiment.")
+  given <- as_source(x, assay)
+  turned <- identical(samples, "columns")
+  source <- switch(given$kind,
+    matrix = matrix_import(given$data, turned), frame = matrix_import(frame_matrix(given$data, "x"), turned),
+    sparse = sparse_import(list(given$data), turned), blocks = sparse_import(given$data, turned),
+    delayed = delayed_import(given$data, turned, memory)
+  )
+  if (is.null(source)) {
+    abort_input(paste("`x` must be a numeric matrix or data frame, a sparse Matrix or a list of them, a",
+                      "SummarizedExperiment, a DelayedMatrix, or name a file."), x = paste0("It is ", describe(x), "."))
+  }
+  if (experiment) source[c("row_data", "column_data")] <- experiment_tables(x)
+  source
+}
+
+# Columns that are vectors of numbers, texts, factors or flags; others stay behind.
+experiment_tables <- function(x) {
+  plain <- function(table) {
+    columns <- as.list(table)
+    columns[vapply(columns, function(v) is.factor(v) || is.atomic(v) && !is.object(v) && is.null(dim(v)) &&
+                     (is.numeric(v) || is.logical(v) || is.character(v)), NA)]
+  }
+  list(plain(SummarizedExperiment::colData(x)), plain(SummarizedExperiment::rowData(x)))
+}
+
+new_import <- function(d, names, fill, ...) {
+  list(n = d[1L], p = d[2L], row_names = names[[1L]], names = names[[2L]], fill = fill, ...)
+}
+
+matrix_import <- function(x, turned) {
+  if (!is.numeric(x) && !is.logical(x)) return(NULL)
+  if (turned) x <- t(x)
+  new_import(dim(x), dimnames(x), function(begin, control) {
+    .Call(C_weft_store_columns, begin(), 0, as.double(nrow(x)), NULL, NULL, x, control)
+  })
+}
+
+# Blocks of samples. With samples in columns, a block's compressed columns are rows of the store already.
+sparse_import <- function(blocks, turned) {
+  side <- if (turned) ncol else nrow
+  other <- if (turned) nrow else ncol
+  features <- vapply(blocks, other, 0L)
+  if (any(features != features[1L])) {
+    abort_input("The blocks of `x` must have the same features.",
+                x = sprintf("They have %s.", paste(unique(features), collapse = ", ")))
+  }
+  counts <- as.double(vapply(blocks, side, 0L))
+  first <- cumsum(c(0, counts))
+  labels <- lapply(blocks, function(b) dimnames(b)[[1L + turned]])
+  names <- list(if (!any(vapply(labels, is.null, NA))) unlist(labels), dimnames(blocks[[1L]])[[2L - turned]])
+  new_import(c(sum(counts), features[1L]), names, function(begin, control) {
+    writer <- begin()
+    for (k in seq_along(blocks)) put_sparse(writer, blocks[[k]], first[k], turned, control)
+  })
+}
+
+put_sparse <- function(writer, block, first, turned, control) {
+  block <- sparse_columns(block)
+  values <- if (methods::is(block, "nMatrix")) NULL else block@x
+  if (turned) .Call(C_weft_store_rows, writer, first, as.double(block@p), block@i, values, control)
+  else .Call(C_weft_store_columns, writer, first, as.double(nrow(block)), block@p, block@i, values, control)
+}
+
+# A few samples at a time, as many as are a quarter of `memory` were they dense.
+delayed_import <- function(x, turned, memory) {
+  d <- as.double(dim(x))
+  k <- 1L + turned
+  at_once <- max(1, floor(memory / 32 / max(1, d[3L - k])))
+  sparse <- DelayedArray::is_sparse(x)
+  new_import(if (turned) rev(d) else d, if (turned) rev(dimnames(x)) else dimnames(x), function(begin, control) {
+    writer <- begin()
+    for (first in seq(0, length.out = ceiling(d[k] / at_once), by = at_once)) {
+      range <- seq(first + 1, min(first + at_once, d[k]))
+      part <- if (turned) x[, range, drop = FALSE] else x[range, , drop = FALSE]
+      if (sparse) {
+        put_sparse(writer, check_matrix(methods::as(part, "dgCMatrix"), "x"), first, turned, control)
+      } else {
+        dense <- as.matrix(part)
+        if (turned) dense <- t(dense)
+        .Call(C_weft_store_columns, writer, first, as.double(nrow(dense)), NULL, NULL, dense, control)
+      }
+    }
+  })
+}

@@ -1,0 +1,79 @@
+# Matrix Market files for weft_import(): text that may be compressed, read by R's connections in pieces and parsed in C
+# (src/store/store_market.c).
+
+market_piece <- 2^22 # bytes
+
+file_import <- function(path, samples, memory) {
+  if (!file.exists(path)) abort_input("`x` must name a file that exists.", x = sprintf("There is no '%s'.", path))
+  if (dir.exists(path)) return(tenx_folder_import(path, samples, memory))
+  if (grepl("\\.mtx(\\.(gz|bz2|xz))?$", path, ignore.case = TRUE)) {
+    return(market_import(path, identical(samples, "columns"), memory))
+  }
+  abort_input("`x` must name a file of a format that is known.", x = sprintf("It is '%s'.", basename(path)),
+              i = "Known are .mtx, also compressed, and folders with matrix.mtx.")
+}
+
+# matrix.mtx with barcodes.tsv and features.tsv (or genes.tsv, before version 3), each perhaps compressed.
+tenx_folder_import <- function(folder, samples, memory) {
+  find <- function(...) {
+    names <- paste0(rep(c(...), each = 2L), c("", ".gz"))
+    found <- file.path(folder, names)[file.exists(file.path(folder, names))]
+    if (!length(found)) {
+      abort_input("`x` must be a folder with matrix.mtx, barcodes.tsv and features.tsv.",
+                  x = sprintf("There is no %s.", names[1L]), i = "Each may end in .gz.")
+    }
+    found[1L]
+  }
+  files <- c(find("matrix.mtx"), find("barcodes.tsv"), find("features.tsv", "genes.tsv"))
+  source <- market_import(files[1L], !identical(samples, "rows"), memory)
+  cells <- table_columns(files[2L])
+  features <- table_columns(files[3L])
+  check_lines <- function(table, count, file) {
+    if (length(table[[1L]]) == count) return(invisible())
+    abort_input(sprintf("'%s' must have one line for each of %.0f.", basename(file), count),
+                x = sprintf("It has %d.", length(table[[1L]])))
+  }
+  check_lines(cells, source$n, files[2L])
+  check_lines(features, source$p, files[3L])
+  source$row_names <- cells[[1L]]
+  source$names <- features[[1L]]
+  source$column_data <- stats::setNames(features[-1L], c("symbol", "type", sprintf("V%d", seq_along(features)))[
+    seq_len(length(features) - 1L)])
+  source
+}
+
+# The columns of a file of tabs without a header, as texts.
+table_columns <- function(file) {
+  lines <- readLines(file, warn = FALSE, encoding = "UTF-8")
+  fields <- strsplit(lines, "\t", fixed = TRUE)
+  columns <- max(1L, lengths(fields))
+  lapply(seq_len(min(columns, 16L)), function(k) vapply(fields, function(f) f[k], ""))
+}
+
+market_import <- function(path, turned, memory) {
+  sizes <- market_read(path, "sizes", NULL, NULL, turned, run_control())
+  fill <- function(begin, control) {
+    writer <- begin()
+    if (!market_read(path, "push", writer, NULL, turned, control)$late) return(invisible())
+    writer <- begin()
+    sorter <- .Call(C_weft_store_sorter, writer, memory, control)
+    market_read(path, "count", writer, sorter, turned, control)
+    market_read(path, "place", writer, sorter, turned, control)
+    .Call(C_weft_store_drain, writer, sorter, control)
+  }
+  d <- if (turned) c(sizes$columns, sizes$rows) else c(sizes$rows, sizes$columns)
+  new_import(d, NULL, fill)
+}
+
+# One reading: of the sizes alone, or of all entries, which are pushed in order, counted or placed. Ends early where an
+# entry comes too late.
+market_read <- function(path, mode, writer, sorter, turned, control) {
+  market <- .Call(C_weft_store_market)
+  file <- gzfile(path, "rb")
+  on.exit(close(file))
+  repeat {
+    bytes <- readBin(file, "raw", market_piece)
+    found <- .Call(C_weft_store_market_read, market, writer, sorter, mode, bytes, turned, control)
+    if (!length(bytes) || !is.null(found) && (mode == "sizes" || found$late)) return(found)
+  }
+}

@@ -1,0 +1,287 @@
+#' A store: a sparse matrix in one file
+#'
+#' Opens what [weft_import()] wrote: a matrix of samples (cells) in rows and features in columns, compressed in blocks of
+#' rows, with its names and tables. Nothing is read but the directory; functions read blocks when they need them, so
+#' that a store may be many times larger than memory, and have more than 2^31 values.
+#'
+#' `x[i, j]` reads rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` the whole. [colSums()],
+#' [rowSums()], [colMeans()], [rowMeans()] and `summary()` read the blocks one after another. [pca()] takes a store of
+#' any size; every other function that takes a sparse matrix takes one that fits into memory.XX
+#' counts divided and logarithms taken on the way.
+#'
+#' @section The file: Small whole numbers and places take as few bits as 128 of them need, other numbers 32 bits where
+#'   these hold them exactly, else 64: what is read is what was written, to the bit, but zeros are not kept apart from
+#'   what is absent. Every block has a checksum; a damaged block is an error that names its rows, and the others can
+#'   still be read. Nothing in the file is evaluated. `system.file("store-format.md", package = "weft")` describes every
+#'   byte.
+#'
+#' @param path a file that [weft_import()] wrote.
+#' @param x,object a store.
+#' @param i,j rows and columns: numbers, names or logical values; all when missing.
+#' @param drop whether a single row or column becomes a vector.
+#' @param side the table of the `"rows"` (samples) or of the `"columns"` (features).
+#' @param ... not used.
+#' @return `weft_store()`: an object of class `weft_store` with `dim` and `dimnames`. It holds the file's place and not
+#'   its content, may be saved, and opens the file again in another session; a file that has changed since is an error.
+#'   `store_data()`: a data frame with one row per sample or feature, as an AnnData file's `obs` and `var`, and no
+#'   columns where the file had none.
+#' @seealso [weft_import()]
+#' @export
+#' @examples
+#' counts <- Matrix::rsparsematrix(100, 20, 0.1, rand.x = function(n) rpois(n, 2) + 1)
+#' x <- weft_import(counts, tempfile(fileext = ".weft"))
+#' x
+#' summary(x)
+#' x[1:3, 1:5]
+#' identical(colSums(x), Matrix::colSums(counts))
+#' pca(x, k = 2)
+weft_store <- function(path) {
+  need_args("path")
+  if (!is_word(path)) abort_input("`path` must name a file.", x = paste0("It is ", describe(path), "."))
+  path <- normalizePath(path, mustWork = FALSE)
+  if (dir.exists(path)) {
+    abort_input("`path` must name a file.", x = sprintf("'%s' is a folder.", basename(path)))
+  }
+  pointer <- .Call(C_weft_store_open, path, run_control())
+  about <- .Call(C_weft_store_about, pointer)
+  live <- new.env(parent = emptyenv())
+  live$pointer <- pointer
+  live$about <- about
+  structure(class = "weft_store", list(path = path, n = about$n, p = about$p, values = about$values, crc = about$crc,
+                                       recipe = no_recipe, live = live))
+}
+
+# size: what each row's values are divided by; log1p: whether log(1 + v) follows; what: in words.
+no_recipe <- list(size = NULL, log1p = FALSE, what = NULL)
+
+# As weft_store() made it: what other functions read goes where this says.
+whole_store <- function(x) {
+  parts <- if (is.list(x)) unclass(x)
+  recipe <- parts$recipe
+  fine <- is_word(parts$path) && is_numbers(parts$n, 1L, min = 0, whole = TRUE) &&
+    is_numbers(parts$p, 1L, min = 0, whole = TRUE) && is_numbers(parts$crc, 1L) && is.environment(parts$live) &&
+    is_numbers(parts$values, 1L, min = 0) && is.list(recipe) && isTRUE(recipe$log1p %in% c(TRUE, FALSE)) &&
+    (is.null(recipe$size) || is.double(recipe$size) && is_numbers(recipe$size, parts$n, min = 0) &&
+       all(recipe$size > 0))
+  if (!isTRUE(fine)) {
+    abort_input("The store must be as `weft_store()` opened it.", i = "Open it again with `weft_store()`.")
+  }
+  parts
+}
+
+# list(pointer, about): the open file, which is opened again in another session.
+open_store <- function(x) {
+  parts <- whole_store(x)
+  live <- parts$live
+  about <- if (typeof(live$pointer) == "externalptr") .Call(C_weft_store_about, live$pointer)
+  if (is.null(about)) {
+    live$names <- NULL
+    live$pointer <- .Call(C_weft_store_open, parts$path, run_control())
+    about <- .Call(C_weft_store_about, live$pointer)
+  }
+  if (!identical(c(about$n, about$p, about$crc, about$values), c(parts$n, parts$p, parts$crc, parts$values))) {
+    abort_input("The store's file must be the one that was opened.", x = sprintf("'%s' has changed since.",
+                                                                                 basename(parts$path)),
+                i = "Open it again with `weft_store()`.")
+  }
+  list(pointer = live$pointer, about = about, recipe = parts$recipe[c("size", "log1p")])
+}
+
+# A vector beside the matrix, or NULL. Names are checked: they come from a file.
+store_vector <- function(x, name, length = NULL, type = NULL) {
+  file <- open_store(x)
+  at <- match(name, file$about$vectors)
+  if (is.na(at)) return(NULL)
+  if (!is.null(length) && file$about$lengths[at] != length || !is.null(type) && file$about$types[at] != type) {
+    abort_input(sprintf("'%s' must have %s of %.0f.", basename(unclass(x)$path), name, length),
+                x = sprintf("It has %.0f, %s.", file$about$lengths[at], file$about$types[at]),
+                i = "It is damaged: import the data again.")
+  }
+  out <- memory_errors(.Call(C_weft_store_vector, file$pointer, as.double(at), run_control()))
+  if (is.character(out) && !all(validUTF8(out[!is.na(out)]))) {
+    abort_input(sprintf("'%s' must have names in UTF-8.", basename(unclass(x)$path)), x = "Some are not.",
+                i = "It is damaged: import the data again.")
+  }
+  out
+}
+
+#' @export
+dim.weft_store <- function(x) {
+  parts <- whole_store(x)
+  as.integer(c(parts$n, parts$p))
+}
+
+#' @export
+dimnames.weft_store <- function(x) {
+  parts <- whole_store(x)
+  live <- parts$live
+  if (is.null(live$names)) {
+    names <- list(store_vector(x, "row names", parts$n, "text"), store_vector(x, "column names", parts$p, "text"))
+    live$names <- list(if (!all(vapply(names, is.null, NA))) names)
+  }
+  live$names[[1L]]
+}
+
+# ---- any rows and columns ----
+
+#' @rdname weft_store
+#' @export
+`[.weft_store` <- function(x, i, j, ..., drop = FALSE) {
+  if (nargs() - (!missing(drop)) != 3L) {
+    abort_input("A store must be indexed by rows and columns.", i = "As `x[1:10, ]`; `x[, ]` is the whole.")
+  }
+  d <- dim(x)
+  names <- dimnames(x)
+  rows <- if (!missing(i)) store_places(i, d[1L], names[[1L]], "i")
+  columns <- if (!missing(j)) store_places(j, d[2L], names[[2L]], "j")
+  out <- store_sparse(x, rows, columns)
+  if (check_flag(drop, "drop") && any(dim(out) == 1L)) out[, , drop = TRUE] else out
+}
+
+# Places from 1 of what an index says.
+store_places <- function(index, count, names, arg) {
+  wrong <- function(what) {
+    abort_input(sprintf("`%s` must say which of %d.", arg, count), x = what)
+  }
+  if (is.factor(index) || is.object(index)) wrong(paste0("It is ", describe(index), "."))
+  if (is.character(index)) {
+    at <- match(index, names)
+    if (anyNA(at)) wrong(sprintf("There is no %s.", label_some(unique(index[is.na(at)]))))
+    return(as.double(at))
+  }
+  if (is.logical(index) && length(index) == count && !anyNA(index)) return(as.double(which(index)))
+  if (!is.numeric(index) || anyNA(index) || any(index != trunc(index)) || any(abs(index) > count)) {
+    wrong(if (is.numeric(index) && !anyNA(index)) "Not all are whole numbers of at most that many."
+          else paste0("It is ", describe(index), "."))
+  }
+  if (any(index < 0) && any(index > 0)) wrong("Some are negative, others positive.")
+  if (any(index < 0)) as.double(setdiff(seq_len(count), -index)) else as.double(index[index > 0])
+}
+
+# Rows and columns (places from 1, in any order; NULL: all) as a dgCMatrix.
+store_sparse <- function(x, rows = NULL, columns = NULL) {
+  file <- open_store(x)
+  names <- dimnames(x)
+  at <- lapply(list(rows, columns), function(i) if (!is.null(i)) sort(unique(i)))
+  free <- .Call(C_weft_host_available)
+  most <- min(.Machine$integer.max, if (free > 0) floor(0.8 * free / 12) else Inf)
+  slots <- memory_errors(.Call(C_weft_store_select, file$pointer, zero_based(at[[1L]]), zero_based(at[[2L]]),
+                               file$recipe, most, run_control(task = "Reading")))
+  size <- as.integer(c(if (is.null(rows)) file$about$n else length(at[[1L]]),
+                       if (is.null(columns)) file$about$p else length(at[[2L]])))
+  out <- methods::new("dgCMatrix", p = slots$p, i = slots$i, x = slots$x, Dim = size)
+  if (!is.null(rows) && !identical(rows, at[[1L]])) out <- out[match(rows, at[[1L]]), , drop = FALSE]
+  if (!is.null(columns) && !identical(columns, at[[2L]])) out <- out[, match(columns, at[[2L]]), drop = FALSE]
+  out@Dimnames <- list(chosen_names(names[[1L]], rows), chosen_names(names[[2L]], columns))
+  out
+}
+
+zero_based <- function(at) if (!is.null(at)) at - 1
+
+chosen_names <- function(names, at) if (is.null(at)) names else names[at]
+
+#' @export
+as.matrix.weft_store <- function(x, ...) {
+  d <- dim(x)
+  free <- .Call(C_weft_host_available)
+  if (free > 0 && 8 * prod(as.double(d)) > 0.8 * free) {
+    weft_abort("memory", "The store must fit into memory as a dense matrix.",
+               x = sprintf("It needs %.1f GB, and %.1f GB are free.", 8 * prod(as.double(d)) / 1e9, free / 1e9),
+               i = "Take some rows or columns, as `x[1:1000, ]`.")
+  }
+  memory_errors(as.matrix(store_sparse(x)))
+}
+
+# ---- sums ----
+
+store_sums <- function(x, skip_missing = FALSE) {
+  file <- open_store(x)
+  memory_errors(.Call(C_weft_store_sums, file$pointer, file$recipe, check_flag(skip_missing, "na.rm"),
+                      run_control(task = "Adding up")))
+}
+
+# Sums or means of one side ("rows" or "columns"), under its names.
+store_side <- function(x, side, na.rm, mean = FALSE) {
+  k <- match(side, c("rows", "columns"))
+  counts <- c("row_counts", "column_counts")[k]
+  found <- store_sums(x, na.rm)
+  out <- found[[side]]
+  if (mean) {
+    missing <- if (na.rm) store_sums(x)[[counts]] - found[[counts]] else 0
+    out <- out / (dim(x)[3L - k] - missing)
+  }
+  stats::setNames(out, dimnames(x)[[k]])
+}
+
+#' @importFrom Matrix colSums rowSums colMeans rowMeans
+NULL
+
+methods::setOldClass("weft_store")
+
+#' @rdname weft_store
+#' @param na.rm whether missing values are left out.
+#' @param dims not used.
+#' @aliases colSums,weft_store-method rowSums,weft_store-method colMeans,weft_store-method rowMeans,weft_store-method
+#' @exportMethod colSums
+methods::setMethod("colSums", "weft_store", function(x, na.rm = FALSE, dims = 1, ...) store_side(x, "columns", na.rm))
+#' @rdname weft_store
+#' @exportMethod rowSums
+methods::setMethod("rowSums", "weft_store", function(x, na.rm = FALSE, dims = 1, ...) store_side(x, "rows", na.rm))
+#' @rdname weft_store
+#' @exportMethod colMeans
+methods::setMethod("colMeans", "weft_store", function(x, na.rm = FALSE, dims = 1, ...) {
+  store_side(x, "columns", na.rm, mean = TRUE)
+})
+#' @rdname weft_store
+#' @exportMethod rowMeans
+methods::setMethod("rowMeans", "weft_store", function(x, na.rm = FALSE, dims = 1, ...) {
+  store_side(x, "rows", na.rm, mean = TRUE)
+})
+
+#' @exportMethod coerce
+methods::setAs("weft_store", "dgCMatrix", function(from) store_sparse(from))
+
+# ---- words ----
+
+#' @rdname weft_store
+#' @export
+summary.weft_store <- function(object, ...) {
+  about <- open_store(object)$about
+  sums <- store_sums(object, skip_missing = TRUE)
+  structure(class = "summary.weft_store", list(
+    path = unclass(object)$path, dim = dim(object), values = about$values, bytes = about$bytes,
+    range = if (about$values > 0) sums$range, blocks = length(about$rows), kinds = table(about$kinds),
+    per_row = stats::quantile(sums$row_counts, names = FALSE), row_sums = stats::quantile(sums$rows, names = FALSE),
+    empty_columns = sum(sums$column_counts == 0), empty_rows = sum(sums$row_counts == 0),
+    recipe = unclass(object)$recipe$what
+  ))
+}
+
+#' @export
+print.summary.weft_store <- function(x, ...) {
+  cat(store_heading(x$dim, x$values, x$bytes), "\n", sep = "")
+  five <- function(v) paste(format(v, digits = 3L, trim = TRUE), collapse = ", ")
+  if (length(x$range)) cat(sprintf("Values other than 0: from %g to %g\n", x$range[1L], x$range[2L]))
+  if (x$dim[1L] > 0L) {
+    cat("Values per row (least, quartiles, most): ", five(x$per_row), "\n", sep = "")
+    cat("Sums of rows: ", five(x$row_sums), "\n", sep = "")
+  }
+  cat(sprintf("Empty: %.0f rows, %.0f columns\n", x$empty_rows, x$empty_columns))
+  cat(sprintf("%d blocks: %s\n", x$blocks, paste(sprintf("%d %s", x$kinds, names(x$kinds)), collapse = ", ")))
+  if (!is.null(x$recipe)) cat(x$recipe, "\n", sep = "")
+  invisible(x)
+}
+
+store_heading <- function(dim, values, bytes) {
+  share <- if (all(dim > 0L)) sprintf(" (%.3g %%)", 100 * values / prod(as.double(dim))) else ""
+  sprintf("<weft_store> %d x %d, %.0f values%s, %s", dim[1L], dim[2L], values, share, bytes_text(bytes))
+}
+
+#' @export
+print.weft_store <- function(x, ...) {
+  about <- open_store(x)$about
+  parts <- unclass(x)
+  cat(store_heading(dim(x), parts$values, about$bytes), "\n", parts$path, "\n", sep = "")
+  if (!is.null(parts$recipe$what)) cat(parts$recipe$what, "\n", sep = "")
+  invisible(x)
+}

@@ -1,0 +1,212 @@
+/* A store: one file with a sparse matrix in blocks of rows, compressed, with checksums, and vectors beside it (names,
+ * columns of data frames). inst/store-format.md describes every byte. Structs in, structs out; no R.
+ *
+ *   store_os.c      files: read at a place, written under a temporary name and renamed when whole
+ *   store_pack.c    whole numbers in as few bits as the largest of 128 needs; checksums
+ *   store_block.c   one block: entries by columns <-> bytes
+ *   store_read.c    a file's directory, its blocks and vectors; nothing in a file is believed
+ *   store_pass.c    what needs every block: sums, and any rows and columns as compressed columns
+ *   store_write.c   rows in, blocks out
+ *   store_sort.c    entries in any order, through a file that has no name
+ *   store_market.c  Matrix Market text, piece after piece
+ *
+ * Rows and columns count from 0. A row that is handed over holds its entries in any order; equal places are summed, and
+ * zeros are not stored. */
+#ifndef WEFT_STORE_H
+#define WEFT_STORE_H
+
+#include "../base/arena.h"
+#include "../base/context.h"
+#include "store_bytes.h"
+
+#define WEFT_STORE_ROWS 65536 /* most rows of a block: 16 bits hold a place in it */
+
+/* How a block holds its values. */
+typedef enum {
+  WEFT_STORE_WHOLE = 1, /* whole numbers from 1 to 2^32, packed */
+  WEFT_STORE_SINGLE,    /* numbers that 32-bit floats hold exactly */
+  WEFT_STORE_DOUBLE
+} weft_store_kind;
+
+typedef enum { WEFT_STORE_TEXT = 1, WEFT_STORE_NUMBERS, WEFT_STORE_INTEGERS } weft_store_type;
+
+typedef struct weft_store_block {
+  uint64_t offset, bytes, values; /* where it lies; how many entries it has */
+  uint64_t first, rows;           /* its rows */
+  uint32_t kind, crc;
+} weft_store_block;
+
+typedef struct weft_store_section {
+  char *name;
+  uint64_t offset, bytes, count;
+  uint32_t type, crc;
+} weft_store_section;
+
+/* ---- reading ---- */
+
+typedef struct weft_store {
+  int file;                       /* descriptor + 1; 0: none */
+  char *name;                     /* in messages */
+  uint64_t size, n, p, values;
+  uint32_t crc;                   /* of the directory: tells one store from another */
+  size_t blocks, sections, most_rows;
+  uint64_t most_bytes, most_values; /* of one block */
+  weft_store_block *block;
+  weft_store_section *section;
+  weft_arena mem;
+  weft_ctx own;
+} weft_store;
+
+weft_status weft_store_open(weft_ctx *ctx, const char *path, weft_store *out);
+void weft_store_close(weft_store *store);
+
+/* A vector's bytes, checked against their checksum. */
+weft_status weft_store_section_bytes(weft_ctx *ctx, const weft_store *store, size_t index, uint8_t *out);
+
+/* What is done to each value v of row i on the way: v / size[i], then log1p. NULL and 0: nothing. */
+typedef struct weft_store_recipe {
+  const double *size; /* n, all positive */
+  int log1p;
+} weft_store_recipe;
+
+/* Sums and counts of stored values by columns (p) and rows (n), and the range of stored values. */
+typedef struct weft_store_sums {
+  double *columns, *column_counts, *rows, *row_counts;
+  double least, greatest;
+  int skip_missing;
+} weft_store_sums;
+
+weft_status weft_store_sum(weft_ctx *ctx, const weft_store *store, const weft_store_recipe *recipe,
+                           const weft_store_sums *out, double range[2]);
+
+/* Chosen rows and columns as compressed columns. `rows`, `columns`: strictly rising, NULL for all. */
+typedef struct weft_store_choice {
+  const double *rows, *columns;
+  size_t row_count, column_count;
+} weft_store_choice;
+
+/* starts: column_count + 1 */
+weft_status weft_store_count(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice, double *starts);
+/* `starts` as weft_store_count() gave them; `rows` are places in the choice. */
+weft_status weft_store_select(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice,
+                              const weft_store_recipe *recipe, const double *starts, int32_t *rows, double *values);
+
+/* ---- writing ---- */
+
+typedef struct { uint32_t row, column; double value; } weft_store_entry; /* row: in its block */
+
+typedef struct weft_store_writer {
+  int file;                     /* descriptor + 1; 0: none */
+  char *path, *part, *name;     /* what it will be, what it is called until then, and in messages */
+  int overwrite;
+  uint64_t n, p, at;            /* `at`: bytes written */
+  uint64_t first, last;         /* of the block that is being filled: its first row, the greatest that has an entry */
+  size_t most;                  /* entries of a block, unless one row has more */
+  size_t room, count;           /* for entries, and how many there are */
+  uint64_t values;
+  weft_store_entry *entry;
+  weft_store_block *block;
+  weft_store_section *section;
+  size_t blocks, block_room, sections, section_room;
+  weft_arena mem;
+  weft_ctx own;
+} weft_store_writer;
+
+/* Work functions may be run a second time when memory was short: what follows either does all it says, or nothing. */
+
+/* `memory`: bytes that a block in the making may take. */
+weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uint64_t n, uint64_t p, double memory,
+                             weft_store_writer *out);
+/* One entry. Rows come in order, but for those of the block that is being filled. *late: the row's block has been
+ * written, and nothing was done. */
+weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *w, uint64_t row, uint64_t column, double value,
+                            int *late);
+/* Writes the open block's entries as one of so many rows. */
+weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *w, uint64_t rows);
+/* Makes room for so many entries in the open block. */
+weft_status weft_store_room(weft_ctx *ctx, weft_store_writer *w, size_t count);
+/* How many rows from `first` on, by how many entries each has, go into a block that has `count` entries of rows
+ * before them, `before` rows: 0 where not even one does. */
+uint64_t weft_store_fit(const weft_store_writer *w, const uint32_t *counts, uint64_t first, uint64_t end,
+                        uint64_t count, uint64_t before);
+/* A vector, when all rows have come. */
+weft_status weft_store_add_section(weft_ctx *ctx, weft_store_writer *w, const char *name, weft_store_type type,
+                                   uint64_t count, const uint8_t *bytes, uint64_t size);
+/* Writes what is open, the directory and the header, and gives the file its name. */
+weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *w);
+/* Removes what was written, unless it is finished. */
+void weft_store_abandon(weft_store_writer *w);
+
+/* ---- what is in memory (store_take.c) ---- */
+
+/* Values of one type, or none: all 1. Integers may be missing (R's NA). */
+typedef struct weft_store_values { const double *doubles; const int32_t *integers; } weft_store_values;
+
+/* Rows one after another, the next ones of the store. starts: rows + 1, from 0; `done` rows were taken by a first try.
+ * Columns are checked. */
+typedef struct weft_store_rows {
+  uint64_t first; /* the store's row that they begin with */
+  size_t rows, done;
+  const double *starts;
+  const int32_t *columns;
+  weft_store_values values;
+} weft_store_rows;
+weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *w, weft_store_rows *rows);
+
+/* Compressed columns of so many rows, or a dense matrix (starts NULL), the next ones of the store; p columns. */
+typedef struct weft_store_columns {
+  uint64_t first;
+  size_t rows, done;
+  const int32_t *starts, *at;
+  weft_store_values values;
+} weft_store_columns;
+weft_status weft_store_take_columns(weft_ctx *ctx, weft_store_writer *w, weft_store_columns *columns);
+
+/* ---- entries in any order (store_sort.c) ---- */
+
+/* First all entries are counted, then all are placed (in a file without a name, where each block has its place), then
+ * the blocks are written. */
+typedef struct weft_store_sorter {
+  int file;            /* descriptor + 1 */
+  uint32_t *counts;    /* entries of each row */
+  size_t blocks, room; /* `room`: entries of a block's buffer */
+  uint64_t *first_row, *begin, *placed; /* blocks + 1, blocks + 1, blocks */
+  uint32_t *block_of;  /* per row */
+  weft_store_entry *buffer;
+  size_t *held;        /* entries in a block's buffer */
+  double memory;
+  weft_arena mem;
+  weft_ctx own;
+} weft_store_sorter;
+
+weft_status weft_store_sort_begin(weft_ctx *ctx, const weft_store_writer *w, double memory, weft_store_sorter *out);
+void weft_store_sort_count(weft_store_sorter *s, uint64_t row);
+weft_status weft_store_sort_plan(weft_ctx *ctx, weft_store_writer *w, weft_store_sorter *s);
+weft_status weft_store_sort_place(weft_ctx *ctx, weft_store_writer *w, weft_store_sorter *s, uint64_t row,
+                                  uint64_t column, double value);
+weft_status weft_store_sort_drain(weft_ctx *ctx, weft_store_writer *w, weft_store_sorter *s);
+void weft_store_sort_end(weft_store_sorter *s);
+
+/* ---- Matrix Market text (store_market.c) ---- */
+
+typedef struct weft_store_market {
+  int begun, sized;          /* the first line, and the line of sizes, have been read */
+  int dense, pattern, mirror; /* mirror: 1 symmetric, -1 skew-symmetric */
+  int half;                  /* an entry was handed over, its mirror image was not */
+  uint64_t line, rows, columns, stored, read;
+  uint64_t row, column;      /* of the next value of a dense matrix */
+  int skipping;              /* a long comment */
+  size_t held;
+  char carry[512];           /* the beginning of a line whose end has not come yet */
+} weft_store_market;
+
+/* What becomes of an entry, rows and columns as in the file and from 0. */
+typedef weft_status (*weft_store_entry_work)(weft_ctx *ctx, void *data, uint64_t row, uint64_t column, double value);
+
+/* Reads bytes *at .. size - 1, and moves *at; with `size_only` until the sizes are known. */
+weft_status weft_store_market_read(weft_ctx *ctx, weft_store_market *m, const uint8_t *bytes, size_t size, size_t *at,
+                                   int size_only, weft_store_entry_work work, void *data);
+/* The file has ended: whether all that it was to hold came. */
+weft_status weft_store_market_end(weft_ctx *ctx, weft_store_market *m, weft_store_entry_work work, void *data);
+
+#endif

@@ -1,0 +1,32 @@
+/* One block: entries by columns <-> bytes. */
+#ifndef WEFT_STORE_BLOCK_H
+#define WEFT_STORE_BLOCK_H
+
+#include "store.h"
+#include "store_pack.h"
+
+/* Entries in the order of columns, and of rows within a column, each place once and no zeros, as bytes taken from
+ * `mem`; `kind` says how values are held. */
+weft_status weft_store_encode(weft_ctx *ctx, const weft_store_entry *entry, size_t count, uint64_t p,
+                              weft_arena *mem, uint8_t **bytes, uint64_t *size, uint32_t *kind);
+
+/* A block that was read, its lengths checked: entry e of column j has starts[j] <= e < starts[j + 1]. */
+typedef struct weft_store_view {
+  const weft_store_block *block;
+  size_t index, p;
+  uint32_t *starts; /* p + 1 */
+  weft_store_packed gaps, whole;
+  const uint8_t *raw;
+} weft_store_view;
+
+/* The parts of view live in `mem`. `counts_only`: `bytes` are the block's head, of which only `starts` are made. */
+weft_status weft_store_parse(weft_ctx *ctx, const weft_store *store, size_t index, const uint8_t *bytes,
+                             int counts_only, weft_arena *mem, weft_store_view *out);
+
+/* Rows (in the block) and values of all columns, or of `count` that rise; entry e goes to rows[e], values[e]. */
+weft_status weft_store_decode(weft_ctx *ctx, const weft_store *store, const weft_store_view *view,
+                              const double *columns, size_t count, int32_t *rows, double *values);
+
+weft_status weft_store_damaged(weft_ctx *ctx, const weft_store *store, size_t index, const char *what);
+
+#endif

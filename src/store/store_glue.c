@@ -1,0 +1,253 @@
+/* .Call entry points that read stores; store_write_glue.c has those that write them. What R hands over was checked by
+ * R/store.R; it is looked at again where a wrong number would lead out of bounds. */
+#include <limits.h>
+#include <string.h>
+#include "../base/glue.h"
+#include "../base/record.h"
+#include "store.h"
+
+static void release(void *object)
+{
+  weft_store *s = object;
+  weft_store_close(s);
+}
+
+static const weft_handle_kind kind = { "weft_store", release };
+
+/* ---- opening ---- */
+
+typedef struct { const char *path; weft_store *to; } open_job;
+
+static weft_status run_open(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  open_job *job = data;
+  (void) backend;
+  return weft_store_open(ctx, job->path, job->to);
+}
+
+SEXP C_weft_store_open(SEXP path, SEXP control)
+{
+  SEXP handle = PROTECT(weft_glue_handle(&kind, sizeof(weft_store)));
+  open_job job = { Rf_translateChar(STRING_ELT(path, 0)), weft_glue_handle_take(handle, &kind) };
+  weft_glue_run(control, run_open, &job);
+  UNPROTECT(1);
+  return handle;
+}
+
+static const char *const type_names[] = { "", "text", "numbers", "integers" };
+static const char *const kind_names[] = { "", "whole", "single", "double" };
+
+static void describe_blocks(SEXP out, const weft_store *s)
+{
+  const R_xlen_t count = (R_xlen_t) s->blocks;
+  double *rows = REAL(weft_result_put(out, "rows", Rf_allocVector(REALSXP, count)));
+  double *values = REAL(weft_result_put(out, "block_values", Rf_allocVector(REALSXP, count)));
+  double *bytes = REAL(weft_result_put(out, "block_bytes", Rf_allocVector(REALSXP, count)));
+  SEXP kinds = weft_result_put(out, "kinds", Rf_allocVector(STRSXP, count));
+  for (R_xlen_t k = 0; k < count; k++) {
+    rows[k] = (double) s->block[k].rows;
+    values[k] = (double) s->block[k].values;
+    bytes[k] = (double) s->block[k].bytes;
+    SET_STRING_ELT(kinds, k, Rf_mkChar(kind_names[s->block[k].kind]));
+  }
+}
+
+static void describe_vectors(SEXP out, const weft_store *s)
+{
+  const R_xlen_t count = (R_xlen_t) s->sections;
+  SEXP names = weft_result_put(out, "vectors", Rf_allocVector(STRSXP, count));
+  SEXP types = weft_result_put(out, "types", Rf_allocVector(STRSXP, count));
+  double *counts = REAL(weft_result_put(out, "lengths", Rf_allocVector(REALSXP, count)));
+  for (R_xlen_t k = 0; k < count; k++) {
+    SET_STRING_ELT(names, k, Rf_mkCharCE(s->section[k].name, CE_UTF8));
+    SET_STRING_ELT(types, k, Rf_mkChar(type_names[s->section[k].type]));
+    counts[k] = (double) s->section[k].count;
+  }
+}
+
+/* What the directory says; NULL of a handle that leads nowhere: from another session, or none at all. */
+SEXP C_weft_store_about(SEXP handle)
+{
+  const char *fields[] = { "n", "p", "values", "bytes", "crc", "rows", "block_values", "block_bytes", "kinds",
+                           "vectors", "types", "lengths", "" };
+  const weft_store *s = weft_glue_handle_peek(handle, &kind);
+  if (!s || !s->file) return R_NilValue;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  const double sizes[] = { (double) s->n, (double) s->p, (double) s->values, (double) s->size, (double) s->crc };
+  for (int i = 0; i < 5; i++) weft_result_put(out, fields[i], Rf_ScalarReal(sizes[i]));
+  describe_blocks(out, s);
+  describe_vectors(out, s);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- vectors ---- */
+
+typedef struct { const weft_store *store; size_t index; uint8_t *out; } vector_job;
+
+static weft_status run_vector(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  vector_job *job = data;
+  (void) backend;
+  return weft_store_section_bytes(ctx, job->store, job->index, job->out);
+}
+
+/* Lengths of 4 bytes each (all ones: missing), and the texts one after another. */
+static SEXP as_text(const uint8_t *bytes, const weft_store_section *v, const char *file)
+{
+  SEXP out = PROTECT(weft_glue_vector(STRSXP, (double) v->count));
+  uint64_t at = 4 * v->count;
+  for (uint64_t i = 0; i < v->count; i++) {
+    const uint64_t length = weft_store_get(bytes + 4 * i, 4);
+    if (length == UINT32_MAX) { SET_STRING_ELT(out, (R_xlen_t) i, NA_STRING); continue; }
+    if (length > INT_MAX || length > v->bytes - at || memchr(bytes + at, 0, (size_t) length))
+      weft_glue_fail(WEFT_ERR_INPUT, "'%s' is damaged: text %.0f of \"%.200s\" cannot be read.", file, (double) i + 1,
+                     v->name);
+    SET_STRING_ELT(out, (R_xlen_t) i, Rf_mkCharLenCE((const char *) bytes + at, (int) length, CE_UTF8));
+    at += length;
+  }
+  if (at != v->bytes)
+    weft_glue_fail(WEFT_ERR_INPUT, "'%s' is damaged: \"%.200s\" is longer than its texts.", file, v->name);
+  UNPROTECT(1);
+  return out;
+}
+
+static SEXP as_numbers(const uint8_t *bytes, const weft_store_section *v)
+{
+  const int whole = v->type == WEFT_STORE_INTEGERS;
+  SEXP out = PROTECT(weft_glue_vector(whole ? INTSXP : REALSXP, (double) v->count));
+  for (uint64_t i = 0; i < v->count; i++) {
+    if (whole) INTEGER(out)[i] = (int) (int32_t) weft_store_get(bytes + 4 * i, 4);
+    else REAL(out)[i] = weft_store_get_double(bytes + 8 * i);
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* index: from 1 */
+SEXP C_weft_store_vector(SEXP handle, SEXP index, SEXP control)
+{
+  const weft_store *s = weft_glue_handle_take(handle, &kind);
+  const double at = Rf_asReal(index) - 1;
+  if (!(at >= 0 && at < (double) s->sections)) weft_glue_fail(WEFT_ERR_INTERNAL, "There is no vector %g.", at + 1);
+  const weft_store_section *v = &s->section[(size_t) at];
+  SEXP bytes = PROTECT(weft_glue_vector(RAWSXP, (double) v->bytes));
+  vector_job job = { s, (size_t) at, RAW(bytes) };
+  weft_glue_run(control, run_vector, &job);
+  SEXP out = PROTECT(v->type == WEFT_STORE_TEXT ? as_text(RAW(bytes), v, s->name) : as_numbers(RAW(bytes), v));
+  UNPROTECT(2);
+  return out;
+}
+
+/* ---- recipes ---- */
+
+/* size: a number per row, or NULL; log1p: a flag */
+static weft_store_recipe recipe_of(SEXP list, const weft_store *s)
+{
+  weft_record given = weft_record_open(list, "recipe");
+  const weft_store_recipe recipe = { weft_record_doubles_or_null(&given, "size", (double) s->n),
+                                     weft_record_flag(&given, "log1p") };
+  weft_record_close(&given);
+  return recipe;
+}
+
+/* ---- choices ---- */
+
+/* Rising whole numbers from 0, below `end`; NULL: all. */
+static const double *places_of(SEXP x, uint64_t end, size_t *count)
+{
+  *count = (size_t) end;
+  if (x == R_NilValue) return NULL;
+  if (TYPEOF(x) != REALSXP) weft_glue_fail(WEFT_ERR_INTERNAL, "Places must be doubles.");
+  const double *at = REAL(x);
+  double least = 0;
+  *count = (size_t) Rf_xlength(x);
+  for (size_t i = 0; i < *count; i++) {
+    if (!(at[i] >= least && at[i] < (double) end) || at[i] != (double) (uint64_t) at[i])
+      weft_glue_fail(WEFT_ERR_INTERNAL, "Places must rise, and lie within the store.");
+    least = at[i] + 1;
+  }
+  return at;
+}
+
+typedef struct {
+  const weft_store *store;
+  weft_store_choice choice;
+  weft_store_recipe recipe;
+  double *starts;
+  int32_t *rows;
+  double *values;
+} select_job;
+
+static weft_status run_count(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  select_job *job = data;
+  (void) backend;
+  return weft_store_count(ctx, job->store, &job->choice, job->starts);
+}
+
+static weft_status run_select(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  select_job *job = data;
+  (void) backend;
+  return weft_store_select(ctx, job->store, &job->choice, &job->recipe, job->starts, job->rows, job->values);
+}
+
+/* list(p, i, x), the slots of a dgCMatrix. most: values that it may have. */
+SEXP C_weft_store_select(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP most, SEXP control)
+{
+  const char *fields[] = { "p", "i", "x", "" };
+  const weft_store *s = weft_glue_handle_take(handle, &kind);
+  select_job job = { .store = s, .recipe = recipe_of(recipe, s) };
+  job.choice.rows = places_of(rows, s->n, &job.choice.row_count);
+  job.choice.columns = places_of(columns, s->p, &job.choice.column_count);
+  const size_t p = job.choice.column_count;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields)), starts = PROTECT(weft_glue_vector(REALSXP, (double) p + 1));
+  job.starts = REAL(starts);
+  weft_glue_run(control, run_count, &job);
+  s = weft_glue_handle_take(handle, &kind); /* R's code in between may have freed it */
+  job.store = s;
+  const double values = job.starts[p];
+  if (values > Rf_asReal(most))
+    weft_glue_fail(WEFT_ERR_INPUT, "%s: %.0f values are asked for; %.0f fit here. Take fewer rows or columns.", s->name,
+                   values, Rf_asReal(most));
+  int *p_slot = INTEGER(weft_result_put(out, "p", weft_glue_vector(INTSXP, (double) p + 1)));
+  job.rows = INTEGER(weft_result_put(out, "i", weft_glue_vector(INTSXP, values)));
+  job.values = REAL(weft_result_put(out, "x", weft_glue_vector(REALSXP, values)));
+  for (size_t j = 0; j <= p; j++) p_slot[j] = (int) job.starts[j];
+  weft_glue_run(control, run_select, &job);
+  UNPROTECT(2);
+  return out;
+}
+
+/* ---- sums ---- */
+
+typedef struct {
+  const weft_store *store;
+  weft_store_recipe recipe;
+  weft_store_sums out;
+  double *range;
+} sum_job;
+
+static weft_status run_sum(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  sum_job *job = data;
+  (void) backend;
+  return weft_store_sum(ctx, job->store, &job->recipe, &job->out, job->range);
+}
+
+SEXP C_weft_store_sums(SEXP handle, SEXP recipe, SEXP skip_missing, SEXP control)
+{
+  const char *fields[] = { "columns", "column_counts", "rows", "row_counts", "range", "" };
+  const weft_store *s = weft_glue_handle_take(handle, &kind);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  sum_job job = { .store = s, .recipe = recipe_of(recipe, s) };
+  double **const to[] = { &job.out.columns, &job.out.column_counts, &job.out.rows, &job.out.row_counts };
+  for (int i = 0; i < 4; i++)
+    *to[i] = REAL(weft_result_put(out, fields[i], weft_glue_vector(REALSXP, (double) (i < 2 ? s->p : s->n))));
+  job.range = REAL(weft_result_put(out, "range", Rf_allocVector(REALSXP, 2)));
+  job.out.skip_missing = Rf_asLogical(skip_missing) == 1;
+  weft_glue_run(control, run_sum, &job);
+  UNPROTECT(1);
+  return out;
+}

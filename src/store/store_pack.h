@@ -1,0 +1,33 @@
+/* Whole numbers in few bits, and checksums; see inst/store-format.md. */
+#ifndef WEFT_STORE_PACK_H
+#define WEFT_STORE_PACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_STORE_CHUNK 128
+
+/* CRC-32C of `size` bytes behind those whose sum is `crc` (0 at first). From the thread of R alone. */
+uint32_t weft_store_crc(uint32_t crc, const void *data, size_t size);
+
+static inline size_t weft_store_chunks(uint64_t count)
+{
+  return (size_t) ((count + WEFT_STORE_CHUNK - 1) / WEFT_STORE_CHUNK);
+}
+
+/* The most bytes that `count` numbers may take; and packing them, which returns how many they took. */
+static inline size_t weft_store_packed_most(uint64_t count) { return weft_store_chunks(count) * (1 + 16 * 32); }
+size_t weft_store_pack(const uint32_t *x, size_t count, uint8_t *out);
+
+/* Packed numbers: a width per chunk, and where its bits begin, in units of 16 bytes. */
+typedef struct weft_store_packed {
+  const uint8_t *widths, *bits;
+  uint32_t *begin;
+} weft_store_packed;
+
+/* `begin` has room for the chunks of `count` numbers. 0 where the bytes are not those of so many numbers. */
+int weft_store_packed_view(const uint8_t *bytes, size_t size, uint64_t count, uint32_t *begin,
+                           weft_store_packed *out);
+void weft_store_unpack(const weft_store_packed *packed, size_t chunk, uint32_t out[WEFT_STORE_CHUNK]);
+
+#endif

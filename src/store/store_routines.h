@@ -1,0 +1,18 @@
+/* The .Call entry points of the store: name and number of arguments. */
+#define STORE_ROUTINES(R) \
+  R(C_weft_store_open, 2) \
+  R(C_weft_store_about, 1) \
+  R(C_weft_store_vector, 3) \
+  R(C_weft_store_select, 6) \
+  R(C_weft_store_sums, 4) \
+  R(C_weft_store_begin, 6) \
+  R(C_weft_store_rows, 6) \
+  R(C_weft_store_columns, 7) \
+  R(C_weft_store_put_vector, 4) \
+  R(C_weft_store_finish, 2) \
+  R(C_weft_store_abandon, 1) \
+  R(C_weft_store_sorter, 3) \
+  R(C_weft_store_sort, 6) \
+  R(C_weft_store_drain, 3) \
+  R(C_weft_store_market, 0) \
+  R(C_weft_store_market_read, 7)

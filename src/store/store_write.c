@@ -1,0 +1,354 @@
+/* Rows in, blocks out; see store.h. The file has a temporary name, and no header, until it is whole: what is left of a
+ * process that was killed cannot be opened. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "store_block.h"
+#include "store_os.h"
+
+#define MOST_ENTRIES ((size_t) 1 << 22) /* of a block: 50 MB when it is decoded */
+#define LEAST_ENTRIES ((size_t) 1 << 12)
+#define BYTES_EACH 64 /* of an entry while its block is made: itself, sorted, packed */
+
+static weft_status push_bytes(weft_ctx *ctx, weft_store_writer *w, const uint8_t *bytes, uint64_t size)
+{
+  const weft_status st = weft_store_os_write(ctx, w->file - 1, w->name, w->at, bytes, (size_t) size);
+  if (st == WEFT_OK) w->at += size;
+  return st;
+}
+
+/* A larger copy of an array of the writer's. */
+static void *grown(weft_arena *mem, void *old, size_t used, size_t room, size_t size)
+{
+  void *out = weft_arena_take0(mem, room, size);
+  if (!out) return NULL;
+  if (used) memcpy(out, old, used * size);
+  weft_arena_drop(mem, old);
+  return out;
+}
+
+/* The writer outlives the call: in a call, its memory is the call's. */
+static void bind(weft_store_writer *w, weft_ctx *ctx) { w->mem.ctx = ctx ? ctx : &w->own; }
+
+weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uint64_t n, uint64_t p, double memory,
+                             weft_store_writer *w)
+{
+  weft_status st = WEFT_OK;
+  const char *slash = strrchr(path, '/');
+  const size_t folder = slash ? (size_t) (slash - path) + 1 : 0, length = strlen(path);
+  const size_t fits = (size_t) (memory / BYTES_EACH);
+  weft_store_abandon(w); /* of a first try */
+  w->own.memory = ctx->memory;
+  w->mem = weft_arena_begin(ctx);
+  WEFT_TAKE0(w->path, &w->mem, length + 1);
+  WEFT_TAKE0(w->name, &w->mem, length + 1);
+  WEFT_TAKE0(w->part, &w->mem, length + 32);
+  memcpy(w->path, path, length);
+  memcpy(w->name, path + folder, length - folder);
+  w->overwrite = overwrite;
+  w->n = n;
+  w->p = p;
+  w->most = fits < LEAST_ENTRIES ? LEAST_ENTRIES : fits > MOST_ENTRIES ? MOST_ENTRIES : fits;
+  w->at = WEFT_STORE_HEADER;
+  WEFT_TRY(weft_store_room(ctx, w, w->most));
+  for (int tries = 0; tries < 100 && !w->file; tries++) {
+    snprintf(w->part, length + 32, "%.*s.%s.%08llx.part", (int) folder, path, w->name,
+             (unsigned long long) weft_store_os_unique() & 0xffffffffull);
+    w->file = weft_store_os_create(w->part) + 1;
+    if (!w->file && errno != EEXIST) break;
+  }
+  if (!w->file) st = weft_fail(ctx, WEFT_ERR_INPUT, "Can't make '%s': %s.", w->name, strerror(errno));
+done:
+  bind(w, NULL);
+  if (st != WEFT_OK) weft_store_abandon(w);
+  return st;
+}
+
+void weft_store_abandon(weft_store_writer *w)
+{
+  if (w->file) {
+    weft_store_os_close(w->file - 1);
+    weft_store_os_remove(w->part);
+  }
+  if (w->mem.blocks) weft_arena_end(&w->mem);
+  memset(w, 0, sizeof *w);
+}
+
+weft_status weft_store_room(weft_ctx *ctx, weft_store_writer *w, size_t count)
+{
+  weft_status st = WEFT_OK;
+  if (count <= w->room) return WEFT_OK;
+  if (count > INT32_MAX) return weft_fail(ctx, WEFT_ERR_INPUT, "A row has more than 2147483647 entries.");
+  size_t room = 2 * w->room > count ? 2 * w->room : count;
+  bind(w, ctx);
+  weft_store_entry *entry = grown(&w->mem, w->entry, w->count, room, sizeof *entry);
+  if (entry) { w->entry = entry; w->room = room; }
+  else st = WEFT_ERR_MEMORY;
+  bind(w, NULL);
+  return st;
+}
+
+/* ---- a block's entries in order ---- */
+
+/* Stable, by a key below `keys`. */
+static weft_status sort_by(weft_ctx *ctx, const weft_store_entry *from, size_t count, int by_row, size_t keys,
+                           weft_store_entry *to)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  uint32_t *next, total = 0;
+  WEFT_TAKE0(next, &mem, keys + 1);
+  for (size_t i = 0; i < count; i++) next[by_row ? from[i].row : from[i].column]++;
+  for (size_t k = 0; k < keys; k++) {
+    const uint32_t here = next[k];
+    next[k] = total;
+    total += here;
+  }
+  for (size_t i = 0; i < count; i++) to[next[by_row ? from[i].row : from[i].column]++] = from[i];
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* Equal places are summed, zeros left out; how many remain. */
+static size_t merge_equal(weft_store_entry *entry, size_t count)
+{
+  size_t kept = 0;
+  for (size_t i = 0; i < count;) {
+    weft_store_entry sum = entry[i++];
+    for (; i < count && entry[i].column == sum.column && entry[i].row == sum.row; i++) sum.value += entry[i].value;
+    if (sum.value != 0) entry[kept++] = sum;
+  }
+  return kept;
+}
+
+/* The first `count` entries by columns, rows rising; *out is w->entry where they were so, else a copy in `mem`. */
+static weft_status in_order(weft_ctx *ctx, const weft_store_writer *w, size_t count, uint64_t rows, weft_arena *mem,
+                            weft_store_entry **out)
+{
+  weft_status st = WEFT_OK;
+  weft_store_entry *from = w->entry, *to, *second;
+  int rows_rise = 1, sorted = 1;
+  for (size_t i = 1; i < count; i++) {
+    rows_rise &= from[i - 1].row <= from[i].row;
+    sorted &= from[i - 1].column < from[i].column ||
+      (from[i - 1].column == from[i].column && from[i - 1].row < from[i].row);
+  }
+  *out = from;
+  if (sorted) return WEFT_OK;
+  WEFT_TAKE(to, mem, count);
+  if (!rows_rise) {
+    WEFT_TAKE(second, mem, count);
+    WEFT_TRY(sort_by(ctx, from, count, 1, (size_t) rows, second));
+    from = second;
+  }
+  WEFT_TRY(sort_by(ctx, from, count, 0, (size_t) w->p, to));
+  *out = to;
+done:
+  return st;
+}
+
+/* ---- blocks ---- */
+
+static weft_status write_block(weft_ctx *ctx, weft_store_writer *w, size_t count, uint64_t rows)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_store_entry *entry;
+  weft_store_block b = { w->at, 0, 0, w->first, rows, 0, 0 };
+  uint8_t *bytes;
+  WEFT_TRY(weft_poll(ctx, (double) w->first, (double) w->n));
+  WEFT_TRY(in_order(ctx, w, count, rows, &mem, &entry));
+  if (w->blocks == w->block_room) {
+    bind(w, ctx);
+    weft_store_block *block = grown(&w->mem, w->block, w->blocks, 2 * w->blocks + 16, sizeof *block);
+    bind(w, NULL);
+    if (!block) { st = WEFT_ERR_MEMORY; goto done; }
+    w->block = block;
+    w->block_room = 2 * w->blocks + 16;
+  }
+  b.values = merge_equal(entry, count);
+  WEFT_TRY(weft_store_encode(ctx, entry, (size_t) b.values, w->p, &mem, &bytes, &b.bytes, &b.kind));
+  b.crc = weft_store_crc(0, bytes, (size_t) b.bytes);
+  WEFT_TRY(push_bytes(ctx, w, bytes, b.bytes));
+  w->block[w->blocks++] = b;
+  w->values += b.values;
+  w->first += rows;
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *w, uint64_t rows)
+{
+  const weft_status st = write_block(ctx, w, w->count, rows);
+  if (st != WEFT_OK) return st;
+  w->count = 0;
+  w->last = w->first;
+  return WEFT_OK;
+}
+
+/* The open block without its last row, which begins the next one. */
+static weft_status flush_but_last(weft_ctx *ctx, weft_store_writer *w)
+{
+  const uint32_t last = (uint32_t) (w->last - w->first);
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_store_entry *kept;
+  size_t before = 0, moved = 0;
+  WEFT_TAKE(kept, &mem, w->count);
+  for (size_t i = 0; i < w->count; i++)
+    if (w->entry[i].row == last) kept[moved++] = w->entry[i];
+    else w->entry[before++] = w->entry[i];
+  memcpy(w->entry + before, kept, moved * sizeof *kept); /* all are there still, should this fail */
+  WEFT_TRY(write_block(ctx, w, before, last));
+  for (size_t i = 0; i < moved; i++) kept[i].row = 0;
+  memcpy(w->entry, kept, moved * sizeof *kept);
+  w->count = moved;
+  w->last = w->first;
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *w, uint64_t row, uint64_t column, double value, int *late)
+{
+  weft_status st = WEFT_OK;
+  *late = row < w->first;
+  if (*late || value == 0) return WEFT_OK;
+  while (row - w->first >= WEFT_STORE_ROWS) WEFT_TRY(weft_store_flush(ctx, w, WEFT_STORE_ROWS));
+  if (w->count >= w->most) {
+    if (row > w->last) WEFT_TRY(weft_store_flush(ctx, w, row - w->first));
+    else if (w->last > w->first) WEFT_TRY(flush_but_last(ctx, w));
+    *late = row < w->first;
+    if (*late) return WEFT_OK;
+  }
+  WEFT_TRY(weft_store_room(ctx, w, w->count + 1));
+  const weft_store_entry entry = { (uint32_t) (row - w->first), (uint32_t) column, value };
+  w->entry[w->count++] = entry;
+  if (row > w->last) w->last = row;
+done:
+  return st;
+}
+
+uint64_t weft_store_fit(const weft_store_writer *w, const uint32_t *counts, uint64_t first, uint64_t end,
+                        uint64_t count, uint64_t before)
+{
+  uint64_t rows = 0;
+  for (; first + rows < end && before + rows < WEFT_STORE_ROWS; rows++) {
+    const uint64_t here = counts[first + rows];
+    if (here && count && count + here > w->most) break;
+    count += here;
+  }
+  return rows;
+}
+
+/* The open block, and empty ones up to the last row. */
+static weft_status close_rows(weft_ctx *ctx, weft_store_writer *w)
+{
+  weft_status st = WEFT_OK;
+  while (w->first < w->n && st == WEFT_OK) {
+    const uint64_t left = w->n - w->first;
+    st = weft_store_flush(ctx, w, left < WEFT_STORE_ROWS ? left : WEFT_STORE_ROWS);
+  }
+  return st;
+}
+
+/* ---- vectors ---- */
+
+weft_status weft_store_add_section(weft_ctx *ctx, weft_store_writer *w, const char *name, weft_store_type type,
+                                   uint64_t count, const uint8_t *bytes, uint64_t size)
+{
+  weft_status st = WEFT_OK;
+  const size_t length = strlen(name);
+  weft_store_section v = { NULL, 0, size, count, (uint32_t) type, weft_store_crc(0, bytes, (size_t) size) };
+  WEFT_TRY(close_rows(ctx, w));
+  v.offset = w->at;
+  bind(w, ctx);
+  if (w->sections == w->section_room) {
+    weft_store_section *section = grown(&w->mem, w->section, w->sections, 2 * w->sections + 16, sizeof *section);
+    if (!section) { st = WEFT_ERR_MEMORY; goto done; }
+    w->section = section;
+    w->section_room = 2 * w->sections + 16;
+  }
+  WEFT_TAKE0(v.name, &w->mem, length + 1);
+  memcpy(v.name, name, length);
+  WEFT_TRY(push_bytes(ctx, w, bytes, size));
+  w->section[w->sections++] = v;
+done:
+  bind(w, NULL);
+  return st;
+}
+
+/* ---- the end ---- */
+
+static uint8_t *put_blocks(uint8_t *at, const weft_store_writer *w)
+{
+  for (size_t k = 0; k < w->blocks; k++, at += WEFT_STORE_BLOCK) {
+    const weft_store_block *b = &w->block[k];
+    weft_store_put(at, b->offset, 8);
+    weft_store_put(at + 8, b->bytes, 8);
+    weft_store_put(at + 16, b->values, 8);
+    weft_store_put(at + 24, b->rows, 4);
+    weft_store_put(at + 28, b->kind, 4);
+    weft_store_put(at + 32, b->crc, 4);
+  }
+  return at;
+}
+
+static uint8_t *put_sections(uint8_t *at, const weft_store_writer *w)
+{
+  for (size_t k = 0; k < w->sections; k++) {
+    const weft_store_section *v = &w->section[k];
+    const size_t length = strlen(v->name);
+    weft_store_put(at, v->offset, 8);
+    weft_store_put(at + 8, v->bytes, 8);
+    weft_store_put(at + 16, v->count, 8);
+    weft_store_put(at + 24, v->type, 4);
+    weft_store_put(at + 28, v->crc, 4);
+    weft_store_put(at + 32, length, 4);
+    memcpy(at + WEFT_STORE_SECTION, v->name, length);
+    at += WEFT_STORE_SECTION + (length + 7) / 8 * 8;
+  }
+  return at;
+}
+
+static weft_status write_ends(weft_ctx *ctx, weft_store_writer *w)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  size_t size = WEFT_STORE_COUNTS + w->blocks * WEFT_STORE_BLOCK;
+  uint8_t header[WEFT_STORE_HEADER] = { 0 }, *directory, *end;
+  for (size_t k = 0; k < w->sections; k++) size += WEFT_STORE_SECTION + (strlen(w->section[k].name) + 7) / 8 * 8;
+  WEFT_TAKE0(directory, &mem, size);
+  weft_store_put(directory, w->blocks, 8);
+  weft_store_put(directory + 8, w->sections, 8);
+  end = put_sections(put_blocks(directory + WEFT_STORE_COUNTS, w), w);
+  memcpy(header, WEFT_STORE_MAGIC, 8);
+  weft_store_put(header + WEFT_STORE_AT_VERSION, WEFT_STORE_VERSION, 8);
+  weft_store_put(header + WEFT_STORE_AT_N, w->n, 8);
+  weft_store_put(header + WEFT_STORE_AT_P, w->p, 8);
+  weft_store_put(header + WEFT_STORE_AT_VALUES, w->values, 8);
+  weft_store_put(header + WEFT_STORE_AT_DIRECTORY, w->at, 8);
+  weft_store_put(header + WEFT_STORE_AT_SIZE, (uint64_t) (end - directory), 8);
+  weft_store_put(header + WEFT_STORE_AT_DIRECTORY_CRC, weft_store_crc(0, directory, (size_t) (end - directory)), 4);
+  weft_store_put(header + WEFT_STORE_AT_CRC, weft_store_crc(0, header, WEFT_STORE_AT_CRC), 4);
+  WEFT_TRY(weft_store_os_write(ctx, w->file - 1, w->name, w->at, directory, (size_t) (end - directory)));
+  WEFT_TRY(weft_store_os_write(ctx, w->file - 1, w->name, 0, header, sizeof header));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *w)
+{
+  weft_status st = WEFT_OK;
+  WEFT_TRY(close_rows(ctx, w));
+  WEFT_TRY(write_ends(ctx, w));
+  const int file = w->file - 1;
+  w->file = 0; /* publishing closes it */
+  st = weft_store_os_publish(ctx, file, w->part, w->path, w->overwrite);
+  if (st != WEFT_OK) weft_store_os_remove(w->part);
+done:
+  return st;
+}

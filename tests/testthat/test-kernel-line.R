@@ -1,0 +1,141 @@
+# Sums in one dimension: `method = "line"`, and sums over all pairs of points on a line.
+
+line_kernels <- with(weft:::kernel_sheet(), name[line])
+
+hard_lines <- function(count) {
+  seeds <- sample(1e7, 40 * count)
+  cases <- list()
+  for (seed in seeds) {
+    case <- hard_case(seed)
+    if (ncol(case$x) == 1L) cases[[length(cases) + 1L]] <- c(case, seed = seed)
+    if (length(cases) == count) break
+  }
+  cases
+}
+
+expect_within <- function(got, want, rel, abs, label) {
+  allowed <- max(rel, 1e-12) * want$absolute + abs + 1e-300
+  expect_true(all(abs(as.matrix(got) - want$sum) <= allowed), label = label)
+}
+
+test_that("sums along a line are exact, and keep their bounds, on hard cases", {
+  for (case in hard_lines(3)) for (kernel in line_kernels) {
+    label <- paste(kernel, case$what, case$seed)
+    sums <- function(w, ...) kernel_sum(case$q, case$x, weights = w, kernel = kernel, bandwidth = case$h, method = "line", ...)
+    plain <- quad_sum(case$q, case$x, case$w, case$h, kernel)
+    signed <- quad_sum(case$q, case$x, case$signed, case$h, kernel)
+    expect_within(sums(case$w), plain, 0, 0, label)
+    expect_within(sums(case$signed), signed, 0, 0, label)
+    rel <- 10^runif(1, -10, -0.5)
+    expect_within(sums(case$w, rel_error = rel), plain, rel, 0, label)
+    tau <- sum(case$w) * 10^runif(1, -8, -1)
+    expect_within(sums(case$signed, abs_error = tau), signed, 0, tau, label)
+    own <- quad_sum(case$x, case$x, case$w, case$h, kernel, TRUE)
+    got <- kernel_sum(case$x, weights = case$w, kernel = kernel, bandwidth = case$h, method = "line", rel_error = rel,
+                      leave_one_out = TRUE)
+    expect_within(got, own, rel, 0, label)
+    logs <- sums(case$w, log = TRUE)
+    seen <- is.finite(plain$log)
+    expect_lt(max(0, abs(logs - plain$log)[seen]), 1e-10, label = label)
+  }
+})
+
+test_that("many references, ties and ends of kernels that meet references are summed as directly", {
+  withr::local_seed(4)
+  sets <- list(lattice = sample(0:40, 4000, TRUE) / 10, normal = rnorm(4000), skewed = exp(rnorm(4000, sd = 3)))
+  for (what in names(sets)) for (kernel in line_kernels) {
+    x <- sets[[what]]
+    y <- rnorm(4000)
+    for (loo in c(FALSE, TRUE)) {
+      run <- function(method, ...) kernel_sum(x, weights = cbind(1, y), kernel = kernel, bandwidth = 0.3, method = method,
+                                              leave_one_out = loo, ...)
+      size <- kernel_sum(x, weights = cbind(1, abs(y)), kernel = kernel, bandwidth = 0.3, leave_one_out = loo)
+      want <- run("direct")
+      got <- run("line", threads = 1)
+      expect_true(all(abs(got - want) <= 2e-12 * size + 1e-300), label = paste(what, kernel, loo))
+      expect_identical(run("line", threads = 2), got)
+      expect_true(all(abs(run("line", rel_error = 0.01) - want) <= 0.01 * size + 1e-12), label = paste(what, kernel, loo))
+    }
+  }
+})
+
+test_that("auto sums along a line in one dimension, and says where it cannot be done", {
+  x <- rnorm(3000)
+  expect_message(got <- kernel_sum(x, bandwidth = 0.2, verbose = TRUE), "Method: line on cpu")
+  expect_equal(got, kernel_sum(x, bandwidth = 0.2, method = "direct"), tolerance = 1e-12)
+  expect_message(kernel_sum(1:5, verbose = TRUE), "Method: direct")
+  expect_message(kernel_sum(x, kernel = "cauchy", verbose = TRUE), "Method: (direct|tree)")
+  expect_error(kernel_sum(x, kernel = "cauchy", method = "line"), "one dimension", class = "weft_error_input")
+  expect_error(kernel_sum(cbind(x, x), method = "line"), "in 2 dimensions", class = "weft_error_input")
+  expect_error(kernel_sum(x, method = "line", backend = "cuda"), class = "weft_error_device")
+  expect_identical(kernel_sum(numeric(0), x, method = "line"), numeric(0))
+  expect_identical(kernel_sum(x[1:3], numeric(0), method = "line"), c(0, 0, 0))
+})
+
+test_that("a query takes as much work among many references as among few", {
+  withr::local_seed(5)
+  q <- seq(-2, 2, length.out = 500)
+  effort <- function(n, kernel, rel) {
+    problem <- weft:::kernel_problem(q, rnorm(n), NULL, kernel, 0.3, rel)
+    weft:::kernel_line(problem)$effort[c("pairs", "nodes")] / length(q)
+  }
+  for (kernel in c("gaussian", "epanechnikov", "matern52")) {
+    many <- effort(30000, kernel, 1e-4)
+    expect_lt(many[["nodes"]], 60)
+    expect_lt(many[["pairs"]], 60) # of 30,000
+    expect_lt(sum(many), 2 * sum(effort(3000, kernel, 1e-4)) + 10)
+  }
+})
+
+test_that("densities in one dimension need no tree, and are those of one", {
+  x <- c(rnorm(500), 40)
+  d <- kde(x, 0.3)
+  expect_null(d$native)
+  tree <- kde(x, 0.3, tree = "ball")
+  expect_false(is.null(tree$native))
+  q <- seq(-5, 45, length.out = 300)
+  expect_equal(predict(d, q, rel_error = 0), predict(tree, q, rel_error = 0), tolerance = 1e-11)
+  file <- withr::local_tempfile()
+  saveRDS(d, file)
+  expect_identical(predict(readRDS(file), q), predict(d, q))
+  damaged <- tree
+  damaged["native"] <- list(NULL)
+  expect_error(predict(damaged, q), "`native` is damaged", class = "weft_error_input")
+})
+
+test_that("least-squares scores on a line are of all pairs, within their error", {
+  withr::local_seed(6)
+  n <- 700
+  x <- c(rnorm(n - 60), rep(0.5, 50), rcauchy(10, scale = 20))
+  far <- as.vector(dist(x))
+  score <- function(h) {
+    (n + 2 * sum(exp(-far^2 / 4 / h^2))) / (n^2 * h * 2 * sqrt(pi)) -
+      4 * sum(exp(-far^2 / 2 / h^2)) / (n * (n - 1) * h * sqrt(2 * pi))
+  }
+  h <- c(0.02, 0.1, 0.5, 3)
+  got <- kernel_bandwidth(x, h, queries = 50)
+  expect_identical(kernel_bandwidth(x, h, queries = 50)$score, got$score) # nothing is drawn
+  size <- vapply(h, function(h) sum(exp(-far^2 / 2 / h^2)) / (n^2 * h), 0)
+  expect_true(all(abs(got$score - vapply(h, score, 0)) <= 1e-4 * 4 * size))
+  pairs <- weft:::gaussian_pairs(matrix(x), 0.02, 1e-4)(h)
+  want <- vapply(h, function(h) 2 * sum(exp(-far^2 / 2 / h^2)), 0)
+  expect_true(all(abs(pairs - want) <= 1e-4 * want))
+  expect_null(weft:::gaussian_pairs(matrix(c(x, 1e9)), 0.02, 1e-4)) # too many bins: walked
+  walked <- kernel_bandwidth(c(x, 1e9), h)$score
+  expect_true(all(is.finite(walked)))
+})
+
+test_that("the plug-in rule's functionals are means over all pairs", {
+  withr::local_seed(7)
+  normal <- rnorm(300)
+  sets <- list(normal = normal, tied = round(normal, 1), outliers = c(normal, 1e7, -1e9), shifted = 1e6 + normal / 100)
+  for (what in names(sets)) for (r in c(4, 6)) {
+    x <- sets[[what]]
+    g <- 0.4 * IQR(x)
+    u <- outer(x, x, "-") / g
+    he <- if (r == 4) u^4 - 6 * u^2 + 3 else u^6 - 15 * u^4 + 45 * u^2 - 15
+    want <- mean(he * dnorm(u)) / g^(r + 1)
+    got <- weft:::pairwise_functional(x, r, g)
+    expect_equal(got, want, tolerance = 2e-5, label = paste(what, r))
+  }
+})
