@@ -11,7 +11,7 @@ single_sums <- function(problem, chosen, order, tensor = FALSE) {
   reference <- native_points(problem$reference, problem)
   own <- if (problem$leave_one_out) order - 1L
   problem$control$backend <- chosen$name
-  problem$control$devices <- devices_for(problem$devices, chosen$name)
+  problem$control$devices <- devices_for(problem$devices, chosen$name, chosen$divided)
   out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, tensor, problem$control)
   parts <- out$sum * rep(unit, each = nrow(out$sum))
   m <- ncol(problem$weights)

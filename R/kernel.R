@@ -315,7 +315,7 @@ kernel_direct <- function(problem, plan) {
   query <- if (problem$self) reference else native_points(problem$query, problem)
   chosen <- plan$chosen %||% direct_backend(problem)
   problem$control$backend <- chosen$name
-  problem$control$devices <- devices_for(problem$devices, chosen$name)
+  problem$control$devices <- devices_for(problem$devices, chosen$name, cost_of_direct(problem)$divided)
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
   # a profiler's clock has steps of some milliseconds
   took <- out$effort[["walked"]]
@@ -332,7 +332,8 @@ kernel_direct <- function(problem, plan) {
 kernel_grid <- function(problem, plan) {
   chosen <- choose_backend("cuda")
   problem$control$backend <- chosen$name
-  problem$control$devices <- devices_for(problem$devices, chosen$name)
+  near <- 0.05 # of the pairs, where a grid is taken
+  problem$control$devices <- devices_for(problem$devices, chosen$name, near * cost_of_direct(problem)$divided)
   direct <- function(p, why) kernel_direct(p, list(reason = why, chosen = chosen))
   if (problem$log) return(direct(problem, "logarithms are summed directly on the device"))
   split <- split_weights(problem$weights)
