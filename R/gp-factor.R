@@ -10,7 +10,8 @@ gp_rank <- function(n, d, kernel, backend, threads) {
   if (backend == "auto" && n > 5000 && is.null(cuda_missing())) return(100)
   there <- .Call(C_weft_host_available)
   if (there > 0 && 8 * (n^2 / 2 + 4 * 256 * n) > there / 4) return(100)
-  iterative <- gp_iterations * n^2 * pair_cost(kernel, d, 1) * core_seconds("double") / threads_for(threads)
+  product <- n^2 * pair_cost(kernel, d, 1) * core_seconds("double") / threads_for(threads)
+  iterative <- gp_iterations * (product + 3e-4) + n * 1e-5 # each a call; the preconditioner
   # less than the matrix itself takes: the BLAS need not be timed
   if (n > 200 && n^2 / 2 * matrix_entry > iterative) return(100)
   if (n <= 200 || n^2 / 2 * matrix_entry + n^3 / 3 * product_seconds() < iterative) n else 100

@@ -82,10 +82,15 @@ rows <- list(
                            function() parmigene::clr(abs(stats::cor(genes))), needs = "parmigene")
 )
 
+# Of a call, repeated where it is too short for the clock.
 processor <- function(f) {
   gc(FALSE)
-  t <- system.time(result <- f(), gcFirst = FALSE)
-  list(seconds = sum(t[1:2]), result = result)
+  times <- 1
+  repeat {
+    t <- system.time(for (k in seq_len(times)) result <- f(), gcFirst = FALSE)
+    if (sum(t[1:2]) >= 0.03 || times >= 256) return(list(seconds = sum(t[1:2]) / times, result = result))
+    times <- times * 4
+  }
 }
 
 options(weft.threads = as.numeric(option("threads", 1)), weft.backend = "cpu")
