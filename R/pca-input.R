@@ -10,15 +10,16 @@ pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x") {
   given <- as_source(x, assay, arg, stored = TRUE)
   x <- given$data
   source <- switch(given$kind,
-    store = store_source(x, block_size, arg), resident = resident_source(x, arg), file = file_source(x, block_size), genotypes = plink_source(x, block_size),
+    store = store_source(x, block_size, arg), resident = resident_source(x, arg), file = file_source(x, block_size),
+    genotypes = plink_source(x, block_size),
     delayed = delayed_source(x, block_size),
     frame = dense_source(frame_matrix(x, arg)), blocks = sparse_source(x, arg), sparse = sparse_source(list(x), arg),
     matrix = if (is.numeric(x) || is.logical(x)) dense_source(x)
   )
   if (is.null(source)) abort_input(
     sprintf(paste("`%s` must be a numeric matrix or data frame, a sparse Matrix or a list of them (blocks of rows), a",
-                  "SummarizedExperiment, a DelayedMatrix, a weft_store(), a weft_file(), a plink_file() or a weft_upload()",
-                  "handle."),
+                  "SummarizedExperiment, a DelayedMatrix, a weft_store(), a weft_file(), a plink_file() or a",
+                  "weft_upload() handle."),
             arg),
     x = paste0("It is ", describe(x), "."), i = if (is.numeric(x)) "For one feature, use `cbind(feature = x)`."
   )
@@ -101,8 +102,8 @@ plink_source <- function(x, block_size) {
   block_source(d[1L], d[2L], FALSE, block_size, dimnames(x), function(range, by_row) read_variants(x, range))
 }
 
-# A store that fits is a sparse matrix; else runs of its blocks are read again for each pass, a quarter of `block_size` at
-# a time where its blocks are not larger.
+# A store that fits is a sparse matrix; else runs of its blocks are read again for each pass, a quarter of `block_size`
+# at a time where its blocks are not larger.
 store_source <- function(x, block_size, arg) {
   file <- open_store(x)
   values <- file$about$block_values

@@ -1,5 +1,5 @@
-# HDF5 files for weft_import(): AnnData's .h5ad, 10x Genomics' .h5, .loom. The package rhdf5 reads them in pieces; what is
-# in them is data, and is checked here and in C before it is used.
+# HDF5 files for weft_import(): AnnData's .h5ad, 10x Genomics' .h5, .loom. The package rhdf5 reads them in pieces; what
+# is in them is data, and is checked here and in C before it is used.
 
 # The file as functions of a path in it: list(is_group, has, size, attribute, read, close). read() takes first elements
 # from 1 and counts, one a dimension of R's order, which is the file's turned round.
@@ -78,11 +78,13 @@ anndata_import <- function(file, layer, memory) {
   where <- if (is.null(layer) || identical(layer, "X")) "X" else if (identical(layer, "raw")) "raw/X"
   else if (is_word(layer)) paste0("layers/", layer)
   if (is.null(where) || !file$has(where)) {
-    known <- c(if (file$has("X")) "X", if (file$has("raw/X")) "raw", if (file$is_group("layers")) file$members("layers"))
+    known <- c(if (file$has("X")) "X", if (file$has("raw/X")) "raw",
+               if (file$is_group("layers")) file$members("layers"))
     abort_input("`layer` must name a matrix of the file.", x = paste0("It is ", describe(layer), "."),
                 i = sprintf("There are %s.", label_some(known)))
   }
-  source <- if (file$is_group(where)) compressed_import(file, where, memory) else dense_import(file, where, TRUE, memory)
+  source <- if (file$is_group(where)) compressed_import(file, where, memory)
+            else dense_import(file, where, TRUE, memory)
   rows <- anndata_table(file, "obs", source$n)
   columns <- anndata_table(file, if (where == "raw/X" && file$has("raw/var")) "raw/var" else "var", source$p)
   source[c("row_names", "names", "row_data", "column_data")] <- list(rows$names, columns$names, rows$data, columns$data)

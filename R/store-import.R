@@ -6,8 +6,8 @@
 #' @section What can be imported: In memory: matrices, data frames, sparse Matrices of any class, lists of them (blocks
 #'   of samples, which together may have more than 2^31 values), SummarizedExperiments, DelayedMatrices (in blocks).
 #'   From disk: Matrix Market text (`.mtx`, also compressed as `.gz`, `.bz2` or `.xz`), and folders with `matrix.mtx`
-#'   and the files `barcodes.tsv` and `features.tsv` (or `genes.tsv`) of 10x Genomics. With the package rhdf5 also AnnData's
-#'   `.h5ad` (compressed rows or columns, or dense; with the tables `obs` and `var`, see [store_data()]), 10x Genomics'
+#'   and the files `barcodes.tsv` and `features.tsv` (or `genes.tsv`) of 10x Genomics. With the package rhdf5 also
+#'   AnnData's `.h5ad` (compressed rows or columns, or dense; with the tables `obs` and `var`, see [store_data()]), 10x Genomics'
 #'   `.h5`, and `.loom`.
 #'
 #' @section When it is stopped: The file is written under a temporary name in the folder of `path`, which begins with a
@@ -60,7 +60,9 @@ weft_import <- function(x, path, samples = NULL, assay = NULL, layer = NULL, ove
 }
 
 store_path <- function(path, overwrite) {
-  if (!is_word(path) || !nzchar(path)) abort_input("`path` must name a file.", x = paste0("It is ", describe(path), "."))
+  if (!is_word(path) || !nzchar(path)) {
+    abort_input("`path` must name a file.", x = paste0("It is ", describe(path), "."))
+  }
   path <- path.expand(path)
   if (!dir.exists(dirname(path))) {
     abort_input("`path` must be in a folder that exists.", x = sprintf("There is no '%s'.", dirname(path)))

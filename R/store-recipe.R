@@ -24,7 +24,8 @@ store_normalise <- function(x, total = 1e4, log = TRUE) {
   log <- check_flag(log, "log")
   parts <- whole_store(x)
   if (!is.null(parts$recipe$what)) {
-    abort_input("`x` must hold counts.", x = "It is normalised already.", i = "Open the file again with `weft_store()`.")
+    abort_input("`x` must hold counts.", x = "It is normalised already.",
+                i = "Open the file again with `weft_store()`.")
   }
   found <- store_sums(x)
   low <- min(found$range[1L], 0)

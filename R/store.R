@@ -1,7 +1,7 @@
 #' A store: a sparse matrix in one file
 #'
-#' Opens what [weft_import()] wrote: a matrix of samples (cells) in rows and features in columns, compressed in blocks of
-#' rows, with its names and tables. Nothing is read but the directory; functions read blocks when they need them, so
+#' Opens what [weft_import()] wrote: a matrix of samples (cells) in rows and features in columns, compressed in blocks
+#' of rows, with its names and tables. Nothing is read but the directory; functions read blocks when they need them, so
 #' that a store may be many times larger than memory, and have more than 2^31 values.
 #'
 #' `x[i, j]` reads rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` the whole. [colSums()],

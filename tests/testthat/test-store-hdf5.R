@@ -6,7 +6,8 @@ h5_file <- function(parts, ending = ".h5ad", envir = parent.frame()) {
   file <- withr::local_tempfile(fileext = ending, .local_envir = envir)
   rhdf5::h5createFile(file)
   for (name in names(parts)) {
-    if (identical(parts[[name]], "group")) rhdf5::h5createGroup(file, name) else rhdf5::h5write(parts[[name]], file, name)
+    if (identical(parts[[name]], "group")) rhdf5::h5createGroup(file, name)
+    else rhdf5::h5write(parts[[name]], file, name)
   }
   rhdf5::h5closeAll()
   file
@@ -27,8 +28,8 @@ compressed <- function(m, by_row, group) {
   stats::setNames(list("group", by@x, by@i, by@p), c(group, paste0(group, c("/data", "/indices", "/indptr"))))
 }
 
-anndata_file <- function(m, by_row = TRUE, more = list(), shape = dim(m), kind = if (by_row) "csr_matrix" else "csc_matrix",
-                         change = identity, envir = parent.frame()) {
+anndata_file <- function(m, by_row = TRUE, more = list(), shape = dim(m),
+                         kind = if (by_row) "csr_matrix" else "csc_matrix", change = identity, envir = parent.frame()) {
   file <- h5_file(change(c(compressed(m, by_row, "X"), list(
     obs = "group", "obs/_index" = rownames(m), var = "group", "var/_index" = colnames(m)), more)), envir = envir)
   h5_attributes(file, "X", list("encoding-type" = kind, shape = shape))
