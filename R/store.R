@@ -4,8 +4,9 @@
 #' of rows, with its names and tables. Nothing is read but the directory; functions read blocks when they need them, so
 #' that a store may be many times larger than memory, and have more than 2^31 values.
 #'
-#' `x[i, j]` reads rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` the whole. [colSums()],
-#' [rowSums()], [colMeans()], [rowMeans()] and `summary()` read the blocks one after another. [pca()] takes a store of
+#' `x[i, j]` reads rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` the whole. `summary()`
+#' and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read the blocks one
+#' after another. [pca()] takes a store of
 #' any size; every other function that takes a sparse matrix takes one that fits into memory.
 #' [store_normalise()] has counts divided and logarithms taken on the way. `DelayedArray::DelayedArray(x)` makes a
 #' DelayedMatrix of a store, and its `t()` an assay of a SummarizedExperiment or SingleCellExperiment.
@@ -34,7 +35,7 @@
 #' x
 #' summary(x)
 #' x[1:3, 1:5]
-#' identical(colSums(x), Matrix::colSums(counts))
+#' identical(Matrix::colSums(x), Matrix::colSums(counts))
 #' pca(x, k = 2)
 weft_store <- function(path) {
   need_args("path")
@@ -201,6 +202,8 @@ store_sums <- function(x, skip_missing = FALSE) {
                       run_control(task = "Adding up")))
 }
 
+methods::setOldClass("weft_store")
+
 # Sums or means of one side ("rows" or "columns"), under its names.
 store_side <- function(x, side, na.rm, mean = FALSE) {
   k <- match(side, c("rows", "columns"))
@@ -213,34 +216,6 @@ store_side <- function(x, side, na.rm, mean = FALSE) {
   }
   stats::setNames(out, dimnames(x)[[k]])
 }
-
-#' @importFrom Matrix colSums rowSums colMeans rowMeans
-NULL
-
-methods::setOldClass("weft_store")
-
-#' @rdname weft_store
-#' @param na.rm whether missing values are left out.
-#' @param dims not used.
-#' @aliases colSums,weft_store-method rowSums,weft_store-method colMeans,weft_store-method rowMeans,weft_store-method
-#' @exportMethod colSums
-methods::setMethod("colSums", "weft_store", function(x, na.rm = FALSE, dims = 1, ...) store_side(x, "columns", na.rm))
-#' @rdname weft_store
-#' @exportMethod rowSums
-methods::setMethod("rowSums", "weft_store", function(x, na.rm = FALSE, dims = 1, ...) store_side(x, "rows", na.rm))
-#' @rdname weft_store
-#' @exportMethod colMeans
-methods::setMethod("colMeans", "weft_store", function(x, na.rm = FALSE, dims = 1, ...) {
-  store_side(x, "columns", na.rm, mean = TRUE)
-})
-#' @rdname weft_store
-#' @exportMethod rowMeans
-methods::setMethod("rowMeans", "weft_store", function(x, na.rm = FALSE, dims = 1, ...) {
-  store_side(x, "rows", na.rm, mean = TRUE)
-})
-
-#' @exportMethod coerce
-methods::setAs("weft_store", "dgCMatrix", function(from) store_sparse(from))
 
 # ---- words ----
 

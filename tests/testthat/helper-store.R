@@ -65,7 +65,7 @@ use_store <- function(file) {
     x <- weft_store(file)
     m <- x[, ]
     methods::validObject(m)
-    list(m, dimnames(x), summary(x), x[seq_len(min(2, nrow(x))), ], store_data(x), colSums(x))
+    list(m, dimnames(x), summary(x), x[seq_len(min(2, nrow(x))), ], store_data(x), Matrix::colSums(x))
   }, weft_error_input = function(e) "input", weft_error_memory = function(e) "memory")
 }
 

@@ -47,7 +47,7 @@ test_that("a damaged block is named, and the others can be read", {
   expect_identical(y[seq_len(about$rows[1]), ], m[seq_len(about$rows[1]), ])
   where <- sprintf("block 2 of 2 \\(rows %.0f to 1500\\)", about$rows[1] + 1)
   expect_error(y[, ], where, class = "weft_error_input")
-  expect_error(colSums(y), paste(where, "does not have its checksum"), class = "weft_error_input")
+  expect_error(Matrix::colSums(y), paste(where, "does not have its checksum"), class = "weft_error_input")
 })
 
 test_that("numbers that lie are found out, whatever the checksums say", {

@@ -17,10 +17,10 @@ test_that("what is read is what was written, in blocks of any size", {
     expect_equal(x[rep(c(TRUE, FALSE), 750), ], m[rep(c(TRUE, FALSE), 750), ])
     expect_equal(x[, 3, drop = TRUE], m[, 3])
     expect_identical(dim(x[integer(), ]), c(0L, 200L))
-    expect_identical(colSums(x), Matrix::colSums(m))
-    expect_identical(rowSums(x), Matrix::rowSums(m))
-    expect_equal(colMeans(x), Matrix::colMeans(m), tolerance = 1e-15)
-    expect_equal(rowMeans(x), Matrix::rowMeans(m), tolerance = 1e-15)
+    expect_identical(Matrix::colSums(x), Matrix::colSums(m))
+    expect_identical(Matrix::rowSums(x), Matrix::rowSums(m))
+    expect_equal(Matrix::colMeans(x), Matrix::colMeans(m), tolerance = 1e-15)
+    expect_equal(Matrix::rowMeans(x), Matrix::rowMeans(m), tolerance = 1e-15)
   }
   about <- summary(x)
   expect_identical(about$values, as.double(length(m@x)))
@@ -58,8 +58,8 @@ test_that("sizes at the edges", {
     m <- matrix(as.double(seq_len(prod(d))), d[1], d[2])
     x <- as_store(m)
     expect_identical(as.matrix(x), m)
-    expect_identical(colSums(x), colSums(m))
-    expect_identical(rowSums(x), rowSums(m))
+    expect_identical(Matrix::colSums(x), Matrix::colSums(m))
+    expect_identical(Matrix::rowSums(x), Matrix::rowSums(m))
     expect_output(print(summary(x)), "weft_store")
   }
   tall <- Matrix::sparseMatrix(c(1, 70000, 200000), c(1, 2, 1), x = c(1, 2, 3), dims = c(200000, 2))
@@ -251,7 +251,7 @@ test_that("what cannot be imported or asked for is an error that says so", {
   }
   y <- unclass(x)
   y$recipe <- list(size = c(1, -1), log1p = TRUE)
-  expect_error(colSums(structure(y, class = "weft_store")), class = "weft_error_input")
+  expect_error(Matrix::colSums(structure(y, class = "weft_store")), class = "weft_error_input")
   y <- unclass(x)
   y$live <- list2env(list(pointer = .Call(weft:::C_weft_store_market)))
   expect_identical(dim(structure(y, class = "weft_store")[, ]), c(2L, 3L)) # another handle is not the file
@@ -261,8 +261,8 @@ test_that("threads change nothing, and what failed for lack of memory leaves not
   withr::local_seed(9)
   m <- some_counts(4000, 300) * pi
   x <- as_store(m)
-  one <- withr::with_options(list(weft.threads = 1), list(x[, ], rowSums(x), colSums(x)))
-  two <- withr::with_options(list(weft.threads = 2), list(x[, ], rowSums(x), colSums(x)))
+  one <- withr::with_options(list(weft.threads = 1), list(x[, ], Matrix::rowSums(x), Matrix::colSums(x)))
+  two <- withr::with_options(list(weft.threads = 2), list(x[, ], Matrix::rowSums(x), Matrix::colSums(x)))
   expect_identical(one, two)
   expect_survives_failures(list(
     import = function() {

@@ -97,7 +97,7 @@ static const uint8_t *bytes_of(const weft_mi_pack *pack, const weft_column *x, i
 static int occurs(const uint8_t *bytes, uint8_t code, const weft_mi_sorter *sorter, uint64_t *rows)
 {
   uint64_t any = 0;
-  weft_plane_u8(bytes, sorter->n, code, rows);
+  weft_bits()->plane_u8(bytes, sorter->n, code, rows);
   for (size_t k = 0; k < sorter->words; k++) any |= rows[k] & sorter->counting[k];
   return any != 0;
 }
@@ -217,7 +217,7 @@ static void write_bits(const weft_mi_pack *pack, const weft_mi_group *g, size_t 
     uint64_t *planes[2] = { NULL, w->halves };
     for (uint32_t k = 0; k < count; k++) {
       while (!(s->used[code / 64] >> code % 64 & 1)) code++;
-      weft_plane_u8(bytes, sorter->n, (uint8_t) code++, rows[k]);
+      weft_bits()->plane_u8(bytes, sorter->n, (uint8_t) code++, rows[k]);
       planes[k] = pack->bits + weft_mi_plane_row(g, place, q + k) * pack->words;
     }
     weft_mi_sort_bits(sorter, pack, rows[0], rows[count - 1], planes[0], planes[1]);

@@ -1,13 +1,31 @@
-# A store as the seed of a DelayedArray, so that Bioconductor's containers and tools read one:
-# SummarizedExperiment(list(counts = t(DelayedArray(store)))). The methods are made when DelayedArray is loaded, which
-# weft does not need for itself.
+# Methods of other packages' generics for a store: Matrix's sums and conversion, and what makes a store the seed of a
+# DelayedArray, so that Bioconductor's containers and tools read one:
+# SummarizedExperiment(list(counts = t(DelayedArray(store)))). They are made when these packages are loaded, which weft
+# does not need for itself, in an environment of their own: the package's is locked by then.
 
 .onLoad <- function(libname, pkgname) {
-  if (isNamespaceLoaded("DelayedArray")) make_seed_methods()
-  else setHook(packageEvent("DelayedArray", "onLoad"), function(...) make_seed_methods())
+  when_loaded("Matrix", make_matrix_methods)
+  when_loaded("DelayedArray", make_seed_methods)
 }
 
-# They live in an environment of their own: the package's is locked by then. extract_array() has moved between packages.
+when_loaded <- function(package, make) {
+  if (isNamespaceLoaded(package)) make() else setHook(packageEvent(package, "onLoad"), function(...) make())
+}
+
+make_matrix_methods <- function() {
+  where <- new.env(parent = topenv())
+  add <- function(generic, side, mean) {
+    method <- function(x, na.rm = FALSE, dims = 1, ...) store_side(x, side, na.rm, mean)
+    methods::setMethod(getExportedValue("Matrix", generic), "weft_store", method, where = where)
+  }
+  add("colSums", "columns", FALSE)
+  add("rowSums", "rows", FALSE)
+  add("colMeans", "columns", TRUE)
+  add("rowMeans", "rows", TRUE)
+  methods::setAs("weft_store", "dgCMatrix", function(from) store_sparse(from), where = where)
+}
+
+# extract_array() has moved between packages.
 make_seed_methods <- function() {
   home <- function(generic) {
     for (package in c("S4Arrays", "DelayedArray")) {
