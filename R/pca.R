@@ -115,7 +115,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   chosen <- if (source$kind == "resident") choose_resident(backend)
             else choose_backend(backend, plan$cost)
   report_backend(chosen, verbose)
-  on <- devices_of_rows(devices, chosen$name, source, method, na)
+  on <- devices_of_rows(devices, chosen$name, source, method, na, chosen$divided)
   source <- cut_blocks(source, length(on))
   control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components", on)
   moments <- column_moments(source, weights, control)
@@ -179,9 +179,11 @@ pca_plan <- function(source, k, method, threads) {
   list(method = method, cost = by_engine[[if (method %in% names(by_engine)) method else "vectors"]])
 }
 
-# Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long for
-# each vector of a block of 8 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
-pca_block <- function(source, backend, ranks) if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 8L else 0L
+# Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long
+# for each vector of a block of 8 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
+pca_block <- function(source, backend, ranks) {
+  if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 8L else 0L
+}
 
 check_moments <- function(moments, source) {
   bad <- which(moments$infinite > 0)
