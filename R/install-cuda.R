@@ -71,8 +71,14 @@ cuda_home <- function() file.path(tools::R_user_dir("weft", "data"), "cuda")
 
 # The folder of the object of these sources; NULL where the package carries none.
 user_cuda_dir <- function() {
+  key <- session$key %||% (session$key <- installed_key())
+  if (nzchar(key)) file.path(cuda_home(), key)
+}
+
+# Of the sources that the package carries; read once, since every call asks where the CUDA object is.
+installed_key <- function() {
   file <- system.file("cuda", "key", package = "weft")
-  if (nzchar(file)) file.path(cuda_home(), readLines(file, n = 1L))
+  if (nzchar(file)) readLines(file, n = 1L) else ""
 }
 
 checked_arch <- function(arch) {
