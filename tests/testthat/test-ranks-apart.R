@@ -3,7 +3,7 @@
 
 setup_data <- '
   set.seed(1)
-  L <- 1 * (runif(1200) < ifelse(outer(1:40 %% 3, 1:30 %% 3, "=="), 0.7, 0.1)) # package Matrix stays unloaded
+  L <- irm_sample(40, 30, k = 3, density = 0.3, seed = 1)$A
   x <- matrix(sample(0:1, 600, TRUE), 60); class <- sample(0:1, 60, TRUE)
   other <- x; other[60, 10] <- 1L - other[60, 10]
   d <- as.data.frame(matrix(sample(0:1, 480, TRUE), 80)); e <- d; e[80, 6] <- 1L - e[80, 6]
