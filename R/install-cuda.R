@@ -71,11 +71,14 @@ cuda_home <- function() file.path(tools::R_user_dir("weft", "data"), "cuda")
 
 # The folder of the object of these sources; NULL where the package carries none.
 user_cuda_dir <- function() {
-  if (is.null(session$cuda_key)) { # every call asks, and the package does not change
-    file <- system.file("cuda", "key", package = "weft")
-    session$cuda_key <- if (nzchar(file)) readLines(file, n = 1L) else ""
-  }
-  if (nzchar(session$cuda_key)) file.path(cuda_home(), session$cuda_key)
+  key <- session$cuda_key %||% (session$cuda_key <- installed_key())
+  if (nzchar(key)) file.path(cuda_home(), key)
+}
+
+# Of the sources that the package carries; read once, since every call asks where the CUDA object is.
+installed_key <- function() {
+  file <- system.file("cuda", "key", package = "weft")
+  if (nzchar(file)) readLines(file, n = 1L) else ""
 }
 
 checked_arch <- function(arch) {

@@ -19,10 +19,11 @@ run() { # run PROCESSES NAME ...: the longest files are named first
 }
 if [ $# -gt 0 ]; then run "$(getconf _NPROCESSORS_ONLN)" "$@"
 else
-  others=$(ls tests/testthat | sed -n 's/^test-\(.*\)\.R$/\1/p' | grep -vxE 'irm-saved|damaged|ranks|pca|mi-damage|memory')
-  first=memory last=
-  if [ -n "${WEFT_TEST_CUDA-}" ]; then first= last=memory; fi # it looks at how much memory of the device is free
-  run "$(getconf _NPROCESSORS_ONLN)" $first irm-saved damaged ranks pca mi-damage $others
+  longest='ranks ranks-apart workflow report memory irm-saved irm report-parts kernel-sum pca workflow-damaged mi-damage'
+  last=
+  if [ -n "${WEFT_TEST_CUDA-}" ]; then last=memory; fi # it looks at how much memory of the device is free
+  others=$(ls tests/testthat | sed -n 's/^test-\(.*\)\.R$/\1/p' | grep -vxF "$(printf '%s\n' $longest)")
+  run "$(getconf _NPROCESSORS_ONLN)" $(printf '%s\n' $longest | grep -vxF "${last:-none}") $others
   [ -z "$last" ] || run 1 $last
 fi
 cat "$TEST_LOGS"/*.log | grep -E '^[0-9]+ passed, ' |
