@@ -19,7 +19,7 @@
 #'
 #' What is assumed: fewer than a tenth of the samples stand apart, and samples have noise of about the same size. Of
 #' clean data from one multivariate t law of five degrees of freedom, in which some samples are noisier than all others
-#' as a whole, these are told: in some 6 of 100 such sets of 24 samples, 22 of 60 samples and 50 of 150
+#' as a whole, these are told: in some 4 of 100 such sets of 24 samples, 9 of 60 samples and 9 of 150
 #' (`inst/bench/workflow-levels.R`). Noise is all that sets them apart: look at their quality before leaving them out.
 #'
 #' @param x what [gene_components()] or [pca()] returned; or data, as for those.

@@ -12,7 +12,8 @@ file <- if (length(given) > 1L) given[2L]
 sizes <- if (length(given) > 2L) as.integer(given[-(1:2)]) else c(24L, 60L, 150L)
 genes <- 100L
 # components that there are; NA where it is not known
-settings <- c(rows = 0, plain = 0, groups = 1, batches = 2, t5 = 0, t3 = 0, factors = 3, "t factors" = 3, network = NA, classes = NA)
+settings <- c(rows = 0, plain = 0, groups = 1, batches = 2, t5 = 0, t3 = 0, factors = 3, "t factors" = 3, network = NA,
+              classes = NA)
 
 regulated <- function(n, seed) {
   weft_example("expression", n, genes, seed = seed, batch = 0, missing = 0, outliers = 0, spoilt = FALSE)
