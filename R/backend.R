@@ -111,7 +111,7 @@ cuda_start_seconds <- function() if (isTRUE(session$device_open)) 0 else 0.3
 session <- new.env(parent = emptyenv())
 
 seconds_text <- function(s) {
-  if (s < 1) sprintf("%.0f ms", 1000 * s) else if (s < 120) sprintf("%.1f s", s) else sprintf("%.0f min", s / 60)
+  if (s < 1) sprintf("%.0f ms", 1000 * s + 0) else if (s < 120) sprintf("%.1f s", s) else sprintf("%.0f min", s / 60)
 }
 
 # What native code is handed: see weft_glue_run() in src/base/glue.c.

@@ -304,7 +304,7 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
   shown <- utils::head(as.data.frame(x), n)
   order <- tuple_order(x)
   strata <- length(attr(x, "strata"))
-  cat_wrapped(sprintf("Joint information of %s of features with a class of %d level%s%s (%s): %s kept of %s",
+  cat_wrapped(sprintf("Joint information of %s with a class of %d level%s%s (%s): %s kept of %s",
               tuple_word(order), length(attr(x, "class_levels")),
               if (length(attr(x, "class_levels")) == 1L) "" else "s",
               if (strata) sprintf(" within %d strat%s", strata, if (strata == 1L) "um" else "a") else "",

@@ -5,9 +5,10 @@
 #'
 #' The interaction of a triple is what it says beyond its best pair, \eqn{I(C; A_i \times A_j \times A_k) - \max I(C;
 #' pair)}, and that of a larger tuple what it says beyond the best of the tuples that lack one member; it is never
-#' negative. A device of compute capability 9.0 searches triples of binary features without missing values, for a class
-#' of two levels (of at most 65,535 rows each) and a `top` of at most 524,288; `"auto"` leaves others to the CPU, and a
-#' named `"cuda"` is an error that says why. Tuples are counted on the CPU.
+#' negative. A device of compute capability 9.0 searches triples of features of at most five levels without missing
+#' values (or with these as a level), for a class of at most eight levels and a `top` of at most 524,288; `"auto"` leaves
+#' others to the CPU, and a named `"cuda"` is an error that says why. Triples of binary features alone with a class of
+#' two levels are fastest there. Tuples are counted on the CPU.
 #'
 #' There are p(p-1)(p-2)/6 triples: a thousand features have 166 million, ten thousand need a device. Tuples are counted
 #' one by one, so choose their features first, for instance those of the best pairs.
@@ -77,11 +78,9 @@ triples_need <- function(pack, side, top) {
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   of <- if (is.null(side)) rep(TRUE, pack$dim[2L]) else side != 0
   if (sum(of) < 3L) return("of fewer than three features")
-  if (any(info$levels[of] != 2L)) return("of features that are not all binary")
+  if (any(info$levels[of] > 5L)) return("of features with more than five levels")
   if (pack$na != "level" && any(info$missing[of] > 0)) return("with missing values")
-  if (length(info$class_rows) != 2L || any(info$class_rows < 1 | info$class_rows > 65535)) {
-    return("for a class that is not of two levels with at most 65,535 rows each")
-  }
+  if (length(info$class_rows) > 8L) return("for a class of more than eight levels")
   if (top > 2^19) return("without a small `top`")
   NULL
 }

@@ -55,7 +55,7 @@ devices_of_rows <- function(devices, backend, source, method, na, divided) {
   why <- if (!method %in% c("auto", "krylov", "gram")) sprintf("`method` is \"%s\".", method)
   else if (na != "fail") sprintf("`na` is \"%s\".", na)
   else if (source$kind == "resident") "`x` is on one device already."
-  else if (source$kind == "blocks") "`x` is read in blocks."
+  else if (source$kind %in% c("blocks", "stored")) "`x` is read in blocks."
   else if (!is.null(source$ranks)) "`distributed = TRUE` gives each rank one."
   if (is.null(why)) return(devices_for(devices, backend, divided))
   if (is.null(devices)) return(first_device())

@@ -30,7 +30,7 @@ write_plink <- function(n, p, missing = 0) {
 
 least <- function(times, f) min(vapply(seq_len(times), function(k) system.time(f())[["elapsed"]], 0))
 
-line <- function(what, took, pair_samples = NA, goal = NA) {
+line <- function(what, took, pair_samples = NA, goal = NA) { # or triple-samples
   rate <- pair_samples / took / 1e12
   cat(sprintf("%-66s %8.3f s%s%s\n", what, took, if (is.na(rate)) "" else sprintf("  %6.0f T", rate),
               if (is.na(goal)) "" else sprintf("  (goal %s)", goal)))
@@ -86,6 +86,12 @@ if (length(arguments) && arguments[1] == "biobank") {
   genotypes(10000L, 20000L, missing = 0.01, classes = 4L, by = "mi")
   packed("four levels, 2 classes", levels_of(4, 5000, 20000), sample(2, 5000, TRUE), 20000L, 5000L)
   packed("five levels, 4 classes", levels_of(5, 2000, 20000), sample(4, 2000, TRUE), 20000L, 2000L, 50)
+  x <- levels_of(3, 5000, 3000)
+  pack <- mi_pack(x, sample(2, 5000, TRUE))
+  for (by in c("mi", "interaction"))
+    line(sprintf("triples, three levels, 2 classes, 5000 x 3000, %s", by),
+         least(1, function() mi_triples(pack, top = 1000, by = by, backend = "cuda")), 5000 * choose(3000, 3), 300)
+  weft_free(pack)
   x <- levels_of(3, 10000, 10000)
   class <- sample(2, 10000, TRUE)
   strata <- sample(3, 10000, TRUE)

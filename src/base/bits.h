@@ -69,55 +69,7 @@ extern const weft_bits_ops weft_bits_avx2, weft_bits_avx512;
 /* The table of the level in use. */
 const weft_bits_ops *weft_bits(void);
 
-/* The same operations as plain functions. */
-static inline void weft_scan_i32(const int32_t *x, size_t n, int32_t *min, int32_t *max, size_t *n_na) {
-  weft_bits()->scan_i32(x, n, min, max, n_na);
-}
-static inline void weft_scan_u8(const uint8_t *x, size_t n, uint8_t *min, uint8_t *max) {
-  weft_bits()->scan_u8(x, n, min, max);
-}
-static inline void weft_scan_f64(const double *x, size_t n, double *min, double *max, size_t *n_na, int *all_whole) {
-  weft_bits()->scan_f64(x, n, min, max, n_na, all_whole);
-}
-static inline void weft_narrow_i32_u8(const int32_t *x, size_t n, int32_t base, uint8_t *out) {
-  weft_bits()->narrow_i32_u8(x, n, base, out);
-}
-static inline void weft_narrow_i32_u16(const int32_t *x, size_t n, int32_t base, uint16_t *out) {
-  weft_bits()->narrow_i32_u16(x, n, base, out);
-}
-static inline void weft_narrow_f64_u8(const double *x, size_t n, int32_t base, uint8_t *out) {
-  weft_bits()->narrow_f64_u8(x, n, base, out);
-}
-static inline void weft_narrow_f64_u16(const double *x, size_t n, int32_t base, uint16_t *out) {
-  weft_bits()->narrow_f64_u16(x, n, base, out);
-}
-static inline void weft_plane_u8(const uint8_t *codes, size_t n, uint8_t level, uint64_t *words) {
-  weft_bits()->plane_u8(codes, n, level, words);
-}
-static inline void weft_plane_u16(const uint16_t *codes, size_t n, uint16_t level, uint64_t *words) {
-  weft_bits()->plane_u16(codes, n, level, words);
-}
-static inline int weft_scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base, uint64_t *ones, uint64_t *na,
-                                            size_t *n_na) {
-  return weft_bits()->scan_pack_binary_i32(x, n, base, ones, na, n_na);
-}
-static inline uint64_t weft_popcount(const uint64_t *a, size_t words) {
-  return weft_bits()->popcount(a, words);
-}
-static inline uint64_t weft_popcount_and(const uint64_t *a, const uint64_t *b, size_t words) {
-  return weft_bits()->popcount_and(a, b, words);
-}
-static inline uint64_t weft_popcount_and3(const uint64_t *a, const uint64_t *b, const uint64_t *c, size_t words) {
-  return weft_bits()->popcount_and3(a, b, c, words);
-}
-static inline void weft_popcount_and_many(const uint64_t *a, const uint64_t *const *b, size_t nb, size_t words,
-                                          uint32_t *out) {
-  weft_bits()->popcount_and_many(a, b, nb, words, out);
-}
-static inline void weft_popcount_tile(const uint64_t *a, size_t na, size_t lda, const uint64_t *b, size_t nb,
-                                      size_t ldb, size_t words, uint32_t *out, size_t ldo) {
-  weft_bits()->popcount_tile(a, na, lda, b, nb, ldb, words, out, ldo);
-}
+static inline uint64_t weft_popcount(const uint64_t *a, size_t words) { return weft_bits()->popcount(a, words); }
 
 /* counts[code * classes + class] += 1 for every row; the caller has zeroed them. Rows whose code is not below `levels`
  * or whose class is not below `classes` are skipped: with at most 255 (65535) levels, these are the missing. */

@@ -53,17 +53,17 @@ static SEXP scan(SEXP args) {
   size_t n = (size_t)XLENGTH(x), missing = 0;
   if (TYPEOF(x) == RAWSXP) {
     uint8_t least, greatest;
-    weft_scan_u8(RAW(x), n, &least, &greatest);
+    weft_bits()->scan_u8(RAW(x), n, &least, &greatest);
     return doubles(2, least, greatest, 0, 0);
   }
   if (TYPEOF(x) == INTSXP) {
     int32_t least, greatest;
-    weft_scan_i32(INTEGER(x), n, &least, &greatest, &missing);
+    weft_bits()->scan_i32(INTEGER(x), n, &least, &greatest, &missing);
     return doubles(3, least, greatest, (double)missing, 0);
   }
   double least, greatest;
   int whole;
-  weft_scan_f64(REAL(x), n, &least, &greatest, &missing, &whole);
+  weft_bits()->scan_f64(REAL(x), n, &least, &greatest, &missing, &whole);
   return doubles(4, least, greatest, (double)missing, whole);
 }
 
@@ -76,10 +76,10 @@ static SEXP narrow(SEXP args) {
   SEXP out = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t)n));
   uint8_t *u8 = (uint8_t *)R_alloc(n + 1, 1);
   uint16_t *u16 = (uint16_t *)R_alloc(n + 1, sizeof(uint16_t));
-  if (wide && is_int) weft_narrow_i32_u16(INTEGER(x), n, base, u16);
-  else if (wide) weft_narrow_f64_u16(REAL(x), n, base, u16);
-  else if (is_int) weft_narrow_i32_u8(INTEGER(x), n, base, u8);
-  else weft_narrow_f64_u8(REAL(x), n, base, u8);
+  if (wide && is_int) weft_bits()->narrow_i32_u16(INTEGER(x), n, base, u16);
+  else if (wide) weft_bits()->narrow_f64_u16(REAL(x), n, base, u16);
+  else if (is_int) weft_bits()->narrow_i32_u8(INTEGER(x), n, base, u8);
+  else weft_bits()->narrow_f64_u8(REAL(x), n, base, u8);
   for (size_t r = 0; r < n; r++) INTEGER(out)[r] = wide ? u16[r] : u8[r];
   UNPROTECT(1);
   return out;
@@ -91,8 +91,8 @@ static SEXP plane(SEXP args) {
   size_t n = (size_t)XLENGTH(x), words = weft_plane_words(n);
   int level = Rf_asInteger(arg(args, 1));
   uint64_t *out = (uint64_t *)R_alloc(words + 1, sizeof(uint64_t));
-  if (Rf_asInteger(arg(args, 2)) == 16) weft_plane_u16(codes_u16(x), n, (uint16_t)level, out);
-  else weft_plane_u8(codes_u8(x), n, (uint8_t)level, out);
+  if (Rf_asInteger(arg(args, 2)) == 16) weft_bits()->plane_u16(codes_u16(x), n, (uint16_t)level, out);
+  else weft_bits()->plane_u8(codes_u8(x), n, (uint8_t)level, out);
   return words_to_raw(out, words);
 }
 
@@ -103,7 +103,7 @@ static SEXP binary(SEXP args) {
   int keep = Rf_asLogical(arg(args, 2));
   uint64_t *ones = (uint64_t *)R_alloc(words + 1, sizeof(uint64_t));
   uint64_t *na = (uint64_t *)R_alloc(words + 1, sizeof(uint64_t));
-  if (!weft_scan_pack_binary_i32(INTEGER(x), n, Rf_asInteger(arg(args, 1)), ones, keep ? na : NULL, &missing))
+  if (!weft_bits()->scan_pack_binary_i32(INTEGER(x), n, Rf_asInteger(arg(args, 1)), ones, keep ? na : NULL, &missing))
     return R_NilValue;
   SEXP out = PROTECT(Rf_allocVector(VECSXP, 3));
   SET_VECTOR_ELT(out, 0, words_to_raw(ones, words));
@@ -123,8 +123,8 @@ static SEXP popcount(SEXP args) {
     if (words[i] != words[0]) Rf_error("planes must have one length");
   }
   if (count == 1) return Rf_ScalarReal((double)weft_popcount(planes[0], words[0]));
-  if (count == 2) return Rf_ScalarReal((double)weft_popcount_and(planes[0], planes[1], words[0]));
-  return Rf_ScalarReal((double)weft_popcount_and3(planes[0], planes[1], planes[2], words[0]));
+  if (count == 2) return Rf_ScalarReal((double)weft_bits()->popcount_and(planes[0], planes[1], words[0]));
+  return Rf_ScalarReal((double)weft_bits()->popcount_and3(planes[0], planes[1], planes[2], words[0]));
 }
 
 /* tile(a, na, b, nb, words): na x nb counts, row by row; with na = 1 many(...) gives the same from the other kernel */
@@ -139,9 +139,9 @@ static SEXP tile(SEXP args, int many) {
   if (many) {
     const uint64_t **planes = (const uint64_t **)R_alloc(nb + 1, sizeof *planes);
     for (size_t j = 0; j < nb; j++) planes[j] = b + j * words;
-    weft_popcount_and_many(a, planes, nb, words, counts);
+    weft_bits()->popcount_and_many(a, planes, nb, words, counts);
   } else {
-    weft_popcount_tile(a, na, words, b, nb, words, words, counts, nb);
+    weft_bits()->popcount_tile(a, na, words, b, nb, words, words, counts, nb);
   }
   for (size_t i = 0; i < na * nb; i++) INTEGER(out)[i] = (int)counts[i];
   UNPROTECT(1);

@@ -213,11 +213,6 @@ static void forget(struct staging *s)
   }
 }
 
-void weft_device_forget_staging(void)
-{
-  for (int k = 0; k <= WEFT_MOST_DEVICES; k++) forget(&staging_of[k]);
-}
-
 static weft_status open_staging(weft_ctx *ctx, struct staging *s)
 {
   weft_status st = WEFT_OK;

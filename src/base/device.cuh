@@ -81,9 +81,6 @@ weft_status weft_device_join_counts(weft_device_arena *arena, unsigned long long
 /* Bytes starts[r] .. starts[r + 1] - 1 of x become those of part r. */
 weft_status weft_device_join_shares(weft_device_arena *arena, void *x, const size_t *starts);
 
-/* The pinned buffers are kept for the process; this gives them back. */
-void weft_device_forget_staging(void);
-
 /* rates.h */
 weft_status weft_device_rates(weft_ctx *ctx, double *rates);
 

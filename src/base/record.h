@@ -39,11 +39,9 @@ uint64_t weft_record_key(weft_record *record, const char *name);
 /* Vectors of a type and a length. */
 const double *weft_record_doubles(weft_record *record, const char *name, double length);
 const int *weft_record_integers(weft_record *record, const char *name, double length);
-const unsigned char *weft_record_bytes(weft_record *record, const char *name, double length);
 /* The same, or NULL for R's NULL. */
 const double *weft_record_doubles_or_null(weft_record *record, const char *name, double length);
 const int *weft_record_integers_or_null(weft_record *record, const char *name, double length);
-const unsigned char *weft_record_bytes_or_null(weft_record *record, const char *name, double length);
 
 /* The place of a kind's name, sent by itself, among `count` words; `what` names it in the error. */
 int weft_kind_of(SEXP word, const char *what, const char *const *words, int count);

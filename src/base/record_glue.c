@@ -135,11 +135,6 @@ const int *weft_record_integers(weft_record *record, const char *name, double le
   return INTEGER_RO(vector_of(record, name, INTSXP, length, 0));
 }
 
-const unsigned char *weft_record_bytes(weft_record *record, const char *name, double length)
-{
-  return RAW_RO(vector_of(record, name, RAWSXP, length, 0));
-}
-
 const double *weft_record_doubles_or_null(weft_record *record, const char *name, double length)
 {
   const SEXP value = vector_of(record, name, REALSXP, length, 1);
@@ -150,12 +145,6 @@ const int *weft_record_integers_or_null(weft_record *record, const char *name, d
 {
   const SEXP value = vector_of(record, name, INTSXP, length, 1);
   return value == R_NilValue ? NULL : INTEGER_RO(value);
-}
-
-const unsigned char *weft_record_bytes_or_null(weft_record *record, const char *name, double length)
-{
-  const SEXP value = vector_of(record, name, RAWSXP, length, 1);
-  return value == R_NilValue ? NULL : RAW_RO(value);
 }
 
 SEXP weft_result_put(SEXP result, const char *name, SEXP value)

@@ -198,10 +198,8 @@ weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b);
  * have their sizes. */
 weft_status weft_tree_check(weft_ctx *ctx, const weft_tree_build *b, const char **wrong);
 
-/* task->reference and weights in the reference tree's order; queries are the query tree's points; out in its order. */
-weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
-                             const weft_tree *reference, double *out, weft_kernel_effort *effort);
-/* The same for many bandwidths, narrowest first, instead of task->h; out: one after another. */
+/* Sums for each of many bandwidths, narrowest first, in place of task->h; out: one after another. task->reference and
+ * weights are in the reference tree's order; queries are the query tree's points, and out is in its order. */
 weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, const double *h, size_t bandwidths,
                                   const weft_tree *query, const weft_tree *reference, double *out,
                                   weft_kernel_effort *effort);
@@ -213,8 +211,8 @@ weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, con
 /* ---- one dimension ---- */
 
 /* Sums over sorted references by moments of cells, exactly or within the errors; kernel_line.h. Points without low
- * parts, no `own`. part: NULL, or of which column each is a part, so that tolerances are relative to what all parts of a
- * column have together. */
+ * parts, no `own`. part: NULL, or of which column each is a part, so that tolerances are relative to what all parts of
+ * a column have together. */
 weft_status weft_kernel_line(weft_ctx *ctx, const weft_kernel_task *task, const int *part, double *out,
                              weft_kernel_effort *effort);
 int weft_kernel_has_line(int kind);

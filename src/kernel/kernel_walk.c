@@ -390,8 +390,3 @@ done:
   weft_arena_end(&mem);
   return st;
 }
-
-weft_status weft_kernel_walk(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
-                             const weft_tree *reference, double *out, weft_kernel_effort *effort) {
-  return weft_kernel_walk_many(ctx, task, &task->h, 1, query, reference, out, effort);
-}

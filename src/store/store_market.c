@@ -1,5 +1,5 @@
-/* Matrix Market text, in pieces as they come; see store.h. The format is that of math.nist.gov/MatrixMarket: a line that
- * says what follows, comments, a line of sizes, then an entry per line, or a value per line by columns. */
+/* Matrix Market text, in pieces as they come; see store.h. The format is that of math.nist.gov/MatrixMarket: a line
+ * that says what follows, comments, a line of sizes, then an entry per line, or a value per line by columns. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -104,7 +104,8 @@ static weft_status size_line(weft_ctx *ctx, weft_store_market *m, const char *at
   if (at) at = next_count(at, end, &m->columns);
   if (at && !m->dense) at = next_count(at, end, &m->stored);
   if (!at || skip_spaces(at, end) < end)
-    return at_line(ctx, m, m->dense ? "must have two whole numbers, the sizes" : "must have three whole numbers, the sizes");
+    return at_line(ctx, m, m->dense ? "must have two whole numbers, the sizes"
+                                    : "must have three whole numbers, the sizes");
   if (m->rows > INT32_MAX || m->columns > INT32_MAX)
     return at_line(ctx, m, "asks for more than 2147483647 rows or columns");
   if (m->mirror && m->rows != m->columns) return at_line(ctx, m, "asks for a symmetric matrix that is not square");

@@ -147,6 +147,24 @@ twins_mi <- function() {
       n <- sample(500, 1)
       tidy(mi_triples(some(rep(2, sample(10:80, 1)), n), sample(2, n, TRUE), top = 50, backend = backend))
     }),
+    "mi_triples, two to five levels, one to eight classes" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(2, sample(700, 3)), 1)
+      x <- some(sample(sample(2:5, 1), sample(5:60, 1), TRUE), n)
+      x[[3]] <- 1L
+      class <- factor(sample(sample(c(1:3, 8), 1), n, TRUE), 1:8)
+      if (stats::runif(1) < 0.7) class <- droplevels(class)
+      lapply(c("mi", "interaction"), function(by) tidy(mi_triples(x, class, top = 50, by = by, backend = backend)))
+    }),
+    "mi_triples, three levels, more than a tile" = list(tolerance = 0, work = function(backend) {
+      n <- sample(300, 1)
+      x <- as.matrix(some(rep(3, sample(140:290, 1)), n))
+      tidy(mi_triples(x, sample(2, n, TRUE), top = 40, min_gain = 0.001, features = sort(sample(ncol(x), 135)),
+                      backend = backend))
+    }),
+    "mi_triples, missing as a level, many rows" = list(tolerance = 0, work = function(backend) {
+      n <- sample(132000:140000, 1)
+      tidy(mi_triples(some(rep(3, 6), n, 0.01), sample(2, n, TRUE), na = "level", top = 20, backend = backend))
+    }),
     "mi_matrix of numbers" = list(tolerance = 0, work = function(backend) {
       x <- matrix(stats::rnorm(100 * sample(3:60, 1)), 100)
       x[, 2] <- round(x[, 2])

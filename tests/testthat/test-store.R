@@ -125,8 +125,8 @@ test_that("Matrix Market text of all kinds", {
   expect_identical(as.matrix(as_store(file)), matrix(c(5, -0.1, 0, 0), 2))
   numbers <- c("0.1", "1234567890123456789", "4.35", "-2.2250738585072014e-308", "123456.789e-3", "1e22", "+7.", "inf")
   put("%%MatrixMarket matrix array real general", "8 1", numbers)
-  expect_identical(as.matrix(as_store(file))[, 1], c(0.1, 1234567890123456789, 4.35, -2.2250738585072014e-308, 123.456789,
-                                                     1e22, 7, Inf))
+  expect_identical(as.matrix(as_store(file))[, 1],
+                   c(0.1, 1234567890123456789, 4.35, -2.2250738585072014e-308, 123.456789, 1e22, 7, Inf))
 })
 
 test_that("Matrix Market text that is wrong says where", {

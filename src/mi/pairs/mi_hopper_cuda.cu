@@ -266,11 +266,16 @@ done:
   return st;
 }
 
+/* Triples before a part's unit, about, when their first attributes are dealt to so many parts. */
+static double triples_before(uint64_t units, double parts)
+{
+  const double before = (double) units * parts;
+  return before * (before + 1) * (before + 2) / 6 / parts;
+}
+
 static double triples_until(const void *data, uint64_t units)
 {
-  const triple_job *job = (const triple_job *) data;
-  const double before = (double) units * job->parts;
-  return before * (before + 1) * (before + 2) / 6 / job->parts;
+  return triples_before(units, ((const triple_job *) data)->parts);
 }
 
 weft_status weft_mi_hopper_triples(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
@@ -296,6 +301,42 @@ weft_status weft_mi_hopper_triples(weft_ctx *ctx, weft_device_arena *mem, const 
     job.parts = (double) c->search->parts;
     const mi_runner r_fixed = { &job, units_dealt(c, pack->p - 2), fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n),
                              run_triples, triples_until };
+    st = weft_mi_run_all(ctx, c, &r_fixed);
+  }
+done:
+  return st;
+}
+
+/* ---- triples of any few levels ---- */
+
+struct levels_job { mi_levels t; double parts; };
+
+static weft_status run_levels(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
+{
+  weft_status st = WEFT_OK;
+  const levels_job *job = (const levels_job *) data;
+  for (uint64_t k = first; k < first + count; k++)
+    WEFT_TRY(weft_mi_levels_triples(ctx, &job->t, (uint32_t) (job->t.pack->p - 3 - unit_dealt(c, k)), &c->bar, &c->hits,
+                                    c->stream));
+done:
+  return st;
+}
+
+static double levels_until(const void *data, uint64_t units)
+{
+  return triples_before(units, ((const levels_job *) data)->parts);
+}
+
+weft_status weft_mi_hopper_levels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                  const weft_mi_resident *r, mi_collector *c)
+{
+  weft_status st = WEFT_OK;
+  levels_job job;
+  job.parts = (double) c->search->parts;
+  WEFT_TRY(weft_mi_levels_begin(ctx, mem, pack, r, &job.t));
+  {
+    const mi_runner r_fixed = { &job, units_dealt(c, pack->p - 2), weft_mi_levels_most(&job.t), run_levels,
+                                levels_until };
     st = weft_mi_run_all(ctx, c, &r_fixed);
   }
 done:

@@ -129,6 +129,11 @@ static int any_coded(const weft_mi_tiling *tiling)
   return 0;
 }
 
+static int binary_triples(const weft_ctx *ctx, const weft_mi_pack *pack)
+{
+  return pack->group_count == 1 && pack->p >= 3 && weft_mi_fits_binary(ctx, pack, &pack->groups[0]);
+}
+
 /* Where the columns lie, for the kernels. */
 static weft_status send_near(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                              const weft_mi_search *search, mi_bar *bar)
@@ -164,8 +169,7 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   int begun = 0;
   memset(&c, 0, sizeof c);
   if (search->order == 3 &&
-      (search->top > HITS / 2 || pack->group_count != 1 || pack->p < 3 ||
-       !weft_mi_fits_binary(ctx, pack, &pack->groups[0]))) {
+      (search->top > HITS / 2 || !(binary_triples(ctx, pack) || weft_mi_levels_fit(ctx, pack)))) {
     st = weft_fail(ctx, WEFT_ERR_DEVICE,
                    "These triples are not for this device: see ?mi_triples."); /* R has looked before */
     goto done;
@@ -188,7 +192,8 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   WEFT_TRY(send_near(ctx, &mem, pack, search, &c.bar));
   start_bar(pack, *device, search, &c);
   if (search->order == 3) {
-    WEFT_TRY(weft_mi_hopper_triples(ctx, &mem, pack, *device, &c));
+    if (binary_triples(ctx, pack)) WEFT_TRY(weft_mi_hopper_triples(ctx, &mem, pack, *device, &c));
+    else WEFT_TRY(weft_mi_hopper_levels(ctx, &mem, pack, *device, &c));
   } else {
     for (size_t k = 0; k < tiling.panel_count; k++) {
       const weft_mi_panel *panel = &tiling.panels[k];

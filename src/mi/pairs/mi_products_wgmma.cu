@@ -8,57 +8,34 @@
  * threads, takes a pair each: it completes the tables from margins, screens by logarithms (mi_products.h) and scores
  * what passes exactly. Tiles go through both a batch at a time. */
 #include <cmath>
-#include "mi_products.cuh"
-#include "mi_scores.cuh"
+#include "mi_products_score.cuh"
 #include "mi_tiles_wgmma.cuh"
 
 #define STAGES 16
 #define SHARED_BYTES (STAGES * STAGE_BYTES)
-#define AREA (ROWS_A * ROWS_B)                 /* pairs a tile */
-#define COUNTS_BYTES ((size_t) 256 << 20)      /* of a batch */
-#define MOST_BATCH 4096                        /* tiles */
-#define STRIP 16                               /* rows of a tile that a block scores */
-#define CLASSES WEFT_MI_PLANAR_CLASSES
 
 /* ---- counting ---- */
-
-struct count_args {
-  const uint8_t *a, *b;
-  size_t plane_a, plane_b;      /* bytes of one plane of all attributes */
-  int steps;                    /* k-steps of a row */
-  int class_step[CLASSES + 1];  /* first k-step of each class */
-  uint32_t classes, planes_a, planes_b, products;
-  int packed;
-  tile_grid grid;
-  tile_walk start;              /* where a walk to tile `first` has come */
-  uint64_t first;
-  uint32_t units;               /* tiles × products */
-  uint32_t *out;
-};
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 /* What a unit counts: false when nothing is in its tile. */
-struct unit { const uint8_t *a, *b; uint32_t class_index; };
+struct unit { const uint8_t *a, *b; uint32_t class_index, end; };
 
-__device__ static inline bool unit_at(const count_args &t, uint32_t k, tile_walk *walk, unit *out)
+__device__ static inline bool unit_at(const mi_counting &t, uint32_t k, tile_walk *walk, unit *out)
 {
   uint32_t ta, tb;
   if (!place_tile(&t.grid, walk, t.first + k / t.products, &ta, &tb)) return false;
   const uint32_t product = k % t.products, planes = t.planes_a * t.planes_b, word = product / planes;
-  out->a = t.a + product % planes / t.planes_b * t.plane_a + (size_t) ta * t.steps * BLOCK_BYTES;
-  out->b = t.b + product % t.planes_b * t.plane_b + (size_t) tb * 2 * t.steps * BLOCK_BYTES;
-  out->class_index = t.packed ? 2 * word : word;
+  const uint32_t stratum = word / t.words, of_stratum = word % t.words * (t.packed ? 2 : 1);
+  const uint32_t plane_a = product % planes / t.planes_b, plane_b = product % t.planes_b;
+  out->a = t.a + stratum * t.stratum_a + plane_a * t.plane_a + (size_t) ta * t.steps * BLOCK_BYTES;
+  out->b = t.b + plane_b * t.plane_b + (size_t) tb * 2 * t.steps * BLOCK_BYTES;
+  out->class_index = stratum * t.stratum_classes + of_stratum;
+  out->end = out->class_index + (t.packed && of_stratum + 1 < t.per ? 2 : 1);
   return true;
 }
 
-/* One past the last class of a unit. */
-__device__ static inline uint32_t classes_end(const count_args &t, uint32_t class_index)
-{
-  return t.packed && class_index + 1 < t.classes ? class_index + 2 : class_index + 1;
-}
-
-__global__ static void __launch_bounds__(THREADS, 1) count_products(const __grid_constant__ count_args t)
+__global__ static void __launch_bounds__(THREADS, 1) count_products(const __grid_constant__ mi_counting t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
@@ -71,8 +48,7 @@ __global__ static void __launch_bounds__(THREADS, 1) count_products(const __grid
   if (warp_of_block >= CONSUMERS / 32) {
     if (thread == CONSUMERS) for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
       if (!unit_at(t, k, &walk, &now)) continue;
-      bring_steps(&copies, stages, now.a, now.b, t.steps, t.class_step[now.class_index],
-                  t.class_step[classes_end(t, now.class_index)], &step);
+      bring_steps(&copies, stages, now.a, now.b, t.steps, t.class_step[now.class_index], t.class_step[now.end], &step);
     }
     return;
   }
@@ -88,7 +64,7 @@ __global__ static void __launch_bounds__(THREADS, 1) count_products(const __grid
     if (t.packed) {
 #pragma unroll
       for (int i = 0; i < 128; i++) c[i] <<= 16;
-      if (second < t.classes)
+      if (second < now.end)
         count_steps(&copies, stages, t.class_step[second + 1] - t.class_step[second], &step, c);
     }
     /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
@@ -100,80 +76,43 @@ __global__ static void __launch_bounds__(THREADS, 1) count_products(const __grid
 }
 
 #else /* host side, and devices that never run it */
-__global__ static void count_products(const __grid_constant__ count_args t) { (void) t; }
+__global__ static void count_products(const __grid_constant__ mi_counting t) { (void) t; }
 #endif
+
+weft_status weft_mi_count_products(weft_ctx *ctx, const mi_counting *units, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  int processors = 0;
+  WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
+  WEFT_CUDA(weft_device_allow_shared((const void *) count_products, SHARED_BYTES));
+  count_products<<<units->units < (uint32_t) processors ? units->units : (unsigned) processors, THREADS, SHARED_BYTES,
+                   s>>>(*units);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+int weft_mi_counts_pack(const weft_mi_pack *p)
+{
+  for (uint32_t c = 0; c < p->classes; c++) if (p->class_rows[c] > WEFT_PRODUCTS_HALF) return 0;
+  return 1;
+}
+
+uint32_t weft_mi_counts_words(const weft_mi_pack *p) { return weft_mi_counts_pack(p) ? (p->per + 1) / 2 : p->per; }
+
+void weft_mi_counting_classes(const weft_mi_pack *p, mi_counting *t)
+{
+  for (uint32_t c = 0; c < p->classes; c++)
+    t->class_step[c + 1] = t->class_step[c] + (int) ((p->class_rows[c] + STEP_BITS - 1) / STEP_BITS);
+  t->steps = t->class_step[p->classes];
+  t->per = p->per;
+  t->words = weft_mi_counts_words(p);
+  t->packed = weft_mi_counts_pack(p);
+}
 
 /* ---- scoring ---- */
 
-struct score_args {
-  const uint32_t *counts;       /* [tile of the batch][product][row][column] */
-  uint32_t planes_a, planes_b, products;
-  weft_mi_shape a, b;
-  uint32_t classes, per;        /* per: of a stratum */
-  int packed;
-  const uint32_t *margin_a, *margin_b; /* [class * plane_rows + plane * count + attribute] */
-  const uint32_t *class_rows;
-  size_t plane_rows, count_a, count_b, place_a, place_b, columns;
-  const uint32_t *column;
-  const int64_t *alone;
-  weft_mi_log f;
-  int64_t class_fixed;
-  tile_grid grid;
-  tile_walk start;
-  uint64_t first;
-  float bar_mi, bar_gain, error;
-  mi_bar bar;
-  mi_hits hits;
-};
-
-/* A pair: its counts, and where it is. */
-struct counted { const uint32_t *words; size_t one, other; };
-
-__device__ static inline uint32_t margin_a(const score_args &t, const counted &p, uint32_t c, uint32_t x)
-{
-  return __ldg(&t.margin_a[c * t.plane_rows + x * t.count_a + p.one]);
-}
-__device__ static inline uint32_t margin_b(const score_args &t, const counted &p, uint32_t c, uint32_t y)
-{
-  return __ldg(&t.margin_b[c * t.plane_rows + y * t.count_b + p.other]);
-}
-
-/* The word of planes x and y that has class c, and that class's part of it. */
-__device__ static inline uint32_t word_of(const score_args &t, const counted &p, uint32_t c, uint32_t x, uint32_t y)
-{
-  return p.words[(size_t) (((t.packed ? c / 2 : c) * t.planes_a + x) * t.planes_b + y) * AREA];
-}
-__device__ static inline uint32_t part_of(const score_args &t, uint32_t word, uint32_t c)
-{
-  return !t.packed ? word : c % 2 ? word & 0xffffu : word >> 16;
-}
-
-/* Any cell of a class. */
-__device__ static uint32_t cell_of(const score_args &t, const counted &p, uint32_t c, uint32_t x, uint32_t y)
-{
-  const uint32_t pa = t.planes_a, pb = t.planes_b;
-  uint32_t k;
-  if (x < pa && y < pb) return part_of(t, word_of(t, p, c, x, y), c);
-  if (x < pa) {
-    k = margin_a(t, p, c, x);
-    for (uint32_t q = 0; q < pb; q++) k -= part_of(t, word_of(t, p, c, x, q), c);
-    return k;
-  }
-  if (y < pb) {
-    k = margin_b(t, p, c, y);
-    for (uint32_t q = 0; q < pa; q++) k -= part_of(t, word_of(t, p, c, q, y), c);
-    return k;
-  }
-  k = t.class_rows[c];
-  for (uint32_t q = 0; q < pb; q++) k -= margin_b(t, p, c, q);
-  for (uint32_t q = 0; q < pa; q++) {
-    k -= margin_a(t, p, c, q);
-    for (uint32_t r = 0; r < pb; r++) k += part_of(t, word_of(t, p, c, q, r), c);
-  }
-  return k;
-}
-
-__device__ static void score_and_offer(const score_args &t, const counted &p)
+__device__ static void score_and_offer(const mi_scoring &t, const counted &p)
 {
   const auto cell = [&](uint32_t c, uint32_t x, uint32_t y) { return cell_of(t, p, c, x, y); };
   const size_t a = t.place_a + p.one, b = t.place_b + p.other;
@@ -186,37 +125,11 @@ __device__ static void score_and_offer(const score_args &t, const counted &p)
            (x < y ? x : y) * t.columns + (x < y ? y : x));
 }
 
-/* The screen of attributes of LA and LB levels: 0 when the pair is behind the bar. */
-template <uint32_t LA, uint32_t LB> __device__ static inline int may_pass(const score_args &t, const counted &p)
+/* 0 when a pair is behind the bar. */
+template <uint32_t LA, uint32_t LB> __device__ static inline int may_pass(const mi_scoring &t, const counted &p)
 {
-  const weft_products_shape s = { LA, LB, t.a.missing, t.b.missing };
-  const int each = (s.missing_a || s.missing_b) && t.bar_gain > -INFINITY;
-  uint32_t words[LA * LB], cell[LA * LB], level[LA * LB] = {}, seen = 0;
-  weft_products_sums sums = { 0, 0, 0, 0 };
-#pragma unroll 1
-  for (uint32_t c = 0; c < t.classes; c++) {
-    uint32_t of_a[LA] = {}, of_b[LB] = {};
-    if (!t.packed || c % 2 == 0) {
-#pragma unroll
-      for (uint32_t x = 0; x < LA; x++)
-#pragma unroll
-        for (uint32_t y = 0; y < LB; y++)
-          words[x * LB + y] = x < t.planes_a && y < t.planes_b ? word_of(t, p, c, x, y) : 0;
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < LA * LB; i++) cell[i] = part_of(t, words[i], c);
-    if (!s.missing_b)
-#pragma unroll
-      for (uint32_t x = 0; x < LA; x++) if (x < t.planes_a) of_a[x] = margin_a(t, p, c, x);
-    if (!s.missing_a)
-#pragma unroll
-      for (uint32_t y = 0; y < LB; y++) if (y < t.planes_b) of_b[y] = margin_b(t, p, c, y);
-    weft_products_cells(s, of_a, of_b, __ldg(&t.class_rows[c]), cell);
-    weft_products_class(s, cell, each, level, &sums);
-    if (++seen < t.per) continue;
-    weft_products_stratum(s, each, level, &sums);
-    seen = 0;
-  }
+  const int each = (t.a.missing || t.b.missing) && t.bar_gain > -INFINITY;
+  const weft_products_sums sums = screen_pair<LA, LB>(t, p, each);
   float own = 0;
   if (!each && t.bar_gain > -INFINITY)
     own = (float) ((double) (t.alone[t.place_a + p.one] + t.alone[t.place_b + p.other]) * t.f.unit);
@@ -225,7 +138,7 @@ template <uint32_t LA, uint32_t LB> __device__ static inline int may_pass(const 
 
 /* Blocks of STRIP rows of a tile, a thread a column. LA 0: no screen. */
 template <uint32_t LA, uint32_t LB>
-__global__ static void __launch_bounds__(ROWS_B) score_products(const __grid_constant__ score_args t)
+__global__ static void __launch_bounds__(ROWS_B) score_products(const __grid_constant__ mi_scoring t)
 {
   tile_walk walk = t.start;
   uint32_t ta, tb;
@@ -242,7 +155,7 @@ __global__ static void __launch_bounds__(ROWS_B) score_products(const __grid_con
   }
 }
 
-typedef void (*score_kernel)(const score_args);
+typedef void (*score_kernel)(const mi_scoring);
 
 static score_kernel kernel_for(uint32_t la, uint32_t lb)
 {
@@ -257,21 +170,14 @@ static score_kernel kernel_for(uint32_t la, uint32_t lb)
 
 static size_t room_of(const weft_mi_group *g) { return (g->count + ROWS_B - 1) / ROWS_B * ROWS_B; }
 
-static int counts_pack(const weft_mi_pack *p)
-{
-  for (uint32_t c = 0; c < p->classes; c++) if (p->class_rows[c] > WEFT_PRODUCTS_HALF) return 0;
-  return 1;
-}
-
 static size_t products_of(const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h)
 {
-  const size_t words = counts_pack(p) ? (p->classes + 1) / 2 : p->classes;
-  return words * g->shape.planes * h->shape.planes;
+  return (size_t) (p->classes / p->per) * weft_mi_counts_words(p) * g->shape.planes * h->shape.planes;
 }
 
 int weft_mi_products_fit(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h)
 {
-  return !g->coded && !h->coded && g->shape.planes && h->shape.planes && p->n && p->classes <= CLASSES &&
+  return !g->coded && !h->coded && g->shape.planes && h->shape.planes && p->n && p->classes <= WEFT_MI_PLANAR_CLASSES &&
          products_of(p, g, h) * AREA * 4 <= COUNTS_BYTES && weft_mi_wgmma_ready(ctx->device);
 }
 
@@ -300,7 +206,6 @@ weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const 
   out->pack = pack;
   out->r = r;
   out->panel = panel;
-  out->packed = counts_pack(pack);
   out->grid.tiles_a = (uint32_t) ((g->count + ROWS_A - 1) / ROWS_A);
   out->grid.tiles_b = (uint32_t) ((h->count + ROWS_B - 1) / ROWS_B);
   out->grid.same = panel->same;
@@ -333,35 +238,32 @@ double weft_mi_products_most(const mi_products *job)
   return 0.1 / (counting + cells * (screened ? 4e-12 : 2e-11 * (a.planes + b.planes)));
 }
 
-static count_args counting(const mi_products *job)
+static mi_counting counting(const mi_products *job)
 {
   const weft_mi_pack *p = job->pack;
   const weft_mi_group *g = job->panel->g, *h = job->panel->h;
-  count_args t;
+  mi_counting t;
   memset(&t, 0, sizeof t);
   t.a = job->sides[0];
   t.b = job->sides[1];
   t.plane_a = room_of(g) * job->r->words * 4;
   t.plane_b = room_of(h) * job->r->words * 4;
-  t.classes = p->classes;
-  for (uint32_t c = 0; c < p->classes; c++)
-    t.class_step[c + 1] = t.class_step[c] + (int) ((p->class_rows[c] + STEP_BITS - 1) / STEP_BITS);
-  t.steps = t.class_step[p->classes];
+  weft_mi_counting_classes(p, &t);
+  t.stratum_classes = p->per;
   t.planes_a = g->shape.planes;
   t.planes_b = h->shape.planes;
   t.products = (uint32_t) products_of(p, g, h);
-  t.packed = job->packed;
   t.grid = job->grid;
   t.out = job->counts;
   return t;
 }
 
-static score_args scoring(const mi_products *job, const mi_bar *bar, const mi_hits *hits)
+static mi_scoring scoring(const mi_products *job, const mi_bar *bar, const mi_hits *hits)
 {
   const weft_mi_pack *p = job->pack;
   const weft_mi_resident *r = job->r;
   const weft_mi_group *g = job->panel->g, *h = job->panel->h;
-  score_args t;
+  mi_scoring t;
   memset(&t, 0, sizeof t);
   t.counts = job->counts;
   t.planes_a = g->shape.planes;
@@ -371,7 +273,8 @@ static score_args scoring(const mi_products *job, const mi_bar *bar, const mi_hi
   t.b = h->shape;
   t.classes = p->classes;
   t.per = p->per;
-  t.packed = job->packed;
+  t.words = weft_mi_counts_words(p);
+  t.packed = weft_mi_counts_pack(p);
   t.margin_a = r->margins + g->plane0;
   t.margin_b = r->margins + h->plane0;
   t.class_rows = r->class_rows;
@@ -398,13 +301,10 @@ weft_status weft_mi_products_pairs(weft_ctx *ctx, const mi_products *job, const 
                                    uint64_t first, uint64_t count, cudaStream_t s)
 {
   weft_status st = WEFT_OK;
-  count_args units = counting(job);
-  score_args pairs = scoring(job, bar, hits);
+  mi_counting units = counting(job);
+  mi_scoring pairs = scoring(job, bar, hits);
   const score_kernel score = kernel_for(pairs.a.levels, pairs.b.levels);
   tile_walk walk = { 0, 0 };
-  int processors = 0;
-  WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
-  WEFT_CUDA(weft_device_allow_shared((const void *) count_products, SHARED_BYTES));
   for (uint64_t at = first; at < first + count; at += job->batch) {
     const uint32_t now = first + count - at < job->batch ? (uint32_t) (first + count - at) : job->batch;
     uint32_t ta, tb;
@@ -412,9 +312,7 @@ weft_status weft_mi_products_pairs(weft_ctx *ctx, const mi_products *job, const 
     units.start = pairs.start = walk;
     units.first = pairs.first = at;
     units.units = now * units.products;
-    count_products<<<units.units < (uint32_t) processors ? units.units : (unsigned) processors, THREADS, SHARED_BYTES,
-                     s>>>(units);
-    WEFT_CUDA(cudaGetLastError());
+    WEFT_TRY(weft_mi_count_products(ctx, &units, s));
     score<<<dim3(ROWS_A / STRIP, now), ROWS_B, 0, s>>>(pairs);
     WEFT_CUDA(cudaGetLastError());
   }
