@@ -83,6 +83,7 @@ cost_numeric_matrix <- function(pairs, n, estimator, threads) {
   each <- switch(estimator, ksg = n * 7e-7, kendall = 3e-7 + n^2 * 3e-11, n * 4e-10)
   gain <- switch(estimator, ksg = 1200, kendall = 30, 250) # of a device over one core
   sorted <- on_core(n * sqrt(2 * pairs) * 1e-7 / threads)
+  if (estimator == "ksg") threads <- min(threads, 1 + pairs / 64) # tiles of so many pairs
   cost(on_core(pairs * each / threads), launching(5e-4) + on_device(pairs * each / gain) + fetched(24 * pairs),
        16 * pairs, called() + sorted + written(16 * pairs))
 }
@@ -92,7 +93,7 @@ cost_network <- function(p, method, threads) {
   takes <- network_methods[[method]]
   cuda <- if (is.null(takes$cuda)) Inf else takes$cuda(p)
   cost(in_memory(takes$cpu(p, threads, memory_threads(threads))),
-       launching(4e-4) + in_device_memory(cuda) + fetched(60 * p^2), 8 * p^2, on_core(1.5e-4) + written(8 * p^2))
+       launching(4e-4) + in_device_memory(cuda) + fetched(100 * p^2), 8 * p^2, on_core(1.5e-4) + written(8 * p^2))
 }
 
 # Forward selection on halves of the samples; genes: regulators and targets, counted.
@@ -196,7 +197,7 @@ cost_exact <- function(p, posterior = "none", backend = "cpu", sets = 0, threads
 # sweeps the host splits and merges clusters, whichever the back end.
 cost_irm <- function(sweeps, size, links, k, threads) {
   labels <- sweeps * (links * sum(k) * 1e-10 + sum(size * k) * 1e-9) / min(threads, 16)
-  between <- on_core(sweeps * sum(size) * 1e-6 / min(threads, 4))
+  between <- on_core(sweeps * sum(size) * 7e-6 / min(threads, 4))
   cost(on_core(labels) + between, on_device(labels / 20) + between + launching(sweeps * 5e-4) + sent(40 * links),
        16 * links)
 }

@@ -9,6 +9,8 @@
 
 /* Work of a sweep, in cluster scores, below which chains run side by side without looking up. */
 #define SMALL_SWEEP 1e8
+/* From here on fewer chains than half of the threads share these instead. */
+#define SHARED_SWEEP 1e6
 /* Split-merge proposals are for finding the clusters: after so many sweeps their number is divided. */
 enum { EARLY_SWEEPS = 60, LATER_SHARE = 5 };
 /* Early on there are none in a mode that lost more than this share of its clusters in the sweep: it is still
@@ -249,7 +251,8 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   const double k = (double) model->k[0] + model->k[1], nodes = (double) graph->n[0] + (double) graph->n[1];
   const double work = k * (2.0 * (double) graph->link_count[0] + 10 * nodes)
                       + (model->collapsed ? 10 * nodes * model->k[0] * (model->k[1] ? model->k[1] : model->k[0]) : 0);
-  const int side_by_side = ops == &weft_irm_cpu && chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP;
+  const int few = 2 * chains < ctx->threads && work > SHARED_SWEEP; /* chains, for so many threads */
+  const int side_by_side = ops == &weft_irm_cpu && chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP && !few;
   const int threads = side_by_side ? 1 : weft_threads_worth(ctx->threads, work);
   memset(trace->stages, 0, sizeof trace->stages);
   WEFT_TAKE0(states, &mem, (size_t) chains);
