@@ -62,8 +62,18 @@ threads_for <- function(threads) {
 cuda_missing <- function() .Call(C_weft_cuda_missing, cuda_dir())
 
 # Resolves `backend =` to list(name, reason). `predicted` is what a function of R/cost.R returned. The device is looked
-# for only when it could pay.
+# for only when it could pay. The choice carries the seconds that several devices would share, for devices_for().
 choose_backend <- function(backend, predicted = NULL) {
+  if (!is.null(predicted) && is.finite(predicted$cuda) && predicted$cpu > worth_rates &&
+      identical(backend %||% weft_backend(), "auto") && is.null(cuda_missing()) && calibrate_once()) {
+    predicted <- eval.parent(substitute(predicted))
+  }
+  chosen <- weigh_backends(backend, predicted)
+  chosen$divided <- predicted$divided
+  chosen
+}
+
+weigh_backends <- function(backend, predicted) {
   backend <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   if (backend == "cpu") return(list(name = "cpu", reason = "asked for"))
   if (backend == "cuda") {
@@ -72,8 +82,6 @@ choose_backend <- function(backend, predicted = NULL) {
     weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste0("CUDA: ", why, "."),
                i = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.")
   }
-  if (!is.null(predicted) && is.finite(predicted$cuda) && predicted$cpu > worth_rates && is.null(cuda_missing()) &&
-      calibrate_once()) predicted <- eval.parent(substitute(predicted))
   if (is.null(predicted) || predicted$cpu <= predicted$cuda + cuda_start_seconds()) {
     return(list(name = "cpu", reason = if (is.null(predicted)) "no more than a device would"
                                        else sprintf("about %s of work, too little for a device",
@@ -103,13 +111,16 @@ cuda_start_seconds <- function() if (isTRUE(session$device_open)) 0 else 0.3
 session <- new.env(parent = emptyenv())
 
 seconds_text <- function(s) {
-  if (s < 1) sprintf("%.0f ms", 1000 * s) else if (s < 120) sprintf("%.1f s", s) else sprintf("%.0f min", s / 60)
+  if (s < 1) sprintf("%.0f ms", 1000 * s + 0) else if (s < 120) sprintf("%.1f s", s) else sprintf("%.0f min", s / 60)
 }
 
 # What native code is handed: see weft_glue_run() in src/base/glue.c.
 run_control <- function(backend = "cpu", threads = NULL, progress = NULL, columns = NULL, task = "Working",
                         devices = first_device()) {
-  if (backend == "cuda") session$device_open <- TRUE
+  if (backend == "cuda") {
+    session$device_open <- TRUE
+    session$devices_open <- max(session$devices_open, length(unique(devices)))
+  }
   list(
     backend = backend, libs = cuda_dir(), threads = threads_for(threads), devices = devices,
     device_limit = check_number(getOption("weft.device_memory", 0), "weft.device_memory", min = 0),
@@ -120,8 +131,9 @@ run_control <- function(backend = "cpu", threads = NULL, progress = NULL, column
 first_device <- function() as.integer(check_number(getOption("weft.device", 0), "weft.device", min = 0, max = 1023,
                                                    whole = TRUE))
 
-# The devices of a call that takes `devices =`, as integers from 0. What runs on the CPU needs none.
-devices_for <- function(devices, backend) {
+# The devices of a call that takes `devices =`, as integers from 0. What runs on the CPU needs none. `divided`: the
+# seconds that they would share, as choose_backend() has them; "all" takes as many as pay then.
+devices_for <- function(devices, backend, divided = NULL) {
   arg <- if (is.null(devices)) "weft.devices" else "devices"
   devices <- devices %||% getOption("weft.devices")
   if (is.null(devices)) return(first_device())
@@ -133,7 +145,7 @@ devices_for <- function(devices, backend) {
   }
   if (backend != "cuda") return(first_device())
   there <- nrow(weft_devices())
-  if (all) return(seq_len(min(there, 64L)) - 1L)
+  if (all) return(seq_len(if (is.null(divided)) min(there, 64L) else devices_worth(divided, min(there, 64L))) - 1L)
   if (any(devices >= there)) {
     abort_input(sprintf("`%s` must be numbers of devices, from 0 to %d here.", arg, there - 1L),
                 x = sprintf("There is no device %s.", label_some(as.character(unique(devices[devices >= there])))))
@@ -145,7 +157,9 @@ devices_for <- function(devices, backend) {
 #'
 #' @section Several devices:
 #' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `devices =`: `NULL` for one,
-#' which the option `weft.device` chooses; `"all"`; or numbers of devices, from 0, as rows of this table. Tuples or
+#' which the option `weft.device` chooses; `"all"` for as many as are predicted to pay, which is one for small work and
+#' where opening others would take longer than they save; or numbers of devices, from 0, as rows of this table, which
+#' are taken whether that pays or not. Tuples or
 #' chains are dealt over them, one host thread a device, and the result is that of one device, to the bit. Fewer chains
 #' of co-clustering than devices share each sweep: a device has its share of the nodes with their links, labels and
 #' counts go from device to device, and the labels are those of one device. [pca()] gives each device a run of rows;

@@ -87,7 +87,7 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
   same_on_ranks(ranks, data = unclass(table)[setdiff(names(table), "predicted")], start = run$order)
   chosen <- bn_chain_backend(backend, table, run, threads)
   report_backend(chosen, verbose)
-  on <- devices_for(devices, chosen$name)
+  on <- devices_for(devices, chosen$name, chosen$divided)
   worth <- worth_threads(chain_costs(table, run, 1)$cpu, threads_for(threads))
   control <- function(progress) run_control(chosen$name, worth, progress, table$nodes, "Sampling orders", on)
   fit <- memory_errors(chain_result(table, run, run_chains(table, run, ranks, control(progress))))
@@ -364,8 +364,10 @@ update.weft_bn <- function(object, iterations, devices = NULL, threads = NULL, p
   check_chain_memory(run, length(object$table$nodes), before = nrow(object$trace))
   run$order <- object$order
   backend <- attr(object, "backend")
+  divided <- chain_costs(object$table, run, 1)$divided
   control <- function(progress) {
-    run_control(backend, threads, progress, object$table$nodes, "Sampling orders", devices_for(devices, backend))
+    run_control(backend, threads, progress, object$table$nodes, "Sampling orders",
+                devices_for(devices, backend, divided))
   }
   fit <- memory_errors({
     more <- chain_result(object$table, run, run_chains(object$table, run, NULL, control(progress)))

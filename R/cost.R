@@ -8,9 +8,20 @@
 # fitted to whole calls (inst/bench/auto.R).
 
 #
-# `beside`: seconds of the call that no choice changes: checks, packing, and R's memory for the result.
-cost <- function(cpu, cuda = Inf, bytes = 0, beside = 0) {
-  list(cpu = as.double(cpu), cuda = as.double(cuda), bytes = as.double(bytes), beside = as.double(beside))
+# `beside`: seconds of the call that no choice changes: checks, packing, and R's memory for the result. `divided`: those
+# of the device's that several devices share.
+cost <- function(cpu, cuda = Inf, bytes = 0, beside = 0, divided = 0) {
+  list(cpu = as.double(cpu), cuda = as.double(cuda), bytes = as.double(bytes), beside = as.double(beside),
+       divided = as.double(divided))
+}
+
+# How many of `most` devices to take for so many seconds that they can share. Each further one has to be opened once per
+# session, and costs a thread, memory, data sent again and results put together. What is saved has to be twice that.
+devices_worth <- function(divided, most, open = session$devices_open %||% 1) {
+  m <- seq_len(most)
+  extra <- launching(0.01) * (m - 1) + 0.35 * pmax(0, m - max(open, 1))
+  gain <- divided * (1 - 1 / m) - 2 * extra
+  which.max(gain)
 }
 
 # Seconds on the reference machine as seconds here, by what bounds them.
@@ -55,7 +66,7 @@ cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2) {
   there <- launching(if (order > 2) 0.002 + 1.8e-4 * features else 0.002)
   cost(on_core(tuples * each / threads),
        there + sent(4 * packed_bytes) + on_device(tuples * each / if (order > 2) 12000 else 2000), packed_bytes,
-       called(n, features))
+       called(n, features), on_device(tuples * each / if (order > 2) 12000 else 20000))
 }
 
 # A matrix of pairs of categorical columns; p and planes: columns and bit planes per column, of x and, where there is
@@ -92,7 +103,8 @@ cost_regulation <- function(n, genes, steps, resamples, nonlinear, copies, threa
   turns <- as.double(resamples) * targets * steps * features
   cost(on_core((products * 6.5e-11 + turns * 6.5e-9) / threads),
        launching(0.027 + 4.5e-4 * min(features, 500)) + on_device(products / 1e13 + turns / 5e11),
-       4 * features * (features + targets) + 24 * genes[["regulators"]] * genes[["targets"]], on_core(0.011))
+       4 * features * (features + targets) + 24 * genes[["regulators"]] * genes[["targets"]], on_core(0.011),
+       on_device(products / 1e13 + turns / 5e11))
 }
 
 # The same of sparse cells with so many stored values: on the CPU block by block of what is stored, on a device dense.
@@ -129,10 +141,10 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
   there <- launching(0.004) + sent(24 * cells)
   turns <- if (kind == "sparse") 20000 else 150
   list(krylov = cost(products / core, in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there, 8 * cells,
-                     called()),
+                     called(), in_device_memory(turns * 8 * cells / 4e12)), # parts meet at every turn
        gram = cost(square + (cells * near + steps) / core,
                    square + on_device(cells * near / 4e13) + eigenvectors + there,
-                   8 * (cells + near^2), called()),
+                   8 * (cells + near^2), called(), if (square == 0) on_device(cells * near / 4e13) else 0),
        vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells, called()))
 }
 
@@ -160,7 +172,7 @@ cost_chains <- function(iterations, chains, temperatures, sets, nodes, sums, thr
   replicas <- chains * temperatures
   cost(on_core(iterations * replicas * step[1L] / min(threads, chains)),
        launching(if (sums) 0.005 else 0.0025) + on_device(iterations * step[2L] * max(1, replicas / 2000)), 2^27,
-       on_core(1.2e-3))
+       on_core(1.2e-3), on_device(iterations * step[2L] * max(0, replicas / 2000 - 1)))
 }
 
 # An optimum by dynamic programming, whose subsets a device holds itself, or a posterior. Over orders: one number per
@@ -214,5 +226,5 @@ cost_direct_sums <- function(nq, n, d, m, kernel, precision, threads) {
   there <- switch(precision, double = 8e12 / (2 * d + 14 + 2 * m), single = 1.3e13 / (d + 3 + m), tensor = 2.4e12) /
     slowness(if (precision == "double") "device_core" else "device_single")
   cost(pairs * pair_cost(kernel, d, m) * core_seconds(precision) / threads,
-       pairs / there + sent(4 * bytes) + launching(0.001), bytes)
+       pairs / there + sent(4 * bytes) + launching(0.001), bytes, 0, pairs / there)
 }

@@ -4,9 +4,9 @@
 #' so that the \eqn{n \times n} matrix need not be stored.
 #'
 #' The prior has mean zero and covariance `variance` times the kernel; `y` is not centred. The preconditioner is a
-#' pivoted Cholesky factor of low rank plus the noise, or, where that is quicker, the Cholesky factor of the whole matrix,
-#' by the BLAS that R uses: then a step or two of conjugate gradients check and refine its solution. Predictive variances
-#' take one more solve a query, in blocks.
+#' pivoted Cholesky factor of low rank plus the noise, or, where that is quicker, the Cholesky factor of the whole
+#' matrix, by the BLAS that R uses: then a step or two of conjugate gradients check and refine its solution. Predictive
+#' variances take one more solve a query, in blocks.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one a row.

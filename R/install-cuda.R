@@ -71,8 +71,11 @@ cuda_home <- function() file.path(tools::R_user_dir("weft", "data"), "cuda")
 
 # The folder of the object of these sources; NULL where the package carries none.
 user_cuda_dir <- function() {
-  file <- system.file("cuda", "key", package = "weft")
-  if (nzchar(file)) file.path(cuda_home(), readLines(file, n = 1L))
+  if (is.null(session$cuda_key)) { # every call asks, and the package does not change
+    file <- system.file("cuda", "key", package = "weft")
+    session$cuda_key <- if (nzchar(file)) readLines(file, n = 1L) else ""
+  }
+  if (nzchar(session$cuda_key)) file.path(cuda_home(), session$cuda_key)
 }
 
 checked_arch <- function(arch) {

@@ -305,9 +305,12 @@ irm_devices <- function(on, run) {
   if (length(on) <= run$chains || anyDuplicated(on) || run$sampler == "collapsed" || run$graph$kind != "bipartite") {
     return(on)
   }
+  if (run$chains * irm_sweep_seconds(run, length(on)) < irm_sweep_seconds(run, 1)) on else on[seq_len(run$chains)]
+}
+
+irm_sweep_seconds <- function(run, parts) {
   links <- run$graph$links
-  sweep <- function(parts) cost_irm_sweep(c(links$n_row, links$n_col), length(links$to), run$model$max_clusters, parts)
-  if (run$chains * sweep(length(on)) < sweep(1)) on else on[seq_len(run$chains)]
+  cost_irm_sweep(c(links$n_row, links$n_col), length(links$to), run$model$max_clusters, parts)
 }
 
 run_sweeps <- function(run, threads, progress, devices, ranks) {
@@ -315,7 +318,7 @@ run_sweeps <- function(run, threads, progress, devices, ranks) {
   while (run$done < run$target) {
     piece <- run$target - run$done
     if (!is.null(run$checkpoint)) piece <- min(piece, run$save_every)
-    on <- irm_devices(devices_for(devices, run$backend), run)
+    on <- irm_devices(devices_for(devices, run$backend, piece * run$chains * irm_sweep_seconds(run, 1)), run)
     control <- run_control(run$backend, threads, progress, NULL, "Co-clustering", on)
     left <- irm_chains(run, piece, ranks, control)
     run$state <- left[names(run$state)]

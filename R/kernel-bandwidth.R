@@ -234,8 +234,8 @@ plugin_bandwidth <- function(x) {
 
 # The mean over all pairs, points with themselves among them, of the r-th derivative of a normal density of deviation g.
 # Bins of a twenty-fifth of g leave an error of some 1e-5 of it. Where points lie too far apart for so many bins, gaps
-# wider than the derivative reaches are closed; what then still needs wider bins has half of its points 10^5 times as far
-# apart as the other half.
+# wider than the derivative reaches are closed; what then still needs wider bins has half of its points 10^5 times as
+# far apart as the other half.
 pairwise_functional <- function(x, r, g, most_bins = 2^20) {
   n <- as.double(length(x))
   reach <- 10

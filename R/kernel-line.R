@@ -32,15 +32,16 @@ kernel_line <- function(problem, reason = "asked for") {
 
 # ---- sums over all pairs ----
 
-# Sums of the Gaussian kernel over all pairs of x's points but those of a point with itself, as a function of bandwidths,
-# none below `least`: within `rel_error`, NA where that is not sure. NULL where a grid would have too many bins.
+# Sums of the Gaussian kernel over all pairs of x's points but those of a point with itself, as a function of
+# bandwidths, none below `least`: within `rel_error`, NA where that is not sure. NULL where a grid would have too many
+# bins.
 #
-# Points are parted among the bins of a grid as cubic interpolation parts a value, and the pairs of bins counted by their
-# distance, by the fast Fourier transform. In bandwidths, with v a distance: between points `bin` apart, interpolation
-# errs by at most 3/128 bin^4 times the greatest fourth derivative, for one of two points, and by 1.25 times as much for
-# the other. For bins of at most 1/8 that derivative is at most `steepest` exp(-v^2 / 6), whose sum over all pairs is at
-# most sqrt(3) times that of exp(-v^2 / 2), both being integrals of a squared modulus. Without the pairs of points with
-# themselves it is what the grid says of it, with a margin.
+# Points are parted among the bins of a grid as cubic interpolation parts a value, and the pairs of bins counted by
+# their distance, by the fast Fourier transform. In bandwidths, with v a distance: between points `bin` apart,
+# interpolation errs by at most 3/128 bin^4 times the greatest fourth derivative, for one of two points, and by 1.25
+# times as much for the other. For bins of at most 1/8 that derivative is at most `steepest` exp(-v^2 / 6), whose sum
+# over all pairs is at most sqrt(3) times that of exp(-v^2 / 2), both being integrals of a squared modulus. Without the
+# pairs of points with themselves it is what the grid says of it, with a margin.
 gaussian_pairs <- function(x, least, rel_error, most_bins = 2^20) {
   if (rel_error < 1e-9) return(NULL)
   steepest <- 3.5

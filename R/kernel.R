@@ -50,10 +50,11 @@
 #'   fewer pairs than computing them. `"auto"` does each where it applies and pays; `verbose = TRUE` tells how many
 #'   nodes and pairs went which way.
 #'
-#'   `"line"` is for points in one dimension and all kernels but the Cauchy one: references are sorted into cells narrower
-#'   than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not grow
-#'   with the number of references in reach. Exact sums are as exact as direct ones; the Gaussian kernel is a series,
-#'   cut off where the rest is within the tolerance. `"auto"` takes it wherever it applies but for the smallest sums.
+#'   `"line"` is for points in one dimension and all kernels but the Cauchy one: references are sorted into cells
+#'   narrower than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not
+#'   grow with the number of references in reach. Exact sums are as exact as direct ones; the Gaussian kernel is a
+#'   series, cut off where the rest is within the tolerance. `"auto"` takes it wherever it applies but for the smallest
+#'   sums.
 #'
 #'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum,
 #'   whose time is known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by
@@ -67,7 +68,9 @@
 #'   beside their spread (1.2e5 normal points in 10 dimensions, `bandwidth = 8`, `rel_error = 0.01`: 22 s of processor
 #'   time, 35 s directly); samples and features were slower than direct sums or bounds on all data tried.
 #'
-#' @section Less than double precision: `precision = "single"` sums directly in 32-bit floats, with coordinates
+#' @section Less than double precision: With errors of `rel_error` from 1e-3 on, `method = "auto"` takes direct sums of
+#'   many pairs on the CPU in 32-bit floats, and those queries in double whose bound is not within the errors: rounding
+#'   is part of the error then. `precision = "single"` sums directly in 32-bit floats, with coordinates
 #'   relative to blocks of queries. `"tensor"` takes products on a device's tensor cores, each coordinate a pair of
 #'   16-bit floats: for the Gaussian, Epanechnikov, biweight and cosine kernels, up to 36 dimensions and one column of
 #'   weights; otherwise, and on the CPU, it is `"single"`. The result has an attribute `"error_bound"`, the greatest
@@ -302,8 +305,8 @@ kernel_run <- function(problem, method = "auto") {
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem, try = TRUE)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
   if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
-  if (plan$method == "direct") kernel_direct(problem, plan)
-  else kernel_walk(problem, plan) %||% kernel_direct(problem, plan$otherwise)
+  direct <- function(plan) (if (method == "auto") kernel_lower(problem, plan)) %||% kernel_direct(problem, plan)
+  if (plan$method == "direct") direct(plan) else kernel_walk(problem, plan) %||% direct(plan$otherwise)
 }
 
 kernel_direct <- function(problem, plan) {
@@ -312,7 +315,7 @@ kernel_direct <- function(problem, plan) {
   query <- if (problem$self) reference else native_points(problem$query, problem)
   chosen <- plan$chosen %||% direct_backend(problem)
   problem$control$backend <- chosen$name
-  problem$control$devices <- devices_for(problem$devices, chosen$name)
+  problem$control$devices <- devices_for(problem$devices, chosen$name, cost_of_direct(problem)$divided)
   out <- .Call(C_weft_kernel_direct, native_task(problem, query, reference, split), problem$control)
   # a profiler's clock has steps of some milliseconds
   took <- out$effort[["walked"]]
@@ -329,7 +332,8 @@ kernel_direct <- function(problem, plan) {
 kernel_grid <- function(problem, plan) {
   chosen <- choose_backend("cuda")
   problem$control$backend <- chosen$name
-  problem$control$devices <- devices_for(problem$devices, chosen$name)
+  near <- 0.05 # of the pairs, where a grid is taken
+  problem$control$devices <- devices_for(problem$devices, chosen$name, near * cost_of_direct(problem)$divided)
   direct <- function(p, why) kernel_direct(p, list(reason = why, chosen = chosen))
   if (problem$log) return(direct(problem, "logarithms are summed directly on the device"))
   split <- split_weights(problem$weights)
@@ -448,22 +452,12 @@ kernel_single <- function(problem, method, precision) {
   reach <- points_reach(problem$reference, problem$query) / problem$bandwidth$h
   total <- colSums(abs(problem$weights))
   if (reach > 1e15) refuse(sprintf("Coordinates reach %g bandwidths.", reach))
-  split <- split_weights(problem$weights)
-  most <- vapply(seq_len(nrow(split$weights)), function(c) max(split$weights[c, ], 0), 0)
-  unit <- ifelse(most > 0, 2^floor(log2(most)), 1) # so that no column's weights vanish in float, or overflow
-  if (any(unit != 1)) split$weights <- split$weights / unit
   chosen <- direct_backend(problem, precision)
   # neighbours in a tree's order share a block, which is what the bound wants
   order <- native_trees(problem, only_query = TRUE)$query$order + 1L
-  query <- native_points(problem$query[order, , drop = FALSE], problem)
-  reference <- native_points(problem$reference, problem)
-  own <- if (problem$leave_one_out) order - 1L
-  problem$control$backend <- chosen$name
-  problem$control$devices <- devices_for(problem$devices, chosen$name)
-  out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, precision == "tensor",
-               problem$control)
-  sums <- join_parts(out$sum * rep(unit, each = nrow(out$sum)), split, ncol(problem$weights))
-  sums[order, ] <- sums
+  out <- single_sums(problem, chosen, order, precision == "tensor")
+  sums <- out$sum
+  sums[order, ] <- out$sum
   bound <- numeric(nrow(problem$query))
   bound[order] <- out$bound
   error <- outer(bound, total)

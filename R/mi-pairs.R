@@ -80,7 +80,7 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
   chosen <- choose_for_tuples(backend, pack, p * (p - 1) / 2 * (1 + permutations), threads, verbose)
   control <- run_control(chosen$name, threads, progress, pack$names, "Searching pairs",
-                         devices_for(devices, chosen$name))
+                         devices_for(devices, chosen$name, chosen$divided))
   if (full) {
     if (!is.null(side) || permutations > 0 || distributed || !is.null(near)) {
       abort_input(paste("`full = TRUE` must stand without `features`, `with`, `min_distance`, `permutations` and",
@@ -304,7 +304,7 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
   shown <- utils::head(as.data.frame(x), n)
   order <- tuple_order(x)
   strata <- length(attr(x, "strata"))
-  cat_wrapped(sprintf("Joint information of %s of features with a class of %d level%s%s (%s): %s kept of %s",
+  cat_wrapped(sprintf("Joint information of %s with a class of %d level%s%s (%s): %s kept of %s",
               tuple_word(order), length(attr(x, "class_levels")),
               if (length(attr(x, "class_levels")) == 1L) "" else "s",
               if (strata) sprintf(" within %d strat%s", strata, if (strata == 1L) "um" else "a") else "",

@@ -65,7 +65,7 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
     }
   }
   control <- run_control(chosen$name, threads, progress, pack$names, "Searching triples",
-                         devices_for(devices, chosen$name))
+                         devices_for(devices, chosen$name, chosen$divided))
   found <- search_tuples(pack, side, 3L, keep, ranks, control)
   record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
          chosen,

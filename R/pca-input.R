@@ -3,20 +3,22 @@
 #   "dense"     a double matrix
 #   "sparse"    a list of dgCMatrix, blocks of rows
 #   "blocks"    a function(i) that reads block i of rows or columns
+#   "stored"    a function(i) that reads block i of rows as the slots p, i, x of a dgCMatrix; `values`: how many in all
 #   "resident"  the pointer of a weft_upload() handle
 
 pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x") {
-  given <- as_source(x, assay, arg)
+  given <- as_source(x, assay, arg, stored = TRUE)
   x <- given$data
   source <- switch(given$kind,
-    resident = resident_source(x, arg), file = file_source(x, block_size), genotypes = plink_source(x, block_size),
+    store = store_source(x, block_size, arg), resident = resident_source(x, arg), file = file_source(x, block_size), genotypes = plink_source(x, block_size),
     delayed = delayed_source(x, block_size),
     frame = dense_source(frame_matrix(x, arg)), blocks = sparse_source(x, arg), sparse = sparse_source(list(x), arg),
     matrix = if (is.numeric(x) || is.logical(x)) dense_source(x)
   )
   if (is.null(source)) abort_input(
     sprintf(paste("`%s` must be a numeric matrix or data frame, a sparse Matrix or a list of them (blocks of rows), a",
-                  "SummarizedExperiment, a DelayedMatrix, a weft_file(), a plink_file() or a weft_upload() handle."),
+                  "SummarizedExperiment, a DelayedMatrix, a weft_store(), a weft_file(), a plink_file() or a weft_upload()",
+                  "handle."),
             arg),
     x = paste0("It is ", describe(x), "."), i = if (is.numeric(x)) "For one feature, use `cbind(feature = x)`."
   )
@@ -97,6 +99,30 @@ plink_source <- function(x, block_size) {
   d <- as.double(dim(x))
   if (8 * prod(d) <= block_size) return(dense_source(as.matrix(x)))
   block_source(d[1L], d[2L], FALSE, block_size, dimnames(x), function(range, by_row) read_variants(x, range))
+}
+
+# A store that fits is a sparse matrix; else runs of its blocks are read again for each pass, a quarter of `block_size` at
+# a time where its blocks are not larger.
+store_source <- function(x, block_size, arg) {
+  file <- open_store(x)
+  values <- file$about$block_values
+  if (12 * sum(values) <= min(block_size, 12 * .Machine$integer.max)) return(sparse_source(list(store_sparse(x)), arg))
+  most <- min(block_size / 4 / 12, .Machine$integer.max)
+  held <- 0
+  begins <- vapply(seq_along(values), function(k) {
+    fits <- k > 1L && held + values[k] <= most
+    held <<- if (fits) held + values[k] else values[k]
+    !fits
+  }, NA)
+  names <- dimnames(x)
+  ends <- cumsum(file$about$rows)
+  starts <- (ends - file$about$rows)[begins]
+  ends <- c(starts[-1L], sum(file$about$rows))
+  list(kind = "stored", n = file$about$n, p = file$about$p, values = sum(values), starts = starts, by_row = TRUE,
+       row_names = names[[1L]], names = names[[2L]], data = function(i) {
+         .Call(C_weft_store_select, file$pointer, as.double(seq(starts[i], ends[i] - 1)), NULL, file$recipe,
+               as.double(.Machine$integer.max), run_control(progress = FALSE))
+       })
 }
 
 block_source <- function(n, p, by_row, block_size, names, read) {

@@ -2,10 +2,6 @@
 # the least-squares fit by EM.
 
 pca_missing <- function(source, moments, method, na, job, settings, control) {
-  if (!source$kind %in% c("dense", "resident")) {
-    abort_input("Missing values need an ordinary matrix or data frame.",
-                x = sprintf("`x` is of kind \"%s\".", source$kind))
-  }
   if (na == "em") return(pca_em(source, job, settings, control))
   if (!method %in% c("nipals", "gs")) {
     bad <- which(moments$missing > 0)

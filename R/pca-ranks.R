@@ -49,15 +49,15 @@ whole_source <- function(source) {
 }
 
 # The devices that rows are shared among. Where they cannot be: an error when it was asked for here, else one device.
-devices_of_rows <- function(devices, backend, source, method, na) {
+devices_of_rows <- function(devices, backend, source, method, na, divided) {
   on <- devices_for(devices, backend)
   if (length(on) == 1L) return(on)
   why <- if (!method %in% c("auto", "krylov", "gram")) sprintf("`method` is \"%s\".", method)
   else if (na != "fail") sprintf("`na` is \"%s\".", na)
   else if (source$kind == "resident") "`x` is on one device already."
-  else if (source$kind == "blocks") "`x` is read in blocks."
+  else if (source$kind %in% c("blocks", "stored")) "`x` is read in blocks."
   else if (!is.null(source$ranks)) "`distributed = TRUE` gives each rank one."
-  if (is.null(why)) return(on)
+  if (is.null(why)) return(devices_for(devices, backend, divided))
   if (is.null(devices)) return(first_device())
   abort_input("Several `devices` share the rows of a matrix in memory, for method \"krylov\" or \"gram\".", x = why)
 }

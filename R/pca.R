@@ -33,8 +33,8 @@
 #'   kind: they take the same course because they compute the same bits.
 #'
 #' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (centred implicitly, never made dense)
-#'   or a list of them (blocks of rows), a SummarizedExperiment (samples in its columns), a DelayedMatrix or
-#'   [weft_file()] (read in blocks), or a [weft_upload()] handle.
+#'   or a list of them (blocks of rows), a SummarizedExperiment (samples in its columns), a DelayedMatrix,
+#'   [weft_store()] or [weft_file()] (read in blocks), or a [weft_upload()] handle.
 #' @param k number of components; all min(n, p) when missing.
 #' @param method see below.
 #' @param center,scale `TRUE`, `FALSE`, or a number per column. `scale = TRUE` divides by the standard deviation
@@ -48,7 +48,7 @@
 #' @param precision `"single"` keeps a dense matrix as 32-bit floats while it iterates, sums in double, and ends with a
 #'   step in double: values are right to about 1e-12 of the largest (those below 1e-6 of it to 1e-7), loadings to about
 #'   1e-7 over the relative gap between values.
-#' @param block_size bytes of a DelayedMatrix or file to hold at once; what fits is read only once.
+#' @param block_size bytes of a DelayedMatrix, store or file to hold at once; what fits is read only once.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param distributed `x` is this rank's rows of a matrix that the ranks of a job share; all get the result of the
 #'   whole. See below, and [weft_ranks()].
@@ -115,7 +115,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   chosen <- if (source$kind == "resident") choose_resident(backend)
             else choose_backend(backend, plan$cost)
   report_backend(chosen, verbose)
-  on <- devices_of_rows(devices, chosen$name, source, method, na)
+  on <- devices_of_rows(devices, chosen$name, source, method, na, chosen$divided)
   source <- cut_blocks(source, length(on))
   control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components", on)
   moments <- column_moments(source, weights, control)
@@ -171,16 +171,19 @@ choose_resident <- function(backend) {
 # The method and what it costs. A resident matrix is on the device whatever that says. The filter on the Gram matrix
 # (src/pca/pca_filter.c) is for few components; more take all eigenvectors.
 pca_plan <- function(source, k, method, threads) {
-  cells <- if (source$kind == "sparse") sum(vapply(source$data, function(b) length(b@x), 0)) else source$n * source$p
-  by_engine <- cost_pca(source$n, source$p, cells, k, source$kind, threads)
+  cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
+                  source$n * source$p)
+  by_engine <- cost_pca(source$n, source$p, cells, k, if (source$kind == "stored") "sparse" else source$kind, threads)
   where <- if (source$kind == "resident") "cuda" else "cpu"
   if (method == "auto") method <- names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
   list(method = method, cost = by_engine[[if (method %in% names(by_engine)) method else "vectors"]])
 }
 
-# Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long for
-# each vector of a block of 8 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
-pca_block <- function(source, backend, ranks) if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 8L else 0L
+# Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long
+# for each vector of a block of 8 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
+pca_block <- function(source, backend, ranks) {
+  if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 8L else 0L
+}
 
 check_moments <- function(moments, source) {
   bad <- which(moments$infinite > 0)
@@ -198,6 +201,10 @@ check_moments <- function(moments, source) {
 
 # A row without any value would count for the standard deviations, and stand in the middle of the scores.
 check_rows_seen <- function(source, control) {
+  if (!source$kind %in% c("dense", "resident")) {
+    what <- c(sparse = "sparse", stored = "a store", blocks = "read in blocks")[[source$kind]]
+    abort_input("Missing values need an ordinary matrix or data frame.", x = sprintf("`x` is %s.", what))
+  }
   empty <- which(.Call(C_weft_pca_seen, native_source(source), control) == 0)
   if (!length(empty)) return(invisible())
   abort_input("Every row of `x` must have an observed value.", x = sprintf(

@@ -1,8 +1,8 @@
 # What the print methods share: one screen, no wider than the console.
 
-# Columns that a narrow console can do without, least needed first.
-spare_columns <- c("expected_false", "df", "statistic", "levels", "entropy", "n", "frequency", "area", "log_density",
-                   "mi1", "mi2", "size", "listed", "p_value")
+# Columns that a narrow console can do without, least needed first, as patterns.
+spare_columns <- c("^expected_false$", "^df$", "^statistic$", "^levels$", "^entropy$", "^n$", "^frequency$", "^area$",
+                   "^log_density$", "^mi[12]$", "^size$", "^listed$", "^sign_", "^p_value$", "^area_")
 
 # Rows of a result as wide as the console: long names are cut, then columns are left out, which is said.
 print_rows <- function(d, row.names = FALSE, digits = 4L) { # nolint: object_name_linter.
@@ -17,7 +17,7 @@ print_rows <- function(d, row.names = FALSE, digits = 4L) { # nolint: object_nam
   }
   gone <- character()
   while (rows_width(d, row.names) >= room && ncol(d) > 3L) {
-    spare <- c(intersect(spare_columns, names(d)), rev(names(d)[-(1:3)]))[1L]
+    spare <- c(unlist(lapply(spare_columns, grep, names(d), value = TRUE)), rev(names(d)[-(1:3)]))[1L]
     gone <- c(gone, spare)
     d <- d[names(d) != spare]
   }

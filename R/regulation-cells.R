@@ -36,7 +36,7 @@ cell_halves <- function(named, how) {
   n <- nrow(named)
   blocks <- how$blocks
   block_rows <- n %/% blocks
-  in_order <- .Call(C_weft_regulation_orders, named, 1L, 2L, how$key, how$host)
+  in_order <- .Call(C_weft_regulation_orders, named, list(count = 1, purpose = 2, key = how$key), how$host)
   position <- rep(-1L, n)
   used <- seq_len(blocks * block_rows)
   position[in_order[used] + 1L] <- used - 1L
@@ -45,7 +45,8 @@ cell_halves <- function(named, how) {
   chosen <- vapply(seq_len(pairs), function(k) order(place[(k - 1) * blocks + seq_len(blocks)]) - 1L, integer(blocks))
   rows <- rbind(chosen[seq_len(blocks / 2), , drop = FALSE], chosen[-seq_len(blocks / 2), , drop = FALSE])
   dim(rows) <- c(blocks / 2, how$resamples)
-  partner <- .Call(C_weft_regulation_halves, named, 1L, 0, how$copies, how$key, how$host)$partner
+  plan <- list(half = 1, pairs = 0, copies = how$copies, key = how$key)
+  partner <- .Call(C_weft_regulation_halves, named, plan, how$host)$partner
   list(rows = rows, partner = partner, position = position, block_rows = block_rows, blocks = blocks)
 }
 

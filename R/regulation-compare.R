@@ -25,8 +25,8 @@ compared_groups <- function(compare, x, n) {
 places_in_groups <- function(data, groups, control) {
   for (rows in split(seq_along(groups), groups)) {
     n <- length(rows)
-    data[rows, ] <- .Call(C_weft_regulation_places, data[rows, , drop = FALSE], rank_quantiles(n), share_by_rank(n),
-                          control)
+    data[rows, ] <- .Call(C_weft_regulation_places, data[rows, , drop = FALSE],
+                          list(quantile = rank_quantiles(n), by_rank = share_by_rank(n), most = 0), control)
   }
   data
 }
@@ -40,7 +40,8 @@ least_turned_area <- 0.25 # in both of two conditions that it raises and lowers 
 # can be compared.
 compare_regulation <- function(data, placed, groups, permutations, how) {
   names <- levels(groups)
-  orders <- .Call(C_weft_regulation_orders, sample_names(data), permutations, 0L, how$key, how$host)
+  plan <- list(count = permutations, purpose = 0, key = how$key)
+  orders <- .Call(C_weft_regulation_orders, sample_names(data), plan, how$host)
   in_order <- sort(as.integer(groups))
   runs <- (1 + permutations) * length(names)
   areas_of <- function(codes, world, copies = 0) {

@@ -202,6 +202,8 @@ autoplot.weft_regulation <- function(object, top = NULL, ...) {
   need_package("ggplot2", "autoplot()")
   picture <- directed_picture(object, if (!is.null(top)) check_top(top), attr(object, "fdr") %||% 0.05)
   edges <- picture$data
-  if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
+  if (!nrow(edges)) { # as plot(): the title says so
+    return(ggplot2::ggplot() + ggplot2::theme_void() + ggplot2::labs(title = picture$title))
+  }
   picture_of_network(edges$regulator, edges$target, edges$weight, picture$title, arrows = TRUE)
 }

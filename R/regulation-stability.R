@@ -11,7 +11,8 @@ stability_runs <- function(stability, n, copies, seconds) {
 regulation_stability <- function(data, found, runs, how) {
   n <- nrow(data)
   left_out <- max(1L, as.integer(n %/% 100L))
-  orders <- .Call(C_weft_regulation_orders, sample_names(data), runs, 1L, how$key, how$host)
+  plan <- list(count = runs, purpose = 1, key = how$key)
+  orders <- .Call(C_weft_regulation_orders, sample_names(data), plan, how$host)
   top <- min(1000L, ncol(found$weights), length(found$edges$area))
   whole <- heaviest(found, top)
   how$copies <- 0

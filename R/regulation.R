@@ -150,7 +150,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   chosen <- choose_backend(backend, cost_of(copies + (if (is.null(groups)) runs else 2 * runs), threads))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",
-                         devices_for(devices, chosen$name))
+                         devices_for(devices, chosen$name, chosen$divided))
   how <- list(genes = genes, names = input$names, nonlinear = nonlinear, steps = steps, resamples = resamples,
               copies = copies, key = key, half = half, blocks = blocks, size = input$size,
               ranks = ranks, control = control, host = host)
@@ -263,7 +263,8 @@ rank_quantiles <- function(n) stats::qnorm((seq(2, 2 * n) / 2 - 0.5) / n)
 regulation_scores <- function(data, control, by_rank = share_by_rank(nrow(data)), placed = FALSE) {
   n <- nrow(data)
   most <- min(2047, floor(sqrt((2^31 - 1) / (n %/% 2))))
-  .Call(C_weft_regulation_scores, data, if (!placed) rank_quantiles(n), by_rank, most, control)
+  .Call(C_weft_regulation_scores, data, list(quantile = if (!placed) rank_quantiles(n), by_rank = by_rank, most = most),
+        control)
 }
 
 # list(regulators, targets): columns from 0; picked: how many of all genes were, when they were.
@@ -299,7 +300,8 @@ pick_regulators <- function(scores, control, most = most_regulators) {
 }
 
 regulation_halves <- function(data, how) {
-  .Call(C_weft_regulation_halves, sample_names(data), how$half, how$resamples / 2, how$copies, how$key, how$host)
+  plan <- list(half = how$half, pairs = how$resamples / 2, copies = how$copies, key = how$key)
+  .Call(C_weft_regulation_halves, sample_names(data), plan, how$host)
 }
 
 # steps x targets x (1 + copies) x halves. The first half of the pairs says which regulators the others favour,
@@ -344,15 +346,14 @@ favoured <- function(share, m) (share + 0.1 * mean(share))^(0.15 * min(1, 75 / m
 
 # Of some halves; over ranks each has a run of pairs.
 choices_in_halves <- function(halves, scores, genes, samples, how, control) {
-  shape <- function(count) as.integer(c(how$steps, length(genes$targets), 1L + ncol(samples$partner), count))
   select <- function(columns) {
     samples$rows <- samples$rows[, columns, drop = FALSE]
-    .Call(C_weft_regulation_select, scores, genes, samples, how$nonlinear, how$steps, shape(length(columns)), control)
+    .Call(C_weft_regulation_select, scores, genes, samples, how[c("nonlinear", "steps")], control)
   }
   if (is.null(how$ranks)) return(select(halves))
   pairs <- dealt_to(length(halves) / 2, how$ranks)
   own <- select(halves[c(rbind(2L * pairs - 1L, 2L * pairs))])
-  array(unlist(ranks_gather(own, control), use.names = FALSE), shape(length(halves)))
+  array(unlist(ranks_gather(own, control), use.names = FALSE), c(dim(own)[1:3], length(halves)))
 }
 
 # The variance of each regulator's areas over all targets, by the largest one; 1 where there is a single target.

@@ -13,7 +13,9 @@
 
 as_source <- function(x, assay = NULL, arg = "x", stored = FALSE) {
   source <- container_source(x, assay, arg)
-  if (source$kind == "store" && !stored) source <- new_source("sparse", memory_errors(store_sparse(x)))
+  if (source$kind == "store" && !stored) {
+    source <- new_source("sparse", memory_errors(store_sparse(source$data)), source$experiment)
+  }
   if (!is.null(assay) && !source$experiment) {
     abort_input("`assay` must be NULL unless `x` is a SummarizedExperiment.",
                 x = paste0("`", arg, "` is ", describe(x), "."))
@@ -49,7 +51,8 @@ container_source.list <- function(x, assay, arg) {
 #' @exportS3Method
 container_source.DelayedArray <- function(x, assay, arg) {
   need_package("DelayedArray", "A DelayedMatrix")
-  new_source("delayed", x)
+  seed <- x@seed
+  if (inherits(seed, "weft_store")) container_source(seed, assay, arg) else new_source("delayed", x)
 }
 
 #' @exportS3Method
@@ -63,8 +66,8 @@ container_source.SummarizedExperiment <- function(x, assay, arg) {
     abort_input("`assay` must name one assay of `x`.", x = paste0("It is ", describe(assay), "."),
                 i = paste0("There ", there, "."))
   }
-  source <- as_source(SummarizedExperiment::assay(x, assay), NULL, arg)
-  new_source(if (source$kind == "frame") "matrix" else source$kind, turn(source$data), experiment = TRUE)
+  source <- as_source(turn(SummarizedExperiment::assay(x, assay)), NULL, arg, stored = TRUE)
+  new_source(if (source$kind == "frame") "matrix" else source$kind, source$data, experiment = TRUE)
 }
 
 #' @exportS3Method

@@ -6,7 +6,9 @@
 #' @section What can be imported: In memory: matrices, data frames, sparse Matrices of any class, lists of them (blocks
 #'   of samples, which together may have more than 2^31 values), SummarizedExperiments, DelayedMatrices (in blocks).
 #'   From disk: Matrix Market text (`.mtx`, also compressed as `.gz`, `.bz2` or `.xz`), and folders with `matrix.mtx`
-#'   and the files `barcodes.tsv` and `features.tsv` (or `genes.tsv`) of 10x Genomics.
+#'   and the files `barcodes.tsv` and `features.tsv` (or `genes.tsv`) of 10x Genomics. With the package rhdf5 also AnnData's
+#'   `.h5ad` (compressed rows or columns, or dense; with the tables `obs` and `var`, see [store_data()]), 10x Genomics'
+#'   `.h5`, and `.loom`.
 #'
 #' @section When it is stopped: The file is written under a temporary name in the folder of `path`, which begins with a
 #'   dot and ends in `.part`, and gets its name when it is whole and on the disk. After an error or an interrupt the
@@ -18,6 +20,7 @@
 #' @param samples whether samples are in the `"rows"` or `"columns"` of `x`. By default they are in its rows, but in the
 #'   columns of a SummarizedExperiment and of 10x Genomics' files.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
+#' @param layer for an .h5ad file: `"X"`, `"raw"` or the name of a layer; for a .loom file, of a layer.
 #' @param overwrite whether a file at `path` may be replaced.
 #' @param memory bytes to work in, besides `x` and one number per row and column. Blocks have at most a 64th of it in
 #'   values, and 2^22; to read one takes about 15 bytes per value.
@@ -34,12 +37,13 @@
 #' writeLines(c("g1\tTP53", "g2\tMYC", "g3\tKRAS"), file.path(folder, "features.tsv"))
 #' x <- weft_import(folder, tempfile(fileext = ".weft"))
 #' as.matrix(x)
-weft_import <- function(x, path, samples = NULL, assay = NULL, overwrite = FALSE, memory = 2^28, progress = NULL) {
+weft_import <- function(x, path, samples = NULL, assay = NULL, layer = NULL, overwrite = FALSE, memory = 2^28,
+                        progress = NULL) {
   need_args(c("x", "path"))
   path <- store_path(path, check_flag(overwrite, "overwrite"))
   memory <- check_number(memory, "memory", min = 2^20, max = 2^45)
   if (!is.null(samples)) samples <- check_choice(samples, c("rows", "columns"), "samples")
-  from <- memory_errors(import_source(x, samples, assay, memory))
+  from <- memory_errors(import_source(x, samples, assay, layer, memory))
   control <- run_control("cpu", NULL, progress, NULL, "Importing")
   writer <- NULL
   on.exit(if (!is.null(writer)) .Call(C_weft_store_abandon, writer))
@@ -141,8 +145,9 @@ store_column <- function(x, side, name, count) {
 
 # What is imported, as list(n, p, row_names, names, row_data, column_data, fill). fill(begin, control) calls begin() for
 # a writer, once or anew, and hands it all rows.
-import_source <- function(x, samples, assay, memory) {
-  if (is_word(x)) return(file_import(x, samples, memory))
+import_source <- function(x, samples, assay, layer, memory) {
+  if (is_word(x)) return(file_import(x, samples, layer, memory))
+  no_layer(layer)
   if (inherits(x, "weft_store")) {
     abort_input("`x` must not be a store already.", i = "Copy its file, or take `x[, ]` first.")
   }

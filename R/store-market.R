@@ -3,14 +3,16 @@
 
 market_piece <- 2^22 # bytes
 
-file_import <- function(path, samples, memory) {
+file_import <- function(path, samples, layer, memory) {
   if (!file.exists(path)) abort_input("`x` must name a file that exists.", x = sprintf("There is no '%s'.", path))
+  if (grepl("\\.(h5ad|h5|hdf5|loom)$", path, ignore.case = TRUE)) return(hdf5_import(path, samples, layer, memory))
+  no_layer(layer)
   if (dir.exists(path)) return(tenx_folder_import(path, samples, memory))
   if (grepl("\\.mtx(\\.(gz|bz2|xz))?$", path, ignore.case = TRUE)) {
     return(market_import(path, identical(samples, "columns"), memory))
   }
   abort_input("`x` must name a file of a format that is known.", x = sprintf("It is '%s'.", basename(path)),
-              i = "Known are .mtx, also compressed, and folders with matrix.mtx.")
+              i = "Known are .h5ad, .h5, .loom, .mtx (also compressed), and folders with matrix.mtx.")
 }
 
 # matrix.mtx with barcodes.tsv and features.tsv (or genes.tsv, before version 3), each perhaps compressed.

@@ -6,8 +6,9 @@
 #'
 #' `x[i, j]` reads rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` the whole. [colSums()],
 #' [rowSums()], [colMeans()], [rowMeans()] and `summary()` read the blocks one after another. [pca()] takes a store of
-#' any size; every other function that takes a sparse matrix takes one that fits into memory.XX
-#' counts divided and logarithms taken on the way.
+#' any size; every other function that takes a sparse matrix takes one that fits into memory.
+#' [store_normalise()] has counts divided and logarithms taken on the way. `DelayedArray::DelayedArray(x)` makes a
+#' DelayedMatrix of a store, and its `t()` an assay of a SummarizedExperiment or SingleCellExperiment.
 #'
 #' @section The file: Small whole numbers and places take as few bits as 128 of them need, other numbers 32 bits where
 #'   these hold them exactly, else 64: what is read is what was written, to the bit, but zeros are not kept apart from
@@ -25,7 +26,7 @@
 #'   its content, may be saved, and opens the file again in another session; a file that has changed since is an error.
 #'   `store_data()`: a data frame with one row per sample or feature, as an AnnData file's `obs` and `var`, and no
 #'   columns where the file had none.
-#' @seealso [weft_import()]
+#' @seealso [weft_import()], [store_normalise()]
 #' @export
 #' @examples
 #' counts <- Matrix::rsparsematrix(100, 20, 0.1, rand.x = function(n) rpois(n, 2) + 1)

@@ -155,7 +155,8 @@ warn_confounded <- function(q, part, class) {
 # ---- hidden batches ----
 
 # Two groups of samples along the leading components that class, batch and covariates do not explain, and that part many
-# genes; else NULL. A list: `score` (along the best direction among the scores, with what is known taken out), `group`,
+# genes; else NULL. What parts the targets of one regulator, and leaves most genes as they are, is no batch: the median
+# gene must share `least_median` of its variance with the score. A list: `score` (along the best direction among the scores, with what is known taken out), `group`,
 # `share` of the variance, `genes` (share of genes of whose variance the score explains a quarter), `split` (share of
 # the score's variance that is between the groups).
 hidden_groups <- function(q, fit) {
@@ -171,8 +172,9 @@ hidden_groups <- function(q, fit) {
     score <- turned$u[, j]
     cut <- best_split(score)
     if (cut$share < max(0.8, 0.68 + 4 / n)) next
-    genes <- mean(gene_shares(q$x, basis, score) >= 0.25)
-    if (genes < 0.1 || (!is.null(found) && genes <= found$genes)) next
+    shares <- gene_shares(q$x, basis, score)
+    genes <- mean(shares >= 0.25)
+    if (genes < 0.1 || stats::median(shares) < least_median || (!is.null(found) && genes <= found$genes)) next
     score <- stats::setNames(score * turned$d[j], rownames(q$x))
     found <- list(score = score,
                   group = stats::setNames(factor(ifelse(turned$u[, j] > cut$at, "high", "low")), rownames(q$x)),
@@ -180,6 +182,9 @@ hidden_groups <- function(q, fit) {
   }
   found
 }
+
+# Regulatory networks of modules reach .04 to .10, a batch that moves all genes by one standard deviation .10 to .20.
+least_median <- 0.08
 
 # Squared correlations of a score with genes from which what is known was taken out.
 gene_shares <- function(x, basis, score) {

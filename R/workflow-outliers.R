@@ -7,9 +7,11 @@
 #' other sample's do.
 #'
 #' Scores are divided by robust standard deviations (1.4826 times the median absolute deviation) and the bandwidth is
-#' Silverman's for those. Either look is turned into the logarithm of a distance: the one from the plane, and the one at
-#' which a normal density would have fallen to what is found. The strangest tenth of the samples, two at least, are held
-#' against those next to them, down to a third of all or eight samples, whose spacings tell how fast the tail falls off.
+#' Silverman's for those, but not below 0.85, so that a sample far out is judged by how far it is from the others and not
+#' by how narrow the kernel is. Either look is turned into the logarithm of a distance: the one from the plane, and the
+#' one at which a normal density would have fallen to what is found. The strangest tenth of the samples, two at least,
+#' are held against those next to them, down to a third of all or eight samples, whose spacings tell how fast the tail
+#' falls off.
 #' It is taken for exponential, which is what a distance with any power law has, and more than the logarithms of
 #' lighter-tailed ones: groups of unequal size and values of heavy tails are no outliers therefore. The p-value of a
 #' sample is twice the smaller one of its two; outliers have a false discovery rate (Benjamini and Hochberg) of at most
@@ -49,7 +51,8 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
   spread <- apply(scores, 2L, robust_sd)
   scores <- scores / rep(ifelse(spread > 0, spread, 1), each = nrow(scores))
   n <- nrow(scores)
-  density <- kde(scores, rep((4 / ((k + 2) * n))^(1 / (k + 4)), k), threads = threads, progress = progress)
+  width <- max((4 / ((k + 2) * n))^(1 / (k + 4)), least_width)
+  density <- kde(scores, rep(width, k), threads = threads, progress = progress)
   log_density <- stats::predict(density, log = TRUE, leave_one_out = TRUE, threads = threads)
   peak <- max(stats::predict(density, log = TRUE, threads = threads))
   p_density <- tail_p(0.5 * log(pmax(peak - log_density, 1e-6)))
@@ -70,6 +73,10 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
   structure(out, class = c("weft_outliers", "data.frame"), kde = density, components = as.integer(k), fdr = fdr,
             scale = spread)
 }
+
+# Robust standard deviations. A kernel that narrows with the number of samples makes the logarithm of a distance jump
+# where samples have no others nearby, and of heavy tails outliers.
+least_width <- 0.85
 
 # The complete matrix that the components `fit` are of.
 outlier_data <- function(data, fit) {

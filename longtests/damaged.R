@@ -1,16 +1,23 @@
-# Every use of every damaged copy of what the rooms of networks and components save: Rscript longtests/damaged.R [name
-# of a case ...]
+# Every use of every damaged copy of what is saved: Rscript longtests/damaged.R [name of a case ...]
 suppressPackageStartupMessages(library(weft))
 library(generics, warn.conflicts = FALSE)
-for (file in c("helper.R", "helper-bn.R", "helper-spoilt.R")) source(file.path("tests/testthat", file))
+for (file in list.files("tests/testthat", "^helper.*[.]R$", full.names = TRUE)) source(file)
 cases <- damage_cases(drawn = TRUE)
+mi_cases <- mi_damage_cases()
+asked <- if (length(commandArgs(TRUE))) commandArgs(TRUE) else c(names(cases), names(mi_cases))
 wrong <- 0
-for (name in if (length(commandArgs(TRUE))) commandArgs(TRUE) else names(cases)) {
-  case <- cases[[name]]
-  found <- unclassed_uses(case[[1L]], case[[2L]])
-  wrong <- wrong + length(found)
-  cat(sprintf("%s: %d copies, %d uses each, %d unclassed\n", name, length(damaged_copies(case[[1L]])),
-              length(case[[2L]]), length(found)))
+tell <- function(name, copies, uses, found) {
+  wrong <<- wrong + length(found)
+  cat(sprintf("%s: %d copies, %d uses each, %d unclassed\n", name, copies, length(uses), length(found)))
   cat(found, sep = "\n")
+}
+for (name in intersect(asked, names(cases))) {
+  case <- cases[[name]]
+  tell(name, length(damaged_copies(case[[1L]])), case[[2L]], unclassed_uses(case[[1L]], case[[2L]]))
+}
+for (name in intersect(asked, names(mi_cases))) {
+  case <- mi_cases[[name]]
+  copies <- mi_damaged(case[[1L]])
+  tell(name, length(copies), case[[2L]], mi_unclassed_uses(copies, case[[2L]]))
 }
 quit(status = wrong > 0)

@@ -150,6 +150,31 @@ all_cells <- function() {
   )
 }
 
+# What takes `devices`: on one, on all, and with as many as weft takes by itself; and larger work, which pays.
+cells_of_devices <- function(all) {
+  takes <- c("mi_pairs", "mi_triples", "bn_learn, sum", "irm", "pca", "kernel_sum, gaussian", "kernel_sum, all pairs")
+  more <- list(
+    cells_over("mi_pairs", sizes(c("n", "p", "levels"), c(2000, 50000, 2)), mi,
+               function(x, ...) mi_pairs(x$x, x$class, top = 100, ...)),
+    cells_over("kernel_sum, all pairs", sizes(c("n", "d", "h"), c(300000, 3, 0.1)),
+               function(n, d, h) list(x = spread(n, d), h = h),
+               function(x, ...) kernel_sum(x$x, bandwidth = x$h, rel_error = 0, ...)),
+    cells_over("irm", sizes(c("rows", "columns", "share"), c(30000, 30000, 0.005)),
+               function(rows, columns, share) irm_sample(rows, columns, 30, density = share, seed = 1)$A,
+               function(x, ...) irm(x, chains = 2, sweeps = 10, seed = 1, ...))
+  )
+  there <- nrow(weft_devices())
+  lapply(c(Filter(function(group) group[[1L]]$name %in% takes, all), more), lapply, function(x) {
+    run <- x$run
+    x$run <- function(data, devices, ...) {
+      run(data, backend = "cuda", ..., devices = switch(devices, auto = "all", one = 0, every = seq_len(there) - 1))
+    }
+    x$choices <- c("one", "every")
+    x$by <- "devices"
+    x
+  })
+}
+
 # ---- running ----
 
 # What the choices of a call were given to weigh, added up over its steps.
@@ -214,6 +239,9 @@ summarise <- function(found) {
               max(found$regret)))
   worst <- found[order(-found$regret), ]
   print(utils::head(worst[worst$regret > 1.3, ], 25), row.names = FALSE)
+  if (any(found$second == "every")) {
+    cat(sprintf("against one device: at most %.2f times its time\n", max(found$auto_seconds / found$first_seconds)))
+  }
   device <- found[found$second == "cuda", ]
   off <- function(predicted, took) pmax(predicted / took, took / predicted)
   wrong <- device[off(device$predicted_cpu, device$first_seconds) > 2 | off(device$predicted_cuda,
@@ -231,7 +259,8 @@ if ("--summary" %in% given) {
   if (device) kernel_sum(normal(100, 2), bandwidth = 1, backend = "cuda") # opens it
   print(weft_calibrate(save = FALSE))
   listen()
-  groups <- lapply(all_cells(), function(group) Filter(function(x) device || !"cuda" %in% x$choices, group))
+  groups <- if ("devices" %in% given) cells_of_devices(all_cells())
+            else lapply(all_cells(), function(group) Filter(function(x) device || !"cuda" %in% x$choices, group))
   if (!is.na(only <- option("only", NA))) groups <- lapply(groups, function(g) Filter(function(x) startsWith(x$name,
       only), g))
   by_name <- split(unlist(groups, recursive = FALSE), vapply(unlist(groups, recursive = FALSE), `[[`, "", "name"))

@@ -1,7 +1,9 @@
 # How often clean data have "outliers", and more components than there are: gene_outliers() and gene_components() on 100
 # genes. Both are asked at 0.05.
 # Usage: Rscript workflow-levels.R [runs] [file.csv] [samples ...]    (default: 200 runs of 24, 60 and 150 samples)
-# A hidden batch is one in "batches" alone; "network" has two classes, which are not given, and may be told as one.
+# Groups of samples that no variable names are there in "groups", "batches" and "classes" alone: a network in which two
+# classes that are not given differ. "network" is the same without what sets the classes apart. hidden_classes: of the
+# groups told in "classes", the share that agrees with these in 80 % of the samples.
 # Each setting's row is added to the file when it is done, and is not made again: runs that were stopped go on.
 suppressMessages(library(weft))
 given <- commandArgs(TRUE)
@@ -10,7 +12,11 @@ file <- if (length(given) > 1L) given[2L]
 sizes <- if (length(given) > 2L) as.integer(given[-(1:2)]) else c(24L, 60L, 150L)
 genes <- 100L
 # components that there are; NA where it is not known
-settings <- c(rows = 0, plain = 0, groups = 1, batches = 2, t5 = 0, t3 = 0, factors = 3, "t factors" = 3, network = NA)
+settings <- c(rows = 0, plain = 0, groups = 1, batches = 2, t5 = 0, t3 = 0, factors = 3, "t factors" = 3, network = NA, classes = NA)
+
+regulated <- function(n, seed) {
+  weft_example("expression", n, genes, seed = seed, batch = 0, missing = 0, outliers = 0, spoilt = FALSE)
+}
 
 clean <- function(setting, n, seed) {
   set.seed(seed)
@@ -20,9 +26,15 @@ clean <- function(setting, n, seed) {
     plain = noise(), groups = noise() + outer(seq_len(n) <= 0.15 * n, rnorm(genes, 0, 1.5)), t3 = noise(3), t5 = noise(5),
     rows = noise() * sqrt(5 / rchisq(n, 5)), batches = noise() + matrix(rnorm(3 * genes), 3)[sample(3, n, TRUE, c(6, 3, 1)), ],
     factors = noise() + factors(), "t factors" = noise(4) + factors(4),
-    network = weft_example("expression", n, genes, seed = seed, batch = 0, missing = 0, outliers = 0, spoilt = FALSE)$x)
+    network = { e <- regulated(n, seed); stats::residuals(stats::lm(e$x ~ e$class)) }, classes = regulated(n, seed)$x)
   dimnames(x) <- list(paste0("s", seq_len(n)), paste0("g", seq_len(genes)))
   x
+}
+
+# The share of samples in which two groupings into two agree.
+agreement <- function(a, b) {
+  same <- mean(as.integer(factor(a)) == as.integer(factor(b)))
+  max(same, 1 - same)
 }
 
 done <- if (!is.null(file) && file.exists(file)) read.csv(file, comment.char = "#")
@@ -31,10 +43,13 @@ for (n in sizes) for (setting in names(settings)) {
   found <- vapply(seq_len(runs), function(seed) {
     q <- suppressWarnings(gene_quality(clean(setting, n, seed), transform = "none"))
     fit <- suppressWarnings(gene_components(q, seed = seed))
-    c(any(gene_outliers(fit, data = q)$outlier), fit$choice$k > settings[[setting]], !is.null(fit$hidden))
-  }, numeric(3))
+    told <- !is.null(fit$hidden)
+    agrees <- if (told && setting == "classes") agreement(fit$hidden$group, regulated(n, seed)$class) >= 0.8 else NA
+    c(any(gene_outliers(fit, data = q)$outlier), fit$choice$k > settings[[setting]], told, agrees)
+  }, numeric(4))
   row <- data.frame(setting = setting, samples = n, runs = runs, outliers = mean(found[1L, ]),
-                    too_many_components = mean(found[2L, ]), hidden_batch = mean(found[3L, ]))
+                    too_many_components = mean(found[2L, ]), hidden_batch = mean(found[3L, ]),
+                    hidden_classes = mean(found[4L, ], na.rm = TRUE))
   cat(sprintf("%-10s %3d samples: runs with outliers %.3f, with too many components %.3f, with a hidden batch %.3f\n", setting, n,
               row$outliers, row$too_many_components, row$hidden_batch))
   done <- rbind(done, row)

@@ -187,6 +187,30 @@ done:
   return st;
 }
 
+/* Work on an open table, with an arena for what it takes. */
+typedef weft_status (*table_work)(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
+                                  const weft_bn_table *table, void *job);
+typedef struct { const table_view *view; table_work work; void *job; } on_table;
+
+static weft_status open_and_work(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const on_table *run = data;
+  weft_bn_table table;
+  WEFT_TRY(open_table(&mem, run->view, &table));
+  WEFT_TRY(run->work(ctx, backend, &mem, &table, run->job));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static void run_on_table(SEXP control, const table_view *view, table_work work, void *job)
+{
+  on_table run = { view, work, job };
+  weft_glue_run(control, open_and_work, &run);
+}
+
 /* What may be wrong with a table from a file whose vectors have the right types and lengths: what algorithms rely
  * on. */
 typedef struct { table_view view; size_t node; const char *what; } wrong_job;
@@ -265,17 +289,12 @@ SEXP C_weft_bn_wrong(SEXP table, SEXP control)
 
 typedef struct { table_view view; weft_bn_run run; weft_bn_chains out; int32_t *start; } chain_job;
 
-static weft_status chain(weft_ctx *ctx, const weft_backend *backend, void *data)
+static weft_status chain(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
+                         const weft_bn_table *table, void *data)
 {
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
   chain_job *job = data;
-  weft_bn_table table;
-  WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(weft_bn_chain_spread(ctx, backend->bn->chain, &table, &job->run, &job->out));
-done:
-  weft_arena_end(&mem);
-  return st;
+  (void) mem;
+  return weft_bn_chain_spread(ctx, backend->bn->chain, table, &job->run, &job->out);
 }
 
 /* What bn_native_run() in R/bn.R makes, but for the orders to start from. */
@@ -317,7 +336,7 @@ SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
     .best_sets = INTEGER(weft_result_put(out, "best_sets", Rf_allocMatrix(INTSXP, dimension(p), dimension(best)))),
     .best_score = REAL(weft_result_put(out, "best_score", Rf_allocVector(REALSXP, (R_xlen_t) best)))
   };
-  weft_glue_run(control, chain, &job);
+  run_on_table(control, &job.view, chain, &job);
   for (size_t k = job.out.found; k < job.run.best; k++) job.out.best_score[k] = NA_REAL;
   UNPROTECT(1);
   return out;
@@ -333,19 +352,17 @@ typedef struct {
   double *edges, log_total, error;
 } exact_job;
 
-static weft_status optimum(weft_ctx *ctx, const weft_backend *backend, void *data)
+static weft_status optimum(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
+                           const weft_bn_table *table, void *data)
 {
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
   exact_job *job = data;
-  weft_bn_table table, best;
+  weft_status st = WEFT_OK;
+  weft_bn_table best;
   int32_t *number;
-  WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(weft_bn_undominated(ctx, &mem, &table, &best, &number));
+  WEFT_TRY(weft_bn_undominated(ctx, mem, table, &best, &number));
   WEFT_TRY(backend->bn->optimum(ctx, &best, job->sets, &job->score));
-  for (size_t i = 0; i < table.p; i++) job->sets[i] = number[best.start[i] + job->sets[i]];
+  for (size_t i = 0; i < table->p; i++) job->sets[i] = number[best.start[i] + job->sets[i]];
 done:
-  weft_arena_end(&mem);
   return st;
 }
 
@@ -355,46 +372,35 @@ SEXP C_weft_bn_optimum(SEXP table, SEXP control)
   exact_job job = { .view = view_of(table) };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   job.sets = INTEGER(weft_result_put(out, "sets", Rf_allocVector(INTSXP, (R_xlen_t) job.view.p)));
-  weft_glue_run(control, optimum, &job);
+  run_on_table(control, &job.view, optimum, &job);
   weft_result_put(out, "score", Rf_ScalarReal(ldexp((double) job.score, -job.view.bits)));
   UNPROTECT(1);
   return out;
 }
 
-static weft_status edges_orders(weft_ctx *ctx, const weft_backend *backend, void *data)
+static weft_status edges_orders(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
+                                const weft_bn_table *table, void *data)
 {
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
   exact_job *job = data;
-  weft_bn_table table;
-  WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(backend->bn->edges_orders(ctx, &table, job->score, &job->shape, job->edges, &job->log_total));
-done:
-  weft_arena_end(&mem);
-  return st;
+  (void) mem;
+  return backend->bn->edges_orders(ctx, table, job->score, &job->shape, job->edges, &job->log_total);
 }
 
-static weft_status edges_graphs(weft_ctx *ctx, const weft_backend *backend, void *data)
+static weft_status edges_graphs(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
+                                const weft_bn_table *table, void *data)
 {
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
   exact_job *job = data;
-  weft_bn_table table;
-  (void) backend;
-  WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(weft_bn_edges_graphs(ctx, &table, job->score, job->edges, &job->log_total, &job->error));
-done:
-  weft_arena_end(&mem);
-  return st;
+  (void) backend, (void) mem;
+  return weft_bn_edges_graphs(ctx, table, job->score, job->edges, &job->log_total, &job->error);
 }
 
-static SEXP edges_of(weft_work find, exact_job *job, SEXP control)
+static SEXP edges_of(table_work find, exact_job *job, SEXP control)
 {
   const char *fields[] = { "edges", "log_total", "error", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   const int side = dimension(job->view.p);
   job->edges = REAL(weft_result_put(out, "edges", Rf_allocMatrix(REALSXP, side, side)));
-  weft_glue_run(control, find, job);
+  run_on_table(control, &job->view, find, job);
   weft_result_put(out, "log_total", Rf_ScalarReal(job->log_total));
   weft_result_put(out, "error", Rf_ScalarReal(job->error));
   UNPROTECT(1);
@@ -421,18 +427,12 @@ SEXP C_weft_bn_edges_orders(SEXP table, SEXP optimum, SEXP shape, SEXP control)
 
 typedef struct { table_view view; int64_t score; uint64_t key; size_t draws; int32_t *sampled; } draw_job;
 
-static weft_status draw_graphs(weft_ctx *ctx, const weft_backend *backend, void *data)
+static weft_status draw_graphs(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
+                               const weft_bn_table *table, void *data)
 {
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
   draw_job *job = data;
-  weft_bn_table table;
-  (void) backend;
-  WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(weft_bn_draw_graphs(ctx, &table, job->score, job->key, job->draws, job->sampled));
-done:
-  weft_arena_end(&mem);
-  return st;
+  (void) backend, (void) mem;
+  return weft_bn_draw_graphs(ctx, table, job->score, job->key, job->draws, job->sampled);
 }
 
 /* key: two halves of 32 bits. The result: p × draws numbers of sets, from 0. */
@@ -443,7 +443,7 @@ SEXP C_weft_bn_draw_graphs(SEXP table, SEXP optimum, SEXP key, SEXP draws, SEXP 
   job.key = (uint64_t) REAL(key)[0] << 32 | (uint64_t) REAL(key)[1];
   SEXP out = PROTECT(Rf_allocMatrix(INTSXP, dimension(job.view.p), dimension(job.draws)));
   job.sampled = INTEGER(out);
-  weft_glue_run(control, draw_graphs, &job);
+  run_on_table(control, &job.view, draw_graphs, &job);
   UNPROTECT(1);
   return out;
 }
@@ -456,19 +456,13 @@ typedef struct {
   double *edges, difference;
 } means_job;
 
-static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, void *data)
+static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
+                              const weft_bn_table *table, void *data)
 {
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
   means_job *job = data;
-  weft_bn_table table;
-  (void) backend;
-  WEFT_TRY(open_table(&mem, &job->view, &table));
-  WEFT_TRY(weft_bn_edge_means(ctx, &table, job->sampled, job->weight, job->samples, job->ladders, job->edges,
-                              &job->difference));
-done:
-  weft_arena_end(&mem);
-  return st;
+  (void) backend, (void) mem;
+  return weft_bn_edge_means(ctx, table, job->sampled, job->weight, job->samples, job->ladders, job->edges,
+                            &job->difference);
 }
 
 /* sampled: p × samples × ladders; weights: samples × ladders. */
@@ -480,7 +474,7 @@ SEXP C_weft_bn_edge_means(SEXP table, SEXP sampled, SEXP weights, SEXP control)
   };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   job.edges = REAL(weft_result_put(out, "edges", Rf_allocVector(REALSXP, (R_xlen_t) (job.view.p * job.view.p))));
-  weft_glue_run(control, edge_means, &job);
+  run_on_table(control, &job.view, edge_means, &job);
   weft_result_put(out, "difference", Rf_ScalarReal(job.difference));
   UNPROTECT(1);
   return out;

@@ -213,8 +213,8 @@ weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, con
 /* ---- one dimension ---- */
 
 /* Sums over sorted references by moments of cells, exactly or within the errors; kernel_line.h. Points without low
- * parts, no `own`. part: NULL, or of which column each is a part, so that tolerances are relative to what all parts of a
- * column have together. */
+ * parts, no `own`. part: NULL, or of which column each is a part, so that tolerances are relative to what all parts of
+ * a column have together. */
 weft_status weft_kernel_line(weft_ctx *ctx, const weft_kernel_task *task, const int *part, double *out,
                              weft_kernel_effort *effort);
 int weft_kernel_has_line(int kind);

@@ -5,7 +5,8 @@
  *   kernel_line_build.c       the order of the references, cells and their moments
  *   kernel_line_forms.c       what a kernel is of a cell's moments
  *
- * A kernel of v - u, where v is the query and u a reference, both relative to the middle of the cell, is a sum of products
+ * A kernel of v - u, where v is the query and u a reference, both relative to the middle of the cell, is a sum of
+ * products
  *
  *   POWERS       a polynomial of r: powers of u, and the polynomial's Taylor coefficients at the query; exact
  *   EXPONENTIAL  the same times exp(-r): exp(u) and exp(-u) go to the moments, one of them for either side; exact
@@ -14,7 +15,7 @@
  *
  * Kernels that have odd powers of r differ on the two sides of the query, kernels with an end cut through cells, and a
  * query may leave a reference out: there the cell is taken in blocks of 16 references, those in question pair by pair,
- * and the moments of the blocks before and after are kept as sums from either end, so that nothing is ever subtracted. */
+ * and the moments of the blocks before and after are kept as sums from either end, so that nothing is subtracted. */
 #ifndef WEFT_KERNEL_LINE_H
 #define WEFT_KERNEL_LINE_H
 
@@ -39,8 +40,8 @@ typedef struct weft_line_form {
 
 /* What a kernel is; form WEFT_LINE_NONE where it has no such sums. tolerance: relative, of series. */
 weft_line_form weft_line_form_of(int kind, double tolerance);
-/* Moments of up to 8 references at once: adds w * basis to sums[(side * terms + t) * m + c], 8 lanes each. u, w: 8 lanes;
- * lanes without a reference have weight 0. */
+/* Moments of up to 8 references at once: adds w * basis to sums[(side * terms + t) * m + c], 8 lanes each. u, w: 8
+ * lanes; lanes without a reference have weight 0. */
 void weft_line_add_moments(const weft_line_form *f, const double *u, const double *w, size_t m, double *sums);
 /* Adds to sum[c] what moments give a query at v, whose references lie on its left (side 1) or right (-1); reach: the
  * greatest |u|. Returns 0 where a series has too few terms, and adds nothing. */

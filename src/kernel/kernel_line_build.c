@@ -158,7 +158,10 @@ static void cell_moments(const weft_line *line, size_t at, double *memory) {
   for (size_t from = cell->first; from < end; from += step, block++) {
     run_moments(line, cell, from, end - from < step ? end : from + step, lanes, weights, part);
     for (size_t k = 0; k < stride; k++) {
-      if (line->before) line->before[block * stride + k] = total[k] + rest[k], line->after[block * stride + k] = part[k];
+      if (line->before) {
+        line->before[block * stride + k] = total[k] + rest[k];
+        line->after[block * stride + k] = part[k];
+      }
       weft_add_to(&total[k], &rest[k], part[k]);
     }
   }
@@ -193,6 +196,12 @@ done:
   return st;
 }
 
+static double weight_of(const weft_line *line, const weft_line_cell *cell, size_t column) {
+  double sum = 0;
+  for (size_t i = cell->first; i < cell->first + cell->count; i++) sum += line->w[i * line->m + column];
+  return sum;
+}
+
 /* Weights on either side of the ends of cells. */
 static void sum_sides(weft_line *line) {
   const size_t m = line->m, cells = line->cells;
@@ -200,13 +209,13 @@ static void sum_sides(weft_line *line) {
     double sum = 0;
     line->left[c] = 0;
     for (size_t k = 0; k < cells; k++) {
-      for (size_t i = line->cell[k].first; i < line->cell[k].first + line->cell[k].count; i++) sum += line->w[i * m + c];
+      sum += weight_of(line, line->cell + k, c);
       line->left[(k + 1) * m + c] = sum;
     }
     sum = 0;
     line->right[cells * m + c] = 0;
     for (size_t k = cells; k-- > 0;) {
-      for (size_t i = line->cell[k].first; i < line->cell[k].first + line->cell[k].count; i++) sum += line->w[i * m + c];
+      sum += weight_of(line, line->cell + k, c);
       line->right[k * m + c] = sum;
     }
   }

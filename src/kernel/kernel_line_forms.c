@@ -81,8 +81,8 @@ weft_line_form weft_line_form_of(int kind, double tolerance) {
 /* ---- moments ---- */
 
 /* sums += w * basis, all columns; basis *= u. */
-VECTORIZE static void add_powers(const double *u, double *basis, const double *w, size_t m, int terms, const double *over,
-                                 double *sums) {
+VECTORIZE static void add_powers(const double *u, double *basis, const double *w, size_t m, int terms,
+                                 const double *over, double *sums) {
   for (int t = 0; t < terms; t++) {
     for (size_t c = 0; c < m; c++)
       for (size_t l = 0; l < LANES; l++) sums[((size_t) t * m + c) * LANES + l] += w[c * LANES + l] * basis[l];

@@ -208,7 +208,7 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
+  const int threads = weft_threads_worth(ctx->threads, (double) d->p * ((double) d->n + 100));
   const double per_poll = BATCH_CELLS * threads / (double) (d->n ? d->n : 1);
   const size_t batch = per_poll < threads ? (size_t) threads : per_poll > (double) d->p ? d->p : (size_t) per_poll;
   const size_t words = weft_plane_words(d->n);
@@ -228,7 +228,7 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
   for (size_t first = 0; first < d->p; first += batch) {
     const int64_t count = (int64_t) (d->p - first < batch ? d->p - first : batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) d->p));
-    WEFT_PARALLEL(weft_threads_worth(threads, (double) count * ((double) d->n + 100)))
+    WEFT_PARALLEL(threads)
     {
       workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(dynamic)

@@ -1,7 +1,7 @@
 /* .Call entry points of the room of principal components. A source is a list made by native_source() in R/pca-input.R:
- *   kind  "dense", "sparse", "blocks" or "resident";  n, p
- *   data  a double matrix; a list of dgCMatrix row blocks; a function(i) that returns block i as a double matrix; a
- *         pointer
+ *   kind  "dense", "sparse", "blocks", "stored" or "resident";  n, p
+ *   data  a double matrix; a list of dgCMatrix row blocks; a function(i) that returns block i as a double matrix, or as
+ *         the slots p, i and x of a dgCMatrix of all columns; a pointer
  *   starts  the first row (by_row) or column of each block, from 0
  *   ranks   the rows of each rank, where this is one rank's part; else NULL */
 #include <limits.h>
@@ -58,17 +58,49 @@ static SEXP read_block(void *data)
   return R_NilValue;
 }
 
+/* What R's function returns for a block, in the holder; its end. */
+static weft_status ask_for_block(weft_ctx *ctx, r_source *s, size_t index, size_t *end)
+{
+  *end = index + 1 < (size_t) Rf_xlength(s->starts) ? (size_t) REAL(s->starts)[index + 1] : s->by_row ? s->n : s->p;
+  s->index = index;
+  SET_VECTOR_ELT(s->holder, 0, R_NilValue);
+  return weft_glue_eval(ctx, read_block, s);
+}
+
+static weft_status fetch_stored(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
+{
+  r_source *s = source;
+  const size_t start = (size_t) REAL(s->starts)[index];
+  size_t end;
+  const weft_status st = ask_for_block(ctx, s, index, &end);
+  if (st != WEFT_OK) return st;
+  SEXP block = VECTOR_ELT(s->holder, 0), starts, rows, values;
+  const int three = TYPEOF(block) == VECSXP && Rf_xlength(block) == 3;
+  starts = three ? VECTOR_ELT(block, 0) : R_NilValue;
+  rows = three ? VECTOR_ELT(block, 1) : R_NilValue;
+  values = three ? VECTOR_ELT(block, 2) : R_NilValue;
+  if (TYPEOF(starts) != INTSXP || TYPEOF(rows) != INTSXP || TYPEOF(values) != REALSXP ||
+      (size_t) Rf_xlength(starts) != s->p + 1 || Rf_xlength(rows) != INTEGER(starts)[s->p] ||
+      Rf_xlength(values) != Rf_xlength(rows))
+    return weft_fail(ctx, WEFT_ERR_INTERNAL, "Block %.0f is no sparse matrix.", (double) index + 1);
+  memset(out, 0, sizeof *out);
+  out->row = start;
+  out->n = end - start;
+  out->p = s->p;
+  out->starts = INTEGER(starts);
+  out->rows = INTEGER(rows);
+  out->values = REAL(values);
+  return WEFT_OK;
+}
+
 static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
 {
   r_source *s = source;
-  const size_t start = (size_t) REAL(s->starts)[index], all = s->by_row ? s->n : s->p;
-  const size_t end = index + 1 < (size_t) Rf_xlength(s->starts) ? (size_t) REAL(s->starts)[index + 1] : all;
-  weft_status st;
-  SEXP block;
-  s->index = index;
-  SET_VECTOR_ELT(s->holder, 0, R_NilValue);
-  if ((st = weft_glue_eval(ctx, read_block, s)) != WEFT_OK) return st;
-  block = VECTOR_ELT(s->holder, 0);
+  const size_t start = (size_t) REAL(s->starts)[index];
+  size_t end;
+  const weft_status st = ask_for_block(ctx, s, index, &end);
+  if (st != WEFT_OK) return st;
+  SEXP block = VECTOR_ELT(s->holder, 0);
   memset(out, 0, sizeof *out);
   out->row = s->by_row ? start : 0;
   out->column = s->by_row ? 0 : start;
@@ -84,8 +116,8 @@ static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_p
 
 static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
 {
-  static const char *const kinds[] = { "dense", "sparse", "blocks", "resident" };
-  enum { DENSE, SPARSE, BLOCKS, RESIDENT, KINDS };
+  static const char *const kinds[] = { "dense", "sparse", "blocks", "stored", "resident" };
+  enum { DENSE, SPARSE, BLOCKS, STORED, RESIDENT, KINDS };
   weft_record given = weft_record_open(source, "source");
   const int kind = weft_record_kind(&given, "kind", kinds, KINDS);
   const size_t n = weft_record_size(&given, "n"), p = weft_record_size(&given, "p");
@@ -103,10 +135,11 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
     d.panels = (size_t) Rf_xlength(s.data);
     d.fetch = fetch_sparse;
     d.sparse = 1;
-  } else if (kind == BLOCKS) {
+  } else if (kind == BLOCKS || kind == STORED) {
     d.panels = (size_t) Rf_xlength(s.starts);
-    d.fetch = fetch_block;
+    d.fetch = kind == STORED ? fetch_stored : fetch_block;
     d.stays = 0;
+    d.sparse = kind == STORED;
   }
   return d;
 }

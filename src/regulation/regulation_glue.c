@@ -13,12 +13,21 @@ static weft_status places(weft_ctx *ctx, const weft_backend *backend, void *data
   return weft_regulation_places(ctx, job->x, job->n, job->p, &job->scale, job->places);
 }
 
-/* x: doubles without NaN, at least one row; quantile: of ranks 1, 1.5, 2 .. n. */
-SEXP C_weft_regulation_places(SEXP x, SEXP quantile, SEXP by_rank, SEXP control)
+/* scale: list(quantile: of ranks 1, 1.5, 2 .. n, NULL where x has places already; by_rank; most: 0 for places). */
+static weft_regulation_scale scale_of(SEXP scale)
+{
+  weft_record given = weft_record_open(scale, "scale");
+  const weft_regulation_scale out = { weft_record_doubles_or_null(&given, "quantile", WEFT_ANY_LENGTH),
+                                      weft_record_number(&given, "by_rank"), weft_record_integer(&given, "most") };
+  weft_record_close(&given);
+  return out;
+}
+
+/* x: doubles without NaN, at least one row. */
+SEXP C_weft_regulation_places(SEXP x, SEXP scale, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, Rf_nrows(x), Rf_ncols(x)));
-  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x),
-                     { REAL_RO(quantile), Rf_asReal(by_rank), 0 }, REAL(out), NULL };
+  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), scale_of(scale), REAL(out), NULL };
   weft_glue_run(control, places, &job);
   UNPROTECT(1);
   return out;
@@ -31,13 +40,10 @@ static weft_status scores(weft_ctx *ctx, const weft_backend *backend, void *data
   return weft_regulation_scores(ctx, job->x, job->n, job->p, &job->scale, job->out);
 }
 
-/* As above; quantile: NULL where x has places already. */
-SEXP C_weft_regulation_scores(SEXP x, SEXP quantile, SEXP by_rank, SEXP most, SEXP control)
+SEXP C_weft_regulation_scores(SEXP x, SEXP scale, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_ncols(x)));
-  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x),
-                     { Rf_isNull(quantile) ? NULL : REAL_RO(quantile), Rf_asReal(by_rank), Rf_asInteger(most) }, NULL,
-                     INTEGER(out) };
+  scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), scale_of(scale), NULL, INTEGER(out) };
   weft_glue_run(control, scores, &job);
   UNPROTECT(1);
   return out;
@@ -84,11 +90,10 @@ typedef struct {
   int32_t *orders;
 } rows_job;
 
-/* key: its 32-bit halves, high first. */
-static rows_job rows_job_of(SEXP x, SEXP key)
+static rows_job rows_job_of(SEXP x, weft_record *plan)
 {
   return (rows_job) { .x = REAL_RO(x), .n = (size_t) Rf_nrows(x), .p = (size_t) Rf_ncols(x),
-                      .key = ((uint64_t) REAL(key)[0] << 32) | (uint64_t) REAL(key)[1] };
+                      .key = weft_record_key(plan, "key") };
 }
 
 static weft_status draw_rows(weft_ctx *ctx, const weft_backend *backend, void *data)
@@ -111,13 +116,16 @@ done:
   return st;
 }
 
-/* list(rows: m × 2 pairs, partner: n × copies), from 0. */
-SEXP C_weft_regulation_halves(SEXP x, SEXP m, SEXP pairs, SEXP copies, SEXP key, SEXP control)
+/* list(rows: half × 2 pairs, partner: n × copies), from 0. plan: list(half, pairs, copies, key). */
+SEXP C_weft_regulation_halves(SEXP x, SEXP plan, SEXP control)
 {
   const char *fields[] = { "rows", "partner", "" };
-  const int half = Rf_asInteger(m), count = Rf_asInteger(pairs), nulls = Rf_asInteger(copies);
+  weft_record given = weft_record_open(plan, "plan");
+  rows_job job = rows_job_of(x, &given);
+  const int half = weft_record_integer(&given, "half"), count = weft_record_integer(&given, "pairs"),
+            nulls = weft_record_integer(&given, "copies");
+  weft_record_close(&given);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  rows_job job = rows_job_of(x, key);
   job.m = (size_t) half, job.pairs = (size_t) count, job.copies = (size_t) nulls;
   job.rows = INTEGER(weft_result_put(out, "rows", Rf_allocMatrix(INTSXP, half, 2 * count)));
   job.partner = INTEGER(weft_result_put(out, "partner", Rf_allocMatrix(INTSXP, Rf_nrows(x), nulls)));
@@ -126,13 +134,17 @@ SEXP C_weft_regulation_halves(SEXP x, SEXP m, SEXP pairs, SEXP copies, SEXP key,
   return out;
 }
 
-/* n × count: rows from 0 in random orders. purpose: orders for different ones do not depend on each other; from 0. */
-SEXP C_weft_regulation_orders(SEXP x, SEXP count, SEXP purpose, SEXP key, SEXP control)
+/* n × count: rows from 0 in random orders. plan: list(count, purpose, key); orders for different purposes, numbered
+ * from 0, are independent of each other. */
+SEXP C_weft_regulation_orders(SEXP x, SEXP plan, SEXP control)
 {
-  SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_asInteger(count)));
-  rows_job job = rows_job_of(x, key);
-  job.count = (size_t) Rf_asInteger(count);
-  job.stream = WEFT_REGULATION_ORDERS + (uint32_t) Rf_asInteger(purpose);
+  weft_record given = weft_record_open(plan, "plan");
+  rows_job job = rows_job_of(x, &given);
+  const int count = weft_record_integer(&given, "count");
+  job.count = (size_t) count;
+  job.stream = WEFT_REGULATION_ORDERS + (uint32_t) weft_record_integer(&given, "purpose");
+  weft_record_close(&given);
+  SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), count));
   job.orders = INTEGER(out);
   weft_glue_run(control, draw_rows, &job);
   UNPROTECT(1);
@@ -188,9 +200,10 @@ static void use_cells(select_job *job, SEXP scores, SEXP samples)
 
 /* An integer array, steps × targets × (1 + copies) × halves. genes: list(regulators, targets, favour), columns from 0
  * and a number for each regulator in each world; samples: what C_weft_regulation_halves() returned. Of sparse scores
- * (use_cells) its rows are blocks. */
-SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP hinges, SEXP steps, SEXP shape, SEXP control)
+ * (use_cells) its rows are blocks. plan: list(nonlinear, steps). */
+SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP plan, SEXP control)
 {
+  weft_record given = weft_record_open(plan, "plan");
   SEXP rows = weft_glue_element(samples, "rows"), partner = weft_glue_element(samples, "partner");
   select_job job = { .job = job_of(scores, genes) };
   job.job.m = (size_t) Rf_nrows(rows);
@@ -199,14 +212,18 @@ SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP hinges
   job.job.copies = (size_t) Rf_ncols(partner);
   job.job.partner = INTEGER_RO(partner);
   job.job.favour = REAL_RO(weft_glue_element(genes, "favour"));
-  job.job.hinges = Rf_asLogical(hinges);
-  job.job.steps = (size_t) Rf_asInteger(steps);
+  job.job.hinges = weft_record_flag(&given, "nonlinear");
+  job.job.steps = (size_t) weft_record_integer(&given, "steps");
+  weft_record_close(&given);
   if (Rf_isNewList(scores)) use_cells(&job, scores, samples);
   SEXP out = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t) weft_regulation_choices(&job.job)));
+  SEXP shape = PROTECT(Rf_allocVector(INTSXP, 4));
+  const size_t sides[] = { job.job.steps, job.job.targets, 1 + job.job.copies, job.job.halves };
+  for (int k = 0; k < 4; k++) INTEGER(shape)[k] = (int) sides[k];
   Rf_setAttrib(out, R_DimSymbol, shape);
   job.choices = INTEGER(out);
   weft_glue_run(control, select_features, &job);
-  UNPROTECT(1);
+  UNPROTECT(2);
   return out;
 }
 

@@ -1,11 +1,11 @@
 /* The .Call entry points of the regulation room: name and number of arguments. */
 #define REGULATION_ROUTINES(R) \
-  R(C_weft_regulation_places, 4) \
-  R(C_weft_regulation_scores, 5) \
+  R(C_weft_regulation_places, 3) \
+  R(C_weft_regulation_scores, 3) \
   R(C_weft_regulation_cell_scores, 5) \
-  R(C_weft_regulation_halves, 6) \
-  R(C_weft_regulation_orders, 5) \
-  R(C_weft_regulation_select, 7) \
+  R(C_weft_regulation_halves, 3) \
+  R(C_weft_regulation_orders, 3) \
+  R(C_weft_regulation_select, 5) \
   R(C_weft_regulation_hubs, 4) \
   R(C_weft_regulation_counts, 4) \
   R(C_weft_regulation_edges, 5) \

@@ -59,18 +59,52 @@ mi_changes <- list(
 )
 mi_changes <- lapply(mi_changes, function(change) function(x) tryCatch(change(x), error = function(e) NULL))
 
-# Errors of `uses`, functions of one argument, on each of `objects`, that are not weft's.
-mi_unclassed_uses <- function(objects, uses, note = function(label) NULL) {
+# Errors of `uses`, functions of one argument, on each of `objects`, that are not weft's. `share`: one of so many uses of
+# each object, others of the next.
+mi_unclassed_uses <- function(objects, uses, share = 1L, note = function(label) NULL) {
   found <- character()
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
-  for (label in names(objects)) {
-    for (use in names(uses)) {
+  for (k in seq_along(objects)) {
+    label <- names(objects)[k]
+    for (use in names(uses)[(k + seq_along(uses)) %% share == 0L]) {
       note(paste(use, label))
-      for (condition in one_call(uses[[use]], list(objects[[label]]))) {
+      for (condition in one_call(uses[[use]], list(objects[[k]]))) {
         if (inherits(condition, "error")) found <- c(found, sprintf("%s of %s: %s", use, label, conditionMessage(condition)))
       }
     }
   }
   found
+}
+
+# What is saved, and everything that takes it: list(object, uses).
+mi_damage_cases <- function() {
+  folder <- errors_folder()
+  data <- errors_data(folder)
+  numbers <- as.data.frame(data$numbers)
+  results <- list(
+    weft_mi = mi_rank(data$levels, data$class), weft_mi_tuples = mi_pairs(data$levels, data$class),
+    weft_mi_matrix = mi_matrix(data$levels), correlations = mi_matrix(data$numbers, estimator = "kendall"),
+    weft_network = mi_network(data$numbers, "mrnet", estimator = "pearson"),
+    weft_selection = mi_select(data$levels, data$class, 2), weft_bins = discretize(numbers, bins = 3),
+    widths = discretize(numbers, "equalwidth", bins = 3), weft_mi_pack = mi_pack(data$levels, data$class),
+    weft_file = weft_file(folder("numbers"), 2)
+  )
+  uses <- list(
+    weft_mi_matrix = list(relnet = function(x) mi_network(x, "relnet", fdr = 0.5), clr = function(x) mi_network(x, "clr"),
+                          threshold = function(x) mi_network(x, "relnet", threshold = 0)),
+    weft_network = list(igraph = as_igraph),
+    weft_bins = list(predict = function(x) predict(x, numbers), rank = function(x) mi_rank(x, data$class)),
+    weft_mi_pack = list(pairs = mi_pairs, triples = mi_triples, tuples = function(x) mi_tuples(x, order = 3), rank = mi_rank,
+                        permuted = function(x) mi_rank(x, permutations = 3), full = function(x) mi_pairs(x, full = TRUE),
+                        dim = dim, some = function(x) mi_pairs(x, features = 1:3)),
+    weft_file = list(dim = dim, rows = function(x) x[1:2, ], pca = function(x) pca(x, 1))
+  )
+  generics <- list(print = print, summary = summary, as.data.frame = as.data.frame, as.matrix = as.matrix, tidy = tidy,
+                   glance = glance, plot = plot)
+  lapply(results, function(result) {
+    class <- class(result)[1L]
+    ours <- function(generic) !is.null(utils::getS3method(generic, class, optional = TRUE, envir = asNamespace("weft")))
+    list(result, c(generics[vapply(names(generics), ours, NA)], uses[[class]]))
+  })
 }

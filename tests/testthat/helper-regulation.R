@@ -96,16 +96,16 @@ regulated <- function(n, p) {
 }
 
 regulation_samples <- function(x, resamples, copies, key = c(0, 1), half = nrow(x) %/% 2L) {
-  .Call(weft:::C_weft_regulation_halves, x, half, resamples / 2, copies, key, weft:::run_control())
+  plan <- list(half = half, pairs = resamples / 2, copies = copies, key = key)
+  .Call(weft:::C_weft_regulation_halves, x, plan, weft:::run_control())
 }
 
 regulation_select <- function(scores, regulators, targets, samples, hinges, steps, control = weft:::run_control(),
                               favour = 1) {
-  shape <- as.integer(c(steps, length(targets), 1L + ncol(samples$partner), ncol(samples$rows)))
-  .Call(weft:::C_weft_regulation_select, scores, list(regulators = as.integer(regulators),
-                                                      targets = as.integer(targets),
-                                                           favour = matrix(favour, length(regulators), 1 + ncol(samples$partner))),
-        samples, hinges, steps, shape, control)
+  genes <- list(regulators = as.integer(regulators), targets = as.integer(targets),
+                favour = matrix(favour, length(regulators), 1 + ncol(samples$partner)))
+  plan <- list(nonlinear = hinges, steps = steps)
+  .Call(weft:::C_weft_regulation_select, scores, genes, samples, plan, control)
 }
 
 twins_regulation <- function() {

@@ -95,25 +95,6 @@ test_that("duplicates, empty rows and counts are taken as documented", {
   expect_identical(added$links$weight, 7L)
 })
 
-test_that("a SummarizedExperiment and igraphs are graphs", {
-  skip_if_not_installed("SummarizedExperiment")
-  counts <- matrix(c(5, 0, 0, 9, 2, 0, 7, 0), 4, dimnames = list(paste0("gene", 1:4), c("s1", "s2")))
-  se <- SummarizedExperiment::SummarizedExperiment(list(counts = counts))
-  graph <- weft:::irm_graph(se, assay = "counts", threshold = 1)
-  expect_identical(graph[c("row_names", "col_names")], list(row_names = rownames(counts), col_names = colnames(counts)))
-  z <- c(1, 2, 2, 1)
-  expect_equal(irm_log_posterior(se, z, c(1, 2), assay = "counts", threshold = 1), irm_log_posterior(1 * (counts > 1), z, c(1, 2)))
-  skip_if_not_installed("igraph")
-  pairs <- rbind(c("a", "x"), c("b", "x"), c("b", "y"))
-  g <- igraph::graph_from_edgelist(pairs, directed = FALSE)
-  igraph::V(g)$type <- igraph::V(g)$name %in% c("x", "y")
-  expect_equal(irm_log_posterior(g, c(1, 2), c(1, 2)), irm_log_posterior(rbind(c(1, 0), c(1, 1)), c(1, 2), c(1, 2)))
-  one <- igraph::make_ring(5)
-  expect_identical(weft:::irm_graph(one)$kind, "undirected")
-  ring <- as.matrix(igraph::as_adjacency_matrix(one))
-  expect_equal(irm_log_posterior(one, c(1, 1, 2, 2, 2)), irm_log_posterior(ring, c(1, 1, 2, 2, 2), type = "undirected"))
-})
-
 test_that("karate reaches its best known posterior", {
   skip_if_not_installed("igraph")
   skip_on_cran()

@@ -1,44 +1,20 @@
 # What comes back from users with a part changed: a result or a classed error, never a crash. Under the sanitizers this is where native
 # code would be seen to trust it.
 
-folder <- errors_folder()
-data <- errors_data(folder)
-results <- list(
-  weft_mi = mi_rank(data$levels, data$class), weft_mi_tuples = mi_pairs(data$levels, data$class), weft_mi_matrix = mi_matrix(data$levels),
-  correlations = mi_matrix(data$numbers, estimator = "kendall"), weft_network = mi_network(data$numbers, "mrnet", estimator = "pearson"),
-  weft_selection = mi_select(data$levels, data$class, 2), weft_bins = discretize(as.data.frame(data$numbers), bins = 3),
-  widths = discretize(as.data.frame(data$numbers), "equalwidth", bins = 3), weft_mi_pack = mi_pack(data$levels, data$class),
-  weft_file = weft_file(folder("numbers"), 2)
-)
-uses <- list(
-  weft_mi_matrix = list(relnet = function(x) mi_network(x, "relnet", fdr = 0.5), clr = function(x) mi_network(x, "clr"),
-                        threshold = function(x) mi_network(x, "relnet", threshold = 0)),
-  weft_network = list(igraph = as_igraph),
-  weft_bins = list(predict = function(x) predict(x, as.data.frame(data$numbers)), rank = function(x) mi_rank(x, data$class)),
-  weft_mi_pack = list(pairs = mi_pairs, triples = mi_triples, tuples = function(x) mi_tuples(x, order = 3), rank = mi_rank,
-                      permuted = function(x) mi_rank(x, permutations = 3), full = function(x) mi_pairs(x, full = TRUE), dim = dim,
-                      some = function(x) mi_pairs(x, features = 1:3)),
-  weft_file = list(dim = dim, rows = function(x) x[1:2, ], pca = function(x) pca(x, 1))
-)
-
 test_that("results, bins, packs and files with one part changed are used or refused", {
   skip_if_not_installed("igraph")
   made <- 0
-  for (name in names(results)) {
-    class <- class(results[[name]])[1L]
-    generics <- list(print = print, summary = summary, as.data.frame = as.data.frame, as.matrix = as.matrix, tidy = tidy,
-                     glance = glance, plot = plot)
-    ours <- function(generic) !is.null(utils::getS3method(generic, class, optional = TRUE, envir = asNamespace("weft")))
-    methods <- generics[vapply(names(generics), ours, NA)]
-    objects <- mi_damaged(results[[name]])
+  cases <- mi_damage_cases()
+  for (name in names(cases)) { # of each copy a third of the uses; all: longtests/damaged.R
+    objects <- mi_damaged(cases[[name]][[1L]])
     made <- made + length(objects)
-    expect_identical(mi_unclassed_uses(objects, c(methods, uses[[class]])), character(), info = name)
+    expect_identical(mi_unclassed_uses(objects, cases[[name]][[2L]], share = 3L), character(), info = name)
   }
   expect_gt(made, 1000)
 })
 
 test_that("networks of another shape are refused by every native pass", {
-  net <- results$weft_network
+  net <- mi_network(errors_data(errors_folder())$numbers, "mrnet", estimator = "pearson")
   narrow <- structure(unclass(net)[, 1:3], class = class(net))
   native <- list(
     function(w) .Call(weft:::C_weft_mi_reaching, w, 0, TRUE, weft:::pass_control()),

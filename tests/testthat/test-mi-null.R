@@ -127,8 +127,6 @@ test_that("every form of the same features has the same p-values, with permutati
   expect_equal(mi_rank(x, class, permutations = 3, seed = 1)[names(r)], r, ignore_attr = TRUE)
   pack <- mi_pack(x, class)
   expect_equal(mi_rank(pack)[names(r)], r, ignore_attr = TRUE)
-  skip_if_not_installed("DelayedArray")
-  expect_equal(mi_rank(DelayedArray::DelayedArray(x), class)[names(r)], r, ignore_attr = TRUE)
 })
 
 test_that("at q <= 0.05 at most that share is false, where chi-squared calls mostly chance", {

@@ -125,18 +125,6 @@ test_that("hard inputs give answers", {
   expect_tuples(mi_pairs(x, labels, top = Inf), reference_tuples(x, labels, 2))
 })
 
-test_that("other inputs: sparse, raw, SummarizedExperiment, DelayedMatrix", {
-  set.seed(7)
-  x <- matrix(rbinom(60 * 8, 1, 0.3), 60)
-  class <- sample(0:1, 60, TRUE)
-  dense <- as.data.frame(mi_pairs(x, class))
-  expect_identical(as.data.frame(mi_pairs(Matrix::Matrix(x, sparse = TRUE), class)), dense)
-  expect_identical(as.data.frame(mi_pairs(Matrix::Matrix(x != 0, sparse = TRUE), class)), dense)
-  expect_identical(as.data.frame(mi_pairs(matrix(as.raw(x), 60), class)), dense)
-  if (requireNamespace("DelayedArray", quietly = TRUE))
-    expect_identical(as.data.frame(mi_pairs(DelayedArray::DelayedArray(x), class)), dense)
-})
-
 test_that("a pack gives what the data give", {
   set.seed(8)
   x <- mixed_columns(90)
@@ -232,7 +220,7 @@ test_that("matrices of information between columns, by four estimators", {
 test_that("results print, summarise and plot", {
   x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))
   r <- mi_pairs(x, mtcars$am, backend = "cpu")
-  expect_output(print(r), "pairs of features with a class of 2 levels \\(bits\\): 6 kept of 6")
+  expect_output(print(r), "pairs with a class of 2 levels \\(bits\\): 6 kept of 6")
   expect_identical(summary(r)$kept, 6L)
   expect_identical(class(tidy(r)), "data.frame")
   expect_identical(glance(r)$searched, 6)

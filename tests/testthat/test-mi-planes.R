@@ -95,3 +95,34 @@ test_that("tables of two to five levels, complete or not, follow from products; 
   x[[3]] <- pmin(4L, x[[2]] + stats::rbinom(n, 1, 0.01))
   expect_lt(expect_products(x, pmin(2L, x[[1]])), 2e-5)
 })
+
+test_that("few levels of a byte, sorted word by word, pack as columns sorted row by row do", {
+  set.seed(31)
+  for (n in c(1, 63, 64, 65, 200, 1000)) {
+    class <- sample(c(0:2, NA), n, TRUE)
+    if (!anyNA(class) || all(is.na(class))) class[1] <- 1L
+    gaps <- function(levels) sample(levels, n, TRUE)
+    columns <- list(gaps(0:2), gaps(c(3L, 5L, 9L)), gaps(0:7), gaps(c(-2L, 1L)), gaps(c(0:4, NA)), rep(4L, n),
+                    gaps(c(1.0, 2.0, NA)), gaps(c(TRUE, FALSE, NA)), gaps(0:1), as.raw(gaps(0:2)),
+                    as.raw(gaps(c(1L, 7L))))
+    x <- stats::setNames(structure(columns, class = "data.frame", row.names = seq_len(n)), letters[1:11])
+    for (na in c("drop", "level")) {
+      packed <- mi_pack(x, class, na = na)
+      alone <- do.call(rbind, lapply(names(x), function(name) {
+        one <- mi_pack(x[name], class, na = na) # too few columns to sort word by word
+        on.exit(weft_free(one))
+        as.data.frame(mi_rank(one))
+      }))
+      of_pack <- as.data.frame(mi_rank(packed))
+      at <- match(of_pack$feature, alone$feature)
+      expect_equal(of_pack[c("mi", "n", "levels")], alone[at, c("mi", "n", "levels")], ignore_attr = TRUE)
+      pairs <- as.data.frame(mi_pairs(packed, top = Inf))
+      few <- mi_pack(x[1:5], class, na = na)
+      other <- as.data.frame(mi_pairs(few, top = Inf))
+      key <- function(d) paste(d$feature1, d$feature2)
+      expect_equal(pairs$mi[match(key(other), key(pairs))], other$mi)
+      weft_free(packed)
+      weft_free(few)
+    }
+  }
+})

@@ -226,28 +226,6 @@ test_that("a device with little memory works in chunks", {
   expect_error(mi_rank(x, class, backend = "cuda"), class = "weft_error_memory", regexp = "needed")
 })
 
-test_that("Bioconductor's containers are taken as they are", {
-  skip_if_not_installed("SummarizedExperiment")
-  withr::local_seed(10)
-  m <- matrix(rpois(200, 1), 20, dimnames = list(paste0("gene", 1:20), paste0("s", 1:10)))
-  se <- SummarizedExperiment::SummarizedExperiment(list(counts = m, other = 1L - m),
-                                                   colData = data.frame(group = rep(c("a", "b"), 5)))
-  want <- mi_rank(t(m), rep(c("a", "b"), 5))
-  expect_equal(tidy(mi_rank(se, "group")), tidy(want))
-  expect_equal(tidy(mi_rank(se, "group", assay = "counts")), tidy(want))
-  expect_error(mi_rank(se, "group", assay = "none"), class = "weft_error_input", regexp = "`counts`, `other`")
-  expect_error(mi_rank(se, "batch"), class = "weft_error_input", regexp = "`group`")
-  expect_error(mi_rank(t(m), rep(1:2, 5), assay = 1), class = "weft_error_input")
-  sparse <- SummarizedExperiment::SummarizedExperiment(list(Matrix::Matrix(m, sparse = TRUE)), colData = data.frame(g = rep(1:2, 5)))
-  expect_equal(tidy(mi_rank(sparse, "g")), tidy(want))
-  skip_if_not_installed("DelayedArray")
-  delayed <- DelayedArray::DelayedArray(t(m))
-  expect_equal(tidy(mi_rank(delayed, rep(1:2, 5))), tidy(want))
-  input <- weft:::categorical_input(delayed)
-  parts <- weft:::for_blocks(input, function(data, columns) length(columns), block_bytes = 8 * 10 * 6)
-  expect_identical(unlist(parts), c(6L, 6L, 6L, 2L))
-})
-
 test_that("bad input is refused in words that help", {
   x <- data.frame(a = 1:4, b = c(1.5, 2, 3, 4))
   class <- c(1, 1, 2, 2)

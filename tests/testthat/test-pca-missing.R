@@ -134,3 +134,13 @@ test_that("rows that are all missing are named, whatever would fill them", {
     weft_free(handle)
   }
 })
+
+test_that("missing values in what is no ordinary matrix are an error", {
+  skip_if_not_installed("Matrix")
+  m <- Matrix::rsparsematrix(50, 10, 0.3)
+  m[5, 5] <- NA
+  for (method in c("auto", "nipals")) {
+    expect_error(pca(m, k = 2, method = method), "`x` is sparse", class = "weft_error_input")
+    expect_error(pca(list(m, m), k = 2, method = method, na = "em"), "`x` is sparse", class = "weft_error_input")
+  }
+})

@@ -172,3 +172,38 @@ test_that("a small call starts no team of threads", {
   expect_true("DONE " %in% out, label = paste(out, collapse = "\n"))
   expect_true("LARGE TRUE " %in% out)
 })
+
+test_that("\"all\" devices are as many as pay, and others have to be opened first", {
+  worth <- weft:::devices_worth
+  expect_identical(worth(0, 4, 4), 1L)
+  expect_identical(worth(0.01, 4, 4), 1L) # less than two devices cost
+  expect_identical(worth(1, 2, 2), 2L)
+  expect_identical(worth(0.3, 2, 1), 1L)  # the second one is not open
+  expect_identical(worth(10, 4, 1), 4L)
+  expect_identical(worth(1e6, 1, 1), 1L)
+  took <- vapply(c(0.02, 0.05, 0.2, 1, 10), worth, 0L, most = 8, open = 8)
+  expect_false(is.unsorted(took))
+  chosen <- weft:::choose_backend("cpu", weft:::cost(1, 2, divided = 1.5))
+  expect_identical(chosen$divided, 1.5)
+  expect_null(weft:::choose_backend("cpu")$divided)
+})
+
+test_that("what no choice changes is counted beside, and changes none", {
+  for (beside in c(0, 1e6)) expect_identical(weft:::choose_backend("auto", weft:::cost(1e-6, 1, beside = beside))$name, "cpu")
+})
+
+test_that("small work takes room for the threads that work, not for all", {
+  x <- matrix(rep(0:1, 500), 50)
+  class <- rep(0:1, each = 25)
+  asked <- function(f, threads) {
+    f(threads)
+    .Call(weft:::C_weft_memory, 0)
+    f(threads)
+    .Call(weft:::C_weft_memory, 0)[["allocations"]]
+  }
+  calls <- list(pairs = function(t) mi_pairs(x, class, threads = t, backend = "cpu"),
+                triples = function(t) mi_triples(x[, 1:5], class, threads = t, backend = "cpu"),
+                matrix = function(t) mi_matrix(x, threads = t, backend = "cpu"),
+                rank = function(t) mi_rank(x, class, permutations = 9, seed = 1, threads = t, backend = "cpu"))
+  for (name in names(calls)) expect_identical(asked(calls[[name]], 16), asked(calls[[name]], 1), info = name)
+})

@@ -164,7 +164,8 @@ test_that("stability is the overlap of the heaviest edges without some samples",
   net <- regulation(x, resamples = 40, seed = 3)
   s <- attr(net, "stability")
   expect_identical(s[-1], list(top = 15L, left_out = 1L, samples = 60L, runs = 3L))
-  without <- .Call(weft:::C_weft_regulation_orders, x, 3, 1L, c(0, 3), weft:::run_control())[1, ] + 1L
+  without <- .Call(weft:::C_weft_regulation_orders, x, list(count = 3, purpose = 1, key = c(0, 3)),
+                   weft:::run_control())[1, ] + 1L
   heavy <- function(net) {
     e <- as.data.frame(net)
     paste(e$regulator, e$target)[1:15]

@@ -86,3 +86,76 @@ test_that("a DataFrame of Bioconductor does what its data frame does", {
   damaged@listData[[1]] <- factor(1:3)
   expect_error(mi_rank(damaged, class), class = "weft_error_input")
 })
+
+# What loads the packages of Bioconductor, which takes seconds, is here, whatever function it is about.
+
+test_that("mi_rank() takes Bioconductor's containers as they are", {
+  skip_if_not_installed("SummarizedExperiment")
+  withr::local_seed(10)
+  m <- matrix(rpois(200, 1), 20, dimnames = list(paste0("gene", 1:20), paste0("s", 1:10)))
+  se <- SummarizedExperiment::SummarizedExperiment(list(counts = m, other = 1L - m),
+                                                   colData = data.frame(group = rep(c("a", "b"), 5)))
+  want <- mi_rank(t(m), rep(c("a", "b"), 5))
+  expect_equal(tidy(mi_rank(se, "group")), tidy(want))
+  expect_equal(tidy(mi_rank(se, "group", assay = "counts")), tidy(want))
+  expect_error(mi_rank(se, "group", assay = "none"), class = "weft_error_input", regexp = "`counts`, `other`")
+  expect_error(mi_rank(se, "batch"), class = "weft_error_input", regexp = "`group`")
+  expect_error(mi_rank(t(m), rep(1:2, 5), assay = 1), class = "weft_error_input")
+  sparse <- SummarizedExperiment::SummarizedExperiment(list(Matrix::Matrix(m, sparse = TRUE)),
+                                                       colData = data.frame(g = rep(1:2, 5)))
+  expect_equal(tidy(mi_rank(sparse, "g")), tidy(want))
+  skip_if_not_installed("DelayedArray")
+  delayed <- DelayedArray::DelayedArray(t(m))
+  expect_equal(tidy(mi_rank(delayed, rep(1:2, 5))), tidy(want))
+  input <- weft:::categorical_input(delayed)
+  parts <- weft:::for_blocks(input, function(data, columns) length(columns), block_bytes = 8 * 10 * 6)
+  expect_identical(unlist(parts), c(6L, 6L, 6L, 2L))
+})
+
+test_that("mi_pairs() takes matrices that are sparse, raw and delayed", {
+  set.seed(7)
+  x <- matrix(rbinom(60 * 8, 1, 0.3), 60)
+  class <- sample(0:1, 60, TRUE)
+  dense <- as.data.frame(mi_pairs(x, class))
+  expect_identical(as.data.frame(mi_pairs(Matrix::Matrix(x, sparse = TRUE), class)), dense)
+  expect_identical(as.data.frame(mi_pairs(Matrix::Matrix(x != 0, sparse = TRUE), class)), dense)
+  expect_identical(as.data.frame(mi_pairs(matrix(as.raw(x), 60), class)), dense)
+  if (requireNamespace("DelayedArray", quietly = TRUE))
+    expect_identical(as.data.frame(mi_pairs(DelayedArray::DelayedArray(x), class)), dense)
+})
+
+test_that("irm() takes a SummarizedExperiment and igraphs as graphs", {
+  skip_if_not_installed("SummarizedExperiment")
+  counts <- matrix(c(5, 0, 0, 9, 2, 0, 7, 0), 4, dimnames = list(paste0("gene", 1:4), c("s1", "s2")))
+  se <- SummarizedExperiment::SummarizedExperiment(list(counts = counts))
+  graph <- weft:::irm_graph(se, assay = "counts", threshold = 1)
+  expect_identical(graph[c("row_names", "col_names")], list(row_names = rownames(counts), col_names = colnames(counts)))
+  z <- c(1, 2, 2, 1)
+  expect_equal(irm_log_posterior(se, z, c(1, 2), assay = "counts", threshold = 1),
+               irm_log_posterior(1 * (counts > 1), z, c(1, 2)))
+  skip_if_not_installed("igraph")
+  pairs <- rbind(c("a", "x"), c("b", "x"), c("b", "y"))
+  g <- igraph::graph_from_edgelist(pairs, directed = FALSE)
+  igraph::V(g)$type <- igraph::V(g)$name %in% c("x", "y")
+  expect_equal(irm_log_posterior(g, c(1, 2), c(1, 2)), irm_log_posterior(rbind(c(1, 0), c(1, 1)), c(1, 2), c(1, 2)))
+  one <- igraph::make_ring(5)
+  expect_identical(weft:::irm_graph(one)$kind, "undirected")
+  ring <- as.matrix(igraph::as_adjacency_matrix(one))
+  expect_equal(irm_log_posterior(one, c(1, 1, 2, 2, 2)), irm_log_posterior(ring, c(1, 1, 2, 2, 2), type = "undirected"))
+})
+
+test_that("bn_exact() counts the nodes of a SummarizedExperiment, not the columns of something", {
+  skip_if_not_installed("SummarizedExperiment")
+  many <- SummarizedExperiment::SummarizedExperiment(list(x = matrix(0:1, 40, 4,
+                                                                     dimnames = list(paste0("g", 1:40), NULL))))
+  expect_error(bn_exact(many, 1), class = "weft_error_memory", regexp = "40 nodes")
+})
+
+test_that("p-values of a DelayedMatrix are those of the matrix", {
+  skip_if_not_installed("DelayedArray")
+  withr::local_seed(6)
+  x <- matrix(sample(0:2, 40 * 30, TRUE), 40, dimnames = list(NULL, paste0("f", 1:30)))
+  class <- sample(c("u", "v"), 40, TRUE)
+  same <- c("feature", "p_value", "q_value")
+  expect_equal(mi_rank(DelayedArray::DelayedArray(x), class)[same], mi_rank(x, class)[same], ignore_attr = TRUE)
+})

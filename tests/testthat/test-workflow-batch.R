@@ -37,13 +37,13 @@ test_that("covariates are taken out, class differences stay", {
   q <- gene_quality(x, e$class, covariates = age)
   expect_lt(max(abs(qr.coef(qr(cbind(1, age, e$class == "case")), q$x)[2, ])), 1e-12)
   expect_equal(gene_quality(x, e$class, covariates = rev(age))$x, q$x) # by name
-  expect_match(q$log$what, "What is linear in `covariate` was taken out, differences between classes kept", all = FALSE)
+  expect_match(q$log$what, "What is linear in covariate was taken out, differences between classes kept", all = FALSE)
   frame <- data.frame(age = unname(age), site = rep(c("a", "b", "c"), 20), same = 1)
   both <- gene_quality(x, e$class, batch = rep(1:2, each = 30), covariates = frame)
   design <- stats::model.matrix(~ age + site + batch + class,
                                 data.frame(frame, batch = factor(rep(1:2, each = 30)), class = e$class))
   expect_lt(max(abs(qr.coef(qr(design), both$x)[c("age", "siteb", "sitec", "batch2"), ])), 1e-12)
-  expect_match(both$log$what, "one value only were left out: `same`", all = FALSE)
+  expect_match(both$log$what, "one value only were left out: same", all = FALSE)
   expect_identical(names(both$covariates), c("age", "site"))
   skip_if_not_installed("SummarizedExperiment")
   se <- SummarizedExperiment::SummarizedExperiment(list(t(x)), colData = data.frame(group = e$class, age = age))
@@ -66,7 +66,7 @@ test_that("a hidden batch is told, with its groups, and goes when it is given", 
   e <- make(60, 100, 2, batch = 1)
   said <- expect_warning(fit <- gene_components(gene_quality(e$x, e$class), seed = 1),
                          class = "weft_warning_hidden_batch")
-  expect_match(conditionMessage(said), "groups of 30 and 30 .* that `class` cannot account for.* of the genes")
+  expect_match(conditionMessage(said), "groups of 30 and 30 .* that class cannot account for.* of the genes")
   agree <- mean((fit$hidden$group == "high") == (e$batch == "second"))
   expect_gt(max(agree, 1 - agree), 0.95)
   expect_gt(fit$hidden$genes, 0.2)
@@ -84,6 +84,17 @@ test_that("networks without a hidden batch raise no alarm", {
     !is.null(suppressWarnings(gene_components(gene_quality(e$x, e$class), seed = 1))$hidden)
   }, NA)
   expect_identical(sum(told), 0L)
+})
+
+test_that("the targets of a regulator that is on or off are no batch", {
+  n <- 60
+  x <- matrix(weft:::draws("normal", n * 100, key = 8), n, dimnames = list(NULL, sprintf("g%03d", 1:100)))
+  x[1:30, 1:25] <- x[1:30, 1:25] + 4
+  expect_no_warning(fit <- gene_components(gene_quality(x, transform = "none"), seed = 1),
+                    class = "weft_warning_hidden_batch")
+  expect_null(fit$hidden)
+  x[1:30, 26:100] <- x[1:30, 26:100] + rep(2 * weft:::draws("normal", 75, key = 9), each = 30)
+  expect_warning(gene_components(gene_quality(x, transform = "none"), seed = 1), class = "weft_warning_hidden_batch")
 })
 
 test_that("the best split of a score: two groups of a size, found by trying all", {

@@ -7,6 +7,7 @@
 
 #define KEYS 512     /* group keys: coded, side (2 bits), missing, planes (5 bits) */
 #define BATCH_CELLS 4e7
+#define BIT_LEVELS 8 /* up to so many codes of a byte are looked at bit plane by bit plane */
 
 /* What the first pass learns of an attribute. used: of codes of a byte, those that occur, a bit each. */
 typedef struct {
@@ -18,7 +19,7 @@ typedef struct {
 } shape_of;
 
 /* One thread's room: codes as they come, codes made dense. */
-typedef struct { uint16_t *raw, *dense, *lut; int32_t *wide; uint64_t *halves; } workspace;
+typedef struct { uint16_t *raw, *dense, *lut; int32_t *wide; uint64_t *halves, *rows; } workspace;
 
 static int is_coded(const weft_mi_pack *pack, uint32_t levels)
 {
@@ -83,12 +84,34 @@ static weft_codes_result raw_codes(const weft_column *x, size_t n, int na_level,
   return WEFT_CODES_OK;
 }
 
-/* Codes of a byte: which occur in the rows that count. */
-static void learn_bytes(const weft_mi_pack *pack, const weft_column *x, int na_level, shape_of *s, workspace *w)
+/* The codes of a column of bytes, as they are where they need no change, else in `room`. */
+static const uint8_t *bytes_of(const weft_mi_pack *pack, const weft_column *x, int na_level, const weft_codes *plan,
+                               uint8_t *room, uint8_t *scratch)
 {
-  uint8_t *bytes = (uint8_t *) w->dense, seen[WEFT_NA_U8 + 1] = { 0 };
-  weft_encode_all(x, pack->rows_in, na_level, &s->plan, bytes, (uint8_t *) w->raw);
-  if (pack->n == pack->rows_in) for (size_t i = 0; i < pack->n; i++) seen[bytes[i]] = 1;
+  if (x->type == WEFT_COLUMN_U8 && plan->base == 0) return x->values;
+  weft_encode_all(x, pack->rows_in, na_level, plan, room, scratch);
+  return room;
+}
+
+/* Whether any row that counts has this code. */
+static int occurs(const uint8_t *bytes, uint8_t code, const weft_mi_sorter *sorter, uint64_t *rows)
+{
+  uint64_t any = 0;
+  weft_plane_u8(bytes, sorter->n, code, rows);
+  for (size_t k = 0; k < sorter->words; k++) any |= rows[k] & sorter->counting[k];
+  return any != 0;
+}
+
+/* Codes of a byte: which occur in the rows that count. */
+static void learn_bytes(const weft_mi_pack *pack, const weft_column *x, int na_level, const weft_mi_sorter *sorter,
+                        shape_of *s, workspace *w)
+{
+  uint8_t seen[WEFT_NA_U8 + 1] = { 0 };
+  const uint8_t *bytes = bytes_of(pack, x, na_level, &s->plan, (uint8_t *) w->dense, (uint8_t *) w->raw);
+  if (sorter->classes && s->plan.levels <= BIT_LEVELS) {
+    for (uint32_t k = 0; k < s->plan.levels; k++) seen[k] = (uint8_t) occurs(bytes, (uint8_t) k, sorter, w->rows);
+    if (s->plan.missing) seen[WEFT_NA_U8] = (uint8_t) occurs(bytes, WEFT_NA_U8, sorter, w->rows);
+  } else if (pack->n == pack->rows_in) for (size_t i = 0; i < pack->n; i++) seen[bytes[i]] = 1;
   else for (size_t r = 0; r < pack->n; r++) seen[bytes[pack->order[r]]] = 1;
   s->missing = seen[WEFT_NA_U8];
   for (uint32_t k = 0; k < s->plan.levels; k++) {
@@ -157,7 +180,7 @@ static shape_of learn(const weft_mi_pack *pack, const weft_column *x, int na_lev
   if (plainly_binary(pack, &s)) { s.levels = 2; s.used[0] = 3; return s; }
   if (s.result == WEFT_CODES_WIDE) s.plan.width = 0;
   else if (s.result != WEFT_CODES_OK) return s;
-  else if (s.plan.width == 1) { learn_bytes(pack, x, na_level, &s, w); return s; }
+  else if (s.plan.width == 1) { learn_bytes(pack, x, na_level, sorter, &s, w); return s; }
   s.result = raw_codes(x, pack->rows_in, na_level, &s.plan, w);
   if (s.result != WEFT_CODES_OK) return s;
   s.levels = make_lut(pack, s.plan.levels, w, &s.missing);
@@ -183,6 +206,28 @@ static void write_planes(const weft_mi_pack *pack, const weft_mi_group *g, size_
   }
 }
 
+/* The same from codes in the input's order, two planes at a time. */
+static void write_bits(const weft_mi_pack *pack, const weft_mi_group *g, size_t place, const uint8_t *bytes,
+                       const shape_of *s, const weft_mi_sorter *sorter, workspace *w)
+{
+  uint64_t *rows[2] = { w->rows, w->rows + sorter->words };
+  uint32_t code = 0;
+  for (uint32_t q = 0; q < g->shape.planes; q += 2) {
+    const uint32_t count = g->shape.planes - q < 2 ? 1 : 2;
+    uint64_t *planes[2] = { NULL, w->halves };
+    for (uint32_t k = 0; k < count; k++) {
+      while (!(s->used[code / 64] >> code % 64 & 1)) code++;
+      weft_plane_u8(bytes, sorter->n, (uint8_t) code++, rows[k]);
+      planes[k] = pack->bits + weft_mi_plane_row(g, place, q + k) * pack->words;
+    }
+    weft_mi_sort_bits(sorter, pack, rows[0], rows[count - 1], planes[0], planes[1]);
+    for (uint32_t k = 0; k < count; k++)
+      for (uint32_t c = 0; c < pack->classes; c++)
+        pack->margins[c * pack->plane_rows + weft_mi_plane_row(g, place, q + k)] =
+            (uint32_t) weft_popcount(planes[k] + pack->class_word[c], pack->class_word[c + 1] - pack->class_word[c]);
+  }
+}
+
 static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_level, shape_of *s, size_t place,
                          const weft_mi_sorter *sorter, workspace *w)
 {
@@ -193,6 +238,11 @@ static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_
     return;
   }
   uint16_t *out = g->coded ? pack->codes + (g->code0 + place - g->first) * pack->n : NULL;
+  if (s->plan.width == 1 && !g->coded && sorter->classes && s->plan.levels <= BIT_LEVELS) {
+    const uint8_t *bytes = bytes_of(pack, x, na_level, &s->plan, (uint8_t *) w->dense, (uint8_t *) w->raw);
+    write_bits(pack, g, place, bytes, s, sorter, w);
+    return;
+  }
   if (s->plan.width == 1) {
     const uint8_t *sorted = sort_bytes(pack, x, na_level, s, w);
     if (!g->coded) write_planes(pack, g, place, sorted);
@@ -275,7 +325,7 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
+  const int threads = weft_threads_worth(ctx->threads, 2.0 * (double) p * (double) n);
   const double per_poll = BATCH_CELLS * threads / (double) (n ? n : 1);
   const size_t batch = per_poll < threads ? (size_t) threads : per_poll > (double) p ? (p ? p : 1) : (size_t) per_poll;
   shape_of *shapes;
@@ -298,6 +348,7 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
   WEFT_TAKE(work, &own, (size_t) threads);
   for (int t = 0; t < threads; t++) {
     WEFT_TAKE(work[t].halves, &own, sorter.classes ? 2 * out->words : 0);
+    WEFT_TAKE(work[t].rows, &own, 2 * sorter.words);
     WEFT_TAKE(work[t].raw, &own, n);
     WEFT_TAKE(work[t].dense, &own, n + 1);
     WEFT_TAKE(work[t].lut, &own, 65536);
@@ -307,7 +358,7 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
     for (size_t first = 0; first < p; first += batch) {
       const int64_t count = (int64_t) (p - first < batch ? p - first : batch);
       WEFT_TRY(weft_poll(ctx, (double) first + (double) p * pass, 2.0 * (double) p));
-      WEFT_PARALLEL(weft_threads_worth(threads, (double) count * 2 * (double) n))
+      WEFT_PARALLEL(threads)
       {
         workspace *w = &work[WEFT_THREAD()];
         WEFT_FOR(dynamic)

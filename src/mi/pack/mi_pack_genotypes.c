@@ -7,6 +7,19 @@
 # include <immintrin.h>
 #endif
 
+/* Columns from which on the sorter is made for byte codes. */
+#define WORTH_SORTING 8
+
+/* One instruction in place of each dozen; those processors that have AVX-512 are quick at it. */
+static int has_pext(void)
+{
+#if WEFT_SIMD_X86
+  return weft_simd_level() == WEFT_SIMD_AVX512;
+#else
+  return 0;
+#endif
+}
+
 /* ---- which rows move where ---- */
 
 /* The steps that push the bits of `rows` together: a bit goes down by as many places as there are zeros below it, one
@@ -40,6 +53,7 @@ weft_status weft_mi_sorter_make(weft_arena *mem, const weft_mi_pack *pack, const
   size_t at[WEFT_MI_SORTED_CLASSES] = { 0 };
   int any = 0;
   memset(out, 0, sizeof *out);
+  any = p >= WORTH_SORTING;
   for (size_t j = 0; j < p && !any; j++) any = columns[j].type == WEFT_COLUMN_GENOTYPE;
   if (!any || !pack->classes || pack->classes > WEFT_MI_SORTED_CLASSES) goto done;
   out->n = pack->rows_in;
@@ -56,7 +70,7 @@ weft_status weft_mi_sorter_make(weft_arena *mem, const weft_mi_pack *pack, const
   for (size_t w = 0; w < out->words; w++)
     for (uint32_t c = 0; c < out->classes; c++) {
       weft_mi_move *m = &out->moves[w * out->classes + c];
-      plan_steps(m->rows, m->step);
+      if (!has_pext()) plan_steps(m->rows, m->step);
       m->count = (uint32_t) __builtin_popcountll(m->rows);
       m->at = at[c];
       at[c] += m->count;
@@ -110,7 +124,6 @@ static void sort_portable(const weft_mi_sorter *s, const weft_mi_pack *pack, con
 }
 
 #if WEFT_SIMD_X86
-/* One instruction in place of each dozen; those processors that have AVX-512 are quick at it. */
 __attribute__((target("bmi2"))) static void sort_pext(const weft_mi_sorter *s, const weft_mi_pack *pack,
                                                       const uint8_t *packed, uint64_t *lows, uint64_t *highs)
 {
@@ -134,12 +147,47 @@ static void sort_halves(const weft_mi_sorter *s, const weft_mi_pack *pack, const
   memset(lows, 0, pack->words * sizeof *lows);
   memset(highs, 0, pack->words * sizeof *highs);
 #if WEFT_SIMD_X86
-  if (weft_simd_level() == WEFT_SIMD_AVX512) {
+  if (has_pext()) {
     sort_pext(s, pack, packed, lows, highs);
     return;
   }
 #endif
   sort_portable(s, pack, packed, lows, highs);
+}
+
+/* ---- byte codes ---- */
+
+#if WEFT_SIMD_X86
+__attribute__((target("bmi2"))) static void sort_bits_pext(const weft_mi_sorter *s, const weft_mi_pack *pack,
+                                                           const uint64_t *low, const uint64_t *high, uint64_t *lows,
+                                                           uint64_t *highs)
+{
+  for (size_t w = 0; w < s->words; w++)
+    for (uint32_t c = 0; c < s->classes; c++) {
+      const weft_mi_move *m = &s->moves[w * s->classes + c];
+      if (m->count)
+        append(m, pack->class_word[c], _pext_u64(low[w], m->rows), _pext_u64(high[w], m->rows), lows, highs);
+    }
+}
+#endif
+
+void weft_mi_sort_bits(const weft_mi_sorter *s, const weft_mi_pack *pack, const uint64_t *low, const uint64_t *high,
+                       uint64_t *lows, uint64_t *highs)
+{
+  memset(lows, 0, pack->words * sizeof *lows);
+  memset(highs, 0, pack->words * sizeof *highs);
+#if WEFT_SIMD_X86
+  if (has_pext()) {
+    sort_bits_pext(s, pack, low, high, lows, highs);
+    return;
+  }
+#endif
+  for (size_t w = 0; w < s->words; w++)
+    for (uint32_t c = 0; c < s->classes; c++) {
+      const weft_mi_move *m = &s->moves[w * s->classes + c];
+      if (m->count)
+        append(m, pack->class_word[c], push_together(m, low[w]), push_together(m, high[w]), lows, highs);
+    }
 }
 
 /* Rows with so many copies, or missing, in a word of sorted halves. */

@@ -1,0 +1,63 @@
+# Direct sums in 32-bit floats, with a bound for each query.
+
+# list(sum, size, bound) of the queries `order`, neighbours next to each other: size is the sum of |w| k, and the bound
+# of the error of both is over the sum of |w|.
+single_sums <- function(problem, chosen, order, tensor = FALSE) {
+  split <- split_weights(problem$weights)
+  most <- vapply(seq_len(nrow(split$weights)), function(c) max(split$weights[c, ], 0), 0)
+  unit <- ifelse(most > 0, 2^floor(log2(most)), 1) # so that no column's weights vanish in float, or overflow
+  if (any(unit != 1)) split$weights <- split$weights / unit
+  query <- native_points(problem$query[order, , drop = FALSE], problem)
+  reference <- native_points(problem$reference, problem)
+  own <- if (problem$leave_one_out) order - 1L
+  problem$control$backend <- chosen$name
+  problem$control$devices <- devices_for(problem$devices, chosen$name, chosen$divided)
+  out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, tensor, problem$control)
+  parts <- out$sum * rep(unit, each = nrow(out$sum))
+  m <- ncol(problem$weights)
+  size <- parts[, seq_len(m), drop = FALSE]
+  for (k in seq_along(split$part)[-seq_len(m)]) size[, split$part[k]] <- size[, split$part[k]] + parts[, k]
+  list(sum = join_parts(parts, split, m), size = size, bound = out$bound)
+}
+
+# Where single precision is worth trying for a direct sum, and nothing stands against it.
+may_be_lower <- function(problem) {
+  problem$rel_error >= 1e-3 && !problem$log && is.null(problem$bandwidth$scale) && problem$kernel != "polynomial" &&
+    of_sheet(problem$kernel, "single") != "NEVER" &&
+    as.double(nrow(problem$query)) * nrow(problem$reference) >= 1e8 &&
+    points_reach(problem$reference, problem$query) / problem$bandwidth$h <= 1e15
+}
+
+# A direct sum on the CPU in single precision, queries that miss their bound in double; NULL where that does not pay, as
+# eight groups of queries show.
+kernel_lower <- function(problem, plan) {
+  if (!may_be_lower(problem)) return(NULL)
+  chosen <- plan$chosen %||% direct_backend(problem)
+  if (chosen$name != "cpu") return(NULL)
+  total <- colSums(abs(problem$weights))
+  missed <- function(out) {
+    error <- outer(out$bound, total)
+    allowed <- problem$rel_error * pmax(out$size - error, 0) + problem$abs_error
+    rowSums(!is.finite(out$sum) | error > allowed) > 0
+  }
+  order <- (plan$trees %||% native_trees(problem, only_query = TRUE))$query$order + 1L
+  groups <- round(seq(0, length(order) - 64, length.out = 8))
+  if (mean(missed(single_sums(problem, chosen, order[rep(groups, each = 64) + 1:64]))) > 0.2) return(NULL)
+  out <- single_sums(problem, chosen, order)
+  again <- missed(out)
+  sums <- out$sum
+  if (any(again)) sums[again, ] <- sums_in_double(problem, order[again])
+  out$sum[order, ] <- sums
+  list(sum = out$sum, method = "direct", backend = "cpu",
+       effort = effort_of(as.double(nrow(sums)) * nrow(problem$reference), repeated = sum(again)),
+       reason = sprintf("%s; in single precision, %d queries in double", plan$reason, sum(again)))
+}
+
+# Of some queries, which leave themselves out where queries do.
+sums_in_double <- function(problem, some) {
+  split <- split_weights(problem$weights)
+  query <- native_points(problem$query[some, , drop = FALSE], problem)
+  task <- native_task(problem, query, native_points(problem$reference, problem), split)
+  if (problem$leave_one_out) task$own <- some - 1L
+  join_parts(.Call(C_weft_kernel_direct, task, problem$control)$sum, split, ncol(problem$weights))
+}

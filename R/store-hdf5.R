@@ -1,0 +1,290 @@
+# HDF5 files for weft_import(): AnnData's .h5ad, 10x Genomics' .h5, .loom. The package rhdf5 reads them in pieces; what is
+# in them is data, and is checked here and in C before it is used.
+
+# The file as functions of a path in it: list(is_group, has, size, attribute, read, close). read() takes first elements
+# from 1 and counts, one a dimension of R's order, which is the file's turned round.
+h5_open <- function(path) {
+  need_package("rhdf5", sprintf("'%s'", basename(path)))
+  file <- tryCatch(rhdf5::H5Fopen(path, flags = "H5F_ACC_RDONLY"), error = function(e) {
+    abort_input(sprintf("'%s' must be an HDF5 file.", basename(path)), x = conditionMessage(e))
+  })
+  said <- function(code, name) tryCatch(code, weft_error = stop, error = function(e) {
+    abort_input(sprintf("'%s' could not be read at \"%s\".", basename(path), name), x = conditionMessage(e))
+  })
+  has <- function(name) {
+    steps <- strsplit(name, "/", fixed = TRUE)[[1L]]
+    all(vapply(seq_along(steps), function(k) {
+      said(rhdf5::H5Lexists(file, paste(steps[seq_len(k)], collapse = "/")), name)
+    }, NA))
+  }
+  with_object <- function(name, f) said({
+    object <- rhdf5::H5Oopen(file, name)
+    tryCatch(f(object), finally = rhdf5::H5Oclose(object))
+  }, name)
+  list(
+    name = basename(path), has = has,
+    is_group = function(name) has(name) && with_object(name, function(o) rhdf5::H5Iget_type(o) == "H5I_GROUP"),
+    size = function(name) with_object(name, function(o) {
+      space <- rhdf5::H5Dget_space(o)
+      on.exit(rhdf5::H5Sclose(space))
+      as.double(rhdf5::H5Sget_simple_extent_dims(space)$size)
+    }),
+    attribute = function(name, which) said(rhdf5::h5readAttributes(file, name, bit64conversion = "double")[[which]],
+                                           name),
+    members = function(name) said({
+      group <- rhdf5::H5Gopen(file, name)
+      on.exit(rhdf5::H5Gclose(group))
+      rhdf5::h5ls(group, recursive = FALSE, datasetinfo = FALSE)$name
+    }, name),
+    read = function(name, first = NULL, count = NULL) {
+      out <- said(rhdf5::h5read(file, name, start = first, count = count, bit64conversion = "double"), name)
+      if (is.character(out)) Encoding(out) <- "UTF-8"
+      out
+    },
+    close = function() rhdf5::H5Fclose(file)
+  )
+}
+
+hdf5_import <- function(path, samples, layer, memory) {
+  file <- h5_open(path)
+  opened <- TRUE
+  on.exit(if (opened) file$close())
+  source <- if (file$has("X") || file$has("raw/X")) anndata_import(file, layer, memory)
+  else if (file$has("matrix") && file$has("col_attrs")) loom_import(file, layer, memory)
+  else tenx_import(file, layer, memory)
+  if (!is.null(samples)) {
+    abort_input("`samples` must be NULL for HDF5 files, which say themselves where samples are.")
+  }
+  fill <- source$fill
+  source$fill <- function(begin, control) {
+    on.exit(file$close())
+    fill(begin, control)
+  }
+  opened <- FALSE
+  source
+}
+
+wrong_file <- function(file, what) {
+  abort_input(sprintf("'%s' must be an HDF5 file of AnnData, 10x Genomics or loom.", file$name), x = what)
+}
+
+no_layer <- function(layer) {
+  if (!is.null(layer)) abort_input("`layer` must be NULL unless `x` is an .h5ad or .loom file.")
+}
+
+# ---- AnnData ----
+
+anndata_import <- function(file, layer, memory) {
+  where <- if (is.null(layer) || identical(layer, "X")) "X" else if (identical(layer, "raw")) "raw/X"
+  else if (is_word(layer)) paste0("layers/", layer)
+  if (is.null(where) || !file$has(where)) {
+    known <- c(if (file$has("X")) "X", if (file$has("raw/X")) "raw", if (file$is_group("layers")) file$members("layers"))
+    abort_input("`layer` must name a matrix of the file.", x = paste0("It is ", describe(layer), "."),
+                i = sprintf("There are %s.", label_some(known)))
+  }
+  source <- if (file$is_group(where)) compressed_import(file, where, memory) else dense_import(file, where, TRUE, memory)
+  rows <- anndata_table(file, "obs", source$n)
+  columns <- anndata_table(file, if (where == "raw/X" && file$has("raw/var")) "raw/var" else "var", source$p)
+  source[c("row_names", "names", "row_data", "column_data")] <- list(rows$names, columns$names, rows$data, columns$data)
+  source
+}
+
+# obs or var: list(names, data). Columns of kinds that are unknown are left out.
+anndata_table <- function(file, where, count) {
+  if (!file$has(where)) return(NULL)
+  if (!file$is_group(where)) { # before AnnData 0.7: one data set of records
+    table <- file$read(where)
+    names <- as.character(table[["index"]] %||% table[["_index"]])
+    return(list(names = if (length(names) == count) names, data = NULL))
+  }
+  index <- file$attribute(where, "_index") %||% "_index"
+  order <- file$attribute(where, "column-order") %||% setdiff(file$members(where), c(index, "__categories"))
+  data <- lapply(stats::setNames(nm = as.character(order)), function(name) {
+    column <- anndata_column(file, paste0(where, "/", name), where, name)
+    if (!is.null(column) && length(column) != count) {
+      wrong_file(file, sprintf("\"%s/%s\" has %d values for %.0f.", where, name, length(column), count))
+    }
+    column
+  })
+  names <- if (file$has(paste0(where, "/", index))) as.character(file$read(paste0(where, "/", index)))
+  if (!is.null(names) && length(names) != count) {
+    wrong_file(file, sprintf("\"%s\" has %d names for %.0f.", where, length(names), count))
+  }
+  list(names = names, data = data[!vapply(data, is.null, NA)])
+}
+
+anndata_column <- function(file, at, where, name) {
+  if (!file$has(at)) return(NULL)
+  part <- function(what) plain_column(file$read(paste0(at, "/", what)))
+  if (file$is_group(at)) {
+    if (file$has(paste0(at, "/codes"))) return(coded_column(file, at, part("codes"), part("categories")))
+    if (!file$has(paste0(at, "/values")) || !file$has(paste0(at, "/mask"))) return(NULL)
+    values <- part("values")
+    missing <- part("mask")
+    if (!is.logical(missing)) missing <- missing != 0
+    if (length(missing) == length(values)) values[missing] <- NA
+    return(values)
+  }
+  values <- file$read(at)
+  older <- paste0(where, "/__categories/", name) # AnnData 0.7
+  if (file$has(older)) coded_column(file, at, as.vector(values), as.vector(file$read(older)))
+  else if (is.atomic(values) && length(dim(values)) <= 1L) plain_column(values)
+}
+
+coded_column <- function(file, at, codes, categories) {
+  if (!is.numeric(codes) || any(codes >= length(categories), na.rm = TRUE) || anyDuplicated(categories)) {
+    wrong_file(file, sprintf("\"%s\" has codes without a category.", at))
+  }
+  factor(as.character(categories)[ifelse(codes < 0, NA, codes + 1)], as.character(categories))
+}
+
+# Flags are an enumeration in HDF5, which becomes a factor.
+plain_column <- function(values) {
+  if (is.factor(values) && all(levels(values) %in% c("FALSE", "TRUE"))) return(as.character(values) == "TRUE")
+  if (is.factor(values)) return(factor(as.character(values), levels(values)))
+  as.vector(values)
+}
+
+# ---- compressed rows or columns ----
+
+compressed_import <- function(file, where, memory) {
+  kind <- file$attribute(where, "encoding-type") %||% file$attribute(where, "h5sparse_format")
+  d <- file$attribute(where, "shape") %||% file$attribute(where, "h5sparse_shape")
+  by_row <- identical(substr(as.character(kind)[1L], 1L, 3L), "csr")
+  if (!by_row && !identical(substr(as.character(kind)[1L], 1L, 3L), "csc")) {
+    wrong_file(file, sprintf("\"%s\" is of kind %s.", where, describe(kind)))
+  }
+  compressed_parts(file, where, as.double(d), by_row, memory)
+}
+
+# `d`: rows and columns; data, indices and indptr lie in the group `where`.
+compressed_parts <- function(file, where, d, by_row, memory) {
+  at <- function(part) paste0(where, "/", part)
+  if (length(d) != 2L || !is_numbers(d, 2L, min = 0, max = .Machine$integer.max, whole = TRUE) ||
+      !all(vapply(c("data", "indices", "indptr"), function(part) file$has(at(part)), NA))) {
+    wrong_file(file, sprintf("\"%s\" lacks its shape or its parts.", where))
+  }
+  stored <- file$size(at("data"))
+  if (!identical(file$size(at("indices")), stored) || !identical(file$size(at("indptr")), d[2L - by_row] + 1) ||
+      length(stored) != 1L) {
+    wrong_file(file, sprintf("\"%s\" has parts of lengths that do not fit together.", where))
+  }
+  pieces <- function(f) compressed_pieces(file, at, d[2L - by_row], stored, memory, f)
+  fill <- if (by_row) function(begin, control) {
+    writer <- begin()
+    pieces(function(first, starts, indices, values) {
+      .Call(C_weft_store_rows, writer, first, starts, indices, values(), control)
+    })
+  } else function(begin, control) {
+    writer <- begin()
+    sorter <- .Call(C_weft_store_sorter, writer, memory, control)
+    sort <- function(first, starts, indices, values) {
+      columns <- rep.int(as.integer(first) + seq_len(length(starts) - 1L) - 1L, diff(starts))
+      .Call(C_weft_store_sort, writer, sorter, indices, columns, values, control)
+    }
+    pieces(function(first, starts, indices, values) sort(first, starts, indices, NULL))
+    pieces(function(first, starts, indices, values) sort(first, starts, indices, values()))
+    .Call(C_weft_store_drain, writer, sorter, control)
+  }
+  new_import(d, NULL, fill)
+}
+
+# Calls f(first, starts, indices, values) for runs of rows (or columns) that have about a 64th of `memory` of values.
+compressed_pieces <- function(file, at, count, stored, memory, f) {
+  most <- max(2^12, floor(memory / 64))
+  first <- 0
+  while (first < count) {
+    reach <- min(count - first, 2^17)
+    pointers <- as.double(file$read(at("indptr"), first + 1, reach + 1))
+    if (anyNA(pointers) || is.unsorted(pointers) || pointers[1L] < 0 || pointers[reach + 1] > stored ||
+        first == 0 && pointers[1L] != 0) {
+      wrong_file(file, sprintf("\"%s\" does not rise from 0 to %.0f.", at("indptr"), stored))
+    }
+    done <- 0
+    while (done < reach) {
+      take <- max(1, findInterval(pointers[done + 1] + most, pointers) - 1 - done)
+      starts <- pointers[done + seq_len(take + 1)]
+      number <- starts[take + 1] - starts[1L]
+      read <- function(part) if (number) as.vector(file$read(at(part), starts[1L] + 1, number)) else numeric()
+      indices <- suppressWarnings(as.integer(read("indices")))
+      if (anyNA(indices)) wrong_file(file, sprintf("\"%s\" has numbers beyond 2^31.", at("indices")))
+      f(first + done, starts - starts[1L], indices, function() stored_numbers(file, read("data"), at("data")))
+      done <- done + take
+    }
+    first <- first + reach
+  }
+}
+
+stored_numbers <- function(file, values, at) {
+  if (is.factor(values)) values <- as.integer(plain_column(values))
+  if (is.logical(values)) values <- as.integer(values)
+  if (!is.numeric(values)) wrong_file(file, sprintf("\"%s\" has no numbers.", at))
+  as.vector(values)
+}
+
+# ---- dense ----
+
+# Rows of the file are samples (`rows_first`: AnnData) or features (loom); R sees them turned.
+dense_import <- function(file, where, rows_first, memory) {
+  d <- file$size(where)
+  if (length(d) != 2L) wrong_file(file, sprintf("\"%s\" is no matrix.", where))
+  if (rows_first) d <- rev(d)
+  at_once <- max(1, floor(memory / 32 / max(1, d[2L])))
+  new_import(d, NULL, function(begin, control) {
+    writer <- begin()
+    for (first in seq(0, length.out = ceiling(d[1L] / at_once), by = at_once)) {
+      rows <- min(at_once, d[1L] - first)
+      part <- if (rows_first) file$read(where, c(1, first + 1), c(d[2L], rows))
+              else file$read(where, c(first + 1, 1), c(rows, d[2L]))
+      part <- array(stored_numbers(file, part, where), dim(part))
+      if (rows_first) part <- t(part)
+      .Call(C_weft_store_columns, writer, first, rows, NULL, NULL, part, control)
+    }
+  })
+}
+
+# ---- 10x Genomics, loom ----
+
+# One group with the matrix of features and cells: "matrix", or before version 3 one named by the genome.
+tenx_import <- function(file, layer, memory) {
+  no_layer(layer)
+  groups <- Filter(function(g) file$is_group(g) && file$has(paste0(g, "/indptr")), file$members("/"))
+  if (!length(groups)) wrong_file(file, "There is no group with a matrix.")
+  if (length(groups) > 1L) wrong_file(file, sprintf("There are several matrices: %s.", label_some(groups)))
+  at <- function(part) paste0(groups, "/", part)
+  d <- if (file$has(at("shape"))) as.double(file$read(at("shape")))
+  source <- compressed_parts(file, groups, rev(d), TRUE, memory)
+  texts <- function(part, count) {
+    if (!file$has(at(part))) return(NULL)
+    out <- as.character(file$read(at(part)))
+    if (length(out) != count) wrong_file(file, sprintf("\"%s\" has %d texts for %.0f.", at(part), length(out), count))
+    out
+  }
+  features <- function(part) texts(part, source$p)
+  source$row_names <- texts("barcodes", source$n)
+  source$names <- features("features/id") %||% features("genes")
+  data <- list(symbol = features("features/name") %||% features("gene_names"), type = features("features/feature_type"))
+  source$column_data <- data[!vapply(data, is.null, NA)]
+  source
+}
+
+# /matrix has genes in its rows; layers lie in /layers.
+loom_import <- function(file, layer, memory) {
+  where <- if (is.null(layer)) "matrix" else if (is_word(layer)) paste0("layers/", layer)
+  if (is.null(where) || !file$has(where)) {
+    abort_input("`layer` must name a layer of the file.", x = paste0("It is ", describe(layer), "."))
+  }
+  source <- dense_import(file, where, FALSE, memory)
+  table <- function(group, count) {
+    columns <- lapply(stats::setNames(nm = file$members(group)), function(name) {
+      column <- file$read(paste0(group, "/", name))
+      if (is.atomic(column) && length(dim(column)) <= 1L && length(column) == count) plain_column(column)
+    })
+    columns[!vapply(columns, is.null, NA)]
+  }
+  source$row_data <- table("col_attrs", source$n)
+  source$column_data <- table("row_attrs", source$p)
+  source$row_names <- source$row_data$CellID
+  source$names <- source$column_data$Gene %||% source$column_data$Accession
+  source
+}

@@ -1,0 +1,41 @@
+#' Counts of a store, normalised as they are read
+#'
+#' Divides each row (cell) by its total, so that all have the same, and takes logarithms. Nothing is written: the store
+#' that comes back remembers what is to be done, and does it whenever values are read.
+#'
+#' A value v of a row with total s becomes \eqn{\log(1 + v \cdot total / s)}{log(1 + v total / s)}. Zeros stay zeros, so
+#' that the matrix stays sparse. Rows without counts stay as they are.
+#'
+#' @param x a store of values that are not negative; see [weft_store()].
+#' @param total what every row adds up to before the logarithm; `NULL` for the mean of all totals.
+#' @param log whether logarithms (natural, of one more) are taken.
+#' @return The store, whose `[`, [colSums()], [pca()] and all others see the normalised values.
+#' @export
+#' @examples
+#' counts <- Matrix::rsparsematrix(100, 20, 0.2, rand.x = function(n) rpois(n, 2) + 1)
+#' x <- store_normalise(weft_import(counts, tempfile(fileext = ".weft")))
+#' x
+#' range(rowSums(expm1(as.matrix(x))))
+#' pca(x, k = 2)
+store_normalise <- function(x, total = 1e4, log = TRUE) {
+  need_args("x")
+  if (!inherits(x, "weft_store")) abort_input("`x` must be a store.", x = paste0("It is ", describe(x), "."))
+  if (!is.null(total)) total <- check_number(total, "total", min = 1e-300, max = 1e300)
+  log <- check_flag(log, "log")
+  parts <- whole_store(x)
+  if (!is.null(parts$recipe$what)) {
+    abort_input("`x` must hold counts.", x = "It is normalised already.", i = "Open the file again with `weft_store()`.")
+  }
+  found <- store_sums(x)
+  low <- min(found$range[1L], 0)
+  if (low < 0 || !all(is.finite(found$rows))) {
+    abort_input("`x` must hold counts.",
+                x = if (low < 0) sprintf("The least value is %g.", low) else "Some values are missing or infinite.")
+  }
+  some <- found$rows > 0
+  goal <- total %||% if (any(some)) mean(found$rows) else 1
+  parts$recipe <- list(size = as.double(ifelse(some, found$rows / goal, 1)), log1p = log,
+                       what = sprintf("Normalised: each row's total is %.6g%s", goal,
+                                      if (log) ", then log(1 + value)" else ""))
+  structure(parts, class = "weft_store")
+}

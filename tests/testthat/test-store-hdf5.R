@@ -1,0 +1,113 @@
+# HDF5 files of AnnData, 10x Genomics and loom, made here as their programs make them.
+
+skip_if_not_installed("rhdf5")
+
+h5_file <- function(parts, ending = ".h5ad", envir = parent.frame()) {
+  file <- withr::local_tempfile(fileext = ending, .local_envir = envir)
+  rhdf5::h5createFile(file)
+  for (name in names(parts)) {
+    if (identical(parts[[name]], "group")) rhdf5::h5createGroup(file, name) else rhdf5::h5write(parts[[name]], file, name)
+  }
+  rhdf5::h5closeAll()
+  file
+}
+
+h5_attributes <- function(file, object, values) {
+  id <- rhdf5::H5Fopen(file)
+  at <- rhdf5::H5Oopen(id, object)
+  for (name in names(values)) rhdf5::h5writeAttribute(values[[name]], at, name)
+  rhdf5::H5Oclose(at)
+  rhdf5::H5Fclose(id)
+  file
+}
+
+# Compressed rows or columns of a matrix as the parts of a group.
+compressed <- function(m, by_row, group) {
+  by <- if (by_row) Matrix::t(m) else m
+  stats::setNames(list("group", by@x, by@i, by@p), c(group, paste0(group, c("/data", "/indices", "/indptr"))))
+}
+
+anndata_file <- function(m, by_row = TRUE, more = list(), shape = dim(m), kind = if (by_row) "csr_matrix" else "csc_matrix",
+                         change = identity, envir = parent.frame()) {
+  file <- h5_file(change(c(compressed(m, by_row, "X"), list(
+    obs = "group", "obs/_index" = rownames(m), var = "group", "var/_index" = colnames(m)), more)), envir = envir)
+  h5_attributes(file, "X", list("encoding-type" = kind, shape = shape))
+  for (side in c("obs", "var")) h5_attributes(file, side, list("_index" = "_index"))
+  file
+}
+
+withr::local_seed(1)
+cells <- some_counts(400, 50, 0.2)
+small <- some_counts(6, 4, 0.5)
+
+test_that("compressed rows, compressed columns and dense matrices are one store", {
+  files <- c(anndata_file(cells), anndata_file(cells, by_row = FALSE))
+  dense <- h5_file(list(X = t(as.matrix(cells)), obs = "group", "obs/_index" = rownames(cells), var = "group",
+                        "var/_index" = colnames(cells)))
+  for (side in c("obs", "var")) h5_attributes(dense, side, list("_index" = "_index"))
+  for (memory in c(2^20, 2^28)) {
+    sums <- vapply(c(files, dense), function(f) unname(tools::md5sum(store_file(as_store(f, memory = memory)))), "")
+    expect_identical(unname(sums), rep(unname(tools::md5sum(store_file(as_store(cells, memory = memory)))), 3))
+  }
+  expect_identical(as_store(files[1])[, ], cells)
+})
+
+test_that("tables come along: numbers, texts, categories and what is missing", {
+  file <- anndata_file(small, more = list(
+    "obs/n" = 1:6, "obs/depth" = (1:6) / 3, "obs/note" = letters[1:6], "obs/group" = "group",
+    "obs/group/codes" = c(0L, 1L, -1L, 1L, 0L, 0L), "obs/group/categories" = c("b", "a"), "obs/maybe" = "group",
+    "obs/maybe/values" = 1:6, "obs/maybe/mask" = c(0L, 1L, 0L, 0L, 0L, 0L), "obs/odd" = "group",
+    "layers" = "group", "layers/more" = t(as.matrix(small) * 2)))
+  x <- as_store(file)
+  expect_identical(store_data(x)[c("depth", "group", "maybe", "n", "note")], data.frame(
+    depth = (1:6) / 3, group = factor(c("b", "a", NA, "a", "b", "b"), c("b", "a")), maybe = c(1L, NA, 3:6), n = 1:6,
+    note = letters[1:6], row.names = rownames(small)))
+  expect_identical(as.matrix(as_store(file, layer = "more")), as.matrix(small) * 2)
+  expect_error(as_store(file, layer = "none"), "`X`, `more`", class = "weft_error_input")
+  expect_error(as_store(file, layer = 3), "must name", class = "weft_error_input")
+  expect_error(as_store(file, samples = "rows"), "`samples` must be NULL", class = "weft_error_input")
+  expect_error(as_store(small, layer = "X"), "`layer` must be NULL", class = "weft_error_input")
+})
+
+test_that("10x Genomics' and loom's files have cells in their columns", {
+  parts <- compressed(small, TRUE, "matrix")
+  tenx <- h5_file(c(parts, list("matrix/shape" = rev(dim(small)), "matrix/barcodes" = rownames(small),
+                                "matrix/features" = "group", "matrix/features/id" = colnames(small),
+                                "matrix/features/name" = letters[1:4])), ".h5")
+  x <- as_store(tenx)
+  expect_identical(x[, ], small)
+  expect_identical(store_data(x, "columns"), data.frame(symbol = letters[1:4], row.names = colnames(small)))
+  loom <- h5_file(list(matrix = as.matrix(small), row_attrs = "group", "row_attrs/Gene" = colnames(small),
+                       col_attrs = "group", "col_attrs/CellID" = rownames(small)), ".loom")
+  expect_identical(as_store(loom)[, ], small)
+})
+
+test_that("files that lie are errors", {
+  to <- withr::local_tempfile()
+  refused <- function(file, regexp) {
+    expect_error(weft_import(file, to), regexp, class = "weft_error_input")
+    expect_identical(list.files(dirname(to), basename(to), all.files = TRUE), character())
+  }
+  with <- function(name, value) anndata_file(small, change = function(parts) {
+    parts[[name]] <- value
+    parts
+  }, envir = parent.frame(2))
+  count <- length(small@x)
+  refused(with("X/indices", rep(99L, count)), "column 100 of 4")
+  refused(with("X/indices", rep(-1L, count)), "column 0 of 4")
+  refused(with("X/indices", 1:2), "do not fit together")
+  refused(with("X/indptr", as.integer(c(0, 5, 3, 4, 5, 6, count))), "does not rise")
+  refused(with("X/indptr", c(small@p[1:4], 1000L, 1000L, 1000L)), "does not rise|do not fit")
+  refused(with("X/data", rep("a", count)), "no numbers")
+  refused(with("obs/_index", "only one"), "1 names for 6")
+  refused(with("obs/short", 1:2), "2 values for 6")
+  refused(anndata_file(small, shape = c(6, 2)), "4 names for 2")
+  refused(anndata_file(small, shape = c(7, 4)), "do not fit together")
+  refused(anndata_file(small, shape = c(-1, 4)), "shape")
+  refused(anndata_file(small, kind = "coo"), "kind")
+  refused(anndata_file(small, more = list("obs/group" = "group", "obs/group/codes" = rep(7L, 6),
+                                          "obs/group/categories" = "a")), "without a category")
+  refused(h5_file(list(a = 1:3)), "AnnData")
+  bytes <- withr::local_tempfile(fileext = ".h5ad", lines = "no HDF5 at all")
+  refused(bytes, "must be an HDF5 file")
+})
