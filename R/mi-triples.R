@@ -6,9 +6,9 @@
 #' The interaction of a triple is what it says beyond its best pair, \eqn{I(C; A_i \times A_j \times A_k) - \max I(C;
 #' pair)}, and that of a larger tuple what it says beyond the best of the tuples that lack one member; it is never
 #' negative. A device of compute capability 9.0 searches triples of features of at most five levels without missing
-#' values (or with these as a level), for a class of at most eight levels and a `top` of at most 524,288; `"auto"` leaves
-#' others to the CPU, and a named `"cuda"` is an error that says why. Triples of binary features alone with a class of
-#' two levels are fastest there. Tuples are counted on the CPU.
+#' values (or with these as a level), for a class of at most eight levels and a `top` of at most 524,288; `"auto"`
+#' leaves others to the CPU, and a named `"cuda"` is an error that says why. Triples of binary features alone
+#' with a class of two levels are fastest there. Tuples are counted on the CPU.
 #'
 #' There are p(p-1)(p-2)/6 triples: a thousand features have 166 million, ten thousand need a device. Tuples are counted
 #' one by one, so choose their features first, for instance those of the best pairs.

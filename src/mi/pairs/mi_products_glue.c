@@ -84,8 +84,10 @@ static void search_pair(search *s, size_t a, size_t b)
   s->gain[at] = n > 0 ? (fmax(sums.joint, 0) - gone) / n : 0;
   s->slack[at] = slack;
   s->kept[at] = weft_products_passes(&sums, each, own, (float) s->bar_mi[at], (float) s->bar_gain[at], error);
-  s->spared[at] = !weft_products_passes(&sums, each, own, (float) (s->bar_mi[at] + 2.1 * slack + 1e-6), -INFINITY, error) &&
-                  !weft_products_passes(&sums, each, own, 0, (float) (s->bar_gain[at] + 6.1 * slack + 1e-6), error);
+  const float more_mi = (float) (s->bar_mi[at] + 2.1 * slack + 1e-6),
+              more_gain = (float) (s->bar_gain[at] + 6.1 * slack + 1e-6);
+  s->spared[at] = !weft_products_passes(&sums, each, own, more_mi, -INFINITY, error) &&
+                  !weft_products_passes(&sums, each, own, 0, more_gain, error);
 }
 
 static double *zeros(SEXP list, const char *name, size_t columns)
