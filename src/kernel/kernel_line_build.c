@@ -180,14 +180,14 @@ static weft_status all_moments(weft_ctx *ctx, weft_arena *mem, weft_line *line) 
   weft_status st = WEFT_OK;
   weft_arena scratch = weft_arena_begin(ctx);
   const size_t each = line->stride * (LANES + 3) + line->m * LANES;
-  const double work = (double) line->n * (double) line->stride;
+  const double cell_work = (double) line->n * (double) line->stride / (double) line->cells;
   double *memory;
   WEFT_TAKE(line->total, mem, line->cells * line->stride);
   WEFT_TAKE(memory, &scratch, each * (size_t) ctx->threads);
   for (size_t start = 0; start < line->cells; start += CELLS_AT_ONCE) {
     const size_t end = line->cells - start < CELLS_AT_ONCE ? line->cells : start + CELLS_AT_ONCE;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) line->cells));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, work / (double) line->cells * (double) (end - start)))
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, cell_work * (double) (end - start)))
     WEFT_FOR(dynamic)
     for (size_t k = start; k < end; k++) cell_moments(line, k, memory + each * (size_t) WEFT_THREAD());
   }
