@@ -78,7 +78,8 @@ errors_fits <- function(d, path) {
     weft_gp = gp_regression(d$numbers[, 2], d$y, bandwidth = 1, noise = .1), weft_kernel_pca = kernel_pca(d$numbers, 2),
     weft_quality = checked, weft_gene_network = quiet(d$genes$x, d$genes$class),
     weft_outliers = gene_outliers(components, data = checked), weft_example = d$genes,
-    weft_gene_sets = gene_sets(letters[1:4], list(one = letters[1:6]), letters)
+    weft_gene_sets = gene_sets(letters[1:4], list(one = letters[1:6]), letters),
+    weft_store = weft_import(abs(d$numbers), path("numbers.weft"), overwrite = TRUE)
   )
 }
 
@@ -98,6 +99,9 @@ mi_arguments <- function(d, fits, path) {
     weft_file = list(path = path("numbers"), ncol = 2), weft_free = list(handle = fits$weft_mi_pack),
        weft_sitrep = list(),
     weft_threads = list(threads = 1), weft_upload = list(x = d$numbers),
+    weft_import = list(x = d$numbers, path = path("import.weft"), overwrite = TRUE),
+    weft_store = list(path = path("numbers.weft")), store_data = list(x = fits$weft_store, side = "rows"),
+    store_normalise = list(x = fits$weft_store),
     weft_example = list(name = "expression", n = 20, p = 12), pca = list(x = d$numbers, k = 2),
     pca_choose_k = list(x = d$numbers, times = 2),
        regulation = list(x = d$numbers, steps = 2, resamples = 4, copies = 0)

@@ -368,12 +368,16 @@ test_that("wide errors are kept in single precision, and in double where its bou
   x <- rbind(x, matrix(rnorm(5 * (10001 - n)), ncol = 5))
   w <- cbind(1, rnorm(nrow(x)))
   for (loo in c(FALSE, TRUE)) {
-    sums <- function(weights, ...) kernel_sum(x, weights = weights, bandwidth = 2, leave_one_out = loo, ...)
+    sums <- function(weights, ...) {
+      kernel_sum(x, weights = weights, bandwidth = 2, leave_one_out = loo, backend = "cpu", ...)
+    }
     expect_message(got <- sums(w, rel_error = 0.01, verbose = TRUE), "single precision, [1-9][0-9]* queries in double")
     want <- sums(w, method = "direct")
     expect_true(all(abs(got - want) <= 0.01 * sums(abs(w), method = "direct")))
     expect_false(identical(got, want))
   }
-  narrow <- function() kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.2, rel_error = 1e-3, verbose = TRUE)
+  narrow <- function() {
+    kernel_sum(x, kernel = "epanechnikov", bandwidth = 0.2, rel_error = 1e-3, verbose = TRUE, backend = "cpu")
+  }
   expect_no_match(paste(testthat::capture_messages(narrow()), collapse = ""), "single")
 })

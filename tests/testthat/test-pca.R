@@ -191,6 +191,20 @@ test_that("threads and repeated calls change nothing", {
   expect_identical(.Random.seed, before)
 })
 
+test_that("equal values are found, where LAPACK's bisection loses them", {
+  for (case in list(c(17, 44, 44, 3), c(42, 41, 41, 3), c(76, 41, 41, 2), c(99, 37, 48, 2), c(129, 25, 42, 1),
+                    c(149, 27, 34, 2), c(156, 25, 28, 1), c(165, 45, 73, 1))) {
+    set.seed(case[1])
+    x <- t(qr.Q(qr(matrix(rnorm(case[2] * case[3]), case[3])))) # as a search of seeds found them: orthonormal rows
+    for (method in c("gram", "krylov")) {
+      fit <- pca(x, case[4], method = method, center = FALSE, seed = case[1])
+      expect_equal(fit$d, rep(1, case[4]), tolerance = 1e-13)
+      expect_true(all(fit$converged))
+      expect_lt(max(abs(crossprod(fit$rotation) - diag(case[4]))), 1e-12)
+    }
+  }
+})
+
 test_that("the vector variants agree", {
   set.seed(9)
   x <- matrix(rnorm(150 * 140), 150)
