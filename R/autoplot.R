@@ -183,10 +183,10 @@ autoplot.weft_irm <- function(object, ...) {
   real <- object$family == "gaussian"
   lines <- if (real) "black" else weft_colours[["orange"]]
   if (real) m <- pmax(pmin(real_matrix(object$run$graph) / 5 + 0.5, 1), 0)
-  tiles(m, order(object$row_cluster), order(object$col_cluster), sprintf("%d x %d clusters", max(object$row_cluster),
-                                                                         max(object$col_cluster)),
-        "columns by cluster", "rows by cluster", c(0, 1), colours = if (real) real_ramp
-                                                                    else c("#f4f7fa", weft_colours[["dark"]])) +
+  title <- sprintf("%d x %d clusters", max(object$row_cluster), max(object$col_cluster))
+  colours <- if (real) real_ramp else c("#f4f7fa", weft_colours[["dark"]])
+  tiles(m, order(object$row_cluster), order(object$col_cluster), title, "columns by cluster", "rows by cluster",
+        c(0, 1), colours = colours) +
     ggplot2::guides(fill = "none") +
     ggplot2::geom_hline(yintercept = cumsum(tabulate(object$row_cluster)) + 0.5, color = lines, linewidth = 0.3) +
     ggplot2::geom_vline(xintercept = cumsum(tabulate(object$col_cluster)) + 0.5, color = lines, linewidth = 0.3)

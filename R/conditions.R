@@ -40,8 +40,8 @@ memory_errors <- function(code) {
 caller_of_weft <- function() {
   own <- topenv()
   for (k in seq_len(sys.nframe())) {
-    if (identical(topenv(environment(sys.function(k)) %||% baseenv()), own)) return(short_call(sys.call(k),
-                                                                                               sys.function(k), own))
+    f <- sys.function(k)
+    if (identical(topenv(environment(f) %||% baseenv()), own)) return(short_call(sys.call(k), f, own))
   }
   NULL
 }

@@ -135,8 +135,8 @@ gene_sets <- function(x, sets, universe = NULL, from = c("ranking", "network", "
   found <- found[order(found$p_value, -found$overlap, found$query, found$set),
                  c("query", "set", "size", "listed", "overlap", "expected", "fold", "p_value", "q_value", "genes")]
   rownames(found) <- NULL
-  structure(found, class = c("weft_gene_sets", "data.frame"), universe = vapply(queries,
-                                                                                function(q) length(q$universe), 0L))
+  structure(found, class = c("weft_gene_sets", "data.frame"),
+            universe = vapply(queries, function(q) length(q$universe), 0L))
 }
 
 check_sets <- function(sets, arg) {
@@ -245,8 +245,8 @@ print.weft_gene_sets <- function(x, n = 10L, ...) {
   cat(sprintf("%s against %s: %d at a false discovery rate of 0.05\n", several(length(unique(x$query)), "list"),
               several(length(unique(x$set)), "set"), sum(x$q_value <= 0.05)))
   shown <- utils::head(as.data.frame(x)[c(whole, "p_value")], n)
-  shown[] <- lapply(shown, function(v) if (is.double(v)) signif(v, 3) else if (is.character(v)) short_name(v,
-                                                                                                           32L) else v)
+  short <- function(v) if (is.double(v)) signif(v, 3) else if (is.character(v)) short_name(v, 32L) else v
+  shown[] <- lapply(shown, short)
   if (nrow(shown)) print_rows(shown)
   if (nrow(x) > n) cat(sprintf("... and %s more\n", format(nrow(x) - n, big.mark = ",")))
   invisible(x)

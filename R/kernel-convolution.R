@@ -59,8 +59,8 @@ lens_integral <- function(kernel, d, r) {
     }
     v <- rep(rule$x, each = length(t))
     rho <- v * sin(angle)
-    f <- kernel_value(kernel, sqrt(t^2 + rho^2)) * kernel_value(kernel,
-                                                                sqrt((t - r)^2 + rho^2)) * rho^(d - 2) * sin(angle)
+    both <- kernel_value(kernel, sqrt(t^2 + rho^2)) * kernel_value(kernel, sqrt((t - r)^2 + rho^2))
+    f <- both * rho^(d - 2) * sin(angle)
     total <- total + sum(weight * f * rep(rule$w, each = length(t)))
   }
   2 * total * if (d == 1L) 1 else exp(log_sphere(d - 1))

@@ -323,8 +323,9 @@ check_tuples <- function(x, arg = "x", record = character()) {
   check_result(x, arg, record, c("feature1", grep("^feature", names(x), value = TRUE)), c("mi", "interaction"))
 }
 tuple_order <- function(x) sum(grepl("^feature[0-9]+$", names(x)))
-tuple_word <- function(order) if (order == 2L) "pairs" else if (order == 3L) "triples" else sprintf("tuples of %d",
-                                                                                                    order)
+tuple_word <- function(order) {
+  if (order == 2L) "pairs" else if (order == 3L) "triples" else sprintf("tuples of %d", order)
+}
 
 #' @rdname print.weft_mi_tuples
 #' @export

@@ -128,10 +128,9 @@ check_result <- function(x, arg = "x", record = character(), text = character(),
   check(c("backend", "reason", "unit", "na", "method", "estimator", "by"), is.character)
   check(c("seconds", "searched", "features", "threshold", "fdr"), is.numeric)
   if (is.data.frame(x)) check_frame(x, arg)
-  for (name in text) if (!is.character(x[[name]]) || anyNA(x[[name]])) abort_changed(arg,
-                                                                                     sprintf("its column `%s`", name))
-  for (name in numbers) if (!is.numeric(x[[name]]) || anyNA(x[[name]])) abort_changed(arg,
-                                                                                      sprintf("its column `%s`", name))
+  changed <- function(name) abort_changed(arg, sprintf("its column `%s`", name))
+  for (name in text) if (!is.character(x[[name]]) || anyNA(x[[name]])) changed(name)
+  for (name in numbers) if (!is.numeric(x[[name]]) || anyNA(x[[name]])) changed(name)
 }
 
 run_attributes <- c("backend", "reason", "seconds") # what run_line() says

@@ -176,7 +176,9 @@ pca_plan <- function(source, k, method, threads) {
   by_engine <- cost_pca(source$n, source$p, cells, k, if (source$kind == "stored") "sparse" else source$kind, threads)
   where <- if (source$kind == "resident") "cuda" else "cpu"
   if (method == "auto") method <- names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
-  list(method = method, cost = by_engine[[if (method %in% names(by_engine)) method else "vectors"]])
+  cost <- by_engine[[if (method %in% names(by_engine)) method else "vectors"]]
+  if (source$kind == "stored") cost$cuda <- Inf # where reading blocks from a file would be the longer part
+  list(method = method, cost = cost)
 }
 
 # Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long

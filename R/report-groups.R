@@ -155,8 +155,8 @@ bayes_surety <- function(r) {
   sprintf(paste("Of the Bayesian network %s a posterior of 0.9 or more, both directions together; the direction is as",
                 "sure for %s."),
           if (nrow(found) == 1L) "one edge has" else sprintf("%d edges have", nrow(found)),
-          if (nrow(found) == 1L) if (sure) "it, too" else "it not" else if (sure) sprintf("%d of them",
-                                                                                          sure) else "none of them")
+          if (nrow(found) == 1L) if (sure) "it, too" else "it not"
+          else if (sure) sprintf("%d of them", sure) else "none of them")
 }
 
 # ---- sets of genes ----

@@ -258,8 +258,8 @@ outlier_table <- function(fit, o) {
 # "patient21 (q 0.26; PC4: 4.6 spreads below the middle)"
 strangest_text <- function(fit, o) {
   reason <- outlier_reasons(fit, o[1L, ])
-  sprintf("%s (q %s%s)", o$sample[1L], probability_text(o$q_value[1L]), if (nzchar(reason)) paste0("; ",
-                                                                                                   reason) else "")
+  sprintf("%s (q %s%s)", o$sample[1L], probability_text(o$q_value[1L]),
+          if (nzchar(reason)) paste0("; ", reason) else "")
 }
 
 # On which component, or off all of them, each sample is farthest out.

@@ -200,9 +200,8 @@ methods_text <- function(fit) {
   steps <- workflow_steps[-1L][vapply(workflow_steps[-1L], function(step) !is.null(fit[[step]]), NA)]
   sentences <- c(vapply(steps, function(step) methods_sentence(step, fit[[step]]), ""),
                  sprintf("The step \"%s\" was done by a function of the user's.", names(fit$foreign)))
-  c(sprintf("Expression of %s genes in %d samples was analysed with weft %s (%s).", format(q$input[2L],
-                                                                                           big.mark = ","), q$input[1L],
-            fit$version, R.version.string),
+  c(sprintf("Expression of %s genes in %d samples was analysed with weft %s (%s).",
+            format(q$input[2L], big.mark = ","), q$input[1L], fit$version, R.version.string),
     q$log$what, sprintf("%s genes and %d samples were kept.", format(ncol(q$x), big.mark = ","), nrow(q$x)),
     sentences, sprintf("The random seed was %.0f.", fit$seed))
 }

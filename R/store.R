@@ -82,8 +82,8 @@ open_store <- function(x) {
     about <- .Call(C_weft_store_about, live$pointer)
   }
   if (!identical(c(about$n, about$p, about$crc, about$values), c(parts$n, parts$p, parts$crc, parts$values))) {
-    abort_input("The store's file must be the one that was opened.", x = sprintf("'%s' has changed since.",
-                                                                                 basename(parts$path)),
+    abort_input("The store's file must be the one that was opened.",
+                x = sprintf("'%s' has changed since.", basename(parts$path)),
                 i = "Open it again with `weft_store()`.")
   }
   list(pointer = live$pointer, about = about, recipe = parts$recipe[c("size", "log1p")])

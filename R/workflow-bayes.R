@@ -101,8 +101,8 @@ bayes_candidates <- function(q, chosen, network, count, threads) {
   p <- length(chosen)
   if (count >= p - 1L) return(NULL)
   m <- attr(network, "mi")
-  m <- if (!is.null(m) && all(chosen %in% colnames(m))) unclass(m)[match(chosen, colnames(m)),
-                                                                   match(chosen, colnames(m))]
+  at <- match(chosen, colnames(m))
+  m <- if (!is.null(m) && !anyNA(at)) unclass(m)[at, at]
        else as.matrix(mi_matrix(q$x[, chosen, drop = FALSE],
                                 estimator = if (q$kind == "levels") "empirical" else "spearman",
                                 threads = threads, progress = FALSE))

@@ -63,14 +63,14 @@ step_text <- function(step, x, top) {
                            "\\.$", "", hidden_text(x$quality, r$hidden))))),
     ranking = sprintf("%d genes at q <= 0.05. Best: %s", sum(r$q_value <= 0.05),
                       paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
-                                                                                      collapse = ", ")),
+                            collapse = ", ")),
     pairs = pair_text(r, min(top, 3L)),
     network = if (is_directed(r)) regulation_text(r, top) else
               sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","),
                       format(ncol(r), big.mark = ","),
                       attr(r, "method"), attr(attr(r, "mi"), "estimator"),
-                      if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) "" else sprintf(", false discovery rate %g",
-                                                                                            attr(r, "fdr")), hub_text(r, top)),
+                      if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) ""
+                      else sprintf(", false discovery rate %g", attr(r, "fdr")), hub_text(r, top)),
     clusters = paste0(clusters_text(r), class_in_clusters(x)),
     bayes = sprintf("%d edges among %d genes. Surest: %s", as.integer(sum(r$dag)), nrow(r$dag),
                     arrow_text(r, top)),

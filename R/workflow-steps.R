@@ -193,9 +193,8 @@ network_genes <- function(q, genes, memory) {
   chosen <- sort(leading[leading %in% candidates][seq_len(count)])
   if (is.null(genes)) attr(chosen, "limited") <- sprintf(
     "The network is of the %s genes that %s: all pairs of %s genes would take %s of memory, and %s may be used.",
-    format(count, big.mark = ","), if (is.null(q$class)) "vary most" else "say most about the class", format(p,
-                                                                                                             big.mark = ","),
-    bytes_text(24 * p^2), bytes_text(memory_limit(memory))
+    format(count, big.mark = ","), if (is.null(q$class)) "vary most" else "say most about the class",
+    format(p, big.mark = ","), bytes_text(24 * p^2), bytes_text(memory_limit(memory))
   )
   chosen
 }

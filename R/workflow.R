@@ -71,8 +71,8 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
   for (step in workflow_steps) check_step(settings[[step]], step)
   say <- workflow_progress(progress)
   if (identical(backend %||% weft_backend(), "cuda")) choose_backend("cuda") # an error here rather than half way
-  seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31) else check_number(seed, "seed", min = 0, max = 2^31,
-                                                                              whole = TRUE)
+  seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31)
+          else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
   run <- list(settings = settings, seed = seed, backend = backend, threads = threads_for(threads), memory = memory,
               say = say,
               bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
@@ -116,10 +116,11 @@ check_step <- function(setting, step) {
   if (is.function(setting) || (isFALSE(setting) && step != "quality") || (named && !is.object(setting))) return()
   abort_input(sprintf("`%s` must be a list of arguments by name, a function%s.", step,
                       if (step == "quality") "" else ", or FALSE to leave the step out"),
-              x = paste0("It is ", describe(setting), "."), i = sprintf("For example `%s = list(%s)`.", step,
-                                                                        switch(step,
+              x = paste0("It is ", describe(setting), "."),
+              i = sprintf("For example `%s = list(%s)`.", step, switch(step,
                 quality = "max_missing = 0.1", components = "k = 5", ranking = "bins = 5", pairs = "top = 100",
-                network = "method = \"clr\"", clusters = "genes = 200", bayes = "genes = 15", outliers = "fdr = 0.01")))
+                network = "method = \"clr\"", clusters = "genes = 200", bayes = "genes = 15",
+                outliers = "fdr = 0.01")))
 }
 
 workflow_progress <- function(progress) {
