@@ -102,7 +102,7 @@ plot_network <- function(dag, edges, threshold, cex) {
   on.exit(graphics::par(old))
   graphics::plot(NA, xlim = c(-0.02, 1.02), ylim = range(at$y) + c(-0.5, 0.5), axes = FALSE, xlab = "", ylab = "",
                  main = if (is.null(edges)) sprintf("%d nodes, %d edges", length(nodes), sum(dag))
-                        else sprintf("%d nodes, %d edges; width is the posterior", length(nodes), sum(dag)))
+                        else sprintf("%d nodes, %d edges; width: posterior of the arrow", length(nodes), sum(dag)))
   half_width <- (graphics::strwidth(nodes, cex = cex) + graphics::strwidth("m", cex = cex)) / 2
   half_height <- graphics::strheight("Mg", cex = cex) * 0.9
   posterior <- if (is.null(edges)) dag * 0.6 else edges

@@ -173,7 +173,7 @@ finding_components <- function(fit) {
   if (p > strengths[["suggestive"]]) {
     return(in_vain(sprintf("a component on which the classes differ (%d tried)", ncol(scores))))
   }
-  finding(sprintf("%s differ on PC%d (%s of all variance): %s of it lies between them.",
+  finding(sprintf("%s differ on PC%d (%s of all variance): %s of its variance lies between them.",
                   if (nlevels(class) == 2L) joined(levels(class)) else sprintf("The %d classes", nlevels(class)), best,
                   share_text(fit$components$share[best]), share_text(apart["share", best])), p)
 }

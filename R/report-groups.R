@@ -24,8 +24,8 @@ report_groups <- function(fit, top) {
 groups_shown <- function(r, q) {
   size <- tabulate(r$row_cluster)
   alone <- sum(size <= 2L)
-  small <- if (alone) sprintf("%d of the %d groups of samples %s of one or two, which is no discovery.", alone,
-                              length(size), if (alone == 1L) "is" else "are")
+  small <- if (alone) sprintf("%d of the %d groups of samples %s only one or two samples: too few to mean much.",
+                              alone, length(size), if (alone == 1L) "has" else "have")
   if (is.null(q$class)) return(small)
   pure <- sum(rowSums(table(r$row_cluster, q$class) > 0) == 1L)
   paste(sprintf("The strip at the right shows the classes: %d of %d groups of samples are of one class.", pure,
@@ -101,10 +101,12 @@ report_bayes <- function(fit, top) {
                          "of two genes looks like an edge between them: that two genes go together is a finding,",
                          "which way an edge points is often a suggestion."))
   put_figure(function() plot(r), "The best Bayesian network, drawn in layers.",
-             sprintf(paste("The network of highest posterior: %d edges%s. The wider and darker an edge, the surer;",
-                           "dashed edges are likely but not part of the best network."), as.integer(sum(r$dag)),
-                     if (is.null(r$edges)) "" else sprintf(", %d of them with a posterior of 0.5 or more",
-                                                           sum(r$edges[r$dag != 0] >= 0.5))),
+             sprintf(paste("The network of highest posterior: %d edges%s. The wider and darker an arrow, the surer",
+                           "that it is there and points this way; an arrow that is dashed is likely, but not part of the",
+                           "best network."), as.integer(sum(r$dag)),
+                     if (is.null(r$edges)) "" else sprintf(
+                       ", of which %d have a posterior of 0.5 or more in the direction drawn",
+                       sum(r$edges[r$dag != 0] >= 0.5))),
              width = 7.4, height = 5.2, kind = "large")
   if (!is.null(r$edges)) put_table(bayes_edges(r),
                                    paste("Posterior probability that two genes are joined at all, and, where they",
@@ -112,8 +114,8 @@ report_bayes <- function(fit, top) {
                                    "bayesian-edges", top, minor = "in the best network")
   if (!is.null(r$trace)) {
     put_figure(function() plot(r, "trace"), "Scores along the Markov chains.",
-               paste("Scores along the chains: they should look alike and have no trend, as where R-hat, above the",
-                     "picture, is at most 1.1. Else more iterations are needed."), width = 5.6, height = 3)
+               paste("Scores along the chains. They should look alike and show no trend; R-hat, above the picture,",
+                     "should be at most 1.1. Otherwise more iterations are needed."), width = 5.6, height = 3)
   }
 }
 

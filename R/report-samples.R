@@ -237,7 +237,7 @@ report_outliers <- function(fit) {
             joined(o$sample[o$outlier]), if (sum(o$outlier) == 1L) "s" else "", attr(fit$outliers, "fdr"))
   } else {
     sprintf(paste("None of %d samples stands apart from the others at a false discovery rate of %g. The strangest is",
-                  "%s: as strange a sample is what chance gives."),
+                  "%s: among as many samples chance alone gives one as strange."),
             nrow(o), attr(fit$outliers, "fdr"), strangest_text(fit, o))
   })
   figure_outliers(fit, o)
