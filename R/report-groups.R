@@ -102,8 +102,8 @@ report_bayes <- function(fit, top) {
                          "which way an edge points is often a suggestion."))
   put_figure(function() plot(r), "The best Bayesian network, drawn in layers.",
              sprintf(paste("The network of highest posterior: %d edges%s. The wider and darker an arrow, the surer",
-                           "that it is there and points this way; an arrow that is dashed is likely, but not part of the",
-                           "best network."), as.integer(sum(r$dag)),
+                           "that it is there and points this way; an arrow that is dashed is likely, but not part of",
+                           "the best network."), as.integer(sum(r$dag)),
                      if (is.null(r$edges)) "" else sprintf(
                        ", of which %d have a posterior of 0.5 or more in the direction drawn",
                        sum(r$edges[r$dag != 0] >= 0.5))),
