@@ -100,8 +100,8 @@ canonical_ratio <- function(kernel, d) {
 #'
 #' @param object,x what [kde()] returned.
 #' @param newdata points in rows; missing: the points that the density was made from.
-#' @param log give logarithms, finite where the density underflows. (Without it, values of the kernel below 1e-307,
-#'   before they are scaled by the bandwidth, count as 0.)
+#' @param log give logarithms, finite where the density underflows. (Without it, values of the kernel below 1e-299,
+#'   before they are scaled by the bandwidth, may count as 0.)
 #' @param leave_one_out leave each point out of its own density; without `newdata` only.
 #' @param rel_error greatest relative error; by default the object's.
 #' @param backend where to sum; by default what [kde()] was given.

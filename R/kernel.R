@@ -30,7 +30,7 @@
 #' @section Errors: With `rel_error` \eqn{\varepsilon} and `abs_error` \eqn{\tau} the result is within
 #'   \eqn{\varepsilon f + \tau} of the sum for every query and column (\eqn{\varepsilon \sum |w| k + \tau} with weights
 #'   of both signs). Both zero, the default, is exact: within 1e-12 of \eqn{\sum |w| k}, and exactly 0 beyond the reach
-#'   of a compact kernel; kernel values below 1e-307 count as 0. Relative errors below 1e-12 are treated as exact.
+#'   of a compact kernel; kernel values below 1e-299 may count as 0. Relative errors below 1e-12 are treated as exact.
 #'
 #'   `confidence` below 1 lets the bound fail with probability at most `1 - confidence` for a query and column, by the
 #'   central limit theorem: trees may then sample nodes, and `method = "montecarlo"` draws references until the bound

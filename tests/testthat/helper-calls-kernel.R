@@ -156,8 +156,9 @@ sum_promise <- function(got, owed, args, which) {
     ratio <- if (epsilon < 1) -log1p(-epsilon) else Inf
     return(within(got$sum, owed$log, ratio + 2e-10 * pmax(1, 1e-4 * abs(owed$log)), what))
   }
-  # beyond a compact kernel's reach sums are 0 exactly; of the others terms below 1e-307 do not count
-  least <- if (weft:::is_compact(args$kernel)) 0 else 1e-300 * max(1, owed$total)
+  # beyond a compact kernel's reach sums are 0 exactly; of the others an exponential below 1e-307 is 0, though a
+  # Matern kernel's polynomial may raise it by up to 1e8
+  least <- if (weft:::is_compact(args$kernel)) 0 else 1e-299 * max(1, owed$total)
   bound <- (epsilon + 2e-12) * owed$absolute + (args$abs_error %||% 0) + least + (got$bound %||% 0)
   within(got$sum, owed$sum, bound, what)
 }

@@ -35,7 +35,7 @@ draw_kde <- function() {
   error <- 2 * made$rel_error + 1e-11
   predicted_call("kde", made, how, function(a, b) {
     f <- b$predicted
-    least <- exp(log(1e-307) + log(nrow(p$x)) + b$scale) # values of the kernel below 1e-307 may count as 0
+    least <- exp(log(1e-299) + log(nrow(p$x)) + b$scale) # values of the kernel below 1e-299 may count as 0
     bound <- if (isTRUE(how$log)) -2 * log1p(-error) + 4e-10 * pmax(1, abs(f)) else error * abs(f) + least
     within(a$predicted, f, bound, "density")
   })
