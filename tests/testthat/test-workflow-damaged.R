@@ -5,12 +5,14 @@ e <- weft_example("expression", n = 40, p = 20, seed = 4)
 fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, clusters = list(chains = 1, sweeps = 10),
                     bayes = list(genes = 5, iterations = 300), pairs = list(permutations = 5), progress = FALSE)
 
-# Every place down to `depth`, with two of the changes in turn; the calls that end in an error without a class.
+# Every place down to `depth`, with the changes in turn, from another one in each run; the calls that end in an error
+# without a class.
+first_change <- sample(length(changes), 1)
 unclassed_after <- function(object, depth, uses) {
   found <- character()
   places <- paths(object, depth)
   for (k in seq_along(places)) {
-    for (change in names(changes)[1 + (2 * k + 0:1) %% length(changes)]) {
+    for (change in names(changes)[1 + (5 * k + first_change) %% length(changes)]) {
       bad <- tryCatch(damaged(object, places[[k]], changes[[change]]), error = function(e) NULL) # R itself refuses some
       if (is.null(bad)) next
       for (use in names(uses)) {
