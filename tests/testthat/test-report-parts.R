@@ -200,6 +200,7 @@ test_that("the Quarto template has the sections of the other one", {
 })
 
 test_that("what a sampler has not settled is no finding, and says so first", {
+  withr::local_dir(withr::local_tempdir()) # where figures are written
   groups <- fit
   for (rhat in c(4.1, 1)) {
     groups$clusters$rhat[] <- rhat
