@@ -268,9 +268,11 @@ order_weights <- function(fit, threads) {
   limit <- 2^18
   logs <- .Call(C_weft_bn_orders, table$parents[, columns, drop = FALSE], p, limit, run_control("cpu", threads, FALSE))
   if (anyNA(logs)) {
-    abort_input(sprintf("`correct_bias = TRUE` needs graphs with at most %d sets of nodes that are closed under parents.", limit),
+    abort_input(sprintf(paste("`correct_bias = TRUE` needs graphs with at most %d sets of nodes that are closed under",
+                              "parents."), limit),
                 x = "A drawn graph has more.",
-                i = "The correction is for small or densely connected networks; `bn_exact(posterior = \"dag\")` is exact for the smallest.")
+                i = paste("The correction is for small or densely connected networks;",
+                          "`bn_exact(posterior = \"dag\")` is exact for the smallest."))
   }
   weights <- exp(min(logs) - logs)[number]
   matrix(weights, dim(fit$sampled)[2L], dim(fit$sampled)[3L])

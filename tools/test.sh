@@ -1,11 +1,12 @@
 #!/bin/sh
-# Runs the tests, every file in a process of its own and as many at once as there are processors, and closes with one line
-# of counts. Expects weft and testthat in R_LIBS. Usage: tools/test.sh [name of a file ...]
+# Runs the tests, every file in a process of its own and as many at once as there are processors, and closes with one
+# line of counts. Expects weft and testthat in R_LIBS. Usage: tools/test.sh [name of a file ...]
 set -u
 cd "$(dirname "$0")/.." || exit 1
 if [ "${1-}" = --one ]; then
   Rscript tools/test-and-count.R "^$2\$" >"$TEST_LOGS/$2.log" 2>&1 || { failed=$?; cat "$TEST_LOGS/$2.log"; }
-  tail -n 1 "$TEST_LOGS/$2.log" | grep -q ' passed, ' || echo '0 passed, 1 failed (ended early), 0 skipped' >>"$TEST_LOGS/$2.log"
+  tail -n 1 "$TEST_LOGS/$2.log" | grep -q ' passed, ' ||
+    echo '0 passed, 1 failed (ended early), 0 skipped' >>"$TEST_LOGS/$2.log"
   printf '%-20s %s\n' "$2" "$(tail -n 1 "$TEST_LOGS/$2.log")"
   exit "${failed-0}"
 fi
@@ -19,7 +20,8 @@ run() { # run PROCESSES NAME ...: the longest files are named first
 }
 if [ $# -gt 0 ]; then run "$(getconf _NPROCESSORS_ONLN)" "$@"
 else
-  longest='ranks ranks-apart workflow report memory irm-saved irm report-parts kernel-sum pca workflow-damaged mi-damage'
+  longest='ranks ranks-apart workflow report memory irm-saved irm report-parts kernel-sum pca workflow-damaged'
+  longest="$longest mi-damage"
   last=
   if [ -n "${WEFT_TEST_CUDA-}" ]; then last=memory; fi # it looks at how much memory of the device is free
   others=$(ls tests/testthat | sed -n 's/^test-\(.*\)\.R$/\1/p' | grep -vxF "$(printf '%s\n' $longest)")
@@ -27,6 +29,7 @@ else
   [ -z "$last" ] || run 1 $last
 fi
 cat "$TEST_LOGS"/*.log | grep -E '^[0-9]+ passed, ' |
-  awk '{ passed += $1; failed += $3; skipped += /early/ ? 0 : $5 } END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' || failed=1
+  awk '{ passed += $1; failed += $3; skipped += /early/ ? 0 : $5 }
+    END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' || failed=1
 rm -r "$TEST_LOGS"
 exit $failed
