@@ -170,10 +170,8 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   stable <- if (runs > 0) regulation_stability(input$data, found, runs, how)
   about <- c(run_record(match.call(), chosen, started), settings,
              list(edges = found$edges, stability = stable, complementary = 2 * half <= input$n))
-  # at once, so that a large matrix is not copied
   class <- c("weft_regulation", "weft_network", "matrix", "array")
-  attributes(found$weights) <- c(attributes(found$weights), list(class = class), about)
-  found$weights
+  set_attributes(found$weights, c(list(class = class), about))
 }
 
 # What others call arguments that have another name here.

@@ -139,7 +139,8 @@ __device__ static int64_t pair_information(const tile_args &t, uint32_t a, uint3
   return joint > 0 ? joint : 0;
 }
 
-__device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
+/* Called, as few triples come so far: within the screen, its registers would drive the constants there into memory. */
+__device__ __noinline__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
 {
   const uint32_t pair = t.joint[a * t.ld + b], with_a = t.joint[t.fixed * t.ld + a],
                  with_b = t.joint[t.fixed * t.ld + b];
