@@ -107,6 +107,16 @@
 #' net <- regulation(x, regulators = c("A", "B", "E"), resamples = 50, seed = 1)
 #' net
 #' as.data.frame(net, fdr = 0.2)
+#'
+#' # Which three genes explain D best, by straight lines alone?
+#' one <- regulation(x, targets = "D", steps = 3, nonlinear = FALSE, resamples = 50, copies = 0, seed = 1)
+#' as.data.frame(one)
+#'
+#' # In half of the samples, A no longer drives C.
+#' condition <- rep(c("before", "after"), each = 40)
+#' x[41:80, "C"] <- rnorm(40) - x[41:80, "B"]
+#' regulation(x, compare = factor(condition, c("before", "after")), permutations = 20, resamples = 20, copies = 0,
+#'            seed = 1)
 # nolint end
 regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE,
                        copies = 1, seed = NULL, compare = NULL, permutations = 100, stability = NULL,
