@@ -1,11 +1,11 @@
 /* Leading eigenvectors of the smaller Gram matrix G = X'X of a sparse X, which is not formed: block Lanczos with full
  * reorthogonalisation and thick restarts (Wu and Simon 2000).
  *
- *   G P = P T + N R E'     P: near × J, orthonormal; T: J × J, on the host; N: the next block of P; E: the last columns
+ *   G P = P T + N R E'     P: near × J, orthonormal; T: J × J, on the host; N: the next block; E: the last columns
  *
  * With T a = a t the pair (t, P a) has the residual |R (rows of a that belong to the last block)|. Against the block
- * engine on X (pca_block.c) no basis of the far side is kept orthonormal, which takes most of the time there, and narrow
- * blocks need fewer vectors in all. What squaring loses the caller finds again on X. */
+ * engine on X (pca_block.c) no basis of the far side is kept orthonormal, which takes most of the time there, and
+ * narrow blocks need fewer vectors in all. What squaring loses the caller finds again on X. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Products of a sparse panel S with b vectors, whose rows lie one after another: a value that is read serves all of them.
- * Blocks of 4 and 8 vectors are summed in registers. Sums do not depend on the number of threads. */
+/* Products of a sparse panel S with b vectors, whose rows lie one after another: a value that is read serves all of
+ * them. Blocks of 4 and 8 vectors are summed in registers. Sums do not depend on the number of threads. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "pca_small.h"
@@ -80,8 +80,8 @@ typedef weft_pca_two lanes;
 typedef double lanes;
 #endif
 
-/* out[0 .. 3] += the sum of values[i] u[rows[i] b ..], which stays in registers. Even and odd values have sums of their
- * own, since each addition waits for the one before. */
+/* out[0 .. 3] += the sum of values[i] u[rows[i] b ..], which stays in registers. Even and odd values have sums of
+ * their own, since each addition waits for the one before. */
 static void gather_four(const int32_t *rows, const double *values, size_t count, const double *u, size_t b, double *out)
 {
   enum { LANES = 4 / WIDE };
@@ -89,7 +89,8 @@ static void gather_four(const int32_t *rows, const double *values, size_t count,
   size_t i = 0;
   for (size_t l = 0; l < LANES; l++) even[l] = odd[l] = (lanes) { 0 };
   for (; i + 2 <= count; i += 2) {
-    const lanes *one = (const lanes *) (u + (size_t) rows[i] * b), *other = (const lanes *) (u + (size_t) rows[i + 1] * b);
+    const lanes *one = (const lanes *) (u + (size_t) rows[i] * b);
+    const lanes *other = (const lanes *) (u + (size_t) rows[i + 1] * b);
     for (size_t l = 0; l < LANES; l++) even[l] += one[l] * values[i];
     for (size_t l = 0; l < LANES; l++) odd[l] += other[l] * values[i + 1];
   }
