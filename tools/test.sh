@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the tests in as many processes at once as there are processors, long files by themselves and short ones by six, since
-# a process takes a second to begin; closes with one line of counts. Expects weft and testthat in R_LIBS.
+# Runs the tests in as many processes at once as there are processors, long files by themselves and short ones by six,
+# since a process takes a second to begin; closes with one line of counts. Expects weft and testthat in R_LIBS.
 # Usage: tools/test.sh [name of a file ...]
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -36,6 +36,7 @@ else
   [ -z "$last" ] || run 1 $last
 fi
 cat "$TEST_LOGS"/*.log | grep -E '^[a-z0-9-]+ +[0-9]+ passed, ' |
-  awk '{ passed += $2; failed += $4; skipped += /early/ ? 0 : $6 } END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' || failed=1
+  awk '{ passed += $2; failed += $4; skipped += /early/ ? 0 : $6 }
+    END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' || failed=1
 rm -r "$TEST_LOGS"
 exit $failed
