@@ -142,7 +142,8 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
   there <- launching(0.004) + sent(24 * cells)
   turns <- if (kind == "sparse") 20000 else 150
   iterated <- in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there
-  summed <- if (kind == "sparse") cost_pca_stored(n, p, cells, k, threads)$gram$cpu else square + (cells * near + steps) / core
+  summed <- if (kind == "sparse") cost_pca_stored(n, p, cells, k, threads)$gram$cpu
+            else square + (cells * near + steps) / core
   list(krylov = cost(products / core, iterated, 8 * cells,
                      called(), in_device_memory(turns * 8 * cells / 4e12)), # parts meet at every turn
        gram = cost(summed, # of sparse matrices in memory a device forms none

@@ -9,7 +9,9 @@ suppressMessages({
   library(weft)
   library(Matrix)
 })
-bench_file <- function(name) Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
+bench_file <- function(name) {
+  Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
+}
 source(bench_file("bench.R"))
 given <- commandArgs(TRUE)
 cells <- as.numeric(c(given, 1e5)[1L])
@@ -25,7 +27,8 @@ build <- function() {
   writeLines(c("PKG_CFLAGS = -fopenmp -O3", "PKG_LIBS = -fopenmp -lm"), file.path(tempdir(), "Makevars"))
   old <- setwd(tempdir())
   on.exit(setwd(old))
-  if (system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "cells.c"), stdout = FALSE) != 0) stop("cannot build cells.c")
+  built <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "cells.c"), stdout = FALSE)
+  if (built != 0) stop("cannot build cells.c")
   dyn.load("cells.so")
 }
 
@@ -69,8 +72,8 @@ nearest <- function(scores, centres, spread) {
   pieces <- split(seq_len(nrow(scores)), ceiling(seq_len(nrow(scores)) / 1e5))
   one <- function(rows) max.col(scores[rows, , drop = FALSE] %*% (centres / spread) -
                                   rep(shift, each = length(rows)), "first")
-  unlist(if (.Platform$OS.type == "unix" && threads > 1 && length(pieces) > 1) parallel::mclapply(pieces, one, mc.cores = threads)
-         else lapply(pieces, one), use.names = FALSE)
+  processes <- if (.Platform$OS.type == "unix") threads else 1L
+  unlist(parallel::mclapply(pieces, one, mc.cores = processes), use.names = FALSE)
 }
 
 group <- function(scores) {
@@ -103,8 +106,8 @@ cat(sprintf("%.0f cells x %d genes, %.4g values (%.1f %%), %.3f bytes per value 
             100 * values / cells / genes, file.size(file) / values))
 y <- part("totals of cells", store_normalise(x))
 fit <- part("50 components", pca(y, 50, backend = backend, seed = 1, progress = FALSE))
-cat(sprintf("  on %s by \"%s\", %.0f passes, largest residual %.1e, all converged: %s\n", fit$backend, fit$method, fit$passes,
-            max(fit$residual), all(fit$converged)))
+cat(sprintf("  on %s by \"%s\", %.0f passes, largest residual %.1e, all converged: %s\n", fit$backend, fit$method,
+            fit$passes, max(fit$residual), all(fit$converged)))
 found <- part("grouped", group(fit$x))
 cat(sprintf("%d planted types, %d groups found, adjusted Rand index %.4f\n", types, length(unique(found)),
             rand_index(found, type)))

@@ -1,5 +1,5 @@
-/* Cells of planted types for cells.R: a block of them as compressed columns, one per cell, genes rising. Every draw is a
- * function of (seed, cell, gene), so that blocks and threads change nothing. */
+/* Cells of planted types for cells.R: a block of them as compressed columns, one per cell, genes rising. Every draw is
+ * a function of (seed, cell, gene), so that blocks and threads change nothing. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -404,7 +404,8 @@ static void mirror(double *g, size_t order)
 static int squares(const weft_pca_space *s, size_t order)
 {
   const double have = weft_host_available();
-  return (s->data->sparse ? order == s->data->p : s->data->stays) && (have <= 0 || 8.0 * (double) order * (double) order < 0.5 * have);
+  const int summed = s->data->sparse ? order == s->data->p : s->data->stays;
+  return summed && (have <= 0 || 8.0 * (double) order * (double) order < 0.5 * have);
 }
 
 static weft_status square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)

@@ -91,7 +91,8 @@ static int64_t columns_at_once(const weft_pca_space *s, int64_t rows)
 }
 
 template <typename From>
-static weft_status pieces_of_device(weft_pca_space *s, const From *from, bool form, weft_pca_piece_work work, void *data)
+static weft_status pieces_of_device(weft_pca_space *s, const From *from, bool form, weft_pca_piece_work work,
+                                    void *data)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
@@ -496,7 +497,8 @@ weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v,
 
 static int squares(const weft_pca_space *s, size_t order)
 {
-  return (s->x || (s->held && order == s->data->p)) && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(s->ctx);
+  const bool summed = s->x || (s->held && order == s->data->p);
+  return summed && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(s->ctx);
 }
 
 static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v,
