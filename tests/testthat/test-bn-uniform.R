@@ -65,7 +65,7 @@ test_that("a partition is worth the sum over its graphs, also where scores are t
     lapply(1:6, function(k) factor(ifelse(stats::runif(4000) < 0.02 * k, sample(4, 4000, TRUE), x), 1:4))
   })
   names(copies) <- letters[1:6]
-  for (table in list(bn_scores(list2DF(copies), 3, keep = "all"), bn_scores(linked_bn_data(8, 300), 7, keep = "all"))) {
+  for (table in list(bn_scores(list2DF(copies), 3, keep = "all"), bn_scores(twin_bn_data(), 4, keep = "all"))) {
     p <- length(table$nodes)
     local <- mask_scores(table)
     fit <- bn_learn(table, iterations = 300, target = "uniform", chains = 8, temperatures = 1, thin = 300, burn_in = 0,
