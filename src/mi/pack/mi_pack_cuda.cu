@@ -19,7 +19,7 @@ static void fill_planes(const void *data, size_t first, size_t count, void *out,
     uint32_t *to = (uint32_t *) out + (size_t) k * s->words;
     memset(to, 0, s->words * sizeof *to);
     for (uint32_t c = 0; c < p->classes; c++)
-      memcpy(to + s->class_word[c], p->bits + (first + (size_t) k) * p->words + p->class_word[c],
+      memcpy(to + s->class_word[c], weft_mi_pack_row(p, first + (size_t) k) + p->class_word[c],
              (p->class_word[c + 1] - p->class_word[c]) * sizeof *p->bits);
   }
 }
@@ -41,6 +41,13 @@ extern "C" void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *r)
   free(r);
 }
 
+uint32_t weft_mi_resident_words(const weft_mi_pack *p, uint32_t classes)
+{
+  uint32_t words = 0;
+  for (uint32_t c = 0; c < classes; c++) words += (p->class_rows[c] + STEP_BITS - 1) / STEP_BITS * STEP_WORDS;
+  return words;
+}
+
 #define SEND(field, source, items) do { WEFT_DEVICE_TAKE(r->field, &r->mem, (items)); \
     WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, fill_copy, (source))); } while (0)
 
@@ -58,11 +65,8 @@ weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_
   r->mem = weft_device_begin(ctx);
   WEFT_TAKE(class_word, &host, p->classes + 1);
   WEFT_TAKE(alone, &host, p->p);
-  for (uint32_t c = 0; c < p->classes; c++) {
-    class_word[c] = r->words;
-    r->words += (p->class_rows[c] + STEP_BITS - 1) / STEP_BITS * STEP_WORDS;
-  }
-  class_word[p->classes] = r->words;
+  for (uint32_t c = 0; c <= p->classes; c++) class_word[c] = weft_mi_resident_words(p, c);
+  r->words = class_word[p->classes];
   weft_mi_marginals(p, alone);
   for (size_t g = 0; g < p->group_count; g++)
     if (!p->groups[g].coded && !p->groups[g].shape.missing) r->complete += p->groups[g].count;

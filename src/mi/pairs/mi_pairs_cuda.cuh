@@ -36,6 +36,8 @@ struct weft_mi_resident {
   int tiles_rows;             /* an attribute: 1 as in mi_pairs_wgmma.cu, 2 as in mi_planes_wgmma.cu */
 };
 
+/* 32-bit words of a row of planes on the device, up to the end of the first so many classes. */
+uint32_t weft_mi_resident_words(const weft_mi_pack *pack, uint32_t classes);
 /* NULL in *out when it fails. */
 weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **out);
 
