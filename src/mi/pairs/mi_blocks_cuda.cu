@@ -30,35 +30,32 @@ static double resident_bytes(const weft_mi_pack *p, double plane)
   return planes + most + (p->group_count > 1 ? most + second : 0);
 }
 
-/* The counts of one tile of the largest products, and what does not grow with attributes. */
-static double least_working(const weft_mi_pack *p)
-{
-  uint32_t planes = 1;
-  for (size_t g = 0; g < p->group_count; g++)
-    if (p->groups[g].shape.planes > planes) planes = p->groups[g].shape.planes;
-  return (double) (p->classes / p->per) * weft_mi_counts_words(p) * planes * planes * AREA * 4 +
-         8.0 * (double) p->f.known + 64e3;
-}
-
 static uint32_t most_planes(const weft_mi_pack *p)
 {
-  uint32_t planes = 2;
+  uint32_t planes = 0;
   for (size_t g = 0; g < p->group_count; g++)
     if (p->groups[g].shape.planes > planes) planes = p->groups[g].shape.planes;
   return planes;
 }
 
-int weft_mi_device_holds(weft_ctx *ctx, const weft_mi_pack *p, mi_block_plan *plan)
+/* The counts of one tile of the largest products, and what does not grow with attributes. */
+static double least_working(const weft_mi_pack *p)
+{
+  const double products = (double) (p->classes / p->per) * weft_mi_counts_words(p) * most_planes(p) * most_planes(p);
+  return products * AREA * 4 + 8.0 * (double) p->f.known + 64e3;
+}
+
+int weft_mi_device_holds(weft_ctx *ctx, const weft_mi_pack *p, int copies, mi_block_plan *plan)
 {
   const double left = weft_device_available(ctx);
   const double working = fmax(least_working(p), fmin(WORKING_MOST, WORKING_SHARE * left));
   const double margins = 4.0 * p->classes + 12; /* a plane's and an attribute's, besides */
   double whole_tiles;
   plan->plane = 4.0 * weft_mi_resident_words(p, p->classes) + margins;
-  whole_tiles = 3.0 * ROWS_B * most_planes(p) * plan->plane;
+  whole_tiles = 3.0 * ROWS_B * fmax(2, most_planes(p)) * plan->plane;
   /* an attribute's planes, and the same in another order; two blocks */
   plan->most = (left - working - whole_tiles) / 4;
-  return resident_bytes(p, plan->plane) <= left - working;
+  return resident_bytes(p, plan->plane) + copies * (double) p->plane_rows * plan->plane <= left - working;
 }
 
 struct blocks_job { weft_device_arena *mem; mi_collector *c; };
@@ -81,5 +78,6 @@ weft_status weft_mi_search_blocks(weft_ctx *ctx, weft_device_arena *mem, const w
                                   const mi_block_plan *plan, mi_collector *c)
 {
   blocks_job job = { mem, c };
+  if (plan->most <= 0) return weft_fail_memory(ctx, "device", -4 * plan->most, weft_device_available(ctx), "tiles");
   return weft_mi_blocks_each(ctx, pack, plan->plane, plan->most, search_part, &job);
 }

@@ -217,7 +217,7 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   WEFT_TRY(weft_mi_keeper_begin(ctx, &c.keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
   begun = 1;
   WEFT_TRY(send_near(ctx, &mem, pack, search, &c.bar));
-  if (search->order == 2 && !*device && !weft_mi_device_holds(ctx, pack, &blocks)) {
+  if (search->order == 2 && !*device && !weft_mi_device_holds(ctx, pack, 0, &blocks)) {
     WEFT_TRY(weft_mi_search_blocks(ctx, &mem, pack, &blocks, &c));
     goto done;
   }

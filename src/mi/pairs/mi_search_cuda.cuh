@@ -38,8 +38,9 @@ weft_status weft_mi_search_panels(weft_ctx *ctx, weft_device_arena *mem, const w
 /* Bytes of a row of planes, and the most that a block may weigh (mi_blocks.h). */
 struct mi_block_plan { double plane, most; };
 
-/* 1 when the device has room for a search over the pack's pairs; otherwise the plan says how to cut it. */
-int weft_mi_device_holds(weft_ctx *ctx, const weft_mi_pack *pack, mi_block_plan *plan);
+/* 1 when the device has room for a search over the pack's pairs, and for so many copies of its planes besides; otherwise
+ * the plan says how to cut it. */
+int weft_mi_device_holds(weft_ctx *ctx, const weft_mi_pack *pack, int copies, mi_block_plan *plan);
 weft_status weft_mi_search_blocks(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   const mi_block_plan *plan, mi_collector *c);
 
