@@ -58,7 +58,7 @@ if (part != "peers") {
     rm(w)
     invisible(gc())
   }
-  invisible(step("threshold of a false discovery rate", weft:::significant_information(m, 0.01)))
+  invisible(step("threshold of a false discovery rate", weft:::significant_pairs(m, 0.01)))
   rm(m)
   cat(sprintf("\nPeak memory of all: %.2f GiB\n", peak_gb()))
 }

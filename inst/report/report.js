@@ -140,7 +140,6 @@
       });
     });
     make("span", "Drag genes or the ground; click a gene for its neighbours.", tools);
-    make("span", "Swipe for the rest.", tools).className = "turn";
     box.insertBefore(tools, box.firstChild);
     svg.addEventListener("wheel", function (e) {
       if (!e.ctrlKey && !e.shiftKey && document.activeElement !== svg) return; /* else the page could not be scrolled */
@@ -184,9 +183,26 @@
     });
   }
 
+  /* ---- what is wider than the page ---- */
+  function wide(part) { /* fades out where it goes on, and says so */
+    var hint = make("p", "Swipe sideways: it goes on at the right \u2192");
+    hint.className = "swipe";
+    part.parentNode.insertBefore(hint, part);
+    function look() {
+      part.parentNode.classList.toggle("scrolls", part.scrollWidth > part.clientWidth + 2);
+      part.classList.toggle("more", part.scrollLeft + part.clientWidth < part.scrollWidth - 2);
+    }
+    part.addEventListener("scroll", look, { passive: true });
+    window.addEventListener("resize", look);
+    window.addEventListener("load", look);
+    part.addEventListener("click", function () { setTimeout(look, 0); });
+    look();
+  }
+
   function start() {
     document.querySelectorAll("figure.table").forEach(table);
     document.querySelectorAll(".network").forEach(network);
+    document.querySelectorAll(".scroll, .pan").forEach(wide);
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start); else start();
 })();

@@ -38,7 +38,7 @@ static cudaError_t launch_tiles(Kernel kernel, const tile_launch<Real> &l, int c
   return cudaGetLastError();
 }
 
-/* kernel_cuda.cu */
+/* kernel_chunks_cuda.cu */
 void launch_add_chunks(cudaStream_t stream, const double *partial, const double *inside, int chunks, int cols,
                        int64_t stride, int64_t first, int64_t count, int64_t total_stride, double *total, double *rest,
                        double *total_inside);

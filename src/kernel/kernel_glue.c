@@ -63,18 +63,23 @@ weft_tree weft_kernel_tree_of(SEXP list) {
 }
 
 /* The sheet of kernels (kernel_kinds.h), and which can be summed on a line: a named list of columns. */
-SEXP C_weft_kernel_kinds(void) {
-  const char *fields[] = {"name", "form", "single", "scale", "d1", "d2", "e0", "e1", "line", ""};
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  for (int k = 0; k < 8; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(k < 3 ? STRSXP : REALSXP, WEFT_KERNELS));
-  SET_VECTOR_ELT(out, 8, Rf_allocVector(LGLSXP, WEFT_KERNELS));
+SEXP C_weft_kernel_kinds(void)
+{
+  const char *words[] = { "name", "form", "single" }, *numbers[] = { "scale", "d1", "d2", "e0", "e1" };
+  const char *fields[] = { "name", "form", "single", "scale", "d1", "d2", "e0", "e1", "line", "" };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields)), word[3];
+  double *number[5];
+  for (int k = 0; k < 3; k++) word[k] = weft_result_put(out, words[k], Rf_allocVector(STRSXP, WEFT_KERNELS));
+  for (int k = 0; k < 5; k++)
+    number[k] = REAL(weft_result_put(out, numbers[k], Rf_allocVector(REALSXP, WEFT_KERNELS)));
+  int *line = LOGICAL(weft_result_put(out, "line", Rf_allocVector(LGLSXP, WEFT_KERNELS)));
   for (int kind = 0; kind < WEFT_KERNELS; kind++) {
     const weft_kernel_row *row = weft_kernel_row_of(kind);
-    const char *words[] = {row->name, row->form, row->single};
-    const double numbers[] = {row->scale, row->d1, row->d2, row->e0, row->e1};
-    for (int k = 0; k < 3; k++) SET_STRING_ELT(VECTOR_ELT(out, k), kind, Rf_mkChar(words[k]));
-    for (int k = 0; k < 5; k++) REAL(VECTOR_ELT(out, 3 + k))[kind] = numbers[k];
-    LOGICAL(VECTOR_ELT(out, 8))[kind] = weft_kernel_has_line(kind);
+    const char *of_words[] = { row->name, row->form, row->single };
+    const double of_numbers[] = { row->scale, row->d1, row->d2, row->e0, row->e1 };
+    for (int k = 0; k < 3; k++) SET_STRING_ELT(word[k], kind, Rf_mkChar(of_words[k]));
+    for (int k = 0; k < 5; k++) number[k][kind] = of_numbers[k];
+    line[kind] = weft_kernel_has_line(kind);
   }
   UNPROTECT(1);
   return out;

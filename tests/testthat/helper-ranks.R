@@ -21,6 +21,17 @@ run_ranks <- function(size, code) {
   c(out[out != "The job has ended."], unlist(lapply(list.files(folder, "[.]txt$", full.names = TRUE), readLines)))
 }
 
+# Several pieces of code in one job, each in an environment of its own that knows the rank as `me`: what the ranks said in
+# each. Of a job that does not come to its end every part says all.
+run_ranks_in_parts <- function(size, parts) {
+  out <- run_ranks(size, c('me <- attr(weft_ranks(), "rank")',
+                           sprintf("cat('== %s\\n')\nlocal({%s})", names(parts), unlist(parts)), "cat('== \\n')"))
+  head <- grepl("^== ", out)
+  if (sum(out == "== ") < size) return(lapply(parts, function(part) out))
+  part <- c("", sub("^== ", "", out[head]))[1L + cumsum(head)]
+  lapply(stats::setNames(nm = names(parts)), function(name) out[!head & part == name])
+}
+
 # What every rank has of each of some calls: a matrix of ranks and names of calls with "ok", or the class and message
 # of an error. `calls`: their code, by name; `before`: what they need.
 outcomes <- function(size, before, calls) {

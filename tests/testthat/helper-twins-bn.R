@@ -113,6 +113,7 @@ far_apart <- function(levels, n) {
 order_sums <- function(p, data, shape) {
   list(tolerance = 0, work = function(backend) {
     table <- bn_scores(data(rep(2, p), 300), 3, keep = "all", backend = "cpu")
-    weft:::order_edges(table, bn_exact(table, backend = "cpu")$score, weft:::run_control(backend), shape)
+    weft:::order_edges(table, bn_exact(table, backend = "cpu")$score, weft:::run_control(backend),
+                       list(low = shape[1L], middle = shape[2L]))
   })
 }
