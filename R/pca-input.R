@@ -162,7 +162,7 @@ check_weights <- function(x, count, arg) {
 check_center <- function(x, p, arg) {
   if (is.logical(x) && length(x) == 1L && !is.na(x)) return(x)
   if (is.numeric(x) && length(x) == p && all(is.finite(x)) && (arg != "scale" || all(x > 0))) return(as.double(x))
-  abort_input(sprintf("`%s` must be TRUE, FALSE or %.0f %s numbers, one a column.", arg, p,
+  abort_input(sprintf("`%s` must be TRUE, FALSE or %.0f %s numbers, one per column.", arg, p,
                       if (arg == "scale") "positive" else "finite"), x = paste0("It is ", describe(x), "."))
 }
 

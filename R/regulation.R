@@ -363,7 +363,7 @@ variance_share <- function(moments, targets) {
 
 # ---- choices to edges ----
 
-# Edges of the data (world 0) or of a null copy, one a regulator and target that met at all, by target.
+# Edges of the data (world 0) or of a null copy, one per regulator and target that met at all, by target.
 regulation_edges <- function(choices, regulators, world, control) {
   of <- list(regulators = regulators, world = world)
   moments <- .Call(C_weft_regulation_counts, choices, of, control)

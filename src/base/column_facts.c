@@ -5,7 +5,10 @@
 #include "parallel.h"
 
 /* Columns, or other pieces of so much work each, between two polls. */
-static int64_t pieces_at_once(const weft_ctx *ctx, double each) { return 1 + (int64_t) (ctx->threads * 2e7 / (each + 1)); }
+static int64_t pieces_at_once(const weft_ctx *ctx, double each)
+{
+  return 1 + (int64_t) (ctx->threads * 2e7 / (each + 1));
+}
 
 static int team_for(const weft_ctx *ctx, int64_t pieces)
 {
@@ -230,7 +233,8 @@ weft_status weft_all_finite(weft_ctx *ctx, const double *x, size_t count, int *f
     const int64_t end = first + batch < runs ? first + batch : runs;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) runs));
 #ifdef _OPENMP
-# pragma omp parallel for num_threads(weft_threads_worth(ctx->threads, (double) (end - first) * RUN / 2)) reduction(| : bad)
+# pragma omp parallel for reduction(| : bad) \
+    num_threads(weft_threads_worth(ctx->threads, (double) (end - first) * RUN / 2))
 #endif
     for (int64_t at = first; at < end; at++) {
       const size_t from = (size_t) at * RUN;

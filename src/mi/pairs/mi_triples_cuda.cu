@@ -152,7 +152,7 @@ __device__ static void score_triple(const triple_args &t, const counted &p)
   if (mi_passes(s.bar, mi, gain, index)) mi_append(s.hits, s.bar.by_interaction ? gain : mi, index);
 }
 
-/* Blocks of STRIP rows of a tile, a thread a column. */
+/* Blocks of STRIP rows of a tile, a thread per column. */
 template <uint32_t L>
 __global__ static void __launch_bounds__(ROWS_B) score_levels(const __grid_constant__ triple_args t)
 {
