@@ -58,7 +58,8 @@ table_turned <- function(x, text, number) {
 names_of_genes <- function(names) {
   identifiers <- paste0(
     "^(ENS[A-Z]*[GTP][0-9]{6}|[NX][MR]_[0-9]{4}|LOC[0-9]{4}|ILMN_[0-9]|A_[0-9]+_P[0-9]|FBgn[0-9]{4}|",
-    "WBGene[0-9]{4}|AT[1-5CM]G[0-9]{5}$|Y[A-P][LR][0-9]{3}[CW]|(hsa|mmu|rno)-(mir|let)-|rs[0-9]{4})|_(a|s|x|g|f|i|r)?_?at$|",
+    "WBGene[0-9]{4}|AT[1-5CM]G[0-9]{5}$|Y[A-P][LR][0-9]{3}[CW]|(hsa|mmu|rno)-(mir|let)-|",
+    "rs[0-9]{4})|_(a|s|x|g|f|i|r)?_?at$|",
     "^(gene|probe|probeset|transcript|feature|snp)[ ._-]?[0-9]+$"
   )
   common <- c("ACTB", "GAPDH", "B2M", "TP53", "TRP53", "MYC", "EGFR", "KRAS", "BRCA1", "BRCA2", "PTEN", "RB1", "AKT1",
