@@ -24,6 +24,13 @@ linked_bn_data <- function(p, n, noise = 0.2, seed = p) {
   as.data.frame(x)
 }
 
+# Eight columns, the first two alike and the others free.
+twin_bn_data <- function() {
+  x <- linked_bn_data(8, 60, 1, seed = 4)
+  x$V2 <- x$V1
+  x
+}
+
 # Σ_{t < n} ln(a + t), by its definition.
 slow_rising <- function(a, n) vapply(n, function(k) sum(log(a + seq_len(k) - 1)), 0)
 

@@ -114,7 +114,7 @@ damage_cases <- function(drawn = FALSE) {
   ))
   learn <- function(...) function(x) bn_learn(x, iterations = 20, thin = 2, chains = 2, seed = 1, ...)
   table <- c(shown, list(learn = learn(), sum = learn(target = "sum"),
-                         corrected = learn(target = "sum", correct_bias = TRUE), exact = bn_exact,
+                         uniform = learn(target = "uniform"), exact = bn_exact,
                          order = function(x) bn_exact(x, posterior = "order"),
                          dag = function(x) bn_exact(x, posterior = "dag")))
   fit <- function(data) list(

@@ -186,8 +186,8 @@ test_that("every allocation may fail and nothing leaks", {
   expect_survives_failures(list(
     candidates = function() bn_scores(d, 3, candidates = 2, threads = 1),
     k2 = function() bn_scores(d, 3, "k2", threads = 1),
-    learn = function() bn_learn(d, iterations = 20, target = "sum", chains = 2, correct_bias = TRUE, seed = 1,
-                                threads = 1),
+    learn = function() bn_learn(d, iterations = 20, target = "sum", chains = 2, seed = 1, threads = 1),
+    uniform = function() bn_learn(d, iterations = 20, target = "uniform", chains = 2, seed = 1, threads = 1),
     dag = function() bn_exact(d, posterior = "dag", threads = 1),
     order = function() bn_exact(d, posterior = "order", threads = 1),
     features = function() {
