@@ -148,7 +148,8 @@ abort_character <- function(x) {
   odd <- which(is.na(number) & !is.na(x) & !x %in% c("NA", ""))
   if (!length(odd)) {
     abort_input("`x` must hold numbers.", x = "It is a character matrix: numbers stored as text.",
-                i = "`storage.mode(x) <- \"double\"` turns it into numbers. `as.matrix()` makes text of a data frame with one text column.")
+                i = paste("`storage.mode(x) <- \"double\"` turns it into numbers. `as.matrix()` makes text of a data",
+                          "frame with one text column."))
   }
   at <- arrayInd(odd[1L], dim(x))
   share <- tabulate(arrayInd(odd, dim(x))[, 2L], ncol(x)) / nrow(x)
@@ -156,12 +157,15 @@ abort_character <- function(x) {
   text <- which(share > 0.5)
   text_row <- which(tabulate(arrayInd(odd, dim(x))[, 1L], nrow(x)) > 0.5 * ncol(x))
   abort_input("`x` must hold numbers.",
-              x = sprintf("It is a character matrix; row %d, column `%s` holds \"%s\", one of %d cells that are no numbers.",
+              x = sprintf(paste("It is a character matrix; row %d, column `%s` holds \"%s\", one of %d cells that",
+                                "are no numbers."),
                           at[1L], names[at[2L]], x[odd[1L]], length(odd)),
-              i = if (length(text)) sprintf(paste("Text is in %s: take names out (`rownames(x) <- x[, %d]; x <- x[, -%d]`),",
+              i = if (length(text)) sprintf(paste("Text is in %s: take names out (`rownames(x) <- x[, %d]; x <- x[,",
+                                                  "-%d]`),",
                                                   "then `storage.mode(x) <- \"double\"`."),
                                             label_some(names[text]), text[1L], text[1L])
-                  else if (length(text_row)) sprintf(paste("Row %d is text: take names out (`colnames(x) <- x[%d, ]; x <- x[-%d, ]`),",
+                  else if (length(text_row)) sprintf(paste("Row %d is text: take names out (`colnames(x) <- x[%d, ];",
+                                                           "x <- x[-%d, ]`),",
                                                            "then `storage.mode(x) <- \"double\"`."),
                                                      text_row[1L], text_row[1L], text_row[1L]))
 }
@@ -180,10 +184,13 @@ abort_text_columns <- function(x, number, classified) {
                     if (by_class) "`class` has as many values as there are other columns: genes are in the rows." else
                       "Are genes in the rows, and these their names?", column, column, if (by_class) ", class" else "")
                   else if (!is.null(odd)) sprintf(
-                    "Most of its values are numbers, but row %d has \"%s\": `%s <- as.numeric(%s)` makes such cells NA.",
+                    paste("Most of its values are numbers, but row %d has \"%s\": `%s <- as.numeric(%s)` makes such",
+                          "cells NA."),
                     odd$row, odd$value, column, column)
-                  else if (length(text) > ncol(x) / 2) "Were numbers read as text? `type.convert(x, as.is = TRUE)` turns them back."
-                  else sprintf("Sample names belong into the row names, groups into `class`: `%s <- NULL` takes the column out.", column))
+                  else if (length(text) > ncol(x) / 2)
+                    "Were numbers read as text? `type.convert(x, as.is = TRUE)` turns them back."
+                  else sprintf(paste("Sample names belong into the row names, groups into `class`: `%s <- NULL`",
+                                     "takes the column out."), column))
 }
 
 # The first cell that is no number, of a text column of which most are; else NULL.
@@ -222,7 +229,8 @@ sample_factor <- function(value, x, data, arg) {
     abort_input(
       sprintf("`%s` must be known for every sample.", arg),
       x = sprintf("It is missing for %d of %d: %s.", length(lost), nrow(data), label_some(rownames(data)[lost])),
-      i = if (!anyNA(target$codes)) sprintf("Empty text is no group. `%s[%s == \"\"] <- NA`, and leave these samples out.", arg, arg)
+      i = if (!anyNA(target$codes)) sprintf(paste("Empty text is no group. `%s[%s == \"\"] <- NA`, and leave these",
+                                                  "samples out."), arg, arg)
           else if (inherits(x, "SummarizedExperiment")) sprintf("Leave these samples out: `x[, !is.na(%s)]`.", name)
           else sprintf("Leave these samples out: `keep <- !is.na(%s); gene_network(x[keep, ], %s[keep])`.", arg, arg)
     )
@@ -401,7 +409,8 @@ to_log_scale <- function(q, transform) {
     if (!asked) {
       weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 on, some large or many zeros.",
                                 "It was taken to log2 counts per million."),
-                i = paste("`transform = \"counts\"` says so without this warning, `\"none\"` leaves values as they are;",
+                i = paste("`transform = \"counts\"` says so without this warning, `\"none\"` leaves values as they",
+                          "are;",
                           "for differences in composition normalise before, for example with edgeR or DESeq2."))
     }
   } else {
@@ -409,7 +418,8 @@ to_log_scale <- function(q, transform) {
     what <- "Values became log2(1 + x)."
     if (!asked) {
       weft_warn("scale",
-                "`x` has positive values with a long tail, as intensities before taking logarithms. It became log2(1 + x).",
+                paste("`x` has positive values with a long tail, as intensities before taking logarithms. It became",
+                      "log2(1 + x)."),
                 i = "`transform = \"log2\"` says so without this warning, `\"none\"` leaves values as they are.")
     }
   }
@@ -474,7 +484,8 @@ print.weft_quality <- function(x, ...) {
               format(x$input[2L], big.mark = ",")))
   if (!is.null(x$class)) cat("Class:", plain_text(paste(class_sizes(x$class, "%s %d"), collapse = ", ")), "\n")
   if (is.null(x$log)) cat("Nothing had to be done.\n")
-  for (line in x$log$what) cat(strwrap(plain_text(line), width = getOption("width"), prefix = "  ", initial = "* "), sep = "\n")
+  for (line in x$log$what) cat(strwrap(plain_text(line), width = getOption("width"), prefix = "  ", initial = "* "),
+                               sep = "\n")
   invisible(x)
 }
 
