@@ -270,7 +270,7 @@ test_that("depth of cells does not become correlation of genes", {
     mean(r[upper.tri(r)])
   }
   expect_lt(abs(mean_correlation("cells")), 0.02)
-  expect_gt(mean_correlation("counts"), 0.2) # which is why they are told apart
+  expect_gt(mean_correlation("counts"), 0.05) # which is why they are told apart
 })
 
 test_that("genotypes go through the whole workflow", {
