@@ -13,9 +13,10 @@
 #' 3. Genes that are constant, or have the same value in more than `max_same` of the samples, are left out. Genotypes
 #'    and other whole numbers of at most five values are only left out when constant.
 #' 4. `transform = "auto"` takes raw counts (whole numbers from 0, some above 50 or many zeros) to log2 counts per
-#'    million (plus half a count), and positive values with a long tail to
-#'    log2(1 + x), with a warning either way; what is on a log scale stays. `"counts"`, `"log2"` and `"none"` say it
-#'    outright.
+#'    million (plus half a count); shallow ones with many zeros, as of single cells, to log2(1 + x / size factor), a
+#'    sample's size factor being its total relative to the mean, since half a count per million would turn depth into
+#'    correlation between genes; and positive values with a long tail to log2(1 + x). A warning says which; what is on a
+#'    log scale stays. `"counts"`, `"cells"`, `"log2"` and `"none"` say it outright.
 #' 5. With `batch` or `covariates`, every gene's differences between batches and what is linear in covariates are taken
 #' out (least squares, with the class in the model). Where these explain half of the class or more, a warning says so,
 #' with the share.
@@ -60,12 +61,13 @@
 #' q <- gene_quality(e$x, e$class, e$batch)
 #' q
 #' q$log
-gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform = c("auto", "none", "log2", "counts"),
+gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
+                         transform = c("auto", "none", "log2", "counts", "cells"),
                          impute = c("auto", "components",
                                     "median"), max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
                          least_spread = 0, covariates = NULL, symbols = NULL, descriptions = NULL, threads = NULL) {
   need_args("x")
-  transform <- check_choice(transform, c("auto", "none", "log2", "counts"), "transform")
+  transform <- check_choice(transform, c("auto", "none", "log2", "counts", "cells"), "transform")
   impute <- check_choice(impute, c("auto", "components", "median"), "impute")
   max_missing <- check_number(max_missing, "max_missing", min = 0, max = 1)
   max_missing_samples <- check_number(max_missing_samples, "max_missing_samples", min = 0, max = 1)
@@ -398,40 +400,53 @@ to_log_scale <- function(q, transform) {
     abort_input(sprintf("`transform = \"%s\"` needs values that are not negative.", transform),
                 x = sprintf("The least is %g.", min(q$x, na.rm = TRUE)))
   }
-  if (transform == "counts") {
-    size <- rowSums(q$x, na.rm = TRUE)
-    if (any(size <= 0)) abort_input("Every sample must have counts.",
-                                    x = sprintf("None: %s.", label_some(rownames(q$x)[size <= 0])))
-    q$x <- log2((q$x + 0.5) / (size + 1) * 1e6)
-    what <- sprintf("Raw counts became log2 counts per million (plus half a count); library sizes were %s to %s.",
-                    format(min(size), big.mark = ",", scientific = FALSE), format(max(size), big.mark = ",",
-                                                                                  scientific = FALSE))
-    if (!asked) {
-      weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 on, some large or many zeros.",
-                                "It was taken to log2 counts per million."),
-                i = paste("`transform = \"counts\"` says so without this warning, `\"none\"` leaves values as they",
-                          "are;",
-                          "for differences in composition normalise before, for example with edgeR or DESeq2."))
-    }
-  } else {
-    q$x <- log2(1 + q$x)
-    what <- "Values became log2(1 + x)."
-    if (!asked) {
-      weft_warn("scale",
-                paste("`x` has positive values with a long tail, as intensities before taking logarithms. It became",
-                      "log2(1 + x)."),
-                i = "`transform = \"log2\"` says so without this warning, `\"none\"` leaves values as they are.")
-    }
-  }
-  note(q, "scale", paste0(what, if (!asked) " Recognised by their values."), ncol(q$x), nrow(q$x))
+  size <- if (transform != "log2") sample_sizes(q$x)
+  q$x <- switch(transform, counts = log2((q$x + 0.5) / (size + 1) * 1e6), cells = log2(1 + q$x / (size / mean(size))),
+                log2 = log2(1 + q$x))
+  if (!asked) warn_scale(transform)
+  plainly <- function(v) format(v, big.mark = ",", scientific = FALSE)
+  totals <- if (transform != "log2") sprintf("; totals were %s to %s.", plainly(min(size)), plainly(max(size)))
+  what <- switch(transform, counts = "Raw counts became log2 counts per million (plus half a count)",
+                 cells = paste("Raw counts became log2(1 + x / size factor), a sample's factor being its total",
+                               "relative to the mean"),
+                 log2 = "Values became log2(1 + x).")
+  note(q, "scale", paste0(what, totals, if (!asked) " Recognised by their values."), ncol(q$x), nrow(q$x))
 }
+
+sample_sizes <- function(x) {
+  size <- rowSums(x, na.rm = TRUE)
+  if (all(size > 0)) return(size)
+  abort_input("Every sample must have counts.", x = sprintf("None: %s.", label_some(rownames(x)[size <= 0])))
+}
+
+# What was recognised, and how to say it or something else.
+warn_scale <- function(transform) {
+  says <- sprintf("`transform = \"%s\"` says so without this warning, `\"none\"` leaves values as they are", transform)
+  switch(transform,
+    counts = weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 on, some large or many zeros.",
+                                       "It was taken to log2 counts per million."),
+                       i = paste0(says, "; for differences in composition normalise before, for example with edgeR or ",
+                                  "DESeq2.")),
+    cells = weft_warn("counts", paste("`x` looks like raw counts of single cells: whole numbers from 0 on, many zeros,",
+                                      "few counts. It was taken to log2(1 + x / size factor)."),
+                      i = paste0(says, ", `\"counts\"` takes log2 counts per million.")),
+    log2 = weft_warn("scale", paste("`x` has positive values with a long tail, as intensities before taking",
+                                    "logarithms. It became log2(1 + x)."),
+                     i = paste0(says, ".")))
+}
+
+shallow_mean <- 10 # counts a gene and sample, below which half a count matters
 
 guess_scale <- function(x) {
   v <- if (anyNA(x)) x[!is.na(x)] else x
   if (length(v) > 1e6) v <- v[seq(1, length(v), length.out = 1e6)]
   if (min(v) < 0) return("none")
   top <- stats::quantile(v, 0.99, names = FALSE)
-  if (all(v == round(v)) && (max(v) > 50 || max(v) > 5 && mean(v == 0) > 0.3)) return("counts")
+  if (all(v == round(v))) {
+    zeros <- mean(v == 0)
+    if (max(v) > 5 && zeros > 0.3 && mean(v) < shallow_mean) return("cells")
+    if (max(v) > 50 || max(v) > 5 && zeros > 0.3) return("counts")
+  }
   if (top > 100 && mean(v) > 1.5 * stats::median(v)) "log2" else "none"
 }
 
