@@ -173,11 +173,12 @@ choose_resident <- function(backend) {
 pca_plan <- function(source, k, method, threads) {
   cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
                   source$n * source$p)
-  by_engine <- cost_pca(source$n, source$p, cells, k, if (source$kind == "stored") "sparse" else source$kind, threads)
+  by_engine <- if (source$kind == "stored") cost_pca_stored(source$n, source$p, cells, k, threads)
+               else cost_pca(source$n, source$p, cells, k, source$kind, threads)
   where <- if (source$kind == "resident") "cuda" else "cpu"
   if (method == "auto") method <- names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
   cost <- by_engine[[if (method %in% names(by_engine)) method else "vectors"]]
-  if (source$kind == "stored") cost$cuda <- Inf # where reading blocks from a file would be the longer part
+  if (source$kind == "stored") cost$cuda <- Inf # until stores have run there
   list(method = method, cost = cost)
 }
 

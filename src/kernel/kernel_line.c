@@ -33,19 +33,21 @@ typedef struct {
 
 /* ---- one cell ---- */
 
-static int within(const asked *a, double x) {
+static int within(const asked *a, double x)
+{
   const double gap = fabs(a->q - x), h = a->line->task->h, s = gap * gap / (h * h);
   if (s < 0.9375) return 1;
   if (s > 1.0625) return 0;
-  const weft_points q = {1, 1, &a->q, NULL}, at = {1, 1, &x, NULL};
+  const weft_points q = { 1, 1, &a->q, NULL }, at = { 1, 1, &x, NULL };
   const double t = weft_inside_exactly(&q, 0, &at, 0, h);
   return weft_kernel_step(a->line->task->kind) ? t >= 0 : t > 0;
 }
 
-static void add_pairs(asked *a, size_t first, size_t end) {
+static void add_pairs(asked *a, size_t first, size_t end)
+{
   const weft_line *l = a->line;
   const weft_kernel_task *task = l->task;
-  const weft_points q = {1, 1, &a->q, NULL}, all = {l->n, 1, l->x, NULL};
+  const weft_points q = { 1, 1, &a->q, NULL }, all = { l->n, 1, l->x, NULL };
   for (size_t i = first; i < end; i++) {
     if (i == a->skip) continue;
     const double value = weft_kernel_pair(task->kind, &q, 0, &all, i, task->h, 0);
@@ -54,7 +56,8 @@ static void add_pairs(asked *a, size_t first, size_t end) {
   a->pairs += (double) (end - first);
 }
 
-static void add_moments(asked *a, const weft_line_cell *cell, const double *moments, int side) {
+static void add_moments(asked *a, const weft_line_cell *cell, const double *moments, int side)
+{
   const weft_line *l = a->line;
   const double v = (a->q - cell->middle) * l->per_unit;
   if (!weft_line_evaluate(&l->form, moments, v, side, cell->reach, l->m, a->sum)) {
@@ -66,7 +69,8 @@ static void add_moments(asked *a, const weft_line_cell *cell, const double *mome
     for (size_t c = 0; c < l->m; c++) a->inside += moments[c];
 }
 
-static void add_block(asked *a, const weft_line_cell *cell, size_t block) {
+static void add_block(asked *a, const weft_line_cell *cell, size_t block)
+{
   const size_t first = cell->first + block * WEFT_LINE_BLOCK, end = cell->first + cell->count;
   add_pairs(a, first, end - first < WEFT_LINE_BLOCK ? end : first + WEFT_LINE_BLOCK);
 }
@@ -75,7 +79,8 @@ enum { NOT_BEYOND, NOT_WITHIN, WITHIN };
 
 /* How many references of a cell, the first ones, are so: not beyond the query, not within the kernel's end (where all
  * are left of the query), within it (where all are right of it). */
-static size_t count_first(const asked *a, const weft_line_cell *cell, int which) {
+static size_t count_first(const asked *a, const weft_line_cell *cell, int which)
+{
   const double *x = a->line->x + cell->first;
   size_t low = 0, high = cell->count;
   while (low < high) {
@@ -88,7 +93,8 @@ static size_t count_first(const asked *a, const weft_line_cell *cell, int which)
 }
 
 /* 0 when the cell has nothing within the kernel's end, so that those beyond have nothing either. */
-static int add_cell(asked *a, size_t k) {
+static int add_cell(asked *a, size_t k)
+{
   const weft_line *l = a->line;
   const weft_line_cell *cell = l->cell + k;
   const int ends = weft_kernel_compact(l->task->kind), left = a->q >= cell->hi, right = !left && a->q <= cell->lo;
@@ -121,7 +127,8 @@ static int add_cell(asked *a, size_t k) {
 /* ---- one query ---- */
 
 /* The last cell that begins at q or before; 0 when there is none. */
-static size_t cell_of(const weft_line *l, double q) {
+static size_t cell_of(const weft_line *l, double q)
+{
   size_t low = 0, high = l->cells;
   while (high - low > 1) {
     const size_t k = (low + high) / 2;
@@ -132,7 +139,8 @@ static size_t cell_of(const weft_line *l, double q) {
 }
 
 /* Parts are joined where tolerances are of what they make up. */
-static void join_parts(const sums *s, asked *a) {
+static void join_parts(const sums *s, asked *a)
+{
   const weft_line *l = a->line;
   memset(a->joined, 0, l->m * sizeof *a->joined);
   memset(a->weight, 0, l->m * sizeof *a->weight);
@@ -143,7 +151,8 @@ static void join_parts(const sums *s, asked *a) {
 }
 
 /* Beyond this distance all weights together add less than half of each column's tolerance. */
-static double reach_of(const sums *s, asked *a) {
+static double reach_of(const sums *s, asked *a)
+{
   double least = 1;
   join_parts(s, a);
   for (size_t c = 0; c < a->line->m; c++) {
@@ -153,7 +162,8 @@ static double reach_of(const sums *s, asked *a) {
   return least < 1 ? weft_line_reach(&a->line->form, least) * a->line->task->h : 0;
 }
 
-static void add_all(const sums *s, asked *a) {
+static void add_all(const sums *s, asked *a)
+{
   const weft_line *l = a->line;
   const size_t at = cell_of(l, a->q);
   size_t down = at, up = at + 1;
@@ -173,7 +183,8 @@ static void add_all(const sums *s, asked *a) {
 }
 
 /* 1 when rounding may show, or a logarithm needs another exponent. */
-static int doubtful(const sums *s, asked *a) {
+static int doubtful(const sums *s, asked *a)
+{
   const weft_line *l = a->line;
   if (a->beyond) return 1;
   if (l->form.rounding > 0) join_parts(s, a);
@@ -185,9 +196,10 @@ static int doubtful(const sums *s, asked *a) {
 }
 
 /* sum: 3 m, of which the rest is scratch. */
-static void sum_query(const sums *s, size_t i, double *sum, double *effort) {
+static void sum_query(const sums *s, size_t i, double *sum, double *effort)
+{
   const weft_line *l = s->line;
-  asked a = {.line = l, .q = l->task->query.x[i], .skip = s->place ? s->place[i] : SIZE_MAX, .sum = sum,
+  asked a = { .line = l, .q = l->task->query.x[i], .skip = s->place ? s->place[i] : SIZE_MAX, .sum = sum,
              .joined = sum + l->m, .weight = sum + 2 * l->m};
   memset(sum, 0, 3 * l->m * sizeof *sum);
   add_all(s, &a);
@@ -197,7 +209,8 @@ static void sum_query(const sums *s, size_t i, double *sum, double *effort) {
   effort[0] += a.pairs, effort[1] += a.cells;
 }
 
-static weft_status sum_queries(weft_ctx *ctx, const sums *s, weft_kernel_effort *effort) {
+static weft_status sum_queries(weft_ctx *ctx, const sums *s, weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const weft_line *l = s->line;
@@ -228,7 +241,8 @@ done:
 int weft_kernel_has_line(int kind) { return weft_line_form_of(kind, EXACT).form != WEFT_LINE_NONE; }
 
 /* Scattering the references pays for few queries, and is exact enough where its plain sums of n terms are. */
-static int may_scatter(const weft_kernel_task *task, double tolerance, double most) {
+static int may_scatter(const weft_kernel_task *task, double tolerance, double most)
+{
   const double n = (double) task->reference.n;
   return task->kind == WEFT_GAUSSIAN && !task->leave_one_out && most > 0 && n >= 64 * (double) task->query.n &&
          n * DBL_EPSILON < 0.01 * tolerance;
@@ -236,7 +250,8 @@ static int may_scatter(const weft_kernel_task *task, double tolerance, double mo
 
 /* Sums by cells into `out`; the queries that these do not serve go to `list`. */
 static weft_status by_cells(weft_ctx *ctx, sums *s, weft_line *line, const weft_kernel_task *task, size_t *list,
-                            size_t *count, weft_kernel_effort *effort) {
+                            size_t *count, weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   uint32_t *place = NULL;
@@ -258,11 +273,12 @@ done:
 
 /* By cells of references in order, what these do not serve directly. */
 static weft_status in_order(weft_ctx *ctx, const sums *like, const weft_kernel_task *task, double tolerance,
-                            double *out, weft_kernel_effort *effort) {
+                            double *out, weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  weft_line line = {0};
-  sums s = {.part = like->part, .rel = like->rel, .abs = like->abs, .out = out};
+  weft_line line = { 0 };
+  sums s = { .part = like->part, .rel = like->rel, .abs = like->abs, .out = out };
   size_t *list, repeats;
   line.form = weft_line_form_of(task->kind, tolerance);
   WEFT_TRY(weft_line_build(ctx, &mem, task, &line));
@@ -277,7 +293,8 @@ done:
 
 /* The queries of `list` by references in order. */
 static weft_status some_in_order(weft_ctx *ctx, const sums *like, const weft_kernel_task *task, const size_t *list,
-                                 size_t count, double tolerance, weft_kernel_effort *effort) {
+                                 size_t count, double tolerance, weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_kernel_task some = *task;
@@ -295,15 +312,16 @@ done:
 }
 
 weft_status weft_kernel_line(weft_ctx *ctx, const weft_kernel_task *task, const int *part, double *out,
-                             weft_kernel_effort *effort) {
+                             weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t n = task->reference.n, nq = task->query.n, m = task->m;
   const double rel = task->rel_error > EXACT ? task->rel_error : EXACT, abs = task->logarithm ? 0 : task->abs_error;
   double most = 0;
   int scattered = 0;
-  weft_line line = {0};
-  sums s = {.part = part, .rel = rel, .abs = abs, .out = out};
+  weft_line line = { 0 };
+  sums s = { .part = part, .rel = rel, .abs = abs, .out = out };
   for (size_t c = 0; c < m; c++) {
     double all = 0;
     for (size_t i = 0; i < n; i++) all += task->weights[i * m + c];

@@ -26,7 +26,8 @@ typedef struct {
 /* Floats that one thread needs. */
 static size_t memory_floats(size_t d, size_t m) { return WEFT_TILE_SINGLE * (d + m) + RUN * (d + m); }
 
-static void sum_block(const single *w, size_t first, float *memory, double *doubles) {
+static void sum_block(const single *w, size_t first, float *memory, double *doubles)
+{
   const weft_kernel_task *task = w->task;
   const size_t d = task->reference.d, m = task->m, n = task->reference.n, nq = task->query.n;
   const size_t count = nq - first < WEFT_TILE_SINGLE ? nq - first : WEFT_TILE_SINGLE;
@@ -53,7 +54,7 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
     w->shift(task->reference.x + start * d, middle, scale, rows * d, x);
     for (size_t k = 0; k < rows * m; k++) weight[k] = (float) task->weights[start * m + k];
     memset(sum, 0, m * WEFT_TILE_SINGLE * sizeof *sum);
-    weft_tile_single t = {q, x, weight, d, m, rows, (float) (1 / (h * h)), sum};
+    weft_tile_single t = { q, x, weight, d, m, rows, (float) (1 / (h * h)), sum };
     w->tile(&t, task->kind);
     for (size_t i = 0; i < m * WEFT_TILE_SINGLE; i++) total[i] += (double) sum[i];
   }
@@ -71,7 +72,8 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
 }
 
 weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
-                                      double *out, double *bound) {
+                                      double *out, double *bound)
+{
   weft_status st = WEFT_OK;
   (void) tensor;
   weft_arena mem = weft_arena_begin(ctx);
@@ -85,7 +87,7 @@ weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *tas
   WEFT_TAKE0(weight, &mem, m);
   for (size_t i = 0; i < task->reference.n; i++)
     for (size_t c = 0; c < m; c++) weight[c] += task->weights[i * m + c];
-  const single w = {task, weft_tile_single_variant(), weft_shift_variant(), own, out, bound, weight};
+  const single w = { task, weft_tile_single_variant(), weft_shift_variant(), own, out, bound, weight };
   WEFT_TAKE(memory, &mem, memory_floats(d, m) * threads);
   WEFT_TAKE(doubles, &mem, doubles_each * threads);
   for (size_t start = 0; start < blocks; start += batch) {

@@ -483,6 +483,27 @@ static void close_engine(engine *e)
   weft_arena_end(&e->mem);
 }
 
+/* Room for more columns, when k triplets and a next block are what there is. */
+static weft_status widen(engine *e, size_t capacity)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  const weft_pca_ops *ops = run->ops;
+  engine wide;
+  WEFT_TRY(open_engine(&wide, run, capacity));
+  WEFT_TRY(ops->copy(run->space, wide.s_p, e->s_p, run->near * (e->size + e->next)));
+  WEFT_TRY(ops->copy(run->space, wide.s_q, e->s_q, run->far * e->size));
+  for (size_t j = 0; j < e->size; j++) memcpy(wide.h + j * capacity, e->h + j * e->capacity, e->size * sizeof *e->h);
+  memcpy(wide.values, e->values, e->size * sizeof *e->values);
+  wide.size = e->size;
+  wide.next = e->next;
+  wide.frame.scale = e->frame.scale;
+done:
+  close_engine(st == WEFT_OK ? e : &wide);
+  if (st == WEFT_OK) *e = wide;
+  return st;
+}
+
 weft_status weft_pca_ritz(weft_pca_run *run)
 {
   weft_status st = WEFT_OK;
@@ -516,14 +537,19 @@ weft_status weft_pca_block(weft_pca_run *run)
   if (!squares) run->out->method = WEFT_PCA_KRYLOV;
   for (size_t i = 0; i < k; i++) run->out->iterations[i] = 1;
   if (!whole) {
-    WEFT_TRY(open_engine(&e, run, choose_capacity(run, b)));
+    WEFT_TRY(open_engine(&e, run, gram ? k : choose_capacity(run, b)));
     if (gram || lanczos) {
       e.lanczos = lanczos;
       WEFT_TRY(gram_start(&e));
-      if (run->job->most == 1 || (lanczos && run->out->iterations[0] >= (int32_t) run->job->most)) identity(&e);
-      else if (e.next && e.next <= PANEL) WEFT_TRY(iterate(&e, b));
-      else if (e.next) whole = 1; /* too much was lost by squaring */
-      else identity(&e);
+      const int steps_over = lanczos && run->out->iterations[0] >= (int32_t) run->job->most;
+      if (run->job->most == 1 || steps_over || !e.next) {
+        identity(&e);
+      } else if (e.next <= PANEL) {
+        if (gram) WEFT_TRY(widen(&e, choose_capacity(run, b)));
+        WEFT_TRY(iterate(&e, b));
+      } else {
+        whole = 1; /* too much was lost by squaring */
+      }
     } else {
       WEFT_TRY(first_block(&e, b));
       WEFT_TRY(iterate(&e, b));

@@ -9,6 +9,7 @@
 #include "../base/parallel.h"
 #include "pca.h"
 #include "pca_gemm.h"
+#include "pca_gram_sparse.h"
 #include "pca_observed.h"
 #include "pca_small.h"
 #include "pca_sparse.h"
@@ -306,6 +307,31 @@ done:
   return st;
 }
 
+/* X'X of sparse rows, the lower triangle. */
+static weft_status gram_of_sparse(weft_pca_space *s, double *g)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(s->ctx);
+  const weft_pca_data *d = s->data;
+  const double *row = s->form->row;
+  double *m, weight = (double) d->n;
+  weft_pca_panel x;
+  WEFT_TAKE0(m, &mem, d->p);
+  memset(g, 0, d->p * d->p * sizeof *g);
+  for (size_t t = 0; t < d->panels; t++) {
+    WEFT_TRY(d->fetch(s->ctx, d->source, t, &x));
+    WEFT_TRY(weft_pca_gram_sparse_add(s->ctx, &x, row ? row + x.row : NULL, g, m));
+  }
+  if (row) {
+    weight = 0;
+    for (size_t i = 0; i < d->n; i++) weight += row[i] * row[i];
+  }
+  weft_pca_gram_sparse_centre(s->form, d->p, weight, m, g, weft_pca_threads_for_cells(s->ctx, (double) d->p * (double) d->p));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 /* Upper triangle from lower, in squares that stay in cache. */
 static void mirror(double *g, size_t order)
 {
@@ -319,7 +345,8 @@ static void mirror(double *g, size_t order)
 static int squares(const weft_pca_space *s, size_t order)
 {
   const double have = weft_host_available();
-  return !s->data->sparse && s->data->stays && (have <= 0 || 8.0 * (double) order * (double) order < 0.5 * have);
+  const int summed = s->data->sparse ? order == s->data->p : s->data->stays;
+  return summed && (have <= 0 || 8.0 * (double) order * (double) order < 0.5 * have);
 }
 
 static weft_status square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
@@ -329,7 +356,9 @@ static weft_status square(weft_pca_space *s, int rows, int coarse, double *g, do
   const size_t order = rows ? s->data->n : s->data->p;
   weft_pca_panel x;
   WEFT_TRY(s->data->fetch(s->ctx, s->data->source, 0, &x));
-  if (s->data->sparse || (rows ? x.n < s->data->n : x.p < s->data->p)) {
+  if (s->data->sparse && !rows) {
+    WEFT_TRY(gram_of_sparse(s, g));
+  } else if (s->data->sparse || (rows ? x.n < s->data->n : x.p < s->data->p)) {
     WEFT_TRY(gram_by_products(s, rows, order, g));
   } else {
     for (size_t t = 0; t < s->data->panels; t++) {
