@@ -8,7 +8,7 @@
 
 #define EXACT 4e-13              /* relative tolerance of exact sums, which promise 1e-12 */
 #define ALLOWED 8e-13            /* of an exact sum that may be rounding */
-#define LOG_LEAST 1e-280         /* times the weights: smaller sums are done again for logarithms, the exponent shifted */
+#define LOG_LEAST 1e-280         /* times the weights: smaller sums are done again for logarithms */
 #define PAIRS_AT_ONCE 4e6        /* a thread's pairs between two polls, at most */
 #define QUERIES_AT_ONCE ((size_t) 2048)
 
