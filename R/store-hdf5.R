@@ -39,6 +39,7 @@ h5_open <- function(path) {
     read = function(name, first = NULL, count = NULL) {
       out <- said(rhdf5::h5read(file, name, start = first, count = count, bit64conversion = "double"), name)
       if (is.character(out)) Encoding(out) <- "UTF-8"
+      if (is.raw(out)) storage.mode(out) <- "integer" # numbers of one byte
       out
     },
     close = function() rhdf5::H5Fclose(file)

@@ -162,6 +162,7 @@ store_places <- function(index, count, names, arg) {
 
 # Rows and columns (places from 1, in any order; NULL: all) as a dgCMatrix.
 store_sparse <- function(x, rows = NULL, columns = NULL) {
+  need_package("Matrix", "A dgCMatrix")
   file <- open_store(x)
   names <- dimnames(x)
   at <- lapply(list(rows, columns), function(i) if (!is.null(i)) sort(unique(i)))
