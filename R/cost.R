@@ -16,10 +16,11 @@ cost <- function(cpu, cuda = Inf, bytes = 0, beside = 0, divided = 0) {
 }
 
 # How many of `most` devices to take for so many seconds that they can share. Each further one has to be opened once per
-# session, and costs a thread, memory, data sent again and results put together. What is saved has to be twice that.
+# session, and costs a thread, memory, data sent again and results put together, 3 to 7 ms on two H200. What is saved
+# has to be twice that.
 devices_worth <- function(divided, most, open = session$devices_open %||% 1) {
   m <- seq_len(most)
-  extra <- launching(0.01) * (m - 1) + 0.35 * pmax(0, m - max(open, 1))
+  extra <- launching(0.005) * (m - 1) + 0.35 * pmax(0, m - max(open, 1))
   gain <- divided * (1 - 1 / m) - 2 * extra
   which.max(gain)
 }
@@ -63,10 +64,10 @@ cost_rank_permuted <- function(n, p, permutations, threads) {
 cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2) {
   each <- planes^2 * (5e-9 + n * 5e-12) * if (order > 2) 10 else 1
   features <- if (order > 2) (6 * tuples)^(1 / 3) else (2 * tuples)^(1 / 2)
-  there <- launching(if (order > 2) 0.002 + 1.8e-4 * features else 0.002)
+  turns <- launching(if (order > 2) 1.8e-4 * features else 0)
   cost(on_core(tuples * each / threads),
-       there + sent(4 * packed_bytes) + on_device(tuples * each / if (order > 2) 12000 else 2000), packed_bytes,
-       called(n, features), on_device(tuples * each / if (order > 2) 12000 else 20000))
+       launching(0.002) + turns + sent(4 * packed_bytes) + on_device(tuples * each / if (order > 2) 12000 else 2000),
+       packed_bytes, called(n, features), turns + on_device(tuples * each / if (order > 2) 12000 else 20000))
 }
 
 # A matrix of pairs of categorical columns; p and planes: columns and bit planes per column, of x and, where there is
@@ -187,7 +188,7 @@ cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads, p = 0) 
 # Steps of so many chains, each of which goes on one thread through so many temperatures. A single chain is slow on a
 # device, and thousands are not slower than one. `sets`: parent sets per node.
 cost_chains <- function(iterations, chains, temperatures, sets, nodes, sums, threads) {
-  step <- if (sums) c(5.5e-7, 3e-6) + c(1.4e-8, 1e-7) * sets
+  step <- if (sums) c(5e-7, 3.4e-6) + c(1.25e-8, 1.15e-7) * sets
           else if (nodes <= 128) c(1.8e-7, 1e-6)
           else c(1.8e-7, 1e-4) # masks of more than two words
   replicas <- chains * temperatures
@@ -213,10 +214,11 @@ cost_exact <- function(p, posterior = "none", backend = "cpu", sets = 0, threads
 
 # ---- co-clustering ----
 
-# Sweeps of all chains over size[1] x size[2] nodes with so many links and at most k[1] and k[2] clusters. Between the
-# sweeps the host splits and merges clusters, whichever the back end.
+# Sweeps of all chains over size[1] x size[2] nodes with so many links and at most k[1] and k[2] clusters. A sweep draws
+# labels and what the blocks have, in loops too short for many threads. Between the sweeps the host splits and merges
+# clusters, whichever the back end.
 cost_irm <- function(sweeps, size, links, k, threads) {
-  labels <- sweeps * (links * sum(k) * 1e-10 + sum(size * k) * 1e-9) / min(threads, 16)
+  labels <- sweeps * (links * sum(k) * 1e-10 + sum(size * k) * 1e-9 + prod(k) * 4e-7) / min(threads, 4)
   between <- on_core(sweeps * sum(size) * 7e-6 / min(threads, 4))
   cost(on_core(labels) + between, on_device(labels / 20) + between + launching(sweeps * 5e-4) + sent(40 * links),
        16 * links)

@@ -45,9 +45,12 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
   if (source$kind != "dense") abort_input("`x` must be a matrix or data frame in memory.",
                                           x = paste0("It is ", describe(x), "."))
   x <- source$data
-  if (!all(is.finite(x))) abort_input("`x` must be finite, without missing values.")
+  if (!all_finite(x)) abort_input("`x` must be finite, without missing values.")
+  center <- check_center(center, ncol(x), "center")
+  scale <- check_center(scale, ncol(x), "scale")
   if (isTRUE(center) && isTRUE(scale)) {
-    constant <- apply(x, 2L, function(column) all(column == column[1L]))
+    facts <- matrix_facts(x)
+    constant <- facts$least == facts$greatest
     if (any(constant)) warn_constant((source$names %||% seq_len(ncol(x)))[constant])
   }
   room <- max(1, min(nrow(x) - !isFALSE(center), ncol(x)))
@@ -86,15 +89,13 @@ parallel_analysis <- function(x, most, times, level, key, fit, nulls) {
 }
 
 # Each column by itself, in the order of draws of its own.
-permute_columns <- function(x, key, stream) {
-  by_column <- order(rep(seq_len(ncol(x)), each = nrow(x)), draws("uniform", length(x), key = key, stream = stream),
-                     method = "radix")
-  array(x[by_column], dim(x), dimnames(x))
-}
+permute_columns <- function(x, key, stream) null_data(x, key, stream, NULL)
 
-draw_signs <- function(x, key, stream) {
-  sign <- ifelse(draws("uniform", length(x), key = key, stream = 2^31 + stream) < 0.5, -1, 1)
-  sign * (x - rep(colMeans(x), each = nrow(x)))
+draw_signs <- function(x, key, stream) null_data(x, key, 2^31 + stream, colMeans(x))
+
+null_data <- function(x, key, stream, mean) {
+  if (!is.double(x)) storage.mode(x) <- "double"
+  .Call(C_weft_pca_null, x, list(key = as_halves(key), stream = stream, mean = mean), run_control(progress = FALSE))
 }
 
 broken_stick <- function(x, most, room, fit) {
@@ -109,8 +110,7 @@ singular_values <- function(x, room, center, scale) {
   source <- pca_source(x)
   control <- run_control("cpu", NULL, FALSE, task = "Principal components")
   moments <- column_moments(source, NULL, control)
-  form <- pca_form(moments, check_center(center, source$p, "center"), check_center(scale, source$p, "scale"), NULL,
-                   NULL, source$n)
+  form <- pca_form(moments, center, scale, NULL, NULL, source$n)
   job <- list(method = "gram", choose = TRUE, k = as.integer(room), tol = default_tol(FALSE, "residual", "fail"),
               paper = FALSE, max_iter = 1000L, block = 0L, key = random_key(1), start = NULL)
   pca_native(source, form, job, FALSE, control)$d * 2^form$exponent
@@ -150,7 +150,7 @@ cross_validation <- function(x, most, folds, center, scale) {
   x <- x / unit
   if (is.numeric(center)) center <- center / unit
   control <- run_control("cpu", NULL, FALSE, task = "Principal components")
-  settings <- list(center = check_center(center, ncol(x), "center"), scale = check_center(scale, ncol(x), "scale"))
+  settings <- list(center = center, scale = scale)
   for (f in seq_len(folds) - 1) {
     out <- fold == f
     left <- replace(x, out, NA)

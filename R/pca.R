@@ -183,9 +183,9 @@ pca_plan <- function(source, k, method, threads) {
 }
 
 # Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long
-# for each vector of a block of 8 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
+# for each vector of a block of 4 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
 pca_block <- function(source, backend, ranks) {
-  if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 8L else 0L
+  if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 4L else 0L
 }
 
 check_moments <- function(moments, source) {

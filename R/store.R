@@ -185,13 +185,7 @@ chosen_names <- function(names, at) if (is.null(at)) names else names[at]
 
 #' @export
 as.matrix.weft_store <- function(x, ...) {
-  d <- dim(x)
-  free <- .Call(C_weft_host_available)
-  if (free > 0 && 8 * prod(as.double(d)) > 0.8 * free) {
-    weft_abort("memory", "The store must fit into memory as a dense matrix.",
-               x = sprintf("It needs %.1f GB, and %.1f GB are free.", 8 * prod(as.double(d)) / 1e9, free / 1e9),
-               i = "Take some rows or columns, as `x[1:1000, ]`.")
-  }
+  check_dense_fits(x)
   memory_errors(as.matrix(store_sparse(x)))
 }
 
