@@ -139,7 +139,8 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
   eigenvectors <- if (filtered) on_device(steps / 1.1e13) + launching(0.015) else on_device(steps / 8e11)
   square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf
   core <- 7e9 * min(threads, 16) / slowness("core")
-  products <- 70 * 2 * cells * block * (if (kind == "sparse") 45 else 2)
+  passes <- 70 * max(1, k / 50)
+  products <- passes * 2 * cells * block * (if (kind == "sparse") 45 else 2)
   there <- launching(0.004) + sent(24 * cells)
   turns <- if (kind == "sparse") 20000 else 150
   iterated <- in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there
