@@ -2,7 +2,8 @@
 # The first two set a bare Debian or Ubuntu up by themselves.
 LIB = .lib
 INSTALLED = $(LIB)/installed
-SOURCES := $(shell find DESCRIPTION NAMESPACE configure R src inst -type f \( -name '*.[chR]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \
+SOURCES := $(shell find DESCRIPTION NAMESPACE configure R src inst -type f \
+  \( -name '*.[chR]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \
   -o -path 'inst/*' -o -path DESCRIPTION -o -path NAMESPACE -o -path configure \))
 RUN = R_LIBS="$(CURDIR)/$(LIB)$${R_LIBS:+:$$R_LIBS}"
 LOG = $(CURDIR)/$(LIB)/make.log
@@ -39,7 +40,8 @@ log:
 	@mkdir -p $(LIB)
 	@: >"$(LOG)"
 
-# In parallel, as `make -j` says or else on all processors. `install` always builds; the others only when a source is newer than what is installed.
+# In parallel, as `make -j` says or else on all processors. `install` always builds; the others only when a source is
+# newer than what is installed.
 install:
 	rm -f $(INSTALLED)
 	$(MAKE) $(INSTALLED)

@@ -47,7 +47,8 @@ draw_exactly <- function(fit, draws, seed, threads, progress) {
   check_bn_table(fit[["table"]], "fit$table")
   draws <- check_number(draws %||% 1000, "draws", min = 2, max = 1e6, whole = TRUE)
   check_exact_memory(nrow(fit$dag), "dag", "cpu", length(fit$table$score), threads_for(threads))
-  sets <- memory_errors(.Call(C_weft_bn_draw_graphs, bn_native_table(fit$table), fit$score, draw_key(seed), draws,
+  sets <- memory_errors(.Call(C_weft_bn_draw_graphs, bn_native_table(fit$table), fit$score,
+                              list(key = draw_key(seed), draws = draws),
                               run_control("cpu", threads, progress, fit$table$nodes, "Drawing networks")))
   list(sets = sets, stretch = rep(1L, draws), independent = TRUE)
 }

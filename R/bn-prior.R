@@ -120,7 +120,8 @@ edge_list <- function(x, nodes, arg) {
     x <- cbind(as.character(x[[1L]]), as.character(x[[2L]]))
   }
   if (!is.matrix(x) || ncol(x) != 2L) {
-    abort_input(sprintf("`%s` must be edges: a data frame or matrix with columns from and to, an igraph graph, or a matrix of edges.", arg),
+    abort_input(sprintf(paste("`%s` must be edges: a data frame or matrix with columns from and to, an igraph graph,",
+                              "or a matrix of edges."), arg),
                 x = paste0("It is ", describe(x), "."))
   }
   unknown <- setdiff(x, nodes)

@@ -14,17 +14,20 @@
 #'
 #' `target = "uniform"` has a prior that is uniform over graphs, which [bn_exact()] calls `"dag"`. It goes over ordered
 #' partitions of the nodes (Kuipers and Moffa 2017): the nodes without parents, those whose parents are among these, and
-#' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it counts
-#' once. It runs on the CPU.
+#' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it
+#' counts once. It runs on the CPU.
 #'
 #' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for each
 #'   of
 #' `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves of orders: half of them
-#' place one node elsewhere, a quarter swap two nodes, a quarter two neighbours. Moves of layers: a quarter place
-#' one node in another layer or in one of its own, an eighth split a layer or join two, an eighth swap two nodes (half of
+#' place one node elsewhere, a quarter swap two nodes, a quarter two neighbours. Moves of layers: a quarter place one
+#' node in another layer or in one of its own, an eighth split a layer or join two, an eighth swap two nodes (half of
 #' these of neighbouring layers), a quarter draw a graph and reverse an edge, giving both its nodes new parents
-#' (Grzegorczyk and Husmeier 2008), and a quarter draw a graph and give a node new parents. `diagnostics$acceptance` tells how many of each were
-#' accepted. Of an order the best graph of every proposal is recorded, accepted or not. A search for the best graph ends with a descent from each ladder's last order, in which hardly
+#' (Grzegorczyk and Husmeier 2008), and a quarter draw a graph and give a node new parents. `diagnostics$acceptance`
+#' tells how many of each were accepted.
+#'
+#' For `"max"` the best graph of every proposal is recorded, accepted or not; else that of each saved step. A search for
+#' the best graph ends with a descent from each ladder's last order, in which hardly
 #' anything worse is accepted: 2 p^2 steps for p nodes, a quarter of `iterations` at most. Its graphs are recorded too;
 #' `trace` and [update()] know nothing of it. `iterations = 0` asks for these descents alone, of 2 p^2 steps from each
 #' ladder's first order: a good network, often the best one, in a small part of the time.
@@ -74,8 +77,8 @@
 #' max(abs(uniform$edges - bn_exact(d, posterior = "dag")$edges))
 bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, chains = NULL,
                      target = c("max", "sum", "uniform"), temperatures = NULL, swap_every = 10, thin = NULL,
-                     burn_in = NULL, top = 10, start = NULL, ..., seed = NULL, distributed = FALSE, devices = NULL, backend = NULL,
-                     threads = NULL, progress = NULL, verbose = FALSE) {
+                     burn_in = NULL, top = 10, start = NULL, ..., seed = NULL, distributed = FALSE, devices = NULL,
+                     backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "bn_learn", c(each_rank, "data", "start"))
   need_args("data")
@@ -134,7 +137,8 @@ run_chains <- function(table, run, ranks, control) {
 
 # What native code reads of a run; `ladder0`: ladders before the first of these.
 bn_native_run <- function(run, ladder0 = 0) {
-  read <- c("ladders", "iterations", "thin", "burn_in", "swap_every", "best", "first", "key", "beta", "sum", "layers", "order")
+  read <- c("ladders", "iterations", "thin", "burn_in", "swap_every", "best", "first", "key", "beta", "sum", "layers",
+            "order")
   c(run[read], list(layer = run$layer, ladder0 = ladder0))
 }
 

@@ -72,8 +72,8 @@ raise_native <- function(status, message, column, control) {
   if (!is.na(column)) message <- paste("Column", column_label(column, control$columns), message)
   hint <- switch(status,
     memory = if (about_device_memory(message)) {
-      paste("Use fewer columns or rows, or `backend = \"cpu\"`; `options(weft.device_memory =)` bounds what weft takes of a",
-            "shared device.")
+      paste("Use fewer columns or rows, or `backend = \"cpu\"`; `options(weft.device_memory =)` bounds what weft takes",
+            "of a shared device.")
     } else {
       "Use fewer columns or rows, or end other work on this machine."
     },

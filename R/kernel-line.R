@@ -66,6 +66,8 @@ gaussian_pairs <- function(x, least, rel_error, most_bins = 2^20) {
   }
 }
 
+scored_on_line <- function(criterion, kernel, d) criterion == "lscv" && kernel == "gaussian" && d == 1L
+
 # Least-squares scores of z's bandwidths; of those that bins cannot serve by what `walking()` returns.
 line_scorer <- function(z, rel_error, log_shape, walking) {
   n <- as.double(nrow(z))
@@ -95,8 +97,9 @@ pair_counts <- function(x, bin, most_bins) {
   if (!(bins <= most_bins)) return(NULL)
   grid <- list(bins = bins, least = range[1L, 1L] - 1.5 * bin, per_bin = 1 / bin)
   parted <- .Call(C_weft_kernel_bin, as.double(x), grid, control_of_size(length(x)))
-  size <- stats::nextn(2 * bins, 2)
-  square <- Mod(stats::fft(c(parted$bin, numeric(size - bins))))^2
+  size <- stats::nextn(2 * bins)
+  spectrum <- stats::fft(c(parted$bin, numeric(size - bins)))
+  square <- Re(spectrum)^2 + Im(spectrum)^2
   pairs <- c(1, rep(2, bins - 1)) * Re(stats::fft(square, inverse = TRUE))[seq_len(bins)] / size
   pairs[1:4] <- pairs[1:4] - c(1, 2, 2, 2) * parted$own
   pairs

@@ -45,9 +45,10 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
   if (source$kind != "dense") abort_input("`x` must be a matrix or data frame in memory.",
                                           x = paste0("It is ", describe(x), "."))
   x <- source$data
-  if (!all(is.finite(x))) abort_input("`x` must be finite, without missing values.")
+  if (!all_finite(x)) abort_input("`x` must be finite, without missing values.")
   if (isTRUE(center) && isTRUE(scale)) {
-    constant <- apply(x, 2L, function(column) all(column == column[1L]))
+    facts <- matrix_facts(x)
+    constant <- facts$least == facts$greatest
     if (any(constant)) warn_constant((source$names %||% seq_len(ncol(x)))[constant])
   }
   room <- max(1, min(nrow(x) - !isFALSE(center), ncol(x)))
@@ -86,15 +87,13 @@ parallel_analysis <- function(x, most, times, level, key, fit, nulls) {
 }
 
 # Each column by itself, in the order of draws of its own.
-permute_columns <- function(x, key, stream) {
-  by_column <- order(rep(seq_len(ncol(x)), each = nrow(x)), draws("uniform", length(x), key = key, stream = stream),
-                     method = "radix")
-  array(x[by_column], dim(x), dimnames(x))
-}
+permute_columns <- function(x, key, stream) null_data(x, key, stream, NULL)
 
-draw_signs <- function(x, key, stream) {
-  sign <- ifelse(draws("uniform", length(x), key = key, stream = 2^31 + stream) < 0.5, -1, 1)
-  sign * (x - rep(colMeans(x), each = nrow(x)))
+draw_signs <- function(x, key, stream) null_data(x, key, 2^31 + stream, colMeans(x))
+
+null_data <- function(x, key, stream, mean) {
+  if (!is.double(x)) storage.mode(x) <- "double"
+  .Call(C_weft_pca_null, x, list(key = as_halves(key), stream = stream, mean = mean), run_control(progress = FALSE))
 }
 
 broken_stick <- function(x, most, room, fit) {

@@ -104,12 +104,7 @@ print.weft_regulation <- function(x, n = 6L, ...) {
   if (!is.null(attr(x, "normalised"))) cat_wrapped(attr(x, "normalised"))
   if (!is.null(q)) cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
   if (!is.null(stability_text(x))) cat_wrapped(stability_text(x))
-  edges <- as.data.frame(x, fdr = NULL)
-  if (nrow(edges)) {
-    shown <- utils::head(edges, n)
-    print_rows(shown, digits = 3L)
-  }
-  if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
+  print_first(as.data.frame(x, fdr = NULL), n, digits = 3L)
   cat_wrapped(run_line(x))
   invisible(x)
 }

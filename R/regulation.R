@@ -170,10 +170,8 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   stable <- if (runs > 0) regulation_stability(input$data, found, runs, how)
   about <- c(run_record(match.call(), chosen, started), settings,
              list(edges = found$edges, stability = stable, complementary = 2 * half <= input$n))
-  # at once, so that a large matrix is not copied
   class <- c("weft_regulation", "weft_network", "matrix", "array")
-  attributes(found$weights) <- c(attributes(found$weights), list(class = class), about)
-  found$weights
+  set_attributes(found$weights, c(list(class = class), about))
 }
 
 # What others call arguments that have another name here.
@@ -294,8 +292,8 @@ regulation_genes <- function(input, scores, regulators, targets, control) {
 pick_regulators <- function(scores, control, most = most_regulators) {
   p <- ncol(scores)
   some <- function(count, limit) unique(as.integer(seq(0, count - 1, length.out = min(count, limit))))
-  genes <- list(regulators = seq_len(p) - 1L, targets = some(p, 2000))
-  hub <- .Call(C_weft_regulation_hubs, scores, genes, some(nrow(scores), 1000), control)
+  genes <- list(regulators = seq_len(p) - 1L, targets = some(p, 2000), rows = some(nrow(scores), 1000))
+  hub <- .Call(C_weft_regulation_hubs, scores, genes, control)
   sort(utils::head(order(-hub, seq_len(p)), most))
 }
 
@@ -321,7 +319,7 @@ regulation_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) 
   choices <- choices_of(first, 0, 0.5)
   if (length(first) == halves) return(choices)
   genes$favour <- vapply(seq_len(size[3L]) - 1L, function(world) {
-    moments <- .Call(C_weft_regulation_counts, choices, regulators, world, how$host)
+    moments <- .Call(C_weft_regulation_counts, choices, list(regulators = regulators, world = world), how$host)
     favoured(variance_share(moments, length(genes$targets)), how$half)
   }, numeric(regulators))
   all <- c(choices, choices_of(setdiff(seq_len(halves), first), 0.5, 1))
@@ -367,10 +365,11 @@ variance_share <- function(moments, targets) {
 
 # Edges of the data (world 0) or of a null copy, one a regulator and target that met at all, by target.
 regulation_edges <- function(choices, regulators, world, control) {
-  moments <- .Call(C_weft_regulation_counts, choices, regulators, world, control)
-  starts <- c(0, cumsum(moments$counts))
-  edges <- .Call(C_weft_regulation_edges, choices, regulators, world, starts, control)
-  c(edges, list(starts = starts, share = variance_share(moments, dim(choices)[2L])))
+  of <- list(regulators = regulators, world = world)
+  moments <- .Call(C_weft_regulation_counts, choices, of, control)
+  of$starts <- c(0, cumsum(moments$counts))
+  edges <- .Call(C_weft_regulation_edges, choices, of, control)
+  c(edges, list(starts = of$starts, share = variance_share(moments, dim(choices)[2L])))
 }
 
 # list(weights: a plain matrix, edges)
@@ -385,12 +384,13 @@ regulation_network <- function(choices, genes, names, copies, control) {
                x = sprintf("%.1f GB are free.", have / 1e9), i = "Give fewer `regulators` or `targets`.")
   }
   edges <- regulation_edges(choices, length(regulators), 0L, control)
-  full <- dim(choices)[1L] * dim(choices)[4L]
   edges$q_value <- if (copies > 0) {
     null <- lapply(seq_len(copies), function(copy) regulation_edges(choices, length(regulators), copy, control)$area)
     area_q_values(edges$area, unlist(null, use.names = FALSE), copies)
   }
-  weights <- .Call(C_weft_regulation_weights, edges, edges$starts, edges$share, full, control)
+  weights <- .Call(C_weft_regulation_weights,
+                   c(edges[c("regulator", "area", "starts", "share")], full = dim(choices)[1L] * dim(choices)[4L]),
+                   control)
   edges$share <- edges$starts <- NULL
   attr(weights, "dimnames") <- list(regulators, targets)
   list(weights = weights, edges = edges)

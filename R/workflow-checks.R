@@ -90,7 +90,7 @@ sound_quality <- function(q) {
     genes <- c(gene = "character", kept = "logical", reason = "character", missing = "numeric", median = "numeric",
                mad = "numeric")
     samples <- c(sample = "character", kept = "logical", reason = "character", missing = "numeric")
-    is_matrix(q$x) && length(q$x) && all(is.finite(q$x)) && is_labels(rownames(q$x)) && is_labels(colnames(q$x)) &&
+    is_matrix(q$x) && length(q$x) && all_finite(q$x) && is_labels(rownames(q$x)) && is_labels(colnames(q$x)) &&
       is_groups(q$class, nrow(q$x)) && is_groups(q$batch, nrow(q$x)) && sound_covariates(q$covariates, nrow(q$x)) &&
       sound_symbols(q$genes) && sound_before(q$before, nrow(q$x)) &&
       is_word(q$kind) && q$kind %in% c("expression", "levels") && is_number(q$imputed) &&

@@ -59,7 +59,7 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
   distance <- rep(NA_real_, n)
   p_distance <- rep(1, n)
   if (!is.null(data)) {
-    distance <- distance_from(x, outlier_data(data, x))
+    distance <- distance_from(x, outlier_data(data, x), threads)
     p_distance <- tail_p(log(pmax(distance, 1e-300)))
   }
   p <- pmin(1, 2 * pmin(p_density, p_distance))
@@ -83,7 +83,7 @@ outlier_data <- function(data, fit) {
   if (inherits(data, "weft_quality")) data <- checked_quality(data, "data")$x
   if (is.data.frame(data) || inherits(data, c("Matrix", "DelayedArray"))) data <- as.matrix(data)
   if (!is.matrix(data) || !(is.numeric(data) || is.logical(data)) || nrow(data) != nrow(fit$x) ||
-        ncol(data) != nrow(fit$rotation) || !all(is.finite(data))) {
+        ncol(data) != nrow(fit$rotation) || !all_finite(data)) {
     abort_input("`data` must be the complete matrix that `x` was made from.",
                 x = sprintf("It is %s; `x` is of %d samples and %d genes.", describe(data), nrow(fit$x),
                             nrow(fit$rotation)))
@@ -111,10 +111,11 @@ tail_p <- function(s) {
   ifelse(excess > 0, top / n * (1 + pmax(excess, 0))^-(deep - top), share)
 }
 
-distance_from <- function(fit, x) {
+distance_from <- function(fit, x, threads = NULL) {
   k <- fit$leading %||% min(2L, ncol(fit$x))
-  z <- (x - rep(center_of(fit, ncol(x)), each = nrow(x))) / rep(scale_of(fit, ncol(x)), each = nrow(x))
-  sqrt(pmax(0, rowSums(z^2) - rowSums(fit$x[, seq_len(k), drop = FALSE]^2)) / ncol(x))
+  if (!is.double(x)) storage.mode(x) <- "double"
+  all <- row_squares(x, center_of(fit, ncol(x)), scale_of(fit, ncol(x)), threads)
+  sqrt(pmax(0, all - rowSums(fit$x[, seq_len(k), drop = FALSE]^2)) / ncol(x))
 }
 
 #' @rdname gene_outliers

@@ -71,7 +71,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
   max_missing_samples <- check_number(max_missing_samples, "max_missing_samples", min = 0, max = 1)
   max_same <- check_number(max_same, "max_same", min = 0, max = 1)
   least_spread <- check_number(least_spread, "least_spread", min = 0, max = 0.99)
-  data <- expression_matrix(x, assay, value_count(class))
+  data <- expression_matrix(x, assay, value_count(class), threads)
   check_orientation(data, class, x)
   check_samples(nrow(data))
   q <- list(x = data, class = sample_factor(class, x, data, "class"), batch = sample_factor(batch, x, data, "batch"),
@@ -80,21 +80,22 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
   symbols <- gene_symbols(symbols, x, data)
   descriptions <- gene_words(descriptions, x, ncol(data), description_columns, "descriptions")
   q <- name_genes(q)
-  q$genes <- data.frame(gene = colnames(q$x), kept = TRUE, reason = "", missing = colMeans(is.na(q$x)),
-                        row.names = NULL)
-  q$samples <- data.frame(sample = rownames(q$x), kept = TRUE, reason = "", missing = rowMeans(is.na(q$x)),
+  missing <- missing_shares(q$x, threads)
+  q$genes <- data.frame(gene = colnames(q$x), kept = TRUE, reason = "", missing = missing$genes, row.names = NULL)
+  q$samples <- data.frame(sample = rownames(q$x), kept = TRUE, reason = "", missing = missing$samples,
                           row.names = NULL)
   q <- drop_missing(q, max_missing, max_missing_samples)
-  q <- drop_uninformative(q, max_same)
+  q <- drop_uninformative(q, max_same, threads)
   q <- note_duplicates(q)
   q <- to_log_scale(q, transform)
   q <- take_out_nuisance(q)
   q <- fill_gaps(q, impute, threads)
-  q <- drop_least_spread(q, least_spread)
+  q <- drop_least_spread(q, least_spread, threads)
   at <- match(colnames(q$x), q$genes$gene)
   q$genes$median <- q$genes$mad <- NA_real_
-  q$genes$median[at] <- column_medians(q$x)
-  q$genes$mad[at] <- column_medians(abs(q$x - rep(q$genes$median[at], each = nrow(q$x))))
+  spread <- column_spreads(q$x, threads)
+  q$genes$median[at] <- spread$median
+  q$genes$mad[at] <- spread$mad
   q <- group_symbols(q, symbols)
   q$genes$description <- descriptions
   rownames(q$log) <- NULL
@@ -105,19 +106,10 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform 
 
 value_count <- function(class) if (is.data.frame(class)) nrow(class) else length(class)
 
-# Of a complete matrix; the middle one or two of a partial order take a third of the time of stats::median().
-column_medians <- function(x) {
-  half <- (nrow(x) + 1L) %/% 2L
-  middle <- if (nrow(x) %% 2L) half else half + 0:1
-  each_column(x, function(v) mean(sort.int(v, partial = middle)[middle]), 0)
-}
-
-each_column <- function(x, f, like) vapply(seq_len(ncol(x)), function(j) f(x[, j]), like)
-
 # ---- input ----
 
 # classified: how many values the class has, which tells samples from genes when x cannot be read.
-expression_matrix <- function(x, assay, classified = 0L) {
+expression_matrix <- function(x, assay, classified = 0L, threads = NULL) {
   source <- as_source(x, assay, "x")
   x <- source_matrix(source) %||% source$data
   if (source$kind == "frame") {
@@ -132,7 +124,7 @@ expression_matrix <- function(x, assay, classified = 0L) {
                 x = paste0("It is ", describe(x), "."))
   }
   if (!is.double(x)) storage.mode(x) <- "double"
-  bad <- which(colSums(is.infinite(x)) > 0)
+  bad <- which(matrix_facts(x, threads)$infinite > 0)
   if (length(bad)) {
     abort_input("`x` must not have infinite values.", x = sprintf("Found in %d of %d genes: %s.", length(bad), ncol(x),
                 label_some((colnames(x) %||% as.character(seq_len(ncol(x))))[bad])),
@@ -140,8 +132,15 @@ expression_matrix <- function(x, assay, classified = 0L) {
   }
   if (ncol(x) < 3L) abort_input("`x` must have at least 3 genes.", x = sprintf("It has %d columns.", ncol(x)))
   samples <- rownames(x) %||% sprintf("sample%d", seq_len(nrow(x)))
-  rownames(x) <- make.unique(valid_utf8(samples))
+  samples <- make.unique(valid_utf8(samples))
+  if (!identical(rownames(x), samples)) rownames(x) <- samples # which copies it
   x
+}
+
+# Of genes and of samples.
+missing_shares <- function(x, threads = NULL) {
+  missing <- matrix_facts(x, threads)$missing
+  list(genes = missing / nrow(x), samples = if (any(missing > 0)) rowMeans(is.na(x)) else numeric(nrow(x)))
 }
 
 abort_character <- function(x) {
@@ -294,7 +293,8 @@ name_genes <- function(q) {
   empty <- is.na(names) | !nzchar(names)
   names[empty] <- "gene"
   twice <- duplicated(names)
-  colnames(q$x) <- make.unique(names)
+  different <- make.unique(names)
+  if (!identical(colnames(q$x), different)) colnames(q$x) <- different # which copies it
   if (any(twice | empty)) {
     q <- note(q, "names", sprintf("Genes with a name that another has, or none, got numbers added: %s.",
                                   some_named(unique(names[twice | empty]))),
@@ -331,7 +331,8 @@ leave_out <- function(q, genes = character(), samples = character(), reason) {
 share_text <- function(share) sprintf("%s %%", format(signif(100 * share, 2), trim = TRUE, scientific = FALSE))
 
 drop_missing <- function(q, max_missing, max_missing_samples) {
-  genes <- colnames(q$x)[colMeans(is.na(q$x)) > max_missing]
+  if (!anyNA(q$x)) return(q)
+  genes <- colnames(q$x)[missing_shares(q$x)$genes > max_missing]
   if (length(genes)) {
     q <- leave_out(q, genes, reason = "missing values")
     q <- note(q, "missing values",
@@ -339,7 +340,7 @@ drop_missing <- function(q, max_missing, max_missing_samples) {
                                            some_named(genes)),
               length(genes))
   }
-  samples <- rownames(q$x)[rowMeans(is.na(q$x)) > max_missing_samples]
+  samples <- rownames(q$x)[missing_shares(q$x)$samples > max_missing_samples]
   if (length(samples)) {
     q <- leave_out(q, samples = samples, reason = "missing values")
     q <- note(q, "missing values",
@@ -349,19 +350,17 @@ drop_missing <- function(q, max_missing, max_missing_samples) {
   q
 }
 
-drop_uninformative <- function(q, max_same) {
-  x <- q$x
-  least <- column_range(x, min)
-  constant <- least == column_range(x, max)
-  constant[is.na(constant)] <- TRUE
+drop_uninformative <- function(q, max_same, threads) {
+  facts <- matrix_facts(q$x, threads, same = TRUE)
+  constant <- facts$least == facts$greatest
   if (any(constant)) {
-    genes <- colnames(x)[constant]
+    genes <- colnames(q$x)[constant]
     q <- leave_out(q, genes, reason = "constant")
     q <- note(q, "constant", sprintf("Constant genes were left out: %s.", some_named(genes)), length(genes))
   }
-  q$kind <- if (all_few_levels(q$x)) "levels" else "expression"
+  q$kind <- if (all(facts$few[!constant])) "levels" else "expression"
   if (q$kind == "expression" && max_same < 1) {
-    same <- each_column(q$x, commonest_share, 0)
+    same <- (facts$same / (nrow(q$x) - facts$missing))[!constant]
     if (any(same > max_same)) {
       genes <- colnames(q$x)[same > max_same]
       q <- leave_out(q, genes, reason = "low information")
@@ -371,24 +370,6 @@ drop_uninformative <- function(q, max_same) {
     }
   }
   q
-}
-
-column_range <- function(x, f) suppressWarnings(each_column(x, function(v) f(v, na.rm = TRUE), 0))
-
-all_few_levels <- function(x) {
-  for (j in seq_len(ncol(x))) if (!few_levels(x[, j])) return(FALSE)
-  TRUE
-}
-
-few_levels <- function(v) {
-  v <- unique(v[!is.na(v)])
-  length(v) <= 5L && all(v == round(v)) && all(abs(v) < 100)
-}
-
-commonest_share <- function(v) {
-  v <- v[!is.na(v)]
-  if (!anyDuplicated(v)) return(1 / length(v))
-  max(rle(sort(v))$lengths) / length(v)
 }
 
 note_duplicates <- function(q) {
@@ -436,7 +417,7 @@ to_log_scale <- function(q, transform) {
 }
 
 guess_scale <- function(x) {
-  v <- x[!is.na(x)]
+  v <- if (anyNA(x)) x[!is.na(x)] else x
   if (length(v) > 1e6) v <- v[seq(1, length(v), length.out = 1e6)]
   if (min(v) < 0) return("none")
   top <- stats::quantile(v, 0.99, names = FALSE)
@@ -445,9 +426,10 @@ guess_scale <- function(x) {
 }
 
 fill_gaps <- function(q, impute, threads) {
+  q$imputed <- 0L
+  if (!anyNA(q$x)) return(q)
   gaps <- is.na(q$x)
   q$imputed <- sum(gaps)
-  if (!q$imputed) return(q)
   if (impute == "auto") impute <- if (q$kind == "expression" && length(q$x) <= 2e6) "components" else "median"
   if (q$kind == "levels") impute <- "median"
   if (impute == "components") {
@@ -470,9 +452,9 @@ fill_gaps <- function(q, impute, threads) {
        sum(colSums(gaps) > 0), sum(rowSums(gaps) > 0))
 }
 
-drop_least_spread <- function(q, least_spread) {
+drop_least_spread <- function(q, least_spread, threads) {
   if (least_spread == 0) return(q)
-  mad <- column_medians(abs(q$x - rep(column_medians(q$x), each = nrow(q$x))))
+  mad <- column_spreads(q$x, threads)$mad
   genes <- colnames(q$x)[order(mad)][seq_len(floor(least_spread * ncol(q$x)))]
   if (!length(genes)) return(q)
   q <- leave_out(q, genes, reason = "small spread")

@@ -205,7 +205,7 @@ leading_genes <- function(q, count, ranking = NULL) {
     ranking <- ranking %||% gene_ranking(q, progress = FALSE)
     return(match(utils::head(ranking$feature, count), colnames(q$x)))
   }
-  order(-column_medians(abs(q$x - rep(column_medians(q$x), each = nrow(q$x)))), seq_len(ncol(q$x)))[seq_len(count)]
+  order(-column_spreads(q$x)$mad, seq_len(ncol(q$x)))[seq_len(count)]
 }
 
 memory_limit <- function(memory) {
@@ -226,7 +226,7 @@ gene_clusters <- function(x, genes = 300, max_clusters = NULL, chains = 4, sweep
   use <- if (genes < ncol(q$x)) sort(leading_genes(without, genes)) else seq_len(ncol(q$x))
   data <- q$x[, use, drop = FALSE]
   real <- q$kind == "expression"
-  data <- if (real) scaled_columns(data) else 1 * (data > rep(column_medians(data), each = nrow(data)))
+  data <- if (real) scaled_columns(data) else 1 * (data > rep(column_spreads(data, threads)$median, each = nrow(data)))
   irm(data, family = if (real) "gaussian" else "bernoulli", max_clusters = max_clusters, chains = chains,
       sweeps = sweeps, seed = seed,
       backend = backend, threads = threads, progress = progress)

@@ -1,10 +1,15 @@
-# Pairs of genotypes on a device: rates of whole calls from packed data, and whole calls from .bed files.
-#   Rscript inst/bench/mi-genotypes.R            what takes a minute and a half on one H200 with 16 cores
-#   Rscript inst/bench/mi-genotypes.R biobank P  500,000 samples of P variants (10,000), from .bed to table
+# Pairs and triples of genotypes: rates of whole calls from packed data, and whole calls from .bed files.
+#   Rscript inst/bench/mi-genotypes.R rates          packed data on a device; 35 s on one H200 with 16 cores
+#   Rscript inst/bench/mi-genotypes.R triples [S]    a grid of sizes for S seconds (40)
+#   Rscript inst/bench/mi-genotypes.R file [S]       500,000 samples and growing numbers of variants from .bed to table
+#                                                    for about S seconds (60): planted pairs, growth; 5,000 x 500,000
+#   Rscript inst/bench/mi-genotypes.R cpu            one thread, every kind of processor, beside PLINK 1.9
 # T: 10^12 pair-samples, rows of a pair, per second. The tensor cores of an H200 make 7,737 T products of planes; a pair
-# of complete genotypes takes four, one with missing calls nine.
+# of complete genotypes takes four, one with missing calls nine, a triple of complete ones twelve.
 library(weft)
 arguments <- commandArgs(TRUE)
+rows <- if (length(arguments)) arguments[1] else "rates"
+seconds <- if (length(arguments) > 1) as.numeric(arguments[2])
 
 # Bytes of a .bed file: four genotypes each, of codes 0 (two copies), 2 (one), 3 (none), and 1 (missing).
 some_bytes <- function(count, missing) {
@@ -13,91 +18,258 @@ some_bytes <- function(count, missing) {
 }
 
 # A data set of n samples and p variants: a block of random variants, and copies of it with samples shifted, so that no
-# two variants are alike. Returns the files' stem.
-write_plink <- function(n, p, missing = 0) {
+# two variants are alike. Processes write parts of the file. Returns the files' stem.
+write_plink <- function(n, p, missing = 0, processes = 1L) {
   stem <- tempfile("genotypes")
   each <- 100L
   bytes <- (n + 3L) %/% 4L
   block <- matrix(some_bytes(bytes * each, missing), bytes)
-  out <- file(paste0(stem, ".bed"), "wb")
-  writeBin(as.raw(c(0x6c, 0x1b, 1)), out)
-  for (k in seq_len(p %/% each)) writeBin(as.vector(block[1L + (seq_len(bytes) - 1L + 7919L * k) %% bytes, ]), out)
-  close(out)
+  bed <- paste0(stem, ".bed")
+  writeBin(as.raw(c(0x6c, 0x1b, 1)), bed)
+  write_blocks <- function(blocks) {
+    out <- file(bed, "r+b")
+    on.exit(close(out))
+    for (k in blocks) {
+      seek(out, 3 + (k - 1) * as.double(bytes) * each, rw = "write")
+      shift <- (7919 * k) %% bytes
+      writeBin(as.vector(block[c(seq_len(bytes - shift) + shift, seq_len(shift)), ]), out)
+    }
+  }
+  parts <- parallel::splitIndices(p %/% each, processes)
+  if (processes > 1L) parallel::mclapply(parts, write_blocks, mc.cores = processes) else write_blocks(parts[[1L]])
   writeLines(sprintf("1 rs%d 0 %d A G", seq_len(p), 1000L * seq_len(p)), paste0(stem, ".bim"))
   writeLines(sprintf("f i%d 0 0 1 -9", seq_len(n)), paste0(stem, ".fam"))
   stem
 }
 
-least <- function(times, f) min(vapply(seq_len(times), function(k) system.time(f())[["elapsed"]], 0))
+remove_plink <- function(stem) unlink(paste0(stem, c(".bed", ".bim", ".fam")))
+
+elapsed <- function(f) system.time(f(), gcFirst = FALSE)[["elapsed"]]
+least <- function(times, f) min(vapply(seq_len(times), function(k) elapsed(f), 0))
 
 line <- function(what, took, pair_samples = NA, goal = NA) { # or triple-samples
   rate <- pair_samples / took / 1e12
-  cat(sprintf("%-66s %8.3f s%s%s\n", what, took, if (is.na(rate)) "" else sprintf("  %6.0f T", rate),
+  cat(sprintf("%-66s %8.3f s%s%s\n", what, took, if (is.na(rate)) "" else sprintf("  %6.3g T", rate),
               if (is.na(goal)) "" else sprintf("  (goal %s)", goal)))
 }
 
-# Whole calls of mi_pairs() on packed data.
+pairs_of <- function(p) p * (p - 1) / 2
+
+# ---- packed data ----
+
 packed <- function(what, x, class, p, n, goal = NA, ..., times = 3, by = c("mi", "interaction")) {
   pack <- mi_pack(x, class, ...)
   on.exit(weft_free(pack))
   for (b in by) {
     call <- function() mi_pairs(pack, top = 1000, by = b, backend = "cuda")
     call()
-    line(sprintf("%s, %d x %d, %s", what, n, p, b), least(times, call), n * as.double(p) * (p - 1) / 2, goal)
+    line(sprintf("%s, %d x %d, %s", what, n, p, b), least(times, call), n * pairs_of(as.double(p)), goal)
   }
 }
 
 genotypes <- function(n, p, goal = NA, missing = 0, na = "drop", classes = 2L, ...) {
   stem <- write_plink(n, p, missing)
-  on.exit(unlink(paste0(stem, c(".bed", ".bim", ".fam"))))
+  on.exit(remove_plink(stem))
   what <- sprintf("genotypes, %g%% missing%s, %d classes", 100 * missing, if (missing) paste0(" ", na) else "", classes)
   packed(what, plink_file(stem), sample.int(classes, n, TRUE), p, n, goal, na = na, ...)
 }
 
 levels_of <- function(levels, n, p) {
   base <- vapply(seq_len(200L), function(k) as.raw(sample.int(levels, n, TRUE) - 1L), raw(n))
-  do.call(cbind, lapply(seq_len(p %/% 200L), function(k) base[1L + (seq_len(n) - 1L + 7919L * k) %% n, ]))
+  do.call(cbind, lapply(seq_len(ceiling(p / 200)), function(k) {
+    base[1L + (seq_len(n) - 1L + 7919L * k) %% n, ]
+  }))[, seq_len(p)]
 }
 
-from_file <- function(n, p, ...) {
-  stem <- write_plink(n, p, 0.01)
-  on.exit(unlink(paste0(stem, c(".bed", ".bim", ".fam"))))
-  class <- stats::rbinom(n, 1, 0.5)
-  pack <- NULL
-  line(sprintf("plink_file() to planes, 1%% missing, %d x %d", n, p),
-       system.time(pack <- mi_pack(plink_file(stem), class, na = "drop"))[["elapsed"]])
-  weft_free(pack)
-  line(sprintf("from .bed to table, 1%% missing, %d x %d", n, p),
-       least(1, function() mi_pairs(plink_file(stem), class, na = "drop", top = 1000, backend = "cuda")),
-       n * as.double(p) * (p - 1) / 2)
-}
-
-set.seed(1)
-cat(weft_devices()$name[1], format(Sys.Date()), "\n")
-invisible(mi_pairs(levels_of(2, 100, 200), sample(2, 100, TRUE), backend = "cuda")) # opens the device
-if (length(arguments) && arguments[1] == "biobank") {
-  from_file(500000L, as.integer(if (length(arguments) > 1) arguments[2] else 10000L))
-} else {
-  genotypes(10000L, 20000L, 700)
-  genotypes(50000L, 20000L, 700, by = "mi")
-  genotypes(10000L, 20000L, missing = 0.01)
-  genotypes(10000L, 20000L, missing = 0.01, na = "level", by = "mi")
-  genotypes(50000L, 20000L, missing = 0.01, by = "mi")
-  genotypes(10000L, 20000L, missing = 0.01, classes = 4L, by = "mi")
-  packed("four levels, 2 classes", levels_of(4, 5000, 20000), sample(2, 5000, TRUE), 20000L, 5000L)
-  packed("five levels, 4 classes", levels_of(5, 2000, 20000), sample(4, 2000, TRUE), 20000L, 2000L, 50)
-  x <- levels_of(3, 5000, 3000)
-  pack <- mi_pack(x, sample(2, 5000, TRUE))
-  for (by in c("mi", "interaction"))
-    line(sprintf("triples, three levels, 2 classes, 5000 x 3000, %s", by),
-         least(1, function() mi_triples(pack, top = 1000, by = by, backend = "cuda")), 5000 * choose(3000, 3), 300)
-  weft_free(pack)
+within_strata <- function() {
   x <- levels_of(3, 10000, 10000)
   class <- sample(2, 10000, TRUE)
   strata <- sample(3, 10000, TRUE)
-  within <- function(p) mi_pairs(x[, seq_len(p)], class, strata = strata, top = 1000, backend = "cuda")
-  line("three levels, 2 classes, 3 strata, 10000 x 10000, packing included", least(2, function() within(10000L)),
-       10000 * 1e4 * (1e4 - 1) / 2)
-  from_file(20000L, 20000L)
-  from_file(500000L, 2000L)
+  call <- function() mi_pairs(x, class, strata = strata, top = 1000, backend = "cuda")
+  line("three levels, 2 classes, 3 strata, 10000 x 10000, with packing", least(2, call), 1e4 * pairs_of(1e4))
+}
+
+permuted <- function(n, p) {
+  pack <- mi_pack(levels_of(3, n, p), sample(2, n, TRUE))
+  on.exit(weft_free(pack))
+  search <- function(...) mi_pairs(pack, top = 100, backend = "cuda", ...)
+  search()
+  once <- least(5, search)
+  tested <- elapsed(function() search(permutations = 99, seed = 1))
+  line(sprintf("99 permutations, three levels, %d x %d: %.0f searches (goal 30)", n, p, (tested - once) / once), tested)
+}
+
+rates <- function() {
+  genotypes(50000L, 20000L, 700)
+  genotypes(10000L, 100000L, 700, times = 2)
+  genotypes(10000L, 20000L)
+  genotypes(10000L, 20000L, missing = 0.01, by = "mi")
+  genotypes(50000L, 20000L, missing = 0.01, by = "mi")
+  packed("four levels, 2 classes", levels_of(4, 5000, 20000), sample(2, 5000, TRUE), 20000L, 5000L, by = "mi")
+  packed("five levels, 4 classes", levels_of(5, 2000, 20000), sample(4, 2000, TRUE), 20000L, 2000L, 50, by = "mi")
+  within_strata()
+  permuted(10000L, 20000L)
+  permuted(2000L, 5000L)
+}
+
+# ---- triples: seconds of whole calls from packed data, sizes by growing work ----
+
+triples <- function(until) {
+  began <- proc.time()[[3L]]
+  grid <- expand.grid(levels = 2:3, n = c(500, 1000, 5000), p = c(150, 500, 1000, 3000, 10000))
+  goal <- grid$levels == 3 & grid$n == 5000 & grid$p == 3000
+  grid <- rbind(grid[goal, ], grid[!goal, ])
+  slowest <- c(0, 0) # seconds a triple of so many levels at its last size, and for how few rows
+  for (k in seq_len(nrow(grid))) {
+    g <- grid[k, ]
+    about <- slowest[g$levels - 1] * choose(g$p, 3)
+    if (proc.time()[[3L]] - began + about > until) {
+      cat(sprintf("triples of %d levels, %d x %d: left out, some %.0f s\n", g$levels, g$n, g$p, about))
+      next
+    }
+    pack <- mi_pack(levels_of(g$levels, g$n, g$p), sample(2, g$n, TRUE))
+    for (by in c("mi", if (k == 1) "interaction")) {
+      call <- function() mi_triples(pack, top = 1000, by = by, backend = "cuda")
+      if (k < 3 || g$p == 150) call()
+      took <- elapsed(call)
+      if (took < 0.2) took <- min(took, elapsed(call))
+      line(sprintf("triples, %d levels, 2 classes, %d x %d, %s", g$levels, g$n, g$p, by), took,
+           g$n * choose(g$p, 3), if (k == 1) 300 else NA)
+    }
+    weft_free(pack)
+    if (g$p >= 1000) slowest[g$levels - 1] <- took / choose(g$p, 3)
+  }
+}
+
+# ---- from files ----
+
+# Cases and controls by three pairs of variants that say nothing alone (an exclusive or of carrying) and one that acts
+# by itself.
+planted <- list(c(1001, 2002), c(1503, 7004), c(3105, 9106))
+penetrance <- function(stem, strength) {
+  carried <- function(k) {
+    x <- as.matrix(plink_file(stem, variants = k))[, 1L]
+    !is.na(x) & x > 0
+  }
+  effect <- sapply(planted, function(pair) strength * (xor(carried(pair[1L]), carried(pair[2L])) - 0.5))
+  stats::rbinom(nrow(effect), 1, stats::plogis(rowSums(effect) + 0.1 * carried(500)))
+}
+
+found_planted <- function(table, by) {
+  named <- paste(table$feature1, table$feature2)
+  at <- match(vapply(planted, function(pair) paste(sprintf("rs%d", pair), collapse = " "), ""), named)
+  sprintf("planted pairs at places %s of %d by %s", toString(at), nrow(table), by)
+}
+
+# One whole call in stages. Returns its seconds.
+scan <- function(stem, class, n, p, ..., by = "interaction") {
+  say <- NULL
+  whole <- elapsed(function() {
+    at <- c(0, 0, 0)
+    at[1] <- elapsed(function() x <<- plink_file(stem, variants = seq_len(p)))
+    at[2] <- elapsed(function() pack <<- mi_pack(x, class, na = "drop"))
+    at[3] <- elapsed(function() table <<- mi_pairs(pack, top = 1000, by = by, backend = "cuda", ...))
+    say <<- at
+  })
+  line(sprintf("from .bed to table, %d x %d: file %.2f, planes %.2f (%.1f G/s), search %.2f s", n, p, say[1], say[2],
+               n * as.double(p) / say[2] / 1e9, say[3]), whole, n * pairs_of(as.double(p)))
+  cat(sprintf("   search with its way to the device: %.3g T; %s\n", n * pairs_of(p) / say[3] / 1e12,
+              found_planted(table, by)))
+  more <- list(...)
+  if (!length(more)) {
+    again <- elapsed(function() mi_pairs(pack, top = 1000, by = by, backend = "cuda"))
+    cat(sprintf("   again, planes on the device: %.3f s, %.3g T\n", again, n * pairs_of(p) / again / 1e12))
+  }
+  weft_free(pack)
+  c(p = p, planes = say[1] + say[2], search = say[3], whole = whole)
+}
+x <- pack <- table <- NULL # of scan(), between its stages
+
+# Seconds by size: reading grows with the variants, searching with their pairs.
+growth <- function(seen, n) {
+  p <- seen[, "p"]
+  reading <- stats::coef(stats::lm(seen[, "planes"] ~ p))
+  searching <- stats::coef(stats::lm(seen[, "search"] ~ 0 + p + I(p^2), weights = 1 / p))
+  to <- 8e5
+  cat(sprintf("growth: planes %.2f s + %.3g s a variant, search %.3g s a variant + %.3g s a pair\n", reading[1],
+              reading[2], searching[1], 2 * searching[2]))
+  line(sprintf("%d x %d by this growth, planes %.0f and search %.0f s", n, to, reading[1] + reading[2] * to,
+               searching[1] * to + searching[2] * to^2), sum(reading * c(1, to)) + sum(searching * c(to, to^2)),
+       goal = "360")
+}
+
+from_files <- function(until) {
+  began <- proc.time()[[3L]]
+  left <- function() until - (proc.time()[[3L]] - began)
+  processes <- min(16L, parallel::detectCores())
+  make <- function(n, p) {
+    if (!is.null(stem)) remove_plink(stem)
+    took <- elapsed(function() stem <<- write_plink(n, p, processes = processes))
+    cat(sprintf("%.2f GB of .bed written in %.1f s by %d processes\n", file.size(paste0(stem, ".bed")) / 1e9, took,
+                processes))
+    took
+  }
+  n <- 500000L
+  sizes <- c(12500L, 25000L, 50000L)
+  if (make(n, 50000L) < 6) { # a disk that is quick enough for twice as many
+    sizes <- c(sizes, 100000L)
+    make(n, 100000L)
+  }
+  class <- penetrance(stem, 0.25)
+  seen <- NULL
+  for (p in sizes) seen <- rbind(seen, scan(stem, class, n, p))
+  growth(seen, n)
+  if (nrow(weft_devices()) > 1L) scan(stem, class, n, max(sizes), devices = "all")
+  if (left() > 12) {
+    make(5000L, 500000L)
+    scan(stem, penetrance(stem, 1.2), 5000L, 500000L, by = "mi")
+  }
+  remove_plink(stem)
+}
+stem <- NULL
+
+# ---- the CPU, beside PLINK ----
+
+on_cpu <- function() {
+  n <- 1000L
+  p <- 2000L
+  stem <- write_plink(n, p)
+  on.exit(unlink(paste0(stem, "*")))
+  class <- stats::rbinom(n, 1, 0.5)
+  fam <- sprintf("f i%d 0 0 1 %d", seq_len(n), class + 1L)
+  writeLines(fam, paste0(stem, ".fam"))
+  file <- plink_file(stem)
+  pack <- mi_pack(file, class)
+  before <- .Call(weft:::C_weft_simd, NULL)
+  kinds <- c("portable", "avx2", "avx512")
+  for (kind in kinds) {
+    if (is.null(.Call(weft:::C_weft_simd, match(kind, kinds) - 1L))) next
+    line(sprintf("%s, one thread, planes of %d x %d", kind, n, p),
+         least(9, function() mi_pack(file, class, threads = 1)))
+    for (by in c("mi", "interaction")) {
+      call <- function() mi_pairs(pack, top = 1000, by = by, backend = "cpu", threads = 1)
+      line(sprintf("%s, one thread, three levels, %d x %d, %s", kind, n, p, by), least(9, call), n * pairs_of(p), 0.03)
+    }
+  }
+  .Call(weft:::C_weft_simd, match(before, kinds) - 1L)
+  plink <- Sys.which(c("plink1.9", "plink"))
+  plink <- plink[nzchar(plink)][1L]
+  if (is.na(plink)) return(cat("PLINK is not installed\n"))
+  out <- NULL
+  run <- function() out <<- system2(plink, c("--bfile", stem, "--allow-no-sex", "--fast-epistasis boost", "--threads 1",
+                                             "--out", paste0(stem, "-plink")), stdout = TRUE, stderr = TRUE)
+  line(paste(basename(plink), "--fast-epistasis boost, one thread, the program from start to end"), least(5, run))
+  none <- function() system2(plink, c("--bfile", stem, "--allow-no-sex", "--freq", "--out", paste0(stem, "-none")),
+                             stdout = TRUE, stderr = TRUE)
+  line("   the program with --freq alone", least(5, none))
+}
+
+set.seed(1)
+cat("R", format(getRversion()), "on", format(Sys.Date()), "with", weft_threads(), "threads:", rows, "\n")
+if (rows == "cpu") {
+  on_cpu()
+} else {
+  if (rows != "file") invisible(mi_pairs(levels_of(2, 100, 200), sample(2, 100, TRUE), backend = "cuda"))
+  switch(rows, rates = rates(), triples = triples(if (is.null(seconds)) 40 else seconds),
+         file = from_files(if (is.null(seconds)) 60 else seconds), stop("rates, triples, file or cpu"))
 }

@@ -71,7 +71,7 @@ tiny_calls <- function() {
     gene_clusters = function() gene_clusters(counts, sweeps = 5), gene_quality = function() gene_quality(counts),
     gene_outliers = function() gene_outliers(counts), gene_regulation = function() gene_regulation(counts,
         regulators = c("a", "b")),
-    gene_bayes = function() gene_bayes(counts, nodes = 3, iterations = 100),
+    gene_bayes = function() gene_bayes(counts, genes = 3, iterations = 100),
     network_convert = function() network_convert(edges, "igraph"), network_tables = function() network_tables(edges),
     tidy = function() tidy(fit), glance = function() glance(fit), augment = function() augment(fit),
     weft_backend = function() weft_backend(), weft_threads = function() weft_threads(),

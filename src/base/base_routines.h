@@ -33,6 +33,11 @@
   R(C_weft_resident, 1) \
   R(C_weft_sparse_problem, 2) \
   R(C_weft_plain_columns, 1) \
+  R(C_weft_set_attributes, 2) \
+  R(C_weft_column_facts, 3) \
+  R(C_weft_column_medians, 2) \
+  R(C_weft_row_squares, 4) \
+  R(C_weft_all_finite, 2) \
   R(C_weft_file_read, 5) \
   R(C_weft_map, 4) \
   R(C_weft_draws, 2)

@@ -154,3 +154,13 @@ SEXP weft_result_put(SEXP result, const char *name, SEXP value)
     if (!strcmp(CHAR(STRING_ELT(names, i)), name)) return SET_VECTOR_ELT(result, i, value);
   weft_glue_fail(WEFT_ERR_INTERNAL, "A result has no element `%s`.", name);
 }
+
+/* Gives x these attributes, a list by name, where it stands: for a large result that nobody else holds, which R would
+ * copy. */
+SEXP C_weft_set_attributes(SEXP x, SEXP attributes)
+{
+  const SEXP names = Rf_getAttrib(attributes, R_NamesSymbol);
+  for (R_xlen_t i = 0; i < Rf_xlength(attributes); i++)
+    Rf_setAttrib(x, Rf_installTrChar(STRING_ELT(names, i)), VECTOR_ELT(attributes, i));
+  return x;
+}

@@ -422,10 +422,13 @@ SEXP C_weft_bn_edges_graphs(SEXP table, SEXP optimum, SEXP control)
   return edges_of(edges_graphs, &job, control);
 }
 
-/* shape: bits of low and mid parts of subsets; zeros: as the back end chooses. */
+/* shape: list(low, middle), the bits of these parts of subsets; zeros: as the back end chooses. */
 SEXP C_weft_bn_edges_orders(SEXP table, SEXP optimum, SEXP shape, SEXP control)
 {
-  exact_job job = { .view = view_of(table), .shape = { INTEGER(shape)[0], INTEGER(shape)[1] } };
+  weft_record given = weft_record_open(shape, "shape");
+  exact_job job = { .view = view_of(table),
+                    .shape = { weft_record_integer(&given, "low"), weft_record_integer(&given, "middle") } };
+  weft_record_close(&given);
   job.score = units_of(optimum, &job.view);
   return edges_of(edges_orders, &job, control);
 }
@@ -440,12 +443,14 @@ static weft_status draw_graphs(weft_ctx *ctx, const weft_backend *backend, weft_
   return weft_bn_draw_graphs(ctx, table, job->score, job->key, job->draws, job->sampled);
 }
 
-/* key: two halves of 32 bits. The result: p × draws numbers of sets, from 0. */
-SEXP C_weft_bn_draw_graphs(SEXP table, SEXP optimum, SEXP key, SEXP draws, SEXP control)
+/* plan: list(key, draws). The result: p × draws numbers of sets, from 0. */
+SEXP C_weft_bn_draw_graphs(SEXP table, SEXP optimum, SEXP plan, SEXP control)
 {
-  draw_job job = { .view = view_of(table), .draws = (size_t) Rf_asReal(draws) };
+  weft_record given = weft_record_open(plan, "plan");
+  draw_job job = { .view = view_of(table), .key = weft_record_key(&given, "key"),
+                   .draws = weft_record_size(&given, "draws") };
+  weft_record_close(&given);
   job.score = units_of(optimum, &job.view);
-  job.key = (uint64_t) REAL(key)[0] << 32 | (uint64_t) REAL(key)[1];
   SEXP out = PROTECT(Rf_allocMatrix(INTSXP, dimension(job.view.p), dimension(job.draws)));
   job.sampled = INTEGER(out);
   run_on_table(control, &job.view, draw_graphs, &job);

@@ -1,8 +1,8 @@
 /* Chains over ordered partitions of the nodes into layers, for a prior that is uniform over graphs (Kuipers and Moffa
  * 2017). The nodes of the first layer have no parents; those of any other have parents in earlier layers, at least one
- * of them in the layer just before. Each graph has one such partition, which is worth the sum over its graphs: a product
- * over nodes of Σ exp(score of the sets within the earlier layers that meet the last of these). Such sums are taken
- * anew, set by set (bn_sum.c): nothing is subtracted, so that nothing cancels.
+ * of them in the layer just before. Each graph has one such partition, which is worth the sum over its graphs: a
+ * product over nodes of Σ exp(score of the sets within the earlier layers that meet the last of these). Such sums are
+ * taken anew, set by set (bn_sum.c): nothing is subtracted, so that nothing cancels.
  *
  * Moves, each with its probability in sixteenths:
  *   swap     1  two nodes of different layers change places
@@ -578,7 +578,8 @@ int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *r, const in
   for (size_t c = 0; c < count; c++) if (!any_bit(l->fresh + c * lists->words, lists->words)) return 0;
   take_layers(lists, r, count);
   for (size_t z = 0; z < lists->p; z++)
-    if (weft_bn_node_value(lists, z, r->before + z * lists->words, l->last + z * lists->words) == WEFT_BN_NEVER) return 0;
+    if (weft_bn_node_value(lists, z, r->before + z * lists->words, l->last + z * lists->words) == WEFT_BN_NEVER)
+      return 0;
   return 1;
 }
 

@@ -11,6 +11,8 @@
 #define SMALL_SWEEP 1e8
 /* From here on fewer chains than half of the threads share these instead. */
 #define SHARED_SWEEP 1e6
+/* Gains of a pass over the nodes (irm_ascend.c) up to which ascents of several chains run at once without looking up. */
+#define SMALL_PASS 5e6
 /* Split-merge proposals are for finding the clusters: after so many sweeps their number is divided. */
 enum { EARLY_SWEEPS = 60, LATER_SHARE = 5 };
 /* Early on there are none in a mode that lost more than this share of its clusters in the sweep: it is still
@@ -26,8 +28,8 @@ static weft_status look(weft_ctx *poll, double done, double total)
 }
 
 /* What the chains of a run share. Labels and blocks stay on a device between sweeps where these draw many nodes at
- * once. */
-typedef struct irm_run { const weft_irm_ops *ops; struct irm_engine *engine; int stays; } irm_run;
+ * once. `abreast`: so many threads for chains of which each has one, but for proposals, which all chains share; or 0. */
+typedef struct irm_run { const weft_irm_ops *ops; struct irm_engine *engine; int stays, abreast; } irm_run;
 
 /* To the host, for what works there; the device's labels and blocks hold until the host's change. */
 static weft_status fetch(weft_ctx *poll, const irm_run *run, irm_state *s)
@@ -218,17 +220,49 @@ done:
   return st;
 }
 
-/* One sweep of chains one after another but for proposals. */
+/* Labels of chains beside each other. */
+static void labels_abreast(const irm_run *run, irm_state *const *states, int chains)
+{
+  const int threads = states[0]->threads;
+  for (int c = 0; c < chains; c++) states[c]->threads = 1;
+  WEFT_PARALLEL(run->abreast)
+  {
+    WEFT_FOR(dynamic)
+    for (int c = 0; c < chains; c++) new_labels(NULL, run, states[c], 0, 1);
+  }
+  for (int c = 0; c < chains; c++) states[c]->threads = threads;
+}
+
+/* One sweep of chains one after another, or abreast, but for proposals. */
 static weft_status sweep_all(weft_ctx *poll, const irm_run *run, irm_state *const *states, int chains,
                              irm_state **some, double done, double total)
 {
   weft_status st = WEFT_OK;
-  for (int c = 0; c < chains; c++) WEFT_TRY(new_labels(poll, run, states[c], done, total));
+  if (run->abreast) labels_abreast(run, states, chains);
+  for (int c = 0; c < chains && !run->abreast; c++) WEFT_TRY(new_labels(poll, run, states[c], done, total));
   WEFT_TRY(split_and_merge(poll, run, states, chains, some));
   for (int c = 0; c < chains; c++) {
     WEFT_TRY(look(poll, done, total));
     WEFT_TRY(new_parameters(poll, run, states[c]));
   }
+done:
+  return st;
+}
+
+/* Traces of all chains, and their ascents. */
+static weft_status record_all(weft_ctx *poll, const irm_run *run, irm_state *const *states, int chains,
+                              const weft_irm_trace *trace, int64_t row, int64_t rows, int64_t done)
+{
+  weft_status st = WEFT_OK;
+  if (run->abreast) {
+    WEFT_PARALLEL(run->abreast)
+    {
+      WEFT_FOR(dynamic)
+      for (int c = 0; c < chains; c++) record(NULL, run, states[c], trace, c, row, rows, done);
+    }
+    return weft_poll(poll, (double) row, (double) rows);
+  }
+  for (int c = 0; c < chains; c++) WEFT_TRY(record(poll, run, states[c], trace, c, row, rows, done));
 done:
   return st;
 }
@@ -240,6 +274,23 @@ static void account_for(double took, double stages[WEFT_IRM_STAGES])
   stages[WEFT_IRM_STAGE_OTHER] = took;
 }
 
+/* How the threads are shared out: `work` of a chain's sweep in cluster scores, `threads` of each chain. */
+typedef struct irm_plan { double work; int side_by_side, abreast, threads; } irm_plan;
+
+static irm_plan plan_of(const weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
+                        const weft_irm_model *model, int chains)
+{
+  const double k = (double) model->k[0] + model->k[1], nodes = (double) graph->n[0] + (double) graph->n[1];
+  const double pairs = (double) model->k[0] * (model->k[1] ? model->k[1] : model->k[0]);
+  const double work = k * (2.0 * (double) graph->link_count[0] + 10 * nodes) + (model->collapsed ? 10 * nodes * pairs : 0);
+  const int few = 2 * chains < ctx->threads && work > SHARED_SWEEP; /* chains, for so many threads */
+  const int small = ops == &weft_irm_cpu && chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP;
+  irm_plan plan = { work, small && !few, 0, 1 };
+  if (small && few && graph->type == WEFT_IRM_BIPARTITE && nodes * pairs < SMALL_PASS) plan.abreast = chains;
+  if (!plan.side_by_side) plan.threads = weft_threads_worth(ctx->threads, work);
+  return plan;
+}
+
 weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
                          const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps,
                          weft_irm_trace *trace)
@@ -247,13 +298,10 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   irm_state *states, **pointers, **some;
-  irm_run run = { ops, NULL, ops->stays && graph->type == WEFT_IRM_BIPARTITE && !model->collapsed };
-  const double k = (double) model->k[0] + model->k[1], nodes = (double) graph->n[0] + (double) graph->n[1];
-  const double work = k * (2.0 * (double) graph->link_count[0] + 10 * nodes)
-                      + (model->collapsed ? 10 * nodes * model->k[0] * (model->k[1] ? model->k[1] : model->k[0]) : 0);
-  const int few = 2 * chains < ctx->threads && work > SHARED_SWEEP; /* chains, for so many threads */
-  const int side_by_side = ops == &weft_irm_cpu && chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP && !few;
-  const int threads = side_by_side ? 1 : weft_threads_worth(ctx->threads, work);
+  irm_run run = { ops, NULL, ops->stays && graph->type == WEFT_IRM_BIPARTITE && !model->collapsed, 0 };
+  const irm_plan plan = plan_of(ctx, ops, graph, model, chains);
+  const int side_by_side = plan.side_by_side, threads = plan.threads;
+  run.abreast = plan.abreast;
   memset(trace->stages, 0, sizeof trace->stages);
   WEFT_TAKE0(states, &mem, (size_t) chains);
   WEFT_TAKE(pointers, &mem, (size_t) chains);
@@ -266,7 +314,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
   }
   WEFT_TRY(ops->open(ops, ctx, pointers, chains, threads, &run.engine));
   for (int c = 0; c < chains; c++) WEFT_TRY(first_count(ctx, &run, &states[c]));
-  const double each = work + SWEEP_OVERHEAD * (1 + model->attempts), batch = side_by_side ? BATCH / each : 1;
+  const double each = plan.work + SWEEP_OVERHEAD * (1 + model->attempts), batch = side_by_side ? BATCH / each : 1;
   const double started = weft_seconds();
   for (int64_t row = 0, next; row < sweeps; row = next) {
     WEFT_TRY(weft_poll(ctx, (double) row, (double) sweeps));
@@ -286,7 +334,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
     } else {
       for (int c = 0; c < chains; c++) states[c].sweep = done + row + 1;
       WEFT_TRY(sweep_all(ctx, &run, pointers, chains, some, (double) row, (double) sweeps));
-      for (int c = 0; c < chains; c++) WEFT_TRY(record(ctx, &run, &states[c], trace, c, row, sweeps, done));
+      WEFT_TRY(record_all(ctx, &run, pointers, chains, trace, row, sweeps, done));
     }
   }
   const double took = weft_seconds() - started;

@@ -21,27 +21,57 @@ int irm_ascent_start(const irm_state *s)
   return s->sweep % wait ? IRM_STAY : s->sweep / wait % 4 == 1 ? IRM_FROM_SAMPLE : IRM_FROM_BEST;
 }
 
+/* f of cluster l's blocks, which hold while its nodes stay: half of the work of looking where a node belongs. */
+static void renew_blocks(irm_state *s, int mode, int32_t l)
+{
+  const size_t row = (size_t) l * (size_t) s->k[1 - mode];
+  for (int32_t a = 0; a < s->active_count[1 - mode]; a++) {
+    const size_t at = row + (size_t) s->active[1 - mode][a];
+    s->block_now[at] = irm_block_now(s, mode, at);
+  }
+}
+
+/* irm_gain() with those. */
+static double gain_of(const irm_state *s, int mode, int32_t l)
+{
+  const irm_profile *p = &s->profile;
+  double sum = 0;
+  if (s->one_mode) return irm_gain(s, mode, l);
+  for (int32_t a = 0; a < s->active_count[1 - mode]; a++) {
+    const int32_t m = s->active[1 - mode][a];
+    const size_t at = (size_t) l * (size_t) s->k[1 - mode] + (size_t) m;
+    if (p->pairs[0][m] == 0) continue;
+    sum += irm_f_block(&s->tables, s->links[mode][at] + p->links[0][m],
+                       p->values ? s->values[mode][at] + p->values[m] : 0, s->pairs[mode][at] + p->pairs[0][m])
+           - s->block_now[at];
+  }
+  return sum;
+}
+
 /* Every node of a mode to its best cluster; `better` when one moved. */
 static weft_status move_nodes(weft_ctx *poll, irm_state *s, int mode, int *better)
 {
+  for (int32_t l = 0; l < s->k[mode] && !s->one_mode; l++) renew_blocks(s, mode, l);
   for (int64_t i = 0; i < s->graph->n[mode]; i++) {
     if (poll && i % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
     const int32_t from = s->z[mode][i], alone = s->sizes[mode][from] == 1;
     irm_take_out(s, mode, i);
+    if (!s->one_mode) renew_blocks(s, mode, from);
     const int32_t count = s->active_count[mode];
     const int32_t empty = alone ? from : count < s->k[mode] ? irm_free_cluster(s, mode, 0) : -1;
     const double prior_here = weft_log(alone ? s->chain->alpha[mode] : (double) s->sizes[mode][from]);
-    double most = irm_gain(s, mode, from) + prior_here + LEAST_GAIN;
+    double most = gain_of(s, mode, from) + prior_here + LEAST_GAIN;
     int32_t to = from;
     for (int32_t a = 0; a < count + (empty >= 0); a++) {
       const int32_t l = a < count ? s->active[mode][a] : empty;
       const double gain =
-          irm_gain(s, mode, l) + weft_log(a < count ? (double) s->sizes[mode][l] : s->chain->alpha[mode]);
+          gain_of(s, mode, l) + weft_log(a < count ? (double) s->sizes[mode][l] : s->chain->alpha[mode]);
       if (l == from || gain <= most) continue;
       most = gain;
       to = l;
     }
     irm_put_in(s, mode, i, to);
+    if (!s->one_mode) renew_blocks(s, mode, to);
     *better |= to != from;
   }
   return WEFT_OK;

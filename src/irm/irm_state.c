@@ -92,6 +92,7 @@ weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_grap
     WEFT_TAKE(s->row_now, arena, (size_t) most);
     WEFT_TAKE(s->order, arena, (size_t) nodes);
   }
+  if (!s->one_mode) WEFT_TAKE(s->block_now, arena, blocks);
   WEFT_TAKE(s->block_sums, arena, (size_t) s->k[0]);
   WEFT_TAKE(s->rates, arena, 2 * (size_t) most);
   s->tables.size = table_size(graph, model);

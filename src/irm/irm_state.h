@@ -28,8 +28,8 @@ typedef struct irm_profile {
 
 typedef struct irm_trial irm_trial;
 
-/* A sweep's proposals in a mode: `next` is the first without an outcome; those below `begun` have been weighed, for some
- * state before; those below `end` have slots, number n that of n modulo their number. */
+/* A sweep's proposals in a mode: `next` is the first without an outcome; those below `begun` have been weighed, for
+ * some state before; those below `end` have slots, number n that of n modulo their number. */
 typedef struct irm_queue { int next, begun, end, changed; } irm_queue;
 
 typedef struct irm_state {
@@ -60,6 +60,7 @@ typedef struct irm_state {
   int32_t *changes[2];             /* how often proposals have changed each cluster */
   int32_t before[2];               /* occupied clusters before the sweep */
   double *log_stick[2];            /* log μ of the sweep */
+  double *block_now;               /* f of the blocks of a bipartite graph, by mode and cluster: irm_ascend.c */
   double *block_sums;              /* of the rows of blocks, in the log posterior */
   double *rates;                   /* of a cluster's blocks, k for each direction */
   int32_t *sampled[2];             /* the labels that irm_ascend() started from */

@@ -31,19 +31,21 @@ typedef struct {
 
 /* ---- one cell ---- */
 
-static int within(const asked *a, double x) {
+static int within(const asked *a, double x)
+{
   const double gap = fabs(a->q - x), h = a->line->task->h, s = gap * gap / (h * h);
   if (s < 0.9375) return 1;
   if (s > 1.0625) return 0;
-  const weft_points q = {1, 1, &a->q, NULL}, at = {1, 1, &x, NULL};
+  const weft_points q = { 1, 1, &a->q, NULL }, at = { 1, 1, &x, NULL };
   const double t = weft_inside_exactly(&q, 0, &at, 0, h);
   return weft_kernel_step(a->line->task->kind) ? t >= 0 : t > 0;
 }
 
-static void add_pairs(asked *a, size_t first, size_t end) {
+static void add_pairs(asked *a, size_t first, size_t end)
+{
   const weft_line *l = a->line;
   const weft_kernel_task *task = l->task;
-  const weft_points q = {1, 1, &a->q, NULL}, all = {l->n, 1, l->x, NULL};
+  const weft_points q = { 1, 1, &a->q, NULL }, all = { l->n, 1, l->x, NULL };
   for (size_t i = first; i < end; i++) {
     if (i == a->skip) continue;
     const double value = weft_kernel_pair(task->kind, &q, 0, &all, i, task->h, 0);
@@ -52,7 +54,8 @@ static void add_pairs(asked *a, size_t first, size_t end) {
   a->pairs += (double) (end - first);
 }
 
-static void add_moments(asked *a, const weft_line_cell *cell, const double *moments, int side) {
+static void add_moments(asked *a, const weft_line_cell *cell, const double *moments, int side)
+{
   const weft_line *l = a->line;
   const double v = (a->q - cell->middle) * l->per_unit;
   if (!weft_line_evaluate(&l->form, moments, v, side, cell->reach, l->m, a->sum)) {
@@ -63,7 +66,8 @@ static void add_moments(asked *a, const weft_line_cell *cell, const double *mome
     for (size_t c = 0; c < l->m; c++) a->inside += moments[c];
 }
 
-static void add_block(asked *a, const weft_line_cell *cell, size_t block) {
+static void add_block(asked *a, const weft_line_cell *cell, size_t block)
+{
   const size_t first = cell->first + block * WEFT_LINE_BLOCK, end = cell->first + cell->count;
   add_pairs(a, first, end - first < WEFT_LINE_BLOCK ? end : first + WEFT_LINE_BLOCK);
 }
@@ -72,7 +76,8 @@ enum { NOT_BEYOND, NOT_WITHIN, WITHIN };
 
 /* How many references of a cell, the first ones, are so: not beyond the query, not within the kernel's end (where all
  * are left of the query), within it (where all are right of it). */
-static size_t count_first(const asked *a, const weft_line_cell *cell, int which) {
+static size_t count_first(const asked *a, const weft_line_cell *cell, int which)
+{
   const double *x = a->line->x + cell->first;
   size_t low = 0, high = cell->count;
   while (low < high) {
@@ -85,7 +90,8 @@ static size_t count_first(const asked *a, const weft_line_cell *cell, int which)
 }
 
 /* 0 when the cell has nothing within the kernel's end, so that those beyond have nothing either. */
-static int add_cell(asked *a, size_t k) {
+static int add_cell(asked *a, size_t k)
+{
   const weft_line *l = a->line;
   const weft_line_cell *cell = l->cell + k;
   const int ends = weft_kernel_compact(l->task->kind), left = a->q >= cell->hi, right = !left && a->q <= cell->lo;
@@ -118,7 +124,8 @@ static int add_cell(asked *a, size_t k) {
 /* ---- one query ---- */
 
 /* The last cell that begins at q or before; 0 when there is none. */
-static size_t cell_of(const weft_line *l, double q) {
+static size_t cell_of(const weft_line *l, double q)
+{
   size_t low = 0, high = l->cells;
   while (high - low > 1) {
     const size_t k = (low + high) / 2;
@@ -129,7 +136,8 @@ static size_t cell_of(const weft_line *l, double q) {
 }
 
 /* Parts are joined where tolerances are of what they make up. */
-static void join_parts(const sums *s, asked *a) {
+static void join_parts(const sums *s, asked *a)
+{
   const weft_line *l = a->line;
   memset(a->joined, 0, l->m * sizeof *a->joined);
   memset(a->weight, 0, l->m * sizeof *a->weight);
@@ -140,7 +148,8 @@ static void join_parts(const sums *s, asked *a) {
 }
 
 /* Beyond this distance all weights together add less than half of each column's tolerance. */
-static double reach_of(const sums *s, asked *a) {
+static double reach_of(const sums *s, asked *a)
+{
   double least = 1;
   join_parts(s, a);
   for (size_t c = 0; c < a->line->m; c++) {
@@ -150,7 +159,8 @@ static double reach_of(const sums *s, asked *a) {
   return least < 1 ? weft_line_reach(&a->line->form, least) * a->line->task->h : 0;
 }
 
-static void add_all(const sums *s, asked *a) {
+static void add_all(const sums *s, asked *a)
+{
   const weft_line *l = a->line;
   const size_t at = cell_of(l, a->q);
   size_t down = at, up = at + 1;
@@ -169,7 +179,8 @@ static void add_all(const sums *s, asked *a) {
 }
 
 /* 1 when rounding may show, or a logarithm needs another exponent. */
-static int doubtful(const sums *s, asked *a) {
+static int doubtful(const sums *s, asked *a)
+{
   const weft_line *l = a->line;
   if (l->form.rounding > 0) join_parts(s, a);
   for (size_t c = 0; c < l->m; c++) {
@@ -180,10 +191,11 @@ static int doubtful(const sums *s, asked *a) {
 }
 
 /* sum: 3 m, of which the rest is scratch. */
-static void sum_query(const sums *s, size_t i, double *sum, double *effort) {
+static void sum_query(const sums *s, size_t i, double *sum, double *effort)
+{
   const weft_line *l = s->line;
-  asked a = {.line = l, .q = l->task->query.x[i], .skip = s->place ? s->place[i] : SIZE_MAX, .sum = sum,
-             .joined = sum + l->m, .weight = sum + 2 * l->m};
+  asked a = { .line = l, .q = l->task->query.x[i], .skip = s->place ? s->place[i] : SIZE_MAX, .sum = sum,
+              .joined = sum + l->m, .weight = sum + 2 * l->m };
   memset(sum, 0, 3 * l->m * sizeof *sum);
   add_all(s, &a);
   s->repeat[i] = (unsigned char) doubtful(s, &a);
@@ -192,7 +204,8 @@ static void sum_query(const sums *s, size_t i, double *sum, double *effort) {
   effort[0] += a.pairs, effort[1] += a.cells;
 }
 
-static weft_status sum_queries(weft_ctx *ctx, const sums *s, weft_kernel_effort *effort) {
+static weft_status sum_queries(weft_ctx *ctx, const sums *s, weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const weft_line *l = s->line;
@@ -223,7 +236,8 @@ done:
 int weft_kernel_has_line(int kind) { return weft_line_form_of(kind, EXACT).form != WEFT_LINE_NONE; }
 
 weft_status weft_kernel_line(weft_ctx *ctx, const weft_kernel_task *task, const int *part, double *out,
-                             weft_kernel_effort *effort) {
+                             weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t n = task->reference.n, nq = task->query.n, m = task->m;
@@ -231,8 +245,8 @@ weft_status weft_kernel_line(weft_ctx *ctx, const weft_kernel_task *task, const 
   double most = 0, loose;
   uint32_t *place = NULL;
   size_t *list, repeats = 0;
-  weft_line line = {0};
-  sums s = {.line = &line, .part = part, .rel = rel, .abs = abs, .out = out};
+  weft_line line = { 0 };
+  sums s = { .line = &line, .part = part, .rel = rel, .abs = abs, .out = out };
   for (size_t c = 0; c < m; c++) {
     double all = 0;
     for (size_t i = 0; i < n; i++) all += task->weights[i * m + c];

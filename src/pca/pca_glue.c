@@ -10,6 +10,7 @@
 #include "../base/ranks.h"
 #include "../base/record.h"
 #include "pca.h"
+#include "pca_null.h"
 
 /* ---- sources ---- */
 
@@ -74,11 +75,8 @@ static weft_status fetch_stored(weft_ctx *ctx, void *source, size_t index, weft_
   size_t end;
   const weft_status st = ask_for_block(ctx, s, index, &end);
   if (st != WEFT_OK) return st;
-  SEXP block = VECTOR_ELT(s->holder, 0), starts, rows, values;
-  const int three = TYPEOF(block) == VECSXP && Rf_xlength(block) == 3;
-  starts = three ? VECTOR_ELT(block, 0) : R_NilValue;
-  rows = three ? VECTOR_ELT(block, 1) : R_NilValue;
-  values = three ? VECTOR_ELT(block, 2) : R_NilValue;
+  const SEXP block = VECTOR_ELT(s->holder, 0), starts = weft_glue_element(block, "p"),
+             rows = weft_glue_element(block, "i"), values = weft_glue_element(block, "x");
   if (TYPEOF(starts) != INTSXP || TYPEOF(rows) != INTSXP || TYPEOF(values) != REALSXP ||
       (size_t) Rf_xlength(starts) != s->p + 1 || Rf_xlength(rows) != INTEGER(starts)[s->p] ||
       Rf_xlength(values) != Rf_xlength(rows))
@@ -313,5 +311,33 @@ SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
   weft_glue_run(control, job.form.own ? run_missing : run_pca, &job);
   finish_result(out, &job.out);
   UNPROTECT(2);
+  return out;
+}
+
+/* ---- data without components ---- */
+
+typedef struct { const double *x, *mean; size_t n, p; weft_rng rng; double *out; } null_job;
+
+static weft_status draw_null(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const null_job *job = data;
+  (void) backend;
+  return weft_pca_null(ctx, job->x, job->n, job->p, job->rng, job->mean, job->out);
+}
+
+/* A matrix of the shape of x, a double matrix. how: list(key: a 64-bit number in two halves; stream; mean: NULL for
+ * permuted columns, or a number for each, for signs). */
+SEXP C_weft_pca_null(SEXP x, SEXP how, SEXP control)
+{
+  null_job job = { .x = REAL_RO(x), .n = (size_t) Rf_nrows(x), .p = (size_t) Rf_ncols(x) };
+  weft_record given = weft_record_open(how, "how");
+  job.rng.key = weft_record_key(&given, "key");
+  job.rng.stream = (uint32_t) weft_record_size(&given, "stream");
+  job.mean = weft_record_doubles_or_null(&given, "mean", (double) job.p);
+  weft_record_close(&given);
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.n, (int) job.p));
+  job.out = REAL(out);
+  weft_glue_run(control, draw_null, &job);
+  UNPROTECT(1);
   return out;
 }

@@ -3,18 +3,6 @@
 #include "pca_cuda.cuh"
 #include "pca_gram_kernels.cuh"
 
-__global__ void fill_with(double *x, int64_t count, double value)
-{
-  const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
-  if (i < count) x[i] = value;
-}
-
-cudaError_t weft_pca_fill(double *x, int64_t count, double value, cudaStream_t stream)
-{
-  fill_with<<<weft_pca_blocks_for((size_t) count), 256, 0, stream>>>(x, count, value);
-  return cudaGetLastError();
-}
-
 __global__ void set_diagonal(double *g, int64_t order, const double *diagonal, double by)
 {
   const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;

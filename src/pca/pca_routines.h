@@ -2,4 +2,5 @@
 #define PCA_ROUTINES(R) \
   R(C_weft_pca_moments, 3) \
   R(C_weft_pca_seen, 2) \
+  R(C_weft_pca_null, 3) \
   R(C_weft_pca, 4)

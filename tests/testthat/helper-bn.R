@@ -54,7 +54,8 @@ split_parents <- function(x) strsplit(x, ";", fixed = TRUE)[[1L]]
 
 # All graphs of p nodes as a list of parent masks (p columns), by filtering all choices of parent sets.
 all_dags <- function(p) {
-  masks <- lapply(seq_len(p), function(i) setdiff(0:(2^p - 1), Filter(function(m) bitwAnd(m, 2^(i - 1)) > 0, 0:(2^p - 1))))
+  masks <- lapply(seq_len(p), function(i) setdiff(0:(2^p - 1),
+                                                  Filter(function(m) bitwAnd(m, 2^(i - 1)) > 0, 0:(2^p - 1))))
   grid <- as.matrix(expand.grid(masks))
   closed <- matrix(0L, nrow(grid), 1L) # nodes placed so far
   for (step in seq_len(p)) {
@@ -95,6 +96,7 @@ enumerated_edges <- function(scores, dags, over) {
   if (over == "order") total <- total + log(count_orders(dags))
   weight <- exp(total - max(total))
   edges <- matrix(0, p, p, dimnames = list(from = scores$nodes, to = scores$nodes))
-  for (u in seq_len(p)) for (v in seq_len(p)) edges[u, v] <- sum(weight[bitwAnd(dags[, v], 2^(u - 1)) > 0]) / sum(weight)
+  for (u in seq_len(p)) for (v in seq_len(p)) edges[u, v] <- sum(weight[bitwAnd(dags[, v], 2^(u - 1)) > 0]) /
+    sum(weight)
   list(edges = edges, log_total = max(total) + log(sum(weight)), best = max(total))
 }

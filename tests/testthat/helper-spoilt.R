@@ -86,7 +86,8 @@ unclassed_uses <- function(x, uses, share = 1L, native = character(), seconds = 
 
 # ---- what is saved, and everything that takes it: list(object, uses, native) ----
 
-# `drawn`: pictures are drawn, not only built from their data, which takes a fifth of the time and is where wrong data fail.
+# `drawn`: pictures are drawn, not only built from their data, which takes a fifth of the time and is where wrong data
+# fail.
 damage_cases <- function(drawn = FALSE) {
   picture <- function(x) {
     if (!requireNamespace("ggplot2", quietly = TRUE)) return()

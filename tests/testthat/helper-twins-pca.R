@@ -1,4 +1,5 @@
-# The principal components' rows of the table in test-twins.R. Both back ends take the same course; sums differ in order.
+# The principal components' rows of the table in test-twins.R. Both back ends take the same course; sums differ in
+# order.
 twins_pca <- function() {
   dense <- function(method, ...) {
     list(tolerance = 1e-9, work = function(backend) {
@@ -35,7 +36,8 @@ twins_pca <- function() {
       x <- matrix(stats::rnorm(sample(1:700, 1) * 90), ncol = 90)
       x[sample(length(x), length(x) %/% 3)] <- NA
       x[1, ] <- NaN
-      seen <- function(x) .Call(weft:::C_weft_pca_seen, weft:::native_source(weft:::pca_source(x)), weft:::run_control(backend))
+      seen <- function(x) .Call(weft:::C_weft_pca_seen, weft:::native_source(weft:::pca_source(x)),
+                                weft:::run_control(backend))
       if (backend == "cpu") return(list(seen(x), seen(x)))
       lapply(c("double", "single"), function(precision) seen(weft_upload(x, precision)))
     }),
@@ -43,7 +45,8 @@ twins_pca <- function() {
       s <- Matrix::rsparsematrix(150, 90, 0.1)
       suppressWarnings(pca(list(s[1:70, ], s[71:150, ]), 2, seed = 1, backend = backend))$sdev
     }),
-    "pca, rows of three parts" = dense("gram", devices = c(0, 0, 0)), "pca, rows of two parts" = dense("krylov", devices = c(0, 0)),
+    "pca, rows of three parts" = dense("gram", devices = c(0, 0, 0)),
+    "pca, rows of two parts" = dense("krylov", devices = c(0, 0)),
     "pca, single precision" = list(tolerance = 1e-5, work = function(backend) {
       x <- matrix(stats::rnorm(100 * 40), 100) %*% diag(0.9^(1:40))
       suppressWarnings(pca(x, 2, precision = "single", seed = 1, backend = backend))$sdev

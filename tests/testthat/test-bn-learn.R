@@ -9,7 +9,8 @@ test_that("the same seed gives the same result on any number of threads, and lea
     one <- run(seed = 4, threads = 1)
     expect_identical(.Random.seed, before)
     two <- run(seed = 4, threads = 2)
-    for (field in c("dag", "score", "dags", "edges", "trace", "diagnostics")) expect_identical(one[[field]], two[[field]])
+    for (field in c("dag", "score", "dags", "edges", "trace",
+                    "diagnostics")) expect_identical(one[[field]], two[[field]])
     expect_false(identical(run(seed = 5)$trace, one$trace))
     set.seed(9)
     a <- run()
@@ -25,7 +26,9 @@ test_that("update goes on as one longer run would", {
     whole <- bn_learn(d, iterations = 600, thin = 10, burn_in = 50, target = target, seed = 3, chains = 2)
     parts <- update(bn_learn(d, iterations = 200, thin = 10, burn_in = 50, target = target, seed = 3,
                              chains = 2), iterations = 400)
-    for (field in c("score", "trace", "edges", "diagnostics", "order", "layer")) expect_equal(parts[[field]], whole[[field]])
+    for (field in c("score", "trace", "edges", "diagnostics", "order", "layer")) {
+      expect_equal(parts[[field]], whole[[field]])
+    }
     expect_equal(vapply(parts$dags, `[[`, 0, "score"), vapply(whole$dags, `[[`, 0, "score"))
   }
 })
@@ -55,7 +58,8 @@ test_that("wider networks take other masks and find what narrow ones find", {
     expect_equal(fit$score, few$score, tolerance = 1e-9)
     expect_equal(sum(fit$dag), sum(fit$dag[names(d), names(d)]))
     for (target in c("sum", "uniform")) {
-      fit <- bn_learn(wide, 2, candidates = 4, plus_one = FALSE, iterations = 300, target = target, seed = 2, chains = 2)
+      fit <- bn_learn(wide, 2, candidates = 4, plus_one = FALSE, iterations = 300, target = target, seed = 2,
+                      chains = 2)
       expect_true(all(fit$edges >= 0 & fit$edges <= 1 + 1e-12))
     }
   }
@@ -63,7 +67,8 @@ test_that("wider networks take other masks and find what narrow ones find", {
 
 test_that("hard priors hold for every graph found", {
   d <- bn_test_data(300)
-  prior <- bn_prior(d, required = data.frame(from = c("e", "d"), to = c("a", "b")), tiers = list(c("e", "d"), c("a", "b", "c")))
+  prior <- bn_prior(d, required = data.frame(from = c("e", "d"), to = c("a", "b")),
+                    tiers = list(c("e", "d"), c("a", "b", "c")))
   for (target in c("max", "sum", "uniform")) {
     fit <- bn_learn(d, prior = prior, iterations = 1000, target = target, seed = 1)
     for (g in fit$dags) {
@@ -88,7 +93,8 @@ test_that("interventions orient what observation leaves open", {
 })
 
 test_that("one node, constant columns and one row work", {
-  expect_equal(bn_learn(bn_test_data()["a"], iterations = 10)$score, bn_local_score(bn_test_data(), "a"), tolerance = 1e-9)
+  expect_equal(bn_learn(bn_test_data()["a"], iterations = 10)$score, bn_local_score(bn_test_data(), "a"),
+               tolerance = 1e-9)
   same <- data.frame(a = factor(rep(1, 20)), b = factor(rep(1, 20)))
   expect_equal(sum(bn_learn(same, iterations = 10)$dag), 0)
   expect_equal(sum(bn_learn(bn_test_data()[1, ], iterations = 50)$dag), 0)
@@ -99,9 +105,11 @@ test_that("exact answers and the counting of orders can be interrupted", {
   withr::local_options(weft.poll = 1e-5)
   d <- withr::with_seed(1, as.data.frame(matrix(sample(0:1, 60 * 17, TRUE), 60)))
   table <- bn_scores(d, 1, keep = "all")
-  for (posterior in c("none", "order")) expect_error(bn_exact(table, posterior = posterior, progress = stop_now), "enough")
+  for (posterior in c("none", "order")) expect_error(bn_exact(table, posterior = posterior, progress = stop_now),
+                                                     "enough")
   expect_error(bn_exact(bn_scores(d[1:12], 1, keep = "all"), posterior = "dag", progress = stop_now), "enough")
-  expect_error(bn_learn(d[1:4], iterations = 1e6, chains = 500, progress = stop_now), "enough") # more ladders than go at once
+  # more ladders than go at once
+  expect_error(bn_learn(d[1:4], iterations = 1e6, chains = 500, progress = stop_now), "enough")
 })
 
 test_that("a sum target's order is worth the sum over its graphs, also where scores are thousands of nats apart", {
@@ -121,7 +129,8 @@ test_that("a sum target's order is worth the sum over its graphs, also where sco
         max(scores) + log(sum(exp(scores - max(scores))))
       }, 0))
     }
-    fit <- bn_learn(table, iterations = 200, target = "sum", chains = 12, temperatures = 1, thin = 200, burn_in = 0, seed = 1)
+    fit <- bn_learn(table, iterations = 200, target = "sum", chains = 12, temperatures = 1, thin = 200, burn_in = 0,
+                    seed = 1)
     expect_equal(unname(fit$trace[1, ]), apply(fit$order + 1, 2, order_score), tolerance = 1e-12)
   }
 })

@@ -41,7 +41,8 @@ slow_order_posterior <- function(scores) {
 }
 
 cut_edges <- function(scores, shape, threads = 1) {
-  order_edges(scores, bn_exact(scores)$score, run_control(threads = threads), as.integer(shape))
+  order_edges(scores, bn_exact(scores)$score, run_control(threads = threads),
+              list(low = shape[1L], middle = shape[2L]))
 }
 
 test_that("every score, with interventions and priors, gives what all graphs give", {

@@ -1,5 +1,5 @@
-# A short form of longtests/errors.R: every exported function of the mutual-information room and what all rooms share, with each of its
-# arguments left out, NULL, NA and of another type.
+# A short form of longtests/errors.R: every exported function of the mutual-information room and what all rooms share,
+# with each of its arguments left out, NULL, NA and of another type.
 
 test_that("wrong arguments are classed errors", {
   skip_on_cran()
@@ -60,10 +60,12 @@ test_that("what R has no memory for is a classed error", {
     "library(weft)",
     "class_of <- function(code) tryCatch({ code; 'none' }, error = function(e) class(e)[1])",
     "x <- matrix(0:1, 4, 40000)", # 12.8 GB of results
-    "cat(class_of(mi_matrix(x)), class_of(mi_matrix(x + 0, estimator = 'pearson')), class_of(mi_pairs(x, rep(0:1, 2), full = TRUE)),",
+    "cat(class_of(mi_matrix(x)), class_of(mi_matrix(x + 0, estimator = 'pearson')),",
+    "    class_of(mi_pairs(x, rep(0:1, 2), full = TRUE)),",
     "    class_of(mi_network(x, 'clr')), '\\n')",
     "x <- matrix(0L, 1e6, 100)", # doubles of it take 800 MB more, twice
-    "cat(class_of(mi_matrix(x, estimator = 'pearson')), class_of(discretize(x)), class_of(mi_rank(x, x[, 1], bins = 2)), '\\n')"
+    "cat(class_of(mi_matrix(x, estimator = 'pearson')), class_of(discretize(x)),",
+    "    class_of(mi_rank(x, x[, 1], bins = 2)), '\\n')"
   ))
   lib <- paste(c(dirname(find.package("weft")), .libPaths()), collapse = .Platform$path.sep)
   command <- sprintf("ulimit -v 1700000; R_LIBS=%s WEFT_BACKEND=cpu OMP_NUM_THREADS=2 %s --vanilla %s", shQuote(lib),

@@ -189,7 +189,8 @@ test_that("nothing in a checkpoint is evaluated", {
   active <- new.env()
   makeActiveBinding("done", eval(bquote(function() .(act))), active)
   harm <- list(`function` = eval(bquote(function(...) .(act))), call = act, expression = as.expression(act),
-               environment = active, name = as.name("T"), formula = ~ file.create("x"), s4 = methods::getClass("numeric"),
+               environment = active, name = as.name("T"), formula = ~ file.create("x"),
+               s4 = methods::getClass("numeric"),
                raw = raw(3), complex = 1i)
   for (kind in names(harm)) {
     for (path in list("format", "run", c("run", "reason"), c("run", "graph"), c("run", "model", "key"))) {

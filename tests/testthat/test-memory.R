@@ -6,7 +6,8 @@ test_that("a failed allocation anywhere is an error, and nothing leaks", {
   x <- data.frame(a = rep(1:3, 100), wide = seq_len(300) * 1000000, z = rep(1:2, 150))
   works <- list(cpu = function() mi_rank(x, rep(1:4, 75), backend = "cpu"))
   if (is.null(weft:::cuda_missing())) {
-    works <- c(works, cuda = function() mi_rank(x, rep(1:4, 75), backend = "cuda"), draws = function() weft:::draws("normal", 10, backend = "cuda"),
+    works <- c(works, cuda = function() mi_rank(x, rep(1:4, 75), backend = "cuda"),
+               draws = function() weft:::draws("normal", 10, backend = "cuda"),
                upload = function() weft_free(weft_upload(matrix(0, 2, 2))))
   }
   expect_survives_failures(works)
