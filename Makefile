@@ -1,4 +1,4 @@
-# make demo | test | check | test-cuda | bench: what a newcomer, a developer and a machine run.
+# make demo | test | check | trust | test-cuda | bench: what a newcomer, a developer and a machine run.
 # The first two set a bare Debian or Ubuntu up by themselves.
 LIB = .lib
 INSTALLED = $(LIB)/installed
@@ -10,7 +10,7 @@ LOG = $(CURDIR)/$(LIB)/make.log
 STEP = sh tools/step.sh "$(LOG)"
 COMPILING = compiling weft (minutes; with a CUDA compiler more, WEFT_CUDA=no leaves CUDA out)
 
-.PHONY: demo test check test-cuda bench install setup setup-check document clean log
+.PHONY: demo test check trust test-cuda bench install setup setup-check document clean log
 
 # A line a part; all else is in the log.
 demo: log
@@ -29,6 +29,10 @@ test: log
 # R CMD check with and without CUDA, sanitizers, installation trials, lintr.
 check: setup-check
 	sh tools/check.sh
+
+# The long proofs: random invalid calls, damaged models and files, interrupts, failing allocations. Under an hour.
+trust: $(INSTALLED)
+	@$(RUN) sh longtests/trust.sh
 
 test-cuda: export WEFT_TEST_CUDA = 1
 test-cuda: test

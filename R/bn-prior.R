@@ -139,7 +139,9 @@ edge_list <- function(x, nodes, arg) {
 }
 
 tier_of <- function(tiers, nodes) {
-  if (is.list(tiers)) tiers <- stats::setNames(rep(seq_along(tiers), lengths(tiers)), unlist(tiers))
+  if (is.list(tiers) && all(vapply(tiers, is.character, NA))) {
+    tiers <- stats::setNames(rep(seq_along(tiers), lengths(tiers)), unlist(tiers))
+  }
   named <- names(tiers)
   if (!is.numeric(tiers) || is.null(named) || anyDuplicated(named) || !setequal(named, nodes)) {
     wrong <- unique(c(setdiff(nodes, named), setdiff(named, nodes), named[duplicated(named)]))

@@ -148,10 +148,7 @@ network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(
 plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05, labels = TRUE, groups = NULL,
                                  main = NULL, ...) {
   features <- network_features(x)
-  if (!is.null(groups) && length(groups) != length(features)) {
-    abort_input("`groups` must have one value per feature.",
-                x = sprintf("It has %d for %d features.", length(groups), length(features)))
-  }
+  groups <- check_groups(groups, length(features))
   if (!is.null(edges)) edges <- check_number(edges, "edges", min = 0, whole = TRUE)
   picture <- directed_picture(x, edges, fdr)
   table <- picture$data

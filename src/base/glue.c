@@ -362,6 +362,9 @@ SEXP C_weft_openmp(void)
 #endif
 }
 
+/* Parallel regions of several threads so far, but for those of the CUDA object: for tests. */
+SEXP C_weft_woken(void) { return Rf_ScalarReal((double) weft_woken()); }
+
 /* The name of the vector variant in use. A level from 0 (portable) puts that one in use first, for tests; NULL when the
  * machine lacks it. */
 SEXP C_weft_simd(SEXP level)

@@ -44,10 +44,10 @@ static double greatest_product(int terms, double tolerance)
   return low;
 }
 
-static weft_line_form series(double tolerance)
+/* farthest: of a query from a cell's middle, in bandwidths; beyond, pairs are computed. */
+static weft_line_form series(double tolerance, double width, double farthest)
 {
-  weft_line_form f = { .form = WEFT_LINE_SERIES, .sides = 1, .scale = 1, .width = 0.5 };
-  const double farthest = 2 + sqrt(-2 * log(tolerance)); /* beyond, pairs are computed */
+  weft_line_form f = { .form = WEFT_LINE_SERIES, .sides = 1, .scale = 1, .width = width };
   for (int t = 1; t <= WEFT_LINE_MOST_TERMS; t++) {
     f.least_terms[t] = greatest_product(t, tolerance);
     f.terms = t;
@@ -56,13 +56,18 @@ static weft_line_form series(double tolerance)
   return f;
 }
 
+weft_line_form weft_line_narrow_series(double tolerance, size_t n)
+{
+  return series(tolerance, 0.125, 2 + sqrt(2 * (log((double) n) - log(tolerance))));
+}
+
 weft_line_form weft_line_form_of(int kind, double tolerance)
 {
   const double one[] = { 1 }, epanechnikov[] = { 1, 0, -1 }, triangular[] = { 1, -1 }, biweight[] = { 1, 0, -2, 0, 1 },
                wendland[] = { 1, 0, -10, 20, -15, 4 };
   const double matern32[] = { 1, 1 }, matern52[] = { 1, 1, 1.0 / 3 }, matern72[] = { 1, 1, 0.4, 1.0 / 15 };
   switch (kind) {
-  case WEFT_GAUSSIAN: return series(tolerance);
+  case WEFT_GAUSSIAN: return series(tolerance, 0.5, 2 + sqrt(-2 * log(tolerance)));
   case WEFT_LAPLACIAN: return exponential(1, 1, one);
   case WEFT_MATERN32: return exponential(2, sqrt(3), matern32);
   case WEFT_MATERN52: return exponential(3, sqrt(5), matern52);
@@ -98,8 +103,7 @@ VECTORIZE static void add_powers(const double *u, double *basis, const double *w
   }
 }
 
-/* exp(-u²/2) for |u| <= 1/4, to rounding. */
-VECTORIZE static void bell(const double *u, double *value)
+VECTORIZE void weft_line_bell(const double *u, double *value)
 {
   for (size_t l = 0; l < LANES; l++) {
     const double s = -0.5 * u[l] * u[l];
@@ -109,18 +113,20 @@ VECTORIZE static void bell(const double *u, double *value)
   }
 }
 
+const double weft_line_over[WEFT_LINE_MOST_TERMS] = {
+    1,        1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,
+    1.0 / 9,  1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16,
+    1.0 / 17, 1.0 / 18, 1.0 / 19, 1.0 / 20, 1.0 / 21, 1.0 / 22, 1.0 / 23, 1.0 / 24,
+    1.0 / 25, 1.0 / 26, 1.0 / 27, 1.0 / 28, 1.0 / 29, 1.0 / 30, 1.0 / 31, 1.0 / 32};
+
 void weft_line_add_moments(const weft_line_form *f, const double *u, const double *w, size_t m, double *sums)
 {
-  static const double over[] = { 1,        1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,
-                                 1.0 / 9,  1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16,
-                                 1.0 / 17, 1.0 / 18, 1.0 / 19, 1.0 / 20, 1.0 / 21, 1.0 / 22, 1.0 / 23, 1.0 / 24,
-                                 1.0 / 25, 1.0 / 26, 1.0 / 27, 1.0 / 28, 1.0 / 29, 1.0 / 30, 1.0 / 31, 1.0 / 32 };
   double basis[LANES], turned[LANES];
   const size_t side = (size_t) f->terms * m * LANES;
   switch (f->form) {
   case WEFT_LINE_SERIES:
-    bell(u, basis);
-    add_powers(u, basis, w, m, f->terms, over, sums);
+    weft_line_bell(u, basis);
+    add_powers(u, basis, w, m, f->terms, weft_line_over, sums);
     break;
   case WEFT_LINE_EXPONENTIAL:
     for (int k = 0; k < 2; k++) {

@@ -102,6 +102,46 @@ twins_mi <- function() {
       tidy(mi_pairs(some(rep(2:3, 20), 150), sample(2, 150, TRUE), strata = sample(3, 150, TRUE), top = 20,
                     permutations = 9, seed = 1, backend = backend))
     }),
+    "mi_pairs, two to twenty-five levels, one to sixty-four classes" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(1:3, sample(1500, 3)), 1)
+      x <- some(sample(2:25, 30, TRUE), n, sample(c(0, 0.05), 1))
+      class <- sample(sample(c(1, 2, 3, 8, 64), 1), n, TRUE)
+      lapply(c("drop", "level"), function(na)
+        tidy(mi_pairs(x, class, na = na, by = sample(c("mi", "interaction"), 1), top = 60, backend = backend)))
+    }),
+    "mi_pairs, up to 200,000 rows" = list(tolerance = 0, work = function(backend) {
+      n <- sample(150000:200000, 1)
+      tidy(mi_pairs(some(c(2:6, 3, 3, 3), n, sample(c(0, 0.01), 1)), sample(sample(c(2, 3, 8), 1), n, TRUE),
+                    na = "drop", top = 20, backend = backend))
+    }),
+    "mi_pairs, three levels, more planes than a device takes at once" = list(tolerance = 0, work = function(backend) {
+      old <- options(weft.device_memory = 17.75e6)
+      on.exit(options(old))
+      n <- sample(700:900, 1)
+      x <- some(rep(3, 600), n)
+      class <- sample(2, n, TRUE)
+      c(lapply(c("mi", "interaction"), function(by)
+        tidy(mi_pairs(x, class, top = 300, by = by, backend = backend))),
+        list(tidy(mi_pairs(x, class, features = 1:400, with = 300:600, top = 300, backend = backend))))
+    }),
+    "mi_pairs, missing calls, more planes than a device takes at once" = list(tolerance = 0, work = function(backend) {
+      old <- options(weft.device_memory = 18.53e6)
+      on.exit(options(old))
+      n <- sample(700:900, 1)
+      x <- cbind(some(sample(2:3, 500, TRUE), n), some(sample(2:3, 300, TRUE), n, 0.05))
+      tidy(mi_pairs(stats::setNames(x, seq_along(x)), sample(2, n, TRUE), na = "drop", top = 300, backend = backend))
+    }),
+    "mi_pairs, permutations, two to five levels, missing or not" = list(tolerance = 0, work = function(backend) {
+      n <- sample(1500, 1)
+      x <- cbind(some(sample(2:5, 60, TRUE), n), some(sample(2:5, 20, TRUE), n, 0.05))
+      lapply(c("mi", "interaction"), function(by)
+        tidy(mi_pairs(stats::setNames(x, seq_along(x)), sample(sample(c(2, 3, 8), 1), n, TRUE), na = "drop", top = 20,
+                      features = 1:70, by = by, permutations = 5, seed = 1, backend = backend)))
+    }),
+    "mi_pairs, permutations with codes" = list(tolerance = 0, work = function(backend) {
+      tidy(mi_pairs(some(c(rep(2, 10), 40, 5), 300), sample(3, 300, TRUE), top = 20, permutations = 4, seed = 2,
+                    backend = backend))
+    }),
     "mi_pairs, neighbours left out" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
       where <- data.frame(chromosome = sample(3, 120, TRUE), position = sample(1000, 120))

@@ -156,7 +156,8 @@ fail_each <- function(works, most) {
       left <- sum(live() - before)
       if (how != wanted || left != 0) cat(sprintf("WRONG %s, %.0f: %s, %.0f bytes left\n", name, fail_at, how, left))
     }
-    each <- unique(round(seq(1, asked, length.out = min(asked, most))))
+    each <- seq_len(asked)
+    if (asked > most) each <- sort(unique(c(seq_len(most %/% 3), sample(asked, most - most %/% 3)))) # others each time
     for (k in each) check(-k, "weft_error_memory") # on the second try, too
     for (k in each[unique(round(seq(1, length(each), length.out = 5)))]) check(k, "works")
     cat(sprintf("DONE %s\t%.0f\n", name, asked))

@@ -26,9 +26,7 @@ test_that("update goes on as one longer run would", {
     whole <- bn_learn(d, iterations = 600, thin = 10, burn_in = 50, target = target, seed = 3, chains = 2)
     parts <- update(bn_learn(d, iterations = 200, thin = 10, burn_in = 50, target = target, seed = 3,
                              chains = 2), iterations = 400)
-    for (field in c("score", "trace", "edges", "diagnostics", "order", "layer")) {
-      expect_equal(parts[[field]], whole[[field]])
-    }
+    for (field in c("score", "trace", "edges", "diagnostics", "order", "layer")) expect_equal(parts[[field]], whole[[field]])
     expect_equal(vapply(parts$dags, `[[`, 0, "score"), vapply(whole$dags, `[[`, 0, "score"))
   }
 })
@@ -58,8 +56,7 @@ test_that("wider networks take other masks and find what narrow ones find", {
     expect_equal(fit$score, few$score, tolerance = 1e-9)
     expect_equal(sum(fit$dag), sum(fit$dag[names(d), names(d)]))
     for (target in c("sum", "uniform")) {
-      fit <- bn_learn(wide, 2, candidates = 4, plus_one = FALSE, iterations = 300, target = target, seed = 2,
-                      chains = 2)
+      fit <- bn_learn(wide, 2, candidates = 4, plus_one = FALSE, iterations = 300, target = target, seed = 2, chains = 2)
       expect_true(all(fit$edges >= 0 & fit$edges <= 1 + 1e-12))
     }
   }
@@ -119,8 +116,8 @@ test_that("a sum target's order is worth the sum over its graphs, also where sco
   names(copies) <- letters[1:6]
   # of 64 sets in a row the last that have no V2 count beside those that follow, 28 nats below the first
   many <- bn_scores(twin_bn_data(), 4, keep = "all")
-  for (table in list(bn_scores(list2DF(copies), 3, keep = "all"), bn_scores(bn_test_data(), 4, keep = "sum", slack = 8),
-                     many)) {
+  for (table in list(bn_scores(list2DF(copies), 3, keep = "all"),
+                     bn_scores(bn_test_data(), 4, keep = "sum", slack = 8), many)) {
     order_score <- function(order) {
       sum(vapply(seq_along(order), function(k) {
         sets <- (table$start[order[k]] + 1):table$start[order[k] + 1]

@@ -101,3 +101,28 @@ test_that("names of other packages are errors that say what is meant here", {
   expect_error(gene_network(x, mtcars$am, nonsense = 1), "There is no `nonsense`", class = "weft_error_input")
   expect_error(mi_network(x), "estimator = \"copula\"", class = "weft_error_input")
 })
+
+test_that("a class that one value should not have does not change what it means", {
+  of_class <- function(x, class) structure(x, class = class)
+  for (class in c("data.frame", "Date", "weft_pca", "noquote")) {
+    if (class != "Date") expect_identical(weft:::check_number(of_class(2, class), "x"), 2)
+    expect_identical(weft:::check_flag(of_class(TRUE, class), "x"), TRUE)
+    expect_identical(weft:::check_choice(of_class("b", class), c("a", "b"), "x"), "b")
+    expect_error(weft:::check_number(of_class("b", class), "x"), class = "weft_error_input")
+    expect_error(weft:::check_choice(of_class(2, class), c("a", "b"), "x"), class = "weft_error_input")
+  }
+  expect_error(weft:::check_number(Sys.Date(), "x"), "of class Date", class = "weft_error_input")
+  expect_error(pca_choose_k(diag(4), center = of_class("a", "Date")), class = "weft_error_input")
+  expect_error(dim(of_class("a", "weft_mi_pack")), class = "weft_error_input")
+  expect_error(plot(mi_network(mtcars, "clr", estimator = "pearson"), groups = as.list(1:11)), "factor or a vector",
+               class = "weft_error_input")
+})
+
+test_that("nodes without names, tiers that are no names and functions called as arguments are told", {
+  nodes <- c("a", NA)
+  expect_error(bn_cpdag(matrix(0, 2, 2, dimnames = list(nodes, nodes))), "names are missing", class = "weft_error_input")
+  expect_error(bn_prior(c("a", "b"), tiers = list(mtcars, 1)), "every node in one tier", class = "weft_error_input")
+  expect_error(irm_log_posterior(diag(3), 1:3, 1:3, missing = function(...) stop("called")), class = "weft_error_input")
+  table <- mi_network(mtcars, "clr", estimator = "pearson")
+  expect_error(network_tables(table, which = function(...) "x"), "one of \"network\"", class = "weft_error_input")
+})

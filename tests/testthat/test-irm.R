@@ -160,7 +160,7 @@ test_that("measures and methods", {
 test_that("large alphas have the posterior of the Chinese restaurant process by default", {
   skip_on_cran()
   A <- bits(c(1, 1, 0, 0), c(1, 1, 0, 1), c(0, 0, 1, 1))
-  for (alpha in c(0.2, 5, 30, 100)) {
+  for (alpha in c(0.2, 5, 100)) {
     exact <- exact_posterior(A, alpha = c(alpha, alpha))
     together <- sum(exact[grepl("^(111|121)", names(exact))])
     for (sampler in c("blocked", "collapsed")) {

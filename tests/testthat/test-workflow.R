@@ -209,16 +209,16 @@ clean <- function(kind, key, n = 60, p = 60) {
 }
 
 test_that("outliers and numbers of components hold their levels on clean data", {
-  # of 24 runs at a level of 0.05 more than 5 have a probability of 0.001
+  # of 16 runs at a level of 0.05 more than 4 have a probability of 0.001
   for (kind in c("plain", "groups", "t", "batches", "factors")) {
     known <- c(plain = 0, groups = 1, t = 0, batches = 2, factors = 3)[[kind]]
-    over <- vapply(1:24, function(key) {
+    over <- vapply(1:16, function(key) {
       x <- clean(kind, key)
       fit <- suppressWarnings(gene_components(x, k = 6, seed = key))
       c(any(gene_outliers(fit, data = x)$outlier), fit$choice$k > known)
     }, logical(2))
-    expect_lte(sum(over[1L, ]), 5, label = paste("runs with outliers:", kind))
-    expect_lte(sum(over[2L, ]), 5, label = paste("runs with more components:", kind))
+    expect_lte(sum(over[1L, ]), 4, label = paste("runs with outliers:", kind))
+    expect_lte(sum(over[2L, ]), 4, label = paste("runs with more components:", kind))
   }
 })
 
