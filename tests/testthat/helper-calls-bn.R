@@ -73,7 +73,8 @@ draw_bn_learn <- function() {
            maybe(0.5, swap_every = whole(1, 12)), maybe(0.5, thin = whole(1, min(iterations, 9))),
            maybe(0.3, burn_in = whole(0, iterations - 1)), maybe(0.4, top = whole(1, 40)),
            maybe(0.1, start = sample(names(d$data))))
-  table <- function() do.call(weft::bn_scores, c(list(d$data), settings, list(keep = if (target == "max") "max" else "sum", backend = "cpu")))
+  table <- function() do.call(weft::bn_scores, c(list(d$data), settings,
+                                               list(keep = if (target == "max") "max" else "sum", backend = "cpu")))
   args <- if (chance(0.5)) c(list(data = d$data), settings, run)
           else c(list(data = tryCatch(table(), error = function(e) d$data)), run)
   take <- fields("score", "dag", "dags", "best_sets", "edges", "trace", "order", "counts", "sampled", "sample_score",

@@ -11,7 +11,8 @@ chain_edges <- function(fit) {
 
 # Chains are independent, so their spread gives the error of their mean; the ratio of difference and error follows
 # Student's t. The limits are passed by chance once in 1e4 for an edge.
-expect_exact <- function(table, ..., iterations = 20000, chains = 16, exact = bn_exact(table, posterior = "dag")$edges) {
+expect_exact <- function(table, ..., iterations = 20000, chains = 16,
+                         exact = bn_exact(table, posterior = "dag")$edges) {
   fit <- bn_learn(table, target = "uniform", iterations = iterations, thin = max(1, iterations %/% 4000), seed = 5,
                   chains = chains, ...)
   edges <- chain_edges(fit)
@@ -27,7 +28,8 @@ expect_exact <- function(table, ..., iterations = 20000, chains = 16, exact = bn
 test_that("edges are those of all graphs, from four to twelve nodes", {
   few <- linked_bn_data(4, 15) # nearly flat: every move is often accepted, so that a wrong one shows
   flat <- bn_scores(few, 3, keep = "all")
-  fit <- expect_exact(flat, iterations = 50000, temperatures = 1, exact = enumerated_edges(flat, all_dags(4L), "dag")$edges)
+  fit <- expect_exact(flat, iterations = 50000, temperatures = 1,
+                      exact = enumerated_edges(flat, all_dags(4L), "dag")$edges)
   expect_true(all(fit$diagnostics$acceptance > 0.1))
   expect_exact(flat)
   expect_exact(bn_scores(bn_test_data(40), 4, keep = "all"))
@@ -111,6 +113,7 @@ test_that("one node, two nodes, no possible edge, and a start work; devices and 
 
 test_that("long runs over partitions can be interrupted", {
   table <- bn_scores(bn_test_data(300), keep = "sum")
-  expect_stops(function(progress) bn_learn(table, target = "uniform", iterations = 1e9, thin = 1e6, progress = progress),
-               "partition MCMC")
+  expect_stops(function(progress) {
+    bn_learn(table, target = "uniform", iterations = 1e9, thin = 1e6, progress = progress)
+  }, "partition MCMC")
 })

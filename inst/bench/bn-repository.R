@@ -1,0 +1,100 @@
+# Networks of the Bayesian network repository: learned from drawn rows, beside bnlearn's hc(), tabu() and mmhc(), and
+# sampled under a prior that is uniform over graphs, beside BiDAG's partitionMCMC(); peers where they are installed.
+#   WEFT_BN_NETWORKS=folder Rscript inst/bench/bn-repository.R [rows = 5000] [sampled = alarm]
+# The folder has files .bif, .net or .dsc. `sampled` names the one on which samplers are compared, on its first 1,000
+# rows. Seconds are processor time of one thread, so that other work on the machine matters less.
+suppressPackageStartupMessages(library(weft))
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+given <- commandArgs(TRUE)
+n <- if (length(given)) as.numeric(given[1L]) else 5000
+sampled <- if (length(given) > 1L) given[2L] else "alarm"
+folder <- Sys.getenv("WEFT_BN_NETWORKS")
+files <- list.files(folder, "[.](bif|net|dsc)$", full.names = TRUE)
+if (!length(files)) stop("WEFT_BN_NETWORKS must be a folder with files .bif, .net or .dsc.")
+machine_line()
+
+timed <- function(f) {
+  took <- system.time(value <- f())
+  list(value = value, seconds = sum(took[1:2]))
+}
+
+# F1 of adjacencies, and of arrows among the directed edges, both of equivalence classes.
+f1_scores <- function(dag, truth) {
+  found <- bn_cpdag(dag) != 0
+  true <- bn_cpdag(truth) != 0
+  f1 <- function(a, b) if (any(a) || any(b)) 2 * sum(a & b) / (sum(a) + sum(b)) else 1
+  c(adjacency = f1(found | t(found), true | t(true)), arrow = f1(found & !t(found), true & !t(true)))
+}
+
+learn_all <- function(name, data, truth) {
+  learners <- list(weft = function() bn_learn(data, 5, "bic", candidates = min(15, ncol(data) - 1), seed = 1,
+                                              threads = 1, backend = "cpu")$dag)
+  if (requireNamespace("bnlearn", quietly = TRUE)) {
+    peer <- function(method) function() {
+      bnlearn::amat(getExportedValue("bnlearn", method)(data))[names(data), names(data)]
+    }
+    learners[c("hc", "tabu", "mmhc")] <- lapply(c("hc", "tabu", "mmhc"), peer)
+  }
+  for (learner in names(learners)) {
+    done <- tryCatch(timed(learners[[learner]]), error = identity)
+    if (inherits(done, "error")) {
+      cat(sprintf("%-12s %-5s failed: %s\n", name, learner, conditionMessage(done)))
+      next
+    }
+    f1 <- f1_scores(done$value, truth)
+    cat(sprintf("%-12s %-5s BIC %14.2f  SHD of classes %4d  F1 %.3f (arrows %.3f)  %8.2f s\n", name, learner,
+                bn_score(data, done$value, "bic"), as.integer(bn_compare(done$value, truth)$shd_cpdag),
+                f1[["adjacency"]], f1[["arrow"]], done$seconds))
+  }
+}
+
+# Independent draws that a chain's mean of each edge is worth: p (1 - p) over the variance between chains. `edges`: a
+# column per chain. Edges near 0 and 1 are left out: few chains say nothing of their errors.
+effective_draws <- function(edges) {
+  mean <- rowMeans(edges)
+  open <- mean > 0.05 & mean < 0.95
+  (mean * (1 - mean) / apply(edges, 1L, stats::var))[open]
+}
+
+report_sampler <- function(what, edges, seconds) {
+  each <- effective_draws(edges) * ncol(edges) / seconds
+  cat(sprintf("%-24s %d chains, %.1f s; effective draws per second: median of %d edges %.1f, harmonic mean %.1f\n",
+              what, ncol(edges), seconds, length(each), stats::median(each), 1 / mean(1 / each)))
+}
+
+# The same candidates for both: neighbours in the best graph, and one more parent each.
+sample_all <- function(data, chains = 8) {
+  p <- length(data)
+  best <- bn_learn(data, 4, seed = 1)$dag
+  allowed <- (best | t(best)) + 0
+  most <- max(colSums(allowed)) + 1
+  table <- bn_scores(data, most, candidates = allowed, keep = "sum")
+  ours <- timed(function() {
+    vapply(seq_len(chains), function(seed) {
+      as.vector(bn_learn(table, target = "uniform", iterations = 20000, chains = 1, seed = seed, threads = 1)$edges)
+    }, double(p * p))
+  })
+  report_sampler("weft, uniform", ours$value, ours$seconds)
+  if (!requireNamespace("BiDAG", quietly = TRUE)) return(cat("BiDAG is not installed\n"))
+  codes <- as.data.frame(lapply(data, function(x) as.integer(x) - 1L))
+  theirs <- tryCatch(timed(function() {
+    scores <- BiDAG::scoreparameters("bdecat", codes, bdecatpar = list(chi = 1, edgepf = 1))
+    vapply(seq_len(chains), function(seed) {
+      set.seed(seed)
+      fit <- BiDAG::partitionMCMC(scores, startspace = allowed, iterations = 20000)
+      kept <- utils::tail(fit$traceadd$incidence, ceiling(0.75 * length(fit$traceadd$incidence)))
+      as.vector(as.matrix(Reduce(`+`, kept))) / length(kept)
+    }, double(p * p))
+  }), error = identity)
+  if (inherits(theirs, "error")) return(cat(sprintf("BiDAG failed: %s\n", conditionMessage(theirs))))
+  report_sampler("BiDAG, partitionMCMC", theirs$value, theirs$seconds)
+  cat(sprintf("greatest difference of the means %.3f\n", max(abs(rowMeans(ours$value) - rowMeans(theirs$value)))))
+}
+
+for (file in files) {
+  network <- bn_read(file)
+  name <- sub("[.][^.]*$", "", basename(file))
+  data <- bn_sample(network, n, seed = 1)
+  learn_all(name, data, network$dag)
+  if (name == sampled) sample_all(utils::head(data, 1000))
+}
