@@ -36,8 +36,8 @@ are_searched <- function(one, other) {
   (bitwAnd(one, 1L) && bitwAnd(other, 2L)) || (bitwAnd(one, 2L) && bitwAnd(other, 1L))
 }
 
-# What mi_pairs() has of a search and its test, made with packs of some columns at a time. pack_of(columns): a pack, which
-# this function frees; choose(pack): the back end; control(chosen, pack); test: list(permutations, key), or NULL.
+# What mi_pairs() has of a search and its test, made with packs of some columns at a time. pack_of(columns): a pack,
+# which this function frees; choose(pack): the back end; control(chosen, pack); test: list(permutations, key), or NULL.
 search_by_blocks <- function(side, p, at_once, keep, pack_of, choose, control, test) {
   blocks <- variant_blocks(side, p, at_once)
   given <- keep
