@@ -20,10 +20,10 @@
 #' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for each
 #'   of
 #' `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves of orders: half of them
-#' place one node elsewhere, a quarter swap two nodes, a quarter two neighbours. Moves of layers, in sixteenths: six place
-#' one node in another layer or in one of its own, four split a layer or join two, four swap two nodes (two of them of
-#' neighbouring layers), one draws a graph and reverses an edge, giving both its nodes new parents (Grzegorczyk and
-#' Husmeier 2008), and one draws a graph and gives a node new parents. `diagnostics$acceptance` tells how many of each were
+#' place one node elsewhere, a quarter swap two nodes, a quarter two neighbours. Moves of layers: a quarter place
+#' one node in another layer or in one of its own, an eighth split a layer or join two, an eighth swap two nodes (half of
+#' these of neighbouring layers), a quarter draw a graph and reverse an edge, giving both its nodes new parents
+#' (Grzegorczyk and Husmeier 2008), and a quarter draw a graph and give a node new parents. `diagnostics$acceptance` tells how many of each were
 #' accepted. Of an order the best graph of every proposal is recorded, accepted or not. A search for the best graph ends with a descent from each ladder's last order, in which hardly
 #' anything worse is accepted: 2 p^2 steps for p nodes, a quarter of `iterations` at most. Its graphs are recorded too;
 #' `trace` and [update()] know nothing of it. `iterations = 0` asks for these descents alone, of 2 p^2 steps from each
@@ -41,8 +41,8 @@
 #' @param iterations steps of every chain; for `"max"` 0 for a quick answer, see below.
 #' @param chains independent ladders; NULL: 16 for `"max"`, else 4.
 #' @param target `"max"`, `"sum"` or `"uniform"`; see below.
-#' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, else
-#'   1, 1.5, 2.5 and 4.
+#' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1,
+#'   1.5, 2.5 and 4 for `"sum"`, 1, 1.3, 1.7 and 2.2 for `"uniform"`.
 #' @param swap_every steps between swaps of neighbouring temperatures.
 #' @param thin every how many steps the score is saved and, but for `"max"`, a graph drawn; NULL: about 1,000 times.
 #' @param burn_in but for `"max"`: steps before the first graph is drawn; NULL: a quarter.
@@ -150,7 +150,7 @@ bn_targets <- c("max", "sum", "uniform")
 # Their kinds of moves, with the share of the steps that tries each (src/bn/bn_move.h, src/bn/bn_layers.c).
 move_shares <- function(run) {
   if (!run$layers) return(c(swap = 4, adjacent = 4, shift = 8) / 16)
-  c(swap = 2, adjacent = 2, shift = 6, split = 4, reverse = 1, renew = 1) / 16
+  c(swap = 1, adjacent = 1, shift = 4, split = 2, reverse = 4, renew = 4) / 16
 }
 
 # What arguments are called elsewhere.
@@ -168,7 +168,8 @@ chain_settings <- function(iterations, chains, temperatures, swap_every, thin, b
   iterations <- check_number(iterations, "iterations", min = if (target == "max") 0 else 1, max = 2^53, whole = TRUE)
   quick <- iterations == 0
   iterations <- max(iterations, 1)
-  temperatures <- temperatures %||% (if (target == "max") c(1, 2) else c(1, 1.5, 2.5, 4))
+  temperatures <- temperatures %||%
+    switch(target, max = c(1, 2), sum = c(1, 1.5, 2.5, 4), uniform = c(1, 1.3, 1.7, 2.2))
   chains <- chains %||% (if (target == "max") 16 else 4)
   if (!is.numeric(temperatures) || !length(temperatures) || length(temperatures) > 1000L || anyNA(temperatures) ||
         temperatures[1L] != 1 || any(diff(temperatures) < 0) || any(!is.finite(temperatures))) {

@@ -16,10 +16,11 @@ cost <- function(cpu, cuda = Inf, bytes = 0, beside = 0, divided = 0) {
 }
 
 # How many of `most` devices to take for so many seconds that they can share. Each further one has to be opened once per
-# session, and costs a thread, memory, data sent again and results put together. What is saved has to be twice that.
+# session, and costs a thread, memory, data sent again and results put together, 3 to 7 ms on two H200. What is saved
+# has to be twice that.
 devices_worth <- function(divided, most, open = session$devices_open %||% 1) {
   m <- seq_len(most)
-  extra <- launching(0.01) * (m - 1) + 0.35 * pmax(0, m - max(open, 1))
+  extra <- launching(0.005) * (m - 1) + 0.35 * pmax(0, m - max(open, 1))
   gain <- divided * (1 - 1 / m) - 2 * extra
   which.max(gain)
 }
@@ -63,10 +64,10 @@ cost_rank_permuted <- function(n, p, permutations, threads) {
 cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2) {
   each <- planes^2 * (5e-9 + n * 5e-12) * if (order > 2) 10 else 1
   features <- if (order > 2) (6 * tuples)^(1 / 3) else (2 * tuples)^(1 / 2)
-  there <- launching(if (order > 2) 0.002 + 1.8e-4 * features else 0.002)
+  turns <- launching(if (order > 2) 1.8e-4 * features else 0)
   cost(on_core(tuples * each / threads),
-       there + sent(4 * packed_bytes) + on_device(tuples * each / if (order > 2) 12000 else 2000), packed_bytes,
-       called(n, features), on_device(tuples * each / if (order > 2) 12000 else 20000))
+       launching(0.002) + turns + sent(4 * packed_bytes) + on_device(tuples * each / if (order > 2) 12000 else 2000),
+       packed_bytes, called(n, features), turns + on_device(tuples * each / if (order > 2) 12000 else 20000))
 }
 
 # A matrix of pairs of categorical columns; p and planes: columns and bit planes per column, of x and, where there is
@@ -136,17 +137,38 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
   filtered <- k <= 52 && near >= 512 # products with the Gram matrix; else all its eigenvectors
   steps <- if (filtered) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
   eigenvectors <- if (filtered) on_device(steps / 1.1e13) + launching(0.015) else on_device(steps / 8e11)
-  square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf # only these form a Gram matrix
+  square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf
   core <- 7e9 * min(threads, 16) / slowness("core")
-  products <- 70 * 2 * cells * block * (if (kind == "sparse") 45 else 2)
+  passes <- 70 * max(1, k / 50)
+  products <- passes * 2 * cells * block * (if (kind == "sparse") 45 else 2)
   there <- launching(0.004) + sent(24 * cells)
   turns <- if (kind == "sparse") 20000 else 150
-  list(krylov = cost(products / core, in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there, 8 * cells,
+  iterated <- in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there
+  summed <- if (kind == "sparse") cost_pca_stored(n, p, cells, k, threads)$gram$cpu
+            else square + (cells * near + steps) / core
+  list(krylov = cost(products / core, iterated, 8 * cells,
                      called(), in_device_memory(turns * 8 * cells / 4e12)), # parts meet at every turn
-       gram = cost(square + (cells * near + steps) / core,
-                   square + on_device(cells * near / 4e13) + eigenvectors + there,
+       gram = cost(summed, # of sparse matrices in memory a device forms none
+                   if (kind == "sparse") iterated else square + on_device(cells * near / 4e13) + eigenvectors + there,
                    8 * (cells + near^2), called(), if (square == 0) on_device(cells * near / 4e13) else 0),
        vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells, called()))
+}
+
+# The same from a store: blocks are read for each pass, and the Gram matrix takes one, which adds the products of the
+# values of each row. On a device compressed blocks stay where they fit, and are spread out for each product.
+cost_pca_stored <- function(n, p, cells, k, threads) {
+  read <- on_core(cells * 2e-9) + on_core(cells * 1.2e-8 / threads)
+  dense <- n * p
+  stays <- 12 * cells < 4e10
+  pass <- in_device_memory(dense * 8e-12) + if (stays) 0 else read
+  eigen <- if (k <= 52) 160 * p^2 * max(32, 1.5 * k) else 10 * p^3
+  square <- if (p <= min(n, 10000)) 0 else Inf
+  block <- min(64, max(16, k + 6))
+  there <- launching(0.05) + 2 * read + sent(12 * cells)
+  list(krylov = cost(70 * (read + on_core(2 * cells * block * 1e-9 / threads)), there + 70 * pass, 8 * cells),
+       gram = cost(square + 4 * read + on_core((cells^2 / max(1, n) / 2 * 1.5e-9 + eigen / 7e9) / threads),
+                   square + there + 3 * pass + on_device(dense * p / 4e13 + eigen / 8e11), 8 * (n * k + p^2)),
+       vectors = cost(1000 * k * read, there + 1000 * k * pass, 8 * cells))
 }
 
 # ---- Bayesian networks ----
@@ -167,7 +189,7 @@ cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads, p = 0) 
 # Steps of so many chains, each of which goes on one thread through so many temperatures. A single chain is slow on a
 # device, and thousands are not slower than one. `sets`: parent sets per node.
 cost_chains <- function(iterations, chains, temperatures, sets, nodes, sums, threads) {
-  step <- if (sums) c(5.5e-7, 3e-6) + c(1.4e-8, 1e-7) * sets
+  step <- if (sums) c(5e-7, 3.4e-6) + c(1.25e-8, 1.15e-7) * sets
           else if (nodes <= 128) c(1.8e-7, 1e-6)
           else c(1.8e-7, 1e-4) # masks of more than two words
   replicas <- chains * temperatures
@@ -193,10 +215,11 @@ cost_exact <- function(p, posterior = "none", backend = "cpu", sets = 0, threads
 
 # ---- co-clustering ----
 
-# Sweeps of all chains over size[1] x size[2] nodes with so many links and at most k[1] and k[2] clusters. Between the
-# sweeps the host splits and merges clusters, whichever the back end.
+# Sweeps of all chains over size[1] x size[2] nodes with so many links and at most k[1] and k[2] clusters. A sweep draws
+# labels and what the blocks have, in loops too short for many threads. Between the sweeps the host splits and merges
+# clusters, whichever the back end.
 cost_irm <- function(sweeps, size, links, k, threads) {
-  labels <- sweeps * (links * sum(k) * 1e-10 + sum(size * k) * 1e-9) / min(threads, 16)
+  labels <- sweeps * (links * sum(k) * 1e-10 + sum(size * k) * 1e-9 + prod(k) * 4e-7) / min(threads, 4)
   between <- on_core(sweeps * sum(size) * 7e-6 / min(threads, 4))
   cost(on_core(labels) + between, on_device(labels / 20) + between + launching(sweeps * 5e-4) + sent(40 * links),
        16 * links)

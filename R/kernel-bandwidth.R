@@ -215,8 +215,8 @@ rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed
   t * shape
 }
 
-# Scores of the widest bandwidths of the grid, `looks` at it one after another, until one of them is a local minimum: the
-# narrower ones cannot change what largest_minimum() chooses, and on a line they need the finer bins.
+# Scores of the widest bandwidths of the grid, `looks` at it one after another, until one of them is a local minimum:
+# the narrower ones cannot change what largest_minimum() chooses, and on a line they need the finer bins.
 scores_from_wide <- function(grid, looks, score) {
   scores <- numeric()
   for (look in looks) {

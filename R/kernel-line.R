@@ -3,12 +3,14 @@
 # Whether sums can be taken so: points in one dimension, and a kernel that moments are enough for.
 has_line <- function(kernel, d) d == 1L && kernel != "polynomial" && of_sheet(kernel, "line")
 
-# Whether they pay. Sorting and cells take some hundred nanoseconds per point and query, a pair about one.
+# Whether they pay. Sorting and cells take some hundred nanoseconds per point and query, a pair about one; cells alone,
+# which do for few queries of a Gaussian kernel within a tolerance, a tenth of that per point.
 line_pays <- function(problem) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
+  scattered <- problem$kernel == "gaussian" && !problem$leave_one_out && problem$rel_error >= 1e-6 && n >= 64 * nq
   has_line(problem$kernel, ncol(problem$reference)) && is.null(problem$bandwidth$scale) && problem$backend != "cuda" &&
-    n * nq > 300 * (n + nq)
+    n * nq > (if (scattered) 30 else 300) * n + 300 * nq
 }
 
 kernel_line <- function(problem, reason = "asked for") {

@@ -135,7 +135,7 @@ pack_for <- function(x, class, na, assay, bins, threads, progress, strata = NULL
 
 #' @export
 dim.weft_mi_pack <- function(x) {
-  if (!is.numeric(x$dim) || length(x$dim) != 2L) abort_changed("x", "the list around the pack")
+  if (!is.list(x) || !is.numeric(x$dim) || length(x$dim) != 2L) abort_changed("x", "the list around the pack")
   as.integer(x$dim)
 }
 #' @export

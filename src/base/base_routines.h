@@ -22,6 +22,7 @@
   R(C_weft_devices, 1) \
   R(C_weft_threads, 2) \
   R(C_weft_openmp, 0) \
+  R(C_weft_woken, 0) \
   R(C_weft_rates, 1) \
   R(C_weft_simd, 1) \
   R(C_weft_host_available, 0) \

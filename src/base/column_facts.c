@@ -224,20 +224,25 @@ weft_status weft_all_finite(weft_ctx *ctx, const double *x, size_t count, int *f
 {
   enum { RUN = 1 << 16 };
   weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
   const int64_t runs = (int64_t) ((count + RUN - 1) / RUN), batch = pieces_at_once(ctx, RUN);
   int bad = 0;
+  uint8_t *sound;
+  WEFT_TAKE(sound, &mem, (size_t) batch);
+  memset(sound, 1, (size_t) batch);
   for (int64_t first = 0; first < runs && !bad; first += batch) {
     const int64_t end = first + batch < runs ? first + batch : runs;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) runs));
-#ifdef _OPENMP
-# pragma omp parallel for num_threads(weft_threads_worth(ctx->threads, (double) (end - first) * RUN / 2)) reduction(| : bad)
-#endif
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * RUN / 2))
+    WEFT_FOR(static)
     for (int64_t at = first; at < end; at++) {
       const size_t from = (size_t) at * RUN;
-      bad |= !run_is_finite(x + from, count - from < RUN ? count - from : RUN);
+      if (!run_is_finite(x + from, count - from < RUN ? count - from : RUN)) sound[at - first] = 0;
     }
+    for (int64_t at = first; at < end; at++) bad |= !sound[at - first];
   }
   *finite = !bad;
 done:
+  weft_arena_end(&mem);
   return st;
 }

@@ -7,10 +7,23 @@
 #ifndef WEFT_PARALLEL_H
 #define WEFT_PARALLEL_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* `threads`, having counted the region that is about to begin with them if it is of several: so that tests see which calls
+ * wake other threads. */
+int weft_wake(int threads);
+long weft_woken(void);
+
+#ifdef __cplusplus
+}
+#endif
+
 #ifdef _OPENMP
 # include <omp.h>
 # define WEFT_PRAGMA(text) _Pragma(#text)
-# define WEFT_PARALLEL(n) WEFT_PRAGMA(omp parallel num_threads(n))
+# define WEFT_PARALLEL(n) WEFT_PRAGMA(omp parallel num_threads(weft_wake(n)))
 # define WEFT_FOR(kind) WEFT_PRAGMA(omp for schedule(kind))
 # define WEFT_THREAD() omp_get_thread_num()
 #else

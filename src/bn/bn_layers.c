@@ -5,13 +5,13 @@
  * anew, set by set (bn_sum.c): nothing is subtracted, so that nothing cancels.
  *
  * Moves, each with its probability in sixteenths:
- *   swap     2  two nodes of different layers change places
- *   adjacent 2  the same of neighbouring layers
- *   shift    6  a node goes into another layer, or becomes a layer of its own
- *   split    4  a layer becomes two, or two neighbours become one
- *   reverse  1  a graph is drawn; an edge of it is reversed, and both its nodes get new parents (Grzegorczyk and
+ *   swap     1  two nodes of different layers change places
+ *   adjacent 1  the same of neighbouring layers
+ *   shift    4  a node goes into another layer, or becomes a layer of its own
+ *   split    2  a layer becomes two, or two neighbours become one
+ *   reverse  4  a graph is drawn; an edge of it is reversed, and both its nodes get new parents (Grzegorczyk and
  *               Husmeier 2008)
- *   renew    1  a graph is drawn; a node gets new parents among all nodes but its descendants
+ *   renew    4  a graph is drawn; a node gets new parents among all nodes but its descendants
  * A drawn graph belongs to the present partition with its conditional probability, so that a change of it that leaves
  * the posterior of graphs as it is leaves that of partitions as it is. The last move makes every graph attainable: each
  * node in turn can be given what all its sets have in common. A heated chain's partitions have their weight to the
@@ -294,7 +294,7 @@ WIDE int propose_shift(const weft_bn_lists *lists, weft_bn_layers *l, weft_u32x4
   /* the layer it joins, or that its own is to come before, as layers are numbered now */
   const size_t there = place / 2 + (alone && place / 2 >= here);
   if (into ? there == here : alone && place / 2 == here) return 0;
-  const size_t from = there < here ? there : here, end = there < here ? here + 1 : there + into;
+  const size_t from = there < here ? there : here, end = there <= here ? here + 1 : there + into;
   *q = (proposal) { from, end - from, 0, 0 };
   for (size_t c = from; c <= end; c++) {
     uint64_t *fresh = l->fresh + q->fresh * words;
@@ -489,12 +489,12 @@ WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng 
 {
   weft_bn_layers *l = r->layers;
   const weft_u32x4 draw = weft_draw_words(rng, step, BLOCK_PLACES);
-  if (kind < 2) { *move = SWAP; return propose_swap(lists, l, draw, q, words); }
-  if (kind < 4) { *move = ADJACENT; return propose_adjacent(l, draw, q, words); }
-  if (kind < 10) { *move = SHIFT; return propose_shift(lists, l, draw, q, words); }
-  if (kind < 12) { *move = SPLIT; return propose_join(lists, l, draw, q, words); }
-  if (kind < 14) { *move = SPLIT; return propose_split(lists, l, rng, step, draw, q, words); }
-  if (kind < 15) { *move = REVERSE; return propose_reverse(lists, r, rng, step, draw, q, words); }
+  if (kind < 1) { *move = SWAP; return propose_swap(lists, l, draw, q, words); }
+  if (kind < 2) { *move = ADJACENT; return propose_adjacent(l, draw, q, words); }
+  if (kind < 6) { *move = SHIFT; return propose_shift(lists, l, draw, q, words); }
+  if (kind < 7) { *move = SPLIT; return propose_join(lists, l, draw, q, words); }
+  if (kind < 8) { *move = SPLIT; return propose_split(lists, l, rng, step, draw, q, words); }
+  if (kind < 12) { *move = REVERSE; return propose_reverse(lists, r, rng, step, draw, q, words); }
   *move = RENEW;
   return propose_renew(lists, r, rng, step, draw, q, words);
 }

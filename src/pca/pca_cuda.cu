@@ -1,7 +1,7 @@
 /* The operations of pca.h on a device. X is centred and scaled where it is put: in place after the upload, in a copy of
  * a resident matrix. What does not fit is prepared piece by piece, column after column, in each product. Sparse blocks
  * are kept by columns and by rows, so that both products gather; the centre comes off afterwards (see pca_cpu.c).
- * pca_product_cuda.cu puts X where it lies, and multiplies it. */
+ * pca_product_cuda.cu puts X where it lies, and multiplies it; what is read in blocks, pca_stored_cuda.cu. */
 #include <cstring>
 #include <new>
 #include "pca_cuda.cuh"
@@ -41,6 +41,7 @@ static void close_space(weft_pca_space *s)
     for (const sparse_block &b : *s->blocks) { cusparseDestroySpMat(b.by_column); cusparseDestroySpMat(b.by_row); }
     delete s->blocks;
   }
+  delete s->held;
   if (s->numbers) cudaFreeHost(s->numbers);
   if (s->sparse) cusparseDestroy(s->sparse);
   if (s->solver) cusolverDnDestroy(s->solver);
@@ -143,7 +144,8 @@ static weft_status join(weft_pca_space *s, double *x, size_t count) { return wef
 
 static int squares(const weft_pca_space *s, size_t order)
 {
-  return s->x && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(s->ctx);
+  const bool summed = s->x || (s->held && order == s->data->p);
+  return summed && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(s->ctx);
 }
 
 static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v,

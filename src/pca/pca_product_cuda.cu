@@ -78,9 +78,6 @@ static void fill_columns(const void *data, size_t first, size_t count, void *out
 
 /* ---- pieces: everything that a product meets ---- */
 
-struct piece { const double *x; int64_t row, column, rows, columns, ld; };
-typedef weft_status (*piece_work)(weft_pca_space *s, const piece *x, void *data);
-
 /* Columns of `rows` rows that the piece buffer holds. */
 static int64_t columns_at_once(const weft_pca_space *s, int64_t rows)
 {
@@ -88,14 +85,15 @@ static int64_t columns_at_once(const weft_pca_space *s, int64_t rows)
 }
 
 template <typename From>
-static weft_status pieces_of_device(weft_pca_space *s, const From *from, bool form, piece_work work, void *data)
+static weft_status pieces_of_device(weft_pca_space *s, const From *from, bool form, weft_pca_piece_work work,
+                                    void *data)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
   const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p, step = columns_at_once(s, n);
   for (int64_t j = 0; j < p; j += step) {
     const int64_t now = p - j < step ? p - j : step;
-    const piece x = { s->piece, 0, j, n, now, n };
+    const weft_pca_piece x = { s->piece, 0, j, n, now, n };
     WEFT_TRY(weft_poll(ctx, 0, 0));
     WEFT_CUDA(prepare_piece(s, from + j * n, 0, j, n, now, s->piece, n, form));
     WEFT_TRY(work(s, &x, data));
@@ -104,16 +102,17 @@ done:
   return st;
 }
 
-static weft_status each_piece(weft_pca_space *s, piece_work work, void *data)
+static weft_status each_piece(weft_pca_space *s, weft_pca_piece_work work, void *data)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
   const weft_pca_data *d = s->data;
   weft_pca_panel panel;
   if (s->x) {
-    const piece x = { s->x, 0, 0, (int64_t) d->n, (int64_t) d->p, s->ld };
+    const weft_pca_piece x = { s->x, 0, 0, (int64_t) d->n, (int64_t) d->p, s->ld };
     return work(s, &x, data);
   }
+  if (s->held) return weft_pca_each_stored(s, work, data);
   if (s->single && !s->refined) return pieces_of_device(s, s->single, false, work, data);
   if (d->resident && d->resident->single)
     return pieces_of_device(s, (const float *) d->resident->data, true, work, data);
@@ -123,7 +122,7 @@ static weft_status each_piece(weft_pca_space *s, piece_work work, void *data)
     const int64_t rows = (int64_t) panel.n, step = columns_at_once(s, rows);
     for (int64_t j = 0; j < (int64_t) panel.p; j += step) {
       const int64_t now = (int64_t) panel.p - j < step ? (int64_t) panel.p - j : step;
-      const piece x = { s->piece, (int64_t) panel.row, (int64_t) panel.column + j, rows, now, rows };
+      const weft_pca_piece x = { s->piece, (int64_t) panel.row, (int64_t) panel.column + j, rows, now, rows };
       const columns from = { panel.dense + (size_t) j * panel.ld, panel.n, panel.ld };
       WEFT_TRY(weft_device_upload(&s->mem, s->piece, (size_t) (rows * now), sizeof(double), fill_columns, &from));
       WEFT_CUDA(prepare_piece(s, s->piece, x.row, x.column, rows, now, s->piece, rows, true));
@@ -136,7 +135,7 @@ done:
 
 struct kept { double *x; float *single; }; /* one of them */
 
-static weft_status keep_piece(weft_pca_space *s, const piece *x, void *data)
+static weft_status keep_piece(weft_pca_space *s, const weft_pca_piece *x, void *data)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
@@ -248,7 +247,10 @@ done:
   return st;
 }
 
-weft_status weft_pca_place(weft_pca_space *s) { return s->data->sparse ? place_sparse(s) : place_dense(s); }
+weft_status weft_pca_place(weft_pca_space *s) 
+{
+  return !s->data->sparse ? place_dense(s) : s->data->stays ? place_sparse(s) : weft_pca_place_stored(s);
+}
 
 /* ---- products ---- */
 
@@ -271,7 +273,7 @@ done:
 
 struct product_job { int transposed; const double *v; size_t b; double *out; };
 
-static weft_status multiply_piece(weft_pca_space *s, const piece *x, void *data)
+static weft_status multiply_piece(weft_pca_space *s, const weft_pca_piece *x, void *data)
 {
   const product_job *job = (const product_job *) data;
   const size_t n = s->data->n, p = s->data->p, ld = (size_t) x->ld;
@@ -369,5 +371,5 @@ done:
 weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
 {
   product_job job = { transposed, v, b, out };
-  return s->data->sparse ? sparse_product(s, transposed, v, b, out) : each_piece(s, multiply_piece, &job);
+  return s->blocks->empty() ? each_piece(s, multiply_piece, &job) : sparse_product(s, transposed, v, b, out);
 }

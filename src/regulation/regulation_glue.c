@@ -279,8 +279,8 @@ static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
   return weft_regulation_list(ctx, &job->chosen, job->starts, &job->out);
 }
 
-/* choices: what C_weft_regulation_select() returned; the other fields of `of` are regulators, their number, and world, 0
- * for the data, else the null copy. */
+/* choices: what C_weft_regulation_select() returned; the other fields of `of` are regulators, their number, and world,
+ * 0 for the data, else the null copy. */
 static weft_regulation_chosen chosen_of(SEXP choices, weft_record *of)
 {
   const int *shape = INTEGER(Rf_getAttrib(choices, R_DimSymbol));
@@ -347,8 +347,8 @@ static weft_status weights(weft_ctx *ctx, const weft_backend *backend, void *dat
                                  job->out);
 }
 
-/* A matrix, regulators × targets. edges: list(regulator and area of each edge; starts: where each target's begin; share:
- * of each regulator; full: the largest area there can be). */
+/* A matrix, regulators × targets. edges: list(regulator and area of each edge; starts: where each target's begin;
+ * share: of each regulator; full: the largest area there can be). */
 SEXP C_weft_regulation_weights(SEXP edges, SEXP control)
 {
   weft_record given = weft_record_open(edges, "edges");

@@ -1,6 +1,6 @@
 # Runs `code` on `size` ranks; the output of all. A job that does not end is killed, which fails the test, after a time
-# far beyond what any takes on a crowded machine. What a rank writes with cat() goes through a file of its own, since mpirun
-# lets lines of several ranks run together.
+# far beyond what any takes on a crowded machine. What a rank writes with cat() goes through a file of its own, since
+# mpirun lets lines of several ranks run together.
 run_ranks <- function(size, code) {
   skip_on_cran()
   skip_on_os("windows")

@@ -1,4 +1,5 @@
-# The mutual-information room's rows of the table in test-twins.R. Shapes are drawn, so that they are multiples of nothing.
+# The mutual-information room's rows of the table in test-twins.R. Shapes are drawn, so that they are multiples of
+# nothing.
 twins_mi <- function() {
   some <- function(levels, n, missing = 0) {
     columns <- lapply(levels, function(l) replace(sample(l, n, TRUE), stats::runif(n) < missing, NA))
@@ -23,11 +24,13 @@ twins_mi <- function() {
     }),
     "mi_pairs, binary" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
-      tidy(mi_pairs(as.matrix(some(rep(2, sample(20:200, 1)), n)), sample(2, n, TRUE), top = sample(300, 1), backend = backend))
+      tidy(mi_pairs(as.matrix(some(rep(2, sample(20:200, 1)), n)), sample(2, n, TRUE), top = sample(300, 1),
+                    backend = backend))
     }),
     "mi_pairs, binary, by interaction between two sets" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
-      tidy(mi_pairs(some(rep(2, 90), n), sample(2, n, TRUE), by = "interaction", features = 1:50, with = 30:90, min_gain = 1e-3,
+      tidy(mi_pairs(some(rep(2, 90), n), sample(2, n, TRUE), by = "interaction", features = 1:50, with = 30:90,
+                    min_gain = 1e-3,
                     top = Inf, backend = backend))
     }),
     "mi_pairs, three levels" = list(tolerance = 0, work = function(backend) {
@@ -148,7 +151,8 @@ twins_mi <- function() {
     }),
     "mi_pairs, mixed levels, missing left out" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
-      tidy(mi_pairs(some(c(rep(2, 30), rep(3, 30), 5, 40, 300), n, 0.05), sample(3, n, TRUE), na = "drop", top = 100, backend = backend))
+      tidy(mi_pairs(some(c(rep(2, 30), rep(3, 30), 5, 40, 300), n, 0.05), sample(3, n, TRUE), na = "drop", top = 100,
+                    backend = backend))
     }),
     "mi_pairs, full" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
@@ -161,7 +165,8 @@ twins_mi <- function() {
     }),
     "mi_pairs, many classes" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
-      tidy(mi_pairs(some(c(rep(2, 20), 5, 40), n), sample(90, n, TRUE), by = "interaction", top = 60, backend = backend))
+      tidy(mi_pairs(some(c(rep(2, 20), 5, 40), n), sample(90, n, TRUE), by = "interaction", top = 60,
+                    backend = backend))
     }),
     "mi_matrix of categories" = list(tolerance = 0, work = function(backend) {
       n <- sample(1500, 1)
@@ -170,7 +175,8 @@ twins_mi <- function() {
     }),
     "mi_matrix of categories, missing left out, two sets" = list(tolerance = 0, work = function(backend) {
       n <- sample(1500, 1)
-      as.matrix(mi_matrix(some(c(2, 2, 3, 5, 24, 25, 300), n, 0.1), some(c(2, 7, 1, 900), n, 0.1), na = "drop", backend = backend))
+      as.matrix(mi_matrix(some(c(2, 2, 3, 5, 24, 25, 300), n, 0.1), some(c(2, 7, 1, 900), n, 0.1), na = "drop",
+                          backend = backend))
     }),
     "mi_matrix of categories, other estimators" = list(tolerance = 1e-12, work = function(backend) {
       x <- some(sample(c(1:6, 30), sample(40, 1), TRUE), sample(500, 1), 0.05)
@@ -178,10 +184,12 @@ twins_mi <- function() {
         as.matrix(mi_matrix(x, estimator = estimator, na = "level", backend = backend)))
     }),
     "mi_rank, permutations" = list(tolerance = 0, work = function(backend) {
-      tidy(mi_rank(some(c(rep(2, 40), 5, 30), 150), sample(3, 150, TRUE), permutations = 30, seed = 1, backend = backend))
+      tidy(mi_rank(some(c(rep(2, 40), 5, 30), 150), sample(3, 150, TRUE), permutations = 30, seed = 1,
+                   backend = backend))
     }),
     "mi_pairs, permutations" = list(tolerance = 0, work = function(backend) {
-      tidy(mi_pairs(some(rep(2, 40), 150), sample(2, 150, TRUE), top = 20, permutations = 9, seed = 1, backend = backend))
+      tidy(mi_pairs(some(rep(2, 40), 150), sample(2, 150, TRUE), top = 20, permutations = 9, seed = 1,
+                    backend = backend))
     }),
     "mi_triples, binary" = list(tolerance = 0, work = function(backend) {
       n <- sample(500, 1)
@@ -223,7 +231,8 @@ twins_mi <- function() {
     "mi_network, ties, zeros and rounding" = list(tolerance = 0, work = function(backend) {
       p <- sample(3:90, 1)
       m <- matrix(0, p, p)
-      m[upper.tri(m)] <- sample(0:sample(2:9, 1), p * (p - 1) / 2, TRUE) * 0.1 + sample(c(0, 1e-17), p * (p - 1) / 2, TRUE)
+      m[upper.tri(m)] <- sample(0:sample(2:9, 1), p * (p - 1) / 2, TRUE) * 0.1 +
+        sample(c(0, 1e-17), p * (p - 1) / 2, TRUE)
       m <- m + t(m)
       lapply(whole_networks, function(method) as.matrix(mi_network(m, method, backend = backend)))
     }),

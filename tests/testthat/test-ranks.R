@@ -132,6 +132,26 @@ parts <- list(
       all <- irm(A, chains = chains, sweeps = 12, seed = 2, distributed = TRUE)
       cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && identical(one$run$state, all$run$state)))
     }',
+  regulation = '
+    set.seed(8)
+    x <- matrix(rnorm(40 * 8), 40, dimnames = list(NULL, letters[1:8])); x[, 5:8] <- x[, 5:8] + x[, 1:4]
+    cells <- Matrix::Matrix(matrix(as.double(rpois(1000 * 6, exp(rnorm(1000)))), 1000), sparse = TRUE)
+    plain <- function(net) {
+      if (inherits(net, "weft_comparison")) return(list(net$edges, net$p_value, lapply(net$networks, plain)))
+      list(as.matrix(net), attr(net, "edges"), attr(net, "stability"))
+    }
+    settings <- list(list(x, resamples = 10, copies = 2, stability = TRUE),
+                     list(x, resamples = 2), # one pair of halves: two ranks have none
+                     list(x, regulators = 1:4, targets = 3:8, steps = 3, nonlinear = FALSE, resamples = 8),
+                     list(x, compare = rep(1:2, 20), permutations = 3, resamples = 6),
+                     list(cells, resamples = 6, stability = TRUE))
+    for (set in settings) {
+      one <- do.call(regulation, c(set, seed = 3))
+      all <- do.call(regulation, c(set, seed = 3, distributed = TRUE))
+      cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all))))
+    }
+    nets <- weft:::ranks_gather(plain(regulation(x, resamples = 4, distributed = TRUE))) # one key for all
+    cat(sprintf("rank %d %s\\n", me, all(vapply(nets, identical, NA, nets[[1]]))))',
   components = '
     mine <- function(n) split(seq_len(n), findInterval(seq_len(n), c(1, ceiling(n / 2), n - 2)))[[me + 1]] # half, the others, three
     made <- function(n, p, rank = 6) { # values fall by a factor of 1.5
@@ -283,6 +303,12 @@ test_that("chains over ranks are those of one rank, also where a rank has none",
 test_that("co-clustering over ranks is that of one rank", {
   out <- said("clusters")
   expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 6L,
+                   info = paste(out, collapse = "\n"))
+})
+
+test_that("networks of regulation over ranks are those of one rank, also where a rank has no halves", {
+  out <- said("regulation")
+  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 18L,
                    info = paste(out, collapse = "\n"))
 })
 

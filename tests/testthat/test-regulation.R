@@ -234,7 +234,8 @@ test_that("the network finds what regulates, with its sign, and a list of regula
   expect_true(all(is.na(edges$direction[edges$target %in% c("C", "D")])))
   net <- regulation(x, regulators = c("B", "A"), targets = c("D", "C"), resamples = 10, seed = 1)
   expect_identical(dimnames(net), list(c("B", "A"), c("D", "C")))
-  expect_identical(dim(as.matrix(regulation(x, regulators = c("B", "A", "C"), targets = "D", resamples = 10, seed = 1))), c(3L, 1L))
+  expect_identical(dim(as.matrix(regulation(x, regulators = c("B", "A", "C"), targets = "D", resamples = 10,
+                                            seed = 1))), c(3L, 1L))
 })
 
 test_that("with names of samples, rounding of their values changes little", {

@@ -15,6 +15,16 @@ page_of <- function(fit, ...) {
   structure(paste(lines, collapse = "\n"), size = file.size(file))
 }
 
+# The same before pandoc, where nothing is asked of the page as a whole.
+knitted <- function(fit) {
+  folder <- withr::local_tempdir()
+  copy <- file.path(folder, "report.Rmd")
+  file.copy(weft:::report_template(NULL), copy)
+  written <- rmarkdown::render(copy, params = list(fit = fit, title = "t", author = "a", top = 5), run_pandoc = FALSE,
+                               clean = FALSE, quiet = TRUE, envir = new.env(parent = globalenv()))
+  paste(readLines(file.path(folder, basename(written)), warn = FALSE), collapse = "\n")
+}
+
 # A failure names what is missing, not the whole page.
 says <- function(page, words) expect_true(grepl(words, page, perl = TRUE), info = words)
 
@@ -148,18 +158,18 @@ test_that("results without class, with three classes, of levels, and with steps 
   quick <- function(x, ...) suppressWarnings(gene_network(x, ..., seed = 1, progress = FALSE, pairs = FALSE,
                                                           bayes = list(genes = 5, iterations = 300),
                                                           clusters = list(chains = 1, sweeps = 10)))
-  says(page_of(quick(e$x)), "Groups of samples and genes")
+  says(knitted(quick(e$x)), "Groups of samples and genes")
   three <- quick(e$x, rep(c("a", "b", "c"), 20))
-  says(page_of(three), "greatest difference")
+  says(knitted(three), "greatest difference")
   snps <- weft_example("snps", n = 80, p = 30)
   levels <- quick(snps$x, snps$class)
-  says(page_of(levels), "Bayesian network")
-  says(page_of(quick(e$x, network = list(method = "clr"))), "Edges have no direction")
-  says(page_of(gene_network(e$x, seed = 1, progress = FALSE, network = FALSE, clusters = FALSE, bayes = FALSE,
+  says(knitted(levels), "Bayesian network")
+  says(knitted(quick(e$x, network = list(method = "clr"))), "Edges have no direction")
+  says(knitted(gene_network(e$x, seed = 1, progress = FALSE, network = FALSE, clusters = FALSE, bayes = FALSE,
                             outliers = FALSE,
                                     components = FALSE)), "Samples")
   nothing <- matrix(weft:::draws("normal", 30 * 12, key = 9), 30, dimnames = list(NULL, letters[1:12]))
-  says(page_of(quick(nothing, rep(1:2, 15))), "0 directed edges")
+  says(knitted(quick(nothing, rep(1:2, 15))), "0 directed edges")
 })
 
 test_that("sets of genes get a section of their own", {
@@ -190,6 +200,7 @@ test_that("the Quarto template has the sections of the other one", {
 })
 
 test_that("what a sampler has not settled is no finding, and says so first", {
+  withr::local_dir(withr::local_tempdir()) # where figures are written
   groups <- fit
   for (rhat in c(4.1, 1)) {
     groups$clusters$rhat[] <- rhat

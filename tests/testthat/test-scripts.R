@@ -14,7 +14,8 @@ calls_in <- function(code) {
   of_package <- is.call(head) && (identical(head[[1L]], quote(`::`)) || identical(head[[1L]], quote(`:::`)))
   if (!is.name(head) && !of_package) return(below)
   own <- list(name = as.character(if (of_package) head[[3L]] else head),
-              package = if (of_package) as.character(head[[2L]]) else "", arguments = setdiff(names(code), ""), code = code)
+              package = if (of_package) as.character(head[[2L]]) else "", arguments = setdiff(names(code), ""),
+              code = code)
   c(list(own), below)
 }
 

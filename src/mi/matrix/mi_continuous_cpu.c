@@ -128,7 +128,8 @@ static weft_status all_tiles(weft_ctx *ctx, const weft_mi_ready *r, double *out,
   for (size_t first = 0; first < total; first += batch) {
     const int64_t end = (int64_t) (total - first < batch ? total : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) total));
-    const double pairs = (double) (end - (int64_t) first) * (double) (side * side);
+    const double all = (double) r->data->p * (double) r->data->p; /* tiles at the edges are not full */
+    const double pairs = fmin(all, (double) (end - (int64_t) first) * (double) (side * side));
     WEFT_PARALLEL(weft_threads_worth(ctx->threads, pairs * pair_cost(r)))
     {
       weft_mi_scratch *own = &scratch[WEFT_THREAD()];

@@ -1,0 +1,44 @@
+# A region of several threads ends when its last thread has had its turn, which takes milliseconds where other programs
+# want the processors: small calls must not begin any, however many threads they may use.
+
+woken_by <- function(call) {
+  before <- .Call(C_weft_woken)
+  suppressWarnings(suppressMessages(force(call)))
+  .Call(C_weft_woken) - before
+}
+
+test_that("calls on small data wake no other threads", {
+  skip_if(is.na(.Call(C_weft_openmp)), "built without OpenMP")
+  withr::local_options(weft.progress = FALSE)
+  set.seed(1)
+  binary <- matrix(rbinom(250, 1, 0.4), 50, dimnames = list(NULL, letters[1:5]))
+  numbers <- matrix(rnorm(250), 50, dimnames = list(sprintf("s%d", 1:50), letters[1:5]))
+  counts <- matrix(rpois(250, 50), 50, dimnames = dimnames(numbers))
+  class <- rep(0:1, 25)
+  levels <- as.data.frame(lapply(as.data.frame(binary), factor))
+  table <- bn_scores(levels, max_parents = 2, threads = 1)
+  m <- mi_matrix(numbers, estimator = "spearman", threads = 1)
+  fit <- gene_components(counts, k = 2, threads = 1)
+  calls <- list(
+    mi_rank = quote(mi_rank(binary, class, threads = 8)), mi_pairs = quote(mi_pairs(binary, class, threads = 8)),
+    permutations = quote(mi_rank(binary, class, permutations = 99, seed = 1, threads = 8)),
+    mi_triples = quote(mi_triples(binary, class, threads = 8)), mi_matrix = quote(mi_matrix(binary, threads = 8)),
+    spearman = quote(mi_matrix(numbers, estimator = "spearman", threads = 8)),
+    ksg = quote(mi_matrix(numbers[1:20, ], estimator = "ksg", threads = 8)),
+    clr = quote(mi_network(m, method = "clr", threads = 8)), mrnet = quote(mi_network(m, method = "mrnet", threads = 8)),
+    aracne = quote(mi_network(m, method = "aracne", threads = 8)),
+    mi_select = quote(mi_select(binary, class, k = 2, threads = 8)),
+    discretize = quote(discretize(numbers, bins = 3, threads = 8)), pca = quote(pca(numbers, 2, threads = 8)),
+    bn_scores = quote(bn_scores(levels, max_parents = 2, threads = 8)),
+    bn_exact = quote(bn_exact(table, threads = 8)),
+    bn_learn = quote(bn_learn(table, iterations = 20, chains = 2, seed = 1, threads = 8)),
+    kernel_sum = quote(kernel_sum(numbers, bandwidth = 1, threads = 8)),
+    kde = quote(kde(numbers, bandwidth = "scott", threads = 8)), kernel_tree = quote(kernel_tree(numbers, threads = 8)),
+    irm = quote(irm(binary, chains = 1, sweeps = 2, seed = 1, threads = 8)),
+    gene_quality = quote(gene_quality(counts, class, threads = 8)),
+    gene_outliers = quote(gene_outliers(fit, data = counts, threads = 8))
+  )
+  for (name in names(calls)) expect_identical(woken_by(eval(calls[[name]])), 0, label = paste("threads woken by", name))
+  large <- matrix(rnorm(4e5), 200)
+  expect_gt(woken_by(mi_matrix(large, estimator = "spearman", threads = 2)), 0)
+})
