@@ -1,15 +1,16 @@
-# make demo | test | check | test-cuda | bench: what a newcomer, a developer and a machine run.
+# make demo | test | check | trust | test-cuda | bench: what a newcomer, a developer and a machine run.
 # The first two set a bare Debian or Ubuntu up by themselves.
 LIB = .lib
 INSTALLED = $(LIB)/installed
-SOURCES := $(shell find DESCRIPTION NAMESPACE configure R src inst -type f \( -name '*.[chR]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \
+SOURCES := $(shell find DESCRIPTION NAMESPACE configure R src inst -type f \
+  \( -name '*.[chR]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \
   -o -path 'inst/*' -o -path DESCRIPTION -o -path NAMESPACE -o -path configure \))
 RUN = R_LIBS="$(CURDIR)/$(LIB)$${R_LIBS:+:$$R_LIBS}"
 LOG = $(CURDIR)/$(LIB)/make.log
 STEP = sh tools/step.sh "$(LOG)"
 COMPILING = compiling weft (minutes; with a CUDA compiler more, WEFT_CUDA=no leaves CUDA out)
 
-.PHONY: demo test check test-cuda bench install setup setup-check document clean log
+.PHONY: demo test check trust test-cuda bench install setup setup-check document clean log
 
 # A line a part; all else is in the log.
 demo: log
@@ -29,6 +30,10 @@ test: log
 check: setup-check
 	sh tools/check.sh
 
+# The long proofs: random invalid calls, damaged models and files, interrupts, failing allocations. Under an hour.
+trust: $(INSTALLED)
+	@$(RUN) sh longtests/trust.sh
+
 test-cuda: export WEFT_TEST_CUDA = 1
 test-cuda: test
 
@@ -39,7 +44,8 @@ log:
 	@mkdir -p $(LIB)
 	@: >"$(LOG)"
 
-# In parallel, as `make -j` says or else on all processors. `install` always builds; the others only when a source is newer than what is installed.
+# In parallel, as `make -j` says or else on all processors. `install` always builds; the others only when a source is
+# newer than what is installed.
 install:
 	rm -f $(INSTALLED)
 	$(MAKE) $(INSTALLED)

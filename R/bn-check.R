@@ -63,15 +63,14 @@ check_bn <- function(x, arg) {
          "\"none\", \"dag\" or \"order\", as `edges` are")
     return(invisible(x))
   }
-  need("target", function(v) is_word(v, c("max", "sum")) && (v == "max") == is.null(x[["edges"]]),
-       "\"max\" or \"sum\", as `edges` are")
+  need("target", function(v) is_word(v, bn_targets) && (v == "max") == is.null(x[["edges"]]),
+       "\"max\", \"sum\" or \"uniform\", as `edges` are")
   need("run", is_run, "the settings of the chains")
   ladders <- x[["run"]]$ladders
-  need("run", function(v) v$sum == (x[["target"]] == "sum"), "of the same target")
+  need("run", function(v) identical(bn_targets[1 + v$sum + v$layers], x[["target"]]), "of the same target")
   need("iterations", function(v) is_numbers(v, 1L, min = 1, max = 2^53, whole = TRUE), "a whole number of at least 1")
   need("trace", function(v) is.matrix(v) && is.double(v) && nrow(v) > 0L && is_table(v, nrow(v), ladders),
        "a matrix of scores, one column per chain")
-  need("correct_bias", is_flag, "TRUE or FALSE")
   need("diagnostics", function(v) is_diagnostics(v, x[["target"]]), "a list of diagnostics")
   need("sample_score", function(v) is_numbers(v) && (x[["target"]] == "max" || length(v) > 0L), "numbers")
   need("dags", function(v) {
@@ -87,7 +86,7 @@ is_run <- function(x) {
   counts <- list(ladders = 1e5, iterations = 2^53, thin = 2^53, swap_every = 2^31, best = 1e5)
   beta <- x[["beta"]]
   is.list(x) && all(vapply(names(counts), function(part) is_count(x[[part]], 1, counts[[part]]), NA)) &&
-    is_count(x[["burn_in"]]) && is_count(x[["first"]]) && is_flag(x[["sum"]]) &&
+    is_count(x[["burn_in"]]) && is_count(x[["first"]]) && is_flag(x[["sum"]]) && is_flag(x[["layers"]]) &&
     is.double(x[["key"]]) && is_numbers(x[["key"]], 2L, min = 0, max = 2^32 - 1, whole = TRUE) &&
     is.double(beta) && length(beta) %in% 1:1000 && is_numbers(beta, min = 0, max = 1) &&
     beta[1L] == 1 && all(diff(beta) <= 0)
@@ -97,7 +96,7 @@ is_diagnostics <- function(x, target) {
   number_or_na <- function(v) is.numeric(v) && length(v) == 1L
   is.list(x) && number_or_na(x[["r_hat"]]) && number_or_na(x[["ess"]]) && is.matrix(x[["acceptance"]]) &&
     is.numeric(x[["acceptance"]]) && (is.null(x[["swaps"]]) || is.numeric(x[["swaps"]])) &&
-    (target == "max" || (number_or_na(x[["edge_difference"]]) && is_numbers(x[["effective_weights"]], 1L, min = 0)))
+    (target == "max" || number_or_na(x[["edge_difference"]]))
 }
 
 # What update() goes on from, besides.
@@ -119,8 +118,10 @@ check_bn_chains <- function(x, arg) {
     is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) && all(apply(v, 2L, anyDuplicated) == 0L)
   }
   need("order", orders, "orders of the nodes, one column per chain at each temperature")
+  layers <- function(v) if (run$layers) is.integer(v) && is_table(v, p, replicas, min = 0, max = p - 1) else is.null(v)
+  need("layer", layers, "each node's layer, one column per chain at each temperature, NULL for orders")
   need("counts", function(v) {
-    is_table(v[["accepted"]], 4L, replicas, min = 0) &&
+    is_table(v[["accepted"]], length(move_shares(run)) + 1L, replicas, min = 0) &&
       is_numbers(v[["swapped"]], 2 * run$ladders * (length(run$beta) - 1), min = 0)
   }, "the numbers of moves and swaps")
   need("best_score", function(v) is_numbers(v) && length(v) > 0L, "numbers")
@@ -212,7 +213,10 @@ check_chain_memory <- function(run, p, before = 0) {
     samples <- if (run$sum) max(0, saved - run$burn_in %/% thin) else 0
     padded <- padded_length(max(saved, 1))
     traces <- 4 * 8 * saved * run$ladders + 100 * min(max(padded, trace_cells), padded * run$ladders)
-    replica <- 16 * p * ceiling(p / 64) + 40 * p + 64
+    words <- ceiling(p / 64)
+    replica <- 16 * p * words + 40 * p + 64
+    # of layers: their members, what was before, what is proposed, a drawn graph, and 4,096 values that are remembered
+    if (run$layers) replica <- replica + 32 * p * words + 12 * p + 4096 * (16 * words + 12)
     list(saved = saved, bytes = traces + 2 * (4 * p + 8) * samples * run$ladders +
            run$ladders * (length(run$beta) * replica + run$best * (24 + 4 * p)))
   }

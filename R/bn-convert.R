@@ -77,6 +77,9 @@ name_both_sides <- function(x, arg) {
   rows <- rownames(x) %||% colnames(x)
   columns <- colnames(x) %||% rows
   if (is.null(rows)) return(x)
+  if (anyNA(c(rows, columns)) || !all(nzchar(c(rows, columns)))) {
+    abort_input(sprintf("The nodes of `%s` must have names of their own.", arg), x = "Some names are missing or empty.")
+  }
   twice <- unique(c(rows[duplicated(rows)], columns[duplicated(columns)]))
   if (length(twice)) {
     abort_input(sprintf("The nodes of `%s` must have names of their own.", arg),

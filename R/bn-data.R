@@ -77,7 +77,8 @@ bn_category <- function(column, name) {
   values <- if (is.character(column) || (is.integer(column) && !is.object(column))) sort(unique(column))
   if (is.null(values) || length(values) > bn_few_values) {
     abort_input(
-      sprintf("Every column of `data` must be a factor, logical, or an integer or character column of at most %d values.", bn_few_values),
+      sprintf(paste("Every column of `data` must be a factor, logical, or an integer or character column of at most",
+                    "%d values."), bn_few_values),
       x = if (is.null(values)) sprintf("Column `%s` is %s.", name, describe(column))
           else sprintf("Column `%s` has %d values.", name, length(values)),
       i = "Turn it into a factor, numbers with `discretize()`; or use `score = \"bge\"` when all columns are numeric."

@@ -57,7 +57,7 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
 }
 
 # `shape`: into how many low and middle bits native code cuts subsets; zeros leave it the choice.
-order_edges <- function(table, optimum, control, shape = c(0L, 0L)) {
+order_edges <- function(table, optimum, control, shape = list(low = 0L, middle = 0L)) {
   .Call(C_weft_bn_edges_orders, bn_native_table(table), optimum, shape, control)
 }
 

@@ -6,11 +6,11 @@
 #'
 #' The graphs of `bn_exact(posterior = "dag")` are drawn exactly and independently from the posterior that is uniform
 #' over graphs (Talvitie, Vuoksenmaa and Koivisto 2020), layer after layer: the nodes without parents, those whose
-#' parents are among these, and so on. Those of `bn_learn(target = "sum")` are the ones that its chains drew, with its
-#' prior over orders or, with `correct_bias`, its weights; their errors come from the means of eight stretches of each
-#' chain, and are too small where chains have not converged.
+#' parents are among these, and so on. Those of [bn_learn()] are the ones that its chains drew, with a prior
+#' that is uniform over orders for `target = "sum"` and over graphs for `"uniform"`; their errors come from the means of
+#' eight stretches of each chain, and are too small where chains have not converged.
 #'
-#' @param fit what `bn_exact(posterior = "dag")` or `bn_learn(target = "sum")` returned.
+#' @param fit what `bn_exact(posterior = "dag")` returned, or [bn_learn()] with the target `"sum"` or `"uniform"`.
 #' @param draws how many graphs to draw from an exact posterior; chains have theirs, and the number must not be given.
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @inheritParams bn_learn
@@ -36,7 +36,7 @@ bn_features <- function(fit, draws = NULL, seed = NULL, threads = NULL, progress
   record(structure(result, class = "weft_bn_features"), match.call(), chosen, started)
 }
 
-# Numbers of sets, a column per graph, with their weights and the stretch that each belongs to; `independent` draws.
+# Numbers of sets, a column per graph, and the stretch that each belongs to; `independent` draws.
 draw_exactly <- function(fit, draws, seed, threads, progress) {
   check_bn(fit, "fit")
   if (!identical(fit$posterior, "dag")) {
@@ -47,28 +47,26 @@ draw_exactly <- function(fit, draws, seed, threads, progress) {
   check_bn_table(fit[["table"]], "fit$table")
   draws <- check_number(draws %||% 1000, "draws", min = 2, max = 1e6, whole = TRUE)
   check_exact_memory(nrow(fit$dag), "dag", "cpu", length(fit$table$score), threads_for(threads))
-  sets <- memory_errors(.Call(C_weft_bn_draw_graphs, bn_native_table(fit$table), fit$score, draw_key(seed), draws,
+  sets <- memory_errors(.Call(C_weft_bn_draw_graphs, bn_native_table(fit$table), fit$score,
+                              list(key = draw_key(seed), draws = draws),
                               run_control("cpu", threads, progress, fit$table$nodes, "Drawing networks")))
-  list(sets = sets, weight = rep(1, draws), stretch = rep(1L, draws), independent = TRUE)
+  list(sets = sets, stretch = rep(1L, draws), independent = TRUE)
 }
 
 chain_graphs <- function(fit, draws) {
   check_bn_chains(fit, "fit")
-  if (fit$target != "sum") {
+  if (fit$target == "max") {
     abort_input("`fit` must have drawn graphs.", x = "It was learned with `target = \"max\"`.",
-                i = "Write `bn_learn(data, target = \"sum\")`.")
+                i = "Write `bn_learn(data, target = \"uniform\")`.")
   }
   if (!is.null(draws)) {
     abort_input("`draws` is for exact posteriors.",
                 x = sprintf("The chains drew %d networks.", length(fit$sample_score)))
   }
-  if (!is.null(fit$weights) && !is_numbers(fit$weights, length(fit$sample_score), min = 0)) {
-    abort_damaged("fit", "bn_learn()", "Its `weights` must be one number of at least 0 for each drawn graph.")
-  }
   p <- nrow(fit$dag)
   samples <- nrow(fit$sample_score)
   stretches <- ceiling(seq_len(samples) / samples * min(8, samples))
-  list(sets = matrix(fit$sampled, p), weight = as.double(fit$weights %||% rep(1, length(fit$sample_score))),
+  list(sets = matrix(fit$sampled, p),
        stretch = as.integer(outer(stretches, 8 * (seq_len(ncol(fit$sample_score)) - 1L), `+`)), independent = FALSE)
 }
 
@@ -77,8 +75,8 @@ graph_features <- function(table, drawn) {
   key <- apply(drawn$sets, 2L, paste, collapse = " ")
   first <- which(!duplicated(key))
   dags <- lapply(first, function(k) sets_to_dag(table, drawn$sets[, k, drop = FALSE]))
-  # weight of each different graph in each stretch
-  shares <- rowsum(drawn$weight, paste(drawn$stretch, match(key, key[first])))
+  # how often each different graph was drawn in each stretch
+  shares <- rowsum(rep(1, length(key)), paste(drawn$stretch, match(key, key[first])))
   at <- matrix(as.integer(unlist(strsplit(rownames(shares), " ", fixed = TRUE))), 2L)
   stretch <- match(at[1L, ], unique(at[1L, ]))
   weight <- matrix(0, max(stretch), length(first))

@@ -120,7 +120,8 @@ edge_list <- function(x, nodes, arg) {
     x <- cbind(as.character(x[[1L]]), as.character(x[[2L]]))
   }
   if (!is.matrix(x) || ncol(x) != 2L) {
-    abort_input(sprintf("`%s` must be edges: a data frame or matrix with columns from and to, an igraph graph, or a matrix of edges.", arg),
+    abort_input(sprintf(paste("`%s` must be edges: a data frame or matrix with columns from and to, an igraph graph,",
+                              "or a matrix of edges."), arg),
                 x = paste0("It is ", describe(x), "."))
   }
   unknown <- setdiff(x, nodes)
@@ -138,7 +139,9 @@ edge_list <- function(x, nodes, arg) {
 }
 
 tier_of <- function(tiers, nodes) {
-  if (is.list(tiers)) tiers <- stats::setNames(rep(seq_along(tiers), lengths(tiers)), unlist(tiers))
+  if (is.list(tiers) && all(vapply(tiers, is.character, NA))) {
+    tiers <- stats::setNames(rep(seq_along(tiers), lengths(tiers)), unlist(tiers))
+  }
   named <- names(tiers)
   if (!is.numeric(tiers) || is.null(named) || anyDuplicated(named) || !setequal(named, nodes)) {
     wrong <- unique(c(setdiff(nodes, named), setdiff(named, nodes), named[duplicated(named)]))

@@ -1,23 +1,30 @@
 #' Learn a Bayesian network
 #'
-#' Order MCMC: chains over orders of the nodes, with heated copies that swap with their neighbours.
+#' Order and partition MCMC: chains over orders of the nodes, or over their partitions into layers, with heated copies
+#' that swap with their neighbours.
 #'
-#' @section Two targets:
+#' @section Three targets:
 #' `target = "max"` scores an order by its best graph. It is a search for the best graph; how often a graph is met
 #' says nothing about its probability, and there are no edge posteriors.
 #'
 #' `target = "sum"` scores an order by the sum over all graphs that it allows (Friedman and Koller 2003), draws a graph
-#' given each saved order, and estimates the posterior of every edge from these. Under a uniform prior over orders a
-#' graph counts once for each order that it allows: graphs with few edges are favoured. `correct_bias = TRUE` weights
-#' each drawn graph by one over its number of orders, which makes the prior uniform over graphs. These numbers are
-#' counted exactly, which takes one step for each set of nodes that is closed under parents; where a graph has more than
-#' 2^18 of them the call is an error. The weights can be uneven: the result has their effective number.
+#' given each saved order, and estimates the posterior of every edge from these. Its prior is uniform over orders: a
+#' graph counts once for each order that it allows, which favours graphs with few edges. [bn_exact()] calls this
+#' posterior `"order"`.
+#'
+#' `target = "uniform"` has a prior that is uniform over graphs, which [bn_exact()] calls `"dag"`. It goes over ordered
+#' partitions of the nodes (Kuipers and Moffa 2017): the nodes without parents, those whose parents are among these, and
+#' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it counts
+#' once. It runs on the CPU.
 #'
 #' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for each
 #'   of
-#' `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves: half of them place one
-#' node elsewhere, a quarter swap two nodes, a quarter two neighbours. The best graph of every proposal is recorded,
-#' accepted or not. A search for the best graph ends with a descent from each ladder's last order, in which hardly
+#' `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves of orders: half of them
+#' place one node elsewhere, a quarter swap two nodes, a quarter two neighbours. Moves of layers: a quarter place
+#' one node in another layer or in one of its own, an eighth split a layer or join two, an eighth swap two nodes (half of
+#' these of neighbouring layers), a quarter draw a graph and reverse an edge, giving both its nodes new parents
+#' (Grzegorczyk and Husmeier 2008), and a quarter draw a graph and give a node new parents. `diagnostics$acceptance` tells how many of each were
+#' accepted. Of an order the best graph of every proposal is recorded, accepted or not. A search for the best graph ends with a descent from each ladder's last order, in which hardly
 #' anything worse is accepted: 2 p^2 steps for p nodes, a quarter of `iterations` at most. Its graphs are recorded too;
 #' `trace` and [update()] know nothing of it. `iterations = 0` asks for these descents alone, of 2 p^2 steps from each
 #' ladder's first order: a good network, often the best one, in a small part of the time.
@@ -32,16 +39,15 @@
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (then `max_parents`, `score`
 #'   and so on are its).
 #' @param iterations steps of every chain; for `"max"` 0 for a quick answer, see below.
-#' @param chains independent ladders; NULL: 16 for `"max"`, 4 for `"sum"`.
-#' @param target `"max"` or `"sum"`; see below.
-#' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1, 1.5, 2.5
-#'   and 4 for `"sum"`.
+#' @param chains independent ladders; NULL: 16 for `"max"`, else 4.
+#' @param target `"max"`, `"sum"` or `"uniform"`; see below.
+#' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1,
+#'   1.5, 2.5 and 4 for `"sum"`, 1, 1.3, 1.7 and 2.2 for `"uniform"`.
 #' @param swap_every steps between swaps of neighbouring temperatures.
-#' @param thin every how many steps the score is saved and, for `"sum"`, a graph drawn; NULL: about 1,000 times.
-#' @param burn_in for `"sum"`: steps before the first graph is drawn; NULL: a quarter.
+#' @param thin every how many steps the score is saved and, but for `"max"`, a graph drawn; NULL: about 1,000 times.
+#' @param burn_in but for `"max"`: steps before the first graph is drawn; NULL: a quarter.
 #' @param top how many best graphs to keep.
 #' @param start an order (names) or network to start from; NULL: random.
-#' @param correct_bias see below.
 #' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`,
 #'   `slack`.
 #' @param seed a whole number; NULL draws the key from R's generator.
@@ -51,7 +57,7 @@
 #' @return An object of class `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `dags` (list of `dag` and `score`,
 #'   best first, no duplicates), `edges` (posterior \[from, to\]; NULL for `"max"`), `trace` (saved iteration x chain),
 #'   `diagnostics` (split R-hat and effective sample size of the scores, acceptance by kind of move, swaps between
-#'   temperatures; for `"sum"` the greatest difference of an edge's posterior between chains).
+#'   temperatures; but for `"max"` the greatest difference of an edge's posterior between chains).
 #' @seealso [bn_exact()], [bn_fit()], [bn_compare()], [plot.weft_bn()]
 #' @export
 #' @examples
@@ -63,27 +69,26 @@
 #' fit <- bn_learn(d, iterations = 1000)
 #' fit
 #' bn_learn(d, iterations = 2000, target = "sum")$edges
-bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, chains = NULL, target = c("max", "sum"),
-                     temperatures = NULL, swap_every = 10, thin = NULL, burn_in = NULL, top = 10, start = NULL,
-                     correct_bias = FALSE, ..., seed = NULL, distributed = FALSE, devices = NULL, backend = NULL,
+#' uniform <- bn_learn(d, iterations = 2000, target = "uniform", seed = 1)
+#' uniform$diagnostics$acceptance
+#' max(abs(uniform$edges - bn_exact(d, posterior = "dag")$edges))
+bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, chains = NULL,
+                     target = c("max", "sum", "uniform"), temperatures = NULL, swap_every = 10, thin = NULL,
+                     burn_in = NULL, top = 10, start = NULL, ..., seed = NULL, distributed = FALSE, devices = NULL, backend = NULL,
                      threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "bn_learn", c(each_rank, "data", "start"))
   need_args("data")
   check_dots(bn_score_settings, bn_other_names, ...)
-  target <- check_choice(target, c("max", "sum"), "target")
+  target <- check_choice(target, bn_targets, "target")
   verbose <- check_flag(verbose, "verbose")
-  correct_bias <- check_flag(correct_bias, "correct_bias")
-  if (correct_bias && target == "max") {
-    abort_input("`correct_bias` needs `target = \"sum\"`.",
-                x = "The target is \"max\", which has no posterior to correct.")
-  }
   table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
-                    progress = progress, backend = backend, keep = target)
+                    progress = progress, backend = backend, keep = if (target == "max") "max" else "sum")
   run <- chain_settings(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed)
   check_chain_memory(run, length(table$nodes))
   if (!is.null(ranks)) run$key <- ranks_gather(run$key)[[1L]]
   run$order <- memory_errors(start_orders(start, table$nodes, run))
+  if (run$layers) run$layer <- memory_errors(start_orders(NULL, table$nodes, run)) # drawn given the orders
   same_on_ranks(ranks, data = unclass(table)[setdiff(names(table), "predicted")], start = run$order)
   chosen <- bn_chain_backend(backend, table, run, threads)
   report_backend(chosen, verbose)
@@ -91,11 +96,11 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
   worth <- worth_threads(chain_costs(table, run, 1)$cpu, threads_for(threads))
   control <- function(progress) run_control(chosen$name, worth, progress, table$nodes, "Sampling orders", on)
   fit <- memory_errors(chain_result(table, run, run_chains(table, run, ranks, control(progress))))
-  fit$correct_bias <- correct_bias
   record(memory_errors(finish_fit(fit, threads, ranks, control(FALSE))), match.call(), chosen, started)
 }
 
 bn_chain_backend <- function(backend, table, run, threads) {
+  if (run$layers) return(cpu_only(backend, "Chains over layers run"))
   if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
   choose_backend(backend, chain_costs(table, run, threads_for(threads)))
 }
@@ -113,12 +118,13 @@ run_chains <- function(table, run, ranks, control) {
   mine <- dealt_to(run$ladders, ranks)
   own <- if (length(mine)) {
     columns <- seq(to = max(mine) * temperatures, length.out = length(mine) * temperatures)
-    part <- utils::modifyList(run, list(ladders = length(mine), order = run$order[, columns, drop = FALSE]))
+    part <- utils::modifyList(run, list(ladders = length(mine), order = run$order[, columns, drop = FALSE],
+                                        layer = if (run$layers) run$layer[, columns, drop = FALSE]))
     .Call(C_weft_bn_chain, table, bn_native_run(part, mine[1L] - 1), control)
   }
   parts <- Filter(Negate(is.null), ranks_gather(own, control))
   together <- function(what, bind) do.call(bind, lapply(parts, `[[`, what))
-  out <- list(order = together("order", cbind), trace = together("trace", cbind),
+  out <- list(order = together("order", cbind), layer = together("layer", cbind), trace = together("trace", cbind),
               accepted = together("accepted", cbind),
               swapped = together("swapped", c), sampled = together("sampled", c),
               sample_score = matrix(together("sample_score", c), ncol = run$ladders))
@@ -128,8 +134,8 @@ run_chains <- function(table, run, ranks, control) {
 
 # What native code reads of a run; `ladder0`: ladders before the first of these.
 bn_native_run <- function(run, ladder0 = 0) {
-  read <- c("ladders", "iterations", "thin", "burn_in", "swap_every", "best", "first", "key", "beta", "sum", "order")
-  c(run[read], ladder0 = ladder0)
+  read <- c("ladders", "iterations", "thin", "burn_in", "swap_every", "best", "first", "key", "beta", "sum", "layers", "order")
+  c(run[read], list(layer = run$layer, ladder0 = ladder0))
 }
 
 # Columns of `sets` with their scores, best first; of equal scores the first, each graph once.
@@ -139,11 +145,19 @@ best_graphs <- function(sets, scores, most) {
   list(sets = sets[, best, drop = FALSE], score = scores[best])
 }
 
+bn_targets <- c("max", "sum", "uniform")
+
+# Their kinds of moves, with the share of the steps that tries each (src/bn/bn_move.h, src/bn/bn_layers.c).
+move_shares <- function(run) {
+  if (!run$layers) return(c(swap = 4, adjacent = 4, shift = 8) / 16)
+  c(swap = 1, adjacent = 1, shift = 4, split = 2, reverse = 4, renew = 4) / 16
+}
+
 # What arguments are called elsewhere.
 bn_other_names <- c(iss = "ess", alpha = "ess", maxp = "max_parents", max.parents = "max_parents",
                     max_iter = "iterations", n_iter = "iterations", restart = "chains", restarts = "chains",
                     whitelist = "prior", blacklist = "prior", method = "score", nthreads = "threads",
-                    n_threads = "threads", verbosity = "verbose")
+                    n_threads = "threads", verbosity = "verbose", correct_bias = "target")
 
 bn_score_settings <- c("ess", "gamma", "prior", "candidates", "plus_one", "interventions", "na", "slack")
 
@@ -154,7 +168,8 @@ chain_settings <- function(iterations, chains, temperatures, swap_every, thin, b
   iterations <- check_number(iterations, "iterations", min = if (target == "max") 0 else 1, max = 2^53, whole = TRUE)
   quick <- iterations == 0
   iterations <- max(iterations, 1)
-  temperatures <- temperatures %||% (if (target == "max") c(1, 2) else c(1, 1.5, 2.5, 4))
+  temperatures <- temperatures %||%
+    switch(target, max = c(1, 2), sum = c(1, 1.5, 2.5, 4), uniform = c(1, 1.3, 1.7, 2.2))
   chains <- chains %||% (if (target == "max") 16 else 4)
   if (!is.numeric(temperatures) || !length(temperatures) || length(temperatures) > 1000L || anyNA(temperatures) ||
         temperatures[1L] != 1 || any(diff(temperatures) < 0) || any(!is.finite(temperatures))) {
@@ -167,7 +182,7 @@ chain_settings <- function(iterations, chains, temperatures, swap_every, thin, b
     ladders = check_number(chains, "chains", min = 1, max = 1e5, whole = TRUE), iterations = iterations, thin = thin,
     burn_in = burn_in, swap_every = check_number(swap_every, "swap_every", min = 1, max = 2^31, whole = TRUE),
     best = check_number(top, "top", min = 1, max = 1e5, whole = TRUE), first = 0, key = draw_key(seed),
-    beta = 1 / as.double(temperatures), sum = target == "sum", quick = quick
+    beta = 1 / as.double(temperatures), sum = target != "max", layers = target == "uniform", quick = quick
   )
 }
 
@@ -204,11 +219,11 @@ chain_result <- function(table, run, out) {
   colnames(out$trace) <- paste0("chain", seq_len(run$ladders))
   list(
     dag = NULL, score = NA_real_, dags = NULL, edges = NULL, trace = out$trace, table = table, run = run,
-    order = out$order, counts = out[c("accepted", "swapped")],
+    order = out$order, layer = out$layer, counts = out[c("accepted", "swapped")],
     best_sets = out$best_sets[, seq_len(found), drop = FALSE], best_score = out$best_score[seq_len(found)],
     sampled = if (run$sum) array(out$sampled, c(p, nrow(out$sample_score), run$ladders)),
     sample_score = out$sample_score,
-    iterations = run$iterations, target = if (run$sum) "sum" else "max"
+    iterations = run$iterations, target = bn_targets[1 + run$sum + run$layers]
   )
 }
 
@@ -238,42 +253,18 @@ finish_fit <- function(fit, threads, ranks, control) {
   fit$dag <- fit$dags[[1L]]$dag
   fit$score <- fit$dags[[1L]]$score
   fit$diagnostics <- chain_diagnostics(fit)
-  if (fit$target == "sum") {
+  if (fit$run$sum) {
     if (!length(fit$sample_score)) {
       abort_input("`iterations` must leave at least one saved step after `burn_in`.",
                   x = sprintf("`iterations` is %s, `burn_in` %s, `thin` %s.", number_text(fit$run$iterations),
                               number_text(fit$run$burn_in),
                               number_text(fit$run$thin)))
     }
-    weights <- matrix(1, dim(fit$sampled)[2L], dim(fit$sampled)[3L])
-    if (fit$correct_bias) fit$weights <- weights <- order_weights(fit, threads)
-    means <- .Call(C_weft_bn_edge_means, bn_native_table(fit$table), fit$sampled, weights,
-                   run_control("cpu", threads, FALSE))
+    means <- .Call(C_weft_bn_edge_means, bn_native_table(fit$table), fit$sampled, run_control("cpu", threads, FALSE))
     fit$edges <- matrix(means$edges, nrow(fit$dag), dimnames = dimnames(fit$dag))
     fit$diagnostics$edge_difference <- means$difference
-    fit$diagnostics$effective_weights <- sum(weights)^2 / sum(weights^2)
   }
   structure(fit, class = "weft_bn")
-}
-
-# One over the number of orders of each drawn graph, up to a common factor.
-order_weights <- function(fit, threads) {
-  table <- fit$table
-  p <- length(table$nodes)
-  sets <- matrix(fit$sampled, p)
-  different <- !duplicated(t(sets))
-  number <- match(apply(sets, 2L, paste, collapse = " "),
-                  apply(sets[, different, drop = FALSE], 2L, paste, collapse = " "))
-  columns <- as.integer(table$start[seq_len(p)] + sets[, different] + 1)
-  limit <- 2^18
-  logs <- .Call(C_weft_bn_orders, table$parents[, columns, drop = FALSE], p, limit, run_control("cpu", threads, FALSE))
-  if (anyNA(logs)) {
-    abort_input(sprintf("`correct_bias = TRUE` needs graphs with at most %d sets of nodes that are closed under parents.", limit),
-                x = "A drawn graph has more.",
-                i = "The correction is for small or densely connected networks; `bn_exact(posterior = \"dag\")` is exact for the smallest.")
-  }
-  weights <- exp(min(logs) - logs)[number]
-  matrix(weights, dim(fit$sampled)[2L], dim(fit$sampled)[3L])
 }
 
 # ---- diagnostics ----
@@ -282,11 +273,12 @@ chain_diagnostics <- function(fit) {
   temperatures <- length(fit$run$beta)
   accepted <- fit$counts$accepted
   replica <- rep(seq_len(temperatures), fit$run$ladders)
-  # half of the moves are shifts, a quarter each swaps and swaps of neighbours
-  tried <- outer(c(swap = 0.25, adjacent = 0.25, shift = 0.5), rowsum(accepted[4L, ], replica)[, 1L])
-  done <- t(rowsum(t(accepted[1:3, , drop = FALSE]), replica))
+  shares <- move_shares(fit$run)
+  kinds <- seq_along(shares)
+  tried <- outer(shares, rowsum(accepted[length(shares) + 1L, ], replica)[, 1L])
+  done <- t(rowsum(t(accepted[kinds, , drop = FALSE]), replica))
   acceptance <- done / tried
-  dimnames(acceptance) <- list(move = c("swap", "adjacent", "shift"), temperature = format(1 / fit$run$beta))
+  dimnames(acceptance) <- list(move = names(shares), temperature = format(1 / fit$run$beta))
   swaps <- array(fit$counts$swapped, c(2L, temperatures - 1L, fit$run$ladders))
   late <- fit$trace[seq_len(nrow(fit$trace)) > nrow(fit$trace) %/% 4L, , drop = FALSE]
   list(r_hat = split_r_hat(late), ess = effective_size(late), acceptance = acceptance,
@@ -363,6 +355,7 @@ update.weft_bn <- function(object, iterations, devices = NULL, threads = NULL, p
   run$burn_in <- min(max(run$burn_in - run$first, 0), run$iterations)
   check_chain_memory(run, length(object$table$nodes), before = nrow(object$trace))
   run$order <- object$order
+  run$layer <- object$layer
   backend <- attr(object, "backend")
   divided <- chain_costs(object$table, run, 1)$divided
   control <- function(progress) {
@@ -384,10 +377,11 @@ join_fits <- function(old, new) {
   fit$best_score <- best$score
   fit$trace <- rbind(old$trace, new$trace)
   fit$order <- new$order
+  fit$layer <- new$layer
   fit$counts <- Map(`+`, old$counts, new$counts)
   fit$iterations <- old$iterations + new$iterations
   fit$run$quick <- FALSE
-  if (fit$target == "sum") {
+  if (fit$run$sum) {
     dims <- dim(old$sampled)
     more <- dim(new$sampled)[2L]
     fit$sampled <- array(0L, dims + c(0L, more, 0L))
@@ -413,16 +407,14 @@ print.weft_bn <- function(x, ...) {
   check_bn(x, "x")
   d <- x$diagnostics
   cat(sprintf("Bayesian network of %d nodes and %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type, x$score))
-  cat_wrapped(sprintf(paste("Order MCMC (%s): %d ladders of %d temperatures, %s steps each; R-hat of the score %s, %s",
+  cat_wrapped(sprintf(paste("%s MCMC (%s): %d ladders of %d temperatures, %s steps each; R-hat of the score %s, %s",
                             "effective draws"),
-              x$target, as.integer(x$run$ladders), length(x$run$beta),
+              if (x$run$layers) "Partition" else "Order", x$target, as.integer(x$run$ladders), length(x$run$beta),
               format(x$iterations, big.mark = ",", scientific = FALSE),
               format(d$r_hat, digits = 3), format(d$ess, digits = 3)))
   cat_wrapped(if (is.null(x$edges)) "No edge posteriors: target \"max\" is a search; `target = \"sum\"` estimates them"
-      else sprintf("Edge posteriors from %d drawn graphs%s; %d of at least 0.5", length(x$sample_score),
-                   if (x$correct_bias) sprintf(", corrected to a uniform prior over graphs (worth %.0f)",
-                                               d$effective_weights) else "",
-                   sum(x$edges >= 0.5)))
+      else sprintf("Edge posteriors from %d drawn graphs, uniform prior over %s; %d of at least 0.5",
+                   length(x$sample_score), if (x$run$layers) "graphs" else "orders", sum(x$edges >= 0.5)))
   cat_wrapped(run_line(x))
   invisible(x)
 }

@@ -72,8 +72,8 @@ raise_native <- function(status, message, column, control) {
   if (!is.na(column)) message <- paste("Column", column_label(column, control$columns), message)
   hint <- switch(status,
     memory = if (about_device_memory(message)) {
-      paste("Use fewer columns or rows, or `backend = \"cpu\"`; `options(weft.device_memory =)` bounds what weft takes of a",
-            "shared device.")
+      paste("Use fewer columns or rows, or `backend = \"cpu\"`; `options(weft.device_memory =)` bounds what weft takes",
+            "of a shared device.")
     } else {
       "Use fewer columns or rows, or end other work on this machine."
     },
@@ -103,7 +103,7 @@ label_some <- function(labels, most = 5L) {
 
 describe <- function(x) {
   if (is.null(x)) return("NULL")
-  if (is.data.frame(x)) return(sprintf("a data frame of %d rows and %d columns", nrow(x), ncol(x)))
+  if (is.data.frame(x) && is.list(x)) return(sprintf("a data frame of %d rows and %d columns", nrow(x), ncol(x)))
   if (is.object(x) || !is.atomic(x)) return(paste("of class", class(x)[1L]))
   kind <- paste(if (typeof(x) == "integer") "an" else "a", typeof(x))
   if (is.matrix(x)) return(sprintf("%s matrix of %d rows and %d columns", kind, nrow(x), ncol(x)))
@@ -126,13 +126,18 @@ need_package <- function(package, what) {
 need_args <- function(...) {
   frame <- parent.frame()
   for (arg in c(...)) {
-    if (eval(call("missing", as.name(arg)), frame)) abort_input(sprintf("`%s` must be given.", arg),
+    is_missing <- bquote(base::missing(.(as.name(arg)))) # an argument may be called `missing`
+    if (eval(is_missing, frame)) abort_input(sprintf("`%s` must be given.", arg),
                                                                 x = "It is missing.")
   }
 }
 
+# One number, text or truth value without its class, whose methods would otherwise decide what it means.
+bare_scalar <- function(x) if (is.atomic(x) && length(x) == 1L && !is.factor(x)) as.vector(unclass(x)) else x
+
 check_choice <- function(x, choices, arg) {
   if (identical(x, choices)) return(choices[1L])
+  x <- bare_scalar(x)
   if (is.character(x) && length(x) == 1L && !is.na(x) && x %in% choices) return(x)
   abort_input(
     sprintf("`%s` must be one of %s.", arg, paste0("\"", choices, "\"", collapse = ", ")),
@@ -141,6 +146,7 @@ check_choice <- function(x, choices, arg) {
 }
 
 check_flag <- function(x, arg) {
+  x <- bare_scalar(x)
   if (is.logical(x) && length(x) == 1L && !is.na(x)) return(x)
   abort_input(sprintf("`%s` must be TRUE or FALSE.", arg), x = paste0("It is ", describe(x), "."))
 }
@@ -163,6 +169,7 @@ check_dots <- function(.allowed, .known = character(), ...) {
 }
 
 check_number <- function(x, arg, min = -Inf, max = Inf, whole = FALSE) {
+  if (is.numeric(x)) x <- bare_scalar(x) # a date is none
   ok <- is.numeric(x) && length(x) == 1L && !is.na(x) && x >= min && x <= max && (!whole || x == round(x))
   if (ok) return(as.double(x))
   range <- if (is.finite(min) && is.finite(max)) sprintf(" from %s to %s", number_text(min), number_text(max))

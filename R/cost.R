@@ -137,17 +137,38 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
   filtered <- k <= 52 && near >= 512 # products with the Gram matrix; else all its eigenvectors
   steps <- if (filtered) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
   eigenvectors <- if (filtered) on_device(steps / 1.1e13) + launching(0.015) else on_device(steps / 8e11)
-  square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf # only these form a Gram matrix
+  square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf
   core <- 7e9 * min(threads, 16) / slowness("core")
-  products <- 70 * 2 * cells * block * (if (kind == "sparse") 45 else 2)
+  passes <- 70 * max(1, k / 50)
+  products <- passes * 2 * cells * block * (if (kind == "sparse") 45 else 2)
   there <- launching(0.004) + sent(24 * cells)
   turns <- if (kind == "sparse") 20000 else 150
-  list(krylov = cost(products / core, in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there, 8 * cells,
+  iterated <- in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there
+  summed <- if (kind == "sparse") cost_pca_stored(n, p, cells, k, threads)$gram$cpu
+            else square + (cells * near + steps) / core
+  list(krylov = cost(products / core, iterated, 8 * cells,
                      called(), in_device_memory(turns * 8 * cells / 4e12)), # parts meet at every turn
-       gram = cost(square + (cells * near + steps) / core,
-                   square + on_device(cells * near / 4e13) + eigenvectors + there,
+       gram = cost(summed, # of sparse matrices in memory a device forms none
+                   if (kind == "sparse") iterated else square + on_device(cells * near / 4e13) + eigenvectors + there,
                    8 * (cells + near^2), called(), if (square == 0) on_device(cells * near / 4e13) else 0),
        vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells, called()))
+}
+
+# The same from a store: blocks are read for each pass, and the Gram matrix takes one, which adds the products of the
+# values of each row. On a device compressed blocks stay where they fit, and are spread out for each product.
+cost_pca_stored <- function(n, p, cells, k, threads) {
+  read <- on_core(cells * 2e-9) + on_core(cells * 1.2e-8 / threads)
+  dense <- n * p
+  stays <- 12 * cells < 4e10
+  pass <- in_device_memory(dense * 8e-12) + if (stays) 0 else read
+  eigen <- if (k <= 52) 160 * p^2 * max(32, 1.5 * k) else 10 * p^3
+  square <- if (p <= min(n, 10000)) 0 else Inf
+  block <- min(64, max(16, k + 6))
+  there <- launching(0.05) + 2 * read + sent(12 * cells)
+  list(krylov = cost(70 * (read + on_core(2 * cells * block * 1e-9 / threads)), there + 70 * pass, 8 * cells),
+       gram = cost(square + 4 * read + on_core((cells^2 / max(1, n) / 2 * 1.5e-9 + eigen / 7e9) / threads),
+                   square + there + 3 * pass + on_device(dense * p / 4e13 + eigen / 8e11), 8 * (n * k + p^2)),
+       vectors = cost(1000 * k * read, there + 1000 * k * pass, 8 * cells))
 }
 
 # ---- Bayesian networks ----

@@ -92,8 +92,9 @@ gmt_lines <- function(path) {
 #'
 #' @param x what [gene_network()] returned; or a character vector, or a named list of them: lists of genes, tested in
 #'   `universe`.
-#' @param sets a named list of character vectors, or the path of a GMT file; see [read_gmt()]. Its genes are called as
-#'   the symbols of the data, or as its columns where no symbols are known.
+#' @param sets a named list of character vectors; the path of a GMT file, see [read_gmt()]; or a data frame whose first
+#'   column names a set and whose second a gene of it. Genes are called as the symbols of the data, or as its columns
+#'   where no symbols are known.
 #' @param universe for lists of genes: all genes that could have been on them.
 #' @param from which lists to take from `x`: `"ranking"`, `"network"`, `"clusters"`; by default all that there are.
 #' @param fdr the best genes are those with at most this q-value in the ranking.
@@ -103,6 +104,15 @@ gmt_lines <- function(path) {
 #'   set in the universe), `listed` (genes on the list), `overlap`, `expected` (by chance), `fold` (overlap over
 #'   expected), `p_value`, `q_value`, `genes` (those in common). The attribute `"universe"` has the sizes of the
 #'   universes.
+#' @section Sets from other packages: Where these are installed, their sets come as a data frame or a list:
+#' ```r
+#' hallmarks <- msigdbr::msigdbr(species = "Homo sapiens", category = "H")
+#' gene_sets(fit, hallmarks[c("gs_name", "gene_symbol")])              # MSigDB
+#' library(org.Hs.eg.db)                                               # the Gene Ontology
+#' go <- AnnotationDbi::select(org.Hs.eg.db, keys(org.Hs.eg.db, "SYMBOL"), "GOALL", "SYMBOL")
+#' gene_sets(fit, go[c("GOALL", "SYMBOL")])
+#' gene_sets(fit, GSEABase::geneIds(collection))                       # a GeneSetCollection
+#' ```
 #' @seealso [read_gmt()]; [weft_report()], whose `sets` puts the result on the page.
 #' @export
 #' @examples
@@ -116,7 +126,7 @@ gene_sets <- function(x, sets, universe = NULL, from = c("ranking", "network", "
   min_size <- check_number(min_size, "min_size", min = 1, whole = TRUE)
   max_size <- check_number(max_size, "max_size", min = min_size, whole = TRUE)
   hubs <- check_number(hubs, "hubs", min = 0, max = 1e4, whole = TRUE)
-  sets <- if (is.character(sets) && length(sets) == 1L) read_gmt(sets) else check_sets(sets, "sets")
+  sets <- sets_of(sets)
   if (inherits(x, "weft_gene_network")) {
     if (!is.null(universe)) abort_input("`universe` must be left out here.",
                                         x = "The result of `gene_network()` says which genes were tested.")
@@ -139,11 +149,25 @@ gene_sets <- function(x, sets, universe = NULL, from = c("ranking", "network", "
             universe = vapply(queries, function(q) length(q$universe), 0L))
 }
 
+# Sets in whatever form they came.
+sets_of <- function(sets) {
+  if (is.character(sets) && length(sets) == 1L) return(read_gmt(sets))
+  if (!is.data.frame(sets)) return(check_sets(sets, "sets"))
+  word <- function(v) is.character(v) || is.factor(v)
+  if (ncol(sets) != 2L || !nrow(sets) || !word(sets[[1L]]) || !word(sets[[2L]])) {
+    abort_input("`sets` as a data frame must have two columns of text: names of sets, and a gene of the set in each row.",
+                x = paste0("It is ", describe(sets), "."), i = "For example `sets[c(\"gs_name\", \"gene_symbol\")]`.")
+  }
+  named <- !is.na(sets[[1L]]) & nzchar(as.character(sets[[1L]]))
+  check_sets(split(as.character(sets[[2L]])[named], as.character(sets[[1L]])[named]), "sets")
+}
+
 check_sets <- function(sets, arg) {
   named <- is.list(sets) && !is.data.frame(sets) && length(sets) && !is.null(names(sets)) &&
     all(nzchar(names(sets))) && !anyNA(names(sets))
   if (!named || !all(vapply(sets, is.character, NA))) {
-    abort_input(sprintf("`%s` must be a named list of character vectors, or the path of a GMT file.", arg),
+    abort_input(sprintf("`%s` must be a named list of character vectors%s.", arg,
+                        if (arg == "sets") ", a data frame of sets and genes, or the path of a GMT file" else ""),
                 x = paste0("It is ", describe(sets), "."))
   }
   if (anyDuplicated(names(sets))) {

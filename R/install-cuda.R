@@ -7,7 +7,7 @@ cuda_wheels <- data.frame(
               "nvidia-curand", "nvidia-nvjitlink", "nvidia-cublas", "nvidia-cusolver", "nvidia-cusparse"),
   version = c("13.0.88", "13.0.88", "13.0.88", "13.0.85", "13.0.96", "10.4.5.25", "13.5.37", "13.10.0.20", "12.4.1.2",
               "12.9.4.2"),
-  megabytes = c(37, 62, 1, 3, 2, 77, 41, 444, 260, 230)
+  megabytes = c(37, 62, 1, 3, 2, 77, 47, 444, 260, 166)
 )
 least_driver <- 580 # of CUDA 13
 

@@ -33,9 +33,9 @@
 network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
   need_args("x")
   isolated <- check_flag(isolated, "isolated")
+  which <- check_choice(which, c("network", "bayes"), "which")
   known <- NULL
   if (inherits(x, "weft_gene_network")) {
-    which <- check_choice(which, c("network", "bayes"), "which")
     x <- checked_fit(x, "x")
     if (is.null(x[[which]])) abort_no_result("There is no such network.", x, which)
     known <- reading("x", gene_table(x))

@@ -26,7 +26,8 @@ add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {
   need_args("x", "fit")
   if (!inherits(x, "SummarizedExperiment")) {
     abort_input("`x` must be a SummarizedExperiment or SingleCellExperiment.", x = paste0("It is ", describe(x), "."),
-                i = "`as.data.frame(fit, \"genes\")` and `as.data.frame(fit, \"samples\")` are the same as data frames.")
+                i = paste("`as.data.frame(fit, \"genes\")` and `as.data.frame(fit, \"samples\")` give the same columns",
+                          "as data frames."))
   }
   fit <- checked_fit(fit, "fit")
   prefix <- check_text(prefix, "prefix")

@@ -81,7 +81,7 @@ bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, th
   z <- x / rep(if (is.null(parts$scale)) rep(parts$h, d) else parts$scale, each = nrow(x))
   if (distributed) return(scorer_over_ranks(z, n, criterion, kernel, rel_error, log_shape, threads))
   walking <- function() walking_scorer(z, criterion, kernel, rel_error, log_shape, queries, threads, seed, progress)
-  if (criterion == "lscv" && kernel == "gaussian" && d == 1L) return(line_scorer(z, rel_error, log_shape, walking))
+  if (scored_on_line(criterion, kernel, d)) return(line_scorer(z, rel_error, log_shape, walking))
   walking()
 }
 
@@ -204,8 +204,10 @@ rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed
   score <- bandwidth_scorer(x, shape, rule, kernel, 1e-4, 20000, threads, seed, progress, distributed)
   sign <- if (rule == "lscv") 1 else -1
   grid <- exp(seq(log(0.05), log(4), length.out = 20))
-  scores <- sign * score(grid)
-  best <- largest_minimum(ifelse(is.finite(scores), scores, Inf))
+  looks <- if (!distributed && scored_on_line(rule, kernel, d)) list(16:20, 11:15, 1:10) else list(1:20)
+  scores <- scores_from_wide(grid, looks, function(t) sign * score(t))
+  grid <- grid[seq.int(to = length(grid), length.out = length(scores))]
+  best <- largest_minimum(scores)
   around <- grid[c(max(best - 1L, 1L), min(best + 1L, length(grid)))]
   found <- stats::optimize(function(t) { s <- sign * score(t); if (is.finite(s)) s else 1e300 }, around,
                            tol = 1e-3 * around[1L])
@@ -213,12 +215,28 @@ rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed
   t * shape
 }
 
+# Scores of the widest bandwidths of the grid, `looks` at it one after another, until one of them is a local minimum:
+# the narrower ones cannot change what largest_minimum() chooses, and on a line they need the finer bins.
+scores_from_wide <- function(grid, looks, score) {
+  scores <- numeric()
+  for (look in looks) {
+    now <- score(grid[look])
+    scores <- c(ifelse(is.finite(now), now, Inf), scores)
+    if (length(local_minima(scores))) break
+  }
+  scores
+}
+
 # The largest bandwidth with a local minimum, as Hall and Marron (1991) advise: with tied points both criteria have no
 # bound as the bandwidth goes to zero. The least score where no minimum is inside the grid.
 largest_minimum <- function(scores) {
-  k <- length(scores)
-  inside <- which(scores[-c(1L, k)] <= scores[seq_len(k - 2L)] & scores[-c(1L, k)] < scores[seq.int(3L, k)]) + 1L
+  inside <- local_minima(scores)
   if (length(inside)) max(inside) else which.min(scores)
+}
+
+local_minima <- function(scores) {
+  k <- length(scores)
+  which(scores[-c(1L, k)] <= scores[seq_len(k - 2L)] & scores[-c(1L, k)] < scores[seq.int(3L, k)]) + 1L
 }
 
 # Two-stage direct plug-in in one dimension (Wand and Jones 1995, section 3.6).

@@ -3,12 +3,14 @@
 # Whether sums can be taken so: points in one dimension, and a kernel that moments are enough for.
 has_line <- function(kernel, d) d == 1L && kernel != "polynomial" && of_sheet(kernel, "line")
 
-# Whether they pay. Sorting and cells take some hundred nanoseconds per point and query, a pair about one.
+# Whether they pay. Sorting and cells take some hundred nanoseconds per point and query, a pair about one; cells alone,
+# which do for few queries of a Gaussian kernel within a tolerance, a tenth of that per point.
 line_pays <- function(problem) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
+  scattered <- problem$kernel == "gaussian" && !problem$leave_one_out && problem$rel_error >= 1e-6 && n >= 64 * nq
   has_line(problem$kernel, ncol(problem$reference)) && is.null(problem$bandwidth$scale) && problem$backend != "cuda" &&
-    n * nq > 300 * (n + nq)
+    n * nq > (if (scattered) 30 else 300) * n + 300 * nq
 }
 
 kernel_line <- function(problem, reason = "asked for") {
@@ -66,6 +68,8 @@ gaussian_pairs <- function(x, least, rel_error, most_bins = 2^20) {
   }
 }
 
+scored_on_line <- function(criterion, kernel, d) criterion == "lscv" && kernel == "gaussian" && d == 1L
+
 # Least-squares scores of z's bandwidths; of those that bins cannot serve by what `walking()` returns.
 line_scorer <- function(z, rel_error, log_shape, walking) {
   n <- as.double(nrow(z))
@@ -95,8 +99,9 @@ pair_counts <- function(x, bin, most_bins) {
   if (!(bins <= most_bins)) return(NULL)
   grid <- list(bins = bins, least = range[1L, 1L] - 1.5 * bin, per_bin = 1 / bin)
   parted <- .Call(C_weft_kernel_bin, as.double(x), grid, control_of_size(length(x)))
-  size <- stats::nextn(2 * bins, 2)
-  square <- Mod(stats::fft(c(parted$bin, numeric(size - bins))))^2
+  size <- stats::nextn(2 * bins)
+  spectrum <- stats::fft(c(parted$bin, numeric(size - bins)))
+  square <- Re(spectrum)^2 + Im(spectrum)^2
   pairs <- c(1, rep(2, bins - 1)) * Re(stats::fft(square, inverse = TRUE))[seq_len(bins)] / size
   pairs[1:4] <- pairs[1:4] - c(1, 2, 2, 2) * parted$own
   pairs

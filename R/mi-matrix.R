@@ -209,7 +209,8 @@ numeric_input <- function(x, assay = NULL, arg = "x") {
     }
   }
   if (!source$kind %in% c("frame", "matrix", "sparse", "delayed", "genotypes")) {
-    abort_input(sprintf("`%s` must be a numeric matrix, data frame, sparse Matrix, SummarizedExperiment or DelayedMatrix.", arg),
+    abort_input(sprintf(paste("`%s` must be a numeric matrix, data frame, sparse Matrix, SummarizedExperiment or",
+                              "DelayedMatrix."), arg),
                 x = paste0("It is ", describe(x), "."),
                 i = if (is.atomic(x) && !is.null(x)) sprintf("For one feature, use `data.frame(feature = %s)`.", arg))
   }

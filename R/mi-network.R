@@ -334,11 +334,7 @@ print.weft_network <- function(x, n = 6L, ...) {
   n <- check_shown(n)
   edges <- as.data.frame(x)
   cat(sprintf("Network of %d features with %d edges (%s)\n", nrow(x), nrow(edges), attr(x, "method") %||% "?"))
-  if (nrow(edges)) {
-    shown <- utils::head(edges, n)
-    print_rows(shown)
-  }
-  if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
+  print_first(edges, n)
   if (!is.null(attr(x, "seconds"))) check_result(x, record = run_attributes)
   if (!is.null(attr(x, "seconds"))) cat_wrapped(run_line(x))
   invisible(x)

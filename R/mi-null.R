@@ -50,8 +50,8 @@ input_laws <- function(input, target, na, threads, progress) {
   function(which) {
     control <- run_control("cpu", threads, progress, input$names[which], "Testing features")
     data <- some_features(input, which)
-    pack <- .Call(C_weft_mi_pack, data, target$codes, c(length(target$levels), 1L), na == "level",
-                  control)
+    classes <- list(codes = target$codes, levels = length(target$levels), strata = 1)
+    pack <- .Call(C_weft_mi_pack, data, classes, na == "level", control)
     on.exit(.Call(C_weft_mi_pack_free, pack))
     .Call(C_weft_mi_null, pack, seq_along(which), control)
   }

@@ -41,8 +41,8 @@ make_pack <- function(x, class, na, assay, bins, threads, progress, strata = NUL
   codes <- if (is.null(strata)) target$codes else strata$codes * length(target$levels) + target$codes
   check_some_rows(codes, na, input$n)
   control <- run_control("cpu", threads, progress, input$names, "Packing")
-  levels <- c(length(target$levels), max(1L, length(strata$levels)))
-  pointer <- .Call(C_weft_mi_pack, whole_data(input), codes, levels, na == "level", control)
+  classes <- list(codes = codes, levels = length(target$levels), strata = max(1L, length(strata$levels)))
+  pointer <- .Call(C_weft_mi_pack, whole_data(input), classes, na == "level", control)
   pack <- structure(class = "weft_mi_pack", list(
     pointer = pointer, dim = c(input$n, input$p), names = input$names,
     class_levels = if (!is.null(class)) target$levels, na = na, positions = positions_of(given),
@@ -135,7 +135,7 @@ pack_for <- function(x, class, na, assay, bins, threads, progress, strata = NULL
 
 #' @export
 dim.weft_mi_pack <- function(x) {
-  if (!is.numeric(x$dim) || length(x$dim) != 2L) abort_changed("x", "the list around the pack")
+  if (!is.list(x) || !is.numeric(x$dim) || length(x$dim) != 2L) abort_changed("x", "the list around the pack")
   as.integer(x$dim)
 }
 #' @export

@@ -301,7 +301,6 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
   if (!is_tuples(x)) return(NextMethod())
   check_tuples(x, record = c("unit", "searched", run_attributes))
   n <- check_shown(n)
-  shown <- utils::head(as.data.frame(x), n)
   order <- tuple_order(x)
   strata <- length(attr(x, "strata"))
   cat_wrapped(sprintf("Joint information of %s with a class of %d level%s%s (%s): %s kept of %s",
@@ -310,10 +309,7 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
               if (strata) sprintf(" within %d strat%s", strata, if (strata == 1L) "um" else "a") else "",
               attr(x, "unit"),
               format(nrow(x), big.mark = ","), format(attr(x, "searched"), big.mark = ",", scientific = FALSE)))
-  if (nrow(shown)) {
-    print_rows(shown)
-  }
-  if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
+  print_first(as.data.frame(x), n)
   cat_wrapped(run_line(x))
   invisible(x)
 }

@@ -90,9 +90,7 @@ print.weft_selection <- function(x, n = 20L, ...) {
   check_selection(x, c("features", run_attributes))
   n <- check_shown(n)
   cat(sprintf("%d of %.0f features selected (%s)\n", nrow(x), attr(x, "features"), attr(x, "method")))
-  shown <- utils::head(list2DF(list(feature = x$feature, score = signif(x$score, 4)), nrow(x)), n)
-  if (nrow(shown)) print_rows(shown, row.names = TRUE)
-  if (nrow(x) > n) cat(sprintf("... and %d more\n", nrow(x) - n))
+  print_first(list2DF(list(feature = x$feature, score = x$score), nrow(x)), n, row.names = TRUE)
   cat_wrapped(run_line(x))
   invisible(x)
 }

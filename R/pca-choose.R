@@ -46,6 +46,8 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
                                           x = paste0("It is ", describe(x), "."))
   x <- source$data
   if (!all_finite(x)) abort_input("`x` must be finite, without missing values.")
+  center <- check_center(center, ncol(x), "center")
+  scale <- check_center(scale, ncol(x), "scale")
   if (isTRUE(center) && isTRUE(scale)) {
     facts <- matrix_facts(x)
     constant <- facts$least == facts$greatest
@@ -110,8 +112,7 @@ leading_values <- function(center, scale, method = "auto") {
   function(x, k) {
     source <- dense_source(x)
     moments <- column_moments(source, NULL, control)
-    form <- pca_form(moments, check_center(center, source$p, "center"), check_center(scale, source$p, "scale"), NULL,
-                     NULL, source$n)
+    form <- pca_form(moments, center, scale, NULL, NULL, source$n)
     job <- list(method = pca_plan(source, k, method, control$threads)$method, choose = TRUE, k = as.integer(k),
                 tol = default_tol(FALSE, "residual", "fail"), paper = FALSE, max_iter = 1000L, block = 0L,
                 key = random_key(1), start = NULL)
@@ -153,7 +154,7 @@ cross_validation <- function(x, most, folds, center, scale) {
   x <- x / unit
   if (is.numeric(center)) center <- center / unit
   control <- run_control("cpu", NULL, FALSE, task = "Principal components")
-  settings <- list(center = check_center(center, ncol(x), "center"), scale = check_center(scale, ncol(x), "scale"))
+  settings <- list(center = center, scale = scale)
   for (f in seq_len(folds) - 1) {
     out <- fold == f
     left <- replace(x, out, NA)

@@ -173,18 +173,19 @@ choose_resident <- function(backend) {
 pca_plan <- function(source, k, method, threads) {
   cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
                   source$n * source$p)
-  by_engine <- cost_pca(source$n, source$p, cells, k, if (source$kind == "stored") "sparse" else source$kind, threads)
+  by_engine <- if (source$kind == "stored") cost_pca_stored(source$n, source$p, cells, k, threads)
+               else cost_pca(source$n, source$p, cells, k, source$kind, threads)
   where <- if (source$kind == "resident") "cuda" else "cpu"
   if (method == "auto") method <- names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
   cost <- by_engine[[if (method %in% names(by_engine)) method else "vectors"]]
-  if (source$kind == "stored") cost$cuda <- Inf # where reading blocks from a file would be the longer part
+  if (source$kind == "stored") cost$cuda <- Inf # until stores have run there
   list(method = method, cost = cost)
 }
 
 # Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long
-# for each vector of a block of 8 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
+# for each vector of a block of 4 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
 pca_block <- function(source, backend, ranks) {
-  if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 8L else 0L
+  if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 4L else 0L
 }
 
 check_moments <- function(moments, source) {

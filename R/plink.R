@@ -69,14 +69,12 @@ plink_table <- function(file, columns) {
   bad <- which(!validUTF8(lines))
   if (length(bad)) abort_input(sprintf("%s must be text in UTF-8.", basename(file)),
                                x = sprintf("Line %d is not.", bad[1L]))
-  lines <- strsplit(trimws(lines), "[ \t]+")
-  lines <- lines[lengths(lines) > 0L & vapply(lines, function(line) !identical(line, ""), NA)]
-  bad <- which(lengths(lines) != length(columns))
-  if (length(bad)) {
+  out <- .Call(C_weft_mi_fields, lines, length(columns))
+  if (is.double(out)) {
     abort_input(sprintf("Every line of %s must have %d fields.", basename(file), length(columns)),
-                x = sprintf("Line %d has %d.", bad[1L], length(lines[[bad[1L]]])))
+                x = sprintf("Line %.0f has %.0f.", out[1L], out[2L]))
   }
-  out <- as.data.frame(matrix(as.character(unlist(lines)), ncol = length(columns), byrow = TRUE))
+  out <- list2DF(out)
   names(out) <- columns
   for (column in intersect(columns, c("morgans", "position", "sex"))) {
     out[[column]] <- suppressWarnings(as.numeric(out[[column]]))

@@ -7,9 +7,9 @@
 #'
 #' @param x what [irm()] returned.
 #' @param what `"matrix"`, `"trace"`, `"eta"` or `"sizes"`.
-#' @param resolution most pixels a side.
+#' @param resolution most pixels per side.
 #' @param ... further graphical parameters for the titles.
-#' @return `x`, invisibly; `irm_words()`: a list of names, one element a cluster.
+#' @return `x`, invisibly; `irm_words()`: a list of names, one element per cluster.
 #' @export
 #' @examples
 #' planted <- irm_sample(80, 60, k = 3, density = 0.3, seed = 1)
@@ -88,7 +88,7 @@ plot_irm_sizes <- function(x, ...) {
 
 #' @rdname plot.weft_irm
 #' @param mode `"row"` or `"col"`.
-#' @param top most names a cluster; those with most links come first.
+#' @param top most names per cluster; those with most links come first.
 #' @export
 irm_words <- function(x, mode = c("row", "col"), top = 20L) {
   need_args("x")

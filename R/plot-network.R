@@ -28,10 +28,7 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
     abort_input("`main` must be one text.", x = paste0("It is ", describe(main), "."))
   }
   if (!is.null(edges)) most <- check_number(edges, "edges", min = 0, whole = TRUE)
-  if (!is.null(groups) && length(groups) != p) {
-    abort_input("`groups` must have one value per feature.",
-                x = sprintf("It has %d for %d features.", length(groups), p))
-  }
+  groups <- check_groups(groups, p)
   shown <- min(most, nrow(ends))
   drawn <- if (shown > 0) which(weight >= weight[shown]) else integer()
   keep <- sort(unique(c(ends[drawn, ])))
@@ -77,13 +74,24 @@ network_title <- function(x, shown, all, left_out) {
 
 group_palette <- function(count) grDevices::hcl.colors(max(count, 2L), "Dark 3")[seq_len(count)]
 
+# NULL, or a factor with one value for each of p features.
+check_groups <- function(groups, p) {
+  if (is.null(groups)) return(NULL)
+  if (!is.atomic(groups)) {
+    abort_input("`groups` must be a factor or a vector.", x = paste0("It is ", describe(groups), "."))
+  }
+  if (length(groups) != p) {
+    abort_input("`groups` must have one value per feature.",
+                x = sprintf("It has %d for %d features.", length(groups), p))
+  }
+  if (is.factor(groups)) groups else factor(as.vector(unclass(groups)))
+}
+
 group_colours <- function(groups) {
-  groups <- as.factor(groups)
   group_palette(nlevels(groups))[as.integer(groups)]
 }
 
 draw_groups <- function(groups) {
-  groups <- as.factor(groups)
   graphics::legend("bottomleft", levels(groups), pch = 21, pt.bg = group_palette(nlevels(groups)), col = "white",
                    pt.cex = 1.3,
                    bty = "n", cex = 0.8)

@@ -140,7 +140,8 @@ plot_clusters <- function(x, ...) {
                  xlab = sprintf("genes by cluster (%s)",
                                 if (real) "orange: above the mean" else "dark: above the median"),
                  ylab = "samples by cluster", main = "", las = 1)
-  graphics::title(sprintf("%d x %d clusters", max(fit$row_cluster), max(fit$col_cluster)),
+  graphics::title(sprintf("%d x %d clusters%s", max(fit$row_cluster), max(fit$col_cluster),
+                          if (groups_rhat(fit) > greatest_rhat) " (not settled)" else ""),
                   adj = if (is.null(class)) 0.5 else 0)
   graphics::rasterImage(grDevices::as.raster(picture), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)),

@@ -25,6 +25,12 @@ print_rows <- function(d, row.names = FALSE, digits = 4L) { # nolint: object_nam
   if (length(gone)) cat_wrapped(sprintf("Not shown: %s; see as.data.frame().", toString(rev(gone))))
 }
 
+# The first n rows, and how many more there are.
+print_first <- function(d, n, ...) {
+  if (n > 0 && nrow(d)) print_rows(utils::head(d, n), ...)
+  if (nrow(d) > n) cat(sprintf("... and %d more\n", nrow(d) - n))
+}
+
 rows_width <- function(d, row.names) { # nolint: object_name_linter.
   wide <- vapply(seq_along(d), function(j) max(nchar(c(names(d)[j], format(d[[j]])), "width")), 0)
   sum(wide + 1) + if (isFALSE(row.names)) 0 else max(nchar(rownames(d)), 0)

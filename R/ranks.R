@@ -64,7 +64,7 @@ launcher_variables <- c("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RA
 # gathered here, where all must come, so that to read it later needs no others.
 ranks_start <- function() {
   if (!is.null(ranks$me) && (ranks$me$size == 1L || !is.null(ranks$table))) return(ranks$me)
-  at <- c(0L, 1L, 0L)
+  me <- list(rank = 0L, size = 1L, on_host = 0L)
   if (any(nzchar(Sys.getenv(launcher_variables)))) {
     mpi <- .Call(C_weft_mpi, libs_dir())
     if (!attr(mpi, "available")) {
@@ -72,14 +72,14 @@ ranks_start <- function() {
                  i = paste("Install Open MPI or MPICH (libopenmpi-dev), then weft again;",
                            "`WEFT_MPI=yes` makes its installation say what is wrong."))
     }
-    at <- .Call(C_weft_ranks_start, run_control())
+    me <- .Call(C_weft_ranks_start, run_control())
     if (is.null(ranks$me)) reg.finalizer(ranks, see_out, onexit = TRUE)
-    if (at[2L] > 1L && !interactive()) end_job_on_error(at[1L])
+    if (me$size > 1L && !interactive()) end_job_on_error(me$rank)
     devices <- nrow(weft_devices())
-    if (devices && is.null(getOption("weft.device"))) options(weft.device = at[3L] %% devices)
+    if (devices && is.null(getOption("weft.device"))) options(weft.device = me$on_host %% devices)
   }
-  ranks$me <- list(rank = at[1L], size = at[2L], on_host = at[3L])
-  if (at[2L] > 1L) ranks$table <- table_of_ranks()
+  ranks$me <- me
+  if (me$size > 1L) ranks$table <- table_of_ranks()
   ranks$me
 }
 

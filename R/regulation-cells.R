@@ -14,7 +14,8 @@ cell_scores <- function(data, size, control) {
   n <- nrow(data)
   most <- min(2047, floor(sqrt((2^31 - 1) / (n %/% 2))))
   parts <- sparse_parts(data)
-  found <- .Call(C_weft_regulation_cell_scores, parts, size, rank_quantiles(n), most, control)
+  scale <- list(quantile = rank_quantiles(n), size = size, most = most)
+  found <- .Call(C_weft_regulation_cell_scores, parts, scale, control)
   c(parts[c("starts", "rows", "n")], found)
 }
 

@@ -212,12 +212,7 @@ print.weft_comparison <- function(x, n = 6L, ...) {
                       if (s$p_value <= 0.05) "differ" else "are not shown to differ", s$p_value,
                       as.integer(s$permutations), s$compared, s$changed, s$fdr,
                       if (length(kinds)) sprintf(": %s", paste(kinds, names(kinds), collapse = ", ")) else ""))
-  edges <- as.data.frame(x)
-  if (nrow(edges)) {
-    shown <- utils::head(edges, n)
-    print_rows(shown, digits = 3L)
-  }
-  if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
+  print_first(as.data.frame(x), n, digits = 3L)
   cat_wrapped(run_line(x))
   invisible(x)
 }

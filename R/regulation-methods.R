@@ -104,12 +104,7 @@ print.weft_regulation <- function(x, n = 6L, ...) {
   if (!is.null(attr(x, "normalised"))) cat_wrapped(attr(x, "normalised"))
   if (!is.null(q)) cat(sprintf("False discovery rate: %d edges at .05, %d at .2\n", sum(q <= 0.05), sum(q <= 0.2)))
   if (!is.null(stability_text(x))) cat_wrapped(stability_text(x))
-  edges <- as.data.frame(x, fdr = NULL)
-  if (nrow(edges)) {
-    shown <- utils::head(edges, n)
-    print_rows(shown, digits = 3L)
-  }
-  if (nrow(edges) > n) cat(sprintf("... and %d more\n", nrow(edges) - n))
+  print_first(as.data.frame(x, fdr = NULL), n, digits = 3L)
   cat_wrapped(run_line(x))
   invisible(x)
 }
@@ -153,10 +148,7 @@ network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(
 plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05, labels = TRUE, groups = NULL,
                                  main = NULL, ...) {
   features <- network_features(x)
-  if (!is.null(groups) && length(groups) != length(features)) {
-    abort_input("`groups` must have one value per feature.",
-                x = sprintf("It has %d for %d features.", length(groups), length(features)))
-  }
+  groups <- check_groups(groups, length(features))
   if (!is.null(edges)) edges <- check_number(edges, "edges", min = 0, whole = TRUE)
   picture <- directed_picture(x, edges, fdr)
   table <- picture$data

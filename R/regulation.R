@@ -66,7 +66,8 @@
 #'   vary most, which is said. `"all"`: all genes.
 #' @param targets names or numbers of the genes to be explained; `NULL`: all.
 #' @param steps how many features are chosen for a target in each half. `NULL`: from 2 for few samples to 5 for halves
-#'   of 64 samples and more, the logarithm of their number to base 2, rounded down, less 1.
+#'   of 64 samples and more, the logarithm of their number to base 2, rounded down, less 1; at most half as many as
+#'   there are regulators, rounded up.
 #' @param resamples how many halves of the samples: an even number.
 #' @param nonlinear offer max(z, 0) and min(z, 0) as well.
 #' @param copies how many null copies; each takes about as long as the data. 0 leaves q-values out.
@@ -100,13 +101,23 @@
 #'   [mi_network()]
 #' @export
 #' @examples
-#' set.seed(1)
-#' x <- matrix(rnorm(80 * 6), 80, dimnames = list(NULL, c("A", "B", "C", "D", "E", "F")))
-#' x[, "C"] <- x[, "A"] - x[, "B"] + 0.5 * rnorm(80)
-#' x[, "D"] <- pmax(x[, "A"], 0) + 0.3 * rnorm(80)
-#' net <- regulation(x, regulators = c("A", "B", "E"), resamples = 50, seed = 1)
+#' e <- weft_example("expression", n = 100, p = 30, batch = 0, missing = 0, outliers = 0, spoilt = FALSE, seed = 1)
+#' net <- regulation(e$x, copies = 10, seed = 1)
 #' net
-#' as.data.frame(net, fdr = 0.2)
+#' head(as.data.frame(net, fdr = 0.05))
+#'
+#' # A list of regulators helps most of all.
+#' factors <- grep("^TF", colnames(e$x), value = TRUE)
+#' regulation(e$x, regulators = factors, copies = 10, seed = 1)
+#'
+#' # Which genes explain one of them best, by straight lines alone?
+#' regulation(e$x, targets = "G18", steps = 3, nonlinear = FALSE, resamples = 100, copies = 0, seed = 1)
+#'
+#' # In the second half of the samples TF02 no longer drives G26.
+#' half <- factor(rep(c("first", "second"), each = 50))
+#' e$x[51:100, "G26"] <- rnorm(50)
+#' both <- regulation(e$x, regulators = factors, compare = half, permutations = 40, resamples = 40, copies = 0, seed = 1)
+#' head(as.data.frame(both))
 # nolint end
 regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE,
                        copies = 1, seed = NULL, compare = NULL, permutations = 100, stability = NULL,
@@ -130,7 +141,6 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   input <- regulation_input(x, assay, transform, is.null(compare))
   groups <- if (!is.null(compare)) compared_groups(compare, x, input$n)
   half <- half_of(if (is.null(groups)) input$n else min(table(groups)))
-  steps <- steps %||% usual_steps(half)
   host <- run_control("cpu", threads, FALSE, input$names)
   key <- mi_key(seed)
   if (!is.null(ranks)) key <- ranks_gather(key, host)[[1L]]
@@ -141,6 +151,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   same_on_ranks(ranks, x = list(scores, input$names), compare = groups)
   genes <- regulation_genes(input, scores, regulators, targets, host)
   sizes <- lengths(genes[c("regulators", "targets")])
+  steps <- steps %||% usual_steps(half, sizes[[1L]])
   cost_of <- function(copies, threads) {
     if (is.null(blocks)) return(cost_regulation(input$n, sizes, steps, resamples, nonlinear, copies, threads))
     cost_cells(input$n, input$p, length(input$data@x), sizes, steps, resamples, nonlinear, copies, threads)
@@ -190,8 +201,8 @@ most_regulators <- 2000L # of all genes, unless they are asked for
 # Samples in a half of n. Of few samples a half is two thirds, as regressions on fewer than some 16 are noise.
 half_of <- function(n) max(n %/% 2L, min(16L, (2L * n) %/% 3L))
 
-# Few samples cannot tell many features apart; m: samples in a half.
-usual_steps <- function(m) min(5, max(2, floor(log2(m)) - 1))
+# Few samples cannot tell many features apart, and of few regulators all would be chosen everywhere; m: samples in a half.
+usual_steps <- function(m, regulators) max(1, min(5, max(2, floor(log2(m)) - 1), ceiling(regulators / 2)))
 
 # As numeric_input(), with `size` and `normalised` where counts are divided by size factors; sparse cells stay sparse.
 regulation_input <- function(x, assay, transform = "none", sparse = FALSE) {
@@ -292,8 +303,8 @@ regulation_genes <- function(input, scores, regulators, targets, control) {
 pick_regulators <- function(scores, control, most = most_regulators) {
   p <- ncol(scores)
   some <- function(count, limit) unique(as.integer(seq(0, count - 1, length.out = min(count, limit))))
-  genes <- list(regulators = seq_len(p) - 1L, targets = some(p, 2000))
-  hub <- .Call(C_weft_regulation_hubs, scores, genes, some(nrow(scores), 1000), control)
+  genes <- list(regulators = seq_len(p) - 1L, targets = some(p, 2000), rows = some(nrow(scores), 1000))
+  hub <- .Call(C_weft_regulation_hubs, scores, genes, control)
   sort(utils::head(order(-hub, seq_len(p)), most))
 }
 
@@ -319,7 +330,7 @@ regulation_choices <- function(scores, samples, how, part = part_of_runs(1, 1)) 
   choices <- choices_of(first, 0, 0.5)
   if (length(first) == halves) return(choices)
   genes$favour <- vapply(seq_len(size[3L]) - 1L, function(world) {
-    moments <- .Call(C_weft_regulation_counts, choices, regulators, world, how$host)
+    moments <- .Call(C_weft_regulation_counts, choices, list(regulators = regulators, world = world), how$host)
     favoured(variance_share(moments, length(genes$targets)), how$half)
   }, numeric(regulators))
   all <- c(choices, choices_of(setdiff(seq_len(halves), first), 0.5, 1))
@@ -365,10 +376,11 @@ variance_share <- function(moments, targets) {
 
 # Edges of the data (world 0) or of a null copy, one a regulator and target that met at all, by target.
 regulation_edges <- function(choices, regulators, world, control) {
-  moments <- .Call(C_weft_regulation_counts, choices, regulators, world, control)
-  starts <- c(0, cumsum(moments$counts))
-  edges <- .Call(C_weft_regulation_edges, choices, regulators, world, starts, control)
-  c(edges, list(starts = starts, share = variance_share(moments, dim(choices)[2L])))
+  of <- list(regulators = regulators, world = world)
+  moments <- .Call(C_weft_regulation_counts, choices, of, control)
+  of$starts <- c(0, cumsum(moments$counts))
+  edges <- .Call(C_weft_regulation_edges, choices, of, control)
+  c(edges, list(starts = of$starts, share = variance_share(moments, dim(choices)[2L])))
 }
 
 # list(weights: a plain matrix, edges)
@@ -383,12 +395,13 @@ regulation_network <- function(choices, genes, names, copies, control) {
                x = sprintf("%.1f GB are free.", have / 1e9), i = "Give fewer `regulators` or `targets`.")
   }
   edges <- regulation_edges(choices, length(regulators), 0L, control)
-  full <- dim(choices)[1L] * dim(choices)[4L]
   edges$q_value <- if (copies > 0) {
     null <- lapply(seq_len(copies), function(copy) regulation_edges(choices, length(regulators), copy, control)$area)
     area_q_values(edges$area, unlist(null, use.names = FALSE), copies)
   }
-  weights <- .Call(C_weft_regulation_weights, edges, edges$starts, edges$share, full, control)
+  weights <- .Call(C_weft_regulation_weights,
+                   c(edges[c("regulator", "area", "starts", "share")], full = dim(choices)[1L] * dim(choices)[4L]),
+                   control)
   edges$share <- edges$starts <- NULL
   attr(weights, "dimnames") <- list(regulators, targets)
   list(weights = weights, edges = edges)

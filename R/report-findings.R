@@ -1,12 +1,12 @@
 # The report's first screen: what was found, in a sentence each, with how sure it is and where its evidence stands.
-# Chance is never a finding: what was looked for in vain comes after, as that.
+# Chance is never a finding: what was looked for in vain comes after, as that; so does what a sampler has not settled.
 
 strengths <- c(strong = 0.01, suggestive = 0.05, "could be chance" = Inf) # greatest p, over the whole search
 
 strength_of <- function(p) names(strengths)[which(p <= strengths)[1L]]
 
 # A data frame of at most `most` findings, surest first: `text`, `strength`, `section` (of the page). The attribute
-# "in_vain" has what was not found.
+# "in_vain" has what was not found, "open" what more sampling has to tell, under the names of the sections.
 report_findings <- function(fit, most = 5L) {
   fit <- with_labels(fit)
   ask <- list(ranking = finding_genes, network = finding_network, hidden = finding_hidden, outliers = finding_outliers,
@@ -17,17 +17,22 @@ report_findings <- function(fit, most = 5L) {
   })
   found <- Filter(function(f) !is.null(f$text), found)
   vain <- vapply(found, function(f) isTRUE(f$vain), NA)
-  of <- function(field) vapply(found[!vain], function(f) f[[field]], "")
+  open <- vapply(found, function(f) isTRUE(f$open), NA)
+  of <- function(field, which = !vain & !open) vapply(found[which], function(f) f[[field]], "")
   out <- data.frame(text = as.character(of("text")), strength = as.character(of("strength")),
                     section = as.character(of("section")))
   out <- out[order(match(out$strength, names(strengths))), ]
   structure(utils::head(out, most), row.names = seq_len(min(most, nrow(out))),
-            in_vain = vapply(found[vain], function(f) f$text, ""))
+            in_vain = of("text", vain), open = stats::setNames(of("text", open), of("section", open)))
 }
 
 finding <- function(text, p = NULL, strength = strength_of(p)) list(text = text, strength = strength)
 
 in_vain <- function(text) list(text = text, vain = TRUE)
+
+unsettled <- function(text) list(text = text, open = TRUE)
+
+greatest_rhat <- 1.1 # beyond it chains that started apart have not met
 
 among_classes <- function(class) {
   if (nlevels(class) == 2L) sprintf("between %s and %s", levels(class)[1L], levels(class)[2L])
@@ -51,8 +56,10 @@ finding_genes <- function(fit) {
   if (!any(sure)) return(in_vain(sprintf("a gene that differs %s (%s tried)", among_classes(q$class),
                                          format(nrow(r), big.mark = ","))))
   name <- r$feature[sure]
-  finding(sprintf("%s of %s %s %s; %s most.", format(sum(sure), big.mark = ","), several(nrow(r), "gene"),
-                  if (sum(sure) == 1L) "differs" else "differ", among_classes(q$class), best_names(name, r$mi[sure])),
+  finding(sprintf("%s of %s %s %s at a false discovery rate of 0.05 (least q %s); %s most.",
+                  format(sum(sure), big.mark = ","), several(nrow(r), "gene"),
+                  if (sum(sure) == 1L) "differs" else "differ", among_classes(q$class),
+                  probability_text(min(r$q_value)), best_names(name, r$mi[sure])),
           min(r$q_value))
 }
 
@@ -67,8 +74,9 @@ finding_network <- function(fit) {
   if (is.null(fdr) || is.na(attr(net, "cut") %||% 0)) return(NULL) # not tested
   degree <- sort(network_degree(net), decreasing = TRUE)
   q <- if (is_directed(net)) min(attr(net, "edges")$q_value, 1) else fdr
-  finding(sprintf("%s among %s at a false discovery rate of %g%s.",
+  finding(sprintf("%s among %s at a false discovery rate of %g%s%s.",
                   several(edges, if (is_directed(net)) "directed edge" else "edge"), several(ncol(net), "gene"), fdr,
+                  if (is_directed(net)) sprintf(" (least q %s)", probability_text(q)) else "",
                   hubs_found(degree)), q)
 }
 
@@ -105,15 +113,32 @@ finding_pairs <- function(fit) {
   sure <- r[r$p_fwer <= strengths[["suggestive"]], ]
   if (!nrow(sure)) {
     return(in_vain(sprintf("a pair of genes that says more about the class than its members (%s tried)",
-                           format(attr(fit$pairs, "searched"), big.mark = ",", scientific = FALSE))))
+                           pairs_searched(fit, " pairs"))))
   }
   one <- nrow(sure) == 1L
-  finding(sprintf("%s of %s of genes %s more about the class together than %s members do alone: %s (p %s over %s).",
-                  format(nrow(sure), big.mark = ","),
-                  several(attr(fit$pairs, "searched"), "pair"), if (one) "says" else "say", if (one) "its" else "their",
+  finding(sprintf("%s %s %s more about the class together than %s members do alone: %s (p %s over %s).",
+                  if (one) "One of" else paste(format(nrow(sure), big.mark = ","), "of"), pairs_searched(fit),
+                  if (one) "says" else "say", if (one) "its" else "their",
                   best_names(paste(sure$feature1, "with", sure$feature2), sure$interaction, 2L),
                   probability_text(min(sure$p_fwer)), whole_search(fit$pairs)),
           min(sure$p_fwer))
+}
+
+# "the 4,186,171 pairs of 2,894 genes": where a gene has several columns, one of them stands for it.
+pairs_searched <- function(fit, what = " pairs of genes") {
+  searched <- attr(fit$pairs, "searched")
+  genes <- (1 + sqrt(1 + 8 * searched)) / 2
+  counted <- format(searched, big.mark = ",", scientific = FALSE)
+  if (genes != round(genes)) return(paste0(counted, what))
+  sprintf("the %s pairs of %s", counted, several(genes, "gene"))
+}
+
+# Why fewer genes are paired than ranked; nothing where they are as many.
+genes_paired <- function(fit) {
+  symbols <- fit$quality$genes$symbol
+  if (is.null(symbols) || is.null(fit$quality$genes$representative)) return(NULL)
+  sprintf("Where several columns measure one gene, the one that varies most stands for it: %s columns, %s genes.",
+          format(ncol(fit$quality$x), big.mark = ","), format(length(representatives(fit$quality)), big.mark = ","))
 }
 
 # What the p-values of pairs are over; the least that so few shuffles can give says little by being no less.
@@ -126,27 +151,35 @@ whole_search <- function(pairs) {
                                 else sprintf(", by %d shuffles of the classes", as.integer(times)))
 }
 
-# Whether samples' groups go with classes: against shuffled classes.
+# Whether samples' groups go with classes: against shuffled classes. Chains that disagree have found no groups yet.
 finding_groups <- function(fit) {
   r <- fit$clusters
   z <- r$row_cluster
+  if (groups_rhat(r) > greatest_rhat) return(unsettled(groups_open(r)))
   if (max(z) < 2L) return(in_vain(sprintf("groups among %d samples", length(z))))
-  settled <- max(r$rhat[is.finite(r$rhat)], 1) <= 1.1
-  counted <- sprintf("%s%d groups%s", if (is_reached(r$limits[1L, ])) "at least " else if (settled) "" else "about ",
-                     max(z), if (settled) "" else " (on how many the chains do not agree yet)")
-  class <- as.integer(fit$quality$class)
-  if (!length(class)) {
+  counted <- sprintf("%s%d groups", if (is_reached(r$limits[1L, ])) "at least " else "", max(z))
+  found <- class_agreement(fit)
+  if (is.null(found)) {
     return(finding(sprintf("Samples fall into %s (shares of the sampled partitions: %s).", counted,
                            counts_text(r$n_clusters$row, 3L)),
                    strength = "suggestive"))
   }
-  found <- class_agreement(fit)
-  p <- found$p
-  finding(sprintf("Samples fall into %s, which %s: both share %s of their information, shuffled classes %s.", counted,
-                  if (p <= strengths[["suggestive"]]) "go with the classes"
-                  else "do not go with the classes beyond chance",
-                  share_text(found$shared), share_text(found$chance)),
-          strength = if (settled || p > strengths[["suggestive"]]) strength_of(p) else "suggestive")
+  finding(sprintf("Samples fall into %s, which %s: %s.", counted,
+                  if (found$p <= strengths[["suggestive"]]) "go with the classes"
+                  else "do not go with the classes beyond chance", agreement_text(found)),
+          strength = strength_of(found$p))
+}
+
+groups_rhat <- function(r) max(r$rhat[is.finite(r$rhat)], 1)
+
+# What is known while the chains disagree.
+groups_open <- function(r) {
+  number <- range(as.integer(names(r$n_clusters$row)))
+  sprintf(paste("Groups of samples: the sampler has not settled (R-hat %.1f; at most %.1f is wanted), so that neither",
+                "their number (%s so far) nor who belongs together is a finding. Run it longer, with",
+                "clusters = list(sweeps = %s), before a group is believed"),
+          groups_rhat(r), greatest_rhat, if (number[1L] == number[2L]) number[1L] else paste(number, collapse = " to "),
+          format(10 * nrow(r$log_posterior), scientific = FALSE))
 }
 
 # The component on which classes differ most; p is of an analysis of variance, for all components.
@@ -173,19 +206,27 @@ finding_components <- function(fit) {
   if (p > strengths[["suggestive"]]) {
     return(in_vain(sprintf("a component on which the classes differ (%d tried)", ncol(scores))))
   }
-  finding(sprintf("%s differ on PC%d (%s of all variance): %s of its variance lies between them.",
+  finding(sprintf("%s differ on PC%d (%s of all variance): %s of its variance lies between them (p %s over %s).",
                   if (nlevels(class) == 2L) joined(levels(class)) else sprintf("The %d classes", nlevels(class)), best,
-                  share_text(fit$components$share[best]), share_text(apart["share", best])), p)
+                  share_text(fit$components$share[best]), share_text(apart["share", best]), probability_text(p),
+                  several(ncol(scores), "component")), p)
 }
 
 finding_bayes <- function(fit) {
   edges <- as.data.frame(fit$bayes)
   if (!nrow(edges) || is.null(edges$posterior)) return(NULL)
+  r_hat <- fit$bayes$diagnostics$r_hat
+  if (isTRUE(r_hat > greatest_rhat)) {
+    return(unsettled(sprintf(paste("Bayesian network: the chains disagree (R-hat of the score %.2f; at most %.1f is",
+                                   "wanted), so that no edge of it is a finding. Run it longer, with",
+                                   "bayes = list(iterations = %s)"),
+                             r_hat, greatest_rhat, format(10 * fit$bayes$iterations, scientific = FALSE))))
+  }
   edges <- edges[order(-edges$posterior), ]
   sure <- edges[edges$posterior >= 0.9, ]
   if (!nrow(sure)) return(NULL)
-  finding(sprintf(paste("Of %d genes chosen beforehand, %s in nearly all networks sampled: %s. Hidden causes may stand",
-                        "behind both."),
+  finding(sprintf(paste("Of %d genes chosen beforehand, %s in nearly all networks sampled: %s. A hidden cause may",
+                        "stand behind both."),
                   nrow(fit$bayes$dag), if (nrow(sure) == 1L) "one edge is" else sprintf("%d edges are", nrow(sure)),
                   best_names(paste(sure$from, "->", sure$to), sure$posterior)), strength = "suggestive")
 }
@@ -199,15 +240,18 @@ directions_text <- function(fit) {
                       "proposal for an experiment.")), collapse = " ")
 }
 
+clear_direction <- 0.9 # of the weight of both directions
+
 # Of pairs of genes with an edge, how many point one way. The table regulation-direction.csv of inst/bench has what is
 # said of simulated networks.
-network_directions <- function(edges, clear = 0.9) {
+network_directions <- function(edges, clear = clear_direction) {
   if (!nrow(edges) || all(is.na(edges$direction))) return(NULL)
   pair <- paste(pmin(edges$from, edges$to), pmax(edges$from, edges$to), sep = "\r")
   direction <- tapply(edges$direction, pair, max)
   sure <- sum(direction >= clear)
   sprintf(paste("In the network %s of %s of genes %s clearly one way (at least 0.9 of the weight of both directions:",
-                "right in nine cases of ten or more on simulated networks); for %s it is open."),
+                "right in nine cases of ten or more on simulated networks; filled arrowheads); for %s the direction is",
+                "open (hollow arrowheads)."),
           if (sure) format(sure, big.mark = ",") else "none", several(length(direction), "joined pair"),
           if (sure == 1L) "points" else "point", if (sure) "the others" else "all")
 }
@@ -217,13 +261,14 @@ findings_page <- function(fit) {
   found <- report_findings(fit)
   mark <- c(strong = "strong", suggestive = "suggestive", "could be chance" = "chance")
   lines <- sprintf("- [%s]{.strength .%s} %s [Evidence](#%s)", found$strength, mark[found$strength],
-                   markdown_text(found$text),
-                   found$section)
+                   markdown_text(found$text), found$section)
   if (!length(lines)) lines <- "- Nothing was found beyond chance."
   vain <- attr(found, "in_vain")
+  open <- attr(found, "open")
   directions <- directions_text(with_labels(fit))
   c(lines,
     if (!is.null(directions)) c("", paste("**How far to believe directions.**", markdown_text(directions))),
+    if (length(open)) c("", sprintf("**Not settled yet.** %s. [What there is](#%s)", markdown_text(open), names(open))),
     if (length(vain)) c("", paste0("**Looked for and not found beyond chance:** ",
                                    markdown_text(paste(vain, collapse = "; ")), ".")))
 }

@@ -180,7 +180,7 @@ draw_heatmap <- function(z, names, class, batch) {
 # Pairs are shown only where they were tested: the best of many million are always impressive.
 report_pairs <- function(fit, top) {
   r <- as.data.frame(fit$pairs)
-  report_paragraph(pairs_text(fit$pairs),
+  report_paragraph(pairs_text(fit$pairs), genes_paired(fit),
                    paste("The interaction of a pair is what it says about the class beyond what its members say by",
                          "themselves; where it is positive, the two say more together."))
   if (!nrow(r) || is.null(r$p_fwer)) return(invisible())
@@ -188,8 +188,7 @@ report_pairs <- function(fit, top) {
                       interaction = r$interaction, p = r$p_fwer,
                       check.names = FALSE)
   put_table(shown,
-            sprintf(paste("Pairs with most interaction of %s searched. p: how often the best of all pairs has as much",
-                          "when the classes are shuffled."),
-                    format(attr(fit$pairs, "searched"), big.mark = ",", scientific = FALSE)),
+            sprintf(paste("Pairs with most interaction of %s. p: how often the best of all pairs has as much when the",
+                          "classes are shuffled."), pairs_searched(fit)),
             "pairs", min(top, 10), minor = "information")
 }

@@ -3,7 +3,10 @@
 report_groups <- function(fit, top) {
   r <- fit$clusters
   q <- fit$quality
-  report_paragraph(paste0("The best partition has ", clusters_text(r), "."), groups_agreement(fit),
+  open <- groups_rhat(r) > greatest_rhat
+  report_paragraph(if (open) paste0(groups_open(r), ". What follows is the best partition of this run:"),
+                   paste0(if (open) "it has " else "The best partition has ", partition_text(r), "."),
+                   groups_agreement(fit),
                    "The model is one of blocks: genes that go up and down by degrees are cut into many groups.")
   put_figure(function() plot_clusters(fit), "Heat map of samples by genes in the order of their groups.",
              paste(sprintf(paste("Values of %s genes in all samples, ordered by group; lines part the groups. A real",
@@ -36,9 +39,12 @@ groups_shown <- function(r, q) {
 groups_agreement <- function(fit) {
   found <- class_agreement(fit)
   if (is.null(found)) return(NULL)
-  sprintf("Groups and classes share %s of their information; shuffled classes %s on average (p %s).",
-          share_text(found$shared),
-          share_text(found$chance), probability_text(found$p))
+  sprintf("Groups and classes: %s.", agreement_text(found))
+}
+
+agreement_text <- function(found) {
+  sprintf(paste("their agreement is %.2f (normalized mutual information: 0 is none, 1 the same division), that of",
+                "shuffled classes %.2f on average (p %s)"), found$shared, found$chance, probability_text(found$p))
 }
 
 class_agreement <- function(fit, times = 199L) {
@@ -110,7 +116,8 @@ report_bayes <- function(fit, top) {
              width = 7.4, height = 5.2, kind = "large")
   if (!is.null(r$edges)) put_table(bayes_edges(r),
                                    paste("Posterior probability that two genes are joined at all, and, where they",
-                                         "are, that the edge points as written. A direction below 0.9 is open."),
+                                         "are, that the edge points as written. Likely is at least 0.9, possible at",
+                                         "least 0.5; a direction below 0.9 is open."),
                                    "bayesian-edges", top, minor = "in the best network")
   if (!is.null(r$trace)) {
     put_figure(function() plot(r, "trace"), "Scores along the Markov chains.",
@@ -140,9 +147,10 @@ bayes_edges <- function(r, least = 0.1) {
   to <- ifelse(forth >= back, pair[, 2L], pair[, 1L])
   direction <- pmax(forth, back) / (forth + back)
   out <- data.frame(from = rownames(e)[from], to = rownames(e)[to], edge = pmin(1, forth + back), direction = direction,
-                    verdict = ifelse(forth + back >= 0.9, ifelse(direction >= 0.9, "edge and direction likely",
-                                                                 "edge likely, direction open"),
-                                     ifelse(forth + back >= 0.5, "suggestive", "could be chance")),
+                    verdict = paste0(ifelse(forth + back >= 0.9, "edge likely",
+                                            ifelse(forth + back >= 0.5, "edge possible", "edge unlikely")),
+                                     ifelse(forth + back < 0.5, "",
+                                            ifelse(direction >= 0.9, ", direction likely", ", direction open"))),
                     `in the best network` = ifelse(r$dag[cbind(from, to)] != 0, "yes",
                                                    ifelse(r$dag[cbind(to, from)] != 0, "reversed", "no")),
                     check.names = FALSE)

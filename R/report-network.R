@@ -90,7 +90,9 @@ network_caption <- function(net, edges, drawn) {
           if (parts > 1L) sprintf(" in %d connected parts", parts) else "",
           if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted: solid",
                                       "blue where it is high with it, dashed orange where it is low with it, grey",
-                                      "where it is neither; arrows at both ends: both directions were kept.")
+                                      "where it is neither. A filled arrowhead: the direction is clear (at least 0.9",
+                                      "of the weight of both); a hollow one: it is open, and the arrow may as well",
+                                      "point the other way. Heads at both ends: both directions were kept.")
           else "Edges have no direction; dashed orange ones join genes of which one is low where the other is high.",
           "Distances on paper follow distances along edges.")
 }
@@ -165,10 +167,12 @@ svg_nodes <- function(names, label, degree, place, radius, shown) {
                  html_text(label)))
 }
 
+# A filled arrowhead and a hollow one, for directions that are open.
 svg_marker <- function(kind, colour) {
-  sprintf(paste0("<marker id=\"arrow-%s\" viewBox=\"0 0 10 10\" refX=\"8\" refY=\"5\" markerWidth=\"8\" ",
-                 "markerHeight=\"8\" markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 1 L10 5 L0 9 z\" ",
-                 "fill=\"%s\"/></marker>"), kind, colour)
+  head <- paste0("<marker id=\"%s-%s\" viewBox=\"0 0 12 12\" refX=\"9\" refY=\"6\" markerWidth=\"%d\" ",
+                 "markerHeight=\"%d\" markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M1 2 L11 6 L1 10 z\" ",
+                 "fill=\"%s\" stroke=\"%s\" stroke-width=\"1.3\" stroke-linejoin=\"round\"/></marker>")
+  sprintf(head, c("arrow", "open"), kind, c(10L, 12L), c(10L, 12L), c(colour, "white"), colour)
 }
 
 svg_edges <- function(drawn, at, place, radius, directed) {
@@ -183,13 +187,16 @@ svg_edges <- function(drawn, at, place, radius, directed) {
   start <- from + away / long * radius[at[, 1L]]
   end <- to - away / long * (radius[at[, 2L]] + if (directed) 3 else 0)
   verb <- if (directed) c("predicts low", "predicts", "predicts high") else c("against", "with", "with")
-  told <- sprintf("%s %s %s, weight %.3g%s", drawn$from, verb[drawn$sign + 2L], drawn$to, drawn$weight,
-                  ifelse(is.na(drawn$q), "", sprintf(", FDR %.2g", drawn$q)))
+  clear <- is.na(drawn$direction) | drawn$direction >= clear_direction
+  told <- sprintf("%s %s %s, weight %.3g%s%s", drawn$from, verb[drawn$sign + 2L], drawn$to, drawn$weight,
+                  ifelse(is.na(drawn$q), "", sprintf(", q %.2g", drawn$q)),
+                  ifelse(is.na(drawn$direction), "", ifelse(clear, ", direction clear", ", direction open")))
   sprintf(paste0("<line class=\"edge %s\" data-a=\"%d\" data-b=\"%d\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" ",
                  "y2=\"%.1f\" stroke-width=\"%.1f\"%s>",
                  "<title>%s</title></line>"), kind, at[, 1L] - 1L, at[, 2L] - 1L, start[, 1L], start[, 2L], end[, 1L],
                  end[, 2L], wide,
-          if (directed) sprintf(" marker-end=\"url(#arrow-%s)\"", kind) else rep("", length(kind)), html_text(told))
+          if (directed) sprintf(" marker-end=\"url(#%s-%s)\"", ifelse(clear, "arrow", "open"), kind)
+          else rep("", length(kind)), html_text(told))
 }
 
 # Places in a picture of this width, as high as it needs.
@@ -213,7 +220,8 @@ svg_labels <- function(place, at, label, degree, radius, width, height, size = 1
   }))
   count <- length(label)
   out <- data.frame(x = radius + 3, y = rep(size * 0.35, count), anchor = "start", free = FALSE)
-  covers <- function(box, low, high) {
+  covers <- function(box, low, high) { # names on one line keep a space between them
+    box[c(1L, 3L)] <- box[c(1L, 3L)] + c(-6, 6)
     any(box[1L] < high[, 1L] & box[3L] > low[, 1L] & box[2L] < high[, 2L] & box[4L] > low[, 2L])
   }
   for (i in order(-degree, seq_len(count))) {

@@ -26,18 +26,22 @@ figure_distances <- function(q, most = 300L) {
   far <- order(-mean_distance)[1:2]
   strips <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch in greys")
   caption <- sprintf(paste("Distances between samples: the root mean square of their genes' differences, in standard",
-                           "deviations of each gene. Dark is near; samples that are alike stand together.%s Farthest",
-                           "from all others on average: %s (%.2f; the middle sample %.2f).%s"),
+                           "deviations of each gene. Dark is near; samples that are alike stand together.%s Named are",
+                           "%s. Farthest from all others on average: %s (%.2f; the middle sample %.2f).%s"),
                      if (length(strips)) sprintf(" Strips: %s.", paste(strips, collapse = ", then ")) else "",
+                     if (nrow(d) <= most_named) "all samples" else "the ten that are farthest from all others",
                      joined(rownames(d)[far]), mean_distance[far[1L]], stats::median(mean_distance),
                      if (n > most) sprintf(" %d of %s samples are shown.", most, format(n, big.mark = ",")) else "")
   put_figure(function() draw_distances(d[by, by], q$class[some][by], q$batch[some][by]),
-             "Heat map of the distances between all samples, in the order of a hierarchical clustering.", caption)
+             "Heat map of the distances between all samples, in the order of a hierarchical clustering.", caption,
+             height = 4.6)
 }
+
+most_named <- 60L # samples that have room for their names beside the map
 
 draw_distances <- function(d, class, batch) {
   n <- nrow(d)
-  graphics::par(mar = c(2.5, 2.5, 2.6, 1))
+  graphics::par(mar = c(0.6, 0.6, 2.2, 4.4))
   usual <- range(d[row(d) != col(d)])
   shade <- grDevices::hcl.colors(64L, "Blues 3")
   level <- if (diff(usual) > 0) (pmin(pmax(d, usual[1L]), usual[2L]) - usual[1L]) / diff(usual) else 0 * d
@@ -49,7 +53,22 @@ draw_distances <- function(d, class, batch) {
     graphics::rect(right - 0.03 * n, seq_len(n) - 1, right, seq_len(n), border = NA, xpd = NA,
                    col = strip_colours(strips[k]))
   }
+  named <- if (n <= most_named) seq_len(n) else sort(order(-rowSums(d))[1:10])
+  row <- min(graphics::par("pin") / c(1.09, 1)) / n # in inches
+  size <- min(0.7, 0.75 * row / graphics::strheight("X", "inches"))
+  at <- if (n <= most_named) named else apart_by(named, 1.4 * graphics::strheight("X", "user", 0.6), n)
+  graphics::text(1.01 * n, at - 0.5, short_name(rownames(d)[named], 14L), adj = c(0, 0.5), xpd = NA,
+                 cex = if (n <= most_named) size else 0.6)
   key_above(class)
+}
+
+# Heights at least `gap` apart, as near as can be to those wanted, which are in increasing order.
+apart_by <- function(wanted, gap, top) {
+  gap <- abs(gap)
+  at <- wanted
+  for (k in seq_along(at)[-1L]) at[k] <- max(at[k], at[k - 1L] + gap)
+  at <- pmin(at, top - gap * rev(seq_along(at) - 1))
+  at
 }
 
 # Classes in colours, batches in greys.
@@ -110,15 +129,14 @@ report_components <- function(fit) {
     all <- rbind(if (!is.null(before)) cbind(data = "before", before),
                  if (is.null(before)) after else cbind(data = "after", after))
     put_table(all,
-              paste("What the components go with: the share of each one's variance that a variable explains, with",
-                    "its p-value over",
-                         "all components and variables here (Bonferroni).",
-                         if (!is.null(before)) "Before and after batch and covariates were taken out." else ""),
-                         "components", 20)
+              paste0("What the first ", shown, " components go with: the share of each one's variance that a variable ",
+                     "explains, with its p-value over all components and variables here (Bonferroni).",
+                     if (!is.null(before)) " Before and after batch and covariates were taken out." else ""),
+              "components", 20)
   }
   put_table(loading_table(pc),
-            paste("Genes with the largest loadings on the components that stand out: a component is high where the",
-                  "genes with + are."),
+            sprintf(paste("Genes with the largest loadings (weights) on %s: a component is high in samples where genes",
+                          "with + are high and genes with - are low."), loadings_of(pc)),
             "loadings", 10)
 }
 
@@ -216,6 +234,13 @@ variable_shares <- function(scores, variables, form = "table") {
 }
 
 small_share <- function(share) if (share < 0.001) "< 0.1 %" else share_text(share)
+
+# Which components the table of loadings is of.
+loadings_of <- function(pc, most = 5L) {
+  if (pc$leading <= most) return("the components that stand out")
+  sprintf("the first %d of the %d components that stand out (fit$components$rotation has all)", most,
+          pc$leading)
+}
 
 loading_table <- function(pc) {
   v <- pc$rotation

@@ -64,7 +64,7 @@ weft_report <- function(fit, file = paste0("gene-network.", format), title = "Ge
     abort_input("`weft_report()` needs pandoc.", x = "It was not found.",
                 i = "It comes with RStudio; on Debian and Ubuntu `apt-get install pandoc`; see https://pandoc.org.")
   }
-  if (is.character(sets) && length(sets) == 1L) sets <- read_gmt(sets) else if (!is.null(sets)) check_sets(sets, "sets")
+  if (!is.null(sets)) sets <- sets_of(sets)
   browser <- if (format == "pdf") pdf_maker()
   author <- paste(valid_utf8(author), collapse = ", ")
   params <- list(fit = fit, title = markdown_text(title), author = markdown_text(author), top = top, sets = sets)

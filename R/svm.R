@@ -83,7 +83,8 @@ svm_values <- function(parts, new, rel_error, threads, progress) {
   values <- lapply(parts$problems, function(p) {
     sums <- kernel_sum(new, p$vectors, weights = p$coefficients, kernel = k$kernel, bandwidth = k$bandwidth,
                        scale = k$scale, offset = k$offset, degree = k$degree,
-                       rel_error = if (k$kernel == "polynomial") 0 else rel_error, threads = threads, progress = progress)
+                       rel_error = if (k$kernel == "polynomial") 0 else rel_error, threads = threads,
+                       progress = progress)
     matrix(sums, nrow(new)) - rep(p$intercepts, each = nrow(new))
   })
   out <- do.call(cbind, values)

@@ -96,19 +96,24 @@ pair_text <- function(r, top) {
                  collapse = ", "))
 }
 
-# How many groups there are, each number with its share of the sampled partitions. One at a limit is no finding.
+# How many groups there are, each number with its share of the sampled partitions. One at a limit is no finding, nor is
+# one on which the chains disagree.
 clusters_text <- function(r) {
+  if (groups_rhat(r) <= greatest_rhat) return(partition_text(r))
+  sprintf(paste("the sampler has not settled (R-hat %.1f, wanted is at most %.1f): believe no group before a longer",
+                "run, clusters = list(sweeps = %s); so far %s"),
+          groups_rhat(r), greatest_rhat, format(10 * nrow(r$log_posterior), scientific = FALSE), partition_text(r))
+}
+
+partition_text <- function(r) {
   number <- function(mode) {
     found <- max(r[[paste0(mode, "_cluster")]])
     limit <- r$limits[match(mode, r$limits$mode), ]
     sprintf("%s%d", if (is_reached(limit)) "at least " else "", found)
   }
   share <- function(mode) counts_text(r$n_clusters[[mode]], 3L)
-  rhat <- max(r$rhat[is.finite(r$rhat)], 1)
-  sprintf("%s groups of samples (shares of the sampled partitions: %s) and %s of %d genes (%s)%s", number("row"),
-          share("row"),
-          number("col"), length(r$col_cluster), share("col"),
-          if (rhat > 1.1) sprintf("; the chains do not agree yet (R-hat %.1f), more sweeps may help", rhat) else "")
+  sprintf("%s groups of samples (shares of the sampled partitions: %s) and %s of %d genes (%s)", number("row"),
+          share("row"), number("col"), length(r$col_cluster), share("col"))
 }
 
 hub_text <- function(net, top) {
@@ -139,8 +144,8 @@ class_on_components <- function(x) {
 class_in_clusters <- function(x) {
   class <- x$quality$class
   if (is.null(class)) return("")
-  sprintf("; samples' groups and classes share %s of their information",
-          share_text(irm_nmi(x$clusters$row_cluster, as.integer(class))))
+  sprintf("; agreement of samples' groups with the classes %.2f (0 is none, 1 the same division)",
+          irm_nmi(x$clusters$row_cluster, as.integer(class)))
 }
 
 #' @rdname print.weft_gene_network

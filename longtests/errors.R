@@ -1,6 +1,6 @@
-# Every exported function and method, with each of its arguments missing or wrong in turn: what comes back must be a result or a classed
-# condition. Each function has a process of its own, so that one that ends R is told too.
-# Rscript longtests/errors.R [file for the findings] [function ...]
+# Every exported function and method, with each of its arguments missing or wrong in turn: what comes back must be a
+# result or a classed condition. Each function has a process of its own, so that one that ends R is told too. Rscript
+# longtests/errors.R [file for the findings] [function ...]
 suppressMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("tests/testthat/helper-errors.R")
@@ -28,6 +28,7 @@ for (name in names(calls)) {
   found[[name]] <- result
 }
 found <- do.call(rbind, unname(found))
-if (nrow(found)) writeLines(sprintf("%s: %s: %s", found$call, found$kind, found$message), if (length(given)) given[1L] else stdout())
+if (nrow(found)) writeLines(sprintf("%s: %s: %s", found$call, found$kind, found$message),
+                            if (length(given)) given[1L] else stdout())
 cat(sprintf("%d calls, %d unclassed conditions\n", made, nrow(found)))
 quit(status = nrow(found) > 0)

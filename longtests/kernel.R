@@ -1,5 +1,5 @@
-# Thousands of hard cases of kernel sums, fresh ones by default: Rscript longtests/kernel.R [cases] [first seed]. Seeds of
-# failures are kept in tests/testthat/kernel-seeds.txt, from where every run of the tests takes them.
+# Thousands of hard cases of kernel sums, fresh ones by default: Rscript longtests/kernel.R [cases] [first seed]. Seeds
+# of failures are kept in tests/testthat/kernel-seeds.txt, from where every run of the tests takes them.
 library(weft)
 library(testthat)
 given <- as.numeric(commandArgs(TRUE))

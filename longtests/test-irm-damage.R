@@ -1,5 +1,5 @@
-# Every slot of a fit damaged in every way, and every method used on it; the tests of the suite use a few of each. Run from
-# the package's root: Rscript -e 'testthat::test_file("longtests/test-irm-damage.R")'
+# Every slot of a fit damaged in every way, and every method used on it; the tests of the suite use a few of each. Run
+# from the package's root: Rscript -e 'testthat::test_file("longtests/test-irm-damage.R")'
 library(testthat)
 library(weft)
 source("../tests/testthat/helper-irm-damage.R")

@@ -15,12 +15,14 @@ test_that("a call stops within a second of an interrupt, whatever the method, on
       gaps[sample(length(gaps), 1e5)] <- NA
       run <- function(case) function(progress) repeat {
         method <- switch(case, filter = "gram", gaps = "nipals", case)
-        suppressWarnings(pca(if (case == "gaps") gaps else x, if (case == "gram") 400 else 20, method = method, backend = backend,
+        suppressWarnings(pca(if (case == "gaps") gaps else x, if (case == "gram") 400 else 20, method = method,
+          backend = backend,
                              tol = if (case == "gram") NULL else 0, seed = 1, max_iter = 1e6, progress = progress))
       }', backend)
     works <- sprintf("lapply(c(%s), run)", paste0(cases, " = '", cases, "'", collapse = ", "))
     result <- interrupted_works(setup, works)
-    cat(sprintf("%s on %s: stopped %.2f s after the last poll before the interrupt\n", result$works, backend, result$seconds), sep = "")
+    cat(sprintf("%s on %s: stopped %.2f s after the last poll before the interrupt\n", result$works, backend,
+                result$seconds), sep = "")
     expect_interrupted(result, cases)
   }
 })
@@ -32,12 +34,14 @@ test_that("100,000 cells by 20,000 genes at 5 %, in bounded memory", {
   genes <- 20000L
   each <- cells %/% 20L
   x <- methods::new("dgCMatrix", Dim = c(cells, genes), p = as.integer(seq(0, genes) * each),
-                    i = rep(as.integer((seq_len(each) - 1) * 20 + floor(runif(each) * 20)), genes), x = rexp(genes * each))
+                    i = rep(as.integer((seq_len(each) - 1) * 20 + floor(runif(each) * 20)), genes),
+                    x = rexp(genes * each))
   fit <- pca(x, 10, tol = 1e-4, seed = 1)
   peak <- .Call(weft:::C_weft_memory, NULL)[["host_peak"]]
   status <- "/proc/self/status"
   most <- if (file.exists(status)) grep("VmHWM", readLines(status), value = TRUE) else "not known"
-  cat(sprintf("100,000 x 20,000, %.0f stored: %.0f s, %g passes, %.2f GB of weft's own at most; the process: %s\n", length(x@x),
+  cat(sprintf("100,000 x 20,000, %.0f stored: %.0f s, %g passes, %.2f GB of weft's own at most; the process: %s\n",
+              length(x@x),
               fit$seconds, fit$passes, peak / 1e9, most))
   expect_true(all(fit$converged))
   expect_lt(peak, 3e9)

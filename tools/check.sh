@@ -1,6 +1,7 @@
 #!/bin/sh
 # The whole round: R CMD check with and without CUDA, sanitizers, valgrind, other compilers and flags, installation
-# trials, lintr, BiocCheck where it is installed. One line a check; logs stay in the folder named at the end when something failed.
+# trials, lintr, BiocCheck where it is installed. One line a check; logs stay in the folder named at the end when
+# something failed.
 # Usage: tools/check.sh [check|sanitize|install|lint|bioc ...]   (default: all)
 set -u
 here=$(pwd); w=$(mktemp -d)
@@ -28,7 +29,9 @@ library(weft)
 x <- data.frame(a = rep(1:3, 100), wide = seq_len(300) * 1000000, c = factor(rep(c("u", NA, "v"), 100)))
 for (na in c("drop", "level")) print(mi_rank(x, rep(1:4, 75), na = na, backend = "cpu")$mi)
 try(mi_rank(x, rep(1:4, 75)), silent = TRUE)
-.Call(weft:::C_weft_memory, -2); try(mi_rank(x, rep(1:4, 75), na = "drop"), silent = TRUE); .Call(weft:::C_weft_memory, 0)
+.Call(weft:::C_weft_memory, -2)
+try(mi_rank(x, rep(1:4, 75), na = "drop"), silent = TRUE)
+.Call(weft:::C_weft_memory, 0)
 for (kind in c("normal", "gamma", "beta")) print(sum(weft:::draws(kind, 1000, 2, 3)))
 f <- tempfile(); writeBin(as.double(1:10), f); print(sum(as.matrix(weft_file(f, 5))))
 END
@@ -38,7 +41,8 @@ if wants check; then
     [ $cuda = yes ] && ! command -v nvcc >/dev/null && continue
     mkdir check-$cuda
     WEFT_CUDA=$cuda _R_CHECK_CRAN_INCOMING_=false _R_CHECK_SYSTEM_CLOCK_=0 _R_CHECK_FORCE_SUGGESTS_=false \
-      R CMD check --as-cran --no-manual --no-build-vignettes --ignore-vignettes -o check-$cuda "$tarball" >check-$cuda/log 2>&1
+      R CMD check --as-cran --no-manual --no-build-vignettes --ignore-vignettes \
+        -o check-$cuda "$tarball" >check-$cuda/log 2>&1
     # with the CUDA object the installed size may be noted
     notes=$(grep -E '\.\.\. (NOTE|WARNING|ERROR)' check-$cuda/log | grep -v 'installed package size' | tr '\n' ';')
     report "R CMD check --as-cran, CUDA $cuda" "$(grep '^Status' check-$cuda/log) $notes" '^Status: (OK|1 NOTE) $'
@@ -51,16 +55,21 @@ fi
 
 if wants sanitize; then
   WEFT_CUDA=no WEFT_MPI=no; export WEFT_CUDA WEFT_MPI
-  printf 'CFLAGS = -g -O1 -Wall -Wextra -Wno-cast-function-type -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer\nLDFLAGS = -fsanitize=address,undefined\n' > san.mk
+  printf 'CFLAGS = -g -O1 -Wall -Wextra -Wno-cast-function-type %s\nLDFLAGS = %s\n' \
+     '-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' \
+     '-fsanitize=address,undefined' > san.mk
   WEFT_DEBUG=1 WEFT_TESTS=yes R_MAKEVARS_USER=$w/san.mk install_into "$w/lib-san" --no-test-load
   asan=$(gcc -print-file-name=libasan.so)
-  ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan R_LIBS=$w/lib-san${R_LIBS:+:$R_LIBS} R --vanilla --no-echo -f small.R >san.log 2>&1
+  ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan R_LIBS=$w/lib-san${R_LIBS:+:$R_LIBS} \
+    R --vanilla --no-echo -f small.R >san.log 2>&1
   report "address + undefined sanitizers, small script" "exit $?" 'exit 0'
-  report "address + undefined sanitizers, suite" "$(NOT_CRAN=true ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan suite "$w/lib-san")" ', 0 failed,'
+  report "address + undefined sanitizers, suite" \
+    "$(NOT_CRAN=true ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan suite "$w/lib-san")" ', 0 failed,'
   report "no warning with -Wall -Wextra" "$(grep -c 'warning:' "$w/lib-san.log") warnings" '^0 '
   if command -v valgrind >/dev/null; then
     install_into "$w/lib-plain"
-    WEFT_SIMD=avx2 R_LIBS=$w/lib-plain${R_LIBS:+:$R_LIBS} R -d "valgrind --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=7" \
+    WEFT_SIMD=avx2 R_LIBS=$w/lib-plain${R_LIBS:+:$R_LIBS} \
+      R -d "valgrind --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=7" \
       --vanilla --no-echo -f small.R >valgrind.log 2>&1
     report "valgrind" "exit $?" 'exit 0'
   fi
@@ -70,9 +79,11 @@ fi
 if wants install; then
   WEFT_MPI=no; export WEFT_MPI
   trial() { # trial LIBRARY: the sum that any working installation gives
-    R_LIBS="$1${R_LIBS:+:$R_LIBS}" R --vanilla --no-echo -e 'suppressMessages(library(weft)); cat(mi_rank(data.frame(a = 1:2), 1:2)$mi)' 2>&1 | tail -1
+    R_LIBS="$1${R_LIBS:+:$R_LIBS}" R --vanilla --no-echo \
+      -e 'suppressMessages(library(weft)); cat(mi_rank(data.frame(a = 1:2), 1:2)$mi)' 2>&1 | tail -1
   }
-  why() { R_LIBS="$1${R_LIBS:+:$R_LIBS}" R --vanilla --no-echo -e 'cat(weft::weft_sitrep()$cuda_reason)' 2>&1 | tail -1; }
+  why() {
+    R_LIBS="$1${R_LIBS:+:$R_LIBS}" R --vanilla --no-echo -e 'cat(weft::weft_sitrep()$cuda_reason)' 2>&1 | tail -1; }
 
   NVCC=$w/none/nvcc; export NVCC
   WEFT_CUDA=auto install_into "$w/lib-none"
@@ -95,13 +106,15 @@ if wants install; then
   if command -v clang >/dev/null; then
     printf 'CC = clang\nSHLIB_OPENMP_CFLAGS = -fopenmp\n' > clang.mk
     WEFT_CUDA=no R_MAKEVARS_USER=$w/clang.mk install_into "$w/lib-clang"
-    report "clang" "$(grep -c '^clang' lib-clang.log) files, $(grep -c 'warning:' lib-clang.log) warnings, $(trial "$w/lib-clang")" '^[1-9].*, 0 warnings, 1$'
+    report "clang" \
+      "$(grep -c '^clang' lib-clang.log) files, $(grep -c 'warning:' lib-clang.log) warnings, $(trial "$w/lib-clang")" '^[1-9].*, 0 warnings, 1$'
   fi
   mkdir "lib with spaces"
   WEFT_CUDA=no MAKEFLAGS=-j4 R CMD INSTALL --no-docs --library="$w/lib with spaces" "$tarball" >lib-spaces.log 2>&1
   report "parallel make, library path with spaces" "$(trial "$w/lib with spaces")" '^1$'
   cp -r "$here" readonly && rm -rf readonly/.git readonly/.lib && (cd readonly && ./cleanup) && chmod -R a-w readonly
-  mkdir from-readonly && (cd from-readonly && R CMD build --no-build-vignettes "$w/readonly" >build.log 2>&1 && WEFT_CUDA=no R CMD INSTALL --no-docs \
+  mkdir from-readonly && (cd from-readonly && R CMD build --no-build-vignettes "$w/readonly" >build.log 2>&1 &&
+    WEFT_CUDA=no R CMD INSTALL --no-docs \
     --library="$(mkdir lib; pwd)/lib" weft_*.tar.gz >install.log 2>&1)
   report "from a read-only source tree" "$(trial "$w/from-readonly/lib")" '^1$'
   chmod -R u+w readonly
@@ -123,11 +136,13 @@ if wants install; then
 fi
 
 if wants lint; then
-  report "lintr" "$(cd "$here" && Rscript -e 'l <- lintr::lint_package(); print(l); cat(length(l), "lints\n")' 2>&1 | tee "$w/lint.log" | tail -1)" '^0 lints'
+  report "lintr" \
+    "$(cd "$here" && Rscript -e 'l <- lintr::lint_package(); print(l); cat(length(l), "lints\n")' 2>&1 | tee "$w/lint.log" | tail -1)" '^0 lints'
 fi
 
-# Without a network: the steps that ask servers (deprecated packages, names on CRAN, the maintainer's registration) are left out,
-# and which release of Bioconductor goes with which R is read from a file; it only matters for version numbers from 1.0.0 on.
+# Without a network: the steps that ask servers (deprecated packages, names on CRAN, the maintainer's registration) are
+# left out, and which release of Bioconductor goes with which R is read from a file; it only matters for version numbers
+# from 1.0.0 on.
 if wants bioc && Rscript -e 'quit(status = !requireNamespace("BiocCheck", quietly = TRUE))' >/dev/null 2>&1; then
   r=$(Rscript -e 'cat(R.version$major, sub("[.].*", "", R.version$minor), sep = ".")')
   cat >bioc.yaml <<END
@@ -140,7 +155,8 @@ r_ver_for_bioc_ver:
 END
   cat >bioc.R <<'END'
 options(BIOCONDUCTOR_CONFIG_FILE = paste0("file://", normalizePath("bioc.yaml")))
-BiocCheck::BiocCheck(commandArgs(TRUE)[1], checkDir = ".", `no-check-deprecated` = TRUE, `no-check-CRAN` = TRUE, `no-check-bioc-help` = TRUE)
+BiocCheck::BiocCheck(commandArgs(TRUE)[1], checkDir = ".", `no-check-deprecated` = TRUE,
+                      `no-check-CRAN` = TRUE, `no-check-bioc-help` = TRUE)
 END
   WEFT_CUDA=no WEFT_MPI=no Rscript bioc.R "$tarball" >bioc.log 2>&1
   report "BiocCheck without its steps on the network" "$(grep ' ERRORS ' bioc.log)" '0 ERRORS \| 0 WARNINGS'

@@ -1,5 +1,6 @@
-# make demo: the workflow on real data (Golub's leukaemias, from the Bioconductor package multtest) or, without that package,
-# on the simulated example. `demo.R analyse` leaves the result in demo-output/fit.rds, `demo.R report` writes it up.
+# make demo: the workflow on real data (Golub's leukaemias, from the Bioconductor package multtest) or, without that
+# package, on the simulated example. `demo.R analyse` leaves the result in demo-output/fit.rds, `demo.R report` writes
+# it up.
 suppressMessages(library(weft))
 part <- match.arg(commandArgs(TRUE), c("analyse", "report"))
 real <- requireNamespace("multtest", quietly = TRUE)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# On a machine with a device: the tests with WEFT_TEST_CUDA=1, random calls on both back ends, and the table of operations under
-# compute-sanitizer. Expects weft and testthat in R_LIBS. Usage: tools/gpu-check.sh [tests calls memcheck racecheck initcheck]
+# On a machine with a device: the tests with WEFT_TEST_CUDA=1, random calls on both back ends, and the table of
+# operations under compute-sanitizer. Expects weft and testthat in R_LIBS. Usage: tools/gpu-check.sh [tests calls
+# memcheck racecheck initcheck]
 set -u
 LOGS=${LOGS:-$(mktemp -d)}; export LOGS
 parts=${*:-tests calls memcheck racecheck initcheck}
@@ -9,7 +10,8 @@ failed=0
 
 # R's front end is a shell script; the sanitizer wants the program itself.
 R_HOME=$(R RHOME); export R_HOME
-: "${R_SHARE_DIR:=$(R --no-echo -e 'cat(R.home("share"))')}" "${R_INCLUDE_DIR:=$(R --no-echo -e 'cat(R.home("include"))')}"
+: "${R_SHARE_DIR:=$(R --no-echo -e 'cat(R.home("share"))')}"
+: "${R_INCLUDE_DIR:=$(R --no-echo -e 'cat(R.home("include"))')}"
 : "${R_DOC_DIR:=$(R --no-echo -e 'cat(R.home("doc"))')}"
 export R_SHARE_DIR R_INCLUDE_DIR R_DOC_DIR
 
@@ -23,7 +25,8 @@ export OUR_KERNELS
 one() { # one racecheck pca
   log="$LOGS/$1-$(echo "$2" | tr -c 'a-z\n' '_').log"
   only= operations="^($2)"
-  # the tools themselves fail within R at clusters of blocks ("gs") and at cuBLAS's products of halves ("loose"); alone() looks at these
+  # the tools themselves fail within R at clusters of blocks ("gs") and at cuBLAS's products of halves ("loose");
+  # alone() looks at these
   [ "$1 $2" = "initcheck pca" ] && operations="^pca, ([^g]|gs|gram(, filtered)?$)"
   if [ "$1" = racecheck ]; then
     only=$OUR_KERNELS
@@ -50,7 +53,8 @@ alone() { # alone racecheck: kernels of principal components outside R
 if [ "${1:-}" = one ]; then one "$2" "$3"; exit; fi
 for part in $parts; do
   if [ "$part" = tests ]; then WEFT_TEST_CUDA=1 OMP_NUM_THREADS=4 sh tools/test.sh || failed=1
-  elif [ "$part" = calls ]; then OMP_NUM_THREADS=2 Rscript longtests/backends.R --jobs "$(($(getconf _NPROCESSORS_ONLN) / 2))" || failed=1
+  elif [ "$part" = calls ]; then
+    OMP_NUM_THREADS=2 Rscript longtests/backends.R --jobs "$(($(getconf _NPROCESSORS_ONLN) / 2))" || failed=1
   else for room in $rooms; do echo "$part $room"; done | xargs -P 5 -L 1 sh "$0" one || failed=1
   fi
   case $part in racecheck | initcheck) alone "$part" || failed=1 ;; esac

@@ -9,7 +9,8 @@ frequency[80:81] <- 1 - sqrt(0.5) # half of the people carry them
 snps <- vapply(frequency, function(f) rbinom(n, 2, f), integer(n))
 copied <- runif(n) < 0.85
 snps[copied, 18] <- snps[copied, 17]
-risk <- -4.3 + 2 * (snps[, 17] > 0) + 2 * (snps[, 42] > 0) + 0.7 * snps[, 58] + 2.5 * xor(snps[, 80] > 0, snps[, 81] > 0)
+risk <- -4.3 + 2 * (snps[, 17] > 0) + 2 * (snps[, 42] > 0) + 0.7 * snps[, 58] +
+  2.5 * xor(snps[, 80] > 0, snps[, 81] > 0)
 disease <- ifelse(runif(n) < plogis(risk), "case", "control")
 snps[sample(length(snps), 0.01 * length(snps))] <- NA
 colnames(snps) <- paste0("rs", seq_len(p))

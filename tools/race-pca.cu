@@ -1,7 +1,8 @@
-/* Kernels of principal components alone, for compute-sanitizer: within R its racecheck fails itself at clusters of blocks, and at
- * cuBLAS's products of halves, whose results its initcheck takes for unwritten.
- *   nvcc -O2 -arch=sm_90 -I src/pca -o race-pca tools/race-pca.cu && compute-sanitizer --tool racecheck ./race-pca [rows] [columns]
- * Three steps of GS-PCA on random numbers, the last one checked against loops; a Gram matrix from halves, whose products are loops. */
+/* Kernels of principal components alone, for compute-sanitizer: within R its racecheck fails itself at clusters of
+ * blocks, and at cuBLAS's products of halves, whose results its initcheck takes for unwritten. nvcc -O2 -arch=sm_90 -I
+ * src/pca -o race-pca tools/race-pca.cu && compute-sanitizer --tool racecheck ./race-pca [rows] [columns] Three steps
+ * of GS-PCA on random numbers, the last one checked against loops; a Gram matrix from halves, whose products are loops.
+ */
 #include "../src/pca/pca_dense_cuda.cu"
 #include "../src/pca/pca_gram_kernels.cuh"
 #include <cstdio>
@@ -11,7 +12,14 @@
 
 bool weft_device_compiled_for(const void *, int) { return true; }
 
-#define RUN(step) do { const cudaError_t e_ = (step); if (e_) { printf("%s: %s\n", #step, cudaGetErrorString(e_)); return 1; } } while (0)
+#define RUN(step) \
+  do { \
+    const cudaError_t e_ = (step); \
+    if (e_) { \
+      printf("%s: %s\n", #step, cudaGetErrorString(e_)); \
+      return 1; \
+    } \
+  } while (0)
 
 static double dot(const double *a, const double *b, size_t n)
 {
@@ -23,7 +31,8 @@ static double dot(const double *a, const double *b, size_t n)
 static int steps_of_gs(int64_t n, int64_t p)
 {
   const int64_t ld = n + 3, steps = 3;
-  std::vector<double> x((size_t) (ld * p)), v((size_t) p), u((size_t) n), w((size_t) p), got((size_t) p), found((size_t) p);
+  std::vector<double> x((size_t) (ld * p)), v((size_t) p), u((size_t) n), w((size_t) p), got((size_t) p),
+      found((size_t) p);
   double *dx, *tiled, *dv, *du, *dw, *dfound, *partial, *numbers, worst = 0;
   cudaStream_t stream;
   int parts;
@@ -61,7 +70,8 @@ static int steps_of_gs(int64_t n, int64_t p)
   }
   RUN(cudaMemcpy(got.data(), dv, got.size() * 8, cudaMemcpyDeviceToHost));
   for (int64_t j = 0; j < p; j++) worst = fmax(worst, fabs(got[j] - v[j]));
-  printf("%d clusters, %lld x %lld: loadings off by %.2g, step %g\n", parts, (long long) n, (long long) p, worst, numbers[3]);
+  printf("%d clusters, %lld x %lld: loadings off by %.2g, step %g\n", parts, (long long) n, (long long) p, worst,
+         numbers[3]);
   return !(worst < 1e-12 && numbers[3] == steps);
 }
 
@@ -77,7 +87,8 @@ static int gram_from_halves(int64_t n, int64_t p)
   __half *dhigh, *dlow;
   unsigned long long *dbits;
   int exponent;
-  for (int64_t j = 0; j < p; j++) for (int64_t i = 0; i < n; i++) x[(size_t) (i + j * ld)] = exp(5.0 * rand() / RAND_MAX) - 50;
+  for (int64_t j = 0; j < p; j++)
+    for (int64_t i = 0; i < n; i++) x[(size_t) (i + j * ld)] = exp(5.0 * rand() / RAND_MAX) - 50;
   RUN(cudaMalloc(&dx, x.size() * 8));
   RUN(cudaMalloc(&dg, got.size() * 8));
   RUN(cudaMalloc(&ddiagonal, diagonal.size() * 8));
@@ -116,9 +127,12 @@ static int gram_from_halves(int64_t n, int64_t p)
       want[(size_t) (i + j * p)] = dot(&x[(size_t) (i * ld)], &x[(size_t) (j * ld)], (size_t) n);
       most = fmax(most, fabs(want[(size_t) (i + j * p)]));
     }
-  for (int64_t k = 0; k < p * p; k++) worst = fmax(worst, !(fabs(got[(size_t) k] - want[(size_t) k]) <= most) ? INFINITY : fabs(got[(size_t) k] - want[(size_t) k]));
+  for (int64_t k = 0; k < p * p; k++)
+    worst = fmax(worst, !(fabs(got[(size_t) k] - want[(size_t) k]) <= most) ? INFINITY
+                                                                            : fabs(got[(size_t) k] - want[(size_t) k]));
   for (int64_t j = 0; j < p; j++) worst = fmax(worst, fabs(diagonal[(size_t) j] - got[(size_t) (j + j * p)]));
-  printf("Gram matrix from halves, %lld x %lld: off by %.2g of the largest entry\n", (long long) n, (long long) p, worst / most);
+  printf("Gram matrix from halves, %lld x %lld: off by %.2g of the largest entry\n", (long long) n, (long long) p,
+         worst / most);
   return !(worst < 1e-6 * most);
 }
 

@@ -1,5 +1,5 @@
-# What ranks give on devices beside what one rank gives on the CPU: every rank has the device of its turn. Without a device it
-# is the CPU on both sides.
+# What ranks give on devices beside what one rank gives on the CPU: every rank has the device of its turn. Without a
+# device it is the CPU on both sides.
 #   mpirun -n 3 Rscript tools/ranks-device.R
 suppressMessages(library(weft))
 at <- weft_ranks()
@@ -22,9 +22,11 @@ x <- matrix(stats::rnorm(6000 * 3), ncol = 3)
 w <- stats::runif(6000)
 for (kernel in c("gaussian", "epanechnikov", "laplacian")) for (method in c("auto", "direct")) {
   one <- kernel_sum(x, weights = w, kernel = kernel, bandwidth = 0.4, method = "direct", backend = "cpu")
-  here <- kernel_sum(rows(x), weights = w[mine(6000)], kernel = kernel, bandwidth = 0.4, method = method, backend = backend,
+  here <- kernel_sum(rows(x), weights = w[mine(6000)], kernel = kernel, bandwidth = 0.4, method = method,
+                     backend = backend,
                      distributed = TRUE)
-  check(sprintf("kernel sums, %s, %s, on devices", kernel, method), all.equal(c(here), one[mine(6000)], tolerance = 1e-11))
+  check(sprintf("kernel sums, %s, %s, on devices", kernel, method),
+        all.equal(c(here), one[mine(6000)], tolerance = 1e-11))
 }
 one <- kernel_sum(x, bandwidth = 0.4, method = "direct", backend = "cpu")
 here <- kernel_sum(rows(x), bandwidth = 0.4, rel_error = 0.1, method = "tree", distributed = TRUE)
@@ -37,10 +39,12 @@ check("mi_pairs()", identical(plain(mi_pairs(bits, class, top = 50, backend = ba
                               plain(mi_pairs(bits, class, top = 50, backend = "cpu"))))
 d <- as.data.frame(matrix(sample(0:2, 300 * 12, TRUE), 300))
 table <- bn_scores(d, 3)
-learn <- function(...) unclass(bn_learn(table, iterations = 200, chains = 5, seed = 2, ...))[c("score", "dags", "trace")]
+learn <- function(...) unclass(bn_learn(table, iterations = 200, chains = 5, seed = 2,
+                                        ...))[c("score", "dags", "trace")]
 check("bn_learn()", identical(learn(backend = backend, distributed = TRUE), learn(backend = "cpu")))
 planted <- irm_sample(120, 90, k = 3, density = 0.2, seed = 1)$A
-fit <- function(...) irm(planted, chains = 4, sweeps = 10, seed = 3, ...)[c("log_posterior", "row_cluster", "col_cluster")]
+fit <- function(...) irm(planted, chains = 4, sweeps = 10, seed = 3,
+                         ...)[c("log_posterior", "row_cluster", "col_cluster")]
 check("irm()", identical(fit(backend = backend, distributed = TRUE), fit(backend = "cpu")))
 for (shape in list(c(900, 60), c(50, 200))) {
   m <- matrix(stats::rnorm(prod(shape)), shape[1])

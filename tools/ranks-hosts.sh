@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a command on four "hosts" of this machine: network namespaces with a bridge between them, each with a name of its own, so
-# that ranks on different hosts have nothing but TCP. Needs root, iproute2 and Open MPI.
+# Runs a command on four "hosts" of this machine: network namespaces with a bridge between them, each with a name of its
+# own, so that ranks on different hosts have nothing but TCP. Needs root, iproute2 and Open MPI.
 #   tools/ranks-hosts.sh Rscript tools/ranks-cases.R
 hosts=4
 net=10.77.0
@@ -32,5 +32,6 @@ exec ip netns exec $host unshare --uts sh -c "hostname $host; $*"
 AGENT
 chmod +x "$agent"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-mpirun --mca plm_rsh_agent "$agent" --mca plm_rsh_no_tree_spawn 1 --mca oob_tcp_if_include $net.0/24 --mca btl_tcp_if_include $net.0/24 \
+mpirun --mca plm_rsh_agent "$agent" --mca plm_rsh_no_tree_spawn 1 \
+  --mca oob_tcp_if_include $net.0/24 --mca btl_tcp_if_include $net.0/24 \
   --mca btl tcp,self --host $list -n ${RANKS:-4} --map-by node --bind-to none -x R_LIBS -x OMP_NUM_THREADS "$@"

@@ -20,11 +20,13 @@ fi
 missing=
 command -v R >/dev/null 2>&1 || missing="r-base-dev"
 command -v make >/dev/null 2>&1 && command -v cc >/dev/null 2>&1 || missing="r-base-dev"
-[ "${1-}" = check ] && for tool in pandoc qpdf valgrind checkbashisms; do command -v $tool >/dev/null 2>&1 || missing="$missing $(echo $tool | sed s/checkbashisms/devscripts/)"; done
+[ "${1-}" = check ] && for tool in pandoc qpdf valgrind checkbashisms; do
+  command -v $tool >/dev/null 2>&1 || missing="$missing $(echo $tool | sed s/checkbashisms/devscripts/)"; done
 [ "${1-}" = demo ] && { command -v pandoc >/dev/null 2>&1 || missing="$missing pandoc"; }
 for p in $packages; do
   name=$p; [ "$p" = matrix ] && name=Matrix
-  [ -n "$missing" ] && [ "${missing#r-base-dev}" != "$missing" ] && ! command -v R >/dev/null 2>&1 && { missing="$missing r-cran-$p"; continue; }
+  [ -n "$missing" ] && [ "${missing#r-base-dev}" != "$missing" ] &&
+    ! command -v R >/dev/null 2>&1 && { missing="$missing r-cran-$p"; continue; }
   Rscript -e "quit(status = !requireNamespace('$name', quietly = TRUE))" >/dev/null 2>&1 || missing="$missing r-cran-$p"
 done
 for p in ${bioconductor-}; do
@@ -36,7 +38,7 @@ done
 echo "weft: missing here:$(echo " $missing" | tr -s ' ')"
 if ! command -v apt-get >/dev/null 2>&1; then
   echo "weft: install R (4.1 or later) with a C compiler, then in R:" >&2
-  echo "  install.packages(c(\"Matrix\", \"cli\", \"generics\", \"testthat\", \"withr\", \"knitr\", \"rmarkdown\", \"lintr\"))" >&2
+  echo '  install.packages(c("Matrix", "cli", "generics", "testthat", "withr", "knitr", "rmarkdown", "lintr"))' >&2
   exit 1
 fi
 as_root=
@@ -47,4 +49,5 @@ if [ "$(id -u)" != 0 ]; then
   fi
   as_root=sudo
 fi
-$as_root apt-get update -q && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing
+$as_root apt-get update -q &&
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing

@@ -1,7 +1,12 @@
-# Runs the tests, or those whose file name fits a pattern, and closes with one line of counts.
-pattern <- c(commandArgs(TRUE), list(NULL))[[1]]
-results <- as.data.frame(testthat::test_local(".", filter = pattern, load_package = "installed", reporter = "check",
-                                              stop_on_failure = FALSE))
-failed <- sum(results$failed) + sum(results$error)
-cat(sprintf("\n%d passed, %d failed, %d skipped\n", sum(results$passed), failed, sum(results$skipped)))
-quit(status = failed > 0)
+# Runs the tests of some files, whose names stand in the first argument with commas between them, and prints a line of counts
+# for each.
+names <- strsplit(commandArgs(TRUE)[1L], ",", fixed = TRUE)[[1L]]
+results <- as.data.frame(testthat::test_local(".", filter = sprintf("^(%s)$", paste(names, collapse = "|")),
+                                              load_package = "installed", reporter = "check", stop_on_failure = FALSE))
+total <- function(name, column) sum(results[[column]][results$file == sprintf("test-%s.R", name)])
+cat("\n")
+for (name in unique(c(names, sub("^test-(.*)[.]R$", "\\1", results$file)))) {
+  cat(sprintf("%-20s %d passed, %d failed, %d skipped\n", name, total(name, "passed"),
+              total(name, "failed") + total(name, "error"), total(name, "skipped")))
+}
+quit(status = sum(results$failed) + sum(results$error) > 0)

@@ -11,22 +11,26 @@ load_naive <- function() {
   file <- file.path(tempdir(), "naive.c")
   source_file <- Find(file.exists, c("inst/bench/naive.c", system.file("bench", "naive.c", package = "weft")))
   file.copy(source_file, file, overwrite = TRUE)
-  if (!system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", file), stdout = FALSE) == 0) stop("cannot build naive.c")
+  if (!system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", file), stdout = FALSE) ==
+      0) stop("cannot build naive.c")
   dyn.load(sub("c$", "so", file))
 }
 
 machine_line <- function() {
   cpu <- "unknown CPU"
-  if (file.exists("/proc/cpuinfo")) cpu <- sub(".*: ", "", grep("model name", readLines("/proc/cpuinfo"), value = TRUE)[1])
+  if (file.exists("/proc/cpuinfo")) cpu <- sub(".*: ", "",
+                                               grep("model name", readLines("/proc/cpuinfo"), value = TRUE)[1])
   gpu <- weft_devices()$name
-  cat(sprintf("%s, %d cores%s, %s, weft %s\n", cpu, parallel::detectCores(), if (length(gpu)) paste(",", gpu[1]) else "",
+  cat(sprintf("%s, %d cores%s, %s, weft %s\n", cpu, parallel::detectCores(),
+              if (length(gpu)) paste(",", gpu[1]) else "",
               format(Sys.Date()), utils::packageVersion("weft")))
 }
 
 # Epanechnikov sums over n points uniform in the 10-dimensional unit cube, made on the devices: list(out, seconds) as
 # src/kernel/kernel_cube.h says, 64 of the sums checked.
 sum_cube <- function(n, h, devices) {
-  if (!exists("C_weft_kernel_cube", asNamespace("weft"))) stop("this needs a build of weft with WEFT_TESTS=yes, as by `make install`")
+  if (!exists("C_weft_kernel_cube",
+              asNamespace("weft"))) stop("this needs a build of weft with WEFT_TESTS=yes, as by `make install`")
   .Call(weft:::C_weft_kernel_cube, list(n = n, d = 10, samples = 64, key = c(0, 7), kernel = "epanechnikov", h = h),
         weft:::run_control("cuda", devices = devices))
 }

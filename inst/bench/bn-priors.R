@@ -1,8 +1,10 @@
-# Noise and prior experiments in the manner of figures 9 to 11 of Wang, Zhang, Qian and Yuan: 20-node networks, 1,000 rows.
+# Noise and prior experiments in the manner of figures 9 to 11 of Wang, Zhang, Qian and Yuan: 20-node networks, 1,000
+# rows.
 #
 # Their priors were set from the truth at the edges that the learner had got wrong. Here a prior is drawn before any
 # learning and without looking at it: a source names a random half of all ordered pairs, and is right about each of them
-# with probability `reliability`; what it says becomes 0.5 + strength or 0.5 - strength. So a wrong entry hurts as a right one helps.
+# with probability `reliability`; what it says becomes 0.5 + strength or 0.5 - strength. So a wrong entry hurts as a
+# right one helps.
 #
 #   WEFT_BENCH_OUT   a folder for the figures; the default is the working directory's demo-output.
 library(weft)
@@ -93,14 +95,16 @@ room <- function(x) range(x) + c(0, 0.12 * diff(range(x))) # for the labels on t
 shades <- c("#9ecae1", "#4292c6", "#084594")
 for (iterations in c(10000, 1000)) {
   shown <- priors[priors$iterations == iterations, ]
-  graphics::plot(shown$fpr, shown$tpr, type = "n", xlim = room(shown$fpr), xlab = "false positive rate", ylab = "true positive rate",
+  graphics::plot(shown$fpr, shown$tpr, type = "n", xlim = room(shown$fpr), xlab = "false positive rate",
+                 ylab = "true positive rate",
                  main = sprintf("Priors, %s steps", format(iterations, big.mark = ",")))
   for (r in seq_along(reliabilities)) {
     one <- shown[shown$reliability == reliabilities[r], ]
     graphics::lines(one$fpr, one$tpr, type = "b", pch = 19, col = shades[r])
     graphics::text(one$fpr, one$tpr, one$strength, pos = 4, cex = 0.7)
   }
-  graphics::legend("right", sprintf("source right %.0f%%", 100 * reliabilities), pch = 19, col = shades, bty = "n", cex = 0.8)
+  graphics::legend("right", sprintf("source right %.0f%%", 100 * reliabilities), pch = 19, col = shades, bty = "n",
+                   cex = 0.8)
 }
 graphics::plot(noise_points$fpr, noise_points$tpr, type = "b", pch = 19, col = shades[2], xlim = room(noise_points$fpr),
                xlab = "false positive rate", ylab = "true positive rate", main = "Flipped values")

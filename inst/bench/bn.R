@@ -1,8 +1,10 @@
-# Bayesian networks: whole calls from R, score tables for n = 13 ... 60 nodes beside the times that Wang, Zhang, Qian and
-# Yuan print (their tables III to V), steps a second, exact optima; beside bnlearn and BiDAG where they are installed.
+# Bayesian networks: whole calls from R, score tables for n = 13 ... 60 nodes beside the times that Wang, Zhang, Qian
+# and Yuan print (their tables III to V), steps a second, exact optima; beside bnlearn and BiDAG where they are
+# installed.
 #
 #   WEFT_BN_ALARM, WEFT_BN_SACHS   files alarm_data.csv.gz and sachs_data.csv.gz of the two public cases; a file
-#                                  *_levels.csv.gz beside each gives the numbers of levels. Without them these parts are skipped.
+#                                  *_levels.csv.gz beside each gives the numbers of levels. Without them these parts are
+#                                  skipped.
 #   WEFT_BENCH_OUT                 a folder for the figures; the default is the working directory's demo-output.
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
@@ -12,7 +14,8 @@ dir.create(out, showWarnings = FALSE, recursive = TRUE)
 cpu <- if (file.exists("/proc/cpuinfo")) sub(".*: ", "", grep("model name", readLines("/proc/cpuinfo"),
                                                               value = TRUE)[1]) else "unknown CPU"
 load <- function() if (file.exists("/proc/loadavg")) strsplit(readLines("/proc/loadavg"), " ")[[1]][1] else "unknown"
-cat(sprintf("%s, %d threads, %s, weft %s; load %s (times mean little where it is above the threads asked for)\n", cpu, weft_threads(),
+cat(sprintf("%s, %d threads, %s, weft %s; load %s (times mean little where it is above the threads asked for)\n", cpu,
+            weft_threads(),
             format(Sys.Date()), utils::packageVersion("weft"), load()))
 
 seconds <- function(f, times = 5) stats::median(replicate(times, system.time(f())[["elapsed"]]))
@@ -45,7 +48,8 @@ if (!is.null(alarm)) {
   row("  the same, one ladder without heated copies", sprintf("%.3f s", seconds(single)))
   row("  of it the score table", sprintf("%.3f s", seconds(function() bn_scores(alarm, 4))), "paper: 634 s")
   row("  processor time on one thread: whole call, table",
-      sprintf("%.3f, %.3f s", cpu_seconds(function() whole(threads = 1)), cpu_seconds(function() bn_scores(alarm, 4, threads = 1))))
+      sprintf("%.3f, %.3f s", cpu_seconds(function() whole(threads = 1)),
+              cpu_seconds(function() bn_scores(alarm, 4, threads = 1))))
   for (its in c(1e4, 5e4)) {
     took <- processor <- numeric()
     found <- vapply(1:20, function(seed) {
@@ -54,8 +58,10 @@ if (!is.null(alarm)) {
       processor[seed] <<- sum(used[1:2])
       fit$score
     }, 0)
-    row(sprintf("ALARM, %s steps, 20 seeds: how many reach -11346.1695", format(its, big.mark = ",")), sum(abs(found + 11346.1695) < 1e-3),
-        sprintf("median %.2f s, longest %.2f s; processor time, all threads, median %.2f s; worst %.2f", stats::median(took), max(took),
+    row(sprintf("ALARM, %s steps, 20 seeds: how many reach -11346.1695", format(its, big.mark = ",")),
+        sum(abs(found + 11346.1695) < 1e-3),
+        sprintf("median %.2f s, longest %.2f s; processor time, all threads, median %.2f s; worst %.2f",
+                stats::median(took), max(took),
                 stats::median(processor), min(found)))
   }
   table <- bn_scores(alarm, 4, keep = "sum", slack = 20)
@@ -69,13 +75,15 @@ if (!is.null(alarm)) {
 }
 if (!is.null(sachs)) {
   row("Sachs optimum", sprintf("%.4f", bn_exact(sachs)$score), "known: -7569.8055")
-  row("Sachs, 10,000 steps", sprintf("%.4f", bn_learn(sachs, iterations = 10000, seed = 1)$score), "paper: 6.28 s (GPU)")
+  row("Sachs, 10,000 steps", sprintf("%.4f", bn_learn(sachs, iterations = 10000, seed = 1)$score),
+      "paper: 6.28 s (GPU)")
 }
 
 # ---- sizes of the paper's table III ----
 
 nodes <- c(13, 15, 17, 20, 25, 30, 35, 40, 45, 50, 55, 60)
-paper <- c(0.00024, 0.000574, 0.001223, 0.003384, 0.013076, 0.045229, 0.132726, 0.294657, 0.600787, 1.074849, 1.7365, 3.267)
+paper <- c(0.00024, 0.000574, 0.001223, 0.003384, 0.013076, 0.045229, 0.132726, 0.294657, 0.600787, 1.074849, 1.7365,
+           3.267)
 paper_gpu <- c(0.000461, 0.000511, 0.000645, 0.001053, 0.002059, 0.005027, 0.012319, 0.027673, 0.056061,
                0.102469, 0.177313, 0.3427)
 sizes <- do.call(rbind, lapply(nodes, function(p) {
@@ -102,7 +110,8 @@ graphics::par(mfrow = c(1, 2), mar = c(4.2, 4.6, 2.4, 0.8))
 graphics::matplot(nodes, cbind(paper, paper_gpu, sizes$step_seconds), log = "y", type = "b",
                   pch = c(1, 2, 19), lty = 1, col = c("grey50", "grey25", "#2c5f8a"),
                   xlab = "nodes", ylab = "seconds a step", main = "One step, at most 4 parents")
-graphics::legend("right", c("paper, CPU", "paper, GPU", sprintf("weft, %d thread%s", weft_threads(), if (weft_threads() > 1) "s" else "")),
+graphics::legend("right", c("paper, CPU", "paper, GPU",
+                            sprintf("weft, %d thread%s", weft_threads(), if (weft_threads() > 1) "s" else "")),
                  pch = c(1, 2, 19), col = c("grey50", "grey25", "#2c5f8a"), bty = "n")
 graphics::plot(nodes, sizes$table_seconds, log = "y", type = "b", pch = 19, col = "#2c5f8a", xlab = "nodes",
                ylab = "seconds", main = "Score table and pruning")
@@ -124,7 +133,8 @@ print(format(limits, digits = 3), row.names = FALSE)
 picture("bn-limits", 700)
 graphics::par(mar = c(4.2, 4.6, 2.4, 0.8))
 bars <- matrix(limits$table_seconds + limits$steps_seconds, 2)
-graphics::barplot(bars, beside = TRUE, log = "y", names.arg = unique(limits$nodes), col = c("#2c5f8a", "grey70"), xlab = "nodes",
+graphics::barplot(bars, beside = TRUE, log = "y", names.arg = unique(limits$nodes), col = c("#2c5f8a", "grey70"),
+                  xlab = "nodes",
                   ylab = "seconds, table and 10,000 steps")
 graphics::legend("topleft", c("at most 4 parents", "all parent sets"), fill = c("#2c5f8a", "grey70"), bty = "n")
 invisible(grDevices::dev.off())
@@ -135,7 +145,8 @@ wide <- random_categories(1000, 500)
 used <- system.time(table <- bn_scores(wide, 4, candidates = 30, plus_one = FALSE))
 count <- function(x) format(x, big.mark = ",")
 row("n = 1,000, 30 candidates each, s = 4: table", sprintf("%.1f s", used[["elapsed"]]),
-    sprintf("processor time %.1f s, %s sets scored, %s kept", sum(used[1:2]), count(table$predicted$sets), count(length(table$score))))
+    sprintf("processor time %.1f s, %s sets scored, %s kept", sum(used[1:2]), count(table$predicted$sets),
+            count(length(table$score))))
 t <- system.time(fit <- bn_learn(table, iterations = 1e5, chains = 2))[["elapsed"]]
 row("  search over it, 100,000 steps, 2 ladders", sprintf("%.1f s", t), sprintf("%d edges", sum(fit$dag)))
 
@@ -145,7 +156,8 @@ if (!is.null(alarm)) {
   for (k in c(20, 24, 27)) {
     used <- system.time(exact <- bn_exact(alarm[seq_len(k)]))
     t <- used[["elapsed"]]
-    best <- max(vapply(1:10, function(seed) bn_learn(alarm[seq_len(k)], iterations = 5000, chains = 1, seed = seed)$score, 0))
+    best <- max(vapply(1:10, function(seed) bn_learn(alarm[seq_len(k)], iterations = 5000, chains = 1,
+                                                     seed = seed)$score, 0))
     row(sprintf("exact optimum of %d ALARM variables", k), sprintf("%.2f s", t),
         sprintf("processor time %.2f s; %.4f; best of ten searches %.4f; scored anew %.4f", sum(used[1:2]),
                 exact$score, best, bn_score(alarm[seq_len(k)], exact)))

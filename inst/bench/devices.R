@@ -1,9 +1,10 @@
-# Weak scaling over the devices of one host: work a device is fixed, so with perfect scaling the time does not change. Each row
-# also says whether several devices gave what one gives, on a smaller problem (kernel sums: to rounding).
+# Weak scaling over the devices of one host: work a device is fixed, so with perfect scaling the time does not change.
+# Each row also says whether several devices gave what one gives, on a smaller problem (kernel sums: to rounding).
 #   Rscript devices.R [most devices [sections: sweep rows chains irm kernel trees cube pairs]]
 # WEFT_BENCH_TABLE names a file that gets the times as a table; devices-h200.csv is that of four H200 and their host.
 library(weft)
-bench_file <- function(name) Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
+bench_file <- function(name) Find(file.exists,
+                                  c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
 source(bench_file("bench.R"))
 
 there <- nrow(weft_devices())
@@ -35,14 +36,16 @@ table_of <- function(what, job, same) {
     if (is.null(alone)) alone <- seconds[["later"]]
     note(what, "weak", count, seconds[["later"]], alone)
     agreed <- if (count == 1) "" else if (same(devices)) ", same result" else ", OTHER RESULT"
-    cat(sprintf("  %d device%s  first call %7.3f s, later ones %7.4f s, efficiency %5.1f %%%s\n", count, if (count > 1) "s" else " ",
+    cat(sprintf("  %d device%s  first call %7.3f s, later ones %7.4f s, efficiency %5.1f %%%s\n", count,
+                if (count > 1) "s" else " ",
                 seconds[["first"]], seconds[["later"]], 100 * alone / seconds[["later"]], agreed))
   }
   cat("\n")
 }
 
 # n x p random bits, a byte each: 6.4e7 of them over and over, no two columns alike.
-random_bits <- function(n, p) matrix(rep_len(intToBits(floor(stats::runif(2e6 + 1) * (2^32 - 2)) - (2^31 - 1)), n * p), n)
+random_bits <- function(n, p) matrix(rep_len(intToBits(floor(stats::runif(2e6 + 1) * (2^32 - 2)) - (2^31 - 1)), n * p),
+                                     n)
 
 plain <- function(x) as.data.frame(x)
 
@@ -67,7 +70,8 @@ if (wanted("sweep")) {
                 sample_beta = FALSE, hyper = c(1, 1, 1, 1), key = c(0, 1))
   random <- function(nodes) as.integer(weft:::draws("below", nodes, a = 500, key = c(0, 1), stream = nodes))
   state <- start_at(lapply(c(141043, 8.2e6), random))
-  cat(sprintf("[%.0f s] a chain of co-clustering, 141,043 x 8.2 million nodes, %.3g links, 500 x 500 clusters, 31 sweeps\n",
+  cat(sprintf(paste("[%.0f s] a chain of co-clustering, 141,043 x 8.2 million nodes, %.3g links, 500 x 500",
+                    "clusters, 31 sweeps\n"),
               proc.time()[["elapsed"]] - began, length(big$links$to)))
   stage_names <- c("parameters", "rows", "columns", "blocks", "other")
   alone <- NULL
@@ -78,8 +82,10 @@ if (wanted("sweep")) {
     if (is.null(alone)) { alone <- sweep; known <- out[c("log_posterior", names(state))] }
     note("one sweep of co-clustering, 141,043 x 8.2 million nodes, 5.5e8 links, 500 x 500 clusters", "strong", count,
          sweep, alone)
-    cat(sprintf("  %d device%s  a sweep %6.2f ms (%s), speed-up %.2f; with opening %.1f s%s\n", count, if (count > 1) "s" else " ",
-                1000 * sweep, paste(sprintf("%s %.2f", stage_names, 1000 * out$stages / 31), collapse = ", "), alone / sweep, seconds,
+    cat(sprintf("  %d device%s  a sweep %6.2f ms (%s), speed-up %.2f; with opening %.1f s%s\n", count,
+                if (count > 1) "s" else " ",
+                1000 * sweep, paste(sprintf("%s %.2f", stage_names, 1000 * out$stages / 31), collapse = ", "),
+                alone / sweep, seconds,
                 if (count == 1) "" else if (identical(out[names(known)], known)) ", same labels" else ", OTHER LABELS"))
   }
   rm(big, state, out, known)
@@ -121,14 +127,17 @@ if (wanted("chains")) {
     table <- bn_scores(d, 3, keep = target, backend = "cuda")
     steps <- if (target == "max") 2e5 else 4e4
     chains_job <- function(devices, count) {
-      function() bn_learn(table, iterations = steps, chains = 4096 * count, temperatures = 1, target = target, thin = steps / 2,
+      function() bn_learn(table, iterations = steps, chains = 4096 * count, temperatures = 1, target = target,
+                          thin = steps / 2,
                           burn_in = 0, seed = 1, backend = "cuda", devices = devices)
     }
     few <- function(devices) {
-      fit <- bn_learn(table, iterations = 400, chains = 37, target = target, seed = 2, backend = "cuda", devices = devices)
+      fit <- bn_learn(table, iterations = 400, chains = 37, target = target, seed = 2, backend = "cuda",
+                      devices = devices)
       unclass(fit)[c("dags", "edges", "trace", "order", "counts")]
     }
-    table_of(sprintf("chains, target %s: 4,096 of %g steps a device, 60 nodes, %d parent sets", target, steps, length(table$score)),
+    table_of(sprintf("chains, target %s: 4,096 of %g steps a device, 60 nodes, %d parent sets", target, steps,
+                     length(table$score)),
              chains_job, function(devices) identical(few(devices), few(0)))
   }
 }
@@ -141,7 +150,8 @@ if (wanted("irm")) {
   run$done <- 0
   sweeps_of <- function(chains, sweeps, devices) {
     run$chains <- chains
-    run$state <- weft:::start_state(run$graph, NULL, run$model, chains, list(alpha = c(1, 1), beta = c(1, 1)), c(5000, 4000))
+    run$state <- weft:::start_state(run$graph, NULL, run$model, chains, list(alpha = c(1, 1), beta = c(1, 1)),
+                                    c(5000, 4000))
     control <- weft:::run_control("cuda", NULL, FALSE, devices = as.integer(devices))
     weft:::irm_chains(run, sweeps, NULL, control)
   }
@@ -158,7 +168,8 @@ if (wanted("kernel")) {
   sums_of <- function(queries, devices) {
     kernel_sum(queries, reference, bandwidth = 0.5, method = "direct", backend = "cuda", devices = devices)
   }
-  table_of("direct Gaussian sums in double: 2e5 queries a device, 1e6 references, 10 dimensions", function(devices, count) {
+  table_of("direct Gaussian sums in double: 2e5 queries a device, 1e6 references, 10 dimensions",
+           function(devices, count) {
     queries <- x[seq_len(2e5 * count), ]
     function() sums_of(queries, devices)
   }, function(devices) isTRUE(all.equal(sums_of(x[1:2e4, ], devices), sums_of(x[1:2e4, ], 0), tolerance = 1e-13)))
@@ -172,7 +183,8 @@ if (wanted("trees")) {
   x <- clustered(4e6)
   q <- clustered(4e6 * max(counts))
   sums_of <- function(queries, devices) {
-    kernel_sum(queries, x, kernel = "epanechnikov", bandwidth = 0.02, method = "tree", backend = "cuda", devices = devices)
+    kernel_sum(queries, x, kernel = "epanechnikov", bandwidth = 0.02, method = "tree", backend = "cuda",
+               devices = devices)
   }
   what <- "Epanechnikov sums over a grid, h = 0.02: 4e6 queries a device, 4e6 references in clusters, 4 dimensions"
   table_of(what, function(devices, count) {
@@ -190,9 +202,11 @@ if (wanted("cube")) {
   for (count in counts) {
     r <- sum_cube(2.56e8, 0.1, seq_len(count) - 1L)
     if (is.null(alone)) alone <- list(seconds = r$seconds[6], mean = r$out[129])
-    note("Epanechnikov sums over a grid, h = 0.1: 2.56e8 uniform points in 10 dimensions, made on the devices", "strong", count,
+    note("Epanechnikov sums over a grid, h = 0.1: 2.56e8 uniform points in 10 dimensions, made on the devices",
+         "strong", count,
          r$seconds[6], alone$seconds)
-    cat(sprintf("  %d device%s  built in %.2f s, summed in %.2f s, speed-up %.2f, 64 sums off by at most %.1g%s\n", count,
+    cat(sprintf("  %d device%s  built in %.2f s, summed in %.2f s, speed-up %.2f, 64 sums off by at most %.1g%s\n",
+                count,
                 if (count > 1) "s" else " ", sum(r$seconds[2:5]), r$seconds[6], alone$seconds / r$seconds[6],
                 max(abs(r$out[1:64] - r$out[65:128])),
                 if (abs(r$out[129] / alone$mean - 1) > 1e-12) ", OTHER MEAN" else ""))

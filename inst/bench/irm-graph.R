@@ -6,7 +6,8 @@ load_graphs <- function() {
   writeLines(c("PKG_CFLAGS = -fopenmp", "PKG_LIBS = -fopenmp -lm"), file.path(tempdir(), "Makevars"))
   old <- setwd(tempdir())
   on.exit(setwd(old))
-  if (system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "irm-graph.c"), stdout = FALSE) != 0) stop("cannot build irm-graph.c")
+  if (system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "irm-graph.c"), stdout = FALSE) !=
+      0) stop("cannot build irm-graph.c")
   dyn.load("irm-graph.so")
 }
 

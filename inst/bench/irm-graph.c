@@ -1,6 +1,6 @@
-/* A graph of the size of PubMed in the form that irm() works on: lists by row, ascending. Rows (words) have Zipf degrees,
- * columns (documents) one to eight shares of a row's links; blocks differ as in irm_sample(). Every row is drawn by itself,
- * so that the threads change nothing. Columns of a cluster are scattered over all numbers. */
+/* A graph of the size of PubMed in the form that irm() works on: lists by row, ascending. Rows (words) have Zipf
+ * degrees, columns (documents) one to eight shares of a row's links; blocks differ as in irm_sample(). Every row is
+ * drawn by itself, so that the threads change nothing. Columns of a cluster are scattered over all numbers. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -74,7 +74,8 @@ SEXP big_graph(SEXP n_row, SEXP n_col, SEXP clusters, SEXP links, SEXP seed)
   first[k] = slots;
 
   /* η up to a factor, and Zipf weights of the rows in random order */
-  double *eta = malloc((size_t) k * (size_t) k * sizeof *eta), *weight = malloc((size_t) n * sizeof *weight), sum = 0, *mean = calloc((size_t) k, sizeof *mean);
+  double *eta = malloc((size_t) k * (size_t) k * sizeof *eta), *weight = malloc((size_t) n * sizeof *weight), sum = 0,
+         *mean = calloc((size_t) k, sizeof *mean);
   for (int64_t b = 0; b < (int64_t) k * k; b++) {
     eta[b] = -log(uniform(&g));
     mean[b / k] += eta[b] / k;

@@ -1,11 +1,13 @@
-# One peer's partition of an edge list (row, column; from 0): prints seconds, and those of processors; writes the labels, a line each, rows then columns.
+# One peer's partition of an edge list (row, column; from 0): prints seconds, and those of processors; writes the
+# labels, a line each, rows then columns.
 # python3 irm-peers.py PEER links.csv rows columns clusters.csv K     columns 0: an undirected graph of `rows` nodes
 #   graph-tool   stochastic block model without degree correction, by minimum description length (Peixoto)
 #   irmlearn     infinite relational model by collapsed Gibbs sampling, 50 sweeps; bipartite graphs only
 #   spectral     scikit-learn's spectral co-clustering, which is told K
 import csv, sys, time
 
-peer, file, rows, columns, out, k = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], int(sys.argv[6])
+peer, file, out = sys.argv[1], sys.argv[2], sys.argv[5]
+rows, columns, k = int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[6])
 with open(file) as f:
     pairs = [(int(a), int(b)) for a, b in csv.reader(f)]
 

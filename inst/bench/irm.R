@@ -1,11 +1,12 @@
-# Seconds a sweep of the blocked sampler on random graphs of 1e5 x 1e5 nodes, and the time to the planted partition of graphs
-# of 1000 x 1000 and 10,000 x 10,000 nodes, seed by seed. A sweep is the slope between two runs, so that building the graph
-# does not count. Rscript irm.R [sweeps|planted ...] [cuda], sweeps and planted by default.
+# Seconds a sweep of the blocked sampler on random graphs of 1e5 x 1e5 nodes, and the time to the planted partition of
+# graphs of 1000 x 1000 and 10,000 x 10,000 nodes, seed by seed. A sweep is the slope between two runs, so that building
+# the graph does not count. Rscript irm.R [sweeps|planted ...] [cuda], sweeps and planted by default.
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 machine_line()
 sweep_seconds <- function(graph, k, threads) {
-  run <- function(sweeps) system.time(irm(graph, chains = 1, sweeps = sweeps, max_clusters = k, split_merge = FALSE, seed = 1,
+  run <- function(sweeps) system.time(irm(graph, chains = 1, sweeps = sweeps, max_clusters = k, split_merge = FALSE,
+                                          seed = 1,
                                           threads = threads))[["elapsed"]]
   (run(7) - run(2)) / 5
 }
@@ -20,18 +21,21 @@ for (links in if ("sweeps" %in% what) c(1e6, 1e7)) {
   }
 }
 if (!"planted" %in% what) quit()
-# Elapsed and processor seconds of whole calls, the first sweep within 10 nats of the planted partition, and how many are.
+# Elapsed and processor seconds of whole calls, the first sweep within 10 nats of the planted partition, and how many
+# are.
 backend <- if ("cuda" %in% commandArgs(TRUE)) "cuda" else "cpu"
 planted <- function(n, k, density, seeds, chains, sweeps) {
   seconds <- hit <- numeric()
   for (seed in seeds) {
     made <- irm_sample(n, n, k, density, seed = seed)
     target <- irm_log_posterior(made$A, made$row_cluster, made$col_cluster) - 10
-    time <- system.time(fit <- irm(made$A, chains = chains, sweeps = sweeps, seed = seed, threads = 2, backend = backend))
+    time <- system.time(fit <- irm(made$A, chains = chains, sweeps = sweeps, seed = seed, threads = 2,
+                                   backend = backend))
     first <- which(apply(fit$log_posterior, 1, max) >= target)[1]
     seconds <- c(seconds, time[[3]])
     hit <- c(hit, !is.na(first))
-    cat(sprintf("%d x %d, K = %d, seed %d: %.2f s, %.2f s of processors; within 10 nats at sweep %d of %d; best %+.1f nats from planted\n",
+    cat(sprintf(paste("%d x %d, K = %d, seed %d: %.2f s, %.2f s of processors; within 10 nats at sweep %d of %d;",
+                      "best %+.1f nats from planted\n"),
                 n, n, k, seed, time[[3]], time[[1]] + time[[2]], first, sweeps, max(fit$log_posterior) - target - 10))
   }
   cat(sprintf("%d of %d seeds on the %s; slowest %.2f s, median %.2f\n", sum(hit), length(hit), backend, max(seconds),

@@ -1,11 +1,14 @@
 # Kernel sums on a CUDA device. Arguments:
 #   rates      pairs a second of the direct sums, by kernel, precision and dimension; beside torch, where python3 has it
-#   figure     device against CPU by dimension and size, kd against metric trees by size: a table and a plot of each into the folder
-#              WEFT_BENCH_PLOTS; kernel-direct-h200.csv and kernel-trees-h200.csv here are those of one H200 and its host (32 threads)
+#   figure     device against CPU by dimension and size, kd against metric trees by size: a table and a plot of each
+#              into the folder WEFT_BENCH_PLOTS; kernel-direct-h200.csv and kernel-trees-h200.csv here are those of one
+#              H200 and its host (32 threads)
 #   draw       the plots again from the tables in that folder
 #   call       whole calls of kernel_sum() on clustered and uniform points, and native code alone
-#   cube N [h ...] [all]   sums over N points uniform in the 10-dimensional unit cube, made on the device, or on all there are: times
-#              of building and summing at each bandwidth, checked on 64 points by direct sums (1025507328 needs 90 GB of device memory)
+#   cube N [h ...] [all]   sums over N points uniform in the 10-dimensional unit cube, made on the device, or on all
+#                          there are: times
+#              of building and summing at each bandwidth, checked on 64 points by direct sums (1025507328 needs 90 GB of
+#              device memory)
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 machine_line()
@@ -26,14 +29,17 @@ rate <- function(kernel, precision, d, n, nq, backend = "cuda") {
   q <- x[, seq_len(nq), drop = FALSE]
   once <- seconds(function() sum_points(x, q, kernel, precision, backend))
   times <- ceiling(0.05 / max(once, 1e-3)) # the clock counts milliseconds
-  n * as.numeric(nq) * times / min(replicate(2, seconds(function() for (k in seq_len(times)) sum_points(x, q, kernel, precision, backend))))
+  n * as.numeric(nq) * times /
+    min(replicate(2, seconds(function() for (k in seq_len(times)) sum_points(x, q, kernel, precision, backend))))
 }
 
 if (given[1] == "rates") {
-  grid <- expand.grid(kernel = c("epanechnikov", "gaussian"), precision = c("double", "single", "tensor"), d = c(2, 4, 10, 20, 32, 64),
+  grid <- expand.grid(kernel = c("epanechnikov", "gaussian"), precision = c("double", "single", "tensor"),
+                      d = c(2, 4, 10, 20, 32, 64),
                       stringsAsFactors = FALSE)
   grid <- grid[!(grid$precision == "tensor" & grid$d > 36), ]
-  grid$pairs_a_second <- mapply(function(k, p, d) rate(k, p, d, 5e5, if (p == "double") 1e5 else 5e5), grid$kernel, grid$precision, grid$d)
+  grid$pairs_a_second <- mapply(function(k, p, d) rate(k, p, d, 5e5, if (p == "double") 1e5 else 5e5), grid$kernel,
+                                grid$precision, grid$d)
   print(format(grid, digits = 3), row.names = FALSE)
   python <- "
 import torch, time
@@ -52,7 +58,8 @@ for d in (4, 10, 32):
                 out = torch.cat([sums(x, q, name) for q in x[:100000].split(4096)])
                 torch.cuda.synchronize(); t = time.time() - t
             error = ((out[:100] - exact).abs() / exact).max().item()
-            print('torch %-12s %s d %2d: %.3g pairs a second, error up to %.1e' % (name, 'tf32' if tf32 else 'fp32', d, 5e10 / t, error))
+            kind = 'tf32' if tf32 else 'fp32'
+            print('torch %-12s %s d %2d: %.3g pairs a second, error up to %.1e' % (name, kind, d, 5e10 / t, error))
 "
   writeLines(python, script <- tempfile(fileext = ".py"))
   system2("python3", script)
@@ -64,11 +71,13 @@ if (given[1] == "cube") {
   devices <- if ("all" %in% given) seq_len(nrow(weft_devices())) - 1L else 0L
   for (h in if (length(given_h)) given_h else c(0.02, 0.1, 0.15)) {
     r <- sum_cube(n, h, devices)
-    cat(sprintf("%.0f points: made in %.3f s; cells %.3f, sorting %.3f, moving %.3f, directory %.3f: built in %.3f s\n", n, r$seconds[1],
+    cat(sprintf("%.0f points: made in %.3f s; cells %.3f, sorting %.3f, moving %.3f, directory %.3f: built in %.3f s\n",
+                n, r$seconds[1],
                 r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5])))
     for (k in seq_along(h)) {
       o <- r$out[, k]
-      # exact, so within any relative error: 0.1 has nothing to save, a cell within reach as a whole is next to never met
+      # exact, so within any relative error: 0.1 has nothing to save, a cell within reach as a whole is next to never
+      # met
       cat(sprintf(paste("  Epanechnikov h = %.2f: %.2f s, mean sum %.6f, 64 sums off by at most %.2g;",
                         "a point met %.1f cells, %.0f runs of 32, %.1f points\n"), h[k], r$seconds[5 + k], o[129],
                   max(abs(o[1:64] - o[65:128])), o[130] / n, o[131] / n, o[132] / n))
@@ -89,7 +98,8 @@ if (given[1] == "call") {
     control <- utils::modifyList(problem$control, list(backend = "cuda"))
     min(replicate(3, seconds(function() .Call(weft:::C_weft_kernel_grid, task, reach, control))))
   }
-  # clustered in 50 places; in the last one, as many as the sky survey's and in as many dimensions, a plug-in rule's narrower bandwidth
+  # clustered in 50 places; in the last one, as many as the sky survey's and in as many dimensions, a plug-in rule's
+  # narrower bandwidth
   cases <- data.frame(d = c(4, 4, 2, 4), n = c(1e5, 1e6, 1e6, 1e7), epanechnikov = c(0.02, 0.01, 0.002, 0.0075),
                       gaussian = c(0.00707, 0.00354, 0.000816, 0.00265))
   for (case in seq_len(nrow(cases))) {
@@ -98,7 +108,8 @@ if (given[1] == "call") {
     x <- matrix(runif(50 * d), 50)[sample(50, n, TRUE), ] + matrix(rnorm(n * d, sd = 0.02), n)
     for (kernel in c("epanechnikov", "gaussian")) {
       h <- cases[[kernel]][case]
-      run <- function(method) kernel_sum(x, kernel = kernel, bandwidth = h, rel_error = 0.1, method = method, backend = "cuda")
+      run <- function(method) kernel_sum(x, kernel = kernel, bandwidth = h, rel_error = 0.1, method = method,
+                                         backend = "cuda")
       took <- replicate(4, seconds(function() run("tree")))
       chosen <- replicate(3, seconds(function() run("auto")))
       some <- sample(n, 200)
@@ -120,15 +131,18 @@ if (given[1] == "call") {
 draw <- function(folder) {
   runs <- utils::read.csv(file.path(folder, "kernel-direct-h200.csv"))
   grDevices::png(file.path(folder, "kernel-direct.png"), 1000, 700, res = 120)
-  graphics::plot(NULL, xlim = range(runs$d), ylim = range(runs$rate), log = "xy", xlab = "dimensions", ylab = "pairs a second",
+  graphics::plot(NULL, xlim = range(runs$d), ylim = range(runs$rate), log = "xy", xlab = "dimensions",
+                 ylab = "pairs a second",
                  main = "Direct Gaussian sums in single precision")
   colours <- c(cpu = "#31688e", cuda = "#35b779")
   for (b in unique(runs$backend)) for (k in seq_along(unique(runs$n))) {
     one <- runs[runs$backend == b & runs$n == unique(runs$n)[k], ]
     graphics::lines(one$d, one$rate, type = "b", pch = 14 + k, col = colours[[b]])
   }
-  graphics::legend("bottomleft", c(unique(runs$backend), paste(format(unique(runs$n), big.mark = " "), "points")), bty = "n",
-                   col = c(colours[unique(runs$backend)], rep("black", 3)), pch = c(rep(NA, length(unique(runs$backend))), 15:17), lty = 1)
+  graphics::legend("bottomleft", c(unique(runs$backend), paste(format(unique(runs$n), big.mark = " "), "points")),
+                   bty = "n",
+                   col = c(colours[unique(runs$backend)], rep("black", 3)),
+                   pch = c(rep(NA, length(unique(runs$backend))), 15:17), lty = 1)
   invisible(grDevices::dev.off())
 
   built <- utils::read.csv(file.path(folder, "kernel-trees-h200.csv"))
@@ -142,15 +156,19 @@ draw <- function(folder) {
 if (given[1] == "figure") {
   folder <- Sys.getenv("WEFT_BENCH_PLOTS", ".")
   device <- is.null(weft:::cuda_missing())
-  runs <- expand.grid(d = c(2, 4, 8, 16, 32, 64), n = c(1e4, 3e4, 1e5), backend = c("cpu", if (device) "cuda"), stringsAsFactors = FALSE)
-  runs$rate <- mapply(function(d, n, b) rate("gaussian", "single", d, n, if (b == "cpu") 1e4 else n, b), runs$d, runs$n, runs$backend)
-  utils::write.csv(transform(runs, rate = signif(rate, 4)), file.path(folder, "kernel-direct-h200.csv"), row.names = FALSE)
+  runs <- expand.grid(d = c(2, 4, 8, 16, 32, 64), n = c(1e4, 3e4, 1e5), backend = c("cpu", if (device) "cuda"),
+                      stringsAsFactors = FALSE)
+  runs$rate <- mapply(function(d, n, b) rate("gaussian", "single", d, n, if (b == "cpu") 1e4 else n, b), runs$d, runs$n,
+                      runs$backend)
+  utils::write.csv(transform(runs, rate = signif(rate, 4)), file.path(folder, "kernel-direct-h200.csv"),
+                   row.names = FALSE)
   sizes <- c(3e4, 1e5, 3e5, 1e6)
   built <- sapply(c(kd = "kd", ball = "ball", vp = "vp", rp = "rp"), function(type) sapply(sizes, function(n) {
     x <- matrix(runif(n * 4), ncol = 4)
     min(replicate(2, kernel_tree(x, type)$seconds))
   }))
-  utils::write.csv(data.frame(n = sizes, signif(built, 3)), file.path(folder, "kernel-trees-h200.csv"), row.names = FALSE)
+  utils::write.csv(data.frame(n = sizes, signif(built, 3)), file.path(folder, "kernel-trees-h200.csv"),
+                   row.names = FALSE)
   draw(folder)
 }
 if (given[1] == "draw") draw(Sys.getenv("WEFT_BENCH_PLOTS", "."))

@@ -1,5 +1,5 @@
-# Run by kernel.R: kernel sums of sklearn and mlpack on points in CSV files. Arguments: directory, kernel, h, relative error, peer.
-# Writes the sums (not normalised) and prints the seconds.
+# Run by kernel.R: kernel sums of sklearn and mlpack on points in CSV files. Arguments: directory, kernel, h, relative
+# error, peer. Writes the sums (not normalised) and prints the seconds.
 import sys, time
 import numpy as np
 

@@ -1,6 +1,7 @@
-# Kernel sums: pairs a second, sums beside sklearn and mlpack in the same run with the bounds each breaks, and the time to build each
-# type of tree; the choice of "auto" has kernel-auto.R. Peers need a Python with scikit-learn and mlpack: name it in WEFT_PYTHON. A
-# number as argument scales the sizes (default 1; 10 gives those of the peers' published figures).
+# Kernel sums: pairs a second, sums beside sklearn and mlpack in the same run with the bounds each breaks, and the time
+# to build each type of tree; the choice of "auto" has kernel-auto.R. Peers need a Python with scikit-learn and mlpack:
+# name it in WEFT_PYTHON. A number as argument scales the sizes (default 1; 10 gives those of the peers' published
+# figures).
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 machine_line()
@@ -22,12 +23,14 @@ print(round(sapply(c(double = "double", single = "single"),
                    function(p) sapply(c(epanechnikov = "epanechnikov", gaussian = "gaussian"), rate, p)), 2))
 
 python <- Sys.getenv("WEFT_PYTHON")
-peer_script <- Find(file.exists, c("inst/bench/kernel-peers.py", system.file("bench", "kernel-peers.py", package = "weft")))
+peer_script <- Find(file.exists, c("inst/bench/kernel-peers.py",
+                                   system.file("bench", "kernel-peers.py", package = "weft")))
 run_peer <- function(x, q, kernel, h, error, peer) {
   dir <- tempfile("peer")
   dir.create(dir)
   on.exit(unlink(dir, recursive = TRUE))
-  save <- function(m, name) utils::write.table(format(m, digits = 17), file.path(dir, name), sep = ",", row.names = FALSE,
+  save <- function(m, name) utils::write.table(format(m, digits = 17), file.path(dir, name), sep = ",",
+                                               row.names = FALSE,
                                                col.names = FALSE, quote = FALSE)
   save(x, "x.csv")
   save(q, "q.csv")
@@ -40,7 +43,8 @@ run_peer <- function(x, q, kernel, h, error, peer) {
 cat("\nSums with relative error 0.1, tree included; `broken`: queries outside their bound\n")
 compare <- function(label, x, q, kernel, h) {
   want <- kernel_sum(q, x, kernel = kernel, bandwidth = h)
-  ours <- list(seconds = seconds(function() f <<- kernel_sum(q, x, kernel = kernel, bandwidth = h, rel_error = 0.1, threads = 2)))
+  ours <- list(seconds = seconds(function() f <<- kernel_sum(q, x, kernel = kernel, bandwidth = h, rel_error = 0.1,
+                                                             threads = 2)))
   row <- function(who, s, f) data.frame(work = label, who = who, seconds = round(s, 3),
                                         broken = sum(!(abs(f - want) <= 0.1 * want + 1e-300)), of = length(want))
   rows <- row("weft, 2 threads", ours$seconds, f)

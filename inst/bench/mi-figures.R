@@ -1,6 +1,8 @@
-# Speed-up over the CPU against the number of samples and of attributes: information of single attributes (mi_rank) and of
-# pairs (mi_pairs) about a class. CPU and device in the same run, binary data, whole calls from an integer matrix in R.
-#   Rscript mi-figures.R [DIR]           measures, writes DIR/mi-figures.csv and the figures (DIR: the working directory)
+# Speed-up over the CPU against the number of samples and of attributes: information of single attributes (mi_rank) and
+# of pairs (mi_pairs) about a class. CPU and device in the same run, binary data, whole calls from an integer matrix in
+# R.
+#   Rscript mi-figures.R [DIR]           measures, writes DIR/mi-figures.csv and the figures (DIR: the working
+#                                        directory)
 #   Rscript mi-figures.R [DIR] FILE.csv  draws stored timings
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
@@ -8,8 +10,8 @@ arguments <- commandArgs(TRUE)
 stored <- grep("[.]csv$", arguments, value = TRUE)
 dir <- c(setdiff(arguments, stored), ".")[1]
 
-# Seconds of one shape: the plain C loop of one thread (pairs: of at most 400 attributes, scaled), weft on one thread, on
-# all, and on the device; medians of five, and the spread of the device's.
+# Seconds of one shape: the plain C loop of one thread (pairs: of at most 400 attributes, scaled), weft on one thread,
+# on all, and on the device; medians of five, and the spread of the device's.
 measure <- function(work, x, class, of) {
   n <- nrow(x)
   p <- ncol(x)
@@ -23,8 +25,10 @@ measure <- function(work, x, class, of) {
   }
   long <- naive > 4
   device <- clock(run("cuda"), 5)
-  data.frame(of = of, n = n, p = p, naive = naive, one_thread = stats::median(clock(run("cpu", 1L), if (long) 1 else 3)),
-             all_threads = stats::median(clock(run("cpu"), if (long) 3 else 5)), device = stats::median(device), device_least = min(device),
+  data.frame(of = of, n = n, p = p, naive = naive,
+             one_thread = stats::median(clock(run("cpu", 1L), if (long) 1 else 3)),
+             all_threads = stats::median(clock(run("cpu"), if (long) 3 else 5)), device = stats::median(device),
+             device_least = min(device),
              device_most = max(device))
 }
 
@@ -63,7 +67,8 @@ draw <- function(x, by, title, file) {
   x <- x[order(x[[by]]), ]
   x <- x[!duplicated(x[[by]]), ]
   lines_of <- c(naive = "grey60", one_thread = "#c2683c", all_threads = "black", device = "#2c5f8a")
-  words <- c(naive = "plain C loop, 1 thread", one_thread = "weft, 1 thread", all_threads = "weft, all threads", device = "weft, device")
+  words <- c(naive = "plain C loop, 1 thread", one_thread = "weft, 1 thread", all_threads = "weft, all threads",
+             device = "weft, device")
   grDevices::png(file, 1300, 560, res = 110)
   old <- graphics::par(mfrow = c(1, 2), mar = c(4, 6, 3, 1), mgp = c(4.4, 0.8, 0))
   label <- c(n = "samples", p = "attributes")[[by]]
@@ -85,6 +90,7 @@ draw <- function(x, by, title, file) {
 single <- x[x$of == "single", ]
 pairs <- x[x$of == "pairs", ]
 draw(single[single$p == 5000, ], "n", "Single attributes, 5,000 attributes", file.path(dir, "mi-figure-3.png"))
-draw(single[single$n == 1000 & single$p != 5000, ], "p", "Single attributes, 1,000 samples", file.path(dir, "mi-figure-4.png"))
+draw(single[single$n == 1000 & single$p != 5000, ], "p", "Single attributes, 1,000 samples",
+     file.path(dir, "mi-figure-4.png"))
 draw(pairs[pairs$n == 1000, ], "p", "Pairs of attributes, 1,000 samples", file.path(dir, "mi-figure-5.png"))
 draw(pairs[pairs$p == 2000, ], "n", "Pairs of 2,000 attributes", file.path(dir, "mi-figure-5-samples.png"))

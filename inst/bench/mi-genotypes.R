@@ -147,12 +147,12 @@ triples <- function(until) {
 # by itself.
 planted <- list(c(1001, 2002), c(1503, 7004), c(3105, 9106))
 penetrance <- function(stem, strength) {
-  carried <- function(k) {
-    x <- as.matrix(plink_file(stem, variants = k))[, 1L]
-    !is.na(x) & x > 0
-  }
+  acts <- 500
+  at <- c(unlist(planted), acts)
+  x <- as.matrix(plink_file(stem, variants = at))
+  carried <- function(k) { y <- x[, match(k, at)]; !is.na(y) & y > 0 }
   effect <- sapply(planted, function(pair) strength * (xor(carried(pair[1L]), carried(pair[2L])) - 0.5))
-  stats::rbinom(nrow(effect), 1, stats::plogis(rowSums(effect) + 0.1 * carried(500)))
+  stats::rbinom(nrow(effect), 1, stats::plogis(rowSums(effect) + 0.1 * carried(acts)))
 }
 
 found_planted <- function(table, by) {

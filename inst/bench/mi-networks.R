@@ -37,12 +37,14 @@ if (cuda) {
   for (p in c(2000, 10000, 20000)) {
     m <- mi_matrix(genes(p, 200), estimator = "spearman", backend = "cuda")
     device <- seconds(mi_network(m, "aracne", backend = "cuda"), 1L)
-    note(sprintf("aracne, %d genes", p), device, if (p <= 10000) seconds(mi_network(m, "aracne", backend = "cpu"), 1L) else NA,
+    note(sprintf("aracne, %d genes", p), device,
+         if (p <= 10000) seconds(mi_network(m, "aracne", backend = "cpu"), 1L) else NA,
          sprintf("weft, %d threads", threads))
   }
 } else {
   x <- genes(2000, 500)
-  note("pearson 2,000 x 500", seconds(mi_matrix(x, estimator = "pearson", backend = "cpu")), seconds(cor(x)), "stats::cor")
+  note("pearson 2,000 x 500", seconds(mi_matrix(x, estimator = "pearson", backend = "cpu")), seconds(cor(x)),
+       "stats::cor")
   note("spearman 2,000 x 500", seconds(mi_matrix(x, estimator = "spearman", backend = "cpu")),
        seconds(cor(x, method = "spearman")), "stats::cor")
   note("kendall 200 x 500", seconds(mi_matrix(x[, 1:200], estimator = "kendall", backend = "cpu")),
@@ -51,14 +53,17 @@ if (cuda) {
   ksg <- seconds(mi_matrix(x[, 1:300], estimator = "ksg", backend = "cpu"))
   note("ksg 300 x 500", ksg, if (has("parmigene")) seconds(parmigene::knnmi.all(t(x[, 1:300]))) else NA, "parmigene")
   note("5 bins, 2,000 x 500", seconds(mi_matrix(x, bins = 5, backend = "cpu")), if (has("praznik"))
-    seconds(praznik::miMatrix(as.data.frame(lapply(discretize(x, bins = 5), factor)), threads = threads), 1L) else NA, "praznik")
+    seconds(praznik::miMatrix(as.data.frame(lapply(discretize(x, bins = 5), factor)), threads = threads), 1L) else NA,
+    "praznik")
   m <- mi_matrix(x, estimator = "spearman", backend = "cpu")
   plain <- as.matrix(m)
   note("aracne, 2,000 genes", seconds(mi_network(m, "aracne", backend = "cpu")),
        if (has("parmigene")) seconds(parmigene::aracne.a(plain, 1e-9), 1L) else NA, "parmigene")
-  note("mrnet, 2,000 genes", seconds(mi_network(m, "mrnet")), if (has("parmigene")) seconds(parmigene::mrnet(plain), 1L) else NA,
+  note("mrnet, 2,000 genes", seconds(mi_network(m, "mrnet")),
+       if (has("parmigene")) seconds(parmigene::mrnet(plain), 1L) else NA,
        "parmigene")
-  note("clr, 2,000 genes", seconds(mi_network(m, "clr")), if (has("parmigene")) seconds(parmigene::clr(plain)) else NA, "parmigene")
+  note("clr, 2,000 genes", seconds(mi_network(m, "clr")), if (has("parmigene")) seconds(parmigene::clr(plain)) else NA,
+       "parmigene")
   note("mrnetb, 500 genes", seconds(mi_network(plain[1:500, 1:500], "mrnetb"), 1L),
        if (has("minet")) seconds(minet::mrnetb(plain[1:500, 1:500]), 1L) else NA, "minet")
   z <- as.data.frame(matrix(sample(1:4, 2000 * 3000, TRUE), 2000))
@@ -66,7 +71,8 @@ if (cuda) {
   factors <- as.data.frame(lapply(z, factor))
   for (method in c("mrmr", "jmi", "cmim", "cmi"))
     note(paste(method, "20 of 3,000, n = 2,000"), seconds(mi_select(z, y, 20, method)), if (has("praznik"))
-      seconds(getExportedValue("praznik", toupper(method))(factors, factor(y), 20, threads = threads), 1L) else NA, "praznik")
+      seconds(getExportedValue("praznik", toupper(method))(factors, factor(y), 20, threads = threads), 1L) else NA,
+      "praznik")
 }
 cat("\n")
 print(do.call(rbind, rows), row.names = FALSE)

@@ -7,7 +7,8 @@ device <- identical(commandArgs(TRUE)[1], "cuda")
 
 machine <- function() {
   cpu <- grep("model name", readLines("/proc/cpuinfo"), value = TRUE)[1]
-  paste(c(Sys.info()[["sysname"]], sub(".*: ", "", cpu), if (device) weft_devices()$name[1], format(Sys.Date())), collapse = ", ")
+  paste(c(Sys.info()[["sysname"]], sub(".*: ", "", cpu), if (device) weft_devices()$name[1], format(Sys.Date())),
+        collapse = ", ")
 }
 
 # The clock counts milliseconds: what is short is done ten times over.
@@ -30,7 +31,8 @@ set.seed(1)
 
 if (!device) {
   load_naive()
-  for (case in list(c(1000, 1000, 2, 1), c(1000, 1000, 2, 2), c(10000, 1000, 2, 2), c(2000, 1000, 3, 1), c(2000, 1000, 3, 2))) {
+  for (case in list(c(1000, 1000, 2, 1), c(1000, 1000, 2, 2), c(10000, 1000, 2, 2), c(2000, 1000, 3, 1),
+                    c(2000, 1000, 3, 2))) {
     p <- case[1]
     n <- case[2]
     x <- binary(n, p, case[3])
@@ -92,7 +94,8 @@ if (!device) {
     line(sprintf("mi_pack N=%g n=%d", p, n), packing)
     rm(columns)
     took <- system.time(mi_pairs(pack, backend = "cuda"))[["elapsed"]]
-    line(sprintf("pairs N=%g n=%d top 1000, upload included", p, n), took, rate(choose(p, 2), n, took), "T pair-samples/s")
+    line(sprintf("pairs N=%g n=%d top 1000, upload included", p, n), took, rate(choose(p, 2), n, took),
+         "T pair-samples/s")
     took <- seconds(mi_pairs(pack, backend = "cuda"), if (p > 5e5) 1 else 3)
     line("  again", took, rate(choose(p, 2), n, took), "T pair-samples/s")
     weft_free(pack)

@@ -27,8 +27,10 @@ if (has("infotheo")) {
   peer <- function(method) from("infotheo", "mutinformation")(x, method = method)
   agree("empirical, infotheo", nats(), peer("emp"))
   agree("Miller-Madow, infotheo", nats("miller-madow"), peer("mm"))
-  agree("shrink, infotheo", off(nats("shrink")), off(peer("shrink")), "(posterior mean in place of the shrunk frequencies)")
-  agree("Schuermann-Grassberger, infotheo", off(nats("schurmann-grassberger")), off(peer("sg")), "(1/cells divided as whole numbers: 0)")
+  agree("shrink, infotheo", off(nats("shrink")), off(peer("shrink")),
+        "(posterior mean in place of the shrunk frequencies)")
+  agree("Schuermann-Grassberger, infotheo", off(nats("schurmann-grassberger")), off(peer("sg")),
+        "(1/cells divided as whole numbers: 0)")
 }
 if (has("praznik")) {
   agree("empirical, praznik", off(nats()), off(from("praznik", "miMatrix")(factors)))
@@ -40,7 +42,8 @@ if (has("praznik")) {
     mine <- mi_select(factors, y, 6, tolower(method), unit = "nats")
     other <- from("praznik", method)(factors, factor(y), 6)
     agree(paste0(method, ", praznik"), mine$score, other$score[seq_len(nrow(mine))],
-          if (identical(names(other$selection)[seq_len(nrow(mine))], mine$feature)) "same features" else "OTHER FEATURES")
+          if (identical(names(other$selection)[seq_len(nrow(mine))],
+                        mine$feature)) "same features" else "OTHER FEATURES")
   }
 }
 g <- matrix(stats::rnorm(200 * 40), 200)
@@ -55,7 +58,8 @@ if (has("minet")) {
 if (has("parmigene")) {
   agree("aracne, parmigene", net("aracne"), from("parmigene", "aracne.a")(m, 1e-12))
   agree("mrnet, parmigene", net("mrnet"), from("parmigene", "mrnet")(m))
-  agree("clr, parmigene", net("clr"), from("parmigene", "clr")(m), "(its means hold the diagonal, and z is squared twice)")
+  agree("clr, parmigene", net("clr"), from("parmigene", "clr")(m),
+        "(its means hold the diagonal, and z is squared twice)")
   agree("ksg, parmigene", nats("ksg", g[, 1:8]), off(from("parmigene", "knnmi.all")(t(g[, 1:8]), 3, 1e-12)))
 }
 
@@ -82,23 +86,29 @@ few <- as_factors(x[, 1:500])
 praznik <- if (has("praznik")) 10 * clock(from("praznik", "miScores")(few, factor(class), threads = 1), 3)
 row("rank 10,000 x 5,000 binary, 1 thread", "1.5 C", clock(mi_rank(x, class, threads = 1, backend = "cpu"), 9),
     `naive C` = naive, praznik = praznik)
-row("rank 10,000 x 5,000 binary, 2 threads", "1 C", clock(mi_rank(x, class, threads = 2, backend = "cpu"), 9), `naive C` = naive)
+row("rank 10,000 x 5,000 binary, 2 threads", "1 C", clock(mi_rank(x, class, threads = 2, backend = "cpu"), 9),
+    `naive C` = naive)
 rm(x, few)
 
 all_pairs <- function(x, class, some, threads) {
   if (!has("praznik")) return(NULL)
   part <- as_factors(x[, seq_len(some)])
-  took <- system.time(for (k in seq_len(some)) from("praznik", "jmiScores")(part, factor(class), part[[k]], threads = threads))[["elapsed"]]
+  took <- system.time(for (k in seq_len(some)) from("praznik",
+                                                    "jmiScores")(part, factor(class), part[[k]],
+                                                                 threads = threads))[["elapsed"]]
   took / 2 * choose(ncol(x), 2) / choose(some, 2)
 }
 class <- sample(0:1, 1000, TRUE)
-for (case in list(list(1000, 2L, 1, "4 ms"), list(1000, 2L, 2, ""), list(10000, 2L, 2, "0.25 s"), list(2000, 3L, 1, "0.1 s"),
+for (case in list(list(1000, 2L, 1, "4 ms"), list(1000, 2L, 2, ""), list(10000, 2L, 2, "0.25 s"),
+                  list(2000, 3L, 1, "0.1 s"),
                   list(2000, 3L, 2, "0.1 s"))) {
   x <- binary(1000, case[[1]], case[[2]])
   pack <- mi_pack(x, class)
-  naive <- system.time(.Call("naive_pairs", x[, 1:300], class, case[[2]]))[["elapsed"]] * choose(case[[1]], 2) / choose(300, 2)
+  naive <- system.time(.Call("naive_pairs", x[, 1:300], class, case[[2]]))[["elapsed"]] * choose(case[[1]], 2) /
+    choose(300, 2)
   row(sprintf("pairs N=%g n=1000, %d levels, packed, %d threads", case[[1]], case[[2]], case[[3]]), case[[4]],
-      clock(mi_pairs(pack, backend = "cpu", threads = case[[3]]), if (case[[1]] > 5000) 5 else 15), `naive C (from 300)` = naive,
+      clock(mi_pairs(pack, backend = "cpu", threads = case[[3]]), if (case[[1]] > 5000) 5 else 15),
+      `naive C (from 300)` = naive,
       `praznik (from 100)` = all_pairs(x, class, 100, case[[3]]))
   weft_free(pack)
 }
@@ -106,7 +116,8 @@ for (case in list(list(1000, 2L, 1, "4 ms"), list(1000, 2L, 2, ""), list(10000, 
 x <- binary(500, 2000, 5L)
 for (threads in 1:2) {
   praznik <- if (has("praznik")) { f <- as_factors(x); clock(from("praznik", "miMatrix")(f, threads = threads), 1) }
-  infotheo <- if (has("infotheo") && threads == 1) 400 * clock(from("infotheo", "mutinformation")(as.data.frame(x[, 1:100])), 1)
+  infotheo <- if (has("infotheo") && threads == 1) 400 *
+    clock(from("infotheo", "mutinformation")(as.data.frame(x[, 1:100])), 1)
   row(sprintf("matrix 2,000 x 500, 5 levels, %d threads", threads), "0.25 s",
       clock(mi_matrix(x, backend = "cpu", threads = threads)), praznik = praznik, `infotheo (from 100)` = infotheo)
 }
@@ -125,5 +136,6 @@ for (threads in 1:2) {
 x <- as_factors(matrix(sample(1:4, 2000 * 3000, TRUE), 2000))
 class <- factor(sample(1:3, 2000, TRUE))
 for (method in c("MRMR", "JMI", "CMIM", "CMI"))
-  row(sprintf("%s, 20 of 3,000, n = 2,000, 1 thread", method), "", clock(mi_select(x, class, 20, tolower(method), threads = 1), 3),
+  row(sprintf("%s, 20 of 3,000, n = 2,000, 1 thread", method), "",
+      clock(mi_select(x, class, 20, tolower(method), threads = 1), 3),
       praznik = if (has("praznik")) clock(from("praznik", method)(x, class, 20, threads = 1), 3))

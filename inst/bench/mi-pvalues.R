@@ -28,10 +28,12 @@ rows <- lapply(seq_len(nrow(cases)), function(i) {
   case <- cases[i, ]
   got <- replicate(sets, one_set(case$n, classes[[case$class]], case$bins))
   data.frame(n = case$n, class = case$class, bins = case$bins, false = mean(got[1, ]),
-             se = stats::sd(got[1, ]) / sqrt(sets), found = mean(got[2, ]), false_chi2 = mean(got[3, ]), found_chi2 = mean(got[4, ]))
+             se = stats::sd(got[1, ]) / sqrt(sets), found = mean(got[2, ]), false_chi2 = mean(got[3, ]),
+             found_chi2 = mean(got[4, ]))
 })
 table <- do.call(rbind, rows)
 print(format(table, digits = 2, nsmall = 3), row.names = FALSE)
 cat(sprintf("Greatest share of false ones: %.3f (%.3f by chi-squared)\n", max(table$false), max(table$false_chi2)),
-    sprintf("Cases above 0.05 by more than two standard errors: %d of %d\n", sum(table$false > 0.05 + 2 * table$se), nrow(table)),
+    sprintf("Cases above 0.05 by more than two standard errors: %d of %d\n", sum(table$false > 0.05 + 2 * table$se),
+            nrow(table)),
     sep = "")

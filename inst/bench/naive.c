@@ -21,11 +21,12 @@ SEXP naive_counts(SEXP x, SEXP class)
   return out;
 }
 
-/* The greatest information that a pair of columns of levels 0 .. levels-1 has about a class of 0/1, times the rows and but
- * for a constant: one pair after another, one row after another, logarithms from a table. At most 16 levels. */
+/* The greatest information that a pair of columns of levels 0 .. levels-1 has about a class of 0/1, times the rows and
+ * but for a constant: one pair after another, one row after another, logarithms from a table. At most 16 levels. */
 SEXP naive_pairs(SEXP x, SEXP class, SEXP levels)
 {
-  const int n = Rf_nrows(x), p = Rf_ncols(x), l = Rf_asInteger(levels), *v = INTEGER(x), *c = INTEGER(class), cells = l * l * 2;
+  const int n = Rf_nrows(x), p = Rf_ncols(x), l = Rf_asInteger(levels), *v = INTEGER(x), *c = INTEGER(class),
+            cells = l * l * 2;
   double *f = (double *) R_alloc((size_t) n + 1, sizeof(double)), best = -1e300;
   for (int k = 0; k <= n; k++) f[k] = k ? k * log2(k) : 0;
   for (int i = 0; i < p; i++)

@@ -24,7 +24,8 @@ if (step == "time") {
     weft_free(h)
     took
   })
-  cat(sprintf("upload, five times: %s GB/s (first call %.2f s)\n", toString(sprintf("%.1f", 8 * n * p / upload / 1e9)), cold))
+  cat(sprintf("upload, five times: %s GB/s (first call %.2f s)\n", toString(sprintf("%.1f", 8 * n * p / upload / 1e9)),
+              cold))
   h <- weft_upload(x)
   suppressWarnings(pca(h, 10, seed = 1, max_iter = 3))
   steps <- function(count) suppressWarnings(pca(h, 1, method = "gs", max_iter = count, tol = 0, seed = 1))
@@ -78,8 +79,9 @@ for niter, q in ((2, 10), (20, 20), (60, 20)):
 }
 
 if (step == "sparse") {
-  # 13 blocks of 100,000 cells by 20,000 genes with a tenth stored: 2.6e9 values; the blocks are one object in memory. Genes
-  # share 199 patterns of cells, but no values, as the numbers of patterns and values have no common divisor with their lengths.
+  # 13 blocks of 100,000 cells by 20,000 genes with a tenth stored: 2.6e9 values; the blocks are one object in memory.
+  # Genes share 199 patterns of cells, but no values, as the numbers of patterns and values have no common divisor with
+  # their lengths.
   cells <- 100000L
   genes <- 20000L
   each <- cells %/% 10L
@@ -89,13 +91,15 @@ if (step == "sparse") {
                         x = rexp(999983)[rep_len(seq_len(999983), each * genes)] * rep(rexp(genes), each = each))
   block@i <- as.integer(unlist(lapply(seq_len(199), at), use.names = FALSE))[rep_len(seq_len(199 * each), each * genes)]
   blocks <- rep(list(block), 13)
-  for (iterations in c(1, 1, 3, 6)) { # the first call starts the device, too; the others tell a pass from what comes before and after
+  # the first call starts the device, too; the others tell a pass from what comes before and after
+  for (iterations in c(1, 1, 3, 6)) {
     fit <- suppressWarnings(pca(blocks, 50, backend = "cuda", max_iter = iterations, seed = 1))
     cat(sprintf("sparse, %d iterations: %.1f s in all, %g passes\n", iterations, fit$seconds, fit$passes))
   }
   for (tol in c(1e-3, 1e-6)) {
     fit <- pca(blocks, 50, backend = "cuda", tol = tol, seed = 1)
-    cat(sprintf("sparse 1.3M x 20k, 2.6e9 values, K = 50, tol %.0e: %.1f s in all, %g passes, residual %.1e\n", tol, fit$seconds,
+    cat(sprintf("sparse 1.3M x 20k, 2.6e9 values, K = 50, tol %.0e: %.1f s in all, %g passes, residual %.1e\n", tol,
+                fit$seconds,
                 fit$passes, max(fit$residual)))
   }
 }

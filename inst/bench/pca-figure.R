@@ -1,20 +1,27 @@
-# The figure of the paper on GS-PCA: M from 500 to 15,000 rows, N = M / 2 columns, K = 10, epsilon 1e-7, its own test for stopping.
-#   Rscript pca-figure.R run cuda|cpu out.csv [whole]   times nipals, gs and the default; up to M = `whole` (4,000) to the end, gs on a
+# The figure of the paper on GS-PCA: M from 500 to 15,000 rows, N = M / 2 columns, K = 10, epsilon 1e-7, its own test
+# for stopping.
+#   Rscript pca-figure.R run cuda|cpu out.csv [whole]   times nipals, gs and the default; up to M = `whole` (4,000) to
+#                                                       the end, gs on a
 #                                                      device always; beyond it 20 iterations a component
 #   Rscript pca-figure.R draw out.png one.csv two.csv  draws what was timed
-# Stored: pca-figure-h200.csv, one NVIDIA H200; pca-figure-cpu.csv, one thread of a Xeon (AVX-512) that was busy with other work.
+# Stored: pca-figure-h200.csv, one NVIDIA H200; pca-figure-cpu.csv, one thread of a Xeon (AVX-512) that was busy with
+# other work.
 args <- commandArgs(TRUE)
 
 one_run <- function(x, m, method, backend, whole) {
   paper <- method != "auto"
   to_the_end <- m <= whole || (method == "gs" && backend == "cuda")
   most <- if (paper) { if (to_the_end) 10000 else 20 }
-  time <- system.time(fit <- suppressWarnings(weft::pca(x, 10, method = method, stop = if (paper) "paper" else "residual",
-                                                        tol = if (paper) 1e-7, seed = 1, max_iter = most, backend = backend)))
+  time <- system.time(fit <- suppressWarnings(weft::pca(x, 10, method = method,
+                                                        stop = if (paper) "paper" else "residual",
+                                                        tol = if (paper) 1e-7, seed = 1, max_iter = most,
+                                                        backend = backend)))
   # on a busy machine the time of processors says more than the clock
   seconds <- if (backend == "cpu") (time[["user.self"]] + time[["sys.self"]]) / weft::weft_threads() else fit$seconds
-  data.frame(backend = backend, m = m, method = method, seconds = seconds, clock = fit$seconds, iterations = sum(fit$iterations),
-             ms_each = 1000 * seconds / sum(fit$iterations), residual = max(fit$residual), finished = all(fit$converged),
+  data.frame(backend = backend, m = m, method = method, seconds = seconds, clock = fit$seconds,
+             iterations = sum(fit$iterations),
+             ms_each = 1000 * seconds / sum(fit$iterations), residual = max(fit$residual),
+             finished = all(fit$converged),
              date = format(Sys.Date()))
 }
 
@@ -39,7 +46,8 @@ draw <- function(out, files) {
   lines_of <- c(cpu = 2, cuda = 1)
   panel <- function(value, keep, main, ylab) {
     some <- x[keep, ]
-    graphics::plot(NULL, xlim = range(x$m), ylim = range(some[[value]]) * c(1, 30), log = "xy", las = 1, main = main, ylab = "",
+    graphics::plot(NULL, xlim = range(x$m), ylim = range(some[[value]]) * c(1, 30), log = "xy", las = 1, main = main,
+                   ylab = "",
                    xlab = "rows M (columns M / 2, K = 10)")
     graphics::mtext(ylab, side = 2, line = 4)
     for (backend in unique(some$backend)) for (method in names(colors)) {

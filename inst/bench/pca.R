@@ -1,11 +1,13 @@
-# Principal components beside their peers in one run: Rscript pca.R [quick|once]. Prints seconds (median), seconds of processors
-# (which other work on the machine disturbs less), the sine of the largest angle to the exact subspace, and the largest error
-# of singular values over the greatest. "once": each a single time.
+# Principal components beside their peers in one run: Rscript pca.R [quick|once]. Prints seconds (median), seconds of
+# processors (which other work on the machine disturbs less), the sine of the largest angle to the exact subspace, and
+# the largest error of singular values over the greatest. "once": each a single time.
 library(weft)
 quick <- "quick" %in% commandArgs(TRUE)
 once <- "once" %in% commandArgs(TRUE)
-load_now <- function() if (file.exists("/proc/loadavg")) sub(" [0-9]+/.*", "", readLines("/proc/loadavg")) else "not known"
-cat(format(Sys.time()), "threads", weft_threads(), "load", load_now(), "BLAS", basename(extSoftVersion()[["BLAS"]]), "\n")
+load_now <- function() if (file.exists("/proc/loadavg")) sub(" [0-9]+/.*", "",
+                                                             readLines("/proc/loadavg")) else "not known"
+cat(format(Sys.time()), "threads", weft_threads(), "load", load_now(), "BLAS", basename(extSoftVersion()[["BLAS"]]),
+    "\n")
 has <- function(package) requireNamespace(package, quietly = TRUE)
 
 sine <- function(v, exact) {
@@ -24,7 +26,8 @@ compare <- function(title, x, k, methods, times = 3) {
       seconds[i] <- time[["elapsed"]]
       busy[i] <- time[["user.self"]] + time[["sys.self"]]
     }
-    cat(sprintf("  %-28s %8.3f s   busy %8.3f s   sine %.0e   error %.0e\n", name, stats::median(seconds), stats::median(busy),
+    cat(sprintf("  %-28s %8.3f s   busy %8.3f s   sine %.0e   error %.0e\n", name, stats::median(seconds),
+                stats::median(busy),
                 sine(fit$v, exact$rotation), max(abs(fit$d - exact$d)) / exact$d[1]))
   }
 }
@@ -34,7 +37,8 @@ peers <- c(
   list(`weft auto` = ours(), `weft auto, tol 1e-9` = ours(tol = 1e-9), `weft krylov` = ours(method = "krylov"),
        `weft gram` = ours(method = "gram")),
   if (has("RSpectra")) list(`RSpectra::svds` = function(x, centred, k) RSpectra::svds(centred, k)),
-  if (has("irlba")) list(`irlba (tol 1e-10)` = function(x, centred, k) irlba::irlba(centred, k, tol = 1e-10, maxit = 5000),
+  if (has("irlba")) list(`irlba (tol 1e-10)` = function(x, centred,
+                                                        k) irlba::irlba(centred, k, tol = 1e-10, maxit = 5000),
                          `irlba (default)` = function(x, centred, k) irlba::irlba(centred, k)),
   if (has("rsvd")) list(`rsvd (q = 2)` = function(x, centred, k) rsvd::rsvd(centred, k),
                         `rsvd (q = 20)` = function(x, centred, k) rsvd::rsvd(centred, k, q = 20)),

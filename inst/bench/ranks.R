@@ -1,8 +1,9 @@
-# Kernel sums over ranks: one job of one size, started by ranks.sh. Times, processor time, numbers sent and work of each rank go as
-# lines of a table to the file named last.
+# Kernel sums over ranks: one job of one size, started by ranks.sh. Times, processor time, numbers sent and work of each
+# rank go as lines of a table to the file named last.
 #   mpirun -n P Rscript ranks.R uniform 10 166912 weak 0.5 results.csv
-# Points: "uniform" in the unit cube or "clustered"; dimensions; points, a rank (`weak`) or in all (`strong`); the bandwidth of one
-# rank, which weak scaling halves for every fourfold number of ranks, as the paper does; Epanechnikov kernel, relative error 0.1.
+# Points: "uniform" in the unit cube or "clustered"; dimensions; points, a rank (`weak`) or in all (`strong`); the
+# bandwidth of one rank, which weak scaling halves for every fourfold number of ranks, as the paper does; Epanechnikov
+# kernel, relative error 0.1.
 suppressMessages(library(weft))
 args <- commandArgs(TRUE)
 at <- weft_ranks()

@@ -1,5 +1,5 @@
-# How much of regulation()'s network stays when one cell of 3,000 is left out: the share of the 1,000 heaviest edges that
-# are among the 1,000 heaviest again.
+# How much of regulation()'s network stays when one cell of 3,000 is left out: the share of the 1,000 heaviest edges
+# that are among the 1,000 heaviest again.
 # Usage: Rscript regulation-leave-one.R [cells] [genes] [regulators] [left out]
 # Counts of simulated cells; left out are cells at even steps, the one of most counts and the one of fewest.
 suppressMessages(library(weft))

@@ -3,11 +3,11 @@
 # KBoost brings them.
 # Usage: Rscript regulation.R [sets] [file.csv] [seconds] [name of a kind or a method ...]
 # By default 20 sets of every kind, by every method.
-# Peers where they are installed: minet, parmigene, GENIE3, ennet, KBoost, tigress. A peer that has taken so many seconds
-# on a kind is left out of its further sets. Tables are written after each kind: file.csv, file-calls.csv (false discovery
-# rates; rate 0: how many sets of permuted data have an edge at .05) and file-direction.csv. What was measured is kept
-# after each set, one file per kind in the folder file-parts, and is not measured again: runs that were stopped go on,
-# several may work on different kinds, and the tables hold all that the folder does.
+# Peers where they are installed: minet, parmigene, GENIE3, ennet, KBoost, tigress. A peer that has taken so many
+# seconds on a kind is left out of its further sets. Tables are written after each kind: file.csv, file-calls.csv (false
+# discovery rates; rate 0: how many sets of permuted data have an edge at .05) and file-direction.csv. What was measured
+# is kept after each set, one file per kind in the folder file-parts, and is not measured again: runs that were stopped
+# go on, several may work on different kinds, and the tables hold all that the folder does.
 library(weft)
 
 has <- function(package) requireNamespace(package, quietly = TRUE)

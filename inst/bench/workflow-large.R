@@ -1,6 +1,6 @@
-# A whole transcriptome: matrix of information, CLR and ARACNE networks cut at a false discovery rate, components; seconds by the clock
-# and of processor time, and peak memory of the process (VmHWM), a step. Beside it, where they are installed, minet and parmigene at
-# smaller sizes in the same run, and what these come to at full size.
+# A whole transcriptome: matrix of information, CLR and ARACNE networks cut at a false discovery rate, components;
+# seconds by the clock and of processor time, and peak memory of the process (VmHWM), a step. Beside it, where they are
+# installed, minet and parmigene at smaller sizes in the same run, and what these come to at full size.
 # Usage: Rscript workflow-large.R [genes] [samples] [cpu|cuda] [both|weft|peers]
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
@@ -37,16 +37,19 @@ cat(sprintf("%d genes, %d samples, backend \"%s\", %d threads, load %s\n\n", gen
             if (file.exists("/proc/loadavg")) sub(" .*", "", readLines("/proc/loadavg")) else "?"))
 if (part != "peers") {
   x <- expression(genes)
-  if (backend == "cuda") invisible(step("(device started)", mi_matrix(x[, 1:64], estimator = "spearman", backend = backend), FALSE))
+  if (backend == "cuda") invisible(step("(device started)",
+                                        mi_matrix(x[, 1:64], estimator = "spearman", backend = backend), FALSE))
   q <- step("checks", gene_quality(x))
   rm(x)
   invisible(step("components", gene_components(q, seed = 1, backend = backend)))
   net <- step("ARACNE network from data", gene_mi_network(q, method = "aracne", backend = backend))
-  cat(sprintf("  %s edges; these steps together %.2f s, processor %.2f s\n", format(weft:::count_edges(net), big.mark = ","), total[1L],
+  cat(sprintf("  %s edges; these steps together %.2f s, processor %.2f s\n",
+              format(weft:::count_edges(net), big.mark = ","), total[1L],
               total[2L]))
   rm(net)
   invisible(gc())
-  net <- step("CLR network from data, 100,000 edges", gene_mi_network(q, method = "clr", edges = 1e5, backend = backend))
+  net <- step("CLR network from data, 100,000 edges",
+              gene_mi_network(q, method = "clr", edges = 1e5, backend = backend))
   cat(sprintf("  %s edges\n", format(weft:::count_edges(net), big.mark = ",")))
   rm(net)
   invisible(gc())
@@ -58,16 +61,17 @@ if (part != "peers") {
     rm(w)
     invisible(gc())
   }
-  invisible(step("threshold of a false discovery rate", weft:::significant_information(m, 0.01)))
+  invisible(step("threshold of a false discovery rate", weft:::significant_pairs(m, 0.01)))
   rm(m)
   cat(sprintf("\nPeak memory of all: %.2f GiB\n", peak_gb()))
 }
 
 # ---- peers ----
 
-# Each step at two sizes, `repeats` times each. It is carried to full size by the power of the number of genes that its algorithm has
-# (pairs: 2, triples: 3) and the constant measured at the larger size. `shown` is the power between the two sizes: where it is
-# below that of the algorithm the smaller size still has other costs in it; where it is above, caches are left.
+# Each step at two sizes, `repeats` times each. It is carried to full size by the power of the number of genes that its
+# algorithm has (pairs: 2, triples: 3) and the constant measured at the larger size. `shown` is the power between the
+# two sizes: where it is below that of the algorithm the smaller size still has other costs in it; where it is above,
+# caches are left.
 repeats <- 3L
 powers <- c(matrix = 2, ARACNE = 3, CLR = 2)
 peers <- list(
@@ -99,7 +103,8 @@ carried <- function(package) {
     large <- time_peer(step, step$at[2L])
     up <- (genes / step$at[2L])^power
     used <- large["processor", ]
-    data.frame(step = step$what, genes = step$at[2L], seconds = stats::median(used), least = min(used), most = max(used),
+    data.frame(step = step$what, genes = step$at[2L], seconds = stats::median(used), least = min(used),
+               most = max(used),
                shown = log(stats::median(used) / stats::median(small)) / log(step$at[2L] / step$at[1L]), power = power,
                whole = stats::median(used) * up, whole_least = min(used) * up, whole_most = max(used) * up,
                whole_elapsed = stats::median(large["elapsed", ]) * up)
@@ -107,12 +112,14 @@ carried <- function(package) {
   do.call(rbind, rows)
 }
 if (part != "weft") for (package in Filter(has, names(peers))) {
-  cat(sprintf("\n%s %s, %d samples: seconds of processor time at `genes` (median, least and most of %d), the power between that\n",
+  cat(sprintf(paste("\n%s %s, %d samples: seconds of processor time at `genes` (median, least and most of %d), the",
+                    "power between that\n"),
               package, utils::packageVersion(package), samples, repeats),
       "and half as many genes, the algorithm's power, and what it comes to at ", genes,
       " genes (`whole`; `whole_elapsed` by the clock).\nNOT run at that size.\n", sep = "")
   table <- carried(package)
   print(data.frame(table[1L], signif(table[-1L], 3)), row.names = FALSE, width = 160)
-  cat(sprintf("Matrix and ARACNE at %d genes: some %.0f s (%.0f to %.0f) of processor time\n", genes, sum(table$whole[1:2]),
+  cat(sprintf("Matrix and ARACNE at %d genes: some %.0f s (%.0f to %.0f) of processor time\n", genes,
+              sum(table$whole[1:2]),
               sum(table$whole_least[1:2]), sum(table$whole_most[1:2])))
 }

@@ -24,8 +24,10 @@ clean <- function(setting, n, seed) {
   noise <- function(df = Inf) matrix(rt(n * genes, df), n)
   factors <- function(df = Inf) matrix(rt(n * 3, df), n) %*% matrix(rnorm(3 * genes), 3)
   x <- switch(setting,
-    plain = noise(), groups = noise() + outer(seq_len(n) <= 0.15 * n, rnorm(genes, 0, 1.5)), t3 = noise(3), t5 = noise(5),
-    rows = noise() * sqrt(5 / rchisq(n, 5)), batches = noise() + matrix(rnorm(3 * genes), 3)[sample(3, n, TRUE, c(6, 3, 1)), ],
+    plain = noise(), groups = noise() + outer(seq_len(n) <= 0.15 * n, rnorm(genes, 0, 1.5)), t3 = noise(3),
+    t5 = noise(5),
+    rows = noise() * sqrt(5 / rchisq(n, 5)), batches = noise() +
+      matrix(rnorm(3 * genes), 3)[sample(3, n, TRUE, c(6, 3, 1)), ],
     factors = noise() + factors(), "t factors" = noise(4) + factors(4),
     network = { e <- regulated(n, seed); stats::residuals(stats::lm(e$x ~ e$class)) }, classes = regulated(n, seed)$x)
   dimnames(x) <- list(paste0("s", seq_len(n)), paste0("g", seq_len(genes)))
@@ -51,7 +53,8 @@ for (n in sizes) for (setting in names(settings)) {
   row <- data.frame(setting = setting, samples = n, runs = runs, outliers = mean(found[1L, ]),
                     too_many_components = mean(found[2L, ]), hidden_batch = mean(found[3L, ]),
                     hidden_classes = mean(found[4L, ], na.rm = TRUE))
-  cat(sprintf("%-10s %3d samples: runs with outliers %.3f, with too many components %.3f, with a hidden batch %.3f\n", setting, n,
+  cat(sprintf("%-10s %3d samples: runs with outliers %.3f, with too many components %.3f, with a hidden batch %.3f\n",
+              setting, n,
               row$outliers, row$too_many_components, row$hidden_batch))
   done <- rbind(done, row)
   if (!is.null(file)) write.csv(done, file, row.names = FALSE)

@@ -29,7 +29,8 @@ bayes <- function(n, p, set) {
   if (!quick) {
     rows$bge <- timed(ours(score = "bge"))
     rows$`bdeu, 3 bins` <- timed(ours(score = "bdeu"))
-    rows$`bge, raw values` <- timed(bn_learn(as.data.frame(e$x[, genes]), score = "bge", max_parents = 3, target = "max", seed = set))
+    rows$`bge, raw values` <- timed(bn_learn(as.data.frame(e$x[, genes]), score = "bge", max_parents = 3,
+                                             target = "max", seed = set))
   }
   if (peer) {
     raw <- as.data.frame(e$x[, genes])
@@ -37,19 +38,22 @@ bayes <- function(n, p, set) {
     hc <- function(data) timed(bnlearn::hc(data), bnlearn::amat)
     rows <- c(rows, list(`hc, bic-g` = hc(raw), `hc, bic, 3 bins` = hc(bins)))
   }
-  data.frame(way = names(rows), shd = vapply(rows, `[`, 0, 1L), seconds = vapply(rows, `[`, 0, 2L), edges = sum(truth), row.names = NULL)
+  data.frame(way = names(rows), shd = vapply(rows, `[`, 0, 1L), seconds = vapply(rows, `[`, 0, 2L), edges = sum(truth),
+             row.names = NULL)
 }
 
 table <- NULL
 for (shape in list(c(200, 100), c(500, 200))) {
   all <- do.call(rbind, lapply(seq_len(sets), function(set) bayes(shape[1L], shape[2L], set)))
-  cat(sprintf("\nBayesian network of 20 of %d genes, %d samples, %d sets, %.1f true edges: mean CPDAG distance (standard error)\n",
+  cat(sprintf(paste("\nBayesian network of 20 of %d genes, %d samples, %d sets, %.1f true edges: mean CPDAG",
+                    "distance (standard error)\n"),
               shape[2L], shape[1L],
               sets, mean(all$edges)))
   for (way in unique(all$way)) {
     own <- all[all$way == way, ]
     cat(sprintf("  %-20s %s   %.2f s\n", way, mean_error(own$shd), mean(own$seconds)))
-    table <- rbind(table, data.frame(genes = shape[2L], samples = shape[1L], sets = sets, way = way, mean = mean(own$shd),
+    table <- rbind(table, data.frame(genes = shape[2L], samples = shape[1L], sets = sets, way = way,
+                                     mean = mean(own$shd),
                                      error = round(stats::sd(own$shd) / sqrt(sets), 2)))
   }
 }
@@ -64,7 +68,8 @@ for (n in c(60, 200, 500)) {
     flagged <- o$sample[o$outlier]
     c(sum(e$outliers %in% flagged), sum(!flagged %in% e$outliers), all(e$outliers %in% o$sample[1:3]))
   }, numeric(3))
-  cat(sprintf("  %d samples: found %.2f of 3, besides %.2f; the three strangest are the planted ones in %.0f of %d sets\n", n,
+  cat(sprintf(paste("  %d samples: found %.2f of 3, besides %.2f; the three strangest are the planted ones in %.0f",
+                    "of %d sets\n"), n,
               mean(counts[1, ]),
               mean(counts[2, ]), sum(counts[3, ]), sets))
 }

@@ -1,5 +1,5 @@
-/* Tables of the report sort, search, open and download; the network zooms, moves and is searched. Without this script all
- * of it is there to be read. */
+/* Tables of the report sort, search, open and download; the network zooms, moves and is searched. Without this
+ * script all of it is there to be read. */
 (function () {
   "use strict";
   function make(tag, text, where) {
@@ -22,11 +22,13 @@
     return a.localeCompare(b);
   }
   function csvCell(text) { /* spreadsheets take such a cell for a formula; a number is none */
-    if (/^\s*[-=+@\uff0b\uff0d\uff1d\uff20]|^[\t\r\n]/.test(text) && (text.trim() === "" || isNaN(Number(text)))) text = "'" + text;
+    if (/^\s*[-=+@\uff0b\uff0d\uff1d\uff20]|^[\t\r\n]/.test(text) &&
+        (text.trim() === "" || isNaN(Number(text)))) text = "'" + text;
     return '"' + text.replace(/"/g, '""') + '"';
   }
   function table(figure) {
-    var t = figure.querySelector("table"), body = t.tBodies[0], rows = Array.from(body.rows), heads = Array.from(t.tHead.rows[0].cells);
+    var t = figure.querySelector("table"), body = t.tBodies[0],
+        rows = Array.from(body.rows), heads = Array.from(t.tHead.rows[0].cells);
     var first = Number(t.getAttribute("data-first")), all = rows.length <= first, word = "";
     var tools = make("div"), found = make("span"), more = make("button");
     tools.className = "tools";
@@ -80,16 +82,22 @@
         show();
       }
       head.addEventListener("click", sort);
-      head.addEventListener("keydown", function (e) { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); sort(); } });
+      head.addEventListener("keydown", function (e) {
+        if (e.key === "Enter" || e.key === " ") { e.preventDefault(); sort(); }
+      });
     });
     show();
   }
 
   /* ---- network ---- */
   function network(box) {
-    var svg = box.querySelector("svg"), edges = Array.from(svg.querySelectorAll(".edge")), nodes = Array.from(svg.querySelectorAll(".node"));
+    var svg = box.querySelector("svg"), edges = Array.from(svg.querySelectorAll(".edge")),
+        nodes = Array.from(svg.querySelectorAll(".node"));
     var home = svg.getAttribute("viewBox").split(" ").map(Number), view = home.slice(), held = null, from = null;
-    var at = nodes.map(function (n) { return { x: Number(n.getAttribute("data-x")), y: Number(n.getAttribute("data-y")), r: Number(n.getAttribute("data-r")) }; });
+    var at = nodes.map(function (n) {
+      return { x: Number(n.getAttribute("data-x")), y: Number(n.getAttribute("data-y")),
+               r: Number(n.getAttribute("data-r")) };
+    });
     function look() { svg.setAttribute("viewBox", view.join(" ")); }
     function zoom(factor, x, y) {
       if (view[2] * factor > home[2] * 3 || view[2] * factor < home[2] / 40) return;
@@ -104,7 +112,8 @@
     }
     function draw(edge) {
       var a = at[edge.getAttribute("data-a")], b = at[edge.getAttribute("data-b")];
-      var dx = b.x - a.x, dy = b.y - a.y, d = Math.sqrt(dx * dx + dy * dy) || 1, gap = b.r + (edge.hasAttribute("marker-end") ? 3 : 0);
+      var dx = b.x - a.x, dy = b.y - a.y, d = Math.sqrt(dx * dx + dy * dy) || 1,
+          gap = b.r + (edge.hasAttribute("marker-end") ? 3 : 0);
       edge.setAttribute("x1", a.x + dx / d * a.r);
       edge.setAttribute("y1", a.y + dy / d * a.r);
       edge.setAttribute("x2", b.x - dx / d * gap);
@@ -129,7 +138,9 @@
     search.setAttribute("aria-label", "Find a gene in the network");
     search.addEventListener("input", function () {
       var word = search.value.trim().toLowerCase(), hit = [];
-      if (word) nodes.forEach(function (n, i) { if (n.querySelector("text").textContent.toLowerCase().indexOf(word) >= 0) hit.push(i); });
+      if (word) nodes.forEach(function (n, i) {
+        if (n.querySelector("text").textContent.toLowerCase().indexOf(word) >= 0) hit.push(i);
+      });
       light(hit);
     });
     function middle() { return [view[0] + view[2] / 2, view[1] + view[3] / 2]; }
@@ -140,7 +151,6 @@
       });
     });
     make("span", "Drag genes or the ground; click a gene for its neighbours.", tools);
-    make("span", "Swipe for the rest.", tools).className = "turn";
     box.insertBefore(tools, box.firstChild);
     svg.addEventListener("wheel", function (e) {
       if (!e.ctrlKey && !e.shiftKey && document.activeElement !== svg) return; /* else the page could not be scrolled */
@@ -184,9 +194,26 @@
     });
   }
 
+  /* ---- what is wider than the page ---- */
+  function wide(part) { /* fades out where it goes on, and says so */
+    var hint = make("p", "Swipe sideways: it goes on at the right \u2192");
+    hint.className = "swipe";
+    part.parentNode.insertBefore(hint, part);
+    function look() {
+      part.parentNode.classList.toggle("scrolls", part.scrollWidth > part.clientWidth + 2);
+      part.classList.toggle("more", part.scrollLeft + part.clientWidth < part.scrollWidth - 2);
+    }
+    part.addEventListener("scroll", look, { passive: true });
+    window.addEventListener("resize", look);
+    window.addEventListener("load", look);
+    part.addEventListener("click", function () { setTimeout(look, 0); });
+    look();
+  }
+
   function start() {
     document.querySelectorAll("figure.table").forEach(table);
     document.querySelectorAll(".network").forEach(network);
+    document.querySelectorAll(".scroll, .pan").forEach(wide);
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start); else start();
 })();

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-const weft_bits_ops *weft_bits(void) {
+const weft_bits_ops *weft_bits(void)
+{
 #if WEFT_SIMD_X86
   switch (weft_simd_level()) {
   case WEFT_SIMD_AVX512: return &weft_bits_avx512;
@@ -23,7 +24,8 @@ enum { HIST_TABLES = 4, HIST_CELLS = 1024 }; /* 16 KiB of stack: half of a first
 
 /* The cell of a row in a table of `cells` cells and one more for the rows to skip; without short-circuits, so that it
  * compiles to a conditional move. */
-static inline size_t hist_cell(size_t code, size_t class_code, size_t levels, size_t classes, size_t cells) {
+static inline size_t hist_cell(size_t code, size_t class_code, size_t levels, size_t classes, size_t cells)
+{
   size_t cell = code * classes + class_code;
   return ((code >= levels) | (class_code >= classes)) ? cells : cell;
 }
@@ -52,11 +54,13 @@ static inline size_t hist_cell(size_t code, size_t class_code, size_t levels, si
     for (size_t t = 0; t < HIST_TABLES; t++) counts[cell] += table[t][cell];
 
 void weft_hist_u8(const uint8_t *codes, const uint8_t *class_codes, size_t n, size_t levels, size_t classes,
-                  uint32_t *counts) {
+                  uint32_t *counts)
+{
   HIST_BODY
 }
 
 void weft_hist_u16(const uint16_t *codes, const uint16_t *class_codes, size_t n, size_t levels, size_t classes,
-                   uint32_t *counts) {
+                   uint32_t *counts)
+{
   HIST_BODY
 }

@@ -30,7 +30,7 @@ weft_status weft_draws_fill(weft_ctx *ctx, int kind, uint64_t key, uint32_t stre
 {
   weft_status st = WEFT_OK;
   weft_draws_law law;
-  weft_rng rng = {key, stream};
+  weft_rng rng = { key, stream };
   const char *wrong = weft_draws_law_make(kind, a, b, &law);
   if (wrong) return weft_fail(ctx, WEFT_ERR_INPUT, "%s", wrong);
   if (kind == WEFT_DRAW_CURAND_WORDS) return weft_fail(ctx, WEFT_ERR_INPUT, "cuRAND's words need the CUDA back end");

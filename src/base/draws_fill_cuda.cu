@@ -37,7 +37,7 @@ weft_status weft_draws_fill_cuda(weft_ctx *ctx, int kind, uint64_t key, uint32_t
 {
   weft_status st = WEFT_OK;
   weft_draws_law law;
-  weft_rng rng = {key, stream};
+  weft_rng rng = { key, stream };
   double *device;
   weft_device_arena mem = weft_device_begin(ctx);
   size_t width = weft_draws_width(kind), most = n < CHUNK ? n : CHUNK;

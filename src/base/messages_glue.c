@@ -102,10 +102,10 @@ SEXP C_weft_ranks_receive(SEXP control)
   weft_glue_run(control, look, &m);
   if (m.to < 0) return R_NilValue;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  SET_VECTOR_ELT(out, 0, Rf_ScalarInteger(m.to));
-  SET_VECTOR_ELT(out, 1, Rf_ScalarInteger(m.kind));
-  SET_VECTOR_ELT(out, 2, Rf_allocVector(REALSXP, (R_xlen_t) m.n));
-  if (m.n) memcpy(REAL(VECTOR_ELT(out, 2)), m.values, (size_t) m.n * sizeof *m.values);
+  weft_result_put(out, "from", Rf_ScalarInteger(m.to));
+  weft_result_put(out, "kind", Rf_ScalarInteger(m.kind));
+  double *values = REAL(weft_result_put(out, "values", Rf_allocVector(REALSXP, (R_xlen_t) m.n)));
+  if (m.n) memcpy(values, m.values, (size_t) m.n * sizeof *m.values);
   UNPROTECT(1);
   return out;
 }

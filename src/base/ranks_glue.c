@@ -19,14 +19,17 @@ static weft_status start(weft_ctx *ctx, const weft_backend *backend, void *data)
   return st;
 }
 
-/* c(rank, size, number on this host) */
+/* list(rank, size, on_host: its number among the ranks of this host) */
 SEXP C_weft_ranks_start(SEXP control)
 {
+  const char *fields[] = { "rank", "size", "on_host", "" };
   weft_glue_run(control, start, (void *) CHAR(Rf_asChar(weft_glue_element(control, "libs"))));
-  SEXP out = Rf_allocVector(INTSXP, 3);
   const weft_rank here = weft_ranks_here();
-  const int values[] = { here.rank, here.size, here.on_host };
-  memcpy(INTEGER(out), values, sizeof values);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  weft_result_put(out, "rank", Rf_ScalarInteger(here.rank));
+  weft_result_put(out, "size", Rf_ScalarInteger(here.size));
+  weft_result_put(out, "on_host", Rf_ScalarInteger(here.on_host));
+  UNPROTECT(1);
   return out;
 }
 

@@ -80,12 +80,18 @@ typedef struct weft_bn_run {
   uint64_t key;
   const double *beta;         /* temperatures: inverse temperatures, beta[0] is 1 */
   int sum;                    /* 0: best graph of an order, 1: sum over the graphs of an order */
+  int layers;                 /* with sum: of an ordered partition (bn_layers.c), on the CPU alone */
 } weft_bn_run;
+
+/* Kinds of moves: of orders swap, adjacent, move; of layers see bn_layers.c. */
+#define WEFT_BN_MOST_MOVES 6
+static inline size_t weft_bn_moves(const weft_bn_run *run) { return run->layers ? 6 : 3; }
 
 typedef struct weft_bn_chains {
   int32_t *order;             /* p × replicas: in, the orders to start from (order[0] < 0: draw them); out, the last */
   double *trace;              /* saved × ladders: score of the coldest order at every thin-th iteration */
-  double *accepted;           /* 4 × replicas: accepted of swap, adjacent, move; then all iterations */
+  int32_t *layer;             /* layers, p × replicas: each node's, from 0; in (layer[0] < 0: draw them) and out */
+  double *accepted;           /* (moves + 1) × replicas: accepted by kind of move; then all iterations */
   double *swapped;            /* (temperatures - 1) × ladders × 2: accepted, tried */
   int32_t *sampled;           /* sum: p × samples × ladders: index within the node's sets, from 0 */
   size_t samples;             /* a ladder */
@@ -124,14 +130,10 @@ weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, int6
 weft_status weft_bn_draw_graphs(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, uint64_t key, size_t draws,
                                 int32_t *sampled);
 
-/* Weighted means of edges [from, to] over the graphs that chains drew (weft_bn_chains.sampled), and the greatest
+/* Means of edges [from, to] over the graphs that chains drew (weft_bn_chains.sampled), and the greatest
  * difference between the means of two ladders. */
-weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, const double *weight,
-                               size_t samples, size_t ladders, double *edges, double *difference);
-
-/* ln of the number of orders of each of m graphs; parents: p masks of `words` words a graph. NaN from the
- * first graph on that has more than `limit` sets that are closed under parents. */
-weft_status weft_bn_count_orders(weft_ctx *ctx, const uint64_t *parents, size_t p, size_t m, size_t limit, double *out);
+weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, size_t samples,
+                               size_t ladders, double *edges, double *difference);
 
 /* ---- both back ends: the same tables, chains and optima, bit for bit; sums over orders within rounding ---- */
 

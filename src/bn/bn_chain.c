@@ -1,4 +1,4 @@
-/* Ladders of chains over orders: start, portions of steps in parallel over ladders, swaps of neighbouring temperatures,
+/* Ladders of chains over orders or layers: start, portions of steps in parallel over ladders, swaps of neighbouring temperatures,
  * traces, drawn graphs, and the best graphs of all. A ladder's result depends on the key and its own number alone. */
 #include <math.h>
 #include "../base/parallel.h"
@@ -42,7 +42,7 @@ weft_status weft_bn_lists_make(weft_arena *mem, const weft_bn_table *table, int 
 {
   weft_status st = WEFT_OK;
   const size_t p = table->p, words = table->words;
-  *out = (weft_bn_lists) { table, p, words, NULL, ldexp(1.0, table->bits), NULL };
+  *out = (weft_bn_lists) { .table = table, .p = p, .words = words, .unit = ldexp(1.0, table->bits) };
   WEFT_TAKE0(out->users, mem, p * words);
   for (size_t z = 0; z < p; z++)
     for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
@@ -151,7 +151,8 @@ static void find_before(const weft_bn_lists *lists, weft_bn_replica *r, uint64_t
   }
 }
 
-static weft_status make_replica(weft_arena *mem, const weft_bn_lists *lists, weft_bn_replica *r)
+static weft_status make_replica(weft_arena *mem, const weft_bn_lists *lists, const weft_bn_run *run,
+                                weft_bn_replica *r)
 {
   weft_status st = WEFT_OK;
   memset(r, 0, sizeof *r);
@@ -161,6 +162,21 @@ static weft_status make_replica(weft_arena *mem, const weft_bn_lists *lists, wef
   WEFT_TAKE(r->pick, mem, lists->p);
   WEFT_TAKE(r->children, mem, lists->p * lists->words);
   WEFT_TAKE(r->improvable, mem, lists->words);
+  if (run->layers) WEFT_TRY(weft_bn_layers_make(mem, lists, r));
+done:
+  return st;
+}
+
+/* Layers as they were left, or drawn given the order. `number`: of the replica among all. */
+static weft_status start_layers(weft_ctx *ctx, const chain_job *job, size_t number, const int32_t *layer,
+                                weft_bn_replica *r)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_run *run = job->run;
+  const weft_rng rng = { run->key, WEFT_BN_STARTS + (uint32_t) (run->ladder0 * run->temperatures + number) };
+  if (layer[0] < 0) weft_bn_layers_draw(job->lists, r, rng, job->lists->p); /* the order took p draws */
+  else if (!weft_bn_layers_read(job->lists, r, layer))
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "Layers to go on from leave a node without possible parents."));
 done:
   return st;
 }
@@ -182,9 +198,11 @@ static weft_status make_ladders(weft_ctx *ctx, weft_arena *mem, chain_job *job)
     WEFT_TAKE(l->at, mem, temperatures);
     for (size_t t = 0; t < temperatures; t++) {
       weft_bn_replica *r = l->at[t] = &l->replica[t];
-      WEFT_TRY(make_replica(mem, lists, r));
-      memcpy(r->order, job->out->order + (c * temperatures + t) * p, p * sizeof *r->order);
+      const size_t number = c * temperatures + t;
+      WEFT_TRY(make_replica(mem, lists, job->run, r));
+      memcpy(r->order, job->out->order + number * p, p * sizeof *r->order);
       find_before(lists, r, placed);
+      if (job->run->layers) WEFT_TRY(start_layers(ctx, job, number, job->out->layer + number * p, r));
       job->kernel.start(lists, r);
       add_best_graph(lists, l, r, weft_bn_stamp(0, t));
     }
@@ -209,7 +227,7 @@ static void swap_temperatures(const chain_job *job, size_t c, uint64_t round)
                         weft_draw_words(rng, round, (uint32_t) t))) continue;
     counted[2 * t]++;
     weft_bn_replica *r = l->at[t];
-    double counts[4]; /* these stay with the temperature */
+    double counts[WEFT_BN_MOST_MOVES + 1]; /* these stay with the temperature */
     memcpy(counts, r->accepted, sizeof counts);
     memcpy(r->accepted, l->at[t + 1]->accepted, sizeof counts);
     memcpy(l->at[t + 1]->accepted, counts, sizeof counts);
@@ -256,7 +274,7 @@ static void ladder_task(void *data, size_t c, int thread)
       const weft_rng rng = { run->key, WEFT_BN_STEPS + (uint32_t) ((run->ladder0 + c) * run->temperatures + t) };
       if (job->lists->p > 1) job->kernel.steps(job->lists, l->at[t], rng, run->beta[t], absolute, count, &l->best,
                                                    weft_bn_stamp(it + 1, t));
-      else l->at[t]->accepted[3] += (double) count; /* a single node has one order; iterations count all the same */
+      else l->at[t]->accepted[WEFT_BN_MOST_MOVES] += (double) count; /* a single node has one order; iterations count all the same */
     }
     it += count;
     if (it % run->thin == 0) save(job, c, it);
@@ -312,7 +330,8 @@ weft_status weft_bn_chain_cpu(weft_ctx *ctx, const weft_bn_table *table, const w
   chain_job job = { &lists, run, out, { 0 }, NULL, 0, 0 };
   memset(out->swapped, 0, 2 * run->ladders * (run->temperatures - 1) * sizeof *out->swapped);
   WEFT_TRY(weft_bn_lists_make(&mem, table, run->sum, &lists));
-  job.kernel = run->sum ? weft_bn_sum_kernel(lists.words) : weft_bn_max_kernel(lists.words);
+  if (run->layers) WEFT_TRY(weft_bn_layers_prepare(&mem, &lists));
+  job.kernel = (run->layers ? weft_bn_layers_kernel : run->sum ? weft_bn_sum_kernel : weft_bn_max_kernel)(lists.words);
   WEFT_TAKE(all.score, &mem, run->best);
   WEFT_TAKE(all.hash, &mem, run->best);
   WEFT_TAKE(all.stamp, &mem, run->best);
@@ -322,10 +341,12 @@ weft_status weft_bn_chain_cpu(weft_ctx *ctx, const weft_bn_table *table, const w
   merge_best(&job, &all);
   for (size_t c = 0; c < run->ladders; c++)
     for (size_t t = 0; t < run->temperatures; t++) {
-      const weft_bn_replica *r = job.ladders[c].at[t];
-      const size_t number = c * run->temperatures + t;
+      weft_bn_replica *r = job.ladders[c].at[t];
+      const size_t number = c * run->temperatures + t, moves = weft_bn_moves(run);
+      if (run->layers) weft_bn_layers_write(&lists, r, out->layer + number * table->p);
       memcpy(out->order + number * table->p, r->order, table->p * sizeof *r->order);
-      memcpy(out->accepted + 4 * number, r->accepted, sizeof r->accepted);
+      memcpy(out->accepted + (moves + 1) * number, r->accepted, moves * sizeof *r->accepted);
+      out->accepted[(moves + 1) * number + moves] = r->accepted[WEFT_BN_MOST_MOVES];
     }
 done:
   weft_arena_end(&mem);

@@ -22,21 +22,38 @@
 
 #define WIDE static inline __attribute__((always_inline))
 
+typedef struct weft_bn_layers weft_bn_layers;
+
 typedef struct weft_bn_replica {
-  int32_t *order;             /* node at a position */
-  uint64_t *before;           /* p × words: predecessors */
+  int32_t *order;             /* node at a position; while layers move it stands still */
+  uint64_t *before;           /* p × words: predecessors; in layers, all nodes of earlier layers */
   int64_t *value;             /* sum: a node's score given its predecessors */
+  weft_bn_layers *layers;     /* bn_layers.c; NULL for orders */
   int32_t *pick;              /* max: index of the best set within the node's sets */
   uint64_t *children;         /* max, p × words: nodes whose best set has this parent */
   uint64_t *improvable;       /* max, words: nodes whose best set is not the first of their list */
   int64_t score;
   uint64_t hash;              /* max: of the picks */
-  double accepted[4];         /* swap, adjacent, move; all iterations */
+  double accepted[WEFT_BN_MOST_MOVES + 1]; /* by kind of move; then all iterations */
 } weft_bn_replica;
 
 WIDE int has_bit(const uint64_t *mask, int32_t v) { return (int) (mask[v >> 6] >> (v & 63) & 1); }
 WIDE void set_bit(uint64_t *mask, int32_t v) { mask[v >> 6] |= UINT64_C(1) << (v & 63); }
 WIDE void clear_bit(uint64_t *mask, int32_t v) { mask[v >> 6] &= ~(UINT64_C(1) << (v & 63)); }
+
+WIDE int any_bit(const uint64_t *mask, size_t words)
+{
+  uint64_t all = 0;
+  for (size_t w = 0; w < words; w++) all |= mask[w];
+  return all != 0;
+}
+
+WIDE int meets(const uint64_t *a, const uint64_t *b, size_t words)
+{
+  uint64_t both = 0;
+  for (size_t w = 0; w < words; w++) both |= a[w] & b[w];
+  return both != 0;
+}
 
 WIDE int fits(const uint64_t *set, const uint64_t *before, size_t words)
 {
@@ -137,8 +154,26 @@ typedef struct weft_bn_kernel {
 } weft_bn_kernel;
 weft_bn_kernel weft_bn_max_kernel(size_t words);
 weft_bn_kernel weft_bn_sum_kernel(size_t words);
+weft_bn_kernel weft_bn_layers_kernel(size_t words);
 
 weft_status weft_bn_weights_make(weft_arena *mem, weft_bn_lists *lists);
+/* ln Σ exp(score) over node z's sets within `before`, in units; `last`: that have a member of it, unless it is NULL or
+ * empty. WEFT_BN_NEVER when there are none. */
+int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last);
+/* One of these sets with the probability of its weight, by a uniform number: which of the node's sets. */
+int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last,
+                         int64_t value, double uniform);
+
+/* What lists and replicas have for layers. */
+weft_status weft_bn_layers_prepare(weft_arena *mem, weft_bn_lists *lists);
+weft_status weft_bn_layers_make(weft_arena *mem, const weft_bn_lists *lists, weft_bn_replica *r);
+/* The layers of a graph drawn given the replica's order, draws first .. first + p - 1. */
+void weft_bn_layers_draw(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, uint64_t first);
+/* To and from the number of each node's layer; whether every layer has a node and every node can have parents. */
+int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *r, const int32_t *layer);
+void weft_bn_layers_write(const weft_bn_lists *lists, weft_bn_replica *r, int32_t *layer);
+/* The layer before z's own, empty for the first; NULL for orders. */
+const uint64_t *weft_bn_layer_before(const weft_bn_lists *lists, const weft_bn_replica *r, size_t z);
 /* A graph drawn given the order, as picks; draws first .. first + p - 1. Returns its score. */
 int64_t weft_bn_draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t first,
                            int32_t *picks);

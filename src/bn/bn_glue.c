@@ -307,14 +307,15 @@ static weft_bn_run run_of(weft_record *given)
     .burn_in = weft_record_size(given, "burn_in"), .swap_every = weft_record_size(given, "swap_every"),
     .best = weft_record_size(given, "best"), .first = (uint64_t) weft_record_size(given, "first"),
     .ladder0 = weft_record_size(given, "ladder0"), .key = weft_record_key(given, "key"),
-    .beta = weft_record_doubles(given, "beta", WEFT_ANY_LENGTH), .sum = weft_record_flag(given, "sum")
+    .beta = weft_record_doubles(given, "beta", WEFT_ANY_LENGTH), .sum = weft_record_flag(given, "sum"),
+    .layers = weft_record_flag(given, "layers")
   };
 }
 
 SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
 {
-  const char *fields[] = { "order",        "trace",     "accepted",   "swapped", "sampled",
-                           "sample_score", "best_sets", "best_score", "" };
+  const char *fields[] = { "order",   "layer",        "trace",     "accepted",   "swapped",
+                           "sampled", "sample_score", "best_sets", "best_score", "" };
   weft_record given = weft_record_open(run, "run");
   chain_job job = { .view = view_of(table), .run = run_of(&given) };
   const size_t p = job.view.p, ladders = job.run.ladders, replicas = ladders * job.run.temperatures;
@@ -322,12 +323,16 @@ SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
   const size_t samples = job.run.sum ? saved - job.run.burn_in / job.run.thin : 0;
   const SEXP order = weft_record_field(&given, "order");
   weft_record_integers(&given, "order", (double) p * (double) replicas);
+  const SEXP layer = weft_record_field(&given, "layer");
+  if (job.run.layers) weft_record_integers(&given, "layer", (double) p * (double) replicas);
   weft_record_close(&given);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   job.out = (weft_bn_chains) {
     .order = INTEGER(weft_result_put(out, "order", Rf_duplicate(order))),
+    .layer = job.run.layers ? INTEGER(weft_result_put(out, "layer", Rf_duplicate(layer))) : NULL,
     .trace = REAL(weft_result_put(out, "trace", Rf_allocMatrix(REALSXP, dimension(saved), dimension(ladders)))),
-    .accepted = REAL(weft_result_put(out, "accepted", Rf_allocMatrix(REALSXP, 4, dimension(replicas)))),
+    .accepted = REAL(weft_result_put(out, "accepted", Rf_allocMatrix(REALSXP, (int) weft_bn_moves(&job.run) + 1,
+                                                             dimension(replicas)))),
     .swapped = REAL(weft_result_put(out, "swapped", Rf_allocVector(REALSXP, (R_xlen_t) (2 * (replicas - ladders))))),
     .sampled = INTEGER(weft_result_put(out, "sampled", Rf_allocVector(INTSXP, (R_xlen_t) (p * samples * ladders)))),
     .samples = samples,
@@ -417,10 +422,13 @@ SEXP C_weft_bn_edges_graphs(SEXP table, SEXP optimum, SEXP control)
   return edges_of(edges_graphs, &job, control);
 }
 
-/* shape: bits of low and mid parts of subsets; zeros: as the back end chooses. */
+/* shape: list(low, middle), the bits of these parts of subsets; zeros: as the back end chooses. */
 SEXP C_weft_bn_edges_orders(SEXP table, SEXP optimum, SEXP shape, SEXP control)
 {
-  exact_job job = { .view = view_of(table), .shape = { INTEGER(shape)[0], INTEGER(shape)[1] } };
+  weft_record given = weft_record_open(shape, "shape");
+  exact_job job = { .view = view_of(table),
+                    .shape = { weft_record_integer(&given, "low"), weft_record_integer(&given, "middle") } };
+  weft_record_close(&given);
   job.score = units_of(optimum, &job.view);
   return edges_of(edges_orders, &job, control);
 }
@@ -435,12 +443,14 @@ static weft_status draw_graphs(weft_ctx *ctx, const weft_backend *backend, weft_
   return weft_bn_draw_graphs(ctx, table, job->score, job->key, job->draws, job->sampled);
 }
 
-/* key: two halves of 32 bits. The result: p × draws numbers of sets, from 0. */
-SEXP C_weft_bn_draw_graphs(SEXP table, SEXP optimum, SEXP key, SEXP draws, SEXP control)
+/* plan: list(key, draws). The result: p × draws numbers of sets, from 0. */
+SEXP C_weft_bn_draw_graphs(SEXP table, SEXP optimum, SEXP plan, SEXP control)
 {
-  draw_job job = { .view = view_of(table), .draws = (size_t) Rf_asReal(draws) };
+  weft_record given = weft_record_open(plan, "plan");
+  draw_job job = { .view = view_of(table), .key = weft_record_key(&given, "key"),
+                   .draws = weft_record_size(&given, "draws") };
+  weft_record_close(&given);
   job.score = units_of(optimum, &job.view);
-  job.key = (uint64_t) REAL(key)[0] << 32 | (uint64_t) REAL(key)[1];
   SEXP out = PROTECT(Rf_allocMatrix(INTSXP, dimension(job.view.p), dimension(job.draws)));
   job.sampled = INTEGER(out);
   run_on_table(control, &job.view, draw_graphs, &job);
@@ -451,7 +461,6 @@ SEXP C_weft_bn_draw_graphs(SEXP table, SEXP optimum, SEXP key, SEXP draws, SEXP 
 typedef struct {
   table_view view;
   const int *sampled;
-  const double *weight;
   size_t samples, ladders;
   double *edges, difference;
 } means_job;
@@ -461,52 +470,19 @@ static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, weft_a
 {
   means_job *job = data;
   (void) backend, (void) mem;
-  return weft_bn_edge_means(ctx, table, job->sampled, job->weight, job->samples, job->ladders, job->edges,
-                            &job->difference);
+  return weft_bn_edge_means(ctx, table, job->sampled, job->samples, job->ladders, job->edges, &job->difference);
 }
 
-/* sampled: p × samples × ladders; weights: samples × ladders. */
-SEXP C_weft_bn_edge_means(SEXP table, SEXP sampled, SEXP weights, SEXP control)
+/* sampled: p × samples × ladders. */
+SEXP C_weft_bn_edge_means(SEXP table, SEXP sampled, SEXP control)
 {
   const char *fields[] = { "edges", "difference", "" };
-  means_job job = {
-    view_of(table), INTEGER(sampled), REAL(weights), (size_t) Rf_nrows(weights), (size_t) Rf_ncols(weights), NULL, 0
-  };
+  const int *dims = INTEGER(Rf_getAttrib(sampled, R_DimSymbol));
+  means_job job = { view_of(table), INTEGER(sampled), (size_t) dims[1], (size_t) dims[2], NULL, 0 };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   job.edges = REAL(weft_result_put(out, "edges", Rf_allocVector(REALSXP, (R_xlen_t) (job.view.p * job.view.p))));
   run_on_table(control, &job.view, edge_means, &job);
   weft_result_put(out, "difference", Rf_ScalarReal(job.difference));
-  UNPROTECT(1);
-  return out;
-}
-
-typedef struct { const int *parents; size_t width, p, m, limit; double *out; } orders_job;
-
-static weft_status orders(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  orders_job *job = data;
-  const size_t words = (job->p + 63) / 64;
-  uint64_t *mask;
-  (void) backend;
-  WEFT_TAKE(mask, &mem, job->p * job->m * words);
-  fill_masks(job->parents, job->width, job->p * job->m, words, mask);
-  WEFT_TRY(weft_bn_count_orders(ctx, mask, job->p, job->m, job->limit, job->out));
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
-/* parents: an integer matrix as in a table, a column per node, p columns a graph. */
-SEXP C_weft_bn_orders(SEXP parents, SEXP p, SEXP limit, SEXP control)
-{
-  orders_job job = { INTEGER(parents), (size_t) Rf_nrows(parents), (size_t) Rf_asInteger(p), 0,
-                    (size_t) Rf_asReal(limit), NULL };
-  job.m = (size_t) Rf_ncols(parents) / job.p;
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.m));
-  job.out = REAL(out);
-  weft_glue_run(control, orders, &job);
   UNPROTECT(1);
   return out;
 }

@@ -99,7 +99,7 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
   const uint64_t *winners = m.gained < 0 ? NULL : lists->users + (size_t) m.gained * words;
   const int right = m.lost == m.x; /* x moves to the right: it only gains */
   proposal q = { r->score, r->hash, 0, 1 };
-  r->accepted[3]++;
+  r->accepted[WEFT_BN_MOST_MOVES]++;
   between(r, &m, mid, words);
   for (size_t w = 0; w < words; w++)
     for (uint64_t word = mid[w] & ((losers ? losers[w] : 0) | (winners ? winners[w] & r->improvable[w] : 0));

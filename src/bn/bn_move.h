@@ -123,6 +123,9 @@ typedef struct weft_bn_lists {
   uint64_t *users;            /* p × words: nodes that have a set with this parent */
   double unit;
   weft_bn_weights *weights;   /* sum */
+  /* layers */
+  uint64_t *offered;          /* p × words: nodes that are in some set of this one */
+  double *log_factorial;      /* of 0 .. p */
 } weft_bn_lists;
 
 weft_status weft_bn_lists_make(weft_arena *mem, const weft_bn_table *table, int sum, weft_bn_lists *out);

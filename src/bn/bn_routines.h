@@ -8,6 +8,5 @@
   R(C_weft_bn_optimum, 2) \
   R(C_weft_bn_edges_graphs, 3) \
   R(C_weft_bn_edges_orders, 4) \
-  R(C_weft_bn_draw_graphs, 5) \
-  R(C_weft_bn_edge_means, 4) \
-  R(C_weft_bn_orders, 4)
+  R(C_weft_bn_draw_graphs, 4) \
+  R(C_weft_bn_edge_means, 3)

@@ -24,7 +24,9 @@ static weft_status chain_part(weft_ctx *ctx, size_t part, void *data)
   const size_t first = (size_t) weft_share_start(run->ladders, part, job->parts), replica = first * run->temperatures;
   weft_bn_run own = *run;
   weft_bn_chains out = {
-    .order = all->order + replica * p, .trace = all->trace + first * saved, .accepted = all->accepted + 4 * replica,
+    .order = all->order + replica * p, .trace = all->trace + first * saved,
+    .layer = run->layers ? all->layer + replica * p : NULL,
+    .accepted = all->accepted + (weft_bn_moves(run) + 1) * replica,
     .swapped = all->swapped + 2 * first * (run->temperatures - 1), .samples = all->samples,
     .best_sets = job->best_sets + part * run->best * p, .best_score = job->best_score + part * run->best
   };

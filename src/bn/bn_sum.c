@@ -55,9 +55,10 @@ static size_t add_node(const weft_bn_lists *lists, weft_bn_weights *b, size_t z,
     at = add_chunks(lists, b, z, at, first, k, reference, 0);
     at = add_chunks(lists, b, z, at, k, needed, reference, 1);
     if (!b->chunk) continue;
-    for (size_t c = begin, stop = begin; c < at; c++) {
-      const int64_t best = t->score[t->start[z] + b->chunk[c].pick];
-      while (stop < at && best - t->score[t->start[z] + b->chunk[stop].pick] <= deep) stop++;
+    for (size_t c = begin, stop = begin; c < at; c++) { /* the set that fits may be the chunk's last */
+      const int64_t end = t->start[z] + b->chunk[c].pick + CHUNK, limit = b->chunk[c].copies ? needed : k;
+      const int64_t least = t->score[(end < limit ? end : limit) - 1];
+      while (stop < at && least - t->score[t->start[z] + b->chunk[stop].pick] <= deep) stop++;
       b->chunk[c].stop = (uint32_t) stop;
     }
   }
@@ -86,8 +87,10 @@ done:
 
 /* ---- a node's value ---- */
 
-/* Σ of the weights that count for node z, or 0 when no set fits; *reference gets what they are relative to. */
-WIDE double node_sum(const weft_bn_weights *b, size_t z, const uint64_t *before, int64_t *reference, size_t words)
+/* Σ of the weights that count for node z, or 0 when no set fits; *reference gets what they are relative to. `last`: a
+ * set must have a member of it; NULL: it need not. */
+WIDE double node_sum(const weft_bn_weights *b, size_t z, const uint64_t *before, const uint64_t *last,
+                     int64_t *reference, size_t words)
 {
   double part[32] = { 0 };
   int found = 0;
@@ -97,7 +100,7 @@ WIDE double node_sum(const weft_bn_weights *b, size_t z, const uint64_t *before,
     const double *weight = b->weight + c * CHUNK;
     int any = 0;
     for (size_t k = 0; k < CHUNK; k++) {
-      const int fit = fits(mask + k * words, before, words);
+      const int fit = fits(mask + k * words, before, words) && (!last || meets(mask + k * words, last, words));
       part[k % 32] += fit ? weight[k] : 0;
       any |= fit;
     }
@@ -107,21 +110,24 @@ WIDE double node_sum(const weft_bn_weights *b, size_t z, const uint64_t *before,
   return part[0];
 }
 
-static double node_sum_1(const weft_bn_weights *b, size_t z, const uint64_t *before, int64_t *reference)
+static double node_sum_1(const weft_bn_weights *b, size_t z, const uint64_t *before, const uint64_t *last,
+                         int64_t *reference)
 {
-  return node_sum(b, z, before, reference, 1);
+  return last ? node_sum(b, z, before, last, reference, 1) : node_sum(b, z, before, NULL, reference, 1);
 }
 
-static double node_sum_any(const weft_bn_weights *b, size_t z, const uint64_t *before, int64_t *reference, size_t words)
+static double node_sum_any(const weft_bn_weights *b, size_t z, const uint64_t *before, const uint64_t *last,
+                           int64_t *reference, size_t words)
 {
-  return node_sum(b, z, before, reference, words);
+  return node_sum(b, z, before, last, reference, words);
 }
 
 #if WEFT_SIMD_X86
-WEFT_TARGET_AVX512
-static double node_sum_1_avx512(const weft_bn_weights *b, size_t z, const uint64_t *before, int64_t *reference)
+WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *b, size_t z, const uint64_t *before,
+                                            const uint64_t *last, int64_t *reference)
 {
   const __m512i missing = _mm512_set1_epi64((long long) ~*before);
+  const __m512i wanted = last ? _mm512_set1_epi64((long long) *last) : missing;
   __m512d part[4] = { _mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd() };
   int found = 0;
   for (size_t c = b->begin[z], stop = b->begin[z + 1]; c < stop; c++) {
@@ -130,7 +136,12 @@ static double node_sum_1_avx512(const weft_bn_weights *b, size_t z, const uint64
     const double *weight = b->weight + c * CHUNK;
     __mmask8 fit[8];
     unsigned any = 0;
-    for (int k = 0; k < 8; k++) any |= fit[k] = _mm512_testn_epi64_mask(_mm512_loadu_si512(mask + 8 * k), missing);
+    for (int k = 0; k < 8; k++) {
+      const __m512i sets = _mm512_loadu_si512(mask + 8 * k);
+      fit[k] = _mm512_testn_epi64_mask(sets, missing);
+      if (last) fit[k] = _mm512_mask_test_epi64_mask(fit[k], sets, wanted);
+      any |= fit[k];
+    }
     if (!any) continue;
     for (int k = 0; k < 8; k++)
       part[k % 4] = _mm512_mask_add_pd(part[k % 4], fit[k], part[k % 4], _mm512_loadu_pd(weight + 8 * k));
@@ -141,19 +152,28 @@ static double node_sum_1_avx512(const weft_bn_weights *b, size_t z, const uint64
   const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
   return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
+
+WEFT_TARGET_AVX512
+static double node_sum_1_avx512(const weft_bn_weights *b, size_t z, const uint64_t *before, const uint64_t *last,
+                                int64_t *reference)
+{
+  return last ? node_sum_512(b, z, before, last, reference) : node_sum_512(b, z, before, NULL, reference);
+}
 #endif
 
-/* ln Σ over the sets that fit, WEFT_BN_NEVER when none does. */
-static int64_t node_value(const weft_bn_lists *lists, size_t z, const uint64_t *before)
+int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last)
 {
   const weft_bn_weights *b = lists->weights;
   int64_t reference = 0;
   double sum;
+  if (last && !any_bit(last, lists->words)) last = NULL;
 #if WEFT_SIMD_X86
-  if (lists->words == 1 && weft_simd_level() == WEFT_SIMD_AVX512) sum = node_sum_1_avx512(b, z, before, &reference);
+  if (lists->words == 1 && weft_simd_level() == WEFT_SIMD_AVX512)
+    sum = node_sum_1_avx512(b, z, before, last, &reference);
   else
 #endif
-  sum = lists->words == 1 ? node_sum_1(b, z, before, &reference) : node_sum_any(b, z, before, &reference, lists->words);
+  sum = lists->words == 1 ? node_sum_1(b, z, before, last, &reference)
+                          : node_sum_any(b, z, before, last, &reference, lists->words);
   if (!(sum > 0)) return WEFT_BN_NEVER;
   return reference + (int64_t) rint(weft_log(sum) * lists->unit);
 }
@@ -165,7 +185,7 @@ typedef struct change { int32_t node; int64_t value; } change;
 WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z, const uint64_t *before,
                  int64_t *score, change *changes, size_t *count)
 {
-  const int64_t value = node_value(lists, (size_t) z, before);
+  const int64_t value = weft_bn_node_value(lists, (size_t) z, before, NULL);
   if (value == WEFT_BN_NEVER) return 0;
   *score += value - r->value[z];
   changes[(*count)++] = (change) { z, value };
@@ -181,7 +201,7 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
   const uint64_t *by_gained = lists->users + (size_t) (m.gained < 0 ? m.x : m.gained) * words;
   int64_t score = r->score;
   size_t count = 0;
-  r->accepted[3]++;
+  r->accepted[WEFT_BN_MOST_MOVES]++;
   between(r, &m, mid, words);
   after_x(r, &m, mid, fresh, words);
   if (!propose(lists, r, m.x, fresh, &score, changes, &count)) return;
@@ -218,7 +238,7 @@ static void start(const weft_bn_lists *lists, weft_bn_replica *r)
 {
   r->score = 0;
   for (size_t z = 0; z < lists->p; z++) {
-    r->value[z] = node_value(lists, z, r->before + z * lists->words);
+    r->value[z] = weft_bn_node_value(lists, z, r->before + z * lists->words, NULL);
     r->score += r->value[z];
   }
 }
@@ -236,30 +256,40 @@ weft_bn_kernel weft_bn_sum_kernel(size_t words)
   return (weft_bn_kernel) { start, words == 1 ? steps_1 : words == 2 ? steps_2 : steps_any };
 }
 
-/* ---- a graph given the order ---- */
+/* ---- a graph given the order or the layers ---- */
+
+int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last,
+                         int64_t value, double uniform)
+{
+  const weft_bn_weights *b = lists->weights;
+  const size_t words = lists->words;
+  int32_t pick = -1;
+  double left = uniform;
+  if (last && !any_bit(last, words)) last = NULL;
+  /* the node's value was rounded: when u is not reached the last set that fits stands */
+  for (size_t c = b->begin[z]; c < b->begin[z + 1] && left >= 0; c++) {
+    const chunk *one = &b->chunk[c];
+    if (one->copies) continue;
+    const double scale = weft_exp((double) (one->reference - value) / lists->unit);
+    for (size_t j = 0; j < CHUNK && left >= 0; j++) {
+      const size_t at = c * CHUNK + j;
+      const uint64_t *set = b->mask + at * words;
+      if (!fits(set, before, words) || (last && !meets(set, last, words))) continue;
+      pick = one->pick + (int32_t) j;
+      left -= b->weight[at] * scale;
+    }
+  }
+  return pick;
+}
 
 int64_t weft_bn_draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t first,
                            int32_t *picks)
 {
-  const weft_bn_weights *b = lists->weights;
   const weft_bn_table *t = lists->table;
   int64_t score = 0;
   for (size_t z = 0; z < lists->p; z++) {
-    const uint64_t *before = r->before + z * lists->words;
-    double left = weft_draw_uniform(rng, first + z);
-    picks[z] = -1;
-    /* the node's value was rounded: when u is not reached the last set that fits stands */
-    for (size_t c = b->begin[z]; c < b->begin[z + 1] && left >= 0; c++) {
-      const chunk *one = &b->chunk[c];
-      if (one->copies) continue;
-      const double scale = weft_exp((double) (one->reference - r->value[z]) / lists->unit);
-      for (size_t j = 0; j < CHUNK && left >= 0; j++) {
-        const size_t at = c * CHUNK + j;
-        if (!fits(b->mask + at * lists->words, before, lists->words)) continue;
-        picks[z] = one->pick + (int32_t) j;
-        left -= b->weight[at] * scale;
-      }
-    }
+    picks[z] = weft_bn_draw_set(lists, z, r->before + z * lists->words, weft_bn_layer_before(lists, r, z),
+                                r->value[z], weft_draw_uniform(rng, first + z));
     score += t->score[t->start[z] + picks[z]];
   }
   return score;

@@ -84,7 +84,8 @@ static weft_status take_tables(irm_engine *e, int mode)
   WEFT_DEVICE_TAKE(t->nats, &e->mem, (size_t) t->width);
   if (!e->shards.light_ok[mode]) return st;
   WEFT_DEVICE_TAKE(t->planes, &e->mem, (size_t) PLANES * ((size_t) t->k_other + 3) / 4 * 4 * (size_t) t->width + 16);
-  if (e->wgmma && irm_wgmma_fits(t->k, t->k_other)) WEFT_DEVICE_TAKE(t->tiles, &e->mem, irm_wgmma_bytes(t->k, t->k_other));
+  if (e->wgmma && irm_wgmma_fits(t->k, t->k_other))
+    WEFT_DEVICE_TAKE(t->tiles, &e->mem, irm_wgmma_bytes(t->k, t->k_other));
 done:
   return st;
 }
@@ -126,7 +127,8 @@ static weft_status take_memory(weft_ctx *ctx, irm_engine *e, irm_state *const *s
   WEFT_DEVICE_TAKE(e->sums, &e->mem, (size_t) e->k[0]);
   WEFT_DEVICE_TAKE(e->narrow, &e->mem, 2);
   for (int mode = 0; mode < 2; mode++) WEFT_TRY(take_tables(e, mode));
-  WEFT_TAKE(e->labels_host, &e->host, (size_t) std::max(std::max(g->n[0], g->n[1]), (int64_t) std::max(e->k[0], e->k[1])));
+  WEFT_TAKE(e->labels_host, &e->host,
+            (size_t) std::max(std::max(g->n[0], g->n[1]), (int64_t) std::max(e->k[0], e->k[1])));
   WEFT_TAKE(e->numbers_host, &e->host, cells);
   if (!e->real) WEFT_TRY(take_slots(ctx, e));
   WEFT_TRY(irm_shards_make(ctx, &e->shards, weft_device_available(ctx)));
@@ -134,7 +136,8 @@ done:
   return st;
 }
 
-static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct irm_state *const *states, int chains, int threads, struct irm_engine **out)
+static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct irm_state *const *states, int chains,
+                               int threads, struct irm_engine **out)
 {
   weft_status st = WEFT_OK;
   irm_engine *e = new (std::nothrow) irm_engine;
@@ -165,7 +168,8 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct ir
   for (int mode = 0; mode < 2; mode++) {
     size_t *share;
     WEFT_TAKE(share, &e->host, (size_t) e->parts + 1);
-    for (int r = 0; r <= e->parts; r++) share[r] = (size_t) irm_share_start(e->graph, mode, e->k, r, e->parts) * sizeof(uint16_t);
+    for (int r = 0; r <= e->parts; r++)
+      share[r] = (size_t) irm_share_start(e->graph, mode, e->k, r, e->parts) * sizeof(uint16_t);
     e->share[mode] = share;
     e->shards.first[mode] = irm_share_start(e->graph, mode, e->k, ctx->part, e->parts);
     e->shards.end[mode] = irm_share_start(e->graph, mode, e->k, ctx->part + 1, e->parts);
@@ -174,7 +178,8 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct ir
     e->shards.light_ok[mode] = e->graph->unit == 0 && e->k[0] <= LIGHT_CLUSTERS && e->k[1] <= LIGHT_CLUSTERS;
   WEFT_CUDA(cudaGetDeviceProperties(&properties, ctx->device));
   for (int mode = 0; mode < 2; mode++) /* 64 KB on compute capability 7.5 */
-    if (irm_light_shared(e->k[1 - mode], e->k[mode] + IRM_CHUNK) > properties.sharedMemPerBlockOptin) e->shards.light_ok[mode] = 0;
+    if (irm_light_shared(e->k[1 - mode], e->k[mode] + IRM_CHUNK) > properties.sharedMemPerBlockOptin)
+      e->shards.light_ok[mode] = 0;
   e->wgmma = irm_wgmma_built() && properties.major == 9;
 #ifdef WEFT_TESTS
   if (getenv("WEFT_IRM_NO_WGMMA")) e->wgmma = 0;
@@ -217,15 +222,19 @@ static weft_status draw_tables(weft_ctx *ctx, irm_engine *e, irm_state *s)
   chain_memory *c = &e->chains[s->index];
   const int64_t cells = (int64_t) e->k[0] * e->k[1];
   for (int mode = 0; mode < 2; mode++)
-    WEFT_CUDA(cudaMemcpyAsync(e->log_stick[mode], s->log_stick[mode], (size_t) e->k[mode] * sizeof(double), cudaMemcpyHostToDevice, q));
+    WEFT_CUDA(cudaMemcpyAsync(e->log_stick[mode], s->log_stick[mode], (size_t) e->k[mode] * sizeof(double),
+                              cudaMemcpyHostToDevice, q));
   if (e->real) return irm_real_parameters(ctx, e->real, s, counts_of(c));
   WEFT_CUDA(cudaMemsetAsync(e->narrow, 0xff, 2 * sizeof(int), q));
-  irm_draw_eta<<<(unsigned) ((cells + 127) / 128), 128, 0, q>>>(irm_rng(s, IRM_DRAW_ETA), irm_index(s, 0), e->poisson, s->chain->beta[0],
-                                                               s->chain->beta[1], (const long long *) c->links, c->pairs, cells,
-                                                               e->link, e->none);
+  irm_draw_eta<<<(unsigned) ((cells + 127) / 128), 128, 0, q>>>(irm_rng(s, IRM_DRAW_ETA), irm_index(s, 0), e->poisson,
+                                                                s->chain->beta[0], s->chain->beta[1],
+                                                                (const long long *) c->links, c->pairs, cells, e->link,
+                                                                e->none);
   for (int mode = 0; mode < 2; mode++) {
     irm_device_tables *t = &e->t[mode];
-    if (t->planes) WEFT_CUDA(cudaMemsetAsync(t->planes, 0, (size_t) PLANES * ((size_t) t->k_other + 3) / 4 * 4 * (size_t) t->width, q));
+    if (t->planes)
+      WEFT_CUDA(
+          cudaMemsetAsync(t->planes, 0, (size_t) PLANES * ((size_t) t->k_other + 3) / 4 * 4 * (size_t) t->width, q));
     irm_make_tables<<<(unsigned) t->k_other, 256, 0, q>>>(*t, e->link, e->none, mode, e->narrow + mode);
     if (t->tiles) WEFT_TRY(irm_wgmma_arrange(ctx, *t, q));
   }
@@ -234,8 +243,8 @@ done:
   return st;
 }
 
-static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const irm_shard &shard, const irm_shard_view &v, int64_t first,
-                              int64_t last)
+static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const irm_shard &shard,
+                              const irm_shard_view &v, int64_t first, int64_t last)
 {
   weft_status st = WEFT_OK;
   cudaStream_t q = e->mem.stream;
@@ -255,8 +264,9 @@ static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const 
       int64_t until = piece;
       while (until < shard.pieces && (int64_t) host_pieces[until].slot < end) until++;
       if (until > piece)
-        irm_count_pieces<<<(unsigned) (until - piece), 256, shared, q>>>(batch, v.pieces + piece, (uint32_t) (at - shard.light), v.to,
-                                                                         v.weight, shared != 0);
+        irm_count_pieces<<<(unsigned) (until - piece), 256, shared, q>>>(batch, v.pieces + piece,
+                                                                         (uint32_t) (at - shard.light), v.to, v.weight,
+                                                                         shared != 0);
       piece = until;
     } else {
       irm_count_nodes<<<(unsigned) ((now + 7) / 8), 256, 0, q>>>(batch, v.start, v.to, v.weight);
@@ -269,8 +279,8 @@ static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const 
     }
     irm_draw_heavy<<<(unsigned) ((now + HEAVY_WARPS - 1) / HEAVY_WARPS), 32 * HEAVY_WARPS,
                      HEAVY_WARPS * (size_t) (t->width / IRM_CHUNK) * sizeof(irm_chunk), q>>>(
-      batch, *t, e->scores, irm_rng(s, shard.mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL), irm_index(s, (uint64_t) shard.first),
-      e->chains[s->index].z[shard.mode] + shard.first);
+        batch, *t, e->scores, irm_rng(s, shard.mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
+        irm_index(s, (uint64_t) shard.first), e->chains[s->index].z[shard.mode] + shard.first);
     WEFT_CUDA(cudaGetLastError());
   }
 done:
@@ -293,10 +303,13 @@ static weft_status draw_mode_links(weft_ctx *ctx, irm_engine *e, irm_state *s, i
     if (shard.mode != mode) continue;
     WEFT_TRY(irm_shard_bring(&e->shards, shard, &v));
     if (narrow && shard.light) {
-      const irm_light_job job = { *t, v.start, v.to, v.weight, v.order, (int32_t) shard.light, c->z[1 - mode], c->z[mode] + shard.first,
-                                  irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL), irm_index(s, (uint64_t) shard.first) };
+      const irm_light_job job = { *t, v.start, v.to, v.weight, v.order, (int32_t) shard.light, c->z[1 - mode],
+                                  c->z[mode] + shard.first, irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
+                                  irm_index(s, (uint64_t) shard.first) };
       if (t->tiles) WEFT_TRY(irm_wgmma_draw(ctx, job, q));
-      else irm_draw_light<<<(unsigned) ((shard.light + LIGHT_TILE - 1) / LIGHT_TILE), 256, irm_light_shared(t->k_other, t->width), q>>>(job);
+      else
+        irm_draw_light<<<(unsigned) ((shard.light + LIGHT_TILE - 1) / LIGHT_TILE), 256,
+                         irm_light_shared(t->k_other, t->width), q>>>(job);
       WEFT_CUDA(cudaGetLastError());
     } else if (shard.light) {
       WEFT_TRY(draw_heavy(ctx, e, s, shard, v, 0, shard.light));
@@ -319,7 +332,8 @@ static weft_status draw_mode(weft_ctx *ctx, irm_engine *e, irm_state *s, int mod
   if (e->parts > 1) WEFT_TRY(weft_device_join_shares(&e->mem, c->z[mode], e->share[mode]));
   WEFT_CUDA(cudaMemsetAsync(c->sizes[mode], 0, (size_t) e->k[mode] * sizeof(u64), q));
   irm_count_sizes<<<(unsigned) std::min<int64_t>(1024, (e->graph->n[mode] + 4095) / 4096), 256,
-                    e->k[mode] <= 8192 ? (size_t) e->k[mode] * 4 : 0, q>>>(c->z[mode], e->graph->n[mode], e->k[mode], c->sizes[mode]);
+                    e->k[mode] <= 8192 ? (size_t) e->k[mode] * 4 : 0, q>>>(c->z[mode], e->graph->n[mode], e->k[mode],
+                                                                           c->sizes[mode]);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -342,7 +356,8 @@ static weft_status labels(weft_ctx *ctx, irm_engine *e, irm_state *s, double don
   WEFT_TRY(draw_mode(ctx, e, s, 1, done_work, total));
   MARK(3);
   for (int mode = 0; mode < 2; mode++)
-    WEFT_CUDA(cudaMemcpyAsync(s->sizes[mode], c->sizes[mode], (size_t) e->k[mode] * sizeof(int64_t), cudaMemcpyDeviceToHost, e->mem.stream));
+    WEFT_CUDA(cudaMemcpyAsync(s->sizes[mode], c->sizes[mode], (size_t) e->k[mode] * sizeof(int64_t),
+                              cudaMemcpyDeviceToHost, e->mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(e->mem.stream));
 done:
   return st;
@@ -360,14 +375,17 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *e, irm_state *s, doub
   const size_t shared = e->k[1 - mode] <= 8192 ? (size_t) e->k[1 - mode] * 4 : 0;
   WEFT_CUDA(cudaMemsetAsync(c->links, 0, (size_t) cells * sizeof(u64), q));
   if (c->values) WEFT_CUDA(cudaMemsetAsync(c->values, 0, (size_t) cells * sizeof(u64), q));
-  if (ctx->part == 0 || !missing) irm_count_pairs<<<(unsigned) ((cells + 255) / 256), 256, 0, q>>>(c->sizes[0], c->sizes[1], e->k[1], cells, c->pairs);
+  if (ctx->part == 0 || !missing)
+    irm_count_pairs<<<(unsigned) ((cells + 255) / 256), 256, 0, q>>>(c->sizes[0], c->sizes[1], e->k[1], cells,
+                                                                     c->pairs);
   else WEFT_CUDA(cudaMemsetAsync(c->pairs, 0, (size_t) cells * sizeof(u64), q)); /* part 0's are added */
   for (const irm_shard &shard : *e->shards.list) {
     irm_shard_view v;
     if (shard.mode != mode) continue;
     WEFT_TRY(irm_shard_bring(&e->shards, shard, &v));
-    irm_blocks_job job = { v.start, v.to, v.weight, (int32_t) shard.count, (uint32_t) shard.links, c->z[mode] + shard.first, c->z[1 - mode],
-                           e->k[1 - mode], own_step, other_step, 1, c->links };
+    irm_blocks_job job = { v.start, v.to, v.weight, (int32_t) shard.count, (uint32_t) shard.links,
+                           c->z[mode] + shard.first, c->z[1 - mode], e->k[1 - mode], own_step, other_step, 1,
+                           c->links };
     if (e->real) WEFT_TRY(irm_real_count(ctx, e->real, shard, v, c->z[mode], c->z[1 - mode], counts_of(c)));
     else if (job.links)
       irm_count_links<<<(unsigned) ((shard.links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, q>>>(job, shared != 0);
@@ -377,7 +395,9 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *e, irm_state *s, doub
     job.links = (uint32_t) shard.missing_links;
     job.by = -1;
     job.cells = (u64 *) c->pairs;
-    if (job.links) irm_count_links<<<(unsigned) ((shard.missing_links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, q>>>(job, shared != 0);
+    if (job.links)
+      irm_count_links<<<(unsigned) ((shard.missing_links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, q>>>(
+        job, shared != 0);
     WEFT_CUDA(cudaGetLastError());
     WEFT_CUDA(cudaStreamSynchronize(q));
     WEFT_TRY(weft_poll(ctx, done_work, total));
@@ -399,10 +419,14 @@ static weft_status count(weft_ctx *ctx, irm_engine *e, irm_state *s, int rename,
     for (int32_t l = 0; l < e->k[mode]; l++) e->labels_host[l] = (uint16_t) s->place[mode][l];
     for (int32_t l = 0; l < e->k[mode]; l++) renamed[s->place[mode][l]] = s->sizes[mode][l];
     memcpy(s->sizes[mode], renamed, (size_t) e->k[mode] * sizeof(int64_t));
-    WEFT_CUDA(cudaMemcpyAsync(e->names[mode], e->labels_host, (size_t) e->k[mode] * sizeof(uint16_t), cudaMemcpyHostToDevice, q));
-    WEFT_CUDA(cudaMemcpyAsync(c->sizes[mode], s->sizes[mode], (size_t) e->k[mode] * sizeof(int64_t), cudaMemcpyHostToDevice, q));
+    WEFT_CUDA(cudaMemcpyAsync(e->names[mode], e->labels_host, (size_t) e->k[mode] * sizeof(uint16_t),
+                              cudaMemcpyHostToDevice, q));
+    WEFT_CUDA(cudaMemcpyAsync(c->sizes[mode], s->sizes[mode], (size_t) e->k[mode] * sizeof(int64_t),
+                              cudaMemcpyHostToDevice, q));
     WEFT_CUDA(cudaStreamSynchronize(q));
-    irm_rename<<<(unsigned) std::min<int64_t>(1024, (e->graph->n[mode] + 255) / 256), 256, 0, q>>>(c->z[mode], e->graph->n[mode], e->names[mode]);
+    irm_rename<<<(unsigned) std::min<int64_t>(1024, (e->graph->n[mode] + 255) / 256), 256, 0, q>>>(c->z[mode],
+                                                                                                   e->graph->n[mode],
+                                                                                                   e->names[mode]);
   }
   WEFT_TRY(count_blocks(ctx, e, s, done_work, total));
   MARK(4);
@@ -443,7 +467,8 @@ done:
   return st;
 }
 
-static weft_status bring_numbers(weft_ctx *ctx, irm_engine *e, const void *from, const int32_t k[2], int64_t *rows, int64_t *turned)
+static weft_status bring_numbers(weft_ctx *ctx, irm_engine *e, const void *from, const int32_t k[2], int64_t *rows,
+                                 int64_t *turned)
 {
   weft_status st = WEFT_OK;
   const size_t cells = (size_t) k[0] * (size_t) k[1];
@@ -476,8 +501,10 @@ static weft_status put(weft_ctx *ctx, irm_engine *e, irm_state *s)
   const size_t cells = (size_t) e->k[0] * (size_t) e->k[1];
   for (int mode = 0; mode < 2; mode++) {
     for (int64_t i = 0; i < e->graph->n[mode]; i++) e->labels_host[i] = (uint16_t) s->z[mode][i];
-    WEFT_CUDA(cudaMemcpyAsync(c->z[mode], e->labels_host, (size_t) e->graph->n[mode] * sizeof(uint16_t), cudaMemcpyHostToDevice, q));
-    WEFT_CUDA(cudaMemcpyAsync(c->sizes[mode], s->sizes[mode], (size_t) e->k[mode] * sizeof(int64_t), cudaMemcpyHostToDevice, q));
+    WEFT_CUDA(cudaMemcpyAsync(c->z[mode], e->labels_host, (size_t) e->graph->n[mode] * sizeof(uint16_t),
+                              cudaMemcpyHostToDevice, q));
+    WEFT_CUDA(cudaMemcpyAsync(c->sizes[mode], s->sizes[mode], (size_t) e->k[mode] * sizeof(int64_t),
+                              cudaMemcpyHostToDevice, q));
     WEFT_CUDA(cudaStreamSynchronize(q));
   }
   WEFT_CUDA(cudaMemcpyAsync(c->links, s->links[0], cells * sizeof(int64_t), cudaMemcpyHostToDevice, q));
@@ -494,7 +521,8 @@ static weft_status keep(weft_ctx *ctx, irm_engine *e, irm_state *s)
   weft_status st = WEFT_OK;
   chain_memory *c = &e->chains[s->index];
   for (int mode = 0; mode < 2; mode++)
-    WEFT_CUDA(cudaMemcpyAsync(c->best[mode], c->z[mode], (size_t) e->graph->n[mode] * sizeof(uint16_t), cudaMemcpyDeviceToDevice, e->mem.stream));
+    WEFT_CUDA(cudaMemcpyAsync(c->best[mode], c->z[mode], (size_t) e->graph->n[mode] * sizeof(uint16_t),
+                              cudaMemcpyDeviceToDevice, e->mem.stream));
 done:
   return st;
 }

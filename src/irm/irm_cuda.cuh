@@ -41,7 +41,12 @@ template <typename T> static T *take_into(weft_device_arena *mem, T *&p, size_t 
 }
 
 #define TAKE_AT(p, arena, count) \
-  do { if (!take_into((arena), p, (count))) { st = (arena)->opened != WEFT_OK ? (arena)->opened : WEFT_ERR_MEMORY; goto done; } } while (0)
+  do { \
+    if (!take_into((arena), p, (count))) { \
+      st = (arena)->opened != WEFT_OK ? (arena)->opened : WEFT_ERR_MEMORY; \
+      goto done; \
+    } \
+  } while (0)
 
 /* irm_wgmma.cu: light nodes on Hopper's 8-bit tensor cores. Built: compiled for 9.0a. */
 int irm_wgmma_built(void);
@@ -103,7 +108,8 @@ template <typename Chunk> __device__ static inline int irm_pick_among(int chunks
   int32_t top = chunk(0).most;
   if (chunks == 1) return 0;
   for (int c = 1; c < chunks; c++) top = max(top, chunk(c).most);
-  for (int c = 0; c < chunks; c++) all += (double) chunk(c).total * irm_weight((uint32_t) top - (uint32_t) chunk(c).most);
+  for (int c = 0; c < chunks; c++)
+    all += (double) chunk(c).total * irm_weight((uint32_t) top - (uint32_t) chunk(c).most);
   const double target = u * all;
   for (int c = 0; c < chunks && target >= reached; c++) {
     const double share = (double) chunk(c).total * irm_weight((uint32_t) top - (uint32_t) chunk(c).most);

@@ -123,16 +123,31 @@ static graph_source source_of(SEXP graph)
   return g;
 }
 
-static weft_status open_graph(weft_ctx *ctx, weft_arena *mem, const graph_source *source, weft_irm_graph *out)
+/* What a job begins with: a graph, and what is done with it once it is made. */
+typedef struct {
+  graph_source source;
+  weft_status (*work)(weft_ctx *ctx, const weft_backend *backend, const weft_irm_graph *graph, void *job);
+} graph_job;
+
+static weft_status with_graph(weft_ctx *ctx, const weft_backend *backend, void *job)
 {
-  return weft_irm_graph_make(ctx, mem, source->type, source->self, &source->links, &source->missing, source->unit,
-                             source->log_scale, out);
+  const graph_job *of = job;
+  const graph_source *from = &of->source;
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_irm_graph graph;
+  WEFT_TRY(weft_irm_graph_make(ctx, &mem, from->type, from->self, &from->links, &from->missing, from->unit,
+                               from->log_scale, &graph));
+  WEFT_TRY(of->work(ctx, backend, &graph, job));
+done:
+  weft_arena_end(&mem);
+  return st;
 }
 
 /* ---- running ---- */
 
 typedef struct {
-  graph_source source;
+  graph_job of;
   weft_irm_model model;
   int chains;
   weft_irm_chain *chain;
@@ -145,19 +160,15 @@ typedef struct {
 } run_job;
 
 /* Chains start from R's copies, so that a second try after a shortage of memory starts over. */
-static weft_status run(weft_ctx *ctx, const weft_backend *backend, void *data)
+static weft_status run(weft_ctx *ctx, const weft_backend *backend, const weft_irm_graph *graph, void *data)
 {
   run_job *job = data;
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  weft_irm_graph graph;
-  WEFT_TRY(open_graph(ctx, &mem, &job->source, &graph));
   for (int c = 0; c < job->chains; c++) {
     weft_irm_chain *to = &job->chain[c];
     to->number = (uint32_t) (job->chain0 + c);
     to->best = job->best_from[c];
     for (int mode = 0; mode < 2; mode++) {
-      const size_t n = (size_t) graph.n[mode], at = (size_t) c * n;
+      const size_t n = (size_t) graph->n[mode], at = (size_t) c * n;
       if (n) memcpy(to->z[mode], job->z_from[mode] + at, n * sizeof(int32_t));
       if (n) memcpy(to->best_z[mode], job->best_z_from[mode] + at, n * sizeof(int32_t));
       to->alpha[mode] = job->alpha_from[4 * c + mode];
@@ -166,11 +177,8 @@ static weft_status run(weft_ctx *ctx, const weft_backend *backend, void *data)
       to->best_beta[mode] = job->beta_from[4 * c + 2 + mode];
     }
   }
-  WEFT_TRY(weft_irm_run_spread(ctx, backend->irm, &graph, &job->model, job->chains, job->chain, job->done, job->sweeps,
-                               &job->trace));
-done:
-  weft_arena_end(&mem);
-  return st;
+  return weft_irm_run_spread(ctx, backend->irm, graph, &job->model, job->chains, job->chain, job->done, job->sweeps,
+                             &job->trace);
 }
 
 static weft_irm_model model_of(SEXP list)
@@ -213,10 +221,11 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
                            "best_col",    "log_posterior", "row_clusters", "col_clusters", "alpha_trace", "beta_trace",
                            "row_samples", "col_samples",   "stages",       "row_full",     "col_full",    "" };
   weft_record from = weft_record_open(state, "state"), given = weft_record_open(plan, "plan");
-  run_job job = { .source = source_of(graph), .model = model_of(model) };
+  run_job job = { .of = { source_of(graph), run }, .model = model_of(model) };
   const int chains = job.chains = (int) Rf_xlength(weft_record_field(&from, "best"));
-  const int one_mode = job.source.type != WEFT_IRM_BIPARTITE;
-  const R_xlen_t n[2] = { (R_xlen_t) job.source.links.n[0], one_mode ? 0 : (R_xlen_t) job.source.links.n[1] };
+  const graph_source *source = &job.of.source;
+  const int one_mode = source->type != WEFT_IRM_BIPARTITE;
+  const R_xlen_t n[2] = { (R_xlen_t) source->links.n[0], one_mode ? 0 : (R_xlen_t) source->links.n[1] };
   job.done = (int64_t) weft_record_size(&given, "done");
   job.sweeps = (int64_t) weft_record_size(&given, "sweeps");
   job.trace.thin = (int64_t) weft_record_size(&given, "thin");
@@ -253,7 +262,7 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
       job.chain[c].z[mode] = z[mode] + c * n[mode];
       job.chain[c].best_z[mode] = best_z[mode] + c * n[mode];
     }
-  weft_glue_run(control, run, &job);
+  weft_glue_run(control, with_graph, &job);
   memcpy(stages, job.trace.stages, sizeof job.trace.stages);
   for (int c = 0; c < chains; c++) {
     const weft_irm_chain *chain = &job.chain[c];
@@ -271,22 +280,18 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 
 /* ---- where chains start ---- */
 
-typedef struct { graph_source source; uint64_t key; int32_t k[2]; int chains; int32_t *z[2]; } start_job;
+typedef struct { graph_job of; uint64_t key; int32_t k[2]; int chains; int32_t *z[2]; } start_job;
 
-static weft_status start(weft_ctx *ctx, const weft_backend *backend, void *data)
+static weft_status start(weft_ctx *ctx, const weft_backend *backend, const weft_irm_graph *graph, void *data)
 {
   start_job *job = data;
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  weft_irm_graph graph;
   (void) backend;
-  WEFT_TRY(open_graph(ctx, &mem, &job->source, &graph));
   for (int c = 0; c < job->chains; c++) {
-    int32_t *const z[2] = { job->z[0] + (int64_t) c * graph.n[0], job->z[1] + (int64_t) c * graph.n[1] };
-    WEFT_TRY(weft_irm_start(ctx, &graph, job->key, job->k, (uint32_t) c, z));
+    int32_t *const z[2] = { job->z[0] + (int64_t) c * graph->n[0], job->z[1] + (int64_t) c * graph->n[1] };
+    WEFT_TRY(weft_irm_start(ctx, graph, job->key, job->k, (uint32_t) c, z));
   }
 done:
-  weft_arena_end(&mem);
   return st;
 }
 
@@ -296,14 +301,15 @@ SEXP C_weft_irm_start(SEXP graph, SEXP plan, SEXP control)
   const char *fields[] = { "row", "col", "" };
   weft_record given = weft_record_open(plan, "plan");
   const double *k = weft_record_doubles(&given, "clusters", 2);
-  start_job job = { .source = source_of(graph), .key = weft_record_key(&given, "key"),
+  start_job job = { .of = { source_of(graph), start }, .key = weft_record_key(&given, "key"),
                     .k = { (int32_t) k[0], (int32_t) k[1] }, .chains = weft_record_integer(&given, "chains") };
   weft_record_close(&given);
-  const int one_mode = job.source.type != WEFT_IRM_BIPARTITE;
+  const graph_source *source = &job.of.source;
+  const int one_mode = source->type != WEFT_IRM_BIPARTITE;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  job.z[0] = put_integers(out, "row", (R_xlen_t) job.source.links.n[0] * job.chains);
-  job.z[1] = put_integers(out, "col", one_mode ? 0 : (R_xlen_t) job.source.links.n[1] * job.chains);
-  weft_glue_run(control, start, &job);
+  job.z[0] = put_integers(out, "row", (R_xlen_t) source->links.n[0] * job.chains);
+  job.z[1] = put_integers(out, "col", one_mode ? 0 : (R_xlen_t) source->links.n[1] * job.chains);
+  weft_glue_run(control, with_graph, &job);
   UNPROTECT(1);
   return out;
 }
@@ -311,24 +317,17 @@ SEXP C_weft_irm_start(SEXP graph, SEXP plan, SEXP control)
 /* ---- blocks and log posterior of given partitions ---- */
 
 typedef struct {
-  graph_source source;
+  graph_job of;
   int32_t *z[2], k[2];
   double *links, *pairs, *log_factorials, *squares;
 } blocks_job;
 
-static weft_status blocks(weft_ctx *ctx, const weft_backend *backend, void *data)
+static weft_status blocks(weft_ctx *ctx, const weft_backend *backend, const weft_irm_graph *graph, void *data)
 {
   blocks_job *job = data;
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  weft_irm_graph graph;
   (void) backend;
-  WEFT_TRY(open_graph(ctx, &mem, &job->source, &graph));
-  *job->log_factorials = graph.log_factorials;
-  WEFT_TRY(weft_irm_blocks(ctx, &graph, job->z, job->k, job->links, job->pairs, job->squares));
-done:
-  weft_arena_end(&mem);
-  return st;
+  *job->log_factorials = graph->log_factorials;
+  return weft_irm_blocks(ctx, graph, job->z, job->k, job->links, job->pairs, job->squares);
 }
 
 /* partition: row, col (labels from 0; col is row again in a one-mode graph) and their numbers of clusters. */
@@ -337,7 +336,7 @@ static blocks_job blocks_job_of(SEXP graph, SEXP partition)
   const graph_source source = source_of(graph);
   weft_record given = weft_record_open(partition, "partition");
   const blocks_job job = {
-    .source = source,
+    .of = { source, blocks },
     .z = { (int32_t *) weft_record_integers(&given, "row", (double) source.links.n[0]),
            (int32_t *) weft_record_integers(&given, "col", (double) source.links.n[1]) },
     .k = { weft_record_integer(&given, "row_clusters"), weft_record_integer(&given, "col_clusters") }
@@ -354,9 +353,9 @@ SEXP C_weft_irm_blocks(SEXP graph, SEXP partition, SEXP control)
   job.links = REAL(weft_result_put(out, "links", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
   job.pairs = REAL(weft_result_put(out, "pairs", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
   job.log_factorials = REAL(weft_result_put(out, "log_factorials", Rf_allocVector(REALSXP, 1)));
-  if (job.source.unit > 0)
+  if (job.of.source.unit > 0)
     job.squares = REAL(weft_result_put(out, "squares", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
-  weft_glue_run(control, blocks, &job);
+  weft_glue_run(control, with_graph, &job);
   UNPROTECT(1);
   return out;
 }
@@ -366,23 +365,24 @@ SEXP C_weft_irm_log_posterior(SEXP graph, SEXP partition, SEXP prior, SEXP contr
 {
   SEXP counted = PROTECT(C_weft_irm_blocks(graph, partition, control));
   const blocks_job job = blocks_job_of(graph, partition);
+  const graph_source *source = &job.of.source;
   weft_record given = weft_record_open(prior, "prior");
   const double *alpha = weft_record_doubles(&given, "alpha", 2), *beta = weft_record_doubles(&given, "beta", 2);
-  const int poisson = weft_record_flag(&given, "poisson"), one_mode = job.source.type != WEFT_IRM_BIPARTITE;
+  const int poisson = weft_record_flag(&given, "poisson"), one_mode = source->type != WEFT_IRM_BIPARTITE;
   weft_record_close(&given);
   const double *links = REAL(weft_glue_element(counted, "links")), *pairs = REAL(weft_glue_element(counted, "pairs"));
-  const double *squares = job.source.unit > 0 ? REAL(weft_glue_element(counted, "squares")) : NULL;
+  const double *squares = source->unit > 0 ? REAL(weft_glue_element(counted, "squares")) : NULL;
   const int32_t *k = job.k;
   int64_t *sizes[2];
   for (int mode = 0; mode < 2; mode++) {
     sizes[mode] = (int64_t *) R_alloc((size_t) k[mode], sizeof(int64_t));
     memset(sizes[mode], 0, (size_t) k[mode] * sizeof(int64_t));
-    for (int64_t i = 0; i < job.source.links.n[mode]; i++) sizes[mode][job.z[mode][i]]++;
+    for (int64_t i = 0; i < source->links.n[mode]; i++) sizes[mode][job.z[mode][i]]++;
   }
   double sum = irm_log_crp(alpha[0], sizes[0], k[0]) - REAL(weft_glue_element(counted, "log_factorials"))[0];
   if (!one_mode) sum += irm_log_crp(alpha[1], sizes[1], k[1]);
   for (int32_t m = 0; m < k[1]; m++)
-    for (int32_t l = 0; l < (job.source.type == WEFT_IRM_UNDIRECTED ? m + 1 : k[0]); l++) {
+    for (int32_t l = 0; l < (source->type == WEFT_IRM_UNDIRECTED ? m + 1 : k[0]); l++) {
       const size_t at = (size_t) l + (size_t) m * (size_t) k[0];
       sum += squares ? irm_f_real(beta, 1, links[at], squares[at], pairs[at])
                      : irm_f(poisson, beta, links[at], pairs[at]);

@@ -18,13 +18,15 @@ struct irm_batch {
 
 /* ---- parameters ---- */
 
-__global__ static void irm_draw_eta(weft_rng rng, uint64_t index, int poisson, double beta0, double beta1, const long long *links,
-                                    const long long *pairs, int64_t cells, double *link, double *none)
+__global__ static void irm_draw_eta(weft_rng rng, uint64_t index, int poisson, double beta0, double beta1,
+                                    const long long *links, const long long *pairs, int64_t cells, double *link,
+                                    double *none)
 {
   const int64_t at = (int64_t) blockIdx.x * blockDim.x + threadIdx.x;
   const double beta[2] = { beta0, beta1 };
   if (at >= cells) return;
-  const double units = irm_draw_log_odds(rng, index + (uint64_t) at, poisson, beta, (double) links[at], (double) pairs[at]);
+  const double units =
+      irm_draw_log_odds(rng, index + (uint64_t) at, poisson, beta, (double) links[at], (double) pairs[at]);
   link[at] = units;
   none[at] = irm_none(poisson, units);
 }
@@ -37,14 +39,16 @@ __device__ static inline int irm_digit(int32_t v, int plane)
 }
 
 /* Block m: row m of a mode's tables. link and none are [l][m] with m the other mode's cluster when mode is 0. */
-__global__ static void __launch_bounds__(256) irm_make_tables(irm_device_tables t, const double *link, const double *none, int mode, int *narrow)
+__global__ static void __launch_bounds__(256)
+    irm_make_tables(irm_device_tables t, const double *link, const double *none, int mode, int *narrow)
 {
   __shared__ double low[2][8], high[2][8];
   const int32_t m = (int32_t) blockIdx.x;
   const int64_t step = mode == 0 ? t.k_other : 1, base = mode == 0 ? m : (int64_t) m * t.k;
   double least[2] = { WEFT_INFINITY, WEFT_INFINITY }, most[2] = { -WEFT_INFINITY, -WEFT_INFINITY };
   for (int32_t l = (int32_t) threadIdx.x; l < t.width; l += 256) {
-    const double w = l < t.k ? link[base + l * step] : 0, v = l < t.k && t.missing ? irm_units(none[base + l * step]) : 0;
+    const double w = l < t.k ? link[base + l * step] : 0,
+                 v = l < t.k && t.missing ? irm_units(none[base + l * step]) : 0;
     t.link[(int64_t) m * t.width + l] = w;
     if (t.missing) t.missing[(int64_t) m * t.width + l] = v;
     if (l >= t.k) continue;
@@ -86,7 +90,8 @@ __global__ static void __launch_bounds__(256) irm_make_tables(irm_device_tables 
 }
 
 /* log μ_l + Σ_m n_m log(1 - η_lm), m upwards. */
-__global__ static void irm_base_nats(irm_device_tables t, const double *log_stick, const double *none, const irm_u64 *sizes, int mode)
+__global__ static void irm_base_nats(irm_device_tables t, const double *log_stick, const double *none,
+                                     const irm_u64 *sizes, int mode)
 {
   const int32_t l = (int32_t) (blockIdx.x * blockDim.x + threadIdx.x);
   if (l >= t.k) return;
@@ -125,7 +130,8 @@ __device__ static inline int32_t irm_multiply(uint32_t counts, uint32_t bytes, i
 
 static inline size_t irm_light_shared(int32_t k_other, int32_t width)
 {
-  return (size_t) LIGHT_TILE * ((size_t) (k_other + 3) / 4 * 4 + IRM_CHUNK * 4 + (size_t) width / IRM_CHUNK * sizeof(irm_chunk));
+  return (size_t) LIGHT_TILE *
+         ((size_t) (k_other + 3) / 4 * 4 + IRM_CHUNK * 4 + (size_t) width / IRM_CHUNK * sizeof(irm_chunk));
 }
 
 /* A block scores and draws LIGHT_TILE nodes:
@@ -162,7 +168,8 @@ __global__ static void __launch_bounds__(256) irm_draw_light(irm_light_job job)
       uint32_t a[4];
       for (int i = 0; i < 4; i++) a[i] = counts[(warp + 8 * i) * quads + quad];
       for (int p = 0; p < PLANES; p++) {
-        const uint32_t *row = (const uint32_t *) t.planes + ((size_t) p * quads + quad) * t.width + c * IRM_CHUNK + lane;
+        const uint32_t *row =
+            (const uint32_t *) t.planes + ((size_t) p * quads + quad) * t.width + c * IRM_CHUNK + lane;
         for (int j = 0; j < 4; j++) {
           const uint32_t b = row[32 * j];
           for (int i = 0; i < 4; i++) sum[p][i][j] = irm_multiply(a[i], b, sum[p][i][j]);
@@ -171,8 +178,9 @@ __global__ static void __launch_bounds__(256) irm_draw_light(irm_light_job job)
     }
     for (int i = 0; i < 4; i++)
       for (int j = 0; j < 4; j++)
-        scores[(warp + 8 * i) * IRM_CHUNK + lane + 32 * j] = (int32_t) ((uint32_t) sum[0][i][j] + ((uint32_t) sum[1][i][j] << 8) +
-          ((uint32_t) sum[2][i][j] << 16) + (uint32_t) t.base_narrow[c * IRM_CHUNK + lane + 32 * j]);
+        scores[(warp + 8 * i) * IRM_CHUNK + lane + 32 * j] =
+            (int32_t) ((uint32_t) sum[0][i][j] + ((uint32_t) sum[1][i][j] << 8) + ((uint32_t) sum[2][i][j] << 16) +
+                       (uint32_t) t.base_narrow[c * IRM_CHUNK + lane + 32 * j]);
     __syncwarp();
     for (int32_t r = (int32_t) warp; r < nodes; r += 8) { /* the warp's own rows */
       const weft_u32x4 words = weft_draw_words(job.rng, job.index + (uint64_t) job.order[first + r], 0);
@@ -196,14 +204,16 @@ __global__ static void __launch_bounds__(256) irm_draw_light(irm_light_job job)
 /* ---- heavy nodes ---- */
 
 /* Block b: a piece of a list into its node's counts; `fast`: through shared memory. */
-__global__ static void __launch_bounds__(256) irm_count_pieces(irm_batch b, const irm_piece *pieces, uint32_t first_slot, const int32_t *to,
-                                                               const int32_t *weight, bool fast)
+__global__ static void __launch_bounds__(256)
+    irm_count_pieces(irm_batch b, const irm_piece *pieces, uint32_t first_slot, const int32_t *to,
+                     const int32_t *weight, bool fast)
 {
   extern __shared__ uint32_t histogram[];
   const irm_piece piece = pieces[blockIdx.x];
   double *counts = b.counts + (size_t) (piece.slot - first_slot) * (size_t) b.k_other;
   if (!fast || weight) {
-    for (uint32_t e = piece.first + threadIdx.x; e < piece.last; e += 256) atomicAdd(&counts[b.other[to[e]]], weight ? (double) weight[e] : 1.0);
+    for (uint32_t e = piece.first + threadIdx.x; e < piece.last; e += 256)
+      atomicAdd(&counts[b.other[to[e]]], weight ? (double) weight[e] : 1.0);
     return;
   }
   for (int32_t m = (int32_t) threadIdx.x; m < b.k_other; m += 256) histogram[m] = 0;
@@ -211,11 +221,13 @@ __global__ static void __launch_bounds__(256) irm_count_pieces(irm_batch b, cons
 #pragma unroll 4
   for (uint32_t e = piece.first + threadIdx.x; e < piece.last; e += 256) atomicAdd(&histogram[b.other[to[e]]], 1u);
   __syncthreads();
-  for (int32_t m = (int32_t) threadIdx.x; m < b.k_other; m += 256) if (histogram[m]) atomicAdd(&counts[m], (double) histogram[m]);
+  for (int32_t m = (int32_t) threadIdx.x; m < b.k_other; m += 256)
+    if (histogram[m]) atomicAdd(&counts[m], (double) histogram[m]);
 }
 
 /* A warp a node: for short lists. */
-__global__ static void __launch_bounds__(256) irm_count_nodes(irm_batch b, const uint32_t *start, const int32_t *to, const int32_t *weight)
+__global__ static void __launch_bounds__(256)
+    irm_count_nodes(irm_batch b, const uint32_t *start, const int32_t *to, const int32_t *weight)
 {
   const int32_t slot = (int32_t) (blockIdx.x * 8 + threadIdx.x / 32);
   if (slot >= b.count) return;
@@ -227,11 +239,13 @@ __global__ static void __launch_bounds__(256) irm_count_nodes(irm_batch b, const
 
 /* scores[slot][l] = Σ_m counts[slot][m] rows[m][l] (sign 1), or what is there less that (-1). Tiles of 64 nodes by 64
  * clusters, 4 by 4 a thread. Whole numbers: fused steps round nothing. */
-__global__ static void __launch_bounds__(256) irm_multiply(irm_batch b, const double *rows, int32_t width, int sign, double *scores)
+__global__ static void __launch_bounds__(256)
+    irm_multiply(irm_batch b, const double *rows, int32_t width, int sign, double *scores)
 {
   enum { DEPTH = 16 };
   __shared__ double counts[DEPTH][64 + 2], table[DEPTH][64];
-  const int32_t l0 = (int32_t) blockIdx.x * 64, slot0 = (int32_t) blockIdx.y * 64, tx = (int32_t) threadIdx.x % 16, ty = (int32_t) threadIdx.x / 16;
+  const int32_t l0 = (int32_t) blockIdx.x * 64, slot0 = (int32_t) blockIdx.y * 64, tx = (int32_t) threadIdx.x % 16,
+                ty = (int32_t) threadIdx.x / 16;
   double sum[4][4];
   for (int i = 0; i < 4; i++)
     for (int j = 0; j < 4; j++) {
@@ -241,7 +255,8 @@ __global__ static void __launch_bounds__(256) irm_multiply(irm_batch b, const do
   for (int32_t m0 = 0; m0 < b.k_other; m0 += DEPTH) {
     for (int32_t x = (int32_t) threadIdx.x; x < 64 * DEPTH; x += 256) {
       const int32_t slot = slot0 + x / DEPTH, m = m0 + x % DEPTH;
-      counts[x % DEPTH][x / DEPTH] = slot < b.count && m < b.k_other ? sign * b.counts[(size_t) slot * b.k_other + m] : 0;
+      counts[x % DEPTH][x / DEPTH] =
+          slot < b.count && m < b.k_other ? sign * b.counts[(size_t) slot * b.k_other + m] : 0;
       const int32_t n = m0 + x / 64;
       table[x / 64][x % 64] = n < b.k_other ? rows[(size_t) n * width + l0 + x % 64] : 0;
     }
@@ -265,8 +280,9 @@ __global__ static void __launch_bounds__(256) irm_multiply(irm_batch b, const do
 #define HEAVY_WARPS 4
 
 /* A warp a node: base + score, and the draw. Shared memory: a chunk's finding for every warp and chunk. */
-__global__ static void __launch_bounds__(32 * HEAVY_WARPS) irm_draw_heavy(irm_batch b, irm_device_tables t, const double *scores, weft_rng rng,
-                                                                          uint64_t index, uint16_t *labels)
+__global__ static void __launch_bounds__(32 * HEAVY_WARPS)
+    irm_draw_heavy(irm_batch b, irm_device_tables t, const double *scores, weft_rng rng, uint64_t index,
+                   uint16_t *labels)
 {
   extern __shared__ irm_chunk findings[];
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -299,7 +315,8 @@ __global__ static void __launch_bounds__(32 * HEAVY_WARPS) irm_draw_heavy(irm_ba
 
 __global__ static void irm_rename(uint16_t *z, int64_t n, const uint16_t *names)
 {
-  for (int64_t i = (int64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x) z[i] = names[z[i]];
+  for (int64_t i = (int64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x)
+    z[i] = names[z[i]];
 }
 
 __global__ static void irm_count_sizes(const uint16_t *z, int64_t n, int32_t k, irm_u64 *sizes)
@@ -318,7 +335,8 @@ __global__ static void irm_count_sizes(const uint16_t *z, int64_t n, int32_t k, 
 }
 
 /* Pairs of every block as if none were missing. */
-__global__ static void irm_count_pairs(const irm_u64 *rows, const irm_u64 *columns, int32_t k1, int64_t cells, long long *pairs)
+__global__ static void irm_count_pairs(const irm_u64 *rows, const irm_u64 *columns, int32_t k1, int64_t cells,
+                                       long long *pairs)
 {
   const int64_t at = (int64_t) blockIdx.x * blockDim.x + threadIdx.x;
   if (at < cells) pairs[at] = (long long) (rows[at / k1] * columns[at % k1]);
@@ -370,15 +388,19 @@ __global__ static void __launch_bounds__(256) irm_count_links(irm_blocks_job job
       node++;
       continue;
     }
-    const int32_t mine = node + (int32_t) (threadIdx.x / 32); /* eight nodes, a warp each; long ones are left to the next turn */
+    const int32_t mine =
+        node + (int32_t) (threadIdx.x / 32); /* eight nodes, a warp each; long ones are left to the next turn */
     int32_t taken = 0;
     for (; taken < 8 && node + taken < job.nodes && job.start[node + taken] < last; taken++)
-      if (fast && !job.weight && min(job.start[node + taken + 1], last) - max(job.start[node + taken], first) >= LONG_LIST) break;
+      if (fast && !job.weight &&
+          min(job.start[node + taken + 1], last) - max(job.start[node + taken], first) >= LONG_LIST)
+        break;
     if (mine < node + taken) {
       irm_u64 *cells = job.cells + job.own[mine] * job.own_step;
       const uint32_t until = min(job.start[mine + 1], last);
       for (uint32_t e = max(job.start[mine], first) + threadIdx.x % 32; e < until; e += 32)
-        atomicAdd(&cells[job.other[job.to[e]] * job.other_step], (irm_u64) ((long long) (job.weight ? job.weight[e] : 1) * job.by));
+        atomicAdd(&cells[job.other[job.to[e]] * job.other_step],
+                  (irm_u64) ((long long) (job.weight ? job.weight[e] : 1) * job.by));
     }
     node += taken;
   }
@@ -386,8 +408,8 @@ __global__ static void __launch_bounds__(256) irm_count_links(irm_blocks_job job
 
 /* ---- the posterior ---- */
 
-__global__ static void irm_block_scores(int poisson, double beta0, double beta1, const long long *links, const long long *pairs, int64_t cells,
-                                        double *scores)
+__global__ static void irm_block_scores(int poisson, double beta0, double beta1, const long long *links,
+                                        const long long *pairs, int64_t cells, double *scores)
 {
   const int64_t at = (int64_t) blockIdx.x * blockDim.x + threadIdx.x;
   const double beta[2] = { beta0, beta1 };

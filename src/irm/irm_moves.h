@@ -31,7 +31,8 @@ weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best);
 void irm_ascend_back(irm_state *s);
 
 /* irm_trials.c; poll may be NULL. So many proposals in a mode of each of these chains, which share the threads of the
- * first; queue.changed is 1 when one was accepted. And what they are weighed in, when so many chains do that together. */
+ * first; queue.changed is 1 when one was accepted. And what they are weighed in, when so many chains do that together.
+ */
 weft_status irm_split_merge(weft_ctx *poll, irm_state *const *states, int chains, int mode, int attempts);
 weft_status irm_trials_make(weft_arena *arena, irm_state *s, int chains);
 

@@ -9,7 +9,8 @@
  *   log μ_l + Σ_m  p ½ (log τ_lm - τ_lm μ_lm²) + n τ_lm μ_lm - q ½ τ_lm
  *
  * n, q and p are whole numbers. The sum over m has one order, so that the labels depend neither on the threads nor on
- * the back end (irm_real_cuda.cu). Scores are then rounded to the grid of irm_units.h and drawn from as those of links are. */
+ * the back end (irm_real_cuda.cu). Scores are then rounded to the grid of irm_units.h and drawn from as those of links
+ * are. */
 #include "../base/parallel.h"
 #include "irm_real.h"
 #include "irm_real_block.h"

@@ -1,5 +1,5 @@
-/* What the blocked sampler draws for a block of real values: the same arithmetic on both back ends. irm_real.c says what
- * it means. CUDA files that include this are compiled without contraction. */
+/* What the blocked sampler draws for a block of real values: the same arithmetic on both back ends. irm_real.c says
+ * what it means. CUDA files that include this are compiled without contraction. */
 #ifndef WEFT_IRM_REAL_BLOCK_H
 #define WEFT_IRM_REAL_BLOCK_H
 
@@ -14,8 +14,9 @@
 typedef struct irm_real_block { double pair, link, square; } irm_real_block;
 
 /* `index`: of the sweep; `at`: the block's place; `sum` and `squares` are in units. */
-static WEFT_HD inline irm_real_block irm_real_draw_block(weft_rng rng, uint64_t index, uint64_t at, const double beta[2],
-                                                         double unit, double sum, double squares, double pairs)
+static WEFT_HD inline irm_real_block irm_real_draw_block(weft_rng rng, uint64_t index, uint64_t at,
+                                                         const double beta[2], double unit, double sum, double squares,
+                                                         double pairs)
 {
   sum *= unit;
   squares *= unit * unit;

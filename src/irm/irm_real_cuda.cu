@@ -1,9 +1,9 @@
 /* The blocked sweep of real values on the device: the twin of irm_real.c. A node's sums and squares by cluster of the
- * other mode are whole numbers, which any order adds up to the same; its scores are double, and one thread adds those of
- * a cluster in the CPU's order. The labels are therefore the CPU's.
+ * other mode are whole numbers, which any order adds up to the same; its scores are double, and one thread adds those
+ * of a cluster in the CPU's order. The labels are therefore the CPU's.
  *
- * Values of all pairs are there as a rule, so that lists are long and clusters few: a block of threads takes NODES nodes
- * at a time, a warp counts a node's list, and all threads share out the clusters:
+ * Values of all pairs are there as a rule, so that lists are long and clusters few: a block of threads takes NODES
+ * nodes at a time, a warp counts a node's list, and all threads share out the clusters:
  *
  *   memory of a block   | pairs: node x k_other | links | squares | sums: node x k | findings: node x chunk |
  *
@@ -166,8 +166,8 @@ __global__ static void __launch_bounds__(THREADS) irm_real_draw_nodes(const __gr
   }
 }
 
-/* Adds the nodes' values and squares to their blocks, a block of threads a node. Each warp has sums of its own in shared
- * memory, by cluster of the other mode; `fast` is 0 when there are too many for that. */
+/* Adds the nodes' values and squares to their blocks, a block of threads a node. Each warp has sums of its own in
+ * shared memory, by cluster of the other mode; `fast` is 0 when there are too many for that. */
 __global__ static void __launch_bounds__(THREADS) irm_real_count_nodes(
   const uint32_t *start, const int32_t *to, const int32_t *weight, int32_t nodes, const uint16_t *own,
   const uint16_t *other, int32_t k_other, int64_t own_step, int64_t other_step, u64 *cell_links, u64 *cell_values,

@@ -42,11 +42,14 @@ struct irm_serial {
 /* ---- open ---- */
 
 #define SEND(to, from, count) \
-  WEFT_CUDA(cudaMemcpyAsync((void *) (to), from, (size_t) (count) * sizeof *(from), cudaMemcpyHostToDevice, r->mem->stream))
+  WEFT_CUDA( \
+      cudaMemcpyAsync((void *) (to), from, (size_t) (count) * sizeof *(from), cudaMemcpyHostToDevice, r->mem->stream))
 #define BRING(to, from, count) \
-  WEFT_CUDA(cudaMemcpyAsync((void *) (to), from, (size_t) (count) * sizeof *(from), cudaMemcpyDeviceToHost, r->mem->stream))
+  WEFT_CUDA( \
+      cudaMemcpyAsync((void *) (to), from, (size_t) (count) * sizeof *(from), cudaMemcpyDeviceToHost, r->mem->stream))
 
-static weft_status send_lists(weft_ctx *ctx, irm_serial *r, const weft_irm_lists *from, int64_t n, int64_t count, serial_lists *to)
+static weft_status send_lists(weft_ctx *ctx, irm_serial *r, const weft_irm_lists *from, int64_t n, int64_t count,
+                              serial_lists *to)
 {
   weft_status st = WEFT_OK;
   WEFT_DEVICE_TAKE(to->start, r->mem, (size_t) n + 1);
@@ -114,7 +117,8 @@ done:
   return st;
 }
 
-weft_status irm_serial_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const irm_state *s, irm_serial **out)
+weft_status irm_serial_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const irm_state *s,
+                            irm_serial **out)
 {
   weft_status st = WEFT_OK;
   const weft_irm_graph *g = s->graph;
@@ -145,14 +149,16 @@ done:
 }
 
 /* Runs `draw(first, last)` over slices of a mode's nodes, and polls in between. */
-template <typename Draw> static weft_status in_slices(weft_ctx *ctx, irm_serial *r, const irm_state *s, int mode, double done_work,
-                                                      double total, Draw draw)
+template <typename Draw>
+static weft_status in_slices(weft_ctx *ctx, irm_serial *r, const irm_state *s, int mode, double done_work, double total,
+                             Draw draw)
 {
   weft_status st = WEFT_OK;
   const double cells = (double) s->active_count[mode] * s->active_count[irm_other(s, mode)] * s->directions;
   const double node = 10 + (s->model->collapsed ? cells * 2e-3 : s->k[mode] * 1e-2);
   for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
-    last = irm_slice_end(&s->graph->links[mode], first, s->graph->n[mode], node, 0.02 + s->k[mode] * 2e-5, SLICE_MICROSECONDS);
+    last = irm_slice_end(&s->graph->links[mode], first, s->graph->n[mode], node, 0.02 + s->k[mode] * 2e-5,
+                         SLICE_MICROSECONDS);
     draw(first, last);
     WEFT_CUDA(cudaGetLastError());
     WEFT_CUDA(cudaStreamSynchronize(r->mem->stream));
@@ -168,21 +174,37 @@ static weft_status labels_one_mode(weft_ctx *ctx, irm_serial *r, irm_state *s, d
   const int32_t k = s->k[0];
   const int64_t cells = (int64_t) k * k;
   const size_t shared = (size_t) (r->width / IRM_CHUNK) * sizeof(irm_chunk);
-  one_mode_job job = {
-    { r->links[0], r->links[1] }, { r->missing[0], r->missing[1] }, r->self_weight, r->self_pair, s->directions,
-    r->graph->missing_count[0] > 0, k, r->width, { r->link[0], r->link[1] }, { r->none[0], r->none[1] }, r->base, r->sums, r->z[0],
-    irm_rng(s, IRM_DRAW_ROW), irm_index(s, 0), 0, 0
-  };
+  one_mode_job job = { { r->links[0], r->links[1] },
+                       { r->missing[0], r->missing[1] },
+                       r->self_weight,
+                       r->self_pair,
+                       s->directions,
+                       r->graph->missing_count[0] > 0,
+                       k,
+                       r->width,
+                       { r->link[0], r->link[1] },
+                       { r->none[0], r->none[1] },
+                       r->base,
+                       r->sums,
+                       r->z[0],
+                       irm_rng(s, IRM_DRAW_ROW),
+                       irm_index(s, 0),
+                       0,
+                       0 };
   SEND(r->z[0], s->z[0], r->graph->n[0]);
   SEND(r->sizes[0], s->sizes[0], k);
   SEND(r->log_stick, s->log_stick[0], k);
   SEND(r->blocks_links[0], s->links[0], cells);
   SEND(r->blocks_pairs[0], s->pairs[0], cells);
-  draw_parameters<<<(unsigned) ((cells + 127) / 128), 128, 0, r->mem->stream>>>(
-    irm_rng(s, IRM_DRAW_ETA), irm_index(s, 0), s->model->poisson, s->chain->beta[0], s->chain->beta[1], r->blocks_links[0],
-    r->blocks_pairs[0], k, r->width, s->directions == 2, r->link[0], r->link[1], r->none[0], r->none[1]);
-  make_base<<<(unsigned) ((k + 63) / 64), 64, 0, r->mem->stream>>>(k, r->width, s->directions, r->none[0], r->none[1], r->sizes[0],
-                                                                  r->log_stick, r->base);
+  draw_parameters<<<(unsigned) ((cells + 127) / 128), 128, 0, r->mem->stream>>>(irm_rng(s, IRM_DRAW_ETA),
+                                                                                irm_index(s, 0), s->model->poisson,
+                                                                                s->chain->beta[0], s->chain->beta[1],
+                                                                                r->blocks_links[0], r->blocks_pairs[0],
+                                                                                k, r->width, s->directions == 2,
+                                                                                r->link[0], r->link[1], r->none[0],
+                                                                                r->none[1]);
+  make_base<<<(unsigned) ((k + 63) / 64), 64, 0, r->mem->stream>>>(k, r->width, s->directions, r->none[0], r->none[1],
+                                                                   r->sizes[0], r->log_stick, r->base);
   WEFT_CUDA(cudaGetLastError());
   WEFT_TRY(in_slices(ctx, r, s, 0, done_work, total, [&](int64_t first, int64_t last) {
     job.first = first;
@@ -294,5 +316,6 @@ done:
 
 weft_status irm_serial_labels(weft_ctx *ctx, irm_serial *r, irm_state *s, double done_work, double total)
 {
-  return s->model->collapsed ? labels_collapsed(ctx, r, s, done_work, total) : labels_one_mode(ctx, r, s, done_work, total);
+  return s->model->collapsed ? labels_collapsed(ctx, r, s, done_work, total)
+                             : labels_one_mode(ctx, r, s, done_work, total);
 }

@@ -28,15 +28,16 @@ struct one_mode_job {
 };
 
 /* η of the cells on the grid; an undirected graph's cell (l, m) is drawn as (m, l) for m < l. */
-__global__ static void draw_parameters(weft_rng rng, uint64_t index, int poisson, double beta0, double beta1, const int64_t *links,
-                                       const int64_t *pairs, int32_t k, int32_t width, bool directed, double *link0, double *link1,
-                                       double *none0, double *none1)
+__global__ static void draw_parameters(weft_rng rng, uint64_t index, int poisson, double beta0, double beta1,
+                                       const int64_t *links, const int64_t *pairs, int32_t k, int32_t width,
+                                       bool directed, double *link0, double *link1, double *none0, double *none1)
 {
   const int64_t at = (int64_t) blockIdx.x * blockDim.x + threadIdx.x;
   const double beta[2] = { beta0, beta1 };
   if (at >= (int64_t) k * k) return;
   const int64_t l = at / k, m = at % k, from = !directed && m < l ? m * k + l : at;
-  const double units = irm_draw_log_odds(rng, index + (uint64_t) from, poisson, beta, (double) links[from], (double) pairs[from]);
+  const double units =
+      irm_draw_log_odds(rng, index + (uint64_t) from, poisson, beta, (double) links[from], (double) pairs[from]);
   const double none = irm_none(poisson, units);
   link0[m * width + l] = units;
   none0[m * width + l] = none;
@@ -45,8 +46,8 @@ __global__ static void draw_parameters(weft_rng rng, uint64_t index, int poisson
   none1[l * width + m] = none;
 }
 
-__global__ static void make_base(int32_t k, int32_t width, int directions, const double *none0, const double *none1, const int64_t *sizes,
-                                 const double *log_stick, double *base)
+__global__ static void make_base(int32_t k, int32_t width, int directions, const double *none0, const double *none1,
+                                 const int64_t *sizes, const double *log_stick, double *base)
 {
   const int32_t l = (int32_t) (blockIdx.x * blockDim.x + threadIdx.x);
   if (l >= k) return;
@@ -60,8 +61,8 @@ __global__ static void make_base(int32_t k, int32_t width, int directions, const
 }
 
 /* A list's rows added up, in units; a missing pair takes its row of none off. Called by all threads. */
-__device__ static double add_list(const serial_lists &a, int64_t i, const int32_t *z, const double *rows, bool missing, int32_t width,
-                                  int32_t l, int32_t group, int32_t groups, int32_t *label, int32_t *by)
+__device__ static double add_list(const serial_lists &a, int64_t i, const int32_t *z, const double *rows, bool missing,
+                                  int32_t width, int32_t l, int32_t group, int32_t groups, int32_t *label, int32_t *by)
 {
   double sum = 0;
   const int64_t end = a.start[i + 1];
@@ -287,7 +288,8 @@ __global__ static void __launch_bounds__(THREADS) draw_collapsed(const __grid_co
 
     const int32_t clusters = *j.active_count, choices = clusters + (clusters < j.k), others = *j.active_count_other;
     for (int64_t at = thread; at < (int64_t) choices * others * j.directions; at += THREADS) {
-      const int32_t m = j.active_other[at % others], a = (int32_t) (at / others % choices), d = (int32_t) (at / others / choices);
+      const int32_t m = j.active_other[at % others], a = (int32_t) (at / others % choices),
+                    d = (int32_t) (at / others / choices);
       const int32_t l = a < clusters ? j.active[a] : empty;
       const int64_t cell = (int64_t) l * j.k_other + m;
       const block_counts now = { j.near_links[d][cell], j.squares ? j.near_values[cell] : 0, j.near_pairs[d][cell] };

@@ -72,7 +72,8 @@ static weft_status send_shard(irm_shards *all, const irm_shard &s, uint8_t *to)
   const weft_irm_lists *links = &all->graph->links[s.mode], *missing = &all->graph->missing[s.mode];
   const starts a = { links->start + s.first, s.link_first };
   const starts b = { missing->start ? missing->start + s.first : NULL, s.missing_first };
-#define SEND(out, from, items) WEFT_TRY(weft_device_upload(all->mem, out, (size_t) (items) * sizeof *(out), 1, fill_bytes, from))
+#define SEND(out, from, items) \
+  WEFT_TRY(weft_device_upload(all->mem, out, (size_t) (items) * sizeof *(out), 1, fill_bytes, from))
   WEFT_TRY(weft_device_upload(all->mem, v.start, (size_t) s.count + 1, 4, fill_starts, &a));
   SEND(v.to, links->to + s.link_first, s.links);
   if (v.weight) SEND(v.weight, links->weight + s.link_first, s.links);
@@ -106,12 +107,15 @@ static weft_status cut_mode(weft_ctx *ctx, irm_shards *all, int mode, double mos
   weft_status st = WEFT_OK;
   const weft_irm_graph *g = all->graph;
   const weft_irm_lists *a = &g->links[mode], *missing = &g->missing[mode];
-  const int64_t from = all->first[mode], until = all->end[mode], link_budget = std::min(SHARD_LINKS, (int64_t) (most / (a->weight ? 8 : 4)) + 1);
+  const int64_t from = all->first[mode], until = all->end[mode],
+                link_budget = std::min(SHARD_LINKS, (int64_t) (most / (a->weight ? 8 : 4)) + 1);
   int32_t *order;
   irm_piece *pieces;
   int64_t piece_count = 0;
   const int light_ok = all->light_ok[mode];
-  const auto load_of = [&](int64_t i) { return light_ok ? std::min<int64_t>(node_load(g, mode, i), IRM_LIGHT + 1) : IRM_LIGHT + 1; };
+  const auto load_of = [&](int64_t i) {
+    return light_ok ? std::min<int64_t>(node_load(g, mode, i), IRM_LIGHT + 1) : IRM_LIGHT + 1;
+  };
   WEFT_TAKE(order, all->host, (size_t) (until - from));
   for (int64_t i = from; i < until; i++)
     if (load_of(i) > IRM_LIGHT) piece_count += (a->start[i + 1] - a->start[i] + PIECE - 1) / PIECE;
@@ -121,7 +125,9 @@ static weft_status cut_mode(weft_ctx *ctx, irm_shards *all, int mode, double mos
     irm_shard s;
     int64_t last = first, at[IRM_LIGHT + 3], heavy;
     memset(&s, 0, sizeof s);
-    while (last < until && last - first < SHARD_NODES && (last == first || a->start[last + 1] - a->start[first] <= link_budget)) last++;
+    while (last < until && last - first < SHARD_NODES &&
+           (last == first || a->start[last + 1] - a->start[first] <= link_budget))
+      last++;
     s.mode = mode;
     s.first = first;
     s.count = last - first;
@@ -144,11 +150,13 @@ static weft_status cut_mode(weft_ctx *ctx, irm_shards *all, int mode, double mos
     for (int64_t i = first; i < last; i++) order[s.order_at + at[load_of(i)]++] = (int32_t) (i - first);
     heavy = s.count - s.light;
     std::sort(order + s.order_at + s.light, order + s.order_at + s.count, [&](int32_t x, int32_t y) {
-      const int64_t dx = a->start[first + x + 1] - a->start[first + x], dy = a->start[first + y + 1] - a->start[first + y];
+      const int64_t dx = a->start[first + x + 1] - a->start[first + x],
+                    dy = a->start[first + y + 1] - a->start[first + y];
       return dx != dy ? dx > dy : x < y;
     });
     for (int64_t slot = 0; slot < heavy; slot++) {
-      const int64_t i = first + order[s.order_at + s.light + slot], begin = a->start[i] - s.link_first, end = a->start[i + 1] - s.link_first;
+      const int64_t i = first + order[s.order_at + s.light + slot], begin = a->start[i] - s.link_first,
+                    end = a->start[i + 1] - s.link_first;
       for (int64_t x = begin; x < end; x += PIECE) {
         const irm_piece piece = { (uint32_t) slot, (uint32_t) x, (uint32_t) std::min<int64_t>(x + PIECE, end) };
         pieces[piece_count++] = piece;

@@ -28,8 +28,8 @@ typedef struct irm_profile {
 
 typedef struct irm_trial irm_trial;
 
-/* A sweep's proposals in a mode: `next` is the first without an outcome; those below `begun` have been weighed, for some
- * state before; those below `end` have slots, number n that of n modulo their number. */
+/* A sweep's proposals in a mode: `next` is the first without an outcome; those below `begun` have been weighed, for
+ * some state before; those below `end` have slots, number n that of n modulo their number. */
 typedef struct irm_queue { int next, begun, end, changed; } irm_queue;
 
 typedef struct irm_state {

@@ -1,10 +1,10 @@
 /* The split-merge proposals of a sweep, irm_split.c, by all threads.
  *
- * Most are refused. In bipartite graphs threads therefore weigh many at once, each for the state as it is and with draws
- * of its own. The first that is accepted changes the state, and those after it are weighed again: the outcome is that of
- * one after another. Little is done twice: what a proposal draws among clusters is the greatest of log weight + Gumbel
- * noise, with a draw for each cluster, so that it is mostly the same again, and where its clusters' nodes are too, what
- * the scans made of them holds (irm_trial.known). Chains that go on together share the threads. */
+ * Most are refused. In bipartite graphs threads therefore weigh many at once, each for the state as it is and with
+ * draws of its own. The first that is accepted changes the state, and those after it are weighed again: the outcome is
+ * that of one after another. Little is done twice: what a proposal draws among clusters is the greatest of log weight +
+ * Gumbel noise, with a draw for each cluster, so that it is mostly the same again, and where its clusters' nodes are
+ * too, what the scans made of them holds (irm_trial.known). Chains that go on together share the threads. */
 #include "../base/parallel.h"
 #include "irm_moves.h"
 #include "irm_uneven.h"
@@ -43,7 +43,8 @@ done:
   return st;
 }
 
-/* The n-th proposal of all chains that waits for its outcome: those that were never weighed first, which take longest. */
+/* The n-th proposal of all chains that waits for its outcome: those that were never weighed first, which take longest.
+ */
 static irm_trial *waiting(irm_state *const *states, int chains, int n, irm_state **s, int *number)
 {
   for (int known = 0; known < 2; known++)

@@ -1,16 +1,17 @@
 /* Light nodes on Hopper's 8-bit tensor cores (wgmma, compute capability 9.0a).
  *
  * A block scores 128 nodes against chunks of 128 clusters; two blocks share a multiprocessor, so that one counts links
- * while the other multiplies. Two warpgroups own 64 nodes each; a producer warp brings the tables by bulk copies through a
- * ring of stages, two k-steps of 32 clusters of the other mode each, and begins while the links are counted:
+ * while the other multiplies. Two warpgroups own 64 nodes each; a producer warp brings the tables by bulk copies
+ * through a ring of stages, two k-steps of 32 clusters of the other mode each, and begins while the links are counted:
  *
- *   | counts: k-steps x (128 nodes x 32 bytes) | ring: STAGES x 2 x (128 clusters x 32 bytes) | chunks found: node x chunk |
+ *   | counts: k-steps x (128 nodes x 32 bytes) | ring: STAGES x 2 x (128 clusters x 32 bytes) | chunks found: node x
+ * chunk |
  *
  * A block of 128 rows by 32 bytes has rows in eights, a row's bytes in two halves:
  *   offset(row, byte) = (row / 8) * 256 + (byte / 16) * 128 + (row % 8) * 16 + byte % 16
  *
- * The tables lie in global memory in the order of use: chunk, plane from the highest down, k. Between planes the sums are
- * shifted up by eight bits, so that one register holds the whole product modulo 2^32, which is the product. */
+ * The tables lie in global memory in the order of use: chunk, plane from the highest down, k. Between planes the sums
+ * are shifted up by eight bits, so that one register holds the whole product modulo 2^32, which is the product. */
 #include "irm_cuda.cuh"
 #include "../base/hopper.cuh"
 
@@ -28,7 +29,8 @@ static __host__ __device__ inline int32_t stages_a_plane(int32_t k_other) { retu
 
 static size_t shared_bytes(const irm_device_tables &t)
 {
-  return (size_t) stages_a_plane(t.k_other) * STAGE_BYTES + STAGES * STAGE_BYTES + (size_t) ROWS * (t.width / IRM_CHUNK) * sizeof(irm_chunk);
+  return (size_t) stages_a_plane(t.k_other) * STAGE_BYTES + STAGES * STAGE_BYTES +
+         (size_t) ROWS * (t.width / IRM_CHUNK) * sizeof(irm_chunk);
 }
 
 static __device__ inline uint32_t offset_of(uint32_t row, uint32_t byte)
@@ -46,7 +48,8 @@ __global__ static void arrange(irm_device_tables t)
   for (int p = 0; p < PLANES; p++) {
     const uint32_t word = ((const uint32_t *) t.planes)[((size_t) p * quads + quad) * t.width + l];
     const size_t stage = ((size_t) (l / IRM_CHUNK) * PLANES + (PLANES - 1 - p)) * per_plane + step / STAGE_STEPS;
-    uint8_t *to = t.tiles + stage * STAGE_BYTES + step % STAGE_STEPS * STEP_BYTES + offset_of(l % IRM_CHUNK, quad % 8 * 4);
+    uint8_t *to =
+        t.tiles + stage * STAGE_BYTES + step % STAGE_STEPS * STEP_BYTES + offset_of(l % IRM_CHUNK, quad % 8 * 4);
     *(uint32_t *) to = word;
   }
 }
@@ -57,17 +60,20 @@ __global__ static void arrange(irm_device_tables t)
 __device__ static inline void mma_64x128x32(uint32_t (&c)[64], uint64_t a, uint64_t b)
 {
   asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0;\n"
-    "wgmma.mma_async.sync.aligned.m64n128k32.s32.u8.s8 "
-    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
-    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
-    "%64, %65, p;}\n"
-    : R16(0), R16(16), R16(32), R16(48) : "l"(a), "l"(b));
+               "wgmma.mma_async.sync.aligned.m64n128k32.s32.u8.s8 "
+               "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
+               "%28,%29,%30,%31,"
+               "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%"
+               "57,%58,%59,%60,%61,%62,%63}, "
+               "%64, %65, p;}\n"
+               : R16(0), R16(16), R16(32), R16(48)
+               : "l"(a), "l"(b));
 }
 
 #define SYNC_CONSUMERS() asm volatile("bar.sync 1, 256;" ::: "memory")
 
-/* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16 (half 0 and 1), columns 8 j + 2 (lane % 4) and the next:
- * in the order of the draw, the columns of a thread come before those of the next. */
+/* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16 (half 0 and 1), columns 8 j + 2 (lane % 4) and the
+ * next: in the order of the draw, the columns of a thread come before those of the next. */
 template <int HALF> __device__ static inline void pick(uint32_t (&c)[64], double u, irm_chunk *out)
 {
   int32_t most = (int32_t) c[2 * HALF];
@@ -135,7 +141,9 @@ __device__ static inline void count_links(const irm_light_job &job, int32_t firs
       for (int k = 0; k < GATHER; k++) m[k] = by[k] ? job.other[m[k]] : 0u;
 #pragma unroll
       for (int k = 0; k < GATHER; k++)
-        if (by[k]) atomicAdd((uint32_t *) (row + m[k] / 32 * STEP_BYTES + m[k] % 32 / 16 * 128 + m[k] % 16 / 4 * 4), by[k] << 8 * (m[k] % 4));
+        if (by[k])
+          atomicAdd((uint32_t *) (row + m[k] / 32 * STEP_BYTES + m[k] % 32 / 16 * 128 + m[k] % 16 / 4 * 4),
+                    by[k] << 8 * (m[k] % 4));
     }
   }
 }
@@ -147,7 +155,8 @@ __global__ static void __launch_bounds__(THREADS, 2) draw(const __grid_constant_
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(128) uint8_t memory[];
   __shared__ uint64_t full[STAGES], empty[STAGES];
-  const int32_t per_plane = stages_a_plane(job.t.k_other), chunks = job.t.width / IRM_CHUNK, steps = chunks * PLANES * per_plane;
+  const int32_t per_plane = stages_a_plane(job.t.k_other), chunks = job.t.width / IRM_CHUNK,
+                steps = chunks * PLANES * per_plane;
   uint8_t *const counts = memory, *const ring = memory + per_plane * STAGE_BYTES;
   irm_chunk *const found = (irm_chunk *) (ring + STAGES * STAGE_BYTES);
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(FULL, thread / 32, 0);
@@ -172,7 +181,8 @@ __global__ static void __launch_bounds__(THREADS, 2) draw(const __grid_constant_
     return;
   }
 
-  for (int32_t i = (int32_t) thread; i < per_plane * STAGE_BYTES / 16; i += CONSUMERS) ((uint4 *) counts)[i] = make_uint4(0, 0, 0, 0);
+  for (int32_t i = (int32_t) thread; i < per_plane * STAGE_BYTES / 16; i += CONSUMERS)
+    ((uint4 *) counts)[i] = make_uint4(0, 0, 0, 0);
   SYNC_CONSUMERS();
   count_links(job, first, nodes, counts);
   fence_operands();
@@ -201,7 +211,8 @@ __global__ static void __launch_bounds__(THREADS, 2) draw(const __grid_constant_
         hold(c);
         product_fence();
 #pragma unroll
-        for (int k = 0; k < STAGE_STEPS; k++) mma_64x128x32(c, operand_descriptor(rows + k * STEP_BYTES), operand_descriptor(from + k * STEP_BYTES));
+        for (int k = 0; k < STAGE_STEPS; k++)
+          mma_64x128x32(c, operand_descriptor(rows + k * STEP_BYTES), operand_descriptor(from + k * STEP_BYTES));
         product_commit();
         if (s > 0) { /* the stage before is done with */
           product_wait<1>();

@@ -50,7 +50,8 @@ typedef struct weft_kernel_task {
   size_t own_first; /* query i leaves reference own_first + i out, when it leaves one out and there is no `own` */
 } weft_kernel_task;
 
-static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, size_t k) {
+static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, size_t k)
+{
   return t->leave_one_out && (t->own ? (int64_t) t->own[i] == (int64_t) k : k == t->own_first + i);
 }
 

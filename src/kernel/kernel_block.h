@@ -17,7 +17,8 @@ typedef struct weft_block_query {
 /* Doubles of memory that a block needs. */
 static inline size_t weft_block_size(size_t d, size_t m) { return WEFT_TILE * (2 * d + 1 + 4 * m); }
 
-static inline weft_block_query weft_block_in(double *memory, size_t d, size_t m, int pairs) {
+static inline weft_block_query weft_block_in(double *memory, size_t d, size_t m, int pairs)
+{
   weft_block_query b;
   memset(&b, 0, sizeof b);
   b.q = memory, memory += d * WEFT_TILE;
@@ -32,7 +33,8 @@ static inline weft_block_query weft_block_in(double *memory, size_t d, size_t m,
 
 /* Lanes without a query repeat the last one. */
 static inline void weft_block_load(weft_block_query *b, const weft_points *query, size_t first, size_t count,
-                                   size_t m) {
+                                   size_t m)
+{
   const size_t d = query->d;
   b->first = first, b->count = count;
   for (size_t l = 0; l < WEFT_TILE; l++) {
@@ -48,13 +50,14 @@ static inline void weft_block_load(weft_block_query *b, const weft_points *query
 
 /* Adds references first .. first + count - 1, none of which a query leaves out. */
 static inline void weft_block_add_run(weft_block_query *b, const weft_kernel_task *task, weft_tile_sum tile,
-                                      size_t first, size_t count) {
+                                      size_t first, size_t count)
+{
   const size_t d = task->reference.d, m = task->m;
   for (size_t from = first; from < first + count; from += WEFT_RUN) {
     size_t rows = first + count - from < WEFT_RUN ? first + count - from : WEFT_RUN;
-    weft_tile t = {b->q, b->q_lo, task->reference.x + from * d,
-                   task->reference.lo ? task->reference.lo + from * d : NULL, task->weights + from * m, b->shift, d, m,
-                   rows, 1 / (task->h * task->h), weft_distance_error(d), b->sum, b->inside};
+    weft_tile t = { b->q, b->q_lo, task->reference.x + from * d,
+                    task->reference.lo ? task->reference.lo + from * d : NULL, task->weights + from * m, b->shift, d, m,
+                    rows, 1 / (task->h * task->h), weft_distance_error(d), b->sum, b->inside };
     memset(b->sum, 0, m * WEFT_TILE * sizeof *b->sum);
     tile(&t, task->kind);
     for (size_t i = 0; i < m * WEFT_TILE; i++) weft_add_to(&b->total[i], &b->rest[i], b->sum[i]);
@@ -62,7 +65,8 @@ static inline void weft_block_add_run(weft_block_query *b, const weft_kernel_tas
 }
 
 /* Pair by pair, leaving reference i out of query i. */
-static inline void weft_block_add_pairs(weft_block_query *b, const weft_kernel_task *task, size_t first, size_t count) {
+static inline void weft_block_add_pairs(weft_block_query *b, const weft_kernel_task *task, size_t first, size_t count)
+{
   for (size_t l = 0; l < b->count; l++)
     for (size_t k = first; k < first + count; k++) {
       if (weft_left_out(task, b->first + l, k)) continue;
@@ -75,7 +79,8 @@ static inline void weft_block_add_pairs(weft_block_query *b, const weft_kernel_t
 
 /* Pair by pair only in the runs of 32 references that some query leaves out. */
 static inline void weft_block_add_but_own(weft_block_query *b, const weft_kernel_task *task, weft_tile_sum tile,
-                                          size_t first, size_t count) {
+                                          size_t first, size_t count)
+{
   size_t plain = first;
   for (size_t from = first, rows; from < first + count; from += rows) {
     int own = 0;
@@ -91,7 +96,8 @@ static inline void weft_block_add_but_own(weft_block_query *b, const weft_kernel
 }
 
 static inline void weft_block_add(weft_block_query *b, const weft_kernel_task *task, weft_tile_sum tile, size_t first,
-                                  size_t count) {
+                                  size_t count)
+{
   size_t last = first + count, own = task->own_first + b->first, own_last = own + b->count;
   if (task->leave_one_out && task->own) {
     weft_block_add_but_own(b, task, tile, first, count);
@@ -110,7 +116,8 @@ static inline void weft_block_add(weft_block_query *b, const weft_kernel_task *t
 
 /* True when rounding near the boundary of a compact kernel may show in lane l: with more than `allowed` of the sum. */
 static inline int weft_block_doubtful(const weft_block_query *b, const weft_kernel_task *task, size_t l,
-                                      double allowed) {
+                                      double allowed)
+{
   const double error = weft_distance_error(task->reference.d);
   if (!weft_kernel_compact(task->kind)) return 0;
   for (size_t c = 0; c < task->m; c++) {

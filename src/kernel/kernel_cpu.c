@@ -2,7 +2,8 @@
 #include "kernel.h"
 
 static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out,
-                           weft_kernel_effort *effort) {
+                           weft_kernel_effort *effort)
+{
   (void) ctx, (void) task, (void) reach, (void) out, (void) effort;
   *done = 0;
   return WEFT_OK;

@@ -5,7 +5,8 @@
 #include "../base/spread.h"
 #include "kernel_cube.h"
 
-weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job) {
+weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t n = job->n, d = job->d, step = n / job->samples, size = 2 * job->samples + 4;
@@ -21,9 +22,9 @@ weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job) {
   }
   memset(job->seconds, 0, (5 + job->bandwidths) * sizeof *job->seconds);
   for (size_t k = 0; k < job->bandwidths; k++) {
-    weft_kernel_effort effort = {0};
-    const weft_kernel_task task = {.kind = job->kind, .h = job->h[k], .query = {n, d, x, NULL},
-                                   .reference = {n, d, x, NULL}, .weights = ones, .m = 1, .confidence = 1};
+    weft_kernel_effort effort = { 0 };
+    const weft_kernel_task task = { .kind = job->kind, .h = job->h[k], .query = { n, d, x, NULL },
+                                    .reference = { n, d, x, NULL }, .weights = ones, .m = 1, .confidence = 1 };
     double *at = job->out + k * size, total = 0;
     WEFT_TRY(weft_kernel_direct(ctx, &task, sums, &effort));
     for (size_t i = 0; i < n; i++) total += sums[i] / (double) n;
@@ -43,17 +44,19 @@ typedef struct {
   weft_kernel_cube_job part[WEFT_MOST_DEVICES];
 } cube_job;
 
-static weft_status cube_part(weft_ctx *ctx, size_t part, void *data) {
+static weft_status cube_part(weft_ctx *ctx, size_t part, void *data)
+{
   cube_job *job = data;
   return job->ops->cube(ctx, &job->part[part]);
 }
 
-weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_cube_job *job) {
+weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_cube_job *job)
+{
   if (ctx->device_count == 1 || ops->cube == weft_kernel_cube) return ops->cube(ctx, job);
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t size = 2 * job->samples + 4;
-  cube_job jobs = {.ops = ops};
+  cube_job jobs = { .ops = ops };
   for (int k = 0; k < ctx->device_count; k++) {
     jobs.part[k] = *job;
     if (!k) continue;

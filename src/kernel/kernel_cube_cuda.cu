@@ -5,7 +5,8 @@
 #include "kernel_grid_cuda.cuh"
 
 /* Uniform in the unit cube: 24 bits each, four to a Philox block. */
-__global__ void make_points(uint64_t key, int64_t n, int d, float *x) {
+__global__ void make_points(uint64_t key, int64_t n, int d, float *x)
+{
   const int blocks = (d + 3) / 4;
   for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * blocks;
        k += (int64_t) gridDim.x * blockDim.x) {
@@ -19,7 +20,8 @@ __global__ void make_points(uint64_t key, int64_t n, int d, float *x) {
 /* Every point against a few queries, in double, one thread a point; sums of 256 points go to their own place. */
 #define CHECK_MOST 64
 __global__ void __launch_bounds__(256)
-    check_sums(const float *x, int64_t n, int d, const float *q, int count, int kind, double inv_h2, double *partial) {
+    check_sums(const float *x, int64_t n, int d, const float *q, int count, int kind, double inv_h2, double *partial)
+{
   __shared__ double part[8][CHECK_MOST];
   extern __shared__ float own[]; /* count * d */
   for (int k = threadIdx.x; k < count * d; k += 256) own[k] = q[k];
@@ -45,15 +47,18 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-__global__ void take_rows(const float *x, int d, int64_t step, int count, float *out) {
+__global__ void take_rows(const float *x, int d, int64_t step, int count, float *out)
+{
   for (int k = threadIdx.x; k < count * d; k += blockDim.x) out[k] = x[(k / d) * step * d + k % d];
 }
 
-__global__ void take_sums(const double *sums, int64_t step, int count, double *out) {
+__global__ void take_sums(const double *sums, int64_t step, int count, double *out)
+{
   for (int k = threadIdx.x; k < count; k += blockDim.x) out[k] = sums[k * step];
 }
 
-__global__ void __launch_bounds__(256) mean_of(const double *sums, int64_t n, double *out) {
+__global__ void __launch_bounds__(256) mean_of(const double *sums, int64_t n, double *out)
+{
   __shared__ double part[256];
   double s = 0;
   for (int64_t i = blockIdx.x * (int64_t) 256 + threadIdx.x; i < n; i += (int64_t) gridDim.x * 256) s += sums[i];
@@ -66,7 +71,8 @@ __global__ void __launch_bounds__(256) mean_of(const double *sums, int64_t n, do
   if (!threadIdx.x) out[blockIdx.x] = part[0];
 }
 
-weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job) {
+weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job)
+{
   weft_status st = WEFT_OK;
   const int64_t n = (int64_t) job->n, step = n / job->samples;
   const int d = (int) job->d, blocks = 1024;

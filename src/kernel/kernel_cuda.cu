@@ -4,41 +4,18 @@
 
 /* ---- points and weights ---- */
 
-__global__ void transpose_points(const double *x, int64_t n, int d, int64_t stride, double *out) {
+__global__ void transpose_points(const double *x, int64_t n, int d, int64_t stride, double *out)
+{
   for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * d; k += (int64_t) gridDim.x * blockDim.x)
     out[k % d * stride + k / d] = x[k];
 }
 
-/* ---- sums of chunks ---- */
-
-/* total and rest: cols * queries, compensated; `inside` may be NULL. */
-__global__ void add_chunks(const double *partial, const double *inside, int chunks, int cols, int64_t stride,
-                           int64_t first, int64_t count, int64_t total_stride, double *total, double *rest,
-                           double *total_inside) {
-  for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < count * cols;
-       k += (int64_t) gridDim.x * blockDim.x) {
-    const int64_t q = k % count, c = k / count, to = c * total_stride + first + q;
-    double t = total[to], r = rest[to], in = 0;
-    for (int chunk = 0; chunk < chunks; chunk++) {
-      const int64_t from = ((int64_t) chunk * cols + c) * stride + q;
-      weft_add_to(&t, &r, partial[from]);
-      if (inside) in += inside[from];
-    }
-    total[to] = t, rest[to] = r;
-    if (inside) total_inside[to] += in;
-  }
-}
-
-void launch_add_chunks(cudaStream_t stream, const double *partial, const double *inside, int chunks, int cols,
-                       int64_t stride, int64_t first, int64_t count, int64_t total_stride, double *total, double *rest,
-                       double *total_inside) {
-  add_chunks<<<grid_for(count * cols), 256, 0, stream>>>(partial, inside, chunks, cols, stride, first, count,
-                                                         total_stride, total, rest, total_inside);
-}
+/* ---- the end of sums ---- */
 
 /* Finishes sums; lists the queries that need more digits or a shifted exponent. */
 __global__ void finish_sums(int kind, int logarithm, double error, int64_t nq, int m, const double *total,
-                            const double *rest, const double *inside, double *out, unsigned *list, unsigned *listed) {
+                            const double *rest, const double *inside, double *out, unsigned *list, unsigned *listed)
+{
   for (int64_t q = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; q < nq; q += (int64_t) gridDim.x * blockDim.x) {
     int repeat = 0;
     for (int c = 0; c < m; c++) {
@@ -67,7 +44,8 @@ struct again_args {
   double *sums;                 /* listed * m pairs: total and rest */
 };
 
-__global__ void __launch_bounds__(128) find_least(const again_args a) {
+__global__ void __launch_bounds__(128) find_least(const again_args a)
+{
   __shared__ double part[128];
   const size_t q = a.list[blockIdx.x];
   double least = INFINITY;
@@ -84,13 +62,15 @@ __global__ void __launch_bounds__(128) find_least(const again_args a) {
   if (!threadIdx.x) a.least[blockIdx.x] = fmin(a.least[blockIdx.x], part[0]);
 }
 
-__device__ static double shift_of(const again_args &a, double least) {
+__device__ static double shift_of(const again_args &a, double least)
+{
   return a.logarithm && weft_kernel_exponential(a.kind) && least < INFINITY
              ? weft_kernel_exponent(a.kind, least / (a.h * a.h))
              : 0;
 }
 
-__global__ void __launch_bounds__(128) sum_again(const again_args a) {
+__global__ void __launch_bounds__(128) sum_again(const again_args a)
+{
   __shared__ double total[128], rest[128];
   const size_t q = a.list[blockIdx.x];
   const double shift = shift_of(a, a.least[blockIdx.x]);
@@ -118,7 +98,8 @@ __global__ void __launch_bounds__(128) sum_again(const again_args a) {
   }
 }
 
-__global__ void store_again(const again_args a, unsigned count, int64_t nq, double *out) {
+__global__ void store_again(const again_args a, unsigned count, int64_t nq, double *out)
+{
   const unsigned k = blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= count) return;
   for (int c = 0; c < a.m; c++) {
@@ -146,7 +127,8 @@ struct direct_run {
   int64_t stride;                       /* of partial sums: queries of a slab */
 };
 
-static weft_status send_slab(direct_run *r, size_t first, size_t count) {
+static weft_status send_slab(direct_run *r, size_t first, size_t count)
+{
   weft_status st = WEFT_OK;
   weft_ctx *ctx = r->ctx;
   const weft_kernel_task *t = r->task;
@@ -169,7 +151,8 @@ done:
   return st;
 }
 
-static weft_status launch_double(const tile_launch<double> &l) {
+static weft_status launch_double(const tile_launch<double> &l)
+{
   weft_status st = WEFT_OK;
   weft_ctx *ctx = l.ctx;
 #define LAUNCH(KIND, PAIRS, COLS) WEFT_CUDA(launch_tiles((sum_tiles<double, KIND, false, PAIRS, COLS>), l, COLS, PAIRS))
@@ -189,7 +172,8 @@ done:
 
 /* Adds the slab's references to every query. */
 static weft_status sum_slab(direct_run *r, double *partial, double *partial_inside, double *total, double *rest,
-                            double *inside) {
+                            double *inside)
+{
   weft_status st = WEFT_OK;
   weft_ctx *ctx = r->ctx;
   const weft_kernel_task *t = r->task;
@@ -227,7 +211,8 @@ done:
   return st;
 }
 
-static weft_status sum_listed(direct_run *r, unsigned *list, unsigned listed, double *out) {
+static weft_status sum_listed(direct_run *r, unsigned *list, unsigned listed, double *out)
+{
   weft_status st = WEFT_OK;
   weft_ctx *ctx = r->ctx;
   const weft_kernel_task *t = r->task;
@@ -262,7 +247,8 @@ done:
   return st;
 }
 
-static weft_status direct_cuda(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort) {
+static weft_status direct_cuda(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
   const size_t nq = task->query.n, n = task->reference.n, d = task->reference.d, m = task->m;
   const bool pairs = task->reference.lo != NULL, compact = weft_kernel_compact(task->kind);

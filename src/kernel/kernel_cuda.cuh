@@ -49,17 +49,20 @@ template <typename Real> struct tile_args {
   Real inv_h2;           /* in double; floats come scaled */
 };
 
-__device__ static inline float fast_exp2(float x) {
+__device__ static inline float fast_exp2(float x)
+{
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-__device__ static inline float fast_sqrt(float x) {
+__device__ static inline float fast_sqrt(float x)
+{
   float y;
   asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-__device__ static inline float fast_inverse(float x) {
+__device__ static inline float fast_inverse(float x)
+{
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
@@ -74,7 +77,8 @@ __device__ static inline float fast_inverse(float x) {
 #define VALUE_APART(name) case WEFT_##name: return single_##name(t);
 #define VALUE_NEVER(name)
 
-template <int KIND> __device__ static inline float value_single(float t) {
+template <int KIND> __device__ static inline float value_single(float t)
+{
   switch (KIND) {
 #define ROW(name, known_as, form, single, ...) VALUE_##single(name)
     WEFT_KERNEL_ROWS(ROW)
@@ -91,7 +95,8 @@ case WEFT_##name: \
 #define VALUE_COMPACT(name) case WEFT_##name: return weft_value_##name(t, s);
 #define VALUE_STEP(name) case WEFT_##name: return s <= 1;
 
-template <int KIND> __device__ static inline double value_double(double s) {
+template <int KIND> __device__ static inline double value_double(double s)
+{
   double t = fmax(1 - s, 0.0), u;
   switch (KIND) {
 #define ROW(name, known_as, form, ...) VALUE_##form(name)
@@ -103,13 +108,15 @@ template <int KIND> __device__ static inline double value_double(double s) {
 
 /* With a product fewer, and without the reduction of an argument that is never large. */
 template <> __device__ inline double value_double<WEFT_GAUSSIAN>(double s) { return exp(-0.5 * s); }
-template <> __device__ inline double value_double<WEFT_COSINE>(double s) {
+template <> __device__ inline double value_double<WEFT_COSINE>(double s)
+{
   return sinpi(0.5 * fmax(1 - s, 0.0) / (1 + sqrt(s)));
 }
 
 /* References in shared memory at a time: several tiles where all dimensions fit, so that warps drift apart between
  * barriers. */
-template <typename Real> __host__ __device__ static inline int tile_rows(int d) {
+template <typename Real> __host__ __device__ static inline int tile_rows(int d)
+{
   return tile_shape<Real>::T * (d <= DIM_STEP / 4 ? 4 : d <= DIM_STEP / 2 ? 2 : 1);
 }
 
@@ -119,7 +126,8 @@ __device__ static inline float from_pair(float hi, float lo, float centre) { ret
 
 template <typename Real, int KIND, bool EXPAND, bool PAIRS, int COLS>
 __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ? 2 : 1)
-    sum_tiles(const tile_args<Real> a) {
+    sum_tiles(const tile_args<Real> a)
+{
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T, P = 2 * V;
   const bool single = sizeof(Real) == 4, compact = WEFT_KERNEL_IN(COMPACT, KIND);
   extern __shared__ __align__(16) unsigned char shared_bytes[];
@@ -304,7 +312,8 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
 }
 
 /* Bytes of shared memory of an instance. */
-template <typename Real> static inline size_t tile_bytes(int d, int cols, bool pairs) {
+template <typename Real> static inline size_t tile_bytes(int d, int cols, bool pairs)
+{
   const size_t T = tile_shape<Real>::T, P = 2 * tile_shape<Real>::V, dims = d < DIM_STEP ? d : DIM_STEP;
   const size_t XT = tile_rows<Real>(d);
   return sizeof(Real) * ((T + XT) * dims * (pairs ? 2 : 1) + cols * XT + T + XT) +

@@ -9,13 +9,15 @@
 #include "../base/parallel.h"
 #include "kernel_cuda.cuh"
 
-static inline int grid_for(double count) {
+static inline int grid_for(double count)
+{
   double blocks = (count + 255) / 256;
   return blocks < 1 ? 1 : blocks > 65536 ? 65536 : (int) blocks;
 }
 
 /* References of a block: few enough that small problems fill the device, and a function of the sizes alone. */
-static inline int64_t chunk_rows(int64_t nq, int64_t n, int tile) {
+static inline int64_t chunk_rows(int64_t nq, int64_t n, int tile)
+{
   const int64_t blocks = (nq + tile - 1) / tile;
   int64_t rows = n / (2048 / (blocks < 2048 ? blocks : 2048) + 1);
   rows = (rows + tile - 1) / tile * tile;
@@ -30,7 +32,8 @@ template <typename Real> struct tile_launch {
 };
 
 template <typename Real, typename Kernel>
-static cudaError_t launch_tiles(Kernel kernel, const tile_launch<Real> &l, int cols, bool pairs) {
+static cudaError_t launch_tiles(Kernel kernel, const tile_launch<Real> &l, int cols, bool pairs)
+{
   const size_t bytes = tile_bytes<Real>(l.args.d, cols, pairs);
   const cudaError_t e = weft_device_allow_shared((const void *) kernel, bytes);
   if (e != cudaSuccess) return e;
@@ -38,7 +41,7 @@ static cudaError_t launch_tiles(Kernel kernel, const tile_launch<Real> &l, int c
   return cudaGetLastError();
 }
 
-/* kernel_cuda.cu */
+/* kernel_chunks_cuda.cu */
 void launch_add_chunks(cudaStream_t stream, const double *partial, const double *inside, int chunks, int cols,
                        int64_t stride, int64_t first, int64_t count, int64_t total_stride, double *total, double *rest,
                        double *total_inside);

@@ -19,7 +19,8 @@ typedef struct {
   size_t blocks, chunks, block_doubles;
 } direct;
 
-static void item_sum(const direct *w, size_t item, double *memory, double *result) {
+static void item_sum(const direct *w, size_t item, double *memory, double *result)
+{
   const weft_kernel_task *task = w->task;
   const size_t first = item / w->chunks * WEFT_TILE, from = item % w->chunks * CHUNK, m = task->m;
   const size_t rest = task->query.n - first, left = task->reference.n - from;
@@ -30,7 +31,8 @@ static void item_sum(const direct *w, size_t item, double *memory, double *resul
 }
 
 /* totals: blocks * 3 * m * WEFT_TILE, of total, rest and inside. */
-static weft_status sum_items(weft_ctx *ctx, const direct *w, double *totals) {
+static weft_status sum_items(weft_ctx *ctx, const direct *w, double *totals)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t m = w->task->m, size = 3 * m * WEFT_TILE, items = w->blocks * w->chunks;
@@ -67,7 +69,8 @@ done:
 }
 
 /* One query again, pair by pair. With logarithms, exponents are relative to the least, so that nothing underflows. */
-static void sum_one(const weft_kernel_task *task, size_t i, double *out) {
+static void sum_one(const weft_kernel_task *task, size_t i, double *out)
+{
   const size_t n = task->reference.n, m = task->m;
   double shift = 0;
   double sums[2 * 64];
@@ -97,7 +100,8 @@ static void sum_one(const weft_kernel_task *task, size_t i, double *out) {
 }
 
 /* Lists the queries that need sum_one(). */
-static size_t find_repeats(const direct *w, const double *totals, size_t *list) {
+static size_t find_repeats(const direct *w, const double *totals, size_t *list)
+{
   const weft_kernel_task *task = w->task;
   const size_t m = task->m, half = m * WEFT_TILE;
   size_t found = 0;
@@ -115,7 +119,8 @@ static size_t find_repeats(const direct *w, const double *totals, size_t *list) 
 }
 
 weft_status weft_kernel_repeat(weft_ctx *ctx, const weft_kernel_task *task, const size_t *list, size_t count,
-                               double *out) {
+                               double *out)
+{
   weft_status st = WEFT_OK;
   const size_t n = task->reference.n, d = task->reference.d;
   const size_t at_once = ((size_t) (BATCH_PAIRS / ((double) (n + 1) * (double) d)) + 1) * (size_t) ctx->threads;
@@ -130,12 +135,13 @@ done:
   return st;
 }
 
-weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort) {
+weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t nq = task->query.n, n = task->reference.n, m = task->m, half = m * WEFT_TILE;
-  direct w = {task, weft_tile_variant(), (nq + WEFT_TILE - 1) / WEFT_TILE, n ? (n + CHUNK - 1) / CHUNK : 1,
-              weft_block_size(task->reference.d, m)};
+  direct w = { task, weft_tile_variant(), (nq + WEFT_TILE - 1) / WEFT_TILE, n ? (n + CHUNK - 1) / CHUNK : 1,
+               weft_block_size(task->reference.d, m) };
   double *totals;
   size_t *list, repeats;
   WEFT_TAKE0(totals, &mem, w.blocks * 3 * half);
@@ -156,12 +162,13 @@ done:
   return st;
 }
 
-weft_status weft_kernel_pair_seconds(weft_ctx *ctx, const weft_kernel_task *task, int times, double *seconds) {
+weft_status weft_kernel_pair_seconds(weft_ctx *ctx, const weft_kernel_task *task, int times, double *seconds)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const int threads = ctx->threads;
   weft_kernel_task few = *task;
-  weft_kernel_effort effort = {0};
+  weft_kernel_effort effort = { 0 };
   double *out;
   if (few.query.n > TIMED_QUERIES) few.query.n = TIMED_QUERIES;
   if (few.reference.n > TIMED_REFERENCES) few.reference.n = TIMED_REFERENCES;
@@ -181,7 +188,8 @@ done:
 }
 
 weft_status weft_kernel_polynomial(weft_ctx *ctx, const weft_kernel_task *task, double scale, double offset,
-                                   double degree, double *out) {
+                                   double degree, double *out)
+{
   weft_status st = WEFT_OK;
   const size_t nq = task->query.n, n = task->reference.n, d = task->reference.d, m = task->m;
   const size_t at_once = ((size_t) (2e6 / ((double) (n + 1) * (double) (d + m))) + 1) * (size_t) ctx->threads;
@@ -194,14 +202,14 @@ weft_status weft_kernel_polynomial(weft_ctx *ctx, const weft_kernel_task *task, 
       for (size_t c = 0; c < m; c++) {
         double total = 0, rest = 0;
         for (size_t k = 0; k < n; k++) {
-          weft_dd dot = {0, 0};
+          weft_dd dot = { 0, 0 };
           if (weft_left_out(task, i, k)) continue;
           for (size_t j = 0; j < d; j++) {
             double a = task->query.x[i * d + j], b = task->reference.x[k * d + j], p = a * b;
-            weft_dd term = {p, fma(a, b, -p)};
+            weft_dd term = { p, fma(a, b, -p) };
             dot = weft_dd_add(dot, term);
           }
-          weft_dd factor = {scale, 0}, added = {offset, 0};
+          weft_dd factor = { scale, 0 }, added = { offset, 0 };
           dot = weft_dd_add(weft_dd_mul(dot, factor), added);
           weft_add_to(&total, &rest, task->weights[k * m + c] * pow(dot.hi, degree));
         }

@@ -6,18 +6,20 @@
 #include "../base/record.h"
 #include "kernel_glue.h"
 
-static weft_points points_of(SEXP list) {
+static weft_points points_of(SEXP list)
+{
   SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo"),
        columns = weft_glue_element(list, "columns");
   if (columns != R_NilValue) {
-    weft_points p = {(size_t) Rf_nrows(columns), (size_t) Rf_ncols(columns), REAL(columns), NULL};
+    weft_points p = { (size_t) Rf_nrows(columns), (size_t) Rf_ncols(columns), REAL(columns), NULL };
     return p;
   }
-  weft_points p = {(size_t) Rf_ncols(x), (size_t) Rf_nrows(x), REAL(x), lo == R_NilValue ? NULL : REAL(lo)};
+  weft_points p = { (size_t) Rf_ncols(x), (size_t) Rf_nrows(x), REAL(x), lo == R_NilValue ? NULL : REAL(lo) };
   return p;
 }
 
-int weft_kernel_kind_of(SEXP name) {
+int weft_kernel_kind_of(SEXP name)
+{
   const char *wanted = TYPEOF(name) == STRSXP && XLENGTH(name) == 1 ? CHAR(STRING_ELT(name, 0)) : "";
   for (int kind = 0; kind < WEFT_KERNELS; kind++)
     if (!strcmp(weft_kernel_row_of(kind)->name, wanted)) return kind;
@@ -25,7 +27,8 @@ int weft_kernel_kind_of(SEXP name) {
 }
 
 /* A task of products has no kernel, and `kernel` is NULL there. Several bandwidths: `h` is the first. */
-static weft_kernel_task task_of(SEXP list, int of_products) {
+static weft_kernel_task task_of(SEXP list, int of_products)
+{
   weft_record record = weft_record_open(list, "task");
   SEXP kernel = weft_record_field(&record, "kernel"), weights = weft_record_field(&record, "weights"),
        reference = weft_record_field(&record, "reference");
@@ -50,7 +53,8 @@ static weft_kernel_task task_of(SEXP list, int of_products) {
 
 weft_kernel_task weft_kernel_task_of(SEXP list) { return task_of(list, 0); }
 
-weft_tree weft_kernel_tree_of(SEXP list) {
+weft_tree weft_kernel_tree_of(SEXP list)
+{
   SEXP centre = weft_glue_element(list, "centre"), first = weft_glue_element(list, "first"),
        moments = weft_glue_element(list, "moments");
   weft_tree t = {
@@ -63,18 +67,23 @@ weft_tree weft_kernel_tree_of(SEXP list) {
 }
 
 /* The sheet of kernels (kernel_kinds.h), and which can be summed on a line: a named list of columns. */
-SEXP C_weft_kernel_kinds(void) {
-  const char *fields[] = {"name", "form", "single", "scale", "d1", "d2", "e0", "e1", "line", ""};
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  for (int k = 0; k < 8; k++) SET_VECTOR_ELT(out, k, Rf_allocVector(k < 3 ? STRSXP : REALSXP, WEFT_KERNELS));
-  SET_VECTOR_ELT(out, 8, Rf_allocVector(LGLSXP, WEFT_KERNELS));
+SEXP C_weft_kernel_kinds(void)
+{
+  const char *words[] = { "name", "form", "single" }, *numbers[] = { "scale", "d1", "d2", "e0", "e1" };
+  const char *fields[] = { "name", "form", "single", "scale", "d1", "d2", "e0", "e1", "line", "" };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields)), word[3];
+  double *number[5];
+  for (int k = 0; k < 3; k++) word[k] = weft_result_put(out, words[k], Rf_allocVector(STRSXP, WEFT_KERNELS));
+  for (int k = 0; k < 5; k++)
+    number[k] = REAL(weft_result_put(out, numbers[k], Rf_allocVector(REALSXP, WEFT_KERNELS)));
+  int *line = LOGICAL(weft_result_put(out, "line", Rf_allocVector(LGLSXP, WEFT_KERNELS)));
   for (int kind = 0; kind < WEFT_KERNELS; kind++) {
     const weft_kernel_row *row = weft_kernel_row_of(kind);
-    const char *words[] = {row->name, row->form, row->single};
-    const double numbers[] = {row->scale, row->d1, row->d2, row->e0, row->e1};
-    for (int k = 0; k < 3; k++) SET_STRING_ELT(VECTOR_ELT(out, k), kind, Rf_mkChar(words[k]));
-    for (int k = 0; k < 5; k++) REAL(VECTOR_ELT(out, 3 + k))[kind] = numbers[k];
-    LOGICAL(VECTOR_ELT(out, 8))[kind] = weft_kernel_has_line(kind);
+    const char *of_words[] = { row->name, row->form, row->single };
+    const double of_numbers[] = { row->scale, row->d1, row->d2, row->e0, row->e1 };
+    for (int k = 0; k < 3; k++) SET_STRING_ELT(word[k], kind, Rf_mkChar(of_words[k]));
+    for (int k = 0; k < 5; k++) number[k][kind] = of_numbers[k];
+    line[kind] = weft_kernel_has_line(kind);
   }
   UNPROTECT(1);
   return out;
@@ -82,8 +91,9 @@ SEXP C_weft_kernel_kinds(void) {
 
 /* list(sum = nq x m for each bandwidth, effort = a vector with the fields of weft_kernel_effort as its names); `job`
  * gets where the sums go. */
-static SEXP result_of(weft_kernel_sum_job *job, size_t bandwidths) {
-  const char *fields[] = {"sum", "effort", ""};
+static SEXP result_of(weft_kernel_sum_job *job, size_t bandwidths)
+{
+  const char *fields[] = { "sum", "effort", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   job->out = REAL(weft_result_put(
       out, "sum", Rf_allocMatrix(REALSXP, (int) job->task.query.n, (int) (job->task.m * bandwidths))));
@@ -91,11 +101,12 @@ static SEXP result_of(weft_kernel_sum_job *job, size_t bandwidths) {
   return out;
 }
 
-static void store_effort(SEXP out, const weft_kernel_effort *e) {
+static void store_effort(SEXP out, const weft_kernel_effort *e)
+{
 #define EFFORT_NAME(field) #field,
 #define EFFORT_VALUE(field) e->field,
-  const char *names[] = {WEFT_KERNEL_EFFORT(EFFORT_NAME) ""};
-  const double values[] = {WEFT_KERNEL_EFFORT(EFFORT_VALUE)};
+  const char *names[] = { WEFT_KERNEL_EFFORT(EFFORT_NAME) "" };
+  const double values[] = { WEFT_KERNEL_EFFORT(EFFORT_VALUE) };
   memcpy(REAL(weft_result_put(out, "effort", Rf_mkNamed(REALSXP, names))), values, sizeof values);
 }
 
@@ -103,18 +114,20 @@ static void store_effort(SEXP out, const weft_kernel_effort *e) {
 
 typedef struct { const double *x; size_t n, d; const double *origin, *scale; int full; double *out, *lo; } points_job;
 
-static weft_status fill_points(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status fill_points(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   points_job *j = data;
   (void) backend;
   return weft_points_fill(ctx, j->x, j->n, j->d, j->origin, j->scale, j->full, j->out, j->lo);
 }
 
-SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP control) {
-  const char *fields[] = {"x", "lo", ""};
+SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP control)
+{
+  const char *fields[] = { "x", "lo", "" };
   const int scaled = scale != R_NilValue;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  points_job job = {REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(origin), scaled ? REAL(scale) : NULL,
-                    Rf_asLogical(full), NULL, NULL};
+  points_job job = { REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(origin), scaled ? REAL(scale) : NULL,
+                     Rf_asLogical(full), NULL, NULL };
   job.out = REAL(weft_result_put(out, "x", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
   if (scaled) job.lo = REAL(weft_result_put(out, "lo", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
   weft_glue_run(control, fill_points, &job);
@@ -124,16 +137,18 @@ SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP contr
 
 typedef struct { const double *x; size_t n, d; double *out; } range_job;
 
-static weft_status find_range(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status find_range(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   range_job *j = data;
   (void) backend;
   return weft_points_range(ctx, j->x, j->n, j->d, j->out);
 }
 
 /* 3 x columns: least, greatest, how many are not finite. */
-SEXP C_weft_kernel_range(SEXP x, SEXP control) {
+SEXP C_weft_kernel_range(SEXP x, SEXP control)
+{
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 3, Rf_ncols(x)));
-  range_job job = {REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(out)};
+  range_job job = { REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(out) };
   weft_glue_run(control, find_range, &job);
   UNPROTECT(1);
   return out;
@@ -143,27 +158,31 @@ SEXP C_weft_kernel_range(SEXP x, SEXP control) {
 
 typedef weft_kernel_sum_job sum_job;
 
-static weft_status direct(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status direct(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   sum_job *j = data;
   return weft_kernel_direct_spread(ctx, backend->kernel, &j->task, j->out, &j->effort);
 }
 
 typedef struct { weft_kernel_task task; double seconds; } timing_job;
 
-static weft_status time_pairs(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status time_pairs(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   timing_job *j = data;
   (void) backend;
   return weft_kernel_pair_seconds(ctx, &j->task, 3, &j->seconds);
 }
 
-SEXP C_weft_kernel_pair_seconds(SEXP task, SEXP control) {
-  timing_job job = {weft_kernel_task_of(task), 0};
+SEXP C_weft_kernel_pair_seconds(SEXP task, SEXP control)
+{
+  timing_job job = { weft_kernel_task_of(task), 0 };
   weft_glue_run(control, time_pairs, &job);
   return Rf_ScalarReal(job.seconds);
 }
 
-SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
-  sum_job job = {.task = weft_kernel_task_of(task)};
+SEXP C_weft_kernel_direct(SEXP task, SEXP control)
+{
+  sum_job job = { .task = weft_kernel_task_of(task) };
   SEXP out = PROTECT(result_of(&job, 1));
   const clock_t started = clock();
   weft_glue_run(control, direct, &job);
@@ -173,17 +192,19 @@ SEXP C_weft_kernel_direct(SEXP task, SEXP control) {
   return out;
 }
 
-static weft_status single(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status single(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   sum_job *j = data;
   return weft_kernel_single_spread(ctx, backend->kernel, &j->task, j->own, j->tensor, j->out, j->bound);
 }
 
 /* list(sum, bound): greatest error of each query over the sum of |w|. own: NULL, or what each query leaves out. */
-SEXP C_weft_kernel_single(SEXP task, SEXP own, SEXP tensor, SEXP control) {
-  const char *fields[] = {"sum", "bound", ""};
-  sum_job job = {.task = weft_kernel_task_of(task),
-                 .own = own == R_NilValue ? NULL : INTEGER(own),
-                 .tensor = Rf_asLogical(tensor)};
+SEXP C_weft_kernel_single(SEXP task, SEXP own, SEXP tensor, SEXP control)
+{
+  const char *fields[] = { "sum", "bound", "" };
+  sum_job job = { .task = weft_kernel_task_of(task),
+                  .own = own == R_NilValue ? NULL : INTEGER(own),
+                  .tensor = Rf_asLogical(tensor) };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   job.out = REAL(weft_result_put(out, "sum", Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m)));
   job.bound = REAL(weft_result_put(out, "bound", Rf_allocVector(REALSXP, (R_xlen_t) job.task.query.n)));
@@ -192,7 +213,8 @@ SEXP C_weft_kernel_single(SEXP task, SEXP own, SEXP tensor, SEXP control) {
   return out;
 }
 
-static weft_status on_line(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status on_line(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   sum_job *j = data;
   (void) backend;
   return weft_kernel_line(ctx, &j->task, j->own, j->out, &j->effort);
@@ -200,8 +222,9 @@ static weft_status on_line(weft_ctx *ctx, const weft_backend *backend, void *dat
 
 /* Sums in one dimension, whose kernel must be one that the sheet says has them. part: NULL, or of which column, from 0,
  * each is a part. */
-SEXP C_weft_kernel_line(SEXP task, SEXP part, SEXP control) {
-  sum_job job = {.task = weft_kernel_task_of(task), .own = part == R_NilValue ? NULL : INTEGER(part)};
+SEXP C_weft_kernel_line(SEXP task, SEXP part, SEXP control)
+{
+  sum_job job = { .task = weft_kernel_task_of(task), .own = part == R_NilValue ? NULL : INTEGER(part) };
   SEXP out = PROTECT(result_of(&job, 1));
   weft_glue_run(control, on_line, &job);
   store_effort(out, &job.effort);
@@ -211,17 +234,19 @@ SEXP C_weft_kernel_line(SEXP task, SEXP part, SEXP control) {
 
 typedef struct { weft_binning binning; double *bin, *own; } bin_job;
 
-static weft_status fill_bins(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status fill_bins(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   bin_job *j = data;
   (void) backend;
   return weft_kernel_bin(ctx, &j->binning, j->bin, j->own);
 }
 
 /* list(bin, own): see weft_kernel_bin(). */
-SEXP C_weft_kernel_bin(SEXP x, SEXP grid, SEXP control) {
-  const char *fields[] = {"bin", "own", ""};
+SEXP C_weft_kernel_bin(SEXP x, SEXP grid, SEXP control)
+{
+  const char *fields[] = { "bin", "own", "" };
   weft_record record = weft_record_open(grid, "grid");
-  bin_job job = {.binning = {.n = (size_t) XLENGTH(x),
+  bin_job job = { .binning = { .n = (size_t) XLENGTH(x),
                              .bins = weft_record_size(&record, "bins"),
                              .x = REAL(x),
                              .least = weft_record_number(&record, "least"),
@@ -235,18 +260,20 @@ SEXP C_weft_kernel_bin(SEXP x, SEXP grid, SEXP control) {
   return out;
 }
 
-static weft_status polynomial(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status polynomial(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   sum_job *j = data;
   (void) backend;
   return weft_kernel_polynomial(ctx, &j->task, j->scale, j->offset, j->degree, j->out);
 }
 
-SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control) {
+SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control)
+{
   weft_record record = weft_record_open(parameters, "parameters");
-  sum_job job = {.task = task_of(task, 1),
-                 .scale = weft_record_number(&record, "scale"),
-                 .offset = weft_record_number(&record, "offset"),
-                 .degree = weft_record_number(&record, "degree")};
+  sum_job job = { .task = task_of(task, 1),
+                  .scale = weft_record_number(&record, "scale"),
+                  .offset = weft_record_number(&record, "offset"),
+                  .degree = weft_record_number(&record, "degree") };
   weft_record_close(&record);
   SEXP out = PROTECT(result_of(&job, 1));
   weft_glue_run(control, polynomial, &job);
@@ -258,14 +285,16 @@ SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control) {
 
 typedef struct { sum_job sum; double reach; int done; } grid_job;
 
-static weft_status over_grid(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status over_grid(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   grid_job *j = data;
   return weft_kernel_grid_spread(ctx, backend->kernel, &j->sum.task, j->reach, &j->done, j->sum.out, &j->sum.effort);
 }
 
 /* NULL where no grid suits. */
-SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control) {
-  grid_job job = {.sum = {.task = weft_kernel_task_of(task)}, .reach = Rf_asReal(reach), .done = 0};
+SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control)
+{
+  grid_job job = { .sum = { .task = weft_kernel_task_of(task) }, .reach = Rf_asReal(reach), .done = 0 };
   SEXP out = PROTECT(result_of(&job.sum, 1));
   weft_glue_run(control, over_grid, &job);
   store_effort(out, &job.sum.effort);
@@ -275,24 +304,26 @@ SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control) {
 
 /* ---- trees ---- */
 
-static weft_status grow(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status grow(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   (void) backend;
   return weft_tree_grow(ctx, data);
 }
 
-static const char *const tree_types[] = {"kd", "ball", "vp", "rp"}; /* weft_tree_type */
+static const char *const tree_types[] = { "kd", "ball", "vp", "rp" }; /* weft_tree_type */
 
 /* points: list(x, lo); plan: list(type, leaf_size, key). The result is the tree as R keeps it and weft_kernel_tree_of()
  * reads it. */
-SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control) {
-  const char *fields[] = {"x", "lo", "order", "first", "count", "child", "box", "centre", "leaf_size", ""};
+SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control)
+{
+  const char *fields[] = { "x", "lo", "order", "first", "count", "child", "box", "centre", "leaf_size", "" };
   const weft_points p = points_of(points);
   weft_record record = weft_record_open(plan, "plan");
-  weft_tree_build b = {.type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4),
-                       .n = p.n,
-                       .d = p.d,
-                       .leaf_size = weft_record_size(&record, "leaf_size"),
-                       .key = weft_record_key(&record, "key")};
+  weft_tree_build b = { .type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4),
+                        .n = p.n,
+                        .d = p.d,
+                        .leaf_size = weft_record_size(&record, "leaf_size"),
+                        .key = weft_record_key(&record, "key") };
   weft_record_close(&record);
   b.nodes = weft_tree_nodes(p.n, b.leaf_size);
   const R_xlen_t nodes = (R_xlen_t) b.nodes;
@@ -312,16 +343,19 @@ SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control) {
   return out;
 }
 
-static int is_matrix(SEXP x, double rows, double columns) {
+static int is_matrix(SEXP x, double rows, double columns)
+{
   return TYPEOF(x) == REALSXP && Rf_isMatrix(x) && (double) Rf_nrows(x) == rows && (double) Rf_ncols(x) == columns;
 }
 
-static int is_vector(SEXP x, SEXPTYPE type, double length) {
+static int is_vector(SEXP x, SEXPTYPE type, double length)
+{
   return TYPEOF(x) == (int) type && (double) XLENGTH(x) == length;
 }
 
 /* The first array that has another type or size than those of a tree of n points in d dimensions, or NULL. */
-static const char *misshapen(SEXP tree, size_t n, size_t d, int with_centre, int with_lo) {
+static const char *misshapen(SEXP tree, size_t n, size_t d, int with_centre, int with_lo)
+{
   SEXP leaf = weft_glue_element(tree, "leaf_size"), lo = weft_glue_element(tree, "lo");
   SEXP centre = weft_glue_element(tree, "centre");
   if (!is_vector(leaf, INTSXP, 1) || INTEGER(leaf)[0] < 1) return "leaf_size";
@@ -339,7 +373,8 @@ static const char *misshapen(SEXP tree, size_t n, size_t d, int with_centre, int
 
 typedef struct { weft_tree_build tree; const double *columns, *origin, *scale; int full; const char *wrong; } check_job;
 
-static weft_status check_tree(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status check_tree(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   check_job *j = data;
   weft_status st = WEFT_OK;
   int same = 1;
@@ -356,32 +391,33 @@ done:
 /* expected: list(type, n, d, columns, origin, scale, full). NULL, or the name of what is wrong with a tree of n points
  * in d dimensions that C_weft_tree_grow() is said to have made; "points" when they are not those of `columns`, a matrix
  * or NULL, rescaled as C_weft_kernel_points() does. */
-SEXP C_weft_tree_check(SEXP tree, SEXP expected, SEXP control) {
+SEXP C_weft_tree_check(SEXP tree, SEXP expected, SEXP control)
+{
   weft_record record = weft_record_open(expected, "expected");
   const weft_tree_type type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4);
   const size_t n = weft_record_size(&record, "n"), d = weft_record_size(&record, "d");
-  check_job job = {.columns = weft_record_doubles_or_null(&record, "columns", (double) n * (double) d),
-                   .origin = weft_record_doubles(&record, "origin", (double) d),
-                   .scale = weft_record_doubles_or_null(&record, "scale", WEFT_ANY_LENGTH),
-                   .full = weft_record_flag(&record, "full")};
+  check_job job = { .columns = weft_record_doubles_or_null(&record, "columns", (double) n * (double) d),
+                    .origin = weft_record_doubles(&record, "origin", (double) d),
+                    .scale = weft_record_doubles_or_null(&record, "scale", WEFT_ANY_LENGTH),
+                    .full = weft_record_flag(&record, "full") };
   weft_record_close(&record);
   const int with_centre = type != WEFT_TREE_KD, scaled = job.scale != NULL;
   job.wrong = TYPEOF(tree) == VECSXP ? misshapen(tree, n, d, with_centre, scaled) : "tree";
   if (!job.wrong) {
     const size_t leaf = (size_t) INTEGER(weft_glue_element(tree, "leaf_size"))[0];
-    job.tree = (weft_tree_build){.type = type,
-                                 .n = n,
-                                 .d = d,
-                                 .leaf_size = leaf,
-                                 .nodes = weft_tree_nodes(n, leaf),
-                                 .x = REAL(weft_glue_element(tree, "x")),
-                                 .lo = scaled ? REAL(weft_glue_element(tree, "lo")) : NULL,
-                                 .order = INTEGER(weft_glue_element(tree, "order")),
-                                 .first = REAL(weft_glue_element(tree, "first")),
-                                 .count = REAL(weft_glue_element(tree, "count")),
-                                 .box = REAL(weft_glue_element(tree, "box")),
-                                 .centre = with_centre ? REAL(weft_glue_element(tree, "centre")) : NULL,
-                                 .child = INTEGER(weft_glue_element(tree, "child"))};
+    job.tree = (weft_tree_build){ .type = type,
+                                  .n = n,
+                                  .d = d,
+                                  .leaf_size = leaf,
+                                  .nodes = weft_tree_nodes(n, leaf),
+                                  .x = REAL(weft_glue_element(tree, "x")),
+                                  .lo = scaled ? REAL(weft_glue_element(tree, "lo")) : NULL,
+                                  .order = INTEGER(weft_glue_element(tree, "order")),
+                                  .first = REAL(weft_glue_element(tree, "first")),
+                                  .count = REAL(weft_glue_element(tree, "count")),
+                                  .box = REAL(weft_glue_element(tree, "box")),
+                                  .centre = with_centre ? REAL(weft_glue_element(tree, "centre")) : NULL,
+                                  .child = INTEGER(weft_glue_element(tree, "child")) };
     weft_glue_run(control, check_tree, &job);
   }
   return job.wrong ? Rf_mkString(job.wrong) : R_NilValue;
@@ -389,7 +425,8 @@ SEXP C_weft_tree_check(SEXP tree, SEXP expected, SEXP control) {
 
 typedef struct { sum_job sum; const double *h; size_t bandwidths; } walk_job;
 
-static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   walk_job *j = data;
   (void) backend;
   return weft_kernel_walk_many(ctx, &j->sum.task, j->h, j->bandwidths, &j->sum.query, &j->sum.reference, j->sum.out,
@@ -399,14 +436,15 @@ static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *
 /* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's
  * order, one bandwidth's after another's. walk: list(series, confidence, key, trial, budget), as weft_kernel_task
  * has them. */
-SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP walk, SEXP control) {
-  static const char *const series[] = {"never", "if worth", "always"}; /* weft_series_use */
+SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP walk, SEXP control)
+{
+  static const char *const series[] = { "never", "if worth", "always" }; /* weft_series_use */
   SEXP h = weft_glue_element(task, "h");
-  walk_job job = {.sum = {.task = weft_kernel_task_of(task),
+  walk_job job = { .sum = { .task = weft_kernel_task_of(task),
                           .query = weft_kernel_tree_of(query),
-                          .reference = weft_kernel_tree_of(reference)},
-                  .h = REAL(h),
-                  .bandwidths = (size_t) Rf_xlength(h)};
+                          .reference = weft_kernel_tree_of(reference) },
+                   .h = REAL(h),
+                   .bandwidths = (size_t) Rf_xlength(h) };
   weft_record record = weft_record_open(walk, "walk");
   job.sum.task.series = weft_record_kind(&record, "series", series, 3);
   job.sum.task.confidence = weft_record_number(&record, "confidence");
@@ -430,7 +468,8 @@ typedef struct {
   double *out;
 } pairs_job;
 
-static weft_status sum_pairs(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status sum_pairs(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   pairs_job *j = data;
   weft_status st = WEFT_OK;
   (void) backend;
@@ -441,18 +480,19 @@ done:
 }
 
 /* radial: list(coefficients = 4 x pieces, per_unit, bend). One sum over all pairs for each of `h`. */
-SEXP C_weft_kernel_pairs(SEXP radial, SEXP h, SEXP rel_error, SEXP query, SEXP reference, SEXP control) {
+SEXP C_weft_kernel_pairs(SEXP radial, SEXP h, SEXP rel_error, SEXP query, SEXP reference, SEXP control)
+{
   weft_record record = weft_record_open(radial, "radial");
   const size_t pieces = (size_t) Rf_ncols(weft_record_field(&record, "coefficients"));
-  pairs_job job = {.g = {.pieces = pieces,
+  pairs_job job = { .g = { .pieces = pieces,
                          .per_unit = weft_record_number(&record, "per_unit"),
                          .coefficients = weft_record_doubles(&record, "coefficients", 4.0 * (double) pieces),
-                         .bend = weft_record_doubles(&record, "bend", (double) pieces + 1)},
-                   .h = REAL(h),
-                   .bandwidths = (size_t) Rf_xlength(h),
-                   .rel_error = Rf_asReal(rel_error),
-                   .query = weft_kernel_tree_of(query),
-                   .reference = weft_kernel_tree_of(reference)};
+                         .bend = weft_record_doubles(&record, "bend", (double) pieces + 1) },
+                    .h = REAL(h),
+                    .bandwidths = (size_t) Rf_xlength(h),
+                    .rel_error = Rf_asReal(rel_error),
+                    .query = weft_kernel_tree_of(query),
+                    .reference = weft_kernel_tree_of(reference) };
   weft_record_close(&record);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(h)));
   job.out = REAL(out);

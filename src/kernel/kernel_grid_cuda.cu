@@ -7,7 +7,8 @@
 
 /* ---- the plan, on the host ---- */
 
-void weft_grid_reach(grid_plan *plan, double h) {
+void weft_grid_reach(grid_plan *plan, double h)
+{
   for (int j = 0; j < plan->dims; j++) {
     plan->reach[j] = (int) ceil(h * (1 + 1e-6) / (plan->k[j] * plan->unit) + 1e-6);
     if (plan->reach[j] > plan->cells[j] - 1) plan->reach[j] = plan->cells[j] - 1;
@@ -17,7 +18,8 @@ void weft_grid_reach(grid_plan *plan, double h) {
   plan->near = (int) ceil((units + sqrt((double) plan->dims) + 0.01) * (units + sqrt((double) plan->dims) + 0.01));
 }
 
-bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, const double *high, double h) {
+bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, const double *high, double h)
+{
   double width[GRID_DIMS], cells = 1, range[GRID_DIMS];
   int halved[GRID_DIMS];
   memset(plan, 0, sizeof *plan);
@@ -71,7 +73,7 @@ bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, cons
     if ((double) plan->total * plan->cells[j] > 2e9) return false;
     plan->total *= (uint32_t) plan->cells[j];
   }
-  int level[GRID_DIMS] = {0}, bits = 0;
+  int level[GRID_DIMS] = { 0 }, bits = 0;
   while (bits < 32 && (plan->total - 1) >> bits) bits++;
   for (plan->fine = 0; plan->fine < GRID_FINE && bits + plan->fine < 32; plan->fine++) {
     int widest = 0;
@@ -87,14 +89,16 @@ bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, cons
 
 /* ---- building ---- */
 
-__device__ static inline int lattice_of(const grid_plan &g, int j, double x) {
+__device__ static inline int lattice_of(const grid_plan &g, int j, double x)
+{
   const double t = floor((x - g.low[j]) * g.inv_unit);
   const int most = g.cells[j] * g.k[j] - 1;
   return t < 0 ? 0 : t > most ? most : (int) t;
 }
 
 template <typename Real>
-__global__ void find_cells(const grid_plan g, const Real *rows, int64_t n, uint32_t *cell, uint32_t *order) {
+__global__ void find_cells(const grid_plan g, const Real *rows, int64_t n, uint32_t *cell, uint32_t *order)
+{
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x) {
     uint32_t c = 0;
     for (int j = 0; j < g.dims; j++)
@@ -108,13 +112,15 @@ __global__ void find_cells(const grid_plan g, const Real *rows, int64_t n, uint3
 }
 
 template <typename Real>
-__global__ void move_rows(const Real *from, const uint32_t *order, int64_t n, int d, Real *to) {
+__global__ void move_rows(const Real *from, const uint32_t *order, int64_t n, int d, Real *to)
+{
   for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * d; k += (int64_t) gridDim.x * blockDim.x)
     to[k] = from[(int64_t) order[k / d] * d + k % d];
 }
 
 template <typename Real>
-__global__ void find_local(const grid_plan g, const Real *rows, int64_t n, int32_t *local) {
+__global__ void find_local(const grid_plan g, const Real *rows, int64_t n, int32_t *local)
+{
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x)
     for (int w = 0; w < g.words; w++) {
       uint32_t word = 0;
@@ -125,7 +131,8 @@ __global__ void find_local(const grid_plan g, const Real *rows, int64_t n, int32
 }
 
 /* start[c]: the first point of cell c or of a later one. */
-__global__ void find_starts(const uint32_t *cell, int fine, int64_t n, uint32_t total, uint32_t *start) {
+__global__ void find_starts(const uint32_t *cell, int fine, int64_t n, uint32_t total, uint32_t *start)
+{
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i <= n; i += (int64_t) gridDim.x * blockDim.x) {
     const uint32_t before = i ? (cell[i - 1] >> fine) + 1 : 0, here = i < n ? cell[i] >> fine : total;
     for (uint32_t c = before; c <= here; c++) start[c] = (uint32_t) i;
@@ -134,7 +141,8 @@ __global__ void find_starts(const uint32_t *cell, int fine, int64_t n, uint32_t 
 
 template <typename Real>
 weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, Real *from,
-                            Real *from_lo, grid_points<Real> *out, double *seconds) {
+                            Real *from_lo, grid_points<Real> *out, double *seconds)
+{
   weft_status st = WEFT_OK;
   uint32_t *cell, *cell_other, *order, *order_other;
   unsigned char *scratch;
@@ -144,10 +152,10 @@ weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_pl
 #define LAP(k) \
   do { \
     if (seconds) { \
-      WEFT_CUDA(cudaStreamSynchronize(mem->stream)); \
-      ended = weft_seconds(); \
-      seconds[k] = ended - began; \
-      began = ended; \
+       WEFT_CUDA(cudaStreamSynchronize(mem->stream)); \
+       ended = weft_seconds(); \
+       seconds[k] = ended - began; \
+       began = ended; \
     } \
   } while (0)
   while (bits < 32 && (plan.total - 1) >> bits) bits++;

@@ -32,19 +32,22 @@
 
 /* ---- runs: the queries of a warp ---- */
 
-__global__ void count_runs(const uint32_t *start, uint32_t total, uint32_t *runs) {
+__global__ void count_runs(const uint32_t *start, uint32_t total, uint32_t *runs)
+{
   for (int64_t c = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; c <= total; c += (int64_t) gridDim.x * blockDim.x)
     runs[c] = c < total ? (start[c + 1] - start[c] + 31) / 32 : 0;
 }
 
 /* Points of a run: as many in each of the runs of a cell, at most 32. */
-__device__ static inline uint32_t run_size(uint32_t points) {
+__device__ static inline uint32_t run_size(uint32_t points)
+{
   const uint32_t runs = (points + 31) / 32;
   return runs ? (points + runs - 1) / runs : 0;
 }
 
 /* run: its cell and its first point */
-__global__ void list_runs(const uint32_t *start, const uint32_t *first_run, uint32_t total, uint2 *run) {
+__global__ void list_runs(const uint32_t *start, const uint32_t *first_run, uint32_t total, uint2 *run)
+{
   for (int64_t c = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; c < total; c += (int64_t) gridDim.x * blockDim.x) {
     const uint32_t size = run_size(start[c + 1] - start[c]);
     for (uint32_t at = start[c], k = first_run[c]; k < first_run[c + 1]; at += size, k++)
@@ -95,13 +98,15 @@ template <int D> struct grid_warp {
 };
 
 /* The pair's value, as exactly as the CPU has it. */
-__device__ static double pair_value(const grid_args<double> &a, int64_t q, int64_t x) {
+__device__ static double pair_value(const grid_args<double> &a, int64_t q, int64_t x)
+{
   const weft_points from = { (size_t) a.query.n, (size_t) a.g.d, a.query.rows, a.query.lo };
   const weft_points to = { (size_t) a.reference.n, (size_t) a.g.d, a.reference.rows, a.reference.lo };
   return weft_kernel_pair(a.kind, &from, q, &to, x, a.h, 0);
 }
 
-__device__ static double pair_value(const grid_args<float> &a, int64_t q, int64_t x) {
+__device__ static double pair_value(const grid_args<float> &a, int64_t q, int64_t x)
+{
   const float *from = a.query.rows + q * a.g.d, *to = a.reference.rows + x * a.g.d;
   double s = 0;
 #pragma unroll 5
@@ -112,13 +117,15 @@ __device__ static double pair_value(const grid_args<float> &a, int64_t q, int64_
   return weft_kernel_of(a.kind, s * a.inv_h2, 0);
 }
 
-__device__ static inline unsigned sum_lanes(unsigned v) {
+__device__ static inline unsigned sum_lanes(unsigned v)
+{
   for (int half = 16; half; half >>= 1) v += __shfl_xor_sync(~0u, v, half);
   return v;
 }
 
 /* Least of numbers that are not negative: their bits are in their order. */
-__device__ static inline float least_of_lanes(float x) {
+__device__ static inline float least_of_lanes(float x)
+{
   uint32_t bits = __float_as_uint(x);
 #if __CUDA_ARCH__ >= 800
   bits = __reduce_min_sync(~0u, bits);
@@ -129,7 +136,8 @@ __device__ static inline float least_of_lanes(float x) {
 }
 
 /* The highest bit set, which is cleared: one instruction less than the lowest. */
-__device__ static inline int take_last(uint32_t &bits) {
+__device__ static inline int take_last(uint32_t &bits)
+{
   const int at = 31 - __clz((int) bits);
   bits ^= 1u << at;
   return at;
@@ -142,14 +150,16 @@ struct grid_run {
 };
 
 /* Taken anew where it is used, so that the compiler knows it to be shared memory. */
-template <int D> __device__ __forceinline__ grid_warp<D> &own_part(void) {
+template <int D> __device__ __forceinline__ grid_warp<D> &own_part(void)
+{
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   return ((grid_warp<D> *) shared_bytes)[threadIdx.x >> 5];
 }
 
 /* `count` of the pairs that wait, from `from` on; adds to the lanes' totals in the pairs' order. */
 template <typename Real, int D>
-__device__ __noinline__ double compute(const grid_args<Real> &a, grid_run own, int from, int count, double total) {
+__device__ __noinline__ double compute(const grid_args<Real> &a, grid_run own, int from, int count, double total)
+{
   grid_warp<D> &m = own_part<D>();
   int query = 0;
   double value = 0;
@@ -171,7 +181,8 @@ __device__ __noinline__ double compute(const grid_args<Real> &a, grid_run own, i
   return total;
 }
 
-template <int D> __device__ __forceinline__ int keep(grid_warp<D> &m, bool hit, int query, uint32_t point, int hits) {
+template <int D> __device__ __forceinline__ int keep(grid_warp<D> &m, bool hit, int query, uint32_t point, int hits)
+{
   const uint32_t some = __ballot_sync(~0u, hit);
   if (hit) {
     const int at = hits + __popc(some & ((1u << (threadIdx.x & 31)) - 1));
@@ -184,7 +195,8 @@ template <int D> __device__ __forceinline__ int keep(grid_warp<D> &m, bool hit, 
 template <int SETS, typename Real, int D>
 __device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &own, uint32_t mask,
                                      const uint32_t *offset, int (*local)[(D + 3) / 4], uint32_t start, uint32_t count,
-                                     int &hits, double &total) {
+                                     int &hits, double &total)
+{
   const int W = (D + 3) / 4;
   grid_warp<D> &m = own_part<D>();
   int x[SETS][W], begin[SETS];
@@ -205,11 +217,11 @@ __device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &o
       bool hit[SETS], any = false;
 #pragma unroll
       for (int s = 0; s < SETS; s++) {
-        int dot = __dp4a(x[s][0], (int) q.x, begin[s]);
-        if (W > 1) dot = __dp4a(x[s][W > 1 ? 1 : 0], (int) q.y, dot);
-        if (W > 2) dot = __dp4a(x[s][W > 2 ? 2 : 0], (int) q.z, dot);
-        hit[s] = dot >= (int) q.w;
-        any |= hit[s];
+         int dot = __dp4a(x[s][0], (int) q.x, begin[s]);
+         if (W > 1) dot = __dp4a(x[s][W > 1 ? 1 : 0], (int) q.y, dot);
+         if (W > 2) dot = __dp4a(x[s][W > 2 ? 2 : 0], (int) q.z, dot);
+         hit[s] = dot >= (int) q.w;
+         any |= hit[s];
       }
       if (!__any_sync(~0u, any)) continue;
 #pragma unroll
@@ -223,7 +235,8 @@ __device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &o
 }
 
 template <int W>
-__device__ __forceinline__ void load(const int32_t *points, int lane, uint32_t start, uint32_t count, int (*local)[W]) {
+__device__ __forceinline__ void load(const int32_t *points, int lane, uint32_t start, uint32_t count, int (*local)[W])
+{
 #pragma unroll
   for (int s = 0; s < 2; s++)
 #pragma unroll
@@ -233,7 +246,8 @@ __device__ __forceinline__ void load(const int32_t *points, int lane, uint32_t s
 
 /* Meets the cells queued. */
 template <typename Real, int D>
-__device__ __noinline__ double work_off(const grid_args<Real> &a, grid_run own, int queued, double total) {
+__device__ __noinline__ double work_off(const grid_args<Real> &a, grid_run own, int queued, double total)
+{
   const int W = (D + 3) / 4, F = D - last_dims(D);
   grid_warp<D> &m = own_part<D>();
   const int32_t *points = a.reference.local;
@@ -291,14 +305,16 @@ __device__ __noinline__ double work_off(const grid_args<Real> &a, grid_run own, 
 }
 
 /* Sums over the dimensions of an offset, from FROM on. */
-template <int FROM, int DIMS, int D> __device__ __forceinline__ float least_of(const grid_warp<D> &m, uint32_t code) {
+template <int FROM, int DIMS, int D> __device__ __forceinline__ float least_of(const grid_warp<D> &m, uint32_t code)
+{
   float s = 0;
 #pragma unroll
   for (int j = 0; j < DIMS; j++) s += m.least[FROM + j][code >> 3 * j & 7];
   return s;
 }
 template <int FROM, int DIMS, int D>
-__device__ __forceinline__ float distance(const grid_warp<D> &m, uint32_t code, int lane) {
+__device__ __forceinline__ float distance(const grid_warp<D> &m, uint32_t code, int lane)
+{
   float s = 0;
 #pragma unroll
   for (int j = 0; j < DIMS; j++) s += __half2float(m.table[FROM + j][code >> 3 * j & 7][lane]);
@@ -308,7 +324,8 @@ __device__ __forceinline__ float distance(const grid_warp<D> &m, uint32_t code, 
 /* Every offset of the first dimensions with those kept of the last; queues the cells that some query reaches. */
 template <typename Real, int D>
 __device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run &own, int kept, int &queued,
-                                        double &total) {
+                                        double &total)
+{
   const int F = D - last_dims(D), lane = own.lane;
   grid_warp<D> &m = own_part<D>();
   const float within = a.g.within;
@@ -339,7 +356,8 @@ __device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run
 
 /* Keeps offsets of the last dimensions that some query reaches, as many at a time as there is room for, and pairs them
  * up. */
-template <typename Real, int D> __device__ __forceinline__ double visit(const grid_args<Real> &a, const grid_run &own) {
+template <typename Real, int D> __device__ __forceinline__ double visit(const grid_args<Real> &a, const grid_run &own)
+{
   const int L = last_dims(D), F = D - L, lane = own.lane;
   grid_warp<D> &m = own_part<D>();
   uint32_t codes = 0, waiting = 0;
@@ -370,7 +388,8 @@ template <typename Real, int D> __device__ __forceinline__ double visit(const gr
 }
 
 template <typename Real, int D>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_constant__ grid_args<Real> a) {
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_constant__ grid_args<Real> a)
+{
   const int W = (D + 3) / 4;
   const int64_t own_run = a.first_run + (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);
   const int64_t r = (own_run / STRIPE * a.parts + a.part) * STRIPE + own_run % STRIPE;
@@ -382,7 +401,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_con
   const bool here = own.lane < size && own.first + own.lane < end;
   const int64_t i = own.first + (here ? own.lane : 0);
   uint32_t rest = own.cell;
-  int words[3] = {0, 0, 0}, norm = 0;
+  int words[3] = { 0, 0, 0 }, norm = 0;
   if (own.lane == 0) m.hits = 0, m.cells = m.tests = m.pairs = 0;
 #pragma unroll
   for (int j = 0; j < D; j++) {
@@ -420,14 +439,16 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_con
   else a.out[a.query.order[i]] = total;
 }
 
-template <typename Real, int D> static cudaError_t launch_walk(const grid_args<Real> &a, cudaStream_t stream) {
+template <typename Real, int D> static cudaError_t launch_walk(const grid_args<Real> &a, cudaStream_t stream)
+{
   const size_t bytes = sizeof(grid_warp<D>) * WARPS;
   static_assert(sizeof(grid_warp<D>) * WARPS <= 48 * 1024, "more shared memory needs an attribute");
   walk_grid<Real, D><<<(unsigned) ((a.runs + WARPS - 1) / WARPS), 32 * WARPS, bytes, stream>>>(a);
   return cudaGetLastError();
 }
 
-template <typename Real> static cudaError_t launch_dims(const grid_args<Real> &a, cudaStream_t stream) {
+template <typename Real> static cudaError_t launch_dims(const grid_args<Real> &a, cudaStream_t stream)
+{
   switch (a.g.dims) {
 #define DIMS_CASE(D) case D: return launch_walk<Real, D>(a, stream);
   DIMS_CASE(2) DIMS_CASE(4) DIMS_CASE(6) DIMS_CASE(8) DIMS_CASE(10)
@@ -437,7 +458,8 @@ template <typename Real> static cudaError_t launch_dims(const grid_args<Real> &a
 
 /* Offsets of cells that some point of a cell may reach, in dimensions from .. to - 1. Those that lead to earlier cells
  * get the bits of `before`, and are left out when that is ~0. */
-static int list_offsets(const grid_plan &g, int from, int to, uint32_t before, uint32_t *out) {
+static int list_offsets(const grid_plan &g, int from, int to, uint32_t before, uint32_t *out)
+{
   int count = 0, o[GRID_DIMS];
   for (int j = from; j < to; j++) o[j] = -g.reach[j];
   for (int j = from; j < to;) {
@@ -459,7 +481,8 @@ static int list_offsets(const grid_plan &g, int from, int to, uint32_t before, u
 template <typename Real>
 weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h,
                           int leave_one_out, const grid_points<Real> &query, const grid_points<Real> &reference, int m,
-                          double *out, double counts[3]) {
+                          double *out, double counts[3])
+{
   weft_status st = WEFT_OK;
   uint32_t *first_run, runs = 0;
   uint2 *run;

@@ -4,12 +4,14 @@
 #include "../base/spread.h"
 #include "kernel_grid_cuda.cuh"
 
-__global__ void sort_weights(const double *w, const uint32_t *order, int64_t n, int m, double *out) {
+__global__ void sort_weights(const double *w, const uint32_t *order, int64_t n, int m, double *out)
+{
   for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * m; k += (int64_t) gridDim.x * blockDim.x)
     out[k] = w[(int64_t) order[k % n] * m + k / n];
 }
 
-__global__ void gather_rows(const double *columns, int64_t n, int d, double *rows) {
+__global__ void gather_rows(const double *columns, int64_t n, int d, double *rows)
+{
   for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * d; k += (int64_t) gridDim.x * blockDim.x)
     rows[k] = columns[k % d * n + k / d];
 }
@@ -17,7 +19,8 @@ __global__ void gather_rows(const double *columns, int64_t n, int d, double *row
 static int parts_of(const weft_ctx *ctx) { return ctx->meeting ? ctx->meeting->parts : 1; }
 
 /* The same numbers for all parts: each sends its share, and takes the others' from their devices. */
-static weft_status send_numbers(weft_ctx *ctx, weft_device_arena *mem, const double *x, size_t count, double *out) {
+static weft_status send_numbers(weft_ctx *ctx, weft_device_arena *mem, const double *x, size_t count, double *out)
+{
   weft_status st = WEFT_OK;
   const int parts = parts_of(ctx);
   const size_t first = weft_share_start(count, ctx->part, parts), end = weft_share_start(count, ctx->part + 1, parts);
@@ -30,7 +33,8 @@ done:
 }
 
 static weft_status send(weft_ctx *ctx, weft_device_arena *mem, const weft_points *p, int columns, double **out,
-                        double **out_lo) {
+                        double **out_lo)
+{
   weft_status st = WEFT_OK;
   double *rows, *lo = NULL;
   WEFT_DEVICE_TAKE(rows, mem, p->n * p->d);
@@ -53,7 +57,8 @@ done:
 }
 
 /* part: least, then greatest coordinate of the points of each block, dimension by dimension */
-__global__ void __launch_bounds__(256) bound_rows(const double *rows, int64_t n, int d, double *part) {
+__global__ void __launch_bounds__(256) bound_rows(const double *rows, int64_t n, int d, double *part)
+{
   __shared__ double least[256], greatest[256];
   const int t = threadIdx.x;
   for (int j = 0; j < d; j++) {
@@ -76,7 +81,8 @@ __global__ void __launch_bounds__(256) bound_rows(const double *rows, int64_t n,
 
 /* Box of the references; queries may lie outside. */
 static weft_status find_box(weft_ctx *ctx, weft_arena *host, weft_device_arena *mem, const double *rows, int64_t n,
-                            int d, double *low, double *high) {
+                            int d, double *low, double *high)
+{
   weft_status st = WEFT_OK;
   double *part, *parts;
   WEFT_TAKE(parts, host, BOUND_BLOCKS * 2 * d);
@@ -94,7 +100,8 @@ done:
 }
 
 weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here,
-                                  double *out, weft_kernel_effort *effort) {
+                                  double *out, weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
   const size_t n = task->reference.n, nq = task->query.n, d = task->reference.d, m = task->m;
   const bool self = task->query.x == task->reference.x;

@@ -86,9 +86,10 @@ typedef struct weft_kernel_row {
 } weft_kernel_row;
 
 #define NONE HUGE_VAL
-static inline const weft_kernel_row *weft_kernel_row_of(int kind) {
-#define ROW(name, known_as, form, single, tensor, ...) {known_as, #form, #single, __VA_ARGS__},
-  static const weft_kernel_row rows[WEFT_KERNELS] = {WEFT_KERNEL_ROWS(ROW)};
+static inline const weft_kernel_row *weft_kernel_row_of(int kind)
+{
+#define ROW(name, known_as, form, single, tensor, ...) { known_as, #form, #single, __VA_ARGS__},
+  static const weft_kernel_row rows[WEFT_KERNELS] = { WEFT_KERNEL_ROWS(ROW) };
 #undef ROW
   return &rows[kind];
 }
@@ -123,7 +124,8 @@ static WEFT_HD inline double weft_factor_MATERN52(double s, double u) { return 1
 
 /* 1 + u + 2u²/5 + u³/15, where s u must not overflow */
 static WEFT_HD inline double weft_exponent_MATERN72(double s) { return sqrt(7 * s); }
-static WEFT_HD inline double weft_factor_MATERN72(double s, double u) {
+static WEFT_HD inline double weft_factor_MATERN72(double s, double u)
+{
   return 1 + u + s * (14.0 / 5 + (u < 1e100 ? u : 1e100) * (7.0 / 15));
 }
 
@@ -136,12 +138,14 @@ static WEFT_HD inline double weft_value_TRIANGULAR(double t, double s) { return 
 static WEFT_HD inline double weft_value_BIWEIGHT(double t, double s) { (void) s; return t * t; }
 
 /* cos(π√s / 2) = sin(π (1 - √s) / 2) */
-static WEFT_HD inline double weft_value_COSINE(double t, double s) {
+static WEFT_HD inline double weft_value_COSINE(double t, double s)
+{
   return sin(1.5707963267948966 * t / (1 + sqrt(s)));
 }
 
 /* (1 - r)^4 (4r + 1), of two continuous derivatives and positive definite in three dimensions (Wendland 1995) */
-static WEFT_HD inline double weft_value_WENDLAND(double t, double s) {
+static WEFT_HD inline double weft_value_WENDLAND(double t, double s)
+{
   const double r = sqrt(s), m = t / (1 + r);
   return m * m * (m * m) * (4 * r + 1);
 }
@@ -155,7 +159,8 @@ static WEFT_HD inline double weft_value_WENDLAND(double t, double s) {
 #define WEFT_CASE_STEP(name) case WEFT_##name: return s <= 1;
 
 /* k(s); exp(-u) is taken as exp(shift - u). */
-static WEFT_HD inline double weft_kernel_of(int kind, double s, double shift) {
+static WEFT_HD inline double weft_kernel_of(int kind, double s, double shift)
+{
   double u;
   switch (kind) {
 #define ROW(name, known_as, form, ...) WEFT_CASE_##form(name)
@@ -171,7 +176,8 @@ static WEFT_HD inline double weft_kernel_of(int kind, double s, double shift) {
 #define WEFT_EXPONENT_STEP(name) case WEFT_##name: return 0;
 
 /* What exp(-u) has in its exponent; 0 where there is none. */
-static WEFT_HD inline double weft_kernel_exponent(int kind, double s) {
+static WEFT_HD inline double weft_kernel_exponent(int kind, double s)
+{
   switch (kind) {
 #define ROW(name, known_as, form, ...) WEFT_EXPONENT_##form(name)
     WEFT_KERNEL_ROWS(ROW)
@@ -186,7 +192,8 @@ static WEFT_HD inline double weft_kernel_exponent(int kind, double s) {
 #define WEFT_INSIDE_STEP(name) case WEFT_##name: return 1;
 
 /* k of a compact kernel where t = 1 - s is positive; both have all their digits. */
-static WEFT_HD inline double weft_kernel_inside(int kind, double t, double s) {
+static WEFT_HD inline double weft_kernel_inside(int kind, double t, double s)
+{
   switch (kind) {
 #define ROW(name, known_as, form, ...) WEFT_INSIDE_##form(name)
     WEFT_KERNEL_ROWS(ROW)
@@ -201,24 +208,28 @@ static WEFT_HD inline double weft_kernel_inside(int kind, double t, double s) {
 
 #ifdef WEFT_KINDS_IN_VECTORS
 
-TARGET_INLINE VEC NAME(value_GAUSSIAN)(VEC s, VEC shift) {
+TARGET_INLINE VEC NAME(value_GAUSSIAN)(VEC s, VEC shift)
+{
   return NAME(exp)(V(fmadd)(s, V(set1)((REAL) -0.5), shift));
 }
 
 TARGET_INLINE VEC NAME(value_LAPLACIAN)(VEC s, VEC shift) { return NAME(exp)(V(sub)(shift, V(sqrt)(s))); }
 
-TARGET_INLINE VEC NAME(value_MATERN32)(VEC s, VEC shift) {
+TARGET_INLINE VEC NAME(value_MATERN32)(VEC s, VEC shift)
+{
   const VEC u = V(sqrt)(V(mul)(s, V(set1)((REAL) 3)));
   return V(mul)(V(add)(V(set1)((REAL) 1), u), NAME(exp)(V(sub)(shift, u)));
 }
 
-TARGET_INLINE VEC NAME(value_MATERN52)(VEC s, VEC shift) {
+TARGET_INLINE VEC NAME(value_MATERN52)(VEC s, VEC shift)
+{
   const VEC u = V(sqrt)(V(mul)(s, V(set1)((REAL) 5)));
   return V(mul)(V(fmadd)(s, V(set1)((REAL) (5.0 / 3)), V(add)(V(set1)((REAL) 1), u)), NAME(exp)(V(sub)(shift, u)));
 }
 
 /* u is at most 1e4 in float, where exp(-u) is 0 long before: s may be 1e30 */
-TARGET_INLINE VEC NAME(value_MATERN72)(VEC s, VEC shift) {
+TARGET_INLINE VEC NAME(value_MATERN72)(VEC s, VEC shift)
+{
   const VEC u = V(sqrt)(V(mul)(s, V(set1)((REAL) 7))), some = V(min)(u, V(set1)((REAL) (TRACK ? 1e100 : 1e4)));
   const VEC high = V(fmadd)(some, V(set1)((REAL) (7.0 / 15)), V(set1)((REAL) (14.0 / 5)));
   return V(mul)(V(fmadd)(s, high, V(add)(V(set1)((REAL) 1), u)), NAME(exp)(V(sub)(shift, u)));
@@ -229,7 +240,8 @@ TARGET_INLINE VEC NAME(value_CAUCHY)(VEC s) { return V(div)(V(set1)((REAL) 1), V
 /* Compact ones from t = max(1 - s, 0) and s. */
 TARGET_INLINE VEC NAME(value_EPANECHNIKOV)(VEC t, VEC s) { (void) s; return t; }
 
-TARGET_INLINE VEC NAME(value_TRIANGULAR)(VEC t, VEC s) {
+TARGET_INLINE VEC NAME(value_TRIANGULAR)(VEC t, VEC s)
+{
   (void) t;
   return V(max)(V(sub)(V(set1)((REAL) 1), V(sqrt)(s)), V(set1)((REAL) 0));
 }
@@ -237,14 +249,15 @@ TARGET_INLINE VEC NAME(value_TRIANGULAR)(VEC t, VEC s) {
 TARGET_INLINE VEC NAME(value_BIWEIGHT)(VEC t, VEC s) { (void) s; return V(mul)(t, t); }
 
 /* t times a Chebyshev interpolant of cos(π√s / 2) / (1 - s) on 0..1: relative errors 4e-23 and 4e-12 */
-TARGET_INLINE VEC NAME(value_COSINE)(VEC t, VEC s) {
+TARGET_INLINE VEC NAME(value_COSINE)(VEC t, VEC s)
+{
 #if TRACK
-  static const REAL c[] = {-3.3292358332931597e-15, 5.2582964440408023e-13, -6.5133386454080502e-11,
+  static const REAL c[] = { -3.3292358332931597e-15, 5.2582964440408023e-13, -6.5133386454080502e-11,
     6.321469314047631e-9, -4.647660083386426e-7, 2.4737276364633256e-5, -0.00089452299847477171, 0.019968957764878186,
-    -0.23370055013616983, 1.0};
+    -0.23370055013616983, 1.0 };
 #else
-  static const REAL c[] = {-4.4616354394834169e-7f, 2.4716479526910785e-5f, -0.00089451224663f, 0.0199689552488f,
-    -0.23370054992f, 1.0f};
+  static const REAL c[] = { -4.4616354394834169e-7f, 2.4716479526910785e-5f, -0.00089451224663f, 0.0199689552488f,
+    -0.23370054992f, 1.0f };
 #endif
   VEC p = V(set1)(c[0]);
   s = V(min)(s, V(set1)((REAL) 1));
@@ -253,7 +266,8 @@ TARGET_INLINE VEC NAME(value_COSINE)(VEC t, VEC s) {
 }
 
 /* The end is where √s is 1, and there the error of 1 - √s is that of s, halved. */
-TARGET_INLINE VEC NAME(value_WENDLAND)(VEC t, VEC s) {
+TARGET_INLINE VEC NAME(value_WENDLAND)(VEC t, VEC s)
+{
   const VEC one = V(set1)((REAL) 1), r = V(sqrt)(V(min)(s, one)), m = V(sub)(one, r), square = V(mul)(m, m);
   (void) t;
   return V(mul)(V(mul)(square, square), V(fmadd)(r, V(set1)((REAL) 4), one));
@@ -272,17 +286,20 @@ __device__ static inline float single_GAUSSIAN(float t) { return fast_exp2(t); }
 
 __device__ static inline float single_LAPLACIAN(float s) { return fast_exp2(-LOG2_E * fast_sqrt(s)); }
 
-__device__ static inline float single_MATERN32(float t) {
+__device__ static inline float single_MATERN32(float t)
+{
   const float u = fast_sqrt(fmaxf(-t, 0.0f));
   return (1.0f + u) * fast_exp2(-LOG2_E * u);
 }
 
-__device__ static inline float single_MATERN52(float t) {
+__device__ static inline float single_MATERN52(float t)
+{
   const float s = fmaxf(-t, 0.0f), u = fast_sqrt(s);
   return fmaf(s, 1.0f / 3, 1.0f + u) * fast_exp2(-LOG2_E * u);
 }
 
-__device__ static inline float single_MATERN72(float t) {
+__device__ static inline float single_MATERN72(float t)
+{
   const float s = fmaxf(-t, 0.0f), u = fast_sqrt(s);
   return fmaf(s, fmaf(fminf(u, 1e4f), 1.0f / 15, 0.4f), 1.0f + u) * fast_exp2(-LOG2_E * u);
 }
@@ -293,13 +310,15 @@ __device__ static inline float single_EPANECHNIKOV(float t) { return fmaxf(t, 0.
 
 __device__ static inline float single_TRIANGULAR(float s) { return fmaxf(1.0f - fast_sqrt(s), 0.0f); }
 
-__device__ static inline float single_BIWEIGHT(float t) {
+__device__ static inline float single_BIWEIGHT(float t)
+{
   const float m = fmaxf(t, 0.0f);
   return m * m;
 }
 
 /* As in vectors. */
-__device__ static inline float single_COSINE(float t) {
+__device__ static inline float single_COSINE(float t)
+{
   const float m = fmaxf(t, 0.0f), s = fminf(fmaxf(1.0f - t, 0.0f), 1.0f);
   float p = -4.4616354394834169e-7f;
   p = fmaf(p, s, 2.4716479526910785e-5f);
@@ -310,7 +329,8 @@ __device__ static inline float single_COSINE(float t) {
   return m * p;
 }
 
-__device__ static inline float single_WENDLAND(float t) {
+__device__ static inline float single_WENDLAND(float t)
+{
   const float r = fast_sqrt(fminf(fmaxf(1.0f - t, 0.0f), 1.0f)), m = 1.0f - r, square = m * m;
   return square * square * fmaf(r, 4.0f, 1.0f);
 }

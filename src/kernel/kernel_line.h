@@ -3,6 +3,7 @@
  *
  *   kernel_line.c             queries
  *   kernel_line_build.c       the order of the references, cells and their moments
+ *   kernel_line_scatter.c     cells and their moments without an order, for few queries
  *   kernel_line_forms.c       what a kernel is of a cell's moments
  *
  * A kernel of v - u, where v is the query and u a reference, both relative to the middle of the cell, is a sum of
@@ -40,6 +41,11 @@ typedef struct weft_line_form {
 
 /* What a kernel is; form WEFT_LINE_NONE where it has no such sums. tolerance: relative, of series. */
 weft_line_form weft_line_form_of(int kind, double tolerance);
+/* A series for cells of an eighth of the bandwidth, for queries as far from a cell as n references may matter. */
+weft_line_form weft_line_narrow_series(double tolerance, size_t n);
+/* exp(-u²/2) for |u| <= 1/4, 8 lanes, to rounding; 1 / t of a series' terms t = 1, 2, ... */
+void weft_line_bell(const double *u, double *value);
+extern const double weft_line_over[WEFT_LINE_MOST_TERMS];
 /* Moments of up to 8 references at once: adds w * basis to sums[(side * terms + t) * m + c], 8 lanes each. u, w: 8
  * lanes; lanes without a reference have weight 0. */
 void weft_line_add_moments(const weft_line_form *f, const double *u, const double *w, size_t m, double *sums);
@@ -64,7 +70,7 @@ typedef struct weft_line {
   double per_unit;         /* u = (x - middle) * per_unit */
   size_t n, m, cells, blocks, stride; /* stride: moments of all columns */
   size_t most;             /* references of a cell */
-  double *x, *w;           /* in order */
+  double *x, *w;           /* in order; NULL where references were scattered */
   uint32_t *order;
   weft_line_cell *cell;
   double *total;           /* cells * stride */
@@ -73,5 +79,11 @@ typedef struct weft_line {
 } weft_line;
 
 weft_status weft_line_build(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, weft_line *line);
+
+/* ---- kernel_line_scatter.c ---- */
+
+/* The same for a form of weft_line_narrow_series(), with neither references nor blocks. *done = 0 where cells would be
+ * too many, or too narrow beside the coordinates. Some weight is positive. */
+weft_status weft_line_scatter(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, weft_line *line, int *done);
 
 #endif

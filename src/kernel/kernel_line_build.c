@@ -12,7 +12,8 @@
 /* ---- order ---- */
 
 /* Numbers that have the order of the doubles. */
-static uint64_t key_of(double x) {
+static uint64_t key_of(double x)
+{
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
   return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
@@ -20,14 +21,16 @@ static uint64_t key_of(double x) {
 
 typedef struct { uint64_t key; uint32_t at; } keyed;
 
-static void sort_by_digit(const keyed *from, keyed *to, size_t n, const size_t *count, int shift) {
+static void sort_by_digit(const keyed *from, keyed *to, size_t n, const size_t *count, int shift)
+{
   size_t start[1 << DIGIT], sum = 0;
   for (int k = 0; k < 1 << DIGIT; k++) start[k] = sum, sum += count[k];
   for (size_t i = 0; i < n; i++) to[start[from[i].key >> shift & ((1 << DIGIT) - 1)]++] = from[i];
 }
 
 /* By digits of 11 bits, the lowest first; those that all keys share cost nothing. */
-static weft_status sort_all(weft_ctx *ctx, const double *x, size_t n, uint32_t *order) {
+static weft_status sort_all(weft_ctx *ctx, const double *x, size_t n, uint32_t *order)
+{
   enum { DIGITS = (64 + DIGIT - 1) / DIGIT };
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -57,7 +60,8 @@ done:
 /* By cells of equal width alone, which is quicker than sorting, where these are not many more than the references; the
  * ends of the cells go to `ends`. *done = 0: nothing was done. */
 static weft_status sort_by_cells(weft_ctx *ctx, const weft_line *line, double width, uint32_t *order, uint32_t *ends,
-                                 size_t room, size_t *done) {
+                                 size_t room, size_t *done)
+{
   weft_status st = WEFT_OK;
   const double *x = line->task->reference.x, per_width = 1 / width;
   const size_t n = line->n;
@@ -83,10 +87,11 @@ done:
 
 /* ---- cells ---- */
 
-static void store_cell(weft_line *line, size_t first, size_t end) {
+static void store_cell(weft_line *line, size_t first, size_t end)
+{
   weft_line_cell *c = line->cell + line->cells;
   *c = (weft_line_cell) {.first = first, .count = end - first, .block = line->blocks, .lo = line->x[first],
-                         .hi = line->x[first]};
+                         .hi = line->x[first] };
   for (size_t i = first; i < end; i++) {
     if (line->x[i] < c->lo) c->lo = line->x[i];
     if (line->x[i] > c->hi) c->hi = line->x[i];
@@ -100,7 +105,8 @@ static void store_cell(weft_line *line, size_t first, size_t end) {
 
 /* Cells begin where the last one has its width, or many references. ends: NULL, or the ends of cells in order. */
 static weft_status find_cells(weft_ctx *ctx, weft_arena *mem, weft_line *line, double width, const uint32_t *ends,
-                              size_t ended) {
+                              size_t ended)
+{
   weft_status st = WEFT_OK;
   const size_t n = line->n, most = n / 64 > WHOLE_CELL ? n / 64 : WHOLE_CELL;
   for (int store = 0; store < 2; store++) {
@@ -129,7 +135,8 @@ done:
 
 /* out: the moments of references from .. end - 1 of a cell, whose number is at most RUN. lanes: stride * 8. */
 static void run_moments(const weft_line *line, const weft_line_cell *cell, size_t from, size_t end, double *lanes,
-                        double *weights, double *out) {
+                        double *weights, double *out)
+{
   const size_t m = line->m;
   double u[LANES];
   memset(lanes, 0, line->stride * LANES * sizeof *lanes);
@@ -148,7 +155,8 @@ static void run_moments(const weft_line *line, const weft_line_cell *cell, size_
 }
 
 /* memory: stride * (LANES + 3) + m * LANES. */
-static void cell_moments(const weft_line *line, size_t at, double *memory) {
+static void cell_moments(const weft_line *line, size_t at, double *memory)
+{
   const weft_line_cell *cell = line->cell + at;
   const size_t stride = line->stride, end = cell->first + cell->count, step = line->before ? WEFT_LINE_BLOCK : RUN;
   double *lanes = memory, *part = lanes + stride * LANES, *total = part + stride, *rest = total + stride,
@@ -176,7 +184,8 @@ static void cell_moments(const weft_line *line, size_t at, double *memory) {
     }
 }
 
-static weft_status all_moments(weft_ctx *ctx, weft_arena *mem, weft_line *line) {
+static weft_status all_moments(weft_ctx *ctx, weft_arena *mem, weft_line *line)
+{
   weft_status st = WEFT_OK;
   weft_arena scratch = weft_arena_begin(ctx);
   const size_t each = line->stride * (LANES + 3) + line->m * LANES;
@@ -196,14 +205,16 @@ done:
   return st;
 }
 
-static double weight_of(const weft_line *line, const weft_line_cell *cell, size_t column) {
+static double weight_of(const weft_line *line, const weft_line_cell *cell, size_t column)
+{
   double sum = 0;
   for (size_t i = cell->first; i < cell->first + cell->count; i++) sum += line->w[i * line->m + column];
   return sum;
 }
 
 /* Weights on either side of the ends of cells. */
-static void sum_sides(weft_line *line) {
+static void sum_sides(weft_line *line)
+{
   const size_t m = line->m, cells = line->cells;
   for (size_t c = 0; c < m; c++) {
     double sum = 0;
@@ -221,7 +232,8 @@ static void sum_sides(weft_line *line) {
   }
 }
 
-weft_status weft_line_build(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, weft_line *line) {
+weft_status weft_line_build(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, weft_line *line)
+{
   weft_status st = WEFT_OK;
   weft_arena scratch = weft_arena_begin(ctx);
   const size_t n = task->reference.n, m = task->m, room = 2 * n + 1024;

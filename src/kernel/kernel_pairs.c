@@ -21,7 +21,8 @@ typedef struct {
   double inv_h2, allowed;
 } pairs;
 
-static double value_at(const weft_radial *g, double s) {
+static double value_at(const weft_radial *g, double s)
+{
   const double at = sqrt(s) * g->per_unit;
   if (!(at < (double) g->pieces)) return 0;
   const size_t k = (size_t) at;
@@ -29,7 +30,8 @@ static double value_at(const weft_radial *g, double s) {
   return c[0] + t * (c[1] + t * (c[2] + t * c[3]));
 }
 
-static void node_moments(const weft_tree *t, double *moments) {
+static void node_moments(const weft_tree *t, double *moments)
+{
   const size_t d = t->points.d;
   for (size_t v = t->nodes; v-- > 0;) {
     double *o = moments + v * (d + 1);
@@ -58,7 +60,8 @@ static void node_moments(const weft_tree *t, double *moments) {
 }
 
 /* Least, mean and greatest s over the pairs of two nodes. */
-static void range(const pairs *p, size_t q, size_t r, double *least, double *mean, double *greatest) {
+static void range(const pairs *p, size_t q, size_t r, double *least, double *mean, double *greatest)
+{
   const size_t d = p->query->points.d, first_q = (size_t) p->query->first[q], first_r = (size_t) p->reference->first[r];
   const double *a = p->query->box + q * 2 * d, *b = p->reference->box + r * 2 * d;
   const double *u = p->query_moments + q * (d + 1), *v = p->reference_moments + r * (d + 1);
@@ -73,7 +76,8 @@ static void range(const pairs *p, size_t q, size_t r, double *least, double *mea
   *mean = fmin(fmax(*mean, *least), *greatest);
 }
 
-static double sum_leaves(const pairs *p, size_t q, size_t r) {
+static double sum_leaves(const pairs *p, size_t q, size_t r)
+{
   const size_t d = p->query->points.d, first = (size_t) p->reference->first[r], count = (size_t) p->reference->count[r];
   double total = 0, s[64];
   for (size_t i = (size_t) p->query->first[q]; i < (size_t) (p->query->first[q] + p->query->count[q]); i++) {
@@ -94,12 +98,14 @@ static double sum_leaves(const pairs *p, size_t q, size_t r) {
 }
 
 /* Half the second derivative by s from `least` on, at most. */
-static double bend(const weft_radial *g, double least) {
+static double bend(const weft_radial *g, double least)
+{
   const size_t k = (size_t) fmin(sqrt(least) * g->per_unit, (double) g->pieces);
   return g->bend[k];
 }
 
-static double sum_group(const pairs *p, size_t group, int32_t *stack) {
+static double sum_group(const pairs *p, size_t group, int32_t *stack)
+{
   const weft_tree *a = p->query, *b = p->reference;
   double total = 0;
   size_t top = 0;
@@ -127,7 +133,8 @@ static double sum_group(const pairs *p, size_t group, int32_t *stack) {
 }
 
 weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, double rel_error, const weft_tree *query,
-                              const weft_tree *reference, double *out) {
+                              const weft_tree *reference, double *out)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t d = query->points.d, depth = 4 * 65;
@@ -141,7 +148,7 @@ weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, dou
   WEFT_TRY(weft_poll(ctx, 0, 1));
   node_moments(query, moments);
   node_moments(reference, moments + query->nodes * (d + 1));
-  pairs p = {g, query, reference, moments, moments + query->nodes * (d + 1), 1 / (h * h), 0};
+  pairs p = { g, query, reference, moments, moments + query->nodes * (d + 1), 1 / (h * h), 0 };
   const size_t coarse = weft_tree_top(query, 0, (double) query->points.n / COARSE, groups);
   const size_t coarse_others = weft_tree_top(reference, 0, (double) reference->points.n / COARSE, others);
   for (size_t i = 0; i < coarse; i++)

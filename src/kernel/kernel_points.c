@@ -8,11 +8,12 @@
 
 /* z = L⁻¹(x - origin) for one point. z: d pairs. */
 static void rescale(const double *columns, size_t n, size_t d, size_t i, const double *origin, const double *scale,
-                    int full, double *out, double *lo) {
+                    int full, double *out, double *lo)
+{
   for (size_t j = 0; j < d; j++) {
     weft_dd z = weft_two_sum(columns[j * n + i], -origin[j]);
     for (size_t k = 0; full && k < j; k++) {
-      weft_dd known = {-out[k], -lo[k]}, factor = {scale[k * d + j], 0};
+      weft_dd known = { -out[k], -lo[k] }, factor = { scale[k * d + j], 0 };
       z = weft_dd_add(z, weft_dd_mul(known, factor));
     }
     z = weft_dd_div(z, full ? scale[j * d + j] : scale[j]);
@@ -21,7 +22,8 @@ static void rescale(const double *columns, size_t n, size_t d, size_t i, const d
 }
 
 weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
-                             const double *scale, int full, double *out, double *lo) {
+                             const double *scale, int full, double *out, double *lo)
+{
   weft_status st = WEFT_OK;
   for (size_t start = 0; start < n; start += AT_ONCE) {
     const size_t end = n - start < AT_ONCE ? n : start + AT_ONCE;
@@ -39,7 +41,8 @@ done:
 
 weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
                               const double *scale, int full, const int32_t *order, const double *x, const double *x_lo,
-                              int *same) {
+                              int *same)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   atomic_int all = 1;
@@ -70,7 +73,8 @@ done:
 #define RANGE_AT_ONCE ((size_t) 1 << 20)
 
 /* x - x is 0 but for what is not finite. */
-VECTORIZE static void range_of(const double *x, size_t count, double *out) {
+VECTORIZE static void range_of(const double *x, size_t count, double *out)
+{
   double low[LANES], high[LANES], nothing[LANES], strange = 0;
   for (int k = 0; k < LANES; k++) low[k] = INFINITY, high[k] = -INFINITY, nothing[k] = 0;
   size_t i = 0;
@@ -91,7 +95,8 @@ VECTORIZE static void range_of(const double *x, size_t count, double *out) {
   out[0] = low[0], out[1] = high[0], out[2] = strange;
 }
 
-weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out) {
+weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t together = 4 * (size_t) ctx->threads * RANGE_AT_ONCE;

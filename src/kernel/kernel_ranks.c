@@ -14,14 +14,16 @@
 
 /* ---- splits ---- */
 
-static uint64_t in_order(double x) {
+static uint64_t in_order(double x)
+{
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
   return bits >> 63 ? ~bits : bits | (UINT64_C(1) << 63);
 }
 
 weft_status weft_ranks_split(weft_ctx *ctx, const weft_mpi_messages *messages, int rank, int size, const double *key,
-                             size_t n, double share, int *left) {
+                             size_t n, double share, int *left)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   double all = (double) n, *counts, *ties;
@@ -63,7 +65,8 @@ done:
 
 /* Least and greatest kernel value between two boxes; what rounding may hide is counted in. */
 static void values_between(const weft_reach *r, const double *box, const double *low, const double *high, double *least,
-                           double *greatest) {
+                           double *greatest)
+{
   const size_t d = r->tree->points.d;
   const double scale = 1 / (r->h * r->h), slack = r->tree->points.lo ? 4e-16 * r->far : 0;
   double near = 0, far = 0;
@@ -77,13 +80,15 @@ static void values_between(const weft_reach *r, const double *box, const double 
   *least = weft_kernel_of(r->kind, far * scale * (1 + 1e-9), 0);
 }
 
-static void value_range(const weft_reach *r, const double *box, size_t v, double *least, double *greatest) {
+static void value_range(const weft_reach *r, const double *box, size_t v, double *least, double *greatest)
+{
   const double *node = r->tree->box + v * 2 * r->tree->points.d;
   values_between(r, box, node, node + r->tree->points.d, least, greatest);
 }
 
 /* Sums of weights under every node: nodes * m. */
-static void sum_weights(const weft_reach *r, double *sums) {
+static void sum_weights(const weft_reach *r, double *sums)
+{
   const weft_tree *t = r->tree;
   for (size_t v = t->nodes; v-- > 0;)
     for (size_t c = 0; c < r->m; c++) {
@@ -98,7 +103,8 @@ static void sum_weights(const weft_reach *r, double *sums) {
 
 #define LOOKS 4096 /* nodes that a lower bound may look at */
 
-static void lower_of_box(const weft_reach *r, const double *sums, const double *box, double *least) {
+static void lower_of_box(const weft_reach *r, const double *sums, const double *box, double *least)
+{
   const weft_tree *t = r->tree;
   int32_t todo[128];
   size_t top = 0, looks = 0;
@@ -120,7 +126,8 @@ static void lower_of_box(const weft_reach *r, const double *sums, const double *
   }
 }
 
-weft_status weft_ranks_lower(weft_ctx *ctx, const weft_reach *reach, const double *boxes, size_t count, double *least) {
+weft_status weft_ranks_lower(weft_ctx *ctx, const weft_reach *reach, const double *boxes, size_t count, double *least)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t d = reach->tree->points.d, m = reach->m;
@@ -150,7 +157,8 @@ typedef struct {
 } needs;
 
 /* The points of a leaf that some open box needs. */
-static void decide_points(const needs *n, size_t v, uint64_t open, int wanted) {
+static void decide_points(const needs *n, size_t v, uint64_t open, int wanted)
+{
   const weft_tree *t = n->reach->tree;
   const size_t d = t->points.d;
   for (size_t i = (size_t) t->first[v]; i < (size_t) (t->first[v] + t->count[v]); i++) {
@@ -166,7 +174,8 @@ static void decide_points(const needs *n, size_t v, uint64_t open, int wanted) {
 }
 
 /* open: boxes for which node v is not decided above; wanted: some box is content with one point for all of v. */
-static void decide(const needs *n, size_t v, uint64_t open, int wanted) {
+static void decide(const needs *n, size_t v, uint64_t open, int wanted)
+{
   const weft_reach *r = n->reach;
   const weft_tree *t = r->tree;
   uint64_t left = 0;
@@ -190,7 +199,8 @@ static void decide(const needs *n, size_t v, uint64_t open, int wanted) {
 }
 
 weft_status weft_ranks_needed(weft_ctx *ctx, const weft_reach *reach, const double *boxes, const double *allowed,
-                              size_t count, int together, int *one, int *keep) {
+                              size_t count, int together, int *one, int *keep)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   double *sums;
@@ -200,7 +210,7 @@ weft_status weft_ranks_needed(weft_ctx *ctx, const weft_reach *reach, const doub
   WEFT_TAKE(sums, &mem, reach->tree->nodes * reach->m);
   WEFT_TRY(weft_poll(ctx, 0, 1));
   sum_weights(reach, sums);
-  decide(&(needs){reach, sums, boxes, allowed, together, one, keep}, 0,
+  decide(&(needs){ reach, sums, boxes, allowed, together, one, keep }, 0,
          count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0), 0);
 done:
   weft_arena_end(&mem);
@@ -209,7 +219,8 @@ done:
 
 /* ---- a first lower bound of every query ---- */
 
-static double box_gap(const weft_tree *a, size_t v, const weft_tree *b, size_t k) {
+static double box_gap(const weft_tree *a, size_t v, const weft_tree *b, size_t k)
+{
   const size_t d = a->points.d;
   const double *one = a->box + v * 2 * d, *other = b->box + k * 2 * d;
   double square = 0;
@@ -221,7 +232,8 @@ static double box_gap(const weft_tree *a, size_t v, const weft_tree *b, size_t k
 }
 
 static void sum_nearest(const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference,
-                        weft_tile_sum tile, size_t leaf, double *memory, double *out) {
+                        weft_tile_sum tile, size_t leaf, double *memory, double *out)
+{
   weft_block_query b = weft_block_in(memory, task->reference.d, task->m, task->reference.lo != NULL);
   const size_t first = (size_t) query->first[leaf], count = (size_t) query->count[leaf];
   size_t v = 0;
@@ -243,7 +255,8 @@ static void sum_nearest(const weft_kernel_task *task, const weft_tree *query, co
 }
 
 weft_status weft_ranks_nearest(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
-                               const weft_tree *reference, double *out) {
+                               const weft_tree *reference, double *out)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t size = weft_block_size(task->reference.d, task->m);

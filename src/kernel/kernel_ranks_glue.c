@@ -6,7 +6,8 @@
 
 typedef struct { int rank, size; const double *key; size_t n; double share; int *left; } split_job;
 
-static weft_status split(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status split(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   weft_status st = WEFT_OK;
   split_job *j = data;
   (void) backend;
@@ -17,13 +18,14 @@ done:
 }
 
 /* group: list(rank, size). Which of this rank's points go left. */
-SEXP C_weft_ranks_split(SEXP control, SEXP group, SEXP key, SEXP share) {
+SEXP C_weft_ranks_split(SEXP control, SEXP group, SEXP key, SEXP share)
+{
   weft_record record = weft_record_open(group, "group");
-  split_job job = {.rank = weft_record_integer(&record, "rank"),
-                   .size = weft_record_integer(&record, "size"),
-                   .key = REAL(key),
-                   .n = (size_t) Rf_xlength(key),
-                   .share = Rf_asReal(share)};
+  split_job job = { .rank = weft_record_integer(&record, "rank"),
+                    .size = weft_record_integer(&record, "size"),
+                    .key = REAL(key),
+                    .n = (size_t) Rf_xlength(key),
+                    .share = Rf_asReal(share) };
   weft_record_close(&record);
   SEXP out = PROTECT(Rf_allocVector(LGLSXP, Rf_xlength(key)));
   job.left = LOGICAL(out);
@@ -42,22 +44,24 @@ typedef struct {
 } reach_job;
 
 /* reach: list(tree, weights, kernel, h, far) */
-static reach_job reach_of(SEXP list, SEXP boxes) {
+static reach_job reach_of(SEXP list, SEXP boxes)
+{
   weft_record record = weft_record_open(list, "reach");
   SEXP weights = weft_record_field(&record, "weights");
-  const reach_job j = {.tree = weft_kernel_tree_of(weft_record_field(&record, "tree")),
-                       .reach = {.weights = REAL(weights),
+  const reach_job j = { .tree = weft_kernel_tree_of(weft_record_field(&record, "tree")),
+                        .reach = { .weights = REAL(weights),
                                  .m = (size_t) Rf_nrows(weights),
                                  .kind = weft_kernel_kind_of(weft_record_field(&record, "kernel")),
                                  .h = weft_record_number(&record, "h"),
-                                 .far = weft_record_number(&record, "far")},
-                       .boxes = REAL(boxes),
-                       .count = (size_t) Rf_ncols(boxes)};
+                                 .far = weft_record_number(&record, "far") },
+                        .boxes = REAL(boxes),
+                        .count = (size_t) Rf_ncols(boxes) };
   weft_record_close(&record);
   return j;
 }
 
-static weft_status lower(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status lower(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   reach_job *j = data;
   (void) backend;
   j->reach.tree = &j->tree;
@@ -65,7 +69,8 @@ static weft_status lower(weft_ctx *ctx, const weft_backend *backend, void *data)
 }
 
 /* m x boxes */
-SEXP C_weft_ranks_lower(SEXP control, SEXP reach, SEXP boxes) {
+SEXP C_weft_ranks_lower(SEXP control, SEXP reach, SEXP boxes)
+{
   reach_job job = reach_of(reach, boxes);
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.reach.m, (int) job.count));
   job.least = REAL(out);
@@ -74,7 +79,8 @@ SEXP C_weft_ranks_lower(SEXP control, SEXP reach, SEXP boxes) {
   return out;
 }
 
-static weft_status needed(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status needed(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   reach_job *j = data;
   (void) backend;
   if (j->count > WEFT_RANK_BOXES)
@@ -84,9 +90,10 @@ static weft_status needed(weft_ctx *ctx, const weft_backend *backend, void *data
 }
 
 /* list(one, keep): nodes of which one point is needed for all, points that are needed; both in the tree's order. */
-SEXP C_weft_ranks_needed(SEXP control, SEXP reach, SEXP boxes, SEXP allowed, SEXP together) {
+SEXP C_weft_ranks_needed(SEXP control, SEXP reach, SEXP boxes, SEXP allowed, SEXP together)
+{
   reach_job job = reach_of(reach, boxes);
-  const char *fields[] = {"one", "keep", ""};
+  const char *fields[] = { "one", "keep", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   job.allowed = REAL(allowed), job.together = Rf_asLogical(together);
   job.one = LOGICAL(weft_result_put(out, "one", Rf_allocVector(LGLSXP, (R_xlen_t) job.tree.nodes)));
@@ -96,16 +103,18 @@ SEXP C_weft_ranks_needed(SEXP control, SEXP reach, SEXP boxes, SEXP allowed, SEX
   return out;
 }
 
-static weft_status nearest(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status nearest(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   weft_kernel_sum_job *j = data;
   (void) backend;
   return weft_ranks_nearest(ctx, &j->task, &j->query, &j->reference, j->out);
 }
 
 /* queries x m, in the query tree's order */
-SEXP C_weft_ranks_nearest(SEXP control, SEXP task, SEXP query, SEXP reference) {
-  weft_kernel_sum_job job = {.task = weft_kernel_task_of(task), .query = weft_kernel_tree_of(query),
-                             .reference = weft_kernel_tree_of(reference)};
+SEXP C_weft_ranks_nearest(SEXP control, SEXP task, SEXP query, SEXP reference)
+{
+  weft_kernel_sum_job job = { .task = weft_kernel_task_of(task), .query = weft_kernel_tree_of(query),
+                              .reference = weft_kernel_tree_of(reference) };
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m));
   job.out = REAL(out);
   weft_glue_run(control, nearest, &job);
@@ -113,14 +122,16 @@ SEXP C_weft_ranks_nearest(SEXP control, SEXP task, SEXP query, SEXP reference) {
   return out;
 }
 
-static weft_status moments(weft_ctx *ctx, const weft_backend *backend, void *data) {
+static weft_status moments(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
   weft_kernel_sum_job *j = data;
   (void) backend;
   return weft_kernel_moments(ctx, &j->task, &j->reference, j->out);
 }
 
-SEXP C_weft_kernel_moments(SEXP control, SEXP task, SEXP reference) {
-  weft_kernel_sum_job job = {.task = weft_kernel_task_of(task), .reference = weft_kernel_tree_of(reference)};
+SEXP C_weft_kernel_moments(SEXP control, SEXP task, SEXP reference)
+{
+  weft_kernel_sum_job job = { .task = weft_kernel_task_of(task), .reference = weft_kernel_tree_of(reference) };
   SEXP out =
       PROTECT(Rf_allocMatrix(REALSXP, (int) (job.task.m * (job.task.reference.d + 2)), (int) job.reference.nodes));
   job.out = REAL(out);

@@ -13,7 +13,8 @@
 #define ROWS 256 /* references in shared memory */
 
 template <int KIND, int D>
-__global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const tile_args<float> a) {
+__global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const tile_args<float> a)
+{
   const bool compact = WEFT_KERNEL_IN(COMPACT, KIND);
   __shared__ __align__(16) float x[D][ROWS], x_term[ROWS], w[ROWS];
   const int thread = threadIdx.x;
@@ -56,7 +57,7 @@ __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const ti
     }
     __syncthreads();
     for (int run = 0; run < ROWS; run += RUN_TERMS) {
-      float sum[ROW_QUERIES] = {0};
+      float sum[ROW_QUERIES] = { 0 };
 #pragma unroll 2
       for (int k = run; k < run + RUN_TERMS; k += 4) {
         float acc[ROW_QUERIES][4];
@@ -94,13 +95,15 @@ __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const ti
   }
 }
 
-bool weft_kernel_rows_can(int kind, int64_t nq, int64_t d, int64_t m) {
+bool weft_kernel_rows_can(int kind, int64_t nq, int64_t d, int64_t m)
+{
   return WEFT_KERNEL_IN(EXPANDED, kind) && d <= 16 && m == 1 && nq >= 4096;
 }
 
 int weft_kernel_rows_tile(void) { return ROW_THREADS * ROW_QUERIES; }
 
-template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l) {
+template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l)
+{
   const dim3 grid((unsigned) l.chunks, (unsigned) l.blocks);
   switch ((l.args.d + 1) / 2) {
   case 1: sum_rows<KIND, 2><<<grid, ROW_THREADS, 0, l.stream>>>(l.args); break;
@@ -114,7 +117,8 @@ template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l) 
   return cudaGetLastError();
 }
 
-weft_status weft_kernel_launch_rows(const tile_launch<float> &l) {
+weft_status weft_kernel_launch_rows(const tile_launch<float> &l)
+{
   weft_status st = WEFT_OK;
   weft_ctx *ctx = l.ctx;
 #define CASE_EXPANDED(name) case WEFT_##name: WEFT_CUDA(launch_kind<WEFT_##name>(l)); break;

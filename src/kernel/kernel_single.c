@@ -24,7 +24,8 @@ typedef struct {
 /* Floats that one thread needs. */
 static size_t memory_floats(size_t d, size_t m) { return WEFT_TILE_SINGLE * (d + m) + RUN * (d + m); }
 
-static void sum_block(const single *w, size_t first, float *memory, double *doubles) {
+static void sum_block(const single *w, size_t first, float *memory, double *doubles)
+{
   const weft_kernel_task *task = w->task;
   const size_t d = task->reference.d, m = task->m, n = task->reference.n, nq = task->query.n;
   const size_t count = nq - first < WEFT_TILE_SINGLE ? nq - first : WEFT_TILE_SINGLE;
@@ -51,7 +52,7 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
     w->shift(task->reference.x + start * d, middle, scale, rows * d, x);
     for (size_t k = 0; k < rows * m; k++) weight[k] = (float) task->weights[start * m + k];
     memset(sum, 0, m * WEFT_TILE_SINGLE * sizeof *sum);
-    weft_tile_single t = {q, x, weight, d, m, rows, (float) (1 / (h * h)), sum};
+    weft_tile_single t = { q, x, weight, d, m, rows, (float) (1 / (h * h)), sum };
     w->tile(&t, task->kind);
     for (size_t i = 0; i < m * WEFT_TILE_SINGLE; i++) total[i] += (double) sum[i];
   }
@@ -66,13 +67,14 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
 }
 
 weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
-                                      double *out, double *bound) {
+                                      double *out, double *bound)
+{
   weft_status st = WEFT_OK;
   (void) tensor;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t d = task->reference.d, m = task->m, nq = task->query.n, threads = (size_t) ctx->threads;
   const size_t blocks = (nq + WEFT_TILE_SINGLE - 1) / WEFT_TILE_SINGLE, doubles_each = RUN * d + m * WEFT_TILE_SINGLE;
-  single w = {task, weft_tile_single_variant(), weft_shift_variant(), own, out, bound};
+  single w = { task, weft_tile_single_variant(), weft_shift_variant(), own, out, bound };
   const double cost = ((double) task->reference.n + 1) * WEFT_TILE_SINGLE * (double) (d + 8) / 16;
   const size_t batch = ((size_t) (BATCH_PAIRS / cost) + 1) * threads;
   float *memory;

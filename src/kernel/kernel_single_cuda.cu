@@ -25,7 +25,8 @@
 
 /* z = (x - origin) * factor in two floats, dimension-major. */
 __global__ void split_points(const double *x, int64_t n, int d, const double *origin, double factor, int64_t stride,
-                             float *hi, float *lo) {
+                             float *hi, float *lo)
+{
   for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * d; k += (int64_t) gridDim.x * blockDim.x) {
     const double z = (x[k] - origin[k % d]) * factor;
     const float h = (float) z;
@@ -34,7 +35,8 @@ __global__ void split_points(const double *x, int64_t n, int d, const double *or
   }
 }
 
-__global__ void split_weights(const double *w, int64_t n, int m, int64_t stride, float *out) {
+__global__ void split_weights(const double *w, int64_t n, int m, int64_t stride, float *out)
+{
   for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * m; k += (int64_t) gridDim.x * blockDim.x)
     out[k % m * stride + k / m] = (float) w[k];
 }
@@ -42,7 +44,8 @@ __global__ void split_weights(const double *w, int64_t n, int m, int64_t stride,
 /* The middle of each block's box, half its diagonal, and the length of the vector of its greatest |coordinates|. One
  * warp a block. */
 __global__ void find_middles(const float *q, int64_t n, int d, int64_t stride, int tile, float *middle, float *radius,
-                             float *far) {
+                             float *far)
+{
   const int64_t block = blockIdx.x;
   const int64_t first = block * tile, last = first + tile < n ? first + tile : n;
   float square = 0, far_square = 0;
@@ -63,7 +66,8 @@ __global__ void find_middles(const float *q, int64_t n, int d, int64_t stride, i
 
 __global__ void finish_single(int64_t nq, int m, int tile, const double *total, const double *rest, const double *own,
                               const float *radius, const float *far, double unscale, double constant, double per_rho,
-                              double per_rho2, double per_far, double *out, double *bound) {
+                              double per_rho2, double per_far, double *out, double *bound)
+{
   for (int64_t q = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; q < nq; q += (int64_t) gridDim.x * blockDim.x) {
     const double off = (double) far[q / tile] * unscale, rho = (double) radius[q / tile] * unscale + UNIT * off;
     bound[q] = UNIT * (constant + per_rho * rho + per_rho2 * rho * rho + per_far * off);
@@ -75,7 +79,8 @@ __global__ void finish_single(int64_t nq, int m, int tile, const double *total, 
   }
 }
 
-static weft_status launch_single(const tile_launch<float> &l) {
+static weft_status launch_single(const tile_launch<float> &l)
+{
   weft_status st = WEFT_OK;
   weft_ctx *ctx = l.ctx;
 #define LAUNCH(KIND, EXPAND, COLS) \
@@ -99,7 +104,8 @@ done:
 
 /* The rounding of 16-bit pairs: see kernel_tensor_cuda.cu. */
 static void bound_of(int kind, int tensor, double d, double *constant, double *per_rho, double *per_rho2,
-                     double *per_far) {
+                     double *per_far)
+{
   const weft_kernel_row *k = weft_kernel_row_of(kind);
   *constant = 16 + RUN_TERMS, *per_rho = *per_rho2 = 0;
   *per_far = 2.2 * UNIT * k->d1;
@@ -113,13 +119,15 @@ static void bound_of(int kind, int tensor, double d, double *constant, double *p
 
 /* Tiles of a launch, at most `most`, that keep all processors busy to its end with two blocks each, where it is long
  * enough for that. */
-static int64_t even_launch(int64_t most, int64_t chunks, int processors) {
+static int64_t even_launch(int64_t most, int64_t chunks, int processors)
+{
   const int64_t at_once = 2 * processors, rounds = most * chunks / at_once, even = rounds * at_once / chunks;
   return even ? even : most;
 }
 
 weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
-                                    double *out, double *bound) {
+                                    double *out, double *bound)
+{
   weft_status st = WEFT_OK;
   const int64_t nq = task->query.n, n = task->reference.n, d = task->reference.d, m = task->m;
   const int kind = task->kind;

@@ -19,7 +19,8 @@ typedef struct {
   weft_kernel_effort effort[WEFT_MOST_DEVICES];
 } sum_job;
 
-static weft_status sum_part(weft_ctx *ctx, size_t part, void *data) {
+static weft_status sum_part(weft_ctx *ctx, size_t part, void *data)
+{
   sum_job *job = data;
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -46,14 +47,16 @@ done:
   return st;
 }
 
-static int one_device(const weft_ctx *ctx, const weft_kernel_task *task) {
+static int one_device(const weft_ctx *ctx, const weft_kernel_task *task)
+{
   return ctx->device_count == 1 || task->query.n <= RUN;
 }
 
 weft_status weft_kernel_direct_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
-                                      double *out, weft_kernel_effort *effort) {
+                                      double *out, weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
-  sum_job job = {.ops = ops, .task = task, .parts = (size_t) ctx->device_count, .out = out};
+  sum_job job = { .ops = ops, .task = task, .parts = (size_t) ctx->device_count, .out = out };
   if (one_device(ctx, task)) return ops->direct(ctx, task, out, effort);
   WEFT_TRY(weft_spread(ctx, sum_part, &job));
   for (size_t k = 0; k < job.parts; k++)
@@ -63,15 +66,16 @@ done:
 }
 
 weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
-                                      const int32_t *own, int tensor, double *out, double *bound) {
-  sum_job job = {.ops = ops,
-                 .task = task,
-                 .own = own,
-                 .single = 1,
-                 .tensor = tensor,
-                 .parts = (size_t) ctx->device_count,
-                 .out = out,
-                 .bound = bound};
+                                      const int32_t *own, int tensor, double *out, double *bound)
+{
+  sum_job job = { .ops = ops,
+                  .task = task,
+                  .own = own,
+                  .single = 1,
+                  .tensor = tensor,
+                  .parts = (size_t) ctx->device_count,
+                  .out = out,
+                  .bound = bound };
   if (one_device(ctx, task)) return ops->single(ctx, task, own, tensor, out, bound);
   return weft_spread(ctx, sum_part, &job);
 }
@@ -86,15 +90,17 @@ typedef struct {
   weft_kernel_effort effort[WEFT_MOST_DEVICES];
 } grid_job;
 
-static weft_status grid_part(weft_ctx *ctx, size_t part, void *data) {
+static weft_status grid_part(weft_ctx *ctx, size_t part, void *data)
+{
   grid_job *job = data;
   return job->ops->grid(ctx, job->task, job->reach, &job->done[part], job->out, &job->effort[part]);
 }
 
 weft_status weft_kernel_grid_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
-                                    double reach, int *done, double *out, weft_kernel_effort *effort) {
+                                    double reach, int *done, double *out, weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
-  grid_job job = {.ops = ops, .task = task, .reach = reach, .out = out};
+  grid_job job = { .ops = ops, .task = task, .reach = reach, .out = out };
   if (one_device(ctx, task)) return ops->grid(ctx, task, reach, done, out, effort);
   WEFT_TRY(weft_spread(ctx, grid_part, &job));
   *done = job.done[0];

@@ -21,33 +21,38 @@
 
 #define TENSOR_ROWS 512 /* references in shared memory */
 
-__device__ static inline unsigned half_pair(float a, float b) {
+__device__ static inline unsigned half_pair(float a, float b)
+{
   const __half2 h = __floats2half2_rn(a, b);
   return *(const unsigned *) &h;
 }
 
 __device__ static inline float rest_of(float a) { return a - __half2float(__float2half_rn(a)); }
 
-__device__ static inline void multiply(float d[4], const unsigned a[4], unsigned b0, unsigned b1, const float c[4]) {
+__device__ static inline void multiply(float d[4], const unsigned a[4], unsigned b0, unsigned b1, const float c[4])
+{
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
       : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
 
-__device__ static inline void load_matrices(unsigned b[4], const void *row) {
+__device__ static inline void load_matrices(unsigned b[4], const void *row)
+{
   const unsigned at = (unsigned) __cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3]) : "r"(at));
 }
 
-__device__ static inline void load_two_matrices(unsigned b[2], const void *row) {
+__device__ static inline void load_two_matrices(unsigned b[2], const void *row)
+{
   const unsigned at = (unsigned) __cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(b[0]), "=r"(b[1]) : "r"(at));
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 template <int KIND, int KS, int MT>
-__global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const tile_args<float> a) {
+__global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const tile_args<float> a)
+{
   const int WORDS = 8 * KS, STRIDE = WORDS + 4, PAIRS = (WORDS - 1) / 3;
   const bool compact = WEFT_KERNEL_IN(COMPACT, KIND);
   extern __shared__ __align__(16) unsigned char shared_bytes[];
@@ -79,7 +84,7 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
 #pragma unroll
       for (int k = 0; k < 2 * KS; k++) {
         const int word = 4 * k + t, p = word / 3, part = word % 3;
-        float z[2] = {0, 0};
+        float z[2] = { 0, 0 };
 #pragma unroll
         for (int e = 0; e < 2; e++)
           if (2 * p + e < a.d && p < PAIRS) {
@@ -102,7 +107,7 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
 #pragma unroll
       for (int p = 0; p < PAIRS; p++)
         if (2 * p < a.d) {
-          float z[2] = {0, 0};
+          float z[2] = { 0, 0 };
 #pragma unroll
           for (int e = 0; e < 2; e++)
             if (2 * p + e < a.d) {
@@ -169,7 +174,8 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
 template <int KIND, int KS, int MT> __global__ void sum_tensor(const tile_args<float>) {}
 #endif
 
-template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<float> &l) {
+template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<float> &l)
+{
   const size_t bytes = (size_t) TENSOR_ROWS * (8 * KS + 4) * 4 + TENSOR_ROWS * 4 + (2 * (8 * KS - 1) / 3 + 8) * 4;
   const cudaError_t e = weft_device_allow_shared((const void *) sum_tensor<KIND, KS, MT>, bytes);
   if (e != cudaSuccess) return e;
@@ -177,7 +183,8 @@ template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<
   return cudaGetLastError();
 }
 
-bool weft_kernel_tensor_can(int kind, int64_t d) {
+bool weft_kernel_tensor_can(int kind, int64_t d)
+{
   return WEFT_KERNEL_IN(TENSOR, kind) && d <= TENSOR_DIMS &&
          weft_device_compiled_for((const void *) sum_tensor<WEFT_GAUSSIAN, 1, 4>, 80);
 }
@@ -187,7 +194,8 @@ static int steps_of(int d) { return d <= 4 ? 1 : d <= 10 ? 2 : d <= 20 ? 4 : 7; 
 
 int weft_kernel_tensor_tile(int d) { return 128 * (steps_of(d) == 7 ? 3 : 4); }
 
-template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l) {
+template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l)
+{
   switch (steps_of(l.args.d)) {
   case 1: return launch<KIND, 1, 4>(l);
   case 2: return launch<KIND, 2, 4>(l);
@@ -196,7 +204,8 @@ template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l) 
   }
 }
 
-weft_status weft_kernel_launch_tensor(const tile_launch<float> &l) {
+weft_status weft_kernel_launch_tensor(const tile_launch<float> &l)
+{
   weft_status st = WEFT_OK;
   weft_ctx *ctx = l.ctx;
 #define CASE_YES(name) case WEFT_##name: WEFT_CUDA(launch_kind<WEFT_##name>(l)); break;

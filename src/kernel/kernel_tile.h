@@ -12,7 +12,8 @@
 
 #define UNROLL _Pragma("GCC unroll 8")
 
-TARGET_INLINE VEC NAME(exp)(VEC x) {
+TARGET_INLINE VEC NAME(exp)(VEC x)
+{
   const VEC magic = V(set1)((REAL) MAGIC);
   const VEC least = V(set1)((REAL) EXP_LEAST);
   const VEC asked = x;
@@ -22,12 +23,12 @@ TARGET_INLINE VEC NAME(exp)(VEC x) {
   VEC r = V(fnmadd)(n, V(set1)((REAL) LN2_HI), x);
   r = V(fnmadd)(n, V(set1)((REAL) LN2_LO), r);
 #if TRACK
-  static const REAL c[] = {2.511004920481866e-8, 2.7632654722527792e-7, 2.7557240887229869e-6, 2.4801485441561313e-5,
+  static const REAL c[] = { 2.511004920481866e-8, 2.7632654722527792e-7, 2.7557240887229869e-6, 2.4801485441561313e-5,
     0.00019841269890076403, 0.0013888888952352863, 0.0083333333333195896, 0.041666666666487953, 0.16666666666666681,
-    0.50000000000000184, 1.0, 1.0};
+    0.50000000000000184, 1.0, 1.0 };
 #else
-  static const REAL c[] = {0.0013941118895837001f, 0.0083751347746243252f, 0.041666352772f, 0.16666415414f,
-    0.50000000471f, 1.0f, 1.0f};
+  static const REAL c[] = { 0.0013941118895837001f, 0.0083751347746243252f, 0.041666352772f, 0.16666415414f,
+    0.50000000471f, 1.0f, 1.0f };
 #endif
   VEC p = V(set1)(c[0]);
   UNROLL for (size_t i = 1; i < sizeof c / sizeof *c; i++) p = V(fmadd)(p, r, V(set1)(c[i]));
@@ -44,7 +45,8 @@ TARGET_INLINE VEC NAME(exp)(VEC x) {
 #define CASE_STEP(name) case WEFT_##name: return KEEP_LE(s, one, one);
 
 /* k(s), where s is not negative; `kind` is a constant of each instance. */
-TARGET_INLINE VEC NAME(value)(int kind, VEC s, VEC shift) {
+TARGET_INLINE VEC NAME(value)(int kind, VEC s, VEC shift)
+{
   const VEC one = V(set1)((REAL) 1), zero = V(set1)((REAL) 0);
   switch (kind) {
 #define ROW(name, known_as, form, ...) CASE_##form(name)
@@ -55,7 +57,8 @@ TARGET_INLINE VEC NAME(value)(int kind, VEC s, VEC shift) {
 }
 
 /* Squared distances of NV vectors of queries from `refs` references. */
-TARGET_INLINE void NAME(distances)(const ARGS *a, size_t from, size_t r, int refs, int pairs, VEC *s) {
+TARGET_INLINE void NAME(distances)(const ARGS *a, size_t from, size_t r, int refs, int pairs, VEC *s)
+{
   UNROLL for (int i = 0; i < NV * refs; i++) s[i] = V(set1)((REAL) 0);
   for (size_t j = 0; j < a->d; j++) {
     UNROLL for (int k = 0; k < refs; k++) {
@@ -75,7 +78,8 @@ TARGET_INLINE void NAME(distances)(const ARGS *a, size_t from, size_t r, int ref
 
 /* Adds the kernel values of `refs` references, weighted, to the accumulators of every column. */
 TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r, int refs, int single, VEC *s,
-                                 VEC *sum, VEC *inside) {
+                                 VEC *sum, VEC *inside)
+{
   const VEC scale = V(set1)(a->inv_h2), one = V(set1)((REAL) 1);
   UNROLL for (int i = 0; i < NV * refs; i++) {
     const int v = i % NV;
@@ -106,7 +110,8 @@ TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r,
   (void) one, (void) inside;
 }
 
-TARGET_INLINE void NAME(body)(const ARGS *a, int kind, int pairs, int single) {
+TARGET_INLINE void NAME(body)(const ARGS *a, int kind, int pairs, int single)
+{
   for (size_t from = 0; from < TILE; from += NV * LANES) {
     VEC sum[NV], inside[NV], s[NV * REFS];
     UNROLL for (int v = 0; v < NV; v++) sum[v] = inside[v] = V(set1)((REAL) 0);
@@ -134,7 +139,8 @@ TARGET_INLINE void NAME(body)(const ARGS *a, int kind, int pairs, int single) {
 #if TRACK
 /* Bounds of a node's sum for every query of a tile. With s̄ the weighted mean of s over the node (exact from its
  * moments), a convex k gives W k(s̄) <= Σ w k <= W (the chord of k over [s least, s greatest], at s̄). */
-TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind) {
+TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind)
+{
   const VEC zero = V(set1)(0), one = V(set1)(1), scale = V(set1)(a->inv_h2), slack = V(set1)(a->slack);
   for (size_t from = 0; from < TILE; from += LANES) {
     VEC least = zero, greatest = zero, middle = zero;
@@ -211,9 +217,10 @@ TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind) {
 WEFT_KERNEL_ROWS(ROW)
 #undef ROW
 
-static void NAME(tile)(const ARGS *t, int kind) {
+static void NAME(tile)(const ARGS *t, int kind)
+{
 #define ROW(name, ...) NAME(sum_##name),
-  static void (*const by_kind[WEFT_KERNELS])(const ARGS *) = {WEFT_KERNEL_ROWS(ROW)};
+  static void (*const by_kind[WEFT_KERNELS])(const ARGS *) = { WEFT_KERNEL_ROWS(ROW) };
 #undef ROW
   by_kind[kind](t);
 }
@@ -223,9 +230,10 @@ static void NAME(tile)(const ARGS *t, int kind) {
 WEFT_KERNEL_ROWS(ROW)
 #undef ROW
 
-static void NAME(node)(const weft_node_tile *t, int kind) {
+static void NAME(node)(const weft_node_tile *t, int kind)
+{
 #define ROW(name, ...) NAME(bounds_##name),
-  static void (*const by_kind[WEFT_KERNELS])(const weft_node_tile *) = {WEFT_KERNEL_ROWS(ROW)};
+  static void (*const by_kind[WEFT_KERNELS])(const weft_node_tile *) = { WEFT_KERNEL_ROWS(ROW) };
 #undef ROW
   by_kind[kind](t);
 }
@@ -235,7 +243,8 @@ static void NAME(node)(const weft_node_tile *t, int kind) {
 /* out = (float) ((x - middle) * scale), element by element: what brings a run of references into a block's
  * coordinates. */
 TARGET VECTORIZE static void NAME(shift)(const double *restrict x, const double *restrict middle, double scale,
-                                         size_t count, float *restrict out) {
+                                         size_t count, float *restrict out)
+{
   for (size_t i = 0; i < count; i++) out[i] = (float) ((x[i] - middle[i]) * scale);
 }
 #endif

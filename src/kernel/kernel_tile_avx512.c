@@ -48,7 +48,8 @@
 
 void weft_tile_avx512(const weft_tile *t, int kind) { double_tile_avx512(t, kind); }
 void weft_node_avx512(const weft_node_tile *t, int kind) { double_node_avx512(t, kind); }
-void weft_shift_avx512(const double *x, const double *middle, double scale, size_t count, float *out) {
+void weft_shift_avx512(const double *x, const double *middle, double scale, size_t count, float *out)
+{
   single_shift_avx512(x, middle, scale, count, out);
 }
 void weft_tile_single_avx512(const weft_tile_single *t, int kind) { single_tile_avx512(t, kind); }

@@ -12,7 +12,8 @@
 # define TARGET_INLINE static inline
 #endif
 
-static inline double pow2_double(double v) {
+static inline double pow2_double(double v)
+{
   uint64_t bits;
   memcpy(&bits, &v, sizeof bits);
   bits <<= 52;
@@ -20,7 +21,8 @@ static inline double pow2_double(double v) {
   return v;
 }
 
-static inline float pow2_single(float v) {
+static inline float pow2_single(float v)
+{
   uint32_t bits;
   memcpy(&bits, &v, sizeof bits);
   bits <<= 23;
@@ -84,12 +86,14 @@ OPERATIONS(float, single, sqrtf)
 
 void weft_tile_portable(const weft_tile *t, int kind) { double_tile_portable(t, kind); }
 void weft_node_portable(const weft_node_tile *t, int kind) { double_node_portable(t, kind); }
-void weft_shift_portable(const double *x, const double *middle, double scale, size_t count, float *out) {
+void weft_shift_portable(const double *x, const double *middle, double scale, size_t count, float *out)
+{
   single_shift_portable(x, middle, scale, count, out);
 }
 void weft_tile_single_portable(const weft_tile_single *t, int kind) { single_tile_portable(t, kind); }
 
-weft_tile_sum weft_tile_variant(void) {
+weft_tile_sum weft_tile_variant(void)
+{
 #if WEFT_SIMD_X86
   if (weft_simd_level() == WEFT_SIMD_AVX512) return weft_tile_avx512;
   if (weft_simd_level() == WEFT_SIMD_AVX2 && __builtin_cpu_supports("fma")) return weft_tile_avx2;
@@ -97,7 +101,8 @@ weft_tile_sum weft_tile_variant(void) {
   return weft_tile_portable;
 }
 
-weft_tile_node weft_node_variant(void) {
+weft_tile_node weft_node_variant(void)
+{
 #if WEFT_SIMD_X86
   if (weft_simd_level() == WEFT_SIMD_AVX512) return weft_node_avx512;
   if (weft_simd_level() == WEFT_SIMD_AVX2 && __builtin_cpu_supports("fma")) return weft_node_avx2;
@@ -105,7 +110,8 @@ weft_tile_node weft_node_variant(void) {
   return weft_node_portable;
 }
 
-weft_tile_sum_single weft_tile_single_variant(void) {
+weft_tile_sum_single weft_tile_single_variant(void)
+{
 #if WEFT_SIMD_X86
   if (weft_simd_level() == WEFT_SIMD_AVX512) return weft_tile_single_avx512;
   if (weft_simd_level() == WEFT_SIMD_AVX2 && __builtin_cpu_supports("fma")) return weft_tile_single_avx2;
@@ -113,7 +119,8 @@ weft_tile_sum_single weft_tile_single_variant(void) {
   return weft_tile_single_portable;
 }
 
-weft_shift weft_shift_variant(void) {
+weft_shift weft_shift_variant(void)
+{
 #if WEFT_SIMD_X86
   if (weft_simd_level() == WEFT_SIMD_AVX512) return weft_shift_avx512;
   if (weft_simd_level() == WEFT_SIMD_AVX2 && __builtin_cpu_supports("fma")) return weft_shift_avx2;

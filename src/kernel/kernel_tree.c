@@ -18,17 +18,20 @@ enum { STREAM_RP = 0x6b740001 }; /* random directions */
 #define SWAPS (1u << 18) /* between two polls */
 
 /* Points of the left child. */
-static size_t left_count(size_t n, size_t leaf_size) {
+static size_t left_count(size_t n, size_t leaf_size)
+{
   size_t leaves = (n + leaf_size - 1) / leaf_size;
   return leaves / 2 * leaf_size;
 }
 
-size_t weft_tree_nodes(size_t n, size_t leaf_size) {
+size_t weft_tree_nodes(size_t n, size_t leaf_size)
+{
   return n ? 2 * ((n + leaf_size - 1) / leaf_size) - 1 : 0;
 }
 
 /* No tree is deeper than 64 levels: each halves the leaves. */
-size_t weft_tree_top(const weft_tree *t, size_t from, double most, int32_t *nodes) {
+size_t weft_tree_top(const weft_tree *t, size_t from, double most, int32_t *nodes)
+{
   size_t found = 0, todo[65], top = 0;
   todo[top++] = from;
   while (top) {
@@ -40,7 +43,8 @@ size_t weft_tree_top(const weft_tree *t, size_t from, double most, int32_t *node
 }
 
 /* first, count and child of every node. */
-static void lay_out(const weft_tree_build *b) {
+static void lay_out(const weft_tree_build *b)
+{
   size_t next = 1;
   b->first[0] = 0, b->count[0] = (double) b->n;
   for (size_t v = 0; v < b->nodes; v++) {
@@ -58,7 +62,8 @@ static void lay_out(const weft_tree_build *b) {
 }
 
 /* low: 2d numbers, least and greatest coordinates. */
-static void bound_box(const weft_tree_build *b, size_t v, double *low) {
+static void bound_box(const weft_tree_build *b, size_t v, double *low)
+{
   const size_t d = b->d, first = (size_t) b->first[v], last = first + (size_t) b->count[v];
   double *high = low + d;
   memcpy(low, b->x + first * d, d * sizeof *low);
@@ -72,7 +77,8 @@ static void bound_box(const weft_tree_build *b, size_t v, double *low) {
 }
 
 /* The mean relative to the first point, and the radius about it, rounded up. middle: d + 1 numbers. */
-static void bound_ball(const weft_tree_build *b, size_t v, double *middle) {
+static void bound_ball(const weft_tree_build *b, size_t v, double *middle)
+{
   const size_t d = b->d, first = (size_t) b->first[v], count = (size_t) b->count[v];
   double radius = 0;
   memset(middle, 0, d * sizeof *middle);
@@ -89,7 +95,8 @@ static void bound_ball(const weft_tree_build *b, size_t v, double *middle) {
   middle[d] = sqrt(radius) * (1 + 1e-13);
 }
 
-static size_t farthest(const weft_tree_build *b, size_t v, size_t from) {
+static size_t farthest(const weft_tree_build *b, size_t v, size_t from)
+{
   const size_t d = b->d, first = (size_t) b->first[v], last = first + (size_t) b->count[v];
   size_t found = first;
   double most = -1;
@@ -104,7 +111,8 @@ static size_t farthest(const weft_tree_build *b, size_t v, size_t from) {
   return found;
 }
 
-static size_t widest(const double *box, size_t d) {
+static size_t widest(const double *box, size_t d)
+{
   size_t best = 0;
   for (size_t j = 1; j < d; j++)
     if (box[d + j] - box[j] > box[d + best] - box[best]) best = j;
@@ -112,7 +120,8 @@ static size_t widest(const double *box, size_t d) {
 }
 
 /* `line`: d doubles of scratch. */
-static void set_keys(const weft_tree_build *b, size_t v, double *key, double *line) {
+static void set_keys(const weft_tree_build *b, size_t v, double *key, double *line)
+{
   const size_t d = b->d, first = (size_t) b->first[v], last = first + (size_t) b->count[v];
   if (b->type == WEFT_TREE_KD) {
     const size_t j = widest(b->box + v * 2 * d, d);
@@ -127,7 +136,7 @@ static void set_keys(const weft_tree_build *b, size_t v, double *key, double *li
     }
     return;
   }
-  const weft_rng rng = {b->key, STREAM_RP};
+  const weft_rng rng = { b->key, STREAM_RP };
   const size_t one = b->type == WEFT_TREE_BALL ? farthest(b, v, first) : first;
   const size_t other = b->type == WEFT_TREE_BALL ? farthest(b, v, one) : first;
   for (size_t j = 0; j < d; j++)
@@ -139,7 +148,8 @@ static void set_keys(const weft_tree_build *b, size_t v, double *key, double *li
   }
 }
 
-static void swap_points(const weft_tree_build *b, double *key, size_t i, size_t k) {
+static void swap_points(const weft_tree_build *b, double *key, size_t i, size_t k)
+{
   const size_t d = b->d;
   double t = key[i];
   key[i] = key[k], key[k] = t;
@@ -155,14 +165,16 @@ static void swap_points(const weft_tree_build *b, double *key, size_t i, size_t 
   }
 }
 
-static double middle_of(double a, double b, double c) {
+static double middle_of(double a, double b, double c)
+{
   return a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
 }
 
 /* The `left` least keys of first .. last - 1 to the front (Hoare's find). Pivots are medians of three places taken by a
  * linear congruence, which no order of the data foils. */
 static weft_status select_rank(const weft_tree_build *b, double *key, size_t first, size_t last, size_t left,
-                               weft_ctx *ctx) {
+                               weft_ctx *ctx)
+{
   weft_status st = WEFT_OK;
   const size_t goal = first + left;
   uint64_t place = first * UINT64_C(2654435761) + left;
@@ -197,7 +209,8 @@ done:
 }
 
 /* `ctx`: NULL for nodes that take no time to speak of; others poll on the way. */
-static weft_status grow_node(const weft_tree_build *b, size_t v, double *key, double *line, weft_ctx *ctx) {
+static weft_status grow_node(const weft_tree_build *b, size_t v, double *key, double *line, weft_ctx *ctx)
+{
   weft_status st = WEFT_OK;
   const size_t first = (size_t) b->first[v], count = (size_t) b->count[v];
   if (ctx) WEFT_TRY(weft_poll(ctx, 0, 1));
@@ -213,7 +226,8 @@ done:
 /* Nodes in batches of some a million points, in parallel. `key` NULL: balls, which are relative to a node's first point
  * and so must wait until the points lie still. */
 static weft_status grow_nodes(weft_ctx *ctx, const weft_tree_build *b, size_t first, size_t last, double *key,
-                              double *lines, double done, double total) {
+                              double *lines, double done, double total)
+{
   weft_status st = WEFT_OK;
   for (size_t start = first, end; start < last; start = end) {
     double points = 0;
@@ -234,7 +248,8 @@ done:
   return st;
 }
 
-weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b) {
+weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   double *key, *lines, done = 0, levels = 1;
@@ -261,7 +276,8 @@ done:
 /* ---- trees from elsewhere ---- */
 
 /* order[] has every row once. */
-static weft_status check_order(weft_ctx *ctx, const weft_tree_build *b, int *right) {
+static weft_status check_order(weft_ctx *ctx, const weft_tree_build *b, int *right)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   unsigned char *seen;
@@ -277,7 +293,8 @@ done:
 }
 
 /* first, count and child are what lay_out() makes of n and the leaf size. */
-static weft_status check_layout(weft_ctx *ctx, const weft_tree_build *b, const char **wrong) {
+static weft_status check_layout(weft_ctx *ctx, const weft_tree_build *b, const char **wrong)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_tree_build own = *b;
@@ -296,7 +313,8 @@ done:
 }
 
 /* A leaf's box is that of its points, another node's that of its children's boxes. box: 2d numbers. */
-static int has_its_box(const weft_tree_build *b, size_t v, double *box) {
+static int has_its_box(const weft_tree_build *b, size_t v, double *box)
+{
   const size_t d = b->d;
   const double *known = b->box + v * 2 * d;
   if (b->child[v] < 0) bound_box(b, v, box);
@@ -308,14 +326,16 @@ static int has_its_box(const weft_tree_build *b, size_t v, double *box) {
   return 1;
 }
 
-static int has_its_ball(const weft_tree_build *b, size_t v, double *middle) {
+static int has_its_ball(const weft_tree_build *b, size_t v, double *middle)
+{
   bound_ball(b, v, middle);
   for (size_t j = 0; j <= b->d; j++) if (!(b->centre[v * (b->d + 1) + j] == middle[j])) return 0;
   return 1;
 }
 
 /* Everything but the points and their order follows from these, by sums in one order: so it is done again. */
-weft_status weft_tree_check(weft_ctx *ctx, const weft_tree_build *b, const char **wrong) {
+weft_status weft_tree_check(weft_ctx *ctx, const weft_tree_build *b, const char **wrong)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t size = 2 * b->d + 1;

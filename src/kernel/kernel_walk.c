@@ -40,7 +40,8 @@ enum { IDLE, LOOK, LIST, SUM };
 /* Visits the nodes that a group's list is made of: about as large as the group, smaller ones nowhere, larger ones where
  * their kernel values hardly differ. `raise`: only adds their lower bounds to t->least; nodes that hold a nearest leaf
  * have had theirs. */
-static void visit_nodes(const weft_walk *w, weft_hands *t, int raise) {
+static void visit_nodes(const weft_walk *w, weft_hands *t, int raise)
+{
   const weft_tree *r = w->reference;
   const int kind = w->task->kind, compact = weft_kernel_compact(kind);
   const double half = fmax(w->query->count[t->group] / 2, w->least_listed),
@@ -71,7 +72,8 @@ static void visit_nodes(const weft_walk *w, weft_hands *t, int raise) {
   }
 }
 
-static void list_nodes(const weft_walk *w, weft_hands *t) {
+static void list_nodes(const weft_walk *w, weft_hands *t)
+{
   t->absorbed = 0;
   if (w->series) weft_series_begin(w, t);
   if (!weft_kernel_compact(w->task->kind)) visit_nodes(w, t, 1);
@@ -80,13 +82,15 @@ static void list_nodes(const weft_walk *w, weft_hands *t) {
 
 /* ---- steps ---- */
 
-static void begin_leaves(weft_hands *t) {
+static void begin_leaves(weft_hands *t)
+{
   t->todo[0] = t->group, t->top = 1, t->leaf = SIZE_MAX;
 }
 
 /* The group's next 32 queries into t->leaf and t->from, in LOOK with its nearest leaf noted; 0: there are no more. The
  * tree is no deeper than 64 levels: each halves the leaves. */
-static int next_tile(const weft_walk *w, weft_hands *t) {
+static int next_tile(const weft_walk *w, weft_hands *t)
+{
   const weft_tree *q = w->query;
   t->from += WEFT_TILE;
   while (t->leaf == SIZE_MAX || (double) t->from >= q->count[t->leaf]) {
@@ -104,7 +108,8 @@ static int next_tile(const weft_walk *w, weft_hands *t) {
 }
 
 /* Takes the thread's group, or the next one, a step on; 0: there are no more. */
-static int take_step(const weft_walk *w, weft_hands *t, const int32_t *groups, size_t count, atomic_size_t *next) {
+static int take_step(const weft_walk *w, weft_hands *t, const int32_t *groups, size_t count, atomic_size_t *next)
+{
   switch (t->phase) {
   case IDLE: {
     const size_t g = atomic_fetch_add(next, 1);
@@ -141,9 +146,10 @@ typedef struct { double spent, done; } progress;
  * for memory that is touched for the first time. 0: too few to say, unless a quarter of the budget has brought no
  * more. */
 static double seconds_left(const weft_walk *w, const weft_hands *t, int threads, size_t begun, const group_list *groups,
-                           double spent, double budget, progress *first) {
+                           double spent, double budget, progress *first)
+{
   const double few = FEW_GROUPS * groups->before[1];
-  progress now = {spent, 0};
+  progress now = { spent, 0 };
   if (!(budget > 0) || !begun || begun >= groups->count) return 0;
   now.done = groups->before[begun];
   for (int k = 0; k < threads; k++) now.done -= t[k].phase != IDLE ? 0.5 * w->query->count[t[k].group] : 0;
@@ -157,7 +163,8 @@ static double seconds_left(const weft_walk *w, const weft_hands *t, int threads,
 }
 
 /* The budget as it would be at the machine's pace of now, which may be slower than it was. */
-static weft_status ask_again(weft_ctx *ctx, const weft_kernel_task *task, double *budget) {
+static weft_status ask_again(weft_ctx *ctx, const weft_kernel_task *task, double *budget)
+{
   weft_status st = WEFT_OK;
   double seconds;
   WEFT_TRY(weft_kernel_pair_seconds(ctx, task, 2, &seconds));
@@ -168,12 +175,13 @@ done:
 }
 
 static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t, const group_list *groups, double done,
-                               double total, double *given_up) {
+                               double total, double *given_up)
+{
   weft_status st = WEFT_OK;
   atomic_size_t next = 0;
   int busy = 1, asked = 0;
   const clock_t started = clock();
-  progress first = {0, 0};
+  progress first = { 0, 0 };
   double budget = w->task->budget;
   const double slice = budget > 0 ? fmin(BETWEEN_POLLS, budget / LOOKS / ctx->threads) : BETWEEN_POLLS;
   /* no walk does more than all pairs */
@@ -200,13 +208,15 @@ done:
 }
 
 /* `some` of them, evenly spaced, to the front. */
-static size_t pick_groups(int32_t *groups, size_t count, size_t some) {
+static size_t pick_groups(int32_t *groups, size_t count, size_t some)
+{
   if (count <= some) return count;
   for (size_t k = 0; k < some; k++) groups[k] = groups[(2 * k + 1) * count / (2 * some)];
   return some;
 }
 
-static size_t common_divisor(size_t a, size_t b) {
+static size_t common_divisor(size_t a, size_t b)
+{
   while (b) {
     const size_t rest = a % b;
     a = b, b = rest;
@@ -215,7 +225,8 @@ static size_t common_divisor(size_t a, size_t b) {
 }
 
 /* Into an order in which the first few are spread over all. */
-static weft_status mix_groups(weft_arena *mem, int32_t *groups, size_t count) {
+static weft_status mix_groups(weft_arena *mem, int32_t *groups, size_t count)
+{
   weft_status st = WEFT_OK;
   size_t step = (size_t) (0.618 * (double) count) | 1;
   int32_t *old;
@@ -230,7 +241,8 @@ done:
 /* For a budget: small ones instead of the first few, which come from everywhere; of each of those one before the
  * others. */
 static weft_status part_first_groups(weft_arena *mem, const weft_tree *query, double small, int32_t *groups,
-                                     size_t *count) {
+                                     size_t *count)
+{
   weft_status st = WEFT_OK;
   const size_t parted = *count < SAMPLED_GROUPS ? *count : SAMPLED_GROUPS, whole = *count - parted;
   size_t found = parted;
@@ -251,7 +263,8 @@ done:
 
 /* Groups of at most `most` points: all, or `trial` of them, or with a budget mixed and the first ones small. */
 static weft_status list_groups(weft_arena *mem, const weft_kernel_task *task, const weft_tree *query, double most,
-                               group_list *out) {
+                               group_list *out)
+{
   weft_status st = WEFT_OK;
   WEFT_TAKE(out->node, mem, query->nodes);
   WEFT_TAKE(out->before, mem, query->nodes + 1);
@@ -270,13 +283,15 @@ done:
   return st;
 }
 
-static double greatest_coordinate(const weft_tree *t) {
+static double greatest_coordinate(const weft_tree *t)
+{
   double most = 0;
   for (size_t j = 0; t->nodes && j < 2 * t->points.d; j++) most = fabs(t->box[j]) > most ? fabs(t->box[j]) : most;
   return most;
 }
 
-static weft_status take_hands(weft_arena *mem, const weft_walk *w, weft_hands *t) {
+static weft_status take_hands(weft_arena *mem, const weft_walk *w, weft_hands *t)
+{
   weft_status st = WEFT_OK;
   const size_t m = w->task->m, size = m * WEFT_TILE, nodes = w->reference->nodes, d = w->task->reference.d;
   const size_t stack = nodes > w->capacity ? nodes : w->capacity;
@@ -307,7 +322,8 @@ done:
   return st;
 }
 
-static weft_status running_weights(weft_ctx *ctx, const weft_kernel_task *task, double *running) {
+static weft_status running_weights(weft_ctx *ctx, const weft_kernel_task *task, double *running)
+{
   weft_status st = WEFT_OK;
   const size_t n = task->reference.n, m = task->m;
   for (size_t c = 0; c < m; c++) {
@@ -320,11 +336,12 @@ done:
   return st;
 }
 
-static weft_walk plan_walk(const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference) {
+static weft_walk plan_walk(const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference)
+{
   const double most = greatest_coordinate(query), other = greatest_coordinate(reference);
-  weft_walk w = {.task = task, .query = query, .reference = reference, .tile = weft_tile_variant(),
-                 .node = weft_node_variant(), .rel = WEFT_EXACT, .abs = SHARE * task->abs_error,
-                 .capacity = FRONTIER_DOUBLES / (task->m * WEFT_TILE)};
+  weft_walk w = { .task = task, .query = query, .reference = reference, .tile = weft_tile_variant(),
+                  .node = weft_node_variant(), .rel = WEFT_EXACT, .abs = SHARE * task->abs_error,
+                  .capacity = FRONTIER_DOUBLES / (task->m * WEFT_TILE) };
   if (task->rel_error > WEFT_EXACT) w.rel = SHARE * task->rel_error;
   if (task->reference.lo) w.slack = 4e-16 * (most > other ? most : other);
   if (w.capacity < 16) w.capacity = 16;
@@ -335,7 +352,8 @@ static weft_walk plan_walk(const weft_kernel_task *task, const weft_tree *query,
 
 weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, const double *h, size_t bandwidths,
                                   const weft_tree *query, const weft_tree *reference, double *out,
-                                  weft_kernel_effort *effort) {
+                                  weft_kernel_effort *effort)
+{
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t m = task->m, d = task->reference.d;

@@ -4,15 +4,17 @@
 
 #define BUCKETS 128      /* of errors, by powers of two */
 
-static int bucket_of(double priority, double greatest) {
+static int bucket_of(double priority, double greatest)
+{
   int k = 0;
   frexp(priority / greatest, &k);
   k = BUCKETS - 1 + (k > 0 ? 0 : k);
   return k < 0 ? 0 : k;
 }
 
-void weft_walk_order(weft_hands *t) {
-  size_t start[BUCKETS + 1] = {0};
+void weft_walk_order(weft_hands *t)
+{
+  size_t start[BUCKETS + 1] = { 0 };
   double greatest = 1e-300;
   for (size_t f = 0; f < t->count; f++) greatest = t->priority[f] > greatest ? t->priority[f] : greatest;
   for (size_t f = 0; f < t->count; f++) start[bucket_of(t->priority[f], greatest) + 1]++;
@@ -20,7 +22,8 @@ void weft_walk_order(weft_hands *t) {
   for (size_t f = 0; f < t->count; f++) t->order[start[bucket_of(t->priority[f], greatest)]++] = (int32_t) f;
 }
 
-size_t weft_walk_count_kept(const weft_walk *w, weft_hands *t, const weft_block_query *b, double share) {
+size_t weft_walk_count_kept(const weft_walk *w, weft_hands *t, const weft_block_query *b, double share)
+{
   const size_t size = w->task->m * WEFT_TILE;
   memcpy(t->kept, b->total, size * sizeof *t->kept);
   for (size_t i = 0; i < size; i++) t->kept[i] += b->rest[i] + t->settled[2 * size + i];
@@ -45,7 +48,8 @@ size_t weft_walk_count_kept(const weft_walk *w, weft_hands *t, const weft_block_
   return t->count;
 }
 
-size_t weft_walk_part(const weft_walk *w, weft_hands *t, size_t kept) {
+size_t weft_walk_part(const weft_walk *w, weft_hands *t, size_t kept)
+{
   const size_t size = w->task->m * WEFT_TILE;
   size_t expanded = t->count - kept, hole = 0;
   for (size_t f = kept; f < t->count; f++) {

@@ -3,7 +3,8 @@
 #include "../base/parallel.h"
 #include "kernel_walk.h"
 
-static void leaf_moments(const weft_kernel_task *task, size_t first, size_t count, double *to) {
+static void leaf_moments(const weft_kernel_task *task, size_t first, size_t count, double *to)
+{
   const weft_points *p = &task->reference;
   const size_t d = p->d, m = task->m;
   for (size_t c = 0; c < m; c++) {
@@ -28,7 +29,8 @@ static void leaf_moments(const weft_kernel_task *task, size_t first, size_t coun
 }
 
 static void join_moments(const weft_kernel_task *task, size_t left_first, size_t right_first, const double *left,
-                         const double *right, double *to) {
+                         const double *right, double *to)
+{
   const weft_points *p = &task->reference;
   const size_t d = p->d;
   for (size_t c = 0; c < task->m; c++) {
@@ -49,7 +51,8 @@ static void join_moments(const weft_kernel_task *task, size_t left_first, size_t
   }
 }
 
-weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *t, double *moments) {
+weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *t, double *moments)
+{
   weft_status st = WEFT_OK;
   const size_t size = task->m * (task->reference.d + 2), at_once = 16384;
   for (size_t start = 0; start < t->nodes; start += at_once) {

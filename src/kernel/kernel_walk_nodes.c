@@ -4,7 +4,8 @@
 
 #define NEGLIGIBLE 0.05  /* of the tolerance, for all nodes together that are left out for their smallness */
 
-void weft_walk_range(const weft_walk *w, size_t q, size_t r, double *least, double *greatest) {
+void weft_walk_range(const weft_walk *w, size_t q, size_t r, double *least, double *greatest)
+{
   const size_t d = w->task->reference.d;
   const double *a = w->query->box + q * 2 * d, *b = w->reference->box + r * 2 * d,
                scale = 1 / (w->task->h * w->task->h);
@@ -19,7 +20,8 @@ void weft_walk_range(const weft_walk *w, size_t q, size_t r, double *least, doub
   *least *= scale * (1 - 1e-12), *greatest *= scale * (1 + 1e-12);
 }
 
-int weft_walk_negligible(const weft_walk *w, size_t v, double most, const double *least, double *dropped) {
+int weft_walk_negligible(const weft_walk *w, size_t v, double most, const double *least, double *dropped)
+{
   const size_t m = w->task->m, d = w->task->reference.d;
   const double *moments = w->moments + v * m * (d + 2);
   for (size_t c = 0; c < m; c++)
@@ -28,7 +30,8 @@ int weft_walk_negligible(const weft_walk *w, size_t v, double most, const double
   return 1;
 }
 
-int weft_walk_holds_own(const weft_walk *w, size_t first_query, size_t count, size_t v) {
+int weft_walk_holds_own(const weft_walk *w, size_t first_query, size_t count, size_t v)
+{
   const double first = w->reference->first[v], last = first + w->reference->count[v];
   if (!w->task->leave_one_out || !w->task->own) return 0;
   for (size_t i = first_query; i < first_query + count; i++)
@@ -36,7 +39,8 @@ int weft_walk_holds_own(const weft_walk *w, size_t first_query, size_t count, si
   return 0;
 }
 
-int weft_walk_holds_nearest(const weft_walk *w, const weft_hands *t, size_t v) {
+int weft_walk_holds_nearest(const weft_walk *w, const weft_hands *t, size_t v)
+{
   const double first = w->reference->first[v], last = first + w->reference->count[v];
   if (weft_walk_holds_own(w, (size_t) w->query->first[t->group], (size_t) w->query->count[t->group], v)) return 1;
   for (size_t k = 0; k < t->near_leaves; k++)
@@ -44,7 +48,8 @@ int weft_walk_holds_nearest(const weft_walk *w, const weft_hands *t, size_t v) {
   return 0;
 }
 
-size_t weft_walk_nearest(const weft_walk *w, size_t leaf) {
+size_t weft_walk_nearest(const weft_walk *w, size_t leaf)
+{
   const weft_tree *r = w->reference;
   if (w->query->first == r->first) return leaf;
   size_t v = 0;

@@ -21,7 +21,8 @@
 
 /* The upper q quantile of Student's t: Hill's expansion of the normal one (Algorithm 396, 1970), good to 1e-3 from 30
  * degrees on, after Acklam's tail for the normal; 2% are added. */
-static double quantile(double q, double degrees) {
+static double quantile(double q, double degrees)
+{
   const double r = sqrt(-2 * log(q)), z = r - (2.515517 + r * (0.802853 + r * 0.010328)) /
                                                   (1 + r * (1.432788 + r * (0.189269 + r * 0.001308)));
   const double z3 = z * z * z, z5 = z3 * z * z;
@@ -30,8 +31,9 @@ static double quantile(double q, double degrees) {
 
 /* A reference of node v with a probability in proportion to its weight in column c, by bisection of the running
  * sums. */
-static size_t draw(const weft_walk *w, size_t v, size_t c, uint64_t index) {
-  const weft_rng rng = {w->task->key, STREAM_SAMPLES + ((uint32_t) c << 8)};
+static size_t draw(const weft_walk *w, size_t v, size_t c, uint64_t index)
+{
+  const weft_rng rng = { w->task->key, STREAM_SAMPLES + ((uint32_t) c << 8) };
   const weft_u32x4 word = weft_draw_words(rng, index, (uint32_t) v);
   const double *running = w->running + c * (w->task->reference.n + 1);
   size_t low = (size_t) w->reference->first[v], high = low + (size_t) w->reference->count[v];
@@ -45,7 +47,8 @@ static size_t draw(const weft_walk *w, size_t v, size_t c, uint64_t index) {
 }
 
 /* False where the running sums have too few digits for a node's weights. */
-static int drawable(const weft_walk *w, size_t v) {
+static int drawable(const weft_walk *w, size_t v)
+{
   const size_t n = w->task->reference.n, first = (size_t) w->reference->first[v],
                last = first + (size_t) w->reference->count[v];
   for (size_t c = 0; c < w->task->m; c++) {
@@ -57,7 +60,8 @@ static int drawable(const weft_walk *w, size_t v) {
 
 /* For each column a reference of every sampled node, with the node's weight; adds their sums to `total`. */
 static void add_batch(const weft_walk *w, weft_hands *t, const weft_block_query *b, size_t kept, uint32_t batch,
-                      double *total) {
+                      double *total)
+{
   const weft_kernel_task *task = w->task;
   const size_t d = task->reference.d, m = task->m, count = t->count - kept;
   double *x = t->drawn, *lo = x + count * d, *weights = lo + count * d;
@@ -69,15 +73,16 @@ static void add_batch(const weft_walk *w, weft_hands *t, const weft_block_query 
       if (task->reference.lo) memcpy(lo + f * d, task->reference.lo + i * d, d * sizeof *lo);
       weights[f] = w->moments[(v * m + c) * (d + 2)];
     }
-    const weft_tile a = {b->q, b->q_lo, x, task->reference.lo ? lo : NULL, weights, b->shift, d, 1, count,
-                         1 / (task->h * task->h), weft_distance_error(d), total + c * WEFT_TILE, b->inside};
+    const weft_tile a = { b->q, b->q_lo, x, task->reference.lo ? lo : NULL, weights, b->shift, d, 1, count,
+                          1 / (task->h * task->h), weft_distance_error(d), total + c * WEFT_TILE, b->inside };
     w->tile(&a, task->kind);
   }
   t->effort.samples += (double) count * (double) b->count;
 }
 
 /* How many batches the range of one needs. */
-static double batches_for_range(const weft_walk *w, const weft_hands *t, size_t kept) {
+static double batches_for_range(const weft_walk *w, const weft_hands *t, size_t kept)
+{
   const size_t size = w->task->m * WEFT_TILE;
   double most = FIRST_LOOK;
   for (size_t i = 0; i < size; i++) {
@@ -90,7 +95,8 @@ static double batches_for_range(const weft_walk *w, const weft_hands *t, size_t 
 }
 
 /* How many batches the intervals of all queries and columns need, judged by those done. */
-static double batches_needed(const weft_walk *w, const weft_hands *t, double done) {
+static double batches_needed(const weft_walk *w, const weft_hands *t, double done)
+{
   const size_t size = w->task->m * WEFT_TILE;
   const double *sum = t->batches, *square = t->batches + size,
                z = quantile((1 - w->task->confidence) / (2 * LOOKS * ATTEMPTS), done - 1);
@@ -105,7 +111,8 @@ static double batches_needed(const weft_walk *w, const weft_hands *t, double don
   return most;
 }
 
-int weft_walk_sample(const weft_walk *w, weft_hands *t, const weft_block_query *b) {
+int weft_walk_sample(const weft_walk *w, weft_hands *t, const weft_block_query *b)
+{
   const size_t m = w->task->m, size = m * WEFT_TILE, kept = weft_walk_count_kept(w, t, b, CERTAIN);
   double pairs = 0, *total = t->kept; /* count_kept() fills it anew */
   uint32_t done = 0;

@@ -41,7 +41,7 @@ struct weft_series {
 };
 
 /* Greatest order by dimension: what translations of a few tens of thousands of products allow. */
-static const size_t order_limit[MOST_DIMENSIONS + 1] = {0, 24, 20, 15, 10, 7, 6};
+static const size_t order_limit[MOST_DIMENSIONS + 1] = { 0, 24, 20, 15, 10, 7, 6 };
 
 size_t weft_series_terms(const weft_series *s) { return s->terms; }
 size_t weft_series_scratch(const weft_series *s) { return 2 * s->terms + s->d * (MOST_ORDER + 2) + 4 * s->d; }
@@ -49,12 +49,13 @@ size_t weft_series_scratch(const weft_series *s) { return 2 * s->terms + s->d * 
 /* ---- terms ---- */
 
 /* All exponents by degree, the last dimension's running fastest. */
-static void list_terms(weft_series *s) {
+static void list_terms(weft_series *s)
+{
   const size_t d = s->d;
   size_t count = 0;
   for (size_t degree = 0; degree < s->order; degree++) {
     s->within[degree] = count;
-    unsigned char at[MOST_DIMENSIONS] = {0};
+    unsigned char at[MOST_DIMENSIONS] = { 0 };
     at[0] = (unsigned char) degree;
     for (;;) {
       memcpy(s->power + count++ * d, at, d);
@@ -70,10 +71,11 @@ static void list_terms(weft_series *s) {
 }
 
 /* A term's exponents are the digits of its key, of base `order`: the key of a product of terms is the sum of theirs. */
-static weft_status link_terms(weft_arena *mem, weft_series *s) {
+static weft_status link_terms(weft_arena *mem, weft_series *s)
+{
   weft_status st = WEFT_OK;
   const size_t d = s->d;
-  size_t place[MOST_DIMENSIONS + 1] = {1}, *key;
+  size_t place[MOST_DIMENSIONS + 1] = { 1 }, *key;
   int32_t *term;
   for (size_t j = 0; j < d; j++) place[j + 1] = place[j] * s->order;
   WEFT_TAKE(key, mem, s->terms);
@@ -101,7 +103,8 @@ done:
 }
 
 /* Of `lanes` points side by side: v[axis * lanes + k], to[term * lanes + k]. */
-static inline void fill_powers(const weft_series *s, size_t terms, size_t lanes, const double *v, double *to) {
+static inline void fill_powers(const weft_series *s, size_t terms, size_t lanes, const double *v, double *to)
+{
   for (size_t k = 0; k < lanes; k++) to[k] = 1;
   for (size_t t = 1; t < terms; t++) {
     const double *from = to + (size_t) s->parent[t] * lanes, *x = v + (size_t) s->axis[t] * lanes;
@@ -113,7 +116,8 @@ static inline void fill_powers(const weft_series *s, size_t terms, size_t lanes,
 
 /* LANES points at once. powers: terms * LANES. */
 static void moments_of_points(const weft_series *s, const weft_kernel_task *task, const weft_tree *r, size_t v,
-                              double *powers) {
+                              double *powers)
+{
   const size_t d = s->d, m = s->m, first = (size_t) r->first[v], last = first + (size_t) r->count[v];
   const size_t slot = (size_t) s->slot[v];
   const double *middle = s->middle + slot * (d + 1), scale = middle[d] > 0 ? 1 / middle[d] : 0;
@@ -128,7 +132,7 @@ static void moments_of_points(const weft_series *s, const weft_kernel_task *task
             (r->points.x[(i + k) * d + j] - middle[j] + (r->points.lo ? r->points.lo[(i + k) * d + j] : 0)) * scale;
     fill_powers(s, s->terms, LANES, at[0], powers);
     for (size_t c = 0; c < m; c++) {
-      double weight[LANES] = {0};
+      double weight[LANES] = { 0 };
       for (size_t k = 0; k < count; k++) weight[k] = task->weights[(i + k) * m + c];
       for (size_t t = 0; t < s->terms; t++) {
         double sum = 0;
@@ -143,7 +147,8 @@ static void moments_of_points(const weft_series *s, const weft_kernel_task *task
 
 /* Adds the moments of a child: (v_child R_child + shift) / R. M_γ += Σ over α + β = γ of M_α (R_child / R)^|α|
  * shift^β / β!. */
-static void moments_of_child(const weft_series *s, size_t child, size_t parent, double *powers) {
+static void moments_of_child(const weft_series *s, size_t child, size_t parent, double *powers)
+{
   const size_t d = s->d;
   const double *a = s->middle + child * (d + 1), *b = s->middle + parent * (d + 1), scale = b[d] > 0 ? 1 / b[d] : 0;
   double shift[MOST_DIMENSIONS], ratio = 1;
@@ -164,7 +169,8 @@ static void moments_of_child(const weft_series *s, size_t child, size_t parent, 
 }
 
 /* Middle of a box and the greatest distance from it, rounded up. */
-static void box_middle(const double *box, size_t d, double slack, double *middle) {
+static void box_middle(const double *box, size_t d, double slack, double *middle)
+{
   double square = 0;
   for (size_t j = 0; j < d; j++) {
     middle[j] = box[j] + 0.5 * (box[d + j] - box[j]);
@@ -175,13 +181,15 @@ static void box_middle(const double *box, size_t d, double slack, double *middle
 }
 
 /* Then a node's are had from theirs, in less time than from its points. */
-static int children_have_moments(const weft_series *s, const weft_tree *r, size_t v) {
+static int children_have_moments(const weft_series *s, const weft_tree *r, size_t v)
+{
   const int32_t k = r->child[v];
   return k >= 0 && s->slot[k] >= 0 && s->slot[k + 1] >= 0;
 }
 
 static weft_status fill_moments(weft_ctx *ctx, weft_arena *mem, weft_series *s, const weft_kernel_task *task,
-                                const weft_tree *r) {
+                                const weft_tree *r)
+{
   weft_status st = WEFT_OK;
   double *powers;
   WEFT_TAKE(powers, mem, s->terms * LANES * (size_t) ctx->threads);
@@ -207,7 +215,8 @@ done:
 }
 
 /* The order at which a node as wide as the widest bandwidth has a tenth of the tolerance. */
-static size_t choose_order(size_t d, double rel) {
+static size_t choose_order(size_t d, double rel)
+{
   double error = CRAMER;
   size_t p = 1;
   for (; p < order_limit[d] && error > 0.03 * rel; p++) error *= 1 / sqrt((double) p + 1);
@@ -216,7 +225,8 @@ static size_t choose_order(size_t d, double rel) {
 }
 
 /* Whether the products that moments take, each about as long as a pair, are few beside all pairs. */
-static int worth_moments(const weft_series *s, size_t slots, size_t queries, size_t references) {
+static int worth_moments(const weft_series *s, size_t slots, size_t queries, size_t references)
+{
   double translation = 1; /* C(order - 1 + 2 d, 2 d) */
   for (size_t k = 1; k <= 2 * s->d; k++) translation *= (double) (s->order - 1 + k) / (double) k;
   return 8 * ((double) slots * translation + (double) references * (double) s->terms) <
@@ -225,7 +235,8 @@ static int worth_moments(const weft_series *s, size_t slots, size_t queries, siz
 
 weft_status weft_series_prepare(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, const weft_tree *query,
                                 const weft_tree *reference, double rel, double slack, double widest,
-                                const weft_series **series) {
+                                const weft_series **series)
+{
   weft_status st = WEFT_OK;
   const size_t d = task->reference.d, nodes = reference->nodes;
   weft_series *s;
@@ -266,11 +277,13 @@ done:
 /* ---- a group's series ---- */
 
 /* In t->powers: terms, terms, then d tables of h_k, then the group's middle and radius. */
-static double *group_middle(const weft_series *s, weft_hands *t) {
+static double *group_middle(const weft_series *s, weft_hands *t)
+{
   return t->powers + 2 * s->terms + s->d * (MOST_ORDER + 2);
 }
 
-void weft_series_begin(const weft_walk *w, weft_hands *t) {
+void weft_series_begin(const weft_walk *w, weft_hands *t)
+{
   const weft_series *s = w->series;
   memset(t->local, 0, s->m * s->terms * sizeof *t->local);
   memset(t->local_error, 0, s->m * sizeof *t->local_error);
@@ -278,7 +291,8 @@ void weft_series_begin(const weft_walk *w, weft_hands *t) {
 }
 
 /* h_k(a) of each dimension, then of every term. */
-static void fill_hermite(const weft_series *s, weft_hands *t, size_t order, const double *a, double *to) {
+static void fill_hermite(const weft_series *s, weft_hands *t, size_t order, const double *a, double *to)
+{
   double *table = t->powers + 2 * s->terms;
   for (size_t j = 0; j < s->d; j++) {
     double *h = table + j * (MOST_ORDER + 2);
@@ -291,7 +305,8 @@ static void fill_hermite(const weft_series *s, weft_hands *t, size_t order, cons
   }
 }
 
-int weft_series_absorb(const weft_walk *w, weft_hands *t, size_t v, double nearest) {
+int weft_series_absorb(const weft_walk *w, weft_hands *t, size_t v, double nearest)
+{
   const weft_series *s = w->series;
   const size_t d = s->d, m = s->m;
   if (s->slot[v] < 0 || weft_walk_holds_nearest(w, t, v)) return 0;
@@ -338,7 +353,8 @@ int weft_series_absorb(const weft_walk *w, weft_hands *t, size_t v, double neare
   return 1;
 }
 
-void weft_series_evaluate(const weft_walk *w, weft_hands *t, const weft_block_query *b) {
+void weft_series_evaluate(const weft_walk *w, weft_hands *t, const weft_block_query *b)
+{
   const weft_series *s = w->series;
   const size_t d = s->d, m = s->m, size = m * WEFT_TILE;
   const double *middle = group_middle(s, t), unit = 0.70710678118654752 / w->task->h;

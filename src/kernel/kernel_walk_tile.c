@@ -14,14 +14,16 @@
 
 #define LOG_LEAST 1e-280
 
-static void sum_exactly(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v) {
+static void sum_exactly(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v)
+{
   const weft_tree *r = w->reference;
   weft_block_add(b, w->task, w->tile, (size_t) r->first[v], (size_t) r->count[v]);
   t->effort.pairs += r->count[v] * (double) b->count;
 }
 
 /* The estimates of a node that needs no second look. */
-static void settle(const weft_walk *w, weft_hands *t, size_t slot) {
+static void settle(const weft_walk *w, weft_hands *t, size_t slot)
+{
   const size_t size = w->task->m * WEFT_TILE;
   for (size_t i = 0; i < size; i++) {
     t->settled[i] += t->estimate[slot * size + i];
@@ -32,7 +34,8 @@ static void settle(const weft_walk *w, weft_hands *t, size_t slot) {
 
 /* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. Of a
  * node that holds the leaf summed already its children are considered. */
-static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v) {
+static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v)
+{
   const weft_kernel_task *task = w->task;
   const weft_tree *r = w->reference;
   const size_t d = task->reference.d, m = task->m, size = m * WEFT_TILE, first = (size_t) r->first[v];
@@ -61,10 +64,10 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
   }
   const size_t slot = t->count;
   double *error = t->error + slot * size, *estimate = t->estimate + slot * size, *low = t->low + slot * size;
-  weft_node_tile a = {b->q, b->q_lo, r->box + v * 2 * d, task->reference.x + first * d,
-                      task->reference.lo ? task->reference.lo + first * d : NULL,
-                      r->centre ? r->centre + v * (d + 1) : NULL, w->moments + v * m * (d + 2), d, m,
-                      1 / (task->h * task->h), weft_distance_error(d), w->slack, estimate, error, low};
+  weft_node_tile a = { b->q, b->q_lo, r->box + v * 2 * d, task->reference.x + first * d,
+                       task->reference.lo ? task->reference.lo + first * d : NULL,
+                       r->centre ? r->centre + v * (d + 1) : NULL, w->moments + v * m * (d + 2), d, m,
+                       1 / (task->h * task->h), weft_distance_error(d), w->slack, estimate, error, low };
   w->node(&a, task->kind);
   t->effort.nodes += 1;
   double most = 0, reach = 0;
@@ -91,7 +94,8 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
 
 /* ---- queries that need more digits or a shifted exponent, one by one ---- */
 
-static double box_distance(const weft_walk *w, const double *q, size_t v) {
+static double box_distance(const weft_walk *w, const double *q, size_t v)
+{
   const size_t d = w->task->reference.d;
   const double *low = w->reference->box + v * 2 * d, *high = low + d;
   double square = 0;
@@ -104,7 +108,8 @@ static double box_distance(const weft_walk *w, const double *q, size_t v) {
 }
 
 /* The exponent of the nearest reference that weighs something in column c, and its weight. */
-static double nearest_exponent(const weft_walk *w, weft_hands *t, size_t i, size_t c, double *weight) {
+static double nearest_exponent(const weft_walk *w, weft_hands *t, size_t i, size_t c, double *weight)
+{
   const weft_kernel_task *task = w->task;
   const weft_tree *r = w->reference;
   const double *q = task->query.x + i * task->query.d;
@@ -133,7 +138,8 @@ static double nearest_exponent(const weft_walk *w, weft_hands *t, size_t i, size
 
 /* Column c of query i, every pair by itself; exponents relative to `shift`. A compact kernel visits the boxes in reach;
  * an exponential one those that could add 1e-15 of the term of the nearest reference, whose weight is given. */
-static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, double shift, double weight) {
+static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, double shift, double weight)
+{
   const weft_kernel_task *task = w->task;
   const weft_tree *r = w->reference;
   const double *q = task->query.x + i * task->query.d, square = task->h * task->h;
@@ -163,7 +169,8 @@ static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, d
   return total + rest;
 }
 
-static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b) {
+static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b)
+{
   const weft_kernel_task *task = w->task;
   const size_t m = task->m, size = m * WEFT_TILE, nq = task->query.n;
   const double allowed = w->rel > WEFT_EXACT ? 0.05 * w->rel : 2e-13;
@@ -188,7 +195,8 @@ static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b) {
 
 /* Loads the queries, sums their nearest leaf, and sets t->floor and t->least_here: the least tolerance by what is
  * known. */
-static void begin_tile(const weft_walk *w, weft_hands *t, weft_block_query *b) {
+static void begin_tile(const weft_walk *w, weft_hands *t, weft_block_query *b)
+{
   const weft_kernel_task *task = w->task;
   const size_t first = (size_t) w->query->first[t->leaf] + t->from, rest = (size_t) w->query->count[t->leaf] - t->from;
   *b = weft_block_in(t->block, task->reference.d, task->m, task->reference.lo != NULL);
@@ -206,13 +214,15 @@ static void begin_tile(const weft_walk *w, weft_hands *t, weft_block_query *b) {
   }
 }
 
-void weft_walk_look(const weft_walk *w, weft_hands *t) {
+void weft_walk_look(const weft_walk *w, weft_hands *t)
+{
   weft_block_query b;
   begin_tile(w, t, &b);
   for (size_t c = 0; c < w->task->m; c++) t->least[c] = fmin(t->least[c], t->least_here[c]);
 }
 
-void weft_walk_sum(const weft_walk *w, weft_hands *t) {
+void weft_walk_sum(const weft_walk *w, weft_hands *t)
+{
   const size_t m = w->task->m;
   weft_block_query b;
   begin_tile(w, t, &b);

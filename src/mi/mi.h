@@ -112,6 +112,9 @@ typedef struct weft_mi_ops {
   void (*release)(weft_ctx *ctx, struct weft_mi_resident *device);
   weft_mi_numeric_op *numeric;
   weft_network_op *network;
+  /* Exchanges rows where the planes lie (mi_pairs.h); NULL: not here. */
+  weft_status (*permute)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device,
+                         const uint32_t *perm, struct weft_mi_pack *moved, struct weft_mi_resident **out);
 } weft_mi_ops;
 
 extern const weft_mi_ops weft_mi_cpu;

@@ -13,7 +13,8 @@
   R(C_weft_mi_cut, 4) \
   R(C_weft_mi_genotypes, 4) \
   R(C_weft_mi_genotype_summary, 2) \
-  R(C_weft_mi_pack, 5) \
+  R(C_weft_mi_fields, 2) \
+  R(C_weft_mi_pack, 4) \
   R(C_weft_mi_pack_info, 1) \
   R(C_weft_mi_pack_digest, 1) \
   R(C_weft_mi_pack_free, 1) \

@@ -27,6 +27,7 @@ typedef struct {
   size_t size;            /* J */
   size_t last;            /* columns of Q in the last block */
   size_t next;            /* columns of N, which stand in P behind the J */
+  size_t lanczos;         /* columns that Lanczos on the Gram matrix takes to begin with; 0: none of it */
   double *s_p, *s_q, *h;  /* h: leading dimension `capacity` */
   double *r;              /* R: r_rows × last */
   size_t r_rows;
@@ -295,6 +296,7 @@ static weft_status gram_vectors(engine *e)
   const size_t b = weft_pca_filter_block(run), near = run->near;
   double *s_g = NULL, *s_diagonal = NULL, *vectors;
   weft_arena mem = weft_arena_begin(run->ctx);
+  if (e->lanczos) return weft_pca_lanczos(&e->frame, e->lanczos, e->s_p);
   if (b) return weft_pca_filter(&e->frame, b, e->s_p);
   WEFT_TRY(ops->take(run->space, near * near, &s_g));
   WEFT_TRY(ops->take(run->space, near, &s_diagonal));
@@ -481,6 +483,27 @@ static void close_engine(engine *e)
   weft_arena_end(&e->mem);
 }
 
+/* Room for more columns, when k triplets and a next block are what there is. */
+static weft_status widen(engine *e, size_t capacity)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  const weft_pca_ops *ops = run->ops;
+  engine wide;
+  WEFT_TRY(open_engine(&wide, run, capacity));
+  WEFT_TRY(ops->copy(run->space, wide.s_p, e->s_p, run->near * (e->size + e->next)));
+  WEFT_TRY(ops->copy(run->space, wide.s_q, e->s_q, run->far * e->size));
+  for (size_t j = 0; j < e->size; j++) memcpy(wide.h + j * capacity, e->h + j * e->capacity, e->size * sizeof *e->h);
+  memcpy(wide.values, e->values, e->size * sizeof *e->values);
+  wide.size = e->size;
+  wide.next = e->next;
+  wide.frame.scale = e->frame.scale;
+done:
+  close_engine(st == WEFT_OK ? e : &wide);
+  if (st == WEFT_OK) *e = wide;
+  return st;
+}
+
 weft_status weft_pca_ritz(weft_pca_run *run)
 {
   weft_status st = WEFT_OK;
@@ -498,6 +521,7 @@ weft_status weft_pca_block(weft_pca_run *run)
 {
   weft_status st = WEFT_OK;
   const size_t k = run->job->k, near = run->near, b = choose_block(run);
+  size_t lanczos;
   int squares = !run->job->choose || run->ops->squares(run->space, near), gram, whole;
   engine e;
   memset(&e, 0, sizeof e);
@@ -508,17 +532,24 @@ weft_status weft_pca_block(weft_pca_run *run)
     WEFT_TRY(weft_pca_ranks_agree(run, &squares));
   }
   gram = run->job->method == WEFT_PCA_GRAM && 3 * k < near && near > 2 * PANEL && squares;
-  whole = !gram && (3 * k >= near || near <= 2 * PANEL);
+  lanczos = gram || run->job->start ? 0 : weft_pca_lanczos_capacity(run);
+  whole = !gram && !lanczos && (3 * k >= near || near <= 2 * PANEL);
   if (!squares) run->out->method = WEFT_PCA_KRYLOV;
   for (size_t i = 0; i < k; i++) run->out->iterations[i] = 1;
   if (!whole) {
-    WEFT_TRY(open_engine(&e, run, choose_capacity(run, b)));
-    if (gram) {
+    WEFT_TRY(open_engine(&e, run, gram ? k : choose_capacity(run, b)));
+    if (gram || lanczos) {
+      e.lanczos = lanczos;
       WEFT_TRY(gram_start(&e));
-      if (run->job->most == 1) identity(&e);
-      else if (e.next && e.next <= PANEL) WEFT_TRY(iterate(&e, b));
-      else if (e.next) whole = 1; /* too much was lost by squaring */
-      else identity(&e);
+      const int steps_over = lanczos && run->out->iterations[0] >= (int32_t) run->job->most;
+      if (run->job->most == 1 || steps_over || !e.next) {
+        identity(&e);
+      } else if (e.next <= PANEL) {
+        if (gram) WEFT_TRY(widen(&e, choose_capacity(run, b)));
+        WEFT_TRY(iterate(&e, b));
+      } else {
+        whole = 1; /* too much was lost by squaring */
+      }
     } else {
       WEFT_TRY(first_block(&e, b));
       WEFT_TRY(iterate(&e, b));

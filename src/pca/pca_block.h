@@ -15,6 +15,7 @@ typedef struct weft_pca_run {
   size_t n, p, near,
       far;            /* over ranks the far side, where it is rows, has this rank's alone; else all is on every rank */
   int near_is_rows;   /* p > n, rows of all ranks */
+  int narrow;         /* a product takes as long for each vector of a narrow block as of a wide one */
   const weft_pca_ranks *ranks;
   size_t here;        /* rows of the data that are here */
   double passes;
@@ -62,6 +63,11 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far,
  * pay. */
 size_t weft_pca_filter_block(const weft_pca_run *run);
 weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors);
+
+/* The same of a Gram matrix that is not formed, by blocks of job->block. `capacity`: weft_pca_lanczos_capacity(), 0 where
+ * others pay. */
+size_t weft_pca_lanczos_capacity(const weft_pca_run *run);
+weft_status weft_pca_lanczos(weft_pca_frame *frame, size_t capacity, double *s_vectors);
 
 weft_status weft_pca_block(weft_pca_run *run);   /* krylov and gram */
 /* The triplets of X in the span of the job's `start`: Rayleigh-Ritz, two passes. Residuals are those of X. */

@@ -9,8 +9,10 @@
 #include "../base/parallel.h"
 #include "pca.h"
 #include "pca_gemm.h"
+#include "pca_gram_sparse.h"
 #include "pca_observed.h"
 #include "pca_small.h"
+#include "pca_sparse.h"
 
 struct weft_pca_space {
   weft_ctx *ctx;
@@ -20,11 +22,6 @@ struct weft_pca_space {
   float *floats; /* the centred and scaled matrix, in single precision */
   double *own;   /* or a copy to deflate */
 };
-
-/* Below it, waking threads costs more than they do, on a busy machine much more. */
-#define SERIAL_CELLS 1e5
-
-static int threads_for_cells(const weft_ctx *ctx, double cells) { return cells < SERIAL_CELLS ? 1 : ctx->threads; }
 
 /* ---- moments ---- */
 
@@ -101,7 +98,7 @@ static weft_status moments(weft_ctx *ctx, const weft_pca_data *data, const doubl
       const size_t last = first + 4096 < x.p ? first + 4096 : x.p;
       WEFT_TRY(weft_poll(ctx, 0, 0));
       const double cells = x.dense ? (double) x.n * (double) (last - first) : x.starts[last] - x.starts[first];
-      WEFT_PARALLEL(threads_for_cells(ctx, cells))
+      WEFT_PARALLEL(weft_pca_threads_for_cells(ctx, cells))
       WEFT_FOR(static)
       for (int64_t j = (int64_t) first; j < (int64_t) last; j++) {
         part *p = &parts[x.column + (size_t) j];
@@ -191,7 +188,7 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
     if (form->single) WEFT_TAKE(s->floats, &mem, data->n * data->p);
     else WEFT_TAKE(s->own, &mem, data->n * data->p);
     WEFT_TRY(data->fetch(ctx, data->source, 0, &x));
-    WEFT_PARALLEL(threads_for_cells(ctx, (double) x.n * (double) x.p))
+    WEFT_PARALLEL(weft_pca_threads_for_cells(ctx, (double) x.n * (double) x.p))
     WEFT_FOR(static)
     for (int64_t j = 0; j < (int64_t) x.p; j++)
       for (size_t i = 0; i < x.n; i++) {
@@ -219,61 +216,6 @@ static weft_status join(weft_pca_space *s, double *x, size_t count) { return wef
 
 /* ---- products ---- */
 
-#define ROWS_AT_ONCE 4096 /* of a sparse panel: what their sums take stays in cache */
-
-static size_t first_at(const int32_t *rows, size_t count, size_t row)
-{
-  size_t low = 0, high = count;
-  while (low < high) {
-    const size_t mid = (low + high) / 2;
-    if ((size_t) rows[mid] < row) low = mid + 1; else high = mid;
-  }
-  return low;
-}
-
-/* out (x->n rows of b) = S v; both have their rows one after another. Threads share ranges of rows. */
-static weft_status sparse_times(weft_ctx *ctx, const weft_pca_panel *x, const double *v, size_t b, double *out)
-{
-  const int64_t ranges = (int64_t) ((x->n + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE);
-  const int threads = threads_for_cells(ctx, (double) x->starts[x->p] * (double) b);
-  for (int64_t at = 0; at < ranges; at += 2 * ctx->threads) {
-    const int64_t end = at + 2 * ctx->threads < ranges ? at + 2 * ctx->threads : ranges;
-    const weft_status st = weft_poll(ctx, 0, 0);
-    if (st != WEFT_OK) return st;
-    WEFT_PARALLEL(threads)
-    WEFT_FOR(dynamic)
-    for (int64_t r = at; r < end; r++) {
-      const size_t from = (size_t) r * ROWS_AT_ONCE, to = from + ROWS_AT_ONCE < x->n ? from + ROWS_AT_ONCE : x->n;
-      memset(out + from * b, 0, (to - from) * b * sizeof *out);
-      for (size_t j = 0; j < x->p; j++) {
-        const int32_t *rows = x->rows + x->starts[j];
-        const double *values = x->values + x->starts[j];
-        const size_t stored = (size_t) (x->starts[j + 1] - x->starts[j]);
-        for (size_t i = first_at(rows, stored, from); i < stored && (size_t) rows[i] < to; i++)
-          weft_pca_add_scaled(b, out + (size_t) rows[i] * b, values[i], v + j * b);
-      }
-    }
-  }
-  return WEFT_OK;
-}
-
-/* out (x->p rows of b) += S'u. Threads share columns. */
-static weft_status sparse_transposed(weft_ctx *ctx, const weft_pca_panel *x, const double *u, size_t b, double *out)
-{
-  const int threads = threads_for_cells(ctx, (double) x->starts[x->p] * (double) b);
-  for (size_t first = 0; first < x->p; first += 512) {
-    const size_t last = first + 512 < x->p ? first + 512 : x->p;
-    const weft_status st = weft_poll(ctx, 0, 0);
-    if (st != WEFT_OK) return st;
-    WEFT_PARALLEL(threads)
-    WEFT_FOR(dynamic)
-    for (int64_t j = (int64_t) first; j < (int64_t) last; j++)
-      for (int32_t i = x->starts[j]; i < x->starts[j + 1]; i++)
-        weft_pca_add_scaled(b, out + (size_t) j * b, x->values[i], u + (size_t) x->rows[i] * b);
-  }
-  return WEFT_OK;
-}
-
 /* to[i b + j] = from[i + j rows] times[i] */
 static void by_rows(double *to, const double *from, size_t rows, size_t b, const double *times)
 {
@@ -297,8 +239,8 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
   for (size_t i = 0; i < from; i++) weft_pca_add_scaled(b, shift, transposed ? 1 : form->center[i], in + i * b);
   for (size_t t = 0; t < s->data->panels; t++) {
     WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));
-    WEFT_TRY(transposed ? sparse_transposed(ctx, &x, in + x.row * b, b, sums)
-                        : sparse_times(ctx, &x, in, b, sums + x.row * b));
+    WEFT_TRY(transposed ? weft_pca_sparse_transposed(ctx, &x, in + x.row * b, b, sums)
+                        : weft_pca_sparse_times(ctx, &x, in, b, sums + x.row * b));
   }
   for (size_t j = 0; j < b; j++)
     for (size_t i = 0; i < to; i++) {
@@ -365,6 +307,31 @@ done:
   return st;
 }
 
+/* X'X of sparse rows, the lower triangle. */
+static weft_status gram_of_sparse(weft_pca_space *s, double *g)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(s->ctx);
+  const weft_pca_data *d = s->data;
+  const double *row = s->form->row;
+  double *m, weight = (double) d->n;
+  weft_pca_panel x;
+  WEFT_TAKE0(m, &mem, d->p);
+  memset(g, 0, d->p * d->p * sizeof *g);
+  for (size_t t = 0; t < d->panels; t++) {
+    WEFT_TRY(d->fetch(s->ctx, d->source, t, &x));
+    WEFT_TRY(weft_pca_gram_sparse_add(s->ctx, &x, row ? row + x.row : NULL, g, m));
+  }
+  if (row) {
+    weight = 0;
+    for (size_t i = 0; i < d->n; i++) weight += row[i] * row[i];
+  }
+  weft_pca_gram_sparse_centre(s->form, d->p, weight, m, g, weft_pca_threads_for_cells(s->ctx, (double) d->p * (double) d->p));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 /* Upper triangle from lower, in squares that stay in cache. */
 static void mirror(double *g, size_t order)
 {
@@ -378,7 +345,8 @@ static void mirror(double *g, size_t order)
 static int squares(const weft_pca_space *s, size_t order)
 {
   const double have = weft_host_available();
-  return !s->data->sparse && s->data->stays && (have <= 0 || 8.0 * (double) order * (double) order < 0.5 * have);
+  const int summed = s->data->sparse ? order == s->data->p : s->data->stays;
+  return summed && (have <= 0 || 8.0 * (double) order * (double) order < 0.5 * have);
 }
 
 static weft_status square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
@@ -388,7 +356,9 @@ static weft_status square(weft_pca_space *s, int rows, int coarse, double *g, do
   const size_t order = rows ? s->data->n : s->data->p;
   weft_pca_panel x;
   WEFT_TRY(s->data->fetch(s->ctx, s->data->source, 0, &x));
-  if (s->data->sparse || (rows ? x.n < s->data->n : x.p < s->data->p)) {
+  if (s->data->sparse && !rows) {
+    WEFT_TRY(gram_of_sparse(s, g));
+  } else if (s->data->sparse || (rows ? x.n < s->data->n : x.p < s->data->p)) {
     WEFT_TRY(gram_by_products(s, rows, order, g));
   } else {
     for (size_t t = 0; t < s->data->panels; t++) {

@@ -12,6 +12,13 @@
 /* A sparse block: columns as they came (the rows of its transpose), and rows. */
 struct sparse_block { int64_t row, n, stored; cusparseSpMatDescr_t by_column, by_row; };
 
+/* Rows row .. row + n - 1 as compressed columns, in arrays with room for so many values. */
+struct weft_pca_stored { int64_t row, n; size_t room; int32_t *starts, *rows; double *values; };
+
+/* Rows and columns of X, centred and scaled, as a product meets them. */
+struct weft_pca_piece { const double *x; int64_t row, column, rows, columns, ld; };
+typedef weft_status (*weft_pca_piece_work)(weft_pca_space *s, const weft_pca_piece *x, void *data);
+
 struct weft_pca_space {
   weft_ctx *ctx;
   weft_device_arena mem;
@@ -31,6 +38,8 @@ struct weft_pca_space {
   cusolverDnHandle_t solver;
   cusparseHandle_t sparse;
   std::vector<sparse_block> *blocks;
+  std::vector<weft_pca_stored> *held; /* of data that are read in blocks, those that stay here; else NULL */
+  weft_pca_stored passing;            /* another of them */
   bool refined;
 };
 
@@ -52,9 +61,16 @@ weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, cons
                                   const weft_pca_moments *out);
 weft_status weft_pca_seen_cuda(weft_ctx *ctx, const weft_pca_data *data, double *out);
 weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out);
+weft_status weft_pca_gemm(weft_pca_space *s, int ta, int tb, size_t m, size_t n, size_t k, double alpha,
+                          const double *a, size_t lda, const double *b, size_t ldb, double beta, double *c, size_t ldc);
+/* Puts X on the device: whole where it fits, else room for its pieces; sparse blocks always whole. */
+weft_status weft_pca_place(weft_pca_space *s);
 weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal);
 weft_status weft_pca_shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by);
 weft_status weft_pca_eigen(weft_pca_space *s, double *g, size_t order, size_t k, double *vectors);
+/* Sparse data that are read in blocks: placed, and met as pieces with all columns (pca_stored_cuda.cu). */
+weft_status weft_pca_place_stored(weft_pca_space *s);
+weft_status weft_pca_each_stored(weft_pca_space *s, weft_pca_piece_work work, void *data);
 weft_status weft_pca_observed_cuda(weft_pca_space *s, double *t, double *loads);
 weft_status weft_pca_observed_loads_cuda(weft_pca_space *s, const double *t, double *loads);
 weft_status weft_pca_observed_scores_cuda(weft_pca_space *s, const double *loads, double *t);

@@ -75,11 +75,8 @@ static weft_status fetch_stored(weft_ctx *ctx, void *source, size_t index, weft_
   size_t end;
   const weft_status st = ask_for_block(ctx, s, index, &end);
   if (st != WEFT_OK) return st;
-  SEXP block = VECTOR_ELT(s->holder, 0), starts, rows, values;
-  const int three = TYPEOF(block) == VECSXP && Rf_xlength(block) == 3;
-  starts = three ? VECTOR_ELT(block, 0) : R_NilValue;
-  rows = three ? VECTOR_ELT(block, 1) : R_NilValue;
-  values = three ? VECTOR_ELT(block, 2) : R_NilValue;
+  const SEXP block = VECTOR_ELT(s->holder, 0), starts = weft_glue_element(block, "p"),
+             rows = weft_glue_element(block, "i"), values = weft_glue_element(block, "x");
   if (TYPEOF(starts) != INTSXP || TYPEOF(rows) != INTSXP || TYPEOF(values) != REALSXP ||
       (size_t) Rf_xlength(starts) != s->p + 1 || Rf_xlength(rows) != INTEGER(starts)[s->p] ||
       Rf_xlength(values) != Rf_xlength(rows))

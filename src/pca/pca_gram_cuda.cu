@@ -3,18 +3,6 @@
 #include "pca_cuda.cuh"
 #include "pca_gram_kernels.cuh"
 
-__global__ void fill_with(double *x, int64_t count, double value)
-{
-  const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
-  if (i < count) x[i] = value;
-}
-
-cudaError_t weft_pca_fill(double *x, int64_t count, double value, cudaStream_t stream)
-{
-  fill_with<<<weft_pca_blocks_for((size_t) count), 256, 0, stream>>>(x, count, value);
-  return cudaGetLastError();
-}
-
 __global__ void set_diagonal(double *g, int64_t order, const double *diagonal, double by)
 {
   const int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x;
@@ -79,6 +67,25 @@ done:
   return st;
 }
 
+/* Pieces that have all columns add up to X'X; a poll between two of them must not wait for many. */
+struct sum_of_squares { double *g, work; };
+
+static weft_status add_square(weft_pca_space *s, const weft_pca_piece *x, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  sum_of_squares *sum = (sum_of_squares *) data;
+  const double one = 1, none = 0;
+  LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_T, (int) x->columns, (int) x->rows, &one,
+                                x->x, (int) x->ld, x->row ? &one : &none, sum->g, (int) x->columns));
+  sum->work += (double) x->rows * (double) x->columns * (double) x->columns;
+  if (sum->work < 1e12) return st;
+  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+  sum->work = 0;
+done:
+  return st;
+}
+
 weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
 {
   weft_status st = WEFT_OK;
@@ -88,7 +95,10 @@ weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, 
   const double one = 1, none = 0;
   const unsigned squares = (unsigned) ((order + 31) / 32);
   const double at_once = fmax(1024, 4e12 / ((double) order * (double) order)); /* between two polls */
-  if (s->x) {
+  sum_of_squares sum = { g, 0 };
+  if (s->held && !rows) {
+    WEFT_TRY(weft_pca_each_stored(s, add_square, &sum));
+  } else if (s->x) {
     const double room = 4.0 * (double) s->ld * (double) p + 8.0 * (double) order * (double) order;
     if (coarse && (double) other <= 5 * at_once && room < 0.8 * weft_device_available(ctx)) {
       WEFT_TRY(coarse_square(s, rows, (int64_t) order, g));

@@ -59,18 +59,22 @@ static weft_status cell_scores(weft_ctx *ctx, const weft_backend *backend, void 
 }
 
 /* list(scores: a raw vector of 16-bit numbers, absent). x: list(starts, rows, values, n) of a sparse matrix by columns;
- * size: NULL or a double for each row. */
-SEXP C_weft_regulation_cell_scores(SEXP x, SEXP size, SEXP quantile, SEXP most, SEXP control)
+ * scale: list(quantile, most, as above; size: NULL or a double for each row). */
+SEXP C_weft_regulation_cell_scores(SEXP x, SEXP scale, SEXP control)
 {
   const char *fields[] = { "scores", "absent", "" };
+  weft_record given = weft_record_open(scale, "scale");
+  const double *quantile = weft_record_doubles(&given, "quantile", WEFT_ANY_LENGTH),
+               *size = weft_record_doubles_or_null(&given, "size", Rf_asReal(weft_glue_element(x, "n")));
+  const int most = weft_record_integer(&given, "most");
+  weft_record_close(&given);
   SEXP starts = weft_glue_element(x, "starts"), values = weft_glue_element(x, "values");
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   void *scores = RAW(weft_result_put(out, "scores", Rf_allocVector(RAWSXP, 2 * Rf_xlength(values))));
   int *absent = INTEGER(weft_result_put(out, "absent", Rf_allocVector(INTSXP, Rf_xlength(starts) - 1)));
   cells_job job = { { (size_t) Rf_asInteger(weft_glue_element(x, "n")), (size_t) Rf_xlength(starts) - 1,
-                      INTEGER_RO(starts), INTEGER_RO(weft_glue_element(x, "rows")), REAL_RO(values),
-                      Rf_isNull(size) ? NULL : REAL_RO(size) },
-                    REAL_RO(quantile), Rf_asInteger(most), absent, scores };
+                      INTEGER_RO(starts), INTEGER_RO(weft_glue_element(x, "rows")), REAL_RO(values), size },
+                    quantile, most, absent, scores };
   weft_glue_run(control, cell_scores, &job);
   UNPROTECT(1);
   return out;
@@ -236,10 +240,12 @@ static weft_status hubs(weft_ctx *ctx, const weft_backend *backend, void *data)
   return weft_regulation_hubs(ctx, &job->job, job->out);
 }
 
-/* One number for each of genes$regulators. rows: those that count, from 0. */
-SEXP C_weft_regulation_hubs(SEXP scores, SEXP genes, SEXP rows, SEXP control)
+/* One number for each of genes$regulators. genes: list(regulators, targets, rows), from 0; `rows` are the samples that
+ * count. */
+SEXP C_weft_regulation_hubs(SEXP scores, SEXP genes, SEXP control)
 {
   hubs_job job = { job_of(scores, genes), NULL };
+  const SEXP rows = weft_glue_element(genes, "rows");
   job.job.m = (size_t) Rf_xlength(rows);
   job.job.halves = 1;
   job.job.rows = INTEGER_RO(rows);
@@ -273,45 +279,54 @@ static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
   return weft_regulation_list(ctx, &job->chosen, job->starts, &job->out);
 }
 
-static weft_regulation_chosen chosen_of(SEXP choices, SEXP regulators, SEXP world)
+/* choices: what C_weft_regulation_select() returned; the other fields of `of` are regulators, their number, and world,
+ * 0 for the data, else the null copy. */
+static weft_regulation_chosen chosen_of(SEXP choices, weft_record *of)
 {
   const int *shape = INTEGER(Rf_getAttrib(choices, R_DimSymbol));
-  weft_regulation_chosen chosen = { (size_t) Rf_asInteger(regulators), (size_t) shape[1], (size_t) shape[2],
-                                    (size_t) shape[3],
-                                    (size_t) shape[0], INTEGER_RO(choices), (size_t) Rf_asInteger(world) };
-  return chosen;
+  return (weft_regulation_chosen) {
+    .regulators = weft_record_size(of, "regulators"), .steps = (size_t) shape[0], .targets = (size_t) shape[1],
+    .worlds = (size_t) shape[2], .halves = (size_t) shape[3], .choices = INTEGER_RO(choices),
+    .world = weft_record_size(of, "world")
+  };
 }
 
-/* list(counts: how many regulators each target has; sums and squares of each regulator's areas). world: 0 for the data,
- * else the null copy. */
-SEXP C_weft_regulation_counts(SEXP choices, SEXP regulators, SEXP world, SEXP control)
+static double *put_doubles(SEXP result, const char *name, size_t length)
+{
+  return REAL(weft_result_put(result, name, Rf_allocVector(REALSXP, (R_xlen_t) length)));
+}
+
+/* list(counts: how many regulators each target has; sums and squares of each regulator's areas). of: list(regulators,
+ * world). */
+SEXP C_weft_regulation_counts(SEXP choices, SEXP of, SEXP control)
 {
   const char *fields[] = { "counts", "sums", "squares", "" };
-  edges_job job = { .chosen = chosen_of(choices, regulators, world) };
+  weft_record given = weft_record_open(of, "of");
+  edges_job job = { .chosen = chosen_of(choices, &given) };
+  weft_record_close(&given);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  double **vectors[] = { &job.counts, &job.sums, &job.squares };
-  for (int k = 0; k < 3; k++) {
-    SET_VECTOR_ELT(out, k, Rf_allocVector(REALSXP, (R_xlen_t) (k ? job.chosen.regulators : job.chosen.targets)));
-    *vectors[k] = REAL(VECTOR_ELT(out, k));
-  }
+  job.counts = put_doubles(out, "counts", job.chosen.targets);
+  job.sums = put_doubles(out, "sums", job.chosen.regulators);
+  job.squares = put_doubles(out, "squares", job.chosen.regulators);
   weft_glue_run(control, counts, &job);
   UNPROTECT(1);
   return out;
 }
 
-/* A list of integer vectors. starts: where each target's edges begin, from 0, and the end. */
-SEXP C_weft_regulation_edges(SEXP choices, SEXP regulators, SEXP world, SEXP starts, SEXP control)
+/* A list of integer vectors. of: list(regulators, world, starts: where each target's edges begin, from 0, and the
+ * end). */
+SEXP C_weft_regulation_edges(SEXP choices, SEXP of, SEXP control)
 {
   const char *fields[] = { "regulator", "target", "area", "signed_area", "times", "both", "" };
-  edges_job job = { .chosen = chosen_of(choices, regulators, world), .starts = REAL_RO(starts) };
-  int32_t **vectors[] = { &job.out.regulator, &job.out.target, &job.out.area, &job.out.signed_area, &job.out.times,
-                          &job.out.both };
-  const R_xlen_t count = (R_xlen_t) REAL_RO(starts)[job.chosen.targets];
+  weft_record given = weft_record_open(of, "of");
+  edges_job job = { .chosen = chosen_of(choices, &given) };
+  job.starts = weft_record_doubles(&given, "starts", (double) job.chosen.targets + 1);
+  weft_record_close(&given);
+  const R_xlen_t count = (R_xlen_t) job.starts[job.chosen.targets];
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  for (int k = 0; k < 6; k++) {
-    SET_VECTOR_ELT(out, k, Rf_allocVector(INTSXP, count));
-    *vectors[k] = INTEGER(VECTOR_ELT(out, k));
-  }
+  int32_t **const vectors[] = { &job.out.regulator,   &job.out.target, &job.out.area,
+                                &job.out.signed_area, &job.out.times,  &job.out.both };
+  for (int k = 0; k < 6; k++) *vectors[k] = INTEGER(weft_result_put(out, fields[k], Rf_allocVector(INTSXP, count)));
   weft_glue_run(control, edges, &job);
   UNPROTECT(1);
   return out;
@@ -332,16 +347,21 @@ static weft_status weights(weft_ctx *ctx, const weft_backend *backend, void *dat
                                  job->out);
 }
 
-/* A matrix, regulators × targets. edges: a list with `regulator` and `area`, by target as `starts` says; share: of each
- * regulator; full: the largest area there can be. */
-SEXP C_weft_regulation_weights(SEXP edges, SEXP starts, SEXP share, SEXP full, SEXP control)
+/* A matrix, regulators × targets. edges: list(regulator and area of each edge; starts: where each target's begin;
+ * share: of each regulator; full: the largest area there can be). */
+SEXP C_weft_regulation_weights(SEXP edges, SEXP control)
 {
-  const int regulators = Rf_length(share), targets = Rf_length(starts) - 1;
+  weft_record given = weft_record_open(edges, "edges");
+  const int regulators = Rf_length(weft_record_field(&given, "share")),
+            targets = Rf_length(weft_record_field(&given, "starts")) - 1;
+  weights_job job = { .starts = weft_record_doubles(&given, "starts", targets + 1.0),
+                      .share = weft_record_doubles(&given, "share", regulators), .regulators = (size_t) regulators,
+                      .targets = (size_t) targets, .full = weft_record_number(&given, "full") };
+  job.edges.regulator = (int32_t *) weft_record_integers(&given, "regulator", job.starts[targets]);
+  job.edges.area = (int32_t *) weft_record_integers(&given, "area", job.starts[targets]);
+  weft_record_close(&given);
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, regulators, targets));
-  weights_job job = { .starts = REAL_RO(starts), .share = REAL_RO(share), .regulators = (size_t) regulators,
-                      .targets = (size_t) targets, .full = Rf_asReal(full), .out = REAL(out) };
-  job.edges.regulator = INTEGER(weft_glue_element(edges, "regulator"));
-  job.edges.area = INTEGER(weft_glue_element(edges, "area"));
+  job.out = REAL(out);
   weft_glue_run(control, weights, &job);
   UNPROTECT(1);
   return out;

@@ -2,11 +2,11 @@
 #define REGULATION_ROUTINES(R) \
   R(C_weft_regulation_places, 3) \
   R(C_weft_regulation_scores, 3) \
-  R(C_weft_regulation_cell_scores, 5) \
+  R(C_weft_regulation_cell_scores, 3) \
   R(C_weft_regulation_halves, 3) \
   R(C_weft_regulation_orders, 3) \
   R(C_weft_regulation_select, 5) \
-  R(C_weft_regulation_hubs, 4) \
-  R(C_weft_regulation_counts, 4) \
-  R(C_weft_regulation_edges, 5) \
-  R(C_weft_regulation_weights, 5)
+  R(C_weft_regulation_hubs, 3) \
+  R(C_weft_regulation_counts, 3) \
+  R(C_weft_regulation_edges, 3) \
+  R(C_weft_regulation_weights, 2)

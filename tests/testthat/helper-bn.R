@@ -24,6 +24,13 @@ linked_bn_data <- function(p, n, noise = 0.2, seed = p) {
   as.data.frame(x)
 }
 
+# Eight columns, the first two alike and the others free.
+twin_bn_data <- function() {
+  x <- linked_bn_data(8, 60, 1, seed = 4)
+  x$V2 <- x$V1
+  x
+}
+
 # Σ_{t < n} ln(a + t), by its definition.
 slow_rising <- function(a, n) vapply(n, function(k) sum(log(a + seq_len(k) - 1)), 0)
 
@@ -47,7 +54,8 @@ split_parents <- function(x) strsplit(x, ";", fixed = TRUE)[[1L]]
 
 # All graphs of p nodes as a list of parent masks (p columns), by filtering all choices of parent sets.
 all_dags <- function(p) {
-  masks <- lapply(seq_len(p), function(i) setdiff(0:(2^p - 1), Filter(function(m) bitwAnd(m, 2^(i - 1)) > 0, 0:(2^p - 1))))
+  masks <- lapply(seq_len(p), function(i) setdiff(0:(2^p - 1),
+                                                  Filter(function(m) bitwAnd(m, 2^(i - 1)) > 0, 0:(2^p - 1))))
   grid <- as.matrix(expand.grid(masks))
   closed <- matrix(0L, nrow(grid), 1L) # nodes placed so far
   for (step in seq_len(p)) {
@@ -88,6 +96,7 @@ enumerated_edges <- function(scores, dags, over) {
   if (over == "order") total <- total + log(count_orders(dags))
   weight <- exp(total - max(total))
   edges <- matrix(0, p, p, dimnames = list(from = scores$nodes, to = scores$nodes))
-  for (u in seq_len(p)) for (v in seq_len(p)) edges[u, v] <- sum(weight[bitwAnd(dags[, v], 2^(u - 1)) > 0]) / sum(weight)
+  for (u in seq_len(p)) for (v in seq_len(p)) edges[u, v] <- sum(weight[bitwAnd(dags[, v], 2^(u - 1)) > 0]) /
+    sum(weight)
   list(edges = edges, log_total = max(total) + log(sum(weight)), best = max(total))
 }

@@ -64,7 +64,7 @@ draw_bn_scores <- function() {
 }
 
 draw_bn_learn <- function() {
-  target <- pick("max", "sum")
+  target <- pick("max", "sum", "uniform")
   d <- some_bn_data(10)
   settings <- some_table_settings(d$data, d$n)
   iterations <- whole(1, 120)
@@ -72,8 +72,8 @@ draw_bn_learn <- function() {
            maybe(0.8, temperatures = pick(1, c(1, 2), c(1, 1, 3), c(1, 1.5, 2.5, 4, 100))),
            maybe(0.5, swap_every = whole(1, 12)), maybe(0.5, thin = whole(1, min(iterations, 9))),
            maybe(0.3, burn_in = whole(0, iterations - 1)), maybe(0.4, top = whole(1, 40)),
-           maybe(0.1, start = sample(names(d$data))), if (target == "sum") maybe(0.2, correct_bias = TRUE))
-  table <- function() do.call(weft::bn_scores, c(list(d$data), settings, list(keep = target, backend = "cpu")))
+           maybe(0.1, start = sample(names(d$data))))
+  table <- function() do.call(weft::bn_scores, c(list(d$data), settings, list(keep = if (target == "max") "max" else "sum", backend = "cpu")))
   args <- if (chance(0.5)) c(list(data = d$data), settings, run)
           else c(list(data = tryCatch(table(), error = function(e) d$data)), run)
   take <- fields("score", "dag", "dags", "best_sets", "edges", "trace", "order", "counts", "sampled", "sample_score",

@@ -107,8 +107,11 @@ draw_mi_pairs <- function() {
   more <- if (chance(0.15)) list(full = TRUE)
   else c(some_search(d, 2L)[-seq_along(d)], maybe(0.3, permutations = whole(1, 6), seed = whole(0, 1e6)),
          maybe(0.2, features = some_columns(p, colnames(d$x))), maybe(0.2, with = some_columns(p, colnames(d$x))))
+  if (chance(0.85)) {
+    strata <- some_class(NROW(d$x), whole(1, 5), if (d$na == "fail") 0 else pick(0, 0.1))
+    return(drawn_call("mi_pairs", c(d, more, maybe(0.2, strata = strata))))
+  }
   call <- drawn_call("mi_pairs", c(d, more))
-  if (chance(0.85)) return(call)
   # the same from a pack, twice: what is on a device stays there
   call$text <- paste("twice from a pack,", call$text)
   call$run <- function(side) {
@@ -123,10 +126,11 @@ draw_mi_triples <- function() {
   p <- whole(3, pick(8, 30))
   if (chance(0.9)) { # what a device searches
     n <- max(2, some_rows(400))
-    class <- c(1:2, sample(2, n - 2, TRUE))[sample(n)]
-    codes <- some_codes(n, p, rep(2L, p), class)
-    codes[1:2, ] <- rep(1:2, p) # both levels occur
-    d <- list(x = some_form(codes, rep(2L, p)), class = pick(class, factor(class), class == 1),
+    class <- c(1:2, sample(pick(2, 2, 3, 8), n - 2, TRUE))[sample(n)]
+    levels <- if (chance(0.5)) rep(2L, p) else sample(2:5, p, TRUE)
+    codes <- some_codes(n, p, levels, class)
+    codes[1:2, ] <- rep(1:2, p) # two levels occur
+    d <- list(x = some_form(codes, levels), class = pick(class, factor(class), class == 1),
               na = pick("fail", "drop", "level"))
   } else {
     d <- some_features(some_size(300), p, some_levels(p), pick(2, 3))

@@ -129,7 +129,8 @@ pca_promise <- function(fit, x, args, which) {
   checked <- if (nipals) 1L else seq_len(ncol(v)) # later ones are of what is left of X
   vector_tol <- if (single > 0) 1e-2 else 4 * tol * carried * length(fit$d) + rounding
   first_of(
-    within(fit$d / top, true, (2 * tol + single * ifelse(true < 1e-6 * largest, 100, 1) + rounding) * carried * true[1L],
+    within(fit$d / top, true, (2 * tol + single * ifelse(true < 1e-6 * largest, 100, 1) + rounding) * carried *
+           true[1L],
            paste("d of the", which)), # floats say little of values near their rounding
     if (!nipals) within(crossprod(v), diag(ncol(v)), 1e-9, paste("inner products of the", which)),
     within(off[, checked], 0 * off[, checked], vector_tol * largest, paste("X v - d u of the", which))

@@ -1,6 +1,6 @@
-# What inst/capabilities.csv says of a function, asked of the function itself: the data in another container or with other
-# content, or one argument more. "yes" where the call works, "no" where it is an error of weft's own or the function has no such
-# argument, NA where this machine cannot tell.
+# What inst/capabilities.csv says of a function, asked of the function itself: the data in another container or with
+# other content, or one argument more. "yes" where the call works, "no" where it is an error of weft's own or the
+# function has no such argument, NA where this machine cannot tell.
 
 capability_calls <- function() {
   set.seed(1)

@@ -1,17 +1,20 @@
-# What users may hand back after a file, a merge or a typo: copies of an object with one part changed in length, type or value.
+# What users may hand back after a file, a merge or a typo: copies of an object with one part changed in length, type or
+# value.
 
 # list(label = object): one part changed at a time, parts of parts to `depth`.
 mi_damaged <- function(x, depth = 2L, label = "") {
   out <- list()
   add <- function(name, value) out[[paste0(label, name)]] <<- value
-  for (name in setdiff(names(attributes(x)), if (isS4(x)) "class" else c("class", "dim", "dimnames", "names", "row.names"))) {
+  for (name in setdiff(names(attributes(x)),
+                       if (isS4(x)) "class" else c("class", "dim", "dimnames", "names", "row.names"))) {
     for (kind in names(mi_changes)) {
       changed <- tryCatch(`attr<-`(x, name, mi_changes[[kind]](attr(x, name, exact = TRUE))), error = function(e) NULL)
       if (!is.null(changed)) add(sprintf("@%s %s", name, kind), changed)
     }
     inner <- attr(x, name, exact = TRUE)
     if (depth > 0L && (is.list(inner) || is.matrix(inner)) && !isS4(inner)) {
-      for (part in names(parts <- mi_damaged(inner, depth - 1L))) add(sprintf("@%s%s", name, part), `attr<-`(x, name, parts[[part]]))
+      for (part in names(parts <- mi_damaged(inner, depth - 1L))) add(sprintf("@%s%s", name, part),
+                                                                      `attr<-`(x, name, parts[[part]]))
     }
   }
   if (is.list(x)) out <- c(out, mi_damaged_list(x, depth, label))
@@ -36,7 +39,8 @@ mi_damaged_list <- function(x, depth, label) {
 
 mi_damaged_matrix <- function(x, label) {
   shape <- function(dim) {
-    out <- `attributes<-`(rep_len(c(unclass(x)), prod(dim)), attributes(x)[setdiff(names(attributes(x)), c("dim", "dimnames"))])
+    out <- `attributes<-`(rep_len(c(unclass(x)), prod(dim)),
+                          attributes(x)[setdiff(names(attributes(x)), c("dim", "dimnames"))])
     if (length(dim) > 1L) dim(out) <- dim
     out
   }
@@ -45,22 +49,25 @@ mi_damaged_matrix <- function(x, label) {
   d <- dim(x)
   out <- list(`no dim` = shape(length(x)), wider = shape(d + 0:1), taller = shape(d + 1:0), three = shape(c(d, 1L)),
               empty = shape(c(0L, d[2L])),
-              integers = typed("integer"), texts = typed("character"), missing = values(NA_real_), infinite = values(Inf),
+              integers = typed("integer"), texts = typed("character"), missing = values(NA_real_),
+              infinite = values(Inf),
               negative = values(-1))
   names(out) <- paste(label, names(out))
   Filter(Negate(is.null), out)
 }
 
 mi_changes <- list(
-  null = function(x) NULL, na = function(x) x[NA], text = function(x) "a", nothing = function(x) x[0L], longer = function(x) c(x, x[1L]),
+  null = function(x) NULL, na = function(x) x[NA], text = function(x) "a", nothing = function(x) x[0L],
+  longer = function(x) c(x, x[1L]),
   shorter = function(x) x[-1L], negative = function(x) if (is.numeric(x)) -x - 1 else -1,
   large = function(x) if (is.numeric(x)) x + 1e9 else 1e9,
-  infinite = function(x) Inf, number = function(x) 7L, list = function(x) list(1, "a"), a_function = function(x) function(...) 1
+  infinite = function(x) Inf, number = function(x) 7L, list = function(x) list(1, "a"),
+  a_function = function(x) function(...) 1
 )
 mi_changes <- lapply(mi_changes, function(change) function(x) tryCatch(change(x), error = function(e) NULL))
 
-# Errors of `uses`, functions of one argument, on each of `objects`, that are not weft's. `share`: one of so many uses of
-# each object, others of the next.
+# Errors of `uses`, functions of one argument, on each of `objects`, that are not weft's. `share`: one of so many uses
+# of each object, others of the next.
 mi_unclassed_uses <- function(objects, uses, share = 1L, note = function(label) NULL) {
   found <- character()
   grDevices::pdf(NULL)
@@ -70,7 +77,8 @@ mi_unclassed_uses <- function(objects, uses, share = 1L, note = function(label) 
     for (use in names(uses)[(k + seq_along(uses)) %% share == 0L]) {
       note(paste(use, label))
       for (condition in one_call(uses[[use]], list(objects[[k]]))) {
-        if (inherits(condition, "error")) found <- c(found, sprintf("%s of %s: %s", use, label, conditionMessage(condition)))
+        if (inherits(condition, "error")) found <- c(found,
+                                                     sprintf("%s of %s: %s", use, label, conditionMessage(condition)))
       }
     }
   }
@@ -91,12 +99,15 @@ mi_damage_cases <- function() {
     weft_file = weft_file(folder("numbers"), 2)
   )
   uses <- list(
-    weft_mi_matrix = list(relnet = function(x) mi_network(x, "relnet", fdr = 0.5), clr = function(x) mi_network(x, "clr"),
+    weft_mi_matrix = list(relnet = function(x) mi_network(x, "relnet", fdr = 0.5),
+                          clr = function(x) mi_network(x, "clr"),
                           threshold = function(x) mi_network(x, "relnet", threshold = 0)),
     weft_network = list(igraph = as_igraph),
     weft_bins = list(predict = function(x) predict(x, numbers), rank = function(x) mi_rank(x, data$class)),
-    weft_mi_pack = list(pairs = mi_pairs, triples = mi_triples, tuples = function(x) mi_tuples(x, order = 3), rank = mi_rank,
-                        permuted = function(x) mi_rank(x, permutations = 3), full = function(x) mi_pairs(x, full = TRUE),
+    weft_mi_pack = list(pairs = mi_pairs, triples = mi_triples, tuples = function(x) mi_tuples(x, order = 3),
+                        rank = mi_rank,
+                        permuted = function(x) mi_rank(x, permutations = 3),
+                        full = function(x) mi_pairs(x, full = TRUE),
                         dim = dim, some = function(x) mi_pairs(x, features = 1:3)),
     weft_file = list(dim = dim, rows = function(x) x[1:2, ], pca = function(x) pca(x, 1))
   )

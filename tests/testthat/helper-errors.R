@@ -184,7 +184,8 @@ optional_arguments <- function(d) {
   out
 }
 
-# The registered methods of the fits, for the arguments after the fit. residuals() asks for the data where the call stood.
+# The registered methods of the fits, for the arguments after the fit. residuals() asks for the data where the call
+# stood.
 errors_methods <- function(d, fits) {
   own <- list(
     predict.weft_bins = list(newdata = as.data.frame(d$numbers)), predict.weft_pca = list(newdata = d$numbers),
@@ -217,8 +218,9 @@ wrong_values <- function() {
        complex = 1i, words = c("a", "b"), flag = TRUE, date = as.Date("2020-01-01"), environment = globalenv())
 }
 
-# Calls every function of `calls` with each argument replaced by each value in turn. A data frame of what came that is neither a
-# result nor a classed condition: errors, and warnings of R's own about values that should have been looked at first.
+# Calls every function of `calls` with each argument replaced by each value in turn. A data frame of what came that is
+# neither a result nor a classed condition: errors, and warnings of R's own about values that should have been looked at
+# first.
 wrong_calls <- function(calls, values = wrong_values(), first_only = FALSE, seconds = 20, note = function(label) NULL) {
   found <- list()
   made <- 0

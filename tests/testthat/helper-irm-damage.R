@@ -44,7 +44,8 @@ damages <- function(v) {
   first <- function(value) if (length(v)) replace(v, 1L, value) else value
   greatest <- .Machine$integer.max
   c(out, list(short = v[-1L], shapeless = as.vector(v), missing = first(NA)),
-    if (is.numeric(v)) list(negative = first(-1), large = first(1e6), greatest = first(greatest + 0), huge = first(1e300),
+    if (is.numeric(v)) list(negative = first(-1), large = first(1e6), greatest = first(greatest + 0),
+                            huge = first(1e300),
                             infinite = first(Inf), nan = first(NaN), half = first(0.5), double = v + 0,
                             integer = suppressWarnings(as.integer(v))),
     if (is.integer(v)) list(negative_integer = first(-1L), large_integer = first(1000000L),

@@ -2,7 +2,8 @@
 
 # All partitions of n nodes, one a row, labels by first appearance.
 all_partitions <- function(n) {
-  grow <- function(z) if (length(z) == n) list(z) else unlist(lapply(seq_len(max(z, 0) + 1), function(l) grow(c(z, l))), FALSE)
+  grow <- function(z) if (length(z) == n) list(z) else unlist(lapply(seq_len(max(z, 0) + 1), function(l) grow(c(z, l))),
+                                                              FALSE)
   do.call(rbind, grow(integer()))
 }
 
@@ -26,7 +27,8 @@ ref_log_sticks <- function(z, alpha, k) {
 }
 
 # log p(A | partitions); `seen` FALSE where a pair does not count.
-ref_log_likelihood <- function(A, z, w, beta, family = "bernoulli", seen = !is.na(A), type = "bipartite", self = FALSE) {
+ref_log_likelihood <- function(A, z, w, beta, family = "bernoulli", seen = !is.na(A), type = "bipartite",
+                               self = FALSE) {
   if (type != "bipartite" && !self) diag(seen) <- FALSE
   if (type == "undirected") {
     seen[lower.tri(seen)] <- FALSE
@@ -43,8 +45,10 @@ ref_log_likelihood <- function(A, z, w, beta, family = "bernoulli", seen = !is.n
   total <- 0
   for (b in unique(block[seen])) {
     x <- A[seen & block == b]
-    total <- total + if (family == "gaussian") ref_log_t(x, beta) - length(x) * log(scale) else if (family == "poisson") {
-      lgamma(beta[1] + sum(x)) - lgamma(beta[1]) + beta[1] * log(beta[2]) - (beta[1] + sum(x)) * log(beta[2] + length(x)) -
+    total <- total + if (family == "gaussian") ref_log_t(x, beta) - length(x) *
+      log(scale) else if (family == "poisson") {
+      lgamma(beta[1] + sum(x)) - lgamma(beta[1]) + beta[1] * log(beta[2]) - (beta[1] + sum(x)) *
+        log(beta[2] + length(x)) -
         sum(lfactorial(x))
     } else {
       lbeta(beta[1] + sum(x), beta[2] + sum(1 - x)) - lbeta(beta[1], beta[2])
@@ -118,11 +122,14 @@ exact_cases <- function() {
     "bipartite, counts" = list(counts, beta = b, family = "poisson"),
     "bipartite, counts, missing" = list(without(counts, 2:3, c(1, 3)), alpha = a, family = "poisson"),
     directed = list(graph, type = "directed"),
-    "directed, self, missing" = list(without(graph, c(1, 3), c(2, 3)), type = "directed", self = TRUE, alpha = c(2, 2), beta = b),
+    "directed, self, missing" = list(without(graph, c(1, 3), c(2, 3)), type = "directed", self = TRUE, alpha = c(2, 2),
+                                     beta = b),
     "directed, counts, missing" = list(without(counts, 1, 3), type = "directed", beta = b, family = "poisson"),
     undirected = list(both_ways, type = "undirected", alpha = c(0.5, 0.5)),
-    "undirected, self, missing" = list(without(both_ways, c(1, 3, 2), c(3, 1, 2)), type = "undirected", self = TRUE, beta = b),
-    "undirected, counts" = list(counts + t(counts), type = "undirected", self = TRUE, alpha = c(2, 2), family = "poisson")
+    "undirected, self, missing" = list(without(both_ways, c(1, 3, 2), c(3, 1, 2)), type = "undirected", self = TRUE,
+                                       beta = b),
+    "undirected, counts" = list(counts + t(counts), type = "undirected", self = TRUE, alpha = c(2, 2),
+                                family = "poisson")
   )
 }
 
@@ -134,10 +141,12 @@ expect_exact <- function(backend, sweeps) {
       for (split in if (name == "bipartite, missing") c(0, 2) else 2) {
         k <- if (sampler == "blocked") 3
         fit <- suppressWarnings(do.call(irm, c(cases[[name]], list(
-          sampler = sampler, max_clusters = k, split_merge = split, chains = 16, sweeps = sweeps, thin = 1, burn_in = 0, seed = 11,
+          sampler = sampler, max_clusters = k, split_merge = split, chains = 16, sweeps = sweeps, thin = 1, burn_in = 0,
+          seed = 11,
           backend = backend))), "weft_warning_truncation")
         testthat::expect_identical(fit$backend, backend)
-        expect_posterior(fit, do.call(exact_posterior, c(cases[[name]], list(k = k))), label = paste(backend, name, sampler, split))
+        expect_posterior(fit, do.call(exact_posterior, c(cases[[name]], list(k = k))),
+                         label = paste(backend, name, sampler, split))
       }
     }
   }

@@ -41,7 +41,8 @@ SEXP quad_sum(SEXP q, SEXP x, SEXP w, SEXP h, SEXP kernel, SEXP loo) {
       }
       if (Rf_xlength(h) == 1) { /* the same quotient as the definition: r^2 / h^2 */
         s = 0;
-        for (int j = 0; j < d; j++) { quad g = (quad) REAL(q)[i + (size_t) j * nq] - REAL(x)[t + (size_t) j * n]; s += g * g; }
+        for (int j = 0; j < d; j++) { quad g = (quad) REAL(q)[i + (size_t) j * nq] - REAL(x)[t + (size_t) j * n];
+          s += g * g; }
         s /= (quad) REAL(h)[0] * REAL(h)[0];
       }
       quad term = REAL(w)[t + (size_t) c * n] * value(k, s);
@@ -65,8 +66,10 @@ quad_library <- local({
       writeLines("PKG_LIBS = -lquadmath", file.path(dir, "Makevars"))
       old <- setwd(dir)
       on.exit(setwd(old))
-      built <- suppressWarnings(system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "quad.c"), stdout = FALSE, stderr = FALSE))
-      loaded <<- built == 0 && !inherits(try(dyn.load(file.path(dir, paste0("quad", .Platform$dynlib.ext))), TRUE), "try-error")
+      built <- suppressWarnings(system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "quad.c"), stdout = FALSE,
+                                        stderr = FALSE))
+      loaded <<- built == 0 && !inherits(try(dyn.load(file.path(dir, paste0("quad", .Platform$dynlib.ext))), TRUE),
+                                         "try-error")
     }
     loaded
   }
@@ -99,11 +102,13 @@ hard_case <- function(seed) {
     identical = function() { p <- points(1); list(p[rep(1, n), , drop = FALSE], p[rep(1, nq), , drop = FALSE], 0.5) },
     clusters = function() { x <- points(n) * 0.01; x[seq_len(n) %% 2 == 0, ] <- x[seq_len(n) %% 2 == 0, ] + 1e4
                             list(x, x[sample(n, nq, TRUE), , drop = FALSE] + 0.003 * points(nq), 0.01 * sqrt(d)) },
-    cauchy = function() list(matrix(stats::rcauchy(n * d), n), matrix(stats::rcauchy(nq * d), nq), stats::runif(1, 0.2, 3)),
+    cauchy = function() list(matrix(stats::rcauchy(n * d), n), matrix(stats::rcauchy(nq * d), nq),
+                             stats::runif(1, 0.2, 3)),
     outlier = function() { x <- points(n); x[1, ] <- 1e8; list(x, points(nq), stats::runif(1, 0.3, 2)) },
     lattice = function() { x <- matrix(sample(0:6, n * d, TRUE), n) * 0.1
                            list(x, matrix(sample(0:6, nq * d, TRUE), nq) * 0.1, sample(c(0.1, 0.2, 0.3, 0.5), 1)) },
-    scale = function() { s <- 10^sample(c(-6, 6), 1); list(points(n) * s, points(nq) * s, s * stats::runif(1, 0.1, 2)) },
+    scale = function() { s <- 10^sample(c(-6, 6), 1)
+      list(points(n) * s, points(nq) * s, s * stats::runif(1, 0.1, 2)) },
     offset = function() list(points(n) + 1e4, points(nq) + 1e4, stats::runif(1, 0.05, 2))
   )
   what <- sample(names(kinds), 1)
@@ -134,7 +139,8 @@ kernel_by_hand <- function(kernel, r) {
   )
 }
 
-# The seeds of hard cases that are tested every time: those that failed once, and some of every kind. A fresh case that fails adds its seed.
+# The seeds of hard cases that are tested every time: those that failed once, and some of every kind. A fresh case that
+# fails adds its seed.
 seeds_file <- function() testthat::test_path("kernel-seeds.txt")
 kept_seeds <- function() scan(seeds_file(), quiet = TRUE, comment.char = "#")
 keep_seed <- function(seed) {

@@ -1,6 +1,6 @@
 # Runs `code` on `size` ranks; the output of all. A job that does not end is killed, which fails the test, after a time
-# far beyond what any takes on a crowded machine. What a rank writes with cat() goes through a file of its own, since mpirun
-# lets lines of several ranks run together.
+# far beyond what any takes on a crowded machine. What a rank writes with cat() goes through a file of its own, since
+# mpirun lets lines of several ranks run together.
 run_ranks <- function(size, code) {
   skip_on_cran()
   skip_on_os("windows")
@@ -19,6 +19,17 @@ run_ranks <- function(size, code) {
   out <- suppressWarnings(system2("timeout", c("-k", 20, 900, "sh", "-c", shQuote(job)), stdout = TRUE, stderr = TRUE))
   if (!"The job has ended." %in% out) testthat::fail(paste(c("The job did not end:", out), collapse = "\n"))
   c(out[out != "The job has ended."], unlist(lapply(list.files(folder, "[.]txt$", full.names = TRUE), readLines)))
+}
+
+# Several pieces of code in one job, each in an environment of its own that knows the rank as `me`: what the ranks said in
+# each. Of a job that does not come to its end every part says all.
+run_ranks_in_parts <- function(size, parts) {
+  out <- run_ranks(size, c('me <- attr(weft_ranks(), "rank")',
+                           sprintf("cat('== %s\\n')\nlocal({%s})", names(parts), unlist(parts)), "cat('== \\n')"))
+  head <- grepl("^== ", out)
+  if (sum(out == "== ") < size) return(lapply(parts, function(part) out))
+  part <- c("", sub("^== ", "", out[head]))[1L + cumsum(head)]
+  lapply(stats::setNames(nm = names(parts)), function(name) out[!head & part == name])
 }
 
 # What every rank has of each of some calls: a matrix of ranks and names of calls with "ok", or the class and message

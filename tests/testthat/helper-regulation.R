@@ -58,8 +58,8 @@ reference_choice <- function(f, y, own, steps, hinges, favour) {
   out
 }
 
-# steps x targets x (1 + copies) x halves. regulators, targets: from 0, as rows and partner are. favour: 1, or regulators
-# x (1 + copies).
+# steps x targets x (1 + copies) x halves. regulators, targets: from 0, as rows and partner are. favour: 1, or
+# regulators x (1 + copies).
 reference_choices <- function(scores, regulators, targets, rows, partner, steps, hinges, favour = 1) {
   favour <- matrix(favour, length(regulators), 1 + ncol(partner))
   out <- array(0L, c(steps, length(targets), 1L + ncol(partner), ncol(rows)))

@@ -27,8 +27,8 @@ skip_unless_test_build <- function() {
   testthat::skip_if_not(has_test_entries(), "weft was configured without WEFT_TESTS=yes")
 }
 
-# One native operation on the variant in use. Planes are raw vectors of eight bytes per word; codes are integers, missing
-# as 255 or 65535.
+# One native operation on the variant in use. Planes are raw vectors of eight bytes per word; codes are integers,
+# missing as 255 or 65535.
 bits_call <- function(op, ...) {
   skip_unless_test_build()
   .Call(get("C_weft_bits_test", asNamespace("weft")), op, list(...))

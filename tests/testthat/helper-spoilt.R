@@ -65,14 +65,15 @@ damaged_copies <- function(x, depth = 3L, at = "") {
 }
 
 # Uses of damaged copies; what ended in anything but a classed error or a result. `share`: one of so many, each use
-# others; those that `native` names, which lead to native code, one of four.
+# others, and others in each run; those that `native` names, which lead to native code, one of four.
 unclassed_uses <- function(x, uses, share = 1L, native = character(), seconds = 60) {
   found <- character()
   copies <- damaged_copies(x)
+  first <- sample(share, 1L)
   grDevices::pdf(NULL)
   on.exit({ setTimeLimit(); grDevices::dev.off() })
   for (k in seq_along(copies)) for (u in seq_along(uses)) {
-    if ((k + 7L * u) %% (if (names(uses)[u] %in% native) min(share, 4L) else share) != 0L) next
+    if ((k + 7L * u + first) %% (if (names(uses)[u] %in% native) min(share, 4L) else share) != 0L) next
     setTimeLimit(cpu = seconds, transient = TRUE) # of the processor: the machine may be busy
     said <- tryCatch({
       utils::capture.output(suppressMessages(suppressWarnings(uses[[u]](copies[[k]]$object))))
@@ -86,7 +87,8 @@ unclassed_uses <- function(x, uses, share = 1L, native = character(), seconds = 
 
 # ---- what is saved, and everything that takes it: list(object, uses, native) ----
 
-# `drawn`: pictures are drawn, not only built from their data, which takes a fifth of the time and is where wrong data fail.
+# `drawn`: pictures are drawn, not only built from their data, which takes a fifth of the time and is where wrong data
+# fail.
 damage_cases <- function(drawn = FALSE) {
   picture <- function(x) {
     if (!requireNamespace("ggplot2", quietly = TRUE)) return()
@@ -112,7 +114,7 @@ damage_cases <- function(drawn = FALSE) {
   ))
   learn <- function(...) function(x) bn_learn(x, iterations = 20, thin = 2, chains = 2, seed = 1, ...)
   table <- c(shown, list(learn = learn(), sum = learn(target = "sum"),
-                         corrected = learn(target = "sum", correct_bias = TRUE), exact = bn_exact,
+                         uniform = learn(target = "uniform"), exact = bn_exact,
                          order = function(x) bn_exact(x, posterior = "order"),
                          dag = function(x) bn_exact(x, posterior = "dag")))
   fit <- function(data) list(

@@ -8,7 +8,8 @@ twins_bn <- function() {
   }
   fields <- function(table) unclass(table)[c("start", "score", "parents", "bits")]
   scores <- function(levels, n, ...) {
-    list(tolerance = 0, work = function(backend) fields(bn_scores(some(levels(), sample(n, 1)), ..., backend = backend)))
+    list(tolerance = 0, work = function(backend) fields(bn_scores(some(levels(), sample(n, 1)), ...,
+                                                                  backend = backend)))
   }
   learned <- function(fit) {
     fit[c("score", "dags", "best_sets", "edges", "trace", "order", "counts", "sampled", "sample_score", "diagnostics")]
@@ -16,7 +17,8 @@ twins_bn <- function() {
   chains <- function(target, p, ..., max_parents = 3) {
     list(tolerance = 0, work = function(backend) {
       table <- bn_scores(some(sample(2:3, p, TRUE), 200), max_parents, keep = target, slack = 8, backend = "cpu")
-      learned(bn_learn(table, iterations = 150, target = target, swap_every = sample(2:9, 1), thin = sample(1:20, 1), burn_in = 30,
+      learned(bn_learn(table, iterations = 150, target = target, swap_every = sample(2:9, 1), thin = sample(1:20, 1),
+                       burn_in = 30,
                        top = sample(1:40, 1), ..., seed = sample(99, 1), backend = backend))
     })
   }
@@ -24,10 +26,12 @@ twins_bn <- function() {
     "bn_scores, mixed levels" = scores(function() sample(2:5, sample(5:14, 1), TRUE), 900),
     "bn_scores, all sets kept" = scores(function() sample(1:3, 7, TRUE), 300, max_parents = 5, keep = "all"),
     "bn_scores, 100 levels" = scores(function() c(100, 2, 3, 40, 2, 2), 500, max_parents = 2, score = "bic"),
-    "bn_scores, K2, limits of each node" = scores(function() rep(3, 8), 400, max_parents = c(x01 = 0, x02 = 2), score = "k2"),
+    "bn_scores, K2, limits of each node" = scores(function() rep(3, 8), 400, max_parents = c(x01 = 0, x02 = 2),
+                                                  score = "k2"),
     "bn_scores, sums, prior and gamma" = list(tolerance = 0, work = function(backend) {
       d <- some(sample(2:4, 9, TRUE), 500)
-      prior <- bn_prior(names(d), required = cbind("x02", "x01"), forbidden = cbind("x03", "x04"), known = cbind("x05", "x06"))
+      prior <- bn_prior(names(d), required = cbind("x02", "x01"), forbidden = cbind("x03", "x04"),
+                        known = cbind("x05", "x06"))
       fields(bn_scores(d, 3, "aic", prior = prior, gamma = 0.5, keep = "sum", slack = 5, backend = backend))
     }),
     "bn_scores, interventions" = list(tolerance = 0, work = function(backend) {
@@ -37,7 +41,8 @@ twins_bn <- function() {
     "bn_scores, candidates and one outsider" = list(tolerance = 0, work = function(backend) {
       fields(bn_scores(some(rep(2:3, 20), 300), 3, candidates = 5, backend = backend))
     }),
-    "bn_scores, little device memory: nodes in batches, sets child by child" = list(tolerance = 0, work = function(backend) {
+    "bn_scores, little device memory: nodes in batches, sets child by child" = list(tolerance = 0,
+                                                                                    work = function(backend) {
       d <- some(rep(2:3, 10), 100)
       lapply(c(4e5, 2e5), function(bytes) {
         withr::local_options(weft.device_memory = bytes)
@@ -48,7 +53,8 @@ twins_bn <- function() {
     "bn_learn, best graphs of 64 nodes" = chains("max", 64, max_parents = 2),
     "bn_learn, best graphs among all sets, some hundred a node" = list(tolerance = 0, work = function(backend) {
       table <- bn_scores(some(sample(2:3, 10, TRUE), 300), 4, keep = "all", backend = "cpu")
-      learned(bn_learn(table, iterations = 500, target = "max", thin = 50, temperatures = c(1, 3, 9), seed = sample(99, 1),
+      learned(bn_learn(table, iterations = 500, target = "max", thin = 50, temperatures = c(1, 3, 9),
+                       seed = sample(99, 1),
                        backend = backend))
     }),
     "bn_learn, masks of two words" = chains("max", 70, max_parents = 1),
@@ -56,14 +62,16 @@ twins_bn <- function() {
     "bn_learn, masks of three words" = chains("max", 140, max_parents = 1),
     "bn_learn, sums with masks of two words" = chains("sum", 70, max_parents = 1),
     "bn_learn, sums with masks of three words" = chains("sum", 140, max_parents = 1),
-    "bn_learn, sums, a ladder too wide for shared memory" = chains("sum", 200, max_parents = 1, temperatures = 1.2^(0:15)),
+    "bn_learn, sums, a ladder too wide for shared memory" = chains("sum", 200, max_parents = 1,
+                                                                   temperatures = 1.2^(0:15)),
     "bn_learn, sums, many chains a block" = chains("sum", 7, chains = 500, temperatures = 1),
     "bn_learn, sums, many ladders a block" = chains("sum", 6, chains = 150, temperatures = c(1, 2, 4)),
     "bn_learn, sums of scores thousands of nats apart" = list(tolerance = 0, work = function(backend) {
       x <- sample(4, 4000, TRUE)
       copy <- function(k) factor(ifelse(stats::runif(4000) < 0.02 * k, sample(4, 4000, TRUE), x), 1:4)
       d <- list2DF(lapply(stats::setNames(1:6, letters[1:6]), copy))
-      learned(bn_learn(d, 3, slack = 8, iterations = 300, target = "sum", thin = 10, chains = 5, seed = sample(99, 1), backend = backend))
+      learned(bn_learn(d, 3, slack = 8, iterations = 300, target = "sum", thin = 10, chains = 5, seed = sample(99, 1),
+                       backend = backend))
     }),
     "bn_learn, one temperature, many chains" = chains("max", 10, chains = 100, temperatures = 1),
     "bn_learn, little device memory" = list(tolerance = 0, work = function(backend) {
@@ -73,7 +81,8 @@ twins_bn <- function() {
     "bn_learn, required and forbidden edges, resumed" = list(tolerance = 0, work = function(backend) {
       d <- some(sample(2:3, 9, TRUE), 300)
       prior <- bn_prior(names(d), required = cbind("x02", "x01"), forbidden = cbind("x03", "x04"))
-      fit <- bn_learn(d, 3, prior = prior, iterations = 60, thin = 7, swap_every = 3, chains = 2, seed = 2, backend = backend)
+      fit <- bn_learn(d, 3, prior = prior, iterations = 60, thin = 7, swap_every = 3, chains = 2, seed = 2,
+                      backend = backend)
       learned(update(fit, iterations = 77))
     }),
     "bn_exact" = list(tolerance = 0, work = function(backend) {
@@ -113,6 +122,7 @@ far_apart <- function(levels, n) {
 order_sums <- function(p, data, shape) {
   list(tolerance = 0, work = function(backend) {
     table <- bn_scores(data(rep(2, p), 300), 3, keep = "all", backend = "cpu")
-    weft:::order_edges(table, bn_exact(table, backend = "cpu")$score, weft:::run_control(backend), shape)
+    weft:::order_edges(table, bn_exact(table, backend = "cpu")$score, weft:::run_control(backend),
+                       list(low = shape[1L], middle = shape[2L]))
   })
 }

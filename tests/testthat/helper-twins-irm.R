@@ -1,11 +1,12 @@
-# The co-clustering room's rows of the table in test-twins.R: labels, traces and predictions of whole runs. Where a device goes
-# node after node, graphs and runs are small, so that a tool that follows every access ends.
+# The co-clustering room's rows of the table in test-twins.R: labels, traces and predictions of whole runs. Where a
+# device goes node after node, graphs and runs are small, so that a tool that follows every access ends.
 twins_irm <- function() {
   run <- function(make, ..., sweeps = 12) {
     list(tolerance = 0, work = function(backend) {
       given <- make()
       fit <- do.call(irm, c(given, list(chains = 2, sweeps = sweeps, seed = sample(1e6, 1), backend = backend, ...)))
-      fit[c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "eta", "auc", "log_loss", "consensus", "alpha", "beta")]
+      fit[c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "eta", "auc", "log_loss", "consensus", "alpha",
+            "beta")]
     })
   }
   planted <- function(rows, cols, k, density, ...) {
@@ -29,14 +30,19 @@ twins_irm <- function() {
   graphs <- function(n, links) data.frame(sample.int(n, links, TRUE), sample.int(n %/% 3, links, TRUE))
   list(
     "irm, light nodes" = run(function() planted(100:300, 100:300, 4, 0.1), split_merge = FALSE),
-    "irm, many clusters" = run(function() planted(300:500, 300:500, 5, 0.1, max_clusters = c(300, 140)), split_merge = FALSE),
-    "irm, heavy nodes" = run(function() planted(40:80, 2000:3000, 4, 0.5, max_clusters = c(7, 150)), split_merge = FALSE),
-    "irm, split-merge and sampled parameters" = run(function() planted(100:200, 100:200, 4, 0.2), alpha = "sample", beta = "sample"),
+    "irm, many clusters" = run(function() planted(300:500, 300:500, 5, 0.1, max_clusters = c(300, 140)),
+                               split_merge = FALSE),
+    "irm, heavy nodes" = run(function() planted(40:80, 2000:3000, 4, 0.5, max_clusters = c(7, 150)),
+                             split_merge = FALSE),
+    "irm, split-merge and sampled parameters" = run(function() planted(100:200, 100:200, 4, 0.2), alpha = "sample",
+                                                    beta = "sample"),
     "irm, missing pairs" = run(function() planted(200:300, 300:500, 4, 0.1), hold_out = 0.05, split_merge = 2),
-    "irm, counts" = run(function() list(A = matrix(stats::rpois(60 * 900, 0.8), 60), family = "poisson"), split_merge = 3),
+    "irm, counts" = run(function() list(A = matrix(stats::rpois(60 * 900, 0.8), 60), family = "poisson"),
+                        split_merge = 3),
     "irm, tiny shapes beta" = run(function() planted(30:60, 30:60, 3, 0.2, beta = c(1e-3, 1e-3)), split_merge = FALSE),
     "irm, edge list" = run(function() list(A = graphs(3000, 40000)), split_merge = FALSE),
-    "irm, sweeps that three parts share" = run(function() planted(60:120, 400:700, 4, 0.3), hold_out = 0.05, devices = c(0, 0, 0),
+    "irm, sweeps that three parts share" = run(function() planted(60:120, 400:700, 4, 0.3), hold_out = 0.05,
+                                               devices = c(0, 0, 0),
                                                sweeps = 8),
     "irm, large alpha" = run(function() planted(30:60, 30:60, 3, 0.2, alpha = 40), hold_out = 0.05, sweeps = 6),
     "irm, directed, large alpha" = run(function() one_mode(20:30, "directed", self = TRUE, alpha = 40),
@@ -44,33 +50,44 @@ twins_irm <- function() {
     "irm, counts of billions" = run(function() {
       list(A = matrix(sample(c(0, 1, 2e9), 40 * 30, TRUE), 40), family = "poisson")
     }, split_merge = 3, max_clusters = 30, sweeps = 5),
-    "irm, undirected" = run(function() one_mode(30:60, "undirected", self = TRUE), hold_out = 0.05, split_merge = 2, sweeps = 6),
-    "irm, directed" = run(function() one_mode(25:45, "directed", max_clusters = 150), hold_out = 0.05, split_merge = FALSE, sweeps = 4),
+    "irm, undirected" = run(function() one_mode(30:60, "undirected", self = TRUE), hold_out = 0.05, split_merge = 2,
+                            sweeps = 6),
+    "irm, directed" = run(function() one_mode(25:45, "directed", max_clusters = 150), hold_out = 0.05,
+                          split_merge = FALSE, sweeps = 4),
     "irm, directed counts with self links" = run(function() {
       n <- sample(20:35, 1)
-      list(A = matrix(stats::rpois(n * n, 0.8), n), type = "directed", self = TRUE, family = "poisson", max_clusters = 600)
+      list(A = matrix(stats::rpois(n * n, 0.8), n), type = "directed", self = TRUE, family = "poisson",
+           max_clusters = 600)
     }, alpha = "sample", split_merge = 2, sweeps = 4),
-    "irm, collapsed" = run(function() planted(25:60, 25:60, 4, 0.2), sampler = "collapsed", hold_out = 0.05, split_merge = 2, sweeps = 4),
+    "irm, collapsed" = run(function() planted(25:60, 25:60, 4, 0.2), sampler = "collapsed", hold_out = 0.05,
+                           split_merge = 2, sweeps = 4),
     "irm, gauss, blocked" = run(function() values(40:80, 60:100), split_merge = FALSE),
-    "irm, gauss, long lists, sampled parameters" = run(function() values(5:9, 900:1100), alpha = "sample", beta = "sample",
+    "irm, gauss, long lists, sampled parameters" = run(function() values(5:9, 900:1100), alpha = "sample",
+                                                       beta = "sample",
                                                        sweeps = 6),
     "irm, gauss, missing values, split-merge" = run(function() values(30:50, 20:40, missing = 0.1), split_merge = 3),
     "irm, gauss, many clusters" = run(function() values(200:300, 30:40, max_clusters = c(180, 30)), split_merge = FALSE,
                                       sweeps = 6),
-    "irm, gauss, clusters beyond shared memory" = run(function() values(820:850, 12:20, missing = 0.05, max_clusters = c(810, 12)),
+    "irm, gauss, clusters beyond shared memory" = run(function() values(820:850, 12:20, missing = 0.05,
+                                                                        max_clusters = c(810, 12)),
                                                       split_merge = FALSE, sweeps = 3),
-    "irm, gauss, sweeps that three parts share" = run(function() values(50:90, 40:60, missing = 0.1), devices = c(0, 0, 0),
+    "irm, gauss, sweeps that three parts share" = run(function() values(50:90, 40:60, missing = 0.1),
+                                                      devices = c(0, 0, 0),
                                                       sweeps = 6),
     "irm, gauss, tiny shapes beta" = run(function() values(20:30, 20:30, beta = c(1e-3, 1e-3)), split_merge = FALSE),
-    "irm, gauss, collapsed" = run(function() values(20:40, 15:30, missing = 0.1), sampler = "collapsed", split_merge = 2,
+    "irm, gauss, collapsed" = run(function() values(20:40, 15:30, missing = 0.1), sampler = "collapsed",
+                                  split_merge = 2,
                                   beta = "sample", sweeps = 4),
-    "irm, gauss, collapsed, large alpha" = run(function() values(20:30, 20:30, alpha = 30), sampler = "collapsed", sweeps = 3),
+    "irm, gauss, collapsed, large alpha" = run(function() values(20:30, 20:30, alpha = 30), sampler = "collapsed",
+                                               sweeps = 3),
     "irm, collapsed counts" = run(function() {
       list(A = matrix(stats::rpois(23 * 47, 0.8), 23), family = "poisson")
     }, sampler = "collapsed", beta = "sample", sweeps = 5),
-    "irm, collapsed undirected" = run(function() one_mode(25:45, "undirected", self = TRUE), sampler = "collapsed", hold_out = 0.05,
+    "irm, collapsed undirected" = run(function() one_mode(25:45, "undirected", self = TRUE), sampler = "collapsed",
+                                      hold_out = 0.05,
                                       sweeps = 5),
-    "irm, collapsed directed" = run(function() one_mode(25:40, "directed"), sampler = "collapsed", split_merge = FALSE, alpha = "sample",
+    "irm, collapsed directed" = run(function() one_mode(25:40, "directed"), sampler = "collapsed", split_merge = FALSE,
+                                    alpha = "sample",
                                     sweeps = 4)
   )
 }

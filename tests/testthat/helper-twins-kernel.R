@@ -1,5 +1,5 @@
-# The kernel sums' rows of the table in test-twins.R. Double sums differ by the order of their additions; single ones lie
-# within their bound of the double ones on either back end.
+# The kernel sums' rows of the table in test-twins.R. Double sums differ by the order of their additions; single ones
+# lie within their bound of the double ones on either back end.
 twins_kernel <- function() {
   kernels <- native_kernels
   points <- function(n, d) matrix(stats::rnorm(n * d), n)
@@ -19,7 +19,8 @@ twins_kernel <- function() {
     lapply(setdiff(kernels, "uniform"), function(kernel) {
       d <- sample(c(2, 4, 10, 17, 36), 1)
       x <- points(300, d)
-      f <- kernel_sum(x, weights = stats::runif(300), kernel = kernel, bandwidth = sqrt(d), precision = precision, backend = backend)
+      f <- kernel_sum(x, weights = stats::runif(300), kernel = kernel, bandwidth = sqrt(d), precision = precision,
+                      backend = backend)
       as.vector(f)
     })
   })
@@ -60,7 +61,8 @@ twins_kernel <- function() {
       w <- cbind(stats::runif(3000), 1)
       h <- 0.15 * sqrt(d)
       error <- if (kernel == "gaussian") 1e-3 else 0 # the device sums compact kernels exactly, whatever is asked
-      sum <- function(...) as.vector(kernel_sum(..., kernel = kernel, bandwidth = h, rel_error = error, method = "tree", backend = backend))
+      sum <- function(...) as.vector(kernel_sum(..., kernel = kernel, bandwidth = h, rel_error = error, method = "tree",
+                                                backend = backend))
       list(sum(matrix(stats::runif(70 * d), 70) * 1.2, x, w), sum(x, weights = w, leave_one_out = TRUE))
     })
   })
@@ -69,11 +71,13 @@ twins_kernel <- function() {
     d <- sample(c(2, 3, 10), 1)
     x <- matrix(stats::runif(9000 * d), 9000)
     w <- cbind(stats::runif(9000), 1)
-    sum <- function(q = x, ...) as.vector(kernel_sum(q, ..., kernel = "biweight", bandwidth = 0.1 * d, backend = backend))
+    sum <- function(q = x, ...) as.vector(kernel_sum(q, ..., kernel = "biweight", bandwidth = 0.1 * d,
+                                                     backend = backend))
     list(sum(weights = w, method = "tree", leave_one_out = TRUE), sum(x[1:5000, ] * 1.1, x, w[, 1], method = "tree"),
          sum(method = "direct", leave_one_out = TRUE))
   })
-  # what cells get wrong first: each kind of points with queries among them, on the border of their box, beside it and far away
+  # what cells get wrong first: each kind of points with queries among them, on the border of their box, beside it and
+  # far away
   hard_points <- list(
     "close together" = function(n, d) 1000 + matrix(stats::runif(n * d, -1, 1), n) * 10^stats::runif(1, -8, -5),
     "far from zero" = function(n, d) sample(c(-1, 1), 1) * 1e5 + matrix(stats::runif(n * d, -4, 4), n),
@@ -87,14 +91,16 @@ twins_kernel <- function() {
       x <- matrix(draw(n, d), n)
       box <- apply(x, 2, range)
       corners <- matrix(box[cbind(sample(2, 6 * d, TRUE), rep(seq_len(d), each = 6))], 6)
-      q <- rbind(x[sample(n, 9, TRUE), , drop = FALSE], corners, corners * 1.5, matrix(stats::runif(9 * d, -2, 2), 9), -1, 1e5)
+      q <- rbind(x[sample(n, 9, TRUE), , drop = FALSE], corners, corners * 1.5, matrix(stats::runif(9 * d, -2, 2), 9),
+                 -1, 1e5)
       size <- max(box[2, ] - box[1, ], 1e-6) * sqrt(d)
       h <- sample(c(size * c(0.1, 0.3, 1, 1e4, 1e9), max(abs(x)), 2.88), 1)
       sum <- function(...) {
         as.vector(kernel_sum(..., kernel = sample(compact_kernels, 1), bandwidth = h,
                              method = "tree", backend = backend))
       }
-      list(sum(q, x), sum(x, weights = stats::runif(n), leave_one_out = TRUE), sum(rbind(x, q), x, cbind(stats::runif(n), 1)))
+      list(sum(q, x), sum(x, weights = stats::runif(n), leave_one_out = TRUE),
+           sum(rbind(x, q), x, cbind(stats::runif(n), 1)))
     })
   }))
   cube <- function(devices) list(tolerance = 1e-12, work = function(backend) {
@@ -103,7 +109,8 @@ twins_kernel <- function() {
                                           h = c(0.3, 0.6)), weft:::run_control(backend, devices = devices))$out[1:17, ]
   })
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
-    list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows, "kernel sums, tensor" = single("tensor"),
+    list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows,
+         "kernel sums, tensor" = single("tensor"),
          "kernel sums, single and tensor, far from zero" = single_far,
          "kernel sums, single and tensor, more queries than at a time" = slabs),
     stats::setNames(grid, paste0("kernel sums, grid, ", on_grid)),

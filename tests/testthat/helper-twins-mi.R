@@ -1,4 +1,5 @@
-# The mutual-information room's rows of the table in test-twins.R. Shapes are drawn, so that they are multiples of nothing.
+# The mutual-information room's rows of the table in test-twins.R. Shapes are drawn, so that they are multiples of
+# nothing.
 twins_mi <- function() {
   some <- function(levels, n, missing = 0) {
     columns <- lapply(levels, function(l) replace(sample(l, n, TRUE), stats::runif(n) < missing, NA))
@@ -23,11 +24,13 @@ twins_mi <- function() {
     }),
     "mi_pairs, binary" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
-      tidy(mi_pairs(as.matrix(some(rep(2, sample(20:200, 1)), n)), sample(2, n, TRUE), top = sample(300, 1), backend = backend))
+      tidy(mi_pairs(as.matrix(some(rep(2, sample(20:200, 1)), n)), sample(2, n, TRUE), top = sample(300, 1),
+                    backend = backend))
     }),
     "mi_pairs, binary, by interaction between two sets" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
-      tidy(mi_pairs(some(rep(2, 90), n), sample(2, n, TRUE), by = "interaction", features = 1:50, with = 30:90, min_gain = 1e-3,
+      tidy(mi_pairs(some(rep(2, 90), n), sample(2, n, TRUE), by = "interaction", features = 1:50, with = 30:90,
+                    min_gain = 1e-3,
                     top = Inf, backend = backend))
     }),
     "mi_pairs, three levels" = list(tolerance = 0, work = function(backend) {
@@ -99,6 +102,46 @@ twins_mi <- function() {
       tidy(mi_pairs(some(rep(2:3, 20), 150), sample(2, 150, TRUE), strata = sample(3, 150, TRUE), top = 20,
                     permutations = 9, seed = 1, backend = backend))
     }),
+    "mi_pairs, two to twenty-five levels, one to sixty-four classes" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(1:3, sample(1500, 3)), 1)
+      x <- some(sample(2:25, 30, TRUE), n, sample(c(0, 0.05), 1))
+      class <- sample(sample(c(1, 2, 3, 8, 64), 1), n, TRUE)
+      lapply(c("drop", "level"), function(na)
+        tidy(mi_pairs(x, class, na = na, by = sample(c("mi", "interaction"), 1), top = 60, backend = backend)))
+    }),
+    "mi_pairs, up to 200,000 rows" = list(tolerance = 0, work = function(backend) {
+      n <- sample(150000:200000, 1)
+      tidy(mi_pairs(some(c(2:6, 3, 3, 3), n, sample(c(0, 0.01), 1)), sample(sample(c(2, 3, 8), 1), n, TRUE),
+                    na = "drop", top = 20, backend = backend))
+    }),
+    "mi_pairs, three levels, more planes than a device takes at once" = list(tolerance = 0, work = function(backend) {
+      old <- options(weft.device_memory = 17.75e6)
+      on.exit(options(old))
+      n <- sample(700:900, 1)
+      x <- some(rep(3, 600), n)
+      class <- sample(2, n, TRUE)
+      c(lapply(c("mi", "interaction"), function(by)
+        tidy(mi_pairs(x, class, top = 300, by = by, backend = backend))),
+        list(tidy(mi_pairs(x, class, features = 1:400, with = 300:600, top = 300, backend = backend))))
+    }),
+    "mi_pairs, missing calls, more planes than a device takes at once" = list(tolerance = 0, work = function(backend) {
+      old <- options(weft.device_memory = 18.53e6)
+      on.exit(options(old))
+      n <- sample(700:900, 1)
+      x <- cbind(some(sample(2:3, 500, TRUE), n), some(sample(2:3, 300, TRUE), n, 0.05))
+      tidy(mi_pairs(stats::setNames(x, seq_along(x)), sample(2, n, TRUE), na = "drop", top = 300, backend = backend))
+    }),
+    "mi_pairs, permutations, two to five levels, missing or not" = list(tolerance = 0, work = function(backend) {
+      n <- sample(1500, 1)
+      x <- cbind(some(sample(2:5, 60, TRUE), n), some(sample(2:5, 20, TRUE), n, 0.05))
+      lapply(c("mi", "interaction"), function(by)
+        tidy(mi_pairs(stats::setNames(x, seq_along(x)), sample(sample(c(2, 3, 8), 1), n, TRUE), na = "drop", top = 20,
+                      features = 1:70, by = by, permutations = 5, seed = 1, backend = backend)))
+    }),
+    "mi_pairs, permutations with codes" = list(tolerance = 0, work = function(backend) {
+      tidy(mi_pairs(some(c(rep(2, 10), 40, 5), 300), sample(3, 300, TRUE), top = 20, permutations = 4, seed = 2,
+                    backend = backend))
+    }),
     "mi_pairs, neighbours left out" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
       where <- data.frame(chromosome = sample(3, 120, TRUE), position = sample(1000, 120))
@@ -108,7 +151,8 @@ twins_mi <- function() {
     }),
     "mi_pairs, mixed levels, missing left out" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
-      tidy(mi_pairs(some(c(rep(2, 30), rep(3, 30), 5, 40, 300), n, 0.05), sample(3, n, TRUE), na = "drop", top = 100, backend = backend))
+      tidy(mi_pairs(some(c(rep(2, 30), rep(3, 30), 5, 40, 300), n, 0.05), sample(3, n, TRUE), na = "drop", top = 100,
+                    backend = backend))
     }),
     "mi_pairs, full" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
@@ -121,7 +165,8 @@ twins_mi <- function() {
     }),
     "mi_pairs, many classes" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
-      tidy(mi_pairs(some(c(rep(2, 20), 5, 40), n), sample(90, n, TRUE), by = "interaction", top = 60, backend = backend))
+      tidy(mi_pairs(some(c(rep(2, 20), 5, 40), n), sample(90, n, TRUE), by = "interaction", top = 60,
+                    backend = backend))
     }),
     "mi_matrix of categories" = list(tolerance = 0, work = function(backend) {
       n <- sample(1500, 1)
@@ -130,7 +175,8 @@ twins_mi <- function() {
     }),
     "mi_matrix of categories, missing left out, two sets" = list(tolerance = 0, work = function(backend) {
       n <- sample(1500, 1)
-      as.matrix(mi_matrix(some(c(2, 2, 3, 5, 24, 25, 300), n, 0.1), some(c(2, 7, 1, 900), n, 0.1), na = "drop", backend = backend))
+      as.matrix(mi_matrix(some(c(2, 2, 3, 5, 24, 25, 300), n, 0.1), some(c(2, 7, 1, 900), n, 0.1), na = "drop",
+                          backend = backend))
     }),
     "mi_matrix of categories, other estimators" = list(tolerance = 1e-12, work = function(backend) {
       x <- some(sample(c(1:6, 30), sample(40, 1), TRUE), sample(500, 1), 0.05)
@@ -138,10 +184,12 @@ twins_mi <- function() {
         as.matrix(mi_matrix(x, estimator = estimator, na = "level", backend = backend)))
     }),
     "mi_rank, permutations" = list(tolerance = 0, work = function(backend) {
-      tidy(mi_rank(some(c(rep(2, 40), 5, 30), 150), sample(3, 150, TRUE), permutations = 30, seed = 1, backend = backend))
+      tidy(mi_rank(some(c(rep(2, 40), 5, 30), 150), sample(3, 150, TRUE), permutations = 30, seed = 1,
+                   backend = backend))
     }),
     "mi_pairs, permutations" = list(tolerance = 0, work = function(backend) {
-      tidy(mi_pairs(some(rep(2, 40), 150), sample(2, 150, TRUE), top = 20, permutations = 9, seed = 1, backend = backend))
+      tidy(mi_pairs(some(rep(2, 40), 150), sample(2, 150, TRUE), top = 20, permutations = 9, seed = 1,
+                    backend = backend))
     }),
     "mi_triples, binary" = list(tolerance = 0, work = function(backend) {
       n <- sample(500, 1)
@@ -183,7 +231,8 @@ twins_mi <- function() {
     "mi_network, ties, zeros and rounding" = list(tolerance = 0, work = function(backend) {
       p <- sample(3:90, 1)
       m <- matrix(0, p, p)
-      m[upper.tri(m)] <- sample(0:sample(2:9, 1), p * (p - 1) / 2, TRUE) * 0.1 + sample(c(0, 1e-17), p * (p - 1) / 2, TRUE)
+      m[upper.tri(m)] <- sample(0:sample(2:9, 1), p * (p - 1) / 2, TRUE) * 0.1 +
+        sample(c(0, 1e-17), p * (p - 1) / 2, TRUE)
       m <- m + t(m)
       lapply(whole_networks, function(method) as.matrix(mi_network(m, method, backend = backend)))
     }),

@@ -1,4 +1,5 @@
-# The principal components' rows of the table in test-twins.R. Both back ends take the same course; sums differ in order.
+# The principal components' rows of the table in test-twins.R. Both back ends take the same course; sums differ in
+# order.
 twins_pca <- function() {
   dense <- function(method, ...) {
     list(tolerance = 1e-9, work = function(backend) {
@@ -35,7 +36,8 @@ twins_pca <- function() {
       x <- matrix(stats::rnorm(sample(1:700, 1) * 90), ncol = 90)
       x[sample(length(x), length(x) %/% 3)] <- NA
       x[1, ] <- NaN
-      seen <- function(x) .Call(weft:::C_weft_pca_seen, weft:::native_source(weft:::pca_source(x)), weft:::run_control(backend))
+      seen <- function(x) .Call(weft:::C_weft_pca_seen, weft:::native_source(weft:::pca_source(x)),
+                                weft:::run_control(backend))
       if (backend == "cpu") return(list(seen(x), seen(x)))
       lapply(c("double", "single"), function(precision) seen(weft_upload(x, precision)))
     }),
@@ -43,7 +45,27 @@ twins_pca <- function() {
       s <- Matrix::rsparsematrix(150, 90, 0.1)
       suppressWarnings(pca(list(s[1:70, ], s[71:150, ]), 2, seed = 1, backend = backend))$sdev
     }),
-    "pca, rows of three parts" = dense("gram", devices = c(0, 0, 0)), "pca, rows of two parts" = dense("krylov", devices = c(0, 0)),
+    "pca, blocks of a store" = list(tolerance = 1e-9, work = function(backend) {
+      n <- sample(900:1300, 1)
+      s <- Matrix::rsparsematrix(n, 150, 0.2, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
+      s[, 7] <- 5
+      x <- weft_import(s, tempfile(fileext = ".weft"), memory = 2^20)
+      on.exit(unlink(unclass(x)$path))
+      fit <- function(...) suppressWarnings(pca(x, 3, seed = 1, backend = backend, block_size = 2^16, ...))
+      weights <- rep_len(1:3, n)
+      list(fit(method = "gram")$sdev, fit(method = "gram", scale = TRUE, weights = weights)$sdev,
+           fit(method = "krylov", center = FALSE)$sdev, abs(fit(method = "gram")$x[, 1]))
+    }),
+    "pca, blocks of a store that do not stay" = list(tolerance = 1e-9, work = function(backend) {
+      s <- Matrix::rsparsematrix(4000, 300, 0.5, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
+      x <- weft_import(s, tempfile(fileext = ".weft"), memory = 2^20)
+      on.exit(unlink(unclass(x)$path))
+      old <- options(weft.device_memory = 1.1e7)
+      on.exit(options(old), add = TRUE)
+      suppressWarnings(pca(x, 2, method = "gram", seed = 1, backend = backend, block_size = 2^16))$sdev
+    }),
+    "pca, rows of three parts" = dense("gram", devices = c(0, 0, 0)),
+    "pca, rows of two parts" = dense("krylov", devices = c(0, 0)),
     "pca, single precision" = list(tolerance = 1e-5, work = function(backend) {
       x <- matrix(stats::rnorm(100 * 40), 100) %*% diag(0.9^(1:40))
       suppressWarnings(pca(x, 2, precision = "single", seed = 1, backend = backend))$sdev

@@ -71,9 +71,9 @@ expect_interrupted <- function(result, works) {
 }
 
 # Makes the native allocations of each work (a named list of functions) fail, one after another, at most `most` of them:
-# the call must end with the classed error that says what was needed and what helps there, leave nothing behind, and work on
-# the second try where only one failed. In a fresh R, since memory is collected after each failure, which takes longer the
-# more packages are loaded.
+# the call must end with the classed error that says what was needed and what helps there, leave nothing behind, and
+# work on the second try where only one failed. In a fresh R, since memory is collected after each failure, which takes
+# longer the more packages are loaded.
 expect_survives_failures <- function(works, most = 50) {
   testthat::skip_on_cran()
   file <- withr::local_tempfile(fileext = ".rds")
@@ -103,7 +103,8 @@ expect_failures_told <- function(out, works) {
   testthat::expect_identical(grep("^WRONG", out, value = TRUE), character())
 }
 
-# Valid calls that take native memory on this back end; not those that only make calls of others, or need other packages.
+# Valid calls that take native memory on this back end; not those that only make calls of others, or need other
+# packages.
 works_that_allocate <- function(backend) {
   path <- errors_folder()
   d <- errors_data(path, sparse = FALSE) # collecting memory takes five times as long when Matrix is loaded
@@ -155,7 +156,8 @@ fail_each <- function(works, most) {
       left <- sum(live() - before)
       if (how != wanted || left != 0) cat(sprintf("WRONG %s, %.0f: %s, %.0f bytes left\n", name, fail_at, how, left))
     }
-    each <- unique(round(seq(1, asked, length.out = min(asked, most))))
+    each <- seq_len(asked)
+    if (asked > most) each <- sort(unique(c(seq_len(most %/% 3), sample(asked, most - most %/% 3)))) # others each time
     for (k in each) check(-k, "weft_error_memory") # on the second try, too
     for (k in each[unique(round(seq(1, length(each), length.out = 5)))]) check(k, "works")
     cat(sprintf("DONE %s\t%.0f\n", name, asked))

@@ -64,7 +64,8 @@ test_that("double scans give range, missing and whether all are whole", {
     if (length(missing)) x[gaps] <- rep_len(missing, length(gaps))
     seen <- x[!is.na(x)]
     want <- c(if (length(seen)) range(seen) else c(Inf, -Inf), sum(is.na(x)), is_whole[kind] || !length(at))
-    expect_on_every_level(function() bits_call("scan", x), want, info = paste(n, names(odd)[kind]), expect = expect_equal)
+    expect_on_every_level(function() bits_call("scan", x), want, info = paste(n, names(odd)[kind]),
+                          expect = expect_equal)
   }
 })
 
@@ -76,7 +77,8 @@ test_that("values become codes from the base, missing as the largest code", {
     want <- x - base
     for (bits in c(8, 16)) {
       codes <- replace(want, is.na(x), as.integer(2^bits - 1))
-      expect_on_every_level(function() list(bits_call("narrow", x, base, bits), bits_call("narrow", as.double(x), base, bits)),
+      expect_on_every_level(function() list(bits_call("narrow", x, base, bits),
+                                            bits_call("narrow", as.double(x), base, bits)),
                             list(codes, codes), info = paste(n, base, bits))
     }
   }
@@ -149,7 +151,8 @@ test_that("tiles count every pair of planes", {
 
 test_that("histograms count code by class and skip the missing", {
   set.seed(9)
-  for (n in lengths_to_try) for (shape in list(c(2, 2), c(5, 3), c(254, 2), c(255, 255), c(1, 1))) for (bits in c(8, 16)) {
+  for (n in lengths_to_try) for (shape in list(c(2, 2), c(5, 3), c(254, 2), c(255, 255),
+                                               c(1, 1))) for (bits in c(8, 16)) {
     missing <- 2^bits - 1
     code <- sample(c(seq_len(shape[1]) - 1, missing), n, replace = TRUE)
     class <- sample(c(seq_len(shape[2]) - 1, missing), n, replace = TRUE)
@@ -165,7 +168,8 @@ test_that("histograms count code by class and skip the missing", {
 
 test_that("top-k keeps the best in a total order, whatever the order of the pushes", {
   set.seed(10)
-  kinds <- list(random = function(n) runif(n), ties = function(n) sample(3, n, replace = TRUE), equal = function(n) rep(1, n),
+  kinds <- list(random = function(n) runif(n), ties = function(n) sample(3, n, replace = TRUE),
+                equal = function(n) rep(1, n),
                 ascending = function(n) seq_len(n), descending = function(n) -seq_len(n),
                 special = function(n) sample(c(NaN, NA, Inf, -Inf, 0, -0, 1), n, replace = TRUE))
   for (kind in names(kinds)) for (n in c(0, 1, 50, 5000)) for (k in c(0, 1, 2, 20, 300, 6000)) {

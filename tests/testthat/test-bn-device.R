@@ -7,7 +7,8 @@ test_that("small work stays on the CPU, and what the device does not count says 
   expect_match(attr(bn_learn(d, iterations = 10), "reason"), "too little for a device")
   wide <- cbind(d, w = factor(sample(1:150, 7 * 150, TRUE)[1:150], 1:150), v = factor(sample(1:60, 150, TRUE), 1:60))
   expect_match(attr(bn_scores(wide, 4), "reason"), "combinations of levels")
-  for (call in list(function() bn_scores(wide, 4, backend = "cuda"), function() bn_scores(d, score = "bds", backend = "cuda"),
+  for (call in list(function() bn_scores(wide, 4, backend = "cuda"),
+                    function() bn_scores(d, score = "bds", backend = "cuda"),
                     function() bn_learn(d, iterations = 10, temperatures = 1:17, backend = "cuda"))) {
     expect_error(call(), class = "weft_error_device")
   }

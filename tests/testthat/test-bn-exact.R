@@ -18,15 +18,13 @@ test_that("exact edge posteriors are sums over all 29,281 graphs, under flat, ga
   }
 })
 
-test_that("both ways of sampling agree with the exact posterior", {
+test_that("sampling agrees with the exact posterior over orders, and a search with the optimum", {
   d <- bn_test_data()
   scores <- bn_scores(d, 4, keep = "all")
   fit <- bn_learn(scores, iterations = 40000, thin = 10, target = "sum", seed = 1)
   # 12,000 draws: standard error 0.0046 for independent ones at 0.5
   expect_lt(max(abs(fit$edges - bn_exact(scores, posterior = "order")$edges)), 0.03)
   expect_lt(fit$diagnostics$r_hat, 1.02)
-  corrected <- bn_learn(scores, iterations = 40000, thin = 10, target = "sum", seed = 2, correct_bias = TRUE)
-  expect_lt(max(abs(corrected$edges - bn_exact(scores, posterior = "dag")$edges)), 0.04)
   # the search's target: an order has the weight of its best graph
   best <- bn_learn(scores, iterations = 5000, seed = 1)
   expect_equal(best$score, bn_exact(scores)$score)

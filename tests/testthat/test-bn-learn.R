@@ -2,14 +2,15 @@ dags_of <- function(fit) vapply(fit$dags, function(g) paste(g$dag, collapse = ""
 
 test_that("the same seed gives the same result on any number of threads, and leaves R's generator alone", {
   d <- bn_test_data(300)
-  for (target in c("max", "sum")) {
+  for (target in c("max", "sum", "uniform")) {
     run <- function(...) bn_learn(d, iterations = 600, target = target, chains = 3, ...)
     set.seed(9)
     before <- .Random.seed
     one <- run(seed = 4, threads = 1)
     expect_identical(.Random.seed, before)
     two <- run(seed = 4, threads = 2)
-    for (field in c("dag", "score", "dags", "edges", "trace", "diagnostics")) expect_identical(one[[field]], two[[field]])
+    for (field in c("dag", "score", "dags", "edges", "trace",
+                    "diagnostics")) expect_identical(one[[field]], two[[field]])
     expect_false(identical(run(seed = 5)$trace, one$trace))
     set.seed(9)
     a <- run()
@@ -21,11 +22,11 @@ test_that("the same seed gives the same result on any number of threads, and lea
 
 test_that("update goes on as one longer run would", {
   d <- bn_test_data(300)
-  for (target in c("max", "sum")) {
+  for (target in c("max", "sum", "uniform")) {
     whole <- bn_learn(d, iterations = 600, thin = 10, burn_in = 50, target = target, seed = 3, chains = 2)
     parts <- update(bn_learn(d, iterations = 200, thin = 10, burn_in = 50, target = target, seed = 3,
                              chains = 2), iterations = 400)
-    for (field in c("score", "trace", "edges", "diagnostics", "order")) expect_equal(parts[[field]], whole[[field]])
+    for (field in c("score", "trace", "edges", "diagnostics", "order", "layer")) expect_equal(parts[[field]], whole[[field]])
     expect_equal(vapply(parts$dags, `[[`, 0, "score"), vapply(whole$dags, `[[`, 0, "score"))
   }
 })
@@ -54,15 +55,18 @@ test_that("wider networks take other masks and find what narrow ones find", {
     fit <- bn_learn(wide, 3, candidates = 4, plus_one = FALSE, iterations = 20000, seed = 2)
     expect_equal(fit$score, few$score, tolerance = 1e-9)
     expect_equal(sum(fit$dag), sum(fit$dag[names(d), names(d)]))
-    sum_fit <- bn_learn(wide, 2, candidates = 4, plus_one = FALSE, iterations = 300, target = "sum", seed = 2, chains = 2)
-    expect_true(all(sum_fit$edges >= 0 & sum_fit$edges <= 1 + 1e-12))
+    for (target in c("sum", "uniform")) {
+      fit <- bn_learn(wide, 2, candidates = 4, plus_one = FALSE, iterations = 300, target = target, seed = 2, chains = 2)
+      expect_true(all(fit$edges >= 0 & fit$edges <= 1 + 1e-12))
+    }
   }
 })
 
 test_that("hard priors hold for every graph found", {
   d <- bn_test_data(300)
-  prior <- bn_prior(d, required = data.frame(from = c("e", "d"), to = c("a", "b")), tiers = list(c("e", "d"), c("a", "b", "c")))
-  for (target in c("max", "sum")) {
+  prior <- bn_prior(d, required = data.frame(from = c("e", "d"), to = c("a", "b")),
+                    tiers = list(c("e", "d"), c("a", "b", "c")))
+  for (target in c("max", "sum", "uniform")) {
     fit <- bn_learn(d, prior = prior, iterations = 1000, target = target, seed = 1)
     for (g in fit$dags) {
       expect_equal(g$dag["e", "a"] + g$dag["d", "b"], 2)
@@ -85,23 +89,9 @@ test_that("interventions orient what observation leaves open", {
   expect_gt(fit$edges["a", "b"], 0.99)
 })
 
-test_that("the correction weighs by the exact number of orders", {
-  d <- bn_test_data(60)
-  fit <- bn_learn(d, iterations = 500, target = "sum", seed = 1, chains = 2, correct_bias = TRUE)
-  p <- 5
-  weights <- weft:::order_weights(fit, 1)
-  slow <- apply(matrix(fit$sampled, p), 2L, function(sets) {
-    dag <- weft:::sets_to_dag(fit$table, sets)
-    1 / count_orders(t(colSums(dag * 2^(0:4))))
-  })
-  expect_equal(as.vector(weights) / max(weights), slow / max(slow))
-  wide <- as.data.frame(matrix(sample(0:1, 30 * 40, TRUE), 40))
-  expect_error(bn_learn(wide, 1, iterations = 20, target = "sum", correct_bias = TRUE),
-               class = "weft_error_input", regexp = "closed under parents")
-})
-
 test_that("one node, constant columns and one row work", {
-  expect_equal(bn_learn(bn_test_data()["a"], iterations = 10)$score, bn_local_score(bn_test_data(), "a"), tolerance = 1e-9)
+  expect_equal(bn_learn(bn_test_data()["a"], iterations = 10)$score, bn_local_score(bn_test_data(), "a"),
+               tolerance = 1e-9)
   same <- data.frame(a = factor(rep(1, 20)), b = factor(rep(1, 20)))
   expect_equal(sum(bn_learn(same, iterations = 10)$dag), 0)
   expect_equal(sum(bn_learn(bn_test_data()[1, ], iterations = 50)$dag), 0)
@@ -112,9 +102,11 @@ test_that("exact answers and the counting of orders can be interrupted", {
   withr::local_options(weft.poll = 1e-5)
   d <- withr::with_seed(1, as.data.frame(matrix(sample(0:1, 60 * 17, TRUE), 60)))
   table <- bn_scores(d, 1, keep = "all")
-  for (posterior in c("none", "order")) expect_error(bn_exact(table, posterior = posterior, progress = stop_now), "enough")
+  for (posterior in c("none", "order")) expect_error(bn_exact(table, posterior = posterior, progress = stop_now),
+                                                     "enough")
   expect_error(bn_exact(bn_scores(d[1:12], 1, keep = "all"), posterior = "dag", progress = stop_now), "enough")
-  expect_error(bn_learn(d[1:4], iterations = 1e6, chains = 500, progress = stop_now), "enough") # more ladders than go at once
+  # more ladders than go at once
+  expect_error(bn_learn(d[1:4], iterations = 1e6, chains = 500, progress = stop_now), "enough")
 })
 
 test_that("a sum target's order is worth the sum over its graphs, also where scores are thousands of nats apart", {
@@ -122,7 +114,10 @@ test_that("a sum target's order is worth the sum over its graphs, also where sco
   x <- sample(4, 4000, TRUE)
   copies <- lapply(1:6, function(k) factor(ifelse(stats::runif(4000) < 0.02 * k, sample(4, 4000, TRUE), x), 1:4))
   names(copies) <- letters[1:6]
-  for (table in list(bn_scores(list2DF(copies), 3, keep = "all"), bn_scores(bn_test_data(), 4, keep = "sum", slack = 8))) {
+  # of 64 sets in a row the last that have no V2 count beside those that follow, 28 nats below the first
+  many <- bn_scores(twin_bn_data(), 4, keep = "all")
+  for (table in list(bn_scores(list2DF(copies), 3, keep = "all"),
+                     bn_scores(bn_test_data(), 4, keep = "sum", slack = 8), many)) {
     order_score <- function(order) {
       sum(vapply(seq_along(order), function(k) {
         sets <- (table$start[order[k]] + 1):table$start[order[k] + 1]
@@ -131,7 +126,8 @@ test_that("a sum target's order is worth the sum over its graphs, also where sco
         max(scores) + log(sum(exp(scores - max(scores))))
       }, 0))
     }
-    fit <- bn_learn(table, iterations = 200, target = "sum", chains = 12, temperatures = 1, thin = 200, burn_in = 0, seed = 1)
+    fit <- bn_learn(table, iterations = 200, target = "sum", chains = 12, temperatures = 1, thin = 200, burn_in = 0,
+                    seed = 1)
     expect_equal(unname(fit$trace[1, ]), apply(fit$order + 1, 2, order_score), tolerance = 1e-12)
   }
 })
@@ -156,7 +152,7 @@ test_that("arguments that break a rule are classed errors", {
   bad(bn_learn(d, iterations = -1), "iterations")
   bad(bn_learn(d, temperatures = c(2, 1)), "start with 1")
   bad(bn_learn(d, chains = 0), "chains")
-  bad(bn_learn(d, correct_bias = TRUE), "target = \"sum\"")
+  bad(bn_learn(d, correct_bias = TRUE), "called `target`")
   bad(bn_learn(d, start = c("a", "b")), "must be a network")
   bad(bn_learn(d, iterations = 10, thin = 4, burn_in = 9, target = "sum"), "saved step")
 })

@@ -89,7 +89,8 @@ test_that("gamma, soft priors, required and forbidden edges and limits of each n
   expect_true(all(grepl("a", table$parents[table$node == "b"])))
   expect_false(any(grepl("b|e", table$parents[table$node == "a"])))
   expect_equal(as.vector(table(table$node)[c("a", "b", "c", "d", "e")]), c(3, 4, 15, 1, 16))
-  slow <- mapply(function(node, parents) reference_score(d, node, split_parents(parents), "bdeu"), table$node, table$parents)
+  slow <- mapply(function(node, parents) reference_score(d, node, split_parents(parents), "bdeu"), table$node,
+                 table$parents)
   soft <- ifelse(table$node == "c" & grepl("b", table$parents), log(10) * 100 * 0.4^3, 0)
   expect_lt(max(abs(table$score - (slow + sizes * log(0.5) + soft))), 1e-8)
   expect_equal(bn_local_score(d, "c", "b", prior = prior), reference_score(d, "c", "b", "bdeu") + log(10) * 6.4)
@@ -106,7 +107,8 @@ test_that("candidates bound the sets, and one outsider may join each", {
   # a: {} {b} each with one of c, d, e; b and d: 4 sets with one of 2; c and e: {} with one of 4
   expect_equal(as.vector(table(factor(grown$node, names(d)))), c(2 * 4, 4 * 3, 5, 4 * 3, 5))
   expect_false(anyDuplicated(grown[c("node", "parents")]) > 0)
-  slow <- mapply(function(node, parents) reference_score(d, node, split_parents(parents), "bdeu"), grown$node, grown$parents)
+  slow <- mapply(function(node, parents) reference_score(d, node, split_parents(parents), "bdeu"), grown$node,
+                 grown$parents)
   expect_lt(max(abs(grown$score - slow)), 1e-8)
   # with all nodes as candidates, nothing changes
   everyone <- matrix(1, 5, 5, dimnames = list(names(d), names(d))) - diag(5)
@@ -146,7 +148,8 @@ test_that("more than 64 nodes, many levels, few rows, one row, no row, one node"
   table <- bn_scores(d, 2)
   picked <- as.data.frame(table)
   picked <- picked[seq(1, nrow(picked), length.out = 50), ]
-  slow <- mapply(function(node, parents) reference_score(d, node, split_parents(parents), "bdeu"), picked$node, picked$parents)
+  slow <- mapply(function(node, parents) reference_score(d, node, split_parents(parents), "bdeu"), picked$node,
+                 picked$parents)
   expect_lt(max(abs(picked$score - slow)), 1e-8)
   expect_true("v01" %in% as.data.frame(table)$parents[as.data.frame(table)$node == "v90"])
   one_row <- as.data.frame(bn_scores(bn_test_data()[1, ], 4, keep = "all"))
@@ -183,8 +186,8 @@ test_that("every allocation may fail and nothing leaks", {
   expect_survives_failures(list(
     candidates = function() bn_scores(d, 3, candidates = 2, threads = 1),
     k2 = function() bn_scores(d, 3, "k2", threads = 1),
-    learn = function() bn_learn(d, iterations = 20, target = "sum", chains = 2, correct_bias = TRUE, seed = 1,
-                                threads = 1),
+    learn = function() bn_learn(d, iterations = 20, target = "sum", chains = 2, seed = 1, threads = 1),
+    uniform = function() bn_learn(d, iterations = 20, target = "uniform", chains = 2, seed = 1, threads = 1),
     dag = function() bn_exact(d, posterior = "dag", threads = 1),
     order = function() bn_exact(d, posterior = "order", threads = 1),
     features = function() {

@@ -5,7 +5,8 @@ test_that("parameters are posterior means and the likelihood is their product", 
   fit <- bn_fit(dag, d, ess = 2)
   counts <- table(d$b, d$a)
   expect_equal(unname(fit$nodes$b$probability), unname(unclass(sweep(counts + 2 / 12, 2,
-                                                                     colSums(counts) + 2 / 4, `/`))), ignore_attr = TRUE)
+                                                                     colSums(counts) + 2 / 4, `/`))),
+                                                                     ignore_attr = TRUE)
   by_hand <- vapply(seq_len(nrow(d)), function(i) {
     r <- vapply(d[i, ], as.integer, 0L)
     log(fit$nodes$a$probability[r["a"]]) + log(fit$nodes$b$probability[r["b"], r["a"]]) +
@@ -146,7 +147,8 @@ test_that("networks go to other packages and back", {
     expect_identical(bn_convert(net), fit$dag)
     for (type in c("bde", "k2", "bic", "aic")) {
       ours <- bn_score(d, fit, switch(type, bde = "bdeu", type))
-      theirs <- suppressWarnings(if (type == "bde") bnlearn_score(net, d, type, iss = 1) else bnlearn_score(net, d, type))
+      theirs <- suppressWarnings(if (type ==
+                                     "bde") bnlearn_score(net, d, type, iss = 1) else bnlearn_score(net, d, type))
       expect_equal(ours, theirs, tolerance = 1e-10)
     }
   }
@@ -176,7 +178,8 @@ test_that("priors are built and checked", {
   bad(bn_prior(nodes, required = cbind("x", "q")), "no `q`")
   bad(bn_prior(nodes, tiers = list("x")), "one tier")
   bad(bn_prior(nodes, R = matrix(2, 3, 3)), "from 0 to 1")
-  bad(bn_prior(nodes, known = data.frame(from = "x", to = "y", value = 1), hard = FALSE, prior_scale = "logit"), "finite")
+  bad(bn_prior(nodes, known = data.frame(from = "x", to = "y", value = 1), hard = FALSE, prior_scale = "logit"),
+      "finite")
   if (requireNamespace("igraph", quietly = TRUE)) {
     expect_true(bn_prior(nodes, required = igraph::make_graph(c("x", "y")))$required["y", "x"])
   }

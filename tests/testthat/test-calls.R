@@ -2,7 +2,7 @@
 # machine with a device some run there too; longtests/backends.R runs thousands. A failure names its call:
 # seeded_call(<seed>).
 
-expect_no_difference <- function(sides, calls = 300) {
+expect_no_difference <- function(sides, calls = 200) {
   for (seed in sample(1e8, 1) + seq_len(calls)) {
     call <- seeded_call(seed)
     found <- check_call(call, sides)

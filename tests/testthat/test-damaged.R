@@ -6,7 +6,7 @@ test_that("a damaged copy of what was saved is a classed error or has a result, 
   cases <- damage_cases()
   for (name in names(cases)) {
     case <- cases[[name]]
-    expect_identical(unclassed_uses(case[[1L]], case[[2L]], share = 60L, native = case[[3L]]), character(),
+    expect_identical(unclassed_uses(case[[1L]], case[[2L]], share = 90L, native = case[[3L]]), character(),
                      label = name)
   }
 })

@@ -1,5 +1,6 @@
-# Work dealt over devices. The dealing, the host threads and the joining of results are the same whatever a part runs on: here
-# most tests give the CPU several "devices" through the control list; one device twice, or all there are, follow.
+# Work dealt over devices. The dealing, the host threads and the joining of results are the same whatever a part runs
+# on: here most tests give the CPU several "devices" through the control list; one device twice, or all there are,
+# follow.
 
 # One device twice, and all there are.
 device_lists <- function() unique(list(c(0, 0), c(0, 0, 0), seq_len(nrow(weft_devices())) - 1))
@@ -39,7 +40,8 @@ test_that("searches and permutation tests do not depend on the number of parts",
   d <- mixed_data()
   pack <- mi_pack(d$x, d$class, na = "drop")
   side <- as.raw(rep_len(c(1, 3, 2, 0, 1), ncol(d$x)))
-  searches <- list(list(), list(by_interaction = TRUE, top = 7), list(side = side, top = Inf, min_mi = 0.03), list(order = 3L, top = 25))
+  searches <- list(list(), list(by_interaction = TRUE, top = 7), list(side = side, top = Inf, min_mi = 0.03),
+                   list(order = 3L, top = 25))
   for (search in searches) {
     one <- do.call(search_with, c(list(pack, dealt_control(1)), search))
     for (parts in c(2, 5)) expect_identical(do.call(search_with, c(list(pack, dealt_control(parts)), search)), one)
@@ -79,13 +81,15 @@ test_that("direct sums do not depend on the number of parts", {
   for (scale in list(0.7, c(0.5, 1, 2))) {
     p <- weft:::kernel_problem(x, y, cbind(1:40, 1), "gaussian", scale, 0, 0, 1, NULL, FALSE, FALSE,
                               list(scale = 1, offset = 0, degree = 3), NULL, 2, NULL, NULL)
-    task <- weft:::native_task(p, weft:::native_points(p$query, p), weft:::native_points(p$reference, p), weft:::split_weights(p$weights))
+    task <- weft:::native_task(p, weft:::native_points(p$query, p), weft:::native_points(p$reference, p),
+                               weft:::split_weights(p$weights))
     direct <- function(parts) .Call(weft:::C_weft_kernel_direct, task, dealt_control(parts))$sum
     one <- direct(1)
     single <- if (length(scale) == 1) .Call(weft:::C_weft_kernel_single, task, NULL, FALSE, dealt_control(1))
     for (parts in c(2, 3, 5)) {
       expect_identical(direct(parts), one)
-      if (length(scale) == 1) expect_identical(.Call(weft:::C_weft_kernel_single, task, NULL, FALSE, dealt_control(parts)), single)
+      if (length(scale) == 1) expect_identical(.Call(weft:::C_weft_kernel_single, task, NULL, FALSE,
+                                                     dealt_control(parts)), single)
     }
   }
 })
@@ -99,7 +103,8 @@ test_that("a query leaves itself out on any part", {
   one <- direct(1)
   for (parts in 2:4) expect_identical(direct(parts), one)
   some <- c(1, 4096, 4097, 8193, 9000) # first and last of the parts' queries
-  expect_equal(one[some], vapply(some, function(i) sum(exp(-colSums((t(x[-i, ]) - x[i, ])^2) / 0.18)), 0), tolerance = 1e-12)
+  expect_equal(one[some], vapply(some, function(i) sum(exp(-colSums((t(x[-i, ]) - x[i, ])^2) / 0.18)), 0),
+               tolerance = 1e-12)
 })
 
 # A decomposition by some number of parts.
@@ -116,7 +121,8 @@ pca_with <- function(x, method, parts, weights = NULL, single = FALSE, ...) {
 test_that("principal components do not depend on the number of parts", {
   sparse <- withr::with_seed(7, lapply(c(100, 1, 60), function(n) Matrix::rsparsematrix(n, 40, 0.2)))
   inputs <- withr::with_seed(6, list(
-    matrix(stats::rnorm(300 * 40), 300), matrix(stats::rnorm(540 * 520), 540), matrix(stats::rnorm(30 * 400), 30), diag(c(4, 2, 1)),
+    matrix(stats::rnorm(300 * 40), 300), matrix(stats::rnorm(540 * 520), 540), matrix(stats::rnorm(30 * 400), 30),
+    diag(c(4, 2, 1)),
     sparse[[1]], sparse
   ))
   same <- function(a, b) {
@@ -145,8 +151,10 @@ test_that("parts that meet end together", {
 test_that("what rows cannot be shared for says so", {
   skip_if_no_cuda()
   x <- matrix(stats::rnorm(200), 20)
-  expect_error(pca(x, 2, method = "gs", backend = "cuda", devices = c(0, 0)), class = "weft_error_input", regexp = "\"gs\"")
-  expect_error(pca(replace(x, 3, NA), 2, backend = "cuda", devices = c(0, 0)), class = "weft_error_input", regexp = "complete")
+  expect_error(pca(x, 2, method = "gs", backend = "cuda", devices = c(0, 0)), class = "weft_error_input",
+               regexp = "\"gs\"")
+  expect_error(pca(replace(x, 3, NA), 2, backend = "cuda", devices = c(0, 0)), class = "weft_error_input",
+               regexp = "complete")
   withr::local_options(weft.devices = c(0, 0))
   expect_no_error(pca(x, 2, method = "gs", backend = "cuda"))
 })
@@ -154,8 +162,10 @@ test_that("what rows cannot be shared for says so", {
 test_that("principal components are those of one device to rounding", {
   skip_if_no_cuda()
   inputs <- withr::with_seed(9, list(
-    tall = matrix(stats::rnorm(3000 * 50), 3000) %*% diag(0.9^(1:50)), filtered = matrix(stats::rnorm(2000 * 600), 2000),
-    wide = matrix(stats::rnorm(70 * 500), 70), sparse = Matrix::rsparsematrix(900, 200, 0.05), few = matrix(stats::rnorm(12), 3)
+    tall = matrix(stats::rnorm(3000 * 50), 3000) %*% diag(0.9^(1:50)),
+    filtered = matrix(stats::rnorm(2000 * 600), 2000),
+    wide = matrix(stats::rnorm(70 * 500), 70), sparse = Matrix::rsparsematrix(900, 200, 0.05),
+    few = matrix(stats::rnorm(12), 3)
   ))
   for (devices in device_lists()) for (x in inputs) for (method in c("krylov", "gram")) {
     k <- min(3, nrow(x) - 1)
@@ -165,7 +175,8 @@ test_that("principal components are those of one device to rounding", {
     expect_equal(several$sdev, one$sdev, tolerance = 1e-12)
     expect_equal(several$rotation, one$rotation, tolerance = 1e-8)
     expect_equal(several$x, one$x, tolerance = 1e-8)
-    if (is.matrix(x)) expect_equal(suppressWarnings(fit(devices, precision = "single"))$sdev, one$sdev, tolerance = 1e-9)
+    if (is.matrix(x)) expect_equal(suppressWarnings(fit(devices, precision = "single"))$sdev, one$sdev,
+                                   tolerance = 1e-9)
   }
 })
 
@@ -208,7 +219,8 @@ shared_graphs <- function(n, p) {
   hidden <- withr::with_seed(4, unique(cbind(sample(n, 40, TRUE), sample(p, 40, TRUE))))
   list(
     irm(planted, chains = 1, sweeps = 1, seed = 5, backend = "cpu"),
-    irm(counts, family = "poisson", missing = hidden, split_merge = FALSE, chains = 1, sweeps = 1, seed = 5, backend = "cpu")
+    irm(counts, family = "poisson", missing = hidden, split_merge = FALSE, chains = 1, sweeps = 1, seed = 5,
+        backend = "cpu")
   )
 }
 
@@ -228,7 +240,8 @@ test_that("an interrupt, an error and a lack of memory in a part end all parts a
   gc()
   before <- .Call(weft:::C_weft_memory, 0)
   expect_stops(function(progress) chains_with(table, run, 3, progress = progress), "chains in parts")
-  expect_stops(function(progress) search_with(pack, dealt_control(3, progress = progress), order = 3L), "a search in parts")
+  expect_stops(function(progress) search_with(pack, dealt_control(3, progress = progress), order = 3L),
+               "a search in parts")
   gc()
   expect_identical(.Call(weft:::C_weft_memory, 0)[c("host", "device")], before[c("host", "device")])
   run$order[] <- rep(rev(seq_along(table$nodes)) - 1L, 4)
@@ -270,13 +283,16 @@ test_that("searches give the same on one device and on several", {
   for (devices in device_lists()) {
     on <- function(f, ...) plain(f(..., backend = "cuda", devices = devices))
     one <- function(f, ...) plain(f(..., backend = "cuda", devices = 0))
-    expect_identical(on(mi_pairs, d$x, d$class, na = "drop", top = 300), one(mi_pairs, d$x, d$class, na = "drop", top = 300))
+    expect_identical(on(mi_pairs, d$x, d$class, na = "drop", top = 300),
+                     one(mi_pairs, d$x, d$class, na = "drop", top = 300))
     expect_identical(on(mi_pairs, binary, class, top = 500), one(mi_pairs, binary, class, top = 500))
-    expect_identical(on(mi_pairs, binary, class, min_mi = 0.02, top = Inf), one(mi_pairs, binary, class, min_mi = 0.02, top = Inf))
+    expect_identical(on(mi_pairs, binary, class, min_mi = 0.02, top = Inf),
+                     one(mi_pairs, binary, class, min_mi = 0.02, top = Inf))
     expect_identical(on(mi_pairs, binary, class, top = 20, by = "interaction", permutations = 5, seed = 1),
                      one(mi_pairs, binary, class, top = 20, by = "interaction", permutations = 5, seed = 1))
     if (weft:::has_bit_wgmma()) {
-      expect_identical(on(mi_triples, binary[, 1:300], class, top = 100), one(mi_triples, binary[, 1:300], class, top = 100))
+      expect_identical(on(mi_triples, binary[, 1:300], class, top = 100),
+                       one(mi_triples, binary[, 1:300], class, top = 100))
     }
     pack <- mi_pack(binary, class)
     first <- one(mi_pairs, pack, top = 50)
@@ -293,7 +309,8 @@ test_that("chains give the same on one device and on several", {
   for (target in c("max", "sum")) {
     table <- bn_scores(d, 3, keep = target)
     learn <- function(devices) {
-      fit <- bn_learn(table, iterations = 300, chains = 7, target = target, seed = 2, backend = "cuda", devices = devices)
+      fit <- bn_learn(table, iterations = 300, chains = 7, target = target, seed = 2, backend = "cuda",
+                      devices = devices)
       unclass(fit)[same]
     }
     one <- learn(0)
@@ -329,7 +346,8 @@ test_that("sums over a grid are the same on one device and on several", {
   for (devices in device_lists()) {
     expect_identical(sums(devices, weights = w, leave_one_out = TRUE), sums(0, weights = w, leave_one_out = TRUE))
     expect_identical(sums(devices, x[1:9999, ] * 1.3, x, w), sums(0, x[1:9999, ] * 1.3, x, w))
-    expect_equal(sums(devices, rel_error = 0.01, kernel = "gaussian"), sums(0, rel_error = 0.01, kernel = "gaussian"), tolerance = 1e-13)
+    expect_equal(sums(devices, rel_error = 0.01, kernel = "gaussian"), sums(0, rel_error = 0.01, kernel = "gaussian"),
+                 tolerance = 1e-13)
     if (!has_test_entries()) next
     cube <- function(devices) {
       control <- weft:::run_control("cuda", devices = as.integer(devices))
@@ -347,7 +365,8 @@ test_that("co-clustering gives the same on one device and on several", {
   skip_if_no_cuda()
   planted <- irm_sample(300, 200, k = 4, density = 0.1, seed = 1)
   fit <- function(devices) {
-    irm(planted$A, chains = 4, sweeps = 10, seed = 3, backend = "cuda", devices = devices)[c("log_posterior", "row_cluster")]
+    irm(planted$A, chains = 4, sweeps = 10, seed = 3, backend = "cuda",
+        devices = devices)[c("log_posterior", "row_cluster")]
   }
   one <- fit(0)
   for (devices in device_lists()) expect_identical(fit(devices), one)
@@ -358,7 +377,8 @@ test_that("sweeps give the same on one device and on several that share them", {
   for (fit in shared_graphs(700, 400)) {
     one <- chains_by(fit, 1, 8, 1)
     expect_identical(chains_by(fit, 1, 8, 1, "cuda", 0L), one)
-    for (devices in device_lists()) expect_identical(chains_by(fit, 1, 8, length(devices), "cuda", as.integer(devices)), one)
+    for (devices in device_lists()) expect_identical(chains_by(fit, 1, 8, length(devices), "cuda", as.integer(devices)),
+                                                     one)
     withr::with_options(list(weft.device_memory = 3e6), { # shards that do not stay
       expect_identical(chains_by(fit, 1, 3, 2, "cuda", c(0L, 0L)), chains_by(fit, 1, 3, 1))
     })

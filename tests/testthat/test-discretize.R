@@ -67,7 +67,8 @@ ref_top_down <- function(x, class, method) {
 test_that("CAIM, CACC and Ameva are the definitions", {
   for (method in c("caim", "cacc", "ameva")) {
     d <- discretize(iris[1:4], method, class = iris$Species)
-    for (j in 1:4) expect_equal(attr(d, "cuts")[[j]], ref_top_down(iris[[j]], iris$Species, method), info = paste(method, j))
+    for (j in 1:4) expect_equal(attr(d, "cuts")[[j]], ref_top_down(iris[[j]], iris$Species, method),
+                                info = paste(method, j))
   }
 })
 

@@ -33,7 +33,8 @@ expect_law <- function(x, law, label) {
 expect_counts <- function(x, probability, label) {
   counts <- tabulate(x + 1, length(probability))
   expect_identical(sum(counts), length(x), label = label)
-  expect_gt(suppressWarnings(chisq.test(counts, p = probability)$p.value), 1e-4, label = paste("chi-square p of", label))
+  expect_gt(suppressWarnings(chisq.test(counts, p = probability)$p.value), 1e-4,
+            label = paste("chi-square p of", label))
 }
 
 test_that("words are those that Random123 publishes for philox4x32-10", {

@@ -1,5 +1,5 @@
-# A short form of longtests/errors.R: every exported function of the mutual-information room and what all rooms share, with each of its
-# arguments left out, NULL, NA and of another type.
+# A short form of longtests/errors.R: every exported function of the mutual-information room and what all rooms share,
+# with each of its arguments left out, NULL, NA and of another type.
 
 test_that("wrong arguments are classed errors", {
   skip_on_cran()
@@ -60,10 +60,12 @@ test_that("what R has no memory for is a classed error", {
     "library(weft)",
     "class_of <- function(code) tryCatch({ code; 'none' }, error = function(e) class(e)[1])",
     "x <- matrix(0:1, 4, 40000)", # 12.8 GB of results
-    "cat(class_of(mi_matrix(x)), class_of(mi_matrix(x + 0, estimator = 'pearson')), class_of(mi_pairs(x, rep(0:1, 2), full = TRUE)),",
+    "cat(class_of(mi_matrix(x)), class_of(mi_matrix(x + 0, estimator = 'pearson')),",
+    "    class_of(mi_pairs(x, rep(0:1, 2), full = TRUE)),",
     "    class_of(mi_network(x, 'clr')), '\\n')",
     "x <- matrix(0L, 1e6, 100)", # doubles of it take 800 MB more, twice
-    "cat(class_of(mi_matrix(x, estimator = 'pearson')), class_of(discretize(x)), class_of(mi_rank(x, x[, 1], bins = 2)), '\\n')"
+    "cat(class_of(mi_matrix(x, estimator = 'pearson')), class_of(discretize(x)),",
+    "    class_of(mi_rank(x, x[, 1], bins = 2)), '\\n')"
   ))
   lib <- paste(c(dirname(find.package("weft")), .libPaths()), collapse = .Platform$path.sep)
   command <- sprintf("ulimit -v 1700000; R_LIBS=%s WEFT_BACKEND=cpu OMP_NUM_THREADS=2 %s --vanilla %s", shQuote(lib),
@@ -98,4 +100,29 @@ test_that("names of other packages are errors that say what is meant here", {
                class = "weft_error_input")
   expect_error(gene_network(x, mtcars$am, nonsense = 1), "There is no `nonsense`", class = "weft_error_input")
   expect_error(mi_network(x), "estimator = \"copula\"", class = "weft_error_input")
+})
+
+test_that("a class that one value should not have does not change what it means", {
+  of_class <- function(x, class) structure(x, class = class)
+  for (class in c("data.frame", "Date", "weft_pca", "noquote")) {
+    if (class != "Date") expect_identical(weft:::check_number(of_class(2, class), "x"), 2)
+    expect_identical(weft:::check_flag(of_class(TRUE, class), "x"), TRUE)
+    expect_identical(weft:::check_choice(of_class("b", class), c("a", "b"), "x"), "b")
+    expect_error(weft:::check_number(of_class("b", class), "x"), class = "weft_error_input")
+    expect_error(weft:::check_choice(of_class(2, class), c("a", "b"), "x"), class = "weft_error_input")
+  }
+  expect_error(weft:::check_number(Sys.Date(), "x"), "of class Date", class = "weft_error_input")
+  expect_error(pca_choose_k(diag(4), center = of_class("a", "Date")), class = "weft_error_input")
+  expect_error(dim(of_class("a", "weft_mi_pack")), class = "weft_error_input")
+  expect_error(plot(mi_network(mtcars, "clr", estimator = "pearson"), groups = as.list(1:11)), "factor or a vector",
+               class = "weft_error_input")
+})
+
+test_that("nodes without names, tiers that are no names and functions called as arguments are told", {
+  nodes <- c("a", NA)
+  expect_error(bn_cpdag(matrix(0, 2, 2, dimnames = list(nodes, nodes))), "names are missing", class = "weft_error_input")
+  expect_error(bn_prior(c("a", "b"), tiers = list(mtcars, 1)), "every node in one tier", class = "weft_error_input")
+  expect_error(irm_log_posterior(diag(3), 1:3, 1:3, missing = function(...) stop("called")), class = "weft_error_input")
+  table <- mi_network(mtcars, "clr", estimator = "pearson")
+  expect_error(network_tables(table, which = function(...) "x"), "one of \"network\"", class = "weft_error_input")
 })

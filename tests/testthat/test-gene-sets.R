@@ -50,6 +50,20 @@ test_that("p-values are those of the hypergeometric law in the tested universe, 
   expect_output(print(gene_sets(lists, sets["small"], universe)), "0 lists")
 })
 
+test_that("sets come as a data frame, too, as msigdbr and AnnotationDbi give them", {
+  universe <- sprintf("g%d", 1:40)
+  sets <- list(a = universe[1:10], b = universe[5:20])
+  table <- data.frame(gs_name = rep(names(sets), lengths(sets)), gene_symbol = unlist(sets))[c(26:1, 3), ]
+  table <- rbind(table, data.frame(gs_name = c(NA, "a"), gene_symbol = c("g1", NA)))
+  expect_identical(gene_sets(universe[1:9], table, universe), gene_sets(universe[1:9], lapply(sets, rev), universe),
+                   ignore_attr = TRUE)
+  table$gs_name <- factor(table$gs_name)
+  expect_identical(sort(weft:::sets_of(table)$b), sort(sets$b))
+  for (bad in list(table[1], table[0, ], data.frame(1, "a"), cbind(table, 1))) {
+    expect_error(gene_sets(universe[1:9], bad, universe), "two columns of text", class = "weft_error_input")
+  }
+})
+
 test_that("of a whole analysis the universe is what was tested, and a gene of several columns counts once", {
   e <- weft_example("expression", n = 60, p = 40, seed = 4, missing = 0, spoilt = FALSE)
   symbols <- colnames(e$x)

@@ -1,4 +1,5 @@
-# Packs and device matrices behind external pointers: wrong, gone, from another session, and freed while they are in use.
+# Packs and device matrices behind external pointers: wrong, gone, from another session, and freed while they are in
+# use.
 
 binary <- function(n = 200, p = 300) {
   withr::local_seed(1)
@@ -56,7 +57,9 @@ test_that("a pack freed while a call uses it ends after that call", {
     }), weft_error_input = function(e) conditionMessage(e))
     expect_gt(asked, 0)
     # what comes after the search asks for the pack again, and is told
-    if (is.character(found)) expect_match(found, "freed") else expect_identical(unclass(found)[[1]], unclass(expected)[[1]], info = call)
+    if (is.character(found)) expect_match(found,
+                                          "freed") else expect_identical(unclass(found)[[1]], unclass(expected)[[1]],
+                                                                         info = call)
     expect_identical(host_live(), before, info = call)
   }
   pack <- mi_pack(d, class)
@@ -78,7 +81,8 @@ test_that("a device matrix freed or changed is refused, and one freed while a ca
   before <- .Call(weft:::C_weft_memory, NULL)[["device"]]
   handle <- weft_upload(x)
   whole <- pca(handle, 3, seed = 1, backend = "cuda")
-  for (change in list(list(dim = c(1000L, 400L)), list(dim = NULL), list(dimnames = list("a", NULL)), list(pointer = 1))) {
+  for (change in list(list(dim = c(1000L, 400L)), list(dim = NULL), list(dimnames = list("a", NULL)),
+                      list(pointer = 1))) {
     changed <- structure(utils::modifyList(unclass(handle), change), class = class(handle))
     expect_error(pca(changed, 3, backend = "cuda"), class = "weft_error_input")
     expect_error(as.matrix(changed), class = "weft_error_input")
@@ -107,11 +111,13 @@ test_that("jumps out of a progress handler pass by the native work, and go on", 
   own <- structure(class = c("own", "condition"), list())
   expect_identical(tryCatch(run(function(done, total) signalCondition(own)), own = function(e) "own"), "own")
   interrupt <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))
-  expect_identical(tryCatch(run(function(done, total) signalCondition(interrupt)), interrupt = function(e) "interrupt"), "interrupt")
+  expect_identical(tryCatch(run(function(done, total) signalCondition(interrupt)), interrupt = function(e) "interrupt"),
+                   "interrupt")
   expect_identical(withRestarts(run(function(done, total) invokeRestart("leave", 7)), leave = identity), 7)
   expect_identical(callCC(function(leave) run(function(done, total) leave(8))), 8)
   handled <- 0
-  tryCatch(withCallingHandlers(run(function(done, total) stop("once")), error = function(e) handled <<- handled + 1), error = identity)
+  tryCatch(withCallingHandlers(run(function(done, total) stop("once")), error = function(e) handled <<- handled + 1),
+           error = identity)
   expect_identical(handled, 1)
   nested <- function(done, total) mi_pairs(pack, top = 5, progress = function(done, total) stop("inner"))
   expect_identical(tryCatch(run(nested), error = conditionMessage), "inner")
@@ -121,9 +127,11 @@ test_that("jumps out of a progress handler pass by the native work, and go on", 
 
 test_that("the package can be unloaded while handles and finalisers remain", {
   out <- run_in_r(c(
-    "library(weft)", "d <- data.frame(a = c(0, 1, 0, 1), b = c(0, 0, 1, 1))", "p <- mi_pack(d, d$a)", "r <- mi_pairs(d, d$a, threads = 2)",
+    "library(weft)", "d <- data.frame(a = c(0, 1, 0, 1), b = c(0, 0, 1, 1))", "p <- mi_pack(d, d$a)",
+    "r <- mi_pairs(d, d$a, threads = 2)",
     "unloadNamespace('weft')", "invisible(gc())", "rm(p)", "invisible(gc())", "cat(weft::mi_rank(d, d$a)$mi, '\\n')",
-    "unloadNamespace('weft')", "invisible(gc())", "cat('weft' %in% names(getLoadedDLLs()), weft::mi_rank(d, d$a)$mi[1], '\\n')"
+    "unloadNamespace('weft')", "invisible(gc())",
+    "cat('weft' %in% names(getLoadedDLLs()), weft::mi_rank(d, d$a)$mi[1], '\\n')"
   ))
   expect_identical(utils::tail(out, 2L), c("1 0 ", "FALSE 1 "))
 })

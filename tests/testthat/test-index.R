@@ -1,4 +1,5 @@
-# The reference index and the texts name what there is. They are read from the source folder, which a built package is not.
+# The reference index and the texts name what there is. They are read from the source folder, which a built package is
+# not.
 
 root <- test_path("..", "..")
 here <- file.exists(file.path(root, "_pkgdown.yml"))
@@ -7,7 +8,8 @@ here <- file.exists(file.path(root, "_pkgdown.yml"))
 topics <- function(internal = TRUE) {
   pages <- list.files(file.path(root, "man"), "\\.Rd$", full.names = TRUE)
   texts <- lapply(pages, readLines)
-  tagged <- function(text, tag) sub(sprintf("^\\\\%s\\{(.*)\\}$", tag), "\\1", grep(sprintf("^\\\\%s\\{", tag), text, value = TRUE))
+  tagged <- function(text, tag) sub(sprintf("^\\\\%s\\{(.*)\\}$", tag), "\\1",
+                                    grep(sprintf("^\\\\%s\\{", tag), text, value = TRUE))
   names(texts) <- vapply(texts, tagged, "", "name")
   inside <- vapply(texts, function(text) any(grepl("\\keyword{internal}", text, fixed = TRUE)), NA)
   lapply(texts[internal | !inside], tagged, "alias")
@@ -37,11 +39,13 @@ test_that("the index has every page and every exported function, and nothing els
 
 test_that("functions, pages and files that the texts name exist", {
   skip_if_not(here, "a built package has no README")
-  pages <- c(file.path(root, c("README.md", "NEWS.md")), list.files(file.path(root, "vignettes"), "\\.Rmd$", full.names = TRUE))
+  pages <- c(file.path(root, c("README.md", "NEWS.md")),
+             list.files(file.path(root, "vignettes"), "\\.Rmd$", full.names = TRUE))
   text <- unlist(lapply(pages, readLines))
   all <- function(pattern) unique(unlist(lapply(regmatches(text, gregexpr(pattern, text, perl = TRUE)), identity)))
   called <- all("(?<=`)[A-Za-z_.]+(?=\\()")
-  known <- vapply(called, function(name) exists(name, asNamespace("weft")) || nzchar(utils::getAnywhere(name)$where[1L]) %in% TRUE, NA)
+  known <- vapply(called, function(name) exists(name, asNamespace("weft")) ||
+                  nzchar(utils::getAnywhere(name)$where[1L]) %in% TRUE, NA)
   others <- c("makeCluster", "SnowParam", "install_local") # of packages that need not be here
   expect_identical(setdiff(called[!known], others), character())
   helped <- sub("^\\?", "", all("(?<=`)\\?[a-z_.]+(?=`)"))

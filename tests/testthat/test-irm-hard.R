@@ -1,5 +1,5 @@
-# Hard conditions: failing allocations, stops in the middle, other instruction sets, little device memory, bad graphs, and
-# inputs of other packages.
+# Hard conditions: failing allocations, stops in the middle, other instruction sets, little device memory, bad graphs,
+# and inputs of other packages.
 small_graph <- function() irm_sample(60, 50, 3, 0.3, seed = 2)$A
 drawn <- c("row_cluster", "col_cluster", "log_posterior", "eta", "n_clusters")
 
@@ -7,9 +7,12 @@ test_that("a failed allocation anywhere is an error, and nothing leaks", {
   A <- as.matrix(small_graph())
   works <- list(
     graph = function(backend) weft:::irm_graph(A),
-    blocked = function(backend) irm(A, chains = 2, sweeps = 2, seed = 1, max_clusters = 5, hold_out = 0.1, backend = backend, threads = 1),
-    collapsed = function(backend) irm(A, chains = 1, sweeps = 2, seed = 1, max_clusters = 5, sampler = "collapsed", backend = backend),
-    directed = function(backend) irm(A[1:50, ], "directed", chains = 1, sweeps = 2, seed = 1, max_clusters = 5, backend = backend),
+    blocked = function(backend) irm(A, chains = 2, sweeps = 2, seed = 1, max_clusters = 5, hold_out = 0.1,
+                                    backend = backend, threads = 1),
+    collapsed = function(backend) irm(A, chains = 1, sweeps = 2, seed = 1, max_clusters = 5, sampler = "collapsed",
+                                      backend = backend),
+    directed = function(backend) irm(A[1:50, ], "directed", chains = 1, sweeps = 2, seed = 1, max_clusters = 5,
+                                     backend = backend),
     posterior = function(backend) irm_log_posterior(A, rep(1:2, 30), rep(1, 50))
   )
   for (backend in test_backends()) {
@@ -38,7 +41,8 @@ test_that("every instruction set draws the same labels", {
   best <- .Call(weft:::C_weft_simd, NULL)
   withr::defer(.Call(weft:::C_weft_simd, match(best, c("portable", "avx2", "avx512")) - 1L))
   A <- irm_sample(40, 900, 3, 0.4, seed = 3)$A # rows of more than 255 links beside columns of few
-  run <- function() irm(A, chains = 1, sweeps = 6, seed = 1, max_clusters = c(20, 150), hold_out = 0.02)[c(drawn, "auc", "log_loss")]
+  run <- function() irm(A, chains = 1, sweeps = 6, seed = 1, max_clusters = c(20, 150),
+                        hold_out = 0.02)[c(drawn, "auc", "log_loss")]
   seen <- lapply(0:2, function(level) if (!is.null(.Call(weft:::C_weft_simd, level))) run())
   for (other in seen[-1]) if (!is.null(other)) expect_identical(other, seen[[1]])
 })
@@ -47,7 +51,8 @@ test_that("a device with little memory gets the graph in shards, or says what it
   skip_if_no_cuda()
   withr::local_seed(1)
   A <- data.frame(sample.int(3000, 60000, TRUE), sample.int(2000, 60000, TRUE))
-  run <- function(backend) irm(A, chains = 2, sweeps = 4, seed = 1, max_clusters = 20, split_merge = FALSE, backend = backend)[drawn]
+  run <- function(backend) irm(A, chains = 2, sweeps = 4, seed = 1, max_clusters = 20, split_merge = FALSE,
+                               backend = backend)[drawn]
   whole <- run("cpu")
   for (limit in c(2e6, 1e6, 7e5)) {
     withr::local_options(weft.device_memory = limit)
@@ -61,7 +66,8 @@ test_that("a device with little memory gets the graph in shards, or says what it
 test_that("tensor cores and the kernel for other devices draw the same labels", {
   skip_if_no_cuda()
   A <- irm_sample(400, 500, 5, 0.1, seed = 4)$A
-  run <- function() irm(A, chains = 1, sweeps = 5, seed = 1, max_clusters = c(300, 140), split_merge = FALSE, backend = "cuda")[drawn]
+  run <- function() irm(A, chains = 1, sweeps = 5, seed = 1, max_clusters = c(300, 140), split_merge = FALSE,
+                        backend = "cuda")[drawn]
   best <- run()
   skip_unless_test_build()
   withr::local_envvar(WEFT_IRM_NO_WGMMA = "1")
@@ -106,7 +112,8 @@ test_that("graphs without structure have one cluster", {
   for (seed in 1:3) {
     withr::local_seed(seed)
     fit <- irm(matrix(stats::rbinom(900, 1, 0.5), 30), seed = seed, sweeps = 40)
-    expect_identical(c(max(fit$row_cluster), max(fit$col_cluster), max(fit$consensus$row), max(fit$consensus$col)), rep(1L, 4))
+    expect_identical(c(max(fit$row_cluster), max(fit$col_cluster), max(fit$consensus$row), max(fit$consensus$col)),
+                     rep(1L, 4))
   }
   withr::local_seed(1)
   A <- matrix(stats::rbinom(900, 1, 0.5), 30)

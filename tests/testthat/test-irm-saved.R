@@ -50,6 +50,7 @@ expect_no_harm <- function(fit, uses, paths) {
 test_that("fits with any slot damaged are refused, or used as they are", {
   for (fit in saved_fits()) {
     paths <- slot_paths(fit, "call")
+    paths <- paths[sort(sample(length(paths), length(paths) %/% 2L))] # others in each run
     in_run <- vapply(paths, function(path) names(fit)[path[1L]] == "run", NA)
     expect_no_harm(fit, computes[c("predict", "update", "words")], paths[in_run])
     expect_no_harm(fit, c(shows[c("print", "nodes")], computes["predict"]), paths[!in_run])
@@ -189,7 +190,8 @@ test_that("nothing in a checkpoint is evaluated", {
   active <- new.env()
   makeActiveBinding("done", eval(bquote(function() .(act))), active)
   harm <- list(`function` = eval(bquote(function(...) .(act))), call = act, expression = as.expression(act),
-               environment = active, name = as.name("T"), formula = ~ file.create("x"), s4 = methods::getClass("numeric"),
+               environment = active, name = as.name("T"), formula = ~ file.create("x"),
+               s4 = methods::getClass("numeric"),
                raw = raw(3), complex = 1i)
   for (kind in names(harm)) {
     for (path in list("format", "run", c("run", "reason"), c("run", "graph"), c("run", "model", "key"))) {

@@ -141,3 +141,59 @@ test_that("the plug-in rule's functionals are means over all pairs", {
     expect_equal(got, want, tolerance = 2e-5, label = paste(what, r))
   }
 })
+
+test_that("few queries among many references keep their bounds without an order of these", {
+  withr::local_seed(8)
+  n <- 3000
+  sets <- list(normal = rnorm(n), clusters = c(rnorm(n / 2, 0, 1e-3), rnorm(n / 2, 30)), tied = rep(7, n),
+               shifted = 1e7 + rnorm(n), outlier = c(rnorm(n - 1), 1e6), heavy = rcauchy(n))
+  for (what in names(sets)) for (h in c(0.05, 1, 20)) for (rel in c(1e-5, 1e-2)) {
+    x <- sets[[what]]
+    q <- c(range(x) + c(-15, 15) * h, sample(x, 20), mean(range(x)) + rnorm(10))
+    w <- cbind(runif(n), rnorm(n), 0)
+    size <- kernel_sum(q, x, weights = abs(w), bandwidth = h, method = "direct")
+    want <- kernel_sum(q, x, weights = w, bandwidth = h, method = "direct")
+    got <- kernel_sum(q, x, weights = w, bandwidth = h, method = "line", rel_error = rel)
+    label <- paste(what, h, rel)
+    expect_true(all(abs(got - want) <= rel * size + 1e-290), label = paste(label, "relative"))
+    far <- kernel_sum(q, x, weights = w, bandwidth = h, method = "line", abs_error = 10 * rel)
+    expect_true(all(abs(far - want) <= 10 * rel), label = label)
+    log <- kernel_sum(q, x, bandwidth = h, method = "line", rel_error = rel, log = TRUE)
+    expect_lt(max(abs(log - kernel_sum(q, x, bandwidth = h, method = "direct", log = TRUE))), 2 * rel, label = label)
+  }
+})
+
+test_that("scattered references take no pairs, and threads change nothing", {
+  withr::local_seed(9)
+  x <- rnorm(60000)
+  q <- seq(-4, 4, length.out = 400)
+  run <- function(rel, q, threads = 1) {
+    weft:::kernel_line(weft:::kernel_problem(q, x, NULL, "gaussian", 0.06, rel, threads = threads))
+  }
+  expect_identical(run(1e-4, q)$effort[["pairs"]], 0)
+  expect_gt(run(1e-10, q)$effort[["pairs"]], 0) # too exact for plain sums
+  expect_gt(run(1e-4, c(q, 30))$effort[["pairs"]], 0) # and what is far from all
+  expect_identical(run(1e-4, q, 2)$sum, run(1e-4, q)$sum)
+  expect_message(kernel_sum(q[1:100], x, bandwidth = 0.06, rel_error = 1e-4, verbose = TRUE), "Method: line")
+})
+
+test_that("least-squares bandwidths are those of the whole grid, from a part of it", {
+  withr::local_seed(10)
+  sets <- list(rnorm(500), c(rnorm(300), rnorm(300, 8, 0.1)), rexp(400), round(rnorm(500), 1), rt(500, 2))
+  looked <- numeric()
+  for (x in sets) {
+    x <- matrix(x)
+    score <- weft:::bandwidth_scorer(x, sd(x) * length(x)^-0.2, "lscv", "gaussian", 1e-4, 20000, 1, 1, FALSE)
+    grid <- exp(seq(log(0.05), log(4), length.out = 20))
+    scored <- 0
+    some <- weft:::scores_from_wide(grid, list(16:20, 11:15, 1:10), function(t) {
+      scored <<- scored + length(t)
+      score(t)
+    })
+    of_all <- grid[weft:::largest_minimum(score(grid))]
+    expect_identical(rev(grid)[length(some) + 1 - weft:::largest_minimum(some)], of_all)
+    expect_length(some, scored)
+    looked <- c(looked, scored)
+  }
+  expect_identical(looked[1:3], c(10, 20, 20)) # of 20
+})

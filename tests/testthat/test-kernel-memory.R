@@ -14,9 +14,11 @@ test_that("builds, walks and direct sums stop when the poll says so", {
   gc() # handles of other tests
   before <- .Call(weft:::C_weft_memory, NULL)[["host"]]
   expect_stops(function(p) kernel_tree(x, progress = p), "a build")
-  expect_stops(function(p) kernel_sum(x[1:20000, ], x, method = "direct", backend = "cpu", progress = p), "a direct sum")
+  expect_stops(function(p) kernel_sum(x[1:20000, ], x, method = "direct", backend = "cpu", progress = p),
+               "a direct sum")
   tree <- kernel_tree(x)
-  expect_stops(function(p) kernel_sum(x[1:20000, ], tree = tree, method = "tree", bandwidth = 0.05, progress = p), "a walk")
+  expect_stops(function(p) kernel_sum(x[1:20000, ], tree = tree, method = "tree", bandwidth = 0.05, progress = p),
+               "a walk")
   expect_identical(.Call(weft:::C_weft_memory, NULL)[["host"]], before)
 })
 
@@ -24,9 +26,11 @@ test_that("an interrupt stops a build, a walk and direct sums within a second", 
   skip_on_os("windows")
   skip_on_cran()
   result <- interrupted_works(
-    c("set.seed(1)", "x <- matrix(runif(6e5), ncol = 3)", "big <- matrix(runif(2.4e7), ncol = 4)", "tree <- kernel_tree(x)"),
+    c("set.seed(1)", "x <- matrix(runif(6e5), ncol = 3)", "big <- matrix(runif(2.4e7), ncol = 4)",
+      "tree <- kernel_tree(x)"),
     "list(direct = function(p) kernel_sum(x, method = 'direct', backend = 'cpu', threads = 1, progress = p),
-          walk = function(p) kernel_sum(x, tree = tree, method = 'tree', backend = 'cpu', bandwidth = 0.3, rel_error = 1e-9,
+          walk = function(p) kernel_sum(x, tree = tree, method = 'tree', backend = 'cpu', bandwidth = 0.3,
+            rel_error = 1e-9,
                                         nodes = 'bounds', threads = 1, progress = p),
           build = function(p) repeat kernel_tree(big, threads = 1, progress = p))")
   expect_interrupted(result, c("direct", "walk", "build"))

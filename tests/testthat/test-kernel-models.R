@@ -7,7 +7,8 @@ test_that("densities integrate to 1 and are the mean of kernels", {
     one <- predict(kde(x[, 1], 1.2, kernel, rel_error = 0), matrix(seq(-40, 40, length.out = 80001)))
     expect_equal(sum(one) * 0.001, 1, tolerance = 2e-4, label = kernel)
     two <- predict(kde(x / 3, c(1, 1.5), kernel, rel_error = 0), grid)
-    mass <- if (kernel %in% c("laplacian", "matern12")) 0.01 else 0.004 # tails beyond the grid, edges of the uniform kernel
+    # tails beyond the grid, edges of the uniform kernel
+    mass <- if (kernel %in% c("laplacian", "matern12")) 0.01 else 0.004
     expect_equal(sum(two) * 0.05^2, 1, tolerance = mass, label = kernel)
   }
   h <- matrix(c(0.5, 0.2, 0.2, 0.3), 2)
@@ -29,12 +30,14 @@ test_that("rules for bandwidths are their formulas", {
   expect_equal(kde(x, "silverman")$bandwidth, unname(s * 272^(-1 / 6)))
   expect_equal(kde(x[, 1], "silverman")$bandwidth, unname(s[1] * 272^(-0.2) * (4 / 3)^0.2))
   # canonical bandwidths of Marron and Nolan: 1.7188 for Epanechnikov, 0.7764 for the Gaussian
-  expect_equal(kde(x[, 1], "scott", "epanechnikov")$bandwidth, unname(s[1] * 272^(-0.2) * 1.7188 / 0.7764), tolerance = 1e-4)
+  expect_equal(kde(x[, 1], "scott", "epanechnikov")$bandwidth, unname(s[1] * 272^(-0.2) * 1.7188 / 0.7764),
+               tolerance = 1e-4)
   withr::local_seed(2)
   y <- c(rnorm(300), rnorm(200, 4, 0.5))
   criterion <- function(t) stats::optimize(function(h) {
     d <- outer(y, y, "-")
-    mean(dnorm(d, sd = h * sqrt(2))) - 2 * (sum(dnorm(d, sd = h)) - length(y) * dnorm(0, sd = h)) / (length(y) * (length(y) - 1))
+    mean(dnorm(d, sd = h * sqrt(2))) - 2 * (sum(dnorm(d, sd = h)) - length(y) * dnorm(0, sd = h)) /
+      (length(y) * (length(y) - 1))
   }, c(0.05, 1.5), tol = 1e-6)$minimum
   expect_equal(kde(y, "lscv")$bandwidth, criterion(), tolerance = 0.01)
   likelihood <- stats::optimize(function(h) {
@@ -195,7 +198,9 @@ test_that("predictions have the names of their rows, and of none there are none"
 test_that("what models are asked for wrongly is a classed error", {
   x <- matrix(c(1, 2, 4, 1, 3, 0), 3)
   input <- function(code, regexp) expect_error(code, class = "weft_error_input", regexp = regexp)
-  for (f in list(kde, kernel_bandwidth, kernel_pca, kernel_tree, kernel_regression, gp_regression)) input(f(), "`x` must be given")
+  for (f in list(kde, kernel_bandwidth, kernel_pca, kernel_tree, kernel_regression, gp_regression)) {
+    input(f(), "`x` must be given")
+  }
   input(kernel_regression(x), "`y` must be given")
   input(gp_regression(x), "`y` must be given")
   input(svm_predict(), "`model` must be given")
@@ -217,7 +222,8 @@ test_that("a support vector machine whose parts do not fit is refused", {
   withr::local_seed(8)
   model <- structure(class = "svm", list(
     sparse = FALSE, type = 0, kernel = 2, gamma = 0.3, scaled = c(TRUE, TRUE), SV = matrix(rnorm(32), 16),
-    nclasses = 3, nSV = c(5, 7, 4), coefs = matrix(rnorm(32), 16), rho = rnorm(3), labels = c(2, 3, 1), levels = letters[1:3],
+    nclasses = 3, nSV = c(5, 7, 4), coefs = matrix(rnorm(32), 16), rho = rnorm(3), labels = c(2, 3, 1),
+    levels = letters[1:3],
     x.scale = list(`scaled:center` = c(0.1, 0.2), `scaled:scale` = c(1, 2))
   ))
   new <- matrix(rnorm(6), 3, dimnames = list(c("p", "q", "r"), NULL))
@@ -253,7 +259,8 @@ test_that("predictions of support vector machines are the packages' own", {
     expect_equal(svm_predict(m, iris), unname(stats::predict(m, iris)), tolerance = 1e-10)
   }
   expect_error(svm_predict(stats::lm(dist ~ speed, cars), cars), class = "weft_error_input")
-  expect_error(svm_predict(e1071::svm(Species ~ ., iris, kernel = "sigmoid"), iris[1:4]), class = "weft_error_input", regexp = "sigmoid")
+  expect_error(svm_predict(e1071::svm(Species ~ ., iris, kernel = "sigmoid"), iris[1:4]), class = "weft_error_input",
+               regexp = "sigmoid")
 })
 
 test_that("a matrix is factored panel by panel, or says that it has no root", {

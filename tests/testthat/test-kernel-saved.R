@@ -1,5 +1,5 @@
-# Models and trees that a file may bring: each part is replaced by what it cannot be, and by what looks right. Whatever is
-# asked of the result then ends in an error of weft's or is what the sound one gives.
+# Models and trees that a file may bring: each part is replaced by what it cannot be, and by what looks right. Whatever
+# is asked of the result then ends in an error of weft's or is what the sound one gives.
 
 # Other values for a part: of another type, length, range, or nearly right.
 damages <- function(part) {
@@ -116,7 +116,8 @@ test_that("damaged densities and regressions are errors", {
     expect_identical(wrong_of(fit, at, skip), character())
   }
   line <- kde(one, 0.4)
-  classed <- list(print = only(printed), summary = only(summary), glance = only(glance), plot = function(d) drawn(d, n = 5))
+  classed <- list(print = only(printed), summary = only(summary), glance = only(glance),
+                  plot = function(d) drawn(d, n = 5))
   unseen <- c("names", "rows", "native", "parts", "log_scale", "call") # by print() and glance()
   expect_identical(wrong_of(line, classed, unseen), character())
   expect_identical(wrong_of(line, list(at = function(d) predict(d, 0)), skip), character())

@@ -14,26 +14,34 @@ check_case <- function(seed) {
   plain <- quad_sum(case$q, case$x, case$w, case$h, kernel)
   signed <- quad_sum(case$q, case$x, case$signed, case$h, kernel)
   left <- quad_sum(case$x, case$x, case$w, case$h, kernel, TRUE)
-  tree <- kernel_tree(case$x, sample(c("kd", "ball", "vp", "rp"), 1), leaf_size = sample(c(1, 5, 32, 50), 1), seed = seed)
+  tree <- kernel_tree(case$x, sample(c("kd", "ball", "vp", "rp"), 1), leaf_size = sample(c(1, 5, 32, 50), 1),
+                      seed = seed)
   sum_of <- function(w, ...) kernel_sum(case$q, case$x, w, kernel, case$h, tree = tree, ...)
-  own <- function(...) kernel_sum(case$x, weights = case$w, kernel = kernel, bandwidth = case$h, leave_one_out = TRUE, ...)
+  own <- function(...) kernel_sum(case$x, weights = case$w, kernel = kernel, bandwidth = case$h, leave_one_out = TRUE,
+                                  ...)
   for (method in c("direct", "tree")) {
-    expect_lte(excess(sum_of(case$w, method = method), plain$sum, 1e-12 * plain$absolute), 1, label = paste("exact,", method, info))
-    expect_lte(excess(sum_of(case$signed, method = method), signed$sum, 1e-12 * signed$absolute), 1, label = paste("signed,", method, info))
-    expect_lte(excess(own(method = method), left$sum, 1e-12 * left$absolute), 1, label = paste("left out,", method, info))
+    expect_lte(excess(sum_of(case$w, method = method), plain$sum, 1e-12 * plain$absolute), 1,
+               label = paste("exact,", method, info))
+    expect_lte(excess(sum_of(case$signed, method = method), signed$sum, 1e-12 * signed$absolute), 1,
+               label = paste("signed,", method, info))
+    expect_lte(excess(own(method = method), left$sum, 1e-12 * left$absolute), 1,
+               label = paste("left out,", method, info))
     logs <- sum_of(case$w, method = method, log = TRUE)
     known <- is.finite(plain$log)
     expect_lte(max(0, abs(logs - plain$log)[known] / pmax(1, 1e-4 * abs(plain$log[known]))), 1e-10,
                label = paste("logarithms,", method, info))
   }
-  expect_lte(excess(sum_of(case$w, method = "tree", rel_error = epsilon, abs_error = tau), plain$sum, epsilon * plain$sum + tau), 1,
+  expect_lte(excess(sum_of(case$w, method = "tree", rel_error = epsilon, abs_error = tau), plain$sum,
+                    epsilon * plain$sum + tau), 1,
              label = paste("bound,", info))
   expect_lte(excess(sum_of(case$signed, method = "tree", rel_error = epsilon, abs_error = tau), signed$sum,
                     epsilon * signed$absolute + tau), 1,
              label = paste("signed bound,", info))
-  expect_lte(excess(own(method = "tree", rel_error = epsilon), left$sum, epsilon * left$sum), 1, label = paste("left out bound,", info))
+  expect_lte(excess(own(method = "tree", rel_error = epsilon), left$sum, epsilon * left$sum), 1,
+             label = paste("left out bound,", info))
   single <- tryCatch(sum_of(case$signed, precision = "single"), weft_error_input = function(e) NULL)
-  if (!is.null(single)) expect_lte(excess(single, signed$sum, attr(single, "error_bound")), 1, label = paste("single,", info))
+  if (!is.null(single)) expect_lte(excess(single, signed$sum, attr(single, "error_bound")), 1,
+                                   label = paste("single,", info))
 }
 
 test_that("sums are exact and bounds hold on hard cases", {
@@ -43,7 +51,8 @@ test_that("sums are exact and bounds hold on hard cases", {
 test_that("sums are exact and bounds hold on new hard cases", {
   skip_on_cran()
   for (seed in sample(1e8, 4)) {
-    withCallingHandlers(check_case(seed), expectation_failure = function(e) keep_seed(seed), error = function(e) keep_seed(seed))
+    withCallingHandlers(check_case(seed), expectation_failure = function(e) keep_seed(seed),
+                        error = function(e) keep_seed(seed))
   }
 })
 
@@ -67,7 +76,8 @@ test_that("vector variants and threads agree", {
   x <- matrix(rnorm(3000), ncol = 3)
   w <- matrix(rnorm(2000), ncol = 2)
   for (kernel in all_kernels) {
-    run <- function(method, threads = 1, ...) kernel_sum(x, weights = w, kernel = kernel, bandwidth = 0.7, method = method,
+    run <- function(method, threads = 1, ...) kernel_sum(x, weights = w, kernel = kernel, bandwidth = 0.7,
+                                                         method = method,
                                                          threads = threads, ...)
     want <- run("direct")
     expect_identical(run("direct", threads = 2), want)
@@ -99,7 +109,8 @@ test_that("trees are reused, saved and refused by version", {
   want <- kernel_sum(x, bandwidth = 0.5)
   for (type in c("kd", "ball", "vp", "rp")) {
     tree <- kernel_tree(x, type)
-    expect_identical(tree, { t <- kernel_tree(x, type, seed = 1); if (type == "rp") tree else { t$seconds <- tree$seconds; t } })
+    expect_identical(tree, { t <- kernel_tree(x, type, seed = 1)
+      if (type == "rp") tree else { t$seconds <- tree$seconds; t } })
     file <- withr::local_tempfile()
     saveRDS(tree, file)
     back <- readRDS(file)
@@ -127,11 +138,14 @@ test_that("approximations keep their bound at their rate", {
   for (method in c("montecarlo", "features", "nystrom")) {
     got <- kernel_sum(q, x, w, bandwidth = 2.5, rel_error = 0.03, confidence = 0.95, method = method, seed = 5)
     expect_lte(mean(abs(got - want) > 0.03 * most), if (method == "nystrom") 0 else 0.05)
-    expect_identical(kernel_sum(q, x, w, bandwidth = 2.5, rel_error = 0.03, confidence = 0.95, method = method, seed = 5, threads = 1), got)
+    expect_identical(kernel_sum(q, x, w, bandwidth = 2.5, rel_error = 0.03, confidence = 0.95, method = method,
+                                seed = 5, threads = 1), got)
   }
-  expect_error(kernel_sum(q, x, method = "montecarlo", rel_error = 0.1), class = "weft_error_input", regexp = "confidence")
+  expect_error(kernel_sum(q, x, method = "montecarlo", rel_error = 0.1), class = "weft_error_input",
+               regexp = "confidence")
   expect_error(kernel_sum(q, x, method = "nystrom"), class = "weft_error_input", regexp = "exact")
-  expect_error(kernel_sum(q, x, kernel = "uniform", method = "features", rel_error = 0.1, confidence = 0.9), class = "weft_error_input",
+  expect_error(kernel_sum(q, x, kernel = "uniform", method = "features", rel_error = 0.1, confidence = 0.9),
+               class = "weft_error_input",
                regexp = "positive definite")
 })
 
@@ -146,7 +160,8 @@ test_that("edges: no rows, one point, far queries, data frames", {
   expect_identical(kernel_sum(x + 100, x, kernel = "biweight", method = "direct"), c(0, 0))
   expect_equal(kernel_sum(as.data.frame(x), x), kernel_sum(x))
   expect_identical(kernel_sum(1, leave_one_out = TRUE), 0)
-  expect_equal(kernel_sum(x + 1e4, x, log = TRUE, method = "tree"), kernel_sum(x + 1e4, x, log = TRUE, method = "direct"),
+  expect_equal(kernel_sum(x + 1e4, x, log = TRUE, method = "tree"),
+               kernel_sum(x + 1e4, x, log = TRUE, method = "direct"),
                tolerance = 1e-12)
   expect_identical(colnames(kernel_sum(x, weights = cbind(a = 1:2, b = 1))), c("a", "b"))
 })
@@ -179,10 +194,12 @@ test_that("errors say what must be", {
   expect_error(kernel_sum(x, c(1, 2)), class = "weft_error_input", regexp = "one point")
   input(x, bandwidth = 1e-120)
   input(data.frame(a = letters[1:3]))
-  expect_error(kernel_sum(x, kernel = "polynomial", backend = "cuda"), class = "weft_error_device", regexp = "on the CPU only")
+  expect_error(kernel_sum(x, kernel = "polynomial", backend = "cuda"), class = "weft_error_device",
+               regexp = "on the CPU only")
   if (!is.null(weft:::cuda_missing())) {
     for (method in c("auto", "direct", "tree")) {
-      expect_error(kernel_sum(x, kernel = "epanechnikov", method = method, backend = "cuda"), class = "weft_error_device", regexp = "CUDA")
+      expect_error(kernel_sum(x, kernel = "epanechnikov", method = method, backend = "cuda"),
+                   class = "weft_error_device", regexp = "CUDA")
     }
     expect_error(kde(x, backend = "cuda"), class = "weft_error_device")
     expect_error(kernel_regression(x, 1:10, backend = "cuda"), class = "weft_error_device")
@@ -264,7 +281,8 @@ test_that("a walk keeps its budget or is given up", {
     within <- walk(share * took)
     if (!is.null(within)) expect_equal(within$sum, want, tolerance = 1e-12)
   }
-  given_up <- list(method = "tree", budget = 1e-9, reason = "", otherwise = list(method = "direct", reason = "otherwise"))
+  given_up <- list(method = "tree", budget = 1e-9, reason = "",
+                   otherwise = list(method = "direct", reason = "otherwise"))
   problem$plan <- given_up
   expect_identical(kernel_run(problem)$sum, want)
 })
@@ -286,7 +304,8 @@ test_that("pairs are timed, by direct sums too, and a profiler's clock does no h
   utils::Rprof(tempfile(), interval = 0.002) # processor time comes in steps of milliseconds now
   withr::defer(utils::Rprof(NULL))
   for (k in 1:3) {
-    expect_equal(kernel_sum(x, kernel = "cauchy", bandwidth = 0.2, rel_error = 0.1, backend = "cpu", threads = 1), want, tolerance = 0.1)
+    expect_equal(kernel_sum(x, kernel = "cauchy", bandwidth = 0.2, rel_error = 0.1, backend = "cpu", threads = 1), want,
+                 tolerance = 0.1)
   }
   for (kind in ls(pair_seconds)) expect_gt(min(pair_seconds[[kind]]), 1e-12)
 })
@@ -297,7 +316,8 @@ test_that("a grid reaches as far as the tolerance asks for, whatever it is", {
     n <- round(10^runif(1, 1, 7))
     rel <- 10^runif(1, -8, 0)
     tau <- sample(c(0, 10^runif(1, -6, 9)), 1)
-    problem <- list(kernel = kernel, bandwidth = list(h = 1e-9, scale = NULL), rel_error = rel, self = TRUE, leave_one_out = FALSE,
+    problem <- list(kernel = kernel, bandwidth = list(h = 1e-9, scale = NULL), rel_error = rel, self = TRUE,
+                    leave_one_out = FALSE,
                     weights = matrix(1, 1), reference = matrix(0, 1), box = matrix(c(0, 1), 2))
     reach <- grid_reach(problem, n, tau)
     expect_lte(kernel_value(kernel, reach / 1e-9), (rel + tau) / n)
@@ -310,7 +330,8 @@ test_that("a grid's queries keep their bounds each", {
     withr::local_seed(seed)
     d <- sample(c(1, 2, 3, 4, 6, 10), 1)
     n <- 8000
-    x <- matrix(runif(7 * d), 7)[sample(7, n, TRUE), , drop = FALSE] + matrix(if (seed %% 2) rnorm(n * d) else rcauchy(n * d), n) * 0.01
+    x <- matrix(runif(7 * d), 7)[sample(7, n, TRUE), , drop = FALSE] +
+      matrix(if (seed %% 2) rnorm(n * d) else rcauchy(n * d), n) * 0.01
     q <- rbind(x[1:100, , drop = FALSE] * 1.001, matrix(runif(200 * d), 200))
     kernel <- sample(setdiff(all_kernels, compact_kernels), 1)
     h <- 0.01 * sqrt(d) * (if (kernel == "gaussian") 1 else 0.2) * exp(runif(1, -1.5, 1))

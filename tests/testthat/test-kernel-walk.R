@@ -5,16 +5,19 @@ large_case <- function(seed) {
   n <- sample(c(900, 3000), 1)
   self <- stats::runif(1) < 0.5
   points <- function(n) matrix(stats::rnorm(n * d), n)
-  x <- switch(sample(c("plain", "clusters", "cauchy", "duplicates", "outlier", "offset", "scale"), 1), plain = points(n),
+  x <- switch(sample(c("plain", "clusters", "cauchy", "duplicates", "outlier", "offset", "scale"), 1),
+              plain = points(n),
     clusters = points(n) * 0.05 + sample(c(0, 30), n, TRUE), cauchy = matrix(stats::rcauchy(n * d), n),
-    duplicates = points(20)[sample(20, n, TRUE), , drop = FALSE], outlier = rbind(points(n - 1), 1e8), offset = points(n) + 1e4,
+    duplicates = points(20)[sample(20, n, TRUE), , drop = FALSE], outlier = rbind(points(n - 1), 1e8),
+    offset = points(n) + 1e4,
     scale = points(n) * 1e-6)
   spread <- stats::median(apply(x, 2, stats::mad)) + 1e-3 * min(apply(x, 2, stats::sd))
   h <- spread * exp(stats::runif(1, log(0.1), log(15)))
   if (d > 1 && stats::runif(1) < 0.3) h <- h * stats::runif(d, 0.5, 2)
   q <- if (self) x else points(400) * spread * 1.5 + rep(x[1, ], each = 400)
   w <- if (stats::runif(1) < 0.5) matrix(1, n, 1) else cbind(stats::rexp(n), abs(stats::rcauchy(n)))
-  list(q = q, x = x, w = w, h = h, self = self, what = sprintf("seed %d: %d points, d = %d, h = %.3g", seed, n, d, h[1]))
+  list(q = q, x = x, w = w, h = h, self = self,
+       what = sprintf("seed %d: %d points, d = %d, h = %.3g", seed, n, d, h[1]))
 }
 
 test_that("series keep their bound on hard cases, and are used", {
@@ -23,17 +26,21 @@ test_that("series keep their bound on hard cases, and are used", {
     case <- large_case(seed)
     want <- kernel_sum(case$q, case$x, case$w, bandwidth = case$h, method = "direct", backend = "cpu")
     for (epsilon in c(1e-2, 1e-7)) {
-      got <- kernel_sum(case$q, case$x, case$w, bandwidth = case$h, rel_error = epsilon, method = "tree", backend = "cpu", nodes = "series")
+      got <- kernel_sum(case$q, case$x, case$w, bandwidth = case$h, rel_error = epsilon, method = "tree",
+                        backend = "cpu", nodes = "series")
       expect_lte(max(0, abs(got - want) / ifelse(want > 1e-300, (epsilon + 1e-12) * want, Inf)), 1,
                  label = paste("series,", case$what, epsilon))
     }
     p <- weft:::kernel_problem(case$q, case$x, case$w, "gaussian", case$h, 1e-3, backend = "cpu")
     used <- used + (weft:::kernel_run(p, "tree")$effort[["series"]] > 0)
     if (case$self) {
-      left <- kernel_sum(case$x, weights = case$w, bandwidth = case$h, leave_one_out = TRUE, method = "direct", backend = "cpu")
-      got <- kernel_sum(case$x, weights = case$w, bandwidth = case$h, leave_one_out = TRUE, rel_error = 1e-4, method = "tree",
+      left <- kernel_sum(case$x, weights = case$w, bandwidth = case$h, leave_one_out = TRUE, method = "direct",
+                         backend = "cpu")
+      got <- kernel_sum(case$x, weights = case$w, bandwidth = case$h, leave_one_out = TRUE, rel_error = 1e-4,
+                        method = "tree",
                         backend = "cpu", nodes = "series")
-      expect_lte(max(0, abs(got - left) / ifelse(left > 1e-300, 1e-4 * left, Inf)), 1, label = paste("left out,", case$what))
+      expect_lte(max(0, abs(got - left) / ifelse(left > 1e-300, 1e-4 * left, Inf)), 1,
+                 label = paste("left out,", case$what))
     }
   }
   expect_gt(used, 0)
@@ -60,7 +67,8 @@ test_that("samples keep their bound at its rate, whatever the weights, and do no
   cases <- list(list("gaussian", rep(1, 5e4)), list("gaussian", abs(rcauchy(5e4))), list("laplacian", rnorm(5e4)),
                 list("cauchy", runif(5e4)))
   for (case in cases) {
-    run <- function(...) kernel_sum(q, tree, case[[2]], case[[1]], 4, rel_error = 0.1, confidence = 0.9, method = "tree",
+    run <- function(...) kernel_sum(q, tree, case[[2]], case[[1]], 4, rel_error = 0.1, confidence = 0.9,
+                                    method = "tree",
                                     nodes = "samples", backend = "cpu", seed = 5, ...)
     got <- run()
     want <- kernel_sum(q, x, case[[2]], case[[1]], 4, method = "direct", backend = "cpu")
@@ -71,7 +79,8 @@ test_that("samples keep their bound at its rate, whatever the weights, and do no
   p <- weft:::kernel_problem(q, NULL, NULL, "gaussian", 4, 0.1, confidence = 0.9, seed = 5, tree = tree)
   expect_gt(weft:::kernel_run(p, "tree")$effort[["samples"]], 0)
   expect_error(kernel_sum(q, x, nodes = "samples"), class = "weft_error_input", regexp = "confidence")
-  expect_error(kernel_sum(q, x, kernel = "laplacian", nodes = "series"), class = "weft_error_input", regexp = "Gaussian")
+  expect_error(kernel_sum(q, x, kernel = "laplacian", nodes = "series"), class = "weft_error_input",
+               regexp = "Gaussian")
 })
 
 test_that("a walk of many bandwidths gives what one of each gives", {
@@ -85,7 +94,8 @@ test_that("a walk of many bandwidths gives what one of each gives", {
     got <- weft:::walk_trees(p, trees, weft:::split_weights(p$weights), sort(h))$sum
     got[trees$query$order + 1L, ] <- got
     for (k in seq_along(h)) {
-      want <- kernel_sum(x, kernel = kernel, bandwidth = sort(h)[k], leave_one_out = TRUE, log = log, method = "direct", backend = "cpu")
+      want <- kernel_sum(x, kernel = kernel, bandwidth = sort(h)[k], leave_one_out = TRUE, log = log, method = "direct",
+                         backend = "cpu")
       off <- if (log) ifelse(want == got[, k], 0, abs(want - got[, k])) else abs(want - got[, k]) / pmax(want, 1e-300)
       expect_lte(max(off[want != 0 | log]), 1.01e-3, label = paste(kernel, sort(h)[k], log))
     }

@@ -44,11 +44,13 @@ test_that("one and two rows, nothing known, one class, names twice, any alphabet
 test_that("many rows, many levels, all values different", {
   set.seed(6)
   n <- 70000L
-  x <- data.frame(most = seq_len(n) %% 65535L, some = rep_len(1:300, n), two = seq_len(n) %/% 7L %% 2L, small = sample(17L, n, TRUE))
+  x <- data.frame(most = seq_len(n) %% 65535L, some = rep_len(1:300, n), two = seq_len(n) %/% 7L %% 2L,
+                  small = sample(17L, n, TRUE))
   for (backend in test_backends()) {
     expect_equal(unname(as.matrix(mi_matrix(x, backend = backend))), reference_matrix(x), tolerance = 1e-12)
     different <- data.frame(a = 1:900, b = 900:1, c = rep(0:1, 450), d = rep(1:30, 30))
-    expect_equal(unname(as.matrix(mi_matrix(different, backend = backend))), reference_matrix(different), tolerance = 1e-12)
+    expect_equal(unname(as.matrix(mi_matrix(different, backend = backend))), reference_matrix(different),
+                 tolerance = 1e-12)
     expect_tuples(mi_pairs(different, rep(1:3, 300), backend = backend), reference_tuples(different, rep(1:3, 300), 2))
   }
   picked <- mi_select(x, x$two, 2, "jmi")

@@ -93,7 +93,8 @@ test_that("missing values: pairs are over their common rows", {
   for (method in c("pearson", "spearman", "kendall")) {
     expected <- ref_of_rho(cor(x, method = method, use = "pairwise.complete.obs"))
     diag(expected) <- 0
-    expect_equal(plain_matrix(mi_matrix(x, estimator = method, na = "drop")), expected, tolerance = 1e-12, info = method)
+    expect_equal(plain_matrix(mi_matrix(x, estimator = method, na = "drop")), expected, tolerance = 1e-12,
+                 info = method)
   }
   pair <- x[complete.cases(x[, 2:3]), 2:3]
   expect_equal(mi_matrix(x, estimator = "ksg", na = "drop")[2, 3], ref_ksg(pair[, 1], pair[, 2], 3), tolerance = 1e-12)
@@ -186,7 +187,8 @@ test_that("both back ends give the same bits", {
     for (estimator in c("pearson", "spearman", "copula", "kendall", "ksg")) {
       if (estimator == "kendall" && nrow(x) > 2000) next
       k <- min(3, nrow(x) - 1)
-      run <- function(backend, ...) as.matrix(mi_matrix(x, ..., estimator = estimator, k = k, na = "drop", backend = backend))
+      run <- function(backend, ...) as.matrix(mi_matrix(x, ..., estimator = estimator, k = k, na = "drop",
+                                                        backend = backend))
       expect_identical(run("cuda"), run("cpu"), info = paste(estimator, shape[1]))
       expect_identical(run("cuda", y = x[, 2:3]), run("cpu", y = x[, 2:3]), info = paste(estimator, shape[1]))
     }

@@ -12,7 +12,8 @@ test_that("failed allocations leave nothing behind", {
     ksg = function() mi_matrix(x, estimator = "ksg", na = "drop", threads = 1),
     aracne = function() mi_network(m, "aracne", threads = 1), mrnetb = function() mi_network(m, "mrnetb", threads = 1),
     jmi = function() select("jmi", threads = 1), cmi = function() select("cmi", threads = 2),
-    equalfreq = function() discretize(x, "equalfreq", threads = 1), mdl = function() discretize(x, "mdl", class = y, threads = 1),
+    equalfreq = function() discretize(x, "equalfreq", threads = 1),
+    mdl = function() discretize(x, "mdl", class = y, threads = 1),
     caim = function() discretize(x, "caim", class = y, threads = 1)
   ))
 })

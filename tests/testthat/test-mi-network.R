@@ -67,7 +67,8 @@ test_that("ARACNE is the definition, with eps, tau and negative entries", {
   expect_equal(plain_matrix(mi_network(m, "aracne", eps = 0.01)), unname(ref_aracne(m, eps = 0.01)), tolerance = 1e-14)
   expect_equal(plain_matrix(mi_network(m, "aracne", tau = 0.15)), unname(ref_aracne(m, tau = 0.15)), tolerance = 1e-14)
   negative <- m - 0.05
-  expect_equal(plain_matrix(mi_network(negative, "aracne", tau = 0.3)), unname(ref_aracne(negative, tau = 0.3)), tolerance = 1e-14)
+  expect_equal(plain_matrix(mi_network(negative, "aracne", tau = 0.3)), unname(ref_aracne(negative, tau = 0.3)),
+               tolerance = 1e-14)
   tied <- round(m, 1)
   expect_equal(plain_matrix(mi_network(tied, "aracne")), unname(ref_aracne(tied)), tolerance = 1e-14)
   diag(m) <- 1e9 # does not matter
@@ -151,7 +152,8 @@ test_that("what is not a matrix of information is an error", {
   expect_error(mi_network(m, "aracne"), class = "weft_error_input")
   expect_error(mi_network(structure(m, class = "weft_mi_matrix", test = list(estimator = "ksg")), "aracne"), "finite",
                class = "weft_error_input")
-  expect_error(mi_network(mi_matrix(mtcars[1:2], mtcars[3:4], estimator = "pearson")), "square", class = "weft_error_input")
+  expect_error(mi_network(mi_matrix(mtcars[1:2], mtcars[3:4], estimator = "pearson")), "square",
+               class = "weft_error_input")
   expect_error(mi_network(wave_matrix(), eps = 1, tau = 0.1), class = "weft_error_input")
   expect_error(mi_network(wave_matrix(), "aracne", tau = 2), class = "weft_error_input")
 })
@@ -178,7 +180,8 @@ test_that("networks do not depend on threads and vectors", {
     one <- as.matrix(mi_network(m, method, threads = 1))
     expect_identical(as.matrix(mi_network(m, method, threads = 3)), one)
     for (level in 0:2) {
-      if (!is.null(.Call(weft:::C_weft_simd, level))) expect_identical(as.matrix(mi_network(m, method)), one, info = method)
+      if (!is.null(.Call(weft:::C_weft_simd, level))) expect_identical(as.matrix(mi_network(m, method)), one,
+                                                                       info = method)
     }
     .Call(weft:::C_weft_simd, match(before, c("portable", "avx2", "avx512")) - 1L)
   }
@@ -204,7 +207,8 @@ test_that("networks print, convert and plot", {
   expect_equal(sort(igraph::E(g)$weight), sort(edges$weight))
   twice <- mtcars[c(1:3, 1)]
   names(twice)[4] <- "mpg"
-  expect_error(as_igraph(mi_network(twice, "clr", estimator = "spearman")), "names of their own", class = "weft_error_input")
+  expect_error(as_igraph(mi_network(twice, "clr", estimator = "spearman")), "names of their own",
+               class = "weft_error_input")
 })
 
 test_that("both back ends build the same ARACNE network", {
@@ -229,7 +233,8 @@ unequal_levels <- function() {
   withr::local_seed(13)
   n <- 150
   a <- rbinom(n, 1, 0.5)
-  data.frame(a, b = ifelse(runif(n) < 0.72, a, 1 - a), x = sample(12, n, TRUE), y = sample(12, n, TRUE), z = sample(12, n, TRUE))
+  data.frame(a, b = ifelse(runif(n) < 0.72, a, 1 - a), x = sample(12, n, TRUE), y = sample(12, n, TRUE),
+             z = sample(12, n, TRUE))
 }
 
 test_that("each pair passes by its own test, with every method", {
@@ -245,7 +250,8 @@ test_that("each pair passes by its own test, with every method", {
   for (fdr in c(0.01, 0.5, 0.9, 0.99)) {
     for (method in names(weft:::network_methods)) {
       whole <- plain_matrix(if (method == "relnet") mi_network(m, method, threshold = 0) else mi_network(m, method))
-      expect_equal(plain_matrix(mi_network(m, method, fdr = fdr))[upper], ifelse(q <= fdr, whole[upper], 0), info = paste(method, fdr))
+      expect_equal(plain_matrix(mi_network(m, method, fdr = fdr))[upper], ifelse(q <= fdr, whole[upper], 0),
+                   info = paste(method, fdr))
     }
   }
   nats <- mi_matrix(unequal_levels(), unit = "nats")
@@ -266,7 +272,8 @@ test_that("rows that differ by pair count for each pair", {
     upper <- upper.tri(p)
     passes <- p.adjust(p[upper], "BH") <= 0.3
     expect_identical(plain_matrix(mi_network(m, "relnet", fdr = 0.3))[upper] > 0, passes, info = estimator)
-    expect_identical(plain_matrix(mi_network(m, "clr", fdr = 0.3))[upper] > 0, passes & plain_matrix(mi_network(m, "clr"))[upper] > 0)
+    expect_identical(plain_matrix(mi_network(m, "clr", fdr = 0.3))[upper] > 0,
+                     passes & plain_matrix(mi_network(m, "clr"))[upper] > 0)
   }
 })
 
@@ -277,7 +284,8 @@ test_that("arguments that a method has no use for are errors", {
     expect_error(mi_network(m, method, tau = 0.1), "`tau`.*aracne", class = "weft_error_input")
   }
   expect_error(mi_network(m, "aracne", threshold = 0.1), "`threshold`.*relnet", class = "weft_error_input")
-  for (untested in list(as.matrix(m), mi_matrix(wave_data(), estimator = "ksg"), mi_matrix(wave_data(), bins = 3, estimator = "shrink"))) {
+  for (untested in list(as.matrix(m), mi_matrix(wave_data(), estimator = "ksg"),
+                        mi_matrix(wave_data(), bins = 3, estimator = "shrink"))) {
     for (method in names(weft:::network_methods)) {
       expect_error(mi_network(untested, method, fdr = 0.1), "no test", class = "weft_error_input")
     }
@@ -308,12 +316,14 @@ test_that("what rounding leaves of 0 is no edge", {
     flat[upper.tri(flat)] <- flat[upper.tri(flat)] + rep(c(0, 5e-17), 18) # 0.1 * 3 and 0.3 are neighbours
     flat[lower.tri(flat)] <- t(flat)[lower.tri(flat)]
     expect_identical(max(plain_matrix(mi_network(flat, "clr", backend = backend))), 0)
-    even <- matrix(c(0, 0.1, 0.2, 0.3, 0.1, 0, 0.3, 0.2, 0.2, 0.3, 0, 0.1, 0.3, 0.2, 0.1, 0), 4) # 0.2 is the mean of all rows
+    # 0.2 is the mean of all rows
+    even <- matrix(c(0, 0.1, 0.2, 0.3, 0.1, 0, 0.3, 0.2, 0.2, 0.3, 0, 0.1, 0.3, 0.2, 0.1, 0), 4)
     clr <- plain_matrix(mi_network(even, "clr", backend = backend))
     expect_identical(clr[cbind(c(1, 2, 1, 3), c(3, 4, 2, 4))], numeric(4))
     expect_true(all(clr[cbind(c(1, 2), c(4, 3))] > 1))
     independent <- expand.grid(a = 1:2, b = 1:3, c = 1:2)[rep(1:12, 3), ]
-    for (method in methods) expect_identical(nrow(as.data.frame(mi_network(independent, method, backend = backend))), 0L)
+    for (method in methods) expect_identical(nrow(as.data.frame(mi_network(independent, method, backend = backend))),
+                                             0L)
     expect_identical(nrow(as.data.frame(mi_network(independent, "relnet", threshold = 0))), 0L)
   }
 })

@@ -22,7 +22,8 @@ share_reached <- function(a, class) {
   class <- class[known]
   dealt <- arrangements(class) # a row for each; the cells of all their tables are counted together
   cells <- expand.grid(a = unique(a), class = unique(class), stringsAsFactors = FALSE)
-  scores <- rowSums(mapply(function(level, of) f(rowSums(dealt[, a == level, drop = FALSE] == of)), cells$a, cells$class))
+  scores <- rowSums(mapply(function(level, of) f(rowSums(dealt[, a == level, drop = FALSE] == of)), cells$a,
+                           cells$class))
   mean(scores >= table_score(a, class) - 1e-9)
 }
 

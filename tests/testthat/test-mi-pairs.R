@@ -72,7 +72,8 @@ test_that("searches can be restricted to features and to pairs of two sets", {
   found <- mi_pairs(x, class, features = v[1:5], with = v[4:12], na = "drop")
   expect_identical(as.data.frame(found), all[among(v[1:5], v[4:12]), ], ignore_attr = "row.names")
   expect_identical(attr(found, "searched"), as.double(nrow(found)))
-  expect_identical(as.data.frame(mi_pairs(x, class, with = 7, na = "drop")), all[among(v, v[7]), ], ignore_attr = "row.names")
+  expect_identical(as.data.frame(mi_pairs(x, class, with = 7, na = "drop")), all[among(v, v[7]), ],
+                   ignore_attr = "row.names")
   expect_error(mi_pairs(x, class, features = c("V1", "nobody"), na = "drop"), "There is no feature `nobody`",
                class = "weft_error_input")
   expect_error(mi_pairs(x, class, features = list(), na = "drop"), class = "weft_error_input")
@@ -156,7 +157,8 @@ test_that("permutation tests: exact p-values, seeds, and nothing found in noise"
   expect_equal(a$p_fwer[1], 1 / 50)
   expect_true(all(a$p_value <= a$p_fwer))
   state <- .Random.seed
-  expect_identical(as.data.frame(mi_pairs(x, class, top = 5, permutations = 49, seed = 7, threads = 1)), as.data.frame(a))
+  expect_identical(as.data.frame(mi_pairs(x, class, top = 5, permutations = 49, seed = 7, threads = 1)),
+                   as.data.frame(a))
   expect_identical(.Random.seed, state)
   mi_pairs(x, class, top = 5, permutations = 2)
   expect_false(identical(.Random.seed, state))
@@ -231,13 +233,15 @@ test_that("a failed allocation is an error and leaks nothing", {
   set.seed(11)
   x <- mixed_columns(40)
   class <- sample(0:1, 40, TRUE)
-  expect_survives_failures(list(pairs = function() mi_pairs(x, class, na = "drop", permutations = 1, seed = 1, threads = 2)))
+  expect_survives_failures(list(pairs = function() mi_pairs(x, class, na = "drop", permutations = 1, seed = 1,
+                                                            threads = 2)))
 })
 
 test_that("CUDA finds the same pairs, in the same order, with the same scores", {
   skip_if_no_cuda()
   set.seed(12)
-  for (shape in list(c(1, 3, 2), c(2, 70, 2), c(63, 130, 2), c(500, 333, 2), c(1000, 517, 2), c(777, 150, 3), c(2000, 129, 5))) {
+  for (shape in list(c(1, 3, 2), c(2, 70, 2), c(63, 130, 2), c(500, 333, 2), c(1000, 517, 2), c(777, 150, 3),
+                     c(2000, 129, 5))) {
     x <- matrix(sample(0:1, shape[1] * shape[2], TRUE), shape[1])
     class <- sample(seq_len(shape[3]), shape[1], TRUE)
     for (by in c("mi", "interaction")) {
@@ -247,7 +251,8 @@ test_that("CUDA finds the same pairs, in the same order, with the same scores", 
         expect_identical(cuda, cpu, label = paste(c(shape, by), collapse = " "))
       }
     }
-    expect_identical(mi_pairs(x, class, full = TRUE, backend = "cuda")$mi, mi_pairs(x, class, full = TRUE, backend = "cpu")$mi)
+    expect_identical(mi_pairs(x, class, full = TRUE, backend = "cuda")$mi,
+                     mi_pairs(x, class, full = TRUE, backend = "cpu")$mi)
   }
   x <- cbind(mixed_columns(300), mixed_columns(300), matrix(sample(0:2, 300 * 90, TRUE), 300))
   names(x) <- paste0("c", seq_along(x))

@@ -126,3 +126,34 @@ test_that("few levels of a byte, sorted word by word, pack as columns sorted row
     }
   }
 })
+
+test_that("in blocks every pair is searched once, from the planes of the pack", {
+  skip_unless_test_build()
+  set.seed(9)
+  n <- 90
+  some <- function(levels, missing) replace(sample(levels, n, TRUE), stats::runif(n) < missing, NA)
+  x <- list2DF(lapply(c(rep(2:4, 7), 1, 40, 9), some, 0))
+  x[5:12] <- lapply(c(2:6, 2:4), some, 0.1)
+  names(x) <- seq_along(x)
+  pack <- mi_pack(x, sample(3, n, TRUE), na = "drop")
+  on.exit(weft_free(pack))
+  p <- ncol(x)
+  look <- function(side, most)
+    .Call(get("C_weft_mi_blocks_test", asNamespace("weft")), pack$pointer, side, most, weft:::run_control("cpu"))
+  sets <- list(NULL, weft:::sides(pack$names, 1:14, 9:24), weft:::sides(pack$names, NULL, 3:5),
+               weft:::sides(pack$names, c(1, 24), NULL))
+  parts <- c()
+  for (side in sets) for (most in c(1, 4, 13, 1e6)) {
+    seen <- look(side, most)
+    of <- if (is.null(side)) rep(3L, p) else as.integer(side)
+    first <- bitwAnd(of, 1L) > 0
+    second <- bitwAnd(of, 2L) > 0
+    wanted <- (outer(first, second, "&") | outer(second, first, "&")) & !diag(p)
+    expect_identical(seen$seen, wanted + 0)
+    expect_identical(seen$wrong, 0)
+    expect_equal(seen$share, 1)
+    parts <- c(parts, seen$parts)
+  }
+  expect_identical(parts[4], 1)
+  expect_gt(parts[2], 50)
+})

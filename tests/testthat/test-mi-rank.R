@@ -72,9 +72,11 @@ test_that("sparse matrices are counted without being filled", {
   for (backend in test_backends()) {
     expect_equal(tidy(mi_rank(sparse, class, backend = backend)), tidy(mi_rank(dense, class)), tolerance = 1e-14)
     pattern <- methods::as(sparse != 0, "nMatrix")
-    expect_equal(tidy(mi_rank(pattern, class, backend = backend)), tidy(mi_rank((dense != 0) + 0L, class)), tolerance = 1e-14)
+    expect_equal(tidy(mi_rank(pattern, class, backend = backend)), tidy(mi_rank((dense != 0) + 0L, class)),
+                 tolerance = 1e-14)
     many <- sample(300, n, replace = TRUE) # more classes than a byte counts
-    expect_equal(tidy(mi_rank(pattern, many, backend = backend)), tidy(mi_rank((dense != 0) + 0L, many)), tolerance = 1e-14)
+    expect_equal(tidy(mi_rank(pattern, many, backend = backend)), tidy(mi_rank((dense != 0) + 0L, many)),
+                 tolerance = 1e-14)
     expect_equal(tidy(mi_rank(sparse, many, backend = backend)), tidy(mi_rank(dense, many)), tolerance = 1e-14)
   }
   triplets <- methods::as(sparse, "TsparseMatrix")
@@ -83,7 +85,8 @@ test_that("sparse matrices are counted without being filled", {
   dense[sample(length(dense), 200)] <- NA
   expect_rank(dense, class, "drop")
   for (na in c("drop", "level")) {
-    expect_equal(tidy(mi_rank(Matrix::Matrix(dense, sparse = TRUE), class, na = na)), tidy(mi_rank(dense, class, na = na)),
+    expect_equal(tidy(mi_rank(Matrix::Matrix(dense, sparse = TRUE), class, na = na)),
+                 tidy(mi_rank(dense, class, na = na)),
                  tolerance = 1e-14)
   }
 })
@@ -167,7 +170,8 @@ test_that("no columns give an empty answer, no rows an error", {
     expect_identical(nrow(mi_rank(data.frame(a = 1:3)[, FALSE, drop = FALSE], 1:3, backend = backend)), 0L)
   }
   none <- data.frame(a = integer(), b = factor(character()), c = integer())
-  searches <- list(mi_rank, mi_pairs, mi_triples, function(...) mi_tuples(..., order = 3), function(...) mi_select(..., k = 1),
+  searches <- list(mi_rank, mi_pairs, mi_triples, function(...) mi_tuples(..., order = 3),
+                   function(...) mi_select(..., k = 1),
                    function(...) mi_rank(..., permutations = 5), mi_pack)
   for (search in searches) {
     expect_error(search(none, integer()), "at least one row", class = "weft_error_input")
@@ -184,11 +188,13 @@ test_that("integers, numbers and factors give the same bits, missing values as a
   withr::local_seed(11)
   for (n in c(82, 371)) {
     class <- sample(17, n, TRUE)
-    x <- data.frame(one = ifelse(runif(n) < 0.3, NA, 5L), two = sample(c(1:2, NA), n, TRUE), late = rep(c(4L, 3L, NA), c(n - 20, 10, 10)),
+    x <- data.frame(one = ifelse(runif(n) < 0.3, NA, 5L), two = sample(c(1:2, NA), n, TRUE),
+                    late = rep(c(4L, 3L, NA), c(n - 20, 10, 10)),
                     first = c(7L, rep(NA, n - 1)), three = sample(c(1:3, NA), n, TRUE), whole = sample(2L, n, TRUE))
     same <- mi_rank(x, class, na = "level", backend = "cpu")
     for (y in list(x + 0, as.data.frame(lapply(x, factor)), as.data.frame(lapply(x, as.character)))) {
-      for (backend in test_backends()) expect_identical(tidy(mi_rank(y, class, na = "level", backend = backend)), tidy(same))
+      for (backend in test_backends()) expect_identical(tidy(mi_rank(y, class, na = "level", backend = backend)),
+                                                        tidy(same))
     }
   }
 })
@@ -272,7 +278,8 @@ test_that("bytes say what the same whole numbers say", {
   withr::local_seed(7)
   class <- sample(c("a", "b", NA), 90, TRUE)
   numbers <- data.frame(from0 = sample(0:1, 90, TRUE), from1 = sample(1:2, 90, TRUE),
-                        gaps = sample(c(0L, 3L, 7L), 90, TRUE), high = sample(c(250L, 255L), 90, TRUE), all = sample(0:255, 90, TRUE), one = 0L)
+                        gaps = sample(c(0L, 3L, 7L), 90, TRUE), high = sample(c(250L, 255L), 90, TRUE),
+                        all = sample(0:255, 90, TRUE), one = 0L)
   for (rows in list(1:90, which(!is.na(class)))) {
     scores <- function(x) as.data.frame(mi_rank(mi_pack(x[rows, ], class[rows], na = "drop")))
     expect_identical(scores(as.data.frame(lapply(numbers, as.raw))), scores(numbers))

@@ -20,7 +20,8 @@ ref_select <- function(x, y, k, method) {
     joint <- function() vapply(chosen, function(w) once("joint", j, w, h(a, x[[w]]) + h(y) - h(a, x[[w]], y)), 0)
     ratio <- function() vapply(chosen, function(w) once("ratio", j, w, h(a, x[[w]], y)), 0)
     switch(method,
-      mim = relevance[[j]], mrmr = relevance[[j]] - mean(vapply(chosen, function(w) once("mi", j, w, ref_mi(a, x[[w]])), 0)),
+      mim = relevance[[j]], mrmr = relevance[[j]] -
+        mean(vapply(chosen, function(w) once("mi", j, w, ref_mi(a, x[[w]])), 0)),
       jmi = sum(joint()), jmim = min(joint()), disr = sum(joint() / ratio()), njmim = min(joint() / ratio()),
       cmim = min(relevance[[j]], vapply(chosen, function(w) {
         once("cmi", j, w, h(a, x[[w]]) + h(x[[w]], y) - h(x[[w]]) - h(a, x[[w]], y))
@@ -95,15 +96,24 @@ test_that("selections are praznik's on iris cut into five", {
   x <- as.data.frame(lapply(iris[1:4], function(v) 1L + findInterval(v, sort(v)[ceiling(1:4 * 30)], left.open = TRUE)))
   # praznik 13.0.0 on these factors; its scores are in nats
   praznik <- list(
-    mim = c(Petal.Width = 0.832872420, Petal.Length = 0.827834369, Sepal.Length = 0.429214846, Sepal.Width = 0.249960764),
-    mrmr = c(Petal.Width = 0.83287242, Petal.Length = -0.01775876, Sepal.Width = -0.03022695, Sepal.Length = -0.00965218352),
-    jmi = c(Petal.Width = 0.832872420, Sepal.Width = 0.956663029, Petal.Length = 1.887613042, Sepal.Length = 2.483757322),
-    jmim = c(Petal.Width = 0.832872420, Sepal.Width = 0.956663029, Petal.Length = 0.940355578, Sepal.Length = 0.746033069),
-    njmim = c(Petal.Width = 0.832872420, Petal.Length = 0.375255167, Sepal.Width = 0.313835708, Sepal.Length = 0.227566565),
-    disr = c(Petal.Width = 0.832872420, Petal.Length = 0.375255167, Sepal.Width = 0.639384916, Sepal.Length = 0.833133875),
-    cmim = c(Petal.Width = 0.8328724199, Sepal.Width = 0.1237906094, Petal.Length = 0.1074831579, Sepal.Length = 0.0224220017),
-    cmi = c(Petal.Width = 0.8328724199, Sepal.Width = 0.1237906094, Petal.Length = 0.0830091639, Sepal.Length = 0.0462098120),
-    jim = c(Petal.Width = 0.495599366, Sepal.Width = 0.585958153, Petal.Length = 1.122069190, Sepal.Length = 1.450322233)
+    mim = c(Petal.Width = 0.832872420, Petal.Length = 0.827834369, Sepal.Length = 0.429214846,
+            Sepal.Width = 0.249960764),
+    mrmr = c(Petal.Width = 0.83287242, Petal.Length = -0.01775876, Sepal.Width = -0.03022695,
+             Sepal.Length = -0.00965218352),
+    jmi = c(Petal.Width = 0.832872420, Sepal.Width = 0.956663029, Petal.Length = 1.887613042,
+            Sepal.Length = 2.483757322),
+    jmim = c(Petal.Width = 0.832872420, Sepal.Width = 0.956663029, Petal.Length = 0.940355578,
+             Sepal.Length = 0.746033069),
+    njmim = c(Petal.Width = 0.832872420, Petal.Length = 0.375255167, Sepal.Width = 0.313835708,
+              Sepal.Length = 0.227566565),
+    disr = c(Petal.Width = 0.832872420, Petal.Length = 0.375255167, Sepal.Width = 0.639384916,
+             Sepal.Length = 0.833133875),
+    cmim = c(Petal.Width = 0.8328724199, Sepal.Width = 0.1237906094, Petal.Length = 0.1074831579,
+             Sepal.Length = 0.0224220017),
+    cmi = c(Petal.Width = 0.8328724199, Sepal.Width = 0.1237906094, Petal.Length = 0.0830091639,
+            Sepal.Length = 0.0462098120),
+    jim = c(Petal.Width = 0.495599366, Sepal.Width = 0.585958153, Petal.Length = 1.122069190,
+            Sepal.Length = 1.450322233)
   )
   for (method in names(praznik)) {
     got <- mi_select(x, iris$Species, length(praznik[[method]]), method, unit = "nats")
@@ -153,7 +163,8 @@ test_that("missing values: each score over the rows where all is known", {
 test_that("selection does not depend on threads; inputs of all kinds", {
   d <- small_data()
   for (method in methods) {
-    expect_identical(mi_select(d$x, d$y, 6, method, threads = 1)$score, mi_select(d$x, d$y, 6, method, threads = 3)$score)
+    expect_identical(mi_select(d$x, d$y, 6, method, threads = 1)$score,
+                     mi_select(d$x, d$y, 6, method, threads = 3)$score)
   }
   m <- as.matrix(d$x)
   expect_identical(mi_select(m, d$y, 3)$score, mi_select(d$x, d$y, 3)$score)

@@ -2,7 +2,8 @@
 
 # I(class; the columns together | stratum) over the rows where all are known, and how many these are.
 information_within <- function(columns, class, strata, rows) {
-  of <- vapply(unique(strata[rows]), function(s) reference_information(columns, class, rows & strata %in% s), numeric(2))
+  of <- vapply(unique(strata[rows]), function(s) reference_information(columns, class, rows & strata %in% s),
+               numeric(2))
   if (!any(rows)) return(c(0, 0))
   c(sum(of[1, ] * of[2, ]) / sum(of[2, ]), sum(of[2, ]))
 }

@@ -92,7 +92,8 @@ test_that("missing values on the device, uploaded or resident", {
       expect_equal(unname(fit$x), unname(cpu$x), tolerance = 1e-8)
       expect_identical(fit$backend, "cuda")
     }
-    expect_identical(pca(x, 2, method = method, seed = 1, backend = "cuda")$x, pca(x, 2, method = method, seed = 1, backend = "cuda")$x)
+    expect_identical(pca(x, 2, method = method, seed = 1, backend = "cuda")$x,
+                     pca(x, 2, method = method, seed = 1, backend = "cuda")$x)
   }
   weft_free(handle)
   em <- pca(x, 3, na = "em", tol = 1e-10, seed = 1, backend = "cuda")

@@ -1,4 +1,5 @@
-# Accuracy against LAPACK on hard spectra, shapes and scales; the promises of the result; the back ends against each other.
+# Accuracy against LAPACK on hard spectra, shapes and scales; the promises of the result; the back ends against each
+# other.
 
 with_spectrum <- function(n, p, d) {
   q <- min(n - 1L, p)
@@ -321,7 +322,8 @@ filtered_matrices <- function() {
     list(x = u %*% (d * t(v)), d = d)
   }
   flat <- seq(0.5, 0.1, length.out = 500)
-  list(decaying = with(10^-(0:559 / 40)), steep = with(10^-(0:559 / 3)), clustered = with(c(1 + 1e-9 * 9:0, 0.7 + 1e-7 * 9:0, flat)),
+  list(decaying = with(10^-(0:559 / 40)), steep = with(10^-(0:559 / 3)),
+       clustered = with(c(1 + 1e-9 * 9:0, 0.7 + 1e-7 * 9:0, flat)),
        multiple = with(c(rep(3, 5), rep(2, 7), rep(1, 20), flat)), low_rank = with(5:1), level = with(rep(1, 560)),
        slow = with(seq(1, 0.9, length.out = 560)))
 }
@@ -334,7 +336,8 @@ test_that("filtered Gram matrices give what the spectrum is, at any tolerance", 
       label <- paste(backend, name)
       fit <- quiet_pca(m$x, 9, method = "gram", backend = backend)
       expect_lte(max(abs(fit$d - m$d[1:9])) / m$d[1], 2e-14, label = paste("error of values,", label))
-      expect_lte(max(abs(crossprod(fit$rotation) - diag(9)), fit$orthogonality), 1e-13, label = paste("orthogonality,", label))
+      expect_lte(max(abs(crossprod(fit$rotation) - diag(9)), fit$orthogonality), 1e-13,
+                 label = paste("orthogonality,", label))
       expect_true(all(fit$converged), label = label)
       loose <- quiet_pca(m$x, 9, method = "gram", tol = 1e-4, backend = backend)
       expect_true(all(loose$converged & loose$residual <= 1e-4), label = label)
@@ -353,10 +356,12 @@ test_that("gs and nipals are right to their tolerance on all hard inputs", {
     label <- paste(backend, name, method)
     fit <- quiet_pca(x, k, method = method, tol = 1e-8, backend = backend)
     expected <- lapack_values(x, k)
-    expect_lte(max(abs(fit$d - expected)) / max(expected[1], .Machine$double.xmin), 1e-8, label = paste("error of values,", label))
+    expect_lte(max(abs(fit$d - expected)) / max(expected[1], .Machine$double.xmin), 1e-8,
+               label = paste("error of values,", label))
     expect_true(all(fit$converged) && all(is.finite(fit$x)) && all(is.finite(fit$orthogonality)), label = label)
     if (method == "gs") {
-      expect_lte(max(abs(crossprod(fit$rotation) - diag(k)), fit$orthogonality), 1e-13, label = paste("orthogonality,", label))
+      expect_lte(max(abs(crossprod(fit$rotation) - diag(k)), fit$orthogonality), 1e-13,
+                 label = paste("orthogonality,", label))
     }
   }
 })
@@ -376,7 +381,8 @@ test_that("the device gives what the CPU gives", {
       largest <- max(cpu$d[1], .Machine$double.xmin)
       expect_equal(cuda$d / largest, cpu$d / largest, tolerance = 1e-8, label = name)
       gap <- if (blocks) 1e-6 else 1e-3
-      clear <- which(cpu$d > gap * cpu$d[1] & c(-diff(cpu$d), Inf) > gap * cpu$d[1] & c(Inf, -diff(cpu$d)) > gap * cpu$d[1])
+      clear <- which(cpu$d > gap * cpu$d[1] & c(-diff(cpu$d), Inf) > gap * cpu$d[1] & c(Inf, -diff(cpu$d)) > gap *
+                     cpu$d[1])
       clear <- setdiff(clear, if (length(cpu$d) == k) k)
       if (length(clear)) {
         apart <- max(abs(cpu$rotation[, clear] - cuda$rotation[, clear]))
@@ -394,10 +400,12 @@ test_that("the device gives what the CPU gives", {
                pca(x, 4, weights = w, scale = TRUE, backend = "cpu", seed = 1)$sdev, tolerance = 1e-12)
   same <- c("d", "rotation", "x")
   for (method in c("auto", "krylov", "gram", "gs", "nipals")) {
-    expect_identical(quiet_pca(x, 3, method = method, backend = "cuda")[same], quiet_pca(x, 3, method = method, backend = "cuda")[same])
+    expect_identical(quiet_pca(x, 3, method = method, backend = "cuda")[same],
+                     quiet_pca(x, 3, method = method, backend = "cuda")[same])
   }
   y <- matrix(stats::rnorm(700 * 600), 700)
-  expect_identical(quiet_pca(y, 3, method = "gram", backend = "cuda")[same], quiet_pca(y, 3, method = "gram", backend = "cuda")[same])
+  expect_identical(quiet_pca(y, 3, method = "gram", backend = "cuda")[same],
+                   quiet_pca(y, 3, method = "gram", backend = "cuda")[same])
 })
 
 test_that("resident, streamed, single and sparse matrices on the device", {

@@ -25,7 +25,8 @@ test_that("genotypes are read as written", {
   expect_identical(attr(x, "samples")$family[2], "fam2")
   expect_identical(unname(read_plink(stem, variants = c("rs3", "rs1"))[, ]), genotypes()[, c(3, 1)])
   expect_identical(unname(read_plink(stem, variants = 2)[, ]), genotypes()[, 2])
-  expect_identical(read_plink(stem, variants = 2, type = "raw")[, 1], stats::setNames(as.raw(genotypes()[, 2]), paste0("ind", 1:5)))
+  expect_identical(read_plink(stem, variants = 2, type = "raw")[, 1],
+                   stats::setNames(as.raw(genotypes()[, 2]), paste0("ind", 1:5)))
   expect_error(read_plink(stem, type = "raw"), "missing", class = "weft_error_input")
   expect_error(read_plink(stem, variants = "rs9"), "rs9", class = "weft_error_input")
   expect_error(read_plink(stem, variants = 4), "from 1 to 3", class = "weft_error_input")

@@ -10,83 +10,111 @@ setup_data <- '
   z <- matrix(rnorm(600), 200)
   cluster <- function(A = L, ...) irm(A, chains = 2, sweeps = 12, ..., distributed = TRUE)'
 
-test_that("ranks whose data, settings or seeds differ have the same error, which names what and where", {
-  calls <- c(
-    A = 'cluster(if (me) L[1:30, ] else L, seed = 1, checkpoint = tempfile(), checkpoint_sweeps = 5)',
-    A = "cluster(if (me == 2) cbind(1:2, 2:3) > 2 else L, seed = 1)",
-    seed = "cluster(seed = 1 + me)",
-    checkpoint = "cluster(seed = 1, checkpoint = if (me) tempfile())",
-    x = "mi_pairs(if (me == 2) other else x, class, distributed = TRUE)",
-    x = "mi_pairs(mi_pack(if (me == 2) other else x, class), distributed = TRUE)",
-    class = "mi_pairs(x, if (me == 2) rev(class) else class, distributed = TRUE)",
-    by = 'mi_triples(x, class, by = if (me) "mi" else "interaction", distributed = TRUE)',
-    data = "bn_learn(if (me == 2) e else d, iterations = 50, distributed = TRUE)",
-    ess = "bn_learn(d, iterations = 50, ess = 1 + me, distributed = TRUE)",
-    start = "bn_learn(d, iterations = 50, start = if (me) names(d) else rev(names(d)), distributed = TRUE)",
-    k = "pca(z, 1 + (me == 2), distributed = TRUE)",
-    `the columns of x` = "pca(if (me) z[, 1:2] else z, 1, distributed = TRUE)",
-    `names of the columns of x` =
-      'pca(`colnames<-`(z, if (me) c("a", "b", "c") else c("b", "a", "c")), 1, distributed = TRUE)',
-    `whether there are weights` = "pca(z, 1, weights = if (me) 1:200, distributed = TRUE)",
-    rel_error = "kernel_sum(z, rel_error = me / 10, distributed = TRUE)",
-    verbose = "kernel_sum(z, verbose = me == 2, distributed = TRUE)",
-    `the columns of the points` = "kernel_sum(if (me) z[, 1] else z, distributed = TRUE)",
-    `the columns of weights` = "kernel_sum(z, weights = if (me) cbind(1:200, 1), distributed = TRUE)",
-    bandwidth = "kde(z, 1 + me, distributed = TRUE)",
-    `the columns of x` = "kde(z[, 1:(3 - (me == 2))], distributed = TRUE)",
-    kernel = 'kernel_regression(z, z[, 1], kernel = if (me) "laplacian" else "gaussian", distributed = TRUE)',
-    grid = "kernel_bandwidth(z, c(1, 2 + me), distributed = TRUE)",
-    log = "predict(density, log = me == 2)"
-  )
-  found <- outcomes(3, c(setup_data, 'density <- kde(z, 0.5, distributed = TRUE)'),
-                    c(calls, good = "cluster(seed = 1)"))
-  for (k in seq_along(calls)) {
-    expect_length(unique(found[k, ]), 1L)
-    expect_match(found[k, 1L],
-                 sprintf("^weft_error_ranks .*Not as on rank 0: `?%s`? \\(ranks? .*2\\)", names(calls)[k]))
-  }
-  expect_identical(unname(found["good", ]), rep("ok", 3L))
-  found <- outcomes(2, setup_data, c(
-    apart = "if (me) mi_pairs(x, class, distributed = TRUE) else cluster(seed = 1)", good = "cluster(seed = 1)",
-    number = "at <- weft:::ranks; if (me) at$number <- 99; cluster(seed = 1)", again = "cluster(seed = 1)"
-  ))
-  expect_match(found[c("apart", "number"), ], "^weft_error_ranks All ranks must")
-  expect_match(found["apart", ], "`irm()` on rank 0, `mi_pairs()` on rank 1.", fixed = TRUE)
-  expect_match(found["number", ], "`irm()` is the call number 3 of rank 0, `irm()` is the call number 100 of rank 1",
-               fixed = TRUE)
-  expect_identical(unname(found[c("good", "again"), ]), matrix("ok", 2L, 2L))
-})
-
-test_that("what is the same in another form is no difference", {
-  found <- outcomes(2, setup_data, c(
+# Calls that go apart: one job of three ranks and one of two, since to start R there takes longer than most of it.
+differ <- c(
+  A = 'cluster(if (me) L[1:30, ] else L, seed = 1, checkpoint = tempfile(), checkpoint_sweeps = 5)',
+  A = "cluster(if (me == 2) cbind(1:2, 2:3) > 2 else L, seed = 1)",
+  seed = "cluster(seed = 1 + me)",
+  checkpoint = "cluster(seed = 1, checkpoint = if (me) tempfile())",
+  x = "mi_pairs(if (me == 2) other else x, class, distributed = TRUE)",
+  x = "mi_pairs(mi_pack(if (me == 2) other else x, class), distributed = TRUE)",
+  class = "mi_pairs(x, if (me == 2) rev(class) else class, distributed = TRUE)",
+  by = 'mi_triples(x, class, by = if (me) "mi" else "interaction", distributed = TRUE)',
+  data = "bn_learn(if (me == 2) e else d, iterations = 50, distributed = TRUE)",
+  ess = "bn_learn(d, iterations = 50, ess = 1 + me, distributed = TRUE)",
+  start = "bn_learn(d, iterations = 50, start = if (me) names(d) else rev(names(d)), distributed = TRUE)",
+  k = "pca(z, 1 + (me == 2), distributed = TRUE)",
+  `the columns of x` = "pca(if (me) z[, 1:2] else z, 1, distributed = TRUE)",
+  `names of the columns of x` =
+    'pca(`colnames<-`(z, if (me) c("a", "b", "c") else c("b", "a", "c")), 1, distributed = TRUE)',
+  `whether there are weights` = "pca(z, 1, weights = if (me) 1:200, distributed = TRUE)",
+  rel_error = "kernel_sum(z, rel_error = me / 10, distributed = TRUE)",
+  verbose = "kernel_sum(z, verbose = me == 2, distributed = TRUE)",
+  `the columns of the points` = "kernel_sum(if (me) z[, 1] else z, distributed = TRUE)",
+  `the columns of weights` = "kernel_sum(z, weights = if (me) cbind(1:200, 1), distributed = TRUE)",
+  bandwidth = "kde(z, 1 + me, distributed = TRUE)",
+  `the columns of x` = "kde(z[, 1:(3 - (me == 2))], distributed = TRUE)",
+  kernel = 'kernel_regression(z, z[, 1], kernel = if (me) "laplacian" else "gaussian", distributed = TRUE)',
+  grid = "kernel_bandwidth(z, c(1, 2 + me), distributed = TRUE)",
+  log = "predict(density, log = me == 2)"
+)
+fails <- c(
+  `disk full` = 'irm(L, chains = 3, sweeps = 1e6, seed = 1, distributed = TRUE,
+                     progress = if (me == 1) function(...) stop("disk full"))',
+  `no such file` = 'cluster(if (me == 1) stop("no such file") else L, seed = 1)',
+  `must have finite coordinates` = "kernel_sum(if (me == 1) z * NA else z, distributed = TRUE)",
+  `must be a numeric matrix` = 'predict(density, if (me == 1) "a" else z)',
+  `must be finite numbers` = "kernel_regression(z, if (me == 1) class else z[, 1], distributed = TRUE)",
+  `must be 200 numbers` = "kernel_regression(z, z[, 1], weights = if (me == 1) -1, distributed = TRUE)",
+  `must be finite` = "kernel_sum(z, weights = if (me == 1) rep(Inf, 200), distributed = TRUE)",
+  `must be a numeric matrix` = 'pca(if (me == 1) "a" else z, 1, distributed = TRUE)',
+  `must not have missing` = "mi_pairs(if (me == 1) replace(x, 3, NA) else x, class, distributed = TRUE)"
+)
+interrupts <- c(
+  # minutes of work
+  work = 'if (me == 1) interrupt(1)
+          kernel_sum(points, kernel = "cauchy", method = "direct", distributed = TRUE, backend = "cpu")',
+  after = "kernel_sum(few, distributed = TRUE)",
+  waits = "if (me == 1) interrupt(1) else Sys.sleep(3); kernel_sum(few, distributed = TRUE)",
+  then = "kernel_sum(few, distributed = TRUE)",
+  fork = "f <- parallel::mcparallel(kernel_sum(few, distributed = TRUE), silent = TRUE)
+          stopifnot(grepl('does not survive fork', parallel::mccollect(f)[[1L]]))",
+  last = "kernel_sum(few, distributed = TRUE)"
+)
+good <- "stopifnot(identical(cluster(seed = 1)$log_posterior, expected))"
+three <- list(differ = differ, good = c(good = good), fails = c(rbind(fails, good)), interrupts = interrupts)
+two <- list(
+  apart = c(apart = "if (me) mi_pairs(x, class, distributed = TRUE) else cluster(seed = 1)", good = "cluster(seed = 1)",
+            number = "at <- weft:::ranks; if (me) at$number <- 99; cluster(seed = 1)", again = "cluster(seed = 1)"),
+  same = c(
     form = 'cluster(if (me) L + 0 else Matrix::Matrix(L + 0, sparse = TRUE), seed = if (me) 1L else 1,
                     family = if (me) "bernoulli" else eval(formals(irm)$family))',
     local = "cluster(seed = 1, threads = 1 + me, progress = function(...) NULL, checkpoint = tempfile())",
     rows = "pca(z[seq_len(100 + 50 * me), ], 2, weights = seq_len(100 + 50 * me), distributed = TRUE)",
     table = "bn_learn(bn_scores(d, 2), iterations = 50, distributed = TRUE)",
     names = 'kde(if (me) z else `colnames<-`(z, c("a", "b", "c")), distributed = TRUE)'
-  ))
+  )
+)
+jobs <- list()
+found_by <- function(size, part) { # ranks in columns
+  parts <- list(two, three)[[size - 1L]]
+  if (is.null(jobs[[paste(size)]])) {
+    before <- c(setup_data, '
+      density <- kde(z, 0.5, distributed = TRUE); expected <- cluster(seed = 1)$log_posterior
+      points <- matrix(rnorm(3e5), ncol = 3); few <- points[1:500, ]
+      interrupt <- function(after) {
+        system(sprintf("(sleep %g; kill -INT %d) >/dev/null 2>&1 &", after, Sys.getpid()))
+      }')
+    jobs[[paste(size)]] <<- outcomes(size, before, unlist(parts))
+  }
+  found <- jobs[[paste(size)]][rep(names(parts), lengths(parts)) == part, , drop = FALSE]
+  rownames(found) <- names(parts[[part]])
+  found
+}
+
+test_that("ranks whose data, settings or seeds differ have the same error, which names what and where", {
+  found <- found_by(3, "differ")
+  for (k in seq_along(differ)) {
+    expect_length(unique(found[k, ]), 1L)
+    expect_match(found[k, 1L],
+                 sprintf("^weft_error_ranks .*Not as on rank 0: `?%s`? \\(ranks? .*2\\)", names(differ)[k]))
+  }
+  expect_identical(unname(found_by(3, "good")["good", ]), rep("ok", 3L))
+  found <- found_by(2, "apart")
+  expect_match(found[c("apart", "number"), ], "^weft_error_ranks All ranks must")
+  expect_match(found["apart", ], "`irm()` on rank 0, `mi_pairs()` on rank 1.", fixed = TRUE)
+  expect_match(found["number", ], "`irm()` is the call number 5 of rank 0, `irm()` is the call number 100 of rank 1",
+               fixed = TRUE)
+  expect_identical(unname(found[c("good", "again"), ]), matrix("ok", 2L, 2L))
+})
+
+test_that("what is the same in another form is no difference", {
+  found <- found_by(2, "same")
   expect_identical(unname(c(found)), rep("ok", length(found)))
 })
 
 test_that("an error on one rank that is caught there ends the call on all, and the next call is right", {
-  fails <- c(
-    `disk full` = 'irm(L, chains = 3, sweeps = 1e6, seed = 1, distributed = TRUE,
-                       progress = if (me == 1) function(...) stop("disk full"))',
-    `no such file` = 'cluster(if (me == 1) stop("no such file") else L, seed = 1)',
-    `must have finite coordinates` = "kernel_sum(if (me == 1) z * NA else z, distributed = TRUE)",
-    `must be a numeric matrix` = 'predict(density, if (me == 1) "a" else z)',
-    `must be finite numbers` = "kernel_regression(z, if (me == 1) class else z[, 1], distributed = TRUE)",
-    `must be 200 numbers` = "kernel_regression(z, z[, 1], weights = if (me == 1) -1, distributed = TRUE)",
-    `must be finite` = "kernel_sum(z, weights = if (me == 1) rep(Inf, 200), distributed = TRUE)",
-    `must be a numeric matrix` = 'pca(if (me == 1) "a" else z, 1, distributed = TRUE)',
-    `must not have missing` = "mi_pairs(if (me == 1) replace(x, 3, NA) else x, class, distributed = TRUE)"
-  )
-  good <- 'stopifnot(identical(cluster(seed = 1)$log_posterior, expected))'
-  calls <- c(rbind(fails, good))
-  names(calls) <- c(rbind(names(fails), paste("after", names(fails))))
-  before <- c(setup_data, "density <- kde(z, 0.5, distributed = TRUE)", "expected <- cluster(seed = 1)$log_posterior")
-  found <- outcomes(3, before, calls)
+  found <- found_by(3, "fails")
   failed <- found[c(TRUE, FALSE), ]
   for (k in seq_along(fails)) {
     expect_match(failed[k, 2L], names(fails)[k])
@@ -134,21 +162,7 @@ test_that("wherever a rank runs out of memory, all have an error or all the resu
 })
 
 test_that("a rank can be interrupted at work and while it waits; others hear of it", {
-  found <- outcomes(3, c('
-    points <- matrix(rnorm(3e5), ncol = 3); few <- points[1:500, ]
-    interrupt <- function(after) {
-      system(sprintf("(sleep %g; kill -INT %d) >/dev/null 2>&1 &", after, Sys.getpid()))
-    }'), c(
-    # minutes of work
-    work = 'if (me == 1) interrupt(1)
-            kernel_sum(points, kernel = "cauchy", method = "direct", distributed = TRUE, backend = "cpu")',
-    after = "kernel_sum(few, distributed = TRUE)",
-    waits = "if (me == 1) interrupt(1) else Sys.sleep(3); kernel_sum(few, distributed = TRUE)",
-    then = "kernel_sum(few, distributed = TRUE)",
-    fork = "f <- parallel::mcparallel(kernel_sum(few, distributed = TRUE), silent = TRUE)
-            stopifnot(grepl('does not survive fork', parallel::mccollect(f)[[1L]]))",
-    last = "kernel_sum(few, distributed = TRUE)"
-  ))
+  found <- found_by(3, "interrupts")
   expect_identical(unname(found[c("work", "waits"), 2L]), c("interrupt", "interrupt"))
   expect_match(found[c("work", "waits"), c(1L, 3L)], "^weft_error_ranks Rank 1 stopped.*[Ii]nterrupt")
   expect_identical(unname(c(found[c("after", "then", "fork", "last"), ])), rep("ok", 12L))

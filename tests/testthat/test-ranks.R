@@ -22,58 +22,33 @@ test_that("what ranks do not do is said, and what MPI fails at has nothing to do
 })
 
 test_that("a class of texts is compared as any other, and a choice by its first", {
-  said <- function(class, na = c("fail", "drop")) weft:::arguments_alike(environment(), formals(sys.function()),
-                                                                         character(), character())
-  expect_identical(said(c("case", "control")), said(c("case", "control"), "fail"))
-  expect_false(identical(said(c("case", "control")), said(c("case", "case"))))
-  expect_false(identical(said(c("case", "control")), said(c("case", "control"), "drop")))
-  expect_false(identical(said(c("case", "control")), said()))
+  compared <- function(class, na = c("fail", "drop")) weft:::arguments_alike(environment(), formals(sys.function()),
+                                                                             character(), character())
+  expect_identical(compared(c("case", "control")), compared(c("case", "control"), "fail"))
+  expect_false(identical(compared(c("case", "control")), compared(c("case", "case"))))
+  expect_false(identical(compared(c("case", "control")), compared(c("case", "control"), "drop")))
+  expect_false(identical(compared(c("case", "control")), compared()))
 })
 
-test_that("every rank gets what every rank has, empty and uneven parts too", {
-  out <- run_ranks(3, '
-    me <- attr(weft_ranks(), "rank")
+# One job of three ranks for all that goes well, since starting R three times takes longer than most of it.
+parts <- list(
+  gather = '
     if (me == 1) stopifnot(nrow(weft_ranks()) == 3) # later calls need no others
     parts <- weft:::ranks_gather(rep(me, me * 1e6))
     same <- identical(parts, list(integer(), rep(1L, 1e6), rep(2L, 2e6)))
     twice <- weft:::ranks_gather(data.frame(me, text = letters[me + 1]))
-    cat(sprintf("rank %d: %s %s\\n", me, same, paste(vapply(twice, `[[`, "", "text"), collapse = "")))')
-  expect_setequal(grep("^rank", out, value = TRUE), sprintf("rank %d: TRUE abc", 0:2))
-})
-
-test_that("an error on one rank ends the job and names the rank", {
-  out <- run_ranks(3, c(
-    'me <- attr(weft_ranks(), "rank")', 'if (me == 1) stop("its file is missing")', "weft:::ranks_gather(me)",
-                        'cat("went on\\n")'))
-  expect_match(out, "its file is missing", all = FALSE)
-  expect_match(out, "weft: rank 1 on .* stopped", all = FALSE)
-  expect_false("went on" %in% out)
-})
-
-test_that("a rank that leaves early does not keep the others waiting", {
-  out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "if (me == 0) quit(status = 3)", "weft:::ranks_gather(me)"))
-  expect_match(out, "This call needs rank 0, whose script has ended", all = FALSE)
-})
-
-test_that("a search for pairs over ranks gives what one rank gives", {
-  out <- run_ranks(3, '
+    cat(sprintf("rank %d: %s %s\\n", me, same, paste(vapply(twice, `[[`, "", "text"), collapse = "")))',
+  pairs = '
     set.seed(1)
     x <- matrix(sample(0:2, 60 * 17, TRUE), 60); class <- sample(0:1, 60, TRUE)
     searches <- list(list(top = 20), list(by = "interaction", permutations = 19, seed = 4), list(features = 3:9, with = 6:15, top = 11),
                      list(features = 2), list(min_mi = 9))
-    me <- attr(weft_ranks(), "rank")
     for (search in searches) {
       one <- do.call(mi_pairs, c(list(x, class), search))
       all <- do.call(mi_pairs, c(list(x, class, distributed = TRUE), search))
       cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
-    }')
-  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 15L,
-                   info = paste(out, collapse = "\n"))
-})
-
-test_that("sums over ranks are one rank's, in uneven and empty parts", {
-  out <- run_ranks(3, '
-    at <- weft_ranks(); me <- attr(at, "rank")
+    }',
+  sums = '
     set.seed(2)
     x <- rbind(matrix(rnorm(2000), 1000), matrix(rnorm(200, 40), 100), matrix(1, 90, 2)); n <- nrow(x)
     q <- rbind(x[sample(n, 300), ], matrix(rnorm(60, 5, 20), 30)); w <- cbind(rexp(n), rnorm(n))
@@ -108,15 +83,10 @@ test_that("sums over ranks are one rank's, in uneven and empty parts", {
     if (off(got, kernel_sum(x, kernel = "polynomial")[mine], 1e-11 * abs(got)) > 1) cat("polynomial\\n")
     none <- kernel_sum(x[mine, ], x[0, ], distributed = TRUE)
     if (!identical(none, numeric(sum(mine)))) cat("nothing\\n")
-    cat(sprintf("rank %d done\\n", me))')
-  expect_setequal(out, sprintf("rank %d done", 0:2))
-})
-
-test_that("densities, regressions and bandwidths over ranks are one rank's", {
-  out <- run_ranks(2, '
-    me <- attr(weft_ranks(), "rank")
+    cat(sprintf("rank %d done\\n", me))',
+  smoothers = '
     set.seed(3); n <- 400; x <- cbind(rnorm(n), rexp(n)); y <- sin(x[, 1]) + rnorm(n) / 5; new <- x[1:50, ] + 0.01
-    mine <- if (me == 0) seq_len(n) > 100 else seq_len(n) <= 100
+    mine <- findInterval(seq_len(n), c(101, 131)) == (me + 1) %% 3 # 100, 30 and 270
     same <- function(a, b, tolerance) if (!isTRUE(all.equal(a, b, tolerance = tolerance))) cat("differs:", all.equal(a, b), "\\n")
     one <- kde(x, "silverman"); all <- kde(x[mine, ], "silverman", distributed = TRUE)
     same(all$bandwidth, one$bandwidth, 1e-12)
@@ -130,14 +100,129 @@ test_that("densities, regressions and bandwidths over ranks are one rank's", {
     same(predict(all, new, rel_error = 0), predict(one, new, rel_error = 0), 1e-10)
     same(all$r_squared, one$r_squared, 1e-4)
     plugin <- tryCatch(kde(x[mine, ], "plugin", distributed = TRUE), weft_error_input = function(e) NULL)
-    cat(sprintf("rank %d done %s\\n", me, is.null(plugin)))')
-  expect_setequal(out, sprintf("rank %d done TRUE", 0:1))
+    cat(sprintf("rank %d done %s\\n", me, is.null(plugin)))',
+  triples = '
+    set.seed(2)
+    x <- matrix(sample(0:1, 50 * 19, TRUE), 50); x[, 4] <- sample(0:2, 50, TRUE); class <- sample(0:1, 50, TRUE)
+    for (search in list(list(top = 30), list(by = "interaction", top = 5), list(features = 1:9, min_mi = 0.2, top = Inf),
+                        list(min_mi = 9))) {
+      one <- do.call(mi_triples, c(list(x, class), search))
+      all <- do.call(mi_triples, c(list(x, class, distributed = TRUE), search))
+      cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
+    }',
+  chains = '
+    set.seed(3)
+    d <- as.data.frame(matrix(sample(0:1, 80 * 6, TRUE), 80)); d[[2]] <- (d[[1]] + d[[3]]) %% 2L
+    plain <- function(fit) { attr(fit$table, "seconds") <- NULL; fit <- unclass(fit); attributes(fit) <- list(names = names(fit)); fit }
+    for (search in list(list(seed = 5, iterations = 200), list(seed = 5, iterations = 150, target = "sum", chains = 7, top = 3),
+                        list(seed = 1, iterations = 90, chains = 2, temperatures = 1))) {
+      one <- do.call(bn_learn, c(list(d), search))
+      all <- do.call(bn_learn, c(list(d, distributed = TRUE), search))
+      more <- identical(plain(update(one, 50)), plain(update(all, 50)))
+      cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && more))
+    }
+    set.seed(me) # the first rank\'s key is everybody\'s
+    scores <- unlist(weft:::ranks_gather(bn_learn(d, iterations = 30, distributed = TRUE)$trace[30, ]))
+    cat(sprintf("rank %d %s\\n", me, all(scores == scores[seq_len(length(scores) / 3)])))',
+  clusters = '
+    A <- irm_sample(40, 30, k = 3, density = 0.3, seed = 1)$A
+    plain <- function(fit) fit[setdiff(names(fit), c("run", "call", "seconds", "reason", "stages"))]
+    for (chains in c(2, 5)) {
+      one <- irm(A, chains = chains, sweeps = 12, seed = 2)
+      all <- irm(A, chains = chains, sweeps = 12, seed = 2, distributed = TRUE)
+      cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && identical(one$run$state, all$run$state)))
+    }',
+  regulation = '
+    set.seed(8)
+    x <- matrix(rnorm(40 * 8), 40, dimnames = list(NULL, letters[1:8])); x[, 5:8] <- x[, 5:8] + x[, 1:4]
+    cells <- Matrix::Matrix(matrix(as.double(rpois(1000 * 6, exp(rnorm(1000)))), 1000), sparse = TRUE)
+    plain <- function(net) {
+      if (inherits(net, "weft_comparison")) return(list(net$edges, net$p_value, lapply(net$networks, plain)))
+      list(as.matrix(net), attr(net, "edges"), attr(net, "stability"))
+    }
+    settings <- list(list(x, resamples = 10, copies = 2, stability = TRUE),
+                     list(x, resamples = 2), # one pair of halves: two ranks have none
+                     list(x, regulators = 1:4, targets = 3:8, steps = 3, nonlinear = FALSE, resamples = 8),
+                     list(x, compare = rep(1:2, 20), permutations = 3, resamples = 6),
+                     list(cells, resamples = 6, stability = TRUE))
+    for (set in settings) {
+      one <- do.call(regulation, c(set, seed = 3))
+      all <- do.call(regulation, c(set, seed = 3, distributed = TRUE))
+      cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all))))
+    }
+    nets <- weft:::ranks_gather(plain(regulation(x, resamples = 4, distributed = TRUE))) # one key for all
+    cat(sprintf("rank %d %s\\n", me, all(vapply(nets, identical, NA, nets[[1]]))))',
+  components = '
+    mine <- function(n) split(seq_len(n), findInterval(seq_len(n), c(1, ceiling(n / 2), n - 2)))[[me + 1]] # half, the others, three
+    made <- function(n, p, rank = 6) { # values fall by a factor of 1.5
+      set.seed(n + p)
+      u <- qr.Q(qr(matrix(rnorm(n * min(n, p, 40)), n))); v <- qr.Q(qr(matrix(rnorm(p * ncol(u)), p)))
+      x <- u %*% (1.5^-seq_len(ncol(u)) * t(v)) + 2
+      dimnames(x) <- list(paste0("r", 1:n), paste0("c", 1:p)); x
+    }
+    close <- function(a, b) all(abs(a - b) <= 1e-12 * max(abs(b)))
+    same <- function(a, b) {
+      close(a$d, b$d) && close(a$rotation, b$rotation) && close(a$x, b$x) && close(a$center, b$center) && close(a$sdev, b$sdev) &&
+        close(a$total_variance, b$total_variance) && a$rank == b$rank && identical(dimnames(a$x), dimnames(b$x)) && a$n == b$n
+    }
+    tall <- made(400, 150); wide <- made(60, 300); square <- made(640, 560); few <- made(90, 7)
+    few[, 3] <- 5; few[, 5] <- few[, 5] * 1e8
+    holes <- Matrix::Matrix(ifelse(abs(tall - 2) > 0.02, tall, 0), sparse = TRUE)
+    weights <- rep(c(0.5, 2, 1), length.out = 90)
+    tests <- list(list(tall, k = 4), list(tall, k = 4, method = "gram"), list(tall, k = 3, method = "krylov"), list(wide, k = 5),
+                  list(wide, k = 5, method = "gram"), list(square, k = 3, method = "gram"), list(few, scale = TRUE, k = 4),
+                  list(few, k = 3, weights = weights), list(holes, k = 3), list(tall, k = 3, precision = "single", tol = 1e-6))
+    for (test in tests) {
+      part <- mine(nrow(test[[1]]))
+      shared <- test
+      shared[[1]] <- test[[1]][part, , drop = FALSE]
+      if (!is.null(test$weights)) shared$weights <- test$weights[part]
+      one <- do.call(pca, c(test, seed = 1))
+      all <- do.call(pca, c(shared, seed = 1, distributed = TRUE))
+      good <- if (isTRUE(test$precision == "single")) max(abs(one$d - all$d)) < 1e-9 else same(all, one)
+      off <- function(what) max(abs(all[[what]] - one[[what]]))
+      cat(sprintf("rank %d %s %s %.1e %.1e %.1e\\n", me, good, all$method, off("d"), off("rotation"), off("x")))
+    }'
+)
+job <- NULL
+said <- function(part) {
+  if (is.null(job)) job <<- run_ranks_in_parts(3, parts)
+  job[[part]]
+}
+
+test_that("every rank gets what every rank has, empty and uneven parts too", {
+  out <- said("gather")
+  expect_setequal(grep("^rank", out, value = TRUE), sprintf("rank %d: TRUE abc", 0:2))
 })
 
-test_that("ranks that ask for different sums are told so", {
-  out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")',
-                        "kernel_sum(matrix(1:4, 2), bandwidth = 1 + me, distributed = TRUE)"))
-  expect_match(out, "Not as on rank 0: `bandwidth` (rank 1)", fixed = TRUE, all = FALSE)
+test_that("an error on one rank ends the job and names the rank", {
+  out <- run_ranks(3, c(
+    'me <- attr(weft_ranks(), "rank")', 'if (me == 1) stop("its file is missing")', "weft:::ranks_gather(me)",
+                        'cat("went on\\n")'))
+  expect_match(out, "its file is missing", all = FALSE)
+  expect_match(out, "weft: rank 1 on .* stopped", all = FALSE)
+  expect_false("went on" %in% out)
+})
+
+test_that("a rank that leaves early does not keep the others waiting", {
+  out <- run_ranks(2, c('me <- attr(weft_ranks(), "rank")', "if (me == 0) quit(status = 3)", "weft:::ranks_gather(me)"))
+  expect_match(out, "This call needs rank 0, whose script has ended", all = FALSE)
+})
+
+test_that("a search for pairs over ranks gives what one rank gives", {
+  out <- said("pairs")
+  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 15L,
+                   info = paste(out, collapse = "\n"))
+})
+
+test_that("sums over ranks are one rank's, in uneven and empty parts", {
+  out <- said("sums")
+  expect_setequal(out, sprintf("rank %d done", 0:2))
+})
+
+test_that("densities, regressions and bandwidths over ranks are one rank's", {
+  out <- said("smoothers")
+  expect_setequal(out, sprintf("rank %d done TRUE", 0:2))
 })
 
 test_that("with a confidence, what is drawn over ranks is what one rank draws, and bounds hold", {
@@ -204,87 +289,31 @@ test_that("queries of a slow rank migrate, and a rank that dies ends the job", {
 })
 
 test_that("a search for triples over ranks gives what one rank gives", {
-  out <- run_ranks(3, '
-    set.seed(2)
-    x <- matrix(sample(0:1, 50 * 19, TRUE), 50); x[, 4] <- sample(0:2, 50, TRUE); class <- sample(0:1, 50, TRUE)
-    me <- attr(weft_ranks(), "rank")
-    for (search in list(list(top = 30), list(by = "interaction", top = 5), list(features = 1:9, min_mi = 0.2, top = Inf),
-                        list(min_mi = 9))) {
-      one <- do.call(mi_triples, c(list(x, class), search))
-      all <- do.call(mi_triples, c(list(x, class, distributed = TRUE), search))
-      cat(sprintf("rank %d %s\\n", me, identical(as.data.frame(one), as.data.frame(all))))
-    }')
+  out <- said("triples")
   expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 12L,
                    info = paste(out, collapse = "\n"))
 })
 
 test_that("chains over ranks are those of one rank, also where a rank has none", {
-  out <- run_ranks(3, '
-    set.seed(3)
-    d <- as.data.frame(matrix(sample(0:1, 80 * 6, TRUE), 80)); d[[2]] <- (d[[1]] + d[[3]]) %% 2L
-    me <- attr(weft_ranks(), "rank")
-    plain <- function(fit) { attr(fit$table, "seconds") <- NULL; fit <- unclass(fit); attributes(fit) <- list(names = names(fit)); fit }
-    for (search in list(list(seed = 5, iterations = 200), list(seed = 5, iterations = 150, target = "sum", chains = 7, top = 3),
-                        list(seed = 1, iterations = 90, chains = 2, temperatures = 1))) {
-      one <- do.call(bn_learn, c(list(d), search))
-      all <- do.call(bn_learn, c(list(d, distributed = TRUE), search))
-      more <- identical(plain(update(one, 50)), plain(update(all, 50)))
-      cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && more))
-    }
-    set.seed(me) # the first rank\'s key is everybody\'s
-    scores <- unlist(weft:::ranks_gather(bn_learn(d, iterations = 30, distributed = TRUE)$trace[30, ]))
-    cat(sprintf("rank %d %s\\n", me, all(scores == scores[seq_len(length(scores) / 3)])))')
+  out <- said("chains")
   expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 12L,
                    info = paste(out, collapse = "\n"))
 })
 
 test_that("co-clustering over ranks is that of one rank", {
-  out <- run_ranks(3, '
-    me <- attr(weft_ranks(), "rank")
-    A <- irm_sample(40, 30, k = 3, density = 0.3, seed = 1)$A
-    plain <- function(fit) fit[setdiff(names(fit), c("run", "call", "seconds", "reason", "stages"))]
-    for (chains in c(2, 5)) {
-      one <- irm(A, chains = chains, sweeps = 12, seed = 2)
-      all <- irm(A, chains = chains, sweeps = 12, seed = 2, distributed = TRUE)
-      cat(sprintf("rank %d %s\\n", me, identical(plain(one), plain(all)) && identical(one$run$state, all$run$state)))
-    }')
+  out <- said("clusters")
   expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 6L,
                    info = paste(out, collapse = "\n"))
 })
 
+test_that("networks of regulation over ranks are those of one rank, also where a rank has no halves", {
+  out <- said("regulation")
+  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 18L,
+                   info = paste(out, collapse = "\n"))
+})
+
 test_that("components of rows shared among ranks are those of the whole matrix", {
-  out <- run_ranks(3, '
-    me <- attr(weft_ranks(), "rank")
-    mine <- function(n) split(seq_len(n), findInterval(seq_len(n), c(1, ceiling(n / 2), n - 2)))[[me + 1]] # half, the others, three
-    made <- function(n, p, rank = 6) { # values fall by a factor of 1.5
-      set.seed(n + p)
-      u <- qr.Q(qr(matrix(rnorm(n * min(n, p, 40)), n))); v <- qr.Q(qr(matrix(rnorm(p * ncol(u)), p)))
-      x <- u %*% (1.5^-seq_len(ncol(u)) * t(v)) + 2
-      dimnames(x) <- list(paste0("r", 1:n), paste0("c", 1:p)); x
-    }
-    close <- function(a, b) all(abs(a - b) <= 1e-12 * max(abs(b)))
-    same <- function(a, b) {
-      close(a$d, b$d) && close(a$rotation, b$rotation) && close(a$x, b$x) && close(a$center, b$center) && close(a$sdev, b$sdev) &&
-        close(a$total_variance, b$total_variance) && a$rank == b$rank && identical(dimnames(a$x), dimnames(b$x)) && a$n == b$n
-    }
-    tall <- made(400, 150); wide <- made(60, 300); square <- made(640, 560); few <- made(90, 7)
-    few[, 3] <- 5; few[, 5] <- few[, 5] * 1e8
-    holes <- Matrix::Matrix(ifelse(abs(tall - 2) > 0.02, tall, 0), sparse = TRUE)
-    weights <- rep(c(0.5, 2, 1), length.out = 90)
-    tests <- list(list(tall, k = 4), list(tall, k = 4, method = "gram"), list(tall, k = 3, method = "krylov"), list(wide, k = 5),
-                  list(wide, k = 5, method = "gram"), list(square, k = 3, method = "gram"), list(few, scale = TRUE, k = 4),
-                  list(few, k = 3, weights = weights), list(holes, k = 3), list(tall, k = 3, precision = "single", tol = 1e-6))
-    for (test in tests) {
-      part <- mine(nrow(test[[1]]))
-      shared <- test
-      shared[[1]] <- test[[1]][part, , drop = FALSE]
-      if (!is.null(test$weights)) shared$weights <- test$weights[part]
-      one <- do.call(pca, c(test, seed = 1))
-      all <- do.call(pca, c(shared, seed = 1, distributed = TRUE))
-      good <- if (isTRUE(test$precision == "single")) max(abs(one$d - all$d)) < 1e-9 else same(all, one)
-      off <- function(what) max(abs(all[[what]] - one[[what]]))
-      cat(sprintf("rank %d %s %s %.1e %.1e %.1e\\n", me, good, all$method, off("d"), off("rotation"), off("x")))
-    }')
+  out <- said("components")
   # lines of several ranks may run together
   fine <- regmatches(out, gregexpr("rank [0-2] TRUE", out))
   expect_identical(sum(lengths(fine)), 30L, info = paste(out, collapse = "\n"))
@@ -313,7 +342,9 @@ test_that("ranks with different columns, and what is not shared, are errors", {
   calls <- c(`the columns of x` = "pca(matrix(rnorm(20), 5 - me), distributed = TRUE)",
              `needs method` = 'pca(diag(5), method = "gs", distributed = TRUE)',
              `must be complete` = "pca(matrix(c(1, NA, 2, 5, 3, 1), 3), distributed = TRUE)",
-             `whether there are weights` = "pca(diag(4), weights = if (me) 1:4, distributed = TRUE)")
+             `whether there are weights` = "pca(diag(4), weights = if (me) 1:4, distributed = TRUE)",
+             `Not as on rank 0: .bandwidth. .rank 1.` =
+               "kernel_sum(matrix(1:4, 2), bandwidth = 1 + me, distributed = TRUE)")
   found <- outcomes(2, character(), calls)
   for (said in names(calls)) expect_match(found[said, ], paste0("^weft_error_(input|ranks) .*", said))
   for (said in c("the columns of x", "must be complete")) { # one that is found together, one that each rank finds

@@ -189,7 +189,8 @@ test_that("\"all\" devices are as many as pay, and others have to be opened firs
 })
 
 test_that("what no choice changes is counted beside, and changes none", {
-  for (beside in c(0, 1e6)) expect_identical(weft:::choose_backend("auto", weft:::cost(1e-6, 1, beside = beside))$name, "cpu")
+  for (beside in c(0, 1e6)) expect_identical(weft:::choose_backend("auto", weft:::cost(1e-6, 1, beside = beside))$name,
+                                             "cpu")
 })
 
 test_that("small work takes room for the threads that work, not for all", {

@@ -187,11 +187,14 @@ test_that("stability is the overlap of the heaviest edges without some samples",
   expect_null(weft:::stability_text(none))
 })
 
-test_that("fewer features are chosen where samples are few", {
-  expect_identical(vapply(c(2, 8, 12, 16, 31, 32, 50, 64, 6e4), weft:::usual_steps, 0), c(2, 2, 2, 3, 3, 4, 4, 5, 5))
+test_that("fewer features are chosen where samples or regulators are few", {
+  steps_of <- function(m, regulators) mapply(weft:::usual_steps, m, regulators)
+  expect_identical(steps_of(c(2, 8, 12, 16, 31, 32, 50, 64, 6e4), 100), c(2, 2, 2, 3, 3, 4, 4, 5, 5))
+  expect_identical(steps_of(500, c(1, 2, 3, 4, 8, 9)), c(1, 1, 2, 2, 4, 5))
   withr::local_seed(27)
   x <- regulated(20, 5)
   expect_identical(attr(regulation(x, resamples = 4, seed = 1), "steps"), 2)
+  expect_identical(attr(regulation(x, 1:2, resamples = 4, seed = 1), "steps"), 1)
   expect_identical(as.matrix(regulation(x, resamples = 4, seed = 1)),
                    as.matrix(regulation(x, resamples = 4, steps = 2, seed = 1)))
 })

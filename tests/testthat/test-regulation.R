@@ -234,7 +234,8 @@ test_that("the network finds what regulates, with its sign, and a list of regula
   expect_true(all(is.na(edges$direction[edges$target %in% c("C", "D")])))
   net <- regulation(x, regulators = c("B", "A"), targets = c("D", "C"), resamples = 10, seed = 1)
   expect_identical(dimnames(net), list(c("B", "A"), c("D", "C")))
-  expect_identical(dim(as.matrix(regulation(x, regulators = c("B", "A", "C"), targets = "D", resamples = 10, seed = 1))), c(3L, 1L))
+  expect_identical(dim(as.matrix(regulation(x, regulators = c("B", "A", "C"), targets = "D", resamples = 10,
+                                            seed = 1))), c(3L, 1L))
 })
 
 test_that("with names of samples, rounding of their values changes little", {
@@ -337,8 +338,8 @@ test_that("of many genes some are picked as regulators, which is said", {
   expect_identical(nrow(all), 2100L)
   r2 <- stats::cor(weft:::regulation_scores(x, weft:::run_control())[, seq_len(40)])^2
   diag(r2) <- 0
-  genes <- list(regulators = 0:39, targets = 0:39)
-  hub <- .Call(weft:::C_weft_regulation_hubs, weft:::regulation_scores(x, weft:::run_control())[, 1:40], genes, 0:29,
+  genes <- list(regulators = 0:39, targets = 0:39, rows = 0:29)
+  hub <- .Call(weft:::C_weft_regulation_hubs, weft:::regulation_scores(x, weft:::run_control())[, 1:40], genes,
                weft:::run_control())
   expect_equal(hub, unname(apply(r2, 1, var)), tolerance = 1e-10)
 })

@@ -15,6 +15,16 @@ page_of <- function(fit, ...) {
   structure(paste(lines, collapse = "\n"), size = file.size(file))
 }
 
+# The same before pandoc, where nothing is asked of the page as a whole.
+knitted <- function(fit) {
+  folder <- withr::local_tempdir()
+  copy <- file.path(folder, "report.Rmd")
+  file.copy(weft:::report_template(NULL), copy)
+  written <- rmarkdown::render(copy, params = list(fit = fit, title = "t", author = "a", top = 5), run_pandoc = FALSE,
+                               clean = FALSE, quiet = TRUE, envir = new.env(parent = globalenv()))
+  paste(readLines(file.path(folder, basename(written)), warn = FALSE), collapse = "\n")
+}
+
 # A failure names what is missing, not the whole page.
 says <- function(page, words) expect_true(grepl(words, page, perl = TRUE), info = words)
 
@@ -148,18 +158,18 @@ test_that("results without class, with three classes, of levels, and with steps 
   quick <- function(x, ...) suppressWarnings(gene_network(x, ..., seed = 1, progress = FALSE, pairs = FALSE,
                                                           bayes = list(genes = 5, iterations = 300),
                                                           clusters = list(chains = 1, sweeps = 10)))
-  says(page_of(quick(e$x)), "Groups of samples and genes")
+  says(knitted(quick(e$x)), "Groups of samples and genes")
   three <- quick(e$x, rep(c("a", "b", "c"), 20))
-  says(page_of(three), "greatest difference")
+  says(knitted(three), "greatest difference")
   snps <- weft_example("snps", n = 80, p = 30)
   levels <- quick(snps$x, snps$class)
-  says(page_of(levels), "Bayesian network")
-  says(page_of(quick(e$x, network = list(method = "clr"))), "Edges have no direction")
-  says(page_of(gene_network(e$x, seed = 1, progress = FALSE, network = FALSE, clusters = FALSE, bayes = FALSE,
+  says(knitted(levels), "Bayesian network")
+  says(knitted(quick(e$x, network = list(method = "clr"))), "Edges have no direction")
+  says(knitted(gene_network(e$x, seed = 1, progress = FALSE, network = FALSE, clusters = FALSE, bayes = FALSE,
                             outliers = FALSE,
                                     components = FALSE)), "Samples")
   nothing <- matrix(weft:::draws("normal", 30 * 12, key = 9), 30, dimnames = list(NULL, letters[1:12]))
-  says(page_of(quick(nothing, rep(1:2, 15))), "0 directed edges")
+  says(knitted(quick(nothing, rep(1:2, 15))), "0 directed edges")
 })
 
 test_that("sets of genes get a section of their own", {
@@ -189,10 +199,57 @@ test_that("the Quarto template has the sections of the other one", {
                    sections(read("rmarkdown", "templates", "gene_network", "skeleton", "skeleton.Rmd")))
 })
 
+test_that("what a sampler has not settled is no finding, and says so first", {
+  withr::local_dir(withr::local_tempdir()) # where figures are written
+  groups <- fit
+  for (rhat in c(4.1, 1)) {
+    groups$clusters$rhat[] <- rhat
+    found <- weft:::report_findings(groups, most = 9L)
+    text <- paste(c(utils::capture.output(weft:::report_groups(groups, 5)), weft:::clusters_text(groups$clusters)),
+                  collapse = " ")
+    expect_identical("clusters" %in% found$section, rhat < 2)
+    expect_identical(names(attr(found, "open")), if (rhat > 2) "clusters" else character())
+    expect_identical(grepl("not settled (R-hat 4.1", text, fixed = TRUE), rhat > 2)
+  }
+  bayes <- fit
+  bayes$bayes$edges[2L, 1L] <- 0.95
+  bayes$bayes$dag[] <- 0L
+  bayes$bayes$dag[2L, 1L] <- 1L
+  for (rhat in c(1.3, 1)) {
+    bayes$bayes$diagnostics$r_hat <- rhat
+    found <- weft:::report_findings(bayes, most = 9L)
+    expect_identical("bayes" %in% found$section, rhat == 1)
+    expect_identical("bayes" %in% names(attr(found, "open")), rhat != 1)
+  }
+})
+
+test_that("arrowheads are filled where the direction is clear, as the text counts them", {
+  edges <- data.frame(from = c("a", "b", "c", "d"), to = c("b", "a", "d", "e"), weight = 4:1, sign = c(1, 1, -1, 0),
+                      q = 0.01, direction = c(0.6, 0.4, 0.95, 0.85), directed = TRUE)
+  svg <- weft:::network_svg(weft:::drawn_edges(edges, 200), "caption")
+  heads <- regmatches(svg, regexpr("url\\(#(arrow|open)-[a-z]+", svg))
+  expect_identical(heads, sprintf("url(#%s", c("open-up", "open-up", "arrow-down", "open-plain")))
+  for (head in c("arrow-up", "open-up", "open-plain")) expect_match(svg, sprintf("id=\"%s\"", head), all = FALSE)
+})
+
+test_that("samples of the distance map have names that stand apart", {
+  at <- weft:::apart_by(c(1, 2, 3, 40, 99, 100), 5, 100)
+  expect_true(all(diff(at) >= 5) && max(at) <= 100 && min(at) >= 0)
+  expect_identical(weft:::apart_by(c(10, 30), 5, 100), c(10, 30))
+})
+
+test_that("pairs are counted with the genes that they are of", {
+  expect_identical(weft:::pairs_searched(list(pairs = structure(1, searched = 4186171))),
+                   "the 4,186,171 pairs of 2,894 genes")
+  expect_identical(weft:::pairs_searched(list(pairs = structure(1, searched = 1000))), "1,000 pairs of genes")
+  expect_match(weft:::loadings_of(list(leading = 8L)), "^the first 5 of the 8 components")
+})
+
 test_that("the first page says how many directions are clear, and what p-values of pairs rest on", {
   edges <- data.frame(from = c("a", "b", "c", "d"), to = c("b", "a", "d", "e"), direction = c(0.6, 0.4, 0.95, 0.85))
   expect_match(weft:::network_directions(edges), "^In the network 1 of 3 joined pairs of genes points clearly one way")
-  expect_match(weft:::network_directions(edges[1:2, ]), "none of 1 joined pair .* for all it is open\\.$")
+  expect_match(weft:::network_directions(edges[1:2, ]),
+               "none of 1 joined pair .* for all the direction is open \\(hollow arrowheads\\)\\.$")
   pairs <- structure(data.frame(p_fwer = c(0.05, 1)), permutations = 19)
   expect_identical(weft:::whole_search(pairs), "the whole search, the least that 19 shuffles of the classes can give")
   pairs$p_fwer <- c(0.1, 1)

@@ -96,10 +96,14 @@ test_that("Matrix Market text of all kinds", {
   file <- withr::local_tempfile(fileext = ".mtx")
   put <- function(...) writeLines(c(...), file)
   m <- unname(as.matrix(some_counts(300, 80, 0.3)))
+  lines_of <- function(m, at) sprintf("%d %d %g", at[, 1], at[, 2], m[at])
+  head_of <- function(m) {
+    c("%%MatrixMarket matrix coordinate real general", "% said by somebody", "",
+      sprintf("%d %d %d", nrow(m), ncol(m), sum(m != 0)))
+  }
   at <- which(m != 0, arr.ind = TRUE)
-  lines <- sprintf("%d %d %g", at[, 1], at[, 2], m[at])
-  head <- c("%%MatrixMarket matrix coordinate real general", "% said by somebody", "",
-            sprintf("300 80 %d", nrow(at)))
+  head <- head_of(m)
+  lines <- lines_of(m, at)
   for (order in list(order(at[, 1]), order(at[, 2]), sample(nrow(at)))) { # in order of samples, features, none
     put(head, lines[order])
     expect_identical(as.matrix(as_store(file, memory = 2^20)), m)
@@ -110,6 +114,9 @@ test_that("Matrix Market text of all kinds", {
   writeLines(c(head, lines), con)
   close(con)
   expect_identical(as.matrix(as_store(zipped)), m)
+  m <- m[1:60, 1:20]
+  head <- head_of(m)
+  lines <- lines_of(m, which(m != 0, arr.ind = TRUE))
   expect_identical(in_pieces(c(head, lines), 7, dim(m)), m) # lines that end in another piece
   expect_error(in_pieces(c(head, strrep("1", 600)), 7, dim(m)), "too long", class = "weft_error_input")
   expect_identical(in_pieces(c(head[1], paste("%", strrep("x", 3000)), head[-1], lines), 100, dim(m)), m)

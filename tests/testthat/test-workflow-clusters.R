@@ -39,6 +39,7 @@ test_that("a number of groups goes with its posterior, and a limit is no finding
   expect_match(text, "3 groups of samples \\(shares of the sampled partitions: 3 \\([01]\\.[0-9]+\\)")
   withr::local_pdf(NULL)
   expect_invisible(plot(fit, "clusters"))
-  few <- suppressWarnings(gene_clusters(e$x, max_clusters = 2, chains = 2, sweeps = 60, seed = 1), "weft_warning_truncation")
+  few <- suppressWarnings(gene_clusters(e$x, max_clusters = 2, chains = 2, sweeps = 60, seed = 1),
+                          "weft_warning_truncation")
   expect_match(weft:::clusters_text(few), "at least 2 groups of samples")
 })

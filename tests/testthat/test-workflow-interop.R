@@ -8,7 +8,8 @@ test_that("SummarizedExperiment and SingleCellExperiment come in, and results go
   skip_if_not_installed("SingleCellExperiment")
   sce <- SingleCellExperiment::SingleCellExperiment(list(counts = t(e$x) * 0, logcounts = t(e$x)),
                                                     colData = data.frame(group = e$class, run = e$batch))
-  again <- gene_network(sce, "group", assay = "logcounts", batch = "run", seed = 2, clusters = list(chains = 1, sweeps = 20),
+  again <- gene_network(sce, "group", assay = "logcounts", batch = "run", seed = 2,
+                        clusters = list(chains = 1, sweeps = 20),
                         bayes = list(genes = 6, iterations = 1000), pairs = FALSE, progress = FALSE)
   expect_equal(again$quality$x, fit$quality$x)
   expect_identical(again$bayes$dag, fit$bayes$dag)
@@ -114,12 +115,16 @@ test_that("every result tidies, glances and draws itself", {
   levels <- as.data.frame(lapply(mtcars[c("cyl", "gear", "am")], factor))
   results <- list(
     mi_matrix(mtcars, estimator = "spearman"), mi_rank(mtcars[c("cyl", "gear")],
-                                                       mtcars$am), mi_pairs(mtcars[c("cyl", "gear", "carb")], mtcars$am),
-    mi_select(mtcars[c("cyl", "gear", "carb")], mtcars$am, k = 2), fit$network, fit$bayes, fit$clusters, fit$components, fit$outliers, fit,
+                                                       mtcars$am),
+                                                       mi_pairs(mtcars[c("cyl", "gear", "carb")], mtcars$am),
+    mi_select(mtcars[c("cyl", "gear", "carb")], mtcars$am, k = 2), fit$network, fit$bayes, fit$clusters, fit$components,
+    fit$outliers, fit,
     kde(faithful), kde(faithful$waiting), kernel_regression(faithful$waiting, faithful$eruptions,
                                                             5), kernel_pca(faithful, 2, bandwidth = 2, seed = 1),
-    pca_choose_k(matrix(stats::rnorm(400), 40), seed = 1), fit$quality, gene_quality(mtcars), discretize(mtcars, bins = 3),
-    bn_fit(bn_learn(levels, iterations = 200, seed = 1), levels), bn_fit(bn_learn(iris[1:4], score = "bge", iterations = 200, seed = 1),
+    pca_choose_k(matrix(stats::rnorm(400), 40), seed = 1), fit$quality, gene_quality(mtcars),
+    discretize(mtcars, bins = 3),
+    bn_fit(bn_learn(levels, iterations = 200, seed = 1), levels),
+    bn_fit(bn_learn(iris[1:4], score = "bge", iterations = 200, seed = 1),
                                                                          iris[1:4]),
     bn_scores(levels), gp_regression(faithful$waiting, faithful$eruptions, bandwidth = 12, noise = 0.1)
   )
@@ -131,7 +136,8 @@ test_that("every result tidies, glances and draws itself", {
     expect_s3_class(p, "ggplot")
     expect_no_error(print(p))
   }
-  for (which in c("ranking", "network", "bayes", "clusters", "outliers")) expect_s3_class(ggplot2::autoplot(fit, which), "ggplot")
+  for (which in c("ranking", "network", "bayes", "clusters",
+                  "outliers")) expect_s3_class(ggplot2::autoplot(fit, which), "ggplot")
   g <- gp_regression(faithful$waiting, faithful$eruptions, bandwidth = 12, noise = 0.1)
   expect_equal(augment(g)$.fitted + augment(g)$.resid, faithful$eruptions)
   expect_identical(names(augment(kde(faithful$waiting))), c("x", ".density"))
@@ -140,9 +146,11 @@ test_that("every result tidies, glances and draws itself", {
   compared <- bn_compare(fit$bayes, fit$bayes$dag)
   expect_identical(nrow(glance(compared)), 1L)
   made <- bn_fit(bn_exact(levels)$dag, levels)
-  expect_equal(c(tapply(tidy(made)$probability, paste(tidy(made)$node, tidy(made)$parents), sum)), rep(1, sum(lengths(tapply(
+  expect_equal(c(tapply(tidy(made)$probability, paste(tidy(made)$node, tidy(made)$parents), sum)),
+               rep(1, sum(lengths(tapply(
     tidy(made)$parents, tidy(made)$node, unique)))), ignore_attr = TRUE)
-  expect_identical(glance(made)$parameters, sum(tapply(tidy(made)$probability, paste(tidy(made)$node, tidy(made)$parents), length) - 1))
+  expect_identical(glance(made)$parameters,
+                   sum(tapply(tidy(made)$probability, paste(tidy(made)$node, tidy(made)$parents), length) - 1))
   expect_s3_class(ggplot2::autoplot(compared), "ggplot")
   expect_s3_class(tidy(compared), "data.frame")
 })

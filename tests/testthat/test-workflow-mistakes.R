@@ -14,7 +14,8 @@ test_that("1. samples in columns", {
 test_that("1. samples in columns of a small table, without a class: names and levels tell", {
   expect_snapshot(told(gene_quality(t(e$x))))
   symbols <- t(e$x[, 1:12])
-  dimnames(symbols) <- list(c("Actb", "Gapdh", "Trp53", "Myc", "Kras", "Sox2", "Foxp3", "Il2ra", "Gata3", "Cd8a", "Cd4", "Irf4"),
+  dimnames(symbols) <- list(c("Actb", "Gapdh", "Trp53", "Myc", "Kras", "Sox2", "Foxp3", "Il2ra", "Gata3", "Cd8a", "Cd4",
+                              "Irf4"),
                             sprintf("KO%d", 1:30))
   expect_snapshot(told(gene_quality(symbols)))
   levels <- unname(t(e$x) + seq_len(40))
@@ -28,11 +29,13 @@ test_that("1. samples in rows are not doubted", {
   quiet(unname(e$x) + rep(seq_len(40), each = 30))
   quiet(scale(e$x)) # equal means of columns tell nothing
   quiet(matrix(weft:::draws("normal", 900, key = 1), 30))
-  counts <- matrix(2^weft:::draws("normal", 6000, key = 2) * rep(2^weft:::draws("uniform", 100, 0, 1, key = 3), 60), 60, byrow = TRUE)
+  counts <- matrix(2^weft:::draws("normal", 6000, key = 2) * rep(2^weft:::draws("uniform", 100, 0, 1, key = 3), 60), 60,
+                   byrow = TRUE)
   quiet(round(100 * counts))
   cells <- matrix(weft:::draws("uniform", 9000, key = 4), 900, dimnames = list(NULL, sprintf("ENSG%011d", 1:10)))
   quiet(cells) # many cells, few genes
-  quiet(matrix(1:900, 30, dimnames = list(c("TP53", "MYC", sprintf("cell%d", 1:28)), c("ACTB", "GAPDH", sprintf("x%d", 1:28)))))
+  quiet(matrix(1:900, 30, dimnames = list(c("TP53", "MYC", sprintf("cell%d", 1:28)),
+                                          c("ACTB", "GAPDH", sprintf("x%d", 1:28)))))
   expect_silent(weft:::check_orientation(t(e$x), factor(rep(1:2, 20)), t(e$x))) # a class settles it
 })
 
@@ -62,9 +65,11 @@ test_that("2. a character matrix", {
 test_that("3. raw counts", {
   counts <- matrix(as.integer(2^e$x), nrow(e$x), dimnames = dimnames(e$x))
   expect_snapshot(told(gene_quality(counts, e$class)))
-  cells <- matrix(weft:::draws("uniform", 3000, key = 5)^6 * rep(20 * weft:::draws("uniform", 30, key = 6), each = 100), 100)
+  cells <- matrix(weft:::draws("uniform", 3000, key = 5)^6 * rep(20 * weft:::draws("uniform", 30, key = 6), each = 100),
+                  100)
   expect_warning(gene_quality(round(cells)), class = "weft_warning_counts")
-  expect_no_warning(gene_quality(round(10 * matrix(weft:::draws("uniform", 3000, key = 7), 100))), class = "weft_warning_counts")
+  expect_no_warning(gene_quality(round(10 * matrix(weft:::draws("uniform", 3000, key = 7), 100))),
+                    class = "weft_warning_counts")
 })
 
 test_that("4. a class with missing values", {

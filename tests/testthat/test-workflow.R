@@ -28,8 +28,10 @@ test_that("examples are the same for the same seed and leave R's generator alone
 test_that("signal and noise of a gene are equal, so that half of its variance hangs on its parents", {
   e <- weft_example("expression", n = 4000, p = 20, batch = 0, missing = 0, outliers = 0, spoilt = FALSE)
   child <- which(colSums(e$truth) > 0)
-  shares <- vapply(child, function(j) summary(stats::lm(e$x[, j] ~ tanh(1.3 * (e$x[, e$truth[, j] == 1,
-                                                                                   drop = FALSE] - 8) / 1.2)))$r.squared, 0)
+  shares <- vapply(child,
+                   function(j) summary(stats::lm(e$x[, j] ~
+                                                 tanh(1.3 * (e$x[, e$truth[, j] == 1, drop = FALSE] - 8) /
+                                                      1.2)))$r.squared, 0)
   expect_true(all(abs(shares[!names(shares) %in% e$drivers] - 0.5) < 0.06))
 })
 
@@ -71,7 +73,8 @@ test_that("the call does what its steps do", {
 test_that("what was planted is found", {
   expect_true(all(small$outliers %in% utils::head(fit$outliers$sample, 5)))
   expect_gte(length(intersect(utils::head(fit$ranking$feature, 10), c(small$drivers,
-                                                                      names(which(colSums(small$truth[small$drivers, ]) > 0))))), 6)
+                                                                      names(which(colSums(small$truth[small$drivers,
+                                                                                                      ]) > 0))))), 6)
   edges <- as.data.frame(fit, what = "edges")
   expect_gt(nrow(edges), 5)
   truth <- small$truth + t(small$truth)
@@ -109,11 +112,13 @@ test_that("edges are counted, listed and cut as by tables", {
     kept <- gene_mi_network(q, fdr = 1, edges = count)
     bar <- sort(upper, decreasing = TRUE)[count]
     expect_identical(as.matrix(kept), w * (w >= bar))
-    expect_identical(as.data.frame(kept)[1:3], utils::head(as.data.frame(all)[1:3], weft:::count_edges(kept)), ignore_attr = TRUE)
+    expect_identical(as.data.frame(kept)[1:3], utils::head(as.data.frame(all)[1:3], weft:::count_edges(kept)),
+                     ignore_attr = TRUE)
   }
   significant <- gene_mi_network(q, fdr = 1e-6, edges = 5)
   m <- attr(all, "mi")
-  expect_identical(as.matrix(significant) > 0, w >= sort(w[upper.tri(w) & m > attr(significant, "cut")], decreasing = TRUE)[5] & w > 0)
+  expect_identical(as.matrix(significant) > 0,
+                   w >= sort(w[upper.tri(w) & m > attr(significant, "cut")], decreasing = TRUE)[5] & w > 0)
   before <- w + 0
   other_name <- w
   control <- weft:::pass_control()
@@ -125,8 +130,10 @@ test_that("edges are counted, listed and cut as by tables", {
 
 test_that("steps can be left out, given arguments and replaced", {
   q <- gene_quality(small$x, small$class)
-  part <- gene_network(small$x, small$class, components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE, pairs = FALSE,
-                       network = list(method = "clr", edges = 12), ranking = function(q) gene_ranking(q, bins = 5), seed = 1)
+  part <- gene_network(small$x, small$class, components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE,
+                       pairs = FALSE,
+                       network = list(method = "clr", edges = 12), ranking = function(q) gene_ranking(q, bins = 5),
+                       seed = 1)
   expect_null(part$components)
   expect_true("components" %in% names(part))
   expect_equal(weft:::count_edges(part$network), 12)
@@ -158,7 +165,8 @@ test_that("time and memory are estimated, and memory is kept to", {
 })
 
 test_that("progress tells the steps and their times", {
-  said <- testthat::capture_messages(gene_network(small$x, small$class, bayes = FALSE, clusters = FALSE, pairs = FALSE, progress = TRUE,
+  said <- testthat::capture_messages(gene_network(small$x, small$class, bayes = FALSE, clusters = FALSE, pairs = FALSE,
+                                                  progress = TRUE,
                                                   seed = 1))
   expect_match(said[1], "quality .*80 samples and 40 genes kept")
   expect_match(said[2], "^About .* of work, at most .* of memory")
@@ -201,16 +209,16 @@ clean <- function(kind, key, n = 60, p = 60) {
 }
 
 test_that("outliers and numbers of components hold their levels on clean data", {
-  # of 24 runs at a level of 0.05 more than 5 have a probability of 0.001
+  # of 16 runs at a level of 0.05 more than 4 have a probability of 0.001
   for (kind in c("plain", "groups", "t", "batches", "factors")) {
     known <- c(plain = 0, groups = 1, t = 0, batches = 2, factors = 3)[[kind]]
-    over <- vapply(1:24, function(key) {
+    over <- vapply(1:16, function(key) {
       x <- clean(kind, key)
       fit <- suppressWarnings(gene_components(x, k = 6, seed = key))
       c(any(gene_outliers(fit, data = x)$outlier), fit$choice$k > known)
     }, logical(2))
-    expect_lte(sum(over[1L, ]), 5, label = paste("runs with outliers:", kind))
-    expect_lte(sum(over[2L, ]), 5, label = paste("runs with more components:", kind))
+    expect_lte(sum(over[1L, ]), 4, label = paste("runs with outliers:", kind))
+    expect_lte(sum(over[2L, ]), 4, label = paste("runs with more components:", kind))
   }
 })
 
@@ -259,7 +267,8 @@ test_that("genotypes go through the whole workflow", {
   e <- weft_example("snps", n = 200, p = 30)
   x <- e$x
   x[cbind(1:5, 1:5)] <- NA
-  fit <- gene_network(x, e$class, seed = 1, clusters = list(chains = 1, sweeps = 20), bayes = list(genes = 5, iterations = 500))
+  fit <- gene_network(x, e$class, seed = 1, clusters = list(chains = 1, sweeps = 20),
+                      bayes = list(genes = 5, iterations = 500))
   expect_identical(fit$bayes$table$type, "bic")
   expect_true(all(fit$quality$x == round(fit$quality$x)))
 })

@@ -46,3 +46,64 @@ SEXP C_weft_mi_genotype_summary(SEXP x, SEXP control)
   UNPROTECT(1);
   return out;
 }
+
+/* ---- tables ---- */
+
+static int is_blank(char c) { return c == ' ' || c == '\t'; }
+static int is_end(char c) { return is_blank(c) || c == '\r' || c == '\n'; }
+
+/* The next field of a line that ends at `end`: its start and, in *behind, where it ends; NULL when there is none. */
+static const char *next_field(const char *at, const char *end, const char **behind)
+{
+  while (at < end && is_blank(*at)) at++;
+  if (at == end) return NULL;
+  for (*behind = at; *behind < end && !is_blank(**behind);) ++*behind;
+  return at;
+}
+
+/* Start and end of a line without the blanks around it. */
+static const char *trimmed(SEXP line, const char **end)
+{
+  const char *at = CHAR(line);
+  *end = at + LENGTH(line);
+  while (at < *end && is_end(*at)) at++;
+  while (*end > at && is_end((*end)[-1])) --*end;
+  return at;
+}
+
+#define LINES_A_POLL 65536
+
+/* Fields of lines that spaces and tabs separate, `count` in each, as one character vector a field; lines of nothing are
+ * left out. Where a line has another number: c(which of those that are left, how many). */
+SEXP C_weft_mi_fields(SEXP lines, SEXP count)
+{
+  const int fields = Rf_asInteger(count);
+  const R_xlen_t all = Rf_xlength(lines);
+  R_xlen_t kept = 0;
+  for (R_xlen_t i = 0; i < all; i++) {
+    const char *end, *behind, *at = trimmed(STRING_ELT(lines, i), &end);
+    int seen = 0;
+    if (i % LINES_A_POLL == 0) R_CheckUserInterrupt();
+    if (at == end) continue;
+    kept++;
+    while ((at = next_field(at, end, &behind))) { seen++; at = behind; }
+    if (seen == fields) continue;
+    SEXP bad = Rf_allocVector(REALSXP, 2);
+    REAL(bad)[0] = (double) kept;
+    REAL(bad)[1] = seen;
+    return bad;
+  }
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, fields));
+  for (int f = 0; f < fields; f++) SET_VECTOR_ELT(out, f, Rf_allocVector(STRSXP, kept));
+  kept = 0;
+  for (R_xlen_t i = 0; i < all; i++) {
+    const char *end, *behind, *at = trimmed(STRING_ELT(lines, i), &end);
+    if (i % LINES_A_POLL == 0) R_CheckUserInterrupt();
+    if (at == end) continue;
+    for (int f = 0; (at = next_field(at, end, &behind)); f++, at = behind)
+      SET_STRING_ELT(VECTOR_ELT(out, f), kept, Rf_mkCharLenCE(at, (int) (behind - at), CE_UTF8));
+    kept++;
+  }
+  UNPROTECT(1);
+  return out;
+}

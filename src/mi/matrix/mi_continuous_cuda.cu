@@ -63,20 +63,6 @@ __global__ static void __launch_bounds__(256)
 
 /* ---- KSG ---- */
 
-/* As in mi_ksg.c. */
-__device__ static uint32_t within(const double *sorted, uint32_t n, double y, double e)
-{
-  uint32_t below = 0, upto = 0;
-  for (uint32_t left = n, half; left > 1; left -= half) {
-    half = left / 2;
-    below += y - sorted[below + half - 1] > e ? half : 0;
-    upto += sorted[upto + half - 1] - y <= e ? half : 0;
-  }
-  below += y - sorted[below] > e;
-  upto += sorted[upto] - y <= e;
-  return upto - below - 1;
-}
-
 struct ksg_columns {
   const double *sorted, *scaled, *inverse_sd, *psi, *shifted;
   const uint32_t *order;
@@ -117,8 +103,8 @@ __device__ static void count_point(const ksg_columns &c, const double *xs, const
     if (dx > e_x) e_x = dx;
     if (dy > e_y) e_y = dy;
   }
-  atomicAdd(&counts[within(xs + left, right - left, x, e_x)], 1u);
-  atomicAdd(&counts[within(y_sorted, c.n, y, e_y)], 1u);
+  atomicAdd(&counts[weft_ksg_within(xs + left, right - left, x, e_x)], 1u);
+  atomicAdd(&counts[weft_ksg_within(y_sorted, c.n, y, e_y)], 1u);
   atomicAdd(&counts[c.n + k - 1], 1u);
 }
 

@@ -43,20 +43,6 @@ INLINE double kth_distance(const double *distance, const uint32_t *found, size_t
   return nearest[k - 1];
 }
 
-/* How many of the increasing values lie within e of y, itself left out. */
-INLINE size_t within(const double *sorted, size_t n, double y, double e)
-{
-  size_t below = 0, upto = 0; /* values more than e below y; values not more than e above it */
-  for (size_t left = n, half; left > 1; left -= half) {
-    half = left / 2;
-    below += y - sorted[below + half - 1] > e ? half : 0;
-    upto += sorted[upto + half - 1] - y <= e ? half : 0;
-  }
-  below += y - sorted[below] > e;
-  upto += sorted[upto] - y <= e;
-  return upto - below - 1;
-}
-
 /* Of the points collected those within `reach`: the greatest distances along x and y, and how many, itself among
  * them. */
 INLINE size_t extent(const weft_ksg_pair *p, const double *distance, const uint32_t *found, size_t count, size_t from,
@@ -105,8 +91,8 @@ INLINE void count_points(const weft_ksg_pair *p, weft_ksg_work *w, uint32_t *cou
     }
     const double reach = kth_distance(w->distance, w->found, count, left, i, w->nearest, p->k);
     const size_t k = extent(p, w->distance, w->found, count, left, x, y, reach, &e_x, &e_y) - 1;
-    counts[within(p->x + left, right - left, x, e_x)]++;
-    counts[within(p->y_sorted, n, y, e_y)]++;
+    counts[weft_ksg_within(p->x + left, (uint32_t) (right - left), x, e_x)]++;
+    counts[weft_ksg_within(p->y_sorted, (uint32_t) n, y, e_y)]++;
     counts[n + k]++;
   }
 }

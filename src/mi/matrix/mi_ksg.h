@@ -33,6 +33,20 @@ void weft_ksg_near(const double *values, const uint32_t *order, size_t n, int k,
 double weft_ksg_bits_of_pair(const weft_ksg_pair *pair, const double *psi, const double *shifted, weft_ksg_work *work,
                              uint32_t *counts);
 
+/* How many of n increasing values lie within e of y, itself left out. */
+static WEFT_HD inline uint32_t weft_ksg_within(const double *sorted, uint32_t n, double y, double e)
+{
+  uint32_t below = 0, upto = 0; /* values more than e below y; values not more than e above it */
+  for (uint32_t left = n, half; left > 1; left -= half) {
+    half = left / 2;
+    below += y - sorted[below + half - 1] > e ? half : 0;
+    upto += sorted[upto + half - 1] - y <= e ? half : 0;
+  }
+  below += y - sorted[below] > e;
+  upto += sorted[upto] - y <= e;
+  return upto - below - 1;
+}
+
 /* Σ counts[c] f[c] in 32 partial sums and a tree, as mi_score.h sums over cells. */
 static inline double weft_ksg_sum(const uint32_t *counts, const double *f, size_t n)
 {

@@ -7,6 +7,7 @@
 
 #define KEYS 512     /* group keys: coded, side (2 bits), missing, planes (5 bits) */
 #define BATCH_CELLS 4e7
+#define COPIED_WORDS 4e6 /* a thread's, between two polls */
 #define BIT_LEVELS 8 /* up to so many codes of a byte are looked at bit plane by bit plane */
 
 /* What the first pass learns of an attribute. used: of codes of a byte, those that occur, a bit each. */
@@ -273,7 +274,7 @@ static uint32_t key_of(const weft_mi_pack *pack, uint32_t levels, int missing, i
 
 /* Groups and places from levels, missing and side of every attribute 0 .. p-1; `columns` are their column numbers. */
 static weft_status make_groups(weft_arena *mem, weft_mi_pack *out, const uint32_t *levels, const uint8_t *missing,
-                               const uint8_t *side, const uint32_t *columns, size_t all_columns)
+                               const uint8_t *side, const uint32_t *columns)
 {
   weft_status st = WEFT_OK;
   size_t start[KEYS + 1] = { 0 }, planes = 0, coded = 0;
@@ -282,7 +283,7 @@ static weft_status make_groups(weft_arena *mem, weft_mi_pack *out, const uint32_
   for (int k = 0; k < KEYS; k++) out->group_count += start[k + 1] > 0;
   WEFT_TAKE(out->groups, mem, out->group_count);
   WEFT_TAKE(out->column, mem, out->p);
-  WEFT_TAKE(out->place, mem, all_columns);
+  WEFT_TAKE(out->place, mem, out->columns);
   WEFT_TAKE(out->group_of, mem, out->p);
   WEFT_TAKE(out->levels, mem, out->p);
   for (uint32_t k = 0, at = 0; k < KEYS; k++) {
@@ -311,7 +312,6 @@ static weft_status make_groups(weft_arena *mem, weft_mi_pack *out, const uint32_
     out->levels[place] = levels[j];
     out->groups[out->group_of[place]].shape.levels = levels[j];
   }
-  WEFT_TAKE(out->bits, mem, planes * out->words);
   WEFT_TAKE0(out->margins, mem, planes * out->classes + WEFT_MI_TILE); /* vectors read past the end */
   WEFT_TAKE(out->codes, mem, coded * out->n);
 done:
@@ -380,7 +380,8 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
       missing[j] = (uint8_t) shapes[j].missing;
       out->missing[j] = (double) shapes[j].plan.missing;
     }
-    WEFT_TRY(make_groups(mem, out, levels, missing, NULL, NULL, p));
+    WEFT_TRY(make_groups(mem, out, levels, missing, NULL, NULL));
+    WEFT_TAKE(out->bits, mem, out->plane_rows * out->words);
   }
 done:
   weft_arena_end(&own);
@@ -458,11 +459,12 @@ done:
   return st;
 }
 
-weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *in, const uint8_t *side,
-                                weft_mi_pack *out)
+/* Groups and margins of the chosen attributes, and, for every row of planes, the row of `in` that it is. */
+static weft_status choose(weft_arena *mem, const weft_mi_pack *in, const uint8_t *side, weft_mi_pack *out,
+                          size_t **rows)
 {
   weft_status st = WEFT_OK;
-  weft_arena own = weft_arena_begin(ctx);
+  weft_arena own = weft_arena_begin(mem->ctx);
   uint32_t *levels, *columns;
   uint8_t *missing, *sides;
   WEFT_TAKE(levels, &own, in->p);
@@ -471,7 +473,7 @@ weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pa
   WEFT_TAKE(sides, &own, in->p);
   *out = *in;
   out->p = 0;
-  for (size_t j = 0; j < in->p; j++) {
+  for (size_t j = 0; j < in->columns; j++) {
     if (!side[j]) continue;
     const size_t place = in->place[j];
     levels[out->p] = in->levels[place];
@@ -479,7 +481,8 @@ weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pa
     columns[out->p] = (uint32_t) j;
     sides[out->p++] = side[j];
   }
-  WEFT_TRY(make_groups(mem, out, levels, missing, sides, columns, in->p));
+  WEFT_TRY(make_groups(mem, out, levels, missing, sides, columns));
+  WEFT_TAKE(*rows, mem, out->plane_rows);
   for (size_t place = 0; place < out->p; place++) {
     const size_t old = in->place[out->column[place]];
     const weft_mi_group *to = &out->groups[out->group_of[place]], *from = &in->groups[in->group_of[old]];
@@ -488,13 +491,43 @@ weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pa
              in->codes + (from->code0 + old - from->first) * in->n, in->n * sizeof *in->codes);
     for (uint32_t q = 0; q < to->shape.planes; q++) {
       const size_t row = weft_mi_plane_row(to, place, q), old_row = weft_mi_plane_row(from, old, q);
-      memcpy(out->bits + row * in->words, in->bits + old_row * in->words, in->words * sizeof *in->bits);
+      (*rows)[row] = old_row;
       for (uint32_t c = 0; c < in->classes; c++)
         out->margins[c * out->plane_rows + row] = in->margins[c * in->plane_rows + old_row];
     }
   }
 done:
   weft_arena_end(&own);
+  return st;
+}
+
+weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *in, const uint8_t *side,
+                                weft_mi_pack *out)
+{
+  weft_status st = WEFT_OK;
+  size_t *rows, batch;
+  WEFT_TRY(choose(mem, in, side, out, &rows));
+  WEFT_TAKE(out->bits, mem, out->plane_rows * in->words);
+  batch = 1 + (size_t) (COPIED_WORDS * ctx->threads / (double) (in->words + 1));
+  for (size_t first = 0; first < out->plane_rows; first += batch) {
+    const size_t count = out->plane_rows - first < batch ? out->plane_rows - first : batch;
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) out->plane_rows));
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) count * (double) in->words))
+    WEFT_FOR(static)
+    for (int64_t k = 0; k < (int64_t) count; k++) {
+      const size_t row = first + (size_t) k;
+      memcpy(out->bits + row * in->words, in->bits + rows[row] * in->words, in->words * sizeof *in->bits);
+    }
+  }
+done:
+  return st;
+}
+
+weft_status weft_mi_pack_view(weft_arena *mem, const weft_mi_pack *in, const uint8_t *side, weft_mi_pack *out)
+{
+  size_t *rows = NULL;
+  const weft_status st = choose(mem, in, side, out, &rows);
+  out->rows = rows;
   return st;
 }
 

@@ -50,6 +50,7 @@ typedef struct weft_mi_pack {
   uint32_t *group_of;        /* group of a place */
   uint32_t *levels;          /* of a place: levels that occur */
   uint64_t *bits;
+  const size_t *rows;        /* of a view: row of `bits` of each of its rows of planes; else NULL, in order */
   uint16_t *codes;           /* coded member m of a group: n codes from (code0 + m) * n on, in sorted order */
   uint32_t *margins;         /* margins[class * plane_rows + row]: set bits */
   double *missing;           /* of an attribute: values missing in rows_in rows */
@@ -73,12 +74,20 @@ weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_p
 weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *in, const uint8_t *side,
                                 weft_mi_pack *out);
 
+/* The same for what goes by margins and by weft_mi_pack_row() alone, as a device's copy: planes stay where they are. */
+weft_status weft_mi_pack_view(weft_arena *mem, const weft_mi_pack *in, const uint8_t *side, weft_mi_pack *out);
+
 /* Codes of the attribute at `place` in sorted order. */
 void weft_mi_pack_codes(const weft_mi_pack *pack, size_t place, uint16_t *out);
 
 static inline size_t weft_mi_plane_row(const weft_mi_group *g, size_t place, uint32_t plane)
 {
   return g->plane0 + plane * g->count + (place - g->first);
+}
+
+static inline const uint64_t *weft_mi_pack_row(const weft_mi_pack *pack, size_t row)
+{
+  return pack->bits + (pack->rows ? pack->rows[row] : row) * pack->words;
 }
 
 #ifdef __cplusplus

@@ -2,6 +2,7 @@
  * its own arena, and with the copy that a device back end keeps of it. */
 #include <string.h>
 #include "../../base/ranks_digest.h"
+#include "../../base/record.h"
 #include "../mi.h"
 #include "mi_pack_glue.h"
 
@@ -72,11 +73,15 @@ SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, uint32_t
 
 void weft_mi_free_pack(SEXP pointer) { weft_glue_handle_free(pointer, &kind); }
 
-/* class_levels: c(of a stratum, strata). */
-SEXP C_weft_mi_pack(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level, SEXP control)
+/* classes: list(codes, or NULL for one class; levels: of a stratum; strata). */
+SEXP C_weft_mi_pack(SEXP x, SEXP classes, SEXP na_level, SEXP control)
 {
-  return weft_mi_make_pack(x, class_codes, (uint32_t) INTEGER(class_levels)[0], (uint32_t) INTEGER(class_levels)[1],
-                           Rf_asLogical(na_level), control);
+  weft_record given = weft_record_open(classes, "classes");
+  const SEXP codes = weft_record_field(&given, "codes");
+  const uint32_t levels = (uint32_t) weft_record_integer(&given, "levels"),
+                 strata = (uint32_t) weft_record_integer(&given, "strata");
+  weft_record_close(&given);
+  return weft_mi_make_pack(x, codes, levels, strata, Rf_asLogical(na_level), control);
 }
 
 /* What a pack says of itself: rows, attributes, classes, bytes; missing values and levels of every attribute. */

@@ -16,11 +16,9 @@ struct codes_out {
 };
 
 /* A panel in tiles of codes, and the tile that is on the device. */
-struct mi_codes {
-  const weft_mi_pack *x, *y;
+struct mi_codes : mi_panel_sides {
   const weft_mi_resident *r;        /* for columns and the table of f */
-  const weft_mi_group *g, *h;
-  int same, classes;                /* count by class */
+  int classes;                      /* count by class */
   size_t side, across;
   uint64_t tiles, loaded;           /* loaded: the row of tiles whose codes are there, plus one */
   uint32_t words;                   /* of the largest table that is counted here */

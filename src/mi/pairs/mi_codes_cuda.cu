@@ -174,13 +174,7 @@ weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena
 {
   weft_status st = WEFT_OK;
   size_t most = panel->g->count > panel->h->count ? panel->g->count : panel->h->count;
-  memset(out, 0, sizeof *out);
-  out->x = x;
-  out->y = y;
-  out->r = r;
-  out->g = panel->g;
-  out->h = panel->h;
-  out->same = panel->same;
+  *out = { mi_sides_of(x, y, panel), r };
   out->classes = by_class && x->classes > 1;
   out->words = weft_mi_codes_limit(ctx);
   out->side = CODES_BYTES / (2 * (x->n + 1));

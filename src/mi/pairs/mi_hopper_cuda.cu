@@ -110,9 +110,25 @@ done:
   return st;
 }
 
-/* ---- binary attributes, two classes ---- */
+template <typename Shape> struct shaped_job : tiled_job { Shape b; };
 
-struct binary_job : tiled_job { mi_binary b; };
+/* `work` counts tiles first .. first + count - 1 of what a Shape describes. */
+template <typename Shape, auto work>
+static weft_status run_tiles(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
+{
+  const shaped_job<Shape> *job = (const shaped_job<Shape> *) data;
+  return work(ctx, &job->b, job->tiles[0], job->tiles[1], job->room, &c->bar, &c->hits, job->start + first, count,
+              c->stream);
+}
+
+/* How many pairs `units` tiles of so many rows and columns have. */
+template <int ROWS, int COLUMNS> static double pairs_until(const void *job, uint64_t units)
+{
+  (void) job;
+  return (double) units * ROWS * COLUMNS;
+}
+
+/* ---- binary attributes, two classes ---- */
 
 int weft_mi_fits_binary(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g)
 {
@@ -134,33 +150,17 @@ static mi_binary describe_binary(const weft_mi_pack *p, const weft_mi_resident *
   return b;
 }
 
-static weft_status run_binary(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
-{
-  const binary_job *job = (const binary_job *) data;
-  return weft_mi_wgmma_pairs(ctx, &job->b, job->tiles[0], job->tiles[1], job->room, &c->bar, &c->hits,
-                             job->start + first, count, c->stream);
-}
-
-static double binary_until(const void *job, uint64_t units)
-{
-  (void) job;
-  return (double) units * 128 * 256;
-}
-
 weft_status weft_mi_hopper_binary(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
                                   const weft_mi_panel *panel, mi_collector *c)
 {
-  binary_job job;
-  memset(&job, 0, sizeof job);
+  shaped_job<mi_binary> job = {};
   job.b = describe_binary(pack, r, panel->g, panel->h);
   const mi_runner tiles = { &job, weft_mi_wgmma_tiles(&job.b), fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n),
-                            run_binary, binary_until };
+                            run_tiles<mi_binary, weft_mi_wgmma_pairs>, pairs_until<128, 256> };
   return search_tiles(ctx, mem, r, panel, 1, weft_mi_wgmma_room(&job.b, 2), &job, tiles, c);
 }
 
 /* ---- at most three levels, two to eight classes ---- */
-
-struct planar_job : tiled_job { mi_planar b; };
 
 int weft_mi_fits_planar(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g)
 {
@@ -185,31 +185,17 @@ static mi_planar describe_planar(const weft_mi_pack *p, const weft_mi_resident *
   return b;
 }
 
-static weft_status run_planar(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
-{
-  planar_job *job = (planar_job *) data;
-  return weft_mi_planes_pairs(ctx, &job->b, job->tiles[0], job->tiles[1], job->room, &c->bar, &c->hits,
-                              job->start + first, count, c->stream);
-}
-
-static double planar_until(const void *job, uint64_t units)
-{
-  (void) job;
-  return (double) units * 64 * 128;
-}
-
 weft_status weft_mi_hopper_planar(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
                                   const weft_mi_panel *panel, mi_collector *c)
 {
   weft_status st = WEFT_OK;
-  planar_job job;
+  shaped_job<mi_planar> job = {};
   size_t bytes;
-  memset(&job, 0, sizeof job);
   job.b = describe_planar(pack, r, panel->g, panel->h);
   WEFT_TRY(weft_mi_planes_room(ctx, &job.b, &bytes));
   {
     const mi_runner tiles = { &job, weft_mi_planes_tiles(&job.b), fmin(MOST_PAIRS, MOST_PLANAR / (double) pack->n),
-                           run_planar, planar_until };
+                              run_tiles<mi_planar, weft_mi_planes_pairs>, pairs_until<64, 128> };
     st = search_tiles(ctx, mem, r, panel, 2, bytes, &job, tiles, c);
   }
 done:
@@ -235,7 +221,8 @@ weft_status weft_mi_hopper_products(weft_ctx *ctx, weft_device_arena *mem, const
   {
     const uint64_t end = weft_share_start(job.p.tiles, c->search->part + 1, c->search->parts);
     job.start = weft_share_start(job.p.tiles, c->search->part, c->search->parts);
-    const mi_runner tiles = { &job, end - job.start, weft_mi_products_most(&job.p), run_products, binary_until };
+    const mi_runner tiles = { &job, end - job.start, weft_mi_products_most(&job.p), run_products,
+                              pairs_until<128, 256> };
     WEFT_TRY(weft_mi_run_all(ctx, c, &tiles));
   }
 done:

@@ -59,6 +59,11 @@ weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi
 weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi,
                               double *interaction);
 void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *device);
+/* What weft_mi_pack_permute() does, on the device alone: *out is its copy of the pack with rows exchanged, made when NULL
+ * and written over when not; `moved` is the pack with the new margins, whose memory is the caller's, and the old bits.
+ * *out stays NULL where the device has no room, or an attribute has codes. */
+weft_status weft_mi_permute_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
+                                 const uint32_t *perm, weft_mi_pack *moved, weft_mi_resident **out);
 /* Information between attributes of x and of y, packed over the same rows with the same classes, or none; y NULL: of x,
  * the diagonal with entropies. The classes play no part. out: x->columns × y->columns, column major. */
 weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_resident **device, const weft_mi_pack *y,

@@ -157,6 +157,34 @@ done:
   return st;
 }
 
+weft_status weft_mi_search_panels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
+                                  mi_collector *c)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  weft_mi_tiling tiling;
+  WEFT_TRY(weft_mi_tiling_make(&host, pack, NULL, &tiling));
+  for (size_t k = 0; k < tiling.panel_count; k++) {
+    const weft_mi_panel *panel = &tiling.panels[k];
+    if (by_codes(panel)) WEFT_TRY(search_codes(ctx, mem, &host, pack, r, panel, c));
+    else if (weft_mi_fits_binary(ctx, pack, panel->g) && weft_mi_fits_binary(ctx, pack, panel->h))
+      WEFT_TRY(weft_mi_hopper_binary(ctx, mem, pack, r, panel, c));
+    else if (weft_mi_fits_planar(ctx, pack, panel->g) && weft_mi_fits_planar(ctx, pack, panel->h))
+      WEFT_TRY(weft_mi_hopper_planar(ctx, mem, pack, r, panel, c));
+    else if (weft_mi_products_fit(ctx, pack, panel->g, panel->h))
+      WEFT_TRY(weft_mi_hopper_products(ctx, mem, pack, r, panel, c));
+    else WEFT_TRY(search_panel(ctx, mem, &host, pack, r, panel, c));
+  }
+  if (any_coded(&tiling)) {
+    weft_mi_found more = { NULL, 0 };
+    WEFT_TRY(weft_mi_search_large(ctx, pack, c->search, weft_mi_codes_limit(ctx), &host, &more));
+    for (size_t k = 0; k < more.count; k++) weft_mi_keep(&c->keeper, more.items[k].score, more.items[k].index);
+  }
+done:
+  weft_arena_end(&host);
+  return st;
+}
+
 extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
                                            const weft_mi_search *search, weft_arena *out_mem, weft_mi_found *out)
 {
@@ -165,7 +193,7 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   weft_device_arena mem = weft_device_begin(ctx);
   const double p = (double) pack->p, possible = search->order == 2 ? p * (p - 1) / 2 : p * (p - 1) * (p - 2) / 6;
   mi_collector c;
-  weft_mi_tiling tiling;
+  mi_block_plan blocks;
   int begun = 0;
   memset(&c, 0, sizeof c);
   if (search->order == 3 &&
@@ -174,9 +202,8 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
                    "These triples are not for this device: see ?mi_triples."); /* R has looked before */
     goto done;
   }
-  WEFT_TRY(weft_mi_tiling_make(&host, pack, NULL, &tiling));
-  if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
   c.search = search;
+  c.share = 1;
   c.bar.score = -INFINITY;
   c.bar.index = UINT64_MAX;
   c.bar.min_mi = search->min_mi;
@@ -190,28 +217,15 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   WEFT_TRY(weft_mi_keeper_begin(ctx, &c.keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
   begun = 1;
   WEFT_TRY(send_near(ctx, &mem, pack, search, &c.bar));
-  start_bar(pack, *device, search, &c);
-  if (search->order == 3) {
-    if (binary_triples(ctx, pack)) WEFT_TRY(weft_mi_hopper_triples(ctx, &mem, pack, *device, &c));
-    else WEFT_TRY(weft_mi_hopper_levels(ctx, &mem, pack, *device, &c));
-  } else {
-    for (size_t k = 0; k < tiling.panel_count; k++) {
-      const weft_mi_panel *panel = &tiling.panels[k];
-      if (by_codes(panel)) WEFT_TRY(search_codes(ctx, &mem, &host, pack, *device, panel, &c));
-      else if (weft_mi_fits_binary(ctx, pack, panel->g) && weft_mi_fits_binary(ctx, pack, panel->h))
-        WEFT_TRY(weft_mi_hopper_binary(ctx, &mem, pack, *device, panel, &c));
-      else if (weft_mi_fits_planar(ctx, pack, panel->g) && weft_mi_fits_planar(ctx, pack, panel->h))
-        WEFT_TRY(weft_mi_hopper_planar(ctx, &mem, pack, *device, panel, &c));
-      else if (weft_mi_products_fit(ctx, pack, panel->g, panel->h))
-        WEFT_TRY(weft_mi_hopper_products(ctx, &mem, pack, *device, panel, &c));
-      else WEFT_TRY(search_panel(ctx, &mem, &host, pack, *device, panel, &c));
-    }
-    if (any_coded(&tiling)) {
-      weft_mi_found more = { NULL, 0 };
-      WEFT_TRY(weft_mi_search_large(ctx, pack, search, weft_mi_codes_limit(ctx), &host, &more));
-      for (size_t k = 0; k < more.count; k++) weft_mi_keep(&c.keeper, more.items[k].score, more.items[k].index);
-    }
+  if (search->order == 2 && !*device && !weft_mi_device_holds(ctx, pack, 0, &blocks)) {
+    WEFT_TRY(weft_mi_search_blocks(ctx, &mem, pack, &blocks, &c));
+    goto done;
   }
+  if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
+  start_bar(pack, *device, search, &c);
+  if (search->order == 2) WEFT_TRY(weft_mi_search_panels(ctx, &mem, pack, *device, &c));
+  else if (binary_triples(ctx, pack)) WEFT_TRY(weft_mi_hopper_triples(ctx, &mem, pack, *device, &c));
+  else WEFT_TRY(weft_mi_hopper_levels(ctx, &mem, pack, *device, &c));
 done:
   if (begun && st == WEFT_OK) st = weft_mi_keepers_end(ctx, &c.keeper, 1, out_mem, out);
   else if (begun) weft_arena_end(&c.keeper.mem);

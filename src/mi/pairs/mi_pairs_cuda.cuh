@@ -34,8 +34,11 @@ struct weft_mi_resident {
   uint8_t *tiles;             /* one group, in the order of the shared memory of wgmma; made when first used */
   size_t tiles_first;
   int tiles_rows;             /* an attribute: 1 as in mi_pairs_wgmma.cu, 2 as in mi_planes_wgmma.cu */
+  uint32_t *from;             /* of a copy with rows exchanged: for every bit of a row of planes, where it comes from */
 };
 
+/* 32-bit words of a row of planes on the device, up to the end of the first so many classes. */
+uint32_t weft_mi_resident_words(const weft_mi_pack *pack, uint32_t classes);
 /* NULL in *out when it fails. */
 weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **out);
 

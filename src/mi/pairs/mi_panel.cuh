@@ -22,11 +22,16 @@ struct part {
   const int64_t *alone;
 };
 
-struct mi_panel {
-  const weft_mi_pack *x, *y;     /* of sides a and b */
+/* The groups whose members meet, of packs x and y. */
+struct mi_panel_sides { const weft_mi_pack *x, *y; const weft_mi_group *g, *h; int same; };
+
+static inline mi_panel_sides mi_sides_of(const weft_mi_pack *x, const weft_mi_pack *y, const weft_mi_panel *panel)
+{
+  return { x, y, panel->g, panel->h, panel->same };
+}
+
+struct mi_panel : mi_panel_sides {
   const weft_mi_resident *rx, *ry;
-  const weft_mi_group *g, *h;
-  int same;
   size_t rows, columns, across;  /* attributes of a part each way; parts a row */
   uint64_t parts;
   uint32_t *counts;

@@ -71,14 +71,7 @@ weft_status weft_mi_panel_plan(weft_device_arena *mem, weft_arena *host, const w
   const size_t planes = (size_t) x->classes * panel->g->shape.planes * panel->h->shape.planes;
   size_t room = COUNTS_WORDS / (planes ? planes : 1);
   if (room > pairs) room = pairs;
-  memset(out, 0, sizeof *out);
-  out->x = x;
-  out->y = y;
-  out->rx = rx;
-  out->ry = ry;
-  out->g = panel->g;
-  out->h = panel->h;
-  out->same = panel->same;
+  *out = { mi_sides_of(x, y, panel), rx, ry };
   out->columns = room / COUNT_TILE < panel->h->count ? room / COUNT_TILE : panel->h->count;
   if (!out->columns) out->columns = 1;
   if (out->columns > MOST_SIDE) out->columns = MOST_SIDE;

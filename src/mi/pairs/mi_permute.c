@@ -34,18 +34,56 @@ static void permute(uint64_t key, uint64_t b, const weft_mi_pack *pack, uint32_t
   }
 }
 
+/* The attributes of the tuples in `columns`. */
+static weft_status select_found(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *pack, const uint32_t *columns,
+                                size_t count, weft_mi_pack *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena own = weft_arena_begin(ctx);
+  uint8_t *side;
+  WEFT_TAKE0(side, &own, pack->columns);
+  for (size_t k = 0; k < count; k++) side[columns[k]] = 3;
+  WEFT_TRY(weft_mi_pack_select(ctx, mem, pack, side, out));
+done:
+  weft_arena_end(&own);
+  return st;
+}
+
+/* A pack with rows exchanged, on the host or on a device alone. */
+typedef struct {
+  weft_mi_pack on_host, on_device;
+  weft_mi_resident *home, *copy; /* of a device: the planes as they are, and exchanged */
+} exchange;
+
+/* The pack to search: its planes are in *device, or will be sent there. */
+static weft_status exchange_rows(weft_ctx *ctx, weft_arena *mem, const weft_mi_ops *ops, const weft_mi_pack *pack,
+                                 const uint32_t *perm, exchange *e, const weft_mi_pack **moved)
+{
+  weft_status st = WEFT_OK;
+  *moved = &e->on_device;
+  if (ops->permute && !e->on_device.margins)
+    WEFT_TAKE0(e->on_device.margins, mem, pack->plane_rows * pack->classes + WEFT_MI_TILE);
+  if (ops->permute) WEFT_TRY(ops->permute(ctx, pack, &e->home, perm, &e->on_device, &e->copy));
+  if (e->copy) goto done;
+  *moved = &e->on_host;
+  st = weft_mi_pack_permute(ctx, mem, pack, perm, &e->on_host);
+done:
+  return st;
+}
+
 weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
                                   const weft_mi_search *search, const uint32_t *columns, size_t count,
                                   size_t permutations, uint64_t key, double *at_least, double *greatest)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  weft_mi_resident *device = NULL;
   weft_mi_search single = *search;
   weft_mi_tuple *observed, *now;
-  weft_mi_pack moved;
+  weft_mi_pack found, found_moved;
+  exchange e;
   uint32_t *perm;
-  memset(&moved, 0, sizeof moved);
+  memset(&found_moved, 0, sizeof found_moved);
+  memset(&e, 0, sizeof e);
   single.top = 1;
   single.part = 0;
   single.parts = 1;
@@ -53,19 +91,22 @@ weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const w
   WEFT_TAKE(perm, &mem, pack->n);
   WEFT_TAKE(observed, &mem, count);
   WEFT_TAKE(now, &mem, count);
-  WEFT_TRY(weft_mi_score_tuples(ctx, pack, columns, count, search->order, observed));
+  WEFT_TRY(select_found(ctx, &mem, pack, columns, count * (size_t) search->order, &found));
+  WEFT_TRY(weft_mi_score_tuples(ctx, &found, columns, count, search->order, observed));
   memset(at_least, 0, count * sizeof *at_least);
   for (size_t b = search->part; b < permutations; b += search->parts) {
     weft_arena step = weft_arena_begin(ctx);
     weft_mi_found best = { NULL, 0 };
+    const weft_mi_pack *moved = NULL;
+    weft_mi_resident *sent = NULL;
     permute(key, b, pack, perm);
-    st = weft_mi_pack_permute(ctx, &mem, pack, perm, &moved);
-    if (st == WEFT_OK) st = weft_mi_score_tuples(ctx, &moved, columns, count, search->order, now);
-    if (st == WEFT_OK) st = ops->search(ctx, &moved, &device, &single, &step, &best);
+    st = weft_mi_pack_permute(ctx, &mem, &found, perm, &found_moved);
+    if (st == WEFT_OK) st = weft_mi_score_tuples(ctx, &found_moved, columns, count, search->order, now);
+    if (st == WEFT_OK) st = exchange_rows(ctx, &mem, ops, pack, perm, &e, &moved);
+    if (st == WEFT_OK) st = ops->search(ctx, moved, e.copy ? &e.copy : &sent, &single, &step, &best);
     if (st == WEFT_OK) greatest[b] = best.count ? best.items[0].score : -INFINITY;
     weft_arena_end(&step);
-    if (device) ops->release(ctx, device);
-    device = NULL;
+    if (sent) ops->release(ctx, sent);
     if (st != WEFT_OK) goto done;
     for (size_t k = 0; k < count; k++)
       at_least[k] +=
@@ -73,6 +114,8 @@ weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const w
     WEFT_TRY(weft_poll(ctx, (double) b, (double) permutations));
   }
 done:
+  if (e.copy) ops->release(ctx, e.copy);
+  if (e.home) ops->release(ctx, e.home);
   weft_arena_end(&mem);
   return st;
 }

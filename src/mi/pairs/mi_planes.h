@@ -133,7 +133,8 @@ static WEFT_HD inline double weft_planes_squares_error(double n0) { return 2e-6 
  *
  * n times the information is Σ over cells of Σ_c k_c log2(k_c w_c) - m log2(m w), w_c = w n / n_c, whatever w; with
  * w = 9 / n the logarithms are small. A logarithm of the device is off by 2^-22, of its size where it is above 1. The
- * sizes Σ k |log2(k w_c)| and Σ m |log2(m w)| are below 3.7 n each: at most log2 9 above zero and 9 × 0.53 / 9 below. */
+ * sizes Σ k |log2(k w_c)| and Σ m |log2(m w)| are below 3.7 n each: at most log2 9 above zero and 9 × 0.53 / 9 below.
+ */
 
 typedef struct weft_planes_weights { float of_class[WEFT_PLANES_CLASSES], of_rows; } weft_planes_weights;
 

@@ -1,5 +1,5 @@
-/* Pairs of attributes of any few levels from counts of all products of their planes: the table of a class, and a screen.
- * Written once for the kernel (mi_products_wgmma.cu) and for the test that repeats its arithmetic on the host.
+/* Pairs of attributes of any few levels from counts of all products of their planes: the table of a class, and a
+ * screen. Written once for the kernel (mi_products_wgmma.cu) and for the test that repeats its arithmetic on the host.
  *
  * Classes may be those of several strata, as many in each, one stratum after the other; the information is then that
  * within strata. With k of a cell's m rows of a stratum in class c, n_c rows of the class and n of the stratum, n times
@@ -7,9 +7,9 @@
  *
  *   Σ over cells of Σ_c k log2(k w_c) - m log2(m w),     w_c = cells / n_c,   w = cells / n
  *
- * What the weights add is what the classes by themselves take off, Σ_c n_c log2(n_c) - n log2(n), and as much in what an
- * attribute says by itself, the same sum over its levels. Where values are missing all of it is over the rows in which
- * both are known: the rows of a class are then its cells' sum. */
+ * What the weights add is what the classes by themselves take off, Σ_c n_c log2(n_c) - n log2(n), and as much in what
+ * an attribute says by itself, the same sum over its levels. Where values are missing all of it is over the rows in
+ * which both are known: the rows of a class are then its cells' sum. */
 #ifndef WEFT_MI_PRODUCTS_H
 #define WEFT_MI_PRODUCTS_H
 

@@ -2,11 +2,11 @@
  * tensor cores (wgmma, compute capability 9.0a). What fits mi_pairs_wgmma.cu or mi_planes_wgmma.cu is faster there.
  *
  * Every plane is arranged by itself, so that a thread that holds a product's accumulators has the same 128 pairs in all
- * products of planes. One kernel counts: a unit of work is a tile of 128 attributes by 256, a plane of each and a class,
- * or two classes of at most 65,535 rows, which share a word. Counts go to memory; complete attributes have L - 1 planes
- * for L levels and those with missing values L, so that only these pay for their ninth product. Another kernel, of many
- * threads, takes a pair each: it completes the tables from margins, screens by logarithms (mi_products.h) and scores
- * what passes exactly. Tiles go through both a batch at a time. */
+ * products of planes. One kernel counts: a unit of work is a tile of 128 attributes by 256, a plane of each and a
+ * class, or two classes of at most 65,535 rows, which share a word. Counts go to memory; complete attributes have L - 1
+ * planes for L levels and those with missing values L, so that only these pay for their ninth product. Another kernel,
+ * of many threads, takes a pair each: it completes the tables from margins, screens by logarithms (mi_products.h) and
+ * scores what passes exactly. Tiles go through both a batch at a time. */
 #include <cmath>
 #include "mi_products_score.cuh"
 #include "mi_tiles_wgmma.cuh"
@@ -112,17 +112,58 @@ void weft_mi_counting_classes(const weft_mi_pack *p, mi_counting *t)
 
 /* ---- scoring ---- */
 
-__device__ static void score_and_offer(const mi_scoring &t, const counted &p)
+__device__ static void offer_pair(const mi_scoring &t, const counted &p, const pair_score &s)
 {
-  const auto cell = [&](uint32_t c, uint32_t x, uint32_t y) { return cell_of(t, p, c, x, y); };
-  const size_t a = t.place_a + p.one, b = t.place_b + p.other;
-  const pair_score s = t.a.missing || t.b.missing
-                           ? score_varying(t.f, t.classes, t.per, t.a.levels, t.b.levels, cell)
-                           : score_complete(t.f, t.classes, t.per, t.a.levels, t.b.levels, cell, t.class_fixed,
-                                            t.alone[a], t.alone[b]);
-  const uint64_t x = t.column[a], y = t.column[b];
+  const uint64_t x = t.column[t.place_a + p.one], y = t.column[t.place_b + p.other];
   mi_offer(t.bar, t.hits, weft_mi_bits(s.joint, t.f.unit, s.n), weft_mi_bits(s.gain, t.f.unit, s.n),
            (x < y ? x : y) * t.columns + (x < y ? y : x));
+}
+
+__device__ __noinline__ static void score_pair(const mi_scoring &t, const counted &p)
+{
+  const auto cell = [&](uint32_t c, uint32_t x, uint32_t y) { return cell_of(t, p, c, x, y); };
+  offer_pair(t, p, t.a.missing || t.b.missing
+                       ? score_varying(t.f, t.classes, t.per, t.a.levels, t.b.levels, cell)
+                       : score_complete(t.f, t.classes, t.per, t.a.levels, t.b.levels, cell, t.class_fixed,
+                                        t.alone[t.place_a + p.one], t.alone[t.place_b + p.other]));
+}
+
+/* The same by a warp. */
+__device__ __noinline__ static void score_pair_together(const mi_scoring &t, const counted &p, uint32_t *room)
+{
+  const uint32_t la = t.a.levels, lb = t.b.levels, area = la * lb;
+  const uint32_t *cells = fill_table(t, p, room);
+  pair_score s;
+  uint64_t n;
+  int64_t of_classes = t.class_fixed, of_a, of_b;
+  int64_t joint = warp_sum(t.f, t.classes, t.per, area, [&](uint32_t c, uint32_t i) { return cells[c * area + i]; },
+                           &s.n);
+  if (t.a.missing || t.b.missing) {
+    of_classes = warp_sum(t.f, t.classes, t.per, 1, [&](uint32_t c, uint32_t) {
+      uint64_t k = 0;
+      for (uint32_t i = 0; i < area; i++) k += cells[c * area + i];
+      return k;
+    }, &n);
+    of_a = warp_sum(t.f, t.classes, t.per, la, [&](uint32_t c, uint32_t x) {
+      uint64_t k = 0;
+      for (uint32_t y = 0; y < lb; y++) k += cells[c * area + x * lb + y];
+      return k;
+    }, &n) - of_classes;
+    of_b = warp_sum(t.f, t.classes, t.per, lb, [&](uint32_t c, uint32_t y) {
+      uint64_t k = 0;
+      for (uint32_t x = 0; x < la; x++) k += cells[c * area + x * lb + y];
+      return k;
+    }, &n) - of_classes;
+    if (of_a < 0) of_a = 0;
+    if (of_b < 0) of_b = 0;
+  } else {
+    of_a = t.alone[t.place_a + p.one];
+    of_b = t.alone[t.place_b + p.other];
+  }
+  joint -= of_classes;
+  s.joint = joint > 0 ? joint : 0;
+  s.gain = s.joint - of_a - of_b;
+  if (threadIdx.x % 32 == 0) offer_pair(t, p, s);
 }
 
 /* 0 when a pair is behind the bar. */
@@ -140,19 +181,22 @@ template <uint32_t LA, uint32_t LB> __device__ static inline int may_pass(const 
 template <uint32_t LA, uint32_t LB>
 __global__ static void __launch_bounds__(ROWS_B) score_products(const __grid_constant__ mi_scoring t)
 {
+  __shared__ score_room room;
   tile_walk walk = t.start;
   uint32_t ta, tb;
   if (!place_tile(&t.grid, &walk, t.first + blockIdx.y, &ta, &tb)) return;
-  counted p;
-  p.other = (size_t) tb * ROWS_B + threadIdx.x;
-  if (p.other >= t.count_b) return;
+  if (threadIdx.x == 0) room.count = 0;
+  __syncthreads();
   for (uint32_t row = blockIdx.x * STRIP; row < (blockIdx.x + 1) * STRIP; row++) {
-    p.one = (size_t) ta * ROWS_A + row;
-    p.words = t.counts + (size_t) blockIdx.y * t.products * AREA + row * ROWS_B + threadIdx.x;
-    if (p.one >= t.count_a || (t.grid.same && p.other <= p.one)) return; /* and so are the rows behind */
-    if constexpr (LA > 0) if (!may_pass<LA, LB>(t, p)) continue;
-    score_and_offer(t, p);
+    const counted p = pair_at(t, ta, tb, row, threadIdx.x);
+    if (p.other >= t.count_b || p.one >= t.count_a || (t.grid.same && p.other <= p.one)) break; /* so is the rest */
+    if constexpr (LA == 0) score_pair(t, p);
+    else if (may_pass<LA, LB>(t, p)) queue_pair(&room, row);
   }
+  if constexpr (LA == 0) return;
+  __syncthreads();
+  score_queue(t, ta, tb, &room, [&](const counted &p) { score_pair(t, p); },
+              [&](const counted &p, uint32_t *table) { score_pair_together(t, p, table); });
 }
 
 typedef void (*score_kernel)(const mi_scoring);

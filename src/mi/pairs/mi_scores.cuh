@@ -1,5 +1,5 @@
-/* The exact score of one pair from its cells, in the sums of mi_table.h. No table is kept: `cell` makes them as they are
- * asked for. Classes may be those of strata, `per` of them in each. */
+/* The exact score of one pair from its cells, in the sums of mi_table.h. No table is kept: `cell` makes them as they
+ * are asked for. Classes may be those of strata, `per` of them in each. */
 #ifndef WEFT_MI_SCORES_CUH
 #define WEFT_MI_SCORES_CUH
 

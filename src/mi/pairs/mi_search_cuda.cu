@@ -74,7 +74,7 @@ weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *c, const mi_runner *r)
     const double pairs = barred || !c->keeper.bounded ? r->most : fmax(start, GROWTH * seen);
     uint64_t now = halved ? halved : units_of(r, first, fmin(pairs, r->most));
     int overflow = 0;
-    WEFT_TRY(weft_poll(ctx, (double) first, (double) r->units));
+    WEFT_TRY(weft_poll(ctx, c->before + c->share * (double) first / (double) r->units, 1));
     WEFT_CUDA(cudaMemsetAsync(c->hits.count, 0, sizeof *c->hits.count, c->stream));
     WEFT_TRY(r->run(ctx, r->job, c, first, now));
     WEFT_TRY(collect(ctx, c, &overflow));

@@ -13,6 +13,7 @@ struct mi_collector {
   weft_scored *buffer;        /* on the host */
   cudaStream_t stream;
   int started;                /* the bar is from single attributes */
+  double before, share;       /* of the whole search, 0 to 1: what lies behind, and what this part of it is */
 };
 
 /* Work in units, those dealt to this part of the search: `run` does the part's units first .. first+count-1; `until` is
@@ -27,6 +28,21 @@ struct mi_runner {
 
 /* Runs all units: what they append to the hits is collected, and raises the bar. */
 weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *c, const mi_runner *r);
+
+/* All pairs of a pack on the device: mi_pairs_cuda.cu. */
+weft_status weft_mi_search_panels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
+                                  mi_collector *c);
+
+/* ---- planes that exceed the device: mi_blocks_cuda.cu ---- */
+
+/* Bytes of a row of planes, and the most that a block may weigh (mi_blocks.h). */
+struct mi_block_plan { double plane, most; };
+
+/* 1 when the device has room for a search over the pack's pairs, and for so many copies of its planes besides; otherwise
+ * the plan says how to cut it. */
+int weft_mi_device_holds(weft_ctx *ctx, const weft_mi_pack *pack, int copies, mi_block_plan *plan);
+weft_status weft_mi_search_blocks(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                  const mi_block_plan *plan, mi_collector *c);
 
 static inline uint64_t units_dealt(const mi_collector *c, uint64_t units)
 {

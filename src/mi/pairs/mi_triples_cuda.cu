@@ -114,6 +114,19 @@ struct triple_args {
   uint32_t fixed;
 };
 
+/* Offers the triple when it says `joint`, and the two of its members that say most say `greatest`. */
+__device__ static void offer_triple(const triple_args &t, const counted &p, int64_t joint, int64_t greatest, uint64_t n)
+{
+  const mi_scoring &s = t.pair;
+  uint64_t x = s.column[t.fixed], y = s.column[p.one], z = s.column[p.other], swap;
+  if (x > y) { swap = x; x = y; y = swap; }
+  if (y > z) { swap = y; y = z; z = swap; }
+  if (x > y) { swap = x; x = y; y = swap; }
+  const uint64_t index = (x * s.columns + y) * s.columns + z;
+  const double mi = weft_mi_bits(joint, s.f.unit, n), gain = weft_mi_bits(joint - greatest, s.f.unit, n);
+  if (mi_passes(s.bar, mi, gain, index)) mi_append(s.hits, s.bar.by_interaction ? gain : mi, index);
+}
+
 /* Information of two of the three, from cells (class of a stratum, level of one, level of other). */
 template <class Cell> __device__ static int64_t of_two(const mi_scoring &t, const Cell &cell)
 {
@@ -122,7 +135,7 @@ template <class Cell> __device__ static int64_t of_two(const mi_scoring &t, cons
   return sum > 0 ? sum : 0;
 }
 
-__device__ static void score_triple(const triple_args &t, const counted &p)
+__device__ __noinline__ static void score_triple(const triple_args &t, const counted &p)
 {
   const mi_scoring &s = t.pair;
   const uint32_t levels = s.a.levels, per = s.per;
@@ -143,38 +156,59 @@ __device__ static void score_triple(const triple_args &t, const counted &p)
     });
     if (with > greatest) greatest = with;
   }
-  uint64_t x = s.column[t.fixed], y = s.column[p.one], z = s.column[p.other], swap;
-  if (x > y) { swap = x; x = y; y = swap; }
-  if (y > z) { swap = y; y = z; z = swap; }
-  if (x > y) { swap = x; x = y; y = swap; }
-  const uint64_t index = (x * s.columns + y) * s.columns + z;
-  const double mi = weft_mi_bits(joint, s.f.unit, n), gain = weft_mi_bits(joint - greatest, s.f.unit, n);
-  if (mi_passes(s.bar, mi, gain, index)) mi_append(s.hits, s.bar.by_interaction ? gain : mi, index);
+  offer_triple(t, p, joint, greatest, n);
+}
+
+/* The same by a warp. */
+__device__ __noinline__ static void score_triple_together(const triple_args &t, const counted &p, uint32_t *room)
+{
+  const mi_scoring &s = t.pair;
+  const uint32_t levels = s.a.levels, area = levels * levels, per = s.per;
+  const uint32_t *cells = fill_table(s, p, room);
+  uint64_t n, rows;
+  int64_t greatest = 0;
+  int64_t joint = warp_sum(s.f, s.classes, per, area, [&](uint32_t c, uint32_t i) { return cells[c * area + i]; }, &n) -
+                  s.class_fixed;
+  for (int without = 0; without < 3; without++) { /* the fixed one, the one of side a, of side b */
+    const int64_t two = warp_sum(s.f, per, per, area, [&](uint32_t c, uint32_t i) {
+      const uint32_t u = i / levels, v = i % levels;
+      uint64_t k = 0;
+      for (uint32_t w = 0; w < levels; w++)
+        k += without == 0 ? cells[(w * per + c) * area + i]
+             : without == 1 ? cells[(u * per + c) * area + w * levels + v]
+                            : cells[(u * per + c) * area + v * levels + w];
+      return k;
+    }, &rows) - s.class_fixed;
+    if (two > greatest) greatest = two;
+  }
+  if (threadIdx.x % 32 == 0) offer_triple(t, p, joint > 0 ? joint : 0, greatest, n);
 }
 
 /* Blocks of STRIP rows of a tile, a thread a column. */
 template <uint32_t L>
 __global__ static void __launch_bounds__(ROWS_B) score_levels(const __grid_constant__ triple_args t)
 {
+  __shared__ score_room room;
   const mi_scoring &s = t.pair;
   tile_walk walk = s.start;
   uint32_t ta, tb;
   if (!place_tile(&s.grid, &walk, s.first + blockIdx.y, &ta, &tb)) return;
-  counted p;
-  p.other = (size_t) tb * ROWS_B + threadIdx.x;
-  if (p.other >= s.count_b) return;
+  if (threadIdx.x == 0) room.count = 0;
+  __syncthreads();
   const float of_fixed = alone_of(s, t.fixed);
   for (uint32_t row = blockIdx.x * STRIP; row < (blockIdx.x + 1) * STRIP; row++) {
-    p.one = (size_t) ta * ROWS_A + row;
-    p.words = s.counts + (size_t) blockIdx.y * s.products * AREA + row * ROWS_B + threadIdx.x;
-    if (p.other <= p.one) return; /* and so are the rows behind */
+    const counted p = pair_at(s, ta, tb, row, threadIdx.x);
+    if (p.other >= s.count_b || p.other <= p.one) break; /* and so are the rows behind */
     if (p.one <= t.fixed) continue;
     weft_products_sums sums = screen_pair<L, L>(s, p, 0);
     sums.joint += of_fixed;
     /* the interaction is at most the information less what the strongest says alone */
     const float own = fmaxf(of_fixed, fmaxf(alone_of(s, p.one), alone_of(s, p.other)));
-    if (weft_products_passes(&sums, 0, own, s.bar_mi, s.bar_gain, s.error)) score_triple(t, p);
+    if (weft_products_passes(&sums, 0, own, s.bar_mi, s.bar_gain, s.error)) queue_pair(&room, row);
   }
+  __syncthreads();
+  score_queue(s, ta, tb, &room, [&](const counted &p) { score_triple(t, p); },
+              [&](const counted &p, uint32_t *table) { score_triple_together(t, p, table); });
 }
 
 /* ---- host ---- */

@@ -1,0 +1,102 @@
+# Random invalid calls of every exported function and method: valid arguments of which one to three are spoilt, left
+# out, exchanged for other arguments' or given other attributes. What comes back must be a result or a classed
+# condition, within twenty seconds of the processor. A process runs some hundred calls, so that one that ends R is told.
+#
+#   Rscript longtests/fuzz.R [--calls 100000] [--seed S] [--jobs 2] [--call S]
+#
+# A finding is two lines, the second runs it again. Exit status 1 if there was any.
+suppressPackageStartupMessages(library(weft))
+`%||%` <- function(a, b) if (is.null(a)) b else a
+source("longtests/options.R")
+for (file in c("helper-errors.R", "helper-spoilt.R")) source(file.path("tests/testthat", file))
+given <- options_given(calls = "100000", seed = as.character(sample(1e8, 1L)), jobs = "2", call = NA)
+options(weft.progress = FALSE)
+BATCH <- 400
+
+valid <- valid_calls()
+calls <- c(valid$exported, valid$methods)
+values <- unlist(lapply(unname(calls), function(call) unname(call$args)), recursive = FALSE) # any function's arguments
+
+one_of <- function(x) x[[sample.int(length(x), 1L)]]
+
+# `x` with other attributes: a class that it does not have, none, other dimensions, names that break lines.
+other_attributes <- function(x) {
+  if (is.null(x) || is.environment(x) || is.symbol(x)) return(x)
+  bad_names <- c("a\nb", "", NA, "<b>", "=1+1", "\u00fc\t,;\"")
+  tryCatch(switch(sample(5L, 1L),
+                  structure(x, class = one_of(list("data.frame", "Date", "noquote", "weft_pca", "weft_mi_pack"))),
+                  `attributes<-`(x, NULL),
+                  `dim<-`(x, c(1L, length(x))),
+                  `names<-`(x, rep_len(bad_names, length(x))),
+                  `dimnames<-`(x, lapply(dim(x), function(n) rep_len(bad_names, n)))), error = function(e) x)
+}
+
+# list(f, args, label): a valid call with some arguments changed.
+spoilt_call <- function(seed) {
+  set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
+  name <- sample(names(calls), 1L)
+  call <- calls[[name]]
+  args <- call$args
+  changed <- sample(call$sweep, min(length(call$sweep), sample(3L, 1L, prob = c(0.7, 0.2, 0.1))))
+  how <- vapply(changed, function(arg) {
+    how <- sample(c("spoilt", "wrong", "exchanged", "attributes"), 1L, prob = c(0.5, 0.2, 0.15, 0.15))
+    value <- args[[arg]] %||% one_of(values)
+    choices <- switch(how, spoilt = tryCatch(spoilt_values(value), error = function(e) wrong_values()), wrong = wrong_values(), exchanged = values,
+                      attributes = list(other_attributes(value)))
+    picked <- sample.int(length(choices), 1L)
+    if (how == "wrong" && names(choices)[picked] == "missing") args[[arg]] <<- NULL
+    else args[arg] <<- choices[picked]
+    paste(arg, "=", how, names(choices)[picked])
+  }, "")
+  list(f = call$f, args = args, label = sprintf("%s(%s)", name, paste(how, collapse = ", ")))
+}
+
+show_finding <- function(seed, label, words) {
+  cat(sprintf("%s: %s\n  Rscript longtests/fuzz.R --call %.0f\n", label, substr(gsub("\\s+", " ", words), 1L, 200L), seed))
+}
+
+# How many findings a call has.
+run_call <- function(seed) {
+  call <- spoilt_call(seed)
+  found <- one_call(call$f, call$args)
+  for (condition in found) {
+    words <- tryCatch(conditionMessage(condition), error = function(e) "a condition without a message")
+    show_finding(seed, call$label, paste0(class(condition)[1L], ": ", words))
+  }
+  length(found)
+}
+
+# Some calls in a process of their own; one more process from the next call on where a call ended it.
+run_batch <- function(from, to) {
+  at <- tempfile()
+  found <- 0
+  while (from <= to) {
+    job <- parallel::mcparallel({
+      grDevices::pdf(NULL)
+      setwd(tempdir()) # files that are written by default, or named "a", do not stay
+      sum(vapply(from:to, function(seed) {
+        writeLines(format(seed), at)
+        run_call(seed)
+      }, 0))
+    })
+    out <- suppressWarnings(parallel::mccollect(job))[[1L]]
+    if (is.numeric(out)) return(found + out)
+    ended <- as.numeric(readLines(at))
+    show_finding(ended, spoilt_call(ended)$label, "R ended")
+    found <- found + 1
+    from <- ended + 1
+  }
+  found
+}
+
+if (!is.na(given$call)) quit(status = run_call(as.numeric(given$call)) > 0)
+first <- as.numeric(given$seed)
+last <- first + as.numeric(given$calls) - 1
+cat(sprintf("%s invalid calls of %d functions and methods, from seed %.0f on\n", given$calls, length(calls), first))
+starts <- seq(first, last, by = BATCH)
+found <- parallel::mclapply(starts, function(from) run_batch(from, min(last, from + BATCH - 1)),
+                            mc.cores = as.numeric(given$jobs), mc.preschedule = FALSE)
+lost <- !vapply(found, is.numeric, NA)
+total <- sum(as.numeric(found[!lost]))
+cat(sprintf("%s calls, %.0f findings%s\n", given$calls, total, if (any(lost)) ", and batches that were lost" else ""))
+quit(status = total > 0 || any(lost))

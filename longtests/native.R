@@ -1,0 +1,89 @@
+# Every native entry point with R's memory collected at each of its allocations (gctorture): the same result as without,
+# bit by bit. What is not protected is gone then, and shows.
+#
+#   Rscript longtests/native.R [--only mi_rank,irm]
+suppressPackageStartupMessages(library(weft))
+`%||%` <- function(a, b) if (is.null(a)) b else a
+source("longtests/options.R")
+source("tests/testthat/helper-errors.R")
+given <- options_given(only = NA)
+options(weft.progress = FALSE)
+valid <- valid_calls()
+calls <- c(valid$exported, valid$methods)
+if (!is.na(given$only)) calls <- calls[strsplit(given$only, ",")[[1L]]]
+
+# Collecting only within native calls: what the R code around them does would take hours.
+tortured <- FALSE
+entries <- character()
+native_call <- function(.NAME, ...) {
+  entries <<- union(entries, .NAME$name)
+  if (!tortured) return(.Call(.NAME, ...))
+  force(list(...))
+  gctorture(TRUE)
+  on.exit(gctorture(FALSE))
+  .Call(.NAME, ...)
+}
+# Puts `native_call` in the place of `.Call` in weft's functions, which find it in the global environment.
+with_native_call <- function(code) {
+  if (identical(code, quote(.Call))) return(quote(native_call))
+  if (is.call(code) || is.pairlist(code)) {
+    for (k in seq_along(code)) {
+      part <- code[[k]]
+      if (!missing(part) && !is.null(part)) code[[k]] <- with_native_call(part)
+    }
+  }
+  code
+}
+weft <- asNamespace("weft")
+for (name in ls(weft, all.names = TRUE)) {
+  f <- get(name, weft)
+  if (!is.function(f) || !".Call" %in% all.names(body(f))) next
+  body(f) <- with_native_call(body(f))
+  utils::assignInNamespace(name, f, "weft")
+}
+methods_table <- getNamespaceInfo("weft", "S3methods")
+for (row in seq_len(nrow(methods_table))) {
+  f <- get(methods_table[row, 3L], weft)
+  if ("native_call" %in% all.names(body(f))) registerS3method(methods_table[row, 1L], methods_table[row, 2L], f, weft)
+}
+
+# What a call returns, as far as it can be compared: handles and times differ from call to call.
+result_of <- function(call, torture) {
+  tortured <<- torture
+  on.exit(tortured <<- FALSE)
+  out <- tryCatch(suppressMessages(suppressWarnings(do.call(call$f, call$args, quote = TRUE))), weft_error = conditionMessage)
+  without_times(out)
+}
+
+without_times <- function(x) {
+  if (is.environment(x) || is.function(x) || typeof(x) %in% c("externalptr", "language", "symbol")) return(NULL)
+  if (is.list(x)) {
+    x <- unclass(x)
+    x[intersect(names(x), c("seconds", "time", "stages", "started", "call", "run"))] <- NULL
+    x <- lapply(x, without_times)
+  }
+  for (name in setdiff(names(attributes(x)), c("names", "dim", "dimnames", "levels"))) attr(x, name) <- NULL
+  x
+}
+
+wrong <- 0
+grDevices::pdf(NULL)
+old <- setwd(tempdir())
+for (name in names(calls)) {
+  RNGkind("Mersenne-Twister", "Inversion", "Rejection")
+  set.seed(1)
+  plain <- result_of(calls[[name]], FALSE)
+  set.seed(1)
+  under <- result_of(calls[[name]], TRUE)
+  same <- identical(plain, under)
+  if (!same) {
+    wrong <- wrong + 1
+    cat(name, ": ", paste(utils::head(all.equal(plain, under), 3), collapse = "; "), "\n", sep = "")
+  }
+}
+setwd(old)
+all_entries <- ls(asNamespace("weft"), pattern = "^C_weft_", all.names = TRUE)
+cat(sprintf("%d calls, %d of %d native entry points, %d different\n", length(calls), length(entries), length(all_entries), wrong))
+missed <- setdiff(sub("^C_", "", all_entries), entries)
+if (length(missed) && is.na(given$only)) cat("Not entered:", paste(missed, collapse = ", "), "\n")
+quit(status = wrong > 0)

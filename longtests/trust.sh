@@ -1,0 +1,33 @@
+#!/bin/sh
+# The long proofs, a line each: what was done, and what was found. `make trust` runs all of them, in under an hour on two
+# processors; the soak of an hour is a command of its own (longtests/soak.R).
+# Usage: longtests/trust.sh [name ...]     names as below; expects weft and testthat in R_LIBS
+set -u
+cd "$(dirname "$0")/.." || exit 1
+JOBS=$(getconf _NPROCESSORS_ONLN); logs=$(mktemp -d); failed=0; asked=${*:-}
+OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}; export OMP_WAIT_POLICY
+ulimit -c 0
+proof() { # proof NAME COMMAND ...: its last line is what it found
+  name=$1; shift
+  [ -z "$asked" ] || case " $asked " in *" $name "*) ;; *) return ;; esac
+  from=$(date +%s)
+  if "$@" >"$logs/$name" 2>&1; then state=ok; else state=FAIL; failed=1; fi
+  printf '%-5s %-12s %4d s  %s\n' $state "$name" $(($(date +%s) - from)) "$(grep . "$logs/$name" | tail -n 1)"
+  [ $state = ok ] || tail -n 40 "$logs/$name"
+}
+long() { file=$1; shift; Rscript "longtests/$file.R" "$@"; }
+
+printf 'weft %s, %s, %s\n' "$(git rev-parse --short HEAD 2>/dev/null)" "$(uname -m)" "$(date -u '+%-d %B %Y')"
+proof invalid    long fuzz --calls "${TRUST_CALLS:-100000}" --jobs "$JOBS"   # random invalid calls
+proof arguments  long errors                                                 # every argument wrong in every way
+proof models     long damaged                                                # every part of what is saved, spoilt
+proof stores     long store-damage                                           # stores and their sources, byte by byte
+proof threads    long backends --against threads --calls 8000 --jobs "$JOBS" # random valid calls: the same bits
+proof variants   long backends --against variants --calls 4000 --jobs "$JOBS"
+proof interrupts long interrupts --count 1000                                # at random moments
+proof protection long native                                                 # R's memory collected in native code
+proof memory     env WEFT_EVERY_ALLOCATION=1 sh tools/test.sh memory         # each allocation fails
+proof ranks      sh tools/test.sh ranks ranks-apart                          # that err, lag, disagree, are killed
+proof soak       long soak --seconds 300
+[ $failed = 0 ] && rm -r "$logs" || echo "Logs: $logs"
+exit $failed
