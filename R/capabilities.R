@@ -7,7 +7,8 @@ capability_lines <- function(file = system.file("capabilities.csv", package = "w
   table <- utils::read.csv(file, check.names = FALSE)
   heads <- c("function", "CPU", "CUDA", "several devices", "MPI", "sparse", "DelayedMatrix", "missing values", "seed")
   cells <- ifelse(table[setdiff(names(table), c("function", "why"))] == "yes", "yes", "")
-  shown <- paste0("`", sub(",.*", "", table[[1L]]), "()`", gsub("(\\w+ = \"\\w+\")", "`\\1`", sub("^[^,]*", "", table[[1L]])))
+  setting <- gsub("(\\w+ = \"\\w+\")", "`\\1`", sub("^[^,]*", "", table[[1L]]))
+  shown <- paste0("`", sub(",.*", "", table[[1L]]), "()`", setting)
   c(paste0("| ", paste(heads, collapse = " | "), " |"), paste0("|---|", strrep(":-:|", length(heads) - 1L)),
     paste0("| ", shown, " | ", apply(cells, 1L, paste, collapse = " | "), " |"), "",
     "What stays on the CPU, and what it takes there (one core of a Xeon with AVX-512, 23 November 2026):", "",
