@@ -1,12 +1,16 @@
-# inst/capabilities.csv says which function runs where and takes what. ?weft_backend and README.md show it, and
+# inst/capabilities.csv says which function runs where and takes what, and of what stays on the CPU why: `why` is what
+# was measured on one core of a Xeon (AVX-512). ?weft_backend and README.md show it, and
 # tests/testthat/test-capabilities.R calls every cell.
 
 # The table in Markdown, one string per line.
 capability_lines <- function(file = system.file("capabilities.csv", package = "weft")) {
   table <- utils::read.csv(file, check.names = FALSE)
   heads <- c("function", "CPU", "CUDA", "several devices", "MPI", "sparse", "DelayedMatrix", "missing values", "seed")
-  cells <- ifelse(table[-1L] == "yes", "yes", "")
+  cells <- ifelse(table[setdiff(names(table), c("function", "why"))] == "yes", "yes", "")
+  setting <- gsub("(\\w+ = \"\\w+\")", "`\\1`", sub("^[^,]*", "", table[[1L]]))
+  shown <- paste0("`", sub(",.*", "", table[[1L]]), "()`", setting)
   c(paste0("| ", paste(heads, collapse = " | "), " |"), paste0("|---|", strrep(":-:|", length(heads) - 1L)),
-    paste0("| `", sub(",.*", "", table[[1L]]), "()`", sub("^[^,]*", "", table[[1L]]), " | ",
-           apply(cells, 1L, paste, collapse = " | "), " |"))
+    paste0("| ", shown, " | ", apply(cells, 1L, paste, collapse = " | "), " |"), "",
+    "What stays on the CPU, and what it takes there (one core of a Xeon with AVX-512, 23 November 2026):", "",
+    sprintf("* %s: %s.", shown, table$why)[nzchar(table$why)], "")
 }

@@ -61,10 +61,11 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
   fit <- function(x, k) suppressWarnings(pca(x, k, center = center, scale = scale, seed = 1, backend = "cpu",
                                              progress = FALSE))
   found <- switch(method,
-    parallel = parallel_analysis(x, most, times, level, key, fit, permute_columns),
-    signs = parallel_analysis(x, most, times, level, key, fit, c(permute_columns, draw_signs)),
+    parallel = parallel_analysis(fit(x, most)$d, x, times, level, key, leading_values(center, scale), permute_columns),
+    signs = parallel_analysis(fit(x, most)$d, x, times, level, key, leading_values(center, scale),
+                              c(permute_columns, draw_signs)),
     broken_stick = broken_stick(x, most, room, fit),
-    gavish_donoho = gavish_donoho(x, singular_values(x, room, center, scale)),
+    gavish_donoho = gavish_donoho(x, leading_values(center, scale, "gram")(x, room)),
     q2 = cross_validation(x, most, folds, center, scale)
   )
   structure(class = "weft_pca_k", c(found, list(method = method)))
@@ -74,13 +75,13 @@ leading_run <- function(above) if (all(above)) length(above) else which(!above)[
 
 by_draws <- c("parallel", "signs")
 
-# `nulls`: how to draw data without components; all thresholds must be exceeded. Of t draws and the data itself, the
-# data's value is one of the (1 - level) (t + 1) greatest with that probability.
-parallel_analysis <- function(x, most, times, level, key, fit, nulls) {
-  observed <- fit(x, most)$d
+# `observed`: the data's singular values; `nulls`: how to draw data without components; all thresholds must be exceeded.
+# Of t draws and the data itself, the data's value is one of the (1 - level) (t + 1) greatest with that probability.
+parallel_analysis <- function(observed, x, times, level, key, values, nulls) {
+  most <- length(observed)
   place <- max(1, min(times, ceiling((times + 1) * level - 1e-9)))
   thresholds <- vapply(c(nulls), function(null) {
-    drawn <- vapply(seq_len(times), function(t) fit(null(x, key, t), most)$d, numeric(most))
+    drawn <- vapply(seq_len(times), function(t) values(null(x, key, t), most), numeric(most))
     apply(matrix(drawn, most), 1L, function(d) sort(d)[place])
   }, numeric(most))
   threshold <- apply(matrix(thresholds, most), 1L, max)
@@ -105,15 +106,18 @@ broken_stick <- function(x, most, room, fit) {
        curve = data.frame(component = seq_len(most), value = share, threshold = threshold))
 }
 
-# All of them, without what pca() makes of their vectors.
-singular_values <- function(x, room, center, scale) {
-  source <- pca_source(x)
+# A function(x, k) of the k greatest singular values, without what pca() makes of their vectors and says of them.
+leading_values <- function(center, scale, method = "auto") {
   control <- run_control("cpu", NULL, FALSE, task = "Principal components")
-  moments <- column_moments(source, NULL, control)
-  form <- pca_form(moments, center, scale, NULL, NULL, source$n)
-  job <- list(method = "gram", choose = TRUE, k = as.integer(room), tol = default_tol(FALSE, "residual", "fail"),
-              paper = FALSE, max_iter = 1000L, block = 0L, key = random_key(1), start = NULL)
-  pca_native(source, form, job, FALSE, control)$d * 2^form$exponent
+  function(x, k) {
+    source <- dense_source(x)
+    moments <- column_moments(source, NULL, control)
+    form <- pca_form(moments, center, scale, NULL, NULL, source$n)
+    job <- list(method = pca_plan(source, k, method, control$threads)$method, choose = TRUE, k = as.integer(k),
+                tol = default_tol(FALSE, "residual", "fail"), paper = FALSE, max_iter = 1000L, block = 0L,
+                key = random_key(1), start = NULL)
+    pca_native(source, form, job, FALSE, control)$d * 2^form$exponent
+  }
 }
 
 gavish_donoho <- function(x, d) {

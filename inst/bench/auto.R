@@ -10,6 +10,8 @@
 # the default there is `devices = "all"`, which takes as many as pay (R/cost.R).
 # Smaller sizes of all functions come first: when the time is up, the largest are missing. --summary reads a file and
 # prints the share of cells up to 1.3, the worst ones, and where predictions were wrong by more than a factor of two.
+# --csv writes the cells, with the machine and the day in the first line; auto-h200.csv and auto-cpu.csv are such files,
+# from which the vignette on benchmarks makes its tables and figures.
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 
@@ -63,6 +65,9 @@ all_cells <- function() {
   make_points <- function(n, d, h) list(x = spread(n, d), h = h)
   decompositions <- sizes(c("n", "p", "k"), c(200, 200, 5), c(4000, 2000, 10), c(500, 20000, 10), c(20000, 300, 10),
                           c(2000, 2000, 100), c(100000, 50, 5), c(1000, 5000, 5), c(50000, 1000, 20))
+  more_decompositions <- sizes(c("n", "p", "k"), c(500, 1000, 10), c(300, 5000, 3), c(1000, 1000, 50),
+                               c(3000, 1500, 30),
+                               c(5000, 200, 20), c(800, 800, 5))
   make_dense <- function(n, p, k) list(x = tcrossprod(normal(n, 5), normal(p, 5)) + normal(n, p), k = k)
   list(
     cells_over("mi_pairs", sizes(c("n", "p", "levels"), c(100, 200, 2), c(1000, 1000, 2), c(500, 5000, 2), c(10000,
@@ -109,7 +114,7 @@ all_cells <- function() {
         0.01),
                                     c(100000, 500, 0.02), c(50000, 5000, 0.01), c(1000, 1000, 0.3)), sparse,
                function(x, ...) pca(x, 10, seed = 1, ...)),
-    cells_over("pca, engines", utils::head(decompositions, 7), make_dense,
+    cells_over("pca, engines", rbind(utils::head(decompositions, 7), more_decompositions), make_dense,
                function(x, ...) pca(x$x, x$k, seed = 1, backend = "cpu", ...), choices = c("krylov", "gram"),
                  by = "method"),
     cells_over("bn_scores", sizes(c("n", "p", "parents"), c(100, 8, 2), c(500, 20, 3), c(1000, 40, 3), c(5000, 20, 3),
@@ -146,7 +151,20 @@ all_cells <- function() {
     cells_over("kernel_sum, trees", points[1:6, ], make_points,
                function(x, ...) kernel_sum(x$x, bandwidth = x$h, rel_error = 0.01, backend = "cpu", ...),
                  choices = c("direct", "tree"),
-               by = "method")
+               by = "method"),
+    cells_over("kernel_sum, trees, epanechnikov", points[1:5, ], make_points,
+               function(x, ...) kernel_sum(x$x, kernel = "epanechnikov", bandwidth = x$h, rel_error = 0.1,
+                                           backend = "cpu", ...), choices = c("direct", "tree"), by = "method"),
+    cells_over("kernel_sum, trees, exact", sizes(c("n", "d", "h"), c(5000, 2, 0.02), c(20000, 3, 0.05),
+                                                 c(20000, 8, 0.5),
+                                                 c(3000, 20, 1)), make_points,
+               function(x, ...) kernel_sum(x$x, kernel = "epanechnikov", bandwidth = x$h, rel_error = 0,
+                                           backend = "cpu", ...), choices = c("direct", "tree"), by = "method"),
+    cells_over("kernel_sum, one dimension", sizes(c("n", "h"), c(2000, 0.05), c(20000, 0.02), c(50000, 0.005),
+                                                  c(200000, 0.01)),
+               function(n, h) list(x = spread(n, 1), h = h),
+               function(x, ...) kernel_sum(x$x, bandwidth = x$h, rel_error = 0.01, backend = "cpu", ...),
+               choices = c("tree", "line"), by = "method")
   )
 }
 
@@ -232,6 +250,11 @@ run_cell <- function(x, limit, rounds) {
 
 `%||%` <- function(a, b) if (is.null(a)) b else a
 
+write_cells <- function(found, file) {
+  writeLines(c(paste("# inst/bench/auto.R:", sub(", weft.*", "", utils::capture.output(machine_line())))), file)
+  suppressWarnings(utils::write.table(found, file, append = TRUE, sep = ",", row.names = FALSE, qmethod = "double"))
+}
+
 summarise <- function(found) {
   good <- mean(found$regret <= 1.3)
   cat(sprintf("%d cells of %d functions: regret at most 1.3 in %.1f %%, worst %.2f\n", nrow(found),
@@ -251,7 +274,7 @@ summarise <- function(found) {
 
 given <- commandArgs(TRUE)
 if ("--summary" %in% given) {
-  summarise(utils::read.csv(option("summary", "")))
+  summarise(utils::read.csv(option("summary", ""), comment.char = "#"))
 } else {
   machine_line()
   began <- proc.time()[[3L]]
@@ -283,7 +306,7 @@ if ("--summary" %in% given) {
                   row$predicted_cpu,
                 row$predicted_cuda))
     found <- rbind(found, row)
-    if (nzchar(file)) utils::write.csv(found, file, row.names = FALSE)
+    if (nzchar(file)) write_cells(found, file)
   }
   cat(sprintf("%d of %d cells in %.0f s\n", NROW(found), length(rounds), proc.time()[[3L]] - began))
   summarise(found)

@@ -3,8 +3,12 @@
 # work on the machine has little influence. Processes of two libraries run in turn, three times each; of the three the
 # least of either figure counts.
 #
-# Usage: Rscript overhead.R [library before] [library after]    (default: the installed weft alone)
-# A process of its own (`--one`) prints name, threads and both figures.
+# Left out are what is a whole workflow or an installation by its nature (gene_network(), weft_report(),
+# weft_install_cuda(), add_results()) and what needs a device (weft_upload()).
+#
+# Usage: Rscript overhead.R [--rounds 3] [--threads one] [--csv overhead.csv] [library before] [library after]
+# (default: the installed weft alone, with one thread and with all). `--csv` writes the table, which the vignette on
+# benchmarks shows. A process of its own (`--one`) prints name, threads and both figures.
 
 tiny_calls <- function() {
   set.seed(1)
@@ -79,12 +83,52 @@ tiny_calls <- function() {
     weft_ranks = function() weft_ranks(), weft_sitrep = function() weft_sitrep(),
       weft_example = function() weft_example()
   )
+  calls <- c(calls, tiny_files(edges, counts, binary, nodes, best))
   works <- function(name) {
     why <- tryCatch({ suppressWarnings(calls[[name]]()); NULL }, error = conditionMessage)
     if (!is.null(why)) cat("#", name, ":", sub("\n.*", "", why), "\n", file = stderr())
     is.null(why)
   }
   calls[vapply(names(calls), works, NA)]
+}
+
+# Calls that read or write files, and others that take what those above return.
+tiny_files <- function(edges, counts, binary, nodes, best) {
+  file <- function(...) tempfile(fileext = paste0(".", ...))
+  gmt <- file("gmt")
+  writeLines(c("one\tan example\ta\tb\tc", "two\tanother\tc\td"), gmt)
+  bif <- file("bif")
+  writeLines(c("network example { }", "variable a { type discrete [ 2 ] { y, n }; }",
+               "variable b { type discrete [ 2 ] { y, n }; }", "probability ( a ) { table 0.2, 0.8; }",
+               "probability ( b | a ) { (y) 0.9, 0.1; (n) 0.05, 0.95; }"), bif)
+  numbers <- file("bin")
+  writeBin(as.double(counts), numbers)
+  stem <- tempfile()
+  writeBin(as.raw(c(0x6c, 0x1b, 0x01, 0xdc, 0x0f)), paste0(stem, ".bed"))
+  writeLines(c("1 rs1 0 100 A G", "1 rs2 0 200 C T"), paste0(stem, ".bim"))
+  writeLines(sprintf("f%d i%d 0 0 0 -9", 1:4, 1:4), paste0(stem, ".fam"))
+  words <- Matrix::Matrix(binary, sparse = TRUE, dimnames = list(sprintf("w%d", seq_len(nrow(binary))), NULL))
+  bag <- tempfile()
+  write_bag_of_words(words, bag, paste0(bag, ".vocab"))
+  sparse <- Matrix::Matrix(counts, sparse = TRUE)
+  stored <- if (exists("weft_import")) weft_import(sparse, file("weft"))
+  checkpoint <- tempfile()
+  irm(binary, chains = 1, sweeps = 4, seed = 1, checkpoint = checkpoint, progress = FALSE)
+  posterior <- tryCatch(bn_exact(nodes, max_parents = 2, posterior = "dag", progress = FALSE), error = function(e) NULL)
+  list(
+    read_gmt = function() read_gmt(gmt), gene_sets = function() gene_sets(c("a", "b"), read_gmt(gmt), letters),
+    bn_read = function() bn_read(bif), bn_features = function() bn_features(posterior, draws = 100, seed = 1),
+    weft_file = function() weft_file(numbers, ncol = 5)[1:2, ],
+    read_plink = function() read_plink(stem), plink_file = function() plink_file(stem),
+    read_bag_of_words = function() read_bag_of_words(bag, paste0(bag, ".vocab")),
+    write_bag_of_words = function() write_bag_of_words(words, bag, paste0(bag, ".vocab")),
+    write_network = function() write_network(edges, file("graphml")),
+    as_igraph = function() as_igraph(edges), irm_resume = function() irm_resume(checkpoint),
+    irm_words = function() irm_words(irm(words, chains = 1, sweeps = 4, seed = 1), n = 2),
+    weft_import = function() weft_import(sparse, file("weft")), weft_store = function() stored[1:2, 1:2],
+    store_normalise = function() store_normalise(stored), store_data = function() store_data(stored),
+    weft_calibrate = function() weft_calibrate(save = FALSE)
+  )
 }
 
 `%||%` <- function(a, b) if (is.null(a)) b else a
@@ -106,10 +150,16 @@ microseconds <- function(f) {
   1e6 * c(least = least, processor = sum(spent[1:2]) / calls)
 }
 
-one_process <- function() {
+option <- function(name, default) {
+  given <- commandArgs(TRUE)
+  at <- match(paste0("--", name), given)
+  if (is.na(at)) default else given[at + 1L]
+}
+
+one_process <- function(of) {
   library(weft)
   calls <- tiny_calls()
-  for (threads in c("one", "all")) {
+  for (threads in of) {
     options(weft.threads = if (threads == "one") 1)
     for (name in names(calls)) {
       t <- suppressWarnings(microseconds(calls[[name]]))
@@ -123,7 +173,8 @@ one_process <- function() {
 asked <- function(library) {
   script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
   paths <- paste(c(library, .libPaths()), collapse = ":")
-  lines <- system2(file.path(R.home("bin"), "Rscript"), c(shQuote(script), "--one"), stdout = TRUE,
+  lines <- system2(file.path(R.home("bin"), "Rscript"),
+                   c(shQuote(script), "--one", "--threads", option("threads", "both")), stdout = TRUE,
                    env = paste0("R_LIBS=", shQuote(paths)))
   out <- utils::read.delim(text = lines, header = FALSE, col.names = c("call", "threads", "least", "processor"))
   out$library <- library
@@ -136,10 +187,13 @@ least_of <- function(rounds) {
 
 given <- commandArgs(TRUE)
 if ("--one" %in% given) {
-  one_process()
+  one_process(switch(option("threads", "both"), both = c("one", "all"), option("threads", "both")))
 } else {
-  libraries <- if (length(given)) given else dirname(find.package("weft"))
-  found <- least_of(unlist(lapply(1:3, function(k) lapply(libraries, asked)), recursive = FALSE))
+  options <- which(startsWith(given, "--"))
+  libraries <- given[-c(options, options + 1L, length(given) + 1L)]
+  if (!length(libraries)) libraries <- dirname(find.package("weft"))
+  rounds <- seq_len(as.integer(option("rounds", 3)))
+  found <- least_of(unlist(lapply(rounds, function(k) lapply(libraries, asked)), recursive = FALSE))
   wide <- stats::reshape(found, direction = "wide", idvar = c("call", "library"), timevar = "threads")
   if (length(libraries) > 1L) {
     wide$library <- c("before", "after")[match(wide$library, libraries)]
@@ -148,4 +202,5 @@ if ("--one" %in% given) {
   shown <- wide[order(-wide[[ncol(wide)]]), ]
   shown[-1L] <- lapply(shown[-1L], round)
   print(shown, row.names = FALSE)
+  if (nzchar(file <- option("csv", ""))) utils::write.csv(shown, file, row.names = FALSE)
 }
