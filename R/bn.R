@@ -47,8 +47,8 @@
 #' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1,
 #'   1.5, 2.5 and 4 for `"sum"`, 1, 1.3, 1.7 and 2.2 for `"uniform"`.
 #' @param swap_every steps between swaps of neighbouring temperatures.
-#' @param thin every how many steps the score is saved and, but for `"max"`, a graph drawn; NULL: about 1,000 times.
-#' @param burn_in but for `"max"`: steps before the first graph is drawn; NULL: a quarter.
+#' @param thin steps between saved scores and, except for `"max"`, between drawn graphs; NULL: about 1,000 times.
+#' @param burn_in except for `"max"`: steps before the first graph is drawn; NULL: a quarter.
 #' @param top how many best graphs to keep.
 #' @param start an order (names) or network to start from; NULL: random.
 #' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`,
@@ -60,7 +60,7 @@
 #' @return An object of class `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `dags` (list of `dag` and `score`,
 #'   best first, no duplicates), `edges` (posterior \[from, to\]; NULL for `"max"`), `trace` (saved iteration x chain),
 #'   `diagnostics` (split R-hat and effective sample size of the scores, acceptance by kind of move, swaps between
-#'   temperatures; but for `"max"` the greatest difference of an edge's posterior between chains).
+#'   temperatures; except for `"max"`, the greatest difference of an edge's posterior between chains).
 #' @seealso [bn_exact()], [bn_fit()], [bn_compare()], [plot.weft_bn()]
 #' @export
 #' @examples
@@ -334,7 +334,7 @@ mean_autocovariance <- function(trace) {
 
 # ---- more iterations ----
 
-#' Go on with a network search
+#' Continue a network search
 #'
 #' The chains go on from where they ended with the same key: `update(fit, iterations = b)` after a steps is the same as
 #' a + b steps at once, when a is a multiple of the fit's `thin`.

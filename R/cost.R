@@ -225,7 +225,7 @@ cost_irm <- function(sweeps, size, links, k, threads) {
        16 * links)
 }
 
-# Seconds of one sweep of a chain on a device, or shared by several: they meet several times a sweep. Fitted to sweeps
+# Seconds of one sweep of a chain on a device, or shared by several: they meet several times per sweep. Fitted to sweeps
 # of 5.5e8 links and 500 clusters, 30.1, 16.1 and 9.1 ms on 1, 2 and 4 devices.
 cost_irm_sweep <- function(size, links, k, devices) {
   alone <- (links * sum(k) + 10 * sum(size * k)) * 5e-14
