@@ -135,12 +135,12 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
   near <- min(n, p)
   block <- min(64, max(16, k + 6))
   filtered <- k <= 52 && near >= 512 # products with the Gram matrix; else all its eigenvectors
-  steps <- if (filtered) 2 * 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
-  eigenvectors <- if (filtered) on_device(steps / 1.1e13) + launching(0.015) else on_device(steps / 8e11)
+  steps <- if (filtered) 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
+  eigenvectors <- if (filtered) on_device(steps / 5.5e12) + launching(0.015) else on_device(steps / 8e11)
   square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf
   core <- 7e9 * min(threads, 16) / slowness("core")
-  passes <- 70 * max(1, k / 50)
-  products <- passes * 2 * cells * block * (if (kind == "sparse") 45 else 2)
+  # narrow blocks of a sparse matrix take some 27 vectors per component, whose products are five times as slow
+  products <- if (kind == "sparse") 2 * 27 * 5 * cells * max(k, 4) else 70 * max(1, k / 50) * 2 * cells * block * 2
   there <- launching(0.004) + sent(24 * cells)
   turns <- if (kind == "sparse") 20000 else 150
   iterated <- in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there

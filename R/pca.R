@@ -144,7 +144,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
     weights <- if (!is.null(weights)) unlist(ranks_gather(weights, control))
     source <- whole_source(source)
   }
-  result <- memory_errors(pca_result(run, source, k, weights))
+  result <- memory_errors(pca_result(run, source, k, weights, run_control("cpu", threads, FALSE)))
   result$call <- match.call()
   result$backend <- chosen$name
   result$reason <- chosen$reason
@@ -223,16 +223,15 @@ pca_native <- function(source, form, job, single, control) {
   c(.Call(C_weft_pca, native_source(source), native, job, control), list(form = form))
 }
 
-pca_result <- function(run, source, k, weights) {
+pca_result <- function(run, source, k, weights, control) {
   form <- run$form
   if (!all(is.finite(run$d * 2^form$exponent))) {
     abort_input("`x` must be smaller: its singular values are beyond the largest number.",
                 i = "Divide it by a number, or use `scale = TRUE`.")
   }
   labels <- paste0("PC", seq_len(k))
-  scores <- run$u * rep(run$d, each = source$n)
-  if (!is.null(weights)) scores <- unweighted_scores(scores, run, source, weights)
-  scores <- scores * 2^form$exponent
+  scores <- .Call(C_weft_pca_scores, run$u, run$d, if (is.null(weights)) 2^form$exponent else 1, control)
+  if (!is.null(weights)) scores <- unweighted_scores(scores, run, source, weights) * 2^form$exponent
   dimnames(scores) <- list(source$row_names, labels)
   dimnames(run$v) <- list(source$names, labels)
   named <- function(x) if (is.logical(x)) x else stats::setNames(x, source$names)
@@ -241,7 +240,7 @@ pca_result <- function(run, source, k, weights) {
     scale = named(form$scale), x = scores,
     d = run$d * 2^form$exponent, share = if (form$total > 0) run$d^2 / form$total else numeric(k),
     total_variance = form$total / form$df * 2^form$exponent * 2^form$exponent, rank = run$rank, residual = run$residual,
-    iterations = run$iterations, converged = run$converged, orthogonality = orthogonality(run),
+    iterations = run$iterations, converged = run$converged, orthogonality = orthogonality(run, control),
     passes = run$passes, method = run$method, n = source$n, weights = weights
   ))
 }
@@ -261,9 +260,13 @@ unweighted_scores <- function(scores, run, source, weights) {
   scores
 }
 
-orthogonality <- function(run) {
-  off <- function(x) if (ncol(x) < 2L) 0 else { g <- crossprod(x); diag(g) <- 0; max(abs(g)) }
-  c(loadings = off(run$v), scores = off(run$u[, run$d > 0, drop = FALSE]))
+orthogonality <- function(run, control) {
+  off <- function(x, some) {
+    if (sum(some) < 2L) return(0)
+    g <- .Call(C_weft_pca_cross, x, control)[some, some]
+    max(abs(g[lower.tri(g)]))
+  }
+  c(loadings = off(run$v, rep(TRUE, ncol(run$v))), scores = off(run$u, run$d > 0))
 }
 
 warn_constant <- function(names) {

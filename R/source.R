@@ -103,7 +103,18 @@ container_source.igraph <- function(x, assay, arg) new_source("graph", x)
 
 # The whole as a base matrix, where it is one, sparse, delayed or genotypes; else NULL.
 source_matrix <- function(source) {
+  if (source$kind == "sparse") check_dense_fits(source$data)
   switch(source$kind, matrix = source$data, sparse = , delayed = , genotypes = as.matrix(source$data))
+}
+
+# Before something sparse becomes dense.
+check_dense_fits <- function(x) {
+  bytes <- 8 * prod(as.double(dim(x)))
+  free <- .Call(C_weft_host_available)
+  if (free <= 0 || bytes <= 0.8 * free) return(invisible())
+  weft_abort("memory", "What is sparse must fit into memory as a dense matrix here.",
+             x = sprintf("It needs %.1f GB, and %.1f GB are free.", bytes / 1e9, free / 1e9),
+             i = "Take some rows or columns, as `x[1:1000, ]`, or the components that `pca()` finds.")
 }
 
 # Native code goes where slots and lengths say.

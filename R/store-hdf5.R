@@ -39,6 +39,7 @@ h5_open <- function(path) {
     read = function(name, first = NULL, count = NULL) {
       out <- said(rhdf5::h5read(file, name, start = first, count = count, bit64conversion = "double"), name)
       if (is.character(out)) Encoding(out) <- "UTF-8"
+      if (is.raw(out)) storage.mode(out) <- "integer" # numbers of one byte
       out
     },
     close = function() rhdf5::H5Fclose(file)
@@ -207,7 +208,9 @@ compressed_pieces <- function(file, at, count, stored, memory, f) {
       take <- max(1, findInterval(pointers[done + 1] + most, pointers) - 1 - done)
       starts <- pointers[done + seq_len(take + 1)]
       number <- starts[take + 1] - starts[1L]
-      read <- function(part) if (number) as.vector(file$read(at(part), starts[1L] + 1, number)) else numeric()
+      read <- function(part) {
+        if (number) plain_column(file$read(at(part), starts[1L] + 1, number)) else numeric()
+      }
       indices <- suppressWarnings(as.integer(read("indices")))
       if (anyNA(indices)) wrong_file(file, sprintf("\"%s\" has numbers beyond 2^31.", at("indices")))
       f(first + done, starts - starts[1L], indices, function() stored_numbers(file, read("data"), at("data")))

@@ -162,6 +162,7 @@ store_places <- function(index, count, names, arg) {
 
 # Rows and columns (places from 1, in any order; NULL: all) as a dgCMatrix.
 store_sparse <- function(x, rows = NULL, columns = NULL) {
+  need_package("Matrix", "A dgCMatrix")
   file <- open_store(x)
   names <- dimnames(x)
   at <- lapply(list(rows, columns), function(i) if (!is.null(i)) sort(unique(i)))
@@ -184,13 +185,7 @@ chosen_names <- function(names, at) if (is.null(at)) names else names[at]
 
 #' @export
 as.matrix.weft_store <- function(x, ...) {
-  d <- dim(x)
-  free <- .Call(C_weft_host_available)
-  if (free > 0 && 8 * prod(as.double(d)) > 0.8 * free) {
-    weft_abort("memory", "The store must fit into memory as a dense matrix.",
-               x = sprintf("It needs %.1f GB, and %.1f GB are free.", 8 * prod(as.double(d)) / 1e9, free / 1e9),
-               i = "Take some rows or columns, as `x[1:1000, ]`.")
-  }
+  check_dense_fits(x)
   memory_errors(as.matrix(store_sparse(x)))
 }
 

@@ -59,7 +59,7 @@ sweeps <- list(
   "mi_network, clr, genes" = sweep(steps(200, 1500), function(p) {
     m <- abs(stats::cor(normal(30, p)))
     function() mi_network(m, method = "clr")
-  }),
+  }, "from 800 genes on the matrix and its copies leave the cache"),
   "discretize, columns" = sweep(steps(200, 6000), function(p) { x <- normal(100, p); function() discretize(x) }),
   "bn_scores, rows" = sweep(steps(500, 60000), function(n) {
     x <- as.data.frame(levels_of(n, 10, 2))

@@ -5,8 +5,9 @@
  * The bound. With u = 2^-24, a rounded coordinate difference is off by at most u (|x - c| + |q - c| + |x - q|), so a
  * distance r <= its true value by 2u (r + 2ρ) at most, where ρ is the block's radius; the sum of squares, the scaling
  * and the kernel's own arithmetic add (d + 12) u r / 2 and 8 u of k. With D1 = max |k'| h and D2 = max r |k'| over r:
- *   |k error| <= u (4 ρ D1 / h + (2 + (d + 12) / 2) D2 + 8)
- * and adding 512 terms in a lane before they go on in double, at most 512 u more of Σ|w| k. */
+ *   |k error| <= u (4 ρ D1 / h + (2 + (d + 12) / 2) D2) + 8 u k
+ * and adding 512 terms in a lane before they go on in double, at most 512 u more of Σ|w| k. What is relative to k is
+ * known from the sum itself, which may be a small part of Σ|w|. */
 #include "../base/parallel.h"
 #include "kernel_block.h"
 
@@ -19,6 +20,7 @@ typedef struct {
   weft_shift shift;
   const int32_t *own;
   double *out, *bound;
+  const double *weight; /* of all references, by column */
 } single;
 
 /* Floats that one thread needs. */
@@ -57,12 +59,15 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
     for (size_t i = 0; i < m * WEFT_TILE_SINGLE; i++) total[i] += (double) sum[i];
   }
   for (size_t l = 0; l < count; l++) {
+    double share = 0; /* Σ|w| k over Σ|w|, of the column where it is greatest */
     for (size_t c = 0; c < m; c++) {
       double sum = total[c * WEFT_TILE_SINGLE + l];
+      if (w->weight[c] > 0) share = fmax(share, 1.001 * sum / w->weight[c]); /* the sum is off itself */
       if (w->own) sum -= task->weights[(size_t) w->own[first + l] * m + c]; /* its own term, k(0) = 1 */
       w->out[first + l + c * nq] = sum > 0 ? sum : 0;
     }
-    w->bound[first + l] = u * (4 * sqrt(radius) * kernel->d1 + (2 + ((double) d + 12) / 2) * kernel->d2 + 8 + RUN);
+    w->bound[first + l] = u * (4 * sqrt(radius) * kernel->d1 + (2 + ((double) d + 12) / 2) * kernel->d2 +
+                               (8 + RUN) * fmin(share, 1));
   }
 }
 
@@ -74,11 +79,15 @@ weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *tas
   weft_arena mem = weft_arena_begin(ctx);
   const size_t d = task->reference.d, m = task->m, nq = task->query.n, threads = (size_t) ctx->threads;
   const size_t blocks = (nq + WEFT_TILE_SINGLE - 1) / WEFT_TILE_SINGLE, doubles_each = RUN * d + m * WEFT_TILE_SINGLE;
-  single w = { task, weft_tile_single_variant(), weft_shift_variant(), own, out, bound };
+  double *weight;
   const double cost = ((double) task->reference.n + 1) * WEFT_TILE_SINGLE * (double) (d + 8) / 16;
   const size_t batch = ((size_t) (BATCH_PAIRS / cost) + 1) * threads;
   float *memory;
   double *doubles;
+  WEFT_TAKE0(weight, &mem, m);
+  for (size_t i = 0; i < task->reference.n; i++)
+    for (size_t c = 0; c < m; c++) weight[c] += task->weights[i * m + c];
+  const single w = { task, weft_tile_single_variant(), weft_shift_variant(), own, out, bound, weight };
   WEFT_TAKE(memory, &mem, memory_floats(d, m) * threads);
   WEFT_TAKE(doubles, &mem, doubles_each * threads);
   for (size_t start = 0; start < blocks; start += batch) {

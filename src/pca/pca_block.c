@@ -556,7 +556,7 @@ weft_status weft_pca_block(weft_pca_run *run)
     }
   }
   if (whole) {
-    if (gram) close_engine(&e);
+    if (gram || lanczos) close_engine(&e);
     WEFT_TRY(open_engine(&e, run, near));
     WEFT_TRY(whole_space(&e));
   }

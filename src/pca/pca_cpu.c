@@ -326,7 +326,8 @@ static weft_status gram_of_sparse(weft_pca_space *s, double *g)
     weight = 0;
     for (size_t i = 0; i < d->n; i++) weight += row[i] * row[i];
   }
-  weft_pca_gram_sparse_centre(s->form, d->p, weight, m, g, weft_pca_threads_for_cells(s->ctx, (double) d->p * (double) d->p));
+  const int threads = weft_pca_threads_for_cells(s->ctx, (double) d->p * (double) d->p);
+  weft_pca_gram_sparse_centre(s->form, d->p, weight, m, g, threads);
 done:
   weft_arena_end(&mem);
   return st;

@@ -30,8 +30,10 @@ typedef struct {
 size_t weft_pca_filter_block(const weft_pca_run *run)
 {
   const size_t k = run->job->k, guard = k / 2 > 16 ? k / 2 : 16, b = (k + guard + 7) / 8 * 8;
+  /* up to here all eigenvectors of G take no longer, whatever the spectrum */
+  const size_t small = run->ops == &weft_pca_cpu ? 16 * WEFT_PCA_PANEL : 8 * WEFT_PCA_PANEL;
   if (k + 12 > WEFT_PCA_PANEL) return 0;
-  return run->near < 8 * WEFT_PCA_PANEL ? 0 : b < WEFT_PCA_PANEL ? b : WEFT_PCA_PANEL;
+  return run->near < small ? 0 : b < WEFT_PCA_PANEL ? b : WEFT_PCA_PANEL;
 }
 
 static weft_status put_diagonal(filter *f, const double *values, double plus, size_t count)

@@ -7,9 +7,11 @@
 #include <limits.h>
 #include <string.h>
 #include "../base/glue.h"
+#include "../base/parallel.h"
 #include "../base/ranks.h"
 #include "../base/record.h"
 #include "pca.h"
+#include "pca_gemm.h"
 #include "pca_null.h"
 
 /* ---- sources ---- */
@@ -311,6 +313,57 @@ SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
   weft_glue_run(control, job.form.own ? run_missing : run_pca, &job);
   finish_result(out, &job.out);
   UNPROTECT(2);
+  return out;
+}
+
+/* ---- what a result is made of ---- */
+
+typedef struct { const double *u, *d; double power, *out; size_t n, k; } scores_job;
+
+static weft_status run_scores(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const scores_job *job = data;
+  const int threads = weft_threads_worth(ctx->threads, (double) job->n * (double) job->k);
+  (void) backend;
+  WEFT_PARALLEL(threads)
+  for (size_t j = 0; j < job->k; j++) {
+    WEFT_FOR(static)
+    for (int64_t i = 0; i < (int64_t) job->n; i++)
+      job->out[(size_t) i + j * job->n] = job->u[(size_t) i + j * job->n] * job->d[j] * job->power;
+  }
+  return weft_poll(ctx, 0, 0);
+}
+
+/* u diag(d) power, a matrix of millions of rows in one go. */
+SEXP C_weft_pca_scores(SEXP u, SEXP d, SEXP power, SEXP control)
+{
+  const size_t n = (size_t) Rf_nrows(u), k = (size_t) Rf_ncols(u);
+  if (TYPEOF(u) != REALSXP || TYPEOF(d) != REALSXP || (size_t) Rf_xlength(d) != k)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Scores need vectors and a number for each.");
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(n), dimension(k)));
+  scores_job job = { REAL(u), REAL(d), Rf_asReal(power), REAL(out), n, k };
+  weft_glue_run(control, run_scores, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+static weft_status run_cross(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const scores_job *job = data;
+  const weft_pca_view left = weft_pca_plain(job->u, job->n, 1), right = weft_pca_plain(job->u, job->n, 0);
+  (void) backend;
+  return weft_pca_gemm(ctx, job->k, job->k, job->n, 1, &left, &right, 0, job->out, job->k, 1);
+}
+
+/* u'u, the lower triangle. */
+SEXP C_weft_pca_cross(SEXP u, SEXP control)
+{
+  const size_t n = (size_t) Rf_nrows(u), k = (size_t) Rf_ncols(u);
+  if (TYPEOF(u) != REALSXP) weft_glue_fail(WEFT_ERR_INTERNAL, "Vectors must be a double matrix.");
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(k), dimension(k)));
+  scores_job job = { .u = REAL(u), .out = REAL(out), .n = n, .k = k };
+  weft_glue_run(control, run_cross, &job);
+  UNPROTECT(1);
   return out;
 }
 

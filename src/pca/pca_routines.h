@@ -3,4 +3,6 @@
   R(C_weft_pca_moments, 3) \
   R(C_weft_pca_seen, 2) \
   R(C_weft_pca_null, 3) \
-  R(C_weft_pca, 4)
+  R(C_weft_pca, 4) \
+  R(C_weft_pca_scores, 4) \
+  R(C_weft_pca_cross, 2)

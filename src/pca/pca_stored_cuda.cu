@@ -1,8 +1,8 @@
 /* Sparse data that are read in blocks (a store's), on a device. Compressed columns stay there for as many blocks as
  * have room beside what the iteration takes; the others are fetched and sent again for each pass, while the device
- * computes with those before. A product meets dense pieces, all columns of some rows, into which a block is spread out: centred,
- * scaled and weighted on the way. A piece is written and read once at the speed of the device's memory, which for cells
- * (a twentieth of all values or more) is no longer than gathering them one by one would take. */
+ * computes with those before. A product meets dense pieces, all columns of some rows, into which a block is spread out:
+ * centred, scaled and weighted on the way. A piece is written and read once at the speed of the device's memory, which
+ * for cells (a twentieth of all values or more) is no longer than gathering them one by one would take. */
 #include <cmath>
 #include <cstring>
 #include <new>

@@ -57,10 +57,10 @@ twins_pca <- function() {
            fit(method = "krylov", center = FALSE)$sdev, abs(fit(method = "gram")$x[, 1]))
     }),
     "pca, blocks of a store that do not stay" = list(tolerance = 1e-9, work = function(backend) {
-      s <- Matrix::rsparsematrix(4000, 300, 0.5, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
+      s <- Matrix::rsparsematrix(8000, 300, 0.8, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
       x <- weft_import(s, tempfile(fileext = ".weft"), memory = 2^20)
       on.exit(unlink(unclass(x)$path))
-      old <- options(weft.device_memory = 1.1e7)
+      old <- options(weft.device_memory = 2.6e7)
       on.exit(options(old), add = TRUE)
       suppressWarnings(pca(x, 2, method = "gram", seed = 1, backend = backend, block_size = 2^16))$sdev
     }),

@@ -16,12 +16,12 @@ test_that("sparse components are those of the dense matrix, whichever side is sh
   for (shape in list(c(900, 300), c(300, 900))) {
     x <- Matrix::rsparsematrix(shape[1], shape[2], 0.05, rand.x = stats::rexp)
     for (k in c(1, 3, 12)) {
-      f <- pca(x, k, seed = 1, backend = "cpu", threads = 1)
+      f <- pca(x, k, seed = 1, method = "krylov", backend = "cpu", threads = 1)
       s <- svd(scale(as.matrix(x), scale = FALSE), k, k)
       expect_equal(f$d, s$d[seq_len(k)], tolerance = 1e-12)
       expect_lt(max(f$residual), 1e-12)
       expect_lt(max(abs(abs(crossprod(s$v, f$rotation)) - diag(k))), 1e-9)
-      expect_identical(pca(x, k, seed = 1, backend = "cpu", threads = 3)$d, f$d)
+      expect_identical(pca(x, k, seed = 1, method = "krylov", backend = "cpu", threads = 3)$d, f$d)
     }
   }
 })
@@ -31,7 +31,7 @@ test_that("copies of a value beyond the block's width are found", {
   d <- c(rep(5, 11), rep(3, 9), rep(1, 60))
   x <- known_values(400, 300, d)
   for (k in c(9, 15, 20)) {
-    f <- pca(x, k, center = FALSE, seed = 1, backend = "cpu")
+    f <- pca(x, k, center = FALSE, seed = 1, method = "krylov", backend = "cpu")
     expect_equal(f$d, d[seq_len(k)], tolerance = 1e-12)
     expect_lt(max(abs(crossprod(f$rotation) - diag(k))), 1e-12)
   }
@@ -41,7 +41,7 @@ test_that("what squaring loses is found again", {
   set.seed(3)
   d <- 10^-(0:39 / 4)
   x <- known_values(400, 300, d)
-  f <- pca(x, 30, center = FALSE, seed = 1, backend = "cpu")
+  f <- pca(x, 30, center = FALSE, seed = 1, method = "krylov", backend = "cpu")
   expect_lt(max(abs(f$d - d[1:30])), 1e-14)
   expect_lt(max(f$residual), 1e-12)
 })
@@ -49,21 +49,22 @@ test_that("what squaring loses is found again", {
 test_that("a rank below k, an empty matrix and one entry are no trouble", {
   set.seed(4)
   x <- known_values(400, 300, c(4, 2, 1))
-  expect_warning(f <- pca(x, 8, center = FALSE, seed = 1, backend = "cpu"), "rank is 3")
+  expect_warning(f <- pca(x, 8, center = FALSE, seed = 1, method = "krylov", backend = "cpu"), "rank is 3")
   expect_equal(f$d, c(4, 2, 1, 0, 0, 0, 0, 0), tolerance = 1e-12)
   expect_lt(max(abs(crossprod(f$rotation) - diag(8))), 1e-12)
   x <- Matrix::sparseMatrix(i = integer(), j = integer(), x = numeric(), dims = c(400, 300))
-  expect_warning(f <- pca(x, 3, center = FALSE, seed = 1, backend = "cpu"), "rank is 0")
+  expect_warning(f <- pca(x, 3, center = FALSE, seed = 1, method = "krylov", backend = "cpu"), "rank is 0")
   expect_identical(f$d, numeric(3))
   x <- Matrix::sparseMatrix(i = 7, j = 5, x = -2, dims = c(400, 300))
-  expect_warning(f <- pca(x, 3, center = FALSE, seed = 1, backend = "cpu"), "rank is 1")
+  expect_warning(f <- pca(x, 3, center = FALSE, seed = 1, method = "krylov", backend = "cpu"), "rank is 1")
   expect_equal(f$d, c(2, 0, 0))
 })
 
 test_that("few iterations end with a warning and what was found", {
   set.seed(5)
   x <- Matrix::rsparsematrix(900, 300, 0.05)
-  expect_warning(f <- pca(x, 6, max_iter = 2, seed = 1, backend = "cpu"), class = "weft_warning_convergence")
+  expect_warning(f <- pca(x, 6, max_iter = 2, seed = 1, method = "krylov", backend = "cpu"),
+                 class = "weft_warning_convergence")
   expect_false(all(f$converged))
   expect_true(all(is.finite(f$d)) && all(diff(f$d) <= 0))
 })
@@ -71,6 +72,6 @@ test_that("few iterations end with a warning and what was found", {
 test_that("a flat spectrum takes few vectors", {
   set.seed(6)
   x <- Matrix::rsparsematrix(4000, 500, 0.02, rand.x = stats::rexp)
-  f <- pca(x, 10, seed = 1, backend = "cpu", threads = 1)
+  f <- pca(x, 10, seed = 1, method = "krylov", backend = "cpu", threads = 1)
   expect_lt(4 * f$passes, 640) # products with a vector: 528; on X, in blocks of 8, there were 832
 })

@@ -83,6 +83,16 @@ test_that("10x Genomics' and loom's files have cells in their columns", {
   expect_identical(as_store(loom)[, ], small)
 })
 
+test_that("numbers of one byte are numbers", {
+  part <- small
+  part@x <- pmin(part@x, 200)
+  file <- anndata_file(part, change = function(parts) parts[names(parts) != "X/data"])
+  rhdf5::h5createDataset(file, "X/data", length(part@x), H5type = "H5T_STD_U8LE")
+  rhdf5::h5write(as.integer(Matrix::t(part)@x), file, "X/data") # row after row
+  rhdf5::h5closeAll()
+  expect_identical(as_store(file)[, ], part)
+})
+
 test_that("files that lie are errors", {
   to <- withr::local_tempfile()
   refused <- function(file, regexp) {

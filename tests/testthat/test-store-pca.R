@@ -60,8 +60,8 @@ test_that("what squaring loses is found again on the store's rows", {
 test_that("a device takes blocks that do not fit again for each pass", {
   skip_if(!"cuda" %in% test_backends(), "needs a device")
   withr::local_seed(4)
-  x <- as_store(shop(4000, 300, 0.5), memory = 2^20)
-  withr::local_options(weft.device_memory = 1.1e7)
+  x <- as_store(shop(8000, 300, 0.8), memory = 2^20) # 23 MB of values
+  withr::local_options(weft.device_memory = 2.6e7)
   fit <- pca(x, 3, method = "gram", block_size = 2^16, backend = "cuda", seed = 1)
   expected <- pca(x, 3, method = "gram", block_size = 2^16, backend = "cpu", seed = 1)
   expect_equal(fit$sdev, expected$sdev, tolerance = 1e-10)

@@ -60,6 +60,12 @@ test_that("systems that take sparse matrices take a store", {
   expect_error(bn_scores(x), class = "weft_error_input")
 })
 
+test_that("what does not fit as a dense matrix says so", {
+  huge <- Matrix::sparseMatrix(1, 1, x = 1, dims = c(2e8, 1e5)) # 160 TB
+  expect_error(discretize(huge), "160000.0 GB", class = "weft_error_memory")
+  expect_error(as.matrix(as_store(huge)), "must fit into memory as a dense", class = "weft_error_memory")
+})
+
 test_that("normalised counts are seen by all that read, and never written", {
   withr::local_seed(4)
   m <- some_counts(2000, 50, 0.2)
