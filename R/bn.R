@@ -23,12 +23,13 @@
 #' one node in another layer or in one of its own, an eighth split a layer or join two, an eighth swap two nodes (half
 #' of these of neighbouring layers), a quarter draw a graph and reverse an edge, giving both its nodes new parents
 #' (Grzegorczyk and Husmeier 2008), and a quarter draw a graph and give a node new parents. `diagnostics$acceptance`
-#' tells how many of each were accepted. For `"max"` the best graph of every proposal is recorded,
-#' accepted or not; else that of each saved step. A search for the best graph ends with a descent from each ladder's
-#' last order, in which hardly anything worse is accepted: 2 p^2 steps for p nodes, a quarter of `iterations` at most.
-#' Its graphs are recorded too; `trace` and [update()] do not include this descent. `iterations = 0` asks for these
-#' descents alone, of 2 p^2 steps from each ladder's first order: a good network, often the best one, in a small part of
-#' the time.
+#' tells how many of each were accepted.
+#'
+#' For `"max"` the best graph of every proposal is recorded, accepted or not; else that of each saved step. A search for
+#' the best graph ends with a descent from each ladder's last order, in which hardly anything worse is accepted: 2 p^2
+#' steps for p nodes, a quarter of `iterations` at most. Its graphs are recorded too; `trace` and [update()] do not
+#' include this descent. `iterations = 0` asks for these descents alone, of 2 p^2 steps from each
+#' ladder's first order: a good network, often the best one, in a small part of the time.
 #'
 #' A search proves nothing. Whether it went on for long enough shows when other seeds end at the same score; if not,
 #' give it more `iterations` and `chains`. For the ALARM network (37 nodes, 1,000 rows, at most 4 parents) 37 of 40
