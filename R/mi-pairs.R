@@ -21,6 +21,14 @@
 #'   permutation, and so holds the probability of any false finding in the whole search. The score is the one that `by`
 #'   names.
 #'
+#' @section More than fits: Planes that exceed a device's memory go through it in blocks, and so do those of a
+#'   [plink_file()] that exceed the host's: a block is searched against itself and every other, so that each is read
+#'   about half as often as there are blocks. The result is the same. `options(weft.memory =)` and
+#'   `options(weft.device_memory =)` say how many bytes planes may take; see [weft_options].
+#'
+#' @section Quantitative classes: Give the classes that quantiles cut, `discretize(data.frame(trait), bins = 5)$trait`:
+#'   equal shares of the rows, the same from the trait as from its normal scores.
+#'
 #' @inheritParams mi_rank
 #' @inheritSection mi_rank Missing values
 #' @param x what [mi_rank()] takes, or a pack made by [mi_pack()] (then without `class`, `na` and `assay`).
@@ -71,16 +79,26 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   permutations <- check_number(permutations, "permutations", min = 0, max = 1e7, whole = TRUE)
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   threads <- threads_for(threads)
-  pack <- pack_for(x, class, na, assay, bins, threads, progress, strata)
-  if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack), add = TRUE)
-  same_on_ranks(ranks, x = what_is_packed(pack))
-  side <- sides(pack$names, features, with)
-  near <- near_pairs(min_distance, positions %||% positions_of(x), pack$dim[2L])
+  at_once <- if (is.null(ranks) && !full && !missing(class)) variants_at_once(x)
+  if (is.null(at_once)) {
+    pack <- pack_for(x, class, na, assay, bins, threads, progress, strata)
+    if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack), add = TRUE)
+    same_on_ranks(ranks, x = what_is_packed(pack))
+  }
+  names <- if (is.null(at_once)) pack$names else colnames(x)
+  side <- sides(names, features, with)
+  near <- near_pairs(min_distance, positions %||% positions_of(x), length(names))
   keep$near <- near
-  p <- as.double(if (is.null(side)) pack$dim[2L] else sum(side != 0))
-  chosen <- choose_for_tuples(backend, pack, p * (p - 1) / 2 * (1 + permutations), threads, verbose)
-  control <- run_control(chosen$name, threads, progress, pack$names, "Searching pairs",
-                         devices_for(devices, chosen$name, chosen$divided))
+  p <- as.double(if (is.null(side)) length(names) else sum(side != 0))
+  choose <- function(pack) {
+    choose_for_tuples(backend, pack, p * (p - 1) / 2 * (1 + permutations), threads, verbose)
+  }
+  control_of <- function(chosen, pack) run_control(chosen$name, threads, progress, pack$names, "Searching pairs",
+                                                   devices_for(devices, chosen$name, chosen$divided))
+  if (is.null(at_once)) {
+    chosen <- choose(pack)
+    control <- control_of(chosen, pack)
+  }
   if (full) {
     if (!is.null(side) || permutations > 0 || distributed || !is.null(near)) {
       abort_input(paste("`full = TRUE` must stand without `features`, `with`, `min_distance`, `permutations` and",
@@ -90,15 +108,20 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
     return(record(full_pairs(pack, control, keep$scale), call, chosen, started, unit = keep$unit,
                   strata = pack$strata_levels))
   }
-  found <- search_tuples(pack, side, 2L, keep, ranks, control)
-  out <- tuples_table(found, pack$names, keep$scale)
+  test <- if (permutations > 0) list(permutations = permutations, key = mi_key(seed))
+  if (is.null(at_once)) {
+    found <- search_tuples(pack, side, 2L, keep, ranks, control)
+    tested <- if (permutations > 0) test_pairs(pack, side, found, keep, test, ranks, control)
+  } else {
+    pack_of <- function(at) pack_for(some_variants(x, at), class, na, assay, bins, threads, progress, strata)
+    parts <- search_by_blocks(side, length(names), at_once, keep, pack_of, choose, control_of, test)
+    found <- parts$found
+    tested <- parts$tested
+    chosen <- parts$chosen
+    pack <- parts$about
+  }
+  out <- tuples_table(found, names, keep$scale)
   if (permutations > 0) {
-    key <- mi_key(seed)
-    if (!is.null(ranks)) key <- ranks_gather(key, control)[[1L]]
-    how <- c(list(by_interaction = keep$by == "interaction", permutations = permutations, key = key), near_list(near),
-             rank_part(ranks))
-    tested <- .Call(C_weft_mi_permute_pairs, pack_pointer(pack), side, found$columns, how, control)
-    tested <- if (is.null(ranks)) list(tested) else ranks_gather(tested, control)
     out$p_value <- (1 + Reduce(`+`, lapply(tested, `[[`, "at_least"))) / (permutations + 1)
     out$p_fwer <- fwer(found[[keep$by]], do.call(pmax, lapply(tested, `[[`, "greatest")))
   }
@@ -106,6 +129,14 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
          by = keep$by,
          class_levels = pack$class_levels, strata = pack$strata_levels, na = pack$na, permutations = permutations,
          searched = choose_tuples(side, p, 2) - count_near(near, side))
+}
+
+# What the ranks' permutations say of the pairs found: lists of `at_least` and `greatest`.
+test_pairs <- function(pack, side, found, keep, test, ranks, control) {
+  if (!is.null(ranks)) test$key <- ranks_gather(test$key, control)[[1L]]
+  how <- c(list(by_interaction = keep$by == "interaction"), test, near_list(keep$near), rank_part(ranks))
+  tested <- .Call(C_weft_mi_permute_pairs, pack_pointer(pack), side, found$columns, how, control)
+  if (is.null(ranks)) list(tested) else ranks_gather(tested, control)
 }
 
 # The arguments that all searches share; thresholds in bits.

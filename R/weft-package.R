@@ -50,6 +50,7 @@ generics::glance
 #' | `weft.device` | `CUDA_VISIBLE_DEVICES` | which device, from 0 (default 0) |
 #' | `weft.devices` | | the devices of calls that take several, `"all"` or numbers from 0; see [weft_devices()] |
 #' | `weft.device_memory` | | most bytes of each device's memory to use; work that needs more is done in chunks |
+#' | `weft.memory` | | most bytes for planes of a [plink_file()] in [mi_pairs()] (default: 0.7 of what is free) |
 #' | `weft.calibrate` | `WEFT_CALIBRATE` | whether `"auto"` measures this machine; see [weft_calibrate()] |
 #' | `weft.balance` | | over ranks, queries go to a rank with less than this share of the work (default 0.5; 0: never) |
 #' | `weft.progress` | | show progress bars: default only in interactive sessions |

@@ -196,3 +196,42 @@ test_that("a file that becomes shorter while it is read is an error, and R goes 
   make()
   expect_identical(summary_of(weft:::genotype_columns(plink_file(stem))), whole)
 })
+
+test_that("planes that exceed the memory are searched in blocks, with the same result", {
+  set.seed(4)
+  n <- 130
+  stem <- withr::local_tempfile()
+  p <- 23
+  codes <- matrix(sample(c(0L, 2L, 3L), 4L * 33L * p, TRUE), 4L)
+  codes[sample(length(codes), 40)] <- 1L
+  writeBin(c(as.raw(c(0x6c, 0x1b, 1)), as.raw(colSums(codes * c(1L, 4L, 16L, 64L)))), paste0(stem, ".bed"))
+  writeLines(sprintf("%d rs%d 0 %d A G", rep(1:2, c(12, 11)), 1:p, 100 * 1:p), paste0(stem, ".bim"))
+  writeLines(sprintf("f i%d 0 0 0 -9", seq_len(n)), paste0(stem, ".fam"))
+  x <- plink_file(stem)
+  class <- sample(2, n, TRUE)
+  strata <- sample(c("a", "b", NA), n, TRUE, c(3, 3, 1))
+  small <- list(weft.memory = 3 * 8 * 3 * 10) # ten variants at a time
+  expect_null(weft:::variants_at_once(x))
+  expect_identical(withr::with_options(small, weft:::variants_at_once(x)), 5)
+  calls <- list(
+    list(na = "drop", top = 40), list(na = "level", top = Inf, min_mi = 0.01),
+    list(na = "drop", top = 7, by = "interaction"),
+    list(na = "drop", features = c(3, 9:20), with = 1:12, top = 30), list(na = "drop", top = 25, strata = strata),
+    list(na = "drop", min_distance = 350, top = 50, permutations = 6, seed = 1),
+    list(na = "drop", top = 9, by = "interaction", features = 2:14, permutations = 4, seed = 2),
+    list(na = "drop", top = 5, min_mi = 99, permutations = 2, seed = 3), list(na = "drop", features = 5, with = c(5, 6))
+  )
+  for (args in calls) {
+    run <- function() do.call(mi_pairs, c(list(x, class, backend = "cpu"), args))
+    whole <- run()
+    blocks <- withr::with_options(small, run())
+    expect_identical(tidy(blocks), tidy(whole))
+    kept <- c("searched", "class_levels", "strata", "na", "permutations", "by", "backend")
+    expect_identical(attributes(blocks)[kept], attributes(whole)[kept])
+  }
+  withr::local_options(small)
+  expect_error(mi_pairs(x, class), "missing", class = "weft_error_input")
+  expect_error(mi_pairs(x, class, na = "drop", features = "rs99"), "rs99", class = "weft_error_input")
+  withr::local_options(weft.memory = "much")
+  expect_error(mi_pairs(x, class, na = "drop"), "weft.memory", class = "weft_error_input")
+})
